@@ -622,9 +622,9 @@
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
              What published layers differ in: norm_epsilon, out_epsilon, convolved, conv_bias,
-             key_mixing, value_mixing, key_heads, scaled_queries, norm_heads, out_gate, its rank
-             out_rank; keep forms with a floor (HGRN2) and a bound of their own (KDA), keep_low; and
-             keys divided by their sum.
+             projection_bias, key_mixing, value_mixing, key_heads, scaled_queries, norm_heads,
+             out_gate, its rank out_rank; keep forms with a floor (HGRN2) and a bound of their own
+             (KDA), keep_low; and keys divided by their sum.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
              initial values were drawn.
@@ -1212,6 +1212,8 @@ typedef struct miras_layer_desc {
   float step_high;         /* 0 -> no bound                                                      */
   int skip;                /* type memory: 1 adds the token's value to what memories say, times a
                               learned number per head (D of Mamba-2)                             */
+  int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
+                              made of, and W_o have learned biases                               */
   int fixed_gates;         /* which learned gates do not depend on the token but are one learned
                               number each: a sum of MIRAS_FIXED_...                              */
   int horizon;             /* 0, or the tokens that learned keep gates may at most look back:
@@ -2499,6 +2501,7 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("step_high", l.step_high), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL,
    "tied_step"},
   MIRAS__N(skip, 6, 0, 1, 0, "type memory"),
+  MIRAS__N(projection_bias, 6, 0, 1, 0, "type memory"),
   MIRAS__W(mlp, 6, MIRAS_MLP_COUNT, "no_mlp 0", "swiglu relu2"),
   MIRAS__N(shift, 6, 0, 1, 0, "type mlp"),
   MIRAS__N(decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
@@ -15367,9 +15370,11 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
        MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
        MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE,
-       MIRAS__W_OUT_OFFSET, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V,
+       MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K, MIRAS__W_BIAS_V, MIRAS__W_BIAS_OUT,
+       MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V,
        MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
-       MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2,
+       MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_BIAS_O,
+       MIRAS__W_NORM2,
        MIRAS__W_NORM2_BIAS, MIRAS__W_ROUTER, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP,
        MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
 
@@ -15425,7 +15430,7 @@ typedef struct miras__shape {
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
          row_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
          said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
-         bonus, skip, out_offset,
+         bonus, skip, out_offset, biased_q, biased_k, biased_v, biased_out, biased_low, biased_o,
          out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS + 1];         /* the last is none                              */
   size_t floats;                   /* of all of them                                              */
@@ -15512,6 +15517,11 @@ static const struct {
   {"out_norm.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(out_bias), 0},
   {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1, MIRAS__L(width), MIRAS__L(cols_out)},
   {"out_gate.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(out_offset), 0},
+  {"q.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_q), 0},
+  {"k.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_k), 0},
+  {"v.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_v), 0},
+  {"out_gate.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_out), 0},
+  {"gates.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_low), 0},
   {"attention.q.weight", MIRAS__PROJECTS, 15, 10, 1, MIRAS__L(width), MIRAS__L(beside_q)},
   {"attention.k.weight", MIRAS__PROJECTS, 16, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
   {"attention.v.weight", MIRAS__PROJECTS, 17, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
@@ -15522,6 +15532,7 @@ static const struct {
   {"attention_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
   {"memory_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
   {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(said), MIRAS__L(width)},
+  {"o.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_o), 0},
   {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm2), 0},
   {"norm2.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias2), 0},
   {"mlp.router", MIRAS__MULTIPLIES, 26, 10, 1, MIRAS__L(width), MIRAS__L(routes)},
@@ -15877,7 +15888,31 @@ static int miras__late(const miras__shape *s, int i) {
 
 /* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
 
-/* h = norm(x), proj = h W of n rows: of the first `count` projections, all or the 3 that may go
+/* The first of them may have biases, parameters W_BIAS_Q on: to rows of projections, of the first
+ * `count`, ... */
+static void miras__project_biases(const miras__visit *a, size_t count, size_t n, float *proj) {
+  const miras__shape *s = a->layer->s;
+  int i;
+  for (i = 0; i < (int)count && MIRAS__W_BIAS_Q + i <= MIRAS__W_BIAS_LOW; i++) {
+    const miras__param *p = &s->param[miras__projections[i]];
+    if (s->param[MIRAS__W_BIAS_Q + i].rows)
+      a->k->add_rows(proj + p->place, s->ld_p, miras__weight(a->layer, MIRAS__W_BIAS_Q + i), 0, n,
+                     p->cols);
+  }
+}
+
+/* ... and back. */
+static void miras__project_biases_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  int i;
+  for (i = MIRAS__W_BIAS_Q; i <= MIRAS__W_BIAS_LOW; i++) {
+    const miras__param *p = &s->param[miras__projections[i - MIRAS__W_BIAS_Q]];
+    if (s->param[i].rows)
+      a->k->add_rows(miras__tile_sum(a, i), 0, a->work.dproj + p->place, s->ld_p, a->n, p->cols);
+  }
+}
+
+/* h = norm(x), proj = h W + b of n rows: of the first `count` projections, all or the 3 that may go
  * through convolutions; or h itself. */
 static void miras__project(const miras__visit *a, size_t count, size_t n, const float *x,
                            float *proj) {
@@ -15892,14 +15927,14 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
     miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x),
                   miras__panels(a->work.turned, s->width), n, last->place + last->cols, s->width,
                   a->scratch);
-    return;
   }
-  for (i = 0; i < count; i++) {
+  for (i = a->panels && !s->late && !s->plain ? count : 0; i < count; i++) {
     const int which = miras__projections[i];
     const miras__param *p = &s->param[which];
     if (p->rows && !miras__late(s, which))
       miras__times(a, which, MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
   }
+  if (s->biased_o) miras__project_biases(a, count, n, proj);
 }
 
 /* A tile's room behind two of its rows of the residual stream: what W_o receives. */
@@ -15963,8 +15998,9 @@ static const float *miras__angles(const miras__visit *a) {
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
  * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
 
-/* out = x + from W behind dropout, over the tile, W parameter i, or x + from where the layer has no
- * such parameter, or i is MIRAS__PARAMS: from with rows of ld. out may be x. */
+/* out = x + from W behind dropout, over the tile, W parameter i (W_o with its bias), or x + from
+ * where the layer has no such parameter, or i is MIRAS__PARAMS: from with rows of ld. out may be
+ * x. */
 static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x, int i,
                               const float *from, size_t ld) {
   const miras__shape *s = a->layer->s;
@@ -15975,6 +16011,8 @@ static void miras__add_branch(const miras__visit *a, size_t site, float *out, co
     miras__times(a, i, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, a->n);
   else if (drop) a->k->copy_rows(t, s->ld_x, from, ld, a->n, s->width);
   else a->k->add_rows(t, s->ld_x, from, ld, a->n, s->width);
+  if (i == MIRAS__W_O && s->biased_o)
+    a->k->add_rows(t, s->ld_x, miras__weight(a->layer, MIRAS__W_BIAS_O), 0, a->n, s->width);
   if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
@@ -15986,6 +16024,8 @@ static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in,
     miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
   if (s->param[i].rows) miras__times_bwd(a, i, MIRAS__SET, dfrom, ld, in, s->ld_x);
   else a->k->copy_rows(dfrom, ld, in, s->ld_x, a->n, s->width);
+  if (i == MIRAS__W_O && s->biased_o)
+    a->k->add_rows(miras__tile_sum(a, MIRAS__W_BIAS_O), 0, in, s->ld_x, a->n, s->width);
 }
 
 /* The tile's rows of what the MLP adds to. */
@@ -16871,6 +16911,10 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->out_bias = d->out_norm == MIRAS_NORM_LAYER ? s->value : 0;
   s->cols_out = d->out_gate == MIRAS_OUT_NONE || d->out_rank ? 0 : s->value;
   s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
+  if (d->projection_bias) {
+    s->biased_q = s->cols_q, s->biased_k = s->cols_k, s->biased_v = s->cols_v;
+    s->biased_out = s->cols_out, s->biased_low = s->cols_low, s->biased_o = s->width;
+  }
   s->conv = (size_t)d->conv;
   s->conv_v = d->convolved == MIRAS_CONVOLVED_KEYS ? 0 : s->conv;
   if (d->conv_bias) s->bias_q = s->mix_q, s->bias_k = s->mix_k;
@@ -18739,6 +18783,7 @@ static void miras__enter_bwd(const miras__visit *a) {
   if (!s->value) return;
   miras__layer_acts(s)->enter_bwd(a);
   if (s->mixes) return;
+  if (s->biased_o) miras__project_biases_bwd(a);
   MIRAS__CHECKED(miras__gemm_room(a->n, s->width, s->proj) <= s->pack);
   if (s->plain) a->k->copy_rows(t, s->ld_x, a->work.dproj, s->ld_p, a->n, s->width);
   else if (!s->late)
@@ -23352,7 +23397,8 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS, MIRAS__C_SAFE, MIRAS__C_STEEPEST,
        MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM, MIRAS__C_ONE_CONV, MIRAS__C_DECAY_RANK,
        MIRAS__C_RATE_RANK, MIRAS__C_OUT_RANK, MIRAS__C_VALUE_RANK, MIRAS__C_VALUES,
-       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_CONV_BIAS, MIRAS__C_TYPES, MIRAS__C_DENSE,
+       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_CONV_BIAS, MIRAS__C_BIAS, MIRAS__C_TYPES,
+       MIRAS__C_DENSE,
        MIRAS__C_FORGET, MIRAS__C_STEPS, MIRAS__CONFIGS };
 
 /* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
@@ -23531,7 +23577,7 @@ static const miras__allowed miras__says_mamba2[] = {
   {"n_groups", "positive", MIRAS__C_GROUPS},
   {"conv_kernel", "positive", MIRAS__C_CONV},
   {"time_step_limit", "list", MIRAS__C_LOW},
-  {"use_bias", "false", -1},
+  {"use_bias", "false true", MIRAS__C_BIAS},
   {"use_conv_bias", "false true", MIRAS__C_CONV_BIAS},
   {"hidden_act", "silu swish", -1},
   {"rms_norm norm_before_gate", "any", -1}
@@ -23547,7 +23593,7 @@ static const miras__allowed miras__says_mamba2_fla[] = {
   {"n_groups", "positive", MIRAS__C_GROUPS},
   {"conv_kernel", "positive", MIRAS__C_CONV},
   {"dt_limit", "list", MIRAS__C_LOW},
-  {"use_bias", "false", -1},
+  {"use_bias", "false true", MIRAS__C_BIAS},
   {"use_conv_bias", "false true", MIRAS__C_CONV_BIAS},
   {"hidden_act", "silu swish", -1},
   {"rmsnorm", "true", -1},
@@ -23573,6 +23619,7 @@ static const miras__allowed miras__says_mamba2_author[] = {
   {"attn_cfg", "{} null", -1},
   {"rms_norm rmsnorm", "true", -1},
   {"norm_before_gate D_has_hdim bias", "false", -1},
+  {"bias", "false true", MIRAS__C_BIAS},
   {"conv_bias", "false true", MIRAS__C_CONV_BIAS}
 };
 
@@ -24651,6 +24698,7 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   if (c->result != MIRAS_OK) return 0;
   l->norm_heads = l->memory.heads / l->key_heads;
   l->conv_bias = miras__config_of(c, MIRAS__C_CONV_BIAS, 1) > 0;
+  l->projection_bias = miras__config_of(c, MIRAS__C_BIAS, 0) > 0;
   l->skip = l->no_mlp = 1;
   l->gate_rank = l->memory.heads;
   l->out_gate = MIRAS_OUT_SILU_FIRST;
@@ -24916,6 +24964,11 @@ static const miras__named_as miras__mamba2_names[] = {
   {".mixer.in_proj.weight", ".k.weight", 0},
   {".mixer.in_proj.weight", ".q.weight", 0},
   {".mixer.in_proj.weight", ".gates.down", 0},
+  {".mixer.in_proj.bias", ".out_gate.bias", 0},
+  {".mixer.in_proj.bias", ".v.bias", 0},
+  {".mixer.in_proj.bias", ".k.bias", 0},
+  {".mixer.in_proj.bias", ".q.bias", 0},
+  {".mixer.in_proj.bias", ".gates.bias", 0},
   {".mixer.conv1d.weight", ".conv_v.weight", 0},
   {".mixer.conv1d.weight", ".conv_k.weight", 0},
   {".mixer.conv1d.weight", ".conv_q.weight", 0},
@@ -24928,7 +24981,8 @@ static const miras__named_as miras__mamba2_names[] = {
   {".mixer.D", ".skip.gain", 0},
   {NULL, ".memory.init", 0},
   {".mixer.norm.weight", ".out_norm.gain", 0},
-  {".mixer.out_proj.weight", ".o.weight", 0}
+  {".mixer.out_proj.weight", ".o.weight", 0},
+  {".mixer.out_proj.bias", ".o.bias", 0}
 };
 
 #define MIRAS__NAMES(table) table, (int)MIRAS__COUNT(table)

@@ -7124,6 +7124,15 @@ __device__ static void miras__times_columns(const miras__visit *a, int i, int mo
                   (end < p->cols ? end : p->cols) - c, p->rows, a->scratch);
 }
 
+/* Bias i, where there is one, to columns c to end - 1 of rows of out; its first is column `at`. */
+__device__ static void miras__bias_columns(const miras__visit *a, int i, float *out, size_t ld,
+                                           size_t at, size_t c, size_t end) {
+  const size_t n = a->layer->s->param[i].rows, from = c > at ? c : at;
+  const size_t to = end < at + n ? end : at + n;
+  if (from < to)
+    a->k->add_rows(out + from, ld, miras__weight(a->layer, i) + (from - at), 0, a->n, to - from);
+}
+
 __device__ static void miras__layer_columns(const miras__visit *a, int act, size_t c, size_t end) {
   const miras__cuda_kernels *k = a->k;
   const miras__shape *s = a->layer->s;
@@ -7143,6 +7152,9 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
           miras__times_columns(a, which, MIRAS__SET, a->kept.proj + at, s->ld_p, h, s->ld_x,
                                c > at ? c - at : 0, end - at);
       }
+      for (i = MIRAS__W_BIAS_Q; i <= MIRAS__W_BIAS_LOW; i++)
+        miras__bias_columns(a, i, a->kept.proj, s->ld_p,
+                            s->param[miras__projections[i - MIRAS__W_BIAS_Q]].place, c, end);
       break;
     case MIRAS__ADD_OUT:
       if (miras__layer_rewrites(s)) from = miras__layer_acts(s)->leave(a);
@@ -7151,6 +7163,7 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
                      (end < s->width ? end : s->width) - c);
       miras__times_columns(a, MIRAS__W_O, MIRAS__ADD, miras__mid(a), s->ld_x, from, s->ld_y, c,
                            end);
+      miras__bias_columns(a, MIRAS__W_BIAS_O, miras__mid(a), s->ld_x, 0, c, end);
       if (s->plain)
         k->add_rows(miras__mid(a) + c, s->ld_x, from + c, s->ld_y, a->n,
                     (end < s->width ? end : s->width) - c);

@@ -777,6 +777,9 @@ def mamba2_weights(draw, config):
         tensors[prefix + "norm.weight"] = draw.gain(width)
         prefix += "mixer."
         tensors[prefix + "in_proj.weight"] = draw.linear(2 * inner + both + count, width)
+        if config["use_bias"]:
+            tensors[prefix + "in_proj.bias"] = draw.bias(2 * inner + both + count)
+            tensors[prefix + "out_proj.bias"] = draw.bias(width)
         tensors[prefix + "conv1d.weight"] = draw.taps(inner + both, config["conv_kernel"])
         if config["use_conv_bias"]:
             tensors[prefix + "conv1d.bias"] = draw.bias(inner + both)
@@ -799,7 +802,8 @@ def mamba2_forward(config, tensors, tokens):
         prefix = "backbone.layers.%d." % i
         h = rms(x, tensors[prefix + "norm.weight"], eps)
         prefix += "mixer."
-        z, u, dt = np.split(h @ tensors[prefix + "in_proj.weight"].T,
+        z, u, dt = np.split(h @ tensors[prefix + "in_proj.weight"].T +
+                            tensors.get(prefix + "in_proj.bias", 0.0),
                             [inner, 2 * inner + 2 * state], 1)
         u = silu(convolve(u, tensors[prefix + "conv1d.weight"],
                           tensors.get(prefix + "conv1d.bias", 0.0)))
@@ -813,6 +817,7 @@ def mamba2_forward(config, tensors, tokens):
         y = rows(y + tensors[prefix + "D"][:, None] * u) * silu(z)
         y = rms(heads(y, groups), 1.0, eps)
         x = x + (rows(y) * tensors[prefix + "norm.weight"]) @ tensors[prefix + "out_proj.weight"].T
+        x = x + tensors.get(prefix + "out_proj.bias", 0.0)
     head = "backbone.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"
     return rms(x, tensors["backbone.norm_f.weight"], eps) @ tensors[head].T
 
@@ -1398,6 +1403,7 @@ MODELS = {
         "BF16", n_groups=2, time_step_limit=[0.2, 0.9], tie_word_embeddings=False,
         layer_norm_epsilon=1e-3),
     "mamba2-unbiased": mamba2_model(use_conv_bias=False, norm_before_gate=True),
+    "mamba2-biased": mamba2_model(use_bias=True, n_groups=2),
     "mamba2-fla": Model(
         mamba2_fla_config(norm_eps=1e-3),
         lambda draw, config: mamba2_weights(draw, mamba2_fields(config)),

@@ -1591,6 +1591,11 @@ REF miras_desc ref_layer_memory(const ref_model *m, int l) {
   return ref_resolve(&d);
 }
 
+/* b added to every row of y [rows, columns]. */
+REF void ref_add_bias(double *y, const double *b, size_t rows, size_t columns) {
+  for (size_t i = 0; i < rows * columns; i++) y[i] += b[i % columns];
+}
+
 /* Activation of the convolution of h W, of the weights NAME.weight and conv_NAME: [tokens,
  * columns]. */
 REF double *ref_mixed(const ref_model *m, int l, const char *name, const double *h, int batch,
@@ -1606,6 +1611,10 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
   char full[40], bias[40];
   snprintf(full, sizeof full, "%s.weight", d->shared_keys && name[0] == 'k' ? "q" : name);
   ref_project(c, h, ref_param(m, l, full), N, (size_t)m->d.width, columns);
+  if (d->projection_bias) {
+    snprintf(full, sizeof full, "%s.bias", d->shared_keys && name[0] == 'k' ? "q" : name);
+    ref_add_bias(c, ref_param(m, l, full), N, columns);
+  }
   snprintf(full, sizeof full, "conv_%s.weight", name);
   snprintf(bias, sizeof bias, "conv_%s.bias", name);
   if (taps > 0) {
@@ -1708,6 +1717,7 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
     low = (double *)ref_zeros(N * rank);
     up = (double *)ref_zeros(N * projected);
     ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
+    if (d->projection_bias) ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
     ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
     for (int i = 0; i < REF_GATES; i++) {
       const size_t n = H * ref_gate_projected(d, md, i);
@@ -1863,6 +1873,8 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
     ref_low_rank(m, l, "out_gate", 0, h, (int)N, H * dv, ref_param(m, l, "out_gate.offset"), g);
   else if (d->out_gate != MIRAS_OUT_NONE)
     ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
+  if (d->projection_bias && d->out_rank == 0 && d->out_gate != MIRAS_OUT_NONE)
+    ref_add_bias(g, ref_param(m, l, "out_gate.bias"), N, H * dv);
   for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
   if (d->out_norm == MIRAS_NORM_LAYER)
@@ -2328,6 +2340,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
       else
         ref_memory_layer(m, l, h, batch, T, mem, branches);
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
+      if (ref_layer_of(m, l)->projection_bias)
+        ref_add_bias(add, ref_param(m, l, "o.bias"), N, width);
       free(mem);
     }
     if (type != MIRAS_LAYER_MLP) {

@@ -56,7 +56,7 @@ static const struct { const char *name; char kept; } known[] = {
   {"rwkv7-author", 'b'}, {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
   {"mamba2-author", 'h'}, {"ttt-linear", 'f'}, {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'},
   {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'}, {"qwen3_next-experts", 'b'}, {"qwen3_5", 'b'},
-  {"gla-shared", 'f'}, {"retnet-shared", 'f'}, {"mamba2-unbiased", 'f'},
+  {"gla-shared", 'f'}, {"retnet-shared", 'f'}, {"mamba2-unbiased", 'f'}, {"mamba2-biased", 'f'},
   {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
   {"qwen3_5_moe", 'h'}
 };

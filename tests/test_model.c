@@ -188,6 +188,10 @@ static const struct {
   {MIRAS_TTT_LINEAR, 4, "ttt-linear, keys of the queries' projection",
    "shared_keys=1 convolved=qk conv_bias=1 key_mixing=none value_mixing=none"},
   {MIRAS_MAMBA2, 4, "mamba2, keys of the queries' projection", "shared_keys=1 conv=2"},
+  {MIRAS_MAMBA2, 4, "mamba2, projections with biases", "projection_bias=1 conv=3 out_gate=silu"},
+  {MIRAS_KDA, 4, "kda, projections with biases, an output gate of low rank",
+   "projection_bias=1 out_gate=sigmoid out_rank=3"},
+  {MIRAS_YAAD, 4, "yaad, projections with biases, shared keys", "projection_bias=1 shared_keys=1"},
   {MIRAS_GATED_DELTANET, 4, "gated-deltanet, two heads of keys for four, norms of two heads",
    "key_heads=2 .heads=4 scaled_queries=1 norm_heads=2 out_gate=sigmoid"},
   {MIRAS_HGRN2, 4, "hgrn2, keep gates with a floor, horizon", "keep_form=floor horizon=9"},
@@ -808,6 +812,30 @@ static int next_view(const miras_view *views, int count, int *at, const char *of
   return 1;
 }
 
+/* Biases of projections, those that have a length. */
+static void next_biases(const miras_view *views, int count, int *at, const char *of, int l,
+                        const int *length) {
+  static const char *const names[] = {"q", "k", "v", "out_gate", "gates"};
+  for (int i = 0; i < COUNT(names); i++) {
+    char name[64];
+    snprintf(name, sizeof name, "blocks.%d.%s.bias", l, names[i]);
+    if (length[i] > 0) next_view(views, count, at, of, name, 1, length[i], 1, 1, 0);
+  }
+}
+
+/* Do views lie behind one another, in front of the end of the parameters? */
+static void check_places(miras_model *m, const char *of) {
+  size_t total = 0, sum = 0;
+  int count = 0;
+  const miras_view *views = miras_model_views(m, &count);
+  miras_model_params(m, &total);
+  for (int v = 0; v < count; v++) {
+    if (views[v].offset < sum) failed("%s: %s overlaps what is before it", of, views[v].name);
+    sum = views[v].offset + views[v].count;
+  }
+  if (sum > total) failed("%s: %zu floats in views, %zu in all", of, sum, total);
+}
+
 static void test_views(void **state) {
   subject of;
   (void)state;
@@ -821,12 +849,10 @@ static void test_views(void **state) {
     const int taps = d->layer[0].conv > 0 ? d->layer[0].conv : 4;
     const int convolved = d->layer[0].convolved != MIRAS_CONVOLVED_NONE;
     const int own_keys = d->layer[0].key_map == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.descents;
-    const int experts = d->layer[0].experts + d->layer[0].shared_experts;
-    const int mlps = experts > 0 ? experts : 1;
+    const int mlps = d->layer[0].experts ? d->layer[0].experts + d->layer[0].shared_experts : 1;
     int count = 0, at = 0, columns = 0, projected = 0;
     const miras_view *views;
     miras_model *m = open_model(d, of.name);
-    size_t total = 0, sum = 0;
     if (m == NULL) continue;
     views = miras_model_views(m, &count);
     for (int i = 0; i < REF_GATES; i++) {
@@ -883,7 +909,15 @@ static void test_views(void **state) {
       if (d->layer[0].out_rank > 0) NEXT(NAME("out_gate.offset"), 1, values, 1, 1, 0);
       else if (d->layer[0].out_gate != MIRAS_OUT_NONE)
         NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
+      if (d->layer[0].projection_bias) {
+        const int low = projected > 0 ? d->layer[0].gate_rank : 0;
+        const int out = d->layer[0].out_rank || d->layer[0].out_gate == MIRAS_OUT_NONE ? 0 : values;
+        const int own = d->layer[0].shared_keys ? 0 : own_keys;
+        const int lengths[] = {keys, own, values * md.descents, out, low};
+        next_biases(views, count, &at, of.name, l, lengths);
+      }
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
+      if (d->layer[0].projection_bias) NEXT(NAME("o.bias"), 1, WIDTH, 1, 1, 0);
       NEXT(NAME("norm2.gain"), 1, WIDTH, 1, 1, 0);
       if (d->layer[0].experts > 0)
         NEXT(NAME("mlp.router"), 2, WIDTH,
@@ -897,13 +931,7 @@ static void test_views(void **state) {
     if (d->untied) NEXT("head.weight", 2, VOCAB, WIDTH, 1, 1);
 #undef NEXT
     if (at != count) failed("%s: %d parameters, not %d", of.name, count, at);
-    miras_model_params(m, &total);
-    for (int v = 0; v < count; v++) {
-      if (views[v].offset < sum)
-        failed("%s: %s overlaps what is before it", of.name, views[v].name);
-      sum = views[v].offset + views[v].count;
-    }
-    if (sum > total) failed("%s: %zu floats in views, %zu in all", of.name, sum, total);
+    check_places(m, of.name);
     miras_model_close(m);
   }
   finish();
@@ -929,7 +957,6 @@ static void test_first_values(void **state) {
     views = miras_model_views(m, &count);
     params = miras_model_params(m, NULL);
     for (int v = 0; v < count; v++) {
-      const char *name = strrchr(views[v].name, '.') - 1;
       const float *x = params + views[v].offset;
       const int conv = strstr(views[v].name, ".conv_") != NULL;
       double square = 0; /* the mean of all entries' */
@@ -955,7 +982,7 @@ static void test_first_values(void **state) {
       } else if (fabs((double)views[v].rate - 1.0) > 0.0) {
         failed("%s: %s: rate %g", of.name, views[v].name, (double)views[v].rate);
       }
-      if (*name == 'v' && !conv) {
+      if (strstr(views[v].name, ".v.weight") != NULL) {
         const size_t columns = views[v].count / WIDTH;
         const int bold = md.bias == MIRAS_LP ? md.heads : (md.heads + 1) / 2;
         const size_t large = (size_t)bold * columns / (size_t)md.heads;
