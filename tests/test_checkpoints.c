@@ -404,7 +404,7 @@ static unsigned char *base[FILES];   /* of tensors all of it; the index lists al
 static size_t length[FILES];
 
 static const char *changed_path(const char *file) {
-  static char path[100];
+  static char path[200];
   snprintf(path, sizeof path, "%s/%s", folder, file);
   return path;
 }
@@ -1131,6 +1131,109 @@ static void test_long_names(void **state) {
   fits[127] = beyond[128] = 0;
   try_changes(BASE, names, sizeof names / sizeof names[0]);
 }
+
+/* Text with every `find` replaced, appended to *end. */
+static void put_replaced(char **end, const char *text, const char *find, const char *put) {
+  const char *at;
+  while ((at = strstr(text, find)) != NULL) {
+    *end += sprintf(*end, "%.*s%s", (int)(at - text), text, put);
+    text = at + strlen(find);
+  }
+  *end += sprintf(*end, "%s", text);
+}
+
+static double floor_number(size_t layer, size_t i) {
+  return 0.125 * (double)((7 * i + 13 * layer) % 29);
+}
+
+/* HGRN2 ten times as wide: floors come in blocks of 256, and 320 are there. All else is zeros, a
+ * hole in a shard whose name has 127 characters. */
+static void test_wide_floors(void **state) {
+  enum { WIDE = 320, LAYERS = 3 };
+  char shard[128], why[256] = "", *text = (char *)calloc(1, 1 << 17), *more, *end, *at, *last;
+  unsigned char size[8] = {0};
+  static float floors[LAYERS][WIDE];
+  const miras_view *views;
+  size_t total = 0, start = 0, l, i;
+  miras_model_desc d;
+  miras_model *m;
+  const float *params;
+  int count, v;
+  FILE *file;
+  (void)state;
+  take_base("hgrn2");
+  memset(shard, 'x', 115);
+  strcpy(shard + 115, ".safetensors");
+  assert_int_equal(strlen(shard), 127);
+  more = text + (1 << 16);
+  base[0][length[0]] = 0;
+  end = text, put_replaced(&end, (const char *)base[0], "hidden_size\": 32", "hidden_size\": 320");
+  end = more, put_replaced(&end, text, "_size\": 64", "_size\": 640");
+  end = text, put_replaced(&end, more, "ratio\": 16", "ratio\": 160");
+  put_file(0, text, strlen(text));
+  end = text, put_replaced(&end, (const char *)base[INDEX], "model.safetensors", shard);
+  put_file(INDEX, text, strlen(text));
+  remove(changed_path(files[TENSORS]));
+  memcpy(more, base[TENSORS] + 8, (size_t)miras__get64(base[TENSORS]));
+  more[miras__get64(base[TENSORS])] = 0;
+  for (at = text, end = strchr(more + 1, '{') + 1; (last = strstr(end, "\":{\"dtype")) != NULL;) {
+    const char *name = last;
+    unsigned long n[2] = {1, 1};
+    size_t bytes = 4;
+    int rank;
+    while (name[-1] != '"') name--;
+    rank = sscanf(strstr(last, "\"shape\":[") + 9, "%lu,%lu", &n[0], &n[1]);
+    for (v = 0; v < rank; v++) bytes *= n[v] *= n[v] % 32 == 0 ? 10 : 1;
+    if (strncmp(name, "model.lower_bounds", 18) == 0) start = total;
+    at += sprintf(at, "%c\"%.*s\":{\"dtype\":\"F32\",\"shape\":[%lu", at == text ? '{' : ',',
+                  (int)(last - name), name, n[0]);
+    if (rank == 2) at += sprintf(at, ",%lu", n[1]);
+    at += sprintf(at, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)total,
+                  (unsigned long)(total + bytes));
+    total += bytes;
+    end = last + 3;
+  }
+  at += sprintf(at, "}");
+  file = fopen(changed_path(shard), "wb");
+  assert_non_null(file);
+  for (i = 0; i < 8; i++) size[i] = (unsigned char)((uint64_t)(at - text) >> 8 * i);
+  fwrite(size, 1, 8, file);
+  fwrite(text, 1, (size_t)(at - text), file);
+  for (l = 0; l < LAYERS; l++)
+    for (i = 0; i < WIDE; i++) floors[l][i] = (float)floor_number(l, i);
+  fseek(file, (long)(8 + (size_t)(at - text) + start), SEEK_SET);
+  fwrite(floors, 1, sizeof floors, file);
+  fseek(file, (long)(8 + (size_t)(at - text) + total - 1), SEEK_SET);
+  fputc(0, file);
+  fclose(file);
+  memset(&d, 0, sizeof d);
+  v = miras_checkpoint_desc(&d, folder, NULL, why, sizeof why);
+  assert_string_equal(why, "");
+  assert_int_equal(v, MIRAS_OK);
+  m = miras_checkpoint_open(&d, folder, NULL, NULL, why, sizeof why);
+  assert_string_equal(why, "");
+  assert_non_null(m);
+  views = miras_model_views(m, &count);
+  params = miras_model_params(m, NULL);
+  for (v = 0, l = 0; v < count; v++) {
+    if (!strstr(views[v].name, "gates.rate")) continue;
+    assert_int_equal(views[v].count, WIDE);
+    for (i = 0; i < WIDE; i++) {     /* the softmax over layers, summed from the second on */
+      double below = 0, all = 0, found = (double)params[views[v].offset + i];
+      size_t j;
+      for (j = 0; j < LAYERS; j++) all += exp(floor_number(j, i));
+      for (j = 1; j <= l; j++) below += exp(floor_number(j, i));
+      found = 1 / (1 + exp(-found));
+      if (!(fabs(found - below / all) < 1e-6)) fail_msg("layer %d, channel %d", (int)l, (int)i);
+    }
+    l++;
+  }
+  assert_int_equal(l, LAYERS);
+  miras_model_close(m);
+  remove(changed_path(shard));
+  drop_base();
+  free(text);
+}
 #endif
 
 int main(void) {
@@ -1141,6 +1244,7 @@ int main(void) {
     cmocka_unit_test(test_names), cmocka_unit_test(test_room),
     cmocka_unit_test(test_fields), cmocka_unit_test(test_damage),
     cmocka_unit_test(test_least), cmocka_unit_test(test_long_names),
+    cmocka_unit_test(test_wide_floors),
 #endif
     cmocka_unit_test(test_no_arguments)
   };

@@ -19,12 +19,14 @@ static void test_free(void *p) {
   test_live -= p != NULL;
   free(p);
 }
+#ifdef __unix__
 /* Somebody who knows every name that a save is about to create, and has put a link there before:
  * the first test_plants times. */
 static const char *test_victim;
 static long test_plants;
 static FILE *test_fopen(const char *path, const char *mode);
 #define fopen(path, mode) test_fopen(path, mode)
+#endif
 #define MIRAS_MALLOC(n) test_malloc(n)
 #define MIRAS_FREE(p) test_free(p)
 #define MIRAS_IMPLEMENTATION
