@@ -19,7 +19,7 @@ static void test_free(void *p) {
   test_live -= p != NULL;
   free(p);
 }
-#ifdef __unix__
+#if defined(__unix__)
 /* Somebody who knows every name that a save is about to create, and has put a link there before:
  * the first test_plants times. */
 static const char *test_victim;
@@ -45,15 +45,15 @@ static FILE *test_fopen(const char *path, const char *mode);
   #include <unistd.h>
 #endif
 
-static FILE *test_fopen(const char *path, const char *mode) {
 #if defined(__unix__)
+static FILE *test_fopen(const char *path, const char *mode) {
   if (mode[0] == 'w' && test_plants > 0) {
     test_plants--;
     assert_int_equal(symlink(test_victim, path), 0);
   }
-#endif
   return (fopen)(path, mode);
 }
+#endif
 
 enum { VOCAB = 7, WIDTH = 8, BATCH = 2, LENGTH = 6 };
 
