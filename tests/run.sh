@@ -1,7 +1,10 @@
 #!/bin/sh
 # run.sh: every test of the library. Run from anywhere:
-#   sh tests/run.sh           everything; about twenty minutes on two cores
+#   sh tests/run.sh           everything; under twenty minutes on two cores
 #   sh tests/run.sh quick     one compiler, no sanitizers, no matrix: about a minute
+#   sh tests/run.sh device    the device half alone, all of it, ten minutes on two cores. When it
+#                             has passed, tests/device.txt says of which sources, and until one of
+#                             them changes, comments apart, its longer checks are left out above
 # One line per check, the log of what failed, and at the end "N passed, N failed, N skipped". The
 # exit status is 0 only if nothing failed. Missing packages are installed with apt-get where that is
 # possible without a password; where it is not, what needs them is skipped and counted.
@@ -43,8 +46,8 @@ fi
 
 mode=${1:-all}
 case $mode in
-  all|quick) ;;
-  *) echo "usage: sh tests/run.sh [quick]" >&2; exit 2 ;;
+  all|quick|device) ;;
+  *) echo "usage: sh tests/run.sh [quick|device]" >&2; exit 2 ;;
 esac
 self=$(cd "$(dirname "$0")" && pwd)/run.sh
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -135,7 +138,7 @@ fi
 gcc=
 clang=
 if compiles gcc -lm; then gcc=gcc; fi
-if [ "$mode" = all ] && compiles clang -lm; then clang=clang; fi
+if [ "$mode" != quick ] && compiles clang -lm; then clang=clang; fi
 if [ -z "$gcc" ] && compiles clang -lm; then gcc=clang; fi
 if [ -z "$gcc" ]; then
   echo "No C compiler was found and none could be installed; nothing can be tested."
@@ -147,7 +150,9 @@ fi
 
 count=0
 skipped=0
+of_device=   # in between: what follows is the device half's
 job() {   # name, shell text
+  [ "$mode" != device ] || [ -n "$of_device" ] || return 0
   case $1 in
     *"${ONLY:-}"*) ;;
     *) return ;;
@@ -156,6 +161,7 @@ job() {   # name, shell text
   printf '# %s\n%s\n' "$1" "$2" >"$build/jobs/$(printf %04d $count)"
 }
 skip() {   # name, reason
+  [ "$mode" != device ] || [ -n "$of_device" ] || return 0
   case $1 in
     *"${ONLY:-}"*) ;;
     *) return ;;
@@ -182,7 +188,7 @@ if ! $gcc "$build/try.c" -o "$build/try" -lcmocka 2>/dev/null; then
   skip 'the runner of cmocka' 'it is not here; the plain one of tests/check.h is used'
 fi
 test_job() {   # compiler, test, label, flags, libraries
-  [ -f "tests/$2.c" ] || return 0
+  [ -f "tests/$2.c" ] && [ "$mode" != device ] || return 0
   binary=$build/bin/$(echo "$2 $3" | tr -c 'A-Za-z0-9\n' _)
   library=
   case " $linked " in
@@ -225,8 +231,25 @@ fused=
 grep -qw fma /proc/cpuinfo 2>/dev/null && compiles g++ -mfma && fused=-mfma
 
 job lint 'sh tests/lint.sh'
+# The device half, of sources that may have passed already. Without -P, line numbers would count.
+of_device=yes
+device_sources() {
+  for file in miras.h miras_cuda.cuh tests/cuda_shim.h tests/cuda_calls.h tests/cuda_races.h \
+    tests/test_cuda*.cpp examples/lm.c examples/lm_cuda.cu; do
+    [ -f "$file" ] && echo "$file" && $gcc -x c -fpreprocessed -dD -E -P "$file" 2>/dev/null
+  done
+  cat tests/cuda_table.sh tests/cuda_table.txt tests/cuda_faults.sh tests/test_cuda_lm.sh
+}
+sources=$(device_sources | sha256sum | cut -c1-32)
+if [ "$mode" = all ] && grep -qx "sources $sources" tests/device.txt 2>/dev/null; then
+  echo "The device half's longer checks have passed with these sources (tests/device.txt)."
+  longer=
+else
+  longer=$mode
+  [ "$mode" = quick ] && longer=
+fi
 job 'engines are device code' 'sh tests/test_device.sh'
-if [ "$mode" = all ]; then   # ten minutes of one processor: it begins first
+if [ -n "$longer" ]; then   # six minutes of one processor: it begins first
   if has nvcc || has /usr/local/cuda/bin/nvcc; then
     job 'miras_cuda.cuh: registers, stack and spills' 'sh tests/cuda_table.sh'
   else
@@ -245,9 +268,10 @@ cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
 cuda_tests='test_cuda test_cuda_segments test_cuda_chunks test_cuda_perceptrons test_cuda_kernels'
 cuda_tests="$cuda_tests test_cuda_model test_cuda_units test_cuda_limits"
 for name in $cuda_tests; do
+  [ -n "$longer" ] || [ "$name" = test_cuda ] || [ "$mode" = quick ] || continue
   has g++ && job "$cuda: $name" "g++ -O1 $(cuda_of $name) -o '$build/$name' -lm && '$build/$name'"
 done
-if [ "$mode" = all ]; then
+if [ -n "$longer" ]; then
   has g++ && job 'lm_cuda as lm, without a GPU' 'sh tests/test_cuda_lm.sh'
   printf '%s\n' '#include "tests/cuda_shim.h"' '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' \
     '#define MIRAS_CUDA_IMPLEMENTATION' '#include "miras_cuda.cuh"' >"$build/parts.cpp"
@@ -290,6 +314,7 @@ $(cuda_of $name) -o '$build/$name.sane' -lm && $limit '$build/$name.sane' $rows"
     skip "$cuda: address and undefined sanitizers" 'g++ cannot'
   fi
 fi
+of_device=
 
 # The slowest first, so that no processor ends up waiting for the last one: NEON, emulated.
 if [ "$mode" = all ]; then
@@ -333,7 +358,7 @@ if [ "$mode" = all ]; then
     fi
   done
   for name in $tests; do
-    [ $name = test_sizes ] && continue   # its sizes are those of optimised vectors
+    case $name in test_sizes|test_stack) continue ;; esac   # they are of optimised builds
     if [ -n "$checker" ]; then
       case $name in   # -O1 takes clang half a minute, which short tests do not win back
         test_api|test_attention) level=-O0 ;;
@@ -794,6 +819,10 @@ if [ "$failed" -gt 0 ]; then
   for file in "$build"/jobs/*.result; do
     grep -q FAIL "$file" && sed -n '1s/^# /  /p' "${file%.result}"
   done
+fi
+if [ "$mode" = device ] && [ "$failed" = 0 ] && [ "$skipped" = 0 ] && [ -z "${ONLY:-}" ]; then
+  printf '%s\n' '# Written by sh tests/run.sh device: with these sources all of it has passed.' \
+    "sources $sources" "date $(date +%Y-%m-%d)" "checks $passed" >tests/device.txt
 fi
 if [ "$skipped" -gt 0 ]; then
   echo "$passed passed, $failed failed, $skipped skipped"
