@@ -445,9 +445,9 @@
      they may take with NaN. States, parameters and files are as always, the bits too; objects and
      tapes are larger. Host only.
 
-   MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
-     because an unoptimised vector kernel is slower than plain C. This leaves them unoptimised, to
-     step through.
+   MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2 (on
+     x86 AVX2's alone, which have the bits of AVX-512), because an unoptimised vector kernel is
+     slower than plain C. This leaves them unoptimised, to step through.
 
    Compile with any optimisation level and no -m flags: the instruction set is chosen when the
    program runs. -ffast-math is refused, and -ffinite-math-only and other parts of it are, because
@@ -4155,11 +4155,15 @@ struct miras__kernels {
 #define miras__kernel_table MIRAS__IN_SET(miras__kernel_table)
 
 /* What stands before and behind a pass: MIRAS__TARGET(sets) for sets that the flags may not name.
- * Bare cc means -O0, where vector code is slower than plain C at -O2. The kernels are therefore
- * compiled with -O2 whatever the flags say; define MIRAS_DEBUG to step through them. GCC only. */
+ * Bare cc means -O0, where vector code is slower than plain C at -O2. The best kernels are compiled
+ * with -O2 whatever the flags say, on x86 those of AVX2 alone, which have the bits of AVX-512;
+ * define MIRAS_DEBUG to step through them. GCC only. */
 #define MIRAS__PRAGMA(x) _Pragma(#x)
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE__) && !defined(MIRAS_DEBUG)
   #define MIRAS__RAISE    /* by pragmas in lines of their own: gcc loses one behind a target's    */
+  #ifndef MIRAS_NO_AVX512
+    #define MIRAS_NO_AVX512
+  #endif
 #endif
 #if defined(__clang__)
   #define MIRAS__PASS
@@ -4188,7 +4192,7 @@ struct miras__kernels {
   #define MIRAS__KERNEL_PASS
 
   MIRAS__PASS
-  #ifdef MIRAS__RAISE
+  #if defined(MIRAS__RAISE) && !MIRAS__X86
     #pragma GCC optimize("O2")
   #endif
   #define MIRAS__ISA 1
@@ -4210,9 +4214,6 @@ struct miras__kernels {
       MIRAS__TARGET("avx2,fma,f16c")
     #else
       MIRAS__TARGET("avx2,fma,f16c,avx512f,avx512vl,avx512dq,avx512bw")
-    #endif
-    #ifdef MIRAS__RAISE
-      #pragma GCC optimize("O2")
     #endif
     #if defined(__GNUC__) && !defined(__clang__)
       /* GCC's own header trips these; the other sets compile the same kernels with them on. */
