@@ -41,12 +41,13 @@
    defined, there are no prototypes, and "needs" in a banner names the rooms below that it stands
    on. Search for the @ and two digits to walk from this list to a room.
 
-   @01 Concepts                            what a memory is, shapes, the four choices, models
-   @02 Configuration and promises          macros, memory, threads, numerics, errors, files
-   @03 Recipes                             adding a model, a bias, a retention, an ISA
-   @05 Linkage and results                 version, result codes and their sentences
-   @06 Types                               the descriptors: every field and its default
-   @07 Functions                           every public call, by level
+   @01 Concepts                            what a memory is, shapes, the four choices, gates
+   @02 Linkage and results                 version, result codes and their sentences
+   @03 Types                               the descriptors: every field and its default
+   @04 Functions                           every public call, by level
+   @05 Concepts at length                  engines, models, memories on their own, surprise
+   @06 Configuration and promises          macros, memory, threads, numerics, errors, files
+   @07 Recipes                             adding a model, a bias, a retention, an ISA
    @10 Platform                            compiler, allocator, checked sizes, sentences
    @11 Random numbers                      counter-based, the same everywhere
    @12 CPU detection                       which instruction sets this machine runs
@@ -102,7 +103,7 @@
        what a layer of the network does         @76, @77, and @75 for how both end
        the optimizer or the schedule            @79
        what is written to disk                  @85, and raise the version that it writes
-       a public name                            @05 to @07, and the room that defines it */
+       a public name                            @02 to @04, and the room that defines it */
 
 /* @01 CONCEPTS --------------------------------------------------------------------------------- */
 /*
@@ -167,484 +168,9 @@
    network computes them from the token, or learns one number for each (fixed_gates). Gates are not
    checked per token: keep and momentum belong in 0..1, step and threshold above 0. A memory with an
    inner norm whose decay leads towards 0 wants keep near 1, and the nearer the longer the
-   sequences: what is forgotten of the weights is missing from what the norm divides by.
+   sequences: what is forgotten of the weights is missing from what the norm divides by. */
 
-   A LONG LIFE. A network is trained in windows and then runs for as long as its text. Two things
-   that no window shows end it there: writes that nothing forgets fill a memory up, and a decay
-   towards 0 takes the initial weights away that training chose. Four fields and calls against them:
-
-     toward         MIRAS_TOWARD_INITIAL. What was written fades, what was trained stays, silence
-                    returns the memory to A_0. It costs one more product per layer and no state,
-                    and must be trained with. The presets of perceptrons inside a model have it.
-     horizon        of a model: a learned alpha stays below 1 - 1/horizon, so that a memory never
-                    holds more of its past than a horizon. Take the window that is trained with, or
-                    less.
-     streams        miras_trainer_loss_streams carries states from window to window: training then
-                    meets memories as full as they become later. Draw from a pool of texts much
-                    larger than the batch (128 for 8), or consecutive steps see too much of the
-                    same, and start a text anew now and then (one in four), or nothing trains the
-                    start. examples/lm.c: --streams 128 --carry 0.75.
-     reset_every    heads begin anew every so many tokens, in turn, so that one of them always
-                    remembers. The remedy for rows that keep everything by definition (linear
-                    attention, DeltaNet, Longhorn) and for models that were trained without the
-                    others. Where a head begins anew depends on chunk: resets fall on its grid.
-
-   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2 and no
-   momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk is only
-   a schedule, which turns its tokens into matrix products. Everything else runs in the
-   frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
-   the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
-   step still act token by token, and a link is applied when its chunk closes. Until then a read
-   sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will be A
-   less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
-   custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For
-   C > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
-   does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
-   chunk shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its own has chunk 1
-   and learns from its first write.
-
-   Two choices have engines of their own. MIRAS_LEAST_SQUARES (room @53) keeps the sums of eta k k'
-   and of eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
-   conjugate gradients. MIRAS_KV_CACHE (room @54) keeps the last `window` pairs and reads them by
-   softmax attention. For both, as for exact matrix memories, the chunk is only a schedule.
-
-   SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
-   later token never changes an earlier output.
-
-   GRADIENTS. miras_backward returns the exact derivative of what miras_forward computed, through
-   the memory's own learning steps: for keys, values, queries, gates, the initial memory, and the
-   state that came in. The adjoint of each formula stands directly below the formula. Where a
-   formula has a corner (Huber, L_p with p < 2), the derivative of the branch taken is used.
-   MIRAS_LEAST_SQUARES has the derivative of the minimiser itself, which is that of its output as
-   far as the iterations have converged: a small ridge under many keys alike needs more of them.
-
-   MODELS. miras_model is an embedding, then layers, then a norm and the head, which shares the
-   embedding's matrix unless untied. A layer of memories, with h the RMS norm of its input x:
-
-       q, k, v = silu(causal convolution(h W_q, h W_k, h W_v)); q and k scaled to length 1 per head
-       gates   = sigmoid, softplus, ... of a low-rank projection of h
-       y       = memory(k, v, q, gates)
-       x       = x + (norm per head(y) * silu(h W_gate)) W_o
-       x       = x + SwiGLU(norm(x)), unless it has no_mlp
-
-   Some rows of the table make their keys or decays otherwise: miras_key_map, miras_keep_form.
-   Fields of a layer say what else published ones differ in: convolutions, keys that heads share or
-   that turn with the position, the norm and gate of what memories say. The
-   memory starts every sequence from learned initial weights. In a new model with inner norms and
-   keys of length 1, W_q and its convolution equal those of the keys, so that it finds what it
-   wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
-   "mmwm" has a window of attention between layers of memories, as in Samba (Ren et al. 2024), and
-   "a*4" is a transformer. An attention layer, with positions by turning entries i and i +
-   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of them or some (rotary):
-
-       q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
-       y       = softmax attention over the last `window` tokens and `persistent` learned pairs
-       x       = x + y W_o, or with output_gate x + (y * sigmoid(h W_gate)) W_o
-       x       = x + SwiGLU(norm(x)), as above
-
-   EXPERTS. Instead of one MLP a layer may have `experts` (Shazeer et al. 2017). A router chooses
-   experts_per_token of them for each token; with p = softmax(norm(x) W_router):
-
-       x       = x + the sum over the largest of p, each times SwiGLU of its expert(norm(x)),
-                 and over shared experts times sigmoid(norm(x) w)
-
-   They are the rows of mlp.gate, mlp.up and mlp.down, one expert below the other, the shared ones
-   at last, whose w is the last column of mlp.router. Among equals the first are chosen. Others are
-   not computed. There is no loss that balances the load: a model that is trained from the start may
-   come to use few of its experts. With norm_topk the chosen p are divided by their sum.
-
-   A layer of type mag has both side by side, as Titans' memory as a gate (Behrouz et al. 2024): y
-   of attention and z of a memory, any row of the table, both of the same h:
-
-       x       = x + (norm(z) * sigmoid(norm(y))) W_o
-       x       = x + SwiGLU(norm(x)), as above
-
-   One of type mac has the memory as context. Its attention stays within segments of `window`
-   tokens, where it sees, beside persistent pairs and the tokens so far, what each of them recalls
-   of the segments before: r = memory(h W_q), as it was at the segment's start, or as its head began
-   anew since (reset_every). What attention says is what the memory learns, token by token, and is
-   read with, for the gate:
-
-       y       = attention(h W_aq; pairs of r and of h W_ak, W_av)
-       z       = memory(k, v, y, gates), with k, v and gates made of y instead of h
-       x       = x + (norm(y) * sigmoid(norm(z))) W_o, and the MLP
-
-   A layer of type rwkv is RWKV-7's as published (room @76 has its formulas): its memory with token
-   shifts, gates of low rank, values of the first such layer mixed in, and a bonus.
-
-   An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
-   and others go without by no_mlp. MLPs may square a ReLU instead, norms be layer norms, and one
-   more stand behind the embedding: `mlp`, `norm`, `embed_norm`. A convolution (c) as a layer is x +
-   convolution(norm(x)) + bias, channel by channel. Parameters lie in one flat block with a table of
-   named views, and a model is hardly more.
-
-   TRAINERS. miras_trainer is what a model needs to be trained: gradients in another block of the
-   same layout, the optimizer's moments, what the backward pass wants to know of the forward one,
-   and the states of running texts. Clipping, checkpoints, a gradient check, or an all-reduce across
-   machines are one loop each over a block. A program that only runs a model has none. How the model
-   is trained, its dropout too, is in the model's descriptor, which files hold; the trainer's says
-   how large its steps may be and who works on them, and changes no bit.
-
-   SESSIONS. A session is what one running sequence needs: a few kilobytes to megabytes, whatever
-   its length. Sessions share a model and do not know each other. Their state is flat: copy it out
-   to branch a text, copy it back to undo.
-
-   SERVING. Of many sequences each is its state and no more: a block of miras_model_state_size
-   bytes, yours, the same in size from the first token to the millionth. miras_server holds what
-   calls work in. A call takes any of the states a step further, or many tokens, and multiplies the
-   rows of all by the weights at once; every text has the bits that it would have alone. Zeros are a
-   new text. To fork one copy its block: a thousand texts with one beginning cost a thousand blocks.
-   To undo tokens copy the block before them, and back. So several drafted tokens are tried for a
-   copy: feed them at once, with logits behind each; where not all are taken copy the block back and
-   feed those that are, which is one call again.
-
-   ON ITS OWN. miras_preset makes a memory that takes what comes, unlike a layer, whose network
-   learns to feed it what suits it: keys and queries are brought to one length, no write overshoots
-   its own pair (bounded_step), and decay leads back to the memory that was given. Room @73 says
-   where a row leaves its paper for that; every field of it can be set back.
-
-     Keys     of any length but zero: only their direction counts. A key of zeros writes nothing
-       but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
-       directions drawn at random are the best. Attention sees keys as they are and is as sharp as
-       they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
-       query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
-     Values   of any size for matrices and attention, which are linear in them. For perceptrons,
-       entries from about 0.1 up, whatever their mean: a pair is within 0.1 of |v| after 20 writes,
-       mostly after five. Smaller ones drown at first in what an untrained memory answers (about
-       0.5 in length; TTT's entries are of size 1). Far larger ones take a few writes more, in which
-       the memory grows to their size, and none goes beyond them by more than a quarter of |v|
-       (Titans, whose momentum carries on, by half): bounded_step 2, without which values in the
-       hundreds come back ten times as large at first, and in the thousands sixty times.
-     Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
-       half way in 0.69 / forget writes, and for head h in forget_ratio^-h times that.
-
-   What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
-   |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
-   16 on: a pair written three times amid new ones, after 16 more. Half: writes of silence until
-   half of it is gone.
-
-     row                       32    64  16 on   half  good for
-     deltanet, longhorn      0.00  0.25   0.61  never  few pairs exactly; quickest to write
-     deltaproduct            0.00  0.25   0.60  never  the same, two pairs a write
-     gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
-     gated-deltaproduct      0.03  0.33   0.59    690
-     mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
-     rwkv7                   0.10                 690  as a layer, rather
-     ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
-     ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
-     titans                  0.02  0.05   0.48   1390  more pairs than key entries
-     moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
-     yaad                    0.03  0.08   0.54   1390  more pairs, and a wild one does little
-     memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
-     softmax-attention       0.71                      the last 1024 pairs, with longer queries
-     sliding-window          0.71                      the last 64 pairs, likewise
-     dfw, retnet, gla,
-       mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
-     lightning               8.5                  177  sums of the last 256 writes
-     linear-attention        0.91                never  an average of all values, by likeness
-
-   So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
-   many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
-   is new is written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000
-   times as large as the others leaves a matrix by 1/key_dim of itself a write; a perceptron of two
-   layers takes no more of it than it can unlearn as soon. With one in 1000 (spikes of bench/soak),
-   and 500 writes after the last, pairs just written come back at so much of |v| wrong: 0.2
-   TTT-Linear, 0.6 to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
-
-   SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
-   of one row and one size of values compare:
-     L2 (matrices, TTT, Titans, Memora, Mesa, attention)  |r|^2 / 2: about |v|^2 / 2 for a pair
-       never seen, 0 for one that is known; more than |v|^2 / 2 where memory contradicts it
-     L_p (Moneta)        sum |r_i|^p, p = 3: falls faster as a pair is learned
-     Huber (Yaad)        |r|^2 / 2 up to the threshold, then threshold sum |r_i|: a wild pair counts
-       once, not squared
-     dot product         -<M(k), v>: 0 for what is new, the more below it the better it is known,
-       and above it for a contradiction
-
-   WHAT IT DOES NOT DO
-     - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
-       floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
-     - of published layers those that miras_model_named and miras_checkpoint_desc know; for the
-       other rows of the table only what their memory is, in the layer above
-     - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
-     - no automatic differentiation of other networks: the gradients of what is here, nothing more
-     - no threads, no allocation, no printing, no files behind your back
-     - no protection from hostile data beyond memory safety and the limit of miras_model_desc: a
-       file is checked for damage, not for intent, and a memory will learn what it is given */
-
-/* @02 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
-/*
-   CONFIGURATION. Macros are defined before the include, in the file that holds the implementation;
-   MIRAS_STATIC, MIRAS_API, MIRAS_PTHREADS and those that leave calls out (MIRAS_NO_STDIO, _FILES,
-   _MODEL, _TRAINING) change declarations and must be the same wherever the header is included.
-
-   MIRAS_IMPLEMENTATION   Compile the bodies here. In one source file per program. A second include
-     in the same file does no harm.
-
-   MIRAS_STATIC   Every function is static to its file, so that two libraries that each carry a
-     miras.h do not collide. Costs one copy of the code per file that implements.
-
-   MIRAS_API   What stands in front of each public function, declared or defined; default extern. A
-     shared library exports them by __declspec(dllexport), its users import them by dllimport; with
-     -fvisibility=hidden it is __attribute__((visibility("default"))).
-
-   MIRAS_PTHREADS   Adds miras_pool, a small thread pool over POSIX threads. Without it the header
-     knows no threads at all; you can still hand it your own job system (below).
-
-   MIRAS_NO_STDIO   Leaves out the calls that take paths, <stdio.h> and <time.h>. Saving to and
-     loading from memory remain.
-
-   MIRAS_MALLOC(bytes), MIRAS_FREE(pointer)   Replace malloc and free for the *_open calls without
-     an allocator, and for the calls with paths on objects that have none. Both or neither. The
-     *_init calls use neither.
-
-   MIRAS_ASSERT(condition)   Checks of the library's own logic; default assert, so NDEBUG removes
-     them. Wrong arguments never end here: they get a result.
-
-   MIRAS_NO_SIMD   Only the portable kernels: plain C, one lane. For odd compilers, and to compare.
-
-   MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
-     AVX2 at up to half the speed.
-
-   MIRAS_WINDOWS_AVX   GCC for 64-bit Windows (MinGW) aligns frames to 16 bytes and puts vectors of
-     32 there as if to 32 (its bug 54412): programs crash. So it gets the portable kernels. With
-     -Wa,-muse-unaligned-vector-move, which assemblers of binutils 2.38 and later know, this macro
-     brings the vectors back. Clang has no need of it.
-
-   MIRAS_NO_SELF_INCLUDE   The header compiles its kernel rooms once per instruction set by
-     including itself. Where tools object to that (or glue files together), this compiles them
-     once, portably, in line.
-
-   MIRAS_SELF   The name by which the header includes itself, in quotes; default "miras.h". Define
-     it if you rename the file.
-
-   MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Then their
-     order of additions is that library's, and the promises on bits below hold only as far as its
-     own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large. BLIS's
-     own header needs POSIX: compile without -std, or with a GNU dialect such as -std=gnu99.
-
-   MIRAS_NO_...   You pay for what you use. What such a macro leaves out is not compiled; its calls
-     are not declared, and a descriptor that needs it is refused with a sentence that names the
-     macro. What is left computes the same bits.
-
-       MIRAS_NO_TRAINING    trainers, miras_backward, tapes: all that is an adjoint
-       MIRAS_NO_MODEL       models, layers, sessions, trainers: memories are left
-       MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
-       MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
-       MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
-       MIRAS_NO_MESA        MIRAS_LEAST_SQUARES                                  (engine @53)
-       MIRAS_NO_ATTENTION   MIRAS_KV_CACHE, and attention as a layer             (engine @54)
-
-     Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
-     library.
-
-   MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object
-     and of every engine's scratch, with a pattern that MIRAS_ASSERT finds again after each call of
-     an engine, each layer and each public call that computes; and products fill the scratch that
-     they may take with NaN. States, parameters and files are as always, the bits too; objects and
-     tapes are larger. Host only.
-
-   MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2 (on
-     x86 AVX2's alone, which have the bits of AVX-512), because an unoptimised vector kernel is
-     slower than plain C. This leaves them unoptimised, to step through.
-
-   Compile with any optimisation level and no -m flags: the instruction set is chosen when the
-   program runs. -ffast-math is refused, and -ffinite-math-only and other parts of it are, because
-   they give away NaN, signs of zeros and the order of additions. One flag cannot be seen from here
-   and changes bits: clang's -ffp-contract=fast fuses products and sums of plain code in spite of
-   the pragma that forbids it (GCC's, which is its default, obeys). Give that file
-   -ffp-contract=off.
-
-   STACK. Any call needs at most 16 KB on x86-64 as gcc -O2 compiles it, one that opens a model or
-   trains it the most; a memory on its own 7 KB, and 3 KB on a Cortex-M4 (gcc -Os, without training
-   and files). A caller's thread has to have that, and what its allocator and its C library take.
-
-   MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
-   alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
-   training step, not a token. (Loading from and saving to a path borrow room while they run; the
-   *_from and *_to forms need none.) Objects hold pointers into their buffer and must not be moved,
-   but their STATE is a flat block without pointers: memcpy takes a snapshot, memcpy brings it back.
-   A state of zeros is the state after a reset. It belongs to a descriptor, and for chunk > 1 to the
-   same build on a machine of the same byte order; use *_save to move it elsewhere.
-
-   THREADS. The header starts none. Trainers and memories take a miras_parallel, three fields
-   that connect them to your job system; miras_pool is one ready-made. Calls that only read an
-   object (sessions reading their model, miras_kind_name, the views) may run at the same time;
-   calls that change an object need it to themselves, and so do miras_read and miras_memory_norm,
-   which work in its scratch. Different sessions of one model may run on different threads while
-   no trainer changes it. The only global is the cached choice of instruction set, an atomic that
-   every thread would set to the same value.
-
-   NUMERICS. What can be relied on:
-
-     Accumulation   Every element of a matrix product is ONE chain of fused multiply-adds in the
-       order of the inner index, in 32 bits. Blocking and packing are only a schedule. Sums and dot
-       products run in 16 virtual lanes (element i in lane i mod 16), folded 16, 8, 4, 2, 1. exp,
-       log, tanh and their relatives are this header's own polynomials, the same operations on every
-       instruction set; each states its error in units in the last place. Losses and norms over
-       whole tensors are summed in double precision.
-     Same bits      however a sequence is cut into calls; for any number of threads and any job
-       system; whatever neighbours are in the batch; in training and in decoding; on AVX2, AVX-512
-       and NEON alike. Contraction is pinned, so the optimisation level and -std do not matter.
-     Not the same   The portable kernels round twice where the others fuse, so they agree within a
-       tolerance, not to the bit. So does everything with MIRAS_USE_BLIS.
-     NaN, infinity  propagate where IEEE 754 and the formula say, and nowhere else: a NaN in a key
-       spoils its own memory from that token on, never an earlier output, another head, another
-       sequence. A surprise that is not finite tells you in time to roll back. Masked positions are
-       skipped, not multiplied by zero. Exponentials are arranged so that they do not overflow.
-     Denormals      are computed as such; the header does not touch the floating-point environment,
-       and it assumes rounding to nearest. What decays would end among them and stay there, at a
-       hundred times the usual cost. So content of a memory below 1e-30 becomes 0 whenever as many
-       chunks have passed as fit into 64 tokens, at least one, and coefficients of decay and
-       weights of a simplex, a sigmoid or a tanh below 1e-30 at once. The gradient takes no notice.
-
-   ERRORS. Calls return miras_result, or 0, NULL or NaN where that is clearer; miras_result_text
-   has the sentence. A descriptor is checked once, when a size is asked for or an object is built,
-   and the reason names the field, its value and what is allowed. Calls per token trust checked
-   objects and check only what can be seen from their arguments. After an error nothing has changed,
-   unless the call says otherwise.
-
-   FILES. A model is a safetensors file: little-endian 32-bit floats under the names of the views,
-   the descriptor (its pattern and every kind of layer) and a checksum in __metadata__; other
-   programs can read it as it is. Saved by a trainer it has the optimizer's moments and step count
-   and running texts as well, and training continues to the bit: from a save between two steps, with
-   the same seed and dropout, which miras_model_open_file takes from the file, and
-   miras_trainer_load the rest. A memory (descriptor, outer parameters and state) or a session
-   (state, and the row that its last logits follow from) is a block of its own with a checksum; a
-   session's is refused under other weights, unless it is adopted. Loading checks every size and sum
-   against the object before it writes the first byte, so damage is an error and never half a model;
-   what its head and length show to be wrong is neither allocated nor read. Saving to a path writes
-   a new neighbour and renames it, so that readers find the old file or the new one, whole, also
-   while several save at once: the last to end stays, with mode and owner of the file it replaces.
-   Nothing is forced out to the disk.
-
-   CHECKPOINTS OF OTHERS. miras_checkpoint_desc and miras_checkpoint_load read folders of
-   config.json and safetensors as others publish them (README has the list). Headers, places,
-   shapes, names and every field of the configuration are checked before the first number is
-   written; then tensors are read a tile at a time, turned, widened from F16 or BF16 and rounded
-   to what the model holds. Each family has its own fields and words, a table each in room @86;
-   one that it does not know is refused, for it may change every number, unless the caller names it
-   to miras_checkpoint_desc_without. Tensors that no model needs may be of any type and shape. What
-   is allocated meanwhile counts against limit. The files need to stay as they are while they are
-   read. */
-
-/* @03 RECIPES ---------------------------------------------------------------------------------- */
-/*
-   Every recipe ends with its tests: a row in tests/reference.h written from the formula in double
-   precision, without looking at this file, and the case lists of the tests that walk over it (of
-   a bias or a retention a pool in tests/memories.h).
-
-   A MODEL (a new combination of existing choices)
-     1. @06   a name in miras_kind, before MIRAS_KIND_COUNT
-     2. @73   its row, at the same place
-     That is all: presets, names, files, training and examples/lm.c find it by themselves.
-
-   A FIELD OF A DESCRIPTOR
-     1. @06   the field, with its range and default; 0 must mean what there was before
-     2. @14   its row behind all that files hold, with the next version of files, which room @85
-              counts (MIRAS__VERSION)
-     Files, states, sentences, examples/lm.c and the tests' labels then know it.
-
-   AN ATTENTIONAL BIAS
-     1. @06   a name in miras_bias; a field of miras_desc if it has a constant of its own
-     2. @14   its word, the row of that field, and a rule if not all choices go with it
-     3. @26   a function of a row (the value and e = dl/dM) and, right below, its adjoint (J' times
-              a vector, and the derivative by the threshold if there is one); a row of the table
-     4. @20   their two names in the rename block
-     Nothing else calls a bias. If J is constant in r, say so as the dot product does.
-
-   A RETENTION
-     1. @06   a name in miras_retention, and a field for its constant
-     2. @14   as above; does it have a keep gate (miras__decays)?
-     3. @42   a row of the table: its link and the adjoint, or its closing step and the adjoint;
-              whether reads of a chunk that is still open follow A_t; what J of a bounded step is
-     4. @27   kernels for what goes over the weights, where rooms @22 and @23 have none
-     Decay itself is alpha, and nothing of it is written anew.
-     Adjoints stand in tables as MIRAS__BACK(miras__name), for builds without training.
-
-   AN ARCHITECTURE
-     1. @06, @14, @57   a name; its word; the layers' widths and where their weights lie
-     2. @41   how its hidden rows come about, or its answer, with the adjoint and the adjoint of
-              the inner gradient. The frozen-gradient engine needs no more.
-
-   A TYPE OF LAYER
-     1. @06   a name in miras_layer_type, and its fields in miras_layer_desc; @14: its word, and if
-              it has fields their rows, miras__types_of and miras__when
-     2.       a room like @77: sizes; initial values beyond draws; what it keeps of a call; what it
-              does behind its projections, with a head and before W_o, and their adjoints. What
-              layers share (room @75) has the MLP that ends each, dropout and the table of
-              parameters (miras__params), from which views, sums and jobs follow; a type without
-              heads has no functions, as the MLP on its own at the end of that room
-     3. @78   its record in miras__layer_types; @73: a letter for it in miras_model_preset
-              where it is no form of m
-     Training and sessions take every record alike.
-
-   AN INSTRUCTION SET
-     1. @12   how to detect it, at compile time and at run time
-     2. @20   one more include of this file, inside its target region
-     3. @21   the vocabulary: about thirty operations on one vector type
-     4. @31   a line in the list of tables, best first
-     The kernels are written in the vocabulary and come by themselves. The tests compare every entry
-     of every table with the portable one.
-
-   A KERNEL
-     1.       the function miras__name, in its room (@22 to @29), on a whole tile of rows, and its
-              adjoint right below; a line of the block in @20 gives it the ending of each set, or of
-              the set that lends it. What has no vectors of its own goes between #if MIRAS__COMMON
-              and #endif, without that line, and calls other kernels by a table K. Lanes may be
-              threads (@21): V_KEEP for sums in memory, V_SYNC before what another lane has stored
-     2. @20   X(part, result, name, (arguments)) in the list of the table, if more than kernels
-              call it; part says who does, so that builds without them can leave it out
-     3.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
-              end at a guard page
-     An engine does no arithmetic on arrays of its own; room @45 says what it may do.
-
-   REVISIONS
-     next    training apart from running. Old and new names:
-               miras_model_desc.batch, context, streams, parallel     miras_trainer_desc.batch, ...
-               miras_model_loss, _loss_streams, _backward, _grads     miras_trainer_loss, ...
-               miras_model_steps, miras_adamw             miras_trainer_steps, miras_trainer_step
-               miras_model_save, _save_to(m, ..., 0)      without the 0
-               with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
-               miras_model_load, _load_from to go on      miras_trainer_load, _load_from
-             Models of several kinds of layer; attention and MLPs as layers, no_mlp without one:
-               miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
-             One name for one thing, in fields as text too, which know the old ones:
-               miras_desc.steps                                   descents
-               MIRAS_NEWTON, MIRAS_PAIRS                   MIRAS_LEAST_SQUARES, MIRAS_KV_CACHE
-               miras_keys, miras_model_desc.keys                  miras_key_map, .layer[0].key_map
-               miras_keep, miras_model_desc.keep              miras_keep_form, .layer[0].keep_form
-               miras_adamw_options.decay                          weight_decay
-             Files of versions 4 to 6 hold these; others stay of 2 or 3. Text of a field may
-             have MIRAS_PATTERN characters. Fields that mean nothing to a layer's type are refused.
-             Bias log-cosh, retention tanh.
-             miras_desc.norm_epsilon: what an inner norm adds to the variance.
-             miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
-             What published layers differ in: norm_epsilon, out_epsilon, convolved, conv_bias,
-             projection_bias, key_mixing, value_mixing, key_heads, scaled_queries, norm_heads,
-             out_gate, its rank out_rank; keep forms with a floor (HGRN2) and a bound of their own
-             (KDA), keep_low; and keys divided by their sum.
-             Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
-             of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
-             initial values were drawn.
-             miras_desc.parallel shares the heads of one memory out; every field of a descriptor
-             has a value as text (miras_model_desc_get). Builds can leave parts out
-             (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients
-             of outer parameters over several sequences (and of row rates over several heads),
-             which now are sums of what each has left.
-     0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
-             bounded steps and keys of one length for memories on their own; gates per channel,
-             signed simplices, row rates that training can take back; nothing stays denormal; other
-             presets (models and memories of 0.2.0 load as they were); files of version 3 where a
-             new field is used.
-     0.2.0   the whole framework: 23 models, exact matrix memories in chunks, Newton and attention
-             engines, all biases, retentions and algorithms of the paper, callbacks; files of
-             version 2.
-     0.1.0   first slice: matrix and perceptron memories, seven biases, five retentions, momentum,
-             ten models, training, sessions, files. */
-
-/* @05 LINKAGE AND RESULTS ---------------------------------------------------------------------- */
+/* @02 LINKAGE AND RESULTS ---------------------------------------------------------------------- */
 #ifndef MIRAS_H
 #define MIRAS_H
 
@@ -702,7 +228,7 @@ MIRAS_API const char *miras_result_text(miras_result result);
 /* Name of the instruction set in use: "portable", "avx2", "avx512" or "neon". */
 MIRAS_API const char *miras_isa(void);
 
-/* @06 TYPES ------------------------------------------------------------------------------------ */
+/* @03 TYPES ------------------------------------------------------------------------------------ */
 
 /* Rows of the table of published models (room @73). */
 typedef enum miras_kind {
@@ -899,7 +425,7 @@ typedef struct miras_desc {
   int heads;               /* independent memories per sequence, 1..65536; 0 -> 1                */
   int key_dim;             /* width of keys and queries of one head, 1..4096; no default         */
   int value_dim;           /* width of values and outputs of one head, 1..4096; 0 -> key_dim     */
-  int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (ENGINES in room @01;
+  int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (ENGINES in room @05;
                               KV caches and least squares too): only a schedule, how many tokens are
                               worked on together. All others: tokens that share one anchor, and part
                               of the model; 1: every gradient at its own weights                 */
@@ -1172,7 +698,7 @@ typedef struct miras_layer_desc {
   int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
   miras_mlp mlp;           /* which                                                              */
   int experts;             /* 0, or how many MLPs there are instead of one, up to 1024: a mixture of
-                              experts (EXPERTS in room @01); needs MIRAS_MLP_SWIGLU and shift 0  */
+                              experts (EXPERTS in room @05); needs MIRAS_MLP_SWIGLU and shift 0  */
   int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
   int norm_topk;           /* 1: their probabilities are divided by their sum                    */
   int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
@@ -1360,12 +886,12 @@ typedef struct miras_text {
   size_t logits;           /* logits are wanted behind the last so many of them, 0..count         */
 } miras_text;
 
-/* @07 FUNCTIONS -------------------------------------------------------------------------------- */
+/* @04 FUNCTIONS -------------------------------------------------------------------------------- */
 
 /* ---- the table ---- */
 
 /* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0; what it
- * then takes and holds is told in room @01, ON ITS OWN. Two rows have two pairs per token (descents
+ * then takes and holds is told in room @05, ON ITS OWN. Two rows have two pairs per token (descents
  * 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7): not miras_write. */
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 #ifndef MIRAS_NO_MODEL
@@ -1794,6 +1320,483 @@ MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool);
 MIRAS_API void miras_pool_close(miras_pool *pool);
 #endif
 
+/* @05 CONCEPTS AT LENGTH ----------------------------------------------------------------------- */
+/*
+   A LONG LIFE. A network is trained in windows and then runs for as long as its text. Two things
+   that no window shows end it there: writes that nothing forgets fill a memory up, and a decay
+   towards 0 takes the initial weights away that training chose. Four fields and calls against them:
+
+     toward         MIRAS_TOWARD_INITIAL. What was written fades, what was trained stays, silence
+                    returns the memory to A_0. It costs one more product per layer and no state,
+                    and must be trained with. The presets of perceptrons inside a model have it.
+     horizon        of a model: a learned alpha stays below 1 - 1/horizon, so that a memory never
+                    holds more of its past than a horizon. Take the window that is trained with, or
+                    less.
+     streams        miras_trainer_loss_streams carries states from window to window: training then
+                    meets memories as full as they become later. Draw from a pool of texts much
+                    larger than the batch (128 for 8), or consecutive steps see too much of the
+                    same, and start a text anew now and then (one in four), or nothing trains the
+                    start. examples/lm.c: --streams 128 --carry 0.75.
+     reset_every    heads begin anew every so many tokens, in turn, so that one of them always
+                    remembers. The remedy for rows that keep everything by definition (linear
+                    attention, DeltaNet, Longhorn) and for models that were trained without the
+                    others. Where a head begins anew depends on chunk: resets fall on its grid.
+
+   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2 and no
+   momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk is only
+   a schedule, which turns its tokens into matrix products. Everything else runs in the
+   frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
+   the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
+   step still act token by token, and a link is applied when its chunk closes. Until then a read
+   sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will be A
+   less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
+   custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For
+   C > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
+   does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
+   chunk shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its own has chunk 1
+   and learns from its first write.
+
+   Two choices have engines of their own. MIRAS_LEAST_SQUARES (room @53) keeps the sums of eta k k'
+   and of eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
+   conjugate gradients. MIRAS_KV_CACHE (room @54) keeps the last `window` pairs and reads them by
+   softmax attention. For both, as for exact matrix memories, the chunk is only a schedule.
+
+   SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
+   later token never changes an earlier output.
+
+   GRADIENTS. miras_backward returns the exact derivative of what miras_forward computed, through
+   the memory's own learning steps: for keys, values, queries, gates, the initial memory, and the
+   state that came in. The adjoint of each formula stands directly below the formula. Where a
+   formula has a corner (Huber, L_p with p < 2), the derivative of the branch taken is used.
+   MIRAS_LEAST_SQUARES has the derivative of the minimiser itself, which is that of its output as
+   far as the iterations have converged: a small ridge under many keys alike needs more of them.
+
+   MODELS. miras_model is an embedding, then layers, then a norm and the head, which shares the
+   embedding's matrix unless untied. A layer of memories, with h the RMS norm of its input x:
+
+       q, k, v = silu(causal convolution(h W_q, h W_k, h W_v)); q and k scaled to length 1 per head
+       gates   = sigmoid, softplus, ... of a low-rank projection of h
+       y       = memory(k, v, q, gates)
+       x       = x + (norm per head(y) * silu(h W_gate)) W_o
+       x       = x + SwiGLU(norm(x)), unless it has no_mlp
+
+   Some rows of the table make their keys or decays otherwise: miras_key_map, miras_keep_form.
+   Fields of a layer say what else published ones differ in: convolutions, keys that heads share or
+   that turn with the position, the norm and gate of what memories say. The
+   memory starts every sequence from learned initial weights. In a new model with inner norms and
+   keys of length 1, W_q and its convolution equal those of the keys, so that it finds what it
+   wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
+   "mmwm" has a window of attention between layers of memories, as in Samba (Ren et al. 2024), and
+   "a*4" is a transformer. An attention layer, with positions by turning entries i and i +
+   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of them or some (rotary):
+
+       q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
+       y       = softmax attention over the last `window` tokens and `persistent` learned pairs
+       x       = x + y W_o, or with output_gate x + (y * sigmoid(h W_gate)) W_o
+       x       = x + SwiGLU(norm(x)), as above
+
+   EXPERTS. Instead of one MLP a layer may have `experts` (Shazeer et al. 2017). A router chooses
+   experts_per_token of them for each token; with p = softmax(norm(x) W_router):
+
+       x       = x + the sum over the largest of p, each times SwiGLU of its expert(norm(x)),
+                 and over shared experts times sigmoid(norm(x) w)
+
+   They are the rows of mlp.gate, mlp.up and mlp.down, one expert below the other, the shared ones
+   at last, whose w is the last column of mlp.router. Among equals the first are chosen. Others are
+   not computed. There is no loss that balances the load: a model that is trained from the start may
+   come to use few of its experts. With norm_topk the chosen p are divided by their sum.
+
+   A layer of type mag has both side by side, as Titans' memory as a gate (Behrouz et al. 2024): y
+   of attention and z of a memory, any row of the table, both of the same h:
+
+       x       = x + (norm(z) * sigmoid(norm(y))) W_o
+       x       = x + SwiGLU(norm(x)), as above
+
+   One of type mac has the memory as context. Its attention stays within segments of `window`
+   tokens, where it sees, beside persistent pairs and the tokens so far, what each of them recalls
+   of the segments before: r = memory(h W_q), as it was at the segment's start, or as its head began
+   anew since (reset_every). What attention says is what the memory learns, token by token, and is
+   read with, for the gate:
+
+       y       = attention(h W_aq; pairs of r and of h W_ak, W_av)
+       z       = memory(k, v, y, gates), with k, v and gates made of y instead of h
+       x       = x + (norm(y) * sigmoid(norm(z))) W_o, and the MLP
+
+   A layer of type rwkv is RWKV-7's as published (room @76 has its formulas): its memory with token
+   shifts, gates of low rank, values of the first such layer mixed in, and a bonus.
+
+   An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
+   and others go without by no_mlp. MLPs may square a ReLU instead, norms be layer norms, and one
+   more stand behind the embedding: `mlp`, `norm`, `embed_norm`. A convolution (c) as a layer is x +
+   convolution(norm(x)) + bias, channel by channel. Parameters lie in one flat block with a table of
+   named views, and a model is hardly more.
+
+   TRAINERS. miras_trainer is what a model needs to be trained: gradients in another block of the
+   same layout, the optimizer's moments, what the backward pass wants to know of the forward one,
+   and the states of running texts. Clipping, checkpoints, a gradient check, or an all-reduce across
+   machines are one loop each over a block. A program that only runs a model has none. How the model
+   is trained, its dropout too, is in the model's descriptor, which files hold; the trainer's says
+   how large its steps may be and who works on them, and changes no bit.
+
+   SESSIONS. A session is what one running sequence needs: a few kilobytes to megabytes, whatever
+   its length. Sessions share a model and do not know each other. Their state is flat: copy it out
+   to branch a text, copy it back to undo.
+
+   SERVING. Of many sequences each is its state and no more: a block of miras_model_state_size
+   bytes, yours, the same in size from the first token to the millionth. miras_server holds what
+   calls work in. A call takes any of the states a step further, or many tokens, and multiplies the
+   rows of all by the weights at once; every text has the bits that it would have alone. Zeros are a
+   new text. To fork one copy its block: a thousand texts with one beginning cost a thousand blocks.
+   To undo tokens copy the block before them, and back. So several drafted tokens are tried for a
+   copy: feed them at once, with logits behind each; where not all are taken copy the block back and
+   feed those that are, which is one call again.
+
+   ON ITS OWN. miras_preset makes a memory that takes what comes, unlike a layer, whose network
+   learns to feed it what suits it: keys and queries are brought to one length, no write overshoots
+   its own pair (bounded_step), and decay leads back to the memory that was given. Room @73 says
+   where a row leaves its paper for that; every field of it can be set back.
+
+     Keys     of any length but zero: only their direction counts. A key of zeros writes nothing
+       but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
+       directions drawn at random are the best. Attention sees keys as they are and is as sharp as
+       they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
+       query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
+     Values   of any size for matrices and attention, which are linear in them. For perceptrons,
+       entries from about 0.1 up, whatever their mean: a pair is within 0.1 of |v| after 20 writes,
+       mostly after five. Smaller ones drown at first in what an untrained memory answers (about
+       0.5 in length; TTT's entries are of size 1). Far larger ones take a few writes more, in which
+       the memory grows to their size, and none goes beyond them by more than a quarter of |v|
+       (Titans, whose momentum carries on, by half): bounded_step 2, without which values in the
+       hundreds come back ten times as large at first, and in the thousands sixty times.
+     Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
+       half way in 0.69 / forget writes, and for head h in forget_ratio^-h times that.
+
+   What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
+   |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
+   16 on: a pair written three times amid new ones, after 16 more. Half: writes of silence until
+   half of it is gone.
+
+     row                       32    64  16 on   half  good for
+     deltanet, longhorn      0.00  0.25   0.61  never  few pairs exactly; quickest to write
+     deltaproduct            0.00  0.25   0.60  never  the same, two pairs a write
+     gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
+     gated-deltaproduct      0.03  0.33   0.59    690
+     mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
+     rwkv7                   0.10                 690  as a layer, rather
+     ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
+     ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
+     titans                  0.02  0.05   0.48   1390  more pairs than key entries
+     moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
+     yaad                    0.03  0.08   0.54   1390  more pairs, and a wild one does little
+     memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
+     softmax-attention       0.71                      the last 1024 pairs, with longer queries
+     sliding-window          0.71                      the last 64 pairs, likewise
+     dfw, retnet, gla,
+       mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
+     lightning               8.5                  177  sums of the last 256 writes
+     linear-attention        0.91                never  an average of all values, by likeness
+
+   So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
+   many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
+   is new is written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000
+   times as large as the others leaves a matrix by 1/key_dim of itself a write; a perceptron of two
+   layers takes no more of it than it can unlearn as soon. With one in 1000 (spikes of bench/soak),
+   and 500 writes after the last, pairs just written come back at so much of |v| wrong: 0.2
+   TTT-Linear, 0.6 to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
+
+   SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
+   of one row and one size of values compare:
+     L2 (matrices, TTT, Titans, Memora, Mesa, attention)  |r|^2 / 2: about |v|^2 / 2 for a pair
+       never seen, 0 for one that is known; more than |v|^2 / 2 where memory contradicts it
+     L_p (Moneta)        sum |r_i|^p, p = 3: falls faster as a pair is learned
+     Huber (Yaad)        |r|^2 / 2 up to the threshold, then threshold sum |r_i|: a wild pair counts
+       once, not squared
+     dot product         -<M(k), v>: 0 for what is new, the more below it the better it is known,
+       and above it for a contradiction
+
+   WHAT IT DOES NOT DO
+     - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
+       floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
+     - of published layers those that miras_model_named and miras_checkpoint_desc know; for the
+       other rows of the table only what their memory is, in the layer above
+     - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
+     - no automatic differentiation of other networks: the gradients of what is here, nothing more
+     - no threads, no allocation, no printing, no files behind your back
+     - no protection from hostile data beyond memory safety and the limit of miras_model_desc: a
+       file is checked for damage, not for intent, and a memory will learn what it is given */
+
+/* @06 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
+/*
+   CONFIGURATION. Macros are defined before the include, in the file that holds the implementation;
+   MIRAS_STATIC, MIRAS_API, MIRAS_PTHREADS and those that leave calls out (MIRAS_NO_STDIO, _FILES,
+   _MODEL, _TRAINING) change declarations and must be the same wherever the header is included.
+
+   MIRAS_IMPLEMENTATION   Compile the bodies here. In one source file per program. A second include
+     in the same file does no harm.
+
+   MIRAS_STATIC   Every function is static to its file, so that two libraries that each carry a
+     miras.h do not collide. Costs one copy of the code per file that implements.
+
+   MIRAS_API   What stands in front of each public function, declared or defined; default extern. A
+     shared library exports them by __declspec(dllexport), its users import them by dllimport; with
+     -fvisibility=hidden it is __attribute__((visibility("default"))).
+
+   MIRAS_PTHREADS   Adds miras_pool, a small thread pool over POSIX threads. Without it the header
+     knows no threads at all; you can still hand it your own job system (below).
+
+   MIRAS_NO_STDIO   Leaves out the calls that take paths, <stdio.h> and <time.h>. Saving to and
+     loading from memory remain.
+
+   MIRAS_MALLOC(bytes), MIRAS_FREE(pointer)   Replace malloc and free for the *_open calls without
+     an allocator, and for the calls with paths on objects that have none. Both or neither. The
+     *_init calls use neither.
+
+   MIRAS_ASSERT(condition)   Checks of the library's own logic; default assert, so NDEBUG removes
+     them. Wrong arguments never end here: they get a result.
+
+   MIRAS_NO_SIMD   Only the portable kernels: plain C, one lane. For odd compilers, and to compare.
+
+   MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
+     AVX2 at up to half the speed.
+
+   MIRAS_WINDOWS_AVX   GCC for 64-bit Windows (MinGW) aligns frames to 16 bytes and puts vectors of
+     32 there as if to 32 (its bug 54412): programs crash. So it gets the portable kernels. With
+     -Wa,-muse-unaligned-vector-move, which assemblers of binutils 2.38 and later know, this macro
+     brings the vectors back. Clang has no need of it.
+
+   MIRAS_NO_SELF_INCLUDE   The header compiles its kernel rooms once per instruction set by
+     including itself. Where tools object to that (or glue files together), this compiles them
+     once, portably, in line.
+
+   MIRAS_SELF   The name by which the header includes itself, in quotes; default "miras.h". Define
+     it if you rename the file.
+
+   MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Then their
+     order of additions is that library's, and the promises on bits below hold only as far as its
+     own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large. BLIS's
+     own header needs POSIX: compile without -std, or with a GNU dialect such as -std=gnu99.
+
+   MIRAS_NO_...   You pay for what you use. What such a macro leaves out is not compiled; its calls
+     are not declared, and a descriptor that needs it is refused with a sentence that names the
+     macro. What is left computes the same bits.
+
+       MIRAS_NO_TRAINING    trainers, miras_backward, tapes: all that is an adjoint
+       MIRAS_NO_MODEL       models, layers, sessions, trainers: memories are left
+       MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
+       MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
+       MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
+       MIRAS_NO_MESA        MIRAS_LEAST_SQUARES                                  (engine @53)
+       MIRAS_NO_ATTENTION   MIRAS_KV_CACHE, and attention as a layer             (engine @54)
+
+     Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
+     library.
+
+   MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object
+     and of every engine's scratch, with a pattern that MIRAS_ASSERT finds again after each call of
+     an engine, each layer and each public call that computes; and products fill the scratch that
+     they may take with NaN. States, parameters and files are as always, the bits too; objects and
+     tapes are larger. Host only.
+
+   MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2 (on
+     x86 AVX2's alone, which have the bits of AVX-512), because an unoptimised vector kernel is
+     slower than plain C. This leaves them unoptimised, to step through.
+
+   Compile with any optimisation level and no -m flags: the instruction set is chosen when the
+   program runs. -ffast-math is refused, and -ffinite-math-only and other parts of it are, because
+   they give away NaN, signs of zeros and the order of additions. One flag cannot be seen from here
+   and changes bits: clang's -ffp-contract=fast fuses products and sums of plain code in spite of
+   the pragma that forbids it (GCC's, which is its default, obeys). Give that file
+   -ffp-contract=off.
+
+   STACK. Any call needs at most 16 KB on x86-64 as gcc -O2 compiles it, one that opens a model or
+   trains it the most; a memory on its own 7 KB, and 3 KB on a Cortex-M4 (gcc -Os, without training
+   and files). A caller's thread has to have that, and what its allocator and its C library take.
+
+   MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
+   alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
+   training step, not a token. (Loading from and saving to a path borrow room while they run; the
+   *_from and *_to forms need none.) Objects hold pointers into their buffer and must not be moved,
+   but their STATE is a flat block without pointers: memcpy takes a snapshot, memcpy brings it back.
+   A state of zeros is the state after a reset. It belongs to a descriptor, and for chunk > 1 to the
+   same build on a machine of the same byte order; use *_save to move it elsewhere.
+
+   THREADS. The header starts none. Trainers and memories take a miras_parallel, three fields
+   that connect them to your job system; miras_pool is one ready-made. Calls that only read an
+   object (sessions reading their model, miras_kind_name, the views) may run at the same time;
+   calls that change an object need it to themselves, and so do miras_read and miras_memory_norm,
+   which work in its scratch. Different sessions of one model may run on different threads while
+   no trainer changes it. The only global is the cached choice of instruction set, an atomic that
+   every thread would set to the same value.
+
+   NUMERICS. What can be relied on:
+
+     Accumulation   Every element of a matrix product is ONE chain of fused multiply-adds in the
+       order of the inner index, in 32 bits. Blocking and packing are only a schedule. Sums and dot
+       products run in 16 virtual lanes (element i in lane i mod 16), folded 16, 8, 4, 2, 1. exp,
+       log, tanh and their relatives are this header's own polynomials, the same operations on every
+       instruction set; each states its error in units in the last place. Losses and norms over
+       whole tensors are summed in double precision.
+     Same bits      however a sequence is cut into calls; for any number of threads and any job
+       system; whatever neighbours are in the batch; in training and in decoding; on AVX2, AVX-512
+       and NEON alike. Contraction is pinned, so the optimisation level and -std do not matter.
+     Not the same   The portable kernels round twice where the others fuse, so they agree within a
+       tolerance, not to the bit. So does everything with MIRAS_USE_BLIS.
+     NaN, infinity  propagate where IEEE 754 and the formula say, and nowhere else: a NaN in a key
+       spoils its own memory from that token on, never an earlier output, another head, another
+       sequence. A surprise that is not finite tells you in time to roll back. Masked positions are
+       skipped, not multiplied by zero. Exponentials are arranged so that they do not overflow.
+     Denormals      are computed as such; the header does not touch the floating-point environment,
+       and it assumes rounding to nearest. What decays would end among them and stay there, at a
+       hundred times the usual cost. So content of a memory below 1e-30 becomes 0 whenever as many
+       chunks have passed as fit into 64 tokens, at least one, and coefficients of decay and
+       weights of a simplex, a sigmoid or a tanh below 1e-30 at once. The gradient takes no notice.
+
+   ERRORS. Calls return miras_result, or 0, NULL or NaN where that is clearer; miras_result_text
+   has the sentence. A descriptor is checked once, when a size is asked for or an object is built,
+   and the reason names the field, its value and what is allowed. Calls per token trust checked
+   objects and check only what can be seen from their arguments. After an error nothing has changed,
+   unless the call says otherwise.
+
+   FILES. A model is a safetensors file: little-endian 32-bit floats under the names of the views,
+   the descriptor (its pattern and every kind of layer) and a checksum in __metadata__; other
+   programs can read it as it is. Saved by a trainer it has the optimizer's moments and step count
+   and running texts as well, and training continues to the bit: from a save between two steps, with
+   the same seed and dropout, which miras_model_open_file takes from the file, and
+   miras_trainer_load the rest. A memory (descriptor, outer parameters and state) or a session
+   (state, and the row that its last logits follow from) is a block of its own with a checksum; a
+   session's is refused under other weights, unless it is adopted. Loading checks every size and sum
+   against the object before it writes the first byte, so damage is an error and never half a model;
+   what its head and length show to be wrong is neither allocated nor read. Saving to a path writes
+   a new neighbour and renames it, so that readers find the old file or the new one, whole, also
+   while several save at once: the last to end stays, with mode and owner of the file it replaces.
+   Nothing is forced out to the disk.
+
+   CHECKPOINTS OF OTHERS. miras_checkpoint_desc and miras_checkpoint_load read folders of
+   config.json and safetensors as others publish them (README has the list). Headers, places,
+   shapes, names and every field of the configuration are checked before the first number is
+   written; then tensors are read a tile at a time, turned, widened from F16 or BF16 and rounded
+   to what the model holds. Each family has its own fields and words, a table each in room @86;
+   one that it does not know is refused, for it may change every number, unless the caller names it
+   to miras_checkpoint_desc_without. Tensors that no model needs may be of any type and shape. What
+   is allocated meanwhile counts against limit. The files need to stay as they are while they are
+   read. */
+
+/* @07 RECIPES ---------------------------------------------------------------------------------- */
+/*
+   Every recipe ends with its tests: a row in tests/reference.h written from the formula in double
+   precision, without looking at this file, and the case lists of the tests that walk over it (of
+   a bias or a retention a pool in tests/memories.h).
+
+   A MODEL (a new combination of existing choices)
+     1. @03   a name in miras_kind, before MIRAS_KIND_COUNT
+     2. @73   its row, at the same place
+     That is all: presets, names, files, training and examples/lm.c find it by themselves.
+
+   A FIELD OF A DESCRIPTOR
+     1. @03   the field, with its range and default; 0 must mean what there was before
+     2. @14   its row behind all that files hold, with the next version of files, which room @85
+              counts (MIRAS__VERSION)
+     Files, states, sentences, examples/lm.c and the tests' labels then know it.
+
+   AN ATTENTIONAL BIAS
+     1. @03   a name in miras_bias; a field of miras_desc if it has a constant of its own
+     2. @14   its word, the row of that field, and a rule if not all choices go with it
+     3. @26   a function of a row (the value and e = dl/dM) and, right below, its adjoint (J' times
+              a vector, and the derivative by the threshold if there is one); a row of the table
+     4. @20   their two names in the rename block
+     Nothing else calls a bias. If J is constant in r, say so as the dot product does.
+
+   A RETENTION
+     1. @03   a name in miras_retention, and a field for its constant
+     2. @14   as above; does it have a keep gate (miras__decays)?
+     3. @42   a row of the table: its link and the adjoint, or its closing step and the adjoint;
+              whether reads of a chunk that is still open follow A_t; what J of a bounded step is
+     4. @27   kernels for what goes over the weights, where rooms @22 and @23 have none
+     Decay itself is alpha, and nothing of it is written anew.
+     Adjoints stand in tables as MIRAS__BACK(miras__name), for builds without training.
+
+   AN ARCHITECTURE
+     1. @03, @14, @57   a name; its word; the layers' widths and where their weights lie
+     2. @41   how its hidden rows come about, or its answer, with the adjoint and the adjoint of
+              the inner gradient. The frozen-gradient engine needs no more.
+
+   A TYPE OF LAYER
+     1. @03   a name in miras_layer_type, and its fields in miras_layer_desc; @14: its word, and if
+              it has fields their rows, miras__types_of and miras__when
+     2.       a room like @77: sizes; initial values beyond draws; what it keeps of a call; what it
+              does behind its projections, with a head and before W_o, and their adjoints. What
+              layers share (room @75) has the MLP that ends each, dropout and the table of
+              parameters (miras__params), from which views, sums and jobs follow; a type without
+              heads has no functions, as the MLP on its own at the end of that room
+     3. @78   its record in miras__layer_types; @73: a letter for it in miras_model_preset
+              where it is no form of m
+     Training and sessions take every record alike.
+
+   AN INSTRUCTION SET
+     1. @12   how to detect it, at compile time and at run time
+     2. @20   one more include of this file, inside its target region
+     3. @21   the vocabulary: about thirty operations on one vector type
+     4. @31   a line in the list of tables, best first
+     The kernels are written in the vocabulary and come by themselves. The tests compare every entry
+     of every table with the portable one.
+
+   A KERNEL
+     1.       the function miras__name, in its room (@22 to @29), on a whole tile of rows, and its
+              adjoint right below; a line of the block in @20 gives it the ending of each set, or of
+              the set that lends it. What has no vectors of its own goes between #if MIRAS__COMMON
+              and #endif, without that line, and calls other kernels by a table K. Lanes may be
+              threads (@21): V_KEEP for sums in memory, V_SYNC before what another lane has stored
+     2. @20   X(part, result, name, (arguments)) in the list of the table, if more than kernels
+              call it; part says who does, so that builds without them can leave it out
+     3.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
+              end at a guard page
+     An engine does no arithmetic on arrays of its own; room @45 says what it may do.
+
+   REVISIONS
+     next    training apart from running. Old and new names:
+               miras_model_desc.batch, context, streams, parallel     miras_trainer_desc.batch, ...
+               miras_model_loss, _loss_streams, _backward, _grads     miras_trainer_loss, ...
+               miras_model_steps, miras_adamw             miras_trainer_steps, miras_trainer_step
+               miras_model_save, _save_to(m, ..., 0)      without the 0
+               with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
+               miras_model_load, _load_from to go on      miras_trainer_load, _load_from
+             Models of several kinds of layer; attention and MLPs as layers, no_mlp without one:
+               miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
+             One name for one thing, in fields as text too, which know the old ones:
+               miras_desc.steps                                   descents
+               MIRAS_NEWTON, MIRAS_PAIRS                   MIRAS_LEAST_SQUARES, MIRAS_KV_CACHE
+               miras_keys, miras_model_desc.keys                  miras_key_map, .layer[0].key_map
+               miras_keep, miras_model_desc.keep              miras_keep_form, .layer[0].keep_form
+               miras_adamw_options.decay                          weight_decay
+             Files of versions 4 to 6 hold these; others stay of 2 or 3. Text of a field may
+             have MIRAS_PATTERN characters. Fields that mean nothing to a layer's type are refused.
+             Bias log-cosh, retention tanh.
+             miras_desc.norm_epsilon: what an inner norm adds to the variance.
+             miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
+             What published layers differ in: norm_epsilon, out_epsilon, convolved, conv_bias,
+             projection_bias, key_mixing, value_mixing, key_heads, scaled_queries, norm_heads,
+             out_gate, its rank out_rank; keep forms with a floor (HGRN2) and a bound of their own
+             (KDA), keep_low; and keys divided by their sum.
+             Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
+             of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
+             initial values were drawn.
+             miras_desc.parallel shares the heads of one memory out; every field of a descriptor
+             has a value as text (miras_model_desc_get). Builds can leave parts out
+             (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients
+             of outer parameters over several sequences (and of row rates over several heads),
+             which now are sums of what each has left.
+     0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
+             bounded steps and keys of one length for memories on their own; gates per channel,
+             signed simplices, row rates that training can take back; nothing stays denormal; other
+             presets (models and memories of 0.2.0 load as they were); files of version 3 where a
+             new field is used.
+     0.2.0   the whole framework: 23 models, exact matrix memories in chunks, Newton and attention
+             engines, all biases, retentions and algorithms of the paper, callbacks; files of
+             version 2.
+     0.1.0   first slice: matrix and perceptron memories, seven biases, five retentions, momentum,
+             ten models, training, sessions, files. */
+
 #ifdef __cplusplus
 }
 #endif
@@ -1945,7 +1948,7 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #include <arm_neon.h>
 #endif
 
-/* What a build leaves out (room @02) is NULL in the tables of functions, and as nothing else refers
+/* What a build leaves out (room @06) is NULL in the tables of functions, and as nothing else refers
  * to it, compilers drop it without an #if in the text. Then they need not warn of it. */
 #define MIRAS__ANY(f) f
 #ifndef MIRAS_NO_TRAINING
@@ -8515,7 +8518,7 @@ MIRAS__INLINE vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size
   return acc;
 }
 
-/* What comes behind it, and the slope of that: the activation of room @06. */
+/* What comes behind it, and the slope of that: the activation of room @03. */
 static inline vf miras__mix(int mixing, vf x) {
   const vf zero = V_ZERO();
   switch (mixing) {
@@ -14166,7 +14169,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *
  * Alone no network has learned to feed a memory what suits it. There the rows leave their papers'
  * layers where that is what it takes to store any ordinary pair and to survive the others (room
- * @01 has what they hold):
+ * @05 has what they hold):
  *   keys         have length 1, because the largest step that does not overshoot goes with 1/|k|^2.
  *                TTT's have entries of size 1, beside its biases' input of 1: at length 1 half of
  *                every write would go to the biases, which all keys share. Not of attention, whose
@@ -16795,7 +16798,7 @@ static const miras__layer_type miras__mlp_layer = {
 
 /* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 57 75 -- */
 
-/* A memory per head, fed by convolutions and gates (MODELS in room @01). */
+/* A memory per head, fed by convolutions and gates (MODELS in room @05). */
 
 /* Has a gate of this form a learned number beside its offset? */
 static int miras__gate_learns(int form) {
