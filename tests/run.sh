@@ -679,7 +679,7 @@ code() {   # most bytes, flags
       printf \"%d bytes of %d %s\\n\", \$1, most, flags
       exit \$1 > most }'
 }
-code 416200 && code 323000 -DMIRAS_NO_SIMD && code 219900 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+code 417200 && code 324000 -DMIRAS_NO_SIMD && code 220800 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 else
   skip 'sizes: machine code at -Os' 'they are promised of gcc on x86-64'
 fi
