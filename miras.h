@@ -568,7 +568,7 @@ typedef struct miras_allocator {
   void *user;
 } miras_allocator;
 
-/* What a layer of a model makes of keys and queries after their convolutions. */
+/* A layer of a model makes this of its keys and queries, after their convolutions. */
 typedef enum miras_key_map {
   MIRAS_KEYS_UNIT,         /* both scaled to length 1 per head                                   */
   MIRAS_KEYS_RMS,          /* both scaled to length sqrt(key_dim): attention, Longhorn           */
@@ -583,8 +583,8 @@ typedef enum miras_key_map {
   MIRAS_KEYS_COUNT
 } miras_key_map;
 
-/* What becomes of each number of queries, keys or values behind its convolution, or where it has
- * none behind its projection. */
+/* Each number of queries, keys or values goes through this function behind its convolution, or,
+ * where it has none, behind its projection. */
 typedef enum miras_mixing {
   MIRAS_MIX_SILU,
   MIRAS_MIX_NONE,
@@ -593,7 +593,7 @@ typedef enum miras_mixing {
   MIRAS_MIX_COUNT
 } miras_mixing;
 
-/* Which of queries, keys and values go through a convolution. */
+/* These of queries, keys and values go through a convolution. */
 typedef enum miras_convolved {
   MIRAS_CONVOLVED_ALL,
   MIRAS_CONVOLVED_KEYS,    /* queries and keys                                                   */
@@ -608,8 +608,8 @@ typedef enum miras_norm {
   MIRAS_NORM_COUNT
 } miras_norm;
 
-/* What the normed answers of memories are multiplied by, with g = h W_g of the layer's normed input
- * h. */
+/* The normed answers of memories are multiplied by this function of g = h W_g, h the layer's normed
+ * input. */
 typedef enum miras_out_gate {
   MIRAS_OUT_SILU,
   MIRAS_OUT_SIGMOID,
@@ -654,8 +654,8 @@ typedef enum miras_keep_form {
 #define MIRAS_FIXED_THRESHOLD  8
 #define MIRAS_FIXED_VALUE_KEEP 16
 
-/* What a layer of a model is: two additions to its input, that of the type's heads and then that of
- * a SwiGLU MLP or of several, unless it has none. */
+/* A layer of a model adds to its input twice: what the heads of its type say, and then what a
+ * SwiGLU MLP or several say, unless it has none. */
 typedef enum miras_layer_type {
   MIRAS_LAYER_MEMORY,      /* a memory per head, behind convolutions and gates                   */
   MIRAS_LAYER_ATTENTION,   /* softmax attention with rotary positions                            */
@@ -8404,13 +8404,14 @@ MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, m
     const size_t rows = K - k < 8 ? K - k : 8;
     for (i = 0; i < M; i++) {
       const float *a = A.p + i * miras__down(A) + k * acs;
-      const unsigned char *x = B + k * ldb, *next = x + 8 * ldb;
+      const unsigned char *x = B + k * ldb;
       float *y = C + i * ldc;
-      for (j = 0; j + 32 <= N; j += 32, x += each, y += 32, next += 8 * each) {
+      for (j = 0; j + 32 <= N; j += 32, x += each, y += 32) {
         vf sum[K_WIDE];
         V_UNROLL for (r = 0; r < K_WIDE; r++)
           sum[r] = mode == MIRAS__SET && !k ? V_ZERO() : V_LOAD(y + r * V_W);
-        for (r = 0; K - k >= 16 && !i && r < 8; r++) V_AHEAD(next + r * each);
+        for (r = 0; K - k >= 16 && !i && r < 8; r++)
+          V_AHEAD(B + (k + 8) * ldb + (j / 4 + r) * each);
         miras__widen_sums(form, sum, a, acs, x, ldb, rows);
         V_UNROLL for (r = 0; r < K_WIDE; r++) V_STORE(y + r * V_W, sum[r]);
       }
@@ -15892,8 +15893,8 @@ static int miras__late(const miras__shape *s, int i) {
 
 /* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
 
-/* The first of them may have biases, parameters W_BIAS_Q on: to rows of projections, of the first
- * `count`, ... */
+/* The first projections may have biases, parameters W_BIAS_Q on. Those of the first `count` are
+ * added to n rows of projections. */
 static void miras__project_biases(const miras__visit *a, size_t count, size_t n, float *proj) {
   const miras__shape *s = a->layer->s;
   int i;
@@ -15905,7 +15906,7 @@ static void miras__project_biases(const miras__visit *a, size_t count, size_t n,
   }
 }
 
-/* ... and back. */
+/* Gradients of these biases: sums of dproj over the tile. */
 static void miras__project_biases_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   int i;
@@ -15931,12 +15932,13 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
     miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x),
                   miras__panels(a->work.turned, s->width), n, last->place + last->cols, s->width,
                   a->scratch);
-  }
-  for (i = a->panels && !s->late && !s->plain ? count : 0; i < count; i++) {
-    const int which = miras__projections[i];
-    const miras__param *p = &s->param[which];
-    if (p->rows && !miras__late(s, which))
-      miras__times(a, which, MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
+  } else {
+    for (i = 0; i < count; i++) {
+      const int which = miras__projections[i];
+      const miras__param *p = &s->param[which];
+      if (p->rows && !miras__late(s, which))
+        miras__times(a, which, MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
+    }
   }
   if (s->biased_o) miras__project_biases(a, count, n, proj);
 }
@@ -25239,36 +25241,39 @@ static int miras__config_nested(miras__published *c, miras__text *t, const char 
   return 0;
 }
 
+/* The next word of a list with blanks or commas between, n characters; NULL at its end. */
+static const char *miras__list_word(const char **list, size_t *n) {
+  const char *word = *list + strspn(*list, " ,");
+  *n = strcspn(word, " ,");
+  *list = word + *n;
+  return *n ? word : NULL;
+}
+
 /* Did the caller say to pass over a field? Then the word of the list is met. */
 static int miras__config_ignored(miras__published *c, const char *name) {
-  const size_t n = strlen(name);
-  const char *at = c->ignored;
+  const char *list = c->ignored, *word;
+  size_t n;
   int i;
-  for (i = 0; at && *at; i++) {
-    const size_t word = strcspn(at, " ,");
-    if (word == n && n && memcmp(at, name, n) == 0) {
-      if (i < 64) c->met |= (uint64_t)1 << i;
-      return 1;
-    }
-    at += word + (at[word] != 0);
+  for (i = 0; list && (word = miras__list_word(&list, &n)) != NULL; i++) {
+    if (n != strlen(name) || memcmp(word, name, n) != 0) continue;
+    if (i < 64) c->met |= (uint64_t)1 << i;
+    return 1;
   }
   return 0;
 }
 
 /* Was each of the first 64 words met? */
 static int miras__config_met(miras__published *c) {
-  const char *at = c->ignored;
+  const char *list = c->ignored, *word;
+  size_t n;
   int i;
-  for (i = 0; at && *at && i < 64; i++) {
-    const size_t word = strcspn(at, " ,");
-    if (word && !(c->met >> i & 1)) {
-      char name[64] = "";
-      memcpy(name, at, word < 63 ? word : 63);
-      miras__reject(c, MIRAS_ERR_ARGUMENT, "config.json");
-      miras__say(c->why, c->why_size, "it has no field \"%s\", which was to be ignored", name);
-      return 0;
-    }
-    at += word + (at[word] != 0);
+  for (i = 0; list && i < 64 && (word = miras__list_word(&list, &n)) != NULL; i++) {
+    char name[64] = "";
+    if (c->met >> i & 1) continue;
+    memcpy(name, word, n < 63 ? n : 63);
+    miras__reject(c, MIRAS_ERR_ARGUMENT, "config.json");
+    miras__say(c->why, c->why_size, "it has no field \"%s\", which was to be ignored", name);
+    return 0;
   }
   return 1;
 }
