@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh: every test of the library. Run from anywhere:
-#   sh tests/run.sh           everything; under twenty minutes on two cores
+#   sh tests/run.sh           everything; about twenty minutes on two cores
 #   sh tests/run.sh quick     one compiler, no sanitizers, no matrix: about a minute
 #   sh tests/run.sh device    the device half alone, all of it, ten minutes on two cores. When it
 #                             has passed, tests/device.txt says of which sources, and until one of
@@ -231,22 +231,26 @@ fused=
 grep -qw fma /proc/cpuinfo 2>/dev/null && compiles g++ -mfma && fused=-mfma
 
 job lint 'sh tests/lint.sh'
-# The device half, of sources that may have passed already. Without -P, line numbers would count.
+# The device half, of sources that may have passed already: their text without comments (-P: and
+# without line numbers), the scripts, and what is built here with which flags.
 of_device=yes
 device_sources() {
-  for file in miras.h miras_cuda.cuh tests/cuda_shim.h tests/cuda_calls.h tests/cuda_races.h \
-    tests/test_cuda*.cpp examples/lm.c examples/lm_cuda.cu; do
-    [ -f "$file" ] && echo "$file" && $gcc -x c -fpreprocessed -dD -E -P "$file" 2>/dev/null
+  for file in miras.h miras_cuda.cuh tests/cuda_*.h tests/fingerprint.h tests/test_cuda*.cpp \
+    examples/lm.c examples/lm_cuda.cu; do
+    echo "$file"
+    $gcc -x c -fpreprocessed -dD -E -P "$file" 2>/dev/null
   done
   cat tests/cuda_table.sh tests/cuda_table.txt tests/cuda_faults.sh tests/test_cuda_lm.sh
+  sed -n '/^of_device=yes/,/^of_device=$/p' tests/run.sh
 }
-sources=$(device_sources | sha256sum | cut -c1-32)
-if [ "$mode" = all ] && grep -qx "sources $sources" tests/device.txt 2>/dev/null; then
-  echo "The device half's longer checks have passed with these sources (tests/device.txt)."
-  longer=
-else
-  longer=$mode
-  [ "$mode" = quick ] && longer=
+longer=
+if [ "$mode" != quick ]; then
+  sources=$(device_sources | sha256sum | cut -c1-32)
+  longer=yes
+  if [ "$mode" = all ] && grep -qx "sources $sources" tests/device.txt 2>/dev/null; then
+    echo "The device half's longer checks have passed with these sources (tests/device.txt)."
+    longer=
+  fi
 fi
 job 'engines are device code' 'sh tests/test_device.sh'
 if [ -n "$longer" ]; then   # six minutes of one processor: it begins first
@@ -646,13 +650,16 @@ for file in examples/*.c bench/*.c; do
 done"
   if has wine; then
     job 'Windows: programs under wine' "
-WINEPREFIX='$build/wine' WINEDEBUG=-all; export WINEPREFIX WINEDEBUG
+WINEPREFIX='$build/wine' WINEDEBUG=-all
+LC_ALL=C.UTF-8   # under C wine opens no file whose name is not ASCII
+export WINEPREFIX WINEDEBUG LC_ALL
 mkdir '$build/windows' &&
-for file in examples/quickstart examples/lm tests/test_api; do
+for file in examples/quickstart examples/lm tests/test_api tests/test_files; do
   $windows -static -O1 -Wall -Wextra -Werror -DMIRAS_TEST_NO_CMOCKA \$file.c \
     -o '$build/windows/'\$(basename \$file).exe -lm -lpthread || exit 1
 done
 cd '$build/windows' && $limit wine quickstart.exe && $limit wine test_api.exe &&
+$limit wine test_files.exe &&
 cp '$root/README.md' . && $limit wine lm.exe train README.md --dim 16 --heads 1 --steps 3 \
   --out small.safetensors && ls -l small.safetensors
 status=\$?
