@@ -1608,11 +1608,12 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
                    : d->conv == 0                                           ? 4
                                                                             : d->conv;
   double *c = (double *)ref_zeros(N * columns), *y = c;
+  const char *from = d->shared_keys && name[0] == 'k' ? "q" : name;
   char full[40], bias[40];
-  snprintf(full, sizeof full, "%s.weight", d->shared_keys && name[0] == 'k' ? "q" : name);
+  snprintf(full, sizeof full, "%s.weight", from);
   ref_project(c, h, ref_param(m, l, full), N, (size_t)m->d.width, columns);
   if (d->projection_bias) {
-    snprintf(full, sizeof full, "%s.bias", d->shared_keys && name[0] == 'k' ? "q" : name);
+    snprintf(full, sizeof full, "%s.bias", from);
     ref_add_bias(c, ref_param(m, l, full), N, columns);
   }
   snprintf(full, sizeof full, "conv_%s.weight", name);

@@ -71,13 +71,8 @@ __attribute__((section(".vectors"), used)) static void *const vectors[16] = {
 static void print(const char *line) { puts(line); }
 #endif
 
-#ifdef EVERY_ROW
-enum { EVERY_ROW_BYTES = 32768 };
-#else
-enum { EVERY_ROW_BYTES = 8192 };
-#endif
 enum { WIDTH = 8 };
-static unsigned char bytes[EVERY_ROW_BYTES];
+static unsigned char bytes[32768];
 
 static void pair(int t, float *key, float *value) {
   int i;
@@ -164,7 +159,7 @@ int main(void) {
   miras_preset(&d, MIRAS_GATED_DELTANET);
   d.key_dim = WIDTH;
   if (!miras_memory_size(&d, why, sizeof why)) return print(why), 1;
-  m = miras_memory_init(bytes, sizeof bytes, &d);
+  m = miras_memory_init(bytes, 8192, &d);
   if (!m) return print("the memory needs more room"), 1;
   for (t = 0; t < 20; t++) {
     pair(t, key, value);

@@ -843,13 +843,13 @@ static void test_views(void **state) {
   for (int n = 0; subject_at(n, &of) && !of.d.pattern[0]; n++) {
     const miras_model_desc *d = &of.d;
     const miras_desc md = ref_resolve(&d->layer[0].memory);
-    const int H = md.heads, values = H * md.value_dim;
+    const int H = md.heads, values = H * md.value_dim, P = (int)ref_shape_of(&md).weights;
     const int keys = (d->layer[0].key_heads > 0 ? d->layer[0].key_heads : H) * md.key_dim;
-    const int P = (int)ref_shape_of(&md).weights;
     const int taps = d->layer[0].conv > 0 ? d->layer[0].conv : 4;
     const int convolved = d->layer[0].convolved != MIRAS_CONVOLVED_NONE;
     const int own_keys = d->layer[0].key_map == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.descents;
-    const int mlps = d->layer[0].experts ? d->layer[0].experts + d->layer[0].shared_experts : 1;
+    const int experts = d->layer[0].experts + d->layer[0].shared_experts;
+    const int mlps = experts > 0 ? experts : 1;
     int count = 0, at = 0, columns = 0, projected = 0;
     const miras_view *views;
     miras_model *m = open_model(d, of.name);
