@@ -23,16 +23,16 @@
          float key[8] = {0.6f, 0.8f}, value[2] = {0.5f, -0.25f}, out[2];
          char why[256];
          miras_memory *m;
-         miras_desc d;
+         miras_memory_desc d;
          int i;
-         miras_preset(&d, MIRAS_YAAD);                   // a row of the table; change what you like
+         miras_memory_preset(&d, MIRAS_PRESET_YAAD);                   // a row of the table; change what you like
          d.key_dim = 8;
          d.value_dim = 2;
          if (!miras_memory_size(&d, why, sizeof why)) return puts(why), 1;
          m = miras_memory_init(bytes, sizeof bytes, &d);
          for (i = 0; i < 50; i++)
-           printf("surprise %g\n", (double)miras_write(m, key, value));
-         miras_read(m, key, out);
+           printf("surprise %g\n", (double)miras_memory_write(m, key, value));
+         miras_memory_read(m, key, out);
          printf("recalled %g %g\n", (double)out[0], (double)out[1]);
          return 0;
        }
@@ -120,13 +120,13 @@
    never mix.
 
    THE FOUR CHOICES. Behrouz et al. ("It's All Connected", 2025) take a sequence model apart into
-   four decisions. Here they are four fields of miras_desc; everything else in it is a size, a
+   four decisions. Here they are four fields of miras_memory_desc; everything else in it is a size, a
    constant or a gate.
 
-     architecture   what M is. MIRAS_MATRIX is phi(x) S, a linear map of the key or of a feature
-                    map of it. MIRAS_MLP is 1 to 4 layers with an activation between, with or
-                    without a layer norm and a residual around them; MIRAS_GATED_MLP multiplies
-                    two first layers; MIRAS_VECTOR scales its input; MIRAS_KV_CACHE keeps the
+     architecture   what M is. MIRAS_ARCH_MATRIX is phi(x) S, a linear map of the key or of a feature
+                    map of it. MIRAS_ARCH_MLP is 1 to 4 layers with an activation between, with or
+                    without a layer norm and a residual around them; MIRAS_ARCH_GATED_MLP multiplies
+                    two first layers; MIRAS_ARCH_VECTOR scales its input; MIRAS_ARCH_KV_CACHE keeps the
                     pairs. A perceptron stores more per byte and bends; a matrix is exact and
                     cheap.
      bias           the loss l(M(k), v) that a write descends. The dot product adds without asking
@@ -138,7 +138,7 @@
                     tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
                     persists over several tokens; the implicit step; or no steps at all: the
-                    minimiser over all pairs so far (MIRAS_LEAST_SQUARES).
+                    minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
    take a preset, change a field, and ask miras_memory_size whether the result means something. It
@@ -155,12 +155,12 @@
        W_t = link(A_t)
        y   = M(W_t; q)                        a token reads after it has written
 
-   toward = MIRAS_TOWARD_INITIAL decays what was written and not the initial memory A_0:
+   toward = MIRAS_DECAY_TARGET_INITIAL decays what was written and not the initial memory A_0:
 
        A_t = A_0 + alpha (A_(t-1) - A_0) + S_t
 
-   order = MIRAS_DECAY_FIRST (Gated DeltaNet) takes the error at the decayed A instead of at A.
-   bounded_step shortens eta so that no write overshoots its own pair.
+   order = MIRAS_ORDER_DECAY_FIRST (Gated DeltaNet) takes the error at the decayed A instead of at A.
+   step_bound shortens eta so that no write overshoots its own pair.
 
    GATES. Each of the four is one constant of the descriptor, or one number per token and head
    (MIRAS_GATE_HEAD). All but momentum can be one per channel (MIRAS_GATE_CHANNEL): of the key for
@@ -231,107 +231,107 @@ MIRAS_API const char *miras_isa(void);
 /* @03 TYPES ------------------------------------------------------------------------------------ */
 
 /* Rows of the table of published models (room @73). */
-typedef enum miras_kind {
-  MIRAS_LINEAR_ATTENTION,  /* S += k v'                                    Katharopoulos 2020   */
-  MIRAS_DFW,               /* decay per key and per value channel          Mao 2022             */
-  MIRAS_RETNET,            /* fixed decay per head                         Sun 2023             */
-  MIRAS_LIGHTNING,         /* fixed decay per head and layer               Qin 2024             */
-  MIRAS_GLA,               /* decay per key channel                        Yang 2023            */
-  MIRAS_MAMBA2,            /* decay and step from one gate                 Dao and Gu 2024      */
-  MIRAS_HGRN2,             /* the key is what the decay forgets            Qin 2024             */
-  MIRAS_DELTANET,          /* one delta-rule step per token                Schlag 2021          */
-  MIRAS_LONGHORN,          /* implicit step                                Liu 2024             */
-  MIRAS_GATED_DELTANET,    /* decay, then a delta-rule step                Yang 2024            */
-  MIRAS_DELTAPRODUCT,      /* two delta-rule steps per token               Siems 2025           */
-  MIRAS_GATED_DELTAPRODUCT,/* decay, then two steps                        Siems 2025           */
-  MIRAS_KDA,               /* decay per key channel, then a step           Kimi Team 2025       */
-  MIRAS_RWKV7,             /* erases and writes with different keys        Peng 2025            */
-  MIRAS_MESA,              /* least squares over all pairs, exactly        von Oswald 2025      */
-  MIRAS_SOFTMAX_ATTENTION, /* the last 1024 pairs: see `window`            Vaswani 2017         */
-  MIRAS_SLIDING_WINDOW,    /* the last 64 pairs                            Beltagy 2020         */
-  MIRAS_TTT_LINEAR,        /* matrix behind a layer norm, mini-batch steps Sun 2024             */
-  MIRAS_TTT_MLP,           /* two-layer perceptron, mini-batch steps       Sun 2024             */
-  MIRAS_TITANS,            /* perceptron, momentum, decay                  Behrouz 2025 (Titans)*/
-  MIRAS_MONETA,            /* perceptron, l_p bias, l_q retention          Behrouz 2025, eq. 25 */
-  MIRAS_YAAD,              /* perceptron, Huber bias, l2 retention         Behrouz 2025, eq. 26 */
-  MIRAS_MEMORA,            /* perceptron, l2 bias, KL retention            Behrouz 2025, eq. 27 */
-  MIRAS_KIND_COUNT
-} miras_kind;
+typedef enum miras_preset {
+  MIRAS_PRESET_LINEAR_ATTENTION,  /* S += k v'                                    Katharopoulos 2020   */
+  MIRAS_PRESET_DFW,               /* decay per key and per value channel          Mao 2022             */
+  MIRAS_PRESET_RETNET_MEMORY,            /* fixed decay per head                         Sun 2023             */
+  MIRAS_PRESET_LIGHTNING,         /* fixed decay per head and layer               Qin 2024             */
+  MIRAS_PRESET_GLA_MEMORY,               /* decay per key channel                        Yang 2023            */
+  MIRAS_PRESET_MAMBA2_MEMORY,            /* decay and step from one gate                 Dao and Gu 2024      */
+  MIRAS_PRESET_HGRN2_MEMORY,             /* the key is what the decay forgets            Qin 2024             */
+  MIRAS_PRESET_DELTANET_MEMORY,          /* one delta-rule step per token                Schlag 2021          */
+  MIRAS_PRESET_LONGHORN,          /* implicit step                                Liu 2024             */
+  MIRAS_PRESET_GATED_DELTANET,    /* decay, then a delta-rule step                Yang 2024            */
+  MIRAS_PRESET_DELTAPRODUCT,      /* two delta-rule steps per token               Siems 2025           */
+  MIRAS_PRESET_GATED_DELTAPRODUCT,/* decay, then two steps                        Siems 2025           */
+  MIRAS_PRESET_KDA_MEMORY,               /* decay per key channel, then a step           Kimi Team 2025       */
+  MIRAS_PRESET_RWKV7_MEMORY,             /* erases and writes with different keys        Peng 2025            */
+  MIRAS_PRESET_MESA,              /* least squares over all pairs, exactly        von Oswald 2025      */
+  MIRAS_PRESET_SOFTMAX_ATTENTION, /* the last 1024 pairs: see `window`            Vaswani 2017         */
+  MIRAS_PRESET_SLIDING_WINDOW,    /* the last 64 pairs                            Beltagy 2020         */
+  MIRAS_PRESET_TTT_LINEAR_MEMORY,        /* matrix behind a layer norm, mini-batch steps Sun 2024             */
+  MIRAS_PRESET_TTT_MLP_MEMORY,           /* two-layer perceptron, mini-batch steps       Sun 2024             */
+  MIRAS_PRESET_TITANS,            /* perceptron, momentum, decay                  Behrouz 2025 (Titans)*/
+  MIRAS_PRESET_MONETA,            /* perceptron, l_p bias, l_q retention          Behrouz 2025, eq. 25 */
+  MIRAS_PRESET_YAAD,              /* perceptron, Huber bias, l2 retention         Behrouz 2025, eq. 26 */
+  MIRAS_PRESET_MEMORA,            /* perceptron, l2 bias, KL retention            Behrouz 2025, eq. 27 */
+  MIRAS_PRESET_ROWS
+} miras_preset;
 
 /* Choice 1: the memory architecture M(W; x). */
-typedef enum miras_architecture {
-  MIRAS_MATRIX,            /* M = phi(x) S, S [features, value_dim]                              */
-  MIRAS_MLP,               /* depth layers with an activation between                           */
-  MIRAS_GATED_MLP,         /* (act(x W_1) (.) x W_2) W_3, hidden width expansion * key_dim       */
-  MIRAS_VECTOR,            /* M = x (.) w, w [key_dim]; value_dim = key_dim                      */
-  MIRAS_KV_CACHE,          /* nonparametric: the last `window` pairs themselves, read by softmax
+typedef enum miras_arch {
+  MIRAS_ARCH_MATRIX,            /* M = phi(x) S, S [features, value_dim]                              */
+  MIRAS_ARCH_MLP,               /* depth layers with an activation between                           */
+  MIRAS_ARCH_GATED_MLP,         /* (act(x W_1) (.) x W_2) W_3, hidden width expansion * key_dim       */
+  MIRAS_ARCH_VECTOR,            /* M = x (.) w, w [key_dim]; value_dim = key_dim                      */
+  MIRAS_ARCH_KV_CACHE,          /* nonparametric: the last `window` pairs themselves, read by softmax
                               attention, sum_i s_i v_i / sum_i s_i, s = exp(k_i q / sqrt key_dim) */
-  MIRAS_ARCHITECTURE_COUNT
-} miras_architecture;
+  MIRAS_ARCH_COUNT
+} miras_arch;
 
 /* Choice 2: the attentional bias l(M(k), v), with r = M(k) - v. RECURRENCE LETTERS: e = dl/dM.   */
 typedef enum miras_bias {
-  MIRAS_DOT,               /* -<M(k), v>                       e = -v                            */
-  MIRAS_L2,                /* 1/2 |r|^2                        e = r                             */
-  MIRAS_LP,                /* sum |r|^p, p >= 1                e = p sgn(r) |r|^(p-1)            */
-  MIRAS_LP_SMOOTH,         /* the same with tanh(nu r) for the sign and sqrt(r^2+1e-6) for |r|;
+  MIRAS_BIAS_DOT,               /* -<M(k), v>                       e = -v                            */
+  MIRAS_BIAS_L2,                /* 1/2 |r|^2                        e = r                             */
+  MIRAS_BIAS_LP,                /* sum |r|^p, p >= 1                e = p sgn(r) |r|^(p-1)            */
+  MIRAS_BIAS_LP_SMOOTH,         /* the same with tanh(nu r) for the sign and sqrt(r^2+1e-6) for |r|;
                               p = 1 is the value-less memory (MIRAS eq. 12): e = tanh(nu r)      */
-  MIRAS_HUBER,             /* per coordinate                   e = clamp(r, -delta, delta)       */
-  MIRAS_HUBER_NORM,        /* on |r|                           e = r min(1, delta/|r|)           */
-  MIRAS_HUBER_MIXTURE,     /* Yaad: e = r while |r| <= delta, else delta tanh(nu r)              */
-  MIRAS_PSEUDO_HUBER,      /* delta^2 (s - 1), s = sqrt(1 + |r|^2/delta^2)       e = r / s       */
-  MIRAS_SHIFT_ROBUST,      /* worst case over |dv| <= delta of L2 to v + dv (MIRAS eq. 17), with
+  MIRAS_BIAS_HUBER,             /* per coordinate                   e = clamp(r, -delta, delta)       */
+  MIRAS_BIAS_HUBER_NORM,        /* on |r|                           e = r min(1, delta/|r|)           */
+  MIRAS_BIAS_HUBER_MIXTURE,     /* Yaad: e = r while |r| <= delta, else delta tanh(nu r)              */
+  MIRAS_BIAS_PSEUDO_HUBER,      /* delta^2 (s - 1), s = sqrt(1 + |r|^2/delta^2)       e = r / s       */
+  MIRAS_BIAS_SHIFT_ROBUST,      /* worst case over |dv| <= delta of L2 to v + dv (MIRAS eq. 17), with
                               n = sqrt(|r|^2 + 1e-6)                     e = (1 + delta/n) r     */
-  MIRAS_LOG_COSH,          /* sum delta^2 log cosh(r/delta)    e = delta tanh(r/delta)           */
-  MIRAS_CUSTOM_BIAS,       /* the caller's: miras_custom                                         */
+  MIRAS_BIAS_LOG_COSH,          /* sum delta^2 log cosh(r/delta)    e = delta tanh(r/delta)           */
+  MIRAS_BIAS_CUSTOM,       /* the caller's: miras_custom                                         */
   MIRAS_BIAS_COUNT
 } miras_bias;
 
 /* Choice 3: the retention gate: how the dual state A decays and which link W = link(A) reads it. */
 typedef enum miras_retention {
-  MIRAS_RETAIN_ALL,        /* no decay, W = A                                                    */
-  MIRAS_RETAIN_L2,         /* decay alpha, W = A                                                 */
-  MIRAS_RETAIN_LQ,         /* decay alpha, W = A / ||A||_q^(q-2)         (Moneta, eq. 24)        */
-  MIRAS_RETAIN_LQ_PNORM,   /* decay alpha, W = sgn(A) |A|^(q-1) / ||A||_q^(q-2)                  */
-  MIRAS_RETAIN_KL,         /* decay alpha, W = c softmax(A) per channel  (Memora, eq. 27). With
+  MIRAS_RETENTION_ALL,        /* no decay, W = A                                                    */
+  MIRAS_RETENTION_L2,         /* decay alpha, W = A                                                 */
+  MIRAS_RETENTION_LQ,         /* decay alpha, W = A / ||A||_q^(q-2)         (Moneta, eq. 24)        */
+  MIRAS_RETENTION_LQ_PNORM,   /* decay alpha, W = sgn(A) |A|^(q-1) / ||A||_q^(q-2)                  */
+  MIRAS_RETENTION_KL,         /* decay alpha, W = c softmax(A) per channel  (Memora, eq. 27). With
                               keep = 1 it is the f-divergence below of f(t) = t log t, whose zeta
                               needs no search. For chunk > 1 see simplex_logits                  */
-  MIRAS_RETAIN_L2_BOTH,    /* local and global L2 as derived together: with beta = `balance` and
+  MIRAS_RETENTION_L2_BOTH,    /* local and global L2 as derived together: with beta = `balance` and
                               the step gate eta, alpha = beta/(beta + eta) and the step alpha eta */
-  MIRAS_RETAIN_ELASTIC,    /* decay alpha, and when a chunk closes A <- shrink(A; gamma), gamma =
+  MIRAS_RETENTION_ELASTIC,    /* decay alpha, and when a chunk closes A <- shrink(A; gamma), gamma =
                               sum_t `sparsity` eta_t prod_(s>t) alpha_s; W = A   (MIRAS eq. 22) */
-  MIRAS_RETAIN_ELASTIC_FTRL, /* no decay, W = shrink(A; sparsity)                    (eq. 23)   */
-  MIRAS_RETAIN_SIGMOID,    /* decay alpha, W = sigmoid(A): Bregman divergence of the logit       */
-  MIRAS_RETAIN_CHI2,       /* f-divergence on the scaled simplex, f(t) = (t-1)^2/2: when a chunk
+  MIRAS_RETENTION_ELASTIC_FTRL, /* no decay, W = shrink(A; sparsity)                    (eq. 23)   */
+  MIRAS_RETENTION_SIGMOID,    /* decay alpha, W = sigmoid(A): Bregman divergence of the logit       */
+  MIRAS_RETENTION_CHI2,       /* f-divergence on the scaled simplex, f(t) = (t-1)^2/2: when a chunk
                               closes W <- W (.) ginv(-zeta - sum eta g), ginv = (f')^-1, zeta
                               such that every slice sums to c; no decay   (MIRAS eq. 18)         */
-  MIRAS_RETAIN_REVERSE_KL, /* the same with f(t) = -log t                                        */
-  MIRAS_RETAIN_HELLINGER,  /* the same with f(t) = (sqrt t - 1)^2                                */
-  MIRAS_RETAIN_TANH,       /* decay alpha, W = tanh(A): weights between -1 and 1                 */
-  MIRAS_CUSTOM_RETENTION,  /* decay alpha and the caller's link: miras_custom                    */
+  MIRAS_RETENTION_REVERSE_KL, /* the same with f(t) = -log t                                        */
+  MIRAS_RETENTION_HELLINGER,  /* the same with f(t) = (sqrt t - 1)^2                                */
+  MIRAS_RETENTION_TANH,       /* decay alpha, W = tanh(A): weights between -1 and 1                 */
+  MIRAS_RETENTION_CUSTOM,  /* decay alpha and the caller's link: miras_custom                    */
   MIRAS_RETENTION_COUNT
 } miras_retention;
 
 /* Where a decay leads: what is left of a memory that is written no more. */
-typedef enum miras_toward {
-  MIRAS_TOWARD_NOTHING,    /* A_t = alpha A_(t-1) + ...: a dual state of zeros                   */
-  MIRAS_TOWARD_INITIAL,    /* A_t = A_0 + alpha (A_(t-1) - A_0) + ..., A_0 the initial memory,
+typedef enum miras_decay_target {
+  MIRAS_DECAY_TARGET_ZERO,    /* A_t = alpha A_(t-1) + ...: a dual state of zeros                   */
+  MIRAS_DECAY_TARGET_INITIAL,    /* A_t = A_0 + alpha (A_(t-1) - A_0) + ..., A_0 the initial memory,
                               which then is trained by every position of a sequence              */
-  MIRAS_TOWARD_COUNT
-} miras_toward;
+  MIRAS_DECAY_TARGET_COUNT
+} miras_decay_target;
 
 /* Choice 4: the learning algorithm that turns gradients into updates. */
 typedef enum miras_algorithm {
-  MIRAS_GRADIENT_DESCENT,  /* u_t = eta_t g_t                                                    */
-  MIRAS_MOMENTUM,          /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t     */
-  MIRAS_IMPLICIT,          /* exact minimiser of 1/2 |S - S'|^2 + eta l(S): for L2 on a matrix the
+  MIRAS_ALGORITHM_GD,  /* u_t = eta_t g_t                                                    */
+  MIRAS_ALGORITHM_MOMENTUM,          /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t     */
+  MIRAS_ALGORITHM_IMPLICIT,          /* exact minimiser of 1/2 |S - S'|^2 + eta l(S): for L2 on a matrix the
                               step eta / (1 + eta k.k) (Longhorn)                                */
-  MIRAS_LEAST_SQUARES,     /* exact minimiser over all pairs so far, by conjugate gradients: matrix
+  MIRAS_ALGORITHM_LEAST_SQUARES,     /* exact minimiser over all pairs so far, by conjugate gradients: matrix
                               and L2 (Mesa layer)                                                */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
-typedef enum miras_activation { MIRAS_GELU, MIRAS_SILU, MIRAS_IDENTITY, MIRAS_ACTIVATION_COUNT }
+typedef enum miras_activation { MIRAS_ACTIVATION_GELU, MIRAS_ACTIVATION_SILU, MIRAS_ACTIVATION_IDENTITY, MIRAS_ACTIVATION_COUNT }
   miras_activation;
 
 /* Map of keys and queries before a matrix memory sees them; its width is "features". */
@@ -348,8 +348,8 @@ typedef enum miras_feature {
 
 /* Is the error measured before or after the state has decayed? Matters with decay and L2 only.   */
 typedef enum miras_order {
-  MIRAS_ERROR_FIRST,       /* at A_(t-1): Titans and the MIRAS models                            */
-  MIRAS_DECAY_FIRST,       /* at alpha_t A_(t-1): Gated DeltaNet; memories that run exactly      */
+  MIRAS_ORDER_ERROR_FIRST,       /* at A_(t-1): Titans and the MIRAS models                            */
+  MIRAS_ORDER_DECAY_FIRST,       /* at alpha_t A_(t-1): Gated DeltaNet; memories that run exactly      */
   MIRAS_ORDER_COUNT
 } miras_order;
 
@@ -370,12 +370,40 @@ typedef enum miras_gate {
 } miras_gate;
 
 /* The length that keys and queries are brought to before a memory sees them. */
-typedef enum miras_length {
-  MIRAS_LENGTH_FREE,       /* their own                                                          */
-  MIRAS_LENGTH_UNIT,       /* 1: x / sqrt(|x|^2 + 1e-12), so that zeros stay zeros               */
-  MIRAS_LENGTH_ROOT,       /* sqrt(key_dim): entries of size 1                                   */
-  MIRAS_LENGTH_COUNT
-} miras_length;
+typedef enum miras_qk_norm {
+  MIRAS_QK_NORM_NONE,       /* their own                                                          */
+  MIRAS_QK_NORM_L2,       /* 1: x / sqrt(|x|^2 + 1e-12), so that zeros stay zeros               */
+  MIRAS_QK_NORM_RMS,       /* sqrt(key_dim): entries of size 1                                   */
+  MIRAS_QK_NORM_COUNT
+} miras_qk_norm;
+
+/* What keeps a write from overshooting its own pair. With r = M(k) - v, e = dl/dM, g = dl/dA, a
+ * bounded step is eta e.r / (e.r + c eta g.Jg): the implicit step to first order, on matrices with
+ * L2 exactly Longhorn's eta / (1 + eta k.k). J: how far weights move with A, 1 without a link, of
+ * others see room @27; c: p - 1 of the L_p biases with p > 2, else 1. */
+typedef enum miras_step_bound {
+  MIRAS_STEP_BOUND_AUTO,   /* no bound, but where steps would grow by their own size (L_p biases
+                              with p > 2, no inner norm, and a retention that does not bound
+                              weights: all, L2, L2 both, the elastic nets, L_q): then PAIR, of
+                              several layers LAYERS                                              */
+  MIRAS_STEP_BOUND_PAIR,   /* as above                                                           */
+  MIRAS_STEP_BOUND_LAYERS, /* nor does a write overshoot where layers move together, which slopes do
+                              not see: no layer below the last gains more than about four times what
+                              PAIR says (room @51); the same as PAIR where there is one layer    */
+  MIRAS_STEP_BOUND_COUNT
+} miras_step_bound;
+
+/* How the steps of a chunk as its token t (0-based) sees them are scaled, with rho [chunk] an outer
+ * parameter. Both rates need gradient descent, the frozen engine, one step per token and head, and
+ * MIRAS_RETENTION_ALL, or MIRAS_RETENTION_L2 and MIRAS_DECAY_TARGET_INITIAL, whose decay gate (not
+ * per channel) then acts on what the chunk found. */
+typedef enum miras_token_rates {
+  MIRAS_TOKEN_RATES_NONE,
+  MIRAS_TOKEN_RATES_RELU,  /* max(1/(t+1) + rho_t, 0)                                     (TTT)  */
+  MIRAS_TOKEN_RATES_SOFTPLUS, /* log(1 + exp(16 rho_t) (exp(16/(t+1)) - 1)) / 16, nearly the same,
+                              but training can take it back from 0                               */
+  MIRAS_TOKEN_RATES_COUNT
+} miras_token_rates;
 
 /* An attentional bias or a retention link of your own. The functions are called from any thread and
  * must not keep anything between calls; dv is value_dim, n the weights of one layer. */
@@ -396,12 +424,12 @@ typedef struct miras_custom {
 } miras_custom;
 
 /* Constant keep gates of head h of H in layer l of L. */
-typedef enum miras_slopes {
-  MIRAS_SLOPES_RATIO,      /* 1 - forget * forget_ratio^h (RetNet: 1/32, 1/2)                    */
-  MIRAS_SLOPES_LIGHTNING,  /* exp(-(8/H) (1 - l/L) h): Lightning attention as first released     */
-  MIRAS_SLOPES_MINIMAX,    /* exp(-2^(-8 (h+1)/H) (1 - l/(L - 1 + 1e-5) + 1e-5)): MiniMax-01     */
-  MIRAS_SLOPES_COUNT
-} miras_slopes;
+typedef enum miras_decay_schedule {
+  MIRAS_DECAY_SCHEDULE_RATIO,      /* 1 - forget * decay_ratio^h (RetNet: 1/32, 1/2)                    */
+  MIRAS_DECAY_SCHEDULE_LIGHTNING,  /* exp(-(8/H) (1 - l/L) h): Lightning attention as first released     */
+  MIRAS_DECAY_SCHEDULE_MINIMAX,    /* exp(-2^(-8 (h+1)/H) (1 - l/(L - 1 + 1e-5) + 1e-5)): MiniMax-01     */
+  MIRAS_DECAY_SCHEDULE_COUNT
+} miras_decay_schedule;
 
 /* Your job system. run must call task(argument, index, worker) once for every index in 0..count-1,
  * with worker in 0..workers-1 and no two calls at the same time with the same worker, and return
@@ -413,10 +441,10 @@ typedef struct miras_parallel {
   int workers;                                         /* 1..256                                 */
 } miras_parallel;
 
-/* One learning memory: the four choices, sizes and constants. Fill it with miras_preset, then
+/* One learning memory: the four choices, sizes and constants. Fill it with miras_memory_preset, then
  * change what you like; a zero field means the default that its comment names. */
-typedef struct miras_desc {
-  miras_architecture architecture;
+typedef struct miras_memory_desc {
+  miras_arch architecture;
   miras_bias bias;
   miras_retention retention;
   miras_algorithm algorithm;
@@ -438,31 +466,25 @@ typedef struct miras_desc {
   float norm_epsilon;      /* of inner_norm, added to the variance, up to 1; 0 -> 1e-5           */
   int inner_residual;      /* MLP, gated MLP: 1 adds the input; needs value_dim = key_dim        */
   int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); needs
-                              MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 or L2_BOTH and
-                              MIRAS_TOWARD_INITIAL                                               */
-  miras_length key_length; /* not of KV caches, nor inside a model, whose key_map says it        */
-  miras_feature feature;   /* matrix memories: the map of keys and queries                       */
-  int normalise;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
+                              MIRAS_RETENTION_ALL, or MIRAS_RETENTION_L2 or L2_BOTH and
+                              MIRAS_DECAY_TARGET_INITIAL                                               */
+  miras_qk_norm qk_norm; /* not of KV caches, nor inside a model, whose qk_map says it        */
+  miras_feature feature_map; /* matrix memories: the map of keys and queries                       */
+  int normalize;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
                               negative (ELU, RELU, RELU2, SOFTMAX)                               */
-  int descents;            /* of gradients per token, 1..8; 0 -> 1. A token has `descents`
-                              pairs: key [batch, T, heads, descents, key_dim], value likewise, step
-                              gate [batch, T, heads, descents]; the other gates act before the first
+  int inner_steps;            /* of gradients per token, 1..8; 0 -> 1. A token has `inner_steps`
+                              pairs: key [batch, T, heads, inner_steps, key_dim], value likewise, step
+                              gate [batch, T, heads, inner_steps]; the other gates act before the first
                               and the read follows the last (DeltaProduct)                       */
   int separate_erase;      /* matrix, L2: 1 takes what is erased and where from tokens.erase (a) and
                               tokens.replace (b) instead of the key: S_t = diag(alpha) S_(t-1) +
                               b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate); needs
-                              gradient descent, descents 1, no feature map, MIRAS_ERROR_FIRST     */
+                              gradient descent, inner_steps 1, no feature map, MIRAS_ORDER_ERROR_FIRST     */
   int diagonal;            /* matrix, implicit: 1 keeps only the diagonal of the erase, as the code
                               released with Longhorn (there with an eta per channel): S <-
                               diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k)                  */
-  int row_rates;           /* 1 and 2 scale the steps of a chunk as its token t (0-based) sees them
-                              by a rate, with rho [chunk] an outer parameter: 1 is TTT's max(1/(t+1)
-                              + rho_t, 0); 2 is log(1 + exp(16 rho_t) (exp(16/(t+1)) - 1)) / 16,
-                              nearly the same, but training can take it back from 0. They need
-                              gradient descent, the frozen engine, one step per token and head, and
-                              MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 and MIRAS_TOWARD_INITIAL, whose
-                              keep gate (not per channel) then acts on what the chunk found      */
+  miras_token_rates token_rates; /* scales of the steps within a chunk                           */
   int window;              /* KV cache: how many pairs it holds, 1..2^20; 0 -> 1024. As many as the
                               longest sequence make it full attention                            */
   int iterations;          /* least squares: most steps of conjugate gradients, 1..256; 0 -> 30   */
@@ -470,18 +492,18 @@ typedef struct miras_desc {
                               0 -> 1e-12                                                         */
   float ridge;             /* least squares: initial value of the outer parameter lambda [heads,
                               features] on the diagonal, 1e-6..1e6; 0 -> 1                       */
-  miras_gate keep_gate;    /* alpha, what a step keeps of the state                              */
-  miras_gate step_gate;    /* eta, how far a step goes                                           */
+  miras_gate decay_gate;    /* alpha, what a step keeps of the state                              */
+  miras_gate learning_rate_gate;    /* eta, how far a step goes                                           */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
   miras_gate threshold_gate;  /* delta of the Huber family, log-cosh, shift-robust and custom    */
-  miras_gate value_gate;   /* matrix, dot product, MIRAS_RETAIN_L2: MIRAS_GATE_CHANNEL decays the
-                              value channels too: S <- diag(keep) S diag(value_keep) (DFW)       */
-  miras_toward toward;     /* where the decay leads. For retentions with a keep gate, L2 both and
+  miras_gate value_decay_gate;   /* matrix, dot product, MIRAS_RETENTION_L2: MIRAS_GATE_CHANNEL decays the
+                              value channels too: S <- diag(keep) S diag(value_decay) (DFW)       */
+  miras_decay_target decay_target;   /* where the decay leads. For retentions with a keep gate, L2 both and
                               FTRL (W = A_0 + shrink(A - A_0)); it also gives f-divergences a keep
                               gate. Not with `diagonal` and least squares                        */
-  float forget;            /* constant keep gate: alpha = 1 - forget, 0..1                       */
-  float forget_ratio;      /* head h forgets forget * forget_ratio^h, 0..1; 0 -> 1               */
-  miras_slopes slopes;     /* other published families of constant keep gates                    */
+  float decay_rate;        /* constant keep gate: alpha = 1 - forget, 0..1                       */
+  float decay_ratio;      /* head h forgets forget * decay_ratio^h, 0..1; 0 -> 1               */
+  miras_decay_schedule decay_schedule;    /* other published families of constant keep gates                    */
   int layer, layers;       /* slopes: which layer of how many (1..65536) the memory is, 0-based;
                               layers 0 -> 1. A model sets them                                   */
   int reset_every;         /* 0, or tokens after which a head starts anew from the initial memory;
@@ -489,21 +511,9 @@ typedef struct miras_desc {
                               chunk from 16 on. Heads take turns: head h of H at tokens t with
                               (t + h reset_every / H, rounded down to that grid) mod
                               reset_every = 0, before the write                                  */
-  float step;              /* constant step gate, 1e-8..1e4; 0 -> 1                              */
-  int bounded_step;        /* 1, 2: no write overshoots its own pair. With r = M(k) - v, e = dl/dM,
-                              g = dl/dA, the step is eta e.r / (e.r + c eta g.Jg): the implicit
-                              step to first order, on matrices with L2 exactly Longhorn's eta / (1 +
-                              eta k.k). J: how far weights move with A, 1 without a link, of
-                              others see room @27; c: p - 1 of the L_p biases with p > 2, else 1.
-                              0 -> 1, of several layers 2, where steps would grow by their own
-                              size (L_p biases with p > 2, no inner norm, and a retention that does
-                              not bound weights: all, L2, L2 both, the elastic nets, L_q), else no
-                              bound.
-                              2: nor does it where layers move together, which slopes do not see: no
-                              layer below the last gains more than about four times what it says
-                              (room @51); the same as 1 where there is one layer.
-                              Needs a bias with a residual of its own (not the dot product, not a
-                              custom one), and not separate_erase, least squares or the implicit
+  float learning_rate;     /* constant step gate, 1e-8..1e4; 0 -> 1                              */
+  miras_step_bound step_bound; /* needs a bias with a residual of its own (not the dot product, not
+                              a custom one), and not separate_erase, least squares or the implicit
                               step                                                               */
   float momentum;          /* constant momentum gate, 0..1                                       */
   float threshold;         /* constant threshold, 1e-6..1e30; 0 -> 3 sqrt(value_dim), twice what |r|
@@ -523,41 +533,41 @@ typedef struct miras_desc {
   int simplex_logits;      /* KL, chunk > 1: 0 as in the paper, the first token of a chunk exactly
                               and the others linear in W (eq. 30-32); 1 linear in the logits. At
                               chunk 1 both are the same                                          */
-  float balance;           /* beta of MIRAS_RETAIN_L2_BOTH, 1e-6..1e6; 0 -> 1                    */
+  float balance;           /* beta of MIRAS_RETENTION_L2_BOTH, 1e-6..1e6; 0 -> 1                    */
   float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
   int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
                               a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
   const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
   uint64_t seed;           /* of the initial memory                                              */
-  const miras_parallel *parallel; /* workers of miras_forward and miras_backward, which share out
+  const miras_parallel *parallel; /* workers of miras_memory_forward and miras_memory_backward, which share out
                               sequences and heads; NULL: one thread. Must outlive the memory; NULL
                               inside a model, which has its own                                  */
   uint64_t limit;          /* most bytes that the memory may take; 0: no limit; 0 inside a model,
                               which has its own                                                  */
-} miras_desc;
+} miras_memory_desc;
 
 /* T tokens for every sequence and head. Row-major, outermost first:
  *   key, query [batch, T, heads, key_dim]; value [batch, T, heads, value_dim];
  *   gates [batch, T, heads] or [batch, T, heads, channels], NULL when the descriptor says constant.
- *   With descents > 1: key [batch, T, heads, descents, key_dim], value [batch, T, heads, descents,
- *   value_dim], step [batch, T, heads, descents] or [.., descents, channels]; queries and other
+ *   With inner_steps > 1: key [batch, T, heads, inner_steps, key_dim], value [batch, T, heads, inner_steps,
+ *   value_dim], step [batch, T, heads, inner_steps] or [.., inner_steps, channels]; queries and other
  *   gates as without.
- *   value_keep, erase, replace: where the descriptor asks for them, else NULL.
+ *   value_decay, erase, replace: where the descriptor asks for them, else NULL.
  * keep and momentum lie in 0..1, step and threshold are positive; nothing is checked per token. */
-typedef struct miras_tokens {
+typedef struct miras_memory_input {
   int length;                                          /* T >= 0                                 */
   const float *key, *value, *query;
-  const float *keep, *step, *momentum, *threshold;
-  const float *value_keep;                             /* [batch, T, heads, value_dim]           */
+  const float *decay, *learning_rate, *momentum, *threshold;
+  const float *value_decay;                             /* [batch, T, heads, value_dim]           */
   const float *erase, *replace;                        /* [batch, T, heads, key_dim]             */
-} miras_tokens;
+} miras_memory_input;
 
-/* Gradients in the shapes of miras_tokens; overwritten; a member is NULL where not wanted. */
-typedef struct miras_token_grads {
+/* Gradients in the shapes of miras_memory_input; overwritten; a member is NULL where not wanted. */
+typedef struct miras_memory_input_grad {
   float *key, *value, *query;
-  float *keep, *step, *momentum, *threshold;
-  float *value_keep, *erase, *replace;
-} miras_token_grads;
+  float *decay, *learning_rate, *momentum, *threshold;
+  float *value_decay, *erase, *replace;
+} miras_memory_input_grad;
 
 /* Where memory comes from. free receives the size that alloc was asked for; NULL frees nothing, as
  * an arena would have it. alloc may return NULL. Memory must be aligned as malloc aligns it; the
@@ -569,37 +579,37 @@ typedef struct miras_allocator {
 } miras_allocator;
 
 /* A layer of a model makes this of its keys and queries, after their convolutions. */
-typedef enum miras_key_map {
-  MIRAS_KEYS_UNIT,         /* both scaled to length 1 per head                                   */
-  MIRAS_KEYS_RMS,          /* both scaled to length sqrt(key_dim): attention, Longhorn           */
-  MIRAS_KEYS_FREE,         /* both as they are                                                   */
-  MIRAS_KEYS_COMPLEMENT,   /* query as it is, key = 1 - keep gate, without a projection of its own;
-                              needs keep_gate MIRAS_GATE_CHANNEL               (HGRN2)           */
-  MIRAS_KEYS_ERASE,        /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
+typedef enum miras_qk_map {
+  MIRAS_QK_MAP_L2,         /* both scaled to length 1 per head                                   */
+  MIRAS_QK_MAP_RMS,          /* both scaled to length sqrt(key_dim): attention, Longhorn           */
+  MIRAS_QK_MAP_NONE,         /* both as they are                                                   */
+  MIRAS_QK_MAP_COMPLEMENT,   /* query as it is, key = 1 - keep gate, without a projection of its own;
+                              needs decay_gate MIRAS_GATE_CHANNEL               (HGRN2)           */
+  MIRAS_QK_MAP_ERASE,        /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
                               channel and kappa = the key times a learned scale, of length 1 per
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
                               1 + (rate - 1) (.) a learned mix; query as it is                   */
-  MIRAS_KEYS_SUM,          /* both divided by the sum of their entries' sizes per head (DeltaNet) */
-  MIRAS_KEYS_COUNT
-} miras_key_map;
+  MIRAS_QK_MAP_L1,          /* both divided by the sum of their entries' sizes per head (DeltaNet) */
+  MIRAS_QK_MAP_COUNT
+} miras_qk_map;
 
 /* Each number of queries, keys or values goes through this function behind its convolution, or,
  * where it has none, behind its projection. */
-typedef enum miras_mixing {
-  MIRAS_MIX_SILU,
-  MIRAS_MIX_NONE,
-  MIRAS_MIX_RELU,
-  MIRAS_MIX_ELU,           /* elu(x) + 1, as MIRAS_FEATURE_ELU                                   */
-  MIRAS_MIX_COUNT
-} miras_mixing;
+typedef enum miras_qkv_act {
+  MIRAS_QKV_ACT_SILU,
+  MIRAS_QKV_ACT_NONE,
+  MIRAS_QKV_ACT_RELU,
+  MIRAS_QKV_ACT_ELU,           /* elu(x) + 1, as MIRAS_FEATURE_ELU                                   */
+  MIRAS_QKV_ACT_COUNT
+} miras_qkv_act;
 
 /* These of queries, keys and values go through a convolution. */
-typedef enum miras_convolved {
-  MIRAS_CONVOLVED_ALL,
-  MIRAS_CONVOLVED_KEYS,    /* queries and keys                                                   */
-  MIRAS_CONVOLVED_NONE,
-  MIRAS_CONVOLVED_COUNT
-} miras_convolved;
+typedef enum miras_conv_on {
+  MIRAS_CONV_ON_ALL,
+  MIRAS_CONV_ON_QK,    /* queries and keys                                                   */
+  MIRAS_CONV_ON_NONE,
+  MIRAS_CONV_ON_COUNT
+} miras_conv_on;
 
 /* The norms of a model's blocks and of what its head reads. */
 typedef enum miras_norm {
@@ -611,48 +621,50 @@ typedef enum miras_norm {
 /* The normed answers of memories are multiplied by this function of g = h W_g, h the layer's normed
  * input. */
 typedef enum miras_out_gate {
-  MIRAS_OUT_SILU,
-  MIRAS_OUT_SIGMOID,
-  MIRAS_OUT_NONE,          /* nothing; there is no W_g                                           */
-  MIRAS_OUT_GELU,
-  MIRAS_OUT_SILU_FIRST,    /* silu(g), and what it has multiplied is normed then (Mamba-2)        */
-  MIRAS_OUT_COUNT
+  MIRAS_OUT_GATE_SILU,
+  MIRAS_OUT_GATE_SIGMOID,
+  MIRAS_OUT_GATE_NONE,          /* nothing; there is no W_g                                           */
+  MIRAS_OUT_GATE_GELU,
+  MIRAS_OUT_GATE_SILU_FIRST,    /* silu(g), and what it has multiplied is normed then (Mamba-2)        */
+  MIRAS_OUT_GATE_COUNT
 } miras_out_gate;
 
 /* How much of a head of attention turns with the position, the first entries. */
-typedef enum miras_rotary {
-  MIRAS_ROTARY_ALL,
-  MIRAS_ROTARY_QUARTER,    /* rounded up to an even number                         (Qwen3.5)      */
-  MIRAS_ROTARY_NONE,       /* nothing: attention knows no positions           (Kimi Linear)      */
-  MIRAS_ROTARY_COUNT
-} miras_rotary;
+typedef enum miras_rope_share {
+  MIRAS_ROPE_SHARE_ALL,
+  MIRAS_ROPE_SHARE_QUARTER,    /* rounded up to an even number                         (Qwen3.5)      */
+  MIRAS_ROPE_SHARE_NONE,       /* nothing: attention knows no positions           (Kimi Linear)      */
+  MIRAS_ROPE_SHARE_COUNT
+} miras_rope_share;
 
-/* By what queries and keys of memories turn, as those of attention (rotary_base). */
-typedef enum miras_turn {
-  MIRAS_TURN_NONE,
-  MIRAS_TURN_POSITION,     /* the token's position                                  (RetNet)     */
-  MIRAS_TURN_CHUNK,        /* its place in its chunk                                (TTT)        */
-  MIRAS_TURN_COUNT
-} miras_turn;
+/* By what queries and keys of memories turn, as those of attention (rope_theta). */
+typedef enum miras_rope {
+  MIRAS_ROPE_NONE,
+  MIRAS_ROPE_POSITION,     /* the token's position                                  (RetNet)     */
+  MIRAS_ROPE_CHUNK,        /* its place in its chunk                                (TTT)        */
+  MIRAS_ROPE_COUNT
+} miras_rope;
 
 /* How a model makes a learned keep gate alpha from the number g of its projection. */
-typedef enum miras_keep_form {
-  MIRAS_KEEP_SIGMOID,      /* sigmoid(g)                                                         */
-  MIRAS_KEEP_ROOT,         /* sigmoid(g)^(1/16)                                (GLA)             */
-  MIRAS_KEEP_RATE,         /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)    */
-  MIRAS_KEEP_BOUNDED,      /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)          */
-  MIRAS_KEEP_FLOOR,        /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
+typedef enum miras_decay_form {
+  MIRAS_DECAY_FORM_SIGMOID,      /* sigmoid(g)                                                         */
+  MIRAS_DECAY_FORM_ROOT,         /* sigmoid(g)^(1/16)                                (GLA)             */
+  MIRAS_DECAY_FORM_RATE,         /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)    */
+  MIRAS_DECAY_FORM_BOUNDED,      /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)          */
+  MIRAS_DECAY_FORM_FLOOR,        /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
                               where the b of a layer follow from those before: here it has its own*/
-  MIRAS_KEEP_STEEP,        /* exp(-steepest sigmoid(exp(a) g)), a learned per gate   (KDA, safe)  */
-  MIRAS_KEEP_COUNT
-} miras_keep_form;
+  MIRAS_DECAY_FORM_STEEP,        /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate   (KDA, safe)  */
+  MIRAS_DECAY_FORM_COUNT
+} miras_decay_form;
 
-/* For miras_layer_desc.fixed_gates. */
-#define MIRAS_FIXED_KEEP       1
-#define MIRAS_FIXED_STEP       2
-#define MIRAS_FIXED_MOMENTUM   4
-#define MIRAS_FIXED_THRESHOLD  8
-#define MIRAS_FIXED_VALUE_KEEP 16
+/* For miras_mixer_desc.fixed_gates, which is a sum of these. */
+typedef enum miras_fixed {
+  MIRAS_FIXED_DECAY = 1,
+  MIRAS_FIXED_LEARNING_RATE = 2,
+  MIRAS_FIXED_MOMENTUM = 4,
+  MIRAS_FIXED_THRESHOLD = 8,
+  MIRAS_FIXED_VALUE_DECAY = 16
+} miras_fixed;
 
 /* A layer of a model adds to its input twice: what the heads of its type say, and then what a
  * SwiGLU MLP or several say, unless it has none. */
@@ -681,101 +693,136 @@ typedef enum miras_mlp {
   MIRAS_MLP_COUNT
 } miras_mlp;
 
-/* A kind of layer. The learned gates of a memory are those that are not MIRAS_GATE_CONSTANT. Each
- * is made from a number g of a projection, whose offset lets it begin at the constant of the
- * descriptor:
- *   step        step sigmoid(g): begins at half of step, which it cannot exceed
- *   threshold   threshold softplus(g), begins at threshold
- *   keep        see miras_keep_form, times 1 - 1/horizon where there is one; begins at 1 - f, where
- *               f = forget * forget_ratio^h for head h, kept in 1e-4..0.5; 1/64 if forget is 0
- *   momentum    sigmoid(g), begins at momentum in 0.05..0.95
- *   value keep  sigmoid(g), begins at 63/64 */
-typedef struct miras_layer_desc {
-  char letter;             /* its name in a pattern, a..z or A..Z; of layer[0] 0 -> m            */
-  miras_layer_type type;
-  int hidden;              /* of the MLP, 1..2^20; 0 -> 8/3 width, rounded up to a multiple of 8, or
-                              with MIRAS_MLP_RELU2 4 width; with no_mlp it must be 0             */
-  int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
-  miras_mlp mlp;           /* which                                                              */
-  int experts;             /* 0, or how many MLPs there are instead of one, up to 1024: a mixture of
-                              experts (EXPERTS in room @05); needs MIRAS_MLP_SWIGLU and shift 0  */
-  int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
-  int norm_topk;           /* 1: their probabilities are divided by their sum                    */
-  int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
-  int shift;               /* of type MLP, 1: it reads h + (h of the token before - h) (.) a learned
-                              mix per channel (RWKV's channel mixing)                            */
-  int taps;                /* type conv: of its convolution, 1..8; 0 -> 4                        */
-  /* of types memory, mag, mac and rwkv; that has no conv, gate_rank, fixed_gates and mixings */
-  miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
-                              is a whole number; batch and seed are set by the model             */
-  int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
-  miras_convolved convolved;   /* what goes through them                                         */
-  int conv_bias;           /* 1: they have a learned bias                                        */
-  int shared_keys;         /* 1: keys have no projection: their convolution is one of the queries'
+/* What stands around the memories of a layer: how keys, queries, values and gates are made of its
+ * input, and what becomes of the answers. Layers of types memory, mag, mac and rwkv have one; of a
+ * field that not all of them know, the comment says whose it is.
+ *
+ * The learned gates of a memory are those that are not MIRAS_GATE_CONSTANT. Each is made from a
+ * number g of a projection, whose offset lets it begin at the constant of the descriptor:
+ *   learning rate   learning_rate sigmoid(g): begins at half of learning_rate, which it cannot
+ *                   exceed
+ *   threshold       threshold softplus(g), begins at threshold
+ *   decay           see miras_decay_form, times 1 - 1/decay_horizon where there is one; begins at
+ *                   1 - f, where f = decay_rate * decay_ratio^h for head h, kept in 1e-4..0.5; 1/64
+ *                   if decay_rate is 0
+ *   momentum        sigmoid(g), begins at momentum in 0.05..0.95
+ *   value decay     sigmoid(g), begins at 63/64 */
+typedef struct miras_mixer_desc {
+  /* keys, queries and values; not of type rwkv */
+  int conv_size;           /* taps of their causal convolutions, 1..8; 0 -> 4                    */
+  miras_conv_on conv_on;   /* what goes through one                                              */
+  int conv_bias;           /* 1: convolutions have a learned bias                                */
+  int share_qk;            /* 1: keys have no projection: their convolution is one of the queries'
                               projection (TTT on Mamba's backbone)                               */
-  miras_mixing key_mixing;     /* the activation of queries and keys                             */
-  miras_mixing value_mixing;   /* of values                                                      */
-  int norm_heads;          /* type memory: heads whose answers are normed together, of which the
-                              memory's are a multiple, or more than there are: all; 0 -> 1       */
-  miras_norm out_norm;     /* type memory: their norm                                            */
-  miras_out_gate out_gate; /* type memory: what multiplies it                                    */
-  int key_heads;           /* heads of queries and keys, of which the memory's are a multiple: each
+  miras_qkv_act qk_act;    /* activation of queries and keys                                     */
+  miras_qkv_act v_act;     /* activation of values                                               */
+  int qk_heads;            /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
-  miras_turn turn;         /* entries i and i + key_dim/2 of both turn, before they get a length;
-                              needs descents 1 and keys that have the queries' shape             */
-  float turn_base;         /* as rotary_base, 1..1e9; 0 -> 10000                                 */
-  int turn_pairs;          /* 1: entries 2i and 2i + 1 instead                                   */
-  int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32         */
-  miras_key_map key_map;   /* what becomes of keys and queries                                   */
-  miras_keep_form keep_form;  /* how a learned keep gate is made; 0 when it is a constant        */
-  float steepest;          /* of MIRAS_KEEP_STEEP, 1e-3..1e3; 0 -> 5                             */
-  int tied_step;           /* 1: the step gate is step * softplus(g) of the keep gate's own g (dt of
-                              Mamba-2); needs MIRAS_KEEP_RATE and both gates per head            */
-  float keep_low;          /* forms sigmoid and root: least value of the gate before the horizon has
-                              its say, up to 0.9999; 0: no bound (GLA's clamp_min)               */
-  float step_low;          /* tied_step: softplus(g) is held between these two, in both gates;   */
-  float step_high;         /* 0 -> no bound                                                      */
-  int skip;                /* type memory: 1 adds the token's value to what memories say, times a
+  miras_rope rope;         /* types memory, mag: by what entries i and i + key_dim/2 of queries and
+                              keys turn, before they get a length; needs inner_steps 1 and keys that
+                              have the queries' shape                                            */
+  float rope_theta;        /* base of the angles, as of attention, 1..1e9; 0 -> 10000            */
+  int rope_interleaved;    /* 1: entries 2i and 2i + 1 turn together instead                     */
+  miras_qk_map qk_map;     /* what becomes of keys and queries at last; all types                */
+  /* gates */
+  int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
+                              type rwkv                                                          */
+  miras_decay_form decay_form; /* how a learned decay gate is made; 0 when it is a constant      */
+  float decay_log_limit;   /* of MIRAS_DECAY_FORM_STEEP, 1e-3..1e3; 0 -> 5                       */
+  float decay_min;         /* forms sigmoid and root: least value of the gate before decay_horizon
+                              has its say, up to 0.9999; 0: no bound (GLA's clamp_min)           */
+  int decay_horizon;       /* 0, or the tokens that learned decay gates may at most look back: alpha
+                              is held to 1 - 1/decay_horizon, 2..2^30                            */
+  int tied_dt;             /* 1: the learning rate's gate is learning_rate * softplus(g) of the
+                              decay gate's own g (dt of Mamba-2); needs MIRAS_DECAY_FORM_RATE and
+                              both gates per head                                                */
+  float dt_min, dt_max;    /* tied_dt: softplus(g) is held between these two, in both gates;
+                              0 -> no bound                                                      */
+  int fixed_gates;         /* which learned gates do not depend on the token but are one learned
+                              number each: a sum of MIRAS_FIXED_...; not of type rwkv            */
+  /* what memories say */
+  int norm_heads;          /* type memory: heads whose answers are normed together, of which the
+                              memory's are a multiple, or more than there are: all; 0 -> 1       */
+  miras_norm out_norm;     /* type memory: the norm of answers                                   */
+  float out_norm_epsilon;  /* types memory, rwkv: epsilon of the norm of answers, up to 1; 0 -> the
+                              model's norm_epsilon, of rwkv times value_dim                      */
+  miras_out_gate out_gate; /* type memory: what multiplies normed answers                        */
+  int out_gate_rank;       /* type memory: 0: W_g of the output gate is one matrix; else the gate is
+                              of g = h W W' + a learned offset, and this their rank (KDA). Type
+                              rwkv: as the ranks of miras_rwkv_desc, c = 5                       */
+  int d_skip;              /* type memory: 1 adds the token's value to what memories say, times a
                               learned number per head (D of Mamba-2)                             */
   int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
                               made of, and W_o have learned biases                               */
-  int fixed_gates;         /* which learned gates do not depend on the token but are one learned
-                              number each: a sum of MIRAS_FIXED_...                              */
-  int horizon;             /* 0, or the tokens that learned keep gates may at most look back:
-                              alpha is held to 1 - 1/horizon, 2..2^30                            */
-  float out_epsilon;       /* types memory, rwkv: norm_epsilon of the norm of what memories say, up
-                              to 1; 0 -> the model's, of rwkv times value_dim                    */
-  /* of type rwkv: ranks of its projections, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)) */
-  int decay_rank;          /* behind the keep gate, c = 2.5                                      */
-  int rate_rank;           /* behind rate of MIRAS_KEYS_ERASE, c = 2.5                           */
-  int out_rank;            /* behind the output gate, c = 5. Of type memory 0: W_g is one matrix;
-                              else g = h W W' + a learned offset, and this their rank (KDA)      */
-  int value_rank;          /* 0: values are the layer's own; else the rank behind a learned gate per
-                              channel that mixes in those of the model's first layer of type rwkv,
-                              which itself has none                                              */
-  /* of types attention, mag and mac; of a mag heads * head_dim must be the memory's heads *
-   * value_dim, of a mac both must be width, and key_dim value_dim */
+} miras_mixer_desc;
+
+/* Softmax attention: of layers of types attention, mag and mac. Of a mag heads * head_dim must be
+ * the memory's heads * value_dim, of a mac both must be width, and key_dim value_dim. */
+typedef struct miras_attention_desc {
   int heads;               /* of queries, 1..65536; 0 -> those of the model                      */
   int kv_heads;            /* of keys and values, of which heads is a multiple; 0 -> heads       */
   int head_dim;            /* even, 2..4096; 0 -> width / heads where that is a whole number     */
   int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024. Of a
                               mac the tokens of a segment, a multiple of memory.chunk            */
-  float rotary_base;       /* entries i and i + head_dim/2 of queries and keys turn by the angle
-                              position * rotary_base^(-2i/head_dim), 1..1e9; 0 -> 10000. Of fewer
-                              entries: see rotary_dim                                            */
+  float rope_theta;        /* entries i and i + head_dim/2 of queries and keys turn by the angle
+                              position * rope_theta^(-2i/head_dim), 1..1e9; 0 -> 10000. Of fewer
+                              entries: see rope_dim                                              */
+  int rope_dim;            /* 0, or how many of a head's entries turn, the first: even, to head_dim.
+                              They do as those of a head of rope_dim entries would               */
+  miras_rope_share rope_share; /* how many do where rope_dim is 0                                */
   int qk_norm;             /* 1: queries and keys go through an RMS norm per head first          */
-  int rotary_dim;          /* 0, or how many of a head's entries turn, the first: even, to head_dim.
-                              They do as those of a head of rotary_dim entries would             */
-  miras_rotary rotary;     /* how many do where rotary_dim is 0                                  */
-  int output_gate;         /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
+  int out_gate;            /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
                               queries are made of, before W_o                                    */
   int persistent;          /* learned keys and values per head of them, up to 1024, that every query
                               sees besides its window, and as it was before it turned            */
+} miras_attention_desc;
+
+/* Ranks of the projections of type rwkv, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)). */
+typedef struct miras_rwkv_desc {
+  int decay_rank;          /* behind the decay gate, c = 2.5                                     */
+  int rate_rank;           /* behind rate of MIRAS_QK_MAP_ERASE, c = 2.5                         */
+  int value_rank;          /* 0: values are the layer's own; else the rank behind a learned gate per
+                              channel that mixes in those of the model's first layer of type rwkv,
+                              which itself has none                                              */
+} miras_rwkv_desc;
+
+/* The convolution of type conv. */
+typedef struct miras_conv_desc {
+  int size;                /* taps, 1..8; 0 -> 4                                                 */
+} miras_conv_desc;
+
+/* The MLP that ends a layer, or is all of it (type MLP). */
+typedef struct miras_mlp_desc {
+  int none;                /* 1: the layer has no MLP; not of type MLP                           */
+  miras_mlp type;          /* which                                                              */
+  int hidden;              /* its width, 1..2^20; 0 -> 8/3 width, rounded up to a multiple of 8, or
+                              with MIRAS_MLP_RELU2 4 width; with none it must be 0               */
+  int token_shift;         /* of layers of type MLP, 1: it reads h + (h of the token before - h) (.)
+                              a learned mix per channel (RWKV's channel mixing)                  */
+  int experts;             /* 0, or how many MLPs there are instead of one, up to 1024: a mixture of
+                              experts (EXPERTS in room @05); needs MIRAS_MLP_SWIGLU, token_shift 0 */
+  int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
+  int norm_topk;           /* 1: their probabilities are divided by their sum                    */
+  int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
+} miras_mlp_desc;
+
+/* A kind of layer. What its type does not have must be 0. */
+typedef struct miras_layer_desc {
+  char letter;             /* its name in a pattern, a..z or A..Z; of layer[0] 0 -> m            */
+  miras_layer_type type;
+  miras_memory_desc memory;/* types memory, mag, mac, rwkv. heads 0 -> those of the model, key_dim
+                              0 -> width / heads where that is a whole number; batch and seed are
+                              set by the model                                                   */
+  miras_mixer_desc mixer;          /* types memory, mag, mac, rwkv                               */
+  miras_attention_desc attention;  /* types attention, mag, mac                                  */
+  miras_rwkv_desc rwkv;
+  miras_conv_desc conv;
+  miras_mlp_desc mlp;             /* all types                                                  */
 } miras_layer_desc;
 
-#define MIRAS_LAYER_KINDS 8  /* kinds of layer that a model may have                             */
-#define MIRAS_PATTERN 64     /* characters of a pattern, its end included                        */
+#define MIRAS_MAX_LAYER_KINDS 8  /* kinds of layer that a model may have                             */
+#define MIRAS_PATTERN_SIZE 64     /* characters of a pattern, its end included                        */
 
 /* A whole language model. Fill it with miras_model_preset. */
 /* How a model that only runs holds its matrices. A product with one of them gives the bits of
@@ -792,8 +839,8 @@ typedef enum miras_weights {
 } miras_weights;
 
 typedef struct miras_model_desc {
-  miras_layer_desc layer[MIRAS_LAYER_KINDS];   /* those that the pattern does not name are unused */
-  char pattern[MIRAS_PATTERN];   /* which layers, from the embedding on: letters, or groups of them
+  miras_layer_desc layer[MIRAS_MAX_LAYER_KINDS];   /* those that the pattern does not name are unused */
+  char pattern[MIRAS_PATTERN_SIZE];   /* which layers, from the embedding on: letters, or groups of them
                               in parentheses, each with *count behind it or once: "mmwm", "(mw)*3";
                               empty: `layers` times layer[0]                                     */
   int vocab;               /* 2..2^24; no default                                                */
@@ -817,7 +864,8 @@ typedef struct miras_model_desc {
 typedef struct miras_trainer_desc {
   int batch;               /* most sequences of a step, 1..65536; 0 -> 1                         */
   int context;             /* longest sequence of a step, 1..2^24; no default                    */
-  int streams;             /* texts whose states miras_trainer_loss_streams carries, 0..2^20     */
+  int carried;             /* states that miras_trainer_loss_carried carries from call to call,
+                              0..2^20                                                            */
   uint64_t limit;          /* most bytes that the trainer may take; 0: no limit                  */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the trainer                  */
 } miras_trainer_desc;
@@ -832,7 +880,7 @@ typedef struct miras_view {
   int decay;               /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
   int frozen;              /* 1: steps leave it alone (miras_model_train_only)                   */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
-                              MIRAS_RETAIN_LQ the first size of its entries over that of weights */
+                              MIRAS_RETENTION_LQ the first size of its entries over that of weights */
   double mean, deviation;  /* a parameter's initial values, drawn evenly about their mean, before a
                               memory layer sets its gates and memories and shapes keys and values */
   uint64_t seed;           /* of that draw; in parts of a memory these three are 0               */
@@ -854,15 +902,15 @@ typedef struct miras_adamw_options {
   float clip;              /* largest global gradient norm, not below 0; 0 is no clipping        */
 } miras_adamw_options;
 
-/* What miras_sample returns where it draws no token. */
-#define MIRAS_SAMPLE_NONE (-1)
+/* What miras_sampler_sample returns where it draws no token. */
+#define MIRAS_SAMPLER_NONE (-1)
 
-typedef struct miras_sampling {
+typedef struct miras_sampler {
   float temperature;       /* finite, not below 0; 0: always the likeliest token                 */
   int top_k;               /* keep the k likeliest; 0: all; not below 0                          */
   float top_p;             /* 0..1: keep the likeliest whose probabilities sum to p; 0 or 1: all */
   uint64_t seed;           /* advanced by every draw; the same seed draws the same tokens        */
-} miras_sampling;
+} miras_sampler;
 
 typedef struct miras_memory miras_memory;
 typedef struct miras_model miras_model;
@@ -872,33 +920,33 @@ typedef struct miras_server miras_server;
 
 /* What many running texts are worked on in. Nothing here changes a bit of them. */
 typedef struct miras_server_desc {
-  int rows;                /* tokens that are worked on together, 1..65536; 0 -> 64               */
+  int batch_tokens;        /* tokens that are worked on together, 1..65536; 0 -> 64               */
   uint64_t limit;          /* most bytes that the server may take; 0: no limit                    */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the server                    */
 } miras_server_desc;
 
 /* A running text's part of a call. */
-typedef struct miras_text {
+typedef struct miras_sequence {
   void *state;             /* a block of miras_model_state_size bytes, aligned for float; zeros: a
                               new text                                                            */
   const int32_t *tokens;   /* [count] what comes next                                             */
   size_t count;
-  size_t logits;           /* logits are wanted behind the last so many of them, 0..count         */
-} miras_text;
+  size_t logit_rows;       /* logits are wanted behind the last so many of them, 0..count         */
+} miras_sequence;
 
 /* @04 FUNCTIONS -------------------------------------------------------------------------------- */
 
 /* ---- the table ---- */
 
 /* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0; what it
- * then takes and holds is told in room @05, ON ITS OWN. Two rows have two pairs per token (descents
- * 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7): not miras_write. */
-MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
+ * then takes and holds is told in room @05, ON ITS OWN. Two rows have two pairs per token (inner_steps
+ * 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7): not miras_memory_write. */
+MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset kind);
 #ifndef MIRAS_NO_MODEL
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. In
  * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024, g an
  * MLP (of the others' own see no_mlp). */
-MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
+MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset kind);
 /* Fill d with a published whole model of so many layers. Any other row's name is that of layers of
  * it, as those of all rows are with "-memory" behind the name.
  *   "titans-lmm"   layers of Titans' memory
@@ -927,55 +975,55 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers);
 #endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
-MIRAS_API const char *miras_kind_name(miras_kind kind);
-/* The row of that name, or MIRAS_KIND_COUNT. */
-MIRAS_API miras_kind miras_kind_find(const char *name);
+MIRAS_API const char *miras_preset_name(miras_preset kind);
+/* The row of that name, or MIRAS_PRESET_ROWS. */
+MIRAS_API miras_preset miras_preset_find(const char *name);
 
 /* ---- one memory ---- */
 
 /* Bytes that miras_memory_init needs, or 0 with a sentence in why (may be NULL) that names the
  * field, its value and what is allowed, cut to why_size; 256 bytes hold every sentence. */
-MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_size);
+MIRAS_API size_t miras_memory_size(const miras_memory_desc *d, char *why, size_t why_size);
 /* Build a memory in the caller's buffer (any alignment). NULL if d is wrong or bytes too few. */
-MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d);
+MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_memory_desc *d);
 /* The same with one allocation (allocator NULL: MIRAS_MALLOC). NULL if d is wrong or it fails. */
-MIRAS_API miras_memory *miras_memory_open(const miras_desc *d, const miras_allocator *allocator);
+MIRAS_API miras_memory *miras_memory_open(const miras_memory_desc *d, const miras_allocator *allocator);
 /* Of miras_memory_open only; NULL is fine. */
 MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
-MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
+MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m);
 
-/* 1 if miras_write and miras_step can be used; 0 where tokens bring more than key, value and query,
+/* 1 if miras_memory_write and miras_memory_step can be used; 0 where tokens bring more than key, value and query,
  * with a sentence in why, as in miras_memory_size, that names the field which asks for it. Such a
- * memory runs by miras_forward. */
+ * memory runs by miras_memory_forward. */
 MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size);
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
- * [batch, heads, value_dim]; with descents > 1 a token's pairs, key [batch, heads, descents,
+ * [batch, heads, value_dim]; with inner_steps > 1 a token's pairs, key [batch, heads, inner_steps,
  * key_dim] and value likewise. Returns the surprise: the attentional bias before the write (before
- * the first of the descents), averaged over batch and heads; with normalise of the answer before it
+ * the first of the inner_steps), averaged over batch and heads; with normalize of the answer before it
  * is divided, and where the chunk is part of the model at the chunk's start. Needs constant gates,
- * no value_gate and no separate_erase, which take tokens: where miras_memory_can_write says no the
+ * no value_decay_gate and no separate_erase, which take tokens: where miras_memory_can_write says no the
  * result is NaN, and nothing is written. */
-MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
+MIRAS_API float miras_memory_write(miras_memory *m, const float *key, const float *value);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
-MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
-/* miras_write and miras_read in one pass (the last bits may differ from the two calls'). Here and
- * in miras_forward what is written must not overlap what is read. */
-MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
+MIRAS_API void miras_memory_read(miras_memory *m, const float *query, float *out);
+/* miras_memory_write and miras_memory_read in one pass (the last bits may differ from the two calls'). Here and
+ * in miras_memory_forward what is written must not overlap what is read. */
+MIRAS_API float miras_memory_step(miras_memory *m, const float *key, const float *value,
                            const float *query, float *out);
 /* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten. Key,
  * value, query, y and what the descriptor asks for must be there when T > 0.
- * tape: NULL, or miras_tape_size(m, T) floats that miras_backward will need (states, and room to
+ * tape: NULL, or miras_memory_tape_size(m, T) floats that miras_memory_backward will need (states, and room to
  * work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a
  * sequence into calls gives the same bits. */
-MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y, float *tape);
+MIRAS_API miras_result miras_memory_forward(miras_memory *m, const miras_memory_input *x, float *y, float *tape);
 #ifndef MIRAS_NO_TRAINING
 /* Floats of a tape for T tokens; 0 if they do not fit into memory's addresses. */
-MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
-/* Exact gradient of what miras_forward computed. x and tape as in that call; dy like y.
+MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
+/* Exact gradient of what miras_memory_forward computed. x and tape as in that call; dy like y.
  * dx: overwritten, not NULL itself. dparams: += in the layout of miras_memory_params, or NULL;
  * receives the initial memory's part where a memory begins, at position 0 and at its resets, and
- * with MIRAS_TOWARD_INITIAL at every position.
+ * with MIRAS_DECAY_TARGET_INITIAL at every position.
  * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
@@ -984,22 +1032,22 @@ MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
  * features], made symmetric, then G [features, value_dim]; for a KV cache the keys [window,
  * key_dim], then the values [window, value_dim], token t in row t % window (rows that hold no token
  * are 0). miras_memory_part has the names of all of it. */
-MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
-                                      const float *dy, const miras_token_grads *dx,
+MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x, float *tape,
+                                      const float *dy, const miras_memory_input_grad *dx,
                                       float *dparams, float *dstate);
 /* Floats of dstate above. */
-MIRAS_API size_t miras_dstate_size(const miras_memory *m);
+MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
 #endif
 /* The outer parameters: initial memory [heads, weights], then (inner_norm) gain [heads, value_dim]
- * and bias [heads, value_dim], then (row_rates) rho [chunk]. The weights are the layers [in, out],
+ * and bias [heads, value_dim], then (token_rates) rho [chunk]. The weights are the layers [in, out],
  * one after the other, with inner_bias each followed by its bias [out]; a gated perceptron has W_1,
  * W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features, value_dim]
  * (H begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no optimizer
- * can make negative. KV cache: none, count is 0. With normalise the initial sum of phi(k)
+ * can make negative. KV cache: none, count is 0. With normalize the initial sum of phi(k)
  * [features] follows each head's S, here and in dstate. Where there is a link these are the A that
  * it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a link
  * are 0, and all else is random, perceptrons with variance 1/in. A change of the initial memory
- * holds from the next miras_memory_reset on (as what MIRAS_TOWARD_INITIAL leads to at once), of the
+ * holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at once), of the
  * others at once. Before the first call a memory whose initial memory is 0 knows that it still is;
  * after it every call of one that decays there looks, which reads as much as a token's state. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
@@ -1007,7 +1055,7 @@ MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 MIRAS_API void miras_memory_reset(miras_memory *m);
 /* Tokens seen since the reset. */
 MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
-/* Euclidean norm of the weights over all sequences and heads (with normalise, of its sums too). In
+/* Euclidean norm of the weights over all sequences and heads (with normalize, of its sums too). In
  * an open chunk: of the live weights where a memory runs exactly, else of those at its start.
  * Least squares: of G at the chunk's start. KV cache: of all keys and values held. A head that
  * starts anew with the next token counts with what it holds until then. */
@@ -1019,7 +1067,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *   A1                       where there is a link W = link(A): what decays and descends. W1 then
  *                            follows from it and cannot be set; in an open chunk it is that of the
  *                            chunk's start
- *   z [features]             with normalise: the sum of phi(k)
+ *   z [features]             with normalize: the sum of phi(k)
  *   momentum.W1, ...         the last update, of the same shapes
  *   H [features, features], G [features, value_dim]   of least squares, H symmetric
  *   keys [window, key_dim], values [window, value_dim]   of a KV cache: token t in row t % window
@@ -1088,10 +1136,10 @@ MIRAS_API float miras_trainer_loss(miras_trainer *t, const int32_t *tokens, cons
  * not 0 starts the stream anew. fresh NULL: none is. length must be a multiple of memory.chunk,
  * and of a mac's window.
  * Streams are part of a saved trainer. */
-MIRAS_API float miras_trainer_loss_streams(miras_trainer *t, const int32_t *tokens,
+MIRAS_API float miras_trainer_loss_carried(miras_trainer *t, const int32_t *tokens,
                                            const int32_t *targets, int batch, int length,
                                            const int32_t *stream, const unsigned char *fresh);
-/* Add the gradient of the last miras_trainer_loss with train 1 (or miras_trainer_loss_streams) to
+/* Add the gradient of the last miras_trainer_loss with train 1 (or miras_trainer_loss_carried) to
  * miras_trainer_grads. Once per such call, and before any other: MIRAS_ERR_STATE otherwise. */
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *t);
 /* From now on steps of trainers of m change only parameters whose names match one of the patterns:
@@ -1113,7 +1161,7 @@ MIRAS_API float miras_trainer_step(miras_trainer *t, const miras_adamw_options *
 /* Steps taken so far; part of a saved trainer. */
 MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *t);
 /* Learning rate at step (0-based): linear warm-up to peak, then a cosine down to floor * peak. */
-MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
+MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
                              float floor);
 #endif
 
@@ -1172,13 +1220,13 @@ MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s);
  * texts, and tokens within a text; NULL where there are none. MIRAS_ERR_ARGUMENT, and nothing has
  * changed, if a token is out of range, a pointer missing, a state there twice, at an address that
  * is not aligned for float or at a position from 2^62 on. */
-MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_text *texts, size_t count,
+MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_sequence *texts, size_t count,
                                          float *logits);
 /* Draw a token from logits [vocab]; one whose logit is NaN or -infinity is never drawn. The result
- * is MIRAS_SAMPLE_NONE, and the seed stays as it is, if no token can be drawn (a damaged model has
+ * is MIRAS_SAMPLER_NONE, and the seed stays as it is, if no token can be drawn (a damaged model has
  * logits of NaN alone), an argument is NULL, vocab is below 1 or a number in sampling is outside
  * its range: a caller that generates stops there. */
-MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling);
+MIRAS_API int32_t miras_sampler_sample(const float *logits, int vocab, miras_sampler *sampling);
 #endif
 
 #ifndef MIRAS_NO_FILES
@@ -1203,7 +1251,7 @@ MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t 
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
 /* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
-/* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says:
+/* Set one field of d by its name in files, such as "memory.learning_rate" or "dropout", to what value says:
  * a number, or of an enum the word in files, such as "l2". A layer's field is that of layer[0] or,
  * with a letter and a dot before it, of the kind with this letter: "w.window". "memory.heads" are a
  * memory's, "heads" a layer's heads of attention, "model.heads" d->heads, which both begin with;
@@ -1213,7 +1261,7 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
- * compared: into text, which is returned; MIRAS_PATTERN characters hold every value, and 32 all but
+ * compared: into text, which is returned; MIRAS_PATTERN_SIZE characters hold every value, and 32 all but
  * "pattern". NULL if it does not fit or there is no such field. A number that an enum has no word
  * for comes as it is. */
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,
@@ -1239,11 +1287,11 @@ MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 /* Read the descriptor of a saved memory; seed, limit and parallel stay as they are in d, custom
  * becomes NULL. Files of versions up to 0.3.0 hold none: MIRAS_ERR_FORMAT. */
-MIRAS_API miras_result miras_memory_desc_from(miras_desc *d, const void *bytes, size_t size);
+MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size);
 /* Do two memories differ in a field that a load asks for, batch and reset_every too? Then 1 and a
  * sentence in why, as miras_model_desc_differs: what miras_memory_desc_from says of a file that
- * gave MIRAS_ERR_MISMATCH, beside miras_memory_desc. */
-MIRAS_API int miras_memory_desc_differs(const miras_desc *a, const miras_desc *b, char *why,
+ * gave MIRAS_ERR_MISMATCH, beside miras_memory_desc_of. */
+MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b, char *why,
                                         size_t why_size);
 #ifndef MIRAS_NO_STDIO
 /* Saving writes a new file beside path, its name and .tmp- and eight letters (of a long name only
@@ -1259,7 +1307,7 @@ MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
 /* Open the memory that path describes, with custom, seed, limit and parallel of given (may be NULL:
  * none). What is beyond the limit is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
-MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_desc *given,
+MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
                                                const miras_allocator *allocator,
                                                miras_result *result);
 #ifndef MIRAS_NO_MODEL
@@ -1326,13 +1374,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    that no window shows end it there: writes that nothing forgets fill a memory up, and a decay
    towards 0 takes the initial weights away that training chose. Four fields and calls against them:
 
-     toward         MIRAS_TOWARD_INITIAL. What was written fades, what was trained stays, silence
+     toward         MIRAS_DECAY_TARGET_INITIAL. What was written fades, what was trained stays, silence
                     returns the memory to A_0. It costs one more product per layer and no state,
                     and must be trained with. The presets of perceptrons inside a model have it.
      horizon        of a model: a learned alpha stays below 1 - 1/horizon, so that a memory never
                     holds more of its past than a horizon. Take the window that is trained with, or
                     less.
-     streams        miras_trainer_loss_streams carries states from window to window: training then
+     streams        miras_trainer_loss_carried carries states from window to window: training then
                     meets memories as full as they become later. Draw from a pool of texts much
                     larger than the batch (128 for 8), or consecutive steps see too much of the
                     same, and start a text anew now and then (one in four), or nothing trains the
@@ -1342,7 +1390,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                     attention, DeltaNet, Longhorn) and for models that were trained without the
                     others. Where a head begins anew depends on chunk: resets fall on its grid.
 
-   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2 and no
+   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2 and no
    momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk is only
    a schedule, which turns its tokens into matrix products. Everything else runs in the
    frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
@@ -1353,22 +1401,22 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For
    C > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
    does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
-   chunk shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its own has chunk 1
+   chunk shares one anchor is MIRAS_ARCH_MLP of depth 1 without norm.) A memory on its own has chunk 1
    and learns from its first write.
 
-   Two choices have engines of their own. MIRAS_LEAST_SQUARES (room @53) keeps the sums of eta k k'
+   Two choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums of eta k k'
    and of eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
-   conjugate gradients. MIRAS_KV_CACHE (room @54) keeps the last `window` pairs and reads them by
+   conjugate gradients. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window` pairs and reads them by
    softmax attention. For both, as for exact matrix memories, the chunk is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
 
-   GRADIENTS. miras_backward returns the exact derivative of what miras_forward computed, through
+   GRADIENTS. miras_memory_backward returns the exact derivative of what miras_memory_forward computed, through
    the memory's own learning steps: for keys, values, queries, gates, the initial memory, and the
    state that came in. The adjoint of each formula stands directly below the formula. Where a
    formula has a corner (Huber, L_p with p < 2), the derivative of the branch taken is used.
-   MIRAS_LEAST_SQUARES has the derivative of the minimiser itself, which is that of its output as
+   MIRAS_ALGORITHM_LEAST_SQUARES has the derivative of the minimiser itself, which is that of its output as
    far as the iterations have converged: a small ridge under many keys alike needs more of them.
 
    MODELS. miras_model is an embedding, then layers, then a norm and the head, which shares the
@@ -1380,7 +1428,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        x       = x + (norm per head(y) * silu(h W_gate)) W_o
        x       = x + SwiGLU(norm(x)), unless it has no_mlp
 
-   Some rows of the table make their keys or decays otherwise: miras_key_map, miras_keep_form.
+   Some rows of the table make their keys or decays otherwise: miras_qk_map, miras_decay_form.
    Fields of a layer say what else published ones differ in: convolutions, keys that heads share or
    that turn with the position, the norm and gate of what memories say. The
    memory starts every sequence from learned initial weights. In a new model with inner norms and
@@ -1451,9 +1499,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    copy: feed them at once, with logits behind each; where not all are taken copy the block back and
    feed those that are, which is one call again.
 
-   ON ITS OWN. miras_preset makes a memory that takes what comes, unlike a layer, whose network
+   ON ITS OWN. miras_memory_preset makes a memory that takes what comes, unlike a layer, whose network
    learns to feed it what suits it: keys and queries are brought to one length, no write overshoots
-   its own pair (bounded_step), and decay leads back to the memory that was given. Room @73 says
+   its own pair (step_bound), and decay leads back to the memory that was given. Room @73 says
    where a row leaves its paper for that; every field of it can be set back.
 
      Keys     of any length but zero: only their direction counts. A key of zeros writes nothing
@@ -1466,10 +1514,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        mostly after five. Smaller ones drown at first in what an untrained memory answers (about
        0.5 in length; TTT's entries are of size 1). Far larger ones take a few writes more, in which
        the memory grows to their size, and none goes beyond them by more than a quarter of |v|
-       (Titans, whose momentum carries on, by half): bounded_step 2, without which values in the
+       (Titans, whose momentum carries on, by half): step_bound 2, without which values in the
        hundreds come back ten times as large at first, and in the thousands sixty times.
      Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
-       half way in 0.69 / forget writes, and for head h in forget_ratio^-h times that.
+       half way in 0.69 / forget writes, and for head h in decay_ratio^-h times that.
 
    What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
    |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
@@ -1580,13 +1628,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      are not declared, and a descriptor that needs it is refused with a sentence that names the
      macro. What is left computes the same bits.
 
-       MIRAS_NO_TRAINING    trainers, miras_backward, tapes: all that is an adjoint
+       MIRAS_NO_TRAINING    trainers, miras_memory_backward, tapes: all that is an adjoint
        MIRAS_NO_MODEL       models, layers, sessions, trainers: memories are left
        MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
        MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
        MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
-       MIRAS_NO_MESA        MIRAS_LEAST_SQUARES                                  (engine @53)
-       MIRAS_NO_ATTENTION   MIRAS_KV_CACHE, and attention as a layer             (engine @54)
+       MIRAS_NO_MESA        MIRAS_ALGORITHM_LEAST_SQUARES                                  (engine @53)
+       MIRAS_NO_ATTENTION   MIRAS_ARCH_KV_CACHE, and attention as a layer             (engine @54)
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
      not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
@@ -1623,8 +1671,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    THREADS. The header starts none. Trainers and memories take a miras_parallel, three fields
    that connect them to your job system; miras_pool is one ready-made. Calls that only read an
-   object (sessions reading their model, miras_kind_name, the views) may run at the same time;
-   calls that change an object need it to themselves, and so do miras_read and miras_memory_norm,
+   object (sessions reading their model, miras_preset_name, the views) may run at the same time;
+   calls that change an object need it to themselves, and so do miras_memory_read and miras_memory_norm,
    which work in its scratch. Different sessions of one model may run on different threads while
    no trainer changes it. The only global is the cached choice of instruction set, an atomic that
    every thread would set to the same value.
@@ -1689,7 +1737,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    a bias or a retention a pool in tests/memories.h).
 
    A MODEL (a new combination of existing choices)
-     1. @03   a name in miras_kind, before MIRAS_KIND_COUNT
+     1. @03   a name in miras_preset, before MIRAS_PRESET_ROWS
      2. @73   its row, at the same place
      That is all: presets, names, files, training and examples/lm.c find it by themselves.
 
@@ -1700,7 +1748,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      Files, states, sentences, examples/lm.c and the tests' labels then know it.
 
    AN ATTENTIONAL BIAS
-     1. @03   a name in miras_bias; a field of miras_desc if it has a constant of its own
+     1. @03   a name in miras_bias; a field of miras_memory_desc if it has a constant of its own
      2. @14   its word, the row of that field, and a rule if not all choices go with it
      3. @26   a function of a row (the value and e = dl/dM) and, right below, its adjoint (J' times
               a vector, and the derivative by the threshold if there is one); a row of the table
@@ -1764,24 +1812,24 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              Models of several kinds of layer; attention and MLPs as layers, no_mlp without one:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
              One name for one thing, in fields as text too, which know the old ones:
-               miras_desc.steps                                   descents
-               MIRAS_NEWTON, MIRAS_PAIRS                   MIRAS_LEAST_SQUARES, MIRAS_KV_CACHE
-               miras_keys, miras_model_desc.keys                  miras_key_map, .layer[0].key_map
-               miras_keep, miras_model_desc.keep              miras_keep_form, .layer[0].keep_form
+               miras_memory_desc.steps                                   inner_steps
+               MIRAS_NEWTON, MIRAS_PAIRS                   MIRAS_ALGORITHM_LEAST_SQUARES, MIRAS_ARCH_KV_CACHE
+               miras_keys, miras_model_desc.keys                  miras_qk_map, .layer[0].qk_map
+               miras_keep, miras_model_desc.keep              miras_decay_form, .layer[0].decay_form
                miras_adamw_options.decay                          weight_decay
              Files of versions 4 to 6 hold these; others stay of 2 or 3. Text of a field may
-             have MIRAS_PATTERN characters. Fields that mean nothing to a layer's type are refused.
+             have MIRAS_PATTERN_SIZE characters. Fields that mean nothing to a layer's type are refused.
              Bias log-cosh, retention tanh.
-             miras_desc.norm_epsilon: what an inner norm adds to the variance.
+             miras_memory_desc.norm_epsilon: what an inner norm adds to the variance.
              miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
-             What published layers differ in: norm_epsilon, out_epsilon, convolved, conv_bias,
-             projection_bias, key_mixing, value_mixing, key_heads, scaled_queries, norm_heads,
+             What published layers differ in: norm_epsilon, out_norm_epsilon, conv_on, conv_bias,
+             projection_bias, qk_act, v_act, qk_heads, scaled_queries, norm_heads,
              out_gate, its rank out_rank; keep forms with a floor (HGRN2) and a bound of their own
-             (KDA), keep_low; and keys divided by their sum.
+             (KDA), decay_min; and keys divided by their sum.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
              initial values were drawn.
-             miras_desc.parallel shares the heads of one memory out; every field of a descriptor
+             miras_memory_desc.parallel shares the heads of one memory out; every field of a descriptor
              has a value as text (miras_model_desc_get). Builds can leave parts out
              (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients
              of outer parameters over several sequences (and of row rates over several heads),
@@ -2298,7 +2346,7 @@ static float *miras__floats(miras__arena *a, size_t rows, size_t ld) {
 
 /* @14 FIELDS ----------------------------------------------------------------------- needs 10 -- */
 
-/* A row of the first table says all that is to be known of one field of miras_desc or
+/* A row of the first table says all that is to be known of one field of miras_memory_desc or
  * miras_model_desc, a row of the second what several need of each other. Defaults, refusals, files
  * and values as text are loops over them.
  *
@@ -2308,7 +2356,7 @@ static float *miras__floats(miras__arena *a, size_t rows, size_t ld) {
 
 /* A model's descriptor without its layers: what calls have on their stacks. */
 typedef struct miras__own {
-  char pattern[MIRAS_PATTERN];
+  char pattern[MIRAS_PATTERN_SIZE];
   int vocab, width, heads, layers, untied;
   float norm_epsilon;
   miras_norm norm;
@@ -2347,14 +2395,14 @@ typedef struct miras__case {
   int grid, off_grid;      /* miras__reset_grid; reset_every is no multiple of it                */
   int beyond;              /* layer is not below layers                                          */
   int loose;               /* those of fixed_gates that are not learned                          */
-  int unshared, unjoined;  /* a memory's heads are no multiple of key_heads, of norm_heads       */
+  int unshared, unjoined;  /* a memory's heads are no multiple of qk_heads, of norm_heads       */
   int odd;                 /* key_dim                                                            */
   int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
-  int unturned;            /* rotary_dim is odd or beyond head_dim                               */
+  int unturned;            /* rope_dim is odd or beyond head_dim                               */
   int unequal;             /* a memory and the attention that it gates differ in width           */
   int apart, broken;       /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
-  int crossed;             /* step_low is not below step_high                                    */
+  int crossed;             /* dt_min is not below dt_max                                    */
   int scarce;              /* experts_per_token is more than experts                             */
 } miras__case;
 
@@ -2401,7 +2449,7 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
   MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv mac"),
 #endif
-  MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
+  MIRAS__W(memory.architecture, 2, MIRAS_ARCH_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
            "huber-mixture pseudo-huber shift-robust log-cosh custom"),
@@ -2420,30 +2468,30 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.inner_norm, 2, 0, 1, 0, "architecture mlp gated-mlp"),
   MIRAS__N(memory.inner_residual, 2, 0, 1, 0, "architecture mlp gated-mlp"),
   MIRAS__N(memory.inner_bias, 2, 0, 1, 0, "architecture mlp"),
-  MIRAS__W(memory.feature, 2, MIRAS_FEATURE_COUNT, "architecture matrix",
+  MIRAS__W(memory.feature_map, 2, MIRAS_FEATURE_COUNT, "architecture matrix",
            "identity elu relu relu2 softmax poly2"),
-  MIRAS__N(memory.normalise, 2, 0, 1, 0, "exact"),
-  MIRAS__N(memory.descents, 2, 1, 8, 1, ""),
+  MIRAS__N(memory.normalize, 2, 0, 1, 0, "exact"),
+  MIRAS__N(memory.inner_steps, 2, 1, 8, 1, ""),
   MIRAS__N(memory.separate_erase, 2, 0, 1, 0, "exact"),
   MIRAS__N(memory.diagonal, 2, 0, 1, 0, "algorithm implicit"),
-  MIRAS__N(memory.row_rates, 2, 0, 2, 0, "frozen"),
+  MIRAS__W(memory.token_rates, 2, MIRAS_TOKEN_RATES_COUNT, "frozen", "none relu softplus"),
   MIRAS__N(memory.window, 2, 1, 1 << 20, 1024, "architecture kv-cache"),
   MIRAS__N(memory.iterations, 2, 1, 256, 30, "algorithm least-squares"),
   MIRAS__R(memory.tolerance, MIRAS__SHAPE, 1e-14, 1, 1e-12, "algorithm least-squares"),
   MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1, "algorithm least-squares"),
-  MIRAS__W(memory.keep_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel"),
-  MIRAS__W(memory.step_gate, 2, MIRAS_GATE_COUNT, "architecture not kv-cache",
+  MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel"),
+  MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_COUNT, "architecture not kv-cache",
            "constant head channel"),
   MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum",
            "constant head channel"),
   MIRAS__W(memory.threshold_gate, 2, MIRAS_GATE_COUNT, MIRAS__BOUNDED, "constant head channel"),
-  MIRAS__W(memory.value_gate, 2, MIRAS_GATE_COUNT, "exact", "constant head channel"),
-  MIRAS__R(memory.forget, MIRAS__SHAPE, 0, 1, 0, "fades"),
-  MIRAS__R(memory.forget_ratio, MIRAS__SHAPE, 0, 1, 1, "fades"),
-  MIRAS__W(memory.slopes, 2, MIRAS_SLOPES_COUNT, "decays", "ratio lightning minimax"),
-  MIRAS__N(memory.layer, 2, 0, 65535, 0, "slopes not ratio"),
-  MIRAS__N(memory.layers, 2, 1, 65536, 1, "slopes not ratio"),
-  MIRAS__R(memory.step, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
+  MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_COUNT, "exact", "constant head channel"),
+  MIRAS__R(memory.decay_rate, MIRAS__SHAPE, 0, 1, 0, "fades"),
+  MIRAS__R(memory.decay_ratio, MIRAS__SHAPE, 0, 1, 1, "fades"),
+  MIRAS__W(memory.decay_schedule, 2, MIRAS_DECAY_SCHEDULE_COUNT, "decays", "ratio lightning minimax"),
+  MIRAS__N(memory.layer, 2, 0, 65535, 0, "decay_schedule not ratio"),
+  MIRAS__N(memory.layers, 2, 1, 65536, 1, "decay_schedule not ratio"),
+  MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
   MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum"),
   MIRAS__R(memory.threshold, MIRAS__SHAPE, 1e-6, 1e30, MIRAS__LIKE_NORM, MIRAS__BOUNDED),
   MIRAS__R(memory.p, MIRAS__SHAPE, 1, 8, 3, "bias lp lp-smooth"),
@@ -2459,83 +2507,85 @@ static const miras__field miras__fields[] = {
   MIRAS__M(vocab, 2, 2, 1 << 24, 0, ""),
   MIRAS__M(width, 2, 1, 65536, 0, ""),
   MIRAS__M(layers, 2, 1, 256, 0, ""),
-  MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "no_mlp 0"),
-  MIRAS__N(conv, 2, 1, 8, 4, "type not rwkv, convolved not none"),
-  MIRAS__N(gate_rank, 2, 1, 4096, 32, "type not rwkv"),
-  MIRAS__W(key_map, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase sum"),
-  MIRAS__W(keep_form, 2, MIRAS_KEEP_COUNT, "keep_gate not constant",
+  MIRAS__N(mlp.hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "mlp.none 0"),
+  MIRAS__N(mixer.conv_size, 2, 1, 8, 4, "type not rwkv, mixer.conv_on not none"),
+  MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv"),
+  MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "", "l2 rms none complement erase l1"),
+  MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
            "sigmoid root rate bounded floor steep"),
-  MIRAS__N(tied_step, 2, 0, 1, 0, "keep_form rate"),
+  MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
 #endif
-  MIRAS__W(memory.key_length, 3, MIRAS_LENGTH_COUNT, "architecture not kv-cache", "free unit root"),
-  MIRAS__W(memory.toward, 3, MIRAS_TOWARD_COUNT, "retention not all", "nothing initial"),
+  MIRAS__W(memory.qk_norm, 3, MIRAS_QK_NORM_COUNT, "architecture not kv-cache", "none l2 rms"),
+  MIRAS__W(memory.decay_target, 3, MIRAS_DECAY_TARGET_COUNT, "retention not all", "zero initial"),
   {MIRAS__AT("memory.reset_every", l.memory.reset_every), MIRAS__WHOLE, 3, MIRAS__STATE,
    0, (float)(INT_MAX - 127), 0, NULL, ""},
-  MIRAS__N(memory.bounded_step, 3, 0, 2, MIRAS__LIKE_BIAS, "architecture not kv-cache"),
+  {MIRAS__AT("memory.step_bound", l.memory.step_bound), MIRAS__WORD, 3, MIRAS__SHAPE,
+   0, MIRAS_STEP_BOUND_COUNT - 1, MIRAS__LIKE_BIAS, "auto pair layers",
+   "architecture not kv-cache"},
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
 #ifndef MIRAS_NO_MODEL
-  MIRAS__N(fixed_gates, 3, 0, 31, 0, "type not rwkv"),
-  MIRAS__N(horizon, 3, 0, 1 << 30, 0, "keep_gate not constant"),
+  MIRAS__N(mixer.fixed_gates, 3, 0, 31, 0, "type not rwkv"),
+  MIRAS__N(mixer.decay_horizon, 3, 0, 1 << 30, 0, "decay_gate not constant"),
 #endif
   {MIRAS__AT("memory.norm_epsilon", l.memory.norm_epsilon), MIRAS__REAL, 4, MIRAS__SHAPE,
    0, 1, 0, NULL, "inner_norm"},
 #ifndef MIRAS_NO_MODEL
-  MIRAS__N(heads, 4, 1, 65536, MIRAS__LIKE_MODEL, ""),
-  MIRAS__N(kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
-  MIRAS__N(head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
-  MIRAS__N(window, 4, 1, 1 << 20, 1024, ""),
-  {MIRAS__AT("rotary_base", l.rotary_base), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL,
-   "rotary not none"},
-  MIRAS__N(qk_norm, 4, 0, 1, 0, ""),
-  MIRAS__N(no_mlp, 5, 0, 1, 0, "type not mlp"),
+  MIRAS__N(attention.heads, 4, 1, 65536, MIRAS__LIKE_MODEL, ""),
+  MIRAS__N(attention.kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
+  MIRAS__N(attention.head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
+  MIRAS__N(attention.window, 4, 1, 1 << 20, 1024, ""),
+  {MIRAS__AT("attention.rope_theta", l.attention.rope_theta), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL,
+   "attention.rope_share not none"},
+  MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
+  MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
-  {MIRAS__AT("out_epsilon", l.out_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL,
+  {MIRAS__AT("mixer.out_norm_epsilon", l.mixer.out_norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL,
    "type memory rwkv"},
-  MIRAS__N(rotary_dim, 6, 0, 4096, 0, ""),
-  MIRAS__N(output_gate, 6, 0, 1, 0, "type attention"),
-  MIRAS__W(convolved, 6, MIRAS_CONVOLVED_COUNT, "type not rwkv", "all qk none"),
-  MIRAS__N(conv_bias, 6, 0, 1, 0, "type not rwkv, convolved not none"),
-  MIRAS__W(key_mixing, 6, MIRAS_MIX_COUNT, "type not rwkv", "silu none relu elu"),
-  MIRAS__W(value_mixing, 6, MIRAS_MIX_COUNT, "type not rwkv", "silu none relu elu"),
-  {MIRAS__AT("step_low", l.step_low), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL, "tied_step"},
-  {MIRAS__AT("step_high", l.step_high), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL,
-   "tied_step"},
-  MIRAS__N(skip, 6, 0, 1, 0, "type memory"),
-  MIRAS__N(projection_bias, 6, 0, 1, 0, "type memory"),
-  MIRAS__W(mlp, 6, MIRAS_MLP_COUNT, "no_mlp 0", "swiglu relu2"),
-  MIRAS__N(shift, 6, 0, 1, 0, "type mlp"),
-  MIRAS__N(decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
-  MIRAS__N(rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
-  MIRAS__N(out_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory rwkv"),
-  MIRAS__N(value_rank, 6, 0, 4096, 0, "type rwkv"),
+  MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
+  MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention"),
+  MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
+  MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
+  MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
+  MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
+  {MIRAS__AT("mixer.dt_min", l.mixer.dt_min), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL, "mixer.tied_dt"},
+  {MIRAS__AT("mixer.dt_max", l.mixer.dt_max), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL,
+   "mixer.tied_dt"},
+  MIRAS__N(mixer.d_skip, 6, 0, 1, 0, "type memory"),
+  MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, "type memory"),
+  MIRAS__W(mlp.type, 6, MIRAS_MLP_COUNT, "mlp.none 0", "swiglu relu2"),
+  MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
+  MIRAS__N(rwkv.decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
+  MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
+  MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory rwkv"),
+  MIRAS__N(rwkv.value_rank, 6, 0, 4096, 0, ""),
   {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_COUNT - 1, 0,
    "rms layer", ""},
   MIRAS__M(embed_norm, 6, 0, 1, 0, ""),
-  MIRAS__N(persistent, 6, 0, 1024, 0, ""),
-  MIRAS__N(shared_keys, 6, 0, 1, 0, "type not rwkv, convolved not none"),
-  MIRAS__N(taps, 6, 1, 8, 4, "type conv"),
-  {MIRAS__AT("steepest", l.steepest), MIRAS__REAL, 6, MIRAS__SHAPE, 1e-3f, 1e3f, 5, NULL,
-   "keep_form steep"},
-  MIRAS__N(key_heads, 6, 0, 65536, 0, "key_map unit rms free sum"),
-  MIRAS__N(scaled_queries, 6, 0, 1, 0, "type not rwkv"),
-  MIRAS__N(norm_heads, 6, 0, 65536, 0, "type memory"),
-  MIRAS__W(turn, 6, MIRAS_TURN_COUNT, "type memory mag, key_map unit rms free",
+  MIRAS__N(attention.persistent, 6, 0, 1024, 0, ""),
+  MIRAS__N(mixer.share_qk, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
+  MIRAS__N(conv.size, 6, 1, 8, 4, ""),
+  {MIRAS__AT("mixer.decay_log_limit", l.mixer.decay_log_limit), MIRAS__REAL, 6, MIRAS__SHAPE, 1e-3f, 1e3f, 5, NULL,
+   "mixer.decay_form steep"},
+  MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
+  MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
+  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory"),
+  MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory mag, mixer.qk_map l2 rms none",
            "none position chunk"),
-  MIRAS__N(turn_pairs, 6, 0, 1, 0, "turn"),
-  {MIRAS__AT("turn_base", l.turn_base), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000, NULL, "turn"},
-  MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none gelu silu-first"),
-  MIRAS__W(out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
-  MIRAS__W(rotary, 6, MIRAS_ROTARY_COUNT, "", "all quarter none"),
-  MIRAS__N(experts, 6, 0, 1024, 0, "no_mlp 0"),
-  MIRAS__N(experts_per_token, 6, 1, 32, 2, "experts"),
-  MIRAS__N(norm_topk, 6, 0, 1, 0, "experts"),
-  MIRAS__N(shared_experts, 6, 0, 8, 0, "experts"),
-  {MIRAS__AT("keep_low", l.keep_low), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 0.9999f, 0, NULL,
-   "keep_gate not constant, keep_form sigmoid root"},
-  {MIRAS__AT("model.heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
+  MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
+  {MIRAS__AT("mixer.rope_theta", l.mixer.rope_theta), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000, NULL, "mixer.rope"},
+  MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory", "silu sigmoid none gelu silu-first"),
+  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
+  MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
+  MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
+  MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
+  MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
+  MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
+  {MIRAS__AT("mixer.decay_min", l.mixer.decay_min), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 0.9999f, 0, NULL,
+   "decay_gate not constant, mixer.decay_form sigmoid root"},
+  {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
 #endif
@@ -2544,13 +2594,13 @@ static const miras__field miras__fields[] = {
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
            "or l2, algorithm gradient-descent or implicit)"),
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
-  MIRAS__F(decays, "a retention with a keep gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
-           "custom, or an f-divergence with toward initial)"),
-  MIRAS__F(fades, "slopes ratio and a retention with a keep gate (see keep_gate)"),
+  MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
+           "custom, or an f-divergence with decay_target initial)"),
+  MIRAS__F(fades, "decay_schedule ratio and a retention with a decay gate (see decay_gate)"),
   MIRAS__F(deep, "architecture gated-mlp, or mlp of depth 2 or more"),
   MIRAS__F(by_channel, "a matrix that runs exactly, architecture vector or gated-mlp, or mlp of "
            "depth 1 or 2"),
-  MIRAS__F(by_key, "a keep gate per entry of the key"),
+  MIRAS__F(by_key, "a decay gate per entry of the key"),
   MIRAS__F(square, "value_dim equal to key_dim"),
   MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither of them NULL"),
   MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither of them NULL"),
@@ -2574,44 +2624,44 @@ enum { MIRAS__FIELDS = (int)(sizeof miras__fields / sizeof miras__fields[0]) };
 typedef struct miras__rule { const char *when, *needs, *because; } miras__rule;
 
 static const miras__rule miras__rules[] = {
-  {"architecture kv-cache", "bias l2, retention all, algorithm gradient-descent, descents 1",
+  {"architecture kv-cache", "bias l2, retention all, algorithm gradient-descent, inner_steps 1",
    "nothing is learned step by step"},
   {"architecture vector, value_dim, key_dim", "square", "it scales its input"},
   {"inner_residual, value_dim, key_dim", "square", "it adds the input to the output"},
   {"inner_bias", "retention all l2 l2-both", "learned biases do not fade"},
-  {"inner_bias, retention not all", "toward initial", "learned biases do not fade"},
+  {"inner_bias, retention not all", "decay_target initial", "learned biases do not fade"},
   {"algorithm implicit least-squares", "architecture matrix, bias l2, retention all l2", NULL},
-  {"algorithm least-squares", "toward nothing, descents 1", NULL},
+  {"algorithm least-squares", "decay_target zero, inner_steps 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
   {"order", "retention l2", NULL},
-  {"row_rates", "algorithm gradient-descent, retention all l2", NULL},
-  {"row_rates, retention l2", "toward initial", NULL},
-  {"diagonal", "toward nothing", "what it erases cannot be led back"},
-  {"bounded_step", "algorithm gradient-descent momentum, separate_erase 0, bias not dot custom, "
+  {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
+  {"token_rates, retention l2", "decay_target initial", NULL},
+  {"diagonal", "decay_target zero", "what it erases cannot be led back"},
+  {"step_bound", "algorithm gradient-descent momentum, separate_erase 0, bias not dot custom, "
    "retention not lq-pnorm custom", "it asks how far a write moves a residual"},
-  {"normalise", "bias dot, feature elu relu relu2 softmax",
+  {"normalize", "bias dot, feature_map elu relu relu2 softmax",
    "what it divides by must not be negative"},
-  {"separate_erase", "bias l2, algorithm gradient-descent, order error-first, feature identity, "
-   "descents 1", NULL},
-  {"value_gate", "value_gate channel, bias dot, retention l2, normalise 0", NULL},
-  {"keep_gate channel", "by_channel, simplex_whole 0", NULL},
-  {"step_gate channel", "by_channel, normalise 0, diagonal 0", NULL},
+  {"separate_erase", "bias l2, algorithm gradient-descent, order error-first, feature_map identity, "
+   "inner_steps 1", NULL},
+  {"value_decay_gate", "value_decay_gate channel, bias dot, retention l2, normalize 0", NULL},
+  {"decay_gate channel", "by_channel, simplex_whole 0", NULL},
+  {"learning_rate_gate channel", "by_channel, normalize 0, diagonal 0", NULL},
   {"threshold_gate channel", "by_channel, bias not custom", NULL},
-  {"keep_gate channel, frozen",
-   "algorithm gradient-descent, row_rates 0, retention not elastic", NULL},
-  {"step_gate channel, frozen",
-   "algorithm gradient-descent, row_rates 0, retention not elastic", NULL},
-  {"keep_gate channel, deep, value_dim, key_dim", "square, inner_bias 0",
+  {"decay_gate channel, frozen",
+   "algorithm gradient-descent, token_rates none, retention not elastic", NULL},
+  {"learning_rate_gate channel, frozen",
+   "algorithm gradient-descent, token_rates none, retention not elastic", NULL},
+  {"decay_gate channel, deep, value_dim, key_dim", "square, inner_bias 0",
    "deeper than one layer a channel is an input and an output"},
-  {"step_gate channel, deep, value_dim, key_dim", "square, inner_bias 0",
+  {"learning_rate_gate channel, deep, value_dim, key_dim", "square, inner_bias 0",
    "deeper than one layer a channel is an input and an output"},
-  {"slopes", "keep_gate constant", NULL},
+  {"decay_schedule", "decay_gate constant", NULL},
   {"beyond, layer, layers", "", "layer counts from 0 and must be below layers"},
   {"off_grid, reset_every, chunk, grid", "",
    "it must be 0 or a multiple of the grid, the first of chunk from 16 on"},
   {"retention kl, chunk not 1, simplex_logits 0",
-   "algorithm not momentum, descents 1, simplex_signed 0",
+   "algorithm not momentum, inner_steps 1, simplex_signed 0",
    "without simplex_logits steps are plain and weights positive"},
   {"architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1",
    "a channel of it is a single weight"},
@@ -2620,36 +2670,36 @@ static const miras__rule miras__rules[] = {
   {"bias not custom, retention not custom, called", "",
    "without a custom choice the pointer custom must be NULL"},
 #ifndef MIRAS_NO_MODEL
-  {"key_map erase", "separate_erase 1", NULL},
-  {"separate_erase, inside", "key_map erase", NULL},
-  {"key_map complement", "keep_gate channel, by_key, descents 1", NULL},
-  {"turn", "descents 1", NULL},
-  {"turn, odd", "", "key_dim must be even"},
-  {"shared_keys", "descents 1, key_map not complement", "keys are made as queries are"},
-  {"key_length, inside", "", "in a model the field key_map says how long they are: set it to 0"},
-  {"fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
-  {"keep_form steep, horizon", "horizon 0", "a gate of this form has a bound of its own"},
-  {"horizon 1", "", "it must be 0, or from 2 on"},
-  {"unshared, key_heads", "", "the memory's heads must be a multiple of it"},
-  {"unjoined, norm_heads", "", "the memory's heads must be a multiple of it"},
-  {"uneven, head_dim", "", "it must be even"},
-  {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
-  {"unturned, rotary_dim", "", "it must be even and at most head_dim"},
-  {"rotary, rotary_dim", "rotary all", "one of them says how much turns"},
-  {"unequal, head_dim", "", "heads times it must be the memory's heads times value_dim"},
-  {"apart, type, head_dim, key_dim, value_dim", "",
+  {"mixer.qk_map erase", "separate_erase 1", NULL},
+  {"separate_erase, inside", "mixer.qk_map erase", NULL},
+  {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
+  {"mixer.rope", "inner_steps 1", NULL},
+  {"mixer.rope, odd", "", "key_dim must be even"},
+  {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
+  {"qk_norm, inside", "", "in a model the field mixer.qk_map says how long they are: set it to 0"},
+  {"mixer.fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
+  {"mixer.decay_form steep, mixer.decay_horizon", "mixer.decay_horizon 0", "a gate of this form has a bound of its own"},
+  {"mixer.decay_horizon 1", "", "it must be 0, or from 2 on"},
+  {"unshared, mixer.qk_heads", "", "the memory's heads must be a multiple of it"},
+  {"unjoined, mixer.norm_heads", "", "the memory's heads must be a multiple of it"},
+  {"uneven, attention.head_dim", "", "it must be even"},
+  {"ungrouped, attention.kv_heads", "", "heads must be a multiple of it"},
+  {"unturned, attention.rope_dim", "", "it must be even and at most head_dim"},
+  {"attention.rope_share, attention.rope_dim", "attention.rope_share all", "one of them says how much turns"},
+  {"unequal, attention.head_dim", "", "heads times it must be the memory's heads times value_dim"},
+  {"apart, type, attention.head_dim, key_dim, value_dim", "",
    "each times its heads, the first times those of the layer, must be the model's width"},
   {"broken, type, chunk", "", "the layer's window, a segment, must be a multiple of it"},
   {"type mac", "architecture not kv-cache", "what it recalls must not be written by reading"},
-  {"type mac", "shared_keys 0, key_heads 0, scaled_queries 0",
+  {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0",
    "keys and queries are made of what attention says"},
-  {"tied_step", "keep_gate head, step_gate head, descents 1", NULL},
-  {"crossed, step_low, step_high", "", "the first must be below the second"},
-  {"skip", "descents 1", NULL},
-  {"type memory, out_rank", "out_gate not none", NULL},
-  {"experts", "mlp swiglu, shift 0", NULL},
-  {"scarce, experts_per_token, experts", "", "the first cannot be more than the second"},
-  {"type rwkv", "separate_erase 1, keep_gate channel, step_gate constant", NULL}
+  {"mixer.tied_dt", "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
+  {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
+  {"mixer.d_skip", "inner_steps 1", NULL},
+  {"type memory, mixer.out_gate_rank", "mixer.out_gate not none", NULL},
+  {"mlp.experts", "mlp.type swiglu, mlp.token_shift 0", NULL},
+  {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
+  {"type rwkv", "separate_erase 1, decay_gate channel, learning_rate_gate constant", NULL}
 #endif
 };
 
@@ -2728,10 +2778,10 @@ static int miras__meaning(const miras__field *f, const char *text) {
   return -1;
 }
 
-/* Is it a field of miras_desc? Of a layer? */
+/* Is it a field of miras_memory_desc? Of a layer? */
 static int miras__of_memory(const miras__field *f) {
   return f->at >= offsetof(miras__case, l.memory) &&
-         f->at < offsetof(miras__case, l.memory) + sizeof(miras_desc);
+         f->at < offsetof(miras__case, l.memory) + sizeof(miras_memory_desc);
 }
 
 static int miras__of_layer(const miras__field *f) { return f->at < offsetof(miras__case, d); }
@@ -2746,50 +2796,25 @@ static int miras__attends(miras_layer_type type) {
   return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC;
 }
 
-/* Which fields of a layer all types have, and which are of those with attention; the others are of
- * those with memories. */
-#define MIRAS__AT_FIELD(field) (uint16_t)offsetof(miras__case, l.field)
-static const uint16_t miras__common_fields[] = {
-  MIRAS__AT_FIELD(letter), MIRAS__AT_FIELD(type), MIRAS__AT_FIELD(hidden), MIRAS__AT_FIELD(no_mlp),
-  MIRAS__AT_FIELD(mlp), MIRAS__AT_FIELD(experts), MIRAS__AT_FIELD(experts_per_token),
-  MIRAS__AT_FIELD(norm_topk), MIRAS__AT_FIELD(shared_experts), MIRAS__AT_FIELD(shift),
-  MIRAS__AT_FIELD(taps)
-};
-static const uint16_t miras__attention_fields[] = {
-  MIRAS__AT_FIELD(heads), MIRAS__AT_FIELD(kv_heads), MIRAS__AT_FIELD(head_dim),
-  MIRAS__AT_FIELD(window), MIRAS__AT_FIELD(rotary_base), MIRAS__AT_FIELD(qk_norm),
-  MIRAS__AT_FIELD(rotary_dim), MIRAS__AT_FIELD(rotary), MIRAS__AT_FIELD(output_gate),
-  MIRAS__AT_FIELD(persistent)
-};
-#undef MIRAS__AT_FIELD
+/* Is it in this struct of a layer? */
+#define MIRAS__WITHIN(f, part) \
+  ((f)->at >= offsetof(miras__case, l.part) && \
+   (f)->at < offsetof(miras__case, l.part) + sizeof(((miras_layer_desc *)0)->part))
 
-static int miras__is_among(const uint16_t *list, size_t n, size_t at) {
-  size_t i = 0;
-  while (i < n && list[i] != at) i++;
-  return i < n;
-}
-
-/* The types of layer that a field is of: 0 all, 1 those with memories, 2 those with attention. */
-static int miras__types_of(const miras__field *f) {
-  if (!miras__of_layer(f)) return 0;
-  if (miras__is_among(miras__common_fields,
-                      sizeof miras__common_fields / sizeof miras__common_fields[0], f->at))
-    return 0;
-  return miras__is_among(miras__attention_fields,
-                         sizeof miras__attention_fields / sizeof miras__attention_fields[0],
-                         f->at) ? 2 : 1;
-}
-
-/* Is this type one of them? */
+/* Has a layer of this type the struct that a field is of? */
 static int miras__of_type(const miras__field *f, miras_layer_type type) {
-  const int types = miras__types_of(f);
-  return !types || (types == 1 ? miras__remembers(type) : miras__attends(type));
+  if (miras__of_memory(f) || MIRAS__WITHIN(f, mixer)) return miras__remembers(type);
+  if (MIRAS__WITHIN(f, attention)) return miras__attends(type);
+  if (MIRAS__WITHIN(f, rwkv)) return type == MIRAS_LAYER_RWKV;
+  return !MIRAS__WITHIN(f, conv) || type == MIRAS_LAYER_CONV;
 }
 
 /* Where it has a meaning: first of all in layers of its types. */
 static const char *miras__when(const miras__case *c, const miras__field *f) {
   if (miras__of_type(f, c->l.type)) return f->when;
-  return miras__types_of(f) == 1 ? "type memory mag mac rwkv" : "type attention mag mac";
+  if (MIRAS__WITHIN(f, attention)) return "type attention mag mac";
+  if (MIRAS__WITHIN(f, rwkv)) return "type rwkv";
+  return MIRAS__WITHIN(f, conv) ? "type conv" : "type memory mag mac rwkv";
 }
 
 /* A field's name, of a memory on its own without "memory." before it. */
@@ -2827,7 +2852,7 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
 
 /* ---- sentences ---- */
 
-/* "step_gate is 2 (channel)" */
+/* "learning_rate_gate is 2 (channel)" */
 static void miras__say_value(char *why, size_t n, const miras__case *c, const miras__field *f,
                              const char *is) {
   const double x = miras__number(c, f);
@@ -2882,64 +2907,64 @@ static void miras__say_rule(char *why, size_t n, const miras__case *c, const mir
 
 /* An f-divergence on the simplex; a retention whose state decays by a keep gate. */
 static int miras__divergence(miras_retention r) {
-  return r == MIRAS_RETAIN_CHI2 || r == MIRAS_RETAIN_REVERSE_KL || r == MIRAS_RETAIN_HELLINGER;
+  return r == MIRAS_RETENTION_CHI2 || r == MIRAS_RETENTION_REVERSE_KL || r == MIRAS_RETENTION_HELLINGER;
 }
 
-static int miras__decays(const miras_desc *d) {
-  if (miras__divergence(d->retention)) return d->toward == MIRAS_TOWARD_INITIAL;
-  return d->retention != MIRAS_RETAIN_ALL && d->retention != MIRAS_RETAIN_L2_BOTH &&
-         d->retention != MIRAS_RETAIN_ELASTIC_FTRL;
+static int miras__decays(const miras_memory_desc *d) {
+  if (miras__divergence(d->retention)) return d->decay_target == MIRAS_DECAY_TARGET_INITIAL;
+  return d->retention != MIRAS_RETENTION_ALL && d->retention != MIRAS_RETENTION_L2_BOTH &&
+         d->retention != MIRAS_RETENTION_ELASTIC_FTRL;
 }
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
-static int miras__is_exact(const miras_desc *d) {
-  return d->architecture == MIRAS_MATRIX && (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
-         (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2) &&
-         (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_IMPLICIT);
+static int miras__is_exact(const miras_memory_desc *d) {
+  return d->architecture == MIRAS_ARCH_MATRIX && (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
+         (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT);
 }
 
 #define MIRAS__BLOCK 16    /* fewest tokens of a block of the exact engine's adjoint              */
 #define MIRAS__SPACING 64  /* and of those between two states of its tape                         */
 
 /* Tokens between two places where a memory can start anew: those between two states of a tape. */
-static MIRAS__BOTH int miras__reset_grid(const miras_desc *d) {
+static MIRAS__BOTH int miras__reset_grid(const miras_memory_desc *d) {
   return d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
 }
 
 static MIRAS__COLD void miras__find_facts(miras__case *c) {
-  const miras_desc *d = &c->l.memory;
-  const int mlp = d->architecture == MIRAS_MLP, gated = d->architecture == MIRAS_GATED_MLP;
+  const miras_memory_desc *d = &c->l.memory;
+  const int mlp = d->architecture == MIRAS_ARCH_MLP, gated = d->architecture == MIRAS_ARCH_GATED_MLP;
   c->exact = miras__is_exact(d);
-  c->frozen = !c->exact && d->architecture != MIRAS_KV_CACHE;
+  c->frozen = !c->exact && d->architecture != MIRAS_ARCH_KV_CACHE;
   c->decays = miras__decays(d);
-  c->fades = c->decays && !d->slopes;
+  c->fades = c->decays && !d->decay_schedule;
   c->deep = gated || (mlp && d->depth != 1);
-  c->by_channel = c->exact || gated || d->architecture == MIRAS_VECTOR || (mlp && d->depth <= 2);
+  c->by_channel = c->exact || gated || d->architecture == MIRAS_ARCH_VECTOR || (mlp && d->depth <= 2);
   c->square = d->value_dim == d->key_dim;
-  c->by_key = d->architecture == MIRAS_MATRIX ? d->feature != MIRAS_FEATURE_POLY2 : c->square;
+  c->by_key = d->architecture == MIRAS_ARCH_MATRIX ? d->feature_map != MIRAS_FEATURE_POLY2 : c->square;
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
-  c->beyond = d->slopes && d->layer >= d->layers;
+  c->beyond = d->decay_schedule && d->layer >= d->layers;
 #ifndef MIRAS_NO_MODEL
-  c->unshared = c->l.key_heads > 0 && d->heads % c->l.key_heads;
-  c->unjoined = c->l.norm_heads > 0 && c->l.norm_heads < d->heads && d->heads % c->l.norm_heads;
+  c->unshared = c->l.mixer.qk_heads > 0 && d->heads % c->l.mixer.qk_heads;
+  c->unjoined = c->l.mixer.norm_heads > 0 && c->l.mixer.norm_heads < d->heads && d->heads % c->l.mixer.norm_heads;
   c->odd = d->key_dim % 2;
-  c->crossed = c->l.step_high > 0 && !(c->l.step_low < c->l.step_high);
-  c->scarce = c->l.experts_per_token > c->l.experts;
-  c->uneven = c->l.head_dim % 2;
-  c->unturned = c->l.rotary_dim % 2 || c->l.rotary_dim > c->l.head_dim;
-  c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
+  c->crossed = c->l.mixer.dt_max > 0 && !(c->l.mixer.dt_min < c->l.mixer.dt_max);
+  c->scarce = c->l.mlp.experts_per_token > c->l.mlp.experts;
+  c->uneven = c->l.attention.head_dim % 2;
+  c->unturned = c->l.attention.rope_dim % 2 || c->l.attention.rope_dim > c->l.attention.head_dim;
+  c->ungrouped = c->l.attention.kv_heads > 0 && c->l.attention.heads % c->l.attention.kv_heads;
   c->unequal = c->l.type == MIRAS_LAYER_MAG &&
-               (int64_t)c->l.heads * c->l.head_dim != (int64_t)d->heads * d->value_dim;
+               (int64_t)c->l.attention.heads * c->l.attention.head_dim != (int64_t)d->heads * d->value_dim;
   c->apart = c->l.type == MIRAS_LAYER_MAC &&
-             ((int64_t)c->l.heads * c->l.head_dim != c->d.width || d->key_dim != d->value_dim ||
+             ((int64_t)c->l.attention.heads * c->l.attention.head_dim != c->d.width || d->key_dim != d->value_dim ||
               (int64_t)d->heads * d->value_dim != c->d.width);
-  c->broken = c->l.type == MIRAS_LAYER_MAC && d->chunk > 0 && c->l.window % d->chunk;
-  c->loose = c->l.fixed_gates & ~((d->keep_gate ? MIRAS_FIXED_KEEP : 0) |
-                                  (d->step_gate && !c->l.tied_step ? MIRAS_FIXED_STEP : 0) |
+  c->broken = c->l.type == MIRAS_LAYER_MAC && d->chunk > 0 && c->l.attention.window % d->chunk;
+  c->loose = c->l.mixer.fixed_gates & ~((d->decay_gate ? MIRAS_FIXED_DECAY : 0) |
+                                  (d->learning_rate_gate && !c->l.mixer.tied_dt ? MIRAS_FIXED_LEARNING_RATE : 0) |
                                   (d->momentum_gate ? MIRAS_FIXED_MOMENTUM : 0) |
                                   (d->threshold_gate ? MIRAS_FIXED_THRESHOLD : 0) |
-                                  (d->value_gate ? MIRAS_FIXED_VALUE_KEEP : 0));
+                                  (d->value_decay_gate ? MIRAS_FIXED_VALUE_DECAY : 0));
 #endif
 }
 
@@ -2947,50 +2972,50 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
  * be within their ranges, and only for a choice that calls them: the pointer of a descriptor that
  * was never filled leads nowhere. */
 static void miras__find_custom(miras__case *c) {
-  const miras_desc *d = &c->l.memory;
+  const miras_memory_desc *d = &c->l.memory;
   const miras_custom *own = d->custom;
   c->called = own != NULL;
-  if (d->bias == MIRAS_CUSTOM_BIAS) c->has_bias = own && own->bias && own->bias_adjoint;
-  if (d->retention == MIRAS_CUSTOM_RETENTION) c->has_link = own && own->link && own->link_adjoint;
+  if (d->bias == MIRAS_BIAS_CUSTOM) c->has_bias = own && own->bias && own->bias_adjoint;
+  if (d->retention == MIRAS_RETENTION_CUSTOM) c->has_link = own && own->link && own->link_adjoint;
 }
 
 /* Can the steps of these choices grow by their own size? The gradient of |r|^p with p > 2 grows
  * faster than r: once a step overshoots by more than r was, each one does by more than the one
  * before, and within tens of tokens the state is no number. What keeps r within limits are a norm
  * behind the weights and links whose weights are bounded. */
-static int miras__runs_away(const miras_desc *d) {
-  return (d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH) && d->p > 2 && !d->inner_norm &&
-         (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_MOMENTUM) &&
-         (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2 ||
-          d->retention == MIRAS_RETAIN_L2_BOTH || d->retention == MIRAS_RETAIN_ELASTIC ||
-          d->retention == MIRAS_RETAIN_ELASTIC_FTRL || d->retention == MIRAS_RETAIN_LQ);
+static int miras__runs_away(const miras_memory_desc *d) {
+  return (d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH) && d->p > 2 && !d->inner_norm &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_MOMENTUM) &&
+         (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2 ||
+          d->retention == MIRAS_RETENTION_L2_BOTH || d->retention == MIRAS_RETENTION_ELASTIC ||
+          d->retention == MIRAS_RETENTION_ELASTIC_FTRL || d->retention == MIRAS_RETENTION_LQ);
 }
 
 /* A default that is not always 0. */
 static void miras__set_default(miras__case *c, const miras__field *f) {
-  const miras_desc *d = &c->l.memory;
+  const miras_memory_desc *d = &c->l.memory;
   double x = (double)f->normal;
   int heads;
   switch ((int)f->normal) {
     case MIRAS__LIKE_KEY: x = d->key_dim; break;
     case MIRAS__LIKE_MODEL: x = c->d.heads ? c->d.heads : 1; break;
-    case MIRAS__LIKE_HEADS: x = c->l.heads; break;
+    case MIRAS__LIKE_HEADS: x = c->l.attention.heads; break;
     case MIRAS__LIKE_SHARE:   /* 0 if there is none; then it is refused */
-      heads = miras__of_memory(f) ? d->heads : c->l.heads;
+      heads = miras__of_memory(f) ? d->heads : c->l.attention.heads;
       x = c->d.width % heads ? 0 : c->d.width / heads;
       break;
     case MIRAS__LIKE_WIDTH:
-      x = c->l.mlp == MIRAS_MLP_RELU2 ? 4 * c->d.width : ((8 * c->d.width + 2) / 3 + 7) / 8 * 8;
+      x = c->l.mlp.type == MIRAS_MLP_RELU2 ? 4 * c->d.width : ((8 * c->d.width + 2) / 3 + 7) / 8 * 8;
       break;
     case MIRAS__LIKE_ROOT:
-      x = 32 * floor((f->at == offsetof(miras__case, l.out_rank) ? 5 : 2.5) *
+      x = 32 * floor((f->at == offsetof(miras__case, l.mixer.out_gate_rank) ? 5 : 2.5) *
                        sqrt((double)c->d.width) / 32 + 0.5);
       if (x < 32) x = 32;
       if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
       break;
     case MIRAS__LIKE_BIAS: x = miras__runs_away(d) ? 1 + c->deep : 0; break;
     case MIRAS__LIKE_NORM:
-      x = d->inner_norm && (d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE)
+      x = d->inner_norm && (d->bias == MIRAS_BIAS_HUBER_NORM || d->bias == MIRAS_BIAS_HUBER_MIXTURE)
               ? 3 * sqrt((double)d->value_dim) : 1;
       break;
     default: break;
@@ -3046,7 +3071,7 @@ static int miras__resolve(miras__case *c, char *why, size_t n) {
   size_t i;
   miras__find_facts(c);    /* fields need them for their meaning, rules once defaults are there */
   if (c->inside ? !miras__resolve_fields(c, 0, sizeof(miras_layer_desc), why, n)
-                : !miras__resolve_fields(c, memory, memory + sizeof(miras_desc), why, n))
+                : !miras__resolve_fields(c, memory, memory + sizeof(miras_memory_desc), why, n))
     return 0;
   miras__find_facts(c);
   miras__find_custom(c);
@@ -3062,7 +3087,7 @@ static int miras__resolve(miras__case *c, char *why, size_t n) {
   return 1;
 }
 
-static MIRAS__COLD miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
+static MIRAS__COLD miras_result miras__desc_resolve(miras_memory_desc *d, char *why, size_t n) {
   miras__case c;
   memset(&c, 0, sizeof c);
   c.l.memory = *d;
@@ -3074,7 +3099,7 @@ static MIRAS__COLD miras_result miras__desc_resolve(miras_desc *d, char *why, si
 /* ---- kinds of layer ---- */
 
 /* Where a field lies in a model's descriptor: one of a layer, in that of the kind. kind -1: where a
- * memory's field lies in miras_desc. */
+ * memory's field lies in miras_memory_desc. */
 static size_t miras__offset(const miras__field *f, int kind) {
   if (kind < 0) return f->at - offsetof(miras__case, l.memory);
   if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d) + MIRAS__OWN_AT;
@@ -3090,8 +3115,8 @@ static char miras__letter(const miras_model_desc *d, int kind) {
 /* The kind of layer that a letter names; -1 for none. */
 static int miras__kind_of(const miras_model_desc *d, char letter) {
   int kind = 0;
-  while (kind < MIRAS_LAYER_KINDS && miras__letter(d, kind) != letter) kind++;
-  return letter && kind < MIRAS_LAYER_KINDS ? kind : -1;
+  while (kind < MIRAS_MAX_LAYER_KINDS && miras__letter(d, kind) != letter) kind++;
+  return letter && kind < MIRAS_MAX_LAYER_KINDS ? kind : -1;
 }
 
 /* Are there layers of this kind? */
@@ -3117,12 +3142,12 @@ static MIRAS__COLD int miras__used(const miras_model_desc *d, int kind) {
  * no pointers, so it can be compared and copied freely. Letters: C chunk, L layers, P weights.
  *
  * State of one head, in floats (each part starts on a multiple of 16):
- *   exact engine   S [features, value_dim], then with `normalise` z [features] (at once, unpadded);
+ *   exact engine   S [features, value_dim], then with `normalize` z [features] (at once, unpadded);
  *                  for chunk > 1 the open block, miras__open
  *   frozen engine  A [P] dual state (f-divergences and Memora's paper form: the weights
  *                  themselves), W [P] = link(A) unless the link is the identity, S [P]
  *                  momentum, W_B [P] the weights that retention leads to where W is kept and B
- *                  are its logits, then the open chunk (C its pairs, `descents` per token): per
+ *                  are its logits, then the open chunk (C its pairs, `inner_steps` per token): per
  *                  layer Y [C, in], D [C, out]; the last rows of the two coefficient matrices G
  *                  [C], N [C]; and 16 scalars: coefficients a, f, h of the last row, and from 4 on
  *                  1/c_0 of an LQ link per layer. With gates per channel a is [value_dim], and
@@ -3138,7 +3163,7 @@ enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTIO
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
-  size_t span;             /* pairs that share an anchor: chunk * descents, and 1 for chunk 1    */
+  size_t span;             /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1    */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
@@ -3169,11 +3194,11 @@ typedef struct miras__plan {
   int widest;              /* largest in or out                                                  */
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t params;           /* outer parameters of all heads                                      */
-  size_t at_rho;           /* of row_rates' rho [chunk] among them                               */
+  size_t at_rho;           /* of token_rates' rho [chunk] among them                               */
   size_t at_w, at_s, at_home, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
-  size_t head_dstate;      /* floats of a head in miras_dstate_size; in its state ...             */
+  size_t head_dstate;      /* floats of a head in miras_memory_grad_state_size; in its state ...             */
   size_t split, second;    /* ... the first `split` of them lie first, the others at `second`     */
   size_t sequence_state;   /* floats: header of 16, then the heads                               */
   size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
@@ -3187,7 +3212,7 @@ typedef struct miras__plan {
   size_t scratch_backward; /* for head_backward too; never less                                  */
   size_t at_spare;         /* in it: room for weights that are not in the state, or for all of
                               head_dstate where chunks can be open                               */
-  miras_desc d;
+  miras_memory_desc d;
 } miras__plan;
 
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
@@ -3200,30 +3225,30 @@ typedef struct miras__plan {
 static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
 static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 
-/* What a token brings, in the order of miras_tokens: its name in head_io, that of its stride, its
- * member of miras_tokens, and its numbers per token and head, of a descriptor d; 0: that asks for
+/* What a token brings, in the order of miras_memory_input: its name in head_io, that of its stride, its
+ * member of miras_memory_input, and its numbers per token and head, of a descriptor d; 0: that asks for
  * none. */
 #define MIRAS__INPUTS(X)                                                                          \
-  X(k, ldk, key, (size_t)d->descents * (size_t)d->key_dim)                                         \
-  X(v, ldv, value, (size_t)d->descents * (size_t)d->value_dim)                                     \
+  X(k, ldk, key, (size_t)d->inner_steps * (size_t)d->key_dim)                                         \
+  X(v, ldv, value, (size_t)d->inner_steps * (size_t)d->value_dim)                                     \
   X(q, ldq, query, (size_t)d->key_dim)                                                            \
   X(keep, ld_keep, keep, miras__keep_width(d))                                                    \
-  X(step, ld_step, step, (size_t)d->descents * miras__gate_width(d, d->step_gate))                 \
+  X(step, ld_step, step, (size_t)d->inner_steps * miras__gate_width(d, d->learning_rate_gate))                 \
   X(momentum, ld_momentum, momentum, miras__gate_width(d, d->momentum_gate))                       \
   X(threshold, ld_threshold, threshold, miras__gate_width(d, d->threshold_gate))                   \
-  X(value_keep, ld_value_keep, value_keep, miras__gate_width(d, d->value_gate))                    \
+  X(value_decay, ld_value_keep, value_decay, miras__gate_width(d, d->value_decay_gate))                    \
   X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
   X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
 enum { MIRAS__INPUT_COUNT = 10 };
 
 /* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
- * gate means a constant. Keys, values and steps of the descents of a token lie side by side.
- * value_keep, erase, replace are NULL unless the descriptor asks for them; surprise may be NULL. */
+ * gate means a constant. Keys, values and steps of the inner_steps of a token lie side by side.
+ * value_decay, erase, replace are NULL unless the descriptor asks for them; surprise may be NULL. */
 typedef struct miras__head_io {
-  const float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_keep, *erase, *replace;
+  const float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_decay, *erase, *replace;
   size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
          ld_replace;
-  const float *rho;                                    /* [chunk] of row_rates; NULL: zeros      */
+  const float *rho;                                    /* [chunk] of token_rates; NULL: zeros      */
   float *y;
   size_t ldy;
   float *surprise;
@@ -3236,14 +3261,14 @@ typedef struct miras__head_io {
 /* Where the gradients of one head go; all overwritten but rho, which is added to; any pointer may
  * be NULL. */
 typedef struct miras__head_grads {
-  float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_keep, *erase, *replace;
+  float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_decay, *erase, *replace;
   size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
          ld_replace;
   float *rho;
 } miras__head_grads;
 
 /* Both begin with the pointers of the inputs and have their strides behind them. Input i of either,
- * or of miras_tokens and miras_token_grads from key on; its stride; both set. */
+ * or of miras_memory_input and miras_memory_input_grad from key on; its stride; both set. */
 static float *miras__input(const void *record, size_t i) {
   float *pointer;
   memcpy(&pointer, (const char *)record + i * sizeof pointer, sizeof pointer);
@@ -3369,15 +3394,15 @@ typedef struct miras__arrival {
 
 /* Coefficients of new rows row..row+m-1 of a chunk whose pairs have one gate each (room @51, which
  * has the letters): g, n [m, ld], a, f, h [m]. The first new row is descent `descent` of its token.
- * theta: with momentum, else NULL; rate: with row_rates, else NULL. */
+ * theta: with momentum, else NULL; rate: with token_rates, else NULL. */
 typedef struct miras__course {
-  size_t ld, row, m, descent, descents;
+  size_t ld, row, m, descent, inner_steps;
   const float *alpha, *eta, *theta, *rate;             /* [m]                                    */
   float *g, *n, *a, *f, *h;
 } miras__course;
 
 /* Their cotangents, which are consumed, and those of alpha, eta and, where they are, theta; with
- * row_rates the slopes [m] of the rates by rho, and rho's cotangent, added to, or NULL. */
+ * token_rates the slopes [m] of the rates by rho, and rho's cotangent, added to, or NULL. */
 typedef struct miras__course_grads {
   float *g, *n, *a, *f, *h;
   float *alpha, *eta, *theta;
@@ -3404,9 +3429,9 @@ typedef struct miras__bound_grads {
 } miras__bound_grads;
 
 /* The reads that follow a chunk's pairs: the first of m sees `seen` of them and each of the others
- * `descents` more, the last one `pairs`; rows of coefficients are ld apart. */
+ * `inner_steps` more, the last one `pairs`; rows of coefficients are ld apart. */
 typedef struct miras__reads {
-  size_t m, seen, descents, pairs, ld;
+  size_t m, seen, inner_steps, pairs, ld;
 } miras__reads;
 
 /* The adjoint of the inner gradient through a layer norm (room @28): rows of cotangents bd of the
@@ -3420,7 +3445,7 @@ typedef struct miras__norm2 {
 /* Rows whose error a bias takes (room @26): residuals r and values v [rows, n], thresholds delta
  * [rows, bounds]; for errors e and values of the bias, loss. */
 typedef struct miras__errors {
-  const miras_desc *d;
+  const miras_memory_desc *d;
   size_t rows, n, bounds;
   const float *r, *v, *delta;
   float *e, *loss;
@@ -3452,7 +3477,7 @@ typedef struct miras__norm_grads { float *gain, *bias; } miras__norm_grads;
 
 /* A short convolution of rows of heads * dim channels (room @29): inputs c, the taps - 1 rows ahead
  * of them, NULL for zeros, weights w [taps, heads * dim], NULL for none with one tap, a bias or
- * NULL, and what comes behind it (miras_mixing). Its result has a block [rows, dim] per head, the
+ * NULL, and what comes behind it (miras_qkv_act). Its result has a block [rows, dim] per head, the
  * blocks `per` apart; of gradients each of its heads has `group` blocks, one behind the other. */
 typedef struct miras__conv {
   const float *c, *past, *w, *bias;
@@ -3482,35 +3507,35 @@ static int miras__whole(char *why, size_t size, const char *field, int value, in
 }
 
 /* Width of phi(k). */
-static int miras__features(const miras_desc *d) {
-  return d->feature == MIRAS_FEATURE_POLY2 ? 1 + d->key_dim + d->key_dim * (d->key_dim + 1) / 2
+static int miras__features(const miras_memory_desc *d) {
+  return d->feature_map == MIRAS_FEATURE_POLY2 ? 1 + d->key_dim + d->key_dim * (d->key_dim + 1) / 2
                                            : d->key_dim;
 }
 
 /* The biases with a threshold: the Huber family, the shift, the caller's. */
 static int miras__has_threshold(miras_bias b) {
-  return b >= MIRAS_HUBER && b <= MIRAS_CUSTOM_BIAS;
+  return b >= MIRAS_BIAS_HUBER && b <= MIRAS_BIAS_CUSTOM;
 }
 
 /* How much faster than the error its slope grows, at most: p - 1 of the biases |r|^p. */
-static float miras__bias_growth(const miras_desc *d) {
-  return (d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH) && d->p > 2 ? d->p - 1 : 1;
+static float miras__bias_growth(const miras_memory_desc *d) {
+  return (d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH) && d->p > 2 ? d->p - 1 : 1;
 }
 
 /* Numbers per token, head and descent of a gate that is not constant, else 0. A channel is an entry
  * of the value, but for the keep gate of a matrix memory: there, of the key as it is seen. */
-static size_t miras__gate_width(const miras_desc *d, miras_gate gate) {
+static size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
   return gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
 
-static size_t miras__keep_width(const miras_desc *d) {
-  return d->keep_gate == MIRAS_GATE_CHANNEL && d->architecture == MIRAS_MATRIX
-           ? (size_t)miras__features(d) : miras__gate_width(d, d->keep_gate);
+static size_t miras__keep_width(const miras_memory_desc *d) {
+  return d->decay_gate == MIRAS_GATE_CHANNEL && d->architecture == MIRAS_ARCH_MATRIX
+           ? (size_t)miras__features(d) : miras__gate_width(d, d->decay_gate);
 }
 
 /* Head h of H starts anew at tokens t > 0 with (t + o) mod R = 0, where R is reset_every and o is
  * h R / H rounded down to the grid above. Tokens since then, when `position` tokens have passed: */
-static uint64_t miras__since(const miras_desc *d, size_t head, uint64_t position) {
+static uint64_t miras__since(const miras_memory_desc *d, size_t head, uint64_t position) {
   const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
   uint64_t offset;
   if (!every) return position;
@@ -3520,12 +3545,12 @@ static uint64_t miras__since(const miras_desc *d, size_t head, uint64_t position
 
 /* The same for a read between two tokens: a head starts anew with the write that follows, so what
  * is read before it is still the old memory. */
-static uint64_t miras__since_read(const miras_desc *d, size_t head, uint64_t position) {
+static uint64_t miras__since_read(const miras_memory_desc *d, size_t head, uint64_t position) {
   return position ? miras__since(d, head, position - 1) + 1 : 0;
 }
 
 /* How many of the next `length` tokens come before it starts anew. */
-static size_t miras__stretch(const miras_desc *d, size_t head, uint64_t position, size_t length) {
+static size_t miras__stretch(const miras_memory_desc *d, size_t head, uint64_t position, size_t length) {
   const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
   uint64_t left;
   if (!every) return length;
@@ -3535,7 +3560,7 @@ static size_t miras__stretch(const miras_desc *d, size_t head, uint64_t position
 
 /* Is the state swept now that a chunk has closed, `position` tokens after the memory's start? On
  * this grid and not at the end of a call, so that calls may be cut anywhere. */
-static int miras__sweeps(const miras_desc *d, uint64_t position) {
+static int miras__sweeps(const miras_memory_desc *d, uint64_t position) {
   const uint64_t chunk = (uint64_t)d->chunk;
   return position % (chunk < MIRAS__SWEEP ? MIRAS__SWEEP / chunk * chunk : chunk) == 0;
 }
@@ -3570,17 +3595,17 @@ static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
 }
 
 /* alpha of the constant keep gates of a layer: keep [heads]. */
-static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
+static void miras__constant_keeps(const miras_memory_desc *d, int layer, float *keep) {
   const double log_2 = 0.69314718055994531;
   double heads = (double)d->heads, layers = (double)(d->layers ? d->layers : 1);
-  float f = d->forget;
+  float f = d->decay_rate;
   int h;
-  for (h = 0; h < d->heads; h++, f *= d->forget_ratio) {
+  for (h = 0; h < d->heads; h++, f *= d->decay_ratio) {
     if (!miras__decays(d))
       keep[h] = 1;
-    else if (d->slopes == MIRAS_SLOPES_LIGHTNING)
+    else if (d->decay_schedule == MIRAS_DECAY_SCHEDULE_LIGHTNING)
       keep[h] = (float)exp(-8 / heads * (1 - layer / layers) * h);
-    else if (d->slopes == MIRAS_SLOPES_MINIMAX)
+    else if (d->decay_schedule == MIRAS_DECAY_SCHEDULE_MINIMAX)
       keep[h] = (float)exp(-exp(-8 * log_2 * (h + 1) / heads) *
                            (1 - layer / (layers - 1 + 1e-5) + 1e-5));
     else
@@ -3598,7 +3623,7 @@ static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
  *   be a fixed point; signed slices of n small logits have weights near c/n times them;
  *   a threshold leaves what is well above it alone: as without a link. */
 static MIRAS__COLD double miras__deviation(const miras__plan *p, int l) {
-  const miras_desc *d = &p->d;
+  const miras_memory_desc *d = &p->d;
   int in = p->in[l] - d->inner_bias, slice = miras__slice(p, l);
   double count = (double)in * (double)p->out[l], deviation = 1 / sqrt((double)in);
   if (d->simplex_signed) {
@@ -3606,10 +3631,10 @@ static MIRAS__COLD double miras__deviation(const miras__plan *p, int l) {
     double little = n / ((double)d->simplex * sqrt((double)in));
     return little < 1 ? little : 1;
   }
-  if (d->retention == MIRAS_RETAIN_KL || d->retention == MIRAS_RETAIN_SIGMOID ||
+  if (d->retention == MIRAS_RETENTION_KL || d->retention == MIRAS_RETENTION_SIGMOID ||
       miras__divergence(d->retention))
     return 1;
-  if (d->retention == MIRAS_RETAIN_LQ && fabs(3 - (double)d->q) > 0.25) {
+  if (d->retention == MIRAS_RETENTION_LQ && fabs(3 - (double)d->q) > 0.25) {
     double q = (double)d->q, m = pow(sqrt(3.0), q) / (q + 1);
     return pow(deviation * pow(count * m, (q - 2) / q), 1 / (3 - q));
   }
@@ -3622,7 +3647,7 @@ static MIRAS__COLD double miras__deviation(const miras__plan *p, int l) {
 static double miras__init_rate(const miras__plan *p) {
   double dual = 0, weights = 0;
   int l;
-  if (p->d.retention != MIRAS_RETAIN_LQ) return 1;
+  if (p->d.retention != MIRAS_RETENTION_LQ) return 1;
   for (l = 0; l < p->layers; l++) {
     double in = (double)(p->in[l] - p->d.inner_bias), count = in * (double)p->out[l];
     double deviation = miras__deviation(p, l);
@@ -3641,9 +3666,9 @@ static void miras__draw(float *w, size_t n, uint64_t seed, double mean, double d
 
 /* Of the frozen-gradient engine: every head's initial memory, and the gains of the inner norm. */
 static void miras__frozen_params(const miras__plan *p, float *init, float *gain) {
-  const miras_desc *d = &p->d;
-  const int empty = (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
-                    (!p->init_mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
+  const miras_memory_desc *d = &p->d;
+  const int empty = (d->architecture == MIRAS_ARCH_MATRIX || d->architecture == MIRAS_ARCH_VECTOR) &&
+                    (!p->init_mapped || d->retention == MIRAS_RETENTION_ELASTIC_FTRL);
   size_t h, heads = (size_t)d->heads;
   int l;
   for (h = 0; !empty && h < heads; h++)
@@ -3675,10 +3700,10 @@ enum {
 
 /* Forms of learned gates (room @29): those of keep gates, and one of steps and thresholds. */
 enum {
-  MIRAS__GATE_SIGMOID = MIRAS_KEEP_SIGMOID, MIRAS__GATE_ROOT = MIRAS_KEEP_ROOT,
-  MIRAS__GATE_RATE = MIRAS_KEEP_RATE, MIRAS__GATE_BOUNDED = MIRAS_KEEP_BOUNDED,
-  MIRAS__GATE_FLOOR = MIRAS_KEEP_FLOOR, MIRAS__GATE_STEEP = MIRAS_KEEP_STEEP,
-  MIRAS__GATE_SOFTPLUS = MIRAS_KEEP_COUNT
+  MIRAS__GATE_SIGMOID = MIRAS_DECAY_FORM_SIGMOID, MIRAS__GATE_ROOT = MIRAS_DECAY_FORM_ROOT,
+  MIRAS__GATE_RATE = MIRAS_DECAY_FORM_RATE, MIRAS__GATE_BOUNDED = MIRAS_DECAY_FORM_BOUNDED,
+  MIRAS__GATE_FLOOR = MIRAS_DECAY_FORM_FLOOR, MIRAS__GATE_STEEP = MIRAS_DECAY_FORM_STEEP,
+  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_COUNT
 };
 
 /* Forms of what low ranks are squashed by (room @29). */
@@ -3829,14 +3854,14 @@ typedef struct miras__kernels miras__kernels;
     const miras__norm2 *x))                                                                       \
   X(FROZEN_BACK, void, norm_rows_end2, (const miras__kernels *K, float *bz, const float *br,      \
     float *dgain, float *dbias, const miras__norm2 *x))                                           \
-  X(FROZEN, void, row_rates, (int form, float *rate, float *slope, const float *rho, size_t row,  \
-    size_t m, size_t descents))                                                                   \
+  X(FROZEN, void, token_rates, (int form, float *rate, float *slope, const float *rho, size_t row,  \
+    size_t m, size_t inner_steps))                                                                   \
   X(FROZEN, void, coefficients, (const miras__kernels *K, const miras__course *c, const float *g, \
     const float *n, const float *afh))                                                            \
   X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__course *c,        \
     const miras__course_grads *b))                                                                \
   X(ANY, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,        \
-    size_t ldx, size_t seen, size_t descents, size_t m))                                          \
+    size_t ldx, size_t seen, size_t inner_steps, size_t m))                                          \
   X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
     float sign, const float *g, const float *x, const miras__reads *r))                           \
   X(FROZEN, void, fade, (int by, float *to, const float *a, const float *home, size_t in,         \
@@ -4971,8 +4996,8 @@ static inline vf miras__v_gelu_all(vf x, vf *d, vf *dd) {
 
 /* An activation, and its derivatives in d and dd. */
 static inline vf miras__v_act(int kind, vf x, vf *d, vf *dd) {
-  if (kind == MIRAS_GELU) return miras__v_gelu_all(x, d, dd);
-  if (kind == MIRAS_SILU) return miras__v_silu_all(x, d, dd);
+  if (kind == MIRAS_ACTIVATION_GELU) return miras__v_gelu_all(x, d, dd);
+  if (kind == MIRAS_ACTIVATION_SILU) return miras__v_silu_all(x, d, dd);
   *d = V_SET1(1.0f);
   *dd = V_ZERO();
   return x;
@@ -5091,8 +5116,8 @@ static void miras__flush(float *y, const float *x, size_t n) {
 static void miras__map(int f, float *y, const float *x, size_t n) {
   vf d, dd;
   switch (f) {
-    case MIRAS_GELU: V_FOR(n) V_PUT(y, miras__v_gelu_all(V_AT(x), &d, &dd)); return;
-    case MIRAS_SILU: V_FOR(n) V_PUT(y, miras__v_silu_all(V_AT(x), &d, &dd)); return;
+    case MIRAS_ACTIVATION_GELU: V_FOR(n) V_PUT(y, miras__v_gelu_all(V_AT(x), &d, &dd)); return;
+    case MIRAS_ACTIVATION_SILU: V_FOR(n) V_PUT(y, miras__v_silu_all(V_AT(x), &d, &dd)); return;
     case MIRAS__EXP: V_FOR(n) V_PUT(y, miras__v_exp(V_AT(x))); return;
     case MIRAS__SIGMOID: V_FOR(n) V_PUT(y, miras__v_sigmoid(V_AT(x))); return;
     case MIRAS__TANH: V_FOR(n) V_PUT(y, miras__v_tanh(V_AT(x))); return;
@@ -5107,7 +5132,7 @@ static void miras__act_rows(int kind, float *y, size_t ldy, float *slope, const 
                             size_t rows, size_t n) {
   for (; rows; rows--, y += ldy, z += n, slope = slope ? slope + n : NULL) {
     vf d, dd;
-    if (slope && kind == MIRAS_GELU)
+    if (slope && kind == MIRAS_ACTIVATION_GELU)
       V_FOR(n) V_PUT(y, miras__v_gelu_all(V_AT(z), &d, &dd)), V_PUT(slope, d);
     else if (slope)
       V_FOR(n) V_PUT(y, miras__v_act(kind, V_AT(z), &d, &dd)), V_PUT(slope, d);
@@ -5121,7 +5146,7 @@ static void miras__act_rows(int kind, float *y, size_t ldy, float *slope, const 
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
-  if (kind == MIRAS_IDENTITY) {
+  if (kind == MIRAS_ACTIVATION_IDENTITY) {
     miras__copy(gbar, dbar, n);
     return;
   }
@@ -5813,7 +5838,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
 #define MIRAS__LENGTH_EPS 1e-12f
 
 static float miras__length_factor(int map, const float *x, size_t n) {
-  float length = map / 16 == MIRAS_LENGTH_ROOT ? sqrtf((float)n) : 1;
+  float length = map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
   return map < 16 ? 1 : length / sqrtf(miras__dot(x, x, n) + MIRAS__LENGTH_EPS);
 }
 
@@ -5949,7 +5974,7 @@ static float miras__hypotenuse(float a, float b) {
  * (br may be be), and returns the cotangent of a threshold that is one number; those of n go to
  * bdelta, which is room otherwise. bv comes in as zeros and leaves as (de/dv)' be with r held. */
 typedef struct miras__bias_row {
-  const miras_desc *d;
+  const miras_memory_desc *d;
   size_t n;
   int each;
   const float *r, *v, *delta;
@@ -6681,8 +6706,8 @@ static double miras__divergence_map(miras_retention f, double x, double *slope) 
   double r = 1 / x;
   *slope = 0;
   if (x <= 0) return 0;
-  *slope = f == MIRAS_RETAIN_CHI2 ? 1 : f == MIRAS_RETAIN_REVERSE_KL ? r * r : 2 * r * r * r;
-  return f == MIRAS_RETAIN_CHI2 ? x : f == MIRAS_RETAIN_REVERSE_KL ? r : r * r;
+  *slope = f == MIRAS_RETENTION_CHI2 ? 1 : f == MIRAS_RETENTION_REVERSE_KL ? r * r : 2 * r * r * r;
+  return f == MIRAS_RETENTION_CHI2 ? x : f == MIRAS_RETENTION_REVERSE_KL ? r : r * r;
 }
 
 /* The roots of slices side by side. */
@@ -6701,7 +6726,7 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
   double low[16], high[16], sum[16], fall[16], slope;
   int open[16], pass, left = 1;
   size_t i, j;
-  z->sign = f == MIRAS_RETAIN_CHI2 ? -1 : 1;
+  z->sign = f == MIRAS_RETENTION_CHI2 ? -1 : 1;
   for (j = 0; j < abreast; j++) {
     low[j] = high[j] = -HUGE_VAL;
     z->base[j] = z->root[j] = 0;
@@ -6712,7 +6737,7 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
       double x = (double)w[i * s.stride + j * s.hop], y = (double)a[i * s.stride + j * s.hop], at;
       if (!(x > 0)) continue;
       if (y > high[j]) high[j] = y;
-      at = f == MIRAS_RETAIN_CHI2 ? -c / x : f == MIRAS_RETAIN_REVERSE_KL ? x / c : sqrt(x / c);
+      at = f == MIRAS_RETENTION_CHI2 ? -c / x : f == MIRAS_RETENTION_REVERSE_KL ? x / c : sqrt(x / c);
       if (!(y + at > low[j])) continue;
       low[j] = y + at;
       z->base[j] = y;
@@ -6743,8 +6768,8 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
       }
       if (over > 1) low[j] = z->root[j];
       else high[j] = z->root[j];
-      if (f == MIRAS_RETAIN_CHI2) step = sum[j] - c;
-      else if (f == MIRAS_RETAIN_REVERSE_KL) step = sum[j] * (over - 1);
+      if (f == MIRAS_RETENTION_CHI2) step = sum[j] - c;
+      else if (f == MIRAS_RETENTION_REVERSE_KL) step = sum[j] * (over - 1);
       else step = 2 * sum[j] * (sqrt(over) - 1);
       next = z->root[j] + step / fall[j];
       if (!(next > low[j] && next < high[j])) next = 0.5 * (low[j] + high[j]);
@@ -6787,7 +6812,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
             along[j] += slope * x * (double)bw[e];
           } else {
             V_SYNC();
-            w[e] = x <= 0 || (f == MIRAS_RETAIN_CHI2 && g * x < least) ? 0
+            w[e] = x <= 0 || (f == MIRAS_RETENTION_CHI2 && g * x < least) ? 0
                    : g * x < least ? MIRAS__FADED : (float)(g * x);
           }
         }
@@ -7842,13 +7867,13 @@ static void miras__norm_project(float *out, const float *y, const float *xh, con
   }
 }
 
-/* P_ij = inv (G_ij X_ij) over the pairs that m reads see, `seen` the first of them and `descents`
+/* P_ij = inv (G_ij X_ij) over the pairs that m reads see, `seen` the first of them and `inner_steps`
  * more each of the others; rows of X and P are ldx apart, those of G ldg; g NULL: inv X_ij. */
 static void miras__triangle(float *p, float inv, const float *g, size_t ldg, const float *x,
-                            size_t ldx, size_t seen, size_t descents, size_t m) {
+                            size_t ldx, size_t seen, size_t inner_steps, size_t m) {
   const vf s = V_SET1(inv);
   size_t i;
-  for (i = 0; i < m; i++, seen += descents, x += ldx, p += ldx) {
+  for (i = 0; i < m; i++, seen += inner_steps, x += ldx, p += ldx) {
     const float *gi = g ? g + i * ldg : NULL;
     if (gi) V_EACH(p, seen, V_MUL(s, V_MUL(V_AT(gi), V_AT(x))));
     else miras__scale(p, inv, x, seen);
@@ -8004,14 +8029,14 @@ static void miras__norm_rows_end2(const miras__kernels *K, float *bz, const floa
 
 /* ---- the coefficients of a chunk (room @51) ---- */
 
-/* rate of row_rates for pair `row` of a chunk, and its slope by rho:
+/* rate of token_rates for pair `row` of a chunk, and its slope by rho:
  *   1   max(1/(t+1) + rho, 0)
  *   2   log(1 + u) / 16, u = exp(16 rho) (exp(16/(t+1)) - 1)      slope u / (1 + u) */
-static void miras__row_rates(int form, float *rate, float *slope, const float *rho, size_t row,
-                             size_t m, size_t descents) {
+static void miras__token_rates(int form, float *rate, float *slope, const float *rho, size_t row,
+                             size_t m, size_t inner_steps) {
   size_t i;
   for (i = 0; i < m; i++) {
-    const size_t t = (row + i) / descents;
+    const size_t t = (row + i) / inner_steps;
     const float r = rho ? rho[t] : 0, x = 1.0f / (float)(t + 1) + r;
     if (form == 2) {
       const double y = 16 * (double)r + log(expm1(16.0 / (double)(t + 1))), u = exp(-fabs(y));
@@ -8034,7 +8059,7 @@ static void miras__coefficients(const miras__kernels *K, const miras__course *c,
     const size_t row = c->row + i;
     const float alpha = c->alpha[i], eta = c->eta[i];
     float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
-    if (c->theta && (c->descent + i) % c->descents) {
+    if (c->theta && (c->descent + i) % c->inner_steps) {
       K->copy(ni, n, row);
       K->scale(gi, alpha, g, row);
       gi[row] = ni[row] = eta;
@@ -8074,14 +8099,14 @@ static void miras__coefficients(const miras__kernels *K, const miras__course *c,
  *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
  *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          b_eta_t = bN_tt
  *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
- *   row_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
+ *   token_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
  *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
 static void miras__coefficients_bwd(const miras__kernels *K, const miras__course *c,
                                     const miras__course_grads *b) {
   const size_t ld = c->ld;
   size_t i;
   for (i = c->m; i-- > 0;) {
-    const int descends = c->theta && (c->descent + i) % c->descents;
+    const int descends = c->theta && (c->descent + i) % c->inner_steps;
     const float alpha = c->alpha[i];
     const float *g = i ? c->g + (i - 1) * ld : NULL, *n = i ? c->n + (i - 1) * ld : NULL;
     float *bg = b->g + i * ld, *bn = b->n + i * ld, dalpha;
@@ -8096,8 +8121,8 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__course
       if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, i));
     } else if (c->rate) {
       if (b->rho && b->slope[i] > 0)
-        V_KEEP(b->rho[i / c->descents],
-               b->rho[i / c->descents] + b->slope[i] * K->dot(c->n + i * ld, bg, i + 1));
+        V_KEEP(b->rho[i / c->inner_steps],
+               b->rho[i / c->inner_steps] + b->slope[i] * K->dot(c->n + i * ld, bg, i + 1));
       K->axpy(bn, c->rate[i], bg, i + 1);
     }
     b->alpha[i] = dalpha;
@@ -8126,18 +8151,18 @@ static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, flo
   const vf by = V_SET1(inv), out = V_SET1(sign * inv);
   size_t i, j, seen = r->seen;
   float sum = *binv;
-  for (i = 0; i < r->m && V_UNIT == 0; i++, seen += r->descents) {
+  for (i = 0; i < r->m && V_UNIT == 0; i++, seen += r->inner_steps) {
     const float *bpi = bp + i * r->ld, *xi = x + i * r->ld;
-    const float *gi = g ? g + i * r->descents * r->ld : NULL;
+    const float *gi = g ? g + i * r->inner_steps * r->ld : NULL;
     for (j = 0; j < seen; j++) sum -= bpi[j] * (gi ? gi[j] * xi[j] : xi[j]);
   }
   V_MEET();
   if (V_UNIT == 0) *binv = sum;
   for (i = V_UNIT; i < r->m; i += V_UNITS) {
     float *bpi = bp + i * r->ld, *pi = p + i * r->ld;
-    const float *xi = x + i * r->ld, *gi = g ? g + i * r->descents * r->ld : NULL;
-    float *bgi = g ? bg + i * r->descents * r->ld : NULL;
-    seen = r->seen + i * r->descents;
+    const float *xi = x + i * r->ld, *gi = g ? g + i * r->inner_steps * r->ld : NULL;
+    float *bgi = g ? bg + i * r->inner_steps * r->ld : NULL;
+    seen = r->seen + i * r->inner_steps;
     V_FOR(seen) {
       const vf b = V_MUL(by, V_NEG(V_AT(bpi))), at = V_AT(xi), left = gi ? V_AT(gi) : at;
       if (gi) V_PUT(bgi, V_ADD(V_AT(bgi), V_MUL(b, at)));
@@ -8468,7 +8493,7 @@ static void miras__gate_rows_fwd(int f, float *s, size_t lds, const float *a, si
   size_t t;
   for (t = 0; t < rows; t++, s += lds, a += lda, b += ldb) {
     vf d, dd;
-    if (f == MIRAS_GELU || f == MIRAS_SILU)
+    if (f == MIRAS_ACTIVATION_GELU || f == MIRAS_ACTIVATION_SILU)
       V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_act(f, V_AT(b), &d, &dd)));
     else V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_sigmoid(V_AT(b))));
   }
@@ -8485,7 +8510,7 @@ static void miras__gate_rows_bwd(int f, float *ds, size_t lds, float *a, size_t 
     V_FOR(n) {
       const vf x = V_AT(b), d = V_AT(ds), va = V_AT(a);
       vf g, slope, dd;
-      if (f == MIRAS_GELU || f == MIRAS_SILU) g = miras__v_act(f, x, &slope, &dd);
+      if (f == MIRAS_ACTIVATION_GELU || f == MIRAS_ACTIVATION_SILU) g = miras__v_act(f, x, &slope, &dd);
       else g = miras__v_sigmoid(x), slope = V_MUL(g, V_SUB(one, g));
       V_PUT(ds, V_MUL(va, g));
       V_PUT(a, V_MUL(d, g));
@@ -8523,9 +8548,9 @@ MIRAS__INLINE vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size
 static inline vf miras__mix(int mixing, vf x) {
   const vf zero = V_ZERO();
   switch (mixing) {
-    case MIRAS_MIX_NONE: return x;
-    case MIRAS_MIX_RELU: return V_MAX(x, zero);
-    case MIRAS_MIX_ELU:
+    case MIRAS_QKV_ACT_NONE: return x;
+    case MIRAS_QKV_ACT_RELU: return V_MAX(x, zero);
+    case MIRAS_QKV_ACT_ELU:
       return V_SELECT(V_LT(zero, x), V_ADD(x, V_SET1(1.0f)), miras__v_exp(V_MIN(x, zero)));
     default: return V_MUL(x, miras__v_sigmoid(x));
   }
@@ -8535,9 +8560,9 @@ static inline vf miras__mix_slope(int mixing, vf x) {
   const vf zero = V_ZERO(), one = V_SET1(1.0f);
   vf sig;
   switch (mixing) {
-    case MIRAS_MIX_NONE: return one;
-    case MIRAS_MIX_RELU: return V_SELECT(V_LT(zero, x), one, zero);
-    case MIRAS_MIX_ELU: return miras__v_exp(V_MIN(x, zero));
+    case MIRAS_QKV_ACT_NONE: return one;
+    case MIRAS_QKV_ACT_RELU: return V_SELECT(V_LT(zero, x), one, zero);
+    case MIRAS_QKV_ACT_ELU: return miras__v_exp(V_MIN(x, zero));
     default:
       sig = miras__v_sigmoid(x);
       return V_MUL(sig, V_FMA(x, V_SUB(one, sig), one));
@@ -8636,7 +8661,7 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
 /* What a norm is taken of, and its gate, of a row ahead of row t. */
 MIRAS__ALWAYS void miras__norm_next(const miras__norm *of, size_t t) {
   miras__fetch_next(of->x, of->ldx, t, of->rows, of->heads * of->dim);
-  if (of->gate && of->form != MIRAS_OUT_NONE)
+  if (of->gate && of->form != MIRAS_OUT_GATE_NONE)
     miras__fetch_next(of->gate, of->ld_gate, t, of->rows, of->heads * of->dim);
 }
 
@@ -8649,10 +8674,10 @@ static inline vf miras__out_gate(int form, const float *g, size_t left, vf *slop
   const vf one = V_SET1(1.0f);
   vf x, sig;
   if (slope) *slope = V_ZERO();
-  if (form == MIRAS_OUT_NONE) return one;
+  if (form == MIRAS_OUT_GATE_NONE) return one;
   x = V_LOAD_N(g, left);
   sig = miras__v_sigmoid(x);
-  if (form == MIRAS_OUT_SIGMOID) {
+  if (form == MIRAS_OUT_GATE_SIGMOID) {
     if (slope) *slope = V_MUL(sig, V_SUB(one, sig));
     return sig;
   }
@@ -8695,7 +8720,7 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
         vf w = V_AT(of->gain + h), d = V_AT(dm + h), xr = V_MUL(V_AT(x), r), y = V_MUL(xr, w);
         vf ds = V_MUL(d, g);
         V_PUT(m + h, V_MUL(y, g));
-        if (of->form != MIRAS_OUT_NONE) V_PUT(dg + h, V_MUL(V_MUL(d, y), slope));
+        if (of->form != MIRAS_OUT_GATE_NONE) V_PUT(dg + h, V_MUL(V_MUL(d, y), slope));
         V_PUT(dgain + h, V_FMA(ds, xr, V_AT(dgain + h)));
         V_PUT(dm + h, V_MUL(ds, w));
       }
@@ -9675,9 +9700,9 @@ static const miras__answer miras__answers[] = {
 };
 
 static void miras__architecture(miras__net *n) {
-  const miras_desc *d = &n->p->d;
-  n->hidden = &miras__hiddens[d->architecture == MIRAS_GATED_MLP];
-  n->answer = &miras__answers[d->inner_norm ? 2 : d->architecture == MIRAS_VECTOR];
+  const miras_memory_desc *d = &n->p->d;
+  n->hidden = &miras__hiddens[d->architecture == MIRAS_ARCH_GATED_MLP];
+  n->answer = &miras__answers[d->inner_norm ? 2 : d->architecture == MIRAS_ARCH_VECTOR];
 }
 
 /* ---- the inner gradient ---- */
@@ -9881,7 +9906,7 @@ static void miras__link_threshold_bwd(const miras__link *x) {
 
 /* tanh or sigmoid */
 static void miras__link_map(const miras__link *x) {
-  const int tanh_of = x->p->d.retention == MIRAS_RETAIN_TANH;
+  const int tanh_of = x->p->d.retention == MIRAS_RETENTION_TANH;
   x->K->map(tanh_of ? MIRAS__TANH : MIRAS__SIGMOID, x->w, x->a, x->n);
   x->K->flush(x->w, x->w, x->n);
 }
@@ -10019,10 +10044,10 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
 
 /* The plan's part: which records run a chunk and, where it has one of its own, its first token. */
 static void miras__retention_plan(miras__plan *p) {
-  const miras_desc *d = &p->d;
+  const miras_memory_desc *d = &p->d;
   const miras__retention *rule;
   p->rule = p->first = (int)d->retention;
-  if (d->retention == MIRAS_RETAIN_KL && d->chunk > 1 && !d->simplex_logits) {
+  if (d->retention == MIRAS_RETENTION_KL && d->chunk > 1 && !d->simplex_logits) {
     p->rule = MIRAS__RETAIN_OTHERS;
     p->first = MIRAS__RETAIN_FIRST;
   } else if (d->simplex_signed) {
@@ -10031,7 +10056,7 @@ static void miras__retention_plan(miras__plan *p) {
   rule = &miras__retentions[p->rule];
   p->stores_link = rule->stores_link;
   p->init_mapped = rule->link != NULL;
-  p->holds = d->toward && (rule->sum == MIRAS__SUM_APART || rule->home == MIRAS__HOME_WEIGHTS);
+  p->holds = d->decay_target && (rule->sum == MIRAS__SUM_APART || rule->home == MIRAS__HOME_WEIGHTS);
 }
 
 /* The weights w of a dual state a, where p->init_mapped; b: the initial one; inv [layers] as in
@@ -10040,7 +10065,7 @@ static void miras__weights_of(const miras__kernels *K, const miras__plan *p, flo
                               const float *a, const float *b, float *inv) {
   miras__link x = miras__link_of(K, p, &miras__retentions[p->rule]);
   x.a = a;
-  x.b = p->d.toward ? b : NULL;
+  x.b = p->d.decay_target ? b : NULL;
   x.w = w;
   x.inv = inv;
   miras__close_link(&x);
@@ -10081,11 +10106,11 @@ typedef struct miras__call {
   size_t lddy;
   const miras__head_grads *g;
   float *dinit, *dgain, *dbias, *dridge;
-  float *dstate;                                       /* as in miras_backward, or NULL          */
+  float *dstate;                                       /* as in miras_memory_backward, or NULL          */
 } miras__call;
 
 /* What an engine knows of tokens. The pairs of a call are counted through: pair i is descent
- * i % descents of token i / descents. Here keys become features, the gates of a token become
+ * i % inner_steps of token i / inner_steps. Here keys become features, the gates of a token become
  * numbers of each of its pairs; and the implicit step, its diagonal and L2 both have rewritten them
  * already. Decay and momentum belong to a token's first pair: the decays of the others are 1.
  * Engines see
@@ -10155,11 +10180,11 @@ static void miras__gaps(float *scratch, const size_t *at, size_t count, size_t e
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
                               size_t *descent) {
-  const size_t descents = (size_t)p->d.descents;
-  *token = pair / descents;
-  *descent = pair % descents;
-  if (descents == 1) return left;
-  return descents - *descent < left ? descents - *descent : left;
+  const size_t inner_steps = (size_t)p->d.inner_steps;
+  *token = pair / inner_steps;
+  *descent = pair % inner_steps;
+  if (inner_steps == 1) return left;
+  return inner_steps - *descent < left ? inner_steps - *descent : left;
 }
 
 /* Rows of a gate: one number or `wide` of them, from gates of one number or `given` of them. */
@@ -10200,38 +10225,38 @@ static void miras__rows_queries(const miras__kernels *K, const miras__plan *p,
 /* m pairs of the call from pair i0 on. */
 static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const miras__head_io *io,
                             size_t i0, size_t m, const miras__rows *r) {
-  const miras_desc *d = &p->d;
-  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, descents = (size_t)d->descents;
-  const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->step_gate);
+  const miras_memory_desc *d = &p->d;
+  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, inner_steps = (size_t)d->inner_steps;
+  const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->learning_rate_gate);
   size_t i, n, token, s;
   for (i = 0; i < m; i += n) {
     const float *key, *keep, *step;
     size_t ldk, ldv, ld_step;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
-    ldk = descents == 1 ? io->ldk : dk;
-    ldv = descents == 1 ? io->ldv : dv;
-    ld_step = descents == 1 || !io->ld_step ? io->ld_step : rates;
+    ldk = inner_steps == 1 ? io->ldk : dk;
+    ldv = inner_steps == 1 ? io->ldv : dv;
+    ld_step = inner_steps == 1 || !io->ld_step ? io->ld_step : rates;
     key = io->k + token * io->ldk + s * dk;
-    step = io->step + token * io->ld_step + s * ld_step * (descents > 1);
+    step = io->step + token * io->ld_step + s * ld_step * (inner_steps > 1);
     keep = io->keep + token * io->ld_keep;
     K->feature_rows(p->map, r->x + i * in, in, key, ldk, n, dk);
     if (in > p->features) K->fill_rows(r->x + i * in + in - 1, in, 1, n, 1);
     if (r->v) K->copy_rows(r->v + i * dv, dv, io->v + token * io->ldv + s * dv, ldv, n, dv);
     miras__rows_gate(K, r->eta + i * p->rates, p->rates, step, ld_step, rates, n);
-    if (descents > 1) K->fill(r->alpha + i * p->decays, 1, n * p->decays);
+    if (inner_steps > 1) K->fill(r->alpha + i * p->decays, 1, n * p->decays);
     if (s == 0)
       miras__rows_gate(K, r->alpha + i * p->decays, p->decays, keep, io->ld_keep, keeps,
-                       descents == 1 ? n : 1);
+                       inner_steps == 1 ? n : 1);
     if (r->theta)
       K->copy_rows(r->theta + i, 1, io->momentum + token * io->ld_momentum,
-                   descents == 1 ? io->ld_momentum : 0, n, 1);
+                   inner_steps == 1 ? io->ld_momentum : 0, n, 1);
     if (r->delta && io->threshold)
       K->copy_rows(r->delta + i * p->bounds, p->bounds, io->threshold + token * io->ld_threshold,
-                   descents == 1 ? io->ld_threshold : 0, n, p->bounds);
-    if (r->beta && descents > 1) K->fill(r->beta + i * dv, 1, n * dv);
+                   inner_steps == 1 ? io->ld_threshold : 0, n, p->bounds);
+    if (r->beta && inner_steps > 1) K->fill(r->beta + i * dv, 1, n * dv);
     if (r->beta && s == 0)
-      K->copy_rows(r->beta + i * dv, dv, io->value_keep + token * io->ld_value_keep,
-                   io->ld_value_keep, descents == 1 ? n : 1, dv);
+      K->copy_rows(r->beta + i * dv, dv, io->value_decay + token * io->ld_value_keep,
+                   io->ld_value_keep, inner_steps == 1 ? n : 1, dv);
     if (r->erase) {
       K->copy_rows(r->erase + i * in, in, io->erase + token * io->ld_erase, io->ld_erase, n, dk);
       K->copy_rows(r->replace + i * in, in, io->replace + token * io->ld_replace, io->ld_replace, n,
@@ -10266,16 +10291,16 @@ static void miras__rows_gate_bwd(const miras__kernels *K, int add, float *to, si
 }
 
 /* Its adjoint: from the cotangents b of those rows, which are used up, to those of the tokens. row
- * [in]: room. Thresholds are added to, because the descents of a token share theirs. */
+ * [in]: room. Thresholds are added to, because the inner_steps of a token share theirs. */
 static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const miras__head_io *io,
                             const miras__head_grads *g, size_t i0, size_t m, const miras__rows *r,
                             const miras__rows *b, float *row) {
-  const miras_desc *d = &p->d;
-  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, descents = (size_t)d->descents;
-  const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->step_gate);
+  const miras_memory_desc *d = &p->d;
+  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, inner_steps = (size_t)d->inner_steps;
+  const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->learning_rate_gate);
   size_t i, n, token, s, ldk = g->ldk, ldx = io->ldk, ldv = g->ldv, ld_step = g->ld_step;
   size_t ld_threshold = g->ld_threshold;
-  if (descents > 1) {                            /* between those of a token */
+  if (inner_steps > 1) {                            /* between those of a token */
     ldk = ldx = dk;
     ldv = dv;
     ld_step = rates;
@@ -10296,7 +10321,7 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
   for (i = 0; i < m; i += n) {
     size_t first;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
-    first = s ? 0 : descents == 1 ? n : 1;             /* pairs that are the first of their token */
+    first = s ? 0 : inner_steps == 1 ? n : 1;             /* pairs that are the first of their token */
     if (g->k)
       K->feature_rows_bwd(p->map, g->k + token * g->ldk + s * dk, ldk, b->x + i * in, r->x + i * in,
                           in, io->k + token * io->ldk + s * dk, ldx, n, dk);
@@ -10312,8 +10337,8 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
     if (g->threshold)
       miras__rows_gate_bwd(K, 1, g->threshold + token * g->ld_threshold, ld_threshold, p->bounds,
                            b->delta + i * p->bounds, p->bounds, n);
-    if (g->value_keep && first)
-      K->copy_rows(g->value_keep + token * g->ld_value_keep, g->ld_value_keep, b->beta + i * dv, dv,
+    if (g->value_decay && first)
+      K->copy_rows(g->value_decay + token * g->ld_value_keep, g->ld_value_keep, b->beta + i * dv, dv,
                    first, dv);
     if (g->erase)
       K->copy_rows(g->erase + token * g->ld_erase, g->ld_erase, b->erase + i * in, in, n, dk);
@@ -10336,13 +10361,13 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
 /* @50 EXACT LINEAR ENGINE ---------------------------------------------------- needs 14 20 45 -- */
 
 /* Matrix memories whose update is linear in the state S [features, dv]. Rows are those of room @45:
- * a token is one row of a block, or `descents` rows. Row i does
+ * a token is one row of a block, or `inner_steps` rows. Row i does
  *   R_i = S_(i-1) (error first) or diag(alpha_i) S_(i-1) (decay first: plan.after)
  *   S_i = diag(alpha_i) S_(i-1) diag(beta_i) + x_i u_i' [+ b_i t_i']        y_i = S_i' q_i
  *   dot product      u_i = eta_i v_i
  *   L2               u_i = eta_i e_i,  e_i = v_i - R_i' x_i       (plan.delta)
  *   separate erase   u_i = eta_i v_i,  t_i = R_i' a_i             (plan.delta, plan.streams 2)
- *   normalise        z_i = alpha_i z_(i-1) + eta_i x_i is one more column; y_i /= z_i . q_i
+ *   normalize        z_i = alpha_i z_(i-1) + eta_i x_i is one more column; y_i /= z_i . q_i
  * beta is 1 except with a value gate. eta may be one number per entry of the value. (x, u) and
  * (b, t) are streams of pairs that all functions here treat alike; row i reads at z_i, x_i or a_i,
  * and solves for the last stream's u or t. How many rows are worked on together is only a schedule:
@@ -10373,7 +10398,7 @@ typedef struct miras__open {
   float *x[2], *u[2];      /* the streams' pairs: [features, ld], a column per row; [rows, dv]. Per
                               feature x is [rows, features], decayed up to the newest row, and so is
                               u of a value gate                                                  */
-  float *eta;              /* normalise: [rows]                                                  */
+  float *eta;              /* normalize: [rows]                                                  */
   float *l;                /* [rows] what is left of each row; none per feature                  */
   float *c;                /* what is left of S_0: one number, or [features]                     */
   float *cv;               /* value gate: [dv]                                                   */
@@ -10395,7 +10420,7 @@ typedef struct miras__open {
  * to and begin at zero. dlast: of rows x as decayed at the block's end; ds: of the state. */
 #define MIRAS__OPEN_ARRAYS(X)                                                                     \
   X(open.x[0], many * n) X(open.u[0], rows * dv) X(open.x[1], second * many * n)                  \
-  X(open.u[1], second * rows * dv) X(open.eta, p->d.normalise ? rows : 0)                         \
+  X(open.u[1], second * rows * dv) X(open.eta, p->d.normalize ? rows : 0)                         \
   X(open.l, scalar * rows) X(open.c, per) X(open.cv, p->value_decay ? dv : 0)
 #define MIRAS__BLOCK_ARRAYS(X)                                                                    \
   X(r.beta, value * dv)                                                                           \
@@ -10455,7 +10480,7 @@ enum {
 static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backward, size_t *at,
                                    size_t *open) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
-  const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.descents;
+  const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.inner_steps;
   const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
   const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
@@ -10486,7 +10511,7 @@ static void miras__exact_gaps(const miras__call *a, int backward, size_t end, in
     miras__gaps(a->scratch, p->at + skip, p->fused ? 1 : count, end, look);
     return;
   }
-  rows = (size_t)miras__reset_grid(&p->d) * (size_t)p->d.descents;
+  rows = (size_t)miras__reset_grid(&p->d) * (size_t)p->d.inner_steps;
   all = miras__block_offsets(p, rows, 1, own, &open);
   miras__gaps(a->scratch, own + skip, count + back, all, look);
   for (i = 1; i < p->tape_blocks; i++, all += own[MIRAS__PACK_AT])
@@ -10497,8 +10522,8 @@ static void miras__exact_gaps(const miras__call *a, int backward, size_t end, in
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
  * floats of a state. */
 static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
-  const miras_desc *d = &p->d;
-  const size_t chunk = (size_t)d->chunk, descents = (size_t)d->descents;
+  const miras_memory_desc *d = &p->d;
+  const size_t chunk = (size_t)d->chunk, inner_steps = (size_t)d->inner_steps;
   const size_t grid = (size_t)miras__reset_grid(d);
   size_t state = miras__pad(p->weights), open, least;
   p->tape_chunk = p->weights;
@@ -10506,19 +10531,19 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   while (p->tape_blocks > 1 && (size_t)d->reset_every / grid % (size_t)p->tape_blocks)
     p->tape_blocks--;
   p->tape_tokens = p->tape_blocks * (int)grid;
-  p->fused = chunk == 1 && descents == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
+  p->fused = chunk == 1 && inner_steps == 1 && p->streams == 1 && !d->diagonal && !d->normalize &&
              !p->value_decay;
   p->tape_errors = p->fused && p->delta ? (size_t)d->value_dim : 0;
   p->tape_chunk += (size_t)p->tape_tokens * p->tape_errors;
   p->split = p->weights;
   p->at_open = state;
-  least = miras__block_offsets(p, grid * descents, 1, p->at, &open);
+  least = miras__block_offsets(p, grid * inner_steps, 1, p->at, &open);
   least += (size_t)(p->tape_blocks - 1) * p->at[MIRAS__PACK_AT];
   p->scratch = 3 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
   p->strip = p->weights * sizeof(float) > MIRAS__NEAR;
   if (p->strip) p->scratch += MIRAS__STRIP * p->features;
   p->scratch += MIRAS__GAP;
-  if (!p->fused) p->scratch = miras__block_offsets(p, chunk * descents, 0, p->at, &open);
+  if (!p->fused) p->scratch = miras__block_offsets(p, chunk * inner_steps, 0, p->at, &open);
   if (chunk > 1) state += open;
   p->scratch_backward = MIRAS__TRAINS && least > p->scratch ? least : p->scratch;
   return state;
@@ -10529,7 +10554,7 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
 /* Room @28's view of the new rows x, of width n, that decay by alpha. */
 static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
                                              const float *alpha, float *live) {
-  const miras__channels c = {n, (size_t)k->p->d.descents, k->p->after, x, NULL, alpha, NULL, NULL,
+  const miras__channels c = {n, (size_t)k->p->d.inner_steps, k->p->after, x, NULL, alpha, NULL, NULL,
                              NULL, NULL, k->ld, live};
   return c;
 }
@@ -10658,7 +10683,7 @@ static void miras__exact_open(const miras__call *a, size_t rows, int backward, m
   miras__addresses(k, miras__block_arrays, MIRAS__COUNT(miras__block_arrays), from, at);
   at += MIRAS__COUNT(miras__block_arrays);
   k->pack = a->scratch + at[-1];
-  k->answers = !backward || p->d.normalise || p->value_decay;
+  k->answers = !backward || p->d.normalize || p->value_decay;
   if (p->delta && p->streams == 1) k->x[0] = k->z;
   if (!p->value_decay) k->r.beta = NULL;
   k->r.in = k->d.in = p->features;
@@ -10704,7 +10729,7 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
   e->seen = r0;
   q->row = e->count;
   q->count = reads;
-  q->left = q->step = m ? (size_t)k->p->d.descents : 0;
+  q->left = q->step = m ? (size_t)k->p->d.inner_steps : 0;
   q->seen = r0 + q->step;
   k->r.q = k->z + q->row * k->p->features;
   k->stack = e->count + reads;
@@ -10827,7 +10852,7 @@ static void miras__exact_reach(miras__block *k) {
   for (g = k->by; !per && g < k->by + 2 && g->row < k->asked; g++)
     miras__gate(K, 0, k->read + g->row * dv, k->c + g->left, g->step, k->read + g->row * dv,
                 g->count, dv);
-  if (k->p->d.normalise) {
+  if (k->p->d.normalize) {
     K->dot_rows(0, k->den, 1, z + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
     if (!per) miras__gate(K, 1, k->den, k->c + q->left, q->step, k->den, q->count, 1);
   }
@@ -10842,7 +10867,7 @@ static void miras__exact_home(miras__block *k) {
   const miras__readers *q = &k->by[1];
   if (!k->base || !k->asked) return;
   miras__product(k->K, k->pack, MIRAS__ADD, k->read, k->z, k->base, k->asked, dv, n);
-  if (k->p->d.normalise)
+  if (k->p->d.normalize)
     k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->base + n * dv, 0, q->count, n);
 }
 
@@ -10862,7 +10887,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     K->gemm(MIRAS__SET, k->dscore[s], N, miras__mat(k->dread, dv), miras__turned(k->open.u[s], dv),
             all, m, dv, k->pack);
   miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, k->dz, k->dread, k->s0, all, n, dv);
-  if (p->d.normalise) {
+  if (p->d.normalize) {
     K->axpy_rows(k->dscore[0] + q->row * N, N, 1, k->dden, 1, k->r.eta, 0, q->count, m);
     K->axpy_rows(dq, n, 1, k->dden, 1, k->s0 + n * dv, 0, q->count, n);
   }
@@ -10875,7 +10900,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     miras__gate(K, p->per_feature, dz, c, ld, dz, g->count, n);
   }
   miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, k->ds, k->zc, k->dread, n, dv, all);
-  if (p->d.normalise)
+  if (p->d.normalize)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
   if (p->pulls) {
     const float *dread = p->value_decay ? dy : k->dread;
@@ -10885,7 +10910,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     if (k->base)
       K->gemm(MIRAS__ADD, k->dz, n, miras__mat(dread, ld), miras__turned(k->base, dv), all, n, dv,
               k->pack);
-    if (p->d.normalise) {
+    if (p->d.normalize) {
       K->axpy_rows(dbase + n * dv, 0, 1, k->dden, 1, k->z + q->row * n, n, q->count, n);
       if (k->base) K->axpy_rows(dq, n, 1, k->dden, 1, k->base + n * dv, 0, q->count, n);
     }
@@ -10899,18 +10924,18 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
                               size_t m) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
-  const size_t descents = (size_t)p->d.descents, n = p->features;
+  const size_t inner_steps = (size_t)p->d.inner_steps, n = p->features;
   const miras__readers *q = &k->by[1];
-  miras__exact_stack(k, r0, m, io->q ? m / descents : 0);
-  miras__rows_fwd(K, p, io, t * descents, m, &k->r);
+  miras__exact_stack(k, r0, m, io->q ? m / inner_steps : 0);
+  miras__rows_fwd(K, p, io, t * inner_steps, m, &k->r);
   if (q->count) miras__rows_queries(K, p, io, t, q->count, k->r.q, n);
   miras__exact_left(k);
-  if (p->d.normalise) K->copy(k->open.eta + r0, k->r.eta, m);
+  if (p->d.normalize) K->copy(k->open.eta + r0, k->r.eta, m);
   miras__exact_reach(k);
   miras__exact_home(k);
   miras__exact_pairs(k);
   miras__exact_mix(k);
-  if (!p->d.normalise || !q->count) return;
+  if (!p->d.normalize || !q->count) return;
   K->normaliser(K, k->den, k->score[0] + q->row * k->ld, k->ld, k->open.eta, q->count, q->seen,
                 q->step);
   K->invert(k->den, q->count);
@@ -10924,10 +10949,10 @@ static void miras__exact_fold(miras__block *k, float *s, const float *from, size
   const miras__open *o = &k->open;
   const float *x[4], *u[4], *rows_of[2];
   size_t i, j, r;
-  if (MIRAS__TRAINS && p->d.normalise) K->copy(s + n * dv, from + n * dv, n);
+  if (MIRAS__TRAINS && p->d.normalize) K->copy(s + n * dv, from + n * dv, n);
   for (j = 0; j < p->streams; j++)
     rows_of[j] = miras__exact_carry(k, j, rows, k->zc + j * rows * n,
-                                    p->d.normalise ? s + n * dv : NULL);
+                                    p->d.normalize ? s + n * dv : NULL);
   if (rows <= 2 && !p->value_decay) {              /* one pass over the state for a few pairs */
     if (MIRAS__TRAINS) K->copy(s, from, n * dv);
     for (j = i = 0; j < p->streams; j++) {
@@ -10956,7 +10981,7 @@ static void miras__exact_fold_bwd(miras__block *k) {
     const float *x = miras__exact_carry(k, s, m, k->zc, NULL);
     miras__product(K, k->pack, MIRAS__SET, k->du[s], x, k->ds, m, dv, n);
     miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, k->dlast[s], k->open.u[s], k->ds, m, n, dv);
-    if (p->d.normalise) {
+    if (p->d.normalize) {
       K->dot_rows(1, k->d.eta, 1, x, n, column, 0, m, n);
       K->axpy_rows(k->dlast[s], n, 1, k->r.eta, 1, column, 0, m, n);
     }
@@ -10966,7 +10991,7 @@ static void miras__exact_fold_bwd(miras__block *k) {
   }
   K->left_bwd(k->ds, k->dc ? k->dc + m * per : NULL, p->value_decay ? k->dcv + m * dv : NULL,
               k->s0, k->c + m * per, (size_t)p->per_feature,
-              p->value_decay ? k->cv + m * dv : NULL, p->d.normalise, n, dv);
+              p->value_decay ? k->cv + m * dv : NULL, p->d.normalize, n, dv);
 }
 
 /* The block closes: s [weights] becomes the state after its rows, from F where there is a B. */
@@ -10984,7 +11009,7 @@ static void miras__exact_read(const miras__kernels *K, const miras__plan *p, con
                               const float *x, float *out, float *den) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
   K->gemm(MIRAS__SET, out, dv, miras__mat(x, n), miras__mat(s, dv), 1, dv, n, out);
-  if (!p->d.normalise) return;
+  if (!p->d.normalize) return;
   K->dot_rows(0, den, 1, x, n, s + n * dv, n, 1, n);
   K->normaliser(K, den, x, n, x, 1, 0, 0);
 }
@@ -11004,7 +11029,7 @@ static void miras__exact_look(const miras__block *k, size_t rows) {
   miras__exact_stack(&look, rows, 0, 1);
   miras__exact_reach(&look);
   miras__exact_mix(&look);
-  if (k->p->d.normalise)
+  if (k->p->d.normalize)
     k->K->normaliser(k->K, k->den, k->score[0], k->ld, k->open.eta, 1, rows, 0);
 }
 
@@ -11053,7 +11078,7 @@ static void miras__exact_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
-  const size_t chunk = (size_t)p->d.chunk, descents = (size_t)p->d.descents;
+  const size_t chunk = (size_t)p->d.chunk, inner_steps = (size_t)p->d.inner_steps;
   const size_t length = (size_t)io->length;
   const size_t dv = (size_t)p->d.value_dim, per = (size_t)p->tape_tokens;
   const int alone = io->surprise && (!p->delta || p->streams > 1);
@@ -11064,7 +11089,7 @@ static void miras__exact_forward(const miras__call *a) {
     miras__linear_forward(a);
     return;
   }
-  miras__exact_open(a, chunk * descents, 0, k);
+  miras__exact_open(a, chunk * inner_steps, 0, k);
   for (t = 0; t < length; t += m) {
     const size_t r0 = (size_t)((a->position + t) % chunk);
     const float *answers;
@@ -11073,19 +11098,19 @@ static void miras__exact_forward(const miras__call *a) {
     if (MIRAS__TRAINS && a->tape && t % per == 0)
       K->copy(a->tape + t / per * p->tape_chunk, a->state, p->weights);
     if (!t || !r0) miras__exact_start(k, a->state);
-    if (alone) miras__exact_surprise(k, io, t, r0 * descents);
-    miras__exact_rows(k, io, t, r0 * descents, m * descents);
+    if (alone) miras__exact_surprise(k, io, t, r0 * inner_steps);
+    miras__exact_rows(k, io, t, r0 * inner_steps, m * inner_steps);
     if (io->surprise && !alone) {                /* of a token's first pair */
-      K->dot_rows(0, io->surprise + t, 1, k->read, descents * dv, k->read, descents * dv, m, dv);
+      K->dot_rows(0, io->surprise + t, 1, k->read, inner_steps * dv, k->read, inner_steps * dv, m, dv);
       K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
     }
     answers = k->read + k->by[1].row * dv;
-    if (io->q && p->d.normalise)
+    if (io->q && p->d.normalize)
       K->scale_rows(io->y + t * io->ldy, io->ldy, 1, k->den, 1, answers, dv, m, dv);
     else if (io->q)
       K->copy_rows(io->y + t * io->ldy, io->ldy, answers, dv, m, dv);
     if (r0 + m < chunk) continue;
-    miras__exact_close(k, a->state, chunk * descents);
+    miras__exact_close(k, a->state, chunk * inner_steps);
     if (miras__sweeps(&p->d, a->position + (uint64_t)(t + m)))
       K->flush(a->state, a->state, p->weights);
   }
@@ -11097,7 +11122,7 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
   const size_t dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
   float *dread = k->dread + q->row * dv;
-  if (!k->p->d.normalise) {
+  if (!k->p->d.normalize) {
     K->copy_rows(dread, dv, dy, lddy, q->count, dv);
     return;
   }
@@ -11126,7 +11151,7 @@ static void miras__exact_begin_bwd(const miras__block *k) {
 static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, size_t reads) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
-  const size_t n = p->features, m = k->m, descents = (size_t)p->d.descents;
+  const size_t n = p->features, m = k->m, inner_steps = (size_t)p->d.inner_steps;
   const float *dy = a->dy + t * a->lddy;
   miras__exact_begin_bwd(k);
   miras__exact_answers_bwd(k, dy, a->lddy);
@@ -11136,7 +11161,7 @@ static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, s
   miras__exact_reach_bwd(k, a->dinit, dy, a->lddy);
   miras__exact_left_bwd(k);
   if (p->delta && p->streams == 1) K->add_rows(k->dx[0], n, k->dz, n, m, n);
-  miras__rows_bwd(K, p, a->io, a->g, t * descents, m, &k->r, &k->d, k->row);
+  miras__rows_bwd(K, p, a->io, a->g, t * inner_steps, m, &k->r, &k->d, k->row);
   miras__rows_queries_bwd(K, p, a->io, a->g, t, reads, k->dz + k->by[1].row * n, k->r.q, n);
 }
 
@@ -11163,10 +11188,10 @@ static void miras__exact_backward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t per = (size_t)p->tape_tokens, grid = per / (size_t)p->tape_blocks;
-  const size_t descents = (size_t)p->d.descents, length = (size_t)a->io->length;
+  const size_t inner_steps = (size_t)p->d.inner_steps, length = (size_t)a->io->length;
   size_t part = (length + per - 1) / per;
   miras__block work, next, *k = &work;
-  miras__exact_open(a, grid * descents, 1, k);
+  miras__exact_open(a, grid * inner_steps, 1, k);
   if (a->dstate) K->copy(k->ds, a->dstate, p->weights);
   else K->fill(k->ds, 0, p->weights);
   if (p->pulls && a->dstate) K->add(a->dinit, k->ds, p->weights);
@@ -11180,11 +11205,11 @@ static void miras__exact_backward(const miras__call *a) {
       if (end - t < 2 * grid) miras__rows_fetch(a, t, grid, 1);
       else miras__rows_fetch(a, t + grid, grid, 0);
       miras__exact_kept(a, k, t);
-      miras__exact_rows(k, a->io, t, 0, reads * descents);
+      miras__exact_rows(k, a->io, t, 0, reads * inner_steps);
       if (end - t <= grid) break;
       next = *k;
-      miras__exact_open(a, grid * descents, k->backward + 1, &next);
-      miras__exact_fold(k, next.f, k->s0, reads * descents);
+      miras__exact_open(a, grid * inner_steps, k->backward + 1, &next);
+      miras__exact_fold(k, next.f, k->s0, reads * inner_steps);
       next.s0 = next.f;
       *k = next;
     }
@@ -11194,11 +11219,11 @@ static void miras__exact_backward(const miras__call *a) {
       else if (a->io->by > 0) miras__rows_fetch(a, 0, grid, 2);
       miras__exact_undo(a, k, t, reads);
       if (t == first) break;
-      miras__exact_open(a, grid * descents, k->backward - 1, k);
+      miras__exact_open(a, grid * inner_steps, k->backward - 1, k);
       k->s0 = k->backward > 1 || k->base ? k->f : state;
       k->live = 1;
       miras__exact_kept(a, k, t - grid);
-      miras__exact_stack(k, 0, grid * descents, grid);
+      miras__exact_stack(k, 0, grid * inner_steps, grid);
     }
   }
   if (a->position && p->pulls) K->axpy(a->dinit, -1, k->ds, p->weights);
@@ -11213,14 +11238,14 @@ static void miras__exact_backward(const miras__call *a) {
 static void miras__exact_read_at(const miras__call *a, const float *q, float *o) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  const size_t chunk = (size_t)p->d.chunk, descents = (size_t)p->d.descents;
+  const size_t chunk = (size_t)p->d.chunk, inner_steps = (size_t)p->d.inner_steps;
   const size_t dk = (size_t)p->d.key_dim;
-  const size_t dv = (size_t)p->d.value_dim, rows = (size_t)(a->position % chunk) * descents;
+  const size_t dv = (size_t)p->d.value_dim, rows = (size_t)(a->position % chunk) * inner_steps;
   const float *s = a->position ? a->state : a->init;
   float *x = a->scratch, *den = x + miras__pad(p->features);
   miras__block work, *k = &work;
   if (rows) {
-    miras__exact_open(a, chunk * descents, 0, k);
+    miras__exact_open(a, chunk * inner_steps, 0, k);
     miras__exact_start(k, s);
     x = k->z;
     den = k->den;
@@ -11233,18 +11258,18 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
     K->feature_rows(p->map, x, 0, q, 0, 1, dk);
     miras__exact_read(K, p, s, x, o, den);
   }
-  if (!p->d.normalise) return;
+  if (!p->d.normalize) return;
   K->invert(den, 1);
   K->scale_rows(o, dv, 1, den, 1, o, dv, 1, dv);
 }
 
 /* w [weights]: the state after the open block's rows. */
 static void miras__exact_live(const miras__call *a, float *w) {
-  const size_t chunk = (size_t)a->p->d.chunk, descents = (size_t)a->p->d.descents;
-  const size_t rows = (size_t)(a->position % chunk) * descents;
+  const size_t chunk = (size_t)a->p->d.chunk, inner_steps = (size_t)a->p->d.inner_steps;
+  const size_t rows = (size_t)(a->position % chunk) * inner_steps;
   miras__block work;
   a->K->copy(w, a->state, a->p->weights);
-  miras__exact_open(a, chunk * descents, 0, &work);
+  miras__exact_open(a, chunk * inner_steps, 0, &work);
   miras__exact_start(&work, a->state);
   miras__exact_stack(&work, rows, 0, 0);
   miras__exact_close(&work, w, rows);
@@ -11256,7 +11281,7 @@ static void miras__exact_clear(const miras__call *a) {
   const size_t chunk = (size_t)p->d.chunk;
   miras__block work;
   if (chunk == 1) return;
-  miras__exact_open(a, chunk * (size_t)p->d.descents, 0, &work);
+  miras__exact_open(a, chunk * (size_t)p->d.inner_steps, 0, &work);
   a->K->fill(a->state + p->at_open, 0, p->head_state - p->at_open);
   a->K->fill(work.open.c, 1, p->per_feature ? p->features : 1);
   if (p->value_decay) a->K->fill(work.open.cv, 1, (size_t)p->d.value_dim);
@@ -11274,9 +11299,9 @@ static void miras__exact_clear(const miras__call *a) {
  *   a_t = alpha_t a_(t-1)     h_t = theta_t h_(t-1)     f_t = alpha_t f_(t-1) + h_t
  * computed by recursion, so that gates of exactly 0 and 1 need no care. Reads never form A_t:
  *   x A_t = a_t x A_0 [+ (1 - a_t) x B] + f_t x S_0 - sum_(j<=t) G_tj (x . y_j) d_j
- * With row_rates G_tj = rate_t N_tj and theta = 1 in N; a decay then acts on what the chunk found.
- * With several descents per token, t counts pairs: a chunk has C * descents of them. S_t and A_t
- * are those of a token whose step is the sum over its descents: alpha and theta act before the
+ * With token_rates G_tj = rate_t N_tj and theta = 1 in N; a decay then acts on what the chunk found.
+ * With several inner_steps per token, t counts pairs: a chunk has C * inner_steps of them. S_t and A_t
+ * are those of a token whose step is the sum over its inner_steps: alpha and theta act before the
  * first, and the others add to both, N_tj = N_(t-1)j, G_tj = G_(t-1)j, h_t = h_(t-1), f_t =
  * f_(t-1). delta is the token's at each, and a token reads after its last. Chunk 1 stays the
  * recurrence: the anchor moves after every descent. Under L2 both each descent has the alpha of its
@@ -11312,7 +11337,7 @@ static void miras__exact_clear(const miras__call *a) {
  *   eta lambda |y_lj|^2 |d_lj|^2
  * and 1e-20 is added to both e.r, so that a perfect answer divides nothing by nothing.
  * Layers move together, and what one adds the next multiplies: an error a hundred times as large as
- * the answer would overshoot by its square. bounded_step = 2 therefore also holds what the layers
+ * the answer would overshoot by its square. step_bound = MIRAS_STEP_BOUND_LAYERS therefore also holds what the layers
  * below the last one say, Q_lj/|d_lj| for a step of 1, near what the layer above now hears, y:
  *   s = e.r / (e.r (1 + F/4) + c Q),  F_j = sum_(l below the last) Q_lj / (|d_lj| |y_(fed by l)j|)
  * (with the 1 of an inner bias), so that s F < 4: no write adds to them more than about four times
@@ -11348,7 +11373,7 @@ typedef struct miras__chunk {
   float *last_g, *last_n, *last_a, *scalars;   /* coefficients of the row before r0              */
   /* scratch */
   float *kq[4], *pq;       /* [C, C] x y', G (.) x y'                                            */
-  float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of row_rates                     */
+  float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of token_rates                     */
   float *left, *line;      /* rows of 1 - a; room [C]                                            */
   float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
   float *beside;           /* where a J that comes about beside W_C goes, where it is asked for  */
@@ -11422,7 +11447,7 @@ static void miras__chunk_offsets(miras__plan *p, size_t state) {
   const size_t n = p->span, dv = (size_t)p->d.value_dim, wide = n * p->rates, all = p->weights;
   const size_t most = (size_t)p->widest > n ? (size_t)p->widest : n, tile = n * (size_t)p->widest;
   const size_t two = p->layers > 1 && p->from[1] == 0 ? tile : 0, channels = p->channel ? n : 0;
-  const size_t bounded = p->d.bounded_step ? n : 0, held = p->holds ? all : 0;
+  const size_t bounded = p->d.step_bound ? n : 0, held = p->holds ? all : 0;
   const size_t mine = rule->sum == MIRAS__SUM_APART ? all : 0;
   const size_t own = rule->metric >= MIRAS__J_OWN ? all : 0;
   const size_t beside = rule->metric == MIRAS__J_BESIDE;
@@ -11462,7 +11487,7 @@ static const size_t *miras__chunk_place(miras__chunk *c, const uint16_t *to, siz
 /* Its part of the plan: where the state of a head has what (at_s: with momentum only), the sizes of
  * tape and scratch. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
-  const miras_desc *d = &p->d;
+  const miras_memory_desc *d = &p->d;
   size_t c = p->span, pad = miras__pad(p->weights), state = pad;
   int l;
   miras__retention_plan(p);
@@ -11484,7 +11509,7 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   if (p->channel) state += miras__pad((size_t)d->value_dim);
   p->at_scalars = state, state += 16;
   p->tape_state = p->head_dstate;
-  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->descents / c);
+  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / c);
   p->tape_tokens = d->chunk;
   miras__chunk_offsets(p, state);
   return state;
@@ -11521,7 +11546,7 @@ static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *b
   x.slope = c->metric;
   if (!bw) return x;
   x.binv = c->binv;
-  x.bslope = c->p->d.bounded_step ? c->bmetric : NULL;
+  x.bslope = c->p->d.step_bound ? c->bmetric : NULL;
   x.bw = bw;
   x.ba = ba;
   x.bb = c->call->dinit;
@@ -11547,7 +11572,7 @@ static miras__bound miras__bound_layer(const miras__chunk *c, int l, int *fed) {
                     c->rows.eta, NULL, c->spent, c->strain, c->net.pack};
   if (c->rule->metric == MIRAS__J_NUMBER) x.J = NULL;
   for (*fed = l + 1; *fed < p->layers - 1 && !MIRAS__HIDDEN(p, *fed);) ++*fed;
-  if (p->d.bounded_step == 2 && l < p->layers - 1)
+  if (p->d.step_bound == MIRAS_STEP_BOUND_LAYERS && l < p->layers - 1)
     x.fed = c->net.pairs.x[*fed], x.hears = (size_t)p->in[*fed];
   return x;
 }
@@ -11601,9 +11626,9 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
 
 static miras__course miras__course_of(const miras__chunk *c) {
   const miras__plan *p = c->p;
-  const size_t descents = (size_t)p->d.descents;
-  const miras__course x = {p->span, c->r0, c->m, c->t % descents, descents, c->rows.alpha,
-                           c->rows.eta, c->rows.theta, p->d.row_rates ? c->rate : NULL, c->g, c->n,
+  const size_t inner_steps = (size_t)p->d.inner_steps;
+  const miras__course x = {p->span, c->r0, c->m, c->t % inner_steps, inner_steps, c->rows.alpha,
+                           c->rows.eta, c->rows.theta, p->d.token_rates ? c->rate : NULL, c->g, c->n,
                            c->ca, c->cf, c->ch};
   return x;
 }
@@ -11615,7 +11640,7 @@ static void miras__piece_course(miras__chunk *c) {
     return;
   }
   if (x.rate)
-    c->K->row_rates(c->p->d.row_rates, c->rate, c->slope, c->io.rho, c->r0, c->m, x.descents);
+    c->K->token_rates(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m, x.inner_steps);
   c->K->coefficients(c->K, &x, c->last_g, c->last_n, c->last_a);
 }
 
@@ -11633,7 +11658,7 @@ static void miras__piece_course_bwd(miras__chunk *c) {
 /* Room @28's view of the chunk's rows of one side from new row `from` on: Y_1 or D_L. */
 static miras__channels miras__channel_view(const miras__chunk *c, int by_input, size_t from) {
   const size_t n = c->wide;
-  const miras__channels v = {n, c->p->span == 1 ? 1 : (size_t)c->p->d.descents, 0,
+  const miras__channels v = {n, c->p->span == 1 ? 1 : (size_t)c->p->d.inner_steps, 0,
                              (by_input ? c->new_y : c->new_d) + from * n, c->rows.eta + from * n,
                              c->rows.alpha + from * n, NULL, NULL, NULL, NULL,
                              c->p->span, by_input ? c->live_y : c->live_d};
@@ -11688,7 +11713,7 @@ static miras__arrival miras__arrival_of(const miras__chunk *c, int l, float *a, 
 /* ---- reads along A_t ---- */
 
 /* Rows of queries on their way, and the coefficients of the last pair of the first read's token;
- * those of the others lie `descents` rows apart. */
+ * those of the others lie `inner_steps` rows apart. */
 typedef struct miras__look {
   miras__pass pass;
   miras__reads r;
@@ -11703,7 +11728,7 @@ static void miras__look_term(const miras__chunk *c, int mode, int l, const miras
   const miras__kernels *K = c->K;
   const int by = MIRAS__BY(c->p, l), set = mode == MIRAS__SET;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], m = x->r.m;
-  const size_t apart = x->r.descents * c->wide;
+  const size_t apart = x->r.inner_steps * c->wide;
   float *q = x->pass.x[l], *z = x->pass.z[l], *t = c->net.t1;
   if (by == 1) {
     K->mul_rows(t, in, a, apart, q, in, m, in);
@@ -11738,16 +11763,16 @@ static void miras__look_fold(miras__chunk *c, int l, const miras__look *x) {
  *   z = x (a (.) W) [+ inv x ((1 - a) (.) B)] [+ inv f x S] - P d,  P = inv G (.) (x y')
  * and per channel P (G (.) d), P = inv x y', by output, or P_tj = inv x_t . (G_tj (.) y_j) by
  * input. There the pairs up to the last read's enter the live rows (unless there are none: they
- * have). Of P d a row must not meet a later token's pair, not even times zero: the first descents
+ * have). Of P d a row must not meet a later token's pair, not even times zero: the first inner_steps
  * of all tokens, then the second ones, and so on, each a product that stops at the diagonal. */
 static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], ld = x->r.ld, m = x->r.m;
-  const size_t descents = x->r.descents;
+  const size_t inner_steps = x->r.inner_steps;
   const int by = MIRAS__BY(p, l), fresh = by && c->live_d;
   float *q = x->pass.x[l], inv = c->inv[l];
-  const size_t every = p->span == 1 ? 1 : descents, from = x->r.seen - every;
+  const size_t every = p->span == 1 ? 1 : inner_steps, from = x->r.seen - every;
   size_t phase;
   if (!x->a) {
     miras__through(&c->net, MIRAS__SET, l, x->pass.z[l], q, x->w, m);
@@ -11760,7 +11785,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   {
     miras__look_term(c, MIRAS__SET, l, x, x->a, 1, x->w);
     if (c->home) {
-      K->rest(c->left, x->a, inv, ((m - 1) * descents + 1) * c->wide);
+      K->rest(c->left, x->a, inv, ((m - 1) * inner_steps + 1) * c->wide);
       miras__look_term(c, MIRAS__ADD, l, x, c->left, 1, c->home);
     }
     if (x->s) miras__look_term(c, MIRAS__ADD, l, x, x->f, inv, x->s);
@@ -11774,19 +11799,19 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     K->gemm(MIRAS__SET, c->kq[l], ld, miras__mat(q, in), miras__turned(c->y[l], in), m, x->r.pairs,
             in, c->net.pack);
   }
-  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, descents * ld, c->kq[l], ld, x->r.seen,
-              descents, m);
+  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, inner_steps * ld, c->kq[l], ld, x->r.seen,
+              inner_steps, m);
   if (fresh && by == 2) {
     miras__channels v = miras__channel_view(c, 0, 0);
     v.p = c->pq;
     K->channel_rows(K, &v, x->pass.z[l], out, from, m * every);
     return;
   }
-  for (phase = 0; phase < descents && phase < x->r.pairs; phase++)
-    K->gemm(miras__causal(MIRAS__SUB, (x->r.seen - 1) / descents + 1), x->pass.z[l], out,
-            miras__strided(c->pq + phase, ld, descents),
-            miras__mat(c->d[l] + phase * out, descents * out), m, out,
-            (x->r.pairs - phase + descents - 1) / descents, c->net.pack);
+  for (phase = 0; phase < inner_steps && phase < x->r.pairs; phase++)
+    K->gemm(miras__causal(MIRAS__SUB, (x->r.seen - 1) / inner_steps + 1), x->pass.z[l], out,
+            miras__strided(c->pq + phase, ld, inner_steps),
+            miras__mat(c->d[l] + phase * out, inner_steps * out), m, out,
+            (x->r.pairs - phase + inner_steps - 1) / inner_steps, c->net.pack);
 }
 
 /* What home adds per channel, with h = (1 - a) inv:
@@ -11801,7 +11826,7 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
   const miras__plan *p = c->p;
   const int by_input = MIRAS__BY(p, l) == 1;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], n = by_input ? in : out;
-  const size_t m = x->r.m, apart = x->r.descents * n, at = c->first * n;
+  const size_t m = x->r.m, apart = x->r.inner_steps * n, at = c->first * n;
   const float *q = x->pass.x[l], inv = c->inv[l];
   const float *one = by_input ? c->net.t2 : bz, *other = by_input ? q : c->net.bz[l];
   float *t = c->net.t1;
@@ -11843,8 +11868,8 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   const int by = MIRAS__BY(p, l), scalar_home = !by && c->home;
   const miras__net *n = &c->net;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], ld = x->r.ld;
-  const size_t m = x->r.m, descents = x->r.descents, pairs = x->r.pairs, first = c->first;
-  const size_t apart = descents * c->wide;
+  const size_t m = x->r.m, inner_steps = x->r.inner_steps, pairs = x->r.pairs, first = c->first;
+  const size_t apart = inner_steps * c->wide;
   const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
   float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
   float *ba = c->ba + first * c->wide, *binv = c->binv + l;
@@ -11857,16 +11882,16 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   }
   if (scalar_home) {
     miras__through(n, MIRAS__SET | MIRAS__NT, l, t, bz, c->home, m);
-    K->rest(c->left, a, 1, (m - 1) * descents + 1);
+    K->rest(c->left, a, 1, (m - 1) * inner_steps + 1);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
-    K->dot_rows(1, binv, 0, c->left, descents, c->line, 1, m, 1);
+    K->dot_rows(1, binv, 0, c->left, inner_steps, c->line, 1, m, 1);
   }
   if (by == 2) miras__gate_bwd(K, by, ba, apart, bz, t, m, out);
   else miras__gate_bwd(K, by, ba, apart, bx, q, m, in);
   if (by != 2) miras__gate(K, by, bx, a, apart, bx, m, in);
   if (scalar_home) {
     K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
-    K->scale_rows(u, out, inv, c->left, descents, bz, out, m, out);
+    K->scale_rows(u, out, inv, c->left, inner_steps, bz, out, m, out);
     miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->bhome, q, u, m);
   }
   if (by == 1) miras__gate(K, by, t, a, apart, q, m, in);
@@ -11876,11 +11901,11 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   if (bs) {
     miras__through(n, MIRAS__SET | MIRAS__NT, l, t, bz, x->s, m);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
-    K->dot_rows(1, binv, 0, f, descents, c->line, 1, m, 1);
+    K->dot_rows(1, binv, 0, f, inner_steps, c->line, 1, m, 1);
     K->scale(c->line, inv, c->line, m);
-    K->add_rows(c->bf + first, descents, c->line, 1, m, 1);
-    K->axpy_rows(bx, in, inv, f, descents, t, in, m, in);
-    K->scale_rows(u, out, inv, f, descents, bz, out, m, out);
+    K->add_rows(c->bf + first, inner_steps, c->line, 1, m, 1);
+    K->axpy_rows(bx, in, inv, f, inner_steps, t, in, m, in);
+    K->scale_rows(u, out, inv, f, inner_steps, bz, out, m, out);
     miras__through(n, MIRAS__ADD | MIRAS__TN, l, bs, q, u, m);
   }
   if (by == 2) {
@@ -12024,12 +12049,12 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   c->net.bias = call->bias;
   miras__architecture(&c->net);
   c->wide = p->rates;
-  c->b = p->d.toward ? call->init : NULL;
+  c->b = p->d.decay_target ? call->init : NULL;
   miras__piece_rule(c, p->rule);
   c->live_y = c->live_d = NULL;
   c->measured = 0;
   c->kept = NULL;
-  c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.bounded_step ? c->metric : NULL;
+  c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.step_bound ? c->metric : NULL;
 #ifndef MIRAS__DEVICE
   c->folds = 0;
 #endif
@@ -12046,15 +12071,15 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
 
 /* m pairs of the call from pair t on, which are row r0 of their chunk; do they close it? */
 static void miras__piece(miras__chunk *c, int rule, size_t t, size_t r0, size_t m, int ends) {
-  const size_t descents = (size_t)c->p->d.descents;
+  const size_t inner_steps = (size_t)c->p->d.inner_steps;
   miras__piece_rule(c, rule);
   c->t = t;
   c->r0 = r0;
   c->m = c->net.pairs.m = m;
   c->ends = ends;
-  c->first = descents - 1 - t % descents;
-  c->token = (t + c->first) / descents;
-  c->reads = c->io.q && m > c->first ? (m - c->first - 1) / descents + 1 : 0;
+  c->first = inner_steps - 1 - t % inner_steps;
+  c->token = (t + c->first) / inner_steps;
+  c->reads = c->io.q && m > c->first ? (m - c->first - 1) / inner_steps + 1 : 0;
   c->closing = ends && c->rule->close && c->reads;
   if (c->closing) c->reads--;
 }
@@ -12092,8 +12117,8 @@ static void miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_
   miras__look_by(c, c->rule->from_dual ? c->a : c->w, 0, m, x);
   if (!c->rule->reads_live) return;
   x->r.seen = seen;
-  x->r.descents = (size_t)c->p->d.descents;
-  x->r.pairs = m ? seen + (m - 1) * x->r.descents : 0;
+  x->r.inner_steps = (size_t)c->p->d.inner_steps;
+  x->r.pairs = m ? seen + (m - 1) * x->r.inner_steps : 0;
   x->r.ld = c->p->span;
   x->s = c->s;
   x->g = c->p->channel ? NULL : c->g + row * x->r.ld;
@@ -12163,7 +12188,7 @@ static void miras__piece_pairs(miras__chunk *c) {
   miras__rows_fwd(c->K, p, &c->io, c->t, c->m, &c->rows);
   if (c->rows.x != s->x[0]) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
   miras__anchor_fwd(&c->net);
-  if (p->d.bounded_step) miras__piece_bound(c);
+  if (p->d.step_bound) miras__piece_bound(c);
   miras__piece_course(c);
 }
 
@@ -12177,7 +12202,7 @@ static void miras__piece_run(miras__chunk *c, float *o) {
     miras__read(c, &x, c->token, o);
   }
   if (c->p->channel)
-    miras__channel_rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.descents : 0);
+    miras__channel_rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.inner_steps : 0);
 }
 
 static int miras__apart(const miras__chunk *c) { return c->rule->sum == MIRAS__SUM_APART; }
@@ -12200,9 +12225,9 @@ static void miras__piece_sum(miras__chunk *c, float *sum, const float *a, float 
 
 /* Does what decays have left of nothing go behind the piece? (Only where a chunk ends.) */
 static int miras__piece_sweeps(const miras__chunk *c) {
-  const size_t t = c->t + c->m, descents = (size_t)c->p->d.descents;
-  return t % descents == 0 &&
-         miras__sweeps(&c->p->d, c->call->position + (uint64_t)(t / descents));
+  const size_t t = c->t + c->m, inner_steps = (size_t)c->p->d.inner_steps;
+  return t % inner_steps == 0 &&
+         miras__sweeps(&c->p->d, c->call->position + (uint64_t)(t / inner_steps));
 }
 
 /* What closing takes, W_C = w from the sum and W_0 = w0. */
@@ -12307,16 +12332,16 @@ static void miras__state_keep(const miras__chunk *c) {
   K->copy_rows(c->scalars + 1, 1, c->cf + last, 1, 1, 1);
   K->copy_rows(c->scalars + 2, 1, c->ch + last, 1, 1, 1);
   K->copy(c->last_g, c->g + last * c->p->span, rows);
-  if (c->s || c->p->d.row_rates) K->copy(c->last_n, c->n + last * c->p->span, rows);
+  if (c->s || c->p->d.token_rates) K->copy(c->last_n, c->n + last * c->p->span, rows);
 }
 
 static void miras__frozen_forward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_io *io = call->io;
-  const size_t span = p->span, descents = (size_t)p->d.descents;
-  const size_t length = (size_t)io->length * descents;
-  const size_t open = (size_t)(call->position % (uint64_t)p->d.chunk) * descents;
+  const size_t span = p->span, inner_steps = (size_t)p->d.inner_steps;
+  const size_t length = (size_t)io->length * inner_steps;
+  const size_t open = (size_t)(call->position % (uint64_t)p->d.chunk) * inner_steps;
   miras__chunk chunk, *c = &chunk;
   size_t t = 0;
   miras__chunk_open(call, 0, c);
@@ -12332,7 +12357,7 @@ static void miras__frozen_forward(const miras__call *call) {
     miras__piece(c, exact ? p->first : p->rule, t, r0, m, ends);
     miras__piece_state(c);
     if (MIRAS__TRAINS && left > m)
-      miras__rows_fetch(call, (t + m) / descents, span / descents, 0);
+      miras__rows_fetch(call, (t + m) / inner_steps, span / inner_steps, 0);
     if (MIRAS__TRAINS && call->tape && r0 == 0) {
       float *to = call->tape + t / span * p->tape_state;
       K->copy(to, c->a, p->weights);
@@ -12343,10 +12368,10 @@ static void miras__frozen_forward(const miras__call *call) {
 #endif
     miras__piece_run(c, miras__to(io->y, c->token * io->ldy));
     if (io->surprise) {                          /* of a token: before its first descent */
-      const size_t begun = (descents - t % descents) % descents;
+      const size_t begun = (inner_steps - t % inner_steps) % inner_steps;
       if (begun < m)
-        K->copy_rows(io->surprise + (t + begun) / descents, 1, c->net.loss + begun, descents,
-                     (m - begun - 1) / descents + 1, 1);
+        K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + begun, inner_steps,
+                     (m - begun - 1) / inner_steps + 1, 1);
     }
     t += m;
     if (!ends) {
@@ -12471,9 +12496,9 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
     if (p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
   }
   miras__piece_course_bwd(c);
-  if (p->d.bounded_step) miras__piece_bound_bwd(c, bw);
+  if (p->d.step_bound) miras__piece_bound_bwd(c, bw);
   c->net.bw = bw;
-  c->net.balong = p->d.bounded_step ? c->along : NULL;
+  c->net.balong = p->d.step_bound ? c->along : NULL;
   miras__anchor_bwd(&c->net);
   c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0];
   miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
@@ -12489,7 +12514,7 @@ static int miras__piece_of(miras__chunk *c, size_t piece) {
   const miras__call *call = c->call;
   const miras__plan *p = c->p;
   const size_t two = p->first != p->rule, span = p->span, t = piece / (1 + two) * span;
-  const size_t left = (size_t)call->io->length * (size_t)p->d.descents - t;
+  const size_t left = (size_t)call->io->length * (size_t)p->d.inner_steps - t;
   const size_t m = left < span ? left : span;
   float *a = call->tape + t / span * p->tape_state;
   if (!two) {
@@ -12515,7 +12540,7 @@ static void miras__frozen_backward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_grads *g = call->g;
-  const size_t descents = (size_t)p->d.descents, length = (size_t)call->io->length * descents;
+  const size_t inner_steps = (size_t)p->d.inner_steps, length = (size_t)call->io->length * inner_steps;
   const size_t size = p->weights;
   const size_t chunks = length / p->span + (length % p->span != 0);
   float *dstate = call->dstate;
@@ -12535,14 +12560,14 @@ static void miras__frozen_backward(const miras__call *call) {
   else K->fill(ca, 0, size);
   if (cs && dstate) K->copy(cs, dstate + size, size);
   else if (cs) K->fill(cs, 0, size);
-  if (g->threshold)                              /* its descents add to a token's */
+  if (g->threshold)                              /* its inner_steps add to a token's */
     K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
   for (piece = p->first != p->rule ? 2 * chunks : chunks; piece-- > 0;) {
     if (p->stores_link && piece + 1 < chunks) miras__anchor_passes(c);
     if (!miras__piece_of(c, piece)) continue;
     c->bhome = c->home == c->wb ? c->bwb : call->dinit;
     if (c->t >= p->span)
-      miras__rows_fetch(call, (c->t - p->span) / descents, p->span / descents, 3);
+      miras__rows_fetch(call, (c->t - p->span) / inner_steps, p->span / inner_steps, 3);
     miras__piece_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */
@@ -12562,7 +12587,7 @@ static void miras__frozen_backward(const miras__call *call) {
 /* One read between tokens. */
 static void miras__frozen_read(const miras__call *call, const float *q, float *o) {
   const miras__plan *p = call->p;
-  const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.descents;
+  const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.inner_steps;
   const float *w;
   miras__chunk chunk, *c = &chunk;
   miras__look x;
@@ -12597,7 +12622,7 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   float *s = p->at_s ? values + p->weights : NULL, *sum;
   miras__chunk_open(call, 0, c);
   c->m = 1;                                      /* the last row before the next */
-  c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.descents - 1;
+  c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.inner_steps - 1;
   c->g = c->last_g;
   c->n = c->last_n;
   c->ca = c->last_a;
@@ -13600,7 +13625,7 @@ static void miras__attention_run_bwd(const miras__attention *a) {
 /* ---- the memory: a group of one ---- */
 
 static void miras__attention_sizes(const miras__plan *p, miras__attention *a) {
-  const miras_desc *d = &p->d;
+  const miras_memory_desc *d = &p->d;
   a->key_dim = (size_t)d->key_dim;
   a->value_dim = (size_t)d->value_dim;
   a->window = (size_t)d->window;
@@ -13742,7 +13767,7 @@ static void miras__head_gaps(const miras__call *a, int backward, int look) {
 /* A call, or its adjoint with the stretches in reverse. */
 static void miras__head_stretches(const miras__call *a, int backward,
                                   void (*stretch)(const miras__call *a)) {
-  const miras_desc *d = &a->p->d;
+  const miras_memory_desc *d = &a->p->d;
   const size_t length = (size_t)a->io->length, head = a->io->head, every = (size_t)d->reset_every;
   const size_t first = miras__stretch(d, head, a->position, length);
   const size_t others = first < length ? (length - first - 1) / every + 1 : 0;
@@ -13812,21 +13837,21 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 
 /* What the exact engine knows of the choices. */
 static void miras__plan_exact(miras__plan *p) {
-  const miras_desc *d = &p->d;
-  p->square = d->bias == MIRAS_L2;
+  const miras_memory_desc *d = &p->d;
+  p->square = d->bias == MIRAS_BIAS_L2;
   p->delta = p->square && !d->diagonal;
-  p->after = d->order == MIRAS_DECAY_FIRST;
-  p->implicit = d->algorithm == MIRAS_IMPLICIT || d->bounded_step;
-  p->per_feature = d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal;
-  p->value_decay = d->value_gate != MIRAS_GATE_CONSTANT;
-  p->pulls = d->toward != MIRAS_TOWARD_NOTHING;
+  p->after = d->order == MIRAS_ORDER_DECAY_FIRST;
+  p->implicit = d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound;
+  p->per_feature = d->decay_gate == MIRAS_GATE_CHANNEL || d->diagonal;
+  p->value_decay = d->value_decay_gate != MIRAS_GATE_CONSTANT;
+  p->pulls = d->decay_target != MIRAS_DECAY_TARGET_ZERO;
   p->streams = d->separate_erase ? 2 : 1;
   if (p->per_feature) p->decays = p->features;
-  if (d->step_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
+  if (d->learning_rate_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
 }
 
 /* Why a build without an engine has not got this memory. */
-static miras_result miras__say_missing(char *why, size_t n, const miras_desc *d,
+static miras_result miras__say_missing(char *why, size_t n, const miras_memory_desc *d,
                                        const char *macro) {
   static const char *const choices[] = {"architecture", "bias", "retention", "algorithm"};
   miras__case c;
@@ -13842,7 +13867,7 @@ static miras_result miras__say_missing(char *why, size_t n, const miras_desc *d,
 }
 
 /* Every product below is checked once, here; inner loops rely on it. */
-static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why,
+static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_memory_desc *d, char *why,
                                                  size_t n) {
   miras_result result;
   size_t c, state = 0, limit = (size_t)-1 / 64, total;
@@ -13856,33 +13881,33 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_des
   result = miras__desc_resolve(&p->d, why, n);
   if (result != MIRAS_OK) return result;
   d = &p->d;
-  p->engine = d->architecture == MIRAS_KV_CACHE ? MIRAS__RUN_ATTENTION :
-              d->algorithm == MIRAS_LEAST_SQUARES ? MIRAS__RUN_MESA :
+  p->engine = d->architecture == MIRAS_ARCH_KV_CACHE ? MIRAS__RUN_ATTENTION :
+              d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? MIRAS__RUN_MESA :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
   if (!miras__engines[p->engine].plan)
     return miras__say_missing(why, n, d, miras__engines[p->engine].macro);
   exact = p->engine == MIRAS__RUN_EXACT;
   p->decays = p->rates = 1;
-  p->both = d->retention == MIRAS_RETAIN_L2_BOTH;
+  p->both = d->retention == MIRAS_RETENTION_L2_BOTH;
   p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
   p->features = (size_t)miras__features(d);
-  p->map = (int)d->feature + 16 * (int)d->key_length;
+  p->map = (int)d->feature_map + 16 * (int)d->qk_norm;
   if (exact) miras__plan_exact(p);
-  p->channel = p->engine == MIRAS__RUN_FROZEN && (d->keep_gate == MIRAS_GATE_CHANNEL ||
-                                                  d->step_gate == MIRAS_GATE_CHANNEL);
+  p->channel = p->engine == MIRAS__RUN_FROZEN && (d->decay_gate == MIRAS_GATE_CHANNEL ||
+                                                  d->learning_rate_gate == MIRAS_GATE_CHANNEL);
   if (p->channel) p->decays = p->rates = (size_t)d->value_dim;
   /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
    * layer without other inputs, whose answer w the key then scales. */
-  p->ones = d->inner_bias || d->architecture == MIRAS_VECTOR;
-  p->layers = d->architecture == MIRAS_MLP ? d->depth : d->architecture == MIRAS_GATED_MLP ? 3 :
-              d->architecture == MIRAS_KV_CACHE ? 0 : 1;
+  p->ones = d->inner_bias || d->architecture == MIRAS_ARCH_VECTOR;
+  p->layers = d->architecture == MIRAS_ARCH_MLP ? d->depth : d->architecture == MIRAS_ARCH_GATED_MLP ? 3 :
+              d->architecture == MIRAS_ARCH_KV_CACHE ? 0 : 1;
   p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
-  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->descents;
+  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps;
   for (l = 0; l < p->layers; l++) {
     int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
-    p->from[l] = d->architecture == MIRAS_GATED_MLP && l == 1 ? 0 : l;
+    p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
     p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
-    if (d->architecture == MIRAS_VECTOR) p->in[l] = 0;
+    if (d->architecture == MIRAS_ARCH_VECTOR) p->in[l] = 0;
     p->in[l] += p->ones;
     p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
     if (p->in[l] > p->widest) p->widest = p->in[l];
@@ -13891,13 +13916,13 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_des
     p->weights += (size_t)p->in[l] * (size_t)p->out[l];
     floats += (double)p->in[l] * (double)p->out[l];
   }
-  if (d->normalise) p->weights += p->features;
+  if (d->normalize) p->weights += p->features;
   if (p->engine == MIRAS__RUN_MESA) floats += (double)p->in[0] * (double)p->in[0];
   if (p->engine == MIRAS__RUN_ATTENTION)
     floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
   /* A generous bound in floating point first: everything below is a small multiple of it. */
   if (exact)
-    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->descents;
+    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->inner_steps;
   floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
   floats *= (double)d->heads;
   if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit)
@@ -13907,8 +13932,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_des
   p->params = (size_t)d->heads * p->weights;
   if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
   p->at_rho = p->params;
-  if (d->row_rates) p->params += (size_t)d->chunk;
-  p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
+  if (d->token_rates) p->params += (size_t)d->chunk;
+  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * p->weights : p->weights;
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
   if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION) p->scratch += miras__pad(p->head_dstate);
@@ -13975,24 +14000,24 @@ MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, 
 }
 
 /* The gates that tokens do not bring; those that the algorithm or bias do not have are NULL. */
-static void miras__constant_gates(const miras_desc *d, const float *keep, miras__head_io *io) {
-  if (!d->keep_gate) io->keep = keep;
-  if (!d->step_gate) io->step = &d->step;
-  if (!d->momentum_gate && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
+static void miras__constant_gates(const miras_memory_desc *d, const float *keep, miras__head_io *io) {
+  if (!d->decay_gate) io->keep = keep;
+  if (!d->learning_rate_gate) io->step = &d->learning_rate;
+  if (!d->momentum_gate && d->algorithm == MIRAS_ALGORITHM_MOMENTUM) io->momentum = &d->momentum;
   if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
 }
 
 /* The io of head h of sequence b; without tokens every pointer may be NULL. */
-static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
+static void miras__memory_io(const miras_memory *m, const miras_memory_input *x, int b, int h,
                              miras__head_io *io) {
-  const miras_desc *d = &m->plan.d;
+  const miras_memory_desc *d = &m->plan.d;
   const size_t H = (size_t)h;
   memset(io, 0, sizeof *io);
   io->length = x->length;
   io->head = H;
   io->ldy = (size_t)d->heads * (size_t)d->value_dim;
   miras__memory_inputs(m, &x->key, (size_t)b * (size_t)x->length, H, io);
-  io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
+  io->rho = d->token_rates ? m->params + m->plan.at_rho : NULL;
   miras__constant_gates(d, m->keep + H, io);
 }
 
@@ -14023,14 +14048,14 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
  * i / heads. */
 typedef struct miras__memory_call {
   miras_memory *m;
-  const miras_tokens *x;
+  const miras_memory_input *x;
   float *y, *tape, *losses;            /* y, losses may be NULL                                  */
   size_t per;                          /* floats of tape that a head keeps                       */
   size_t from, count, on;              /* so many tokens from that one on, count 0: all; and, as
                                           in the head's io, what is run next                     */
   ptrdiff_t by;
   /* the adjoint */
-  const miras_token_grads *dx;
+  const miras_memory_input_grad *dx;
   const float *dy;
   float *dstate, *scratch, *parts;     /* per worker; per head, `part` floats                    */
   size_t part;
@@ -14072,7 +14097,7 @@ static void miras__memory_forward(void *argument, int index, int worker) {
 static void miras__memory_backward(void *argument, int index, int worker) {
   const miras__memory_call *c = (const miras__memory_call *)argument;
   const miras__plan *p = &c->m->plan;
-  const miras_desc *d = &p->d;
+  const miras_memory_desc *d = &p->d;
   const size_t heads = (size_t)d->heads, b = (size_t)index / heads, h = (size_t)index % heads;
   const size_t first = b * (size_t)c->x->length, dv = (size_t)d->value_dim;
   miras__head_io io;
@@ -14092,7 +14117,7 @@ static void miras__memory_backward(void *argument, int index, int worker) {
   run.dinit = c->parts + (size_t)index * c->part;
   run.dgain = run.dridge = run.dinit + p->weights;
   run.dbias = run.dgain + p->widest;
-  if (d->row_rates) g.rho = run.dbias + p->widest;
+  if (d->token_rates) g.rho = run.dbias + p->widest;
   if (c->from + c->count == (size_t)c->x->length || !c->count) run.K->fill(run.dinit, 0, c->part);
   run.dstate = miras__to(c->dstate, (size_t)index * p->head_dstate);
   miras__memory_some(c, &io, &run);
@@ -14121,7 +14146,7 @@ static void miras__memory_collect(const miras__memory_call *c, size_t h, float *
 /* And the rates of rows, which all heads share. */
 static void miras__memory_collect_rates(const miras__memory_call *c, float *dparams) {
   const miras__plan *p = &c->m->plan;
-  const size_t tasks = p->d.row_rates ? (size_t)p->d.heads * (size_t)p->d.batch : 0;
+  const size_t tasks = p->d.token_rates ? (size_t)p->d.heads * (size_t)p->d.batch : 0;
   size_t i;
   for (i = 0; i < tasks; i++)
     miras__kernels_best()->add(dparams + p->at_rho,
@@ -14180,7 +14205,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                pair. Yaad's is small, because beyond its threshold the step is what a single wild
  *                pair can do. So is Titans', whose momentum makes 1/(1 - momentum) of every write,
  *                and is 1/4 instead of 1/2: with a half it would swing for ten writes
- *                (bounded_step 2 where two layers move freely; Yaad's threshold does as much, and
+ *                (step_bound 2 where two layers move freely; Yaad's threshold does as much, and
  *                with 1 what it has just written amid new pairs is at 0.76 of |v| instead of 0.85)
  *   inner norm   none, which would fix the size of what the memory can say
  *   decay        leads to the initial memory. TTT has none in its paper; here it has that of the
@@ -14203,7 +14228,7 @@ typedef struct miras__setting {
 
 typedef struct miras__row {
   const char *name;
-  miras_architecture architecture;
+  miras_arch architecture;
   miras_bias bias;
   miras_retention retention;
   miras_algorithm algorithm;
@@ -14227,125 +14252,125 @@ typedef struct miras__row {
 /* What runs exactly is free to choose its schedule. One token at a time is the quickest up to keys
  * of about 128 where room @50 has a single pass for it, and keeps the least; the others take 16. */
 #define MIRAS__BLOCKS MIRAS__W(chunk, 16)
-#define MIRAS__KEEP_HEAD MIRAS__W(keep_gate, MIRAS_GATE_HEAD)
-#define MIRAS__KEEP_CHANNEL MIRAS__W(keep_gate, MIRAS_GATE_CHANNEL)
-#define MIRAS__STEP_HEAD MIRAS__W(step_gate, MIRAS_GATE_HEAD)
-#define MIRAS__FORGET(f, ratio) MIRAS__R(forget, f), MIRAS__R(forget_ratio, ratio)
+#define MIRAS__KEEP_HEAD MIRAS__W(decay_gate, MIRAS_GATE_HEAD)
+#define MIRAS__KEEP_CHANNEL MIRAS__W(decay_gate, MIRAS_GATE_CHANNEL)
+#define MIRAS__STEP_HEAD MIRAS__W(learning_rate_gate, MIRAS_GATE_HEAD)
+#define MIRAS__FORGET(f, ratio) MIRAS__R(decay_rate, f), MIRAS__R(decay_ratio, ratio)
 /* of every perceptron inside a model */
 #define MIRAS__PERCEPTRON \
   MIRAS__W(chunk, 16), MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1), \
   MIRAS__FORGET(0.0078125f, 0.5f)
-#define MIRAS__HOME MIRAS__W(toward, MIRAS_TOWARD_INITIAL)
-#define MIRAS__UNIT MIRAS__W(key_length, MIRAS_LENGTH_UNIT)
-#define MIRAS__ROOT MIRAS__W(key_length, MIRAS_LENGTH_ROOT)
-#define MIRAS__BOUND(how, most) MIRAS__W(bounded_step, how), MIRAS__R(step, most)
-#define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(step_gate, MIRAS_GATE_CHANNEL)
-static const miras__row miras__table[MIRAS_KIND_COUNT] = {
-  {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+#define MIRAS__HOME MIRAS__W(decay_target, MIRAS_DECAY_TARGET_INITIAL)
+#define MIRAS__UNIT MIRAS__W(qk_norm, MIRAS_QK_NORM_L2)
+#define MIRAS__ROOT MIRAS__W(qk_norm, MIRAS_QK_NORM_RMS)
+#define MIRAS__BOUND(how, most) MIRAS__W(step_bound, MIRAS_STEP_BOUND_##how), MIRAS__R(learning_rate, most)
+#define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL)
+static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
+  {"linear-attention", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__END)
-   {MIRAS__UNIT, MIRAS__W(feature, MIRAS_FEATURE_RELU2), MIRAS__W(normalise, 1)}},
-  {"dfw", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__UNIT, MIRAS__W(feature_map, MIRAS_FEATURE_RELU2), MIRAS__W(normalize, 1)}},
+  {"dfw", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
-   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_gate, MIRAS_GATE_CHANNEL),
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_decay_gate, MIRAS_GATE_CHANNEL),
     MIRAS__FORGET(0.0625f, 0.5f))
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
-  {"retnet", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
+  {"retnet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__FORGET(0.03125f, 0.5f)},
    MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__HOME}},
-  {"lightning", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(slopes, MIRAS_SLOPES_LIGHTNING)},
+  {"lightning", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__W(decay_schedule, MIRAS_DECAY_SCHEDULE_LIGHTNING)},
    MIRAS__INSIDE(MIRAS__END)
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__W(slopes, MIRAS_SLOPES_MINIMAX)}},
-  {"gla", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__W(decay_schedule, MIRAS_DECAY_SCHEDULE_MINIMAX)}},
+  {"gla", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep_form, MIRAS_KEEP_ROOT), MIRAS__L(key_map, MIRAS_KEYS_FREE))
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
-  {"mamba2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_ROOT), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
+  {"mamba2", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep_form, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1),
-    MIRAS__L(key_map, MIRAS_KEYS_FREE))
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
-  {"hgrn2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE), MIRAS__L(mixer.tied_dt, 1),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
+  {"hgrn2", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(key_map, MIRAS_KEYS_COMPLEMENT))
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
-  {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_COMPLEMENT))
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
+  {"deltanet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__STEP_HEAD)
-   {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
-  {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
+   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16)}},
+  {"longhorn", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_IMPLICIT,
    {MIRAS__END},
-   MIRAS__INSIDE(MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(key_map, MIRAS_KEYS_RMS))
-   {MIRAS__UNIT, MIRAS__R(step, 16)}},
-  {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(order, MIRAS_DECAY_FIRST)},
+   MIRAS__INSIDE(MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
+   {MIRAS__UNIT, MIRAS__R(learning_rate, 16)}},
+  {"gated-deltanet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep_form, MIRAS_KEEP_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
-  {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(descents, 2)},
-   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2))
-   {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
-  {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(descents, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
-    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep_form, MIRAS_KEEP_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
-  {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(order, MIRAS_DECAY_FIRST)},
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16), MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
+  {"deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
+   {MIRAS__W(inner_steps, 2)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2))
+   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16)}},
+  {"gated-deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__W(inner_steps, 2), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16), MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
+  {"kda", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep_form, MIRAS_KEEP_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
-  {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16), MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
+  {"rwkv7", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(separate_erase, 1)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep_form, MIRAS_KEEP_BOUNDED), MIRAS__L(key_map, MIRAS_KEYS_ERASE))
-   {MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
-  {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_LEAST_SQUARES,
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_BOUNDED), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ERASE))
+   {MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
+  {"mesa", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_LEAST_SQUARES,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f))
-   {MIRAS__UNIT, MIRAS__R(forget, 0.001f), MIRAS__R(ridge, 0.1f)}},
-  {"softmax-attention", MIRAS_KV_CACHE, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__UNIT, MIRAS__R(decay_rate, 0.001f), MIRAS__R(ridge, 0.1f)}},
+  {"softmax-attention", MIRAS_ARCH_KV_CACHE, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(window, 1024)},
-   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(key_map, MIRAS_KEYS_RMS))
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
    {MIRAS__END}},
-  {"sliding-window", MIRAS_KV_CACHE, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+  {"sliding-window", MIRAS_ARCH_KV_CACHE, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(window, 64)},
-   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(key_map, MIRAS_KEYS_RMS))
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
    {MIRAS__END}},
-  {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+  {"ttt-linear", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__R(step, 0.2f))
-   {MIRAS__ROOT, MIRAS__BOUND(1, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
-  {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS),
+    MIRAS__R(learning_rate, 0.2f))
+   {MIRAS__ROOT, MIRAS__BOUND(PAIR, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
+  {"ttt-mlp", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__R(step, 0.05f))
-   {MIRAS__ROOT, MIRAS__BOUND(2, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
-  {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS),
+    MIRAS__R(learning_rate, 0.05f))
+   {MIRAS__ROOT, MIRAS__BOUND(LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
+  {"titans", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(step, 0.02f))
-   {MIRAS__UNIT, MIRAS__BOUND(2, 1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
-  {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(learning_rate, 0.02f))
+   {MIRAS__UNIT, MIRAS__BOUND(LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
+  {"moneta", MIRAS_ARCH_MLP, MIRAS_BIAS_LP, MIRAS_RETENTION_LQ, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(step, 0.01f))
-   {MIRAS__UNIT, MIRAS__BOUND(2, 1000), MIRAS__FORGET(0.0005f, 0.5f)}},
-  {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(learning_rate, 0.01f))
+   {MIRAS__UNIT, MIRAS__BOUND(LAYERS, 1000), MIRAS__FORGET(0.0005f, 0.5f)}},
+  {"yaad", MIRAS_ARCH_MLP, MIRAS_BIAS_HUBER_MIXTURE, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL),
-    MIRAS__R(sharpness, 2), MIRAS__R(step, 0.04f))
-   {MIRAS__UNIT, MIRAS__BOUND(1, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
-  {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
+    MIRAS__R(sharpness, 2), MIRAS__R(learning_rate, 0.04f))
+   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
+  {"memora", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256), MIRAS__R(step, 0.01f))
-   {MIRAS__UNIT, MIRAS__BOUND(2, 16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256), MIRAS__R(learning_rate, 0.01f))
+   {MIRAS__UNIT, MIRAS__BOUND(LAYERS, 16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__W
 #undef MIRAS__R
@@ -14370,9 +14395,9 @@ static void miras__apply(miras_layer_desc *d, const miras__setting *list, int mo
   }
 }
 
-static MIRAS__COLD miras_result miras__preset(miras_layer_desc *d, miras_kind kind, int inside) {
+static MIRAS__COLD miras_result miras__preset(miras_layer_desc *d, miras_preset kind, int inside) {
   const miras__row *row;
-  if (!d || (unsigned)kind >= MIRAS_KIND_COUNT) return MIRAS_ERR_ARGUMENT;
+  if (!d || (unsigned)kind >= MIRAS_PRESET_ROWS) return MIRAS_ERR_ARGUMENT;
   row = &miras__table[kind];
   memset(d, 0, sizeof *d);
   d->memory.architecture = row->architecture;
@@ -14388,7 +14413,7 @@ static MIRAS__COLD miras_result miras__preset(miras_layer_desc *d, miras_kind ki
   return MIRAS_OK;
 }
 
-MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind) {
+MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset kind) {
   miras_layer_desc whole;
   miras_result result = d ? miras__preset(&whole, kind, 0) : MIRAS_ERR_ARGUMENT;
   if (result == MIRAS_OK) *d = whole.memory;
@@ -14396,7 +14421,7 @@ MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind) {
 }
 
 #ifndef MIRAS_NO_MODEL
-MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) {
+MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset kind) {
   miras_layer_desc row;
   const miras_result result = d ? miras__preset(&row, kind, 1) : MIRAS_ERR_ARGUMENT;
   if (result != MIRAS_OK) return result;
@@ -14405,49 +14430,49 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) 
   d->layer[0].letter = 'm';
   d->layer[1].letter = 'w';
   d->layer[1].type = MIRAS_LAYER_ATTENTION;
-  d->layer[1].window = 64;
+  d->layer[1].attention.window = 64;
   d->layer[2] = d->layer[1];
   d->layer[2].letter = 'a';
-  d->layer[2].window = 1024;
+  d->layer[2].attention.window = 1024;
   d->layer[3].letter = 'g';
   d->layer[3].type = MIRAS_LAYER_MLP;
   d->layer[4].letter = 'c';
   d->layer[4].type = MIRAS_LAYER_CONV;
-  d->layer[4].no_mlp = 1;
+  d->layer[4].mlp.none = 1;
   return MIRAS_OK;
 }
 #endif
 
-MIRAS_API const char *miras_kind_name(miras_kind kind) {
-  return (unsigned)kind >= MIRAS_KIND_COUNT ? NULL : miras__table[kind].name;
+MIRAS_API const char *miras_preset_name(miras_preset kind) {
+  return (unsigned)kind >= MIRAS_PRESET_ROWS ? NULL : miras__table[kind].name;
 }
 
-MIRAS_API miras_kind miras_kind_find(const char *name) {
+MIRAS_API miras_preset miras_preset_find(const char *name) {
   int i;
-  for (i = 0; name && i < MIRAS_KIND_COUNT; i++)
-    if (miras__same(name, miras__table[i].name)) return (miras_kind)i;
-  return MIRAS_KIND_COUNT;
+  for (i = 0; name && i < MIRAS_PRESET_ROWS; i++)
+    if (miras__same(name, miras__table[i].name)) return (miras_preset)i;
+  return MIRAS_PRESET_ROWS;
 }
 
 #ifndef MIRAS_NO_MODEL
 #define MIRAS__PERSISTENT 4        /* pairs of Titans' attention                                  */
 #define MIRAS__UNMIXED \
-  MIRAS__L(scaled_queries, 1), MIRAS__L(convolved, MIRAS_CONVOLVED_NONE), \
-  MIRAS__L(value_mixing, MIRAS_MIX_NONE)
+  MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE), \
+  MIRAS__L(mixer.v_act, MIRAS_QKV_ACT_NONE)
 #define MIRAS__RAW MIRAS__UNMIXED, \
-  MIRAS__L(key_mixing, MIRAS_MIX_NONE), MIRAS__L(key_map, MIRAS_KEYS_FREE)
+  MIRAS__L(mixer.qk_act, MIRAS_QKV_ACT_NONE), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE)
 /* What makes a row's layer the published one, beside the sizes. */
 static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
-  {MIRAS__L(scaled_queries, 1), MIRAS__L(out_gate, MIRAS_OUT_SIGMOID),          /* KDA      */
-   MIRAS__L(out_rank, 32)},
-  {MIRAS__L(conv_bias, 1), MIRAS__L(skip, 1), MIRAS__L(key_heads, 1),           /* Mamba-2  */
-   MIRAS__L(out_gate, MIRAS_OUT_SILU_FIRST), MIRAS__L(norm_heads, 65536)},
-  {MIRAS__L(scaled_queries, 1), MIRAS__L(out_gate, MIRAS_OUT_NONE)},            /* DeltaNet */
-  {MIRAS__RAW, MIRAS__L(gate_rank, 16)},                                        /* GLA      */
-  {MIRAS__RAW, MIRAS__L(turn, MIRAS_TURN_POSITION)},                            /* RetNet   */
-  {MIRAS__UNMIXED, MIRAS__L(keep_form, MIRAS_KEEP_FLOOR), MIRAS__L(out_gate, MIRAS_OUT_NONE),
-   MIRAS__L(norm_heads, 65536), MIRAS__FIELD(out_epsilon, 1, 1e-5)}             /* HGRN2    */
+  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),          /* KDA      */
+   MIRAS__L(mixer.out_gate_rank, 32)},
+  {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 1), MIRAS__L(mixer.qk_heads, 1),           /* Mamba-2  */
+   MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SILU_FIRST), MIRAS__L(mixer.norm_heads, 65536)},
+  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE)},            /* DeltaNet */
+  {MIRAS__RAW, MIRAS__L(mixer.gate_rank, 16)},                                        /* GLA      */
+  {MIRAS__RAW, MIRAS__L(mixer.rope, MIRAS_ROPE_POSITION)},                            /* RetNet   */
+  {MIRAS__UNMIXED, MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_FLOOR), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE),
+   MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}             /* HGRN2    */
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA,
        MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
@@ -14461,28 +14486,28 @@ static const struct {
   char name[20], block[8];
   unsigned char kind, type, mlps, gates, rotary, as;
 } miras__models[] = {
-  {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW},
-  {"titans-mac", "", MIRAS_TITANS, MIRAS_LAYER_MAC, 0, 0, 0, MIRAS__AS_ROW},
-  {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG, 0, 0, 0, MIRAS__AS_ROW},
-  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW},
-  {"moneta-h", "mw", MIRAS_MONETA, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
-  {"yaad-h", "mw", MIRAS_YAAD, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
-  {"memora-h", "mw", MIRAS_MEMORA, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
-  {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS_ROTARY_NONE,
+  {"titans-lmm", "", MIRAS_PRESET_TITANS, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW},
+  {"titans-mac", "", MIRAS_PRESET_TITANS, MIRAS_LAYER_MAC, 0, 0, 0, MIRAS__AS_ROW},
+  {"titans-mag", "", MIRAS_PRESET_TITANS, MIRAS_LAYER_MAG, 0, 0, 0, MIRAS__AS_ROW},
+  {"titans-mal", "mw", MIRAS_PRESET_TITANS, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW},
+  {"moneta-h", "mw", MIRAS_PRESET_MONETA, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
+  {"yaad-h", "mw", MIRAS_PRESET_YAAD, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
+  {"memora-h", "mw", MIRAS_PRESET_MEMORA, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
+  {"kimi-linear", "mmma", MIRAS_PRESET_KDA_MEMORY, MIRAS_LAYER_MEMORY, 1, 0, MIRAS_ROPE_SHARE_NONE,
    MIRAS__AS_KDA},
-  {"qwen3.5", "mmma", MIRAS_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1, MIRAS_ROTARY_QUARTER,
+  {"qwen3.5", "mmma", MIRAS_PRESET_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1, MIRAS_ROPE_SHARE_QUARTER,
    MIRAS__AS_ROW},
-  {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW},
-  {"ttt-linear", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
-  {"ttt-mlp", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
-  {"ttt-linear-mamba", "cm", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
-  {"ttt-mlp-mamba", "cm", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
-  {"mamba2", "m", MIRAS_MAMBA2, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2},
-  {"deltanet", "", MIRAS_DELTANET, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET},
-  {"gla", "", MIRAS_GLA, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GLA},
-  {"retnet", "", MIRAS_RETNET, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET},
-  {"hgrn2", "", MIRAS_HGRN2, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2},
-  {"kda", "", MIRAS_KDA, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA}
+  {"rwkv7", "mg", MIRAS_PRESET_RWKV7_MEMORY, MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW},
+  {"ttt-linear", "", MIRAS_PRESET_TTT_LINEAR_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
+  {"ttt-mlp", "", MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
+  {"ttt-linear-mamba", "cm", MIRAS_PRESET_TTT_LINEAR_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
+  {"ttt-mlp-mamba", "cm", MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
+  {"mamba2", "m", MIRAS_PRESET_MAMBA2_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2},
+  {"deltanet", "", MIRAS_PRESET_DELTANET_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET},
+  {"gla", "", MIRAS_PRESET_GLA_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GLA},
+  {"retnet", "", MIRAS_PRESET_RETNET_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET},
+  {"hgrn2", "", MIRAS_PRESET_HGRN2_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2},
+  {"kda", "", MIRAS_PRESET_KDA_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA}
 };
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
@@ -14491,35 +14516,35 @@ static const struct {
  * decay, rates that can end at 0, keys as they are that turn in their chunk. The step is that of
  * heads of 64. */
 static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
-  miras_desc *m = &l->memory;
-  m->retention = MIRAS_RETAIN_ALL;
-  m->toward = MIRAS_TOWARD_NOTHING;
-  m->keep_gate = MIRAS_GATE_CONSTANT;
-  m->forget = m->forget_ratio = 0;
-  m->row_rates = 1;
-  m->norm_epsilon = l->out_epsilon = 1e-6f;
-  m->step = m->depth == 1 ? 1.0f / 64 : 0.1f / 64;
-  l->key_map = MIRAS_KEYS_FREE;
-  l->turn = MIRAS_TURN_CHUNK;
-  l->turn_pairs = 1;
-  l->convolved = mamba ? MIRAS_CONVOLVED_KEYS : MIRAS_CONVOLVED_NONE;
-  l->conv_bias = l->shared_keys = mamba;
-  l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
-  l->out_norm = MIRAS_NORM_LAYER;
-  l->norm_heads = 65536;
-  l->out_gate = mamba ? MIRAS_OUT_GELU : MIRAS_OUT_NONE;
+  miras_memory_desc *m = &l->memory;
+  m->retention = MIRAS_RETENTION_ALL;
+  m->decay_target = MIRAS_DECAY_TARGET_ZERO;
+  m->decay_gate = MIRAS_GATE_CONSTANT;
+  m->decay_rate = m->decay_ratio = 0;
+  m->token_rates = MIRAS_TOKEN_RATES_RELU;
+  m->norm_epsilon = l->mixer.out_norm_epsilon = 1e-6f;
+  m->learning_rate = m->depth == 1 ? 1.0f / 64 : 0.1f / 64;
+  l->mixer.qk_map = MIRAS_QK_MAP_NONE;
+  l->mixer.rope = MIRAS_ROPE_CHUNK;
+  l->mixer.rope_interleaved = 1;
+  l->mixer.conv_on = mamba ? MIRAS_CONV_ON_QK : MIRAS_CONV_ON_NONE;
+  l->mixer.conv_bias = l->mixer.share_qk = mamba;
+  l->mixer.qk_act = l->mixer.v_act = MIRAS_QKV_ACT_NONE;
+  l->mixer.out_norm = MIRAS_NORM_LAYER;
+  l->mixer.norm_heads = 65536;
+  l->mixer.out_gate = mamba ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
 }
 
 /* The row of that name or, as whole models have some of the names, of NAME-memory. */
-static miras_kind miras__row_named(const char *name) {
+static miras_preset miras__row_named(const char *name) {
   char whole[32];
   int i = 0;
-  for (; name && i < MIRAS_KIND_COUNT; i++) {
+  for (; name && i < MIRAS_PRESET_ROWS; i++) {
     whole[0] = 0;
     miras__say(whole, sizeof whole, "%s-memory", miras__table[i].name);
-    if (miras__same(name, whole)) return (miras_kind)i;
+    if (miras__same(name, whole)) return (miras_preset)i;
   }
-  return miras_kind_find(name);
+  return miras_preset_find(name);
 }
 
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers) {
@@ -14530,26 +14555,26 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
   char rest[8] = "";
   int parts, as;
   while (i < count && !(name && miras__same(name, miras__models[i].name))) i++;
-  result = miras_model_preset(d, i < count ? (miras_kind)miras__models[i].kind
+  result = miras_model_preset(d, i < count ? (miras_preset)miras__models[i].kind
                                            : miras__row_named(name));
   if (result != MIRAS_OK) return result;
   d->layers = layers;
   if (i == count) return MIRAS_OK;
   d->layer[0].type = (miras_layer_type)miras__models[i].type;
-  if (miras__models[i].kind == MIRAS_TITANS) d->layer[1].persistent = MIRAS__PERSISTENT;
+  if (miras__models[i].kind == MIRAS_PRESET_TITANS) d->layer[1].attention.persistent = MIRAS__PERSISTENT;
   if (d->layer[0].type == MIRAS_LAYER_MAG || d->layer[0].type == MIRAS_LAYER_MAC) {
-    d->layer[0].window = d->layer[1].window;
-    d->layer[0].persistent = MIRAS__PERSISTENT;
+    d->layer[0].attention.window = d->layer[1].attention.window;
+    d->layer[0].attention.persistent = MIRAS__PERSISTENT;
   }
   if (d->layer[0].type == MIRAS_LAYER_RWKV) {
     d->norm = MIRAS_NORM_LAYER;
     d->embed_norm = d->untied = 1;
-    d->layer[0].value_rank = 32;
-    d->layer[3].mlp = MIRAS_MLP_RELU2;
-    d->layer[3].shift = 1;
+    d->layer[0].rwkv.value_rank = 32;
+    d->layer[3].mlp.type = MIRAS_MLP_RELU2;
+    d->layer[3].mlp.token_shift = 1;
   }
-  d->layer[2].output_gate = d->layer[2].qk_norm = miras__models[i].gates;
-  d->layer[2].rotary = (miras_rotary)miras__models[i].rotary;
+  d->layer[2].attention.out_gate = d->layer[2].attention.qk_norm = miras__models[i].gates;
+  d->layer[2].attention.rope_share = (miras_rope_share)miras__models[i].rotary;
   block = miras__models[i].block;
   as = miras__models[i].as;
   if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
@@ -14557,7 +14582,7 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
   if (as > MIRAS__AS_MAMBA2) d->norm_epsilon = 1e-6f;
   if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
-  d->layer[0].no_mlp = !miras__models[i].mlps && block[0] == 'm';
+  d->layer[0].mlp.none = !miras__models[i].mlps && block[0] == 'm';
   parts = miras__models[i].mlps ? (int)strlen(block) : 1;
   memcpy(rest, block, (size_t)(layers % parts));
   if (layers >= parts) miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", block, layers / parts);
@@ -14708,7 +14733,7 @@ static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
 }
 
 static void miras__memory_widths(miras_memory *m) {
-  const miras_desc *d = &m->plan.d;
+  const miras_memory_desc *d = &m->plan.d;
   uint32_t *width = m->width;
 #define MIRAS_X(name, ld, member, count) *width++ = (uint32_t)(count);
   MIRAS__INPUTS(MIRAS_X)
@@ -14717,7 +14742,7 @@ static void miras__memory_widths(miras_memory *m) {
 }
 
 /* Is everything there that the descriptor asks for? */
-static int miras__tokens_ok(const miras_memory *m, const miras_tokens *x) {
+static int miras__tokens_ok(const miras_memory *m, const miras_memory_input *x) {
   size_t i;
   if (!m || !x || x->length < 0) return 0;
   for (i = 0; x->length && i < m->inputs; i++)
@@ -14774,7 +14799,7 @@ static void miras__memory_walk(void *argument, int index, int worker) {
 
 static void miras__memory_each(miras__memory_call *c, int backward,
                                void (*task)(void *argument, int index, int worker)) {
-  const miras_desc *d = &c->m->plan.d;
+  const miras_memory_desc *d = &c->m->plan.d;
   const size_t heads = (size_t)d->heads, batch = (size_t)d->batch;
   const size_t workers = miras__workers(d->parallel);
   miras__walk w;
@@ -14792,7 +14817,7 @@ static void miras__memory_each(miras__memory_call *c, int backward,
   miras__each(d->parallel, batch * w.groups, miras__memory_walk, &w);
 }
 
-static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, float *tape,
+static void miras__memory_run(miras_memory *m, const miras_memory_input *x, float *y, float *tape,
                               float *losses) {
   const miras__plan *p = &m->plan;
   miras__memory_call c;
@@ -14809,7 +14834,7 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
 }
 
 /* Bytes of a memory, whose plan m receives; 0 if there is none. */
-static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_desc *d, char *why,
+static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_memory_desc *d, char *why,
                                               size_t n) {
   size_t bytes;
   memset(m, 0, sizeof *m);
@@ -14822,7 +14847,7 @@ static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_desc 
   return 0;
 }
 
-MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_size) {
+MIRAS_API size_t miras_memory_size(const miras_memory_desc *d, char *why, size_t why_size) {
   miras_memory m;
   return miras__memory_bytes(&m, d, why, why_size);
 }
@@ -14834,7 +14859,7 @@ static MIRAS__COLD void miras__memory_look(miras_memory *m) {
   for (i = 0; m->zeros && i < n; i++) m->zeros = m->params[i] == 0;
 }
 
-static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, void *buffer, size_t room,
+static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d, void *buffer, size_t room,
                                                     const miras_allocator *allocator) {
   miras_memory draft, *m;
   const size_t bytes = miras__memory_bytes(&draft, d, NULL, 0);
@@ -14852,11 +14877,11 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, void *b
   return m;
 }
 
-MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d) {
+MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_memory_desc *d) {
   return buffer ? miras__memory_make(d, buffer, bytes, NULL) : NULL;
 }
 
-MIRAS_API miras_memory *miras_memory_open(const miras_desc *d, const miras_allocator *allocator) {
+MIRAS_API miras_memory *miras_memory_open(const miras_memory_desc *d, const miras_allocator *allocator) {
   return miras__memory_make(d, NULL, 0, allocator);
 }
 
@@ -14864,14 +14889,14 @@ MIRAS_API void miras_memory_close(miras_memory *m) {
   miras__close(m);
 }
 
-MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m) {
+MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m) {
   return m ? &m->plan.d : NULL;
 }
 
 MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
   /* what asks for each input behind key, value and query */
   static const char *const asks[MIRAS__INPUT_COUNT - 3] = {
-    "keep_gate", "step_gate", "momentum_gate", "threshold_gate", "value_gate", "separate_erase",
+    "decay_gate", "learning_rate_gate", "momentum_gate", "threshold_gate", "value_decay_gate", "separate_erase",
     "separate_erase"
   };
   const miras__field *f;
@@ -14886,14 +14911,14 @@ MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t wh
   x = (int)miras__bits(&m->plan.d, f->at - offsetof(miras__case, l.memory), f->size);
   miras__say(why, why_size, "%s is %d", asks[i - 3], x);
   if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, why_size, " (%s)", word);
-  miras__say(why, why_size, ", which comes with tokens; for miras_write and miras_step it must be "
-                            "0: set it to 0, or use miras_forward");
+  miras__say(why, why_size, ", which comes with tokens; for miras_memory_write and miras_memory_step it must be "
+                            "0: set it to 0, or use miras_memory_forward");
   return 0;
 }
 
-MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
+MIRAS_API float miras_memory_step(miras_memory *m, const float *key, const float *value,
                            const float *query, float *out) {
-  miras_tokens x;
+  miras_memory_input x;
   size_t i, heads;
   double surprise = 0;
   memset(&x, 0, sizeof x);
@@ -14909,11 +14934,11 @@ MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value
   return (float)(surprise / (double)heads);
 }
 
-MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value) {
-  return miras_step(m, key, value, NULL, NULL);
+MIRAS_API float miras_memory_write(miras_memory *m, const float *key, const float *value) {
+  return miras_memory_step(m, key, value, NULL, NULL);
 }
 
-MIRAS_API void miras_read(miras_memory *m, const float *query, float *out) {
+MIRAS_API void miras_memory_read(miras_memory *m, const float *query, float *out) {
   size_t b, h;
   if (!m || !query || !out) return;
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
@@ -14930,7 +14955,7 @@ MIRAS_API void miras_read(miras_memory *m, const float *query, float *out) {
 /* Gradients of outer parameters that one head of one sequence leaves: init, gain or ridge, bias,
  * rho. They are added up afterwards in one order, whoever made them. */
 static size_t miras__part_size(const miras__plan *p) {
-  return p->weights + 2 * (size_t)p->widest + (p->d.row_rates ? (size_t)p->d.chunk : 0);
+  return p->weights + 2 * (size_t)p->widest + (p->d.token_rates ? (size_t)p->d.chunk : 0);
 }
 
 /* A tape: 16 floats that hold the position and the length of its call; what each head keeps; the
@@ -14947,7 +14972,7 @@ static MIRAS__COLD size_t miras__tape(const miras__plan *p, int length) {
   return total > (size_t)-1 / sizeof(float) ? 0 : total;
 }
 
-MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y,
+MIRAS_API miras_result miras_memory_forward(miras_memory *m, const miras_memory_input *x, float *y,
                                      float *tape) {
   uint64_t position;
   if (!miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
@@ -14966,17 +14991,17 @@ MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, flo
 }
 
 #ifndef MIRAS_NO_TRAINING
-MIRAS_API size_t miras_tape_size(const miras_memory *m, int length) {
+MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length) {
   return !m || length < 0 ? 0 : miras__tape(&m->plan, length);
 }
 
-MIRAS_API size_t miras_dstate_size(const miras_memory *m) {
+MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m) {
   if (!m) return 0;
   return (size_t)m->plan.d.batch * (size_t)m->plan.d.heads * m->plan.head_dstate;
 }
 
-MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
-                                      const float *dy, const miras_token_grads *dx,
+MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x, float *tape,
+                                      const float *dy, const miras_memory_input_grad *dx,
                                       float *dparams, float *dstate) {
   miras__memory_call c;
   size_t heads, h;
@@ -14985,7 +15010,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   memcpy(header, tape, sizeof header);
   if (header[1] != (uint64_t)x->length) return MIRAS_ERR_ARGUMENT;
   if (dstate && (header[0] + header[1]) % (uint64_t)m->plan.d.chunk &&
-      miras__kernels_best()->any(dstate, miras_dstate_size(m)))
+      miras__kernels_best()->any(dstate, miras_memory_grad_state_size(m)))
     return MIRAS_ERR_STATE;
   heads = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
   memset(&c, 0, sizeof c);
@@ -15002,7 +15027,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   if (!dstate && miras__memory_step(&m->plan) &&      /* carries it from part to part */
       (size_t)x->length > miras__memory_step(&m->plan)) {
     c.dstate = c.scratch + miras__workers(m->plan.d.parallel) * m->plan.scratch_backward;
-    miras__kernels_best()->fill(c.dstate, 0, miras_dstate_size(m));
+    miras__kernels_best()->fill(c.dstate, 0, miras_memory_grad_state_size(m));
   }
   miras__memory_each(&c, 1, miras__memory_backward);
   MIRAS__WATCH(miras__object_look(m));
@@ -15134,13 +15159,13 @@ static MIRAS__COLD void miras__part_weights(miras__parts *x, const miras__plan *
   x->before = before;
   for (l = 0; l < p->layers; l++) {
     const size_t in = (size_t)(p->in[l] - p->d.inner_bias), out = (size_t)p->out[l];
-    const int vector = p->d.architecture == MIRAS_VECTOR;
+    const int vector = p->d.architecture == MIRAS_ARCH_VECTOR;
     const size_t at = offset + p->offset[l];
     miras__part_add(x, name, p->engine == MIRAS__RUN_MESA ? 0 : l + 1, at, vector ? out : in,
                     vector ? 0 : out);
     if (p->d.inner_bias) miras__part_add(x, "b", l + 1, at + in * out, out, 0);
   }
-  if (p->d.normalise)
+  if (p->d.normalize)
     miras__part_add(x, "z", 0, offset + p->features * (size_t)p->d.value_dim, p->features, 0);
 }
 
@@ -15168,14 +15193,14 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
     miras__part_add(x, "bias", 0, more + heads * dv, dv, 0);
   }
   if (mesa) miras__part_add(x, "ridge", 0, more, n, 0);
-  if (p->d.row_rates) miras__part_add(x, "rates", 0, p->at_rho, (size_t)p->d.chunk, 0);
+  if (p->d.token_rates) miras__part_add(x, "rates", 0, p->at_rho, (size_t)p->d.chunk, 0);
   return x->found;
 }
 
 /* Where head h has a parameter: each its own, but for the rates. */
 static float *miras__part_of(const miras__plan *p, float *params, const miras_view *v, size_t h) {
   const size_t inits = (size_t)p->d.heads * p->weights;
-  if (p->d.row_rates && v->offset == p->at_rho) h = 0;
+  if (p->d.token_rates && v->offset == p->at_rho) h = 0;
   return params + v->offset + h * (v->offset < inits ? p->weights : v->count);
 }
 
@@ -15353,7 +15378,7 @@ typedef struct miras__gates {
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
        MIRAS__MIX, MIRAS__GATE_GROUPS };
 
-/* What a memory reads of a token: query, keys and values of its descents and, with separate_erase,
+/* What a memory reads of a token: query, keys and values of its inner_steps and, with separate_erase,
  * the key before it was split, erase and replace; of a mac the query is what recalls, and what
  * attention said is another one. */
 enum { MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_OWN, MIRAS__READ_ERASE,
@@ -15399,7 +15424,7 @@ typedef struct miras__param {
  * states of the heads (each part starts on a multiple of 16). */
 typedef struct miras__shape {
   miras_layer_type type;
-  float epsilon, out_epsilon;      /* of its norms, of what memories say                          */
+  float epsilon, out_norm_epsilon;      /* of its norms, of what memories say                          */
   size_t tasks;                    /* heads of a sequence that can be worked on apart             */
   size_t states;                   /* heads that have a state of plan.head_state                  */
   size_t beside;                   /* those of attention beside them, whose shape is the next one
@@ -15433,7 +15458,7 @@ typedef struct miras__shape {
   float *idle;                     /* [2, idling] zeros and ones: gates of what only reads        */
   size_t idling;
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         row_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
+         token_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
          said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
          bonus, skip, out_offset, biased_q, biased_k, biased_v, biased_out, biased_low, biased_o,
          out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
@@ -15444,15 +15469,15 @@ typedef struct miras__shape {
   size_t group;                    /* of attention: heads of queries for one of the keys and values,
                                       a task; of memories: those that read the same keys          */
   /* of memories */
-  size_t key_heads, norm_heads;    /* heads of queries and keys; those that share a norm          */
+  size_t qk_heads, norm_heads;    /* heads of queries and keys; those that share a norm          */
   float query_scale;
   int out_gate;
-  miras_key_map key_map;
-  miras_mixing mixing[3];          /* of queries, keys and values                                 */
+  miras_qk_map qk_map;
+  miras_qkv_act mixing[3];          /* of queries, keys and values                                 */
   int tied;                        /* the step gate's numbers are the keep gate's                 */
   int shared;                      /* keys' convolution is one of queries                         */
   float *gate_scale;               /* [outs]                                                      */
-  size_t descents;
+  size_t inner_steps;
   size_t read_at[MIRAS__READS];    /* parts of per_token: where they begin                        */
   size_t read_dim[MIRAS__READS];   /* their numbers; 0: there is none                             */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
@@ -15515,7 +15540,7 @@ static const struct {
   {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
   {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(gain)},
-  {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(row_rates), 0},
+  {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(token_rates), 0},
   {"skip.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(skip), 0},
   {"bonus.gain", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(bonus), 0},
   {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(out_norm), 0},
@@ -16809,9 +16834,9 @@ static int miras__gate_learns(int form) {
 
 /* Length that the layer gives keys and queries, as unit_fwd takes it; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
-  if (s->key_map == MIRAS_KEYS_UNIT) return 1;
-  if (s->key_map == MIRAS_KEYS_SUM) return -1;
-  return s->key_map == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
+  if (s->qk_map == MIRAS_QK_MAP_L2) return 1;
+  if (s->qk_map == MIRAS_QK_MAP_L1) return -1;
+  return s->qk_map == MIRAS_QK_MAP_RMS ? (float)sqrt((double)s->dk) : 0;
 }
 
 #ifndef MIRAS__DEVICE
@@ -16823,112 +16848,112 @@ static double miras__softplus_inverse(double y) { return y > 30 ? y : log(expm1(
 /* What g of keep gates is held between: where what is bounded, softplus(g) of a tied step or the
  * gate, has its bounds. */
 static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
-  const double low = (double)d->step_low, high = (double)d->step_high, keep = (double)d->keep_low;
+  const double low = (double)d->mixer.dt_min, high = (double)d->mixer.dt_max, keep = (double)d->mixer.decay_min;
   if (!(low > 0 || high > 0 || keep > 0)) return;
   s->low = low > 0 ? (float)miras__softplus_inverse(low) : -FLT_MAX;
   s->high = high > 0 ? (float)miras__softplus_inverse(high) : FLT_MAX;
   if (keep > 0)
-    s->low = (float)miras__logit(pow(keep, d->keep_form == MIRAS_KEEP_ROOT ? 16 : 1));
+    s->low = (float)miras__logit(pow(keep, d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT ? 16 : 1));
 }
 
 /* The shape around s->plan. */
 static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
-  const miras_desc *m = &s->plan.d;
+  const miras_memory_desc *m = &s->plan.d;
   miras__gates *group = s->gate;
   int i;
   s->tasks = s->states = s->heads = s->runs = (size_t)m->heads;
   s->chunk = (size_t)m->chunk;
-  s->tied = d->tied_step;
+  s->tied = d->mixer.tied_dt;
   s->dk = (size_t)m->key_dim;
   s->dv = (size_t)m->value_dim;
-  s->key_heads = d->key_heads ? (size_t)d->key_heads : s->heads;
-  s->group = s->heads / s->key_heads;
-  if (d->turn) {
+  s->qk_heads = d->mixer.qk_heads ? (size_t)d->mixer.qk_heads : s->heads;
+  s->group = s->heads / s->qk_heads;
+  if (d->mixer.rope) {
     s->turn = s->dk;
-    s->pairs = d->turn_pairs;
+    s->pairs = d->mixer.rope_interleaved;
     s->turning = (MIRAS__TILE + 1) * s->dk;
-    s->base = (double)d->turn_base;
-    s->period = d->turn == MIRAS_TURN_CHUNK ? s->chunk : 0;
+    s->base = (double)d->mixer.rope_theta;
+    s->period = d->mixer.rope == MIRAS_ROPE_CHUNK ? s->chunk : 0;
   }
-  s->query_scale = d->scaled_queries ? 1 / sqrtf((float)s->dk) : 1;
-  s->norm_heads = d->norm_heads ? (size_t)d->norm_heads : 1;
+  s->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)s->dk) : 1;
+  s->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
   if (s->norm_heads > s->heads) s->norm_heads = s->heads;
-  s->out_gate = (int)d->out_gate;
-  s->taps = d->conv ? (size_t)d->conv : 1;
-  s->key_map = d->key_map;
-  s->mixing[0] = s->mixing[1] = d->key_mixing;
-  s->mixing[2] = d->value_mixing;
+  s->out_gate = (int)d->mixer.out_gate;
+  s->taps = d->mixer.conv_size ? (size_t)d->mixer.conv_size : 1;
+  s->qk_map = d->mixer.qk_map;
+  s->mixing[0] = s->mixing[1] = d->mixer.qk_act;
+  s->mixing[2] = d->mixer.v_act;
   s->value = s->heads * s->dv;
-  s->descents = (size_t)m->descents;
+  s->inner_steps = (size_t)m->inner_steps;
   s->late = d->type == MIRAS_LAYER_MAC;
-  if (s->key_map == MIRAS_KEYS_SUM || miras__key_length(s) > 0)
-    s->lengths = 1 + s->descents + (s->late ? 1 : 0);
+  if (s->qk_map == MIRAS_QK_MAP_L1 || miras__key_length(s) > 0)
+    s->lengths = 1 + s->inner_steps + (s->late ? 1 : 0);
   for (i = 0; i < MIRAS__READS; i++) {
     const size_t each = i == MIRAS__READ_V ? s->dv : s->dk;
     s->read_at[i] = s->per_token;
-    s->read_dim[i] = i == MIRAS__READ_Q ? each : i <= MIRAS__READ_V ? s->descents * each
+    s->read_dim[i] = i == MIRAS__READ_Q ? each : i <= MIRAS__READ_V ? s->inner_steps * each
                    : i == MIRAS__READ_SAID ? (s->late ? each : 0)
                    : m->separate_erase ? each : 0;
     s->per_token += s->read_dim[i];
   }
   group[MIRAS__KEEP].count = miras__keep_width(m);
-  group[MIRAS__KEEP].form = (int)d->keep_form;
-  group[MIRAS__STEP].count = miras__gate_width(m, m->step_gate) * s->descents;
-  group[MIRAS__STEP].form = d->tied_step ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
+  group[MIRAS__KEEP].form = (int)d->mixer.decay_form;
+  group[MIRAS__STEP].count = miras__gate_width(m, m->learning_rate_gate) * s->inner_steps;
+  group[MIRAS__STEP].form = d->mixer.tied_dt ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
   group[MIRAS__MOMENTUM].count = miras__gate_width(m, m->momentum_gate);
   group[MIRAS__THRESHOLD].count = miras__gate_width(m, m->threshold_gate);
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
-  group[MIRAS__VALUE_KEEP].count = m->value_gate ? s->dv : 0;
-  group[MIRAS__ERASE].count = d->key_map == MIRAS_KEYS_ERASE ? s->dk : 0;
-  group[MIRAS__MIX].count = d->value_rank ? s->dv : 0;
+  group[MIRAS__VALUE_KEEP].count = m->value_decay_gate ? s->dv : 0;
+  group[MIRAS__ERASE].count = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->dk : 0;
+  group[MIRAS__MIX].count = d->rwkv.value_rank ? s->dv : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
-    group[i].cap = i == MIRAS__KEEP && d->horizon ? 1 - 1 / (float)d->horizon : 1;
-    if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP) group[i].cap = d->steepest;
+    group[i].cap = i == MIRAS__KEEP && d->mixer.decay_horizon ? 1 - 1 / (float)d->mixer.decay_horizon : 1;
+    if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP) group[i].cap = d->mixer.decay_log_limit;
     group[i].offset = s->outs;
-    if (i != MIRAS__STEP || !d->tied_step) s->outs += group[i].count;
+    if (i != MIRAS__STEP || !d->mixer.tied_dt) s->outs += group[i].count;
   }
   for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
-    int at = i % MIRAS__GATE_GROUPS, fixed = d->fixed_gates >> at & 1;
+    int at = i % MIRAS__GATE_GROUPS, fixed = d->mixer.fixed_gates >> at & 1;
     if (i == MIRAS__GATE_GROUPS) s->moving = s->gates;
     if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
     group[at].first = group[at].from = s->gates;
-    if (at != MIRAS__STEP || !d->tied_step) s->gates += group[at].count;
+    if (at != MIRAS__STEP || !d->mixer.tied_dt) s->gates += group[at].count;
   }
   s->outs = s->gates;
-  if (d->tied_step) {
+  if (d->mixer.tied_dt) {
     group[MIRAS__STEP].first = s->outs;
     group[MIRAS__STEP].from = group[MIRAS__KEEP].first;
     group[MIRAS__STEP].offset = group[MIRAS__KEEP].offset;
     s->outs += group[MIRAS__STEP].count;
   }
   s->at_gate = s->outs;
-  s->rank[3] = (size_t)d->out_rank;
-  if (d->out_rank && d->type == MIRAS_LAYER_MEMORY) s->outs += s->out_offset = s->value;
+  s->rank[3] = (size_t)d->mixer.out_gate_rank;
+  if (d->mixer.out_gate_rank && d->type == MIRAS_LAYER_MEMORY) s->outs += s->out_offset = s->value;
   miras__gate_bounds(s, d);
-  s->skip = d->skip ? s->heads : 0;
-  s->cols_q = s->key_heads * s->dk;
+  s->skip = d->mixer.d_skip ? s->heads : 0;
+  s->cols_q = s->qk_heads * s->dk;
   s->mix_q = s->cols_q;
-  s->mix_k = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->cols_q;
-  s->shared = d->shared_keys;
+  s->mix_k = d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : s->inner_steps * s->cols_q;
+  s->shared = d->mixer.share_qk;
   s->cols_k = s->shared ? 0 : s->mix_k;
-  s->cols_v = s->descents * s->value;
+  s->cols_v = s->inner_steps * s->value;
   s->out_norm = s->value;
-  s->out_bias = d->out_norm == MIRAS_NORM_LAYER ? s->value : 0;
-  s->cols_out = d->out_gate == MIRAS_OUT_NONE || d->out_rank ? 0 : s->value;
-  s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
-  if (d->projection_bias) {
+  s->out_bias = d->mixer.out_norm == MIRAS_NORM_LAYER ? s->value : 0;
+  s->cols_out = d->mixer.out_gate == MIRAS_OUT_GATE_NONE || d->mixer.out_gate_rank ? 0 : s->value;
+  s->cols_low = s->moving ? (size_t)d->mixer.gate_rank : 0;
+  if (d->mixer.projection_bias) {
     s->biased_q = s->cols_q, s->biased_k = s->cols_k, s->biased_v = s->cols_v;
     s->biased_out = s->cols_out, s->biased_low = s->cols_low, s->biased_o = s->width;
   }
-  s->conv = (size_t)d->conv;
-  s->conv_v = d->convolved == MIRAS_CONVOLVED_KEYS ? 0 : s->conv;
-  if (d->conv_bias) s->bias_q = s->mix_q, s->bias_k = s->mix_k;
-  if (d->conv_bias && s->conv_v) s->bias_v = s->cols_v;
+  s->conv = (size_t)d->mixer.conv_size;
+  s->conv_v = d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : s->conv;
+  if (d->mixer.conv_bias) s->bias_q = s->mix_q, s->bias_k = s->mix_k;
+  if (d->mixer.conv_bias && s->conv_v) s->bias_v = s->cols_v;
   s->rate = miras__gate_learns(group->form) ? group->count : 0;   /* of keep gates                */
   s->gain = m->inner_norm ? s->dv : 0;
-  s->ridge = m->algorithm == MIRAS_LEAST_SQUARES ? (size_t)miras__features(m) : 0;
-  s->row_rates = m->row_rates ? (size_t)m->chunk : 0;
+  s->ridge = m->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? (size_t)miras__features(m) : 0;
+  s->token_rates = m->token_rates ? (size_t)m->chunk : 0;
   miras__params_find(s);
 }
 
@@ -16945,7 +16970,7 @@ static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
   s->scratch_train = s->plan.head_state + s->plan.scratch_backward;
   if (s->proj > (size_t)INT_MAX || s->outs > (size_t)INT_MAX)
     return miras__say(why, n,
-                      "heads, key_dim, value_dim, descents and gates make %zu numbers per token; "
+                      "heads, key_dim, value_dim, inner_steps and gates make %zu numbers per token; "
                       "a model allows up to %d", s->proj + s->outs, INT_MAX), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
@@ -16981,10 +17006,10 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
 /* Where the gates start: forgetting as the descriptor's constants would, steps at half. rate: of
  * the keep gates, or NULL. */
 static void miras__draw_gates(const miras__shape *s, float *offset, float *rate) {
-  const miras_desc *d = &s->plan.d;
+  const miras_memory_desc *d = &s->plan.d;
   const miras__gates *g = s->gate;
   const double momentum = (double)d->momentum;
-  double forget = d->forget > 0 ? (double)d->forget : 1.0 / 64, start[MIRAS__GATE_GROUPS] = {0}, c;
+  double forget = d->decay_rate > 0 ? (double)d->decay_rate : 1.0 / 64, start[MIRAS__GATE_GROUPS] = {0}, c;
   const size_t each = g[MIRAS__KEEP].count / s->heads;
   size_t h;
   int i;
@@ -16998,15 +17023,15 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
                 miras__keep_start(s, forget, &c), 0);
     if (rate) miras__draw(rate + h * each, each, 0, c, 0);
-    forget *= d->forget_ratio > 0 ? (double)d->forget_ratio : 1;
+    forget *= d->decay_ratio > 0 ? (double)d->decay_ratio : 1;
   }
 }
-/* q[rows, key_heads, key_dim]: of k[rows, key_heads, descents, key_dim] the keys of the first of a
- * token's descents. */
+/* q[rows, qk_heads, key_dim]: of k[rows, qk_heads, inner_steps, key_dim] the keys of the first of a
+ * token's inner_steps. */
 static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, const float *k) {
   size_t i;
-  for (i = 0; i < rows * s->key_heads; i++)
-    memcpy(q + i * s->dk, k + i * s->descents * s->dk, s->dk * sizeof *q);
+  for (i = 0; i < rows * s->qk_heads; i++)
+    memcpy(q + i * s->dk, k + i * s->inner_steps * s->dk, s->dk * sizeof *q);
 }
 /* Initial values beyond draws: of gates and memories. With an inner norm and keys of length 1
  *   queries start as the keys, projection and convolution: a new network then finds what it wrote
@@ -17022,16 +17047,16 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   const miras__shape *s = layer->s;
   const miras__param *at = s->param;
   const miras__gates *step = &s->gate[MIRAS__STEP], *bound = &s->gate[MIRAS__THRESHOLD];
-  const int found = s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT && !s->form;
+  const int found = s->plan.d.inner_norm && s->qk_map == MIRAS_QK_MAP_L2 && !s->form;
   const size_t large =
-    (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->descents * s->dv;
+    (s->plan.d.bias == MIRAS_BIAS_LP ? s->heads : (s->heads + 1) / 2) * s->inner_steps * s->dv;
   float *w = layer->w;
   miras__plan plan = s->plan;
   size_t i, column;
   if (s->turn) miras__draw_turns(s);
   miras__constant_keeps(&plan.d, layer->index, layer->keep);
   miras__draw(s->gate_scale, s->outs, 0, 1, 0);
-  miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.step, 0);
+  miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.learning_rate, 0);
   miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)plan.d.threshold, 0);
   if (found) {
     if (!s->shared)
@@ -17054,7 +17079,7 @@ static size_t miras__memory_layer_tape(const miras__shape *s, const miras__exten
 #endif
 
 /* Row a->first of a part of what head h reads, in an array like work.qkv: per head the parts one
- * behind the other, each [length, read_dim]. Queries and keys lie with the first key_heads heads;
+ * behind the other, each [length, read_dim]. Queries and keys lie with the first qk_heads heads;
  * of their gradients each head has its own. */
 static float *miras__read_rows(const miras__visit *a, float *all, int part, size_t h) {
   const miras__shape *s = a->layer->s;
@@ -17066,9 +17091,9 @@ static float *miras__read_rows(const miras__visit *a, float *all, int part, size
 static float *miras__length_of(const miras__visit *a, float *all, int part, size_t h) {
   const miras__shape *s = a->layer->s;
   const size_t keys = part == MIRAS__READ_K;
-  const size_t before = keys ? 1 : part == MIRAS__READ_Q ? 0 : 1 + s->descents;
+  const size_t before = keys ? 1 : part == MIRAS__READ_Q ? 0 : 1 + s->inner_steps;
   return miras__to(all, (h * s->lengths + before) * a->work.context +
-                          a->first * (keys ? s->descents : 1));
+                          a->first * (keys ? s->inner_steps : 1));
 }
 
 /* The convolution of queries, keys or values (which 0, 1, 2); dim 0: none. past as in conv_fwd. */
@@ -17077,7 +17102,7 @@ static miras__conv miras__conv_of(const miras__visit *a, int which, const float 
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[MIRAS__W_Q + (which == 1 && s->shared ? 0 : which)];
   const int taps = s->param[MIRAS__W_CONV_Q + which].rows > 0;
-  const size_t heads = which < 2 ? s->key_heads : s->heads;
+  const size_t heads = which < 2 ? s->qk_heads : s->heads;
   const int biased = s->param[MIRAS__W_CONV_BIAS_Q + which].rows > 0;
   miras__conv of;
   of.c = a->kept.proj + p->place, of.ldc = s->ld_p;
@@ -17116,22 +17141,22 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
   }
   if (s->turn) {
     const float *angles = miras__angles(a);
-    for (h = 0; h < s->key_heads; h++) {
+    for (h = 0; h < s->qk_heads; h++) {
       miras__turn_rows(a, miras__read_rows(a, qkv, MIRAS__READ_Q, h), angles, 1);
       miras__turn_rows(a, miras__read_rows(a, qkv, key, h), angles, 1);
     }
   }
-  for (h = 0; !s->lengths && scale < 1 && h < s->key_heads && a->only != 2; h++) {
+  for (h = 0; !s->lengths && scale < 1 && h < s->qk_heads && a->only != 2; h++) {
     float *q = miras__read_rows(a, qkv, MIRAS__READ_Q, h);
     a->k->scale(q, scale, q, a->n * s->dk);
   }
-  for (h = 0; s->lengths && h < s->key_heads; h++) {
+  for (h = 0; s->lengths && h < s->qk_heads; h++) {
     if (a->only != 2)
       a->k->unit_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h),
                      miras__length_of(a, inverse, MIRAS__READ_Q, h), length * scale, a->n, s->dk);
     if (a->only != 1)
       a->k->unit_fwd(miras__read_rows(a, qkv, key, h),
-                     miras__length_of(a, inverse, MIRAS__READ_K, h), length, a->n * s->descents,
+                     miras__length_of(a, inverse, MIRAS__READ_K, h), length, a->n * s->inner_steps,
                      s->dk);
   }
 }
@@ -17186,11 +17211,11 @@ static void miras__make_keys(const miras__visit *a) {
   float *qkv = a->work.qkv;
   size_t h;
   for (h = 0; h < s->heads; h++) {
-    if (s->key_map == MIRAS_KEYS_COMPLEMENT)
+    if (s->qk_map == MIRAS_QK_MAP_COMPLEMENT)
       a->k->complement(keep->form, keep->cap, miras__read_rows(a, qkv, MIRAS__READ_K, h),
                        a->work.gates + keep->first + h * s->dk, a->kept.g + keep->from + h * s->dk,
                        s->ld_g, a->n, s->dk);
-    if (s->key_map == MIRAS_KEYS_ERASE) {
+    if (s->qk_map == MIRAS_QK_MAP_ERASE) {
       const miras__erasing e = miras__erasing_of(a, h);
       a->k->erase_fwd(miras__read_rows(a, qkv, MIRAS__READ_K, h),
                       miras__read_rows(a, qkv, MIRAS__READ_ERASE, h),
@@ -17307,7 +17332,7 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
                               miras__call *run) {
   const miras__layer *layer = a->layer;
   const miras__shape *s = layer->s;
-  const miras_desc *d = &s->plan.d;
+  const miras_memory_desc *d = &s->plan.d;
   const miras__head_grads rows =
     miras__head_rows(a, h, h / s->group, a->work.qkv, a->work.gates);
   memset(io, 0, sizeof *io);
@@ -17315,7 +17340,7 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
   io->length = (int)a->n;
   io->head = h;
   miras__constant_gates(d, layer->keep + h, io);
-  if (d->row_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
+  if (d->token_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
   io->y = a->kept.y + h * s->dv;
   io->ldy = s->ld_y;
   miras__layer_head(layer, a->k, h, run);
@@ -17377,7 +17402,7 @@ static miras__norm miras__answers_of(const miras__visit *a) {
     miras__layer_norm(a->layer, MIRAS__W_OUT_NORM, a->kept.y, s->ld_y, a->n,
                       s->norm_heads * s->dv);
   of.heads = s->heads / s->norm_heads;
-  of.epsilon = s->out_epsilon;
+  of.epsilon = s->out_norm_epsilon;
   of.form = s->out_gate;
   if (s->out_bias) of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
   of.gate = miras__out_gate(s, a->kept.proj, a->kept.g);
@@ -17387,21 +17412,21 @@ static miras__norm miras__answers_of(const miras__visit *a) {
 
 /* A layer norm, and GELU as a gate, are kernels of their own. */
 static int miras__gates_apart(const miras__shape *s) {
-  return s->out_bias || s->out_gate == MIRAS_OUT_GELU;
+  return s->out_bias || s->out_gate == MIRAS_OUT_GATE_GELU;
 }
 
 static int miras__gate_map(const miras__shape *s) {
-  return s->out_gate == MIRAS_OUT_GELU ? (int)MIRAS_GELU
-       : s->out_gate == MIRAS_OUT_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_SILU;
+  return s->out_gate == MIRAS_OUT_GATE_GELU ? (int)MIRAS_ACTIVATION_GELU
+       : s->out_gate == MIRAS_OUT_GATE_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_ACTIVATION_SILU;
 }
 
-static int miras__gates_first(const miras__shape *s) { return s->out_gate == MIRAS_OUT_SILU_FIRST; }
+static int miras__gates_first(const miras__shape *s) { return s->out_gate == MIRAS_OUT_GATE_SILU_FIRST; }
 
 /* y = what W_o receives, but for a gate apart. */
 static void miras__answers_norm(const miras__visit *a, float *y, miras__norm *of) {
   const miras__shape *s = a->layer->s;
   *of = miras__answers_of(a);
-  if (miras__gates_apart(s) || miras__gates_first(s)) of->form = MIRAS_OUT_NONE;
+  if (miras__gates_apart(s) || miras__gates_first(s)) of->form = MIRAS_OUT_GATE_NONE;
   if (miras__gates_first(s)) {
     a->k->gate_rows_fwd(miras__gate_map(s), y, s->ld_y, a->kept.y, s->ld_y, of->gate, of->ld_gate,
                         a->n, s->value);
@@ -17422,7 +17447,7 @@ static void miras__gated_first_bwd(const miras__visit *a, float *from) {
   g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
   a->k->gate_rows_fwd(miras__gate_map(s), u, s->ld_y, of.x, s->ld_y, of.gate, of.ld_gate, a->n,
                       s->value);
-  of.x = u, of.form = MIRAS_OUT_NONE;
+  of.x = u, of.form = MIRAS_OUT_GATE_NONE;
   if (of.bias)
     a->k->layer_norm_bwd(from, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y, from, s->ld_y, &of);
   else
@@ -17439,7 +17464,7 @@ static const float *miras__memory_layer_leave(const miras__visit *a) {
   float *out = miras__from_scratch(a);
   miras__norm of;
   miras__answers_norm(a, out, &of);
-  if (miras__gates_apart(s) && s->out_gate != MIRAS_OUT_NONE && !miras__gates_first(s))
+  if (miras__gates_apart(s) && s->out_gate != MIRAS_OUT_GATE_NONE && !miras__gates_first(s))
     a->k->gate_rows_fwd(miras__gate_map(s), out, s->ld_y, out, s->ld_y, of.gate, of.ld_gate, a->n,
                         s->value);
   return out;
@@ -17470,7 +17495,7 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   }
   if (!miras__gates_apart(s)) {
     t = from;
-  } else if (s->out_gate != MIRAS_OUT_NONE) {  /* the gate's adjoint, t: of what it multiplies    */
+  } else if (s->out_gate != MIRAS_OUT_GATE_NONE) {  /* the gate's adjoint, t: of what it multiplies    */
     miras__answers_norm(a, t, &of);
     a->k->copy_rows(dgate, of.ld_gate, of.gate, of.ld_gate, a->n, s->value);
     a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, t, s->ld_y, dgate, of.ld_gate, a->n,
@@ -17550,7 +17575,7 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
     k->unit_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
                 length * s->query_scale, n, s->dk);
     k->unit_bwd(g.k, io.k, miras__length_of(a, work->inverse, MIRAS__READ_K, h / s->group), length,
-                n * s->descents, s->dk);
+                n * s->inner_steps, s->dk);
   }
   if (!s->lengths && s->query_scale < 1) k->scale(g.q, s->query_scale, g.q, n * s->dk);
   for (tile = *a; s->turn && tile.first < n; tile.first += MIRAS__TILE) {
@@ -17560,9 +17585,9 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
     miras__turn_rows(&tile, g.q + tile.first * s->dk, angles, -1);
     miras__turn_rows(&tile, g.k + tile.first * s->dk, angles, -1);
   }
-  if (s->key_map == MIRAS_KEYS_COMPLEMENT)
+  if (s->qk_map == MIRAS_QK_MAP_COMPLEMENT)
     k->axpy_rows(g.keep, s->ld_g, -1, NULL, 0, g.k, s->dk, n, s->dk);
-  if (s->key_map == MIRAS_KEYS_ERASE) {
+  if (s->qk_map == MIRAS_QK_MAP_ERASE) {
     const miras__erasing e = miras__erasing_of(a, h);
     k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, work->dgates), s->ld_g,
                  miras__head_sum(a, MIRAS__W_ERASE_SCALE, h),
@@ -17647,11 +17672,11 @@ static MIRAS__COLD miras_result miras__conv_layer_resolve(miras__shape *s,
                                                           size_t n) {
   (void)why;
   (void)n;
-  s->heads = s->key_heads = s->runs = 1;
+  s->heads = s->qk_heads = s->runs = 1;
   s->query_scale = 1;
-  s->key_map = MIRAS_KEYS_FREE;
-  s->mixing[0] = MIRAS_MIX_NONE;
-  s->taps = s->conv = (size_t)d->taps;
+  s->qk_map = MIRAS_QK_MAP_NONE;
+  s->mixing[0] = MIRAS_QKV_ACT_NONE;
+  s->taps = s->conv = (size_t)d->conv.size;
   s->value = s->plain = s->mix_q = s->bias_q = s->width;
   s->per_token = s->read_dim[MIRAS__READ_Q] = s->width;
   miras__params_find(s);
@@ -17689,11 +17714,11 @@ static const miras__layer_type miras__conv_layer = {
  * m per channel and its own W each time:
  *   x_j     = h + (h' - h) (.) m_j                                      j = r, w, k, v, a, g
  *   q, k, v = x_r W, x_k W, x_v W
- *   keep    = exp(-exp(-1/2) sigmoid(tanh(x_w W) W + offset))           (keep_form bounded)
+ *   keep    = exp(-exp(-1/2) sigmoid(tanh(x_w W) W + offset))           (decay_form bounded)
  *   rate    = sigmoid(x_a W W + offset),  gate = sigmoid(x_g W) W
  *   v       = v + (v_1 - v) (.) sigmoid(x_v W W + offset)               with value_rank; v_1 the
  *             values of the first layer of this type, before any such mixing
- *   erase, replace, k    by MIRAS_KEYS_ERASE
+ *   erase, replace, k    by MIRAS_QK_MAP_ERASE
  *   y       = memory(k, v, q, erase, replace, keep)
  *   a       = sum over a head of q (.) k (.) u,   u learned: the bonus
  *   out     = (layer norm per head(y) + a v) (.) gate
@@ -17705,9 +17730,9 @@ static MIRAS__COLD miras_result miras__rwkv_layer_resolve(miras__shape *s,
                                                           const miras_layer_desc *d, char *why,
                                                           size_t n) {
   miras_result result;
-  s->rank[0] = (size_t)d->decay_rank;
-  s->rank[1] = (size_t)d->rate_rank;
-  s->rank[2] = (size_t)d->value_rank;
+  s->rank[0] = (size_t)d->rwkv.decay_rank;
+  s->rank[1] = (size_t)d->rwkv.rate_rank;
+  s->rank[2] = (size_t)d->rwkv.value_rank;
   s->mixes = 6;
   result = miras__memory_layer_resolve(s, d, why, n);
   s->taps = 1;
@@ -17916,28 +17941,28 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
                                                                size_t n) {
   miras__attention a;
   miras__attention_work work;
-  s->heads = (size_t)d->heads;
-  s->tasks = s->states = (size_t)d->kv_heads;
+  s->heads = (size_t)d->attention.heads;
+  s->tasks = s->states = (size_t)d->attention.kv_heads;
   s->group = s->heads / s->tasks;
   s->chunk = s->taps = 1;
-  s->dk = s->dv = (size_t)d->head_dim;
-  s->window = (size_t)d->window;
-  s->base = (double)d->rotary_base;
-  s->qk_norm = d->qk_norm ? s->dk : 0;
-  s->turn = d->rotary_dim ? (size_t)d->rotary_dim : s->dk;
-  if (d->rotary) s->turn = d->rotary == MIRAS_ROTARY_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
+  s->dk = s->dv = (size_t)d->attention.head_dim;
+  s->window = (size_t)d->attention.window;
+  s->base = (double)d->attention.rope_theta;
+  s->qk_norm = d->attention.qk_norm ? s->dk : 0;
+  s->turn = d->attention.rope_dim ? (size_t)d->attention.rope_dim : s->dk;
+  if (d->attention.rope_share) s->turn = d->attention.rope_share == MIRAS_ROPE_SHARE_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
   s->turning = (MIRAS__TILE + 1) * s->turn;
   s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
-  s->plan.d.heads = d->kv_heads;
+  s->plan.d.heads = d->attention.kv_heads;
   s->plan.d.chunk = 1;
-  s->plan.d.key_dim = s->plan.d.value_dim = d->head_dim;
-  s->plan.d.window = d->window;
+  s->plan.d.key_dim = s->plan.d.value_dim = d->attention.head_dim;
+  s->plan.d.window = d->attention.window;
   s->plan.split = s->window * s->dk;
   s->plan.second = miras__pad(s->plan.split);
   s->plan.head_dstate = 2 * s->plan.split;
   s->plan.head_state = 2 * s->plan.second;
   s->value = s->heads * s->dk;
-  s->persistent = (size_t)d->persistent;
+  s->persistent = (size_t)d->attention.persistent;
   s->cols_persistent = s->tasks * s->dk;
   s->at_still = s->value + s->cols_persistent;   /* behind turned queries and keys                */
   s->at_turned = s->at_still + (s->persistent ? s->value : 0);
@@ -17946,7 +17971,7 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->runs = 1;
   s->cols_q = s->value;
   s->cols_k = s->cols_v = s->tasks * s->dk;
-  s->cols_out = d->output_gate ? s->value : 0;
+  s->cols_out = d->attention.out_gate ? s->value : 0;
   miras__params_find(s);
   miras__attention_layer_sizes(s, &a);
   s->scratch = miras__attention_layout(&a, NULL, 0, &work);
@@ -18322,7 +18347,7 @@ static const miras__layer_type miras__mag_layer = {
  * With h = norm(x), the memory M_t that room @76 has after token t, s the last token before t's
  * segment, and P the persistent pairs, token t
  *   r_t   = M_s(q_t)                                  recalls; q_t = silu(conv(h_t W_q)), at the
- *                                                     length that key_map gives keys
+ *                                                     length that qk_map gives keys
  *   y_t   = attention(h_t W_aq; P, (r_i, h_i) W_ak, (r_i, h_i) W_av; i of the segment, i <= t)
  *   M_t   = M_(t-1) learns the pair of y_t            k, v = silu(conv(y_t W_k, y_t W_v)), gates of
  *                                                     y_t
@@ -18373,15 +18398,15 @@ static miras__visit miras__visit_segment(const miras__visit *a, size_t t, size_t
 #ifndef MIRAS__DEVICE
 static MIRAS__COLD miras_result miras__mac_layer_resolve(miras__shape *s, const miras_layer_desc *d,
                                                          char *why, size_t n) {
-  const miras_desc *m = &d->memory;
+  const miras_memory_desc *m = &d->memory;
   const miras_result result = miras__mag_layer_resolve(s, d, why, n);
-  const size_t steps = miras__gate_width(m, m->step_gate) * (size_t)m->descents;
+  const size_t steps = miras__gate_width(m, m->learning_rate_gate) * (size_t)m->inner_steps;
   if (result != MIRAS_OK) return result;
   s->tasks = 1;
   s->chunk = s[1].window;
   s->beside *= 2;
   s->recalled = 2 * s->beside_k;
-  s->idling = s->descents * s->dk;               /* keys and values, and the widest gates         */
+  s->idling = s->inner_steps * s->dk;               /* keys and values, and the widest gates         */
   if (s->idling < miras__keep_width(m)) s->idling = miras__keep_width(m);
   if (s->idling < steps) s->idling = steps;
   s->idling = miras__pad(s->idling);
@@ -18463,7 +18488,7 @@ static void miras__recall_call(const miras__visit *a, size_t h, miras__head_io *
   io->keep = all, io->step = none;
   if (is.momentum) io->momentum = none;
   if (is.threshold) io->threshold = all;
-  if (is.value_keep) io->value_keep = all;
+  if (is.value_decay) io->value_decay = all;
   if (is.erase) io->erase = none, io->replace = none;
   io->y = is.y + 2 * s->value, io->ldy = s->ld_y;
   run->tape = miras__mac_tape(a, h, 0);
@@ -18919,7 +18944,7 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, const in
 }
 
 #ifndef MIRAS__DEVICE
-#define MIRAS__SHAPES (2 * MIRAS_LAYER_KINDS)   /* most that a model has */
+#define MIRAS__SHAPES (2 * MIRAS_MAX_LAYER_KINDS)   /* most that a model has */
 
 /* A model that is being resolved: room for the shape of a kind and that of attention beside it. */
 typedef struct miras__draft {
@@ -18980,8 +19005,8 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
     return miras__say(why, n, "layers is %d, but pattern \"%s\" has %d; set layers to 0", d->layers,
                       d->pattern, count), MIRAS_ERR_DESC;
   d->layers = count;
-  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
-    for (j = 0; miras__used(d, i) && j < MIRAS_LAYER_KINDS; j++) {
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
+    for (j = 0; miras__used(d, i) && j < MIRAS_MAX_LAYER_KINDS; j++) {
       if (j == i || d->layer[j].letter != d->layer[i].letter) continue;
       miras__say(why, n, "layer[%d].letter and layer[%d].letter are the same; a letter must mean "
                          "one kind of layer", i, j);
@@ -19029,7 +19054,7 @@ static miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc 
     return miras__say(why, n, "memory.limit is %zu; a model's limit is its own: set it to 0",
                       (size_t)d->memory.limit), MIRAS_ERR_DESC;
   if (miras__remembers(d->type)) d->memory.batch = 1;
-  if (d->memory.slopes) {
+  if (d->memory.decay_schedule) {
     d->memory.layer = 0;
     d->memory.layers = m->desc.layers;
   }
@@ -19042,20 +19067,20 @@ static miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc 
                                     : d->type == MIRAS_LAYER_MAC ? "mac" : "attention"),
            MIRAS_ERR_DESC;
   s->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
-  s->out_epsilon = s->epsilon * (d->type == MIRAS_LAYER_RWKV ? (float)d->memory.value_dim : 1);
-  s->out_epsilon = miras__epsilon(d->out_epsilon, s->out_epsilon);
+  s->out_norm_epsilon = s->epsilon * (d->type == MIRAS_LAYER_RWKV ? (float)d->memory.value_dim : 1);
+  s->out_norm_epsilon = miras__epsilon(d->mixer.out_norm_epsilon, s->out_norm_epsilon);
   s->width = m->width;
   s->form = (int)m->desc.weights;
   s->norm = (int)m->desc.norm;
-  s->hidden = (size_t)d->hidden;
-  s->gated = d->mlp == MIRAS_MLP_RELU2 ? 0 : s->hidden;
-  s->mixes = d->shift ? 1 : 0;
-  s->routed = (size_t)d->experts;
-  s->experts = (size_t)(d->experts + d->shared_experts);
+  s->hidden = (size_t)d->mlp.hidden;
+  s->gated = d->mlp.type == MIRAS_MLP_RELU2 ? 0 : s->hidden;
+  s->mixes = d->mlp.token_shift ? 1 : 0;
+  s->routed = (size_t)d->mlp.experts;
+  s->experts = (size_t)(d->mlp.experts + d->mlp.shared_experts);
   s->routes = s->routed + (s->experts > s->routed);
   s->ld_r = miras__pad(s->routes);
-  s->paths = s->experts ? (size_t)(d->experts_per_token + d->shared_experts) : 1;
-  s->sums_to_one = d->norm_topk;
+  s->paths = s->experts ? (size_t)(d->mlp.experts_per_token + d->mlp.shared_experts) : 1;
+  s->sums_to_one = d->mlp.norm_topk;
   s->mlp_rows = s->width * (s->experts ? s->experts : 1);
   s->mlp_width = s->hidden * (s->experts ? s->experts : 1);
   s->ld_x = miras__pad(s->width);
@@ -19172,12 +19197,12 @@ static MIRAS__CALLED void miras__shape_counts(miras_model *m, const miras__shape
 static MIRAS__COLD miras_result miras__kind_resolve(miras_model *m, int i, int mixes,
                                                     miras__shape *s, char *why, size_t n) {
   miras_layer_desc *d = &m->desc.layer[i];
-  const int rank = d->value_rank;
+  const int rank = d->rwkv.value_rank;
   miras_result result;
   if (mixes) return miras__layer_resolve(m, d, s, why, n);
-  d->value_rank = 0;
+  d->rwkv.value_rank = 0;
   result = miras__layer_resolve(m, d, s, why, n);
-  d->value_rank = rank;
+  d->rwkv.value_rank = rank;
   return result;
 }
 
@@ -19185,7 +19210,7 @@ static MIRAS__COLD miras_result miras__kind_resolve(miras_model *m, int i, int m
 static MIRAS__COLD void miras__shapes_make(miras_model *m) {
   int i, again, kinds = 0;
   memset(m->shape, 0, (size_t)m->kinds * sizeof *m->shape);
-  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
     for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
       (void)miras__kind_resolve(m, i, !again, &m->shape[kinds], NULL, 0);
       kinds += 1 + (m->shape[kinds].beside > 0);
@@ -19202,7 +19227,7 @@ static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__shap
   const int layers = m->desc.layers;
   miras_result result;
   int i, l, again;
-  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
     size_t count = 0, at = 0;
     if (!miras__used(&m->desc, i)) continue;
     for (l = 0; l < layers; l++) count += m->kind[l] == i && l != m->gives;
@@ -19233,8 +19258,8 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shap
                                                      const miras_model_desc *from, char *why,
                                                      size_t n) {
   miras_model_desc *d = &m->desc;
-  miras__seen seen[MIRAS_LAYER_KINDS];
-  unsigned char first[MIRAS_LAYER_KINDS], gives = 0;
+  miras__seen seen[MIRAS_MAX_LAYER_KINDS];
+  unsigned char first[MIRAS_MAX_LAYER_KINDS], gives = 0;
   miras_result result;
   int l;
   if (why && n) why[0] = 0;
@@ -19443,7 +19468,7 @@ static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
   const size_t kinds = (size_t)m->kinds;
   miras__extent e;
   memset(&e, 0, sizeof e);
-  e.batch = s->most = (size_t)s->desc.rows;
+  e.batch = s->most = (size_t)s->desc.batch_tokens;
   e.length = 1;
   s->x = miras__floats(a, s->most, m->ld_x);
   s->last = miras__floats(a, s->most, m->ld_x);
@@ -19485,7 +19510,7 @@ static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
 static size_t miras__session_bytes(miras_session *s, const miras_model *m) {
   memset(s, 0, sizeof *s);
   s->in.model = m;
-  s->in.desc.rows = MIRAS__TILE;
+  s->in.desc.batch_tokens = MIRAS__TILE;
   return miras__measure(s, sizeof *s, miras__session_layout, "session", NULL, 0);
 }
 
@@ -20000,7 +20025,7 @@ static void miras__adam_task(void *argument, int index, int worker) {
 static MIRAS__UNUSED void miras__trainer_clear(miras_trainer *tr) {
   memset(tr->now, 0, sizeof *tr->now);
   memset(tr->grads, 0, 3 * tr->model->param_count * sizeof(float));   /* and both moments         */
-  memset(tr->streams, 0, (size_t)tr->desc.streams * tr->model->run * sizeof(float));
+  memset(tr->streams, 0, (size_t)tr->desc.carried * tr->model->run * sizeof(float));
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -20022,7 +20047,7 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (!d->batch) d->batch = 1;
   if (!miras__whole(why, n, "batch", d->batch, 1, 65536) ||
       !miras__whole(why, n, "context", d->context, 1, 1 << 24) ||
-      !miras__whole(why, n, "streams", d->streams, 0, 1 << 20))
+      !miras__whole(why, n, "streams", d->carried, 0, 1 << 20))
     return MIRAS_ERR_DESC;
   if (!miras__parallel_ok(d->parallel, why, n)) return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
@@ -20031,9 +20056,9 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
     return miras__say(why, n,
                       "batch is %d; with context %d and heads %d a step would be larger than 2^31 "
                       "tokens or heads", d->batch, d->context, heads), MIRAS_ERR_DESC;
-  if (d->streams && m->run > (size_t)INT_MAX)
+  if (d->carried && m->run > (size_t)INT_MAX)
     return miras__say(why, n, "streams is %d; each has %zu numbers, and up to %d are allowed",
-                      d->streams, m->run, INT_MAX), MIRAS_ERR_DESC;
+                      d->carried, m->run, INT_MAX), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
@@ -20048,11 +20073,11 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   e.batch = b;
   e.length = t;
   e.train = 1;
-  e.carries = tr->desc.streams > 0;
+  e.carries = tr->desc.carried > 0;
   tr->grads = miras__floats(a, m->param_count, 3);
   tr->moment1 = miras__to(tr->grads, m->param_count);
   tr->moment2 = miras__to(tr->grads, 2 * m->param_count);
-  tr->streams = miras__floats(a, (size_t)tr->desc.streams, m->run);
+  tr->streams = miras__floats(a, (size_t)tr->desc.carried, m->run);
   tr->runs = (float **)miras__take(a, b, sizeof(float *));
   tr->starts = (uint64_t *)miras__take(a, b, sizeof(uint64_t));
   tr->kept = (miras__kept *)miras__take_records(a, layers + 1, sizeof(miras__kept));
@@ -20292,7 +20317,7 @@ static int miras__streams_ok(const miras_trainer *tr, int batch, int length,
   int b, other;
   if (!miras__length_ok(tr->model, length)) return 0;
   for (b = 0; b < batch; b++) {
-    if (stream[b] < -1 || stream[b] >= tr->desc.streams) return 0;
+    if (stream[b] < -1 || stream[b] >= tr->desc.carried) return 0;
     for (other = 0; stream[b] >= 0 && other < b; other++)
       if (stream[other] == stream[b]) return 0;
   }
@@ -20327,7 +20352,7 @@ MIRAS_API float miras_trainer_loss(miras_trainer *tr, const int32_t *tokens,
   return miras__loss(tr, tokens, targets, batch, length, train, NULL, NULL);
 }
 
-MIRAS_API float miras_trainer_loss_streams(miras_trainer *tr, const int32_t *tokens,
+MIRAS_API float miras_trainer_loss_carried(miras_trainer *tr, const int32_t *tokens,
                                            const int32_t *targets, int batch, int length,
                                            const int32_t *stream, const unsigned char *fresh) {
   return stream ? miras__loss(tr, tokens, targets, batch, length, 1, stream, fresh) : (float)NAN;
@@ -20448,7 +20473,7 @@ MIRAS_API float miras_trainer_step(miras_trainer *tr, const miras_adamw_options 
   return tr->now->norm;
 }
 
-MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
+MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
                              float lowest) {
   double t, low = (double)lowest;
   if (step < warmup) return (float)((double)peak * (double)(step + 1) / (double)warmup);
@@ -20465,19 +20490,19 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
 
 /* Which tokens of a call come next: those of text[0] from `done` on, then those of others. */
 typedef struct miras__queue {
-  const miras_text *text;
+  const miras_sequence *text;
   size_t left, done;
 } miras__queue;
 
-static miras__queue miras__queue_of(const miras_text *text, size_t count) {
+static miras__queue miras__queue_of(const miras_sequence *text, size_t count) {
   miras__queue queue;
   queue.text = text, queue.left = count, queue.done = 0;
   return queue;
 }
 
 /* The next rows of the text as strands of the round; they become those of their tokens. */
-static void miras__round_add(miras_server *s, const miras_text *text, size_t done, size_t n) {
-  const size_t silent = text->count - text->logits;
+static void miras__round_add(miras_server *s, const miras_sequence *text, size_t done, size_t n) {
+  const size_t silent = text->count - text->logit_rows;
   size_t first, t;
   miras__embed(s->k, s->model, text->tokens + done, n, s->x + s->rows * s->model->ld_x);
   for (first = 0; first < n; first += MIRAS__TILE) {
@@ -20498,7 +20523,7 @@ static size_t miras__round_begin(miras_server *s, miras__queue *queue) {
   s->k = miras__kernels_best();
   s->rows = s->strands = s->asks = 0;
   while (queue->left && s->rows < s->most) {
-    const miras_text *text = queue->text;
+    const miras_sequence *text = queue->text;
     const uint64_t position = miras__position(text->state);
     size_t n = text->count - queue->done;
     if (n > s->most - s->rows) {
@@ -20679,7 +20704,7 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
 }
 
 /* All of a call. */
-static void miras__serve(miras_server *s, const miras_text *texts, size_t count, float *logits) {
+static void miras__serve(miras_server *s, const miras_sequence *texts, size_t count, float *logits) {
   miras__queue queue = miras__queue_of(texts, count);
   while (miras__round(s, &queue)) {
     if (s->asks) miras__round_logits(s, 0, s->asks, logits);
@@ -20708,14 +20733,14 @@ static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const mir
   memset(s, 0, sizeof *s);
   s->model = m;
   *d = *from;
-  if (!d->rows) d->rows = MIRAS__TILE;
-  if (!miras__whole(why, n, "rows", d->rows, 1, 65536) || !miras__parallel_ok(d->parallel, why, n))
+  if (!d->batch_tokens) d->batch_tokens = MIRAS__TILE;
+  if (!miras__whole(why, n, "rows", d->batch_tokens, 1, 65536) || !miras__parallel_ok(d->parallel, why, n))
     return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
     if (m->shape[i].tasks > heads) heads = m->shape[i].tasks;
-  if ((size_t)d->rows > (size_t)INT_MAX / heads || (size_t)d->rows > (size_t)INT_MAX / m->vocab)
+  if ((size_t)d->batch_tokens > (size_t)INT_MAX / heads || (size_t)d->batch_tokens > (size_t)INT_MAX / m->vocab)
     return miras__say(why, n, "rows is %d; with %zu heads and vocab %zu a call would be larger "
-                      "than 2^31", d->rows, heads, m->vocab), MIRAS_ERR_DESC;
+                      "than 2^31", d->batch_tokens, heads, m->vocab), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
@@ -20765,13 +20790,13 @@ MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s) {
 }
 
 /* Can these be a call? */
-static int miras__texts_ok(const miras_model *m, const miras_text *texts, size_t count,
+static int miras__texts_ok(const miras_model *m, const miras_sequence *texts, size_t count,
                            const float *logits) {
   size_t i;
   for (i = 0; i < count; i++) {
-    const miras_text *t = &texts[i];
+    const miras_sequence *t = &texts[i];
     if (!t->state || (uintptr_t)t->state % sizeof(float) || (t->count && !t->tokens) ||
-        t->logits > t->count || (t->logits && !logits) ||
+        t->logit_rows > t->count || (t->logit_rows && !logits) ||
         !miras__is_place(miras__position(t->state)) || !miras__words_ok(m, t->tokens, t->count, 0))
       return 0;
   }
@@ -20780,7 +20805,7 @@ static int miras__texts_ok(const miras_model *m, const miras_text *texts, size_t
 
 /* The first `count` texts as they are, marked or no longer; returns how many could be: positions
  * are less than 2^63, and one that is not is a mark, of a text that is there twice. */
-static size_t miras__texts_mark(const miras_text *texts, size_t count, uint64_t mark) {
+static size_t miras__texts_mark(const miras_sequence *texts, size_t count, uint64_t mark) {
   size_t i;
   for (i = 0; i < count; i++) {
     uint64_t position = miras__position(texts[i].state);
@@ -20791,7 +20816,7 @@ static size_t miras__texts_mark(const miras_text *texts, size_t count, uint64_t 
   return i;
 }
 
-MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_text *texts, size_t count,
+MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_sequence *texts, size_t count,
                                          float *logits) {
   size_t alone;
   if (!s || (count && !texts) || !miras__texts_ok(s->model, texts, count, logits))
@@ -20836,12 +20861,12 @@ MIRAS_API void miras_session_close(miras_session *s) {
 }
 
 static const float *miras__session_feed(miras_session *s, const int32_t *tokens, size_t count) {
-  miras_text text;
+  miras_sequence text;
   if (!s || !tokens || !count || !miras__words_ok(s->in.model, tokens, count, 0)) return NULL;
   text.state = s->state;
   text.tokens = tokens;
   text.count = count;
-  text.logits = 1;
+  text.logit_rows = 1;
   miras__serve(&s->in, &text, 1, s->logits);
   s->row = s->in.x + s->in.asked[0] * s->in.model->ld_x;
   s->at = miras__position(s->state);
@@ -20871,7 +20896,7 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
                                      const int32_t *targets, size_t count) {
   const miras_model *m = s ? s->in.model : NULL;
   miras__queue queue;
-  miras_text text;
+  miras_sequence text;
   double total = 0;
   size_t i, t, n;
   if (!s || (count && (!tokens || !targets)) || !miras__words_ok(m, tokens, count, 0) ||
@@ -20880,7 +20905,7 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
   s->row = NULL;
   text.state = s->state;
   text.tokens = tokens;
-  text.count = text.logits = count;
+  text.count = text.logit_rows = count;
   queue = miras__queue_of(&text, 1);
   while (miras__round(&s->in, &queue)) {
     for (i = 0; i < s->in.rows; i += n, targets += n) {
@@ -21061,18 +21086,18 @@ static double miras__prefix_sum(const float *logits, size_t n, float most, doubl
 }
 
 /* Is every number within its range? NaN is in none. */
-static int miras__sampling_ok(const miras_sampling *s) {
+static int miras__sampling_ok(const miras_sampler *s) {
   return s->temperature >= 0 && s->temperature <= FLT_MAX && s->top_k >= 0 && s->top_p >= 0 &&
          s->top_p <= 1;
 }
 
-MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling) {
+MIRAS_API int32_t miras_sampler_sample(const float *logits, int vocab, miras_sampler *sampling) {
   miras__prefix keep;
   size_t n = vocab > 0 ? (size_t)vocab : 0, i, best = 0;
   double inverse, total, goal;
   uint64_t bits;
   uint32_t top = 0;
-  if (!logits || !n || !sampling || !miras__sampling_ok(sampling)) return MIRAS_SAMPLE_NONE;
+  if (!logits || !n || !sampling || !miras__sampling_ok(sampling)) return MIRAS_SAMPLER_NONE;
   for (i = 0; i < n; i++) {
     uint32_t u = miras__order(logits[i]);
     if (u > top) {
@@ -21080,7 +21105,7 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
       best = i;
     }
   }
-  if (!top) return MIRAS_SAMPLE_NONE;
+  if (!top) return MIRAS_SAMPLER_NONE;
   sampling->seed = miras__hash(sampling->seed);
   bits = miras__hash(sampling->seed ^ UINT64_C(0x5851f42d4c957f2d));
   /* nothing to weigh: no temperature, or an infinite maximum */
@@ -21665,20 +21690,55 @@ static int miras__need_list(miras__text *t, uint64_t *out, int most) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-#define MIRAS__VERSION 6   /* of models' files; those from 2 on are read                         */
+#define MIRAS__VERSION 7   /* of models' files; those from 2 on are read                         */
 
 /* ---- fields as text ---- */
 
-/* What files of versions 2 and 3 call otherwise. Both are read; such files say the old. */
+/* What files call otherwise, those of versions 2 and 3 first, then those up to version 6: all are
+ * read. Names of fields, {now, then}, and words. */
 static const char *const miras__renamed[][2] = {
   {"memory.descents", "memory.steps"}, {"key_map", "keys"}, {"keep_form", "keep"},
-  {"kv-cache", "pairs"}, {"least-squares", "newton"}
+  {"memory.feature_map", "memory.feature"}, {"memory.normalize", "memory.normalise"},
+  {"memory.inner_steps", "memory.descents"}, {"memory.token_rates", "memory.row_rates"},
+  {"memory.decay_gate", "memory.keep_gate"}, {"memory.learning_rate_gate", "memory.step_gate"},
+  {"memory.value_decay_gate", "memory.value_gate"}, {"memory.decay_rate", "memory.forget"},
+  {"memory.decay_ratio", "memory.forget_ratio"}, {"memory.decay_schedule", "memory.slopes"},
+  {"memory.learning_rate", "memory.step"}, {"memory.qk_norm", "memory.key_length"},
+  {"memory.decay_target", "memory.toward"}, {"memory.step_bound", "memory.bounded_step"},
+  {"mlp.hidden", "hidden"}, {"mlp.none", "no_mlp"}, {"mlp.type", "mlp"}, {"mlp.experts", "experts"},
+  {"mlp.experts_per_token", "experts_per_token"}, {"mlp.norm_topk", "norm_topk"},
+  {"mlp.shared_experts", "shared_experts"}, {"mlp.token_shift", "shift"}, {"conv.size", "taps"},
+  {"mixer.conv_size", "conv"}, {"mixer.conv_on", "convolved"}, {"mixer.conv_bias", "conv_bias"},
+  {"mixer.share_qk", "shared_keys"}, {"mixer.qk_act", "key_mixing"},
+  {"mixer.v_act", "value_mixing"}, {"mixer.norm_heads", "norm_heads"},
+  {"mixer.out_norm", "out_norm"}, {"mixer.out_gate", "out_gate"}, {"mixer.qk_heads", "key_heads"},
+  {"mixer.scaled_queries", "scaled_queries"}, {"mixer.rope", "turn"},
+  {"mixer.rope_interleaved", "turn_pairs"}, {"mixer.gate_rank", "gate_rank"},
+  {"mixer.qk_map", "key_map"}, {"mixer.decay_form", "keep_form"},
+  {"mixer.decay_log_limit", "steepest"}, {"mixer.tied_dt", "tied_step"},
+  {"mixer.decay_min", "keep_low"}, {"mixer.dt_min", "step_low"}, {"mixer.dt_max", "step_high"},
+  {"mixer.d_skip", "skip"}, {"mixer.projection_bias", "projection_bias"},
+  {"mixer.fixed_gates", "fixed_gates"}, {"mixer.decay_horizon", "horizon"},
+  {"mixer.out_norm_epsilon", "out_epsilon"}, {"mixer.out_gate_rank", "out_rank"},
+  {"rwkv.decay_rank", "decay_rank"}, {"rwkv.rate_rank", "rate_rank"},
+  {"rwkv.value_rank", "value_rank"}, {"attention.heads", "heads"},
+  {"attention.kv_heads", "kv_heads"}, {"attention.head_dim", "head_dim"},
+  {"attention.window", "window"}, {"attention.rope_theta", "rotary_base"},
+  {"attention.qk_norm", "qk_norm"}, {"attention.rope_dim", "rotary_dim"},
+  {"attention.rope_share", "rotary"}, {"attention.out_gate", "output_gate"},
+  {"attention.persistent", "persistent"}, {"mixer.rope_theta", "turn_base"},
+  {"heads", "model.heads"}, {"kv-cache", "pairs"}, {"least-squares", "newton"}, {"zero", "nothing"},
+  {"l2", "unit"}, {"none", "free"}, {"l1", "sum"}, {"rms", "root"}
 };
 
-static MIRAS__COLD const char *miras__rename(const char *name, int from) {
+/* The name of today for one of older files, or, to 1, the one of version 6 for that of today. */
+static MIRAS__COLD const char *miras__rename(const char *name, int to) {
   size_t i;
   for (i = 0; i < sizeof miras__renamed / sizeof miras__renamed[0]; i++)
-    if (miras__same(name, miras__renamed[i][from])) return miras__renamed[i][!from];
+    if (miras__same(name, miras__renamed[i][!to])) {
+      name = miras__renamed[i][to];
+      if (to) break;
+    }
   return name;
 }
 
@@ -21687,19 +21747,37 @@ static MIRAS__COLD const char *miras__rename(const char *name, int from) {
 static MIRAS__COLD const miras__field *miras__find_field(const char *name, char *letter) {
   const miras__field *f = miras__fields;
   *letter = (char)(miras__is_letter(name[0]) && name[1] == '.' ? name[0] : 0);
-  name = miras__rename(name + (*letter ? 2 : 0), 1);
+  name += *letter ? 2 : 0;
   while (f < miras__fields + MIRAS__FIELDS && (!f->since || !miras__same(name, f->name))) f++;
+  if (f == miras__fields + MIRAS__FIELDS) {
+    name = miras__rename(name, 0);
+    for (f = miras__fields; f < miras__fields + MIRAS__FIELDS; f++)
+      if (f->since && miras__same(name, f->name)) break;
+  }
   return f < miras__fields + MIRAS__FIELDS && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 
-/* Here and below d and kind are as in miras__offset. A field of a kind into text[MIRAS_PATTERN]; of
+/* A field of a memory's descriptor by its name without "memory."; NULL for none. */
+static MIRAS__COLD const miras__field *miras__memory_field(const char *name) {
+  const miras__field *f = miras__fields, *end = f + MIRAS__FIELDS;
+  char whole[48] = "";
+  while (f < end && !(miras__of_memory(f) && miras__same(miras__name(f, 0), name))) f++;
+  if (f < end) return f;
+  miras__say(whole, sizeof whole, "memory.%s", name);
+  name = miras__rename(whole, 0);
+  for (f = miras__fields; f < end; f++)
+    if (miras__of_memory(f) && miras__same(f->name, name)) return f;
+  return NULL;
+}
+
+/* Here and below d and kind are as in miras__offset. A field of a kind into text[MIRAS_PATTERN_SIZE]; of
  * a word that does not exist its number. */
 static MIRAS__COLD void miras__write_field(char *text, const miras__field *f, const void *d,
                                            int kind) {
   const size_t at = miras__offset(f, kind);
   const uint64_t bits = f->kind == MIRAS__TEXT ? 0 : miras__bits(d, at, f->size);
   if (f->kind == MIRAS__WORD && miras__word(text, f, (int)bits)) return;
-  memset(text, 0, MIRAS_PATTERN);
+  memset(text, 0, MIRAS_PATTERN_SIZE);
   if (f->kind == MIRAS__TEXT) memcpy(text, (const char *)d + at, f->size - 1u);
   else if (f->kind == MIRAS__WIDE) miras__put_digits(text, 32, 0, bits, 1);
   else if (f->kind == MIRAS__REAL) miras__write_real(text, miras__bits_real(bits));
@@ -21719,9 +21797,10 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
     return 1;
   }
   if (f->kind == MIRAS__WORD) {
-    const int x = miras__meaning(f, miras__rename(text, 1));
-    if (x < 0) return 0;
-    bits = (uint64_t)x;
+    int x = miras__meaning(f, text);
+    if (x < 0) x = miras__meaning(f, miras__rename(text, 0));
+    if (x >= 0) bits = (uint64_t)x;
+    else if (!miras__read_whole(text, &bits) || bits > f->high) return 0;
   } else if (f->kind == MIRAS__REAL) {
     if (!miras__read_real(text, &real)) return 0;
     bits = miras__real_bits(real);
@@ -21741,7 +21820,7 @@ static uint64_t miras__field_bits(const void *d, const miras__field *f, int kind
 
 /* The places that fields may have in a file: that of each without a letter, then with the letter of
  * each kind of layer. */
-enum { MIRAS__PLACES = (MIRAS_LAYER_KINDS + 1) * MIRAS__FIELDS };
+enum { MIRAS__PLACES = (MIRAS_MAX_LAYER_KINDS + 1) * MIRAS__FIELDS };
 
 /* The field that a file of this version holds at a place, and of which kind; NULL for none. Until
  * version 3 there are no letters, for all layers are of one kind. Then a layer's field has that of
@@ -21754,18 +21833,11 @@ static const miras__field *miras__in_file(const miras_model_desc *d, int version
   if (!f->since || f->since > version || lettered != (version >= 4 && miras__of_layer(f)))
     return NULL;
   if (!lettered) return f;
-  return miras__used(d, *kind) && miras__of_type(f, d->layer[*kind].type) ? f : NULL;
-}
-
-/* The version of files that a model is saved in: the oldest that has all its fields, so that older
- * readers know what they can. */
-static int miras__version(const miras_model_desc *d) {
-  int version = 2, place, kind;
-  for (place = 0; place < MIRAS__PLACES; place++) {
-    const miras__field *f = miras__in_file(d, MIRAS__VERSION, place, &kind);
-    if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
-  }
-  return version;
+  if (!miras__used(d, *kind)) return NULL;
+  if (version < 7 && MIRAS__WITHIN(f, conv)) return f;   /* versions 4 to 6 knew fewer parts */
+  if (version < 7 && MIRAS__WITHIN(f, rwkv))
+    return miras__remembers(d->layer[*kind].type) ? f : NULL;
+  return miras__of_type(f, d->layer[*kind].type) ? f : NULL;
 }
 
 /* Of the fields of d in [from, to) of a case: those of version 2 in their order, and by name later
@@ -21778,12 +21850,15 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
     if (!f->since || f->decides == MIRAS__FREE || f->at < from || f->at >= to) continue;
     bits = miras__field_bits(d, f, kind);
     /* log-cosh and tanh came before custom, whose old number is in old states */
-    if (f->at == offsetof(miras__case, l.memory.bias) && bits >= MIRAS_LOG_COSH)
-      bits ^= MIRAS_LOG_COSH ^ MIRAS_CUSTOM_BIAS;
-    if (f->at == offsetof(miras__case, l.memory.retention) && bits >= MIRAS_RETAIN_TANH)
-      bits ^= MIRAS_RETAIN_TANH ^ MIRAS_CUSTOM_RETENTION;
+    if (f->at == offsetof(miras__case, l.memory.bias) && bits >= MIRAS_BIAS_LOG_COSH)
+      bits ^= MIRAS_BIAS_LOG_COSH ^ MIRAS_BIAS_CUSTOM;
+    if (f->at == offsetof(miras__case, l.memory.retention) && bits >= MIRAS_RETENTION_TANH)
+      bits ^= MIRAS_RETENTION_TANH ^ MIRAS_RETENTION_CUSTOM;
     if (f->since > 2 && !bits) continue;
-    if (f->since > 2) start = miras__hash(start ^ miras__crc32c(0, f->name, strlen(f->name)));
+    if (f->since > 2) {
+      const char *name = miras__rename(f->name, 1);   /* as states of older versions have it */
+      start = miras__hash(start ^ miras__crc32c(0, name, strlen(name)));
+    }
     start = miras__hash(start ^ bits);
   }
   return start;
@@ -21798,7 +21873,7 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
     const int lettered = place >= MIRAS__FIELDS && a->pattern[0];
     const char letter[3] = {miras__letter(a, k), '.', 0};
     const int there = lettered ? miras__kind_of(b, letter[0]) : 0;
-    char one[MIRAS_PATTERN], other[MIRAS_PATTERN] = "absent";
+    char one[MIRAS_PATTERN_SIZE], other[MIRAS_PATTERN_SIZE] = "absent";
     if (!f || f->decides != decides) continue;
     miras__write_field(one, f, a, k);
     if (there >= 0) miras__write_field(other, f, b, there);
@@ -21963,7 +22038,7 @@ static float *miras__tensor_of(const miras_model *m, const miras_trainer *tr, in
     memcpy(x->name, names[i], sizeof names[i]);
     if (i == 2) *each = m->run;
     x->rank = *each ? 2 : 1;
-    x->shape[0] = !*each ? m->param_count : tr ? (uint64_t)tr->desc.streams : 0;
+    x->shape[0] = !*each ? m->param_count : tr ? (uint64_t)tr->desc.carried : 0;
     x->shape[1] = *each;
     at = !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
   }
@@ -21979,7 +22054,7 @@ static uint64_t miras__shape_in_file(uint64_t n, int form) {
 
 /* ,"key":"value" */
 static void miras__out_note(miras__sink *s, const char *key, const char *value) {
-  char line[MIRAS__NAME_SIZE + MIRAS_PATTERN + 8];
+  char line[MIRAS__NAME_SIZE + MIRAS_PATTERN_SIZE + 8];
   line[0] = 0;
   miras__say(line, sizeof line, ",\"%s\":\"%s\"", key, value);
   miras__out_text(s, line);
@@ -21993,25 +22068,23 @@ static void miras__crc_text(char *text, uint32_t crc) {
 
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               int tensors, uint32_t checksum) {
-  const int version = miras__version(&m->desc);
-  char text[MIRAS_PATTERN], line[256];
+  char text[MIRAS_PATTERN_SIZE], line[256];
   size_t offset = 0, end, each;
   int i, k;
   miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\"");
   miras__crc_text(text, checksum);
   miras__out_note(s, "checksum", text);
-  text[0] = (char)('0' + version);
+  text[0] = (char)('0' + MIRAS__VERSION);
   text[1] = 0;
   miras__out_note(s, "version", text);
   for (i = 0; i < MIRAS__PLACES; i++) {
-    const miras__field *f = miras__in_file(&m->desc, version, i, &k);
+    const miras__field *f = miras__in_file(&m->desc, MIRAS__VERSION, i, &k);
     const char letter[3] = {m->desc.layer[k].letter, '.', 0};
     if (!f) continue;
     miras__write_field(text, f, &m->desc, k);
     line[0] = 0;
-    miras__say(line, MIRAS__NAME_SIZE, "%s%s", i < MIRAS__FIELDS ? "" : letter,
-               version < 4 ? miras__rename(f->name, 0) : f->name);
-    miras__out_note(s, line, version < 4 ? miras__rename(text, 0) : text);
+    miras__say(line, MIRAS__NAME_SIZE, "%s%s", i < MIRAS__FIELDS ? "" : letter, f->name);
+    miras__out_note(s, line, text);
   }
   if (tr) {
     text[miras__put_digits(text, sizeof text, 0, tr->now->steps, 1)] = 0;
@@ -22037,7 +22110,7 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
 
 static void miras__out_model(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                              uint32_t checksum) {
-  const int tensors = m->view_count + (!tr ? 0 : tr->desc.streams ? 3 : 2);
+  const int tensors = m->view_count + (!tr ? 0 : tr->desc.carried ? 3 : 2);
   unsigned char length[8];
   miras__sink header;
   size_t each;
@@ -22082,8 +22155,8 @@ typedef struct miras__file {
 static int miras__file_kind(miras_model_desc *d, char letter) {
   int kind = miras__kind_of(d, letter);
   if (kind < 0)
-    for (kind = 0; kind < MIRAS_LAYER_KINDS && d->layer[kind].letter;) kind++;
-  if (kind == MIRAS_LAYER_KINDS) return -1;
+    for (kind = 0; kind < MIRAS_MAX_LAYER_KINDS && d->layer[kind].letter;) kind++;
+  if (kind == MIRAS_MAX_LAYER_KINDS) return -1;
   d->layer[kind].letter = letter;
   return kind;
 }
@@ -22365,12 +22438,12 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
   miras_result result;
   int k;
   d->limit = o->own.limit;
-  for (k = 0; o->given && k < MIRAS_LAYER_KINDS; k++) {
-    miras_desc *memory = &d->layer[k].memory;
-    const miras_desc *from = &o->given->layer[0].memory;
+  for (k = 0; o->given && k < MIRAS_MAX_LAYER_KINDS; k++) {
+    miras_memory_desc *memory = &d->layer[k].memory;
+    const miras_memory_desc *from = &o->given->layer[0].memory;
     if (!miras__used(d, k) || !miras__remembers(d->layer[k].type)) continue;
     if (from->reset_every) memory->reset_every = from->reset_every;
-    if (memory->bias == MIRAS_CUSTOM_BIAS || memory->retention == MIRAS_CUSTOM_RETENTION)
+    if (memory->bias == MIRAS_BIAS_CUSTOM || memory->retention == MIRAS_RETENTION_CUSTOM)
       memory->custom = from->custom;
   }
   if (o->given) d->weights = o->given->weights;
@@ -22409,7 +22482,7 @@ enum { MIRAS__STATE_HEAD = 88, MIRAS__OLD_HEAD = 64 };
 /* What lies in a state's file: the head, without checksums, then these. */
 typedef struct miras__state {
   unsigned char head[MIRAS__STATE_HEAD];
-  const miras_desc *desc;            /* what the text says; NULL: there is none                  */
+  const miras_memory_desc *desc;            /* what the text says; NULL: there is none                  */
   const float *row;
   float *params;
   void *at;
@@ -22418,11 +22491,11 @@ typedef struct miras__state {
 } miras__state;
 
 /* The descriptor of a memory as text. */
-static MIRAS__COLD void miras__out_memory(miras__sink *s, const miras_desc *d) {
+static MIRAS__COLD void miras__out_memory(miras__sink *s, const miras_memory_desc *d) {
   const size_t start = s->size;
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++) {
-    char value[MIRAS_PATTERN], line[96];
+    char value[MIRAS_PATTERN_SIZE], line[96];
     if (!f->since || !miras__of_memory(f) || !miras__field_bits(d, f, -1)) continue;
     miras__write_field(value, f, d, -1);
     line[0] = 0;
@@ -22433,10 +22506,10 @@ static MIRAS__COLD void miras__out_memory(miras__sink *s, const miras_desc *d) {
 }
 
 /* And back, into zeros; 0 if there is a field that is not known, or a value that is none. */
-static MIRAS__COLD int miras__read_memory(miras_desc *d, const char *at, size_t n) {
+static MIRAS__COLD int miras__read_memory(miras_memory_desc *d, const char *at, size_t n) {
   const char *const end = at + n;
   while (at < end) {
-    const miras__field *f = miras__fields;
+    const miras__field *f;
     char word[2][48];
     int i;
     if (*at == '\n') {
@@ -22451,15 +22524,13 @@ static MIRAS__COLD int miras__read_memory(miras_desc *d, const char *at, size_t 
       word[i][stop - at] = 0;
       at = stop + 1;
     }
-    while (f < miras__fields + MIRAS__FIELDS &&
-           !(f->since && miras__of_memory(f) && miras__same(miras__name(f, 0), word[0])))
-      f++;
-    if (f == miras__fields + MIRAS__FIELDS || !miras__read_field(f, word[1], d, -1)) return 0;
+    f = miras__memory_field(word[0]);
+    if (!f || !f->since || !miras__read_field(f, word[1], d, -1)) return 0;
   }
   return 1;
 }
 
-static uint64_t miras__memory_print(const miras_desc *d) {
+static uint64_t miras__memory_print(const miras_memory_desc *d) {
   const size_t at = offsetof(miras__case, l.memory);
   return miras__fingerprint(d, -1, at, at + sizeof *d, (uint64_t)d->batch);
 }
@@ -22658,10 +22729,10 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
 /* ---- memories from their files alone ---- */
 
 /* Its descriptor, of which what no file holds stays as it is; 0 if it holds none or is damaged. */
-static MIRAS__COLD int miras__memory_desc(miras_desc *to, const void *bytes, size_t size) {
+static MIRAS__COLD int miras__memory_desc(miras_memory_desc *to, const void *bytes, size_t size) {
   const unsigned char *head = (const unsigned char *)bytes;
   miras__places at;
-  miras_desc d;
+  miras_memory_desc d;
   uint64_t batch;
   if (!miras__state_whole(head, size, &at) || miras__get32(head + 12) != MIRAS__A_MEMORY ||
       at.text == MIRAS__OLD_HEAD)
@@ -22684,7 +22755,7 @@ static MIRAS__COLD int miras__memory_desc(miras_desc *to, const void *bytes, siz
 /* A memory that is to be made of a file. */
 typedef struct miras__memory_opening {
   miras__storage own;
-  const miras_desc *given;
+  const miras_memory_desc *given;
   miras_memory *memory;
 } miras__memory_opening;
 
@@ -22692,12 +22763,12 @@ static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, con
                                                    size_t size) {
   const unsigned char *head = (const unsigned char *)bytes;
   miras_memory draft;
-  miras_desc d;
+  miras_memory_desc d;
   size_t takes;
   memset(&d, 0, sizeof d);
   if (o->given) d.seed = o->given->seed, d.parallel = o->given->parallel;
   if (!miras__memory_desc(&d, bytes, size)) return MIRAS_ERR_FORMAT;
-  if (o->given && (d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION))
+  if (o->given && (d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM))
     d.custom = o->given->custom;
   takes = miras__memory_bytes(&draft, &d, NULL, 0);
   if (!takes) return MIRAS_ERR_DESC;
@@ -22793,17 +22864,17 @@ MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes
   return miras__accept(MIRAS__A_MEMORY, m, bytes, size);
 }
 
-MIRAS_API miras_result miras_memory_desc_from(miras_desc *d, const void *bytes, size_t size) {
+MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size) {
   if (!d || !bytes) return MIRAS_ERR_ARGUMENT;
   return miras__memory_desc(d, bytes, size) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
-MIRAS_API int miras_memory_desc_differs(const miras_desc *a, const miras_desc *b, char *why,
+MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b, char *why,
                                         size_t why_size) {
   const miras__field *f = miras__fields;
   if (why && why_size) why[0] = 0;
   for (; a && b && f < miras__fields + MIRAS__FIELDS; f++) {
-    char one[MIRAS_PATTERN], other[MIRAS_PATTERN];
+    char one[MIRAS_PATTERN_SIZE], other[MIRAS_PATTERN_SIZE];
     if (!miras__of_memory(f) || f->kind > MIRAS__REAL ||
         miras__field_bits(a, f, -1) == miras__field_bits(b, f, -1))
       continue;
@@ -22874,7 +22945,7 @@ MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char
                                            char *text, size_t size) {
   int kind;
   const miras__field *f = miras__field_of(d, field, &kind);
-  char value[MIRAS_PATTERN];
+  char value[MIRAS_PATTERN_SIZE];
   if (!f || !text) return NULL;
   miras__write_field(value, f, d, kind);
   if (strlen(value) >= size) return NULL;
@@ -23290,7 +23361,7 @@ MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
   return miras__load_path(MIRAS__A_MEMORY, m, path);
 }
 
-MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_desc *given,
+MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
                                                const miras_allocator *allocator,
                                                miras_result *result) {
   miras__memory_opening o;
@@ -23486,7 +23557,7 @@ static const miras__allowed miras__says_delta_net[] = {
   {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
   {"use_output_norm", "true", -1},
   {"qk_norm", "l2 sum", MIRAS__C_KEYS},
-  {"qk_activation", "silu identity relu elu", MIRAS__C_KEY_FORM}      /* as miras_mixing */
+  {"qk_activation", "silu identity relu elu", MIRAS__C_KEY_FORM}      /* as miras_qkv_act */
 };
 
 static const miras__allowed miras__says_gla[] = {
@@ -24266,7 +24337,7 @@ static int miras__config_lacks(miras__published *c, int slot, const char *known)
 }
 
 /* The sizes that all have; of a model with a SwiGLU. */
-static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras_kind kind) {
+static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras_preset kind) {
   const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
   miras_layer_desc *l = &d->layer[0];
   miras_model_preset(d, kind);
@@ -24279,7 +24350,7 @@ static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras
   if (c->result != MIRAS_OK) return 0;
   if (!c->said[MIRAS__C_INNER] && !(ratio > 0 && ratio <= 64))
     return miras__config_lacks(c, MIRAS__C_RATIO, "above 0, up to 64");
-  l->hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
+  l->mlp.hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
     floor((double)d->width * ratio * 2 / 3) / 256), 1);
   return c->result == MIRAS_OK;
 }
@@ -24303,45 +24374,45 @@ static int miras__config_rank(miras__published *c, int slot, int rank) {
  * but the norm's epsilon. */
 static void miras__describe_scale(miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
-  l->out_epsilon = d->norm_epsilon * (float)l->memory.key_dim;
+  l->mixer.out_norm_epsilon = d->norm_epsilon * (float)l->memory.key_dim;
 }
 
 /* What multiplies the norm of what memories say. */
 static void miras__describe_gate(miras__published *c, miras_model_desc *d, int normally) {
-  d->layer[0].out_gate = miras__config_of(c, MIRAS__C_GATE, normally) < 1 ? MIRAS_OUT_NONE
-                       : miras__config_of(c, MIRAS__C_GATE_FORM, 0) == 1 ? MIRAS_OUT_SIGMOID
-                                                                         : MIRAS_OUT_SILU;
+  d->layer[0].mixer.out_gate = miras__config_of(c, MIRAS__C_GATE, normally) < 1 ? MIRAS_OUT_GATE_NONE
+                       : miras__config_of(c, MIRAS__C_GATE_FORM, 0) == 1 ? MIRAS_OUT_GATE_SIGMOID
+                                                                         : MIRAS_OUT_GATE_SILU;
 }
 
 /* Convolutions of queries, keys and values, or none of them, of which two would have been one. */
 static void miras__describe_conv(miras__published *c, miras_model_desc *d, int normally) {
   miras_layer_desc *l = &d->layer[0];
-  if (miras__config_of(c, MIRAS__C_SHORT_CONV, normally) < 1) l->convolved = MIRAS_CONVOLVED_NONE;
+  if (miras__config_of(c, MIRAS__C_SHORT_CONV, normally) < 1) l->mixer.conv_on = MIRAS_CONV_ON_NONE;
   else if (!(miras__config_of(c, MIRAS__C_ONE_CONV, 0) > 0))
-    l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+    l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   else if (c->result == MIRAS_OK)
     miras__config_lacks(c, MIRAS__C_ONE_CONV, "false, or true where use_short_conv is false");
 }
 
 /* Gated DeltaNet; and KDA, whose gates have low ranks, those of the tensors. */
-static int miras__describe_gated_delta(miras__published *c, miras_model_desc *d, miras_kind kind) {
+static int miras__describe_gated_delta(miras__published *c, miras_model_desc *d, miras_preset kind) {
   miras_layer_desc *l = &d->layer[0];
   double key;
   if (!miras__describe_frame(c, d, kind)) return 0;
   key = l->memory.key_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 1);
   l->memory.value_dim = miras__config_share(
-    c, MIRAS__C_EXPAND_V, key * miras__config_of(c, MIRAS__C_EXPAND_V, kind == MIRAS_KDA ? 1 : 2));
+    c, MIRAS__C_EXPAND_V, key * miras__config_of(c, MIRAS__C_EXPAND_V, kind == MIRAS_PRESET_KDA_MEMORY ? 1 : 2));
   l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, d->heads, 1);
-  l->memory.step = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
-  l->gate_rank = 2 * l->memory.heads;
-  l->key_heads = d->heads;
+  l->memory.learning_rate = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
+  l->mixer.gate_rank = 2 * l->memory.heads;
+  l->mixer.qk_heads = d->heads;
   miras__describe_scale(d);
   miras__describe_conv(c, d, 1);
   return c->result == MIRAS_OK;
 }
 
 static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc *d) {
-  if (!miras__describe_gated_delta(c, d, MIRAS_GATED_DELTANET)) return 0;
+  if (!miras__describe_gated_delta(c, d, MIRAS_PRESET_GATED_DELTANET)) return 0;
   miras__describe_gate(c, d, 1);
   return 1;
 }
@@ -24351,12 +24422,12 @@ static int miras__describe_gated_deltaproduct(miras__published *c, miras_model_d
   const int forgets = miras__config_of(c, MIRAS__C_FORGET, 0) > 0;
   const int steps = miras__config_whole(c, MIRAS__C_STEPS, 1, 1);
   miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_gated_delta(c, d, forgets ? MIRAS_GATED_DELTAPRODUCT : MIRAS_DELTAPRODUCT))
+  if (!miras__describe_gated_delta(c, d, forgets ? MIRAS_PRESET_GATED_DELTAPRODUCT : MIRAS_PRESET_DELTAPRODUCT))
     return 0;
   if (steps > 8) return miras__config_lacks(c, MIRAS__C_STEPS, "1 to 8");
-  c->steps = l->memory.descents = steps;
+  c->steps = l->memory.inner_steps = steps;
   c->shared = d->heads;
-  l->gate_rank = (forgets + steps) * d->heads;
+  l->mixer.gate_rank = (forgets + steps) * d->heads;
   miras__describe_gate(c, d, 1);
   return 1;
 }
@@ -24366,11 +24437,11 @@ static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
                                      "model.layers.0.attn.g_proj.0.weight"};
   const double bound = miras__config_of(c, MIRAS__C_STEEPEST, 0);
   miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_gated_delta(c, d, MIRAS_KDA)) return 0;
-  l->gate_rank = l->memory.heads + miras__theirs_length(c, down[0], 0);
-  l->out_rank = miras__theirs_length(c, down[1], 0);
-  l->out_gate = MIRAS_OUT_SIGMOID;
-  if (c->said[MIRAS__C_STEEPEST]) l->keep_form = MIRAS_KEEP_STEEP, l->steepest = (float)-bound;
+  if (!miras__describe_gated_delta(c, d, MIRAS_PRESET_KDA_MEMORY)) return 0;
+  l->mixer.gate_rank = l->memory.heads + miras__theirs_length(c, down[0], 0);
+  l->mixer.out_gate_rank = miras__theirs_length(c, down[1], 0);
+  l->mixer.out_gate = MIRAS_OUT_GATE_SIGMOID;
+  if (c->said[MIRAS__C_STEEPEST]) l->mixer.decay_form = MIRAS_DECAY_FORM_STEEP, l->mixer.decay_log_limit = (float)-bound;
   if (c->said[MIRAS__C_STEEPEST] && !(bound < 0))
     return miras__config_lacks(c, MIRAS__C_STEEPEST, "below 0");
   return miras__config_of(c, MIRAS__C_SAFE, 0) < 1 || c->said[MIRAS__C_STEEPEST] ||
@@ -24379,7 +24450,7 @@ static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
 
 /* Heads whose widths are shares of the model's. */
 static int miras__describe_heads(miras__published *c, miras_model_desc *d, double k, double v) {
-  miras_desc *m = &d->layer[0].memory;
+  miras_memory_desc *m = &d->layer[0].memory;
   m->heads = d->heads;
   m->key_dim = miras__config_share(
     c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, k) / d->heads);
@@ -24399,49 +24470,49 @@ static int miras__describe_shared(miras__published *c, const miras_model_desc *d
 }
 
 /* GLA, and RetNet, whose keys and queries turn and which has no learned gates. */
-static int miras__describe_plain(miras__published *c, miras_model_desc *d, miras_kind kind,
+static int miras__describe_plain(miras__published *c, miras_model_desc *d, miras_preset kind,
                                  double expand_v) {
   miras_layer_desc *l = &d->layer[0];
   if (!miras__describe_frame(c, d, kind) ||
       !miras__describe_heads(c, d, expand_v / 2, expand_v)) return 0;
   if (!miras__describe_shared(c, d)) return 0;
   miras__describe_conv(c, d, 0);
-  l->key_map = MIRAS_KEYS_FREE;
-  if (l->convolved) l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
+  l->mixer.qk_map = MIRAS_QK_MAP_NONE;
+  if (l->mixer.conv_on) l->mixer.qk_act = l->mixer.v_act = MIRAS_QKV_ACT_NONE;
   miras__describe_gate(c, d, 1);
   return c->result == MIRAS_OK;
 }
 
 static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
   const double least = miras__config_of(c, MIRAS__C_CLAMP, -100);    /* of a logarithm */
-  if (!miras__describe_plain(c, d, MIRAS_GLA, 1)) return 0;
-  d->layer[0].gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
-  if (c->said[MIRAS__C_CLAMP]) d->layer[0].keep_low = (float)exp(least);
-  if (!miras__config_rank(c, MIRAS__C_OUT_RANK, d->layer[0].gate_rank)) return 0;
+  if (!miras__describe_plain(c, d, MIRAS_PRESET_GLA_MEMORY, 1)) return 0;
+  d->layer[0].mixer.gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
+  if (c->said[MIRAS__C_CLAMP]) d->layer[0].mixer.decay_min = (float)exp(least);
+  if (!miras__config_rank(c, MIRAS__C_OUT_RANK, d->layer[0].mixer.gate_rank)) return 0;
   return least < -1e-4 || miras__config_lacks(c, MIRAS__C_CLAMP, "below 0");
 }
 
 static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
   if (!c->said[MIRAS__C_RATIO] && !c->none[MIRAS__C_RATIO])
     c->said[MIRAS__C_RATIO] = 1, c->config[MIRAS__C_RATIO] = 2;
-  if (!miras__describe_plain(c, d, MIRAS_RETNET, 2)) return 0;
-  d->layer[0].turn = MIRAS_TURN_POSITION;
+  if (!miras__describe_plain(c, d, MIRAS_PRESET_RETNET_MEMORY, 2)) return 0;
+  d->layer[0].mixer.rope = MIRAS_ROPE_POSITION;
   return 1;
 }
 
 /* Plain linear attention. Its own default is a map with tensors, which is none of the known. */
 static int miras__describe_linear_attn(miras__published *c, miras_model_desc *d) {
-  static const miras_mixing forms[] = {MIRAS_MIX_NONE, MIRAS_MIX_RELU, MIRAS_MIX_ELU};
+  static const miras_qkv_act forms[] = {MIRAS_QKV_ACT_NONE, MIRAS_QKV_ACT_RELU, MIRAS_QKV_ACT_ELU};
   miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_plain(c, d, MIRAS_LINEAR_ATTENTION, 1)) return 0;
+  if (!miras__describe_plain(c, d, MIRAS_PRESET_LINEAR_ATTENTION, 1)) return 0;
   l->memory.key_dim = miras__config_share(
     c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, 1) / d->heads);
   miras__describe_scale(d);
-  l->out_gate = MIRAS_OUT_NONE;
+  l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
   if (c->result == MIRAS_OK && !c->said[MIRAS__C_KEY_FORM])
     return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
                             "feature_map is elementwise_product; known here: identity relu elu");
-  l->key_mixing = forms[(int)c->config[MIRAS__C_KEY_FORM]];
+  l->mixer.qk_act = forms[(int)c->config[MIRAS__C_KEY_FORM]];
   return c->result == MIRAS_OK;
 }
 
@@ -24458,26 +24529,26 @@ static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
     if (c->result == MIRAS_OK && c->config[MIRAS__C_HEADS] < 1)
       return miras__config_lacks(c, MIRAS__C_EXPAND_RATIO, "up to hidden_size");
   }
-  if (!miras__describe_frame(c, d, MIRAS_HGRN2) || !miras__describe_heads(c, d, 1, 1)) return 0;
+  if (!miras__describe_frame(c, d, MIRAS_PRESET_HGRN2_MEMORY) || !miras__describe_heads(c, d, 1, 1)) return 0;
   if (length) l->memory.key_dim = length;
-  l->gate_rank = d->heads * l->memory.key_dim;
-  l->convolved = MIRAS_CONVOLVED_NONE;
-  l->value_mixing = MIRAS_MIX_NONE;
-  l->out_gate = MIRAS_OUT_NONE;
-  l->out_epsilon = 1e-5f * (float)l->memory.key_dim;
-  l->norm_heads = d->heads;
-  if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0) l->keep_form = MIRAS_KEEP_FLOOR;
+  l->mixer.gate_rank = d->heads * l->memory.key_dim;
+  l->mixer.conv_on = MIRAS_CONV_ON_NONE;
+  l->mixer.v_act = MIRAS_QKV_ACT_NONE;
+  l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
+  l->mixer.out_norm_epsilon = 1e-5f * (float)l->memory.key_dim;
+  l->mixer.norm_heads = d->heads;
+  if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0) l->mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
   return c->result == MIRAS_OK;
 }
 
 static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_frame(c, d, MIRAS_DELTANET) || !miras__describe_heads(c, d, 1, 1)) return 0;
-  l->memory.step = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
-  l->gate_rank = d->heads;
-  if (miras__config_of(c, MIRAS__C_BETA, 1) < 1) l->memory.step_gate = MIRAS_GATE_CONSTANT;
-  if (miras__config_of(c, MIRAS__C_KEYS, 0) > 0) l->key_map = MIRAS_KEYS_SUM;
-  l->key_mixing = (miras_mixing)miras__config_of(c, MIRAS__C_KEY_FORM, 0);
+  if (!miras__describe_frame(c, d, MIRAS_PRESET_DELTANET_MEMORY) || !miras__describe_heads(c, d, 1, 1)) return 0;
+  l->memory.learning_rate = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
+  l->mixer.gate_rank = d->heads;
+  if (miras__config_of(c, MIRAS__C_BETA, 1) < 1) l->memory.learning_rate_gate = MIRAS_GATE_CONSTANT;
+  if (miras__config_of(c, MIRAS__C_KEYS, 0) > 0) l->mixer.qk_map = MIRAS_QK_MAP_L1;
+  l->mixer.qk_act = (miras_qkv_act)miras__config_of(c, MIRAS__C_KEY_FORM, 0);
   miras__describe_conv(c, d, 1);
   miras__describe_gate(c, d, 0);
   return c->result == MIRAS_OK;
@@ -24486,17 +24557,17 @@ static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
 /* RWKV-7: a layer for each half of a block. Ranks are those of the tensors. */
 static int miras__describe_rwkv(miras__published *c, miras_model_desc *d, const char *const rank[4],
                                 int turned) {
-  const int width = d->width, blocks = d->layers, vocab = d->vocab, hidden = d->layer[0].hidden;
+  const int width = d->width, blocks = d->layers, vocab = d->vocab, hidden = d->layer[0].mlp.hidden;
   const int heads = d->heads;
   miras_layer_desc *l = &d->layer[0];
   if (miras_model_named(d, "rwkv7", blocks) != MIRAS_OK) return 0;
   c->per = 2;
   d->width = width, d->vocab = vocab, d->heads = heads;
-  l->decay_rank = miras__theirs_length(c, rank[0], turned);
-  l->rate_rank = miras__theirs_length(c, rank[1], turned);
-  l->out_rank = miras__theirs_length(c, rank[2], turned);
-  l->value_rank = miras__theirs_length(c, rank[3], turned);
-  d->layer[3].hidden = hidden;
+  l->rwkv.decay_rank = miras__theirs_length(c, rank[0], turned);
+  l->rwkv.rate_rank = miras__theirs_length(c, rank[1], turned);
+  l->mixer.out_gate_rank = miras__theirs_length(c, rank[2], turned);
+  l->rwkv.value_rank = miras__theirs_length(c, rank[3], turned);
+  d->layer[3].mlp.hidden = hidden;
   return c->result == MIRAS_OK;
 }
 
@@ -24523,7 +24594,7 @@ static int miras__describe_rwkv7(miras__published *c, miras_model_desc *d) {
   if (c->result != MIRAS_OK) return 0;
   if (!c->said[MIRAS__C_INNER] && !(ratio > 0 && ratio <= 64))
     return miras__config_lacks(c, MIRAS__C_RATIO, "above 0, up to 64");
-  d->layer[0].hidden = miras__config_whole(c, MIRAS__C_INNER, 32 * ceil(
+  d->layer[0].mlp.hidden = miras__config_whole(c, MIRAS__C_INNER, 32 * ceil(
     floor(d->width * ratio) / 32), 1);
   if ((c->values && c->values != d->layers) || c->empty)
     return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "value_dim is not of all layers");
@@ -24531,10 +24602,10 @@ static int miras__describe_rwkv7(miras__published *c, miras_model_desc *d) {
       !(c->config[MIRAS__C_VALUES] <= d->width && c->config[MIRAS__C_VALUES] >= d->width))
     return miras__config_lacks(c, MIRAS__C_VALUES, "hidden_size");
   if (c->result != MIRAS_OK || !miras__describe_rwkv(c, d, ranks, 0) ||
-      !miras__config_rank(c, MIRAS__C_DECAY_RANK, l->decay_rank) ||
-      !miras__config_rank(c, MIRAS__C_RATE_RANK, l->rate_rank) ||
-      !miras__config_rank(c, MIRAS__C_OUT_RANK, l->out_rank) ||
-      !miras__config_rank(c, MIRAS__C_VALUE_RANK, l->value_rank)) return 0;
+      !miras__config_rank(c, MIRAS__C_DECAY_RANK, l->rwkv.decay_rank) ||
+      !miras__config_rank(c, MIRAS__C_RATE_RANK, l->rwkv.rate_rank) ||
+      !miras__config_rank(c, MIRAS__C_OUT_RANK, l->mixer.out_gate_rank) ||
+      !miras__config_rank(c, MIRAS__C_VALUE_RANK, l->rwkv.value_rank)) return 0;
   d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
   d->layer[0].memory.key_dim = size;
   d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
@@ -24554,10 +24625,10 @@ static int miras__describe_author(miras__published *c, miras_model_desc *d) {
   d->vocab = miras__theirs_length(c, "emb.weight", 0);
   d->width = miras__theirs_length(c, "emb.weight", 1);
   d->heads = miras__theirs_length(c, "blocks.0.att.r_k", 0);
-  d->layer[0].hidden = miras__theirs_length(c, "blocks.0.ffn.key.weight", 0);
+  d->layer[0].mlp.hidden = miras__theirs_length(c, "blocks.0.ffn.key.weight", 0);
   if (!miras__describe_rwkv(c, d, ranks, 1)) return 0;
   d->norm_epsilon = 1e-5f;
-  d->layer[0].out_epsilon = 64e-5f;
+  d->layer[0].mixer.out_norm_epsilon = 64e-5f;
   return 1;
 }
 
@@ -24569,7 +24640,7 @@ static int miras__describe_pattern(miras__published *c, miras_model_desc *d, con
     for (i = part; i < n && letter[i] == letter[i - part];) i++;
     if (i == n && n % part == 0) break;
   }
-  if (part > MIRAS_PATTERN - 8)
+  if (part > MIRAS_PATTERN_SIZE - 8)
     return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "its layers repeat too seldom");
   d->pattern[0] = '(';
   memcpy(d->pattern + 1, letter, (size_t)part);
@@ -24582,12 +24653,12 @@ static int miras__describe_pattern(miras__published *c, miras_model_desc *d, con
 /* What layers with experts have instead of an MLP. */
 static void miras__describe_experts(miras__published *c, miras_layer_desc *l) {
   const double shared = miras__config_of(c, MIRAS__C_SHARED_EXPERT, 0);
-  l->hidden = miras__config_whole(c, MIRAS__C_EXPERT, 0, 1);
-  l->experts = miras__config_whole(c, MIRAS__C_EXPERTS, 0, 1);
-  l->experts_per_token = miras__config_whole(c, MIRAS__C_CHOSEN, 0, 1);
-  l->norm_topk = miras__config_of(c, MIRAS__C_CHOSEN_NORM, 1) > 0;
-  l->shared_experts = shared > 0;
-  if (c->result == MIRAS_OK && shared > 0 && (shared < l->hidden || shared > l->hidden))
+  l->mlp.hidden = miras__config_whole(c, MIRAS__C_EXPERT, 0, 1);
+  l->mlp.experts = miras__config_whole(c, MIRAS__C_EXPERTS, 0, 1);
+  l->mlp.experts_per_token = miras__config_whole(c, MIRAS__C_CHOSEN, 0, 1);
+  l->mlp.norm_topk = miras__config_of(c, MIRAS__C_CHOSEN_NORM, 1) > 0;
+  l->mlp.shared_experts = shared > 0;
+  if (c->result == MIRAS_OK && shared > 0 && (shared < l->mlp.hidden || shared > l->mlp.hidden))
     miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
                      "shared_expert_intermediate_size must be 0 or moe_intermediate_size");
 }
@@ -24600,22 +24671,22 @@ static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0], *a = &d->layer[2];
   char letter[MIRAS__LAYERS];
   int i, interval, step;
-  if (!miras__describe_frame(c, d, MIRAS_GATED_DELTANET)) return 0;
+  if (!miras__describe_frame(c, d, MIRAS_PRESET_GATED_DELTANET)) return 0;
   l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, 0, 1);
   l->memory.key_dim = miras__config_whole(c, MIRAS__C_KEY_DIM, 0, 1);
   l->memory.value_dim = miras__config_whole(c, MIRAS__C_VALUE_DIM, 0, 1);
-  l->key_heads = c->groups[0] = miras__config_whole(c, MIRAS__C_KEY_HEADS, 0, 1);
-  l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  l->gate_rank = 2 * l->memory.heads;
+  l->mixer.qk_heads = c->groups[0] = miras__config_whole(c, MIRAS__C_KEY_HEADS, 0, 1);
+  l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  l->mixer.gate_rank = 2 * l->memory.heads;
   miras__describe_scale(d);
-  a->hidden = l->hidden;
-  a->heads = c->groups[1] = d->heads;
-  a->kv_heads = miras__config_whole(c, MIRAS__C_KV_HEADS, d->heads, 1);
-  a->head_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 2);
-  a->rotary_base = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
-  a->rotary_dim = share > 0 && share <= 1 ? (int)(a->head_dim * share) : 0;
-  a->window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
-  a->qk_norm = a->output_gate = 1;
+  a->mlp.hidden = l->mlp.hidden;
+  a->attention.heads = c->groups[1] = d->heads;
+  a->attention.kv_heads = miras__config_whole(c, MIRAS__C_KV_HEADS, d->heads, 1);
+  a->attention.head_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 2);
+  a->attention.rope_theta = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
+  a->attention.rope_dim = share > 0 && share <= 1 ? (int)(a->attention.head_dim * share) : 0;
+  a->attention.window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
+  a->attention.qk_norm = a->attention.out_gate = 1;
   for (i = 0; i < 2 && experts; i++) {
     d->layer[5 + i] = i ? *a : *l;
     d->layer[5 + i].letter = "xy"[i];
@@ -24643,20 +24714,20 @@ static int miras__describe_ttt(miras__published *c, miras_model_desc *d) {
   const int deep = miras__config_of(c, MIRAS__C_DEEP, 0) > 0;
   const int shared = miras__config_of(c, MIRAS__C_SHARED, 0) > 0;
   miras_layer_desc *l = &d->layer[0];
-  miras_desc *m = &l->memory;
-  if (!miras__describe_frame(c, d, deep ? MIRAS_TTT_MLP : MIRAS_TTT_LINEAR)) return 0;
+  miras_memory_desc *m = &l->memory;
+  if (!miras__describe_frame(c, d, deep ? MIRAS_PRESET_TTT_MLP_MEMORY : MIRAS_PRESET_TTT_LINEAR_MEMORY)) return 0;
   d->untied = miras__config_of(c, MIRAS__C_TIED, 1) < 1;
   m->key_dim = miras__config_share(c, MIRAS__C_HEADS, (double)d->width / d->heads);
   m->chunk = miras__config_whole(c, MIRAS__C_CHUNK, 16, 1);
   if (c->result != MIRAS_OK) return 0;
   miras__publish_ttt(l, shared);
-  m->step = (float)(miras__config_of(c, MIRAS__C_STEP, 1) / m->key_dim);
-  l->gate_rank = d->heads;
-  if (shared) l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  l->out_gate = miras__config_of(c, MIRAS__C_GATE, 0) > 0 ? MIRAS_OUT_GELU : MIRAS_OUT_NONE;
-  l->turn_base = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
+  m->learning_rate = (float)(miras__config_of(c, MIRAS__C_STEP, 1) / m->key_dim);
+  l->mixer.gate_rank = d->heads;
+  if (shared) l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  l->mixer.out_gate = miras__config_of(c, MIRAS__C_GATE, 0) > 0 ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
+  l->mixer.rope_theta = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
   if (!(miras__config_of(c, MIRAS__C_PRE, 0) > 0)) return c->result == MIRAS_OK;
-  d->layer[4].taps = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  d->layer[4].conv.size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   c->per = 2;
   miras__say(d->pattern, sizeof d->pattern, "(cm)*%d", d->layers);
   d->layers = 0;
@@ -24671,7 +24742,7 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   const int authors = c->says == miras__says_mamba2_author;
   miras_layer_desc *l = &d->layer[0];
   int inner, size, conv, words, step;
-  miras_model_preset(d, MIRAS_MAMBA2);
+  miras_model_preset(d, MIRAS_PRESET_MAMBA2_MEMORY);
   d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
   d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
   /* the authors round it up */
@@ -24698,18 +24769,18 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
     return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
                             "expand times hidden_size is not all heads times head_dim");
   conv = miras__theirs_length(c, "backbone.layers.0.mixer.conv1d.weight", 0);
-  l->key_heads = miras__config_whole(c, MIRAS__C_GROUPS,
+  l->mixer.qk_heads = miras__config_whole(c, MIRAS__C_GROUPS,
                                      (double)((conv - inner) / (2 * l->memory.key_dim)), 1);
-  l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   if (c->result != MIRAS_OK) return 0;
-  l->norm_heads = l->memory.heads / l->key_heads;
-  l->conv_bias = miras__config_of(c, MIRAS__C_CONV_BIAS, 1) > 0;
-  l->projection_bias = miras__config_of(c, MIRAS__C_BIAS, 0) > 0;
-  l->skip = l->no_mlp = 1;
-  l->gate_rank = l->memory.heads;
-  l->out_gate = MIRAS_OUT_SILU_FIRST;
-  l->step_low = (float)low;
-  l->step_high = high < 1e4 ? (float)high : 0;
+  l->mixer.norm_heads = l->memory.heads / l->mixer.qk_heads;
+  l->mixer.conv_bias = miras__config_of(c, MIRAS__C_CONV_BIAS, 1) > 0;
+  l->mixer.projection_bias = miras__config_of(c, MIRAS__C_BIAS, 0) > 0;
+  l->mixer.d_skip = l->mlp.none = 1;
+  l->mixer.gate_rank = l->memory.heads;
+  l->mixer.out_gate = MIRAS_OUT_GATE_SILU_FIRST;
+  l->mixer.dt_min = (float)low;
+  l->mixer.dt_max = high < 1e4 ? (float)high : 0;
   return 1;
 }
 
@@ -25688,7 +25759,7 @@ static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t
   return 1;
 }
 
-/* n numbers of a layer's floors, at most 256, from one on, as MIRAS_KEEP_FLOOR takes them. Of the
+/* n numbers of a layer's floors, at most 256, from one on, as MIRAS_DECAY_FORM_FLOOR takes them. Of the
  * softmax over layers a floor is the sum from the second layer up to its own. */
 static int miras__floors_get(miras__published *c, const miras__filling *p, size_t from, size_t n,
                              float *x) {
@@ -25881,8 +25952,8 @@ static MIRAS__COLD miras_result miras__checkpoint_load(miras_model *m, const cha
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
   if (miras__published_open(&c, path, &m->own.allocator, m->desc.limit, ignored, why, why_size) &&
       (to = miras__describe(&c)) != NULL) {
-    for (i = 0; i < MIRAS_LAYER_KINDS; i++)
-      if (miras__attends(to->is.layer[i].type)) to->is.layer[i].window = m->desc.layer[i].window;
+    for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++)
+      if (miras__attends(to->is.layer[i].type)) to->is.layer[i].attention.window = m->desc.layer[i].attention.window;
     if (!miras__published_resolve(&c, to)) {
       /* said */
     } else if (said[0] = 0, miras__differs(&to->draft.model.desc, &m->desc, MIRAS__SHAPE, said,

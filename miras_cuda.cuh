@@ -99,8 +99,8 @@ extern "C" {
  * same call has the same bits, but the same tokens cut into other calls may differ by rounding.
  * There matrix memories that are linear in their state have kernels of their own for passes of 16
  * tokens and more: with a decay per head or channel, up to 128 features, the identity as feature
- * and any length of keys; without normalise, value gate, separate erase, diagonal, descents,
- * reset_every and step_gate per channel; and for the adjoint with values and chunks of up to 128
+ * and any length of keys; without normalize, value gate, separate erase, diagonal, inner_steps,
+ * reset_every and learning_rate_gate per channel; and for the adjoint with values and chunks of up to 128
  * where a block has the shared memory. Their substitution is over 16 rows at a time. Perceptrons of
  * two layers have one for passes in chunks of 8 to 128 and another for the adjoint: with gates per
  * head, or per channel of up to 128, retention all, l2, l2-both, or one whose weights follow from A
@@ -166,21 +166,21 @@ void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
 /* As if no token had come. */
 miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
 
-/* miras_forward and miras_backward with device pointers in x, dx and everywhere: the same shapes,
+/* miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the same shapes,
  * what is overwritten and what is added to. tape: miras_cuda_tape_size floats, NULL for none, which
  * it is with half_state. Not checked here is where in a sequence a call comes, which the device
  * alone knows: a tape begins on the chunk grid, and dstate is NULL or zeros where the call ends off
  * it. */
-miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *x, float *y,
+miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_memory_input *x, float *y,
                                 float *tape, cudaStream_t stream);
 
-/* miras_read: query [batch, heads, key_dim], out [batch, heads, value_dim] on the device. */
+/* miras_memory_read: query [batch, heads, key_dim], out [batch, heads, value_dim] on the device. */
 miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, float *out,
                              cudaStream_t stream);
 #ifndef MIRAS_NO_TRAINING
 size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length);
-miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens *x, float *tape,
-                                 const float *dy, const miras_token_grads *dx, float *dparams,
+miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_memory_input *x, float *tape,
+                                 const float *dy, const miras_memory_input_grad *dx, float *dparams,
                                  float *dstate, cudaStream_t stream);
 #endif
 
@@ -206,8 +206,8 @@ typedef struct miras_cuda_segments {
  * [features]), and the scratch of two engines. 0 and a sentence in why (why_size bytes, or NULL):
  * segments lie in 1..65536, batch * heads * segments in 1..2^20, length is a multiple of the
  * memory's chunk; and the memory is a matrix whose update is linear in the state (bias dot or l2,
- * retention all or l2, algorithm gradient-descent or implicit), without reset_every and value_gate,
- * and with l2 without step_gate per channel and with up to 4096 features. */
+ * retention all or l2, algorithm gradient-descent or implicit), without reset_every and value_decay_gate,
+ * and with l2 without learning_rate_gate per channel and with up to 4096 features. */
 size_t miras_cuda_segments_size(const miras_cuda_memory *g, int segments, int length, char *why,
                                 size_t why_size);
 
@@ -222,15 +222,15 @@ miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_m
  * after. x->length is 1 to `segments` times `length` (MIRAS_ERR_ARGUMENT). What the device alone
  * knows is not checked: that the call begins on the chunk grid, with or without a tape. tape:
  * miras_cuda_segments_tape_size floats, NULL for none. */
-miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_tokens *x,
+miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_memory_input *x,
                                          float *y, float *tape, cudaStream_t stream);
 #ifndef MIRAS_NO_TRAINING
 /* Floats; 0 where x->length must not be that, or they are too many. */
 size_t miras_cuda_segments_tape_size(const miras_cuda_segments *s, int length);
 /* miras_cuda_backward, of such a tape. */
-miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_tokens *x,
+miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_memory_input *x,
                                           float *tape, const float *dy,
-                                          const miras_token_grads *dx, float *dparams,
+                                          const miras_memory_input_grad *dx, float *dparams,
                                           float *dstate, cudaStream_t stream);
 #endif
 
@@ -272,7 +272,7 @@ size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_de
 miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
                                      const miras_trainer_desc *d, void *device, size_t bytes,
                                      cudaStream_t stream);
-/* miras_trainer_loss and, with rows (the streams) not NULL, miras_trainer_loss_streams, of arrays
+/* miras_trainer_loss and, with rows (the streams) not NULL, miras_trainer_loss_carried, of arrays
  * on the device: tokens, targets [batch, length], which must be words of the model, rows, fresh
  * [batch], of which rows must be as there; nothing of them is checked. loss: one float on the
  * device, or NULL. */
@@ -808,17 +808,17 @@ MIRAS__BY_ROWS(attend_bwd, 1,
                (s + r * n, bs + r * n, top, sum, along, m, n))
 MIRAS__BY_ROWS(triangle, 1,
                (float *p, float inv, const float *g, size_t ldg, const float *x, size_t ldx,
-                size_t seen, size_t descents, size_t rows),
+                size_t seen, size_t inner_steps, size_t rows),
                (p + r * ldx, inv, miras__at(g, r * ldg), ldg, x + r * ldx, ldx,
-                seen + r * descents, descents, m))
+                seen + r * inner_steps, inner_steps, m))
 MIRAS__BY_ROWS(normaliser, 1,
                (const miras__cuda_kernels *K, float *den, const float *p, size_t ld,
                 const float *eta, size_t rows, size_t first, size_t step),
                (miras__to_unit(K), den + r, p + r * ld, ld, eta, m, first + r * step, step))
-MIRAS__BY_ROWS(row_rates, 1,
+MIRAS__BY_ROWS(token_rates, 1,
                (int form, float *rate, float *slope, const float *rho, size_t row, size_t rows,
-                size_t descents),
-               (form, rate + r, slope + r, rho, row + r, m, descents))
+                size_t inner_steps),
+               (form, rate + r, slope + r, rho, row + r, m, inner_steps))
 MIRAS__BY_ROWS(bound_share, 1,
                (float *share, float *eta, const float *along, const float *spent,
                 const float *strain, float c, size_t rows, size_t wide),
@@ -2878,7 +2878,7 @@ static float miras__chunks_rates(const miras__chunks *g, float *k, float *q, uns
   const unsigned m = rows <= first ? 0 : rows - first < 8 ? rows - first : 8;
   float eta = own < rows ? io->step[(t + own) * io->ld_step] : 0, along = 0;
   if (g->p->map) {
-    const float length = g->p->map / 16 == MIRAS_LENGTH_ROOT ? sqrtf((float)n) : 1;
+    const float length = g->p->map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
     miras__chunks_lengths<N>(k + first * wide, wide, m, (unsigned)n, length);
     miras__chunks_lengths<N>(q + first * wide, wide, m, (unsigned)n, length);
   }
@@ -4466,7 +4466,7 @@ static void miras__slabs_bound(const miras__slabs *f) {
     first = __fmul_rn(c->inv[0], __fmul_rn(__fmul_rn(eta, xx), dd));
     if (threadIdx.x % 32) continue;
     c->spent[r] = __fmaf_rn(__fmul_rn(__fmul_rn(c->inv[1], eta), yy), ee, first);
-    c->strain[r] = p->d.bounded_step == 2 ? __fdiv_rn(first, sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
+    c->strain[r] = p->d.step_bound == MIRAS_STEP_BOUND_LAYERS ? __fdiv_rn(first, sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
   }
   __syncthreads();
   c->K->bound_share(c->share, c->rows.eta, c->along, c->spent, c->strain, p->growth, c->m, c->wide);
@@ -4484,7 +4484,7 @@ static void miras__slabs_course(const miras__slabs *f) {
     for (unsigned t = j; t < n; t++) {
       if (theta && t > j) now = __fmul_rn(theta[t], now);
       g = theta ? t > j ? __fmaf_rn(alpha[t], g, now) : now
-          : c->p->d.row_rates ? __fmul_rn(c->rate[t], now)
+          : c->p->d.token_rates ? __fmul_rn(c->rate[t], now)
           : t > j ? __fmul_rn(alpha[t], g) : now;
       c->g[t * c->p->span + j] = g;
     }
@@ -4774,7 +4774,7 @@ template <int P>
 static void miras__slabs_chunk(miras__slabs *f, size_t t) {
   const miras__side *tile = f->at.tile;
   const unsigned wide = f->size.wide;
-  const int several = wide < f->hidden, bounded = f->c->p->d.bounded_step;
+  const int several = wide < f->hidden, bounded = f->c->p->d.step_bound;
   unsigned from;
   miras__slabs_rows<P>(f, t);
   K_SLABS {
@@ -4843,8 +4843,8 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
   f->rows = (size->chunk + 15) / 16 * 16, f->hidden = (size->mid + 15) / 16 * 16;
   (void)miras__slabs_lay(&f->at, size, (char *)(void *)(miras__told + MIRAS__ROOM));
   if (call->position + first == 0) miras__begin(c);
-  if (p->d.row_rates)
-    c->K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
+  if (p->d.token_rates)
+    c->K->token_rates(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->w[l] = size->nearby ? f->at.w[l] : c->w + at;
@@ -5199,7 +5199,7 @@ static void miras__back_bound(const miras__back *f) {
     er = __fadd_rn(miras__warp_sum(er), 1e-20f);
     first = c->inv[0] * (eta * xx * dd);
     spent = __fmaf_rn(c->inv[1] * eta * yy, ee, first);
-    strain = c->p->d.bounded_step == 2 ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
+    strain = c->p->d.step_bound == MIRAS_STEP_BOUND_LAYERS ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
     all = er * (1 + strain / 4) + c->p->growth * spent;
     for (size_t w = threadIdx.x % 32; etas && w < out; w += 32) etas[w] *= er / all;
     if (threadIdx.x % 32) continue;
@@ -5257,7 +5257,7 @@ static void miras__back_bound_bwd(const miras__back *f) {
     const float bs = channel ? c->line[r] : c->brows.eta[r] * eta, bq = -bs * of * share / all;
     const float bf = -bs * share * share / 4, said = sqrtf(dd), heard = sqrtf(yy);
     const float both = said * heard + 1e-20f;
-    const int strains = c->p->d.bounded_step == 2;
+    const int strains = c->p->d.step_bound == MIRAS_STEP_BOUND_LAYERS;
     const float first = strains ? bq + bf / both : bq;
     const float q = strains ? -J * eta * xx * dd * bf / both / both : 0;
     of_J[0] = __fmaf_rn(first, eta * xx * dd, of_J[0]);
@@ -5294,7 +5294,7 @@ static void miras__back_course(const miras__back *f) {
     for (unsigned t = j; t < m; t++) {
       if (theta && t > j) now = __fmul_rn(theta[t], now);
       g = theta ? t > j ? __fmaf_rn(alpha[t], g, now) : now
-          : c->p->d.row_rates ? __fmul_rn(c->rate[t], now)
+          : c->p->d.token_rates ? __fmul_rn(c->rate[t], now)
           : t > j ? __fmul_rn(alpha[t], g) : now;
       c->g[t * ld + j] = g, c->n[t * ld + j] = now;
     }
@@ -5314,7 +5314,7 @@ static void miras__back_course_bwd(const miras__back *f) {
   miras__chunk *const c = f->look.c;
   const unsigned m = (unsigned)c->m, j = threadIdx.x, lane = j % 32;
   const float *alpha = c->rows.alpha, *theta = c->rows.theta;
-  const int rates = c->p->d.row_rates;
+  const int rates = c->p->d.token_rates;
   const size_t ld = c->p->span;
   if (j < m) {
     float g = 0, n = 0;
@@ -5640,7 +5640,7 @@ template <int P> static void miras__back_again(miras__back *f, size_t t, unsigne
   K_SLABS miras__back_up<P>(f, from, K_WIDE);
   miras__back_errors<P>(f);
   miras__back_down<P>(f);
-  if (c->p->d.bounded_step) miras__back_bound(f);
+  if (c->p->d.step_bound) miras__back_bound(f);
   if (l->size.channel) {
     miras__back_gates<P>(f);
     return;
@@ -6467,8 +6467,8 @@ __device__ __noinline__ void miras__back_chunk(miras__back *f, size_t t, unsigne
   if (l->live) miras__back_asking(f, t, bq);
   else miras__back_alone<P>(f, t, l->reads);
   if (!l->size.channel) miras__back_course_bwd(f);
-  if (c->p->d.bounded_step) miras__back_bound_bwd(f);
-  c->net.balong = c->p->d.bounded_step ? c->along : NULL;
+  if (c->p->d.step_bound) miras__back_bound_bwd(f);
+  c->net.balong = c->p->d.step_bound ? c->along : NULL;
   K_SLABS {
     miras__back_bend<P>(f, from, K_WIDE);
     miras__back_through<P, MIRAS__EITHER>(f, 1, from, K_WIDE, c->net.bd[1], out);
@@ -6527,8 +6527,8 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
   else if (cs) K->fill(cs, 0, all);
   if (call->g->threshold)
     K->fill_rows(call->g->threshold, call->g->ld_threshold, 0, length, p->bounds);
-  if (p->d.row_rates)
-    K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
+  if (p->d.token_rates)
+    K->token_rates(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->ca[l] = miras__side_floats(size->nearby & 1 ? f->at.w[l] : ca + at,
@@ -6632,8 +6632,8 @@ typedef struct miras__errand {
   size_t words;                      /* of memory that a head takes in the adjoint of chunks      */
   int products;                      /* of miras_cuda_products                                    */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
-  miras_tokens x;
-  miras_token_grads dx;
+  miras_memory_input x;
+  miras_memory_input_grad dx;
   float *dparams;
 } miras__errand;
 
@@ -6754,7 +6754,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   }
   __syncthreads();
   if (p->map) {                      /* to keys of one length, as miras__feature_fwd */
-    const float length = p->map / 16 == MIRAS_LENGTH_ROOT ? sqrtf((float)n) : 1;
+    const float length = p->map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
     const float kx = length / sqrtf(run.K->dot(x, x, n) + MIRAS__LENGTH_EPS);
     const float kq = length / sqrtf(run.K->dot(q, q, n) + MIRAS__LENGTH_EPS);
     for (size_t c = threadIdx.x; c < n; c += blockDim.x)
@@ -6893,7 +6893,7 @@ typedef struct miras__segments_errand {
   size_t room, nearby[2], parts;     /* as in miras__errand; nearby: of part and of turn          */
   int products;
   size_t now, ahead;                 /* segments of each sequence; period of the sweeps           */
-  miras_tokens x;                    /* of segments                                               */
+  miras_memory_input x;                    /* of segments                                               */
   const float *zeros;                /* values of turn: a token's                                 */
   float *kept;                       /* M of every segment on the tape, or NULL                   */
   const float *tape;                 /* of part                                                   */
@@ -6962,7 +6962,7 @@ __device__ static void miras__join_copy(const miras__plan *p, const miras__join 
                                         const float *from) {
   const miras__cuda_kernels *K = miras__kernels_best();
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
-  const int z = p->d.normalise && !j->c;
+  const int z = p->d.normalize && !j->c;
   if (from) {
     K->copy_rows(to + j->c, dv, from + j->c, dv, n, j->w);
     if (z) K->copy(to + n * dv, from + n * dv, n);
@@ -6983,7 +6983,7 @@ __device__ static void miras__join_add(const miras__plan *p, const miras__join *
             miras__mat(from + j->c, dv), n, j->w, n, NULL);
   } else {
     K->axpy_rows(to + j->c, dv, 1, m, 1, from + j->c, dv, n, j->w);
-    if (p->d.normalise && !j->c) K->muladd(to + n * dv, m, from + n * dv, n);
+    if (p->d.normalize && !j->c) K->muladd(to + n * dv, m, from + n * dv, n);
   }
 }
 
@@ -7377,7 +7377,7 @@ __device__ __noinline__ void miras__chunks_of_memory(miras__chunks_told *to,
   run->dstate = miras__to(a->call.dstate, i * p->head_dstate);
   run->dgain = run->dridge = run->dinit + p->weights;
   run->dbias = run->dgain + p->widest;
-  if (p->d.row_rates) to->d.rho = run->dbias + p->widest;
+  if (p->d.token_rates) to->d.rho = run->dbias + p->widest;
   run->scratch = a->call.scratch + i * a->words;
   if (!again) run->K->fill(run->dinit, 0, a->call.part);
 }
@@ -7617,7 +7617,7 @@ static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
 }
 
 static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
-                                                    const miras_tokens *x) {
+                                                    const miras_memory_input *x) {
   miras_cuda::miras__errand job;
   memset((void *)&job, 0, sizeof job);
   memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
@@ -7717,7 +7717,7 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_of(void) {
  * 32 of them or more. */
 static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
-  const miras_desc *d = &p->d;
+  const miras_memory_desc *d = &p->d;
   const unsigned all = ((unsigned)p->in[1] + 15) / 16, least[2] = {32, 64};
   const miras__retention *rule = &miras__retentions[p->rule];
   miras_cuda::miras__slabs_room room;
@@ -7725,10 +7725,10 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   miras_cuda::miras__slabs_size *s = &c.slabs;
   int nearby;
   memset((void *)&c, 0, sizeof c);
-  if (p->layers != 2 || p->from[1] != 1 || p->rule != p->first || d->descents > 1 ||
+  if (p->layers != 2 || p->from[1] != 1 || p->rule != p->first || d->inner_steps > 1 ||
       d->reset_every || d->chunk < 8 || d->chunk > 128 || (p->channel && p->rates > 128) ||
       (rule->close && !rule->stores_link) || rule->from_dual ||
-      (d->bounded_step && rule->metric != MIRAS__J_NUMBER))
+      (d->step_bound && rule->metric != MIRAS__J_NUMBER))
     return c;
   s->parts = (unsigned)parts, s->chunk = (unsigned)d->chunk, s->momentum = p->at_s > 0;
   s->channel = p->channel != 0, s->linked = p->stores_link != 0;
@@ -7750,14 +7750,14 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
 
 static miras_cuda::miras__chunks_grid
 miras__cuda_chunks_for(const miras__plan *p, const miras_cuda_options *o, size_t most) {
-  const miras_desc *d = &p->d;
+  const miras_memory_desc *d = &p->d;
   const int parts = o->products == MIRAS_CUDA_BF16X3 ? 2 : 1;
   miras_cuda::miras__chunks_grid c;
   memset((void *)&c, 0, sizeof c);
   if (o->products != MIRAS_CUDA_FLOAT && !o->half_state && p->engine == MIRAS__RUN_FROZEN)
     return miras__cuda_slabs_for(p, parts, most);
   if (o->products == MIRAS_CUDA_FLOAT || o->half_state || p->engine != MIRAS__RUN_EXACT ||
-      p->streams > 1 || d->descents > 1 || d->normalise || p->value_decay || d->diagonal ||
+      p->streams > 1 || d->inner_steps > 1 || d->normalize || p->value_decay || d->diagonal ||
       p->rates > 1 || p->map % 16 || d->reset_every || p->features > 128)
     return c;
 #define MIRAS__CHUNKS(P, CH) \
@@ -7842,9 +7842,9 @@ static size_t miras__cuda_back_floats(const miras__cuda *g) {
 
 /* Is there a device half of such a memory? */
 static int miras__cuda_can(const miras__plan *p, char *why, size_t n) {
-  if (p->d.bias != MIRAS_CUSTOM_BIAS && p->d.retention != MIRAS_CUSTOM_RETENTION) return 1;
+  if (p->d.bias != MIRAS_BIAS_CUSTOM && p->d.retention != MIRAS_RETENTION_CUSTOM) return 1;
   miras__say(why, n, "%s is custom, which calls a function of the host's; a device has the others",
-             p->d.bias == MIRAS_CUSTOM_BIAS ? "bias" : "retention");
+             p->d.bias == MIRAS_BIAS_CUSTOM ? "bias" : "retention");
   return 0;
 }
 
@@ -8004,7 +8004,7 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
 miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
                                     cudaStream_t stream) {
   const miras_memory *from = g ? miras__cuda_of(g) : NULL;
-  const miras_desc *a, *b;
+  const miras_memory_desc *a, *b;
   int half;
   if (!g || !m) return MIRAS_ERR_ARGUMENT;
   half = miras__cuda_held(g)->options.half_state;
@@ -8070,7 +8070,7 @@ static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
                           stream, *job);
 }
 
-miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *x, float *y,
+miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_memory_input *x, float *y,
                                 float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
@@ -8152,8 +8152,8 @@ static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, 
           MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, all));
 }
 
-miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens *x, float *tape,
-                                 const float *dy, const miras_token_grads *dx, float *dparams,
+miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_memory_input *x, float *tape,
+                                 const float *dy, const miras_memory_input_grad *dx, float *dparams,
                                  float *dstate, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
@@ -8207,22 +8207,22 @@ static const miras__segments *miras__segments_of(const miras_cuda_segments *s) {
 
 /* Is the state behind a segment linear in the one before, and the same for every column? */
 static int miras__segments_can(const miras__plan *p, char *why, size_t n) {
-  const miras_desc *d = &p->d;
+  const miras_memory_desc *d = &p->d;
   if (p->engine != MIRAS__RUN_EXACT)
     return miras__say(why, n, "the memory is not linear in its state; segments need architecture "
                               "matrix, bias dot or l2, retention all or l2, algorithm "
                               "gradient-descent or implicit"), 0;
   if (d->reset_every)
     return miras__say(why, n, "reset_every is %d; segments need 0", d->reset_every), 0;
-  if (d->value_gate)
-    return miras__say(why, n, "value_gate is %d (channel); segments need 0 (constant)",
-                      (int)d->value_gate), 0;
+  if (d->value_decay_gate)
+    return miras__say(why, n, "value_decay_gate is %d (channel); segments need 0 (constant)",
+                      (int)d->value_decay_gate), 0;
   if (p->delta && p->rates > 1)
-    return miras__say(why, n, "step_gate is %d (channel) with bias %d (l2); segments need 0 "
-                              "(constant) or 1 (head)", (int)d->step_gate, (int)d->bias), 0;
+    return miras__say(why, n, "learning_rate_gate is %d (channel) with bias %d (l2); segments need 0 "
+                              "(constant) or 1 (head)", (int)d->learning_rate_gate, (int)d->bias), 0;
   if (p->delta && p->features > 4096)
     return miras__say(why, n, "feature is %d with bias %d (l2), which makes %zu features of a key; "
-                              "segments take up to 4096", (int)d->feature, (int)d->bias,
+                              "segments take up to 4096", (int)d->feature_map, (int)d->bias,
                       p->features), 0;
   return 1;
 }
@@ -8234,7 +8234,7 @@ static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory
   miras_memory *part = &((miras__cuda *)(void *)s->part.held)->m, *turn = &s->turn;
   const miras_memory *m = miras__cuda_of(g);
   const size_t tasks = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
-  miras_desc d = m->plan.d;
+  miras_memory_desc d = m->plan.d;
   if (miras__cuda_held(g)->options.half_state)
     return miras__say(why, n, "the device half has half_state 1; segments need 0"), 0;
   if (!miras__segments_can(&m->plan, why, n) ||
@@ -8248,8 +8248,8 @@ static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory
     return miras__say(why, n, "batch is %d, heads is %d, segments is %d; their product must lie in "
                               "1..%d", d.batch, d.heads, segments, 1 << 20), 0;
   d.value_dim = m->plan.delta ? (int)m->plan.features : 1;
-  d.normalise = 0;
-  d.toward = MIRAS_TOWARD_NOTHING;
+  d.normalize = 0;
+  d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   memset(s, 0, sizeof *s);
   if (miras__plan_make(&turn->plan, &d, why, n) != MIRAS_OK) return 0;
   s->whole = s->part = *g;
@@ -8262,7 +8262,7 @@ static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory
   turn->keep = part->keep;
   turn->state = miras__floats(&a, (size_t)part->plan.d.batch, turn->plan.sequence_state);
   turn->scratch = miras__floats(&a, tasks * (size_t)segments, turn->plan.scratch);
-  s->zeros = miras__floats(&a, (size_t)d.descents, (size_t)d.value_dim);
+  s->zeros = miras__floats(&a, (size_t)d.inner_steps, (size_t)d.value_dim);
   return miras__arena_bytes(&a, "record of segments", why, n);
 }
 
@@ -8307,7 +8307,7 @@ miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_m
   memset(s, 0, sizeof *s);
   memcpy(s->held, &held, sizeof held);
   return cudaMemsetAsync(held.zeros, 0,
-                         (size_t)held.turn.plan.d.descents *
+                         (size_t)held.turn.plan.d.inner_steps *
                            (size_t)held.turn.plan.d.value_dim * sizeof(float),
                          stream) == cudaSuccess
              ? MIRAS_OK
@@ -8353,7 +8353,7 @@ static miras__segments_tape miras__segments_tape_of(const miras__segments *s,
 }
 
 static miras_cuda::miras__segments_errand miras__segments_errand_of(const miras__segments *s,
-                                                                    const miras_tokens *x,
+                                                                    const miras_memory_input *x,
                                                                     size_t now) {
   const int chunk = s->turn.plan.d.chunk;
   miras_cuda::miras__segments_errand job;
@@ -8413,7 +8413,7 @@ static size_t miras__segments_joins(const miras__plan *p) {
   return (size_t)p->d.batch * (size_t)p->d.heads * (((size_t)p->d.value_dim + wide - 1) / wide);
 }
 
-miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_tokens *x,
+miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_memory_input *x,
                                          float *y, float *tape, cudaStream_t stream) {
   const miras__segments *held = s ? miras__segments_of(s) : NULL;
   const miras__plan *p = s ? &miras__cuda_of(&held->whole)->plan : NULL;
@@ -8456,9 +8456,9 @@ size_t miras_cuda_segments_tape_size(const miras_cuda_segments *s, int length) {
   return miras__segments_tape_of(held, &part).floats;
 }
 
-miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_tokens *x,
+miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_memory_input *x,
                                           float *tape, const float *dy,
-                                          const miras_token_grads *dx, float *dparams,
+                                          const miras_memory_input_grad *dx, float *dparams,
                                           float *dstate, cudaStream_t stream) {
   const miras__segments *held = s ? miras__segments_of(s) : NULL;
   const miras__plan *p = s ? &miras__cuda_of(&held->whole)->plan : NULL;
@@ -8466,7 +8466,7 @@ miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const mi
   miras_cuda::miras__segments_errand job;
   miras__segments_tape at;
   miras_cuda_memory part;
-  miras_token_grads none;
+  miras_memory_input_grad none;
   miras_result result;
   size_t heads, each;
   if (!now || !tape || !dy || !dx || !miras__tokens_ok(miras__cuda_of(&held->whole), x))
@@ -8823,7 +8823,7 @@ miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_mod
   if (bytes < need) return MIRAS_ERR_SIZE;
   miras__cuda_parts_in(held, 1);
   params = 3 * held->there.m->param_count * sizeof(float);
-  streams = (size_t)held->tr.desc.streams * held->there.m->run * sizeof(float);
+  streams = (size_t)held->tr.desc.carried * held->there.m->run * sizeof(float);
   return cudaMemsetAsync(held->tr.grads, 0, params, stream) == cudaSuccess &&
                  (!streams ||
                   cudaMemsetAsync(held->tr.streams, 0, streams, stream) == cudaSuccess) &&
@@ -8842,7 +8842,7 @@ miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *token
   if (t) held->tr.taped = 0;
   if (!t || !tokens || !targets || batch < 1 || batch > held->tr.desc.batch || length < 1 ||
       length > held->tr.desc.context ||
-      (rows && (!held->tr.desc.streams || !miras__length_ok(held->there.m, length))))
+      (rows && (!held->tr.desc.carried || !miras__length_ok(held->there.m, length))))
     return MIRAS_ERR_ARGUMENT;
   n = (size_t)batch * (size_t)length * sizeof *tokens;
   b = (size_t)batch * sizeof *rows;
@@ -8895,13 +8895,13 @@ static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__cuda_tr
   size_t bytes[3], i;
   void *here[3], *there[3];
   if (!host || !held) return MIRAS_ERR_ARGUMENT;
-  if (!miras__alike(m, held->there.m) || host->desc.streams != held->tr.desc.streams)
+  if (!miras__alike(m, held->there.m) || host->desc.carried != held->tr.desc.carried)
     return MIRAS_ERR_MISMATCH;
   here[0] = host->grads, there[0] = held->tr.grads;
   here[1] = host->streams, there[1] = held->tr.streams;
   here[2] = host->now, there[2] = held->tr.now;
   bytes[0] = 3 * m->param_count * sizeof(float);
-  bytes[1] = (size_t)host->desc.streams * m->run * sizeof(float);
+  bytes[1] = (size_t)host->desc.carried * m->run * sizeof(float);
   bytes[2] = sizeof(miras__now);
   for (i = 0; i < 3; i++)
     if (bytes[i] &&
@@ -8947,7 +8947,7 @@ static size_t miras__cuda_session_layout(miras__cuda_trainer *t, const miras_cud
   memset(&e, 0, sizeof e);
   t->there = there;
   t->tr.model = (miras_model *)m;
-  t->tr.desc.batch = t->tr.desc.streams = t->tr.batch = batch;
+  t->tr.desc.batch = t->tr.desc.carried = t->tr.batch = batch;
   t->tr.desc.context = length;
   t->tr.desc.parallel = &t->parallel;
   t->parallel.user = t;

@@ -43,7 +43,7 @@ static int32_t token_of(long i) { return (int32_t)(((unsigned long)i * 265443576
 
 static miras_model *model_of(int kind) {
   miras_model_desc d;
-  miras_model_preset(&d, (miras_kind)kind);
+  miras_model_preset(&d, (miras_preset)kind);
   d.vocab = 32;
   d.width = 16;
   d.layers = 1;
@@ -76,12 +76,12 @@ static double now(void) {
 /* Nanoseconds of the next token, the least of many; `length` tokens are written before. */
 static double next_token(const char *name, int length) {
   static float rows[STEPS + 1][WIDE], y[WIDE];
-  miras_desc d;
-  miras_tokens x;
+  miras_memory_desc d;
+  miras_memory_input x;
   miras_memory *m;
   double best = 1e9;
   int i, j;
-  miras_preset(&d, miras_kind_find(name));
+  miras_memory_preset(&d, miras_preset_find(name));
   d.key_dim = WIDE;
   if (!strcmp(name, "titans")) d.chunk = 16;
   if (d.window) d.window = length < LONGEST ? length + STEPS * WIDE : LONGEST;
@@ -97,7 +97,7 @@ static double next_token(const char *name, int length) {
   for (i = 0; i < WIDE; i++) {                     /* means over 16, for chunks of 16 */
     double s = now();
     for (j = 0; j < 16; j++)
-      miras_step(m, rows[(i + j) % STEPS], rows[j], rows[(i + 2 * j) % STEPS], y);
+      miras_memory_step(m, rows[(i + j) % STEPS], rows[j], rows[(i + 2 * j) % STEPS], y);
     s = (now() - s) / 16;
     if (s < best) best = s;
     if (i > 3 && s > 1e-3) break;
@@ -131,13 +131,13 @@ int main(int count, char **text) {
   int kind, k, ok = 1;
   if (count == 2 && !strcmp(text[1], "times")) return times();
   if (!f) return fprintf(stderr, "flat: write FILE, read FILE or times\n"), 1;
-  for (kind = 0; kind < MIRAS_KIND_COUNT && ok; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS && ok; kind++) {
     miras_model *m = model_of(kind);
     miras_session *s = m ? miras_session_open(m, NULL) : NULL;
     size_t bytes;
     void *state = miras_session_state(s, &bytes);
     long at = 0, i;
-    if (!s) return fprintf(stderr, "flat: %s\n", miras_kind_name((miras_kind)kind)), 1;
+    if (!s) return fprintf(stderr, "flat: %s\n", miras_preset_name((miras_preset)kind)), 1;
     for (k = 0; k < 3 && ok; k++) {
       while (!reads && at < positions[k]) {
         const long n = positions[k] - at < PIECE ? positions[k] - at : PIECE;
@@ -146,7 +146,7 @@ int main(int count, char **text) {
         at += n;
       }
       ok = reads ? fread(state, bytes, 1, f) == 1 : fwrite(state, bytes, 1, f) == 1;
-      if (reads && ok) steps_of(s, positions[k], miras_kind_name((miras_kind)kind));
+      if (reads && ok) steps_of(s, positions[k], miras_preset_name((miras_preset)kind));
     }
     miras_session_close(s);
     miras_model_close(m);

@@ -119,17 +119,17 @@ template <class Q> static time_of timed(Q queue) {
 }
 
 /* A memory and its device half, if there is one of that size and chunk, and memory for it. */
-static miras_memory *begin(miras_cuda_memory *g, miras_kind kind, int batch, int heads, int size,
+static miras_memory *begin(miras_cuda_memory *g, miras_preset kind, int batch, int heads, int size,
                            int chunk) {
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   size_t bytes;
-  if (miras_preset(&d, kind) != MIRAS_OK) return NULL;
+  if (miras_memory_preset(&d, kind) != MIRAS_OK) return NULL;
   d.batch = batch, d.heads = heads, d.key_dim = size, d.value_dim = size, d.chunk = chunk;
-  if (number("CHANNELS", 0)) d.keep_gate = MIRAS_GATE_CHANNEL;
+  if (number("CHANNELS", 0)) d.decay_gate = MIRAS_GATE_CHANNEL;
   m = miras_memory_open(&d, NULL);
   bytes = miras_cuda_memory_size(m, &options, NULL, 0);
-  if (!bytes || miras_memory_desc(m)->chunk != chunk || bytes > room_left() / 2) {
+  if (!bytes || miras_memory_desc_of(m)->chunk != chunk || bytes > room_left() / 2) {
     miras_memory_close(m);
     return NULL;
   }
@@ -139,10 +139,10 @@ static miras_memory *begin(miras_cuda_memory *g, miras_kind kind, int batch, int
   return m;
 }
 
-static miras_tokens tokens(const miras_memory *m, int size, int length) {
-  const miras_desc *d = miras_memory_desc(m);
-  const size_t n = (size_t)d->batch * d->heads * length * size * d->descents;
-  miras_tokens x;
+static miras_memory_input tokens(const miras_memory *m, int size, int length) {
+  const miras_memory_desc *d = miras_memory_desc_of(m);
+  const size_t n = (size_t)d->batch * d->heads * length * size * d->inner_steps;
+  miras_memory_input x;
   memset(&x, 0, sizeof x);
   x.length = length;
   x.key = floats(n, sqrtf(3.0f / size)), x.value = floats(n, 1), x.query = floats(n, 1);
@@ -150,7 +150,7 @@ static miras_tokens tokens(const miras_memory *m, int size, int length) {
   if (number("CHANNELS", 0)) {                   /* decays between 0.9 and 1 */
     float *keep = floats(n, 0.05f);
     shift<<<1024, 256, 0, stream>>>(keep, n, 0.95f);
-    x.keep = keep;
+    x.decay = keep;
   }
   return x;
 }
@@ -161,10 +161,10 @@ static size_t states_of(const miras_memory *m) {
   return bytes;
 }
 
-static void decode(miras_kind kind, int size, int heads) {
+static void decode(miras_preset kind, int size, int heads) {
   miras_cuda_memory g;
   miras_memory *m = begin(&g, kind, 1, heads, size, 1);
-  miras_tokens x;
+  miras_memory_input x;
   time_of step, copy;
   size_t bytes;
   float *y;
@@ -187,7 +187,7 @@ static void decode(miras_kind kind, int size, int heads) {
                          cudaMemcpyDeviceToDevice, stream), "a copy");
   });
   printf("decode  %-20s %4d %6d x %2d %6.0f MB%s %10.1f us (least %.1f) %6.3f TB/s, "
-         "%5.3f of a copy\n", miras_kind_name(kind), size, batch, heads, bytes / 1e6,
+         "%5.3f of a copy\n", miras_preset_name(kind), size, batch, heads, bytes / 1e6,
          options.half_state ? " of halves" : "", step.median, step.least,
          2 * bytes / step.median / 1e6, copy.median / step.median);
   fflush(stdout);
@@ -195,26 +195,26 @@ static void decode(miras_kind kind, int size, int heads) {
   give_back();
 }
 
-static void line(const char *what, miras_kind kind, const miras_memory *m, int length, time_of t,
+static void line(const char *what, miras_preset kind, const miras_memory *m, int length, time_of t,
                  double times, int chunks) {
-  const miras_desc *d = miras_memory_desc(m);
+  const miras_memory_desc *d = miras_memory_desc_of(m);
   const double each = (double)d->batch * d->heads * length * times;
   const double weights = (double)m->plan.weights;
   const double ops = each * (d->depth > 1 ? 10 : 6) * weights;
   const double bytes = each * 4 * (2 * d->key_dim + 2 * d->value_dim);
   const double floor = std::max(bytes / copies, ops / (number("PEAK", 790) * 1e12)) * 1e6;
   printf("%-7s %-20s %4d chunk %2d %5d tokens %11.3f ms (least %.3f) %7.3f TB/s %8.3f TFLOP/s, "
-         "%6.4f of the floor%s\n", what, miras_kind_name(kind), d->key_dim, d->chunk, length,
+         "%6.4f of the floor%s\n", what, miras_preset_name(kind), d->key_dim, d->chunk, length,
          t.median / 1000, t.least / 1000, bytes / t.median / 1e6, ops / t.median / 1e6,
          floor / t.median, chunks ? ", chunks" : "");
   fflush(stdout);
 }
 
-static void pass(miras_kind kind, int size, int heads, int chunk) {
+static void pass(miras_preset kind, int size, int heads, int chunk) {
   miras_cuda_memory g;
   miras_memory *m = begin(&g, kind, 4, heads, size, chunk);
-  miras_token_grads dx;
-  miras_tokens x;
+  miras_memory_input_grad dx;
+  miras_memory_input x;
   time_of t;
   size_t n;
   float *y, *tape;
@@ -223,11 +223,11 @@ static void pass(miras_kind kind, int size, int heads, int chunk) {
   chunks = miras__cuda_chunks_for(&miras__cuda_of(&g)->plan, &options,
                                   miras__cuda_held(&g)->shared).grid != NULL;
   while (length > 64 && (miras_cuda_tape_size(&g, length) +
-                         16 * (size_t)length * heads * size * miras_memory_desc(m)->descents * 4) *
+                         16 * (size_t)length * heads * size * miras_memory_desc_of(m)->inner_steps * 4) *
                                 sizeof(float) > room_left() / 2)
     length /= 2;
   x = tokens(m, size, length);
-  n = (size_t)4 * heads * length * size * miras_memory_desc(m)->descents;
+  n = (size_t)4 * heads * length * size * miras_memory_desc_of(m)->inner_steps;
   y = floats(n, 1);
   x.length = 64;                                 /* how many can be waited for? */
   t = timed([&] { done(miras_cuda_forward(&g, &x, y, NULL, stream), "forward"); });
@@ -279,13 +279,13 @@ int main(int argc, char **argv) {
          is.name, is.multiProcessorCount,
          CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, copies / 1e12, MIRAS_CUDA_THREADS,
          f.numRegs, f.localSizeBytes, (int)options.products);
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     for (j = argc < 2, i = 1; i < argc; i++)
-      j |= !strcmp(argv[i], miras_kind_name((miras_kind)kind));
+      j |= !strcmp(argv[i], miras_preset_name((miras_preset)kind));
     if (!j) continue;
-    if (strcmp(only, "passes")) decode((miras_kind)kind, size, heads);
+    if (strcmp(only, "passes")) decode((miras_preset)kind, size, heads);
     for (i = 0; strcmp(only, "decode") && i < 3; i++)
-      pass((miras_kind)kind, size, heads, chunks[i]);
+      pass((miras_preset)kind, size, heads, chunks[i]);
   }
   return 0;
 }

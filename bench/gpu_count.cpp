@@ -110,41 +110,41 @@ static void begin(void) {
   memset(mine, 0, sizeof mine);
 }
 
-static void one(miras_kind kind, int size, int chunk) {
+static void one(miras_preset kind, int size, int chunk) {
   const int tokens = getenv("TOKENS") ? atoi(getenv("TOKENS")) : chunk > 32 ? chunk : 32;
   const int single = chunk > 4 ? chunk : 4;
   miras_cuda_options o = {MIRAS_CUDA_FLOAT};
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   miras_cuda_memory g;
-  miras_tokens x;
-  miras_token_grads dx;
+  miras_memory_input x;
+  miras_memory_input_grad dx;
   float *y, *tape;
   size_t n, bytes, states;
   void *room;
   int i;
-  if (miras_preset(&d, kind) != MIRAS_OK) return;
+  if (miras_memory_preset(&d, kind) != MIRAS_OK) return;
   d.key_dim = d.value_dim = size, d.chunk = chunk;
   if (getenv("PRODUCTS")) o.products = (miras_cuda_products)atoi(getenv("PRODUCTS"));
-  if (getenv("GATES")) d.keep_gate = MIRAS_GATE_CHANNEL;
+  if (getenv("GATES")) d.decay_gate = MIRAS_GATE_CHANNEL;
   m = miras_memory_open(&d, NULL);
-  if (!m || miras_memory_desc(m)->chunk != chunk) return;
+  if (!m || miras_memory_desc_of(m)->chunk != chunk) return;
   used = 0;
   bytes = miras_cuda_memory_size(m, &o, NULL, 0);
   (void)miras_memory_state(m, &states);
   room = take(bytes / sizeof(float) + 1);
   if (miras_cuda_memory_init(&g, m, &o, room, bytes, 0) != MIRAS_OK) return;
-  n = (size_t)tokens * (size_t)size * (size_t)miras_memory_desc(m)->descents;
+  n = (size_t)tokens * (size_t)size * (size_t)miras_memory_desc_of(m)->inner_steps;
   memset(&x, 0, sizeof x);
   memset(&dx, 0, sizeof dx);
   x.key = take(n), x.value = take(n), x.query = take(n);
   x.erase = x.key, x.replace = x.value;
-  x.keep = x.step = take(n);         /* for rows that ask for them */
-  dx.key = take(n), dx.value = take(n), dx.query = take(n), dx.keep = take(n), dx.step = take(n);
+  x.decay = x.learning_rate = take(n);         /* for rows that ask for them */
+  dx.key = take(n), dx.value = take(n), dx.query = take(n), dx.decay = take(n), dx.learning_rate = take(n);
   y = take(n);
   tape = take(miras_cuda_tape_size(&g, tokens));
   x.length = tokens;
-  printf("%-20s %4d %4d %8lu", miras_kind_name(kind), size, chunk, (unsigned long)states);
+  printf("%-20s %4d %4d %8lu", miras_preset_name(kind), size, chunk, (unsigned long)states);
   begin();
   miras_cuda_forward(&g, &x, y, tape, 0);
   show(tokens);
@@ -168,11 +168,11 @@ int main(int argc, char **argv) {
   printf("%-20s %4s %4s %8s %48s %48s %48s\n", "row", "size", "chunk", "state", "forward",
          "backward", "one token");
   for (size = 64; size <= 128; size *= 2)
-    for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
       if (getenv("SIZE") && atoi(getenv("SIZE")) != size) continue;
       for (j = argc < 2, i = 1; i < argc; i++)
-        j |= !strcmp(argv[i], miras_kind_name((miras_kind)kind));
-      for (i = 0; j && i < 3; i++) one((miras_kind)kind, size, chunks[i]);
+        j |= !strcmp(argv[i], miras_preset_name((miras_preset)kind));
+      for (i = 0; j && i < 3; i++) one((miras_preset)kind, size, chunks[i]);
     }
   return 0;
 }

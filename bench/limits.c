@@ -179,10 +179,10 @@ static void add_stream(const char *name, size_t bytes) {
 enum { KEY, VALUE, QUERY, KEEP, STEP, MOMENTUM, THRESHOLD, INPUTS };
 
 typedef struct layer {
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
-  miras_tokens x;
-  miras_token_grads dx;
+  miras_memory_input x;
+  miras_memory_input_grad dx;
   float *in[INPUTS], *out[INPUTS], *y, *dy, *tape, *dparams;
   size_t per[INPUTS];
   int turn;
@@ -193,7 +193,7 @@ static layer *open_layer(const char *kind, int chunk, int T, int H, int n, int t
   miras_model_desc whole;
   const size_t rows = (size_t)T * (size_t)H;
   size_t params;
-  miras_model_preset(&whole, miras_kind_find(kind));
+  miras_model_preset(&whole, miras_preset_find(kind));
   b->d = whole.layer[0].memory;
   b->d.heads = H;
   b->d.key_dim = n;
@@ -203,10 +203,10 @@ static layer *open_layer(const char *kind, int chunk, int T, int H, int n, int t
     fprintf(stderr, "limits: %s does not open\n", kind);
     exit(1);
   }
-  b->d = *miras_memory_desc(b->m);
+  b->d = *miras_memory_desc_of(b->m);
   b->per[KEY] = b->per[VALUE] = b->per[QUERY] = (size_t)n;
-  b->per[KEEP] = miras__gate_width(&b->d, b->d.keep_gate);
-  b->per[STEP] = miras__gate_width(&b->d, b->d.step_gate);
+  b->per[KEEP] = miras__gate_width(&b->d, b->d.decay_gate);
+  b->per[STEP] = miras__gate_width(&b->d, b->d.learning_rate_gate);
   b->per[MOMENTUM] = miras__gate_width(&b->d, b->d.momentum_gate);
   b->per[THRESHOLD] = miras__gate_width(&b->d, b->d.threshold_gate);
   for (int i = 0; i < INPUTS; i++) {
@@ -221,7 +221,7 @@ static layer *open_layer(const char *kind, int chunk, int T, int H, int n, int t
       for (int j = 0; j < n; j++) p[j] /= sqrtf(sum);
     }
   fill(b->in[KEEP], rows * b->per[KEEP], 0.98f, 1.0f);
-  fill(b->in[STEP], rows * b->per[STEP], 0.2f * b->d.step, 0.5f * b->d.step);
+  fill(b->in[STEP], rows * b->per[STEP], 0.2f * b->d.learning_rate, 0.5f * b->d.learning_rate);
   fill(b->in[MOMENTUM], rows * b->per[MOMENTUM], 0.2f, 0.6f);
   fill(b->in[THRESHOLD], rows * b->per[THRESHOLD], 0.5f, 1.5f);
   b->x.length = T;
@@ -230,8 +230,8 @@ static layer *open_layer(const char *kind, int chunk, int T, int H, int n, int t
   INPUT(key, KEY);
   INPUT(value, VALUE);
   INPUT(query, QUERY);
-  INPUT(keep, KEEP);
-  INPUT(step, STEP);
+  INPUT(decay, KEEP);
+  INPUT(learning_rate, STEP);
   INPUT(momentum, MOMENTUM);
   INPUT(threshold, THRESHOLD);
 #undef INPUT
@@ -241,40 +241,40 @@ static layer *open_layer(const char *kind, int chunk, int T, int H, int n, int t
   b->dparams = floats(params);
   b->dy = floats(rows * (size_t)n);
   fill(b->dy, rows * (size_t)n, -1.0f, 1.0f);
-  b->tape = floats(miras_tape_size(b->m, T));
+  b->tape = floats(miras_memory_tape_size(b->m, T));
   return b;
 }
 
 static void run_forward(void *with) {
   layer *b = (layer *)with;
   miras_memory_reset(b->m);
-  miras_forward(b->m, &b->x, b->y, NULL);
+  miras_memory_forward(b->m, &b->x, b->y, NULL);
 }
 
 static void run_training(void *with) {
   layer *b = (layer *)with;
   miras_memory_reset(b->m);
-  miras_forward(b->m, &b->x, b->y, b->tape);
-  miras_backward(b->m, &b->x, b->tape, b->dy, &b->dx, b->dparams, NULL);
+  miras_memory_forward(b->m, &b->x, b->y, b->tape);
+  miras_memory_backward(b->m, &b->x, b->tape, b->dy, &b->dx, b->dparams, NULL);
 }
 
 /* One token a call; the tokens of the layer again and again. */
 static void run_decode(void *with) {
   layer *b = (layer *)with;
-  const miras_tokens whole = b->x;
+  const miras_memory_input whole = b->x;
   const size_t H = (size_t)b->d.heads;
-  miras_tokens one = whole;
+  miras_memory_input one = whole;
   one.length = 1;
   for (int t = 0; t < whole.length; t++) {
     const size_t at = (size_t)t * H;
     one.key = b->in[KEY] + at * b->per[KEY];
     one.value = b->in[VALUE] + at * b->per[VALUE];
     one.query = b->in[QUERY] + at * b->per[QUERY];
-    one.keep = b->in[KEEP] + at * b->per[KEEP];
-    one.step = b->in[STEP] + at * b->per[STEP];
+    one.decay = b->in[KEEP] + at * b->per[KEEP];
+    one.learning_rate = b->in[STEP] + at * b->per[STEP];
     one.momentum = b->in[MOMENTUM] + at * b->per[MOMENTUM];
     one.threshold = b->in[THRESHOLD] + at * b->per[THRESHOLD];
-    miras_forward(b->m, &one, b->y + at * b->per[VALUE], NULL);
+    miras_memory_forward(b->m, &one, b->y + at * b->per[VALUE], NULL);
   }
 }
 
@@ -307,7 +307,7 @@ static void add_perceptron(const char *kind, int chunk, int H, int n, int T) {
     work += (l ? 8 : 6) * in * out;
     if (p->at_s) work += 4 * in * out;
     if (rule->reads_live) work += b->d.chunk * (in + out);
-    if (rule->reads_live && b->d.toward && rule->home != MIRAS__HOME_NONE) work += 2 * in * out;
+    if (rule->reads_live && b->d.decay_target && rule->home != MIRAS__HOME_NONE) work += 2 * in * out;
   }
   work *= (double)H * T;
   snprintf(name, sizeof name, "%s chunk %d, %d x %d forward", kind, b->d.chunk, H, n);
@@ -342,14 +342,14 @@ static void run_writes(void *with) {
   layer *b = (layer *)with;
   const size_t n = b->per[KEY];
   for (int i = 0; i < WRITES; i++)
-    sink = miras_write(b->m, b->in[KEY] + (size_t)(i % 64) * n,
+    sink = miras_memory_write(b->m, b->in[KEY] + (size_t)(i % 64) * n,
                        b->in[VALUE] + (size_t)(i % 64) * n);
 }
 
 static void add_write(const char *kind, int n) {
   layer *b = (layer *)room(sizeof *b);
   char name[80];
-  miras_preset(&b->d, miras_kind_find(kind));
+  miras_memory_preset(&b->d, miras_preset_find(kind));
   b->d.key_dim = n;
   b->m = miras_memory_open(&b->d, NULL);
   b->per[KEY] = (size_t)n;

@@ -8,9 +8,9 @@
  * A row is timed as a layer of a model would run it: gates learned, the chunk of its paper, batch
  * 1. All measurements take turns in every round and the best of a row's rounds counts, so that what
  * else the machine does weighs on all of them alike. Columns, in thousands of tokens per second:
- *   forward    miras_forward of TOKENS tokens without a tape
- *   training   miras_forward with a tape and miras_backward
- *   decode     miras_forward of one token at a time
+ *   forward    miras_memory_forward of TOKENS tokens without a tape
+ *   training   miras_memory_forward with a tape and miras_memory_backward
+ *   decode     miras_memory_forward of one token at a time
  *   plain      forward by the loops below, where there are any; "forward / plain" is their ratio.
  *              Give the compiler -O3 -march=native to see the loops at their best.
  * The state is what a running sequence holds, the tape what training keeps per token; both of all
@@ -28,11 +28,11 @@ enum { KEY, VALUE, QUERY, KEEP, STEP, MOMENTUM, THRESHOLD, VALUE_KEEP, ERASE, RE
 
 /* Everything that one row needs, and the best seconds of each measure (0: none). */
 typedef struct bench {
-  miras_kind kind;
-  miras_desc d;
+  miras_preset kind;
+  miras_memory_desc d;
   miras_memory *m;
-  miras_tokens x;
-  miras_token_grads dx;
+  miras_memory_input x;
+  miras_memory_input_grad dx;
   float *in[INPUTS], *gradient[INPUTS];
   size_t per[INPUTS];               /* floats of a token and head */
   float *y, *dy, *tape, *dparams, *state;
@@ -147,10 +147,10 @@ static void plain_attention(bench *b, int T, int H, int n, int window) {
 
 static int plain(bench *b, int T, int H, int n) {
   switch (b->kind) {
-    case MIRAS_LINEAR_ATTENTION: plain_linear(b, T, H, n); return 1;
-    case MIRAS_GATED_DELTANET: plain_gated_delta(b, T, H, n); return 1;
-    case MIRAS_SOFTMAX_ATTENTION:
-    case MIRAS_SLIDING_WINDOW: plain_attention(b, T, H, n, b->d.window); return 1;
+    case MIRAS_PRESET_LINEAR_ATTENTION: plain_linear(b, T, H, n); return 1;
+    case MIRAS_PRESET_GATED_DELTANET: plain_gated_delta(b, T, H, n); return 1;
+    case MIRAS_PRESET_SOFTMAX_ATTENTION:
+    case MIRAS_PRESET_SLIDING_WINDOW: plain_attention(b, T, H, n, b->d.window); return 1;
     default: return 0;
   }
 }
@@ -169,7 +169,7 @@ static void unit_rows(float *p, size_t rows, size_t n) {
   }
 }
 
-static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
+static void open_row(bench *b, miras_preset kind, int T, int H, int n) {
   miras_model_desc whole;
   char why[256];
   size_t rows = (size_t)T * (size_t)H, steps, count;
@@ -180,7 +180,7 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
   b->d.heads = H;
   b->d.key_dim = n;
   if (!miras_memory_size(&b->d, why, sizeof why)) {
-    fprintf(stderr, "memories: %s: %s\n", miras_kind_name(kind), why);
+    fprintf(stderr, "memories: %s: %s\n", miras_preset_name(kind), why);
     exit(1);
   }
   b->m = miras_memory_open(&b->d, NULL);
@@ -188,15 +188,15 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
     fprintf(stderr, "memories: out of memory\n");
     exit(1);
   }
-  b->d = *miras_memory_desc(b->m);
-  steps = (size_t)b->d.descents;
+  b->d = *miras_memory_desc_of(b->m);
+  steps = (size_t)b->d.inner_steps;
   b->per[KEY] = b->per[VALUE] = steps * (size_t)n;
   b->per[QUERY] = (size_t)n;
-  b->per[KEEP] = miras__gate_width(&b->d, b->d.keep_gate);
-  b->per[STEP] = miras__gate_width(&b->d, b->d.step_gate) * steps;
+  b->per[KEEP] = miras__gate_width(&b->d, b->d.decay_gate);
+  b->per[STEP] = miras__gate_width(&b->d, b->d.learning_rate_gate) * steps;
   b->per[MOMENTUM] = miras__gate_width(&b->d, b->d.momentum_gate);
   b->per[THRESHOLD] = miras__gate_width(&b->d, b->d.threshold_gate);
-  b->per[VALUE_KEEP] = b->d.value_gate ? (size_t)n : 0;
+  b->per[VALUE_KEEP] = b->d.value_decay_gate ? (size_t)n : 0;
   b->per[ERASE] = b->per[REPLACE] = b->d.separate_erase ? (size_t)n : 0;
   for (int i = 0; i < INPUTS; i++) {
     b->in[i] = floats(rows * b->per[i]);
@@ -207,7 +207,7 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
   unit_rows(b->in[QUERY], rows, (size_t)n);
   fill(b->in[KEEP], rows * b->per[KEEP], 0.98f, 1.0f);
   fill(b->in[VALUE_KEEP], rows * b->per[VALUE_KEEP], 0.98f, 1.0f);
-  fill(b->in[STEP], rows * b->per[STEP], 0.2f * b->d.step, 0.5f * b->d.step);
+  fill(b->in[STEP], rows * b->per[STEP], 0.2f * b->d.learning_rate, 0.5f * b->d.learning_rate);
   fill(b->in[MOMENTUM], rows * b->per[MOMENTUM], 0.2f, 0.6f);
   fill(b->in[THRESHOLD], rows * b->per[THRESHOLD], 0.5f, 1.5f);
   if (b->d.separate_erase) {   /* erase = -u, replace = u / 2 */
@@ -220,11 +220,11 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
   INPUT(key, KEY);
   INPUT(value, VALUE);
   INPUT(query, QUERY);
-  INPUT(keep, KEEP);
-  INPUT(step, STEP);
+  INPUT(decay, KEEP);
+  INPUT(learning_rate, STEP);
   INPUT(momentum, MOMENTUM);
   INPUT(threshold, THRESHOLD);
-  INPUT(value_keep, VALUE_KEEP);
+  INPUT(value_decay, VALUE_KEEP);
   INPUT(erase, ERASE);
   INPUT(replace, REPLACE);
 #undef INPUT
@@ -233,7 +233,7 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
   b->y = floats(rows * (size_t)n);
   b->dy = floats(rows * (size_t)n);
   fill(b->dy, rows * (size_t)n, -1.0f, 1.0f);
-  b->tape = floats(miras_tape_size(b->m, T));
+  b->tape = floats(miras_memory_tape_size(b->m, T));
   b->state = floats((size_t)n * (size_t)n + (size_t)n + (size_t)T);
 }
 
@@ -249,26 +249,26 @@ static double measure(bench *b, int what, int T, int H, int n) {
   miras_memory_reset(b->m);
   start = now();
   if (what == FORWARD) {
-    miras_forward(b->m, &b->x, b->y, NULL);
+    miras_memory_forward(b->m, &b->x, b->y, NULL);
   } else if (what == TRAINING) {
-    miras_forward(b->m, &b->x, b->y, b->tape);
-    miras_backward(b->m, &b->x, b->tape, b->dy, &b->dx, b->dparams, NULL);
+    miras_memory_forward(b->m, &b->x, b->y, b->tape);
+    miras_memory_backward(b->m, &b->x, b->tape, b->dy, &b->dx, b->dparams, NULL);
   } else if (what == DECODE) {
-    miras_tokens one = b->x;
+    miras_memory_input one = b->x;
     one.length = 1;
     for (int t = 0; t < T; t++) {
       const size_t at = (size_t)t * (size_t)H;
       one.key = b->in[KEY] + at * b->per[KEY];
       one.value = b->in[VALUE] + at * b->per[VALUE];
       one.query = b->in[QUERY] + at * b->per[QUERY];
-      one.keep = b->in[KEEP] + at * b->per[KEEP];
-      one.step = b->in[STEP] + at * b->per[STEP];
+      one.decay = b->in[KEEP] + at * b->per[KEEP];
+      one.learning_rate = b->in[STEP] + at * b->per[STEP];
       one.momentum = b->in[MOMENTUM] + at * b->per[MOMENTUM];
       one.threshold = b->in[THRESHOLD] + at * b->per[THRESHOLD];
-      one.value_keep = b->in[VALUE_KEEP] + at * b->per[VALUE_KEEP];
+      one.value_decay = b->in[VALUE_KEEP] + at * b->per[VALUE_KEEP];
       one.erase = b->in[ERASE] + at * b->per[ERASE];
       one.replace = b->in[REPLACE] + at * b->per[REPLACE];
-      miras_forward(b->m, &one, b->y + at * (size_t)n, NULL);
+      miras_memory_forward(b->m, &one, b->y + at * (size_t)n, NULL);
     }
   } else if (!plain(b, T, H, n)) {
     return 0;
@@ -281,7 +281,7 @@ static void compare(bench *b, int T, int H, int n) {
   const size_t count = (size_t)T * (size_t)H * (size_t)n;
   float *y = floats(count), worst = 0.0f, top = 0.0f;
   miras_memory_reset(b->m);
-  miras_forward(b->m, &b->x, b->y, NULL);
+  miras_memory_forward(b->m, &b->x, b->y, NULL);
   memcpy(y, b->y, count * sizeof *y);
   if (plain(b, T, H, n))
     for (size_t i = 0; i < count; i++) {
@@ -290,7 +290,7 @@ static void compare(bench *b, int T, int H, int n) {
     }
   if (!(worst <= 1e-4f * top)) {
     fprintf(stderr, "memories: %s: the plain loops differ by %g of the largest output\n",
-            miras_kind_name(b->kind), (double)(worst / top));
+            miras_preset_name(b->kind), (double)(worst / top));
     exit(1);
   }
   free(y);
@@ -299,14 +299,14 @@ static void compare(bench *b, int T, int H, int n) {
 int main(int argc, char **argv) {
   const int H = setting("HEADS", 4), n = setting("DIM", 64), T = setting("TOKENS", 1024);
   const int rounds = setting("ROUNDS", 7);
-  bench rows[MIRAS_KIND_COUNT];
+  bench rows[MIRAS_PRESET_ROWS];
   int count = 0;
   if (argc == 1) {
-    for (int k = 0; k < MIRAS_KIND_COUNT; k++) open_row(&rows[count++], (miras_kind)k, T, H, n);
+    for (int k = 0; k < MIRAS_PRESET_ROWS; k++) open_row(&rows[count++], (miras_preset)k, T, H, n);
   } else {
-    for (int i = 1; i < argc && count < MIRAS_KIND_COUNT; i++) {
-      const miras_kind k = miras_kind_find(argv[i]);
-      if (k == MIRAS_KIND_COUNT) {
+    for (int i = 1; i < argc && count < MIRAS_PRESET_ROWS; i++) {
+      const miras_preset k = miras_preset_find(argv[i]);
+      if (k == MIRAS_PRESET_ROWS) {
         fprintf(stderr, "memories: there is no row %s\n", argv[i]);
         return 2;
       }
@@ -330,13 +330,13 @@ int main(int argc, char **argv) {
     bench *b = &rows[i];
     size_t bytes;
     miras_memory_state(b->m, &bytes);
-    printf("| %s | %d |", miras_kind_name(b->kind), b->d.chunk);
+    printf("| %s | %d |", miras_preset_name(b->kind), b->d.chunk);
     for (int what = 0; what < MEASURES; what++)
       if (b->best[what] > 0) printf(" %.0f |", T / b->best[what] / 1000);
       else printf(" |");
     if (b->best[PLAIN] > 0) printf(" %.1f |", b->best[PLAIN] / b->best[FORWARD]);
     else printf(" |");
-    printf(" %.0f | %.0f |\n", (double)bytes / 1024, (double)miras_tape_size(b->m, T) / T);
+    printf(" %.0f | %.0f |\n", (double)bytes / 1024, (double)miras_memory_tape_size(b->m, T) / T);
   }
   for (int i = 0; i < count; i++) close_row(&rows[i]);
   return 0;

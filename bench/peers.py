@@ -46,16 +46,16 @@ class Layer:
                                      **{n: t.data_ptr() for n, t in self.grads.items()})
         self.y = torch.empty(1, T, H, K)
         self.dy = torch.ones(1, T, H, K)
-        self.tape = torch.empty(self.c.miras_tape_size(self.memory, T))
+        self.tape = torch.empty(self.c.miras_memory_tape_size(self.memory, T))
 
     def forward(self):
         self.c.miras_memory_reset(self.memory)
-        self.c.miras_forward(self.memory, self.tokens, self.y.data_ptr(), None)
+        self.c.miras_memory_forward(self.memory, self.tokens, self.y.data_ptr(), None)
 
     def training(self):
         self.c.miras_memory_reset(self.memory)
-        self.c.miras_forward(self.memory, self.tokens, self.y.data_ptr(), self.tape.data_ptr())
-        self.c.miras_backward(self.memory, self.tokens, self.tape.data_ptr(), self.dy.data_ptr(),
+        self.c.miras_memory_forward(self.memory, self.tokens, self.y.data_ptr(), self.tape.data_ptr())
+        self.c.miras_memory_backward(self.memory, self.tokens, self.tape.data_ptr(), self.dy.data_ptr(),
                               self.wanted, None, None)
 
 
@@ -127,8 +127,8 @@ def main():
     kda = shipped.load('kda/naive').naive_chunk_kda
     mesa = shipped.load('mesa_net/naive').naive_mesa_net_CG
     kqv = dict(key=k, value=v, query=q)
-    head, channel = dict(keep_gate='GATE_HEAD'), dict(keep_gate='GATE_CHANNEL')
-    steps = dict(step_gate='GATE_HEAD')
+    head, channel = dict(decay_gate='GATE_HEAD'), dict(decay_gate='GATE_CHANNEL')
+    steps = dict(learning_rate_gate='GATE_HEAD')
     no_forget = dict(forget=0.0)
     ridge = torch.ones(H, K)
     raw = torch.cat([torch.zeros(H * K * K), torch.log(torch.expm1(ridge)).flatten()])
@@ -136,7 +136,7 @@ def main():
     rows = [
         ('linear attention', Layer(library, 'linear-attention', {}, kqv),
          Peer(lambda q, k, v: linear(q, k, v, scale=1.0), [q, k, v])),
-        ('simple GLA (Mamba-2)', Layer(library, 'retnet', dict(head, forget=0.0, forget_ratio=0.0),
+        ('simple GLA (Mamba-2)', Layer(library, 'retnet', dict(head, forget=0.0, decay_ratio=0.0),
                                        dict(kqv, keep=keep)),
          Peer(lambda q, k, v, g: simple(q, k, v, g.log(), scale=1.0), [q, k, v, keep])),
         ('DeltaNet', Layer(library, 'deltanet', steps, dict(kqv, step=step)),
@@ -154,8 +154,8 @@ def main():
          Peer(lambda q, k, v, g, b: mesa(q, k, v, g.log(), ridge, b, 64), [q, k, v, keep, step])),
         ('TTT-MLP, chunk 16', Layer(
             library, 'ttt-mlp',
-            dict(inner_norm=0, inner_residual=0, inner_bias=0, row_rates=0, chunk=16, forget=0.0,
-                 forget_ratio=0.0, step=1.0, **steps),
+            dict(inner_norm=0, inner_residual=0, inner_bias=0, token_rates=0, chunk=16, forget=0.0,
+                 decay_ratio=0.0, step=1.0, **steps),
             dict(kqv, step=step / 20), torch.cat([w.reshape(H, -1) for w in layers], 1).flatten()),
          Peer(lambda q, k, v, b: perceptron(q, k, v, b, layers), [q, k, v, step / 20])),
         ('softmax attention', Layer(library, 'softmax-attention', dict(window=T, chunk=16), kqv),

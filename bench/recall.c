@@ -4,7 +4,7 @@
  *   cc -O2 bench/recall.c -o recall -lm         (older C libraries: add -pthread)
  *   ./recall                                    yaad and gated-deltanet, 8 pairs
  *   ./recall --model all --pairs 8,16 --seeds 3 --lr 1e-3,3e-3 --svg recall.svg
- *   ./recall --model yaad --set memory.toward=1 --step 0.02
+ *   ./recall --model yaad --set memory.decay_target=1 --step 0.02
  *   ./recall --help                             every option
  *
  * A sequence of n pairs shows n different keys, each followed by a value, both drawn at random for
@@ -299,7 +299,7 @@ static void parse(options *o, const option *table, int argc, char **argv) {
       const size_t n = strcspn(argv[i], "=");
       char *field = (char *)grow(NULL, n + 1, 1);
       if (!argv[i][n])
-        die(2, "--set is \"%s\"; it must be FIELD=VALUE, such as memory.step=0.02", argv[i]);
+        die(2, "--set is \"%s\"; it must be FIELD=VALUE, such as memory.learning_rate=0.02", argv[i]);
       memcpy(field, argv[i], n);
       field[n] = 0;
       set(o, field, argv[i] + n + 1);
@@ -343,11 +343,11 @@ typedef struct run {
 static void words_of(const char *field, char *words, size_t room) {
   int i;
   words[0] = 0;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
     miras_model_desc d;
-    char value[MIRAS_PATTERN], near[64] = "";
+    char value[MIRAS_PATTERN_SIZE], near[64] = "";
     size_t n = strlen(words);
-    miras_model_preset(&d, (miras_kind)i);
+    miras_model_preset(&d, (miras_preset)i);
     if (!miras_model_desc_get(&d, field, value, sizeof value) || n + strlen(value) + 2 > room)
       continue;
     nearest_of(words, value, near);
@@ -358,7 +358,7 @@ static void words_of(const char *field, char *words, size_t room) {
 /* Why --set FIELD=VALUE cannot be done: leave with a sentence. */
 static void no_set(const miras_model_desc *d, const char *field, const char *text) {
   const char *bare = field[0] && field[1] == '.' ? field + 2 : field, *last, *name;
-  char value[MIRAS_PATTERN], best[64] = "", words[160];
+  char value[MIRAS_PATTERN_SIZE], best[64] = "", words[160];
   int i, k, near = 64;
   if (miras_model_desc_get(d, field, value, sizeof value)) {
     words_of(bare, words, sizeof words);
@@ -377,11 +377,11 @@ static void no_set(const miras_model_desc *d, const char *field, const char *tex
     if (!far) break;
   }
   if (bare != field) {
-    char letters[3 * MIRAS_LAYER_KINDS + 1] = "";
-    for (k = 0; k < MIRAS_LAYER_KINDS && d->layer[k].letter != field[0]; k++)
+    char letters[3 * MIRAS_MAX_LAYER_KINDS + 1] = "";
+    for (k = 0; k < MIRAS_MAX_LAYER_KINDS && d->layer[k].letter != field[0]; k++)
       if (d->layer[k].letter)
         snprintf(letters + strlen(letters), 3, " %c", d->layer[k].letter);
-    if (k == MIRAS_LAYER_KINDS)
+    if (k == MIRAS_MAX_LAYER_KINDS)
       die(2, "--set is \"%s=%s\"; the model has no layers %c, but%s", field, text, field[0],
           letters);
   }
@@ -397,7 +397,7 @@ static miras_model_desc describe(const options *o, const char *model, int pairs,
   int i;
   if (miras_model_named(&d, model, o->layers) != MIRAS_OK) {
     char best[64] = "";
-    for (i = 0; i < MIRAS_KIND_COUNT; i++) nearest_of(miras_kind_name((miras_kind)i), model, best);
+    for (i = 0; i < MIRAS_PRESET_ROWS; i++) nearest_of(miras_preset_name((miras_preset)i), model, best);
     if (distance(best, model) < 4)
       die(2, "--model holds \"%s\"; is it %s? lm models lists the names", model, best);
     die(2, "--model holds \"%s\"; lm models lists the names", model);
@@ -407,7 +407,7 @@ static miras_model_desc describe(const options *o, const char *model, int pairs,
   d.width = o->width;
   d.seed = (uint64_t)seed;
   /* attention to everything: a window that holds the whole sequence */
-  if (d.layer[0].memory.architecture == MIRAS_KV_CACHE && strcmp(model, "sliding-window") &&
+  if (d.layer[0].memory.architecture == MIRAS_ARCH_KV_CACHE && strcmp(model, "sliding-window") &&
       d.layer[0].memory.window < 4 * pairs)
     d.layer[0].memory.window = 4 * pairs;
   for (i = 0; i < o->sets; i++)
@@ -443,7 +443,7 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
                (uint64_t)(step - 1) * rows + row, keys);
     loss = miras_trainer_loss(t, x, y, (int)rows, (int)T, 1);
     miras_trainer_backward(t);
-    miras_trainer_step(t, &adamw, miras_cosine((uint64_t)step - 1, (uint64_t)o->warmup,
+    miras_trainer_step(t, &adamw, miras_schedule_cosine((uint64_t)step - 1, (uint64_t)o->warmup,
                                                (uint64_t)o->steps, (float)r->lr, 0.05f));
     r->steps = step;
     training += (double)loss;
@@ -630,10 +630,10 @@ static const option table[] = {
   {"heads", 'i', &given.heads, 1, 4096, "memories of a block; keys are width / heads wide"},
   {"decay", 'r', &given.decay, 0, 1, "weight decay of the matrices"},
   {"warmup", 'i', &given.warmup, 0, 1e9, "steps of linear warm-up"},
-  {"step", '=', "memory.step", 0, 0, "of the memory: --set memory.step=X"},
+  {"step", '=', "memory.learning_rate", 0, 0, "of the memory: --set memory.learning_rate=X"},
   {"threshold", '=', "memory.threshold", 0, 0, "of the memory"},
-  {"forget", '=', "memory.forget", 0, 0, "of the memory"},
-  {"forget-ratio", '=', "memory.forget_ratio", 0, 0, "of the memory"},
+  {"forget", '=', "memory.decay_rate", 0, 0, "of the memory"},
+  {"forget-ratio", '=', "memory.decay_ratio", 0, 0, "of the memory"},
   {"chunk", '=', "memory.chunk", 0, 0, "of the memory"},
   {"set", '=', NULL, 0, 0,
    "FIELD=VALUE of the descriptor, as often as you like: memory.bias=huber, conv=2"},
@@ -669,9 +669,9 @@ static void grid_read(grid *g, const options *o) {
     for (i = 0; i < g->n_seeds; i++) g->seeds[i] = i + 1;
   }
   if (!strcmp(o->model, "all")) {
-    for (; g->n_models < MIRAS_KIND_COUNT; g->n_models++)
+    for (; g->n_models < MIRAS_PRESET_ROWS; g->n_models++)
       snprintf(g->models[g->n_models], sizeof g->models[0], "%s-memory",
-               miras_kind_name((miras_kind)g->n_models));
+               miras_preset_name((miras_preset)g->n_models));
     return;
   }
   for (text = o->model; *text; text += *text == ',') {

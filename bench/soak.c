@@ -6,7 +6,7 @@
  *   ./soak --counts                                   instructions too; needs valgrind
  *   ./soak --quick                                    10^4 writes: a minute
  *
- * A row is miras_preset as it comes, one head, key_dim and value_dim 64. The inputs, their entries
+ * A row is miras_memory_preset as it comes, one head, key_dim and value_dim 64. The inputs, their entries
  * uniform in -1..1 where nothing else is said:
  *   random      a new pair every time
  *   recurring   32 pairs in turn
@@ -198,27 +198,27 @@ static void source_next(source *s, float *key, float *value) {
 /* ---- a row under test ---- */
 
 typedef struct row {
-  miras_kind kind;
-  miras_desc d;
+  miras_preset kind;
+  miras_memory_desc d;
   miras_memory *m;
   int dk, dv, steps;
-  int tokens;              /* driven by miras_forward: RWKV-7 */
+  int tokens;              /* driven by miras_memory_forward: RWKV-7 */
   float *unit, *half, *erase, *y;
 } row;
 
-static void row_open(row *r, miras_kind kind, int dim) {
+static void row_open(row *r, miras_preset kind, int dim) {
   char why[256] = "";
   memset(r, 0, sizeof *r);
   r->kind = kind;
-  miras_preset(&r->d, kind);
+  miras_memory_preset(&r->d, kind);
   r->d.key_dim = dim;
-  if (!miras_memory_size(&r->d, why, sizeof why)) die(1, "%s: %s", miras_kind_name(kind), why);
+  if (!miras_memory_size(&r->d, why, sizeof why)) die(1, "%s: %s", miras_preset_name(kind), why);
   r->m = miras_memory_open(&r->d, NULL);
-  if (!r->m) die(1, "there is not enough memory for %s", miras_kind_name(kind));
-  r->d = *miras_memory_desc(r->m);
+  if (!r->m) die(1, "there is not enough memory for %s", miras_preset_name(kind));
+  r->d = *miras_memory_desc_of(r->m);
   r->dk = r->d.key_dim;
   r->dv = r->d.value_dim;
-  r->steps = r->d.descents;
+  r->steps = r->d.inner_steps;
   r->tokens = r->d.separate_erase;
   r->unit = (float *)room((size_t)r->dk, sizeof(float));
   r->half = (float *)room((size_t)r->dk, sizeof(float));
@@ -239,9 +239,9 @@ static void to_unit(float *out, const float *x, int n) {
 
 /* One token: steps pairs. The surprise, or zero where there is none. */
 static float row_write(row *r, const float *key, const float *value) {
-  miras_tokens x;
+  miras_memory_input x;
   int i;
-  if (!r->tokens) return miras_write(r->m, key, value);
+  if (!r->tokens) return miras_memory_write(r->m, key, value);
   memset(&x, 0, sizeof x);
   to_unit(r->unit, key, r->dk);
   for (i = 0; i < r->dk; i++) {
@@ -253,22 +253,22 @@ static float row_write(row *r, const float *key, const float *value) {
   x.erase = r->erase;
   x.query = r->unit;
   x.value = value;
-  if (miras_forward(r->m, &x, r->y, NULL) != MIRAS_OK)
-    die(1, "%s does not take these tokens", miras_kind_name(r->kind));
+  if (miras_memory_forward(r->m, &x, r->y, NULL) != MIRAS_OK)
+    die(1, "%s does not take these tokens", miras_preset_name(r->kind));
   return norm(r->y, r->dv) < HUGE_VAL ? 0.0f : (float)NAN;
 }
 
 static void row_read(row *r, const float *query, float *out) {
   if (r->tokens) to_unit(r->unit, query, r->dk);
-  miras_read(r->m, r->tokens ? r->unit : query, out);
+  miras_memory_read(r->m, r->tokens ? r->unit : query, out);
 }
 
 static int corrects(const row *r) {
-  return r->d.bias != MIRAS_DOT && r->d.architecture != MIRAS_KV_CACHE && !r->tokens;
+  return r->d.bias != MIRAS_BIAS_DOT && r->d.architecture != MIRAS_ARCH_KV_CACHE && !r->tokens;
 }
 
 /* Does an answer grow with what it was given? */
-static int sums(const row *r) { return r->d.bias == MIRAS_DOT && !r->d.normalise; }
+static int sums(const row *r) { return r->d.bias == MIRAS_BIAS_DOT && !r->d.normalize; }
 
 /* ---- a moment: a state and what came next ---- */
 
@@ -367,7 +367,7 @@ static int child(const char *path) {
   row r;
   size_t keys, values;
   if (!f || fread(head, sizeof head, 1, f) != 1) die(1, "%s cannot be read", path);
-  row_open(&r, (miras_kind)head[0], (int)head[1]);
+  row_open(&r, (miras_preset)head[0], (int)head[1]);
   moment_open(&o, &r);
   keys = (size_t)(TIMED * r.steps * r.dk);
   values = (size_t)(TIMED * r.steps * r.dv);
@@ -511,10 +511,10 @@ static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, c
     sound = look(r, c, last_key + (size_t)k * dk, largest, &largest_query, out);
     error[errors++] = difference(out, v, r->dv) / norm(v, r->dv);
   }
-  remembered = r->d.retention == MIRAS_RETAIN_ALL || !(r->d.forget > 0)
-                 ? (double)i * r->steps : fmin((double)i * r->steps, 1 / (double)r->d.forget);
-  if (r->d.key_length == MIRAS_LENGTH_UNIT) largest_key = largest_query = 1;
-  c->most = sums(r) ? 1.01 * remembered * (double)r->d.step * largest_key * largest_query
+  remembered = r->d.retention == MIRAS_RETENTION_ALL || !(r->d.decay_rate > 0)
+                 ? (double)i * r->steps : fmin((double)i * r->steps, 1 / (double)r->d.decay_rate);
+  if (r->d.qk_norm == MIRAS_QK_NORM_L2) largest_key = largest_query = 1;
+  c->most = sums(r) ? 1.01 * remembered * (double)r->d.learning_rate * largest_key * largest_query
                     : 1000 * fmax(1, before / largest);
   if (!sound) {
     c->failed = FINITE;
@@ -549,7 +549,7 @@ static const char *verdict(int failed) {
 }
 
 static void print_cell(const row *r, int input, const cell *c, int counts) {
-  printf("| %s | %s |", miras_kind_name(r->kind), input_name[input]);
+  printf("| %s | %s |", miras_preset_name(r->kind), input_name[input]);
   if (c->failed & FINITE) printf(" until %lu |", (unsigned long)c->end);
   else printf(" yes |");
   printf(" %.3g%s |", c->output, sums(r) ? " (sum)" : "");
@@ -600,14 +600,14 @@ static void choose(const char *option, const char *list, int *chosen, int most,
 }
 
 static const char *name_of_input(int i) { return input_name[i]; }
-static const char *name_of_kind(int i) { return miras_kind_name((miras_kind)i); }
+static const char *name_of_kind(int i) { return miras_preset_name((miras_preset)i); }
 
 int main(int argc, char **argv) {
-  static cell cells[MIRAS_KIND_COUNT][INPUTS];
-  int kinds[MIRAS_KIND_COUNT], inputs[INPUTS], dim = 64, counts = 0, i, k, failed = 0;
+  static cell cells[MIRAS_PRESET_ROWS][INPUTS];
+  int kinds[MIRAS_PRESET_ROWS], inputs[INPUTS], dim = 64, counts = 0, i, k, failed = 0;
   uint64_t count = 1000000, seed = 1;
   double bar = 1.2;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) kinds[i] = 1;
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) kinds[i] = 1;
   for (i = 0; i < INPUTS; i++) inputs[i] = 1;
   for (i = 1; i < argc; i++) {
     const char *value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -628,7 +628,7 @@ int main(int argc, char **argv) {
     if (!value && (argv[i][0] != '-' || !strstr(" --rows --inputs --writes --dim --seed", argv[i])))
       die(2, "%s is no option; soak --help lists them", argv[i]);
     if (!value) die(2, "%s needs a value behind it", argv[i]);
-    if (!strcmp(argv[i], "--rows")) choose(argv[i], value, kinds, MIRAS_KIND_COUNT, name_of_kind);
+    if (!strcmp(argv[i], "--rows")) choose(argv[i], value, kinds, MIRAS_PRESET_ROWS, name_of_kind);
     else if (!strcmp(argv[i], "--inputs")) choose(argv[i], value, inputs, INPUTS, name_of_input);
     else if (!strcmp(argv[i], "--writes")) count = (uint64_t)number(argv[i], value, 512, 1e12);
     else if (!strcmp(argv[i], "--dim")) dim = (int)number(argv[i], value, 2, 4096);
@@ -647,16 +647,16 @@ int main(int argc, char **argv) {
          "| ratio |%s denormal %% | bars |\n", counts ? " 1000 instructions start | end | ratio |"
                                                      : "");
   printf("|---|---|---|--:|--:|--:|--:|--:|--:|--:|%s--:|---|\n", counts ? "--:|--:|--:|" : "");
-  for (k = 0; k < MIRAS_KIND_COUNT; k++) {
+  for (k = 0; k < MIRAS_PRESET_ROWS; k++) {
     row r;
     if (!kinds[k]) continue;
-    row_open(&r, (miras_kind)k, dim);
+    row_open(&r, (miras_preset)k, dim);
     for (i = 0; i < INPUTS; i++) {
       cell *c = &cells[k][i];
       if (!inputs[i]) continue;
       soak(&r, i, count, seed, bar, counts ? argv[0] : NULL, c);
       /* random comes first */
-      if (cells[k][RANDOM].time[0] > 0 && r.d.algorithm != MIRAS_LEAST_SQUARES &&
+      if (cells[k][RANDOM].time[0] > 0 && r.d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES &&
           !(fmax(c->time[0], c->time[1]) <= 2 * bar * cells[k][RANDOM].time[0]))
         c->failed |= TIME;
       print_cell(&r, i, c, counts);
@@ -672,9 +672,9 @@ int main(int argc, char **argv) {
   printf("\n|---|");
   for (i = 0; i < INPUTS; i++)
     if (inputs[i]) printf("---|");
-  for (k = 0; k < MIRAS_KIND_COUNT; k++) {
+  for (k = 0; k < MIRAS_PRESET_ROWS; k++) {
     if (!kinds[k]) continue;
-    printf("\n| %s |", miras_kind_name((miras_kind)k));
+    printf("\n| %s |", miras_preset_name((miras_preset)k));
     for (i = 0; i < INPUTS; i++)
       if (inputs[i]) printf(" %s |", verdict(cells[k][i].failed));
   }

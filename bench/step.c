@@ -36,7 +36,7 @@ step *step_open(const char *name, const int *sizes) {
   memset(&t, 0, sizeof t);
   d.width = sizes[0];
   d.heads = sizes[2];
-  d.layer[0].hidden = sizes[3];
+  d.layer[0].mlp.hidden = sizes[3];
   d.vocab = sizes[6];
   t.batch = s->batch = sizes[4];
   t.context = s->length = sizes[5];

@@ -847,7 +847,7 @@ static int can_draw(const float *logits, int count) {
 }
 
 static void write_sample(const miras_model *m, const vocabulary *v, const int32_t *prompt, size_t n,
-                         int count, miras_sampling sampling) {
+                         int count, miras_sampler sampling) {
   miras_session *s = miras_session_open(m, NULL);
   const float *logits;
   if (!s) die(1, "there is not enough memory for a session");
@@ -855,7 +855,7 @@ static void write_sample(const miras_model *m, const vocabulary *v, const int32_
   while (count-- > 0 && logits) {
     unsigned char text[4];
     const int drawn = can_draw(logits, v->count);
-    const int32_t token = drawn ? miras_sample(logits, v->count, &sampling) : -1;
+    const int32_t token = drawn ? miras_sampler_sample(logits, v->count, &sampling) : -1;
     if (token < 0) {
       fflush(stdout);
       die(1, "behind %lu tokens the model's logits are not finite: its weights are damaged, or too "
@@ -890,17 +890,17 @@ static size_t count_parameters(const miras_model *m) {
  * memory, a horizon, carried states and a window of pairs see to that; decay alone is learned, and
  * windows do not teach to forget what came before them. */
 static int lives_on(const options *o, const miras_model_desc *d) {
-  const miras_desc *m = &d->layer[0].memory;
+  const miras_memory_desc *m = &d->layer[0].memory;
   if (d->pattern[0] && !strchr(d->pattern, 'm')) return 0;
-  if (m->toward || d->layer[0].horizon || o->carry > 0 || m->reset_every) return 0;
-  return m->architecture != MIRAS_KV_CACHE || m->window > o->context;
+  if (m->decay_target || d->layer[0].mixer.decay_horizon || o->carry > 0 || m->reset_every) return 0;
+  return m->architecture != MIRAS_ARCH_KV_CACHE || m->window > o->context;
 }
 
 /* The width of all MLPs: those of m, w, a and g that are not without. */
 static void set_hidden(miras_model_desc *d, int hidden) {
   int k;
   for (k = 0; k < 4; k++)
-    if (!d->layer[k].no_mlp) d->layer[k].hidden = hidden;
+    if (!d->layer[k].mlp.none) d->layer[k].mlp.hidden = hidden;
 }
 
 /* The whole models by name, which `lm models` lists beside the rows. */
@@ -913,7 +913,7 @@ static const char *const whole_models[] = {
 static void no_model(const char *before, const char *name) {
   char best[64] = "";
   int i;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) nearest_of(miras_kind_name((miras_kind)i), name, best);
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) nearest_of(miras_preset_name((miras_preset)i), name, best);
   for (i = 0; i < 3; i++) nearest_of(whole_models[i], name, best);
   if (distance(best, name) < 4)
     die(2, "%s is \"%s\"; is it %s? lm models lists the names", before, name, best);
@@ -924,11 +924,11 @@ static void no_model(const char *before, const char *name) {
 static void words_of(const char *field, char *words, size_t room) {
   int i;
   words[0] = 0;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
     miras_model_desc d;
-    char value[MIRAS_PATTERN], near[64] = "";
+    char value[MIRAS_PATTERN_SIZE], near[64] = "";
     size_t n = strlen(words);
-    miras_model_preset(&d, (miras_kind)i);
+    miras_model_preset(&d, (miras_preset)i);
     if (!miras_model_desc_get(&d, field, value, sizeof value) || n + strlen(value) + 2 > room)
       continue;
     nearest_of(words, value, near);
@@ -939,10 +939,10 @@ static void words_of(const char *field, char *words, size_t room) {
 /* Why --set FIELD=VALUE cannot be done: leave with a sentence. */
 static void no_set(const miras_model_desc *d, const char *text) {
   const char *equals = strchr(text, '='), *bare, *last, *name;
-  char field[64], value[MIRAS_PATTERN], best[64] = "", words[160];
+  char field[64], value[MIRAS_PATTERN_SIZE], best[64] = "", words[160];
   int i, k, near = 64;
   if (!equals || equals == text)
-    die(2, "--set is \"%s\"; it must be FIELD=VALUE, such as memory.step=0.02", text);
+    die(2, "--set is \"%s\"; it must be FIELD=VALUE, such as memory.learning_rate=0.02", text);
   snprintf(field, sizeof field, "%.*s", (int)(equals - text), text);
   if (miras_model_desc_get(d, field, value, sizeof value)) {
     words_of(field[1] == '.' ? field + 2 : field, words, sizeof words);
@@ -962,11 +962,11 @@ static void no_set(const miras_model_desc *d, const char *text) {
     if (!far) break;
   }
   if (bare != field) {
-    char letters[3 * MIRAS_LAYER_KINDS + 1] = "";
-    for (k = 0; k < MIRAS_LAYER_KINDS && d->layer[k].letter != field[0]; k++)
+    char letters[3 * MIRAS_MAX_LAYER_KINDS + 1] = "";
+    for (k = 0; k < MIRAS_MAX_LAYER_KINDS && d->layer[k].letter != field[0]; k++)
       if (d->layer[k].letter)
         snprintf(letters + strlen(letters), 3, " %c", d->layer[k].letter);
-    if (k == MIRAS_LAYER_KINDS)
+    if (k == MIRAS_MAX_LAYER_KINDS)
       die(2, "--set is \"%s\"; the model has no layers %c, but%s", text, field[0], letters);
   }
   if (near < 2 * 4 && near / 2 < (int)strlen(bare))
@@ -992,13 +992,13 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.layer[0].memory.key_dim = o->key_dim;
   d.layer[0].memory.value_dim = o->value_dim;
   /* attention to everything: a window that holds the longest training text */
-  if (miras_kind_find(name) == MIRAS_SOFTMAX_ATTENTION && d.layer[0].memory.window < o->context)
+  if (miras_preset_find(name) == MIRAS_PRESET_SOFTMAX_ATTENTION && d.layer[0].memory.window < o->context)
     d.layer[0].memory.window = o->context;
-  d.layer[2].window = o->context;   /* further back would be positions that training never had */
+  d.layer[2].attention.window = o->context;   /* further back would be positions that training never had */
   for (k = 0; k < 3; k++) {
-    if (o->pattern) d.layer[k].no_mlp = strchr(o->pattern, 'g') != NULL;   /* where MLPs are */
+    if (o->pattern) d.layer[k].mlp.none = strchr(o->pattern, 'g') != NULL;   /* where MLPs are */
     if (k || d.layer[0].type != MIRAS_LAYER_MEMORY)
-      d.layer[k].head_dim = !k && o->value_dim ? o->value_dim : o->key_dim;
+      d.layer[k].attention.head_dim = !k && o->value_dim ? o->value_dim : o->key_dim;
   }
   if (o->pattern && strlen(o->pattern) >= sizeof d.pattern)
     die(2, "--pattern is longer than %d characters", (int)sizeof d.pattern - 1);
@@ -1006,13 +1006,13 @@ static miras_model_desc describe(const options *o, int vocab) {
   else if (transformer) snprintf(d.pattern, sizeof d.pattern, "a*%d", o->layers);
   if (o->untied) d.untied = 1;
   if (o->chunk) d.layer[0].memory.chunk = o->chunk;
-  if (o->step > 0) d.layer[0].memory.step = (float)o->step;
+  if (o->step > 0) d.layer[0].memory.learning_rate = (float)o->step;
   if (o->reset > 0) d.layer[0].memory.reset_every = o->reset;
-  d.layer[0].horizon = o->horizon;
+  d.layer[0].mixer.decay_horizon = o->horizon;
   d.vocab = vocab;
   d.width = o->dim;
   d.layers = d.pattern[0] ? 0 : o->layers;
-  d.layer[0].conv = o->conv;
+  d.layer[0].mixer.conv_size = o->conv;
   d.dropout = (float)o->dropout;
   d.seed = o->seed;
   for (k = 0; k < 16 && o->set[k]; k++) {
@@ -1023,7 +1023,7 @@ static miras_model_desc describe(const options *o, int vocab) {
       no_set(&d, o->set[k]);
   }
   for (k = 0; k < 4; k++)
-    if (!d.layer[k].no_mlp && !d.layer[k].hidden) d.layer[k].hidden = o->hidden;
+    if (!d.layer[k].mlp.none && !d.layer[k].mlp.hidden) d.layer[k].mlp.hidden = o->hidden;
   if (o->reset < 0 && lives_on(o, &d)) {   /* on the grid of resets: whole chunks, from 16 on */
     const int chunk = d.layer[0].memory.chunk > 0 ? d.layer[0].memory.chunk : 1;
     const int grid = (15 + chunk) / chunk * chunk;
@@ -1100,7 +1100,7 @@ static miras_trainer *open_trainer(const options *o, miras_model *m, const miras
   miras_result result;
   d.batch = o->batch;
   d.context = o->context;
-  if (o->carry > 0) d.streams = o->streams > o->batch ? o->streams : o->batch;
+  if (o->carry > 0) d.carried = o->streams > o->batch ? o->streams : o->batch;
   if (pool) d.parallel = miras_pool_parallel(pool);
   t = miras_trainer_open(m, &d, NULL);
   if (!t) die(1, "there is not enough memory to train the model");
@@ -1327,11 +1327,11 @@ static float training_learn(training *r) {
     memcpy(r->x + row * T, r->tokens + at, T * sizeof *r->x);
     memcpy(r->y + row * T, r->tokens + at + 1, T * sizeof *r->y);
   }
-  loss = o->carry > 0 ? miras_trainer_loss_streams(r->t, r->x, r->y, (int)r->rows, (int)T,
+  loss = o->carry > 0 ? miras_trainer_loss_carried(r->t, r->x, r->y, (int)r->rows, (int)T,
                                                    r->running.stream, r->running.fresh)
                       : miras_trainer_loss(r->t, r->x, r->y, (int)r->rows, (int)T, 1);
   miras_trainer_backward(r->t);
-  miras_trainer_step(r->t, &adamw, miras_cosine(r->step, (uint64_t)o->warmup, r->planned,
+  miras_trainer_step(r->t, &adamw, miras_schedule_cosine(r->step, (uint64_t)o->warmup, r->planned,
                                                 (float)o->lr, 0.05f));
   return loss;
 }
@@ -1448,7 +1448,7 @@ static void training_report(training *r, double seconds) {
   fprintf(stderr, "wrote %s, %s and %s\n", o->out, r->csv, r->svg);
 
   if (o->tokens > 0) {
-    miras_sampling sampling = {0.8f, 40, 0, 0};
+    miras_sampler sampling = {0.8f, 40, 0, 0};
     int32_t prompt[32];
     size_t k = 0, at = r->val_count > 32 ? r->train_count : 0;
     sampling.seed = o->seed;
@@ -1527,7 +1527,7 @@ static miras_model *open_model(const options *o) {
 static int generate(const options *o) {
   miras_model *m = open_model(o);
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
-  miras_sampling sampling = {0, 0, 0, 0};
+  miras_sampler sampling = {0, 0, 0, 0};
   size_t n = 0;
   int32_t *prompt =
     encode(&v, (const unsigned char *)o->prompt, strlen(o->prompt), "the prompt", &n);
@@ -1708,11 +1708,11 @@ static int list_models(const char *only) {
   }
   printf("%-20s", "name");
   for (k = 0; k < 5; k++) printf("%-*s", width[k], strchr(field[k], '.') + 1);
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
     miras_model_desc d;
     char value[32];
-    miras_model_preset(&d, (miras_kind)i);
-    printf("\n%-20s", miras_kind_name((miras_kind)i));
+    miras_model_preset(&d, (miras_preset)i);
+    printf("\n%-20s", miras_preset_name((miras_preset)i));
     for (k = 0; k < 5; k++)
       printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }

@@ -302,7 +302,7 @@ static void *cuda_session_state(cuda_session *s, size_t *bytes) {
 #define miras_trainer_load cuda_trainer_load
 #define miras_trainer_save cuda_trainer_save
 #define miras_trainer_loss cuda_trainer_loss
-#define miras_trainer_loss_streams cuda_trainer_loss_streams
+#define miras_trainer_loss_carried cuda_trainer_loss_streams
 #define miras_trainer_backward cuda_trainer_backward
 #define miras_trainer_step cuda_trainer_step
 #define miras_trainer_steps cuda_trainer_steps

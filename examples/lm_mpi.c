@@ -50,7 +50,7 @@ static mpi_trainer *mpi_trainer_open(miras_model *m, const miras_trainer_desc *d
   size_t count;
   if (!shares) shares = ranks;
   if (ranks > 1 && shares != ranks) stop("--shares is for one process, or as many as there are");
-  if (ranks > 1 && d->streams)
+  if (ranks > 1 && d->carried)
     stop("--carry needs one process: a text may go on in another process than it stood in");
   if (d->batch % shares) stop("--batch must be a multiple of the processes, or of --shares");
   own.batch = d->batch / shares;
@@ -105,7 +105,7 @@ static float learn(mpi_trainer *t, const int32_t *tokens, const int32_t *targets
   for (s = 0; s < own; s++) {
     const size_t row = (size_t)(ranks > 1 ? rank : s) * (size_t)each, at = row * (size_t)length;
     t->part[count] =
-      rows ? miras_trainer_loss_streams(t->t, tokens + at, targets + at, each, length, rows + row,
+      rows ? miras_trainer_loss_carried(t->t, tokens + at, targets + at, each, length, rows + row,
                                         fresh ? fresh + row : NULL)
            : miras_trainer_loss(t->t, tokens + at, targets + at, each, length, 1);
     miras_trainer_backward(t->t);
@@ -176,7 +176,7 @@ static int mpi_clock(clockid_t which, struct timespec *t) {
 #define miras_trainer_load mpi_trainer_load
 #define miras_trainer_save mpi_trainer_save
 #define miras_trainer_loss mpi_trainer_loss
-#define miras_trainer_loss_streams mpi_trainer_loss_streams
+#define miras_trainer_loss_carried mpi_trainer_loss_streams
 #define miras_trainer_backward mpi_trainer_backward
 #define miras_trainer_step mpi_trainer_step
 #define miras_trainer_steps mpi_trainer_steps

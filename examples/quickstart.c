@@ -40,7 +40,7 @@ static float learn(miras_memory *m) {
   int i;
   for (i = 0; i < COLOURS; i++) {
     key_of(colours[i].word, key);
-    surprise += miras_write(m, key, colours[i].rgb) / COLOURS;
+    surprise += miras_memory_write(m, key, colours[i].rgb) / COLOURS;
   }
   return surprise;
 }
@@ -54,7 +54,7 @@ static float error_of(miras_memory *m) {
   int i, j;
   for (i = 0; i < COLOURS; i++) {
     key_of(colours[i].word, key);
-    miras_read(m, key, out);
+    miras_memory_read(m, key, out);
     for (j = 0; j < 3; j++) sum += fabsf(out[j] - colours[i].rgb[j]);
   }
   return 255 * sum / (3 * COLOURS);
@@ -66,14 +66,14 @@ int main(void) {
   const char *file = "colours.memory";
   float key[KEY], out[3], before[2], after[2], undone, restored;
   miras_memory *yaad, *plain, *copy;
-  miras_desc d;
+  miras_memory_desc d;
   char why[256];
   size_t state_bytes;
   void *state;
   int i;
 
   /* A row of the table, and sizes. The memory lives in bytes of ours; nothing is allocated. */
-  miras_preset(&d, MIRAS_YAAD);
+  miras_memory_preset(&d, MIRAS_PRESET_YAAD);
   d.key_dim = KEY;
   d.value_dim = 3;
   d.threshold = 0.5f; /* a residual longer than this counts as an outlier */
@@ -81,7 +81,7 @@ int main(void) {
   yaad = miras_memory_init(yaad_bytes, sizeof yaad_bytes, &d);
 
   /* The same with another attentional bias: squares instead of Huber. */
-  d.bias = MIRAS_L2;
+  d.bias = MIRAS_BIAS_L2;
   d.threshold = 0;
   plain = miras_memory_init(plain_bytes, sizeof plain_bytes, &d);
   if (!yaad || !plain) return puts("the buffers are too small"), 1;
@@ -101,7 +101,7 @@ int main(void) {
   for (i = 0; i < COLOURS; i++) {
     const float *t = colours[i].rgb;
     key_of(colours[i].word, key);
-    miras_read(yaad, key, out);
+    miras_memory_read(yaad, key, out);
     printf("  %-6s %4d%4d%4d   %4d%4d%4d\n", colours[i].word, level(t[0]), level(t[1]), level(t[2]),
            level(out[0]), level(out[1]), level(out[2]));
   }
@@ -112,8 +112,8 @@ int main(void) {
   before[0] = error_of(yaad);
   before[1] = error_of(plain);
   key_of("teal", key);
-  miras_write(yaad, key, nonsense);
-  miras_write(plain, key, nonsense);
+  miras_memory_write(yaad, key, nonsense);
+  miras_memory_write(plain, key, nonsense);
   after[0] = error_of(yaad);
   after[1] = error_of(plain);
 
@@ -121,7 +121,7 @@ int main(void) {
   memcpy(state, snapshot, state_bytes);
   undone = error_of(yaad);
   if (miras_memory_save(yaad, file) != MIRAS_OK) return puts("cannot write colours.memory"), 1;
-  copy = miras_memory_open(miras_memory_desc(yaad), NULL);
+  copy = miras_memory_open(miras_memory_desc_of(yaad), NULL);
   if (!copy || miras_memory_load(copy, file) != MIRAS_OK) return puts("cannot read it back"), 1;
   restored = error_of(copy);
   miras_memory_close(copy);

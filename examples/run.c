@@ -591,11 +591,11 @@ static void mix_file(void *to, const char *path) {
 static uint64_t model_print(const options *o, const miras_model *m) {
   const miras_model_desc *d = miras_model_desc_of(m);
   uint64_t sum = 1;
-  char name[80], text[MIRAS_PATTERN];
+  char name[80], text[MIRAS_PATTERN_SIZE];
   int i, k;
   each_file(o->model, mix_file, &sum);
   for (i = 0; miras_model_desc_field(i); i++)
-    for (k = 0; k < MIRAS_LAYER_KINDS; k++) {
+    for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) {
       snprintf(name, sizeof name, "%c.%s", d->layer[k].letter, miras_model_desc_field(i));
       if (miras_model_desc_get(d, d->layer[k].letter ? name : name + 2, text, sizeof text))
         mix_text(&sum, text);
@@ -656,8 +656,8 @@ static miras_model *open_model(const options *o) {
   if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
   if (miras_checkpoint_desc_without(&d, o->model, o->ignore, NULL, why, sizeof why) != MIRAS_OK)
     not_opened(o->model, why);
-  for (i = 0; o->window > 0 && i < MIRAS_LAYER_KINDS; i++)
-    if (d.layer[i].window > o->window) d.layer[i].window = (int)o->window;
+  for (i = 0; o->window > 0 && i < MIRAS_MAX_LAYER_KINDS; i++)
+    if (d.layer[i].attention.window > o->window) d.layer[i].attention.window = (int)o->window;
   m = miras_checkpoint_open(&d, o->model, o->ignore, NULL, why, sizeof why);
   if (!m) die(1, "%s: %s", o->model, why);
   return m;
@@ -665,11 +665,11 @@ static miras_model *open_model(const options *o) {
 
 static void say_info(const miras_model *m) {
   const miras_model_desc *d = miras_model_desc_of(m);
-  char text[MIRAS_PATTERN], name[80];
+  char text[MIRAS_PATTERN_SIZE], name[80];
   int i, k;
   for (i = 0; miras_model_desc_field(i); i++) {
     int said = 0;
-    for (k = 0; k < MIRAS_LAYER_KINDS; k++) {
+    for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) {
       const char letter = d->layer[k].letter;
       snprintf(name, sizeof name, "%c.%s", letter, miras_model_desc_field(i));
       if (!letter || !(d->pattern[0] ? strchr(d->pattern, letter) != NULL : k == 0) ||
@@ -737,7 +737,7 @@ static void writer_open(writer *w, const miras_model *m, int threads) {
 #ifdef MIRAS_PTHREADS
   if (threads > 1) {
     miras_server_desc d = {0, 0, NULL};
-    d.rows = 256;          /* of a prompt that is read: some for every thread                     */
+    d.batch_tokens = 256;          /* of a prompt that is read: some for every thread                     */
     w->pool = miras_pool_open(threads, NULL);
     if (!w->pool) die(1, "--threads is %d; so many cannot be started", threads);
     d.parallel = miras_pool_parallel(w->pool);
@@ -761,13 +761,13 @@ static void writer_close(writer *w) {
 
 /* Feed tokens by the server; logits behind the last `asked` of them. */
 static const float *serve(writer *w, const int32_t *ids, size_t count, size_t asked) {
-  miras_text text;
+  miras_sequence text;
   size_t bytes;
   miras_result result;
   text.state = miras_session_state(w->s, &bytes);
   text.tokens = ids;
   text.count = count;
-  text.logits = asked;
+  text.logit_rows = asked;
   result = miras_server_feed(w->server, &text, 1, w->logits);
   if (result != MIRAS_OK) die(1, "the model cannot go on: %s", miras_result_text(result));
   return w->logits;
@@ -938,7 +938,7 @@ static void say_speed(const char *what, size_t count, double seconds) {
 /* Read the prompt and write what follows. */
 static void write_text(const options *o, const miras_model *m, writer *w, const vocabulary *v,
                        const tokens *prompt) {
-  miras_sampling sampling = {0, 0, 0, 0};
+  miras_sampler sampling = {0, 0, 0, 0};
   double start = now(), count;
   const float *logits;
   const size_t seen = read_before(o, m, w, prompt);
@@ -950,7 +950,7 @@ static void write_text(const options *o, const miras_model *m, writer *w, const 
   say_speed("prompt: ", prompt->count - seen, now() - start);
   start = now();
   for (count = 0; count < o->count; count++) {
-    const int32_t token = miras_sample(logits, w->vocab, &sampling);
+    const int32_t token = miras_sampler_sample(logits, w->vocab, &sampling);
     if (token < 0) die(1, "no token can be drawn: the model's logits are not finite");
     if ((double)token == o->stop) break;
     write_token(o, v, token);

@@ -41,7 +41,7 @@ typedef struct options {
 typedef struct user {
   unsigned char *state;
   int32_t token;
-  miras_sampling how;
+  miras_sampler how;
 } user;
 
 typedef struct house {
@@ -52,7 +52,7 @@ typedef struct house {
   unsigned char *prefix;           /* the state behind it */
   int32_t last;                    /* its last token, not fed yet */
   user *users;
-  miras_text *parts;
+  miras_sequence *parts;
   unsigned char *states;
   float *logits;
   double *calls;                   /* seconds of each */
@@ -96,8 +96,8 @@ static void must(miras_result result) {
 }
 
 /* A token by its logits; a damaged model ends the program. */
-static int32_t drawn(const house *h, const float *logits, miras_sampling *how) {
-  int32_t token = logits ? miras_sample(logits, (int)h->vocab, how) : -1;
+static int32_t drawn(const house *h, const float *logits, miras_sampler *how) {
+  int32_t token = logits ? miras_sampler_sample(logits, (int)h->vocab, how) : -1;
   size_t i;
   for (i = 0; token >= 0 && i < h->vocab; i++)
     if (!(logits[i] < HUGE_VALF)) token = -1;
@@ -127,16 +127,16 @@ static void arrive(house *h, size_t n) {
   }
 }
 
-static void put(miras_text *part, void *state, const int32_t *tokens, size_t count,
+static void put(miras_sequence *part, void *state, const int32_t *tokens, size_t count,
                 size_t logits) {
   part->state = state;
   part->tokens = tokens;
   part->count = count;
-  part->logits = logits;
+  part->logit_rows = logits;
 }
 
 /* A token more for each of n users, beside one other text or none. */
-static void step(house *h, size_t n, const miras_text *beside) {
+static void step(house *h, size_t n, const miras_sequence *beside) {
   size_t i;
   for (i = 0; i < n; i++) put(&h->parts[i], h->users[i].state, &h->users[i].token, 1, 1);
   if (beside) h->parts[n] = *beside;
@@ -202,7 +202,7 @@ static void newcomer(house *h, size_t n, size_t piece) {
   for (at = 0; at < length; at += piece) {
     const double from = now();
     const size_t count = length - at < piece ? length - at : piece;
-    miras_text beside;
+    miras_sequence beside;
     put(&beside, state, prompt + at, count, at + count == length);
     step(h, n, &beside);
     if (now() - from > slowest) slowest = now() - from;
@@ -216,7 +216,7 @@ static void newcomer(house *h, size_t n, size_t piece) {
 /* ---- drafts ---- */
 
 static int32_t likeliest(const house *h, size_t row) {
-  miras_sampling greedy = {0, 0, 0, 0};
+  miras_sampler greedy = {0, 0, 0, 0};
   return drawn(h, h->logits + row * h->vocab, &greedy);
 }
 
@@ -308,8 +308,8 @@ static void print_help(void) {
     printf("  %s N%*s%s\n", numbers[k].name, 17 - (int)strlen(numbers[k].name), "",
            numbers[k].help);
   fputs("\nRows:", stdout);
-  for (i = 0; i < MIRAS_KIND_COUNT; i++)
-    printf("%s %s", i % 6 ? "" : "\n ", miras_kind_name((miras_kind)i));
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++)
+    printf("%s %s", i % 6 ? "" : "\n ", miras_preset_name((miras_preset)i));
   putchar('\n');
 }
 
@@ -348,11 +348,11 @@ static void read_options(options *o, int count, char **text) {
 static miras_model *open_model(const options *o) {
   static const char wanted[] = "it must be a row of the table (serve --help lists them) or a file "
                                "that lm train has written, such as model.safetensors";
-  const miras_kind kind = miras_kind_find(o->model);
+  const miras_preset kind = miras_preset_find(o->model);
   miras_model_desc d;
   miras_model *m;
   char why[400];
-  if (kind == MIRAS_KIND_COUNT) {
+  if (kind == MIRAS_PRESET_ROWS) {
     miras_result result = MIRAS_OK;
     errno = 0;
     m = miras_model_open_file(o->model, NULL, NULL, &result);
@@ -396,7 +396,7 @@ int main(int count, char **text) {
   h.model = open_model(&o);
   if (o.threads > 1 && !(pool = miras_pool_open(o.threads, NULL)))
     stop("the threads cannot be started", NULL);
-  d.rows = o.rows;
+  d.batch_tokens = o.rows;
   d.parallel = pool ? miras_pool_parallel(pool) : NULL;
   bytes = miras_server_size(h.model, &d, why, sizeof why);
   h.server = bytes ? miras_server_open(h.model, &d, NULL) : NULL;
@@ -406,7 +406,7 @@ int main(int count, char **text) {
   for (n = 0; n < o.sizes; n++)
     if ((size_t)o.users[n] > most) most = (size_t)o.users[n];
   h.users = (user *)room(most, sizeof *h.users);
-  h.parts = (miras_text *)room(most + 1, sizeof *h.parts);
+  h.parts = (miras_sequence *)room(most + 1, sizeof *h.parts);
   h.states = (unsigned char *)room(most, h.bytes);
   h.logits = (float *)room((most + 1) * h.vocab, sizeof(float));
   h.calls = (double *)room((size_t)o.steps, sizeof *h.calls);

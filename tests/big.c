@@ -86,10 +86,10 @@ static int all_finite(const float *x, size_t n) {
 static void size_layers(miras_model_desc *d, int dk) {
   int i;
   d->heads = d->width / dk;
-  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
     miras_layer_desc *l = &d->layer[i];
     if (i > 0 && !l->letter) continue;
-    if (l->type == MIRAS_LAYER_MAC) l->window = 32;
+    if (l->type == MIRAS_LAYER_MAC) l->attention.window = 32;
   }
 }
 
@@ -181,9 +181,9 @@ static void run_name(const char *name, int layers) {
 /* Eight experts of which each token's likeliest two do, and one that all go through. */
 static void run_experts(const char *name, int layers) {
   miras_model_desc d = describe(name, "", layers, 2048, 512);
-  d.layer[0].hidden = 1024;
-  d.layer[0].experts = 8;
-  d.layer[0].shared_experts = 1;
+  d.layer[0].mlp.hidden = 1024;
+  d.layer[0].mlp.experts = 8;
+  d.layer[0].mlp.shared_experts = 1;
   check_suffix(&d, 75, 38);
 }
 
@@ -337,15 +337,15 @@ static void run_score(const char *name, int ignored) {
 /* ---- memories ---- */
 
 typedef struct input {
-  miras_tokens x;
+  miras_memory_input x;
   float *array[5];
   int width[5];   /* floats per token */
   size_t out;
 } input;
 
-static miras_desc describe_memory(miras_kind kind, int heads, int dk, int dv) {
-  miras_desc d;
-  if (miras_preset(&d, kind) != MIRAS_OK) give_up("preset", "there is no such row");
+static miras_memory_desc describe_memory(miras_preset kind, int heads, int dk, int dv) {
+  miras_memory_desc d;
+  if (miras_memory_preset(&d, kind) != MIRAS_OK) give_up("preset", "there is no such row");
   d.heads = heads;
   d.key_dim = dk;
   d.value_dim = dv;
@@ -353,7 +353,7 @@ static miras_desc describe_memory(miras_kind kind, int heads, int dk, int dv) {
   return d;
 }
 
-static miras_memory *open_memory(const miras_desc *d) {
+static miras_memory *open_memory(const miras_memory_desc *d) {
   miras_memory *m = miras_memory_open(d, NULL);
   char why[256] = "there is no memory";
   if (!m) {
@@ -376,8 +376,8 @@ static void aim(input *in, int from, int length) {   /* at tokens from, from + 1
   in->x.replace = p[4];
 }
 
-static void fill(input *in, const miras_desc *d, int length) {
-  const int pairs = d->descents ? d->descents : 1, keys = d->heads * d->key_dim;
+static void fill(input *in, const miras_memory_desc *d, int length) {
+  const int pairs = d->inner_steps ? d->inner_steps : 1, keys = d->heads * d->key_dim;
   int k;
   memset(in, 0, sizeof *in);
   in->width[0] = keys * pairs;
@@ -400,7 +400,7 @@ static void go(miras_memory *m, input *in, int from, int to, int piece, float *y
   while (from < to) {
     const int n = piece < to - from ? piece : to - from;
     aim(in, from, n);
-    if (miras_forward(m, &in->x, y + (size_t)from * in->out, NULL) != MIRAS_OK) {
+    if (miras_memory_forward(m, &in->x, y + (size_t)from * in->out, NULL) != MIRAS_OK) {
       fault("forward is refused at %d", from);
       return;
     }
@@ -415,7 +415,7 @@ static void same_states(miras_memory *a, miras_memory *b, const char *what) {
 }
 
 /* One call, and many of an odd length. */
-static void check_split(const miras_desc *d, int length, int piece) {
+static void check_split(const miras_memory_desc *d, int length, int piece) {
   miras_memory *a = open_memory(d), *b = open_memory(d);
   input in;
   float *y, *z;
@@ -438,17 +438,17 @@ static void check_split(const miras_desc *d, int length, int piece) {
 }
 
 static void run_tokens(const char *name, int chunk) {
-  miras_desc d = describe_memory(miras_kind_find(name), 1, 64, 64);
+  miras_memory_desc d = describe_memory(miras_preset_find(name), 1, 64, 64);
   d.chunk = chunk;
   check_split(&d, 100000, 977);
 }
 
 /* Answers, a state and gradients by `threads`, in one array. */
-static float *with_threads(const miras_desc *given, int threads, input *in, int length,
+static float *with_threads(const miras_memory_desc *given, int threads, input *in, int length,
                            const float *dy, size_t *count) {
-  miras_desc d = *given;
+  miras_memory_desc d = *given;
   miras_pool *pool = miras_pool_open(threads, NULL);
-  miras_token_grads g;
+  miras_memory_input_grad g;
   miras_memory *m;
   float *all, *at, *tape;
   size_t n, params;
@@ -467,10 +467,10 @@ static float *with_threads(const miras_desc *given, int threads, input *in, int 
   g.key = at;
   g.value = g.key + (size_t)length * (size_t)in->width[0];
   g.query = g.value + (size_t)length * (size_t)in->width[1];
-  tape = (float *)room(miras_tape_size(m, length) * sizeof *tape);
+  tape = (float *)room(miras_memory_tape_size(m, length) * sizeof *tape);
   aim(in, 0, length);
-  if (miras_forward(m, &in->x, all, tape) != MIRAS_OK) fault("forward is refused");
-  if (miras_backward(m, &in->x, tape, dy, &g, all + y, NULL) != MIRAS_OK)
+  if (miras_memory_forward(m, &in->x, all, tape) != MIRAS_OK) fault("forward is refused");
+  if (miras_memory_backward(m, &in->x, tape, dy, &g, all + y, NULL) != MIRAS_OK)
     fault("backward is refused");
   free(tape);
   miras_memory_close(m);
@@ -480,7 +480,7 @@ static float *with_threads(const miras_desc *given, int threads, input *in, int 
 
 static void run_heads(const char *name, int chunk) {
   enum { T = 192 };
-  miras_desc d = describe_memory(miras_kind_find(name), 64, 64, 64);
+  miras_memory_desc d = describe_memory(miras_preset_find(name), 64, 64, 64);
   input in;
   float *dy, *one, *two;
   size_t n[2];
@@ -500,9 +500,9 @@ static void run_heads(const char *name, int chunk) {
 
 static void run_state(const char *name, int heads) {
   enum { T = 48, CUT = 29 };
-  const miras_kind kind = miras_kind_find(name);
-  const int dk = kind == MIRAS_GATED_DELTANET || kind == MIRAS_KDA ? 256 : 128;
-  miras_desc d = describe_memory(kind, heads, dk, dk);
+  const miras_preset kind = miras_preset_find(name);
+  const int dk = kind == MIRAS_PRESET_GATED_DELTANET || kind == MIRAS_PRESET_KDA_MEMORY ? 256 : 128;
+  miras_memory_desc d = describe_memory(kind, heads, dk, dk);
   miras_memory *a, *b;
   input in;
   float *y;
@@ -616,12 +616,12 @@ static void list_cases(void) {
     {"softmax-attention", 16}
   };
   static const char *const weights[] = {"bf16", "f16", "q8"};
-  static char names[MIRAS_KIND_COUNT][40];
+  static char names[MIRAS_PRESET_ROWS][40];
   const char *name;
   size_t i;
   int layers;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    snprintf(names[i], sizeof names[i], "%s-memory", miras_kind_name((miras_kind)i));
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    snprintf(names[i], sizeof names[i], "%s-memory", miras_preset_name((miras_preset)i));
     add("row", names[i], "", "width 4,096, 64 heads: prefill = steps", run_row, 1);
   }
   for (i = 0; (name = inside_whole((int)i, &layers)) != NULL; i++)
@@ -633,11 +633,11 @@ static void list_cases(void) {
   add("score", "gated-deltanet", "", "151,936 words: score = logits in double", run_score, 0);
   add("step", "gated-deltanet", "", "151,936 words: gradient = differences, threads 1 = 2",
       run_words, 1);
-  for (i = 0; i < 2 * MIRAS_KIND_COUNT; i++)
-    add("heads", miras_kind_name((miras_kind)(i / 2)), i % 2 ? "16" : "1",
+  for (i = 0; i < 2 * MIRAS_PRESET_ROWS; i++)
+    add("heads", miras_preset_name((miras_preset)(i / 2)), i % 2 ? "16" : "1",
         "64 heads: one call = many, threads 1 = 2, gradients too", run_heads, i % 2 ? 16 : 1);
-  for (i = 0; i < 2 * MIRAS_KIND_COUNT; i++)
-    add("tokens", miras_kind_name((miras_kind)(i / 2)), i % 2 ? "16" : "1",
+  for (i = 0; i < 2 * MIRAS_PRESET_ROWS; i++)
+    add("tokens", miras_preset_name((miras_preset)(i / 2)), i % 2 ? "16" : "1",
         "100,000 tokens: one call = many", run_tokens, i % 2 ? 16 : 1);
   add("prefill", "qwen3.5", "", "100,000 tokens: one prefill = many", run_prefill, 4);
   for (i = 0; i < sizeof states / sizeof states[0]; i++)

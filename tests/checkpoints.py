@@ -1699,7 +1699,7 @@ def from_autograd(folder, config, tokens):
     count, width = config["num_attention_heads"], config["hidden_size"]
     size, batch, eps = width // count, config["mini_batch_size"], config["rms_norm_eps"]
 
-    def convolved(x, name):
+    def conv_on(x, name):
         padded = F.pad(x.T, (config["conv_kernel"] - 1, 0))
         return F.conv1d(padded[None], tensors[name + ".weight"], tensors[name + ".bias"],
                         groups=width)[0].T
@@ -1724,7 +1724,7 @@ def from_autograd(folder, config, tokens):
 
         q = F.linear(h, mine["q_proj.weight"])
         if config["share_qk"]:
-            q, k = convolved(q, prefix + "conv_q"), convolved(q, prefix + "conv_k")
+            q, k = conv_on(q, prefix + "conv_q"), conv_on(q, prefix + "conv_k")
         else:
             k = F.linear(h, mine["k_proj.weight"])
         q, k, v = rotated(split(q)), rotated(split(k)), split(F.linear(h, mine["v_proj.weight"]))
@@ -1769,7 +1769,7 @@ def from_autograd(folder, config, tokens):
     for i in range(config["num_hidden_layers"]):
         prefix = "model.layers.%d." % i
         if config["pre_conv"]:
-            x = x + convolved(normed(x, prefix + "conv.norm"), prefix + "conv.conv")
+            x = x + conv_on(normed(x, prefix + "conv.norm"), prefix + "conv.conv")
         x = x + block(normed(x, prefix + "seq_norm"), prefix + "seq_modeling_block.")
         h = normed(x, prefix + "ffn_norm")
         gate, up, down = (tensors[prefix + "mlp.%s_proj.weight" % word]

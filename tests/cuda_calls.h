@@ -63,12 +63,12 @@ typedef struct made {
   size_t floats[TENSORS];
 } made;
 static const char *const names[TENSORS] = {"key", "value", "query", "keep", "step", "momentum",
-                                           "threshold", "value_keep", "erase", "replace",
+                                           "threshold", "value_decay", "erase", "replace",
                                            "answers", "states", "dparams", "dstate", "a read"};
 
 typedef struct memory_case {
   const char *name;
-  miras_desc d;
+  miras_memory_desc d;
   int calls[CALLS];                /* tokens of each, the last one with its gradients             */
   int taped, home, edges, odd;     /* home: an initial memory; edges: decays of 0 and 1; odd:
                                       tokens lie at addresses that only floats have               */
@@ -97,7 +97,7 @@ static void keep(made *to, int slot, int way, const float *from, size_t floats) 
 }
 
 /* Does it run in chunks, and its adjoint? Of that the test says where it has to. */
-static int back_expected(const miras_desc *d);
+static int back_expected(const miras_memory_desc *d);
 static int in_chunks(const miras_cuda_memory *g) {
   const miras__cuda *held = miras__cuda_held(g);
   return miras__cuda_chunks_for(&held->m.plan, &held->options, held->shared).grid != NULL;
@@ -110,8 +110,8 @@ static int back_in_chunks(const miras_cuda_memory *g) {
 static int run(const memory_case *c, int way, made *to) {
   miras_memory *m = miras_memory_open(&c->d, NULL);
   miras_cuda_memory g;
-  miras_tokens x;
-  miras_token_grads dx;
+  miras_memory_input x;
+  miras_memory_input_grad dx;
   const float **input = &x.key;
   float **gradient = &dx.key, *in[MIRAS__INPUT_COUNT], *out[MIRAS__INPUT_COUNT], *y, *dy, *tape;
   float *dparams, *dstate, *ends, *query, *answer, *state;
@@ -127,7 +127,7 @@ static int run(const memory_case *c, int way, made *to) {
   memset(&dx, 0, sizeof dx);
   for (call = 0; call < CALLS; call++) all += (size_t)c->calls[call];
   (void)miras_memory_params(m, &params);
-  weights = miras_dstate_size(m);
+  weights = miras_memory_grad_state_size(m);
   for (i = 0; c->home && i < params; i++) m->params[i] = draw(-0.3f, 0.3f);
   if (way != HOST) {
     bytes = miras_cuda_memory_size(m, &options, NULL, 0);
@@ -162,11 +162,11 @@ static int run(const memory_case *c, int way, made *to) {
     }
     tape = NULL;
     if (last && c->taped) {
-      const size_t n = way == HOST ? miras_tape_size(m, x.length)
+      const size_t n = way == HOST ? miras_memory_tape_size(m, x.length)
                                    : miras_cuda_tape_size(&g, x.length);
       tape = way == HOST ? host_floats(n) : take(n);
     }
-    r = way == HOST ? miras_forward(m, &x, y + done * tasks * dv, tape)
+    r = way == HOST ? miras_memory_forward(m, &x, y + done * tasks * dv, tape)
                     : miras_cuda_forward(&g, &x, y + done * tasks * dv, tape, 0);
     if (r != MIRAS_OK) return 1;
     if (!tape) continue;
@@ -179,7 +179,7 @@ static int run(const memory_case *c, int way, made *to) {
     dparams = pass_on(way, dparams, params, 0);
     dstate = pass_on(way, dstate, weights, 0);
     ends = all % (size_t)c->d.chunk ? NULL : dstate;
-    r = way == HOST ? miras_backward(m, &x, tape, dy, &dx, dparams, ends)
+    r = way == HOST ? miras_memory_backward(m, &x, tape, dy, &dx, dparams, ends)
                     : miras_cuda_backward(&g, &x, tape, dy, &dx, dparams, ends, 0);
     if (r != MIRAS_OK) return 1;
     for (i = 0; i < MIRAS__INPUT_COUNT; i++)
@@ -192,7 +192,7 @@ static int run(const memory_case *c, int way, made *to) {
   for (k = 0; k < tasks * (size_t)c->d.key_dim; k++) query[k] = draw(-1, 1);
   query = pass_on(way, query, tasks * (size_t)c->d.key_dim, 0);
   answer = way == HOST ? host_floats(tasks * dv) : take(tasks * dv);
-  if (way == HOST) miras_read(m, query, answer);
+  if (way == HOST) miras_memory_read(m, query, answer);
   else r = miras_cuda_read(&g, query, answer, 0);
   keep(to, MIRAS__INPUT_COUNT + 4, way, answer, tasks * dv);
   if (way != HOST && miras_cuda_memory_copy(m, &g, 0) != MIRAS_OK) return 1;
@@ -243,15 +243,15 @@ static unsigned compare(const memory_case *c) {
   return failed != 0;
 }
 
-static void row_of(memory_case *c, const char *name, miras_kind kind, int key, int value,
+static void row_of(memory_case *c, const char *name, miras_preset kind, int key, int value,
                    int chunk) {
   memset(c, 0, sizeof *c);
   c->name = name;
-  (void)miras_preset(&c->d, kind);
+  (void)miras_memory_preset(&c->d, kind);
   c->d.batch = 1, c->d.heads = 1, c->d.key_dim = key, c->d.value_dim = value, c->d.chunk = chunk;
 }
-static void gates(memory_case *c, miras_gate keep_gate, miras_gate step_gate) {
-  c->d.keep_gate = keep_gate, c->d.step_gate = step_gate;
+static void gates(memory_case *c, miras_gate decay_gate, miras_gate learning_rate_gate) {
+  c->d.decay_gate = decay_gate, c->d.learning_rate_gate = learning_rate_gate;
 }
 
 /* Is the row among those asked for? */

@@ -21,14 +21,14 @@ enum { B = 1, H = 2, D = 20, T = 21, N = B * T * H * D };
 
 /* Whose calls they are. */
 #ifndef FORWARD
-  #define FORWARD miras_forward
-  #define BACKWARD miras_backward
+  #define FORWARD miras_memory_forward
+  #define BACKWARD miras_memory_backward
 #endif
 
 /* Gates of tokens, where the row takes them; MIRAS_GATE_CONSTANT leaves the row as it is. */
 static miras_gate token_gates = MIRAS_GATE_CONSTANT;
 
-static void one_gate(miras_desc *d, miras_gate *field) {
+static void one_gate(miras_memory_desc *d, miras_gate *field) {
   const miras_gate own = *field;
   *field = token_gates;
   if (!miras_memory_size(d, NULL, 0)) *field = own;
@@ -40,29 +40,29 @@ static int change_to = -1;
 
 /* All bits that a memory writes, forward and backward, into h. 1 if a call refuses, 2 if the row
  * does not go with the change. */
-static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel, uint64_t *h) {
+static int one_memory(miras_preset kind, int chunk, const miras_parallel *parallel, uint64_t *h) {
   static float k[2 * N], v[2 * N], q[N], y[N], dk[2 * N], dv[2 * N], dq[N];   /* steps up to 2 */
   static float erase[N], replace[N], gate[2 * N], dgate[5][2 * N];
-  miras_tokens x;
-  miras_token_grads g;
+  miras_memory_input x;
+  miras_memory_input_grad g;
   miras_memory *m;
-  miras_desc d;
+  miras_memory_desc d;
   float *tape, *dparams;
   size_t count, bytes;
   void *state;
   int i;
-  if (miras_preset(&d, kind) != MIRAS_OK) return 1;
+  if (miras_memory_preset(&d, kind) != MIRAS_OK) return 1;
   d.batch = B;
   d.heads = H;
   d.key_dim = D;
   d.chunk = chunk;
   d.parallel = parallel;
   if (token_gates != MIRAS_GATE_CONSTANT) {
-    one_gate(&d, &d.keep_gate);
-    one_gate(&d, &d.step_gate);
+    one_gate(&d, &d.decay_gate);
+    one_gate(&d, &d.learning_rate_gate);
     one_gate(&d, &d.momentum_gate);
     one_gate(&d, &d.threshold_gate);
-    one_gate(&d, &d.value_gate);
+    one_gate(&d, &d.value_decay_gate);
   }
   if (change_to >= 0) memcpy((char *)&d + change_at, &change_to, sizeof change_to);
   if (change_to >= 0 && !miras_memory_size(&d, NULL, 0)) return 2;
@@ -83,15 +83,15 @@ static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel
   x.query = q;
   x.erase = erase;
   x.replace = replace;
-  x.keep = x.step = x.momentum = x.threshold = x.value_keep = gate;
+  x.decay = x.learning_rate = x.momentum = x.threshold = x.value_decay = gate;
   memset(&g, 0, sizeof g);
   g.key = dk;
   g.value = dv;
   g.query = dq;
-  g.keep = dgate[0], g.step = dgate[1], g.momentum = dgate[2], g.threshold = dgate[3];
-  g.value_keep = dgate[4];
+  g.decay = dgate[0], g.learning_rate = dgate[1], g.momentum = dgate[2], g.threshold = dgate[3];
+  g.value_decay = dgate[4];
   (void)miras_memory_params(m, &count);
-  tape = (float *)malloc(miras_tape_size(m, T) * sizeof(float));
+  tape = (float *)malloc(miras_memory_tape_size(m, T) * sizeof(float));
   dparams = (float *)calloc(count + 1, sizeof(float));
   if (!tape || !dparams) return 1;
   if (FORWARD(m, &x, y, tape) != MIRAS_OK) return 1;

@@ -38,7 +38,7 @@ static FILE *fuzz_fopen(const char *path, const char *mode) {
 #include "../miras.h"
 
 enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_KINDS };
-enum { FUZZ_LIMIT = 1 << 20, FUZZ_ROWS = FUZZ_KINDS + 2 * MIRAS_KIND_COUNT,
+enum { FUZZ_LIMIT = 1 << 20, FUZZ_ROWS = FUZZ_KINDS + 2 * MIRAS_PRESET_ROWS,
        FUZZ_FILES = FUZZ_ROWS + 5 };
 
 static miras_model *fuzz_model;
@@ -81,7 +81,7 @@ static uint64_t fuzz_look(int kind) {
     h = miras__hash(h ^ miras__crc32c(0, fuzz_model->params, n));
     h = miras__hash(h ^ miras__crc32c(0, fuzz_trainer->moment1, n));
     h = miras__hash(h ^ miras__crc32c(0, fuzz_trainer->moment2, n));
-    n = 4 * fuzz_model->run * (size_t)fuzz_trainer->desc.streams;
+    n = 4 * fuzz_model->run * (size_t)fuzz_trainer->desc.carried;
     return miras__hash(h ^ miras__crc32c(0, fuzz_trainer->streams, n));
   }
   state = kind == FUZZ_MEMORY ? miras_memory_state(fuzz_memory, &n)
@@ -92,19 +92,19 @@ static uint64_t fuzz_look(int kind) {
   return miras__hash(h ^ miras__crc32c(0, state, 4 * n));
 }
 
-static void fuzz_describe(miras_model_desc *d, miras_kind kind) {
+static void fuzz_describe(miras_model_desc *d, miras_preset kind) {
   miras_model_preset(d, kind);
   d->layer[0].memory.heads = 1;
   d->layer[0].memory.key_dim = 2;
   if (d->layer[0].memory.chunk > 2) d->layer[0].memory.chunk = 2;
-  if (d->layer[0].memory.architecture == MIRAS_MLP && d->layer[0].memory.depth != 1)
+  if (d->layer[0].memory.architecture == MIRAS_ARCH_MLP && d->layer[0].memory.depth != 1)
     d->layer[0].memory.expansion = 1;
   d->vocab = 4;
   d->width = 2;
   d->layers = 1;
-  d->layer[0].hidden = 2;
-  d->layer[0].conv = 1;
-  d->layer[0].gate_rank = 1;
+  d->layer[0].mlp.hidden = 2;
+  d->layer[0].mixer.conv_size = 1;
+  d->layer[0].mixer.gate_rank = 1;
 }
 
 static void fuzz_add(const miras_model_desc *d) {
@@ -121,15 +121,15 @@ static void fuzz_add(const miras_model_desc *d) {
 /* Two files of every row of the table, where the second descriptor means something. */
 static void fuzz_rows(void) {
   int i;
-  for (i = 0; i < 2 * MIRAS_KIND_COUNT; i++) {
+  for (i = 0; i < 2 * MIRAS_PRESET_ROWS; i++) {
     miras_model_desc d;
-    fuzz_describe(&d, (miras_kind)(i / 2));
+    fuzz_describe(&d, (miras_preset)(i / 2));
     if (i % 2) {
-      d.layer[0].horizon = d.layer[0].memory.keep_gate ? 64 : 0;
-      d.layer[0].memory.toward = MIRAS_TOWARD_INITIAL;
-      if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.toward = MIRAS_TOWARD_NOTHING;
-      d.layer[0].memory.bounded_step = 1;
-      if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.bounded_step = 0;
+      d.layer[0].mixer.decay_horizon = d.layer[0].memory.decay_gate ? 64 : 0;
+      d.layer[0].memory.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+      if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.decay_target = MIRAS_DECAY_TARGET_ZERO;
+      d.layer[0].memory.step_bound = MIRAS_STEP_BOUND_PAIR;
+      if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.step_bound = MIRAS_STEP_BOUND_AUTO;
       d.layer[0].memory.reset_every = 32;
       if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.reset_every = 0;
     }
@@ -143,21 +143,21 @@ static void fuzz_patterns(void) {
   int i;
   for (i = 0; i < FUZZ_FILES - FUZZ_ROWS; i++) {
     miras_model_desc d, other;
-    fuzz_describe(&d, MIRAS_YAAD);
-    fuzz_describe(&other, MIRAS_GATED_DELTANET);
+    fuzz_describe(&d, MIRAS_PRESET_YAAD);
+    fuzz_describe(&other, MIRAS_PRESET_GATED_DELTANET);
     strcpy(d.pattern, patterns[i]);
     d.layers = patterns[i][0] ? 0 : 1;
-    d.layer[1].window = d.layer[2].window = 3;
-    d.layer[1].hidden = d.layer[2].hidden = 2;
-    d.layer[2].qk_norm = d.layer[2].output_gate = 1;
+    d.layer[1].attention.window = d.layer[2].attention.window = 3;
+    d.layer[1].mlp.hidden = d.layer[2].mlp.hidden = 2;
+    d.layer[2].attention.qk_norm = d.layer[2].attention.out_gate = 1;
     d.layer[3] = other.layer[0];
     d.layer[3].letter = 'g';
     d.layer[4].letter = 'f';
     d.layer[4].type = MIRAS_LAYER_MLP;
-    d.layer[4].no_mlp = 0;
+    d.layer[4].mlp.none = 0;
     if (strchr(patterns[i], 'f')) {
-      d.layer[0].no_mlp = 1;
-      d.layer[0].hidden = 0;
+      d.layer[0].mlp.none = 1;
+      d.layer[0].mlp.hidden = 0;
     }
     if (!patterns[i][0]) d.layer[0] = d.layer[2];
     fuzz_add(&d);
@@ -170,22 +170,22 @@ static void fuzz_start(void) {
   static const miras_trainer_desc room = { 1, 8, 2, 0, NULL };
   miras_adamw_options adamw;
   miras_model_desc d;
-  miras_desc one;
+  miras_memory_desc one;
   int i;
   if (fuzz_model) return;
-  fuzz_describe(&d, MIRAS_TITANS);
+  fuzz_describe(&d, MIRAS_PRESET_TITANS);
   fuzz_model = miras_model_open(&d, NULL);
   fuzz_check(fuzz_model != NULL, "no model");
   fuzz_trainer = miras_trainer_open(fuzz_model, &room, NULL);
   fuzz_check(fuzz_trainer != NULL, "no trainer");
   memset(&adamw, 0, sizeof adamw);
-  (void)miras_trainer_loss_streams(fuzz_trainer, tokens, tokens, 1, 8, &stream, NULL);
+  (void)miras_trainer_loss_carried(fuzz_trainer, tokens, tokens, 1, 8, &stream, NULL);
   miras_trainer_backward(fuzz_trainer);
   (void)miras_trainer_step(fuzz_trainer, &adamw, 0.01f);
   fuzz_session = miras_session_open(fuzz_model, NULL);
   fuzz_check(fuzz_session != NULL, "no session");
   miras_session_prefill(fuzz_session, tokens, 5);
-  miras_preset(&one, MIRAS_MEMORA);
+  miras_memory_preset(&one, MIRAS_PRESET_MEMORA);
   one.heads = 1;
   one.key_dim = 2;
   one.expansion = 1;
@@ -193,7 +193,7 @@ static void fuzz_start(void) {
   one.batch = 2;
   fuzz_memory = miras_memory_open(&one, NULL);
   fuzz_check(fuzz_memory != NULL, "no memory");
-  for (i = 0; i < 5; i++) miras_step(fuzz_memory, x, x, x, y);
+  for (i = 0; i < 5; i++) miras_memory_step(fuzz_memory, x, x, x, y);
   for (i = 0; i < FUZZ_KINDS; i++) {
     fuzz_size[i] = fuzz_save(i, NULL, 0);
     fuzz_base[i] = (unsigned char *)malloc(fuzz_size[i]);
@@ -222,7 +222,7 @@ static void fuzz_mend(int kind, unsigned char *file, size_t n) {
   } else if (n >= 64) {
     if (kind == FUZZ_MEMORY && n >= MIRAS__STATE_HEAD) {   /* the fingerprint of what it says */
       miras__places at;
-      miras_desc d;
+      miras_memory_desc d;
       memset(&d, 0, sizeof d);
       d.batch = (int)(miras__get32(file + 48) & INT_MAX);
       miras__set32(file + 60, miras__crc32c(0, file, 60));
@@ -283,7 +283,7 @@ static void fuzz_open_memory(unsigned char *file, size_t n) {
   const miras_memory *was = fuzz_memory;
   miras_result result = MIRAS_OK;
   miras_memory *m;
-  miras_desc d, given;
+  miras_memory_desc d, given;
   char why[160];
   memset(&given, 0, sizeof given);
   given.limit = FUZZ_LIMIT;
@@ -292,7 +292,7 @@ static void fuzz_open_memory(unsigned char *file, size_t n) {
   fuzz_check(result == MIRAS_OK || result == MIRAS_ERR_FORMAT, "desc_from: a strange result");
   if (result == MIRAS_OK) {
     (void)miras_memory_size(&d, why, sizeof why);
-    (void)miras_memory_desc_differs(&d, miras_memory_desc(was), why, sizeof why);
+    (void)miras_memory_desc_differs(&d, miras_memory_desc_of(was), why, sizeof why);
   }
   fuzz_input = file;
   fuzz_length = n;
@@ -302,16 +302,16 @@ static void fuzz_open_memory(unsigned char *file, size_t n) {
   fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
              result == MIRAS_ERR_SIZE, "memory_open_file: a strange result");
   if (m) {
-    const miras_desc *is = miras_memory_desc(m);
+    const miras_memory_desc *is = miras_memory_desc_of(m);
     const size_t wide = (size_t)(is->key_dim > is->value_dim ? is->key_dim : is->value_dim);
-    const size_t key = (size_t)is->batch * (size_t)is->heads * (size_t)is->descents * wide;
+    const size_t key = (size_t)is->batch * (size_t)is->heads * (size_t)is->inner_steps * wide;
     float *x;
     size_t i;
     fuzz_opened++;
     x = (float *)malloc(2 * key * sizeof *x);
     fuzz_check(x != NULL, "no memory for tokens");
     for (i = 0; i < key; i++) x[i] = 0.25f;
-    for (i = 0; i < 3; i++) (void)miras_step(m, x, x, x, x + key);
+    for (i = 0; i < 3; i++) (void)miras_memory_step(m, x, x, x, x + key);
     free(x);
     miras_memory_close(m);
   }
@@ -367,9 +367,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (kind == FUZZ_MODEL) {
       int32_t stream = 1;
       (void)miras_trainer_loss(fuzz_trainer, tokens, tokens, 1, 3, 0);
-      (void)miras_trainer_loss_streams(fuzz_trainer, tokens, tokens, 1, 2, &stream, NULL);
+      (void)miras_trainer_loss_carried(fuzz_trainer, tokens, tokens, 1, 2, &stream, NULL);
     }
-    if (kind == FUZZ_MEMORY) (void)miras_step(fuzz_memory, x, x, x, y);
+    if (kind == FUZZ_MEMORY) (void)miras_memory_step(fuzz_memory, x, x, x, y);
     if (kind == FUZZ_SESSION) (void)miras_session_prefill(fuzz_session, tokens, 3);
     free(again);
     fuzz_check(fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK &&

@@ -15,7 +15,7 @@
 /* Word i of a field, as in files, to room of 32 bytes; 0: it has no such word. */
 INSIDE int inside_word(char *to, const char *field, int i);
 /* Without the fields that have no meaning beside the others. */
-INSIDE miras_desc inside_meaningful(miras_desc d);
+INSIDE miras_memory_desc inside_meaningful(miras_memory_desc d);
 /* Does a layer's initial memory depend on keys of length one? */
 INSIDE int inside_found(const miras_model *m, int layer);
 /* Draw i of a seed, in [-1, 1). */
@@ -28,7 +28,7 @@ INSIDE int inside_word(char *to, const char *field, int i) {
   return miras__word(to, miras__named(field), i);
 }
 
-INSIDE miras_desc inside_meaningful(miras_desc d) {
+INSIDE miras_memory_desc inside_meaningful(miras_memory_desc d) {
   miras__case c;
   memset(&c, 0, sizeof c);
   c.l.memory = d;
@@ -41,7 +41,7 @@ INSIDE miras_desc inside_meaningful(miras_desc d) {
 
 INSIDE int inside_found(const miras_model *m, int layer) {
   const miras__shape *s = m->layers[layer].s;
-  return s && s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
+  return s && s->plan.d.inner_norm && s->qk_map == MIRAS_QK_MAP_L2;
 }
 
 INSIDE double inside_uniform(uint64_t seed, uint64_t i) { return (double)miras__uniform(seed, i); }

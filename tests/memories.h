@@ -65,17 +65,17 @@ typedef struct choice_pool {
 
 static const choice_pool pools[] = {
   {11, 13,
-   {MIRAS_DOT, MIRAS_L2, MIRAS_LP, MIRAS_LP_SMOOTH, MIRAS_HUBER, MIRAS_HUBER_NORM,
-    MIRAS_HUBER_MIXTURE, MIRAS_PSEUDO_HUBER, MIRAS_SHIFT_ROBUST, MIRAS_LOG_COSH,
-    MIRAS_CUSTOM_BIAS},
-   {MIRAS_RETAIN_ALL, MIRAS_RETAIN_L2, MIRAS_RETAIN_LQ, MIRAS_RETAIN_LQ_PNORM, MIRAS_RETAIN_KL,
-    MIRAS_RETAIN_L2_BOTH, MIRAS_RETAIN_ELASTIC, MIRAS_RETAIN_ELASTIC_FTRL, MIRAS_RETAIN_SIGMOID,
-    MIRAS_RETAIN_CHI2, MIRAS_RETAIN_REVERSE_KL, MIRAS_RETAIN_HELLINGER, MIRAS_CUSTOM_RETENTION}},
+   {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP, MIRAS_BIAS_LP_SMOOTH, MIRAS_BIAS_HUBER, MIRAS_BIAS_HUBER_NORM,
+    MIRAS_BIAS_HUBER_MIXTURE, MIRAS_BIAS_PSEUDO_HUBER, MIRAS_BIAS_SHIFT_ROBUST, MIRAS_BIAS_LOG_COSH,
+    MIRAS_BIAS_CUSTOM},
+   {MIRAS_RETENTION_ALL, MIRAS_RETENTION_L2, MIRAS_RETENTION_LQ, MIRAS_RETENTION_LQ_PNORM, MIRAS_RETENTION_KL,
+    MIRAS_RETENTION_L2_BOTH, MIRAS_RETENTION_ELASTIC, MIRAS_RETENTION_ELASTIC_FTRL, MIRAS_RETENTION_SIGMOID,
+    MIRAS_RETENTION_CHI2, MIRAS_RETENTION_REVERSE_KL, MIRAS_RETENTION_HELLINGER, MIRAS_RETENTION_CUSTOM}},
   {11, 1,
-   {MIRAS_DOT, MIRAS_L2, MIRAS_LP, MIRAS_LP_SMOOTH, MIRAS_HUBER, MIRAS_HUBER_NORM,
-    MIRAS_HUBER_MIXTURE, MIRAS_PSEUDO_HUBER, MIRAS_SHIFT_ROBUST, MIRAS_LOG_COSH,
-    MIRAS_CUSTOM_BIAS},
-   {MIRAS_RETAIN_TANH}},
+   {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP, MIRAS_BIAS_LP_SMOOTH, MIRAS_BIAS_HUBER, MIRAS_BIAS_HUBER_NORM,
+    MIRAS_BIAS_HUBER_MIXTURE, MIRAS_BIAS_PSEUDO_HUBER, MIRAS_BIAS_SHIFT_ROBUST, MIRAS_BIAS_LOG_COSH,
+    MIRAS_BIAS_CUSTOM},
+   {MIRAS_RETENTION_TANH}},
 };
 
 static int pool_at; /* the one that is walked, or the first */
@@ -163,7 +163,7 @@ static const char *const input_names[INPUTS] = {"key",       "value",      "quer
 
 /* T tokens for a descriptor, the initial memory, and the weights dy of a linear functional of y. */
 typedef struct data {
-  miras_desc given, d; /* as the library is asked, and with the defaults filled in */
+  miras_memory_desc given, d; /* as the library is asked, and with the defaults filled in */
   int T;
   tensor in[INPUTS];  /* count 0 where the gate is a constant */
   size_t per[INPUTS]; /* entries per sequence, token and head */
@@ -171,31 +171,31 @@ typedef struct data {
   tensor params, dy;
 } data;
 
-HELP void data_shape(data *x, const miras_desc *d) {
+HELP void data_shape(data *x, const miras_memory_desc *d) {
   x->given = *d;
   x->d = ref_resolve(d);
   x->out = (size_t)x->d.value_dim;
-  x->per[KEY] = (size_t)(x->d.key_dim * x->d.descents);
+  x->per[KEY] = (size_t)(x->d.key_dim * x->d.inner_steps);
   x->per[QUERY] = (size_t)x->d.key_dim;
-  x->per[VALUE] = (size_t)(x->d.value_dim * x->d.descents);
+  x->per[VALUE] = (size_t)(x->d.value_dim * x->d.inner_steps);
   x->per[KEEP] = (size_t)ref_keep_width(&x->d);
-  x->per[STEP] = (size_t)(ref_gate_width(x->d.step_gate, x->d.value_dim) * x->d.descents);
+  x->per[STEP] = (size_t)(ref_gate_width(x->d.learning_rate_gate, x->d.value_dim) * x->d.inner_steps);
   x->per[MOMENTUM] = x->d.momentum_gate == MIRAS_GATE_CONSTANT ? 0 : 1;
   x->per[THRESHOLD] = (size_t)ref_gate_width(x->d.threshold_gate, x->d.value_dim);
-  x->per[VALUE_KEEP] = x->d.value_gate == MIRAS_GATE_CONSTANT ? 0 : x->out;
+  x->per[VALUE_KEEP] = x->d.value_decay_gate == MIRAS_GATE_CONSTANT ? 0 : x->out;
   x->per[ERASE] = x->per[REPLACE] = x->d.separate_erase ? x->per[QUERY] : 0;
 }
 
 /* Memories that strong forgetting makes chaotic: a layer norm divides by what is left of the
  * weights, and Moneta's link turns a smaller A into a larger W. What returns to its initial memory
  * may forget as fast as it likes. */
-HELP int fragile(const miras_desc *d) {
-  return (d->inner_norm || d->retention == MIRAS_RETAIN_LQ) && !d->toward;
+HELP int fragile(const miras_memory_desc *d) {
+  return (d->inner_norm || d->retention == MIRAS_RETENTION_LQ) && !d->decay_target;
 }
 
 /* Initial memories that are given as logits. */
-HELP int has_logits(const miras_desc *d) {
-  return ref_is_simplex(d) || d->retention == MIRAS_RETAIN_SIGMOID;
+HELP int has_logits(const miras_memory_desc *d) {
+  return ref_is_simplex(d) || d->retention == MIRAS_RETENTION_SIGMOID;
 }
 
 static float logit_spread = 1.5f; /* of those */
@@ -228,12 +228,12 @@ HELP size_t params_rho(const data *x) {
   return params_gain(x) + (x->d.inner_norm ? 2 * (size_t)x->d.heads * x->out : 0);
 }
 
-HELP void data_new(data *x, const miras_desc *given, int T, uint64_t seed) {
-  const miras_desc d = ref_resolve(given);
+HELP void data_new(data *x, const miras_memory_desc *given, int T, uint64_t seed) {
+  const miras_memory_desc d = ref_resolve(given);
   const ref_shape s = ref_shape_of(&d);
   const size_t rows = (size_t)d.batch * (size_t)T * (size_t)d.heads, n = (size_t)d.key_dim;
-  const float keep = fragile(&d) ? 0.98f : d.toward ? 0.7f : 0.9f;
-  const float lowest = d.normalise ? 0.1f : -1.0f; /* so that the divisor keeps away from 0 */
+  const float keep = fragile(&d) ? 0.98f : d.decay_target ? 0.7f : 0.9f;
+  const float lowest = d.normalize ? 0.1f : -1.0f; /* so that the divisor keeps away from 0 */
   random_state = seed * 77777u + 1;
   memset(x, 0, sizeof *x);
   x->T = T;
@@ -242,13 +242,13 @@ HELP void data_new(data *x, const miras_desc *given, int T, uint64_t seed) {
   x->in[QUERY] = tensor_new(rows * x->per[QUERY], lowest, 1.0f);
   unit_rows(&x->in[KEY], n);
   unit_rows(&x->in[QUERY], n);
-  if (d.key_length) { /* what the memory brings to a length has another */
+  if (d.qk_norm) { /* what the memory brings to a length has another */
     other_lengths(&x->in[KEY], n);
     other_lengths(&x->in[QUERY], n);
   }
   x->in[VALUE] = tensor_new(rows * x->per[VALUE], -1.0f, 1.0f);
   x->in[KEEP] = tensor_new(rows * x->per[KEEP], keep, 1.0f);
-  x->in[STEP] = tensor_new(rows * x->per[STEP], 0.3f * d.step, d.step);
+  x->in[STEP] = tensor_new(rows * x->per[STEP], 0.3f * d.learning_rate, d.learning_rate);
   x->in[MOMENTUM] = tensor_new(rows * x->per[MOMENTUM], 0.1f, 0.7f);
   x->in[THRESHOLD] = tensor_new(rows * x->per[THRESHOLD], 0.6f * d.threshold, 1.4f * d.threshold);
   x->in[VALUE_KEEP] = tensor_new(rows * x->per[VALUE_KEEP], keep, 1.0f);
@@ -271,19 +271,19 @@ HELP void data_new(data *x, const miras_desc *given, int T, uint64_t seed) {
       for (size_t i = 0; i < (size_t)s.in[l] * (size_t)s.out[l]; i++) {
         const size_t at = (size_t)h * s.weights + s.at[l] + i;
         float w = x->params.f[at];
-        if (d.retention == MIRAS_RETAIN_KL && !ref_lags(&d))
+        if (d.retention == MIRAS_RETENTION_KL && !ref_lags(&d))
           w *= logit_spread;
-        else if (d.retention == MIRAS_RETAIN_SIGMOID) /* all weights are positive: small ones */
+        else if (d.retention == MIRAS_RETENTION_SIGMOID) /* all weights are positive: small ones */
           w = 0.6f * logit_spread * w - logf((float)s.in[l]);
         else if (has_logits(&d)) /* these take the logarithm of weights, or divide by them */
           w *= 0.6f * logit_spread;
         else
           w *= 1.6f / sqrtf((float)s.in[l]);
-        if (d.retention == MIRAS_RETAIN_LQ_PNORM || d.retention == MIRAS_RETAIN_LQ)
+        if (d.retention == MIRAS_RETENTION_LQ_PNORM || d.retention == MIRAS_RETENTION_LQ)
           w += w < 0.0f ? -0.2f : 0.2f; /* away from the sign change of the link */
         tensor_set(&x->params, at, w);
       }
-  for (int h = 0; d.normalise && h < d.heads; h++) /* sums of what is never negative */
+  for (int h = 0; d.normalize && h < d.heads; h++) /* sums of what is never negative */
     for (size_t i = 0; i < (size_t)ref_features(&d); i++) {
       const size_t at = (size_t)(h + 1) * s.weights - 1 - i;
       tensor_set(&x->params, at, 0.2f + fabsf(x->params.f[at]));
@@ -291,7 +291,7 @@ HELP void data_new(data *x, const miras_desc *given, int T, uint64_t seed) {
   if (d.inner_norm) /* gain near 1 */
     for (size_t i = 0; i < (size_t)d.heads * x->out; i++)
       tensor_set(&x->params, params_gain(x) + i, 1.0f + 0.3f * x->params.f[params_gain(x) + i]);
-  for (int t = 0; d.row_rates && t < d.chunk; t++)
+  for (int t = 0; d.token_rates && t < d.chunk; t++)
     tensor_set(&x->params, params_rho(x) + (size_t)t,
                0.3f * x->params.f[params_rho(x) + (size_t)t]);
   x->dy = tensor_new(rows * x->out, -1.0f, 1.0f);
@@ -303,18 +303,18 @@ HELP void data_free(data *x) {
   tensor_free(&x->dy);
 }
 
-HELP miras_tokens data_tokens(const data *x) {
-  miras_tokens t;
+HELP miras_memory_input data_tokens(const data *x) {
+  miras_memory_input t;
   memset(&t, 0, sizeof t);
   t.length = x->T;
   t.key = x->in[KEY].f;
   t.value = x->in[VALUE].f;
   t.query = x->in[QUERY].f;
-  t.keep = x->per[KEEP] ? x->in[KEEP].f : NULL;
-  t.step = x->per[STEP] ? x->in[STEP].f : NULL;
+  t.decay = x->per[KEEP] ? x->in[KEEP].f : NULL;
+  t.learning_rate = x->per[STEP] ? x->in[STEP].f : NULL;
   t.momentum = x->per[MOMENTUM] ? x->in[MOMENTUM].f : NULL;
   t.threshold = x->per[THRESHOLD] ? x->in[THRESHOLD].f : NULL;
-  t.value_keep = x->per[VALUE_KEEP] ? x->in[VALUE_KEEP].f : NULL;
+  t.value_decay = x->per[VALUE_KEEP] ? x->in[VALUE_KEEP].f : NULL;
   t.erase = x->per[ERASE] ? x->in[ERASE].f : NULL;
   t.replace = x->per[REPLACE] ? x->in[REPLACE].f : NULL;
   return t;
@@ -331,24 +331,24 @@ HELP ref_tokens data_reference(const data *x) {
   t.step = x->in[STEP].d;
   t.momentum = x->in[MOMENTUM].d;
   t.threshold = x->in[THRESHOLD].d;
-  t.value_keep = x->in[VALUE_KEEP].d;
+  t.value_decay = x->in[VALUE_KEEP].d;
   t.erase = x->in[ERASE].d;
   t.replace = x->in[REPLACE].d;
   return t;
 }
 
-/* Where miras_backward puts the gradients of x's inputs. */
-HELP miras_token_grads data_grads(const data *x, float *const *dx) {
-  miras_token_grads g;
+/* Where miras_memory_backward puts the gradients of x's inputs. */
+HELP miras_memory_input_grad data_grads(const data *x, float *const *dx) {
+  miras_memory_input_grad g;
   memset(&g, 0, sizeof g);
   g.key = dx[KEY];
   g.value = dx[VALUE];
   g.query = dx[QUERY];
-  g.keep = x->per[KEEP] ? dx[KEEP] : NULL;
-  g.step = x->per[STEP] ? dx[STEP] : NULL;
+  g.decay = x->per[KEEP] ? dx[KEEP] : NULL;
+  g.learning_rate = x->per[STEP] ? dx[STEP] : NULL;
   g.momentum = x->per[MOMENTUM] ? dx[MOMENTUM] : NULL;
   g.threshold = x->per[THRESHOLD] ? dx[THRESHOLD] : NULL;
-  g.value_keep = x->per[VALUE_KEEP] ? dx[VALUE_KEEP] : NULL;
+  g.value_decay = x->per[VALUE_KEEP] ? dx[VALUE_KEEP] : NULL;
   g.erase = x->per[ERASE] ? dx[ERASE] : NULL;
   g.replace = x->per[REPLACE] ? dx[REPLACE] : NULL;
   return g;
@@ -478,7 +478,7 @@ HELP const char *word_of(const char *field, int i) {
 }
 
 /* The four choices, then everything that is not zero. */
-HELP const char *label(const miras_desc *d) {
+HELP const char *label(const miras_memory_desc *d) {
   static char text[1600];
   miras_model_desc given, zero;
   size_t n = 0;
@@ -500,116 +500,116 @@ HELP const char *label(const miras_desc *d) {
 }
 
 /* Does a decay, if there is one, have an initial memory to lead to? */
-HELP int may_return(const miras_desc *d) {
-  miras_desc with = *d;
-  with.toward = MIRAS_TOWARD_INITIAL;
-  return (ref_decays(&with) || d->retention == MIRAS_RETAIN_L2_BOTH ||
-          d->retention == MIRAS_RETAIN_ELASTIC_FTRL) && !d->diagonal &&
-         d->algorithm != MIRAS_LEAST_SQUARES;
+HELP int may_return(const miras_memory_desc *d) {
+  miras_memory_desc with = *d;
+  with.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+  return (ref_decays(&with) || d->retention == MIRAS_RETENTION_L2_BOTH ||
+          d->retention == MIRAS_RETENTION_ELASTIC_FTRL) && !d->diagonal &&
+         d->algorithm != MIRAS_ALGORITHM_LEAST_SQUARES;
 }
 
 /* Can steps be bounded by what they do to their own pair? */
-HELP int may_bound(const miras_desc *d) {
-  return d->architecture != MIRAS_KV_CACHE && !d->separate_erase && d->bias != MIRAS_DOT &&
-         d->bias != MIRAS_CUSTOM_BIAS && d->retention != MIRAS_RETAIN_LQ_PNORM &&
-         d->retention != MIRAS_CUSTOM_RETENTION &&
-         (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_MOMENTUM);
+HELP int may_bound(const miras_memory_desc *d) {
+  return d->architecture != MIRAS_ARCH_KV_CACHE && !d->separate_erase && d->bias != MIRAS_BIAS_DOT &&
+         d->bias != MIRAS_BIAS_CUSTOM && d->retention != MIRAS_RETENTION_LQ_PNORM &&
+         d->retention != MIRAS_RETENTION_CUSTOM &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_MOMENTUM);
 }
 
 /* Can steps be scaled by rates of rows? */
-HELP int may_rate(const miras_desc *d) {
-  return d->architecture != MIRAS_KV_CACHE && d->algorithm == MIRAS_GRADIENT_DESCENT &&
-         !(d->architecture == MIRAS_MATRIX && d->bias <= MIRAS_L2) &&
-         (d->retention == MIRAS_RETAIN_ALL || (d->retention == MIRAS_RETAIN_L2 && d->toward));
+HELP int may_rate(const miras_memory_desc *d) {
+  return d->architecture != MIRAS_ARCH_KV_CACHE && d->algorithm == MIRAS_ALGORITHM_GD &&
+         !(d->architecture == MIRAS_ARCH_MATRIX && d->bias <= MIRAS_BIAS_L2) &&
+         (d->retention == MIRAS_RETENTION_ALL || (d->retention == MIRAS_RETENTION_L2 && d->decay_target));
 }
 
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
  * is not. */
-HELP miras_desc tidy(miras_desc d) {
-  const int newton = d.algorithm == MIRAS_LEAST_SQUARES, matrix = d.architecture == MIRAS_MATRIX;
-  const int pairs = d.architecture == MIRAS_KV_CACHE;
+HELP miras_memory_desc tidy(miras_memory_desc d) {
+  const int newton = d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES, matrix = d.architecture == MIRAS_ARCH_MATRIX;
+  const int pairs = d.architecture == MIRAS_ARCH_KV_CACHE;
   const int elastic =
-    d.retention == MIRAS_RETAIN_ELASTIC || d.retention == MIRAS_RETAIN_ELASTIC_FTRL;
-  if (d.keep_gate != MIRAS_GATE_CONSTANT) d.slopes = MIRAS_SLOPES_RATIO;
+    d.retention == MIRAS_RETENTION_ELASTIC || d.retention == MIRAS_RETENTION_ELASTIC_FTRL;
+  if (d.decay_gate != MIRAS_GATE_CONSTANT) d.decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
   d = inside_meaningful(d);
-  if (d.bias != MIRAS_DOT) {
-    d.normalise = 0;
-    d.value_gate = MIRAS_GATE_CONSTANT;
+  if (d.bias != MIRAS_BIAS_DOT) {
+    d.normalize = 0;
+    d.value_decay_gate = MIRAS_GATE_CONSTANT;
   }
-  if (!matrix || d.bias != MIRAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
-  if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ERROR_FIRST;
-  if (d.retention != MIRAS_RETAIN_L2) d.value_gate = MIRAS_GATE_CONSTANT;
-  if (d.algorithm != MIRAS_IMPLICIT) d.diagonal = 0;
-  if (!may_return(&d)) d.toward = MIRAS_TOWARD_NOTHING;
-  if (!may_bound(&d)) d.bounded_step = 0;
-  if (!may_rate(&d)) d.row_rates = 0;
-  if (d.retention != MIRAS_RETAIN_ALL &&
-      !(d.toward && (d.retention == MIRAS_RETAIN_L2 || d.retention == MIRAS_RETAIN_L2_BOTH)))
+  if (!matrix || d.bias != MIRAS_BIAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
+  if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
+  if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
+  if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT) d.diagonal = 0;
+  if (!may_return(&d)) d.decay_target = MIRAS_DECAY_TARGET_ZERO;
+  if (!may_bound(&d)) d.step_bound = MIRAS_STEP_BOUND_AUTO;
+  if (!may_rate(&d)) d.token_rates = MIRAS_TOKEN_RATES_NONE;
+  if (d.retention != MIRAS_RETENTION_ALL &&
+      !(d.decay_target && (d.retention == MIRAS_RETENTION_L2 || d.retention == MIRAS_RETENTION_L2_BOTH)))
     d.inner_bias = 0;
   if (d.reset_every > 0) { /* the next multiple */
     const int grid = ref_reset_grid(&d);
     d.reset_every = (d.reset_every + grid - 1) / grid * grid;
   }
   if (!pairs) d.window = 0;
-  if ((newton || pairs) && d.descents > 1) d.descents = 0;
+  if ((newton || pairs) && d.inner_steps > 1) d.inner_steps = 0;
   if (!newton) {
     d.iterations = 0;
     d.tolerance = d.ridge = 0.0f;
   }
   if (pairs) {
-    d.step = 0.0f;
-    d.step_gate = MIRAS_GATE_CONSTANT;
+    d.learning_rate = 0.0f;
+    d.learning_rate_gate = MIRAS_GATE_CONSTANT;
   }
-  if (d.bias != MIRAS_LP && d.bias != MIRAS_LP_SMOOTH) d.p = 0.0f;
-  if (d.bias != MIRAS_LP_SMOOTH && d.bias != MIRAS_HUBER_MIXTURE) d.sharpness = 0.0f;
+  if (d.bias != MIRAS_BIAS_LP && d.bias != MIRAS_BIAS_LP_SMOOTH) d.p = 0.0f;
+  if (d.bias != MIRAS_BIAS_LP_SMOOTH && d.bias != MIRAS_BIAS_HUBER_MIXTURE) d.sharpness = 0.0f;
   if (!ref_has_threshold(&d)) {
     d.threshold = 0.0f;
     d.threshold_gate = MIRAS_GATE_CONSTANT;
   }
-  if (d.bias == MIRAS_CUSTOM_BIAS && d.threshold_gate) d.threshold_gate = MIRAS_GATE_HEAD;
-  if (d.retention != MIRAS_RETAIN_LQ && d.retention != MIRAS_RETAIN_LQ_PNORM) d.q = 0.0f;
+  if (d.bias == MIRAS_BIAS_CUSTOM && d.threshold_gate) d.threshold_gate = MIRAS_GATE_HEAD;
+  if (d.retention != MIRAS_RETENTION_LQ && d.retention != MIRAS_RETENTION_LQ_PNORM) d.q = 0.0f;
   /* weights |A|^(q-1) of three layers or more vanish, and with them what a gradient could show */
-  if (d.retention == MIRAS_RETAIN_LQ_PNORM && d.depth > 2 && !d.inner_norm && d.q > 3.0f)
+  if (d.retention == MIRAS_RETENTION_LQ_PNORM && d.depth > 2 && !d.inner_norm && d.q > 3.0f)
     d.q = 3.0f;
   if (!ref_is_simplex(&d)) {
     d.simplex = 0.0f;
     d.simplex_whole = 0;
   }
-  if (d.retention != MIRAS_RETAIN_KL) d.simplex_logits = 0;
-  if (d.retention != MIRAS_RETAIN_KL || ref_lags(&d)) d.simplex_signed = 0;
-  if (d.retention != MIRAS_RETAIN_L2_BOTH) d.balance = 0.0f;
+  if (d.retention != MIRAS_RETENTION_KL) d.simplex_logits = 0;
+  if (d.retention != MIRAS_RETENTION_KL || ref_lags(&d)) d.simplex_signed = 0;
+  if (d.retention != MIRAS_RETENTION_L2_BOTH) d.balance = 0.0f;
   if (!elastic) {
     d.sparsity = 0.0f;
     d.smooth_shrink = 0;
   }
-  if (!ref_decays(&d) || d.keep_gate != MIRAS_GATE_CONSTANT) {
-    d.slopes = MIRAS_SLOPES_RATIO;
+  if (!ref_decays(&d) || d.decay_gate != MIRAS_GATE_CONSTANT) {
+    d.decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
     d.layer = d.layers = 0;
   }
   if (!ref_decays(&d)) {
-    d.forget = d.forget_ratio = 0.0f;
-    d.keep_gate = MIRAS_GATE_CONSTANT;
-    d.order = MIRAS_ERROR_FIRST;
+    d.decay_rate = d.decay_ratio = 0.0f;
+    d.decay_gate = MIRAS_GATE_CONSTANT;
+    d.order = MIRAS_ORDER_ERROR_FIRST;
   }
-  if (d.keep_gate == MIRAS_GATE_CHANNEL && d.simplex_whole) d.keep_gate = MIRAS_GATE_HEAD;
-  if (d.retention == MIRAS_RETAIN_ELASTIC) { /* its threshold is one number */
-    if (d.keep_gate == MIRAS_GATE_CHANNEL) d.keep_gate = MIRAS_GATE_HEAD;
-    if (d.step_gate == MIRAS_GATE_CHANNEL) d.step_gate = MIRAS_GATE_HEAD;
+  if (d.decay_gate == MIRAS_GATE_CHANNEL && d.simplex_whole) d.decay_gate = MIRAS_GATE_HEAD;
+  if (d.retention == MIRAS_RETENTION_ELASTIC) { /* its threshold is one number */
+    if (d.decay_gate == MIRAS_GATE_CHANNEL) d.decay_gate = MIRAS_GATE_HEAD;
+    if (d.learning_rate_gate == MIRAS_GATE_CHANNEL) d.learning_rate_gate = MIRAS_GATE_HEAD;
   }
-  if (matrix || pairs || (d.architecture == MIRAS_MLP && d.depth > 2)) { /* no channels between */
+  if (matrix || pairs || (d.architecture == MIRAS_ARCH_MLP && d.depth > 2)) { /* no channels between */
     if (d.threshold_gate) d.threshold_gate = MIRAS_GATE_HEAD;
-    if (d.keep_gate == MIRAS_GATE_CHANNEL && !ref_exact(&d)) d.keep_gate = MIRAS_GATE_HEAD;
-    if (d.step_gate == MIRAS_GATE_CHANNEL && !matrix) d.step_gate = MIRAS_GATE_HEAD;
+    if (d.decay_gate == MIRAS_GATE_CHANNEL && !ref_exact(&d)) d.decay_gate = MIRAS_GATE_HEAD;
+    if (d.learning_rate_gate == MIRAS_GATE_CHANNEL && !matrix) d.learning_rate_gate = MIRAS_GATE_HEAD;
   }
-  if (matrix && d.step_gate == MIRAS_GATE_CHANNEL &&
-      (!ref_exact(&d) || d.normalise || d.diagonal || newton))
-    d.step_gate = MIRAS_GATE_HEAD;
-  if (d.retention == MIRAS_RETAIN_ELASTIC || /* its threshold is one number */
-      (!ref_exact(&d) && (d.algorithm == MIRAS_MOMENTUM || d.row_rates))) {
-    if (d.keep_gate == MIRAS_GATE_CHANNEL) d.keep_gate = MIRAS_GATE_HEAD;
-    if (d.step_gate == MIRAS_GATE_CHANNEL) d.step_gate = MIRAS_GATE_HEAD;
+  if (matrix && d.learning_rate_gate == MIRAS_GATE_CHANNEL &&
+      (!ref_exact(&d) || d.normalize || d.diagonal || newton))
+    d.learning_rate_gate = MIRAS_GATE_HEAD;
+  if (d.retention == MIRAS_RETENTION_ELASTIC || /* its threshold is one number */
+      (!ref_exact(&d) && (d.algorithm == MIRAS_ALGORITHM_MOMENTUM || d.token_rates))) {
+    if (d.decay_gate == MIRAS_GATE_CHANNEL) d.decay_gate = MIRAS_GATE_HEAD;
+    if (d.learning_rate_gate == MIRAS_GATE_CHANNEL) d.learning_rate_gate = MIRAS_GATE_HEAD;
   }
-  d.custom = d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION ? &custom_choices
+  d.custom = d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM ? &custom_choices
                                                                                   : NULL;
   return inside_meaningful(d);
 }
@@ -619,19 +619,19 @@ enum { SHAPE_MATRIX, SHAPE_DEEPEST = 4, SHAPE_GATED, SHAPE_VECTOR, SHAPE_PAIRS, 
 
 /* Do the choices go together, and has every setting a meaning for them? What has is never refused,
  * and what has not always is. */
-HELP int has_meaning(const miras_desc *d) {
-  const miras_desc tidied = tidy(*d);
-  const int plain = d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2;
+HELP int has_meaning(const miras_memory_desc *d) {
+  const miras_memory_desc tidied = tidy(*d);
+  const int plain = d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2;
   char given[1400];
   snprintf(given, sizeof given, "%s", label(d));
   if (strcmp(given, label(&tidied)) != 0) return 0;
-  if (d->architecture == MIRAS_KV_CACHE)
-    return d->bias == MIRAS_L2 && d->retention == MIRAS_RETAIN_ALL &&
-           d->algorithm == MIRAS_GRADIENT_DESCENT;
-  if (d->algorithm == MIRAS_IMPLICIT || d->algorithm == MIRAS_LEAST_SQUARES)
-    return d->architecture == MIRAS_MATRIX && d->bias == MIRAS_L2 && plain;
-  if (d->algorithm != MIRAS_MOMENTUM) return !(ref_lags(d) && d->descents > 1);
-  return !ref_lags(d) && d->retention != MIRAS_RETAIN_ELASTIC && !ref_is_divergence(d);
+  if (d->architecture == MIRAS_ARCH_KV_CACHE)
+    return d->bias == MIRAS_BIAS_L2 && d->retention == MIRAS_RETENTION_ALL &&
+           d->algorithm == MIRAS_ALGORITHM_GD;
+  if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
+    return d->architecture == MIRAS_ARCH_MATRIX && d->bias == MIRAS_BIAS_L2 && plain;
+  if (d->algorithm != MIRAS_ALGORITHM_MOMENTUM) return !(ref_lags(d) && d->inner_steps > 1);
+  return !ref_lags(d) && d->retention != MIRAS_RETENTION_ELASTIC && !ref_is_divergence(d);
 }
 
 static int plain_cells; /* 1: no extras, all gates constant */
@@ -640,75 +640,75 @@ static int plain_cells; /* 1: no extras, all gates constant */
  * cells in which they mean something. A few start anew. Memora's paper form has channels more often
  * than others, for there are few of it. Drawn after all else, so that what else a cell is does not
  * depend on them. */
-HELP void late_extras(miras_desc *d) {
-  const int perceptron = d->architecture != MIRAS_MATRIX && d->architecture != MIRAS_KV_CACHE;
+HELP void late_extras(miras_memory_desc *d) {
+  const int perceptron = d->architecture != MIRAS_ARCH_MATRIX && d->architecture != MIRAS_ARCH_KV_CACHE;
   if (may_return(d) && below(2) == 0) {
-    d->toward = MIRAS_TOWARD_INITIAL;
-    d->forget = 0.15f;
-    if (d->retention == MIRAS_RETAIN_ELASTIC_FTRL) d->sparsity *= 0.1f; /* only what was written */
-    if (d->retention == MIRAS_RETAIN_L2_BOTH) d->balance = uniform(1.0f, 8.0f);
+    d->decay_target = MIRAS_DECAY_TARGET_INITIAL;
+    d->decay_rate = 0.15f;
+    if (d->retention == MIRAS_RETENTION_ELASTIC_FTRL) d->sparsity *= 0.1f; /* only what was written */
+    if (d->retention == MIRAS_RETENTION_L2_BOTH) d->balance = uniform(1.0f, 8.0f);
   }
   if (below(4) == 0) {
-    d->bounded_step = 1 + below(2);
-    if (may_bound(d)) d->step *= 2.0f; /* or little would be bounded */
+    d->step_bound = 1 + below(2);
+    if (may_bound(d)) d->learning_rate *= 2.0f; /* or little would be bounded */
   }
   if (below(4) == 0) {
-    d->key_length = (miras_length)(1 + below(2));
-    if (d->key_length == MIRAS_LENGTH_ROOT) d->step /= (float)d->key_dim;
+    d->qk_norm = (miras_qk_norm)(1 + below(2));
+    if (d->qk_norm == MIRAS_QK_NORM_RMS) d->learning_rate /= (float)d->key_dim;
   }
   if (below(2) == 0) d->simplex_signed = 1;
   if (below(16) == 0) d->reset_every = ref_reset_grid(d) * (1 + below(2));
-  if (!perceptron && below(3) == 0) d->step_gate = MIRAS_GATE_CHANNEL;
-  if (d->row_rates || (may_rate(d) && below(4) == 0)) d->row_rates = 1 + below(2);
-  if (ref_lags(d) && (d->architecture == MIRAS_GATED_MLP || d->architecture == MIRAS_MLP) &&
+  if (!perceptron && below(3) == 0) d->learning_rate_gate = MIRAS_GATE_CHANNEL;
+  if (d->token_rates || (may_rate(d) && below(4) == 0)) d->token_rates = 1 + below(2);
+  if (ref_lags(d) && (d->architecture == MIRAS_ARCH_GATED_MLP || d->architecture == MIRAS_ARCH_MLP) &&
       d->depth <= 2 && (d->depth == 1 || d->key_dim == d->value_dim) && below(2) == 0) {
-    d->keep_gate = MIRAS_GATE_CHANNEL;
-    if (below(2) == 0) d->step_gate = MIRAS_GATE_CHANNEL;
+    d->decay_gate = MIRAS_GATE_CHANNEL;
+    if (below(2) == 0) d->learning_rate_gate = MIRAS_GATE_CHANNEL;
   }
   if (d->inner_norm && below(4) == 0) d->norm_epsilon = below(2) ? 0.05f : 1e-4f;
 }
 
 /* What some memories have and others have not; half of all cells stay plain. */
-HELP void extras(miras_desc *d, int shape) {
+HELP void extras(miras_memory_desc *d, int shape) {
   const int extra = below(6);
-  if (shape == SHAPE_MATRIX && ref_exact(d) && d->algorithm != MIRAS_LEAST_SQUARES) {
-    if (below(3) == 0 && d->retention != MIRAS_RETAIN_ALL) d->keep_gate = MIRAS_GATE_CHANNEL;
-    if (below(2) == 0) d->order = MIRAS_DECAY_FIRST;
-    if (extra == 0) d->descents = 2 + below(2);
-    if (extra == 1) d->separate_erase = d->algorithm == MIRAS_GRADIENT_DESCENT;
-    if (extra == 2) d->diagonal = d->algorithm == MIRAS_IMPLICIT;
+  if (shape == SHAPE_MATRIX && ref_exact(d) && d->algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) {
+    if (below(3) == 0 && d->retention != MIRAS_RETENTION_ALL) d->decay_gate = MIRAS_GATE_CHANNEL;
+    if (below(2) == 0) d->order = MIRAS_ORDER_DECAY_FIRST;
+    if (extra == 0) d->inner_steps = 2 + below(2);
+    if (extra == 1) d->separate_erase = d->algorithm == MIRAS_ALGORITHM_GD;
+    if (extra == 2) d->diagonal = d->algorithm == MIRAS_ALGORITHM_IMPLICIT;
     if (extra == 3) {
-      d->normalise = 1;
-      d->feature = (miras_feature)(1 + below(4));
-      d->order = MIRAS_ERROR_FIRST;
+      d->normalize = 1;
+      d->feature_map = (miras_feature)(1 + below(4));
+      d->order = MIRAS_ORDER_ERROR_FIRST;
     } else if (extra == 4) {
-      d->value_gate = MIRAS_GATE_CHANNEL;
+      d->value_decay_gate = MIRAS_GATE_CHANNEL;
     } else if (!d->separate_erase) {
-      d->feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
+      d->feature_map = (miras_feature)below(MIRAS_FEATURE_COUNT);
     }
   } else if (shape == SHAPE_MATRIX) {
-    d->feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
-    if (extra == 0) d->descents = 2;
+    d->feature_map = (miras_feature)below(MIRAS_FEATURE_COUNT);
+    if (extra == 0) d->inner_steps = 2;
   } else if (shape != SHAPE_PAIRS) {
-    if (extra == 0) d->descents = 2 + below(2);
+    if (extra == 0) d->inner_steps = 2 + below(2);
     if (extra == 1) d->inner_bias = 1;
-    if (extra == 2 && d->retention == MIRAS_RETAIN_ALL) d->row_rates = 1;
+    if (extra == 2 && d->retention == MIRAS_RETENTION_ALL) d->token_rates = MIRAS_TOKEN_RATES_RELU;
     if (extra >= 3 && !(shape >= 3 && shape <= SHAPE_DEEPEST) && !d->simplex_whole) {
-      if (below(2) == 0 && d->retention != MIRAS_RETAIN_ALL) d->keep_gate = MIRAS_GATE_CHANNEL;
-      if (below(2) == 0) d->step_gate = MIRAS_GATE_CHANNEL;
-      if (below(2) == 0 && d->bias != MIRAS_CUSTOM_BIAS) d->threshold_gate = MIRAS_GATE_CHANNEL;
+      if (below(2) == 0 && d->retention != MIRAS_RETENTION_ALL) d->decay_gate = MIRAS_GATE_CHANNEL;
+      if (below(2) == 0) d->learning_rate_gate = MIRAS_GATE_CHANNEL;
+      if (below(2) == 0 && d->bias != MIRAS_BIAS_CUSTOM) d->threshold_gate = MIRAS_GATE_CHANNEL;
       d->value_dim = d->key_dim;
     }
   }
   /* |phi(k)|^2 is larger than |k|^2 */
-  if (d->feature == MIRAS_FEATURE_ELU) d->step /= (float)d->key_dim;
-  if (d->feature == MIRAS_FEATURE_POLY2) d->step /= 2.5f;
-  if (d->descents > 1) d->step /= (float)d->descents;
+  if (d->feature_map == MIRAS_FEATURE_ELU) d->learning_rate /= (float)d->key_dim;
+  if (d->feature_map == MIRAS_FEATURE_POLY2) d->learning_rate /= 2.5f;
+  if (d->inner_steps > 1) d->learning_rate /= (float)d->inner_steps;
 }
 
 /* One cell of the grid; what is not one of the arguments follows from `variant`, so that a walk
  * over the grid also walks over gates, norms, sizes and constants. */
-HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
+HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retention,
                      miras_algorithm algorithm, int chunk, uint64_t variant) {
   static const float ps[] = {3.0f, 2.0f, 1.5f, 4.0f, 2.5f, 1.0f};
   static const float qs[] = {4.0f, 3.0f, 2.0f, 2.5f, 5.0f};
@@ -716,15 +716,15 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
   const uint64_t saved = random_state;
   const int layered = shape >= 1 && shape <= SHAPE_GATED;
   const int deep = shape >= 3 && shape <= SHAPE_DEEPEST; /* channels have no meaning between */
-  miras_desc d;
+  miras_memory_desc d;
   memset(&d, 0, sizeof d);
   custom_install();
   random_state = variant * 1000003u + 12345u;
-  d.architecture = shape == SHAPE_MATRIX   ? MIRAS_MATRIX
-                   : shape == SHAPE_GATED  ? MIRAS_GATED_MLP
-                   : shape == SHAPE_VECTOR ? MIRAS_VECTOR
-                   : shape == SHAPE_PAIRS  ? MIRAS_KV_CACHE
-                                           : MIRAS_MLP;
+  d.architecture = shape == SHAPE_MATRIX   ? MIRAS_ARCH_MATRIX
+                   : shape == SHAPE_GATED  ? MIRAS_ARCH_GATED_MLP
+                   : shape == SHAPE_VECTOR ? MIRAS_ARCH_VECTOR
+                   : shape == SHAPE_PAIRS  ? MIRAS_ARCH_KV_CACHE
+                                           : MIRAS_ARCH_MLP;
   d.bias = bias;
   d.retention = retention;
   d.algorithm = algorithm;
@@ -751,29 +751,29 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
   d.simplex = uniform(0.7f, 3.0f); /* larger where it is shared by a whole matrix */
   if (d.simplex_whole || deep || shape == SHAPE_VECTOR)
     d.simplex *= 0.4f * (float)(layered && shape > 1 ? d.expansion * d.key_dim : d.key_dim);
-  if (retention != MIRAS_RETAIN_ALL && below(3) > 0) d.keep_gate = MIRAS_GATE_HEAD;
-  if (below(3) > 0) d.step_gate = MIRAS_GATE_HEAD;
-  if (algorithm == MIRAS_MOMENTUM && below(3) > 0) d.momentum_gate = MIRAS_GATE_HEAD;
+  if (retention != MIRAS_RETENTION_ALL && below(3) > 0) d.decay_gate = MIRAS_GATE_HEAD;
+  if (below(3) > 0) d.learning_rate_gate = MIRAS_GATE_HEAD;
+  if (algorithm == MIRAS_ALGORITHM_MOMENTUM && below(3) > 0) d.momentum_gate = MIRAS_GATE_HEAD;
   if (below(3) > 0) d.threshold_gate = MIRAS_GATE_HEAD;
-  d.forget = fragile(&d) ? 0.02f : 0.08f;
-  d.forget_ratio = 0.5f;
-  d.step = layered ? 0.25f : 0.5f;
-  if (bias == MIRAS_LP || bias == MIRAS_LP_SMOOTH) d.step /= 2.0f * d.p;
-  if (bias == MIRAS_SHIFT_ROBUST) d.step *= 0.5f;
-  if (algorithm == MIRAS_MOMENTUM) d.step *= 0.5f;
-  if (algorithm == MIRAS_IMPLICIT) d.step *= 3.0f;
+  d.decay_rate = fragile(&d) ? 0.02f : 0.08f;
+  d.decay_ratio = 0.5f;
+  d.learning_rate = layered ? 0.25f : 0.5f;
+  if (bias == MIRAS_BIAS_LP || bias == MIRAS_BIAS_LP_SMOOTH) d.learning_rate /= 2.0f * d.p;
+  if (bias == MIRAS_BIAS_SHIFT_ROBUST) d.learning_rate *= 0.5f;
+  if (algorithm == MIRAS_ALGORITHM_MOMENTUM) d.learning_rate *= 0.5f;
+  if (algorithm == MIRAS_ALGORITHM_IMPLICIT) d.learning_rate *= 3.0f;
   d.momentum = 0.4f;
-  d.threshold = bias == MIRAS_HUBER || bias == MIRAS_LOG_COSH ? 0.5f
-                : bias == MIRAS_SHIFT_ROBUST ? 0.3f
+  d.threshold = bias == MIRAS_BIAS_HUBER || bias == MIRAS_BIAS_LOG_COSH ? 0.5f
+                : bias == MIRAS_BIAS_SHIFT_ROBUST ? 0.3f
                                              : 0.55f * sqrtf((float)d.value_dim);
   d.balance = fragile(&d) ? uniform(20.0f, 40.0f) : uniform(3.0f, 8.0f);
-  d.sparsity = retention == MIRAS_RETAIN_ELASTIC_FTRL ? uniform(0.05f, 0.25f)
+  d.sparsity = retention == MIRAS_RETENTION_ELASTIC_FTRL ? uniform(0.05f, 0.25f)
                                                       : uniform(0.02f, 0.1f);
   d.smooth_shrink = below(2);
-  if (retention == MIRAS_RETAIN_SIGMOID) d.step *= 2.0f;
+  if (retention == MIRAS_RETENTION_SIGMOID) d.learning_rate *= 2.0f;
 
   if (plain_cells)
-    d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+    d.decay_gate = d.learning_rate_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
   if (!plain_cells && below(2) == 0) extras(&d, shape);
   if (shape == SHAPE_VECTOR) d.simplex_whole = 1; /* its channels are single weights */
   if (!plain_cells) late_extras(&d);
@@ -782,30 +782,30 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
 }
 
 /* T tokens, or so many more that every head starts anew on the way. */
-HELP int lasting(const miras_desc *d, int T) { return T + d->reset_every; }
+HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs. */
-HELP miras_desc exact_cell(int kind, int chunk, uint64_t variant) {
-  static const miras_bias biases[] = {MIRAS_L2, MIRAS_DOT, MIRAS_L2, MIRAS_L2, MIRAS_L2, MIRAS_L2};
-  static const miras_algorithm algorithms[] = {MIRAS_GRADIENT_DESCENT, MIRAS_GRADIENT_DESCENT,
-                                               MIRAS_GRADIENT_DESCENT, MIRAS_IMPLICIT,
-                                               MIRAS_LEAST_SQUARES,    MIRAS_GRADIENT_DESCENT};
+HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
+  static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_L2, MIRAS_BIAS_L2, MIRAS_BIAS_L2};
+  static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_GD,
+                                               MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_IMPLICIT,
+                                               MIRAS_ALGORITHM_LEAST_SQUARES,    MIRAS_ALGORITHM_GD};
   return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
-              kind == 5 || variant % 3 == 0 ? MIRAS_RETAIN_ALL : MIRAS_RETAIN_L2, algorithms[kind],
+              kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2, algorithms[kind],
               chunk, variant);
 }
 
-/* ---- dstate of miras_backward ---- */
+/* ---- dstate of miras_memory_backward ---- */
 
 #define NOWHERE ((size_t)-1)
 
 /* Floats of dstate per sequence and head. */
-HELP size_t state_size(const miras_desc *d) {
+HELP size_t state_size(const miras_memory_desc *d) {
   const size_t P = ref_shape_of(d).weights, F = (size_t)ref_features(d);
   const size_t pair = (size_t)(d->key_dim + d->value_dim);
-  if (d->architecture == MIRAS_KV_CACHE) return (size_t)d->window * pair;
-  if (d->algorithm == MIRAS_LEAST_SQUARES) return F * F + P;
-  return d->algorithm == MIRAS_MOMENTUM ? 2 * P : P;
+  if (d->architecture == MIRAS_ARCH_KV_CACHE) return (size_t)d->window * pair;
+  if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return F * F + P;
+  return d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * P : P;
 }
 
 /* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G.
@@ -813,8 +813,8 @@ HELP size_t state_size(const miras_desc *d) {
 HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position) {
   const size_t F = (size_t)m->features, P = m->s.weights, window = (size_t)m->d.window;
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
-  if (m->d.algorithm == MIRAS_LEAST_SQUARES) return i < F * F ? m->at_more + i : i - F * F;
-  if (m->d.architecture == MIRAS_KV_CACHE) {
+  if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return i < F * F ? m->at_more + i : i - F * F;
+  if (m->d.architecture == MIRAS_ARCH_KV_CACHE) {
     const size_t row = i < window * dk ? i / dk : (i - window * dk) / dv;
     const size_t column = i < window * dk ? i % dk : dk + (i - window * dk) % dv;
     const size_t end = (size_t)ref_age(&m->d, h, position), held = end < window ? end : window;
@@ -828,7 +828,7 @@ HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position)
 /* H is symmetric, and so is its gradient: a single entry off the diagonal cannot be moved alone. */
 HELP int twin_entry(const ref_memory *m, size_t i) {
   const size_t F = (size_t)m->features;
-  return m->d.algorithm == MIRAS_LEAST_SQUARES && i < F * F && i / F != i % F;
+  return m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES && i < F * F && i / F != i % F;
 }
 
 /* A memory of x's descriptor whose initial memory is x's. */
@@ -912,11 +912,11 @@ HELP void shake(data *x, ref_memory *m, float by) {
  * would measure chaos; and an inner norm must not divide by less than a twelfth of what it
  * subtracts from, for there go the digits of a float. Memories that stay wild learn more slowly and
  * begin with larger logits. 0: no such data was found. */
-HELP int data_settled(data *x, const miras_desc *given, int T, uint64_t seed, double margin) {
-  miras_desc d = *given;
+HELP int data_settled(data *x, const miras_memory_desc *given, int T, uint64_t seed, double margin) {
+  miras_memory_desc d = *given;
   for (int attempt = 0; attempt < 60; attempt++) {
     double *y[2], worst = 0.0, top = 1e-30, margin_seen = 0.0;
-    if (attempt % 8 == 7) d.step *= 0.5f;
+    if (attempt % 8 == 7) d.learning_rate *= 0.5f;
     logit_spread = 1.5f + 0.1f * (float)attempt;
     data_new(x, &d, T, seed + (uint64_t)attempt * 1000u);
     for (int pass = 0; pass < 2; pass++) {
@@ -1120,10 +1120,10 @@ HELP double unavoidable_difference(const functional *f, double *value, int b, in
   }
   for (int pass = 0; pass < 6; pass++) {
     shake(f->x, f->m, ULPS);
-    if (f->state != NULL && f->x->d.architecture != MIRAS_KV_CACHE) /* with roundings of its own */
+    if (f->state != NULL && f->x->d.architecture != MIRAS_ARCH_KV_CACHE) /* with roundings of its own */
       for (size_t i = 0; i < n; i++)
         f->state[i] = before[i] * (1.0 + 5.0 * (double)uniform(-ULPS, ULPS));
-    if (f->x->d.toward) {
+    if (f->x->d.decay_target) {
       start_noise = 5.0f * ULPS;
       start_seed = draw();
     }

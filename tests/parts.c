@@ -28,10 +28,10 @@ static void numbers(float *x, int n, int salt, int gate) {
 
 /* Forward, one read, the norm, every part of the state by its name, and the state moved to another
  * position; the gradient where the build has it. */
-static int memory(const char *name, const miras_desc *d) {
+static int memory(const char *name, const miras_memory_desc *d) {
   static float k[N], v[N], q[N], gate[N], y[N], out[N];
   uint64_t h = 14695981039346656037u;
-  miras_tokens x;
+  miras_memory_input x;
   miras_memory *m;
   char why[256];
   size_t bytes;
@@ -55,12 +55,12 @@ static int memory(const char *name, const miras_desc *d) {
   x.key = k;
   x.value = v;
   x.query = q;
-  x.keep = x.step = x.momentum = x.threshold = x.value_keep = x.erase = x.replace = gate;
-  if (miras_forward(m, &x, y, NULL) != MIRAS_OK) return 1;
-  h = hash_of(h, y, (size_t)T * H * (size_t)miras_memory_desc(m)->value_dim * sizeof *y);
+  x.decay = x.learning_rate = x.momentum = x.threshold = x.value_decay = x.erase = x.replace = gate;
+  if (miras_memory_forward(m, &x, y, NULL) != MIRAS_OK) return 1;
+  h = hash_of(h, y, (size_t)T * H * (size_t)miras_memory_desc_of(m)->value_dim * sizeof *y);
   state = miras_memory_state(m, &bytes);
   h = hash_of(h, state, bytes);
-  miras_read(m, q, out);
+  miras_memory_read(m, q, out);
   h = hash_of(h, out, H * D * sizeof *out);
   norm = miras_memory_norm(m);
   h = hash_of(h, &norm, sizeof norm);
@@ -77,8 +77,8 @@ static int memory(const char *name, const miras_desc *d) {
 #ifndef MIRAS_NO_TRAINING
   if (d->chunk != 4) {   /* 9 tokens from the start: a tape needs a place on the grid */
     static float dk[N], dv[N], dq[N];
-    miras_token_grads g;
-    float *tape = (float *)malloc(miras_tape_size(m, T) * sizeof *tape);
+    miras_memory_input_grad g;
+    float *tape = (float *)malloc(miras_memory_tape_size(m, T) * sizeof *tape);
     memset(&g, 0, sizeof g);
     memset(dk, 0, sizeof dk);
     memset(dv, 0, sizeof dv);
@@ -87,8 +87,8 @@ static int memory(const char *name, const miras_desc *d) {
     g.value = dv;
     g.query = dq;
     miras_memory_reset(m);
-    if (!tape || miras_forward(m, &x, y, tape) != MIRAS_OK ||
-        miras_backward(m, &x, tape, v, &g, NULL, NULL) != MIRAS_OK)
+    if (!tape || miras_memory_forward(m, &x, y, tape) != MIRAS_OK ||
+        miras_memory_backward(m, &x, tape, v, &g, NULL, NULL) != MIRAS_OK)
       return 1;
     h = hash_of(hash_of(hash_of(h, dk, sizeof dk), dv, sizeof dv), dq, sizeof dq);
     printf("gradient %s %08lx\n", name, (unsigned long)(h & 0xffffffffu));
@@ -100,30 +100,30 @@ static int memory(const char *name, const miras_desc *d) {
 }
 
 static int memories(void) {
-  miras_desc d;
+  miras_memory_desc d;
   char name[64];
   int i, a, b, r, l, chunk, channel;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    if (miras_preset(&d, (miras_kind)i) != MIRAS_OK) return 1;
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    if (miras_memory_preset(&d, (miras_preset)i) != MIRAS_OK) return 1;
     d.heads = H;
     d.key_dim = D;
-    if (memory(miras_kind_name((miras_kind)i), &d)) return 1;
+    if (memory(miras_preset_name((miras_preset)i), &d)) return 1;
   }
-  for (a = 0; a < MIRAS_ARCHITECTURE_COUNT; a++)
-    for (b = 0; b < MIRAS_CUSTOM_BIAS; b++)
-      for (r = 0; r < MIRAS_CUSTOM_RETENTION; r++)
+  for (a = 0; a < MIRAS_ARCH_COUNT; a++)
+    for (b = 0; b < MIRAS_BIAS_CUSTOM; b++)
+      for (r = 0; r < MIRAS_RETENTION_CUSTOM; r++)
         for (l = 0; l < MIRAS_ALGORITHM_COUNT; l++)
           for (chunk = 1; chunk <= 4; chunk += 3)
             for (channel = 0; channel < 2; channel++) {
               memset(&d, 0, sizeof d);
-              d.architecture = (miras_architecture)a;
+              d.architecture = (miras_arch)a;
               d.bias = (miras_bias)b;
               d.retention = (miras_retention)r;
               d.algorithm = (miras_algorithm)l;
               d.heads = H;
               d.key_dim = D;
               d.chunk = chunk;
-              if (channel) d.keep_gate = MIRAS_GATE_CHANNEL;
+              if (channel) d.decay_gate = MIRAS_GATE_CHANNEL;
               sprintf(name, "%d-%d-%d-%d-%d-%d", a, b, r, l, chunk, channel);
               if (memory(name, &d)) return 1;
             }
@@ -179,15 +179,15 @@ static int models(void) {
   miras_model_desc d;
   char name[64];
   int i, mixed;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++)
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++)
     for (mixed = 0; mixed < 2; mixed++) {
-      if (miras_model_preset(&d, (miras_kind)i) != MIRAS_OK) return 1;
+      if (miras_model_preset(&d, (miras_preset)i) != MIRAS_OK) return 1;
       d.heads = 2;
       d.vocab = 13;
       d.width = 16;
       if (mixed) strcpy(d.pattern, "mw");
       else d.layers = 1;
-      sprintf(name, "%s%s", miras_kind_name((miras_kind)i), mixed ? "+w" : "");
+      sprintf(name, "%s%s", miras_preset_name((miras_preset)i), mixed ? "+w" : "");
       if (model(name, &d)) return 1;
     }
   return 0;

@@ -8,11 +8,11 @@
 
 #include "../miras.h"
 
-static miras_desc desc;
+static miras_memory_desc desc;
 
 /* 1 / 2 tells whole numbers from floats without naming the type of the field here */
 #define NUMBER(f)                                                                \
-  desc.f = 1, printf("field desc.%s %u %u %c\n", #f, (unsigned)offsetof(miras_desc, f), \
+  desc.f = 1, printf("field desc.%s %u %u %c\n", #f, (unsigned)offsetof(miras_memory_desc, f), \
                      (unsigned)sizeof desc.f, (double)(desc.f / 2) > 0 ? 'r' : 'w')
 #define POINTER(s, f)                                                                \
   printf("field %s.%s %u %u p\n", #s, #f, (unsigned)offsetof(miras_##s, f), \
@@ -37,30 +37,30 @@ int main(void) {
   NUMBER(inner_norm);
   NUMBER(inner_residual);
   NUMBER(inner_bias);
-  NUMBER(feature);
-  NUMBER(normalise);
-  NUMBER(descents);
+  NUMBER(feature_map);
+  NUMBER(normalize);
+  NUMBER(inner_steps);
   NUMBER(separate_erase);
-  NUMBER(row_rates);
+  NUMBER(token_rates);
   NUMBER(window);
-  NUMBER(keep_gate);
-  NUMBER(step_gate);
+  NUMBER(decay_gate);
+  NUMBER(learning_rate_gate);
   NUMBER(momentum_gate);
   NUMBER(threshold_gate);
-  NUMBER(value_gate);
-  NUMBER(forget);
-  NUMBER(forget_ratio);
-  NUMBER(slopes);
+  NUMBER(value_decay_gate);
+  NUMBER(decay_rate);
+  NUMBER(decay_ratio);
+  NUMBER(decay_schedule);
   NUMBER(layer);
   NUMBER(layers);
-  NUMBER(step);
+  NUMBER(learning_rate);
   NUMBER(momentum);
   NUMBER(threshold);
   NUMBER(sharpness);
   NUMBER(simplex);
   NUMBER(simplex_logits);
   NUMBER(simplex_signed);
-  NUMBER(toward);
+  NUMBER(decay_target);
   NUMBER(q);
   /* what a layer of a model has, as the papers have it: the rows of the table for memories on their
      own bring keys to a length and lead back to the initial memory */
@@ -68,7 +68,7 @@ int main(void) {
   printf("field model_desc.memory %u %u w\n", (unsigned)offsetof(miras_model_desc, layer[0].memory),
          (unsigned)sizeof desc);
   STRUCT(tokens);
-  printf("field tokens.length %u %u w\n", (unsigned)offsetof(miras_tokens, length),
+  printf("field tokens.length %u %u w\n", (unsigned)offsetof(miras_memory_input, length),
          (unsigned)sizeof(int));
   POINTER(tokens, key);
   POINTER(tokens, value);
@@ -77,7 +77,7 @@ int main(void) {
   POINTER(tokens, step);
   POINTER(tokens, momentum);
   POINTER(tokens, threshold);
-  POINTER(tokens, value_keep);
+  POINTER(tokens, value_decay);
   POINTER(tokens, erase);
   POINTER(tokens, replace);
   STRUCT(token_grads);
@@ -88,12 +88,12 @@ int main(void) {
   POINTER(token_grads, step);
   POINTER(token_grads, momentum);
   POINTER(token_grads, threshold);
-  POINTER(token_grads, value_keep);
+  POINTER(token_grads, value_decay);
   POINTER(token_grads, erase);
   POINTER(token_grads, replace);
-  CONSTANT(MIRAS_VECTOR);
-  CONSTANT(MIRAS_DOT);
-  CONSTANT(MIRAS_RETAIN_L2);
+  CONSTANT(MIRAS_ARCH_VECTOR);
+  CONSTANT(MIRAS_BIAS_DOT);
+  CONSTANT(MIRAS_RETENTION_L2);
   CONSTANT(MIRAS_FEATURE_ELU);
   CONSTANT(MIRAS_FEATURE_POLY2);
   CONSTANT(MIRAS_GATE_HEAD);

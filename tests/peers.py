@@ -4,7 +4,7 @@
 
 The peers are the slow PyTorch references of flash-linear-attention, read from its files one by one,
 so that its kernels are not loaded, and PyTorch's own attention. Gradients on both sides come from
-autograd: a memory of miras.h is one function of a graph here, with miras_backward as its
+autograd: a memory of miras.h is one function of a graph here, with miras_memory_backward as its
 derivative, and what surrounds it (a gate as the logarithm of a factor, a key as 1 - alpha) is
 PyTorch's on either side.
 
@@ -54,18 +54,18 @@ class Library:
         size, whole, any_pointer = ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p
         for name, result, arguments in (
                 ('miras_isa', ctypes.c_char_p, []),
-                ('miras_kind_find', whole, [ctypes.c_char_p]),
+                ('miras_preset_find', whole, [ctypes.c_char_p]),
                 ('miras_model_preset', whole, [any_pointer, whole]),
                 ('miras_memory_size', size, [any_pointer, ctypes.c_char_p, size]),
                 ('miras_memory_open', any_pointer, [any_pointer, any_pointer]),
                 ('miras_memory_close', None, [any_pointer]),
                 ('miras_memory_params', any_pointer, [any_pointer, any_pointer]),
                 ('miras_memory_reset', None, [any_pointer]),
-                ('miras_tape_size', size, [any_pointer, whole]),
-                ('miras_dstate_size', size, [any_pointer]),
-                ('miras_read', None, [any_pointer] * 3),
-                ('miras_forward', whole, [any_pointer] * 4),
-                ('miras_backward', whole, [any_pointer] * 7)):
+                ('miras_memory_tape_size', size, [any_pointer, whole]),
+                ('miras_memory_grad_state_size', size, [any_pointer]),
+                ('miras_memory_read', None, [any_pointer] * 3),
+                ('miras_memory_forward', whole, [any_pointer] * 4),
+                ('miras_memory_backward', whole, [any_pointer] * 7)):
             function = getattr(self.c, name)
             function.restype = result
             function.argtypes = arguments
@@ -87,7 +87,7 @@ class Library:
         among them are none."""
         block = self.struct('desc')
         if preset:
-            kind, model = self.c.miras_kind_find(preset.encode()), self.struct('model_desc')
+            kind, model = self.c.miras_preset_find(preset.encode()), self.struct('model_desc')
             if self.c.miras_model_preset(model, kind) != 0:
                 raise Refused('there is no preset ' + preset)
             at, size, _ = self.fields['model_desc.memory']
@@ -108,8 +108,8 @@ class Refused(Exception):
     pass
 
 
-GATES = ('keep_gate', 'step_gate', 'momentum_gate', 'threshold_gate', 'value_gate')
-TOKENS = ('key', 'value', 'query', 'keep', 'step', 'momentum', 'threshold', 'value_keep', 'erase',
+GATES = ('decay_gate', 'learning_rate_gate', 'momentum_gate', 'threshold_gate', 'value_decay_gate')
+TOKENS = ('key', 'value', 'query', 'keep', 'step', 'momentum', 'threshold', 'value_decay', 'erase',
           'replace')
 
 
@@ -135,15 +135,15 @@ class Miras(torch.autograd.Function):
                                 **{n: held[n].data_ptr() for n in names if n in TOKENS})
         batch, length, heads, width = held['query'].shape
         y = torch.full((batch, length, heads, value_dim), math.nan, dtype=torch.float32)
-        tape = torch.empty(c.miras_tape_size(memory, length), dtype=torch.float32)
-        if c.miras_forward(memory, tokens, y.data_ptr(), tape.data_ptr()) != 0:
-            raise ValueError('miras_forward failed')
+        tape = torch.empty(c.miras_memory_tape_size(memory, length), dtype=torch.float32)
+        if c.miras_memory_forward(memory, tokens, y.data_ptr(), tape.data_ptr()) != 0:
+            raise ValueError('miras_memory_forward failed')
         reads = torch.empty(batch, heads, width, value_dim, dtype=torch.float32)
         out = torch.empty(batch, heads, value_dim, dtype=torch.float32)
         for i in range(width):
             unit = torch.zeros(batch, heads, width, dtype=torch.float32)
             unit[..., i] = 1
-            c.miras_read(memory, unit.data_ptr(), out.data_ptr())
+            c.miras_memory_read(memory, unit.data_ptr(), out.data_ptr())
             reads[:, :, i] = out
         ctx.kept = library, memory, names, held, tokens, tape, tensors, linear
         if not linear:
@@ -158,7 +158,7 @@ class Miras(torch.autograd.Function):
         dstate = None
         if linear:
             dstate = floats(dreads)
-            if c.miras_dstate_size(memory) != dstate.numel():
+            if c.miras_memory_grad_state_size(memory) != dstate.numel():
                 raise ValueError('the state is not a matrix')
         dparams = None
         if 'memory' in grads:
@@ -166,10 +166,10 @@ class Miras(torch.autograd.Function):
         wanted = library.struct('token_grads',
                                 **{n: grads[n].data_ptr() for n in names if n in TOKENS})
         dy = floats(dy)
-        if c.miras_backward(memory, tokens, tape.data_ptr(), dy.data_ptr(), wanted,
+        if c.miras_memory_backward(memory, tokens, tape.data_ptr(), dy.data_ptr(), wanted,
                             dparams.data_ptr() if dparams is not None else None,
                             dstate.data_ptr() if dstate is not None else None) != 0:
-            raise ValueError('miras_backward failed')
+            raise ValueError('miras_memory_backward failed')
         c.miras_memory_close(memory)
         return (None,) * 5 + tuple(grads[n].to(t.dtype) for n, t in zip(names, tensors))
 
@@ -243,7 +243,7 @@ class Row:
     """One model. inputs: what autograd starts from, {name: draw}; the names q, k, v and those that
     begin with "memory" have columns of their own, all others are gates. tokens: the inputs as
     miras.h takes them. peer: y and, or None, the closing state, from inputs and Peers. linear: the
-    state is a matrix that miras_read can tell and that gradients can come in for."""
+    state is a matrix that miras_memory_read can tell and that gradients can come in for."""
 
     def __init__(self, name, preset, fields, inputs, tokens, peer, remark='', linear=True,
                  chunks=(1, CHUNK)):
@@ -279,7 +279,7 @@ def normalised(x, peers):
     return y, reads / (torch.einsum('ik,bhk->bhi', phi, z[:, 0]) + 1e-10)[..., None]
 
 
-row('the same, elu + 1, normalised', 'linear-attention', dict(feature='FEATURE_ELU', normalise=1),
+row('the same, elu + 1, normalised', 'linear-attention', dict(feature='FEATURE_ELU', normalize=1),
     dict(q=Q, k=normal(B, T, H, K), v=VALUE, memory=MEMORY, memory_z=uniform(1, 2, H, K)),
     lambda x: dict(key=x.k, value=x.v, query=x.q,
                    memory=torch.cat([x.memory.reshape(H, -1), x.memory_z], 1)),
@@ -300,16 +300,16 @@ row('the same, second-order features (Based)', 'linear-attention', dict(feature=
 def dfw(x, peers):
     """A value channel of a memory under diag(a) S diag(b) is a GLA memory that keeps a b_j."""
     q, k = (t.repeat_interleave(V, 2) for t in (rescaled(x.q), x.k))
-    gate = (x.keep.log()[..., None, :] + x.value_keep.log()[..., None]).reshape(B, T, H * V, K)
+    gate = (x.keep.log()[..., None, :] + x.value_decay.log()[..., None]).reshape(B, T, H * V, K)
     start = per_batch(x.memory).transpose(-1, -2).reshape(B, H * V, K, 1)
     y, s = peers.load('gla/naive').naive_recurrent_gla(
         q, k, x.v.reshape(B, T, H * V, 1), gate, initial_state=start, output_final_state=True)
     return y.reshape(B, T, H, V), s.reshape(B, H, V, K).transpose(-1, -2)
 
 
-row('DFW', 'dfw', dict(keep_gate='GATE_CHANNEL', value_gate='GATE_CHANNEL', forget=0.0),
-    dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, value_keep=uniform(0.7, 1.0, B, T, H, V), memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, value_keep=x.value_keep,
+row('DFW', 'dfw', dict(decay_gate='GATE_CHANNEL', value_decay_gate='GATE_CHANNEL', forget=0.0),
+    dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, value_decay=uniform(0.7, 1.0, B, T, H, V), memory=MEMORY),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, value_decay=x.value_decay,
                    memory=x.memory), dfw, 'each value channel as a GLA memory of its own')
 
 
@@ -335,11 +335,11 @@ def lightning(x, peers):
 row('Lightning attention', 'lightning', dict(layer=1, layers=4),
     dict(q=Q, k=KEY, v=VALUE, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, memory=x.memory), lightning)
-row('simple GLA', 'mamba2', dict(keep_gate='GATE_HEAD', forget=0.0),
+row('simple GLA', 'mamba2', dict(decay_gate='GATE_HEAD', forget=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEP, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
     lambda x, peers: simple_gla(x, peers, x.v, x.keep.log()))
-row('Mamba-2', 'mamba2', dict(keep_gate='GATE_HEAD', step_gate='GATE_HEAD', forget=0.0),
+row('Mamba-2', 'mamba2', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0),
     dict(q=Q, k=KEY, v=VALUE, dt=uniform(0.01, 0.5, B, T, H), a=uniform(0.2, 2.0, H),
          memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, keep=torch.exp(-x.a * x.dt), step=x.dt,
@@ -354,11 +354,11 @@ def gla(x, peers, key):
         output_final_state=True)
 
 
-row('GLA', 'gla', dict(keep_gate='GATE_CHANNEL', forget=0.0),
+row('GLA', 'gla', dict(decay_gate='GATE_CHANNEL', forget=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
     lambda x, peers: gla(x, peers, x.k))
-row('HGRN2', 'hgrn2', dict(keep_gate='GATE_CHANNEL', forget=0.0),
+row('HGRN2', 'hgrn2', dict(decay_gate='GATE_CHANNEL', forget=0.0),
     dict(q=Q, v=VALUE, keep=KEEPS, memory=MEMORY),
     lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
     lambda x, peers: gla(x, peers, 1 - x.keep), 'GLA with k = 1 - alpha')
@@ -372,7 +372,7 @@ def hgrn(x, peers):
 
 
 row('HGRN', None,
-    dict(architecture='VECTOR', bias='DOT', retention='RETAIN_L2', keep_gate='GATE_CHANNEL'),
+    dict(architecture='VECTOR', bias='DOT', retention='RETAIN_L2', decay_gate='GATE_CHANNEL'),
     dict(q=Q, v=SQUARE, keep=KEEPS, memory=normal(H, K)),
     lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, keep=x.keep, memory=x.memory), hgrn,
     'the vector memory', linear=False, chunks=(1,))
@@ -384,11 +384,11 @@ def delta_rule(x, peers, beta):
     return heads_first(y)[0], s
 
 
-row('DeltaNet', 'deltanet', dict(step_gate='GATE_HEAD'),
+row('DeltaNet', 'deltanet', dict(learning_rate_gate='GATE_HEAD'),
     dict(q=Q, k=KEY, v=VALUE, step=STEP, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=x.memory),
     lambda x, peers: delta_rule(x, peers, x.step))
-row('Longhorn', 'longhorn', dict(step_gate='GATE_HEAD'),
+row('Longhorn', 'longhorn', dict(learning_rate_gate='GATE_HEAD'),
     dict(q=Q, k=normal(B, T, H, K, size=0.5), v=VALUE, step=STEP, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=x.memory),
     lambda x, peers: delta_rule(x, peers, x.step / (1 + x.step * (x.k * x.k).sum(-1))),
@@ -402,7 +402,7 @@ def gated_delta_rule(x, peers):
 
 
 row('Gated DeltaNet', 'gated-deltanet',
-    dict(keep_gate='GATE_HEAD', step_gate='GATE_HEAD', forget=0.0),
+    dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEP, step=STEP, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, memory=x.memory),
     gated_delta_rule)
@@ -418,10 +418,10 @@ def delta_product(x, peers):
 
 PRODUCT = dict(q=Q, k=unit(B, T, H, 2, K), v=normal(B, T, H, 2, V),
                step=uniform(0.1, 1.8, B, T, H, 2), memory=MEMORY)
-row('DeltaProduct', 'deltaproduct', dict(step_gate='GATE_HEAD'), PRODUCT,
+row('DeltaProduct', 'deltaproduct', dict(learning_rate_gate='GATE_HEAD'), PRODUCT,
     lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=x.memory), delta_product)
 row('Gated DeltaProduct', 'gated-deltaproduct',
-    dict(keep_gate='GATE_HEAD', step_gate='GATE_HEAD', forget=0.0), dict(PRODUCT, keep=KEEP),
+    dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0), dict(PRODUCT, keep=KEEP),
     lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, memory=x.memory),
     delta_product)
 
@@ -432,7 +432,7 @@ def kda(x, peers):
         output_final_state=True)
 
 
-row('KDA', 'kda', dict(keep_gate='GATE_CHANNEL', step_gate='GATE_HEAD', forget=0.0),
+row('KDA', 'kda', dict(decay_gate='GATE_CHANNEL', learning_rate_gate='GATE_HEAD', forget=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, step=STEP, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, memory=x.memory), kda)
 
@@ -445,7 +445,7 @@ def rwkv7(x, peers):
     return heads_first(y)[0], s
 
 
-row('RWKV-7', 'rwkv7', dict(keep_gate='GATE_CHANNEL', forget=0.0),
+row('RWKV-7', 'rwkv7', dict(decay_gate='GATE_CHANNEL', forget=0.0),
     dict(q=Q, k=normal(B, T, H, K, size=0.3), v=VALUE, keep=uniform(0.55, 1.0, B, T, H, K),
          kappa=KEY, rate=uniform(0.0, 1.0, B, T, H, K), memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, erase=-x.kappa,
@@ -458,7 +458,7 @@ def gdn2(x, peers):
         initial_state=per_batch(x.memory), output_final_state=True)
 
 
-row('Gated DeltaNet-2', 'rwkv7', dict(keep_gate='GATE_CHANNEL', forget=0.0),
+row('Gated DeltaNet-2', 'rwkv7', dict(decay_gate='GATE_CHANNEL', forget=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, erase=uniform(0.0, 1.0, B, T, H, K),
          write=uniform(0.0, 1.0, B, T, H, V), memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v * x.write, query=x.q, keep=x.keep,
@@ -488,7 +488,7 @@ for form, function, remark in (
         ('recurrent form', comba, 'shipped: error measured after the decay, unlike chunk form and '
          'kernels; corrected: before it')):
     row('Comba, ' + form, 'rwkv7',
-        dict(keep_gate='GATE_HEAD', step_gate='GATE_HEAD', forget=0.0), COMBA,
+        dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0), COMBA,
         lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, erase=x.p,
                        replace=-x.step[..., None] * x.k, memory=x.memory), function, remark)
 
@@ -515,7 +515,7 @@ for form, function, remark in (
         ('solved', mesa, ''),
         ('conjugate gradients', mesa_gradients, 'shipped: 1e-5 added to the quotients stalls the '
          'solve; corrected: 1e-30')):
-    row('Mesa, ' + form, 'mesa', dict(keep_gate='GATE_HEAD', step_gate='GATE_HEAD', forget=0.0),
+    row('Mesa, ' + form, 'mesa', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0),
         dict(q=unit(B, T, H, K), k=KEY, v=SQUARE, keep=uniform(0.9, 1.0, B, T, H), step=STEP,
              memory=normal(H, K, K, size=0.3), ridge=uniform(0.5, 1.5, H, K)),
         lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step,
@@ -563,19 +563,19 @@ def ttt(x, peers, rates):
     return heads_first(y)[0], normed_reads(x, m, bias)
 
 
-def row_rates(x):
+def token_rates(x):
     return torch.relu(1 / torch.arange(1, CHUNK + 1).to(x.rho) + x.rho)
 
 
 def ttt_rows(x, peers):
-    return ttt(x, peers, 0.5 * row_rates(x).repeat(B, H, T // CHUNK))
+    return ttt(x, peers, 0.5 * token_rates(x).repeat(B, H, T // CHUNK))
 
 
 def ttt_sources(x, peers):
     step = heads_first(x.step)[0].reshape(B, H, T // CHUNK, CHUNK)
     if peers.shipped:
-        return ttt(x, peers, (step * row_rates(x)).flatten(2))
-    return ttt(x, peers, step[..., None, :] * row_rates(x)[:, None])
+        return ttt(x, peers, (step * token_rates(x)).flatten(2))
+    return ttt(x, peers, step[..., None, :] * token_rates(x)[:, None])
 
 
 NORMED = dict(q=Q, k=KEY, v=SQUARE, memory=normal(H, K, K, size=0.5),
@@ -590,13 +590,13 @@ def ttt_parameters(x):
 
 # without what miras.h adds to the papers' forms: a decay of its own, and, below, that decays lead
 # to the initial memory
-FREE = dict(inner_norm=1, inner_residual=1, forget=0.0, forget_ratio=0.0)
+FREE = dict(inner_norm=1, inner_residual=1, forget=0.0, decay_ratio=0.0)
 row('TTT-Linear, rates by output', 'ttt-linear',
-    dict(FREE, row_rates=1, step=0.5), TTT,
+    dict(FREE, token_rates=1, step=0.5), TTT,
     lambda x: dict(key=x.k, value=x.v, query=x.q, memory=ttt_parameters(x)), ttt_rows,
     'shipped: adds the normed z to z; corrected: to q', linear=False, chunks=(CHUNK,))
 row('TTT-Linear, and by source', 'ttt-linear',
-    dict(FREE, row_rates=1, step_gate='GATE_HEAD'),
+    dict(FREE, token_rates=1, learning_rate_gate='GATE_HEAD'),
     dict(TTT, step=uniform(0.1, 0.9, B, T, H)),
     lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=ttt_parameters(x)),
     ttt_sources, 'shipped: as above, and a step belongs to its output only', linear=False,
@@ -615,7 +615,7 @@ def titans(x, peers):
 
 
 row('Titans, one layer', 'titans',
-    dict(FREE, depth=1, toward=0, keep_gate='GATE_HEAD', step_gate='GATE_HEAD',
+    dict(FREE, depth=1, toward=0, decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD',
          momentum_gate='GATE_HEAD', momentum=0.0),
     dict(NORMED, keep=uniform(0.98, 1.0, B, T, H), step=uniform(0.02, 0.2, B, T, H),
          momentum=uniform(0.1, 0.9, B, T, H)),
@@ -665,7 +665,7 @@ def descend(x, peers, loss, link=lambda a, anchor: a, lag=False):
         steps = [x.step[:, t, :, None, None] * g for g in slopes]
         if hasattr(x, 'rho'):
             total = [a + b for a, b in zip(total, steps)]
-            state = [a - row_rates(x)[t % x.chunk] * b for a, b in zip(start, total)]
+            state = [a - token_rates(x)[t % x.chunk] * b for a, b in zip(start, total)]
         else:
             theta = x.momentum[:, t, :, None, None] if hasattr(x, 'momentum') else 0.0
             speed = [theta * a - b for a, b in zip(speed, steps)]
@@ -728,16 +728,16 @@ def perceptron_row(name, preset, size, step, *update, chunks=(1, CHUNK), fields=
                  memory_gain=uniform(0.5, 1.5, H, K), memory_bias=normal(H, K, size=0.1),
                  step=uniform(0.2 * step, step, B, T, H), **inputs)
     row(name, preset,
-        dict(FREE, step_gate='GATE_HEAD', **(fields or {})), drawn,
+        dict(FREE, learning_rate_gate='GATE_HEAD', **(fields or {})), drawn,
         perceptron_tokens,
         lambda x, peers: descend(x, peers, *update),
         "the paper's update, inner gradient by PyTorch", linear=False, chunks=chunks)
 
 
-DECAYS = dict(keep_gate='GATE_HEAD', toward=0)
+DECAYS = dict(decay_gate='GATE_HEAD', toward=0)
 SLOW = uniform(0.98, 1.0, B, T, H)
 perceptron_row('TTT-MLP', 'ttt-mlp', 0.25, 0.2, squares, chunks=(CHUNK,),
-               fields=dict(row_rates=1), rho=uniform(-0.05, 0.2, CHUNK),
+               fields=dict(token_rates=1), rho=uniform(-0.05, 0.2, CHUNK),
                memory_offset_1=normal(H, HIDDEN, size=0.1), memory_offset_2=normal(H, K, size=0.1))
 perceptron_row('Titans', 'titans', 0.25, 0.03, squares,
                fields=dict(DECAYS, momentum_gate='GATE_HEAD', momentum=0.0), keep=SLOW,

@@ -63,53 +63,53 @@ REF void *ref_zeros(size_t count) {
 /* ---- the descriptor ---- */
 
 /* Biases that know a threshold. */
-REF int ref_has_threshold(const miras_desc *d) {
-  return d->bias == MIRAS_HUBER || d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE ||
-         d->bias == MIRAS_PSEUDO_HUBER || d->bias == MIRAS_SHIFT_ROBUST ||
-         d->bias == MIRAS_LOG_COSH || d->bias == MIRAS_CUSTOM_BIAS;
+REF int ref_has_threshold(const miras_memory_desc *d) {
+  return d->bias == MIRAS_BIAS_HUBER || d->bias == MIRAS_BIAS_HUBER_NORM || d->bias == MIRAS_BIAS_HUBER_MIXTURE ||
+         d->bias == MIRAS_BIAS_PSEUDO_HUBER || d->bias == MIRAS_BIAS_SHIFT_ROBUST ||
+         d->bias == MIRAS_BIAS_LOG_COSH || d->bias == MIRAS_BIAS_CUSTOM;
 }
 
 /* MIRAS eq. 18: one multiplicative step per chunk; no decay but one towards the initial memory. */
-REF int ref_is_divergence(const miras_desc *d) {
-  return d->retention == MIRAS_RETAIN_CHI2 || d->retention == MIRAS_RETAIN_REVERSE_KL ||
-         d->retention == MIRAS_RETAIN_HELLINGER;
+REF int ref_is_divergence(const miras_memory_desc *d) {
+  return d->retention == MIRAS_RETENTION_CHI2 || d->retention == MIRAS_RETENTION_REVERSE_KL ||
+         d->retention == MIRAS_RETENTION_HELLINGER;
 }
 
 /* Slices that sum to c. */
-REF int ref_is_simplex(const miras_desc *d) {
-  return d->retention == MIRAS_RETAIN_KL || ref_is_divergence(d);
+REF int ref_is_simplex(const miras_memory_desc *d) {
+  return d->retention == MIRAS_RETENTION_KL || ref_is_divergence(d);
 }
 
 /* Retentions whose alpha is the keep gate. */
-REF int ref_decays(const miras_desc *d) {
-  return !(d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2_BOTH ||
-           d->retention == MIRAS_RETAIN_ELASTIC_FTRL || (ref_is_divergence(d) && !d->toward));
+REF int ref_decays(const miras_memory_desc *d) {
+  return !(d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2_BOTH ||
+           d->retention == MIRAS_RETENTION_ELASTIC_FTRL || (ref_is_divergence(d) && !d->decay_target));
 }
 
 /* Chunks are only a schedule: the update is linear in the state (or the state is everything). */
-REF int ref_exact(const miras_desc *d) {
-  if (d->architecture == MIRAS_KV_CACHE || d->algorithm == MIRAS_LEAST_SQUARES) return 1;
-  return d->architecture == MIRAS_MATRIX && (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
-         (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2) &&
-         (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_IMPLICIT) &&
-         !d->row_rates;
+REF int ref_exact(const miras_memory_desc *d) {
+  if (d->architecture == MIRAS_ARCH_KV_CACHE || d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return 1;
+  return d->architecture == MIRAS_ARCH_MATRIX && (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
+         (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
+         !d->token_rates;
 }
 
 /* Memora as in the paper: the first token of a chunk exactly, the others linear in W. The state is
  * then W itself and no longer its logits. */
-REF int ref_lags(const miras_desc *d) {
-  return d->retention == MIRAS_RETAIN_KL && d->chunk > 1 && !d->simplex_logits && !ref_exact(d);
+REF int ref_lags(const miras_memory_desc *d) {
+  return d->retention == MIRAS_RETENTION_KL && d->chunk > 1 && !d->simplex_logits && !ref_exact(d);
 }
 
 /* Width of what a matrix memory sees of a key. */
-REF int ref_features(const miras_desc *d) {
+REF int ref_features(const miras_memory_desc *d) {
   const int n = d->key_dim;
-  return d->feature == MIRAS_FEATURE_POLY2 ? 1 + n + n * (n + 1) / 2 : n;
+  return d->feature_map == MIRAS_FEATURE_POLY2 ? 1 + n + n * (n + 1) / 2 : n;
 }
 
 /* Channels of the keep gate: features of an exact matrix, else entries of the value, as those of
  * all other gates are. */
-REF int ref_keep_channels(const miras_desc *d) {
+REF int ref_keep_channels(const miras_memory_desc *d) {
   return ref_exact(d) ? ref_features(d) : d->value_dim;
 }
 
@@ -118,81 +118,81 @@ REF int ref_gate_width(miras_gate gate, int channels) {
   return gate == MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
 }
 
-REF int ref_keep_width(const miras_desc *d) {
-  return ref_gate_width(d->keep_gate, ref_keep_channels(d));
+REF int ref_keep_width(const miras_memory_desc *d) {
+  return ref_gate_width(d->decay_gate, ref_keep_channels(d));
 }
 
 /* ---- heads that start anew ---- */
 
 /* Resets lie on multiples of this many tokens. */
-REF int ref_reset_grid(const miras_desc *d) { return d->chunk * ((16 + d->chunk - 1) / d->chunk); }
+REF int ref_reset_grid(const miras_memory_desc *d) { return d->chunk * ((16 + d->chunk - 1) / d->chunk); }
 
 /* Heads take turns: h starts anew this many tokens before every multiple of reset_every. */
-REF uint64_t ref_reset_offset(const miras_desc *d, int h) {
+REF uint64_t ref_reset_offset(const miras_memory_desc *d, int h) {
   const uint64_t grid = (uint64_t)ref_reset_grid(d), R = (uint64_t)d->reset_every;
   return (uint64_t)h * R / ((uint64_t)d->heads * grid) * grid;
 }
 
 /* Does head h start anew before it writes token t? */
-REF int ref_restarts(const miras_desc *d, int h, uint64_t t) {
+REF int ref_restarts(const miras_memory_desc *d, int h, uint64_t t) {
   if (d->reset_every == 0 || t == 0) return 0;
   return (t + ref_reset_offset(d, h)) % (uint64_t)d->reset_every == 0;
 }
 
 /* Tokens that head h has written since it last started, when t are written in all. */
-REF uint64_t ref_age(const miras_desc *d, int h, uint64_t t) {
+REF uint64_t ref_age(const miras_memory_desc *d, int h, uint64_t t) {
   uint64_t age = 0;
   while (age < t && (age == 0 || !ref_restarts(d, h, t - age))) age++;
   return age;
 }
 
-/* The defaults that the comments in miras_desc promise. */
+/* The defaults that the comments in miras_memory_desc promise. */
 /* Do steps grow by their own size, |r|^(p-1) with p > 2, with no norm and no link that keeps r
- * within limits? Then 0 in bounded_step stands for a bound. */
-REF int ref_runs_away(const miras_desc *d) {
-  if (d->bias != MIRAS_LP && d->bias != MIRAS_LP_SMOOTH) return 0;
+ * within limits? Then 0 in step_bound stands for a bound. */
+REF int ref_runs_away(const miras_memory_desc *d) {
+  if (d->bias != MIRAS_BIAS_LP && d->bias != MIRAS_BIAS_LP_SMOOTH) return 0;
   if (!(d->p > 2.0f) || d->inner_norm) return 0;
-  if (d->algorithm != MIRAS_GRADIENT_DESCENT && d->algorithm != MIRAS_MOMENTUM) return 0;
+  if (d->algorithm != MIRAS_ALGORITHM_GD && d->algorithm != MIRAS_ALGORITHM_MOMENTUM) return 0;
   switch (d->retention) {
-    case MIRAS_RETAIN_ALL:
-    case MIRAS_RETAIN_L2:
-    case MIRAS_RETAIN_L2_BOTH:
-    case MIRAS_RETAIN_ELASTIC:
-    case MIRAS_RETAIN_ELASTIC_FTRL:
-    case MIRAS_RETAIN_LQ: return 1;
+    case MIRAS_RETENTION_ALL:
+    case MIRAS_RETENTION_L2:
+    case MIRAS_RETENTION_L2_BOTH:
+    case MIRAS_RETENTION_ELASTIC:
+    case MIRAS_RETENTION_ELASTIC_FTRL:
+    case MIRAS_RETENTION_LQ: return 1;
     default: return 0;
   }
 }
 
-REF miras_desc ref_resolve(const miras_desc *given) {
-  miras_desc d = *given;
+REF miras_memory_desc ref_resolve(const miras_memory_desc *given) {
+  miras_memory_desc d = *given;
   if (d.batch == 0) d.batch = 1;
   if (d.heads == 0) d.heads = 1;
   if (d.value_dim == 0) d.value_dim = d.key_dim;
   if (d.chunk == 0) d.chunk = 1;
   if (d.depth == 0) d.depth = 2;
   if (d.expansion == 0) d.expansion = 4;
-  if (d.descents == 0) d.descents = 1;
+  if (d.inner_steps == 0) d.inner_steps = 1;
   if (d.window == 0) d.window = 1024;
   if (d.iterations == 0) d.iterations = 30;
   if (!(d.tolerance > 0.0f)) d.tolerance = 1e-12f;
   if (!(d.ridge > 0.0f)) d.ridge = 1.0f;
   if (!(d.balance > 0.0f)) d.balance = 1.0f;
   if (!(d.sparsity > 0.0f)) d.sparsity = 1e-3f;
-  if (!(d.forget_ratio > 0.0f)) d.forget_ratio = 1.0f;
-  if (!(d.step > 0.0f)) d.step = 1.0f;
+  if (!(d.decay_ratio > 0.0f)) d.decay_ratio = 1.0f;
+  if (!(d.learning_rate > 0.0f)) d.learning_rate = 1.0f;
   if (!(d.threshold > 0.0f)) {
     d.threshold = 1.0f;
-    if (d.inner_norm && (d.bias == MIRAS_HUBER_NORM || d.bias == MIRAS_HUBER_MIXTURE))
+    if (d.inner_norm && (d.bias == MIRAS_BIAS_HUBER_NORM || d.bias == MIRAS_BIAS_HUBER_MIXTURE))
       d.threshold = (float)(3 * sqrt((double)d.value_dim));
   }
   if (!(d.p > 0.0f)) d.p = 3.0f;
   if (!(d.q > 0.0f)) d.q = 4.0f;
   if (!(d.sharpness > 0.0f)) d.sharpness = 10.0f;
   if (!(d.simplex > 0.0f)) d.simplex = 1.0f;
-  if (d.bounded_step == 0 && ref_runs_away(&d))
-    d.bounded_step = d.architecture == MIRAS_GATED_MLP ||
-                             (d.architecture == MIRAS_MLP && d.depth > 1) ? 2 : 1;
+  if (d.step_bound == MIRAS_STEP_BOUND_AUTO && ref_runs_away(&d))
+    d.step_bound = d.architecture == MIRAS_ARCH_GATED_MLP ||
+                             (d.architecture == MIRAS_ARCH_MLP && d.depth > 1) ? 2 : 1;
   return d;
 }
 
@@ -203,16 +203,16 @@ typedef struct ref_shape {
   size_t at[REF_LAYERS], weights;
 } ref_shape;
 
-REF ref_shape ref_shape_of(const miras_desc *d) {
+REF ref_shape ref_shape_of(const miras_memory_desc *d) {
   ref_shape s;
-  const int hidden = d->expansion * d->key_dim, gated = d->architecture == MIRAS_GATED_MLP;
+  const int hidden = d->expansion * d->key_dim, gated = d->architecture == MIRAS_ARCH_GATED_MLP;
   memset(&s, 0, sizeof s);
-  s.layers = d->architecture == MIRAS_MLP ? d->depth : gated ? 3 : 1;
-  if (d->architecture == MIRAS_KV_CACHE) s.layers = 0;
+  s.layers = d->architecture == MIRAS_ARCH_MLP ? d->depth : gated ? 3 : 1;
+  if (d->architecture == MIRAS_ARCH_KV_CACHE) s.layers = 0;
   s.widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
   for (int l = 0; l < s.layers; l++) {
     s.in[l] = l == 0 || (gated && l == 1) ? ref_features(d) : hidden;
-    if (d->architecture == MIRAS_VECTOR) s.in[l] = 1;
+    if (d->architecture == MIRAS_ARCH_VECTOR) s.in[l] = 1;
     s.out[l] = l == s.layers - 1 ? d->value_dim : hidden;
     s.at[l] = s.weights;
     s.weights += (size_t)s.in[l] * (size_t)s.out[l];
@@ -220,18 +220,18 @@ REF ref_shape ref_shape_of(const miras_desc *d) {
     if (s.in[l] > s.widest) s.widest = s.in[l];
     if (s.out[l] > s.widest) s.widest = s.out[l];
   }
-  if (d->normalise) s.weights += (size_t)ref_features(d); /* the sum of phi(k), after S */
+  if (d->normalize) s.weights += (size_t)ref_features(d); /* the sum of phi(k), after S */
   return s;
 }
 
 /* Slice n of layer l's matrix: entries first, first + stride, ..., count of them. 0: no more.
  * A slice is a channel: a row of a first layer, a column of a last one (a single layer is a last
  * one); a vector, a layer between, and every layer of a whole simplex, is one slice. */
-REF int ref_slice(const miras_desc *d, const ref_shape *s, int l, size_t n, size_t *first,
+REF int ref_slice(const miras_memory_desc *d, const ref_shape *s, int l, size_t n, size_t *first,
                   size_t *stride, size_t *count) {
   const size_t rows = (size_t)s->in[l], columns = (size_t)s->out[l];
-  const int takes_input = l == 0 || (d->architecture == MIRAS_GATED_MLP && l == 1);
-  if (d->simplex_whole || d->architecture == MIRAS_VECTOR ||
+  const int takes_input = l == 0 || (d->architecture == MIRAS_ARCH_GATED_MLP && l == 1);
+  if (d->simplex_whole || d->architecture == MIRAS_ARCH_VECTOR ||
       (!takes_input && l < s->layers - 1)) {
     *first = s->at[l];
     *stride = 1;
@@ -261,19 +261,19 @@ static ref_custom ref_hooks;
 
 /* ---- what a memory sees of a key: its length, then its feature map ---- */
 
-REF void ref_map(const miras_desc *d, const double *given, double *phi, ref_branches *branches) {
+REF void ref_map(const miras_memory_desc *d, const double *given, double *phi, ref_branches *branches) {
   const int n = d->key_dim;
   double *x = (double *)ref_zeros((size_t)n), square = 0.0, length = 1.0, top, sum = 0.0;
   int at = 0;
   for (int i = 0; i < n; i++) square += given[i] * given[i];
-  if (d->key_length != MIRAS_LENGTH_FREE) length = sqrt(square + 1e-12);
-  if (d->key_length == MIRAS_LENGTH_ROOT) length /= sqrt((double)n);
+  if (d->qk_norm != MIRAS_QK_NORM_NONE) length = sqrt(square + 1e-12);
+  if (d->qk_norm == MIRAS_QK_NORM_RMS) length /= sqrt((double)n);
   for (int i = 0; i < n; i++) x[i] = given[i] / length;
   top = x[0];
   for (int i = 0; i < n; i++)
     if (x[i] > top) top = x[i];
   for (int i = 0; i < n; i++) sum += exp(x[i] - top);
-  switch (d->feature) {
+  switch (d->feature_map) {
     case MIRAS_FEATURE_ELU:
       for (int i = 0; i < n; i++) phi[i] = x[i] > 0.0 ? x[i] + 1.0 : exp(x[i]);
       break;
@@ -307,7 +307,7 @@ REF void ref_map(const miras_desc *d, const double *given, double *phi, ref_bran
 REF double ref_sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }
 
 /* delta [value_dim]: equal entries, but for a threshold per channel; l is that of delta[0]. */
-REF double ref_bias(const miras_desc *d, const double *m, const double *v, const double *delta,
+REF double ref_bias(const miras_memory_desc *d, const double *m, const double *v, const double *delta,
                     double *e, ref_branches *branches) {
   const int n = d->value_dim;
   const double p = (double)d->p, nu = (double)d->sharpness;
@@ -317,17 +317,17 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, const
     absolute += fabs(m[i] - v[i]);
   }
   switch (d->bias) {
-    case MIRAS_DOT:
+    case MIRAS_BIAS_DOT:
       for (int i = 0; i < n; i++) {
         e[i] = -v[i];
         loss -= m[i] * v[i];
       }
       break;
-    case MIRAS_L2:
+    case MIRAS_BIAS_L2:
       for (int i = 0; i < n; i++) e[i] = m[i] - v[i];
       loss = 0.5 * square;
       break;
-    case MIRAS_LP:
+    case MIRAS_BIAS_LP:
       for (int i = 0; i < n; i++) {
         const double x = m[i] - v[i];
         e[i] = p * ref_sign(x) * pow(fabs(x), p - 1.0);
@@ -335,7 +335,7 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, const
         if (p < 2.0) ref_branch(branches, x > 0.0, x);
       }
       break;
-    case MIRAS_LP_SMOOTH:
+    case MIRAS_BIAS_LP_SMOOTH:
       for (int i = 0; i < n; i++) {
         const double x = m[i] - v[i];
         e[i] = p * tanh(nu * x) * pow(x * x + 1e-6, 0.5 * (p - 1.0));
@@ -343,7 +343,7 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, const
         if (p < 3.0) ref_branch(branches, 0, x / 10.0); /* smooth, but over a thousandth */
       }
       break;
-    case MIRAS_HUBER:
+    case MIRAS_BIAS_HUBER:
       for (int i = 0; i < n; i++) {
         const double x = m[i] - v[i];
         const int inside = fabs(x) <= delta[i];
@@ -352,7 +352,7 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, const
         ref_branch(branches, inside, fabs(x) - delta[i]);
       }
       break;
-    case MIRAS_HUBER_NORM:
+    case MIRAS_BIAS_HUBER_NORM:
       norm = sqrt(square + 1e-12);
       for (int i = 0; i < n; i++) {
         e[i] = (m[i] - v[i]) * (norm <= delta[i] ? 1.0 : delta[i] / norm);
@@ -360,7 +360,7 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, const
       }
       loss = norm <= delta[0] ? 0.5 * square : delta[0] * (norm - 0.5 * delta[0]);
       break;
-    case MIRAS_HUBER_MIXTURE:
+    case MIRAS_BIAS_HUBER_MIXTURE:
       norm = sqrt(square);
       for (int i = 0; i < n; i++) {
         e[i] = norm <= delta[i] ? m[i] - v[i] : delta[i] * tanh(nu * (m[i] - v[i]));
@@ -368,24 +368,24 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, const
       }
       loss = norm <= delta[0] ? 0.5 * square : delta[0] * absolute;
       break;
-    case MIRAS_PSEUDO_HUBER:
+    case MIRAS_BIAS_PSEUDO_HUBER:
       for (int i = 0; i < n; i++) e[i] = (m[i] - v[i]) / sqrt(1.0 + square / (delta[i] * delta[i]));
       loss = delta[0] * delta[0] * (sqrt(1.0 + square / (delta[0] * delta[0])) - 1.0);
       break;
-    case MIRAS_SHIFT_ROBUST:
+    case MIRAS_BIAS_SHIFT_ROBUST:
       norm = sqrt(square + 1e-6);
       for (int i = 0; i < n; i++) e[i] = (1.0 + delta[i] / norm) * (m[i] - v[i]);
       loss = 0.5 * (norm + delta[0]) * (norm + delta[0]);
       ref_branch(branches, 0, sqrt(square) / 10.0); /* smooth, but over a thousandth */
       break;
-    case MIRAS_LOG_COSH:
+    case MIRAS_BIAS_LOG_COSH:
       for (int i = 0; i < n; i++) {
         const double x = m[i] - v[i];
         e[i] = delta[i] * tanh(x / delta[i]);
         loss += delta[0] * delta[0] * log(cosh(x / delta[0]));
       }
       break;
-    case MIRAS_CUSTOM_BIAS:
+    case MIRAS_BIAS_CUSTOM:
       r = (double *)ref_zeros((size_t)n);
       for (int i = 0; i < n; i++) r[i] = m[i] - v[i];
       loss = ref_hooks.bias(e, r, v, delta[0], n);
@@ -400,8 +400,8 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, const
 
 REF double ref_activation(miras_activation kind, double z) {
   const double y = 0.79788456080286535588 * (z + 0.044715 * z * z * z);
-  if (kind == MIRAS_GELU) return 0.5 * z * (1.0 + tanh(y));
-  if (kind == MIRAS_SILU) return z / (1.0 + exp(-z));
+  if (kind == MIRAS_ACTIVATION_GELU) return 0.5 * z * (1.0 + tanh(y));
+  if (kind == MIRAS_ACTIVATION_SILU) return z / (1.0 + exp(-z));
   return z;
 }
 
@@ -409,8 +409,8 @@ REF double ref_activation_slope(miras_activation kind, double z) {
   const double y = 0.79788456080286535588 * (z + 0.044715 * z * z * z);
   const double dy = 0.79788456080286535588 * (1.0 + 3.0 * 0.044715 * z * z);
   const double t = tanh(y), s = 1.0 / (1.0 + exp(-z));
-  if (kind == MIRAS_GELU) return 0.5 * (1.0 + t) + 0.5 * z * (1.0 - t * t) * dy;
-  if (kind == MIRAS_SILU) return s * (1.0 + z * (1.0 - s));
+  if (kind == MIRAS_ACTIVATION_GELU) return 0.5 * (1.0 + t) + 0.5 * z * (1.0 - t * t) * dy;
+  if (kind == MIRAS_ACTIVATION_SILU) return s * (1.0 + z * (1.0 - s));
   return 1.0;
 }
 
@@ -450,13 +450,13 @@ REF void ref_trace_close(ref_trace *r) {
 }
 
 /* z = y W (+ b) of one layer. */
-REF void ref_layer(const miras_desc *d, const ref_shape *s, int l, const double *W, const double *y,
+REF void ref_layer(const miras_memory_desc *d, const ref_shape *s, int l, const double *W, const double *y,
                    double *z) {
   const size_t rows = (size_t)s->in[l], columns = (size_t)s->out[l];
   const double *w = W + s->at[l];
   for (size_t o = 0; o < columns; o++) {
     double sum = d->inner_bias ? w[rows * columns + o] : 0.0;
-    if (d->architecture == MIRAS_VECTOR) {
+    if (d->architecture == MIRAS_ARCH_VECTOR) {
       sum += y[o] * w[o];
     } else {
       for (size_t i = 0; i < rows; i++) sum += y[i] * w[i * columns + o];
@@ -484,13 +484,13 @@ REF double ref_terms(const ref_shape *s, const double *W, ref_trace *r) {
 }
 
 /* x: what the memory sees, of ref_features entries for a matrix. */
-REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, const double *gain,
+REF void ref_apply(const miras_memory_desc *d, const ref_shape *s, const double *W, const double *gain,
                    const double *offset, const double *x, ref_trace *r) {
   const int last = s->layers - 1, n = d->value_dim;
-  const int inputs = d->architecture == MIRAS_VECTOR ? d->key_dim : s->in[0];
+  const int inputs = d->architecture == MIRAS_ARCH_VECTOR ? d->key_dim : s->in[0];
   for (int i = 0; i < inputs; i++) r->y[0][i] = x[i];
   ref_layer(d, s, 0, W, r->y[0], r->z[0]);
-  if (d->architecture == MIRAS_GATED_MLP) {
+  if (d->architecture == MIRAS_ARCH_GATED_MLP) {
     for (int i = 0; i < inputs; i++) r->y[1][i] = x[i];
     ref_layer(d, s, 1, W, r->y[1], r->z[1]);
     for (int i = 0; i < s->in[2]; i++)
@@ -509,7 +509,7 @@ REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, con
     for (int o = 0; o < n; o++) mean += r->z[last][o] / n;
     for (int o = 0; o < n; o++) variance += (r->z[last][o] - mean) * (r->z[last][o] - mean) / n;
     r->deviation = sqrt(variance + (d->norm_epsilon > 0.0f ? (double)d->norm_epsilon : 1e-5));
-    if (d->architecture == MIRAS_MLP)
+    if (d->architecture == MIRAS_ARCH_MLP)
       r->terms = fmax(r->terms, ref_terms(s, W, r) / r->deviation);
     for (int o = 0; o < n; o++) {
       r->cancellation = fmax(r->cancellation, fabs(r->z[last][o]) / r->deviation);
@@ -522,14 +522,14 @@ REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, con
 }
 
 /* Gradient of layer l's weights from dz, and dy = dz W'. */
-REF void ref_layer_gradient(const miras_desc *d, const ref_shape *s, int l, const double *W,
+REF void ref_layer_gradient(const miras_memory_desc *d, const ref_shape *s, int l, const double *W,
                             const double *y, const double *dz, double *g, double *dy) {
   const size_t rows = (size_t)s->in[l], columns = (size_t)s->out[l];
   const double *w = W + s->at[l];
   double *to = g + s->at[l];
   if (d->inner_bias)
     for (size_t o = 0; o < columns; o++) to[rows * columns + o] = dz[o];
-  if (d->architecture == MIRAS_VECTOR) {
+  if (d->architecture == MIRAS_ARCH_VECTOR) {
     for (size_t o = 0; o < columns; o++) to[o] = y[o] * dz[o];
     return;
   }
@@ -543,7 +543,7 @@ REF void ref_layer_gradient(const miras_desc *d, const ref_shape *s, int l, cons
 }
 
 /* g = (dM/dW)' e, every weight in full. */
-REF void ref_gradient(const miras_desc *d, const ref_shape *s, const double *W, const double *gain,
+REF void ref_gradient(const miras_memory_desc *d, const ref_shape *s, const double *W, const double *gain,
                       const ref_trace *r, const double *e, double *g) {
   const int last = s->layers - 1, n = d->value_dim;
   double *dz = (double *)ref_zeros((size_t)s->widest);
@@ -559,7 +559,7 @@ REF void ref_gradient(const miras_desc *d, const ref_shape *s, const double *W, 
     for (int o = 0; o < n; o++)
       dz[o] = (gain[o] * e[o] - mean - r->normal[o] * along) / r->deviation;
   }
-  if (d->architecture == MIRAS_GATED_MLP) { /* y_3 = act(z_1) (.) z_2 */
+  if (d->architecture == MIRAS_ARCH_GATED_MLP) { /* y_3 = act(z_1) (.) z_2 */
     ref_layer_gradient(d, s, 2, W, r->y[2], dz, g, dy);
     for (int i = 0; i < s->in[2]; i++) {
       dz[i] = dy[i] * ref_activation_slope(d->activation, r->z[0][i]) * r->z[1][i];
@@ -601,7 +601,7 @@ REF void ref_softmax(const double *a, double *w, size_t first, size_t stride, si
 }
 
 /* w = c softmax(a) slice by slice. */
-REF void ref_simplex(const miras_desc *d, const ref_shape *s, const double *a, double *w) {
+REF void ref_simplex(const miras_memory_desc *d, const ref_shape *s, const double *a, double *w) {
   size_t first, stride, count;
   for (int l = 0; l < s->layers; l++)
     for (size_t n = 0; ref_slice(d, s, l, n, &first, &stride, &count); n++)
@@ -609,7 +609,7 @@ REF void ref_simplex(const miras_desc *d, const ref_shape *s, const double *a, d
 }
 
 /* Slice by slice w = c sinh(a) / sum cosh(a) and, not NULL, its slope c cosh(a) / sum cosh(a). */
-REF void ref_signed_simplex(const miras_desc *d, const ref_shape *s, const double *a, double *w,
+REF void ref_signed_simplex(const miras_memory_desc *d, const ref_shape *s, const double *a, double *w,
                             double *slope) {
   const double c = (double)d->simplex;
   size_t first, stride, count;
@@ -630,7 +630,7 @@ REF void ref_signed_simplex(const miras_desc *d, const ref_shape *s, const doubl
 }
 
 /* Elastic nets. The corner is continuous: a hundred thousandth is distance enough. */
-REF double ref_shrink(const miras_desc *d, double a, double gamma, ref_branches *branches) {
+REF double ref_shrink(const miras_memory_desc *d, double a, double gamma, ref_branches *branches) {
   const double pi = 3.14159265358979323846;
   if (!(gamma > 0.0)) return a;
   if (d->smooth_shrink) return a * atan(2.0 * fabs(a) / (pi * gamma)) / (0.5 * pi);
@@ -639,28 +639,28 @@ REF double ref_shrink(const miras_desc *d, double a, double gamma, ref_branches 
 }
 
 /* What is left of a when its distance from `from` is shrunk. */
-REF double ref_shrink_from(const miras_desc *d, double from, double a, double gamma,
+REF double ref_shrink_from(const miras_memory_desc *d, double from, double a, double gamma,
                            ref_branches *branches) {
   return from + ref_shrink(d, a - from, gamma, branches);
 }
 
 /* ginv = (f')^-1 of the f-divergences at y. */
 REF double ref_ginv(miras_retention kind, double y) {
-  if (kind == MIRAS_RETAIN_CHI2) return y > -1.0 ? 1.0 + y : 0.0;
-  if (kind == MIRAS_RETAIN_REVERSE_KL) return -1.0 / y;
+  if (kind == MIRAS_RETENTION_CHI2) return y > -1.0 ? 1.0 + y : 0.0;
+  if (kind == MIRAS_RETENTION_REVERSE_KL) return -1.0 / y;
   return 1.0 / ((1.0 - y) * (1.0 - y));
 }
 
 /* W <- W (.) ginv(F - zeta) of one slice, F = -sum eta g decayed, zeta such that the slice sums to
  * c: the sum falls as zeta grows, so bisection finds it. */
-REF void ref_divergence(const miras_desc *d, double *W, const double *F, size_t first,
+REF void ref_divergence(const miras_memory_desc *d, double *W, const double *F, size_t first,
                         size_t stride, size_t count, ref_branches *branches) {
   const double c = (double)d->simplex;
   double top = F[first], low, high, zeta;
   for (size_t i = 0; i < count; i++)
     if (F[first + i * stride] > top) top = F[first + i * stride];
-  low = top + (d->retention == MIRAS_RETAIN_REVERSE_KL ? 0.0 : -1.0); /* the pole of the domain */
-  if (d->retention == MIRAS_RETAIN_CHI2) { /* no pole: go down until the sum is large enough */
+  low = top + (d->retention == MIRAS_RETENTION_REVERSE_KL ? 0.0 : -1.0); /* the pole of the domain */
+  if (d->retention == MIRAS_RETENTION_CHI2) { /* no pole: go down until the sum is large enough */
     for (double by = 1.0;; by *= 2.0) {
       double sum = 0.0;
       low = top - by;
@@ -690,7 +690,7 @@ REF void ref_divergence(const miras_desc *d, double *W, const double *F, size_t 
   zeta = 0.5 * (low + high);
   for (size_t i = 0; i < count; i++) {
     const double y = F[first + i * stride] - zeta;
-    if (d->retention == MIRAS_RETAIN_CHI2 && W[first + i * stride] > 0.0)
+    if (d->retention == MIRAS_RETENTION_CHI2 && W[first + i * stride] > 0.0)
       ref_branch(branches, y > -1.0, 10.0 * (y + 1.0));
     W[first + i * stride] *= ref_ginv(d->retention, y);
   }
@@ -700,7 +700,7 @@ REF void ref_divergence(const miras_desc *d, double *W, const double *F, size_t 
  * what an open chunk of an L_q memory divides by. Signs matter to the L_q links where their power
  * is not differentiable at 0. Where the state is W itself the link is the identity. Biases of
  * layers have no link. */
-REF void ref_link(const miras_desc *d, const ref_shape *s, const double *B, const double *A,
+REF void ref_link(const miras_memory_desc *d, const ref_shape *s, const double *B, const double *A,
                   double *W, double *c, ref_branches *branches) {
   const double q = (double)d->q;
   for (size_t i = 0; i < s->weights; i++) W[i] = A[i];
@@ -709,28 +709,28 @@ REF void ref_link(const miras_desc *d, const ref_shape *s, const double *B, cons
     const double *a = A + s->at[l];
     double *w = W + s->at[l];
     c[l] = 1.0;
-    if (d->retention == MIRAS_RETAIN_LQ || d->retention == MIRAS_RETAIN_LQ_PNORM)
+    if (d->retention == MIRAS_RETENTION_LQ || d->retention == MIRAS_RETENTION_LQ_PNORM)
       c[l] = pow(ref_norm_q(a, count, q), q - 2.0);
-    if (d->retention == MIRAS_CUSTOM_RETENTION) ref_hooks.link(w, a, s->in[l], s->out[l]);
+    if (d->retention == MIRAS_RETENTION_CUSTOM) ref_hooks.link(w, a, s->in[l], s->out[l]);
     for (size_t i = 0; i < count; i++) switch (d->retention) {
-        case MIRAS_RETAIN_LQ:
+        case MIRAS_RETENTION_LQ:
           w[i] = a[i] / c[l];
           if (q <= 1.0) ref_branch(branches, a[i] > 0.0, a[i]);
           break;
-        case MIRAS_RETAIN_LQ_PNORM:
+        case MIRAS_RETENTION_LQ_PNORM:
           w[i] = ref_sign(a[i]) * pow(fabs(a[i]), q - 1.0) / c[l];
           if (q < 2.0) ref_branch(branches, a[i] > 0.0, a[i]);
           break;
-        case MIRAS_RETAIN_ELASTIC_FTRL:
-          w[i] = ref_shrink_from(d, d->toward ? B[s->at[l] + i] : 0.0, a[i], (double)d->sparsity,
+        case MIRAS_RETENTION_ELASTIC_FTRL:
+          w[i] = ref_shrink_from(d, d->decay_target ? B[s->at[l] + i] : 0.0, a[i], (double)d->sparsity,
                                  branches);
           break;
-        case MIRAS_RETAIN_SIGMOID: w[i] = 1.0 / (1.0 + exp(-a[i])); break;
-        case MIRAS_RETAIN_TANH: w[i] = tanh(a[i]); break;
+        case MIRAS_RETENTION_SIGMOID: w[i] = 1.0 / (1.0 + exp(-a[i])); break;
+        case MIRAS_RETENTION_TANH: w[i] = tanh(a[i]); break;
         default: break;
       }
   }
-  if (d->retention == MIRAS_RETAIN_KL && !ref_lags(d)) {
+  if (d->retention == MIRAS_RETENTION_KL && !ref_lags(d)) {
     ref_branch_logits(branches, A, s->weights);
     if (d->simplex_signed)
       ref_signed_simplex(d, s, A, W, NULL);
@@ -741,22 +741,22 @@ REF void ref_link(const miras_desc *d, const ref_shape *s, const double *B, cons
 
 /* J of the bounded step: how far each weight W moves with its own entry of the dual state A, the
  * norms and sums of its layer held. first: of a chunk's first token (Memora's paper form). */
-REF void ref_slopes(const miras_desc *d, const ref_shape *s, const double *A, const double *W,
+REF void ref_slopes(const miras_memory_desc *d, const ref_shape *s, const double *A, const double *W,
                     const double *c, int first, double *J) {
   for (size_t i = 0; i < s->weights; i++) J[i] = 1.0;
   for (int l = 0; l < s->layers; l++)
     for (size_t n = 0; n < (size_t)s->in[l] * (size_t)s->out[l]; n++) {
       const size_t i = s->at[l] + n;
       switch (d->retention) {
-        case MIRAS_RETAIN_LQ: J[i] = 1.0 / c[l]; break;
-        case MIRAS_RETAIN_KL:
+        case MIRAS_RETENTION_LQ: J[i] = 1.0 / c[l]; break;
+        case MIRAS_RETENTION_KL:
           if (!ref_lags(d) || first) J[i] = W[i];
           break;
-        case MIRAS_RETAIN_SIGMOID: J[i] = W[i] * (1.0 - W[i]); break;
-        case MIRAS_RETAIN_TANH: J[i] = 1.0 / (cosh(A[i]) * cosh(A[i])); break;
-        case MIRAS_RETAIN_CHI2:
-        case MIRAS_RETAIN_REVERSE_KL: J[i] = W[i]; break;
-        case MIRAS_RETAIN_HELLINGER: J[i] = 2.0 * W[i]; break;
+        case MIRAS_RETENTION_SIGMOID: J[i] = W[i] * (1.0 - W[i]); break;
+        case MIRAS_RETENTION_TANH: J[i] = 1.0 / (cosh(A[i]) * cosh(A[i])); break;
+        case MIRAS_RETENTION_CHI2:
+        case MIRAS_RETENTION_REVERSE_KL: J[i] = W[i]; break;
+        case MIRAS_RETENTION_HELLINGER: J[i] = 2.0 * W[i]; break;
         default: break;
       }
     }
@@ -772,14 +772,14 @@ REF void ref_slopes(const miras_desc *d, const ref_shape *s, const double *A, co
 typedef struct ref_tokens {
   int length;
   const double *key, *value, *query, *keep, *step, *momentum, *threshold;
-  const double *value_keep, *erase, *replace;
+  const double *value_decay, *erase, *replace;
 } ref_tokens;
 
 /* One token of one head, every gate spelled out. */
 typedef struct ref_token {
   const double *key, *value, *query; /* [steps, key_dim], [steps, value_dim], [key_dim] or NULL */
   const double *erase, *replace;     /* [key_dim] */
-  double *keep, *value_keep;         /* [keep_channels], [value_dim] */
+  double *keep, *value_decay;         /* [keep_channels], [value_dim] */
   double *step, *threshold;          /* [steps, value_dim], [value_dim] */
   double momentum;
 } ref_token;
@@ -788,7 +788,7 @@ typedef struct ref_token {
  * [features, features], or pairs [window, key_dim + value_dim] from the
  * oldest and how many there are. */
 typedef struct ref_memory {
-  miras_desc d;
+  miras_memory_desc d;
   ref_shape s;
   int features, keep_channels;
   int *layer, *channel, *is_bias; /* of each weight; channel: which entry of a gate acts on it */
@@ -816,13 +816,13 @@ enum {
   OPEN_COUNT
 };
 
-REF size_t ref_params_count(const miras_desc *given) {
-  const miras_desc d = ref_resolve(given);
+REF size_t ref_params_count(const miras_memory_desc *given) {
+  const miras_memory_desc d = ref_resolve(given);
   const ref_shape s = ref_shape_of(&d);
   size_t count = (size_t)d.heads * s.weights;
   if (d.inner_norm) count += 2 * (size_t)d.heads * (size_t)d.value_dim;
-  if (d.row_rates) count += (size_t)d.chunk;
-  if (d.algorithm == MIRAS_LEAST_SQUARES) count += (size_t)d.heads * (size_t)ref_features(&d);
+  if (d.token_rates) count += (size_t)d.chunk;
+  if (d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) count += (size_t)d.heads * (size_t)ref_features(&d);
   return count;
 }
 
@@ -880,7 +880,7 @@ REF void ref_entries(ref_memory *m) {
   }
 }
 
-REF void ref_open(ref_memory *m, const miras_desc *given, const double *params) {
+REF void ref_open(ref_memory *m, const miras_memory_desc *given, const double *params) {
   size_t heads, count = ref_params_count(given), F, P;
   memset(m, 0, sizeof *m);
   m->d = ref_resolve(given);
@@ -892,8 +892,8 @@ REF void ref_open(ref_memory *m, const miras_desc *given, const double *params) 
   heads = (size_t)m->d.batch * (size_t)m->d.heads;
   m->at_s = P;
   m->at_more = m->per_head = 2 * P;
-  if (m->d.algorithm == MIRAS_LEAST_SQUARES) m->per_head += F * F;
-  if (m->d.architecture == MIRAS_KV_CACHE)
+  if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) m->per_head += F * F;
+  if (m->d.architecture == MIRAS_ARCH_KV_CACHE)
     m->per_head += 1 + (size_t)m->d.window * (size_t)(m->d.key_dim + m->d.value_dim);
   ref_entries(m);
   m->params = (double *)ref_zeros(count);
@@ -932,9 +932,9 @@ REF double ref_rate(const ref_memory *m, uint64_t t) {
   const size_t heads = (size_t)m->d.heads;
   const double *rho = m->params + heads * m->s.weights;
   double rate = 1.0 / ((double)t + 1.0);
-  if (!m->d.row_rates) return 1.0;
+  if (!m->d.token_rates) return 1.0;
   if (m->d.inner_norm) rho += 2 * heads * (size_t)m->d.value_dim;
-  if (m->d.row_rates == 2)
+  if (m->d.token_rates == MIRAS_TOKEN_RATES_SOFTPLUS)
     return log(1.0 + exp(16.0 * rho[t]) * (exp(16.0 * rate) - 1.0)) / 16.0;
   rate += rho[t];
   ref_branch(m->branches, rate > 0.0, rate);
@@ -942,35 +942,35 @@ REF double ref_rate(const ref_memory *m, uint64_t t) {
 }
 
 /* The exact linear memory: S [features, value_dim] = A, with initial memory B.
- *   S~ = B + diag(keep) (S - B) diag(value_keep), or the same with 0 for B
+ *   S~ = B + diag(keep) (S - B) diag(value_decay), or the same with 0 for B
  *   error first:    S <- S~ - k (eta (.) (S' k - v))'   decay first: the error is that of S~
  *   implicit:       eta / (1 + eta k.k) for eta, and so when steps are bounded; diagonal: k^2 (.) S
  *                   for k k' S
  *   separate erase: S <- S~ + b (a' S) + k (eta (.) v)'
- * with k = phi(key) and an eta for every entry of the value; of several descents the first decays.
+ * with k = phi(key) and an eta for every entry of the value; of several inner_steps the first decays.
  * Normalised, z adds phi(key) as S does. Returns the loss before the first descent. */
 REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token *x) {
-  const miras_desc *d = &m->d;
+  const miras_memory_desc *d = &m->d;
   const size_t F = (size_t)m->features, dv = (size_t)d->value_dim, P = F * dv;
-  const int implicit = d->bias == MIRAS_L2 && (d->algorithm == MIRAS_IMPLICIT || d->bounded_step);
+  const int implicit = d->bias == MIRAS_BIAS_L2 && (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound);
   const double *B = ref_init(m, h);
   double *S = state, *z = state + P, loss = 0.0, one;
   double *before = (double *)ref_zeros(P), *answer = (double *)ref_zeros(dv);
   double *k = m->x, *erased = (double *)ref_zeros(dv), *eta = (double *)ref_zeros(dv);
-  for (int j = 0; j < d->descents; j++) {
+  for (int j = 0; j < d->inner_steps; j++) {
     const double *v = x->value + (size_t)j * dv;
     double kk = 0.0;
     ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, k, m->branches);
     for (size_t i = 0; i < P; i++) before[i] = S[i];
     for (size_t i = 0; i < P && j == 0; i++) {
-      const double to = d->toward ? B[i] : 0.0;
-      S[i] = to + x->keep[i / dv] * (S[i] - to) * x->value_keep[i % dv];
+      const double to = d->decay_target ? B[i] : 0.0;
+      S[i] = to + x->keep[i / dv] * (S[i] - to) * x->value_decay[i % dv];
     }
-    for (size_t i = 0; i < F && j == 0 && d->normalise; i++) {
-      const double to = d->toward ? B[P + i] : 0.0;
+    for (size_t i = 0; i < F && j == 0 && d->normalize; i++) {
+      const double to = d->decay_target ? B[P + i] : 0.0;
       z[i] = to + x->keep[i] * (z[i] - to);
     }
-    if (d->order == MIRAS_DECAY_FIRST)
+    if (d->order == MIRAS_ORDER_DECAY_FIRST)
       for (size_t i = 0; i < P; i++) before[i] = S[i];
     for (size_t o = 0; o < dv; o++) {
       answer[o] = erased[o] = 0.0;
@@ -986,7 +986,7 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
       if (implicit) eta[o] = eta[o] / (1.0 + eta[o] * kk);
     }
     for (size_t i = 0; i < F; i++) {
-      if (d->normalise) z[i] += eta[0] * k[i];
+      if (d->normalize) z[i] += eta[0] * k[i];
       for (size_t o = 0; o < dv; o++) {
         if (d->separate_erase)
           S[i * dv + o] += x->replace[i] * erased[o] + eta[o] * k[i] * v[o];
@@ -1009,11 +1009,11 @@ REF void ref_read_exact(ref_memory *m, const double *state, const double *query,
   const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim;
   double by = 1e-10;
   ref_map(&m->d, query, m->x, m->branches);
-  for (size_t i = 0; i < F && m->d.normalise; i++) by += m->x[i] * state[F * dv + i];
+  for (size_t i = 0; i < F && m->d.normalize; i++) by += m->x[i] * state[F * dv + i];
   for (size_t o = 0; o < dv; o++) {
     out[o] = 0.0;
     for (size_t i = 0; i < F; i++) out[o] += state[i * dv + o] * m->x[i];
-    if (m->d.normalise) out[o] /= by;
+    if (m->d.normalize) out[o] /= by;
   }
 }
 
@@ -1057,7 +1057,7 @@ REF double ref_write_newton(ref_memory *m, double *state, int h, const ref_token
   const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim;
   double *G = state, *H = state + m->at_more, loss = 0.0;
   double *answer = (double *)ref_zeros(dv);
-  for (int j = 0; j < m->d.descents; j++) {
+  for (int j = 0; j < m->d.inner_steps; j++) {
     const double *key = x->key + (size_t)j * (size_t)m->d.key_dim, *v = x->value + (size_t)j * dv;
     const double eta = x->step[(size_t)j * dv], keep = j == 0 ? x->keep[0] : 1.0;
     ref_read_newton(m, state, h, key, answer);
@@ -1099,7 +1099,7 @@ REF void ref_read_pairs(const ref_memory *m, const double *state, const double *
 REF double ref_write_pairs(ref_memory *m, double *state, const ref_token *x) {
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim, pair = dk + dv;
   double *more = state + m->at_more, *answer = (double *)ref_zeros(dv), loss = 0.0;
-  for (int j = 0; j < m->d.descents; j++) {
+  for (int j = 0; j < m->d.inner_steps; j++) {
     const double *k = x->key + (size_t)j * dk, *v = x->value + (size_t)j * dv;
     ref_read_pairs(m, state, k, answer);
     for (size_t o = 0; o < dv && j == 0; o++)
@@ -1121,7 +1121,7 @@ REF double ref_write_pairs(ref_memory *m, double *state, const ref_token *x) {
 REF double ref_step(const ref_memory *m, const ref_token *x, int j, size_t i, double *alpha) {
   const double eta = x->step[(size_t)j * (size_t)m->d.value_dim + (size_t)m->channel[i]];
   *alpha = j == 0 ? x->keep[m->channel[i]] : 1.0;
-  if (m->d.retention != MIRAS_RETAIN_L2_BOTH) return eta;
+  if (m->d.retention != MIRAS_RETENTION_L2_BOTH) return eta;
   *alpha = (double)m->d.balance / ((double)m->d.balance + eta);
   return *alpha * eta;
 }
@@ -1129,17 +1129,17 @@ REF double ref_step(const ref_memory *m, const ref_token *x, int j, size_t i, do
 /* The bounded step of descent j: what every eta is multiplied by. With r = M(k) - v, e = dl/dM,
  * f = 1e-20, and c = p - 1 of the L_p biases with p > 2, else 1:
  *   s = (e.r + f) / (e.r + f + c sum J eta g^2)
- * bounded_step = 2: one more term in the divisor, (e.r + f) F / 4. A layer l below the last turns
+ * step_bound = 2: one more term in the divisor, (e.r + f) F / 4. A layer l below the last turns
  * its input x into act(x W_l), or with others into y, which the next one hears. Its gradient is
  * x d', so that |d| = |g_l| / |x|, and F sums (J eta g^2) / (|d| |y|) over these layers. With
  * inner biases x and y have a 1 more. */
 REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const double *J) {
-  const miras_desc *d = &m->d;
-  const int lp = d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH;
+  const miras_memory_desc *d = &m->d;
+  const int lp = d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH;
   const double *v = x->value + (size_t)j * (size_t)d->value_dim;
   const double c = lp && d->p > 2.0f ? (double)d->p - 1.0 : 1.0;
   double er = 1e-20, Q = 0.0, F = 0.0, rr = 0.0, alpha;
-  if (!d->bounded_step) return 1.0;
+  if (!d->step_bound) return 1.0;
   for (int o = 0; o < d->value_dim; o++) {
     const double r = m->trace.out[o] - v[o];
     er += m->e[o] * r;
@@ -1147,8 +1147,8 @@ REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const doubl
   }
   for (size_t i = 0; i < m->s.weights; i++)
     Q += J[i] * ref_step(m, x, j, i, &alpha) * m->g[i] * m->g[i];
-  for (int l = 0; d->bounded_step == 2 && l + 1 < m->s.layers; l++) {
-    const int next = d->architecture == MIRAS_GATED_MLP ? 2 : l + 1;
+  for (int l = 0; d->step_bound == MIRAS_STEP_BOUND_LAYERS && l + 1 < m->s.layers; l++) {
+    const int next = d->architecture == MIRAS_ARCH_GATED_MLP ? 2 : l + 1;
     const size_t rows = (size_t)m->s.in[l] + (d->inner_bias ? 1 : 0);
     double heard = d->inner_bias, input = d->inner_bias, gg = 0.0, part = 0.0;
     for (int o = 0; o < m->s.in[next]; o++) heard += m->trace.y[next][o] * m->trace.y[next][o];
@@ -1169,10 +1169,10 @@ REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const doubl
  *                      own  <- alpha own + so, so <- theta so           (so of this chunk)
  *   each               so <- so - eta_j g_j, own <- own - eta_j g_j
  *   then               A = base + rate own     S = s + rate so when the chunk closes
- * rate is 1 but for row_rates, which leave own as it is: alpha is for what the chunk found. An
+ * rate is 1 but for token_rates, which leave own as it is: alpha is for what the chunk found. An
  * f-divergence keeps A until the chunk closes, and then moves base by own. */
 REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
-  const miras_desc *d = &m->d;
+  const miras_memory_desc *d = &m->d;
   const size_t P = m->s.weights, head = (size_t)b * (size_t)d->heads + (size_t)h;
   const uint64_t C = (uint64_t)d->chunk, row = position % C;
   const int divergence = ref_is_divergence(d), exactly = row == 0 && ref_lags(d);
@@ -1184,9 +1184,9 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
   double *F = (double *)ref_zeros(P), *B = (double *)ref_zeros(P), loss = 0.0, one;
   const double rate = ref_rate(m, row);
   int closes = 0;
-  for (size_t i = 0; i < P && d->toward; i++) /* the exact token of Memora adds logarithms */
+  for (size_t i = 0; i < P && d->decay_target; i++) /* the exact token of Memora adds logarithms */
     B[i] = exactly ? ref_init(m, h)[i] : ref_head_open(m, b, h, OPEN_HOME)[i];
-  for (int j = 0; j < d->descents; j++) {
+  for (int j = 0; j < d->inner_steps; j++) {
     double bound;
     if (j == 0 ? row == 0 : C == 1) { /* a chunk opens */
       ref_link(d, &m->s, B, A, anchor, c, m->branches);
@@ -1209,7 +1209,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
     ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
     bound = ref_bound(m, x, j, J);
     for (size_t i = 0; i < P; i++) {
-      const double theta = d->algorithm == MIRAS_MOMENTUM ? x->momentum : 0.0;
+      const double theta = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? x->momentum : 0.0;
       double alpha, eta = ref_step(m, x, j, i, &alpha);
       eta *= bound;
       gamma[i] = alpha * gamma[i] + (double)d->sparsity * eta;
@@ -1218,16 +1218,16 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
         so[i] *= theta;
       }
       base[i] = B[i] + alpha * (base[i] - B[i]) + (j == 0 ? s[i] : 0.0);
-      own[i] = (d->row_rates ? 1.0 : alpha) * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
+      own[i] = (d->token_rates ? 1.0 : alpha) * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
       so[i] -= eta * m->g[i];
     }
-    closes = C == 1 || (j == d->descents - 1 && row == C - 1);
+    closes = C == 1 || (j == d->inner_steps - 1 && row == C - 1);
     for (size_t i = 0; i < P; i++) {
       F[i] = base[i] + rate * own[i];
       S[i] = s[i] + rate * so[i];
       if (!divergence) A[i] = F[i];
     }
-    if (closes && d->retention == MIRAS_RETAIN_ELASTIC)
+    if (closes && d->retention == MIRAS_RETENTION_ELASTIC)
       for (size_t i = 0; i < P; i++)
         A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
     if (closes && divergence) {
@@ -1257,13 +1257,13 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
   } else {
     for (size_t i = 0; i < P; i++)
       switch (d->retention) {
-        case MIRAS_RETAIN_ALL:
-        case MIRAS_RETAIN_L2:
-        case MIRAS_RETAIN_L2_BOTH:
-        case MIRAS_RETAIN_ELASTIC:
-        case MIRAS_RETAIN_ELASTIC_FTRL: read[i] = A[i]; break;
-        case MIRAS_RETAIN_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
-        case MIRAS_RETAIN_KL: read[i] = ref_lags(d) ? A[i] : anchor[i]; break;
+        case MIRAS_RETENTION_ALL:
+        case MIRAS_RETENTION_L2:
+        case MIRAS_RETENTION_L2_BOTH:
+        case MIRAS_RETENTION_ELASTIC:
+        case MIRAS_RETENTION_ELASTIC_FTRL: read[i] = A[i]; break;
+        case MIRAS_RETENTION_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
+        case MIRAS_RETENTION_KL: read[i] = ref_lags(d) ? A[i] : anchor[i]; break;
         default: read[i] = anchor[i]; break;
       }
   }
@@ -1274,9 +1274,9 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
 
 REF void ref_read_head(ref_memory *m, int b, int h, const double *query, double *out) {
   const double *state = ref_head_state(m, b, h);
-  if (m->d.architecture == MIRAS_KV_CACHE) {
+  if (m->d.architecture == MIRAS_ARCH_KV_CACHE) {
     ref_read_pairs(m, state, query, out);
-  } else if (m->d.algorithm == MIRAS_LEAST_SQUARES) {
+  } else if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) {
     ref_read_newton(m, state, h, query, out);
   } else if (ref_exact(&m->d)) {
     ref_read_exact(m, state, query, out);
@@ -1291,8 +1291,8 @@ REF void ref_read_head(ref_memory *m, int b, int h, const double *query, double 
 REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
   double *state = ref_head_state(m, b, h);
   if (ref_restarts(&m->d, h, position)) ref_reset_head(m, b, h);
-  if (m->d.architecture == MIRAS_KV_CACHE) return ref_write_pairs(m, state, x);
-  if (m->d.algorithm == MIRAS_LEAST_SQUARES) {
+  if (m->d.architecture == MIRAS_ARCH_KV_CACHE) return ref_write_pairs(m, state, x);
+  if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) {
     if (position % (uint64_t)m->d.chunk == 0)
       memcpy(ref_head_open(m, b, h, OPEN_ANCHOR), state, m->s.weights * sizeof(double));
     return ref_write_newton(m, state, h, x);
@@ -1302,24 +1302,24 @@ REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const 
 }
 
 /* alpha of head h where it is a constant. */
-REF double ref_constant_keep(const miras_desc *d, int h) {
+REF double ref_constant_keep(const miras_memory_desc *d, int h) {
   const double H = (double)d->heads, l = (double)d->layer, L = d->layers ? (double)d->layers : 1.0;
-  if (d->slopes == MIRAS_SLOPES_LIGHTNING) return exp(-(8.0 / H) * (1.0 - l / L) * h);
-  if (d->slopes == MIRAS_SLOPES_MINIMAX)
+  if (d->decay_schedule == MIRAS_DECAY_SCHEDULE_LIGHTNING) return exp(-(8.0 / H) * (1.0 - l / L) * h);
+  if (d->decay_schedule == MIRAS_DECAY_SCHEDULE_MINIMAX)
     return exp(-pow(2.0, -8.0 * (h + 1) / H) * (1.0 - l / (L - 1.0 + 1e-5) + 1e-5));
-  return 1.0 - (double)d->forget * pow((double)d->forget_ratio, (double)h);
+  return 1.0 - (double)d->decay_rate * pow((double)d->decay_ratio, (double)h);
 }
 
 /* The tokens of one head, starting at m->position, which stays. y and surprise may be NULL. */
 REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, double *y,
                           double *surprise) {
-  const miras_desc *d = &m->d;
+  const miras_memory_desc *d = &m->d;
   const size_t H = (size_t)d->heads, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
-  const size_t steps = (size_t)d->descents, n = (size_t)m->keep_channels;
+  const size_t steps = (size_t)d->inner_steps, n = (size_t)m->keep_channels;
   ref_token token;
   memset(&token, 0, sizeof token);
   token.keep = (double *)ref_zeros(n);
-  token.value_keep = (double *)ref_zeros(dv);
+  token.value_decay = (double *)ref_zeros(dv);
   token.step = (double *)ref_zeros(dv * steps);
   token.threshold = (double *)ref_zeros(dv);
   for (int t = 0; t < x->length; t++) {
@@ -1327,19 +1327,19 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
     double s;
     for (size_t i = 0; i < n; i++) {
       token.keep[i] = ref_constant_keep(d, h);
-      if (d->keep_gate == MIRAS_GATE_HEAD) token.keep[i] = x->keep[at];
-      if (d->keep_gate == MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
+      if (d->decay_gate == MIRAS_GATE_HEAD) token.keep[i] = x->keep[at];
+      if (d->decay_gate == MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
       if (!ref_decays(d)) token.keep[i] = 1.0;
     }
     for (size_t j = 0; j < steps; j++)
       for (size_t o = 0; o < dv; o++) {
         double *step = token.step + j * dv + o;
-        *step = (double)d->step;
-        if (d->step_gate == MIRAS_GATE_HEAD) *step = x->step[at * steps + j];
-        if (d->step_gate == MIRAS_GATE_CHANNEL) *step = x->step[(at * steps + j) * dv + o];
+        *step = (double)d->learning_rate;
+        if (d->learning_rate_gate == MIRAS_GATE_HEAD) *step = x->step[at * steps + j];
+        if (d->learning_rate_gate == MIRAS_GATE_CHANNEL) *step = x->step[(at * steps + j) * dv + o];
       }
     for (size_t o = 0; o < dv; o++) {
-      token.value_keep[o] = d->value_gate == MIRAS_GATE_CHANNEL ? x->value_keep[at * dv + o] : 1.0;
+      token.value_decay[o] = d->value_decay_gate == MIRAS_GATE_CHANNEL ? x->value_decay[at * dv + o] : 1.0;
       token.threshold[o] = (double)d->threshold;
       if (d->threshold_gate == MIRAS_GATE_HEAD) token.threshold[o] = x->threshold[at];
       if (d->threshold_gate == MIRAS_GATE_CHANNEL) token.threshold[o] = x->threshold[at * dv + o];
@@ -1356,12 +1356,12 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
     if (y != NULL) ref_read_head(m, b, h, token.query, y + at * dv);
   }
   free(token.keep);
-  free(token.value_keep);
+  free(token.value_decay);
   free(token.step);
   free(token.threshold);
 }
 
-/* As miras_forward; surprise [batch, T, heads] or NULL. */
+/* As miras_memory_forward; surprise [batch, T, heads] or NULL. */
 REF void ref_forward(ref_memory *m, const ref_tokens *x, double *y, double *surprise) {
   for (int b = 0; b < m->d.batch; b++)
     for (int h = 0; h < m->d.heads; h++) ref_forward_head(m, x, b, h, y, surprise);
@@ -1376,7 +1376,7 @@ REF void ref_forward(ref_memory *m, const ref_tokens *x, double *y, double *surp
  * exactly, else those at its start. */
 REF const double *ref_norm_weights(const ref_memory *m, int b, int h) {
   const int open = m->position % (uint64_t)m->d.chunk != 0;
-  const int newton = m->d.algorithm == MIRAS_LEAST_SQUARES;
+  const int newton = m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES;
   if (ref_exact(&m->d) && !(open && newton)) return ref_head_state(m, b, h);
   return ref_head_open(m, b, h, open ? OPEN_ANCHOR : OPEN_READ);
 }
@@ -1388,7 +1388,7 @@ REF double ref_norm(const ref_memory *m) {
     for (int h = 0; h < m->d.heads; h++) {
       const double *W = ref_norm_weights(m, b, h);
       for (size_t i = 0; i < m->s.weights; i++) sum += W[i] * W[i];
-      if (m->d.architecture == MIRAS_KV_CACHE) { /* all keys and values held */
+      if (m->d.architecture == MIRAS_ARCH_KV_CACHE) { /* all keys and values held */
         const double *more = ref_head_state(m, b, h) + m->at_more;
         const size_t n = (size_t)more[0] * (size_t)(m->d.key_dim + m->d.value_dim);
         for (size_t i = 0; i < n; i++) sum += more[1 + i] * more[1 + i];
@@ -1573,7 +1573,7 @@ REF const miras_layer_desc *ref_layer_of(const ref_model *m, int l) {
   int i = 0;
   ref_expand(m->d.pattern, letters);
   if (letters[0] == 0) return &m->d.layer[0];
-  while (i < MIRAS_LAYER_KINDS - 1 && m->d.layer[i].letter != letters[l]) i++;
+  while (i < MIRAS_MAX_LAYER_KINDS - 1 && m->d.layer[i].letter != letters[l]) i++;
   return &m->d.layer[i];
 }
 
@@ -1584,8 +1584,8 @@ REF int ref_layers(const ref_model *m) {
 }
 
 /* Its memory, whose heads and key_dim may be the model's. */
-REF miras_desc ref_layer_memory(const ref_model *m, int l) {
-  miras_desc d = ref_layer_of(m, l)->memory;
+REF miras_memory_desc ref_layer_memory(const ref_model *m, int l) {
+  miras_memory_desc d = ref_layer_of(m, l)->memory;
   if (d.heads == 0) d.heads = m->d.heads == 0 ? 1 : m->d.heads;
   if (d.key_dim == 0) d.key_dim = m->d.width / d.heads;
   return ref_resolve(&d);
@@ -1602,17 +1602,17 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
                       int T, size_t columns) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t N = (size_t)batch * (size_t)T;
-  const miras_mixing mixing = name[0] == 'v' ? d->value_mixing : d->key_mixing;
-  const int taps = d->convolved == MIRAS_CONVOLVED_NONE                       ? 0
-                   : d->convolved == MIRAS_CONVOLVED_KEYS && name[0] == 'v' ? 0
-                   : d->conv == 0                                           ? 4
-                                                                            : d->conv;
+  const miras_qkv_act mixing = name[0] == 'v' ? d->mixer.v_act : d->mixer.qk_act;
+  const int taps = d->mixer.conv_on == MIRAS_CONV_ON_NONE                       ? 0
+                   : d->mixer.conv_on == MIRAS_CONV_ON_QK && name[0] == 'v' ? 0
+                   : d->mixer.conv_size == 0                                           ? 4
+                                                                            : d->mixer.conv_size;
   double *c = (double *)ref_zeros(N * columns), *y = c;
-  const char *from = d->shared_keys && name[0] == 'k' ? "q" : name;
+  const char *from = d->mixer.share_qk && name[0] == 'k' ? "q" : name;
   char full[40], bias[40];
   snprintf(full, sizeof full, "%s.weight", from);
   ref_project(c, h, ref_param(m, l, full), N, (size_t)m->d.width, columns);
-  if (d->projection_bias) {
+  if (d->mixer.projection_bias) {
     snprintf(full, sizeof full, "%s.bias", from);
     ref_add_bias(c, ref_param(m, l, full), N, columns);
   }
@@ -1620,15 +1620,15 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
   snprintf(bias, sizeof bias, "conv_%s.bias", name);
   if (taps > 0) {
     y = (double *)ref_zeros(N * columns);
-    ref_convolve(y, c, ref_param(m, l, full), d->conv_bias ? ref_param(m, l, bias) : NULL, batch, T,
+    ref_convolve(y, c, ref_param(m, l, full), d->mixer.conv_bias ? ref_param(m, l, bias) : NULL, batch, T,
                  columns, taps);
     free(c);
   }
   for (size_t i = 0; i < N * columns; i++)
     switch (mixing) {
-      case MIRAS_MIX_SILU: y[i] *= ref_sigmoid(y[i]); break;
-      case MIRAS_MIX_RELU: y[i] = y[i] > 0.0 ? y[i] : 0.0; break;
-      case MIRAS_MIX_ELU: y[i] = y[i] > 0.0 ? y[i] + 1.0 : exp(y[i]); break;
+      case MIRAS_QKV_ACT_SILU: y[i] *= ref_sigmoid(y[i]); break;
+      case MIRAS_QKV_ACT_RELU: y[i] = y[i] > 0.0 ? y[i] : 0.0; break;
+      case MIRAS_QKV_ACT_ELU: y[i] = y[i] > 0.0 ? y[i] + 1.0 : exp(y[i]); break;
       default: break;
     }
   return y;
@@ -1638,60 +1638,60 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
 enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE, REF_GATES };
 
 /* Columns per head. A tied step has none: it is read off the keep gate's. */
-REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_desc *md, int which) {
+REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *md, int which) {
   switch (which) {
     case REF_KEEP: return (size_t)ref_keep_width(md);
     case REF_STEP:
-      if (d->tied_step) return 0;
-      return (size_t)ref_gate_width(md->step_gate, md->value_dim) * (size_t)md->descents;
+      if (d->mixer.tied_dt) return 0;
+      return (size_t)ref_gate_width(md->learning_rate_gate, md->value_dim) * (size_t)md->inner_steps;
     case REF_MOMENTUM: return md->momentum_gate != MIRAS_GATE_CONSTANT ? 1 : 0;
     case REF_THRESHOLD:
       if (md->threshold_gate == MIRAS_GATE_CHANNEL) return (size_t)md->value_dim;
       return md->threshold_gate == MIRAS_GATE_HEAD ? 1 : 0;
     case REF_VALUE_KEEP:
-      return md->value_gate != MIRAS_GATE_CONSTANT ? (size_t)md->value_dim : 0;
-    default: return d->key_map == MIRAS_KEYS_ERASE ? (size_t)md->key_dim : 0;
+      return md->value_decay_gate != MIRAS_GATE_CONSTANT ? (size_t)md->value_dim : 0;
+    default: return d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? (size_t)md->key_dim : 0;
   }
 }
 
 /* Of those the columns of the projection itself: a fixed gate has only its offset. */
-REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_desc *md, int which) {
-  static const int fixed[REF_GATES] = {MIRAS_FIXED_KEEP,      MIRAS_FIXED_STEP,
+REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_memory_desc *md, int which) {
+  static const int fixed[REF_GATES] = {MIRAS_FIXED_DECAY,      MIRAS_FIXED_LEARNING_RATE,
                                        MIRAS_FIXED_MOMENTUM,  MIRAS_FIXED_THRESHOLD,
-                                       MIRAS_FIXED_VALUE_KEEP, 0};
-  return d->fixed_gates & fixed[which] ? 0 : ref_gate_columns(d, md, which);
+                                       MIRAS_FIXED_VALUE_DECAY, 0};
+  return d->mixer.fixed_gates & fixed[which] ? 0 : ref_gate_columns(d, md, which);
 }
 
 /* What a gate is when its projection says g; a: the number learned beside it. */
-REF double ref_gate(const miras_layer_desc *d, const miras_desc *md, int which, double g,
+REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int which, double g,
                     double a) {
-  const double most = d->horizon > 0 ? 1.0 - 1.0 / (double)d->horizon : 1.0; /* of alpha */
-  if (d->tied_step && (which == REF_KEEP || which == REF_STEP)) { /* dt between its bounds */
+  const double most = d->mixer.decay_horizon > 0 ? 1.0 - 1.0 / (double)d->mixer.decay_horizon : 1.0; /* of alpha */
+  if (d->mixer.tied_dt && (which == REF_KEEP || which == REF_STEP)) { /* dt between its bounds */
     double dt = ref_softplus(g);
-    if (dt < (double)d->step_low) dt = (double)d->step_low;
-    if (d->step_high > 0.0f && dt > (double)d->step_high) dt = (double)d->step_high;
-    return which == REF_STEP ? (double)md->step * dt : most * exp(-exp(a) * dt);
+    if (dt < (double)d->mixer.dt_min) dt = (double)d->mixer.dt_min;
+    if (d->mixer.dt_max > 0.0f && dt > (double)d->mixer.dt_max) dt = (double)d->mixer.dt_max;
+    return which == REF_STEP ? (double)md->learning_rate * dt : most * exp(-exp(a) * dt);
   }
   switch (which) {
     case REF_KEEP:
-      if (d->keep_form == MIRAS_KEEP_ROOT)
-        return most * fmax((double)d->keep_low, pow(ref_sigmoid(g), 1.0 / 16.0));
-      if (d->keep_form == MIRAS_KEEP_RATE) return most * exp(-exp(a) * ref_softplus(g));
-      if (d->keep_form == MIRAS_KEEP_FLOOR)
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT)
+        return most * fmax((double)d->mixer.decay_min, pow(ref_sigmoid(g), 1.0 / 16.0));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE) return most * exp(-exp(a) * ref_softplus(g));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR)
         return most * (1.0 - ref_sigmoid(-g) * ref_sigmoid(-a));
-      if (d->keep_form == MIRAS_KEEP_STEEP)
-        return exp(-(d->steepest > 0.0f ? (double)d->steepest : 5.0) / (1.0 + exp(-g * exp(a))));
-      if (d->keep_form == MIRAS_KEEP_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
-      return most * fmax((double)d->keep_low, ref_sigmoid(g));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_STEEP)
+        return exp(-(d->mixer.decay_log_limit > 0.0f ? (double)d->mixer.decay_log_limit : 5.0) / (1.0 + exp(-g * exp(a))));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
+      return most * fmax((double)d->mixer.decay_min, ref_sigmoid(g));
     case REF_STEP:
-      return (double)md->step * ref_sigmoid(g);
+      return (double)md->learning_rate * ref_sigmoid(g);
     case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
     default: return ref_sigmoid(g);
   }
 }
 
 /* gate[which] [tokens, heads, columns], NULL where nothing is learned. */
-REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double *h, size_t N,
+REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h, size_t N,
                    double *gate[REF_GATES]) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t H = (size_t)md->heads;
@@ -1718,7 +1718,7 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
     low = (double *)ref_zeros(N * rank);
     up = (double *)ref_zeros(N * projected);
     ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
-    if (d->projection_bias) ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
+    if (d->mixer.projection_bias) ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
     ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
     for (int i = 0; i < REF_GATES; i++) {
       const size_t n = H * ref_gate_projected(d, md, i);
@@ -1732,9 +1732,9 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
     free(low);
     free(up);
   }
-  if (md->keep_gate != MIRAS_GATE_CONSTANT &&
-      (d->keep_form == MIRAS_KEEP_RATE || d->keep_form == MIRAS_KEEP_FLOOR ||
-       d->keep_form == MIRAS_KEEP_STEEP))
+  if (md->decay_gate != MIRAS_GATE_CONSTANT &&
+      (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE || d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR ||
+       d->mixer.decay_form == MIRAS_DECAY_FORM_STEEP))
     rate = ref_param(m, l, "gates.rate");
   for (int i = 0; i < REF_GATES; i++) {
     const size_t n = H * ref_gate_columns(d, md, i);
@@ -1745,7 +1745,7 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
                                       rate != NULL && i == REF_KEEP ? rate[j] : 0.0);
     before += n;
   }
-  if (d->tied_step) { /* one per head, of the keep gate's numbers: the first columns */
+  if (d->mixer.tied_dt) { /* one per head, of the keep gate's numbers: the first columns */
     gate[REF_STEP] = (double *)ref_zeros(N * H);
     for (size_t r = 0; r < N; r++)
       for (size_t j = 0; j < H; j++)
@@ -1754,15 +1754,15 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
   free(raw);
 }
 
-/* exp(-s) of MIRAS_SLOPES_LIGHTNING and MIRAS_SLOPES_MINIMAX. */
-REF double ref_slope(miras_slopes slopes, int h, int heads, int l, int layers) {
+/* exp(-s) of MIRAS_DECAY_SCHEDULE_LIGHTNING and MIRAS_DECAY_SCHEDULE_MINIMAX. */
+REF double ref_slope(miras_decay_schedule slopes, int h, int heads, int l, int layers) {
   const double H = (double)heads, L = (double)layers;
-  if (slopes == MIRAS_SLOPES_LIGHTNING) return exp(-(8.0 / H) * (1.0 - l / L) * h);
+  if (slopes == MIRAS_DECAY_SCHEDULE_LIGHTNING) return exp(-(8.0 / H) * (1.0 - l / L) * h);
   return exp(-pow(2.0, -8.0 * (h + 1) / H) * (1.0 - l / (L - 1.0 + 1e-5) + 1e-5));
 }
 
 /* The outer parameters of a layer's memory in the layout of miras_memory_params. */
-REF double *ref_memory_params(const ref_model *m, const miras_desc *md, int l) {
+REF double *ref_memory_params(const ref_model *m, const miras_memory_desc *md, int l) {
   const size_t H = (size_t)md->heads, dv = (size_t)md->value_dim;
   const char *const names[5] = {"memory.init", "memory.gain", "memory.bias", "memory.rates",
                                 "memory.ridge"};
@@ -1770,8 +1770,8 @@ REF double *ref_memory_params(const ref_model *m, const miras_desc *md, int l) {
   double *params = (double *)ref_zeros(ref_params_count(md));
   count[0] = H * ref_shape_of(md).weights;
   if (md->inner_norm) count[1] = count[2] = H * dv;
-  if (md->row_rates) count[3] = (size_t)md->chunk;
-  if (md->algorithm == MIRAS_LEAST_SQUARES) count[4] = H * (size_t)ref_features(md);
+  if (md->token_rates) count[3] = (size_t)md->chunk;
+  if (md->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) count[4] = H * (size_t)ref_features(md);
   for (int i = 0; i < 5; i++) {
     const double *from = count[i] > 0 ? ref_param(m, l, names[i]) : NULL;
     for (size_t j = 0; j < count[i]; j++) params[at++] = from[j];
@@ -1780,11 +1780,11 @@ REF double *ref_memory_params(const ref_model *m, const miras_desc *md, int l) {
 }
 
 /* Rows of keys [rows, heads of keys, n] as rows of the memories that read them; frees x. */
-REF double *ref_shared(double *x, size_t rows, size_t key_heads, size_t heads, size_t n) {
+REF double *ref_shared(double *x, size_t rows, size_t qk_heads, size_t heads, size_t n) {
   double *y = (double *)ref_zeros(rows * heads * n);
   for (size_t r = 0; r < rows; r++)
     for (size_t h = 0; h < heads; h++)
-      memcpy(y + (r * heads + h) * n, x + (r * key_heads + h * key_heads / heads) * n,
+      memcpy(y + (r * heads + h) * n, x + (r * qk_heads + h * qk_heads / heads) * n,
              n * sizeof *y);
   free(x);
   return y;
@@ -1804,21 +1804,21 @@ REF void ref_turn(double *x, int n, double base, int position, int neighbours) {
 /* Queries and keys [N, H, dk] of sequences of T tokens. */
 REF void ref_turn_keys(const miras_layer_desc *d, int chunk, double *q, double *k, size_t N,
                        size_t H, size_t dk, int T) {
-  const double base = d->turn_base > 0.0f ? (double)d->turn_base : 10000.0;
-  const int whole = d->turn == MIRAS_TURN_CHUNK ? chunk : T;
-  for (size_t i = 0; i < N * H && d->turn != MIRAS_TURN_NONE; i++) {
+  const double base = d->attention.rope_theta > 0.0f ? (double)d->attention.rope_theta : 10000.0;
+  const int whole = d->mixer.rope == MIRAS_ROPE_CHUNK ? chunk : T;
+  for (size_t i = 0; i < N * H && d->mixer.rope != MIRAS_ROPE_NONE; i++) {
     const int place = (int)(i / H) % T % whole;
-    ref_turn(q + i * dk, (int)dk, base, place, d->turn_pairs);
-    ref_turn(k + i * dk, (int)dk, base, place, d->turn_pairs);
+    ref_turn(q + i * dk, (int)dk, base, place, d->mixer.rope_interleaved);
+    ref_turn(k + i * dk, (int)dk, base, place, d->mixer.rope_interleaved);
   }
 }
 
 /* What multiplies the answers of memories where its projection says g. */
 REF double ref_out_gate(miras_out_gate form, double g) {
   switch (form) {
-    case MIRAS_OUT_NONE: return 1.0;
-    case MIRAS_OUT_SIGMOID: return ref_sigmoid(g);
-    case MIRAS_OUT_GELU:
+    case MIRAS_OUT_GATE_NONE: return 1.0;
+    case MIRAS_OUT_GATE_SIGMOID: return ref_sigmoid(g);
+    case MIRAS_OUT_GATE_GELU:
       return 0.5 * g * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (g + 0.044715 * pow(g, 3.0))));
     default: return g * ref_sigmoid(g);
   }
@@ -1864,21 +1864,21 @@ REF void ref_low_rank(const ref_model *m, int l, const char *name, int how, cons
 REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size_t N, size_t H,
                      size_t dv, double *out) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  const double epsilon = d->out_epsilon > 0.0f ? (double)d->out_epsilon : ref_epsilon(m);
+  const double epsilon = d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : ref_epsilon(m);
   const double *gain = ref_param(m, l, "out_norm.gain");
-  const int first = d->out_gate == MIRAS_OUT_SILU_FIRST;
-  const size_t asked = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
+  const int first = d->mixer.out_gate == MIRAS_OUT_GATE_SILU_FIRST;
+  const size_t asked = d->mixer.norm_heads > 0 ? (size_t)d->mixer.norm_heads : 1;
   const size_t joined = asked > H ? H : asked;
   double *g = (double *)ref_zeros(N * H * dv);
-  if (d->out_rank > 0)
+  if (d->mixer.out_gate_rank > 0)
     ref_low_rank(m, l, "out_gate", 0, h, (int)N, H * dv, ref_param(m, l, "out_gate.offset"), g);
-  else if (d->out_gate != MIRAS_OUT_NONE)
+  else if (d->mixer.out_gate != MIRAS_OUT_GATE_NONE)
     ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
-  if (d->projection_bias && d->out_rank == 0 && d->out_gate != MIRAS_OUT_NONE)
+  if (d->mixer.projection_bias && d->mixer.out_gate_rank == 0 && d->mixer.out_gate != MIRAS_OUT_GATE_NONE)
     ref_add_bias(g, ref_param(m, l, "out_gate.bias"), N, H * dv);
-  for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->out_gate, g[i]);
+  for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->mixer.out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
-  if (d->out_norm == MIRAS_NORM_LAYER)
+  if (d->mixer.out_norm == MIRAS_NORM_LAYER)
     ref_layer_norm(out, y, gain, ref_param(m, l, "out_norm.bias"), N * H / joined, joined * dv,
                    H / joined, epsilon);
   else
@@ -1893,13 +1893,13 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
 REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const double *h,
                             int batch, int T, int learned, double *y, ref_branches *branches) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  miras_desc md = ref_layer_memory(m, l);
+  miras_memory_desc md = ref_layer_memory(m, l);
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
-  const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.descents;
-  const size_t K = d->key_heads > 0 ? (size_t)d->key_heads : H;
-  const double length = d->key_map == MIRAS_KEYS_UNIT  ? 1.0
-                        : d->key_map == MIRAS_KEYS_RMS ? sqrt((double)dk)
-                        : d->key_map == MIRAS_KEYS_SUM ? -1.0
+  const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.inner_steps;
+  const size_t K = d->mixer.qk_heads > 0 ? (size_t)d->mixer.qk_heads : H;
+  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2  ? 1.0
+                        : d->mixer.qk_map == MIRAS_QK_MAP_RMS ? sqrt((double)dk)
+                        : d->mixer.qk_map == MIRAS_QK_MAP_L1 ? -1.0
                                                     : 0.0;
   double *q, *k, *v;
   double *erase = NULL, *replace = NULL, *gate[REF_GATES], *params;
@@ -1914,7 +1914,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     memcpy(q, h, N * H * dk * sizeof *q);
   }
   v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
-  if (d->key_map == MIRAS_KEYS_COMPLEMENT) {
+  if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
     k = (double *)ref_zeros(N * H * dk);
     for (size_t i = 0; i < N * H * dk; i++) k[i] = 1.0 - gate[REF_KEEP][i];
   } else {
@@ -1922,9 +1922,9 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   ref_turn_keys(d, md.chunk, q, k, N, H, dk, T);
   ref_lengthen(q, N * H, dk, length);
-  for (size_t i = 0; d->scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
+  for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   ref_lengthen(k, N * H * steps, dk, length);
-  if (d->key_map == MIRAS_KEYS_ERASE) {
+  if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
     const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
     erase = (double *)ref_zeros(N * H * dk);
     replace = (double *)ref_zeros(N * H * dk);
@@ -1937,12 +1937,12 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
       k[i] *= 1.0 + (rate - 1.0) * mix[i % (H * dk)];
     }
   }
-  if (md.slopes != MIRAS_SLOPES_RATIO) { /* the memory is handed what it would make itself */
+  if (md.decay_schedule != MIRAS_DECAY_SCHEDULE_RATIO) { /* the memory is handed what it would make itself */
     gate[REF_KEEP] = (double *)ref_zeros(N * H);
     for (size_t i = 0; i < N * H; i++)
-      gate[REF_KEEP][i] = ref_slope(md.slopes, (int)(i % H), md.heads, l, ref_layers(m));
-    md.keep_gate = MIRAS_GATE_HEAD;
-    md.slopes = MIRAS_SLOPES_RATIO;
+      gate[REF_KEEP][i] = ref_slope(md.decay_schedule, (int)(i % H), md.heads, l, ref_layers(m));
+    md.decay_gate = MIRAS_GATE_HEAD;
+    md.decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
   }
 
   md.batch = batch;
@@ -1956,7 +1956,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   x.step = gate[REF_STEP];
   x.momentum = gate[REF_MOMENTUM];
   x.threshold = gate[REF_THRESHOLD];
-  x.value_keep = gate[REF_VALUE_KEEP];
+  x.value_decay = gate[REF_VALUE_KEEP];
   x.erase = erase;
   x.replace = replace;
   ref_open(&memory, &md, params);
@@ -1968,7 +1968,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     ref_read_head(&memory, 0, head, q + i * dk, y + i * dv);
   }
   ref_close(&memory);
-  for (size_t i = 0; d->skip && i < N * H * dv; i++)
+  for (size_t i = 0; d->mixer.d_skip && i < N * H * dv; i++)
     y[i] += ref_param(m, l, "skip.gain")[i / dv % H] * v[i];
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
@@ -1983,7 +1983,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
 REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch, int T, double *out,
                           ref_branches *branches) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  const miras_desc md = ref_layer_memory(m, l);
+  const miras_memory_desc md = ref_layer_memory(m, l);
   const size_t N = (size_t)batch * (size_t)T, H = (size_t)md.heads, dv = (size_t)md.value_dim;
   double *y = (double *)ref_zeros(N * H * dv);
   ref_memory_answers(m, l, h, h, batch, T, T, y, branches);
@@ -1999,10 +1999,10 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
  * time. */
 REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
                     const double *gain, double epsilon, const miras_layer_desc *d, int position) {
-  const double base = d->rotary_base > 0.0f ? (double)d->rotary_base : 10000.0;
-  const int turn = d->rotary_dim > 0                   ? d->rotary_dim
-                   : d->rotary == MIRAS_ROTARY_NONE    ? 0
-                   : d->rotary == MIRAS_ROTARY_QUARTER ? n / 4 + n / 4 % 2
+  const double base = d->attention.rope_theta > 0.0f ? (double)d->attention.rope_theta : 10000.0;
+  const int turn = d->attention.rope_dim > 0                   ? d->attention.rope_dim
+                   : d->attention.rope_share == MIRAS_ROPE_SHARE_NONE    ? 0
+                   : d->attention.rope_share == MIRAS_ROPE_SHARE_QUARTER ? n / 4 + n / 4 % 2
                                                        : n;
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
@@ -2032,17 +2032,17 @@ REF const double *ref_attention_param(const ref_model *m, int l, const char *nam
 REF void ref_attention_layer(const ref_model *m, int l, const double *h, const double *recalled,
                              int batch, int from, int T, double *out) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  const int model = m->d.heads == 0 ? 1 : m->d.heads, heads = d->heads == 0 ? model : d->heads;
-  const int shared = d->kv_heads == 0 ? heads : d->kv_heads;
-  const int dim = d->head_dim == 0 ? m->d.width / heads : d->head_dim;
-  const int window = d->window == 0 ? 1024 : d->window;
+  const int model = m->d.heads == 0 ? 1 : m->d.heads, heads = d->attention.heads == 0 ? model : d->attention.heads;
+  const int shared = d->attention.kv_heads == 0 ? heads : d->attention.kv_heads;
+  const int dim = d->attention.head_dim == 0 ? m->d.width / heads : d->attention.head_dim;
+  const int window = d->attention.window == 0 ? 1024 : d->attention.window;
   const double *Wq = ref_attention_param(m, l, "q.weight");
   const double *Wk = ref_attention_param(m, l, "k.weight");
   const double *Wv = ref_attention_param(m, l, "v.weight");
-  const double *gq = d->qk_norm ? ref_attention_param(m, l, "q_norm.gain") : NULL;
-  const double *gk = d->qk_norm ? ref_attention_param(m, l, "k_norm.gain") : NULL;
-  const double *pk = d->persistent > 0 ? ref_param(m, l, "persistent.k") : NULL;
-  const double *pv = d->persistent > 0 ? ref_param(m, l, "persistent.v") : NULL;
+  const double *gq = d->attention.qk_norm ? ref_attention_param(m, l, "q_norm.gain") : NULL;
+  const double *gk = d->attention.qk_norm ? ref_attention_param(m, l, "k_norm.gain") : NULL;
+  const double *pk = d->attention.persistent > 0 ? ref_param(m, l, "persistent.k") : NULL;
+  const double *pv = d->attention.persistent > 0 ? ref_param(m, l, "persistent.v") : NULL;
   const size_t width = (size_t)m->d.width;
   double *q = (double *)ref_zeros((size_t)(heads * dim));
   double *k = (double *)ref_zeros((size_t)(shared * dim));
@@ -2054,7 +2054,7 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
       ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
                  ref_epsilon(m), d, 0);
-      for (int a = 0; a < heads * d->persistent; a++) { /* pairs without a position */
+      for (int a = 0; a < heads * d->attention.persistent; a++) { /* pairs without a position */
         const int head = a % heads;
         const int at = (a / heads * shared + head * shared / heads) * dim;
         double score = 0.0;
@@ -2084,10 +2084,10 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
       }
       for (int j = 0; j < heads * dim; j++) {
         double gate = 0.0;
-        for (size_t c = 0; c < width && d->output_gate; c++)
+        for (size_t c = 0; c < width && d->attention.out_gate; c++)
           gate += h[(size_t)(b * T + t) * width + c] *
                   ref_param(m, l, "out_gate.weight")[c * (size_t)(heads * dim) + (size_t)j];
-        y[j] /= sum[j / dim] * (d->output_gate ? 1.0 + exp(-gate) : 1.0);
+        y[j] /= sum[j / dim] * (d->attention.out_gate ? 1.0 + exp(-gate) : 1.0);
       }
       free(sum);
     }
@@ -2103,7 +2103,7 @@ REF void ref_mag_layer(const ref_model *m, int l, const double *h, int batch, in
   double *y = (double *)ref_zeros(N * n), *z = (double *)ref_zeros(N * n);
   double *gate = (double *)ref_zeros(N * n);
   if (ref_layer_of(m, l)->type == MIRAS_LAYER_MAC) {
-    const int segment = ref_layer_of(m, l)->window == 0 ? 1024 : ref_layer_of(m, l)->window;
+    const int segment = ref_layer_of(m, l)->attention.window == 0 ? 1024 : ref_layer_of(m, l)->attention.window;
     double *r = (double *)ref_zeros((size_t)T * n), *all = (double *)ref_zeros((size_t)T * n);
     for (int b = 0; b < batch; b++) {
       const double *x = h + (size_t)(b * T) * n;
@@ -2148,7 +2148,7 @@ REF void ref_shift(double *z, const double *h, const double *mix, int T, size_t 
 REF void ref_rwkv_sequence(const ref_model *m, int l, const double *h, int T, double *out,
                            double *first, int own) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  const miras_desc md = ref_layer_memory(m, l);
+  const miras_memory_desc md = ref_layer_memory(m, l);
   const size_t n = (size_t)m->d.width, H = (size_t)md.heads, dk = (size_t)md.key_dim;
   const size_t dv = (size_t)md.value_dim, K = H * dk, V = H * dv, L = (size_t)T;
   const double *mix = ref_param(m, l, "shift.mix"), *offset = ref_param(m, l, "gates.offset");
@@ -2156,7 +2156,7 @@ REF void ref_rwkv_sequence(const ref_model *m, int l, const double *h, int T, do
   const double *bonus = ref_param(m, l, "bonus.gain"), *start = ref_param(m, l, "memory.init");
   const double *gain = ref_param(m, l, "out_norm.gain"), *bias = ref_param(m, l, "out_norm.bias");
   const double epsilon =
-    d->out_epsilon > 0.0f ? (double)d->out_epsilon : (double)dv * ref_epsilon(m);
+    d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : (double)dv * ref_epsilon(m);
   double *z[6], *r = (double *)ref_zeros(L * K), *k = (double *)ref_zeros(L * K);
   double *v = (double *)ref_zeros(L * V), *w = (double *)ref_zeros(L * K);
   double *a = (double *)ref_zeros(L * K), *g = (double *)ref_zeros(L * V);
@@ -2174,7 +2174,7 @@ REF void ref_rwkv_sequence(const ref_model *m, int l, const double *h, int T, do
   ref_low_rank(m, l, "out_gate", 2, z[5], T, V, NULL, g);
   if (own) {
     memcpy(first, v, L * V * sizeof *v);
-  } else if (d->value_rank > 0) {
+  } else if (d->rwkv.value_rank > 0) {
     ref_low_rank(m, l, "value", 0, z[3], T, V, offset + 2 * K, nu);
     for (size_t i = 0; i < L * V; i++) v[i] += (first[i] - v[i]) * ref_sigmoid(nu[i]);
   }
@@ -2238,7 +2238,7 @@ REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *o
   up = (double *)ref_zeros(N * F);
   gate = (double *)ref_zeros(N * F);
   ref_project(up, h, ref_param(m, l, "mlp.up"), N, width, F);
-  if (ref_layer_of(m, l)->mlp == MIRAS_MLP_RELU2) {
+  if (ref_layer_of(m, l)->mlp.type == MIRAS_MLP_RELU2) {
     for (size_t i = 0; i < N * F; i++) up[i] = up[i] > 0.0 ? up[i] * up[i] : 0.0;
   } else {
     ref_project(gate, h, ref_param(m, l, "mlp.gate"), N, width, F);
@@ -2254,8 +2254,8 @@ REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *o
 REF void ref_experts(const ref_model *m, int l, const double *h, size_t N, double *out,
                      ref_branches *branches) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  const size_t n = (size_t)m->d.width, E = (size_t)d->experts, S = (size_t)d->shared_experts;
-  const int top = d->experts_per_token == 0 ? 2 : d->experts_per_token;
+  const size_t n = (size_t)m->d.width, E = (size_t)d->mlp.experts, S = (size_t)d->mlp.shared_experts;
+  const int top = d->mlp.experts_per_token == 0 ? 2 : d->mlp.experts_per_token;
   const double *router = ref_param(m, l, "mlp.router"), *gate = ref_param(m, l, "mlp.gate");
   const double *up = ref_param(m, l, "mlp.up"), *down = ref_param(m, l, "mlp.down");
   double *w = (double *)ref_zeros(E + S);
@@ -2280,7 +2280,7 @@ REF void ref_experts(const ref_model *m, int l, const double *h, size_t N, doubl
     if (top < (int)E) ref_branch(branches, 1, low - high);
     for (size_t e = 0; e < E; e++) {
       if (w[e] / all < low) w[e] = 0.0;
-      w[e] /= d->norm_topk ? kept : all;
+      w[e] /= d->mlp.norm_topk ? kept : all;
     }
     for (size_t e = E; e < E + S; e++) w[e] = ref_sigmoid(ref_column(h, router, n, E + 1, E));
     for (size_t i = 0; i < n; i++) out[i] = 0.0;
@@ -2320,10 +2320,10 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     char name[80];
     size_t inner;
     double *mem;
-    const int shift = ref_layer_of(m, l)->shift;
+    const int shift = ref_layer_of(m, l)->mlp.token_shift;
     const miras_layer_type type = ref_layer_of(m, l)->type;
     if (type == MIRAS_LAYER_CONV) {
-      const int taps = ref_layer_of(m, l)->taps == 0 ? 4 : ref_layer_of(m, l)->taps;
+      const int taps = ref_layer_of(m, l)->conv.size == 0 ? 4 : ref_layer_of(m, l)->conv.size;
       ref_block_norm(m, h, x, l, "norm1", N, width);
       ref_convolve(add, h, ref_param(m, l, "conv_q.weight"), ref_param(m, l, "conv_q.bias"), batch,
                    T, width, taps);
@@ -2341,7 +2341,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
       else
         ref_memory_layer(m, l, h, batch, T, mem, branches);
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
-      if (ref_layer_of(m, l)->projection_bias)
+      if (ref_layer_of(m, l)->mixer.projection_bias)
         ref_add_bias(add, ref_param(m, l, "o.bias"), N, width);
       free(mem);
     }
@@ -2350,13 +2350,13 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
       for (size_t i = 0; i < N * width; i++)
         x[i] += add[i] * ref_mask(m, site, i / width, i % width);
     }
-    if (ref_layer_of(m, l)->no_mlp) continue;
+    if (ref_layer_of(m, l)->mlp.none) continue;
     ref_block_norm(m, h, x, l, "norm2", N, width);
     for (size_t b = 0; shift && b < (size_t)batch; b++) {
       ref_shift(add, h + b * (size_t)T * width, ref_param(m, l, "shift.mix"), T, width);
       memcpy(h + b * (size_t)T * width, add, (size_t)T * width * sizeof *h);
     }
-    if (ref_layer_of(m, l)->experts > 0) ref_experts(m, l, h, N, add, branches);
+    if (ref_layer_of(m, l)->mlp.experts > 0) ref_experts(m, l, h, N, add, branches);
     else ref_mlp(m, l, h, N, add);
     site++;
     for (size_t i = 0; i < N * width; i++)

@@ -84,7 +84,7 @@ static void pair(int t, float *key, float *value) {
 
 #if defined(EVERY_ROW) && defined(__arm__)
 /* The bytes of stack below this frame that a call has written. */
-__attribute__((noinline)) static size_t deep(int (*call)(miras_kind), miras_kind kind,
+__attribute__((noinline)) static size_t deep(int (*call)(miras_preset), miras_preset kind,
                                              int *result) {
   unsigned char *top, *p;
   __asm__ volatile("mov %0, sp" : "=r"(top));
@@ -94,14 +94,14 @@ __attribute__((noinline)) static size_t deep(int (*call)(miras_kind), miras_kind
   return (size_t)(top - p);
 }
 
-static int open_and_use(miras_kind kind) {
+static int open_and_use(miras_preset kind) {
   float key[WIDTH], value[WIDTH], out[WIDTH];
-  miras_desc d;
-  miras_tokens token;
+  miras_memory_desc d;
+  miras_memory_input token;
   miras_memory *m;
   char why[128];
   int t;
-  miras_preset(&d, kind);
+  miras_memory_preset(&d, kind);
   d.key_dim = WIDTH;
   if (d.window) d.window = 16;
   if (!miras_memory_size(&d, why, sizeof why)) return print(why), 1;
@@ -110,14 +110,14 @@ static int open_and_use(miras_kind kind) {
   for (t = 0; t < 40; t++) {
     pair(t, key, value);
     if (!miras_memory_can_write(m, why, sizeof why)) break;
-    miras_write(m, key, value);
-    miras_read(m, key, out);
-    miras_step(m, key, value, key, out);
+    miras_memory_write(m, key, value);
+    miras_memory_read(m, key, out);
+    miras_memory_step(m, key, value, key, out);
   }
   memset(&token, 0, sizeof token);
   token.key = key, token.value = value, token.query = key;
   token.length = 1;
-  if (t) miras_forward(m, &token, out, NULL);
+  if (t) miras_memory_forward(m, &token, out, NULL);
   d.depth = 99;
   return miras_memory_size(&d, why, sizeof why) != 0;
 }
@@ -134,11 +134,11 @@ static void number(const char *name, size_t n) {
 static int every_row(void) {
   size_t deepest = 0;
   int kind, result;
-  for (kind = 0; kind < (int)MIRAS_KIND_COUNT; kind++) {
-    const size_t used = deep(open_and_use, (miras_kind)kind, &result);
-    if (result) return print(miras_kind_name((miras_kind)kind)), 1;
+  for (kind = 0; kind < (int)MIRAS_PRESET_ROWS; kind++) {
+    const size_t used = deep(open_and_use, (miras_preset)kind, &result);
+    if (result) return print(miras_preset_name((miras_preset)kind)), 1;
     if (used > deepest) deepest = used;
-    number(miras_kind_name((miras_kind)kind), used);
+    number(miras_preset_name((miras_preset)kind), used);
   }
   number("the deepest", deepest);
   return deepest > 4096;
@@ -153,27 +153,27 @@ int main(void) {
     -0.9778635f, -0.5041592f, -0.1794617f, -0.0120680f};
   float key[WIDTH], value[WIDTH], out[WIDTH];
   char why[256];
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   int t, i;
-  miras_preset(&d, MIRAS_GATED_DELTANET);
+  miras_memory_preset(&d, MIRAS_PRESET_GATED_DELTANET);
   d.key_dim = WIDTH;
   if (!miras_memory_size(&d, why, sizeof why)) return print(why), 1;
   m = miras_memory_init(bytes, 8192, &d);
   if (!m) return print("the memory needs more room"), 1;
   for (t = 0; t < 20; t++) {
     pair(t, key, value);
-    if (!(miras_write(m, key, value) >= 0)) return print("a write has failed"), 1;
+    if (!(miras_memory_write(m, key, value) >= 0)) return print("a write has failed"), 1;
   }
   pair(7, key, value);
-  miras_read(m, key, out);
+  miras_memory_read(m, key, out);
   for (i = 0; i < WIDTH; i++)
     if (!(fabsf(out[i] - expected[i]) < 1e-5f)) return print("the answer is wrong"), 1;
   print("20 pairs written, one read");
 #if defined(EVERY_ROW) && defined(__arm__)
   return every_row();
 #endif
-  miras_preset(&d, MIRAS_YAAD);
+  miras_memory_preset(&d, MIRAS_PRESET_YAAD);
   d.key_dim = WIDTH;
   if (miras_memory_size(&d, why, sizeof why)) return print("a perceptron is there"), 1;
   print(why);

@@ -7,7 +7,7 @@
 #include "fingerprint.h"
 #include <stdio.h>
 
-static int one_model(miras_kind kind, uint64_t *h) {
+static int one_model(miras_preset kind, uint64_t *h) {
   static int32_t tokens[2 * 12 + 1];
   miras_model_desc d;
   miras_adamw_options o;
@@ -39,7 +39,7 @@ static int one_model(miras_kind kind, uint64_t *h) {
     loss = miras_trainer_loss(t, tokens, tokens + 1, 2, 12, 1);
     *h = hash_of(*h, &loss, sizeof loss);
     if (!(loss > 0 && loss < 10) || miras_trainer_backward(t) != MIRAS_OK) return 1;
-    loss = miras_trainer_step(t, &o, miras_cosine((uint64_t)i, 1, 3, 0.01f, 0.1f));
+    loss = miras_trainer_step(t, &o, miras_schedule_cosine((uint64_t)i, 1, 3, 0.01f, 0.1f));
     *h = hash_of(*h, &loss, sizeof loss);
   }
   params = miras_model_params(m, &count);
@@ -57,12 +57,12 @@ static int one_model(miras_kind kind, uint64_t *h) {
 int main(void) {
   uint64_t memories = 14695981039346656037u, models = 14695981039346656037u;
   int i;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    if (one_memory((miras_kind)i, 1, NULL, &memories)) return 1;
-    if (one_memory((miras_kind)i, 8, NULL, &memories)) return 1;
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    if (one_memory((miras_preset)i, 1, NULL, &memories)) return 1;
+    if (one_memory((miras_preset)i, 8, NULL, &memories)) return 1;
   }
-  for (i = 0; i < MIRAS_KIND_COUNT; i++)
-    if (one_model((miras_kind)i, &models)) return 1;
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++)
+    if (one_model((miras_preset)i, &models)) return 1;
   printf("isa %s\n", miras_isa());
   printf("memories %08lx%08lx\n", (unsigned long)(memories >> 32),
          (unsigned long)(memories & 0xffffffffu));

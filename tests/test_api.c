@@ -54,9 +54,9 @@ static void *grab(size_t n) {
 }
 
 /* A row of the table with small sizes, for use on its own. */
-static miras_desc small_memory(miras_kind kind) {
-  miras_desc d;
-  assert_int_equal(miras_preset(&d, kind), MIRAS_OK);
+static miras_memory_desc small_memory(miras_preset kind) {
+  miras_memory_desc d;
+  assert_int_equal(miras_memory_preset(&d, kind), MIRAS_OK);
   d.batch = 2;
   d.heads = 2;
   d.key_dim = 6;
@@ -65,15 +65,15 @@ static miras_desc small_memory(miras_kind kind) {
 }
 
 /* The same where tokens are a key, a value and a query and nothing else. */
-static miras_desc small_pairs(miras_kind kind) {
-  miras_desc d = small_memory(kind);
-  d.descents = 1;
+static miras_memory_desc small_pairs(miras_preset kind) {
+  miras_memory_desc d = small_memory(kind);
+  d.inner_steps = 1;
   d.separate_erase = 0;
-  d.value_gate = MIRAS_GATE_CONSTANT;
+  d.value_decay_gate = MIRAS_GATE_CONSTANT;
   return d;
 }
 
-static miras_model_desc small_model(miras_kind kind) {
+static miras_model_desc small_model(miras_preset kind) {
   miras_model_desc d;
   assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
   d.layer[0].memory.heads = 2;
@@ -82,7 +82,7 @@ static miras_model_desc small_model(miras_kind kind) {
   d.vocab = 11;
   d.width = 16;
   d.layers = 2;
-  d.layer[0].hidden = 24;
+  d.layer[0].mlp.hidden = 24;
   d.seed = 3;
   return d;
 }
@@ -122,32 +122,32 @@ static void named_models(void) {
   }
   assert_int_equal(miras_model_named(&d, "qwen3.5", 10), MIRAS_OK);
   assert_string_equal(d.pattern, "(mmma)*2mm");
-  assert_int_equal(d.layer[2].rotary, MIRAS_ROTARY_QUARTER);
+  assert_int_equal(d.layer[2].attention.rope_share, MIRAS_ROPE_SHARE_QUARTER);
   assert_int_equal(miras_model_named(&d, "kimi-linear", 2), MIRAS_OK);
-  assert_int_equal(d.layer[2].rotary, MIRAS_ROTARY_NONE);
+  assert_int_equal(d.layer[2].attention.rope_share, MIRAS_ROPE_SHARE_NONE);
   assert_string_equal(d.pattern, "mm");
   assert_int_equal(miras_model_named(&d, "ttt-linear-mamba", 2), MIRAS_OK);
   assert_string_equal(d.pattern, "(cm)*2");
-  assert_true(d.layer[0].shared_keys && !d.layer[0].no_mlp && d.layer[4].no_mlp);
-  assert_int_equal(d.layer[0].memory.row_rates, 1);
+  assert_true(d.layer[0].mixer.share_qk && !d.layer[0].mlp.none && d.layer[4].mlp.none);
+  assert_int_equal(d.layer[0].memory.token_rates, 1);
   assert_int_equal(miras_model_named(&d, "ttt-linear-memory", 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].memory.row_rates, 2);
+  assert_int_equal(d.layer[0].memory.token_rates, 2);
   assert_int_equal(miras_model_named(&d, "gla-memory", 2), MIRAS_OK);
-  assert_int_equal(miras_model_preset(&row, MIRAS_GLA), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&row, MIRAS_PRESET_GLA_MEMORY), MIRAS_OK);
   row.layers = 2;
   assert_memory_equal(&d, &row, sizeof d);
   assert_int_equal(miras_model_named(&d, "retnet", 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].turn, MIRAS_TURN_POSITION);
-  assert_int_equal(d.layer[0].convolved, MIRAS_CONVOLVED_NONE);
-  assert_true(d.norm_epsilon == 1e-6f && d.layer[0].out_epsilon == 0);
+  assert_int_equal(d.layer[0].mixer.rope, MIRAS_ROPE_POSITION);
+  assert_int_equal(d.layer[0].mixer.conv_on, MIRAS_CONV_ON_NONE);
+  assert_true(d.norm_epsilon == 1e-6f && d.layer[0].mixer.out_norm_epsilon == 0);
   assert_int_equal(miras_model_named(&d, "hgrn2", 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].keep_form, MIRAS_KEEP_FLOOR);
-  assert_true(d.layer[0].out_epsilon == 1e-5f);
+  assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_FLOOR);
+  assert_true(d.layer[0].mixer.out_norm_epsilon == 1e-5f);
   assert_int_equal(miras_model_named(&d, "deltanet", 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].out_gate, MIRAS_OUT_NONE);
+  assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_OUT_GATE_NONE);
   assert_int_equal(miras_model_named(&d, "kda", 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].out_gate, MIRAS_OUT_SIGMOID);
-  assert_int_equal(d.layer[0].out_rank, 32);
+  assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_OUT_GATE_SIGMOID);
+  assert_int_equal(d.layer[0].mixer.out_gate_rank, 32);
   assert_int_equal(miras_model_named(&d, "titans-man", 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(&d, "gla-memor", 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(&d, "titans-mag-memory", 3), MIRAS_ERR_ARGUMENT);
@@ -159,22 +159,22 @@ static void named_models(void) {
 static void names_round_trip(void **state) {
   int i, j;
   (void)state;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    const char *name = miras_kind_name((miras_kind)i);
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    const char *name = miras_preset_name((miras_preset)i);
     assert_non_null(name);
     assert_true(name[0] != 0);
-    assert_int_equal(miras_kind_find(name), i);
-    for (j = 0; j < i; j++) assert_string_not_equal(name, miras_kind_name((miras_kind)j));
+    assert_int_equal(miras_preset_find(name), i);
+    for (j = 0; j < i; j++) assert_string_not_equal(name, miras_preset_name((miras_preset)j));
   }
-  assert_string_equal(miras_kind_name(MIRAS_YAAD), "yaad");
-  assert_string_equal(miras_kind_name(MIRAS_GATED_DELTANET), "gated-deltanet");
-  assert_null(miras_kind_name(MIRAS_KIND_COUNT));
-  assert_null(miras_kind_name((miras_kind)-1));
-  assert_int_equal(miras_kind_find("no such memory"), MIRAS_KIND_COUNT);
+  assert_string_equal(miras_preset_name(MIRAS_PRESET_YAAD), "yaad");
+  assert_string_equal(miras_preset_name(MIRAS_PRESET_GATED_DELTANET), "gated-deltanet");
+  assert_null(miras_preset_name(MIRAS_PRESET_ROWS));
+  assert_null(miras_preset_name((miras_preset)-1));
+  assert_int_equal(miras_preset_find("no such memory"), MIRAS_PRESET_ROWS);
   named_models();
-  assert_int_equal(miras_kind_find(""), MIRAS_KIND_COUNT);
-  assert_int_equal(miras_kind_find("YAAD"), MIRAS_KIND_COUNT);
-  assert_int_equal(miras_kind_find(NULL), MIRAS_KIND_COUNT);
+  assert_int_equal(miras_preset_find(""), MIRAS_PRESET_ROWS);
+  assert_int_equal(miras_preset_find("YAAD"), MIRAS_PRESET_ROWS);
+  assert_int_equal(miras_preset_find(NULL), MIRAS_PRESET_ROWS);
 }
 
 static void result_texts(void **state) {
@@ -214,27 +214,27 @@ static void version_agrees(void **state) {
 static void presets_are_valid(void **state) {
   int i;
   (void)state;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    miras_desc d;
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    miras_memory_desc d;
     miras_model_desc md;
     char why[200];
     memset(&d, 0xff, sizeof d);
-    assert_int_equal(miras_preset(&d, (miras_kind)i), MIRAS_OK);
+    assert_int_equal(miras_memory_preset(&d, (miras_preset)i), MIRAS_OK);
     assert_int_equal(d.key_dim, 0);
     assert_int_equal(d.value_dim, 0);
     assert_int_equal(d.heads, 0);
     assert_int_equal(d.batch, 0);
     assert_true(d.chunk == 0 || d.chunk == 1);
-    assert_int_equal(d.keep_gate, MIRAS_GATE_CONSTANT);
-    assert_int_equal(d.step_gate, MIRAS_GATE_CONSTANT);
+    assert_int_equal(d.decay_gate, MIRAS_GATE_CONSTANT);
+    assert_int_equal(d.learning_rate_gate, MIRAS_GATE_CONSTANT);
     assert_int_equal(d.momentum_gate, MIRAS_GATE_CONSTANT);
     assert_int_equal(d.threshold_gate, MIRAS_GATE_CONSTANT);
     d.key_dim = 5;
     if (!miras_memory_size(&d, why, sizeof why))
-      fail_msg("preset %s: %s", miras_kind_name((miras_kind)i), why);
+      fail_msg("preset %s: %s", miras_preset_name((miras_preset)i), why);
     assert_string_equal(why, "");
     memset(&md, 0xff, sizeof md);
-    assert_int_equal(miras_model_preset(&md, (miras_kind)i), MIRAS_OK);
+    assert_int_equal(miras_model_preset(&md, (miras_preset)i), MIRAS_OK);
     assert_int_equal(md.layer[0].memory.key_dim, 0);
     assert_int_equal(md.vocab, 0);
     assert_int_equal(md.width, 0);
@@ -245,49 +245,49 @@ static void presets_are_valid(void **state) {
     md.width = 16;
     md.layers = 1;
     if (!miras_model_size(&md, why, sizeof why))
-      fail_msg("model preset %s: %s", miras_kind_name((miras_kind)i), why);
+      fail_msg("model preset %s: %s", miras_preset_name((miras_preset)i), why);
     {
       miras_model *m = miras_model_open(&md, NULL);
       miras_trainer_desc t = small_trainer();
       assert_non_null(m);
       if (!miras_trainer_size(m, &t, why, sizeof why))
-        fail_msg("model preset %s, training: %s", miras_kind_name((miras_kind)i), why);
+        fail_msg("model preset %s, training: %s", miras_preset_name((miras_preset)i), why);
       miras_model_close(m);
     }
   }
   {
-    miras_desc d;
+    miras_memory_desc d;
     miras_model_desc md;
-    assert_int_equal(miras_preset(NULL, MIRAS_YAAD), MIRAS_ERR_ARGUMENT);
-    assert_int_equal(miras_preset(&d, MIRAS_KIND_COUNT), MIRAS_ERR_ARGUMENT);
-    assert_int_equal(miras_preset(&d, (miras_kind)-1), MIRAS_ERR_ARGUMENT);
-    assert_int_equal(miras_model_preset(NULL, MIRAS_YAAD), MIRAS_ERR_ARGUMENT);
-    assert_int_equal(miras_model_preset(&md, MIRAS_KIND_COUNT), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_memory_preset(NULL, MIRAS_PRESET_YAAD), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_memory_preset(&d, MIRAS_PRESET_ROWS), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_memory_preset(&d, (miras_preset)-1), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_preset(NULL, MIRAS_PRESET_YAAD), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_preset(&md, MIRAS_PRESET_ROWS), MIRAS_ERR_ARGUMENT);
   }
 }
 
 /* Every default is filled in, and the resolved descriptor is a fixed point. */
 static void defaults_are_filled_in(void **state) {
-  miras_desc d, again;
-  const miras_desc *r;
+  miras_memory_desc d, again;
+  const miras_memory_desc *r;
   miras_memory *m;
   (void)state;
   memset(&d, 0, sizeof d);
-  d.architecture = MIRAS_MLP;
-  d.bias = MIRAS_LP_SMOOTH;
-  d.retention = MIRAS_RETAIN_LQ;
+  d.architecture = MIRAS_ARCH_MLP;
+  d.bias = MIRAS_BIAS_LP_SMOOTH;
+  d.retention = MIRAS_RETENTION_LQ;
   d.key_dim = 5;
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
-  r = miras_memory_desc(m);
+  r = miras_memory_desc_of(m);
   assert_int_equal(r->batch, 1);
   assert_int_equal(r->heads, 1);
   assert_int_equal(r->value_dim, 5);
   assert_int_equal(r->chunk, 1);
   assert_int_equal(r->depth, 2);
   assert_int_equal(r->expansion, 4);
-  assert_near(r->forget_ratio, 1, 0);
-  assert_near(r->step, 1, 0);
+  assert_near(r->decay_ratio, 1, 0);
+  assert_near(r->learning_rate, 1, 0);
   assert_near(r->p, 3, 0);
   assert_near(r->q, 4, 0);
   assert_near(r->sharpness, 10, 0);
@@ -296,17 +296,17 @@ static void defaults_are_filled_in(void **state) {
   miras_memory_close(m);
   m = miras_memory_open(&again, NULL);
   assert_non_null(m);
-  assert_memory_equal(miras_memory_desc(m), &again, sizeof again);
+  assert_memory_equal(miras_memory_desc_of(m), &again, sizeof again);
   miras_memory_close(m);
 
   memset(&d, 0, sizeof d);
-  d.architecture = MIRAS_MATRIX;
-  d.bias = MIRAS_HUBER;
-  d.retention = MIRAS_RETAIN_KL;
+  d.architecture = MIRAS_ARCH_MATRIX;
+  d.bias = MIRAS_BIAS_HUBER;
+  d.retention = MIRAS_RETENTION_KL;
   d.key_dim = 3;
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
-  r = miras_memory_desc(m);
+  r = miras_memory_desc_of(m);
   assert_near(r->threshold, 1, 0);
   assert_near(r->simplex, 1, 0);
   miras_memory_close(m);
@@ -318,7 +318,7 @@ static void defaults_are_filled_in(void **state) {
 static void fields_as_text(void **state) {
   static const char *const wrong[][2] = {
     { "memory.bias", "l3" }, { "memory.bias", "" }, { "memory.bias", "l2 lp" }, { "bias", "l2" },
-    { "memory.heads", "-1" }, { "memory.heads", "2147483648" }, { "memory.step", "1e" },
+    { "memory.heads", "-1" }, { "memory.heads", "2147483648" }, { "memory.learning_rate", "1e" },
     { "memory.batch", "1" }, { "memory.custom", "0" }, { "grid", "1" }, { "version", "3" },
     { "", "1" }
   };
@@ -332,16 +332,16 @@ static void fields_as_text(void **state) {
   assert_true(i > 60);
   assert_null(miras_model_desc_field(-1));
   assert_null(miras_model_desc_field(INT_MAX));
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     miras_model *m;
-    d = small_model((miras_kind)kind);
+    d = small_model((miras_preset)kind);
     m = miras_model_open(&d, NULL);
     assert_non_null(m);
     d = *miras_model_desc_of(m);
     d.seed = UINT64_MAX - (uint64_t)kind;
     d.layer[0].memory.custom = (const miras_custom *)&d;
-    d.layer[0].kv_heads = kind;
-    d.layer[0].rotary_base = 0.1f * (float)kind;
+    d.layer[0].attention.kv_heads = kind;
+    d.layer[0].attention.rope_theta = 0.1f * (float)kind;
     snprintf(d.pattern, sizeof d.pattern, "m*%d", kind);
     e = d;                             /* what these names do not reach: other kinds, letters */
     memset(&e.layer[0], 0, sizeof e.layer[0]);
@@ -373,13 +373,13 @@ static void fields_as_text(void **state) {
   /* what is no valid value has a text too, and none is written past its room */
   memset(&d, 0, sizeof d);
   d.layer[0].memory.heads = INT_MIN;
-  d.layer[0].memory.forget = (float)NAN;
+  d.layer[0].memory.decay_rate = (float)NAN;
   d.layer[0].memory.p = (float)-INFINITY;
-  d.layer[0].memory.feature = MIRAS_FEATURE_COUNT;
+  d.layer[0].memory.feature_map = MIRAS_FEATURE_COUNT;
   assert_string_equal(miras_model_desc_get(&d, "memory.heads", text, 12), "-2147483648");
-  assert_string_equal(miras_model_desc_get(&d, "memory.forget", text, 4), "nan");
+  assert_string_equal(miras_model_desc_get(&d, "memory.decay_rate", text, 4), "nan");
   assert_string_equal(miras_model_desc_get(&d, "memory.p", text, 5), "-inf");
-  assert_string_equal(miras_model_desc_get(&d, "memory.feature", text, 2), "6");
+  assert_string_equal(miras_model_desc_get(&d, "memory.feature_map", text, 2), "6");
   memset(exact, 1, sizeof exact);
   assert_ptr_equal(miras_model_desc_get(&d, "memory.architecture", exact, 7), exact);
   assert_string_equal(exact, "matrix");
@@ -392,19 +392,19 @@ static void fields_as_text(void **state) {
 static void fields_of_kinds(void **state) {
   static const char *const none[] = { "x.window", "w.vocab", "w.pattern", "w.dropout", ".window",
     "w.", "w..window", "ww.window", "1.window", "w.letter", "W.window", "heads.", "w.m.window" };
-  miras_model_desc d = small_model(MIRAS_TITANS), e;
-  char text[MIRAS_PATTERN], why[256], exact[5];
+  miras_model_desc d = small_model(MIRAS_PRESET_TITANS), e;
+  char text[MIRAS_PATTERN_SIZE], why[256], exact[5];
   size_t i;
   (void)state;
   assert_int_equal(miras_model_desc_set(&d, "w.window", "7"), MIRAS_OK);
-  assert_int_equal(miras_model_desc_set(&d, "a.rotary_base", "500.5"), MIRAS_OK);
-  assert_int_equal(miras_model_desc_set(&d, "m.memory.step", "0.25"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "a.rope_theta", "500.5"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "m.memory.learning_rate", "0.25"), MIRAS_OK);
   assert_int_equal(miras_model_desc_set(&d, "w.type", "memory"), MIRAS_OK);
   assert_int_equal(miras_model_desc_set(&d, "heads", "3"), MIRAS_OK);
-  assert_true(d.layer[1].window == 7 && d.layer[1].type == MIRAS_LAYER_MEMORY);
-  assert_near(d.layer[2].rotary_base, 500.5, 0);
-  assert_near(d.layer[0].memory.step, 0.25, 0);
-  assert_true(d.layer[0].heads == 3 && d.heads == 0);
+  assert_true(d.layer[1].attention.window == 7 && d.layer[1].type == MIRAS_LAYER_MEMORY);
+  assert_near(d.layer[2].attention.rope_theta, 500.5, 0);
+  assert_near(d.layer[0].memory.learning_rate, 0.25, 0);
+  assert_true(d.layer[0].attention.heads == 3 && d.heads == 0);
   assert_string_equal(miras_model_desc_get(&d, "a.window", text, sizeof text), "1024");
   assert_string_equal(miras_model_desc_get(&d, "w.window", text, sizeof text), "7");
   d.layer[0].letter = 0;               /* m */
@@ -417,22 +417,22 @@ static void fields_of_kinds(void **state) {
   assert_memory_equal(&d, &e, sizeof d);
   /* patterns are text */
   memset(text, 'm', sizeof text);
-  text[MIRAS_PATTERN - 1] = 0;
+  text[MIRAS_PATTERN_SIZE - 1] = 0;
   assert_int_equal(miras_model_desc_set(&d, "pattern", text), MIRAS_OK);
   assert_string_equal(d.pattern, text);
   assert_int_equal(miras_model_desc_set(&d, "pattern", "mmwm"), MIRAS_OK);
   assert_string_equal(d.pattern, "mmwm");
   assert_string_equal(miras_model_desc_get(&d, "pattern", exact, 5), "mmwm");
   assert_null(miras_model_desc_get(&d, "pattern", exact, 4));
-  memset(why, 'm', MIRAS_PATTERN);
-  why[MIRAS_PATTERN] = 0;
+  memset(why, 'm', MIRAS_PATTERN_SIZE);
+  why[MIRAS_PATTERN_SIZE] = 0;
   assert_int_equal(miras_model_desc_set(&d, "pattern", why), MIRAS_ERR_ARGUMENT);
   assert_string_equal(d.pattern, "mmwm");
   memset(d.pattern, 'm', sizeof d.pattern);   /* without an end */
   assert_int_equal(strlen(miras_model_desc_get(&d, "pattern", text, sizeof text)), 63);
 
   /* differences: of parameters before others, of kinds by letter wherever they lie */
-  d = small_model(MIRAS_TITANS);
+  d = small_model(MIRAS_PRESET_TITANS);
   d.layers = 0;
   snprintf(d.pattern, sizeof d.pattern, "mwm");
   e = d;
@@ -443,7 +443,7 @@ static void fields_of_kinds(void **state) {
   e.seed = 5;
   assert_int_equal(miras_model_desc_differs(&d, &e, why, sizeof why), 1);
   assert_string_equal(why, "seed is 3 and not 5");
-  e.layer[2].window = 9;
+  e.layer[2].attention.window = 9;
   assert_int_equal(miras_model_desc_differs(&d, &e, why, sizeof why), 1);
   assert_string_equal(why, "w.window is 64 and not 9");
   e.layer[2].letter = 'v';
@@ -495,33 +495,33 @@ static void tables_are_right(void **state) {
 
 enum base { EXACT, DECAY, MATRIX_MOMENTUM, MLP, TITANS, HUBER, LP, LQ, KL, BASES };
 
-static miras_desc base_desc(enum base base) {
-  miras_desc d;
+static miras_memory_desc base_desc(enum base base) {
+  miras_memory_desc d;
   memset(&d, 0, sizeof d);
   d.key_dim = 4;
-  d.bias = MIRAS_L2;
+  d.bias = MIRAS_BIAS_L2;
   switch (base) {
     case EXACT: break;
-    case DECAY: d.retention = MIRAS_RETAIN_L2; break;
-    case MATRIX_MOMENTUM: d.algorithm = MIRAS_MOMENTUM; d.bias = MIRAS_DOT; break;
-    case MLP: d.architecture = MIRAS_MLP; break;
+    case DECAY: d.retention = MIRAS_RETENTION_L2; break;
+    case MATRIX_MOMENTUM: d.algorithm = MIRAS_ALGORITHM_MOMENTUM; d.bias = MIRAS_BIAS_DOT; break;
+    case MLP: d.architecture = MIRAS_ARCH_MLP; break;
     case TITANS:
-      d.architecture = MIRAS_MLP;
-      d.retention = MIRAS_RETAIN_L2;
-      d.algorithm = MIRAS_MOMENTUM;
+      d.architecture = MIRAS_ARCH_MLP;
+      d.retention = MIRAS_RETENTION_L2;
+      d.algorithm = MIRAS_ALGORITHM_MOMENTUM;
       break;
-    case HUBER: d.architecture = MIRAS_MLP; d.bias = MIRAS_HUBER_MIXTURE; break;
-    case LP: d.architecture = MIRAS_MLP; d.bias = MIRAS_LP_SMOOTH; break;
-    case LQ: d.architecture = MIRAS_MLP; d.retention = MIRAS_RETAIN_LQ; break;
-    case KL: d.architecture = MIRAS_MLP; d.retention = MIRAS_RETAIN_KL; break;
+    case HUBER: d.architecture = MIRAS_ARCH_MLP; d.bias = MIRAS_BIAS_HUBER_MIXTURE; break;
+    case LP: d.architecture = MIRAS_ARCH_MLP; d.bias = MIRAS_BIAS_LP_SMOOTH; break;
+    case LQ: d.architecture = MIRAS_ARCH_MLP; d.retention = MIRAS_RETENTION_LQ; break;
+    case KL: d.architecture = MIRAS_ARCH_MLP; d.retention = MIRAS_RETENTION_KL; break;
     case BASES: break;
   }
   return d;
 }
 
-#define I(f) offsetof(miras_desc, f), 'i'
-#define F(f) offsetof(miras_desc, f), 'f'
-#define E(f) offsetof(miras_desc, f), 'e'     /* enums have the size of int on every ABI we test */
+#define I(f) offsetof(miras_memory_desc, f), 'i'
+#define F(f) offsetof(miras_memory_desc, f), 'f'
+#define E(f) offsetof(miras_memory_desc, f), 'e'     /* enums have the size of int on every ABI we test */
 #define MI(f) offsetof(miras_model_desc, f), 'i'
 #define MF(f) offsetof(miras_model_desc, f), 'f'
 #define TI(f) offsetof(miras_trainer_desc, f), 'i'
@@ -545,7 +545,7 @@ static void apply(void *d, const change *c) {
 static const wrong wrong_memories[] = {
   /* every field by itself, out of its range */
   { EXACT, "architecture", "-1", { { E(architecture), -1 } } },
-  { EXACT, "architecture", "5", { { E(architecture), MIRAS_ARCHITECTURE_COUNT } } },
+  { EXACT, "architecture", "5", { { E(architecture), MIRAS_ARCH_COUNT } } },
   { EXACT, "bias", "-1", { { E(bias), -1 } } },
   { EXACT, "bias", "10", { { E(bias), MIRAS_BIAS_COUNT } } },
   { EXACT, "retention", "-1", { { E(retention), -1 } } },
@@ -576,25 +576,25 @@ static const wrong wrong_memories[] = {
   { MLP, "inner_norm", "2", { { I(inner_norm), 2 } } },
   { MLP, "inner_residual", "-1", { { I(inner_residual), -1 } } },
   { MLP, "inner_residual", "2", { { I(inner_residual), 2 } } },
-  { DECAY, "keep_gate", "-1", { { E(keep_gate), -1 } } },
-  { DECAY, "keep_gate", "3", { { E(keep_gate), MIRAS_GATE_COUNT } } },
-  { EXACT, "step_gate", "-1", { { E(step_gate), -1 } } },
-  { EXACT, "step_gate", "2", { { E(step_gate), MIRAS_GATE_CHANNEL },
-                               { E(algorithm), MIRAS_IMPLICIT }, { I(diagonal), 1 } } },
+  { DECAY, "decay_gate", "-1", { { E(decay_gate), -1 } } },
+  { DECAY, "decay_gate", "3", { { E(decay_gate), MIRAS_GATE_COUNT } } },
+  { EXACT, "learning_rate_gate", "-1", { { E(learning_rate_gate), -1 } } },
+  { EXACT, "learning_rate_gate", "2", { { E(learning_rate_gate), MIRAS_GATE_CHANNEL },
+                               { E(algorithm), MIRAS_ALGORITHM_IMPLICIT }, { I(diagonal), 1 } } },
   { TITANS, "momentum_gate", "-1", { { E(momentum_gate), -1 } } },
   { TITANS, "momentum_gate", "2", { { E(momentum_gate), MIRAS_GATE_CHANNEL } } },
   { HUBER, "threshold_gate", "-1", { { E(threshold_gate), -1 } } },
   { HUBER, "threshold_gate", "3", { { E(threshold_gate), MIRAS_GATE_COUNT } } },
-  { DECAY, "forget", "-0.25", { { F(forget), -0.25 } } },
-  { DECAY, "forget", "1.5", { { F(forget), 1.5 } } },
-  { DECAY, "forget", "nan", { { F(forget), (double)NAN } } },
-  { DECAY, "forget", "inf", { { F(forget), (double)INFINITY } } },
-  { DECAY, "forget_ratio", "-0.25", { { F(forget_ratio), -0.25 } } },
-  { DECAY, "forget_ratio", "1.5", { { F(forget_ratio), 1.5 } } },
-  { DECAY, "forget_ratio", "nan", { { F(forget_ratio), (double)NAN } } },
-  { EXACT, "step", "-0.5", { { F(step), -0.5 } } },
-  { EXACT, "step", "nan", { { F(step), (double)NAN } } },
-  { EXACT, "step", "inf", { { F(step), (double)INFINITY } } },
+  { DECAY, "decay_rate", "-0.25", { { F(decay_rate), -0.25 } } },
+  { DECAY, "decay_rate", "1.5", { { F(decay_rate), 1.5 } } },
+  { DECAY, "decay_rate", "nan", { { F(decay_rate), (double)NAN } } },
+  { DECAY, "decay_rate", "inf", { { F(decay_rate), (double)INFINITY } } },
+  { DECAY, "decay_ratio", "-0.25", { { F(decay_ratio), -0.25 } } },
+  { DECAY, "decay_ratio", "1.5", { { F(decay_ratio), 1.5 } } },
+  { DECAY, "decay_ratio", "nan", { { F(decay_ratio), (double)NAN } } },
+  { EXACT, "learning_rate", "-0.5", { { F(learning_rate), -0.5 } } },
+  { EXACT, "learning_rate", "nan", { { F(learning_rate), (double)NAN } } },
+  { EXACT, "learning_rate", "inf", { { F(learning_rate), (double)INFINITY } } },
   { TITANS, "momentum", "-0.25", { { F(momentum), -0.25 } } },
   { TITANS, "momentum", "1.5", { { F(momentum), 1.5 } } },
   { TITANS, "momentum", "nan", { { F(momentum), (double)NAN } } },
@@ -618,35 +618,35 @@ static const wrong wrong_memories[] = {
   { KL, "simplex_whole", "2", { { I(simplex_whole), 2 } } },
   /* choices that contradict each other */
   { MLP, "inner_residual", "1", { { I(inner_residual), 1 }, { I(value_dim), 6 } } },
-  { MLP, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL },
-                             { E(retention), MIRAS_RETAIN_L2 }, { I(depth), 3 } } },
-  { MLP, "step_gate", "2", { { E(step_gate), MIRAS_GATE_CHANNEL }, { I(value_dim), 6 } } },
-  { MLP, "step_gate", "2", { { E(step_gate), MIRAS_GATE_CHANNEL },
-                             { E(retention), MIRAS_RETAIN_ELASTIC } } },
-  { TITANS, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL } } },
-  { KL, "simplex_logits", "4", { { I(descents), 2 }, { I(chunk), 4 } } },
-  { KL, "simplex_logits", "4", { { E(algorithm), MIRAS_MOMENTUM }, { I(chunk), 4 } } },
-  { KL, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { I(simplex_whole), 1 } } },
-  { KL, "simplex_whole", "0", { { E(architecture), MIRAS_VECTOR } } },
-  { EXACT, "value_dim", "6", { { E(architecture), MIRAS_VECTOR }, { I(value_dim), 6 } } },
-  { EXACT, "descents", "2", { { I(separate_erase), 1 }, { I(descents), 2 } } },
-  { MLP, "row_rates", "1", { { I(row_rates), 1 }, { E(retention), MIRAS_RETAIN_L2 } } },
-  { MLP, "row_rates", "3", { { I(row_rates), 3 } } },
-  { EXACT, "row_rates", "1", { { I(row_rates), 1 } } },
-  { MLP, "inner_bias", "1", { { I(inner_bias), 1 }, { E(retention), MIRAS_RETAIN_L2 } } },
+  { MLP, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL },
+                             { E(retention), MIRAS_RETENTION_L2 }, { I(depth), 3 } } },
+  { MLP, "learning_rate_gate", "2", { { E(learning_rate_gate), MIRAS_GATE_CHANNEL }, { I(value_dim), 6 } } },
+  { MLP, "learning_rate_gate", "2", { { E(learning_rate_gate), MIRAS_GATE_CHANNEL },
+                             { E(retention), MIRAS_RETENTION_ELASTIC } } },
+  { TITANS, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL } } },
+  { KL, "simplex_logits", "4", { { I(inner_steps), 2 }, { I(chunk), 4 } } },
+  { KL, "simplex_logits", "4", { { E(algorithm), MIRAS_ALGORITHM_MOMENTUM }, { I(chunk), 4 } } },
+  { KL, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL }, { I(simplex_whole), 1 } } },
+  { KL, "simplex_whole", "0", { { E(architecture), MIRAS_ARCH_VECTOR } } },
+  { EXACT, "value_dim", "6", { { E(architecture), MIRAS_ARCH_VECTOR }, { I(value_dim), 6 } } },
+  { EXACT, "inner_steps", "2", { { I(separate_erase), 1 }, { I(inner_steps), 2 } } },
+  { MLP, "token_rates", "1", { { I(token_rates), 1 }, { E(retention), MIRAS_RETENTION_L2 } } },
+  { MLP, "token_rates", "3", { { I(token_rates), 3 } } },
+  { EXACT, "token_rates", "1", { { I(token_rates), 1 } } },
+  { MLP, "inner_bias", "1", { { I(inner_bias), 1 }, { E(retention), MIRAS_RETENTION_L2 } } },
   { EXACT, "inner_bias", "1", { { I(inner_bias), 1 } } },
-  { MLP, "bias", "10", { { E(bias), MIRAS_CUSTOM_BIAS } } },
-  { MLP, "custom", "NULL", { { E(retention), MIRAS_CUSTOM_RETENTION } } },
-  { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL },
-                               { E(algorithm), MIRAS_MOMENTUM } } },
-  { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { E(bias), MIRAS_HUBER } } },
-  { EXACT, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL } } },
-  { EXACT, "keep_gate", "1", { { E(keep_gate), MIRAS_GATE_HEAD } } },
-  { EXACT, "forget", "0.25", { { F(forget), 0.25 } } },
-  { EXACT, "forget_ratio", "0.5", { { F(forget_ratio), 0.5 } } },
-  { MLP, "forget", "0.25", { { F(forget), 0.25 } } },
-  { MLP, "order", "1", { { E(order), MIRAS_DECAY_FIRST }, { E(retention), MIRAS_RETAIN_L2 } } },
-  { DECAY, "order", "1", { { E(order), MIRAS_DECAY_FIRST }, { E(algorithm), MIRAS_MOMENTUM } } },
+  { MLP, "bias", "10", { { E(bias), MIRAS_BIAS_CUSTOM } } },
+  { MLP, "custom", "NULL", { { E(retention), MIRAS_RETENTION_CUSTOM } } },
+  { DECAY, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL },
+                               { E(algorithm), MIRAS_ALGORITHM_MOMENTUM } } },
+  { DECAY, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL }, { E(bias), MIRAS_BIAS_HUBER } } },
+  { EXACT, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL } } },
+  { EXACT, "decay_gate", "1", { { E(decay_gate), MIRAS_GATE_HEAD } } },
+  { EXACT, "decay_rate", "0.25", { { F(decay_rate), 0.25 } } },
+  { EXACT, "decay_ratio", "0.5", { { F(decay_ratio), 0.5 } } },
+  { MLP, "decay_rate", "0.25", { { F(decay_rate), 0.25 } } },
+  { MLP, "order", "1", { { E(order), MIRAS_ORDER_DECAY_FIRST }, { E(retention), MIRAS_RETENTION_L2 } } },
+  { DECAY, "order", "1", { { E(order), MIRAS_ORDER_DECAY_FIRST }, { E(algorithm), MIRAS_ALGORITHM_MOMENTUM } } },
   { DECAY, "momentum", "0.5", { { F(momentum), 0.5 } } },
   { DECAY, "momentum_gate", "1", { { E(momentum_gate), MIRAS_GATE_HEAD } } },
   { MLP, "threshold_gate", "1", { { E(threshold_gate), MIRAS_GATE_HEAD } } },
@@ -657,39 +657,39 @@ static const wrong wrong_memories[] = {
   { MLP, "sharpness", "10", { { F(sharpness), 10 } } },
   { MLP, "simplex", "1", { { F(simplex), 1 } } },
   { MLP, "simplex_whole", "1", { { I(simplex_whole), 1 } } },
-  { EXACT, "forget", "nan", { { F(forget), (double)NAN } } },
+  { EXACT, "decay_rate", "nan", { { F(decay_rate), (double)NAN } } },
   { EXACT, "momentum", "nan", { { F(momentum), (double)NAN } } },
   { MLP, "p", "nan", { { F(p), (double)NAN } } },
   { EXACT, "depth", "2", { { I(depth), 2 } } },
   { EXACT, "expansion", "4", { { I(expansion), 4 } } },
-  { EXACT, "activation", "1", { { E(activation), MIRAS_SILU } } },
+  { EXACT, "activation", "1", { { E(activation), MIRAS_ACTIVATION_SILU } } },
   { EXACT, "inner_norm", "1", { { I(inner_norm), 1 } } },
   { EXACT, "inner_residual", "1", { { I(inner_residual), 1 } } },
   { EXACT, "inner_bias", "1", { { I(inner_bias), 1 } } },
   { MLP, "inner_bias", "2", { { I(inner_bias), 2 } } },
-  { EXACT, "feature", "-1", { { E(feature), -1 } } },
-  { EXACT, "feature", "6", { { E(feature), MIRAS_FEATURE_COUNT } } },
-  { MLP, "feature", "1", { { E(feature), MIRAS_FEATURE_ELU } } },
-  { EXACT, "normalise", "1", { { I(normalise), 1 } } },
-  { EXACT, "normalise", "2", { { I(normalise), 2 } } },
-  { EXACT, "descents", "-1", { { I(descents), -1 } } },
-  { EXACT, "descents", "9", { { I(descents), 9 } } },
+  { EXACT, "feature_map", "-1", { { E(feature_map), -1 } } },
+  { EXACT, "feature_map", "6", { { E(feature_map), MIRAS_FEATURE_COUNT } } },
+  { MLP, "feature_map", "1", { { E(feature_map), MIRAS_FEATURE_ELU } } },
+  { EXACT, "normalize", "1", { { I(normalize), 1 } } },
+  { EXACT, "normalize", "2", { { I(normalize), 2 } } },
+  { EXACT, "inner_steps", "-1", { { I(inner_steps), -1 } } },
+  { EXACT, "inner_steps", "9", { { I(inner_steps), 9 } } },
   { EXACT, "separate_erase", "2", { { I(separate_erase), 2 } } },
   { MLP, "separate_erase", "1", { { I(separate_erase), 1 } } },
   { EXACT, "diagonal", "1", { { I(diagonal), 1 } } },
-  { EXACT, "row_rates", "1", { { I(row_rates), 1 } } },
-  { MLP, "row_rates", "3", { { I(row_rates), 3 } } },
+  { EXACT, "token_rates", "1", { { I(token_rates), 1 } } },
+  { MLP, "token_rates", "3", { { I(token_rates), 3 } } },
   { EXACT, "window", "5", { { I(window), 5 } } },
   { EXACT, "iterations", "5", { { I(iterations), 5 } } },
   { EXACT, "tolerance", "0.5", { { F(tolerance), 0.5 } } },
   { EXACT, "ridge", "0.5", { { F(ridge), 0.5 } } },
-  { EXACT, "value_gate", "2", { { E(value_gate), MIRAS_GATE_CHANNEL } } },
+  { EXACT, "value_decay_gate", "2", { { E(value_decay_gate), MIRAS_GATE_CHANNEL } } },
   { EXACT, "balance", "0.5", { { F(balance), 0.5 } } },
   { EXACT, "sparsity", "0.5", { { F(sparsity), 0.5 } } },
   { EXACT, "smooth_shrink", "1", { { I(smooth_shrink), 1 } } },
   { EXACT, "simplex_logits", "1", { { I(simplex_logits), 1 } } },
-  { EXACT, "slopes", "3", { { E(slopes), MIRAS_SLOPES_COUNT } } },
-  { EXACT, "slopes", "1", { { E(slopes), MIRAS_SLOPES_LIGHTNING } } },
+  { EXACT, "decay_schedule", "3", { { E(decay_schedule), MIRAS_DECAY_SCHEDULE_COUNT } } },
+  { EXACT, "decay_schedule", "1", { { E(decay_schedule), MIRAS_DECAY_SCHEDULE_LIGHTNING } } },
   { DECAY, "layer", "1", { { I(layer), 1 } } },
   { DECAY, "layers", "2", { { I(layers), 2 } } },
 };
@@ -705,49 +705,49 @@ static const wrong wrong_models[] = {
   { BASES, "layers", "0", { { MI(layers), 0 } } },
   { BASES, "layers", "-1", { { MI(layers), -1 } } },
   { BASES, "layers", "257", { { MI(layers), 257 } } },
-  { BASES, "hidden", "-1", { { MI(layer[0].hidden), -1 } } },
-  { BASES, "hidden", "2147483647", { { MI(layer[0].hidden), LARGE } } },
-  { BASES, "no_mlp", "2", { { MI(layer[0].hidden), 0 }, { MI(layer[0].no_mlp), 2 } } },
-  { BASES, "hidden", "24", { { MI(layer[0].no_mlp), 1 } } },
-  { BASES, "mlp", "2", { { MI(layer[0].mlp), MIRAS_MLP_COUNT } } },
-  { BASES, "mlp", "1", { { MI(layer[0].hidden), 0 }, { MI(layer[0].no_mlp), 1 },
-    { MI(layer[0].mlp), 1 } } },
-  { BASES, "shift", "1", { { MI(layer[0].shift), 1 } } },
-  { BASES, "experts", "-1", { { MI(layer[0].experts), -1 } } },
-  { BASES, "experts", "1025", { { MI(layer[0].experts), 1025 } } },
-  { BASES, "experts", "4", { { MI(layer[0].experts), 4 }, { MI(layer[0].mlp), 1 } } },
-  { BASES, "experts", "4", { { MI(layer[0].experts), 4 }, { MI(layer[0].hidden), 0 },
-    { MI(layer[0].no_mlp), 1 } } },
-  { BASES, "experts_per_token", "2", { { MI(layer[0].experts_per_token), 2 } } },
-  { BASES, "experts_per_token", "33",
-    { { MI(layer[0].experts), 64 }, { MI(layer[0].experts_per_token), 33 } } },
-  { BASES, "experts_per_token", "5",
-    { { MI(layer[0].experts), 4 }, { MI(layer[0].experts_per_token), 5 } } },
-  { BASES, "norm_topk", "1", { { MI(layer[0].norm_topk), 1 } } },
-  { BASES, "shared_experts", "1", { { MI(layer[0].shared_experts), 1 } } },
-  { BASES, "shared_experts", "9",
-    { { MI(layer[0].experts), 4 }, { MI(layer[0].shared_experts), 9 } } },
+  { BASES, "mlp.hidden", "-1", { { MI(layer[0].mlp.hidden), -1 } } },
+  { BASES, "mlp.hidden", "2147483647", { { MI(layer[0].mlp.hidden), LARGE } } },
+  { BASES, "mlp.none", "2", { { MI(layer[0].mlp.hidden), 0 }, { MI(layer[0].mlp.none), 2 } } },
+  { BASES, "mlp.hidden", "24", { { MI(layer[0].mlp.none), 1 } } },
+  { BASES, "mlp.type", "2", { { MI(layer[0].mlp.type), MIRAS_MLP_COUNT } } },
+  { BASES, "mlp.type", "1", { { MI(layer[0].mlp.hidden), 0 }, { MI(layer[0].mlp.none), 1 },
+    { MI(layer[0].mlp.type), 1 } } },
+  { BASES, "mlp.token_shift", "1", { { MI(layer[0].mlp.token_shift), 1 } } },
+  { BASES, "mlp.experts", "-1", { { MI(layer[0].mlp.experts), -1 } } },
+  { BASES, "mlp.experts", "1025", { { MI(layer[0].mlp.experts), 1025 } } },
+  { BASES, "mlp.experts", "4", { { MI(layer[0].mlp.experts), 4 }, { MI(layer[0].mlp.type), 1 } } },
+  { BASES, "mlp.experts", "4", { { MI(layer[0].mlp.experts), 4 }, { MI(layer[0].mlp.hidden), 0 },
+    { MI(layer[0].mlp.none), 1 } } },
+  { BASES, "mlp.experts_per_token", "2", { { MI(layer[0].mlp.experts_per_token), 2 } } },
+  { BASES, "mlp.experts_per_token", "33",
+    { { MI(layer[0].mlp.experts), 64 }, { MI(layer[0].mlp.experts_per_token), 33 } } },
+  { BASES, "mlp.experts_per_token", "5",
+    { { MI(layer[0].mlp.experts), 4 }, { MI(layer[0].mlp.experts_per_token), 5 } } },
+  { BASES, "mlp.norm_topk", "1", { { MI(layer[0].mlp.norm_topk), 1 } } },
+  { BASES, "mlp.shared_experts", "1", { { MI(layer[0].mlp.shared_experts), 1 } } },
+  { BASES, "mlp.shared_experts", "9",
+    { { MI(layer[0].mlp.experts), 4 }, { MI(layer[0].mlp.shared_experts), 9 } } },
   { BASES, "norm", "2", { { MI(norm), MIRAS_NORM_COUNT } } },
   { BASES, "embed_norm", "2", { { MI(embed_norm), 2 } } },
-  { BASES, "keep_low", "1", { { MI(layer[0].memory.keep_gate), MIRAS_GATE_HEAD },
-    { MF(layer[0].keep_low), 1 } } },
-  { BASES, "keep_low", "0.5", { { MI(layer[0].memory.keep_gate), MIRAS_GATE_HEAD },
-    { MI(layer[0].keep_form), MIRAS_KEEP_BOUNDED }, { MF(layer[0].keep_low), 0.5 } } },
-  { BASES, "decay_rank", "8", { { MI(layer[0].decay_rank), 8 } } },
-  { BASES, "rate_rank", "8", { { MI(layer[0].rate_rank), 8 } } },
-  { BASES, "out_rank", "4097", { { MI(layer[0].out_rank), 4097 } } },
-  { BASES, "out_rank", "8",
-    { { MI(layer[0].out_rank), 8 }, { MI(layer[0].out_gate), MIRAS_OUT_NONE } } },
-  { BASES, "out_rank", "8",
-    { { MI(layer[0].out_rank), 8 }, { MI(layer[0].type), MIRAS_LAYER_MAG } } },
-  { BASES, "value_rank", "8", { { MI(layer[0].value_rank), 8 } } },
-  { BASES, "skip", "2", { { MI(layer[0].skip), 2 } } },
-  { BASES, "step_low", "0.5", { { MF(layer[0].step_low), 0.5 } } },
-  { BASES, "step_high", "0.5", { { MF(layer[0].step_high), 0.5 } } },
-  { BASES, "conv", "-1", { { MI(layer[0].conv), -1 } } },
-  { BASES, "conv", "9", { { MI(layer[0].conv), 9 } } },
-  { BASES, "gate_rank", "-1", { { MI(layer[0].gate_rank), -1 } } },
-  { BASES, "gate_rank", "2147483647", { { MI(layer[0].gate_rank), LARGE } } },
+  { BASES, "mixer.decay_min", "1", { { MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD },
+    { MF(layer[0].mixer.decay_min), 1 } } },
+  { BASES, "mixer.decay_min", "0.5", { { MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD },
+    { MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_BOUNDED }, { MF(layer[0].mixer.decay_min), 0.5 } } },
+  { BASES, "rwkv.decay_rank", "8", { { MI(layer[0].rwkv.decay_rank), 8 } } },
+  { BASES, "rwkv.rate_rank", "8", { { MI(layer[0].rwkv.rate_rank), 8 } } },
+  { BASES, "mixer.out_gate_rank", "4097", { { MI(layer[0].mixer.out_gate_rank), 4097 } } },
+  { BASES, "mixer.out_gate_rank", "8",
+    { { MI(layer[0].mixer.out_gate_rank), 8 }, { MI(layer[0].mixer.out_gate), MIRAS_OUT_GATE_NONE } } },
+  { BASES, "mixer.out_gate_rank", "8",
+    { { MI(layer[0].mixer.out_gate_rank), 8 }, { MI(layer[0].type), MIRAS_LAYER_MAG } } },
+  { BASES, "rwkv.value_rank", "8", { { MI(layer[0].rwkv.value_rank), 8 } } },
+  { BASES, "mixer.d_skip", "2", { { MI(layer[0].mixer.d_skip), 2 } } },
+  { BASES, "mixer.dt_min", "0.5", { { MF(layer[0].mixer.dt_min), 0.5 } } },
+  { BASES, "mixer.dt_max", "0.5", { { MF(layer[0].mixer.dt_max), 0.5 } } },
+  { BASES, "mixer.conv_size", "-1", { { MI(layer[0].mixer.conv_size), -1 } } },
+  { BASES, "mixer.conv_size", "9", { { MI(layer[0].mixer.conv_size), 9 } } },
+  { BASES, "mixer.gate_rank", "-1", { { MI(layer[0].mixer.gate_rank), -1 } } },
+  { BASES, "mixer.gate_rank", "2147483647", { { MI(layer[0].mixer.gate_rank), LARGE } } },
   { BASES, "untied", "-1", { { MI(untied), -1 } } },
   { BASES, "untied", "2", { { MI(untied), 2 } } },
   { BASES, "dropout", "-0.25", { { MF(dropout), -0.25 } } },
@@ -767,8 +767,8 @@ static const wrong wrong_trainers[] = {
   { BASES, "context", "-1", { { TI(context), -1 } } },
   { BASES, "context", "0", { { TI(context), 0 } } },
   { BASES, "context", "16777217", { { TI(context), 16777217 } } },
-  { BASES, "streams", "-1", { { TI(streams), -1 } } },
-  { BASES, "streams", "1048577", { { TI(streams), 1048577 } } },
+  { BASES, "carried", "-1", { { TI(carried), -1 } } },
+  { BASES, "carried", "1048577", { { TI(carried), 1048577 } } },
   { BASES, "batch", "65536", { { TI(batch), 65536 }, { TI(context), 1 << 15 } } },
 };
 
@@ -797,13 +797,13 @@ static void wrong_memories_are_refused(void **state) {
   static unsigned char buffer[1 << 16];
   (void)state;
   for (i = 0; i < BASES; i++) {
-    miras_desc d = base_desc((enum base)i);
+    miras_memory_desc d = base_desc((enum base)i);
     char why[256];
     if (!miras_memory_size(&d, why, sizeof why)) fail_msg("base %u: %s", (unsigned)i, why);
   }
   for (i = 0; i < sizeof wrong_memories / sizeof wrong_memories[0]; i++) {
     const wrong *w = &wrong_memories[i];
-    miras_desc d = base_desc(w->base);
+    miras_memory_desc d = base_desc(w->base);
     char why[256] = "nothing was written";
     apply(&d, w->c);
     refuse(miras_memory_size(&d, why, sizeof why), why, w->field, w->value, i);
@@ -820,7 +820,7 @@ static void wrong_models_are_refused(void **state) {
   (void)state;
   for (i = 0; i < sizeof wrong_models / sizeof wrong_models[0]; i++) {
     const wrong *w = &wrong_models[i];
-    miras_model_desc d = small_model(MIRAS_TITANS);
+    miras_model_desc d = small_model(MIRAS_PRESET_TITANS);
     char why[256] = "nothing was written";
     apply(&d, w->c);
     refuse(miras_model_size(&d, why, sizeof why), why, w->field, w->value, i);
@@ -836,14 +836,14 @@ static void types_refuse_each_other(void **state) {
   static const char *const common[] = { "pattern", "type", "vocab", "width", "layers", "hidden",
     "no_mlp", "taps", "untied", "dropout", "seed", "norm_epsilon", "mlp", "shift", "norm",
     "embed_norm", "experts", "experts_per_token", "norm_topk", "shared_experts" };
-  static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
-    "qk_norm", "rotary_dim", "output_gate", "persistent",
+  static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rope_theta",
+    "qk_norm", "rope_dim", "output_gate", "persistent",
     "rotary" };
   const char *name;
   int i, refusals = 0;
   (void)state;
   for (i = 0; (name = miras_model_desc_field(i)) != NULL; i++) {
-    miras_model_desc d = small_model(MIRAS_TITANS);
+    miras_model_desc d = small_model(MIRAS_PRESET_TITANS);
     char full[64], why[256] = "", number[32] = "1";
     int of_attention = 0, skip = 0;
     size_t k;
@@ -854,7 +854,7 @@ static void types_refuse_each_other(void **state) {
     d.layers = 0;
     d.layer[0] = d.layer[1];
     d.layer[0].letter = 'm';
-    if (of_attention) d.layer[0] = small_model(MIRAS_TITANS).layer[0];
+    if (of_attention) d.layer[0] = small_model(MIRAS_PRESET_TITANS).layer[0];
     snprintf(d.pattern, sizeof d.pattern, "wm");
     if (!miras_model_size(&d, why, sizeof why)) fail_msg("%s", why);
     snprintf(full, sizeof full, "m.%s", name);
@@ -864,7 +864,7 @@ static void types_refuse_each_other(void **state) {
     refuse(miras_model_size(&d, why, sizeof why), why, name, "1", (size_t)i);
     if (!strstr(why, of_attention ? "only with type attention" : "only with type memory"))
       fail_msg("no type in \"%s\"", why);
-    d = small_model(MIRAS_TITANS);
+    d = small_model(MIRAS_PRESET_TITANS);
     d.layers = 0;
     snprintf(d.pattern, sizeof d.pattern, "g");
     if (!miras_model_size(&d, why, sizeof why)) fail_msg("%s", why);
@@ -879,7 +879,7 @@ static void types_refuse_each_other(void **state) {
   assert_true(refusals > 60);
   {   /* and what has no name in files */
     miras_custom custom;
-    miras_model_desc d = small_model(MIRAS_TITANS);
+    miras_model_desc d = small_model(MIRAS_PRESET_TITANS);
     char why[256] = "";
     memset(&custom, 0, sizeof custom);
     d.layers = 0;
@@ -894,9 +894,9 @@ static void types_refuse_each_other(void **state) {
     d.layer[3].memory.batch = 2;
     refuse(miras_model_size(&d, why, sizeof why), why, "batch", "2", 0);
     d.layer[3].memory.batch = 0;
-    d.layer[3].no_mlp = 1;     /* it would be nothing */
+    d.layer[3].mlp.none = 1;     /* it would be nothing */
     refuse(miras_model_size(&d, why, sizeof why), why, "no_mlp", "type other than mlp", 0);
-    d = small_model(MIRAS_TITANS);
+    d = small_model(MIRAS_PRESET_TITANS);
     d.layer[0].letter = '!';   /* names in files could not begin with it */
     refuse(miras_model_size(&d, why, sizeof why), why, "letter", "33", 2);
   }
@@ -907,15 +907,15 @@ static void fields_are_finite(void **state) {
   static const float bad[] = { NAN, INFINITY, -INFINITY };
   int kind, i, k, count = 0;
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    const miras_model_desc d = small_model((miras_kind)kind);
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
+    const miras_model_desc d = small_model((miras_preset)kind);
     for (i = 0; i < MIRAS__FIELDS; i++) {
       const miras__field *f = &miras__fields[i];
       const char *name = strrchr(f->name, '.') ? strrchr(f->name, '.') + 1 : f->name;
       const size_t in_memory = f->at - offsetof(miras__case, l.memory);
       for (k = 0; f->kind == MIRAS__REAL && k < 3; k++, count++) {
         miras_model_desc e = d;
-        miras_desc m = small_memory((miras_kind)kind);
+        miras_memory_desc m = small_memory((miras_preset)kind);
         char why[256] = "";
         memcpy((char *)&e + miras__offset(f, 0), &bad[k], sizeof(float));
         refuse(miras_model_size(&e, why, sizeof why), why, name, k ? "inf" : "nan", (size_t)i);
@@ -931,7 +931,7 @@ static void fields_are_finite(void **state) {
 /* A step with a number out of its range moves nothing: parameters, moments, gradients, steps. */
 static void steps_refuse(void **state) {
   static const float bad[] = { NAN, INFINITY, -INFINITY };
-  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_model_desc md = small_model(MIRAS_PRESET_TITANS);
   miras_model *m = miras_model_open(&md, NULL);
   miras_trainer_desc td = small_trainer();
   miras_trainer *t = miras_trainer_open(m, &td, NULL);
@@ -965,7 +965,7 @@ static void steps_refuse(void **state) {
       *field[k] = k < 2 ? 1 : 0;
       if (k < 2) assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
     }
-    assert_true(isnan(miras_trainer_step(t, NULL, miras_cosine(3, 0, 9, bad[i], 0.1f))));
+    assert_true(isnan(miras_trainer_step(t, NULL, miras_schedule_cosine(3, 0, 9, bad[i], 0.1f))));
   }
   assert_int_equal(miras_trainer_steps(t), 0);
   assert_int_equal(miras_trainer_save_to(t, after, bytes), bytes);
@@ -990,7 +990,7 @@ static void steps_refuse(void **state) {
 
 /* Three fields are called heads; each has a name of its own, and a refusal says it. */
 static void heads_have_three_names(void **state) {
-  miras_model_desc d = small_model(MIRAS_TITANS), e;
+  miras_model_desc d = small_model(MIRAS_PRESET_TITANS), e;
   char text[32], why[256] = "";
   (void)state;
   assert_int_equal(miras_model_desc_set(&d, "model.heads", "4"), MIRAS_OK);
@@ -998,7 +998,7 @@ static void heads_have_three_names(void **state) {
   assert_int_equal(miras_model_desc_set(&d, "heads", "3"), MIRAS_OK);
   assert_int_equal(d.heads, 4);
   assert_int_equal(d.layer[0].memory.heads, 2);
-  assert_int_equal(d.layer[0].heads, 3);
+  assert_int_equal(d.layer[0].attention.heads, 3);
   assert_string_equal(miras_model_desc_get(&d, "model.heads", text, sizeof text), "4");
   assert_string_equal(miras_model_desc_get(&d, "heads", text, sizeof text), "3");
   assert_int_equal(miras_model_desc_set(&d, "weights", "q8"), MIRAS_OK);
@@ -1009,13 +1009,13 @@ static void heads_have_three_names(void **state) {
   assert_int_equal(miras_model_desc_set(&d, "m.model.heads", "3"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_desc_set(&d, "weights", "int4"), MIRAS_ERR_ARGUMENT);
   assert_memory_equal(&d, &e, sizeof d);
-  d = small_model(MIRAS_TITANS);
+  d = small_model(MIRAS_PRESET_TITANS);
   d.heads = -1;
   refuse(miras_model_size(&d, why, sizeof why), why, "model.heads", "-1", 0);
 }
 
 static void wrong_trainers_are_refused(void **state) {
-  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_model_desc md = small_model(MIRAS_PRESET_TITANS);
   miras_model *m = miras_model_open(&md, NULL);
   static unsigned char buffer[64];
   miras_trainer_desc d = small_trainer();
@@ -1058,11 +1058,11 @@ static void garbage(void *to, size_t n, unsigned round) {
  * followed; so is one whose choices are right and whose pointer `custom` leads nowhere. */
 static void garbage_is_refused(void **state) {
   static miras_model_desc whole;
-  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_model_desc md = small_model(MIRAS_PRESET_TITANS);
   miras_model *m = miras_model_open(&md, NULL);
   miras_trainer_desc td;
   miras_server_desc sd;
-  miras_desc d;
+  miras_memory_desc d;
   char why[256] = "";
   unsigned round;
   (void)state;
@@ -1084,15 +1084,15 @@ static void garbage_is_refused(void **state) {
     assert_int_equal(miras_trainer_size(m, &td, why, sizeof why), 0);
     assert_true(names(why, "batch"));
     garbage(&sd, sizeof sd, round);
-    if (sd.rows > 0 && sd.rows <= 65536) sd.rows = -1;
+    if (sd.batch_tokens > 0 && sd.batch_tokens <= 65536) sd.batch_tokens = -1;
     assert_int_equal(miras_server_size(m, &sd, why, sizeof why), 0);
     assert_true(names(why, "rows"));
     d = base_desc((enum base)(round % BASES));        /* all but some fields are right */
-    if (d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION) continue;
+    if (d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM) continue;
     garbage(&d.custom, sizeof d.custom, round);
     refuse(miras_memory_size(&d, why, sizeof why), why, "custom", "NULL", round);
-    garbage(&d, round % offsetof(miras_desc, custom), 600 + round);
-    if (d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION) d.custom = NULL;
+    garbage(&d, round % offsetof(miras_memory_desc, custom), 600 + round);
+    if (d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM) d.custom = NULL;
     (void)miras_memory_size(&d, why, sizeof why);
   }
   miras_model_close(m);
@@ -1106,7 +1106,7 @@ static void no_run(void *user, int count, void (*task)(void *, int, int), void *
 
 static void wrong_parallel_is_refused(void **state) {
   static const int workers[] = { 0, -1, 257, INT_MAX };
-  miras_model_desc md = small_model(MIRAS_DELTANET);
+  miras_model_desc md = small_model(MIRAS_PRESET_DELTANET_MEMORY);
   miras_model *m = miras_model_open(&md, NULL);
   miras_trainer_desc d = small_trainer();
   miras_parallel parallel;
@@ -1132,13 +1132,13 @@ static void wrong_parallel_is_refused(void **state) {
 
 /* Sizes that do not fit this machine are refused with a sentence, not wrapped around. */
 static void sizes_that_do_not_fit_are_refused(void **state) {
-  miras_desc d;
+  miras_memory_desc d;
   miras_model_desc md;
   char why[256] = "";
   (void)state;
   memset(&d, 0, sizeof d);
-  d.architecture = MIRAS_MLP;
-  d.bias = MIRAS_L2;
+  d.architecture = MIRAS_ARCH_MLP;
+  d.bias = MIRAS_BIAS_L2;
   d.depth = 4;
   d.expansion = 16;
   d.key_dim = 4096;
@@ -1153,7 +1153,7 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
   assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
   assert_true(strlen(why) > 10);
 
-  md = small_model(MIRAS_TITANS);
+  md = small_model(MIRAS_PRESET_TITANS);
   md.layer[0].memory.key_dim = 4096;
   md.layer[0].memory.heads = 65536;
   md.layer[0].memory.expansion = 16;
@@ -1162,7 +1162,7 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
   md.vocab = 1 << 24;
   md.width = 65536;
   md.layers = 256;
-  md.layer[0].hidden = 65536;
+  md.layer[0].mlp.hidden = 65536;
   why[0] = 0;
   assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
   assert_true(strlen(why) > 10);
@@ -1176,8 +1176,8 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
 static void limits_are_kept(void **state) {
   int i, below;
   (void)state;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    miras_model_desc d = small_model((miras_kind)i);
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    miras_model_desc d = small_model((miras_preset)i);
     miras_trainer_desc room = small_trainer();
     size_t need, session;
     miras_model *m = miras_model_open(&d, NULL);
@@ -1223,7 +1223,7 @@ static void limits_are_kept(void **state) {
     miras_model_close(m);
   }
   if (sizeof(size_t) >= 8) {   /* a session that no machine can hold */
-    miras_model_desc d = small_model(MIRAS_SOFTMAX_ATTENTION);
+    miras_model_desc d = small_model(MIRAS_PRESET_SOFTMAX_ATTENTION);
     char why[256];
     d.layer[0].memory.heads = 65536;
     d.layer[0].memory.key_dim = 4096;
@@ -1238,33 +1238,33 @@ static void limits_are_kept(void **state) {
 
 /* A view's dimension is an int, and a tape is asked for in floats but taken in bytes. */
 static void counts_that_do_not_fit_are_refused(void **state) {
-  miras_model_desc md = small_model(MIRAS_DELTANET);
+  miras_model_desc md = small_model(MIRAS_PRESET_DELTANET_MEMORY);
   char why[256] = "";
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   (void)state;
   md.layer[0].memory.heads = 65536;
   md.layer[0].memory.key_dim = 4096;
   md.layer[0].memory.value_dim = 1;
-  md.layer[0].memory.descents = 8;
+  md.layer[0].memory.inner_steps = 8;
   md.layer[0].memory.chunk = 1;
   assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
   assert_non_null(strstr(why, "heads"));
   if (sizeof(size_t) < 8) return;
-  miras_preset(&d, MIRAS_TITANS);
+  miras_memory_preset(&d, MIRAS_PRESET_TITANS);
   d.depth = 1;
   d.key_dim = 1024;
   d.heads = 4;
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
-  assert_true(miras_tape_size(m, INT_MAX) <= SIZE_MAX / sizeof(float));
-  assert_true(miras_tape_size(m, 1) > 0);
+  assert_true(miras_memory_tape_size(m, INT_MAX) <= SIZE_MAX / sizeof(float));
+  assert_true(miras_memory_tape_size(m, 1) > 0);
   miras_memory_close(m);
 }
 
 /* The sentence is cut to the room it has, always ends, and never runs over. */
 static void sentences_fit_their_buffer(void **state) {
-  miras_desc d;
+  miras_memory_desc d;
   char whole[300];
   size_t n;
   (void)state;
@@ -1287,12 +1287,12 @@ static void sentences_fit_their_buffer(void **state) {
 
 /* ---- NULL and other wrong arguments ---- */
 
-static void null_memories(miras_memory *m, const miras_desc *d) {
+static void null_memories(miras_memory *m, const miras_memory_desc *d) {
   unsigned char buffer[64];
   char why[200];
   float x[64] = { 0 };
-  miras_tokens t;
-  miras_token_grads g;
+  miras_memory_input t;
+  miras_memory_input_grad g;
   memset(&t, 0, sizeof t);
   memset(&g, 0, sizeof g);
   assert_int_equal(miras_memory_size(NULL, why, sizeof why), 0);
@@ -1305,25 +1305,25 @@ static void null_memories(miras_memory *m, const miras_desc *d) {
   miras_memory_close(NULL);
 
   t.length = 2;   /* with key, value and query missing */
-  assert_int_equal(miras_forward(m, &t, x, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_forward(m, &t, x, NULL), MIRAS_ERR_ARGUMENT);
   t.key = t.value = t.query = x;
-  assert_int_equal(miras_forward(m, &t, NULL, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_forward(m, NULL, x, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_forward(NULL, &t, x, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_forward(m, &t, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_forward(m, NULL, x, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_forward(NULL, &t, x, NULL), MIRAS_ERR_ARGUMENT);
   t.length = -1;
-  assert_int_equal(miras_forward(m, &t, x, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_forward(m, &t, x, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_position(m), 0);
   t.length = 0;
-  assert_int_equal(miras_forward(m, &t, x, NULL), MIRAS_OK);
+  assert_int_equal(miras_memory_forward(m, &t, x, NULL), MIRAS_OK);
   assert_int_equal(miras_memory_position(m), 0);
-  assert_int_equal(miras_tape_size(m, -1), 0);
+  assert_int_equal(miras_memory_tape_size(m, -1), 0);
   t.length = 1;
-  assert_int_equal(miras_backward(NULL, &t, x, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_backward(m, NULL, x, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_backward(m, &t, NULL, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_backward(m, &t, x, NULL, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
-  assert_true(isnan(miras_write(m, NULL, x)));
-  assert_true(isnan(miras_write(m, x, NULL)));
+  assert_int_equal(miras_memory_backward(NULL, &t, x, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_backward(m, NULL, x, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_backward(m, &t, NULL, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_backward(m, &t, x, NULL, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_true(isnan(miras_memory_write(m, NULL, x)));
+  assert_true(isnan(miras_memory_write(m, x, NULL)));
   assert_int_equal(miras_memory_position(m), 0);
 }
 
@@ -1414,8 +1414,8 @@ static void null_files(miras_memory *m, miras_model *model, miras_session *s) {
 }
 
 static void null_arguments(void **state) {
-  miras_desc d = small_memory(MIRAS_TITANS);
-  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_memory_desc d = small_memory(MIRAS_PRESET_TITANS);
+  miras_model_desc md = small_model(MIRAS_PRESET_TITANS);
   miras_memory *m = miras_memory_open(&d, NULL);
   miras_trainer_desc td = small_trainer();
   miras_model *model = miras_model_open(&md, NULL);
@@ -1439,64 +1439,64 @@ static void null_arguments(void **state) {
 
 /* A memory that waits for gates per token cannot be written one pair at a time. */
 static void write_needs_constant_gates(void **state) {
-  miras_desc d = small_memory(MIRAS_TITANS);
+  miras_memory_desc d = small_memory(MIRAS_PRESET_TITANS);
   float x[24] = { 0 }, out[24];
   miras_memory *m;
-  miras_tokens t;
+  miras_memory_input t;
   (void)state;
-  d.step_gate = MIRAS_GATE_HEAD;
+  d.learning_rate_gate = MIRAS_GATE_HEAD;
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
-  assert_true(isnan(miras_write(m, x, x)));
-  assert_true(isnan(miras_step(m, x, x, x, out)));
+  assert_true(isnan(miras_memory_write(m, x, x)));
+  assert_true(isnan(miras_memory_step(m, x, x, x, out)));
   assert_int_equal(miras_memory_position(m), 0);
   memset(&t, 0, sizeof t);
   t.length = 1;
   t.key = t.value = t.query = x;
-  assert_int_equal(miras_forward(m, &t, out, NULL), MIRAS_ERR_ARGUMENT);   /* step is missing */
+  assert_int_equal(miras_memory_forward(m, &t, out, NULL), MIRAS_ERR_ARGUMENT);   /* step is missing */
   miras_memory_close(m);
 }
 
 /* Whether a memory can be written without tokens is told, with the field that asks for more; the
- * answer is what miras_write does. */
+ * answer is what miras_memory_write does. */
 static void can_write_says_why(void **state) {
-  static const struct { miras_kind kind; const char *field, *value; } cases[] = {
-    { MIRAS_TITANS, "keep_gate", "1 (head)" }, { MIRAS_TITANS, "step_gate", "1 (head)" },
-    { MIRAS_TITANS, "momentum_gate", "1 (head)" }, { MIRAS_YAAD, "threshold_gate", "1 (head)" },
-    { MIRAS_GATED_DELTANET, "keep_gate", "2 (channel)" }, { MIRAS_RWKV7, "separate_erase", "1" },
-    { MIRAS_GLA, "value_gate", "2 (channel)" }
+  static const struct { miras_preset kind; const char *field, *value; } cases[] = {
+    { MIRAS_PRESET_TITANS, "decay_gate", "1 (head)" }, { MIRAS_PRESET_TITANS, "learning_rate_gate", "1 (head)" },
+    { MIRAS_PRESET_TITANS, "momentum_gate", "1 (head)" }, { MIRAS_PRESET_YAAD, "threshold_gate", "1 (head)" },
+    { MIRAS_PRESET_GATED_DELTANET, "decay_gate", "2 (channel)" }, { MIRAS_PRESET_RWKV7_MEMORY, "separate_erase", "1" },
+    { MIRAS_PRESET_GLA_MEMORY, "value_decay_gate", "2 (channel)" }
   };
   float x[8 * 32] = { 0 };
   char why[256] = "";
   size_t i;
   int k;
   (void)state;
-  for (k = 0; k < MIRAS_KIND_COUNT; k++) {         /* all rows but one can be written as they are */
-    miras_desc d = small_memory((miras_kind)k);
+  for (k = 0; k < MIRAS_PRESET_ROWS; k++) {         /* all rows but one can be written as they are */
+    miras_memory_desc d = small_memory((miras_preset)k);
     miras_memory *m = miras_memory_open(&d, NULL);
     assert_non_null(m);
-    assert_int_equal(miras_memory_can_write(m, why, sizeof why), k != MIRAS_RWKV7);
-    assert_int_equal(why[0] != 0, k == MIRAS_RWKV7);
-    assert_int_equal(isnan(miras_write(m, x, x)) != 0, k == MIRAS_RWKV7);
+    assert_int_equal(miras_memory_can_write(m, why, sizeof why), k != MIRAS_PRESET_RWKV7_MEMORY);
+    assert_int_equal(why[0] != 0, k == MIRAS_PRESET_RWKV7_MEMORY);
+    assert_int_equal(isnan(miras_memory_write(m, x, x)) != 0, k == MIRAS_PRESET_RWKV7_MEMORY);
     miras_memory_close(m);
   }
   for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-    miras_desc d = small_memory(cases[i].kind);
+    miras_memory_desc d = small_memory(cases[i].kind);
     miras_memory *m;
     const char *f = cases[i].field;
     const miras_gate gate = strstr(cases[i].value, "2") ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
-    if (!strcmp(f, "keep_gate")) d.keep_gate = gate, d.forget = 0;
-    if (!strcmp(f, "step_gate")) d.step_gate = gate;
+    if (!strcmp(f, "decay_gate")) d.decay_gate = gate, d.decay_rate = 0;
+    if (!strcmp(f, "learning_rate_gate")) d.learning_rate_gate = gate;
     if (!strcmp(f, "momentum_gate")) d.momentum_gate = gate;
     if (!strcmp(f, "threshold_gate")) d.threshold_gate = gate;
-    if (!strcmp(f, "value_gate")) d.value_gate = gate, d.bounded_step = 0;
-    if (!strcmp(f, "separate_erase")) d.keep_gate = MIRAS_GATE_CONSTANT;
+    if (!strcmp(f, "value_decay_gate")) d.value_decay_gate = gate, d.step_bound = MIRAS_STEP_BOUND_AUTO;
+    if (!strcmp(f, "separate_erase")) d.decay_gate = MIRAS_GATE_CONSTANT;
     if (!miras_memory_size(&d, why, sizeof why)) fail_msg("row %u: %s", (unsigned)i, why);
     m = miras_memory_open(&d, NULL);
     assert_non_null(m);
     assert_int_equal(miras_memory_can_write(m, NULL, 0), 0);
     refuse((size_t)miras_memory_can_write(m, why, sizeof why), why, f, cases[i].value, i);
-    assert_true(isnan(miras_write(m, x, x)));
+    assert_true(isnan(miras_memory_write(m, x, x)));
     miras_memory_close(m);
   }
   assert_int_equal(miras_memory_can_write(NULL, why, sizeof why), 0);
@@ -1538,7 +1538,7 @@ static void meter_free(void *pointer, size_t bytes, void *user) {
 }
 
 typedef struct world {   /* what the things under test are opened from */
-  miras_desc d;
+  miras_memory_desc d;
   miras_model_desc md;
   miras_model *model;
   char path[256];
@@ -1625,10 +1625,10 @@ static void failing_allocations(void **state) {
   int i;
   (void)state;
   memset(&w, 0, sizeof w);
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    w.d = small_memory((miras_kind)i);
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    w.d = small_memory((miras_preset)i);
     each_allocation_fails("memory", open_memory, close_memory, &w);
-    w.md = small_model((miras_kind)i);
+    w.md = small_model((miras_preset)i);
     each_allocation_fails("model", open_model, close_model, &w);
   }
   w.model = miras_model_open(&w.md, NULL);
@@ -1645,17 +1645,17 @@ static void failing_allocations(void **state) {
 }
 
 /* One allocation each, as promised, and none afterwards, whatever is called. */
-static void row_without_allocation(miras_kind kind, const miras_allocator *allocator,
+static void row_without_allocation(miras_preset kind, const miras_allocator *allocator,
                                    const meter *a) {
-  miras_desc d = small_pairs(kind);
+  miras_memory_desc d = small_pairs(kind);
   miras_model_desc md = small_model(kind);
   enum { T = 9, N = 2 * T * 2 * 6 };
   static float x[3][N], y[N], dx[3][N];
   static const int32_t tokens[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
-  miras_tokens t;
-  miras_token_grads g;
+  miras_memory_input t;
+  miras_memory_input_grad g;
   miras_adamw_options o;
-  miras_sampling sampling;
+  miras_sampler sampling;
   miras_memory *m;
   miras_trainer_desc td = small_trainer();
   miras_model *model;
@@ -1675,10 +1675,10 @@ static void row_without_allocation(miras_kind kind, const miras_allocator *alloc
   assert_int_equal(a->live, 3);
   s = miras_session_open(model, allocator);
   assert_non_null(s);
-  tape = (float *)grab(miras_tape_size(m, T) * sizeof(float));
+  tape = (float *)grab(miras_memory_tape_size(m, T) * sizeof(float));
   miras_memory_params(m, &count);
   dparams = (float *)calloc(count, sizeof(float));
-  dstate = (float *)calloc(miras_dstate_size(m), sizeof(float));
+  dstate = (float *)calloc(miras_memory_grad_state_size(m), sizeof(float));
   assert_non_null(dparams);
   assert_non_null(dstate);
   bytes = miras_trainer_save_to(tr, NULL, 0);
@@ -1704,13 +1704,13 @@ static void row_without_allocation(miras_kind kind, const miras_allocator *alloc
 
   before = a->calls;
   malloc_forbidden = 1;
-  miras_write(m, x[0], x[1]);
-  miras_read(m, x[2], y);
-  miras_step(m, x[0], x[1], x[2], y);
+  miras_memory_write(m, x[0], x[1]);
+  miras_memory_read(m, x[2], y);
+  miras_memory_step(m, x[0], x[1], x[2], y);
   miras_memory_norm(m);
   miras_memory_reset(m);
-  assert_int_equal(miras_forward(m, &t, y, tape), MIRAS_OK);
-  assert_int_equal(miras_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
+  assert_int_equal(miras_memory_forward(m, &t, y, tape), MIRAS_OK);
+  assert_int_equal(miras_memory_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
   count = miras_memory_save_to(m, file, (size_t)-1 / 2);
   assert_int_equal(miras_memory_load_from(m, file, count), MIRAS_OK);
   assert_true(isfinite(miras_trainer_loss(tr, tokens, tokens, 2, 5, 1)));
@@ -1720,7 +1720,7 @@ static void row_without_allocation(miras_kind kind, const miras_allocator *alloc
   assert_int_equal(miras_trainer_load_from(tr, file, bytes), MIRAS_OK);
   assert_int_equal(miras_model_load_from(model, file, bytes), MIRAS_OK);
   assert_non_null(miras_session_prefill(s, tokens, 10));
-  assert_int_not_equal(miras_sample(miras_session_step(s, 3), 11, &sampling), -1);
+  assert_int_not_equal(miras_sampler_sample(miras_session_step(s, 3), 11, &sampling), -1);
   assert_true(isfinite(miras_session_score(s, tokens, tokens + 1, 9)));
   count = miras_session_save_to(s, file, (size_t)-1 / 2);
   assert_int_equal(miras_session_load_from(s, file, count), MIRAS_OK);
@@ -1748,8 +1748,8 @@ static void no_allocation_after_init(void **state) {
   allocator.alloc = meter_alloc;
   allocator.free = meter_free;
   allocator.user = &a;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    row_without_allocation((miras_kind)i, &allocator, &a);
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    row_without_allocation((miras_preset)i, &allocator, &a);
     assert_int_equal(a.live, 0);
     assert_int_equal(a.mismatch, 0);
   }
@@ -1757,7 +1757,7 @@ static void no_allocation_after_init(void **state) {
 
 /* allocator NULL means MIRAS_MALLOC, and its failure is a clean NULL as well. */
 static void default_allocator(void **state) {
-  miras_desc d = small_memory(MIRAS_MONETA);
+  miras_memory_desc d = small_memory(MIRAS_PRESET_MONETA);
   miras_memory *m;
   (void)state;
   assert_int_equal(malloc_count, 0);
@@ -1777,7 +1777,7 @@ static void *arena_alloc(size_t bytes, void *user) {
 
 /* An allocator without free is an arena: used, and nothing is given back. */
 static void arena_allocator(void **state) {
-  miras_desc d = small_memory(MIRAS_MONETA);
+  miras_memory_desc d = small_memory(MIRAS_PRESET_MONETA);
   size_t bytes = miras_memory_size(&d, NULL, 0);
   const size_t more = 65536;       /* for a pool */
   unsigned char *room = (unsigned char *)grab(bytes + 32 + more), *at = room;
@@ -1804,22 +1804,22 @@ static void arena_allocator(void **state) {
 static void no_tokens(void **state) {
   int kind;
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    miras_desc d = small_memory((miras_kind)kind);
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
+    miras_memory_desc d = small_memory((miras_preset)kind);
     miras_memory *m = miras_memory_open(&d, NULL);
-    miras_tokens x;
-    miras_token_grads g;
+    miras_memory_input x;
+    miras_memory_input_grad g;
     float *tape, *dstate;
     size_t n, i;
     assert_non_null(m);
     memset(&x, 0, sizeof x);
     memset(&g, 0, sizeof g);
-    n = miras_dstate_size(m);
-    tape = (float *)grab(miras_tape_size(m, 0) * sizeof(float));
+    n = miras_memory_grad_state_size(m);
+    tape = (float *)grab(miras_memory_tape_size(m, 0) * sizeof(float));
     dstate = (float *)grab(n * sizeof(float));
     for (i = 0; i < n; i++) dstate[i] = 1;
-    assert_int_equal(miras_forward(m, &x, NULL, tape), MIRAS_OK);
-    assert_int_equal(miras_backward(m, &x, tape, NULL, &g, NULL, dstate), MIRAS_OK);
+    assert_int_equal(miras_memory_forward(m, &x, NULL, tape), MIRAS_OK);
+    assert_int_equal(miras_memory_backward(m, &x, tape, NULL, &g, NULL, dstate), MIRAS_OK);
     for (i = 0; i < n; i++) assert_true(dstate[i] == 0);   /* it was the initial memory */
     free(dstate);
     free(tape);
@@ -1830,24 +1830,24 @@ static void no_tokens(void **state) {
 /* ---- buffers ---- */
 
 static void run_memory(miras_memory *m, int tokens, uint64_t seed, float *y) {
-  const miras_desc *d = miras_memory_desc(m);
+  const miras_memory_desc *d = miras_memory_desc_of(m);
   size_t rows = (size_t)d->batch * (size_t)d->heads;
-  size_t steps = (size_t)d->descents, nq = rows * (size_t)d->key_dim, nk = steps * nq;
+  size_t steps = (size_t)d->inner_steps, nq = rows * (size_t)d->key_dim, nk = steps * nq;
   size_t nv = rows * (size_t)d->value_dim, all = nk + nq + steps * nv;
   float *k = (float *)grab(all * sizeof(float));
   int t;
   for (t = 0; t < tokens; t++) {
     numbers(k, all, seed + (uint64_t)t);
-    if (d->separate_erase || d->value_gate) {      /* a step takes pairs alone */
-      miras_tokens one;
+    if (d->separate_erase || d->value_decay_gate) {      /* a step takes pairs alone */
+      miras_memory_input one;
       memset(&one, 0, sizeof one);
       one.length = 1;
       one.key = one.erase = one.replace = k;
       one.query = k + nk;
-      one.value = one.value_keep = k + nk + nq;
-      assert_int_equal(miras_forward(m, &one, y + (size_t)t * nv, NULL), MIRAS_OK);
+      one.value = one.value_decay = k + nk + nq;
+      assert_int_equal(miras_memory_forward(m, &one, y + (size_t)t * nv, NULL), MIRAS_OK);
     } else {
-      miras_step(m, k, k + nk + nq, k + nk, y + (size_t)t * nv);
+      miras_memory_step(m, k, k + nk + nq, k + nk, y + (size_t)t * nv);
     }
   }
   free(k);
@@ -1857,9 +1857,9 @@ static void run_memory(miras_memory *m, int tokens, uint64_t seed, float *y) {
 static void buffers_are_exact(void **state) {
   int i, shift;
   (void)state;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    miras_desc d = small_memory((miras_kind)i);
-    miras_model_desc md = small_model((miras_kind)i);
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    miras_memory_desc d = small_memory((miras_preset)i);
+    miras_model_desc md = small_model((miras_preset)i);
     size_t bytes = miras_memory_size(&d, NULL, 0), model_bytes = miras_model_size(&md, NULL, 0);
     enum { T = 5, N = T * 2 * 2 * 6 };
     static float first[N], y[N];
@@ -1943,15 +1943,15 @@ static void buffers_are_exact(void **state) {
 static void snapshot_and_rollback(void **state) {
   int i, learned;
   (void)state;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
     for (learned = 0; learned < 2; learned++) {
-      miras_desc d = small_memory((miras_kind)i);
+      miras_memory_desc d = small_memory((miras_preset)i);
       enum { N = 2 * 2 * 6 };
       float early[7 * N], late[5 * N], again[7 * N];
       miras_memory *m, *other;
       size_t bytes, bytes2;
       unsigned char *state_block, *saved;
-      if (learned && d.architecture == MIRAS_MLP) d.chunk = 4;   /* a cut inside a chunk */
+      if (learned && d.architecture == MIRAS_ARCH_MLP) d.chunk = 4;   /* a cut inside a chunk */
       m = miras_memory_open(&d, NULL);
       other = miras_memory_open(&d, NULL);
       assert_non_null(m);
@@ -1994,8 +1994,8 @@ static void session_snapshot_and_rollback(void **state) {
   static const int32_t tokens[16] = { 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2 };
   int i;
   (void)state;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    miras_model_desc md = small_model((miras_kind)i);
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+    miras_model_desc md = small_model((miras_preset)i);
     miras_model *model;
     miras_session *s, *other;
     float logits[11], first[11];
@@ -2039,17 +2039,17 @@ static void session_snapshot_and_rollback(void **state) {
 static void calls_agree(void **state) {
   int i, chunk;
   (void)state;
-  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
     for (chunk = 1; chunk <= 4; chunk += 3) {
       enum { B = 2, H = 2, D = 6, T = 11, R = H * D, N = B * T * R };
-      miras_desc d = small_pairs((miras_kind)i);
+      miras_memory_desc d = small_pairs((miras_preset)i);
       static float k[N], v[N], q[N], whole[N], split[N];
       float one[3][B * R], out[B * R], out2[B * R], out3[B * R];
       miras_memory *m[4];
-      miras_tokens x;
+      miras_memory_input x;
       size_t n;
       int t, b, cut;
-      if (chunk > 1 && d.architecture != MIRAS_MLP) continue;
+      if (chunk > 1 && d.architecture != MIRAS_ARCH_MLP) continue;
       d.chunk = chunk;
       for (n = 0; n < 4; n++) assert_non_null(m[n] = miras_memory_open(&d, NULL));
       numbers(k, N, 1);
@@ -2061,7 +2061,7 @@ static void calls_agree(void **state) {
       x.key = k;
       x.value = v;
       x.query = q;
-      assert_int_equal(miras_forward(m[0], &x, whole, NULL), MIRAS_OK);
+      assert_int_equal(miras_memory_forward(m[0], &x, whole, NULL), MIRAS_OK);
       for (n = 0; n < N; n++) assert_true(isfinite(whole[n]));
       for (t = 0; t < T; t++) {
         float s1, s2;
@@ -2070,15 +2070,15 @@ static void calls_agree(void **state) {
           memcpy(one[1] + b * R, v + (b * T + t) * R, R * sizeof(float));
           memcpy(one[2] + b * R, q + (b * T + t) * R, R * sizeof(float));
         }
-        s1 = miras_step(m[1], one[0], one[1], one[2], out);
-        s2 = miras_write(m[2], one[0], one[1]);
-        miras_read(m[2], one[2], out2);
+        s1 = miras_memory_step(m[1], one[0], one[1], one[2], out);
+        s2 = miras_memory_write(m[2], one[0], one[1]);
+        miras_memory_read(m[2], one[2], out2);
         assert_true(isfinite(s1));
         assert_memory_equal(&s1, &s2, sizeof s1);
         /* a read of its own may add up in another order than the read that ends a step */
         for (n = 0; n < B * R; n++)       /* or be solved to another last digit */
-          assert_near(out[n], out2[n], d.algorithm == MIRAS_LEAST_SQUARES ? 4e-5 : 4e-6);
-        miras_read(m[2], one[2], out3);   /* reading changes nothing */
+          assert_near(out[n], out2[n], d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? 4e-5 : 4e-6);
+        miras_memory_read(m[2], one[2], out3);   /* reading changes nothing */
         assert_memory_equal(out2, out3, sizeof out2);
         for (b = 0; b < B; b++)
           assert_memory_equal(out + b * R, whole + (b * T + t) * R, R * sizeof(float));
@@ -2099,7 +2099,7 @@ static void calls_agree(void **state) {
           x.key = ck;
           x.value = cv;
           x.query = cq;
-          assert_int_equal(miras_forward(m[3], &x, cy, NULL), MIRAS_OK);
+          assert_int_equal(miras_memory_forward(m[3], &x, cy, NULL), MIRAS_OK);
           for (b = 0; b < B; b++)
             memcpy(split + (b * T + from) * R, cy + b * length * R,
                    (size_t)(length * R) * sizeof(float));
@@ -2122,7 +2122,7 @@ static void calls_agree(void **state) {
 
 /* Changed outer parameters hold from the next reset on. */
 static void params_hold_from_reset(void **state) {
-  miras_desc d = small_memory(MIRAS_TTT_MLP);
+  miras_memory_desc d = small_memory(MIRAS_PRESET_TTT_MLP_MEMORY);
   enum { N = 3 * 2 * 2 * 6 };
   float before[N], kept[N], after[N];
   miras_memory *m = miras_memory_open(&d, NULL), *same = miras_memory_open(&d, NULL);
@@ -2155,21 +2155,21 @@ static void initial_memory_is_seen(void **state) {
   int way;
   (void)state;
   for (way = 0; way < 4; way++) {                /* nobody, the pointer, a part, a file */
-    miras_desc d;
+    miras_memory_desc d;
     miras_memory *m, *other;
     float s[4];
     size_t n;
     void *file;
-    assert_int_equal(miras_preset(&d, MIRAS_RETNET), MIRAS_OK);
+    assert_int_equal(miras_memory_preset(&d, MIRAS_PRESET_RETNET_MEMORY), MIRAS_OK);
     d.batch = d.heads = 1;
     d.key_dim = d.value_dim = 2;
-    d.toward = MIRAS_TOWARD_INITIAL;
-    d.forget = 0.5f;
+    d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+    d.decay_rate = 0.5f;
     m = miras_memory_open(&d, NULL), other = miras_memory_open(&d, NULL);
     assert_non_null(m);
     assert_non_null(other);
-    miras_write(m, one, one);
-    miras_write(other, one, one);
+    miras_memory_write(m, one, one);
+    miras_memory_write(other, one, one);
     if (way == 1) memcpy(miras_memory_params(m, NULL), four, sizeof four);
     if (way == 2) assert_int_equal(miras_memory_set(m, 0, 0, "init.W1", four, NULL, 0), MIRAS_OK);
     if (way == 3) {
@@ -2182,7 +2182,7 @@ static void initial_memory_is_seen(void **state) {
       free(file);
     }
     assert_int_equal(miras_memory_set(m, 0, 0, "W1", zero, NULL, 0), MIRAS_OK);
-    miras_write(m, zero, zero);
+    miras_memory_write(m, zero, zero);
     assert_int_equal(miras_memory_get(m, 0, 0, "W1", s, NULL, 0), MIRAS_OK);
     assert_true(s[3] == (way ? 2.0f : 0.0f));
     miras_memory_close(m);
@@ -2194,7 +2194,7 @@ static void initial_memory_is_seen(void **state) {
 
 static void sampling_greedy(void **state) {
   float logits[50];
-  miras_sampling s;
+  miras_sampler s;
   int i, round;
   (void)state;
   for (round = 0; round < 50; round++) {
@@ -2202,28 +2202,28 @@ static void sampling_greedy(void **state) {
     logits[round] = 3;
     memset(&s, 0, sizeof s);
     s.seed = (uint64_t)round;
-    for (i = 0; i < 3; i++) assert_int_equal(miras_sample(logits, 50, &s), round);
+    for (i = 0; i < 3; i++) assert_int_equal(miras_sampler_sample(logits, 50, &s), round);
     s.temperature = 1;
     s.top_k = 1;
-    assert_int_equal(miras_sample(logits, 50, &s), round);
+    assert_int_equal(miras_sampler_sample(logits, 50, &s), round);
     s.top_k = 0;
     s.top_p = 1e-6f;
-    assert_int_equal(miras_sample(logits, 50, &s), round);
+    assert_int_equal(miras_sampler_sample(logits, 50, &s), round);
     s.top_p = 0;
     s.temperature = 1e-4f;
-    assert_int_equal(miras_sample(logits, 50, &s), round);
+    assert_int_equal(miras_sampler_sample(logits, 50, &s), round);
   }
   memset(&s, 0, sizeof s);
-  assert_int_equal(miras_sample(logits, 1, &s), 0);
+  assert_int_equal(miras_sampler_sample(logits, 1, &s), 0);
 }
 
 #define DRAWS 20000
 
-static void draw(const float *logits, int vocab, miras_sampling *s, int *seen) {
+static void draw(const float *logits, int vocab, miras_sampler *s, int *seen) {
   int i;
   memset(seen, 0, (size_t)vocab * sizeof *seen);
   for (i = 0; i < DRAWS; i++) {
-    int32_t token = miras_sample(logits, vocab, s);
+    int32_t token = miras_sampler_sample(logits, vocab, s);
     assert_true(token >= 0 && token < vocab);
     seen[token]++;
   }
@@ -2233,7 +2233,7 @@ static void sampling_follows_probabilities(void **state) {
   static const double p[6] = { 0.1, 0.4, 0.05, 0.25, 0.15, 0.05 };
   float logits[6];
   int seen[6], i;
-  miras_sampling s;
+  miras_sampler s;
   (void)state;
   for (i = 0; i < 6; i++) logits[i] = (float)(log(p[i]) + 7);
   memset(&s, 0, sizeof s);
@@ -2287,7 +2287,7 @@ static void sampling_tells_near_logits_apart(void **state) {
   static const int order[8] = { 3, 6, 1, 7, 2, 4, 0, 5 };
   float logits[8];
   int seen[8], i, k, far;
-  miras_sampling s;
+  miras_sampler s;
   (void)state;
   memset(&s, 0, sizeof s);
   s.seed = 5;
@@ -2307,7 +2307,7 @@ static void sampling_tells_near_logits_apart(void **state) {
 
 static void sampling_is_seeded(void **state) {
   float logits[64];
-  miras_sampling a, b, c;
+  miras_sampler a, b, c;
   int i, same = 0;
   (void)state;
   numbers(logits, 64, 1);
@@ -2318,11 +2318,11 @@ static void sampling_is_seeded(void **state) {
   c.seed = 6;
   for (i = 0; i < 200; i++) {
     uint64_t before = a.seed;
-    int32_t x = miras_sample(logits, 64, &a);
-    assert_int_equal(x, miras_sample(logits, 64, &b));
+    int32_t x = miras_sampler_sample(logits, 64, &a);
+    assert_int_equal(x, miras_sampler_sample(logits, 64, &b));
     assert_true(a.seed != before);
     assert_true(a.seed == b.seed);
-    same += x == miras_sample(logits, 64, &c);
+    same += x == miras_sampler_sample(logits, 64, &c);
   }
   assert_true(same < 30);   /* of 200, where chance gives about 4 */
 }
@@ -2331,7 +2331,7 @@ static void sampling_is_seeded(void **state) {
 static void sampling_refuses(void **state) {
   static const float bad[] = { NAN, INFINITY, -INFINITY, -1 };
   float logits[8];
-  miras_sampling s;
+  miras_sampler s;
   int i, round;
   (void)state;
   memset(&s, 0, sizeof s);
@@ -2340,14 +2340,14 @@ static void sampling_refuses(void **state) {
     s.temperature = round % 2 ? 0.8f : 0;
     s.top_k = round / 2 ? 3 : 0;
     for (i = 0; i < 8; i++) logits[i] = NAN;
-    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
     for (i = 0; i < 8; i += 2) logits[i] = -INFINITY;
-    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
     assert_true(s.seed == 77);
     logits[5] = -3;                              /* a single number is the only choice            */
-    assert_int_equal(miras_sample(logits, 8, &s), 5);
+    assert_int_equal(miras_sampler_sample(logits, 8, &s), 5);
     logits[3] = INFINITY;
-    assert_int_equal(miras_sample(logits, 8, &s), 3);
+    assert_int_equal(miras_sampler_sample(logits, 8, &s), 3);
     s.seed = 77;
   }
   numbers(logits, 8, 3);
@@ -2355,19 +2355,19 @@ static void sampling_refuses(void **state) {
     memset(&s, 0, sizeof s);
     s.seed = 77;
     s.temperature = bad[round];
-    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
     s.temperature = 1;
     s.top_p = bad[round];
-    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
     s.top_p = 1.01f;
-    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
     s.top_p = 0;
     s.top_k = -1 - round;
-    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
     s.top_k = 0;
-    assert_int_equal(miras_sample(NULL, 8, &s), MIRAS_SAMPLE_NONE);
-    assert_int_equal(miras_sample(logits, 8, NULL), MIRAS_SAMPLE_NONE);
-    assert_int_equal(miras_sample(logits, -round, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sampler_sample(NULL, 8, &s), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(logits, 8, NULL), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(logits, -round, &s), MIRAS_SAMPLER_NONE);
     assert_true(s.seed == 77);
   }
 }
@@ -2379,27 +2379,27 @@ static void cosine_schedule(void **state) {
   float last = 0, peak = 0.5f;
   (void)state;
   for (i = 0; i < 10; i++) {
-    float rate = miras_cosine(i, 10, 110, peak, 0.1f);
+    float rate = miras_schedule_cosine(i, 10, 110, peak, 0.1f);
     assert_true(rate >= 0 && rate <= peak);
     assert_true(i == 0 || rate > last);
     last = rate;
   }
-  last = miras_cosine(10, 10, 110, peak, 0.1f);
+  last = miras_schedule_cosine(10, 10, 110, peak, 0.1f);
   assert_near(last, peak, 1e-6);
   for (i = 11; i < 110; i++) {
-    float rate = miras_cosine(i, 10, 110, peak, 0.1f);
+    float rate = miras_schedule_cosine(i, 10, 110, peak, 0.1f);
     assert_true(rate < last);
     last = rate;
   }
-  assert_near(miras_cosine(60, 10, 110, peak, 0.1f), 0.5 * 1.1 / 2, 1e-3);
-  assert_near(miras_cosine(110, 10, 110, peak, 0.1f), 0.05, 1e-6);
-  assert_near(miras_cosine(100000, 10, 110, peak, 0.1f), 0.05, 1e-6);
-  assert_near(miras_cosine(0, 0, 100, peak, 0), peak, 1e-6);
-  assert_near(miras_cosine(100, 0, 100, peak, 0), 0, 1e-7);
-  assert_true(isfinite(miras_cosine(0, 0, 0, peak, 0.1f)));
-  assert_true(isfinite(miras_cosine(5, 10, 10, peak, 0.1f)));
-  assert_true(isfinite(miras_cosine(20, 10, 5, peak, 0.1f)));
-  assert_true(isfinite(miras_cosine(UINT64_MAX, 10, 100, peak, 0.1f)));
+  assert_near(miras_schedule_cosine(60, 10, 110, peak, 0.1f), 0.5 * 1.1 / 2, 1e-3);
+  assert_near(miras_schedule_cosine(110, 10, 110, peak, 0.1f), 0.05, 1e-6);
+  assert_near(miras_schedule_cosine(100000, 10, 110, peak, 0.1f), 0.05, 1e-6);
+  assert_near(miras_schedule_cosine(0, 0, 100, peak, 0), peak, 1e-6);
+  assert_near(miras_schedule_cosine(100, 0, 100, peak, 0), 0, 1e-7);
+  assert_true(isfinite(miras_schedule_cosine(0, 0, 0, peak, 0.1f)));
+  assert_true(isfinite(miras_schedule_cosine(5, 10, 10, peak, 0.1f)));
+  assert_true(isfinite(miras_schedule_cosine(20, 10, 5, peak, 0.1f)));
+  assert_true(isfinite(miras_schedule_cosine(UINT64_MAX, 10, 100, peak, 0.1f)));
 }
 
 int main(void) {

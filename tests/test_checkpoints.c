@@ -388,14 +388,14 @@ static const struct { const char *name; change of; } others[] = {
   {"hgrn2", {TENSORS, "model.lower_bounds", "model.lower_bound", "model.lower_bound"}},
   {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": 5",
            "lower_bound is 5; known here: below 0"}},
-  {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": -1e9", "steepest is 1e+09"}},
+  {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": -1e9", "decay_log_limit is 1e+09"}},
   {"kda", {CONFIG, "\"safe_gate\": false", "\"safe_gate\": true", "safe_gate"}},
   {"kda", {CONFIG, "\"use_short_conv\": true", "\"use_short_conv\": false", "conv1d"}},
   {"kda", {TENSORS, "A_log\":{\"dtype\":\"F32\",\"shape\":[2]",
            "A_log\":{\"dtype\":\"F32\",\"shape\":[1,1,2,1]", NULL}},
   {"kda", {TENSORS, "0.attn.g_proj.1.bias", "0.attn.g_proj.1.base", "g_proj.1.bias"}},
   {"kda", {TENSORS, "0.attn.f_proj.0.weight", "0.attn.f_proj.2.weight", "f_proj"}},
-  {"kda-grouped", {CONFIG, "\"num_v_heads\": 4", "\"num_v_heads\": 3", "key_heads"}},
+  {"kda-grouped", {CONFIG, "\"num_v_heads\": 4", "\"num_v_heads\": 3", "qk_heads"}},
   {"kda-grouped", {CONFIG, "\"lower_bound\": -5.0", "\"lower_bound\": null", "safe_gate"}}
 };
 

@@ -84,12 +84,12 @@ static void bring(float *to, const float *from, size_t floats) {
   if (to && cudaMemcpyAsync(to, from, floats * sizeof(float), cudaMemcpyDeviceToHost, 0)) exit(2);
 }
 
-/* So many numbers has a token and head of each input, in the order of miras_tokens. */
+/* So many numbers has a token and head of each input, in the order of miras_memory_input. */
 static size_t width_of(const miras_memory *m, int input) { return m->width[input]; }
 
-static miras_tokens tokens_of(const miras_memory *m, const miras_tokens *x) {
+static miras_memory_input tokens_of(const miras_memory *m, const miras_memory_input *x) {
   const size_t rows = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length);
-  miras_tokens t = *x;
+  miras_memory_input t = *x;
   const float **pointer = &t.key;
   int i;
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) pointer[i] = send(pointer[i], rows * width_of(m, i));
@@ -105,7 +105,7 @@ static miras_result reads(miras_memory *m) {
   miras_result result;
   int i;
   for (i = 0; i < 64; i++) q[i] = (float)(i % 7 - 3) / 5;
-  miras_read(m, q, host);
+  miras_memory_read(m, q, host);
   dq = send(q, rows * (size_t)m->plan.d.key_dim);
   result = miras_cuda_read(&on_device, dq, o, 0);
   bring(answer, o, out);
@@ -114,13 +114,13 @@ static miras_result reads(miras_memory *m) {
   return options && far_off(host, answer, out) <= of_products ? MIRAS_OK : MIRAS_ERR_STATE;
 }
 
-static miras_result forward(miras_memory *m, const miras_tokens *x, float *y, float *tape) {
+static miras_result forward(miras_memory *m, const miras_memory_input *x, float *y, float *tape) {
   const size_t bytes = miras_cuda_memory_size(m, options, NULL, 0);
   const size_t out = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length * m->plan.d.value_dim);
-  miras_tokens t;
+  miras_memory_input t;
   miras_result result;
   float *dy, *room;
-  if (!threads) return miras_forward(m, x, y, tape);
+  if (!threads) return miras_memory_forward(m, x, y, tape);
   SHIM_POISON(device, used);
   used = 0;
   room = take(bytes / sizeof(float) + 1);
@@ -136,16 +136,16 @@ static miras_result forward(miras_memory *m, const miras_tokens *x, float *y, fl
   return result == MIRAS_OK ? reads(m) : result;
 }
 
-static miras_result backward(miras_memory *m, const miras_tokens *x, float *tape, const float *dy,
-                             const miras_token_grads *dx, float *dparams, float *dstate) {
+static miras_result backward(miras_memory *m, const miras_memory_input *x, float *tape, const float *dy,
+                             const miras_memory_input_grad *dx, float *dparams, float *dstate) {
   const size_t rows = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length);
   size_t count;
-  miras_tokens t;
-  miras_token_grads g = *dx;
+  miras_memory_input t;
+  miras_memory_input_grad g = *dx;
   float *const *host = &dx->key, **pointer = &g.key, *d;
   miras_result result;
   int i;
-  if (!threads) return miras_backward(m, x, tape, dy, dx, dparams, dstate);
+  if (!threads) return miras_memory_backward(m, x, tape, dy, dx, dparams, dstate);
   t = tokens_of(m, x);
   for (i = 0; i < MIRAS__INPUT_COUNT; i++)
     pointer[i] = send(pointer[i], rows * width_of(m, i));
@@ -174,7 +174,7 @@ static const char *change_name;
 
 /* Does one memory have the same bits on the host and in blocks of so many threads? It is counted
  * if not, and told of; what does not combine is left out. */
-static unsigned compare(miras_kind kind, int chunk, unsigned block_threads) {
+static unsigned compare(miras_preset kind, int chunk, unsigned block_threads) {
   const unsigned long before = waits();
   uint64_t host = 0, block = 0;
   int refused;
@@ -183,7 +183,7 @@ static unsigned compare(miras_kind kind, int chunk, unsigned block_threads) {
   if (refused == 2) return 0;
   threads = block_threads;
   refused |= one_memory(kind, chunk, NULL, &block);
-  printf("%-20s chunk %d, gates %d, %u threads, ", miras_kind_name(kind), chunk, (int)token_gates,
+  printf("%-20s chunk %d, gates %d, %u threads, ", miras_preset_name(kind), chunk, (int)token_gates,
          threads);
   if (change_to >= 0) printf("%s %d, ", change_name, change_to);
   printf("%lu waits: %s\n", waits() - before, !refused && host == block ? "the same" : "DIFFERS");
@@ -193,26 +193,26 @@ static unsigned compare(miras_kind kind, int chunk, unsigned block_threads) {
 /* Choices that no row makes, one by one in rows that can be made to and stay finite. */
 static unsigned changed(int argc, char **argv) {
   static const struct { const char *name; size_t at; int count; } choice[] = {
-    {"architecture", offsetof(miras_desc, architecture), MIRAS_ARCHITECTURE_COUNT},
-    {"bias", offsetof(miras_desc, bias), MIRAS_BIAS_COUNT},
-    {"retention", offsetof(miras_desc, retention), MIRAS_RETENTION_COUNT},
-    {"inner norm", offsetof(miras_desc, inner_norm), 2},
-    {"simplex logits", offsetof(miras_desc, simplex_logits), 2},
-    {"key length", offsetof(miras_desc, key_length), MIRAS_LENGTH_COUNT},
-    {"feature", offsetof(miras_desc, feature), MIRAS_FEATURE_COUNT},
-    {"diagonal", offsetof(miras_desc, diagonal), 2},
-    {"row rates", offsetof(miras_desc, row_rates), 3}};
-  static const struct { miras_kind kind; int chunk; unsigned from, till; } row[] = {
-    {MIRAS_TITANS, 8, 0, 4}, {MIRAS_MEMORA, 8, 0, 5}, {MIRAS_GATED_DELTANET, 8, 0, 8},
-    {MIRAS_LONGHORN, 8, 7, 8}, {MIRAS_TTT_LINEAR, 8, 8, 9}, {MIRAS_GLA, 1, 2, 7}};
+    {"architecture", offsetof(miras_memory_desc, architecture), MIRAS_ARCH_COUNT},
+    {"bias", offsetof(miras_memory_desc, bias), MIRAS_BIAS_COUNT},
+    {"retention", offsetof(miras_memory_desc, retention), MIRAS_RETENTION_COUNT},
+    {"inner norm", offsetof(miras_memory_desc, inner_norm), 2},
+    {"simplex logits", offsetof(miras_memory_desc, simplex_logits), 2},
+    {"key length", offsetof(miras_memory_desc, qk_norm), MIRAS_QK_NORM_COUNT},
+    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FEATURE_COUNT},
+    {"diagonal", offsetof(miras_memory_desc, diagonal), 2},
+    {"row rates", offsetof(miras_memory_desc, token_rates), 3}};
+  static const struct { miras_preset kind; int chunk; unsigned from, till; } row[] = {
+    {MIRAS_PRESET_TITANS, 8, 0, 4}, {MIRAS_PRESET_MEMORA, 8, 0, 5}, {MIRAS_PRESET_GATED_DELTANET, 8, 0, 8},
+    {MIRAS_PRESET_LONGHORN, 8, 7, 8}, {MIRAS_PRESET_TTT_LINEAR_MEMORY, 8, 8, 9}, {MIRAS_PRESET_GLA_MEMORY, 1, 2, 7}};
   unsigned failed = 0, i, r;
   token_gates = MIRAS_GATE_CONSTANT;
   for (r = 0; r < sizeof row / sizeof row[0]; r++)
     for (i = row[r].from; i < row[r].till; i++) {
-      miras_desc d;
+      miras_memory_desc d;
       int own, j;
-      if (!asked(argc, argv, miras_kind_name(row[r].kind))) continue;
-      (void)miras_preset(&d, row[r].kind);
+      if (!asked(argc, argv, miras_preset_name(row[r].kind))) continue;
+      (void)miras_memory_preset(&d, row[r].kind);
       memcpy(&own, (char *)&d + choice[i].at, sizeof own);
       for (j = 0; j < choice[i].count; j++) {
         if (j == own) continue;
@@ -280,8 +280,8 @@ static void many_tokens(const miras_memory *m, float **in) {
 }
 
 /* n tokens from t on. */
-static miras_tokens piece(const miras_memory *m, float *const *in, size_t t, int n) {
-  miras_tokens x;
+static miras_memory_input piece(const miras_memory *m, float *const *in, size_t t, int n) {
+  miras_memory_input x;
   const float **pointer = &x.key;
   int i;
   memset(&x, 0, sizeof x);
@@ -304,19 +304,19 @@ static double relative(const float *a, const float *b, size_t n) {
 /* FED tokens, one at a time, against the host's memory, whose state stays float32, and against
  * another, whose state is rounded behind each: that has the device's bits. Then FED tokens in one
  * call, which rounds once. */
-static unsigned drifts(miras_kind kind, int size, double bound) {
+static unsigned drifts(miras_preset kind, int size, double bound) {
   static float y[FED * 2 * 128], own[2 * 128], rough[FED * 2 * 128], q[2 * 128];
   miras_cuda_options o;
   miras_cuda_memory g;
   miras_memory *m, *mirror, *back;
-  miras_desc d;
-  miras_tokens x;
+  miras_memory_desc d;
+  miras_memory_input x;
   float *in[MIRAS__INPUT_COUNT], *there[MIRAS__INPUT_COUNT], *dy, *room, *state[2];
   size_t bytes, out, t, n;
   double drift, once;
   char why[256];
   int ok, i;
-  (void)miras_preset(&d, kind);
+  (void)miras_memory_preset(&d, kind);
   d.batch = 1, d.heads = 2, d.key_dim = d.value_dim = size, d.chunk = 1;
   memset(&o, 0, sizeof o);
   o.half_state = 1;
@@ -326,7 +326,7 @@ static unsigned drifts(miras_kind kind, int size, double bound) {
   threads = 32;
   SHIM_POISON(device, used);
   used = 0;
-  printf("%-20s half of %6lu bytes: ", miras_kind_name(kind),
+  printf("%-20s half of %6lu bytes: ", miras_preset_name(kind),
          (unsigned long)(m->plan.head_state * sizeof(float)));
   bytes = miras_cuda_memory_size(m, &o, why, sizeof why);
   if (!bytes) return puts(why), m->plan.head_state < 30000;      /* more than there is */
@@ -338,8 +338,8 @@ static unsigned drifts(miras_kind kind, int size, double bound) {
   dy = take(FED * out);
   for (t = 0; ok && t < FED; t++) {
     x = piece(m, in, t, 1);
-    miras_forward(m, &x, y + t * out, NULL);
-    miras_forward(mirror, &x, own, NULL);
+    miras_memory_forward(m, &x, y + t * out, NULL);
+    miras_memory_forward(mirror, &x, own, NULL);
     round_state(mirror);
     x = piece(m, there, t, 1);
     ok = miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
@@ -347,7 +347,7 @@ static unsigned drifts(miras_kind kind, int size, double bound) {
     ok = ok && !cudaDeviceSynchronize() && !memcmp(own, rough + t * out, out * sizeof(float));
   }
   memcpy(q, in[2], out * sizeof(float));
-  miras_read(mirror, q, own);
+  miras_memory_read(mirror, q, own);
   ok = ok && miras_cuda_read(&g, there[2], dy, 0) == MIRAS_OK;
   bring(q, dy, out);
   ok = ok && miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize() &&
@@ -358,7 +358,7 @@ static unsigned drifts(miras_kind kind, int size, double bound) {
   drift = relative(rough + (FED - LAST) * out, y + (FED - LAST) * out, LAST * out);
   miras_memory_reset(m);
   x = piece(m, in, 0, FED);
-  miras_forward(m, &x, y, NULL);
+  miras_memory_forward(m, &x, y, NULL);
   x = piece(m, there, 0, FED);
   ok = ok && miras_cuda_memory_reset(&g, 0) == MIRAS_OK &&
        miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
@@ -379,19 +379,19 @@ static unsigned drifts(miras_kind kind, int size, double bound) {
 /* Tokens one at a time, those of a matrix that is linear in its state by the grid that has it in
  * registers: the host's bits, before and behind a sweep, towards an initial memory, for all
  * gates. */
-static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate gates) {
+static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate gates) {
   enum { TOKENS = 66, BATCH = 2, HEADS = 2, MOST = 100 };
   static float own[BATCH * HEADS * MOST], theirs[BATCH * HEADS * MOST];
   miras_cuda_memory g;
   miras_memory *m, *back;
-  miras_desc d;
-  miras_tokens x;
+  miras_memory_desc d;
+  miras_memory_input x;
   float *in[MIRAS__INPUT_COUNT], *there[MIRAS__INPUT_COUNT], *dy, *room, *state[2], *params;
   size_t bytes, count, n, i, at, t;
   int ok, j;
-  (void)miras_preset(&d, kind);
+  (void)miras_memory_preset(&d, kind);
   d.batch = BATCH, d.heads = HEADS, d.key_dim = key_dim, d.value_dim = value_dim, d.chunk = 1;
-  if (gates) d.keep_gate = gates, d.step_gate = gates;
+  if (gates) d.decay_gate = gates, d.learning_rate_gate = gates;
   m = miras_memory_open(&d, NULL), back = miras_memory_open(&d, NULL);
   if (!m || !back || !m->plan.fused) return miras_memory_close(m), miras_memory_close(back), 0u;
   params = miras_memory_params(m, &count);
@@ -403,7 +403,7 @@ static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate ga
   room = take(bytes / sizeof(float) + 1);
   ok = miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK &&
        (miras__cuda_step_for(&m->plan, 0) != NULL) ==
-         (m->plan.fused && d.feature == MIRAS_FEATURE_IDENTITY && m->plan.features <= 128);
+         (m->plan.fused && d.feature_map == MIRAS_FEATURE_IDENTITY && m->plan.features <= 128);
   many_tokens(m, in);                            /* of HEADS: TOKENS times BATCH of them */
   for (j = 0; j < MIRAS__INPUT_COUNT; j++)
     there[j] = send(in[j], (size_t)FED * HEADS * width_of(m, j));
@@ -412,7 +412,7 @@ static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate ga
   for (t = 0; ok && t < TOKENS; t++) {
     at = BATCH * t;                              /* a token of each sequence */
     x = piece(m, in, at, 1);
-    miras_forward(m, &x, own, NULL);
+    miras_memory_forward(m, &x, own, NULL);
     x = piece(m, there, at, 1);
     ok = miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
     bring(theirs, dy, n);
@@ -422,7 +422,7 @@ static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate ga
   n = states_of(m, &state[0]);
   (void)states_of(back, &state[1]);
   ok = ok && !memcmp(state[0], state[1], n * sizeof(float));
-  printf("%-20s %3d x %3d, gates %d, steps%s: %s\n", miras_kind_name(kind), key_dim, value_dim,
+  printf("%-20s %3d x %3d, gates %d, steps%s: %s\n", miras_preset_name(kind), key_dim, value_dim,
          (int)gates, miras__cuda_step_for(&m->plan, 0) ? " in registers" : "",
          ok ? "the same" : "DIFFERS");
   for (j = 0; j < MIRAS__INPUT_COUNT; j++) free(in[j]);
@@ -433,11 +433,11 @@ static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate ga
 /* Is that refused with a sentence that says so? */
 static unsigned refuses(int size, int chunk, int half, const char *says) {
   miras_cuda_options o;
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   char why[256] = "";
   int ok;
-  (void)miras_preset(&d, MIRAS_DELTANET);
+  (void)miras_memory_preset(&d, MIRAS_PRESET_DELTANET_MEMORY);
   d.key_dim = size, d.chunk = chunk;
   m = miras_memory_open(&d, NULL);
   memset(&o, 0, sizeof o);
@@ -454,13 +454,13 @@ static unsigned sends(void) {
   miras_cuda_options o;
   miras_cuda_memory g;
   miras_memory *m, *back;
-  miras_desc d;
-  miras_tokens x;
-  miras_token_grads dx;
+  miras_memory_desc d;
+  miras_memory_input x;
+  miras_memory_input_grad dx;
   float *state, *arrived, *room;
   size_t bytes, there, n, i, each;
   int ok;
-  (void)miras_preset(&d, MIRAS_TITANS);
+  (void)miras_memory_preset(&d, MIRAS_PRESET_TITANS);
   d.batch = 3, d.heads = 2, d.key_dim = 20, d.chunk = 1;
   m = miras_memory_open(&d, NULL), back = miras_memory_open(&d, NULL);
   if (!m || !back) return 1;
@@ -521,24 +521,24 @@ static void give(void) {
 
 /* One memory goes through all tokens in three calls, the middle one off the chunk grid, and then in
  * one with its gradients. 1: a call refuses; 2: it is no memory with channels. */
-static int long_memory(miras_kind kind, int chunk) {
+static int long_memory(miras_preset kind, int chunk) {
   static const int calls[] = {13, 47, LONG - 60};
   static float y[LONG * H * D], dy[LONG * H * D], dx[MIRAS__INPUT_COUNT][MANY], weights[1 << 14];
-  miras_tokens x;
-  miras_token_grads g;
+  miras_memory_input x;
+  miras_memory_input_grad g;
   const float **input = &x.key;
   float **gradient = &g.key, *tape = NULL, *dparams = NULL;
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   size_t count;
   int i, call, at = 0, failed = 0;
   memset(&x, 0, sizeof x);
   memset(&g, 0, sizeof g);
-  (void)miras_preset(&d, kind);
+  (void)miras_memory_preset(&d, kind);
   d.heads = H, d.key_dim = D, d.chunk = chunk;
-  one_gate(&d, &d.keep_gate);
-  one_gate(&d, &d.step_gate);
-  one_gate(&d, &d.value_gate);
+  one_gate(&d, &d.decay_gate);
+  one_gate(&d, &d.learning_rate_gate);
+  one_gate(&d, &d.value_decay_gate);
   m = miras_memory_open(&d, NULL);
   if (!m || !(m->plan.channel || m->plan.per_feature || m->plan.value_decay)) {
     miras_memory_close(m);
@@ -561,7 +561,7 @@ static int long_memory(miras_kind kind, int chunk) {
   numbers(dy, LONG * H * D, 11);
   memset(dx, 0, sizeof dx);
   (void)miras_memory_params(m, &count);
-  tape = (float *)malloc(miras_tape_size(m, LONG) * sizeof(float));
+  tape = (float *)malloc(miras_memory_tape_size(m, LONG) * sizeof(float));
   dparams = (float *)calloc(count + 1, sizeof(float));
   if (!tape || !dparams) exit(2);
   failed |= FORWARD(m, &x, y, tape) != MIRAS_OK;
@@ -577,7 +577,7 @@ static int long_memory(miras_kind kind, int chunk) {
 }
 
 /* Is it near the host's? */
-static unsigned by_products(miras_kind kind, int chunk) {
+static unsigned by_products(miras_preset kind, int chunk) {
   static const miras_cuda_options told = {MIRAS_CUDA_BF16X3};
   double worst = 0;
   int failed, i;
@@ -594,7 +594,7 @@ static unsigned by_products(miras_kind kind, int chunk) {
     if (off > worst) worst = off;
   }
   failed |= worst > of_products;
-  printf("%-20s chunk %d, other products, off by %.1e: %s\n", miras_kind_name(kind), chunk, worst,
+  printf("%-20s chunk %d, other products, off by %.1e: %s\n", miras_preset_name(kind), chunk, worst,
          failed ? "DIFFERS" : "near");
   return failed != 0;
 }
@@ -613,28 +613,28 @@ int main(int argc, char **argv) {
     return 77;
   }
   SHIM_POISON(device, whole);
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (i = 0; i < sizeof pass / sizeof pass[0]; i++) {
-      if (!asked(argc, argv, miras_kind_name((miras_kind)kind))) continue;
+      if (!asked(argc, argv, miras_preset_name((miras_preset)kind))) continue;
       token_gates = pass[i].gates;
-      failed += compare((miras_kind)kind, pass[i].chunk, (unsigned)pass[i].threads);
+      failed += compare((miras_preset)kind, pass[i].chunk, (unsigned)pass[i].threads);
     }
   failed += changed(argc, argv);
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
-    if (asked(argc, argv, miras_kind_name((miras_kind)kind)))
-      failed += drifts((miras_kind)kind, getenv("SIZE") ? atoi(getenv("SIZE")) : 20,
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
+    if (asked(argc, argv, miras_preset_name((miras_preset)kind)))
+      failed += drifts((miras_preset)kind, getenv("SIZE") ? atoi(getenv("SIZE")) : 20,
                        FED > 256 ? 10 : 0.05);
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
-    for (i = 0; asked(argc, argv, miras_kind_name((miras_kind)kind)) && i < 3; i++)
-      failed += steps((miras_kind)kind, i ? 20 : 72, i == 1 ? 72 : 20, pass[i + 1].gates);
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
+    for (i = 0; asked(argc, argv, miras_preset_name((miras_preset)kind)) && i < 3; i++)
+      failed += steps((miras_preset)kind, i ? 20 : 72, i == 1 ? 72 : 20, pass[i + 1].gates);
   if (argc < 2)
     failed += sends() + refuses(20, 1, 2, "half_state is 2; it must be 0 or 1") +
               refuses(20, 8, 1, "half_state is 1, which takes chunk 1; chunk is 8") +
               refuses(256, 1, 1, "half_state is 1, which takes 262144 bytes of shared memory");
   give();
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
-    for (i = 16; asked(argc, argv, miras_kind_name((miras_kind)kind)) && i <= 64; i *= 4)
-      failed += by_products((miras_kind)kind, (int)i);
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
+    for (i = 16; asked(argc, argv, miras_preset_name((miras_preset)kind)) && i <= 64; i *= 4)
+      failed += by_products((miras_preset)kind, (int)i);
   cudaFree(device);
   printf("%u differ\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());

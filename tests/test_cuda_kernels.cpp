@@ -232,8 +232,8 @@ template <class Y> struct cases {
   BOTH static void normaliser(T *K, const shape *s, float *p) {
     K->normaliser(K, AT(0), AT(1), N + M, AT(2), M, N, (size_t)F);
   }
-  BOTH static void row_rates(T *K, const shape *s, float *p) {
-    K->row_rates(1 + F, AT(0), AT(1), AT(2), 3, N, 2);
+  BOTH static void token_rates(T *K, const shape *s, float *p) {
+    K->token_rates(1 + F, AT(0), AT(1), AT(2), 3, N, 2);
   }
   BOTH static void bound_share(T *K, const shape *s, float *p) {
     K->bound_share(AT(0), AT(1), AT(2), AT(3), AT(4), 0.3f, M, N);
@@ -404,9 +404,9 @@ template <class Y> struct cases {
   }
   BOTH static void divergence_step(T *K, const shape *s, float *p) {
     typename Y::plan *plan = plan_of(s, p);
-    plan->d.retention = F / 4 == 0   ? MIRAS_RETAIN_CHI2
-                        : F / 4 == 1 ? MIRAS_RETAIN_REVERSE_KL
-                                     : MIRAS_RETAIN_HELLINGER;
+    plan->d.retention = F / 4 == 0   ? MIRAS_RETENTION_CHI2
+                        : F / 4 == 1 ? MIRAS_RETENTION_REVERSE_KL
+                                     : MIRAS_RETENTION_HELLINGER;
     K->mul(AT(2), AT(2), AT(2), SLOT);
     K->divergence_step(plan, F & 1 ? AT(2) : AT(0), F & 1 ? NULL : AT(1), AT(2), AT(3));
   }
@@ -417,9 +417,9 @@ template <class Y> struct cases {
     K->lq_bwd(AT(0), AT(1), AT(2), AT(3), 0.7f, 0.3f, 2.5f, F, M * N);
   }
   BOTH static void triangle_bwd(T *K, const shape *s, float *p) {
-    const size_t m = M < 33 ? M : 33, descents = 1 + (size_t)F % 2;
-    const typename Y::reads r = {m, 3, descents, 3 + (m - 1) * descents,
-                                 3 + (m - 1) * descents + s->gap};
+    const size_t m = M < 33 ? M : 33, inner_steps = 1 + (size_t)F % 2;
+    const typename Y::reads r = {m, 3, inner_steps, 3 + (m - 1) * inner_steps,
+                                 3 + (m - 1) * inner_steps + s->gap};
     K->triangle_bwd(AT(0), AT(1), AT(2), AT(3), 0.4f, -1, F / 2 ? AT(4) : NULL, AT(5), &r);
   }
   BOTH static void norm_rows_end2(T *K, const shape *s, float *p) {
@@ -436,7 +436,7 @@ template <class Y> struct cases {
     const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, bare ? NULL : AT(3),
                                 F & 1 && !bare ? AT(10) : NULL, WIDE + s->gap, WIDE,
                                 (M + 5) * DIM / group, taps, rows / group, HEADS, DIM, group,
-                                F / 2 % MIRAS_MIX_COUNT, F % 3 == 1};
+                                F / 2 % MIRAS_QKV_ACT_COUNT, F % 3 == 1};
     K->conv_bwd(AT(0), WIDE, bare ? NULL : AT(4), F & 1 && !bare ? AT(11) : NULL, AT(5),
                 F & 1 ? taps - 1 : 0, AT(8), &x);
   }
@@ -469,12 +469,12 @@ template <class Y> struct cases {
   }
   BOTH static void gated_norm_fwd(T *K, const shape *s, float *p) {
     const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 4 + 1, HEADS, DIM,
-                              1e-5f, NULL, F % MIRAS_OUT_COUNT};
+                              1e-5f, NULL, F % MIRAS_OUT_GATE_COUNT};
     K->gated_norm_fwd(AT(0), WIDE, &x);
   }
   BOTH static void gated_norm_bwd(T *K, const shape *s, float *p) {
     const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 2 + 1, HEADS, DIM,
-                              0.01f, NULL, F % MIRAS_OUT_COUNT};
+                              0.01f, NULL, F % MIRAS_OUT_GATE_COUNT};
     K->gated_norm_bwd(AT(0), WIDE, AT(4), WIDE + s->gap, AT(5), AT(6), WIDE, AT(7), WIDE, &x);
   }
   BOTH static void swiglu_fwd(T *K, const shape *s, float *p) {
@@ -496,7 +496,7 @@ template <class Y> struct cases {
     const int bare = taps == 1 && s->gap;
     const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, bare ? NULL : AT(3),
                                 F & 1 ? AT(4) : NULL, WIDE + s->gap, WIDE, (M + 1) * DIM, taps,
-                                M < 60 ? M : 60, HEADS, DIM, 1, F / 2 % MIRAS_MIX_COUNT};
+                                M < 60 ? M : 60, HEADS, DIM, 1, F / 2 % MIRAS_QKV_ACT_COUNT};
     K->conv_fwd(AT(5), &x);
   }
   BOTH static void unit_fwd(T *K, const shape *s, float *p) {
@@ -536,8 +536,8 @@ template <class Y> struct cases {
   X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(copy_rows, 3) X(fill_rows, 1) X(spread_rows, 2)       \
   X(add_rows, 4) X(mul_rows, 3) X(muladd_rows, 4) X(scale_rows, 8) X(axpy_rows, 8) X(dot_rows, 4) \
   X(sum_rows, 4) X(mask_rows, 6) X(transpose, 1) X(fade, 6) X(norm_rows, 1) X(norm_project, 2)    \
-  X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(row_rates, 2) X(bound_share, 1)        \
-  X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_CUSTOM_BIAS) X(feature_rows, 4)   \
+  X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(token_rates, 2) X(bound_share, 1)        \
+  X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_BIAS_CUSTOM) X(feature_rows, 4)   \
   X(implicit_rows, 2) X(attend_bwd, 1) X(online_softmax, 1) X(online_softmax_rows, 1)             \
   X(fold_few, 6) X(left_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)    \
   X(channel_rows, 6) X(rms_fwd, 1) X(rms_bwd, 8) X(layer_norm_fwd, 2) X(layer_norm_bwd, 8)        \

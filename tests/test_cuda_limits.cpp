@@ -37,8 +37,8 @@ static void calls_of(const miras_memory *m, const miras_cuda_options *o, const c
   static const int lengths[] = {1, MOST / 2, 7};
   const size_t bytes = miras_cuda_memory_size(m, o, NULL, 0);
   miras_cuda_memory g;
-  miras_token_grads dx;
-  miras_tokens x;
+  miras_memory_input_grad dx;
+  miras_memory_input x;
   const float **in = &x.key;
   float **out = &dx.key;
   void *room;
@@ -71,8 +71,8 @@ static void segments_of(const miras_memory *m, const miras_cuda_options *o, cons
   const size_t bytes = miras_cuda_memory_size(m, o, NULL, 0);
   miras_cuda_memory g;
   miras_cuda_segments s;
-  miras_token_grads dx;
-  miras_tokens x;
+  miras_memory_input_grad dx;
+  miras_memory_input x;
   const float **in = &x.key;
   void *room, *more;
   size_t need, i;
@@ -106,24 +106,24 @@ static void memories(void) {
   static const int sizes[] = {16, 64, 128, 256}, chunks[] = {1, 16, 64, 128};
   char what[128];
   int i;
-  for (i = 0; i < MIRAS_KIND_COUNT * 4 * 4 * 4 * 4 * 4; i++) {
-    const int kind = i % MIRAS_KIND_COUNT, rest = i / MIRAS_KIND_COUNT;
+  for (i = 0; i < MIRAS_PRESET_ROWS * 4 * 4 * 4 * 4 * 4; i++) {
+    const int kind = i % MIRAS_PRESET_ROWS, rest = i / MIRAS_PRESET_ROWS;
     const int gates = rest >> 6 & 3, how = rest >> 8 & 3;
     const miras_cuda_options o = {(miras_cuda_products)(how % 3), how == 3};
     miras_memory *m;
-    miras_desc d;
-    if (miras_preset(&d, (miras_kind)kind) != MIRAS_OK) exit(2);
+    miras_memory_desc d;
+    if (miras_memory_preset(&d, (miras_preset)kind) != MIRAS_OK) exit(2);
     if (d.layers > 1 && (rest & 15) % 5) continue;   /* perceptrons of equal sizes                */
     d.batch = d.heads = 1;
     d.key_dim = sizes[rest & 3], d.value_dim = sizes[rest >> 2 & 3];
     d.chunk = chunks[rest >> 4 & 3];
-    if (gates & 1) d.keep_gate = MIRAS_GATE_CHANNEL;
-    if (gates & 2) d.value_gate = MIRAS_GATE_CHANNEL;
+    if (gates & 1) d.decay_gate = MIRAS_GATE_CHANNEL;
+    if (gates & 2) d.value_decay_gate = MIRAS_GATE_CHANNEL;
     m = miras_memory_open(&d, NULL);
     if (!m) continue;                /* not every row has every gate and chunk                    */
     block = how && kind % 2 ? 256 : 128;
     snprintf(what, sizeof what, "%s, %d x %d, chunk %d, gates %d, products %d, half_state %d",
-             miras_kind_name((miras_kind)kind), d.key_dim, d.value_dim, d.chunk, gates,
+             miras_preset_name((miras_preset)kind), d.key_dim, d.value_dim, d.chunk, gates,
              (int)o.products, o.half_state);
     calls_of(m, &o, what);
     if (how < 3) segments_of(m, &o, what);
@@ -139,17 +139,17 @@ static void models(void) {
   int i;
   memset(&adam, 0, sizeof adam);
   adam.clip = 1;
-  for (i = 0; i < MIRAS_KIND_COUNT * 6; i++) {
-    const int kind = i % MIRAS_KIND_COUNT, rest = i / MIRAS_KIND_COUNT;
+  for (i = 0; i < MIRAS_PRESET_ROWS * 6; i++) {
+    const int kind = i % MIRAS_PRESET_ROWS, rest = i / MIRAS_PRESET_ROWS;
     const miras_cuda_options o = {(miras_cuda_products)(rest % 3), 0};
-    const char *what = miras_kind_name((miras_kind)kind);
+    const char *what = miras_preset_name((miras_preset)kind);
     miras_trainer_desc room;
     miras_cuda_model g;
     miras_model_desc d;
     miras_model *m;
     void *of_model, *of_trainer;
     size_t bytes;
-    if (miras_model_preset(&d, (miras_kind)kind) != MIRAS_OK) exit(2);
+    if (miras_model_preset(&d, (miras_preset)kind) != MIRAS_OK) exit(2);
     d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = rest < 3 ? 64 : 128;
     d.heads = 1, d.width = rest < 3 ? 64 : 128, d.vocab = 300;
     strcpy(d.pattern, kind % 2 ? "mw" : "mm");
@@ -191,13 +191,13 @@ static void models(void) {
 static void company(void) {
   const miras_cuda_options half = {MIRAS_CUDA_BF16, 0};
   miras_cuda_memory g;
-  miras_tokens x;
+  miras_memory_input x;
   miras_memory *m;
-  miras_desc d;
+  miras_memory_desc d;
   char why[256];
   size_t bytes;
   void *room;
-  (void)miras_preset(&d, MIRAS_LINEAR_ATTENTION);
+  (void)miras_memory_preset(&d, MIRAS_PRESET_LINEAR_ATTENTION);
   d.batch = d.heads = 1, d.key_dim = d.value_dim = 8;
   m = miras_memory_open(&d, NULL);
   block = 128;
@@ -207,7 +207,7 @@ static void company(void) {
   want(miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK, "no memory");
   want(shim_stack == MIRAS_CUDA_STACK, "init leaves the stack low");
   memset(&x, 0, sizeof x);
-  x.key = x.value = x.query = x.keep = x.step = anything;
+  x.key = x.value = x.query = x.decay = x.learning_rate = anything;
   x.length = 1;
   shim_stack = 1024;
   want(miras_cuda_forward(&g, &x, anything, NULL, 0) == MIRAS_OK && shim_stack == MIRAS_CUDA_STACK,

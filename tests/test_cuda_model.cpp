@@ -144,7 +144,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
   memset(&room, 0, sizeof room);
   room.batch = BATCH;
   room.context = LENGTH;
-  room.streams = STREAMS;
+  room.carried = STREAMS;
   host = miras_trainer_open(m, &room, NULL);
   room.batch = room.context = 1;
   mirror = miras_trainer_open(m, &room, NULL);
@@ -176,7 +176,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
     if (part == 2)                             /* away and back again */
       ok = miras_cuda_trainer_init(&t, &g, &room, of_trainer, bytes, 0) == MIRAS_OK &&
            miras_cuda_trainer_send(&t, mirror, 0) == MIRAS_OK;
-    here[0] = part ? miras_trainer_loss_streams(host, tokens, tokens + 1, BATCH, length, rows,
+    here[0] = part ? miras_trainer_loss_carried(host, tokens, tokens + 1, BATCH, length, rows,
                                                 new_texts)
                    : miras_trainer_loss(host, tokens, tokens + 1, BATCH, length, 1);
     ok = ok && miras_trainer_backward(host) == MIRAS_OK;
@@ -327,19 +327,19 @@ enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 /* Heads in chunks: with tokens behind the last state of a tape, of texts that go on, and of
  * sessions; beside tasks that do all of it. */
 static unsigned chunked(int argc, char **argv) {
-  static const struct { miras_kind kind; miras_gate keep; int chunk, skip, key; } row[] = {
-    {MIRAS_GATED_DELTANET, MIRAS_GATE_HEAD, 8, 0, 6}, {MIRAS_KDA, MIRAS_GATE_CHANNEL, 1, 0, 6},
-    {MIRAS_MAMBA2, MIRAS_GATE_HEAD, 1, 1, 6}, {MIRAS_TITANS, MIRAS_GATE_HEAD, 8, 0, 6},
-    {MIRAS_TTT_MLP, MIRAS_GATE_HEAD, 8, 0, 6},
-    {MIRAS_YAAD, MIRAS_GATE_CHANNEL, 16, 0, 0}, {MIRAS_MONETA, MIRAS_GATE_CHANNEL, 16, 0, 0},
-    {MIRAS_MEMORA, MIRAS_GATE_CHANNEL, 16, 0, 0}};
+  static const struct { miras_preset kind; miras_gate keep; int chunk, skip, key; } row[] = {
+    {MIRAS_PRESET_GATED_DELTANET, MIRAS_GATE_HEAD, 8, 0, 6}, {MIRAS_PRESET_KDA_MEMORY, MIRAS_GATE_CHANNEL, 1, 0, 6},
+    {MIRAS_PRESET_MAMBA2_MEMORY, MIRAS_GATE_HEAD, 1, 1, 6}, {MIRAS_PRESET_TITANS, MIRAS_GATE_HEAD, 8, 0, 6},
+    {MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_GATE_HEAD, 8, 0, 6},
+    {MIRAS_PRESET_YAAD, MIRAS_GATE_CHANNEL, 16, 0, 0}, {MIRAS_PRESET_MONETA, MIRAS_GATE_CHANNEL, 16, 0, 0},
+    {MIRAS_PRESET_MEMORA, MIRAS_GATE_CHANNEL, 16, 0, 0}};
   const miras_cuda_options how = {MIRAS_CUDA_BF16X3};
   unsigned failed = 0, i;
   threads = 128;
   texts_made = &how;
   for (i = 0; i < sizeof row / sizeof row[0]; i++) {
     miras_model_desc d;
-    const char *name = miras_kind_name(row[i].kind);
+    const char *name = miras_preset_name(row[i].kind);
     int ok = miras_model_preset(&d, row[i].kind) == MIRAS_OK, at = 1;
     while (at < argc && strcmp(argv[at], "chunks") &&
            (strncmp(argv[at], "chunks-", 7) || strcmp(argv[at] + 7, name)))
@@ -347,8 +347,8 @@ static unsigned chunked(int argc, char **argv) {
     if (argc > 1 && at == argc) continue;
     d.layer[0].memory.key_dim = row[i].key;
     d.layer[0].memory.chunk = row[i].chunk;
-    d.layer[0].memory.keep_gate = row[i].keep;
-    d.layer[0].skip = row[i].skip;
+    d.layer[0].memory.decay_gate = row[i].keep;
+    d.layer[0].mixer.d_skip = row[i].skip;
     d.heads = 2;
     d.vocab = WORDS;
     d.width = 20;
@@ -373,61 +373,61 @@ int main(int argc, char **argv) {
     puts("skipped: without fused multiply-add the host has other bits");
     return 77;
   }
-  for (kind = 0; kind < MIRAS_KIND_COUNT + WHOLES; kind++) {       /* rows, then whole models */
-    const int published = kind >= MIRAS_KIND_COUNT;
-    const unsigned whole = published ? kind - MIRAS_KIND_COUNT : 0;
-    const char *name = published ? wholes[whole].name : miras_kind_name((miras_kind)kind);
+  for (kind = 0; kind < MIRAS_PRESET_ROWS + WHOLES; kind++) {       /* rows, then whole models */
+    const int published = kind >= MIRAS_PRESET_ROWS;
+    const unsigned whole = published ? kind - MIRAS_PRESET_ROWS : 0;
+    const char *name = published ? wholes[whole].name : miras_preset_name((miras_preset)kind);
     miras_model_desc d;
     int ok;
     for (i = 1; i < (unsigned)argc && strcmp(argv[i], name); i++) {
     }
     if (argc > 1 && i == (unsigned)argc) continue;
     if (published ? miras_model_named(&d, name, 2) != MIRAS_OK
-                  : miras_model_preset(&d, (miras_kind)kind) != MIRAS_OK)
+                  : miras_model_preset(&d, (miras_preset)kind) != MIRAS_OK)
       return 1;
     d.layers = 0;
     d.layer[0].memory.key_dim = 6;
-    if (kind == MIRAS_KDA || kind == MIRAS_GLA) d.layer[0].out_rank = 3;
-    if (kind == MIRAS_GLA) d.layer[0].keep_low = 0.87f;
-    if (kind == MIRAS_DELTANET) {
-      d.layer[0].key_map = MIRAS_KEYS_SUM;
-      d.layer[0].key_mixing = MIRAS_MIX_ELU;
+    if (kind == MIRAS_PRESET_KDA_MEMORY || kind == MIRAS_PRESET_GLA_MEMORY) d.layer[0].mixer.out_gate_rank = 3;
+    if (kind == MIRAS_PRESET_GLA_MEMORY) d.layer[0].mixer.decay_min = 0.87f;
+    if (kind == MIRAS_PRESET_DELTANET_MEMORY) {
+      d.layer[0].mixer.qk_map = MIRAS_QK_MAP_L1;
+      d.layer[0].mixer.qk_act = MIRAS_QKV_ACT_ELU;
     }
     if (whole) d.layer[0].memory.value_dim = 10;
     if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;
-    d.layer[1].window = 20;
-    d.layer[1].qk_norm = 1;
-    d.layer[1].output_gate = kind % 4 == 1;
-    d.layer[1].rotary_dim = kind % 3 * 2;
-    if (kind % 3 == 0) d.layer[1].rotary = (miras_rotary)(kind / 3 % 3);
-    d.layer[1].persistent = kind % 3;
+    d.layer[1].attention.window = 20;
+    d.layer[1].attention.qk_norm = 1;
+    d.layer[1].attention.out_gate = kind % 4 == 1;
+    d.layer[1].attention.rope_dim = kind % 3 * 2;
+    if (kind % 3 == 0) d.layer[1].attention.rope_share = (miras_rope_share)(kind / 3 % 3);
+    d.layer[1].attention.persistent = kind % 3;
     d.heads = 2;
     d.vocab = WORDS;
     d.width = 20;
     d.dropout = 0.1f;
     d.seed = 5;
     strcpy(d.pattern, published ? wholes[whole].pattern : kind % 2 ? "mw" : kind % 3 ? "cm" : "mm");
-    d.layer[0].shared_keys = kind % 6 == 4 && !published && d.layer[0].memory.descents < 2;
+    d.layer[0].mixer.share_qk = kind % 6 == 4 && !published && d.layer[0].memory.inner_steps < 2;
     if (kind % 4 == 3 && !published) { /* the memory is the gate of attention */
       d.layer[0].type = MIRAS_LAYER_MAG;
-      d.layer[0].window = 30;
-      d.layer[0].head_dim = 6;
-      d.layer[0].persistent = kind % 8 == 3;
-      d.layer[0].qk_norm = kind % 8 == 3;
-      d.layer[0].kv_heads = kind % 8 == 3 ? 1 : 2;
+      d.layer[0].attention.window = 30;
+      d.layer[0].attention.head_dim = 6;
+      d.layer[0].attention.persistent = kind % 8 == 3;
+      d.layer[0].attention.qk_norm = kind % 8 == 3;
+      d.layer[0].attention.kv_heads = kind % 8 == 3 ? 1 : 2;
     }
-    if (kind % 4 == 1 && !published && d.layer[0].memory.architecture != MIRAS_KV_CACHE) {
+    if (kind % 4 == 1 && !published && d.layer[0].memory.architecture != MIRAS_ARCH_KV_CACHE) {
       d.layer[0].type = MIRAS_LAYER_MAC;     /* and its context: of texts of two segments or more */
-      d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = d.layer[0].head_dim = 10;
-      d.layer[0].window = 8;
-      d.layer[0].persistent = 1;
+      d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = d.layer[0].attention.head_dim = 10;
+      d.layer[0].attention.window = 8;
+      d.layer[0].attention.persistent = 1;
     }
     if (kind % 5 == 2 && !published) { /* a mixture of experts */
-      d.layer[0].experts = 4;
-      d.layer[0].experts_per_token = 1 + (int)kind % 2;
-      d.layer[0].norm_topk = (int)kind % 3 == 0;
-      d.layer[0].shared_experts = kind % 4 == 2;
-      d.layer[0].hidden = 12;
+      d.layer[0].mlp.experts = 4;
+      d.layer[0].mlp.experts_per_token = 1 + (int)kind % 2;
+      d.layer[0].mlp.norm_topk = (int)kind % 3 == 0;
+      d.layer[0].mlp.shared_experts = kind % 4 == 2;
+      d.layer[0].mlp.hidden = 12;
     }
     d.untied = (int)kind % 3 == 0;
     of_block = kind % 3 ? 32 : 96;
@@ -444,7 +444,7 @@ int main(int argc, char **argv) {
            d.layer[0].type == MIRAS_LAYER_MAG   ? " as a gate"
            : d.layer[0].type == MIRAS_LAYER_MAC ? " as context"
                                                 : "",
-           d.layer[0].experts ? " with experts" : "", of_block,
+           d.layer[0].mlp.experts ? " with experts" : "", of_block,
            ok ? "the same" : "DIFFERS");
     fflush(stdout);
     failed += !ok;

@@ -9,54 +9,54 @@
  * Names of rows as arguments run these alone. */
 #include "cuda_calls.h"
 
-static int back_expected(const miras_desc *d) {
-  return d->retention != MIRAS_RETAIN_ELASTIC;
+static int back_expected(const miras_memory_desc *d) {
+  return d->retention != MIRAS_RETENTION_ELASTIC;
 }
 
 typedef struct perceptron {
   const char *name;
-  miras_kind kind;
+  miras_preset kind;
   int key, value, expansion, chunk, calls[CALLS], keep, step, normed, most, products, slabs, near;
 } perceptron;
 
 /* most: KiB of shared memory that there are, or 0; normed: as inside models; keep, step: of
  * miras_gate, and with 2, one per channel, so are Yaad's thresholds. */
 static const perceptron every[] = {
-  {"yaad", MIRAS_YAAD, 16, 16, 2, 16, {0, 0, 16, 32}, 0, 0, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"yaad", MIRAS_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 0, 0, 0, 0, MIRAS_CUDA_BF16, 4, 1},
-  {"yaad", MIRAS_YAAD, 20, 36, 3, 20, {7, 33, 0, 43}, 1, 1, 0, 52, MIRAS_CUDA_BF16X3, 2, 0},
-  {"titans", MIRAS_TITANS, 16, 24, 3, 16, {5, 0, 27, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"titans", MIRAS_TITANS, 64, 64, 4, 16, {0, 0, 0, 32}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"ttt-mlp", MIRAS_TTT_MLP, 20, 12, 4, 12, {0, 0, 24, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"ttt-mlp", MIRAS_TTT_MLP, 24, 24, 4, 40, {0, 29, 11, 84}, 1, 1, 1, 44, MIRAS_CUDA_BF16, 3, 0},
-  {"channels", MIRAS_YAAD, 12, 12, 2, 16, {5, 0, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"more channels", MIRAS_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 2, 2, 1, 0, MIRAS_CUDA_BF16, 4, 1},
-  {"more channels", MIRAS_YAAD, 36, 36, 3, 20, {7, 33, 0, 43}, 2, 0, 0, 72, MIRAS_CUDA_BF16X3,
+  {"yaad", MIRAS_PRESET_YAAD, 16, 16, 2, 16, {0, 0, 16, 32}, 0, 0, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"yaad", MIRAS_PRESET_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 0, 0, 0, 0, MIRAS_CUDA_BF16, 4, 1},
+  {"yaad", MIRAS_PRESET_YAAD, 20, 36, 3, 20, {7, 33, 0, 43}, 1, 1, 0, 52, MIRAS_CUDA_BF16X3, 2, 0},
+  {"titans", MIRAS_PRESET_TITANS, 16, 24, 3, 16, {5, 0, 27, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"titans", MIRAS_PRESET_TITANS, 64, 64, 4, 16, {0, 0, 0, 32}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP_MEMORY, 20, 12, 4, 12, {0, 0, 24, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP_MEMORY, 24, 24, 4, 40, {0, 29, 11, 84}, 1, 1, 1, 44, MIRAS_CUDA_BF16, 3, 0},
+  {"channels", MIRAS_PRESET_YAAD, 12, 12, 2, 16, {5, 0, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"more channels", MIRAS_PRESET_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 2, 2, 1, 0, MIRAS_CUDA_BF16, 4, 1},
+  {"more channels", MIRAS_PRESET_YAAD, 36, 36, 3, 20, {7, 33, 0, 43}, 2, 0, 0, 72, MIRAS_CUDA_BF16X3,
    3, 0},
-  {"channels", MIRAS_YAAD, 20, 20, 3, 12, {0, 0, 0, 36}, 1, 2, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"moneta", MIRAS_MONETA, 16, 16, 3, 16, {5, 0, 11, 52}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"moneta", MIRAS_MONETA, 20, 12, 4, 12, {5, 0, 19, 36}, 1, 1, 0, 26, MIRAS_CUDA_BF16X3, 2, 0},
-  {"memora", MIRAS_MEMORA, 16, 16, 4, 16, {0, 5, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"memora", MIRAS_MEMORA, 32, 32, 4, 32, {0, 0, 0, 64}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"memora", MIRAS_MEMORA, 24, 24, 2, 20, {0, 13, 27, 44}, 2, 0, 1, 56, MIRAS_CUDA_BF16X3, 2, 0},
+  {"channels", MIRAS_PRESET_YAAD, 20, 20, 3, 12, {0, 0, 0, 36}, 1, 2, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"moneta", MIRAS_PRESET_MONETA, 16, 16, 3, 16, {5, 0, 11, 52}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"moneta", MIRAS_PRESET_MONETA, 20, 12, 4, 12, {5, 0, 19, 36}, 1, 1, 0, 26, MIRAS_CUDA_BF16X3, 2, 0},
+  {"memora", MIRAS_PRESET_MEMORA, 16, 16, 4, 16, {0, 5, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"memora", MIRAS_PRESET_MEMORA, 32, 32, 4, 32, {0, 0, 0, 64}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"memora", MIRAS_PRESET_MEMORA, 24, 24, 2, 20, {0, 13, 27, 44}, 2, 0, 1, 56, MIRAS_CUDA_BF16X3, 2, 0},
 };
 
 /* Memories that the engine runs. */
 static unsigned others(void) {
   static const struct { const char *name; size_t at; int value, shared, size; } change[] = {
-    {"chunks of 4", offsetof(miras_desc, chunk), 4, 0, 16},
-    {"three layers", offsetof(miras_desc, depth), 3, 0, 16},
-    {"two descents", offsetof(miras_desc, descents), 2, 0, 16},
-    {"resets", offsetof(miras_desc, reset_every), 64, 0, 16},
-    {"129 channels", offsetof(miras_desc, keep_gate), MIRAS_GATE_CHANNEL, 0, 129},
-    {"a bounded step through tanh", offsetof(miras_desc, retention), MIRAS_RETAIN_TANH, 0, 16},
-    {"an elastic net", offsetof(miras_desc, retention), MIRAS_RETAIN_ELASTIC, 0, 16},
+    {"chunks of 4", offsetof(miras_memory_desc, chunk), 4, 0, 16},
+    {"three layers", offsetof(miras_memory_desc, depth), 3, 0, 16},
+    {"two inner_steps", offsetof(miras_memory_desc, inner_steps), 2, 0, 16},
+    {"resets", offsetof(miras_memory_desc, reset_every), 64, 0, 16},
+    {"129 channels", offsetof(miras_memory_desc, decay_gate), MIRAS_GATE_CHANNEL, 0, 129},
+    {"a bounded step through tanh", offsetof(miras_memory_desc, retention), MIRAS_RETENTION_TANH, 0, 16},
+    {"an elastic net", offsetof(miras_memory_desc, retention), MIRAS_RETENTION_ELASTIC, 0, 16},
     {"little shared memory", 0, 0, 8, 16}};
   unsigned failed = 0, i;
   for (i = 0; i < sizeof change / sizeof change[0]; i++) {
     memory_case c;
     miras_memory *m;
-    row_of(&c, change[i].name, MIRAS_YAAD, change[i].size, change[i].size, 16);
+    row_of(&c, change[i].name, MIRAS_PRESET_YAAD, change[i].size, change[i].size, 16);
     if (!change[i].shared) memcpy((char *)&c.d + change[i].at, &change[i].value, sizeof(int));
     options.products = MIRAS_CUDA_BF16;
     m = miras_memory_open(&c.d, NULL);
@@ -71,13 +71,13 @@ static unsigned others(void) {
 }
 
 /* The same bits in calls that end on the chunk grid. */
-static unsigned repeated(miras_kind kind, int value, miras_gate gate) {
+static unsigned repeated(miras_preset kind, int value, miras_gate gate) {
   static const int cut[2][CALLS] = {{0, 0, 0, 64}, {16, 0, 32, 16}};
   made of[2];
   memory_case c;
   unsigned failed = 0, i;
   int t;
-  row_of(&c, miras_kind_name(kind), kind, 20, value, 16);
+  row_of(&c, miras_preset_name(kind), kind, 20, value, 16);
   gates(&c, gate, gate);
   options.products = MIRAS_CUDA_BF16;
   most_shared = 227 << 10;
@@ -105,11 +105,11 @@ static unsigned anywhere(int channels) {
     miras_memory *m;
     int t;
     if (channels) {
-      row_of(&c, "yaad", MIRAS_YAAD, 31, 31, 16);
+      row_of(&c, "yaad", MIRAS_PRESET_YAAD, 31, 31, 16);
       gates(&c, MIRAS_GATE_CHANNEL, MIRAS_GATE_CHANNEL);
-      c.d.bounded_step = 2, c.d.toward = MIRAS_TOWARD_NOTHING, c.edges = 1;
+      c.d.step_bound = MIRAS_STEP_BOUND_LAYERS, c.d.decay_target = MIRAS_DECAY_TARGET_ZERO, c.edges = 1;
     } else {
-      row_of(&c, "titans", MIRAS_TITANS, 31, 28, 16);
+      row_of(&c, "titans", MIRAS_PRESET_TITANS, 31, 28, 16);
       gates(&c, MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
       c.d.inner_bias = 1;
     }
@@ -149,37 +149,37 @@ static unsigned anywhere(int channels) {
 static unsigned links(void) {
   static const struct {
     const char *name;
-    miras_kind kind;
+    miras_preset kind;
     miras_retention retention;
     float q;
     miras_gate gate;
     int bounded, normed;
-    miras_toward toward;
+    miras_decay_target toward;
   } link[] = {
-    {"lq, momentum", MIRAS_TITANS, MIRAS_RETAIN_LQ, 2.5f, MIRAS_GATE_HEAD, 2, 0,
-     MIRAS_TOWARD_INITIAL},
-    {"lq, momentum, norm", MIRAS_TITANS, MIRAS_RETAIN_LQ, 2.5f, MIRAS_GATE_HEAD, 0, 1,
-     MIRAS_TOWARD_INITIAL},
-    {"lq, channels", MIRAS_YAAD, MIRAS_RETAIN_LQ, 2.5f, MIRAS_GATE_CHANNEL, 1, 0,
-     MIRAS_TOWARD_INITIAL},
-    {"lq, no home", MIRAS_YAAD, MIRAS_RETAIN_LQ, 2.5f, MIRAS_GATE_CHANNEL, 2, 1,
-     MIRAS_TOWARD_NOTHING},
-    {"p-norm", MIRAS_YAAD, MIRAS_RETAIN_LQ_PNORM, 2.5f, MIRAS_GATE_CHANNEL, 0, 0,
-     MIRAS_TOWARD_INITIAL},
-    {"p-norm, momentum", MIRAS_TITANS, MIRAS_RETAIN_LQ_PNORM, 2.5f, MIRAS_GATE_HEAD, 0, 0,
-     MIRAS_TOWARD_NOTHING},
-    {"tanh", MIRAS_YAAD, MIRAS_RETAIN_TANH, 0, MIRAS_GATE_CHANNEL, 0, 1, MIRAS_TOWARD_INITIAL}};
+    {"lq, momentum", MIRAS_PRESET_TITANS, MIRAS_RETENTION_LQ, 2.5f, MIRAS_GATE_HEAD, 2, 0,
+     MIRAS_DECAY_TARGET_INITIAL},
+    {"lq, momentum, norm", MIRAS_PRESET_TITANS, MIRAS_RETENTION_LQ, 2.5f, MIRAS_GATE_HEAD, 0, 1,
+     MIRAS_DECAY_TARGET_INITIAL},
+    {"lq, channels", MIRAS_PRESET_YAAD, MIRAS_RETENTION_LQ, 2.5f, MIRAS_GATE_CHANNEL, 1, 0,
+     MIRAS_DECAY_TARGET_INITIAL},
+    {"lq, no home", MIRAS_PRESET_YAAD, MIRAS_RETENTION_LQ, 2.5f, MIRAS_GATE_CHANNEL, 2, 1,
+     MIRAS_DECAY_TARGET_ZERO},
+    {"p-norm", MIRAS_PRESET_YAAD, MIRAS_RETENTION_LQ_PNORM, 2.5f, MIRAS_GATE_CHANNEL, 0, 0,
+     MIRAS_DECAY_TARGET_INITIAL},
+    {"p-norm, momentum", MIRAS_PRESET_TITANS, MIRAS_RETENTION_LQ_PNORM, 2.5f, MIRAS_GATE_HEAD, 0, 0,
+     MIRAS_DECAY_TARGET_ZERO},
+    {"tanh", MIRAS_PRESET_YAAD, MIRAS_RETENTION_TANH, 0, MIRAS_GATE_CHANNEL, 0, 1, MIRAS_DECAY_TARGET_INITIAL}};
   unsigned failed = 0, i;
   for (i = 0; i < sizeof link / sizeof link[0]; i++) {
     memory_case c;
     row_of(&c, link[i].name, link[i].kind, 20, 20, 12);
     gates(&c, link[i].gate, link[i].gate);
-    if (link[i].kind == MIRAS_TITANS) c.d.momentum_gate = MIRAS_GATE_HEAD;
+    if (link[i].kind == MIRAS_PRESET_TITANS) c.d.momentum_gate = MIRAS_GATE_HEAD;
     c.d.retention = link[i].retention, c.d.q = link[i].q;
-    c.d.bounded_step = link[i].bounded, c.d.toward = link[i].toward;
+    c.d.step_bound = (miras_step_bound)link[i].bounded, c.d.decay_target = link[i].toward;
     c.d.inner_norm = c.d.inner_residual = link[i].normed;
     c.d.expansion = 2;
-    if (!c.d.bounded_step) c.d.step = 0.01f;
+    if (!c.d.step_bound) c.d.learning_rate = 0.01f;
     c.taped = c.home = 1, c.calls[CALLS - 2] = 12, c.calls[CALLS - 1] = i % 2 ? 43 : 36;
     c.edges = link[i].gate == MIRAS_GATE_CHANNEL;
     options.products = MIRAS_CUDA_BF16X3;
@@ -196,10 +196,10 @@ static unsigned alone(void) {
   memory_case c;
   unsigned failed = 0;
   int t;
-  row_of(&c, "titans", MIRAS_TITANS, 16, 8, 16);
+  row_of(&c, "titans", MIRAS_PRESET_TITANS, 16, 8, 16);
   gates(&c, MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
   options.products = MIRAS_CUDA_BF16;
-  c.d.toward = MIRAS_TOWARD_NOTHING;
+  c.d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   c.d.momentum_gate = MIRAS_GATE_HEAD;
   c.taped = c.home = 1, c.calls[CALLS - 1] = 32;
   if (run(&c, CHUNKS, &whole_call)) return printf("%s does not run\n", c.name), 1u;
@@ -230,11 +230,11 @@ int main(int argc, char **argv) {
     if (!asked(argc, argv, p->name)) continue;
     row_of(&c, p->name, p->kind, p->key, p->value, p->chunk);
     gates(&c, (miras_gate)p->keep, (miras_gate)p->step);
-    if (p->keep == 2 && p->kind == MIRAS_YAAD) c.d.threshold_gate = MIRAS_GATE_CHANNEL;
+    if (p->keep == 2 && p->kind == MIRAS_PRESET_YAAD) c.d.threshold_gate = MIRAS_GATE_CHANNEL;
     c.d.expansion = p->expansion;
     c.d.activation = (miras_activation)(i * 2 % 3);
-    if (p->normed) c.d.inner_norm = c.d.inner_residual = 1, c.d.bounded_step = 0, c.d.step = 0.05f;
-    if (p->kind == MIRAS_MEMORA) c.d.simplex = 256, c.d.step = 0.01f;
+    if (p->normed) c.d.inner_norm = c.d.inner_residual = 1, c.d.step_bound = MIRAS_STEP_BOUND_AUTO, c.d.learning_rate = 0.05f;
+    if (p->kind == MIRAS_PRESET_MEMORA) c.d.simplex = 256, c.d.learning_rate = 0.01f;
     memcpy(c.calls, p->calls, sizeof c.calls);
     c.taped = c.home = 1, c.edges = p->keep == 2;
     options.products = (miras_cuda_products)p->products;
@@ -253,8 +253,8 @@ int main(int argc, char **argv) {
     failed += compare(&c);
   }
   if (argc < 2)
-    failed += others() + repeated(MIRAS_TITANS, 24, MIRAS_GATE_HEAD) +
-              repeated(MIRAS_MONETA, 20, MIRAS_GATE_CHANNEL) + anywhere(0) + anywhere(1) + links() +
+    failed += others() + repeated(MIRAS_PRESET_TITANS, 24, MIRAS_GATE_HEAD) +
+              repeated(MIRAS_PRESET_MONETA, 20, MIRAS_GATE_CHANNEL) + anywhere(0) + anywhere(1) + links() +
               alone();
   cudaFree(device);
   printf("%u differ\n", failed);

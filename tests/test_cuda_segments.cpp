@@ -87,19 +87,19 @@ static unsigned differs(const char *what, const char *part, const float *a, cons
 }
 
 static const char *const names[] = {"key", "value", "query", "keep", "step", "momentum",
-                                    "threshold", "value_keep", "erase", "replace"};
+                                    "threshold", "value_decay", "erase", "replace"};
 
 /* What a call of the host reads and writes. */
 typedef struct call {
   int length;
-  miras_tokens x;
-  miras_token_grads g;
+  miras_memory_input x;
+  miras_memory_input_grad g;
   float *in[MIRAS__INPUT_COUNT], *grad[MIRAS__INPUT_COUNT], *y, *dy;
   size_t floats[MIRAS__INPUT_COUNT], out;
 } call;
 
 static void call_make(call *c, const miras_memory *m, int length) {
-  const miras_desc *d = &m->plan.d;
+  const miras_memory_desc *d = &m->plan.d;
   const size_t rows = (size_t)(d->batch * d->heads * length);
   const float **x = &c->x.key;
   float **g = &c->g.key;
@@ -135,8 +135,8 @@ static void call_free(call *c) {
 
 /* On the device: forward with a tape or without, then backward with it. */
 typedef struct there {
-  miras_tokens x;
-  miras_token_grads g;
+  miras_memory_input x;
+  miras_memory_input_grad g;
   float *y, *tape;
 } there;
 
@@ -202,8 +202,8 @@ static unsigned wrong_arguments(const char *what, const miras_cuda_segments *s,
   const int most = segments * length;
   const float **pointer;
   miras_cuda_segments other;
-  miras_tokens x;
-  miras_token_grads none;
+  miras_memory_input x;
+  miras_memory_input_grad none;
   unsigned ok;
   int i;
   memset(&x, 0, sizeof x);
@@ -236,7 +236,7 @@ static unsigned wrong_arguments(const char *what, const miras_cuda_segments *s,
 
 /* A first call of `before` segments without a tape, or of -before one after the other; then one of
  * `count` with it. */
-static unsigned compare(const char *what, const miras_desc *d, int length, int before, int count,
+static unsigned compare(const char *what, const miras_memory_desc *d, int length, int before, int count,
                         int ends) {
   miras_memory *m = miras_memory_open(d, NULL), *back = miras_memory_open(d, NULL);
   const int segments = before > count ? before : count;
@@ -254,7 +254,7 @@ static unsigned compare(const char *what, const miras_desc *d, int length, int b
   drawn = 17;
   (void)miras_memory_params(m, &params);
   for (i = 0; i < params; i++) m->params[i] = draw(-0.3f, 0.3f);
-  for (i = 0; d->normalise && i < params; i++) m->params[i] = draw(0.1f, 0.5f);
+  for (i = 0; d->normalize && i < params; i++) m->params[i] = draw(0.1f, 0.5f);
   bytes = miras_cuda_memory_size(m, &options, NULL, 0);
   room = take(bytes / sizeof(float) + 1);
   if (miras_cuda_memory_init(&g, m, &options, room, bytes, 0) != MIRAS_OK) return 1;
@@ -270,14 +270,14 @@ static unsigned compare(const char *what, const miras_desc *d, int length, int b
   failed += wrong_arguments(what, &s, &g, segments, length);
   if (before) {
     call_make(&c[0], m, (before < 0 ? -before : before) * length);
-    if (miras_forward(m, &c[0].x, c[0].y, NULL) != MIRAS_OK) return 1;
+    if (miras_memory_forward(m, &c[0].x, c[0].y, NULL) != MIRAS_OK) return 1;
     failed += send_forward(&s, before < 0 ? &g : NULL, &c[0], &t[0], 0) ||
               same_call(what, &c[0], &t[0]);
     call_free(&c[0]);
   }
   call_make(&c[1], m, count * length);
-  tape = host_floats(miras_tape_size(m, count * length));
-  weights = miras_dstate_size(m);
+  tape = host_floats(miras_memory_tape_size(m, count * length));
+  weights = miras_memory_grad_state_size(m);
   for (i = 0; i < 2; i++) {
     dparams[i] = host_floats(params);
     dstate[i] = host_floats(weights);
@@ -287,8 +287,8 @@ static unsigned compare(const char *what, const miras_desc *d, int length, int b
   for (i = 0; i < weights; i++) dstate[0][i] = draw(-1, 1);
   there_params = send(dparams[0], params);
   if (ends) there_state = send(dstate[0], weights);
-  if (miras_forward(m, &c[1].x, c[1].y, tape) != MIRAS_OK ||
-      miras_backward(m, &c[1].x, tape, c[1].dy, &c[1].g, dparams[0],
+  if (miras_memory_forward(m, &c[1].x, c[1].y, tape) != MIRAS_OK ||
+      miras_memory_backward(m, &c[1].x, tape, c[1].dy, &c[1].g, dparams[0],
                      ends ? dstate[0] : NULL) != MIRAS_OK)
     return 1;
   if (send_forward(&s, NULL, &c[1], &t[1], 1) ||
@@ -334,30 +334,30 @@ static int asked(int argc, char **argv, const char *row) {
 }
 
 /* A gate as it is asked for, where the row has it and it is not for a value's channels of l2. */
-static void one_gate(miras_desc *d, miras_gate *field, miras_gate gate) {
+static void one_gate(miras_memory_desc *d, miras_gate *field, miras_gate gate) {
   const miras_gate own = *field;
   *field = gate;
   if (!miras_memory_size(d, NULL, 0) ||
-      (field == &d->step_gate && d->bias == MIRAS_L2 && gate == MIRAS_GATE_CHANNEL))
+      (field == &d->learning_rate_gate && d->bias == MIRAS_BIAS_L2 && gate == MIRAS_GATE_CHANNEL))
     *field = own;
 }
 
-static void row_of(miras_desc *d, miras_kind kind, int chunk, miras_gate gates) {
-  (void)miras_preset(d, kind);
+static void row_of(miras_memory_desc *d, miras_preset kind, int chunk, miras_gate gates) {
+  (void)miras_memory_preset(d, kind);
   d->batch = BATCH;
   d->heads = HEADS;
   d->key_dim = 12;
-  d->value_dim = d->architecture == MIRAS_MATRIX ? 20 : 12;
+  d->value_dim = d->architecture == MIRAS_ARCH_MATRIX ? 20 : 12;
   d->chunk = chunk;
   if (gates == MIRAS_GATE_CONSTANT) return;
-  one_gate(d, &d->keep_gate, gates);
-  one_gate(d, &d->step_gate, gates);
+  one_gate(d, &d->decay_gate, gates);
+  one_gate(d, &d->learning_rate_gate, gates);
 }
 
 static unsigned runs, refusals;
 
 /* One memory, or a sentence that says `because`. */
-static unsigned one(const char *row, const char *with, const miras_desc *d, int length, int before,
+static unsigned one(const char *row, const char *with, const miras_memory_desc *d, int length, int before,
                     int count, int ends, const char *because) {
   const size_t bytes = miras_memory_size(d, NULL, 0);
   unsigned failed;
@@ -401,18 +401,18 @@ static unsigned table(int argc, char **argv) {
     {1, 20, 2, 2, 1, 128, MIRAS_GATE_CHANNEL}};     /* of 128 threads: in chunks on matrix units */
   unsigned failed = 0, i;
   int kind;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (i = 0; i < sizeof pass / sizeof pass[0]; i++) {
-      const char *row = miras_kind_name((miras_kind)kind), *because = NULL;
-      miras_desc d;
+      const char *row = miras_preset_name((miras_preset)kind), *because = NULL;
+      miras_memory_desc d;
       if (!asked(argc, argv, row)) continue;
-      row_of(&d, (miras_kind)kind, pass[i].chunk, pass[i].gates);
-      if (d.value_gate) because = "value_gate";
-      if (d.architecture != MIRAS_MATRIX || d.algorithm == MIRAS_LEAST_SQUARES ||
-          d.bias > MIRAS_L2 || d.retention > MIRAS_RETAIN_L2)
+      row_of(&d, (miras_preset)kind, pass[i].chunk, pass[i].gates);
+      if (d.value_decay_gate) because = "value_decay_gate";
+      if (d.architecture != MIRAS_ARCH_MATRIX || d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ||
+          d.bias > MIRAS_BIAS_L2 || d.retention > MIRAS_RETENTION_L2)
         because = "architecture";
       if (because && i) break;
-      if (i == 6 && kind != MIRAS_GLA && kind != MIRAS_KDA) break;
+      if (i == 6 && kind != MIRAS_PRESET_GLA_MEMORY && kind != MIRAS_PRESET_KDA_MEMORY) break;
       block = (unsigned)pass[i].threads;
       options.products = block == 128 ? MIRAS_CUDA_BF16X3 : MIRAS_CUDA_FLOAT;
       allowed = block == 128 ? 3e-4 : 2e-5;
@@ -426,63 +426,63 @@ static unsigned table(int argc, char **argv) {
 
 /* Choices that no row makes. */
 static unsigned choices(int argc, char **argv) {
-  static const miras_kind kinds[] = {MIRAS_GLA, MIRAS_GATED_DELTANET, MIRAS_LONGHORN, MIRAS_RWKV7,
-                                     MIRAS_GATED_DELTAPRODUCT};
+  static const miras_preset kinds[] = {MIRAS_PRESET_GLA_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_LONGHORN, MIRAS_PRESET_RWKV7_MEMORY,
+                                     MIRAS_PRESET_GATED_DELTAPRODUCT};
   enum { ALL = 5, TWO = 2 };
   static const struct { const char *name; size_t at; int value; unsigned rows; } choice[] = {
-    {"toward", offsetof(miras_desc, toward), MIRAS_TOWARD_NOTHING, ALL},
-    {"order", offsetof(miras_desc, order), MIRAS_ERROR_FIRST, ALL},
-    {"order", offsetof(miras_desc, order), MIRAS_DECAY_FIRST, ALL},
-    {"feature", offsetof(miras_desc, feature), MIRAS_FEATURE_SOFTMAX, TWO},
-    {"feature", offsetof(miras_desc, feature), MIRAS_FEATURE_POLY2, TWO},
-    {"key_length", offsetof(miras_desc, key_length), MIRAS_LENGTH_FREE, ALL},
-    {"bounded_step", offsetof(miras_desc, bounded_step), 0, ALL},
-    {"bounded_step", offsetof(miras_desc, bounded_step), 1, ALL},
-    {"diagonal", offsetof(miras_desc, diagonal), 1, ALL},
-    {"normalise", offsetof(miras_desc, normalise), 1, TWO},
-    {"value_dim", offsetof(miras_desc, value_dim), 70, TWO},
-    {"key_dim", offsetof(miras_desc, key_dim), 68, TWO}};
+    {"decay_target", offsetof(miras_memory_desc, decay_target), MIRAS_DECAY_TARGET_ZERO, ALL},
+    {"order", offsetof(miras_memory_desc, order), MIRAS_ORDER_ERROR_FIRST, ALL},
+    {"order", offsetof(miras_memory_desc, order), MIRAS_ORDER_DECAY_FIRST, ALL},
+    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FEATURE_SOFTMAX, TWO},
+    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FEATURE_POLY2, TWO},
+    {"qk_norm", offsetof(miras_memory_desc, qk_norm), MIRAS_QK_NORM_NONE, ALL},
+    {"step_bound", offsetof(miras_memory_desc, step_bound), 0, ALL},
+    {"step_bound", offsetof(miras_memory_desc, step_bound), 1, ALL},
+    {"diagonal", offsetof(miras_memory_desc, diagonal), 1, ALL},
+    {"normalize", offsetof(miras_memory_desc, normalize), 1, TWO},
+    {"value_dim", offsetof(miras_memory_desc, value_dim), 70, TWO},
+    {"key_dim", offsetof(miras_memory_desc, key_dim), 68, TWO}};
   unsigned failed = 0, k, i, pass;
   for (k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
     for (i = 0; i < sizeof choice / sizeof choice[0]; i++)
       for (pass = 0; pass < 2; pass++) {
-        miras_desc d;
+        miras_memory_desc d;
         int own;
         char with[64];
-        if (k >= choice[i].rows || !asked(argc, argv, miras_kind_name(kinds[k]))) continue;
+        if (k >= choice[i].rows || !asked(argc, argv, miras_preset_name(kinds[k]))) continue;
         row_of(&d, kinds[k], pass ? 1 : 8, MIRAS_GATE_HEAD);
         memcpy(&own, (char *)&d + choice[i].at, sizeof own);
         if (own == choice[i].value) continue;
         memcpy((char *)&d + choice[i].at, &choice[i].value, sizeof own);
-        if (d.normalise) d.feature = MIRAS_FEATURE_ELU, d.toward = (miras_toward)pass;
-        if (d.feature == MIRAS_FEATURE_POLY2) d.key_dim = 6;
-        if (d.diagonal && d.algorithm != MIRAS_IMPLICIT) continue;
+        if (d.normalize) d.feature_map = MIRAS_FEATURE_ELU, d.decay_target = (miras_decay_target)pass;
+        if (d.feature_map == MIRAS_FEATURE_POLY2) d.key_dim = 6;
+        if (d.diagonal && d.algorithm != MIRAS_ALGORITHM_IMPLICIT) continue;
         if (!miras_memory_size(&d, NULL, 0)) continue;
         snprintf(with, sizeof with, ", %s %d", choice[i].name, choice[i].value);
         block = 64;
-        failed += one(miras_kind_name(kinds[k]), with, &d, 24, (int)pass, 3, 1, NULL);
+        failed += one(miras_preset_name(kinds[k]), with, &d, 24, (int)pass, 3, 1, NULL);
       }
   return failed;
 }
 
 /* The same bits in blocks of another size, and in any order of their threads. */
 static unsigned repeated(void) {
-  static const miras_kind kinds[] = {MIRAS_GLA, MIRAS_GATED_DELTANET, MIRAS_GATED_DELTAPRODUCT};
+  static const miras_preset kinds[] = {MIRAS_PRESET_GLA_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_GATED_DELTAPRODUCT};
   unsigned failed = 0, i;
   for (i = 0; i < 2 * sizeof kinds / sizeof kinds[0]; i++) {
-    const miras_kind kind = kinds[i / 2];
+    const miras_preset kind = kinds[i / 2];
     uint64_t first;
-    miras_desc d;
+    miras_memory_desc d;
     row_of(&d, kind, i % 2 ? 1 : 8, MIRAS_GATE_HEAD);
     bits = 0;
     block = 32;
-    failed += one(miras_kind_name(kind), ", blocks of 32", &d, 24, 1, 3, 1, NULL);
+    failed += one(miras_preset_name(kind), ", blocks of 32", &d, 24, 1, 3, 1, NULL);
     first = bits;
     bits = 0;
     block = 96;
-    failed += one(miras_kind_name(kind), ", blocks of 96", &d, 24, 1, 3, 1, NULL);
+    failed += one(miras_preset_name(kind), ", blocks of 96", &d, 24, 1, 3, 1, NULL);
     if (first == bits) continue;
-    printf("%s: the bits differ\n", miras_kind_name(kind));
+    printf("%s: the bits differ\n", miras_preset_name(kind));
     failed++;
   }
   return failed;
@@ -491,24 +491,24 @@ static unsigned repeated(void) {
 /* What is refused. */
 static unsigned refused(void) {
   unsigned failed = 0;
-  miras_desc d;
-  row_of(&d, MIRAS_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
+  miras_memory_desc d;
+  row_of(&d, MIRAS_PRESET_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
   failed += one("gated-deltanet", "", &d, 24, 0, 0, 0, "segments is 0");
   failed += one("gated-deltanet", "", &d, 0, 0, 2, 0, "length is 0");
   failed += one("gated-deltanet", "", &d, 28, 0, 2, 0, "multiple of chunk, 8");
-  d.step_gate = MIRAS_GATE_CHANNEL;
-  failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "step_gate is 2");
-  row_of(&d, MIRAS_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
+  d.learning_rate_gate = MIRAS_GATE_CHANNEL;
+  failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "learning_rate_gate is 2");
+  row_of(&d, MIRAS_PRESET_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
   d.reset_every = 64;
   failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "reset_every is 64");
-  row_of(&d, MIRAS_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
-  d.feature = MIRAS_FEATURE_POLY2;
+  row_of(&d, MIRAS_PRESET_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
+  d.feature_map = MIRAS_FEATURE_POLY2;
   d.key_dim = 100;
   failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "features");
-  row_of(&d, MIRAS_DFW, 8, MIRAS_GATE_HEAD);
-  d.value_gate = MIRAS_GATE_CHANNEL;
-  failed += one("dfw", "", &d, 24, 0, 2, 0, "value_gate is 2");
-  row_of(&d, MIRAS_GLA, 1, MIRAS_GATE_HEAD);
+  row_of(&d, MIRAS_PRESET_DFW, 8, MIRAS_GATE_HEAD);
+  d.value_decay_gate = MIRAS_GATE_CHANNEL;
+  failed += one("dfw", "", &d, 24, 0, 2, 0, "value_decay_gate is 2");
+  row_of(&d, MIRAS_PRESET_GLA_MEMORY, 1, MIRAS_GATE_HEAD);
   options.half_state = 1;
   failed += one("gla", "", &d, 24, 0, 2, 0, "half_state 1");
   options.half_state = 0;

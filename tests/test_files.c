@@ -64,19 +64,19 @@ typedef struct bytes {
   size_t n;
 } bytes;
 
-static void tiny(miras_model_desc *d, miras_kind kind) {
+static void tiny(miras_model_desc *d, miras_preset kind) {
   assert_int_equal(miras_model_preset(d, kind), MIRAS_OK);
   d->layer[0].memory.heads = 2;
   d->layer[0].memory.key_dim = 4;
   if (d->layer[0].memory.chunk > 1) d->layer[0].memory.chunk = 2;
-  if (d->layer[0].memory.architecture == MIRAS_MLP && d->layer[0].memory.depth > 1)
+  if (d->layer[0].memory.architecture == MIRAS_ARCH_MLP && d->layer[0].memory.depth > 1)
     d->layer[0].memory.expansion = 1;
   d->vocab = VOCAB;
   d->width = WIDTH;
   d->layers = 1;
-  d->layer[0].hidden = 8;
-  d->layer[0].conv = 2;
-  d->layer[0].gate_rank = 2;
+  d->layer[0].mlp.hidden = 8;
+  d->layer[0].mixer.conv_size = 2;
+  d->layer[0].mixer.gate_rank = 2;
   d->dropout = 0.1f;
   d->seed = 1 + (uint64_t)kind;
 }
@@ -90,7 +90,7 @@ static miras_model *open_model(const miras_model_desc *d) {
   return m;
 }
 
-static miras_model *tiny_model(miras_kind kind) {
+static miras_model *tiny_model(miras_preset kind) {
   miras_model_desc d;
   tiny(&d, kind);
   return open_model(&d);
@@ -99,7 +99,7 @@ static miras_model *tiny_model(miras_kind kind) {
 static miras_trainer *open_trainer(miras_model *m, int streams) {
   miras_trainer_desc d = { BATCH, LENGTH, 0, 0, NULL };
   miras_trainer *t;
-  d.streams = streams;
+  d.carried = streams;
   t = miras_trainer_open(m, &d, NULL);
   assert_non_null(t);
   return t;
@@ -125,14 +125,14 @@ static float train(miras_trainer *t, int step) {
   return loss;
 }
 
-static miras_memory *tiny_memory(miras_kind kind, int batch) {
-  miras_desc d;
+static miras_memory *tiny_memory(miras_preset kind, int batch) {
+  miras_memory_desc d;
   miras_memory *m;
-  assert_int_equal(miras_preset(&d, kind), MIRAS_OK);
+  assert_int_equal(miras_memory_preset(&d, kind), MIRAS_OK);
   d.batch = batch;
   d.heads = 2;
   d.key_dim = 3;
-  d.chunk = kind >= MIRAS_TTT_LINEAR ? 3 : 1;
+  d.chunk = kind >= MIRAS_PRESET_TTT_LINEAR_MEMORY ? 3 : 1;
   d.seed = 5;
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
@@ -143,10 +143,10 @@ static miras_memory *tiny_memory(miras_kind kind, int batch) {
 static uint64_t feed(miras_memory *m, int first, int last) {
   float k[24], v[24], q[12], erase[12], replace[12], y[12];
   uint64_t hash = 0;
-  int n = 6 * miras_memory_desc(m)->batch, steps = miras_memory_desc(m)->descents, t, i;
+  int n = 6 * miras_memory_desc_of(m)->batch, steps = miras_memory_desc_of(m)->inner_steps, t, i;
   assert_true(n <= 12 && steps <= 2);
   for (t = first; t < last; t++) {
-    miras_tokens x;
+    miras_memory_input x;
     for (i = 0; i < n * steps; i++) {
       k[i] = 0.5f * miras__uniform(1, (uint64_t)(50 * t + i));
       v[i] = miras__uniform(2, (uint64_t)(50 * t + i));
@@ -163,7 +163,7 @@ static uint64_t feed(miras_memory *m, int first, int last) {
     x.query = q;
     x.erase = erase;
     x.replace = replace;
-    assert_int_equal(miras_forward(m, &x, y, NULL), MIRAS_OK);
+    assert_int_equal(miras_memory_forward(m, &x, y, NULL), MIRAS_OK);
     hash = miras__hash(hash ^ miras__crc32c(0, y, (size_t)n * 4));
   }
   return hash;
@@ -320,11 +320,11 @@ static void test_numbers(void **state) {
 static void test_model_round_trip(void **state) {
   int kind, saves, training;   /* with the trainer? into one? */
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     for (saves = 0; saves < 2; saves++) {
       subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
       bytes first;
-      with_trainer(&a, tiny_model((miras_kind)kind));
+      with_trainer(&a, tiny_model((miras_preset)kind));
       train(a.trainer, 0);
       train(a.trainer, 1);
       first = saved(&a, saves);
@@ -340,7 +340,7 @@ static void test_model_round_trip(void **state) {
         assert_int_equal(d.limit, 1 << 24);
         assert_int_equal(d.seed, da->seed);
         assert_int_equal(d.layer[0].memory.retention, da->layer[0].memory.retention);
-        assert_memory_equal(&d.layer[0].memory.forget, &da->layer[0].memory.forget, 4);
+        assert_memory_equal(&d.layer[0].memory.decay_rate, &da->layer[0].memory.decay_rate, 4);
         d.seed += 1;   /* other initial parameters, so that loading must bring all of them */
         d.dropout = 0;
         b.model = open_model(&d);
@@ -394,20 +394,20 @@ static void test_every_field(void **state) {
   static const size_t not_of_layers[][2] = {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
     LAYER(memory.seed), LAYER(memory.parallel), LAYER(memory.limit),
-    BETWEEN(miras_layer_desc, taps, memory),
+    BETWEEN(miras_layer_desc, conv.size, memory),
     BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
-    { offsetof(miras_layer_desc, persistent) + sizeof(int), sizeof(miras_layer_desc) }
+    { offsetof(miras_layer_desc, attention.persistent) + sizeof(int), sizeof(miras_layer_desc) }
   };
 #undef FIELD
 #undef LAYER
 #undef BETWEEN
-  const size_t layers = MIRAS_LAYER_KINDS * sizeof(miras_layer_desc);
+  const size_t layers = MIRAS_MAX_LAYER_KINDS * sizeof(miras_layer_desc);
   miras_model_desc plain, d;
   size_t i, j;
   int k;
   (void)state;
   memset(&plain, 0, sizeof plain);
-  for (k = 0; k < MIRAS_LAYER_KINDS; k++) plain.layer[k].letter = (char)('a' + k);
+  for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) plain.layer[k].letter = (char)('a' + k);
   d = plain;
   for (i = 0; i < sizeof d; i++) {
     const size_t at = i % sizeof(miras_layer_desc);
@@ -420,11 +420,11 @@ static void test_every_field(void **state) {
       if (i >= not_kept[j][0] && i < not_kept[j][1]) expected = 0;
     /* of a text, what lies behind its end */
     if (i > offsetof(miras_model_desc, pattern) &&
-        i < offsetof(miras_model_desc, pattern) + MIRAS_PATTERN) expected = 0;
+        i < offsetof(miras_model_desc, pattern) + MIRAS_PATTERN_SIZE) expected = 0;
     was = ((unsigned char *)&d)[i];
     ((unsigned char *)&d)[i] = (unsigned char)(was ^ 1);
     for (k = 0; miras_model_desc_field(k) != NULL; k++) {
-      char name[64], a[MIRAS_PATTERN], b[MIRAS_PATTERN];
+      char name[64], a[MIRAS_PATTERN_SIZE], b[MIRAS_PATTERN_SIZE];
       snprintf(name, sizeof name, "%c.%s", 'a' + kind, miras_model_desc_field(k));
       if (!miras_model_desc_get(&plain, name, a, sizeof a))
         memmove(name, name + 2, sizeof name - 2);
@@ -449,31 +449,31 @@ static void hybrid(miras_model_desc *d, int n) {
   static const char *const patterns[HYBRIDS] = { "mwm", "(mg)*2a", "a*2",  "",
                                                  "mwa", "mfwf",    "f*2", "mw", "mw" };
   miras_model_desc other;
-  tiny(d, MIRAS_TITANS);
-  tiny(&other, MIRAS_GATED_DELTANET);
+  tiny(d, MIRAS_PRESET_TITANS);
+  tiny(&other, MIRAS_PRESET_GATED_DELTANET);
   snprintf(d->pattern, sizeof d->pattern, "%s", patterns[n]);
   d->layers = n == 3 ? 2 : 0;
   d->heads = 2;
-  d->layer[1].window = 3;
-  d->layer[1].hidden = d->layer[2].hidden = 8;
-  d->layer[2].qk_norm = 1;
-  d->layer[2].kv_heads = 1;
-  d->layer[2].rotary_base = 100.5f;
-  d->layer[2].persistent = n == 2;
+  d->layer[1].attention.window = 3;
+  d->layer[1].mlp.hidden = d->layer[2].mlp.hidden = 8;
+  d->layer[2].attention.qk_norm = 1;
+  d->layer[2].attention.kv_heads = 1;
+  d->layer[2].attention.rope_theta = 100.5f;
+  d->layer[2].attention.persistent = n == 2;
   d->layer[3] = other.layer[0];
   d->layer[3].letter = 'g';
   if (n == 3) d->layer[0] = d->layer[2];
   if (n == 3) d->layer[0].letter = 0;
   d->layer[4].letter = 'f';
   d->layer[4].type = MIRAS_LAYER_MLP;
-  d->layer[4].no_mlp = 0;
-  d->layer[4].hidden = 5;
-  if (n == 4) d->layer[0].no_mlp = d->layer[2].no_mlp = 1;
-  if (n == 4) d->layer[0].hidden = d->layer[2].hidden = 0;
-  if (n == 7) d->layer[0].type = MIRAS_LAYER_MAG, d->layer[0].kv_heads = 1;
-  if (n == 8) d->layer[0].type = MIRAS_LAYER_MAC, d->layer[0].window = d->layer[0].memory.chunk;
-  if (n == 5) d->layer[0].no_mlp = 1;
-  if (n == 5) d->layer[0].hidden = 0;
+  d->layer[4].mlp.none = 0;
+  d->layer[4].mlp.hidden = 5;
+  if (n == 4) d->layer[0].mlp.none = d->layer[2].mlp.none = 1;
+  if (n == 4) d->layer[0].mlp.hidden = d->layer[2].mlp.hidden = 0;
+  if (n == 7) d->layer[0].type = MIRAS_LAYER_MAG, d->layer[0].attention.kv_heads = 1;
+  if (n == 8) d->layer[0].type = MIRAS_LAYER_MAC, d->layer[0].attention.window = d->layer[0].memory.chunk;
+  if (n == 5) d->layer[0].mlp.none = 1;
+  if (n == 5) d->layer[0].mlp.hidden = 0;
 }
 
 static uint64_t losses(miras_trainer *t, int first, int last) {
@@ -503,7 +503,7 @@ static void test_hybrids(void **state) {
     a.trainer = open_trainer(a.model, 2);
     losses(a.trainer, 0, 2);
     assert_true(
-        miras_trainer_loss_streams(a.trainer, tokens, tokens, BATCH, LENGTH, stream, NULL) > 0);
+        miras_trainer_loss_carried(a.trainer, tokens, tokens, BATCH, LENGTH, stream, NULL) > 0);
     assert_int_equal(miras_trainer_backward(a.trainer), MIRAS_OK);
     (void)miras_trainer_step(a.trainer, NULL, 0.01f);
     model = saved(&a, 0);
@@ -555,11 +555,11 @@ static void test_hybrids(void **state) {
 static void test_model_continues(void **state) {
   int kind, i;
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
     bytes half;
-    with_trainer(&a, tiny_model((miras_kind)kind));
-    with_trainer(&b, tiny_model((miras_kind)kind));
+    with_trainer(&a, tiny_model((miras_preset)kind));
+    with_trainer(&b, tiny_model((miras_preset)kind));
     for (i = 0; i < 3; i++) train(a.trainer, i);
     half = saved(&a, 1);
     train(b.trainer, 77);   /* something to be overwritten */
@@ -582,12 +582,12 @@ static void test_moments(void **state) {
   bytes plain, full;
   size_t i;
   (void)state;
-  with_trainer(&a, tiny_model(MIRAS_TITANS));
+  with_trainer(&a, tiny_model(MIRAS_PRESET_TITANS));
   train(a.trainer, 0);
   plain = saved(&a, 0);
   full = saved(&a, 1);
   assert_true(full.n > plain.n + 8 * a.model->param_count);
-  with_trainer(&b, tiny_model(MIRAS_TITANS));
+  with_trainer(&b, tiny_model(MIRAS_PRESET_TITANS));
   train(b.trainer, 3);
   train(b.trainer, 4);
   assert_int_equal(load(&b, plain.at, plain.n), MIRAS_OK);
@@ -597,7 +597,7 @@ static void test_moments(void **state) {
     assert_true(!(b.trainer->moment2[i] > 0) && !(b.trainer->moment2[i] < 0));
   }
   close_subject(&b);
-  b.model = tiny_model(MIRAS_TITANS);
+  b.model = tiny_model(MIRAS_PRESET_TITANS);
   assert_int_equal(load(&b, full.at, full.n), MIRAS_OK);
   free(full.at);
   full = saved(&b, 0);
@@ -612,14 +612,14 @@ static void test_moments(void **state) {
 static void test_memory_round_trip(void **state) {
   int kind, at;
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     for (at = 0; at <= 7; at++) {   /* fresh, on and off the grid of chunks */
       subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
       bytes first, second;
       float *params;
       size_t n, i;
-      a.memory = tiny_memory((miras_kind)kind, 2);
-      b.memory = tiny_memory((miras_kind)kind, 2);
+      a.memory = tiny_memory((miras_preset)kind, 2);
+      b.memory = tiny_memory((miras_preset)kind, 2);
       params = miras_memory_params(a.memory, &n);
       for (i = 0; i < n; i++) params[i] += 0.01f * miras__uniform(9, i);
       feed(b.memory, 20, 24);
@@ -649,8 +649,8 @@ static void test_memory_round_trip(void **state) {
 static void test_session_round_trip(void **state) {
   int kind, at;
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    miras_model *m = tiny_model((miras_kind)kind);
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
+    miras_model *m = tiny_model((miras_preset)kind);
     for (at = 0; at <= 5; at++) {
       subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
       bytes first, second;
@@ -685,20 +685,20 @@ static void test_choices(void **state) {
     subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
     const int retention = n < MIRAS_RETENTION_COUNT;
     miras_model_desc d, found;
-    miras_desc *m = &d.layer[0].memory;
+    miras_memory_desc *m = &d.layer[0].memory;
     bytes first, second;
     char field[32], word[32], named[80];
     size_t i = 0;
     memset(&d, 0, sizeof d);
-    tiny(&d, MIRAS_LINEAR_ATTENTION);
+    tiny(&d, MIRAS_PRESET_LINEAR_ATTENTION);
     memset(m, 0, sizeof *m);
-    m->architecture = MIRAS_MLP;
+    m->architecture = MIRAS_ARCH_MLP;
     m->depth = 1;
     m->heads = 2;
-    m->bias = MIRAS_L2;
+    m->bias = MIRAS_BIAS_L2;
     if (retention) m->retention = (miras_retention)n;
     if (!retention) m->bias = (miras_bias)(n - MIRAS_RETENTION_COUNT);
-    if (m->retention == MIRAS_CUSTOM_RETENTION || m->bias == MIRAS_CUSTOM_BIAS) continue;
+    if (m->retention == MIRAS_RETENTION_CUSTOM || m->bias == MIRAS_BIAS_CUSTOM) continue;
     snprintf(field, sizeof field, "memory.%s", retention ? "retention" : "bias");
     miras_model_desc_get(&d, field, word, sizeof word);
     snprintf(named, sizeof named, "\"%s\":\"%s\"", field, word);
@@ -736,7 +736,7 @@ static void test_values_are_not_judged(void **state) {
   uint64_t print;
   float *params;
   (void)state;
-  a.memory = tiny_memory(MIRAS_YAAD, 1);
+  a.memory = tiny_memory(MIRAS_PRESET_YAAD, 1);
   params = miras_memory_params(a.memory, NULL);
   params[0] = (float)NAN;
   params[1] = -(float)INFINITY;
@@ -806,17 +806,17 @@ static void damage(const subject *s, int training) {
 static void test_damage_model(void **state) {
   subject s = { NULL, NULL, NULL, NULL };
   (void)state;
-  with_trainer(&s, tiny_model(MIRAS_RETNET));
+  with_trainer(&s, tiny_model(MIRAS_PRESET_RETNET_MEMORY));
   train(s.trainer, 0);
   damage(&s, 1);
   close_subject(&s);
-  s.model = tiny_model(MIRAS_MEMORA);
+  s.model = tiny_model(MIRAS_PRESET_MEMORA);
   damage(&s, 0);
   close_subject(&s);
 }
 
 static void test_damage_states(void **state) {
-  static const miras_kind kinds[] = { MIRAS_GATED_DELTANET, MIRAS_TITANS, MIRAS_MONETA };
+  static const miras_preset kinds[] = { MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS, MIRAS_PRESET_MONETA };
   subject s = { NULL, NULL, NULL, NULL };
   size_t i;
   (void)state;
@@ -841,8 +841,8 @@ static void test_capacity(void **state) {
   int i;
   (void)state;
   memset(s, 0, sizeof s);
-  with_trainer(&s[0], tiny_model(MIRAS_DELTANET));
-  s[1].memory = tiny_memory(MIRAS_DELTANET, 1);
+  with_trainer(&s[0], tiny_model(MIRAS_PRESET_DELTANET_MEMORY));
+  s[1].memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   s[2].session = miras_session_open(s[0].model, NULL);
   for (i = 0; i < 3; i++) {
     size_t need = save(&s[i], 0, NULL, 0), cap, k;
@@ -869,8 +869,8 @@ static void test_arguments(void **state) {
   miras_model_desc d;
   miras_result result = MIRAS_OK;
   (void)state;
-  with_trainer(&s, tiny_model(MIRAS_RETNET));
-  s.memory = tiny_memory(MIRAS_RETNET, 1);
+  with_trainer(&s, tiny_model(MIRAS_PRESET_RETNET_MEMORY));
+  s.memory = tiny_memory(MIRAS_PRESET_RETNET_MEMORY, 1);
   s.session = miras_session_open(s.model, NULL);
   assert_int_equal(miras_model_save_to(NULL, NULL, 0), 0);
   assert_int_equal(miras_trainer_save_to(NULL, NULL, 0), 0);
@@ -925,34 +925,34 @@ static void test_mismatch(void **state) {
   bytes model, memory, session;
   int i;
   (void)state;
-  with_trainer(&a, tiny_model(MIRAS_YAAD));
+  with_trainer(&a, tiny_model(MIRAS_PRESET_YAAD));
   model = saved(&a, 1);
   a.session = miras_session_open(a.model, NULL);
   session = saved(&a, 0);
   close_subject(&a);
-  a.memory = tiny_memory(MIRAS_YAAD, 2);
+  a.memory = tiny_memory(MIRAS_PRESET_YAAD, 2);
   memory = saved(&a, 0);
   close_subject(&a);
   for (i = 0; i < 18; i++) {
     miras_model_desc d;
-    tiny(&d, i == 0 ? MIRAS_TTT_MLP : MIRAS_YAAD);
+    tiny(&d, i == 0 ? MIRAS_PRESET_TTT_MLP_MEMORY : MIRAS_PRESET_YAAD);
     if (i == 1) d.layer[0].memory.key_dim = 8;
     if (i == 2) d.layer[0].memory.heads = 1;
     if (i == 3) d.layer[0].memory.chunk = 3;
     if (i == 4) d.layer[0].memory.sharpness = 9.5f;
-    if (i == 5) d.layer[0].memory.forget = 0.01f;
+    if (i == 5) d.layer[0].memory.decay_rate = 0.01f;
     if (i == 6) d.vocab = VOCAB + 1;
     if (i == 7) d.width = 16;
     if (i == 8) d.layers = 2;
-    if (i == 9) d.layer[0].hidden = 16;
-    if (i == 10) d.layer[0].conv = 3;
-    if (i == 11) d.layer[0].gate_rank = 3;
+    if (i == 9) d.layer[0].mlp.hidden = 16;
+    if (i == 10) d.layer[0].mixer.conv_size = 3;
+    if (i == 11) d.layer[0].mixer.gate_rank = 3;
     if (i == 12) d.untied = 1;
     if (i == 13) d.layer[0].memory.inner_residual = 0;
-    if (i == 14) d.layer[0].key_map = MIRAS_KEYS_FREE;
-    if (i == 15) d.layer[0].keep_form = MIRAS_KEEP_ROOT;
-    if (i == 16) d.layer[0].keep_form = MIRAS_KEEP_RATE;
-    if (i == 17) d.layer[0].memory.step_gate = MIRAS_GATE_CONSTANT;
+    if (i == 14) d.layer[0].mixer.qk_map = MIRAS_QK_MAP_NONE;
+    if (i == 15) d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_ROOT;
+    if (i == 16) d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_RATE;
+    if (i == 17) d.layer[0].memory.learning_rate_gate = MIRAS_GATE_CONSTANT;
     b.model = open_model(&d);
     if (i % 2) b.trainer = open_trainer(b.model, 0);
     others_are_refused(&b, &model, &session);
@@ -960,7 +960,7 @@ static void test_mismatch(void **state) {
   }
   { /* resets are not what parameters depend on; a running text does */
     miras_model_desc d;
-    tiny(&d, MIRAS_YAAD);
+    tiny(&d, MIRAS_PRESET_YAAD);
     with_trainer(&a, open_model(&d));
     d.layer[0].memory.reset_every = 64;
     d.seed = 99;
@@ -976,7 +976,7 @@ static void test_mismatch(void **state) {
   }
   for (i = 0; i < 3; i++) {
     uint64_t before;
-    b.memory = tiny_memory(i == 1 ? MIRAS_TTT_MLP : MIRAS_YAAD, i == 0 ? 1 : 2);
+    b.memory = tiny_memory(i == 1 ? MIRAS_PRESET_TTT_MLP_MEMORY : MIRAS_PRESET_YAAD, i == 0 ? 1 : 2);
     before = print_of(&b);
     assert_int_equal(load(&b, i == 2 ? session.at : memory.at, i == 2 ? session.n : memory.n),
                      MIRAS_ERR_MISMATCH);
@@ -998,7 +998,7 @@ static void test_positions(void **state) {
   size_t half;
   int i;
   (void)state;
-  s.memory = tiny_memory(MIRAS_MEMORA, 2);
+  s.memory = tiny_memory(MIRAS_PRESET_MEMORA, 2);
   feed(s.memory, 0, 2);
   b = saved(&s, 0);
   before = print_of(&s);
@@ -1029,14 +1029,14 @@ static void test_session_weights(void **state) {
   subject s = { NULL, NULL, NULL, NULL };
   int kind, i;
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     float want[VOCAB], *params;
     const float *logits;
     miras_session *other;
     uint64_t before, on;
     size_t silent;
     bytes b, again;
-    s.model = tiny_model((miras_kind)kind);
+    s.model = tiny_model((miras_preset)kind);
     s.session = miras_session_open(s.model, NULL);
     other = miras_session_open(s.model, NULL);
     assert_true(s.session && other);
@@ -1102,14 +1102,14 @@ static void test_session_weights(void **state) {
 static void test_memory_opens(void **state) {
   int kind;
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     subject a = { NULL, NULL, NULL, NULL };
-    miras_desc d, e;
+    miras_memory_desc d, e;
     char why[256] = "";
     uint64_t on = 0;
     size_t i;
     bytes b;
-    a.memory = tiny_memory((miras_kind)kind, 2);
+    a.memory = tiny_memory((miras_preset)kind, 2);
     feed(a.memory, 0, 4);
     b = saved(&a, 0);
     memset(&d, 0, sizeof d);
@@ -1117,13 +1117,13 @@ static void test_memory_opens(void **state) {
     d.limit = 77;
     assert_int_equal(miras_memory_desc_from(&d, b.at, b.n), MIRAS_OK);
     assert_true(d.seed == 9 && d.limit == 77);
-    e = *miras_memory_desc(a.memory);
+    e = *miras_memory_desc_of(a.memory);
     assert_int_equal(miras_memory_desc_differs(&d, &e, why, sizeof why), 0);
     assert_string_equal(why, "");
     d.seed = e.seed;
     d.limit = e.limit;
     assert_memory_equal(&d, &e, sizeof d);
-    e.step = 0.75f;
+    e.learning_rate = 0.75f;
     e.chunk++;
     assert_int_equal(miras_memory_desc_differs(&d, &e, why, sizeof why), 1);
     if (!strstr(why, "chunk is ")) fail_msg("%s", why);
@@ -1154,7 +1154,7 @@ static void test_memory_opens(void **state) {
       e.seed = 4;
       m = miras_memory_open_file(path, &e, NULL, &result);
       assert_true(m && result == MIRAS_OK);
-      assert_true(miras_memory_desc(m)->limit == 1 << 26 && miras_memory_desc(m)->seed == 4);
+      assert_true(miras_memory_desc_of(m)->limit == 1 << 26 && miras_memory_desc_of(m)->seed == 4);
       miras_memory_close(m);
       m = miras_memory_open_file(path, NULL, NULL, NULL);
       assert_non_null(m);
@@ -1183,7 +1183,7 @@ static void test_memory_opens(void **state) {
  * whose sequences stand apart. */
 static void test_places(void **state) {
   const uint64_t last = ((uint64_t)1 << 62) - 1, beyond = last + 1;
-  miras_memory *m = tiny_memory(MIRAS_DELTANET, 2);
+  miras_memory *m = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 2);
   miras_session *session;
   subject s = { NULL, NULL, NULL, NULL };
   uint64_t before;
@@ -1214,7 +1214,7 @@ static void test_places(void **state) {
   free(b.at);
   miras_memory_close(m);
   s.memory = NULL;
-  s.model = tiny_model(MIRAS_DELTANET);
+  s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   s.session = session = miras_session_open(s.model, NULL);
   assert_non_null(session);
   memcpy(miras_session_state(session, NULL), &last, 8);
@@ -1229,15 +1229,15 @@ static void test_places(void **state) {
 /* Fields that came with version 3, as values that are not 0. Whether a descriptor with one of them
  * runs does not matter here: it is put into a model that is built already. */
 static const struct { const char *name, *text; size_t at; int value; } later[] = {
-  { "memory.key_length", "root", offsetof(miras_model_desc, layer[0].memory.key_length),
-    MIRAS_LENGTH_ROOT },
-  { "memory.toward", "initial", offsetof(miras_model_desc, layer[0].memory.toward),
-    MIRAS_TOWARD_INITIAL },
+  { "memory.qk_norm", "root", offsetof(miras_model_desc, layer[0].memory.qk_norm),
+    MIRAS_QK_NORM_RMS },
+  { "memory.decay_target", "initial", offsetof(miras_model_desc, layer[0].memory.decay_target),
+    MIRAS_DECAY_TARGET_INITIAL },
   { "memory.reset_every", "64", offsetof(miras_model_desc, layer[0].memory.reset_every), 64 },
-  { "memory.bounded_step", "1", offsetof(miras_model_desc, layer[0].memory.bounded_step), 1 },
+  { "memory.step_bound", "1", offsetof(miras_model_desc, layer[0].memory.step_bound), 1 },
   { "memory.simplex_signed", "1", offsetof(miras_model_desc, layer[0].memory.simplex_signed), 1 },
-  { "fixed_gates", "31", offsetof(miras_model_desc, layer[0].fixed_gates), 31 },
-  { "horizon", "1073741824", offsetof(miras_model_desc, layer[0].horizon), 1 << 30 }
+  { "fixed_gates", "31", offsetof(miras_model_desc, layer[0].mixer.fixed_gates), 31 },
+  { "horizon", "1073741824", offsetof(miras_model_desc, layer[0].mixer.decay_horizon), 1 << 30 }
 };
 enum { LATER = sizeof later / sizeof *later };
 
@@ -1387,7 +1387,7 @@ static void test_other_writers(void **state) {
   for (layers = 1; layers <= 5; layers += 4) {   /* 5 blocks: more tensors than fit one round */
     miras_model_desc d;
     subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
-    tiny(&d, MIRAS_TITANS);
+    tiny(&d, MIRAS_PRESET_TITANS);
     d.layers = layers;
     with_trainer(&a, open_model(&d));
     train(a.trainer, 0);
@@ -1471,11 +1471,11 @@ static void test_streams(void **state) {
   size_t texts, i;
   uint64_t before;
   (void)state;
-  s.model = tiny_model(MIRAS_YAAD);
+  s.model = tiny_model(MIRAS_PRESET_YAAD);
   s.trainer = open_trainer(s.model, 3);
   for (i = 0; i < BATCH * LENGTH; i++) tokens[i] = targets[i] = (int32_t)(i % VOCAB);
   assert_true(
-      miras_trainer_loss_streams(s.trainer, tokens, targets, BATCH, LENGTH, stream, NULL) > 0);
+      miras_trainer_loss_carried(s.trainer, tokens, targets, BATCH, LENGTH, stream, NULL) > 0);
   c = saved(&s, 0);
   b = saved(&s, 1);
   texts = 3 * 4 * s.model->run;
@@ -1510,7 +1510,7 @@ static void test_streams(void **state) {
     assert_true(print_of(&s) == before);
     free(e.at);
   }
-  plain.model = tiny_model(MIRAS_YAAD);   /* without a trainer they are skipped */
+  plain.model = tiny_model(MIRAS_PRESET_YAAD);   /* without a trainer they are skipped */
   assert_int_equal(load(&plain, b.at, b.n), MIRAS_OK);
   close_subject(&plain);
   free(b.at);
@@ -1632,7 +1632,7 @@ static void test_hostile_headers(void **state) {
   size_t header, i;
   bytes f, g;
   (void)state;
-  with_trainer(&s, tiny_model(MIRAS_TITANS));
+  with_trainer(&s, tiny_model(MIRAS_PRESET_TITANS));
   version_2(s.model);
   f = foreign(&s, 0, &header);
   assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
@@ -1689,7 +1689,7 @@ static void test_hostile_patience(void **state) {
   clock_t start;
   bytes f, g;
   (void)state;
-  s.model = tiny_model(MIRAS_DELTANET);
+  s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   f = foreign(&s, METADATA_LAST, &header);
   own = f.n - 8 - header;
   payload = (unsigned char *)calloc(1, own + 4 * CROWD);
@@ -1725,7 +1725,7 @@ static void test_hostile_crowds(void **state) {
   size_t header, payload, i;
   bytes f;
   (void)state;
-  s.model = tiny_model(MIRAS_DELTANET);
+  s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   f = foreign(&s, 0, &header);
   payload = f.n - 8 - header;
   for (i = 0; i < sizeof crowds / sizeof *crowds; i++) {
@@ -1763,7 +1763,7 @@ static void test_hostile_steps(void **state) {
   char old[40], now[60];
   bytes f, g;
   (void)state;
-  with_trainer(&s, tiny_model(MIRAS_DELTANET));
+  with_trainer(&s, tiny_model(MIRAS_PRESET_DELTANET_MEMORY));
   train(s.trainer, 0);
   snprintf(old, sizeof old, "\"steps\":\"1\"");
   f = foreign(&s, MOMENTS, &header);
@@ -1796,8 +1796,8 @@ static void test_later_fields(void **state) {
     char words[80];
     miras_model_desc d;
     bytes f, plain;
-    with_trainer(&a, tiny_model(MIRAS_DELTANET));
-    with_trainer(&b, tiny_model(MIRAS_DELTANET));
+    with_trainer(&a, tiny_model(MIRAS_PRESET_DELTANET_MEMORY));
+    with_trainer(&b, tiny_model(MIRAS_PRESET_DELTANET_MEMORY));
     version_2(a.model);
     version_2(b.model);
     plain = saved(&b, 0);
@@ -1833,22 +1833,22 @@ static void test_later_fields(void **state) {
 /* What was renamed after version 3 keeps its old name in files that older programs read; both are
  * taken, but only one of the two. */
 static void test_renamed(void **state) {
-  static const struct { miras_kind kind; const char *old, *now, *name, *value; } rows[] = {
-    { MIRAS_DELTAPRODUCT, "\"memory.steps\":\"2\"", "\"memory.descents\":\"2\"",
-      "memory.descents", "2" },
-    { MIRAS_SOFTMAX_ATTENTION, "\"memory.architecture\":\"pairs\"",
+  static const struct { miras_preset kind; const char *old, *now, *name, *value; } rows[] = {
+    { MIRAS_PRESET_DELTAPRODUCT, "\"memory.steps\":\"2\"", "\"memory.inner_steps\":\"2\"",
+      "memory.inner_steps", "2" },
+    { MIRAS_PRESET_SOFTMAX_ATTENTION, "\"memory.architecture\":\"pairs\"",
       "\"memory.architecture\":\"kv-cache\"", "memory.architecture", "kv-cache" },
-    { MIRAS_MESA, "\"memory.algorithm\":\"newton\"", "\"memory.algorithm\":\"least-squares\"",
+    { MIRAS_PRESET_MESA, "\"memory.algorithm\":\"newton\"", "\"memory.algorithm\":\"least-squares\"",
       "memory.algorithm", "least-squares" },
-    { MIRAS_TITANS, "\"keys\":\"unit\"", "\"key_map\":\"unit\"", "key_map", "unit" },
-    { MIRAS_MAMBA2, "\"keep\":\"rate\"", "\"keep_form\":\"rate\"", "keep_form", "rate" }
+    { MIRAS_PRESET_TITANS, "\"keys\":\"unit\"", "\"qk_map\":\"unit\"", "qk_map", "unit" },
+    { MIRAS_PRESET_MAMBA2_MEMORY, "\"keep\":\"rate\"", "\"decay_form\":\"rate\"", "decay_form", "rate" }
   };
   size_t i;
   (void)state;
   for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     subject a = { NULL, NULL, NULL, NULL };
     miras_model_desc d, other;
-    char word[MIRAS_PATTERN], both[96];
+    char word[MIRAS_PATTERN_SIZE], both[96];
     bytes old, now, two;
     a.model = tiny_model(rows[i].kind);
     old = saved(&a, 0);
@@ -1889,18 +1889,18 @@ static void test_later_states(void **state) {
   for (of_memory = 0; of_memory < 2; of_memory++) {
     for (i = 0; i < LATER; i++) {
       bytes f, g;
-      if (of_memory && later[i].at >= sizeof(miras_desc)) continue;
+      if (of_memory && later[i].at >= sizeof(miras_memory_desc)) continue;
       if (of_memory) {
-        a.memory = tiny_memory(MIRAS_TITANS, 2);
-        b.memory = tiny_memory(MIRAS_TITANS, 2);
+        a.memory = tiny_memory(MIRAS_PRESET_TITANS, 2);
+        b.memory = tiny_memory(MIRAS_PRESET_TITANS, 2);
         feed(a.memory, 0, 3);
         memset(&d, 0, sizeof d);
         d.layer[0].memory = b.memory->plan.d;
         set_later(&d, i, later_of(&d, i) ? 0 : later[i].value);
         b.memory->plan.d = d.layer[0].memory;
       } else {
-        a.model = tiny_model(MIRAS_TITANS);
-        b.model = tiny_model(MIRAS_TITANS);
+        a.model = tiny_model(MIRAS_PRESET_TITANS);
+        b.model = tiny_model(MIRAS_PRESET_TITANS);
         a.session = miras_session_open(a.model, NULL);
         b.session = miras_session_open(b.model, NULL);
         assert_true(a.session && b.session);
@@ -1930,7 +1930,7 @@ static void test_hostile_versions(void **state) {
   char words[100];
   bytes f, g, all;
   (void)state;
-  s.model = tiny_model(MIRAS_DELTANET);
+  s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   version_2(s.model);
   f = foreign(&s, 0, &header);
   assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
@@ -2004,7 +2004,7 @@ static void test_hybrid_fields(void **state) {
   f = changed(g, "\"version\":", "\"w.type\":\"attention\",\"version\":");
   assert_int_equal(miras_model_desc_from(&d, f.at, f.n), MIRAS_OK);
   assert_int_equal(d.layer[0].letter, 'w');
-  assert_int_equal(d.layer[0].window, 3);
+  assert_int_equal(d.layer[0].attention.window, 3);
   assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
   free(f.at);
   free(g.at);
@@ -2042,7 +2042,7 @@ static void test_without_mlp(void **state) {
   (void)state;
   hybrid(&d, 4);
   s.model = open_model(&d);
-  d.layer[2].no_mlp = 0;
+  d.layer[2].mlp.none = 0;
   other.model = open_model(&d);
   f = foreign(&s, 0, NULL);
   for (i = 0; i < sizeof words / sizeof *words; i++)
@@ -2131,9 +2131,9 @@ static void test_hybrid_mismatch(void **state) {
     { "pattern", "mam", "pattern is" }, { "w.window", "4", "w.window is 3 and not 4" },
     { "w.kv_heads", "1", "w.kv_heads is 2 and not 1" },
     { "w.head_dim", "2", "w.head_dim is 4 and not 2" }, { "w.qk_norm", "1", "w.qk_norm" },
-    { "w.rotary_base", "9000", "w.rotary_base is 10000 and not 9000" },
+    { "w.rope_theta", "9000", "w.rope_theta is 10000 and not 9000" },
     { "w.hidden", "9", "w.hidden" }, { "m.hidden", "9", "m.hidden is 8 and not 9" },
-    { "m.memory.step", "0.5", "m.memory.step is" }, { "m.conv", "1", "m.conv" },
+    { "m.memory.learning_rate", "0.5", "m.memory.learning_rate is" }, { "m.conv", "1", "m.conv" },
     { "m.horizon", "64", "m.horizon" }, { "vocab", "8", "vocab is 7 and not 8" },
     { "w.heads", "1", "w.heads is 2 and not 1" }
   };
@@ -2161,7 +2161,7 @@ static void test_hybrid_mismatch(void **state) {
     close_subject(&b);
   }
   /* a file of one kind, and kinds that the pattern does not have */
-  b.model = tiny_model(MIRAS_TITANS);
+  b.model = tiny_model(MIRAS_PRESET_TITANS);
   assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_MISMATCH);
   free(session.at);
   session = saved(&b, 0);
@@ -2170,8 +2170,8 @@ static void test_hybrid_mismatch(void **state) {
   assert_int_equal(load(&a, session.at, session.n), MIRAS_ERR_MISMATCH);
   close_subject(&b);
   hybrid(&d, 0);
-  d.layer[2].window = 5;
-  d.layer[3].memory.step = 0.5f;
+  d.layer[2].attention.window = 5;
+  d.layer[3].memory.learning_rate = 0.5f;
   with_trainer(&b, open_model(&d));
   assert_int_equal(load(&b, model.at, model.n), MIRAS_OK);
   assert_true(print_of(&a) == print_of(&b));
@@ -2191,7 +2191,7 @@ static void test_hostile_lengths(void **state) {
   char *blanks;
   bytes b;
   (void)state;
-  s.model = tiny_model(MIRAS_DELTANET);
+  s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   b = saved(&s, 0);
   before = print_of(&s);
   for (i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -2265,7 +2265,7 @@ static void test_hostile_sizes(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x.safetensors", folder);
-  s.model = tiny_model(MIRAS_DELTANET);
+  s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   f = foreign(&s, 0, &header);
   for (i = 0; i < sizeof edits / sizeof *edits; i++) {
     g = edited(f, header, edits[i][0], edits[i][1], strlen(edits[i][1]));
@@ -2320,8 +2320,8 @@ static void test_hostile_hybrids(void **state) {
     { "\"w.heads\":\"2\"", "\"w.heads\":\"65537\"", "heads is 65537" },
     { "\"w.kv_heads\":\"2\"", "\"w.kv_heads\":\"3\"", "kv_heads is 3" },
     { "\"w.head_dim\":\"4\"", "\"w.head_dim\":\"5\"", "head_dim is 5" },
-    { "\"w.rotary_base\":\"10000\"", "\"w.rotary_base\":\"0.5\"", "rotary_base is 0.5" },
-    { "\"w.rotary_base\":\"10000\"", "\"w.rotary_base\":\"nan\"", NULL },
+    { "\"w.rope_theta\":\"10000\"", "\"w.rope_theta\":\"0.5\"", "rope_theta is 0.5" },
+    { "\"w.rope_theta\":\"10000\"", "\"w.rope_theta\":\"nan\"", NULL },
     { "\"w.qk_norm\":\"0\"", "\"w.qk_norm\":\"2\"", "qk_norm is 2" },
     { "\"m.memory.heads\":\"2\"", "\"m.memory.heads\":\"9999999\"", "heads is 9999999" },
     { "\"layers\":\"3\"", "\"layers\":\"4\"", "layers is 4" }
@@ -2385,7 +2385,7 @@ static void test_hostile_hybrids(void **state) {
   assert_int_equal(result, MIRAS_OK);
   assert_int_equal(s.model->desc.layer[0].memory.reset_every, 32);
   assert_int_equal(s.model->desc.layer[1].memory.reset_every, 0);
-  assert_int_equal(s.model->desc.layer[1].window, 3);
+  assert_int_equal(s.model->desc.layer[1].attention.window, 3);
   remove(path);
   rmdir(folder);
   free(f.at);
@@ -2406,7 +2406,7 @@ static void test_limits(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x.safetensors", folder);
-  tiny(&d, MIRAS_SOFTMAX_ATTENTION);
+  tiny(&d, MIRAS_PRESET_SOFTMAX_ATTENTION);
   d.layer[0].memory.window = 1 << 20;
   s.model = open_model(&d);
   assert_int_equal(miras_model_save(s.model, path), MIRAS_OK);
@@ -2433,7 +2433,7 @@ static void test_limits(void **state) {
     close_subject(&s);
   }
   /* a file that is longer than any model within the limit is not even read */
-  tiny(&d, MIRAS_DELTANET);
+  tiny(&d, MIRAS_PRESET_DELTANET_MEMORY);
   s.model = open_model(&d);
   assert_int_equal(miras_model_save(s.model, path), MIRAS_OK);
   close_subject(&s);
@@ -2497,8 +2497,8 @@ static void test_custom_path(void **state) {
   memset(&custom, 0, sizeof custom);
   custom.bias = square;
   custom.bias_adjoint = square_adjoint;
-  tiny(&d, MIRAS_TTT_MLP);
-  d.layer[0].memory.bias = MIRAS_CUSTOM_BIAS;
+  tiny(&d, MIRAS_PRESET_TTT_MLP_MEMORY);
+  d.layer[0].memory.bias = MIRAS_BIAS_CUSTOM;
   d.layer[0].memory.custom = &custom;
   with_trainer(&a, open_model(&d));
   train(a.trainer, 0);
@@ -2516,7 +2516,7 @@ static void test_custom_path(void **state) {
   close_subject(&b);
   close_subject(&a);
   /* a model without custom choices does not mind callbacks that wait */
-  with_trainer(&a, tiny_model(MIRAS_DELTANET));
+  with_trainer(&a, tiny_model(MIRAS_PRESET_DELTANET_MEMORY));
   assert_int_equal(miras_model_save(a.model, path), MIRAS_OK);
   b.model = miras_model_open_file(path, &given, NULL, &result);
   assert_int_equal(result, MIRAS_OK);
@@ -2564,8 +2564,8 @@ static void paths_of_models(subject *a, subject *b, const char *folder, const ch
 }
 
 static void paths_of_states(subject *a, subject *b, const char *path) {
-  a->memory = tiny_memory(MIRAS_MONETA, 2);
-  b->memory = tiny_memory(MIRAS_MONETA, 2);
+  a->memory = tiny_memory(MIRAS_PRESET_MONETA, 2);
+  b->memory = tiny_memory(MIRAS_PRESET_MONETA, 2);
   feed(a->memory, 0, 4);
   assert_int_equal(miras_memory_save(a->memory, path), MIRAS_OK);
   assert_int_equal(miras_memory_load(b->memory, path), MIRAS_OK);
@@ -2676,7 +2676,7 @@ static void test_paths(void **state) {
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x.safetensors", folder);
   sprintf(nested, "%s/missing/x", folder);
-  with_trainer(&a, tiny_model(MIRAS_MONETA));
+  with_trainer(&a, tiny_model(MIRAS_PRESET_MONETA));
   train(a.trainer, 0);
   paths_of_models(&a, &b, folder, path);
   paths_of_states(&a, &b, path);
@@ -2712,7 +2712,7 @@ static void test_disk_full(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
-  with_trainer(&a, tiny_model(MIRAS_YAAD));
+  with_trainer(&a, tiny_model(MIRAS_PRESET_YAAD));
   assert_int_equal(miras_trainer_save(a.trainer, path), MIRAS_OK);
   old = saved(&a, 1);
   before = print_of(&a);
@@ -2754,7 +2754,7 @@ static pid_t writer(const miras_trainer *t, const char *path, int n) {
  * which they choose for their parts are as alike as they can be. */
 static void test_writers(void **state) {
   enum { WRITERS = 4 };
-  static const miras_kind kinds[2] = { MIRAS_YAAD, MIRAS_DELTANET };
+  static const miras_preset kinds[2] = { MIRAS_PRESET_YAAD, MIRAS_PRESET_DELTANET_MEMORY };
   char folder[] = "/tmp/miras_files_XXXXXX", path[80];
   subject s[2];
   uint64_t print[2];
@@ -2838,7 +2838,7 @@ static void test_planted(void **state) {
   precious.at = (unsigned char *)"gold";
   precious.n = 4;
   write_file(victim, precious);
-  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   for (i = 0; i < 5; i++) {
     long planted = i == 4 ? LONG_MAX : i;
     test_plants = planted;
@@ -2869,7 +2869,7 @@ static void test_links(void **state) {
   assert_non_null(mkdtemp(folder));
   sprintf(inner, "%s/inner", folder);
   assert_int_equal(mkdir(inner, 0700), 0);
-  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   sprintf(path, "%s/x", folder);
   assert_int_equal(symlink("inner/second", path), 0);
   sprintf(name, "%s/second", inner);
@@ -2913,7 +2913,7 @@ static void test_modes(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
-  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
   assert_true(stat(path, &st) == 0 && (st.st_mode & 07777) == 0644);
   for (i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -2945,8 +2945,8 @@ static void test_special_files(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
-  with_trainer(&a, tiny_model(MIRAS_YAAD));
-  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  with_trainer(&a, tiny_model(MIRAS_PRESET_YAAD));
+  a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   a.session = miras_session_open(a.model, NULL);
   memset(&d, 0, sizeof d);
   for (i = 0; i < 3; i++) {
@@ -2989,7 +2989,7 @@ static void test_long_names(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   at = (size_t)sprintf(path, "%s/", folder);
-  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   for (n = 1; n <= 256; n += n < 12 || n >= 185 ? 1 : 7) {
     memset(path + at, 'n', n);
     path[at + n] = 0;
@@ -3015,14 +3015,14 @@ static void test_long_names(void **state) {
 static void test_first_look(void **state) {
   char folder[] = "/tmp/miras_files_XXXXXX", path[80];
   subject a = { NULL, NULL, NULL, NULL };
-  miras_model *other = tiny_model(MIRAS_DELTANET);
+  miras_model *other = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   miras_result result;
   int i;
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
-  with_trainer(&a, tiny_model(MIRAS_YAAD));
-  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  with_trainer(&a, tiny_model(MIRAS_PRESET_YAAD));
+  a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   a.session = miras_session_open(a.model, NULL);
   for (i = 0; i < 5; i++) {
     if (i == 0) assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
@@ -3047,7 +3047,7 @@ static void test_first_look(void **state) {
   {
     miras_model_desc d;
     miras_model *big, *back;
-    tiny(&d, MIRAS_DELTANET);
+    tiny(&d, MIRAS_PRESET_DELTANET_MEMORY);
     d.vocab = 40000;
     big = open_model(&d);
     assert_int_equal(miras_model_save(big, path), MIRAS_OK);
@@ -3075,7 +3075,7 @@ static void test_closed_folder(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
-  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
   assert_int_equal(chmod(path, 0666), 0);
   assert_int_equal(chmod(folder, 0555), 0);
@@ -3106,7 +3106,7 @@ static void test_wide_paths(void **state) {
                                  'b', 'i', 'n', 0};
   static const char *const wrong[] = {"\xff", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80",
                                       "\xf4\x90\x80\x80", "\xc3(", "\xe0\x9f\xbf"};
-  miras_memory *m = tiny_memory(MIRAS_DELTANET, 1);
+  miras_memory *m = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   wchar_t wide[MIRAS__WIDE_PATH];
   size_t i;
   FILE *f;

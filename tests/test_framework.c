@@ -37,9 +37,9 @@ static const form forms[] = {{"matrix", SHAPE_MATRIX}, {"perceptron, 1 layer", 1
 
 /* gates 0: constants; 1: a number per token and head wherever the memory has a gate; 2: the same,
  * and the keep gate per channel. */
-static miras_desc combination(int f, int bias, int retention, int algorithm, int gates,
+static miras_memory_desc combination(int f, int bias, int retention, int algorithm, int gates,
                               int chunk) {
-  miras_desc d;
+  miras_memory_desc d;
   plain_cells = 1;
   d = cell(forms[f].shape, (miras_bias)bias, (miras_retention)retention,
            (miras_algorithm)algorithm, chunk, (uint64_t)(f + 1));
@@ -52,10 +52,10 @@ static miras_desc combination(int f, int bias, int retention, int algorithm, int
   d.simplex_whole = forms[f].shape == SHAPE_VECTOR && ref_is_simplex(&d);
   if (d.expansion) d.expansion = 2;
   if (gates > 0) {
-    d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_HEAD;
+    d.decay_gate = d.learning_rate_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_HEAD;
     d = tidy(d);
   }
-  if (gates == 2) d.keep_gate = MIRAS_GATE_CHANNEL;
+  if (gates == 2) d.decay_gate = MIRAS_GATE_CHANNEL;
   return d;
 }
 
@@ -70,7 +70,7 @@ static int holds(const char *sentence, const char *word) {
   return 0;
 }
 
-/* Fields of miras_desc that a sentence names, each once. */
+/* Fields of miras_memory_desc that a sentence names, each once. */
 static int named(const char *sentence) {
   const size_t skip = strlen("memory.");
   int n = holds(sentence, "batch") + holds(sentence, "custom");
@@ -82,21 +82,21 @@ static int named(const char *sentence) {
 
 /* Where the decay leads, bounded steps, lengths of keys, resets and signs: now and then, mostly
  * where they mean something. gates: as combination has them, for what thereby has a keep gate. */
-static void vary(miras_desc *d, int gates) {
+static void vary(miras_memory_desc *d, int gates) {
   const int anywhere = below(12) == 0;
   if (below(2) == 0 && (anywhere || may_return(d))) {
-    d->toward = MIRAS_TOWARD_INITIAL;
+    d->decay_target = MIRAS_DECAY_TARGET_INITIAL;
     if (ref_is_divergence(d)) {
-      d->forget = 0.1f;
-      d->keep_gate = (miras_gate)gates;
+      d->decay_rate = 0.1f;
+      d->decay_gate = (miras_gate)gates;
     }
-    if (d->retention == MIRAS_RETAIN_ELASTIC_FTRL) d->sparsity *= 0.1f;
+    if (d->retention == MIRAS_RETENTION_ELASTIC_FTRL) d->sparsity *= 0.1f;
   }
-  if (below(3) == 0 && (anywhere || may_bound(d))) d->bounded_step = 1 + below(2);
-  if (below(4) == 0 && (anywhere || d->architecture != MIRAS_KV_CACHE))
-    d->key_length = (miras_length)(1 + below(2));
-  if (d->key_length == MIRAS_LENGTH_ROOT && d->architecture != MIRAS_KV_CACHE) d->step *= 0.25f;
-  if (below(2) == 0 && (anywhere || (d->retention == MIRAS_RETAIN_KL && !ref_lags(d))))
+  if (below(3) == 0 && (anywhere || may_bound(d))) d->step_bound = 1 + below(2);
+  if (below(4) == 0 && (anywhere || d->architecture != MIRAS_ARCH_KV_CACHE))
+    d->qk_norm = (miras_qk_norm)(1 + below(2));
+  if (d->qk_norm == MIRAS_QK_NORM_RMS && d->architecture != MIRAS_ARCH_KV_CACHE) d->learning_rate *= 0.25f;
+  if (below(2) == 0 && (anywhere || (d->retention == MIRAS_RETENTION_KL && !ref_lags(d))))
     d->simplex_signed = 1;
   if (below(16) == 0) d->reset_every = 16 + anywhere;
 }
@@ -108,28 +108,28 @@ static double worst_forward, worst_gradient;
 static void run_part(miras_memory *m, const data *x, int a, int b, float *y) {
   data part = data_cut(x, a, b);
   float *py = (float *)zeros(part.dy.count, sizeof(float));
-  const miras_tokens t = data_tokens(&part);
-  if (miras_forward(m, &t, py, NULL) != MIRAS_OK) failed("forward: %s", label(&x->given));
+  const miras_memory_input t = data_tokens(&part);
+  if (miras_memory_forward(m, &t, py, NULL) != MIRAS_OK) failed("forward: %s", label(&x->given));
   paste_rows(y, py, x->d.batch, x->T, (size_t)x->d.heads * x->out, a, b);
   free(py);
   data_free(&part);
 }
 
-/* A few coordinates of miras_backward, each of a tensor of its own drawing. */
+/* A few coordinates of miras_memory_backward, each of a tensor of its own drawing. */
 static void check_coordinates(const data *given, miras_memory *m) {
   data x = *given; /* the reference perturbs its numbers in place and puts them back */
-  float *tape = (float *)zeros(miras_tape_size(m, x.T), sizeof(float));
+  float *tape = (float *)zeros(miras_memory_tape_size(m, x.T), sizeof(float));
   float *y = (float *)zeros(x.dy.count, sizeof(float)), *dx[INPUTS];
   float *dparams = (float *)zeros(x.params.count, sizeof(float));
-  const miras_tokens tokens = data_tokens(&x);
-  miras_token_grads grads;
+  const miras_memory_input tokens = data_tokens(&x);
+  miras_memory_input_grad grads;
   ref_memory r;
   functional f;
   for (int i = 0; i < INPUTS; i++) dx[i] = (float *)zeros(x.in[i].count, sizeof(float));
   grads = data_grads(&x, dx);
   miras_memory_reset(m);
-  if (miras_forward(m, &tokens, y, tape) != MIRAS_OK) failed("taping: %s", label(&x.given));
-  if (miras_backward(m, &tokens, tape, x.dy.f, &grads, dparams, NULL) != MIRAS_OK)
+  if (miras_memory_forward(m, &tokens, y, tape) != MIRAS_OK) failed("taping: %s", label(&x.given));
+  if (miras_memory_backward(m, &tokens, tape, x.dy.f, &grads, dparams, NULL) != MIRAS_OK)
     failed("backward: %s", label(&x.given));
   ref_open(&r, &x.d, x.params.d);
   f.x = &x;
@@ -171,7 +171,7 @@ static void check_coordinates(const data *given, miras_memory *m) {
   ref_close(&r);
 }
 
-static void check_combination(const miras_desc *d, uint64_t seed) {
+static void check_combination(const miras_memory_desc *d, uint64_t seed) {
   char why[240] = "";
   const int T = lasting(d, d->chunk == 16 ? 18 : 9), cut = 1 + below(T - 1);
   data x;
@@ -245,7 +245,7 @@ static void test_combinations(void **state) {
           for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
             for (int gates = 0; gates < 3; gates++)
               for (int c = 0; c < COUNT(lengths); c++) {
-                miras_desc d = combination(f, (int)p->bias[b], (int)p->retention[r], algorithm,
+                miras_memory_desc d = combination(f, (int)p->bias[b], (int)p->retention[r], algorithm,
                                            gates, lengths[c]);
                 vary(&d, gates);
                 check_combination(&d, ++seed);
@@ -268,138 +268,138 @@ static void test_combinations(void **state) {
 /* Whatever is descended step by step, of the c-th length. */
 static void promises_of_form(int f, int c) {
   const int chunk = lengths[c];
-  miras_desc d;
+  miras_memory_desc d;
   for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
     for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
-      d = combination(f, bias, retention, MIRAS_GRADIENT_DESCENT, c % 2, chunk);
+      d = combination(f, bias, retention, MIRAS_ALGORITHM_GD, c % 2, chunk);
       PROMISED("gradient descent");
-      d.key_length = MIRAS_LENGTH_UNIT;
+      d.qk_norm = MIRAS_QK_NORM_L2;
       PROMISED("keys of length 1");
       d.reset_every = 32;
       PROMISED("resets");
-      d.bounded_step = may_bound(&d);
+      d.step_bound = may_bound(&d);
       PROMISED("a bounded step");
-      if (may_return(&d)) d.toward = MIRAS_TOWARD_INITIAL;
+      if (may_return(&d)) d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
       PROMISED("a return to the initial memory");
-      if (d.toward && ref_decays(&d) && d.retention != MIRAS_RETAIN_ELASTIC && !d.simplex_whole) {
-        d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
+      if (d.decay_target && ref_decays(&d) && d.retention != MIRAS_RETENTION_ELASTIC && !d.simplex_whole) {
+        d.decay_gate = d.learning_rate_gate = MIRAS_GATE_CHANNEL;
         PROMISED("a return by channels");
       }
     }
   for (int logits = 0; logits < 2; logits++) {
-    d = combination(f, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT, 2, chunk);
-    if (forms[f].shape == SHAPE_VECTOR) d.keep_gate = MIRAS_GATE_HEAD;
-    d.step_gate = MIRAS_GATE_CHANNEL;
+    d = combination(f, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD, 2, chunk);
+    if (forms[f].shape == SHAPE_VECTOR) d.decay_gate = MIRAS_GATE_HEAD;
+    d.learning_rate_gate = MIRAS_GATE_CHANNEL;
     d.simplex_logits = logits && chunk > 1;
     PROMISED("Memora by channels, in the paper's form too");
     d.simplex_signed = logits || chunk == 1;
     PROMISED("weights of both signs");
   }
-  for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
-    d = combination(f, MIRAS_L2, retention, MIRAS_MOMENTUM, 1, chunk);
+  for (int retention = 0; retention <= MIRAS_RETENTION_L2; retention++) {
+    d = combination(f, MIRAS_BIAS_L2, retention, MIRAS_ALGORITHM_MOMENTUM, 1, chunk);
     PROMISED("momentum");
   }
-  d = combination(f, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, chunk);
+  d = combination(f, MIRAS_BIAS_HUBER_MIXTURE, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 2, chunk);
   PROMISED("a keep gate per channel");
-  d.step_gate = MIRAS_GATE_CHANNEL;
+  d.learning_rate_gate = MIRAS_GATE_CHANNEL;
   d.threshold_gate = MIRAS_GATE_CHANNEL;
   PROMISED("every gate per channel");
-  d = combination(f, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, chunk);
-  d.descents = 2;
-  PROMISED("two descents");
+  d = combination(f, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 1, chunk);
+  d.inner_steps = 2;
+  PROMISED("two inner_steps");
   if (forms[f].shape == 1 || forms[f].shape == 2) {
-    d = combination(f, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 1, chunk);
-    d.inner_norm = d.inner_bias = d.row_rates = d.inner_residual = 1;
+    d = combination(f, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD, 1, chunk);
+    d.inner_norm = d.inner_bias = d.token_rates = d.inner_residual = 1;
     d.value_dim = d.key_dim;
     PROMISED("test-time training as in its paper");
-    d.row_rates = 2;
+    d.token_rates = MIRAS_TOKEN_RATES_SOFTPLUS;
     PROMISED("rates that do not die");
-    d.retention = MIRAS_RETAIN_L2;
-    d.toward = MIRAS_TOWARD_INITIAL;
-    d.keep_gate = MIRAS_GATE_HEAD;
+    d.retention = MIRAS_RETENTION_L2;
+    d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+    d.decay_gate = MIRAS_GATE_HEAD;
     PROMISED("test-time training with a keep gate");
-    d.row_rates = 0;
-    d.keep_gate = MIRAS_GATE_CONSTANT;
-    d.retention = MIRAS_RETAIN_L2_BOTH;
+    d.token_rates = MIRAS_TOKEN_RATES_NONE;
+    d.decay_gate = MIRAS_GATE_CONSTANT;
+    d.retention = MIRAS_RETENTION_L2_BOTH;
     PROMISED("biases that return");
   }
 }
 
 static void promises_of_matrices(int chunk) {
-  miras_desc d;
-  for (int bias = 0; bias <= MIRAS_L2; bias++)
-    for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
-      d = combination(0, bias, retention, MIRAS_GRADIENT_DESCENT, retention ? 2 : 1, chunk);
+  miras_memory_desc d;
+  for (int bias = 0; bias <= MIRAS_BIAS_L2; bias++)
+    for (int retention = 0; retention <= MIRAS_RETENTION_L2; retention++) {
+      d = combination(0, bias, retention, MIRAS_ALGORITHM_GD, retention ? 2 : 1, chunk);
       PROMISED("an exact matrix");
       for (int feature = 0; feature < MIRAS_FEATURE_COUNT; feature++) {
-        d.feature = (miras_feature)feature;
+        d.feature_map = (miras_feature)feature;
         PROMISED("a feature map");
       }
-      d.feature = MIRAS_FEATURE_IDENTITY;
-      d.descents = 3;
-      PROMISED("several descents");
-      d.step_gate = MIRAS_GATE_CHANNEL;
+      d.feature_map = MIRAS_FEATURE_IDENTITY;
+      d.inner_steps = 3;
+      PROMISED("several inner_steps");
+      d.learning_rate_gate = MIRAS_GATE_CHANNEL;
       PROMISED("steps by channels");
       d.reset_every = 48 * chunk;
-      d.key_length = MIRAS_LENGTH_ROOT;
+      d.qk_norm = MIRAS_QK_NORM_RMS;
       PROMISED("resets and keys of a length");
-      if (retention == MIRAS_RETAIN_L2) {
-        d.order = MIRAS_DECAY_FIRST;
+      if (retention == MIRAS_RETENTION_L2) {
+        d.order = MIRAS_ORDER_DECAY_FIRST;
         PROMISED("decay first");
-        d.toward = MIRAS_TOWARD_INITIAL;
+        d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
         PROMISED("a return");
       }
-      d.bounded_step = bias == MIRAS_L2;
+      d.step_bound = bias == MIRAS_BIAS_L2;
       PROMISED("a bounded step");
     }
-  d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, chunk);
+  d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 2, chunk);
   d.separate_erase = 1;
   PROMISED("RWKV-7");
-  d.toward = MIRAS_TOWARD_INITIAL;
-  d.step_gate = MIRAS_GATE_CHANNEL;
+  d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+  d.learning_rate_gate = MIRAS_GATE_CHANNEL;
   PROMISED("RWKV-7 that returns, with steps by channels");
-  d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, chunk);
-  d.value_gate = MIRAS_GATE_CHANNEL;
+  d = combination(0, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 2, chunk);
+  d.value_decay_gate = MIRAS_GATE_CHANNEL;
   PROMISED("DFW");
-  d.toward = MIRAS_TOWARD_INITIAL;
+  d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
   PROMISED("DFW that returns");
-  d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, chunk);
-  d.normalise = 1;
+  d = combination(0, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 1, chunk);
+  d.normalize = 1;
   for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++) {
-    d.feature = (miras_feature)feature;
-    d.toward = feature % 2 ? MIRAS_TOWARD_INITIAL : MIRAS_TOWARD_NOTHING;
+    d.feature_map = (miras_feature)feature;
+    d.decay_target = feature % 2 ? MIRAS_DECAY_TARGET_INITIAL : MIRAS_DECAY_TARGET_ZERO;
     PROMISED("a normalised memory");
   }
   for (int diagonal = 0; diagonal < 2; diagonal++) {
-    d = combination(0, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT, 1, chunk);
+    d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_IMPLICIT, 1, chunk);
     d.diagonal = diagonal;
     PROMISED("Longhorn");
-    d.step_gate = diagonal ? MIRAS_GATE_HEAD : MIRAS_GATE_CHANNEL;
-    d.key_length = MIRAS_LENGTH_ROOT;
+    d.learning_rate_gate = diagonal ? MIRAS_GATE_HEAD : MIRAS_GATE_CHANNEL;
+    d.qk_norm = MIRAS_QK_NORM_RMS;
     PROMISED("Longhorn, its step by channels");
   }
-  for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
-    d = combination(0, MIRAS_L2, retention, MIRAS_LEAST_SQUARES, 1, chunk);
+  for (int retention = 0; retention <= MIRAS_RETENTION_L2; retention++) {
+    d = combination(0, MIRAS_BIAS_L2, retention, MIRAS_ALGORITHM_LEAST_SQUARES, 1, chunk);
     PROMISED("the Mesa layer");
-    d.key_length = MIRAS_LENGTH_UNIT;
+    d.qk_norm = MIRAS_QK_NORM_L2;
     d.reset_every = 64;
     PROMISED("the Mesa layer, of unit keys, with resets");
   }
 }
 
 static void test_promises(void **state) {
-  miras_desc d;
+  miras_memory_desc d;
   (void)state;
   start();
   for (int c = 0; c < COUNT(lengths); c++) {
     for (int f = 1; f < COUNT(forms) - 1; f++) promises_of_form(f, c);
     promises_of_matrices(lengths[c]);
-    for (int bias = MIRAS_LP; bias < MIRAS_BIAS_COUNT; bias++)
+    for (int bias = MIRAS_BIAS_LP; bias < MIRAS_BIAS_COUNT; bias++)
       for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
-        d = combination(0, bias, retention, MIRAS_GRADIENT_DESCENT, c % 2, lengths[c]);
+        d = combination(0, bias, retention, MIRAS_ALGORITHM_GD, c % 2, lengths[c]);
         PROMISED("a matrix that is descended");
       }
-    d = combination(COUNT(forms) - 1, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 0,
+    d = combination(COUNT(forms) - 1, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD, 0,
                     lengths[c]);
     PROMISED("attention");
     d.reset_every = 64;
@@ -411,7 +411,7 @@ static void test_promises(void **state) {
 
 /* What means nothing is refused, in a sentence that names the field. */
 static void test_meaningless(void **state) {
-  miras_desc d;
+  miras_memory_desc d;
   (void)state;
   start();
 #define MEANINGLESS(field)                                                             \
@@ -424,75 +424,75 @@ static void test_meaningless(void **state) {
   } while (0)
   for (int c = 0; c < COUNT(lengths); c++) {
     for (int f = 0; f < COUNT(forms); f++) {
-      d = combination(f, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 0, lengths[c]);
-      d.toward = MIRAS_TOWARD_INITIAL;
+      d = combination(f, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD, 0, lengths[c]);
+      d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
       MEANINGLESS("toward");
-      d.toward = MIRAS_TOWARD_NOTHING;
+      d.decay_target = MIRAS_DECAY_TARGET_ZERO;
       d.simplex_signed = 1;
       MEANINGLESS("simplex_signed");
       d.simplex_signed = 0;
       d.reset_every = 24;
       MEANINGLESS("reset_every");
       d.reset_every = 0;
-      d.bounded_step = 1;
+      d.step_bound = MIRAS_STEP_BOUND_PAIR;
       if (forms[f].shape == SHAPE_PAIRS) {
-        MEANINGLESS("bounded_step");
-        d.bounded_step = 0;
-        d.key_length = MIRAS_LENGTH_UNIT;
-        MEANINGLESS("key_length");
+        MEANINGLESS("step_bound");
+        d.step_bound = MIRAS_STEP_BOUND_AUTO;
+        d.qk_norm = MIRAS_QK_NORM_L2;
+        MEANINGLESS("qk_norm");
         continue;
       }
-      d.bias = MIRAS_DOT;
-      MEANINGLESS("bounded_step");
-      d.bias = MIRAS_CUSTOM_BIAS;
+      d.bias = MIRAS_BIAS_DOT;
+      MEANINGLESS("step_bound");
+      d.bias = MIRAS_BIAS_CUSTOM;
       d = tidy(d);
-      d.bounded_step = 1;
-      MEANINGLESS("bounded_step");
-      d.bias = MIRAS_L2;
-      d.retention = MIRAS_RETAIN_LQ_PNORM;
+      d.step_bound = MIRAS_STEP_BOUND_PAIR;
+      MEANINGLESS("step_bound");
+      d.bias = MIRAS_BIAS_L2;
+      d.retention = MIRAS_RETENTION_LQ_PNORM;
       d = tidy(d);
-      d.bounded_step = 1;
-      MEANINGLESS("bounded_step");
-      d.retention = MIRAS_CUSTOM_RETENTION;
+      d.step_bound = MIRAS_STEP_BOUND_PAIR;
+      MEANINGLESS("step_bound");
+      d.retention = MIRAS_RETENTION_CUSTOM;
       d = tidy(d);
-      d.bounded_step = 1;
-      MEANINGLESS("bounded_step");
+      d.step_bound = MIRAS_STEP_BOUND_PAIR;
+      MEANINGLESS("step_bound");
       if (forms[f].shape == 1 || forms[f].shape == 2) {
-        d = combination(f, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 0, lengths[c]);
+        d = combination(f, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 0, lengths[c]);
         d.inner_bias = 1;
         MEANINGLESS("inner_bias");
         d.inner_bias = 0;
-        d.row_rates = 2;
-        MEANINGLESS("row_rates");
+        d.token_rates = MIRAS_TOKEN_RATES_SOFTPLUS;
+        MEANINGLESS("token_rates");
       }
-      d = combination(f, MIRAS_LP, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT, 0, lengths[c]);
+      d = combination(f, MIRAS_BIAS_LP, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD, 0, lengths[c]);
       d.simplex_signed = 1;
       if (lengths[c] > 1) MEANINGLESS("simplex_signed");
     }
-    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_IMPLICIT, 1, lengths[c]);
-    d.bounded_step = 1;
-    MEANINGLESS("bounded_step");
-    d.bounded_step = 0;
+    d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_IMPLICIT, 1, lengths[c]);
+    d.step_bound = MIRAS_STEP_BOUND_PAIR;
+    MEANINGLESS("step_bound");
+    d.step_bound = MIRAS_STEP_BOUND_AUTO;
     d.diagonal = 1;
-    d.toward = MIRAS_TOWARD_INITIAL;
+    d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
     MEANINGLESS("toward");
-    d.toward = MIRAS_TOWARD_NOTHING;
-    d.step_gate = MIRAS_GATE_CHANNEL;
-    MEANINGLESS("step_gate");
-    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
-    d.separate_erase = d.bounded_step = 1;
-    MEANINGLESS("bounded_step");
-    d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
-    d.feature = MIRAS_FEATURE_RELU;
-    d.normalise = 1;
-    d.step_gate = MIRAS_GATE_CHANNEL;
-    MEANINGLESS("step_gate");
-    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_LEAST_SQUARES, 1, lengths[c]);
-    d.toward = MIRAS_TOWARD_INITIAL;
+    d.decay_target = MIRAS_DECAY_TARGET_ZERO;
+    d.learning_rate_gate = MIRAS_GATE_CHANNEL;
+    MEANINGLESS("learning_rate_gate");
+    d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 1, lengths[c]);
+    d.separate_erase = d.step_bound = MIRAS_STEP_BOUND_PAIR;
+    MEANINGLESS("step_bound");
+    d = combination(0, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 1, lengths[c]);
+    d.feature_map = MIRAS_FEATURE_RELU;
+    d.normalize = 1;
+    d.learning_rate_gate = MIRAS_GATE_CHANNEL;
+    MEANINGLESS("learning_rate_gate");
+    d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_LEAST_SQUARES, 1, lengths[c]);
+    d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
     MEANINGLESS("toward");
-    d.toward = MIRAS_TOWARD_NOTHING;
-    d.bounded_step = 1;
-    MEANINGLESS("bounded_step");
+    d.decay_target = MIRAS_DECAY_TARGET_ZERO;
+    d.step_bound = MIRAS_STEP_BOUND_PAIR;
+    MEANINGLESS("step_bound");
   }
   finish();
 }
@@ -500,7 +500,7 @@ static void test_meaningless(void **state) {
 /* ---- theorems ---- */
 
 /* y of a memory of d that reads x's tokens; NULL when it is refused. count: parameters of x. */
-static float *answers(const miras_desc *d, const miras_tokens *tokens, const float *params,
+static float *answers(const miras_memory_desc *d, const miras_memory_input *tokens, const float *params,
                       size_t count, size_t outputs) {
   char why[240] = "";
   float *y = (float *)zeros(outputs, sizeof(float)), *to;
@@ -521,7 +521,7 @@ static float *answers(const miras_desc *d, const miras_tokens *tokens, const flo
   }
   if (count > 0) memcpy(to, params, count * sizeof(float));
   miras_memory_reset(m);
-  if (miras_forward(m, tokens, y, NULL) != MIRAS_OK) failed("forward: %s", label(d));
+  if (miras_memory_forward(m, tokens, y, NULL) != MIRAS_OK) failed("forward: %s", label(d));
   miras_memory_close(m);
   return y;
 }
@@ -542,10 +542,10 @@ static void equal(int line, const char *what, float *a, float *b, size_t count, 
 #define CLOSE 1e-5
 
 /* The same tokens and parameters through two descriptors. */
-static void same(int line, const char *what, const miras_desc *a, const miras_desc *b, int T,
+static void same(int line, const char *what, const miras_memory_desc *a, const miras_memory_desc *b, int T,
                  double bound) {
   data x;
-  miras_tokens t;
+  miras_memory_input t;
   uint64_t seed = 0;
   for (const char *at = what; *at != '\0'; at++) seed = seed * 31u + (uint64_t)*at;
   data_new(&x, a, T, seed); /* of its own, wherever it stands */
@@ -556,31 +556,31 @@ static void same(int line, const char *what, const miras_desc *a, const miras_de
 }
 #define SAME(what, a, b) same(__LINE__, what, &(a), &(b), 21, CLOSE)
 
-static miras_desc matrix(miras_bias bias, miras_retention retention, miras_gate keep,
+static miras_memory_desc matrix(miras_bias bias, miras_retention retention, miras_gate keep,
                          miras_order order, int chunk) {
-  miras_desc d;
+  miras_memory_desc d;
   memset(&d, 0, sizeof d);
   custom_install();
   d.bias = bias;
   d.retention = retention;
-  d.keep_gate = keep;
+  d.decay_gate = keep;
   d.order = order;
   d.chunk = chunk;
   d.key_dim = 4;
   d.value_dim = 5;
   d.batch = d.heads = 2;
-  d.step = 0.6f;
-  d.step_gate = MIRAS_GATE_HEAD;
+  d.learning_rate = 0.6f;
+  d.learning_rate_gate = MIRAS_GATE_HEAD;
   return d;
 }
 
-static miras_desc layers(int depth, miras_bias bias, miras_retention retention, int chunk) {
-  miras_desc d = matrix(bias, retention, MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST, chunk);
-  d.architecture = MIRAS_MLP;
+static miras_memory_desc layers(int depth, miras_bias bias, miras_retention retention, int chunk) {
+  miras_memory_desc d = matrix(bias, retention, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST, chunk);
+  d.architecture = MIRAS_ARCH_MLP;
   d.depth = depth;
   d.expansion = depth > 1 ? 2 : 0;
   d.value_dim = d.key_dim;
-  d.step = 0.3f;
+  d.learning_rate = 0.3f;
   return d;
 }
 
@@ -597,24 +597,24 @@ static void test_delta_rules(void **state) {
   start();
   for (int c = 0; c < COUNT(lengths); c++) {
     const int C = lengths[c], T = 37;
-    miras_desc gdn = matrix(MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GATE_HEAD, MIRAS_DECAY_FIRST, C);
-    miras_desc kda = matrix(MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GATE_CHANNEL, MIRAS_DECAY_FIRST, C);
-    miras_desc delta =
-      matrix(MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST, C);
+    miras_memory_desc gdn = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_HEAD, MIRAS_ORDER_DECAY_FIRST, C);
+    miras_memory_desc kda = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL, MIRAS_ORDER_DECAY_FIRST, C);
+    miras_memory_desc delta =
+      matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST, C);
     data x;
-    miras_tokens t, u;
+    miras_memory_input t, u;
     float *wide;
     data_new(&x, &gdn, T, 31);
     t = u = data_tokens(&x);
     wide = repeated(&x.in[KEEP], 4);
-    u.keep = wide;
+    u.decay = wide;
     equal(__LINE__, "KDA of equal channels and Gated DeltaNet",
           answers(&gdn, &t, x.params.f, x.params.count, x.dy.count),
           answers(&kda, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
     free(wide);
     for (size_t i = 0; i < x.in[KEEP].count; i++) x.in[KEEP].f[i] = 1.0f;
     u = t;
-    u.keep = NULL;
+    u.decay = NULL;
     equal(__LINE__, "Gated DeltaNet that keeps all and DeltaNet",
           answers(&gdn, &t, x.params.f, x.params.count, x.dy.count),
           answers(&delta, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -626,27 +626,27 @@ static void test_delta_rules(void **state) {
 /* A linear Yaad (one layer, or a matrix that is descended) whose threshold is never reached, with
  * chunk 1, is DeltaNet; and so are its smooth relatives. */
 static void test_linear_yaad(void **state) {
-  static const miras_bias biases[] = {MIRAS_HUBER, MIRAS_HUBER_NORM, MIRAS_HUBER_MIXTURE,
-                                      MIRAS_PSEUDO_HUBER, MIRAS_LOG_COSH};
+  static const miras_bias biases[] = {MIRAS_BIAS_HUBER, MIRAS_BIAS_HUBER_NORM, MIRAS_BIAS_HUBER_MIXTURE,
+                                      MIRAS_BIAS_PSEUDO_HUBER, MIRAS_BIAS_LOG_COSH};
   (void)state;
   start();
   for (int i = 0; i < COUNT(biases); i++)
     for (int chunk = 1; chunk <= 4; chunk += 3) {
-      miras_desc a = layers(1, MIRAS_L2, MIRAS_RETAIN_ALL, chunk), b = a, c;
+      miras_memory_desc a = layers(1, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, chunk), b = a, c;
       b.bias = biases[i];
       b.threshold = 1e5f;
       SAME("L2 and a threshold that is never reached", a, b);
       c = b;
-      c.architecture = MIRAS_MATRIX;
+      c.architecture = MIRAS_ARCH_MATRIX;
       c.depth = 0;
       SAME("a layer and a matrix", b, c);
-      a.architecture = MIRAS_MATRIX;
+      a.architecture = MIRAS_ARCH_MATRIX;
       a.depth = 0;
       if (chunk == 1) SAME("DeltaNet and a linear Yaad", a, b);
-      b.architecture = MIRAS_VECTOR;
+      b.architecture = MIRAS_ARCH_VECTOR;
       b.depth = 0;
       c = b;
-      c.bias = MIRAS_L2;
+      c.bias = MIRAS_BIAS_L2;
       c.threshold = 0.0f;
       SAME("vectors", c, b);
     }
@@ -659,16 +659,16 @@ static void test_longhorn(void **state) {
   start();
   for (int c = 0; c < COUNT(lengths); c++)
     for (int keep = 0; keep < 2; keep++) {
-      miras_desc a = matrix(MIRAS_L2, keep ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_ALL,
-                            keep ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST,
+      miras_memory_desc a = matrix(MIRAS_BIAS_L2, keep ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_ALL,
+                            keep ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST,
                             lengths[c]);
-      miras_desc b = a;
+      miras_memory_desc b = a;
       data x;
-      miras_tokens t, u;
+      miras_memory_input t, u;
       float *step;
       const size_t n = 4;
-      b.algorithm = MIRAS_IMPLICIT;
-      a.step = b.step = 2.0f;
+      b.algorithm = MIRAS_ALGORITHM_IMPLICIT;
+      a.learning_rate = b.learning_rate = 2.0f;
       data_new(&x, &a, 37, 32);
       step = (float *)zeros(x.in[STEP].count, sizeof(float));
       for (size_t r = 0; r < x.in[STEP].count; r++) {
@@ -681,7 +681,7 @@ static void test_longhorn(void **state) {
         step[r] = (float)(x.in[STEP].d[r] / (1.0 + x.in[STEP].d[r] * kk));
       }
       t = u = data_tokens(&x);
-      u.step = step;
+      u.learning_rate = step;
       equal(__LINE__, "Longhorn and DeltaNet",
             answers(&a, &u, x.params.f, x.params.count, x.dy.count),
             answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -691,7 +691,7 @@ static void test_longhorn(void **state) {
   finish();
 }
 
-/* n descents of one token are n tokens that keep everything in between and are not asked until the
+/* n inner_steps of one token are n tokens that keep everything in between and are not asked until the
  * last. One descent is none in particular. */
 static void test_delta_product(void **state) {
   const int T = 11, n = 3;
@@ -699,27 +699,27 @@ static void test_delta_product(void **state) {
   start();
   for (int kind = 0; kind < 7; kind++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_desc a, b;
+      miras_memory_desc a, b;
       data x;
-      miras_tokens t, u;
+      miras_memory_input t, u;
       tensor query, keep;
       float *threshold = NULL, *y[2];
       size_t rows, dk, out;
       const int exact = kind < 3;
       if (!exact && c > 0) continue; /* part of the model */
-      a = matrix(kind == 2 ? MIRAS_DOT : MIRAS_L2, MIRAS_RETAIN_L2,
+      a = matrix(kind == 2 ? MIRAS_BIAS_DOT : MIRAS_BIAS_L2, MIRAS_RETENTION_L2,
                  kind == 1 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
-                 kind == 0 ? MIRAS_ERROR_FIRST : MIRAS_DECAY_FIRST, lengths[c]);
+                 kind == 0 ? MIRAS_ORDER_ERROR_FIRST : MIRAS_ORDER_DECAY_FIRST, lengths[c]);
       if (!exact) {
-        a = layers(kind == 3 ? 1 : 2, kind == 4 ? MIRAS_LP : MIRAS_HUBER_NORM,
-                   kind == 5   ? MIRAS_RETAIN_ELASTIC
-                   : kind == 6 ? MIRAS_RETAIN_SIGMOID
-                               : MIRAS_RETAIN_L2,
+        a = layers(kind == 3 ? 1 : 2, kind == 4 ? MIRAS_BIAS_LP : MIRAS_BIAS_HUBER_NORM,
+                   kind == 5   ? MIRAS_RETENTION_ELASTIC
+                   : kind == 6 ? MIRAS_RETENTION_SIGMOID
+                               : MIRAS_RETENTION_L2,
                    1);
-        a.keep_gate = MIRAS_GATE_HEAD;
+        a.decay_gate = MIRAS_GATE_HEAD;
         if (kind == 4) {
           a.p = 3.0f;
-          a.step = 0.05f;
+          a.learning_rate = 0.05f;
         } else {
           a.threshold_gate = MIRAS_GATE_HEAD;
         }
@@ -727,9 +727,9 @@ static void test_delta_product(void **state) {
       }
       a.heads = a.batch = 1; /* so that rows of tokens stay rows of tokens */
       b = a;
-      a.descents = 1;
+      a.inner_steps = 1;
       SAME("one descent", a, b);
-      a.descents = n;
+      a.inner_steps = n;
       data_new(&x, &a, T, 33);
       rows = (size_t)T;
       dk = (size_t)a.key_dim;
@@ -746,13 +746,13 @@ static void test_delta_product(void **state) {
       if (x.per[THRESHOLD]) threshold = repeated(&x.in[THRESHOLD], (size_t)n);
       u.length = T * n;
       u.query = query.f;
-      u.keep = keep.f;
+      u.decay = keep.f;
       u.threshold = threshold;
       y[0] = answers(&a, &t, x.params.f, x.params.count, rows * out);
       y[1] = answers(&b, &u, x.params.f, x.params.count, rows * (size_t)n * out);
       for (size_t r = 0; y[1] != NULL && r < rows; r++)
         memmove(y[1] + r * out, y[1] + (r * (size_t)n + (size_t)n - 1) * out, out * sizeof(float));
-      equal(__LINE__, "several descents and as many tokens", y[0], y[1], rows * out, CLOSE);
+      equal(__LINE__, "several inner_steps and as many tokens", y[0], y[1], rows * out, CLOSE);
       free(threshold);
       tensor_free(&query);
       tensor_free(&keep);
@@ -767,16 +767,16 @@ static void test_separate_erase(void **state) {
   (void)state;
   start();
   for (int c = 0; c < COUNT(lengths); c++) {
-    miras_desc kda = matrix(MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GATE_CHANNEL, MIRAS_DECAY_FIRST,
+    miras_memory_desc kda = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL, MIRAS_ORDER_DECAY_FIRST,
                             lengths[c]);
-    miras_desc general = kda;
+    miras_memory_desc general = kda;
     data x;
-    miras_tokens t;
+    miras_memory_input t;
     const int T = 37;
     const size_t n = 4, dv = 5;
     float *y;
     double *S, *expected;
-    general.order = MIRAS_ERROR_FIRST;
+    general.order = MIRAS_ORDER_ERROR_FIRST;
     general.separate_erase = 1;
     data_new(&x, &general, T, 34);
     for (size_t i = 0; i < x.in[KEY].count; i++) {
@@ -785,7 +785,7 @@ static void test_separate_erase(void **state) {
     }
     t = data_tokens(&x);
     {
-      miras_tokens u = t;
+      miras_memory_input u = t;
       u.erase = u.replace = NULL;
       equal(__LINE__, "KDA and its general form",
             answers(&kda, &u, x.params.f, x.params.count, x.dy.count),
@@ -846,37 +846,37 @@ static void test_elastic(void **state) {
   start();
   for (int kind = 0; kind < 3; kind++)
     for (int chunk = 1; chunk <= 4; chunk += 3) {
-      miras_desc a = layers(kind == 0 ? 1 : 2, MIRAS_L2, MIRAS_RETAIN_ALL, chunk), b = a;
+      miras_memory_desc a = layers(kind == 0 ? 1 : 2, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, chunk), b = a;
       if (kind == 2) {
-        a.architecture = b.architecture = MIRAS_GATED_MLP;
+        a.architecture = b.architecture = MIRAS_ARCH_GATED_MLP;
         a.depth = b.depth = 0;
       }
-      b.retention = MIRAS_RETAIN_ELASTIC;
+      b.retention = MIRAS_RETENTION_ELASTIC;
       b.sparsity = 1e-8f; /* the least there is */
       SAME("no sparsity", a, b);
-      b.retention = MIRAS_RETAIN_ELASTIC_FTRL;
+      b.retention = MIRAS_RETENTION_ELASTIC_FTRL;
       SAME("no sparsity, FTRL", a, b);
       b.smooth_shrink = 1;
       SAME("no sparsity, smooth", a, b);
-      a.retention = MIRAS_RETAIN_L2;
-      a.forget = 0.05f;
+      a.retention = MIRAS_RETENTION_L2;
+      a.decay_rate = 0.05f;
       b = a;
-      b.retention = MIRAS_RETAIN_ELASTIC;
+      b.retention = MIRAS_RETENTION_ELASTIC;
       b.sparsity = 1e-8f;
       SAME("no sparsity, with decay", a, b);
     }
   for (int T = 1; T <= 9; T += 4)
     for (int chunk = 1; chunk <= T; chunk += T - 1 > 0 ? T - 1 : 1) {
-      miras_desc a = layers(1, MIRAS_DOT, MIRAS_RETAIN_ELASTIC, chunk), b = a;
+      miras_memory_desc a = layers(1, MIRAS_BIAS_DOT, MIRAS_RETENTION_ELASTIC, chunk), b = a;
       data x;
-      miras_tokens t;
+      miras_memory_input t;
       float *y[2];
       size_t last;
       a.batch = a.heads = b.batch = b.heads = 1;
-      a.step_gate = b.step_gate = MIRAS_GATE_CONSTANT;
+      a.learning_rate_gate = b.learning_rate_gate = MIRAS_GATE_CONSTANT;
       a.sparsity = 0.02f;
-      b.retention = MIRAS_RETAIN_ELASTIC_FTRL;
-      b.sparsity = (float)T * a.sparsity * a.step;
+      b.retention = MIRAS_RETENTION_ELASTIC_FTRL;
+      b.sparsity = (float)T * a.sparsity * a.learning_rate;
       data_new(&x, &a, T, 35);
       memset(x.params.f, 0, x.params.count * sizeof(float));
       if (chunk == 1) /* every write passes the threshold */
@@ -902,25 +902,25 @@ static void test_l2_both(void **state) {
   start();
   for (int kind = 0; kind < 5; kind++)
     for (int chunk = 1; chunk <= 4; chunk += 3) {
-      miras_desc a = layers(kind < 2 ? kind + 1 : 1, kind == 4 ? MIRAS_LP : MIRAS_L2,
-                            MIRAS_RETAIN_L2_BOTH, chunk);
-      miras_desc b;
+      miras_memory_desc a = layers(kind < 2 ? kind + 1 : 1, kind == 4 ? MIRAS_BIAS_LP : MIRAS_BIAS_L2,
+                            MIRAS_RETENTION_L2_BOTH, chunk);
+      miras_memory_desc b;
       data x;
-      miras_tokens t, u;
+      miras_memory_input t, u;
       float *keep, *step;
-      if (kind == 2) a.architecture = MIRAS_VECTOR;
+      if (kind == 2) a.architecture = MIRAS_ARCH_VECTOR;
       if (kind == 3) {
-        a.architecture = MIRAS_GATED_MLP;
+        a.architecture = MIRAS_ARCH_GATED_MLP;
         a.expansion = 2;
       }
-      if (kind == 4) a.architecture = MIRAS_MATRIX;
-      if (a.architecture != MIRAS_MLP) a.depth = 0;
-      if (kind == 4) a.step = 0.1f;
+      if (kind == 4) a.architecture = MIRAS_ARCH_MATRIX;
+      if (a.architecture != MIRAS_ARCH_MLP) a.depth = 0;
+      if (kind == 4) a.learning_rate = 0.1f;
       a.balance = 4.0f;
       b = a;
-      b.retention = MIRAS_RETAIN_L2;
+      b.retention = MIRAS_RETENTION_L2;
       b.balance = 0.0f;
-      b.keep_gate = MIRAS_GATE_HEAD;
+      b.decay_gate = MIRAS_GATE_HEAD;
       data_new(&x, &a, 21, 36);
       keep = (float *)zeros(x.in[STEP].count, sizeof(float));
       step = (float *)zeros(x.in[STEP].count, sizeof(float));
@@ -929,8 +929,8 @@ static void test_l2_both(void **state) {
         step[i] = (float)(4.0 / (4.0 + x.in[STEP].d[i]) * x.in[STEP].d[i]);
       }
       t = u = data_tokens(&x);
-      u.keep = keep;
-      u.step = step;
+      u.decay = keep;
+      u.learning_rate = step;
       equal(__LINE__, "L2 twice", answers(&a, &t, x.params.f, x.params.count, x.dy.count),
             answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
       free(keep);
@@ -949,11 +949,11 @@ static void test_attention(void **state) {
   start();
   for (int w = 0; w < COUNT(windows); w++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_desc d =
-        combination(COUNT(forms) - 1, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 0,
+      miras_memory_desc d =
+        combination(COUNT(forms) - 1, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD, 0,
                     lengths[c]);
       data x;
-      miras_tokens t;
+      miras_memory_input t;
       float *y;
       double *expected;
       const size_t dk = (size_t)d.key_dim, dv = (size_t)d.value_dim;
@@ -1003,9 +1003,9 @@ static void test_schedules(void **state) {
   for (int kind = 0; kind < 6; kind++)
     for (uint64_t n = 0; n < 30; n++) {
       static const int chunks[] = {3, 4, 16, 21, 64};
-      miras_desc a = exact_cell(kind, 1, 300000 + n), b = a;
+      miras_memory_desc a = exact_cell(kind, 1, 300000 + n), b = a;
       data x;
-      miras_tokens t;
+      miras_memory_input t;
       if (miras_memory_size(&a, NULL, 0) == 0) continue;
       if (!data_settled(&x, &a, 50, n, 1e-5)) continue;
       t = data_tokens(&x);
@@ -1030,22 +1030,22 @@ static void test_features(void **state) {
   for (int feature = 1; feature < MIRAS_FEATURE_COUNT; feature++)
     for (int kind = 0; kind < 5; kind++)
       for (int c = 0; c < COUNT(lengths); c++) {
-        miras_desc a = matrix(kind == 0   ? MIRAS_DOT
-                              : kind == 3 ? MIRAS_PSEUDO_HUBER
-                                          : MIRAS_L2,
-                              MIRAS_RETAIN_L2, kind == 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
-                              kind == 1 ? MIRAS_DECAY_FIRST : MIRAS_ERROR_FIRST, lengths[c]);
-        miras_desc b;
+        miras_memory_desc a = matrix(kind == 0   ? MIRAS_BIAS_DOT
+                              : kind == 3 ? MIRAS_BIAS_PSEUDO_HUBER
+                                          : MIRAS_BIAS_L2,
+                              MIRAS_RETENTION_L2, kind == 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
+                              kind == 1 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
+        miras_memory_desc b;
         data x;
-        miras_tokens t, u;
+        miras_memory_input t, u;
         tensor mapped[2];
         size_t F;
-        a.step = feature == MIRAS_FEATURE_ELU || feature == MIRAS_FEATURE_POLY2 ? 0.2f : 0.6f;
-        if (kind == 4) a.algorithm = MIRAS_LEAST_SQUARES;
-        a.feature = (miras_feature)feature;
+        a.learning_rate = feature == MIRAS_FEATURE_ELU || feature == MIRAS_FEATURE_POLY2 ? 0.2f : 0.6f;
+        if (kind == 4) a.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES;
+        a.feature_map = (miras_feature)feature;
         F = (size_t)ref_features(&a);
         b = a;
-        b.feature = MIRAS_FEATURE_IDENTITY;
+        b.feature_map = MIRAS_FEATURE_IDENTITY;
         b.key_dim = (int)F;
         data_new(&x, &a, 37, 38);
         t = u = data_tokens(&x);
@@ -1066,11 +1066,11 @@ static void test_features(void **state) {
         data_free(&x);
       }
   { /* phi(q).phi(k) = 1 + q.k + (q.k)^2 / 2 */
-    miras_desc d = matrix(MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST, 1);
+    miras_memory_desc d = matrix(MIRAS_BIAS_DOT, MIRAS_RETENTION_ALL, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST, 1);
     data x;
-    miras_tokens t;
+    miras_memory_input t;
     float *y;
-    d.feature = MIRAS_FEATURE_POLY2;
+    d.feature_map = MIRAS_FEATURE_POLY2;
     d.batch = d.heads = 1;
     data_new(&x, &d, 1, 39);
     memset(x.params.f, 0, x.params.count * sizeof(float));
@@ -1096,17 +1096,17 @@ static void test_normalised(void **state) {
   for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++)
     for (int keep = 0; keep < 3; keep++)
       for (int c = 0; c < COUNT(lengths); c++) {
-        miras_desc a = matrix(MIRAS_DOT, keep ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_ALL,
-                              (miras_gate)keep, MIRAS_ERROR_FIRST, lengths[c]);
-        miras_desc top, bottom;
+        miras_memory_desc a = matrix(MIRAS_BIAS_DOT, keep ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_ALL,
+                              (miras_gate)keep, MIRAS_ORDER_ERROR_FIRST, lengths[c]);
+        miras_memory_desc top, bottom;
         data x;
-        miras_tokens t, u;
+        miras_memory_input t, u;
         float *y, *number, *ones, *zero;
         size_t rows;
-        a.feature = (miras_feature)feature;
+        a.feature_map = (miras_feature)feature;
         top = bottom = a;
         bottom.value_dim = 1;
-        a.normalise = 1;
+        a.normalize = 1;
         data_new(&x, &a, 37, 40);
         memset(x.params.f, 0, x.params.count * sizeof(float));
         rows = x.dy.count / x.out;
@@ -1136,27 +1136,27 @@ static void test_channels(void **state) {
   for (int f = 0; f < COUNT(forms) - 1; f++)
     for (int gates = 1; gates < 8; gates++)
       for (int c = 0; c < 2; c++) {
-        miras_desc a, b;
+        miras_memory_desc a, b;
         data x;
-        miras_tokens t, u;
+        miras_memory_input t, u;
         float *wide[3];
-        a = combination(f, f == 0 ? MIRAS_L2 : MIRAS_HUBER_NORM,
-                        c && f ? MIRAS_RETAIN_LQ : MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1,
+        a = combination(f, f == 0 ? MIRAS_BIAS_L2 : MIRAS_BIAS_HUBER_NORM,
+                        c && f ? MIRAS_RETENTION_LQ : MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 1,
                         lengths[c]);
         if (f == 0 && gates >= 4) continue;
-        if (gates % 2) a.toward = MIRAS_TOWARD_INITIAL;
-        a.bounded_step = gates / 2 % 2;
+        if (gates % 2) a.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+        a.step_bound = gates / 2 % 2;
         b = a;
-        if (gates & 1) b.keep_gate = MIRAS_GATE_CHANNEL;
-        if (gates & 2) b.step_gate = MIRAS_GATE_CHANNEL;
+        if (gates & 1) b.decay_gate = MIRAS_GATE_CHANNEL;
+        if (gates & 2) b.learning_rate_gate = MIRAS_GATE_CHANNEL;
         if (gates & 4) b.threshold_gate = MIRAS_GATE_CHANNEL;
         data_new(&x, &a, 21, 41);
         t = u = data_tokens(&x);
         wide[0] = repeated(&x.in[KEEP], (size_t)ref_keep_channels(&a));
         wide[1] = repeated(&x.in[STEP], x.out);
         wide[2] = repeated(&x.in[THRESHOLD], x.out);
-        if (gates & 1) u.keep = wide[0];
-        if (gates & 2) u.step = wide[1];
+        if (gates & 1) u.decay = wide[0];
+        if (gates & 2) u.learning_rate = wide[1];
         if (gates & 4) u.threshold = wide[2];
         equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
               answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -1164,18 +1164,18 @@ static void test_channels(void **state) {
         data_free(&x);
       }
   for (int c = 0; c < COUNT(lengths); c++) {
-    miras_desc a = matrix(MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GATE_CHANNEL, MIRAS_ERROR_FIRST,
+    miras_memory_desc a = matrix(MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL, MIRAS_ORDER_ERROR_FIRST,
                           lengths[c]);
-    miras_desc b = a;
+    miras_memory_desc b = a;
     data x;
-    miras_tokens t, u;
+    miras_memory_input t, u;
     float *ones;
-    b.value_gate = MIRAS_GATE_CHANNEL;
+    b.value_decay_gate = MIRAS_GATE_CHANNEL;
     data_new(&x, &a, 37, 42);
     ones = (float *)zeros(x.dy.count, sizeof(float));
     for (size_t i = 0; i < x.dy.count; i++) ones[i] = 1.0f;
     t = u = data_tokens(&x);
-    u.value_keep = ones;
+    u.value_decay = ones;
     equal(__LINE__, "a value gate of ones",
           answers(&a, &t, x.params.f, x.params.count, x.dy.count),
           answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -1187,28 +1187,28 @@ static void test_channels(void **state) {
 
 /* A vector memory is a matrix of one number per channel. */
 static void test_vectors(void **state) {
-  static const miras_bias biases[] = {MIRAS_DOT, MIRAS_L2, MIRAS_LP, MIRAS_HUBER, MIRAS_LP_SMOOTH};
+  static const miras_bias biases[] = {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP, MIRAS_BIAS_HUBER, MIRAS_BIAS_LP_SMOOTH};
   (void)state;
   start();
   for (int i = 0; i < COUNT(biases); i++)
     for (int chunk = 1; chunk <= 4; chunk += 3)
       for (int algorithm = 0; algorithm < 2; algorithm++) {
-        miras_desc a = layers(1, biases[i], MIRAS_RETAIN_L2, chunk), b;
-        a.architecture = MIRAS_VECTOR;
+        miras_memory_desc a = layers(1, biases[i], MIRAS_RETENTION_L2, chunk), b;
+        a.architecture = MIRAS_ARCH_VECTOR;
         a.depth = 0;
         a.algorithm = (miras_algorithm)algorithm;
-        a.step_gate = MIRAS_GATE_CONSTANT;
-        a.forget = 0.05f;
+        a.learning_rate_gate = MIRAS_GATE_CONSTANT;
+        a.decay_rate = 0.05f;
         a.momentum = algorithm ? 0.4f : 0.0f;
-        if (biases[i] == MIRAS_LP || biases[i] == MIRAS_LP_SMOOTH) {
-          a.step = 0.05f;
+        if (biases[i] == MIRAS_BIAS_LP || biases[i] == MIRAS_BIAS_LP_SMOOTH) {
+          a.learning_rate = 0.05f;
           a.p = 1.8f; /* beyond 2 a step is bounded, by a sum over all channels */
         } else {
-          a.step = 0.3f;
+          a.learning_rate = 0.3f;
         }
         a.heads = 1;
         b = a;
-        b.architecture = MIRAS_MLP;
+        b.architecture = MIRAS_ARCH_MLP;
         b.depth = 1;
         b.heads = a.key_dim;
         b.key_dim = b.value_dim = 1;
@@ -1224,19 +1224,19 @@ static void test_biases(void **state) {
   for (int chunk = 1; chunk <= 4; chunk += 3)
     for (int n = 0; n < 6; n++) {
       const int momentum = n % 2, returns = n / 2;
-      miras_desc a = layers(1, MIRAS_L2, MIRAS_RETAIN_ALL, chunk), b;
+      miras_memory_desc a = layers(1, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, chunk), b;
       data x;
-      miras_tokens t, u;
+      miras_memory_input t, u;
       tensor wide[2];
       const size_t dk = (size_t)a.key_dim;
       a.inner_bias = 1;
       if (returns) {
-        a.toward = MIRAS_TOWARD_INITIAL;
-        a.retention = returns == 1 ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_L2_BOTH;
-        if (returns == 1) a.forget = 0.2f;
-        a.bounded_step = returns == 2;
+        a.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+        a.retention = returns == 1 ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_L2_BOTH;
+        if (returns == 1) a.decay_rate = 0.2f;
+        a.step_bound = returns == 2;
       }
-      a.algorithm = momentum ? MIRAS_MOMENTUM : MIRAS_GRADIENT_DESCENT;
+      a.algorithm = momentum ? MIRAS_ALGORITHM_MOMENTUM : MIRAS_ALGORITHM_GD;
       a.momentum = momentum ? 0.3f : 0.0f;
       b = a;
       b.inner_bias = 0;
@@ -1267,10 +1267,10 @@ static void test_rows(void **state) {
   start();
   for (int depth = 1; depth <= 2; depth++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_ALL, lengths[c]), b = a;
+      miras_memory_desc a = layers(depth, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, lengths[c]), b = a;
       data x;
-      miras_tokens t;
-      b.row_rates = 1;
+      miras_memory_input t;
+      b.token_rates = MIRAS_TOKEN_RATES_RELU;
       data_new(&x, &b, 37, 44);
       for (int r = 0; r < lengths[c]; r++)
         x.params.f[params_rho(&x) + (size_t)r] = 1.0f - 1.0f / (float)(r + 1);
@@ -1280,16 +1280,16 @@ static void test_rows(void **state) {
             answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
       for (int r = 0; r < lengths[c]; r++) x.params.f[params_rho(&x) + (size_t)r] = 0.0f;
       a = b;
-      b.row_rates = 2;
+      b.token_rates = MIRAS_TOKEN_RATES_SOFTPLUS;
       equal(__LINE__, "the two forms of row rates",
             answers(&a, &t, x.params.f, x.params.count, x.dy.count),
             answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
       for (int kind = 1; kind <= 2 && lengths[c] == 1; kind++) {
-        a = layers(depth, MIRAS_L2, MIRAS_RETAIN_L2, 1);
-        a.toward = MIRAS_TOWARD_INITIAL;
-        a.forget = 0.2f;
+        a = layers(depth, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, 1);
+        a.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+        a.decay_rate = 0.2f;
         b = a;
-        b.row_rates = kind;
+        b.token_rates = kind;
         equal(__LINE__, "row rates and a keep gate",
               answers(&a, &t, x.params.f, x.params.count - 1, x.dy.count),
               answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -1305,8 +1305,8 @@ static void test_memora(void **state) {
   start();
   for (int depth = 1; depth <= 2; depth++)
     for (int chunk = 2; chunk <= 16; chunk += 7) {
-      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_KL, 1), b = a;
-      a.forget = b.forget = 0.1f;
+      miras_memory_desc a = layers(depth, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, 1), b = a;
+      a.decay_rate = b.decay_rate = 0.1f;
       a.simplex = b.simplex = 2.0f;
       b.chunk = chunk;
       same(__LINE__, "the lag token", &a, &b, 1, CLOSE);
@@ -1317,13 +1317,13 @@ static void test_memora(void **state) {
 /* ---- the return to the initial memory ---- */
 
 /* A combination whose decay leads to the initial memory; 0: it has none, or is refused anyway. */
-static int returning(const choice_pool *p, int f, int r, int algorithm, int chunk, miras_desc *d) {
+static int returning(const choice_pool *p, int f, int r, int algorithm, int chunk, miras_memory_desc *d) {
   static int turns[COUNT(pools)];
   const int bias = turns[pool_at]++ % (f == 0 && p == pools ? 2 : p->biases);
   *d = combination(f, (int)p->bias[bias], (int)p->retention[r], algorithm, 1, chunk);
   if (!may_return(d)) return 0;
-  d->toward = MIRAS_TOWARD_INITIAL;
-  if (ref_is_divergence(d)) d->keep_gate = MIRAS_GATE_HEAD;
+  d->decay_target = MIRAS_DECAY_TARGET_INITIAL;
+  if (ref_is_divergence(d)) d->decay_gate = MIRAS_GATE_HEAD;
   *d = tidy(*d);
   return miras_memory_size(d, NULL, 0) > 0;
 }
@@ -1340,20 +1340,20 @@ static void test_keeping_all(void **state) {
       for (int r = 0; r < p->retentions; r++)
         for (int algorithm = 0; algorithm < 3; algorithm++)
           for (int c = 0; c < COUNT(lengths); c++) {
-            miras_desc a, b;
+            miras_memory_desc a, b;
             data x;
-            miras_tokens t, u;
+            miras_memory_input t, u;
             if (!returning(p, f, r, algorithm, lengths[c], &a) || !ref_decays(&a) ||
-                a.retention == MIRAS_RETAIN_ELASTIC || !data_settled(&x, &a, 21, 46, 1e-4))
+                a.retention == MIRAS_RETENTION_ELASTIC || !data_settled(&x, &a, 21, 46, 1e-4))
               continue;
             compared++;
             for (size_t i = 0; i < x.in[KEEP].count; i++) tensor_set(&x.in[KEEP], i, 1.0f);
             a = b = x.given;
-            b.toward = MIRAS_TOWARD_NOTHING;
+            b.decay_target = MIRAS_DECAY_TARGET_ZERO;
             t = u = data_tokens(&x);
             if (ref_is_divergence(&b)) { /* it has no keep gate then */
               b = tidy(b);
-              u.keep = NULL;
+              u.decay = NULL;
             }
             equal(__LINE__, label(&a), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
                   answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -1375,9 +1375,9 @@ static void test_forgetting_all(void **state) {
         for (int algorithm = 0; algorithm < 3; algorithm++)
           for (int c = 0; c < COUNT(lengths); c++) {
             const int from = lengths[c] == 1 ? 5 : 2 * lengths[c], T = from + lengths[c] + 4;
-            miras_desc d;
+            miras_memory_desc d;
             data x, rest;
-            miras_tokens t, u;
+            miras_memory_input t, u;
             float *y[2];
             if (!returning(p, f, r, algorithm, lengths[c], &d) || !ref_decays(&d) ||
                 !data_settled(&x, &d, T, 47, 1e-4))
@@ -1415,21 +1415,21 @@ static void test_silence(void **state) {
         for (int algorithm = 0; algorithm < 3; algorithm++)
           for (int c = 0; c < COUNT(lengths); c++)
             for (int bounded = 0; bounded < 2; bounded++) {
-              miras_desc d;
+              miras_memory_desc d;
               data x;
               miras_memory *m;
               float first[4], last[4], *zero;
               double wide[4];
               size_t n;
               if (!returning(p, f, r, algorithm, lengths[c], &d) ||
-                  d.retention == MIRAS_RETAIN_ELASTIC_FTRL)
+                  d.retention == MIRAS_RETENTION_ELASTIC_FTRL)
                 continue; /* which forgets nothing */
-              d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
-              if (ref_decays(&d)) d.forget = 0.1f;
-              if (d.retention == MIRAS_RETAIN_L2_BOTH) d.balance = 4.0f * d.step;
+              d.decay_gate = d.learning_rate_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+              if (ref_decays(&d)) d.decay_rate = 0.1f;
+              if (d.retention == MIRAS_RETENTION_L2_BOTH) d.balance = 4.0f * d.learning_rate;
               if (bounded && !may_bound(&d)) continue;
-              d.bounded_step = bounded * 2;
-              d.key_length = bounded ? MIRAS_LENGTH_UNIT : MIRAS_LENGTH_FREE;
+              d.step_bound = bounded * 2;
+              d.qk_norm = bounded ? MIRAS_QK_NORM_L2 : MIRAS_QK_NORM_NONE;
               if (!data_settled(&x, &d, written, 48, 1e-4)) continue;
               m = open_memory(&x);
               if (m == NULL) {
@@ -1440,12 +1440,12 @@ static void test_silence(void **state) {
               compared++;
               n = x.per[KEY] > x.out ? x.per[KEY] : x.out;
               zero = (float *)zeros(n, sizeof(float));
-              miras_read(m, x.in[QUERY].f, first);
+              miras_memory_read(m, x.in[QUERY].f, first);
               for (int t = 0; t < written; t++)
-                miras_write(m, x.in[KEY].f + (size_t)t * x.per[KEY],
+                miras_memory_write(m, x.in[KEY].f + (size_t)t * x.per[KEY],
                             x.in[VALUE].f + (size_t)t * x.out);
-              for (int t = 0; t < silent; t++) miras_write(m, zero, zero);
-              miras_read(m, x.in[QUERY].f, last);
+              for (int t = 0; t < silent; t++) miras_memory_write(m, zero, zero);
+              miras_memory_read(m, x.in[QUERY].f, last);
               for (size_t i = 0; i < x.out; i++) wide[i] = (double)first[i];
               if (!(error_of(last, wide, x.out) <= CLOSE))
                 failed("silence leaves a difference of %.2e: %s", error_of(last, wide, x.out),
@@ -1464,26 +1464,26 @@ static void test_deviations(void **state) {
   start();
   for (int kind = 0; kind < 8; kind++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_desc a = matrix(kind == 2 ? MIRAS_DOT : MIRAS_L2, MIRAS_RETAIN_L2,
+      miras_memory_desc a = matrix(kind == 2 ? MIRAS_BIAS_DOT : MIRAS_BIAS_L2, MIRAS_RETENTION_L2,
                             kind == 1 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
-                            kind == 3 ? MIRAS_DECAY_FIRST : MIRAS_ERROR_FIRST, lengths[c]);
+                            kind == 3 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
       data x;
-      miras_tokens t, u;
+      miras_memory_input t, u;
       float *value, *zero, *y[2];
       size_t rows, dk, dv;
-      miras_desc b;
-      if (kind == 4) a.algorithm = MIRAS_IMPLICIT;
-      if (kind == 5) a.bounded_step = 1;
+      miras_memory_desc b;
+      if (kind == 4) a.algorithm = MIRAS_ALGORITHM_IMPLICIT;
+      if (kind == 5) a.step_bound = MIRAS_STEP_BOUND_PAIR;
       if (kind >= 6) {
-        a = layers(1, MIRAS_L2, kind == 6 ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_L2_BOTH, lengths[c]);
-        if (kind == 6) a.keep_gate = MIRAS_GATE_HEAD;
-        a.algorithm = MIRAS_MOMENTUM;
+        a = layers(1, MIRAS_BIAS_L2, kind == 6 ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_L2_BOTH, lengths[c]);
+        if (kind == 6) a.decay_gate = MIRAS_GATE_HEAD;
+        a.algorithm = MIRAS_ALGORITHM_MOMENTUM;
         a.momentum_gate = MIRAS_GATE_HEAD;
         if (kind == 7) a.balance = 3.0f;
       }
       a.batch = 1;
       b = a;
-      b.toward = MIRAS_TOWARD_INITIAL;
+      b.decay_target = MIRAS_DECAY_TARGET_INITIAL;
       data_new(&x, &b, 37, 49);
       dk = x.per[KEY];
       dv = x.out;
@@ -1493,7 +1493,7 @@ static void test_deviations(void **state) {
       for (size_t i = 0; i < x.dy.count; i++) {
         const double *B = x.params.d + i / dv % (size_t)a.heads * dk * dv + i % dv;
         double v = x.in[VALUE].d[i];
-        for (size_t n = 0; n < dk && a.bias == MIRAS_L2; n++)
+        for (size_t n = 0; n < dk && a.bias == MIRAS_BIAS_L2; n++)
           v -= B[n * dv] * x.in[KEY].d[i / dv * dk + n];
         value[i] = (float)v;
       }
@@ -1513,11 +1513,11 @@ static void test_deviations(void **state) {
       free(zero);
       data_free(&x);
       if (kind != 0 || lengths[c] > 1) continue; /* a matrix is a perceptron of one layer */
-      a = layers(1, MIRAS_L2, MIRAS_RETAIN_L2, 1);
-      a.toward = MIRAS_TOWARD_INITIAL;
-      a.keep_gate = MIRAS_GATE_HEAD;
+      a = layers(1, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, 1);
+      a.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+      a.decay_gate = MIRAS_GATE_HEAD;
       b = a;
-      b.architecture = MIRAS_MATRIX;
+      b.architecture = MIRAS_ARCH_MATRIX;
       b.depth = 0;
       SAME("a layer and a matrix that return", a, b);
     }
@@ -1534,26 +1534,26 @@ static void test_bounded(void **state) {
   for (int c = 0; c < COUNT(lengths); c++)
     for (int n = 0; n < 16; n++) {
       const int decays = n % 4 > 0;
-      miras_desc a = matrix(MIRAS_L2, decays ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_ALL,
+      miras_memory_desc a = matrix(MIRAS_BIAS_L2, decays ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_ALL,
                             decays ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT,
-                            n % 4 == 2 ? MIRAS_DECAY_FIRST : MIRAS_ERROR_FIRST, lengths[c]);
-      miras_desc b;
+                            n % 4 == 2 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
+      miras_memory_desc b;
       data x;
-      miras_tokens t;
-      a.step = n < 12 ? 2.0f : 1e4f;
-      a.step_gate = n / 4 % 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
-      if (n % 4 == 3) a.toward = MIRAS_TOWARD_INITIAL;
-      a.descents = n < 8 ? 1 : 2;
+      miras_memory_input t;
+      a.learning_rate = n < 12 ? 2.0f : 1e4f;
+      a.learning_rate_gate = n / 4 % 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+      if (n % 4 == 3) a.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+      a.inner_steps = n < 8 ? 1 : 2;
       b = a;
-      a.algorithm = MIRAS_IMPLICIT;
-      b.bounded_step = 1 + n % 2;
+      a.algorithm = MIRAS_ALGORITHM_IMPLICIT;
+      b.step_bound = 1 + n % 2;
       data_new(&x, &a, 37, 50);
       other_lengths(&x.in[KEY], (size_t)a.key_dim);
       t = data_tokens(&x);
       equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
             answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
-      if (lengths[c] == 1 && n % 4 != 2 && a.step_gate == MIRAS_GATE_HEAD) {
-        b.architecture = MIRAS_MLP;
+      if (lengths[c] == 1 && n % 4 != 2 && a.learning_rate_gate == MIRAS_GATE_HEAD) {
+        b.architecture = MIRAS_ARCH_MLP;
         b.depth = 1;
         equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
               answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -1572,7 +1572,7 @@ static void test_signed(void **state) {
   start();
   for (int f = 1; f < COUNT(forms) - 1; f++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_desc d = combination(f, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT, 0,
+      miras_memory_desc d = combination(f, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD, 0,
                                  lengths[c]);
       data x;
       miras_memory *m;
@@ -1583,7 +1583,7 @@ static void test_signed(void **state) {
       memset(x.params.f, 0, x.params.count * sizeof(float));
       m = open_memory(&x);
       if (m != NULL) {
-        miras_read(m, x.in[QUERY].f, y);
+        miras_memory_read(m, x.in[QUERY].f, y);
         for (size_t i = 0; i < x.out; i++)
           if (fabsf(y[i]) > 0.0f) failed("zero logits answer %g: %s", (double)y[i], label(&d));
       } else {
@@ -1594,18 +1594,18 @@ static void test_signed(void **state) {
     }
   for (int n = 0; n < 8; n++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_desc a = layers(1, n % 2 ? MIRAS_HUBER_NORM : MIRAS_L2, MIRAS_RETAIN_KL, lengths[c]);
-      miras_desc b;
+      miras_memory_desc a = layers(1, n % 2 ? MIRAS_BIAS_HUBER_NORM : MIRAS_BIAS_L2, MIRAS_RETENTION_KL, lengths[c]);
+      miras_memory_desc b;
       data x;
-      miras_tokens t, u;
+      miras_memory_input t, u;
       tensor wide[2], params;
       const size_t dk = (size_t)a.key_dim, P = dk * dk;
-      a.keep_gate = MIRAS_GATE_HEAD;
+      a.decay_gate = MIRAS_GATE_HEAD;
       a.simplex_signed = 1;
       a.simplex_logits = lengths[c] > 1;
       a.simplex = 2.0f;
-      a.bounded_step = n / 4;
-      if (n / 2 % 2) a.toward = MIRAS_TOWARD_INITIAL;
+      a.step_bound = n / 4;
+      if (n / 2 % 2) a.decay_target = MIRAS_DECAY_TARGET_INITIAL;
       b = a;
       b.simplex_signed = 0;
       b.key_dim *= 2;
@@ -1645,21 +1645,21 @@ static void test_key_lengths(void **state) {
     for (int kind = 0; kind < (f == 0 ? 4 : 2); kind++)
       for (int root = 0; root < 2; root++)
         for (int c = 0; c < COUNT(lengths); c++) {
-          miras_desc a = combination(f, MIRAS_L2, f && kind ? MIRAS_RETAIN_LQ : MIRAS_RETAIN_L2,
-                                     kind == 3 ? MIRAS_LEAST_SQUARES : MIRAS_GRADIENT_DESCENT, 1,
+          miras_memory_desc a = combination(f, MIRAS_BIAS_L2, f && kind ? MIRAS_RETENTION_LQ : MIRAS_RETENTION_L2,
+                                     kind == 3 ? MIRAS_ALGORITHM_LEAST_SQUARES : MIRAS_ALGORITHM_GD, 1,
                                      lengths[c]);
-          miras_desc b;
+          miras_memory_desc b;
           data x, z;
-          miras_tokens t, u;
+          miras_memory_input t, u;
           if (f == 0 && kind > 0)
-            a.feature = kind == 1 ? MIRAS_FEATURE_SOFTMAX : MIRAS_FEATURE_POLY2;
+            a.feature_map = kind == 1 ? MIRAS_FEATURE_SOFTMAX : MIRAS_FEATURE_POLY2;
           if (f > 0 && forms[f].shape != SHAPE_VECTOR) {
             a.value_dim = a.key_dim;
             a.inner_residual = kind;
           }
-          a.step *= root ? 0.1f : 0.3f;
+          a.learning_rate *= root ? 0.1f : 0.3f;
           b = a;
-          a.key_length = root ? MIRAS_LENGTH_ROOT : MIRAS_LENGTH_UNIT;
+          a.qk_norm = root ? MIRAS_QK_NORM_RMS : MIRAS_QK_NORM_L2;
           data_new(&x, &a, 21, 53);
           for (size_t i = 0; i < (size_t)a.key_dim; i++) {
             tensor_set(&x.in[KEY], i, 0.0f);
@@ -1691,23 +1691,23 @@ static void test_resets(void **state) {
   random_state = 26;
   for (int kind = 0; kind < 10; kind++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_desc a = kind < 6 ? exact_cell(kind, lengths[c], 500000)
-                              : layers(kind % 2 + 1, MIRAS_L2, kind < 8 ? MIRAS_RETAIN_L2
-                                                                        : MIRAS_RETAIN_KL,
+      miras_memory_desc a = kind < 6 ? exact_cell(kind, lengths[c], 500000)
+                              : layers(kind % 2 + 1, MIRAS_BIAS_L2, kind < 8 ? MIRAS_RETENTION_L2
+                                                                        : MIRAS_RETENTION_KL,
                                        lengths[c]);
-      miras_desc b;
+      miras_memory_desc b;
       const int grid = ref_reset_grid(&a), R = 2 * grid, T = R + 7;
       data x;
-      miras_tokens t;
+      miras_memory_input t;
       float *y[2];
       size_t row;
       a.batch = 2;
       a.heads = 3;
       a.reset_every = 0;
-      if (kind >= 6 && kind < 8) a.algorithm = MIRAS_MOMENTUM;
+      if (kind >= 6 && kind < 8) a.algorithm = MIRAS_ALGORITHM_MOMENTUM;
       if (kind >= 6 && kind < 8) a.momentum = 0.4f;
-      if (kind >= 6) a.forget = 0.1f;
-      a.toward = kind % 3 == 0 && may_return(&a) ? MIRAS_TOWARD_INITIAL : MIRAS_TOWARD_NOTHING;
+      if (kind >= 6) a.decay_rate = 0.1f;
+      a.decay_target = kind % 3 == 0 && may_return(&a) ? MIRAS_DECAY_TARGET_INITIAL : MIRAS_DECAY_TARGET_ZERO;
       b = a;
       b.reset_every = R;
       data_new(&x, &a, T, 54);
@@ -1718,7 +1718,7 @@ static void test_resets(void **state) {
       for (int h = 0; h < a.heads; h++) {
         const int start_at = h == 2 ? grid : R; /* the last begins one grid early */
         data rest = data_cut(&x, start_at, T);
-        const miras_tokens u = data_tokens(&rest);
+        const miras_memory_input u = data_tokens(&rest);
         float *fresh = answers(&a, &u, x.params.f, x.params.count, rest.dy.count);
         for (int s = 0; s < a.batch && y[0] != NULL && y[1] != NULL && fresh != NULL; s++)
           for (int i = 0; i < T; i++) {
@@ -1804,18 +1804,18 @@ static void test_custom(void **state) {
   start();
   for (int depth = 1; depth <= 2; depth++)
     for (int chunk = 1; chunk <= 4; chunk += 3) {
-      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_TANH, chunk), b = a;
-      a.forget = b.forget = 0.1f;
+      miras_memory_desc a = layers(depth, MIRAS_BIAS_L2, MIRAS_RETENTION_TANH, chunk), b = a;
+      a.decay_rate = b.decay_rate = 0.1f;
       b.custom = &other;
-      b.retention = MIRAS_CUSTOM_RETENTION;
+      b.retention = MIRAS_RETENTION_CUSTOM;
       SAME("a tanh of one's own", a, b);
-      a.retention = MIRAS_RETAIN_SIGMOID;
+      a.retention = MIRAS_RETENTION_SIGMOID;
       b.custom = &own;
       SAME("a link of one's own", a, b);
-      b.retention = MIRAS_RETAIN_SIGMOID;
-      b.bias = MIRAS_CUSTOM_BIAS;
+      b.retention = MIRAS_RETENTION_SIGMOID;
+      b.bias = MIRAS_BIAS_CUSTOM;
       SAME("a bias of one's own", a, b);
-      b.retention = MIRAS_CUSTOM_RETENTION;
+      b.retention = MIRAS_RETENTION_CUSTOM;
       SAME("both of one's own", a, b);
       b.custom = NULL;
       if (miras_memory_size(&b, NULL, 0) != 0) failed("custom choices without functions");
@@ -1828,14 +1828,14 @@ static void test_mesa(void **state) {
   (void)state;
   start();
   for (int c = 0; c < COUNT(lengths); c++) {
-    miras_desc d = matrix(MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST,
+    miras_memory_desc d = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST,
                           lengths[c]);
     data x;
-    miras_tokens t;
+    miras_memory_input t;
     float *y;
     double *expected;
     const size_t n = 4, dv = 5, T = 8;
-    d.algorithm = MIRAS_LEAST_SQUARES;
+    d.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES;
     d.batch = d.heads = 1;
     data_new(&x, &d, (int)T, 45);
     for (size_t i = 0; i < n * dv; i++) x.params.f[i] = 0.0f;
@@ -1874,42 +1874,42 @@ static const char *const option_names[OPTIONS] = {
   "gradient descent",         "momentum",
   "implicit step",            "implicit step, diagonal",
   "least squares",            "order: decay first",
-  "descents > 1",                "keep_gate per channel",
-  "step_gate per channel",    "threshold_gate per channel",
-  "value_gate per channel",   "feature maps",
-  "normalise",                "separate_erase",
-  "row_rates",                "inner_bias",
-  "toward",                   "bounded_step",
-  "simplex_signed",           "key_length",
+  "inner_steps > 1",                "decay_gate per channel",
+  "learning_rate_gate per channel",    "threshold_gate per channel",
+  "value_decay_gate per channel",   "feature maps",
+  "normalize",                "separate_erase",
+  "token_rates",                "inner_bias",
+  "toward",                   "step_bound",
+  "simplex_signed",           "qk_norm",
   "reset_every"};
 
 static int answer(int f, int bias, int retention, int option, int chunk) {
-  const int algorithm = option == MOMENTUM_ROW                       ? MIRAS_MOMENTUM
-                        : option == IMPLICIT || option == DIAGONAL ? MIRAS_IMPLICIT
-                        : option == NEWTON                           ? MIRAS_LEAST_SQUARES
-                                                                     : MIRAS_GRADIENT_DESCENT;
-  miras_desc d = combination(f, bias, retention, algorithm, 0, chunk);
+  const int algorithm = option == MOMENTUM_ROW                       ? MIRAS_ALGORITHM_MOMENTUM
+                        : option == IMPLICIT || option == DIAGONAL ? MIRAS_ALGORITHM_IMPLICIT
+                        : option == NEWTON                           ? MIRAS_ALGORITHM_LEAST_SQUARES
+                                                                     : MIRAS_ALGORITHM_GD;
+  miras_memory_desc d = combination(f, bias, retention, algorithm, 0, chunk);
   if (option == DIAGONAL) d.diagonal = 1;
-  if (option == DECAY_FIRST) d.order = MIRAS_DECAY_FIRST;
-  if (option == STEPS) d.descents = 2;
-  if (option == KEEP_CHANNEL) d.keep_gate = MIRAS_GATE_CHANNEL;
-  if (option == STEP_CHANNEL) d.step_gate = MIRAS_GATE_CHANNEL;
+  if (option == DECAY_FIRST) d.order = MIRAS_ORDER_DECAY_FIRST;
+  if (option == STEPS) d.inner_steps = 2;
+  if (option == KEEP_CHANNEL) d.decay_gate = MIRAS_GATE_CHANNEL;
+  if (option == STEP_CHANNEL) d.learning_rate_gate = MIRAS_GATE_CHANNEL;
   if (option == THRESHOLD_CHANNEL) d.threshold_gate = MIRAS_GATE_CHANNEL;
-  if (option == VALUE_CHANNEL) d.value_gate = MIRAS_GATE_CHANNEL;
-  if (option == FEATURES || option == NORMALISE) d.feature = MIRAS_FEATURE_ELU;
-  if (option == NORMALISE) d.normalise = 1;
+  if (option == VALUE_CHANNEL) d.value_decay_gate = MIRAS_GATE_CHANNEL;
+  if (option == FEATURES || option == NORMALISE) d.feature_map = MIRAS_FEATURE_ELU;
+  if (option == NORMALISE) d.normalize = 1;
   if (option == SEPARATE_ERASE) d.separate_erase = 1;
-  if (option == ROW_RATES) d.row_rates = 1;
+  if (option == ROW_RATES) d.token_rates = MIRAS_TOKEN_RATES_RELU;
   if (option == INNER_BIAS) d.inner_bias = 1;
-  if (option == TOWARD) d.toward = MIRAS_TOWARD_INITIAL;
-  if (option == BOUNDED) d.bounded_step = 1;
+  if (option == TOWARD) d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+  if (option == BOUNDED) d.step_bound = MIRAS_STEP_BOUND_PAIR;
   if (option == SIGNED) d.simplex_signed = 1;
-  if (option == KEY_LENGTH) d.key_length = MIRAS_LENGTH_UNIT;
+  if (option == KEY_LENGTH) d.qk_norm = MIRAS_QK_NORM_L2;
   if (option == RESETS) d.reset_every = 16;
   if (miras_memory_size(&d, NULL, 0) > 0) return 1;
   /* some things need a decay towards the initial memory, or biases that return */
   if (option == TOWARD || option == PLAIN) return 0;
-  d.toward = MIRAS_TOWARD_INITIAL;
+  d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
   return miras_memory_size(&d, NULL, 0) > 0;
 }
 

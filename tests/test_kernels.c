@@ -149,11 +149,11 @@ static double ref_act(int kind, int order, double x) {
   const double c = 2 * 0.79788456080286535588, k = 0.044715;
   double w, w1, w2, s, t;
   if (isnan(x)) return x;
-  if (kind == MIRAS_IDENTITY) return order == 0 ? x : order == 1 ? 1 : 0;
+  if (kind == MIRAS_ACTIVATION_IDENTITY) return order == 0 ? x : order == 1 ? 1 : 0;
   if (fabs(x) > 1000) return order == 0 ? (x > 0 ? x : 0) : order == 1 ? (x > 0) : 0;
-  w = kind == MIRAS_GELU ? c * (x + k * x * x * x) : x;
-  w1 = kind == MIRAS_GELU ? c * (1 + 3 * k * x * x) : 1;
-  w2 = kind == MIRAS_GELU ? c * 6 * k * x : 0;
+  w = kind == MIRAS_ACTIVATION_GELU ? c * (x + k * x * x * x) : x;
+  w1 = kind == MIRAS_ACTIVATION_GELU ? c * (1 + 3 * k * x * x) : 1;
+  w2 = kind == MIRAS_ACTIVATION_GELU ? c * 6 * k * x : 0;
   s = ref_sigmoid(w);
   t = ref_sigmoid(-w);
   if (order == 0) return x * s;
@@ -222,11 +222,11 @@ static double ref_op(int op, int kind, double y0, double a, double b, double s, 
     case SOFTPLUS: v = ref_softplus(a); scale = 5 * fabs(v); break;
     case ACT:
       v = ref_act(kind, 0, a);
-      scale = kind == MIRAS_IDENTITY ? 0 : 8 * fmax(fabs(v), 1);
+      scale = kind == MIRAS_ACTIVATION_IDENTITY ? 0 : 8 * fmax(fabs(v), 1);
       break;
     default:
-      v = kind == MIRAS_IDENTITY ? b : b * ref_act(kind, 1, a);
-      scale = kind == MIRAS_IDENTITY ? 0 : 16 * fmax(fabs(v), fabs(b));
+      v = kind == MIRAS_ACTIVATION_IDENTITY ? b : b * ref_act(kind, 1, a);
+      scale = kind == MIRAS_ACTIVATION_IDENTITY ? 0 : 16 * fmax(fabs(v), fabs(b));
       break;
   }
   *bound = isfinite(scale) ? EPS * scale * 1.01 + 1.5e-45 : 0;
@@ -279,10 +279,10 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
       double bound, v;
       if (op == ACT_GRAD2) {
         double g2 = ref_act(kind, 2, (double)a[i]), v2;
-        v = (double)c[i] * (kind == MIRAS_IDENTITY ? 1 : ref_act(kind, 1, (double)a[i]));
+        v = (double)c[i] * (kind == MIRAS_ACTIVATION_IDENTITY ? 1 : ref_act(kind, 1, (double)a[i]));
         if (!near(y[i], v, 16 * EPS * fabs((double)c[i]))) bad = 1;
         v2 = (double)z0[i] + (double)c[i] * (double)b[i] * g2;
-        if (kind == MIRAS_IDENTITY) v2 = (double)z0[i];
+        if (kind == MIRAS_ACTIVATION_IDENTITY) v2 = (double)z0[i];
         bound = EPS * (fabs((double)z0[i]) + 16 * fabs((double)c[i] * (double)b[i]));
         /* infinity times a derivative of zero */
         if (isfinite(b[i]) && !near(y2[i], v2, isfinite(bound) ? bound + 1.5e-45 : 0)) bad = 1;
@@ -292,7 +292,7 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
       if (op == AXPY || op == MULADD) {   /* an infinite product and an infinite sum */
         if (isinf(y0[i]) || fabs((double)y0[i]) >= (double)FLT_MAX) continue;
       }
-      if (op == ACT_GRAD && !isfinite(b[i]) && kind != MIRAS_IDENTITY) continue;
+      if (op == ACT_GRAD && !isfinite(b[i]) && kind != MIRAS_ACTIVATION_IDENTITY) continue;
       if (!near(y[i], v, bound)) {
         print_error("element %d: %a gives %.9g, not %.9g\n", (int)i, (double)a[i], (double)y[i], v);
         bad = 1;
@@ -340,7 +340,7 @@ static void test_level1_bounds(void **state) {
       for (n = 0; n <= 67; n++) {
         float y[128], y2[128], a[128];
         for (i = 0; i < 128; i++) y[i] = y2[i] = a[i] = 0.5f;
-        run_op(miras__kernel_list[t], op, MIRAS_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f, n);
+        run_op(miras__kernel_list[t], op, MIRAS_ACTIVATION_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f, n);
         for (i = 0; i < 128; i++)
           if (i < 5 || i >= 5 + n) {
             assert_true(y[i] == 0.5f);
@@ -400,12 +400,12 @@ static const struct {
   { "tanh", TANH, 0, 2.4 },
   { "sigmoid", SIGMOID, 0, 2.4 },
   { "softplus", SOFTPLUS, 0, 1.7 },
-  { "gelu", ACT, MIRAS_GELU, 1.8 },
-  { "gelu'", ACT_GRAD, MIRAS_GELU, 1.8 },
-  { "gelu''", ACT_GRAD2, MIRAS_GELU, 2.4 },
-  { "silu", ACT, MIRAS_SILU, 1.9 },
-  { "silu'", ACT_GRAD, MIRAS_SILU, 1.5 },
-  { "silu''", ACT_GRAD2, MIRAS_SILU, 1.2 }
+  { "gelu", ACT, MIRAS_ACTIVATION_GELU, 1.8 },
+  { "gelu'", ACT_GRAD, MIRAS_ACTIVATION_GELU, 1.8 },
+  { "gelu''", ACT_GRAD2, MIRAS_ACTIVATION_GELU, 2.4 },
+  { "silu", ACT, MIRAS_ACTIVATION_SILU, 1.9 },
+  { "silu'", ACT_GRAD, MIRAS_ACTIVATION_SILU, 1.5 },
+  { "silu''", ACT_GRAD2, MIRAS_ACTIVATION_SILU, 1.2 }
 };
 
 static void test_accuracy(void **state) {
@@ -495,9 +495,9 @@ static void test_limits(void **state) {
     assert_true(near(y[3], log((double)x[3]), 2e-5));
     k->map(MIRAS__SOFTPLUS, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[6] > 0 && y[8] == 0);
-    k->map(MIRAS_GELU, y, x, 9);
+    k->map(MIRAS_ACTIVATION_GELU, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[6] == 0 && y[7] == 1e38f && y[8] == 0);
-    k->map(MIRAS_SILU, y, x, 9);
+    k->map(MIRAS_ACTIVATION_SILU, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[7] == 1e38f && y[8] == 0);
   }
 }
@@ -1083,7 +1083,7 @@ static void layer_gated_norm_fwd(const miras__kernels *k, trial *t) {
   operand m = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n);
   miras__norm of = norm_of(y, gain, t->rows, t->heads, t->dim);
-  of.gate = g.p, of.ld_gate = g.ld, of.form = (int)(t->variant % MIRAS_OUT_COUNT);
+  of.gate = g.p, of.ld_gate = g.ld, of.form = (int)(t->variant % MIRAS_OUT_GATE_COUNT);
   k->gated_norm_fwd(m.p, m.ld, &of);
 }
 
@@ -1092,7 +1092,7 @@ static void layer_gated_norm_bwd(const miras__kernels *k, trial *t) {
   operand y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n), dm = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n), dgain = packed(t, 1, t->n);
   miras__norm of = norm_of(y, gain, t->rows, t->heads, t->dim);
-  of.gate = g.p, of.ld_gate = g.ld, of.form = (int)(t->variant % MIRAS_OUT_COUNT);
+  of.gate = g.p, of.ld_gate = g.ld, of.form = (int)(t->variant % MIRAS_OUT_GATE_COUNT);
   k->gated_norm_bwd(dy.p, dy.ld, dg.p, dg.ld, dgain.p, m.p, m.ld, dm.p, dm.ld, &of);
 }
 
@@ -1125,10 +1125,10 @@ static void layer_gate_rows_bwd(const miras__kernels *k, trial *t) {
 
 static miras__conv conv_of(const trial *t, operand c, operand past, operand w, operand bias,
                            size_t taps, size_t per) {
-  const size_t form = t->variant % (2 * MIRAS_MIX_COUNT);
+  const size_t form = t->variant % (2 * MIRAS_QKV_ACT_COUNT);
   miras__conv of;
   of.c = c.p, of.ldc = c.ld, of.w = taps == 1 && form == 5 ? NULL : w.p;
-  of.bias = form > 4 ? bias.p : NULL, of.mixing = (int)form % MIRAS_MIX_COUNT;
+  of.bias = form > 4 ? bias.p : NULL, of.mixing = (int)form % MIRAS_QKV_ACT_COUNT;
   of.group = 1;
   of.more = (int)t->variant % 7 == 3;
   of.past = t->variant / 5 % 2 ? NULL : past.p, of.ldpast = past.ld;

@@ -196,7 +196,7 @@ static unsigned char bytes[1 << 20];
 int main(void) {
   miras_model *m = model_size() <= sizeof bytes ? model_init(bytes, sizeof bytes) : NULL;
   miras_session *s = m ? miras_session_open(m, NULL) : NULL;
-  miras_sampling likeliest = {0, 0, 0, 0};
+  miras_sampler likeliest = {0, 0, 0, 0};
   const float *logits;
   int32_t token = 0;
   int i, vocab = m ? miras_model_desc_of(m)->vocab : 0;
@@ -205,7 +205,7 @@ int main(void) {
   for (i = 0; i <= 50; i++) {
     putchar((int)model_characters[token]);
     logits = miras_session_step(s, token);
-    token = miras_sample(logits, vocab, &likeliest);
+    token = miras_sampler_sample(logits, vocab, &likeliest);
   }
   putchar('\n');
   return 0;

@@ -5,7 +5,7 @@
  *
  * Bounds, all relative to the tensor's largest entry in the same sequence, head and layer:
  *   FORWARD   outputs, surprise, norm of float against double
- *   GRADIENT  miras_backward against central differences of the double reference
+ *   GRADIENT  miras_memory_backward against central differences of the double reference
  * Where the reference comes near a corner of a bias or a link (a Huber threshold, the sign of l_1),
  * float and double may take different sides; the data is drawn again until no token does. Nor is
  * data used that makes the recurrence chaotic: see data_settled.
@@ -63,7 +63,7 @@ static double moved_norm(const data *x, int end) {
 }
 
 /* Outputs of two calls (the second starts anywhere) and the norm after each. */
-static void check_forward(const miras_desc *d, int T, uint64_t seed) {
+static void check_forward(const miras_memory_desc *d, int T, uint64_t seed) {
   char why[200] = "";
   const size_t bytes = miras_memory_size(d, why, sizeof why);
   data x, part[2];
@@ -92,13 +92,13 @@ static void check_forward(const miras_desc *d, int T, uint64_t seed) {
   part[0] = data_cut(&x, 0, at);
   part[1] = data_cut(&x, at, T);
   for (int i = 0; i < 2; i++) {
-    const miras_tokens tokens = data_tokens(&part[i]);
+    const miras_memory_input tokens = data_tokens(&part[i]);
     const ref_tokens reference = data_reference(&part[i]);
     const size_t count = part[i].dy.count;
     float *y = (float *)zeros(count, sizeof(float));
     double *expected = (double *)ref_zeros(count), top[MOST_HEADS], each[MOST_HEADS], error, norm;
     double off;
-    const miras_result result = miras_forward(m, &tokens, y, NULL);
+    const miras_result result = miras_memory_forward(m, &tokens, y, NULL);
     if (result != MIRAS_OK) failed("forward: %s: %s", miras_result_text(result), label(d));
     ref_forward(&r, &reference, expected, NULL);
     head_tops(&x, expected, count, top);
@@ -133,9 +133,9 @@ static void forward_finish(void) {
 }
 
 /* Are these choices of the first slice? With them every case is walked. */
-static int every(int shape, const miras_desc *d) {
-  return shape <= SHAPE_DEEPEST && d->bias <= MIRAS_HUBER_MIXTURE &&
-         d->retention <= MIRAS_RETAIN_KL && d->algorithm <= MIRAS_MOMENTUM;
+static int every(int shape, const miras_memory_desc *d) {
+  return shape <= SHAPE_DEEPEST && d->bias <= MIRAS_BIAS_HUBER_MIXTURE &&
+         d->retention <= MIRAS_RETENTION_KL && d->algorithm <= MIRAS_ALGORITHM_MOMENTUM;
 }
 
 /* Every choice with every other; chunks in turn where one of the choices is a later one. */
@@ -152,7 +152,7 @@ static void test_forward_grid(void **state) {
         for (int r = 0; r < p->retentions; r++)
           for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
             for (int c = 0; c < COUNT(chunks); c++) {
-              const miras_desc d = cell(shape, p->bias[b], p->retention[r],
+              const miras_memory_desc d = cell(shape, p->bias[b], p->retention[r],
                                         (miras_algorithm)algorithm, chunks[c], ++variant);
               if (!every(shape, &d) && (shape + b + r + algorithm) % COUNT(chunks) != c) continue;
               check_forward(&d, c == 3 ? 37 : 2 * chunks[c] + 3, variant);
@@ -171,7 +171,7 @@ static void test_forward_exact(void **state) {
   for (int kind = 0; kind < 6; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
       for (int n = 0; n < 40; n++) {
-        const miras_desc d = exact_cell(kind, chunks[c], ++variant);
+        const miras_memory_desc d = exact_cell(kind, chunks[c], ++variant);
         check_forward(&d, c == 3 ? 37 : 2 * chunks[c] + 3, variant);
       }
   forward_finish();
@@ -179,7 +179,7 @@ static void test_forward_exact(void **state) {
 
 /* Every length from none to three chunks and a bit, and sizes that are not small. */
 static void test_forward_lengths(void **state) {
-  static const miras_retention kinds[] = {MIRAS_RETAIN_L2, MIRAS_RETAIN_LQ, MIRAS_RETAIN_KL};
+  static const miras_retention kinds[] = {MIRAS_RETENTION_L2, MIRAS_RETENTION_LQ, MIRAS_RETENTION_KL};
   static const int sizes[][3] = {{1, 1, 1}, {17, 9, 2}, {16, 32, 1}, {33, 33, 2}, {8, 64, 4}};
   (void)state;
   start();
@@ -190,20 +190,20 @@ static void test_forward_lengths(void **state) {
     for (int k = 0; k < COUNT(kinds); k++)
       for (int c = 0; c < COUNT(chunks); c++)
         for (int T = 0; T <= 3 * chunks[c] + 2; T += c == 3 ? 7 : 1) {
-          const miras_desc d =
-            cell(layers, k == 1 ? MIRAS_HUBER_NORM : MIRAS_L2, kinds[k], (miras_algorithm)(T % 2),
+          const miras_memory_desc d =
+            cell(layers, k == 1 ? MIRAS_BIAS_HUBER_NORM : MIRAS_BIAS_L2, kinds[k], (miras_algorithm)(T % 2),
                  chunks[c], (uint64_t)(layers * 100 + k * 10 + T));
           check_forward(&d, T, (uint64_t)T + 1);
         }
   for (int kind = 0; kind < 6; kind++)
     for (int T = 0; T <= 70; T = T < 20 ? T + 1 : T + 9) {
-      const miras_desc d = exact_cell(kind, chunks[T % COUNT(chunks)], (uint64_t)(2000 + T));
+      const miras_memory_desc d = exact_cell(kind, chunks[T % COUNT(chunks)], (uint64_t)(2000 + T));
       check_forward(&d, T, (uint64_t)T + 1);
     }
   for (int i = 0; i < COUNT(sizes); i++)
     for (int layers = 0; layers <= 3; layers++)
       for (int c = 0; c < COUNT(chunks); c++) {
-        miras_desc d = cell(layers, MIRAS_L2, MIRAS_RETAIN_L2, (miras_algorithm)(i % 2), chunks[c],
+        miras_memory_desc d = cell(layers, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, (miras_algorithm)(i % 2), chunks[c],
                             (uint64_t)(1000 + i * 10 + layers));
         d.key_dim = sizes[i][0];
         d.value_dim = sizes[i][1];
@@ -211,8 +211,8 @@ static void test_forward_lengths(void **state) {
         if (d.value_dim != d.key_dim) d.inner_residual = 0;
         if (d.value_dim == 1) d.inner_norm = 0; /* the deviation of one number is nothing */
         if (d.value_dim != d.key_dim && layers == 2) { /* no channels that belong to both */
-          if (d.keep_gate == MIRAS_GATE_CHANNEL) d.keep_gate = MIRAS_GATE_HEAD;
-          if (d.step_gate == MIRAS_GATE_CHANNEL) d.step_gate = MIRAS_GATE_HEAD;
+          if (d.decay_gate == MIRAS_GATE_CHANNEL) d.decay_gate = MIRAS_GATE_HEAD;
+          if (d.learning_rate_gate == MIRAS_GATE_CHANNEL) d.learning_rate_gate = MIRAS_GATE_HEAD;
         }
         d = tidy(d);
         check_forward(&d, 2 * chunks[c] + 5, (uint64_t)i);
@@ -221,12 +221,12 @@ static void test_forward_lengths(void **state) {
 }
 
 /* The other gates as mask says; one without a use is refused. */
-static void check_gates(miras_desc *d, int mask) {
+static void check_gates(miras_memory_desc *d, int mask) {
   char why[200] = "";
-  d->step_gate = (miras_gate)(mask % 3);
+  d->learning_rate_gate = (miras_gate)(mask % 3);
   d->momentum_gate = mask / 9 ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT;
   d->threshold_gate = (miras_gate)(mask / 3 % 3);
-  if ((d->algorithm == MIRAS_MOMENTUM || !d->momentum_gate) &&
+  if ((d->algorithm == MIRAS_ALGORITHM_MOMENTUM || !d->momentum_gate) &&
       (ref_has_threshold(d) || !d->threshold_gate)) {
     check_forward(d, 7, 50);
     return;
@@ -255,15 +255,15 @@ static void test_forward_gates(void **state) {
             for (int b = 0; b < p->biases; b++)
               for (int algorithm = 0; algorithm < 2; algorithm++) {
                 const miras_retention retention = p > pools ? p->retention[mask % p->retentions]
-                                                  : (mask + b) % 3 ? MIRAS_RETAIN_L2
-                                                                   : MIRAS_RETAIN_LQ;
-                miras_desc d = cell(shapes[s], p->bias[b], retention, (miras_algorithm)algorithm,
+                                                  : (mask + b) % 3 ? MIRAS_RETENTION_L2
+                                                                   : MIRAS_RETENTION_LQ;
+                miras_memory_desc d = cell(shapes[s], p->bias[b], retention, (miras_algorithm)algorithm,
                                     chunks[c], (uint64_t)(mask * 7 + b) + 5000u);
                 if (shapes[s] > 0 && (keep + s + mask + b) % 2) continue;
                 d.value_dim = d.key_dim;
-                d.inner_bias = d.row_rates = 0;
+                d.inner_bias = d.token_rates = MIRAS_TOKEN_RATES_NONE;
                 d.simplex_whole = 0;
-                d.keep_gate = (miras_gate)keep;
+                d.decay_gate = (miras_gate)keep;
                 check_gates(&d, mask);
               }
   forward_finish();
@@ -286,9 +286,9 @@ typedef struct walk {
 } walk;
 
 /* 0: nothing to walk; what is wrong has been said. */
-static int walk_open(walk *w, const miras_desc *d, int T, uint64_t seed) {
+static int walk_open(walk *w, const miras_memory_desc *d, int T, uint64_t seed) {
   miras_memory *whole;
-  miras_tokens all;
+  miras_memory_input all;
   double *wide;
   size_t H, batch;
   if (miras_memory_size(d, NULL, 0) == 0) {
@@ -316,7 +316,7 @@ static int walk_open(walk *w, const miras_desc *d, int T, uint64_t seed) {
   w->query = (float *)zeros(w->heads * w->x.per[QUERY], sizeof(float));
   w->whole = (float *)zeros(w->x.dy.count, sizeof(float));
   all = data_tokens(&w->x);
-  if (miras_forward(whole, &all, w->whole, NULL) != MIRAS_OK) failed("forward: %s", label(d));
+  if (miras_memory_forward(whole, &all, w->whole, NULL) != MIRAS_OK) failed("forward: %s", label(d));
   miras_memory_close(whole);
   wide = (double *)ref_zeros(w->x.dy.count);
   for (size_t i = 0; i < w->x.dy.count; i++) wide[i] = (double)w->whole[i];
@@ -372,7 +372,7 @@ static void check_read(walk *w, const char *which, int t) {
     failed("the %s read is off by %.2e at token %d: %s", which, error, t, label(&w->x.d));
 }
 
-/* Even tokens by miras_step, odd ones by miras_write and miras_read; reads change nothing, however
+/* Even tokens by miras_memory_step, odd ones by miras_memory_write and miras_memory_read; reads change nothing, however
  * many. */
 static void check_token(walk *w, int t) {
   const size_t count = w->heads * w->x.out;
@@ -385,25 +385,25 @@ static void check_token(walk *w, int t) {
   walk_token(w, w->query, w->x.in[QUERY].f, w->x.per[QUERY], t);
   walk_token(w, w->again, w->whole, w->x.out, t);
   if (t % 2 == 0) {
-    surprise = miras_step(w->m, w->key, w->value, w->query, w->y);
+    surprise = miras_memory_step(w->m, w->key, w->value, w->query, w->y);
     if (!same_bits(w->again, w->y, count))
       failed("step and forward differ in bits at token %d: %s", t, label(&w->x.d));
   } else {
-    surprise = miras_write(w->m, w->key, w->value);
-    miras_read(w->m, w->query, w->y);
+    surprise = miras_memory_write(w->m, w->key, w->value);
+    miras_memory_read(w->m, w->query, w->y);
   }
   check_surprise(w, (double)surprise, t);
   check_read(w, "first", t);
-  miras_read(w->m, w->query, w->y);
+  miras_memory_read(w->m, w->query, w->y);
   check_read(w, "second", t);
-  miras_read(w->m, w->query, w->again);
+  miras_memory_read(w->m, w->query, w->again);
   if (!same_bits(w->again, w->y, count))
     failed("a third read differs from the second at token %d: %s", t, label(&w->x.d));
   steps_taken++;
   data_free(&one);
 }
 
-static void check_steps(const miras_desc *d, int T, uint64_t seed) {
+static void check_steps(const miras_memory_desc *d, int T, uint64_t seed) {
   walk w;
   if (!walk_open(&w, d, T, seed)) return;
   for (int t = 0; t < T; t++) check_token(&w, t);
@@ -411,21 +411,21 @@ static void check_steps(const miras_desc *d, int T, uint64_t seed) {
 }
 
 /* What a token can be written with alone: all gates constant, no keys to erase with. */
-static miras_desc step_cell(int shape, miras_bias bias, miras_retention retention, int chunk,
+static miras_memory_desc step_cell(int shape, miras_bias bias, miras_retention retention, int chunk,
                             uint64_t variant) {
-  static const miras_algorithm others[] = {MIRAS_IMPLICIT, MIRAS_LEAST_SQUARES};
-  miras_desc d = cell(shape, bias, retention, (miras_algorithm)(variant / 2 % 2), chunk,
+  static const miras_algorithm others[] = {MIRAS_ALGORITHM_IMPLICIT, MIRAS_ALGORITHM_LEAST_SQUARES};
+  miras_memory_desc d = cell(shape, bias, retention, (miras_algorithm)(variant / 2 % 2), chunk,
                       variant + 9000u);
-  if (variant % 4 == 3 && shape == SHAPE_MATRIX && bias == MIRAS_L2)
+  if (variant % 4 == 3 && shape == SHAPE_MATRIX && bias == MIRAS_BIAS_L2)
     d.algorithm = others[(variant + 1) / 4 % 2];
-  d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
-  d.value_gate = MIRAS_GATE_CONSTANT;
+  d.decay_gate = d.learning_rate_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+  d.value_decay_gate = MIRAS_GATE_CONSTANT;
   d.separate_erase = 0;
   return tidy(d);
 }
 
-/* miras_write, miras_read and miras_step one token at a time: surprise and outputs against the
- * reference, and the same bits as miras_forward. */
+/* miras_memory_write, miras_memory_read and miras_memory_step one token at a time: surprise and outputs against the
+ * reference, and the same bits as miras_memory_forward. */
 static void test_step(void **state) {
   uint64_t variant = 0;
   (void)state;
@@ -438,7 +438,7 @@ static void test_step(void **state) {
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
           for (int c = 0; c < 2; c++, variant++) {
-            const miras_desc d = step_cell(shape, p->bias[b], p->retention[r], chunks[c], variant);
+            const miras_memory_desc d = step_cell(shape, p->bias[b], p->retention[r], chunks[c], variant);
             check_steps(&d, lasting(&d, 2 * chunks[c] + 5), variant + 1);
           }
   printf("  %d tokens one by one: largest error %.2e, %d excused (%.1f times)\n", steps_taken,
@@ -454,14 +454,14 @@ static int skipped_coordinates, checked_coordinates, checked_gradients, threshol
 
 /* Weights that are all positive leave an inner norm behind several layers with little more than
  * what it subtracts. */
-static double gradient_bound(const miras_desc *d) {
+static double gradient_bound(const miras_memory_desc *d) {
   return d->inner_norm && d->depth > 1 && has_logits(d) ? 2.0 * GRADIENT : GRADIENT;
 }
 
 /* How many times what a last digit of the inputs does to a gradient is excused: every layer rounds
  * as well, on the way there and on the way back. Measured portably and with AVX2: 0.4 with one
  * layer, 4.2 with two, 12.2 with more. */
-static double gradient_excuse(const miras_desc *d) {
+static double gradient_excuse(const miras_memory_desc *d) {
   return d->depth > 2 ? 24.0 : d->depth > 1 ? 12.0 : 2.0;
 }
 
@@ -506,7 +506,7 @@ static double *top_of_place(const functional *f, double *tops, place at) {
 /* Is one derivative as it should be, relative to the largest of its place? 2: it is excused. */
 static int near_enough(const functional *f, double *value, place at, double is, double should,
                        double top) {
-  const miras_desc *d = &f->x->d;
+  const miras_memory_desc *d = &f->x->d;
   const double error = fabs(is - should);
   double limit;
   if (error <= gradient_bound(d) * top + NOISE) {
@@ -522,7 +522,7 @@ static int near_enough(const functional *f, double *value, place at, double is, 
 /* Compare sampled coordinates of one gradient. */
 static void check_tensor(const functional *f, const gradient *g, int coordinates) {
   enum { MOST = 32 };
-  const miras_desc *d = &f->x->d;
+  const miras_memory_desc *d = &f->x->d;
   double tops[MOST_HEADS * REF_LAYERS] = {0.0}, largest = 0.0, should[MOST];
   size_t at[MOST], n = 0;
   int excuse = 0;
@@ -569,7 +569,7 @@ static void check_tensor(const functional *f, const gradient *g, int coordinates
 
 /* A taped call, its gradients, and the reference to compare them with. */
 typedef struct taping {
-  const miras_desc *given;
+  const miras_memory_desc *given;
   int before, T;
   data x;                 /* of the taped tokens */
   miras_memory *m;
@@ -583,11 +583,11 @@ typedef struct taping {
 /* Tokens ahead of the taped ones, without a tape. */
 static void taping_before(taping *t, const data *whole) {
   data first = data_cut(whole, 0, t->before);
-  const miras_tokens tokens = data_tokens(&first);
+  const miras_memory_input tokens = data_tokens(&first);
   const ref_tokens reference = data_reference(&first);
   const size_t count = t->heads * t->r.per_head;
   float *y = (float *)zeros(first.dy.count, sizeof(float));
-  miras_forward(t->m, &tokens, y, NULL);
+  miras_memory_forward(t->m, &tokens, y, NULL);
   ref_forward(&t->r, &reference, NULL, NULL);
   t->before_state = (double *)ref_zeros(count);
   memcpy(t->before_state, t->r.state, count * sizeof(double));
@@ -599,10 +599,10 @@ static void taping_before(taping *t, const data *whole) {
 static void taping_run(taping *t) {
   const data *x = &t->x;
   const size_t states = t->heads * t->per_state;
-  const miras_tokens tokens = data_tokens(x);
+  const miras_memory_input tokens = data_tokens(x);
   float *y = (float *)zeros(x->dy.count, sizeof(float));
-  float *tape = (float *)zeros(miras_tape_size(t->m, t->T), sizeof(float));
-  miras_token_grads grads;
+  float *tape = (float *)zeros(miras_memory_tape_size(t->m, t->T), sizeof(float));
+  miras_memory_input_grad grads;
   miras_result result;
   if (t->T % x->d.chunk == 0) {
     t->dstate = (float *)zeros(states, sizeof(float));
@@ -610,9 +610,9 @@ static void taping_run(taping *t) {
     for (size_t i = 0; i < states; i++)
       t->pull[i] = (double)(t->dstate[i] = uniform(-0.5f, 0.5f));
   }
-  if (miras_tape_size(t->m, t->T) == 0 && t->T > 0)
+  if (miras_memory_tape_size(t->m, t->T) == 0 && t->T > 0)
     failed("no tape for %d tokens: %s", t->T, label(t->given));
-  result = miras_forward(t->m, &tokens, y, tape);
+  result = miras_memory_forward(t->m, &tokens, y, tape);
   if (result != MIRAS_OK) failed("taping: %s: %s", miras_result_text(result), label(t->given));
   for (int i = 0; i < INPUTS; i++) {
     t->dx[i] = (float *)zeros(x->in[i].count, sizeof(float));
@@ -621,7 +621,7 @@ static void taping_run(taping *t) {
   t->dparams = (float *)zeros(x->params.count, sizeof(float));
   for (size_t i = 0; i < x->params.count; i++) t->dparams[i] = 1.0f / 1024; /* must be added to */
   grads = data_grads(x, t->dx);
-  result = miras_backward(t->m, &tokens, tape, x->dy.f, &grads, t->dparams, t->dstate);
+  result = miras_memory_backward(t->m, &tokens, tape, x->dy.f, &grads, t->dparams, t->dstate);
   if (result != MIRAS_OK) failed("backward: %s: %s", miras_result_text(result), label(t->given));
   for (size_t i = 0; i < x->params.count; i++) t->dparams[i] -= 1.0f / 1024;
   free(y);
@@ -629,7 +629,7 @@ static void taping_run(taping *t) {
 }
 
 /* 0: nothing to compare; what is wrong has been said. */
-static int taping_open(taping *t, const miras_desc *given, int before, int T, uint64_t seed) {
+static int taping_open(taping *t, const miras_memory_desc *given, int before, int T, uint64_t seed) {
   data whole;
   char why[200] = "";
   memset(t, 0, sizeof *t);
@@ -650,8 +650,8 @@ static int taping_open(taping *t, const miras_desc *given, int before, int T, ui
   ref_open(&t->r, &whole.d, whole.params.d);
   t->heads = (size_t)whole.d.batch * (size_t)whole.d.heads;
   t->per_state = state_size(&whole.d);
-  if (miras_dstate_size(t->m) != t->heads * t->per_state)
-    failed("dstate has %zu floats, not %zu: %s", miras_dstate_size(t->m), t->heads * t->per_state,
+  if (miras_memory_grad_state_size(t->m) != t->heads * t->per_state)
+    failed("dstate has %zu floats, not %zu: %s", miras_memory_grad_state_size(t->m), t->heads * t->per_state,
            label(given));
   if (before > 0) taping_before(t, &whole);
   t->x = data_cut(&whole, before, before + T);
@@ -679,15 +679,15 @@ static void taping_close(taping *t) {
 }
 
 static void check_inputs(const taping *t, int coordinates) {
-  const miras_desc *d = &t->x.d;
+  const miras_memory_desc *d = &t->x.d;
   for (int i = 0; i < INPUTS; i++) {
     gradient g = {input_names[i], t->x.in[i].d, t->dx[i], t->x.in[i].count, t->x.per[i], 0, 0};
-    if (i == VALUE && d->bias == MIRAS_LP && !(d->p > 1.0f)) g.may_vanish = 1;
-    if (i == VALUE && d->bias == MIRAS_HUBER) g.may_vanish = 1;
+    if (i == VALUE && d->bias == MIRAS_BIAS_LP && !(d->p > 1.0f)) g.may_vanish = 1;
+    if (i == VALUE && d->bias == MIRAS_BIAS_HUBER) g.may_vanish = 1;
     if (i == THRESHOLD) g.may_vanish = 1;
-    if (d->architecture == MIRAS_KV_CACHE && (d->window == 1 || t->T == 1)) /* y is the one value */
+    if (d->architecture == MIRAS_ARCH_KV_CACHE && (d->window == 1 || t->T == 1)) /* y is the one value */
       g.may_vanish = 1;
-    if ((i == KEEP || i == VALUE_KEEP) && d->toward && t->T <= d->chunk &&
+    if ((i == KEEP || i == VALUE_KEEP) && d->decay_target && t->T <= d->chunk &&
         (t->before == 0 || (d->reset_every && t->before % d->reset_every == 0)))
       g.may_vanish = 1; /* where the memory is still what the decay leads to */
     check_tensor(&t->f, &g, coordinates);
@@ -698,20 +698,20 @@ static void check_inputs(const taping *t, int coordinates) {
 /* The initial memory has a gradient if the tape begins with it, if decays lead there, and if a head
  * starts anew. What else belongs to a memory always has one. */
 static void check_params(const taping *t, int coordinates) {
-  const miras_desc *d = &t->x.d;
+  const miras_memory_desc *d = &t->x.d;
   const size_t P = t->r.s.weights, H = (size_t)d->heads, n = H * t->x.out;
   const size_t gain = params_gain(&t->x), rho = params_rho(&t->x), F = (size_t)t->r.features;
   double *values = t->r.params;
   const float *grad = t->dparams;
   /* A beyond the soft threshold around the initial memory: W is A and the threshold, and little or
    * nothing is left in some heads; then all of them count together */
-  const int fades = t->before > 0 && d->retention == MIRAS_RETAIN_ELASTIC_FTRL;
+  const int fades = t->before > 0 && d->retention == MIRAS_RETENTION_ELASTIC_FTRL;
   const gradient initial = {"initial memory", values, grad, H * P, 0, fades ? 0 : P, fades};
   const gradient gains = {"gain", values + gain, grad + gain, n, 0, t->x.out, 0};
   const gradient biases = {"bias", values + gain + n, grad + gain + n, n, 0, t->x.out, 0};
   const gradient rates = {"rho", values + rho, grad + rho, (size_t)d->chunk, 0, 0, 0};
   const gradient ridge = {"lambda", values + rho, grad + rho, H * F, 0, F, 0};
-  if (t->before == 0 || d->toward || d->reset_every) {
+  if (t->before == 0 || d->decay_target || d->reset_every) {
     check_tensor(&t->f, &initial, coordinates);
   } else {
     for (size_t i = 0; i < H * P; i++)
@@ -725,8 +725,8 @@ static void check_params(const taping *t, int coordinates) {
     check_tensor(&t->f, &gains, coordinates);
     check_tensor(&t->f, &biases, coordinates);
   }
-  if (d->row_rates) check_tensor(&t->f, &rates, coordinates);
-  if (d->algorithm == MIRAS_LEAST_SQUARES) check_tensor(&t->f, &ridge, coordinates);
+  if (d->token_rates) check_tensor(&t->f, &rates, coordinates);
+  if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) check_tensor(&t->f, &ridge, coordinates);
 }
 
 /* The state of one head before the taped tokens. */
@@ -740,7 +740,7 @@ static void check_state(const taping *t, size_t head) {
   for (size_t i = 0; i < per; i++) top = fmax(top, fabs((double)grad[i]));
   if (ref_restarts(&t->x.d, h, (uint64_t)t->before)) { /* nobody reads that state any more */
     if (top > 1e-12) failed("a state that is given up has a gradient: %s", label(t->given));
-  } else if (top <= 1e-7 && t->x.d.architecture != MIRAS_KV_CACHE) {
+  } else if (top <= 1e-7 && t->x.d.architecture != MIRAS_ARCH_KV_CACHE) {
     failed("gradient of the state before is zero: %s", label(t->given));
   }
   for (size_t j = 0; j < per && j < 12; j++) {
@@ -765,7 +765,7 @@ static void check_state(const taping *t, size_t head) {
 
 /* All gradients of one descriptor. before: tokens, a multiple of the chunk, run without a tape
  * ahead of the T that are taped. */
-static void check_gradient(const miras_desc *given, int before, int T, uint64_t seed,
+static void check_gradient(const miras_memory_desc *given, int before, int T, uint64_t seed,
                            int coordinates) {
   taping t;
   if (!my_share()) return;
@@ -792,27 +792,27 @@ static void test_features_many(void **state) {
   (void)state;
   if (MIRAS_TEST_SHARE == 1) {
     miras_memory *m[2];
-    miras_tokens x;
-    miras_desc d;
+    miras_memory_input x;
+    miras_memory_desc d;
     start();
     random_state = 9;
     for (int i = 0; i < T * N; i++) key[i] = uniform(-0.1f, 0.1f);
     for (int i = 0; i < T * DV; i++) value[i] = uniform(-1.0f, 1.0f);
-    miras_preset(&d, MIRAS_MESA);
+    miras_memory_preset(&d, MIRAS_PRESET_MESA);
     d.key_dim = N;
     d.value_dim = DV;
     d.chunk = T;
     d.heads = d.iterations = 1;
-    d.feature = MIRAS_FEATURE_POLY2;
+    d.feature_map = MIRAS_FEATURE_POLY2;
     for (int i = 0; i < 2; i++) m[i] = miras_memory_open(&d, NULL);
     memset(&x, 0, sizeof x);
     x.key = x.query = key;
     x.value = value;
     x.length = T;
-    if (miras_forward(m[0], &x, all, NULL) != MIRAS_OK) failed("a call: %s", label(&d));
+    if (miras_memory_forward(m[0], &x, all, NULL) != MIRAS_OK) failed("a call: %s", label(&d));
     x.length = 1;
     for (int t = 0; t < T; t++, x.key = x.query = x.key + N, x.value += DV)
-      if (miras_forward(m[1], &x, one + t * DV, NULL) != MIRAS_OK) failed("token %d", t);
+      if (miras_memory_forward(m[1], &x, one + t * DV, NULL) != MIRAS_OK) failed("token %d", t);
     if (memcmp(all, one, T * DV * sizeof *all) != 0) failed("a call is not its tokens");
     for (int i = 0; i < 2; i++) miras_memory_close(m[i]);
     finish();
@@ -833,16 +833,16 @@ static void test_gradient_near(void **state) {
   for (int i = 0; i < 6; i++) {
     double top = 0, most = 0;
     gradient g;
-    miras_desc d;
+    miras_memory_desc d;
     taping t;
-    miras_preset(&d, MIRAS_TTT_LINEAR);
+    miras_memory_preset(&d, MIRAS_PRESET_TTT_LINEAR_MEMORY);
     d.key_dim = d.value_dim = 48;
     d.chunk = 4;
     d.heads = 1;
-    d.bounded_step = 0;
-    d.toward = MIRAS_TOWARD_INITIAL;
-    d.keep_gate = i % 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
-    d.step = 1e-3f;
+    d.step_bound = MIRAS_STEP_BOUND_AUTO;
+    d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+    d.decay_gate = i % 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+    d.learning_rate = 1e-3f;
     if (!taping_open(&t, &d, 8, 8, 40u + (uint64_t)i)) continue;
     g = (gradient){"keep", t.x.in[KEEP].d, t.dx[KEEP], t.x.in[KEEP].count, t.x.per[KEEP], 0, 0};
     for (size_t j = 0; j < g.count; j++) top = fmax(top, fabs((double)g.grad[j]));
@@ -879,16 +879,16 @@ static void gradient_finish(void) {
 /* Heads as large as published models have them: products there go other ways than at small sizes,
  * in blocks of 16 rows and, of 256 columns, through scratch of another size. */
 static void test_gradient_heads(void **state) {
-  static const miras_kind kinds[] = {MIRAS_DELTANET, MIRAS_GATED_DELTANET, MIRAS_LONGHORN,
-                                     MIRAS_KDA, MIRAS_RWKV7};
+  static const miras_preset kinds[] = {MIRAS_PRESET_DELTANET_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_LONGHORN,
+                                     MIRAS_PRESET_KDA_MEMORY, MIRAS_PRESET_RWKV7_MEMORY};
   static const int sizes[][2] = {{256, 256}, {128, 216}, {160, 240}};
   (void)state;
   gradient_start();
   for (int i = 0; i < COUNT(kinds); i++)
     for (int s = 0; s < (MIRAS_TEST_SHARE > 1 ? 1 : COUNT(sizes)); s++) {
       taping t;
-      miras_desc d;
-      miras_preset(&d, kinds[i]);
+      miras_memory_desc d;
+      miras_memory_preset(&d, kinds[i]);
       d.key_dim = sizes[s][0];
       d.value_dim = sizes[s][1];
       d.heads = 1;
@@ -916,7 +916,7 @@ static void test_gradient_grid(void **state) {
           for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
             for (int c = 0; c < 2; c++) {
               const int chunk = c == 0 ? 1 : ++variant % 5 == 0 ? 16 : variant % 2 == 0 ? 5 : 4;
-              miras_desc d = cell(shape, p->bias[b], p->retention[r], (miras_algorithm)algorithm,
+              miras_memory_desc d = cell(shape, p->bias[b], p->retention[r], (miras_algorithm)algorithm,
                                   chunk, ++variant + 20000u);
               const int extra = chunk == 1 ? 5 : chunk == 16 ? 3 : chunk + 2;
               const int whole = every(shape, &d);
@@ -937,7 +937,7 @@ static void test_gradient_exact(void **state) {
   for (int kind = 0; kind < 6; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
       for (int n = 0; n < 25; n++) {
-        const miras_desc d = exact_cell(kind, chunks[c], ++variant);
+        const miras_memory_desc d = exact_cell(kind, chunks[c], ++variant);
         const int before = n % 4 == 3 ? 2 * chunks[c] : 0;
         const int longer = n % 12 == 6 ? 64 : 0;     /* states of a tape are that far apart */
         check_gradient(&d, before, longer + (n % 2 ? 2 * chunks[c] : chunks[c] + 4), variant, 8);
@@ -958,18 +958,18 @@ static void test_channels(void **state) {
       for (int r = 0; r < p->retentions; r++)
         for (int c = 0; c < 3; c++)
           for (int toward = 0; toward < 2; toward++) {
-            miras_desc d = cell(shapes[s], p->bias[variant % (uint64_t)p->biases],
-                                p->retention[r], MIRAS_GRADIENT_DESCENT, chunks[c], variant);
+            miras_memory_desc d = cell(shapes[s], p->bias[variant % (uint64_t)p->biases],
+                                p->retention[r], MIRAS_ALGORITHM_GD, chunks[c], variant);
             variant++;
-            d.toward = (miras_toward)toward;
-            d.bounded_step = (int)(variant % 3);
+            d.decay_target = (miras_decay_target)toward;
+            d.step_bound = (int)(variant % 3);
             d.simplex_logits = c == 1;
             d.simplex_whole = shapes[s] == SHAPE_VECTOR;
-            d.inner_bias = d.row_rates = 0;
+            d.inner_bias = d.token_rates = MIRAS_TOKEN_RATES_NONE;
             if (has_logits(&d)) d.inner_norm = 0; /* calm data would be hard to find */
-            if (c == 2 && d.retention == MIRAS_RETAIN_KL) d.descents = 1;
+            if (c == 2 && d.retention == MIRAS_RETENTION_KL) d.inner_steps = 1;
             d.value_dim = d.key_dim;
-            d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
+            d.decay_gate = d.learning_rate_gate = MIRAS_GATE_CHANNEL;
             d = tidy(d);
             check_forward(&d, 2 * chunks[c] + 3, variant);
             check_gradient(&d, toward ? 2 * chunks[c] : 0, chunks[c] * (c == 0 ? 4 : 2), variant,
@@ -994,28 +994,28 @@ static void test_decays(void **state) {
   for (int kind = 0; kind < 5; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
       for (int n = 0; n < 12; n++) {
-        miras_desc d = exact_cell(kind, chunks[c], variant += variant % 3 == 2 ? 2 : 1);
-        if (d.retention == MIRAS_RETAIN_ALL || d.value_gate) continue;
-        if (!d.keep_gate) d.keep_gate = n % 2 && kind != 4 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+        miras_memory_desc d = exact_cell(kind, chunks[c], variant += variant % 3 == 2 ? 2 : 1);
+        if (d.retention == MIRAS_RETENTION_ALL || d.value_decay_gate) continue;
+        if (!d.decay_gate) d.decay_gate = n % 2 && kind != 4 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
         d = tidy(d);
         check_forward(&d, 3 * chunks[c] + 2, variant);
         check_gradient(&d, 0, chunks[c] + 4, variant, 8);
       }
   for (EACH_POOL(p))
     for (int s = 0; s < COUNT(shapes); s++)
-      for (int r = p == pools; r < p->retentions; r++) /* all but MIRAS_RETAIN_ALL */
+      for (int r = p == pools; r < p->retentions; r++) /* all but MIRAS_RETENTION_ALL */
         for (int c = 0; c < 2; c++)
           for (int algorithm = 0; algorithm < 2; algorithm++) {
             const miras_retention retention = p->retention[r];
-            miras_desc d;
+            miras_memory_desc d;
             variant++;
-            d = cell(shapes[s], bias_of(p, MIRAS_L2, variant), retention,
+            d = cell(shapes[s], bias_of(p, MIRAS_BIAS_L2, variant), retention,
                      (miras_algorithm)algorithm, chunks[c], variant);
-            if ((retention == MIRAS_RETAIN_LQ || retention == MIRAS_RETAIN_LQ_PNORM) && !d.toward)
+            if ((retention == MIRAS_RETENTION_LQ || retention == MIRAS_RETENTION_LQ_PNORM) && !d.decay_target)
               continue; /* they divide by the norm of what is kept */
             d.inner_norm = 0;
-            if (!d.keep_gate) d.keep_gate = MIRAS_GATE_HEAD;
-            if (algorithm == MIRAS_MOMENTUM) d.momentum_gate = MIRAS_GATE_HEAD;
+            if (!d.decay_gate) d.decay_gate = MIRAS_GATE_HEAD;
+            if (algorithm == MIRAS_ALGORITHM_MOMENTUM) d.momentum_gate = MIRAS_GATE_HEAD;
             d = tidy(d);
             check_forward(&d, 2 * chunks[c] + 3, variant);
             check_gradient(&d, 0, chunks[c] + 4, variant, 6);
@@ -1030,31 +1030,31 @@ static void test_decays(void **state) {
  * and the gradients of one call, the second's reaching the first through dstate. Leaves the outputs
  * in y; returns the largest difference of a gradient. */
 static double check_cut(const data *x, miras_memory *m, int cut, float *y) {
-  const miras_desc *d = &x->given;
+  const miras_memory_desc *d = &x->given;
   const int T = x->T, from[] = {0, cut, T};
   const size_t row = (size_t)x->d.heads;
   data part[2] = {data_cut(x, 0, cut), data_cut(x, cut, T)};
-  miras_tokens tokens = data_tokens(x);
-  miras_token_grads g;
+  miras_memory_input tokens = data_tokens(x);
+  miras_memory_input_grad g;
   float *dx[2][INPUTS], *dparams[2], *dstate, *tape[3], *again;
   double worst = 0.0;
   for (int k = 0; k < 2; k++) {
     for (int i = 0; i < INPUTS; i++) dx[k][i] = (float *)zeros(x->in[i].count, sizeof(float));
     dparams[k] = (float *)zeros(x->params.count, sizeof(float));
   }
-  dstate = (float *)zeros(miras_dstate_size(m), sizeof(float));
+  dstate = (float *)zeros(miras_memory_grad_state_size(m), sizeof(float));
   again = (float *)zeros(x->dy.count, sizeof(float));
-  tape[2] = (float *)zeros(miras_tape_size(m, T), sizeof(float));
-  if (miras_forward(m, &tokens, y, tape[2]) != MIRAS_OK) failed("forward: %s", label(d));
+  tape[2] = (float *)zeros(miras_memory_tape_size(m, T), sizeof(float));
+  if (miras_memory_forward(m, &tokens, y, tape[2]) != MIRAS_OK) failed("forward: %s", label(d));
   g = data_grads(x, dx[0]);
-  if (miras_backward(m, &tokens, tape[2], x->dy.f, &g, dparams[0], NULL) != MIRAS_OK)
+  if (miras_memory_backward(m, &tokens, tape[2], x->dy.f, &g, dparams[0], NULL) != MIRAS_OK)
     failed("backward: %s", label(d));
   miras_memory_reset(m);
   for (int k = 0; k < 2; k++) {
     float *part_y = (float *)zeros(part[k].dy.count, sizeof(float));
     tokens = data_tokens(&part[k]);
-    tape[k] = (float *)zeros(miras_tape_size(m, part[k].T), sizeof(float));
-    if (miras_forward(m, &tokens, part_y, tape[k]) != MIRAS_OK) failed("forward: %s", label(d));
+    tape[k] = (float *)zeros(miras_memory_tape_size(m, part[k].T), sizeof(float));
+    if (miras_memory_forward(m, &tokens, part_y, tape[k]) != MIRAS_OK) failed("forward: %s", label(d));
     paste_rows(again, part_y, x->d.batch, T, row * x->out, from[k], from[k + 1]);
     free(part_y);
   }
@@ -1064,7 +1064,7 @@ static double check_cut(const data *x, miras_memory *m, int cut, float *y) {
       part_grads[i] = (float *)zeros(part[k].in[i].count, sizeof(float));
     tokens = data_tokens(&part[k]);
     g = data_grads(x, part_grads);
-    if (miras_backward(m, &tokens, tape[k], part[k].dy.f, &g, dparams[1], dstate) != MIRAS_OK)
+    if (miras_memory_backward(m, &tokens, tape[k], part[k].dy.f, &g, dparams[1], dstate) != MIRAS_OK)
       failed("backward of part %d: %s", k, label(d));
     for (int i = 0; i < INPUTS; i++) {
       paste_rows(dx[1][i], part_grads[i], x->d.batch, T, row * x->per[i], from[k], from[k + 1]);
@@ -1104,19 +1104,19 @@ static void test_long(void **state) {
   double worst = 0.0;
   (void)state;
   start();
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     data x;
-    miras_desc d;
+    miras_memory_desc d;
     miras_memory *m;
     float *y;
-    miras_preset(&d, (miras_kind)kind);
+    miras_memory_preset(&d, (miras_preset)kind);
     d.key_dim = d.value_dim = 4;
     d.chunk = 16;
-    if (d.architecture == MIRAS_KV_CACHE) d.window = 32;
-    if (kind % 2) d.chunk = d.architecture == MIRAS_MLP ? 4 : 1;
-    if (d.architecture == MIRAS_MLP) { /* bounded steps from one anchor add up */
-      d.step = 0.05f / (float)d.chunk;
-      if (d.retention == MIRAS_RETAIN_KL) d.simplex = 64.0f;
+    if (d.architecture == MIRAS_ARCH_KV_CACHE) d.window = 32;
+    if (kind % 2) d.chunk = d.architecture == MIRAS_ARCH_MLP ? 4 : 1;
+    if (d.architecture == MIRAS_ARCH_MLP) { /* bounded steps from one anchor add up */
+      d.learning_rate = 0.05f / (float)d.chunk;
+      if (d.retention == MIRAS_RETENTION_KL) d.simplex = 64.0f;
     }
     if (!my_share()) continue;
     data_new(&x, &d, T, 600 + (uint64_t)kind);
@@ -1157,8 +1157,8 @@ static void test_ragged(void **state) {
   random_state = 6;
   for (int n = 0; n < 60; n++) {
     const int chunk = n % 2 ? 4 : 5, kind = n % 8, shape = n / 8 % SHAPES;
-    miras_desc d = kind < 6 ? exact_cell(kind, chunk, ++variant)
-                            : cell(shape, MIRAS_L2, (miras_retention)(n / 2 % 5),
+    miras_memory_desc d = kind < 6 ? exact_cell(kind, chunk, ++variant)
+                            : cell(shape, MIRAS_BIAS_L2, (miras_retention)(n / 2 % 5),
                                    (miras_algorithm)(kind - 6), chunk, ++variant);
     data x;
     miras_memory *m;
@@ -1171,16 +1171,16 @@ static void test_ragged(void **state) {
     if (m == NULL) failed("not opened: %s", label(&d));
     else check_cut(&x, m, chunk, y);
     if (m != NULL) {
-      const size_t size = miras_dstate_size(m);
-      const miras_tokens tokens = data_tokens(&x);
+      const size_t size = miras_memory_grad_state_size(m);
+      const miras_memory_input tokens = data_tokens(&x);
       float *dstate = (float *)zeros(size, sizeof(float));
-      float *tape = (float *)zeros(miras_tape_size(m, x.T), sizeof(float));
+      float *tape = (float *)zeros(miras_memory_tape_size(m, x.T), sizeof(float));
       float *none[INPUTS] = {NULL};
-      const miras_token_grads g = data_grads(&x, none);
+      const miras_memory_input_grad g = data_grads(&x, none);
       dstate[size - 1] = 1.0f;
       miras_memory_reset(m);
-      miras_forward(m, &tokens, y, tape);
-      if (miras_backward(m, &tokens, tape, x.dy.f, &g, NULL, dstate) != MIRAS_ERR_STATE)
+      miras_memory_forward(m, &tokens, y, tape);
+      if (miras_memory_backward(m, &tokens, tape, x.dy.f, &g, NULL, dstate) != MIRAS_ERR_STATE)
         failed("a gradient of a state inside a chunk: %s", label(&d));
       free(dstate);
       free(tape);
@@ -1203,8 +1203,8 @@ static void test_gradient_state(void **state) {
         for (int algorithm = 0; algorithm < 2; algorithm++)
           for (int c = 0; c < 3; c++)
             for (int before = 0; before < 2; before++) {
-              const miras_desc d =
-                cell(shape, bias_of(p, (variant & 2) ? MIRAS_L2 : MIRAS_LP_SMOOTH, variant),
+              const miras_memory_desc d =
+                cell(shape, bias_of(p, (variant & 2) ? MIRAS_BIAS_L2 : MIRAS_BIAS_LP_SMOOTH, variant),
                      p->retention[r], (miras_algorithm)algorithm, chunks[c], variant + 30000u);
               variant++;
               check_gradient(&d, before * chunks[c] * 2, c == 0 ? 3 : 2 * chunks[c], variant, 6);
@@ -1221,29 +1221,29 @@ static void test_gradient_more(void **state) {
     for (int order = 0; order < 2; order++)
       for (int keep = 0; keep < 3; keep++)
         for (int T = 1; T <= 70; T = T * 2 + 5) {
-          miras_desc d = cell(0, (miras_bias)bias, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1,
+          miras_memory_desc d = cell(0, (miras_bias)bias, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 1,
                               (uint64_t)T + 40000u);
           d.order = (miras_order)order;
-          d.keep_gate = (miras_gate)keep;
+          d.decay_gate = (miras_gate)keep;
           d = tidy(d);
           check_gradient(&d, 0, T, (uint64_t)T, 12);
           check_gradient(&d, T, 4, (uint64_t)T, 12);
         }
   for (int kind = 0; kind < 6; kind++) {           /* heads take turns every 64 tokens */
-    const miras_desc d = exact_cell(kind, chunks[kind % COUNT(chunks)], (uint64_t)(45000 + kind));
+    const miras_memory_desc d = exact_cell(kind, chunks[kind % COUNT(chunks)], (uint64_t)(45000 + kind));
     check_gradient(&d, 0, 135, (uint64_t)kind, 6);
   }
   for (int i = 0; i < COUNT(sizes); i++)
     for (int layers = 0; layers <= 2; layers++)
       for (int c = 0; c < COUNT(chunks); c++) {
-        miras_desc d = cell(layers, MIRAS_L2, MIRAS_RETAIN_L2, (miras_algorithm)((i + c) % 2),
+        miras_memory_desc d = cell(layers, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, (miras_algorithm)((i + c) % 2),
                             chunks[c], (uint64_t)(50000 + i * 10 + layers));
         d.key_dim = sizes[i][0];
         d.value_dim = sizes[i][1];
         d.expansion = sizes[i][2];
         if (d.value_dim != d.key_dim) {
           d.inner_residual = 0;
-          if (layers == 2) d.keep_gate = d.step_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+          if (layers == 2) d.decay_gate = d.learning_rate_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
         }
         d = tidy(d);
         check_gradient(&d, 0, chunks[c] + 3, (uint64_t)i, 4);
@@ -1251,7 +1251,7 @@ static void test_gradient_more(void **state) {
   gradient_finish();
 }
 
-static double check_chained(const miras_desc *d, int chunk, int c, uint64_t seed) {
+static double check_chained(const miras_memory_desc *d, int chunk, int c, uint64_t seed) {
   const int T = lasting(d, 3 * chunk), cut = d->reset_every && c ? d->reset_every : chunk * 2;
   data x;
   miras_memory *m;
@@ -1286,15 +1286,15 @@ static void test_gradient_chained(void **state) {
       for (int r = 0; r < p->retentions; r++)
         for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
           for (int c = 0; c < 6; c++) {
-            miras_desc d;
+            miras_memory_desc d;
             variant++;
-            d = cell(shape, bias_of(p, c % 4 == 3 ? MIRAS_DOT : MIRAS_L2, variant),
+            d = cell(shape, bias_of(p, c % 4 == 3 ? MIRAS_BIAS_DOT : MIRAS_BIAS_L2, variant),
                      p->retention[r], (miras_algorithm)algorithm, chunks[c % 2], variant + 60000u);
             if (c > 1 && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) continue;
             worst = fmax(worst, check_chained(&d, chunks[c % 2], c, variant));
           }
   for (int kind = 0; kind < 6; kind++) {           /* heads take turns every 64 tokens */
-    const miras_desc d = exact_cell(kind, kind < 3 ? 1 : 16, (uint64_t)(65000 + kind));
+    const miras_memory_desc d = exact_cell(kind, kind < 3 ? 1 : 16, (uint64_t)(65000 + kind));
     worst = fmax(worst, check_chained(&d, 64, 0, ++variant));
   }
   printf("  chained: largest difference %.2e\n", worst);
@@ -1321,8 +1321,8 @@ static void check_cuts(const data *x, miras_memory *m, const answer *whole) {
       const int from = a < 0 ? k : cuts[k], to = a < 0 ? k + 1 : cuts[k + 1];
       data part = data_cut(x, from, to);
       float *py = (float *)zeros(part.dy.count, sizeof(float));
-      miras_tokens t = data_tokens(&part);
-      if (miras_forward(m, &t, py, NULL) != MIRAS_OK) failed("forward: %s", label(&x->given));
+      miras_memory_input t = data_tokens(&part);
+      if (miras_memory_forward(m, &t, py, NULL) != MIRAS_OK) failed("forward: %s", label(&x->given));
       paste_rows(y, py, x->d.batch, T, whole->row, from, to);
       free(py);
       data_free(&part);
@@ -1347,13 +1347,13 @@ static void check_snapshot(const data *x, miras_memory *m, const answer *whole) 
   data part = data_cut(x, 0, T / 2), rest = data_cut(x, T / 2, T);
   float *py = (float *)zeros(x->dy.count, sizeof(float));
   float *again = (float *)zeros(x->dy.count, sizeof(float));
-  miras_tokens t = data_tokens(&part), u = data_tokens(&rest);
+  miras_memory_input t = data_tokens(&part), u = data_tokens(&rest);
   memset(miras_memory_state(m, NULL), 0, whole->bytes);
-  miras_forward(m, &t, py, NULL);
+  miras_memory_forward(m, &t, py, NULL);
   memcpy(kept, miras_memory_state(m, NULL), whole->bytes);
-  miras_forward(m, &u, py, NULL);
+  miras_memory_forward(m, &u, py, NULL);
   memcpy(miras_memory_state(m, NULL), kept, whole->bytes);
-  miras_forward(m, &u, again, NULL);
+  miras_memory_forward(m, &u, again, NULL);
   cut_rows(y, whole->y, x->d.batch, T, whole->row, T / 2, T);
   if (!same_bits(py, y, rest.dy.count))
     failed("a zeroed state is no reset: %s", label(&x->given));
@@ -1376,7 +1376,7 @@ static void check_nan(const data *x, miras_memory *m, const answer *whole) {
   const int from = 1 + below(T - 1);
   for (int pass = 0; pass < 2; pass++) {
     data bad = data_cut(x, 0, T);
-    miras_tokens t;
+    miras_memory_input t;
     for (int i = 0; i < INPUTS; i++)
       for (size_t j = 0; j < bad.in[i].count; j++) {
         const size_t token = j / (H * bad.per[i]);
@@ -1385,7 +1385,7 @@ static void check_nan(const data *x, miras_memory *m, const answer *whole) {
       }
     t = data_tokens(&bad);
     miras_memory_reset(m);
-    miras_forward(m, &t, y, NULL);
+    miras_memory_forward(m, &t, y, NULL);
     for (size_t j = 0; j < x->dy.count; j++) {
       const size_t token = j / whole->row;
       const int fine = pass == 0 ? (int)(token % (size_t)T) < from : token < (size_t)T;
@@ -1405,7 +1405,7 @@ static void check_alone(const data *x, const answer *whole) {
   const int T = x->T;
   const size_t H = (size_t)x->d.heads;
   float *y = (float *)zeros(x->dy.count, sizeof(float));
-  miras_desc d1 = x->given;
+  miras_memory_desc d1 = x->given;
   data single;
   miras_memory *one;
   d1.batch = 1;
@@ -1418,8 +1418,8 @@ static void check_alone(const data *x, const answer *whole) {
   single.params = tensor_cut(&x->params, 1, 1, x->params.count, 0, 1);
   one = open_memory(&single);
   if (one != NULL) {
-    miras_tokens t = data_tokens(&single);
-    miras_forward(one, &t, y, NULL);
+    miras_memory_input t = data_tokens(&single);
+    miras_memory_forward(one, &t, y, NULL);
     if (!same_bits(y, whole->y + single.dy.count, single.dy.count))
       failed("a batch of one differs: %s", label(&x->given));
   }
@@ -1428,10 +1428,10 @@ static void check_alone(const data *x, const answer *whole) {
   free(y);
 }
 
-static void check_bits(const miras_desc *d, int T, uint64_t variant) {
+static void check_bits(const miras_memory_desc *d, int T, uint64_t variant) {
   data x;
   miras_memory *m;
-  miras_tokens tokens;
+  miras_memory_input tokens;
   answer whole;
   if (!my_share()) return;
   T = lasting(d, T);
@@ -1445,7 +1445,7 @@ static void check_bits(const miras_desc *d, int T, uint64_t variant) {
   whole.row = (size_t)x.d.heads * x.out;
   whole.y = (float *)zeros(x.dy.count, sizeof(float));
   tokens = data_tokens(&x);
-  miras_forward(m, &tokens, whole.y, NULL);
+  miras_memory_forward(m, &tokens, whole.y, NULL);
   miras_memory_state(m, &whole.bytes);
   whole.state = (unsigned char *)zeros(whole.bytes, 1);
   memcpy(whole.state, miras_memory_state(m, NULL), whole.bytes);
@@ -1465,10 +1465,10 @@ static void test_bits(void **state) {
   start();
   random_state = 7;
   for (int layers = 0; layers <= 2; layers++)
-    for (int bias = 0; bias <= MIRAS_HUBER_MIXTURE; bias++)
-      for (int retention = 0; retention <= MIRAS_RETAIN_KL; retention++)
+    for (int bias = 0; bias <= MIRAS_BIAS_HUBER_MIXTURE; bias++)
+      for (int retention = 0; retention <= MIRAS_RETENTION_KL; retention++)
         for (int c = 0; c < 2; c++) {
-          const miras_desc d =
+          const miras_memory_desc d =
             cell(layers, (miras_bias)bias, (miras_retention)retention,
                  (miras_algorithm)(variant / 2 % 2), chunks[c], variant + 70000u);
           check_bits(&d, 2 * chunks[c] + (c == 0 ? 19 : 1), ++variant);
@@ -1477,14 +1477,14 @@ static void test_bits(void **state) {
     for (int shape = 0; shape < SHAPES; shape++) /* the later ones: biases take turns */
       for (int r = 0; r < p->retentions; r++)
         for (int n = 0; n < 6; n++) {
-          const miras_desc d = cell(shape, p->bias[(r * 6 + n) % p->biases], p->retention[r],
+          const miras_memory_desc d = cell(shape, p->bias[(r * 6 + n) % p->biases], p->retention[r],
                                     (miras_algorithm)(n / 2 % 2), chunks[n % 2], variant + 70000u);
           check_bits(&d, 2 * chunks[n % 2] + (n % 2 == 0 ? 13 : 1), ++variant);
         }
     for (int kind = 0; p == pools && kind < 6; kind++)
       for (int n = 0; n < 24; n++) {
         const int chunk = chunks[n % COUNT(chunks)];
-        const miras_desc d = exact_cell(kind, chunk, variant + 70000u);
+        const miras_memory_desc d = exact_cell(kind, chunk, variant + 70000u);
         check_bits(&d, n < 2 ? 141 : chunk == 16 ? 36 : 19, ++variant);
       }
   }
@@ -1493,22 +1493,22 @@ static void test_bits(void **state) {
 
 /* ---- memories that must be equal ---- */
 
-static double distance(const miras_desc *a, const miras_desc *b, int T) {
+static double distance(const miras_memory_desc *a, const miras_memory_desc *b, int T) {
   data x;
   miras_memory *m[2];
   float *y[2];
   double *wide, error;
-  miras_tokens tokens;
+  miras_memory_input tokens;
   data_new(&x, a, T, 9);
   tokens = data_tokens(&x);
   for (int i = 0; i < 2; i++) {
-    const miras_desc *d = i == 0 ? a : b;
+    const miras_memory_desc *d = i == 0 ? a : b;
     m[i] = miras_memory_open(d, NULL);
     assert_non_null(m[i]);
     memcpy(miras_memory_params(m[i], NULL), x.params.f, x.params.count * sizeof(float));
     miras_memory_reset(m[i]);
     y[i] = (float *)zeros(x.dy.count, sizeof(float));
-    assert_int_equal(miras_forward(m[i], &tokens, y[i], NULL), MIRAS_OK);
+    assert_int_equal(miras_memory_forward(m[i], &tokens, y[i], NULL), MIRAS_OK);
   }
   wide = (double *)ref_zeros(x.dy.count);
   for (size_t i = 0; i < x.dy.count; i++) wide[i] = (double)y[0][i];
@@ -1522,9 +1522,9 @@ static double distance(const miras_desc *a, const miras_desc *b, int T) {
   return error;
 }
 
-static miras_desc preset(miras_kind kind) {
-  miras_desc d;
-  assert_int_equal(miras_preset(&d, kind), MIRAS_OK);
+static miras_memory_desc preset(miras_preset kind) {
+  miras_memory_desc d;
+  assert_int_equal(miras_memory_preset(&d, kind), MIRAS_OK);
   assert_true(d.chunk <= 1);
   d.key_dim = d.value_dim = 6;
   d.heads = 2;
@@ -1533,13 +1533,13 @@ static miras_desc preset(miras_kind kind) {
 }
 
 /* The same without what makes a memory on its own safe: relations hold between bare recurrences. */
-static miras_desc bare(miras_kind kind) {
-  miras_desc d = preset(kind);
-  d.key_length = MIRAS_LENGTH_FREE;
-  d.feature = MIRAS_FEATURE_IDENTITY;
-  d.toward = MIRAS_TOWARD_NOTHING;
-  d.normalise = d.bounded_step = 0;
-  if (d.step > 1.0f) d.step = 1.0f;
+static miras_memory_desc bare(miras_preset kind) {
+  miras_memory_desc d = preset(kind);
+  d.qk_norm = MIRAS_QK_NORM_NONE;
+  d.feature_map = MIRAS_FEATURE_IDENTITY;
+  d.decay_target = MIRAS_DECAY_TARGET_ZERO;
+  d.normalize = d.step_bound = MIRAS_STEP_BOUND_AUTO;
+  if (d.learning_rate > 1.0f) d.learning_rate = 1.0f;
   return d;
 }
 
@@ -1550,78 +1550,78 @@ static miras_desc bare(miras_kind kind) {
   } while (0)
 
 static void test_equalities(void **state) {
-  miras_desc a, b;
+  miras_memory_desc a, b;
   (void)state;
   start();
 
-  a = bare(MIRAS_GATED_DELTANET); /* without forgetting: DeltaNet */
-  b = bare(MIRAS_DELTANET);
-  a.forget = 0.0f;
-  b.step = a.step = 0.7f;
+  a = bare(MIRAS_PRESET_GATED_DELTANET); /* without forgetting: DeltaNet */
+  b = bare(MIRAS_PRESET_DELTANET_MEMORY);
+  a.decay_rate = 0.0f;
+  b.learning_rate = a.learning_rate = 0.7f;
   EQUAL(a, b);
 
-  a = bare(MIRAS_DELTANET); /* a mixture whose threshold is never reached: DeltaNet */
-  a.step = 0.6f;
+  a = bare(MIRAS_PRESET_DELTANET_MEMORY); /* a mixture whose threshold is never reached: DeltaNet */
+  a.learning_rate = 0.6f;
   b = a;
-  b.bias = MIRAS_HUBER_MIXTURE;
+  b.bias = MIRAS_BIAS_HUBER_MIXTURE;
   b.threshold = 1e6f;
   EQUAL(a, b);
   b.sharpness = 0.0f;
-  b.bias = MIRAS_HUBER;
+  b.bias = MIRAS_BIAS_HUBER;
   EQUAL(a, b);
-  b.bias = MIRAS_HUBER_NORM;
+  b.bias = MIRAS_BIAS_HUBER_NORM;
   EQUAL(a, b);
 
   for (int chunk = 1; chunk <= 4; chunk += 3) {
-    a = bare(MIRAS_TITANS); /* without momentum: gradient descent */
+    a = bare(MIRAS_PRESET_TITANS); /* without momentum: gradient descent */
     a.chunk = chunk;
-    a.step = 0.1f;
+    a.learning_rate = 0.1f;
     a.momentum = 0.0f;
     b = a;
-    b.algorithm = MIRAS_GRADIENT_DESCENT;
+    b.algorithm = MIRAS_ALGORITHM_GD;
     b = tidy(b);
     EQUAL(a, b);
 
     a = b; /* |r|^2 is twice 1/2 |r|^2 */
-    a.bias = MIRAS_LP;
+    a.bias = MIRAS_BIAS_LP;
     a.p = 2.0f;
-    a.step = 0.05f;
-    b.step = 0.1f;
+    a.learning_rate = 0.05f;
+    b.learning_rate = 0.1f;
     EQUAL(a, b);
 
     a = b; /* q = 2 is no link at all */
-    a.retention = MIRAS_RETAIN_LQ;
+    a.retention = MIRAS_RETENTION_LQ;
     a.q = 2.0f;
     EQUAL(a, b);
-    a.retention = MIRAS_RETAIN_LQ_PNORM;
+    a.retention = MIRAS_RETENTION_LQ_PNORM;
     if (chunk == 1) EQUAL(a, b);
 
     a = b; /* an L2 memory that forgets nothing */
-    a.forget = 0.0f;
-    b.retention = MIRAS_RETAIN_ALL;
+    a.decay_rate = 0.0f;
+    b.retention = MIRAS_RETENTION_ALL;
     b = tidy(b);
     EQUAL(a, b);
   }
 
   /* a dot product's gradient knows no weights: chunks are only a schedule */
-  a = bare(MIRAS_RETNET);
+  a = bare(MIRAS_PRESET_RETNET_MEMORY);
   b = a;
   b.chunk = 8;
   EQUAL(a, b);
-  a = bare(MIRAS_LINEAR_ATTENTION);
-  b = bare(MIRAS_RETNET);
-  b.forget = b.forget_ratio = 0.0f;
-  b.step = a.step = 0.3f;
+  a = bare(MIRAS_PRESET_LINEAR_ATTENTION);
+  b = bare(MIRAS_PRESET_RETNET_MEMORY);
+  b.decay_rate = b.decay_ratio = 0.0f;
+  b.learning_rate = a.learning_rate = 0.3f;
   EQUAL(a, b);
   finish();
 }
 
 /* The oldest row, from its definition: y_t = sum over s <= t of (k_s . q_t) v_s. */
 static void test_linear_attention(void **state) {
-  miras_desc d = bare(MIRAS_LINEAR_ATTENTION);
+  miras_memory_desc d = bare(MIRAS_PRESET_LINEAR_ATTENTION);
   data x;
   miras_memory *m;
-  miras_tokens tokens;
+  miras_memory_input tokens;
   float *y;
   double *expected;
   const int T = 40;
@@ -1634,7 +1634,7 @@ static void test_linear_attention(void **state) {
   y = (float *)zeros(x.dy.count, sizeof(float));
   expected = (double *)ref_zeros(x.dy.count);
   tokens = data_tokens(&x);
-  assert_int_equal(miras_forward(m, &tokens, y, NULL), MIRAS_OK);
+  assert_int_equal(miras_memory_forward(m, &tokens, y, NULL), MIRAS_OK);
   for (int b = 0; b < 2; b++)
     for (int t = 0; t < T; t++)
       for (int h = 0; h < 2; h++)
@@ -1644,7 +1644,7 @@ static void test_linear_attention(void **state) {
           double dot = 0.0;
           for (size_t i = 0; i < 6; i++) dot += x.in[KEY].d[from + i] * x.in[QUERY].d[at + i];
           for (size_t i = 0; i < 6; i++)
-            expected[at + i] += (double)x.d.step * dot * x.in[VALUE].d[from + i];
+            expected[at + i] += (double)x.d.learning_rate * dot * x.in[VALUE].d[from + i];
         }
   if (!(error_of(y, expected, x.dy.count) <= FORWARD))
     failed("linear attention off by %.2e", error_of(y, expected, x.dy.count));
@@ -1661,13 +1661,13 @@ static void test_presets(void **state) {
   (void)state;
   start();
   random_state = 8;
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    miras_desc d;
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
+    miras_memory_desc d;
     char why[200] = "";
-    const char *name = miras_kind_name((miras_kind)kind);
+    const char *name = miras_preset_name((miras_preset)kind);
     assert_non_null(name);
-    assert_int_equal(miras_kind_find(name), kind);
-    assert_int_equal(miras_preset(&d, (miras_kind)kind), MIRAS_OK);
+    assert_int_equal(miras_preset_find(name), kind);
+    assert_int_equal(miras_memory_preset(&d, (miras_preset)kind), MIRAS_OK);
     if (miras_memory_size(&d, why, sizeof why) != 0) failed("%s needs no key_dim", name);
     if (strstr(why, "key_dim") == NULL) failed("%s: \"%s\" does not name key_dim", name, why);
     d.key_dim = d.value_dim = 5;
@@ -1677,8 +1677,8 @@ static void test_presets(void **state) {
       check_forward(&d, 14, (uint64_t)kind);
     }
   }
-  assert_null(miras_kind_name(MIRAS_KIND_COUNT));
-  assert_int_equal(miras_kind_find("nobody"), MIRAS_KIND_COUNT);
+  assert_null(miras_preset_name(MIRAS_PRESET_ROWS));
+  assert_int_equal(miras_preset_find("nobody"), MIRAS_PRESET_ROWS);
   finish();
 }
 
@@ -1689,13 +1689,13 @@ enum { WIDE = 64 };
 /* A row as it comes, one head; NULL where it takes tokens. */
 static miras_memory *alone(int kind, int dim, float forget) {
   miras_memory *m;
-  miras_desc d;
-  assert_int_equal(miras_preset(&d, (miras_kind)kind), MIRAS_OK);
+  miras_memory_desc d;
+  assert_int_equal(miras_memory_preset(&d, (miras_preset)kind), MIRAS_OK);
   if (d.separate_erase) return NULL;
   d.key_dim = dim;
   if (forget > 0.0f) {
-    d.slopes = MIRAS_SLOPES_RATIO;
-    d.forget = forget;
+    d.decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
+    d.decay_rate = forget;
   }
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
@@ -1722,17 +1722,17 @@ static void test_alone_lives(void **state) {
   (void)state;
   start();
   random_state = 21;
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     miras_memory *m = alone(kind, WIDE, 0.0f);
     if (m == NULL) continue;
     for (int t = 0; t < 600; t++) {
       float surprise;
       fill(key, 2 * WIDE);
       fill(value, 2 * WIDE);
-      surprise = miras_write(m, key, value);
-      miras_read(m, key, out);
+      surprise = miras_memory_write(m, key, value);
+      miras_memory_read(m, key, out);
       if (!isfinite(surprise) || !(length_of(out, NULL, WIDE) < 10.0 * sqrt(WIDE))) {
-        failed("%s: surprise %g, |y| %g after %d writes", miras_kind_name((miras_kind)kind),
+        failed("%s: surprise %g, |y| %g after %d writes", miras_preset_name((miras_preset)kind),
                (double)surprise, length_of(out, NULL, WIDE), t + 1);
         break;
       }
@@ -1755,22 +1755,22 @@ static void test_alone_stores(void **state) {
   random_state = 22;
   fill(key, PAIRS * DIM);
   fill(value, PAIRS * DIM);
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     miras_memory *m = alone(kind, DIM, 0.0f);
-    const miras_desc *d = miras_memory_desc(m);
+    const miras_memory_desc *d = miras_memory_desc_of(m);
     if (m == NULL) continue;
-    if (d->bias == MIRAS_DOT || d->architecture == MIRAS_KV_CACHE) {
+    if (d->bias == MIRAS_BIAS_DOT || d->architecture == MIRAS_ARCH_KV_CACHE) {
       miras_memory_close(m);
       continue;
     }
-    for (int t = 0; t < 30 * PAIRS; t += d->descents)
-      miras_write(m, key + t % PAIRS * DIM, value + t % PAIRS * DIM);
+    for (int t = 0; t < 30 * PAIRS; t += d->inner_steps)
+      miras_memory_write(m, key + t % PAIRS * DIM, value + t % PAIRS * DIM);
     for (int i = 0; i < PAIRS; i++) {
       double error;
-      miras_read(m, key + i * DIM, out);
+      miras_memory_read(m, key + i * DIM, out);
       error = length_of(out, value + i * DIM, DIM) / length_of(value + i * DIM, NULL, DIM);
       if (!(error <= 0.05))
-        failed("%s: pair %d is off by %.2g of |v|", miras_kind_name((miras_kind)kind), i, error);
+        failed("%s: pair %d is off by %.2g of |v|", miras_preset_name((miras_preset)kind), i, error);
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       double error, before, most;
@@ -1779,21 +1779,21 @@ static void test_alone_stores(void **state) {
         twice[1][j] = sizes[i][0] + sizes[i][1] * value[j % DIM];
       }
       miras_memory_reset(m);
-      miras_read(m, key, out);
+      miras_memory_read(m, key, out);
       before = length_of(out, NULL, DIM);
-      most = before + (d->algorithm == MIRAS_MOMENTUM ? 1.5 : 1.25) *
+      most = before + (d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 1.5 : 1.25) *
                         length_of(twice[1], NULL, DIM);
       for (int t = 0; t < 20; t++) {
-        miras_write(m, twice[0], twice[1]);
-        miras_read(m, key, out);
+        miras_memory_write(m, twice[0], twice[1]);
+        miras_memory_read(m, key, out);
         if (!(length_of(out, NULL, DIM) <= most))
           failed("%s: a value %g +- %g comes back with |y| %g after %d writes, |v| %g",
-                 miras_kind_name((miras_kind)kind), (double)sizes[i][0], (double)sizes[i][1],
+                 miras_preset_name((miras_preset)kind), (double)sizes[i][0], (double)sizes[i][1],
                  length_of(out, NULL, DIM), t + 1, length_of(twice[1], NULL, DIM));
       }
       error = length_of(out, twice[1], DIM) / length_of(twice[1], NULL, DIM);
       if (!(error <= 0.1))
-        failed("%s: a value %g +- %g is off by %.2g of |v|", miras_kind_name((miras_kind)kind),
+        failed("%s: a value %g +- %g is off by %.2g of |v|", miras_preset_name((miras_preset)kind),
                (double)sizes[i][0], (double)sizes[i][1], error);
     }
     miras_memory_close(m);
@@ -1810,44 +1810,44 @@ static void test_alone_silence(void **state) {
   start();
   memset(silent, 0, sizeof silent);
   random_state = 23;
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (int quick = 0; quick < 2; quick++) {
       double most = 0.0, y = 0.0;
       size_t count;
       miras_memory *m = alone(kind, DIM, 0.0f);
       float *params;
-      const miras_desc *d = miras_memory_desc(m);
-      const int returns = m != NULL && d->toward == MIRAS_TOWARD_INITIAL;
+      const miras_memory_desc *d = miras_memory_desc_of(m);
+      const int returns = m != NULL && d->decay_target == MIRAS_DECAY_TARGET_INITIAL;
       miras_memory_close(m);
       if (!returns) continue;
       m = alone(kind, DIM, quick ? 0.05f : 0.0f);
-      d = miras_memory_desc(m);
+      d = miras_memory_desc_of(m);
       params = miras_memory_params(m, &count);
-      if (d->architecture == MIRAS_MATRIX) /* which begins at zero */
+      if (d->architecture == MIRAS_ARCH_MATRIX) /* which begins at zero */
         for (size_t i = 0; i < count; i++) params[i] = uniform(-0.3f, 0.3f);
       miras_memory_reset(m);
       fill(key, 2 * DIM);
-      miras_read(m, key, fresh);
+      miras_memory_read(m, key, fresh);
       for (int t = 0; t < 50; t++) {
         fill(value, 2 * DIM);
-        miras_write(m, key, value);
+        miras_memory_write(m, key, value);
       }
-      miras_read(m, key, out);
+      miras_memory_read(m, key, out);
       most = fmax(length_of(out, NULL, DIM), length_of(fresh, NULL, DIM));
       for (int t = 0; t < 600; t++) {
-        miras_write(m, silent, silent);
-        miras_read(m, key, out);
+        miras_memory_write(m, silent, silent);
+        miras_memory_read(m, key, out);
         y = length_of(out, NULL, DIM);
-        if (!(y <= (d->algorithm == MIRAS_MOMENTUM ? 1.3 : 1.05) * most)) {
+        if (!(y <= (d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 1.3 : 1.05) * most)) {
           failed("%s: |y| %g after %d writes of zeros, %g at most before",
-                 miras_kind_name((miras_kind)kind), y, t + 1, most);
+                 miras_preset_name((miras_preset)kind), y, t + 1, most);
           break;
         }
       }
       y = length_of(out, fresh, DIM);
       if (quick && !(y <= 1e-4 * length_of(fresh, NULL, DIM)))
         failed("%s: after silence off by %g from the initial memory",
-               miras_kind_name((miras_kind)kind), y);
+               miras_preset_name((miras_preset)kind), y);
       miras_memory_close(m);
     }
   finish();
@@ -1858,10 +1858,10 @@ static void test_alone_silence(void **state) {
 static void test_nan(void **state) {
   (void)state;
   start();
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (int at = 0; at < 4; at++) {
       float key[12], value[12], out[6];
-      miras_desc d = preset((miras_kind)kind);
+      miras_memory_desc d = preset((miras_preset)kind);
       miras_memory *m;
       if (d.separate_erase) continue; /* takes tokens */
       d.batch = d.heads = 1;
@@ -1874,20 +1874,20 @@ static void test_nan(void **state) {
           value[i] = 0.2f * (float)((i * 3 + t * 5) % 7) - 0.5f;
         }
         if (t == at) key[2] = NAN;
-        surprise = miras_write(m, key, value);
+        surprise = miras_memory_write(m, key, value);
         if (isnan(surprise) != (t >= at))
-          failed("%s: surprise %g at token %d, NaN at %d", miras_kind_name((miras_kind)kind),
+          failed("%s: surprise %g at token %d, NaN at %d", miras_preset_name((miras_preset)kind),
                  (double)surprise, t, at);
         key[2] = 0.1f;
-        miras_read(m, key, out);
+        miras_memory_read(m, key, out);
         if (isnan(out[0]) != (t >= at))
-          failed("%s: read %g at token %d, NaN at %d", miras_kind_name((miras_kind)kind),
+          failed("%s: read %g at token %d, NaN at %d", miras_preset_name((miras_preset)kind),
                  (double)out[0], t, at);
       }
       miras_memory_reset(m);
-      miras_read(m, key, out);
-      if (isnan(out[0]) || isnan(miras_write(m, key, value)))
-        failed("%s: a reset does not heal", miras_kind_name((miras_kind)kind));
+      miras_memory_read(m, key, out);
+      if (isnan(out[0]) || isnan(miras_memory_write(m, key, value)))
+        failed("%s: a reset does not heal", miras_preset_name((miras_preset)kind));
       miras_memory_close(m);
     }
   finish();
@@ -1896,8 +1896,8 @@ static void test_nan(void **state) {
 /* What fades does not stay behind as denormals, which would cost a hundred times as much. Silence
  * is tokens of zeros: chunks of 1, 5 and 16 are swept every 64, 60 and 64 tokens. */
 static void test_faded(void **state) {
-  static const miras_kind kinds[] = {MIRAS_DFW,  MIRAS_RETNET, MIRAS_GATED_DELTANET, MIRAS_KDA,
-                                     MIRAS_RWKV7, MIRAS_MESA};
+  static const miras_preset kinds[] = {MIRAS_PRESET_DFW,  MIRAS_PRESET_RETNET_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_KDA_MEMORY,
+                                     MIRAS_PRESET_RWKV7_MEMORY, MIRAS_PRESET_MESA};
   enum { N = 6, LOUD = 16, T = 2048 };
   float *in = (float *)zeros(T * N, sizeof(float)), *y = (float *)zeros(T * N, sizeof(float));
   float *keep = (float *)zeros(T * N, sizeof(float));
@@ -1909,17 +1909,17 @@ static void test_faded(void **state) {
   for (int k = 0; k < COUNT(kinds); k++)
     for (int c = 0; c < 4; c++)
       for (int toward = 0; toward < 2; toward++) {
-        miras_desc d = preset(kinds[k]);
+        miras_memory_desc d = preset(kinds[k]);
         miras_memory *m;
-        miras_tokens x;
+        miras_memory_input x;
         size_t bytes, count, tiny = 0, left = 0;
         const float *held;
         float *params;
         d.key_dim = d.value_dim = N;
         d.heads = d.batch = 1;
         d.chunk = chunks[c];
-        if (d.algorithm != MIRAS_LEAST_SQUARES) d.toward = (miras_toward)toward;
-        if (d.keep_gate == MIRAS_GATE_CONSTANT) d.forget = 0.2f, d.forget_ratio = 1.0f;
+        if (d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) d.decay_target = (miras_decay_target)toward;
+        if (d.decay_gate == MIRAS_GATE_CONSTANT) d.decay_rate = 0.2f, d.decay_ratio = 1.0f;
         m = miras_memory_open(&d, NULL);
         assert_non_null(m);
         params = miras_memory_params(m, &count);
@@ -1927,17 +1927,17 @@ static void test_faded(void **state) {
         memset(&x, 0, sizeof x);
         x.length = T;
         x.key = x.value = x.query = in;
-        if (d.keep_gate) x.keep = keep;
-        if (d.value_gate) x.value_keep = keep;
+        if (d.decay_gate) x.decay = keep;
+        if (d.value_decay_gate) x.value_decay = keep;
         if (d.separate_erase) x.erase = x.replace = in;
-        assert_int_equal(miras_forward(m, &x, y, NULL), MIRAS_OK);
+        assert_int_equal(miras_memory_forward(m, &x, y, NULL), MIRAS_OK);
         held = (const float *)miras_memory_state(m, &bytes) + 16; /* behind the position */
         for (size_t i = 0; i + 16 < bytes / sizeof(float); i++) {
           if (fabsf(held[i]) > 0.0f && fabsf(held[i]) < FLT_MIN) tiny++;
           if (i < N * N && fabsf(held[i]) > 0.0f) left++;
         }
         if (tiny > 0) failed("%d denormals after silence: %s", (int)tiny, label(&d));
-        if (left != (toward && d.toward ? (size_t)N : 0))
+        if (left != (toward && d.decay_target ? (size_t)N : 0))
           failed("%d weights are left after silence: %s", (int)left, label(&d));
         miras_memory_close(m);
       }
@@ -1949,7 +1949,7 @@ static void test_faded(void **state) {
 
 #define REFUSED(field, value)                                                      \
   do {                                                                             \
-    miras_desc d_ = preset(MIRAS_YAAD);                                            \
+    miras_memory_desc d_ = preset(MIRAS_PRESET_YAAD);                                            \
     char why_[200] = "";                                                           \
     d_.field = value;                                                              \
     if (miras_memory_size(&d_, why_, sizeof why_) != 0 || why_[0] == '\0')         \
@@ -1976,10 +1976,10 @@ static void test_pools(void **state) {
 }
 
 static void test_refusals(void **state) {
-  miras_desc d;
+  miras_memory_desc d;
   data x;
   miras_memory *m;
-  miras_tokens tokens;
+  miras_memory_input tokens;
   float *y, *tape;
   unsigned char *buffer;
   size_t bytes;
@@ -1994,10 +1994,10 @@ static void test_refusals(void **state) {
   REFUSED(chunk, 2000);
   REFUSED(depth, 5);
   REFUSED(expansion, 17);
-  REFUSED(forget, 1.5f);
-  REFUSED(forget, -0.5f);
-  REFUSED(forget, NAN);
-  REFUSED(step, -1.0f);
+  REFUSED(decay_rate, 1.5f);
+  REFUSED(decay_rate, -0.5f);
+  REFUSED(decay_rate, NAN);
+  REFUSED(learning_rate, -1.0f);
   REFUSED(momentum, 2.0f);
   REFUSED(threshold, -1.0f);
   REFUSED(p, 9.0f);
@@ -2006,18 +2006,18 @@ static void test_refusals(void **state) {
   REFUSED(simplex, -1.0f);
   REFUSED(bias, (miras_bias)77);
   REFUSED(retention, (miras_retention)77);
-  REFUSED(order, MIRAS_DECAY_FIRST);
-  REFUSED(toward, MIRAS_TOWARD_COUNT);
-  REFUSED(key_length, MIRAS_LENGTH_COUNT);
-  REFUSED(bounded_step, 3);
+  REFUSED(order, MIRAS_ORDER_DECAY_FIRST);
+  REFUSED(decay_target, MIRAS_DECAY_TARGET_COUNT);
+  REFUSED(qk_norm, MIRAS_QK_NORM_COUNT);
+  REFUSED(step_bound, 3);
   REFUSED(reset_every, 17);
   REFUSED(reset_every, -16);
-  REFUSED(row_rates, 3);
+  REFUSED(token_rates, 3);
   REFUSED(simplex_signed, 1);
 
-  d = preset(MIRAS_YAAD);
+  d = preset(MIRAS_PRESET_YAAD);
   d.chunk = 4;
-  d.step_gate = MIRAS_GATE_HEAD;
+  d.learning_rate_gate = MIRAS_GATE_HEAD;
   bytes = miras_memory_size(&d, NULL, 0);
   assert_true(bytes > 0);
   buffer = (unsigned char *)zeros(bytes + 8, 1);
@@ -2027,13 +2027,13 @@ static void test_refusals(void **state) {
   data_new(&x, &d, 6, 1);
   tokens = data_tokens(&x);
   y = (float *)zeros(x.dy.count, sizeof(float));
-  tape = (float *)zeros(miras_tape_size(m, 6), sizeof(float));
+  tape = (float *)zeros(miras_memory_tape_size(m, 6), sizeof(float));
   /* learned gates: there is no constant step to write with, and nothing is written */
-  if (!isnan(miras_write(m, x.in[KEY].f, x.in[VALUE].f))) failed("a write without its gates");
+  if (!isnan(miras_memory_write(m, x.in[KEY].f, x.in[VALUE].f))) failed("a write without its gates");
   assert_true(miras_memory_position(m) == 0);
-  assert_int_equal(miras_forward(m, &tokens, y, tape), MIRAS_OK);
+  assert_int_equal(miras_memory_forward(m, &tokens, y, tape), MIRAS_OK);
   assert_true(miras_memory_position(m) == 6);
-  if (miras_forward(m, &tokens, y, tape) != MIRAS_ERR_STATE) failed("a tape from inside a chunk");
+  if (miras_memory_forward(m, &tokens, y, tape) != MIRAS_ERR_STATE) failed("a tape from inside a chunk");
   assert_true(miras_memory_position(m) == 6);
   miras_memory_reset(m);
   assert_true(miras_memory_position(m) == 0);

@@ -28,11 +28,11 @@ typedef struct old {
 
 static const old models[] = {
   /* 6e90c1b, version 0.2.0 */
-  { "0.2-gated-deltanet", MIRAS_GATED_DELTANET, 38.6377786, 30.3588039,
+  { "0.2-gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 38.6377786, 30.3588039,
     { 2.32330847, 1.90003872 } },
-  { "0.2-yaad", MIRAS_YAAD, 2.95763874, 3.90060318, { 1.76958156, 2.27121186 } },
+  { "0.2-yaad", MIRAS_PRESET_YAAD, 2.95763874, 3.90060318, { 1.76958156, 2.27121186 } },
   /* 3766ada, version 0.3.0: as the preset is, with fields that came with version 3 of files */
-  { "0.3-yaad", MIRAS_YAAD, 20.4614871, 17.2453799, { 2.10868716, 2.04629064 } },
+  { "0.3-yaad", MIRAS_PRESET_YAAD, 20.4614871, 17.2453799, { 2.10868716, 2.04629064 } },
 };
 
 /* Memories on their own: the sum of their outputs, going on and after a reset. */
@@ -119,32 +119,32 @@ static void plain_link_adjoint(void *user, float *da, const float *dw, const flo
 static miras_memory *memory(int which) {
   static const miras_custom custom = { NULL, NULL, plain_link, plain_link_adjoint, NULL };
   miras_memory *m;
-  miras_desc d;
+  miras_memory_desc d;
   memset(&d, 0, sizeof d);
   d.batch = 2;
   d.heads = 2;
   d.key_dim = d.value_dim = 4;
-  d.bias = MIRAS_L2;
-  d.retention = MIRAS_RETAIN_L2;
-  d.forget = 0.03125f;
-  d.forget_ratio = 0.5f;
+  d.bias = MIRAS_BIAS_L2;
+  d.retention = MIRAS_RETENTION_L2;
+  d.decay_rate = 0.03125f;
+  d.decay_ratio = 0.5f;
   d.seed = 3;
   if (which == 0) {
-    d.order = MIRAS_DECAY_FIRST;
+    d.order = MIRAS_ORDER_DECAY_FIRST;
     d.chunk = 1;
-    d.step = 0.5f;
+    d.learning_rate = 0.5f;
   } else {
-    d.architecture = MIRAS_MLP;
+    d.architecture = MIRAS_ARCH_MLP;
     d.depth = 2;
     d.expansion = 2;
     d.inner_norm = d.inner_residual = 1;
-    d.bias = MIRAS_HUBER_MIXTURE;
+    d.bias = MIRAS_BIAS_HUBER_MIXTURE;
     d.threshold = 0.75f;
     d.sharpness = 10;
-    d.step = 0.0625f;
+    d.learning_rate = 0.0625f;
     d.chunk = 3;
   }
-  if (which == 2) d.retention = MIRAS_CUSTOM_RETENTION, d.custom = &custom;
+  if (which == 2) d.retention = MIRAS_RETENTION_CUSTOM, d.custom = &custom;
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
   return m;
@@ -156,7 +156,7 @@ static double feed(miras_memory *m, int from, int to, double *size) {
     float x[3][16], y[16];
     int i;
     for (i = 0; i < 48; i++) x[i / 16][i % 16] = (float)((from * 17 + i * i * 5) % 13 - 6) / 12;
-    assert_true(miras_step(m, x[0], x[1], x[2], y) >= 0);
+    assert_true(miras_memory_step(m, x[0], x[1], x[2], y) >= 0);
     sum += say(y, 16, size);
   }
   return sum;
@@ -225,18 +225,18 @@ static void write_models(void) {
     miras_session *s;
     double logits, session, loss[2], size = 0;
     int k;
-    miras_model_preset(&d, (miras_kind)models[i].kind);
+    miras_model_preset(&d, (miras_preset)models[i].kind);
     d.layer[0].memory.heads = 2;
     d.layer[0].memory.key_dim = 4;
     d.layer[0].memory.chunk = 4;
-    if (d.layer[0].memory.architecture == MIRAS_MLP)
-      d.layer[0].memory.expansion = 1, d.layer[0].memory.step = 0.25f;
+    if (d.layer[0].memory.architecture == MIRAS_ARCH_MLP)
+      d.layer[0].memory.expansion = 1, d.layer[0].memory.learning_rate = 0.25f;
     d.vocab = VOCAB;
     d.width = 8;
     d.layers = 1;
-    d.layer[0].hidden = 8;
-    d.layer[0].conv = 2;
-    d.layer[0].gate_rank = 2;
+    d.layer[0].mlp.hidden = 8;
+    d.layer[0].mixer.conv_size = 2;
+    d.layer[0].mixer.gate_rank = 2;
     d.dropout = 0.0625f;
     d.seed = 7;
     m = miras_model_open(&d, NULL);

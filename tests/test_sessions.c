@@ -47,12 +47,12 @@ static void shrink(miras_model_desc *d) {
   d->width = 24;
   d->heads = 2;
   d->seed = 5;
-  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
     miras_layer_desc *layer = &d->layer[i];
-    if (layer->window) layer->window = layer->type == MIRAS_LAYER_MAC ? 16 : 20 - 7 * i;
+    if (layer->attention.window) layer->attention.window = layer->type == MIRAS_LAYER_MAC ? 16 : 20 - 7 * i;
     if (layer->memory.window) layer->memory.window = 11;
     if (layer->memory.chunk > 8) layer->memory.chunk = 8;
-    if (layer->hidden) layer->hidden = 16;
+    if (layer->mlp.hidden) layer->mlp.hidden = 16;
   }
 }
 
@@ -64,12 +64,12 @@ static miras_model *open_case(int i, const char **name) {
   miras_model_desc d;
   miras_model *m;
   char why[256];
-  const int other = i - MIRAS_KIND_COUNT;
+  const int other = i - MIRAS_PRESET_ROWS;
   if (other < 3) {
-    miras_model_preset(&d, other < 0 ? (miras_kind)i : other ? MIRAS_KDA : MIRAS_TITANS);
+    miras_model_preset(&d, other < 0 ? (miras_preset)i : other ? MIRAS_PRESET_KDA_MEMORY : MIRAS_PRESET_TITANS);
     d.layers = other < 0 ? 2 : 0;
     if (other >= 0) strcpy(d.pattern, patterns[other]);
-    *name = other < 0 ? miras_kind_name((miras_kind)i) : patterns[other];
+    *name = other < 0 ? miras_preset_name((miras_preset)i) : patterns[other];
   } else {
     int layers = 0;
     *name = inside_whole(other - 3, &layers);
@@ -77,7 +77,7 @@ static miras_model *open_case(int i, const char **name) {
     assert_int_equal(miras_model_named(&d, *name, layers), MIRAS_OK);
   }
   shrink(&d);
-  if (other == 1) d.layer[2].kv_heads = 1, d.layer[2].qk_norm = 1, d.untied = 1;
+  if (other == 1) d.layer[2].attention.kv_heads = 1, d.layer[2].attention.qk_norm = 1, d.untied = 1;
   m = miras_model_open(&d, NULL);
   if (!m) {
     miras_model_size(&d, why, sizeof why);
@@ -139,7 +139,7 @@ static void expect_free(expected *e) {
 static void check_calls(const char *name, miras_server *server, const expected *e) {
   unsigned char *state[TEXTS];
   size_t done[TEXTS] = {0}, which[TEXTS], left = TEXTS, b, i, r, count;
-  miras_text text[TEXTS];
+  miras_sequence text[TEXTS];
   for (b = 0; b < TEXTS; b++) state[b] = (unsigned char *)calloc(1, e->bytes);
   while (left) {
     const size_t most = below(3) ? 1 + below(3) : LONGEST;
@@ -158,8 +158,8 @@ static void check_calls(const char *name, miras_server *server, const expected *
       text[i].state = state[b];
       text[i].tokens = n ? e->token[b] + done[b] : NULL;
       text[i].count = n;
-      text[i].logits = below(2) ? below(n + 1) : n > 0;
-      rows += text[i].logits;
+      text[i].logit_rows = below(2) ? below(n + 1) : n > 0;
+      rows += text[i].logit_rows;
     }
     logits = at = (float *)calloc(rows * VOCAB + 1, sizeof(float));
     logits[rows * VOCAB] = 7.0f;
@@ -167,7 +167,7 @@ static void check_calls(const char *name, miras_server *server, const expected *
     for (i = 0; i < count; i++) {
       b = which[i];
       done[b] += text[i].count;
-      for (r = done[b] - text[i].logits; r < done[b]; r++, at += VOCAB)
+      for (r = done[b] - text[i].logit_rows; r < done[b]; r++, at += VOCAB)
         if (memcmp(at, e->logits[b] + r * VOCAB, VOCAB * sizeof *at))
           fail_msg("%s: text %d has other bits behind token %d", name, (int)b, (int)r);
       if (text[i].count && done[b] == e->length[b]) left--;
@@ -191,11 +191,11 @@ static void check_model(const char *name, miras_model *m) {
   for (i = 0; i < sizeof how / sizeof how[0]; i++) {
     miras_server_desc d = {0, 0, NULL};
     miras_server *s;
-    d.rows = how[i].rows;
+    d.batch_tokens = how[i].rows;
     d.parallel = how[i].parallel;
     s = miras_server_open(m, &d, NULL);
     assert_non_null(s);
-    assert_int_equal(miras_server_desc_of(s)->rows, d.rows ? d.rows : 64);
+    assert_int_equal(miras_server_desc_of(s)->batch_tokens, d.batch_tokens ? d.batch_tokens : 64);
     check_calls(name, s, &e);
     miras_server_close(s);
   }
@@ -215,7 +215,7 @@ static void test_every_layer(void **state) {
 
 static void test_shorter_weights(void **state) {
   const char *name;
-  miras_model *m = open_case(MIRAS_KIND_COUNT, &name), *packed;
+  miras_model *m = open_case(MIRAS_PRESET_ROWS, &name), *packed;
   miras_model_desc d = *miras_model_desc_of(m);
   const size_t bytes = miras_model_save_to(m, NULL, 0);
   void *file = malloc(bytes);
@@ -237,12 +237,12 @@ static void test_shorter_weights(void **state) {
 static void test_forks(void **state) {
   enum { FORKS = 1000 };
   const char *name;
-  miras_model *m = open_case(MIRAS_GATED_DELTANET, &name);
+  miras_model *m = open_case(MIRAS_PRESET_GATED_DELTANET, &name);
   const size_t bytes = miras_model_state_size(m);
   const miras_server_desc d = {256, 0, NULL};
   miras_server *s = miras_server_open(m, &d, NULL);
   unsigned char *block = (unsigned char *)calloc(FORKS, bytes);
-  miras_text *text = (miras_text *)calloc(FORKS, sizeof *text);
+  miras_sequence *text = (miras_sequence *)calloc(FORKS, sizeof *text);
   int32_t prefix[70], next[FORKS];
   float *logits = (float *)malloc(FORKS * VOCAB * sizeof *logits);
   size_t i;
@@ -255,7 +255,7 @@ static void test_forks(void **state) {
     next[i] = (int32_t)below(VOCAB);
     text[i].state = block + i * bytes;
     text[i].tokens = &next[i];
-    text[i].count = text[i].logits = 1;
+    text[i].count = text[i].logit_rows = 1;
   }
   assert_int_equal(miras_server_feed(s, text, FORKS, logits), MIRAS_OK);
   for (i = 0; i < FORKS; i += 37) {
@@ -288,15 +288,15 @@ static void test_rollback(void **state) {
     unsigned char *a = (unsigned char *)calloc(3, bytes), *b = a + bytes, *before = b + bytes;
     float of_a[VOCAB], of_b[VOCAB], tried[8 * VOCAB];
     int32_t token[60];
-    miras_text x, y;
+    miras_sequence x, y;
     size_t t;
     for (t = 0; t < 60; t++) token[t] = (int32_t)below(VOCAB);
     for (t = 0; t + 8 < 60; t += 3) {
       memcpy(before, a, bytes);
-      x.state = a, x.tokens = token + t, x.count = x.logits = 8;
+      x.state = a, x.tokens = token + t, x.count = x.logit_rows = 8;
       assert_int_equal(miras_server_feed(s, &x, 1, tried), MIRAS_OK);
       memcpy(a, before, bytes);
-      x.count = 3, x.logits = 1;
+      x.count = 3, x.logit_rows = 1;
       assert_int_equal(miras_server_feed(s, &x, 1, of_a), MIRAS_OK);
       y = x, y.state = b;
       assert_int_equal(miras_server_feed(s, &y, 1, of_b), MIRAS_OK);
@@ -315,7 +315,7 @@ static void test_rollback(void **state) {
 static void test_sizes(void **state) {
   const char *name;
   char why[256];
-  miras_model *m = open_case(MIRAS_KIND_COUNT, &name);
+  miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
   miras_server_desc d = {0, 0, NULL};
   const size_t small = miras_server_size(m, &d, why, sizeof why);
   unsigned char *buffer = (unsigned char *)malloc(small + 1);
@@ -325,18 +325,18 @@ static void test_sizes(void **state) {
   assert_null(miras_server_init(buffer, small - 1, m, &d));
   assert_null(miras_server_init(NULL, small, m, &d));
   assert_non_null(miras_server_init(buffer + 1, small, m, &d));
-  d.rows = 128;
+  d.batch_tokens = 128;
   assert_true(miras_server_size(m, &d, NULL, 0) > small);
   d.limit = small;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
   assert_true(strstr(why, "limit is ") == why);
   assert_null(miras_server_open(m, &d, NULL));
-  d.rows = 0;
+  d.batch_tokens = 0;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), small);
-  d.rows = -1;
+  d.batch_tokens = -1;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
   assert_string_equal(why, "rows is -1; it must lie in 1..65536");
-  d.rows = 65537;
+  d.batch_tokens = 65537;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
   assert_null(miras_server_open(m, &d, NULL));
   assert_int_equal(miras_server_size(NULL, &d, why, sizeof why), 0);
@@ -352,7 +352,7 @@ static void test_sizes(void **state) {
 
 static void test_refusals(void **state) {
   const char *name;
-  miras_model *m = open_case(MIRAS_KIND_COUNT, &name);
+  miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
   const size_t bytes = miras_model_state_size(m);
   const miras_server_desc d = {0, 0, NULL};
   miras_server *s = miras_server_open(m, &d, NULL);
@@ -360,13 +360,13 @@ static void test_refusals(void **state) {
   unsigned char *before = (unsigned char *)malloc(3 * bytes);
   const int32_t tokens[3] = {1, 2, 3};
   float logits[9 * VOCAB];
-  miras_text good[3], t[3];
+  miras_sequence good[3], t[3];
   int i;
   (void)state;
   for (i = 0; i < 3; i++) {
     good[i].state = a + (size_t)i * bytes;
     good[i].tokens = tokens;
-    good[i].count = good[i].logits = 3;
+    good[i].count = good[i].logit_rows = 3;
   }
   assert_int_equal(miras_server_feed(s, good, 3, logits), MIRAS_OK);
   memcpy(before, a, 3 * bytes);
@@ -376,7 +376,7 @@ static void test_refusals(void **state) {
     memcpy(t, good, sizeof t);
     if (i == 0) t[2].state = NULL;
     if (i == 1) t[2].tokens = NULL;
-    if (i == 2) t[2].logits = 4;
+    if (i == 2) t[2].logit_rows = 4;
     if (i == 3) t[2].state = t[0].state;
     if (i == 4 || i == 5) t[2].tokens = wrong;
     if (i >= 7) t[1].state = a + bytes + (i < 10 ? i - 6 : 6);   /* odd places */
@@ -411,7 +411,7 @@ static void test_refusals(void **state) {
   assert_int_equal(miras_server_feed(s, NULL, 1, logits), MIRAS_ERR_ARGUMENT);
   assert_memory_equal(a, before, 3 * bytes);
   assert_int_equal(miras_server_feed(s, NULL, 0, NULL), MIRAS_OK);
-  for (i = 0; i < 3; i++) good[i].count = good[i].logits = 0, good[i].tokens = NULL;
+  for (i = 0; i < 3; i++) good[i].count = good[i].logit_rows = 0, good[i].tokens = NULL;
   assert_int_equal(miras_server_feed(s, good, 3, NULL), MIRAS_OK);
   assert_memory_equal(a, before, 3 * bytes);
   free(a), free(before);

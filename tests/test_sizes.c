@@ -99,19 +99,19 @@ static miras_model *open_wide(const wide_case *c, int width) {
     memset(d.pattern, 0, sizeof d.pattern);
     strcpy(d.pattern, c->pattern);
   }
-  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
     miras_layer_desc *l = &d.layer[i];
     if (i > 0 && !l->letter) continue;
-    if (!l->no_mlp) l->hidden = 40;
-    if (l->window) l->window = 32;
+    if (!l->mlp.none) l->mlp.hidden = 40;
+    if (l->attention.window) l->attention.window = 32;
     if (l->type == MIRAS_LAYER_MAC) {   /* its heads together are as wide as the model */
-      l->memory.heads = l->heads = width / 32;
+      l->memory.heads = l->attention.heads = width / 32;
       continue;
     }
-    if (l->type == MIRAS_LAYER_ATTENTION) l->head_dim = 16;
+    if (l->type == MIRAS_LAYER_ATTENTION) l->attention.head_dim = 16;
     else if (l->type != MIRAS_LAYER_CONV && l->type != MIRAS_LAYER_MLP) {
       l->memory.key_dim = 16;
-      if (l->type == MIRAS_LAYER_MAG) l->head_dim = 16;
+      if (l->type == MIRAS_LAYER_MAG) l->attention.head_dim = 16;
     }
   }
   set_fields(&d, c->change);
@@ -250,8 +250,8 @@ enum { T = 48 };
 
 typedef struct head {
   miras_memory *m;
-  miras_tokens x;
-  miras_token_grads g;
+  miras_memory_input x;
+  miras_memory_input_grad g;
   float *key, *value, *query, *erase, *replace, *y, *dy;
   size_t pairs, dk, dv;
 } head;
@@ -264,25 +264,25 @@ static float *numbers(size_t n, float by) {
   return x;
 }
 
-static void open_head(head *h, miras_kind kind, int dk, int dv, int chunk) {
-  miras_desc d;
+static void open_head(head *h, miras_preset kind, int dk, int dv, int chunk) {
+  miras_memory_desc d;
   char why[256] = "";
-  assert_int_equal(miras_preset(&d, kind), MIRAS_OK);
+  assert_int_equal(miras_memory_preset(&d, kind), MIRAS_OK);
   d.key_dim = dk;
   d.value_dim = dv;
   d.chunk = chunk;
-  d.bounded_step = 0;
-  if (d.architecture != MIRAS_KV_CACHE) d.step = d.architecture == MIRAS_MATRIX ? 0.5f : 0.02f;
+  d.step_bound = MIRAS_STEP_BOUND_AUTO;
+  if (d.architecture != MIRAS_ARCH_KV_CACHE) d.learning_rate = d.architecture == MIRAS_ARCH_MATRIX ? 0.5f : 0.02f;
   h->m = miras_memory_open(&d, NULL);
   if (!h->m) {
     miras_memory_size(&d, why, sizeof why);
-    print_error("%s: %s\n", miras_kind_name(kind), why);
+    print_error("%s: %s\n", miras_preset_name(kind), why);
   }
   assert_non_null(h->m);
   random_state = 11;
   h->dk = (size_t)dk;
   h->dv = (size_t)dv;
-  h->pairs = (size_t)(d.descents ? d.descents : 1);
+  h->pairs = (size_t)(d.inner_steps ? d.inner_steps : 1);
   memset(&h->x, 0, sizeof h->x);
   memset(&h->g, 0, sizeof h->g);
   h->key = numbers(T * h->pairs * h->dk, 1);
@@ -318,7 +318,7 @@ static double answer(head *h) {
   double sum = 0;
   size_t i;
   miras_memory_reset(h->m);
-  assert_int_equal(miras_forward(h->m, &h->x, h->y, NULL), MIRAS_OK);
+  assert_int_equal(miras_memory_forward(h->m, &h->x, h->y, NULL), MIRAS_OK);
   for (i = 0; i < T * h->dv; i++) sum += (double)h->y[i] * (double)h->dy[i];
   return sum;
 }
@@ -365,19 +365,19 @@ static void check_input(head *h, const char *name, float *x, const float *g, siz
   free(kept);
 }
 
-static void check_head(miras_kind kind, int dk, int dv, int chunk) {
+static void check_head(miras_preset kind, int dk, int dv, int chunk) {
   char name[96];
   head h;
   float *tape;
   size_t every;
   open_head(&h, kind, dk, dv, chunk);
-  every = kind == MIRAS_TITANS || kind == MIRAS_TTT_MLP ? 11 : 3;
-  tape = (float *)malloc(miras_tape_size(h.m, T) * sizeof *tape);
+  every = kind == MIRAS_PRESET_TITANS || kind == MIRAS_PRESET_TTT_MLP_MEMORY ? 11 : 3;
+  tape = (float *)malloc(miras_memory_tape_size(h.m, T) * sizeof *tape);
   assert_non_null(tape);
-  assert_int_equal(miras_forward(h.m, &h.x, h.y, tape), MIRAS_OK);
-  assert_int_equal(miras_backward(h.m, &h.x, tape, h.dy, &h.g, NULL, NULL), MIRAS_OK);
+  assert_int_equal(miras_memory_forward(h.m, &h.x, h.y, tape), MIRAS_OK);
+  assert_int_equal(miras_memory_backward(h.m, &h.x, tape, h.dy, &h.g, NULL, NULL), MIRAS_OK);
   free(tape);
-  sprintf(name, "%s %d x %d, chunk %d, key", miras_kind_name(kind), dk, dv, chunk);
+  sprintf(name, "%s %d x %d, chunk %d, key", miras_preset_name(kind), dk, dv, chunk);
   check_input(&h, name, h.key, h.g.key, h.pairs * h.dk, every);
   memcpy(strrchr(name, ' '), " value", 7);
   check_input(&h, name, h.value, h.g.value, h.pairs * h.dv, every);
@@ -393,9 +393,9 @@ static void check_head(miras_kind kind, int dk, int dv, int chunk) {
 }
 
 static void test_wide_heads(void **state) {
-  static const miras_kind rows[] = {MIRAS_DELTANET, MIRAS_GATED_DELTANET, MIRAS_LONGHORN, MIRAS_KDA,
-                                    MIRAS_RWKV7, MIRAS_DELTAPRODUCT, MIRAS_GLA, MIRAS_MESA,
-                                    MIRAS_SOFTMAX_ATTENTION, MIRAS_TTT_LINEAR, MIRAS_TITANS};
+  static const miras_preset rows[] = {MIRAS_PRESET_DELTANET_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_LONGHORN, MIRAS_PRESET_KDA_MEMORY,
+                                    MIRAS_PRESET_RWKV7_MEMORY, MIRAS_PRESET_DELTAPRODUCT, MIRAS_PRESET_GLA_MEMORY, MIRAS_PRESET_MESA,
+                                    MIRAS_PRESET_SOFTMAX_ATTENTION, MIRAS_PRESET_TTT_LINEAR_MEMORY, MIRAS_PRESET_TITANS};
   static const int sizes[][2] = {{256, 256}, {128, 216}, {256, 240}};
   size_t i, k;
   (void)state;
@@ -405,7 +405,7 @@ static void test_wide_heads(void **state) {
       if (k && i > 4) continue;   /* the sizes at which one way of a product turned another */
       check_head(rows[i], sizes[k][0], sizes[k][1], i == 0 ? 8 : i == 7 ? 16 : 1);
     }
-  check_head(MIRAS_GATED_DELTANET, 256, 256, 64);
+  check_head(MIRAS_PRESET_GATED_DELTANET, 256, 256, 64);
   assert_int_equal(failures, 0);
 }
 

@@ -50,22 +50,22 @@ typedef struct step {
 static void nothing(work *w) { (void)w; }
 
 static void memory_open(work *w) {
-  miras_desc d;
+  miras_memory_desc d;
   char why[256];
-  miras_preset(&d, miras_kind_find(w->name));
+  miras_memory_preset(&d, miras_preset_find(w->name));
   d.key_dim = 32;
   w->wrong |= !miras_memory_size(&d, why, sizeof why);
   w->memory = miras_memory_open(&d, NULL);
-  d.feature = MIRAS_FEATURE_POLY2;
+  d.feature_map = MIRAS_FEATURE_POLY2;
   d.depth = 9;
   miras_memory_size(&d, why, sizeof why);   /* a refusal */
 }
 
 static void memory_step(work *w) {
   float key[64] = {1, 2, 3}, value[64] = {1}, out[64];
-  miras_write(w->memory, key, value);
-  miras_read(w->memory, key, out);
-  miras_step(w->memory, key, value, key, out);
+  miras_memory_write(w->memory, key, value);
+  miras_memory_read(w->memory, key, out);
+  miras_memory_step(w->memory, key, value, key, out);
 }
 
 static void memory_file(work *w) {
@@ -154,30 +154,30 @@ static void pool(work *w) {
 
 static void sample(work *w) {
   float logits[VOCAB] = {1, 2};
-  miras_sampling s = {1, 5, 0.9f, 1};
+  miras_sampler s = {1, 5, 0.9f, 1};
   (void)w;
-  miras_sample(logits, VOCAB, &s);
+  miras_sampler_sample(logits, VOCAB, &s);
 }
 
 /* In buffers of the caller's own, and trained. */
 static void memory_init(work *w) {
   enum { TOKENS = 4 };
   static float x[TOKENS * 512], y[TOKENS * 512];
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
-  miras_tokens tokens;
-  miras_token_grads grads;
+  miras_memory_input tokens;
+  miras_memory_input_grad grads;
   float *tape;
   memset(&tokens, 0, sizeof tokens);
   memset(&grads, 0, sizeof grads);
-  miras_preset(&d, miras_kind_find(w->name));
+  miras_memory_preset(&d, miras_preset_find(w->name));
   d.key_dim = 32;
   m = miras_memory_init(w->bytes, BYTES, &d);
   w->wrong |= !m;
-  tape = (float *)calloc(miras_tape_size(m, TOKENS), sizeof *tape);
+  tape = (float *)calloc(miras_memory_tape_size(m, TOKENS), sizeof *tape);
   tokens.length = TOKENS, tokens.key = tokens.value = tokens.query = x;
-  w->wrong |= !tape || miras_forward(m, &tokens, y, tape) != MIRAS_OK ||
-              miras_backward(m, &tokens, tape, y, &grads, NULL, NULL) != MIRAS_OK;
+  w->wrong |= !tape || miras_memory_forward(m, &tokens, y, tape) != MIRAS_OK ||
+              miras_memory_backward(m, &tokens, tape, y, &grads, NULL, NULL) != MIRAS_OK;
   miras_memory_reset(m);
   miras_memory_norm(m);
   free(tape);
@@ -194,12 +194,12 @@ static void server(work *w) {
   static float logits[3 * VOCAB];
   const miras_server_desc d = {0, 0, NULL};
   miras_server *s = miras_server_open(w->model, &d, NULL);
-  miras_text text[2];
+  miras_sequence text[2];
   size_t i;
   memset(text, 0, sizeof text);
   for (i = 0; i < 2; i++) {
     text[i].state = calloc(1, miras_model_state_size(w->model));
-    text[i].tokens = tokens, text[i].count = i ? 100 : 2, text[i].logits = 1;
+    text[i].tokens = tokens, text[i].count = i ? 100 : 2, text[i].logit_rows = 1;
   }
   w->wrong |= !s || miras_server_feed(s, text, 2, logits) != MIRAS_OK;
   for (i = 0; i < 2; i++) free(text[i].state);

@@ -30,13 +30,13 @@ static void ref_adopt(ref_memory *m, int b, int h) {
   const size_t P = m->s.weights, head = (size_t)b * (size_t)m->d.heads + (size_t)h;
   double *A = ref_head_state(m, b, h), *anchor = ref_head_open(m, b, h, OPEN_ANCHOR);
   double *zero = (double *)ref_zeros(P), *c = m->c + head * REF_LAYERS;
-  const double *B = m->d.toward ? ref_head_open(m, b, h, OPEN_HOME) : zero;
+  const double *B = m->d.decay_target ? ref_head_open(m, b, h, OPEN_HOME) : zero;
   if (!ref_exact(&m->d)) {
     ref_link(&m->d, &m->s, B, A, anchor, c, m->branches);
     ref_slopes(&m->d, &m->s, A, anchor, c, 0, ref_head_open(m, b, h, OPEN_SLOPE));
     /* an open chunk of this one reads before the threshold */
     memcpy(ref_head_open(m, b, h, OPEN_READ),
-           m->d.retention == MIRAS_RETAIN_ELASTIC_FTRL && m->position % (uint64_t)m->d.chunk ? A
+           m->d.retention == MIRAS_RETENTION_ELASTIC_FTRL && m->position % (uint64_t)m->d.chunk ? A
                                                                                            : anchor,
            P * sizeof *A);
     memcpy(ref_head_open(m, b, h, OPEN_BASE), A, P * sizeof *A);
@@ -57,8 +57,8 @@ typedef struct pair {
 } pair;
 
 static void pair_forward(miras_memory *m, const data *x, float *y) {
-  const miras_tokens tokens = data_tokens(x);
-  if (miras_forward(m, &tokens, y, NULL) != MIRAS_OK) failed("forward: %s", label(&x->d));
+  const miras_memory_input tokens = data_tokens(x);
+  if (miras_memory_forward(m, &tokens, y, NULL) != MIRAS_OK) failed("forward: %s", label(&x->d));
 }
 
 static int pair_open(pair *p, data *x, int before) {
@@ -104,7 +104,7 @@ static double *ref_entry(pair *p, int b, int h, const miras_view *v, miras_part 
 }
 
 static void check_read(pair *p, int b, int h, const miras_view *v, miras_part kind) {
-  const miras_desc *d = &p->x->d;
+  const miras_memory_desc *d = &p->x->d;
   const int open = p->r.position % (uint64_t)d->chunk != 0;
   float *values = (float *)zeros(v->count, sizeof(float));
   double top = 1e-6, error = 0.0;
@@ -146,10 +146,10 @@ static void check_same(pair *p, int b, int h, const miras_view *v, miras_part ki
 /* Another value than this one, which makes no memory chaotic. H stays symmetric, a row that holds
  * no pair 0. */
 static double other_value(const pair *p, const char *name, double value) {
-  const miras_desc *d = &p->x->d;
+  const miras_memory_desc *d = &p->x->d;
   if (strcmp(name, "H") == 0) return 1.25 * value;
   if (strcmp(name, "z") == 0) return 1.1 * value;
-  if (value == 0.0 && d->architecture == MIRAS_KV_CACHE) return 0.0;
+  if (value == 0.0 && d->architecture == MIRAS_ARCH_KV_CACHE) return 0.0;
   value *= 1.0 + (double)uniform(-0.2f, 0.2f);
   return value + (double)uniform(-0.03f, 0.03f);
 }
@@ -198,7 +198,7 @@ static void check_set(pair *p, int b, int h, const miras_view *v) {
  * itself says that a float could not follow, nothing is compared. */
 static void check_rest(pair *p) {
   const data *x = &p->rest;
-  const miras_desc *d = &x->d;
+  const miras_memory_desc *d = &x->d;
   const size_t states = (size_t)d->batch * (size_t)d->heads * p->r.per_head, dk = x->per[QUERY];
   const size_t opens = (size_t)d->batch * (size_t)d->heads * OPEN_COUNT * p->r.s.weights;
   double *y[2], *state = (double *)ref_zeros(states), *open = (double *)ref_zeros(opens);
@@ -220,7 +220,7 @@ static void check_rest(pair *p) {
     memcpy(p->r.c, c, norms * sizeof(double));
     p->r.position = position;
     for (size_t i = 0; pass == 1 && i < states; i++)
-      if (d->architecture != MIRAS_KV_CACHE || p->r.state[i] != floor(p->r.state[i]))
+      if (d->architecture != MIRAS_ARCH_KV_CACHE || p->r.state[i] != floor(p->r.state[i]))
         p->r.state[i] *= 1.0 + (double)uniform(-1e-6f, 1e-6f);
     for (int n = 0; pass == 1 && n < d->batch * d->heads; n++)
       if (position > 0) ref_adopt(&p->r, n / d->heads, n % d->heads);
@@ -241,7 +241,7 @@ static void check_rest(pair *p) {
   } else {
     const size_t heads = (size_t)d->heads, dv = x->out;
     double *one = (double *)ref_zeros(dv);
-    miras_read(p->m, x->in[QUERY].f, is);
+    miras_memory_read(p->m, x->in[QUERY].f, is);
     for (size_t n = 0; position > 0 && n < (size_t)d->batch * heads; n++) {
       ref_read_head(&p->r, (int)(n / heads), (int)(n % heads), x->in[QUERY].d + n * dk, one);
       for (size_t i = 0; i < dv; i++)
@@ -287,7 +287,7 @@ static void adopt_all(pair *p) {
 
 /* One descriptor whose state is looked at and then set after `before` of T tokens; and a new memory
  * that is moved to `moved` and set there. */
-static void check_parts(const miras_desc *d, int before, int T, int moved, uint64_t seed) {
+static void check_parts(const miras_memory_desc *d, int before, int T, int moved, uint64_t seed) {
   data x;
   pair p;
   if (!my_share() || miras_memory_size(d, NULL, 0) == 0) return;
@@ -317,13 +317,13 @@ static void check_parts(const miras_desc *d, int before, int T, int moved, uint6
       if (miras_memory_position(p.m) != (uint64_t)moved) failed("position: %s", label(d));
       adopt_all(&p);
     }
-    if (p.r.position > 0 && d->architecture != MIRAS_KV_CACHE) {
+    if (p.r.position > 0 && d->architecture != MIRAS_ARCH_KV_CACHE) {
       each_part(&p, set_part);
       adopt_all(&p);
     } else if (before > 0) {
       each_part(&p, set_part);
     }
-    if (before > 0 || d->architecture != MIRAS_KV_CACHE) check_rest(&p);
+    if (before > 0 || d->architecture != MIRAS_ARCH_KV_CACHE) check_rest(&p);
   }
   pair_close(&p);
   data_free(&x);
@@ -357,7 +357,7 @@ static void test_exact(void **state) {
   for (int kind = 0; kind < 6; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
       for (int n = 0; n < 24; n++) {
-        const miras_desc d = exact_cell(kind, chunks[c], ++variant);
+        const miras_memory_desc d = exact_cell(kind, chunks[c], ++variant);
         const int before = somewhere(chunks[c], variant / 2);
         check_parts(&d, before, before + chunks[c] + 4, 2 * chunks[c] + (int)(variant % 3),
                     variant);
@@ -373,9 +373,9 @@ static void test_descended(void **state) {
     for (int shape = 0; shape < SHAPE_PAIRS; shape++)
       for (int b = p->biases > 1; b < p->biases; b += 3)
         for (int r = 0; r < p->retentions; r++)
-          for (int algorithm = 0; algorithm <= MIRAS_MOMENTUM; algorithm++)
+          for (int algorithm = 0; algorithm <= MIRAS_ALGORITHM_MOMENTUM; algorithm++)
             for (int chunk = 1; chunk <= 5; chunk += 4) {
-              const miras_desc d = cell(shape, p->bias[b], p->retention[r],
+              const miras_memory_desc d = cell(shape, p->bias[b], p->retention[r],
                                         (miras_algorithm)algorithm, chunk, ++variant);
               const int before = somewhere(chunk, variant / 2);
               check_parts(&d, before, before + chunk + 3, 2 * chunk + (int)(variant % 2),
@@ -387,31 +387,31 @@ static void test_descended(void **state) {
 /* Names, shapes and places of the parts of a few memories. */
 static void test_names(void **state) {
   static const struct {
-    miras_kind kind;
+    miras_preset kind;
     const char *parts;
   } rows[] = {
-    {MIRAS_GATED_DELTANET, "s W1 [4,6] 0; p init.W1 [4,6] 0;"},
-    {MIRAS_MESA, "s H [4,4] 0; s G [4,6] 16; p init.G [4,6] 0; p ridge [4] 48;"},
-    {MIRAS_TITANS, "s W1 [4,16] 0; s W2 [16,6] 64; s momentum.W1 [4,16] 160; "
+    {MIRAS_PRESET_GATED_DELTANET, "s W1 [4,6] 0; p init.W1 [4,6] 0;"},
+    {MIRAS_PRESET_MESA, "s H [4,4] 0; s G [4,6] 16; p init.G [4,6] 0; p ridge [4] 48;"},
+    {MIRAS_PRESET_TITANS, "s W1 [4,16] 0; s W2 [16,6] 64; s momentum.W1 [4,16] 160; "
                    "s momentum.W2 [16,6] 224; p init.W1 [4,16] 0; p init.W2 [16,6] 64;"},
-    {MIRAS_MONETA, "s A1 [4,16] 0; s A2 [16,6] 64; d W1 [4,16] 0; d W2 [16,6] 64; "
+    {MIRAS_PRESET_MONETA, "s A1 [4,16] 0; s A2 [16,6] 64; d W1 [4,16] 0; d W2 [16,6] 64; "
                    "p init.A1 [4,16] 0; p init.A2 [16,6] 64;"},
-    {MIRAS_TTT_LINEAR, "s W1 [4,6] 0; s b1 [6] 24; p init.W1 [4,6] 0; p init.b1 [6] 24; "
+    {MIRAS_PRESET_TTT_LINEAR_MEMORY, "s W1 [4,6] 0; s b1 [6] 24; p init.W1 [4,6] 0; p init.b1 [6] 24; "
                        "p gain [6] 60; p bias [6] 72; p rates [16] 84;"},
-    {MIRAS_SLIDING_WINDOW, "s keys [64,4] 0; s values [64,6] 256;"},
+    {MIRAS_PRESET_SLIDING_WINDOW, "s keys [64,4] 0; s values [64,6] 256;"},
   };
   (void)state;
   for (int r = 0; r < COUNT(rows); r++) {
     char text[600] = "";
-    miras_desc d;
+    miras_memory_desc d;
     miras_view v;
     miras_memory *m;
-    miras_preset(&d, rows[r].kind);
+    miras_memory_preset(&d, rows[r].kind);
     d.key_dim = 4;
     d.value_dim = 6;
     d.heads = 2;
-    if (rows[r].kind == MIRAS_TTT_LINEAR) {
-      d.inner_norm = d.row_rates = 1;
+    if (rows[r].kind == MIRAS_PRESET_TTT_LINEAR_MEMORY) {
+      d.inner_norm = d.token_rates = MIRAS_TOKEN_RATES_RELU;
       d.chunk = 16;
     }
     m = miras_memory_open(&d, NULL);
@@ -434,12 +434,12 @@ static void test_names(void **state) {
 }
 
 static void test_refusals(void **state) {
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   float x[64] = {0};
   char why[256];
   (void)state;
-  miras_preset(&d, MIRAS_MONETA);
+  miras_memory_preset(&d, MIRAS_PRESET_MONETA);
   d.key_dim = d.value_dim = 4;
   d.batch = 2;
   d.expansion = 1;
@@ -479,12 +479,12 @@ static void test_refusals(void **state) {
 
 /* Outer parameters by name: what a head reads from then on. */
 static void test_parameters(void **state) {
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   size_t count;
   float *params, gain[3] = {2, 3, 4}, back[3] = {0, 0, 0};
   (void)state;
-  miras_preset(&d, MIRAS_TITANS);
+  miras_memory_preset(&d, MIRAS_PRESET_TITANS);
   d.key_dim = d.value_dim = 3;
   d.heads = 2;
   d.inner_norm = 1;
@@ -499,21 +499,21 @@ static void test_parameters(void **state) {
   miras_memory_close(m);
 }
 
-/* miras_read leaves the state as it is, before the first token too. */
+/* miras_memory_read leaves the state as it is, before the first token too. */
 static void test_reads(void **state) {
   (void)state;
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     static const float q[8] = {0.5f, -0.5f, 0.25f, 0.125f, 1, 0, 0, 0.5f};
     float out[8];
     unsigned char *bytes;
     size_t n, i;
-    miras_desc d;
+    miras_memory_desc d;
     miras_memory *m;
-    miras_preset(&d, (miras_kind)kind);
+    miras_memory_preset(&d, (miras_preset)kind);
     d.key_dim = d.value_dim = 8;
     m = miras_memory_open(&d, NULL);
     assert_non_null(m);
-    miras_read(m, q, out);
+    miras_memory_read(m, q, out);
     (void)miras_memory_norm(m);
     bytes = (unsigned char *)miras_memory_state(m, &n);
     for (i = 0; i < n; i++) assert_int_equal(bytes[i], 0);
@@ -525,23 +525,23 @@ static void test_reads(void **state) {
 
 static miras_model *open_model(const char *pattern, int kind) {
   miras_model_desc d;
-  miras_model_preset(&d, (miras_kind)kind);
+  miras_model_preset(&d, (miras_preset)kind);
   snprintf(d.pattern, sizeof d.pattern, "%s", pattern);
   d.vocab = 17;
   d.width = 16;
   d.heads = 2;
   d.layers = 0;
-  for (int i = 0; i < MIRAS_LAYER_KINDS; i++) {
-    if (d.layer[i].type == MIRAS_LAYER_ATTENTION) d.layer[i].window = 8, d.layer[i].persistent = 1;
-    else d.layer[i].conv = 1;
-    d.layer[i].hidden = 8;
+  for (int i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
+    if (d.layer[i].type == MIRAS_LAYER_ATTENTION) d.layer[i].attention.window = 8, d.layer[i].attention.persistent = 1;
+    else d.layer[i].mixer.conv_size = 1;
+    d.layer[i].mlp.hidden = 8;
   }
   if (kind % 2 && pattern[2]) { /* beside attention */
     d.layer[0].type = MIRAS_LAYER_MAG;
-    d.layer[0].window = 8;
+    d.layer[0].attention.window = 8;
   }
   if (d.layer[0].memory.chunk > 4) d.layer[0].memory.chunk = 4;
-  if (d.layer[0].memory.architecture == MIRAS_KV_CACHE) d.layer[0].memory.window = 8;
+  if (d.layer[0].memory.architecture == MIRAS_ARCH_KV_CACHE) d.layer[0].memory.window = 8;
   return miras_model_open(&d, NULL);
 }
 
@@ -571,7 +571,7 @@ static void copy_parts(miras_session *to, const miras_session *from) {
 static void test_sessions(void **state) {
   int followed = 0;
   (void)state;
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (int n = 8; n < 12; n += 3) {
       miras_model *m = open_model("mwm", kind);
       miras_session *a, *b;
@@ -579,7 +579,7 @@ static void test_sessions(void **state) {
       const float *logits;
       float is[17], was[17];
       double apart = 0.0, off = 0.0;
-      if (m == NULL) fail_msg("%s: no model", miras_kind_name((miras_kind)kind));
+      if (m == NULL) fail_msg("%s: no model", miras_preset_name((miras_preset)kind));
       a = miras_session_open(m, NULL);
       b = miras_session_open(m, NULL);
       assert_non_null(a);
@@ -599,22 +599,22 @@ static void test_sessions(void **state) {
         apart = fmax(apart, fabs((double)(was[i] - logits[i])));
         off = fmax(off, fabs((double)(is[i] - logits[i])));
       }
-      if (!(apart > 1e-6)) fail_msg("%s: nothing to tell", miras_kind_name((miras_kind)kind));
+      if (!(apart > 1e-6)) fail_msg("%s: nothing to tell", miras_preset_name((miras_preset)kind));
       /* where the chunk is part of the model, what is set inside one is its anchor from there on */
       if (n == 8 && off != 0.0)
-        fail_msg("%s: off by %g", miras_kind_name((miras_kind)kind), off);
-      if (kind < MIRAS_TTT_LINEAR && !(off <= 1e-5))
-        fail_msg("%s: off by %g", miras_kind_name((miras_kind)kind), off);
+        fail_msg("%s: off by %g", miras_preset_name((miras_preset)kind), off);
+      if (kind < MIRAS_PRESET_TTT_LINEAR_MEMORY && !(off <= 1e-5))
+        fail_msg("%s: off by %g", miras_preset_name((miras_preset)kind), off);
       followed++;
       miras_session_close(a);
       miras_session_close(b);
       miras_model_close(m);
     }
-  assert_int_equal(followed, 2 * MIRAS_KIND_COUNT);
+  assert_int_equal(followed, 2 * MIRAS_PRESET_ROWS);
 }
 
 static void test_session_refusals(void **state) {
-  miras_model *m = open_model("mw", MIRAS_TITANS);
+  miras_model *m = open_model("mw", MIRAS_PRESET_TITANS);
   miras_session *s;
   miras_view v;
   float x[256] = {0};

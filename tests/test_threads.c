@@ -198,7 +198,7 @@ static void pool_refuses_wrong_counts(void **state) {
 
 /* ---- bits ---- */
 
-static miras_model_desc model_desc(miras_kind kind) {
+static miras_model_desc model_desc(miras_preset kind) {
   miras_model_desc d;
   assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
   d.layer[0].memory.heads = 2;
@@ -207,7 +207,7 @@ static miras_model_desc model_desc(miras_kind kind) {
   d.vocab = 31;
   d.width = 24;
   d.layers = 2;
-  d.layer[0].hidden = 40;
+  d.layer[0].mlp.hidden = 40;
   d.dropout = 0.1f;
   d.seed = 9;
   return d;
@@ -227,7 +227,7 @@ typedef struct trace {
   size_t count;
 } trace;
 
-static trace train(miras_kind kind, const miras_parallel *parallel) {
+static trace train(miras_preset kind, const miras_parallel *parallel) {
   const miras_trainer_desc room = {3, 19, 0, 0, parallel};
   miras_model_desc d = model_desc(kind);
   miras_model *m = miras_model_open(&d, NULL);
@@ -260,12 +260,12 @@ static trace train(miras_kind kind, const miras_parallel *parallel) {
   return r;
 }
 
-static void same_trace(const trace *a, const trace *b, miras_kind kind, int threads) {
+static void same_trace(const trace *a, const trace *b, miras_preset kind, int threads) {
   size_t i;
   assert_int_equal(a->count, b->count);
   for (i = 0; i < a->count; i++)
     if (memcmp(a->bits + i, b->bits + i, sizeof(float)) != 0)
-      fail_msg("%s with %d threads: float %u is %.9g and not %.9g", miras_kind_name(kind), threads,
+      fail_msg("%s with %d threads: float %u is %.9g and not %.9g", miras_preset_name(kind), threads,
                (unsigned)i, (double)b->bits[i], (double)a->bits[i]);
 }
 
@@ -273,14 +273,14 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
   int kind, threads;
   (void)state;
   make_text();
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    trace alone = train((miras_kind)kind, NULL);
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
+    trace alone = train((miras_preset)kind, NULL);
     for (threads = 1; threads <= 4; threads++) {
       miras_pool *pool = miras_pool_open(threads, NULL);
       trace shared;
       assert_non_null(pool);
-      shared = train((miras_kind)kind, miras_pool_parallel(pool));
-      same_trace(&alone, &shared, (miras_kind)kind, threads);
+      shared = train((miras_preset)kind, miras_pool_parallel(pool));
+      same_trace(&alone, &shared, (miras_preset)kind, threads);
       free(shared.bits);
       miras_pool_close(pool);
     }
@@ -308,7 +308,7 @@ static void odd_run(void *user, int count, void (*task)(void *, int, int), void 
 }
 
 static void any_order_of_tasks_gives_the_same_bits(void **state) {
-  static const miras_kind kinds[] = { MIRAS_GATED_DELTANET, MIRAS_TITANS, MIRAS_MEMORA };
+  static const miras_preset kinds[] = { MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS, MIRAS_PRESET_MEMORA };
   size_t k;
   int i;
   (void)state;
@@ -337,21 +337,21 @@ static void any_order_of_tasks_gives_the_same_bits(void **state) {
 enum { BATCH = 3, HEADS = 3, DIM = 10, LENGTH = 19, PAIRS = 2 * BATCH * LENGTH * HEADS * DIM };
 
 /* Everything that a memory of this row computes, in one block. */
-static float *memory_trace(miras_kind kind, const miras_parallel *parallel, size_t *count) {
+static float *memory_trace(miras_preset kind, const miras_parallel *parallel, size_t *count) {
   static float x[6][PAIRS];
-  miras_tokens tokens;
-  miras_token_grads grads;
+  miras_memory_input tokens;
+  miras_memory_input_grad grads;
   miras_memory *m;
-  miras_desc d;
+  miras_memory_desc d;
   size_t tape_size, params, dstate, state_bytes, n = PAIRS / 2, i, k;
   float *all, *tape, *at;
   void *memory;
-  assert_int_equal(miras_preset(&d, kind), MIRAS_OK);
+  assert_int_equal(miras_memory_preset(&d, kind), MIRAS_OK);
   d.batch = BATCH;
   d.heads = HEADS;
   d.key_dim = DIM;
   d.chunk = LENGTH;                    /* ends on the chunk grid, so that states have gradients */
-  if (d.architecture == MIRAS_KV_CACHE) d.window = 8;
+  if (d.architecture == MIRAS_ARCH_KV_CACHE) d.window = 8;
   d.parallel = parallel;
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
@@ -365,8 +365,8 @@ static float *memory_trace(miras_kind kind, const miras_parallel *parallel, size
   tokens.erase = x[3];
   tokens.replace = x[4];
   (void)miras_memory_params(m, &params);
-  dstate = miras_dstate_size(m);
-  tape_size = miras_tape_size(m, LENGTH);
+  dstate = miras_memory_grad_state_size(m);
+  tape_size = miras_memory_tape_size(m, LENGTH);
   memory = miras_memory_state(m, &state_bytes);
   *count = n + 2 * PAIRS + n + params + dstate + state_bytes / sizeof(float) + 1;
   all = (float *)calloc(*count, sizeof(float));
@@ -374,17 +374,17 @@ static float *memory_trace(miras_kind kind, const miras_parallel *parallel, size
   assert_true(all && tape);
   memset(&grads, 0, sizeof grads);
   at = all;
-  assert_int_equal(miras_forward(m, &tokens, at, tape), MIRAS_OK);
+  assert_int_equal(miras_memory_forward(m, &tokens, at, tape), MIRAS_OK);
   at += n;
   grads.key = at;
   grads.value = at + PAIRS;
   grads.query = at + 2 * PAIRS;
   at += 2 * PAIRS + n;
-  assert_int_equal(miras_backward(m, &tokens, tape, x[5], &grads, at, at + params), MIRAS_OK);
+  assert_int_equal(miras_memory_backward(m, &tokens, tape, x[5], &grads, at, at + params), MIRAS_OK);
   at += params + dstate;
   memcpy(at, memory, state_bytes);
   at += state_bytes / sizeof(float);
-  *at = kind == MIRAS_RWKV7 ? 0 : miras_write(m, x[0], x[1]);
+  *at = kind == MIRAS_PRESET_RWKV7_MEMORY ? 0 : miras_memory_write(m, x[0], x[1]);
   free(tape);
   miras_memory_close(m);
   return all;
@@ -393,9 +393,9 @@ static float *memory_trace(miras_kind kind, const miras_parallel *parallel, size
 static void a_memory_shares_its_heads_out(void **state) {
   int kind, i;
   (void)state;
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     size_t count, again;
-    float *alone = memory_trace((miras_kind)kind, NULL, &count);
+    float *alone = memory_trace((miras_preset)kind, NULL, &count);
     for (i = 0; i < 3; i++) {
       odd o;
       miras_parallel parallel;
@@ -405,17 +405,17 @@ static void a_memory_shares_its_heads_out(void **state) {
       parallel.run = odd_run;
       parallel.user = &o;
       parallel.workers = o.workers;
-      r = memory_trace((miras_kind)kind, &parallel, &again);
+      r = memory_trace((miras_preset)kind, &parallel, &again);
       assert_int_equal(count, again);
       if (memcmp(alone, r, count * sizeof *r))
-        fail_msg("%s: %d workers change something", miras_kind_name((miras_kind)kind), o.workers);
+        fail_msg("%s: %d workers change something", miras_preset_name((miras_preset)kind), o.workers);
       free(r);
     }
     if (kind % 5 == 0) {               /* and threads that are real */
       miras_pool *pool = miras_pool_open(3, NULL);
       float *r;
       assert_non_null(pool);
-      r = memory_trace((miras_kind)kind, miras_pool_parallel(pool), &again);
+      r = memory_trace((miras_preset)kind, miras_pool_parallel(pool), &again);
       assert_memory_equal(alone, r, count * sizeof *r);
       free(r);
       miras_pool_close(pool);
@@ -427,11 +427,11 @@ static void a_memory_shares_its_heads_out(void **state) {
 static void a_job_system_is_checked(void **state) {
   miras_parallel parallel;
   miras_model_desc layer;
-  miras_desc d;
+  miras_memory_desc d;
   char why[256];
   (void)state;
   memset(&parallel, 0, sizeof parallel);
-  assert_int_equal(miras_preset(&d, MIRAS_TITANS), MIRAS_OK);
+  assert_int_equal(miras_memory_preset(&d, MIRAS_PRESET_TITANS), MIRAS_OK);
   d.key_dim = 4;
   d.parallel = &parallel;
   assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
@@ -442,7 +442,7 @@ static void a_job_system_is_checked(void **state) {
   assert_null(miras_memory_open(&d, NULL));
   parallel.run = odd_run;
   assert_true(miras_memory_size(&d, why, sizeof why) > 0);
-  assert_int_equal(miras_model_preset(&layer, MIRAS_TITANS), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&layer, MIRAS_PRESET_TITANS), MIRAS_OK);
   layer.layer[0].memory.key_dim = 4;
   layer.vocab = 5;
   layer.width = 8;
@@ -484,7 +484,7 @@ static void *read_along(void *argument) {
 }
 
 static void sessions_share_a_model(void **state) {
-  static const miras_kind kinds[] = { MIRAS_DELTANET, MIRAS_YAAD };
+  static const miras_preset kinds[] = { MIRAS_PRESET_DELTANET_MEMORY, MIRAS_PRESET_YAAD };
   size_t k;
   (void)state;
   make_text();
@@ -521,16 +521,16 @@ static void sessions_share_a_model(void **state) {
  * instruction set. */
 static void *learn_along(void *argument) {
   float *out = (float *)argument, x[12];
-  miras_desc d;
+  miras_memory_desc d;
   miras_memory *m;
   int i, t;
-  if (miras_preset(&d, MIRAS_TITANS) != MIRAS_OK) return NULL;
+  if (miras_memory_preset(&d, MIRAS_PRESET_TITANS) != MIRAS_OK) return NULL;
   d.key_dim = 4;
   m = miras_memory_open(&d, NULL);
   if (!m) return NULL;
   for (t = 0; t < 50; t++) {
     for (i = 0; i < 12; i++) x[i] = (float)((t * 31 + i * 17) % 23 - 11) / 23.0f;
-    miras_step(m, x, x + 4, x + 8, out);
+    miras_memory_step(m, x, x + 4, x + 8, out);
   }
   miras_memory_close(m);
   return NULL;
@@ -557,7 +557,7 @@ static trace serve(const miras_model *m, const miras_parallel *parallel) {
   const size_t bytes = miras_model_state_size(m), row = 31;
   miras_server *s = miras_server_open(m, &how, NULL);
   unsigned char *states = (unsigned char *)calloc(TEXTS, bytes);
-  miras_text part[TEXTS];
+  miras_sequence part[TEXTS];
   trace r;
   size_t i, t;
   assert_non_null(s);
@@ -568,7 +568,7 @@ static trace serve(const miras_model *m, const miras_parallel *parallel) {
       part[i].state = states + i * bytes;
       part[i].tokens = text + i + 3 * t;
       part[i].count = t ? 1 : 5 * i + 1;
-      part[i].logits = 1;
+      part[i].logit_rows = 1;
     }
     assert_int_equal(miras_server_feed(s, part, TEXTS, r.bits + t * TEXTS * row), MIRAS_OK);
   }
@@ -582,14 +582,14 @@ static void texts_share_the_work_of_a_call(void **state) {
   int kind, threads;
   (void)state;
   make_text();
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    miras_model_desc d = model_desc((miras_kind)kind);
+  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
+    miras_model_desc d = model_desc((miras_preset)kind);
     miras_model *m = miras_model_open(&d, NULL);
     trace alone = serve(m, NULL);
     for (threads = 2; threads <= 4; threads++) {
       miras_pool *pool = miras_pool_open(threads, NULL);
       trace shared = serve(m, miras_pool_parallel(pool));
-      same_trace(&alone, &shared, (miras_kind)kind, threads);
+      same_trace(&alone, &shared, (miras_preset)kind, threads);
       free(shared.bits);
       miras_pool_close(pool);
     }

@@ -4,11 +4,11 @@
 #include "../miras.h"
 #include "../miras.h"   /* a second include does no harm */
 
-float surprise_in_a(const miras_desc *d, const float *key, const float *value);
+float surprise_in_a(const miras_memory_desc *d, const float *key, const float *value);
 
-float surprise_in_a(const miras_desc *d, const float *key, const float *value) {
+float surprise_in_a(const miras_memory_desc *d, const float *key, const float *value) {
   miras_memory *m = miras_memory_open(d, NULL);
-  float surprise = miras_write(m, key, value);
+  float surprise = miras_memory_write(m, key, value);
   miras_memory_close(m);
   return surprise;
 }

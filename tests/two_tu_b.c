@@ -9,7 +9,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-float surprise_in_a(const miras_desc *d, const float *key, const float *value);
+float surprise_in_a(const miras_memory_desc *d, const float *key, const float *value);
 #ifdef __cplusplus
 }
 #endif
@@ -17,12 +17,12 @@ float surprise_in_a(const miras_desc *d, const float *key, const float *value);
 int main(void) {
   float key[4] = {1, 0, 0, 0}, value[4] = {1, 2, 3, 4}, here, there;
   miras_memory *m;
-  miras_desc d;
-  if (miras_preset(&d, MIRAS_YAAD) != MIRAS_OK) return 1;
+  miras_memory_desc d;
+  if (miras_memory_preset(&d, MIRAS_PRESET_YAAD) != MIRAS_OK) return 1;
   d.key_dim = 4;
   m = miras_memory_open(&d, NULL);
   if (!m) return 1;
-  here = miras_write(m, key, value);
+  here = miras_memory_write(m, key, value);
   there = surprise_in_a(&d, key, value);
   miras_memory_close(m);
   printf("%g here, %g there\n", (double)here, (double)there);
