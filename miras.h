@@ -925,6 +925,9 @@ typedef struct miras_server_desc {
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the server                    */
 } miras_server_desc;
 
+/* What a session, one running text, works in. */
+typedef miras_server_desc miras_session_desc;
+
 /* A running text's part of a call. */
 typedef struct miras_sequence {
   void *state;             /* a block of miras_model_state_size bytes, aligned for float; zeros: a
@@ -984,10 +987,14 @@ MIRAS_API miras_preset miras_preset_find(const char *name);
 /* Bytes that miras_memory_init needs, or 0 with a sentence in why (may be NULL) that names the
  * field, its value and what is allowed, cut to why_size; 256 bytes hold every sentence. */
 MIRAS_API size_t miras_memory_size(const miras_memory_desc *d, char *why, size_t why_size);
-/* Build a memory in the caller's buffer (any alignment). NULL if d is wrong or bytes too few. */
-MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_memory_desc *d);
-/* The same with one allocation (allocator NULL: MIRAS_MALLOC). NULL if d is wrong or it fails. */
-MIRAS_API miras_memory *miras_memory_open(const miras_memory_desc *d, const miras_allocator *allocator);
+/* Build a memory in the caller's buffer (any alignment). NULL and a sentence in why, as above, if d
+ * is wrong or the bytes too few. */
+MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_memory_desc *d,
+                                          char *why, size_t why_size);
+/* The same with one allocation (allocator NULL: MIRAS_MALLOC). */
+MIRAS_API miras_memory *miras_memory_open(const miras_memory_desc *d,
+                                          const miras_allocator *allocator, char *why,
+                                          size_t why_size);
 /* Of miras_memory_open only; NULL is fine. */
 MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
@@ -999,18 +1006,20 @@ MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m);
 MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size);
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
  * [batch, heads, value_dim]; with inner_steps > 1 a token's pairs, key [batch, heads, inner_steps,
- * key_dim] and value likewise. Returns the surprise: the attentional bias before the write (before
- * the first of the inner_steps), averaged over batch and heads; with normalize of the answer before it
- * is divided, and where the chunk is part of the model at the chunk's start. Needs constant gates,
- * no value_decay_gate and no separate_erase, which take tokens: where miras_memory_can_write says no the
- * result is NaN, and nothing is written. */
-MIRAS_API float miras_memory_write(miras_memory *m, const float *key, const float *value);
+ * key_dim] and value likewise. surprise (may be NULL) receives the attentional bias before the write
+ * (before the first of the inner steps), averaged over batch and heads; with normalize of the answer
+ * before it is divided, and where the chunk is part of the model at the chunk's start. A surprise
+ * that is NaN says that what the memory was given or holds is none. Needs constant gates, no
+ * value_decay_gate and no separate_erase, which take tokens: MIRAS_ERR_DESC where
+ * miras_memory_can_write says no, and nothing is written. */
+MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, const float *value,
+                                          float *surprise);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
-MIRAS_API void miras_memory_read(miras_memory *m, const float *query, float *out);
-/* miras_memory_write and miras_memory_read in one pass (the last bits may differ from the two calls'). Here and
- * in miras_memory_forward what is written must not overlap what is read. */
-MIRAS_API float miras_memory_step(miras_memory *m, const float *key, const float *value,
-                           const float *query, float *out);
+MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, float *out);
+/* miras_memory_write and miras_memory_read in one pass (the last bits may differ from the two
+ * calls'). Here and in miras_memory_forward what is written must not overlap what is read. */
+MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, const float *value,
+                                         const float *query, float *out, float *surprise);
 /* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten. Key,
  * value, query, y and what the descriptor asks for must be there when T > 0.
  * tape: NULL, or miras_memory_tape_size(m, T) floats that miras_memory_backward will need (states, and room to
@@ -1098,9 +1107,11 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
 
 /* As the calls of one memory. */
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size);
-MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d);
+MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d,
+                                        char *why, size_t why_size);
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
-                                        const miras_allocator *allocator);
+                                        const miras_allocator *allocator, char *why,
+                                        size_t why_size);
 MIRAS_API void miras_model_close(miras_model *m);
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
 /* All parameters in one block. count is the block's floats: between the views lie zeros that must
@@ -1118,27 +1129,30 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
 MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_desc *d, char *why,
                                     size_t why_size);
 MIRAS_API miras_trainer *miras_trainer_init(void *buffer, size_t bytes, miras_model *m,
-                                            const miras_trainer_desc *d);
+                                            const miras_trainer_desc *d, char *why,
+                                            size_t why_size);
 MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_desc *d,
-                                            const miras_allocator *allocator);
+                                            const miras_allocator *allocator, char *why,
+                                            size_t why_size);
 MIRAS_API void miras_trainer_close(miras_trainer *t);
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *t);
-/* Mean cross entropy in nats of targets [batch, T] given tokens [batch, T]; a target of -1 is left
- * out, and the mean of none is 0. train 1 applies dropout and keeps what miras_trainer_backward
- * needs. NaN if an argument is out of range. T may be any length up to context; sequences start
- * from the initial memory. */
-MIRAS_API float miras_trainer_loss(miras_trainer *t, const int32_t *tokens, const int32_t *targets,
-                                   int batch, int length, int train);
-/* The same with train 1 on running texts (truncated back-propagation): row b goes on where stream
- * stream[b] stood, memories and convolutions both, and leaves it at the window's end; gradients
- * stop at its start, but reach what every window shares, the initial memory too where decays lead
- * to it. stream[b] is one of desc.streams, no two alike, or -1 for a window of its own; fresh[b]
- * not 0 starts the stream anew. fresh NULL: none is. length must be a multiple of memory.chunk,
- * and of a mac's window.
- * Streams are part of a saved trainer. */
-MIRAS_API float miras_trainer_loss_carried(miras_trainer *t, const int32_t *tokens,
-                                           const int32_t *targets, int batch, int length,
-                                           const int32_t *stream, const unsigned char *fresh);
+/* loss = mean cross entropy in nats of targets [batch, T] given tokens [batch, T]; a target of -1 is
+ * left out, and the mean of none is 0. train 1 applies dropout and keeps what miras_trainer_backward
+ * needs. T may be any length up to context; sequences start from the initial memory.
+ * MIRAS_ERR_ARGUMENT, and loss stays as it is, if a token, target or argument is out of range. */
+MIRAS_API miras_result miras_trainer_loss(miras_trainer *t, const int32_t *tokens,
+                                          const int32_t *targets, int batch, int length,
+                                          int train, float *loss);
+/* The same with train 1 on texts longer than a call (truncated back-propagation through time): row b
+ * goes on where carried state carry[b] stood, memories and convolutions both, and leaves it at the
+ * window's end; gradients stop at its start, but reach what every window shares, the initial memory
+ * too where decays lead to it. carry[b] is one of desc.carried states, no two alike, or -1 for a
+ * window of its own; restart[b] not 0 starts the state anew. restart NULL: none is. length must be a
+ * multiple of memory.chunk, and of a mac's window. Carried states are part of a saved trainer. */
+MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *t, const int32_t *tokens,
+                                                  const int32_t *targets, int batch, int length,
+                                                  const int32_t *carry,
+                                                  const unsigned char *restart, float *loss);
 /* Add the gradient of the last miras_trainer_loss with train 1 (or miras_trainer_loss_carried) to
  * miras_trainer_grads. Once per such call, and before any other: MIRAS_ERR_STATE otherwise. */
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *t);
@@ -1152,34 +1166,41 @@ MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns);
 /* The gradients, in the layout of miras_model_params. */
 MIRAS_API float *miras_trainer_grads(miras_trainer *t);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
- * the defaults, no decay, no clipping. learning_rate lies in -1e6..1e6; below 0 climbs. Returns the
- * gradient norm before clipping; if that is not finite only the gradients change, and no step is
- * counted. NaN, and nothing changes, the gradients neither, if learning_rate or a number in o is
- * NaN or outside its range. */
-MIRAS_API float miras_trainer_step(miras_trainer *t, const miras_adamw_options *o,
-                                   float learning_rate);
+ * the defaults, no decay, no clipping. learning_rate lies in -1e6..1e6; below 0 climbs. norm (may be
+ * NULL) receives the gradient norm before clipping; if that is not finite only the gradients change,
+ * and no step is counted. MIRAS_ERR_ARGUMENT, and nothing changes, the gradients neither, if
+ * learning_rate or a number in o is NaN or outside its range. */
+MIRAS_API miras_result miras_trainer_step(miras_trainer *t, const miras_adamw_options *o,
+                                          float learning_rate, float *norm);
 /* Steps taken so far; part of a saved trainer. */
 MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *t);
 /* Learning rate at step (0-based): linear warm-up to peak, then a cosine down to floor * peak. */
 MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
-                             float floor);
+                                      float floor);
 #endif
 
 /* ---- sessions: one sequence, token by token ---- */
 
-/* 0 if it does not fit into memory's addresses. */
-MIRAS_API size_t miras_session_size(const miras_model *m);
-MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m);
-MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_allocator *allocator);
+/* As the calls of one memory. d NULL: a session as it comes, of 64 tokens at a time on one thread;
+ * fewer take less room, and nothing in d changes a bit. */
+MIRAS_API size_t miras_session_size(const miras_model *m, const miras_session_desc *d, char *why,
+                                    size_t why_size);
+MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m,
+                                            const miras_session_desc *d, char *why,
+                                            size_t why_size);
+MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_session_desc *d,
+                                            const miras_allocator *allocator, char *why,
+                                            size_t why_size);
 MIRAS_API void miras_session_close(miras_session *s);
+MIRAS_API const miras_session_desc *miras_session_desc_of(const miras_session *s);
 /* Feed one token; logits [vocab] for the next, valid until the next call. NULL if out of range. */
 MIRAS_API const float *miras_session_step(miras_session *s, int32_t token);
 /* Feed count tokens, many at a time; logits after the last; NULL for none. */
 MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *tokens, size_t count);
-/* Feed count tokens and return the summed cross entropy in nats of targets [count], -1 left out;
- * NaN if a token or target is out of range. */
-MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
-                                     const int32_t *targets, size_t count);
+/* Feed count tokens; loss = the summed cross entropy in nats of targets [count], -1 left out.
+ * MIRAS_ERR_ARGUMENT, and nothing has changed, if a token or target is out of range. */
+MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *tokens,
+                                           const int32_t *targets, size_t count, double *loss);
 /* What the last step or prefill returned, or after a load what had been saved with the state; NULL
  * if there is none: before the first token, and after a reset, miras_session_score,
  * miras_session_state (whose caller may change the text) or a file without. */
@@ -1209,9 +1230,11 @@ MIRAS_API size_t miras_model_state_size(const miras_model *m);
 MIRAS_API size_t miras_server_size(const miras_model *m, const miras_server_desc *d, char *why,
                                    size_t why_size);
 MIRAS_API miras_server *miras_server_init(void *buffer, size_t bytes, const miras_model *m,
-                                          const miras_server_desc *d);
+                                          const miras_server_desc *d, char *why,
+                                          size_t why_size);
 MIRAS_API miras_server *miras_server_open(const miras_model *m, const miras_server_desc *d,
-                                          const miras_allocator *allocator);
+                                          const miras_allocator *allocator, char *why,
+                                          size_t why_size);
 MIRAS_API void miras_server_close(miras_server *s);
 MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s);
 /* Feed `count` texts, each any number of tokens, and leave their states behind them: one token of
@@ -1226,7 +1249,7 @@ MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_sequence *
  * is MIRAS_SAMPLER_NONE, and the seed stays as it is, if no token can be drawn (a damaged model has
  * logits of NaN alone), an argument is NULL, vocab is below 1 or a number in sampling is outside
  * its range: a caller that generates stops there. */
-MIRAS_API int32_t miras_sampler_sample(const float *logits, int vocab, miras_sampler *sampling);
+MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampler, const float *logits, int vocab);
 #endif
 
 #ifndef MIRAS_NO_FILES
@@ -1248,7 +1271,8 @@ MIRAS_API int32_t miras_sampler_sample(const float *logits, int vocab, miras_sam
  * a path that is MIRAS_ERR_STATE). */
 #ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
+MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size,
+                                             char *why, size_t why_size);
 /* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, such as "memory.learning_rate" or "dropout", to what value says:
@@ -1274,17 +1298,21 @@ MIRAS_API const char *miras_model_desc_field(int i);
 MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_model_desc *b,
                                        char *why, size_t why_size);
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size);
+MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size,
+                                               char *why, size_t why_size);
 /* The same under whatever weights of that descriptor, as after more training: a text that goes on
  * with them. If they are others there are no logits before the next token. */
-MIRAS_API miras_result miras_session_adopt_from(miras_session *s, const void *bytes, size_t size);
+MIRAS_API miras_result miras_session_adopt_from(miras_session *s, const void *bytes, size_t size,
+                                                char *why, size_t why_size);
 #endif
 #ifndef MIRAS__NO_TRAINER
 MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *bytes, size_t size);
+MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *bytes, size_t size,
+                                               char *why, size_t why_size);
 #endif
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size,
+                                              char *why, size_t why_size);
 /* Read the descriptor of a saved memory; seed, limit and parallel stay as they are in d, custom
  * becomes NULL. Files of versions up to 0.3.0 hold none: MIRAS_ERR_FORMAT. */
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size);
@@ -1304,15 +1332,17 @@ MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_
  * Paths are UTF-8 on Windows; one that is not is taken in the system's code page. Where long has 32
  * bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path,
+                                         char *why, size_t why_size);
 /* Open the memory that path describes, with custom, seed, limit and parallel of given (may be NULL:
  * none). What is beyond the limit is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
 MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
                                                const miras_allocator *allocator,
-                                               miras_result *result);
+                                               miras_result *result, char *why, size_t why_size);
 #ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path);
-MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
+MIRAS_API miras_result miras_model_load(miras_model *m, const char *path,
+                                        char *why, size_t why_size);
 /* Open the model that path describes, with limit, weights and memory.custom of given (may be NULL:
  * no limit, floats, no callbacks), and its memory.reset_every where that is not 0: a model that
  * does not last as it was trained can be given resets. A few kilobytes can describe a model whose
@@ -1320,10 +1350,12 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
  * before it is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
-                                             miras_result *result);
+                                             miras_result *result, char *why, size_t why_size);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
-MIRAS_API miras_result miras_session_load(miras_session *s, const char *path);
-MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path);
+MIRAS_API miras_result miras_session_load(miras_session *s, const char *path,
+                                          char *why, size_t why_size);
+MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path,
+                                           char *why, size_t why_size);
 /* Other people's models, as they publish them: a folder with config.json and model.safetensors, or
  * shards of it with model.safetensors.index.json; or the path of one file of tensors. Describe it
  * in d, of which limit and weights stay as they are: set them before. What a field or a tensor
@@ -1351,7 +1383,8 @@ MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const ch
 #endif
 #ifndef MIRAS__NO_TRAINER
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
-MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path);
+MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path,
+                                          char *why, size_t why_size);
 #endif
 #endif
 #endif
@@ -1363,7 +1396,8 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path);
  * alone, with the same results, and can be closed; what another thread was at work on at the fork
  * stays unfinished. */
 typedef struct miras_pool miras_pool;
-MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator);
+MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator, char *why,
+                                      size_t why_size);
 MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool);
 MIRAS_API void miras_pool_close(miras_pool *pool);
 #endif
@@ -14635,20 +14669,62 @@ static MIRAS__COLD size_t miras__measure(void *draft, size_t size, miras__layout
   return miras__arena_bytes(&a, what, why, n);
 }
 
-/* It itself, in the caller's buffer if that has room for so many bytes or, without one, in some of
- * the allocator's. bytes 0 says that there is no object. */
+/* Bytes of an object, 0 if it cannot be or is beyond its limit. */
+static MIRAS__COLD size_t miras__within_limit(size_t bytes, uint64_t limit, const char *what,
+                                              char *why, size_t n) {
+  if (!bytes || !limit || bytes <= limit) return bytes;
+  miras__say(why, n, "limit is %zu bytes; the %s takes %zu", (size_t)limit, what, bytes);
+  return 0;
+}
+
+/* Where an object is to be: in the caller's buffer of `room` bytes, or in memory of the allocator's;
+ * and who is told why it cannot be there. */
+typedef struct miras__site {
+  void *buffer;
+  size_t room;
+  int given;               /* the caller's buffer                                                 */
+  const miras_allocator *allocator;
+  char *why;
+  size_t why_size;
+} miras__site;
+
+static miras__site miras__site_in(void *buffer, size_t room, char *why, size_t n) {
+  miras__site at;
+  memset(&at, 0, sizeof at);
+  at.buffer = buffer;
+  at.room = room;
+  at.given = 1;
+  at.why = why;
+  at.why_size = n;
+  return at;
+}
+
+static miras__site miras__site_from(const miras_allocator *allocator, char *why, size_t n) {
+  miras__site at = miras__site_in(NULL, 0, why, n);
+  at.given = 0;
+  at.allocator = allocator;
+  return at;
+}
+
+/* The object itself. bytes is what it takes; 0 says that there is none, and why was told. */
 static MIRAS__COLD void *miras__build(void *draft, size_t size, miras__layout *layout, size_t bytes,
-                                      void *buffer, size_t room,
-                                      const miras_allocator *allocator) {
+                                      const miras__site *at) {
   miras__storage *own = (miras__storage *)draft;
+  void *buffer = at->buffer, *object;
   miras__arena a;
-  void *object;
-  if (!bytes || (buffer && room < bytes)) return NULL;
+  if (!bytes) return NULL;
+  if (at->given && !buffer)
+    return miras__say(at->why, at->why_size, "the buffer is NULL"), (void *)NULL;
+  if (at->given && at->room < bytes)
+    return miras__say(at->why, at->why_size, "bytes is %zu; it must be %zu or more", at->room,
+                      bytes), (void *)NULL;
   memset(&own->allocator, 0, sizeof own->allocator);
-  if (!buffer) {
-    own->allocator = miras__allocator(allocator);
+  if (!at->given) {
+    own->allocator = miras__allocator(at->allocator);
     buffer = own->allocator.alloc(bytes, own->allocator.user);
-    if (!buffer) return NULL;
+    if (!buffer)
+      return miras__say(at->why, at->why_size, "the allocator returned no memory for %zu bytes",
+                        bytes), (void *)NULL;
   }
   own->buffer = buffer;
   own->bytes = bytes;
@@ -14836,15 +14912,12 @@ static void miras__memory_run(miras_memory *m, const miras_memory_input *x, floa
 /* Bytes of a memory, whose plan m receives; 0 if there is none. */
 static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_memory_desc *d, char *why,
                                               size_t n) {
-  size_t bytes;
   memset(m, 0, sizeof *m);
   if (miras__plan_make(&m->plan, d, why, n) != MIRAS_OK || !miras__parallel_ok(d->parallel, why, n))
     return 0;
   m->own.limit = d->limit;
-  bytes = miras__measure(m, sizeof *m, miras__memory_layout, "memory", why, n);
-  if (!bytes || !d->limit || bytes <= d->limit) return bytes;
-  miras__say(why, n, "limit is %zu bytes; the memory takes %zu", (size_t)d->limit, bytes);
-  return 0;
+  return miras__within_limit(miras__measure(m, sizeof *m, miras__memory_layout, "memory", why, n),
+                             d->limit, "memory", why, n);
 }
 
 MIRAS_API size_t miras_memory_size(const miras_memory_desc *d, char *why, size_t why_size) {
@@ -14859,13 +14932,12 @@ static MIRAS__COLD void miras__memory_look(miras_memory *m) {
   for (i = 0; m->zeros && i < n; i++) m->zeros = m->params[i] == 0;
 }
 
-static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d, void *buffer, size_t room,
-                                                    const miras_allocator *allocator) {
+static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d,
+                                                    const miras__site *at) {
   miras_memory draft, *m;
-  const size_t bytes = miras__memory_bytes(&draft, d, NULL, 0);
+  const size_t bytes = miras__memory_bytes(&draft, d, at->why, at->why_size);
   const miras__plan *p = &draft.plan;
-  m = (miras_memory *)miras__build(&draft, sizeof draft, miras__memory_layout, bytes, buffer, room,
-                                   allocator);
+  m = (miras_memory *)miras__build(&draft, sizeof draft, miras__memory_layout, bytes, at);
   if (!m) return NULL;
   miras__memory_widths(m);
   miras__constant_keeps(&p->d, p->d.layer, m->keep);
@@ -14877,12 +14949,17 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d, 
   return m;
 }
 
-MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_memory_desc *d) {
-  return buffer ? miras__memory_make(d, buffer, bytes, NULL) : NULL;
+MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_memory_desc *d,
+                                          char *why, size_t why_size) {
+  const miras__site at = miras__site_in(buffer, bytes, why, why_size);
+  return miras__memory_make(d, &at);
 }
 
-MIRAS_API miras_memory *miras_memory_open(const miras_memory_desc *d, const miras_allocator *allocator) {
-  return miras__memory_make(d, NULL, 0, allocator);
+MIRAS_API miras_memory *miras_memory_open(const miras_memory_desc *d,
+                                          const miras_allocator *allocator, char *why,
+                                          size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
+  return miras__memory_make(d, &at);
 }
 
 MIRAS_API void miras_memory_close(miras_memory *m) {
@@ -14916,31 +14993,36 @@ MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t wh
   return 0;
 }
 
-MIRAS_API float miras_memory_step(miras_memory *m, const float *key, const float *value,
-                           const float *query, float *out) {
+MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, const float *value,
+                                         const float *query, float *out, float *surprise) {
   miras_memory_input x;
   size_t i, heads;
-  double surprise = 0;
+  double sum = 0;
   memset(&x, 0, sizeof x);
   x.length = 1;
   x.key = key;
   x.value = value;
   x.query = query;
-  if (!m || !key || !value || (query && !out) || m->inputs > 3) return (float)NAN;
+  if (!m || !key || !value || (query && !out)) return MIRAS_ERR_ARGUMENT;
+  if (m->inputs > 3) return MIRAS_ERR_DESC;
   miras__memory_run(m, &x, out, NULL, m->losses);
+  if (!surprise) return MIRAS_OK;
+  *surprise = *m->losses;
   heads = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
-  if (heads == 1) return *m->losses;             /* a division is 4 ns of a write's 100           */
-  for (i = 0; i < heads; i++) surprise += (double)m->losses[i];
-  return (float)(surprise / (double)heads);
+  if (heads == 1) return MIRAS_OK;               /* a division is 4 ns of a write's 100           */
+  for (i = 0; i < heads; i++) sum += (double)m->losses[i];
+  *surprise = (float)(sum / (double)heads);
+  return MIRAS_OK;
 }
 
-MIRAS_API float miras_memory_write(miras_memory *m, const float *key, const float *value) {
-  return miras_memory_step(m, key, value, NULL, NULL);
+MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, const float *value,
+                                          float *surprise) {
+  return miras_memory_step(m, key, value, NULL, NULL, surprise);
 }
 
-MIRAS_API void miras_memory_read(miras_memory *m, const float *query, float *out) {
+MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, float *out) {
   size_t b, h;
-  if (!m || !query || !out) return;
+  if (!m || !query || !out) return MIRAS_ERR_ARGUMENT;
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
       miras__call run;
@@ -14950,6 +15032,7 @@ MIRAS_API void miras_memory_read(miras_memory *m, const float *query, float *out
       out += m->plan.d.value_dim;
     }
   }
+  return MIRAS_OK;
 }
 
 /* Gradients of outer parameters that one head of one sequence leaves: init, gain or ridge, bias,
@@ -19506,7 +19589,7 @@ static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
   s->logits = miras__floats(a, s->held, m->vocab);
 }
 
-/* Bytes of a session of m, which s receives. */
+/* Bytes of a session of m that is as it comes, which s receives. */
 static size_t miras__session_bytes(miras_session *s, const miras_model *m) {
   memset(s, 0, sizeof *s);
   s->in.model = m;
@@ -19552,12 +19635,11 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
 
 /* Of a draft; every offset is checked by miras__model_bytes_of. draw: are there initial values, or
  * does the caller write all that is learned next? */
-static MIRAS__COLD miras_model *miras__model_build(miras_model *m, void *buffer, size_t room,
-                                                   const miras_allocator *allocator,
+static MIRAS__COLD miras_model *miras__model_build(miras_model *m, const miras__site *at,
                                                    int draw) {
   m->own.limit = m->desc.limit;
   m = (miras_model *)miras__build(m, sizeof *m, miras__model_layout,
-                                  miras__model_bytes_of(m, NULL, 0), buffer, room, allocator);
+                                  miras__model_bytes_of(m, at->why, at->why_size), at);
   if (!m) return NULL;
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
@@ -19566,21 +19648,25 @@ static MIRAS__COLD miras_model *miras__model_build(miras_model *m, void *buffer,
   return m;
 }
 
-static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
-                                                  size_t room, const miras_allocator *allocator,
+static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, const miras__site *at,
                                                   int draw) {
   miras__draft draft;
-  if (miras__model_resolve(&draft.model, draft.room, d, NULL, 0) != MIRAS_OK) return NULL;
-  return miras__model_build(&draft.model, buffer, room, allocator, draw);
+  if (miras__model_resolve(&draft.model, draft.room, d, at->why, at->why_size) != MIRAS_OK)
+    return NULL;
+  return miras__model_build(&draft.model, at, draw);
 }
 
-MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
-  return buffer ? miras__model_make(d, buffer, bytes, NULL, 1) : NULL;
+MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d,
+                                        char *why, size_t why_size) {
+  const miras__site at = miras__site_in(buffer, bytes, why, why_size);
+  return miras__model_make(d, &at, 1);
 }
 
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
-                                        const miras_allocator *allocator) {
-  return miras__model_make(d, NULL, 0, allocator, 1);
+                                        const miras_allocator *allocator, char *why,
+                                        size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
+  return miras__model_make(d, &at, 1);
 }
 
 MIRAS_API void miras_model_close(miras_model *m) {
@@ -20121,12 +20207,9 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
 
 /* Bytes of a resolved trainer; 0 if that is too much. */
 static size_t miras__trainer_bytes(miras_trainer *tr, char *why, size_t why_size) {
-  const uint64_t limit = tr->desc.limit;
-  const size_t bytes =
-    miras__measure(tr, sizeof *tr, miras__trainer_layout, "trainer", why, why_size);
-  if (!bytes || !limit || bytes <= limit) return bytes;
-  miras__say(why, why_size, "limit is %zu bytes; the trainer takes %zu", (size_t)limit, bytes);
-  return 0;
+  return miras__within_limit(
+    miras__measure(tr, sizeof *tr, miras__trainer_layout, "trainer", why, why_size),
+    tr->desc.limit, "trainer", why, why_size);
 }
 
 MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_desc *d, char *why,
@@ -20138,26 +20221,29 @@ MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_de
 
 /* Every offset is checked by miras__trainer_bytes. */
 static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_desc *d,
-                                                      void *buffer, size_t room,
-                                                      const miras_allocator *allocator) {
+                                                      const miras__site *at) {
   miras_trainer draft, *tr = &draft;
-  if (miras__trainer_resolve(tr, m, d, NULL, 0) != MIRAS_OK) return NULL;
+  if (miras__trainer_resolve(tr, m, d, at->why, at->why_size) != MIRAS_OK) return NULL;
   tr->own.limit = d->limit;
   tr = (miras_trainer *)miras__build(tr, sizeof *tr, miras__trainer_layout,
-                                     miras__trainer_bytes(tr, NULL, 0), buffer, room, allocator);
+                                     miras__trainer_bytes(tr, at->why, at->why_size), at);
   if (!tr) return NULL;
   miras__trainer_clear(tr);
   return tr;
 }
 
 MIRAS_API miras_trainer *miras_trainer_init(void *buffer, size_t bytes, miras_model *m,
-                                            const miras_trainer_desc *d) {
-  return buffer ? miras__trainer_make(m, d, buffer, bytes, NULL) : NULL;
+                                            const miras_trainer_desc *d, char *why,
+                                            size_t why_size) {
+  const miras__site at = miras__site_in(buffer, bytes, why, why_size);
+  return miras__trainer_make(m, d, &at);
 }
 
 MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_desc *d,
-                                            const miras_allocator *allocator) {
-  return miras__trainer_make(m, d, NULL, 0, allocator);
+                                            const miras_allocator *allocator, char *why,
+                                            size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
+  return miras__trainer_make(m, d, &at);
 }
 
 MIRAS_API void miras_trainer_close(miras_trainer *tr) {
@@ -20324,19 +20410,19 @@ static int miras__streams_ok(const miras_trainer *tr, int batch, int length,
   return 1;
 }
 
-static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t *targets,
-                         int batch, int length, int train, const int32_t *stream,
-                         const unsigned char *fresh) {
+static miras_result miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t *targets,
+                                int batch, int length, int train, const int32_t *stream,
+                                const unsigned char *fresh, float *loss) {
   size_t n;
   int b;
   if (!tr || !tokens || !targets || batch < 1 || batch > tr->desc.batch || length < 1 ||
-      length > tr->desc.context)
-    return (float)NAN;
+      length > tr->desc.context || !loss)
+    return MIRAS_ERR_ARGUMENT;
   n = (size_t)batch * (size_t)length;
   if (!miras__words_ok(tr->model, tokens, n, 0) || !miras__words_ok(tr->model, targets, n, -1))
-    return (float)NAN;
+    return MIRAS_ERR_ARGUMENT;
   tr->taped = 0;
-  if (stream && !miras__streams_ok(tr, batch, length, stream)) return (float)NAN;
+  if (stream && !miras__streams_ok(tr, batch, length, stream)) return MIRAS_ERR_ARGUMENT;
   memcpy(tr->tokens, tokens, n * sizeof *tokens);
   memcpy(tr->targets, targets, n * sizeof *targets);
   for (b = 0; b < batch; b++) {
@@ -20344,18 +20430,22 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
     tr->fresh[b] = stream && fresh && fresh[b];
   }
   miras__loss_run(tr, batch, length, train != 0);
-  return tr->now->loss;
+  *loss = tr->now->loss;
+  return MIRAS_OK;
 }
 
-MIRAS_API float miras_trainer_loss(miras_trainer *tr, const int32_t *tokens,
-                                   const int32_t *targets, int batch, int length, int train) {
-  return miras__loss(tr, tokens, targets, batch, length, train, NULL, NULL);
+MIRAS_API miras_result miras_trainer_loss(miras_trainer *tr, const int32_t *tokens,
+                                          const int32_t *targets, int batch, int length,
+                                          int train, float *loss) {
+  return miras__loss(tr, tokens, targets, batch, length, train, NULL, NULL, loss);
 }
 
-MIRAS_API float miras_trainer_loss_carried(miras_trainer *tr, const int32_t *tokens,
-                                           const int32_t *targets, int batch, int length,
-                                           const int32_t *stream, const unsigned char *fresh) {
-  return stream ? miras__loss(tr, tokens, targets, batch, length, 1, stream, fresh) : (float)NAN;
+MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *tr, const int32_t *tokens,
+                                                  const int32_t *targets, int batch, int length,
+                                                  const int32_t *carry,
+                                                  const unsigned char *restart, float *loss) {
+  if (!carry) return MIRAS_ERR_ARGUMENT;
+  return miras__loss(tr, tokens, targets, batch, length, 1, carry, restart, loss);
 }
 
 /* Transposed weights of layer l, for its tiles on the way back. */
@@ -20466,15 +20556,16 @@ static void miras__step_run(miras_trainer *tr, const miras_adamw_options *option
   miras__each(parallel, (count + MIRAS__ADAM_BLOCK - 1) / MIRAS__ADAM_BLOCK, miras__adam_task, &a);
 }
 
-MIRAS_API float miras_trainer_step(miras_trainer *tr, const miras_adamw_options *options,
-                                   float learning_rate) {
-  if (!tr || !miras__adamw_ok(options, learning_rate)) return (float)NAN;
+MIRAS_API miras_result miras_trainer_step(miras_trainer *tr, const miras_adamw_options *options,
+                                          float learning_rate, float *norm) {
+  if (!tr || !miras__adamw_ok(options, learning_rate)) return MIRAS_ERR_ARGUMENT;
   miras__step_run(tr, options, learning_rate);
-  return tr->now->norm;
+  if (norm) *norm = tr->now->norm;
+  return MIRAS_OK;
 }
 
 MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
-                             float lowest) {
+                                      float lowest) {
   double t, low = (double)lowest;
   if (step < warmup) return (float)((double)peak * (double)(step + 1) / (double)warmup);
   if (step >= steps) return peak * lowest;
@@ -20730,55 +20821,57 @@ static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const mir
   if (why && n) why[0] = 0;
   if (!m || !from)
     return miras__say(why, n, "the %s is NULL", m ? "descriptor" : "model"), MIRAS_ERR_ARGUMENT;
-  memset(s, 0, sizeof *s);
   s->model = m;
   *d = *from;
   if (!d->batch_tokens) d->batch_tokens = MIRAS__TILE;
-  if (!miras__whole(why, n, "rows", d->batch_tokens, 1, 65536) || !miras__parallel_ok(d->parallel, why, n))
+  if (!miras__whole(why, n, "batch_tokens", d->batch_tokens, 1, 65536) ||
+      !miras__parallel_ok(d->parallel, why, n))
     return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
     if (m->shape[i].tasks > heads) heads = m->shape[i].tasks;
-  if ((size_t)d->batch_tokens > (size_t)INT_MAX / heads || (size_t)d->batch_tokens > (size_t)INT_MAX / m->vocab)
-    return miras__say(why, n, "rows is %d; with %zu heads and vocab %zu a call would be larger "
-                      "than 2^31", d->batch_tokens, heads, m->vocab), MIRAS_ERR_DESC;
+  if ((size_t)d->batch_tokens > (size_t)INT_MAX / heads ||
+      (size_t)d->batch_tokens > (size_t)INT_MAX / m->vocab)
+    return miras__say(why, n, "batch_tokens is %d; with %zu heads and vocab %zu a call would be "
+                      "larger than 2^31", d->batch_tokens, heads, m->vocab), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
-/* Bytes of a resolved server; 0 if that is too much. */
-static size_t miras__server_bytes(miras_server *s, char *why, size_t why_size) {
-  const uint64_t limit = s->desc.limit;
-  const size_t bytes =
-    miras__measure(s, sizeof *s, miras__server_layout, "server", why, why_size);
-  if (!bytes || !limit || bytes <= limit) return bytes;
-  miras__say(why, why_size, "limit is %zu bytes; the server takes %zu", (size_t)limit, bytes);
-  return 0;
+/* Bytes of a server, which s becomes but for its arrays; 0 if there is none. */
+static MIRAS__COLD size_t miras__server_bytes(miras_server *s, const miras_model *m,
+                                              const miras_server_desc *d, char *why, size_t n) {
+  memset(s, 0, sizeof *s);
+  if (miras__server_resolve(s, m, d, why, n) != MIRAS_OK) return 0;
+  return miras__within_limit(miras__measure(s, sizeof *s, miras__server_layout, "server", why, n),
+                             d->limit, "server", why, n);
 }
 
 MIRAS_API size_t miras_server_size(const miras_model *m, const miras_server_desc *d, char *why,
                                    size_t why_size) {
   miras_server s;
-  if (miras__server_resolve(&s, m, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__server_bytes(&s, why, why_size);
+  return miras__server_bytes(&s, m, d, why, why_size);
 }
 
 /* Every offset is checked by miras__server_bytes. */
 static MIRAS__COLD miras_server *miras__server_make(const miras_model *m,
-                                                    const miras_server_desc *d, void *buffer,
-                                                    size_t room, const miras_allocator *allocator) {
-  miras_server draft, *s = &draft;
-  if (miras__server_resolve(s, m, d, NULL, 0) != MIRAS_OK) return NULL;
-  return (miras_server *)miras__build(s, sizeof *s, miras__server_layout,
-                                      miras__server_bytes(s, NULL, 0), buffer, room, allocator);
+                                                    const miras_server_desc *d,
+                                                    const miras__site *at) {
+  miras_server draft;
+  const size_t bytes = miras__server_bytes(&draft, m, d, at->why, at->why_size);
+  return (miras_server *)miras__build(&draft, sizeof draft, miras__server_layout, bytes, at);
 }
 
 MIRAS_API miras_server *miras_server_init(void *buffer, size_t bytes, const miras_model *m,
-                                          const miras_server_desc *d) {
-  return buffer ? miras__server_make(m, d, buffer, bytes, NULL) : NULL;
+                                          const miras_server_desc *d, char *why,
+                                          size_t why_size) {
+  const miras__site at = miras__site_in(buffer, bytes, why, why_size);
+  return miras__server_make(m, d, &at);
 }
 
 MIRAS_API miras_server *miras_server_open(const miras_model *m, const miras_server_desc *d,
-                                          const miras_allocator *allocator) {
-  return miras__server_make(m, d, NULL, 0, allocator);
+                                          const miras_allocator *allocator, char *why,
+                                          size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
+  return miras__server_make(m, d, &at);
 }
 
 MIRAS_API void miras_server_close(miras_server *s) {
@@ -20830,30 +20923,51 @@ MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_sequence *
 
 /* ---- a text by itself ---- */
 
-MIRAS_API size_t miras_session_size(const miras_model *m) {
-  miras_session s;
-  return m ? miras__session_bytes(&s, m) : 0;
+/* Bytes of a session, which s becomes but for its arrays; 0 if there is none. */
+static MIRAS__COLD size_t miras__session_takes(miras_session *s, const miras_model *m,
+                                               const miras_session_desc *d, char *why, size_t n) {
+  miras_session_desc plain;
+  memset(&plain, 0, sizeof plain);
+  if (!d) d = &plain;
+  memset(s, 0, sizeof *s);
+  if (miras__server_resolve(&s->in, m, d, why, n) != MIRAS_OK) return 0;
+  return miras__within_limit(miras__measure(s, sizeof *s, miras__session_layout, "session", why,
+                                            n), d->limit, "session", why, n);
 }
 
-static MIRAS__COLD miras_session *miras__session_make(const miras_model *m, void *buffer,
-                                                      size_t room,
-                                                      const miras_allocator *allocator) {
-  miras_session draft, *s = &draft;
-  if (!m) return NULL;
-  s = (miras_session *)miras__build(s, sizeof *s, miras__session_layout,
-                                    miras__session_bytes(s, m), buffer, room, allocator);
+MIRAS_API size_t miras_session_size(const miras_model *m, const miras_session_desc *d, char *why,
+                                    size_t why_size) {
+  miras_session s;
+  return miras__session_takes(&s, m, d, why, why_size);
+}
+
+static MIRAS__COLD miras_session *miras__session_make(const miras_model *m,
+                                                      const miras_session_desc *d,
+                                                      const miras__site *at) {
+  miras_session draft, *s;
+  const size_t bytes = miras__session_takes(&draft, m, d, at->why, at->why_size);
+  s = (miras_session *)miras__build(&draft, sizeof draft, miras__session_layout, bytes, at);
   if (!s) return NULL;
   memset(s->state, 0, s->state_bytes);
   return s;
 }
 
-MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m) {
-  return buffer ? miras__session_make(m, buffer, bytes, NULL) : NULL;
+MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m,
+                                            const miras_session_desc *d, char *why,
+                                            size_t why_size) {
+  const miras__site at = miras__site_in(buffer, bytes, why, why_size);
+  return miras__session_make(m, d, &at);
 }
 
-MIRAS_API miras_session *miras_session_open(const miras_model *m,
-                                            const miras_allocator *allocator) {
-  return miras__session_make(m, NULL, 0, allocator);
+MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_session_desc *d,
+                                            const miras_allocator *allocator, char *why,
+                                            size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
+  return miras__session_make(m, d, &at);
+}
+
+MIRAS_API const miras_session_desc *miras_session_desc_of(const miras_session *s) {
+  return s ? &s->in.desc : NULL;
 }
 
 MIRAS_API void miras_session_close(miras_session *s) {
@@ -20892,16 +21006,16 @@ MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *to
   return miras__session_feed(s, tokens, count);
 }
 
-MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
-                                     const int32_t *targets, size_t count) {
+MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *tokens,
+                                           const int32_t *targets, size_t count, double *loss) {
   const miras_model *m = s ? s->in.model : NULL;
   miras__queue queue;
   miras_sequence text;
   double total = 0;
   size_t i, t, n;
-  if (!s || (count && (!tokens || !targets)) || !miras__words_ok(m, tokens, count, 0) ||
+  if (!s || !loss || (count && (!tokens || !targets)) || !miras__words_ok(m, tokens, count, 0) ||
       !miras__words_ok(m, targets, count, -1))
-    return (double)NAN;
+    return MIRAS_ERR_ARGUMENT;
   s->row = NULL;
   text.state = s->state;
   text.tokens = tokens;
@@ -20917,7 +21031,8 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
                                                   (size_t)targets[t], 0);
     }
   }
-  return total;
+  *loss = total;
+  return MIRAS_OK;
 }
 
 MIRAS_API void miras_session_reset(miras_session *s) {
@@ -21091,7 +21206,7 @@ static int miras__sampling_ok(const miras_sampler *s) {
          s->top_p <= 1;
 }
 
-MIRAS_API int32_t miras_sampler_sample(const float *logits, int vocab, miras_sampler *sampling) {
+MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampling, const float *logits, int vocab) {
   miras__prefix keep;
   size_t n = vocab > 0 ? (size_t)vocab : 0, i, best = 0;
   double inverse, total, goal;
@@ -21329,12 +21444,16 @@ static int miras__pool_start(miras_pool *p, int threads) {
   return ok;
 }
 
-MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator) {
+MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator, char *why,
+                                      size_t why_size) {
   miras_allocator from = miras__allocator(allocator);
   miras_pool *p;
-  if (threads < 1 || threads > 256) return NULL;
+  if (why && why_size) why[0] = 0;
+  if (!miras__whole(why, why_size, "threads", threads, 1, MIRAS__WORKERS)) return NULL;
   p = (miras_pool *)from.alloc(sizeof *p, from.user);
-  if (!p) return NULL;
+  if (!p)
+    return miras__say(why, why_size, "the allocator returned no memory for %zu bytes", sizeof *p),
+           (miras_pool *)NULL;
   memset(p, 0, sizeof *p);
   p->allocator = from;
   if (pthread_mutex_init(&p->busy, NULL)) goto none;
@@ -21343,6 +21462,7 @@ MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *alloca
   if (pthread_cond_init(&p->finished, NULL)) goto wake;
   p->process = miras__process();
   if (!miras__pool_start(p, threads)) {
+    miras__say(why, why_size, "threads is %d; the system did not start as many", threads);
     miras_pool_close(p);
     return NULL;
   }
@@ -21358,6 +21478,7 @@ busy:
   pthread_mutex_destroy(&p->busy);
 none:
   miras__release(&from, p, sizeof *p);
+  miras__say(why, why_size, "the system has no mutex or condition left");
   return NULL;
 }
 
@@ -22365,12 +22486,14 @@ static int miras__right_streams(const miras_model *m, const unsigned char *from,
 }
 
 /* From a file that was checked. */
-static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__file *f) {
+static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__file *f, char *why,
+                                      size_t n) {
   const int views = m->view_count;
   uint64_t sum = 0;
   int count = 0, at = -1, i;
   miras__tensor x;
-  if (miras__differs(&m->desc, &f->d, MIRAS__SHAPE, NULL, 0)) return MIRAS_ERR_MISMATCH;
+  if (miras__differs(&m->desc, &f->d, MIRAS__SHAPE, why, n))
+    return miras__say(why, n, " as in the file"), MIRAS_ERR_MISMATCH;
   for (miras__rewind(f); miras__next(f, &x); count++) {
     at = miras__find_tensor(m, &x, at + 1);
     if (at < 0) return MIRAS_ERR_FORMAT;
@@ -22422,17 +22545,18 @@ static int miras__fits(const miras_model *m, size_t payload, int narrow) {
 /* Is this a model within its limit, and can the payload be its parameters? Asked before anything is
  * allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(miras__draft *draft, const miras_model_desc *d,
-                                        size_t payload, int narrow) {
+                                        size_t payload, int narrow, char *why, size_t n) {
   miras_model *m = &draft->model;
-  if (miras__model_resolve(m, draft->room, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
-  if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
+  if (miras__model_resolve(m, draft->room, d, why, n) != MIRAS_OK) return MIRAS_ERR_DESC;
+  if (!miras__model_bytes_of(m, why, n)) return MIRAS_ERR_SIZE;
   return miras__fits(m, payload, narrow) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
 /* What the descriptor of a file becomes by what was given, and whether its model can be opened:
  * made, if not NULL, receives it, or NULL where there is no memory for it. */
 static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
-                                        miras_model **made) {
+                                        miras_model **made, char *why, size_t n) {
+  const miras__site at = miras__site_from(&o->own.allocator, why, n);
   miras_model_desc *d = &f->d;
   miras__draft *draft;
   miras_result result;
@@ -22449,18 +22573,18 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
   if (o->given) d->weights = o->given->weights;
   draft = (miras__draft *)o->own.allocator.alloc(sizeof *draft, o->own.allocator.user);
   if (!draft) return MIRAS_ERR_ALLOC;
-  result = miras__payload_fits(draft, d, f->payload_size, f->narrow);
+  result = miras__payload_fits(draft, d, f->payload_size, f->narrow, why, n);
   if (result == MIRAS_OK && made)
-    *made = miras__model_build(&draft->model, NULL, 0, &o->own.allocator, 0);
+    *made = miras__model_build(&draft->model, &at, 0);
   miras__release(&o->own.allocator, draft, sizeof *draft);
   return result;
 }
 
-static miras_result miras__open_model(miras__opening *o, miras__file *f) {
-  const miras_result result = miras__opening_fits(o, f, &o->model);
+static miras_result miras__open_model(miras__opening *o, miras__file *f, char *why, size_t n) {
+  const miras_result result = miras__opening_fits(o, f, &o->model, why, n);
   if (result != MIRAS_OK) return result;
   if (!o->model) return MIRAS_ERR_ALLOC;
-  if (miras__load_model(o->model, NULL, f) == MIRAS_OK) return MIRAS_OK;
+  if (miras__load_model(o->model, NULL, f, why, n) == MIRAS_OK) return MIRAS_OK;
   miras__close(o->model);
   o->model = NULL;
   /* also of a 0 where the descriptor, with its defaults, has another number: no file of ours */
@@ -22691,7 +22815,56 @@ static MIRAS__COLD int miras__state_whole(const unsigned char *head, size_t size
          miras__crc32c(0, head + 64, size - 64) == miras__get32(head + 56);
 }
 
-static miras_result miras__load_state(int what, void *object, const void *bytes, size_t size) {
+/* Its descriptor, of which what no file holds stays as it is; 0 if it holds none or is damaged. */
+static MIRAS__COLD int miras__memory_desc(miras_memory_desc *to, const void *bytes, size_t size) {
+  const unsigned char *head = (const unsigned char *)bytes;
+  miras__places at;
+  miras_memory_desc d;
+  uint64_t batch;
+  if (!miras__state_whole(head, size, &at) || miras__get32(head + 12) != MIRAS__A_MEMORY ||
+      at.text == MIRAS__OLD_HEAD)
+    return 0;
+  memset(&d, 0, sizeof d);
+  batch = miras__get64(head + 48);
+  if (batch < 1 || batch > INT_MAX ||
+      !miras__read_memory(&d, (const char *)head + at.text, at.row - at.text))
+    return 0;
+  d.batch = (int)batch;
+  if (miras__memory_print(&d) != miras__get64(head + 16)) return 0;
+  d.seed = to->seed;
+  d.limit = to->limit;
+  d.parallel = to->parallel;
+  *to = d;
+  return 1;
+}
+
+MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b, char *why,
+                                        size_t why_size) {
+  const miras__field *f = miras__fields;
+  if (why && why_size) why[0] = 0;
+  for (; a && b && f < miras__fields + MIRAS__FIELDS; f++) {
+    char one[MIRAS_PATTERN_SIZE], other[MIRAS_PATTERN_SIZE];
+    if (!miras__of_memory(f) || f->kind > MIRAS__REAL ||
+        miras__field_bits(a, f, -1) == miras__field_bits(b, f, -1))
+      continue;
+    miras__write_field(one, f, a, -1);
+    miras__write_field(other, f, b, -1);
+    miras__say(why, why_size, "%s is %s and not %s", miras__name(f, 0), one, other);
+    return 1;
+  }
+  return 0;
+}
+
+/* In which field a memory and the one of a file differ, in words. */
+static MIRAS__COLD void miras__memory_unlike(const miras_memory *m, const void *bytes, size_t size,
+                                             char *why, size_t n) {
+  miras_memory_desc d = m->plan.d;
+  if (miras__memory_desc(&d, bytes, size) && miras_memory_desc_differs(&m->plan.d, &d, why, n))
+    miras__say(why, n, " as in the file");
+}
+
+static miras_result miras__load_state(int what, void *object, const void *bytes, size_t size,
+                                      char *why, size_t n) {
   const int one = what == MIRAS__A_MEMORY ? MIRAS__A_MEMORY : MIRAS__A_SESSION;
   const unsigned char *head = (const unsigned char *)bytes, *from;
   int says = 0;                          /* a row that the model at hand can make logits of      */
@@ -22700,7 +22873,10 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   size_t i;
   miras__find_state(&s, one, object);
   if (!miras__state_whole(head, size, &at)) return MIRAS_ERR_FORMAT;
-  if (!miras__state_alike(head, &s)) return MIRAS_ERR_MISMATCH;
+  if (!miras__state_alike(head, &s)) {
+    if (one == MIRAS__A_MEMORY) miras__memory_unlike((const miras_memory *)object, bytes, size, why, n);
+    return MIRAS_ERR_MISMATCH;
+  }
   if (at.params > at.row && at.params - at.row != 4 * s.width) return MIRAS_ERR_FORMAT;
   /* Kernels rely on sequences that stand at the same place, and on counts that do not wrap. */
   if (!miras__is_place(miras__get64(head + 40))) return MIRAS_ERR_FORMAT;
@@ -22728,29 +22904,6 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
 
 /* ---- memories from their files alone ---- */
 
-/* Its descriptor, of which what no file holds stays as it is; 0 if it holds none or is damaged. */
-static MIRAS__COLD int miras__memory_desc(miras_memory_desc *to, const void *bytes, size_t size) {
-  const unsigned char *head = (const unsigned char *)bytes;
-  miras__places at;
-  miras_memory_desc d;
-  uint64_t batch;
-  if (!miras__state_whole(head, size, &at) || miras__get32(head + 12) != MIRAS__A_MEMORY ||
-      at.text == MIRAS__OLD_HEAD)
-    return 0;
-  memset(&d, 0, sizeof d);
-  batch = miras__get64(head + 48);
-  if (batch < 1 || batch > INT_MAX ||
-      !miras__read_memory(&d, (const char *)head + at.text, at.row - at.text))
-    return 0;
-  d.batch = (int)batch;
-  if (miras__memory_print(&d) != miras__get64(head + 16)) return 0;
-  d.seed = to->seed;
-  d.limit = to->limit;
-  d.parallel = to->parallel;
-  *to = d;
-  return 1;
-}
-
 #ifndef MIRAS_NO_STDIO
 /* A memory that is to be made of a file. */
 typedef struct miras__memory_opening {
@@ -22760,7 +22913,8 @@ typedef struct miras__memory_opening {
 } miras__memory_opening;
 
 static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, const void *bytes,
-                                                   size_t size) {
+                                                   size_t size, char *why, size_t n) {
+  const miras__site at = miras__site_from(&o->own.allocator, why, n);
   const unsigned char *head = (const unsigned char *)bytes;
   miras_memory draft;
   miras_memory_desc d;
@@ -22770,15 +22924,16 @@ static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, con
   if (!miras__memory_desc(&d, bytes, size)) return MIRAS_ERR_FORMAT;
   if (o->given && (d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM))
     d.custom = o->given->custom;
-  takes = miras__memory_bytes(&draft, &d, NULL, 0);
+  takes = miras__memory_bytes(&draft, &d, why, n);
   if (!takes) return MIRAS_ERR_DESC;
-  if (o->own.limit && takes > o->own.limit) return MIRAS_ERR_SIZE;
+  if (!miras__within_limit(takes, o->own.limit, "memory", why, n)) return MIRAS_ERR_SIZE;
   if (draft.plan.params != miras__get64(head + 24) || draft.state_bytes != miras__get64(head + 32))
     return MIRAS_ERR_FORMAT;
   d.limit = o->own.limit;
-  o->memory = miras__memory_make(&d, NULL, 0, &o->own.allocator);
+  o->memory = miras__memory_make(&d, &at);
   if (!o->memory) return MIRAS_ERR_ALLOC;
-  if (miras__load_state(MIRAS__A_MEMORY, o->memory, bytes, size) == MIRAS_OK) return MIRAS_OK;
+  if (miras__load_state(MIRAS__A_MEMORY, o->memory, bytes, size, why, n) == MIRAS_OK)
+    return MIRAS_OK;
   miras__close(o->memory);
   o->memory = NULL;
   return MIRAS_ERR_FORMAT;   /* of a 0 where a default is another number */
@@ -22822,7 +22977,7 @@ static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink 
 }
 
 static MIRAS__COLD miras_result miras__accept(int what, void *object, const void *bytes,
-                                              size_t size) {
+                                              size_t size, char *why, size_t n) {
   if (!object || !bytes) return MIRAS_ERR_ARGUMENT;
 #ifndef MIRAS_NO_MODEL
   if (what >= MIRAS__A_MODEL) {
@@ -22830,16 +22985,29 @@ static MIRAS__COLD miras_result miras__accept(int what, void *object, const void
     miras__file f;
     if (!miras__check_file(&f, bytes, size)) return MIRAS_ERR_FORMAT;
 #ifndef MIRAS_NO_STDIO
-    if (what == MIRAS__AN_OPENING) return miras__open_model((miras__opening *)object, &f);
+    if (what == MIRAS__AN_OPENING)
+      return miras__open_model((miras__opening *)object, &f, why, n);
 #endif
-    return miras__load_model(tr ? tr->model : (miras_model *)object, tr, &f);
+    return miras__load_model(tr ? tr->model : (miras_model *)object, tr, &f, why, n);
   }
 #endif
 #ifndef MIRAS_NO_STDIO
   if (what == MIRAS__A_NEW_MEMORY)
-    return miras__open_memory((miras__memory_opening *)object, bytes, size);
+    return miras__open_memory((miras__memory_opening *)object, bytes, size, why, n);
 #endif
-  return miras__load_state(what, object, bytes, size);
+  return miras__load_state(what, object, bytes, size, why, n);
+}
+
+/* A result with a sentence: that of what went wrong, or the one of its number. */
+static MIRAS__COLD miras_result miras__told(miras_result result, char *why, size_t n) {
+  if (result != MIRAS_OK && why && n && !why[0]) miras__say(why, n, "%s", miras_result_text(result));
+  return result;
+}
+
+static MIRAS__COLD miras_result miras__load_from(int what, void *object, const void *bytes,
+                                                 size_t size, char *why, size_t n) {
+  if (why && n) why[0] = 0;
+  return miras__told(miras__accept(what, object, bytes, size, why, n), why, n);
 }
 
 /* ---- the public forms on memory ---- */
@@ -22860,30 +23028,14 @@ MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_
   return miras__save_to(MIRAS__A_MEMORY, m, buffer, capacity);
 }
 
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
-  return miras__accept(MIRAS__A_MEMORY, m, bytes, size);
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size,
+                                              char *why, size_t why_size) {
+  return miras__load_from(MIRAS__A_MEMORY, m, bytes, size, why, why_size);
 }
 
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size) {
   if (!d || !bytes) return MIRAS_ERR_ARGUMENT;
   return miras__memory_desc(d, bytes, size) ? MIRAS_OK : MIRAS_ERR_FORMAT;
-}
-
-MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b, char *why,
-                                        size_t why_size) {
-  const miras__field *f = miras__fields;
-  if (why && why_size) why[0] = 0;
-  for (; a && b && f < miras__fields + MIRAS__FIELDS; f++) {
-    char one[MIRAS_PATTERN_SIZE], other[MIRAS_PATTERN_SIZE];
-    if (!miras__of_memory(f) || f->kind > MIRAS__REAL ||
-        miras__field_bits(a, f, -1) == miras__field_bits(b, f, -1))
-      continue;
-    miras__write_field(one, f, a, -1);
-    miras__write_field(other, f, b, -1);
-    miras__say(why, why_size, "%s is %s and not %s", miras__name(f, 0), one, other);
-    return 1;
-  }
-  return 0;
 }
 
 #ifndef MIRAS_NO_MODEL
@@ -22895,16 +23047,19 @@ MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, siz
   return miras__save_to(MIRAS__A_SESSION, s, buffer, capacity);
 }
 
-MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
-  return miras__accept(MIRAS__A_MODEL, m, bytes, size);
+MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size,
+                                             char *why, size_t why_size) {
+  return miras__load_from(MIRAS__A_MODEL, m, bytes, size, why, why_size);
 }
 
-MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
-  return miras__accept(MIRAS__A_SESSION, s, bytes, size);
+MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size,
+                                               char *why, size_t why_size) {
+  return miras__load_from(MIRAS__A_SESSION, s, bytes, size, why, why_size);
 }
 
-MIRAS_API miras_result miras_session_adopt_from(miras_session *s, const void *bytes, size_t size) {
-  return miras__accept(MIRAS__AN_ADOPTION, s, bytes, size);
+MIRAS_API miras_result miras_session_adopt_from(miras_session *s, const void *bytes, size_t size,
+                                                char *why, size_t why_size) {
+  return miras__load_from(MIRAS__AN_ADOPTION, s, bytes, size, why, why_size);
 }
 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size) {
@@ -22971,8 +23126,9 @@ MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, si
   return miras__save_to(MIRAS__A_TRAINER, tr, buffer, capacity);
 }
 
-MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size) {
-  return miras__accept(MIRAS__A_TRAINER, tr, bytes, size);
+MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size,
+                                               char *why, size_t why_size) {
+  return miras__load_from(MIRAS__A_TRAINER, tr, bytes, size, why, why_size);
 }
 #endif
 #endif   /* MIRAS_NO_MODEL */
@@ -23209,16 +23365,16 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
 /* Can a file with this header, of `size` bytes, be loaded? If its size is that of one of the
  * object's files the checksum decides what is wrong with it. */
 static MIRAS__COLD miras_result miras__header_look(int what, const void *object, const void *header,
-                                                   size_t size) {
+                                                   size_t size, char *why, size_t n) {
   const miras_model *m = what == MIRAS__A_MODEL ? (const miras_model *)object : NULL;
   miras__file f;
   if (!miras__check_header(&f, header, size)) return MIRAS_ERR_FORMAT;
   if (what == MIRAS__AN_OPENING)
-    return miras__opening_fits((const miras__opening *)object, &f, NULL);
+    return miras__opening_fits((const miras__opening *)object, &f, NULL, why, n);
   if (MIRAS__TRAINS && what == MIRAS__A_TRAINER) m = ((const miras_trainer *)object)->model;
   if (miras__fits(m, f.payload_size, f.narrow)) return MIRAS_OK;
-  return miras__differs(&m->desc, &f.d, MIRAS__SHAPE, NULL, 0) ? MIRAS_ERR_MISMATCH
-                                                              : MIRAS_ERR_FORMAT;
+  if (!miras__differs(&m->desc, &f.d, MIRAS__SHAPE, why, n)) return MIRAS_ERR_FORMAT;
+  return miras__say(why, n, " as in the file"), MIRAS_ERR_MISMATCH;
 }
 #endif
 
@@ -23226,7 +23382,7 @@ static MIRAS__COLD miras_result miras__header_look(int what, const void *object,
  * read: of states all but the checksum, of models of a megabyte and more what the header says. */
 static MIRAS__COLD miras_result miras__first_look(int what, const void *object, FILE *file,
                                                   const unsigned char *first, size_t n,
-                                                  size_t size) {
+                                                  size_t size, char *why, size_t why_size) {
   miras__places at;
 #ifndef MIRAS_NO_MODEL
   const miras_allocator from = miras__allocator(&((const miras__storage *)object)->allocator);
@@ -23242,16 +23398,19 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
     bytes = from.alloc((size_t)header, from.user);
     if (!bytes) return MIRAS_ERR_ALLOC;
     if (fseek(file, 0, SEEK_SET) == 0 && fread(bytes, 1, (size_t)header, file) == header)
-      result = miras__header_look(what, object, bytes, size);
+      result = miras__header_look(what, object, bytes, size, why, why_size);
     miras__release(&from, bytes, (size_t)header);
     return result;
   }
 #endif
   (void)file;
+  (void)why;
+  (void)why_size;
   if (!miras__state_places(first, n, size, &at)) return MIRAS_ERR_FORMAT;
   if (what != MIRAS__A_NEW_MEMORY) {
     miras__state state;
     miras__find_state(&state, what == MIRAS__A_MEMORY ? what : MIRAS__A_SESSION, object);
+    if (what == MIRAS__A_MEMORY && at.text < at.row) return MIRAS_OK;   /* the text says more */
     if (!miras__state_alike(first, &state)) return MIRAS_ERR_MISMATCH;
   }
   return MIRAS_OK;
@@ -23320,7 +23479,8 @@ static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
 /* A whole file in one allocation of its length and a byte. Where a model has a limit, the file's
  * payload, with both moments, is at most three times that; a file whose running texts make it
  * longer is refused as well. */
-static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path) {
+static MIRAS__COLD miras_result miras__read_path(int what, void *object, const char *path, char *why,
+                                                 size_t why_size) {
   const uint64_t most_header = 8 + (uint64_t)MIRAS__MAX_HEADER;
   unsigned char first[MIRAS__STATE_HEAD], *bytes = NULL;
   miras_result result = MIRAS_ERR_IO;
@@ -23338,7 +23498,7 @@ static MIRAS__COLD miras_result miras__load_path(int what, void *object, const c
     result = MIRAS_ERR_SIZE;
   } else if (known && end < (size_t)-1) {
     size = (size_t)end;
-    result = miras__first_look(what, object, file, first, n, size);
+    result = miras__first_look(what, object, file, first, n, size, why, why_size);
   }
   if (result == MIRAS_OK && fseek(file, 0, SEEK_SET) != 0) result = MIRAS_ERR_IO;
   if (result == MIRAS_OK) {
@@ -23348,29 +23508,36 @@ static MIRAS__COLD miras_result miras__load_path(int what, void *object, const c
       result = MIRAS_ERR_IO;
   }
   fclose(file);
-  if (result == MIRAS_OK) result = miras__accept(what, object, bytes, size);
+  if (result == MIRAS_OK) result = miras__accept(what, object, bytes, size, why, why_size);
   if (bytes) miras__release(&from, bytes, size + 1);
   return result;
+}
+
+static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path, char *why,
+                                                 size_t n) {
+  if (why && n) why[0] = 0;
+  return miras__told(miras__read_path(what, object, path, why, n), why, n);
 }
 
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
   return miras__save_path(MIRAS__A_MEMORY, m, path);
 }
 
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  return miras__load_path(MIRAS__A_MEMORY, m, path);
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path, char *why,
+                                         size_t why_size) {
+  return miras__load_path(MIRAS__A_MEMORY, m, path, why, why_size);
 }
 
 MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
                                                const miras_allocator *allocator,
-                                               miras_result *result) {
+                                               miras_result *result, char *why, size_t why_size) {
   miras__memory_opening o;
   miras_result said;
   memset(&o, 0, sizeof o);
   o.own.allocator = miras__allocator(allocator);
   o.own.limit = given ? given->limit : 0;
   o.given = given;
-  said = miras__load_path(MIRAS__A_NEW_MEMORY, &o, path);
+  said = miras__load_path(MIRAS__A_NEW_MEMORY, &o, path, why, why_size);
   if (result) *result = said;
   return o.memory;
 }
@@ -23384,28 +23551,31 @@ MIRAS_API miras_result miras_session_save(const miras_session *s, const char *pa
   return miras__save_path(MIRAS__A_SESSION, s, path);
 }
 
-MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
-  return miras__load_path(MIRAS__A_MODEL, m, path);
+MIRAS_API miras_result miras_model_load(miras_model *m, const char *path, char *why,
+                                        size_t why_size) {
+  return miras__load_path(MIRAS__A_MODEL, m, path, why, why_size);
 }
 
-MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
-  return miras__load_path(MIRAS__A_SESSION, s, path);
+MIRAS_API miras_result miras_session_load(miras_session *s, const char *path, char *why,
+                                          size_t why_size) {
+  return miras__load_path(MIRAS__A_SESSION, s, path, why, why_size);
 }
 
-MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path) {
-  return miras__load_path(MIRAS__AN_ADOPTION, s, path);
+MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path, char *why,
+                                           size_t why_size) {
+  return miras__load_path(MIRAS__AN_ADOPTION, s, path, why, why_size);
 }
 
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
-                                             miras_result *result) {
+                                             miras_result *result, char *why, size_t why_size) {
   miras__opening o;
   miras_result said;
   memset(&o, 0, sizeof o);
   o.own.allocator = miras__allocator(allocator);
   o.own.limit = given ? given->limit : 0;
   o.given = given;
-  said = miras__load_path(MIRAS__AN_OPENING, &o, path);
+  said = miras__load_path(MIRAS__AN_OPENING, &o, path, why, why_size);
   if (result) *result = said;
   return o.model;
 }
@@ -23415,8 +23585,9 @@ MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *p
   return miras__save_path(MIRAS__A_TRAINER, tr, path);
 }
 
-MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
-  return miras__load_path(MIRAS__A_TRAINER, tr, path);
+MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path, char *why,
+                                          size_t why_size) {
+  return miras__load_path(MIRAS__A_TRAINER, tr, path, why, why_size);
 }
 #endif
 #endif   /* MIRAS_NO_MODEL */
@@ -25982,11 +26153,11 @@ MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const ch
                                              const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
   miras_model *m;
   if (why && why_size) why[0] = 0;
-  if (!d || !path || !miras_model_size(d, why, why_size)) return NULL;
-  m = miras__model_make(d, NULL, 0, allocator, 0);
-  if (!m) miras__say(why, why_size, "the allocator returned no memory");
+  if (!d || !path) return NULL;
+  m = miras__model_make(d, &at, 0);
   if (!m || miras__checkpoint_load(m, path, ignored, why, why_size) == MIRAS_OK) return m;
   miras__close(m);
   return NULL;

@@ -26,7 +26,7 @@
        size_t bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
        cudaMalloc(&room, bytes);
        miras_cuda_memory_init(&g, m, NULL, room, bytes, stream);
-       miras_cuda_forward(&g, &tokens, y, NULL, stream);     // pointers in tokens, and y: device
+       miras_cuda_memory_forward(&g, &tokens, y, NULL, stream);     // pointers in tokens, and y: device
        miras_cuda_memory_copy(m, &g, stream);                // and back, state and parameters
 
    HOW IT IS COMPILED
@@ -167,33 +167,33 @@ void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
 miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
 
 /* miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the same shapes,
- * what is overwritten and what is added to. tape: miras_cuda_tape_size floats, NULL for none, which
+ * what is overwritten and what is added to. tape: miras_cuda_memory_tape_size floats, NULL for none, which
  * it is with half_state. Not checked here is where in a sequence a call comes, which the device
  * alone knows: a tape begins on the chunk grid, and dstate is NULL or zeros where the call ends off
  * it. */
-miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_memory_input *x, float *y,
+miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x, float *y,
                                 float *tape, cudaStream_t stream);
 
 /* miras_memory_read: query [batch, heads, key_dim], out [batch, heads, value_dim] on the device. */
-miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, float *out,
+miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
                              cudaStream_t stream);
 #ifndef MIRAS_NO_TRAINING
-size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length);
-miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_memory_input *x, float *tape,
+size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length);
+miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x, float *tape,
                                  const float *dy, const miras_memory_input_grad *dx, float *dparams,
                                  float *dstate, cudaStream_t stream);
 #endif
 
 /* ---- one long sequence in segments, side by side ---- */
 
-/* Room to run segments of a sequence at the same time, where miras_cuda_forward leaves all of it to
+/* Room to run segments of a sequence at the same time, where miras_cuda_memory_forward leaves all of it to
  * one block per head. A segment has `length` tokens, and a call brings 1 to `segments` of them for
  * every sequence. The state behind a segment is linear in the one before it: segments run from
  * zeros, all at once, and so does what they make of the identity; a product for each then says
  * where they begin, and they run again from there. Forward so goes over the tokens three times and
  * backward twice: it gains where batch * heads is well below a third of the multiprocessors, with
  * batch * heads * segments about as many as there are. Sums are in another order than in
- * miras_cuda_forward, so results are its up to rounding; they are the same bits on every device,
+ * miras_cuda_memory_forward, so results are its up to rounding; they are the same bits on every device,
  * and depend on `length`. The record may be copied; the memory and its device half's room stay
  * where they are. */
 typedef struct miras_cuda_segments {
@@ -218,7 +218,7 @@ miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_m
                                       int segments, int length, void *device, size_t bytes,
                                       cudaStream_t stream);
 
-/* miras_cuda_forward, from the memory's state, which moves on; other calls may come before and
+/* miras_cuda_memory_forward, from the memory's state, which moves on; other calls may come before and
  * after. x->length is 1 to `segments` times `length` (MIRAS_ERR_ARGUMENT). What the device alone
  * knows is not checked: that the call begins on the chunk grid, with or without a tape. tape:
  * miras_cuda_segments_tape_size floats, NULL for none. */
@@ -227,7 +227,7 @@ miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const mir
 #ifndef MIRAS_NO_TRAINING
 /* Floats; 0 where x->length must not be that, or they are too many. */
 size_t miras_cuda_segments_tape_size(const miras_cuda_segments *s, int length);
-/* miras_cuda_backward, of such a tape. */
+/* miras_cuda_memory_backward, of such a tape. */
 miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_memory_input *x,
                                           float *tape, const float *dy,
                                           const miras_memory_input_grad *dx, float *dparams,
@@ -8070,7 +8070,7 @@ static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
                           stream, *job);
 }
 
-miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_memory_input *x, float *y,
+miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x, float *y,
                                 float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
@@ -8082,7 +8082,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_memory_i
       (tape && miras__cuda_held(g)->options.half_state))
     return MIRAS_ERR_ARGUMENT;
 #ifndef MIRAS_NO_TRAINING
-  if (tape && !miras_cuda_tape_size(g, x->length)) return MIRAS_ERR_SIZE;
+  if (tape && !miras_cuda_memory_tape_size(g, x->length)) return MIRAS_ERR_SIZE;
 #endif
   batch = (size_t)m->plan.d.batch;
   job = miras__cuda_errand(g, x);
@@ -8106,7 +8106,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_memory_i
              : MIRAS_ERR_DEVICE;
 }
 
-miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, float *out,
+miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
                              cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
@@ -8123,7 +8123,7 @@ miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, flo
 }
 
 #ifndef MIRAS_NO_TRAINING
-size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length) {
+size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length) {
   miras_parallel heads = {NULL, NULL, 1};
   miras__plan plan;
   if (!g || length < 0 || miras__cuda_held(g)->options.half_state) return 0;
@@ -8152,7 +8152,7 @@ static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, 
           MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, all));
 }
 
-miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_memory_input *x, float *tape,
+miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x, float *tape,
                                  const float *dy, const miras_memory_input_grad *dx, float *dparams,
                                  float *dstate, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
@@ -8340,7 +8340,7 @@ static miras__segments_tape miras__segments_tape_of(const miras__segments *s,
   const size_t batch = (size_t)p->d.batch, heads = (size_t)p->d.heads;
   miras__segments_tape at = {0, 0, 0};
 #ifndef MIRAS_NO_TRAINING
-  at.turns = miras_cuda_tape_size(part, s->length);
+  at.turns = miras_cuda_memory_tape_size(part, s->length);
   if (!at.turns) return at;
   at.turns = miras__pad(at.turns);
   at.slot_at = at.turns;
@@ -8439,7 +8439,7 @@ miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const mir
   if ((now > 1 && !miras__segments_alone(held, now, nearby + held->parts, stream, &job)) ||
       !miras__segments_run(miras_cuda::miras__run_join, miras__segments_joins(p), 0, stream, &job))
     return MIRAS_ERR_DEVICE;
-  result = miras_cuda_forward(&part, &job.x, y, tape, stream);
+  result = miras_cuda_memory_forward(&part, &job.x, y, tape, stream);
   if (result != MIRAS_OK) return result;
   return miras__segments_run(miras_cuda::miras__run_arrive, tasks, 0, stream, &job)
              ? MIRAS_OK
@@ -8486,13 +8486,13 @@ miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const mi
     if (cudaMemsetAsync(job.slot_at, 0, ((size_t)p->d.batch * now + 1) * each * sizeof(float),
                         stream) != cudaSuccess)
       return MIRAS_ERR_DEVICE;
-    result = miras_cuda_backward(&part, &job.x, tape, dy, &none, NULL, job.slot_at, stream);
+    result = miras_cuda_memory_backward(&part, &job.x, tape, dy, &none, NULL, job.slot_at, stream);
     if (result != MIRAS_OK) return result;
   }
   if (!miras__segments_run(miras_cuda::miras__run_join_bwd, miras__segments_joins(p), 0, stream,
                            &job))
     return MIRAS_ERR_DEVICE;
-  result = miras_cuda_backward(&part, &job.x, tape, dy, dx, dparams, job.slot_at + each, stream);
+  result = miras_cuda_memory_backward(&part, &job.x, tape, dy, dx, dparams, job.slot_at + each, stream);
   if (result != MIRAS_OK) return result;
   return miras__segments_run(miras_cuda::miras__run_leave, heads, 0, stream, &job)
              ? MIRAS_OK

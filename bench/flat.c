@@ -49,7 +49,7 @@ static miras_model *model_of(int kind) {
   d.layers = 1;
   d.heads = 1;
   if (d.layer[0].memory.window) d.layer[0].memory.window = STEPS;
-  return miras_model_open(&d, NULL);
+  return miras_model_open(&d, NULL, NULL, 0);
 }
 
 static void steps_of(miras_session *s, long at, const char *name) {
@@ -85,7 +85,7 @@ static double next_token(const char *name, int length) {
   d.key_dim = WIDE;
   if (!strcmp(name, "titans")) d.chunk = 16;
   if (d.window) d.window = length < LONGEST ? length + STEPS * WIDE : LONGEST;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   if (!m) return fprintf(stderr, "flat: %s does not open\n", name), -1;
   for (i = 0; i <= STEPS; i++)
     for (j = 0; j < WIDE; j++) rows[i][j] = (float)(token_of((long)i * WIDE + j) - 16) / 64;
@@ -97,7 +97,7 @@ static double next_token(const char *name, int length) {
   for (i = 0; i < WIDE; i++) {                     /* means over 16, for chunks of 16 */
     double s = now();
     for (j = 0; j < 16; j++)
-      miras_memory_step(m, rows[(i + j) % STEPS], rows[j], rows[(i + 2 * j) % STEPS], y);
+      miras_memory_step(m, rows[(i + j) % STEPS], rows[j], rows[(i + 2 * j) % STEPS], y, NULL);
     s = (now() - s) / 16;
     if (s < best) best = s;
     if (i > 3 && s > 1e-3) break;
@@ -133,7 +133,7 @@ int main(int count, char **text) {
   if (!f) return fprintf(stderr, "flat: write FILE, read FILE or times\n"), 1;
   for (kind = 0; kind < MIRAS_PRESET_ROWS && ok; kind++) {
     miras_model *m = model_of(kind);
-    miras_session *s = m ? miras_session_open(m, NULL) : NULL;
+    miras_session *s = m ? miras_session_open(m, NULL, NULL, NULL, 0) : NULL;
     size_t bytes;
     void *state = miras_session_state(s, &bytes);
     long at = 0, i;

@@ -127,7 +127,7 @@ static miras_memory *begin(miras_cuda_memory *g, miras_preset kind, int batch, i
   if (miras_memory_preset(&d, kind) != MIRAS_OK) return NULL;
   d.batch = batch, d.heads = heads, d.key_dim = size, d.value_dim = size, d.chunk = chunk;
   if (number("CHANNELS", 0)) d.decay_gate = MIRAS_GATE_CHANNEL;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   bytes = miras_cuda_memory_size(m, &options, NULL, 0);
   if (!bytes || miras_memory_desc_of(m)->chunk != chunk || bytes > room_left() / 2) {
     miras_memory_close(m);
@@ -181,7 +181,7 @@ static void decode(miras_preset kind, int size, int heads) {
   other = take(bytes);
   x = tokens(m, size, 1);
   y = floats((size_t)batch * heads * size, 0);
-  step = timed([&] { done(miras_cuda_forward(&g, &x, y, NULL, stream), "a token"); });
+  step = timed([&] { done(miras_cuda_memory_forward(&g, &x, y, NULL, stream), "a token"); });
   copy = timed([&] {
     must(cudaMemcpyAsync(other, miras_cuda_memory_state(&g, NULL), bytes,
                          cudaMemcpyDeviceToDevice, stream), "a copy");
@@ -222,7 +222,7 @@ static void pass(miras_preset kind, int size, int heads, int chunk) {
   if (!m) return;
   chunks = miras__cuda_chunks_for(&miras__cuda_of(&g)->plan, &options,
                                   miras__cuda_held(&g)->shared).grid != NULL;
-  while (length > 64 && (miras_cuda_tape_size(&g, length) +
+  while (length > 64 && (miras_cuda_memory_tape_size(&g, length) +
                          16 * (size_t)length * heads * size * miras_memory_desc_of(m)->inner_steps * 4) *
                                 sizeof(float) > room_left() / 2)
     length /= 2;
@@ -230,21 +230,21 @@ static void pass(miras_preset kind, int size, int heads, int chunk) {
   n = (size_t)4 * heads * length * size * miras_memory_desc_of(m)->inner_steps;
   y = floats(n, 1);
   x.length = 64;                                 /* how many can be waited for? */
-  t = timed([&] { done(miras_cuda_forward(&g, &x, y, NULL, stream), "forward"); });
+  t = timed([&] { done(miras_cuda_memory_forward(&g, &x, y, NULL, stream), "forward"); });
   while (length > 64 && t.median * length / 64 > 1e5) length /= 2;
   x.length = length;
   t = timed([&] {
     done(miras_cuda_memory_reset(&g, stream), "reset");
-    done(miras_cuda_forward(&g, &x, y, NULL, stream), "forward");
+    done(miras_cuda_memory_forward(&g, &x, y, NULL, stream), "forward");
   });
   line("forward", kind, m, length, t, 1, chunks);
   memset(&dx, 0, sizeof dx);
   dx.key = floats(n, 0), dx.value = floats(n, 0), dx.query = floats(n, 0);
-  tape = floats(miras_cuda_tape_size(&g, length), 0);
+  tape = floats(miras_cuda_memory_tape_size(&g, length), 0);
   t = timed([&] {
     done(miras_cuda_memory_reset(&g, stream), "reset");
-    done(miras_cuda_forward(&g, &x, y, tape, stream), "forward");
-    done(miras_cuda_backward(&g, &x, tape, y, &dx, NULL, NULL, stream), "backward");
+    done(miras_cuda_memory_forward(&g, &x, y, tape, stream), "forward");
+    done(miras_cuda_memory_backward(&g, &x, tape, y, &dx, NULL, NULL, stream), "backward");
   });
   chunks = miras__cuda_chunks_back_for(&miras__cuda_of(&g)->plan, &options,
                                        miras__cuda_held(&g)->shared).grid != NULL;

@@ -127,7 +127,7 @@ static void one(miras_preset kind, int size, int chunk) {
   d.key_dim = d.value_dim = size, d.chunk = chunk;
   if (getenv("PRODUCTS")) o.products = (miras_cuda_products)atoi(getenv("PRODUCTS"));
   if (getenv("GATES")) d.decay_gate = MIRAS_GATE_CHANNEL;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   if (!m || miras_memory_desc_of(m)->chunk != chunk) return;
   used = 0;
   bytes = miras_cuda_memory_size(m, &o, NULL, 0);
@@ -142,18 +142,18 @@ static void one(miras_preset kind, int size, int chunk) {
   x.decay = x.learning_rate = take(n);         /* for rows that ask for them */
   dx.key = take(n), dx.value = take(n), dx.query = take(n), dx.decay = take(n), dx.learning_rate = take(n);
   y = take(n);
-  tape = take(miras_cuda_tape_size(&g, tokens));
+  tape = take(miras_cuda_memory_tape_size(&g, tokens));
   x.length = tokens;
   printf("%-20s %4d %4d %8lu", miras_preset_name(kind), size, chunk, (unsigned long)states);
   begin();
-  miras_cuda_forward(&g, &x, y, tape, 0);
+  miras_cuda_memory_forward(&g, &x, y, tape, 0);
   show(tokens);
   begin();
-  miras_cuda_backward(&g, &x, tape, y, &dx, NULL, NULL, 0);
+  miras_cuda_memory_backward(&g, &x, tape, y, &dx, NULL, NULL, 0);
   show(tokens);
   begin();
   x.length = 1;
-  for (i = 0; i < single; i++) miras_cuda_forward(&g, &x, y, NULL, 0);
+  for (i = 0; i < single; i++) miras_cuda_memory_forward(&g, &x, y, NULL, 0);
   show(single);
   putchar('\n');
   fflush(stdout);

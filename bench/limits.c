@@ -198,7 +198,7 @@ static layer *open_layer(const char *kind, int chunk, int T, int H, int n, int t
   b->d.heads = H;
   b->d.key_dim = n;
   if (chunk) b->d.chunk = chunk;
-  b->m = miras_memory_open(&b->d, NULL);
+  b->m = miras_memory_open(&b->d, NULL, NULL, 0);
   if (!b->m) {
     fprintf(stderr, "limits: %s does not open\n", kind);
     exit(1);
@@ -342,8 +342,8 @@ static void run_writes(void *with) {
   layer *b = (layer *)with;
   const size_t n = b->per[KEY];
   for (int i = 0; i < WRITES; i++)
-    sink = miras_memory_write(b->m, b->in[KEY] + (size_t)(i % 64) * n,
-                       b->in[VALUE] + (size_t)(i % 64) * n);
+    miras_memory_write(b->m, b->in[KEY] + (size_t)(i % 64) * n,
+                       b->in[VALUE] + (size_t)(i % 64) * n, NULL);
 }
 
 static void add_write(const char *kind, int n) {
@@ -351,7 +351,7 @@ static void add_write(const char *kind, int n) {
   char name[80];
   miras_memory_preset(&b->d, miras_preset_find(kind));
   b->d.key_dim = n;
-  b->m = miras_memory_open(&b->d, NULL);
+  b->m = miras_memory_open(&b->d, NULL, NULL, 0);
   b->per[KEY] = (size_t)n;
   b->in[KEY] = floats(64 * (size_t)n);
   b->in[VALUE] = floats(64 * (size_t)n);

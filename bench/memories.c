@@ -183,7 +183,7 @@ static void open_row(bench *b, miras_preset kind, int T, int H, int n) {
     fprintf(stderr, "memories: %s: %s\n", miras_preset_name(kind), why);
     exit(1);
   }
-  b->m = miras_memory_open(&b->d, NULL);
+  b->m = miras_memory_open(&b->d, NULL, NULL, 0);
   if (!b->m) {
     fprintf(stderr, "memories: out of memory\n");
     exit(1);

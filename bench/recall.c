@@ -176,7 +176,7 @@ static score measure(const miras_model *m, judge *a, const miras_parallel *paral
   a->room = (int32_t *)grow(NULL, (size_t)workers * (size_t)(8 * a->pairs + a->symbols),
                             sizeof *a->room);
   for (i = 0; i < workers; i++) {
-    a->session[i] = miras_session_open(m, NULL);
+    a->session[i] = miras_session_open(m, NULL, NULL, NULL, 0);
     if (!a->session[i]) die(1, "there is not enough memory for a session");
   }
   if (parallel) parallel->run(parallel->user, parts, judge_part, a);
@@ -419,8 +419,8 @@ static miras_model_desc describe(const options *o, const char *model, int pairs,
 static void train(const options *o, run *r, const miras_parallel *parallel) {
   miras_model_desc d = describe(o, r->model, r->pairs, r->seed);
   const miras_trainer_desc room = {o->batch, 4 * r->pairs, 0, 0, parallel};
-  miras_model *m = miras_model_open(&d, NULL);
-  miras_trainer *t = miras_trainer_open(m, &room, NULL);
+  miras_model *m = miras_model_open(&d, NULL, NULL, 0);
+  miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
   miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
   const size_t T = (size_t)room.context, rows = (size_t)o->batch;
   int32_t *x = (int32_t *)grow(NULL, 2 * rows * T + (size_t)o->symbols, sizeof *x);
@@ -441,10 +441,11 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
     for (row = 0; row < rows; row++)
       sequence(x + row * T, y + row * T, r->pairs, o->symbols, (uint64_t)r->seed, TRAINING,
                (uint64_t)(step - 1) * rows + row, keys);
-    loss = miras_trainer_loss(t, x, y, (int)rows, (int)T, 1);
+    if (miras_trainer_loss(t, x, y, (int)rows, (int)T, 1, &loss) != MIRAS_OK) loss = (float)NAN;
     miras_trainer_backward(t);
     miras_trainer_step(t, &adamw, miras_schedule_cosine((uint64_t)step - 1, (uint64_t)o->warmup,
-                                               (uint64_t)o->steps, (float)r->lr, 0.05f));
+                                               (uint64_t)o->steps, (float)r->lr, 0.05f),
+                       NULL);
     r->steps = step;
     training += (double)loss;
     if (step % o->every == 0 || step == o->steps || !isfinite(loss)) {
@@ -766,7 +767,7 @@ int main(int argc, char **argv) {
   for (i = 0; i < g.n_models; i++) (void)describe(o, g.models[i], (int)g.pairs[0], 1);
   try_output("--svg", o->svg), try_output("--csv", o->csv);
   if (o->threads > 1) {
-    pool = miras_pool_open(o->threads, NULL);
+    pool = miras_pool_open(o->threads, NULL, NULL, 0);
     if (!pool) die(1, "%d threads cannot be started", o->threads);
   }
 

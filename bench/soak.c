@@ -213,7 +213,7 @@ static void row_open(row *r, miras_preset kind, int dim) {
   miras_memory_preset(&r->d, kind);
   r->d.key_dim = dim;
   if (!miras_memory_size(&r->d, why, sizeof why)) die(1, "%s: %s", miras_preset_name(kind), why);
-  r->m = miras_memory_open(&r->d, NULL);
+  r->m = miras_memory_open(&r->d, NULL, NULL, 0);
   if (!r->m) die(1, "there is not enough memory for %s", miras_preset_name(kind));
   r->d = *miras_memory_desc_of(r->m);
   r->dk = r->d.key_dim;
@@ -240,8 +240,9 @@ static void to_unit(float *out, const float *x, int n) {
 /* One token: steps pairs. The surprise, or zero where there is none. */
 static float row_write(row *r, const float *key, const float *value) {
   miras_memory_input x;
+  float surprise = 0;
   int i;
-  if (!r->tokens) return miras_memory_write(r->m, key, value);
+  if (!r->tokens) return miras_memory_write(r->m, key, value, &surprise), surprise;
   memset(&x, 0, sizeof x);
   to_unit(r->unit, key, r->dk);
   for (i = 0; i < r->dk; i++) {

@@ -40,10 +40,10 @@ step *step_open(const char *name, const int *sizes) {
   d.vocab = sizes[6];
   t.batch = s->batch = sizes[4];
   t.context = s->length = sizes[5];
-  s->pool = miras_pool_open(sizes[7], NULL);
+  s->pool = miras_pool_open(sizes[7], NULL, NULL, 0);
   t.parallel = miras_pool_parallel(s->pool);
-  s->model = miras_model_open(&d, NULL);
-  s->trainer = miras_trainer_open(s->model, &t, NULL);
+  s->model = miras_model_open(&d, NULL, NULL, 0);
+  s->trainer = miras_trainer_open(s->model, &t, NULL, NULL, 0);
   s->tokens = (int32_t *)malloc(2 * n * sizeof *s->tokens);
   if (!s->pool || !s->trainer || !s->tokens) return NULL;
   s->targets = s->tokens + n;
@@ -64,12 +64,12 @@ size_t step_parameters(const step *s) {
 float step_run(step *s);
 float step_run(step *s) {
   miras_adamw_options o;
-  const float loss =
-    miras_trainer_loss(s->trainer, s->tokens, s->targets, s->batch, s->length, 1);
+  float loss = 0;
+  miras_trainer_loss(s->trainer, s->tokens, s->targets, s->batch, s->length, 1, &loss);
   memset(&o, 0, sizeof o);
   o.clip = 1;
   miras_trainer_backward(s->trainer);
-  miras_trainer_step(s->trainer, &o, 1e-4f);
+  miras_trainer_step(s->trainer, &o, 1e-4f, NULL);
   return loss;
 }
 

@@ -38,16 +38,16 @@ static int open_all(miras_model **m, miras_session **s, const char *name, int wi
   d.width = width, d.heads = width / 64, d.vocab = 256;
   for (form = 0; form < FORMS; form++) {
     d.weights = (miras_weights)form;
-    m[form] = miras_model_open(&d, NULL);
+    m[form] = miras_model_open(&d, NULL, NULL, 0);
     if (!m[form]) return 0;
     if (!form) {
       bytes = miras_model_save_to(m[0], NULL, 0);
       file = malloc(bytes);
       if (!file || miras_model_save_to(m[0], file, bytes) != bytes) return 0;
-    } else if (miras_model_load_from(m[form], file, bytes) != MIRAS_OK) {
+    } else if (miras_model_load_from(m[form], file, bytes, NULL, 0) != MIRAS_OK) {
       return 0;
     }
-    s[form] = miras_session_open(m[form], NULL);
+    s[form] = miras_session_open(m[form], NULL, NULL, NULL, 0);
     if (!s[form]) return 0;
   }
   free(file);

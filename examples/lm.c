@@ -544,7 +544,7 @@ static score score_windows(miras_trainer *t, const int32_t *tokens, size_t n, si
         y[to] = at + 1 < n ? tokens[at + 1] : -1;
         counted += at + 1 < n;
       }
-    loss = miras_trainer_loss(t, x, y, rows, (int)T, 0);
+    if (miras_trainer_loss(t, x, y, rows, (int)T, 0, &loss) != MIRAS_OK) loss = (float)NAN;
     s.nats += (double)loss * (double)counted;
     s.targets += counted;
   }
@@ -552,15 +552,22 @@ static score score_windows(miras_trainer *t, const int32_t *tokens, size_t n, si
   return s;
 }
 
+/* What it costs to predict what follows each of the next n tokens. */
+static double nats_of(miras_session *session, const int32_t *tokens, size_t n) {
+  double nats;
+  if (miras_session_score(session, tokens, tokens + 1, n, &nats) != MIRAS_OK)
+    die(1, "the text has a token that the model does not know");
+  return nats;
+}
+
 /* One pass from the first token to the last, the memory carried all the way. */
 static score score_stream(const miras_model *m, const int32_t *tokens, size_t n) {
   score s = {0, n ? n - 1 : 0};
   size_t i, piece = 4096;
-  miras_session *session = miras_session_open(m, NULL);
+  miras_session *session = miras_session_open(m, NULL, NULL, NULL, 0);
   if (!session) die(1, "there is not enough memory for a session");
   for (i = 0; i + 1 < n; i += piece)
-    s.nats += miras_session_score(session, tokens + i, tokens + i + 1,
-                                  n - 1 - i < piece ? n - 1 - i : piece);
+    s.nats += nats_of(session, tokens + i, n - 1 - i < piece ? n - 1 - i : piece);
   miras_session_close(session);
   return s;
 }
@@ -583,7 +590,7 @@ static void score_positions(miras_session *session, const int32_t *tokens, size_
       for (; at >= next; next = length / 10 * tenth + length % 10 * tenth / 10) tenth++;
       piece = (end < next ? end : next) - at;
       if (piece > 4096) piece = 4096;
-      nats = miras_session_score(session, tokens + at, tokens + at + 1, piece);
+      nats = nats_of(session, tokens + at, piece);
       bins[i].nats += nats, bins[i].targets += piece;
       if (tenths) tenths[tenth - 1].nats += nats, tenths[tenth - 1].targets += piece;
     }
@@ -848,14 +855,14 @@ static int can_draw(const float *logits, int count) {
 
 static void write_sample(const miras_model *m, const vocabulary *v, const int32_t *prompt, size_t n,
                          int count, miras_sampler sampling) {
-  miras_session *s = miras_session_open(m, NULL);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   const float *logits;
   if (!s) die(1, "there is not enough memory for a session");
   logits = miras_session_prefill(s, prompt, n);
   while (count-- > 0 && logits) {
     unsigned char text[4];
     const int drawn = can_draw(logits, v->count);
-    const int32_t token = drawn ? miras_sampler_sample(logits, v->count, &sampling) : -1;
+    const int32_t token = drawn ? miras_sampler_sample(&sampling, logits, v->count) : -1;
     if (token < 0) {
       fflush(stdout);
       die(1, "behind %lu tokens the model's logits are not finite: its weights are damaged, or too "
@@ -1037,7 +1044,7 @@ static miras_model_desc describe(const options *o, int vocab) {
       miras_model *m;
       set_hidden(&small, 1 + i);
       if (!miras_model_size(&small, why, sizeof why)) die(2, "%s", why);
-      m = miras_model_open(&small, NULL);
+      m = miras_model_open(&small, NULL, NULL, 0);
       if (!m) die(1, "there is not enough memory for the model");
       at[i] = (double)count_parameters(m);
       miras_model_close(m);
@@ -1076,14 +1083,14 @@ static const char *reason(const char *path, miras_result result) {
 /* The model in a file, to be trained on. */
 static miras_model *open_from(const char *path) {
   miras_result result = MIRAS_OK;
-  miras_model *m = miras_model_open_file(path, NULL, NULL, &result);
+  miras_model *m = miras_model_open_file(path, NULL, NULL, &result, NULL, 0);
   if (!m) die(1, "%s cannot be opened: %s", path, reason(path, result));
   return m;
 }
 
 /* The model in the file, if it is the one that the options describe. */
 static miras_model *resume(const options *o, const miras_model_desc *want) {
-  miras_model *m = open_from(o->out), *fresh = miras_model_open(want, NULL);
+  miras_model *m = open_from(o->out), *fresh = miras_model_open(want, NULL, NULL, 0);
   char why[256];
   if (!fresh) die(1, "there is not enough memory for the model");
   if (miras_model_desc_differs(miras_model_desc_of(m), miras_model_desc_of(fresh), why, sizeof why))
@@ -1096,16 +1103,16 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
 /* A trainer for m; with --resume it goes on where the file ends. */
 static miras_trainer *open_trainer(const options *o, miras_model *m, const miras_pool *pool) {
   miras_trainer_desc d = {0, 0, 0, 0, NULL};
+  char why[256];
   miras_trainer *t;
-  miras_result result;
   d.batch = o->batch;
   d.context = o->context;
   if (o->carry > 0) d.carried = o->streams > o->batch ? o->streams : o->batch;
   if (pool) d.parallel = miras_pool_parallel(pool);
-  t = miras_trainer_open(m, &d, NULL);
-  if (!t) die(1, "there is not enough memory to train the model");
-  result = o->resume ? miras_trainer_load(t, o->out) : MIRAS_OK;
-  if (result != MIRAS_OK) die(1, "%s cannot be resumed: %s", o->out, miras_result_text(result));
+  t = miras_trainer_open(m, &d, NULL, why, sizeof why);
+  if (!t) die(1, "the model cannot be trained: %s", why);
+  if (o->resume && miras_trainer_load(t, o->out, why, sizeof why) != MIRAS_OK)
+    die(1, "%s cannot be resumed: %s", o->out, why);
   if (o->resume && miras_trainer_steps(t) == 0)
     die(1, "%s holds no training state: a finished model is saved without it", o->out);
   return t;
@@ -1113,7 +1120,7 @@ static miras_trainer *open_trainer(const options *o, miras_model *m, const miras
 
 /* What a running text needs per block, in KiB. */
 static double state_kib(const miras_model *m) {
-  miras_session *s = miras_session_open(m, NULL);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   size_t bytes;
   if (!s) die(1, "there is not enough memory for a session");
   (void)miras_session_state(s, &bytes);
@@ -1230,14 +1237,14 @@ static void training_open(training *r, const options *o, const unsigned char *te
   if (r->v.count < 2) die(2, "%s has only one character; there is nothing to learn", name);
   if (!o->from) r->d = describe(o, r->v.count);
   if (o->threads > 1) {
-    r->pool = miras_pool_open(o->threads, NULL);
+    r->pool = miras_pool_open(o->threads, NULL, NULL, 0);
     if (!r->pool) die(1, "%d threads cannot be started", o->threads);
   }
   if (o->resume) {
     miras_model_close(r->m);
     r->m = resume(o, &r->d);
   } else if (!o->from) {
-    r->m = miras_model_open(&r->d, NULL);
+    r->m = miras_model_open(&r->d, NULL, NULL, 0);
   }
   if (!r->m) die(1, "there is not enough memory for the model");
   if (o->only && !miras_model_train_only(r->m, o->only))
@@ -1319,6 +1326,7 @@ static float training_learn(training *r) {
   const miras_adamw_options adamw = {0, 0, 0, (float)r->o->decay, 1.0f};
   const options *o = r->o;
   const size_t T = r->T;
+  miras_result result;
   size_t row;
   float loss;
   /* Which windows a step sees depends on the options and the step alone. */
@@ -1327,12 +1335,14 @@ static float training_learn(training *r) {
     memcpy(r->x + row * T, r->tokens + at, T * sizeof *r->x);
     memcpy(r->y + row * T, r->tokens + at + 1, T * sizeof *r->y);
   }
-  loss = o->carry > 0 ? miras_trainer_loss_carried(r->t, r->x, r->y, (int)r->rows, (int)T,
-                                                   r->running.stream, r->running.fresh)
-                      : miras_trainer_loss(r->t, r->x, r->y, (int)r->rows, (int)T, 1);
+  result = o->carry > 0
+             ? miras_trainer_loss_carried(r->t, r->x, r->y, (int)r->rows, (int)T,
+                                          r->running.stream, r->running.fresh, &loss)
+             : miras_trainer_loss(r->t, r->x, r->y, (int)r->rows, (int)T, 1, &loss);
+  if (result != MIRAS_OK) die(1, "a step was refused: %s", miras_result_text(result));
   miras_trainer_backward(r->t);
   miras_trainer_step(r->t, &adamw, miras_schedule_cosine(r->step, (uint64_t)o->warmup, r->planned,
-                                                (float)o->lr, 0.05f));
+                                                (float)o->lr, 0.05f), NULL);
   return loss;
 }
 
@@ -1517,7 +1527,7 @@ static miras_model *open_model(const options *o) {
   bounds.limit = (uint64_t)o->limit << 20;
   bounds.layer[0].memory.reset_every = o->anew;
   bounds.weights = weights_of(o);
-  m = miras_model_open_file(o->file[0], &bounds, NULL, &result);
+  m = miras_model_open_file(o->file[0], &bounds, NULL, &result, NULL, 0);
   if (result == MIRAS_ERR_SIZE)
     die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
   if (!m) die(1, "%s cannot be opened: %s", o->file[0], reason(o->file[0], result));
@@ -1564,7 +1574,7 @@ static int evaluate(const options *o) {
   for (i = 1; i < count; i++) bytes += token_text(&v, tokens[i], unused);
   printf("%lu tokens, %lu bytes predicted       bits per byte  nats per byte  nats per token\n",
          (unsigned long)(count - 1), (unsigned long)bytes);
-  session = miras_session_open(m, NULL);
+  session = miras_session_open(m, NULL, NULL, NULL, 0);
   if (!session) die(1, "there is not enough memory for a session");
   memset(windows, 0, sizeof windows);
   memset(stream, 0, sizeof stream);
@@ -1658,7 +1668,7 @@ static int emit(const options *o) {
   emit_bytes(f, bytes, n);
   fprintf(f, "\n};\n");
   if (memory)
-    fprintf(f, "\n/* miras_memory_load_from(m, memory_file, sizeof memory_file), into a memory of "
+    fprintf(f, "\n/* miras_memory_load_from(m, memory_file, sizeof memory_file, NULL, 0), into a memory of "
                "the same descriptor;\n * miras_session_load_from, if it is a session's. */\n");
   for (i = 0; i < v.count && v.characters; i++)
     fprintf(f, i ? "%s0x%lx," : "\n/* Code points of the tokens. */\n"
@@ -1680,8 +1690,8 @@ static int emit(const options *o) {
                "/* NULL if they are fewer. */\n"
                "static miras_model *model_init(void *buffer, size_t bytes) {\n"
                "  miras_model_desc d;\n"
-               "  miras_model *m = model_describe(&d) ? miras_model_init(buffer, bytes, &d) : NULL;"
-               "\n  return m && miras_model_load_from(m, model_file, sizeof model_file) ==\n"
+               "  miras_model *m = model_describe(&d) ? miras_model_init(buffer, bytes, &d, NULL, 0) : NULL;"
+               "\n  return m && miras_model_load_from(m, model_file, sizeof model_file, NULL, 0) ==\n"
                "             MIRAS_OK ? m : NULL;\n"
                "}\n",
             name[weights_of(o)]);

@@ -93,23 +93,22 @@ typedef struct cuda_trainer {
 static cuda_trainer *training_now; /* whose parameters are ahead of its model's                   */
 
 static cuda_trainer *cuda_trainer_open(miras_model *m, const miras_trainer_desc *d,
-                                       const miras_allocator *allocator) {
+                                       const miras_allocator *allocator, char *why,
+                                       size_t why_size) {
   cuda_trainer *t = (cuda_trainer *)calloc(1, sizeof *t);
   miras_trainer_desc room = *d;
   size_t bytes, n;
-  char why[256];
   if (!t) return NULL;
   t->m = m;
   t->desc = *d;
   room.parallel = NULL;
   room.batch = room.context = 1;
-  t->host = miras_trainer_open(m, &room, allocator);
+  t->host = miras_trainer_open(m, &room, allocator, why, why_size);
   if (!t->host) return NULL;
   t->there = place_model(m);
   room.batch = d->batch, room.context = d->context;
-  bytes = miras_cuda_trainer_size(&t->there.g, &room, why, sizeof why);
-  if (!bytes) fprintf(stderr, "lm_cuda: %s\n", why);
-  must(bytes > 0, "hold such a trainer");
+  bytes = miras_cuda_trainer_size(&t->there.g, &room, why, why_size);
+  if (!bytes) return NULL;
   t->memory = on_device(bytes);
   must(miras_cuda_trainer_init(&t->t, &t->there.g, &room, t->memory, bytes, 0) == MIRAS_OK,
        "hold the trainer");
@@ -138,8 +137,9 @@ static void cuda_trainer_close(cuda_trainer *t) {
   free(t);
 }
 
-static miras_result cuda_trainer_load(cuda_trainer *t, const char *path) {
-  const miras_result result = miras_trainer_load(t->host, path);
+static miras_result cuda_trainer_load(cuda_trainer *t, const char *path, char *why,
+                                      size_t why_size) {
+  const miras_result result = miras_trainer_load(t->host, path, why, why_size);
   miras_cuda_options o;
   size_t bytes;
   if (result != MIRAS_OK) return result;
@@ -160,10 +160,10 @@ static miras_result cuda_model_save(const miras_model *m, const char *path) {
   return miras_model_save(m, path);
 }
 
-static float run(cuda_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
-                 int length, int train, const int32_t *rows, const unsigned char *fresh) {
+static miras_result run(cuda_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
+                        int length, int train, const int32_t *rows, const unsigned char *fresh,
+                        float *loss) {
   const size_t bytes = (size_t)batch * (size_t)length * sizeof *tokens;
-  float loss;
   int b;
   send(t->tokens, tokens, bytes);
   send(t->targets, targets, bytes);
@@ -175,30 +175,32 @@ static float run(cuda_trainer *t, const int32_t *tokens, const int32_t *targets,
   must(miras_cuda_trainer_loss(&t->t, t->tokens, t->targets, batch, length, train,
                                rows ? t->rows : NULL, rows ? t->fresh : NULL, t->said, 0) ==
          MIRAS_OK, "run the model");
-  bring(&loss, t->said, sizeof loss);
-  return loss;
+  bring(loss, t->said, sizeof *loss);
+  return MIRAS_OK;
 }
 
-static float cuda_trainer_loss(cuda_trainer *t, const int32_t *tokens, const int32_t *targets,
-                               int batch, int length, int train) {
-  return run(t, tokens, targets, batch, length, train, NULL, NULL);
+static miras_result cuda_trainer_loss(cuda_trainer *t, const int32_t *tokens,
+                                      const int32_t *targets, int batch, int length, int train,
+                                      float *loss) {
+  return run(t, tokens, targets, batch, length, train, NULL, NULL, loss);
 }
 
-static float cuda_trainer_loss_streams(cuda_trainer *t, const int32_t *tokens,
-                                       const int32_t *targets, int batch, int length,
-                                       const int32_t *rows, const unsigned char *fresh) {
-  return run(t, tokens, targets, batch, length, 1, rows, fresh);
+static miras_result cuda_trainer_loss_carried(cuda_trainer *t, const int32_t *tokens,
+                                              const int32_t *targets, int batch, int length,
+                                              const int32_t *carry, const unsigned char *restart,
+                                              float *loss) {
+  return run(t, tokens, targets, batch, length, 1, carry, restart, loss);
 }
 
 static miras_result cuda_trainer_backward(cuda_trainer *t) {
   return miras_cuda_trainer_backward(&t->t, 0);
 }
 
-static float cuda_trainer_step(cuda_trainer *t, const miras_adamw_options *o, float rate) {
-  float norm;
+static miras_result cuda_trainer_step(cuda_trainer *t, const miras_adamw_options *o, float rate,
+                                      float *norm) {
   must(miras_cuda_trainer_step(&t->t, o, rate, t->said + 1, 0) == MIRAS_OK, "take a step");
-  bring(&norm, t->said + 1, sizeof norm);
-  return norm;
+  if (norm) bring(norm, t->said + 1, sizeof *norm);
+  return MIRAS_OK;
 }
 
 static uint64_t cuda_trainer_steps(const cuda_trainer *t) {
@@ -221,7 +223,8 @@ typedef struct cuda_session {
   size_t vocab;
 } cuda_session;
 
-static cuda_session *cuda_session_open(const miras_model *m, const miras_allocator *) {
+static cuda_session *cuda_session_open(const miras_model *m, const miras_session_desc *,
+                                       const miras_allocator *, char *, size_t) {
   cuda_session *s = (cuda_session *)calloc(1, sizeof *s);
   size_t bytes;
   if (!s) return NULL;
@@ -268,8 +271,8 @@ static const float *cuda_session_step(cuda_session *s, int32_t token) {
   return feed(s, &token, 1, 1);
 }
 
-static double cuda_session_score(cuda_session *s, const int32_t *tokens, const int32_t *targets,
-                                 size_t count) {
+static miras_result cuda_session_score(cuda_session *s, const int32_t *tokens,
+                                       const int32_t *targets, size_t count, double *loss) {
   double total = 0;
   size_t n, t, i;
   for (; count; tokens += n, targets += n, count -= n) {
@@ -284,7 +287,8 @@ static double cuda_session_score(cuda_session *s, const int32_t *tokens, const i
       total += log(sum) + top - (double)x[targets[t]];
     }
   }
-  return total;
+  *loss = total;
+  return MIRAS_OK;
 }
 
 static void cuda_session_reset(cuda_session *s) {
@@ -302,7 +306,7 @@ static void *cuda_session_state(cuda_session *s, size_t *bytes) {
 #define miras_trainer_load cuda_trainer_load
 #define miras_trainer_save cuda_trainer_save
 #define miras_trainer_loss cuda_trainer_loss
-#define miras_trainer_loss_carried cuda_trainer_loss_streams
+#define miras_trainer_loss_carried cuda_trainer_loss_carried
 #define miras_trainer_backward cuda_trainer_backward
 #define miras_trainer_step cuda_trainer_step
 #define miras_trainer_steps cuda_trainer_steps

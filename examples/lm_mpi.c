@@ -44,7 +44,7 @@ typedef struct mpi_trainer {
 } mpi_trainer;
 
 static mpi_trainer *mpi_trainer_open(miras_model *m, const miras_trainer_desc *d,
-                                     const miras_allocator *allocator) {
+                                     const miras_allocator *allocator, char *why, size_t why_size) {
   mpi_trainer *t = (mpi_trainer *)calloc(1, sizeof *t);
   miras_trainer_desc own = *d;
   size_t count;
@@ -55,7 +55,7 @@ static mpi_trainer *mpi_trainer_open(miras_model *m, const miras_trainer_desc *d
   if (d->batch % shares) stop("--batch must be a multiple of the processes, or of --shares");
   own.batch = d->batch / shares;
   if (!t) return NULL;
-  t->t = miras_trainer_open(m, &own, allocator);
+  t->t = miras_trainer_open(m, &own, allocator, why, why_size);
   if (!t->t) return NULL;
   (void)miras_model_params(m, &count);
   if (count >= INT_MAX) stop("the model has more parameters than MPI counts");
@@ -95,8 +95,9 @@ static void add_in_order(float *sum, const float *part, int count) {
 }
 
 /* Learn from this process's shares of a step, and all processes' gradients and loss together. */
-static float learn(mpi_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
-                   int length, const int32_t *rows, const unsigned char *fresh) {
+static miras_result learn(mpi_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
+                          int length, const int32_t *carry, const unsigned char *restart,
+                          float *loss) {
   const int each = batch / shares, own = ranks > 1 ? 1 : shares;
   const int count = t->count - 1;
   float *grads = miras_trainer_grads(t->t);
@@ -104,10 +105,12 @@ static float learn(mpi_trainer *t, const int32_t *tokens, const int32_t *targets
   int s, i;
   for (s = 0; s < own; s++) {
     const size_t row = (size_t)(ranks > 1 ? rank : s) * (size_t)each, at = row * (size_t)length;
-    t->part[count] =
-      rows ? miras_trainer_loss_carried(t->t, tokens + at, targets + at, each, length, rows + row,
-                                        fresh ? fresh + row : NULL)
-           : miras_trainer_loss(t->t, tokens + at, targets + at, each, length, 1);
+    miras_result result =
+      carry ? miras_trainer_loss_carried(t->t, tokens + at, targets + at, each, length, carry + row,
+                                         restart ? restart + row : NULL, &t->part[count])
+            : miras_trainer_loss(t->t, tokens + at, targets + at, each, length, 1,
+                                 &t->part[count]);
+    if (result != MIRAS_OK) return result;
     miras_trainer_backward(t->t);
     memcpy(t->part, grads, bytes);
     memset(grads, 0, bytes);
@@ -118,19 +121,21 @@ static float learn(mpi_trainer *t, const int32_t *tokens, const int32_t *targets
     MPI_Allreduce(t->part, t->sum, t->count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   for (i = 0; i < t->count; i++) t->sum[i] /= (float)shares;
   memcpy(grads, t->sum, bytes);
-  return t->sum[count];
+  *loss = t->sum[count];
+  return MIRAS_OK;
 }
 
-static float mpi_trainer_loss(mpi_trainer *t, const int32_t *tokens, const int32_t *targets,
-                              int batch, int length, int train) {
-  if (train) return learn(t, tokens, targets, batch, length, NULL, NULL);
-  return miras_trainer_loss(t->t, tokens, targets, batch, length, 0);
+static miras_result mpi_trainer_loss(mpi_trainer *t, const int32_t *tokens, const int32_t *targets,
+                                     int batch, int length, int train, float *loss) {
+  if (train) return learn(t, tokens, targets, batch, length, NULL, NULL, loss);
+  return miras_trainer_loss(t->t, tokens, targets, batch, length, 0, loss);
 }
 
-static float mpi_trainer_loss_streams(mpi_trainer *t, const int32_t *tokens,
-                                      const int32_t *targets, int batch, int length,
-                                      const int32_t *rows, const unsigned char *fresh) {
-  return learn(t, tokens, targets, batch, length, rows, fresh);
+static miras_result mpi_trainer_loss_carried(mpi_trainer *t, const int32_t *tokens,
+                                             const int32_t *targets, int batch, int length,
+                                             const int32_t *carry, const unsigned char *restart,
+                                             float *loss) {
+  return learn(t, tokens, targets, batch, length, carry, restart, loss);
 }
 
 static miras_result mpi_trainer_backward(mpi_trainer *t) {
@@ -138,8 +143,9 @@ static miras_result mpi_trainer_backward(mpi_trainer *t) {
   return MIRAS_OK;
 }
 
-static float mpi_trainer_step(mpi_trainer *t, const miras_adamw_options *o, float rate) {
-  return miras_trainer_step(t->t, o, rate);
+static miras_result mpi_trainer_step(mpi_trainer *t, const miras_adamw_options *o, float rate,
+                                     float *norm) {
+  return miras_trainer_step(t->t, o, rate, norm);
 }
 
 static uint64_t mpi_trainer_steps(const mpi_trainer *t) { return miras_trainer_steps(t->t); }
@@ -148,8 +154,9 @@ static const miras_trainer_desc *mpi_trainer_desc_of(const mpi_trainer *t) {
   return miras_trainer_desc_of(t->t);
 }
 
-static miras_result mpi_trainer_load(mpi_trainer *t, const char *path) {
-  return miras_trainer_load(t->t, path);
+static miras_result mpi_trainer_load(mpi_trainer *t, const char *path, char *why,
+                                     size_t why_size) {
+  return miras_trainer_load(t->t, path, why, why_size);
 }
 
 static miras_result mpi_trainer_save(const mpi_trainer *t, const char *path) {
@@ -176,7 +183,7 @@ static int mpi_clock(clockid_t which, struct timespec *t) {
 #define miras_trainer_load mpi_trainer_load
 #define miras_trainer_save mpi_trainer_save
 #define miras_trainer_loss mpi_trainer_loss
-#define miras_trainer_loss_carried mpi_trainer_loss_streams
+#define miras_trainer_loss_carried mpi_trainer_loss_carried
 #define miras_trainer_backward mpi_trainer_backward
 #define miras_trainer_step mpi_trainer_step
 #define miras_trainer_steps mpi_trainer_steps

@@ -36,13 +36,14 @@ static void key_of(const char *word, float key[KEY]) {
 
 /* Write every colour once; the mean surprise. */
 static float learn(miras_memory *m) {
-  float key[KEY], surprise = 0;
+  float key[KEY], surprise, sum = 0;
   int i;
   for (i = 0; i < COLOURS; i++) {
     key_of(colours[i].word, key);
-    surprise += miras_memory_write(m, key, colours[i].rgb) / COLOURS;
+    miras_memory_write(m, key, colours[i].rgb, &surprise);
+    sum += surprise;
   }
-  return surprise;
+  return sum / COLOURS;
 }
 
 /* 0..1 as one of the usual 256 levels, for printing. */
@@ -77,14 +78,14 @@ int main(void) {
   d.key_dim = KEY;
   d.value_dim = 3;
   d.threshold = 0.5f; /* a residual longer than this counts as an outlier */
-  if (!miras_memory_size(&d, why, sizeof why)) return puts(why), 1;
-  yaad = miras_memory_init(yaad_bytes, sizeof yaad_bytes, &d);
+  yaad = miras_memory_init(yaad_bytes, sizeof yaad_bytes, &d, why, sizeof why);
+  if (!yaad) return puts(why), 1;
 
   /* The same with another attentional bias: squares instead of Huber. */
   d.bias = MIRAS_BIAS_L2;
   d.threshold = 0;
-  plain = miras_memory_init(plain_bytes, sizeof plain_bytes, &d);
-  if (!yaad || !plain) return puts("the buffers are too small"), 1;
+  plain = miras_memory_init(plain_bytes, sizeof plain_bytes, &d, why, sizeof why);
+  if (!plain) return puts(why), 1;
 
   printf("A memory in %lu bytes learns %d colours, one write at a time.\n\n",
          (unsigned long)miras_memory_size(&d, NULL, 0), COLOURS);
@@ -112,8 +113,8 @@ int main(void) {
   before[0] = error_of(yaad);
   before[1] = error_of(plain);
   key_of("teal", key);
-  miras_memory_write(yaad, key, nonsense);
-  miras_memory_write(plain, key, nonsense);
+  miras_memory_write(yaad, key, nonsense, NULL);
+  miras_memory_write(plain, key, nonsense, NULL);
   after[0] = error_of(yaad);
   after[1] = error_of(plain);
 
@@ -121,8 +122,8 @@ int main(void) {
   memcpy(state, snapshot, state_bytes);
   undone = error_of(yaad);
   if (miras_memory_save(yaad, file) != MIRAS_OK) return puts("cannot write colours.memory"), 1;
-  copy = miras_memory_open(miras_memory_desc_of(yaad), NULL);
-  if (!copy || miras_memory_load(copy, file) != MIRAS_OK) return puts("cannot read it back"), 1;
+  copy = miras_memory_open_file(file, NULL, NULL, NULL, why, sizeof why);
+  if (!copy) return puts(why), 1;
   restored = error_of(copy);
   miras_memory_close(copy);
   remove(file);

@@ -646,7 +646,7 @@ static miras_model *open_model(const options *o) {
     die(2, "--weights is %s; it must be float, bf16, f16 or q8", o->weights);
   d.weights = (miras_weights)i;
   if (can_be_read(o->model))   /* a file and no folder */
-    m = miras_model_open_file(o->model, &d, NULL, &result);
+    m = miras_model_open_file(o->model, &d, NULL, &result, NULL, 0);
   if (m && o->window > 0)
     die(2, "--window is %g, but a file of miras.h has its windows: it is for models of others",
         o->window);
@@ -732,16 +732,16 @@ enum { PIECE = 64 };       /* tokens that are scored together                   
 static void writer_open(writer *w, const miras_model *m, int threads) {
   memset(w, 0, sizeof *w);
   w->vocab = miras_model_desc_of(m)->vocab;
-  w->s = miras_session_open(m, NULL);
+  w->s = miras_session_open(m, NULL, NULL, NULL, 0);
   if (!w->s) die(1, "there is not enough memory for a session");
 #ifdef MIRAS_PTHREADS
   if (threads > 1) {
     miras_server_desc d = {0, 0, NULL};
     d.batch_tokens = 256;          /* of a prompt that is read: some for every thread                     */
-    w->pool = miras_pool_open(threads, NULL);
+    w->pool = miras_pool_open(threads, NULL, NULL, 0);
     if (!w->pool) die(1, "--threads is %d; so many cannot be started", threads);
     d.parallel = miras_pool_parallel(w->pool);
-    w->server = miras_server_open(m, &d, NULL);
+    w->server = miras_server_open(m, &d, NULL, NULL, 0);
     if (!w->server) die(1, "there is not enough memory to work on %d threads", threads);
     w->logits = (float *)grow(NULL, (size_t)PIECE * (size_t)w->vocab, sizeof(float));
   }
@@ -805,7 +805,8 @@ static void say_score(writer *w, const tokens *prompt) {
   double nats = 0;
   size_t i, k, piece;
   if (prompt->count < 2) die(2, "--score needs a prompt of two tokens and more");
-  if (!w->server) nats = miras_session_score(w->s, prompt->at, prompt->at + 1, n);
+  if (!w->server && miras_session_score(w->s, prompt->at, prompt->at + 1, n, &nats) != MIRAS_OK)
+    die(1, "the prompt has a token that the model does not know");
   for (i = 0; w->server && i < n; i += piece) {
     const float *logits;
     piece = n - i < PIECE ? n - i : PIECE;
@@ -863,7 +864,7 @@ static size_t cache_read(const char *path, miras_session *s, const tokens *promp
   else if (head.count < prompt->count &&
            memcmp(rest, prompt->at, (size_t)head.count * sizeof(int32_t)) == 0) {
     rest += head.count * sizeof(int32_t);
-    if (miras_session_load_from(s, rest, (size_t)head.bytes) == MIRAS_OK) seen = (size_t)head.count;
+    if (miras_session_load_from(s, rest, (size_t)head.bytes, NULL, 0) == MIRAS_OK) seen = (size_t)head.count;
     else why = "is of another model";
   }
   if (why) fprintf(stderr, "run: the cache %s %s; it is made anew\n", path, why);
@@ -950,7 +951,7 @@ static void write_text(const options *o, const miras_model *m, writer *w, const 
   say_speed("prompt: ", prompt->count - seen, now() - start);
   start = now();
   for (count = 0; count < o->count; count++) {
-    const int32_t token = miras_sampler_sample(logits, w->vocab, &sampling);
+    const int32_t token = miras_sampler_sample(&sampling, logits, w->vocab);
     if (token < 0) die(1, "no token can be drawn: the model's logits are not finite");
     if ((double)token == o->stop) break;
     write_token(o, v, token);
@@ -989,7 +990,7 @@ int main(int argc, char **argv) {
   read_prompt(o, &v, &prompt, vocab);
   writer_open(&w, m, (int)o->threads);
   if (o->state) {
-    const miras_result result = miras_session_load(w.s, o->state);
+    const miras_result result = miras_session_load(w.s, o->state, NULL, 0);
     if (result != MIRAS_OK)
       die(1, "--state is %s, which is no state of this model: %s", o->state,
           miras_result_text(result));

@@ -97,7 +97,7 @@ static void must(miras_result result) {
 
 /* A token by its logits; a damaged model ends the program. */
 static int32_t drawn(const house *h, const float *logits, miras_sampler *how) {
-  int32_t token = logits ? miras_sampler_sample(logits, (int)h->vocab, how) : -1;
+  int32_t token = logits ? miras_sampler_sample(how, logits, (int)h->vocab) : -1;
   size_t i;
   for (i = 0; token >= 0 && i < h->vocab; i++)
     if (!(logits[i] < HUGE_VALF)) token = -1;
@@ -147,7 +147,7 @@ static void step(house *h, size_t n, const miras_sequence *beside) {
 
 /* One user by a session, for comparison: tokens per second. */
 static double alone(house *h, int steps) {
-  miras_session *s = miras_session_open(h->model, NULL);
+  miras_session *s = miras_session_open(h->model, NULL, NULL, NULL, 0);
   size_t bytes;
   void *state = miras_session_state(s, &bytes);
   double best = 1e30;
@@ -355,7 +355,7 @@ static miras_model *open_model(const options *o) {
   if (kind == MIRAS_PRESET_ROWS) {
     miras_result result = MIRAS_OK;
     errno = 0;
-    m = miras_model_open_file(o->model, NULL, NULL, &result);
+    m = miras_model_open_file(o->model, NULL, NULL, &result, NULL, 0);
     if (m) return m;
     snprintf(why, sizeof why, "%s; %s", result == MIRAS_ERR_IO && errno ? strerror(errno)
                                                                         : miras_result_text(result),
@@ -365,7 +365,7 @@ static miras_model *open_model(const options *o) {
   miras_model_preset(&d, kind);
   d.vocab = 256, d.width = o->width, d.layers = o->layers, d.heads = o->heads;
   if (!miras_model_size(&d, why, sizeof why)) stop(o->model, why);
-  m = miras_model_open(&d, NULL);
+  m = miras_model_open(&d, NULL, NULL, 0);
   if (!m) stop("out of memory", NULL);
   return m;
 }
@@ -394,12 +394,12 @@ int main(int count, char **text) {
   memset(&h, 0, sizeof h);
   h.o = &o;
   h.model = open_model(&o);
-  if (o.threads > 1 && !(pool = miras_pool_open(o.threads, NULL)))
+  if (o.threads > 1 && !(pool = miras_pool_open(o.threads, NULL, NULL, 0)))
     stop("the threads cannot be started", NULL);
   d.batch_tokens = o.rows;
   d.parallel = pool ? miras_pool_parallel(pool) : NULL;
   bytes = miras_server_size(h.model, &d, why, sizeof why);
-  h.server = bytes ? miras_server_open(h.model, &d, NULL) : NULL;
+  h.server = bytes ? miras_server_open(h.model, &d, NULL, NULL, 0) : NULL;
   if (!h.server) stop("no server", why);
   h.vocab = (size_t)miras_model_desc_of(h.model)->vocab;
   h.bytes = miras_model_state_size(h.model);

@@ -14,6 +14,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "calls.h"
 #include "inside.h"
 
 #include <math.h>
@@ -111,7 +112,7 @@ static miras_model_desc describe(const char *name, const char *pattern, int laye
 
 /* Opened and as when trained: no gradient is 0 because something has not begun. */
 static miras_model *open_model(const miras_model_desc *d) {
-  miras_model *m = miras_model_open(d, NULL);
+  miras_model *m = miras_model_open(d, NULL, NULL, 0);
   char why[256] = "there is no memory";
   size_t n, i;
   float *p;
@@ -126,7 +127,7 @@ static miras_model *open_model(const miras_model_desc *d) {
 }
 
 static miras_session *open_session(const miras_model *m) {
-  miras_session *s = miras_session_open(m, NULL);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   if (!s) give_up("session", "there is no memory");
   return s;
 }
@@ -203,9 +204,9 @@ static void run_weights(const char *name, int ignored) {
   if (miras_model_save_to(m, bytes, size) != size) fault("it cannot be saved");
   miras_model_close(m);
   d.weights = (miras_weights)weights;
-  m = miras_model_open(&d, NULL);
+  m = miras_model_open(&d, NULL, NULL, 0);
   if (!m) give_up("model", "it cannot be opened");
-  if (miras_model_load_from(m, bytes, size) != MIRAS_OK) fault("it cannot be loaded");
+  if (miras_model_load_from(m, bytes, size, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
   free(bytes);
   check_text(m, 75, 38);
   miras_model_close(m);
@@ -221,7 +222,7 @@ static miras_trainer *open_trainer(miras_model *m, int batch, int context,
   d.batch = batch;
   d.context = context;
   d.parallel = parallel;
-  tr = miras_trainer_open(m, &d, NULL);
+  tr = miras_trainer_open(m, &d, NULL, NULL, 0);
   if (!tr) {
     char why[256] = "there is no memory";
     miras_trainer_size(m, &d, why, sizeof why);
@@ -255,7 +256,7 @@ static void check_slope(miras_trainer *tr, miras_model *m, const float *g, const
         p[i] = (float)((double)kept[i] + sign * (k % 2 + 1) * s * (double)g[i]);
         should += sign * ((double)p[i] - (double)kept[i]) * (double)g[i];
       }
-      loss += sign * (double)miras_trainer_loss(tr, text, next, batch, length, 0);
+      loss += sign * (double)loss_of(tr, text, next, batch, length, 0);
     }
     ratio[k % 2] = loss / should;
   }
@@ -271,7 +272,7 @@ static void check_slope(miras_trainer *tr, miras_model *m, const float *g, const
 static void check_training(const miras_model_desc *d, int batch, int length) {
   const size_t count = (size_t)batch * (size_t)length;
   int32_t *text = words(count, d->vocab), *next = words(count, d->vocab);
-  miras_pool *pool = miras_pool_open(2, NULL);
+  miras_pool *pool = miras_pool_open(2, NULL, NULL, 0);
   miras_model *m = open_model(d);
   size_t n;
   float loss[2], *g[2];
@@ -281,7 +282,7 @@ static void check_training(const miras_model_desc *d, int batch, int length) {
   miras_model_params(m, &n);
   for (k = 0; k < 2; k++) {
     tr = open_trainer(m, batch, length, k ? miras_pool_parallel(pool) : NULL);
-    loss[k] = miras_trainer_loss(tr, text, next, batch, length, 1);
+    loss[k] = loss_of(tr, text, next, batch, length, 1);
     if (miras_trainer_backward(tr) != MIRAS_OK) fault("there is no gradient");
     g[k] = (float *)room(n * sizeof *g[k]);
     memcpy(g[k], miras_trainer_grads(tr), n * sizeof *g[k]);
@@ -326,7 +327,7 @@ static void run_score(const char *name, int ignored) {
     sum += log(all) - (double)logits[text[i + 1]];
   }
   miras_session_reset(s);
-  said = miras_session_score(s, text, text + 1, T);
+  said = score_of(s, text, text + 1, T);
   printf("%.6f nats; ", said / T);
   if (!(fabs(said - sum) <= 1e-5 * sum)) fault("a score of %.8g, its logits say %.8g", said, sum);
   miras_session_close(s);
@@ -354,7 +355,7 @@ static miras_memory_desc describe_memory(miras_preset kind, int heads, int dk, i
 }
 
 static miras_memory *open_memory(const miras_memory_desc *d) {
-  miras_memory *m = miras_memory_open(d, NULL);
+  miras_memory *m = miras_memory_open(d, NULL, NULL, 0);
   char why[256] = "there is no memory";
   if (!m) {
     miras_memory_size(d, why, sizeof why);
@@ -447,7 +448,7 @@ static void run_tokens(const char *name, int chunk) {
 static float *with_threads(const miras_memory_desc *given, int threads, input *in, int length,
                            const float *dy, size_t *count) {
   miras_memory_desc d = *given;
-  miras_pool *pool = miras_pool_open(threads, NULL);
+  miras_pool *pool = miras_pool_open(threads, NULL, NULL, 0);
   miras_memory_input_grad g;
   miras_memory *m;
   float *all, *at, *tape;
@@ -519,7 +520,7 @@ static void run_state(const char *name, int heads) {
   size = miras_memory_save_to(a, NULL, 0);
   bytes = room(size);
   if (miras_memory_save_to(a, bytes, size) != size) fault("it cannot be saved");
-  if (miras_memory_load_from(b, bytes, size) != MIRAS_OK) fault("it cannot be loaded");
+  if (miras_memory_load_from(b, bytes, size, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
   free(bytes);
   same_states(a, b, "saved and loaded");
   go(a, &in, CUT, T, T, y);
@@ -552,7 +553,7 @@ static void run_session(const char *name, int heads) {
   printf("%.1f MB; ", (double)miras_model_state_size(m) / 1e6);
   miras_session_prefill(a, text, CUT);
   if (miras_session_save(a, path) != MIRAS_OK) fault("it cannot be saved");
-  if (miras_session_load(b, path) != MIRAS_OK) fault("it cannot be loaded");
+  if (miras_session_load(b, path, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
   unlink(path);
   miras_session_prefill(a, text + CUT, T - CUT);
   miras_session_prefill(b, text + CUT, T - CUT);

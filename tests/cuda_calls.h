@@ -108,7 +108,7 @@ static int back_in_chunks(const miras_cuda_memory *g) {
 }
 
 static int run(const memory_case *c, int way, made *to) {
-  miras_memory *m = miras_memory_open(&c->d, NULL);
+  miras_memory *m = miras_memory_open(&c->d, NULL, NULL, 0);
   miras_cuda_memory g;
   miras_memory_input x;
   miras_memory_input_grad dx;
@@ -163,11 +163,11 @@ static int run(const memory_case *c, int way, made *to) {
     tape = NULL;
     if (last && c->taped) {
       const size_t n = way == HOST ? miras_memory_tape_size(m, x.length)
-                                   : miras_cuda_tape_size(&g, x.length);
+                                   : miras_cuda_memory_tape_size(&g, x.length);
       tape = way == HOST ? host_floats(n) : take(n);
     }
     r = way == HOST ? miras_memory_forward(m, &x, y + done * tasks * dv, tape)
-                    : miras_cuda_forward(&g, &x, y + done * tasks * dv, tape, 0);
+                    : miras_cuda_memory_forward(&g, &x, y + done * tasks * dv, tape, 0);
     if (r != MIRAS_OK) return 1;
     if (!tape) continue;
     dy = host_floats((size_t)x.length * tasks * dv);
@@ -180,7 +180,7 @@ static int run(const memory_case *c, int way, made *to) {
     dstate = pass_on(way, dstate, weights, 0);
     ends = all % (size_t)c->d.chunk ? NULL : dstate;
     r = way == HOST ? miras_memory_backward(m, &x, tape, dy, &dx, dparams, ends)
-                    : miras_cuda_backward(&g, &x, tape, dy, &dx, dparams, ends, 0);
+                    : miras_cuda_memory_backward(&g, &x, tape, dy, &dx, dparams, ends, 0);
     if (r != MIRAS_OK) return 1;
     for (i = 0; i < MIRAS__INPUT_COUNT; i++)
       if (gradient[i]) keep(to, (int)i, way, gradient[i], (size_t)x.length * tasks * m->width[i]);
@@ -193,7 +193,7 @@ static int run(const memory_case *c, int way, made *to) {
   query = pass_on(way, query, tasks * (size_t)c->d.key_dim, 0);
   answer = way == HOST ? host_floats(tasks * dv) : take(tasks * dv);
   if (way == HOST) miras_memory_read(m, query, answer);
-  else r = miras_cuda_read(&g, query, answer, 0);
+  else r = miras_cuda_memory_read(&g, query, answer, 0);
   keep(to, MIRAS__INPUT_COUNT + 4, way, answer, tasks * dv);
   if (way != HOST && miras_cuda_memory_copy(m, &g, 0) != MIRAS_OK) return 1;
   if (r != MIRAS_OK || cudaDeviceSynchronize() || miras_memory_position(m) != all) return 1;

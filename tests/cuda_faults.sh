@@ -89,7 +89,7 @@ plant 'blocks work on one head' titans 'another block of the grid' \
   $cuh 'GRID miras__run_backward' '(int)blockIdx.x, (int)blockIdx.x' \
   'FAULT ? 0 : (int)blockIdx.x, FAULT ? 0 : (int)blockIdx.x'
 plant "a pointer of the host's" titans "race: .* memory that is not the device's" \
-  tests/test_cuda.cpp 'result = miras_cuda_forward' 'dy, device_tape' 'FAULT ? y : dy, device_tape'
+  tests/test_cuda.cpp 'result = miras_cuda_memory_forward' 'dy, device_tape' 'FAULT ? y : dy, device_tape'
 plant 'no barrier before a part of few rows' titans 'race: .* shared memory' \
   $cuh 'static void miras__few_rows(' "$barrier" "$less"
 plant 'no wait for a part of few rows' titans 'copies are on their way\|race: ' \

@@ -66,7 +66,7 @@ static int one_memory(miras_preset kind, int chunk, const miras_parallel *parall
   }
   if (change_to >= 0) memcpy((char *)&d + change_at, &change_to, sizeof change_to);
   if (change_to >= 0 && !miras_memory_size(&d, NULL, 0)) return 2;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   if (!m) return 1;
   numbers(k, 2 * N, 1);
   numbers(v, 2 * N, 2);

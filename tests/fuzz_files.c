@@ -36,6 +36,7 @@ static FILE *fuzz_fopen(const char *path, const char *mode) {
 #define MIRAS_FREE(p) free(p)
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 
 enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_KINDS };
 enum { FUZZ_LIMIT = 1 << 20, FUZZ_ROWS = FUZZ_KINDS + 2 * MIRAS_PRESET_ROWS,
@@ -66,9 +67,9 @@ static size_t fuzz_save(int kind, void *to, size_t capacity) {
 }
 
 static miras_result fuzz_load(int kind, const void *from, size_t n) {
-  return kind == FUZZ_MODEL ? miras_trainer_load_from(fuzz_trainer, from, n)
-       : kind == FUZZ_MEMORY ? miras_memory_load_from(fuzz_memory, from, n)
-       : miras_session_load_from(fuzz_session, from, n);
+  return kind == FUZZ_MODEL ? miras_trainer_load_from(fuzz_trainer, from, n, NULL, 0)
+       : kind == FUZZ_MEMORY ? miras_memory_load_from(fuzz_memory, from, n, NULL, 0)
+       : miras_session_load_from(fuzz_session, from, n, NULL, 0);
 }
 
 static uint64_t fuzz_look(int kind) {
@@ -108,7 +109,7 @@ static void fuzz_describe(miras_model_desc *d, miras_preset kind) {
 }
 
 static void fuzz_add(const miras_model_desc *d) {
-  miras_model *m = miras_model_open(d, NULL);
+  miras_model *m = miras_model_open(d, NULL, NULL, 0);
   fuzz_check(m != NULL, "no model of a row or pattern");
   fuzz_size[fuzz_files] = miras_model_save_to(m, NULL, 0);
   fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
@@ -174,15 +175,15 @@ static void fuzz_start(void) {
   int i;
   if (fuzz_model) return;
   fuzz_describe(&d, MIRAS_PRESET_TITANS);
-  fuzz_model = miras_model_open(&d, NULL);
+  fuzz_model = miras_model_open(&d, NULL, NULL, 0);
   fuzz_check(fuzz_model != NULL, "no model");
-  fuzz_trainer = miras_trainer_open(fuzz_model, &room, NULL);
+  fuzz_trainer = miras_trainer_open(fuzz_model, &room, NULL, NULL, 0);
   fuzz_check(fuzz_trainer != NULL, "no trainer");
   memset(&adamw, 0, sizeof adamw);
-  (void)miras_trainer_loss_carried(fuzz_trainer, tokens, tokens, 1, 8, &stream, NULL);
+  (void)loss_carried(fuzz_trainer, tokens, tokens, 1, 8, &stream, NULL);
   miras_trainer_backward(fuzz_trainer);
-  (void)miras_trainer_step(fuzz_trainer, &adamw, 0.01f);
-  fuzz_session = miras_session_open(fuzz_model, NULL);
+  (void)norm_of_step(fuzz_trainer, &adamw, 0.01f);
+  fuzz_session = miras_session_open(fuzz_model, NULL, NULL, NULL, 0);
   fuzz_check(fuzz_session != NULL, "no session");
   miras_session_prefill(fuzz_session, tokens, 5);
   miras_memory_preset(&one, MIRAS_PRESET_MEMORA);
@@ -191,9 +192,9 @@ static void fuzz_start(void) {
   one.expansion = 1;
   one.chunk = 3;
   one.batch = 2;
-  fuzz_memory = miras_memory_open(&one, NULL);
+  fuzz_memory = miras_memory_open(&one, NULL, NULL, 0);
   fuzz_check(fuzz_memory != NULL, "no memory");
-  for (i = 0; i < 5; i++) miras_memory_step(fuzz_memory, x, x, x, y);
+  for (i = 0; i < 5; i++) surprise_of_step(fuzz_memory, x, x, x, y);
   for (i = 0; i < FUZZ_KINDS; i++) {
     fuzz_size[i] = fuzz_save(i, NULL, 0);
     fuzz_base[i] = (unsigned char *)malloc(fuzz_size[i]);
@@ -251,26 +252,26 @@ static void fuzz_open(unsigned char *file, size_t n) {
   fuzz_input = file;
   fuzz_length = n;
   fuzz_largest = 0;
-  m = miras_model_open_file("", &given, NULL, &result);
+  m = miras_model_open_file("", &given, NULL, &result, NULL, 0);
   fuzz_check((m != NULL) == (result == MIRAS_OK), "a model and an error, or neither");
   fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
              result == MIRAS_ERR_SIZE, "open_file: a strange result");
   if (m) {
     fuzz_opened++;
     fuzz_hybrids += miras_model_desc_of(m)->pattern[0] != 0;
-    s = miras_session_open(m, NULL);
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
     fuzz_check(s != NULL, "a model within the limit has no session");
     fuzz_check(miras_session_prefill(s, tokens, 5) != NULL, "prefill refuses");
     fuzz_check(miras_session_step(s, 1) != NULL, "step refuses");
-    (void)miras_session_score(s, tokens, tokens, 3);
+    (void)score_of(s, tokens, tokens, 3);
     miras_session_close(s);
-    t = miras_trainer_open(m, &room, NULL);
+    t = miras_trainer_open(m, &room, NULL, NULL, 0);
     fuzz_check((t != NULL) == (miras_trainer_size(m, &room, NULL, 0) != 0), "no trainer");
     if (t) {
-      fuzz_check(miras_trainer_load_from(t, file, n) == MIRAS_OK, "a trainer refuses its file");
-      (void)miras_trainer_loss(t, tokens, tokens + 1, 1, 4, 1);
+      fuzz_check(miras_trainer_load_from(t, file, n, NULL, 0) == MIRAS_OK, "a trainer refuses its file");
+      (void)loss_of(t, tokens, tokens + 1, 1, 4, 1);
       fuzz_check(miras_trainer_backward(t) == MIRAS_OK, "backward refuses");
-      (void)miras_trainer_step(t, &adamw, 0.01f);
+      (void)norm_of_step(t, &adamw, 0.01f);
     }
     miras_trainer_close(t);
     miras_model_close(m);
@@ -297,7 +298,7 @@ static void fuzz_open_memory(unsigned char *file, size_t n) {
   fuzz_input = file;
   fuzz_length = n;
   fuzz_largest = 0;
-  m = miras_memory_open_file("", &given, NULL, &result);
+  m = miras_memory_open_file("", &given, NULL, &result, NULL, 0);
   fuzz_check((m != NULL) == (result == MIRAS_OK), "a memory and an error, or neither");
   fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
              result == MIRAS_ERR_SIZE, "memory_open_file: a strange result");
@@ -311,7 +312,7 @@ static void fuzz_open_memory(unsigned char *file, size_t n) {
     x = (float *)malloc(2 * key * sizeof *x);
     fuzz_check(x != NULL, "no memory for tokens");
     for (i = 0; i < key; i++) x[i] = 0.25f;
-    for (i = 0; i < 3; i++) (void)miras_memory_step(m, x, x, x, x + key);
+    for (i = 0; i < 3; i++) (void)surprise_of_step(m, x, x, x, x + key);
     free(x);
     miras_memory_close(m);
   }
@@ -351,7 +352,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_check(result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_MISMATCH ||
                (kind == FUZZ_SESSION && result == MIRAS_ERR_WEIGHTS), "a strange result");
     if (result == MIRAS_ERR_WEIGHTS)
-      fuzz_check(miras_session_adopt_from(fuzz_session, file, n) == MIRAS_OK &&
+      fuzz_check(miras_session_adopt_from(fuzz_session, file, n, NULL, 0) == MIRAS_OK &&
                  fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK, "no adoption");
     fuzz_check(fuzz_look(kind) == fuzz_print[kind], "an error has changed the object");
   } else {
@@ -366,10 +367,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     /* whatever was in it, it runs without a fault */
     if (kind == FUZZ_MODEL) {
       int32_t stream = 1;
-      (void)miras_trainer_loss(fuzz_trainer, tokens, tokens, 1, 3, 0);
-      (void)miras_trainer_loss_carried(fuzz_trainer, tokens, tokens, 1, 2, &stream, NULL);
+      (void)loss_of(fuzz_trainer, tokens, tokens, 1, 3, 0);
+      (void)loss_carried(fuzz_trainer, tokens, tokens, 1, 2, &stream, NULL);
     }
-    if (kind == FUZZ_MEMORY) (void)miras_memory_step(fuzz_memory, x, x, x, y);
+    if (kind == FUZZ_MEMORY) (void)surprise_of_step(fuzz_memory, x, x, x, y);
     if (kind == FUZZ_SESSION) (void)miras_session_prefill(fuzz_session, tokens, 3);
     free(again);
     fuzz_check(fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK &&

@@ -833,7 +833,7 @@ HELP int twin_entry(const ref_memory *m, size_t i) {
 
 /* A memory of x's descriptor whose initial memory is x's. */
 HELP miras_memory *open_memory(const data *x) {
-  miras_memory *m = miras_memory_open(&x->given, NULL);
+  miras_memory *m = miras_memory_open(&x->given, NULL, NULL, 0);
   size_t count = 0;
   float *params;
   if (m == NULL) return NULL;

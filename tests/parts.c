@@ -4,6 +4,7 @@
  *   cc -DMIRAS_NO_FROZEN tests/parts.c -o parts -lm && ./parts */
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static int memory(const char *name, const miras_memory_desc *d) {
     if (strstr(why, "leaves out")) printf("refused %s: %s\n", name, why);
     return 0;
   }
-  m = miras_memory_open(d, NULL);
+  m = miras_memory_open(d, NULL, NULL, 0);
   if (!m) return 1;
   numbers(k, N, 1, 0);
   numbers(v, N, 2, 0);
@@ -144,8 +145,8 @@ static int model(const char *name, const miras_model_desc *d) {
     printf("refused model %s: %s\n", name, why);
     return strstr(why, "leaves") == NULL;
   }
-  m = miras_model_open(d, NULL);
-  s = m ? miras_session_open(m, NULL) : NULL;
+  m = miras_model_open(d, NULL, NULL, 0);
+  s = m ? miras_session_open(m, NULL, NULL, NULL, 0) : NULL;
   for (i = 0; i < 25; i++) tokens[i] = i * i % 13;
   logits = s ? miras_session_prefill(s, tokens, 20) : NULL;
   if (!logits) return 1;
@@ -160,11 +161,11 @@ static int model(const char *name, const miras_model_desc *d) {
     memset(&room, 0, sizeof room);
     room.batch = 2;
     room.context = 12;
-    t = miras_trainer_open(m, &room, NULL);
+    t = miras_trainer_open(m, &room, NULL, NULL, 0);
     for (i = 0; t && i < 2; i++) {
-      loss = miras_trainer_loss(t, tokens, tokens + 1, 2, 12, 1);
+      loss = loss_of(t, tokens, tokens + 1, 2, 12, 1);
       if (miras_trainer_backward(t) != MIRAS_OK) return 1;
-      (void)miras_trainer_step(t, NULL, 0.01f);
+      (void)norm_of_step(t, NULL, 0.01f);
     }
     if (!(loss > 0)) return 1;
     printf("training %s %08lx\n", name, (unsigned long)(hash_of(h, &loss, 4) & 0xffffffffu));

@@ -26,6 +26,7 @@
 #define NDEBUG
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 
 #ifdef __arm__
 int main(void);
@@ -105,14 +106,14 @@ static int open_and_use(miras_preset kind) {
   d.key_dim = WIDTH;
   if (d.window) d.window = 16;
   if (!miras_memory_size(&d, why, sizeof why)) return print(why), 1;
-  m = miras_memory_init(bytes, sizeof bytes, &d);
+  m = miras_memory_init(bytes, sizeof bytes, &d, NULL, 0);
   if (!m) return print("the memory needs more room"), 1;
   for (t = 0; t < 40; t++) {
     pair(t, key, value);
     if (!miras_memory_can_write(m, why, sizeof why)) break;
-    miras_memory_write(m, key, value);
+    surprise_of_write(m, key, value);
     miras_memory_read(m, key, out);
-    miras_memory_step(m, key, value, key, out);
+    surprise_of_step(m, key, value, key, out);
   }
   memset(&token, 0, sizeof token);
   token.key = key, token.value = value, token.query = key;
@@ -159,11 +160,11 @@ int main(void) {
   miras_memory_preset(&d, MIRAS_PRESET_GATED_DELTANET);
   d.key_dim = WIDTH;
   if (!miras_memory_size(&d, why, sizeof why)) return print(why), 1;
-  m = miras_memory_init(bytes, 8192, &d);
+  m = miras_memory_init(bytes, 8192, &d, NULL, 0);
   if (!m) return print("the memory needs more room"), 1;
   for (t = 0; t < 20; t++) {
     pair(t, key, value);
-    if (!(miras_memory_write(m, key, value) >= 0)) return print("a write has failed"), 1;
+    if (!(surprise_of_write(m, key, value) >= 0)) return print("a write has failed"), 1;
   }
   pair(7, key, value);
   miras_memory_read(m, key, out);

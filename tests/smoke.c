@@ -4,6 +4,7 @@
  *   cc -O2 tests/smoke.c -o smoke -lm && ./smoke */
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 #include "fingerprint.h"
 #include <stdio.h>
 
@@ -26,25 +27,25 @@ static int one_model(miras_preset kind, uint64_t *h) {
   d.width = 24;
   d.layers = 2;
   d.seed = 1;
-  m = miras_model_open(&d, NULL);
+  m = miras_model_open(&d, NULL, NULL, 0);
   memset(&room, 0, sizeof room);
   room.batch = 2;
   room.context = 12;
-  t = miras_trainer_open(m, &room, NULL);
+  t = miras_trainer_open(m, &room, NULL, NULL, 0);
   if (!t) return 1;
   for (i = 0; i < 25; i++) tokens[i] = i * i % 13;
   memset(&o, 0, sizeof o);
   o.clip = 1;
   for (i = 0; i < 3; i++) {
-    loss = miras_trainer_loss(t, tokens, tokens + 1, 2, 12, 1);
+    loss = loss_of(t, tokens, tokens + 1, 2, 12, 1);
     *h = hash_of(*h, &loss, sizeof loss);
     if (!(loss > 0 && loss < 10) || miras_trainer_backward(t) != MIRAS_OK) return 1;
-    loss = miras_trainer_step(t, &o, miras_schedule_cosine((uint64_t)i, 1, 3, 0.01f, 0.1f));
+    loss = norm_of_step(t, &o, miras_schedule_cosine((uint64_t)i, 1, 3, 0.01f, 0.1f));
     *h = hash_of(*h, &loss, sizeof loss);
   }
   params = miras_model_params(m, &count);
   *h = hash_of(*h, params, count * sizeof(float));
-  s = miras_session_open(m, NULL);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
   logits = s ? miras_session_prefill(s, tokens, 20) : NULL;
   if (!logits) return 1;
   *h = hash_of(*h, logits, 13 * sizeof(float));

@@ -28,6 +28,7 @@ static void counted_free(void *p) {
 #define MIRAS_PTHREADS
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 
 /* ---- helpers ---- */
 
@@ -114,7 +115,7 @@ static void named_models(void) {
     d.vocab = 11;
     d.width = 16;
     d.heads = 2;
-    m = miras_model_open(&d, NULL);
+    m = miras_model_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     assert_int_equal(miras_model_desc_of(m)->layers, layers[i]);
     assert_int_equal(d.pattern[0] != 0 || miras__attends(d.layer[0].type), attends[i]);
@@ -247,7 +248,7 @@ static void presets_are_valid(void **state) {
     if (!miras_model_size(&md, why, sizeof why))
       fail_msg("model preset %s: %s", miras_preset_name((miras_preset)i), why);
     {
-      miras_model *m = miras_model_open(&md, NULL);
+      miras_model *m = miras_model_open(&md, NULL, NULL, 0);
       miras_trainer_desc t = small_trainer();
       assert_non_null(m);
       if (!miras_trainer_size(m, &t, why, sizeof why))
@@ -277,7 +278,7 @@ static void defaults_are_filled_in(void **state) {
   d.bias = MIRAS_BIAS_LP_SMOOTH;
   d.retention = MIRAS_RETENTION_LQ;
   d.key_dim = 5;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   r = miras_memory_desc_of(m);
   assert_int_equal(r->batch, 1);
@@ -294,7 +295,7 @@ static void defaults_are_filled_in(void **state) {
   again = *r;
   assert_int_equal(miras_memory_size(&again, NULL, 0), miras_memory_size(&d, NULL, 0));
   miras_memory_close(m);
-  m = miras_memory_open(&again, NULL);
+  m = miras_memory_open(&again, NULL, NULL, 0);
   assert_non_null(m);
   assert_memory_equal(miras_memory_desc_of(m), &again, sizeof again);
   miras_memory_close(m);
@@ -304,7 +305,7 @@ static void defaults_are_filled_in(void **state) {
   d.bias = MIRAS_BIAS_HUBER;
   d.retention = MIRAS_RETENTION_KL;
   d.key_dim = 3;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   r = miras_memory_desc_of(m);
   assert_near(r->threshold, 1, 0);
@@ -335,7 +336,7 @@ static void fields_as_text(void **state) {
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     miras_model *m;
     d = small_model((miras_preset)kind);
-    m = miras_model_open(&d, NULL);
+    m = miras_model_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     d = *miras_model_desc_of(m);
     d.seed = UINT64_MAX - (uint64_t)kind;
@@ -808,8 +809,8 @@ static void wrong_memories_are_refused(void **state) {
     apply(&d, w->c);
     refuse(miras_memory_size(&d, why, sizeof why), why, w->field, w->value, i);
     assert_int_equal(miras_memory_size(&d, NULL, 0), 0);
-    assert_null(miras_memory_init(buffer, sizeof buffer, &d));
-    assert_null(miras_memory_open(&d, NULL));
+    assert_null(miras_memory_init(buffer, sizeof buffer, &d, NULL, 0));
+    assert_null(miras_memory_open(&d, NULL, NULL, 0));
   }
   assert_int_equal(malloc_count, 0);
 }
@@ -825,8 +826,8 @@ static void wrong_models_are_refused(void **state) {
     apply(&d, w->c);
     refuse(miras_model_size(&d, why, sizeof why), why, w->field, w->value, i);
     assert_int_equal(miras_model_size(&d, NULL, 0), 0);
-    assert_null(miras_model_init(buffer, sizeof buffer, &d));
-    assert_null(miras_model_open(&d, NULL));
+    assert_null(miras_model_init(buffer, sizeof buffer, &d, NULL, 0));
+    assert_null(miras_model_open(&d, NULL, NULL, 0));
   }
   assert_int_equal(malloc_count, 0);
 }
@@ -932,9 +933,9 @@ static void fields_are_finite(void **state) {
 static void steps_refuse(void **state) {
   static const float bad[] = { NAN, INFINITY, -INFINITY };
   miras_model_desc md = small_model(MIRAS_PRESET_TITANS);
-  miras_model *m = miras_model_open(&md, NULL);
+  miras_model *m = miras_model_open(&md, NULL, NULL, 0);
   miras_trainer_desc td = small_trainer();
-  miras_trainer *t = miras_trainer_open(m, &td, NULL);
+  miras_trainer *t = miras_trainer_open(m, &td, NULL, NULL, 0);
   int32_t tokens[9] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
   const size_t bytes = miras_trainer_save_to(t, NULL, 0);
   unsigned char *before = (unsigned char *)malloc(bytes), *after = (unsigned char *)malloc(bytes);
@@ -947,25 +948,25 @@ static void steps_refuse(void **state) {
   (void)miras_model_params(m, &count);
   grads = (float *)malloc(count * sizeof *grads);
   assert_non_null(grads);
-  assert_true(isfinite(miras_trainer_loss(t, tokens, tokens + 1, 1, 8, 1)));
+  assert_true(isfinite(loss_of(t, tokens, tokens + 1, 1, 8, 1)));
   assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
   memcpy(grads, miras_trainer_grads(t), count * sizeof *grads);
   assert_int_equal(miras_trainer_save_to(t, before, bytes), bytes);
   for (i = 0; i < 3; i++) {
-    assert_true(isnan(miras_trainer_step(t, NULL, bad[i])));
-    assert_true(isnan(miras_trainer_step(t, NULL, i ? 1.1e6f : -1.1e6f)));
+    assert_true(isnan(norm_of_step(t, NULL, bad[i])));
+    assert_true(isnan(norm_of_step(t, NULL, i ? 1.1e6f : -1.1e6f)));
     for (k = 0; k < 5; k++) {
       float *const field[] = { &o.beta1, &o.beta2, &o.epsilon, &o.weight_decay, &o.clip };
       memset(&o, 0, sizeof o);
       *field[k] = -0.5f;
-      assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+      assert_true(isnan(norm_of_step(t, &o, 0.01f)));
       *field[k] = bad[i];
       if (k == 4 && i == 1) continue;              /* an infinite clip is none */
-      assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+      assert_true(isnan(norm_of_step(t, &o, 0.01f)));
       *field[k] = k < 2 ? 1 : 0;
-      if (k < 2) assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+      if (k < 2) assert_true(isnan(norm_of_step(t, &o, 0.01f)));
     }
-    assert_true(isnan(miras_trainer_step(t, NULL, miras_schedule_cosine(3, 0, 9, bad[i], 0.1f))));
+    assert_true(isnan(norm_of_step(t, NULL, miras_schedule_cosine(3, 0, 9, bad[i], 0.1f))));
   }
   assert_int_equal(miras_trainer_steps(t), 0);
   assert_int_equal(miras_trainer_save_to(t, after, bytes), bytes);
@@ -973,13 +974,13 @@ static void steps_refuse(void **state) {
   assert_memory_equal(grads, miras_trainer_grads(t), count * sizeof *grads);
   memset(&o, 0, sizeof o);
   o.clip = INFINITY;
-  norm = miras_trainer_step(t, &o, 0.01f);         /* nothing is lost: the step can still be made */
+  norm = norm_of_step(t, &o, 0.01f);         /* nothing is lost: the step can still be made */
   assert_true(isfinite(norm) && norm > 0);
   assert_int_equal(miras_trainer_steps(t), 1);
   miras_trainer_grads(t)[0] = 1;                   /* the largest numbers leave finite parameters */
   o.beta1 = o.beta2 = 0.99999994f;
   o.weight_decay = 1e6f;
-  assert_true(isfinite(miras_trainer_step(t, &o, -1e6f)));
+  assert_true(isfinite(norm_of_step(t, &o, -1e6f)));
   for (i = 0; i < (int)count; i++) assert_true(isfinite(miras_model_params(m, NULL)[i]));
   free(before);
   free(after);
@@ -1016,7 +1017,7 @@ static void heads_have_three_names(void **state) {
 
 static void wrong_trainers_are_refused(void **state) {
   miras_model_desc md = small_model(MIRAS_PRESET_TITANS);
-  miras_model *m = miras_model_open(&md, NULL);
+  miras_model *m = miras_model_open(&md, NULL, NULL, 0);
   static unsigned char buffer[64];
   miras_trainer_desc d = small_trainer();
   char why[256] = "nothing was written";
@@ -1029,8 +1030,8 @@ static void wrong_trainers_are_refused(void **state) {
     apply(&d, w->c);
     refuse(miras_trainer_size(m, &d, why, sizeof why), why, w->field, w->value, i);
     assert_int_equal(miras_trainer_size(m, &d, NULL, 0), 0);
-    assert_null(miras_trainer_init(buffer, sizeof buffer, m, &d));
-    assert_null(miras_trainer_open(m, &d, NULL));
+    assert_null(miras_trainer_init(buffer, sizeof buffer, m, &d, NULL, 0));
+    assert_null(miras_trainer_open(m, &d, NULL, NULL, 0));
   }
   d = small_trainer();
   d.batch = 0;   /* 1 */
@@ -1059,7 +1060,7 @@ static void garbage(void *to, size_t n, unsigned round) {
 static void garbage_is_refused(void **state) {
   static miras_model_desc whole;
   miras_model_desc md = small_model(MIRAS_PRESET_TITANS);
-  miras_model *m = miras_model_open(&md, NULL);
+  miras_model *m = miras_model_open(&md, NULL, NULL, 0);
   miras_trainer_desc td;
   miras_server_desc sd;
   miras_memory_desc d;
@@ -1071,7 +1072,7 @@ static void garbage_is_refused(void **state) {
     garbage(&d, sizeof d, round);
     assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
     assert_true(names(why, "architecture"));
-    assert_null(miras_memory_open(&d, NULL));
+    assert_null(miras_memory_open(&d, NULL, NULL, 0));
     garbage(&whole, sizeof whole, round);
     why[0] = 0;
     assert_int_equal(miras_model_size(&whole, why, sizeof why), 0);
@@ -1107,7 +1108,7 @@ static void no_run(void *user, int count, void (*task)(void *, int, int), void *
 static void wrong_parallel_is_refused(void **state) {
   static const int workers[] = { 0, -1, 257, INT_MAX };
   miras_model_desc md = small_model(MIRAS_PRESET_DELTANET_MEMORY);
-  miras_model *m = miras_model_open(&md, NULL);
+  miras_model *m = miras_model_open(&md, NULL, NULL, 0);
   miras_trainer_desc d = small_trainer();
   miras_parallel parallel;
   char why[256];
@@ -1180,11 +1181,11 @@ static void limits_are_kept(void **state) {
     miras_model_desc d = small_model((miras_preset)i);
     miras_trainer_desc room = small_trainer();
     size_t need, session;
-    miras_model *m = miras_model_open(&d, NULL);
+    miras_model *m = miras_model_open(&d, NULL, NULL, 0);
     miras_trainer *t;
     assert_non_null(m);
     need = miras_model_size(&d, NULL, 0);
-    session = miras_session_size(m);
+    session = miras_session_size(m, NULL, NULL, 0);
     miras_model_close(m);
     for (below = 0; below < 2; below++) {
       char why[256] = "nothing was written", value[24];
@@ -1193,9 +1194,9 @@ static void limits_are_kept(void **state) {
       snprintf(value, sizeof value, "%llu", (unsigned long long)d.limit);
       if (below) refuse(miras_model_size(&d, why, sizeof why), why, "limit", value, (size_t)i);
       else assert_int_equal(miras_model_size(&d, why, sizeof why), need);
-      assert_true((miras_model_init(buffer, need, &d) == NULL) == below);
+      assert_true((miras_model_init(buffer, need, &d, NULL, 0) == NULL) == below);
       malloc_forbidden = below;
-      m = miras_model_open(&d, NULL);
+      m = miras_model_open(&d, NULL, NULL, 0);
       malloc_forbidden = 0;
       assert_true((m == NULL) == below);
       if (m) assert_true(miras_model_desc_of(m)->limit == d.limit);
@@ -1204,7 +1205,7 @@ static void limits_are_kept(void **state) {
     }
     d.limit = UINT64_MAX;
     assert_int_equal(miras_model_size(&d, NULL, 0), need);
-    m = miras_model_open(&d, NULL);
+    m = miras_model_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     need = miras_trainer_size(m, &room, NULL, 0);
     for (below = 0; below < 2; below++) {
@@ -1214,7 +1215,7 @@ static void limits_are_kept(void **state) {
       if (below)
         refuse(miras_trainer_size(m, &room, why, sizeof why), why, "limit", value, (size_t)i);
       malloc_forbidden = below;
-      t = miras_trainer_open(m, &room, NULL);
+      t = miras_trainer_open(m, &room, NULL, NULL, 0);
       malloc_forbidden = 0;
       assert_true((t == NULL) == below);
       if (t) assert_true(miras_trainer_desc_of(t)->limit == room.limit);
@@ -1255,7 +1256,7 @@ static void counts_that_do_not_fit_are_refused(void **state) {
   d.depth = 1;
   d.key_dim = 1024;
   d.heads = 4;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   assert_true(miras_memory_tape_size(m, INT_MAX) <= SIZE_MAX / sizeof(float));
   assert_true(miras_memory_tape_size(m, 1) > 0);
@@ -1298,10 +1299,10 @@ static void null_memories(miras_memory *m, const miras_memory_desc *d) {
   assert_int_equal(miras_memory_size(NULL, why, sizeof why), 0);
   assert_true(strlen(why) > 5);
   assert_int_equal(miras_memory_size(NULL, NULL, 0), 0);
-  assert_null(miras_memory_init(NULL, 1000000, d));
-  assert_null(miras_memory_init(buffer, sizeof buffer, NULL));
-  assert_null(miras_memory_init(buffer, 0, d));
-  assert_null(miras_memory_open(NULL, NULL));
+  assert_null(miras_memory_init(NULL, 1000000, d, NULL, 0));
+  assert_null(miras_memory_init(buffer, sizeof buffer, NULL, NULL, 0));
+  assert_null(miras_memory_init(buffer, 0, d, NULL, 0));
+  assert_null(miras_memory_open(NULL, NULL, NULL, 0));
   miras_memory_close(NULL);
 
   t.length = 2;   /* with key, value and query missing */
@@ -1322,8 +1323,8 @@ static void null_memories(miras_memory *m, const miras_memory_desc *d) {
   assert_int_equal(miras_memory_backward(m, NULL, x, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_backward(m, &t, NULL, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_backward(m, &t, x, NULL, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
-  assert_true(isnan(miras_memory_write(m, NULL, x)));
-  assert_true(isnan(miras_memory_write(m, x, NULL)));
+  assert_true(isnan(surprise_of_write(m, NULL, x)));
+  assert_true(isnan(surprise_of_write(m, x, NULL)));
   assert_int_equal(miras_memory_position(m), 0);
 }
 
@@ -1334,32 +1335,32 @@ static void null_models(miras_model *model, miras_trainer *tr, const miras_model
   int32_t tokens[4] = { 0, 1, 2, 3 };
   assert_int_equal(miras_model_size(NULL, why, sizeof why), 0);
   assert_true(strlen(why) > 5);
-  assert_null(miras_model_init(NULL, 100000000, md));
-  assert_null(miras_model_init(buffer, sizeof buffer, NULL));
-  assert_null(miras_model_open(NULL, NULL));
+  assert_null(miras_model_init(NULL, 100000000, md, NULL, 0));
+  assert_null(miras_model_init(buffer, sizeof buffer, NULL, NULL, 0));
+  assert_null(miras_model_open(NULL, NULL, NULL, 0));
   miras_model_close(NULL);
-  assert_null(miras_trainer_init(NULL, 100000000, model, td));
-  assert_null(miras_trainer_init(buffer, sizeof buffer, model, td));
-  assert_null(miras_trainer_init(buffer, sizeof buffer, NULL, td));
-  assert_null(miras_trainer_open(NULL, td, NULL));
-  assert_null(miras_trainer_open(model, NULL, NULL));
+  assert_null(miras_trainer_init(NULL, 100000000, model, td, NULL, 0));
+  assert_null(miras_trainer_init(buffer, sizeof buffer, model, td, NULL, 0));
+  assert_null(miras_trainer_init(buffer, sizeof buffer, NULL, td, NULL, 0));
+  assert_null(miras_trainer_open(NULL, td, NULL, NULL, 0));
+  assert_null(miras_trainer_open(model, NULL, NULL, NULL, 0));
   assert_null(miras_trainer_grads(NULL));
   assert_int_equal(miras_trainer_steps(NULL), 0);
-  assert_true(isnan(miras_trainer_step(NULL, NULL, 0.01f)));
+  assert_true(isnan(norm_of_step(NULL, NULL, 0.01f)));
   miras_trainer_close(NULL);
-  assert_true(isnan(miras_trainer_loss(NULL, tokens, tokens, 1, 4, 0)));
-  assert_true(isnan(miras_trainer_loss(tr, NULL, tokens, 1, 4, 0)));
-  assert_true(isnan(miras_trainer_loss(tr, tokens, NULL, 1, 4, 0)));
-  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 0, 4, 0)));
-  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, -1, 4, 0)));
-  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 3, 1, 0)));
-  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, 0, 0)));
-  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, -4, 0)));
-  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, 11, 0)));
+  assert_true(isnan(loss_of(NULL, tokens, tokens, 1, 4, 0)));
+  assert_true(isnan(loss_of(tr, NULL, tokens, 1, 4, 0)));
+  assert_true(isnan(loss_of(tr, tokens, NULL, 1, 4, 0)));
+  assert_true(isnan(loss_of(tr, tokens, tokens, 0, 4, 0)));
+  assert_true(isnan(loss_of(tr, tokens, tokens, -1, 4, 0)));
+  assert_true(isnan(loss_of(tr, tokens, tokens, 3, 1, 0)));
+  assert_true(isnan(loss_of(tr, tokens, tokens, 1, 0, 0)));
+  assert_true(isnan(loss_of(tr, tokens, tokens, 1, -4, 0)));
+  assert_true(isnan(loss_of(tr, tokens, tokens, 1, 11, 0)));
   tokens[2] = 11;
-  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, 4, 0)));
+  assert_true(isnan(loss_of(tr, tokens, tokens, 1, 4, 0)));
   tokens[2] = -1;   /* allowed as a target, not as a token */
-  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, 4, 0)));
+  assert_true(isnan(loss_of(tr, tokens, tokens, 1, 4, 0)));
   tokens[2] = 2;
   assert_int_equal(miras_trainer_backward(NULL), MIRAS_ERR_ARGUMENT);
   assert_int_not_equal(miras_trainer_backward(tr), MIRAS_OK);   /* no training loss before */
@@ -1368,11 +1369,11 @@ static void null_models(miras_model *model, miras_trainer *tr, const miras_model
 static void null_sessions(miras_session *s, const miras_model *model) {
   unsigned char buffer[64];
   int32_t tokens[4] = { 0, 1, 2, 3 };
-  assert_int_equal(miras_session_size(NULL), 0);
-  assert_null(miras_session_init(NULL, 100000000, model));
-  assert_null(miras_session_init(buffer, sizeof buffer, NULL));
-  assert_null(miras_session_init(buffer, sizeof buffer, model));
-  assert_null(miras_session_open(NULL, NULL));
+  assert_int_equal(miras_session_size(NULL, NULL, NULL, 0), 0);
+  assert_null(miras_session_init(NULL, 100000000, model, NULL, NULL, 0));
+  assert_null(miras_session_init(buffer, sizeof buffer, NULL, NULL, NULL, 0));
+  assert_null(miras_session_init(buffer, sizeof buffer, model, NULL, NULL, 0));
+  assert_null(miras_session_open(NULL, NULL, NULL, NULL, 0));
   miras_session_close(NULL);
   assert_null(miras_session_step(NULL, 0));
   assert_null(miras_session_step(s, -1));
@@ -1391,36 +1392,36 @@ static void null_files(miras_memory *m, miras_model *model, miras_session *s) {
   float x[64] = { 0 };
   miras_model_desc d;
   miras_result result;
-  assert_int_equal(miras_model_load_from(model, NULL, 100), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load_from(model, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_desc_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_desc_from(&d, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load_from(m, NULL, 100), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load_from(s, NULL, 100), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load_from(m, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load_from(s, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_save(model, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load(model, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load(model, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_save(m, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load(m, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load(m, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_session_save(s, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load(s, NULL), MIRAS_ERR_ARGUMENT);
-  assert_null(miras_model_open_file(NULL, NULL, NULL, &result));
+  assert_int_equal(miras_session_load(s, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_null(miras_model_open_file(NULL, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_ARGUMENT);
-  assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, &result));
+  assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_IO);
-  assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, NULL));
+  assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, NULL, NULL, 0));
 }
 
 static void null_arguments(void **state) {
   miras_memory_desc d = small_memory(MIRAS_PRESET_TITANS);
   miras_model_desc md = small_model(MIRAS_PRESET_TITANS);
-  miras_memory *m = miras_memory_open(&d, NULL);
+  miras_memory *m = miras_memory_open(&d, NULL, NULL, 0);
   miras_trainer_desc td = small_trainer();
-  miras_model *model = miras_model_open(&md, NULL);
-  miras_trainer *tr = miras_trainer_open(model, &td, NULL);
-  miras_session *s = miras_session_open(model, NULL);
+  miras_model *model = miras_model_open(&md, NULL, NULL, 0);
+  miras_trainer *tr = miras_trainer_open(model, &td, NULL, NULL, 0);
+  miras_session *s = miras_session_open(model, NULL, NULL, NULL, 0);
   (void)state;
   assert_non_null(m);
   assert_non_null(tr);
@@ -1445,10 +1446,10 @@ static void write_needs_constant_gates(void **state) {
   miras_memory_input t;
   (void)state;
   d.learning_rate_gate = MIRAS_GATE_HEAD;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
-  assert_true(isnan(miras_memory_write(m, x, x)));
-  assert_true(isnan(miras_memory_step(m, x, x, x, out)));
+  assert_true(isnan(surprise_of_write(m, x, x)));
+  assert_true(isnan(surprise_of_step(m, x, x, x, out)));
   assert_int_equal(miras_memory_position(m), 0);
   memset(&t, 0, sizeof t);
   t.length = 1;
@@ -1473,11 +1474,11 @@ static void can_write_says_why(void **state) {
   (void)state;
   for (k = 0; k < MIRAS_PRESET_ROWS; k++) {         /* all rows but one can be written as they are */
     miras_memory_desc d = small_memory((miras_preset)k);
-    miras_memory *m = miras_memory_open(&d, NULL);
+    miras_memory *m = miras_memory_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     assert_int_equal(miras_memory_can_write(m, why, sizeof why), k != MIRAS_PRESET_RWKV7_MEMORY);
     assert_int_equal(why[0] != 0, k == MIRAS_PRESET_RWKV7_MEMORY);
-    assert_int_equal(isnan(miras_memory_write(m, x, x)) != 0, k == MIRAS_PRESET_RWKV7_MEMORY);
+    assert_int_equal(isnan(surprise_of_write(m, x, x)) != 0, k == MIRAS_PRESET_RWKV7_MEMORY);
     miras_memory_close(m);
   }
   for (i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -1492,11 +1493,11 @@ static void can_write_says_why(void **state) {
     if (!strcmp(f, "value_decay_gate")) d.value_decay_gate = gate, d.step_bound = MIRAS_STEP_BOUND_AUTO;
     if (!strcmp(f, "separate_erase")) d.decay_gate = MIRAS_GATE_CONSTANT;
     if (!miras_memory_size(&d, why, sizeof why)) fail_msg("row %u: %s", (unsigned)i, why);
-    m = miras_memory_open(&d, NULL);
+    m = miras_memory_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     assert_int_equal(miras_memory_can_write(m, NULL, 0), 0);
     refuse((size_t)miras_memory_can_write(m, why, sizeof why), why, f, cases[i].value, i);
-    assert_true(isnan(miras_memory_write(m, x, x)));
+    assert_true(isnan(surprise_of_write(m, x, x)));
     miras_memory_close(m);
   }
   assert_int_equal(miras_memory_can_write(NULL, why, sizeof why), 0);
@@ -1547,25 +1548,25 @@ typedef struct world {   /* what the things under test are opened from */
 typedef void *(*opener)(const world *w, const miras_allocator *a);
 
 static void *open_memory(const world *w, const miras_allocator *a) {
-  return miras_memory_open(&w->d, a);
+  return miras_memory_open(&w->d, a, NULL, 0);
 }
 static void *open_model(const world *w, const miras_allocator *a) {
-  return miras_model_open(&w->md, a);
+  return miras_model_open(&w->md, a, NULL, 0);
 }
 static void *open_trainer(const world *w, const miras_allocator *a) {
   const miras_trainer_desc d = small_trainer();
-  return miras_trainer_open(w->model, &d, a);
+  return miras_trainer_open(w->model, &d, a, NULL, 0);
 }
 static void *open_session(const world *w, const miras_allocator *a) {
-  return miras_session_open(w->model, a);
+  return miras_session_open(w->model, NULL, a, NULL, 0);
 }
 static void *open_pool(const world *w, const miras_allocator *a) {
   (void)w;
-  return miras_pool_open(3, a);
+  return miras_pool_open(3, a, NULL, 0);
 }
 static void *open_file(const world *w, const miras_allocator *a) {
   miras_result result = MIRAS_OK;
-  void *p = miras_model_open_file(w->path, &w->md, a, &result);
+  void *p = miras_model_open_file(w->path, &w->md, a, &result, NULL, 0);
   assert_int_equal(result, p ? MIRAS_OK : MIRAS_ERR_ALLOC);
   return p;
 }
@@ -1631,7 +1632,7 @@ static void failing_allocations(void **state) {
     w.md = small_model((miras_preset)i);
     each_allocation_fails("model", open_model, close_model, &w);
   }
-  w.model = miras_model_open(&w.md, NULL);
+  w.model = miras_model_open(&w.md, NULL, NULL, 0);
   assert_non_null(w.model);
   each_allocation_fails("trainer", open_trainer, close_trainer, &w);
   each_allocation_fails("session", open_session, close_session, &w);
@@ -1665,15 +1666,15 @@ static void row_without_allocation(miras_preset kind, const miras_allocator *all
   unsigned char *file;
   size_t count, bytes;
   long before;
-  m = miras_memory_open(&d, allocator);
+  m = miras_memory_open(&d, allocator, NULL, 0);
   assert_non_null(m);
   assert_int_equal(a->live, 1);
-  model = miras_model_open(&md, allocator);
+  model = miras_model_open(&md, allocator, NULL, 0);
   assert_non_null(model);
-  tr = miras_trainer_open(model, &td, allocator);
+  tr = miras_trainer_open(model, &td, allocator, NULL, 0);
   assert_non_null(tr);
   assert_int_equal(a->live, 3);
-  s = miras_session_open(model, allocator);
+  s = miras_session_open(model, NULL, allocator, NULL, 0);
   assert_non_null(s);
   tape = (float *)grab(miras_memory_tape_size(m, T) * sizeof(float));
   miras_memory_params(m, &count);
@@ -1704,26 +1705,26 @@ static void row_without_allocation(miras_preset kind, const miras_allocator *all
 
   before = a->calls;
   malloc_forbidden = 1;
-  miras_memory_write(m, x[0], x[1]);
+  surprise_of_write(m, x[0], x[1]);
   miras_memory_read(m, x[2], y);
-  miras_memory_step(m, x[0], x[1], x[2], y);
+  surprise_of_step(m, x[0], x[1], x[2], y);
   miras_memory_norm(m);
   miras_memory_reset(m);
   assert_int_equal(miras_memory_forward(m, &t, y, tape), MIRAS_OK);
   assert_int_equal(miras_memory_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
   count = miras_memory_save_to(m, file, (size_t)-1 / 2);
-  assert_int_equal(miras_memory_load_from(m, file, count), MIRAS_OK);
-  assert_true(isfinite(miras_trainer_loss(tr, tokens, tokens, 2, 5, 1)));
+  assert_int_equal(miras_memory_load_from(m, file, count, NULL, 0), MIRAS_OK);
+  assert_true(isfinite(loss_of(tr, tokens, tokens, 2, 5, 1)));
   assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
-  assert_true(isfinite(miras_trainer_step(tr, &o, 0.01f)));
+  assert_true(isfinite(norm_of_step(tr, &o, 0.01f)));
   assert_int_equal(miras_trainer_save_to(tr, file, bytes), bytes);
-  assert_int_equal(miras_trainer_load_from(tr, file, bytes), MIRAS_OK);
-  assert_int_equal(miras_model_load_from(model, file, bytes), MIRAS_OK);
+  assert_int_equal(miras_trainer_load_from(tr, file, bytes, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_model_load_from(model, file, bytes, NULL, 0), MIRAS_OK);
   assert_non_null(miras_session_prefill(s, tokens, 10));
-  assert_int_not_equal(miras_sampler_sample(miras_session_step(s, 3), 11, &sampling), -1);
-  assert_true(isfinite(miras_session_score(s, tokens, tokens + 1, 9)));
+  assert_int_not_equal(miras_sampler_sample(&sampling, miras_session_step(s, 3), 11), -1);
+  assert_true(isfinite(score_of(s, tokens, tokens + 1, 9)));
   count = miras_session_save_to(s, file, (size_t)-1 / 2);
-  assert_int_equal(miras_session_load_from(s, file, count), MIRAS_OK);
+  assert_int_equal(miras_session_load_from(s, file, count, NULL, 0), MIRAS_OK);
   miras_session_reset(s);
   malloc_forbidden = 0;
   assert_int_equal(a->calls, before);
@@ -1761,7 +1762,7 @@ static void default_allocator(void **state) {
   miras_memory *m;
   (void)state;
   assert_int_equal(malloc_count, 0);
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   assert_int_equal(malloc_count, 1);
   miras_memory_close(m);
@@ -1788,12 +1789,12 @@ static void arena_allocator(void **state) {
   allocator.alloc = arena_alloc;
   allocator.free = NULL;
   allocator.user = &at;
-  m = miras_memory_open(&d, &allocator);
+  m = miras_memory_open(&d, &allocator, NULL, 0);
   assert_non_null(m);
   assert_true(at > room);
   assert_int_equal(malloc_count, 0);
   miras_memory_close(m);
-  pool = miras_pool_open(2, &allocator);
+  pool = miras_pool_open(2, &allocator, NULL, 0);
   assert_non_null(pool);
   assert_true(at <= room + bytes + 32 + more);
   miras_pool_close(pool);
@@ -1806,7 +1807,7 @@ static void no_tokens(void **state) {
   (void)state;
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     miras_memory_desc d = small_memory((miras_preset)kind);
-    miras_memory *m = miras_memory_open(&d, NULL);
+    miras_memory *m = miras_memory_open(&d, NULL, NULL, 0);
     miras_memory_input x;
     miras_memory_input_grad g;
     float *tape, *dstate;
@@ -1847,7 +1848,7 @@ static void run_memory(miras_memory *m, int tokens, uint64_t seed, float *y) {
       one.value = one.value_decay = k + nk + nq;
       assert_int_equal(miras_memory_forward(m, &one, y + (size_t)t * nv, NULL), MIRAS_OK);
     } else {
-      miras_memory_step(m, k, k + nk + nq, k + nk, y + (size_t)t * nv);
+      surprise_of_step(m, k, k + nk + nq, k + nk, y + (size_t)t * nv);
     }
   }
   free(k);
@@ -1869,10 +1870,10 @@ static void buffers_are_exact(void **state) {
     unsigned char *block, *beside;
     assert_true(bytes > 0 && model_bytes > 0);
     block = (unsigned char *)grab(bytes);
-    assert_null(miras_memory_init(block, bytes - 1, &d));
+    assert_null(miras_memory_init(block, bytes - 1, &d, NULL, 0));
     free(block);
     block = (unsigned char *)grab(model_bytes);
-    assert_null(miras_model_init(block, model_bytes - 1, &md));
+    assert_null(miras_model_init(block, model_bytes - 1, &md, NULL, 0));
     free(block);
     for (shift = 0; shift < 66; shift += shift < 2 ? 1 : 21) {
       unsigned char *at;
@@ -1883,7 +1884,7 @@ static void buffers_are_exact(void **state) {
       block = (unsigned char *)grab(bytes + 256);
       memset(block, 0x5a, bytes + 256);
       at = block + 64 + shift;
-      m = miras_memory_init(at, bytes, &d);
+      m = miras_memory_init(at, bytes, &d, NULL, 0);
       assert_non_null(m);
       run_memory(m, T, 11, y);
       if (!shift) memcpy(first, y, sizeof y);
@@ -1895,22 +1896,22 @@ static void buffers_are_exact(void **state) {
       block = (unsigned char *)grab(model_bytes + 256);
       memset(block, 0x5a, model_bytes + 256);
       at = block + 64 + shift;
-      model = miras_model_init(at, model_bytes, &md);
+      model = miras_model_init(at, model_bytes, &md, NULL, 0);
       assert_non_null(model);
       guard = 64 + (size_t)shift;
       tr_bytes = miras_trainer_size(model, &td, NULL, 0);
       assert_true(tr_bytes > 0);
       beside = (unsigned char *)grab(tr_bytes + 256);
       memset(beside, 0x5a, tr_bytes + 256);
-      assert_null(miras_trainer_init(beside + guard, tr_bytes - 1, model, &td));
-      tr = miras_trainer_init(beside + guard, tr_bytes, model, &td);
+      assert_null(miras_trainer_init(beside + guard, tr_bytes - 1, model, &td, NULL, 0));
+      tr = miras_trainer_init(beside + guard, tr_bytes, model, &td, NULL, 0);
       assert_non_null(tr);
       {
-        float loss = miras_trainer_loss(tr, tokens, tokens, 2, 5, 1);
+        float loss = loss_of(tr, tokens, tokens, 2, 5, 1);
         assert_true(isfinite(loss));
         assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
-        miras_trainer_step(tr, NULL, 0.01f);
-        loss = miras_trainer_loss(tr, tokens, tokens, 1, 10, 0);
+        norm_of_step(tr, NULL, 0.01f);
+        loss = loss_of(tr, tokens, tokens, 1, 10, 0);
         assert_true(isfinite(loss));
         if (!shift) first_loss = loss;
         assert_memory_equal(&first_loss, &loss, sizeof loss);
@@ -1921,12 +1922,12 @@ static void buffers_are_exact(void **state) {
       for (n = guard + tr_bytes; n < tr_bytes + 256; n++) assert_int_equal(beside[n], 0x5a);
       free(beside);
       if (shift < 2) {
-        size_t session_bytes = miras_session_size(model);
+        size_t session_bytes = miras_session_size(model, NULL, NULL, 0);
         unsigned char *inner = (unsigned char *)grab(session_bytes + 1);
         const float *logits;
         miras_session *s;
-        assert_null(miras_session_init(inner, session_bytes - 1, model));
-        s = miras_session_init(inner + shift, session_bytes, model);
+        assert_null(miras_session_init(inner, session_bytes - 1, model, NULL, NULL, 0));
+        s = miras_session_init(inner + shift, session_bytes, model, NULL, NULL, 0);
         assert_non_null(s);
         logits = miras_session_prefill(s, tokens, 10);
         assert_non_null(logits);
@@ -1952,8 +1953,8 @@ static void snapshot_and_rollback(void **state) {
       size_t bytes, bytes2;
       unsigned char *state_block, *saved;
       if (learned && d.architecture == MIRAS_ARCH_MLP) d.chunk = 4;   /* a cut inside a chunk */
-      m = miras_memory_open(&d, NULL);
-      other = miras_memory_open(&d, NULL);
+      m = miras_memory_open(&d, NULL, NULL, 0);
+      other = miras_memory_open(&d, NULL, NULL, 0);
       assert_non_null(m);
       assert_non_null(other);
       state_block = (unsigned char *)miras_memory_state(m, &bytes);
@@ -2002,10 +2003,10 @@ static void session_snapshot_and_rollback(void **state) {
     size_t bytes, bytes2;
     void *block, *saved;
     int t;
-    model = miras_model_open(&md, NULL);
+    model = miras_model_open(&md, NULL, NULL, 0);
     assert_non_null(model);
-    s = miras_session_open(model, NULL);
-    other = miras_session_open(model, NULL);
+    s = miras_session_open(model, NULL, NULL, NULL, 0);
+    other = miras_session_open(model, NULL, NULL, NULL, 0);
     assert_non_null(s);
     assert_non_null(other);
     block = miras_session_state(s, &bytes);
@@ -2051,7 +2052,7 @@ static void calls_agree(void **state) {
       int t, b, cut;
       if (chunk > 1 && d.architecture != MIRAS_ARCH_MLP) continue;
       d.chunk = chunk;
-      for (n = 0; n < 4; n++) assert_non_null(m[n] = miras_memory_open(&d, NULL));
+      for (n = 0; n < 4; n++) assert_non_null(m[n] = miras_memory_open(&d, NULL, NULL, 0));
       numbers(k, N, 1);
       numbers(v, N, 2);
       numbers(q, N, 3);
@@ -2070,8 +2071,8 @@ static void calls_agree(void **state) {
           memcpy(one[1] + b * R, v + (b * T + t) * R, R * sizeof(float));
           memcpy(one[2] + b * R, q + (b * T + t) * R, R * sizeof(float));
         }
-        s1 = miras_memory_step(m[1], one[0], one[1], one[2], out);
-        s2 = miras_memory_write(m[2], one[0], one[1]);
+        s1 = surprise_of_step(m[1], one[0], one[1], one[2], out);
+        s2 = surprise_of_write(m[2], one[0], one[1]);
         miras_memory_read(m[2], one[2], out2);
         assert_true(isfinite(s1));
         assert_memory_equal(&s1, &s2, sizeof s1);
@@ -2125,7 +2126,7 @@ static void params_hold_from_reset(void **state) {
   miras_memory_desc d = small_memory(MIRAS_PRESET_TTT_MLP_MEMORY);
   enum { N = 3 * 2 * 2 * 6 };
   float before[N], kept[N], after[N];
-  miras_memory *m = miras_memory_open(&d, NULL), *same = miras_memory_open(&d, NULL);
+  miras_memory *m = miras_memory_open(&d, NULL, NULL, 0), *same = miras_memory_open(&d, NULL, NULL, 0);
   size_t count, i;
   float *params;
   (void)state;
@@ -2165,11 +2166,11 @@ static void initial_memory_is_seen(void **state) {
     d.key_dim = d.value_dim = 2;
     d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
     d.decay_rate = 0.5f;
-    m = miras_memory_open(&d, NULL), other = miras_memory_open(&d, NULL);
+    m = miras_memory_open(&d, NULL, NULL, 0), other = miras_memory_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     assert_non_null(other);
-    miras_memory_write(m, one, one);
-    miras_memory_write(other, one, one);
+    surprise_of_write(m, one, one);
+    surprise_of_write(other, one, one);
     if (way == 1) memcpy(miras_memory_params(m, NULL), four, sizeof four);
     if (way == 2) assert_int_equal(miras_memory_set(m, 0, 0, "init.W1", four, NULL, 0), MIRAS_OK);
     if (way == 3) {
@@ -2178,11 +2179,11 @@ static void initial_memory_is_seen(void **state) {
       file = malloc(n);
       assert_non_null(file);
       assert_int_equal(miras_memory_save_to(other, file, n), n);
-      assert_int_equal(miras_memory_load_from(m, file, n), MIRAS_OK);
+      assert_int_equal(miras_memory_load_from(m, file, n, NULL, 0), MIRAS_OK);
       free(file);
     }
     assert_int_equal(miras_memory_set(m, 0, 0, "W1", zero, NULL, 0), MIRAS_OK);
-    miras_memory_write(m, zero, zero);
+    surprise_of_write(m, zero, zero);
     assert_int_equal(miras_memory_get(m, 0, 0, "W1", s, NULL, 0), MIRAS_OK);
     assert_true(s[3] == (way ? 2.0f : 0.0f));
     miras_memory_close(m);
@@ -2202,19 +2203,19 @@ static void sampling_greedy(void **state) {
     logits[round] = 3;
     memset(&s, 0, sizeof s);
     s.seed = (uint64_t)round;
-    for (i = 0; i < 3; i++) assert_int_equal(miras_sampler_sample(logits, 50, &s), round);
+    for (i = 0; i < 3; i++) assert_int_equal(miras_sampler_sample(&s, logits, 50), round);
     s.temperature = 1;
     s.top_k = 1;
-    assert_int_equal(miras_sampler_sample(logits, 50, &s), round);
+    assert_int_equal(miras_sampler_sample(&s, logits, 50), round);
     s.top_k = 0;
     s.top_p = 1e-6f;
-    assert_int_equal(miras_sampler_sample(logits, 50, &s), round);
+    assert_int_equal(miras_sampler_sample(&s, logits, 50), round);
     s.top_p = 0;
     s.temperature = 1e-4f;
-    assert_int_equal(miras_sampler_sample(logits, 50, &s), round);
+    assert_int_equal(miras_sampler_sample(&s, logits, 50), round);
   }
   memset(&s, 0, sizeof s);
-  assert_int_equal(miras_sampler_sample(logits, 1, &s), 0);
+  assert_int_equal(miras_sampler_sample(&s, logits, 1), 0);
 }
 
 #define DRAWS 20000
@@ -2223,7 +2224,7 @@ static void draw(const float *logits, int vocab, miras_sampler *s, int *seen) {
   int i;
   memset(seen, 0, (size_t)vocab * sizeof *seen);
   for (i = 0; i < DRAWS; i++) {
-    int32_t token = miras_sampler_sample(logits, vocab, s);
+    int32_t token = miras_sampler_sample(s, logits, vocab);
     assert_true(token >= 0 && token < vocab);
     seen[token]++;
   }
@@ -2318,11 +2319,11 @@ static void sampling_is_seeded(void **state) {
   c.seed = 6;
   for (i = 0; i < 200; i++) {
     uint64_t before = a.seed;
-    int32_t x = miras_sampler_sample(logits, 64, &a);
-    assert_int_equal(x, miras_sampler_sample(logits, 64, &b));
+    int32_t x = miras_sampler_sample(&a, logits, 64);
+    assert_int_equal(x, miras_sampler_sample(&b, logits, 64));
     assert_true(a.seed != before);
     assert_true(a.seed == b.seed);
-    same += x == miras_sampler_sample(logits, 64, &c);
+    same += x == miras_sampler_sample(&c, logits, 64);
   }
   assert_true(same < 30);   /* of 200, where chance gives about 4 */
 }
@@ -2340,14 +2341,14 @@ static void sampling_refuses(void **state) {
     s.temperature = round % 2 ? 0.8f : 0;
     s.top_k = round / 2 ? 3 : 0;
     for (i = 0; i < 8; i++) logits[i] = NAN;
-    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(&s, logits, 8), MIRAS_SAMPLER_NONE);
     for (i = 0; i < 8; i += 2) logits[i] = -INFINITY;
-    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(&s, logits, 8), MIRAS_SAMPLER_NONE);
     assert_true(s.seed == 77);
     logits[5] = -3;                              /* a single number is the only choice            */
-    assert_int_equal(miras_sampler_sample(logits, 8, &s), 5);
+    assert_int_equal(miras_sampler_sample(&s, logits, 8), 5);
     logits[3] = INFINITY;
-    assert_int_equal(miras_sampler_sample(logits, 8, &s), 3);
+    assert_int_equal(miras_sampler_sample(&s, logits, 8), 3);
     s.seed = 77;
   }
   numbers(logits, 8, 3);
@@ -2355,19 +2356,19 @@ static void sampling_refuses(void **state) {
     memset(&s, 0, sizeof s);
     s.seed = 77;
     s.temperature = bad[round];
-    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(&s, logits, 8), MIRAS_SAMPLER_NONE);
     s.temperature = 1;
     s.top_p = bad[round];
-    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(&s, logits, 8), MIRAS_SAMPLER_NONE);
     s.top_p = 1.01f;
-    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(&s, logits, 8), MIRAS_SAMPLER_NONE);
     s.top_p = 0;
     s.top_k = -1 - round;
-    assert_int_equal(miras_sampler_sample(logits, 8, &s), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(&s, logits, 8), MIRAS_SAMPLER_NONE);
     s.top_k = 0;
-    assert_int_equal(miras_sampler_sample(NULL, 8, &s), MIRAS_SAMPLER_NONE);
-    assert_int_equal(miras_sampler_sample(logits, 8, NULL), MIRAS_SAMPLER_NONE);
-    assert_int_equal(miras_sampler_sample(logits, -round, &s), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(&s, NULL, 8), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(NULL, logits, 8), MIRAS_SAMPLER_NONE);
+    assert_int_equal(miras_sampler_sample(&s, logits, -round), MIRAS_SAMPLER_NONE);
     assert_true(s.seed == 77);
   }
 }

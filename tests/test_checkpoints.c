@@ -102,7 +102,7 @@ static miras_model *load(const char *path, miras_weights weights) {
   if (miras_checkpoint_desc(&d, path, NULL, why, sizeof why) != MIRAS_OK)
     fail_msg("%s: %s", path, why);
   assert_int_equal(d.weights, weights);
-  m = miras_model_open(&d, NULL);
+  m = miras_model_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   if (miras_checkpoint_load(m, path, why, sizeof why) != MIRAS_OK) fail_msg("%s: %s", path, why);
   return m;
@@ -110,7 +110,7 @@ static miras_model *load(const char *path, miras_weights weights) {
 
 /* All logits, token by token and in prefills of different lengths: the same bits. */
 static void say(miras_model *m, const int32_t *tokens, float *logits) {
-  miras_session *s = miras_session_open(m, NULL);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   int i, n;
   assert_non_null(s);
   for (i = 0; i < TOKENS; i++)
@@ -174,8 +174,8 @@ static void test_weights(void **state) {
       miras_model_desc d = *miras_model_desc_of(m);
       double error;
       d.weights = (miras_weights)form;
-      again = miras_model_open(&d, NULL);
-      assert_int_equal(miras_model_load_from(again, file, n), MIRAS_OK);
+      again = miras_model_open(&d, NULL, NULL, 0);
+      assert_int_equal(miras_model_load_from(again, file, n, NULL, 0), MIRAS_OK);
       say(again, tokens, got);
       miras_model_close(again);
       error = apart(want, got) / deviation;
@@ -487,12 +487,12 @@ static void attempt(const char *path, char *why, size_t n) {
   if (miras_checkpoint_desc(&d, path, NULL, why, n) != MIRAS_OK) {
     assert_int_equal(d.width, 0);
   } else {
-    m = miras_model_open(&d, NULL);
+    m = miras_model_open(&d, NULL, NULL, 0);
     if (m) {
       const size_t bytes = m->param_count * sizeof(float);
       const uint32_t before = miras__crc32c(0, m->params, bytes);
       if (miras_checkpoint_load(m, path, why, n) == MIRAS_OK) {
-        miras_session *session = miras_session_open(m, NULL);
+        miras_session *session = miras_session_open(m, NULL, NULL, NULL, 0);
         assert_true(!why[0]);
         if (session) assert_non_null(miras_session_step(session, 1));
         miras_session_close(session);
@@ -548,10 +548,10 @@ static int first_logits(float *logits, char *why, size_t n) {
   d.limit = 1 << 22;
   why[0] = 0;
   if (miras_checkpoint_desc(&d, folder, NULL, why, n) != MIRAS_OK) return 0;
-  m = miras_model_open(&d, NULL);
+  m = miras_model_open(&d, NULL, NULL, 0);
   if (!m) return 0;
   if (miras_checkpoint_load(m, folder, why, n) == MIRAS_OK && d.vocab == VOCAB) {
-    s = miras_session_open(m, NULL);
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s);
     for (i = 0; i < SHORT; i++)
       memcpy(logits + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));
@@ -602,7 +602,7 @@ static void test_ignored(void **state) {
   m = miras_checkpoint_open(&d, folder, both, NULL, why, n);
   assert_non_null(m);
   assert_int_equal(miras_checkpoint_load(m, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
-  s = miras_session_open(m, NULL);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(s);
   for (i = 0; i < SHORT; i++)
     memcpy(got + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));

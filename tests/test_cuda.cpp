@@ -107,7 +107,7 @@ static miras_result reads(miras_memory *m) {
   for (i = 0; i < 64; i++) q[i] = (float)(i % 7 - 3) / 5;
   miras_memory_read(m, q, host);
   dq = send(q, rows * (size_t)m->plan.d.key_dim);
-  result = miras_cuda_read(&on_device, dq, o, 0);
+  result = miras_cuda_memory_read(&on_device, dq, o, 0);
   bring(answer, o, out);
   if (cudaDeviceSynchronize()) return MIRAS_ERR_DEVICE;
   if (result != MIRAS_OK || !memcmp(host, answer, out * sizeof(float))) return result;
@@ -128,8 +128,8 @@ static miras_result forward(miras_memory *m, const miras_memory_input *x, float 
   if (result != MIRAS_OK) return result;
   t = tokens_of(m, x);
   dy = take(out);
-  device_tape = tape ? take(miras_cuda_tape_size(&on_device, x->length)) : NULL;
-  result = miras_cuda_forward(&on_device, &t, dy, device_tape, 0);
+  device_tape = tape ? take(miras_cuda_memory_tape_size(&on_device, x->length)) : NULL;
+  result = miras_cuda_memory_forward(&on_device, &t, dy, device_tape, 0);
   bring(y, dy, out);
   if (result == MIRAS_OK) result = miras_cuda_memory_copy(m, &on_device, 0);
   if (cudaDeviceSynchronize()) return MIRAS_ERR_DEVICE;
@@ -151,7 +151,7 @@ static miras_result backward(miras_memory *m, const miras_memory_input *x, float
     pointer[i] = send(pointer[i], rows * width_of(m, i));
   (void)miras_cuda_memory_params(&on_device, &count);
   d = send(dparams, count);
-  result = miras_cuda_backward(&on_device, &t, device_tape,
+  result = miras_cuda_memory_backward(&on_device, &t, device_tape,
                                send(dy, rows * (size_t)m->plan.d.value_dim), &g, d, NULL, 0);
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) bring(host[i], pointer[i], rows * width_of(m, i));
   bring(dparams, d, count);
@@ -320,8 +320,8 @@ static unsigned drifts(miras_preset kind, int size, double bound) {
   d.batch = 1, d.heads = 2, d.key_dim = d.value_dim = size, d.chunk = 1;
   memset(&o, 0, sizeof o);
   o.half_state = 1;
-  m = miras_memory_open(&d, NULL), mirror = miras_memory_open(&d, NULL);
-  back = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0), mirror = miras_memory_open(&d, NULL, NULL, 0);
+  back = miras_memory_open(&d, NULL, NULL, 0);
   if (!m || !mirror || !back) return 1;
   threads = 32;
   SHIM_POISON(device, used);
@@ -342,13 +342,13 @@ static unsigned drifts(miras_preset kind, int size, double bound) {
     miras_memory_forward(mirror, &x, own, NULL);
     round_state(mirror);
     x = piece(m, there, t, 1);
-    ok = miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
+    ok = miras_cuda_memory_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
     bring(rough + t * out, dy, out);
     ok = ok && !cudaDeviceSynchronize() && !memcmp(own, rough + t * out, out * sizeof(float));
   }
   memcpy(q, in[2], out * sizeof(float));
   miras_memory_read(mirror, q, own);
-  ok = ok && miras_cuda_read(&g, there[2], dy, 0) == MIRAS_OK;
+  ok = ok && miras_cuda_memory_read(&g, there[2], dy, 0) == MIRAS_OK;
   bring(q, dy, out);
   ok = ok && miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize() &&
        !memcmp(q, own, out * sizeof(float));
@@ -361,7 +361,7 @@ static unsigned drifts(miras_preset kind, int size, double bound) {
   miras_memory_forward(m, &x, y, NULL);
   x = piece(m, there, 0, FED);
   ok = ok && miras_cuda_memory_reset(&g, 0) == MIRAS_OK &&
-       miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
+       miras_cuda_memory_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
   bring(rough, dy, FED * out);
   ok = ok && miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize() &&
        !memcmp(rough, y, FED * out * sizeof(float));
@@ -392,7 +392,7 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
   (void)miras_memory_preset(&d, kind);
   d.batch = BATCH, d.heads = HEADS, d.key_dim = key_dim, d.value_dim = value_dim, d.chunk = 1;
   if (gates) d.decay_gate = gates, d.learning_rate_gate = gates;
-  m = miras_memory_open(&d, NULL), back = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0), back = miras_memory_open(&d, NULL, NULL, 0);
   if (!m || !back || !m->plan.fused) return miras_memory_close(m), miras_memory_close(back), 0u;
   params = miras_memory_params(m, &count);
   for (i = 0; gates != MIRAS_GATE_HEAD && i < count; i++) params[i] = (float)(i % 7) / 40 - 0.1f;
@@ -414,7 +414,7 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
     x = piece(m, in, at, 1);
     miras_memory_forward(m, &x, own, NULL);
     x = piece(m, there, at, 1);
-    ok = miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
+    ok = miras_cuda_memory_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
     bring(theirs, dy, n);
     ok = ok && !cudaDeviceSynchronize() && !memcmp(own, theirs, n * sizeof(float));
   }
@@ -439,7 +439,7 @@ static unsigned refuses(int size, int chunk, int half, const char *says) {
   int ok;
   (void)miras_memory_preset(&d, MIRAS_PRESET_DELTANET_MEMORY);
   d.key_dim = size, d.chunk = chunk;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   memset(&o, 0, sizeof o);
   o.half_state = half;
   ok = m && !miras_cuda_memory_size(m, &o, why, sizeof why) && strstr(why, says);
@@ -462,7 +462,7 @@ static unsigned sends(void) {
   int ok;
   (void)miras_memory_preset(&d, MIRAS_PRESET_TITANS);
   d.batch = 3, d.heads = 2, d.key_dim = 20, d.chunk = 1;
-  m = miras_memory_open(&d, NULL), back = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0), back = miras_memory_open(&d, NULL, NULL, 0);
   if (!m || !back) return 1;
   memset(&o, 0, sizeof o);
   memset(&dx, 0, sizeof dx);
@@ -482,9 +482,9 @@ static unsigned sends(void) {
   ok = ok && miras_cuda_memory_state(&g, &there) &&
        there == 3 * (16 * sizeof(float) + (each - 16) * sizeof(float) / 2);
   x = piece(m, &arrived, 0, 0);
-  ok = ok && !miras_cuda_tape_size(&g, 1) &&
-       miras_cuda_forward(&g, &x, arrived, arrived, 0) == MIRAS_ERR_ARGUMENT &&
-       miras_cuda_backward(&g, &x, arrived, arrived, &dx, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT;
+  ok = ok && !miras_cuda_memory_tape_size(&g, 1) &&
+       miras_cuda_memory_forward(&g, &x, arrived, arrived, 0) == MIRAS_ERR_ARGUMENT &&
+       miras_cuda_memory_backward(&g, &x, arrived, arrived, &dx, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT;
   printf("states of three sequences, rounded on the way: %s\n", ok ? "the same" : "DIFFERS");
   miras_memory_close(m), miras_memory_close(back);
   return !ok;
@@ -539,7 +539,7 @@ static int long_memory(miras_preset kind, int chunk) {
   one_gate(&d, &d.decay_gate);
   one_gate(&d, &d.learning_rate_gate);
   one_gate(&d, &d.value_decay_gate);
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   if (!m || !(m->plan.channel || m->plan.per_feature || m->plan.value_decay)) {
     miras_memory_close(m);
     return 2;

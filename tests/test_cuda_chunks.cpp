@@ -30,7 +30,7 @@ static unsigned others(void) {
     options.products = i ? MIRAS_CUDA_BF16 : MIRAS_CUDA_FLOAT;
     if (i) memcpy((char *)&c.d + change[i].at, &change[i].value, sizeof(int));
     if (c.d.normalize) c.d.feature_map = MIRAS_FEATURE_ELU;
-    m = miras_memory_open(&c.d, NULL);
+    m = miras_memory_open(&c.d, NULL, NULL, 0);
     used = 0;
     bytes = miras_cuda_memory_size(m, &options, NULL, 0);
     there = bytes && miras_cuda_memory_init(&g, m, &options, take(bytes / sizeof(float) + 1),

@@ -51,14 +51,14 @@ static void calls_of(const miras_memory *m, const miras_cuda_options *o, const c
   memset(&dx, 0, sizeof dx);
   for (i = 0; i < MIRAS__INPUT_COUNT; i++)
     if (m->width[i]) in[i] = out[i] = anything;
-  want(miras_cuda_read(&g, anything, anything, 0) == MIRAS_OK, what);
+  want(miras_cuda_memory_read(&g, anything, anything, 0) == MIRAS_OK, what);
   for (k = 0; k < sizeof lengths / sizeof *lengths; k++) {
     x.length = lengths[k];
-    want(miras_cuda_forward(&g, &x, anything, NULL, 0) == MIRAS_OK, what);
-    if (!miras_cuda_tape_size(&g, x.length)) continue;
-    want(miras_cuda_forward(&g, &x, anything, anything, 0) == MIRAS_OK, what);
+    want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_OK, what);
+    if (!miras_cuda_memory_tape_size(&g, x.length)) continue;
+    want(miras_cuda_memory_forward(&g, &x, anything, anything, 0) == MIRAS_OK, what);
     for (i = 0; i < 2; i++) {        /* alone, and with parameters: their grids differ            */
-      want(miras_cuda_backward(&g, &x, anything, anything, &dx, i ? anything : NULL, anything, 0) ==
+      want(miras_cuda_memory_backward(&g, &x, anything, anything, &dx, i ? anything : NULL, anything, 0) ==
              MIRAS_OK, what);
       dx.value = NULL;
     }
@@ -119,7 +119,7 @@ static void memories(void) {
     d.chunk = chunks[rest >> 4 & 3];
     if (gates & 1) d.decay_gate = MIRAS_GATE_CHANNEL;
     if (gates & 2) d.value_decay_gate = MIRAS_GATE_CHANNEL;
-    m = miras_memory_open(&d, NULL);
+    m = miras_memory_open(&d, NULL, NULL, 0);
     if (!m) continue;                /* not every row has every gate and chunk                    */
     block = how && kind % 2 ? 256 : 128;
     snprintf(what, sizeof what, "%s, %d x %d, chunk %d, gates %d, products %d, half_state %d",
@@ -153,7 +153,7 @@ static void models(void) {
     d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = rest < 3 ? 64 : 128;
     d.heads = 1, d.width = rest < 3 ? 64 : 128, d.vocab = 300;
     strcpy(d.pattern, kind % 2 ? "mw" : "mm");
-    m = miras_model_open(&d, NULL);
+    m = miras_model_open(&d, NULL, NULL, 0);
     if (!m) continue;
     block = 128;
     bytes = miras_cuda_model_size(m, &o, NULL, 0);
@@ -199,7 +199,7 @@ static void company(void) {
   void *room;
   (void)miras_memory_preset(&d, MIRAS_PRESET_LINEAR_ATTENTION);
   d.batch = d.heads = 1, d.key_dim = d.value_dim = 8;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   block = 128;
   bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
   room = device(bytes);
@@ -210,18 +210,18 @@ static void company(void) {
   x.key = x.value = x.query = x.decay = x.learning_rate = anything;
   x.length = 1;
   shim_stack = 1024;
-  want(miras_cuda_forward(&g, &x, anything, NULL, 0) == MIRAS_OK && shim_stack == MIRAS_CUDA_STACK,
+  want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_OK && shim_stack == MIRAS_CUDA_STACK,
        "a stack that something else has taken is not asked for again");
   shim_stack = 2 * MIRAS_CUDA_STACK;
-  want(miras_cuda_forward(&g, &x, anything, NULL, 0) == MIRAS_OK &&
+  want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_OK &&
          shim_stack == 2 * MIRAS_CUDA_STACK, "a larger stack is made smaller");
   shim_last = cudaErrorLaunchOutOfResources;
-  want(miras_cuda_forward(&g, &x, anything, NULL, 0) == MIRAS_OK,
+  want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_OK,
        "an error that was there before is taken for one of this call");
   want(cudaGetLastError() == cudaErrorLaunchOutOfResources, "the caller's error is gone");
   shim_refuses = 1;
   block = 1056;
-  want(miras_cuda_forward(&g, &x, anything, NULL, 0) == MIRAS_ERR_DEVICE,
+  want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_ERR_DEVICE,
        "a grid that is refused does not say so");
   want(cudaGetLastError() != cudaSuccess, "and leaves no error");
   block = 128;

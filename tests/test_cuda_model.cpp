@@ -16,6 +16,7 @@ static void count_launch(uintptr_t kernel) {
 #endif
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 static unsigned threads = 32;
 #define MIRAS_CUDA_THREADS threads
 #define MIRAS_CUDA_MOST 128
@@ -127,7 +128,7 @@ static int ran_in_chunks(const miras_model *m) {
 static int learns(const miras_model_desc *d, const miras_cuda_options *how, int first) {
   static miras_cuda_trainer t;
   static int32_t tokens[BATCH * LENGTH + 1];
-  miras_model *m = miras_model_open(d, NULL), *there = miras_model_open(d, NULL);
+  miras_model *m = miras_model_open(d, NULL, NULL, 0), *there = miras_model_open(d, NULL, NULL, 0);
   miras_trainer_desc room;
   miras_trainer *host, *mirror;
   miras_cuda_model g;
@@ -145,9 +146,9 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
   room.batch = BATCH;
   room.context = LENGTH;
   room.carried = STREAMS;
-  host = miras_trainer_open(m, &room, NULL);
+  host = miras_trainer_open(m, &room, NULL, NULL, 0);
   room.batch = room.context = 1;
-  mirror = miras_trainer_open(m, &room, NULL);
+  mirror = miras_trainer_open(m, &room, NULL, NULL, 0);
   room.batch = BATCH;
   room.context = LENGTH;
   if (!host || !mirror) return 0;
@@ -176,11 +177,11 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
     if (part == 2)                             /* away and back again */
       ok = miras_cuda_trainer_init(&t, &g, &room, of_trainer, bytes, 0) == MIRAS_OK &&
            miras_cuda_trainer_send(&t, mirror, 0) == MIRAS_OK;
-    here[0] = part ? miras_trainer_loss_carried(host, tokens, tokens + 1, BATCH, length, rows,
+    here[0] = part ? loss_carried(host, tokens, tokens + 1, BATCH, length, rows,
                                                 new_texts)
-                   : miras_trainer_loss(host, tokens, tokens + 1, BATCH, length, 1);
+                   : loss_of(host, tokens, tokens + 1, BATCH, length, 1);
     ok = ok && miras_trainer_backward(host) == MIRAS_OK;
-    here[1] = miras_trainer_step(host, &o, 0.01f);
+    here[1] = norm_of_step(host, &o, 0.01f);
     ok = ok && step(&t, tokens, length, part ? rows : NULL, fresh, said) == MIRAS_OK;
     ok = ok && here[0] > 0 && here[0] < 10;
     ok = ok && miras_cuda_model_copy(there, &g, 0) == MIRAS_OK &&
@@ -223,8 +224,8 @@ static struct {
 static const miras_cuda_options *texts_made;
 static int texts_open(const miras_model_desc *d, int batch, int length, int rows) {
   size_t bytes;
-  texts.m = miras_model_open(d, NULL);
-  texts.host = miras_session_open(texts.m, NULL);
+  texts.m = miras_model_open(d, NULL, NULL, 0);
+  texts.host = miras_session_open(texts.m, NULL, NULL, NULL, 0);
   if (!texts.host) return 0;
   bytes = miras_cuda_model_size(texts.m, texts_made, NULL, 0);
   texts.of_model = device(bytes);

@@ -59,7 +59,7 @@ static unsigned others(void) {
     row_of(&c, change[i].name, MIRAS_PRESET_YAAD, change[i].size, change[i].size, 16);
     if (!change[i].shared) memcpy((char *)&c.d + change[i].at, &change[i].value, sizeof(int));
     options.products = MIRAS_CUDA_BF16;
-    m = miras_memory_open(&c.d, NULL);
+    m = miras_memory_open(&c.d, NULL, NULL, 0);
     most_shared = change[i].shared ? (size_t)change[i].shared << 10 : 227 << 10;
     if (!m || miras__cuda_chunks_for(&m->plan, &options, most_shared).grid) {
       printf("%s: %s\n", change[i].name, m ? "has a kernel of its own" : "is no memory");
@@ -116,7 +116,7 @@ static unsigned anywhere(int channels) {
     c.d.expansion = 1;
     c.taped = c.home = 1, c.calls[CALLS - 1] = 40;
     options.products = (miras_cuda_products)i;
-    m = miras_memory_open(&c.d, NULL);
+    m = miras_memory_open(&c.d, NULL, NULL, 0);
     if (!m) return printf("%s is no memory\n", c.name), 1u;
     seen = 0;
     for (most_shared = 160 << 10; most_shared; most_shared -= 512) {
@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
     c.taped = c.home = 1, c.edges = p->keep == 2;
     options.products = (miras_cuda_products)p->products;
     most_shared = (size_t)(p->most ? p->most : 227) << 10;
-    m = miras_memory_open(&c.d, NULL);
+    m = miras_memory_open(&c.d, NULL, NULL, 0);
     if (m && most_shared <= miras__cuda_shared()) {
       const miras_cuda::miras__slabs_size s =
         miras__cuda_chunks_for(&m->plan, &options, most_shared).slabs;

@@ -158,7 +158,7 @@ static unsigned send_forward(const miras_cuda_segments *s, const miras_cuda_memo
     if (!floats) return 1;
     t->tape = take(floats);
   }
-  if (serial) return miras_cuda_forward(serial, &t->x, t->y, NULL, 0) != MIRAS_OK;
+  if (serial) return miras_cuda_memory_forward(serial, &t->x, t->y, NULL, 0) != MIRAS_OK;
   return miras_cuda_segments_forward(s, &t->x, t->y, t->tape, 0) != MIRAS_OK;
 }
 
@@ -238,7 +238,7 @@ static unsigned wrong_arguments(const char *what, const miras_cuda_segments *s,
  * `count` with it. */
 static unsigned compare(const char *what, const miras_memory_desc *d, int length, int before, int count,
                         int ends) {
-  miras_memory *m = miras_memory_open(d, NULL), *back = miras_memory_open(d, NULL);
+  miras_memory *m = miras_memory_open(d, NULL, NULL, 0), *back = miras_memory_open(d, NULL, NULL, 0);
   const int segments = before > count ? before : count;
   miras_cuda_memory g;
   miras_cuda_segments s;
@@ -374,7 +374,7 @@ static unsigned one(const char *row, const char *with, const miras_memory_desc *
     return failed;
   }
   refusals++;
-  m = miras_memory_open(d, NULL);
+  m = miras_memory_open(d, NULL, NULL, 0);
   {
     miras_cuda_memory g;
     const size_t need = miras_cuda_memory_size(m, &options, NULL, 0);

@@ -31,6 +31,7 @@ static FILE *test_fopen(const char *path, const char *mode);
 #define MIRAS_FREE(p) test_free(p)
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 #include "check.h"
 
 #if defined(__unix__)
@@ -85,7 +86,7 @@ static miras_model *open_model(const miras_model_desc *d) {
   char why[200];
   miras_model *m;
   if (!miras_model_size(d, why, sizeof why)) fail_msg("%s", why);
-  m = miras_model_open(d, NULL);
+  m = miras_model_open(d, NULL, NULL, 0);
   assert_non_null(m);
   return m;
 }
@@ -100,7 +101,7 @@ static miras_trainer *open_trainer(miras_model *m, int streams) {
   miras_trainer_desc d = { BATCH, LENGTH, 0, 0, NULL };
   miras_trainer *t;
   d.carried = streams;
-  t = miras_trainer_open(m, &d, NULL);
+  t = miras_trainer_open(m, &d, NULL, NULL, 0);
   assert_non_null(t);
   return t;
 }
@@ -118,10 +119,10 @@ static float train(miras_trainer *t, int step) {
   memset(&o, 0, sizeof o);
   o.weight_decay = 0.1f;
   o.clip = 1;
-  loss = miras_trainer_loss(t, tokens, targets, BATCH, LENGTH, 1);
+  loss = loss_of(t, tokens, targets, BATCH, LENGTH, 1);
   assert_true(loss > 0 && loss < 100);
   assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
-  (void)miras_trainer_step(t, &o, 0.01f);
+  (void)norm_of_step(t, &o, 0.01f);
   return loss;
 }
 
@@ -134,7 +135,7 @@ static miras_memory *tiny_memory(miras_preset kind, int batch) {
   d.key_dim = 3;
   d.chunk = kind >= MIRAS_PRESET_TTT_LINEAR_MEMORY ? 3 : 1;
   d.seed = 5;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   return m;
 }
@@ -201,10 +202,10 @@ static size_t save(const subject *s, int training, void *to, size_t capacity) {
 }
 
 static miras_result load(const subject *s, const void *from, size_t n) {
-  return s->session ? miras_session_load_from(s->session, from, n)
-       : s->memory ? miras_memory_load_from(s->memory, from, n)
-       : s->trainer ? miras_trainer_load_from(s->trainer, from, n)
-       : miras_model_load_from(s->model, from, n);
+  return s->session ? miras_session_load_from(s->session, from, n, NULL, 0)
+       : s->memory ? miras_memory_load_from(s->memory, from, n, NULL, 0)
+       : s->trainer ? miras_trainer_load_from(s->trainer, from, n, NULL, 0)
+       : miras_model_load_from(s->model, from, n, NULL, 0);
 }
 
 static bytes saved(const subject *s, int training) {
@@ -503,12 +504,12 @@ static void test_hybrids(void **state) {
     a.trainer = open_trainer(a.model, 2);
     losses(a.trainer, 0, 2);
     assert_true(
-        miras_trainer_loss_carried(a.trainer, tokens, tokens, BATCH, LENGTH, stream, NULL) > 0);
+        loss_carried(a.trainer, tokens, tokens, BATCH, LENGTH, stream, NULL) > 0);
     assert_int_equal(miras_trainer_backward(a.trainer), MIRAS_OK);
-    (void)miras_trainer_step(a.trainer, NULL, 0.01f);
+    (void)norm_of_step(a.trainer, NULL, 0.01f);
     model = saved(&a, 0);
     training = saved(&a, 1);
-    a.session = miras_session_open(a.model, NULL);
+    a.session = miras_session_open(a.model, NULL, NULL, NULL, 0);
     assert_non_null(a.session);
     prefill(a.session, 0, 9);
     session = saved(&a, 0);
@@ -533,7 +534,7 @@ static void test_hybrids(void **state) {
     assert_int_equal(again.n, model.n);
     assert_memory_equal(again.at, model.at, again.n);
     free(again.at);
-    b.session = miras_session_open(b.model, NULL);
+    b.session = miras_session_open(b.model, NULL, NULL, NULL, 0);
     assert_non_null(b.session);
     assert_int_equal(load(&b, session.at, session.n), MIRAS_OK);
     assert_int_equal(miras_session_position(b.session), 9);
@@ -654,8 +655,8 @@ static void test_session_round_trip(void **state) {
     for (at = 0; at <= 5; at++) {
       subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
       bytes first, second;
-      a.session = miras_session_open(m, NULL);
-      b.session = miras_session_open(m, NULL);
+      a.session = miras_session_open(m, NULL, NULL, NULL, 0);
+      b.session = miras_session_open(m, NULL, NULL, NULL, 0);
       assert_true(a.session && b.session);
       prefill(b.session, 9, 12);
       prefill(a.session, 0, at);
@@ -717,8 +718,8 @@ static void test_choices(void **state) {
     assert_memory_equal(first.at, second.at, first.n);
     free(first.at);
     free(second.at);
-    a.session = miras_session_open(a.model, NULL);
-    b.session = miras_session_open(b.model, NULL);
+    a.session = miras_session_open(a.model, NULL, NULL, NULL, 0);
+    b.session = miras_session_open(b.model, NULL, NULL, NULL, 0);
     prefill(a.session, 0, 3);
     first = saved(&a, 0);
     assert_int_equal(load(&b, first.at, first.n), MIRAS_OK);
@@ -822,7 +823,7 @@ static void test_damage_states(void **state) {
   (void)state;
   for (i = 0; i < 3; i++) {
     miras_model *m = tiny_model(kinds[i]);
-    s.session = miras_session_open(m, NULL);
+    s.session = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s.session);
     prefill(s.session, 0, 3);
     damage(&s, 0);
@@ -843,7 +844,7 @@ static void test_capacity(void **state) {
   memset(s, 0, sizeof s);
   with_trainer(&s[0], tiny_model(MIRAS_PRESET_DELTANET_MEMORY));
   s[1].memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
-  s[2].session = miras_session_open(s[0].model, NULL);
+  s[2].session = miras_session_open(s[0].model, NULL, NULL, NULL, 0);
   for (i = 0; i < 3; i++) {
     size_t need = save(&s[i], 0, NULL, 0), cap, k;
     unsigned char *buffer = (unsigned char *)malloc(need + 16);
@@ -871,39 +872,39 @@ static void test_arguments(void **state) {
   (void)state;
   with_trainer(&s, tiny_model(MIRAS_PRESET_RETNET_MEMORY));
   s.memory = tiny_memory(MIRAS_PRESET_RETNET_MEMORY, 1);
-  s.session = miras_session_open(s.model, NULL);
+  s.session = miras_session_open(s.model, NULL, NULL, NULL, 0);
   assert_int_equal(miras_model_save_to(NULL, NULL, 0), 0);
   assert_int_equal(miras_trainer_save_to(NULL, NULL, 0), 0);
   assert_int_equal(miras_memory_save_to(NULL, NULL, 0), 0);
   assert_int_equal(miras_session_save_to(NULL, NULL, 0), 0);
-  assert_int_equal(miras_model_load_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load_from(s.model, NULL, 9), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load_from(s.model, "", 0), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_trainer_load_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_load_from(s.trainer, NULL, 9), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_load_from(s.trainer, "", 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_model_load_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load_from(s.model, NULL, 9, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load_from(s.model, "", 0, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_trainer_load_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_trainer_load_from(s.trainer, NULL, 9, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_trainer_load_from(s.trainer, "", 0, NULL, 0), MIRAS_ERR_FORMAT);
   assert_int_equal(miras_model_desc_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_desc_from(&d, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load_from(s.memory, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load_from(s.session, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load_from(s.memory, NULL, 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load_from(s.session, NULL, 0, NULL, 0), MIRAS_ERR_ARGUMENT);
 #ifndef MIRAS_NO_STDIO
   assert_int_equal(miras_model_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_save(s.model, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_trainer_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_trainer_save(s.trainer, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_load(NULL, "x"), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_load(s.trainer, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load(NULL, "x"), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load(s.model, NULL), MIRAS_ERR_ARGUMENT);
-  assert_null(miras_model_open_file(NULL, NULL, NULL, &result));
+  assert_int_equal(miras_trainer_load(NULL, "x", NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_trainer_load(s.trainer, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load(NULL, "x", NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load(s.model, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_null(miras_model_open_file(NULL, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_save(s.memory, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load(s.memory, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load(s.memory, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_session_save(s.session, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load(s.session, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load(s.session, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
 #endif
   (void)result;
   close_subject(&s);
@@ -914,7 +915,7 @@ static void others_are_refused(subject *s, const bytes *model, const bytes *sess
   uint64_t before = print_of(s);
   assert_int_equal(load(s, model->at, model->n), MIRAS_ERR_MISMATCH);
   assert_true(print_of(s) == before);
-  s->session = miras_session_open(s->model, NULL);
+  s->session = miras_session_open(s->model, NULL, NULL, NULL, 0);
   before = print_of(s);
   assert_int_equal(load(s, session->at, session->n), MIRAS_ERR_MISMATCH);
   assert_true(print_of(s) == before);
@@ -927,7 +928,7 @@ static void test_mismatch(void **state) {
   (void)state;
   with_trainer(&a, tiny_model(MIRAS_PRESET_YAAD));
   model = saved(&a, 1);
-  a.session = miras_session_open(a.model, NULL);
+  a.session = miras_session_open(a.model, NULL, NULL, NULL, 0);
   session = saved(&a, 0);
   close_subject(&a);
   a.memory = tiny_memory(MIRAS_PRESET_YAAD, 2);
@@ -969,7 +970,7 @@ static void test_mismatch(void **state) {
     assert_int_equal(load(&b, model.at, model.n), MIRAS_OK);
     assert_int_equal(miras_model_desc_of(b.model)->layer[0].memory.reset_every, 64);
     assert_true(print_of(&a) == print_of(&b));
-    b.session = miras_session_open(b.model, NULL);
+    b.session = miras_session_open(b.model, NULL, NULL, NULL, 0);
     assert_int_equal(load(&b, session.at, session.n), MIRAS_ERR_MISMATCH);
     close_subject(&a);
     close_subject(&b);
@@ -1037,8 +1038,8 @@ static void test_session_weights(void **state) {
     size_t silent;
     bytes b, again;
     s.model = tiny_model((miras_preset)kind);
-    s.session = miras_session_open(s.model, NULL);
-    other = miras_session_open(s.model, NULL);
+    s.session = miras_session_open(s.model, NULL, NULL, NULL, 0);
+    other = miras_session_open(s.model, NULL, NULL, NULL, 0);
     assert_true(s.session && other);
     silent = save(&s, 0, NULL, 0);
     assert_null(miras_session_logits(s.session));
@@ -1049,7 +1050,7 @@ static void test_session_weights(void **state) {
     assert_int_equal(b.n, silent + WIDTH * 4);
     /* without a token: the same logits, the same bits from there on, the same file */
     prefill(other, 3, 9);
-    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    assert_int_equal(miras_session_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
     assert_non_null(logits = miras_session_logits(other));
     assert_memory_equal(logits, want, sizeof want);
     again.n = miras_session_save_to(other, NULL, 0);
@@ -1060,14 +1061,14 @@ static void test_session_weights(void **state) {
     on = prefill(s.session, 5, 9);
     assert_true(prefill(other, 5, 9) == on);
     /* a score, a reset, a state that somebody has, and none are left */
-    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
-    (void)miras_session_score(other, (const int32_t *)want, (const int32_t *)want, 0);
+    assert_int_equal(miras_session_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
+    (void)score_of(other, (const int32_t *)want, (const int32_t *)want, 0);
     assert_null(miras_session_logits(other));
     assert_int_equal(miras_session_save_to(other, NULL, 0), silent);
-    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    assert_int_equal(miras_session_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
     miras_session_reset(other);
     assert_null(miras_session_logits(other));
-    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    assert_int_equal(miras_session_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
     (void)miras_session_state(other, NULL);
     assert_null(miras_session_logits(other));
     miras_session_close(other);
@@ -1080,20 +1081,20 @@ static void test_session_weights(void **state) {
       assert_int_equal(load(&s, b.at, b.n), MIRAS_ERR_WEIGHTS);
       assert_true(print_of(&s) == before);
       if (!i) {
-        assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n), MIRAS_OK);
+        assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n, NULL, 0), MIRAS_OK);
         assert_int_equal(miras_session_position(s.session), 5);
         assert_null(miras_session_logits(s.session));
       }
       *x = was;
     }
-    assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n), MIRAS_OK);
+    assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n, NULL, 0), MIRAS_OK);
     assert_memory_equal(miras_session_logits(s.session), want, sizeof want);
     assert_true(prefill(s.session, 5, 9) == on);
     free(b.at);
     close_subject(&s);
     s.session = NULL;
   }
-  assert_int_equal(miras_session_adopt_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_adopt_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_null(miras_session_logits(NULL));
 }
 
@@ -1147,16 +1148,16 @@ static void test_memory_opens(void **state) {
       assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
       memset(&e, 0, sizeof e);
       e.limit = 1000;
-      assert_null(miras_memory_open_file(path, &e, NULL, &result));
+      assert_null(miras_memory_open_file(path, &e, NULL, &result, NULL, 0));
       assert_int_equal(result, MIRAS_ERR_SIZE);
       assert_int_equal(test_live, live);
       e.limit = 1 << 26;
       e.seed = 4;
-      m = miras_memory_open_file(path, &e, NULL, &result);
+      m = miras_memory_open_file(path, &e, NULL, &result, NULL, 0);
       assert_true(m && result == MIRAS_OK);
       assert_true(miras_memory_desc_of(m)->limit == 1 << 26 && miras_memory_desc_of(m)->seed == 4);
       miras_memory_close(m);
-      m = miras_memory_open_file(path, NULL, NULL, NULL);
+      m = miras_memory_open_file(path, NULL, NULL, NULL, NULL, 0);
       assert_non_null(m);
       assert_int_equal(miras_memory_position(m), 4);
       on = feed(a.memory, 4, 9);
@@ -1164,9 +1165,9 @@ static void test_memory_opens(void **state) {
       miras_memory_close(m);
       assert_int_equal(test_live, live);
       assert_int_equal(remove(path), 0);
-      assert_null(miras_memory_open_file(path, NULL, NULL, &result));
+      assert_null(miras_memory_open_file(path, NULL, NULL, &result, NULL, 0));
       assert_int_equal(result, MIRAS_ERR_IO);
-      assert_null(miras_memory_open_file(NULL, NULL, NULL, &result));
+      assert_null(miras_memory_open_file(NULL, NULL, NULL, &result, NULL, 0));
       assert_int_equal(result, MIRAS_ERR_ARGUMENT);
       assert_int_equal(rmdir(folder), 0);
     }
@@ -1215,7 +1216,7 @@ static void test_places(void **state) {
   miras_memory_close(m);
   s.memory = NULL;
   s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
-  s.session = session = miras_session_open(s.model, NULL);
+  s.session = session = miras_session_open(s.model, NULL, NULL, NULL, 0);
   assert_non_null(session);
   memcpy(miras_session_state(session, NULL), &last, 8);
   b = saved(&s, 0);
@@ -1475,7 +1476,7 @@ static void test_streams(void **state) {
   s.trainer = open_trainer(s.model, 3);
   for (i = 0; i < BATCH * LENGTH; i++) tokens[i] = targets[i] = (int32_t)(i % VOCAB);
   assert_true(
-      miras_trainer_loss_carried(s.trainer, tokens, targets, BATCH, LENGTH, stream, NULL) > 0);
+      loss_carried(s.trainer, tokens, targets, BATCH, LENGTH, stream, NULL) > 0);
   c = saved(&s, 0);
   b = saved(&s, 1);
   texts = 3 * 4 * s.model->run;
@@ -1901,8 +1902,8 @@ static void test_later_states(void **state) {
       } else {
         a.model = tiny_model(MIRAS_PRESET_TITANS);
         b.model = tiny_model(MIRAS_PRESET_TITANS);
-        a.session = miras_session_open(a.model, NULL);
-        b.session = miras_session_open(b.model, NULL);
+        a.session = miras_session_open(a.model, NULL, NULL, NULL, 0);
+        b.session = miras_session_open(b.model, NULL, NULL, NULL, 0);
         assert_true(a.session && b.session);
         prefill(a.session, 0, 3);
         set_later(&b.model->desc, i, later_of(&b.model->desc, i) ? 0 : later[i].value);
@@ -2008,12 +2009,12 @@ static void test_hybrid_fields(void **state) {
   assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
   free(f.at);
   free(g.at);
-  s.session = miras_session_open(s.model, NULL);
+  s.session = miras_session_open(s.model, NULL, NULL, NULL, 0);
   prefill(s.session, 0, 3);
   f = saved(&s, 0);
   close_subject(&s);
   s.model = open_model(&d);   /* and that neither models nor states mind */
-  s.session = miras_session_open(s.model, NULL);
+  s.session = miras_session_open(s.model, NULL, NULL, NULL, 0);
   assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
   free(f.at);
   close_subject(&s);
@@ -2147,7 +2148,7 @@ static void test_hybrid_mismatch(void **state) {
   with_trainer(&a, open_model(&d));
   train(a.trainer, 0);
   model = saved(&a, 1);
-  a.session = miras_session_open(a.model, NULL);
+  a.session = miras_session_open(a.model, NULL, NULL, NULL, 0);
   prefill(a.session, 0, 3);
   session = saved(&a, 0);
   for (i = 0; i < sizeof edits / sizeof *edits; i++) {
@@ -2271,7 +2272,7 @@ static void test_hostile_sizes(void **state) {
     g = edited(f, header, edits[i][0], edits[i][1], strlen(edits[i][1]));
     write_file(path, g);
     test_largest = 0;
-    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
     assert_int_equal(result, MIRAS_ERR_FORMAT);
     assert_true(test_largest <= most_for(g.n));
     free(g.at);
@@ -2279,12 +2280,12 @@ static void test_hostile_sizes(void **state) {
   /* a 0 that stands for a default: nothing that the library writes */
   g = edited(f, header, "\"memory.chunk\":\"1\"", "\"memory.chunk\":\"0\"", 18);
   write_file(path, g);
-  assert_null(miras_model_open_file(path, NULL, NULL, &result));
+  assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_FORMAT);
   free(g.at);
   write_file(path, f);
   close_subject(&s);
-  s.model = miras_model_open_file(path, NULL, NULL, &result);
+  s.model = miras_model_open_file(path, NULL, NULL, &result, NULL, 0);
   assert_int_equal(result, MIRAS_OK);
   remove(path);
   rmdir(folder);
@@ -2346,7 +2347,7 @@ static void test_hostile_hybrids(void **state) {
     g = changed(f, edits[i][0], edits[i][1]);
     write_file(path, g);
     test_largest = 0;
-    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
     if (result != (says ? MIRAS_ERR_DESC : MIRAS_ERR_FORMAT))
       fail_msg("%s as %s: result %d", edits[i][0], edits[i][1], (int)result);
     assert_true(test_largest <= most_for(g.n));
@@ -2371,7 +2372,7 @@ static void test_hostile_hybrids(void **state) {
   write_file(path, g);
   memset(&d, 0, sizeof d);
   d.limit = 1 << 20;
-  assert_null(miras_model_open_file(path, &d, NULL, &result));
+  assert_null(miras_model_open_file(path, &d, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_SIZE);
   free(g.at);
   g = changed(f, "\"w.window\":\"3\"", "\"w.window\":\"3\",\"w.colour\":\"red\","
@@ -2381,7 +2382,7 @@ static void test_hostile_hybrids(void **state) {
   close_subject(&s);
   /* opened from the file alone, with resets for every kind that has a memory */
   d.layer[0].memory.reset_every = 32;
-  s.model = miras_model_open_file(path, &d, NULL, &result);
+  s.model = miras_model_open_file(path, &d, NULL, &result, NULL, 0);
   assert_int_equal(result, MIRAS_OK);
   assert_int_equal(s.model->desc.layer[0].memory.reset_every, 32);
   assert_int_equal(s.model->desc.layer[1].memory.reset_every, 0);
@@ -2414,19 +2415,19 @@ static void test_limits(void **state) {
   assert_true(b.n < 8000);
   free(b.at);
   need = miras_model_size(&d, NULL, 0);
-  session = miras_session_size(s.model);
+  session = miras_session_size(s.model, NULL, NULL, 0);
   assert_true(need < 20000 && session > 60000000);
   close_subject(&s);
   memset(&given, 0, sizeof given);
   for (i = 0; i < 4; i++) {   /* none, enough, and one byte too few */
     given.limit = i == 1 ? session : i == 2 ? session - 1 : i == 3 ? 1 : 0;
     test_largest = 0;
-    s.model = miras_model_open_file(path, i ? &given : NULL, NULL, &result);
+    s.model = miras_model_open_file(path, i ? &given : NULL, NULL, &result, NULL, 0);
     assert_int_equal(result, i < 2 ? MIRAS_OK : MIRAS_ERR_SIZE);
     assert_true((s.model == NULL) == (i >= 2) && test_largest < 20000);
     if (i == 1) {
       assert_int_equal(miras_model_desc_of(s.model)->limit, session);
-      s.session = miras_session_open(s.model, NULL);
+      s.session = miras_session_open(s.model, NULL, NULL, NULL, 0);
       assert_non_null(s.session);
       prefill(s.session, 0, 3);
     }
@@ -2440,22 +2441,22 @@ static void test_limits(void **state) {
   given.limit = 1 << 20;
   assert_int_equal(truncate(path, 8 + (off_t)MIRAS__MAX_HEADER + 3 * (1 << 20) + 1), 0);
   test_largest = 0;
-  assert_null(miras_model_open_file(path, &given, NULL, &result));
+  assert_null(miras_model_open_file(path, &given, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_SIZE);
   assert_int_equal(test_largest, 0);
   s.model = open_model(&d);
-  assert_int_equal(miras_model_load(s.model, path), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_model_load(s.model, path, NULL, 0), MIRAS_ERR_FORMAT);
   close_subject(&s);
   d.limit = 1 << 20;
   s.model = open_model(&d);
   test_largest = 0;
-  assert_int_equal(miras_model_load(s.model, path), MIRAS_ERR_SIZE);
+  assert_int_equal(miras_model_load(s.model, path, NULL, 0), MIRAS_ERR_SIZE);
   assert_int_equal(test_largest, 0);
   room.limit = 1 << 20;
-  s.trainer = miras_trainer_open(s.model, &room, NULL);
+  s.trainer = miras_trainer_open(s.model, &room, NULL, NULL, 0);
   assert_non_null(s.trainer);
   test_largest = 0;
-  assert_int_equal(miras_trainer_load(s.trainer, path), MIRAS_ERR_SIZE);
+  assert_int_equal(miras_trainer_load(s.trainer, path, NULL, 0), MIRAS_ERR_SIZE);
   assert_int_equal(test_largest, 0);
   close_subject(&s);
   assert_int_equal(remove(path), 0);
@@ -2503,13 +2504,13 @@ static void test_custom_path(void **state) {
   with_trainer(&a, open_model(&d));
   train(a.trainer, 0);
   assert_int_equal(miras_trainer_save(a.trainer, path), MIRAS_OK);
-  assert_null(miras_model_open_file(path, NULL, NULL, &result));
+  assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_DESC);
   memset(&given, 0, sizeof given);
   given.layer[0].memory.custom = &custom;
-  with_trainer(&b, miras_model_open_file(path, &given, NULL, &result));
+  with_trainer(&b, miras_model_open_file(path, &given, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_OK);
-  assert_int_equal(miras_trainer_load(b.trainer, path), MIRAS_OK);
+  assert_int_equal(miras_trainer_load(b.trainer, path, NULL, 0), MIRAS_OK);
   train(a.trainer, 1);
   train(b.trainer, 1);
   assert_true(print_of(&a) == print_of(&b));
@@ -2518,7 +2519,7 @@ static void test_custom_path(void **state) {
   /* a model without custom choices does not mind callbacks that wait */
   with_trainer(&a, tiny_model(MIRAS_PRESET_DELTANET_MEMORY));
   assert_int_equal(miras_model_save(a.model, path), MIRAS_OK);
-  b.model = miras_model_open_file(path, &given, NULL, &result);
+  b.model = miras_model_open_file(path, &given, NULL, &result, NULL, 0);
   assert_int_equal(result, MIRAS_OK);
   close_subject(&b);
   close_subject(&a);
@@ -2545,19 +2546,19 @@ static void paths_of_models(subject *a, subject *b, const char *folder, const ch
     free(got);
     free(want.at);
   }
-  m = miras_model_open_file(path, NULL, NULL, &result);
+  m = miras_model_open_file(path, NULL, NULL, &result, NULL, 0);
   assert_non_null(m);
   assert_int_equal(result, MIRAS_OK);
   with_trainer(b, m);
-  assert_int_equal(miras_trainer_load(b->trainer, path), MIRAS_OK);
+  assert_int_equal(miras_trainer_load(b->trainer, path, NULL, 0), MIRAS_OK);
   assert_true(print_of(a) == print_of(b));
   train(a->trainer, 1);
   train(b->trainer, 1);
   assert_true(print_of(a) == print_of(b));
-  assert_int_equal(miras_trainer_load(a->trainer, path), MIRAS_OK);
+  assert_int_equal(miras_trainer_load(a->trainer, path, NULL, 0), MIRAS_OK);
   assert_int_equal(miras_trainer_steps(a->trainer), 1);
   close_subject(b);
-  b->model = miras_model_open_file(path, NULL, NULL, NULL);   /* for inference */
+  b->model = miras_model_open_file(path, NULL, NULL, NULL, NULL, 0);   /* for inference */
   assert_non_null(b->model);
   assert_memory_equal(a->model->params, b->model->params, a->model->param_count * 4);
   close_subject(b);
@@ -2568,13 +2569,13 @@ static void paths_of_states(subject *a, subject *b, const char *path) {
   b->memory = tiny_memory(MIRAS_PRESET_MONETA, 2);
   feed(a->memory, 0, 4);
   assert_int_equal(miras_memory_save(a->memory, path), MIRAS_OK);
-  assert_int_equal(miras_memory_load(b->memory, path), MIRAS_OK);
+  assert_int_equal(miras_memory_load(b->memory, path, NULL, 0), MIRAS_OK);
   assert_true(feed(a->memory, 4, 6) == feed(b->memory, 4, 6));
-  a->session = miras_session_open(a->model, NULL);
-  b->session = miras_session_open(a->model, NULL);
+  a->session = miras_session_open(a->model, NULL, NULL, NULL, 0);
+  b->session = miras_session_open(a->model, NULL, NULL, NULL, 0);
   prefill(a->session, 0, 3);
   assert_int_equal(miras_session_save(a->session, path), MIRAS_OK);
-  assert_int_equal(miras_session_load(b->session, path), MIRAS_OK);
+  assert_int_equal(miras_session_load(b->session, path, NULL, 0), MIRAS_OK);
   assert_true(prefill(a->session, 3, 6) == prefill(b->session, 3, 6));
 }
 
@@ -2583,24 +2584,24 @@ static void paths_of_others(subject *a, const char *folder, const char *path, co
   const uint64_t before = print_of(a);
   miras_result result;
   FILE *f;
-  assert_int_equal(miras_memory_load(a->memory, path), MIRAS_ERR_MISMATCH);
-  assert_int_equal(miras_model_load(a->model, path), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_trainer_load(a->trainer, path), MIRAS_ERR_FORMAT);
-  assert_null(miras_model_open_file(path, NULL, NULL, &result));
+  assert_int_equal(miras_memory_load(a->memory, path, NULL, 0), MIRAS_ERR_MISMATCH);
+  assert_int_equal(miras_model_load(a->model, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_trainer_load(a->trainer, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_FORMAT);
   f = fopen(path, "wb");
   assert_non_null(f);
   fclose(f);
-  assert_int_equal(miras_model_load(a->model, path), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_memory_load(a->memory, path), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_session_load(a->session, path), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_model_load(a->model, nested), MIRAS_ERR_IO);
-  assert_int_equal(miras_trainer_load(a->trainer, nested), MIRAS_ERR_IO);
-  assert_int_equal(miras_memory_load(a->memory, nested), MIRAS_ERR_IO);
-  assert_int_equal(miras_session_load(a->session, nested), MIRAS_ERR_IO);
-  assert_null(miras_model_open_file(nested, NULL, NULL, &result));
+  assert_int_equal(miras_model_load(a->model, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_memory_load(a->memory, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_session_load(a->session, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_model_load(a->model, nested, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_trainer_load(a->trainer, nested, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_memory_load(a->memory, nested, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_session_load(a->session, nested, NULL, 0), MIRAS_ERR_IO);
+  assert_null(miras_model_open_file(nested, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_IO);
-  assert_int_equal(miras_model_load(a->model, folder), MIRAS_ERR_IO);
+  assert_int_equal(miras_model_load(a->model, folder, NULL, 0), MIRAS_ERR_IO);
   assert_true(print_of(a) == before);
 }
 
@@ -2619,7 +2620,7 @@ static void paths_of_misfits(subject *a, const char *path) {
     assert_non_null(f);
     assert_int_equal(fwrite(g.at, 1, g.n, f), g.n);
     assert_int_equal(fclose(f), 0);
-    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
     assert_int_equal(result, k ? MIRAS_ERR_FORMAT : MIRAS_ERR_DESC);
     assert_int_equal(test_live, live);
     free(g.at);
@@ -2639,7 +2640,7 @@ static void paths_without_memory(subject *a, const char *path) {
     long live = test_live;
     test_calls = 0;
     test_fail_at = k;
-    m = miras_model_open_file(path, NULL, NULL, &result);
+    m = miras_model_open_file(path, NULL, NULL, &result, NULL, 0);
     test_fail_at = 0;
     if (m) break;
     assert_int_equal(result, MIRAS_ERR_ALLOC);
@@ -2654,12 +2655,12 @@ static void paths_without_memory(subject *a, const char *path) {
                      : miras_trainer_save(a->trainer, path), MIRAS_OK);
     test_calls = 0;
     test_fail_at = 1;
-    result = k == 0 ? miras_model_load(a->model, path)
-           : k == 1 ? miras_memory_load(a->memory, path)
-           : k == 2 ? miras_session_load(a->session, path)
+    result = k == 0 ? miras_model_load(a->model, path, NULL, 0)
+           : k == 1 ? miras_memory_load(a->memory, path, NULL, 0)
+           : k == 2 ? miras_session_load(a->session, path, NULL, 0)
            : k == 3 ? miras_model_save(a->model, path)
            : k == 4 ? miras_memory_save(a->memory, path)
-           : k == 5 ? miras_trainer_load(a->trainer, path)
+           : k == 5 ? miras_trainer_load(a->trainer, path, NULL, 0)
            : k == 6 ? miras_trainer_save(a->trainer, path)
            : miras_session_save(a->session, path);
     test_fail_at = 0;
@@ -2731,7 +2732,7 @@ static void test_disk_full(void **state) {
     assert_int_equal(result, MIRAS_ERR_IO);
     assert_int_equal(names_in(folder), 1);
   }
-  assert_int_equal(miras_trainer_load(a.trainer, path), MIRAS_OK);
+  assert_int_equal(miras_trainer_load(a.trainer, path, NULL, 0), MIRAS_OK);
   assert_true(print_of(&a) == before);
   assert_int_equal(remove(path), 0);
   assert_int_equal(rmdir(folder), 0);
@@ -2776,10 +2777,10 @@ static void test_writers(void **state) {
     subject back = { NULL, NULL, NULL, NULL };
     miras_result result;
     uint64_t found;
-    back.model = miras_model_open_file(path, NULL, NULL, &result);
+    back.model = miras_model_open_file(path, NULL, NULL, &result, NULL, 0);
     if (result != MIRAS_OK) fail_msg("load %d: %s", loads, miras_result_text(result));
     back.trainer = open_trainer(back.model, 0);
-    result = miras_trainer_load(back.trainer, path);
+    result = miras_trainer_load(back.trainer, path, NULL, 0);
     if (result == MIRAS_OK) {
       found = print_of(&back);
       assert_true(found == print[0] || found == print[1]);
@@ -2851,7 +2852,7 @@ static void test_planted(void **state) {
     fclose(f);
     assert_string_equal(word, "gold");
     assert_true(lstat(path, &st) == 0 && S_ISREG(st.st_mode));
-    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_OK);
+    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_OK);
     assert_int_equal(names_in(folder), 2 + (i < 4 ? i * (i + 1) / 2 : 6 + planted));
   }
   close_subject(&a);
@@ -2879,7 +2880,7 @@ static void test_links(void **state) {
     assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
     assert_true(lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
     assert_true(lstat(name, &st) == 0 && S_ISLNK(st.st_mode));
-    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_OK);
+    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_OK);
     assert_int_equal(names_in(folder), 2);
     assert_int_equal(names_in(inner), 2);
   }
@@ -2894,7 +2895,7 @@ static void test_links(void **state) {
   sprintf(path, "%s/ring", folder);
   assert_int_equal(symlink("ring", path), 0);
   assert_int_equal(miras_memory_save(a.memory, path), MIRAS_ERR_IO);
-  assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_IO);
+  assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_ERR_IO);
   assert_int_equal(names_in(folder), 4);
   close_subject(&a);
   remove_all(inner);
@@ -2947,7 +2948,7 @@ static void test_special_files(void **state) {
   sprintf(path, "%s/x", folder);
   with_trainer(&a, tiny_model(MIRAS_PRESET_YAAD));
   a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
-  a.session = miras_session_open(a.model, NULL);
+  a.session = miras_session_open(a.model, NULL, NULL, NULL, 0);
   memset(&d, 0, sizeof d);
   for (i = 0; i < 3; i++) {
     mode_t type;
@@ -2964,11 +2965,11 @@ static void test_special_files(void **state) {
     assert_int_equal(miras_session_save(a.session, path), MIRAS_ERR_IO);
     assert_int_equal(miras_model_save(a.model, path), MIRAS_ERR_IO);
     assert_int_equal(miras_trainer_save(a.trainer, path), MIRAS_ERR_IO);
-    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_IO);
-    assert_int_equal(miras_session_load(a.session, path), MIRAS_ERR_IO);
-    assert_int_equal(miras_model_load(a.model, path), MIRAS_ERR_IO);
-    assert_int_equal(miras_trainer_load(a.trainer, path), MIRAS_ERR_IO);
-    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_ERR_IO);
+    assert_int_equal(miras_session_load(a.session, path, NULL, 0), MIRAS_ERR_IO);
+    assert_int_equal(miras_model_load(a.model, path, NULL, 0), MIRAS_ERR_IO);
+    assert_int_equal(miras_trainer_load(a.trainer, path, NULL, 0), MIRAS_ERR_IO);
+    assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
     assert_int_equal(result, MIRAS_ERR_IO);
     assert_true(miras_checkpoint_desc(&d, path, NULL, why, sizeof why) != MIRAS_OK && why[0]);
     assert_int_equal(stat(path, &st), 0);
@@ -2997,13 +2998,13 @@ static void test_long_names(void **state) {
     if (n == 256) break;
     assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
     assert_int_equal(names_in(folder), 1);
-    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_OK);
+    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_OK);
     assert_int_equal(remove(path), 0);
   }
   for (n = 0; n < 255; n++) path[at + n] = "\xe2\x82\xac"[n % 3];   /* a sign of three bytes */
   path[at + 255] = 0;
   assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
-  assert_int_equal(miras_memory_load(a.memory, path), MIRAS_OK);
+  assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_OK);
   n = miras__stem(path, at + 255);
   assert_true(n <= at + 242 && n > at + 230 && (path[n] & 0xc0) != 0x80);
   close_subject(&a);
@@ -3023,7 +3024,7 @@ static void test_first_look(void **state) {
   sprintf(path, "%s/x", folder);
   with_trainer(&a, tiny_model(MIRAS_PRESET_YAAD));
   a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
-  a.session = miras_session_open(a.model, NULL);
+  a.session = miras_session_open(a.model, NULL, NULL, NULL, 0);
   for (i = 0; i < 5; i++) {
     if (i == 0) assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
     if (i == 1) assert_int_equal(miras_session_save(a.session, path), MIRAS_OK);
@@ -3033,13 +3034,13 @@ static void test_first_look(void **state) {
     if (i == 4) write_file(path, (bytes){ (unsigned char *)"?", 1 });
     assert_int_equal(truncate(path, (off_t)1 << 30), 0);   /* a hole of a gigabyte */
     test_largest = 0;
-    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_FORMAT);
-    assert_int_equal(miras_session_load(a.session, path), MIRAS_ERR_FORMAT);
-    assert_int_equal(miras_model_load(a.model, path), MIRAS_ERR_FORMAT);
-    assert_int_equal(miras_trainer_load(a.trainer, path), MIRAS_ERR_FORMAT);
-    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_session_load(a.session, path, NULL, 0), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_model_load(a.model, path, NULL, 0), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_trainer_load(a.trainer, path, NULL, 0), MIRAS_ERR_FORMAT);
+    assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
     assert_int_equal(result, MIRAS_ERR_FORMAT);
-    assert_null(miras_memory_open_file(path, NULL, NULL, &result));
+    assert_null(miras_memory_open_file(path, NULL, NULL, &result, NULL, 0));
     assert_int_equal(result, MIRAS_ERR_FORMAT);
     assert_true(test_largest < 1 << 20);
   }
@@ -3051,12 +3052,12 @@ static void test_first_look(void **state) {
     d.vocab = 40000;
     big = open_model(&d);
     assert_int_equal(miras_model_save(big, path), MIRAS_OK);
-    back = miras_model_open_file(path, NULL, NULL, &result);
+    back = miras_model_open_file(path, NULL, NULL, &result, NULL, 0);
     assert_true(back && result == MIRAS_OK);
     assert_memory_equal(big->params, back->params, big->param_count * 4);
-    assert_int_equal(miras_model_load(back, path), MIRAS_OK);
+    assert_int_equal(miras_model_load(back, path, NULL, 0), MIRAS_OK);
     test_largest = 0;
-    assert_int_equal(miras_model_load(other, path), MIRAS_ERR_MISMATCH);
+    assert_int_equal(miras_model_load(other, path, NULL, 0), MIRAS_ERR_MISMATCH);
     assert_true(test_largest < 1 << 20);
     miras_model_close(big);
     miras_model_close(back);
@@ -3086,7 +3087,7 @@ static void test_closed_folder(void **state) {
   if (!child) {                                    /* root may write everywhere */
     if (getuid() == 0 && setuid(12345) != 0) _exit(2);
     if (miras_memory_save(a.memory, path) != MIRAS_ERR_IO) _exit(3);
-    if (miras_memory_load(a.memory, path) != MIRAS_OK) _exit(4);
+    if (miras_memory_load(a.memory, path, NULL, 0) != MIRAS_OK) _exit(4);
     _exit(miras_memory_position(a.memory) == 0 ? 0 : 5);
   }
   assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
@@ -3119,9 +3120,9 @@ static void test_wide_paths(void **state) {
   f = _wfopen(name, L"rb");
   assert_non_null(f);
   fclose(f);
-  assert_int_equal(miras_memory_load(m, path), MIRAS_OK);
+  assert_int_equal(miras_memory_load(m, path, NULL, 0), MIRAS_OK);
   assert_int_equal(_wremove(name), 0);
-  assert_int_equal(miras_memory_load(m, path), MIRAS_ERR_IO);
+  assert_int_equal(miras_memory_load(m, path, NULL, 0), MIRAS_ERR_IO);
   miras_memory_close(m);
 }
 #endif

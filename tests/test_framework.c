@@ -11,6 +11,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "calls.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -185,7 +186,7 @@ static void check_combination(const miras_memory_desc *d, uint64_t seed) {
     refusals++;
     vague += named(why) < 2;
     if (named(why) < 1) failed("refused with \"%s\": %s", why, label(d));
-    m = miras_memory_open(d, NULL);
+    m = miras_memory_open(d, NULL, NULL, 0);
     if (m != NULL) failed("refused, yet opened: %s", label(d));
     miras_memory_close(m);
     return;
@@ -505,7 +506,7 @@ static float *answers(const miras_memory_desc *d, const miras_memory_input *toke
   char why[240] = "";
   float *y = (float *)zeros(outputs, sizeof(float)), *to;
   size_t n = 0;
-  miras_memory *m = miras_memory_open(d, NULL);
+  miras_memory *m = miras_memory_open(d, NULL, NULL, 0);
   if (m == NULL) {
     miras_memory_size(d, why, sizeof why);
     failed("refused (%s): %s", why, label(d));
@@ -1442,9 +1443,9 @@ static void test_silence(void **state) {
               zero = (float *)zeros(n, sizeof(float));
               miras_memory_read(m, x.in[QUERY].f, first);
               for (int t = 0; t < written; t++)
-                miras_memory_write(m, x.in[KEY].f + (size_t)t * x.per[KEY],
+                surprise_of_write(m, x.in[KEY].f + (size_t)t * x.per[KEY],
                             x.in[VALUE].f + (size_t)t * x.out);
-              for (int t = 0; t < silent; t++) miras_memory_write(m, zero, zero);
+              for (int t = 0; t < silent; t++) surprise_of_write(m, zero, zero);
               miras_memory_read(m, x.in[QUERY].f, last);
               for (size_t i = 0; i < x.out; i++) wide[i] = (double)first[i];
               if (!(error_of(last, wide, x.out) <= CLOSE))

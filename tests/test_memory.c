@@ -14,6 +14,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "calls.h"
 
 #include <float.h>
 #include <math.h>
@@ -385,11 +386,11 @@ static void check_token(walk *w, int t) {
   walk_token(w, w->query, w->x.in[QUERY].f, w->x.per[QUERY], t);
   walk_token(w, w->again, w->whole, w->x.out, t);
   if (t % 2 == 0) {
-    surprise = miras_memory_step(w->m, w->key, w->value, w->query, w->y);
+    surprise = surprise_of_step(w->m, w->key, w->value, w->query, w->y);
     if (!same_bits(w->again, w->y, count))
       failed("step and forward differ in bits at token %d: %s", t, label(&w->x.d));
   } else {
-    surprise = miras_memory_write(w->m, w->key, w->value);
+    surprise = surprise_of_write(w->m, w->key, w->value);
     miras_memory_read(w->m, w->query, w->y);
   }
   check_surprise(w, (double)surprise, t);
@@ -804,7 +805,7 @@ static void test_features_many(void **state) {
     d.chunk = T;
     d.heads = d.iterations = 1;
     d.feature_map = MIRAS_FEATURE_POLY2;
-    for (int i = 0; i < 2; i++) m[i] = miras_memory_open(&d, NULL);
+    for (int i = 0; i < 2; i++) m[i] = miras_memory_open(&d, NULL, NULL, 0);
     memset(&x, 0, sizeof x);
     x.key = x.query = key;
     x.value = value;
@@ -1503,7 +1504,7 @@ static double distance(const miras_memory_desc *a, const miras_memory_desc *b, i
   tokens = data_tokens(&x);
   for (int i = 0; i < 2; i++) {
     const miras_memory_desc *d = i == 0 ? a : b;
-    m[i] = miras_memory_open(d, NULL);
+    m[i] = miras_memory_open(d, NULL, NULL, 0);
     assert_non_null(m[i]);
     memcpy(miras_memory_params(m[i], NULL), x.params.f, x.params.count * sizeof(float));
     miras_memory_reset(m[i]);
@@ -1697,7 +1698,7 @@ static miras_memory *alone(int kind, int dim, float forget) {
     d.decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
     d.decay_rate = forget;
   }
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   return m;
 }
@@ -1729,7 +1730,7 @@ static void test_alone_lives(void **state) {
       float surprise;
       fill(key, 2 * WIDE);
       fill(value, 2 * WIDE);
-      surprise = miras_memory_write(m, key, value);
+      surprise = surprise_of_write(m, key, value);
       miras_memory_read(m, key, out);
       if (!isfinite(surprise) || !(length_of(out, NULL, WIDE) < 10.0 * sqrt(WIDE))) {
         failed("%s: surprise %g, |y| %g after %d writes", miras_preset_name((miras_preset)kind),
@@ -1764,7 +1765,7 @@ static void test_alone_stores(void **state) {
       continue;
     }
     for (int t = 0; t < 30 * PAIRS; t += d->inner_steps)
-      miras_memory_write(m, key + t % PAIRS * DIM, value + t % PAIRS * DIM);
+      surprise_of_write(m, key + t % PAIRS * DIM, value + t % PAIRS * DIM);
     for (int i = 0; i < PAIRS; i++) {
       double error;
       miras_memory_read(m, key + i * DIM, out);
@@ -1784,7 +1785,7 @@ static void test_alone_stores(void **state) {
       most = before + (d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 1.5 : 1.25) *
                         length_of(twice[1], NULL, DIM);
       for (int t = 0; t < 20; t++) {
-        miras_memory_write(m, twice[0], twice[1]);
+        surprise_of_write(m, twice[0], twice[1]);
         miras_memory_read(m, key, out);
         if (!(length_of(out, NULL, DIM) <= most))
           failed("%s: a value %g +- %g comes back with |y| %g after %d writes, |v| %g",
@@ -1830,12 +1831,12 @@ static void test_alone_silence(void **state) {
       miras_memory_read(m, key, fresh);
       for (int t = 0; t < 50; t++) {
         fill(value, 2 * DIM);
-        miras_memory_write(m, key, value);
+        surprise_of_write(m, key, value);
       }
       miras_memory_read(m, key, out);
       most = fmax(length_of(out, NULL, DIM), length_of(fresh, NULL, DIM));
       for (int t = 0; t < 600; t++) {
-        miras_memory_write(m, silent, silent);
+        surprise_of_write(m, silent, silent);
         miras_memory_read(m, key, out);
         y = length_of(out, NULL, DIM);
         if (!(y <= (d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 1.3 : 1.05) * most)) {
@@ -1865,7 +1866,7 @@ static void test_nan(void **state) {
       miras_memory *m;
       if (d.separate_erase) continue; /* takes tokens */
       d.batch = d.heads = 1;
-      m = miras_memory_open(&d, NULL);
+      m = miras_memory_open(&d, NULL, NULL, 0);
       assert_non_null(m);
       for (int t = 0; t < 6; t++) {
         float surprise;
@@ -1874,7 +1875,7 @@ static void test_nan(void **state) {
           value[i] = 0.2f * (float)((i * 3 + t * 5) % 7) - 0.5f;
         }
         if (t == at) key[2] = NAN;
-        surprise = miras_memory_write(m, key, value);
+        surprise = surprise_of_write(m, key, value);
         if (isnan(surprise) != (t >= at))
           failed("%s: surprise %g at token %d, NaN at %d", miras_preset_name((miras_preset)kind),
                  (double)surprise, t, at);
@@ -1886,7 +1887,7 @@ static void test_nan(void **state) {
       }
       miras_memory_reset(m);
       miras_memory_read(m, key, out);
-      if (isnan(out[0]) || isnan(miras_memory_write(m, key, value)))
+      if (isnan(out[0]) || isnan(surprise_of_write(m, key, value)))
         failed("%s: a reset does not heal", miras_preset_name((miras_preset)kind));
       miras_memory_close(m);
     }
@@ -1920,7 +1921,7 @@ static void test_faded(void **state) {
         d.chunk = chunks[c];
         if (d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) d.decay_target = (miras_decay_target)toward;
         if (d.decay_gate == MIRAS_GATE_CONSTANT) d.decay_rate = 0.2f, d.decay_ratio = 1.0f;
-        m = miras_memory_open(&d, NULL);
+        m = miras_memory_open(&d, NULL, NULL, 0);
         assert_non_null(m);
         params = miras_memory_params(m, &count);
         for (int i = 0; toward && i < N; i++) params[i] = 0.25f;
@@ -1956,7 +1957,7 @@ static void test_faded(void **state) {
       failed("line %d: " #field " = " #value " is not refused", __LINE__);         \
     else if (strstr(why_, #field) == NULL)                                         \
       failed("line %d: \"%s\" does not name " #field, __LINE__, why_);             \
-    if (miras_memory_open(&d_, NULL) != NULL) failed("line %d: opened", __LINE__); \
+    if (miras_memory_open(&d_, NULL, NULL, 0) != NULL) failed("line %d: opened", __LINE__); \
   } while (0)
 
 /* Every pair of a bias and a retention is in one pool. */
@@ -2021,15 +2022,15 @@ static void test_refusals(void **state) {
   bytes = miras_memory_size(&d, NULL, 0);
   assert_true(bytes > 0);
   buffer = (unsigned char *)zeros(bytes + 8, 1);
-  assert_null(miras_memory_init(buffer, bytes - 1, &d));
-  m = miras_memory_init(buffer + 1, bytes, &d); /* any alignment */
+  assert_null(miras_memory_init(buffer, bytes - 1, &d, NULL, 0));
+  m = miras_memory_init(buffer + 1, bytes, &d, NULL, 0); /* any alignment */
   assert_non_null(m);
   data_new(&x, &d, 6, 1);
   tokens = data_tokens(&x);
   y = (float *)zeros(x.dy.count, sizeof(float));
   tape = (float *)zeros(miras_memory_tape_size(m, 6), sizeof(float));
   /* learned gates: there is no constant step to write with, and nothing is written */
-  if (!isnan(miras_memory_write(m, x.in[KEY].f, x.in[VALUE].f))) failed("a write without its gates");
+  if (!isnan(surprise_of_write(m, x.in[KEY].f, x.in[VALUE].f))) failed("a write without its gates");
   assert_true(miras_memory_position(m) == 0);
   assert_int_equal(miras_memory_forward(m, &tokens, y, tape), MIRAS_OK);
   assert_true(miras_memory_position(m) == 6);

@@ -11,6 +11,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "calls.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -495,7 +496,7 @@ static miras_model *open_model(const miras_model_desc *d, const char *name) {
     failed("%s: refused (%s)", name, why);
     return NULL;
   }
-  m = miras_model_open(d, NULL);
+  m = miras_model_open(d, NULL, NULL, 0);
   if (m == NULL) failed("%s: not opened", name);
   return m;
 }
@@ -503,7 +504,7 @@ static miras_model *open_model(const miras_model_desc *d, const char *name) {
 /* A trainer with room for the texts here, or with that of d; NULL where there is no model. */
 static miras_trainer *open_trainer(miras_model *m, const miras_trainer_desc *d) {
   static const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL};
-  miras_trainer *tr = m == NULL ? NULL : miras_trainer_open(m, d == NULL ? &room : d, NULL);
+  miras_trainer *tr = m == NULL ? NULL : miras_trainer_open(m, d == NULL ? &room : d, NULL, NULL, 0);
   if (m != NULL && tr == NULL) failed("no trainer");
   return tr;
 }
@@ -555,7 +556,7 @@ static void check_loss(const subject *of, int T, const char *name, double is, do
 
 /* The session's logits and score of sequence b against the reference's. */
 static void check_session(miras_model *m, const subject *of, int b, int T, const double *logits) {
-  miras_session *s = miras_session_open(m, NULL);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   double score = 0.0, sum;
   if (s == NULL) {
     failed("%s: no session", of->name);
@@ -577,7 +578,7 @@ static void check_session(miras_model *m, const subject *of, int b, int T, const
     }
   }
   miras_session_reset(s);
-  sum = miras_session_score(s, tokens + b * T, targets + b * T, (size_t)T);
+  sum = score_of(s, tokens + b * T, targets + b * T, (size_t)T);
   worst_score = fmax(worst_score, fabs(sum - score) / (score + 1.0));
   if (!(fabs(sum - score) <= LOSS * (score + 1.0)))
     failed("%s T %d: score %.8g, not %.8g", of->name, T, sum, score);
@@ -629,7 +630,7 @@ static void test_forward(void **state) {
       if (slack > worst_slack) worst_slack = slack;
       for (int train = 0; train < 2; train++)
         check_loss(&of, T, train ? "training loss" : "loss",
-                   (double)miras_trainer_loss(tr, tokens, targets, BATCH, T, train), loss);
+                   (double)loss_of(tr, tokens, targets, BATCH, T, train), loss);
       for (int b = 0; b < BATCH; b++) check_session(m, &of, b, T, logits);
       free(logits);
       free(shaken);
@@ -776,7 +777,7 @@ static void test_gradient(void **state) {
     tr = open_trainer(m, NULL);
     if (tr == NULL) continue;
     settle(m, &of, T, &w);
-    miras_trainer_loss(tr, tokens, targets, BATCH, T, 1);
+    loss_of(tr, tokens, targets, BATCH, T, 1);
     if (miras_trainer_backward(tr) != MIRAS_OK) failed("%s: backward", of.name);
     for (int v = 0; v < w.r.view_count; v++)
       if (failures < before + 6) /* one wrong gradient spoils many */
@@ -1079,7 +1080,7 @@ static void test_experts(void **state) {
   draw_text(T);
   router = param_of(m, "blocks.0.mlp.router", &routes);
   memset(router, 0, routes * sizeof(float)); /* all are equal */
-  loss[0] = miras_trainer_loss(tr, tokens, targets, BATCH, T, 1);
+  loss[0] = loss_of(tr, tokens, targets, BATCH, T, 1);
   assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
   for (int i = 0; i < 3; i++) {
     float *w = param_of(m, parts[i], &count);
@@ -1092,7 +1093,7 @@ static void test_experts(void **state) {
     }
     for (size_t j = 2 * each; j < E * each; j++) w[j] = NAN;
   }
-  loss[1] = miras_trainer_loss(tr, tokens, targets, BATCH, T, 1);
+  loss[1] = loss_of(tr, tokens, targets, BATCH, T, 1);
   if (memcmp(loss, loss + 1, sizeof *loss) != 0) failed("experts that nobody chose change %g to %g",
                                                         (double)loss[0], (double)loss[1]);
   assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
@@ -1104,7 +1105,7 @@ static void test_experts(void **state) {
   tokens[3] = 0;
   embed[2] = NAN;
   {
-    miras_session *s = miras_session_open(m, NULL);
+    miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
     for (int b = 0; b < BATCH; b++) {
       int finite = 1;
       const float *y;
@@ -1138,7 +1139,7 @@ static void test_session_bits(void **state) {
     double once, parts;
     if (m == NULL) continue;
     disturb(m, 3);
-    s = miras_session_open(m, NULL);
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s);
     for (int t = 0; t < T; t++) text[t] = (int32_t)(draw() % VOCAB);
     for (int t = 0; t < T; t++) {
@@ -1194,10 +1195,10 @@ static void test_session_bits(void **state) {
       failed("%s: a snapshot does not continue", of.name);
     /* scoring in parts */
     miras_session_reset(s);
-    once = miras_session_score(s, text, text + 1, T - 1);
+    once = score_of(s, text, text + 1, T - 1);
     miras_session_reset(s);
-    parts = miras_session_score(s, text, text + 1, 11);
-    parts += miras_session_score(s, text + 11, text + 12, T - 12);
+    parts = score_of(s, text, text + 1, 11);
+    parts += score_of(s, text + 11, text + 12, T - 12);
     if (!(fabs(once - parts) <= 1e-9 * once)) failed("%s: scores in parts", of.name);
     free(kept);
     miras_session_close(s);
@@ -1228,7 +1229,7 @@ static void test_hybrid_sessions(void **state) {
     tr = open_trainer(m, &room);
     if (tr == NULL) continue;
     disturb(m, 5);
-    s = miras_session_open(m, NULL);
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
     for (int t = 0; t < T; t++) text[t] = (int32_t)(draw() % VOCAB);
     for (int t = 0; t < T; t++)
       memcpy(stepped[t], miras_session_step(s, text[t]), sizeof stepped[t]);
@@ -1258,7 +1259,7 @@ static void test_hybrid_sessions(void **state) {
         if ((double)stepped[t][o] > top) top = (double)stepped[t][o];
       for (int o = 0; o < VOCAB; o++) sum += exp((double)stepped[t][o] - top);
       expected = top + log(sum) - (double)stepped[t][target[t]];
-      loss = miras_trainer_loss(tr, text, target, 1, T, t % 2);
+      loss = loss_of(tr, text, target, 1, T, t % 2);
       if (!(fabs((double)loss - expected) <= 1e-6 * (1.0 + expected)))
         failed("%s: token %d costs %.9g in training, %.9g in a session", of.name, t, (double)loss,
                expected);
@@ -1284,7 +1285,7 @@ static void check_tiles(const subject *of) {
   size_t bytes = 0;
   if (m == NULL) return;
   disturb(m, 5);
-  s = miras_session_open(m, NULL);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(s);
   for (int t = 0; t <= T; t++) text[t] = (int32_t)(draw() % VOCAB);
   for (int t = 0; t < T; t++) {
@@ -1310,7 +1311,7 @@ static void check_tiles(const subject *of) {
       failed("%s: prefill of %d tokens at %d leaves another state", of->name, n, from);
     miras_session_reset(s);
     miras_session_prefill(s, text, (size_t)from);
-    sum = miras_session_score(s, text + from, text + from + 1, (size_t)n);
+    sum = score_of(s, text + from, text + from + 1, (size_t)n);
     if (!(fabs(sum - (sums[to] - sums[from])) <= 1e-6 * sums[to]))
       failed("%s: %d tokens at %d score %.9g, not %.9g", of->name, n, from, sum,
              sums[to] - sums[from]);
@@ -1345,7 +1346,7 @@ static void test_session_training(void **state) {
     tr = open_trainer(m, NULL);
     if (tr == NULL) continue;
     disturb(m, 4);
-    s = miras_session_open(m, NULL);
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s);
     for (int T = 1; T <= CONTEXT; T++) {
       float loss;
@@ -1353,9 +1354,9 @@ static void test_session_training(void **state) {
       draw_text(CONTEXT);
       for (int t = 0; t < T - 1; t++) targets[t] = -1;
       targets[T - 1] = (int32_t)(draw() % VOCAB);
-      loss = miras_trainer_loss(tr, tokens, targets, 1, T, T % 2);
+      loss = loss_of(tr, tokens, targets, 1, T, T % 2);
       miras_session_reset(s);
-      score = miras_session_score(s, tokens, targets, (size_t)T);
+      score = score_of(s, tokens, targets, (size_t)T);
       if (!(fabs((double)loss - score) <= 1e-6 * (1.0 + score)))
         failed("%s T %d: loss %.9g, score %.9g", of.name, T, (double)loss, score);
     }
@@ -1416,7 +1417,7 @@ static void test_threads(void **state) {
         p.workers = way;
         room.parallel = &p;
       } else if (way > 4) {
-        pool = miras_pool_open(way - 4, NULL);
+        pool = miras_pool_open(way - 4, NULL, NULL, 0);
         assert_non_null(pool);
         room.parallel = miras_pool_parallel(pool);
       }
@@ -1431,7 +1432,7 @@ static void test_threads(void **state) {
       random_state = 99;
       draw_text(21);
       miras_model_params(m, &count);
-      is = miras_trainer_loss(tr, tokens, targets, BATCH, 21, 1);
+      is = loss_of(tr, tokens, targets, BATCH, 21, 1);
       miras_trainer_backward(tr);
       if (way == 0) {
         loss = is;
@@ -1445,14 +1446,14 @@ static void test_threads(void **state) {
       }
       o.clip = 1.0f;
       o.weight_decay = 0.1f;
-      miras_trainer_step(tr, &o, 1e-3f);
+      norm_of_step(tr, &o, 1e-3f);
       if (way == 0) {
         params = (float *)zeros(count, sizeof(float));
         memcpy(params, miras_model_params(m, NULL), count * sizeof(float));
       } else if (memcmp(params, miras_model_params(m, NULL), count * sizeof(float)) != 0) {
         failed("%s, way %d: other parameters after a step", name, way);
       }
-      session = miras_session_open(m, NULL);
+      session = miras_session_open(m, NULL, NULL, NULL, 0);
       row = session == NULL ? NULL : miras_session_prefill(session, tokens, 19);
       if (row == NULL) failed("%s, way %d: no prefill", name, way);
       miras_session_close(session);
@@ -1500,7 +1501,7 @@ static void test_orders(void **state) {
       random_state = 98;
       draw_text(T);
       miras_model_params(m, &count);
-      is = miras_trainer_loss(tr, tokens, targets, BATCH, T, 1);
+      is = loss_of(tr, tokens, targets, BATCH, T, 1);
       assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
       if (way == 0) {
         loss = is;
@@ -1545,7 +1546,7 @@ static void check_split(miras_preset kind, float dropout, int workers) {
   miras_model *m[2];
   miras_trainer *tr[2] = {NULL, NULL};
   miras_session *s[2];
-  miras_pool *pool = workers > 1 ? miras_pool_open(workers, NULL) : NULL;
+  miras_pool *pool = workers > 1 ? miras_pool_open(workers, NULL, NULL, 0) : NULL;
   int count, other;
   if (pool != NULL) room.parallel = miras_pool_parallel(pool);
   of.d.layers = 0;
@@ -1574,13 +1575,13 @@ static void check_split(miras_preset kind, float dropout, int workers) {
   }
   for (int i = 0; i < 2; i++) {
     tr[i] = open_trainer(m[i], &room);
-    s[i] = miras_session_open(m[i], NULL);
+    s[i] = miras_session_open(m[i], NULL, NULL, NULL, 0);
     assert_non_null(s[i]);
   }
   for (int pass = 0; pass < 2; pass++) { /* a new text, and one that goes on */
     float loss[2];
     for (int i = 0; i < 2; i++) {
-      loss[i] = miras_trainer_loss_carried(tr[i], text, target, 1, T, stream, NULL);
+      loss[i] = loss_carried(tr[i], text, target, 1, T, stream, NULL);
       assert_int_equal(miras_trainer_backward(tr[i]), MIRAS_OK);
     }
     if (memcmp(&loss[0], &loss[1], sizeof loss[0]) != 0)
@@ -1619,7 +1620,7 @@ static void test_split(void **state) {
 static void test_no_state(void **state) {
   subject of = hybrid(8);
   miras_model *m = open_model(&of.d, of.name);
-  miras_session *s = miras_session_open(m, NULL);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   const unsigned char *at;
   miras_view part;
   char why[200] = "";
@@ -1638,7 +1639,7 @@ static void test_no_state(void **state) {
   miras_model_close(m);
   of = hybrid(9);   /* a text in such a model is its position */
   m = open_model(&of.d, of.name);
-  s = miras_session_open(m, NULL);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(s);
   miras_session_prefill(s, tokens, 5);
   at = (const unsigned char *)miras_session_state(s, &bytes);
@@ -1673,7 +1674,7 @@ static void test_neighbours(void **state) {
         if ((pass == 1 && t >= SEEN && t < T) || (pass == 2 && t >= T))
           tokens[t] = (int32_t)(draw() % VOCAB);
       memset(miras_trainer_grads(tr), 0, count * sizeof(float));
-      is = miras_trainer_loss(tr, tokens, targets, BATCH, T, 1);
+      is = loss_of(tr, tokens, targets, BATCH, T, 1);
       miras_trainer_backward(tr);
       if (pass == 0) {
         loss = is;
@@ -1688,9 +1689,9 @@ static void test_neighbours(void **state) {
           break;
         }
     }
-    is = miras_trainer_loss(tr, tokens, targets, 1, T, 0);
+    is = loss_of(tr, tokens, targets, 1, T, 0);
     if (memcmp(&is, &loss, sizeof loss) != 0) failed("%s: a batch of one: another loss", name);
-    is = miras_trainer_loss(tr, tokens, targets, 1, SEEN, 0);
+    is = loss_of(tr, tokens, targets, 1, SEEN, 0);
     if (memcmp(&is, &loss, sizeof loss) != 0) failed("%s: without the rest: another loss", name);
     free(grads);
     close_both(m, tr);
@@ -1718,17 +1719,17 @@ static void test_training(void **state) {
     o.clip = 1.0f;
     random_state = 11;
     draw_text(20);
-    first = miras_trainer_loss(tr, tokens, targets, BATCH, 20, 0);
+    first = loss_of(tr, tokens, targets, BATCH, 20, 0);
     if (!(fabs((double)first - log(VOCAB)) < 0.5))
       failed("%s: a new model's loss is %g, not about %g", name, (double)first, log(VOCAB));
     for (int step = 0; step < 30; step++) {
       float norm;
-      miras_trainer_loss(tr, tokens, targets, BATCH, 20, 1);
+      loss_of(tr, tokens, targets, BATCH, 20, 1);
       assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
-      norm = miras_trainer_step(tr, &o, 1e-2f);
+      norm = norm_of_step(tr, &o, 1e-2f);
       if (!(norm > 0.0f) || !(norm < 1e6f)) failed("%s: gradient norm %g", name, (double)norm);
     }
-    last = miras_trainer_loss(tr, tokens, targets, BATCH, 20, 0);
+    last = loss_of(tr, tokens, targets, BATCH, 20, 0);
     /* clipped gradients: Yaad's, with its steep sign function, are large and it learns slowly */
     if (!(last < (kind == MIRAS_PRESET_YAAD ? 0.9f : 0.6f) * first))
       failed("%s: the loss goes from %g to %g", name, (double)first, (double)last);
@@ -1778,14 +1779,14 @@ static void test_train_only(void **state) {
     random_state = 12 + (uint64_t)round;
     draw_text(20);
     memcpy(before, w, count * sizeof *w);
-    miras_trainer_loss(tr, tokens, targets, BATCH, 20, 1);
+    loss_of(tr, tokens, targets, BATCH, 20, 1);
     assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
     for (int i = 0; i < view_count; i++)
       for (size_t j = 0; j < v[i].count && (!some || tuned(v[i].name)); j++) {
         const double g = (double)miras_trainer_grads(tr)[v[i].offset + j];
         sum += g * g;
       }
-    norm = miras_trainer_step(tr, &o, 1e-2f);
+    norm = norm_of_step(tr, &o, 1e-2f);
     if (!(fabs((double)norm - sqrt(sum)) < 1e-5 * sqrt(sum)))
       failed("round %d: the norm is %g, not %g", round, (double)norm, sqrt(sum));
     for (int i = 0; i < view_count; i++) {
@@ -1819,7 +1820,7 @@ static void *model_file(const miras_model *m, size_t *bytes) {
 
 /* Logits behind every token of a text in pieces; returns their floats. */
 static float *told(const miras_model *m, int steps) {
-  miras_session *s = miras_session_open(m, NULL);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   float *y = (float *)malloc((size_t)(steps * VOCAB) * sizeof *y);
   assert_non_null(s);
   assert_non_null(y);
@@ -1851,7 +1852,7 @@ static void test_weights_damaged(void **state) {
     file = model_file(m, &bytes);
     d.weights = (miras_weights)form;
     packed = open_model(&d, "packed model");
-    assert_int_equal(miras_model_load_from(packed, file, bytes), MIRAS_OK);
+    assert_int_equal(miras_model_load_from(packed, file, bytes, NULL, 0), MIRAS_OK);
     random_state = 12;
     draw_text(20);
     y = told(packed, 20);
@@ -1895,10 +1896,10 @@ static void test_weights(void **state) {
         again = open_model(&e, "packed model");
         assert_null(miras_model_params(packed, &count));
         assert_int_equal(count, 0);
-        assert_int_equal(miras_model_load_from(packed, file, whole), MIRAS_OK);
+        assert_int_equal(miras_model_load_from(packed, file, whole, NULL, 0), MIRAS_OK);
         own = model_file(packed, &first);
-        assert_int_equal(miras_model_load_from(rounded, own, first), MIRAS_OK);
-        assert_int_equal(miras_model_load_from(again, own, first), MIRAS_OK);
+        assert_int_equal(miras_model_load_from(rounded, own, first, NULL, 0), MIRAS_OK);
+        assert_int_equal(miras_model_load_from(again, own, first, NULL, 0), MIRAS_OK);
         copy = model_file(again, &second);
         if (second != first || memcmp(own, copy, first) != 0)
           failed("weights %d: a saved model comes back as another", form);
@@ -1953,7 +1954,7 @@ static void test_weights_refused(void **state) {
   room.context = 16;
   assert_int_equal(miras_trainer_size(m, &room, why, sizeof why), 0);
   assert_string_equal(why, "the model's weights is 3; training needs 0 (float)");
-  assert_null(miras_trainer_open(m, &room, NULL));
+  assert_null(miras_trainer_open(m, &room, NULL, NULL, 0));
   miras_model_close(m);
 }
 
@@ -1992,7 +1993,7 @@ static void test_adamw(void **state) {
       float *before = (float *)zeros(count, sizeof(float));
       memcpy(before, g, count * sizeof(float));
       if (twice == 0) draw_text(9);
-      miras_trainer_loss(tr, tokens, targets, BATCH, 9, 1);
+      loss_of(tr, tokens, targets, BATCH, 9, 1);
       miras_trainer_backward(tr);
       for (size_t i = 0; i < count; i++)
         if (twice && !(fabs((double)g[i] - 2.0 * (double)before[i]) <=
@@ -2017,7 +2018,7 @@ static void test_adamw(void **state) {
         w[i] -=
           rate * (m1[i] / (1.0 - pow(b1, step))) / (sqrt(m2[i] / (1.0 - pow(b2, step))) + eps);
       }
-    is = miras_trainer_step(tr, &o, (float)peak);
+    is = norm_of_step(tr, &o, (float)peak);
     if (!(fabs((double)is - norm) <= 1e-5 * norm)) failed("norm %g, not %g", (double)is, norm);
     for (int v = 0; v < view_count; v++)
       for (size_t i = views[v].offset; i < views[v].offset + views[v].count; i++) {
@@ -2080,10 +2081,10 @@ static void test_dropout(void **state) {
     assert_non_null(tr);
     settle(m, &of, T, &w);
     memcpy(miras_model_params(plain, NULL), miras_model_params(m, NULL), w.count * sizeof(float));
-    without = miras_trainer_loss(plain_tr, tokens, targets, BATCH, T, 1);
-    with = miras_trainer_loss(tr, tokens, targets, BATCH, T, 0);
+    without = loss_of(plain_tr, tokens, targets, BATCH, T, 1);
+    with = loss_of(tr, tokens, targets, BATCH, T, 0);
     if (memcmp(&with, &without, sizeof with) != 0) failed("%s: dropout outside training", of.name);
-    with = miras_trainer_loss(tr, tokens, targets, BATCH, T, 1);
+    with = loss_of(tr, tokens, targets, BATCH, T, 1);
     check_loss(&of, T, "dropped loss", (double)with,
                ref_model_loss(&w.r, tokens, targets, BATCH, T, NULL, NULL));
     assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
@@ -2148,9 +2149,9 @@ static void test_learns(void **state) {
       for (int step = 0; step < (pass == 0 ? LESSONS : AGAIN); step++) {
         float loss;
         draw_words(SEQUENCES, T);
-        loss = miras_trainer_loss(tr, tokens, targets, SEQUENCES, T, 1);
+        loss = loss_of(tr, tokens, targets, SEQUENCES, T, 1);
         assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
-        miras_trainer_step(tr, &o, miras_schedule_cosine((uint64_t)step, 5, LESSONS, 1e-2f, 0.1f));
+        norm_of_step(tr, &o, miras_schedule_cosine((uint64_t)step, 5, LESSONS, 1e-2f, 0.1f));
         if (pass == 0 && step < AGAIN) first[step] = loss;
         if (pass == 1 && memcmp(&first[step], &loss, sizeof loss) != 0)
           failed("%s: another loss at step %d of the same training", name, step);
@@ -2200,30 +2201,30 @@ static void test_resume(void **state) {
         for (int step = 0; step < 4; step++) { /* of a running text and one of its own in turn */
           const int32_t stream[2] = {step % 3, step % 2 ? (step + 1) % 3 : -1};
           draw_text(16);
-          miras_trainer_loss_carried(tr[which], tokens, targets, BATCH, 16, stream, NULL);
+          loss_carried(tr[which], tokens, targets, BATCH, 16, stream, NULL);
           miras_trainer_backward(tr[which]);
-          miras_trainer_step(tr[which], &o, 3e-3f);
+          norm_of_step(tr[which], &o, 3e-3f);
         }
       }
       if (half == 1) continue;
       bytes = miras_trainer_save_to(tr[0], NULL, 0);
       file = (unsigned char *)zeros(bytes, 1);
       if (miras_trainer_save_to(tr[0], file, bytes) != bytes) failed("%s: not saved", name);
-      if (miras_trainer_load_from(tr[1], file, bytes) != MIRAS_OK) failed("%s: not loaded", name);
+      if (miras_trainer_load_from(tr[1], file, bytes, NULL, 0) != MIRAS_OK) failed("%s: not loaded", name);
       free(file);
     }
     miras_model_params(m[0], &count);
     if (!same_bits(miras_model_params(m[0], NULL), miras_model_params(m[1], NULL), count))
       failed("%s: training continues differently", name);
     for (int which = 0; which < 2; which++) {
-      s[which] = miras_session_open(m[which], NULL);
+      s[which] = miras_session_open(m[which], NULL, NULL, NULL, 0);
       assert_non_null(s[which]);
     }
     miras_session_prefill(s[0], tokens, 10);
     bytes = miras_session_save_to(s[0], NULL, 0);
     file = (unsigned char *)zeros(bytes, 1);
     if (miras_session_save_to(s[0], file, bytes) != bytes) failed("%s: no session saved", name);
-    if (miras_session_load_from(s[1], file, bytes) != MIRAS_OK)
+    if (miras_session_load_from(s[1], file, bytes, NULL, 0) != MIRAS_OK)
       failed("%s: no session loaded", name);
     is = miras_session_prefill(s[0], tokens + 10, 8);
     if (is != NULL) memcpy(logits, is, sizeof logits);
@@ -2434,14 +2435,14 @@ static void test_refusals(void **state) {
   assert_non_null(tr);
   draw_text(8);
   if (miras_trainer_backward(tr) != MIRAS_ERR_STATE) failed("backward before any loss");
-  if (!isnan(miras_trainer_loss(tr, tokens, targets, BATCH + 1, 8, 0))) failed("too many rows");
-  if (!isnan(miras_trainer_loss(tr, tokens, targets, BATCH, CONTEXT + 1, 0))) failed("too long");
+  if (!isnan(loss_of(tr, tokens, targets, BATCH + 1, 8, 0))) failed("too many rows");
+  if (!isnan(loss_of(tr, tokens, targets, BATCH, CONTEXT + 1, 0))) failed("too long");
   tokens[3] = VOCAB;
-  if (!isnan(miras_trainer_loss(tr, tokens, targets, BATCH, 8, 0))) failed("a token out of range");
+  if (!isnan(loss_of(tr, tokens, targets, BATCH, 8, 0))) failed("a token out of range");
   tokens[3] = 0;
   targets[3] = -2;
-  if (!isnan(miras_trainer_loss(tr, tokens, targets, BATCH, 8, 0))) failed("a target out of range");
-  s = miras_session_open(m, NULL);
+  if (!isnan(loss_of(tr, tokens, targets, BATCH, 8, 0))) failed("a target out of range");
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(s);
   assert_null(miras_session_step(s, -1));
   assert_null(miras_session_step(s, VOCAB));
@@ -2496,11 +2497,11 @@ static double along(const last_window *w, double square, double noise, double le
     float side[2];
     for (int n = 0; n < 2; n++) {
       float *to = miras_model_params(w->m, NULL);
-      assert_int_equal(miras_trainer_load_from(w->tr, w->file, w->bytes), MIRAS_OK);
+      assert_int_equal(miras_trainer_load_from(w->tr, w->file, w->bytes, NULL, 0), MIRAS_OK);
       for (size_t i = w->first; i < w->first + w->count; i++)
         to[i] = w->params[i] + (float)(n ? h : -h) * w->g[i];
       side[n] =
-        miras_trainer_loss_carried(w->tr, w->tokens, w->targets, BATCH, w->T, w->there, NULL);
+        loss_carried(w->tr, w->tokens, w->targets, BATCH, w->T, w->there, NULL);
     }
     error = fabs(((double)side[1] - (double)side[0]) / (2.0 * h) - square) / square;
     error = fmax(0.0, error - noise / (by * sqrt(square)));
@@ -2567,9 +2568,9 @@ static void check_streams(subject *s) {
     targets[i] = draw() % 5 == 0 ? -1 : (int32_t)(draw() % VOCAB);
   }
   for (int b = 0; b < BATCH; b++) {
-    miras_session *session = miras_session_open(m, NULL);
+    miras_session *session = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(session);
-    expected += miras_session_score(session, tokens + b * all, targets + b * all, (size_t)all);
+    expected += score_of(session, tokens + b * all, targets + b * all, (size_t)all);
     miras_session_close(session);
   }
   params = miras_model_params(m, &count);
@@ -2579,13 +2580,13 @@ static void check_streams(subject *s) {
     take_window(window, n, T);
     for (int t = 0; t < BATCH * T; t++) here += window[1][t] >= 0;
     file[0] = saved(tr, &bytes); /* what the last window finds */
-    loss = miras_trainer_loss_carried(tr, window[0], window[1], BATCH, T, there, NULL);
+    loss = loss_carried(tr, window[0], window[1], BATCH, T, there, NULL);
     sum += (double)loss * here;
     counted += here;
     if (n == 0) first = loss;
     /* the same with its rows the other way round */
     trade_rows(window[0], T);
-    miras_trainer_loss_carried(other_tr, window[0], window[1], BATCH, T, back, NULL);
+    loss_carried(other_tr, window[0], window[1], BATCH, T, back, NULL);
     if (n + 1 < WINDOWS) free(file[0]);
   }
   trade_rows(window[0], T); /* and back */
@@ -2599,8 +2600,8 @@ static void check_streams(subject *s) {
     free(swapped);
   }
   /* the last window once more, and its gradient */
-  assert_int_equal(miras_trainer_load_from(other_tr, file[0], bytes), MIRAS_OK);
-  again = miras_trainer_loss_carried(other_tr, window[0], window[1], BATCH, T, there, NULL);
+  assert_int_equal(miras_trainer_load_from(other_tr, file[0], bytes, NULL, 0), MIRAS_OK);
+  again = loss_carried(other_tr, window[0], window[1], BATCH, T, there, NULL);
   if (memcmp(&again, &loss, sizeof loss) != 0) failed("%s: the same window, twice", s->name);
   miras_trainer_backward(other_tr);
   memcpy(g, miras_trainer_grads(other_tr), count * sizeof(float));
@@ -2616,8 +2617,8 @@ static void check_streams(subject *s) {
   at.T = T;
   check_along(s, &at);
   /* rows of their own; texts that start anew */
-  loss = miras_trainer_loss(tr, window[0], window[1], BATCH, T, 1);
-  again = miras_trainer_loss_carried(tr, window[0], window[1], BATCH, T, own, NULL);
+  loss = loss_of(tr, window[0], window[1], BATCH, T, 1);
+  again = loss_carried(tr, window[0], window[1], BATCH, T, own, NULL);
   if (memcmp(&again, &loss, sizeof loss) != 0) failed("%s: rows of their own", s->name);
   take_window(window, 0, T);
   {
@@ -2625,7 +2626,7 @@ static void check_streams(subject *s) {
     if (memcmp(same, file[1], bytes) != 0) failed("%s: other losses move the texts", s->name);
     free(same);
   }
-  loss = miras_trainer_loss_carried(tr, window[0], window[1], BATCH, T, there, anew);
+  loss = loss_carried(tr, window[0], window[1], BATCH, T, there, anew);
   if (memcmp(&first, &loss, sizeof loss) != 0) failed("%s: a text that starts anew", s->name);
   free(file[0]);
   free(file[1]);
@@ -2665,24 +2666,24 @@ static void test_streams(void **state) {
   assert_non_null(tr);
   draw_text(8);
   for (int i = 0; i < 3; i++)
-    if (!isnan(miras_trainer_loss_carried(tr, tokens, targets, BATCH, 8, wrong[i], NULL)))
+    if (!isnan(loss_carried(tr, tokens, targets, BATCH, 8, wrong[i], NULL)))
       failed("streams %d and %d of 3", (int)wrong[i][0], (int)wrong[i][1]);
-  if (!isnan(miras_trainer_loss_carried(tr, tokens, targets, BATCH, 7, right, NULL)))
+  if (!isnan(loss_carried(tr, tokens, targets, BATCH, 7, right, NULL)))
     failed("7 tokens with chunk 4");
-  if (!isnan(miras_trainer_loss_carried(tr, tokens, targets, BATCH, 8, NULL, NULL)))
+  if (!isnan(loss_carried(tr, tokens, targets, BATCH, 8, NULL, NULL)))
     failed("no streams");
   /* a trainer with another number of streams takes the file, and begins its own anew */
-  a = miras_trainer_loss_carried(tr, tokens, targets, BATCH, 8, right, NULL);
-  miras_trainer_loss_carried(tr, tokens, targets, BATCH, 8, right, NULL);
+  a = loss_carried(tr, tokens, targets, BATCH, 8, right, NULL);
+  loss_carried(tr, tokens, targets, BATCH, 8, right, NULL);
   file = saved(tr, &bytes);
   close_both(m, tr);
   for (room.carried = 0; room.carried < 6; room.carried += 2) {
     m = open_model(&d, "yaad");
     tr = open_trainer(m, &room);
     assert_non_null(tr);
-    if (room.carried) miras_trainer_loss_carried(tr, tokens, targets, BATCH, 8, right, NULL);
-    assert_int_equal(miras_trainer_load_from(tr, file, bytes), MIRAS_OK);
-    b = room.carried ? miras_trainer_loss_carried(tr, tokens, targets, BATCH, 8, right, NULL) : a;
+    if (room.carried) loss_carried(tr, tokens, targets, BATCH, 8, right, NULL);
+    assert_int_equal(miras_trainer_load_from(tr, file, bytes, NULL, 0), MIRAS_OK);
+    b = room.carried ? loss_carried(tr, tokens, targets, BATCH, 8, right, NULL) : a;
     if (memcmp(&a, &b, sizeof a) != 0) failed("%d streams are not new", room.carried);
     close_both(m, tr);
   }
@@ -2696,9 +2697,9 @@ static void test_streams(void **state) {
 static int stays_finite(const miras_model_desc *d) {
   const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL};
   miras_adamw_options o = {0};
-  miras_model *m = miras_model_open(d, NULL);
-  miras_session *s = miras_session_open(m, NULL);
-  miras_trainer *tr = miras_trainer_open(m, &room, NULL);
+  miras_model *m = miras_model_open(d, NULL, NULL, 0);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
+  miras_trainer *tr = miras_trainer_open(m, &room, NULL, NULL, 0);
   int finite = 1;
   assert_non_null(s);
   assert_non_null(tr);
@@ -2709,9 +2710,9 @@ static int stays_finite(const miras_model_desc *d) {
   o.clip = 1;
   for (int n = 0; n < 3 && finite; n++) {
     draw_text(CONTEXT);
-    finite = isfinite(miras_trainer_loss(tr, tokens, targets, BATCH, CONTEXT, 1));
+    finite = isfinite(loss_of(tr, tokens, targets, BATCH, CONTEXT, 1));
     assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
-    finite &= isfinite(miras_trainer_step(tr, &o, 1e-3f)) != 0;
+    finite &= isfinite(norm_of_step(tr, &o, 1e-3f)) != 0;
   }
   miras_trainer_close(tr);
   miras_session_close(s);

@@ -14,6 +14,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "calls.h"
 #include "check.h"
 
 enum { VOCAB = 16, BATCH = 2, LENGTH = 8, STEPS = 40, MEMORIES = 3 };
@@ -89,15 +90,15 @@ static double train(miras_trainer *t, int step) {
   o.beta2 = 0.95f;
   o.epsilon = 1e-8f;
   o.clip = 1;
-  loss = miras_trainer_loss(t, tokens, targets, BATCH, LENGTH, 1);
+  loss = loss_of(t, tokens, targets, BATCH, LENGTH, 1);
   assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
-  (void)miras_trainer_step(t, &o, 0.02f);
+  (void)norm_of_step(t, &o, 0.02f);
   return (double)loss;
 }
 
 static miras_trainer *trainer(miras_model *m) {
   static const miras_trainer_desc room = {BATCH, LENGTH, 0, 0, NULL};
-  miras_trainer *t = miras_trainer_open(m, &room, NULL);
+  miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
   assert_non_null(t);
   return t;
 }
@@ -145,7 +146,7 @@ static miras_memory *memory(int which) {
     d.chunk = 3;
   }
   if (which == 2) d.retention = MIRAS_RETENTION_CUSTOM, d.custom = &custom;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   return m;
 }
@@ -156,7 +157,7 @@ static double feed(miras_memory *m, int from, int to, double *size) {
     float x[3][16], y[16];
     int i;
     for (i = 0; i < 48; i++) x[i / 16][i % 16] = (float)((from * 17 + i * i * 5) % 13 - 6) / 12;
-    assert_true(miras_memory_step(m, x[0], x[1], x[2], y) >= 0);
+    assert_true(surprise_of_step(m, x[0], x[1], x[2], y) >= 0);
     sum += say(y, 16, size);
   }
   return sum;
@@ -170,14 +171,14 @@ static void old_models(void **state) {
     miras_result result;
     double size = 0;
     int k;
-    miras_model *m = miras_model_open_file(path_of(o->name, "safetensors"), NULL, NULL, &result);
+    miras_model *m = miras_model_open_file(path_of(o->name, "safetensors"), NULL, NULL, &result, NULL, 0);
     miras_session *s;
     miras_trainer *t;
     assert_int_equal(result, MIRAS_OK);
-    s = miras_session_open(m, NULL);
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s);
     near_by(run(s, 0, 24, &size), o->logits, &size, o->name);
-    assert_int_equal(miras_session_load(s, path_of(o->name, "session")), MIRAS_OK);
+    assert_int_equal(miras_session_load(s, path_of(o->name, "session"), NULL, 0), MIRAS_OK);
     assert_int_equal(miras_session_position(s), 5);
     assert_null(miras_session_logits(s));            /* files of that version hold none */
     size = 0;
@@ -185,10 +186,10 @@ static void old_models(void **state) {
     miras_session_close(s);
     miras_model_close(m);
 
-    m = miras_model_open_file(path_of(o->name, "training"), NULL, NULL, &result);
+    m = miras_model_open_file(path_of(o->name, "training"), NULL, NULL, &result, NULL, 0);
     assert_int_equal(result, MIRAS_OK);
     t = trainer(m);
-    assert_int_equal(miras_trainer_load(t, path_of(o->name, "training")), MIRAS_OK);
+    assert_int_equal(miras_trainer_load(t, path_of(o->name, "training"), NULL, 0), MIRAS_OK);
     assert_int_equal(miras_trainer_steps(t), STEPS);
     for (k = 0; k < 2; k++) {
       double loss = train(t, STEPS + k);
@@ -205,7 +206,7 @@ static void old_memories(void **state) {
   for (i = 0; i < MEMORIES; i++) {
     miras_memory *m = memory(i);
     double size = 0;
-    assert_int_equal(miras_memory_load(m, path_of(memories[i].name, "memory")), MIRAS_OK);
+    assert_int_equal(miras_memory_load(m, path_of(memories[i].name, "memory"), NULL, 0), MIRAS_OK);
     assert_int_equal(miras_memory_position(m), 7);
     near_by(feed(m, 7, 20, &size), memories[i].on, &size, memories[i].name);
     miras_memory_reset(m);
@@ -239,13 +240,13 @@ static void write_models(void) {
     d.layer[0].mixer.gate_rank = 2;
     d.dropout = 0.0625f;
     d.seed = 7;
-    m = miras_model_open(&d, NULL);
+    m = miras_model_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     t = trainer(m);
     for (k = 0; k < STEPS; k++) (void)train(t, k);
     assert_int_equal(miras_model_save(m, path_of(name, "safetensors")), MIRAS_OK);
     assert_int_equal(miras_trainer_save(t, path_of(name, "training")), MIRAS_OK);
-    s = miras_session_open(m, NULL);
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s);
     logits = run(s, 0, 24, &size);
     miras_session_reset(s);

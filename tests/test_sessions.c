@@ -78,7 +78,7 @@ static miras_model *open_case(int i, const char **name) {
   }
   shrink(&d);
   if (other == 1) d.layer[2].attention.kv_heads = 1, d.layer[2].attention.qk_norm = 1, d.untied = 1;
-  m = miras_model_open(&d, NULL);
+  m = miras_model_open(&d, NULL, NULL, 0);
   if (!m) {
     miras_model_size(&d, why, sizeof why);
     print_error("%s: %s\n", *name, why);
@@ -112,7 +112,7 @@ static void expect(const miras_model *m, expected *e) {
   size_t b, t;
   e->bytes = miras_model_state_size(m);
   for (b = 0; b < TEXTS; b++) {
-    miras_session *s = miras_session_open(m, NULL);
+    miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
     size_t bytes;
     void *state = miras_session_state(s, &bytes);
     assert_int_equal(bytes, e->bytes);
@@ -193,7 +193,7 @@ static void check_model(const char *name, miras_model *m) {
     miras_server *s;
     d.batch_tokens = how[i].rows;
     d.parallel = how[i].parallel;
-    s = miras_server_open(m, &d, NULL);
+    s = miras_server_open(m, &d, NULL, NULL, 0);
     assert_non_null(s);
     assert_int_equal(miras_server_desc_of(s)->batch_tokens, d.batch_tokens ? d.batch_tokens : 64);
     check_calls(name, s, &e);
@@ -223,9 +223,9 @@ static void test_shorter_weights(void **state) {
   stir(m);
   assert_int_equal(miras_model_save_to(m, file, bytes), bytes);
   d.weights = MIRAS_WEIGHTS_Q8;
-  packed = miras_model_open(&d, NULL);
+  packed = miras_model_open(&d, NULL, NULL, 0);
   assert_non_null(packed);
-  assert_int_equal(miras_model_load_from(packed, file, bytes), MIRAS_OK);
+  assert_int_equal(miras_model_load_from(packed, file, bytes, NULL, 0), MIRAS_OK);
   check_model("q8", packed);
   miras_model_close(packed);
   miras_model_close(m);
@@ -240,7 +240,7 @@ static void test_forks(void **state) {
   miras_model *m = open_case(MIRAS_PRESET_GATED_DELTANET, &name);
   const size_t bytes = miras_model_state_size(m);
   const miras_server_desc d = {256, 0, NULL};
-  miras_server *s = miras_server_open(m, &d, NULL);
+  miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
   unsigned char *block = (unsigned char *)calloc(FORKS, bytes);
   miras_sequence *text = (miras_sequence *)calloc(FORKS, sizeof *text);
   int32_t prefix[70], next[FORKS];
@@ -259,7 +259,7 @@ static void test_forks(void **state) {
   }
   assert_int_equal(miras_server_feed(s, text, FORKS, logits), MIRAS_OK);
   for (i = 0; i < FORKS; i += 37) {
-    miras_session *one = miras_session_open(m, NULL);
+    miras_session *one = miras_session_open(m, NULL, NULL, NULL, 0);
     size_t own;
     miras_session_prefill(one, prefix, 70);
     assert_memory_equal(miras_session_step(one, next[i]), logits + i * VOCAB,
@@ -284,7 +284,7 @@ static void test_rollback(void **state) {
   for (int i = 0; (m = open_case(i, &name)) != NULL; i++) {
     const miras_server_desc d = {16, 0, NULL};
     const size_t bytes = miras_model_state_size(m);
-    miras_server *s = miras_server_open(m, &d, NULL);
+    miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
     unsigned char *a = (unsigned char *)calloc(3, bytes), *b = a + bytes, *before = b + bytes;
     float of_a[VOCAB], of_b[VOCAB], tried[8 * VOCAB];
     int32_t token[60];
@@ -322,15 +322,15 @@ static void test_sizes(void **state) {
   (void)state;
   assert_true(small > 0);
   assert_string_equal(why, "");
-  assert_null(miras_server_init(buffer, small - 1, m, &d));
-  assert_null(miras_server_init(NULL, small, m, &d));
-  assert_non_null(miras_server_init(buffer + 1, small, m, &d));
+  assert_null(miras_server_init(buffer, small - 1, m, &d, NULL, 0));
+  assert_null(miras_server_init(NULL, small, m, &d, NULL, 0));
+  assert_non_null(miras_server_init(buffer + 1, small, m, &d, NULL, 0));
   d.batch_tokens = 128;
   assert_true(miras_server_size(m, &d, NULL, 0) > small);
   d.limit = small;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
   assert_true(strstr(why, "limit is ") == why);
-  assert_null(miras_server_open(m, &d, NULL));
+  assert_null(miras_server_open(m, &d, NULL, NULL, 0));
   d.batch_tokens = 0;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), small);
   d.batch_tokens = -1;
@@ -338,7 +338,7 @@ static void test_sizes(void **state) {
   assert_string_equal(why, "rows is -1; it must lie in 1..65536");
   d.batch_tokens = 65537;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
-  assert_null(miras_server_open(m, &d, NULL));
+  assert_null(miras_server_open(m, &d, NULL, NULL, 0));
   assert_int_equal(miras_server_size(NULL, &d, why, sizeof why), 0);
   assert_string_equal(why, "the model is NULL");
   assert_int_equal(miras_server_size(m, NULL, why, sizeof why), 0);
@@ -355,7 +355,7 @@ static void test_refusals(void **state) {
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
   const size_t bytes = miras_model_state_size(m);
   const miras_server_desc d = {0, 0, NULL};
-  miras_server *s = miras_server_open(m, &d, NULL);
+  miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
   unsigned char *a = (unsigned char *)calloc(3, bytes);
   unsigned char *before = (unsigned char *)malloc(3 * bytes);
   const int32_t tokens[3] = {1, 2, 3};

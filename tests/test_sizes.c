@@ -23,6 +23,7 @@
 #endif
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -115,7 +116,7 @@ static miras_model *open_wide(const wide_case *c, int width) {
     }
   }
   set_fields(&d, c->change);
-  m = miras_model_open(&d, NULL);
+  m = miras_model_open(&d, NULL, NULL, 0);
   if (!m) {
     miras_model_size(&d, why, sizeof why);
     print_error("%s: %s\n", c->name, why);
@@ -132,7 +133,7 @@ static void stir(miras_model *m) {
 }
 
 static void check_prefill(const miras_model *m, const char *name, int width) {
-  miras_session *whole = miras_session_open(m, NULL), *step = miras_session_open(m, NULL);
+  miras_session *whole = miras_session_open(m, NULL, NULL, NULL, 0), *step = miras_session_open(m, NULL, NULL, NULL, 0);
   const float *a, *b = NULL;
   void *sa, *sb;
   size_t na, nb;
@@ -158,7 +159,7 @@ static double loss_at(miras_trainer *tr, float *p, const float *kept, const floa
   size_t i;
   double loss;
   for (i = 0; i < n; i++) p[i] = (float)((double)kept[i] + s * (double)g[i] / length);
-  loss = (double)miras_trainer_loss(tr, tokens, targets, 1, CONTEXT, 0);
+  loss = (double)loss_of(tr, tokens, targets, 1, CONTEXT, 0);
   memcpy(p, kept, n * sizeof *p);
   return loss;
 }
@@ -201,13 +202,13 @@ static int check_view(miras_trainer *tr, const miras_view *v, float *p, const fl
 
 static void check_slope(miras_model *m, const char *name, int width) {
   const miras_trainer_desc d = {1, CONTEXT, 0, 0, NULL};
-  miras_trainer *tr = miras_trainer_open(m, &d, NULL);
+  miras_trainer *tr = miras_trainer_open(m, &d, NULL, NULL, 0);
   int count, i, met = 0;
   const miras_view *v = miras_model_views(m, &count);
   float *p = miras_model_params(m, NULL);
   const float *g;
   assert_non_null(tr);
-  miras_trainer_loss(tr, tokens, targets, 1, CONTEXT, 1);
+  loss_of(tr, tokens, targets, 1, CONTEXT, 1);
   assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
   g = miras_trainer_grads(tr);
   for (i = 0; i < count; i++) {
@@ -273,7 +274,7 @@ static void open_head(head *h, miras_preset kind, int dk, int dv, int chunk) {
   d.chunk = chunk;
   d.step_bound = MIRAS_STEP_BOUND_AUTO;
   if (d.architecture != MIRAS_ARCH_KV_CACHE) d.learning_rate = d.architecture == MIRAS_ARCH_MATRIX ? 0.5f : 0.02f;
-  h->m = miras_memory_open(&d, NULL);
+  h->m = miras_memory_open(&d, NULL, NULL, 0);
   if (!h->m) {
     miras_memory_size(&d, why, sizeof why);
     print_error("%s: %s\n", miras_preset_name(kind), why);

@@ -14,6 +14,7 @@
 #define MIRAS_PTHREADS
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "calls.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   #define UNUSUAL 1
@@ -55,7 +56,7 @@ static void memory_open(work *w) {
   miras_memory_preset(&d, miras_preset_find(w->name));
   d.key_dim = 32;
   w->wrong |= !miras_memory_size(&d, why, sizeof why);
-  w->memory = miras_memory_open(&d, NULL);
+  w->memory = miras_memory_open(&d, NULL, NULL, 0);
   d.feature_map = MIRAS_FEATURE_POLY2;
   d.depth = 9;
   miras_memory_size(&d, why, sizeof why);   /* a refusal */
@@ -63,19 +64,19 @@ static void memory_open(work *w) {
 
 static void memory_step(work *w) {
   float key[64] = {1, 2, 3}, value[64] = {1}, out[64];
-  miras_memory_write(w->memory, key, value);
+  surprise_of_write(w->memory, key, value);
   miras_memory_read(w->memory, key, out);
-  miras_memory_step(w->memory, key, value, key, out);
+  surprise_of_step(w->memory, key, value, key, out);
 }
 
 static void memory_file(work *w) {
   w->saved = miras_memory_save_to(w->memory, w->bytes, BYTES);
-  w->wrong |= !w->saved || miras_memory_load_from(w->memory, w->bytes, w->saved) != MIRAS_OK;
+  w->wrong |= !w->saved || miras_memory_load_from(w->memory, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
 }
 
 static void memory_path(work *w) {
   w->wrong |= miras_memory_save(w->memory, w->path) != MIRAS_OK;
-  w->wrong |= miras_memory_load(w->memory, w->path) != MIRAS_OK;
+  w->wrong |= miras_memory_load(w->memory, w->path, NULL, 0) != MIRAS_OK;
 }
 
 static void model_named(work *w) {
@@ -92,27 +93,27 @@ static void model_size(work *w) {
 }
 
 static void model_open(work *w) {
-  w->model = miras_model_open(&w->d, NULL);
+  w->model = miras_model_open(&w->d, NULL, NULL, 0);
   w->wrong |= !w->model;
 }
 
 static void model_file(work *w) {
   w->saved = miras_model_save_to(w->model, w->bytes, BYTES);
-  w->wrong |= !w->saved || miras_model_load_from(w->model, w->bytes, w->saved) != MIRAS_OK;
+  w->wrong |= !w->saved || miras_model_load_from(w->model, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
 }
 
 static void model_path(work *w) {
   miras_model *other;
   w->wrong |= miras_model_save(w->model, w->path) != MIRAS_OK;
-  w->wrong |= miras_model_load(w->model, w->path) != MIRAS_OK;
-  other = miras_model_open_file(w->path, NULL, NULL, NULL);
+  w->wrong |= miras_model_load(w->model, w->path, NULL, 0) != MIRAS_OK;
+  other = miras_model_open_file(w->path, NULL, NULL, NULL, NULL, 0);
   w->wrong |= !other;
   miras_model_close(other);
 }
 
 static void session(work *w) {
   int32_t tokens[100] = {1, 2, 3};
-  w->session = miras_session_open(w->model, NULL);
+  w->session = miras_session_open(w->model, NULL, NULL, NULL, 0);
   w->wrong |= !w->session;
   miras_session_step(w->session, 3);
   miras_session_prefill(w->session, tokens, 100);
@@ -120,7 +121,7 @@ static void session(work *w) {
 
 static void session_path(work *w) {
   w->wrong |= miras_session_save(w->session, w->path) != MIRAS_OK;
-  w->wrong |= miras_session_load(w->session, w->path) != MIRAS_OK;
+  w->wrong |= miras_session_load(w->session, w->path, NULL, 0) != MIRAS_OK;
 }
 
 /* Opened, and two passes of a step. */
@@ -130,24 +131,24 @@ static miras_trainer *train(work *w, const miras_parallel *parallel) {
   miras_trainer *t;
   memset(&d, 0, sizeof d);
   d.context = CONTEXT, d.parallel = parallel;
-  t = miras_trainer_open(w->model, &d, NULL);
+  t = miras_trainer_open(w->model, &d, NULL, NULL, 0);
   w->wrong |= !t;
-  miras_trainer_loss(t, tokens, tokens, 1, CONTEXT, 1);
+  loss_of(t, tokens, tokens, 1, CONTEXT, 1);
   miras_trainer_backward(t);
   return t;
 }
 
 static void trainer(work *w) {
   w->trainer = train(w, NULL);
-  miras_trainer_step(w->trainer, NULL, 1e-3f);
+  norm_of_step(w->trainer, NULL, 1e-3f);
 }
 
 /* A trainer's tasks on threads, whose stacks are the pool's own: of the caller's, what it takes. */
 static void pool(work *w) {
-  miras_pool *p = miras_pool_open(2, NULL);
+  miras_pool *p = miras_pool_open(2, NULL, NULL, 0);
   miras_trainer *t = train(w, miras_pool_parallel(p));
   w->wrong |= !p || miras_trainer_save(t, w->path) != MIRAS_OK ||
-              miras_trainer_load(t, w->path) != MIRAS_OK;
+              miras_trainer_load(t, w->path, NULL, 0) != MIRAS_OK;
   miras_trainer_close(t);
   miras_pool_close(p);
 }
@@ -156,7 +157,7 @@ static void sample(work *w) {
   float logits[VOCAB] = {1, 2};
   miras_sampler s = {1, 5, 0.9f, 1};
   (void)w;
-  miras_sampler_sample(logits, VOCAB, &s);
+  miras_sampler_sample(&s, logits, VOCAB);
 }
 
 /* In buffers of the caller's own, and trained. */
@@ -172,7 +173,7 @@ static void memory_init(work *w) {
   memset(&grads, 0, sizeof grads);
   miras_memory_preset(&d, miras_preset_find(w->name));
   d.key_dim = 32;
-  m = miras_memory_init(w->bytes, BYTES, &d);
+  m = miras_memory_init(w->bytes, BYTES, &d, NULL, 0);
   w->wrong |= !m;
   tape = (float *)calloc(miras_memory_tape_size(m, TOKENS), sizeof *tape);
   tokens.length = TOKENS, tokens.key = tokens.value = tokens.query = x;
@@ -186,14 +187,14 @@ static void memory_init(work *w) {
 static void model_init(work *w) {
   char why[256];
   const size_t bytes = miras_model_size(&w->d, why, sizeof why);
-  w->wrong |= !bytes || bytes > BYTES || !miras_model_init(w->bytes, BYTES, &w->d);
+  w->wrong |= !bytes || bytes > BYTES || !miras_model_init(w->bytes, BYTES, &w->d, NULL, 0);
 }
 
 static void server(work *w) {
   static int32_t tokens[100] = {1, 2, 3};
   static float logits[3 * VOCAB];
   const miras_server_desc d = {0, 0, NULL};
-  miras_server *s = miras_server_open(w->model, &d, NULL);
+  miras_server *s = miras_server_open(w->model, &d, NULL, NULL, 0);
   miras_sequence text[2];
   size_t i;
   memset(text, 0, sizeof text);
@@ -209,7 +210,7 @@ static void server(work *w) {
 static void session_other(work *w) {
   static int32_t tokens[100] = {1, 2, 3};
   miras_view view;
-  miras_session_score(w->session, tokens, tokens, 100);
+  score_of(w->session, tokens, tokens, 100);
   (void)miras_session_part(w->session, 0, 0, &view);   /* layers without a memory have none */
   miras_session_reset(w->session);
 }
@@ -224,7 +225,7 @@ static void checkpoint(work *w) {
   static miras_model_desc d;
   char why[256];
   w->wrong |= miras_checkpoint_desc(&d, w->name, NULL, why, sizeof why) != MIRAS_OK;
-  w->model = miras_model_open(&d, NULL);
+  w->model = miras_model_open(&d, NULL, NULL, 0);
   w->wrong |= !w->model || miras_checkpoint_load(w->model, w->name, why, sizeof why) != MIRAS_OK;
 }
 

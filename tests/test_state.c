@@ -414,7 +414,7 @@ static void test_names(void **state) {
       d.inner_norm = d.token_rates = MIRAS_TOKEN_RATES_RELU;
       d.chunk = 16;
     }
-    m = miras_memory_open(&d, NULL);
+    m = miras_memory_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     for (int i = 0; miras_memory_part(m, i, &v); i++) {
       const miras_part kind = miras_memory_part(m, i, &v);
@@ -443,7 +443,7 @@ static void test_refusals(void **state) {
   d.key_dim = d.value_dim = 4;
   d.batch = 2;
   d.expansion = 1;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
 #define REFUSED(call, result, sentence)                                                   \
   do {                                                                                    \
@@ -488,7 +488,7 @@ static void test_parameters(void **state) {
   d.key_dim = d.value_dim = 3;
   d.heads = 2;
   d.inner_norm = 1;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   params = miras_memory_params(m, &count);
   assert_int_equal(miras_memory_set(m, 0, 1, "gain", gain, NULL, 0), MIRAS_OK);
@@ -511,7 +511,7 @@ static void test_reads(void **state) {
     miras_memory *m;
     miras_memory_preset(&d, (miras_preset)kind);
     d.key_dim = d.value_dim = 8;
-    m = miras_memory_open(&d, NULL);
+    m = miras_memory_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     miras_memory_read(m, q, out);
     (void)miras_memory_norm(m);
@@ -542,7 +542,7 @@ static miras_model *open_model(const char *pattern, int kind) {
   }
   if (d.layer[0].memory.chunk > 4) d.layer[0].memory.chunk = 4;
   if (d.layer[0].memory.architecture == MIRAS_ARCH_KV_CACHE) d.layer[0].memory.window = 8;
-  return miras_model_open(&d, NULL);
+  return miras_model_open(&d, NULL, NULL, 0);
 }
 
 static void copy_parts(miras_session *to, const miras_session *from) {
@@ -580,8 +580,8 @@ static void test_sessions(void **state) {
       float is[17], was[17];
       double apart = 0.0, off = 0.0;
       if (m == NULL) fail_msg("%s: no model", miras_preset_name((miras_preset)kind));
-      a = miras_session_open(m, NULL);
-      b = miras_session_open(m, NULL);
+      a = miras_session_open(m, NULL, NULL, NULL, 0);
+      b = miras_session_open(m, NULL, NULL, NULL, 0);
       assert_non_null(a);
       assert_non_null(b);
       for (int i = 0; i < 12; i++) one[i] = i * 5 % 17, other[i] = i * 3 % 11;
@@ -621,7 +621,7 @@ static void test_session_refusals(void **state) {
   char why[256];
   (void)state;
   assert_non_null(m);
-  s = miras_session_open(m, NULL);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(s);
   REFUSED(miras_session_set(s, 1, 0, "keys", x, why, sizeof why), MIRAS_ERR_STATE,
           "position is 0, where a memory is its initial memory; it must be more for \"keys\" to be "

@@ -17,6 +17,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "calls.h"
 
 /* ---- the pool by itself ---- */
 
@@ -41,7 +42,7 @@ static void pool_runs_each_task_once(void **state) {
   (void)state;
   for (threads = 1; threads <= 8; threads = threads < 4 ? threads + 1 : threads * 2) {
     static const int counts[] = { 0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 100, MOST };
-    miras_pool *pool = miras_pool_open(threads, NULL);
+    miras_pool *pool = miras_pool_open(threads, NULL, NULL, 0);
     const miras_parallel *p;
     size_t c;
     int round;
@@ -67,7 +68,7 @@ static void pool_runs_each_task_once(void **state) {
 }
 
 static void pool_survives_many_tiny_runs(void **state) {
-  miras_pool *pool = miras_pool_open(4, NULL);
+  miras_pool *pool = miras_pool_open(4, NULL, NULL, 0);
   const miras_parallel *p;
   static ledger l;
   int i;
@@ -86,7 +87,7 @@ static void pools_come_and_go(void **state) {
   int i;
   (void)state;
   for (i = 0; i < 100; i++) {
-    miras_pool *a = miras_pool_open(1 + i % 4, NULL), *b = miras_pool_open(2, NULL);
+    miras_pool *a = miras_pool_open(1 + i % 4, NULL, NULL, 0), *b = miras_pool_open(2, NULL, NULL, 0);
     assert_non_null(a);
     assert_non_null(b);
     if (i % 3 == 0) {
@@ -117,7 +118,7 @@ static int child_works(const miras_parallel *p, miras_pool *last) {
 
 /* Threads asleep, spinning, or between the two; locks held or not. */
 static void a_child_works_without_the_pool(void **state) {
-  miras_pool *pool = miras_pool_open(4, NULL);
+  miras_pool *pool = miras_pool_open(4, NULL, NULL, 0);
   const miras_parallel *p;
   static ledger l;
   int round;
@@ -164,7 +165,7 @@ static void threads_of_a_pool_take_no_signal(void **state) {
   action.sa_handler = take_signal;
   sigaction(SIGUSR1, &action, &before);
   caller = pthread_self();
-  pool = miras_pool_open(4, NULL);
+  pool = miras_pool_open(4, NULL, NULL, 0);
   assert_non_null(pool);
   pthread_sigmask(SIG_SETMASK, NULL, &now);
   assert_int_equal(sigismember(&now, SIGUSR1), 0);   /* the caller's mask is as it was */
@@ -190,9 +191,9 @@ static void threads_of_a_pool_take_no_signal(void **state) {
 
 static void pool_refuses_wrong_counts(void **state) {
   (void)state;
-  assert_null(miras_pool_open(0, NULL));
-  assert_null(miras_pool_open(-1, NULL));
-  assert_null(miras_pool_open(257, NULL));
+  assert_null(miras_pool_open(0, NULL, NULL, 0));
+  assert_null(miras_pool_open(-1, NULL, NULL, 0));
+  assert_null(miras_pool_open(257, NULL, NULL, 0));
   miras_pool_close(NULL);
 }
 
@@ -230,8 +231,8 @@ typedef struct trace {
 static trace train(miras_preset kind, const miras_parallel *parallel) {
   const miras_trainer_desc room = {3, 19, 0, 0, parallel};
   miras_model_desc d = model_desc(kind);
-  miras_model *m = miras_model_open(&d, NULL);
-  miras_trainer *t = miras_trainer_open(m, &room, NULL);
+  miras_model *m = miras_model_open(&d, NULL, NULL, 0);
+  miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
   miras_adamw_options o;
   trace r;
   size_t count, at = 0;
@@ -247,12 +248,12 @@ static trace train(miras_preset kind, const miras_parallel *parallel) {
   assert_non_null(r.bits);
   for (step = 0; step < 3; step++) {
     int length = step == 1 ? 10 : 19, batch = step == 2 ? 2 : 3;
-    r.bits[at++] = miras_trainer_loss(t, text, text + 1, batch, length, 1);
+    r.bits[at++] = loss_of(t, text, text + 1, batch, length, 1);
     assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
     memcpy(r.bits + at, miras_trainer_grads(t), count * sizeof(float));
     at += count;
-    r.bits[at++] = miras_trainer_step(t, &o, 0.01f);
-    r.bits[at++] = miras_trainer_loss(t, text, text + 1, batch, length, 0);
+    r.bits[at++] = norm_of_step(t, &o, 0.01f);
+    r.bits[at++] = loss_of(t, text, text + 1, batch, length, 0);
   }
   memcpy(r.bits + at, params, count * sizeof(float));
   miras_trainer_close(t);
@@ -276,7 +277,7 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     trace alone = train((miras_preset)kind, NULL);
     for (threads = 1; threads <= 4; threads++) {
-      miras_pool *pool = miras_pool_open(threads, NULL);
+      miras_pool *pool = miras_pool_open(threads, NULL, NULL, 0);
       trace shared;
       assert_non_null(pool);
       shared = train((miras_preset)kind, miras_pool_parallel(pool));
@@ -353,7 +354,7 @@ static float *memory_trace(miras_preset kind, const miras_parallel *parallel, si
   d.chunk = LENGTH;                    /* ends on the chunk grid, so that states have gradients */
   if (d.architecture == MIRAS_ARCH_KV_CACHE) d.window = 8;
   d.parallel = parallel;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   for (k = 0; k < 6; k++)
     for (i = 0; i < PAIRS; i++) x[k][i] = (float)((i * 37 + k * 53) % 101) / 101.0f - 0.5f;
@@ -384,7 +385,7 @@ static float *memory_trace(miras_preset kind, const miras_parallel *parallel, si
   at += params + dstate;
   memcpy(at, memory, state_bytes);
   at += state_bytes / sizeof(float);
-  *at = kind == MIRAS_PRESET_RWKV7_MEMORY ? 0 : miras_memory_write(m, x[0], x[1]);
+  *at = kind == MIRAS_PRESET_RWKV7_MEMORY ? 0 : surprise_of_write(m, x[0], x[1]);
   free(tape);
   miras_memory_close(m);
   return all;
@@ -412,7 +413,7 @@ static void a_memory_shares_its_heads_out(void **state) {
       free(r);
     }
     if (kind % 5 == 0) {               /* and threads that are real */
-      miras_pool *pool = miras_pool_open(3, NULL);
+      miras_pool *pool = miras_pool_open(3, NULL, NULL, 0);
       float *r;
       assert_non_null(pool);
       r = memory_trace((miras_preset)kind, miras_pool_parallel(pool), &again);
@@ -439,7 +440,7 @@ static void a_job_system_is_checked(void **state) {
   parallel.workers = 2;
   assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
   assert_non_null(strstr(why, "parallel->run is NULL"));
-  assert_null(miras_memory_open(&d, NULL));
+  assert_null(miras_memory_open(&d, NULL, NULL, 0));
   parallel.run = odd_run;
   assert_true(miras_memory_size(&d, why, sizeof why) > 0);
   assert_int_equal(miras_model_preset(&layer, MIRAS_PRESET_TITANS), MIRAS_OK);
@@ -467,7 +468,7 @@ typedef struct reader {
 
 static void *read_along(void *argument) {
   reader *r = (reader *)argument;
-  miras_session *s = miras_session_open(r->model, NULL);
+  miras_session *s = miras_session_open(r->model, NULL, NULL, NULL, 0);
   const float *logits;
   int i;
   r->ok = 0;
@@ -476,7 +477,7 @@ static void *read_along(void *argument) {
   for (i = 0; logits && i < ROUNDS; i++) logits = miras_session_step(s, (r->first + i * 5) % 31);
   if (logits) {
     memcpy(r->logits, logits, sizeof r->logits);
-    r->score = miras_session_score(s, text, text + 1, 12);
+    r->score = score_of(s, text, text + 1, 12);
     r->ok = 1;
   }
   miras_session_close(s);
@@ -494,7 +495,7 @@ static void sessions_share_a_model(void **state) {
     reader together[SESSIONS], alone;
     pthread_t threads[SESSIONS];
     int i;
-    m = miras_model_open(&d, NULL);
+    m = miras_model_open(&d, NULL, NULL, 0);
     assert_non_null(m);
     memset(together, 0, sizeof together);
     for (i = 0; i < SESSIONS; i++) {
@@ -526,11 +527,11 @@ static void *learn_along(void *argument) {
   int i, t;
   if (miras_memory_preset(&d, MIRAS_PRESET_TITANS) != MIRAS_OK) return NULL;
   d.key_dim = 4;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   if (!m) return NULL;
   for (t = 0; t < 50; t++) {
     for (i = 0; i < 12; i++) x[i] = (float)((t * 31 + i * 17) % 23 - 11) / 23.0f;
-    miras_memory_step(m, x, x + 4, x + 8, out);
+    surprise_of_step(m, x, x + 4, x + 8, out);
   }
   miras_memory_close(m);
   return NULL;
@@ -555,7 +556,7 @@ static trace serve(const miras_model *m, const miras_parallel *parallel) {
   enum { TEXTS = 9, STEPS = 6 };
   const miras_server_desc how = {40, 0, parallel};
   const size_t bytes = miras_model_state_size(m), row = 31;
-  miras_server *s = miras_server_open(m, &how, NULL);
+  miras_server *s = miras_server_open(m, &how, NULL, NULL, 0);
   unsigned char *states = (unsigned char *)calloc(TEXTS, bytes);
   miras_sequence part[TEXTS];
   trace r;
@@ -584,10 +585,10 @@ static void texts_share_the_work_of_a_call(void **state) {
   make_text();
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     miras_model_desc d = model_desc((miras_preset)kind);
-    miras_model *m = miras_model_open(&d, NULL);
+    miras_model *m = miras_model_open(&d, NULL, NULL, 0);
     trace alone = serve(m, NULL);
     for (threads = 2; threads <= 4; threads++) {
-      miras_pool *pool = miras_pool_open(threads, NULL);
+      miras_pool *pool = miras_pool_open(threads, NULL, NULL, 0);
       trace shared = serve(m, miras_pool_parallel(pool));
       same_trace(&alone, &shared, (miras_preset)kind, threads);
       free(shared.bits);

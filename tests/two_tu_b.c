@@ -3,6 +3,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "calls.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -20,9 +21,9 @@ int main(void) {
   miras_memory_desc d;
   if (miras_memory_preset(&d, MIRAS_PRESET_YAAD) != MIRAS_OK) return 1;
   d.key_dim = 4;
-  m = miras_memory_open(&d, NULL);
+  m = miras_memory_open(&d, NULL, NULL, 0);
   if (!m) return 1;
-  here = miras_memory_write(m, key, value);
+  here = surprise_of_write(m, key, value);
   there = surprise_in_a(&d, key, value);
   miras_memory_close(m);
   printf("%g here, %g there\n", (double)here, (double)there);
