@@ -20133,7 +20133,7 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (!d->batch) d->batch = 1;
   if (!miras__whole(why, n, "batch", d->batch, 1, 65536) ||
       !miras__whole(why, n, "context", d->context, 1, 1 << 24) ||
-      !miras__whole(why, n, "streams", d->carried, 0, 1 << 20))
+      !miras__whole(why, n, "carried", d->carried, 0, 1 << 20))
     return MIRAS_ERR_DESC;
   if (!miras__parallel_ok(d->parallel, why, n)) return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
@@ -21943,9 +21943,10 @@ static uint64_t miras__field_bits(const void *d, const miras__field *f, int kind
  * each kind of layer. */
 enum { MIRAS__PLACES = (MIRAS_MAX_LAYER_KINDS + 1) * MIRAS__FIELDS };
 
-/* The field that a file of this version holds at a place, and of which kind; NULL for none. Until
+/* The field that a file of this version may hold at a place, and of which kind; NULL for none. Until
  * version 3 there are no letters, for all layers are of one kind. Then a layer's field has that of
- * each kind that there is and whose type it means something to. */
+ * each kind that there is and whose type it means something to. Up to version 6 files hold all of
+ * these fields, from version 7 on those that are not 0. */
 static const miras__field *miras__in_file(const miras_model_desc *d, int version, int place,
                                           int *kind) {
   const miras__field *f = &miras__fields[place % MIRAS__FIELDS];
@@ -21959,6 +21960,17 @@ static const miras__field *miras__in_file(const miras_model_desc *d, int version
   if (version < 7 && MIRAS__WITHIN(f, rwkv))
     return miras__remembers(d->layer[*kind].type) ? f : NULL;
   return miras__of_type(f, d->layer[*kind].type) ? f : NULL;
+}
+
+/* The version of files that a model is saved in: the oldest from 7 on that has all its fields, so
+ * that older readers know what they can. */
+static int miras__version(const miras_model_desc *d) {
+  int version = 7, place, kind;
+  for (place = 0; place < MIRAS__PLACES; place++) {
+    const miras__field *f = miras__in_file(d, MIRAS__VERSION, place, &kind);
+    if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
+  }
+  return version;
 }
 
 /* Of the fields of d in [from, to) of a case: those of version 2 in their order, and by name later
@@ -22189,19 +22201,20 @@ static void miras__crc_text(char *text, uint32_t crc) {
 
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               int tensors, uint32_t checksum) {
+  const int version = miras__version(&m->desc);
   char text[MIRAS_PATTERN_SIZE], line[256];
   size_t offset = 0, end, each;
   int i, k;
   miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\"");
   miras__crc_text(text, checksum);
   miras__out_note(s, "checksum", text);
-  text[0] = (char)('0' + MIRAS__VERSION);
+  text[0] = (char)('0' + version);
   text[1] = 0;
   miras__out_note(s, "version", text);
   for (i = 0; i < MIRAS__PLACES; i++) {
-    const miras__field *f = miras__in_file(&m->desc, MIRAS__VERSION, i, &k);
+    const miras__field *f = miras__in_file(&m->desc, version, i, &k);
     const char letter[3] = {m->desc.layer[k].letter, '.', 0};
-    if (!f) continue;
+    if (!f || !miras__field_bits(&m->desc, f, k)) continue;
     miras__write_field(text, f, &m->desc, k);
     line[0] = 0;
     miras__say(line, MIRAS__NAME_SIZE, "%s%s", i < MIRAS__FIELDS ? "" : letter, f->name);
@@ -22401,11 +22414,14 @@ static int miras__next(miras__file *f, miras__tensor *x) {
   return 0;
 }
 
-/* Does the file say its version, and every field that such a file holds, and no other? */
+/* Does the file say its version, and every field that such a file must hold, and none that it may
+ * not? */
 static int miras__complete(const miras__file *f) {
   int place, kind;
-  for (place = 0; place < MIRAS__PLACES; place++)
-    if (f->seen[place] != (miras__in_file(&f->d, f->version, place, &kind) != NULL)) return 0;
+  for (place = 0; place < MIRAS__PLACES; place++) {
+    const int held = miras__in_file(&f->d, f->version, place, &kind) != NULL;
+    if (f->version < 7 ? f->seen[place] != held : f->seen[place] && !held) return 0;
+  }
   /* Our files name their writer and carry a checksum. One without the other is damage. */
   return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
@@ -23083,9 +23099,12 @@ static MIRAS__COLD const miras__field *miras__own_field(const char *name) {
 /* The field of d that a name says, and of which kind it is; NULL if there is none. */
 static const miras__field *miras__field_of(const miras_model_desc *d, const char *name, int *kind) {
   char letter = 0;
-  const miras__field *f = d && name ? miras__find_field(name, &letter) : NULL;
-  *kind = letter && d ? miras__kind_of(d, letter) : 0;
-  if (d && name && !f) f = miras__own_field(name);
+  const miras__field *f = d && name ? miras__own_field(name) : NULL;
+  *kind = 0;
+  if (f || !d || !name) return f;
+  f = miras__find_field(name, &letter);
+  if (letter) *kind = miras__kind_of(d, letter);
+  if (!f && !letter) f = miras__own_field(miras__rename(name, 0));
   return *kind < 0 ? NULL : f;
 }
 

@@ -335,7 +335,7 @@ static void test_sizes(void **state) {
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), small);
   d.batch_tokens = -1;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
-  assert_string_equal(why, "rows is -1; it must lie in 1..65536");
+  assert_string_equal(why, "batch_tokens is -1; it must lie in 1..65536");
   d.batch_tokens = 65537;
   assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
   assert_null(miras_server_open(m, &d, NULL, NULL, 0));
