@@ -230,32 +230,67 @@ MIRAS_API const char *miras_isa(void);
 
 /* @03 TYPES ------------------------------------------------------------------------------------ */
 
-/* Rows of the table of published models (room @73). */
+/* Presets (room @73): the rows of the table of memories, and published layers and whole models that
+ * are made of them. Each has a name (miras_preset_name); every call that takes a preset takes all:
+ * of a published one a memory on its own is that of its row. */
 typedef enum miras_preset {
-  MIRAS_PRESET_LINEAR_ATTENTION,  /* S += k v'                                    Katharopoulos 2020   */
-  MIRAS_PRESET_DFW,               /* decay per key and per value channel          Mao 2022             */
-  MIRAS_PRESET_RETNET_MEMORY,            /* fixed decay per head                         Sun 2023             */
-  MIRAS_PRESET_LIGHTNING,         /* fixed decay per head and layer               Qin 2024             */
-  MIRAS_PRESET_GLA_MEMORY,               /* decay per key channel                        Yang 2023            */
-  MIRAS_PRESET_MAMBA2_MEMORY,            /* decay and step from one gate                 Dao and Gu 2024      */
-  MIRAS_PRESET_HGRN2_MEMORY,             /* the key is what the decay forgets            Qin 2024             */
-  MIRAS_PRESET_DELTANET_MEMORY,          /* one delta-rule step per token                Schlag 2021          */
-  MIRAS_PRESET_LONGHORN,          /* implicit step                                Liu 2024             */
-  MIRAS_PRESET_GATED_DELTANET,    /* decay, then a delta-rule step                Yang 2024            */
-  MIRAS_PRESET_DELTAPRODUCT,      /* two delta-rule steps per token               Siems 2025           */
-  MIRAS_PRESET_GATED_DELTAPRODUCT,/* decay, then two steps                        Siems 2025           */
-  MIRAS_PRESET_KDA_MEMORY,               /* decay per key channel, then a step           Kimi Team 2025       */
-  MIRAS_PRESET_RWKV7_MEMORY,             /* erases and writes with different keys        Peng 2025            */
-  MIRAS_PRESET_MESA,              /* least squares over all pairs, exactly        von Oswald 2025      */
-  MIRAS_PRESET_SOFTMAX_ATTENTION, /* the last 1024 pairs: see `window`            Vaswani 2017         */
-  MIRAS_PRESET_SLIDING_WINDOW,    /* the last 64 pairs                            Beltagy 2020         */
-  MIRAS_PRESET_TTT_LINEAR_MEMORY,        /* matrix behind a layer norm, mini-batch steps Sun 2024             */
-  MIRAS_PRESET_TTT_MLP_MEMORY,           /* two-layer perceptron, mini-batch steps       Sun 2024             */
-  MIRAS_PRESET_TITANS,            /* perceptron, momentum, decay                  Behrouz 2025 (Titans)*/
-  MIRAS_PRESET_MONETA,            /* perceptron, l_p bias, l_q retention          Behrouz 2025, eq. 25 */
-  MIRAS_PRESET_YAAD,              /* perceptron, Huber bias, l2 retention         Behrouz 2025, eq. 26 */
-  MIRAS_PRESET_MEMORA,            /* perceptron, l2 bias, KL retention            Behrouz 2025, eq. 27 */
-  MIRAS_PRESET_ROWS
+  MIRAS_PRESET_LINEAR_ATTENTION,    /* S += k v'                              Katharopoulos 2020 */
+  MIRAS_PRESET_DFW,                 /* decay per key and per value channel              Mao 2022 */
+  MIRAS_PRESET_RETNET_MEMORY,       /* fixed decay per head                             Sun 2023 */
+  MIRAS_PRESET_LIGHTNING,           /* fixed decay per head and layer                   Qin 2024 */
+  MIRAS_PRESET_GLA_MEMORY,          /* decay per key channel                           Yang 2023 */
+  MIRAS_PRESET_MAMBA2_MEMORY,       /* decay and step from one gate              Dao and Gu 2024 */
+  MIRAS_PRESET_HGRN2_MEMORY,        /* the key is what the decay forgets                Qin 2024 */
+  MIRAS_PRESET_DELTANET_MEMORY,     /* one delta-rule step per token                 Schlag 2021 */
+  MIRAS_PRESET_LONGHORN,            /* implicit step                                    Liu 2024 */
+  MIRAS_PRESET_GATED_DELTANET,      /* decay, then a delta-rule step                   Yang 2024 */
+  MIRAS_PRESET_DELTAPRODUCT,        /* two delta-rule steps per token                 Siems 2025 */
+  MIRAS_PRESET_GATED_DELTAPRODUCT,  /* decay, then two steps                          Siems 2025 */
+  MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
+  MIRAS_PRESET_RWKV7_MEMORY,        /* erases and writes with different keys           Peng 2025 */
+  MIRAS_PRESET_MESA,                /* least squares over all pairs, exactly     von Oswald 2025 */
+  MIRAS_PRESET_SOFTMAX_ATTENTION,   /* the last 1024 pairs: see `window`            Vaswani 2017 */
+  MIRAS_PRESET_SLIDING_WINDOW,      /* the last 64 pairs                            Beltagy 2020 */
+  MIRAS_PRESET_TTT_LINEAR_MEMORY,   /* matrix behind a layer norm, mini-batch steps Sun 2024     */
+  MIRAS_PRESET_TTT_MLP_MEMORY,      /* two-layer perceptron, mini-batch steps           Sun 2024 */
+  MIRAS_PRESET_TITANS,              /* perceptron, momentum, decay         Behrouz 2025 (Titans) */
+  MIRAS_PRESET_MONETA,              /* perceptron, l_p bias, l_q retention  Behrouz 2025, eq. 25 */
+  MIRAS_PRESET_YAAD,                /* perceptron, Huber bias, l2 retention Behrouz 2025, eq. 26 */
+  MIRAS_PRESET_MEMORA,              /* perceptron, l2 bias, KL retention    Behrouz 2025, eq. 27 */
+  MIRAS_PRESET_ROWS,
+  /* the rows above end here; published layers and models, of which those with the name of a row are
+   * what its paper has around the memory: the row itself is _MEMORY */
+  MIRAS_PRESET_TITANS_LMM = MIRAS_PRESET_ROWS,  /* layers of Titans' memory                       */
+  MIRAS_PRESET_TITANS_MAC,          /* the memory as the context of attention in segments          */
+  MIRAS_PRESET_TITANS_MAG,          /* the memory as the gate of window attention                  */
+  MIRAS_PRESET_TITANS_MAL,          /* memory, then window attention, then the MLP                 */
+  MIRAS_PRESET_MONETA_H,            /* MIRAS' hybrids: memory and window attention in turn, as in  */
+  MIRAS_PRESET_YAAD_H,              /* Samba; layers are of either kind                            */
+  MIRAS_PRESET_MEMORA_H,
+  MIRAS_PRESET_KIMI_LINEAR,         /* three layers of KDA, then one of attention, which here has
+                                       keys of its own                                             */
+  MIRAS_PRESET_QWEN3_5,             /* three of Gated DeltaNet, then one of attention with an
+                                       output gate                                                 */
+  MIRAS_PRESET_RWKV7,               /* time mixing, then channel mixing: two layers each           */
+  MIRAS_PRESET_TTT_LINEAR,          /* TTT's layers as published ...                               */
+  MIRAS_PRESET_TTT_MLP,
+  MIRAS_PRESET_TTT_LINEAR_MAMBA,    /* ... and those of its other backbone, where each has a
+                                       convolution of its own in front: two layers                 */
+  MIRAS_PRESET_TTT_MLP_MAMBA,
+  MIRAS_PRESET_MAMBA2,              /* keys and queries of one head, values past the memory, the
+                                       output gate before the norm, no MLP; published with key_dim
+                                       128, value_dim 64 and heads twice the width in all          */
+  MIRAS_PRESET_DELTANET,            /* without an output gate                                      */
+  MIRAS_PRESET_GLA,                 /* keys, queries and values as projected; key_dim is half of
+                                       value_dim there                                             */
+  MIRAS_PRESET_RETNET,              /* the same, turning with the position; value_dim is twice
+                                       key_dim there                                               */
+  MIRAS_PRESET_HGRN2,               /* without convolutions and output gate, one norm for all
+                                       heads, a floor of its own for each decay gate; gate_rank is
+                                       heads * key_dim there                                       */
+  MIRAS_PRESET_KDA,                 /* a sigmoid of low rank as output gate: out_gate_rank, which
+                                       is value_dim there                                          */
+  MIRAS_PRESET_COUNT
 } miras_preset;
 
 /* Choice 1: the memory architecture M(W; x). */
@@ -939,47 +974,25 @@ typedef struct miras_sequence {
 
 /* @04 FUNCTIONS -------------------------------------------------------------------------------- */
 
-/* ---- the table ---- */
+/* ---- presets ---- */
 
-/* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0; what it
- * then takes and holds is told in room @05, ON ITS OWN. Two rows have two pairs per token (inner_steps
- * 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7): not miras_memory_write. */
-MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset kind);
+/* Fill d with the memory of a preset for use on its own: constant gates, chunk 1, sizes left 0; what
+ * it then takes and holds is told in room @05, ON ITS OWN. Two rows have two pairs per token
+ * (inner_steps 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7): not
+ * miras_memory_write. */
+MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset preset);
 #ifndef MIRAS_NO_MODEL
-/* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. In
- * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024, g an
- * MLP (of the others' own see no_mlp). */
-MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset kind);
-/* Fill d with a published whole model of so many layers. Any other row's name is that of layers of
- * it, as those of all rows are with "-memory" behind the name.
- *   "titans-lmm"   layers of Titans' memory
- *   "titans-mac"   the memory as the context of attention in segments: layers of type mac
- *   "titans-mag"   the memory as the gate of window attention: layers of type mag
- *   "titans-mal"   the memory as a layer: memory, then window attention, then the MLP
- *   "moneta-h", "yaad-h", "memora-h"   MIRAS' hybrids: memory and window attention in turn, as in
- *                  Samba; layers are of either kind
- *   "kimi-linear"  three layers of KDA, then one of attention
- *   "qwen3.5"      three of Gated DeltaNet, then one of attention with an output gate
- *   "rwkv7"        time mixing, then channel mixing: two layers each
- *   "mamba2"       Mamba-2's layers: keys and queries of one head, values past the memory, the
- *                  output gate before the norm, no MLP; published with key_dim 128, value_dim 64
- *                  and heads twice the width in all
- *   "ttt-linear", "ttt-mlp"   TTT's layers as published, and with -mamba behind them those of its
- *                  other backbone, where each has a convolution of its own in front: two layers
- *   "deltanet"     without an output gate
- *   "gla"          keys, queries and values as projected; key_dim is half of value_dim there
- *   "retnet"       the same, turning with the position; value_dim is twice key_dim there
- *   "hgrn2"        without convolutions and output gate, one norm for all heads, a floor of its own
- *                  for each keep gate; gate_rank is heads * key_dim there
- *   "kda"          a sigmoid of low rank as output gate: out_rank, which is value_dim there
- * The rows gated-deltanet and gated-deltaproduct are the published layers, but for value_dim, which
- * is twice key_dim there, and epsilons. All published layers here have a learned initial memory.
- * Kimi Linear's attention has keys of its own here. */
-MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers);
+/* Fill d with a preset as a model of so many layers (0: yours to set): learned gates, the chunk of
+ * its paper, other sizes left 0. In patterns its layer is the kind m; w is attention with a window
+ * of 64 tokens, a with one of 1024, g an MLP (of the others' own see mlp.none), c a convolution.
+ * GATED_DELTANET and GATED_DELTAPRODUCT are the published layers, but for value_dim, which is twice
+ * key_dim there, and epsilons. All published layers here have a learned initial memory. */
+MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset preset, int layers);
 #endif
-/* "yaad", "gated-deltanet", ...; NULL past the end. */
-MIRAS_API const char *miras_preset_name(miras_preset kind);
-/* The row of that name, or MIRAS_PRESET_ROWS. */
+/* "yaad", "gated-deltanet", "titans-mac", ...: the enumerator in small letters with dashes. NULL
+ * past the end, so that presets can be listed. */
+MIRAS_API const char *miras_preset_name(miras_preset preset);
+/* The preset of that name, or MIRAS_PRESET_COUNT. A row may always have "-memory" behind its name. */
 MIRAS_API miras_preset miras_preset_find(const char *name);
 
 /* ---- one memory ---- */
@@ -14309,7 +14322,7 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_decay_gate, MIRAS_GATE_CHANNEL),
     MIRAS__FORGET(0.0625f, 0.5f))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
-  {"retnet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+  {"retnet-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__FORGET(0.03125f, 0.5f)},
    MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__HOME}},
@@ -14317,23 +14330,23 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__W(decay_schedule, MIRAS_DECAY_SCHEDULE_LIGHTNING)},
    MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__W(decay_schedule, MIRAS_DECAY_SCHEDULE_MINIMAX)}},
-  {"gla", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+  {"gla-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_ROOT), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
-  {"mamba2", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+  {"mamba2-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE), MIRAS__L(mixer.tied_dt, 1),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
-  {"hgrn2", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+  {"hgrn2-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_COMPLEMENT))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
-  {"deltanet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
+  {"deltanet-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__STEP_HEAD)
    {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16)}},
@@ -14355,12 +14368,12 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16), MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
-  {"kda", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+  {"kda-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16), MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
-  {"rwkv7", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+  {"rwkv7-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(separate_erase, 1)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_BOUNDED), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ERASE))
@@ -14377,12 +14390,12 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__W(window, 64)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
    {MIRAS__END}},
-  {"ttt-linear", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+  {"ttt-linear-memory", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS),
     MIRAS__R(learning_rate, 0.2f))
    {MIRAS__ROOT, MIRAS__BOUND(PAIR, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
-  {"ttt-mlp", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+  {"ttt-mlp-memory", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS),
     MIRAS__R(learning_rate, 0.05f))
@@ -14429,10 +14442,9 @@ static void miras__apply(miras_layer_desc *d, const miras__setting *list, int mo
   }
 }
 
-static MIRAS__COLD miras_result miras__preset(miras_layer_desc *d, miras_preset kind, int inside) {
-  const miras__row *row;
-  if (!d || (unsigned)kind >= MIRAS_PRESET_ROWS) return MIRAS_ERR_ARGUMENT;
-  row = &miras__table[kind];
+/* A row as a layer of a model, or as a memory on its own. */
+static MIRAS__COLD void miras__row_layer(miras_layer_desc *d, int index, int inside) {
+  const miras__row *row = &miras__table[index];
   memset(d, 0, sizeof *d);
   d->memory.architecture = row->architecture;
   d->memory.bias = row->bias;
@@ -14444,48 +14456,6 @@ static MIRAS__COLD miras_result miras__preset(miras_layer_desc *d, miras_preset 
   if (inside) miras__apply(d, row->inside, (int)(sizeof row->inside / sizeof row->inside[0]));
 #endif
   if (!inside) miras__apply(d, row->alone, (int)(sizeof row->alone / sizeof row->alone[0]));
-  return MIRAS_OK;
-}
-
-MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset kind) {
-  miras_layer_desc whole;
-  miras_result result = d ? miras__preset(&whole, kind, 0) : MIRAS_ERR_ARGUMENT;
-  if (result == MIRAS_OK) *d = whole.memory;
-  return result;
-}
-
-#ifndef MIRAS_NO_MODEL
-MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset kind) {
-  miras_layer_desc row;
-  const miras_result result = d ? miras__preset(&row, kind, 1) : MIRAS_ERR_ARGUMENT;
-  if (result != MIRAS_OK) return result;
-  memset(d, 0, sizeof *d);
-  d->layer[0] = row;
-  d->layer[0].letter = 'm';
-  d->layer[1].letter = 'w';
-  d->layer[1].type = MIRAS_LAYER_ATTENTION;
-  d->layer[1].attention.window = 64;
-  d->layer[2] = d->layer[1];
-  d->layer[2].letter = 'a';
-  d->layer[2].attention.window = 1024;
-  d->layer[3].letter = 'g';
-  d->layer[3].type = MIRAS_LAYER_MLP;
-  d->layer[4].letter = 'c';
-  d->layer[4].type = MIRAS_LAYER_CONV;
-  d->layer[4].mlp.none = 1;
-  return MIRAS_OK;
-}
-#endif
-
-MIRAS_API const char *miras_preset_name(miras_preset kind) {
-  return (unsigned)kind >= MIRAS_PRESET_ROWS ? NULL : miras__table[kind].name;
-}
-
-MIRAS_API miras_preset miras_preset_find(const char *name) {
-  int i;
-  for (i = 0; name && i < MIRAS_PRESET_ROWS; i++)
-    if (miras__same(name, miras__table[i].name)) return (miras_preset)i;
-  return MIRAS_PRESET_ROWS;
 }
 
 #ifndef MIRAS_NO_MODEL
@@ -14510,42 +14480,57 @@ static const miras__setting miras__published_as[][8] = {
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA,
        MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
+#undef MIRAS__UNMIXED
+#undef MIRAS__RAW
+#endif
 
 /* Whole models: a row, the type of its layers m, and the block that is repeated where not all are
  * alike. A block is a layer, and its first part goes without an MLP, or (mlps) each of its parts is
  * a layer with one, and the last block may be cut. gates: full attention has an output gate and
- * norms of queries and keys. rotary: how much of it turns. as: what its layers m differ in from the
+ * norms of queries and keys. rope_share: how much of it turns. as: what its layers m differ in from the
  * row. */
+#ifndef MIRAS_NO_MODEL
+  #define MIRAS__AS(...) , __VA_ARGS__
+#else
+  #define MIRAS__AS(...)
+#endif
 static const struct {
-  char name[20], block[8];
-  unsigned char kind, type, mlps, gates, rotary, as;
-} miras__models[] = {
-  {"titans-lmm", "", MIRAS_PRESET_TITANS, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW},
-  {"titans-mac", "", MIRAS_PRESET_TITANS, MIRAS_LAYER_MAC, 0, 0, 0, MIRAS__AS_ROW},
-  {"titans-mag", "", MIRAS_PRESET_TITANS, MIRAS_LAYER_MAG, 0, 0, 0, MIRAS__AS_ROW},
-  {"titans-mal", "mw", MIRAS_PRESET_TITANS, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW},
-  {"moneta-h", "mw", MIRAS_PRESET_MONETA, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
-  {"yaad-h", "mw", MIRAS_PRESET_YAAD, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
-  {"memora-h", "mw", MIRAS_PRESET_MEMORA, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
-  {"kimi-linear", "mmma", MIRAS_PRESET_KDA_MEMORY, MIRAS_LAYER_MEMORY, 1, 0, MIRAS_ROPE_SHARE_NONE,
-   MIRAS__AS_KDA},
-  {"qwen3.5", "mmma", MIRAS_PRESET_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1, MIRAS_ROPE_SHARE_QUARTER,
-   MIRAS__AS_ROW},
-  {"rwkv7", "mg", MIRAS_PRESET_RWKV7_MEMORY, MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW},
-  {"ttt-linear", "", MIRAS_PRESET_TTT_LINEAR_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
-  {"ttt-mlp", "", MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
-  {"ttt-linear-mamba", "cm", MIRAS_PRESET_TTT_LINEAR_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
-  {"ttt-mlp-mamba", "cm", MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
-  {"mamba2", "m", MIRAS_PRESET_MAMBA2_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2},
-  {"deltanet", "", MIRAS_PRESET_DELTANET_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET},
-  {"gla", "", MIRAS_PRESET_GLA_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GLA},
-  {"retnet", "", MIRAS_PRESET_RETNET_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET},
-  {"hgrn2", "", MIRAS_PRESET_HGRN2_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2},
-  {"kda", "", MIRAS_PRESET_KDA_MEMORY, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA}
+  char name[20];
+  unsigned char row;
+#ifndef MIRAS_NO_MODEL
+  char block[8];
+  unsigned char type, mlps, gates, rope_share, as;
+#endif
+} miras__wholes[MIRAS_PRESET_COUNT - MIRAS_PRESET_ROWS] = {
+  {"titans-lmm", MIRAS_PRESET_TITANS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
+  {"titans-mac", MIRAS_PRESET_TITANS MIRAS__AS("", MIRAS_LAYER_MAC, 0, 0, 0, MIRAS__AS_ROW)},
+  {"titans-mag", MIRAS_PRESET_TITANS MIRAS__AS("", MIRAS_LAYER_MAG, 0, 0, 0, MIRAS__AS_ROW)},
+  {"titans-mal", MIRAS_PRESET_TITANS MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
+  {"moneta-h", MIRAS_PRESET_MONETA MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
+  {"yaad-h", MIRAS_PRESET_YAAD MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
+  {"memora-h", MIRAS_PRESET_MEMORA MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
+  {"kimi-linear", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 0, MIRAS_ROPE_SHARE_NONE, MIRAS__AS_KDA)},
+  {"qwen3.5", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 1, MIRAS_ROPE_SHARE_QUARTER, MIRAS__AS_ROW)},
+  {"rwkv7", MIRAS_PRESET_RWKV7_MEMORY MIRAS__AS("mg", MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW)},
+  {"ttt-linear", MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"ttt-linear-mamba", MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"ttt-mlp-mamba", MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"mamba2", MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2)},
+  {"deltanet", MIRAS_PRESET_DELTANET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET)},
+  {"gla", MIRAS_PRESET_GLA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GLA)},
+  {"retnet", MIRAS_PRESET_RETNET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET)},
+  {"hgrn2", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2)},
+  {"kda", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)}
 };
-#undef MIRAS__UNMIXED
-#undef MIRAS__RAW
+#undef MIRAS__AS
 
+/* The row of a preset. */
+static int miras__row_of(miras_preset preset) {
+  return preset < MIRAS_PRESET_ROWS ? (int)preset : miras__wholes[preset - MIRAS_PRESET_ROWS].row;
+}
+
+#ifndef MIRAS_NO_MODEL
 /* TTT's layer as published (Sun et al. 2024), in its Transformer's block or, mamba, in Mamba's: no
  * decay, rates that can end at 0, keys as they are that turn in their chunk. The step is that of
  * heads of 64. */
@@ -14569,33 +14554,31 @@ static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
   l->mixer.out_gate = mamba ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
 }
 
-/* The row of that name or, as whole models have some of the names, of NAME-memory. */
-static miras_preset miras__row_named(const char *name) {
-  char whole[32];
-  int i = 0;
-  for (; name && i < MIRAS_PRESET_ROWS; i++) {
-    whole[0] = 0;
-    miras__say(whole, sizeof whole, "%s-memory", miras__table[i].name);
-    if (miras__same(name, whole)) return (miras_preset)i;
-  }
-  return miras_preset_find(name);
-}
-
-MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers) {
-  const size_t count = sizeof miras__models / sizeof miras__models[0];
+MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset preset, int layers) {
+  const size_t i = (size_t)preset - MIRAS_PRESET_ROWS;
   const char *block;
-  miras_result result;
-  size_t i = 0;
   char rest[8] = "";
   int parts, as;
-  while (i < count && !(name && miras__same(name, miras__models[i].name))) i++;
-  result = miras_model_preset(d, i < count ? (miras_preset)miras__models[i].kind
-                                           : miras__row_named(name));
-  if (result != MIRAS_OK) return result;
+  if (!d || (unsigned)preset >= MIRAS_PRESET_COUNT) return MIRAS_ERR_ARGUMENT;
+  memset(d, 0, sizeof *d);
+  miras__row_layer(&d->layer[0], miras__row_of(preset), 1);
+  d->layer[0].letter = 'm';
+  d->layer[1].letter = 'w';
+  d->layer[1].type = MIRAS_LAYER_ATTENTION;
+  d->layer[1].attention.window = 64;
+  d->layer[2] = d->layer[1];
+  d->layer[2].letter = 'a';
+  d->layer[2].attention.window = 1024;
+  d->layer[3].letter = 'g';
+  d->layer[3].type = MIRAS_LAYER_MLP;
+  d->layer[4].letter = 'c';
+  d->layer[4].type = MIRAS_LAYER_CONV;
+  d->layer[4].mlp.none = 1;
   d->layers = layers;
-  if (i == count) return MIRAS_OK;
-  d->layer[0].type = (miras_layer_type)miras__models[i].type;
-  if (miras__models[i].kind == MIRAS_PRESET_TITANS) d->layer[1].attention.persistent = MIRAS__PERSISTENT;
+  if (preset < MIRAS_PRESET_ROWS) return MIRAS_OK;
+  d->layer[0].type = (miras_layer_type)miras__wholes[i].type;
+  if (miras__wholes[i].row == MIRAS_PRESET_TITANS)
+    d->layer[1].attention.persistent = MIRAS__PERSISTENT;
   if (d->layer[0].type == MIRAS_LAYER_MAG || d->layer[0].type == MIRAS_LAYER_MAC) {
     d->layer[0].attention.window = d->layer[1].attention.window;
     d->layer[0].attention.persistent = MIRAS__PERSISTENT;
@@ -14607,23 +14590,51 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
     d->layer[3].mlp.type = MIRAS_MLP_RELU2;
     d->layer[3].mlp.token_shift = 1;
   }
-  d->layer[2].attention.out_gate = d->layer[2].attention.qk_norm = miras__models[i].gates;
-  d->layer[2].attention.rope_share = (miras_rope_share)miras__models[i].rotary;
-  block = miras__models[i].block;
-  as = miras__models[i].as;
+  d->layer[2].attention.out_gate = d->layer[2].attention.qk_norm = miras__wholes[i].gates;
+  d->layer[2].attention.rope_share = (miras_rope_share)miras__wholes[i].rope_share;
+  block = miras__wholes[i].block;
+  as = miras__wholes[i].as;
   if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
   else miras__apply(&d->layer[0], miras__published_as[as], 8);
   if (as > MIRAS__AS_MAMBA2) d->norm_epsilon = 1e-6f;
   if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
-  d->layer[0].mlp.none = !miras__models[i].mlps && block[0] == 'm';
-  parts = miras__models[i].mlps ? (int)strlen(block) : 1;
+  d->layer[0].mlp.none = !miras__wholes[i].mlps && block[0] == 'm';
+  parts = miras__wholes[i].mlps ? (int)strlen(block) : 1;
   memcpy(rest, block, (size_t)(layers % parts));
   if (layers >= parts) miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", block, layers / parts);
   miras__say(d->pattern, sizeof d->pattern, "%s", rest);
   return MIRAS_OK;
 }
 #endif
+
+MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset preset) {
+  miras_layer_desc whole;
+  if (!d || (unsigned)preset >= MIRAS_PRESET_COUNT) return MIRAS_ERR_ARGUMENT;
+  miras__row_layer(&whole, miras__row_of(preset), 0);
+  *d = whole.memory;
+  return MIRAS_OK;
+}
+
+MIRAS_API const char *miras_preset_name(miras_preset preset) {
+  if ((unsigned)preset >= MIRAS_PRESET_COUNT) return NULL;
+  return preset < MIRAS_PRESET_ROWS ? miras__table[preset].name
+                                    : miras__wholes[preset - MIRAS_PRESET_ROWS].name;
+}
+
+MIRAS_API miras_preset miras_preset_find(const char *name) {
+  char whole[32];
+  int i;
+  for (i = 0; name && i < MIRAS_PRESET_COUNT; i++) {
+    if (miras__same(name, miras_preset_name((miras_preset)i))) return (miras_preset)i;
+    if (i >= MIRAS_PRESET_ROWS) continue;
+    whole[0] = 0;
+    miras__say(whole, sizeof whole, "%s-memory", miras__table[i].name);
+    if (miras__same(name, whole)) return (miras_preset)i;
+  }
+  return MIRAS_PRESET_COUNT;
+}
+
 #undef MIRAS__FIELD
 #undef MIRAS__L
 #undef MIRAS__END
@@ -24530,7 +24541,7 @@ static int miras__config_lacks(miras__published *c, int slot, const char *known)
 static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras_preset kind) {
   const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
   miras_layer_desc *l = &d->layer[0];
-  miras_model_preset(d, kind);
+  miras_model_preset(d, kind, 0);
   d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
   d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
   d->vocab = miras__config_whole(c, MIRAS__C_VOCAB, 0, 2);
@@ -24750,7 +24761,7 @@ static int miras__describe_rwkv(miras__published *c, miras_model_desc *d, const 
   const int width = d->width, blocks = d->layers, vocab = d->vocab, hidden = d->layer[0].mlp.hidden;
   const int heads = d->heads;
   miras_layer_desc *l = &d->layer[0];
-  if (miras_model_named(d, "rwkv7", blocks) != MIRAS_OK) return 0;
+  if (miras_model_preset(d, miras_preset_find("rwkv7"), blocks) != MIRAS_OK) return 0;
   c->per = 2;
   d->width = width, d->vocab = vocab, d->heads = heads;
   l->rwkv.decay_rank = miras__theirs_length(c, rank[0], turned);
@@ -24932,7 +24943,7 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   const int authors = c->says == miras__says_mamba2_author;
   miras_layer_desc *l = &d->layer[0];
   int inner, size, conv, words, step;
-  miras_model_preset(d, MIRAS_PRESET_MAMBA2_MEMORY);
+  miras_model_preset(d, MIRAS_PRESET_MAMBA2_MEMORY, 0);
   d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
   d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
   /* the authors round it up */

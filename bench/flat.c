@@ -43,7 +43,7 @@ static int32_t token_of(long i) { return (int32_t)(((unsigned long)i * 265443576
 
 static miras_model *model_of(int kind) {
   miras_model_desc d;
-  miras_model_preset(&d, (miras_preset)kind);
+  miras_model_preset(&d, (miras_preset)kind, 0);
   d.vocab = 32;
   d.width = 16;
   d.layers = 1;

@@ -193,7 +193,7 @@ static layer *open_layer(const char *kind, int chunk, int T, int H, int n, int t
   miras_model_desc whole;
   const size_t rows = (size_t)T * (size_t)H;
   size_t params;
-  miras_model_preset(&whole, miras_preset_find(kind));
+  miras_model_preset(&whole, miras_preset_find(kind), 0);
   b->d = whole.layer[0].memory;
   b->d.heads = H;
   b->d.key_dim = n;

@@ -174,7 +174,7 @@ static void open_row(bench *b, miras_preset kind, int T, int H, int n) {
   char why[256];
   size_t rows = (size_t)T * (size_t)H, steps, count;
   memset(b, 0, sizeof *b);
-  miras_model_preset(&whole, kind);
+  miras_model_preset(&whole, kind, 0);
   b->kind = kind;
   b->d = whole.layer[0].memory;
   b->d.heads = H;
@@ -306,7 +306,7 @@ int main(int argc, char **argv) {
   } else {
     for (int i = 1; i < argc && count < MIRAS_PRESET_ROWS; i++) {
       const miras_preset k = miras_preset_find(argv[i]);
-      if (k == MIRAS_PRESET_ROWS) {
+      if (k == MIRAS_PRESET_COUNT) {
         fprintf(stderr, "memories: there is no row %s\n", argv[i]);
         return 2;
       }

@@ -343,11 +343,11 @@ typedef struct run {
 static void words_of(const char *field, char *words, size_t room) {
   int i;
   words[0] = 0;
-  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+  for (i = 0; i < MIRAS_PRESET_COUNT; i++) {
     miras_model_desc d;
     char value[MIRAS_PATTERN_SIZE], near[64] = "";
     size_t n = strlen(words);
-    miras_model_preset(&d, (miras_preset)i);
+    miras_model_preset(&d, (miras_preset)i, 0);
     if (!miras_model_desc_get(&d, field, value, sizeof value) || n + strlen(value) + 2 > room)
       continue;
     nearest_of(words, value, near);
@@ -395,9 +395,10 @@ static void no_set(const miras_model_desc *d, const char *field, const char *tex
 static miras_model_desc describe(const options *o, const char *model, int pairs, int seed) {
   miras_model_desc d;
   int i;
-  if (miras_model_named(&d, model, o->layers) != MIRAS_OK) {
+  if (miras_model_preset(&d, miras_preset_find(model), o->layers) != MIRAS_OK) {
     char best[64] = "";
-    for (i = 0; i < MIRAS_PRESET_ROWS; i++) nearest_of(miras_preset_name((miras_preset)i), model, best);
+    for (i = 0; i < MIRAS_PRESET_COUNT; i++)
+      nearest_of(miras_preset_name((miras_preset)i), model, best);
     if (distance(best, model) < 4)
       die(2, "--model holds \"%s\"; is it %s? lm models lists the names", model, best);
     die(2, "--model holds \"%s\"; lm models lists the names", model);
@@ -671,7 +672,7 @@ static void grid_read(grid *g, const options *o) {
   }
   if (!strcmp(o->model, "all")) {
     for (; g->n_models < MIRAS_PRESET_ROWS; g->n_models++)
-      snprintf(g->models[g->n_models], sizeof g->models[0], "%s-memory",
+      snprintf(g->models[g->n_models], sizeof g->models[0], "%s",
                miras_preset_name((miras_preset)g->n_models));
     return;
   }

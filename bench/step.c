@@ -32,7 +32,7 @@ step *step_open(const char *name, const int *sizes) {
   const size_t n = (size_t)sizes[4] * (size_t)sizes[5];
   uint32_t state = 1;
   size_t i;
-  if (!s || miras_model_named(&d, name, sizes[1]) != MIRAS_OK) return NULL;
+  if (!s || miras_model_preset(&d, miras_preset_find(name), sizes[1]) != MIRAS_OK) return NULL;
   memset(&t, 0, sizeof t);
   d.width = sizes[0];
   d.heads = sizes[2];

@@ -34,7 +34,7 @@ static int open_all(miras_model **m, miras_session **s, const char *name, int wi
   void *file = NULL;
   size_t bytes = 0;
   int form;
-  if (miras_model_named(&d, name, layers) != MIRAS_OK) return 0;
+  if (miras_model_preset(&d, miras_preset_find(name), layers) != MIRAS_OK) return 0;
   d.width = width, d.heads = width / 64, d.vocab = 256;
   for (form = 0; form < FORMS; form++) {
     d.weights = (miras_weights)form;

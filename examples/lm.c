@@ -910,18 +910,13 @@ static void set_hidden(miras_model_desc *d, int hidden) {
     if (!d->layer[k].mlp.none) d->layer[k].mlp.hidden = hidden;
 }
 
-/* The whole models by name, which `lm models` lists beside the rows. */
-static const char *const whole_models[] = {
-  "titans-lmm titans-mac titans-mag titans-mal moneta-h yaad-h memora-h kimi-linear qwen3.5",
-  "rwkv7 mamba2 ttt-linear ttt-mlp ttt-linear-mamba ttt-mlp-mamba deltanet gla retnet hgrn2 kda",
-  "transformer"};
-
 /* No model of that name: leave with the nearest. */
 static void no_model(const char *before, const char *name) {
   char best[64] = "";
   int i;
-  for (i = 0; i < MIRAS_PRESET_ROWS; i++) nearest_of(miras_preset_name((miras_preset)i), name, best);
-  for (i = 0; i < 3; i++) nearest_of(whole_models[i], name, best);
+  for (i = 0; i < MIRAS_PRESET_COUNT; i++)
+    nearest_of(miras_preset_name((miras_preset)i), name, best);
+  nearest_of("transformer", name, best);
   if (distance(best, name) < 4)
     die(2, "%s is \"%s\"; is it %s? lm models lists the names", before, name, best);
   die(2, "%s is \"%s\"; lm models lists the names", before, name);
@@ -931,11 +926,11 @@ static void no_model(const char *before, const char *name) {
 static void words_of(const char *field, char *words, size_t room) {
   int i;
   words[0] = 0;
-  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+  for (i = 0; i < MIRAS_PRESET_COUNT; i++) {
     miras_model_desc d;
     char value[MIRAS_PATTERN_SIZE], near[64] = "";
     size_t n = strlen(words);
-    miras_model_preset(&d, (miras_preset)i);
+    miras_model_preset(&d, (miras_preset)i, 0);
     if (!miras_model_desc_get(&d, field, value, sizeof value) || n + strlen(value) + 2 > room)
       continue;
     nearest_of(words, value, near);
@@ -989,7 +984,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   const char *name = transformer ? "yaad" : o->model;
   char why[256] = "";
   int k;
-  if (miras_model_named(&d, name, o->layers) != MIRAS_OK)
+  if (miras_model_preset(&d, miras_preset_find(name), o->layers) != MIRAS_OK)
     no_model("--model", o->model);
   if (o->dim % o->heads && !o->key_dim)
     die(2, "--dim is %d; without --key-dim it must be a multiple of --heads, %d", o->dim, o->heads);
@@ -1709,7 +1704,7 @@ static int list_models(const char *only) {
   if (only) {
     miras_model_desc d;
     char value[32];
-    if (miras_model_named(&d, only, 1) != MIRAS_OK)
+    if (miras_model_preset(&d, miras_preset_find(only), 1) != MIRAS_OK)
       no_model("the name", only);
     for (i = 0; miras_model_desc_field(i) != NULL; i++)
       printf("%s=%s\n", miras_model_desc_field(i),
@@ -1718,16 +1713,16 @@ static int list_models(const char *only) {
   }
   printf("%-20s", "name");
   for (k = 0; k < 5; k++) printf("%-*s", width[k], strchr(field[k], '.') + 1);
-  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+  for (i = 0; i < MIRAS_PRESET_COUNT; i++) {
     miras_model_desc d;
     char value[32];
-    miras_model_preset(&d, (miras_preset)i);
+    if (i == MIRAS_PRESET_ROWS) printf("\n\nlayers and models as published:\n");
+    miras_model_preset(&d, (miras_preset)i, 0);
     printf("\n%-20s", miras_preset_name((miras_preset)i));
     for (k = 0; k < 5; k++)
       printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }
-  printf("\n\nwhole models; in the layer above rows are NAME-memory:\n");
-  for (i = 0; i < 3; i++) printf("  %s\n", whole_models[i]);
+  printf("\n\nand the transformer that all are measured against: transformer\n");
   return 0;
 }
 

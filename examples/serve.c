@@ -308,7 +308,7 @@ static void print_help(void) {
     printf("  %s N%*s%s\n", numbers[k].name, 17 - (int)strlen(numbers[k].name), "",
            numbers[k].help);
   fputs("\nRows:", stdout);
-  for (i = 0; i < MIRAS_PRESET_ROWS; i++)
+  for (i = 0; i < MIRAS_PRESET_COUNT; i++)
     printf("%s %s", i % 6 ? "" : "\n ", miras_preset_name((miras_preset)i));
   putchar('\n');
 }
@@ -346,13 +346,13 @@ static void read_options(options *o, int count, char **text) {
 }
 
 static miras_model *open_model(const options *o) {
-  static const char wanted[] = "it must be a row of the table (serve --help lists them) or a file "
+  static const char wanted[] = "it must be a preset (serve --help lists them) or a file "
                                "that lm train has written, such as model.safetensors";
   const miras_preset kind = miras_preset_find(o->model);
   miras_model_desc d;
   miras_model *m;
   char why[400];
-  if (kind == MIRAS_PRESET_ROWS) {
+  if (kind == MIRAS_PRESET_COUNT) {
     miras_result result = MIRAS_OK;
     errno = 0;
     m = miras_model_open_file(o->model, NULL, NULL, &result, NULL, 0);
@@ -362,11 +362,10 @@ static miras_model *open_model(const options *o) {
              result == MIRAS_ERR_IO || result == MIRAS_ERR_FORMAT ? wanted : "it cannot be opened");
     stop(o->model, why);
   }
-  miras_model_preset(&d, kind);
-  d.vocab = 256, d.width = o->width, d.layers = o->layers, d.heads = o->heads;
-  if (!miras_model_size(&d, why, sizeof why)) stop(o->model, why);
-  m = miras_model_open(&d, NULL, NULL, 0);
-  if (!m) stop("out of memory", NULL);
+  miras_model_preset(&d, kind, o->layers);
+  d.vocab = 256, d.width = o->width, d.heads = o->heads;
+  m = miras_model_open(&d, NULL, why, sizeof why);
+  if (!m) stop(o->model, why);
   return m;
 }
 

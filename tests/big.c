@@ -97,7 +97,7 @@ static void size_layers(miras_model_desc *d, int dk) {
 static miras_model_desc describe(const char *name, const char *pattern, int layers, int width,
                                  int vocab) {
   miras_model_desc d;
-  if (miras_model_named(&d, name, layers) != MIRAS_OK) give_up(name, "there is no such model");
+  if (miras_model_preset(&d, miras_preset_find(name), layers) != MIRAS_OK) give_up(name, "there is no such model");
   d.vocab = vocab;
   d.width = width;
   d.seed = 3;
@@ -617,14 +617,12 @@ static void list_cases(void) {
     {"softmax-attention", 16}
   };
   static const char *const weights[] = {"bf16", "f16", "q8"};
-  static char names[MIRAS_PRESET_ROWS][40];
   const char *name;
   size_t i;
   int layers;
-  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
-    snprintf(names[i], sizeof names[i], "%s-memory", miras_preset_name((miras_preset)i));
-    add("row", names[i], "", "width 4,096, 64 heads: prefill = steps", run_row, 1);
-  }
+  for (i = 0; i < MIRAS_PRESET_ROWS; i++)
+    add("row", miras_preset_name((miras_preset)i), "", "width 4,096, 64 heads: prefill = steps",
+        run_row, 1);
   for (i = 0; (name = inside_whole((int)i, &layers)) != NULL; i++)
     add("name", name, "", "width 2,048: prefill = steps", run_name, layers);
   add("experts", "deltanet-memory", "", "width 2,048: prefill = steps", run_experts, 1);

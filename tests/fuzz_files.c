@@ -94,7 +94,7 @@ static uint64_t fuzz_look(int kind) {
 }
 
 static void fuzz_describe(miras_model_desc *d, miras_preset kind) {
-  miras_model_preset(d, kind);
+  miras_model_preset(d, kind, 0);
   d->layer[0].memory.heads = 1;
   d->layer[0].memory.key_dim = 2;
   if (d->layer[0].memory.chunk > 2) d->layer[0].memory.chunk = 2;

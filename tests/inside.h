@@ -47,9 +47,9 @@ INSIDE int inside_found(const miras_model *m, int layer) {
 INSIDE double inside_uniform(uint64_t seed, uint64_t i) { return (double)miras__uniform(seed, i); }
 
 INSIDE const char *inside_whole(int i, int *layers) {
-  if (i >= (int)(sizeof miras__models / sizeof miras__models[0])) return NULL;
-  *layers = miras__models[i].mlps ? 4 : 2;
-  return miras__models[i].name;
+  if (i >= MIRAS_PRESET_COUNT - MIRAS_PRESET_ROWS) return NULL;
+  *layers = miras__wholes[i].mlps ? 4 : 2;
+  return miras__wholes[i].name;
 }
 #endif
 #endif

@@ -182,7 +182,7 @@ static int models(void) {
   int i, mixed;
   for (i = 0; i < MIRAS_PRESET_ROWS; i++)
     for (mixed = 0; mixed < 2; mixed++) {
-      if (miras_model_preset(&d, (miras_preset)i) != MIRAS_OK) return 1;
+      if (miras_model_preset(&d, (miras_preset)i, 0) != MIRAS_OK) return 1;
       d.heads = 2;
       d.vocab = 13;
       d.width = 16;

@@ -20,7 +20,7 @@ static int one_model(miras_preset kind, uint64_t *h) {
   float loss, *params;
   size_t count;
   int i;
-  if (miras_model_preset(&d, kind) != MIRAS_OK) return 1;
+  if (miras_model_preset(&d, kind, 0) != MIRAS_OK) return 1;
   d.layer[0].memory.heads = 2;
   d.layer[0].memory.key_dim = 8;
   d.vocab = 13;

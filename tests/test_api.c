@@ -76,7 +76,7 @@ static miras_memory_desc small_pairs(miras_preset kind) {
 
 static miras_model_desc small_model(miras_preset kind) {
   miras_model_desc d;
-  assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, kind, 0), MIRAS_OK);
   d.layer[0].memory.heads = 2;
   d.layer[0].memory.key_dim = 8;
   if (d.layer[0].memory.chunk > 1) d.layer[0].memory.chunk = 4;
@@ -111,7 +111,7 @@ static void named_models(void) {
   int i;
   for (i = 0; i < 17; i++) {
     miras_model *m;
-    assert_int_equal(miras_model_named(&d, names[i], 3), MIRAS_OK);
+    assert_int_equal(miras_model_preset(&d, miras_preset_find(names[i]), 3), MIRAS_OK);
     d.vocab = 11;
     d.width = 16;
     d.heads = 2;
@@ -121,61 +121,74 @@ static void named_models(void) {
     assert_int_equal(d.pattern[0] != 0 || miras__attends(d.layer[0].type), attends[i]);
     miras_model_close(m);
   }
-  assert_int_equal(miras_model_named(&d, "qwen3.5", 10), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("qwen3.5"), 10), MIRAS_OK);
   assert_string_equal(d.pattern, "(mmma)*2mm");
   assert_int_equal(d.layer[2].attention.rope_share, MIRAS_ROPE_SHARE_QUARTER);
-  assert_int_equal(miras_model_named(&d, "kimi-linear", 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("kimi-linear"), 2), MIRAS_OK);
   assert_int_equal(d.layer[2].attention.rope_share, MIRAS_ROPE_SHARE_NONE);
   assert_string_equal(d.pattern, "mm");
-  assert_int_equal(miras_model_named(&d, "ttt-linear-mamba", 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("ttt-linear-mamba"), 2), MIRAS_OK);
   assert_string_equal(d.pattern, "(cm)*2");
   assert_true(d.layer[0].mixer.share_qk && !d.layer[0].mlp.none && d.layer[4].mlp.none);
   assert_int_equal(d.layer[0].memory.token_rates, 1);
-  assert_int_equal(miras_model_named(&d, "ttt-linear-memory", 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("ttt-linear-memory"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].memory.token_rates, 2);
-  assert_int_equal(miras_model_named(&d, "gla-memory", 2), MIRAS_OK);
-  assert_int_equal(miras_model_preset(&row, MIRAS_PRESET_GLA_MEMORY), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("gla-memory"), 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&row, MIRAS_PRESET_GLA_MEMORY, 0), MIRAS_OK);
   row.layers = 2;
   assert_memory_equal(&d, &row, sizeof d);
-  assert_int_equal(miras_model_named(&d, "retnet", 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("retnet"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.rope, MIRAS_ROPE_POSITION);
   assert_int_equal(d.layer[0].mixer.conv_on, MIRAS_CONV_ON_NONE);
   assert_true(d.norm_epsilon == 1e-6f && d.layer[0].mixer.out_norm_epsilon == 0);
-  assert_int_equal(miras_model_named(&d, "hgrn2", 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("hgrn2"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_FLOOR);
   assert_true(d.layer[0].mixer.out_norm_epsilon == 1e-5f);
-  assert_int_equal(miras_model_named(&d, "deltanet", 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("deltanet"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_OUT_GATE_NONE);
-  assert_int_equal(miras_model_named(&d, "kda", 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("kda"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_OUT_GATE_SIGMOID);
   assert_int_equal(d.layer[0].mixer.out_gate_rank, 32);
-  assert_int_equal(miras_model_named(&d, "titans-man", 3), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_named(&d, "gla-memor", 3), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_named(&d, "titans-mag-memory", 3), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_named(&d, NULL, 3), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_named(NULL, "titans-mag", 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("titans-man"), 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("gla-memor"), 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("titans-mag-memory"), 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find(NULL), 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_preset(NULL, miras_preset_find("titans-mag"), 3), MIRAS_ERR_ARGUMENT);
 }
 
 
 static void names_round_trip(void **state) {
   int i, j;
   (void)state;
-  for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
+  for (i = 0; i < MIRAS_PRESET_COUNT; i++) {
     const char *name = miras_preset_name((miras_preset)i);
+    miras_memory_desc alone, row;
     assert_non_null(name);
+    assert_int_equal(miras_memory_preset(&alone, (miras_preset)i), MIRAS_OK);
+    if (i >= MIRAS_PRESET_ROWS) {      /* of a published one the memory on its own is its row's */
+      int rows = 0;
+      for (j = 0; j < MIRAS_PRESET_ROWS; j++) {
+        miras_memory_preset(&row, (miras_preset)j);
+        rows += memcmp(&alone, &row, sizeof row) == 0;
+      }
+      assert_true(rows > 0);
+    }
     assert_true(name[0] != 0);
     assert_int_equal(miras_preset_find(name), i);
     for (j = 0; j < i; j++) assert_string_not_equal(name, miras_preset_name((miras_preset)j));
   }
   assert_string_equal(miras_preset_name(MIRAS_PRESET_YAAD), "yaad");
   assert_string_equal(miras_preset_name(MIRAS_PRESET_GATED_DELTANET), "gated-deltanet");
-  assert_null(miras_preset_name(MIRAS_PRESET_ROWS));
+  assert_string_equal(miras_preset_name(MIRAS_PRESET_DELTANET), "deltanet");
+  assert_string_equal(miras_preset_name(MIRAS_PRESET_DELTANET_MEMORY), "deltanet-memory");
+  assert_int_equal(miras_preset_find("yaad-memory"), MIRAS_PRESET_YAAD);
+  assert_null(miras_preset_name(MIRAS_PRESET_COUNT));
   assert_null(miras_preset_name((miras_preset)-1));
-  assert_int_equal(miras_preset_find("no such memory"), MIRAS_PRESET_ROWS);
+  assert_int_equal(miras_preset_find("no such memory"), MIRAS_PRESET_COUNT);
   named_models();
-  assert_int_equal(miras_preset_find(""), MIRAS_PRESET_ROWS);
-  assert_int_equal(miras_preset_find("YAAD"), MIRAS_PRESET_ROWS);
-  assert_int_equal(miras_preset_find(NULL), MIRAS_PRESET_ROWS);
+  assert_int_equal(miras_preset_find(""), MIRAS_PRESET_COUNT);
+  assert_int_equal(miras_preset_find("YAAD"), MIRAS_PRESET_COUNT);
+  assert_int_equal(miras_preset_find(NULL), MIRAS_PRESET_COUNT);
 }
 
 static void result_texts(void **state) {
@@ -235,7 +248,7 @@ static void presets_are_valid(void **state) {
       fail_msg("preset %s: %s", miras_preset_name((miras_preset)i), why);
     assert_string_equal(why, "");
     memset(&md, 0xff, sizeof md);
-    assert_int_equal(miras_model_preset(&md, (miras_preset)i), MIRAS_OK);
+    assert_int_equal(miras_model_preset(&md, (miras_preset)i, 0), MIRAS_OK);
     assert_int_equal(md.layer[0].memory.key_dim, 0);
     assert_int_equal(md.vocab, 0);
     assert_int_equal(md.width, 0);
@@ -260,10 +273,10 @@ static void presets_are_valid(void **state) {
     miras_memory_desc d;
     miras_model_desc md;
     assert_int_equal(miras_memory_preset(NULL, MIRAS_PRESET_YAAD), MIRAS_ERR_ARGUMENT);
-    assert_int_equal(miras_memory_preset(&d, MIRAS_PRESET_ROWS), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_memory_preset(&d, MIRAS_PRESET_COUNT), MIRAS_ERR_ARGUMENT);
     assert_int_equal(miras_memory_preset(&d, (miras_preset)-1), MIRAS_ERR_ARGUMENT);
-    assert_int_equal(miras_model_preset(NULL, MIRAS_PRESET_YAAD), MIRAS_ERR_ARGUMENT);
-    assert_int_equal(miras_model_preset(&md, MIRAS_PRESET_ROWS), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_preset(NULL, MIRAS_PRESET_YAAD, 0), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_preset(&md, MIRAS_PRESET_COUNT, 0), MIRAS_ERR_ARGUMENT);
   }
 }
 

@@ -149,7 +149,7 @@ static void models(void) {
     miras_model *m;
     void *of_model, *of_trainer;
     size_t bytes;
-    if (miras_model_preset(&d, (miras_preset)kind) != MIRAS_OK) exit(2);
+    if (miras_model_preset(&d, (miras_preset)kind, 0) != MIRAS_OK) exit(2);
     d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = rest < 3 ? 64 : 128;
     d.heads = 1, d.width = rest < 3 ? 64 : 128, d.vocab = 300;
     strcpy(d.pattern, kind % 2 ? "mw" : "mm");

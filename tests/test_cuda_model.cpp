@@ -341,7 +341,7 @@ static unsigned chunked(int argc, char **argv) {
   for (i = 0; i < sizeof row / sizeof row[0]; i++) {
     miras_model_desc d;
     const char *name = miras_preset_name(row[i].kind);
-    int ok = miras_model_preset(&d, row[i].kind) == MIRAS_OK, at = 1;
+    int ok = miras_model_preset(&d, row[i].kind, 0) == MIRAS_OK, at = 1;
     while (at < argc && strcmp(argv[at], "chunks") &&
            (strncmp(argv[at], "chunks-", 7) || strcmp(argv[at] + 7, name)))
       at++;
@@ -383,8 +383,8 @@ int main(int argc, char **argv) {
     for (i = 1; i < (unsigned)argc && strcmp(argv[i], name); i++) {
     }
     if (argc > 1 && i == (unsigned)argc) continue;
-    if (published ? miras_model_named(&d, name, 2) != MIRAS_OK
-                  : miras_model_preset(&d, (miras_preset)kind) != MIRAS_OK)
+    if (published ? miras_model_preset(&d, miras_preset_find(name), 2) != MIRAS_OK
+                  : miras_model_preset(&d, (miras_preset)kind, 0) != MIRAS_OK)
       return 1;
     d.layers = 0;
     d.layer[0].memory.key_dim = 6;

@@ -66,7 +66,7 @@ typedef struct bytes {
 } bytes;
 
 static void tiny(miras_model_desc *d, miras_preset kind) {
-  assert_int_equal(miras_model_preset(d, kind), MIRAS_OK);
+  assert_int_equal(miras_model_preset(d, kind, 0), MIRAS_OK);
   d->layer[0].memory.heads = 2;
   d->layer[0].memory.key_dim = 4;
   if (d->layer[0].memory.chunk > 1) d->layer[0].memory.chunk = 2;
@@ -1879,7 +1879,7 @@ static void test_renamed(void **state) {
   for (i = 0; i < sizeof miras__renamed / sizeof miras__renamed[0]; i++) {
     const miras__field *now = miras__find_field(miras__rename(miras__renamed[i][0], 0), &letter);
     const miras__field *then = miras__find_field(miras__renamed[i][1], &letter);
-    if (!now || now->name[0] == 'a' && !strcmp(miras__renamed[i][1], "model.heads")) continue; /* a word */
+    if (!now || !strcmp(miras__renamed[i][1], "model.heads")) continue;   /* in no file */
     if (now != then) fail_msg("%s is not %s", miras__renamed[i][1], miras__renamed[i][0]);
     names++;
   }

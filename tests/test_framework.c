@@ -427,7 +427,7 @@ static void test_meaningless(void **state) {
     for (int f = 0; f < COUNT(forms); f++) {
       d = combination(f, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD, 0, lengths[c]);
       d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
-      MEANINGLESS("toward");
+      MEANINGLESS("decay_target");
       d.decay_target = MIRAS_DECAY_TARGET_ZERO;
       d.simplex_signed = 1;
       MEANINGLESS("simplex_signed");
@@ -476,7 +476,7 @@ static void test_meaningless(void **state) {
     d.step_bound = MIRAS_STEP_BOUND_AUTO;
     d.diagonal = 1;
     d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
-    MEANINGLESS("toward");
+    MEANINGLESS("decay_target");
     d.decay_target = MIRAS_DECAY_TARGET_ZERO;
     d.learning_rate_gate = MIRAS_GATE_CHANNEL;
     MEANINGLESS("learning_rate_gate");
@@ -490,7 +490,7 @@ static void test_meaningless(void **state) {
     MEANINGLESS("learning_rate_gate");
     d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_LEAST_SQUARES, 1, lengths[c]);
     d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
-    MEANINGLESS("toward");
+    MEANINGLESS("decay_target");
     d.decay_target = MIRAS_DECAY_TARGET_ZERO;
     d.step_bound = MIRAS_STEP_BOUND_PAIR;
     MEANINGLESS("step_bound");
@@ -1880,7 +1880,7 @@ static const char *const option_names[OPTIONS] = {
   "value_decay_gate per channel",   "feature maps",
   "normalize",                "separate_erase",
   "token_rates",                "inner_bias",
-  "toward",                   "step_bound",
+  "decay_target",                   "step_bound",
   "simplex_signed",           "qk_norm",
   "reset_every"};
 
@@ -1963,7 +1963,7 @@ static void print_table(void) {
     }
     printf("\n");
   }
-  printf("\nWith what else they work, without `toward` or with it: the biases; then the retentions "
+  printf("\nWith what else they work, without `decay_target` or with it: the biases; then the retentions "
          "(*: not every pair of the two).\n\n");
   table_header("");
   for (int option = 1; option < OPTIONS; option++) {

@@ -1678,8 +1678,8 @@ static void test_presets(void **state) {
       check_forward(&d, 14, (uint64_t)kind);
     }
   }
-  assert_null(miras_preset_name(MIRAS_PRESET_ROWS));
-  assert_int_equal(miras_preset_find("nobody"), MIRAS_PRESET_ROWS);
+  assert_null(miras_preset_name(MIRAS_PRESET_COUNT));
+  assert_int_equal(miras_preset_find("nobody"), MIRAS_PRESET_COUNT);
   finish();
 }
 

@@ -55,7 +55,7 @@ typedef struct subject {
 
 static subject row(miras_preset kind, int chunk) {
   subject s;
-  assert_int_equal(miras_model_preset(&s.d, kind), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&s.d, kind, 0), MIRAS_OK);
   snprintf(s.name, sizeof s.name, "%s chunk %d", miras_preset_name(kind), chunk);
   s.d.vocab = VOCAB;
   s.d.width = WIDTH;
@@ -76,7 +76,7 @@ static subject row(miras_preset kind, int chunk) {
 
 static miras_model_desc describe(miras_preset kind, int chunk) { return row(kind, chunk).d; }
 
-/* Fields as files say them: "qk_map=rms .inner_steps=2", with a dot for "memory.". */
+/* Fields as files say them: "mixer.qk_map=rms .inner_steps=2", with a dot for "memory.". */
 static void set_fields(miras_model_desc *d, const char *text) {
   while (*text) {
     const int name = (int)strcspn(text, "="), all = (int)strcspn(text, " ");
@@ -96,43 +96,43 @@ static const struct {
   int chunk;
   const char *name, *fields;
 } options[] = {
-  {MIRAS_PRESET_LIGHTNING, 4, "lightning, slopes of MiniMax", ".slopes=minimax layers=3"},
+  {MIRAS_PRESET_LIGHTNING, 4, "lightning, slopes of MiniMax", ".decay_schedule=minimax layers=3"},
   {MIRAS_PRESET_RETNET_MEMORY, 16, "retnet, slopes of lightning",
-   ".forget=0 .decay_ratio=0 .slopes=lightning layers=3"},
-  {MIRAS_PRESET_TITANS, 4, "titans, rms keys, keep root", "qk_map=rms decay_form=root"},
+   ".decay_rate=0 .decay_ratio=0 .decay_schedule=lightning layers=3"},
+  {MIRAS_PRESET_TITANS, 4, "titans, rms keys, keep root", "mixer.qk_map=rms mixer.decay_form=root"},
   {MIRAS_PRESET_TITANS, 1, "titans, free keys, keep rate, tied step",
-   "qk_map=free decay_form=rate tied_dt=1"},
+   "mixer.qk_map=none mixer.decay_form=rate mixer.tied_dt=1"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, rms keys, keep rate",
-   "qk_map=rms decay_form=rate .step=0.1"},
+   "mixer.qk_map=rms mixer.decay_form=rate .learning_rate=0.1"},
   {MIRAS_PRESET_GATED_DELTANET, 16, "gated-deltanet, tied step, untied head",
-   "decay_form=rate tied_dt=1 untied=1 .step=0.5"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, step of its own, keep bounded", "tied_dt=0 decay_form=bounded"},
+   "mixer.decay_form=rate mixer.tied_dt=1 untied=1 .learning_rate=0.5"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, step of its own, keep bounded", "mixer.tied_dt=0 mixer.decay_form=bounded"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 16, "mamba2, bounded steps, values past the memory",
-   "dt_min=0.08 dt_max=0.12 skip=1 out_gate=silu-first norm_heads=2"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "values past the memory, gated before a layer norm", "skip=1 "
-   "out_gate=silu-first out_norm=layer"},
-  {MIRAS_PRESET_TITANS, 4, "titans, values past the memory", "skip=1"},
+   "mixer.dt_min=0.08 mixer.dt_max=0.12 mixer.d_skip=1 mixer.out_gate=silu-first mixer.norm_heads=2"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "values past the memory, gated before a layer norm", "mixer.d_skip=1 "
+   "mixer.out_gate=silu-first mixer.out_norm=layer"},
+  {MIRAS_PRESET_TITANS, 4, "titans, values past the memory", "mixer.d_skip=1"},
   {MIRAS_PRESET_GLA_MEMORY, 4, "gla, rms keys, keep rate, step gate",
-   "qk_map=rms decay_form=rate .learning_rate_gate=head .step=0.5"},
-  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, complement keys, keep root", "qk_map=complement decay_form=root"},
-  {MIRAS_PRESET_RWKV7_MEMORY, 4, "rwkv7, keep root, step gate", "decay_form=root .learning_rate_gate=head .step=0.5"},
-  {MIRAS_PRESET_DELTAPRODUCT, 4, "deltaproduct, 3 steps", ".inner_steps=3 .step=1"},
+   "mixer.qk_map=rms mixer.decay_form=rate .learning_rate_gate=head .learning_rate=0.5"},
+  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, complement keys, keep root", "mixer.qk_map=complement mixer.decay_form=root"},
+  {MIRAS_PRESET_RWKV7_MEMORY, 4, "rwkv7, keep root, step gate", "mixer.decay_form=root .learning_rate_gate=head .learning_rate=0.5"},
+  {MIRAS_PRESET_DELTAPRODUCT, 4, "deltaproduct, 3 steps", ".inner_steps=3 .learning_rate=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, 3 steps, rms keys",
-   "qk_map=rms .inner_steps=3 .step=0.1"},
+   "mixer.qk_map=rms .inner_steps=3 .learning_rate=0.1"},
   {MIRAS_PRESET_LINEAR_ATTENTION, 4, "linear attention, 2 steps, step gate",
    ".inner_steps=2 .learning_rate_gate=head"},
   {MIRAS_PRESET_LINEAR_ATTENTION, 4, "linear attention, elu features, normalised",
-   "qk_map=free .feature=elu .normalize=1"},
-  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, polynomial features", "qk_map=unit .feature=poly2 .key_dim=3"},
+   "mixer.qk_map=none .feature_map=elu .normalize=1"},
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, polynomial features", "mixer.qk_map=l2 .feature_map=poly2 .key_dim=3"},
   {MIRAS_PRESET_DFW, 4, "dfw, free keys, keep root, softmax features",
-   "qk_map=free decay_form=root .feature=softmax .value_dim=5"},
-  {MIRAS_PRESET_LONGHORN, 4, "longhorn, diagonal, free keys", "qk_map=free .learning_rate_gate=head .diagonal=1"},
-  {MIRAS_PRESET_MESA, 4, "mesa, rms keys, keep bounded", "qk_map=rms decay_form=bounded"},
+   "mixer.qk_map=none mixer.decay_form=root .feature_map=softmax .value_dim=5"},
+  {MIRAS_PRESET_LONGHORN, 4, "longhorn, diagonal, free keys", "mixer.qk_map=none .learning_rate_gate=head .diagonal=1"},
+  {MIRAS_PRESET_MESA, 4, "mesa, rms keys, keep bounded", "mixer.qk_map=rms mixer.decay_form=bounded"},
   {MIRAS_PRESET_SLIDING_WINDOW, 4, "sliding window, unit keys, narrow values",
-   "qk_map=unit .window=3 .value_dim=5"},
+   "mixer.qk_map=l2 .window=3 .value_dim=5"},
   {MIRAS_PRESET_TITANS, 4, "titans, 3 steps", ".inner_steps=3"},
   {MIRAS_PRESET_TITANS, 4, "titans without momentum, gates per channel, keep root",
-   ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 decay_form=root "
+   ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 mixer.decay_form=root "
    ".decay_gate=channel .learning_rate_gate=channel"},
   {MIRAS_PRESET_YAAD, 4, "yaad, 2 steps, thresholds and steps per channel",
    ".learning_rate_gate=channel .threshold_gate=channel .bias=pseudo-huber .sharpness=0 .inner_steps=2"},
@@ -141,7 +141,7 @@ static const struct {
   {MIRAS_PRESET_MEMORA, 4, "memora, positive weights, linear in the logits", ".simplex_signed=0"},
   {MIRAS_PRESET_MEMORA, 4, "memora, Hellinger",
    ".retention=hellinger .simplex_signed=0 .simplex_logits=0 .decay_gate=constant "
-   ".forget=0 .decay_ratio=0"},
+   ".decay_rate=0 .decay_ratio=0"},
   {MIRAS_PRESET_TITANS, 4, "vector memory",
    ".architecture=vector .depth=0 .inner_norm=0 .inner_residual=0"},
   {MIRAS_PRESET_TITANS, 4, "gated perceptron, smooth elastic net",
@@ -149,86 +149,86 @@ static const struct {
    ".momentum_gate=constant .momentum=0 .retention=elastic .sparsity=0.01 "
    ".smooth_shrink=1"},
   {MIRAS_PRESET_TITANS, 16, "titans, narrow values, wide convolution, 3 heads",
-   ".inner_residual=0 .key_dim=5 .value_dim=7 .heads=3 conv=8 gate_rank=1"},
+   ".inner_residual=0 .key_dim=5 .value_dim=7 .heads=3 mixer.conv_size=8 mixer.gate_rank=1"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, narrow keys, no convolution, 3 heads",
-   ".key_dim=3 .value_dim=9 .heads=3 conv=1"},
+   ".key_dim=3 .value_dim=9 .heads=3 mixer.conv_size=1"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, rms keys, constant steps",
-   "qk_map=rms .learning_rate_gate=constant .step=0.1"},
+   "mixer.qk_map=rms .learning_rate_gate=constant .learning_rate=0.1"},
   {MIRAS_PRESET_TITANS, 4, "perceptron, local and global L2",
    ".algorithm=gradient-descent .momentum_gate=constant .decay_gate=constant .momentum=0 "
-   ".forget=0 .decay_ratio=0 .retention=l2-both .balance=8"},
+   ".decay_rate=0 .decay_ratio=0 .retention=l2-both .balance=8"},
   {MIRAS_PRESET_TITANS, 4, "matrix behind a sigmoid, shift-robust bias",
    ".architecture=matrix .depth=0 .inner_norm=0 .inner_residual=0 .bias=shift-robust "
    ".threshold=0.3 .retention=sigmoid"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, keep rate", "decay_form=rate"},
-  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, erase keys of rwkv7", ".order=error-first .separate_erase=1 qk_map=erase"},
-  {MIRAS_PRESET_TITANS, 4, "titans, keep and momentum fixed, horizon", "fixed_gates=5 horizon=20"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, horizon", "horizon=10"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, keep rate", "mixer.decay_form=rate"},
+  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, erase keys of rwkv7", ".order=error-first .separate_erase=1 mixer.qk_map=erase"},
+  {MIRAS_PRESET_TITANS, 4, "titans, keep and momentum fixed, horizon", "mixer.fixed_gates=5 mixer.decay_horizon=20"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, horizon", "mixer.decay_horizon=10"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, all gates fixed, horizon, towards the initial memory",
-   "fixed_gates=1 horizon=12 .toward=initial"},
+   "mixer.fixed_gates=1 mixer.decay_horizon=12 .decay_target=initial"},
   {MIRAS_PRESET_YAAD, 4, "yaad, gates per channel, step and threshold fixed",
-   ".decay_gate=channel .learning_rate_gate=channel .threshold_gate=channel fixed_gates=10 "
-   ".toward=initial"},
-  {MIRAS_PRESET_DFW, 4, "dfw, both decays fixed, resets", "fixed_gates=17 .reset_every=16"},
+   ".decay_gate=channel .learning_rate_gate=channel .threshold_gate=channel mixer.fixed_gates=10 "
+   ".decay_target=initial"},
+  {MIRAS_PRESET_DFW, 4, "dfw, both decays fixed, resets", "mixer.fixed_gates=17 .reset_every=16"},
   {MIRAS_PRESET_MEMORA, 4, "memora, the paper's form with gates per channel",
    ".simplex_signed=0 .simplex_logits=0 .decay_gate=channel .learning_rate_gate=channel "
-   ".toward=initial"},
+   ".decay_target=initial"},
   {MIRAS_PRESET_MEMORA, 4, "memora, signed slices, bounded steps",
-   ".simplex_signed=1 .simplex_logits=1 .step_bound=2 .simplex=8 .toward=initial"},
+   ".simplex_signed=1 .simplex_logits=1 .step_bound=2 .simplex=8 .decay_target=initial"},
   {MIRAS_PRESET_LONGHORN, 4, "longhorn, a step per channel, resets", ".learning_rate_gate=channel .reset_every=16"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp, towards the initial memory, rates that cannot die",
-   ".retention=l2 .toward=initial .decay_gate=head .forget=0.05 .token_rates=2"},
+   ".retention=l2 .decay_target=initial .decay_gate=head .decay_rate=0.05 .token_rates=2"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, norms with epsilons of their own",
-   "norm_epsilon=0.01 out_norm_epsilon=0.3"},
-  {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, convolutions with biases", "conv_bias=1 conv=3"},
+   "norm_epsilon=0.01 mixer.out_norm_epsilon=0.3"},
+  {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, convolutions with biases", "mixer.conv_bias=1 mixer.conv_size=3"},
   {MIRAS_PRESET_TITANS, 4, "titans, convolutions of keys with biases and without an activation",
-   "conv_on=qk conv_bias=1 qk_act=none v_act=none"},
-  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, bare projections", "conv_on=none qk_act=none v_act=none"},
-  {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, elu", "qk_act=elu"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, bare values, no convolution", "conv_on=none v_act=none"},
+   "mixer.conv_on=qk mixer.conv_bias=1 mixer.qk_act=none mixer.v_act=none"},
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, bare projections", "mixer.conv_on=none mixer.qk_act=none mixer.v_act=none"},
+  {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, elu", "mixer.qk_act=elu"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, bare values, no convolution", "mixer.conv_on=none mixer.v_act=none"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, keys of the queries' projection",
-   "share_qk=1 conv_on=qk conv_bias=1 qk_act=none v_act=none"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, keys of the queries' projection", "share_qk=1 conv=2"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, projections with biases", "projection_bias=1 conv=3 out_gate=silu"},
+   "mixer.share_qk=1 mixer.conv_on=qk mixer.conv_bias=1 mixer.qk_act=none mixer.v_act=none"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, keys of the queries' projection", "mixer.share_qk=1 mixer.conv_size=2"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, projections with biases", "mixer.projection_bias=1 mixer.conv_size=3 mixer.out_gate=silu"},
   {MIRAS_PRESET_KDA_MEMORY, 4, "kda, projections with biases, an output gate of low rank",
-   "projection_bias=1 out_gate=sigmoid out_rank=3"},
-  {MIRAS_PRESET_YAAD, 4, "yaad, projections with biases, shared keys", "projection_bias=1 share_qk=1"},
+   "mixer.projection_bias=1 mixer.out_gate=sigmoid mixer.out_gate_rank=3"},
+  {MIRAS_PRESET_YAAD, 4, "yaad, projections with biases, shared keys", "mixer.projection_bias=1 mixer.share_qk=1"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, two heads of keys for four, norms of two heads",
-   "qk_heads=2 .heads=4 scaled_queries=1 norm_heads=2 out_gate=sigmoid"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, keep gates with a floor, horizon", "decay_form=floor horizon=9"},
-  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, steep keep gates", "decay_form=steep decay_log_limit=3"},
+   "mixer.qk_heads=2 .heads=4 mixer.scaled_queries=1 mixer.norm_heads=2 mixer.out_gate=sigmoid"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, keep gates with a floor, horizon", "mixer.decay_form=floor mixer.decay_horizon=9"},
+  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, steep keep gates", "mixer.decay_form=steep mixer.decay_log_limit=3"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, one head of keys for three, no gate",
-   "qk_heads=1 .heads=3 out_gate=none norm_heads=3"},
+   "mixer.qk_heads=1 .heads=3 mixer.out_gate=none mixer.norm_heads=3"},
   {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys that turn by position",
-   "turn=position rope_theta=50 scaled_queries=1 qk_map=free qk_heads=1"},
+   "mixer.rope=position mixer.rope_theta=50 mixer.scaled_queries=1 mixer.qk_map=none mixer.qk_heads=1"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp, keys that turn in their chunk",
-   "turn=chunk rope_theta=9 rope_interleaved=1"},
+   "mixer.rope=chunk mixer.rope_theta=9 mixer.rope_interleaved=1"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp as published, on Mamba's backbone",
-   ".retention=all .toward=nothing .decay_gate=constant .forget=0 .decay_ratio=0 .token_rates=1 "
-   "conv_on=qk conv_bias=1 share_qk=1 qk_act=none v_act=none qk_map=free "
-   "turn=chunk rope_interleaved=1 out_norm=layer norm_heads=9 out_gate=gelu"},
-  {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, layer norms per head", "out_norm=layer out_norm_epsilon=0.01"},
+   ".retention=all .decay_target=zero .decay_gate=constant .decay_rate=0 .decay_ratio=0 .token_rates=1 "
+   "mixer.conv_on=qk mixer.conv_bias=1 mixer.share_qk=1 mixer.qk_act=none mixer.v_act=none mixer.qk_map=none "
+   "mixer.rope=chunk mixer.rope_interleaved=1 mixer.out_norm=layer mixer.norm_heads=9 mixer.out_gate=gelu"},
+  {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, layer norms per head", "mixer.out_norm=layer mixer.out_norm_epsilon=0.01"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, a layer norm of all heads, a gate by GELU",
-   "out_norm=layer norm_heads=2 out_gate=gelu"},
+   "mixer.out_norm=layer mixer.norm_heads=2 mixer.out_gate=gelu"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, one head of keys for two, scaled queries, bare projections",
-   "qk_heads=1 scaled_queries=1 conv_on=none out_gate=none"},
-  {MIRAS_PRESET_KDA_MEMORY, 16, "kda, an output gate of low rank", "out_rank=3 out_gate=sigmoid"},
+   "mixer.qk_heads=1 mixer.scaled_queries=1 mixer.conv_on=none mixer.out_gate=none"},
+  {MIRAS_PRESET_KDA_MEMORY, 16, "kda, an output gate of low rank", "mixer.out_gate_rank=3 mixer.out_gate=sigmoid"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, an output gate of low rank before the norm",
-   "out_rank=2 out_gate=silu-first"},
+   "mixer.out_gate_rank=2 mixer.out_gate=silu-first"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, layer norms, a gate of low rank by GELU",
-   "out_rank=3 out_norm=layer out_gate=gelu"},
+   "mixer.out_gate_rank=3 mixer.out_norm=layer mixer.out_gate=gelu"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, four experts, of which two and a shared one",
-   "experts=4 norm_topk=1 shared_experts=1 hidden=12"},
+   "mlp.experts=4 mlp.norm_topk=1 mlp.shared_experts=1 mlp.hidden=12"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, two layers of five experts, one for each token",
-   "experts=5 experts_per_token=1 hidden=9 layers=2"},
+   "mlp.experts=5 mlp.experts_per_token=1 mlp.hidden=9 layers=2"},
   {MIRAS_PRESET_TITANS, 16, "titans, three experts, all for all tokens, two shared ones",
-   "experts=3 experts_per_token=3 shared_experts=2 hidden=7"},
-  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, keep gates held from below, horizon", "decay_min=0.87 horizon=20"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, keep gates held from below", "decay_min=0.9"},
+   "mlp.experts=3 mlp.experts_per_token=3 mlp.shared_experts=2 mlp.hidden=7"},
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, keep gates held from below, horizon", "mixer.decay_min=0.87 mixer.decay_horizon=20"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, keep gates held from below", "mixer.decay_min=0.9"},
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
-   "qk_map=sum qk_act=elu scaled_queries=1 qk_heads=1"},
+   "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
-   "qk_map=sum"}
+   "mixer.qk_map=l1"}
 };
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
@@ -382,8 +382,8 @@ static subject hybrid(int n) {
   if (n > 7) d->layer[3].mlp.hidden = 12;
   if ((n > 10 && n < 15) || n == 29) beside(d, n);
   if (n > 18 && n < 28) context(d, n);
-  if (n == 28) set_fields(d, "w.experts=3 w.experts_per_token=1 w.shared_experts=1 w.hidden=9");
-  if (n == 29) set_fields(d, "g.experts=5 g.norm_topk=1 m.experts=2 m.shared_experts=2 m.hidden=6");
+  if (n == 28) set_fields(d, "w.mlp.experts=3 w.mlp.experts_per_token=1 w.mlp.shared_experts=1 w.mlp.hidden=9");
+  if (n == 29) set_fields(d, "g.mlp.experts=5 g.mlp.norm_topk=1 m.mlp.experts=2 m.mlp.shared_experts=2 m.mlp.hidden=6");
   return s;
 }
 
@@ -391,28 +391,28 @@ static subject hybrid(int n) {
 static const struct {
   const char *name, *say, *pattern, *fields;
 } families[FAMILIES] = {
-  {"rwkv7", "rwkv7 as published", NULL, "m.value_rank=3"},
+  {"rwkv7", "rwkv7 as published", NULL, "m.rwkv.value_rank=3"},
   {"rwkv7", "rwkv7 with a gated MLP, sigmoid decay, narrow values, own epsilon", "mvv",
-   "norm=rms embed_norm=0 untied=0 m.no_mlp=0 m.memory.value_dim=5 m.memory.chunk=4 v.value_rank=2 "
-   "v.memory.value_dim=5 m.decay_form=sigmoid m.out_norm_epsilon=0.01 m.horizon=30 m.value_rank=0"},
+   "norm=rms embed_norm=0 untied=0 m.mlp.none=0 m.memory.value_dim=5 m.memory.chunk=4 v.rwkv.value_rank=2 "
+   "v.memory.value_dim=5 m.mixer.decay_form=sigmoid m.mixer.out_norm_epsilon=0.01 m.mixer.decay_horizon=30 m.rwkv.value_rank=0"},
   {"rwkv7", "rwkv7 and attention, an RMS norm behind the embedding", "(mw)*2",
-   "norm=rms norm_epsilon=0.001 w.mlp=relu2 m.value_rank=2"},
+   "norm=rms norm_epsilon=0.001 w.mlp.type=relu2 m.rwkv.value_rank=2"},
   {"titans-mal", "layer norms around titans and shifted MLPs", "mgwg",
-   "norm=layer g.shift=1 w.no_mlp=1 m.mlp=swiglu"},
-  {"rwkv7", "a shift ahead, values of one layer", "gmg", "g.mlp=swiglu m.value_rank=2"},
+   "norm=layer g.mlp.token_shift=1 w.mlp.none=1 m.mlp.type=swiglu"},
+  {"rwkv7", "a shift ahead, values of one layer", "gmg", "g.mlp.type=swiglu m.rwkv.value_rank=2"},
   {"mamba2", "mamba2 as published", NULL, "m.memory.key_dim=6 m.memory.value_dim=10"},
   {"retnet", "retnet as published", NULL, "m.memory.value_dim=10"},
   {"hgrn2", "hgrn2 as published", NULL, "m.memory.value_dim=10"},
-  {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.out_rank=5"},
-  {"qwen3.5", "attention of which a quarter turns", "am", "a.head_dim=12"},
+  {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.mixer.out_gate_rank=5"},
+  {"qwen3.5", "attention of which a quarter turns", "am", "a.attention.head_dim=12"},
   {"kimi-linear", "attention that knows no positions, persistent pairs", "aw",
-   "w.rotary=none w.persistent=2"}
+   "w.attention.rope_share=none w.attention.persistent=2"}
 };
 
 static subject family(int n) {
   subject s;
   miras_layer_desc *other = &s.d.layer[4];
-  assert_int_equal(miras_model_named(&s.d, families[n].name, LAYERS), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&s.d, miras_preset_find(families[n].name), LAYERS), MIRAS_OK);
   snprintf(s.name, sizeof s.name, "%s", families[n].say);
   s.d.vocab = VOCAB;
   s.d.width = WIDTH;
@@ -1072,7 +1072,7 @@ static void test_experts(void **state) {
   start();
   d.layers = 1;
   d.untied = 1;
-  set_fields(&d, "experts=6 experts_per_token=2 shared_experts=1 hidden=9");
+  set_fields(&d, "mlp.experts=6 mlp.experts_per_token=2 mlp.shared_experts=1 mlp.hidden=9");
   m = open_model(&d, "experts");
   tr = open_trainer(m, NULL);
   assert_non_null(tr);
@@ -1422,7 +1422,7 @@ static void test_threads(void **state) {
         room.parallel = miras_pool_parallel(pool);
       }
       d.dropout = 0.1f;
-      if (experts) set_fields(&d, "experts=4 shared_experts=1 hidden=70");
+      if (experts) set_fields(&d, "mlp.experts=4 mlp.shared_experts=1 mlp.hidden=70");
       m = open_model(&d, name);
       tr = open_trainer(m, &room);
       if (tr == NULL) {
@@ -1877,7 +1877,7 @@ static void test_weights(void **state) {
       void *file;
       float *y;
       d.untied = untied;
-      if (i == 3) set_fields(&d, "experts=5 shared_experts=1 hidden=36");
+      if (i == 3) set_fields(&d, "mlp.experts=5 mlp.shared_experts=1 mlp.hidden=36");
       m = open_model(&d, "model");
       file = model_file(m, &whole);
       random_state = 12;
@@ -2296,26 +2296,26 @@ static void test_layer_refusals(void) {
   refused(&d, "decay_form");
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_SIGMOID;
   d.layer[0].memory.decay_schedule = MIRAS_DECAY_SCHEDULE_LIGHTNING; /* and the keep gate is learned */
-  refused(&d, "slopes");
+  refused(&d, "decay_schedule");
 }
 
 /* What RWKV-7's time mixing has not got, and what it cannot do without. */
 static void test_rwkv_refusals(void) {
   static const char *const cases[][2] = {
-    {"m.conv=4", "conv is 4"}, {"m.conv_on=none", "conv_on is 2 (none)"},
-    {"m.conv_bias=1", "conv_bias is 1"}, {"m.qk_act=none", "qk_act is 1 (none)"},
-    {"m.v_act=relu", "v_act is 2 (relu)"}, {"m.share_qk=1", "share_qk is 1"},
-    {"m.scaled_queries=1", "scaled_queries is 1"}, {"m.gate_rank=8", "gate_rank is 8"},
-    {"m.fixed_gates=1", "fixed_gates is 1"}, {"m.skip=1", "skip is 1"},
-    {"m.norm_heads=2", "norm_heads is 2"}, {"m.out_gate=none", "out_gate is 2 (none)"},
-    {"m.out_norm=layer", "out_norm is 1 (layer)"}, {"m.turn=position", "turn is 1 (position)"},
-    {"m.qk_heads=1", "qk_heads is 1"}, {"m.qk_map=unit", "separate_erase is 1"},
-    {"m.qk_map=unit m.memory.separate_erase=0", "it needs memory.separate_erase"},
+    {"m.mixer.conv_size=4", "conv_size is 4"}, {"m.mixer.conv_on=none", "conv_on is 2 (none)"},
+    {"m.mixer.conv_bias=1", "conv_bias is 1"}, {"m.mixer.qk_act=none", "qk_act is 1 (none)"},
+    {"m.mixer.v_act=relu", "v_act is 2 (relu)"}, {"m.mixer.share_qk=1", "share_qk is 1"},
+    {"m.mixer.scaled_queries=1", "scaled_queries is 1"}, {"m.mixer.gate_rank=8", "gate_rank is 8"},
+    {"m.mixer.fixed_gates=1", "fixed_gates is 1"}, {"m.mixer.d_skip=1", "d_skip is 1"},
+    {"m.mixer.norm_heads=2", "norm_heads is 2"}, {"m.mixer.out_gate=none", "out_gate is 2 (none)"},
+    {"m.mixer.out_norm=layer", "out_norm is 1 (layer)"}, {"m.mixer.rope=position", "rope is 1 (position)"},
+    {"m.mixer.qk_heads=1", "qk_heads is 1"}, {"m.mixer.qk_map=l2", "separate_erase is 1"},
+    {"m.mixer.qk_map=l2 m.memory.separate_erase=0", "it needs memory.separate_erase"},
     {"m.memory.decay_gate=head", "it needs memory.decay_gate channel"},
     {"m.memory.learning_rate_gate=head", "it needs memory.learning_rate_gate constant"},
-    {"m.decay_rank=4097", "decay_rank is 4097"}, {"m.rate_rank=4097", "rate_rank is 4097"},
-    {"m.out_rank=4097", "out_rank is 4097"}, {"m.value_rank=4097", "value_rank is 4097"},
-    {"m.window=5", "window is 5"}, {"m.taps=4", "taps is 4"}};
+    {"m.rwkv.decay_rank=4097", "decay_rank is 4097"}, {"m.rwkv.rate_rank=4097", "rate_rank is 4097"},
+    {"m.mixer.out_gate_rank=4097", "out_gate_rank is 4097"}, {"m.rwkv.value_rank=4097", "value_rank is 4097"},
+    {"m.attention.window=5", "window is 5"}, {"m.conv.size=4", "conv.size is 4"}};
   for (int i = 0; i < COUNT(cases); i++) {
     miras_model_desc d = family(0).d;
     char why[256] = "";
@@ -2332,9 +2332,9 @@ static void test_kind_refusals(void) {
   for (int i = 0; i < 20; i++) {
     static const char *const field[20] = {"head_dim",   "heads",       "kv_heads",    "window",
                                           "head_dim",   "rope_theta", "qk_norm",     "type",
-                                          "no_mlp",     "hidden",      "no_mlp",      "window",
-                                          "conv",       "rope_dim",  "rope_dim",  "output_gate",
-                                          "output_gate", "rotary",     "rotary",
+                                          "mlp.none",     "hidden",      "mlp.none",      "window",
+                                          "conv_size",       "rope_dim",  "rope_dim",  "attention.out_gate",
+                                          "attention.out_gate", "rope_share",     "rope_share",
                                           "rope_theta"};
     miras_model_desc d = hybrid(0).d;
     miras_layer_desc *w = &d.layer[1];
@@ -2732,7 +2732,7 @@ static void test_biases(void **state) {
       const int lp = bias == MIRAS_BIAS_LP || bias == MIRAS_BIAS_LP_SMOOTH;
       for (uint64_t seed = 1; seed <= (lp ? 8 : 1); seed++) {
         miras_model_desc d;
-        assert_int_equal(miras_model_preset(&d, (miras_preset)kind), MIRAS_OK);
+        assert_int_equal(miras_model_preset(&d, (miras_preset)kind, 0), MIRAS_OK);
         d.vocab = VOCAB;
         d.width = 32;
         d.heads = 2;

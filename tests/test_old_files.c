@@ -226,7 +226,7 @@ static void write_models(void) {
     miras_session *s;
     double logits, session, loss[2], size = 0;
     int k;
-    miras_model_preset(&d, (miras_preset)models[i].kind);
+    miras_model_preset(&d, (miras_preset)models[i].kind, 0);
     d.layer[0].memory.heads = 2;
     d.layer[0].memory.key_dim = 4;
     d.layer[0].memory.chunk = 4;

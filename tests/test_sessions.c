@@ -66,7 +66,7 @@ static miras_model *open_case(int i, const char **name) {
   char why[256];
   const int other = i - MIRAS_PRESET_ROWS;
   if (other < 3) {
-    miras_model_preset(&d, other < 0 ? (miras_preset)i : other ? MIRAS_PRESET_KDA_MEMORY : MIRAS_PRESET_TITANS);
+    miras_model_preset(&d, other < 0 ? (miras_preset)i : other ? MIRAS_PRESET_KDA_MEMORY : MIRAS_PRESET_TITANS, 0);
     d.layers = other < 0 ? 2 : 0;
     if (other >= 0) strcpy(d.pattern, patterns[other]);
     *name = other < 0 ? miras_preset_name((miras_preset)i) : patterns[other];
@@ -74,7 +74,7 @@ static miras_model *open_case(int i, const char **name) {
     int layers = 0;
     *name = inside_whole(other - 3, &layers);
     if (!*name) return NULL;
-    assert_int_equal(miras_model_named(&d, *name, layers), MIRAS_OK);
+    assert_int_equal(miras_model_preset(&d, miras_preset_find(*name), layers), MIRAS_OK);
   }
   shrink(&d);
   if (other == 1) d.layer[2].attention.kv_heads = 1, d.layer[2].attention.qk_norm = 1, d.untied = 1;

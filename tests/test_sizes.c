@@ -90,7 +90,7 @@ static miras_model *open_wide(const wide_case *c, int width) {
   miras_model *m;
   char why[256] = "";
   int i;
-  assert_int_equal(miras_model_named(&d, c->name, 1), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find(c->name), 1), MIRAS_OK);
   d.vocab = VOCAB;
   d.width = width;
   d.heads = 2;

@@ -80,7 +80,7 @@ static void memory_path(work *w) {
 }
 
 static void model_named(work *w) {
-  w->wrong |= miras_model_named(&w->d, w->name, 4) != MIRAS_OK;
+  w->wrong |= miras_model_preset(&w->d, miras_preset_find(w->name), 4) != MIRAS_OK;
 }
 
 static void model_size(work *w) {

@@ -525,7 +525,7 @@ static void test_reads(void **state) {
 
 static miras_model *open_model(const char *pattern, int kind) {
   miras_model_desc d;
-  miras_model_preset(&d, (miras_preset)kind);
+  miras_model_preset(&d, (miras_preset)kind, 0);
   snprintf(d.pattern, sizeof d.pattern, "%s", pattern);
   d.vocab = 17;
   d.width = 16;

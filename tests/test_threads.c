@@ -201,7 +201,7 @@ static void pool_refuses_wrong_counts(void **state) {
 
 static miras_model_desc model_desc(miras_preset kind) {
   miras_model_desc d;
-  assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&d, kind, 0), MIRAS_OK);
   d.layer[0].memory.heads = 2;
   d.layer[0].memory.key_dim = 8;
   if (d.layer[0].memory.chunk > 1) d.layer[0].memory.chunk = 4;
@@ -443,7 +443,7 @@ static void a_job_system_is_checked(void **state) {
   assert_null(miras_memory_open(&d, NULL, NULL, 0));
   parallel.run = odd_run;
   assert_true(miras_memory_size(&d, why, sizeof why) > 0);
-  assert_int_equal(miras_model_preset(&layer, MIRAS_PRESET_TITANS), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&layer, MIRAS_PRESET_TITANS, 0), MIRAS_OK);
   layer.layer[0].memory.key_dim = 4;
   layer.vocab = 5;
   layer.width = 8;
