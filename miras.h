@@ -458,7 +458,7 @@ typedef struct miras_custom {
   void *user;
 } miras_custom;
 
-/* Constant keep gates of head h of H in layer l of L. */
+/* Constant decay gates of head h of H in layer l of L. */
 typedef enum miras_decay_schedule {
   MIRAS_DECAY_SCHEDULE_RATIO,      /* 1 - forget * decay_ratio^h (RetNet: 1/32, 1/2)                    */
   MIRAS_DECAY_SCHEDULE_LIGHTNING,  /* exp(-(8/H) (1 - l/L) h): Lightning attention as first released     */
@@ -1013,6 +1013,12 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m);
 
+/* Compare the functions of a custom choice with central differences at random places: error with the
+ * loss, bias_adjoint with error, link_adjoint with link (of a layer [dim, dim]; it must add). dim is
+ * 1..16, threshold what your bias is used with. Functions that are NULL are left out. MIRAS_OK, or
+ * MIRAS_ERR_ARGUMENT and a sentence with both numbers. At a corner either side's slope is right. */
+MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float threshold,
+                                          char *why, size_t why_size);
 /* 1 if miras_memory_write and miras_memory_step can be used; 0 where tokens bring more than key, value and query,
  * with a sentence in why, as in miras_memory_size, that names the field which asks for it. Such a
  * memory runs by miras_memory_forward. */
@@ -1297,6 +1303,15 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
  * MIRAS_ERR_ARGUMENT if there is no such field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
+/* The same, and what belonged to the old value gives way: fields that lose their meaning go to 0, and
+ * what else would refuse the new one is set back, constants and gates first, another of the four
+ * choices only where nothing else helps. So one of the choices is changed by one call. said (may be
+ * NULL, cut to said_size) receives what else changed, such as "memory.threshold_gate constant,
+ * memory.sharpness 0", or nothing. MIRAS_ERR_ARGUMENT as above, or MIRAS_ERR_DESC where the field has
+ * no meaning in d or needs what only you can give (the functions of a custom choice): said receives
+ * the reason, and d stays as it was. Numbers out of range are miras_model_size's to refuse. */
+MIRAS_API miras_result miras_model_desc_change(miras_model_desc *d, const char *field,
+                                               const char *value, char *said, size_t said_size);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
  * compared: into text, which is returned; MIRAS_PATTERN_SIZE characters hold every value, and 32 all but
  * "pattern". NULL if it does not fit or there is no such field. A number that an enum has no word
@@ -1329,6 +1344,14 @@ MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes
 /* Read the descriptor of a saved memory; seed, limit and parallel stay as they are in d, custom
  * becomes NULL. Files of versions up to 0.3.0 hold none: MIRAS_ERR_FORMAT. */
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size);
+/* As the calls of a model's descriptor of these names, for one memory: "bias", "learning_rate". */
+MIRAS_API miras_result miras_memory_desc_set(miras_memory_desc *d, const char *field,
+                                             const char *value);
+MIRAS_API miras_result miras_memory_desc_change(miras_memory_desc *d, const char *field,
+                                                const char *value, char *said, size_t said_size);
+MIRAS_API const char *miras_memory_desc_get(const miras_memory_desc *d, const char *field,
+                                            char *text, size_t size);
+MIRAS_API const char *miras_memory_desc_field(int i);
 /* Do two memories differ in a field that a load asks for, batch and reset_every too? Then 1 and a
  * sentence in why, as miras_model_desc_differs: what miras_memory_desc_from says of a file that
  * gave MIRAS_ERR_MISMATCH, beside miras_memory_desc_of. */
@@ -3071,8 +3094,18 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
                   f->kind == MIRAS__REAL ? miras__real_bits((float)x) : (uint64_t)x);
 }
 
-/* Of one field: its default, its range, or that it is 0 where it has no meaning. */
-static int miras__resolve_field(miras__case *c, const miras__field *f, char *why, size_t n) {
+/* What is wrong with a case, the first of all: a field, out of its range or without a meaning, or a
+ * rule of which the part `need` does not hold (NULL: the rule needs nothing and refuses). */
+typedef struct miras__fault {
+  const miras__field *field;
+  const char *when;          /* of a field without a meaning: where it has one; else NULL           */
+  const miras__rule *rule;
+  const char *need;
+  int any_range;             /* numbers out of their ranges are no fault                            */
+} miras__fault;
+
+/* Of one field: its default, its range, or that it is 0 where it has no meaning. 1 on success. */
+static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fault *fault) {
   const char *when = miras__when(c, f);
   const int other = f->normal < 0 || f->normal > 0;   /* than 0 */
   const double low = (double)f->low, high = (double)f->high;
@@ -3084,54 +3117,78 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, char *why
     miras__set_default(c, f);
     x = miras__number(c, f);
   }
-  if (meant ? x >= low && x <= high : zero) return 1;
-  miras__say_value(why, n, c, f, " is ");
-  if (!meant) {
-    miras__say(why, n, ", but it has a meaning only with ");
-    miras__say_part(why, n, c, when);
-    miras__say(why, n, "; set it to 0");
-  } else if (f->kind == MIRAS__REAL) {
-    miras__say(why, n, "; it must lie in %g..%g", low, high);
-  } else {
-    miras__say(why, n, "; it must lie in %d..%d", (int)low, (int)high);
-  }
+  if (meant ? fault->any_range || (x >= low && x <= high) : zero) return 1;
+  fault->field = f;
+  fault->when = meant ? NULL : when;
   return 0;
 }
 
 /* Those that lie in [from, to) of the case. */
-static MIRAS__COLD int miras__resolve_fields(miras__case *c, size_t from, size_t to, char *why,
-                                             size_t n) {
+static MIRAS__COLD int miras__resolve_fields(miras__case *c, size_t from, size_t to,
+                                             miras__fault *fault) {
   size_t i;
   for (i = 0; i < MIRAS__FIELDS; i++) {
     const miras__field *f = &miras__fields[i];
     if (f->at >= from && f->at < to && f->kind != MIRAS__WIDE && f->kind != MIRAS__TEXT &&
-        !miras__resolve_field(c, f, why, n))
+        !miras__resolve_field(c, f, fault))
       return 0;
   }
   return 1;
 }
 
-/* Replace zeros by defaults and refuse what is not meant, with one sentence: of a layer, or of a
- * memory on its own. 1 on success. */
-static int miras__resolve(miras__case *c, char *why, size_t n) {
+/* Is this rule kept? If not, fault says which part of it is not. */
+static int miras__rule_kept(const miras__case *c, const miras__rule *r, miras__fault *fault) {
+  const char *need;
+  if (miras__unmet(c, r->when)) return 1;
+  need = miras__unmet(c, r->needs);
+  if (r->needs[0] && !need) return 1;
+  fault->rule = r;
+  fault->need = need;
+  return 0;
+}
+
+/* Replace zeros by defaults and find what is not meant: of a layer, or of a memory on its own. 1 on
+ * success. */
+static int miras__resolved(miras__case *c, miras__fault *fault) {
   const size_t memory = offsetof(miras__case, l.memory);
   size_t i;
   miras__find_facts(c);    /* fields need them for their meaning, rules once defaults are there */
-  if (c->inside ? !miras__resolve_fields(c, 0, sizeof(miras_layer_desc), why, n)
-                : !miras__resolve_fields(c, memory, memory + sizeof(miras_memory_desc), why, n))
+  if (c->inside ? !miras__resolve_fields(c, 0, sizeof(miras_layer_desc), fault)
+                : !miras__resolve_fields(c, memory, memory + sizeof(miras_memory_desc), fault))
     return 0;
   miras__find_facts(c);
   miras__find_custom(c);
-  for (i = 0; i < sizeof miras__rules / sizeof miras__rules[0]; i++) {
-    const miras__rule *r = &miras__rules[i];
-    const char *need;
-    if (miras__unmet(c, r->when)) continue;
-    need = miras__unmet(c, r->needs);
-    if (r->needs[0] && !need) continue;
-    miras__say_rule(why, n, c, r, need);
-    return 0;
-  }
+  for (i = 0; i < sizeof miras__rules / sizeof miras__rules[0]; i++)
+    if (!miras__rule_kept(c, &miras__rules[i], fault)) return 0;
   return 1;
+}
+
+static MIRAS__COLD void miras__say_fault(char *why, size_t n, const miras__case *c,
+                                         const miras__fault *fault) {
+  const miras__field *f = fault->field;
+  if (!f) {
+    miras__say_rule(why, n, c, fault->rule, fault->need);
+    return;
+  }
+  miras__say_value(why, n, c, f, " is ");
+  if (fault->when) {
+    miras__say(why, n, ", but it has a meaning only with ");
+    miras__say_part(why, n, c, fault->when);
+    miras__say(why, n, "; set it to 0");
+  } else if (f->kind == MIRAS__REAL) {
+    miras__say(why, n, "; it must lie in %g..%g", (double)f->low, (double)f->high);
+  } else {
+    miras__say(why, n, "; it must lie in %d..%d", (int)f->low, (int)f->high);
+  }
+}
+
+/* Replace zeros by defaults and refuse what is not meant, with one sentence. 1 on success. */
+static int miras__resolve(miras__case *c, char *why, size_t n) {
+  miras__fault fault;
+  memset(&fault, 0, sizeof fault);
+  if (miras__resolved(c, &fault)) return 1;
+  miras__say_fault(why, n, c, &fault);
+  return 0;
 }
 
 static MIRAS__COLD miras_result miras__desc_resolve(miras_memory_desc *d, char *why, size_t n) {
@@ -15046,6 +15103,129 @@ MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, fl
   return MIRAS_OK;
 }
 
+/* ---- custom choices ---- */
+
+enum { MIRAS__CUSTOM = 16 };         /* most entries of a residual that are tried                 */
+
+/* A place where the functions of a custom choice are tried, and a direction to go in. */
+typedef struct miras__trial {
+  const miras_custom *c;
+  float r[MIRAS__CUSTOM], v[MIRAS__CUSTOM], be[MIRAS__CUSTOM], u[MIRAS__CUSTOM], threshold;
+  int n;
+} miras__trial;
+
+/* What moves: r with the value held, the value with r held, or the threshold. */
+enum { MIRAS__MOVE_R, MIRAS__MOVE_VALUE, MIRAS__MOVE_THRESHOLD };
+
+/* The loss (of_loss), or be.error, where what moves has gone so far. */
+static MIRAS__COLD double miras__custom_at(const miras__trial *t, int moves, int of_loss,
+                                           double far) {
+  float r[MIRAS__CUSTOM], v[MIRAS__CUSTOM], error[MIRAS__CUSTOM], loss;
+  const float threshold = t->threshold + (moves == MIRAS__MOVE_THRESHOLD ? (float)far : 0);
+  double sum = 0;
+  int i;
+  for (i = 0; i < t->n; i++) {
+    r[i] = t->r[i] + (moves == MIRAS__MOVE_R ? (float)far * t->u[i] : 0);
+    v[i] = t->v[i] + (moves == MIRAS__MOVE_VALUE ? (float)far * t->u[i] : 0);
+    error[i] = 0;
+  }
+  loss = t->c->bias(t->c->user, error, r, v, threshold, t->n);
+  if (of_loss) return (double)loss;
+  for (i = 0; i < t->n; i++) sum += (double)t->be[i] * (double)error[i];
+  return sum;
+}
+
+/* Is x the slope of what three points say, each `step` from the next? 1, or 0 and why. */
+static MIRAS__COLD int miras__slope_is(double x, const double at[3], double step, const char *what,
+                                       char *why, size_t n) {
+  const double left = (at[1] - at[0]) / step, right = (at[2] - at[1]) / step;
+  const double near = 0.02 * (fabs(left) + fabs(right) + fabs(x)) + 2e-3 * (1 + fabs(at[1]));
+  if (x >= (left < right ? left : right) - near && x <= (left > right ? left : right) + near)
+    return 1;
+  miras__say(why, n, "%s says %g where differences say %g", what, x, (left + right) / 2);
+  return 0;
+}
+
+static MIRAS__COLD int miras__custom_bias_right(const miras__trial *t, char *why, size_t n) {
+  static const char *const what[] = {"bias: error", "bias_adjoint: dr", "bias_adjoint: dvalue",
+                                     "bias_adjoint: what it returns for the threshold"};
+  static const int moves[] = {MIRAS__MOVE_R, MIRAS__MOVE_R, MIRAS__MOVE_VALUE,
+                              MIRAS__MOVE_THRESHOLD};
+  const double step = 4e-3;
+  float d[3][MIRAS__CUSTOM];           /* error, dr, dvalue                                       */
+  double at[3], says = 0;
+  int i, k;
+  memset(d, 0, sizeof d);
+  t->c->bias(t->c->user, d[0], t->r, t->v, t->threshold, t->n);
+  if (t->c->bias_adjoint)
+    says = (double)t->c->bias_adjoint(t->c->user, d[1], d[2], t->be, t->r, t->v, t->threshold,
+                                      t->n);
+  for (k = 0; k < (t->c->bias_adjoint ? 4 : 1); k++) {
+    double along = k == 3 ? says : 0;
+    for (i = 0; i < 3; i++) at[i] = miras__custom_at(t, moves[k], k == 0, step * (i - 1));
+    for (i = 0; k < 3 && i < t->n; i++) along += (double)d[k][i] * (double)t->u[i];
+    if (!miras__slope_is(along, at, step, what[k], why, n)) return 0;
+  }
+  return 1;
+}
+
+static MIRAS__COLD int miras__custom_link_right(const miras_custom *c, int dim, uint64_t seed,
+                                                char *why, size_t n) {
+  enum { MOST = MIRAS__CUSTOM * MIRAS__CUSTOM };
+  const size_t count = (size_t)dim * (size_t)dim;
+  const double step = 4e-3;
+  float a[MOST], w[MOST], dw[MOST], da[MOST], u;
+  double at[3] = {0, 0, 0}, says = 0;
+  size_t i, k;
+  for (k = 0; k < 3; k++) {
+    for (i = 0; i < count; i++) {
+      a[i] = 2 * miras__uniform(seed, i);
+      a[i] += (float)(step * ((double)k - 1)) * miras__uniform(seed, i + count);
+      dw[i] = miras__uniform(seed, i + 2 * count);
+    }
+    c->link(c->user, w, a, dim, dim);
+    for (i = 0; i < count; i++) at[k] += (double)w[i] * (double)dw[i];
+  }
+  for (i = 0; i < count; i++) {
+    a[i] = 2 * miras__uniform(seed, i);
+    da[i] = 1;                                   /* it must add to what is there */
+  }
+  c->link(c->user, w, a, dim, dim);
+  c->link_adjoint(c->user, da, dw, a, w, dim, dim);
+  for (i = 0; i < count; i++) {
+    u = miras__uniform(seed, i + count);
+    says += (double)(da[i] - 1) * (double)u;
+  }
+  return miras__slope_is(says, at, step, "link_adjoint: da", why, n);
+}
+
+MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float threshold,
+                                          char *why, size_t why_size) {
+  miras__trial t;
+  int round, i;
+  if (why && why_size) why[0] = 0;
+  if (!c || !(fabsf(threshold) <= FLT_MAX) ||
+      !miras__whole(why, why_size, "dim", dim, 1, MIRAS__CUSTOM))
+    return MIRAS_ERR_ARGUMENT;
+  memset(&t, 0, sizeof t);
+  t.c = c;
+  t.n = dim;
+  t.threshold = threshold;
+  for (round = 0; round < 32; round++) {
+    const uint64_t seed = miras__hash((uint64_t)round + 1);
+    for (i = 0; i < dim; i++) {
+      t.r[i] = 2 * miras__uniform(seed, (uint64_t)i);
+      t.v[i] = 2 * miras__uniform(seed, (uint64_t)i + 16);
+      t.be[i] = miras__uniform(seed, (uint64_t)i + 32);
+      t.u[i] = miras__uniform(seed, (uint64_t)i + 48);
+    }
+    if (c->bias && !miras__custom_bias_right(&t, why, why_size)) return MIRAS_ERR_ARGUMENT;
+    if (c->link && c->link_adjoint && !miras__custom_link_right(c, dim, seed, why, why_size))
+      return MIRAS_ERR_ARGUMENT;
+  }
+  return MIRAS_OK;
+}
+
 /* Gradients of outer parameters that one head of one sequence leaves: init, gain or ridge, bias,
  * rho. They are added up afterwards in one order, whoever made them. */
 static size_t miras__part_size(const miras__plan *p) {
@@ -19190,11 +19370,14 @@ static miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc 
 /* The fields of the model itself. */
 static MIRAS__CALLED miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n) {
   const size_t at = offsetof(miras__case, d);
+  miras__fault fault;
   miras__case c;
   memset(&c, 0, sizeof c);
+  memset(&fault, 0, sizeof fault);
   memcpy(&c.d, (const char *)d + MIRAS__OWN_AT, MIRAS__OWN_END);
   c.inside = 1;
-  if (!miras__resolve_fields(&c, at, at + sizeof c.d, why, n)) return MIRAS_ERR_DESC;
+  if (!miras__resolve_fields(&c, at, at + sizeof c.d, &fault))
+    return miras__say_fault(why, n, &c, &fault), MIRAS_ERR_DESC;
   memcpy((char *)d + MIRAS__OWN_AT, &c.d, MIRAS__OWN_END);
   return MIRAS_OK;
 }
@@ -19596,6 +19779,7 @@ static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
   s->held = ((size_t)1 << 18) / m->ld_v;
   if (s->held < 1) s->held = 1;
   if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
+  if (s->held > (size_t)s->in.desc.batch_tokens) s->held = (size_t)s->in.desc.batch_tokens;
   miras__server_layout(&s->in, a);
   s->logits = miras__floats(a, s->held, m->vocab);
 }
@@ -21932,7 +22116,7 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
     int x = miras__meaning(f, text);
     if (x < 0) x = miras__meaning(f, miras__rename(text, 0));
     if (x >= 0) bits = (uint64_t)x;
-    else if (!miras__read_whole(text, &bits) || bits > f->high) return 0;
+    else if (!miras__read_whole(text, &bits) || (double)bits > (double)f->high) return 0;
   } else if (f->kind == MIRAS__REAL) {
     if (!miras__read_real(text, &real)) return 0;
     bits = miras__real_bits(real);
@@ -23065,6 +23249,200 @@ MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *
   return miras__memory_desc(d, bytes, size) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
+/* ---- changing a choice ---- */
+
+/* A descriptor while one of its fields changes: a memory's (kind -1), or a model's of which the
+ * layers of a kind change with it. */
+typedef struct miras__changing {
+  void *d;
+  int kind;
+  const miras__field *chosen;        /* keeps its new value                                       */
+  unsigned char gave[MIRAS__FIELDS]; /* fields that have given way already                        */
+  char *said;                        /* what else changed                                         */
+  size_t said_size;
+} miras__changing;
+
+/* The case as it stands now, and whether it is right but for sizes that are not there yet. */
+static MIRAS__COLD int miras__change_right(const miras__changing *x, miras__case *c,
+                                           miras__fault *fault) {
+  memset(c, 0, sizeof *c);
+  memset(fault, 0, sizeof *fault);
+  fault->any_range = 1;
+  if (x->kind < 0) {
+    c->l.memory = *(const miras_memory_desc *)x->d;
+    return miras__resolved(c, fault);
+  }
+#ifndef MIRAS_NO_MODEL
+  c->l = ((const miras_model_desc *)x->d)->layer[x->kind];
+  memcpy(&c->d, (const char *)x->d + MIRAS__OWN_AT, MIRAS__OWN_END);
+  c->inside = 1;
+#endif
+  return miras__resolved(c, fault);
+}
+
+static void miras__change_set(const miras__changing *x, const miras__field *f, uint64_t bits) {
+  miras__set_bits(x->d, miras__offset(f, x->kind), f->size, bits);
+}
+
+/* A field has given way: it is set to what others need once, or two could be set in turn. */
+static MIRAS__COLD void miras__change_say(miras__changing *x, const miras__field *f) {
+  char value[MIRAS_PATTERN_SIZE];
+  x->gave[f - miras__fields] = 1;
+  miras__write_field(value, f, x->d, x->kind);
+  miras__say(x->said, x->said_size, "%s%s %s", x->said && x->said[0] ? ", " : "",
+             miras__name(f, x->kind >= 0), value);
+}
+
+/* One of the four choices, or the type of a layer. */
+static int miras__is_choice(const miras__field *f) {
+  return f->at == offsetof(miras__case, l.memory.architecture) ||
+         f->at == offsetof(miras__case, l.memory.bias) ||
+         f->at == offsetof(miras__case, l.memory.retention) ||
+         f->at == offsetof(miras__case, l.memory.algorithm) || f->at == offsetof(miras__case, l.type);
+}
+
+/* A number that meets a condition behind its field's name: 0 if that is not ruled out, else the
+ * first that is asked for. */
+static int miras__meets(const miras__field *f, const char *text) {
+  char word[32];
+  int first = -1, none = 0, zero = 0;
+  while (miras__next_word(word, &text)) {
+    const int x = miras__meaning(f, word);
+    if (miras__same(word, "not")) none = 1;
+    else if (first < 0) first = x;
+    if (x == 0) zero = 1;
+  }
+  if (none) return zero ? 1 : 0;
+  return zero || first < 0 ? 0 : first;
+}
+
+/* Set a field to that, if it helps against a fault. 1 on success. */
+static MIRAS__COLD int miras__change_try(miras__changing *x, const miras__fault *was,
+                                         const miras__field *f, uint64_t bits) {
+  const uint64_t old = miras__bits(x->d, miras__offset(f, x->kind), f->size);
+  miras__fault fault;
+  miras__case c;
+  if (old == bits) return 0;
+  miras__change_set(x, f, bits);
+  if (miras__change_right(x, &c, &fault) ||
+      (fault.rule ? fault.rule != was->rule || fault.need != was->need : fault.field != f)) {
+    miras__change_say(x, f);
+    return 1;
+  }
+  miras__change_set(x, f, old);
+  return 0;
+}
+
+/* Give way to the chosen field in one condition of the rule that is not kept: set the condition's
+ * field to 0 (rest), of a gate per channel at first to one per head, or to what the condition asks
+ * for. 1 on success. */
+static MIRAS__COLD int miras__give_way(miras__changing *x, const miras__fault *was,
+                                       const char *condition, int choices, int rest) {
+  const miras__field *f;
+  char word[32];
+  miras__next_word(word, &condition);
+  f = miras__named(word);
+  if (f->kind == MIRAS__FACT || f == x->chosen || (!rest && x->gave[f - miras__fields]) ||
+      miras__is_choice(f) != choices || (!f->since && f->kind != MIRAS__WORD))
+    return 0;
+  if (!rest) return miras__change_try(x, was, f, (uint64_t)miras__meets(f, condition));
+  return (f->kind == MIRAS__WORD && miras__meaning(f, "channel") == MIRAS_GATE_CHANNEL &&
+          miras__change_try(x, was, f, MIRAS_GATE_HEAD)) ||
+         miras__change_try(x, was, f, 0);
+}
+
+/* The conditions of a list, one after the other; of `needs` the first is the one not kept. */
+static MIRAS__COLD int miras__give_ways(miras__changing *x, const miras__fault *was,
+                                        const char *list, int choices, int rest) {
+  while (list && *list) {
+    if (miras__give_way(x, was, list, choices, rest)) return 1;
+    if (!rest) return 0;
+    list += strcspn(list, ",");
+    list += strspn(list, ", ");
+  }
+  return 0;
+}
+
+/* Put everything to rest that the chosen field's new value leaves without a meaning, and make way
+ * for it: constants and gates first, another choice only where nothing else helps. 1, or 0 and why. */
+static MIRAS__COLD int miras__settle(miras__changing *x, char *why, size_t n) {
+  miras__fault fault;
+  miras__case c;
+  while (!miras__change_right(x, &c, &fault)) {
+    const miras__field *f = fault.field;
+    if (f && f != x->chosen && miras__bits(x->d, miras__offset(f, x->kind), f->size)) {
+      miras__change_set(x, f, 0);
+      miras__change_say(x, f);
+      continue;
+    }
+    if (!f && (miras__give_ways(x, &fault, fault.rule->when, 0, 1) ||
+               miras__give_ways(x, &fault, fault.need, 0, 0) ||
+               miras__give_ways(x, &fault, fault.rule->when, 1, 1) ||
+               miras__give_ways(x, &fault, fault.need, 1, 0)))
+      continue;
+    if (why && n) why[0] = 0;
+    miras__say_fault(why, n, &c, &fault);
+    return 0;
+  }
+  return 1;
+}
+
+/* A field that there is, to a value that it can have; then all else. */
+static MIRAS__COLD miras_result miras__change(void *d, int kind, const miras__field *f,
+                                              const char *name, const char *value, char *said,
+                                              size_t n) {
+  miras__changing x;
+  if (!f || !value || !miras__read_field(f, value, d, kind)) {
+    miras__say(said, n, f ? "%s cannot be \"%s\"" : "there is no field %s", name ? name : "",
+               value ? value : "");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  memset(&x, 0, sizeof x);
+  x.d = d;
+  x.kind = kind;
+  x.chosen = f;
+  x.said = said;
+  x.said_size = n;
+  if (kind >= 0 && !miras__of_layer(f)) return MIRAS_OK;
+  return miras__settle(&x, said, n) ? MIRAS_OK : MIRAS_ERR_DESC;
+}
+
+MIRAS_API miras_result miras_memory_desc_change(miras_memory_desc *d, const char *field,
+                                                const char *value, char *said, size_t said_size) {
+  miras_memory_desc changed;
+  miras_result result;
+  if (said && said_size) said[0] = 0;
+  if (!d || !field) return MIRAS_ERR_ARGUMENT;
+  changed = *d;
+  result = miras__change(&changed, -1, miras__memory_field(field), field, value, said, said_size);
+  if (result == MIRAS_OK) *d = changed;
+  return result;
+}
+
+MIRAS_API miras_result miras_memory_desc_set(miras_memory_desc *d, const char *field,
+                                             const char *value) {
+  const miras__field *f = d && field ? miras__memory_field(field) : NULL;
+  return f && value && miras__read_field(f, value, d, -1) ? MIRAS_OK : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API const char *miras_memory_desc_get(const miras_memory_desc *d, const char *field,
+                                            char *text, size_t size) {
+  const miras__field *f = d && field ? miras__memory_field(field) : NULL;
+  char value[MIRAS_PATTERN_SIZE];
+  if (!f || !text) return NULL;
+  miras__write_field(value, f, d, -1);
+  if (strlen(value) >= size) return NULL;
+  memcpy(text, value, strlen(value) + 1);
+  return text;
+}
+
+MIRAS_API const char *miras_memory_desc_field(int i) {
+  const miras__field *f = miras__fields;
+  for (; i >= 0 && f < miras__fields + MIRAS__FIELDS; f++)
+    if (miras__of_memory(f) && i-- == 0) return miras__name(f, 0);
+  return NULL;
+}
+
 #ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
   return miras__save_to(MIRAS__A_MODEL, m, buffer, capacity);
@@ -23124,6 +23502,22 @@ MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *fie
   int kind;
   const miras__field *f = miras__field_of(d, field, &kind);
   return f && value && miras__read_field(f, value, d, kind) ? MIRAS_OK : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_model_desc_change(miras_model_desc *d, const char *field,
+                                               const char *value, char *said, size_t said_size) {
+  miras_layer_desc layer;            /* a descriptor of all kinds is too much for small stacks     */
+  const miras__field *f;
+  miras_result result;
+  int kind;
+  if (said && said_size) said[0] = 0;
+  f = d && field ? miras__field_of(d, field, &kind) : NULL;
+  if (!d || !field) return MIRAS_ERR_ARGUMENT;
+  if (!f) kind = 0;
+  layer = d->layer[kind];
+  result = miras__change(d, kind, f, field, value, said, said_size);
+  if (result == MIRAS_ERR_DESC) d->layer[kind] = layer;
+  return result;
 }
 
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,

@@ -1019,10 +1019,14 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.seed = o->seed;
   for (k = 0; k < 16 && o->set[k]; k++) {
     const char *equals = strchr(o->set[k], '=');
-    char field[64];
+    char field[64], said[512];
+    miras_result result;
     snprintf(field, sizeof field, "%.*s", equals ? (int)(equals - o->set[k]) : 0, o->set[k]);
-    if (!equals || miras_model_desc_set(&d, field, equals + 1) != MIRAS_OK)
-      no_set(&d, o->set[k]);
+    if (!equals) no_set(&d, o->set[k]);
+    result = miras_model_desc_change(&d, field, equals + 1, said, sizeof said);
+    if (result == MIRAS_ERR_ARGUMENT) no_set(&d, o->set[k]);
+    if (result != MIRAS_OK) die(2, "--set is \"%s\"; %s", o->set[k], said);
+    if (said[0]) printf("--set %s changes as well: %s\n", o->set[k], said);
   }
   for (k = 0; k < 4; k++)
     if (!d.layer[k].mlp.none && !d.layer[k].mlp.hidden) d.layer[k].mlp.hidden = o->hidden;

@@ -1804,7 +1804,7 @@ REF void ref_turn(double *x, int n, double base, int position, int neighbours) {
 /* Queries and keys [N, H, dk] of sequences of T tokens. */
 REF void ref_turn_keys(const miras_layer_desc *d, int chunk, double *q, double *k, size_t N,
                        size_t H, size_t dk, int T) {
-  const double base = d->attention.rope_theta > 0.0f ? (double)d->attention.rope_theta : 10000.0;
+  const double base = d->mixer.rope_theta > 0.0f ? (double)d->mixer.rope_theta : 10000.0;
   const int whole = d->mixer.rope == MIRAS_ROPE_CHUNK ? chunk : T;
   for (size_t i = 0; i < N * H && d->mixer.rope != MIRAS_ROPE_NONE; i++) {
     const int place = (int)(i / H) % T % whole;

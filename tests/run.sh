@@ -658,7 +658,8 @@ for file in examples/quickstart examples/lm tests/test_api tests/test_files; do
   $windows -static -O1 -Wall -Wextra -Werror -DMIRAS_TEST_NO_CMOCKA \$file.c \
     -o '$build/windows/'\$(basename \$file).exe -lm -lpthread || exit 1
 done
-cd '$build/windows' && $limit wine quickstart.exe && $limit wine test_api.exe &&
+cd '$build/windows' && mkdir -p tests/data && cp '$root/tests/data/6-gla.safetensors' tests/data &&
+$limit wine quickstart.exe && $limit wine test_api.exe &&
 $limit wine test_files.exe &&
 cp '$root/README.md' . && $limit wine lm.exe train README.md --dim 16 --heads 1 --steps 3 \
   --out small.safetensors && ls -l small.safetensors

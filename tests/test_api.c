@@ -29,6 +29,7 @@ static void counted_free(void *p) {
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 #include "calls.h"
+#include "inside.h"
 
 /* ---- helpers ---- */
 
@@ -1021,6 +1022,174 @@ static void heads_have_three_names(void **state) {
   d = small_model(MIRAS_PRESET_TITANS);
   d.heads = -1;
   refuse(miras_model_size(&d, why, sizeof why), why, "heads", "-1", 0);
+}
+
+/* Each of the four choices of every preset can be changed to every other by one call: what it says
+ * has changed has, and no more, and the result is a model, and a memory. */
+static void choices_change(void **state) {
+  static const char *const choices[] = { "architecture", "bias", "retention", "algorithm" };
+  int i, k, j, changes = 0;
+  (void)state;
+  for (i = 0; i < MIRAS_PRESET_COUNT; i++)
+    for (k = 0; k < 4; k++)
+      for (j = 0; j < MIRAS_RETENTION_COUNT; j++) {
+        miras_model_desc d, before;
+        miras_memory_desc m;
+        char field[40], word[32], said[600], why[256], a[MIRAS_PATTERN_SIZE], b[MIRAS_PATTERN_SIZE];
+        const char *name;
+        miras_result result;
+        int f;
+        if (!inside_word(word, choices[k], j)) continue;
+        snprintf(field, sizeof field, "memory.%s", choices[k]);
+        assert_int_equal(miras_model_preset(&d, (miras_preset)i, 4), MIRAS_OK);
+        before = d;
+        result = miras_model_desc_change(&d, field, word, said, sizeof said);
+        if (!strcmp(word, "custom")) {             /* it needs functions */
+          assert_int_equal(result, MIRAS_ERR_DESC);
+          assert_true(strstr(said, "custom") != NULL);
+          assert_memory_equal(&d, &before, sizeof d);
+          continue;
+        }
+        if (result != MIRAS_OK) fail_msg("%s, %s %s: %s", miras_preset_name((miras_preset)i), field,
+                                         word, said);
+        for (f = 0; (name = miras_model_desc_field(f)) != NULL; f++) {
+          miras_model_desc_get(&before, name, a, sizeof a);
+          miras_model_desc_get(&d, name, b, sizeof b);
+          if (strcmp(a, b) && strcmp(name, field) && !names(said, name))
+            fail_msg("%s, %s %s: %s changed, not in \"%s\"", miras_preset_name((miras_preset)i),
+                     field, word, name, said);
+        }
+        d.vocab = 16, d.width = 16, d.heads = 2;
+        if (!miras_model_size(&d, why, sizeof why))
+          fail_msg("%s, %s %s: %s", miras_preset_name((miras_preset)i), field, word, why);
+        miras_memory_preset(&m, (miras_preset)i);
+        assert_int_equal(miras_memory_desc_change(&m, choices[k], word, said, sizeof said), MIRAS_OK);
+        m.key_dim = 8;
+        if (!miras_memory_size(&m, why, sizeof why))
+          fail_msg("%s alone, %s %s: %s", miras_preset_name((miras_preset)i), field, word, why);
+        assert_string_equal(miras_memory_desc_get(&m, choices[k], a, sizeof a), word);
+        changes++;
+      }
+  assert_true(changes > 1000);
+}
+
+/* What a change says, and what it refuses. */
+static void changes_say(void **state) {
+  miras_model_desc d, e;
+  miras_memory_desc m, n;
+  miras_custom own;
+  char said[256], cut[8], text[32];
+  const char *name;
+  int i, fields = 0;
+  (void)state;
+  miras_model_preset(&d, MIRAS_PRESET_YAAD, 2);
+  assert_int_equal(miras_model_desc_change(&d, "memory.bias", "l2", said, sizeof said), MIRAS_OK);
+  assert_string_equal(said, "memory.threshold_gate constant, memory.sharpness 0");
+  assert_int_equal(miras_model_desc_change(&d, "memory.bias", "l2", said, sizeof said), MIRAS_OK);
+  assert_string_equal(said, "");
+  assert_int_equal(miras_model_desc_change(&d, "m.memory.algorithm", "momentum", cut, sizeof cut),
+                   MIRAS_OK);
+  assert_string_equal(cut, "memory.");
+  assert_int_equal(d.layer[0].memory.decay_gate, MIRAS_GATE_HEAD);   /* not less than it must */
+  assert_int_equal(miras_model_desc_change(&d, "dropout", "0.5", NULL, 0), MIRAS_OK);
+  e = d;
+  assert_int_equal(miras_model_desc_change(&d, "memory.sharpness", "2", said, sizeof said),
+                   MIRAS_ERR_DESC);
+  assert_true(strstr(said, "sharpness is 2, but it has a meaning only with") != NULL);
+  assert_int_equal(miras_model_desc_change(&d, "memory.bias", "huge", said, sizeof said),
+                   MIRAS_ERR_ARGUMENT);
+  assert_string_equal(said, "memory.bias cannot be \"huge\"");
+  assert_int_equal(miras_model_desc_change(&d, "memory.colour", "1", said, sizeof said),
+                   MIRAS_ERR_ARGUMENT);
+  assert_string_equal(said, "there is no field memory.colour");
+  assert_int_equal(miras_model_desc_change(&d, NULL, "1", said, sizeof said), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_change(NULL, "dropout", "1", said, sizeof said),
+                   MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_change(&d, "dropout", NULL, said, sizeof said),
+                   MIRAS_ERR_ARGUMENT);
+  assert_memory_equal(&d, &e, sizeof d);
+  /* one memory: by name, old names too */
+  miras_memory_preset(&m, MIRAS_PRESET_YAAD);
+  n = m;
+  assert_int_equal(miras_memory_desc_set(&m, "learning_rate", "0.25"), MIRAS_OK);
+  assert_near(m.learning_rate, 0.25, 0);
+  assert_int_equal(miras_memory_desc_set(&m, "step", "0.5"), MIRAS_OK);
+  assert_near(m.learning_rate, 0.5, 0);
+  assert_int_equal(miras_memory_desc_set(&m, "batch", "3"), MIRAS_OK);
+  assert_int_equal(m.batch, 3);
+  assert_int_equal(miras_memory_desc_set(&m, "bias", "3"), MIRAS_OK);      /* a word's number */
+  assert_string_equal(miras_memory_desc_get(&m, "bias", text, sizeof text), "lp-smooth");
+  assert_int_equal(miras_memory_desc_set(&m, "bias", "11"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_set(&m, "vocab", "3"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_set(&m, "memory.bias", "l2"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_set(NULL, "bias", "l2"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_set(&m, NULL, "l2"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_set(&m, "bias", NULL), MIRAS_ERR_ARGUMENT);
+  assert_null(miras_memory_desc_get(&m, "vocab", text, sizeof text));
+  assert_null(miras_memory_desc_get(&m, "bias", text, 3));
+  assert_null(miras_memory_desc_field(-1));
+  for (i = 0; (name = miras_memory_desc_field(i)) != NULL; i++) {
+    assert_non_null(miras_memory_desc_get(&m, name, text, sizeof text));
+    assert_int_equal(miras_memory_desc_set(&n, name, text), MIRAS_OK);
+    fields++;
+  }
+  assert_true(fields > 50);
+  assert_memory_equal(&m, &n, sizeof m);           /* all that is not a pointer, a seed or a limit */
+  /* a custom choice that is there, and one that is left */
+  memset(&own, 0, sizeof own);
+  m.custom = &own;
+  assert_int_equal(miras_memory_desc_change(&m, "bias", "l2", said, sizeof said), MIRAS_ERR_DESC);
+  assert_true(names(said, "custom"));
+}
+
+static void *alloc_none(size_t bytes, void *user) {
+  (void)bytes;
+  (void)user;
+  return NULL;
+}
+
+/* Whatever returns NULL says why. */
+static void refusals_say_why(void **state) {
+  static unsigned char small[64];
+  miras_memory_desc d = small_memory(MIRAS_PRESET_YAAD);
+  miras_model_desc md = small_model(MIRAS_PRESET_YAAD);
+  miras_trainer_desc td = small_trainer();
+  miras_server_desc sd = { 0, 0, NULL };
+  miras_model *m = miras_model_open(&md, NULL, NULL, 0);
+  miras_allocator none;
+  char why[200];
+  (void)state;
+  assert_non_null(m);
+  none.alloc = alloc_none, none.free = NULL, none.user = NULL;
+#define SAYS(call, text) \
+  do { why[0] = 0; assert_null(call); if (!strstr(why, text)) fail_msg("%s: %s", #call, why); } while (0)
+  SAYS(miras_memory_init(small, sizeof small, &d, why, sizeof why), "bytes is 64; it must be");
+  SAYS(miras_memory_init(NULL, 1 << 20, &d, why, sizeof why), "buffer is NULL");
+  SAYS(miras_memory_init(small, sizeof small, NULL, why, sizeof why), "NULL");
+  SAYS(miras_memory_open(&d, &none, why, sizeof why), "no memory for");
+  SAYS(miras_model_init(small, sizeof small, &md, why, sizeof why), "bytes is 64; it must be");
+  SAYS(miras_model_open(&md, &none, why, sizeof why), "no memory for");
+  SAYS(miras_model_open(NULL, NULL, why, sizeof why), "NULL");
+  SAYS(miras_trainer_init(small, sizeof small, m, &td, why, sizeof why), "bytes is 64");
+  SAYS(miras_trainer_open(m, &td, &none, why, sizeof why), "no memory for");
+  SAYS(miras_trainer_open(NULL, &td, NULL, why, sizeof why), "model is NULL");
+  SAYS(miras_server_init(small, sizeof small, m, &sd, why, sizeof why), "bytes is 64");
+  SAYS(miras_server_open(m, &sd, &none, why, sizeof why), "no memory for");
+  SAYS(miras_session_init(small, sizeof small, m, NULL, why, sizeof why), "bytes is 64");
+  SAYS(miras_session_open(m, NULL, &none, why, sizeof why), "no memory for");
+  SAYS(miras_session_open(NULL, NULL, NULL, why, sizeof why), "model is NULL");
+  sd.batch_tokens = -1;
+  SAYS(miras_session_open(m, &sd, NULL, why, sizeof why), "batch_tokens is -1");
+  sd.batch_tokens = 0, sd.limit = 64;
+  SAYS(miras_session_open(m, &sd, NULL, why, sizeof why), "limit is 64 bytes; the session takes");
+  SAYS(miras_server_open(m, &sd, NULL, why, sizeof why), "limit is 64 bytes; the server takes");
+  SAYS(miras_pool_open(0, NULL, why, sizeof why), "threads is 0");
+  SAYS(miras_pool_open(2, &none, why, sizeof why), "no memory for");
+  SAYS(miras_memory_open_file("/nowhere/x", NULL, NULL, NULL, why, sizeof why), "could not be opened");
+  SAYS(miras_model_open_file("/nowhere/x", NULL, NULL, NULL, why, sizeof why), "could not be opened");
+#undef SAYS
+  miras_model_close(m);
+  assert_int_equal(malloc_count, 0);
 }
 
 static void wrong_trainers_are_refused(void **state) {
@@ -2454,6 +2623,9 @@ int main(void) {
     cmocka_unit_test(sampling_tells_near_logits_apart),
     cmocka_unit_test(sampling_is_seeded),
     cmocka_unit_test(sampling_refuses),
+    cmocka_unit_test(choices_change),
+    cmocka_unit_test(changes_say),
+    cmocka_unit_test(refusals_say_why),
     cmocka_unit_test(cosine_schedule),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

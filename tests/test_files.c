@@ -1967,6 +1967,36 @@ static void test_hostile_versions(void **state) {
   close_subject(&s);
 }
 
+/* Files up to version 6 hold every field that their version has, and no other. */
+static void test_old_versions(void **state) {
+  static const char *const edits[][2] = {
+    { "\"w.taps\":\"0\",", "" }, { "\"g.shift\":\"1\",", "" },
+    { "\"version\":\"6\"", "\"version\":\"5\"" }, { "\"version\":\"6\"", "\"version\":\"7\"" },
+    { "\"w.window\":\"9\"", "\"w.window\":\"9\",\"w.attention.window\":\"9\"" },
+    { "\"w.window\":\"9\"", "\"w.window\":\"9\",\"w.conv\":\"0\"" } };
+  FILE *file = fopen("tests/data/6-gla.safetensors", "rb");
+  miras_model_desc d;
+  bytes f, g;
+  size_t i;
+  (void)state;
+  assert_non_null(file);
+  f.at = (unsigned char *)malloc(1 << 16);
+  f.n = fread(f.at, 1, 1 << 16, file);
+  fclose(file);
+  assert_int_equal(miras_model_desc_from(&d, f.at, f.n), MIRAS_OK);
+  for (i = 0; i < sizeof edits / sizeof *edits; i++) {
+    g = changed(f, edits[i][0], edits[i][1]);
+    sign(g);
+    assert_int_equal(miras_model_desc_from(&d, g.at, g.n), MIRAS_ERR_FORMAT);
+    free(g.at);
+  }
+  g = changed(f, "\"w.window\":\"9\"", "\"w.attention.window\":\"9\"");   /* in new words */
+  sign(g);
+  assert_int_equal(miras_model_desc_from(&d, g.at, g.n), MIRAS_OK);
+  free(g.at);
+  free(f.at);
+}
+
 /* What files of hybrids say, and what they do not. */
 static void test_hybrid_fields(void **state) {
   static const char *const words[][2] = {   /* those of "mwm", then one that is not there */
@@ -2136,7 +2166,7 @@ static void test_hybrid_mismatch(void **state) {
   miras_model_desc d;
   bytes model, session;
   char why[200];
-  size_t i;
+  size_t i, n;
   (void)state;
   hybrid(&d, 0);
   with_trainer(&a, open_model(&d));
@@ -2150,6 +2180,10 @@ static void test_hybrid_mismatch(void **state) {
     if (miras_model_desc_set(&d, edits[i][0], edits[i][1]) != MIRAS_OK) fail_msg("%s", edits[i][0]);
     with_trainer(&b, open_model(&d));
     others_are_refused(&b, &model, &session);
+    assert_int_equal(miras_model_load_from(b.model, model.at, model.n, why, sizeof why),
+                     MIRAS_ERR_MISMATCH);      /* which says the same from the other side */
+    n = strcspn(edits[i][2], " ");
+    if (strncmp(why, edits[i][2], n) || !strstr(why, " as in the file")) fail_msg("%s", why);
     assert_int_equal(miras_model_desc_from(&d, model.at, model.n), MIRAS_OK);
     assert_int_equal(miras_model_desc_differs(&d, &b.model->desc, why, sizeof why), 1);
     if (!strstr(why, edits[i][2])) fail_msg("%s is not in \"%s\"", edits[i][2], why);
@@ -3128,7 +3162,7 @@ int main(void) {
     cmocka_unit_test(test_model_round_trip),
     cmocka_unit_test(test_every_field),
     cmocka_unit_test(test_hybrids),
-    cmocka_unit_test(test_hybrid_fields), cmocka_unit_test(test_without_mlp),
+    cmocka_unit_test(test_old_versions), cmocka_unit_test(test_hybrid_fields), cmocka_unit_test(test_without_mlp),
     cmocka_unit_test(test_mlp_layers),
     cmocka_unit_test(test_hybrid_mismatch),
     cmocka_unit_test(test_model_continues),

@@ -1824,6 +1824,66 @@ static void test_custom(void **state) {
   finish();
 }
 
+/* The checker of custom choices: it passes what is right, and tells each of the adjoints from one
+ * that is wrong by a factor, in a sentence that names it. */
+static int wrong_part;
+
+static float wrong_bias(void *user, float *error, const float *r, const float *value,
+                        float threshold, int dv) {
+  const float loss = custom_bias(user, error, r, value, threshold, dv);
+  for (int i = 0; wrong_part == 1 && i < dv; i++) error[i] *= 1.25f;
+  return loss;
+}
+
+static float wrong_bias_adjoint(void *user, float *dr, float *dvalue, const float *be,
+                                const float *r, const float *value, float threshold, int dv) {
+  const float dt = custom_bias_adjoint(user, dr, dvalue, be, r, value, threshold, dv);
+  for (int i = 0; i < dv; i++) {
+    if (wrong_part == 2) dr[i] *= 1.25f;
+    if (wrong_part == 3) dvalue[i] += 0.25f * be[i];
+  }
+  return wrong_part == 4 ? dt + 0.5f : dt;
+}
+
+static void wrong_link_adjoint(void *user, float *da, const float *dw, const float *a,
+                               const float *w, int in, int out) {
+  for (int i = 0; wrong_part == 6 && i < in * out; i++) da[i] = 0;   /* it forgets to add */
+  custom_link_adjoint(user, da, dw, a, w, in, out);
+  for (int i = 0; wrong_part == 5 && i < in * out; i++) da[i] += 0.25f * dw[i];
+}
+
+static void test_custom_check(void **state) {
+  static const miras_custom right[] = {
+    {custom_l2, custom_l2_adjoint, custom_sigmoid, custom_sigmoid_adjoint, NULL},
+    {custom_l2, custom_l2_adjoint, custom_tanh, custom_tanh_adjoint, NULL},
+    {custom_bias, custom_bias_adjoint, custom_link, custom_link_adjoint, NULL},
+    {custom_l2, NULL, NULL, NULL, NULL}, {NULL, NULL, custom_tanh, custom_tanh_adjoint, NULL}};
+  static const miras_custom wrong = {wrong_bias, wrong_bias_adjoint, custom_link,
+                                     wrong_link_adjoint, NULL};
+  static const char *const says[] = {"", "bias: error", "dr says", "dvalue says", "threshold says",
+                                     "link_adjoint", "link_adjoint"};
+  char why[256];
+  (void)state;
+  start();
+  for (int dim = 1; dim <= 16; dim += dim < 4 ? 1 : 4)
+    for (int i = 0; i < COUNT(right); i++)
+      if (miras_custom_check(&right[i], dim, 0.75f, why, sizeof why) != MIRAS_OK || why[0])
+        failed("custom choice %d, dim %d: %s", i, dim, why);
+  for (wrong_part = 1; wrong_part < COUNT(says); wrong_part++)
+    if (miras_custom_check(&wrong, 5, 0.75f, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
+        strstr(why, says[wrong_part]) == NULL)
+      failed("part %d is wrong, and the sentence says \"%s\"", wrong_part, why);
+  wrong_part = 0;
+  if (miras_custom_check(&wrong, 5, 0.75f, NULL, 0) != MIRAS_OK) failed("nothing was wrong");
+  if (miras_custom_check(NULL, 5, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
+      miras_custom_check(&right[0], 0, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
+      miras_custom_check(&right[0], 17, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
+      strstr(why, "dim is 17") == NULL ||
+      miras_custom_check(&right[0], 4, NAN, why, sizeof why) != MIRAS_ERR_ARGUMENT)
+    failed("arguments of the checker: %s", why);
+  finish();
+}
+
 /* Mesa: what orthogonal keys hold comes back as v eta / (eta + lambda), whatever came between. */
 static void test_mesa(void **state) {
   (void)state;
@@ -2039,6 +2099,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_key_lengths),
     cmocka_unit_test(test_resets),
     cmocka_unit_test(test_custom),
+    cmocka_unit_test(test_custom_check),
     cmocka_unit_test(test_mesa),
   };
   if (argc > 1 && strcmp(argv[1], "--table") == 0) {

@@ -2286,7 +2286,7 @@ static void test_layer_refusals(void) {
   d.layer[0].mixer.rope = MIRAS_ROPE_CHUNK; /* and a token has two keys */
   refused(&d, "inner_steps");
   d = describe(MIRAS_PRESET_MAMBA2_MEMORY, 4);
-  d.layer[0].attention.rope_theta = 50; /* and nothing turns */
+  d.layer[0].mixer.rope_theta = 50; /* and nothing turns */
   refused(&d, "rope_theta");
   d = describe(MIRAS_PRESET_RETNET_MEMORY, 1);
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_ROOT; /* and the keep gate is a constant */

@@ -350,6 +350,51 @@ static void test_sizes(void **state) {
   miras_model_close(m);
 }
 
+/* However many tokens a session works on at a time, and on how many workers: the same bits, and
+ * fewer bytes. */
+static void test_session_descs(void **state) {
+  static const struct { int tokens; const miras_parallel *parallel; } ways[] = {
+    { 1, NULL }, { 5, &by_three }, { 64, &by_thirty }, { 200, &by_three } };
+  int32_t words[LONGEST];
+  const char *name;
+  int i, k;
+  (void)state;
+  for (i = 0; i < LONGEST; i++) words[i] = (int32_t)below(VOCAB);
+  for (i = 0; i < MIRAS_PRESET_ROWS; i += 4) {
+    miras_model *m = open_case(i, &name);
+    miras_session *plain = miras_session_open(m, NULL, NULL, NULL, 0);
+    size_t bytes, again;
+    double loss[2];
+    const float *logits;
+    assert_non_null(plain);
+    assert_int_equal(miras_session_desc_of(plain)->batch_tokens, 64);
+    logits = miras_session_prefill(plain, words, LONGEST - 9);
+    assert_non_null(logits);
+    assert_int_equal(miras_session_score(plain, words, words + 1, 8, &loss[0]), MIRAS_OK);
+    for (k = 0; k < 4; k++) {
+      miras_session_desc d = { 0, 0, NULL };
+      miras_session *s;
+      d.batch_tokens = ways[k].tokens;
+      d.parallel = ways[k].parallel;
+      assert_true(ways[k].tokens > 1 ||
+                  miras_session_size(m, &d, NULL, 0) < miras_session_size(m, NULL, NULL, 0));
+      s = miras_session_open(m, &d, NULL, NULL, 0);
+      assert_non_null(s);
+      assert_int_equal(miras_session_desc_of(s)->batch_tokens, ways[k].tokens);
+      assert_non_null(miras_session_prefill(s, words, LONGEST - 9));
+      assert_int_equal(miras_session_score(s, words, words + 1, 8, &loss[1]), MIRAS_OK);
+      if (memcmp(&loss[0], &loss[1], sizeof loss[0]) ||
+          memcmp(miras_session_state(s, &again), miras_session_state(plain, &bytes), bytes))
+        fail_msg("%s, %d tokens at a time: other bits", name, ways[k].tokens);
+      assert_int_equal(again, bytes);
+      miras_session_close(s);
+    }
+    miras_session_close(plain);
+    miras_model_close(m);
+  }
+  assert_null(miras_session_desc_of(NULL));
+}
+
 static void test_refusals(void **state) {
   const char *name;
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
@@ -424,6 +469,7 @@ int main(void) {
     cmocka_unit_test(test_every_layer), cmocka_unit_test(test_shorter_weights),
     cmocka_unit_test(test_forks),       cmocka_unit_test(test_rollback),
     cmocka_unit_test(test_sizes),       cmocka_unit_test(test_refusals),
+    cmocka_unit_test(test_session_descs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
