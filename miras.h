@@ -25,12 +25,9 @@
          miras_memory *m;
          miras_memory_desc d;
          int i;
-         miras_memory_preset(&d, MIRAS_PRESET_YAAD);                   // a row of the table; change what you like
-         d.key_dim = 8;
-         d.value_dim = 2;
-         if (!miras_memory_size(&d, why, sizeof why)) return puts(why), 1;
-         m = miras_memory_init(bytes, sizeof bytes, &d);
-         for (i = 0; i < 50; i++)
+         miras_memory_preset(&d, MIRAS_PRESET_YAAD); // a row of the table; change what you like
+         d.key_dim = 8; d.value_dim = 2; if (!miras_memory_size(&d, why, sizeof why)) return
+         puts(why), 1; m = miras_memory_init(bytes, sizeof bytes, &d); for (i = 0; i < 50; i++)
            printf("surprise %g\n", (double)miras_memory_write(m, key, value));
          miras_memory_read(m, key, out);
          printf("recalled %g %g\n", (double)out[0], (double)out[1]);
@@ -120,14 +117,14 @@
    never mix.
 
    THE FOUR CHOICES. Behrouz et al. ("It's All Connected", 2025) take a sequence model apart into
-   four decisions. Here they are four fields of miras_memory_desc; everything else in it is a size, a
-   constant or a gate.
+   four decisions. Here they are four fields of miras_memory_desc; everything else in it is a size,
+   a constant or a gate.
 
-     architecture   what M is. MIRAS_ARCH_MATRIX is phi(x) S, a linear map of the key or of a feature
+     architecture what M is. MIRAS_ARCH_MATRIX is phi(x) S, a linear map of the key or of a feature
                     map of it. MIRAS_ARCH_MLP is 1 to 4 layers with an activation between, with or
                     without a layer norm and a residual around them; MIRAS_ARCH_GATED_MLP multiplies
-                    two first layers; MIRAS_ARCH_VECTOR scales its input; MIRAS_ARCH_KV_CACHE keeps the
-                    pairs. A perceptron stores more per byte and bends; a matrix is exact and
+                    two first layers; MIRAS_ARCH_VECTOR scales its input; MIRAS_ARCH_KV_CACHE keeps
+                    the pairs. A perceptron stores more per byte and bends; a matrix is exact and
                     cheap.
      bias           the loss l(M(k), v) that a write descends. The dot product adds without asking
                     what is stored already; L2 corrects the difference; L_p with p > 2 works on the
@@ -159,8 +156,8 @@
 
        A_t = A_0 + alpha (A_(t-1) - A_0) + S_t
 
-   order = MIRAS_ORDER_DECAY_FIRST (Gated DeltaNet) takes the error at the decayed A instead of at A.
-   step_bound shortens eta so that no write overshoots its own pair.
+   order = MIRAS_ORDER_DECAY_FIRST (Gated DeltaNet) takes the error at the decayed A instead of at
+   A. step_bound shortens eta so that no write overshoots its own pair.
 
    GATES. Each of the four is one constant of the descriptor, or one number per token and head
    (MIRAS_GATE_HEAD). All but momentum can be one per channel (MIRAS_GATE_CHANNEL): of the key for
@@ -261,73 +258,73 @@ typedef enum miras_preset {
   /* the rows above end here; published layers and models, of which those with the name of a row are
    * what its paper has around the memory: the row itself is _MEMORY */
   MIRAS_PRESET_TITANS_LMM = MIRAS_PRESET_ROWS,  /* layers of Titans' memory                       */
-  MIRAS_PRESET_TITANS_MAC,          /* the memory as the context of attention in segments          */
-  MIRAS_PRESET_TITANS_MAG,          /* the memory as the gate of window attention                  */
-  MIRAS_PRESET_TITANS_MAL,          /* memory, then window attention, then the MLP                 */
-  MIRAS_PRESET_MONETA_H,            /* MIRAS' hybrids: memory and window attention in turn, as in  */
-  MIRAS_PRESET_YAAD_H,              /* Samba; layers are of either kind                            */
+  MIRAS_PRESET_TITANS_MAC,          /* the memory as the context of attention in segments        */
+  MIRAS_PRESET_TITANS_MAG,          /* the memory as the gate of window attention                */
+  MIRAS_PRESET_TITANS_MAL,          /* memory, then window attention, then the MLP               */
+  MIRAS_PRESET_MONETA_H,            /* MIRAS' hybrids: memory and window attention in turn, as in */
+  MIRAS_PRESET_YAAD_H,              /* Samba; layers are of either kind                          */
   MIRAS_PRESET_MEMORA_H,
   MIRAS_PRESET_KIMI_LINEAR,         /* three layers of KDA, then one of attention, which here has
-                                       keys of its own                                             */
+                                       keys of its own                                           */
   MIRAS_PRESET_QWEN3_5,             /* three of Gated DeltaNet, then one of attention with an
-                                       output gate                                                 */
-  MIRAS_PRESET_RWKV7,               /* time mixing, then channel mixing: two layers each           */
-  MIRAS_PRESET_TTT_LINEAR,          /* TTT's layers as published ...                               */
+                                       output gate                                               */
+  MIRAS_PRESET_RWKV7,               /* time mixing, then channel mixing: two layers each         */
+  MIRAS_PRESET_TTT_LINEAR,          /* TTT's layers as published ...                             */
   MIRAS_PRESET_TTT_MLP,
   MIRAS_PRESET_TTT_LINEAR_MAMBA,    /* ... and those of its other backbone, where each has a
-                                       convolution of its own in front: two layers                 */
+                                       convolution of its own in front: two layers               */
   MIRAS_PRESET_TTT_MLP_MAMBA,
   MIRAS_PRESET_MAMBA2,              /* keys and queries of one head, values past the memory, the
                                        output gate before the norm, no MLP; published with key_dim
-                                       128, value_dim 64 and heads twice the width in all          */
-  MIRAS_PRESET_DELTANET,            /* without an output gate                                      */
+                                       128, value_dim 64 and heads twice the width in all        */
+  MIRAS_PRESET_DELTANET,            /* without an output gate                                    */
   MIRAS_PRESET_GLA,                 /* keys, queries and values as projected; key_dim is half of
-                                       value_dim there                                             */
+                                       value_dim there                                           */
   MIRAS_PRESET_RETNET,              /* the same, turning with the position; value_dim is twice
-                                       key_dim there                                               */
+                                       key_dim there                                             */
   MIRAS_PRESET_HGRN2,               /* without convolutions and output gate, one norm for all
                                        heads, a floor of its own for each decay gate; gate_rank is
-                                       heads * key_dim there                                       */
+                                       heads * key_dim there                                     */
   MIRAS_PRESET_KDA,                 /* a sigmoid of low rank as output gate: out_gate_rank, which
-                                       is value_dim there                                          */
+                                       is value_dim there                                        */
   MIRAS_PRESET_COUNT
 } miras_preset;
 
 /* Choice 1: the memory architecture M(W; x). */
 typedef enum miras_arch {
-  MIRAS_ARCH_MATRIX,            /* M = phi(x) S, S [features, value_dim]                              */
-  MIRAS_ARCH_MLP,               /* depth layers with an activation between                           */
-  MIRAS_ARCH_GATED_MLP,         /* (act(x W_1) (.) x W_2) W_3, hidden width expansion * key_dim       */
-  MIRAS_ARCH_VECTOR,            /* M = x (.) w, w [key_dim]; value_dim = key_dim                      */
-  MIRAS_ARCH_KV_CACHE,          /* nonparametric: the last `window` pairs themselves, read by softmax
+  MIRAS_ARCH_MATRIX,    /* M = phi(x) S, S [features, value_dim]                         */
+  MIRAS_ARCH_MLP,       /* depth layers with an activation between                       */
+  MIRAS_ARCH_GATED_MLP, /* (act(x W_1) (.) x W_2) W_3, hidden width expansion * key_dim  */
+  MIRAS_ARCH_VECTOR,    /* M = x (.) w, w [key_dim]; value_dim = key_dim                 */
+  MIRAS_ARCH_KV_CACHE,  /* nonparametric: the last `window` pairs themselves, read by softmax
                               attention, sum_i s_i v_i / sum_i s_i, s = exp(k_i q / sqrt key_dim) */
   MIRAS_ARCH_COUNT
 } miras_arch;
 
 /* Choice 2: the attentional bias l(M(k), v), with r = M(k) - v. RECURRENCE LETTERS: e = dl/dM.   */
 typedef enum miras_bias {
-  MIRAS_BIAS_DOT,               /* -<M(k), v>                       e = -v                            */
-  MIRAS_BIAS_L2,                /* 1/2 |r|^2                        e = r                             */
-  MIRAS_BIAS_LP,                /* sum |r|^p, p >= 1                e = p sgn(r) |r|^(p-1)            */
-  MIRAS_BIAS_LP_SMOOTH,         /* the same with tanh(nu r) for the sign and sqrt(r^2+1e-6) for |r|;
+  MIRAS_BIAS_DOT,           /* -<M(k), v>                       e = -v                       */
+  MIRAS_BIAS_L2,            /* 1/2 |r|^2                        e = r                        */
+  MIRAS_BIAS_LP,            /* sum |r|^p, p >= 1                e = p sgn(r) |r|^(p-1)       */
+  MIRAS_BIAS_LP_SMOOTH,     /* the same with tanh(nu r) for the sign and sqrt(r^2+1e-6) for |r|;
                               p = 1 is the value-less memory (MIRAS eq. 12): e = tanh(nu r)      */
-  MIRAS_BIAS_HUBER,             /* per coordinate                   e = clamp(r, -delta, delta)       */
-  MIRAS_BIAS_HUBER_NORM,        /* on |r|                           e = r min(1, delta/|r|)           */
-  MIRAS_BIAS_HUBER_MIXTURE,     /* Yaad: e = r while |r| <= delta, else delta tanh(nu r)              */
-  MIRAS_BIAS_PSEUDO_HUBER,      /* delta^2 (s - 1), s = sqrt(1 + |r|^2/delta^2)       e = r / s       */
-  MIRAS_BIAS_SHIFT_ROBUST,      /* worst case over |dv| <= delta of L2 to v + dv (MIRAS eq. 17), with
+  MIRAS_BIAS_HUBER,         /* per coordinate                   e = clamp(r, -delta, delta)  */
+  MIRAS_BIAS_HUBER_NORM,    /* on |r|                           e = r min(1, delta/|r|)      */
+  MIRAS_BIAS_HUBER_MIXTURE, /* Yaad: e = r while |r| <= delta, else delta tanh(nu r)         */
+  MIRAS_BIAS_PSEUDO_HUBER,  /* delta^2 (s - 1), s = sqrt(1 + |r|^2/delta^2)       e = r / s  */
+  MIRAS_BIAS_SHIFT_ROBUST,  /* worst case over |dv| <= delta of L2 to v + dv (MIRAS eq. 17), with
                               n = sqrt(|r|^2 + 1e-6)                     e = (1 + delta/n) r     */
-  MIRAS_BIAS_LOG_COSH,          /* sum delta^2 log cosh(r/delta)    e = delta tanh(r/delta)           */
-  MIRAS_BIAS_CUSTOM,       /* the caller's: miras_custom                                         */
+  MIRAS_BIAS_LOG_COSH,      /* sum delta^2 log cosh(r/delta)    e = delta tanh(r/delta)      */
+  MIRAS_BIAS_CUSTOM,        /* the caller's: miras_custom                                         */
   MIRAS_BIAS_COUNT
 } miras_bias;
 
 /* Choice 3: the retention gate: how the dual state A decays and which link W = link(A) reads it. */
 typedef enum miras_retention {
-  MIRAS_RETENTION_ALL,        /* no decay, W = A                                                    */
-  MIRAS_RETENTION_L2,         /* decay alpha, W = A                                                 */
-  MIRAS_RETENTION_LQ,         /* decay alpha, W = A / ||A||_q^(q-2)         (Moneta, eq. 24)        */
-  MIRAS_RETENTION_LQ_PNORM,   /* decay alpha, W = sgn(A) |A|^(q-1) / ||A||_q^(q-2)                  */
+  MIRAS_RETENTION_ALL,        /* no decay, W = A                                                 */
+  MIRAS_RETENTION_L2,         /* decay alpha, W = A                                              */
+  MIRAS_RETENTION_LQ,         /* decay alpha, W = A / ||A||_q^(q-2)         (Moneta, eq. 24)     */
+  MIRAS_RETENTION_LQ_PNORM,   /* decay alpha, W = sgn(A) |A|^(q-1) / ||A||_q^(q-2)               */
   MIRAS_RETENTION_KL,         /* decay alpha, W = c softmax(A) per channel  (Memora, eq. 27). With
                               keep = 1 it is the f-divergence below of f(t) = t log t, whose zeta
                               needs no search. For chunk > 1 see simplex_logits                  */
@@ -335,21 +332,21 @@ typedef enum miras_retention {
                               the step gate eta, alpha = beta/(beta + eta) and the step alpha eta */
   MIRAS_RETENTION_ELASTIC,    /* decay alpha, and when a chunk closes A <- shrink(A; gamma), gamma =
                               sum_t `sparsity` eta_t prod_(s>t) alpha_s; W = A   (MIRAS eq. 22) */
-  MIRAS_RETENTION_ELASTIC_FTRL, /* no decay, W = shrink(A; sparsity)                    (eq. 23)   */
-  MIRAS_RETENTION_SIGMOID,    /* decay alpha, W = sigmoid(A): Bregman divergence of the logit       */
+  MIRAS_RETENTION_ELASTIC_FTRL, /* no decay, W = shrink(A; sparsity)                    (eq. 23) */
+  MIRAS_RETENTION_SIGMOID,    /* decay alpha, W = sigmoid(A): Bregman divergence of the logit    */
   MIRAS_RETENTION_CHI2,       /* f-divergence on the scaled simplex, f(t) = (t-1)^2/2: when a chunk
                               closes W <- W (.) ginv(-zeta - sum eta g), ginv = (f')^-1, zeta
                               such that every slice sums to c; no decay   (MIRAS eq. 18)         */
-  MIRAS_RETENTION_REVERSE_KL, /* the same with f(t) = -log t                                        */
-  MIRAS_RETENTION_HELLINGER,  /* the same with f(t) = (sqrt t - 1)^2                                */
-  MIRAS_RETENTION_TANH,       /* decay alpha, W = tanh(A): weights between -1 and 1                 */
+  MIRAS_RETENTION_REVERSE_KL, /* the same with f(t) = -log t                                     */
+  MIRAS_RETENTION_HELLINGER,  /* the same with f(t) = (sqrt t - 1)^2                             */
+  MIRAS_RETENTION_TANH,       /* decay alpha, W = tanh(A): weights between -1 and 1              */
   MIRAS_RETENTION_CUSTOM,  /* decay alpha and the caller's link: miras_custom                    */
   MIRAS_RETENTION_COUNT
 } miras_retention;
 
 /* Where a decay leads: what is left of a memory that is written no more. */
 typedef enum miras_decay_target {
-  MIRAS_DECAY_TARGET_ZERO,    /* A_t = alpha A_(t-1) + ...: a dual state of zeros                   */
+  MIRAS_DECAY_TARGET_ZERO,    /* A_t = alpha A_(t-1) + ...: a dual state of zeros                */
   MIRAS_DECAY_TARGET_INITIAL,    /* A_t = A_0 + alpha (A_(t-1) - A_0) + ..., A_0 the initial memory,
                               which then is trained by every position of a sequence              */
   MIRAS_DECAY_TARGET_COUNT
@@ -357,17 +354,22 @@ typedef enum miras_decay_target {
 
 /* Choice 4: the learning algorithm that turns gradients into updates. */
 typedef enum miras_algorithm {
-  MIRAS_ALGORITHM_GD,  /* u_t = eta_t g_t                                                    */
-  MIRAS_ALGORITHM_MOMENTUM,          /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t     */
-  MIRAS_ALGORITHM_IMPLICIT,          /* exact minimiser of 1/2 |S - S'|^2 + eta l(S): for L2 on a matrix the
+  MIRAS_ALGORITHM_GD,       /* u_t = eta_t g_t                                                    */
+  MIRAS_ALGORITHM_MOMENTUM, /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t */
+  MIRAS_ALGORITHM_IMPLICIT, /* exact minimiser of 1/2 |S - S'|^2 + eta l(S): for L2 on a matrix the
                               step eta / (1 + eta k.k) (Longhorn)                                */
-  MIRAS_ALGORITHM_LEAST_SQUARES,     /* exact minimiser over all pairs so far, by conjugate gradients: matrix
+  MIRAS_ALGORITHM_LEAST_SQUARES, /* exact minimiser over all pairs so far, by conjugate gradients:
+                              matrix
                               and L2 (Mesa layer)                                                */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
-typedef enum miras_activation { MIRAS_ACTIVATION_GELU, MIRAS_ACTIVATION_SILU, MIRAS_ACTIVATION_IDENTITY, MIRAS_ACTIVATION_COUNT }
-  miras_activation;
+typedef enum miras_activation {
+  MIRAS_ACTIVATION_GELU,
+  MIRAS_ACTIVATION_SILU,
+  MIRAS_ACTIVATION_IDENTITY,
+  MIRAS_ACTIVATION_COUNT
+} miras_activation;
 
 /* Map of keys and queries before a matrix memory sees them; its width is "features". */
 typedef enum miras_feature {
@@ -383,8 +385,8 @@ typedef enum miras_feature {
 
 /* Is the error measured before or after the state has decayed? Matters with decay and L2 only.   */
 typedef enum miras_order {
-  MIRAS_ORDER_ERROR_FIRST,       /* at A_(t-1): Titans and the MIRAS models                            */
-  MIRAS_ORDER_DECAY_FIRST,       /* at alpha_t A_(t-1): Gated DeltaNet; memories that run exactly      */
+  MIRAS_ORDER_ERROR_FIRST,       /* at A_(t-1): Titans and the MIRAS models                      */
+  MIRAS_ORDER_DECAY_FIRST,       /* at alpha_t A_(t-1): Gated DeltaNet; memories that run exactly */
   MIRAS_ORDER_COUNT
 } miras_order;
 
@@ -460,9 +462,10 @@ typedef struct miras_custom {
 
 /* Constant decay gates of head h of H in layer l of L. */
 typedef enum miras_decay_schedule {
-  MIRAS_DECAY_SCHEDULE_RATIO,      /* 1 - forget * decay_ratio^h (RetNet: 1/32, 1/2)                    */
-  MIRAS_DECAY_SCHEDULE_LIGHTNING,  /* exp(-(8/H) (1 - l/L) h): Lightning attention as first released     */
-  MIRAS_DECAY_SCHEDULE_MINIMAX,    /* exp(-2^(-8 (h+1)/H) (1 - l/(L - 1 + 1e-5) + 1e-5)): MiniMax-01     */
+  MIRAS_DECAY_SCHEDULE_RATIO,     /* 1 - decay_rate * decay_ratio^h (RetNet: 1/32, 1/2)          */
+  MIRAS_DECAY_SCHEDULE_LIGHTNING, /* exp(-(8/H) (1 - l/L) h): Lightning attention at first        */
+  MIRAS_DECAY_SCHEDULE_MINIMAX,   /* exp(-2^(-8 (h+1)/H) (1 - l/(L - 1 + 1e-5) + 1e-5)):
+                                     MiniMax-01                                                   */
   MIRAS_DECAY_SCHEDULE_COUNT
 } miras_decay_schedule;
 
@@ -476,8 +479,8 @@ typedef struct miras_parallel {
   int workers;                                         /* 1..256                                 */
 } miras_parallel;
 
-/* One learning memory: the four choices, sizes and constants. Fill it with miras_memory_preset, then
- * change what you like; a zero field means the default that its comment names. */
+/* One learning memory: the four choices, sizes and constants. Fill it with miras_memory_preset,
+ * then change what you like; a zero field means the default that its comment names. */
 typedef struct miras_memory_desc {
   miras_arch architecture;
   miras_bias bias;
@@ -502,20 +505,21 @@ typedef struct miras_memory_desc {
   int inner_residual;      /* MLP, gated MLP: 1 adds the input; needs value_dim = key_dim        */
   int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); needs
                               MIRAS_RETENTION_ALL, or MIRAS_RETENTION_L2 or L2_BOTH and
-                              MIRAS_DECAY_TARGET_INITIAL                                               */
+                              MIRAS_DECAY_TARGET_INITIAL                                         */
   miras_qk_norm qk_norm; /* not of KV caches, nor inside a model, whose qk_map says it        */
-  miras_feature feature_map; /* matrix memories: the map of keys and queries                       */
+  miras_feature feature_map; /* matrix memories: the map of keys and queries                     */
   int normalize;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
                               negative (ELU, RELU, RELU2, SOFTMAX)                               */
   int inner_steps;            /* of gradients per token, 1..8; 0 -> 1. A token has `inner_steps`
-                              pairs: key [batch, T, heads, inner_steps, key_dim], value likewise, step
-                              gate [batch, T, heads, inner_steps]; the other gates act before the first
-                              and the read follows the last (DeltaProduct)                       */
+                              pairs: key [batch, T, heads, inner_steps, key_dim], value likewise,
+                              step gate [batch, T, heads, inner_steps]; the other gates act before
+                              the first and the read follows the last (DeltaProduct) */
   int separate_erase;      /* matrix, L2: 1 takes what is erased and where from tokens.erase (a) and
                               tokens.replace (b) instead of the key: S_t = diag(alpha) S_(t-1) +
                               b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate); needs
-                              gradient descent, inner_steps 1, no feature map, MIRAS_ORDER_ERROR_FIRST     */
+                              gradient descent, inner_steps 1, no feature map,
+                              MIRAS_ORDER_ERROR_FIRST */
   int diagonal;            /* matrix, implicit: 1 keeps only the diagonal of the erase, as the code
                               released with Longhorn (there with an eta per channel): S <-
                               diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k)                  */
@@ -528,17 +532,19 @@ typedef struct miras_memory_desc {
   float ridge;             /* least squares: initial value of the outer parameter lambda [heads,
                               features] on the diagonal, 1e-6..1e6; 0 -> 1                       */
   miras_gate decay_gate;    /* alpha, what a step keeps of the state                              */
-  miras_gate learning_rate_gate;    /* eta, how far a step goes                                           */
+  miras_gate learning_rate_gate;    /* eta, how far a step goes                                  */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
   miras_gate threshold_gate;  /* delta of the Huber family, log-cosh, shift-robust and custom    */
-  miras_gate value_decay_gate;   /* matrix, dot product, MIRAS_RETENTION_L2: MIRAS_GATE_CHANNEL decays the
+  miras_gate
+    value_decay_gate; /* matrix, dot product, MIRAS_RETENTION_L2: MIRAS_GATE_CHANNEL decays the
                               value channels too: S <- diag(keep) S diag(value_decay) (DFW)       */
-  miras_decay_target decay_target;   /* where the decay leads. For retentions with a keep gate, L2 both and
+  miras_decay_target
+    decay_target;          /* where the decay leads. For retentions with a keep gate, L2 both and
                               FTRL (W = A_0 + shrink(A - A_0)); it also gives f-divergences a keep
                               gate. Not with `diagonal` and least squares                        */
   float decay_rate;        /* constant keep gate: alpha = 1 - forget, 0..1                       */
   float decay_ratio;      /* head h forgets forget * decay_ratio^h, 0..1; 0 -> 1               */
-  miras_decay_schedule decay_schedule;    /* other published families of constant keep gates                    */
+  miras_decay_schedule decay_schedule;    /* other published families of constant keep gates     */
   int layer, layers;       /* slopes: which layer of how many (1..65536) the memory is, 0-based;
                               layers 0 -> 1. A model sets them                                   */
   int reset_every;         /* 0, or tokens after which a head starts anew from the initial memory;
@@ -568,13 +574,14 @@ typedef struct miras_memory_desc {
   int simplex_logits;      /* KL, chunk > 1: 0 as in the paper, the first token of a chunk exactly
                               and the others linear in W (eq. 30-32); 1 linear in the logits. At
                               chunk 1 both are the same                                          */
-  float balance;           /* beta of MIRAS_RETENTION_L2_BOTH, 1e-6..1e6; 0 -> 1                    */
+  float balance;           /* beta of MIRAS_RETENTION_L2_BOTH, 1e-6..1e6; 0 -> 1                 */
   float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
   int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
                               a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
   const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
   uint64_t seed;           /* of the initial memory                                              */
-  const miras_parallel *parallel; /* workers of miras_memory_forward and miras_memory_backward, which share out
+  const miras_parallel
+    *parallel; /* workers of miras_memory_forward and miras_memory_backward, which share out
                               sequences and heads; NULL: one thread. Must outlive the memory; NULL
                               inside a model, which has its own                                  */
   uint64_t limit;          /* most bytes that the memory may take; 0: no limit; 0 inside a model,
@@ -584,10 +591,10 @@ typedef struct miras_memory_desc {
 /* T tokens for every sequence and head. Row-major, outermost first:
  *   key, query [batch, T, heads, key_dim]; value [batch, T, heads, value_dim];
  *   gates [batch, T, heads] or [batch, T, heads, channels], NULL when the descriptor says constant.
- *   With inner_steps > 1: key [batch, T, heads, inner_steps, key_dim], value [batch, T, heads, inner_steps,
- *   value_dim], step [batch, T, heads, inner_steps] or [.., inner_steps, channels]; queries and other
- *   gates as without.
- *   value_decay, erase, replace: where the descriptor asks for them, else NULL.
+ *   With inner_steps > 1: key [batch, T, heads, inner_steps, key_dim], value [batch, T, heads,
+ *   inner_steps, value_dim], step [batch, T, heads, inner_steps] or [.., inner_steps, channels];
+ *   queries and other gates as without. value_decay, erase, replace: where the descriptor asks for
+ *   them, else NULL.
  * keep and momentum lie in 0..1, step and threshold are positive; nothing is checked per token. */
 typedef struct miras_memory_input {
   int length;                                          /* T >= 0                                 */
@@ -616,15 +623,15 @@ typedef struct miras_allocator {
 /* A layer of a model makes this of its keys and queries, after their convolutions. */
 typedef enum miras_qk_map {
   MIRAS_QK_MAP_L2,         /* both scaled to length 1 per head                                   */
-  MIRAS_QK_MAP_RMS,          /* both scaled to length sqrt(key_dim): attention, Longhorn           */
-  MIRAS_QK_MAP_NONE,         /* both as they are                                                   */
-  MIRAS_QK_MAP_COMPLEMENT,   /* query as it is, key = 1 - keep gate, without a projection of its own;
+  MIRAS_QK_MAP_RMS,        /* both scaled to length sqrt(key_dim): attention, Longhorn         */
+  MIRAS_QK_MAP_NONE,       /* both as they are                                                 */
+  MIRAS_QK_MAP_COMPLEMENT, /* query as it is, key = 1 - keep gate, without a projection of its own;
                               needs decay_gate MIRAS_GATE_CHANNEL               (HGRN2)           */
-  MIRAS_QK_MAP_ERASE,        /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
+  MIRAS_QK_MAP_ERASE,      /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
                               channel and kappa = the key times a learned scale, of length 1 per
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
                               1 + (rate - 1) (.) a learned mix; query as it is                   */
-  MIRAS_QK_MAP_L1,          /* both divided by the sum of their entries' sizes per head (DeltaNet) */
+  MIRAS_QK_MAP_L1,         /* both divided by the sum of their entries' sizes per head (DeltaNet) */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -634,7 +641,7 @@ typedef enum miras_qkv_act {
   MIRAS_QKV_ACT_SILU,
   MIRAS_QKV_ACT_NONE,
   MIRAS_QKV_ACT_RELU,
-  MIRAS_QKV_ACT_ELU,           /* elu(x) + 1, as MIRAS_FEATURE_ELU                                   */
+  MIRAS_QKV_ACT_ELU,           /* elu(x) + 1, as MIRAS_FEATURE_ELU                               */
   MIRAS_QKV_ACT_COUNT
 } miras_qkv_act;
 
@@ -658,17 +665,17 @@ typedef enum miras_norm {
 typedef enum miras_out_gate {
   MIRAS_OUT_GATE_SILU,
   MIRAS_OUT_GATE_SIGMOID,
-  MIRAS_OUT_GATE_NONE,          /* nothing; there is no W_g                                           */
+  MIRAS_OUT_GATE_NONE,          /* nothing; there is no W_g                                      */
   MIRAS_OUT_GATE_GELU,
-  MIRAS_OUT_GATE_SILU_FIRST,    /* silu(g), and what it has multiplied is normed then (Mamba-2)        */
+  MIRAS_OUT_GATE_SILU_FIRST,    /* silu(g), and what it has multiplied is normed then (Mamba-2)  */
   MIRAS_OUT_GATE_COUNT
 } miras_out_gate;
 
 /* How much of a head of attention turns with the position, the first entries. */
 typedef enum miras_rope_share {
   MIRAS_ROPE_SHARE_ALL,
-  MIRAS_ROPE_SHARE_QUARTER,    /* rounded up to an even number                         (Qwen3.5)      */
-  MIRAS_ROPE_SHARE_NONE,       /* nothing: attention knows no positions           (Kimi Linear)      */
+  MIRAS_ROPE_SHARE_QUARTER,    /* rounded up to an even number                         (Qwen3.5) */
+  MIRAS_ROPE_SHARE_NONE,       /* nothing: attention knows no positions           (Kimi Linear)  */
   MIRAS_ROPE_SHARE_COUNT
 } miras_rope_share;
 
@@ -682,13 +689,13 @@ typedef enum miras_rope {
 
 /* How a model makes a learned keep gate alpha from the number g of its projection. */
 typedef enum miras_decay_form {
-  MIRAS_DECAY_FORM_SIGMOID,      /* sigmoid(g)                                                         */
-  MIRAS_DECAY_FORM_ROOT,         /* sigmoid(g)^(1/16)                                (GLA)             */
-  MIRAS_DECAY_FORM_RATE,         /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)    */
-  MIRAS_DECAY_FORM_BOUNDED,      /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)          */
-  MIRAS_DECAY_FORM_FLOOR,        /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
+  MIRAS_DECAY_FORM_SIGMOID, /* sigmoid(g)                                                   */
+  MIRAS_DECAY_FORM_ROOT,    /* sigmoid(g)^(1/16)                                (GLA)       */
+  MIRAS_DECAY_FORM_RATE,    /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN) */
+  MIRAS_DECAY_FORM_BOUNDED, /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)    */
+  MIRAS_DECAY_FORM_FLOOR,   /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
                               where the b of a layer follow from those before: here it has its own*/
-  MIRAS_DECAY_FORM_STEEP,        /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate   (KDA, safe)  */
+  MIRAS_DECAY_FORM_STEEP,   /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate (KDA) */
   MIRAS_DECAY_FORM_COUNT
 } miras_decay_form;
 
@@ -836,7 +843,8 @@ typedef struct miras_mlp_desc {
   int token_shift;         /* of layers of type MLP, 1: it reads h + (h of the token before - h) (.)
                               a learned mix per channel (RWKV's channel mixing)                  */
   int experts;             /* 0, or how many MLPs there are instead of one, up to 1024: a mixture of
-                              experts (EXPERTS in room @05); needs MIRAS_MLP_SWIGLU, token_shift 0 */
+                              experts (EXPERTS in room @05); needs MIRAS_MLP_SWIGLU, token_shift
+                              0 */
   int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
   int norm_topk;           /* 1: their probabilities are divided by their sum                    */
   int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
@@ -856,8 +864,8 @@ typedef struct miras_layer_desc {
   miras_mlp_desc mlp;             /* all types                                                  */
 } miras_layer_desc;
 
-#define MIRAS_MAX_LAYER_KINDS 8  /* kinds of layer that a model may have                             */
-#define MIRAS_PATTERN_SIZE 64     /* characters of a pattern, its end included                        */
+#define MIRAS_MAX_LAYER_KINDS 8  /* kinds of layer that a model may have                         */
+#define MIRAS_PATTERN_SIZE 64     /* characters of a pattern, its end included                   */
 
 /* A whole language model. Fill it with miras_model_preset. */
 /* How a model that only runs holds its matrices. A product with one of them gives the bits of
@@ -874,8 +882,10 @@ typedef enum miras_weights {
 } miras_weights;
 
 typedef struct miras_model_desc {
-  miras_layer_desc layer[MIRAS_MAX_LAYER_KINDS];   /* those that the pattern does not name are unused */
-  char pattern[MIRAS_PATTERN_SIZE];   /* which layers, from the embedding on: letters, or groups of them
+  miras_layer_desc
+    layer[MIRAS_MAX_LAYER_KINDS]; /* those that the pattern does not name are unused */
+  char
+    pattern[MIRAS_PATTERN_SIZE]; /* which layers, from the embedding on: letters, or groups of them
                               in parentheses, each with *count behind it or once: "mmwm", "(mw)*3";
                               empty: `layers` times layer[0]                                     */
   int vocab;               /* 2..2^24; no default                                                */
@@ -915,7 +925,8 @@ typedef struct miras_view {
   int decay;               /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
   int frozen;              /* 1: steps leave it alone (miras_model_train_only)                   */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
-                              MIRAS_RETENTION_LQ the first size of its entries over that of weights */
+                              MIRAS_RETENTION_LQ the first size of its entries over that of
+                              weights */
   double mean, deviation;  /* a parameter's initial values, drawn evenly about their mean, before a
                               memory layer sets its gates and memories and shapes keys and values */
   uint64_t seed;           /* of that draw; in parts of a memory these three are 0               */
@@ -976,8 +987,8 @@ typedef struct miras_sequence {
 
 /* ---- presets ---- */
 
-/* Fill d with the memory of a preset for use on its own: constant gates, chunk 1, sizes left 0; what
- * it then takes and holds is told in room @05, ON ITS OWN. Two rows have two pairs per token
+/* Fill d with the memory of a preset for use on its own: constant gates, chunk 1, sizes left 0;
+ * what it then takes and holds is told in room @05, ON ITS OWN. Two rows have two pairs per token
  * (inner_steps 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7): not
  * miras_memory_write. */
 MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset preset);
@@ -992,7 +1003,8 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
 /* "yaad", "gated-deltanet", "titans-mac", ...: the enumerator in small letters with dashes. NULL
  * past the end, so that presets can be listed. */
 MIRAS_API const char *miras_preset_name(miras_preset preset);
-/* The preset of that name, or MIRAS_PRESET_COUNT. A row may always have "-memory" behind its name. */
+/* The preset of that name, or MIRAS_PRESET_COUNT. A row may always have "-memory" behind its
+ * name. */
 MIRAS_API miras_preset miras_preset_find(const char *name);
 
 /* ---- one memory ---- */
@@ -1013,23 +1025,24 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m);
 
-/* Compare the functions of a custom choice with central differences at random places: error with the
- * loss, bias_adjoint with error, link_adjoint with link (of a layer [dim, dim]; it must add). dim is
- * 1..16, threshold what your bias is used with. Functions that are NULL are left out. MIRAS_OK, or
- * MIRAS_ERR_ARGUMENT and a sentence with both numbers. At a corner either side's slope is right. */
+/* Compare the functions of a custom choice with central differences at random places: error with
+ * the loss, bias_adjoint with error, link_adjoint with link (of a layer [dim, dim]; it must add).
+ * dim is 1..16, threshold what your bias is used with. Functions that are NULL are left out.
+ * MIRAS_OK, or MIRAS_ERR_ARGUMENT and a sentence with both numbers. At a corner either side's slope
+ * is right. */
 MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float threshold,
                                           char *why, size_t why_size);
-/* 1 if miras_memory_write and miras_memory_step can be used; 0 where tokens bring more than key, value and query,
- * with a sentence in why, as in miras_memory_size, that names the field which asks for it. Such a
- * memory runs by miras_memory_forward. */
+/* 1 if miras_memory_write and miras_memory_step can be used; 0 where tokens bring more than key,
+ * value and query, with a sentence in why, as in miras_memory_size, that names the field which asks
+ * for it. Such a memory runs by miras_memory_forward. */
 MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size);
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
  * [batch, heads, value_dim]; with inner_steps > 1 a token's pairs, key [batch, heads, inner_steps,
- * key_dim] and value likewise. surprise (may be NULL) receives the attentional bias before the write
- * (before the first of the inner steps), averaged over batch and heads; with normalize of the answer
- * before it is divided, and where the chunk is part of the model at the chunk's start. A surprise
- * that is NaN says that what the memory was given or holds is none. Needs constant gates, no
- * value_decay_gate and no separate_erase, which take tokens: MIRAS_ERR_DESC where
+ * key_dim] and value likewise. surprise (may be NULL) receives the attentional bias before the
+ * write (before the first of the inner steps), averaged over batch and heads; with normalize of the
+ * answer before it is divided, and where the chunk is part of the model at the chunk's start. A
+ * surprise that is NaN says that what the memory was given or holds is none. Needs constant gates,
+ * no value_decay_gate and no separate_erase, which take tokens: MIRAS_ERR_DESC where
  * miras_memory_can_write says no, and nothing is written. */
 MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, const float *value,
                                           float *surprise);
@@ -1041,10 +1054,11 @@ MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, cons
                                          const float *query, float *out, float *surprise);
 /* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten. Key,
  * value, query, y and what the descriptor asks for must be there when T > 0.
- * tape: NULL, or miras_memory_tape_size(m, T) floats that miras_memory_backward will need (states, and room to
- * work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a
- * sequence into calls gives the same bits. */
-MIRAS_API miras_result miras_memory_forward(miras_memory *m, const miras_memory_input *x, float *y, float *tape);
+ * tape: NULL, or miras_memory_tape_size(m, T) floats that miras_memory_backward will need (states,
+ * and room to work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any
+ * split of a sequence into calls gives the same bits. */
+MIRAS_API miras_result miras_memory_forward(miras_memory *m, const miras_memory_input *x, float *y,
+                                            float *tape);
 #ifndef MIRAS_NO_TRAINING
 /* Floats of a tape for T tokens; 0 if they do not fit into memory's addresses. */
 MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
@@ -1060,24 +1074,26 @@ MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
  * features], made symmetric, then G [features, value_dim]; for a KV cache the keys [window,
  * key_dim], then the values [window, value_dim], token t in row t % window (rows that hold no token
  * are 0). miras_memory_part has the names of all of it. */
-MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x, float *tape,
-                                      const float *dy, const miras_memory_input_grad *dx,
-                                      float *dparams, float *dstate);
+MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x,
+                                             float *tape, const float *dy,
+                                             const miras_memory_input_grad *dx, float *dparams,
+                                             float *dstate);
 /* Floats of dstate above. */
 MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
 #endif
 /* The outer parameters: initial memory [heads, weights], then (inner_norm) gain [heads, value_dim]
- * and bias [heads, value_dim], then (token_rates) rho [chunk]. The weights are the layers [in, out],
- * one after the other, with inner_bias each followed by its bias [out]; a gated perceptron has W_1,
- * W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features, value_dim]
- * (H begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no optimizer
- * can make negative. KV cache: none, count is 0. With normalize the initial sum of phi(k)
+ * and bias [heads, value_dim], then (token_rates) rho [chunk]. The weights are the layers [in,
+ * out], one after the other, with inner_bias each followed by its bias [out]; a gated perceptron
+ * has W_1, W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features,
+ * value_dim] (H begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no
+ * optimizer can make negative. KV cache: none, count is 0. With normalize the initial sum of phi(k)
  * [features] follows each head's S, here and in dstate. Where there is a link these are the A that
  * it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a link
  * are 0, and all else is random, perceptrons with variance 1/in. A change of the initial memory
- * holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at once), of the
- * others at once. Before the first call a memory whose initial memory is 0 knows that it still is;
- * after it every call of one that decays there looks, which reads as much as a token's state. */
+ * holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at once),
+ * of the others at once. Before the first call a memory whose initial memory is 0 knows that it
+ * still is; after it every call of one that decays there looks, which reads as much as a token's
+ * state. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
 MIRAS_API void miras_memory_reset(miras_memory *m);
@@ -1155,19 +1171,21 @@ MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_
                                             size_t why_size);
 MIRAS_API void miras_trainer_close(miras_trainer *t);
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *t);
-/* loss = mean cross entropy in nats of targets [batch, T] given tokens [batch, T]; a target of -1 is
- * left out, and the mean of none is 0. train 1 applies dropout and keeps what miras_trainer_backward
- * needs. T may be any length up to context; sequences start from the initial memory.
- * MIRAS_ERR_ARGUMENT, and loss stays as it is, if a token, target or argument is out of range. */
+/* loss = mean cross entropy in nats of targets [batch, T] given tokens [batch, T]; a target of -1
+ * is left out, and the mean of none is 0. train 1 applies dropout and keeps what
+ * miras_trainer_backward needs. T may be any length up to context; sequences start from the initial
+ * memory. MIRAS_ERR_ARGUMENT, and loss stays as it is, if a token, target or argument is out of
+ * range. */
 MIRAS_API miras_result miras_trainer_loss(miras_trainer *t, const int32_t *tokens,
                                           const int32_t *targets, int batch, int length,
                                           int train, float *loss);
-/* The same with train 1 on texts longer than a call (truncated back-propagation through time): row b
- * goes on where carried state carry[b] stood, memories and convolutions both, and leaves it at the
- * window's end; gradients stop at its start, but reach what every window shares, the initial memory
- * too where decays lead to it. carry[b] is one of desc.carried states, no two alike, or -1 for a
- * window of its own; restart[b] not 0 starts the state anew. restart NULL: none is. length must be a
- * multiple of memory.chunk, and of a mac's window. Carried states are part of a saved trainer. */
+/* The same with train 1 on texts longer than a call (truncated back-propagation through time): row
+ * b goes on where carried state carry[b] stood, memories and convolutions both, and leaves it at
+ * the window's end; gradients stop at its start, but reach what every window shares, the initial
+ * memory too where decays lead to it. carry[b] is one of desc.carried states, no two alike, or -1
+ * for a window of its own; restart[b] not 0 starts the state anew. restart NULL: none is. length
+ * must be a multiple of memory.chunk, and of a mac's window. Carried states are part of a saved
+ * trainer. */
 MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *t, const int32_t *tokens,
                                                   const int32_t *targets, int batch, int length,
                                                   const int32_t *carry,
@@ -1185,10 +1203,10 @@ MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns);
 /* The gradients, in the layout of miras_model_params. */
 MIRAS_API float *miras_trainer_grads(miras_trainer *t);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
- * the defaults, no decay, no clipping. learning_rate lies in -1e6..1e6; below 0 climbs. norm (may be
- * NULL) receives the gradient norm before clipping; if that is not finite only the gradients change,
- * and no step is counted. MIRAS_ERR_ARGUMENT, and nothing changes, the gradients neither, if
- * learning_rate or a number in o is NaN or outside its range. */
+ * the defaults, no decay, no clipping. learning_rate lies in -1e6..1e6; below 0 climbs. norm (may
+ * be NULL) receives the gradient norm before clipping; if that is not finite only the gradients
+ * change, and no step is counted. MIRAS_ERR_ARGUMENT, and nothing changes, the gradients neither,
+ * if learning_rate or a number in o is NaN or outside its range. */
 MIRAS_API miras_result miras_trainer_step(miras_trainer *t, const miras_adamw_options *o,
                                           float learning_rate, float *norm);
 /* Steps taken so far; part of a saved trainer. */
@@ -1294,28 +1312,29 @@ MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, 
                                              char *why, size_t why_size);
 /* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
-/* Set one field of d by its name in files, such as "memory.learning_rate" or "dropout", to what value says:
- * a number, or of an enum the word in files, such as "l2". A layer's field is that of layer[0] or,
- * with a letter and a dot before it, of the kind with this letter: "w.window". "memory.heads" are a
- * memory's, "heads" a layer's heads of attention, "model.heads" d->heads, which both begin with;
- * this one and "weights" can be set although no file holds them. Whether the whole means something
- * is asked later, by miras_model_size. Names of older versions are taken too.
+/* Set one field of d by its name in files, such as "memory.learning_rate" or "dropout", to what
+ * value says: a number, or of an enum the word in files, such as "l2". A layer's field is that of
+ * layer[0] or, with a letter and a dot before it, of the kind with this letter: "w.window".
+ * "memory.heads" are a memory's, "heads" a layer's heads of attention, "model.heads" d->heads,
+ * which both begin with; this one and "weights" can be set although no file holds them. Whether the
+ * whole means something is asked later, by miras_model_size. Names of older versions are taken too.
  * MIRAS_ERR_ARGUMENT if there is no such field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
-/* The same, and what belonged to the old value gives way: fields that lose their meaning go to 0, and
- * what else would refuse the new one is set back, constants and gates first, another of the four
- * choices only where nothing else helps. So one of the choices is changed by one call. said (may be
- * NULL, cut to said_size) receives what else changed, such as "memory.threshold_gate constant,
- * memory.sharpness 0", or nothing. MIRAS_ERR_ARGUMENT as above, or MIRAS_ERR_DESC where the field has
- * no meaning in d or needs what only you can give (the functions of a custom choice): said receives
- * the reason, and d stays as it was. Numbers out of range are miras_model_size's to refuse. */
+/* The same, and what belonged to the old value gives way: fields that lose their meaning go to 0,
+ * and what else would refuse the new one is set back, constants and gates first, another of the
+ * four choices only where nothing else helps. So one of the choices is changed by one call. said
+ * (may be NULL, cut to said_size) receives what else changed, such as "memory.threshold_gate
+ * constant, memory.sharpness 0", or nothing. MIRAS_ERR_ARGUMENT as above, or MIRAS_ERR_DESC where
+ * the field has no meaning in d or needs what only you can give (the functions of a custom choice):
+ * said receives the reason, and d stays as it was. Numbers out of range are miras_model_size's to
+ * refuse. */
 MIRAS_API miras_result miras_model_desc_change(miras_model_desc *d, const char *field,
                                                const char *value, char *said, size_t said_size);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
- * compared: into text, which is returned; MIRAS_PATTERN_SIZE characters hold every value, and 32 all but
- * "pattern". NULL if it does not fit or there is no such field. A number that an enum has no word
- * for comes as it is. */
+ * compared: into text, which is returned; MIRAS_PATTERN_SIZE characters hold every value, and 32
+ * all but "pattern". NULL if it does not fit or there is no such field. A number that an enum has
+ * no word for comes as it is. */
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,
                                            char *text, size_t size);
 /* The names of all fields of files, from 0 on, layers' without a letter; NULL past the end. */
@@ -1355,9 +1374,9 @@ MIRAS_API const char *miras_memory_desc_field(int i);
 /* Do two memories differ in a field that a load asks for, batch and reset_every too? Then 1 and a
  * sentence in why, as miras_model_desc_differs: what miras_memory_desc_from says of a file that
  * gave MIRAS_ERR_MISMATCH, beside miras_memory_desc_of. */
-MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b, char *why,
-                                        size_t why_size);
-#ifndef MIRAS_NO_STDIO
+MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b,
+                                        char *why, size_t why_size);
+  #ifndef MIRAS_NO_STDIO
 /* Saving writes a new file beside path, its name and .tmp- and eight letters (of a long name only
  * the beginning, so that what can be a name can be saved to), and renames it: path is always the
  * old file or the whole new one, however many save to it (on Windows it is missing between two
@@ -1444,7 +1463,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    that no window shows end it there: writes that nothing forgets fill a memory up, and a decay
    towards 0 takes the initial weights away that training chose. Four fields and calls against them:
 
-     toward         MIRAS_DECAY_TARGET_INITIAL. What was written fades, what was trained stays, silence
+     toward MIRAS_DECAY_TARGET_INITIAL. What was written fades, what was trained stays, silence
                     returns the memory to A_0. It costs one more product per layer and no state,
                     and must be trained with. The presets of perceptrons inside a model have it.
      horizon        of a model: a learned alpha stays below 1 - 1/horizon, so that a memory never
@@ -1460,34 +1479,36 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                     attention, DeltaNet, Longhorn) and for models that were trained without the
                     others. Where a head begins anew depends on chunk: resets fall on its grid.
 
-   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2 and no
-   momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk is only
-   a schedule, which turns its tokens into matrix products. Everything else runs in the
+   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2
+   and no momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk
+   is only a schedule, which turns its tokens into matrix products. Everything else runs in the
    frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
    the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
    step still act token by token, and a link is applied when its chunk closes. Until then a read
    sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will be A
    less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
-   custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For
-   C > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
+   custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For C
+   > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
    does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
-   chunk shares one anchor is MIRAS_ARCH_MLP of depth 1 without norm.) A memory on its own has chunk 1
-   and learns from its first write.
+   chunk shares one anchor is MIRAS_ARCH_MLP of depth 1 without norm.) A memory on its own has chunk
+   1 and learns from its first write.
 
-   Two choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums of eta k k'
-   and of eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
-   conjugate gradients. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window` pairs and reads them by
-   softmax attention. For both, as for exact matrix memories, the chunk is only a schedule.
+   Two choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums of
+   eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for every
+   query, by conjugate gradients. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window` pairs and
+   reads them by softmax attention. For both, as for exact matrix memories, the chunk is only a
+   schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
 
-   GRADIENTS. miras_memory_backward returns the exact derivative of what miras_memory_forward computed, through
-   the memory's own learning steps: for keys, values, queries, gates, the initial memory, and the
-   state that came in. The adjoint of each formula stands directly below the formula. Where a
-   formula has a corner (Huber, L_p with p < 2), the derivative of the branch taken is used.
-   MIRAS_ALGORITHM_LEAST_SQUARES has the derivative of the minimiser itself, which is that of its output as
-   far as the iterations have converged: a small ridge under many keys alike needs more of them.
+   GRADIENTS. miras_memory_backward returns the exact derivative of what miras_memory_forward
+   computed, through the memory's own learning steps: for keys, values, queries, gates, the initial
+   memory, and the state that came in. The adjoint of each formula stands directly below the
+   formula. Where a formula has a corner (Huber, L_p with p < 2), the derivative of the branch taken
+   is used. MIRAS_ALGORITHM_LEAST_SQUARES has the derivative of the minimiser itself, which is that
+   of its output as far as the iterations have converged: a small ridge under many keys alike needs
+   more of them.
 
    MODELS. miras_model is an embedding, then layers, then a norm and the head, which shares the
    embedding's matrix unless untied. A layer of memories, with h the RMS norm of its input x:
@@ -1569,10 +1590,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    copy: feed them at once, with logits behind each; where not all are taken copy the block back and
    feed those that are, which is one call again.
 
-   ON ITS OWN. miras_memory_preset makes a memory that takes what comes, unlike a layer, whose network
-   learns to feed it what suits it: keys and queries are brought to one length, no write overshoots
-   its own pair (step_bound), and decay leads back to the memory that was given. Room @73 says
-   where a row leaves its paper for that; every field of it can be set back.
+   ON ITS OWN. miras_memory_preset makes a memory that takes what comes, unlike a layer, whose
+   network learns to feed it what suits it: keys and queries are brought to one length, no write
+   overshoots its own pair (step_bound), and decay leads back to the memory that was given. Room @73
+   says where a row leaves its paper for that; every field of it can be set back.
 
      Keys     of any length but zero: only their direction counts. A key of zeros writes nothing
        but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
@@ -1703,8 +1724,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
        MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
        MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
-       MIRAS_NO_MESA        MIRAS_ALGORITHM_LEAST_SQUARES                                  (engine @53)
-       MIRAS_NO_ATTENTION   MIRAS_ARCH_KV_CACHE, and attention as a layer             (engine @54)
+       MIRAS_NO_MESA MIRAS_ALGORITHM_LEAST_SQUARES (engine @53) MIRAS_NO_ATTENTION
+       MIRAS_ARCH_KV_CACHE, and attention as a layer (engine @54)
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
      not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
@@ -1742,10 +1763,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    THREADS. The header starts none. Trainers and memories take a miras_parallel, three fields
    that connect them to your job system; miras_pool is one ready-made. Calls that only read an
    object (sessions reading their model, miras_preset_name, the views) may run at the same time;
-   calls that change an object need it to themselves, and so do miras_memory_read and miras_memory_norm,
-   which work in its scratch. Different sessions of one model may run on different threads while
-   no trainer changes it. The only global is the cached choice of instruction set, an atomic that
-   every thread would set to the same value.
+   calls that change an object need it to themselves, and so do miras_memory_read and
+   miras_memory_norm, which work in its scratch. Different sessions of one model may run on
+   different threads while no trainer changes it. The only global is the cached choice of
+   instruction set, an atomic that every thread would set to the same value.
 
    NUMERICS. What can be relied on:
 
@@ -1883,27 +1904,25 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
              One name for one thing, in fields as text too, which know the old ones:
                miras_memory_desc.steps                                   inner_steps
-               MIRAS_NEWTON, MIRAS_PAIRS                   MIRAS_ALGORITHM_LEAST_SQUARES, MIRAS_ARCH_KV_CACHE
-               miras_keys, miras_model_desc.keys                  miras_qk_map, .layer[0].qk_map
-               miras_keep, miras_model_desc.keep              miras_decay_form, .layer[0].decay_form
-               miras_adamw_options.decay                          weight_decay
+               MIRAS_NEWTON, MIRAS_PAIRS MIRAS_ALGORITHM_LEAST_SQUARES, MIRAS_ARCH_KV_CACHE
+               miras_keys, miras_model_desc.keys miras_qk_map, .layer[0].qk_map miras_keep,
+               miras_model_desc.keep miras_decay_form, .layer[0].decay_form
+               miras_adamw_options.decay weight_decay
              Files of versions 4 to 6 hold these; others stay of 2 or 3. Text of a field may
-             have MIRAS_PATTERN_SIZE characters. Fields that mean nothing to a layer's type are refused.
-             Bias log-cosh, retention tanh.
-             miras_memory_desc.norm_epsilon: what an inner norm adds to the variance.
-             miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
-             What published layers differ in: norm_epsilon, out_norm_epsilon, conv_on, conv_bias,
-             projection_bias, qk_act, v_act, qk_heads, scaled_queries, norm_heads,
-             out_gate, its rank out_rank; keep forms with a floor (HGRN2) and a bound of their own
-             (KDA), decay_min; and keys divided by their sum.
-             Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
-             of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
-             initial values were drawn.
-             miras_memory_desc.parallel shares the heads of one memory out; every field of a descriptor
-             has a value as text (miras_model_desc_get). Builds can leave parts out
-             (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients
-             of outer parameters over several sequences (and of row rates over several heads),
-             which now are sums of what each has left.
+             have MIRAS_PATTERN_SIZE characters. Fields that mean nothing to a layer's type are
+             refused. Bias log-cosh, retention tanh. miras_memory_desc.norm_epsilon: what an inner
+             norm adds to the variance. miras_layer_desc.persistent: learned pairs in front of
+             attention. Layers of type mac. What published layers differ in: norm_epsilon,
+             out_norm_epsilon, conv_on, conv_bias, projection_bias, qk_act, v_act, qk_heads,
+             scaled_queries, norm_heads, out_gate, its rank out_rank; keep forms with a floor
+             (HGRN2) and a bound of their own (KDA), decay_min; and keys divided by their sum. Parts
+             of a memory's state by name: miras_memory_part, _get, _set, _move, and the same of a
+             session's layers; dstate where a sequence ends inside a chunk. Views say how their
+             initial values were drawn. miras_memory_desc.parallel shares the heads of one memory
+             out; every field of a descriptor has a value as text (miras_model_desc_get). Builds can
+             leave parts out (MIRAS_NO_TRAINING and others). All results keep their bits, but for
+             gradients of outer parameters over several sequences (and of row rates over several
+             heads), which now are sums of what each has left.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -2708,12 +2727,16 @@ static const miras__rule miras__rules[] = {
   {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
   {"token_rates, retention l2", "decay_target initial", NULL},
   {"diagonal", "decay_target zero", "what it erases cannot be led back"},
-  {"step_bound", "algorithm gradient-descent momentum, separate_erase 0, bias not dot custom, "
-   "retention not lq-pnorm custom", "it asks how far a write moves a residual"},
+  {"step_bound",
+   "algorithm gradient-descent momentum, separate_erase 0, bias not dot custom, "
+   "retention not lq-pnorm custom",
+   "it asks how far a write moves a residual"},
   {"normalize", "bias dot, feature_map elu relu relu2 softmax",
    "what it divides by must not be negative"},
-  {"separate_erase", "bias l2, algorithm gradient-descent, order error-first, feature_map identity, "
-   "inner_steps 1", NULL},
+  {"separate_erase",
+   "bias l2, algorithm gradient-descent, order error-first, feature_map identity, "
+   "inner_steps 1",
+   NULL},
   {"value_decay_gate", "value_decay_gate channel, bias dot, retention l2, normalize 0", NULL},
   {"decay_gate channel", "by_channel, simplex_whole 0", NULL},
   {"learning_rate_gate channel", "by_channel, normalize 0, diagonal 0", NULL},
@@ -2733,8 +2756,7 @@ static const miras__rule miras__rules[] = {
   {"retention kl, chunk not 1, simplex_logits 0",
    "algorithm not momentum, inner_steps 1, simplex_signed 0",
    "without simplex_logits steps are plain and weights positive"},
-  {"architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1",
-   "a channel of it is a single weight"},
+  {"architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1", "a channel of it is a single weight"},
   {"bias custom", "has_bias", NULL},
   {"retention custom", "has_link", NULL},
   {"bias not custom, retention not custom, called", "",
@@ -2748,14 +2770,16 @@ static const miras__rule miras__rules[] = {
   {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
   {"qk_norm, inside", "", "in a model the field mixer.qk_map says how long they are: set it to 0"},
   {"mixer.fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
-  {"mixer.decay_form steep, mixer.decay_horizon", "mixer.decay_horizon 0", "a gate of this form has a bound of its own"},
+  {"mixer.decay_form steep, mixer.decay_horizon", "mixer.decay_horizon 0",
+   "a gate of this form has a bound of its own"},
   {"mixer.decay_horizon 1", "", "it must be 0, or from 2 on"},
   {"unshared, mixer.qk_heads", "", "the memory's heads must be a multiple of it"},
   {"unjoined, mixer.norm_heads", "", "the memory's heads must be a multiple of it"},
   {"uneven, attention.head_dim", "", "it must be even"},
   {"ungrouped, attention.kv_heads", "", "heads must be a multiple of it"},
   {"unturned, attention.rope_dim", "", "it must be even and at most head_dim"},
-  {"attention.rope_share, attention.rope_dim", "attention.rope_share all", "one of them says how much turns"},
+  {"attention.rope_share, attention.rope_dim", "attention.rope_share all",
+   "one of them says how much turns"},
   {"unequal, attention.head_dim", "", "heads times it must be the memory's heads times value_dim"},
   {"apart, type, attention.head_dim, key_dim, value_dim", "",
    "each times its heads, the first times those of the layer, must be the model's width"},
@@ -2977,7 +3001,8 @@ static void miras__say_rule(char *why, size_t n, const miras__case *c, const mir
 
 /* An f-divergence on the simplex; a retention whose state decays by a keep gate. */
 static int miras__divergence(miras_retention r) {
-  return r == MIRAS_RETENTION_CHI2 || r == MIRAS_RETENTION_REVERSE_KL || r == MIRAS_RETENTION_HELLINGER;
+  return r == MIRAS_RETENTION_CHI2 || r == MIRAS_RETENTION_REVERSE_KL ||
+         r == MIRAS_RETENTION_HELLINGER;
 }
 
 static int miras__decays(const miras_memory_desc *d) {
@@ -2988,7 +3013,8 @@ static int miras__decays(const miras_memory_desc *d) {
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
 static int miras__is_exact(const miras_memory_desc *d) {
-  return d->architecture == MIRAS_ARCH_MATRIX && (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
+  return d->architecture == MIRAS_ARCH_MATRIX &&
+         (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT);
 }
@@ -3003,38 +3029,44 @@ static MIRAS__BOTH int miras__reset_grid(const miras_memory_desc *d) {
 
 static MIRAS__COLD void miras__find_facts(miras__case *c) {
   const miras_memory_desc *d = &c->l.memory;
-  const int mlp = d->architecture == MIRAS_ARCH_MLP, gated = d->architecture == MIRAS_ARCH_GATED_MLP;
+  const int mlp = d->architecture == MIRAS_ARCH_MLP,
+            gated = d->architecture == MIRAS_ARCH_GATED_MLP;
   c->exact = miras__is_exact(d);
   c->frozen = !c->exact && d->architecture != MIRAS_ARCH_KV_CACHE;
   c->decays = miras__decays(d);
   c->fades = c->decays && !d->decay_schedule;
   c->deep = gated || (mlp && d->depth != 1);
-  c->by_channel = c->exact || gated || d->architecture == MIRAS_ARCH_VECTOR || (mlp && d->depth <= 2);
+  c->by_channel =
+    c->exact || gated || d->architecture == MIRAS_ARCH_VECTOR || (mlp && d->depth <= 2);
   c->square = d->value_dim == d->key_dim;
-  c->by_key = d->architecture == MIRAS_ARCH_MATRIX ? d->feature_map != MIRAS_FEATURE_POLY2 : c->square;
+  c->by_key =
+    d->architecture == MIRAS_ARCH_MATRIX ? d->feature_map != MIRAS_FEATURE_POLY2 : c->square;
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->decay_schedule && d->layer >= d->layers;
 #ifndef MIRAS_NO_MODEL
   c->unshared = c->l.mixer.qk_heads > 0 && d->heads % c->l.mixer.qk_heads;
-  c->unjoined = c->l.mixer.norm_heads > 0 && c->l.mixer.norm_heads < d->heads && d->heads % c->l.mixer.norm_heads;
+  c->unjoined = c->l.mixer.norm_heads > 0 && c->l.mixer.norm_heads < d->heads &&
+                d->heads % c->l.mixer.norm_heads;
   c->odd = d->key_dim % 2;
   c->crossed = c->l.mixer.dt_max > 0 && !(c->l.mixer.dt_min < c->l.mixer.dt_max);
   c->scarce = c->l.mlp.experts_per_token > c->l.mlp.experts;
   c->uneven = c->l.attention.head_dim % 2;
   c->unturned = c->l.attention.rope_dim % 2 || c->l.attention.rope_dim > c->l.attention.head_dim;
   c->ungrouped = c->l.attention.kv_heads > 0 && c->l.attention.heads % c->l.attention.kv_heads;
-  c->unequal = c->l.type == MIRAS_LAYER_MAG &&
-               (int64_t)c->l.attention.heads * c->l.attention.head_dim != (int64_t)d->heads * d->value_dim;
+  c->unequal =
+    c->l.type == MIRAS_LAYER_MAG &&
+    (int64_t)c->l.attention.heads * c->l.attention.head_dim != (int64_t)d->heads * d->value_dim;
   c->apart = c->l.type == MIRAS_LAYER_MAC &&
-             ((int64_t)c->l.attention.heads * c->l.attention.head_dim != c->d.width || d->key_dim != d->value_dim ||
-              (int64_t)d->heads * d->value_dim != c->d.width);
+             ((int64_t)c->l.attention.heads * c->l.attention.head_dim != c->d.width ||
+              d->key_dim != d->value_dim || (int64_t)d->heads * d->value_dim != c->d.width);
   c->broken = c->l.type == MIRAS_LAYER_MAC && d->chunk > 0 && c->l.attention.window % d->chunk;
-  c->loose = c->l.mixer.fixed_gates & ~((d->decay_gate ? MIRAS_FIXED_DECAY : 0) |
-                                  (d->learning_rate_gate && !c->l.mixer.tied_dt ? MIRAS_FIXED_LEARNING_RATE : 0) |
-                                  (d->momentum_gate ? MIRAS_FIXED_MOMENTUM : 0) |
-                                  (d->threshold_gate ? MIRAS_FIXED_THRESHOLD : 0) |
-                                  (d->value_decay_gate ? MIRAS_FIXED_VALUE_DECAY : 0));
+  c->loose = c->l.mixer.fixed_gates &
+             ~((d->decay_gate ? MIRAS_FIXED_DECAY : 0) |
+               (d->learning_rate_gate && !c->l.mixer.tied_dt ? MIRAS_FIXED_LEARNING_RATE : 0) |
+               (d->momentum_gate ? MIRAS_FIXED_MOMENTUM : 0) |
+               (d->threshold_gate ? MIRAS_FIXED_THRESHOLD : 0) |
+               (d->value_decay_gate ? MIRAS_FIXED_VALUE_DECAY : 0));
 #endif
 }
 
@@ -3054,7 +3086,8 @@ static void miras__find_custom(miras__case *c) {
  * before, and within tens of tokens the state is no number. What keeps r within limits are a norm
  * behind the weights and links whose weights are bounded. */
 static int miras__runs_away(const miras_memory_desc *d) {
-  return (d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH) && d->p > 2 && !d->inner_norm &&
+  return (d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH) && d->p > 2 &&
+         !d->inner_norm &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_MOMENTUM) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2 ||
           d->retention == MIRAS_RETENTION_L2_BOTH || d->retention == MIRAS_RETENTION_ELASTIC ||
@@ -3075,7 +3108,8 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       x = c->d.width % heads ? 0 : c->d.width / heads;
       break;
     case MIRAS__LIKE_WIDTH:
-      x = c->l.mlp.type == MIRAS_MLP_RELU2 ? 4 * c->d.width : ((8 * c->d.width + 2) / 3 + 7) / 8 * 8;
+      x =
+        c->l.mlp.type == MIRAS_MLP_RELU2 ? 4 * c->d.width : ((8 * c->d.width + 2) / 3 + 7) / 8 * 8;
       break;
     case MIRAS__LIKE_ROOT:
       x = 32 * floor((f->at == offsetof(miras__case, l.mixer.out_gate_rank) ? 5 : 2.5) *
@@ -3098,10 +3132,10 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
  * rule of which the part `need` does not hold (NULL: the rule needs nothing and refuses). */
 typedef struct miras__fault {
   const miras__field *field;
-  const char *when;          /* of a field without a meaning: where it has one; else NULL           */
+  const char *when;          /* of a field without a meaning: where it has one; else NULL        */
   const miras__rule *rule;
   const char *need;
-  int any_range;             /* numbers out of their ranges are no fault                            */
+  int any_range;             /* numbers out of their ranges are no fault                         */
 } miras__fault;
 
 /* Of one field: its default, its range, or that it is 0 where it has no meaning. 1 on success. */
@@ -3267,7 +3301,7 @@ enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTIO
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
-  size_t span;             /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1    */
+  size_t span;             /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1 */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
@@ -3298,11 +3332,11 @@ typedef struct miras__plan {
   int widest;              /* largest in or out                                                  */
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t params;           /* outer parameters of all heads                                      */
-  size_t at_rho;           /* of token_rates' rho [chunk] among them                               */
+  size_t at_rho;           /* of token_rates' rho [chunk] among them                             */
   size_t at_w, at_s, at_home, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
-  size_t head_dstate;      /* floats of a head in miras_memory_grad_state_size; in its state ...             */
+  size_t head_dstate;      /* floats of a head in miras_memory_grad_state_size; in its state ... */
   size_t split, second;    /* ... the first `split` of them lie first, the others at `second`     */
   size_t sequence_state;   /* floats: header of 16, then the heads                               */
   size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
@@ -3329,9 +3363,9 @@ typedef struct miras__plan {
 static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
 static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 
-/* What a token brings, in the order of miras_memory_input: its name in head_io, that of its stride, its
- * member of miras_memory_input, and its numbers per token and head, of a descriptor d; 0: that asks for
- * none. */
+/* What a token brings, in the order of miras_memory_input: its name in head_io, that of its stride,
+ * its member of miras_memory_input, and its numbers per token and head, of a descriptor d; 0: that
+ * asks for none. */
 #define MIRAS__INPUTS(X)                                                                          \
   X(k, ldk, key, (size_t)d->inner_steps * (size_t)d->key_dim)                                         \
   X(v, ldv, value, (size_t)d->inner_steps * (size_t)d->value_dim)                                     \
@@ -3347,12 +3381,13 @@ enum { MIRAS__INPUT_COUNT = 10 };
 
 /* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
  * gate means a constant. Keys, values and steps of the inner_steps of a token lie side by side.
- * value_decay, erase, replace are NULL unless the descriptor asks for them; surprise may be NULL. */
+ * value_decay, erase, replace are NULL unless the descriptor asks for them; surprise may be
+ * NULL. */
 typedef struct miras__head_io {
   const float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_decay, *erase, *replace;
   size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
          ld_replace;
-  const float *rho;                                    /* [chunk] of token_rates; NULL: zeros      */
+  const float *rho;                                    /* [chunk] of token_rates; NULL: zeros    */
   float *y;
   size_t ldy;
   float *surprise;
@@ -3654,7 +3689,8 @@ static uint64_t miras__since_read(const miras_memory_desc *d, size_t head, uint6
 }
 
 /* How many of the next `length` tokens come before it starts anew. */
-static size_t miras__stretch(const miras_memory_desc *d, size_t head, uint64_t position, size_t length) {
+static size_t miras__stretch(const miras_memory_desc *d, size_t head, uint64_t position,
+                             size_t length) {
   const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
   uint64_t left;
   if (!every) return length;
@@ -3771,8 +3807,9 @@ static void miras__draw(float *w, size_t n, uint64_t seed, double mean, double d
 /* Of the frozen-gradient engine: every head's initial memory, and the gains of the inner norm. */
 static void miras__frozen_params(const miras__plan *p, float *init, float *gain) {
   const miras_memory_desc *d = &p->d;
-  const int empty = (d->architecture == MIRAS_ARCH_MATRIX || d->architecture == MIRAS_ARCH_VECTOR) &&
-                    (!p->init_mapped || d->retention == MIRAS_RETENTION_ELASTIC_FTRL);
+  const int empty =
+    (d->architecture == MIRAS_ARCH_MATRIX || d->architecture == MIRAS_ARCH_VECTOR) &&
+    (!p->init_mapped || d->retention == MIRAS_RETENTION_ELASTIC_FTRL);
   size_t h, heads = (size_t)d->heads;
   int l;
   for (h = 0; !empty && h < heads; h++)
@@ -6841,7 +6878,9 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
       double x = (double)w[i * s.stride + j * s.hop], y = (double)a[i * s.stride + j * s.hop], at;
       if (!(x > 0)) continue;
       if (y > high[j]) high[j] = y;
-      at = f == MIRAS_RETENTION_CHI2 ? -c / x : f == MIRAS_RETENTION_REVERSE_KL ? x / c : sqrt(x / c);
+      at = f == MIRAS_RETENTION_CHI2         ? -c / x
+           : f == MIRAS_RETENTION_REVERSE_KL ? x / c
+                                             : sqrt(x / c);
       if (!(y + at > low[j])) continue;
       low[j] = y + at;
       z->base[j] = y;
@@ -7971,8 +8010,9 @@ static void miras__norm_project(float *out, const float *y, const float *xh, con
   }
 }
 
-/* P_ij = inv (G_ij X_ij) over the pairs that m reads see, `seen` the first of them and `inner_steps`
- * more each of the others; rows of X and P are ldx apart, those of G ldg; g NULL: inv X_ij. */
+/* P_ij = inv (G_ij X_ij) over the pairs that m reads see, `seen` the first of them and
+ * `inner_steps` more each of the others; rows of X and P are ldx apart, those of G ldg; g NULL: inv
+ * X_ij. */
 static void miras__triangle(float *p, float inv, const float *g, size_t ldg, const float *x,
                             size_t ldx, size_t seen, size_t inner_steps, size_t m) {
   const vf s = V_SET1(inv);
@@ -8614,7 +8654,8 @@ static void miras__gate_rows_bwd(int f, float *ds, size_t lds, float *a, size_t 
     V_FOR(n) {
       const vf x = V_AT(b), d = V_AT(ds), va = V_AT(a);
       vf g, slope, dd;
-      if (f == MIRAS_ACTIVATION_GELU || f == MIRAS_ACTIVATION_SILU) g = miras__v_act(f, x, &slope, &dd);
+      if (f == MIRAS_ACTIVATION_GELU || f == MIRAS_ACTIVATION_SILU)
+        g = miras__v_act(f, x, &slope, &dd);
       else g = miras__v_sigmoid(x), slope = V_MUL(g, V_SUB(one, g));
       V_PUT(ds, V_MUL(va, g));
       V_PUT(a, V_MUL(d, g));
@@ -10160,7 +10201,8 @@ static void miras__retention_plan(miras__plan *p) {
   rule = &miras__retentions[p->rule];
   p->stores_link = rule->stores_link;
   p->init_mapped = rule->link != NULL;
-  p->holds = d->decay_target && (rule->sum == MIRAS__SUM_APART || rule->home == MIRAS__HOME_WEIGHTS);
+  p->holds =
+    d->decay_target && (rule->sum == MIRAS__SUM_APART || rule->home == MIRAS__HOME_WEIGHTS);
 }
 
 /* The weights w of a dual state a, where p->init_mapped; b: the initial one; inv [layers] as in
@@ -10210,7 +10252,7 @@ typedef struct miras__call {
   size_t lddy;
   const miras__head_grads *g;
   float *dinit, *dgain, *dbias, *dridge;
-  float *dstate;                                       /* as in miras_memory_backward, or NULL          */
+  float *dstate;                                       /* as in miras_memory_backward, or NULL   */
 } miras__call;
 
 /* What an engine knows of tokens. The pairs of a call are counted through: pair i is descent
@@ -10330,8 +10372,10 @@ static void miras__rows_queries(const miras__kernels *K, const miras__plan *p,
 static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const miras__head_io *io,
                             size_t i0, size_t m, const miras__rows *r) {
   const miras_memory_desc *d = &p->d;
-  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, inner_steps = (size_t)d->inner_steps;
-  const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->learning_rate_gate);
+  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim,
+               inner_steps = (size_t)d->inner_steps;
+  const size_t in = r->in, keeps = miras__keep_width(d),
+               rates = miras__gate_width(d, d->learning_rate_gate);
   size_t i, n, token, s;
   for (i = 0; i < m; i += n) {
     const float *key, *keep, *step;
@@ -10400,8 +10444,10 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
                             const miras__head_grads *g, size_t i0, size_t m, const miras__rows *r,
                             const miras__rows *b, float *row) {
   const miras_memory_desc *d = &p->d;
-  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, inner_steps = (size_t)d->inner_steps;
-  const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->learning_rate_gate);
+  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim,
+               inner_steps = (size_t)d->inner_steps;
+  const size_t in = r->in, keeps = miras__keep_width(d),
+               rates = miras__gate_width(d, d->learning_rate_gate);
   size_t i, n, token, s, ldk = g->ldk, ldx = io->ldk, ldv = g->ldv, ld_step = g->ld_step;
   size_t ld_threshold = g->ld_threshold;
   if (inner_steps > 1) {                            /* between those of a token */
@@ -10425,7 +10471,7 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
   for (i = 0; i < m; i += n) {
     size_t first;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
-    first = s ? 0 : inner_steps == 1 ? n : 1;             /* pairs that are the first of their token */
+    first = s ? 0 : inner_steps == 1 ? n : 1;          /* pairs that are the first of their token */
     if (g->k)
       K->feature_rows_bwd(p->map, g->k + token * g->ldk + s * dk, ldk, b->x + i * in, r->x + i * in,
                           in, io->k + token * io->ldk + s * dk, ldx, n, dk);
@@ -10442,8 +10488,8 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
       miras__rows_gate_bwd(K, 1, g->threshold + token * g->ld_threshold, ld_threshold, p->bounds,
                            b->delta + i * p->bounds, p->bounds, n);
     if (g->value_decay && first)
-      K->copy_rows(g->value_decay + token * g->ld_value_keep, g->ld_value_keep, b->beta + i * dv, dv,
-                   first, dv);
+      K->copy_rows(g->value_decay + token * g->ld_value_keep, g->ld_value_keep, b->beta + i * dv,
+                   dv, first, dv);
     if (g->erase)
       K->copy_rows(g->erase + token * g->ld_erase, g->ld_erase, b->erase + i * in, in, n, dk);
     if (g->replace)
@@ -10658,8 +10704,9 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
 /* Room @28's view of the new rows x, of width n, that decay by alpha. */
 static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
                                              const float *alpha, float *live) {
-  const miras__channels c = {n, (size_t)k->p->d.inner_steps, k->p->after, x, NULL, alpha, NULL, NULL,
-                             NULL, NULL, k->ld, live};
+  const miras__channels c = {
+    n,   (size_t)k->p->d.inner_steps, k->p->after, x, NULL, alpha, NULL, NULL, NULL, NULL, k->ld,
+    live};
   return c;
 }
 
@@ -11205,7 +11252,8 @@ static void miras__exact_forward(const miras__call *a) {
     if (alone) miras__exact_surprise(k, io, t, r0 * inner_steps);
     miras__exact_rows(k, io, t, r0 * inner_steps, m * inner_steps);
     if (io->surprise && !alone) {                /* of a token's first pair */
-      K->dot_rows(0, io->surprise + t, 1, k->read, inner_steps * dv, k->read, inner_steps * dv, m, dv);
+      K->dot_rows(0, io->surprise + t, 1, k->read, inner_steps * dv, k->read, inner_steps * dv, m,
+                  dv);
       K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
     }
     answers = k->read + k->by[1].row * dv;
@@ -11403,11 +11451,11 @@ static void miras__exact_clear(const miras__call *a) {
  *   a_t = alpha_t a_(t-1)     h_t = theta_t h_(t-1)     f_t = alpha_t f_(t-1) + h_t
  * computed by recursion, so that gates of exactly 0 and 1 need no care. Reads never form A_t:
  *   x A_t = a_t x A_0 [+ (1 - a_t) x B] + f_t x S_0 - sum_(j<=t) G_tj (x . y_j) d_j
- * With token_rates G_tj = rate_t N_tj and theta = 1 in N; a decay then acts on what the chunk found.
- * With several inner_steps per token, t counts pairs: a chunk has C * inner_steps of them. S_t and A_t
- * are those of a token whose step is the sum over its inner_steps: alpha and theta act before the
- * first, and the others add to both, N_tj = N_(t-1)j, G_tj = G_(t-1)j, h_t = h_(t-1), f_t =
- * f_(t-1). delta is the token's at each, and a token reads after its last. Chunk 1 stays the
+ * With token_rates G_tj = rate_t N_tj and theta = 1 in N; a decay then acts on what the chunk
+ * found. With several inner_steps per token, t counts pairs: a chunk has C * inner_steps of them.
+ * S_t and A_t are those of a token whose step is the sum over its inner_steps: alpha and theta act
+ * before the first, and the others add to both, N_tj = N_(t-1)j, G_tj = G_(t-1)j, h_t = h_(t-1),
+ * f_t = f_(t-1). delta is the token's at each, and a token reads after its last. Chunk 1 stays the
  * recurrence: the anchor moves after every descent. Under L2 both each descent has the alpha of its
  * own step.
  *
@@ -11441,8 +11489,9 @@ static void miras__exact_clear(const miras__call *a) {
  *   eta lambda |y_lj|^2 |d_lj|^2
  * and 1e-20 is added to both e.r, so that a perfect answer divides nothing by nothing.
  * Layers move together, and what one adds the next multiplies: an error a hundred times as large as
- * the answer would overshoot by its square. step_bound = MIRAS_STEP_BOUND_LAYERS therefore also holds what the layers
- * below the last one say, Q_lj/|d_lj| for a step of 1, near what the layer above now hears, y:
+ * the answer would overshoot by its square. step_bound = MIRAS_STEP_BOUND_LAYERS therefore also
+ * holds what the layers below the last one say, Q_lj/|d_lj| for a step of 1, near what the layer
+ * above now hears, y:
  *   s = e.r / (e.r (1 + F/4) + c Q),  F_j = sum_(l below the last) Q_lj / (|d_lj| |y_(fed by l)j|)
  * (with the 1 of an inner bias), so that s F < 4: no write adds to them more than about four times
  * what they were, and a memory grows to values of any size in a few writes per digit.
@@ -11477,7 +11526,7 @@ typedef struct miras__chunk {
   float *last_g, *last_n, *last_a, *scalars;   /* coefficients of the row before r0              */
   /* scratch */
   float *kq[4], *pq;       /* [C, C] x y', G (.) x y'                                            */
-  float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of token_rates                     */
+  float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of token_rates                   */
   float *left, *line;      /* rows of 1 - a; room [C]                                            */
   float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
   float *beside;           /* where a J that comes about beside W_C goes, where it is asked for  */
@@ -11731,9 +11780,20 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
 static miras__course miras__course_of(const miras__chunk *c) {
   const miras__plan *p = c->p;
   const size_t inner_steps = (size_t)p->d.inner_steps;
-  const miras__course x = {p->span, c->r0, c->m, c->t % inner_steps, inner_steps, c->rows.alpha,
-                           c->rows.eta, c->rows.theta, p->d.token_rates ? c->rate : NULL, c->g, c->n,
-                           c->ca, c->cf, c->ch};
+  const miras__course x = {p->span,
+                           c->r0,
+                           c->m,
+                           c->t % inner_steps,
+                           inner_steps,
+                           c->rows.alpha,
+                           c->rows.eta,
+                           c->rows.theta,
+                           p->d.token_rates ? c->rate : NULL,
+                           c->g,
+                           c->n,
+                           c->ca,
+                           c->cf,
+                           c->ch};
   return x;
 }
 
@@ -11744,7 +11804,8 @@ static void miras__piece_course(miras__chunk *c) {
     return;
   }
   if (x.rate)
-    c->K->token_rates(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m, x.inner_steps);
+    c->K->token_rates(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
+                      x.inner_steps);
   c->K->coefficients(c->K, &x, c->last_g, c->last_n, c->last_a);
 }
 
@@ -11867,8 +11928,9 @@ static void miras__look_fold(miras__chunk *c, int l, const miras__look *x) {
  *   z = x (a (.) W) [+ inv x ((1 - a) (.) B)] [+ inv f x S] - P d,  P = inv G (.) (x y')
  * and per channel P (G (.) d), P = inv x y', by output, or P_tj = inv x_t . (G_tj (.) y_j) by
  * input. There the pairs up to the last read's enter the live rows (unless there are none: they
- * have). Of P d a row must not meet a later token's pair, not even times zero: the first inner_steps
- * of all tokens, then the second ones, and so on, each a product that stops at the diagonal. */
+ * have). Of P d a row must not meet a later token's pair, not even times zero: the first
+ * inner_steps of all tokens, then the second ones, and so on, each a product that stops at the
+ * diagonal. */
 static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
@@ -12306,7 +12368,8 @@ static void miras__piece_run(miras__chunk *c, float *o) {
     miras__read(c, &x, c->token, o);
   }
   if (c->p->channel)
-    miras__channel_rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.inner_steps : 0);
+    miras__channel_rest(c,
+                        follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.inner_steps : 0);
 }
 
 static int miras__apart(const miras__chunk *c) { return c->rule->sum == MIRAS__SUM_APART; }
@@ -12644,7 +12707,8 @@ static void miras__frozen_backward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_grads *g = call->g;
-  const size_t inner_steps = (size_t)p->d.inner_steps, length = (size_t)call->io->length * inner_steps;
+  const size_t inner_steps = (size_t)p->d.inner_steps,
+               length = (size_t)call->io->length * inner_steps;
   const size_t size = p->weights;
   const size_t chunks = length / p->span + (length % p->span != 0);
   float *dstate = call->dstate;
@@ -13971,8 +14035,8 @@ static miras_result miras__say_missing(char *why, size_t n, const miras_memory_d
 }
 
 /* Every product below is checked once, here; inner loops rely on it. */
-static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_memory_desc *d, char *why,
-                                                 size_t n) {
+static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_memory_desc *d,
+                                                 char *why, size_t n) {
   miras_result result;
   size_t c, state = 0, limit = (size_t)-1 / 64, total;
   double floats = 0;
@@ -14003,8 +14067,10 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
    * layer without other inputs, whose answer w the key then scales. */
   p->ones = d->inner_bias || d->architecture == MIRAS_ARCH_VECTOR;
-  p->layers = d->architecture == MIRAS_ARCH_MLP ? d->depth : d->architecture == MIRAS_ARCH_GATED_MLP ? 3 :
-              d->architecture == MIRAS_ARCH_KV_CACHE ? 0 : 1;
+  p->layers = d->architecture == MIRAS_ARCH_MLP         ? d->depth
+              : d->architecture == MIRAS_ARCH_GATED_MLP ? 3
+              : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
+                                                        : 1;
   p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
   p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps;
   for (l = 0; l < p->layers; l++) {
@@ -14104,7 +14170,8 @@ MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, 
 }
 
 /* The gates that tokens do not bring; those that the algorithm or bias do not have are NULL. */
-static void miras__constant_gates(const miras_memory_desc *d, const float *keep, miras__head_io *io) {
+static void miras__constant_gates(const miras_memory_desc *d, const float *keep,
+                                  miras__head_io *io) {
   if (!d->decay_gate) io->keep = keep;
   if (!d->learning_rate_gate) io->step = &d->learning_rate;
   if (!d->momentum_gate && d->algorithm == MIRAS_ALGORITHM_MOMENTUM) io->momentum = &d->momentum;
@@ -14367,7 +14434,8 @@ typedef struct miras__row {
 #define MIRAS__HOME MIRAS__W(decay_target, MIRAS_DECAY_TARGET_INITIAL)
 #define MIRAS__UNIT MIRAS__W(qk_norm, MIRAS_QK_NORM_L2)
 #define MIRAS__ROOT MIRAS__W(qk_norm, MIRAS_QK_NORM_RMS)
-#define MIRAS__BOUND(how, most) MIRAS__W(step_bound, MIRAS_STEP_BOUND_##how), MIRAS__R(learning_rate, most)
+#define MIRAS__BOUND(how, most) \
+  MIRAS__W(step_bound, MIRAS_STEP_BOUND_##how), MIRAS__R(learning_rate, most)
 #define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL)
 static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
   {"linear-attention", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
@@ -14525,15 +14593,15 @@ static MIRAS__COLD void miras__row_layer(miras_layer_desc *d, int index, int ins
 /* What makes a row's layer the published one, beside the sizes. */
 static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
-  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),          /* KDA      */
+  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),    /* KDA */
    MIRAS__L(mixer.out_gate_rank, 32)},
   {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 1), MIRAS__L(mixer.qk_heads, 1),           /* Mamba-2  */
    MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SILU_FIRST), MIRAS__L(mixer.norm_heads, 65536)},
-  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE)},            /* DeltaNet */
+  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE)}, /* DeltaNet */
   {MIRAS__RAW, MIRAS__L(mixer.gate_rank, 16)},                                        /* GLA      */
   {MIRAS__RAW, MIRAS__L(mixer.rope, MIRAS_ROPE_POSITION)},                            /* RetNet   */
   {MIRAS__UNMIXED, MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_FLOOR), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE),
-   MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}             /* HGRN2    */
+   MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}     /* HGRN2 */
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA,
        MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
@@ -14544,8 +14612,8 @@ enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS
 /* Whole models: a row, the type of its layers m, and the block that is repeated where not all are
  * alike. A block is a layer, and its first part goes without an MLP, or (mlps) each of its parts is
  * a layer with one, and the last block may be cut. gates: full attention has an output gate and
- * norms of queries and keys. rope_share: how much of it turns. as: what its layers m differ in from the
- * row. */
+ * norms of queries and keys. rope_share: how much of it turns. as: what its layers m differ in from
+ * the row. */
 #ifndef MIRAS_NO_MODEL
   #define MIRAS__AS(...) , __VA_ARGS__
 #else
@@ -14566,20 +14634,28 @@ static const struct {
   {"moneta-h", MIRAS_PRESET_MONETA MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
   {"yaad-h", MIRAS_PRESET_YAAD MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
   {"memora-h", MIRAS_PRESET_MEMORA MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
-  {"kimi-linear", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 0, MIRAS_ROPE_SHARE_NONE, MIRAS__AS_KDA)},
-  {"qwen3.5", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 1, MIRAS_ROPE_SHARE_QUARTER, MIRAS__AS_ROW)},
+  {"kimi-linear", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 0,
+                                                    MIRAS_ROPE_SHARE_NONE, MIRAS__AS_KDA)},
+  {"qwen3.5", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 1,
+                                                    MIRAS_ROPE_SHARE_QUARTER, MIRAS__AS_ROW)},
   {"rwkv7", MIRAS_PRESET_RWKV7_MEMORY MIRAS__AS("mg", MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW)},
-  {"ttt-linear", MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
-  {"ttt-mlp", MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
-  {"ttt-linear-mamba", MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
-  {"ttt-mlp-mamba", MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
-  {"mamba2", MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2)},
-  {"deltanet", MIRAS_PRESET_DELTANET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET)},
+  {"ttt-linear",
+   MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"ttt-mlp",
+   MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"ttt-linear-mamba",
+   MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"ttt-mlp-mamba",
+   MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"mamba2",
+   MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2)},
+  {"deltanet",
+   MIRAS_PRESET_DELTANET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET)},
   {"gla", MIRAS_PRESET_GLA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GLA)},
-  {"retnet", MIRAS_PRESET_RETNET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET)},
+  {"retnet",
+   MIRAS_PRESET_RETNET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET)},
   {"hgrn2", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2)},
-  {"kda", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)}
-};
+  {"kda", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)}};
 #undef MIRAS__AS
 
 /* The row of a preset. */
@@ -14745,8 +14821,8 @@ static MIRAS__COLD size_t miras__within_limit(size_t bytes, uint64_t limit, cons
   return 0;
 }
 
-/* Where an object is to be: in the caller's buffer of `room` bytes, or in memory of the allocator's;
- * and who is told why it cannot be there. */
+/* Where an object is to be: in the caller's buffer of `room` bytes, or in memory of the
+ * allocator's; and who is told why it cannot be there. */
 typedef struct miras__site {
   void *buffer;
   size_t room;
@@ -14978,8 +15054,8 @@ static void miras__memory_run(miras_memory *m, const miras_memory_input *x, floa
 }
 
 /* Bytes of a memory, whose plan m receives; 0 if there is none. */
-static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_memory_desc *d, char *why,
-                                              size_t n) {
+static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_memory_desc *d,
+                                              char *why, size_t n) {
   memset(m, 0, sizeof *m);
   if (miras__plan_make(&m->plan, d, why, n) != MIRAS_OK || !miras__parallel_ok(d->parallel, why, n))
     return 0;
@@ -15041,9 +15117,8 @@ MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m) {
 MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
   /* what asks for each input behind key, value and query */
   static const char *const asks[MIRAS__INPUT_COUNT - 3] = {
-    "decay_gate", "learning_rate_gate", "momentum_gate", "threshold_gate", "value_decay_gate", "separate_erase",
-    "separate_erase"
-  };
+    "decay_gate",       "learning_rate_gate", "momentum_gate", "threshold_gate",
+    "value_decay_gate", "separate_erase",     "separate_erase"};
   const miras__field *f;
   char word[32];
   size_t i = 3;
@@ -15056,8 +15131,9 @@ MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t wh
   x = (int)miras__bits(&m->plan.d, f->at - offsetof(miras__case, l.memory), f->size);
   miras__say(why, why_size, "%s is %d", asks[i - 3], x);
   if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, why_size, " (%s)", word);
-  miras__say(why, why_size, ", which comes with tokens; for miras_memory_write and miras_memory_step it must be "
-                            "0: set it to 0, or use miras_memory_forward");
+  miras__say(why, why_size,
+             ", which comes with tokens; for miras_memory_write and miras_memory_step it must be "
+             "0: set it to 0, or use miras_memory_forward");
   return 0;
 }
 
@@ -15274,9 +15350,10 @@ MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m) {
   return (size_t)m->plan.d.batch * (size_t)m->plan.d.heads * m->plan.head_dstate;
 }
 
-MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x, float *tape,
-                                      const float *dy, const miras_memory_input_grad *dx,
-                                      float *dparams, float *dstate) {
+MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x,
+                                             float *tape, const float *dy,
+                                             const miras_memory_input_grad *dx, float *dparams,
+                                             float *dstate) {
   miras__memory_call c;
   size_t heads, h;
   uint64_t header[2];
@@ -15652,9 +15729,9 @@ typedef struct miras__gates {
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
        MIRAS__MIX, MIRAS__GATE_GROUPS };
 
-/* What a memory reads of a token: query, keys and values of its inner_steps and, with separate_erase,
- * the key before it was split, erase and replace; of a mac the query is what recalls, and what
- * attention said is another one. */
+/* What a memory reads of a token: query, keys and values of its inner_steps and, with
+ * separate_erase, the key before it was split, erase and replace; of a mac the query is what
+ * recalls, and what attention said is another one. */
 enum { MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_OWN, MIRAS__READ_ERASE,
        MIRAS__READ_REPLACE, MIRAS__READ_SAID, MIRAS__READS };
 
@@ -15698,7 +15775,7 @@ typedef struct miras__param {
  * states of the heads (each part starts on a multiple of 16). */
 typedef struct miras__shape {
   miras_layer_type type;
-  float epsilon, out_norm_epsilon;      /* of its norms, of what memories say                          */
+  float epsilon, out_norm_epsilon;      /* of its norms, of what memories say                    */
   size_t tasks;                    /* heads of a sequence that can be worked on apart             */
   size_t states;                   /* heads that have a state of plan.head_state                  */
   size_t beside;                   /* those of attention beside them, whose shape is the next one
@@ -15747,7 +15824,7 @@ typedef struct miras__shape {
   float query_scale;
   int out_gate;
   miras_qk_map qk_map;
-  miras_qkv_act mixing[3];          /* of queries, keys and values                                 */
+  miras_qkv_act mixing[3];          /* of queries, keys and values                               */
   int tied;                        /* the step gate's numbers are the keep gate's                 */
   int shared;                      /* keys' convolution is one of queries                         */
   float *gate_scale;               /* [outs]                                                      */
@@ -17122,7 +17199,8 @@ static double miras__softplus_inverse(double y) { return y > 30 ? y : log(expm1(
 /* What g of keep gates is held between: where what is bounded, softplus(g) of a tied step or the
  * gate, has its bounds. */
 static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
-  const double low = (double)d->mixer.dt_min, high = (double)d->mixer.dt_max, keep = (double)d->mixer.decay_min;
+  const double low = (double)d->mixer.dt_min, high = (double)d->mixer.dt_max,
+               keep = (double)d->mixer.decay_min;
   if (!(low > 0 || high > 0 || keep > 0)) return;
   s->low = low > 0 ? (float)miras__softplus_inverse(low) : -FLT_MAX;
   s->high = high > 0 ? (float)miras__softplus_inverse(high) : FLT_MAX;
@@ -17182,8 +17260,10 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   group[MIRAS__MIX].count = d->rwkv.value_rank ? s->dv : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
-    group[i].cap = i == MIRAS__KEEP && d->mixer.decay_horizon ? 1 - 1 / (float)d->mixer.decay_horizon : 1;
-    if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP) group[i].cap = d->mixer.decay_log_limit;
+    group[i].cap =
+      i == MIRAS__KEEP && d->mixer.decay_horizon ? 1 - 1 / (float)d->mixer.decay_horizon : 1;
+    if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP)
+      group[i].cap = d->mixer.decay_log_limit;
     group[i].offset = s->outs;
     if (i != MIRAS__STEP || !d->mixer.tied_dt) s->outs += group[i].count;
   }
@@ -17243,9 +17323,12 @@ static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
   s->scratch = s->plan.scratch;
   s->scratch_train = s->plan.head_state + s->plan.scratch_backward;
   if (s->proj > (size_t)INT_MAX || s->outs > (size_t)INT_MAX)
-    return miras__say(why, n,
-                      "heads, key_dim, value_dim, inner_steps and gates make %zu numbers per token; "
-                      "a model allows up to %d", s->proj + s->outs, INT_MAX), MIRAS_ERR_DESC;
+    return miras__say(
+             why, n,
+             "heads, key_dim, value_dim, inner_steps and gates make %zu numbers per token; "
+             "a model allows up to %d",
+             s->proj + s->outs, INT_MAX),
+           MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
@@ -17283,7 +17366,8 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
   const miras_memory_desc *d = &s->plan.d;
   const miras__gates *g = s->gate;
   const double momentum = (double)d->momentum;
-  double forget = d->decay_rate > 0 ? (double)d->decay_rate : 1.0 / 64, start[MIRAS__GATE_GROUPS] = {0}, c;
+  double forget = d->decay_rate > 0 ? (double)d->decay_rate : 1.0 / 64,
+         start[MIRAS__GATE_GROUPS] = {0}, c;
   const size_t each = g[MIRAS__KEEP].count / s->heads;
   size_t h;
   int i;
@@ -17694,7 +17778,9 @@ static int miras__gate_map(const miras__shape *s) {
        : s->out_gate == MIRAS_OUT_GATE_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_ACTIVATION_SILU;
 }
 
-static int miras__gates_first(const miras__shape *s) { return s->out_gate == MIRAS_OUT_GATE_SILU_FIRST; }
+static int miras__gates_first(const miras__shape *s) {
+  return s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
+}
 
 /* y = what W_o receives, but for a gate apart. */
 static void miras__answers_norm(const miras__visit *a, float *y, miras__norm *of) {
@@ -17769,7 +17855,8 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   }
   if (!miras__gates_apart(s)) {
     t = from;
-  } else if (s->out_gate != MIRAS_OUT_GATE_NONE) {  /* the gate's adjoint, t: of what it multiplies    */
+  } else if (s->out_gate !=
+             MIRAS_OUT_GATE_NONE) { /* the gate's adjoint, t: of what it multiplies    */
     miras__answers_norm(a, t, &of);
     a->k->copy_rows(dgate, of.ld_gate, of.gate, of.ld_gate, a->n, s->value);
     a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, t, s->ld_y, dgate, of.ld_gate, a->n,
@@ -18224,7 +18311,8 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->base = (double)d->attention.rope_theta;
   s->qk_norm = d->attention.qk_norm ? s->dk : 0;
   s->turn = d->attention.rope_dim ? (size_t)d->attention.rope_dim : s->dk;
-  if (d->attention.rope_share) s->turn = d->attention.rope_share == MIRAS_ROPE_SHARE_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
+  if (d->attention.rope_share)
+    s->turn = d->attention.rope_share == MIRAS_ROPE_SHARE_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
   s->turning = (MIRAS__TILE + 1) * s->turn;
   s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
   s->plan.d.heads = d->attention.kv_heads;
@@ -18680,7 +18768,7 @@ static MIRAS__COLD miras_result miras__mac_layer_resolve(miras__shape *s, const 
   s->chunk = s[1].window;
   s->beside *= 2;
   s->recalled = 2 * s->beside_k;
-  s->idling = s->inner_steps * s->dk;               /* keys and values, and the widest gates         */
+  s->idling = s->inner_steps * s->dk;               /* keys and values, and the widest gates     */
   if (s->idling < miras__keep_width(m)) s->idling = miras__keep_width(m);
   if (s->idling < steps) s->idling = steps;
   s->idling = miras__pad(s->idling);
@@ -20990,7 +21078,8 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
 }
 
 /* All of a call. */
-static void miras__serve(miras_server *s, const miras_sequence *texts, size_t count, float *logits) {
+static void miras__serve(miras_server *s, const miras_sequence *texts, size_t count,
+                         float *logits) {
   miras__queue queue = miras__queue_of(texts, count);
   while (miras__round(s, &queue)) {
     if (s->asks) miras__round_logits(s, 0, s->asks, logits);
@@ -22086,8 +22175,8 @@ static MIRAS__COLD const miras__field *miras__memory_field(const char *name) {
   return NULL;
 }
 
-/* Here and below d and kind are as in miras__offset. A field of a kind into text[MIRAS_PATTERN_SIZE]; of
- * a word that does not exist its number. */
+/* Here and below d and kind are as in miras__offset. A field of a kind into
+ * text[MIRAS_PATTERN_SIZE]; of a word that does not exist its number. */
 static MIRAS__COLD void miras__write_field(char *text, const miras__field *f, const void *d,
                                            int kind) {
   const size_t at = miras__offset(f, kind);
@@ -22138,10 +22227,10 @@ static uint64_t miras__field_bits(const void *d, const miras__field *f, int kind
  * each kind of layer. */
 enum { MIRAS__PLACES = (MIRAS_MAX_LAYER_KINDS + 1) * MIRAS__FIELDS };
 
-/* The field that a file of this version may hold at a place, and of which kind; NULL for none. Until
- * version 3 there are no letters, for all layers are of one kind. Then a layer's field has that of
- * each kind that there is and whose type it means something to. Up to version 6 files hold all of
- * these fields, from version 7 on those that are not 0. */
+/* The field that a file of this version may hold at a place, and of which kind; NULL for none.
+ * Until version 3 there are no letters, for all layers are of one kind. Then a layer's field has
+ * that of each kind that there is and whose type it means something to. Up to version 6 files hold
+ * all of these fields, from version 7 on those that are not 0. */
 static const miras__field *miras__in_file(const miras_model_desc *d, int version, int place,
                                           int *kind) {
   const miras__field *f = &miras__fields[place % MIRAS__FIELDS];
@@ -22817,7 +22906,7 @@ enum { MIRAS__STATE_HEAD = 88, MIRAS__OLD_HEAD = 64 };
 /* What lies in a state's file: the head, without checksums, then these. */
 typedef struct miras__state {
   unsigned char head[MIRAS__STATE_HEAD];
-  const miras_memory_desc *desc;            /* what the text says; NULL: there is none                  */
+  const miras_memory_desc *desc;            /* what the text says; NULL: there is none           */
   const float *row;
   float *params;
   void *at;
@@ -23049,8 +23138,8 @@ static MIRAS__COLD int miras__memory_desc(miras_memory_desc *to, const void *byt
   return 1;
 }
 
-MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b, char *why,
-                                        size_t why_size) {
+MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b,
+                                        char *why, size_t why_size) {
   const miras__field *f = miras__fields;
   if (why && why_size) why[0] = 0;
   for (; a && b && f < miras__fields + MIRAS__FIELDS; f++) {
@@ -23085,7 +23174,8 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   miras__find_state(&s, one, object);
   if (!miras__state_whole(head, size, &at)) return MIRAS_ERR_FORMAT;
   if (!miras__state_alike(head, &s)) {
-    if (one == MIRAS__A_MEMORY) miras__memory_unlike((const miras_memory *)object, bytes, size, why, n);
+    if (one == MIRAS__A_MEMORY)
+      miras__memory_unlike((const miras_memory *)object, bytes, size, why, n);
     return MIRAS_ERR_MISMATCH;
   }
   if (at.params > at.row && at.params - at.row != 4 * s.width) return MIRAS_ERR_FORMAT;
@@ -23211,7 +23301,8 @@ static MIRAS__COLD miras_result miras__accept(int what, void *object, const void
 
 /* A result with a sentence: that of what went wrong, or the one of its number. */
 static MIRAS__COLD miras_result miras__told(miras_result result, char *why, size_t n) {
-  if (result != MIRAS_OK && why && n && !why[0]) miras__say(why, n, "%s", miras_result_text(result));
+  if (result != MIRAS_OK && why && n && !why[0])
+    miras__say(why, n, "%s", miras_result_text(result));
   return result;
 }
 
@@ -23244,7 +23335,8 @@ MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes
   return miras__load_from(MIRAS__A_MEMORY, m, bytes, size, why, why_size);
 }
 
-MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size) {
+MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes,
+                                              size_t size) {
   if (!d || !bytes) return MIRAS_ERR_ARGUMENT;
   return miras__memory_desc(d, bytes, size) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
@@ -23298,7 +23390,8 @@ static int miras__is_choice(const miras__field *f) {
   return f->at == offsetof(miras__case, l.memory.architecture) ||
          f->at == offsetof(miras__case, l.memory.bias) ||
          f->at == offsetof(miras__case, l.memory.retention) ||
-         f->at == offsetof(miras__case, l.memory.algorithm) || f->at == offsetof(miras__case, l.type);
+         f->at == offsetof(miras__case, l.memory.algorithm) ||
+         f->at == offsetof(miras__case, l.type);
 }
 
 /* A number that meets a condition behind its field's name: 0 if that is not ruled out, else the
@@ -23364,7 +23457,8 @@ static MIRAS__COLD int miras__give_ways(miras__changing *x, const miras__fault *
 }
 
 /* Put everything to rest that the chosen field's new value leaves without a meaning, and make way
- * for it: constants and gates first, another choice only where nothing else helps. 1, or 0 and why. */
+ * for it: constants and gates first, another choice only where nothing else helps. 1, or 0 and
+ * why. */
 static MIRAS__COLD int miras__settle(miras__changing *x, char *why, size_t n) {
   miras__fault fault;
   miras__case c;
@@ -23506,7 +23600,7 @@ MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *fie
 
 MIRAS_API miras_result miras_model_desc_change(miras_model_desc *d, const char *field,
                                                const char *value, char *said, size_t said_size) {
-  miras_layer_desc layer;            /* a descriptor of all kinds is too much for small stacks     */
+  miras_layer_desc layer;            /* a descriptor of all kinds is too much for small stacks   */
   const miras__field *f;
   miras_result result;
   int kind;
@@ -23903,8 +23997,8 @@ static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
 /* A whole file in one allocation of its length and a byte. Where a model has a limit, the file's
  * payload, with both moments, is at most three times that; a file whose running texts make it
  * longer is refused as well. */
-static MIRAS__COLD miras_result miras__read_path(int what, void *object, const char *path, char *why,
-                                                 size_t why_size) {
+static MIRAS__COLD miras_result miras__read_path(int what, void *object, const char *path,
+                                                 char *why, size_t why_size) {
   const uint64_t most_header = 8 + (uint64_t)MIRAS__MAX_HEADER;
   unsigned char first[MIRAS__STATE_HEAD], *bytes = NULL;
   miras_result result = MIRAS_ERR_IO;
@@ -23937,8 +24031,8 @@ static MIRAS__COLD miras_result miras__read_path(int what, void *object, const c
   return result;
 }
 
-static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path, char *why,
-                                                 size_t n) {
+static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path,
+                                                 char *why, size_t n) {
   if (why && n) why[0] = 0;
   return miras__told(miras__read_path(what, object, path, why, n), why, n);
 }
@@ -24974,9 +25068,10 @@ static void miras__describe_scale(miras_model_desc *d) {
 
 /* What multiplies the norm of what memories say. */
 static void miras__describe_gate(miras__published *c, miras_model_desc *d, int normally) {
-  d->layer[0].mixer.out_gate = miras__config_of(c, MIRAS__C_GATE, normally) < 1 ? MIRAS_OUT_GATE_NONE
-                       : miras__config_of(c, MIRAS__C_GATE_FORM, 0) == 1 ? MIRAS_OUT_GATE_SIGMOID
-                                                                         : MIRAS_OUT_GATE_SILU;
+  d->layer[0].mixer.out_gate =
+    miras__config_of(c, MIRAS__C_GATE, normally) < 1  ? MIRAS_OUT_GATE_NONE
+    : miras__config_of(c, MIRAS__C_GATE_FORM, 0) == 1 ? MIRAS_OUT_GATE_SIGMOID
+                                                      : MIRAS_OUT_GATE_SILU;
 }
 
 /* Convolutions of queries, keys and values, or none of them, of which two would have been one. */
@@ -24990,13 +25085,15 @@ static void miras__describe_conv(miras__published *c, miras_model_desc *d, int n
 }
 
 /* Gated DeltaNet; and KDA, whose gates have low ranks, those of the tensors. */
-static int miras__describe_gated_delta(miras__published *c, miras_model_desc *d, miras_preset kind) {
+static int miras__describe_gated_delta(miras__published *c, miras_model_desc *d,
+                                       miras_preset kind) {
   miras_layer_desc *l = &d->layer[0];
   double key;
   if (!miras__describe_frame(c, d, kind)) return 0;
   key = l->memory.key_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 1);
   l->memory.value_dim = miras__config_share(
-    c, MIRAS__C_EXPAND_V, key * miras__config_of(c, MIRAS__C_EXPAND_V, kind == MIRAS_PRESET_KDA_MEMORY ? 1 : 2));
+    c, MIRAS__C_EXPAND_V,
+    key * miras__config_of(c, MIRAS__C_EXPAND_V, kind == MIRAS_PRESET_KDA_MEMORY ? 1 : 2));
   l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, d->heads, 1);
   l->memory.learning_rate = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
   l->mixer.gate_rank = 2 * l->memory.heads;
@@ -25017,7 +25114,8 @@ static int miras__describe_gated_deltaproduct(miras__published *c, miras_model_d
   const int forgets = miras__config_of(c, MIRAS__C_FORGET, 0) > 0;
   const int steps = miras__config_whole(c, MIRAS__C_STEPS, 1, 1);
   miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_gated_delta(c, d, forgets ? MIRAS_PRESET_GATED_DELTAPRODUCT : MIRAS_PRESET_DELTAPRODUCT))
+  if (!miras__describe_gated_delta(
+        c, d, forgets ? MIRAS_PRESET_GATED_DELTAPRODUCT : MIRAS_PRESET_DELTAPRODUCT))
     return 0;
   if (steps > 8) return miras__config_lacks(c, MIRAS__C_STEPS, "1 to 8");
   c->steps = l->memory.inner_steps = steps;
@@ -25036,7 +25134,8 @@ static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
   l->mixer.gate_rank = l->memory.heads + miras__theirs_length(c, down[0], 0);
   l->mixer.out_gate_rank = miras__theirs_length(c, down[1], 0);
   l->mixer.out_gate = MIRAS_OUT_GATE_SIGMOID;
-  if (c->said[MIRAS__C_STEEPEST]) l->mixer.decay_form = MIRAS_DECAY_FORM_STEEP, l->mixer.decay_log_limit = (float)-bound;
+  if (c->said[MIRAS__C_STEEPEST])
+    l->mixer.decay_form = MIRAS_DECAY_FORM_STEEP, l->mixer.decay_log_limit = (float)-bound;
   if (c->said[MIRAS__C_STEEPEST] && !(bound < 0))
     return miras__config_lacks(c, MIRAS__C_STEEPEST, "below 0");
   return miras__config_of(c, MIRAS__C_SAFE, 0) < 1 || c->said[MIRAS__C_STEEPEST] ||
@@ -25124,7 +25223,8 @@ static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
     if (c->result == MIRAS_OK && c->config[MIRAS__C_HEADS] < 1)
       return miras__config_lacks(c, MIRAS__C_EXPAND_RATIO, "up to hidden_size");
   }
-  if (!miras__describe_frame(c, d, MIRAS_PRESET_HGRN2_MEMORY) || !miras__describe_heads(c, d, 1, 1)) return 0;
+  if (!miras__describe_frame(c, d, MIRAS_PRESET_HGRN2_MEMORY) || !miras__describe_heads(c, d, 1, 1))
+    return 0;
   if (length) l->memory.key_dim = length;
   l->mixer.gate_rank = d->heads * l->memory.key_dim;
   l->mixer.conv_on = MIRAS_CONV_ON_NONE;
@@ -25132,13 +25232,16 @@ static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
   l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
   l->mixer.out_norm_epsilon = 1e-5f * (float)l->memory.key_dim;
   l->mixer.norm_heads = d->heads;
-  if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0) l->mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
+  if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0)
+    l->mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
   return c->result == MIRAS_OK;
 }
 
 static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_frame(c, d, MIRAS_PRESET_DELTANET_MEMORY) || !miras__describe_heads(c, d, 1, 1)) return 0;
+  if (!miras__describe_frame(c, d, MIRAS_PRESET_DELTANET_MEMORY) ||
+      !miras__describe_heads(c, d, 1, 1))
+    return 0;
   l->memory.learning_rate = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
   l->mixer.gate_rank = d->heads;
   if (miras__config_of(c, MIRAS__C_BETA, 1) < 1) l->memory.learning_rate_gate = MIRAS_GATE_CONSTANT;
@@ -25310,7 +25413,9 @@ static int miras__describe_ttt(miras__published *c, miras_model_desc *d) {
   const int shared = miras__config_of(c, MIRAS__C_SHARED, 0) > 0;
   miras_layer_desc *l = &d->layer[0];
   miras_memory_desc *m = &l->memory;
-  if (!miras__describe_frame(c, d, deep ? MIRAS_PRESET_TTT_MLP_MEMORY : MIRAS_PRESET_TTT_LINEAR_MEMORY)) return 0;
+  if (!miras__describe_frame(c, d,
+                             deep ? MIRAS_PRESET_TTT_MLP_MEMORY : MIRAS_PRESET_TTT_LINEAR_MEMORY))
+    return 0;
   d->untied = miras__config_of(c, MIRAS__C_TIED, 1) < 1;
   m->key_dim = miras__config_share(c, MIRAS__C_HEADS, (double)d->width / d->heads);
   m->chunk = miras__config_whole(c, MIRAS__C_CHUNK, 16, 1);
@@ -25319,7 +25424,8 @@ static int miras__describe_ttt(miras__published *c, miras_model_desc *d) {
   m->learning_rate = (float)(miras__config_of(c, MIRAS__C_STEP, 1) / m->key_dim);
   l->mixer.gate_rank = d->heads;
   if (shared) l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  l->mixer.out_gate = miras__config_of(c, MIRAS__C_GATE, 0) > 0 ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
+  l->mixer.out_gate =
+    miras__config_of(c, MIRAS__C_GATE, 0) > 0 ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
   l->mixer.rope_theta = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
   if (!(miras__config_of(c, MIRAS__C_PRE, 0) > 0)) return c->result == MIRAS_OK;
   d->layer[4].conv.size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
@@ -26354,8 +26460,8 @@ static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t
   return 1;
 }
 
-/* n numbers of a layer's floors, at most 256, from one on, as MIRAS_DECAY_FORM_FLOOR takes them. Of the
- * softmax over layers a floor is the sum from the second layer up to its own. */
+/* n numbers of a layer's floors, at most 256, from one on, as MIRAS_DECAY_FORM_FLOOR takes them. Of
+ * the softmax over layers a floor is the sum from the second layer up to its own. */
 static int miras__floors_get(miras__published *c, const miras__filling *p, size_t from, size_t n,
                              float *x) {
   const size_t layers = (size_t)(p->from->count / p->each);
@@ -26548,7 +26654,8 @@ static MIRAS__COLD miras_result miras__checkpoint_load(miras_model *m, const cha
   if (miras__published_open(&c, path, &m->own.allocator, m->desc.limit, ignored, why, why_size) &&
       (to = miras__describe(&c)) != NULL) {
     for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++)
-      if (miras__attends(to->is.layer[i].type)) to->is.layer[i].attention.window = m->desc.layer[i].attention.window;
+      if (miras__attends(to->is.layer[i].type))
+        to->is.layer[i].attention.window = m->desc.layer[i].attention.window;
     if (!miras__published_resolve(&c, to)) {
       /* said */
     } else if (said[0] = 0, miras__differs(&to->draft.model.desc, &m->desc, MIRAS__SHAPE, said,

@@ -26,8 +26,8 @@
        size_t bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
        cudaMalloc(&room, bytes);
        miras_cuda_memory_init(&g, m, NULL, room, bytes, stream);
-       miras_cuda_memory_forward(&g, &tokens, y, NULL, stream);     // pointers in tokens, and y: device
-       miras_cuda_memory_copy(m, &g, stream);                // and back, state and parameters
+       miras_cuda_memory_forward(&g, &tokens, y, NULL, stream); // pointers in tokens, and y: device
+       miras_cuda_memory_copy(m, &g, stream); // and back, state and parameters
 
    HOW IT IS COMPILED
      unit     16 threads, half a warp, are a vector of 16 lanes, each holding one float of it. Sums
@@ -100,14 +100,14 @@ extern "C" {
  * There matrix memories that are linear in their state have kernels of their own for passes of 16
  * tokens and more: with a decay per head or channel, up to 128 features, the identity as feature
  * and any length of keys; without normalize, value gate, separate erase, diagonal, inner_steps,
- * reset_every and learning_rate_gate per channel; and for the adjoint with values and chunks of up to 128
- * where a block has the shared memory. Their substitution is over 16 rows at a time. Perceptrons of
- * two layers have one for passes in chunks of 8 to 128 and another for the adjoint: with gates per
- * head, or per channel of up to 128, retention all, l2, l2-both, or one whose weights follow from A
- * by a link (LQ and its p-norm form, KL on logits, signed, tanh, sigmoid; bounded steps where that
- * is a number), one descent and no reset_every, where a block has the shared memory (tiles of a
- * chunk of C tokens of 64 entries with momentum, in KB: 0.8 C, twice that with two bfloat16, beside
- * slabs of 32 hidden columns and more). */
+ * reset_every and learning_rate_gate per channel; and for the adjoint with values and chunks of up
+ * to 128 where a block has the shared memory. Their substitution is over 16 rows at a time.
+ * Perceptrons of two layers have one for passes in chunks of 8 to 128 and another for the adjoint:
+ * with gates per head, or per channel of up to 128, retention all, l2, l2-both, or one whose
+ * weights follow from A by a link (LQ and its p-norm form, KL on logits, signed, tanh, sigmoid;
+ * bounded steps where that is a number), one descent and no reset_every, where a block has the
+ * shared memory (tiles of a chunk of C tokens of 64 entries with momentum, in KB: 0.8 C, twice that
+ * with two bfloat16, beside slabs of 32 hidden columns and more). */
 typedef enum miras_cuda_products {
   MIRAS_CUDA_FLOAT,      /* a chain of fused multiply-adds for each element: the host's bits      */
   MIRAS_CUDA_BF16X3,     /* matrix units: factors are sums of two bfloat16 each, of whose products
@@ -166,36 +166,37 @@ void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
 /* As if no token had come. */
 miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
 
-/* miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the same shapes,
- * what is overwritten and what is added to. tape: miras_cuda_memory_tape_size floats, NULL for none, which
- * it is with half_state. Not checked here is where in a sequence a call comes, which the device
- * alone knows: a tape begins on the chunk grid, and dstate is NULL or zeros where the call ends off
- * it. */
-miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x, float *y,
-                                float *tape, cudaStream_t stream);
+/* miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the
+ * same shapes, what is overwritten and what is added to. tape: miras_cuda_memory_tape_size floats,
+ * NULL for none, which it is with half_state. Not checked here is where in a sequence a call comes,
+ * which the device alone knows: a tape begins on the chunk grid, and dstate is NULL or zeros where
+ * the call ends off it. */
+miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x,
+                                       float *y, float *tape, cudaStream_t stream);
 
 /* miras_memory_read: query [batch, heads, key_dim], out [batch, heads, value_dim] on the device. */
 miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
                              cudaStream_t stream);
 #ifndef MIRAS_NO_TRAINING
 size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length);
-miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x, float *tape,
-                                 const float *dy, const miras_memory_input_grad *dx, float *dparams,
-                                 float *dstate, cudaStream_t stream);
+miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x,
+                                        float *tape, const float *dy,
+                                        const miras_memory_input_grad *dx, float *dparams,
+                                        float *dstate, cudaStream_t stream);
 #endif
 
 /* ---- one long sequence in segments, side by side ---- */
 
-/* Room to run segments of a sequence at the same time, where miras_cuda_memory_forward leaves all of it to
- * one block per head. A segment has `length` tokens, and a call brings 1 to `segments` of them for
- * every sequence. The state behind a segment is linear in the one before it: segments run from
- * zeros, all at once, and so does what they make of the identity; a product for each then says
+/* Room to run segments of a sequence at the same time, where miras_cuda_memory_forward leaves all
+ * of it to one block per head. A segment has `length` tokens, and a call brings 1 to `segments` of
+ * them for every sequence. The state behind a segment is linear in the one before it: segments run
+ * from zeros, all at once, and so does what they make of the identity; a product for each then says
  * where they begin, and they run again from there. Forward so goes over the tokens three times and
  * backward twice: it gains where batch * heads is well below a third of the multiprocessors, with
  * batch * heads * segments about as many as there are. Sums are in another order than in
- * miras_cuda_memory_forward, so results are its up to rounding; they are the same bits on every device,
- * and depend on `length`. The record may be copied; the memory and its device half's room stay
- * where they are. */
+ * miras_cuda_memory_forward, so results are its up to rounding; they are the same bits on every
+ * device, and depend on `length`. The record may be copied; the memory and its device half's room
+ * stay where they are. */
 typedef struct miras_cuda_segments {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7160];
@@ -206,8 +207,9 @@ typedef struct miras_cuda_segments {
  * [features]), and the scratch of two engines. 0 and a sentence in why (why_size bytes, or NULL):
  * segments lie in 1..65536, batch * heads * segments in 1..2^20, length is a multiple of the
  * memory's chunk; and the memory is a matrix whose update is linear in the state (bias dot or l2,
- * retention all or l2, algorithm gradient-descent or implicit), without reset_every and value_decay_gate,
- * and with l2 without learning_rate_gate per channel and with up to 4096 features. */
+ * retention all or l2, algorithm gradient-descent or implicit), without reset_every and
+ * value_decay_gate, and with l2 without learning_rate_gate per channel and with up to 4096
+ * features. */
 size_t miras_cuda_segments_size(const miras_cuda_memory *g, int segments, int length, char *why,
                                 size_t why_size);
 
@@ -218,9 +220,9 @@ miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_m
                                       int segments, int length, void *device, size_t bytes,
                                       cudaStream_t stream);
 
-/* miras_cuda_memory_forward, from the memory's state, which moves on; other calls may come before and
- * after. x->length is 1 to `segments` times `length` (MIRAS_ERR_ARGUMENT). What the device alone
- * knows is not checked: that the call begins on the chunk grid, with or without a tape. tape:
+/* miras_cuda_memory_forward, from the memory's state, which moves on; other calls may come before
+ * and after. x->length is 1 to `segments` times `length` (MIRAS_ERR_ARGUMENT). What the device
+ * alone knows is not checked: that the call begins on the chunk grid, with or without a tape. tape:
  * miras_cuda_segments_tape_size floats, NULL for none. */
 miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_memory_input *x,
                                          float *y, float *tape, cudaStream_t stream);
@@ -4466,7 +4468,9 @@ static void miras__slabs_bound(const miras__slabs *f) {
     first = __fmul_rn(c->inv[0], __fmul_rn(__fmul_rn(eta, xx), dd));
     if (threadIdx.x % 32) continue;
     c->spent[r] = __fmaf_rn(__fmul_rn(__fmul_rn(c->inv[1], eta), yy), ee, first);
-    c->strain[r] = p->d.step_bound == MIRAS_STEP_BOUND_LAYERS ? __fdiv_rn(first, sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
+    c->strain[r] = p->d.step_bound == MIRAS_STEP_BOUND_LAYERS
+                     ? __fdiv_rn(first, sqrtf(dd) * sqrtf(yy) + 1e-20f)
+                     : 0;
   }
   __syncthreads();
   c->K->bound_share(c->share, c->rows.eta, c->along, c->spent, c->strain, p->growth, c->m, c->wide);
@@ -5199,7 +5203,8 @@ static void miras__back_bound(const miras__back *f) {
     er = __fadd_rn(miras__warp_sum(er), 1e-20f);
     first = c->inv[0] * (eta * xx * dd);
     spent = __fmaf_rn(c->inv[1] * eta * yy, ee, first);
-    strain = c->p->d.step_bound == MIRAS_STEP_BOUND_LAYERS ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
+    strain =
+      c->p->d.step_bound == MIRAS_STEP_BOUND_LAYERS ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
     all = er * (1 + strain / 4) + c->p->growth * spent;
     for (size_t w = threadIdx.x % 32; etas && w < out; w += 32) etas[w] *= er / all;
     if (threadIdx.x % 32) continue;
@@ -6893,7 +6898,7 @@ typedef struct miras__segments_errand {
   size_t room, nearby[2], parts;     /* as in miras__errand; nearby: of part and of turn          */
   int products;
   size_t now, ahead;                 /* segments of each sequence; period of the sweeps           */
-  miras_memory_input x;                    /* of segments                                               */
+  miras_memory_input x;                    /* of segments                                        */
   const float *zeros;                /* values of turn: a token's                                 */
   float *kept;                       /* M of every segment on the tape, or NULL                   */
   const float *tape;                 /* of part                                                   */
@@ -8070,8 +8075,8 @@ static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
                           stream, *job);
 }
 
-miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x, float *y,
-                                float *tape, cudaStream_t stream) {
+miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x,
+                                       float *y, float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
   miras_cuda::miras__chunks_grid chunks;
@@ -8152,9 +8157,10 @@ static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, 
           MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, all));
 }
 
-miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x, float *tape,
-                                 const float *dy, const miras_memory_input_grad *dx, float *dparams,
-                                 float *dstate, cudaStream_t stream) {
+miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x,
+                                        float *tape, const float *dy,
+                                        const miras_memory_input_grad *dx, float *dparams,
+                                        float *dstate, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
   miras_cuda::miras__chunks_grid chunks;
@@ -8218,8 +8224,11 @@ static int miras__segments_can(const miras__plan *p, char *why, size_t n) {
     return miras__say(why, n, "value_decay_gate is %d (channel); segments need 0 (constant)",
                       (int)d->value_decay_gate), 0;
   if (p->delta && p->rates > 1)
-    return miras__say(why, n, "learning_rate_gate is %d (channel) with bias %d (l2); segments need 0 "
-                              "(constant) or 1 (head)", (int)d->learning_rate_gate, (int)d->bias), 0;
+    return miras__say(why, n,
+                      "learning_rate_gate is %d (channel) with bias %d (l2); segments need 0 "
+                      "(constant) or 1 (head)",
+                      (int)d->learning_rate_gate, (int)d->bias),
+           0;
   if (p->delta && p->features > 4096)
     return miras__say(why, n, "feature is %d with bias %d (l2), which makes %zu features of a key; "
                               "segments take up to 4096", (int)d->feature_map, (int)d->bias,
@@ -8492,7 +8501,8 @@ miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const mi
   if (!miras__segments_run(miras_cuda::miras__run_join_bwd, miras__segments_joins(p), 0, stream,
                            &job))
     return MIRAS_ERR_DEVICE;
-  result = miras_cuda_memory_backward(&part, &job.x, tape, dy, dx, dparams, job.slot_at + each, stream);
+  result =
+    miras_cuda_memory_backward(&part, &job.x, tape, dy, dx, dparams, job.slot_at + each, stream);
   if (result != MIRAS_OK) return result;
   return miras__segments_run(miras_cuda::miras__run_leave, heads, 0, stream, &job)
              ? MIRAS_OK

@@ -222,9 +222,11 @@ static void pass(miras_preset kind, int size, int heads, int chunk) {
   if (!m) return;
   chunks = miras__cuda_chunks_for(&miras__cuda_of(&g)->plan, &options,
                                   miras__cuda_held(&g)->shared).grid != NULL;
-  while (length > 64 && (miras_cuda_memory_tape_size(&g, length) +
-                         16 * (size_t)length * heads * size * miras_memory_desc_of(m)->inner_steps * 4) *
-                                sizeof(float) > room_left() / 2)
+  while (length > 64 &&
+         (miras_cuda_memory_tape_size(&g, length) +
+          16 * (size_t)length * heads * size * miras_memory_desc_of(m)->inner_steps * 4) *
+             sizeof(float) >
+           room_left() / 2)
     length /= 2;
   x = tokens(m, size, length);
   n = (size_t)4 * heads * length * size * miras_memory_desc_of(m)->inner_steps;

@@ -140,7 +140,8 @@ static void one(miras_preset kind, int size, int chunk) {
   x.key = take(n), x.value = take(n), x.query = take(n);
   x.erase = x.key, x.replace = x.value;
   x.decay = x.learning_rate = take(n);         /* for rows that ask for them */
-  dx.key = take(n), dx.value = take(n), dx.query = take(n), dx.decay = take(n), dx.learning_rate = take(n);
+  dx.key = take(n), dx.value = take(n), dx.query = take(n), dx.decay = take(n),
+  dx.learning_rate = take(n);
   y = take(n);
   tape = take(miras_cuda_memory_tape_size(&g, tokens));
   x.length = tokens;

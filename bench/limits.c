@@ -307,7 +307,8 @@ static void add_perceptron(const char *kind, int chunk, int H, int n, int T) {
     work += (l ? 8 : 6) * in * out;
     if (p->at_s) work += 4 * in * out;
     if (rule->reads_live) work += b->d.chunk * (in + out);
-    if (rule->reads_live && b->d.decay_target && rule->home != MIRAS__HOME_NONE) work += 2 * in * out;
+    if (rule->reads_live && b->d.decay_target && rule->home != MIRAS__HOME_NONE)
+      work += 2 * in * out;
   }
   work *= (double)H * T;
   snprintf(name, sizeof name, "%s chunk %d, %d x %d forward", kind, b->d.chunk, H, n);

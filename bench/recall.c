@@ -299,7 +299,8 @@ static void parse(options *o, const option *table, int argc, char **argv) {
       const size_t n = strcspn(argv[i], "=");
       char *field = (char *)grow(NULL, n + 1, 1);
       if (!argv[i][n])
-        die(2, "--set is \"%s\"; it must be FIELD=VALUE, such as memory.learning_rate=0.02", argv[i]);
+        die(2, "--set is \"%s\"; it must be FIELD=VALUE, such as memory.learning_rate=0.02",
+            argv[i]);
       memcpy(field, argv[i], n);
       field[n] = 0;
       set(o, field, argv[i] + n + 1);

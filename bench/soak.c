@@ -6,8 +6,8 @@
  *   ./soak --counts                                   instructions too; needs valgrind
  *   ./soak --quick                                    10^4 writes: a minute
  *
- * A row is miras_memory_preset as it comes, one head, key_dim and value_dim 64. The inputs, their entries
- * uniform in -1..1 where nothing else is said:
+ * A row is miras_memory_preset as it comes, one head, key_dim and value_dim 64. The inputs, their
+ * entries uniform in -1..1 where nothing else is said:
  *   random      a new pair every time
  *   recurring   32 pairs in turn
  *   constant    one pair

@@ -899,7 +899,8 @@ static size_t count_parameters(const miras_model *m) {
 static int lives_on(const options *o, const miras_model_desc *d) {
   const miras_memory_desc *m = &d->layer[0].memory;
   if (d->pattern[0] && !strchr(d->pattern, 'm')) return 0;
-  if (m->decay_target || d->layer[0].mixer.decay_horizon || o->carry > 0 || m->reset_every) return 0;
+  if (m->decay_target || d->layer[0].mixer.decay_horizon || o->carry > 0 || m->reset_every)
+    return 0;
   return m->architecture != MIRAS_ARCH_KV_CACHE || m->window > o->context;
 }
 
@@ -994,9 +995,11 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.layer[0].memory.key_dim = o->key_dim;
   d.layer[0].memory.value_dim = o->value_dim;
   /* attention to everything: a window that holds the longest training text */
-  if (miras_preset_find(name) == MIRAS_PRESET_SOFTMAX_ATTENTION && d.layer[0].memory.window < o->context)
+  if (miras_preset_find(name) == MIRAS_PRESET_SOFTMAX_ATTENTION &&
+      d.layer[0].memory.window < o->context)
     d.layer[0].memory.window = o->context;
-  d.layer[2].attention.window = o->context;   /* further back would be positions that training never had */
+  d.layer[2].attention.window =
+    o->context; /* further back would be positions that training never had */
   for (k = 0; k < 3; k++) {
     if (o->pattern) d.layer[k].mlp.none = strchr(o->pattern, 'g') != NULL;   /* where MLPs are */
     if (k || d.layer[0].type != MIRAS_LAYER_MEMORY)
@@ -1667,33 +1670,37 @@ static int emit(const options *o) {
   emit_bytes(f, bytes, n);
   fprintf(f, "\n};\n");
   if (memory)
-    fprintf(f, "\n/* miras_memory_load_from(m, memory_file, sizeof memory_file, NULL, 0), into a memory of "
-               "the same descriptor;\n * miras_session_load_from, if it is a session's. */\n");
+    fprintf(
+      f,
+      "\n/* miras_memory_load_from(m, memory_file, sizeof memory_file, NULL, 0), into a memory of "
+      "the same descriptor;\n * miras_session_load_from, if it is a session's. */\n");
   for (i = 0; i < v.count && v.characters; i++)
     fprintf(f, i ? "%s0x%lx," : "\n/* Code points of the tokens. */\n"
                                 "static const uint32_t model_characters[] = {%s0x%lx,",
             i % 10 ? " " : "\n  ", (unsigned long)v.code[i]);
   if (v.characters) fprintf(f, "\n};\n");
   if (!memory)
-    fprintf(f, "\nstatic int model_describe(miras_model_desc *d) {\n"
-               "  memset(d, 0, sizeof *d);\n"
-               "  if (miras_model_desc_from(d, model_file, sizeof model_file) != MIRAS_OK)\n"
-               "    return 0;\n  d->weights = MIRAS_WEIGHTS_%s;\n"
-               "  return 1;\n"
-               "}\n"
-               "/* The bytes that model_init needs. */\n"
-               "static size_t model_size(void) {\n"
-               "  miras_model_desc d;\n"
-               "  return model_describe(&d) ? miras_model_size(&d, NULL, 0) : 0;\n"
-               "}\n"
-               "/* NULL if they are fewer. */\n"
-               "static miras_model *model_init(void *buffer, size_t bytes) {\n"
-               "  miras_model_desc d;\n"
-               "  miras_model *m = model_describe(&d) ? miras_model_init(buffer, bytes, &d, NULL, 0) : NULL;"
-               "\n  return m && miras_model_load_from(m, model_file, sizeof model_file, NULL, 0) ==\n"
-               "             MIRAS_OK ? m : NULL;\n"
-               "}\n",
-            name[weights_of(o)]);
+    fprintf(
+      f,
+      "\nstatic int model_describe(miras_model_desc *d) {\n"
+      "  memset(d, 0, sizeof *d);\n"
+      "  if (miras_model_desc_from(d, model_file, sizeof model_file) != MIRAS_OK)\n"
+      "    return 0;\n  d->weights = MIRAS_WEIGHTS_%s;\n"
+      "  return 1;\n"
+      "}\n"
+      "/* The bytes that model_init needs. */\n"
+      "static size_t model_size(void) {\n"
+      "  miras_model_desc d;\n"
+      "  return model_describe(&d) ? miras_model_size(&d, NULL, 0) : 0;\n"
+      "}\n"
+      "/* NULL if they are fewer. */\n"
+      "static miras_model *model_init(void *buffer, size_t bytes) {\n"
+      "  miras_model_desc d;\n"
+      "  miras_model *m = model_describe(&d) ? miras_model_init(buffer, bytes, &d, NULL, 0) : NULL;"
+      "\n  return m && miras_model_load_from(m, model_file, sizeof model_file, NULL, 0) ==\n"
+      "             MIRAS_OK ? m : NULL;\n"
+      "}\n",
+      name[weights_of(o)]);
   finish(f, o->out);
   printf("wrote %s, %lu bytes of it the file's\n", o->out, (unsigned long)n);
   free(bytes), free(v.code);

@@ -737,7 +737,7 @@ static void writer_open(writer *w, const miras_model *m, int threads) {
 #ifdef MIRAS_PTHREADS
   if (threads > 1) {
     miras_server_desc d = {0, 0, NULL};
-    d.batch_tokens = 256;          /* of a prompt that is read: some for every thread                     */
+    d.batch_tokens = 256;          /* of a prompt that is read: some for every thread            */
     w->pool = miras_pool_open(threads, NULL, NULL, 0);
     if (!w->pool) die(1, "--threads is %d; so many cannot be started", threads);
     d.parallel = miras_pool_parallel(w->pool);
@@ -864,7 +864,8 @@ static size_t cache_read(const char *path, miras_session *s, const tokens *promp
   else if (head.count < prompt->count &&
            memcmp(rest, prompt->at, (size_t)head.count * sizeof(int32_t)) == 0) {
     rest += head.count * sizeof(int32_t);
-    if (miras_session_load_from(s, rest, (size_t)head.bytes, NULL, 0) == MIRAS_OK) seen = (size_t)head.count;
+    if (miras_session_load_from(s, rest, (size_t)head.bytes, NULL, 0) == MIRAS_OK)
+      seen = (size_t)head.count;
     else why = "is of another model";
   }
   if (why) fprintf(stderr, "run: the cache %s %s; it is made anew\n", path, why);

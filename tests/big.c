@@ -97,7 +97,8 @@ static void size_layers(miras_model_desc *d, int dk) {
 static miras_model_desc describe(const char *name, const char *pattern, int layers, int width,
                                  int vocab) {
   miras_model_desc d;
-  if (miras_model_preset(&d, miras_preset_find(name), layers) != MIRAS_OK) give_up(name, "there is no such model");
+  if (miras_model_preset(&d, miras_preset_find(name), layers) != MIRAS_OK)
+    give_up(name, "there is no such model");
   d.vocab = vocab;
   d.width = width;
   d.seed = 3;

@@ -268,7 +268,8 @@ static void fuzz_open(unsigned char *file, size_t n) {
     t = miras_trainer_open(m, &room, NULL, NULL, 0);
     fuzz_check((t != NULL) == (miras_trainer_size(m, &room, NULL, 0) != 0), "no trainer");
     if (t) {
-      fuzz_check(miras_trainer_load_from(t, file, n, NULL, 0) == MIRAS_OK, "a trainer refuses its file");
+      fuzz_check(miras_trainer_load_from(t, file, n, NULL, 0) == MIRAS_OK,
+                 "a trainer refuses its file");
       (void)loss_of(t, tokens, tokens + 1, 1, 4, 1);
       fuzz_check(miras_trainer_backward(t) == MIRAS_OK, "backward refuses");
       (void)norm_of_step(t, &adamw, 0.01f);

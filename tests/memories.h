@@ -64,17 +64,20 @@ typedef struct choice_pool {
 } choice_pool;
 
 static const choice_pool pools[] = {
-  {11, 13,
-   {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP, MIRAS_BIAS_LP_SMOOTH, MIRAS_BIAS_HUBER, MIRAS_BIAS_HUBER_NORM,
-    MIRAS_BIAS_HUBER_MIXTURE, MIRAS_BIAS_PSEUDO_HUBER, MIRAS_BIAS_SHIFT_ROBUST, MIRAS_BIAS_LOG_COSH,
-    MIRAS_BIAS_CUSTOM},
-   {MIRAS_RETENTION_ALL, MIRAS_RETENTION_L2, MIRAS_RETENTION_LQ, MIRAS_RETENTION_LQ_PNORM, MIRAS_RETENTION_KL,
-    MIRAS_RETENTION_L2_BOTH, MIRAS_RETENTION_ELASTIC, MIRAS_RETENTION_ELASTIC_FTRL, MIRAS_RETENTION_SIGMOID,
-    MIRAS_RETENTION_CHI2, MIRAS_RETENTION_REVERSE_KL, MIRAS_RETENTION_HELLINGER, MIRAS_RETENTION_CUSTOM}},
-  {11, 1,
-   {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP, MIRAS_BIAS_LP_SMOOTH, MIRAS_BIAS_HUBER, MIRAS_BIAS_HUBER_NORM,
-    MIRAS_BIAS_HUBER_MIXTURE, MIRAS_BIAS_PSEUDO_HUBER, MIRAS_BIAS_SHIFT_ROBUST, MIRAS_BIAS_LOG_COSH,
-    MIRAS_BIAS_CUSTOM},
+  {11,
+   13,
+   {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP, MIRAS_BIAS_LP_SMOOTH, MIRAS_BIAS_HUBER,
+    MIRAS_BIAS_HUBER_NORM, MIRAS_BIAS_HUBER_MIXTURE, MIRAS_BIAS_PSEUDO_HUBER,
+    MIRAS_BIAS_SHIFT_ROBUST, MIRAS_BIAS_LOG_COSH, MIRAS_BIAS_CUSTOM},
+   {MIRAS_RETENTION_ALL, MIRAS_RETENTION_L2, MIRAS_RETENTION_LQ, MIRAS_RETENTION_LQ_PNORM,
+    MIRAS_RETENTION_KL, MIRAS_RETENTION_L2_BOTH, MIRAS_RETENTION_ELASTIC,
+    MIRAS_RETENTION_ELASTIC_FTRL, MIRAS_RETENTION_SIGMOID, MIRAS_RETENTION_CHI2,
+    MIRAS_RETENTION_REVERSE_KL, MIRAS_RETENTION_HELLINGER, MIRAS_RETENTION_CUSTOM}},
+  {11,
+   1,
+   {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP, MIRAS_BIAS_LP_SMOOTH, MIRAS_BIAS_HUBER,
+    MIRAS_BIAS_HUBER_NORM, MIRAS_BIAS_HUBER_MIXTURE, MIRAS_BIAS_PSEUDO_HUBER,
+    MIRAS_BIAS_SHIFT_ROBUST, MIRAS_BIAS_LOG_COSH, MIRAS_BIAS_CUSTOM},
    {MIRAS_RETENTION_TANH}},
 };
 
@@ -179,7 +182,8 @@ HELP void data_shape(data *x, const miras_memory_desc *d) {
   x->per[QUERY] = (size_t)x->d.key_dim;
   x->per[VALUE] = (size_t)(x->d.value_dim * x->d.inner_steps);
   x->per[KEEP] = (size_t)ref_keep_width(&x->d);
-  x->per[STEP] = (size_t)(ref_gate_width(x->d.learning_rate_gate, x->d.value_dim) * x->d.inner_steps);
+  x->per[STEP] =
+    (size_t)(ref_gate_width(x->d.learning_rate_gate, x->d.value_dim) * x->d.inner_steps);
   x->per[MOMENTUM] = x->d.momentum_gate == MIRAS_GATE_CONSTANT ? 0 : 1;
   x->per[THRESHOLD] = (size_t)ref_gate_width(x->d.threshold_gate, x->d.value_dim);
   x->per[VALUE_KEEP] = x->d.value_decay_gate == MIRAS_GATE_CONSTANT ? 0 : x->out;
@@ -510,9 +514,9 @@ HELP int may_return(const miras_memory_desc *d) {
 
 /* Can steps be bounded by what they do to their own pair? */
 HELP int may_bound(const miras_memory_desc *d) {
-  return d->architecture != MIRAS_ARCH_KV_CACHE && !d->separate_erase && d->bias != MIRAS_BIAS_DOT &&
-         d->bias != MIRAS_BIAS_CUSTOM && d->retention != MIRAS_RETENTION_LQ_PNORM &&
-         d->retention != MIRAS_RETENTION_CUSTOM &&
+  return d->architecture != MIRAS_ARCH_KV_CACHE && !d->separate_erase &&
+         d->bias != MIRAS_BIAS_DOT && d->bias != MIRAS_BIAS_CUSTOM &&
+         d->retention != MIRAS_RETENTION_LQ_PNORM && d->retention != MIRAS_RETENTION_CUSTOM &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_MOMENTUM);
 }
 
@@ -520,13 +524,15 @@ HELP int may_bound(const miras_memory_desc *d) {
 HELP int may_rate(const miras_memory_desc *d) {
   return d->architecture != MIRAS_ARCH_KV_CACHE && d->algorithm == MIRAS_ALGORITHM_GD &&
          !(d->architecture == MIRAS_ARCH_MATRIX && d->bias <= MIRAS_BIAS_L2) &&
-         (d->retention == MIRAS_RETENTION_ALL || (d->retention == MIRAS_RETENTION_L2 && d->decay_target));
+         (d->retention == MIRAS_RETENTION_ALL ||
+          (d->retention == MIRAS_RETENTION_L2 && d->decay_target));
 }
 
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
  * is not. */
 HELP miras_memory_desc tidy(miras_memory_desc d) {
-  const int newton = d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES, matrix = d.architecture == MIRAS_ARCH_MATRIX;
+  const int newton = d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES,
+            matrix = d.architecture == MIRAS_ARCH_MATRIX;
   const int pairs = d.architecture == MIRAS_ARCH_KV_CACHE;
   const int elastic =
     d.retention == MIRAS_RETENTION_ELASTIC || d.retention == MIRAS_RETENTION_ELASTIC_FTRL;
@@ -544,7 +550,8 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!may_bound(&d)) d.step_bound = MIRAS_STEP_BOUND_AUTO;
   if (!may_rate(&d)) d.token_rates = MIRAS_TOKEN_RATES_NONE;
   if (d.retention != MIRAS_RETENTION_ALL &&
-      !(d.decay_target && (d.retention == MIRAS_RETENTION_L2 || d.retention == MIRAS_RETENTION_L2_BOTH)))
+      !(d.decay_target &&
+        (d.retention == MIRAS_RETENTION_L2 || d.retention == MIRAS_RETENTION_L2_BOTH)))
     d.inner_bias = 0;
   if (d.reset_every > 0) { /* the next multiple */
     const int grid = ref_reset_grid(&d);
@@ -596,10 +603,12 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
     if (d.decay_gate == MIRAS_GATE_CHANNEL) d.decay_gate = MIRAS_GATE_HEAD;
     if (d.learning_rate_gate == MIRAS_GATE_CHANNEL) d.learning_rate_gate = MIRAS_GATE_HEAD;
   }
-  if (matrix || pairs || (d.architecture == MIRAS_ARCH_MLP && d.depth > 2)) { /* no channels between */
+  if (matrix || pairs ||
+      (d.architecture == MIRAS_ARCH_MLP && d.depth > 2)) { /* no channels between */
     if (d.threshold_gate) d.threshold_gate = MIRAS_GATE_HEAD;
     if (d.decay_gate == MIRAS_GATE_CHANNEL && !ref_exact(&d)) d.decay_gate = MIRAS_GATE_HEAD;
-    if (d.learning_rate_gate == MIRAS_GATE_CHANNEL && !matrix) d.learning_rate_gate = MIRAS_GATE_HEAD;
+    if (d.learning_rate_gate == MIRAS_GATE_CHANNEL && !matrix)
+      d.learning_rate_gate = MIRAS_GATE_HEAD;
   }
   if (matrix && d.learning_rate_gate == MIRAS_GATE_CHANNEL &&
       (!ref_exact(&d) || d.normalize || d.diagonal || newton))
@@ -641,11 +650,13 @@ static int plain_cells; /* 1: no extras, all gates constant */
  * than others, for there are few of it. Drawn after all else, so that what else a cell is does not
  * depend on them. */
 HELP void late_extras(miras_memory_desc *d) {
-  const int perceptron = d->architecture != MIRAS_ARCH_MATRIX && d->architecture != MIRAS_ARCH_KV_CACHE;
+  const int perceptron =
+    d->architecture != MIRAS_ARCH_MATRIX && d->architecture != MIRAS_ARCH_KV_CACHE;
   if (may_return(d) && below(2) == 0) {
     d->decay_target = MIRAS_DECAY_TARGET_INITIAL;
     d->decay_rate = 0.15f;
-    if (d->retention == MIRAS_RETENTION_ELASTIC_FTRL) d->sparsity *= 0.1f; /* only what was written */
+    if (d->retention == MIRAS_RETENTION_ELASTIC_FTRL)
+      d->sparsity *= 0.1f; /* only what was written */
     if (d->retention == MIRAS_RETENTION_L2_BOTH) d->balance = uniform(1.0f, 8.0f);
   }
   if (below(4) == 0) {
@@ -660,7 +671,8 @@ HELP void late_extras(miras_memory_desc *d) {
   if (below(16) == 0) d->reset_every = ref_reset_grid(d) * (1 + below(2));
   if (!perceptron && below(3) == 0) d->learning_rate_gate = MIRAS_GATE_CHANNEL;
   if (d->token_rates || (may_rate(d) && below(4) == 0)) d->token_rates = 1 + below(2);
-  if (ref_lags(d) && (d->architecture == MIRAS_ARCH_GATED_MLP || d->architecture == MIRAS_ARCH_MLP) &&
+  if (ref_lags(d) &&
+      (d->architecture == MIRAS_ARCH_GATED_MLP || d->architecture == MIRAS_ARCH_MLP) &&
       d->depth <= 2 && (d->depth == 1 || d->key_dim == d->value_dim) && below(2) == 0) {
     d->decay_gate = MIRAS_GATE_CHANNEL;
     if (below(2) == 0) d->learning_rate_gate = MIRAS_GATE_CHANNEL;
@@ -786,13 +798,17 @@ HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every;
 
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs. */
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
-  static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_L2, MIRAS_BIAS_L2, MIRAS_BIAS_L2};
-  static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_GD,
-                                               MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_IMPLICIT,
-                                               MIRAS_ALGORITHM_LEAST_SQUARES,    MIRAS_ALGORITHM_GD};
+  static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
+                                      MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2};
+  static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD,
+                                               MIRAS_ALGORITHM_GD,
+                                               MIRAS_ALGORITHM_GD,
+                                               MIRAS_ALGORITHM_IMPLICIT,
+                                               MIRAS_ALGORITHM_LEAST_SQUARES,
+                                               MIRAS_ALGORITHM_GD};
   return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
-              kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2, algorithms[kind],
-              chunk, variant);
+              kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
+              algorithms[kind], chunk, variant);
 }
 
 /* ---- dstate of miras_memory_backward ---- */
@@ -813,7 +829,8 @@ HELP size_t state_size(const miras_memory_desc *d) {
 HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position) {
   const size_t F = (size_t)m->features, P = m->s.weights, window = (size_t)m->d.window;
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
-  if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return i < F * F ? m->at_more + i : i - F * F;
+  if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
+    return i < F * F ? m->at_more + i : i - F * F;
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE) {
     const size_t row = i < window * dk ? i / dk : (i - window * dk) / dv;
     const size_t column = i < window * dk ? i % dk : dk + (i - window * dk) % dv;
@@ -912,7 +929,8 @@ HELP void shake(data *x, ref_memory *m, float by) {
  * would measure chaos; and an inner norm must not divide by less than a twelfth of what it
  * subtracts from, for there go the digits of a float. Memories that stay wild learn more slowly and
  * begin with larger logits. 0: no such data was found. */
-HELP int data_settled(data *x, const miras_memory_desc *given, int T, uint64_t seed, double margin) {
+HELP int data_settled(data *x, const miras_memory_desc *given, int T, uint64_t seed,
+                      double margin) {
   miras_memory_desc d = *given;
   for (int attempt = 0; attempt < 60; attempt++) {
     double *y[2], worst = 0.0, top = 1e-30, margin_seen = 0.0;
@@ -1120,7 +1138,8 @@ HELP double unavoidable_difference(const functional *f, double *value, int b, in
   }
   for (int pass = 0; pass < 6; pass++) {
     shake(f->x, f->m, ULPS);
-    if (f->state != NULL && f->x->d.architecture != MIRAS_ARCH_KV_CACHE) /* with roundings of its own */
+    if (f->state != NULL &&
+        f->x->d.architecture != MIRAS_ARCH_KV_CACHE) /* with roundings of its own */
       for (size_t i = 0; i < n; i++)
         f->state[i] = before[i] * (1.0 + 5.0 * (double)uniform(-ULPS, ULPS));
     if (f->x->d.decay_target) {

@@ -64,9 +64,10 @@ REF void *ref_zeros(size_t count) {
 
 /* Biases that know a threshold. */
 REF int ref_has_threshold(const miras_memory_desc *d) {
-  return d->bias == MIRAS_BIAS_HUBER || d->bias == MIRAS_BIAS_HUBER_NORM || d->bias == MIRAS_BIAS_HUBER_MIXTURE ||
-         d->bias == MIRAS_BIAS_PSEUDO_HUBER || d->bias == MIRAS_BIAS_SHIFT_ROBUST ||
-         d->bias == MIRAS_BIAS_LOG_COSH || d->bias == MIRAS_BIAS_CUSTOM;
+  return d->bias == MIRAS_BIAS_HUBER || d->bias == MIRAS_BIAS_HUBER_NORM ||
+         d->bias == MIRAS_BIAS_HUBER_MIXTURE || d->bias == MIRAS_BIAS_PSEUDO_HUBER ||
+         d->bias == MIRAS_BIAS_SHIFT_ROBUST || d->bias == MIRAS_BIAS_LOG_COSH ||
+         d->bias == MIRAS_BIAS_CUSTOM;
 }
 
 /* MIRAS eq. 18: one multiplicative step per chunk; no decay but one towards the initial memory. */
@@ -83,13 +84,16 @@ REF int ref_is_simplex(const miras_memory_desc *d) {
 /* Retentions whose alpha is the keep gate. */
 REF int ref_decays(const miras_memory_desc *d) {
   return !(d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2_BOTH ||
-           d->retention == MIRAS_RETENTION_ELASTIC_FTRL || (ref_is_divergence(d) && !d->decay_target));
+           d->retention == MIRAS_RETENTION_ELASTIC_FTRL ||
+           (ref_is_divergence(d) && !d->decay_target));
 }
 
 /* Chunks are only a schedule: the update is linear in the state (or the state is everything). */
 REF int ref_exact(const miras_memory_desc *d) {
-  if (d->architecture == MIRAS_ARCH_KV_CACHE || d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return 1;
-  return d->architecture == MIRAS_ARCH_MATRIX && (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
+  if (d->architecture == MIRAS_ARCH_KV_CACHE || d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
+    return 1;
+  return d->architecture == MIRAS_ARCH_MATRIX &&
+         (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
          !d->token_rates;
@@ -125,7 +129,9 @@ REF int ref_keep_width(const miras_memory_desc *d) {
 /* ---- heads that start anew ---- */
 
 /* Resets lie on multiples of this many tokens. */
-REF int ref_reset_grid(const miras_memory_desc *d) { return d->chunk * ((16 + d->chunk - 1) / d->chunk); }
+REF int ref_reset_grid(const miras_memory_desc *d) {
+  return d->chunk * ((16 + d->chunk - 1) / d->chunk);
+}
 
 /* Heads take turns: h starts anew this many tokens before every multiple of reset_every. */
 REF uint64_t ref_reset_offset(const miras_memory_desc *d, int h) {
@@ -261,7 +267,8 @@ static ref_custom ref_hooks;
 
 /* ---- what a memory sees of a key: its length, then its feature map ---- */
 
-REF void ref_map(const miras_memory_desc *d, const double *given, double *phi, ref_branches *branches) {
+REF void ref_map(const miras_memory_desc *d, const double *given, double *phi,
+                 ref_branches *branches) {
   const int n = d->key_dim;
   double *x = (double *)ref_zeros((size_t)n), square = 0.0, length = 1.0, top, sum = 0.0;
   int at = 0;
@@ -307,8 +314,8 @@ REF void ref_map(const miras_memory_desc *d, const double *given, double *phi, r
 REF double ref_sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }
 
 /* delta [value_dim]: equal entries, but for a threshold per channel; l is that of delta[0]. */
-REF double ref_bias(const miras_memory_desc *d, const double *m, const double *v, const double *delta,
-                    double *e, ref_branches *branches) {
+REF double ref_bias(const miras_memory_desc *d, const double *m, const double *v,
+                    const double *delta, double *e, ref_branches *branches) {
   const int n = d->value_dim;
   const double p = (double)d->p, nu = (double)d->sharpness;
   double loss = 0.0, square = 0.0, absolute = 0.0, norm, *r;
@@ -450,8 +457,8 @@ REF void ref_trace_close(ref_trace *r) {
 }
 
 /* z = y W (+ b) of one layer. */
-REF void ref_layer(const miras_memory_desc *d, const ref_shape *s, int l, const double *W, const double *y,
-                   double *z) {
+REF void ref_layer(const miras_memory_desc *d, const ref_shape *s, int l, const double *W,
+                   const double *y, double *z) {
   const size_t rows = (size_t)s->in[l], columns = (size_t)s->out[l];
   const double *w = W + s->at[l];
   for (size_t o = 0; o < columns; o++) {
@@ -484,8 +491,8 @@ REF double ref_terms(const ref_shape *s, const double *W, ref_trace *r) {
 }
 
 /* x: what the memory sees, of ref_features entries for a matrix. */
-REF void ref_apply(const miras_memory_desc *d, const ref_shape *s, const double *W, const double *gain,
-                   const double *offset, const double *x, ref_trace *r) {
+REF void ref_apply(const miras_memory_desc *d, const ref_shape *s, const double *W,
+                   const double *gain, const double *offset, const double *x, ref_trace *r) {
   const int last = s->layers - 1, n = d->value_dim;
   const int inputs = d->architecture == MIRAS_ARCH_VECTOR ? d->key_dim : s->in[0];
   for (int i = 0; i < inputs; i++) r->y[0][i] = x[i];
@@ -543,8 +550,8 @@ REF void ref_layer_gradient(const miras_memory_desc *d, const ref_shape *s, int 
 }
 
 /* g = (dM/dW)' e, every weight in full. */
-REF void ref_gradient(const miras_memory_desc *d, const ref_shape *s, const double *W, const double *gain,
-                      const ref_trace *r, const double *e, double *g) {
+REF void ref_gradient(const miras_memory_desc *d, const ref_shape *s, const double *W,
+                      const double *gain, const ref_trace *r, const double *e, double *g) {
   const int last = s->layers - 1, n = d->value_dim;
   double *dz = (double *)ref_zeros((size_t)s->widest);
   double *dy = (double *)ref_zeros((size_t)s->widest);
@@ -609,8 +616,8 @@ REF void ref_simplex(const miras_memory_desc *d, const ref_shape *s, const doubl
 }
 
 /* Slice by slice w = c sinh(a) / sum cosh(a) and, not NULL, its slope c cosh(a) / sum cosh(a). */
-REF void ref_signed_simplex(const miras_memory_desc *d, const ref_shape *s, const double *a, double *w,
-                            double *slope) {
+REF void ref_signed_simplex(const miras_memory_desc *d, const ref_shape *s, const double *a,
+                            double *w, double *slope) {
   const double c = (double)d->simplex;
   size_t first, stride, count;
   for (int l = 0; l < s->layers; l++)
@@ -659,7 +666,8 @@ REF void ref_divergence(const miras_memory_desc *d, double *W, const double *F, 
   double top = F[first], low, high, zeta;
   for (size_t i = 0; i < count; i++)
     if (F[first + i * stride] > top) top = F[first + i * stride];
-  low = top + (d->retention == MIRAS_RETENTION_REVERSE_KL ? 0.0 : -1.0); /* the pole of the domain */
+  low =
+    top + (d->retention == MIRAS_RETENTION_REVERSE_KL ? 0.0 : -1.0); /* the pole of the domain */
   if (d->retention == MIRAS_RETENTION_CHI2) { /* no pole: go down until the sum is large enough */
     for (double by = 1.0;; by *= 2.0) {
       double sum = 0.0;
@@ -722,8 +730,8 @@ REF void ref_link(const miras_memory_desc *d, const ref_shape *s, const double *
           if (q < 2.0) ref_branch(branches, a[i] > 0.0, a[i]);
           break;
         case MIRAS_RETENTION_ELASTIC_FTRL:
-          w[i] = ref_shrink_from(d, d->decay_target ? B[s->at[l] + i] : 0.0, a[i], (double)d->sparsity,
-                                 branches);
+          w[i] = ref_shrink_from(d, d->decay_target ? B[s->at[l] + i] : 0.0, a[i],
+                                 (double)d->sparsity, branches);
           break;
         case MIRAS_RETENTION_SIGMOID: w[i] = 1.0 / (1.0 + exp(-a[i])); break;
         case MIRAS_RETENTION_TANH: w[i] = tanh(a[i]); break;
@@ -741,8 +749,8 @@ REF void ref_link(const miras_memory_desc *d, const ref_shape *s, const double *
 
 /* J of the bounded step: how far each weight W moves with its own entry of the dual state A, the
  * norms and sums of its layer held. first: of a chunk's first token (Memora's paper form). */
-REF void ref_slopes(const miras_memory_desc *d, const ref_shape *s, const double *A, const double *W,
-                    const double *c, int first, double *J) {
+REF void ref_slopes(const miras_memory_desc *d, const ref_shape *s, const double *A,
+                    const double *W, const double *c, int first, double *J) {
   for (size_t i = 0; i < s->weights; i++) J[i] = 1.0;
   for (int l = 0; l < s->layers; l++)
     for (size_t n = 0; n < (size_t)s->in[l] * (size_t)s->out[l]; n++) {
@@ -822,7 +830,8 @@ REF size_t ref_params_count(const miras_memory_desc *given) {
   size_t count = (size_t)d.heads * s.weights;
   if (d.inner_norm) count += 2 * (size_t)d.heads * (size_t)d.value_dim;
   if (d.token_rates) count += (size_t)d.chunk;
-  if (d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) count += (size_t)d.heads * (size_t)ref_features(&d);
+  if (d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
+    count += (size_t)d.heads * (size_t)ref_features(&d);
   return count;
 }
 
@@ -947,12 +956,13 @@ REF double ref_rate(const ref_memory *m, uint64_t t) {
  *   implicit:       eta / (1 + eta k.k) for eta, and so when steps are bounded; diagonal: k^2 (.) S
  *                   for k k' S
  *   separate erase: S <- S~ + b (a' S) + k (eta (.) v)'
- * with k = phi(key) and an eta for every entry of the value; of several inner_steps the first decays.
- * Normalised, z adds phi(key) as S does. Returns the loss before the first descent. */
+ * with k = phi(key) and an eta for every entry of the value; of several inner_steps the first
+ * decays. Normalised, z adds phi(key) as S does. Returns the loss before the first descent. */
 REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token *x) {
   const miras_memory_desc *d = &m->d;
   const size_t F = (size_t)m->features, dv = (size_t)d->value_dim, P = F * dv;
-  const int implicit = d->bias == MIRAS_BIAS_L2 && (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound);
+  const int implicit =
+    d->bias == MIRAS_BIAS_L2 && (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound);
   const double *B = ref_init(m, h);
   double *S = state, *z = state + P, loss = 0.0, one;
   double *before = (double *)ref_zeros(P), *answer = (double *)ref_zeros(dv);
@@ -1304,7 +1314,8 @@ REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const 
 /* alpha of head h where it is a constant. */
 REF double ref_constant_keep(const miras_memory_desc *d, int h) {
   const double H = (double)d->heads, l = (double)d->layer, L = d->layers ? (double)d->layers : 1.0;
-  if (d->decay_schedule == MIRAS_DECAY_SCHEDULE_LIGHTNING) return exp(-(8.0 / H) * (1.0 - l / L) * h);
+  if (d->decay_schedule == MIRAS_DECAY_SCHEDULE_LIGHTNING)
+    return exp(-(8.0 / H) * (1.0 - l / L) * h);
   if (d->decay_schedule == MIRAS_DECAY_SCHEDULE_MINIMAX)
     return exp(-pow(2.0, -8.0 * (h + 1) / H) * (1.0 - l / (L - 1.0 + 1e-5) + 1e-5));
   return 1.0 - (double)d->decay_rate * pow((double)d->decay_ratio, (double)h);
@@ -1339,7 +1350,8 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
         if (d->learning_rate_gate == MIRAS_GATE_CHANNEL) *step = x->step[(at * steps + j) * dv + o];
       }
     for (size_t o = 0; o < dv; o++) {
-      token.value_decay[o] = d->value_decay_gate == MIRAS_GATE_CHANNEL ? x->value_decay[at * dv + o] : 1.0;
+      token.value_decay[o] =
+        d->value_decay_gate == MIRAS_GATE_CHANNEL ? x->value_decay[at * dv + o] : 1.0;
       token.threshold[o] = (double)d->threshold;
       if (d->threshold_gate == MIRAS_GATE_HEAD) token.threshold[o] = x->threshold[at];
       if (d->threshold_gate == MIRAS_GATE_CHANNEL) token.threshold[o] = x->threshold[at * dv + o];
@@ -1620,8 +1632,8 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
   snprintf(bias, sizeof bias, "conv_%s.bias", name);
   if (taps > 0) {
     y = (double *)ref_zeros(N * columns);
-    ref_convolve(y, c, ref_param(m, l, full), d->mixer.conv_bias ? ref_param(m, l, bias) : NULL, batch, T,
-                 columns, taps);
+    ref_convolve(y, c, ref_param(m, l, full), d->mixer.conv_bias ? ref_param(m, l, bias) : NULL,
+                 batch, T, columns, taps);
     free(c);
   }
   for (size_t i = 0; i < N * columns; i++)
@@ -1643,7 +1655,8 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
     case REF_KEEP: return (size_t)ref_keep_width(md);
     case REF_STEP:
       if (d->mixer.tied_dt) return 0;
-      return (size_t)ref_gate_width(md->learning_rate_gate, md->value_dim) * (size_t)md->inner_steps;
+      return (size_t)ref_gate_width(md->learning_rate_gate, md->value_dim) *
+             (size_t)md->inner_steps;
     case REF_MOMENTUM: return md->momentum_gate != MIRAS_GATE_CONSTANT ? 1 : 0;
     case REF_THRESHOLD:
       if (md->threshold_gate == MIRAS_GATE_CHANNEL) return (size_t)md->value_dim;
@@ -1665,7 +1678,8 @@ REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_memory_desc
 /* What a gate is when its projection says g; a: the number learned beside it. */
 REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int which, double g,
                     double a) {
-  const double most = d->mixer.decay_horizon > 0 ? 1.0 - 1.0 / (double)d->mixer.decay_horizon : 1.0; /* of alpha */
+  const double most =
+    d->mixer.decay_horizon > 0 ? 1.0 - 1.0 / (double)d->mixer.decay_horizon : 1.0; /* of alpha */
   if (d->mixer.tied_dt && (which == REF_KEEP || which == REF_STEP)) { /* dt between its bounds */
     double dt = ref_softplus(g);
     if (dt < (double)d->mixer.dt_min) dt = (double)d->mixer.dt_min;
@@ -1676,12 +1690,15 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
     case REF_KEEP:
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT)
         return most * fmax((double)d->mixer.decay_min, pow(ref_sigmoid(g), 1.0 / 16.0));
-      if (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE) return most * exp(-exp(a) * ref_softplus(g));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE)
+        return most * exp(-exp(a) * ref_softplus(g));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR)
         return most * (1.0 - ref_sigmoid(-g) * ref_sigmoid(-a));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_STEEP)
-        return exp(-(d->mixer.decay_log_limit > 0.0f ? (double)d->mixer.decay_log_limit : 5.0) / (1.0 + exp(-g * exp(a))));
-      if (d->mixer.decay_form == MIRAS_DECAY_FORM_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
+        return exp(-(d->mixer.decay_log_limit > 0.0f ? (double)d->mixer.decay_log_limit : 5.0) /
+                   (1.0 + exp(-g * exp(a))));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_BOUNDED)
+        return most * exp(-exp(-0.5) * ref_sigmoid(g));
       return most * fmax((double)d->mixer.decay_min, ref_sigmoid(g));
     case REF_STEP:
       return (double)md->learning_rate * ref_sigmoid(g);
@@ -1691,8 +1708,8 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
 }
 
 /* gate[which] [tokens, heads, columns], NULL where nothing is learned. */
-REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h, size_t N,
-                   double *gate[REF_GATES]) {
+REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h,
+                   size_t N, double *gate[REF_GATES]) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t H = (size_t)md->heads;
   size_t columns = 0, projected = 0, before = 0, from = 0;
@@ -1732,9 +1749,9 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
     free(low);
     free(up);
   }
-  if (md->decay_gate != MIRAS_GATE_CONSTANT &&
-      (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE || d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR ||
-       d->mixer.decay_form == MIRAS_DECAY_FORM_STEEP))
+  if (md->decay_gate != MIRAS_GATE_CONSTANT && (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE ||
+                                                d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR ||
+                                                d->mixer.decay_form == MIRAS_DECAY_FORM_STEEP))
     rate = ref_param(m, l, "gates.rate");
   for (int i = 0; i < REF_GATES; i++) {
     const size_t n = H * ref_gate_columns(d, md, i);
@@ -1864,7 +1881,8 @@ REF void ref_low_rank(const ref_model *m, int l, const char *name, int how, cons
 REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size_t N, size_t H,
                      size_t dv, double *out) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  const double epsilon = d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : ref_epsilon(m);
+  const double epsilon =
+    d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : ref_epsilon(m);
   const double *gain = ref_param(m, l, "out_norm.gain");
   const int first = d->mixer.out_gate == MIRAS_OUT_GATE_SILU_FIRST;
   const size_t asked = d->mixer.norm_heads > 0 ? (size_t)d->mixer.norm_heads : 1;
@@ -1874,7 +1892,8 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
     ref_low_rank(m, l, "out_gate", 0, h, (int)N, H * dv, ref_param(m, l, "out_gate.offset"), g);
   else if (d->mixer.out_gate != MIRAS_OUT_GATE_NONE)
     ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
-  if (d->mixer.projection_bias && d->mixer.out_gate_rank == 0 && d->mixer.out_gate != MIRAS_OUT_GATE_NONE)
+  if (d->mixer.projection_bias && d->mixer.out_gate_rank == 0 &&
+      d->mixer.out_gate != MIRAS_OUT_GATE_NONE)
     ref_add_bias(g, ref_param(m, l, "out_gate.bias"), N, H * dv);
   for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->mixer.out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
@@ -1937,7 +1956,8 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
       k[i] *= 1.0 + (rate - 1.0) * mix[i % (H * dk)];
     }
   }
-  if (md.decay_schedule != MIRAS_DECAY_SCHEDULE_RATIO) { /* the memory is handed what it would make itself */
+  if (md.decay_schedule !=
+      MIRAS_DECAY_SCHEDULE_RATIO) { /* the memory is handed what it would make itself */
     gate[REF_KEEP] = (double *)ref_zeros(N * H);
     for (size_t i = 0; i < N * H; i++)
       gate[REF_KEEP][i] = ref_slope(md.decay_schedule, (int)(i % H), md.heads, l, ref_layers(m));
@@ -2032,7 +2052,8 @@ REF const double *ref_attention_param(const ref_model *m, int l, const char *nam
 REF void ref_attention_layer(const ref_model *m, int l, const double *h, const double *recalled,
                              int batch, int from, int T, double *out) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  const int model = m->d.heads == 0 ? 1 : m->d.heads, heads = d->attention.heads == 0 ? model : d->attention.heads;
+  const int model = m->d.heads == 0 ? 1 : m->d.heads,
+            heads = d->attention.heads == 0 ? model : d->attention.heads;
   const int shared = d->attention.kv_heads == 0 ? heads : d->attention.kv_heads;
   const int dim = d->attention.head_dim == 0 ? m->d.width / heads : d->attention.head_dim;
   const int window = d->attention.window == 0 ? 1024 : d->attention.window;
@@ -2103,7 +2124,8 @@ REF void ref_mag_layer(const ref_model *m, int l, const double *h, int batch, in
   double *y = (double *)ref_zeros(N * n), *z = (double *)ref_zeros(N * n);
   double *gate = (double *)ref_zeros(N * n);
   if (ref_layer_of(m, l)->type == MIRAS_LAYER_MAC) {
-    const int segment = ref_layer_of(m, l)->attention.window == 0 ? 1024 : ref_layer_of(m, l)->attention.window;
+    const int segment =
+      ref_layer_of(m, l)->attention.window == 0 ? 1024 : ref_layer_of(m, l)->attention.window;
     double *r = (double *)ref_zeros((size_t)T * n), *all = (double *)ref_zeros((size_t)T * n);
     for (int b = 0; b < batch; b++) {
       const double *x = h + (size_t)(b * T) * n;
@@ -2155,8 +2177,8 @@ REF void ref_rwkv_sequence(const ref_model *m, int l, const double *h, int T, do
   const double *scale = ref_param(m, l, "erase.scale"), *change = ref_param(m, l, "erase.mix");
   const double *bonus = ref_param(m, l, "bonus.gain"), *start = ref_param(m, l, "memory.init");
   const double *gain = ref_param(m, l, "out_norm.gain"), *bias = ref_param(m, l, "out_norm.bias");
-  const double epsilon =
-    d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : (double)dv * ref_epsilon(m);
+  const double epsilon = d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon
+                                                          : (double)dv * ref_epsilon(m);
   double *z[6], *r = (double *)ref_zeros(L * K), *k = (double *)ref_zeros(L * K);
   double *v = (double *)ref_zeros(L * V), *w = (double *)ref_zeros(L * K);
   double *a = (double *)ref_zeros(L * K), *g = (double *)ref_zeros(L * V);
@@ -2254,7 +2276,8 @@ REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *o
 REF void ref_experts(const ref_model *m, int l, const double *h, size_t N, double *out,
                      ref_branches *branches) {
   const miras_layer_desc *d = ref_layer_of(m, l);
-  const size_t n = (size_t)m->d.width, E = (size_t)d->mlp.experts, S = (size_t)d->mlp.shared_experts;
+  const size_t n = (size_t)m->d.width, E = (size_t)d->mlp.experts,
+               S = (size_t)d->mlp.shared_experts;
   const int top = d->mlp.experts_per_token == 0 ? 2 : d->mlp.experts_per_token;
   const double *router = ref_param(m, l, "mlp.router"), *gate = ref_param(m, l, "mlp.gate");
   const double *up = ref_param(m, l, "mlp.up"), *down = ref_param(m, l, "mlp.down");

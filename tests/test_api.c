@@ -152,9 +152,11 @@ static void named_models(void) {
   assert_int_equal(d.layer[0].mixer.out_gate_rank, 32);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("titans-man"), 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("gla-memor"), 3), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_preset(&d, miras_preset_find("titans-mag-memory"), 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("titans-mag-memory"), 3),
+                   MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_preset(&d, miras_preset_find(NULL), 3), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_preset(NULL, miras_preset_find("titans-mag"), 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_preset(NULL, miras_preset_find("titans-mag"), 3),
+                   MIRAS_ERR_ARGUMENT);
 }
 
 
@@ -536,7 +538,8 @@ static miras_memory_desc base_desc(enum base base) {
 
 #define I(f) offsetof(miras_memory_desc, f), 'i'
 #define F(f) offsetof(miras_memory_desc, f), 'f'
-#define E(f) offsetof(miras_memory_desc, f), 'e'     /* enums have the size of int on every ABI we test */
+#define E(f) \
+  offsetof(miras_memory_desc, f), 'e' /* enums have the size of int on every ABI we test */
 #define MI(f) offsetof(miras_model_desc, f), 'i'
 #define MF(f) offsetof(miras_model_desc, f), 'f'
 #define TI(f) offsetof(miras_trainer_desc, f), 'i'
@@ -559,221 +562,256 @@ static void apply(void *d, const change *c) {
 
 static const wrong wrong_memories[] = {
   /* every field by itself, out of its range */
-  { EXACT, "architecture", "-1", { { E(architecture), -1 } } },
-  { EXACT, "architecture", "5", { { E(architecture), MIRAS_ARCH_COUNT } } },
-  { EXACT, "bias", "-1", { { E(bias), -1 } } },
-  { EXACT, "bias", "10", { { E(bias), MIRAS_BIAS_COUNT } } },
-  { EXACT, "retention", "-1", { { E(retention), -1 } } },
-  { EXACT, "retention", "14", { { E(retention), MIRAS_RETENTION_COUNT } } },
-  { EXACT, "algorithm", "-1", { { E(algorithm), -1 } } },
-  { EXACT, "algorithm", "4", { { E(algorithm), MIRAS_ALGORITHM_COUNT } } },
-  { DECAY, "order", "-1", { { E(order), -1 } } },
-  { DECAY, "order", "2", { { E(order), MIRAS_ORDER_COUNT } } },
-  { EXACT, "batch", "-1", { { I(batch), -1 } } },
-  { EXACT, "batch", "-2147483648", { { I(batch), -LARGE - 1 } } },
-  { EXACT, "heads", "-1", { { I(heads), -1 } } },
-  { EXACT, "heads", "2147483647", { { I(heads), LARGE } } },
-  { EXACT, "key_dim", "0", { { I(key_dim), 0 } } },
-  { EXACT, "key_dim", "-1", { { I(key_dim), -1 } } },
-  { EXACT, "key_dim", "4097", { { I(key_dim), 4097 } } },
-  { EXACT, "key_dim", "2147483647", { { I(key_dim), LARGE } } },
-  { EXACT, "value_dim", "-1", { { I(value_dim), -1 } } },
-  { EXACT, "value_dim", "4097", { { I(value_dim), 4097 } } },
-  { EXACT, "chunk", "-1", { { I(chunk), -1 } } },
-  { MLP, "chunk", "1025", { { I(chunk), 1025 } } },
-  { MLP, "depth", "-1", { { I(depth), -1 } } },
-  { MLP, "depth", "5", { { I(depth), 5 } } },
-  { MLP, "expansion", "-1", { { I(expansion), -1 } } },
-  { MLP, "expansion", "17", { { I(expansion), 17 } } },
-  { MLP, "activation", "-1", { { E(activation), -1 } } },
-  { MLP, "activation", "3", { { E(activation), MIRAS_ACTIVATION_COUNT } } },
-  { MLP, "inner_norm", "-1", { { I(inner_norm), -1 } } },
-  { MLP, "inner_norm", "2", { { I(inner_norm), 2 } } },
-  { MLP, "inner_residual", "-1", { { I(inner_residual), -1 } } },
-  { MLP, "inner_residual", "2", { { I(inner_residual), 2 } } },
-  { DECAY, "decay_gate", "-1", { { E(decay_gate), -1 } } },
-  { DECAY, "decay_gate", "3", { { E(decay_gate), MIRAS_GATE_COUNT } } },
-  { EXACT, "learning_rate_gate", "-1", { { E(learning_rate_gate), -1 } } },
-  { EXACT, "learning_rate_gate", "2", { { E(learning_rate_gate), MIRAS_GATE_CHANNEL },
-                               { E(algorithm), MIRAS_ALGORITHM_IMPLICIT }, { I(diagonal), 1 } } },
-  { TITANS, "momentum_gate", "-1", { { E(momentum_gate), -1 } } },
-  { TITANS, "momentum_gate", "2", { { E(momentum_gate), MIRAS_GATE_CHANNEL } } },
-  { HUBER, "threshold_gate", "-1", { { E(threshold_gate), -1 } } },
-  { HUBER, "threshold_gate", "3", { { E(threshold_gate), MIRAS_GATE_COUNT } } },
-  { DECAY, "decay_rate", "-0.25", { { F(decay_rate), -0.25 } } },
-  { DECAY, "decay_rate", "1.5", { { F(decay_rate), 1.5 } } },
-  { DECAY, "decay_rate", "nan", { { F(decay_rate), (double)NAN } } },
-  { DECAY, "decay_rate", "inf", { { F(decay_rate), (double)INFINITY } } },
-  { DECAY, "decay_ratio", "-0.25", { { F(decay_ratio), -0.25 } } },
-  { DECAY, "decay_ratio", "1.5", { { F(decay_ratio), 1.5 } } },
-  { DECAY, "decay_ratio", "nan", { { F(decay_ratio), (double)NAN } } },
-  { EXACT, "learning_rate", "-0.5", { { F(learning_rate), -0.5 } } },
-  { EXACT, "learning_rate", "nan", { { F(learning_rate), (double)NAN } } },
-  { EXACT, "learning_rate", "inf", { { F(learning_rate), (double)INFINITY } } },
-  { TITANS, "momentum", "-0.25", { { F(momentum), -0.25 } } },
-  { TITANS, "momentum", "1.5", { { F(momentum), 1.5 } } },
-  { TITANS, "momentum", "nan", { { F(momentum), (double)NAN } } },
-  { HUBER, "threshold", "-0.5", { { F(threshold), -0.5 } } },
-  { HUBER, "threshold", "nan", { { F(threshold), (double)NAN } } },
-  { HUBER, "threshold", "inf", { { F(threshold), (double)INFINITY } } },
-  { LP, "p", "0.5", { { F(p), 0.5 } } },
-  { LP, "p", "-3", { { F(p), -3 } } },
-  { LP, "p", "8.5", { { F(p), 8.5 } } },
-  { LP, "p", "nan", { { F(p), (double)NAN } } },
-  { LQ, "q", "0.5", { { F(q), 0.5 } } },
-  { LQ, "q", "8.5", { { F(q), 8.5 } } },
-  { LQ, "q", "nan", { { F(q), (double)NAN } } },
-  { LP, "sharpness", "0.0625", { { F(sharpness), 0.0625 } } },
-  { HUBER, "sharpness", "101", { { F(sharpness), 101 } } },
-  { HUBER, "sharpness", "nan", { { F(sharpness), (double)NAN } } },
-  { KL, "simplex", "-1", { { F(simplex), -1 } } },
-  { KL, "simplex", "nan", { { F(simplex), (double)NAN } } },
-  { KL, "simplex", "inf", { { F(simplex), (double)INFINITY } } },
-  { KL, "simplex_whole", "-1", { { I(simplex_whole), -1 } } },
-  { KL, "simplex_whole", "2", { { I(simplex_whole), 2 } } },
+  {EXACT, "architecture", "-1", {{E(architecture), -1}}},
+  {EXACT, "architecture", "5", {{E(architecture), MIRAS_ARCH_COUNT}}},
+  {EXACT, "bias", "-1", {{E(bias), -1}}},
+  {EXACT, "bias", "10", {{E(bias), MIRAS_BIAS_COUNT}}},
+  {EXACT, "retention", "-1", {{E(retention), -1}}},
+  {EXACT, "retention", "14", {{E(retention), MIRAS_RETENTION_COUNT}}},
+  {EXACT, "algorithm", "-1", {{E(algorithm), -1}}},
+  {EXACT, "algorithm", "4", {{E(algorithm), MIRAS_ALGORITHM_COUNT}}},
+  {DECAY, "order", "-1", {{E(order), -1}}},
+  {DECAY, "order", "2", {{E(order), MIRAS_ORDER_COUNT}}},
+  {EXACT, "batch", "-1", {{I(batch), -1}}},
+  {EXACT, "batch", "-2147483648", {{I(batch), -LARGE - 1}}},
+  {EXACT, "heads", "-1", {{I(heads), -1}}},
+  {EXACT, "heads", "2147483647", {{I(heads), LARGE}}},
+  {EXACT, "key_dim", "0", {{I(key_dim), 0}}},
+  {EXACT, "key_dim", "-1", {{I(key_dim), -1}}},
+  {EXACT, "key_dim", "4097", {{I(key_dim), 4097}}},
+  {EXACT, "key_dim", "2147483647", {{I(key_dim), LARGE}}},
+  {EXACT, "value_dim", "-1", {{I(value_dim), -1}}},
+  {EXACT, "value_dim", "4097", {{I(value_dim), 4097}}},
+  {EXACT, "chunk", "-1", {{I(chunk), -1}}},
+  {MLP, "chunk", "1025", {{I(chunk), 1025}}},
+  {MLP, "depth", "-1", {{I(depth), -1}}},
+  {MLP, "depth", "5", {{I(depth), 5}}},
+  {MLP, "expansion", "-1", {{I(expansion), -1}}},
+  {MLP, "expansion", "17", {{I(expansion), 17}}},
+  {MLP, "activation", "-1", {{E(activation), -1}}},
+  {MLP, "activation", "3", {{E(activation), MIRAS_ACTIVATION_COUNT}}},
+  {MLP, "inner_norm", "-1", {{I(inner_norm), -1}}},
+  {MLP, "inner_norm", "2", {{I(inner_norm), 2}}},
+  {MLP, "inner_residual", "-1", {{I(inner_residual), -1}}},
+  {MLP, "inner_residual", "2", {{I(inner_residual), 2}}},
+  {DECAY, "decay_gate", "-1", {{E(decay_gate), -1}}},
+  {DECAY, "decay_gate", "3", {{E(decay_gate), MIRAS_GATE_COUNT}}},
+  {EXACT, "learning_rate_gate", "-1", {{E(learning_rate_gate), -1}}},
+  {EXACT,
+   "learning_rate_gate",
+   "2",
+   {{E(learning_rate_gate), MIRAS_GATE_CHANNEL},
+    {E(algorithm), MIRAS_ALGORITHM_IMPLICIT},
+    {I(diagonal), 1}}},
+  {TITANS, "momentum_gate", "-1", {{E(momentum_gate), -1}}},
+  {TITANS, "momentum_gate", "2", {{E(momentum_gate), MIRAS_GATE_CHANNEL}}},
+  {HUBER, "threshold_gate", "-1", {{E(threshold_gate), -1}}},
+  {HUBER, "threshold_gate", "3", {{E(threshold_gate), MIRAS_GATE_COUNT}}},
+  {DECAY, "decay_rate", "-0.25", {{F(decay_rate), -0.25}}},
+  {DECAY, "decay_rate", "1.5", {{F(decay_rate), 1.5}}},
+  {DECAY, "decay_rate", "nan", {{F(decay_rate), (double)NAN}}},
+  {DECAY, "decay_rate", "inf", {{F(decay_rate), (double)INFINITY}}},
+  {DECAY, "decay_ratio", "-0.25", {{F(decay_ratio), -0.25}}},
+  {DECAY, "decay_ratio", "1.5", {{F(decay_ratio), 1.5}}},
+  {DECAY, "decay_ratio", "nan", {{F(decay_ratio), (double)NAN}}},
+  {EXACT, "learning_rate", "-0.5", {{F(learning_rate), -0.5}}},
+  {EXACT, "learning_rate", "nan", {{F(learning_rate), (double)NAN}}},
+  {EXACT, "learning_rate", "inf", {{F(learning_rate), (double)INFINITY}}},
+  {TITANS, "momentum", "-0.25", {{F(momentum), -0.25}}},
+  {TITANS, "momentum", "1.5", {{F(momentum), 1.5}}},
+  {TITANS, "momentum", "nan", {{F(momentum), (double)NAN}}},
+  {HUBER, "threshold", "-0.5", {{F(threshold), -0.5}}},
+  {HUBER, "threshold", "nan", {{F(threshold), (double)NAN}}},
+  {HUBER, "threshold", "inf", {{F(threshold), (double)INFINITY}}},
+  {LP, "p", "0.5", {{F(p), 0.5}}},
+  {LP, "p", "-3", {{F(p), -3}}},
+  {LP, "p", "8.5", {{F(p), 8.5}}},
+  {LP, "p", "nan", {{F(p), (double)NAN}}},
+  {LQ, "q", "0.5", {{F(q), 0.5}}},
+  {LQ, "q", "8.5", {{F(q), 8.5}}},
+  {LQ, "q", "nan", {{F(q), (double)NAN}}},
+  {LP, "sharpness", "0.0625", {{F(sharpness), 0.0625}}},
+  {HUBER, "sharpness", "101", {{F(sharpness), 101}}},
+  {HUBER, "sharpness", "nan", {{F(sharpness), (double)NAN}}},
+  {KL, "simplex", "-1", {{F(simplex), -1}}},
+  {KL, "simplex", "nan", {{F(simplex), (double)NAN}}},
+  {KL, "simplex", "inf", {{F(simplex), (double)INFINITY}}},
+  {KL, "simplex_whole", "-1", {{I(simplex_whole), -1}}},
+  {KL, "simplex_whole", "2", {{I(simplex_whole), 2}}},
   /* choices that contradict each other */
-  { MLP, "inner_residual", "1", { { I(inner_residual), 1 }, { I(value_dim), 6 } } },
-  { MLP, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL },
-                             { E(retention), MIRAS_RETENTION_L2 }, { I(depth), 3 } } },
-  { MLP, "learning_rate_gate", "2", { { E(learning_rate_gate), MIRAS_GATE_CHANNEL }, { I(value_dim), 6 } } },
-  { MLP, "learning_rate_gate", "2", { { E(learning_rate_gate), MIRAS_GATE_CHANNEL },
-                             { E(retention), MIRAS_RETENTION_ELASTIC } } },
-  { TITANS, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL } } },
-  { KL, "simplex_logits", "4", { { I(inner_steps), 2 }, { I(chunk), 4 } } },
-  { KL, "simplex_logits", "4", { { E(algorithm), MIRAS_ALGORITHM_MOMENTUM }, { I(chunk), 4 } } },
-  { KL, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL }, { I(simplex_whole), 1 } } },
-  { KL, "simplex_whole", "0", { { E(architecture), MIRAS_ARCH_VECTOR } } },
-  { EXACT, "value_dim", "6", { { E(architecture), MIRAS_ARCH_VECTOR }, { I(value_dim), 6 } } },
-  { EXACT, "inner_steps", "2", { { I(separate_erase), 1 }, { I(inner_steps), 2 } } },
-  { MLP, "token_rates", "1", { { I(token_rates), 1 }, { E(retention), MIRAS_RETENTION_L2 } } },
-  { MLP, "token_rates", "3", { { I(token_rates), 3 } } },
-  { EXACT, "token_rates", "1", { { I(token_rates), 1 } } },
-  { MLP, "inner_bias", "1", { { I(inner_bias), 1 }, { E(retention), MIRAS_RETENTION_L2 } } },
-  { EXACT, "inner_bias", "1", { { I(inner_bias), 1 } } },
-  { MLP, "bias", "10", { { E(bias), MIRAS_BIAS_CUSTOM } } },
-  { MLP, "custom", "NULL", { { E(retention), MIRAS_RETENTION_CUSTOM } } },
-  { DECAY, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL },
-                               { E(algorithm), MIRAS_ALGORITHM_MOMENTUM } } },
-  { DECAY, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL }, { E(bias), MIRAS_BIAS_HUBER } } },
-  { EXACT, "decay_gate", "2", { { E(decay_gate), MIRAS_GATE_CHANNEL } } },
-  { EXACT, "decay_gate", "1", { { E(decay_gate), MIRAS_GATE_HEAD } } },
-  { EXACT, "decay_rate", "0.25", { { F(decay_rate), 0.25 } } },
-  { EXACT, "decay_ratio", "0.5", { { F(decay_ratio), 0.5 } } },
-  { MLP, "decay_rate", "0.25", { { F(decay_rate), 0.25 } } },
-  { MLP, "order", "1", { { E(order), MIRAS_ORDER_DECAY_FIRST }, { E(retention), MIRAS_RETENTION_L2 } } },
-  { DECAY, "order", "1", { { E(order), MIRAS_ORDER_DECAY_FIRST }, { E(algorithm), MIRAS_ALGORITHM_MOMENTUM } } },
-  { DECAY, "momentum", "0.5", { { F(momentum), 0.5 } } },
-  { DECAY, "momentum_gate", "1", { { E(momentum_gate), MIRAS_GATE_HEAD } } },
-  { MLP, "threshold_gate", "1", { { E(threshold_gate), MIRAS_GATE_HEAD } } },
-  { LP, "threshold_gate", "1", { { E(threshold_gate), MIRAS_GATE_HEAD } } },
-  { MLP, "threshold", "0.5", { { F(threshold), 0.5 } } },
-  { MLP, "p", "3", { { F(p), 3 } } },
-  { MLP, "q", "4", { { F(q), 4 } } },
-  { MLP, "sharpness", "10", { { F(sharpness), 10 } } },
-  { MLP, "simplex", "1", { { F(simplex), 1 } } },
-  { MLP, "simplex_whole", "1", { { I(simplex_whole), 1 } } },
-  { EXACT, "decay_rate", "nan", { { F(decay_rate), (double)NAN } } },
-  { EXACT, "momentum", "nan", { { F(momentum), (double)NAN } } },
-  { MLP, "p", "nan", { { F(p), (double)NAN } } },
-  { EXACT, "depth", "2", { { I(depth), 2 } } },
-  { EXACT, "expansion", "4", { { I(expansion), 4 } } },
-  { EXACT, "activation", "1", { { E(activation), MIRAS_ACTIVATION_SILU } } },
-  { EXACT, "inner_norm", "1", { { I(inner_norm), 1 } } },
-  { EXACT, "inner_residual", "1", { { I(inner_residual), 1 } } },
-  { EXACT, "inner_bias", "1", { { I(inner_bias), 1 } } },
-  { MLP, "inner_bias", "2", { { I(inner_bias), 2 } } },
-  { EXACT, "feature_map", "-1", { { E(feature_map), -1 } } },
-  { EXACT, "feature_map", "6", { { E(feature_map), MIRAS_FEATURE_COUNT } } },
-  { MLP, "feature_map", "1", { { E(feature_map), MIRAS_FEATURE_ELU } } },
-  { EXACT, "normalize", "1", { { I(normalize), 1 } } },
-  { EXACT, "normalize", "2", { { I(normalize), 2 } } },
-  { EXACT, "inner_steps", "-1", { { I(inner_steps), -1 } } },
-  { EXACT, "inner_steps", "9", { { I(inner_steps), 9 } } },
-  { EXACT, "separate_erase", "2", { { I(separate_erase), 2 } } },
-  { MLP, "separate_erase", "1", { { I(separate_erase), 1 } } },
-  { EXACT, "diagonal", "1", { { I(diagonal), 1 } } },
-  { EXACT, "token_rates", "1", { { I(token_rates), 1 } } },
-  { MLP, "token_rates", "3", { { I(token_rates), 3 } } },
-  { EXACT, "window", "5", { { I(window), 5 } } },
-  { EXACT, "iterations", "5", { { I(iterations), 5 } } },
-  { EXACT, "tolerance", "0.5", { { F(tolerance), 0.5 } } },
-  { EXACT, "ridge", "0.5", { { F(ridge), 0.5 } } },
-  { EXACT, "value_decay_gate", "2", { { E(value_decay_gate), MIRAS_GATE_CHANNEL } } },
-  { EXACT, "balance", "0.5", { { F(balance), 0.5 } } },
-  { EXACT, "sparsity", "0.5", { { F(sparsity), 0.5 } } },
-  { EXACT, "smooth_shrink", "1", { { I(smooth_shrink), 1 } } },
-  { EXACT, "simplex_logits", "1", { { I(simplex_logits), 1 } } },
-  { EXACT, "decay_schedule", "3", { { E(decay_schedule), MIRAS_DECAY_SCHEDULE_COUNT } } },
-  { EXACT, "decay_schedule", "1", { { E(decay_schedule), MIRAS_DECAY_SCHEDULE_LIGHTNING } } },
-  { DECAY, "layer", "1", { { I(layer), 1 } } },
-  { DECAY, "layers", "2", { { I(layers), 2 } } },
+  {MLP, "inner_residual", "1", {{I(inner_residual), 1}, {I(value_dim), 6}}},
+  {MLP,
+   "decay_gate",
+   "2",
+   {{E(decay_gate), MIRAS_GATE_CHANNEL}, {E(retention), MIRAS_RETENTION_L2}, {I(depth), 3}}},
+  {MLP,
+   "learning_rate_gate",
+   "2",
+   {{E(learning_rate_gate), MIRAS_GATE_CHANNEL}, {I(value_dim), 6}}},
+  {MLP,
+   "learning_rate_gate",
+   "2",
+   {{E(learning_rate_gate), MIRAS_GATE_CHANNEL}, {E(retention), MIRAS_RETENTION_ELASTIC}}},
+  {TITANS, "decay_gate", "2", {{E(decay_gate), MIRAS_GATE_CHANNEL}}},
+  {KL, "simplex_logits", "4", {{I(inner_steps), 2}, {I(chunk), 4}}},
+  {KL, "simplex_logits", "4", {{E(algorithm), MIRAS_ALGORITHM_MOMENTUM}, {I(chunk), 4}}},
+  {KL, "decay_gate", "2", {{E(decay_gate), MIRAS_GATE_CHANNEL}, {I(simplex_whole), 1}}},
+  {KL, "simplex_whole", "0", {{E(architecture), MIRAS_ARCH_VECTOR}}},
+  {EXACT, "value_dim", "6", {{E(architecture), MIRAS_ARCH_VECTOR}, {I(value_dim), 6}}},
+  {EXACT, "inner_steps", "2", {{I(separate_erase), 1}, {I(inner_steps), 2}}},
+  {MLP, "token_rates", "1", {{I(token_rates), 1}, {E(retention), MIRAS_RETENTION_L2}}},
+  {MLP, "token_rates", "3", {{I(token_rates), 3}}},
+  {EXACT, "token_rates", "1", {{I(token_rates), 1}}},
+  {MLP, "inner_bias", "1", {{I(inner_bias), 1}, {E(retention), MIRAS_RETENTION_L2}}},
+  {EXACT, "inner_bias", "1", {{I(inner_bias), 1}}},
+  {MLP, "bias", "10", {{E(bias), MIRAS_BIAS_CUSTOM}}},
+  {MLP, "custom", "NULL", {{E(retention), MIRAS_RETENTION_CUSTOM}}},
+  {DECAY,
+   "decay_gate",
+   "2",
+   {{E(decay_gate), MIRAS_GATE_CHANNEL}, {E(algorithm), MIRAS_ALGORITHM_MOMENTUM}}},
+  {DECAY, "decay_gate", "2", {{E(decay_gate), MIRAS_GATE_CHANNEL}, {E(bias), MIRAS_BIAS_HUBER}}},
+  {EXACT, "decay_gate", "2", {{E(decay_gate), MIRAS_GATE_CHANNEL}}},
+  {EXACT, "decay_gate", "1", {{E(decay_gate), MIRAS_GATE_HEAD}}},
+  {EXACT, "decay_rate", "0.25", {{F(decay_rate), 0.25}}},
+  {EXACT, "decay_ratio", "0.5", {{F(decay_ratio), 0.5}}},
+  {MLP, "decay_rate", "0.25", {{F(decay_rate), 0.25}}},
+  {MLP, "order", "1", {{E(order), MIRAS_ORDER_DECAY_FIRST}, {E(retention), MIRAS_RETENTION_L2}}},
+  {DECAY,
+   "order",
+   "1",
+   {{E(order), MIRAS_ORDER_DECAY_FIRST}, {E(algorithm), MIRAS_ALGORITHM_MOMENTUM}}},
+  {DECAY, "momentum", "0.5", {{F(momentum), 0.5}}},
+  {DECAY, "momentum_gate", "1", {{E(momentum_gate), MIRAS_GATE_HEAD}}},
+  {MLP, "threshold_gate", "1", {{E(threshold_gate), MIRAS_GATE_HEAD}}},
+  {LP, "threshold_gate", "1", {{E(threshold_gate), MIRAS_GATE_HEAD}}},
+  {MLP, "threshold", "0.5", {{F(threshold), 0.5}}},
+  {MLP, "p", "3", {{F(p), 3}}},
+  {MLP, "q", "4", {{F(q), 4}}},
+  {MLP, "sharpness", "10", {{F(sharpness), 10}}},
+  {MLP, "simplex", "1", {{F(simplex), 1}}},
+  {MLP, "simplex_whole", "1", {{I(simplex_whole), 1}}},
+  {EXACT, "decay_rate", "nan", {{F(decay_rate), (double)NAN}}},
+  {EXACT, "momentum", "nan", {{F(momentum), (double)NAN}}},
+  {MLP, "p", "nan", {{F(p), (double)NAN}}},
+  {EXACT, "depth", "2", {{I(depth), 2}}},
+  {EXACT, "expansion", "4", {{I(expansion), 4}}},
+  {EXACT, "activation", "1", {{E(activation), MIRAS_ACTIVATION_SILU}}},
+  {EXACT, "inner_norm", "1", {{I(inner_norm), 1}}},
+  {EXACT, "inner_residual", "1", {{I(inner_residual), 1}}},
+  {EXACT, "inner_bias", "1", {{I(inner_bias), 1}}},
+  {MLP, "inner_bias", "2", {{I(inner_bias), 2}}},
+  {EXACT, "feature_map", "-1", {{E(feature_map), -1}}},
+  {EXACT, "feature_map", "6", {{E(feature_map), MIRAS_FEATURE_COUNT}}},
+  {MLP, "feature_map", "1", {{E(feature_map), MIRAS_FEATURE_ELU}}},
+  {EXACT, "normalize", "1", {{I(normalize), 1}}},
+  {EXACT, "normalize", "2", {{I(normalize), 2}}},
+  {EXACT, "inner_steps", "-1", {{I(inner_steps), -1}}},
+  {EXACT, "inner_steps", "9", {{I(inner_steps), 9}}},
+  {EXACT, "separate_erase", "2", {{I(separate_erase), 2}}},
+  {MLP, "separate_erase", "1", {{I(separate_erase), 1}}},
+  {EXACT, "diagonal", "1", {{I(diagonal), 1}}},
+  {EXACT, "token_rates", "1", {{I(token_rates), 1}}},
+  {MLP, "token_rates", "3", {{I(token_rates), 3}}},
+  {EXACT, "window", "5", {{I(window), 5}}},
+  {EXACT, "iterations", "5", {{I(iterations), 5}}},
+  {EXACT, "tolerance", "0.5", {{F(tolerance), 0.5}}},
+  {EXACT, "ridge", "0.5", {{F(ridge), 0.5}}},
+  {EXACT, "value_decay_gate", "2", {{E(value_decay_gate), MIRAS_GATE_CHANNEL}}},
+  {EXACT, "balance", "0.5", {{F(balance), 0.5}}},
+  {EXACT, "sparsity", "0.5", {{F(sparsity), 0.5}}},
+  {EXACT, "smooth_shrink", "1", {{I(smooth_shrink), 1}}},
+  {EXACT, "simplex_logits", "1", {{I(simplex_logits), 1}}},
+  {EXACT, "decay_schedule", "3", {{E(decay_schedule), MIRAS_DECAY_SCHEDULE_COUNT}}},
+  {EXACT, "decay_schedule", "1", {{E(decay_schedule), MIRAS_DECAY_SCHEDULE_LIGHTNING}}},
+  {DECAY, "layer", "1", {{I(layer), 1}}},
+  {DECAY, "layers", "2", {{I(layers), 2}}},
 };
 
 static const wrong wrong_models[] = {
-  { BASES, "vocab", "0", { { MI(vocab), 0 } } },
-  { BASES, "vocab", "1", { { MI(vocab), 1 } } },
-  { BASES, "vocab", "-1", { { MI(vocab), -1 } } },
-  { BASES, "vocab", "16777217", { { MI(vocab), 16777217 } } },
-  { BASES, "width", "0", { { MI(width), 0 } } },
-  { BASES, "width", "-1", { { MI(width), -1 } } },
-  { BASES, "width", "65537", { { MI(width), 65537 } } },
-  { BASES, "layers", "0", { { MI(layers), 0 } } },
-  { BASES, "layers", "-1", { { MI(layers), -1 } } },
-  { BASES, "layers", "257", { { MI(layers), 257 } } },
-  { BASES, "mlp.hidden", "-1", { { MI(layer[0].mlp.hidden), -1 } } },
-  { BASES, "mlp.hidden", "2147483647", { { MI(layer[0].mlp.hidden), LARGE } } },
-  { BASES, "mlp.none", "2", { { MI(layer[0].mlp.hidden), 0 }, { MI(layer[0].mlp.none), 2 } } },
-  { BASES, "mlp.hidden", "24", { { MI(layer[0].mlp.none), 1 } } },
-  { BASES, "mlp.type", "2", { { MI(layer[0].mlp.type), MIRAS_MLP_COUNT } } },
-  { BASES, "mlp.type", "1", { { MI(layer[0].mlp.hidden), 0 }, { MI(layer[0].mlp.none), 1 },
-    { MI(layer[0].mlp.type), 1 } } },
-  { BASES, "mlp.token_shift", "1", { { MI(layer[0].mlp.token_shift), 1 } } },
-  { BASES, "mlp.experts", "-1", { { MI(layer[0].mlp.experts), -1 } } },
-  { BASES, "mlp.experts", "1025", { { MI(layer[0].mlp.experts), 1025 } } },
-  { BASES, "mlp.experts", "4", { { MI(layer[0].mlp.experts), 4 }, { MI(layer[0].mlp.type), 1 } } },
-  { BASES, "mlp.experts", "4", { { MI(layer[0].mlp.experts), 4 }, { MI(layer[0].mlp.hidden), 0 },
-    { MI(layer[0].mlp.none), 1 } } },
-  { BASES, "mlp.experts_per_token", "2", { { MI(layer[0].mlp.experts_per_token), 2 } } },
-  { BASES, "mlp.experts_per_token", "33",
-    { { MI(layer[0].mlp.experts), 64 }, { MI(layer[0].mlp.experts_per_token), 33 } } },
-  { BASES, "mlp.experts_per_token", "5",
-    { { MI(layer[0].mlp.experts), 4 }, { MI(layer[0].mlp.experts_per_token), 5 } } },
-  { BASES, "mlp.norm_topk", "1", { { MI(layer[0].mlp.norm_topk), 1 } } },
-  { BASES, "mlp.shared_experts", "1", { { MI(layer[0].mlp.shared_experts), 1 } } },
-  { BASES, "mlp.shared_experts", "9",
-    { { MI(layer[0].mlp.experts), 4 }, { MI(layer[0].mlp.shared_experts), 9 } } },
-  { BASES, "norm", "2", { { MI(norm), MIRAS_NORM_COUNT } } },
-  { BASES, "embed_norm", "2", { { MI(embed_norm), 2 } } },
-  { BASES, "mixer.decay_min", "1", { { MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD },
-    { MF(layer[0].mixer.decay_min), 1 } } },
-  { BASES, "mixer.decay_min", "0.5", { { MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD },
-    { MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_BOUNDED }, { MF(layer[0].mixer.decay_min), 0.5 } } },
-  { BASES, "rwkv.decay_rank", "8", { { MI(layer[0].rwkv.decay_rank), 8 } } },
-  { BASES, "rwkv.rate_rank", "8", { { MI(layer[0].rwkv.rate_rank), 8 } } },
-  { BASES, "mixer.out_gate_rank", "4097", { { MI(layer[0].mixer.out_gate_rank), 4097 } } },
-  { BASES, "mixer.out_gate_rank", "8",
-    { { MI(layer[0].mixer.out_gate_rank), 8 }, { MI(layer[0].mixer.out_gate), MIRAS_OUT_GATE_NONE } } },
-  { BASES, "mixer.out_gate_rank", "8",
-    { { MI(layer[0].mixer.out_gate_rank), 8 }, { MI(layer[0].type), MIRAS_LAYER_MAG } } },
-  { BASES, "rwkv.value_rank", "8", { { MI(layer[0].rwkv.value_rank), 8 } } },
-  { BASES, "mixer.d_skip", "2", { { MI(layer[0].mixer.d_skip), 2 } } },
-  { BASES, "mixer.dt_min", "0.5", { { MF(layer[0].mixer.dt_min), 0.5 } } },
-  { BASES, "mixer.dt_max", "0.5", { { MF(layer[0].mixer.dt_max), 0.5 } } },
-  { BASES, "mixer.conv_size", "-1", { { MI(layer[0].mixer.conv_size), -1 } } },
-  { BASES, "mixer.conv_size", "9", { { MI(layer[0].mixer.conv_size), 9 } } },
-  { BASES, "mixer.gate_rank", "-1", { { MI(layer[0].mixer.gate_rank), -1 } } },
-  { BASES, "mixer.gate_rank", "2147483647", { { MI(layer[0].mixer.gate_rank), LARGE } } },
-  { BASES, "untied", "-1", { { MI(untied), -1 } } },
-  { BASES, "untied", "2", { { MI(untied), 2 } } },
-  { BASES, "dropout", "-0.25", { { MF(dropout), -0.25 } } },
-  { BASES, "dropout", "0.95", { { MF(dropout), 0.95 } } },
-  { BASES, "dropout", "nan", { { MF(dropout), (double)NAN } } },
-  { BASES, "key_dim", "0",
-    { { MI(layer[0].memory.key_dim), 0 }, { MI(layer[0].memory.heads), 7 } } },
-  { BASES, "heads", "-2", { { MI(layer[0].memory.heads), -2 } } },
-  { BASES, "chunk", "1025", { { MI(layer[0].memory.chunk), 1025 } } },
-  { BASES, "bias", "10", { { MI(layer[0].memory.bias), MIRAS_BIAS_COUNT } } },
-  { BASES, "momentum", "1.5", { { MF(layer[0].memory.momentum), 1.5 } } },
+  {BASES, "vocab", "0", {{MI(vocab), 0}}},
+  {BASES, "vocab", "1", {{MI(vocab), 1}}},
+  {BASES, "vocab", "-1", {{MI(vocab), -1}}},
+  {BASES, "vocab", "16777217", {{MI(vocab), 16777217}}},
+  {BASES, "width", "0", {{MI(width), 0}}},
+  {BASES, "width", "-1", {{MI(width), -1}}},
+  {BASES, "width", "65537", {{MI(width), 65537}}},
+  {BASES, "layers", "0", {{MI(layers), 0}}},
+  {BASES, "layers", "-1", {{MI(layers), -1}}},
+  {BASES, "layers", "257", {{MI(layers), 257}}},
+  {BASES, "mlp.hidden", "-1", {{MI(layer[0].mlp.hidden), -1}}},
+  {BASES, "mlp.hidden", "2147483647", {{MI(layer[0].mlp.hidden), LARGE}}},
+  {BASES, "mlp.none", "2", {{MI(layer[0].mlp.hidden), 0}, {MI(layer[0].mlp.none), 2}}},
+  {BASES, "mlp.hidden", "24", {{MI(layer[0].mlp.none), 1}}},
+  {BASES, "mlp.type", "2", {{MI(layer[0].mlp.type), MIRAS_MLP_COUNT}}},
+  {BASES,
+   "mlp.type",
+   "1",
+   {{MI(layer[0].mlp.hidden), 0}, {MI(layer[0].mlp.none), 1}, {MI(layer[0].mlp.type), 1}}},
+  {BASES, "mlp.token_shift", "1", {{MI(layer[0].mlp.token_shift), 1}}},
+  {BASES, "mlp.experts", "-1", {{MI(layer[0].mlp.experts), -1}}},
+  {BASES, "mlp.experts", "1025", {{MI(layer[0].mlp.experts), 1025}}},
+  {BASES, "mlp.experts", "4", {{MI(layer[0].mlp.experts), 4}, {MI(layer[0].mlp.type), 1}}},
+  {BASES,
+   "mlp.experts",
+   "4",
+   {{MI(layer[0].mlp.experts), 4}, {MI(layer[0].mlp.hidden), 0}, {MI(layer[0].mlp.none), 1}}},
+  {BASES, "mlp.experts_per_token", "2", {{MI(layer[0].mlp.experts_per_token), 2}}},
+  {BASES,
+   "mlp.experts_per_token",
+   "33",
+   {{MI(layer[0].mlp.experts), 64}, {MI(layer[0].mlp.experts_per_token), 33}}},
+  {BASES,
+   "mlp.experts_per_token",
+   "5",
+   {{MI(layer[0].mlp.experts), 4}, {MI(layer[0].mlp.experts_per_token), 5}}},
+  {BASES, "mlp.norm_topk", "1", {{MI(layer[0].mlp.norm_topk), 1}}},
+  {BASES, "mlp.shared_experts", "1", {{MI(layer[0].mlp.shared_experts), 1}}},
+  {BASES,
+   "mlp.shared_experts",
+   "9",
+   {{MI(layer[0].mlp.experts), 4}, {MI(layer[0].mlp.shared_experts), 9}}},
+  {BASES, "norm", "2", {{MI(norm), MIRAS_NORM_COUNT}}},
+  {BASES, "embed_norm", "2", {{MI(embed_norm), 2}}},
+  {BASES,
+   "mixer.decay_min",
+   "1",
+   {{MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD}, {MF(layer[0].mixer.decay_min), 1}}},
+  {BASES,
+   "mixer.decay_min",
+   "0.5",
+   {{MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD},
+    {MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_BOUNDED},
+    {MF(layer[0].mixer.decay_min), 0.5}}},
+  {BASES, "rwkv.decay_rank", "8", {{MI(layer[0].rwkv.decay_rank), 8}}},
+  {BASES, "rwkv.rate_rank", "8", {{MI(layer[0].rwkv.rate_rank), 8}}},
+  {BASES, "mixer.out_gate_rank", "4097", {{MI(layer[0].mixer.out_gate_rank), 4097}}},
+  {BASES,
+   "mixer.out_gate_rank",
+   "8",
+   {{MI(layer[0].mixer.out_gate_rank), 8}, {MI(layer[0].mixer.out_gate), MIRAS_OUT_GATE_NONE}}},
+  {BASES,
+   "mixer.out_gate_rank",
+   "8",
+   {{MI(layer[0].mixer.out_gate_rank), 8}, {MI(layer[0].type), MIRAS_LAYER_MAG}}},
+  {BASES, "rwkv.value_rank", "8", {{MI(layer[0].rwkv.value_rank), 8}}},
+  {BASES, "mixer.d_skip", "2", {{MI(layer[0].mixer.d_skip), 2}}},
+  {BASES, "mixer.dt_min", "0.5", {{MF(layer[0].mixer.dt_min), 0.5}}},
+  {BASES, "mixer.dt_max", "0.5", {{MF(layer[0].mixer.dt_max), 0.5}}},
+  {BASES, "mixer.conv_size", "-1", {{MI(layer[0].mixer.conv_size), -1}}},
+  {BASES, "mixer.conv_size", "9", {{MI(layer[0].mixer.conv_size), 9}}},
+  {BASES, "mixer.gate_rank", "-1", {{MI(layer[0].mixer.gate_rank), -1}}},
+  {BASES, "mixer.gate_rank", "2147483647", {{MI(layer[0].mixer.gate_rank), LARGE}}},
+  {BASES, "untied", "-1", {{MI(untied), -1}}},
+  {BASES, "untied", "2", {{MI(untied), 2}}},
+  {BASES, "dropout", "-0.25", {{MF(dropout), -0.25}}},
+  {BASES, "dropout", "0.95", {{MF(dropout), 0.95}}},
+  {BASES, "dropout", "nan", {{MF(dropout), (double)NAN}}},
+  {BASES, "key_dim", "0", {{MI(layer[0].memory.key_dim), 0}, {MI(layer[0].memory.heads), 7}}},
+  {BASES, "heads", "-2", {{MI(layer[0].memory.heads), -2}}},
+  {BASES, "chunk", "1025", {{MI(layer[0].memory.chunk), 1025}}},
+  {BASES, "bias", "10", {{MI(layer[0].memory.bias), MIRAS_BIAS_COUNT}}},
+  {BASES, "momentum", "1.5", {{MF(layer[0].memory.momentum), 1.5}}},
 };
 
 static const wrong wrong_trainers[] = {
@@ -1063,7 +1101,8 @@ static void choices_change(void **state) {
         if (!miras_model_size(&d, why, sizeof why))
           fail_msg("%s, %s %s: %s", miras_preset_name((miras_preset)i), field, word, why);
         miras_memory_preset(&m, (miras_preset)i);
-        assert_int_equal(miras_memory_desc_change(&m, choices[k], word, said, sizeof said), MIRAS_OK);
+        assert_int_equal(miras_memory_desc_change(&m, choices[k], word, said, sizeof said),
+                         MIRAS_OK);
         m.key_dim = 8;
         if (!miras_memory_size(&m, why, sizeof why))
           fail_msg("%s alone, %s %s: %s", miras_preset_name((miras_preset)i), field, word, why);
@@ -1134,7 +1173,7 @@ static void changes_say(void **state) {
     fields++;
   }
   assert_true(fields > 50);
-  assert_memory_equal(&m, &n, sizeof m);           /* all that is not a pointer, a seed or a limit */
+  assert_memory_equal(&m, &n, sizeof m);          /* all that is not a pointer, a seed or a limit */
   /* a custom choice that is there, and one that is left */
   memset(&own, 0, sizeof own);
   m.custom = &own;
@@ -1161,8 +1200,12 @@ static void refusals_say_why(void **state) {
   (void)state;
   assert_non_null(m);
   none.alloc = alloc_none, none.free = NULL, none.user = NULL;
-#define SAYS(call, text) \
-  do { why[0] = 0; assert_null(call); if (!strstr(why, text)) fail_msg("%s: %s", #call, why); } while (0)
+#define SAYS(call, text)                                    \
+  do {                                                      \
+    why[0] = 0;                                             \
+    assert_null(call);                                      \
+    if (!strstr(why, text)) fail_msg("%s: %s", #call, why); \
+  } while (0)
   SAYS(miras_memory_init(small, sizeof small, &d, why, sizeof why), "bytes is 64; it must be");
   SAYS(miras_memory_init(NULL, 1 << 20, &d, why, sizeof why), "buffer is NULL");
   SAYS(miras_memory_init(small, sizeof small, NULL, why, sizeof why), "NULL");
@@ -1185,8 +1228,10 @@ static void refusals_say_why(void **state) {
   SAYS(miras_server_open(m, &sd, NULL, why, sizeof why), "limit is 64 bytes; the server takes");
   SAYS(miras_pool_open(0, NULL, why, sizeof why), "threads is 0");
   SAYS(miras_pool_open(2, &none, why, sizeof why), "no memory for");
-  SAYS(miras_memory_open_file("/nowhere/x", NULL, NULL, NULL, why, sizeof why), "could not be opened");
-  SAYS(miras_model_open_file("/nowhere/x", NULL, NULL, NULL, why, sizeof why), "could not be opened");
+  SAYS(miras_memory_open_file("/nowhere/x", NULL, NULL, NULL, why, sizeof why),
+       "could not be opened");
+  SAYS(miras_model_open_file("/nowhere/x", NULL, NULL, NULL, why, sizeof why),
+       "could not be opened");
 #undef SAYS
   miras_model_close(m);
   assert_int_equal(malloc_count, 0);
@@ -1631,25 +1676,28 @@ static void write_needs_constant_gates(void **state) {
   memset(&t, 0, sizeof t);
   t.length = 1;
   t.key = t.value = t.query = x;
-  assert_int_equal(miras_memory_forward(m, &t, out, NULL), MIRAS_ERR_ARGUMENT);   /* step is missing */
+  assert_int_equal(miras_memory_forward(m, &t, out, NULL),
+                   MIRAS_ERR_ARGUMENT); /* step is missing */
   miras_memory_close(m);
 }
 
 /* Whether a memory can be written without tokens is told, with the field that asks for more; the
  * answer is what miras_memory_write does. */
 static void can_write_says_why(void **state) {
-  static const struct { miras_preset kind; const char *field, *value; } cases[] = {
-    { MIRAS_PRESET_TITANS, "decay_gate", "1 (head)" }, { MIRAS_PRESET_TITANS, "learning_rate_gate", "1 (head)" },
-    { MIRAS_PRESET_TITANS, "momentum_gate", "1 (head)" }, { MIRAS_PRESET_YAAD, "threshold_gate", "1 (head)" },
-    { MIRAS_PRESET_GATED_DELTANET, "decay_gate", "2 (channel)" }, { MIRAS_PRESET_RWKV7_MEMORY, "separate_erase", "1" },
-    { MIRAS_PRESET_GLA_MEMORY, "value_decay_gate", "2 (channel)" }
-  };
+  static const struct { miras_preset kind; const char *field, *value;
+  } cases[] = {{MIRAS_PRESET_TITANS, "decay_gate", "1 (head)"},
+               {MIRAS_PRESET_TITANS, "learning_rate_gate", "1 (head)"},
+               {MIRAS_PRESET_TITANS, "momentum_gate", "1 (head)"},
+               {MIRAS_PRESET_YAAD, "threshold_gate", "1 (head)"},
+               {MIRAS_PRESET_GATED_DELTANET, "decay_gate", "2 (channel)"},
+               {MIRAS_PRESET_RWKV7_MEMORY, "separate_erase", "1"},
+               {MIRAS_PRESET_GLA_MEMORY, "value_decay_gate", "2 (channel)"}};
   float x[8 * 32] = { 0 };
   char why[256] = "";
   size_t i;
   int k;
   (void)state;
-  for (k = 0; k < MIRAS_PRESET_ROWS; k++) {         /* all rows but one can be written as they are */
+  for (k = 0; k < MIRAS_PRESET_ROWS; k++) {        /* all rows but one can be written as they are */
     miras_memory_desc d = small_memory((miras_preset)k);
     miras_memory *m = miras_memory_open(&d, NULL, NULL, 0);
     assert_non_null(m);
@@ -1667,7 +1715,8 @@ static void can_write_says_why(void **state) {
     if (!strcmp(f, "learning_rate_gate")) d.learning_rate_gate = gate;
     if (!strcmp(f, "momentum_gate")) d.momentum_gate = gate;
     if (!strcmp(f, "threshold_gate")) d.threshold_gate = gate;
-    if (!strcmp(f, "value_decay_gate")) d.value_decay_gate = gate, d.step_bound = MIRAS_STEP_BOUND_AUTO;
+    if (!strcmp(f, "value_decay_gate"))
+      d.value_decay_gate = gate, d.step_bound = MIRAS_STEP_BOUND_AUTO;
     if (!strcmp(f, "separate_erase")) d.decay_gate = MIRAS_GATE_CONSTANT;
     if (!miras_memory_size(&d, why, sizeof why)) fail_msg("row %u: %s", (unsigned)i, why);
     m = miras_memory_open(&d, NULL, NULL, 0);
@@ -2303,7 +2352,8 @@ static void params_hold_from_reset(void **state) {
   miras_memory_desc d = small_memory(MIRAS_PRESET_TTT_MLP_MEMORY);
   enum { N = 3 * 2 * 2 * 6 };
   float before[N], kept[N], after[N];
-  miras_memory *m = miras_memory_open(&d, NULL, NULL, 0), *same = miras_memory_open(&d, NULL, NULL, 0);
+  miras_memory *m = miras_memory_open(&d, NULL, NULL, 0),
+               *same = miras_memory_open(&d, NULL, NULL, 0);
   size_t count, i;
   float *params;
   (void)state;

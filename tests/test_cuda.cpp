@@ -136,8 +136,9 @@ static miras_result forward(miras_memory *m, const miras_memory_input *x, float 
   return result == MIRAS_OK ? reads(m) : result;
 }
 
-static miras_result backward(miras_memory *m, const miras_memory_input *x, float *tape, const float *dy,
-                             const miras_memory_input_grad *dx, float *dparams, float *dstate) {
+static miras_result backward(miras_memory *m, const miras_memory_input *x, float *tape,
+                             const float *dy, const miras_memory_input_grad *dx, float *dparams,
+                             float *dstate) {
   const size_t rows = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length);
   size_t count;
   miras_memory_input t;
@@ -482,9 +483,10 @@ static unsigned sends(void) {
   ok = ok && miras_cuda_memory_state(&g, &there) &&
        there == 3 * (16 * sizeof(float) + (each - 16) * sizeof(float) / 2);
   x = piece(m, &arrived, 0, 0);
-  ok = ok && !miras_cuda_memory_tape_size(&g, 1) &&
-       miras_cuda_memory_forward(&g, &x, arrived, arrived, 0) == MIRAS_ERR_ARGUMENT &&
-       miras_cuda_memory_backward(&g, &x, arrived, arrived, &dx, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT;
+  ok =
+    ok && !miras_cuda_memory_tape_size(&g, 1) &&
+    miras_cuda_memory_forward(&g, &x, arrived, arrived, 0) == MIRAS_ERR_ARGUMENT &&
+    miras_cuda_memory_backward(&g, &x, arrived, arrived, &dx, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT;
   printf("states of three sequences, rounded on the way: %s\n", ok ? "the same" : "DIFFERS");
   miras_memory_close(m), miras_memory_close(back);
   return !ok;

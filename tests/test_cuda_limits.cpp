@@ -58,8 +58,9 @@ static void calls_of(const miras_memory *m, const miras_cuda_options *o, const c
     if (!miras_cuda_memory_tape_size(&g, x.length)) continue;
     want(miras_cuda_memory_forward(&g, &x, anything, anything, 0) == MIRAS_OK, what);
     for (i = 0; i < 2; i++) {        /* alone, and with parameters: their grids differ            */
-      want(miras_cuda_memory_backward(&g, &x, anything, anything, &dx, i ? anything : NULL, anything, 0) ==
-             MIRAS_OK, what);
+      want(miras_cuda_memory_backward(&g, &x, anything, anything, &dx, i ? anything : NULL,
+                                      anything, 0) == MIRAS_OK,
+           what);
       dx.value = NULL;
     }
     dx.value = m->width[1] ? anything : NULL;
@@ -210,7 +211,8 @@ static void company(void) {
   x.key = x.value = x.query = x.decay = x.learning_rate = anything;
   x.length = 1;
   shim_stack = 1024;
-  want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_OK && shim_stack == MIRAS_CUDA_STACK,
+  want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_OK &&
+         shim_stack == MIRAS_CUDA_STACK,
        "a stack that something else has taken is not asked for again");
   shim_stack = 2 * MIRAS_CUDA_STACK;
   want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_OK &&

@@ -388,7 +388,8 @@ int main(int argc, char **argv) {
       return 1;
     d.layers = 0;
     d.layer[0].memory.key_dim = 6;
-    if (kind == MIRAS_PRESET_KDA_MEMORY || kind == MIRAS_PRESET_GLA_MEMORY) d.layer[0].mixer.out_gate_rank = 3;
+    if (kind == MIRAS_PRESET_KDA_MEMORY || kind == MIRAS_PRESET_GLA_MEMORY)
+      d.layer[0].mixer.out_gate_rank = 3;
     if (kind == MIRAS_PRESET_GLA_MEMORY) d.layer[0].mixer.decay_min = 0.87f;
     if (kind == MIRAS_PRESET_DELTANET_MEMORY) {
       d.layer[0].mixer.qk_map = MIRAS_QK_MAP_L1;

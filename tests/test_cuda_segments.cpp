@@ -236,9 +236,10 @@ static unsigned wrong_arguments(const char *what, const miras_cuda_segments *s,
 
 /* A first call of `before` segments without a tape, or of -before one after the other; then one of
  * `count` with it. */
-static unsigned compare(const char *what, const miras_memory_desc *d, int length, int before, int count,
-                        int ends) {
-  miras_memory *m = miras_memory_open(d, NULL, NULL, 0), *back = miras_memory_open(d, NULL, NULL, 0);
+static unsigned compare(const char *what, const miras_memory_desc *d, int length, int before,
+                        int count, int ends) {
+  miras_memory *m = miras_memory_open(d, NULL, NULL, 0),
+               *back = miras_memory_open(d, NULL, NULL, 0);
   const int segments = before > count ? before : count;
   miras_cuda_memory g;
   miras_cuda_segments s;
@@ -357,8 +358,8 @@ static void row_of(miras_memory_desc *d, miras_preset kind, int chunk, miras_gat
 static unsigned runs, refusals;
 
 /* One memory, or a sentence that says `because`. */
-static unsigned one(const char *row, const char *with, const miras_memory_desc *d, int length, int before,
-                    int count, int ends, const char *because) {
+static unsigned one(const char *row, const char *with, const miras_memory_desc *d, int length,
+                    int before, int count, int ends, const char *because) {
   const size_t bytes = miras_memory_size(d, NULL, 0);
   unsigned failed;
   char what[256], why[256];
@@ -426,8 +427,9 @@ static unsigned table(int argc, char **argv) {
 
 /* Choices that no row makes. */
 static unsigned choices(int argc, char **argv) {
-  static const miras_preset kinds[] = {MIRAS_PRESET_GLA_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_LONGHORN, MIRAS_PRESET_RWKV7_MEMORY,
-                                     MIRAS_PRESET_GATED_DELTAPRODUCT};
+  static const miras_preset kinds[] = {MIRAS_PRESET_GLA_MEMORY, MIRAS_PRESET_GATED_DELTANET,
+                                       MIRAS_PRESET_LONGHORN, MIRAS_PRESET_RWKV7_MEMORY,
+                                       MIRAS_PRESET_GATED_DELTAPRODUCT};
   enum { ALL = 5, TWO = 2 };
   static const struct { const char *name; size_t at; int value; unsigned rows; } choice[] = {
     {"decay_target", offsetof(miras_memory_desc, decay_target), MIRAS_DECAY_TARGET_ZERO, ALL},
@@ -454,7 +456,8 @@ static unsigned choices(int argc, char **argv) {
         memcpy(&own, (char *)&d + choice[i].at, sizeof own);
         if (own == choice[i].value) continue;
         memcpy((char *)&d + choice[i].at, &choice[i].value, sizeof own);
-        if (d.normalize) d.feature_map = MIRAS_FEATURE_ELU, d.decay_target = (miras_decay_target)pass;
+        if (d.normalize)
+          d.feature_map = MIRAS_FEATURE_ELU, d.decay_target = (miras_decay_target)pass;
         if (d.feature_map == MIRAS_FEATURE_POLY2) d.key_dim = 6;
         if (d.diagonal && d.algorithm != MIRAS_ALGORITHM_IMPLICIT) continue;
         if (!miras_memory_size(&d, NULL, 0)) continue;
@@ -467,7 +470,8 @@ static unsigned choices(int argc, char **argv) {
 
 /* The same bits in blocks of another size, and in any order of their threads. */
 static unsigned repeated(void) {
-  static const miras_preset kinds[] = {MIRAS_PRESET_GLA_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_GATED_DELTAPRODUCT};
+  static const miras_preset kinds[] = {MIRAS_PRESET_GLA_MEMORY, MIRAS_PRESET_GATED_DELTANET,
+                                       MIRAS_PRESET_GATED_DELTAPRODUCT};
   unsigned failed = 0, i;
   for (i = 0; i < 2 * sizeof kinds / sizeof kinds[0]; i++) {
     const miras_preset kind = kinds[i / 2];

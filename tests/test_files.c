@@ -472,7 +472,8 @@ static void hybrid(miras_model_desc *d, int n) {
   if (n == 4) d->layer[0].mlp.none = d->layer[2].mlp.none = 1;
   if (n == 4) d->layer[0].mlp.hidden = d->layer[2].mlp.hidden = 0;
   if (n == 7) d->layer[0].type = MIRAS_LAYER_MAG, d->layer[0].attention.kv_heads = 1;
-  if (n == 8) d->layer[0].type = MIRAS_LAYER_MAC, d->layer[0].attention.window = d->layer[0].memory.chunk;
+  if (n == 8)
+    d->layer[0].type = MIRAS_LAYER_MAC, d->layer[0].attention.window = d->layer[0].memory.chunk;
   if (n == 5) d->layer[0].mlp.none = 1;
   if (n == 5) d->layer[0].mlp.hidden = 0;
 }
@@ -818,7 +819,8 @@ static void test_damage_model(void **state) {
 }
 
 static void test_damage_states(void **state) {
-  static const miras_preset kinds[] = { MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS, MIRAS_PRESET_MONETA };
+  static const miras_preset kinds[] = {MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS,
+                                       MIRAS_PRESET_MONETA};
   subject s = { NULL, NULL, NULL, NULL };
   size_t i;
   (void)state;
@@ -978,7 +980,8 @@ static void test_mismatch(void **state) {
   }
   for (i = 0; i < 3; i++) {
     uint64_t before;
-    b.memory = tiny_memory(i == 1 ? MIRAS_PRESET_TTT_MLP_MEMORY : MIRAS_PRESET_YAAD, i == 0 ? 1 : 2);
+    b.memory =
+      tiny_memory(i == 1 ? MIRAS_PRESET_TTT_MLP_MEMORY : MIRAS_PRESET_YAAD, i == 0 ? 1 : 2);
     before = print_of(&b);
     assert_int_equal(load(&b, i == 2 ? session.at : memory.at, i == 2 ? session.n : memory.n),
                      MIRAS_ERR_MISMATCH);
@@ -1230,17 +1233,17 @@ static void test_places(void **state) {
 
 /* Fields that came with version 3, as values that are not 0. Whether a descriptor with one of them
  * runs does not matter here: it is put into a model that is built already. */
-static const struct { const char *name, *text; size_t at; int value; } later[] = {
-  { "memory.qk_norm", "rms", offsetof(miras_model_desc, layer[0].memory.qk_norm),
-    MIRAS_QK_NORM_RMS },
-  { "memory.decay_target", "initial", offsetof(miras_model_desc, layer[0].memory.decay_target),
-    MIRAS_DECAY_TARGET_INITIAL },
-  { "memory.reset_every", "64", offsetof(miras_model_desc, layer[0].memory.reset_every), 64 },
-  { "memory.step_bound", "pair", offsetof(miras_model_desc, layer[0].memory.step_bound), 1 },
-  { "memory.simplex_signed", "1", offsetof(miras_model_desc, layer[0].memory.simplex_signed), 1 },
-  { "mixer.fixed_gates", "31", offsetof(miras_model_desc, layer[0].mixer.fixed_gates), 31 },
-  { "mixer.decay_horizon", "1073741824", offsetof(miras_model_desc, layer[0].mixer.decay_horizon), 1 << 30 }
-};
+static const struct { const char *name, *text; size_t at; int value;
+} later[] = {
+  {"memory.qk_norm", "rms", offsetof(miras_model_desc, layer[0].memory.qk_norm), MIRAS_QK_NORM_RMS},
+  {"memory.decay_target", "initial", offsetof(miras_model_desc, layer[0].memory.decay_target),
+   MIRAS_DECAY_TARGET_INITIAL},
+  {"memory.reset_every", "64", offsetof(miras_model_desc, layer[0].memory.reset_every), 64},
+  {"memory.step_bound", "pair", offsetof(miras_model_desc, layer[0].memory.step_bound), 1},
+  {"memory.simplex_signed", "1", offsetof(miras_model_desc, layer[0].memory.simplex_signed), 1},
+  {"mixer.fixed_gates", "31", offsetof(miras_model_desc, layer[0].mixer.fixed_gates), 31},
+  {"mixer.decay_horizon", "1073741824", offsetof(miras_model_desc, layer[0].mixer.decay_horizon),
+   1 << 30}};
 enum { LATER = sizeof later / sizeof *later };
 
 static void set_later(miras_model_desc *d, int i, int value) {
@@ -2121,7 +2124,8 @@ static void test_mlp_layers(void **state) {
   s.model = open_model(&d);
   f = foreign(&s, 0, NULL);
   if (!holds(f, "\"version\":\"7\",\"pattern\":\"f*2\",\"vocab\"")) fail_msg("another version");
-  if (!holds(f, "\"f.type\":\"mlp\",\"f.mlp.hidden\":\"5\"}")) fail_msg("other fields of the layer");
+  if (!holds(f, "\"f.type\":\"mlp\",\"f.mlp.hidden\":\"5\"}"))
+    fail_msg("other fields of the layer");
   for (i = 0; i < sizeof edits / sizeof *edits; i++) {
     const char *says = edits[i][2];
     g = changed(f, edits[i][0], edits[i][1]);
@@ -2150,18 +2154,23 @@ static void test_mlp_layers(void **state) {
 
 /* Another pattern, kind or field of any kind is another model, and a sentence says which it is. */
 static void test_hybrid_mismatch(void **state) {
-  static const char *const edits[][3] = {   /* field, value, what the sentence says */
-    { "pattern", "mmw", "pattern is \"mwm\" and not \"mmw\"" },
-    { "pattern", "mw*2", "pattern is \"mwm\" and not \"mw*2\"" },
-    { "pattern", "mam", "pattern is" }, { "w.attention.window", "4", "w.attention.window is 3 and not 4" },
-    { "w.attention.kv_heads", "1", "w.attention.kv_heads is 2 and not 1" },
-    { "w.attention.head_dim", "2", "w.attention.head_dim is 4 and not 2" }, { "w.qk_norm", "1", "w.attention.qk_norm" },
-    { "w.rotary_base", "9000", "w.attention.rope_theta is 10000 and not 9000" },
-    { "w.hidden", "9", "w.mlp.hidden" }, { "m.mlp.hidden", "9", "m.mlp.hidden is 8 and not 9" },
-    { "m.memory.learning_rate", "0.5", "m.memory.learning_rate is" }, { "m.conv", "1", "m.mixer.conv_size" },
-    { "m.horizon", "64", "m.mixer.decay_horizon" }, { "vocab", "8", "vocab is 7 and not 8" },
-    { "w.heads", "1", "w.attention.heads is 2 and not 1" }
-  };
+  static const char *const edits[][3] = {
+    /* field, value, what the sentence says */
+    {"pattern", "mmw", "pattern is \"mwm\" and not \"mmw\""},
+    {"pattern", "mw*2", "pattern is \"mwm\" and not \"mw*2\""},
+    {"pattern", "mam", "pattern is"},
+    {"w.attention.window", "4", "w.attention.window is 3 and not 4"},
+    {"w.attention.kv_heads", "1", "w.attention.kv_heads is 2 and not 1"},
+    {"w.attention.head_dim", "2", "w.attention.head_dim is 4 and not 2"},
+    {"w.qk_norm", "1", "w.attention.qk_norm"},
+    {"w.rotary_base", "9000", "w.attention.rope_theta is 10000 and not 9000"},
+    {"w.hidden", "9", "w.mlp.hidden"},
+    {"m.mlp.hidden", "9", "m.mlp.hidden is 8 and not 9"},
+    {"m.memory.learning_rate", "0.5", "m.memory.learning_rate is"},
+    {"m.conv", "1", "m.mixer.conv_size"},
+    {"m.horizon", "64", "m.mixer.decay_horizon"},
+    {"vocab", "8", "vocab is 7 and not 8"},
+    {"w.heads", "1", "w.attention.heads is 2 and not 1"}};
   subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
   miras_model_desc d;
   bytes model, session;
@@ -2325,36 +2334,44 @@ static void test_hostile_sizes(void **state) {
  * but no model is refused with the sentence of miras_model_size. */
 static void test_hostile_hybrids(void **state) {
 #define LONG "mwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwm"
-  static const char *const edits[][3] = {   /* what, by what, the sentence; NULL: not even whole */
-    { "\"mwm\"", "\"mxm\"", NULL }, { "\"mwm\"", "\"mwx\"", "pattern" },
-    { "\"mwm\"", "\"mwm*9999\"", "pattern" }, { "\"mwm\"", "\"mw(m\"", "pattern" },
-    { "\"mwm\"", "\"(((mw*9)*9)*9)*9\"", "pattern" }, { "\"mwm\"", "\"mw m\"", "pattern" },
-    { "\"mwm\"", "\"" LONG "\"", NULL }, { "\"mwm\"", "\"\"", NULL },
-    { "\"mwm\"", "\"m*3\"", NULL }, { "\"mwm\"", "\"mwmw\"", "layers is 3" },
-    { "\"mwm\"", "\"mw\\u0000m\"", NULL }, { "\"pattern\":\"mwm\",", "", NULL },
-    { "\"pattern\":", "\"w.pattern\":", NULL },
-    { "\"pattern\":\"mwm\"", "\"pattern\":\"mwm\",\"pattern\":\"mwm\"", NULL },
-    { "\"w.attention.window\":\"3\"", "\"w.attention.window\":\"1048577\"", "window is 1048577" },
-    { "\"w.attention.window\":\"3\"", "\"w.attention.window\":\"2147483648\"", NULL },
-    { "\"w.attention.window\":\"3\"", "\"w.attention.window\":\"-3\"", NULL },
-    { "\"w.attention.window\":\"3\"", "\"window\":\"3\"", NULL },
-    { "\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"w.attention.window\":\"3\"", NULL },
-    { "\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"m.window\":\"0\"", NULL },
-    { "\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"w.conv\":\"0\"", NULL },
-    { "\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"x.window\":\"3\"", NULL },
-    { "\"w.type\":\"attention\"", "\"w.type\":\"memory\"", NULL },
-    { "\"w.type\":\"attention\"", "\"w.type\":\"transformer\"", NULL },
-    { "\"w.type\":\"attention\",", "", NULL },
-    { "\"w.attention.heads\":\"2\"", "\"w.attention.heads\":\"65537\"", "heads is 65537" },
-    { "\"w.attention.kv_heads\":\"2\"", "\"w.attention.kv_heads\":\"3\"", "kv_heads is 3" },
-    { "\"w.attention.head_dim\":\"4\"", "\"w.attention.head_dim\":\"5\"", "head_dim is 5" },
-    { "\"w.attention.rope_theta\":\"10000\"", "\"w.attention.rope_theta\":\"0.5\"", "rope_theta is 0.5" },
-    { "\"w.attention.rope_theta\":\"10000\"", "\"w.attention.rope_theta\":\"nan\"", NULL },
-    { "\"w.type\"", "\"w.attention.qk_norm\":\"2\",\"w.type\"", "qk_norm is 2" },
-    { "\"m.memory.heads\":\"2\"", "\"m.memory.heads\":\"9999999\"", "heads is 9999999" },
-    { "\"layers\":\"3\"", "\"layers\":\"4\"", "layers is 4" }
-  };
-#undef LONG
+  static const char *const edits[][3] = {
+    /* what, by what, the sentence; NULL: not even whole */
+    {"\"mwm\"", "\"mxm\"", NULL},
+    {"\"mwm\"", "\"mwx\"", "pattern"},
+    {"\"mwm\"", "\"mwm*9999\"", "pattern"},
+    {"\"mwm\"", "\"mw(m\"", "pattern"},
+    {"\"mwm\"", "\"(((mw*9)*9)*9)*9\"", "pattern"},
+    {"\"mwm\"", "\"mw m\"", "pattern"},
+    {"\"mwm\"", "\"" LONG "\"", NULL},
+    {"\"mwm\"", "\"\"", NULL},
+    {"\"mwm\"", "\"m*3\"", NULL},
+    {"\"mwm\"", "\"mwmw\"", "layers is 3"},
+    {"\"mwm\"", "\"mw\\u0000m\"", NULL},
+    {"\"pattern\":\"mwm\",", "", NULL},
+    {"\"pattern\":", "\"w.pattern\":", NULL},
+    {"\"pattern\":\"mwm\"", "\"pattern\":\"mwm\",\"pattern\":\"mwm\"", NULL},
+    {"\"w.attention.window\":\"3\"", "\"w.attention.window\":\"1048577\"", "window is 1048577"},
+    {"\"w.attention.window\":\"3\"", "\"w.attention.window\":\"2147483648\"", NULL},
+    {"\"w.attention.window\":\"3\"", "\"w.attention.window\":\"-3\"", NULL},
+    {"\"w.attention.window\":\"3\"", "\"window\":\"3\"", NULL},
+    {"\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"w.attention.window\":\"3\"",
+     NULL},
+    {"\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"m.window\":\"0\"", NULL},
+    {"\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"w.conv\":\"0\"", NULL},
+    {"\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"x.window\":\"3\"", NULL},
+    {"\"w.type\":\"attention\"", "\"w.type\":\"memory\"", NULL},
+    {"\"w.type\":\"attention\"", "\"w.type\":\"transformer\"", NULL},
+    {"\"w.type\":\"attention\",", "", NULL},
+    {"\"w.attention.heads\":\"2\"", "\"w.attention.heads\":\"65537\"", "heads is 65537"},
+    {"\"w.attention.kv_heads\":\"2\"", "\"w.attention.kv_heads\":\"3\"", "kv_heads is 3"},
+    {"\"w.attention.head_dim\":\"4\"", "\"w.attention.head_dim\":\"5\"", "head_dim is 5"},
+    {"\"w.attention.rope_theta\":\"10000\"", "\"w.attention.rope_theta\":\"0.5\"",
+     "rope_theta is 0.5"},
+    {"\"w.attention.rope_theta\":\"10000\"", "\"w.attention.rope_theta\":\"nan\"", NULL},
+    {"\"w.type\"", "\"w.attention.qk_norm\":\"2\",\"w.type\"", "qk_norm is 2"},
+    {"\"m.memory.heads\":\"2\"", "\"m.memory.heads\":\"9999999\"", "heads is 9999999"},
+    {"\"layers\":\"3\"", "\"layers\":\"4\"", "layers is 4"}};
+  #undef LONG
   char folder[] = "/tmp/miras_files_XXXXXX", path[80], why[256];
   subject s = { NULL, NULL, NULL, NULL };
   miras_model_desc d;
@@ -2402,8 +2419,9 @@ static void test_hostile_hybrids(void **state) {
   assert_null(miras_model_open_file(path, &d, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_SIZE);
   free(g.at);
-  g = changed(f, "\"w.attention.window\":\"3\"", "\"w.attention.window\":\"3\",\"w.colour\":\"red\","
-             "\"x.y\":\"z\",\"1.window\":\"9\"");
+  g = changed(f, "\"w.attention.window\":\"3\"",
+              "\"w.attention.window\":\"3\",\"w.colour\":\"red\","
+              "\"x.y\":\"z\",\"1.window\":\"9\"");
   write_file(path, g);
   free(g.at);
   close_subject(&s);
@@ -3162,7 +3180,9 @@ int main(void) {
     cmocka_unit_test(test_model_round_trip),
     cmocka_unit_test(test_every_field),
     cmocka_unit_test(test_hybrids),
-    cmocka_unit_test(test_old_versions), cmocka_unit_test(test_hybrid_fields), cmocka_unit_test(test_without_mlp),
+    cmocka_unit_test(test_old_versions),
+    cmocka_unit_test(test_hybrid_fields),
+    cmocka_unit_test(test_without_mlp),
     cmocka_unit_test(test_mlp_layers),
     cmocka_unit_test(test_hybrid_mismatch),
     cmocka_unit_test(test_model_continues),
@@ -3176,11 +3196,13 @@ int main(void) {
     cmocka_unit_test(test_capacity),
     cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_mismatch),
-    cmocka_unit_test(test_positions), cmocka_unit_test(test_places),
+    cmocka_unit_test(test_positions),
+    cmocka_unit_test(test_places),
 #ifdef _WIN32
     cmocka_unit_test(test_wide_paths),
 #endif
-    cmocka_unit_test(test_session_weights), cmocka_unit_test(test_memory_opens),
+    cmocka_unit_test(test_session_weights),
+    cmocka_unit_test(test_memory_opens),
     cmocka_unit_test(test_other_writers),
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_hostile_headers),
@@ -3200,9 +3222,13 @@ int main(void) {
     cmocka_unit_test(test_paths),
     cmocka_unit_test(test_disk_full),
     cmocka_unit_test(test_writers),
-    cmocka_unit_test(test_links), cmocka_unit_test(test_planted), cmocka_unit_test(test_modes),
-    cmocka_unit_test(test_special_files), cmocka_unit_test(test_long_names),
-    cmocka_unit_test(test_closed_folder), cmocka_unit_test(test_first_look),
+    cmocka_unit_test(test_links),
+    cmocka_unit_test(test_planted),
+    cmocka_unit_test(test_modes),
+    cmocka_unit_test(test_special_files),
+    cmocka_unit_test(test_long_names),
+    cmocka_unit_test(test_closed_folder),
+    cmocka_unit_test(test_first_look),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

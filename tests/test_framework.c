@@ -96,7 +96,8 @@ static void vary(miras_memory_desc *d, int gates) {
   if (below(3) == 0 && (anywhere || may_bound(d))) d->step_bound = 1 + below(2);
   if (below(4) == 0 && (anywhere || d->architecture != MIRAS_ARCH_KV_CACHE))
     d->qk_norm = (miras_qk_norm)(1 + below(2));
-  if (d->qk_norm == MIRAS_QK_NORM_RMS && d->architecture != MIRAS_ARCH_KV_CACHE) d->learning_rate *= 0.25f;
+  if (d->qk_norm == MIRAS_QK_NORM_RMS && d->architecture != MIRAS_ARCH_KV_CACHE)
+    d->learning_rate *= 0.25f;
   if (below(2) == 0 && (anywhere || (d->retention == MIRAS_RETENTION_KL && !ref_lags(d))))
     d->simplex_signed = 1;
   if (below(16) == 0) d->reset_every = 16 + anywhere;
@@ -246,8 +247,8 @@ static void test_combinations(void **state) {
           for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
             for (int gates = 0; gates < 3; gates++)
               for (int c = 0; c < COUNT(lengths); c++) {
-                miras_memory_desc d = combination(f, (int)p->bias[b], (int)p->retention[r], algorithm,
-                                           gates, lengths[c]);
+                miras_memory_desc d = combination(f, (int)p->bias[b], (int)p->retention[r],
+                                                  algorithm, gates, lengths[c]);
                 vary(&d, gates);
                 check_combination(&d, ++seed);
               }
@@ -282,7 +283,8 @@ static void promises_of_form(int f, int c) {
       PROMISED("a bounded step");
       if (may_return(&d)) d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
       PROMISED("a return to the initial memory");
-      if (d.decay_target && ref_decays(&d) && d.retention != MIRAS_RETENTION_ELASTIC && !d.simplex_whole) {
+      if (d.decay_target && ref_decays(&d) && d.retention != MIRAS_RETENTION_ELASTIC &&
+          !d.simplex_whole) {
         d.decay_gate = d.learning_rate_gate = MIRAS_GATE_CHANNEL;
         PROMISED("a return by channels");
       }
@@ -488,7 +490,8 @@ static void test_meaningless(void **state) {
     d.normalize = 1;
     d.learning_rate_gate = MIRAS_GATE_CHANNEL;
     MEANINGLESS("learning_rate_gate");
-    d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_LEAST_SQUARES, 1, lengths[c]);
+    d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_LEAST_SQUARES, 1,
+                    lengths[c]);
     d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
     MEANINGLESS("decay_target");
     d.decay_target = MIRAS_DECAY_TARGET_ZERO;
@@ -501,8 +504,8 @@ static void test_meaningless(void **state) {
 /* ---- theorems ---- */
 
 /* y of a memory of d that reads x's tokens; NULL when it is refused. count: parameters of x. */
-static float *answers(const miras_memory_desc *d, const miras_memory_input *tokens, const float *params,
-                      size_t count, size_t outputs) {
+static float *answers(const miras_memory_desc *d, const miras_memory_input *tokens,
+                      const float *params, size_t count, size_t outputs) {
   char why[240] = "";
   float *y = (float *)zeros(outputs, sizeof(float)), *to;
   size_t n = 0;
@@ -543,8 +546,8 @@ static void equal(int line, const char *what, float *a, float *b, size_t count, 
 #define CLOSE 1e-5
 
 /* The same tokens and parameters through two descriptors. */
-static void same(int line, const char *what, const miras_memory_desc *a, const miras_memory_desc *b, int T,
-                 double bound) {
+static void same(int line, const char *what, const miras_memory_desc *a, const miras_memory_desc *b,
+                 int T, double bound) {
   data x;
   miras_memory_input t;
   uint64_t seed = 0;
@@ -576,7 +579,8 @@ static miras_memory_desc matrix(miras_bias bias, miras_retention retention, mira
 }
 
 static miras_memory_desc layers(int depth, miras_bias bias, miras_retention retention, int chunk) {
-  miras_memory_desc d = matrix(bias, retention, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST, chunk);
+  miras_memory_desc d =
+    matrix(bias, retention, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST, chunk);
   d.architecture = MIRAS_ARCH_MLP;
   d.depth = depth;
   d.expansion = depth > 1 ? 2 : 0;
@@ -598,8 +602,10 @@ static void test_delta_rules(void **state) {
   start();
   for (int c = 0; c < COUNT(lengths); c++) {
     const int C = lengths[c], T = 37;
-    miras_memory_desc gdn = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_HEAD, MIRAS_ORDER_DECAY_FIRST, C);
-    miras_memory_desc kda = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL, MIRAS_ORDER_DECAY_FIRST, C);
+    miras_memory_desc gdn =
+      matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_HEAD, MIRAS_ORDER_DECAY_FIRST, C);
+    miras_memory_desc kda =
+      matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL, MIRAS_ORDER_DECAY_FIRST, C);
     miras_memory_desc delta =
       matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST, C);
     data x;
@@ -627,8 +633,9 @@ static void test_delta_rules(void **state) {
 /* A linear Yaad (one layer, or a matrix that is descended) whose threshold is never reached, with
  * chunk 1, is DeltaNet; and so are its smooth relatives. */
 static void test_linear_yaad(void **state) {
-  static const miras_bias biases[] = {MIRAS_BIAS_HUBER, MIRAS_BIAS_HUBER_NORM, MIRAS_BIAS_HUBER_MIXTURE,
-                                      MIRAS_BIAS_PSEUDO_HUBER, MIRAS_BIAS_LOG_COSH};
+  static const miras_bias biases[] = {MIRAS_BIAS_HUBER, MIRAS_BIAS_HUBER_NORM,
+                                      MIRAS_BIAS_HUBER_MIXTURE, MIRAS_BIAS_PSEUDO_HUBER,
+                                      MIRAS_BIAS_LOG_COSH};
   (void)state;
   start();
   for (int i = 0; i < COUNT(biases); i++)
@@ -692,8 +699,8 @@ static void test_longhorn(void **state) {
   finish();
 }
 
-/* n inner_steps of one token are n tokens that keep everything in between and are not asked until the
- * last. One descent is none in particular. */
+/* n inner_steps of one token are n tokens that keep everything in between and are not asked until
+ * the last. One descent is none in particular. */
 static void test_delta_product(void **state) {
   const int T = 11, n = 3;
   (void)state;
@@ -768,8 +775,8 @@ static void test_separate_erase(void **state) {
   (void)state;
   start();
   for (int c = 0; c < COUNT(lengths); c++) {
-    miras_memory_desc kda = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL, MIRAS_ORDER_DECAY_FIRST,
-                            lengths[c]);
+    miras_memory_desc kda = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL,
+                                   MIRAS_ORDER_DECAY_FIRST, lengths[c]);
     miras_memory_desc general = kda;
     data x;
     miras_memory_input t;
@@ -847,7 +854,8 @@ static void test_elastic(void **state) {
   start();
   for (int kind = 0; kind < 3; kind++)
     for (int chunk = 1; chunk <= 4; chunk += 3) {
-      miras_memory_desc a = layers(kind == 0 ? 1 : 2, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, chunk), b = a;
+      miras_memory_desc a = layers(kind == 0 ? 1 : 2, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, chunk),
+                        b = a;
       if (kind == 2) {
         a.architecture = b.architecture = MIRAS_ARCH_GATED_MLP;
         a.depth = b.depth = 0;
@@ -903,8 +911,9 @@ static void test_l2_both(void **state) {
   start();
   for (int kind = 0; kind < 5; kind++)
     for (int chunk = 1; chunk <= 4; chunk += 3) {
-      miras_memory_desc a = layers(kind < 2 ? kind + 1 : 1, kind == 4 ? MIRAS_BIAS_LP : MIRAS_BIAS_L2,
-                            MIRAS_RETENTION_L2_BOTH, chunk);
+      miras_memory_desc a =
+        layers(kind < 2 ? kind + 1 : 1, kind == 4 ? MIRAS_BIAS_LP : MIRAS_BIAS_L2,
+               MIRAS_RETENTION_L2_BOTH, chunk);
       miras_memory_desc b;
       data x;
       miras_memory_input t, u;
@@ -1031,17 +1040,19 @@ static void test_features(void **state) {
   for (int feature = 1; feature < MIRAS_FEATURE_COUNT; feature++)
     for (int kind = 0; kind < 5; kind++)
       for (int c = 0; c < COUNT(lengths); c++) {
-        miras_memory_desc a = matrix(kind == 0   ? MIRAS_BIAS_DOT
-                              : kind == 3 ? MIRAS_BIAS_PSEUDO_HUBER
-                                          : MIRAS_BIAS_L2,
-                              MIRAS_RETENTION_L2, kind == 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
-                              kind == 1 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
+        miras_memory_desc a =
+          matrix(kind == 0   ? MIRAS_BIAS_DOT
+                 : kind == 3 ? MIRAS_BIAS_PSEUDO_HUBER
+                             : MIRAS_BIAS_L2,
+                 MIRAS_RETENTION_L2, kind == 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
+                 kind == 1 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
         miras_memory_desc b;
         data x;
         miras_memory_input t, u;
         tensor mapped[2];
         size_t F;
-        a.learning_rate = feature == MIRAS_FEATURE_ELU || feature == MIRAS_FEATURE_POLY2 ? 0.2f : 0.6f;
+        a.learning_rate =
+          feature == MIRAS_FEATURE_ELU || feature == MIRAS_FEATURE_POLY2 ? 0.2f : 0.6f;
         if (kind == 4) a.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES;
         a.feature_map = (miras_feature)feature;
         F = (size_t)ref_features(&a);
@@ -1067,7 +1078,8 @@ static void test_features(void **state) {
         data_free(&x);
       }
   { /* phi(q).phi(k) = 1 + q.k + (q.k)^2 / 2 */
-    miras_memory_desc d = matrix(MIRAS_BIAS_DOT, MIRAS_RETENTION_ALL, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST, 1);
+    miras_memory_desc d =
+      matrix(MIRAS_BIAS_DOT, MIRAS_RETENTION_ALL, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST, 1);
     data x;
     miras_memory_input t;
     float *y;
@@ -1097,8 +1109,9 @@ static void test_normalised(void **state) {
   for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++)
     for (int keep = 0; keep < 3; keep++)
       for (int c = 0; c < COUNT(lengths); c++) {
-        miras_memory_desc a = matrix(MIRAS_BIAS_DOT, keep ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_ALL,
-                              (miras_gate)keep, MIRAS_ORDER_ERROR_FIRST, lengths[c]);
+        miras_memory_desc a =
+          matrix(MIRAS_BIAS_DOT, keep ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_ALL, (miras_gate)keep,
+                 MIRAS_ORDER_ERROR_FIRST, lengths[c]);
         miras_memory_desc top, bottom;
         data x;
         miras_memory_input t, u;
@@ -1165,8 +1178,8 @@ static void test_channels(void **state) {
         data_free(&x);
       }
   for (int c = 0; c < COUNT(lengths); c++) {
-    miras_memory_desc a = matrix(MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL, MIRAS_ORDER_ERROR_FIRST,
-                          lengths[c]);
+    miras_memory_desc a = matrix(MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_GATE_CHANNEL,
+                                 MIRAS_ORDER_ERROR_FIRST, lengths[c]);
     miras_memory_desc b = a;
     data x;
     miras_memory_input t, u;
@@ -1188,7 +1201,8 @@ static void test_channels(void **state) {
 
 /* A vector memory is a matrix of one number per channel. */
 static void test_vectors(void **state) {
-  static const miras_bias biases[] = {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP, MIRAS_BIAS_HUBER, MIRAS_BIAS_LP_SMOOTH};
+  static const miras_bias biases[] = {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_LP,
+                                      MIRAS_BIAS_HUBER, MIRAS_BIAS_LP_SMOOTH};
   (void)state;
   start();
   for (int i = 0; i < COUNT(biases); i++)
@@ -1318,7 +1332,8 @@ static void test_memora(void **state) {
 /* ---- the return to the initial memory ---- */
 
 /* A combination whose decay leads to the initial memory; 0: it has none, or is refused anyway. */
-static int returning(const choice_pool *p, int f, int r, int algorithm, int chunk, miras_memory_desc *d) {
+static int returning(const choice_pool *p, int f, int r, int algorithm, int chunk,
+                     miras_memory_desc *d) {
   static int turns[COUNT(pools)];
   const int bias = turns[pool_at]++ % (f == 0 && p == pools ? 2 : p->biases);
   *d = combination(f, (int)p->bias[bias], (int)p->retention[r], algorithm, 1, chunk);
@@ -1425,7 +1440,8 @@ static void test_silence(void **state) {
               if (!returning(p, f, r, algorithm, lengths[c], &d) ||
                   d.retention == MIRAS_RETENTION_ELASTIC_FTRL)
                 continue; /* which forgets nothing */
-              d.decay_gate = d.learning_rate_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+              d.decay_gate = d.learning_rate_gate = d.momentum_gate = d.threshold_gate =
+                MIRAS_GATE_CONSTANT;
               if (ref_decays(&d)) d.decay_rate = 0.1f;
               if (d.retention == MIRAS_RETENTION_L2_BOTH) d.balance = 4.0f * d.learning_rate;
               if (bounded && !may_bound(&d)) continue;
@@ -1465,9 +1481,10 @@ static void test_deviations(void **state) {
   start();
   for (int kind = 0; kind < 8; kind++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_memory_desc a = matrix(kind == 2 ? MIRAS_BIAS_DOT : MIRAS_BIAS_L2, MIRAS_RETENTION_L2,
-                            kind == 1 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
-                            kind == 3 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
+      miras_memory_desc a =
+        matrix(kind == 2 ? MIRAS_BIAS_DOT : MIRAS_BIAS_L2, MIRAS_RETENTION_L2,
+               kind == 1 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
+               kind == 3 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
       data x;
       miras_memory_input t, u;
       float *value, *zero, *y[2];
@@ -1476,7 +1493,8 @@ static void test_deviations(void **state) {
       if (kind == 4) a.algorithm = MIRAS_ALGORITHM_IMPLICIT;
       if (kind == 5) a.step_bound = MIRAS_STEP_BOUND_PAIR;
       if (kind >= 6) {
-        a = layers(1, MIRAS_BIAS_L2, kind == 6 ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_L2_BOTH, lengths[c]);
+        a = layers(1, MIRAS_BIAS_L2, kind == 6 ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_L2_BOTH,
+                   lengths[c]);
         if (kind == 6) a.decay_gate = MIRAS_GATE_HEAD;
         a.algorithm = MIRAS_ALGORITHM_MOMENTUM;
         a.momentum_gate = MIRAS_GATE_HEAD;
@@ -1535,9 +1553,10 @@ static void test_bounded(void **state) {
   for (int c = 0; c < COUNT(lengths); c++)
     for (int n = 0; n < 16; n++) {
       const int decays = n % 4 > 0;
-      miras_memory_desc a = matrix(MIRAS_BIAS_L2, decays ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_ALL,
-                            decays ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT,
-                            n % 4 == 2 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
+      miras_memory_desc a =
+        matrix(MIRAS_BIAS_L2, decays ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_ALL,
+               decays ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT,
+               n % 4 == 2 ? MIRAS_ORDER_DECAY_FIRST : MIRAS_ORDER_ERROR_FIRST, lengths[c]);
       miras_memory_desc b;
       data x;
       miras_memory_input t;
@@ -1595,7 +1614,8 @@ static void test_signed(void **state) {
     }
   for (int n = 0; n < 8; n++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_memory_desc a = layers(1, n % 2 ? MIRAS_BIAS_HUBER_NORM : MIRAS_BIAS_L2, MIRAS_RETENTION_KL, lengths[c]);
+      miras_memory_desc a =
+        layers(1, n % 2 ? MIRAS_BIAS_HUBER_NORM : MIRAS_BIAS_L2, MIRAS_RETENTION_KL, lengths[c]);
       miras_memory_desc b;
       data x;
       miras_memory_input t, u;
@@ -1646,9 +1666,9 @@ static void test_key_lengths(void **state) {
     for (int kind = 0; kind < (f == 0 ? 4 : 2); kind++)
       for (int root = 0; root < 2; root++)
         for (int c = 0; c < COUNT(lengths); c++) {
-          miras_memory_desc a = combination(f, MIRAS_BIAS_L2, f && kind ? MIRAS_RETENTION_LQ : MIRAS_RETENTION_L2,
-                                     kind == 3 ? MIRAS_ALGORITHM_LEAST_SQUARES : MIRAS_ALGORITHM_GD, 1,
-                                     lengths[c]);
+          miras_memory_desc a = combination(
+            f, MIRAS_BIAS_L2, f && kind ? MIRAS_RETENTION_LQ : MIRAS_RETENTION_L2,
+            kind == 3 ? MIRAS_ALGORITHM_LEAST_SQUARES : MIRAS_ALGORITHM_GD, 1, lengths[c]);
           miras_memory_desc b;
           data x, z;
           miras_memory_input t, u;
@@ -1708,7 +1728,8 @@ static void test_resets(void **state) {
       if (kind >= 6 && kind < 8) a.algorithm = MIRAS_ALGORITHM_MOMENTUM;
       if (kind >= 6 && kind < 8) a.momentum = 0.4f;
       if (kind >= 6) a.decay_rate = 0.1f;
-      a.decay_target = kind % 3 == 0 && may_return(&a) ? MIRAS_DECAY_TARGET_INITIAL : MIRAS_DECAY_TARGET_ZERO;
+      a.decay_target =
+        kind % 3 == 0 && may_return(&a) ? MIRAS_DECAY_TARGET_INITIAL : MIRAS_DECAY_TARGET_ZERO;
       b = a;
       b.reset_every = R;
       data_new(&x, &a, T, 54);
@@ -1889,8 +1910,8 @@ static void test_mesa(void **state) {
   (void)state;
   start();
   for (int c = 0; c < COUNT(lengths); c++) {
-    miras_memory_desc d = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST,
-                          lengths[c]);
+    miras_memory_desc d = matrix(MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_GATE_CONSTANT,
+                                 MIRAS_ORDER_ERROR_FIRST, lengths[c]);
     data x;
     miras_memory_input t;
     float *y;
@@ -2023,7 +2044,8 @@ static void print_table(void) {
     }
     printf("\n");
   }
-  printf("\nWith what else they work, without `decay_target` or with it: the biases; then the retentions "
+  printf("\nWith what else they work, without `decay_target` or with it: the biases; then the "
+         "retentions "
          "(*: not every pair of the two).\n\n");
   table_header("");
   for (int option = 1; option < OPTIONS; option++) {

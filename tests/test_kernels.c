@@ -340,7 +340,8 @@ static void test_level1_bounds(void **state) {
       for (n = 0; n <= 67; n++) {
         float y[128], y2[128], a[128];
         for (i = 0; i < 128; i++) y[i] = y2[i] = a[i] = 0.5f;
-        run_op(miras__kernel_list[t], op, MIRAS_ACTIVATION_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f, n);
+        run_op(miras__kernel_list[t], op, MIRAS_ACTIVATION_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f,
+               n);
         for (i = 0; i < 128; i++)
           if (i < 5 || i >= 5 + n) {
             assert_true(y[i] == 0.5f);

@@ -180,7 +180,8 @@ static void test_forward_exact(void **state) {
 
 /* Every length from none to three chunks and a bit, and sizes that are not small. */
 static void test_forward_lengths(void **state) {
-  static const miras_retention kinds[] = {MIRAS_RETENTION_L2, MIRAS_RETENTION_LQ, MIRAS_RETENTION_KL};
+  static const miras_retention kinds[] = {MIRAS_RETENTION_L2, MIRAS_RETENTION_LQ,
+                                          MIRAS_RETENTION_KL};
   static const int sizes[][3] = {{1, 1, 1}, {17, 9, 2}, {16, 32, 1}, {33, 33, 2}, {8, 64, 4}};
   (void)state;
   start();
@@ -192,8 +193,8 @@ static void test_forward_lengths(void **state) {
       for (int c = 0; c < COUNT(chunks); c++)
         for (int T = 0; T <= 3 * chunks[c] + 2; T += c == 3 ? 7 : 1) {
           const miras_memory_desc d =
-            cell(layers, k == 1 ? MIRAS_BIAS_HUBER_NORM : MIRAS_BIAS_L2, kinds[k], (miras_algorithm)(T % 2),
-                 chunks[c], (uint64_t)(layers * 100 + k * 10 + T));
+            cell(layers, k == 1 ? MIRAS_BIAS_HUBER_NORM : MIRAS_BIAS_L2, kinds[k],
+                 (miras_algorithm)(T % 2), chunks[c], (uint64_t)(layers * 100 + k * 10 + T));
           check_forward(&d, T, (uint64_t)T + 1);
         }
   for (int kind = 0; kind < 6; kind++)
@@ -204,8 +205,9 @@ static void test_forward_lengths(void **state) {
   for (int i = 0; i < COUNT(sizes); i++)
     for (int layers = 0; layers <= 3; layers++)
       for (int c = 0; c < COUNT(chunks); c++) {
-        miras_memory_desc d = cell(layers, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, (miras_algorithm)(i % 2), chunks[c],
-                            (uint64_t)(1000 + i * 10 + layers));
+        miras_memory_desc d =
+          cell(layers, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, (miras_algorithm)(i % 2), chunks[c],
+               (uint64_t)(1000 + i * 10 + layers));
         d.key_dim = sizes[i][0];
         d.value_dim = sizes[i][1];
         d.expansion = sizes[i][2];
@@ -258,8 +260,9 @@ static void test_forward_gates(void **state) {
                 const miras_retention retention = p > pools ? p->retention[mask % p->retentions]
                                                   : (mask + b) % 3 ? MIRAS_RETENTION_L2
                                                                    : MIRAS_RETENTION_LQ;
-                miras_memory_desc d = cell(shapes[s], p->bias[b], retention, (miras_algorithm)algorithm,
-                                    chunks[c], (uint64_t)(mask * 7 + b) + 5000u);
+                miras_memory_desc d =
+                  cell(shapes[s], p->bias[b], retention, (miras_algorithm)algorithm, chunks[c],
+                       (uint64_t)(mask * 7 + b) + 5000u);
                 if (shapes[s] > 0 && (keep + s + mask + b) % 2) continue;
                 d.value_dim = d.key_dim;
                 d.inner_bias = d.token_rates = MIRAS_TOKEN_RATES_NONE;
@@ -317,7 +320,8 @@ static int walk_open(walk *w, const miras_memory_desc *d, int T, uint64_t seed) 
   w->query = (float *)zeros(w->heads * w->x.per[QUERY], sizeof(float));
   w->whole = (float *)zeros(w->x.dy.count, sizeof(float));
   all = data_tokens(&w->x);
-  if (miras_memory_forward(whole, &all, w->whole, NULL) != MIRAS_OK) failed("forward: %s", label(d));
+  if (miras_memory_forward(whole, &all, w->whole, NULL) != MIRAS_OK)
+    failed("forward: %s", label(d));
   miras_memory_close(whole);
   wide = (double *)ref_zeros(w->x.dy.count);
   for (size_t i = 0; i < w->x.dy.count; i++) wide[i] = (double)w->whole[i];
@@ -373,8 +377,8 @@ static void check_read(walk *w, const char *which, int t) {
     failed("the %s read is off by %.2e at token %d: %s", which, error, t, label(&w->x.d));
 }
 
-/* Even tokens by miras_memory_step, odd ones by miras_memory_write and miras_memory_read; reads change nothing, however
- * many. */
+/* Even tokens by miras_memory_step, odd ones by miras_memory_write and miras_memory_read; reads
+ * change nothing, however many. */
 static void check_token(walk *w, int t) {
   const size_t count = w->heads * w->x.out;
   data one = data_cut(&w->x, t, t + 1);
@@ -425,8 +429,8 @@ static miras_memory_desc step_cell(int shape, miras_bias bias, miras_retention r
   return tidy(d);
 }
 
-/* miras_memory_write, miras_memory_read and miras_memory_step one token at a time: surprise and outputs against the
- * reference, and the same bits as miras_memory_forward. */
+/* miras_memory_write, miras_memory_read and miras_memory_step one token at a time: surprise and
+ * outputs against the reference, and the same bits as miras_memory_forward. */
 static void test_step(void **state) {
   uint64_t variant = 0;
   (void)state;
@@ -439,7 +443,8 @@ static void test_step(void **state) {
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
           for (int c = 0; c < 2; c++, variant++) {
-            const miras_memory_desc d = step_cell(shape, p->bias[b], p->retention[r], chunks[c], variant);
+            const miras_memory_desc d =
+              step_cell(shape, p->bias[b], p->retention[r], chunks[c], variant);
             check_steps(&d, lasting(&d, 2 * chunks[c] + 5), variant + 1);
           }
   printf("  %d tokens one by one: largest error %.2e, %d excused (%.1f times)\n", steps_taken,
@@ -630,7 +635,8 @@ static void taping_run(taping *t) {
 }
 
 /* 0: nothing to compare; what is wrong has been said. */
-static int taping_open(taping *t, const miras_memory_desc *given, int before, int T, uint64_t seed) {
+static int taping_open(taping *t, const miras_memory_desc *given, int before, int T,
+                       uint64_t seed) {
   data whole;
   char why[200] = "";
   memset(t, 0, sizeof *t);
@@ -652,8 +658,8 @@ static int taping_open(taping *t, const miras_memory_desc *given, int before, in
   t->heads = (size_t)whole.d.batch * (size_t)whole.d.heads;
   t->per_state = state_size(&whole.d);
   if (miras_memory_grad_state_size(t->m) != t->heads * t->per_state)
-    failed("dstate has %zu floats, not %zu: %s", miras_memory_grad_state_size(t->m), t->heads * t->per_state,
-           label(given));
+    failed("dstate has %zu floats, not %zu: %s", miras_memory_grad_state_size(t->m),
+           t->heads * t->per_state, label(given));
   if (before > 0) taping_before(t, &whole);
   t->x = data_cut(&whole, before, before + T);
   data_free(&whole);
@@ -686,7 +692,8 @@ static void check_inputs(const taping *t, int coordinates) {
     if (i == VALUE && d->bias == MIRAS_BIAS_LP && !(d->p > 1.0f)) g.may_vanish = 1;
     if (i == VALUE && d->bias == MIRAS_BIAS_HUBER) g.may_vanish = 1;
     if (i == THRESHOLD) g.may_vanish = 1;
-    if (d->architecture == MIRAS_ARCH_KV_CACHE && (d->window == 1 || t->T == 1)) /* y is the one value */
+    if (d->architecture == MIRAS_ARCH_KV_CACHE &&
+        (d->window == 1 || t->T == 1)) /* y is the one value */
       g.may_vanish = 1;
     if ((i == KEEP || i == VALUE_KEEP) && d->decay_target && t->T <= d->chunk &&
         (t->before == 0 || (d->reset_every && t->before % d->reset_every == 0)))
@@ -880,8 +887,9 @@ static void gradient_finish(void) {
 /* Heads as large as published models have them: products there go other ways than at small sizes,
  * in blocks of 16 rows and, of 256 columns, through scratch of another size. */
 static void test_gradient_heads(void **state) {
-  static const miras_preset kinds[] = {MIRAS_PRESET_DELTANET_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_LONGHORN,
-                                     MIRAS_PRESET_KDA_MEMORY, MIRAS_PRESET_RWKV7_MEMORY};
+  static const miras_preset kinds[] = {MIRAS_PRESET_DELTANET_MEMORY, MIRAS_PRESET_GATED_DELTANET,
+                                       MIRAS_PRESET_LONGHORN, MIRAS_PRESET_KDA_MEMORY,
+                                       MIRAS_PRESET_RWKV7_MEMORY};
   static const int sizes[][2] = {{256, 256}, {128, 216}, {160, 240}};
   (void)state;
   gradient_start();
@@ -917,8 +925,8 @@ static void test_gradient_grid(void **state) {
           for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
             for (int c = 0; c < 2; c++) {
               const int chunk = c == 0 ? 1 : ++variant % 5 == 0 ? 16 : variant % 2 == 0 ? 5 : 4;
-              miras_memory_desc d = cell(shape, p->bias[b], p->retention[r], (miras_algorithm)algorithm,
-                                  chunk, ++variant + 20000u);
+              miras_memory_desc d = cell(shape, p->bias[b], p->retention[r],
+                                         (miras_algorithm)algorithm, chunk, ++variant + 20000u);
               const int extra = chunk == 1 ? 5 : chunk == 16 ? 3 : chunk + 2;
               const int whole = every(shape, &d);
               if (!whole && (shape + b + r + algorithm) % 2 != c) continue;
@@ -1012,7 +1020,8 @@ static void test_decays(void **state) {
             variant++;
             d = cell(shapes[s], bias_of(p, MIRAS_BIAS_L2, variant), retention,
                      (miras_algorithm)algorithm, chunks[c], variant);
-            if ((retention == MIRAS_RETENTION_LQ || retention == MIRAS_RETENTION_LQ_PNORM) && !d.decay_target)
+            if ((retention == MIRAS_RETENTION_LQ || retention == MIRAS_RETENTION_LQ_PNORM) &&
+                !d.decay_target)
               continue; /* they divide by the norm of what is kept */
             d.inner_norm = 0;
             if (!d.decay_gate) d.decay_gate = MIRAS_GATE_HEAD;
@@ -1055,7 +1064,8 @@ static double check_cut(const data *x, miras_memory *m, int cut, float *y) {
     float *part_y = (float *)zeros(part[k].dy.count, sizeof(float));
     tokens = data_tokens(&part[k]);
     tape[k] = (float *)zeros(miras_memory_tape_size(m, part[k].T), sizeof(float));
-    if (miras_memory_forward(m, &tokens, part_y, tape[k]) != MIRAS_OK) failed("forward: %s", label(d));
+    if (miras_memory_forward(m, &tokens, part_y, tape[k]) != MIRAS_OK)
+      failed("forward: %s", label(d));
     paste_rows(again, part_y, x->d.batch, T, row * x->out, from[k], from[k + 1]);
     free(part_y);
   }
@@ -1065,7 +1075,8 @@ static double check_cut(const data *x, miras_memory *m, int cut, float *y) {
       part_grads[i] = (float *)zeros(part[k].in[i].count, sizeof(float));
     tokens = data_tokens(&part[k]);
     g = data_grads(x, part_grads);
-    if (miras_memory_backward(m, &tokens, tape[k], part[k].dy.f, &g, dparams[1], dstate) != MIRAS_OK)
+    if (miras_memory_backward(m, &tokens, tape[k], part[k].dy.f, &g, dparams[1], dstate) !=
+        MIRAS_OK)
       failed("backward of part %d: %s", k, label(d));
     for (int i = 0; i < INPUTS; i++) {
       paste_rows(dx[1][i], part_grads[i], x->d.batch, T, row * x->per[i], from[k], from[k + 1]);
@@ -1204,9 +1215,9 @@ static void test_gradient_state(void **state) {
         for (int algorithm = 0; algorithm < 2; algorithm++)
           for (int c = 0; c < 3; c++)
             for (int before = 0; before < 2; before++) {
-              const miras_memory_desc d =
-                cell(shape, bias_of(p, (variant & 2) ? MIRAS_BIAS_L2 : MIRAS_BIAS_LP_SMOOTH, variant),
-                     p->retention[r], (miras_algorithm)algorithm, chunks[c], variant + 30000u);
+              const miras_memory_desc d = cell(
+                shape, bias_of(p, (variant & 2) ? MIRAS_BIAS_L2 : MIRAS_BIAS_LP_SMOOTH, variant),
+                p->retention[r], (miras_algorithm)algorithm, chunks[c], variant + 30000u);
               variant++;
               check_gradient(&d, before * chunks[c] * 2, c == 0 ? 3 : 2 * chunks[c], variant, 6);
             }
@@ -1231,20 +1242,23 @@ static void test_gradient_more(void **state) {
           check_gradient(&d, T, 4, (uint64_t)T, 12);
         }
   for (int kind = 0; kind < 6; kind++) {           /* heads take turns every 64 tokens */
-    const miras_memory_desc d = exact_cell(kind, chunks[kind % COUNT(chunks)], (uint64_t)(45000 + kind));
+    const miras_memory_desc d =
+      exact_cell(kind, chunks[kind % COUNT(chunks)], (uint64_t)(45000 + kind));
     check_gradient(&d, 0, 135, (uint64_t)kind, 6);
   }
   for (int i = 0; i < COUNT(sizes); i++)
     for (int layers = 0; layers <= 2; layers++)
       for (int c = 0; c < COUNT(chunks); c++) {
-        miras_memory_desc d = cell(layers, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, (miras_algorithm)((i + c) % 2),
-                            chunks[c], (uint64_t)(50000 + i * 10 + layers));
+        miras_memory_desc d =
+          cell(layers, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, (miras_algorithm)((i + c) % 2), chunks[c],
+               (uint64_t)(50000 + i * 10 + layers));
         d.key_dim = sizes[i][0];
         d.value_dim = sizes[i][1];
         d.expansion = sizes[i][2];
         if (d.value_dim != d.key_dim) {
           d.inner_residual = 0;
-          if (layers == 2) d.decay_gate = d.learning_rate_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+          if (layers == 2)
+            d.decay_gate = d.learning_rate_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
         }
         d = tidy(d);
         check_gradient(&d, 0, chunks[c] + 3, (uint64_t)i, 4);
@@ -1323,7 +1337,8 @@ static void check_cuts(const data *x, miras_memory *m, const answer *whole) {
       data part = data_cut(x, from, to);
       float *py = (float *)zeros(part.dy.count, sizeof(float));
       miras_memory_input t = data_tokens(&part);
-      if (miras_memory_forward(m, &t, py, NULL) != MIRAS_OK) failed("forward: %s", label(&x->given));
+      if (miras_memory_forward(m, &t, py, NULL) != MIRAS_OK)
+        failed("forward: %s", label(&x->given));
       paste_rows(y, py, x->d.batch, T, whole->row, from, to);
       free(py);
       data_free(&part);
@@ -1771,7 +1786,8 @@ static void test_alone_stores(void **state) {
       miras_memory_read(m, key + i * DIM, out);
       error = length_of(out, value + i * DIM, DIM) / length_of(value + i * DIM, NULL, DIM);
       if (!(error <= 0.05))
-        failed("%s: pair %d is off by %.2g of |v|", miras_preset_name((miras_preset)kind), i, error);
+        failed("%s: pair %d is off by %.2g of |v|", miras_preset_name((miras_preset)kind), i,
+               error);
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       double error, before, most;
@@ -1897,8 +1913,9 @@ static void test_nan(void **state) {
 /* What fades does not stay behind as denormals, which would cost a hundred times as much. Silence
  * is tokens of zeros: chunks of 1, 5 and 16 are swept every 64, 60 and 64 tokens. */
 static void test_faded(void **state) {
-  static const miras_preset kinds[] = {MIRAS_PRESET_DFW,  MIRAS_PRESET_RETNET_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_KDA_MEMORY,
-                                     MIRAS_PRESET_RWKV7_MEMORY, MIRAS_PRESET_MESA};
+  static const miras_preset kinds[] = {
+    MIRAS_PRESET_DFW,        MIRAS_PRESET_RETNET_MEMORY, MIRAS_PRESET_GATED_DELTANET,
+    MIRAS_PRESET_KDA_MEMORY, MIRAS_PRESET_RWKV7_MEMORY,  MIRAS_PRESET_MESA};
   enum { N = 6, LOUD = 16, T = 2048 };
   float *in = (float *)zeros(T * N, sizeof(float)), *y = (float *)zeros(T * N, sizeof(float));
   float *keep = (float *)zeros(T * N, sizeof(float));
@@ -1919,7 +1936,8 @@ static void test_faded(void **state) {
         d.key_dim = d.value_dim = N;
         d.heads = d.batch = 1;
         d.chunk = chunks[c];
-        if (d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) d.decay_target = (miras_decay_target)toward;
+        if (d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES)
+          d.decay_target = (miras_decay_target)toward;
         if (d.decay_gate == MIRAS_GATE_CONSTANT) d.decay_rate = 0.2f, d.decay_ratio = 1.0f;
         m = miras_memory_open(&d, NULL, NULL, 0);
         assert_non_null(m);
@@ -2034,7 +2052,8 @@ static void test_refusals(void **state) {
   assert_true(miras_memory_position(m) == 0);
   assert_int_equal(miras_memory_forward(m, &tokens, y, tape), MIRAS_OK);
   assert_true(miras_memory_position(m) == 6);
-  if (miras_memory_forward(m, &tokens, y, tape) != MIRAS_ERR_STATE) failed("a tape from inside a chunk");
+  if (miras_memory_forward(m, &tokens, y, tape) != MIRAS_ERR_STATE)
+    failed("a tape from inside a chunk");
   assert_true(miras_memory_position(m) == 6);
   miras_memory_reset(m);
   assert_true(miras_memory_position(m) == 0);

@@ -106,16 +106,21 @@ static const struct {
    "mixer.qk_map=rms mixer.decay_form=rate .learning_rate=0.1"},
   {MIRAS_PRESET_GATED_DELTANET, 16, "gated-deltanet, tied step, untied head",
    "mixer.decay_form=rate mixer.tied_dt=1 untied=1 .learning_rate=0.5"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, step of its own, keep bounded", "mixer.tied_dt=0 mixer.decay_form=bounded"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, step of its own, keep bounded",
+   "mixer.tied_dt=0 mixer.decay_form=bounded"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 16, "mamba2, bounded steps, values past the memory",
-   "mixer.dt_min=0.08 mixer.dt_max=0.12 mixer.d_skip=1 mixer.out_gate=silu-first mixer.norm_heads=2"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "values past the memory, gated before a layer norm", "mixer.d_skip=1 "
+   "mixer.dt_min=0.08 mixer.dt_max=0.12 mixer.d_skip=1 mixer.out_gate=silu-first "
+   "mixer.norm_heads=2"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "values past the memory, gated before a layer norm",
+   "mixer.d_skip=1 "
    "mixer.out_gate=silu-first mixer.out_norm=layer"},
   {MIRAS_PRESET_TITANS, 4, "titans, values past the memory", "mixer.d_skip=1"},
   {MIRAS_PRESET_GLA_MEMORY, 4, "gla, rms keys, keep rate, step gate",
    "mixer.qk_map=rms mixer.decay_form=rate .learning_rate_gate=head .learning_rate=0.5"},
-  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, complement keys, keep root", "mixer.qk_map=complement mixer.decay_form=root"},
-  {MIRAS_PRESET_RWKV7_MEMORY, 4, "rwkv7, keep root, step gate", "mixer.decay_form=root .learning_rate_gate=head .learning_rate=0.5"},
+  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, complement keys, keep root",
+   "mixer.qk_map=complement mixer.decay_form=root"},
+  {MIRAS_PRESET_RWKV7_MEMORY, 4, "rwkv7, keep root, step gate",
+   "mixer.decay_form=root .learning_rate_gate=head .learning_rate=0.5"},
   {MIRAS_PRESET_DELTAPRODUCT, 4, "deltaproduct, 3 steps", ".inner_steps=3 .learning_rate=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, 3 steps, rms keys",
    "mixer.qk_map=rms .inner_steps=3 .learning_rate=0.1"},
@@ -123,11 +128,14 @@ static const struct {
    ".inner_steps=2 .learning_rate_gate=head"},
   {MIRAS_PRESET_LINEAR_ATTENTION, 4, "linear attention, elu features, normalised",
    "mixer.qk_map=none .feature_map=elu .normalize=1"},
-  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, polynomial features", "mixer.qk_map=l2 .feature_map=poly2 .key_dim=3"},
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, polynomial features",
+   "mixer.qk_map=l2 .feature_map=poly2 .key_dim=3"},
   {MIRAS_PRESET_DFW, 4, "dfw, free keys, keep root, softmax features",
    "mixer.qk_map=none mixer.decay_form=root .feature_map=softmax .value_dim=5"},
-  {MIRAS_PRESET_LONGHORN, 4, "longhorn, diagonal, free keys", "mixer.qk_map=none .learning_rate_gate=head .diagonal=1"},
-  {MIRAS_PRESET_MESA, 4, "mesa, rms keys, keep bounded", "mixer.qk_map=rms mixer.decay_form=bounded"},
+  {MIRAS_PRESET_LONGHORN, 4, "longhorn, diagonal, free keys",
+   "mixer.qk_map=none .learning_rate_gate=head .diagonal=1"},
+  {MIRAS_PRESET_MESA, 4, "mesa, rms keys, keep bounded",
+   "mixer.qk_map=rms mixer.decay_form=bounded"},
   {MIRAS_PRESET_SLIDING_WINDOW, 4, "sliding window, unit keys, narrow values",
    "mixer.qk_map=l2 .window=3 .value_dim=5"},
   {MIRAS_PRESET_TITANS, 4, "titans, 3 steps", ".inner_steps=3"},
@@ -135,7 +143,8 @@ static const struct {
    ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 mixer.decay_form=root "
    ".decay_gate=channel .learning_rate_gate=channel"},
   {MIRAS_PRESET_YAAD, 4, "yaad, 2 steps, thresholds and steps per channel",
-   ".learning_rate_gate=channel .threshold_gate=channel .bias=pseudo-huber .sharpness=0 .inner_steps=2"},
+   ".learning_rate_gate=channel .threshold_gate=channel .bias=pseudo-huber .sharpness=0 "
+   ".inner_steps=2"},
   {MIRAS_PRESET_MONETA, 4, "moneta, constant gates, p-norm link",
    ".retention=lq-pnorm .decay_gate=constant .learning_rate_gate=constant"},
   {MIRAS_PRESET_MEMORA, 4, "memora, positive weights, linear in the logits", ".simplex_signed=0"},
@@ -161,8 +170,10 @@ static const struct {
    ".architecture=matrix .depth=0 .inner_norm=0 .inner_residual=0 .bias=shift-robust "
    ".threshold=0.3 .retention=sigmoid"},
   {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, keep rate", "mixer.decay_form=rate"},
-  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, erase keys of rwkv7", ".order=error-first .separate_erase=1 mixer.qk_map=erase"},
-  {MIRAS_PRESET_TITANS, 4, "titans, keep and momentum fixed, horizon", "mixer.fixed_gates=5 mixer.decay_horizon=20"},
+  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, erase keys of rwkv7",
+   ".order=error-first .separate_erase=1 mixer.qk_map=erase"},
+  {MIRAS_PRESET_TITANS, 4, "titans, keep and momentum fixed, horizon",
+   "mixer.fixed_gates=5 mixer.decay_horizon=20"},
   {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, horizon", "mixer.decay_horizon=10"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, all gates fixed, horizon, towards the initial memory",
    "mixer.fixed_gates=1 mixer.decay_horizon=12 .decay_target=initial"},
@@ -175,44 +186,60 @@ static const struct {
    ".decay_target=initial"},
   {MIRAS_PRESET_MEMORA, 4, "memora, signed slices, bounded steps",
    ".simplex_signed=1 .simplex_logits=1 .step_bound=2 .simplex=8 .decay_target=initial"},
-  {MIRAS_PRESET_LONGHORN, 4, "longhorn, a step per channel, resets", ".learning_rate_gate=channel .reset_every=16"},
+  {MIRAS_PRESET_LONGHORN, 4, "longhorn, a step per channel, resets",
+   ".learning_rate_gate=channel .reset_every=16"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp, towards the initial memory, rates that cannot die",
    ".retention=l2 .decay_target=initial .decay_gate=head .decay_rate=0.05 .token_rates=2"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, norms with epsilons of their own",
    "norm_epsilon=0.01 mixer.out_norm_epsilon=0.3"},
-  {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, convolutions with biases", "mixer.conv_bias=1 mixer.conv_size=3"},
+  {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, convolutions with biases",
+   "mixer.conv_bias=1 mixer.conv_size=3"},
   {MIRAS_PRESET_TITANS, 4, "titans, convolutions of keys with biases and without an activation",
    "mixer.conv_on=qk mixer.conv_bias=1 mixer.qk_act=none mixer.v_act=none"},
-  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, bare projections", "mixer.conv_on=none mixer.qk_act=none mixer.v_act=none"},
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, bare projections",
+   "mixer.conv_on=none mixer.qk_act=none mixer.v_act=none"},
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, elu", "mixer.qk_act=elu"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, bare values, no convolution", "mixer.conv_on=none mixer.v_act=none"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, bare values, no convolution",
+   "mixer.conv_on=none mixer.v_act=none"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, keys of the queries' projection",
    "mixer.share_qk=1 mixer.conv_on=qk mixer.conv_bias=1 mixer.qk_act=none mixer.v_act=none"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, keys of the queries' projection", "mixer.share_qk=1 mixer.conv_size=2"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, projections with biases", "mixer.projection_bias=1 mixer.conv_size=3 mixer.out_gate=silu"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, keys of the queries' projection",
+   "mixer.share_qk=1 mixer.conv_size=2"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, projections with biases",
+   "mixer.projection_bias=1 mixer.conv_size=3 mixer.out_gate=silu"},
   {MIRAS_PRESET_KDA_MEMORY, 4, "kda, projections with biases, an output gate of low rank",
    "mixer.projection_bias=1 mixer.out_gate=sigmoid mixer.out_gate_rank=3"},
-  {MIRAS_PRESET_YAAD, 4, "yaad, projections with biases, shared keys", "mixer.projection_bias=1 mixer.share_qk=1"},
+  {MIRAS_PRESET_YAAD, 4, "yaad, projections with biases, shared keys",
+   "mixer.projection_bias=1 mixer.share_qk=1"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, two heads of keys for four, norms of two heads",
    "mixer.qk_heads=2 .heads=4 mixer.scaled_queries=1 mixer.norm_heads=2 mixer.out_gate=sigmoid"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, keep gates with a floor, horizon", "mixer.decay_form=floor mixer.decay_horizon=9"},
-  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, steep keep gates", "mixer.decay_form=steep mixer.decay_log_limit=3"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, keep gates with a floor, horizon",
+   "mixer.decay_form=floor mixer.decay_horizon=9"},
+  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, steep keep gates",
+   "mixer.decay_form=steep mixer.decay_log_limit=3"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, one head of keys for three, no gate",
    "mixer.qk_heads=1 .heads=3 mixer.out_gate=none mixer.norm_heads=3"},
   {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys that turn by position",
-   "mixer.rope=position mixer.rope_theta=50 mixer.scaled_queries=1 mixer.qk_map=none mixer.qk_heads=1"},
+   "mixer.rope=position mixer.rope_theta=50 mixer.scaled_queries=1 mixer.qk_map=none "
+   "mixer.qk_heads=1"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp, keys that turn in their chunk",
    "mixer.rope=chunk mixer.rope_theta=9 mixer.rope_interleaved=1"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp as published, on Mamba's backbone",
-   ".retention=all .decay_target=zero .decay_gate=constant .decay_rate=0 .decay_ratio=0 .token_rates=1 "
-   "mixer.conv_on=qk mixer.conv_bias=1 mixer.share_qk=1 mixer.qk_act=none mixer.v_act=none mixer.qk_map=none "
-   "mixer.rope=chunk mixer.rope_interleaved=1 mixer.out_norm=layer mixer.norm_heads=9 mixer.out_gate=gelu"},
-  {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, layer norms per head", "mixer.out_norm=layer mixer.out_norm_epsilon=0.01"},
+   ".retention=all .decay_target=zero .decay_gate=constant .decay_rate=0 .decay_ratio=0 "
+   ".token_rates=1 "
+   "mixer.conv_on=qk mixer.conv_bias=1 mixer.share_qk=1 mixer.qk_act=none mixer.v_act=none "
+   "mixer.qk_map=none "
+   "mixer.rope=chunk mixer.rope_interleaved=1 mixer.out_norm=layer mixer.norm_heads=9 "
+   "mixer.out_gate=gelu"},
+  {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, layer norms per head",
+   "mixer.out_norm=layer mixer.out_norm_epsilon=0.01"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, a layer norm of all heads, a gate by GELU",
    "mixer.out_norm=layer mixer.norm_heads=2 mixer.out_gate=gelu"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, one head of keys for two, scaled queries, bare projections",
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4,
+   "mamba2, one head of keys for two, scaled queries, bare projections",
    "mixer.qk_heads=1 mixer.scaled_queries=1 mixer.conv_on=none mixer.out_gate=none"},
-  {MIRAS_PRESET_KDA_MEMORY, 16, "kda, an output gate of low rank", "mixer.out_gate_rank=3 mixer.out_gate=sigmoid"},
+  {MIRAS_PRESET_KDA_MEMORY, 16, "kda, an output gate of low rank",
+   "mixer.out_gate_rank=3 mixer.out_gate=sigmoid"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, an output gate of low rank before the norm",
    "mixer.out_gate_rank=2 mixer.out_gate=silu-first"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, layer norms, a gate of low rank by GELU",
@@ -223,13 +250,13 @@ static const struct {
    "mlp.experts=5 mlp.experts_per_token=1 mlp.hidden=9 layers=2"},
   {MIRAS_PRESET_TITANS, 16, "titans, three experts, all for all tokens, two shared ones",
    "mlp.experts=3 mlp.experts_per_token=3 mlp.shared_experts=2 mlp.hidden=7"},
-  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, keep gates held from below, horizon", "mixer.decay_min=0.87 mixer.decay_horizon=20"},
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, keep gates held from below, horizon",
+   "mixer.decay_min=0.87 mixer.decay_horizon=20"},
   {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, keep gates held from below", "mixer.decay_min=0.9"},
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
    "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
-   "mixer.qk_map=l1"}
-};
+   "mixer.qk_map=l1"}};
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
 
@@ -323,9 +350,12 @@ static subject hybrid(int n) {
       "context, a matrix that begins anew with a segment",
       "experts behind attention, one MLP behind memories",
       "experts as layers of their own, and as a gate's"};
-  static const miras_preset contexts[] = {MIRAS_PRESET_TITANS, MIRAS_PRESET_GATED_DELTAPRODUCT, MIRAS_PRESET_RWKV7_MEMORY,
-                                        MIRAS_PRESET_HGRN2_MEMORY, MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_PRESET_MESA, MIRAS_PRESET_MONETA,
-                                        MIRAS_PRESET_TITANS, MIRAS_PRESET_GATED_DELTANET};
+  static const miras_preset contexts[] = {
+    MIRAS_PRESET_TITANS,         MIRAS_PRESET_GATED_DELTAPRODUCT,
+    MIRAS_PRESET_RWKV7_MEMORY,   MIRAS_PRESET_HGRN2_MEMORY,
+    MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_PRESET_MESA,
+    MIRAS_PRESET_MONETA,         MIRAS_PRESET_TITANS,
+    MIRAS_PRESET_GATED_DELTANET};
   static const char *const patterns[HYBRIDS] = {"w*2",     "w",     "w*2",  "a",   "mwm", "(mg)*2",
                                                 "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg",
                                                 "m",       "m*2",   "wmaw", "mg", "w*2", "wmw",
@@ -382,8 +412,12 @@ static subject hybrid(int n) {
   if (n > 7) d->layer[3].mlp.hidden = 12;
   if ((n > 10 && n < 15) || n == 29) beside(d, n);
   if (n > 18 && n < 28) context(d, n);
-  if (n == 28) set_fields(d, "w.mlp.experts=3 w.mlp.experts_per_token=1 w.mlp.shared_experts=1 w.mlp.hidden=9");
-  if (n == 29) set_fields(d, "g.mlp.experts=5 g.mlp.norm_topk=1 m.mlp.experts=2 m.mlp.shared_experts=2 m.mlp.hidden=6");
+  if (n == 28)
+    set_fields(d,
+               "w.mlp.experts=3 w.mlp.experts_per_token=1 w.mlp.shared_experts=1 w.mlp.hidden=9");
+  if (n == 29)
+    set_fields(
+      d, "g.mlp.experts=5 g.mlp.norm_topk=1 m.mlp.experts=2 m.mlp.shared_experts=2 m.mlp.hidden=6");
   return s;
 }
 
@@ -393,8 +427,10 @@ static const struct {
 } families[FAMILIES] = {
   {"rwkv7", "rwkv7 as published", NULL, "m.rwkv.value_rank=3"},
   {"rwkv7", "rwkv7 with a gated MLP, sigmoid decay, narrow values, own epsilon", "mvv",
-   "norm=rms embed_norm=0 untied=0 m.mlp.none=0 m.memory.value_dim=5 m.memory.chunk=4 v.rwkv.value_rank=2 "
-   "v.memory.value_dim=5 m.mixer.decay_form=sigmoid m.mixer.out_norm_epsilon=0.01 m.mixer.decay_horizon=30 m.rwkv.value_rank=0"},
+   "norm=rms embed_norm=0 untied=0 m.mlp.none=0 m.memory.value_dim=5 m.memory.chunk=4 "
+   "v.rwkv.value_rank=2 "
+   "v.memory.value_dim=5 m.mixer.decay_form=sigmoid m.mixer.out_norm_epsilon=0.01 "
+   "m.mixer.decay_horizon=30 m.rwkv.value_rank=0"},
   {"rwkv7", "rwkv7 and attention, an RMS norm behind the embedding", "(mw)*2",
    "norm=rms norm_epsilon=0.001 w.mlp.type=relu2 m.rwkv.value_rank=2"},
   {"titans-mal", "layer norms around titans and shifted MLPs", "mgwg",
@@ -406,8 +442,7 @@ static const struct {
   {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.mixer.out_gate_rank=5"},
   {"qwen3.5", "attention of which a quarter turns", "am", "a.attention.head_dim=12"},
   {"kimi-linear", "attention that knows no positions, persistent pairs", "aw",
-   "w.attention.rope_share=none w.attention.persistent=2"}
-};
+   "w.attention.rope_share=none w.attention.persistent=2"}};
 
 static subject family(int n) {
   subject s;
@@ -504,7 +539,8 @@ static miras_model *open_model(const miras_model_desc *d, const char *name) {
 /* A trainer with room for the texts here, or with that of d; NULL where there is no model. */
 static miras_trainer *open_trainer(miras_model *m, const miras_trainer_desc *d) {
   static const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL};
-  miras_trainer *tr = m == NULL ? NULL : miras_trainer_open(m, d == NULL ? &room : d, NULL, NULL, 0);
+  miras_trainer *tr =
+    m == NULL ? NULL : miras_trainer_open(m, d == NULL ? &room : d, NULL, NULL, 0);
   if (m != NULL && tr == NULL) failed("no trainer");
   return tr;
 }
@@ -848,7 +884,8 @@ static void test_views(void **state) {
     const int keys = (d->layer[0].mixer.qk_heads > 0 ? d->layer[0].mixer.qk_heads : H) * md.key_dim;
     const int taps = d->layer[0].mixer.conv_size > 0 ? d->layer[0].mixer.conv_size : 4;
     const int conv_on = d->layer[0].mixer.conv_on != MIRAS_CONV_ON_NONE;
-    const int own_keys = d->layer[0].mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : keys * md.inner_steps;
+    const int own_keys =
+      d->layer[0].mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : keys * md.inner_steps;
     const int experts = d->layer[0].mlp.experts + d->layer[0].mlp.shared_experts;
     const int mlps = experts > 0 ? experts : 1;
     int count = 0, at = 0, columns = 0, projected = 0;
@@ -889,7 +926,8 @@ static void test_views(void **state) {
         NEXT(NAME("out_gate.up"), 2, d->layer[0].mixer.out_gate_rank, values, 1, 1);
       }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
-      if (d->layer[0].mixer.decay_form == MIRAS_DECAY_FORM_RATE || d->layer[0].mixer.decay_form >= MIRAS_DECAY_FORM_FLOOR)
+      if (d->layer[0].mixer.decay_form == MIRAS_DECAY_FORM_RATE ||
+          d->layer[0].mixer.decay_form >= MIRAS_DECAY_FORM_FLOOR)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
              0);
       if (d->layer[0].mixer.qk_map == MIRAS_QK_MAP_ERASE) {
@@ -906,13 +944,17 @@ static void test_views(void **state) {
         NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
       if (d->layer[0].mixer.d_skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
-      if (d->layer[0].mixer.out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
+      if (d->layer[0].mixer.out_norm == MIRAS_NORM_LAYER)
+        NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
       if (d->layer[0].mixer.out_gate_rank > 0) NEXT(NAME("out_gate.offset"), 1, values, 1, 1, 0);
       else if (d->layer[0].mixer.out_gate != MIRAS_OUT_GATE_NONE)
         NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
       if (d->layer[0].mixer.projection_bias) {
         const int low = projected > 0 ? d->layer[0].mixer.gate_rank : 0;
-        const int out = d->layer[0].mixer.out_gate_rank || d->layer[0].mixer.out_gate == MIRAS_OUT_GATE_NONE ? 0 : values;
+        const int out =
+          d->layer[0].mixer.out_gate_rank || d->layer[0].mixer.out_gate == MIRAS_OUT_GATE_NONE
+            ? 0
+            : values;
         const int own = d->layer[0].mixer.share_qk ? 0 : own_keys;
         const int lengths[] = {keys, own, values * md.inner_steps, out, low};
         next_biases(views, count, &at, of.name, l, lengths);
@@ -1606,7 +1648,8 @@ static void check_split(miras_preset kind, float dropout, int workers) {
 }
 
 static void test_split(void **state) {
-  static const miras_preset kinds[] = {MIRAS_PRESET_TITANS, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_MESA};
+  static const miras_preset kinds[] = {MIRAS_PRESET_TITANS, MIRAS_PRESET_GATED_DELTANET,
+                                       MIRAS_PRESET_MESA};
   (void)state;
   start();
   random_state = 77;
@@ -1866,7 +1909,8 @@ static void test_weights_damaged(void **state) {
 
 static void test_weights(void **state) {
   static const double worst[MIRAS_WEIGHTS_COUNT] = {0, 1.0 / 256, 1.0 / 2048, 1.0 / 254};
-  const int kinds[] = {MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS, MIRAS_PRESET_RWKV7_MEMORY, MIRAS_PRESET_DELTANET_MEMORY};
+  const int kinds[] = {MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS, MIRAS_PRESET_RWKV7_MEMORY,
+                       MIRAS_PRESET_DELTANET_MEMORY};
   (void)state;
   start();
   for (int i = 0; i < COUNT(kinds); i++)
@@ -2210,7 +2254,8 @@ static void test_resume(void **state) {
       bytes = miras_trainer_save_to(tr[0], NULL, 0);
       file = (unsigned char *)zeros(bytes, 1);
       if (miras_trainer_save_to(tr[0], file, bytes) != bytes) failed("%s: not saved", name);
-      if (miras_trainer_load_from(tr[1], file, bytes, NULL, 0) != MIRAS_OK) failed("%s: not loaded", name);
+      if (miras_trainer_load_from(tr[1], file, bytes, NULL, 0) != MIRAS_OK)
+        failed("%s: not loaded", name);
       free(file);
     }
     miras_model_params(m[0], &count);
@@ -2295,27 +2340,39 @@ static void test_layer_refusals(void) {
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_COUNT;
   refused(&d, "decay_form");
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_SIGMOID;
-  d.layer[0].memory.decay_schedule = MIRAS_DECAY_SCHEDULE_LIGHTNING; /* and the keep gate is learned */
+  d.layer[0].memory.decay_schedule =
+    MIRAS_DECAY_SCHEDULE_LIGHTNING; /* and the keep gate is learned */
   refused(&d, "decay_schedule");
 }
 
 /* What RWKV-7's time mixing has not got, and what it cannot do without. */
 static void test_rwkv_refusals(void) {
   static const char *const cases[][2] = {
-    {"m.mixer.conv_size=4", "conv_size is 4"}, {"m.mixer.conv_on=none", "conv_on is 2 (none)"},
-    {"m.mixer.conv_bias=1", "conv_bias is 1"}, {"m.mixer.qk_act=none", "qk_act is 1 (none)"},
-    {"m.mixer.v_act=relu", "v_act is 2 (relu)"}, {"m.mixer.share_qk=1", "share_qk is 1"},
-    {"m.mixer.scaled_queries=1", "scaled_queries is 1"}, {"m.mixer.gate_rank=8", "gate_rank is 8"},
-    {"m.mixer.fixed_gates=1", "fixed_gates is 1"}, {"m.mixer.d_skip=1", "d_skip is 1"},
-    {"m.mixer.norm_heads=2", "norm_heads is 2"}, {"m.mixer.out_gate=none", "out_gate is 2 (none)"},
-    {"m.mixer.out_norm=layer", "out_norm is 1 (layer)"}, {"m.mixer.rope=position", "rope is 1 (position)"},
-    {"m.mixer.qk_heads=1", "qk_heads is 1"}, {"m.mixer.qk_map=l2", "separate_erase is 1"},
+    {"m.mixer.conv_size=4", "conv_size is 4"},
+    {"m.mixer.conv_on=none", "conv_on is 2 (none)"},
+    {"m.mixer.conv_bias=1", "conv_bias is 1"},
+    {"m.mixer.qk_act=none", "qk_act is 1 (none)"},
+    {"m.mixer.v_act=relu", "v_act is 2 (relu)"},
+    {"m.mixer.share_qk=1", "share_qk is 1"},
+    {"m.mixer.scaled_queries=1", "scaled_queries is 1"},
+    {"m.mixer.gate_rank=8", "gate_rank is 8"},
+    {"m.mixer.fixed_gates=1", "fixed_gates is 1"},
+    {"m.mixer.d_skip=1", "d_skip is 1"},
+    {"m.mixer.norm_heads=2", "norm_heads is 2"},
+    {"m.mixer.out_gate=none", "out_gate is 2 (none)"},
+    {"m.mixer.out_norm=layer", "out_norm is 1 (layer)"},
+    {"m.mixer.rope=position", "rope is 1 (position)"},
+    {"m.mixer.qk_heads=1", "qk_heads is 1"},
+    {"m.mixer.qk_map=l2", "separate_erase is 1"},
     {"m.mixer.qk_map=l2 m.memory.separate_erase=0", "it needs memory.separate_erase"},
     {"m.memory.decay_gate=head", "it needs memory.decay_gate channel"},
     {"m.memory.learning_rate_gate=head", "it needs memory.learning_rate_gate constant"},
-    {"m.rwkv.decay_rank=4097", "decay_rank is 4097"}, {"m.rwkv.rate_rank=4097", "rate_rank is 4097"},
-    {"m.mixer.out_gate_rank=4097", "out_gate_rank is 4097"}, {"m.rwkv.value_rank=4097", "value_rank is 4097"},
-    {"m.attention.window=5", "window is 5"}, {"m.conv.size=4", "conv.size is 4"}};
+    {"m.rwkv.decay_rank=4097", "decay_rank is 4097"},
+    {"m.rwkv.rate_rank=4097", "rate_rank is 4097"},
+    {"m.mixer.out_gate_rank=4097", "out_gate_rank is 4097"},
+    {"m.rwkv.value_rank=4097", "value_rank is 4097"},
+    {"m.attention.window=5", "window is 5"},
+    {"m.conv.size=4", "conv.size is 4"}};
   for (int i = 0; i < COUNT(cases); i++) {
     miras_model_desc d = family(0).d;
     char why[256] = "";
@@ -2330,12 +2387,12 @@ static void test_rwkv_refusals(void) {
 static void test_kind_refusals(void) {
   char why[256];
   for (int i = 0; i < 20; i++) {
-    static const char *const field[20] = {"head_dim",   "heads",       "kv_heads",    "window",
-                                          "head_dim",   "rope_theta", "qk_norm",     "type",
-                                          "mlp.none",     "hidden",      "mlp.none",      "window",
-                                          "conv_size",       "rope_dim",  "rope_dim",  "attention.out_gate",
-                                          "attention.out_gate", "rope_share",     "rope_share",
-                                          "rope_theta"};
+    static const char *const field[20] = {
+      "head_dim",           "heads",      "kv_heads",   "window",
+      "head_dim",           "rope_theta", "qk_norm",    "type",
+      "mlp.none",           "hidden",     "mlp.none",   "window",
+      "conv_size",          "rope_dim",   "rope_dim",   "attention.out_gate",
+      "attention.out_gate", "rope_share", "rope_share", "rope_theta"};
     miras_model_desc d = hybrid(0).d;
     miras_layer_desc *w = &d.layer[1];
     if (i == 0) w->attention.head_dim = 5;
@@ -2356,8 +2413,11 @@ static void test_kind_refusals(void) {
     if (i == 15) w->attention.out_gate = 2;
     if (i == 17) w->attention.rope_share = MIRAS_ROPE_SHARE_COUNT;
     if (i == 18) w->attention.rope_share = MIRAS_ROPE_SHARE_QUARTER, w->attention.rope_dim = 2;
-    if (i == 19) w->attention.rope_share = MIRAS_ROPE_SHARE_NONE, w->attention.rope_theta = 100; /* and nothing turns */
-    if (i == 16) w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->attention.out_gate = 1;
+    if (i == 19)
+      w->attention.rope_share = MIRAS_ROPE_SHARE_NONE,
+      w->attention.rope_theta = 100; /* and nothing turns */
+    if (i == 16)
+      w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->attention.out_gate = 1;
     if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, field[i]) == NULL ||
         strstr(why, "layer[1]") == NULL)
       failed("a layer with a wrong %s: %s", field[i], why);

@@ -171,7 +171,8 @@ static void old_models(void **state) {
     miras_result result;
     double size = 0;
     int k;
-    miras_model *m = miras_model_open_file(path_of(o->name, "safetensors"), NULL, NULL, &result, NULL, 0);
+    miras_model *m =
+      miras_model_open_file(path_of(o->name, "safetensors"), NULL, NULL, &result, NULL, 0);
     miras_session *s;
     miras_trainer *t;
     assert_int_equal(result, MIRAS_OK);

@@ -49,7 +49,8 @@ static void shrink(miras_model_desc *d) {
   d->seed = 5;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
     miras_layer_desc *layer = &d->layer[i];
-    if (layer->attention.window) layer->attention.window = layer->type == MIRAS_LAYER_MAC ? 16 : 20 - 7 * i;
+    if (layer->attention.window)
+      layer->attention.window = layer->type == MIRAS_LAYER_MAC ? 16 : 20 - 7 * i;
     if (layer->memory.window) layer->memory.window = 11;
     if (layer->memory.chunk > 8) layer->memory.chunk = 8;
     if (layer->mlp.hidden) layer->mlp.hidden = 16;
@@ -66,7 +67,11 @@ static miras_model *open_case(int i, const char **name) {
   char why[256];
   const int other = i - MIRAS_PRESET_ROWS;
   if (other < 3) {
-    miras_model_preset(&d, other < 0 ? (miras_preset)i : other ? MIRAS_PRESET_KDA_MEMORY : MIRAS_PRESET_TITANS, 0);
+    miras_model_preset(&d,
+                       other < 0 ? (miras_preset)i
+                       : other   ? MIRAS_PRESET_KDA_MEMORY
+                                 : MIRAS_PRESET_TITANS,
+                       0);
     d.layers = other < 0 ? 2 : 0;
     if (other >= 0) strcpy(d.pattern, patterns[other]);
     *name = other < 0 ? miras_preset_name((miras_preset)i) : patterns[other];

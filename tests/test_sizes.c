@@ -133,7 +133,8 @@ static void stir(miras_model *m) {
 }
 
 static void check_prefill(const miras_model *m, const char *name, int width) {
-  miras_session *whole = miras_session_open(m, NULL, NULL, NULL, 0), *step = miras_session_open(m, NULL, NULL, NULL, 0);
+  miras_session *whole = miras_session_open(m, NULL, NULL, NULL, 0),
+                *step = miras_session_open(m, NULL, NULL, NULL, 0);
   const float *a, *b = NULL;
   void *sa, *sb;
   size_t na, nb;
@@ -273,7 +274,8 @@ static void open_head(head *h, miras_preset kind, int dk, int dv, int chunk) {
   d.value_dim = dv;
   d.chunk = chunk;
   d.step_bound = MIRAS_STEP_BOUND_AUTO;
-  if (d.architecture != MIRAS_ARCH_KV_CACHE) d.learning_rate = d.architecture == MIRAS_ARCH_MATRIX ? 0.5f : 0.02f;
+  if (d.architecture != MIRAS_ARCH_KV_CACHE)
+    d.learning_rate = d.architecture == MIRAS_ARCH_MATRIX ? 0.5f : 0.02f;
   h->m = miras_memory_open(&d, NULL, NULL, 0);
   if (!h->m) {
     miras_memory_size(&d, why, sizeof why);
@@ -394,9 +396,11 @@ static void check_head(miras_preset kind, int dk, int dv, int chunk) {
 }
 
 static void test_wide_heads(void **state) {
-  static const miras_preset rows[] = {MIRAS_PRESET_DELTANET_MEMORY, MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_LONGHORN, MIRAS_PRESET_KDA_MEMORY,
-                                    MIRAS_PRESET_RWKV7_MEMORY, MIRAS_PRESET_DELTAPRODUCT, MIRAS_PRESET_GLA_MEMORY, MIRAS_PRESET_MESA,
-                                    MIRAS_PRESET_SOFTMAX_ATTENTION, MIRAS_PRESET_TTT_LINEAR_MEMORY, MIRAS_PRESET_TITANS};
+  static const miras_preset rows[] = {
+    MIRAS_PRESET_DELTANET_MEMORY,   MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_LONGHORN,
+    MIRAS_PRESET_KDA_MEMORY,        MIRAS_PRESET_RWKV7_MEMORY,   MIRAS_PRESET_DELTAPRODUCT,
+    MIRAS_PRESET_GLA_MEMORY,        MIRAS_PRESET_MESA,           MIRAS_PRESET_SOFTMAX_ATTENTION,
+    MIRAS_PRESET_TTT_LINEAR_MEMORY, MIRAS_PRESET_TITANS};
   static const int sizes[][2] = {{256, 256}, {128, 216}, {256, 240}};
   size_t i, k;
   (void)state;

@@ -71,7 +71,8 @@ static void memory_step(work *w) {
 
 static void memory_file(work *w) {
   w->saved = miras_memory_save_to(w->memory, w->bytes, BYTES);
-  w->wrong |= !w->saved || miras_memory_load_from(w->memory, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
+  w->wrong |=
+    !w->saved || miras_memory_load_from(w->memory, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
 }
 
 static void memory_path(work *w) {

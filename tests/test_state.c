@@ -532,7 +532,8 @@ static miras_model *open_model(const char *pattern, int kind) {
   d.heads = 2;
   d.layers = 0;
   for (int i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
-    if (d.layer[i].type == MIRAS_LAYER_ATTENTION) d.layer[i].attention.window = 8, d.layer[i].attention.persistent = 1;
+    if (d.layer[i].type == MIRAS_LAYER_ATTENTION)
+      d.layer[i].attention.window = 8, d.layer[i].attention.persistent = 1;
     else d.layer[i].mixer.conv_size = 1;
     d.layer[i].mlp.hidden = 8;
   }

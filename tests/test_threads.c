@@ -87,7 +87,8 @@ static void pools_come_and_go(void **state) {
   int i;
   (void)state;
   for (i = 0; i < 100; i++) {
-    miras_pool *a = miras_pool_open(1 + i % 4, NULL, NULL, 0), *b = miras_pool_open(2, NULL, NULL, 0);
+    miras_pool *a = miras_pool_open(1 + i % 4, NULL, NULL, 0),
+               *b = miras_pool_open(2, NULL, NULL, 0);
     assert_non_null(a);
     assert_non_null(b);
     if (i % 3 == 0) {
@@ -266,8 +267,8 @@ static void same_trace(const trace *a, const trace *b, miras_preset kind, int th
   assert_int_equal(a->count, b->count);
   for (i = 0; i < a->count; i++)
     if (memcmp(a->bits + i, b->bits + i, sizeof(float)) != 0)
-      fail_msg("%s with %d threads: float %u is %.9g and not %.9g", miras_preset_name(kind), threads,
-               (unsigned)i, (double)b->bits[i], (double)a->bits[i]);
+      fail_msg("%s with %d threads: float %u is %.9g and not %.9g", miras_preset_name(kind),
+               threads, (unsigned)i, (double)b->bits[i], (double)a->bits[i]);
 }
 
 static void any_number_of_threads_gives_the_same_bits(void **state) {
@@ -309,7 +310,8 @@ static void odd_run(void *user, int count, void (*task)(void *, int, int), void 
 }
 
 static void any_order_of_tasks_gives_the_same_bits(void **state) {
-  static const miras_preset kinds[] = { MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS, MIRAS_PRESET_MEMORA };
+  static const miras_preset kinds[] = {MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS,
+                                       MIRAS_PRESET_MEMORA};
   size_t k;
   int i;
   (void)state;
@@ -381,7 +383,8 @@ static float *memory_trace(miras_preset kind, const miras_parallel *parallel, si
   grads.value = at + PAIRS;
   grads.query = at + 2 * PAIRS;
   at += 2 * PAIRS + n;
-  assert_int_equal(miras_memory_backward(m, &tokens, tape, x[5], &grads, at, at + params), MIRAS_OK);
+  assert_int_equal(miras_memory_backward(m, &tokens, tape, x[5], &grads, at, at + params),
+                   MIRAS_OK);
   at += params + dstate;
   memcpy(at, memory, state_bytes);
   at += state_bytes / sizeof(float);
@@ -409,7 +412,8 @@ static void a_memory_shares_its_heads_out(void **state) {
       r = memory_trace((miras_preset)kind, &parallel, &again);
       assert_int_equal(count, again);
       if (memcmp(alone, r, count * sizeof *r))
-        fail_msg("%s: %d workers change something", miras_preset_name((miras_preset)kind), o.workers);
+        fail_msg("%s: %d workers change something", miras_preset_name((miras_preset)kind),
+                 o.workers);
       free(r);
     }
     if (kind % 5 == 0) {               /* and threads that are real */
