@@ -25,10 +25,16 @@
          miras_memory *m;
          miras_memory_desc d;
          int i;
-         miras_memory_preset(&d, MIRAS_PRESET_YAAD); // a row of the table; change what you like
-         d.key_dim = 8; d.value_dim = 2; if (!miras_memory_size(&d, why, sizeof why)) return
-         puts(why), 1; m = miras_memory_init(bytes, sizeof bytes, &d); for (i = 0; i < 50; i++)
-           printf("surprise %g\n", (double)miras_memory_write(m, key, value));
+         miras_memory_preset(&d, MIRAS_PRESET_YAAD);     // change what you like
+         d.key_dim = 8;
+         d.value_dim = 2;
+         m = miras_memory_init(bytes, sizeof bytes, &d, why, sizeof why);
+         if (!m) return puts(why), 1;
+         for (i = 0; i < 50; i++) {
+           float surprise;
+           miras_memory_write(m, key, value, &surprise);
+           printf("surprise %g\n", (double)surprise);
+         }
          miras_memory_read(m, key, out);
          printf("recalled %g %g\n", (double)out[0], (double)out[1]);
          return 0;
@@ -120,8 +126,8 @@
    four decisions. Here they are four fields of miras_memory_desc; everything else in it is a size,
    a constant or a gate.
 
-     architecture what M is. MIRAS_ARCH_MATRIX is phi(x) S, a linear map of the key or of a feature
-                    map of it. MIRAS_ARCH_MLP is 1 to 4 layers with an activation between, with or
+     architecture   what M is. MIRAS_ARCH_MATRIX is phi(x) S, a linear map of the key or of its
+                    features. MIRAS_ARCH_MLP is 1 to 4 layers with an activation between, with or
                     without a layer norm and a residual around them; MIRAS_ARCH_GATED_MLP multiplies
                     two first layers; MIRAS_ARCH_VECTOR scales its input; MIRAS_ARCH_KV_CACHE keeps
                     the pairs. A perceptron stores more per byte and bends; a matrix is exact and
@@ -138,12 +144,13 @@
                     minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
-   take a preset, change a field, and ask miras_memory_size whether the result means something. It
-   refuses with a sentence rather than ignore a field. (One kind of field may rest: the constant of
-   a gate that comes with the tokens. Inside a model it says where that gate begins.)
+   take a preset, change a choice by miras_memory_desc_change, which puts fields of the old one to
+   rest, or change fields, and ask miras_memory_size whether the result means something. It refuses
+   with a sentence rather than ignore a field. (One kind of field may rest: the constant of a gate
+   that comes with the tokens. Inside a model it says where that gate begins.)
 
-   THE RECURRENCE. For a token with key k, value v, query q and gates keep (alpha), step (eta),
-   momentum (theta), threshold (delta):
+   THE RECURRENCE. For a token with key k, value v, query q and gates decay (alpha, the factor that
+   is left), learning rate (eta), momentum (theta), threshold (delta):
 
        r   = M(W; k) - v
        g   = gradient of l(r; delta) with respect to W
@@ -152,7 +159,7 @@
        W_t = link(A_t)
        y   = M(W_t; q)                        a token reads after it has written
 
-   toward = MIRAS_DECAY_TARGET_INITIAL decays what was written and not the initial memory A_0:
+   decay_target = MIRAS_DECAY_TARGET_INITIAL decays what was written and not the initial memory A_0:
 
        A_t = A_0 + alpha (A_(t-1) - A_0) + S_t
 
@@ -163,9 +170,10 @@
    (MIRAS_GATE_HEAD). All but momentum can be one per channel (MIRAS_GATE_CHANNEL): of the key for
    the decay of exact matrix memories, of the value for vectors and perceptrons. Inside a model the
    network computes them from the token, or learns one number for each (fixed_gates). Gates are not
-   checked per token: keep and momentum belong in 0..1, step and threshold above 0. A memory with an
-   inner norm whose decay leads towards 0 wants keep near 1, and the nearer the longer the
-   sequences: what is forgotten of the weights is missing from what the norm divides by. */
+   checked per token: decay and momentum belong in 0..1, learning rate and threshold above 0. A
+   memory with an inner norm whose decay leads towards 0 wants a decay near 1, and the nearer the
+   longer the sequences: what is forgotten of the weights is missing from what the norm divides
+   by. */
 
 /* @02 LINKAGE AND RESULTS ---------------------------------------------------------------------- */
 #ifndef MIRAS_H
@@ -326,10 +334,10 @@ typedef enum miras_retention {
   MIRAS_RETENTION_LQ,         /* decay alpha, W = A / ||A||_q^(q-2)         (Moneta, eq. 24)     */
   MIRAS_RETENTION_LQ_PNORM,   /* decay alpha, W = sgn(A) |A|^(q-1) / ||A||_q^(q-2)               */
   MIRAS_RETENTION_KL,         /* decay alpha, W = c softmax(A) per channel  (Memora, eq. 27). With
-                              keep = 1 it is the f-divergence below of f(t) = t log t, whose zeta
+                              alpha = 1 it is the f-divergence below of f(t) = t log t, whose zeta
                               needs no search. For chunk > 1 see simplex_logits                  */
-  MIRAS_RETENTION_L2_BOTH,    /* local and global L2 as derived together: with beta = `balance` and
-                              the step gate eta, alpha = beta/(beta + eta) and the step alpha eta */
+  MIRAS_RETENTION_L2_BOTH,    /* local and global L2 as derived together: with beta = `balance`,
+                              alpha = beta/(beta + eta) and the step alpha eta                   */
   MIRAS_RETENTION_ELASTIC,    /* decay alpha, and when a chunk closes A <- shrink(A; gamma), gamma =
                               sum_t `sparsity` eta_t prod_(s>t) alpha_s; W = A   (MIRAS eq. 22) */
   MIRAS_RETENTION_ELASTIC_FTRL, /* no decay, W = shrink(A; sparsity)                    (eq. 23) */
@@ -359,8 +367,7 @@ typedef enum miras_algorithm {
   MIRAS_ALGORITHM_IMPLICIT, /* exact minimiser of 1/2 |S - S'|^2 + eta l(S): for L2 on a matrix the
                               step eta / (1 + eta k.k) (Longhorn)                                */
   MIRAS_ALGORITHM_LEAST_SQUARES, /* exact minimiser over all pairs so far, by conjugate gradients:
-                              matrix
-                              and L2 (Mesa layer)                                                */
+                              matrix and L2 (Mesa layer)                                         */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
@@ -395,10 +402,11 @@ typedef enum miras_gate {
   MIRAS_GATE_CONSTANT,     /* the descriptor's number                                            */
   MIRAS_GATE_HEAD,         /* one number per token and head: [batch, T, heads]                   */
   MIRAS_GATE_CHANNEL,      /* one per token, head and channel. Matrix memories that run exactly:
-                              keep per feature of the key, [batch, T, heads, features], and step
-                              per entry of the value, [batch, T, heads, value_dim] (Longhorn).
+                              decay per feature of the key, [batch, T, heads, features], and
+                              learning rate per entry of the value, [batch, T, heads, value_dim]
+                              (Longhorn).
                               Vector and perceptron memories (up to two layers, or gated), by
-                              plain gradient descent: keep and step per channel of the value,
+                              plain gradient descent: both per channel of the value,
                               [batch, T, heads, value_dim], acting on the outputs of the last
                               layer and, when deeper than one, on the inputs of the first, which
                               needs key_dim = value_dim; the threshold of every coordinate of the
@@ -424,9 +432,10 @@ typedef enum miras_step_bound {
                               weights: all, L2, L2 both, the elastic nets, L_q): then PAIR, of
                               several layers LAYERS                                              */
   MIRAS_STEP_BOUND_PAIR,   /* as above                                                           */
-  MIRAS_STEP_BOUND_LAYERS, /* nor does a write overshoot where layers move together, which slopes do
-                              not see: no layer below the last gains more than about four times what
-                              PAIR says (room @51); the same as PAIR where there is one layer    */
+  MIRAS_STEP_BOUND_LAYERS, /* nor does a write overshoot where layers move together, which PAIR
+                              does not see: no layer below the last gains more than about four times
+                              what PAIR says (room @51); the same as PAIR where there is one
+                              layer */
   MIRAS_STEP_BOUND_COUNT
 } miras_step_bound;
 
@@ -511,10 +520,10 @@ typedef struct miras_memory_desc {
   int normalize;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
                               negative (ELU, RELU, RELU2, SOFTMAX)                               */
-  int inner_steps;            /* of gradients per token, 1..8; 0 -> 1. A token has `inner_steps`
+  int inner_steps;         /* gradient steps of a token, 1..8; 0 -> 1. A token has `inner_steps`
                               pairs: key [batch, T, heads, inner_steps, key_dim], value likewise,
-                              step gate [batch, T, heads, inner_steps]; the other gates act before
-                              the first and the read follows the last (DeltaProduct) */
+                              learning rate gate [batch, T, heads, inner_steps]; the other gates act
+                              before the first and the read follows the last (DeltaProduct)      */
   int separate_erase;      /* matrix, L2: 1 takes what is erased and where from tokens.erase (a) and
                               tokens.replace (b) instead of the key: S_t = diag(alpha) S_(t-1) +
                               b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate); needs
@@ -531,28 +540,27 @@ typedef struct miras_memory_desc {
                               0 -> 1e-12                                                         */
   float ridge;             /* least squares: initial value of the outer parameter lambda [heads,
                               features] on the diagonal, 1e-6..1e6; 0 -> 1                       */
-  miras_gate decay_gate;    /* alpha, what a step keeps of the state                              */
-  miras_gate learning_rate_gate;    /* eta, how far a step goes                                  */
+  miras_gate decay_gate;   /* alpha, the factor that a step leaves of the state                  */
+  miras_gate learning_rate_gate; /* eta, how far a step goes                                     */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
   miras_gate threshold_gate;  /* delta of the Huber family, log-cosh, shift-robust and custom    */
-  miras_gate
-    value_decay_gate; /* matrix, dot product, MIRAS_RETENTION_L2: MIRAS_GATE_CHANNEL decays the
-                              value channels too: S <- diag(keep) S diag(value_decay) (DFW)       */
-  miras_decay_target
-    decay_target;          /* where the decay leads. For retentions with a keep gate, L2 both and
-                              FTRL (W = A_0 + shrink(A - A_0)); it also gives f-divergences a keep
-                              gate. Not with `diagonal` and least squares                        */
-  float decay_rate;        /* constant keep gate: alpha = 1 - forget, 0..1                       */
-  float decay_ratio;      /* head h forgets forget * decay_ratio^h, 0..1; 0 -> 1               */
-  miras_decay_schedule decay_schedule;    /* other published families of constant keep gates     */
-  int layer, layers;       /* slopes: which layer of how many (1..65536) the memory is, 0-based;
-                              layers 0 -> 1. A model sets them                                   */
+  miras_gate value_decay_gate; /* matrix, dot product, MIRAS_RETENTION_L2: MIRAS_GATE_CHANNEL
+                              decays the value channels too: S <- diag(decay) S diag(value_decay)
+                              (DFW)                                                              */
+  miras_decay_target decay_target; /* where the decay leads. For retentions with a decay gate, L2
+                              both and FTRL (W = A_0 + shrink(A - A_0)); it also gives
+                              f-divergences a decay gate. Not with `diagonal` and least squares  */
+  float decay_rate;        /* constant decay gate: alpha = 1 - decay_rate, 0..1                  */
+  float decay_ratio;       /* head h has the rate decay_rate * decay_ratio^h, 0..1; 0 -> 1       */
+  miras_decay_schedule decay_schedule; /* other published families of constant decay gates       */
+  int layer, layers;       /* decay_schedule: which layer of how many (1..65536), 0-based; layers
+                              0 -> 1. A model sets them                                          */
   int reset_every;         /* 0, or tokens after which a head starts anew from the initial memory;
                               a multiple of chunk and at least 16, or of the first multiple of
                               chunk from 16 on. Heads take turns: head h of H at tokens t with
                               (t + h reset_every / H, rounded down to that grid) mod
                               reset_every = 0, before the write                                  */
-  float learning_rate;     /* constant step gate, 1e-8..1e4; 0 -> 1                              */
+  float learning_rate;     /* constant learning rate gate, 1e-8..1e4; 0 -> 1                     */
   miras_step_bound step_bound; /* needs a bias with a residual of its own (not the dot product, not
                               a custom one), and not separate_erase, least squares or the implicit
                               step                                                               */
@@ -580,22 +588,22 @@ typedef struct miras_memory_desc {
                               a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
   const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
   uint64_t seed;           /* of the initial memory                                              */
-  const miras_parallel
-    *parallel; /* workers of miras_memory_forward and miras_memory_backward, which share out
+  const miras_parallel *parallel; /* workers of miras_memory_forward and _backward, which share out
                               sequences and heads; NULL: one thread. Must outlive the memory; NULL
                               inside a model, which has its own                                  */
   uint64_t limit;          /* most bytes that the memory may take; 0: no limit; 0 inside a model,
                               which has its own                                                  */
 } miras_memory_desc;
 
-/* T tokens for every sequence and head. Row-major, outermost first:
+/* T tokens of a memory, for every sequence and head. Row-major, outermost first:
  *   key, query [batch, T, heads, key_dim]; value [batch, T, heads, value_dim];
  *   gates [batch, T, heads] or [batch, T, heads, channels], NULL when the descriptor says constant.
  *   With inner_steps > 1: key [batch, T, heads, inner_steps, key_dim], value [batch, T, heads,
- *   inner_steps, value_dim], step [batch, T, heads, inner_steps] or [.., inner_steps, channels];
- *   queries and other gates as without. value_decay, erase, replace: where the descriptor asks for
- *   them, else NULL.
- * keep and momentum lie in 0..1, step and threshold are positive; nothing is checked per token. */
+ *   inner_steps, value_dim], learning_rate [batch, T, heads, inner_steps] or [.., inner_steps,
+ *   channels]; queries and other gates as without.
+ *   value_decay, erase, replace: where the descriptor asks for them, else NULL.
+ * decay (the factor that is left) and momentum lie in 0..1, learning_rate and threshold are
+ * positive; nothing is checked per token. */
 typedef struct miras_memory_input {
   int length;                                          /* T >= 0                                 */
   const float *key, *value, *query;
@@ -625,7 +633,7 @@ typedef enum miras_qk_map {
   MIRAS_QK_MAP_L2,         /* both scaled to length 1 per head                                   */
   MIRAS_QK_MAP_RMS,        /* both scaled to length sqrt(key_dim): attention, Longhorn         */
   MIRAS_QK_MAP_NONE,       /* both as they are                                                 */
-  MIRAS_QK_MAP_COMPLEMENT, /* query as it is, key = 1 - keep gate, without a projection of its own;
+  MIRAS_QK_MAP_COMPLEMENT, /* query as it is, key = 1 - decay gate, without a projection of its own;
                               needs decay_gate MIRAS_GATE_CHANNEL               (HGRN2)           */
   MIRAS_QK_MAP_ERASE,      /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
                               channel and kappa = the key times a learned scale, of length 1 per
@@ -671,7 +679,7 @@ typedef enum miras_out_gate {
   MIRAS_OUT_GATE_COUNT
 } miras_out_gate;
 
-/* How much of a head of attention turns with the position, the first entries. */
+/* How many of the entries of a head of attention turn with the position (RoPE), the first ones. */
 typedef enum miras_rope_share {
   MIRAS_ROPE_SHARE_ALL,
   MIRAS_ROPE_SHARE_QUARTER,    /* rounded up to an even number                         (Qwen3.5) */
@@ -679,7 +687,7 @@ typedef enum miras_rope_share {
   MIRAS_ROPE_SHARE_COUNT
 } miras_rope_share;
 
-/* By what queries and keys of memories turn, as those of attention (rope_theta). */
+/* By what queries and keys of memories turn (RoPE), as those of attention. */
 typedef enum miras_rope {
   MIRAS_ROPE_NONE,
   MIRAS_ROPE_POSITION,     /* the token's position                                  (RetNet)     */
@@ -687,7 +695,7 @@ typedef enum miras_rope {
   MIRAS_ROPE_COUNT
 } miras_rope;
 
-/* How a model makes a learned keep gate alpha from the number g of its projection. */
+/* How a model makes a learned decay gate alpha from the number g of its projection. */
 typedef enum miras_decay_form {
   MIRAS_DECAY_FORM_SIGMOID, /* sigmoid(g)                                                   */
   MIRAS_DECAY_FORM_ROOT,    /* sigmoid(g)^(1/16)                                (GLA)       */
@@ -882,11 +890,10 @@ typedef enum miras_weights {
 } miras_weights;
 
 typedef struct miras_model_desc {
-  miras_layer_desc
-    layer[MIRAS_MAX_LAYER_KINDS]; /* those that the pattern does not name are unused */
-  char
-    pattern[MIRAS_PATTERN_SIZE]; /* which layers, from the embedding on: letters, or groups of them
-                              in parentheses, each with *count behind it or once: "mmwm", "(mw)*3";
+  miras_layer_desc layer[MIRAS_MAX_LAYER_KINDS];   /* those that the pattern does not name are
+                              unused                                                             */
+  char pattern[MIRAS_PATTERN_SIZE]; /* which layers, from the embedding on: letters, or groups in
+                              parentheses, each with *count behind it or once: "mmwm", "(mw)*3";
                               empty: `layers` times layer[0]                                     */
   int vocab;               /* 2..2^24; no default                                                */
   int width;               /* of the residual stream, 1..65536; no default                       */
@@ -1066,7 +1073,7 @@ MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
  * dx: overwritten, not NULL itself. dparams: += in the layout of miras_memory_params, or NULL;
  * receives the initial memory's part where a memory begins, at position 0 and at its resets, and
  * with MIRAS_DECAY_TARGET_INITIAL at every position.
- * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
+ * grad_state: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
  * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
@@ -1077,8 +1084,8 @@ MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
 MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x,
                                              float *tape, const float *dy,
                                              const miras_memory_input_grad *dx, float *dparams,
-                                             float *dstate);
-/* Floats of dstate above. */
+                                             float *grad_state);
+/* Floats of grad_state above. */
 MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
 #endif
 /* The outer parameters: initial memory [heads, weights], then (inner_norm) gain [heads, value_dim]
@@ -1087,12 +1094,12 @@ MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
  * has W_1, W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features,
  * value_dim] (H begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no
  * optimizer can make negative. KV cache: none, count is 0. With normalize the initial sum of phi(k)
- * [features] follows each head's S, here and in dstate. Where there is a link these are the A that
- * it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a link
- * are 0, and all else is random, perceptrons with variance 1/in. A change of the initial memory
- * holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at once),
- * of the others at once. Before the first call a memory whose initial memory is 0 knows that it
- * still is; after it every call of one that decays there looks, which reads as much as a token's
+ * [features] follows each head's S, here and in grad_state. Where there is a link these are the A
+ * that it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a
+ * link are 0, and all else is random, perceptrons with variance 1/in. A change of the initial
+ * memory holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at
+ * once), of the others at once. Before the first call a memory whose initial memory is 0 knows that
+ * it still is; after it every call of one that decays there looks, which reads as much as a token's
  * state. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
@@ -1105,8 +1112,8 @@ MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
  * starts anew with the next token counts with what it holds until then. */
 MIRAS_API float miras_memory_norm(const miras_memory *m);
 /* Part i of a memory, from 0 on, and what kind it is; MIRAS_PART_NONE past the end. Parts of
- * the state, of one sequence and head, with their offset in its part of dstate; where a memory has
- * several layers there are W1, W2, ... :
+ * the state, of one sequence and head, with their offset in its part of grad_state; where a memory
+ * has several layers there are W1, W2, ... :
  *   W1 [in, out], b1 [out]   weights of a layer and its inner bias; of a vector memory W1 [key_dim]
  *   A1                       where there is a link W = link(A): what decays and descends. W1 then
  *                            follows from it and cannot be set; in an open chunk it is that of the
@@ -1263,7 +1270,8 @@ MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
 /* Bytes of a sequence's state, which are all that a running text needs between calls, however long
  * it is. The first eight are its position, a uint64_t. */
 MIRAS_API size_t miras_model_state_size(const miras_model *m);
-/* A server holds what calls work in and no text: its bytes depend on rows and workers alone. */
+/* A server holds what calls work in and no text: its bytes depend on batch_tokens and workers
+ * alone. */
 MIRAS_API size_t miras_server_size(const miras_model *m, const miras_server_desc *d, char *why,
                                    size_t why_size);
 MIRAS_API miras_server *miras_server_init(void *buffer, size_t bytes, const miras_model *m,
@@ -1296,8 +1304,8 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampler, const float *logi
  * loaded into models of any weights, and rounded where these are shorter. A trainer's is that of
  * its model with AdamW's moments and steps and running texts beside, so that training goes on to
  * the bit. Each can be loaded from the other's: a model takes the parameters alone; a trainer that
- * finds nothing more begins anew, and one with another number of streams begins those anew. A
- * memory's parameters and state, or a session's state (not its model), are a block of their own
+ * finds nothing more begins anew, and one with another number of carried states begins those anew.
+ * A memory's parameters and state, or a session's state (not its model), are a block of their own
  * with a checksum. Loading validates everything before it writes anything, and takes a file only if
  * the descriptors agree, in every constant and in the chunk, or it says MIRAS_ERR_MISMATCH; seed,
  * dropout and memory.reset_every of a model and the seed of a memory may differ. A session's state
@@ -1312,13 +1320,13 @@ MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, 
                                              char *why, size_t why_size);
 /* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
-/* Set one field of d by its name in files, such as "memory.learning_rate" or "dropout", to what
- * value says: a number, or of an enum the word in files, such as "l2". A layer's field is that of
- * layer[0] or, with a letter and a dot before it, of the kind with this letter: "w.window".
- * "memory.heads" are a memory's, "heads" a layer's heads of attention, "model.heads" d->heads,
- * which both begin with; this one and "weights" can be set although no file holds them. Whether the
- * whole means something is asked later, by miras_model_size. Names of older versions are taken too.
- * MIRAS_ERR_ARGUMENT if there is no such field, word or letter. */
+/* Set one field of d by its name in files, which is that of the member: "dropout", or of a layer
+ * "memory.learning_rate", "attention.heads". value is a number, or of an enumeration the word in
+ * files, such as "l2", or its number. A layer's field is that of layer[0] or, with a letter and a
+ * dot before it, of the kind with this letter: "w.attention.window". "heads" and "weights" can be
+ * set although no file holds them. Whether the whole means something is asked later, by
+ * miras_model_size. Names of older versions are taken too. MIRAS_ERR_ARGUMENT if there is no such
+ * field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 /* The same, and what belonged to the old value gives way: fields that lose their meaning go to 0,
@@ -1463,13 +1471,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    that no window shows end it there: writes that nothing forgets fill a memory up, and a decay
    towards 0 takes the initial weights away that training chose. Four fields and calls against them:
 
-     toward MIRAS_DECAY_TARGET_INITIAL. What was written fades, what was trained stays, silence
-                    returns the memory to A_0. It costs one more product per layer and no state,
-                    and must be trained with. The presets of perceptrons inside a model have it.
-     horizon        of a model: a learned alpha stays below 1 - 1/horizon, so that a memory never
-                    holds more of its past than a horizon. Take the window that is trained with, or
-                    less.
-     streams        miras_trainer_loss_carried carries states from window to window: training then
+     decay_target   MIRAS_DECAY_TARGET_INITIAL. What was written fades, what was trained stays,
+                    silence returns the memory to A_0. It costs one more product per layer and no
+                    state, and must be trained with. The presets of perceptrons inside a model have
+                    it.
+     decay_horizon  of a model: a learned alpha stays below 1 - 1/decay_horizon, so that a memory
+                    never holds more of its past than a horizon. Take the window that is trained
+                    with, or less.
+     carried states miras_trainer_loss_carried carries states from window to window: training then
                     meets memories as full as they become later. Draw from a pool of texts much
                     larger than the batch (128 for 8), or consecutive steps see too much of the
                     same, and start a text anew now and then (one in four), or nothing trains the
@@ -1484,9 +1493,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    is only a schedule, which turns its tokens into matrix products. Everything else runs in the
    frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
    the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
-   step still act token by token, and a link is applied when its chunk closes. Until then a read
-   sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will be A
-   less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
+   learning rate still act token by token, and a link is applied when its chunk closes. Until then a
+   read sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will
+   be A less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
    custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For C
    > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
    does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
@@ -1517,7 +1526,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        gates   = sigmoid, softplus, ... of a low-rank projection of h
        y       = memory(k, v, q, gates)
        x       = x + (norm per head(y) * silu(h W_gate)) W_o
-       x       = x + SwiGLU(norm(x)), unless it has no_mlp
+       x       = x + SwiGLU(norm(x)), unless mlp.none
 
    Some rows of the table make their keys or decays otherwise: miras_qk_map, miras_decay_form.
    Fields of a layer say what else published ones differ in: convolutions, keys that heads share or
@@ -1527,11 +1536,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
    "mmwm" has a window of attention between layers of memories, as in Samba (Ren et al. 2024), and
    "a*4" is a transformer. An attention layer, with positions by turning entries i and i +
-   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of them or some (rotary):
+   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of them or some
+   (rope_dim):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs
-       x       = x + y W_o, or with output_gate x + (y * sigmoid(h W_gate)) W_o
+       x       = x + y W_o, or with out_gate x + (y * sigmoid(h W_gate)) W_o
        x       = x + SwiGLU(norm(x)), as above
 
    EXPERTS. Instead of one MLP a layer may have `experts` (Shazeer et al. 2017). A router chooses
@@ -1565,10 +1575,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    shifts, gates of low rank, values of the first such layer mixed in, and a bonus.
 
    An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
-   and others go without by no_mlp. MLPs may square a ReLU instead, norms be layer norms, and one
-   more stand behind the embedding: `mlp`, `norm`, `embed_norm`. A convolution (c) as a layer is x +
-   convolution(norm(x)) + bias, channel by channel. Parameters lie in one flat block with a table of
-   named views, and a model is hardly more.
+   and others go without by mlp.none. MLPs may square a ReLU instead, norms be layer norms, and one
+   more stand behind the embedding: `mlp.type`, `norm`, `embed_norm`. A convolution (c) as a layer
+   is x + convolution(norm(x)) + bias, channel by channel. Parameters lie in one flat block with a
+   table of named views, and a model is hardly more.
 
    TRAINERS. miras_trainer is what a model needs to be trained: gradients in another block of the
    same layout, the optimizer's moments, what the backward pass wants to know of the forward one,
@@ -1605,10 +1615,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        mostly after five. Smaller ones drown at first in what an untrained memory answers (about
        0.5 in length; TTT's entries are of size 1). Far larger ones take a few writes more, in which
        the memory grows to their size, and none goes beyond them by more than a quarter of |v|
-       (Titans, whose momentum carries on, by half): step_bound 2, without which values in the
-       hundreds come back ten times as large at first, and in the thousands sixty times.
+       (Titans, whose momentum carries on, by half): MIRAS_STEP_BOUND_LAYERS, without which values
+       in the hundreds come back ten times as large at first, and in the thousands sixty times.
      Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
-       half way in 0.69 / forget writes, and for head h in decay_ratio^-h times that.
+       half way in 0.69 / decay_rate writes, and for head h in decay_ratio^-h times that.
 
    What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
    |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
@@ -1656,7 +1666,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    WHAT IT DOES NOT DO
      - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
        floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
-     - of published layers those that miras_model_named and miras_checkpoint_desc know; for the
+     - of published layers the presets and those that miras_checkpoint_desc knows; for the
        other rows of the table only what their memory is, in the layer above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
@@ -1791,11 +1801,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        chunks have passed as fit into 64 tokens, at least one, and coefficients of decay and
        weights of a simplex, a sigmoid or a tanh below 1e-30 at once. The gradient takes no notice.
 
-   ERRORS. Calls return miras_result, or 0, NULL or NaN where that is clearer; miras_result_text
-   has the sentence. A descriptor is checked once, when a size is asked for or an object is built,
-   and the reason names the field, its value and what is allowed. Calls per token trust checked
-   objects and check only what can be seen from their arguments. After an error nothing has changed,
-   unless the call says otherwise.
+   ERRORS. Calls return miras_result, whose sentence miras_result_text has, or a pointer or a size
+   that is NULL or 0; those and loads say why in words. NaN is never the sign of a wrong call. A
+   descriptor is checked once, when a size is asked for or an object is built, and the reason names
+   the field, its value and what is allowed. Calls per token trust checked objects and check only
+   what can be seen from their arguments. After an error nothing has changed, unless the call says
+   otherwise.
 
    FILES. A model is a safetensors file: little-endian 32-bit floats under the names of the views,
    the descriptor (its pattern and every kind of layer) and a checksum in __metadata__; other
@@ -1829,14 +1840,17 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    A MODEL (a new combination of existing choices)
      1. @03   a name in miras_preset, before MIRAS_PRESET_ROWS
-     2. @73   its row, at the same place
+     2. @73   its row, at the same place; a published layer or model that is made of rows: a name
+              at the end and a line of miras__wholes
      That is all: presets, names, files, training and examples/lm.c find it by themselves.
 
    A FIELD OF A DESCRIPTOR
      1. @03   the field, with its range and default; 0 must mean what there was before
      2. @14   its row behind all that files hold, with the next version of files, which room @85
-              counts (MIRAS__VERSION)
-     Files, states, sentences, examples/lm.c and the tests' labels then know it.
+              counts (MIRAS__VERSION): a file has the oldest that knows all its fields that are
+              not 0
+     Files, states, sentences, changes, examples/lm.c and the tests' labels then know it. A field
+     that is renamed gets a line in miras__renamed (@85).
 
    AN ATTENTIONAL BIAS
      1. @03   a name in miras_bias; a field of miras_memory_desc if it has a constant of its own
@@ -1848,7 +1862,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    A RETENTION
      1. @03   a name in miras_retention, and a field for its constant
-     2. @14   as above; does it have a keep gate (miras__decays)?
+     2. @14   as above; does it have a decay gate (miras__decays)?
      3. @42   a row of the table: its link and the adjoint, or its closing step and the adjoint;
               whether reads of a chunk that is still open follow A_t; what J of a bounded step is
      4. @27   kernels for what goes over the weights, where rooms @22 and @23 have none
@@ -1861,8 +1875,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
               the inner gradient. The frozen-gradient engine needs no more.
 
    A TYPE OF LAYER
-     1. @03   a name in miras_layer_type, and its fields in miras_layer_desc; @14: its word, and if
-              it has fields their rows, miras__types_of and miras__when
+     1. @03   a name in miras_layer_type, and a struct of its fields in miras_layer_desc; @14: its
+              word, and if it has fields their rows, miras__of_type and miras__when
      2.       a room like @77: sizes; initial values beyond draws; what it keeps of a call; what it
               does behind its projections, with a head and before W_o, and their adjoints. What
               layers share (room @75) has the MLP that ends each, dropout and the table of
@@ -1893,36 +1907,81 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    training apart from running. Old and new names:
+     next    THE FIELD'S OWN WORDS. Calls, old and new (the arguments beside the name have changed
+             where the right column shows them):
+               miras_write, miras_step(m, ..)      miras_memory_write, _step(m, .., &surprise)
+               miras_read, _forward, _backward     miras_memory_read, _forward, _backward
+               miras_tape_size, miras_dstate_size  miras_memory_tape_size, _grad_state_size
+               miras_preset(&d, kind)              miras_memory_preset(&d, preset)
+               miras_model_preset(&d, kind)        miras_model_preset(&d, preset, layers)
+               miras_model_named(&d, name, n)      the same of miras_preset_find(name)
+               miras_kind_name, miras_kind_find    miras_preset_name, miras_preset_find
+               miras_memory_desc(m)                miras_memory_desc_of(m)
+               miras_*_open, _init, _load, _adopt, _open_file   .., why, why_size
+               miras_session_open(m, allocator)    miras_session_open(m, NULL, allocator, ..)
+               miras_trainer_loss(..), _step(..)   the same, &loss; the same, &norm
+               miras_trainer_loss_streams          miras_trainer_loss_carried
+               miras_session_score(..)             the same, &loss
+               miras_sample(logits, vocab, &s)     miras_sampler_sample(&s, logits, vocab)
+               miras_cosine                        miras_schedule_cosine
+               miras_cuda_forward, _read, ...      miras_cuda_memory_forward, _read, ...
+             Types: miras_desc miras_memory_desc, miras_tokens miras_memory_input, miras_token_grads
+             miras_memory_input_grad, miras_text miras_sequence, miras_sampling miras_sampler.
+             Enumerators have their type's prefix: MIRAS_YAAD MIRAS_PRESET_YAAD, MIRAS_MATRIX
+             MIRAS_ARCH_MATRIX, MIRAS_L2 MIRAS_BIAS_L2, MIRAS_RETAIN_L2 MIRAS_RETENTION_L2,
+             MIRAS_GRADIENT_DESCENT MIRAS_ALGORITHM_GD, MIRAS_GELU MIRAS_ACTIVATION_GELU, ... A row
+             whose name a published layer has is NAME-memory: MIRAS_DELTANET
+             MIRAS_PRESET_DELTANET_MEMORY.
+             Fields of a memory:
+               keep_gate, step_gate, value_gate    decay_gate, learning_rate_gate, value_decay_gate
+               forget, forget_ratio, slopes        decay_rate, decay_ratio, decay_schedule
+               toward, step, descents              decay_target, learning_rate, inner_steps
+               feature, normalise, key_length      feature_map, normalize, qk_norm
+               bounded_step 1, 2                   step_bound PAIR, LAYERS
+               row_rates 1, 2                      token_rates RELU, SOFTPLUS
+             and of its tokens keep, step, value_keep: decay, learning_rate, value_decay. Fields of
+             a layer, now in a struct each:
+               conv, convolved, conv_bias          mixer.conv_size, conv_on, conv_bias
+               shared_keys, key_mixing, value_mixing   mixer.share_qk, qk_act, v_act
+               key_heads, key_map, turn            mixer.qk_heads, qk_map, rope
+               turn_base, turn_pairs               mixer.rope_theta, rope_interleaved
+               gate_rank, fixed_gates              mixer.gate_rank, fixed_gates
+               keep_form, steepest, keep_low       mixer.decay_form, decay_log_limit, decay_min
+               horizon, tied_step                  mixer.decay_horizon, tied_dt
+               step_low, step_high                 mixer.dt_min, dt_max
+               norm_heads, out_norm, out_epsilon   mixer.norm_heads, out_norm, out_norm_epsilon
+               out_gate, out_rank, skip            mixer.out_gate, out_gate_rank, d_skip
+               heads, kv_heads, head_dim, window   attention.heads, kv_heads, head_dim, window
+               rotary, rotary_base, rotary_dim     attention.rope_share, rope_theta, rope_dim
+               qk_norm, output_gate, persistent    attention.qk_norm, out_gate, persistent
+               decay_rank, rate_rank, value_rank   rwkv.decay_rank, rate_rank, value_rank
+               taps                                conv.size
+               no_mlp, mlp, hidden, shift          mlp.none, type, hidden, token_shift
+               experts, norm_topk, ...             mlp.experts, norm_topk, ...
+             miras_trainer_desc.streams carried, miras_server_desc.rows batch_tokens,
+             miras_text.logits logit_rows. Files have these words from version 7 on, and only fields
+             that are not 0; files, states and words of all older versions are read as before. New
+             beside them: miras_memory_desc_change, miras_model_desc_change, miras_memory_desc_set,
+             _get, _field, miras_custom_check, miras_session_desc. Training apart from running. Old
+             and new names:
                miras_model_desc.batch, context, streams, parallel     miras_trainer_desc.batch, ...
                miras_model_loss, _loss_streams, _backward, _grads     miras_trainer_loss, ...
                miras_model_steps, miras_adamw             miras_trainer_steps, miras_trainer_step
                miras_model_save, _save_to(m, ..., 0)      without the 0
                with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
-             Models of several kinds of layer; attention and MLPs as layers, no_mlp without one:
-               miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
-             One name for one thing, in fields as text too, which know the old ones:
-               miras_memory_desc.steps                                   inner_steps
-               MIRAS_NEWTON, MIRAS_PAIRS MIRAS_ALGORITHM_LEAST_SQUARES, MIRAS_ARCH_KV_CACHE
-               miras_keys, miras_model_desc.keys miras_qk_map, .layer[0].qk_map miras_keep,
-               miras_model_desc.keep miras_decay_form, .layer[0].decay_form
-               miras_adamw_options.decay weight_decay
-             Files of versions 4 to 6 hold these; others stay of 2 or 3. Text of a field may
-             have MIRAS_PATTERN_SIZE characters. Fields that mean nothing to a layer's type are
-             refused. Bias log-cosh, retention tanh. miras_memory_desc.norm_epsilon: what an inner
-             norm adds to the variance. miras_layer_desc.persistent: learned pairs in front of
-             attention. Layers of type mac. What published layers differ in: norm_epsilon,
-             out_norm_epsilon, conv_on, conv_bias, projection_bias, qk_act, v_act, qk_heads,
-             scaled_queries, norm_heads, out_gate, its rank out_rank; keep forms with a floor
-             (HGRN2) and a bound of their own (KDA), decay_min; and keys divided by their sum. Parts
-             of a memory's state by name: miras_memory_part, _get, _set, _move, and the same of a
-             session's layers; dstate where a sequence ends inside a chunk. Views say how their
-             initial values were drawn. miras_memory_desc.parallel shares the heads of one memory
-             out; every field of a descriptor has a value as text (miras_model_desc_get). Builds can
-             leave parts out (MIRAS_NO_TRAINING and others). All results keep their bits, but for
-             gradients of outer parameters over several sequences (and of row rates over several
-             heads), which now are sums of what each has left.
+             Models of several kinds of layer, attention, MLPs and convolutions among them: what was
+             the model's is that of .layer[0]. MIRAS_NEWTON, MIRAS_PAIRS are LEAST_SQUARES,
+             KV_CACHE; miras_adamw_options.decay is weight_decay. Fields that mean nothing to a
+             layer's type are refused. Bias log-cosh, retention tanh. Layers of type mac. What
+             published layers differ in is a field each. Parts of a memory's state by name:
+             miras_memory_part, _get, _set, _move, and the same of a session's layers; the state's
+             gradient where a sequence ends inside a chunk. Views say how their initial values were
+             drawn. miras_memory_desc.parallel shares the heads of one memory out; every field of a
+             descriptor has a value as text. Builds can leave parts out (MIRAS_NO_TRAINING and
+             others). All results keep their bits, but for gradients of outer parameters over
+             several sequences (and of token rates over several heads), which now are sums of what
+             each has left.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -2474,10 +2533,10 @@ typedef struct miras__case {
   miras__own d;            /* what the model says of all its layers                              */
   int inside;              /* the memory is a model's                                            */
   int exact, frozen;       /* the memory's engine: exact; or that of frozen gradients            */
-  int decays, fades;       /* it has a keep gate, and `forget` describes it                      */
+  int decays, fades;       /* it has a decay gate, and `forget` describes it                      */
   int deep;                /* a perceptron with activations                                      */
   int by_channel;          /* gates may be one number per channel                                */
-  int by_key;              /* the keep gate's channels are the key's                             */
+  int by_key;              /* the decay gate's channels are the key's                             */
   int square;              /* value_dim is key_dim                                               */
   int called;              /* custom is not NULL                                                 */
   int has_bias, has_link;  /* and both functions of that choice are there                        */
@@ -2577,7 +2636,8 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_COUNT, "exact", "constant head channel"),
   MIRAS__R(memory.decay_rate, MIRAS__SHAPE, 0, 1, 0, "fades"),
   MIRAS__R(memory.decay_ratio, MIRAS__SHAPE, 0, 1, 1, "fades"),
-  MIRAS__W(memory.decay_schedule, 2, MIRAS_DECAY_SCHEDULE_COUNT, "decays", "ratio lightning minimax"),
+  MIRAS__W(memory.decay_schedule, 2, MIRAS_DECAY_SCHEDULE_COUNT, "decays",
+   "ratio lightning minimax"),
   MIRAS__N(memory.layer, 2, 0, 65535, 0, "decay_schedule not ratio"),
   MIRAS__N(memory.layers, 2, 1, 65536, 1, "decay_schedule not ratio"),
   MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
@@ -2626,12 +2686,14 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
   MIRAS__N(attention.head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(attention.window, 4, 1, 1 << 20, 1024, ""),
-  {MIRAS__AT("attention.rope_theta", l.attention.rope_theta), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL,
+  {MIRAS__AT("attention.rope_theta", l.attention.rope_theta), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9,
+   10000, NULL,
    "attention.rope_share not none"},
   MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
-  {MIRAS__AT("mixer.out_norm_epsilon", l.mixer.out_norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL,
+  {MIRAS__AT("mixer.out_norm_epsilon", l.mixer.out_norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0,
+   1, 0, NULL,
    "type memory rwkv"},
   MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention"),
@@ -2639,7 +2701,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
   MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
   MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
-  {MIRAS__AT("mixer.dt_min", l.mixer.dt_min), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL, "mixer.tied_dt"},
+  {MIRAS__AT("mixer.dt_min", l.mixer.dt_min), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL,
+   "mixer.tied_dt"},
   {MIRAS__AT("mixer.dt_max", l.mixer.dt_max), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL,
    "mixer.tied_dt"},
   MIRAS__N(mixer.d_skip, 6, 0, 1, 0, "type memory"),
@@ -2656,7 +2719,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.persistent, 6, 0, 1024, 0, ""),
   MIRAS__N(mixer.share_qk, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
   MIRAS__N(conv.size, 6, 1, 8, 4, ""),
-  {MIRAS__AT("mixer.decay_log_limit", l.mixer.decay_log_limit), MIRAS__REAL, 6, MIRAS__SHAPE, 1e-3f, 1e3f, 5, NULL,
+  {MIRAS__AT("mixer.decay_log_limit", l.mixer.decay_log_limit), MIRAS__REAL, 6, MIRAS__SHAPE, 1e-3f,
+   1e3f, 5, NULL,
    "mixer.decay_form steep"},
   MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
@@ -2664,15 +2728,18 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
-  {MIRAS__AT("mixer.rope_theta", l.mixer.rope_theta), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000, NULL, "mixer.rope"},
-  MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory", "silu sigmoid none gelu silu-first"),
+  {MIRAS__AT("mixer.rope_theta", l.mixer.rope_theta), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000,
+   NULL, "mixer.rope"},
+  MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory",
+   "silu sigmoid none gelu silu-first"),
   MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
   MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
   MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
-  {MIRAS__AT("mixer.decay_min", l.mixer.decay_min), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 0.9999f, 0, NULL,
+  {MIRAS__AT("mixer.decay_min", l.mixer.decay_min), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 0.9999f, 0,
+   NULL,
    "decay_gate not constant, mixer.decay_form sigmoid root"},
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -2999,7 +3066,7 @@ static void miras__say_rule(char *why, size_t n, const miras__case *c, const mir
 
 /* ---- facts, defaults, refusals ---- */
 
-/* An f-divergence on the simplex; a retention whose state decays by a keep gate. */
+/* An f-divergence on the simplex; a retention whose state decays by a decay gate. */
 static int miras__divergence(miras_retention r) {
   return r == MIRAS_RETENTION_CHI2 || r == MIRAS_RETENTION_REVERSE_KL ||
          r == MIRAS_RETENTION_HELLINGER;
@@ -3367,14 +3434,14 @@ static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
  * its member of miras_memory_input, and its numbers per token and head, of a descriptor d; 0: that
  * asks for none. */
 #define MIRAS__INPUTS(X)                                                                          \
-  X(k, ldk, key, (size_t)d->inner_steps * (size_t)d->key_dim)                                         \
-  X(v, ldv, value, (size_t)d->inner_steps * (size_t)d->value_dim)                                     \
+  X(k, ldk, key, (size_t)d->inner_steps * (size_t)d->key_dim)                                      \
+  X(v, ldv, value, (size_t)d->inner_steps * (size_t)d->value_dim)                                  \
   X(q, ldq, query, (size_t)d->key_dim)                                                            \
   X(keep, ld_keep, keep, miras__keep_width(d))                                                    \
-  X(step, ld_step, step, (size_t)d->inner_steps * miras__gate_width(d, d->learning_rate_gate))                 \
+  X(step, ld_step, step, (size_t)d->inner_steps * miras__gate_width(d, d->learning_rate_gate))     \
   X(momentum, ld_momentum, momentum, miras__gate_width(d, d->momentum_gate))                       \
   X(threshold, ld_threshold, threshold, miras__gate_width(d, d->threshold_gate))                   \
-  X(value_decay, ld_value_keep, value_decay, miras__gate_width(d, d->value_decay_gate))                    \
+  X(value_decay, ld_value_keep, value_decay, miras__gate_width(d, d->value_decay_gate))            \
   X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
   X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
 enum { MIRAS__INPUT_COUNT = 10 };
@@ -3662,7 +3729,7 @@ static float miras__bias_growth(const miras_memory_desc *d) {
 }
 
 /* Numbers per token, head and descent of a gate that is not constant, else 0. A channel is an entry
- * of the value, but for the keep gate of a matrix memory: there, of the key as it is seen. */
+ * of the value, but for the decay gate of a matrix memory: there, of the key as it is seen. */
 static size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
   return gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
@@ -3734,7 +3801,7 @@ static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   return miras__size_add(total, once, &total) ? total : 0;
 }
 
-/* alpha of the constant keep gates of a layer: keep [heads]. */
+/* alpha of the constant decay gates of a layer: keep [heads]. */
 static void miras__constant_keeps(const miras_memory_desc *d, int layer, float *keep) {
   const double log_2 = 0.69314718055994531;
   double heads = (double)d->heads, layers = (double)(d->layers ? d->layers : 1);
@@ -3839,7 +3906,7 @@ enum {
   MIRAS__EXP = MIRAS_ACTIVATION_COUNT, MIRAS__SIGMOID, MIRAS__TANH, MIRAS__LOG, MIRAS__SOFTPLUS
 };
 
-/* Forms of learned gates (room @29): those of keep gates, and one of steps and thresholds. */
+/* Forms of learned gates (room @29): those of decay gates, and one of steps and thresholds. */
 enum {
   MIRAS__GATE_SIGMOID = MIRAS_DECAY_FORM_SIGMOID, MIRAS__GATE_ROOT = MIRAS_DECAY_FORM_ROOT,
   MIRAS__GATE_RATE = MIRAS_DECAY_FORM_RATE, MIRAS__GATE_BOUNDED = MIRAS_DECAY_FORM_BOUNDED,
@@ -3995,14 +4062,14 @@ typedef struct miras__kernels miras__kernels;
     const miras__norm2 *x))                                                                       \
   X(FROZEN_BACK, void, norm_rows_end2, (const miras__kernels *K, float *bz, const float *br,      \
     float *dgain, float *dbias, const miras__norm2 *x))                                           \
-  X(FROZEN, void, token_rates, (int form, float *rate, float *slope, const float *rho, size_t row,  \
-    size_t m, size_t inner_steps))                                                                   \
+  X(FROZEN, void, token_rates, (int form, float *rate, float *slope, const float *rho, size_t row, \
+    size_t m, size_t inner_steps))                                                                 \
   X(FROZEN, void, coefficients, (const miras__kernels *K, const miras__course *c, const float *g, \
     const float *n, const float *afh))                                                            \
   X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__course *c,        \
     const miras__course_grads *b))                                                                \
   X(ANY, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,        \
-    size_t ldx, size_t seen, size_t inner_steps, size_t m))                                          \
+    size_t ldx, size_t seen, size_t inner_steps, size_t m))                                        \
   X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
     float sign, const float *g, const float *x, const miras__reads *r))                           \
   X(FROZEN, void, fade, (int by, float *to, const float *a, const float *home, size_t in,         \
@@ -14143,7 +14210,7 @@ struct miras_memory {
   miras__plan plan;
   float *params, *state, *scratch;
   size_t state_bytes;
-  float *keep;                       /* [heads] constant keep gates                              */
+  float *keep;                       /* [heads] constant decay gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
   int zeros;                         /* the initial memory is, and nobody else can write there   */
   uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
@@ -14348,7 +14415,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * name.
  *
  * Where a row inside a model is not its paper's to the letter: Titans gets the MIRAS models' layer
- * norm and residual; TTT's keys have length 1, so its steps are larger, and it has a keep gate,
+ * norm and residual; TTT's keys have length 1, so its steps are larger, and it has a decay gate,
  * without which it fills up; a softened Huber corner (sharpness 2), which begins at
  * 3 sqrt(value_dim), above what |r| is, because beyond it the mixture writes sqrt(value_dim) times
  * as much; q = 2.5 instead of 4 for Moneta: W = A / ||A||_q^(q-2) has degree 3 - q in A, so with
@@ -14477,7 +14544,8 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16)}},
   {"longhorn", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_IMPLICIT,
    {MIRAS__END},
-   MIRAS__INSIDE(MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
+   MIRAS__INSIDE(MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL), MIRAS__L(mixer.qk_map,
+    MIRAS_QK_MAP_RMS))
    {MIRAS__UNIT, MIRAS__R(learning_rate, 16)}},
   {"gated-deltanet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
@@ -14501,7 +14569,8 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
   {"rwkv7-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(separate_erase, 1)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_BOUNDED), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ERASE))
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_BOUNDED), MIRAS__L(mixer.qk_map,
+     MIRAS_QK_MAP_ERASE))
    {MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
   {"mesa", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_LEAST_SQUARES,
    {MIRAS__END},
@@ -14517,12 +14586,14 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__END}},
   {"ttt-linear-memory", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS),
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates,
+    MIRAS_TOKEN_RATES_SOFTPLUS),
     MIRAS__R(learning_rate, 0.2f))
    {MIRAS__ROOT, MIRAS__BOUND(PAIR, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp-memory", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS),
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates,
+    MIRAS_TOKEN_RATES_SOFTPLUS),
     MIRAS__R(learning_rate, 0.05f))
    {MIRAS__ROOT, MIRAS__BOUND(LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_MOMENTUM,
@@ -14541,7 +14612,8 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__UNIT, MIRAS__BOUND(PAIR, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256), MIRAS__R(learning_rate, 0.01f))
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256), MIRAS__R(learning_rate,
+    0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(LAYERS, 16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__W
@@ -14595,12 +14667,14 @@ static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
   {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),    /* KDA */
    MIRAS__L(mixer.out_gate_rank, 32)},
-  {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 1), MIRAS__L(mixer.qk_heads, 1),           /* Mamba-2  */
+  {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 1), MIRAS__L(mixer.qk_heads, 1),
+             /* Mamba-2  */
    MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SILU_FIRST), MIRAS__L(mixer.norm_heads, 65536)},
   {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE)}, /* DeltaNet */
   {MIRAS__RAW, MIRAS__L(mixer.gate_rank, 16)},                                        /* GLA      */
   {MIRAS__RAW, MIRAS__L(mixer.rope, MIRAS_ROPE_POSITION)},                            /* RetNet   */
-  {MIRAS__UNMIXED, MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_FLOOR), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE),
+  {MIRAS__UNMIXED, MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_FLOOR), MIRAS__L(mixer.out_gate,
+   MIRAS_OUT_GATE_NONE),
    MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}     /* HGRN2 */
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA,
@@ -15723,7 +15797,7 @@ typedef struct miras__gates {
   size_t first, from, count;
   size_t offset;                   /* among gates.offset, which has the groups in their order     */
   int form;
-  float cap;                       /* of keep gates: 1 - 1/horizon; else 1                        */
+  float cap;                       /* of decay gates: 1 - 1/horizon; else 1                      */
 } miras__gates;
 
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
@@ -15825,7 +15899,7 @@ typedef struct miras__shape {
   int out_gate;
   miras_qk_map qk_map;
   miras_qkv_act mixing[3];          /* of queries, keys and values                               */
-  int tied;                        /* the step gate's numbers are the keep gate's                 */
+  int tied;                        /* the learning rate gate's numbers are the decay gate's      */
   int shared;                      /* keys' convolution is one of queries                         */
   float *gate_scale;               /* [outs]                                                      */
   size_t inner_steps;
@@ -15835,7 +15909,7 @@ typedef struct miras__shape {
   size_t moving;                   /* the first of g's, which depend on the token                 */
   size_t at_gate;                  /* behind all: of g the output gate's, where it has a low rank */
   miras__gates gate[MIRAS__GATE_GROUPS];
-  float low, high;                 /* what g of keep gates, and of a tied step, is held between   */
+  float low, high;                 /* what g of decay gates, and of a tied step, is held between */
   /* of attention */
   size_t at_still;                 /* queries before they turn in a row of what heads read        */
   size_t window;
@@ -15932,7 +16006,7 @@ typedef struct miras__layer {
   int gives;                       /* its values are those that others mix in                     */
   float *w;                        /* its parameters                                              */
   unsigned char *packed;           /* and matrices that are not float                             */
-  float *keep;                     /* [H] constant keep gates                                     */
+  float *keep;                     /* [H] constant decay gates                                   */
 } miras__layer;
 
 /* Parameters on their way into the flat block, in order. */
@@ -17196,7 +17270,7 @@ static double miras__logit(double p) { return log(p / (1 - p)); }
 /* x with softplus(x) = y. */
 static double miras__softplus_inverse(double y) { return y > 30 ? y : log(expm1(y)); }
 
-/* What g of keep gates is held between: where what is bounded, softplus(g) of a tied step or the
+/* What g of decay gates is held between: where what is bounded, softplus(g) of a tied step or the
  * gate, has its bounds. */
 static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
   const double low = (double)d->mixer.dt_min, high = (double)d->mixer.dt_max,
@@ -17304,7 +17378,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->conv_v = d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : s->conv;
   if (d->mixer.conv_bias) s->bias_q = s->mix_q, s->bias_k = s->mix_k;
   if (d->mixer.conv_bias && s->conv_v) s->bias_v = s->cols_v;
-  s->rate = miras__gate_learns(group->form) ? group->count : 0;   /* of keep gates                */
+  s->rate = miras__gate_learns(group->form) ? group->count : 0;   /* of decay gates              */
   s->gain = m->inner_norm ? s->dv : 0;
   s->ridge = m->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? (size_t)miras__features(m) : 0;
   s->token_rates = m->token_rates ? (size_t)m->chunk : 0;
@@ -17332,7 +17406,7 @@ static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
   return MIRAS_OK;
 }
 
-/* The g that makes a keep gate 1 - f, by the formulas of room @29; rate receives c of RATE. */
+/* The g that makes a decay gate 1 - f, by the formulas of room @29; rate receives c of RATE. */
 static double miras__keep_start(const miras__shape *s, double f, double *rate) {
   double loss, g;
   if (s->gate[MIRAS__KEEP].form != MIRAS__GATE_STEEP)
@@ -17361,7 +17435,7 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
   }
 }
 /* Where the gates start: forgetting as the descriptor's constants would, steps at half. rate: of
- * the keep gates, or NULL. */
+ * the decay gates, or NULL. */
 static void miras__draw_gates(const miras__shape *s, float *offset, float *rate) {
   const miras_memory_desc *d = &s->plan.d;
   const miras__gates *g = s->gate;

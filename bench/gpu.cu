@@ -5,7 +5,7 @@
  *   PRODUCTS=2 how products are made (miras_cuda_products): 1 or 2 on matrix units, where passes of
  *             matrix memories have a kernel of their own, and their adjoint another, and so have
  *             passes of perceptrons in chunks ("chunks" in the line)
- *   CHANNELS=1 a keep gate per channel, of rows that can have one
+ *   CHANNELS=1 a decay gate per channel, of rows that can have one
  *   HALF=1    decode with states of half the bytes (half_state), and nothing else
  *   PEAK=790  TFLOP/s of the matrix units that floors are reckoned with (an H200, bf16, measured)
  * Calls are replayed as graphs: 10 times to warm up, then 100 times, or for half a second where

@@ -2,7 +2,7 @@
  *   g++ -std=c++11 -O2 -w -fsanitize=kernel-address --param asan-stack=0 --param asan-globals=0 \
  *     --param asan-instrumentation-with-call-threshold=0 bench/gpu_count.cpp -o gpu_count -lm
  *   ./gpu_count [row ...]                SIZE=128 ... heads of that size alone
- *   GATES=1 ...      a keep gate per channel, of rows that can have one
+ *   GATES=1 ...      a decay gate per channel, of rows that can have one
  *   TOKENS=256 ...   of a pass; else a chunk, or 32
  *   PRODUCTS=1 ...   of miras_cuda_products
  * It needs no GPU: the threads are fibers (tests/cuda_shim.h), and the compiler announces each load

@@ -1784,7 +1784,7 @@ static const option table[] = {
   {"chunk", "t", 'i', &given.chunk, 0, 1024, "tokens that share one anchor; 0: the model's own"},
   {"step", "t", 'r', &given.step, 0, 1e4, "the memory's learning step; 0: the model's own"},
   {"horizon", "t", 'i', &given.horizon, 0, 1 << 30,
-   "tokens that keep gates may look back; 0: no limit"},
+   "tokens that decay gates may look back; 0: no limit"},
   {"reset", "t", 'i', &given.reset, -1, 1 << 30,
    "tokens after which a head starts anew; 0: never (two windows, if nothing else ends it)"},
   {"carry", "t", 'r', &given.carry, 0, 1, "how often a window goes on where its text stood"},

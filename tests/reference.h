@@ -81,7 +81,7 @@ REF int ref_is_simplex(const miras_memory_desc *d) {
   return d->retention == MIRAS_RETENTION_KL || ref_is_divergence(d);
 }
 
-/* Retentions whose alpha is the keep gate. */
+/* Retentions whose alpha is the decay gate. */
 REF int ref_decays(const miras_memory_desc *d) {
   return !(d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2_BOTH ||
            d->retention == MIRAS_RETENTION_ELASTIC_FTRL ||
@@ -111,13 +111,13 @@ REF int ref_features(const miras_memory_desc *d) {
   return d->feature_map == MIRAS_FEATURE_POLY2 ? 1 + n + n * (n + 1) / 2 : n;
 }
 
-/* Channels of the keep gate: features of an exact matrix, else entries of the value, as those of
+/* Channels of the decay gate: features of an exact matrix, else entries of the value, as those of
  * all other gates are. */
 REF int ref_keep_channels(const miras_memory_desc *d) {
   return ref_exact(d) ? ref_features(d) : d->value_dim;
 }
 
-/* Numbers per token and head of a gate that has `channels`, and of the keep gate. */
+/* Numbers per token and head of a gate that has `channels`, and of the decay gate. */
 REF int ref_gate_width(miras_gate gate, int channels) {
   return gate == MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
 }
@@ -1126,8 +1126,8 @@ REF double ref_write_pairs(ref_memory *m, double *state, const ref_token *x) {
   return loss;
 }
 
-/* eta of descent j as the step gate has it for weight i, and alpha: the keep gate's, before the
- * first descent of a token. L2_BOTH: the alpha that goes with eta, and alpha eta. */
+/* eta of descent j as the learning rate gate has it for weight i, and alpha: the decay gate's,
+ * before the first descent of a token. L2_BOTH: the alpha that goes with eta, and alpha eta. */
 REF double ref_step(const ref_memory *m, const ref_token *x, int j, size_t i, double *alpha) {
   const double eta = x->step[(size_t)j * (size_t)m->d.value_dim + (size_t)m->channel[i]];
   *alpha = j == 0 ? x->keep[m->channel[i]] : 1.0;
@@ -1649,7 +1649,7 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
 /* The learned gates of a layer, in the order of their columns. */
 enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE, REF_GATES };
 
-/* Columns per head. A tied step has none: it is read off the keep gate's. */
+/* Columns per head. A tied step has none: it is read off the decay gate's. */
 REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *md, int which) {
   switch (which) {
     case REF_KEEP: return (size_t)ref_keep_width(md);
@@ -1762,7 +1762,7 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
                                       rate != NULL && i == REF_KEEP ? rate[j] : 0.0);
     before += n;
   }
-  if (d->mixer.tied_dt) { /* one per head, of the keep gate's numbers: the first columns */
+  if (d->mixer.tied_dt) { /* one per head, of the decay gate's numbers: the first columns */
     gate[REF_STEP] = (double *)ref_zeros(N * H);
     for (size_t r = 0; r < N; r++)
       for (size_t j = 0; j < H; j++)

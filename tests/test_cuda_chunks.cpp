@@ -8,12 +8,15 @@
  * Names of rows as arguments run these alone. */
 #include "cuda_calls.h"
 
-static int back_expected(const miras_memory_desc *d) { return d->value_dim <= 128 && d->chunk <= 128; }
+static int back_expected(const miras_memory_desc *d) {
+  return d->value_dim <= 128 && d->chunk <= 128;
+}
 
 /* Memories that the engine runs. */
 static unsigned others(void) {
   static const struct { const char *name; size_t at; int value; } change[] = {
-    {"one token and products of floats", 0, 0}, {"features", offsetof(miras_memory_desc, feature_map), 1},
+    {"one token and products of floats", 0, 0}, {"features", offsetof(miras_memory_desc,
+     feature_map), 1},
     {"a normaliser", offsetof(miras_memory_desc, normalize), 1},
     {"steps per channel", offsetof(miras_memory_desc, learning_rate_gate), 2},
     {"a value gate", offsetof(miras_memory_desc, value_decay_gate), 2},
@@ -53,7 +56,8 @@ static unsigned repeated(void) {
   for (i = 0; i < 2; i++) {
     made of[3];
     memory_case c;
-    row_of(&c, i ? "kda" : "gated-deltanet", i ? MIRAS_PRESET_KDA_MEMORY : MIRAS_PRESET_GATED_DELTANET, 24, 70, 16);
+    row_of(&c, i ? "kda" : "gated-deltanet",
+     i ? MIRAS_PRESET_KDA_MEMORY : MIRAS_PRESET_GATED_DELTANET, 24, 70, 16);
     gates(&c, i ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
     options.products = MIRAS_CUDA_BF16;
     c.taped = 1;
@@ -79,7 +83,8 @@ static unsigned alone(void) {
   for (i = 0; i < 2; i++) {
     made all, one;
     memory_case c;
-    row_of(&c, i ? "kda" : "gated-deltanet", i ? MIRAS_PRESET_KDA_MEMORY : MIRAS_PRESET_GATED_DELTANET, 16, 8, 16);
+    row_of(&c, i ? "kda" : "gated-deltanet",
+     i ? MIRAS_PRESET_KDA_MEMORY : MIRAS_PRESET_GATED_DELTANET, 16, 8, 16);
     gates(&c, i ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
     options.products = MIRAS_CUDA_BF16X3;
     block = 128;
@@ -112,20 +117,32 @@ int main(int argc, char **argv) {
      MIRAS_CUDA_BF16, 1, 1},
     {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 128, 72, 16, {37, 16, 43, 72}, 1, 1, 1, 0, 256,
      MIRAS_CUDA_BF16X3, 1, 1},
-    {"deltanet", MIRAS_PRESET_DELTANET_MEMORY, 20, 13, 5, {3, 81, 1, 135}, 1, 0, 0, 1, 128, MIRAS_CUDA_BF16X3, 0,
+    {"deltanet", MIRAS_PRESET_DELTANET_MEMORY, 20, 13, 5, {3, 81, 1, 135}, 1, 0, 0, 1, 128,
+     MIRAS_CUDA_BF16X3, 0,
      1},
-    {"longhorn", MIRAS_PRESET_LONGHORN, 48, 20, 1, {7, 64, 1, 83}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16X3, 0,
+    {"longhorn", MIRAS_PRESET_LONGHORN, 48, 20, 1, {7, 64, 1, 83}, 1, 1, 0, 0, 128,
+     MIRAS_CUDA_BF16X3, 0,
      1},
-    {"longhorn", MIRAS_PRESET_LONGHORN, 16, 16, 16, {0, 0, 0, 68}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16, 0, 1},
-    {"kda", MIRAS_PRESET_KDA_MEMORY, 64, 64, 64, {0, 64, 0, 100}, 1, 0, 1, 0, 128, MIRAS_CUDA_BF16X3, 2, 1},
-    {"kda", MIRAS_PRESET_KDA_MEMORY, 100, 40, 16, {5, 60, 15, 70}, 1, 1, 1, 0, 128, MIRAS_CUDA_BF16X3, 2, 1},
-    {"kda", MIRAS_PRESET_KDA_MEMORY, 128, 20, 1, {0, 0, 17, 64}, 1, 1, 0, 0, 256, MIRAS_CUDA_BF16, 2, 1},
-    {"gla", MIRAS_PRESET_GLA_MEMORY, 30, 100, 24, {23, 50, 71, 60}, 1, 1, 1, 1, 128, MIRAS_CUDA_BF16X3, 2, 0},
-    {"gla", MIRAS_PRESET_GLA_MEMORY, 72, 16, 1, {0, 0, 3, 66}, 1, 0, 0, 0, 128, MIRAS_CUDA_BF16, 2, 0},
-    {"retnet", MIRAS_PRESET_RETNET_MEMORY, 16, 144, 1, {0, 0, 0, 66}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16, 0, 0},
-    {"retnet", MIRAS_PRESET_RETNET_MEMORY, 64, 128, 8, {21, 64, 3, 72}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16X3, 0, 0},
-    {"mamba2", MIRAS_PRESET_MAMBA2_MEMORY, 128, 64, 1, {0, 0, 64, 65}, 1, 0, 1, 0, 128, MIRAS_CUDA_BF16X3, 1, 1},
-    {"hgrn2", MIRAS_PRESET_HGRN2_MEMORY, 16, 24, 16, {0, 0, 16, 67}, 1, 0, 1, 0, 128, MIRAS_CUDA_BF16X3, 2, 0},
+    {"longhorn", MIRAS_PRESET_LONGHORN, 16, 16, 16, {0, 0, 0, 68}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16,
+     0, 1},
+    {"kda", MIRAS_PRESET_KDA_MEMORY, 64, 64, 64, {0, 64, 0, 100}, 1, 0, 1, 0, 128,
+     MIRAS_CUDA_BF16X3, 2, 1},
+    {"kda", MIRAS_PRESET_KDA_MEMORY, 100, 40, 16, {5, 60, 15, 70}, 1, 1, 1, 0, 128,
+     MIRAS_CUDA_BF16X3, 2, 1},
+    {"kda", MIRAS_PRESET_KDA_MEMORY, 128, 20, 1, {0, 0, 17, 64}, 1, 1, 0, 0, 256, MIRAS_CUDA_BF16,
+     2, 1},
+    {"gla", MIRAS_PRESET_GLA_MEMORY, 30, 100, 24, {23, 50, 71, 60}, 1, 1, 1, 1, 128,
+     MIRAS_CUDA_BF16X3, 2, 0},
+    {"gla", MIRAS_PRESET_GLA_MEMORY, 72, 16, 1, {0, 0, 3, 66}, 1, 0, 0, 0, 128, MIRAS_CUDA_BF16, 2,
+     0},
+    {"retnet", MIRAS_PRESET_RETNET_MEMORY, 16, 144, 1, {0, 0, 0, 66}, 1, 1, 0, 0, 128,
+     MIRAS_CUDA_BF16, 0, 0},
+    {"retnet", MIRAS_PRESET_RETNET_MEMORY, 64, 128, 8, {21, 64, 3, 72}, 1, 1, 0, 0, 128,
+     MIRAS_CUDA_BF16X3, 0, 0},
+    {"mamba2", MIRAS_PRESET_MAMBA2_MEMORY, 128, 64, 1, {0, 0, 64, 65}, 1, 0, 1, 0, 128,
+     MIRAS_CUDA_BF16X3, 1, 1},
+    {"hgrn2", MIRAS_PRESET_HGRN2_MEMORY, 16, 24, 16, {0, 0, 16, 67}, 1, 0, 1, 0, 128,
+     MIRAS_CUDA_BF16X3, 2, 0},
     {"lightning", MIRAS_PRESET_LIGHTNING, 16, 16, 128, {150, 0, 106, 128}, 1, 0, 0, 0, 128,
      MIRAS_CUDA_BF16, 0, 0},
   };

@@ -536,7 +536,7 @@ template <class Y> struct cases {
   X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(copy_rows, 3) X(fill_rows, 1) X(spread_rows, 2)       \
   X(add_rows, 4) X(mul_rows, 3) X(muladd_rows, 4) X(scale_rows, 8) X(axpy_rows, 8) X(dot_rows, 4) \
   X(sum_rows, 4) X(mask_rows, 6) X(transpose, 1) X(fade, 6) X(norm_rows, 1) X(norm_project, 2)    \
-  X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(token_rates, 2) X(bound_share, 1)        \
+  X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(token_rates, 2) X(bound_share, 1)       \
   X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_BIAS_CUSTOM) X(feature_rows, 4)   \
   X(implicit_rows, 2) X(attend_bwd, 1) X(online_softmax, 1) X(online_softmax_rows, 1)             \
   X(fold_few, 6) X(left_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)    \

@@ -329,10 +329,13 @@ enum { WHOLES = sizeof wholes / sizeof wholes[0] };
  * sessions; beside tasks that do all of it. */
 static unsigned chunked(int argc, char **argv) {
   static const struct { miras_preset kind; miras_gate keep; int chunk, skip, key; } row[] = {
-    {MIRAS_PRESET_GATED_DELTANET, MIRAS_GATE_HEAD, 8, 0, 6}, {MIRAS_PRESET_KDA_MEMORY, MIRAS_GATE_CHANNEL, 1, 0, 6},
-    {MIRAS_PRESET_MAMBA2_MEMORY, MIRAS_GATE_HEAD, 1, 1, 6}, {MIRAS_PRESET_TITANS, MIRAS_GATE_HEAD, 8, 0, 6},
+    {MIRAS_PRESET_GATED_DELTANET, MIRAS_GATE_HEAD, 8, 0, 6}, {MIRAS_PRESET_KDA_MEMORY,
+     MIRAS_GATE_CHANNEL, 1, 0, 6},
+    {MIRAS_PRESET_MAMBA2_MEMORY, MIRAS_GATE_HEAD, 1, 1, 6}, {MIRAS_PRESET_TITANS, MIRAS_GATE_HEAD,
+     8, 0, 6},
     {MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_GATE_HEAD, 8, 0, 6},
-    {MIRAS_PRESET_YAAD, MIRAS_GATE_CHANNEL, 16, 0, 0}, {MIRAS_PRESET_MONETA, MIRAS_GATE_CHANNEL, 16, 0, 0},
+    {MIRAS_PRESET_YAAD, MIRAS_GATE_CHANNEL, 16, 0, 0}, {MIRAS_PRESET_MONETA, MIRAS_GATE_CHANNEL, 16,
+     0, 0},
     {MIRAS_PRESET_MEMORA, MIRAS_GATE_CHANNEL, 16, 0, 0}};
   const miras_cuda_options how = {MIRAS_CUDA_BF16X3};
   unsigned failed = 0, i;

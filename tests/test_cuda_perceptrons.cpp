@@ -25,20 +25,33 @@ static const perceptron every[] = {
   {"yaad", MIRAS_PRESET_YAAD, 16, 16, 2, 16, {0, 0, 16, 32}, 0, 0, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
   {"yaad", MIRAS_PRESET_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 0, 0, 0, 0, MIRAS_CUDA_BF16, 4, 1},
   {"yaad", MIRAS_PRESET_YAAD, 20, 36, 3, 20, {7, 33, 0, 43}, 1, 1, 0, 52, MIRAS_CUDA_BF16X3, 2, 0},
-  {"titans", MIRAS_PRESET_TITANS, 16, 24, 3, 16, {5, 0, 27, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"titans", MIRAS_PRESET_TITANS, 64, 64, 4, 16, {0, 0, 0, 32}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"ttt-mlp", MIRAS_PRESET_TTT_MLP_MEMORY, 20, 12, 4, 12, {0, 0, 24, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"ttt-mlp", MIRAS_PRESET_TTT_MLP_MEMORY, 24, 24, 4, 40, {0, 29, 11, 84}, 1, 1, 1, 44, MIRAS_CUDA_BF16, 3, 0},
-  {"channels", MIRAS_PRESET_YAAD, 12, 12, 2, 16, {5, 0, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"more channels", MIRAS_PRESET_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 2, 2, 1, 0, MIRAS_CUDA_BF16, 4, 1},
-  {"more channels", MIRAS_PRESET_YAAD, 36, 36, 3, 20, {7, 33, 0, 43}, 2, 0, 0, 72, MIRAS_CUDA_BF16X3,
+  {"titans", MIRAS_PRESET_TITANS, 16, 24, 3, 16, {5, 0, 27, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1,
+   1},
+  {"titans", MIRAS_PRESET_TITANS, 64, 64, 4, 16, {0, 0, 0, 32}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1,
+   1},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP_MEMORY, 20, 12, 4, 12, {0, 0, 24, 36}, 1, 1, 0, 0,
+   MIRAS_CUDA_BF16X3, 1, 1},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP_MEMORY, 24, 24, 4, 40, {0, 29, 11, 84}, 1, 1, 1, 44,
+   MIRAS_CUDA_BF16, 3, 0},
+  {"channels", MIRAS_PRESET_YAAD, 12, 12, 2, 16, {5, 0, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1,
+   1},
+  {"more channels", MIRAS_PRESET_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 2, 2, 1, 0, MIRAS_CUDA_BF16, 4,
+   1},
+  {"more channels", MIRAS_PRESET_YAAD, 36, 36, 3, 20, {7, 33, 0, 43}, 2, 0, 0, 72,
+   MIRAS_CUDA_BF16X3,
    3, 0},
-  {"channels", MIRAS_PRESET_YAAD, 20, 20, 3, 12, {0, 0, 0, 36}, 1, 2, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"moneta", MIRAS_PRESET_MONETA, 16, 16, 3, 16, {5, 0, 11, 52}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"moneta", MIRAS_PRESET_MONETA, 20, 12, 4, 12, {5, 0, 19, 36}, 1, 1, 0, 26, MIRAS_CUDA_BF16X3, 2, 0},
-  {"memora", MIRAS_PRESET_MEMORA, 16, 16, 4, 16, {0, 5, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"memora", MIRAS_PRESET_MEMORA, 32, 32, 4, 32, {0, 0, 0, 64}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
-  {"memora", MIRAS_PRESET_MEMORA, 24, 24, 2, 20, {0, 13, 27, 44}, 2, 0, 1, 56, MIRAS_CUDA_BF16X3, 2, 0},
+  {"channels", MIRAS_PRESET_YAAD, 20, 20, 3, 12, {0, 0, 0, 36}, 1, 2, 0, 0, MIRAS_CUDA_BF16X3, 1,
+   1},
+  {"moneta", MIRAS_PRESET_MONETA, 16, 16, 3, 16, {5, 0, 11, 52}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1,
+   1},
+  {"moneta", MIRAS_PRESET_MONETA, 20, 12, 4, 12, {5, 0, 19, 36}, 1, 1, 0, 26, MIRAS_CUDA_BF16X3, 2,
+   0},
+  {"memora", MIRAS_PRESET_MEMORA, 16, 16, 4, 16, {0, 5, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1,
+   1},
+  {"memora", MIRAS_PRESET_MEMORA, 32, 32, 4, 32, {0, 0, 0, 64}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1,
+   1},
+  {"memora", MIRAS_PRESET_MEMORA, 24, 24, 2, 20, {0, 13, 27, 44}, 2, 0, 1, 56, MIRAS_CUDA_BF16X3, 2,
+   0},
 };
 
 /* Memories that the engine runs. */
@@ -49,7 +62,8 @@ static unsigned others(void) {
     {"two inner_steps", offsetof(miras_memory_desc, inner_steps), 2, 0, 16},
     {"resets", offsetof(miras_memory_desc, reset_every), 64, 0, 16},
     {"129 channels", offsetof(miras_memory_desc, decay_gate), MIRAS_GATE_CHANNEL, 0, 129},
-    {"a bounded step through tanh", offsetof(miras_memory_desc, retention), MIRAS_RETENTION_TANH, 0, 16},
+    {"a bounded step through tanh", offsetof(miras_memory_desc, retention), MIRAS_RETENTION_TANH, 0,
+     16},
     {"an elastic net", offsetof(miras_memory_desc, retention), MIRAS_RETENTION_ELASTIC, 0, 16},
     {"little shared memory", 0, 0, 8, 16}};
   unsigned failed = 0, i;
@@ -107,7 +121,8 @@ static unsigned anywhere(int channels) {
     if (channels) {
       row_of(&c, "yaad", MIRAS_PRESET_YAAD, 31, 31, 16);
       gates(&c, MIRAS_GATE_CHANNEL, MIRAS_GATE_CHANNEL);
-      c.d.step_bound = MIRAS_STEP_BOUND_LAYERS, c.d.decay_target = MIRAS_DECAY_TARGET_ZERO, c.edges = 1;
+      c.d.step_bound = MIRAS_STEP_BOUND_LAYERS, c.d.decay_target = MIRAS_DECAY_TARGET_ZERO,
+       c.edges = 1;
     } else {
       row_of(&c, "titans", MIRAS_PRESET_TITANS, 31, 28, 16);
       gates(&c, MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
@@ -168,7 +183,8 @@ static unsigned links(void) {
      MIRAS_DECAY_TARGET_INITIAL},
     {"p-norm, momentum", MIRAS_PRESET_TITANS, MIRAS_RETENTION_LQ_PNORM, 2.5f, MIRAS_GATE_HEAD, 0, 0,
      MIRAS_DECAY_TARGET_ZERO},
-    {"tanh", MIRAS_PRESET_YAAD, MIRAS_RETENTION_TANH, 0, MIRAS_GATE_CHANNEL, 0, 1, MIRAS_DECAY_TARGET_INITIAL}};
+    {"tanh", MIRAS_PRESET_YAAD, MIRAS_RETENTION_TANH, 0, MIRAS_GATE_CHANNEL, 0, 1,
+     MIRAS_DECAY_TARGET_INITIAL}};
   unsigned failed = 0, i;
   for (i = 0; i < sizeof link / sizeof link[0]; i++) {
     memory_case c;
@@ -233,7 +249,8 @@ int main(int argc, char **argv) {
     if (p->keep == 2 && p->kind == MIRAS_PRESET_YAAD) c.d.threshold_gate = MIRAS_GATE_CHANNEL;
     c.d.expansion = p->expansion;
     c.d.activation = (miras_activation)(i * 2 % 3);
-    if (p->normed) c.d.inner_norm = c.d.inner_residual = 1, c.d.step_bound = MIRAS_STEP_BOUND_AUTO, c.d.learning_rate = 0.05f;
+    if (p->normed) c.d.inner_norm = c.d.inner_residual = 1, c.d.step_bound = MIRAS_STEP_BOUND_AUTO,
+     c.d.learning_rate = 0.05f;
     if (p->kind == MIRAS_PRESET_MEMORA) c.d.simplex = 256, c.d.learning_rate = 0.01f;
     memcpy(c.calls, p->calls, sizeof c.calls);
     c.taped = c.home = 1, c.edges = p->keep == 2;
@@ -254,7 +271,8 @@ int main(int argc, char **argv) {
   }
   if (argc < 2)
     failed += others() + repeated(MIRAS_PRESET_TITANS, 24, MIRAS_GATE_HEAD) +
-              repeated(MIRAS_PRESET_MONETA, 20, MIRAS_GATE_CHANNEL) + anywhere(0) + anywhere(1) + links() +
+              repeated(MIRAS_PRESET_MONETA, 20,
+               MIRAS_GATE_CHANNEL) + anywhere(0) + anywhere(1) + links() +
               alone();
   cudaFree(device);
   printf("%u differ\n", failed);

@@ -37,7 +37,7 @@ static const form forms[] = {{"matrix", SHAPE_MATRIX}, {"perceptron, 1 layer", 1
                              {"vector", SHAPE_VECTOR}, {"pairs", SHAPE_PAIRS}};
 
 /* gates 0: constants; 1: a number per token and head wherever the memory has a gate; 2: the same,
- * and the keep gate per channel. */
+ * and the decay gate per channel. */
 static miras_memory_desc combination(int f, int bias, int retention, int algorithm, int gates,
                               int chunk) {
   miras_memory_desc d;
@@ -82,7 +82,7 @@ static int named(const char *sentence) {
 }
 
 /* Where the decay leads, bounded steps, lengths of keys, resets and signs: now and then, mostly
- * where they mean something. gates: as combination has them, for what thereby has a keep gate. */
+ * where they mean something. gates: as combination has them, for what thereby has a decay gate. */
 static void vary(miras_memory_desc *d, int gates) {
   const int anywhere = below(12) == 0;
   if (below(2) == 0 && (anywhere || may_return(d))) {
@@ -303,7 +303,7 @@ static void promises_of_form(int f, int c) {
     PROMISED("momentum");
   }
   d = combination(f, MIRAS_BIAS_HUBER_MIXTURE, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 2, chunk);
-  PROMISED("a keep gate per channel");
+  PROMISED("a decay gate per channel");
   d.learning_rate_gate = MIRAS_GATE_CHANNEL;
   d.threshold_gate = MIRAS_GATE_CHANNEL;
   PROMISED("every gate per channel");
@@ -320,7 +320,7 @@ static void promises_of_form(int f, int c) {
     d.retention = MIRAS_RETENTION_L2;
     d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
     d.decay_gate = MIRAS_GATE_HEAD;
-    PROMISED("test-time training with a keep gate");
+    PROMISED("test-time training with a decay gate");
     d.token_rates = MIRAS_TOKEN_RATES_NONE;
     d.decay_gate = MIRAS_GATE_CONSTANT;
     d.retention = MIRAS_RETENTION_L2_BOTH;
@@ -905,7 +905,7 @@ static void test_elastic(void **state) {
   finish();
 }
 
-/* Local and global L2 together are decay and step gates that belong to each other. */
+/* Local and global L2 together are decay and learning rate gates that belong to each other. */
 static void test_l2_both(void **state) {
   (void)state;
   start();
@@ -1275,7 +1275,7 @@ static void test_biases(void **state) {
   finish();
 }
 
-/* Row rates of 1 are none, and those of the two forms begin alike. With a keep gate they leave
+/* Row rates of 1 are none, and those of the two forms begin alike. With a decay gate they leave
  * alone what a chunk writes: at chunk 1 there is nothing of that. */
 static void test_rows(void **state) {
   (void)state;
@@ -1305,7 +1305,7 @@ static void test_rows(void **state) {
         a.decay_rate = 0.2f;
         b = a;
         b.token_rates = kind;
-        equal(__LINE__, "row rates and a keep gate",
+        equal(__LINE__, "row rates and a decay gate",
               answers(&a, &t, x.params.f, x.params.count - 1, x.dy.count),
               answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
       }
@@ -1367,7 +1367,7 @@ static void test_keeping_all(void **state) {
             a = b = x.given;
             b.decay_target = MIRAS_DECAY_TARGET_ZERO;
             t = u = data_tokens(&x);
-            if (ref_is_divergence(&b)) { /* it has no keep gate then */
+            if (ref_is_divergence(&b)) { /* it has no decay gate then */
               b = tidy(b);
               u.decay = NULL;
             }

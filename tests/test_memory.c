@@ -831,7 +831,7 @@ static void test_features_many(void **state) {
   free(one);
 }
 
-/* Where a memory is hardly away from the B that it returns to, a keep gate's gradient is of their
+/* Where a memory is hardly away from the B that it returns to, a decay gate's gradient is of their
  * difference, not the difference of what either says. Each is of float, so that 2^-24 B / (A - B)
  * cannot be had. */
 static void test_gradient_near(void **state) {
@@ -954,7 +954,7 @@ static void test_gradient_exact(void **state) {
   gradient_finish();
 }
 
-/* Keep and step gates per channel, with every retention and wherever its decay leads. */
+/* Keep and learning rate gates per channel, with every retention and wherever its decay leads. */
 static void test_channels(void **state) {
   static const int shapes[] = {1, 2, SHAPE_GATED, SHAPE_VECTOR};
   uint64_t variant = 600000;

@@ -115,16 +115,16 @@ static const struct {
    "mixer.d_skip=1 "
    "mixer.out_gate=silu-first mixer.out_norm=layer"},
   {MIRAS_PRESET_TITANS, 4, "titans, values past the memory", "mixer.d_skip=1"},
-  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, rms keys, keep rate, step gate",
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, rms keys, keep rate, learning rate gate",
    "mixer.qk_map=rms mixer.decay_form=rate .learning_rate_gate=head .learning_rate=0.5"},
   {MIRAS_PRESET_KDA_MEMORY, 4, "kda, complement keys, keep root",
    "mixer.qk_map=complement mixer.decay_form=root"},
-  {MIRAS_PRESET_RWKV7_MEMORY, 4, "rwkv7, keep root, step gate",
+  {MIRAS_PRESET_RWKV7_MEMORY, 4, "rwkv7, keep root, learning rate gate",
    "mixer.decay_form=root .learning_rate_gate=head .learning_rate=0.5"},
   {MIRAS_PRESET_DELTAPRODUCT, 4, "deltaproduct, 3 steps", ".inner_steps=3 .learning_rate=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, 3 steps, rms keys",
    "mixer.qk_map=rms .inner_steps=3 .learning_rate=0.1"},
-  {MIRAS_PRESET_LINEAR_ATTENTION, 4, "linear attention, 2 steps, step gate",
+  {MIRAS_PRESET_LINEAR_ATTENTION, 4, "linear attention, 2 steps, learning rate gate",
    ".inner_steps=2 .learning_rate_gate=head"},
   {MIRAS_PRESET_LINEAR_ATTENTION, 4, "linear attention, elu features, normalised",
    "mixer.qk_map=none .feature_map=elu .normalize=1"},
@@ -213,9 +213,9 @@ static const struct {
    "mixer.projection_bias=1 mixer.share_qk=1"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, two heads of keys for four, norms of two heads",
    "mixer.qk_heads=2 .heads=4 mixer.scaled_queries=1 mixer.norm_heads=2 mixer.out_gate=sigmoid"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, keep gates with a floor, horizon",
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, decay gates with a floor, horizon",
    "mixer.decay_form=floor mixer.decay_horizon=9"},
-  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, steep keep gates",
+  {MIRAS_PRESET_KDA_MEMORY, 4, "kda, steep decay gates",
    "mixer.decay_form=steep mixer.decay_log_limit=3"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, one head of keys for three, no gate",
    "mixer.qk_heads=1 .heads=3 mixer.out_gate=none mixer.norm_heads=3"},
@@ -250,9 +250,9 @@ static const struct {
    "mlp.experts=5 mlp.experts_per_token=1 mlp.hidden=9 layers=2"},
   {MIRAS_PRESET_TITANS, 16, "titans, three experts, all for all tokens, two shared ones",
    "mlp.experts=3 mlp.experts_per_token=3 mlp.shared_experts=2 mlp.hidden=7"},
-  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, keep gates held from below, horizon",
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, decay gates held from below, horizon",
    "mixer.decay_min=0.87 mixer.decay_horizon=20"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, keep gates held from below", "mixer.decay_min=0.9"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, decay gates held from below", "mixer.decay_min=0.9"},
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
    "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
@@ -2309,10 +2309,10 @@ static void test_layer_refusals(void) {
   d = describe(MIRAS_PRESET_GLA_MEMORY, 1);
   d.layer[0].memory.learning_rate_gate = MIRAS_GATE_HEAD;
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_RATE;
-  d.layer[0].mixer.tied_dt = 1; /* and the keep gate is one per channel */
+  d.layer[0].mixer.tied_dt = 1; /* and the decay gate is one per channel */
   refused(&d, "tied_dt");
   d = describe(MIRAS_PRESET_GATED_DELTANET, 1);
-  d.layer[0].mixer.qk_map = MIRAS_QK_MAP_COMPLEMENT; /* and the keep gate is one per head */
+  d.layer[0].mixer.qk_map = MIRAS_QK_MAP_COMPLEMENT; /* and the decay gate is one per head */
   refused(&d, "qk_map");
   d.layer[0].mixer.qk_map = MIRAS_QK_MAP_ERASE; /* and the memory erases with its key */
   refused(&d, "qk_map");
@@ -2334,14 +2334,14 @@ static void test_layer_refusals(void) {
   d.layer[0].mixer.rope_theta = 50; /* and nothing turns */
   refused(&d, "rope_theta");
   d = describe(MIRAS_PRESET_RETNET_MEMORY, 1);
-  d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_ROOT; /* and the keep gate is a constant */
+  d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_ROOT; /* and the decay gate is a constant */
   refused(&d, "decay_form");
   d = describe(MIRAS_PRESET_GATED_DELTANET, 1);
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_COUNT;
   refused(&d, "decay_form");
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_SIGMOID;
   d.layer[0].memory.decay_schedule =
-    MIRAS_DECAY_SCHEDULE_LIGHTNING; /* and the keep gate is learned */
+    MIRAS_DECAY_SCHEDULE_LIGHTNING; /* and the decay gate is learned */
   refused(&d, "decay_schedule");
 }
 

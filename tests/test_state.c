@@ -396,7 +396,8 @@ static void test_names(void **state) {
                    "s momentum.W2 [16,6] 224; p init.W1 [4,16] 0; p init.W2 [16,6] 64;"},
     {MIRAS_PRESET_MONETA, "s A1 [4,16] 0; s A2 [16,6] 64; d W1 [4,16] 0; d W2 [16,6] 64; "
                    "p init.A1 [4,16] 0; p init.A2 [16,6] 64;"},
-    {MIRAS_PRESET_TTT_LINEAR_MEMORY, "s W1 [4,6] 0; s b1 [6] 24; p init.W1 [4,6] 0; p init.b1 [6] 24; "
+    {MIRAS_PRESET_TTT_LINEAR_MEMORY,
+     "s W1 [4,6] 0; s b1 [6] 24; p init.W1 [4,6] 0; p init.b1 [6] 24; "
                        "p gain [6] 60; p bias [6] 72; p rates [16] 84;"},
     {MIRAS_PRESET_SLIDING_WINDOW, "s keys [64,4] 0; s values [64,6] 256;"},
   };
