@@ -31,7 +31,7 @@ class Layer:
     def __init__(self, library, preset, fields, inputs, params=None):
         self.c = library.c
         desc = library.desc(preset, heads=H, key_dim=K, **fields)
-        self.memory = self.c.miras_memory_open(desc, None)
+        self.memory = self.c.miras_memory_open(desc, None, None, 0)
         if params is not None:
             count = ctypes.c_size_t()
             at = self.c.miras_memory_params(self.memory, ctypes.byref(count))
@@ -40,9 +40,9 @@ class Layer:
             self.c.miras_memory_reset(self.memory)
         self.inputs = {n: t.detach().contiguous() for n, t in inputs.items()}
         self.grads = {n: torch.empty_like(t) for n, t in self.inputs.items()}
-        self.tokens = library.struct('tokens', length=T,
+        self.tokens = library.struct('input', length=T,
                                      **{n: t.data_ptr() for n, t in self.inputs.items()})
-        self.wanted = library.struct('token_grads',
+        self.wanted = library.struct('input_grad',
                                      **{n: t.data_ptr() for n, t in self.grads.items()})
         self.y = torch.empty(1, T, H, K)
         self.dy = torch.ones(1, T, H, K)
@@ -137,26 +137,26 @@ def main():
         ('linear attention', Layer(library, 'linear-attention', {}, kqv),
          Peer(lambda q, k, v: linear(q, k, v, scale=1.0), [q, k, v])),
         ('simple GLA (Mamba-2)', Layer(library, 'retnet', dict(head, forget=0.0, decay_ratio=0.0),
-                                       dict(kqv, keep=keep)),
+                                       dict(kqv, decay=keep)),
          Peer(lambda q, k, v, g: simple(q, k, v, g.log(), scale=1.0), [q, k, v, keep])),
-        ('DeltaNet', Layer(library, 'deltanet', steps, dict(kqv, step=step)),
+        ('DeltaNet', Layer(library, 'deltanet', steps, dict(kqv, learning_rate=step)),
          Peer(lambda q, k, v, b: first(delta(first(q) * K ** 0.5, first(k), first(v),
                                              first(b))[0]), [q, k, v, step])),
         ('Gated DeltaNet', Layer(library, 'gated-deltanet', dict(head, **steps, **no_forget),
-                                 dict(kqv, keep=keep, step=step)),
+                                 dict(kqv, decay=keep, learning_rate=step)),
          Peer(lambda q, k, v, g, b: gated(q, k, v, g.log(), b, scale=1.0), [q, k, v, keep, step])),
         ('Kimi delta attention', Layer(library, 'kda', dict(channel, **steps, **no_forget),
-                                       dict(kqv, keep=keeps, step=step)),
+                                       dict(kqv, decay=keeps, learning_rate=step)),
          Peer(lambda q, k, v, g, b: kda(q, k, v, g.log(), b, scale=1.0),
               [q, k, v, keeps, step])),
         ('Mesa', Layer(library, 'mesa', dict(head, **steps, **no_forget, chunk=16),
-                       dict(kqv, keep=keep, step=step), raw),
+                       dict(kqv, decay=keep, learning_rate=step), raw),
          Peer(lambda q, k, v, g, b: mesa(q, k, v, g.log(), ridge, b, 64), [q, k, v, keep, step])),
         ('TTT-MLP, chunk 16', Layer(
             library, 'ttt-mlp',
             dict(inner_norm=0, inner_residual=0, inner_bias=0, token_rates=0, chunk=16, forget=0.0,
-                 decay_ratio=0.0, step=1.0, **steps),
-            dict(kqv, step=step / 20), torch.cat([w.reshape(H, -1) for w in layers], 1).flatten()),
+                 decay_ratio=0.0, learning_rate=1.0, **steps),
+            dict(kqv, learning_rate=step / 20), torch.cat([w.reshape(H, -1) for w in layers], 1).flatten()),
          Peer(lambda q, k, v, b: perceptron(q, k, v, b, layers), [q, k, v, step / 20])),
         ('softmax attention', Layer(library, 'softmax-attention', dict(window=T, chunk=16), kqv),
          Peer(lambda q, k, v: first(F.scaled_dot_product_attention(

@@ -67,7 +67,7 @@ fi
 # twice the layers.
 own() { # MODEL
   case $1 in
-    titans-mac) echo --heads 4 --set window=16 ;;
+    titans-mac) echo --heads 4 --set attention.window=16 ;;
     ttt-*|titans*|moneta*|yaad*|memora*|transformer) echo --heads 4 ;;
     kimi-linear|qwen3.5) echo --heads 2 --layers 4 ;;
     mamba2) echo "--heads 2 --layers 4 --parameters 0 $MAMBA2" ;;

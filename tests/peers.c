@@ -15,14 +15,14 @@ static miras_memory_desc desc;
   desc.f = 1, printf("field desc.%s %u %u %c\n", #f, (unsigned)offsetof(miras_memory_desc, f), \
                      (unsigned)sizeof desc.f, (double)(desc.f / 2) > 0 ? 'r' : 'w')
 #define POINTER(s, f)                                                                \
-  printf("field %s.%s %u %u p\n", #s, #f, (unsigned)offsetof(miras_##s, f), \
-         (unsigned)sizeof(((miras_##s *)0)->f))
-#define STRUCT(s) printf("size %s %u\n", #s, (unsigned)sizeof(miras_##s))
+  printf("field %s.%s %u %u p\n", #s, #f, (unsigned)offsetof(miras_memory_##s, f), \
+         (unsigned)sizeof(((miras_memory_##s *)0)->f))
+#define STRUCT(s) printf("size %s %u\n", #s, (unsigned)sizeof(miras_memory_##s))
 #define CONSTANT(c) printf("constant %s %d\n", #c, (int)(c))
 
 int main(void) {
   memset(&desc, 0, sizeof desc);
-  STRUCT(desc);
+  printf("size desc %u\n", (unsigned)sizeof desc);
   NUMBER(architecture);
   NUMBER(bias);
   NUMBER(retention);
@@ -64,33 +64,33 @@ int main(void) {
   NUMBER(q);
   /* what a layer of a model has, as the papers have it: the rows of the table for memories on their
      own bring keys to a length and lead back to the initial memory */
-  STRUCT(model_desc);
+  printf("size model_desc %u\n", (unsigned)sizeof(miras_model_desc));
   printf("field model_desc.memory %u %u w\n", (unsigned)offsetof(miras_model_desc, layer[0].memory),
          (unsigned)sizeof desc);
-  STRUCT(tokens);
-  printf("field tokens.length %u %u w\n", (unsigned)offsetof(miras_memory_input, length),
+  STRUCT(input);
+  printf("field input.length %u %u w\n", (unsigned)offsetof(miras_memory_input, length),
          (unsigned)sizeof(int));
-  POINTER(tokens, key);
-  POINTER(tokens, value);
-  POINTER(tokens, query);
-  POINTER(tokens, keep);
-  POINTER(tokens, step);
-  POINTER(tokens, momentum);
-  POINTER(tokens, threshold);
-  POINTER(tokens, value_decay);
-  POINTER(tokens, erase);
-  POINTER(tokens, replace);
-  STRUCT(token_grads);
-  POINTER(token_grads, key);
-  POINTER(token_grads, value);
-  POINTER(token_grads, query);
-  POINTER(token_grads, keep);
-  POINTER(token_grads, step);
-  POINTER(token_grads, momentum);
-  POINTER(token_grads, threshold);
-  POINTER(token_grads, value_decay);
-  POINTER(token_grads, erase);
-  POINTER(token_grads, replace);
+  POINTER(input, key);
+  POINTER(input, value);
+  POINTER(input, query);
+  POINTER(input, decay);
+  POINTER(input, learning_rate);
+  POINTER(input, momentum);
+  POINTER(input, threshold);
+  POINTER(input, value_decay);
+  POINTER(input, erase);
+  POINTER(input, replace);
+  STRUCT(input_grad);
+  POINTER(input_grad, key);
+  POINTER(input_grad, value);
+  POINTER(input_grad, query);
+  POINTER(input_grad, decay);
+  POINTER(input_grad, learning_rate);
+  POINTER(input_grad, momentum);
+  POINTER(input_grad, threshold);
+  POINTER(input_grad, value_decay);
+  POINTER(input_grad, erase);
+  POINTER(input_grad, replace);
   CONSTANT(MIRAS_ARCH_VECTOR);
   CONSTANT(MIRAS_BIAS_DOT);
   CONSTANT(MIRAS_RETENTION_L2);

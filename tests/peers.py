@@ -55,15 +55,15 @@ class Library:
         for name, result, arguments in (
                 ('miras_isa', ctypes.c_char_p, []),
                 ('miras_preset_find', whole, [ctypes.c_char_p]),
-                ('miras_model_preset', whole, [any_pointer, whole]),
+                ('miras_model_preset', whole, [any_pointer, whole, whole]),
                 ('miras_memory_size', size, [any_pointer, ctypes.c_char_p, size]),
-                ('miras_memory_open', any_pointer, [any_pointer, any_pointer]),
+                ('miras_memory_open', any_pointer, [any_pointer, any_pointer, ctypes.c_char_p, size]),
                 ('miras_memory_close', None, [any_pointer]),
                 ('miras_memory_params', any_pointer, [any_pointer, any_pointer]),
                 ('miras_memory_reset', None, [any_pointer]),
                 ('miras_memory_tape_size', size, [any_pointer, whole]),
                 ('miras_memory_grad_state_size', size, [any_pointer]),
-                ('miras_memory_read', None, [any_pointer] * 3),
+                ('miras_memory_read', whole, [any_pointer] * 3),
                 ('miras_memory_forward', whole, [any_pointer] * 4),
                 ('miras_memory_backward', whole, [any_pointer] * 7)):
             function = getattr(self.c, name)
@@ -87,8 +87,9 @@ class Library:
         among them are none."""
         block = self.struct('desc')
         if preset:
-            kind, model = self.c.miras_preset_find(preset.encode()), self.struct('model_desc')
-            if self.c.miras_model_preset(model, kind) != 0:
+            kind = self.c.miras_preset_find((preset + '-memory').encode())
+            model = self.struct('model_desc')
+            if self.c.miras_model_preset(model, kind, 0) != 0:
                 raise Refused('there is no preset ' + preset)
             at, size, _ = self.fields['model_desc.memory']
             block[0:size] = model[at:at + size]
@@ -109,7 +110,8 @@ class Refused(Exception):
 
 
 GATES = ('decay_gate', 'learning_rate_gate', 'momentum_gate', 'threshold_gate', 'value_decay_gate')
-TOKENS = ('key', 'value', 'query', 'keep', 'step', 'momentum', 'threshold', 'value_decay', 'erase',
+TOKENS = ('key', 'value', 'query', 'decay', 'learning_rate', 'momentum', 'threshold', 'value_decay',
+          'erase',
           'replace')
 
 
@@ -124,14 +126,14 @@ class Miras(torch.autograd.Function):
     @staticmethod
     def forward(ctx, library, desc, linear, value_dim, names, *tensors):
         c, held = library.c, dict(zip(names, map(floats, tensors)))
-        memory = c.miras_memory_open(desc, None)
+        memory = c.miras_memory_open(desc, None, None, 0)
         if 'memory' in held:
             count = ctypes.c_size_t()
             at = c.miras_memory_params(memory, ctypes.byref(count))
             if count.value != held['memory'].numel():
                 raise Refused('the memory has %d outer parameters' % count.value)
             ctypes.memmove(at, held['memory'].data_ptr(), 4 * count.value)
-        tokens = library.struct('tokens', length=held['query'].shape[1],
+        tokens = library.struct('input', length=held['query'].shape[1],
                                 **{n: held[n].data_ptr() for n in names if n in TOKENS})
         batch, length, heads, width = held['query'].shape
         y = torch.full((batch, length, heads, value_dim), math.nan, dtype=torch.float32)
@@ -163,7 +165,7 @@ class Miras(torch.autograd.Function):
         dparams = None
         if 'memory' in grads:
             dparams = grads['memory'].zero_()
-        wanted = library.struct('token_grads',
+        wanted = library.struct('input_grad',
                                 **{n: grads[n].data_ptr() for n in names if n in TOKENS})
         dy = floats(dy)
         if c.miras_memory_backward(memory, tokens, tape.data_ptr(), dy.data_ptr(), wanted,
@@ -279,7 +281,7 @@ def normalised(x, peers):
     return y, reads / (torch.einsum('ik,bhk->bhi', phi, z[:, 0]) + 1e-10)[..., None]
 
 
-row('the same, elu + 1, normalised', 'linear-attention', dict(feature='FEATURE_ELU', normalize=1),
+row('the same, elu + 1, normalised', 'linear-attention', dict(feature_map='FEATURE_ELU', normalize=1),
     dict(q=Q, k=normal(B, T, H, K), v=VALUE, memory=MEMORY, memory_z=uniform(1, 2, H, K)),
     lambda x: dict(key=x.k, value=x.v, query=x.q,
                    memory=torch.cat([x.memory.reshape(H, -1), x.memory_z], 1)),
@@ -292,7 +294,7 @@ def based(x, peers):
     return heads_first(y)[0], None
 
 
-row('the same, second-order features (Based)', 'linear-attention', dict(feature='FEATURE_POLY2'),
+row('the same, second-order features (Based)', 'linear-attention', dict(feature_map='FEATURE_POLY2'),
     dict(q=unit(B, T, H, K), k=KEY, v=VALUE), lambda x: dict(key=x.k, value=x.v, query=x.q), based,
     linear=False)
 
@@ -307,9 +309,9 @@ def dfw(x, peers):
     return y.reshape(B, T, H, V), s.reshape(B, H, V, K).transpose(-1, -2)
 
 
-row('DFW', 'dfw', dict(decay_gate='GATE_CHANNEL', value_decay_gate='GATE_CHANNEL', forget=0.0),
+row('DFW', 'dfw', dict(decay_gate='GATE_CHANNEL', value_decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, value_decay=uniform(0.7, 1.0, B, T, H, V), memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, value_decay=x.value_decay,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, value_decay=x.value_decay,
                    memory=x.memory), dfw, 'each value channel as a GLA memory of its own')
 
 
@@ -335,14 +337,14 @@ def lightning(x, peers):
 row('Lightning attention', 'lightning', dict(layer=1, layers=4),
     dict(q=Q, k=KEY, v=VALUE, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, memory=x.memory), lightning)
-row('simple GLA', 'mamba2', dict(decay_gate='GATE_HEAD', forget=0.0),
+row('simple GLA', 'mamba2', dict(decay_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, memory=x.memory),
     lambda x, peers: simple_gla(x, peers, x.v, x.keep.log()))
-row('Mamba-2', 'mamba2', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0),
+row('Mamba-2', 'mamba2', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, dt=uniform(0.01, 0.5, B, T, H), a=uniform(0.2, 2.0, H),
          memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=torch.exp(-x.a * x.dt), step=x.dt,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=torch.exp(-x.a * x.dt), learning_rate=x.dt,
                    memory=x.memory),
     lambda x, peers: simple_gla(x, peers, x.v * x.dt[..., None], -x.a * x.dt),
     'simple GLA with values times dt; gates are dt and A')
@@ -354,13 +356,13 @@ def gla(x, peers, key):
         output_final_state=True)
 
 
-row('GLA', 'gla', dict(decay_gate='GATE_CHANNEL', forget=0.0),
+row('GLA', 'gla', dict(decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, memory=x.memory),
     lambda x, peers: gla(x, peers, x.k))
-row('HGRN2', 'hgrn2', dict(decay_gate='GATE_CHANNEL', forget=0.0),
+row('HGRN2', 'hgrn2', dict(decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, v=VALUE, keep=KEEPS, memory=MEMORY),
-    lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
+    lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, decay=x.keep, memory=x.memory),
     lambda x, peers: gla(x, peers, 1 - x.keep), 'GLA with k = 1 - alpha')
 
 
@@ -372,9 +374,9 @@ def hgrn(x, peers):
 
 
 row('HGRN', None,
-    dict(architecture='VECTOR', bias='DOT', retention='RETAIN_L2', decay_gate='GATE_CHANNEL'),
+    dict(architecture='ARCH_VECTOR', bias='BIAS_DOT', retention='RETENTION_L2', decay_gate='GATE_CHANNEL'),
     dict(q=Q, v=SQUARE, keep=KEEPS, memory=normal(H, K)),
-    lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, keep=x.keep, memory=x.memory), hgrn,
+    lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, decay=x.keep, memory=x.memory), hgrn,
     'the vector memory', linear=False, chunks=(1,))
 
 
@@ -386,11 +388,11 @@ def delta_rule(x, peers, beta):
 
 row('DeltaNet', 'deltanet', dict(learning_rate_gate='GATE_HEAD'),
     dict(q=Q, k=KEY, v=VALUE, step=STEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=x.memory),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, learning_rate=x.step, memory=x.memory),
     lambda x, peers: delta_rule(x, peers, x.step))
 row('Longhorn', 'longhorn', dict(learning_rate_gate='GATE_HEAD'),
     dict(q=Q, k=normal(B, T, H, K, size=0.5), v=VALUE, step=STEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=x.memory),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, learning_rate=x.step, memory=x.memory),
     lambda x, peers: delta_rule(x, peers, x.step / (1 + x.step * (x.k * x.k).sum(-1))),
     'DeltaNet with beta / (1 + beta k.k)')
 
@@ -402,9 +404,9 @@ def gated_delta_rule(x, peers):
 
 
 row('Gated DeltaNet', 'gated-deltanet',
-    dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0),
+    dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEP, step=STEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, memory=x.memory),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, memory=x.memory),
     gated_delta_rule)
 
 
@@ -419,10 +421,10 @@ def delta_product(x, peers):
 PRODUCT = dict(q=Q, k=unit(B, T, H, 2, K), v=normal(B, T, H, 2, V),
                step=uniform(0.1, 1.8, B, T, H, 2), memory=MEMORY)
 row('DeltaProduct', 'deltaproduct', dict(learning_rate_gate='GATE_HEAD'), PRODUCT,
-    lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=x.memory), delta_product)
+    lambda x: dict(key=x.k, value=x.v, query=x.q, learning_rate=x.step, memory=x.memory), delta_product)
 row('Gated DeltaProduct', 'gated-deltaproduct',
-    dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0), dict(PRODUCT, keep=KEEP),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, memory=x.memory),
+    dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0), dict(PRODUCT, keep=KEEP),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, memory=x.memory),
     delta_product)
 
 
@@ -432,9 +434,9 @@ def kda(x, peers):
         output_final_state=True)
 
 
-row('KDA', 'kda', dict(decay_gate='GATE_CHANNEL', learning_rate_gate='GATE_HEAD', forget=0.0),
+row('KDA', 'kda', dict(decay_gate='GATE_CHANNEL', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, step=STEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, memory=x.memory), kda)
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, memory=x.memory), kda)
 
 
 def rwkv7(x, peers):
@@ -445,10 +447,10 @@ def rwkv7(x, peers):
     return heads_first(y)[0], s
 
 
-row('RWKV-7', 'rwkv7', dict(decay_gate='GATE_CHANNEL', forget=0.0),
+row('RWKV-7', 'rwkv7', dict(decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, k=normal(B, T, H, K, size=0.3), v=VALUE, keep=uniform(0.55, 1.0, B, T, H, K),
          kappa=KEY, rate=uniform(0.0, 1.0, B, T, H, K), memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, erase=-x.kappa,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, erase=-x.kappa,
                    replace=x.kappa * x.rate, memory=x.memory), rwkv7)
 
 
@@ -458,10 +460,10 @@ def gdn2(x, peers):
         initial_state=per_batch(x.memory), output_final_state=True)
 
 
-row('Gated DeltaNet-2', 'rwkv7', dict(decay_gate='GATE_CHANNEL', forget=0.0),
+row('Gated DeltaNet-2', 'rwkv7', dict(decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, erase=uniform(0.0, 1.0, B, T, H, K),
          write=uniform(0.0, 1.0, B, T, H, V), memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v * x.write, query=x.q, keep=x.keep,
+    lambda x: dict(key=x.k, value=x.v * x.write, query=x.q, decay=x.keep,
                    erase=-x.keep * x.erase * x.k, replace=x.k, memory=x.memory), gdn2,
     'as a memory with separate erase keys')
 
@@ -488,8 +490,8 @@ for form, function, remark in (
         ('recurrent form', comba, 'shipped: error measured after the decay, unlike chunk form and '
          'kernels; corrected: before it')):
     row('Comba, ' + form, 'rwkv7',
-        dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0), COMBA,
-        lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, erase=x.p,
+        dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0), COMBA,
+        lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, erase=x.p,
                        replace=-x.step[..., None] * x.k, memory=x.memory), function, remark)
 
 
@@ -515,10 +517,10 @@ for form, function, remark in (
         ('solved', mesa, ''),
         ('conjugate gradients', mesa_gradients, 'shipped: 1e-5 added to the quotients stalls the '
          'solve; corrected: 1e-30')):
-    row('Mesa, ' + form, 'mesa', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', forget=0.0),
+    row('Mesa, ' + form, 'mesa', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
         dict(q=unit(B, T, H, K), k=KEY, v=SQUARE, keep=uniform(0.9, 1.0, B, T, H), step=STEP,
              memory=normal(H, K, K, size=0.3), ridge=uniform(0.5, 1.5, H, K)),
-        lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step,
+        lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
                        memory=torch.cat([x.memory.flatten(), x.ridge.expm1().log().flatten()])),
         function, remark, linear=False)
 
@@ -590,15 +592,15 @@ def ttt_parameters(x):
 
 # without what miras.h adds to the papers' forms: a decay of its own, and, below, that decays lead
 # to the initial memory
-FREE = dict(inner_norm=1, inner_residual=1, forget=0.0, decay_ratio=0.0)
+FREE = dict(inner_norm=1, inner_residual=1, decay_rate=0.0, decay_ratio=0.0)
 row('TTT-Linear, rates by output', 'ttt-linear',
-    dict(FREE, token_rates=1, step=0.5), TTT,
+    dict(FREE, token_rates=1, learning_rate=0.5), TTT,
     lambda x: dict(key=x.k, value=x.v, query=x.q, memory=ttt_parameters(x)), ttt_rows,
     'shipped: adds the normed z to z; corrected: to q', linear=False, chunks=(CHUNK,))
 row('TTT-Linear, and by source', 'ttt-linear',
     dict(FREE, token_rates=1, learning_rate_gate='GATE_HEAD'),
     dict(TTT, step=uniform(0.1, 0.9, B, T, H)),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=ttt_parameters(x)),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, learning_rate=x.step, memory=ttt_parameters(x)),
     ttt_sources, 'shipped: as above, and a step belongs to its output only', linear=False,
     chunks=(CHUNK,))
 
@@ -615,11 +617,11 @@ def titans(x, peers):
 
 
 row('Titans, one layer', 'titans',
-    dict(FREE, depth=1, toward=0, decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD',
+    dict(FREE, depth=1, decay_target=0, decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD',
          momentum_gate='GATE_HEAD', momentum=0.0),
     dict(NORMED, keep=uniform(0.98, 1.0, B, T, H), step=uniform(0.02, 0.2, B, T, H),
          momentum=uniform(0.1, 0.9, B, T, H)),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, momentum=x.momentum,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, momentum=x.momentum,
                    memory=torch.cat([x.memory.flatten(), x.memory_gain.flatten(),
                                      x.memory_bias.flatten()])), titans,
     'shipped: a parenthesis is missing in the inner gradient, and the normed z is added to z',
@@ -717,7 +719,8 @@ def perceptron_parameters(x):
 
 
 def perceptron_tokens(x):
-    gates = {n: getattr(x, n) for n in ('keep', 'step', 'momentum', 'threshold') if hasattr(x, n)}
+    own = dict(keep='decay', step='learning_rate', momentum='momentum', threshold='threshold')
+    gates = {n: getattr(x, m) for m, n in own.items() if hasattr(x, m)}
     return dict(key=x.k, value=x.v, query=x.q, memory=perceptron_parameters(x), **gates)
 
 
@@ -734,7 +737,7 @@ def perceptron_row(name, preset, size, step, *update, chunks=(1, CHUNK), fields=
         "the paper's update, inner gradient by PyTorch", linear=False, chunks=chunks)
 
 
-DECAYS = dict(decay_gate='GATE_HEAD', toward=0)
+DECAYS = dict(decay_gate='GATE_HEAD', decay_target=0)
 SLOW = uniform(0.98, 1.0, B, T, H)
 perceptron_row('TTT-MLP', 'ttt-mlp', 0.25, 0.2, squares, chunks=(CHUNK,),
                fields=dict(token_rates=1), rho=uniform(-0.05, 0.2, CHUNK),

@@ -164,8 +164,8 @@ mistake 'model is "yad"; is it yaad?' train text --model yad
 mistake 'is it titans-mac?' train text --model titans-mc
 mistake 'is it deltanet?' models deltanot
 mistake 'there is no field p; is it memory.p?' train text --set p=2
-mistake 'there is no field m.windo; is it m.window?' train text --set m.windo=2
-mistake 'no layers z, but m w a g' train text --set z.window=2
+mistake 'there is no field m.memory.windo; is it m.memory.window?' train text --set m.memory.windo=2
+mistake 'no layers z, but m w a g' train text --set z.attention.window=2
 mistake 'the value of memory.p must be a number' train text --set memory.p=two
 mistake 'must be a word, such as one of: .*huber' train text --set memory.bias=hubber
 mistake 'must be FIELD=VALUE' train text --set memory.p
@@ -195,7 +195,7 @@ cat >emitted.c <<'END'
 static unsigned char bytes[1 << 20];
 int main(void) {
   miras_model *m = model_size() <= sizeof bytes ? model_init(bytes, sizeof bytes) : NULL;
-  miras_session *s = m ? miras_session_open(m, NULL) : NULL;
+  miras_session *s = m ? miras_session_open(m, NULL, NULL, NULL, 0) : NULL;
   miras_sampler likeliest = {0, 0, 0, 0};
   const float *logits;
   int32_t token = 0;
@@ -205,7 +205,7 @@ int main(void) {
   for (i = 0; i <= 50; i++) {
     putchar((int)model_characters[token]);
     logits = miras_session_step(s, token);
-    token = miras_sampler_sample(logits, vocab, &likeliest);
+    token = miras_sampler_sample(&likeliest, logits, vocab);
   }
   putchar('\n');
   return 0;
@@ -217,8 +217,8 @@ ${CC:-cc} -std=c99 -O1 -I"$top" emitted.c -o emitted -lm || say 'what emit wrote
 cmp -s said same || say 'a model as C source writes otherwise'
 
 # The file alone is a hybrid or a transformer: it writes, is measured and goes on to the bit.
-for kind in '--pattern mwm' '--pattern (mw)*2a --set w.window=3' '--model transformer' \
-            '--pattern mgwg --set g.experts=4 --set g.hidden=9'; do
+for kind in '--pattern mwm' '--pattern (mw)*2a --set w.attention.window=3' '--model transformer' \
+            '--pattern mgwg --set g.mlp.experts=4 --set g.mlp.hidden=9'; do
   train text --out out/h --chars $kind; expect 0 'wrote' $?
   "$lm" generate out/h --tokens 20 >log 2>&1; expect 0 '' $?
   "$lm" eval out/h text >log 2>&1; expect 0 'windows of 8' $?
@@ -229,8 +229,8 @@ done
 train text --out out/k --chars --pattern mwm --minutes 0.0000001; expect 0 'stopped' $?
 train text --out out/k --chars --pattern mmw --resume
 expect 2 'pattern is "mwm" and not "mmw"' $?
-train text --out out/k --chars --pattern mwm --set w.window=5 --resume
-expect 2 'w.window is 64 and not 5' $?
+train text --out out/k --chars --pattern mwm --set w.attention.window=5 --resume
+expect 2 'w.attention.window is 64 and not 5' $?
 train text --out out/k --chars --pattern mwm --set w.memory.heads=5
 expect 2 'memory.heads is 5, but it has a meaning only with type memory' $?
 
@@ -241,14 +241,14 @@ own=$(parameters)
 train text --out out/k --chars --pattern mw --parameters 9000; expect 0 'wrote' $?
 [ "$own" = "$(parameters)" ] || say "mgwg has $own parameters, mw $(parameters)"
 [ "$own" -gt 8900 ] && [ "$own" -le 9000 ] || say "$own parameters, not up to 9000"
-train text --out out/k --chars --pattern mgw --set m.no_mlp=0 --set w.no_mlp=0 --parameters 9000
+train text --out out/k --chars --pattern mgw --set m.mlp.none=0 --set w.mlp.none=0 --parameters 9000
 expect 0 'wrote' $?
 [ "$(parameters)" -gt 8900 ] || say "$(parameters) parameters, not up to 9000"
-train text --out out/k --chars --pattern mg --set m.hidden=5
-expect 2 'hidden is 5, but it has a meaning only with no_mlp 0' $?
-train text --out out/k --chars --pattern m --set m.no_mlp=1 --parameters 9000
+train text --out out/k --chars --pattern mg --set m.mlp.hidden=5
+expect 2 'hidden is 5, but it has a meaning only with mlp.none 0' $?
+train text --out out/k --chars --pattern m --set m.mlp.none=1 --parameters 9000
 expect 2 'no layer has an MLP' $?
-train text --out out/k --chars --pattern g --set g.window=5
+train text --out out/k --chars --pattern g --set g.attention.window=5
 expect 2 'window is 5, but it has a meaning only with type attention' $?
 
 # What has no remedy of its own begins anew after two windows.
