@@ -1384,7 +1384,7 @@ MIRAS_API const char *miras_memory_desc_field(int i);
  * gave MIRAS_ERR_MISMATCH, beside miras_memory_desc_of. */
 MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b,
                                         char *why, size_t why_size);
-  #ifndef MIRAS_NO_STDIO
+#ifndef MIRAS_NO_STDIO
 /* Saving writes a new file beside path, its name and .tmp- and eight letters (of a long name only
  * the beginning, so that what can be a name can be saved to), and renames it: path is always the
  * old file or the whole new one, however many save to it (on Windows it is missing between two
@@ -2586,6 +2586,9 @@ typedef struct miras__field {
 #define MIRAS__R(f, decides, low, high, normal, when) \
   {MIRAS__AT(#f, l.f), MIRAS__REAL, 2, decides, (float)(low), (float)(high), \
    (float)(normal), NULL, when}
+#define MIRAS__D(f, since, low, high, normal, when) \
+  {MIRAS__AT(#f, l.f), MIRAS__REAL, since, MIRAS__SHAPE, (float)(low), (float)(high), \
+   (float)(normal), NULL, when}
 #define MIRAS__F(f, phrase) \
   {MIRAS__AT(#f, f), MIRAS__FACT, 0, MIRAS__FREE, 0, 0, 0, phrase, ""}
 #define MIRAS__SIMPLEX "retention kl chi2 reverse-kl hellinger"
@@ -2637,7 +2640,7 @@ static const miras__field miras__fields[] = {
   MIRAS__R(memory.decay_rate, MIRAS__SHAPE, 0, 1, 0, "fades"),
   MIRAS__R(memory.decay_ratio, MIRAS__SHAPE, 0, 1, 1, "fades"),
   MIRAS__W(memory.decay_schedule, 2, MIRAS_DECAY_SCHEDULE_COUNT, "decays",
-   "ratio lightning minimax"),
+           "ratio lightning minimax"),
   MIRAS__N(memory.layer, 2, 0, 65535, 0, "decay_schedule not ratio"),
   MIRAS__N(memory.layers, 2, 1, 65536, 1, "decay_schedule not ratio"),
   MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
@@ -2679,32 +2682,25 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mixer.fixed_gates, 3, 0, 31, 0, "type not rwkv"),
   MIRAS__N(mixer.decay_horizon, 3, 0, 1 << 30, 0, "decay_gate not constant"),
 #endif
-  {MIRAS__AT("memory.norm_epsilon", l.memory.norm_epsilon), MIRAS__REAL, 4, MIRAS__SHAPE,
-   0, 1, 0, NULL, "inner_norm"},
+  MIRAS__D(memory.norm_epsilon, 4, 0, 1, 0, "inner_norm"),
 #ifndef MIRAS_NO_MODEL
   MIRAS__N(attention.heads, 4, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(attention.kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
   MIRAS__N(attention.head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(attention.window, 4, 1, 1 << 20, 1024, ""),
-  {MIRAS__AT("attention.rope_theta", l.attention.rope_theta), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9,
-   10000, NULL,
-   "attention.rope_share not none"},
+  MIRAS__D(attention.rope_theta, 4, 1, 1e9, 10000, "attention.rope_share not none"),
   MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
-  {MIRAS__AT("mixer.out_norm_epsilon", l.mixer.out_norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0,
-   1, 0, NULL,
-   "type memory rwkv"},
+  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0, "type memory rwkv"),
   MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
   MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
   MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
-  {MIRAS__AT("mixer.dt_min", l.mixer.dt_min), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL,
-   "mixer.tied_dt"},
-  {MIRAS__AT("mixer.dt_max", l.mixer.dt_max), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL,
-   "mixer.tied_dt"},
+  MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
+  MIRAS__D(mixer.dt_max, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__N(mixer.d_skip, 6, 0, 1, 0, "type memory"),
   MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, "type memory"),
   MIRAS__W(mlp.type, 6, MIRAS_MLP_COUNT, "mlp.none 0", "swiglu relu2"),
@@ -2719,28 +2715,24 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.persistent, 6, 0, 1024, 0, ""),
   MIRAS__N(mixer.share_qk, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
   MIRAS__N(conv.size, 6, 1, 8, 4, ""),
-  {MIRAS__AT("mixer.decay_log_limit", l.mixer.decay_log_limit), MIRAS__REAL, 6, MIRAS__SHAPE, 1e-3f,
-   1e3f, 5, NULL,
-   "mixer.decay_form steep"},
+  MIRAS__D(mixer.decay_log_limit, 6, 1e-3f, 1e3f, 5, "mixer.decay_form steep"),
   MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
   MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory"),
   MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
-  {MIRAS__AT("mixer.rope_theta", l.mixer.rope_theta), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000,
-   NULL, "mixer.rope"},
+  MIRAS__D(mixer.rope_theta, 6, 1, 1e9, 10000, "mixer.rope"),
   MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory",
-   "silu sigmoid none gelu silu-first"),
+           "silu sigmoid none gelu silu-first"),
   MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
   MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
   MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
-  {MIRAS__AT("mixer.decay_min", l.mixer.decay_min), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 0.9999f, 0,
-   NULL,
-   "decay_gate not constant, mixer.decay_form sigmoid root"},
+  MIRAS__D(mixer.decay_min, 6, 0, 0.9999f, 0,
+           "decay_gate not constant, mixer.decay_form sigmoid root"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2773,6 +2765,7 @@ static const miras__field miras__fields[] = {
 #undef MIRAS__N
 #undef MIRAS__M
 #undef MIRAS__R
+#undef MIRAS__D
 #undef MIRAS__F
 enum { MIRAS__FIELDS = (int)(sizeof miras__fields / sizeof miras__fields[0]) };
 
@@ -10014,7 +10007,7 @@ static void miras__anchor_bwd(const miras__net *n) {
 typedef struct miras__link {
   const miras__kernels *K;
   const miras__plan *p;
-  const struct miras__retention *rule;
+  const struct miras__retention_record *rule;
   int layer;
   size_t n;
   const float *a, *b, *from, *g;
@@ -10033,7 +10026,7 @@ enum { MIRAS__HOME_NONE, MIRAS__HOME_B, MIRAS__HOME_WEIGHTS };
  * holds W, the chunk's steps are summed apart, and decays act on W. */
 enum { MIRAS__SUM_A, MIRAS__SUM_LOG, MIRAS__SUM_APART };
 
-typedef struct miras__retention {
+typedef struct miras__retention_record {
   int stores_link;         /* the state keeps W = link(A) beside A                               */
   int reads_live;          /* reads of an open chunk follow A_t; else they use the anchor        */
   int from_dual;           /* and start from A_0, not W_0: a threshold would cut the anchor off  */
@@ -10045,10 +10038,10 @@ typedef struct miras__retention {
   void (*link_bwd)(const miras__link *x);
   void (*metric_fwd)(const miras__link *x);            /* slope, of a J of its own               */
   void (*metric_bwd)(const miras__link *x);            /* bw += what bslope says of W, or NULL   */
-} miras__retention;
+} miras__retention_record;
 
 static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
-                                  const struct miras__retention *rule) {
+                                  const struct miras__retention_record *rule) {
   const miras__link x = {K, p, rule, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
                          NULL, NULL, NULL, NULL, NULL};
   return x;
@@ -10223,7 +10216,7 @@ enum {
 #define MIRAS__DIVERGENCE                                                                         \
   miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__TO_SIMPLEX
 
-static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
+static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__PLAIN},
   {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__PLAIN},
   {1, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
@@ -10257,7 +10250,7 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
 /* The plan's part: which records run a chunk and, where it has one of its own, its first token. */
 static void miras__retention_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
-  const miras__retention *rule;
+  const miras__retention_record *rule;
   p->rule = p->first = (int)d->retention;
   if (d->retention == MIRAS_RETENTION_KL && d->chunk > 1 && !d->simplex_logits) {
     p->rule = MIRAS__RETAIN_OTHERS;
@@ -10350,8 +10343,8 @@ static miras__rows miras__rows_of(size_t in, float *x, float *v, float *alpha, f
 
 /* A gate of one number per row, or (wide) one per entry: y = c (.) x over m rows of n, c ldc apart;
  * and bc += its cotangent from that of y, b. */
-static void miras__gate(const miras__kernels *K, int wide, float *y, const float *c, size_t ldc,
-                        const float *x, size_t m, size_t n) {
+static void miras__times_gate(const miras__kernels *K, int wide, float *y, const float *c,
+                             size_t ldc, const float *x, size_t m, size_t n) {
   if (wide) K->mul_rows(y, n, c, ldc, x, n, m, n);
   else K->scale_rows(y, n, 1, c, ldc, x, n, m, n);
 }
@@ -10961,7 +10954,8 @@ static void miras__exact_pairs(miras__block *k) {
   const size_t dv = (size_t)p->d.value_dim, last = p->streams - 1;
   float *u = p->value_decay ? k->u : k->open.u[0] + k->r0 * dv;
   if (!p->delta || last || k->errors)
-    miras__gate(K, p->rates > 1, u, k->r.eta, p->rates, k->errors ? k->read : k->r.v, k->m, dv);
+    miras__times_gate(K, p->rates > 1, u, k->r.eta, p->rates, k->errors ? k->read : k->r.v,
+                      k->m, dv);
   else K->sub(k->read, k->r.v, k->read, k->m * dv);
   if (p->delta && !k->errors) {
     const miras__solve s = {k->read, k->open.u[last], last ? k->open.u[0] : NULL, k->score[last],
@@ -10991,7 +10985,7 @@ static void miras__exact_pairs_bwd(miras__block *k) {
   }
   if (p->rates > 1) K->mul_rows(k->d.eta, dv, k->du[0], dv, along, dv, m, dv);
   else K->dot_rows(1, k->d.eta, 1, k->du[0], dv, along, dv, m, dv);
-  miras__gate(K, p->rates > 1, k->du[0], k->r.eta, p->rates, k->du[0], m, dv);
+  miras__times_gate(K, p->rates > 1, k->du[0], k->r.eta, p->rates, k->du[0], m, dv);
 }
 
 /* What the queries see of the block's rows is added to read. */
@@ -11062,21 +11056,21 @@ static void miras__exact_reach(miras__block *k) {
   for (s = 0; s < k->p->streams; s++) miras__exact_scores(k, s);
   if (!k->stack) return;
   for (g = k->by; per && g < k->by + 2; g++)
-    miras__gate(K, 1, k->zc + g->row * n, k->c + g->left * n, g->step * n, k->z + g->row * n,
+    miras__times_gate(K, 1, k->zc + g->row * n, k->c + g->left * n, g->step * n, k->z + g->row * n,
                 g->count, n);
   if (!k->asked) return;
   K->gemm(MIRAS__SET, k->read, dv, miras__mat(z, n), miras__mat(k->s0, dv), k->asked, dv, n,
           k->pack);
   for (g = k->by; !per && g < k->by + 2 && g->row < k->asked; g++)
-    miras__gate(K, 0, k->read + g->row * dv, k->c + g->left, g->step, k->read + g->row * dv,
+    miras__times_gate(K, 0, k->read + g->row * dv, k->c + g->left, g->step, k->read + g->row * dv,
                 g->count, dv);
   if (k->p->d.normalize) {
     K->dot_rows(0, k->den, 1, z + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
-    if (!per) miras__gate(K, 1, k->den, k->c + q->left, q->step, k->den, q->count, 1);
+    if (!per) miras__times_gate(K, 1, k->den, k->c + q->left, q->step, k->den, q->count, 1);
   }
   if (!k->p->value_decay) return;
   if (MIRAS__TRAINS && k->backward) K->copy_rows(k->raw, dv, read, dv, q->count, dv);
-  miras__gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
+  miras__times_gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
 }
 
 /* What the stack reads of B is added to read, and to den. */
@@ -11114,8 +11108,8 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     const size_t ld = g->step * per;
     float *dz = k->dz + g->row * n;
     if (k->dc) miras__gate_bwd(K, p->per_feature, k->dc + g->left * per, ld, dz, z, g->count, n);
-    if (!p->per_feature) miras__gate(K, 0, k->zc + g->row * n, c, ld, z, g->count, n);
-    miras__gate(K, p->per_feature, dz, c, ld, dz, g->count, n);
+    if (!p->per_feature) miras__times_gate(K, 0, k->zc + g->row * n, c, ld, z, g->count, n);
+    miras__times_gate(K, p->per_feature, dz, c, ld, dz, g->count, n);
   }
   miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, k->ds, k->zc, k->dread, n, dv, all);
   if (p->d.normalize)
@@ -11577,7 +11571,7 @@ typedef struct miras__chunk {
   const float *b;          /* the initial dual state, where decays lead there, ...               */
   float *wb;               /* ... and its weights, where the state holds them                    */
   /* the piece */
-  const miras__retention *rule;
+  const miras__retention_record *rule;
   size_t t, r0, m;         /* its first pair in the call, that one's row in the chunk, how many  */
   size_t first, token, reads;   /* pairs before the first that a read follows, its token, reads  */
   int ends, closing;       /* it closes; a last read comes after that                            */
@@ -11663,7 +11657,7 @@ static const uint16_t miras__chunk_arrays[] = {
 /* Offsets of scratch, and how many floats; what only the adjoint needs is last. Layers that share
  * their input share what belongs to it. state: floats of a head's. */
 static void miras__chunk_offsets(miras__plan *p, size_t state) {
-  const miras__retention *rule = &miras__retentions[p->rule];
+  const miras__retention_record *rule = &miras__retentions[p->rule];
   const size_t n = p->span, dv = (size_t)p->d.value_dim, wide = n * p->rates, all = p->weights;
   const size_t most = (size_t)p->widest > n ? (size_t)p->widest : n, tile = n * (size_t)p->widest;
   const size_t two = p->layers > 1 && p->from[1] == 0 ? tile : 0, channels = p->channel ? n : 0;
@@ -11968,7 +11962,7 @@ static void miras__look_term(const miras__chunk *c, int mode, int l, const miras
     return;
   }
   miras__through(&c->net, MIRAS__SET, l, set ? z : t, q, w, m);
-  if (set) miras__gate(K, by, z, a, apart, z, m, out);
+  if (set) miras__times_gate(K, by, z, a, apart, z, m, out);
   else if (by) K->muladd_rows(z, out, a, apart, t, out, m, out);
   else K->axpy_rows(z, out, scale, a, apart, t, out, m, out);
 }
@@ -12070,7 +12064,7 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
   K->dot_rows(1, c->binv + l, 0, c->left, apart, c->mixed, n, m, n);
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
   if (by_input) K->axpy_rows(c->net.t3, in, inv, NULL, 0, one, in, m, in);
-  miras__gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
+  miras__times_gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
   miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->bhome, by_input ? t : q,
                  by_input ? bz : t, m);
 }
@@ -12121,14 +12115,14 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   }
   if (by == 2) miras__gate_bwd(K, by, ba, apart, bz, t, m, out);
   else miras__gate_bwd(K, by, ba, apart, bx, q, m, in);
-  if (by != 2) miras__gate(K, by, bx, a, apart, bx, m, in);
+  if (by != 2) miras__times_gate(K, by, bx, a, apart, bx, m, in);
   if (scalar_home) {
     K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
     K->scale_rows(u, out, inv, c->left, inner_steps, bz, out, m, out);
     miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->bhome, q, u, m);
   }
-  if (by == 1) miras__gate(K, by, t, a, apart, q, m, in);
-  else miras__gate(K, by, u, a, apart, bz, m, out);
+  if (by == 1) miras__times_gate(K, by, t, a, apart, q, m, in);
+  else miras__times_gate(K, by, u, a, apart, bz, m, out);
   miras__through(n, MIRAS__ADD | MIRAS__TN, l, bw, by == 1 ? t : q, by == 1 ? bz : u, m);
   if (by == 2) miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, u, x->w, m);
   if (bs) {
@@ -12360,7 +12354,7 @@ static void miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_
 }
 
 /* Answers o to the queries from token `token` on. */
-static void miras__read(miras__chunk *c, const miras__look *x, size_t token, float *o) {
+static void miras__read_query(miras__chunk *c, const miras__look *x, size_t token, float *o) {
   const miras__plan *p = c->p;
   const miras__pass *s = &x->pass;
   size_t n;
@@ -12432,7 +12426,7 @@ static void miras__piece_run(miras__chunk *c, float *o) {
   if (c->reads) {
     miras__look x;
     miras__look_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
-    miras__read(c, &x, c->token, o);
+    miras__read_query(c, &x, c->token, o);
   }
   if (c->p->channel)
     miras__channel_rest(c,
@@ -12630,7 +12624,7 @@ static void miras__frozen_forward(const miras__call *call) {
       const size_t token = c->token + c->reads;
       miras__look x;
       miras__look_by(c, c->w, 0, 1, &x);
-      miras__read(c, &x, token, io->y + token * io->ldy);
+      miras__read_query(c, &x, token, io->y + token * io->ldy);
     }
   }
 }
@@ -12666,7 +12660,7 @@ static void miras__anchor_passes(miras__chunk *c) {
 static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const miras__retention *rule = c->rule;
+  const miras__retention_record *rule = c->rule;
   const float *from;
   float *bsum = miras__apart(c) ? c->bwc : ca;
   int l;
@@ -12682,7 +12676,7 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
       const size_t token = c->token + c->reads;
       miras__look x;
       miras__look_by(c, c->wc, c->m - 1, 1, &x);
-      miras__read(c, &x, token, c->net.bz[p->layers - 1]);
+      miras__read_query(c, &x, token, c->net.bz[p->layers - 1]);
       miras__read_bwd(c, &x, token, c->bwc, NULL);
     }
     miras__piece_close_bwd(c, ca);
@@ -12846,7 +12840,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   } else {
     miras__look_by(c, w, 0, 1, &x);
   }
-  miras__read(c, &x, 0, o);
+  miras__read_query(c, &x, 0, o);
 }
 
 /* A [weights] and momentum of an open chunk, by the recursion; of f-divergences the weights that it
@@ -14312,7 +14306,7 @@ static void miras__memory_some(const miras__memory_call *c, miras__head_io *io, 
   run->tape = miras__to(run->tape, c->from / (size_t)p->tape_tokens * p->tape_chunk);
 }
 
-static void miras__memory_forward(void *argument, int index, int worker) {
+static void miras__forward_task(void *argument, int index, int worker) {
   const miras__memory_call *c = (const miras__memory_call *)argument;
   const miras__plan *p = &c->m->plan;
   const size_t heads = (size_t)p->d.heads;
@@ -14332,7 +14326,7 @@ static void miras__memory_forward(void *argument, int index, int worker) {
 }
 
 #ifndef MIRAS_NO_TRAINING
-static void miras__memory_backward(void *argument, int index, int worker) {
+static void miras__backward_task(void *argument, int index, int worker) {
   const miras__memory_call *c = (const miras__memory_call *)argument;
   const miras__plan *p = &c->m->plan;
   const miras_memory_desc *d = &p->d;
@@ -14502,7 +14496,7 @@ typedef struct miras__row {
 #define MIRAS__UNIT MIRAS__W(qk_norm, MIRAS_QK_NORM_L2)
 #define MIRAS__ROOT MIRAS__W(qk_norm, MIRAS_QK_NORM_RMS)
 #define MIRAS__BOUND(how, most) \
-  MIRAS__W(step_bound, MIRAS_STEP_BOUND_##how), MIRAS__R(learning_rate, most)
+  MIRAS__W(step_bound, how), MIRAS__R(learning_rate, most)
 #define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL)
 static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
   {"linear-attention", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
@@ -14541,36 +14535,39 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
   {"deltanet-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__STEP_HEAD)
-   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16)}},
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16)}},
   {"longhorn", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_IMPLICIT,
    {MIRAS__END},
-   MIRAS__INSIDE(MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL), MIRAS__L(mixer.qk_map,
-    MIRAS_QK_MAP_RMS))
+   MIRAS__INSIDE(MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
    {MIRAS__UNIT, MIRAS__R(learning_rate, 16)}},
   {"gated-deltanet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16), MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__HOME,
+    MIRAS__R(decay_rate, 0.001f)}},
   {"deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(inner_steps, 2)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2))
-   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16)}},
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16)}},
   {"gated-deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(inner_steps, 2), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16), MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__HOME,
+    MIRAS__R(decay_rate, 0.001f)}},
   {"kda-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 16), MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__HOME,
+    MIRAS__R(decay_rate, 0.001f)}},
   {"rwkv7-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(separate_erase, 1)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_BOUNDED), MIRAS__L(mixer.qk_map,
-     MIRAS_QK_MAP_ERASE))
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_BOUNDED),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ERASE))
    {MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
   {"mesa", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_LEAST_SQUARES,
    {MIRAS__END},
@@ -14586,35 +14583,35 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__END}},
   {"ttt-linear-memory", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates,
-    MIRAS_TOKEN_RATES_SOFTPLUS),
-    MIRAS__R(learning_rate, 0.2f))
-   {MIRAS__ROOT, MIRAS__BOUND(PAIR, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS), MIRAS__R(learning_rate, 0.2f))
+   {MIRAS__ROOT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp-memory", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(token_rates,
-    MIRAS_TOKEN_RATES_SOFTPLUS),
-    MIRAS__R(learning_rate, 0.05f))
-   {MIRAS__ROOT, MIRAS__BOUND(LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS), MIRAS__R(learning_rate, 0.05f))
+   {MIRAS__ROOT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(learning_rate, 0.02f))
-   {MIRAS__UNIT, MIRAS__BOUND(LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f),
+    MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_ARCH_MLP, MIRAS_BIAS_LP, MIRAS_RETENTION_LQ, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(learning_rate, 0.01f))
-   {MIRAS__UNIT, MIRAS__BOUND(LAYERS, 1000), MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_ARCH_MLP, MIRAS_BIAS_HUBER_MIXTURE, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL),
     MIRAS__R(sharpness, 2), MIRAS__R(learning_rate, 0.04f))
-   {MIRAS__UNIT, MIRAS__BOUND(PAIR, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
-   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256), MIRAS__R(learning_rate,
-    0.01f))
-   {MIRAS__UNIT, MIRAS__BOUND(LAYERS, 16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
+    MIRAS__R(learning_rate, 0.01f))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 16), MIRAS__FORGET(0.0005f, 0.5f),
+    MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__W
 #undef MIRAS__R
@@ -15054,7 +15051,7 @@ static void miras__memory_at(miras_memory *m, uint64_t position) {
 /* How many tokens of a head follow each other before the next head's do: what the heads of a token
  * have lies side by side, and pages and lines that one has fetched serve all. Not 0 where that
  * changes no bit, the number of tokens between states of the tape times so many. */
-static size_t miras__memory_step(const miras__plan *p) {
+static size_t miras__turn_tokens(const miras__plan *p) {
   const size_t each = (size_t)p->tape_tokens;
   if (p->engine != MIRAS__RUN_EXACT || p->d.reset_every || p->pulls) return 0;
   return (MIRAS__SPACING + each - 1) / each * each;
@@ -15097,7 +15094,7 @@ static void miras__memory_each(miras__memory_call *c, int backward,
   const size_t heads = (size_t)d->heads, batch = (size_t)d->batch;
   const size_t workers = miras__workers(d->parallel);
   miras__walk w;
-  w.step = miras__memory_step(&c->m->plan);
+  w.step = miras__turn_tokens(&c->m->plan);
   if (!w.step || (size_t)c->x->length <= w.step) {
     miras__each(d->parallel, batch * heads, task, c);
     return;
@@ -15122,7 +15119,7 @@ static void miras__memory_run(miras_memory *m, const miras_memory_input *x, floa
   c.tape = tape;
   c.losses = losses;
   c.per = MIRAS__TRAINS && tape ? miras__plan_tape(p, (size_t)x->length) : 0;
-  miras__memory_each(&c, 0, miras__memory_forward);
+  miras__memory_each(&c, 0, miras__forward_task);
   miras__memory_at(m, miras__position(m->state) + (uint64_t)x->length);
   MIRAS__WATCH(miras__object_look(m));
 }
@@ -15269,14 +15266,14 @@ enum { MIRAS__MOVE_R, MIRAS__MOVE_VALUE, MIRAS__MOVE_THRESHOLD };
 
 /* The loss (of_loss), or be.error, where what moves has gone so far. */
 static MIRAS__COLD double miras__custom_at(const miras__trial *t, int moves, int of_loss,
-                                           double far) {
+                                           double length) {
   float r[MIRAS__CUSTOM], v[MIRAS__CUSTOM], error[MIRAS__CUSTOM], loss;
-  const float threshold = t->threshold + (moves == MIRAS__MOVE_THRESHOLD ? (float)far : 0);
+  const float threshold = t->threshold + (moves == MIRAS__MOVE_THRESHOLD ? (float)length : 0);
   double sum = 0;
   int i;
   for (i = 0; i < t->n; i++) {
-    r[i] = t->r[i] + (moves == MIRAS__MOVE_R ? (float)far * t->u[i] : 0);
-    v[i] = t->v[i] + (moves == MIRAS__MOVE_VALUE ? (float)far * t->u[i] : 0);
+    r[i] = t->r[i] + (moves == MIRAS__MOVE_R ? (float)length * t->u[i] : 0);
+    v[i] = t->v[i] + (moves == MIRAS__MOVE_VALUE ? (float)length * t->u[i] : 0);
     error[i] = 0;
   }
   loss = t->c->bias(t->c->user, error, r, v, threshold, t->n);
@@ -15289,8 +15286,8 @@ static MIRAS__COLD double miras__custom_at(const miras__trial *t, int moves, int
 static MIRAS__COLD int miras__slope_is(double x, const double at[3], double step, const char *what,
                                        char *why, size_t n) {
   const double left = (at[1] - at[0]) / step, right = (at[2] - at[1]) / step;
-  const double near = 0.02 * (fabs(left) + fabs(right) + fabs(x)) + 2e-3 * (1 + fabs(at[1]));
-  if (x >= (left < right ? left : right) - near && x <= (left > right ? left : right) + near)
+  const double slack = 0.02 * (fabs(left) + fabs(right) + fabs(x)) + 2e-3 * (1 + fabs(at[1]));
+  if (x >= (left < right ? left : right) - slack && x <= (left > right ? left : right) + slack)
     return 1;
   miras__say(why, n, "%s says %g where differences say %g", what, x, (left + right) / 2);
   return 0;
@@ -15391,7 +15388,7 @@ static MIRAS__COLD size_t miras__tape(const miras__plan *p, int length) {
   miras__grow(&each, miras__part_size(p), 1);
   miras__grow(&total, each, (size_t)p->d.heads * (size_t)p->d.batch);
   miras__grow(&total, miras__workers(p->d.parallel), p->scratch_backward);
-  if (miras__memory_step(p))
+  if (miras__turn_tokens(p))
     miras__grow(&total, p->head_dstate, (size_t)p->d.heads * (size_t)p->d.batch);
   return total > (size_t)-1 / sizeof(float) ? 0 : total;
 }
@@ -15449,12 +15446,12 @@ MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory
   c.parts = tape + 16 + heads * c.per;
   c.scratch = c.parts + heads * c.part;
   c.dstate = dstate;
-  if (!dstate && miras__memory_step(&m->plan) &&      /* carries it from part to part */
-      (size_t)x->length > miras__memory_step(&m->plan)) {
+  if (!dstate && miras__turn_tokens(&m->plan) &&      /* carries it from part to part */
+      (size_t)x->length > miras__turn_tokens(&m->plan)) {
     c.dstate = c.scratch + miras__workers(m->plan.d.parallel) * m->plan.scratch_backward;
     miras__kernels_best()->fill(c.dstate, 0, miras_memory_grad_state_size(m));
   }
-  miras__memory_each(&c, 1, miras__memory_backward);
+  miras__memory_each(&c, 1, miras__backward_task);
   MIRAS__WATCH(miras__object_look(m));
   if (!dparams) return MIRAS_OK;
   for (h = 0; h < (size_t)m->plan.d.heads; h++) miras__memory_collect(&c, h, dparams);
@@ -15676,7 +15673,7 @@ MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view 
   return m && part && i >= 0 ? miras__part_find(&x, &m->plan) : MIRAS_PART_NONE;
 }
 
-static MIRAS__COLD miras_result miras__memory_part(const miras_memory *m, int sequence, int head,
+static MIRAS__COLD miras_result miras__memory_access(const miras_memory *m, int sequence, int head,
                                                    const char *name, float *to, const float *from,
                                                    char *why, size_t n) {
   miras__call a;
@@ -15692,12 +15689,12 @@ static MIRAS__COLD miras_result miras__memory_part(const miras_memory *m, int se
 
 MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int head,
                                         const char *name, float *to, char *why, size_t why_size) {
-  return miras__memory_part(m, sequence, head, name, to, NULL, why, why_size);
+  return miras__memory_access(m, sequence, head, name, to, NULL, why, why_size);
 }
 
 MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
                                         const float *from, char *why, size_t why_size) {
-  const miras_result r = miras__memory_part(m, sequence, head, name, NULL, from, why, why_size);
+  const miras_result r = miras__memory_access(m, sequence, head, name, NULL, from, why, why_size);
   if (m) miras__memory_look(m);
   return r;
 }
@@ -15778,7 +15775,8 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
 /* Letters of the rooms 75 to 80: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
  * rank behind the gates, B sequences of a call, T their tokens, N all of its tokens.
  *
- * A model is a pattern of layers, and a layer's type is a record of functions (miras__layer_type).
+ * A model is a pattern of layers,
+  and a layer's type is a record of functions (miras__layer_record).
  * Training and sessions take rows of tokens through them and do not know what a layer is:
  *   enter   a tile of rows: all that works row by row, up to what heads read
  *   head    one head of one sequence, over all rows of the call
@@ -16147,7 +16145,7 @@ static void miras__tail_move(const miras__kernels *k, const miras__shape *s, flo
 }
 
 /* A type of layer: what differs. All but resolve may be NULL, and without heads so is the rest. */
-typedef struct miras__layer_type {
+typedef struct miras__layer_record {
   /* Replace zeros of d by defaults and find the sizes, or refuse it. */
   miras_result (*resolve)(miras__shape *s, const miras_layer_desc *d, char *why, size_t n);
   /* What initial values are beyond the draws of miras__params, and constants; seed is the
@@ -16165,7 +16163,7 @@ typedef struct miras__layer_type {
   void (*leave_bwd)(const miras__visit *a, float *from);
   void (*head_bwd)(const miras__visit *a, size_t h);
   void (*enter_bwd)(const miras__visit *a);
-} miras__layer_type;
+} miras__layer_record;
 
 static size_t miras__count(const miras__param *p) {
   return (size_t)p->rows * (p->cols ? p->cols : 1);
@@ -17244,7 +17242,7 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
 #endif
 
 /* The MLP as a layer of its own is one without heads. */
-static const miras__layer_type miras__mlp_layer = {
+static const miras__layer_record miras__mlp_layer = {
   NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 };
 
@@ -17286,7 +17284,7 @@ static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
 static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_memory_desc *m = &s->plan.d;
   miras__gates *group = s->gate;
-  int i;
+  int horizon = d->mixer.decay_horizon, i;
   s->tasks = s->states = s->heads = s->runs = (size_t)m->heads;
   s->chunk = (size_t)m->chunk;
   s->tied = d->mixer.tied_dt;
@@ -17334,8 +17332,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   group[MIRAS__MIX].count = d->rwkv.value_rank ? s->dv : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
-    group[i].cap =
-      i == MIRAS__KEEP && d->mixer.decay_horizon ? 1 - 1 / (float)d->mixer.decay_horizon : 1;
+    group[i].cap = i == MIRAS__KEEP && horizon ? 1 - 1 / (float)horizon : 1;
     if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP)
       group[i].cap = d->mixer.decay_log_limit;
     group[i].offset = s->outs;
@@ -18088,7 +18085,7 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
                    a->work.dgates + s->at_gate, s->ld_g);
 }
 
-static const miras__layer_type miras__memory_layer = {
+static const miras__layer_record miras__memory_layer = {
   MIRAS__HOST(miras__memory_layer_resolve), MIRAS__HOST(miras__memory_layer_draw),
   MIRAS__HOST(MIRAS__BACK(miras__memory_layer_tape)), miras__memory_layer_rows,
   miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
@@ -18137,7 +18134,7 @@ static void miras__conv_layer_leave_bwd(const miras__visit *a, float *from) {
                   s->width);
 }
 
-static const miras__layer_type miras__conv_layer = {
+static const miras__layer_record miras__conv_layer = {
   MIRAS__HOST(miras__conv_layer_resolve), NULL, NULL, NULL, miras__conv_layer_enter, NULL, NULL,
   MIRAS__BACK(miras__conv_layer_leave_bwd), NULL, MIRAS__BACK(miras__convolve_bwd)
 };
@@ -18341,7 +18338,7 @@ static void miras__rwkv_layer_enter_bwd(const miras__visit *a) {
   }
 }
 
-static const miras__layer_type miras__rwkv_layer = {
+static const miras__layer_record miras__rwkv_layer = {
   MIRAS__HOST(miras__rwkv_layer_resolve), MIRAS__HOST(miras__rwkv_layer_draw),
   MIRAS__HOST(MIRAS__BACK(miras__memory_layer_tape)), miras__rwkv_layer_rows,
   miras__rwkv_layer_enter, miras__memory_layer_head, miras__rwkv_layer_leave,
@@ -18588,7 +18585,7 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
                         proj + s->at_k, angles);
 }
 
-static const miras__layer_type miras__attention_layer = {
+static const miras__layer_record miras__attention_layer = {
   MIRAS__HOST(miras__attention_layer_resolve), MIRAS__HOST(miras__attention_layer_draw),
   MIRAS__HOST(MIRAS__BACK(miras__attention_layer_tape)), NULL, miras__attention_turn,
   miras__attention_layer_head,
@@ -18769,7 +18766,7 @@ static void miras__mag_layer_enter_bwd(const miras__visit *a) {
   miras__attention_layer_enter_bwd(&beside);
 }
 
-static const miras__layer_type miras__mag_layer = {
+static const miras__layer_record miras__mag_layer = {
   MIRAS__HOST(miras__mag_layer_resolve), MIRAS__HOST(miras__mag_layer_draw),
   MIRAS__HOST(MIRAS__BACK(miras__mag_layer_tape)), miras__memory_layer_rows,
   miras__mag_layer_enter, miras__mag_layer_head,
@@ -19201,7 +19198,7 @@ static void miras__mac_layer_enter_bwd(const miras__visit *a) {
   miras__attention_layer_enter_bwd(&beside);
 }
 
-static const miras__layer_type miras__mac_layer = {
+static const miras__layer_record miras__mac_layer = {
   MIRAS__HOST(miras__mac_layer_resolve), MIRAS__HOST(miras__mac_layer_draw),
   MIRAS__HOST(MIRAS__BACK(miras__mac_layer_tape)), NULL, miras__mac_layer_enter,
   miras__mac_layer_head,
@@ -19212,13 +19209,13 @@ static const miras__layer_type miras__mac_layer = {
 /* @78 MODEL ------------------------------------------------------------------ needs 31 74 76 -- */
 
 /* In the order of miras_layer_type. */
-static const miras__layer_type *const miras__layer_types[] = {
+static const miras__layer_record *const miras__layer_types[] = {
   &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer,
   MIRAS__PAIRS(&miras__mag_layer), &miras__conv_layer, &miras__rwkv_layer,
   MIRAS__PAIRS(&miras__mac_layer)
 };
 
-static const miras__layer_type *miras__layer_acts(const miras__shape *s) {
+static const miras__layer_record *miras__layer_acts(const miras__shape *s) {
   return miras__layer_types[s->type];
 }
 
@@ -19730,7 +19727,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shap
 
 /* All parameters in order. Without m->views those of layers have been counted; both passes fill the
  * offsets. */
-static void miras__model_views(miras_model *m) {
+static void miras__views_make(miras_model *m) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t branches = 0;
   miras__views v;
@@ -19784,7 +19781,7 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   float *behind;
   int i;
   m->views = NULL;
-  miras__model_views(m);
+  miras__views_make(m);
   m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
   m->params = miras__floats(a, m->param_count, 1);
@@ -19793,7 +19790,7 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   if (!shape) return;
   m->shape = shape;
   miras__shapes_make(m);
-  miras__model_views(m);
+  miras__views_make(m);
   arrays = miras__arena_on(behind);
   for (i = 0; i < m->kinds; i++) {
     shape[i].gate_scale = miras__floats(&arrays, shape[i].outs, 1);
@@ -20116,7 +20113,7 @@ enum { MIRAS__ENTER, MIRAS__HEAD, MIRAS__LEAVE, MIRAS__LEAVE_BWD, MIRAS__HEAD_BW
 static int miras__of_heads(int act) { return act == MIRAS__HEAD || act == MIRAS__HEAD_BWD; }
 
 static void miras__act(const miras__visit *a, int act, size_t h) {
-  const miras__layer_type *type = miras__layer_acts(a->layer->s);
+  const miras__layer_record *type = miras__layer_acts(a->layer->s);
   switch (act) {
     case MIRAS__ENTER: miras__enter(a); break;
     case MIRAS__HEAD: type->head(a, h); break;
@@ -21488,7 +21485,7 @@ typedef struct miras__prefix {
 } miras__prefix;
 
 /* Larger logit, larger integer; 0 for NaN and -inf, which are never drawn. -0 and 0 are one. */
-static uint32_t miras__order(float x) {
+static uint32_t miras__logit_key(float x) {
   uint32_t u;
   if (!(x >= -FLT_MAX)) return 0;
   x += 0.0f;
@@ -21518,7 +21515,7 @@ static miras__prefix miras__prefix_find(const float *logits, size_t n, float mos
   for (shift = 24; shift >= 0; shift -= 8) {
     memset(bin, 0, sizeof bin);
     for (i = 0, seen = 0; i < n; i++) {
-      uint32_t u = miras__order(logits[i]);
+      uint32_t u = miras__logit_key(logits[i]);
       if (u && miras__prefix_has(within, u, &seen) && (u & mask) == fixed)
         bin[u >> shift & 255] += inverse < 0 ? 1 : miras__chance(logits[i], most, inverse);
     }
@@ -21535,7 +21532,7 @@ static miras__prefix miras__prefix_find(const float *logits, size_t n, float mos
   }
   /* all keys of the last bin are equal */
   for (i = 0, seen = 0; i < n; i++) {
-    uint32_t u = miras__order(logits[i]);
+    uint32_t u = miras__logit_key(logits[i]);
     if (u == fixed && miras__prefix_has(within, u, &seen)) ties++;
   }
   each = bin[fixed & 255] / (double)ties;
@@ -21550,7 +21547,7 @@ static double miras__prefix_sum(const float *logits, size_t n, float most, doubl
   double total = 0;
   size_t i, seen = 0;
   for (i = 0; i < n && total <= goal; i++) {
-    uint32_t u = miras__order(logits[i]);
+    uint32_t u = miras__logit_key(logits[i]);
     if (!u || !miras__prefix_has(keep, u, &seen)) continue;
     total += miras__chance(logits[i], most, inverse);
     if (at && total > goal) *at = i;
@@ -21572,7 +21569,7 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampling, const float *log
   uint32_t top = 0;
   if (!logits || !n || !sampling || !miras__sampling_ok(sampling)) return MIRAS_SAMPLER_NONE;
   for (i = 0; i < n; i++) {
-    uint32_t u = miras__order(logits[i]);
+    uint32_t u = miras__logit_key(logits[i]);
     if (u > top) {
       top = u;
       best = i;
@@ -22060,45 +22057,45 @@ static void miras__write_real(char *text, float x) {
 /* ---- reading JSON: as much of it as safetensors uses ---- */
 
 /* A cursor. After a violation, bad is 1 and at is end, so every loop runs out. */
-typedef struct miras__text {
+typedef struct miras__cursor {
   const char *at, *end;
   const char *wrong;     /* of a tensor, if that is what is bad                                  */
   int bad;
-} miras__text;
+} miras__cursor;
 
 #define MIRAS__NAME_SIZE 128   /* longer names and values than 127 are none that we know */
 
-static int miras__refuse(miras__text *t) {
+static int miras__refuse(miras__cursor *t) {
   t->bad = 1;
   t->at = t->end;
   return 0;
 }
 
 /* The same, and why; the first reason counts. */
-static int miras__refuse_for(miras__text *t, const char *why) {
+static int miras__refuse_for(miras__cursor *t, const char *why) {
   if (!t->wrong) t->wrong = why;
   return miras__refuse(t);
 }
 
-static void miras__skip_space(miras__text *t) {
+static void miras__skip_space(miras__cursor *t) {
   while (t->at < t->end && (*t->at == ' ' || *t->at == '\n' || *t->at == '\t' || *t->at == '\r'))
     t->at++;
 }
 
 /* After white space: skip c and return 1, or return 0 and leave it there. */
-static int miras__take_char(miras__text *t, int c) {
+static int miras__take_char(miras__cursor *t, int c) {
   miras__skip_space(t);
   if (t->at == t->end || *t->at != c) return 0;
   t->at++;
   return 1;
 }
 
-static int miras__need_char(miras__text *t, int c) {
+static int miras__need_char(miras__cursor *t, int c) {
   return miras__take_char(t, c) || miras__refuse(t);
 }
 
 /* The place in a list of the next character, which must be in it. */
-static int miras__need_one_of(miras__text *t, const char *list) {
+static int miras__need_one_of(miras__cursor *t, const char *list) {
   const char *at = t->at < t->end && *t->at ? strchr(list, *t->at) : NULL;
   if (!at) return miras__refuse(t);
   t->at++;
@@ -22107,7 +22104,7 @@ static int miras__need_one_of(miras__text *t, const char *list) {
 
 /* A string, decoded. What cannot be a name or value of ours (too long, not ASCII, a NUL inside)
  * becomes "?", which is none either. Returns where the string began in the text. */
-static const char *miras__need_string(miras__text *t, char *out) {
+static const char *miras__need_string(miras__cursor *t, char *out) {
   const char *start;
   size_t n = 0;
   int known = miras__need_char(t, '"'), i;
@@ -22130,7 +22127,7 @@ static const char *miras__need_string(miras__text *t, char *out) {
 }
 
 /* Up to `most` whole numbers in brackets; how many. */
-static int miras__need_list(miras__text *t, uint64_t *out, int most) {
+static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
   int n = 0;
   do {
     miras__need_char(t, n ? ',' : '[');
@@ -22632,7 +22629,7 @@ enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_
 typedef struct miras__file {
   const unsigned char *base, *payload;
   size_t payload_size;
-  miras__text t;
+  miras__cursor t;
   int members, metadata;             /* that the cursor has passed                               */
   const char *past;                  /* the end of __metadata__ once it was read: what follows   */
   miras_model_desc d;                /* 0 where the file does not say                            */
@@ -22673,7 +22670,7 @@ static int miras__read_note(miras__file *f, int *note, const char *name, const c
 
 static void miras__need_metadata(miras__file *f) {
   char name[MIRAS__NAME_SIZE], value[MIRAS__NAME_SIZE], letter;
-  miras__text *t = &f->t;
+  miras__cursor *t = &f->t;
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
   do {
     const miras__field *field;
@@ -22700,7 +22697,7 @@ static void miras__need_metadata(miras__file *f) {
   miras__need_char(t, '}');
 }
 
-static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload) {
+static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payload) {
   static const unsigned char wide[MIRAS_WEIGHTS_COUNT] = {4, 2, 2, 1};
   char text[MIRAS__NAME_SIZE];
   uint64_t bytes;
@@ -22749,7 +22746,7 @@ static void miras__rewind(miras__file *f) {
 }
 
 static int miras__next(miras__file *f, miras__tensor *x) {
-  miras__text *t = &f->t;
+  miras__cursor *t = &f->t;
   while (!t->bad) {
     if (miras__take_char(t, '}')) {
       miras__skip_space(t);          /* the padding                                              */
@@ -23190,7 +23187,7 @@ static MIRAS__COLD int miras__state_whole(const unsigned char *head, size_t size
 }
 
 /* Its descriptor, of which what no file holds stays as it is; 0 if it holds none or is damaged. */
-static MIRAS__COLD int miras__memory_desc(miras_memory_desc *to, const void *bytes, size_t size) {
+static MIRAS__COLD int miras__desc_of_file(miras_memory_desc *to, const void *bytes, size_t size) {
   const unsigned char *head = (const unsigned char *)bytes;
   miras__places at;
   miras_memory_desc d;
@@ -23233,7 +23230,7 @@ MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_
 static MIRAS__COLD void miras__memory_unlike(const miras_memory *m, const void *bytes, size_t size,
                                              char *why, size_t n) {
   miras_memory_desc d = m->plan.d;
-  if (miras__memory_desc(&d, bytes, size) && miras_memory_desc_differs(&m->plan.d, &d, why, n))
+  if (miras__desc_of_file(&d, bytes, size) && miras_memory_desc_differs(&m->plan.d, &d, why, n))
     miras__say(why, n, " as in the file");
 }
 
@@ -23296,7 +23293,7 @@ static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, con
   size_t takes;
   memset(&d, 0, sizeof d);
   if (o->given) d.seed = o->given->seed, d.parallel = o->given->parallel;
-  if (!miras__memory_desc(&d, bytes, size)) return MIRAS_ERR_FORMAT;
+  if (!miras__desc_of_file(&d, bytes, size)) return MIRAS_ERR_FORMAT;
   if (o->given && (d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM))
     d.custom = o->given->custom;
   takes = miras__memory_bytes(&draft, &d, why, n);
@@ -23412,7 +23409,7 @@ MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes,
                                               size_t size) {
   if (!d || !bytes) return MIRAS_ERR_ARGUMENT;
-  return miras__memory_desc(d, bytes, size) ? MIRAS_OK : MIRAS_ERR_FORMAT;
+  return miras__desc_of_file(d, bytes, size) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
 /* ---- changing a choice ---- */
@@ -24579,7 +24576,7 @@ typedef struct miras__published {
 
 /* A number, a literal or a string, decoded: was it in quotes? Other literals than JSON's are the
  * numbers that others write: Infinity and NaN. */
-static int miras__need_scalar(miras__text *t, char *out) {
+static int miras__need_scalar(miras__cursor *t, char *out) {
   static const char *const literals[] = {"true", "false", "null", "Infinity", "-Infinity", "NaN"};
   float real;
   size_t n = 0, i = 0;
@@ -24599,7 +24596,7 @@ static int miras__need_scalar(miras__text *t, char *out) {
 }
 
 /* Any value. */
-static void miras__skip_value(miras__text *t, int depth) {
+static void miras__skip_value(miras__cursor *t, int depth) {
   char text[MIRAS__NAME_SIZE];
   miras__skip_space(t);
   if (depth > 32) {
@@ -24701,7 +24698,7 @@ static MIRAS__COLD FILE *miras__theirs_open(miras__published *c, const char *nam
 
 /* The first `size` bytes from where a file stands, as a text to read. */
 static MIRAS__COLD int miras__text_read(miras__published *c, const char *name, FILE *file,
-                                        uint64_t size, char *at, miras__text *t) {
+                                        uint64_t size, char *at, miras__cursor *t) {
   memset(t, 0, sizeof *t);
   if (fread(at, 1, (size_t)size, file) != (size_t)size)
     return miras__reject_as(c, MIRAS_ERR_IO, name, "it cannot be read");
@@ -24712,7 +24709,7 @@ static MIRAS__COLD int miras__text_read(miras__published *c, const char *name, F
 
 /* A whole text of the folder; 0 if it is refused, or is not there and not needed. */
 static MIRAS__COLD int miras__text_of(miras__published *c, const char *name, int needed,
-                                      miras__text *t) {
+                                      miras__cursor *t) {
   uint64_t size = 0;
   FILE *file = miras__theirs_open(c, name, needed, &size);
   char *at = NULL;
@@ -24807,7 +24804,7 @@ static uint64_t miras__type_bytes(const char *type) {
 }
 
 /* The shape of a tensor: any, of which five lengths are kept; how many numbers that are. */
-static void miras__need_shape(miras__text *t, miras__theirs *x) {
+static void miras__need_shape(miras__cursor *t, miras__theirs *x) {
   uint64_t length = 0;
   int empty = 0;
   x->rank = 0;
@@ -24837,7 +24834,7 @@ static void miras__need_shape(miras__text *t, miras__theirs *x) {
 }
 
 /* What a header says of a tensor, whose bytes are in range. */
-static MIRAS__COLD void miras__need_theirs(miras__text *t, miras__theirs *x, uint64_t *range,
+static MIRAS__COLD void miras__need_theirs(miras__cursor *t, miras__theirs *x, uint64_t *range,
                                            uint64_t payload) {
   static const char *const forms[] = {"F32", "BF16", "F16"};
   char text[MIRAS__NAME_SIZE];
@@ -24873,7 +24870,7 @@ static MIRAS__COLD void miras__need_theirs(miras__text *t, miras__theirs *x, uin
 }
 
 /* Those of a file's header into the table. */
-static MIRAS__COLD int miras__theirs_add(miras__published *c, int file, miras__text *t,
+static MIRAS__COLD int miras__theirs_add(miras__published *c, int file, miras__cursor *t,
                                          uint64_t header, uint64_t payload) {
   const char *name = c->names[file];
   uint64_t borders = 0, range[2] = {0, 0};
@@ -24941,7 +24938,7 @@ static MIRAS__COLD int miras__theirs_find(miras__published *c) {
   int i, ok = 1;
   for (i = 0; ok && i < c->files; i++) {
     FILE *file = miras__header_open(c, i, &header, &size);
-    miras__text t;
+    miras__cursor t;
     if (!file) return 0;
     text = (char *)miras__lend_more(c, text, &room, (size_t)header, 1);
     ok = text && miras__text_read(c, c->names[i], file, header, text, &t) &&
@@ -24994,7 +24991,7 @@ static MIRAS__COLD int miras__index_entry(miras__published *c, const char *index
 
 /* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should, and
  * that every tensor is in it. */
-static MIRAS__COLD int miras__index_read(miras__published *c, miras__text t, const char *index,
+static MIRAS__COLD int miras__index_read(miras__published *c, miras__cursor t, const char *index,
                                          int pass) {
   char name[MIRAS__NAME_SIZE], file[MIRAS__NAME_SIZE];
   size_t count = 0, i;
@@ -26029,8 +26026,8 @@ static void miras__config_item(miras__published *c, const miras__allowed *row, c
 
 /* A scalar, or an object that stands for a number: {"__float__": "Infinity"}. 0 if there is
  * neither; *quoted: is it in quotes? */
-static int miras__take_scalar(miras__text *t, char *text, int *quoted) {
-  miras__text object = *t;
+static int miras__take_scalar(miras__cursor *t, char *text, int *quoted) {
+  miras__cursor object = *t;
   miras__skip_space(t);
   if (t->at < t->end && *t->at == '[') return 0;
   if (!miras__take_char(&object, '{')) {
@@ -26049,7 +26046,7 @@ static int miras__take_scalar(miras__text *t, char *text, int *quoted) {
   return 1;
 }
 
-static void miras__config_list(miras__published *c, miras__text *t, const miras__allowed *row,
+static void miras__config_list(miras__published *c, miras__cursor *t, const miras__allowed *row,
                                const char *name) {
   char text[MIRAS__NAME_SIZE];
   int n = 0, quoted = 0;
@@ -26070,7 +26067,7 @@ static void miras__config_list(miras__published *c, miras__text *t, const miras_
 
 /* A list, read where its items count, or an object: 1, and it is still to be read, if its members
  * count. */
-static int miras__config_nested(miras__published *c, miras__text *t, const char *name) {
+static int miras__config_nested(miras__published *c, miras__cursor *t, const char *name) {
   const miras__allowed *row = miras__config_row(c, name);
   const int object = *t->at == '{';
   const char *from = t->at;
@@ -26125,7 +26122,7 @@ static int miras__config_met(miras__published *c) {
 }
 
 /* The members of an object, from its brace on. */
-static void miras__config_object(miras__published *c, miras__text *t, int depth) {
+static void miras__config_object(miras__published *c, miras__cursor *t, int depth) {
   char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
   int quoted = 0;
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
@@ -26147,7 +26144,7 @@ static void miras__config_object(miras__published *c, miras__text *t, int depth)
 }
 
 /* The family: by model_type; of Mamba-2's dialects, by what only one of them says. */
-static void miras__config_family(miras__published *c, miras__text *t) {
+static void miras__config_family(miras__published *c, miras__cursor *t) {
   char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
   do {
@@ -26170,7 +26167,7 @@ static void miras__config_family(miras__published *c, miras__text *t) {
 }
 
 static MIRAS__COLD int miras__config_read(miras__published *c) {
-  miras__text all, t;
+  miras__cursor all, t;
   int pass;
   /* that of RWKV's author goes without */
   if (miras__theirs_named(c, "blocks.0.att.r_k")) c->family = MIRAS__F_AUTHOR;
@@ -26216,7 +26213,7 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
   const size_t n = strlen(path);
   const char *single = "model.safetensors";
-  miras__text t;
+  miras__cursor t;
   int indexed = 0;
   memset(c, 0, sizeof *c);
   c->from = miras__allocator(allocator);

@@ -2558,7 +2558,7 @@ static const miras__cuda_kernels *miras__kernels_best(void) { return &miras__of_
 struct miras__net;       /* what is named before it is defined, in this namespace */
 struct miras__hidden;
 struct miras__answer;
-struct miras__retention;
+struct miras__retention_record;
 #define miras__kernels miras__cuda_kernels
 /* Chunks on matrix units (below) have a state on the tape and no errors. */
 #undef MIRAS__IN_FLOATS
@@ -6653,7 +6653,7 @@ __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
 
 MIRAS__GRID miras__run_forward(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
-  miras__memory_forward(&c, (int)blockIdx.x, (int)blockIdx.x);
+  miras__forward_task(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
 /* Which tokens of a call run in chunks on matrix units, from and to: those between the chunk grid
@@ -6852,7 +6852,7 @@ MIRAS__GRID miras__run_turn(const __grid_constant__ miras__turn a) {
 #ifndef MIRAS_NO_TRAINING
 MIRAS__GRID miras__run_backward(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
-  miras__memory_backward(&c, (int)blockIdx.x, (int)blockIdx.x);
+  miras__backward_task(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
 /* Block h: head h; the last one: what all heads share. */
@@ -7724,7 +7724,7 @@ static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   const miras_memory_desc *d = &p->d;
   const unsigned all = ((unsigned)p->in[1] + 15) / 16, least[2] = {32, 64};
-  const miras__retention *rule = &miras__retentions[p->rule];
+  const miras__retention_record *rule = &miras__retentions[p->rule];
   miras_cuda::miras__slabs_room room;
   miras_cuda::miras__chunks_grid c;
   miras_cuda::miras__slabs_size *s = &c.slabs;

@@ -282,8 +282,11 @@ int main(int argc, char **argv) {
          CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, copies / 1e12, MIRAS_CUDA_THREADS,
          f.numRegs, f.localSizeBytes, (int)options.products);
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
-    for (j = argc < 2, i = 1; i < argc; i++)
-      j |= !strcmp(argv[i], miras_preset_name((miras_preset)kind));
+    const char *name = miras_preset_name((miras_preset)kind);
+    for (j = argc < 2, i = 1; i < argc; i++) {   /* its name may be without "-memory" */
+      const size_t n = strlen(argv[i]);
+      j |= !strncmp(argv[i], name, n) && (!name[n] || !strcmp(name + n, "-memory"));
+    }
     if (!j) continue;
     if (strcmp(only, "passes")) decode((miras_preset)kind, size, heads);
     for (i = 0; strcmp(only, "decode") && i < 3; i++)

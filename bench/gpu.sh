@@ -113,7 +113,7 @@ if asked sanitizer && [ "$sanitizer" ]; then
         test_cuda) rows='linear-attention gated-deltanet ttt-mlp mesa' ;;
         test_cuda_chunks) rows='kda deltanet' ;;
         test_cuda_perceptrons) rows=ttt-mlp ;;
-        test_cuda_model) rows='gated-deltanet chunks-kda' ;;
+        test_cuda_model) rows='gated-deltanet chunks-kda-memory' ;;
       esac
       # shellcheck disable=SC2086
       begin $name "$tool, $name" 110 "$sanitizer" --tool $tool --error-exitcode 9 \

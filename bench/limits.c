@@ -299,7 +299,7 @@ static void add_perceptron(const char *kind, int chunk, int H, int n, int T) {
   layer *b = open_layer(kind, chunk, T, H, n, 1);
   char name[80];
   const miras__plan *p = &b->m->plan;
-  const miras__retention *rule = &miras__retentions[p->rule];
+  const miras__retention_record *rule = &miras__retentions[p->rule];
   double work = 0;
   int forward, l;
   for (l = 0; l < p->layers; l++) {

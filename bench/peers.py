@@ -54,8 +54,10 @@ class Layer:
 
     def training(self):
         self.c.miras_memory_reset(self.memory)
-        self.c.miras_memory_forward(self.memory, self.tokens, self.y.data_ptr(), self.tape.data_ptr())
-        self.c.miras_memory_backward(self.memory, self.tokens, self.tape.data_ptr(), self.dy.data_ptr(),
+        self.c.miras_memory_forward(self.memory, self.tokens, self.y.data_ptr(),
+                                    self.tape.data_ptr())
+        self.c.miras_memory_backward(self.memory, self.tokens, self.tape.data_ptr(),
+                                     self.dy.data_ptr(),
                               self.wanted, None, None)
 
 
@@ -156,7 +158,8 @@ def main():
             library, 'ttt-mlp',
             dict(inner_norm=0, inner_residual=0, inner_bias=0, token_rates=0, chunk=16, forget=0.0,
                  decay_ratio=0.0, learning_rate=1.0, **steps),
-            dict(kqv, learning_rate=step / 20), torch.cat([w.reshape(H, -1) for w in layers], 1).flatten()),
+            dict(kqv, learning_rate=step / 20), torch.cat([w.reshape(H, -1) for w in layers],
+                                                          1).flatten()),
          Peer(lambda q, k, v, b: perceptron(q, k, v, b, layers), [q, k, v, step / 20])),
         ('softmax attention', Layer(library, 'softmax-attention', dict(window=T, chunk=16), kqv),
          Peer(lambda q, k, v: first(F.scaled_dot_product_attention(

@@ -1029,7 +1029,7 @@ static miras_model_desc describe(const options *o, int vocab) {
     result = miras_model_desc_change(&d, field, equals + 1, said, sizeof said);
     if (result == MIRAS_ERR_ARGUMENT) no_set(&d, o->set[k]);
     if (result != MIRAS_OK) die(2, "--set is \"%s\"; %s", o->set[k], said);
-    if (said[0]) printf("--set %s changes as well: %s\n", o->set[k], said);
+    if (said[0]) fprintf(stderr, "--set %s changes as well: %s\n", o->set[k], said);
   }
   for (k = 0; k < 4; k++)
     if (!d.layer[k].mlp.none && !d.layer[k].mlp.hidden) d.layer[k].mlp.hidden = o->hidden;

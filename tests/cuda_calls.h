@@ -254,10 +254,13 @@ static void gates(memory_case *c, miras_gate decay_gate, miras_gate learning_rat
   c->d.decay_gate = decay_gate, c->d.learning_rate_gate = learning_rate_gate;
 }
 
-/* Is the row among those asked for? */
+/* Is the row among those asked for? Its name may be without "-memory". */
+static unsigned asked_for;
 static int asked(int argc, char **argv, const char *row) {
   int i;
-  for (i = 1; i < argc; i++)
-    if (!strcmp(argv[i], row)) return 1;
+  for (i = 1; i < argc; i++) {
+    const size_t n = strlen(argv[i]);
+    if (!strncmp(argv[i], row, n) && (!row[n] || !strcmp(row + n, "-memory"))) return ++asked_for;
+  }
   return argc < 2;
 }

@@ -89,7 +89,8 @@ plant 'blocks work on one head' titans 'another block of the grid' \
   $cuh 'GRID miras__run_backward' '(int)blockIdx.x, (int)blockIdx.x' \
   'FAULT ? 0 : (int)blockIdx.x, FAULT ? 0 : (int)blockIdx.x'
 plant "a pointer of the host's" titans "race: .* memory that is not the device's" \
-  tests/test_cuda.cpp 'result = miras_cuda_memory_forward' 'dy, device_tape' 'FAULT ? y : dy, device_tape'
+  tests/test_cuda.cpp 'result = miras_cuda_memory_forward' 'dy, device_tape' \
+  'FAULT ? y : dy, device_tape'
 plant 'no barrier before a part of few rows' titans 'race: .* shared memory' \
   $cuh 'static void miras__few_rows(' "$barrier" "$less"
 plant 'no wait for a part of few rows' titans 'copies are on their way\|race: ' \
@@ -208,7 +209,7 @@ for name in $programs; do
   case $name in
     test_cuda) rows='titans gla' ;;
     test_cuda_chunks) rows='deltanet hgrn2' ;;
-    test_cuda_model) rows='chunks-ttt-mlp' parts= ;;
+    test_cuda_model) rows='chunks-ttt-mlp-memory' parts= ;;
   esac
   # shellcheck disable=SC2086 # flags and rows are several words
   { "$cxx" -std=c++11 -O1 -g1 -w $flags $parts -fsanitize=thread \
@@ -226,7 +227,7 @@ while IFS='|' read -r what row says; do
     perceptrons) name=test_cuda_perceptrons row=ttt-mlp ;;
     channelled) name=test_cuda_perceptrons row=channels ;;
     linked) name=test_cuda_perceptrons row=moneta ;;
-    layers) name=test_cuda_model row=chunks-ttt-mlp ;;
+    layers) name=test_cuda_model row=chunks-ttt-mlp-memory ;;
     *) name=test_cuda ;;
   esac
   [ -x "$folder/$name" ] || continue

@@ -57,7 +57,8 @@ class Library:
                 ('miras_preset_find', whole, [ctypes.c_char_p]),
                 ('miras_model_preset', whole, [any_pointer, whole, whole]),
                 ('miras_memory_size', size, [any_pointer, ctypes.c_char_p, size]),
-                ('miras_memory_open', any_pointer, [any_pointer, any_pointer, ctypes.c_char_p, size]),
+                ('miras_memory_open', any_pointer, [any_pointer, any_pointer, ctypes.c_char_p,
+                                                    size]),
                 ('miras_memory_close', None, [any_pointer]),
                 ('miras_memory_params', any_pointer, [any_pointer, any_pointer]),
                 ('miras_memory_reset', None, [any_pointer]),
@@ -111,8 +112,7 @@ class Refused(Exception):
 
 GATES = ('decay_gate', 'learning_rate_gate', 'momentum_gate', 'threshold_gate', 'value_decay_gate')
 TOKENS = ('key', 'value', 'query', 'decay', 'learning_rate', 'momentum', 'threshold', 'value_decay',
-          'erase',
-          'replace')
+          'erase', 'replace')
 
 
 def floats(tensor):
@@ -281,7 +281,8 @@ def normalised(x, peers):
     return y, reads / (torch.einsum('ik,bhk->bhi', phi, z[:, 0]) + 1e-10)[..., None]
 
 
-row('the same, elu + 1, normalised', 'linear-attention', dict(feature_map='FEATURE_ELU', normalize=1),
+row('the same, elu + 1, normalised', 'linear-attention', dict(feature_map='FEATURE_ELU',
+                                                              normalize=1),
     dict(q=Q, k=normal(B, T, H, K), v=VALUE, memory=MEMORY, memory_z=uniform(1, 2, H, K)),
     lambda x: dict(key=x.k, value=x.v, query=x.q,
                    memory=torch.cat([x.memory.reshape(H, -1), x.memory_z], 1)),
@@ -294,7 +295,8 @@ def based(x, peers):
     return heads_first(y)[0], None
 
 
-row('the same, second-order features (Based)', 'linear-attention', dict(feature_map='FEATURE_POLY2'),
+row('the same, second-order features (Based)', 'linear-attention',
+    dict(feature_map='FEATURE_POLY2'),
     dict(q=unit(B, T, H, K), k=KEY, v=VALUE), lambda x: dict(key=x.k, value=x.v, query=x.q), based,
     linear=False)
 
@@ -341,7 +343,8 @@ row('simple GLA', 'mamba2', dict(decay_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEP, memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, memory=x.memory),
     lambda x, peers: simple_gla(x, peers, x.v, x.keep.log()))
-row('Mamba-2', 'mamba2', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
+row('Mamba-2', 'mamba2', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD',
+                              decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, dt=uniform(0.01, 0.5, B, T, H), a=uniform(0.2, 2.0, H),
          memory=MEMORY),
     lambda x: dict(key=x.k, value=x.v, query=x.q, decay=torch.exp(-x.a * x.dt), learning_rate=x.dt,
@@ -374,7 +377,8 @@ def hgrn(x, peers):
 
 
 row('HGRN', None,
-    dict(architecture='ARCH_VECTOR', bias='BIAS_DOT', retention='RETENTION_L2', decay_gate='GATE_CHANNEL'),
+    dict(architecture='ARCH_VECTOR', bias='BIAS_DOT', retention='RETENTION_L2',
+         decay_gate='GATE_CHANNEL'),
     dict(q=Q, v=SQUARE, keep=KEEPS, memory=normal(H, K)),
     lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, decay=x.keep, memory=x.memory), hgrn,
     'the vector memory', linear=False, chunks=(1,))
@@ -406,7 +410,8 @@ def gated_delta_rule(x, peers):
 row('Gated DeltaNet', 'gated-deltanet',
     dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEP, step=STEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, memory=x.memory),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+                   memory=x.memory),
     gated_delta_rule)
 
 
@@ -421,10 +426,13 @@ def delta_product(x, peers):
 PRODUCT = dict(q=Q, k=unit(B, T, H, 2, K), v=normal(B, T, H, 2, V),
                step=uniform(0.1, 1.8, B, T, H, 2), memory=MEMORY)
 row('DeltaProduct', 'deltaproduct', dict(learning_rate_gate='GATE_HEAD'), PRODUCT,
-    lambda x: dict(key=x.k, value=x.v, query=x.q, learning_rate=x.step, memory=x.memory), delta_product)
+    lambda x: dict(key=x.k, value=x.v, query=x.q, learning_rate=x.step, memory=x.memory),
+    delta_product)
 row('Gated DeltaProduct', 'gated-deltaproduct',
-    dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0), dict(PRODUCT, keep=KEEP),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, memory=x.memory),
+    dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0), dict(PRODUCT,
+                                                                                       keep=KEEP),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+                   memory=x.memory),
     delta_product)
 
 
@@ -436,7 +444,8 @@ def kda(x, peers):
 
 row('KDA', 'kda', dict(decay_gate='GATE_CHANNEL', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, step=STEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, memory=x.memory), kda)
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+                   memory=x.memory), kda)
 
 
 def rwkv7(x, peers):
@@ -517,7 +526,8 @@ for form, function, remark in (
         ('solved', mesa, ''),
         ('conjugate gradients', mesa_gradients, 'shipped: 1e-5 added to the quotients stalls the '
          'solve; corrected: 1e-30')):
-    row('Mesa, ' + form, 'mesa', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
+    row('Mesa, ' + form, 'mesa', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD',
+                                      decay_rate=0.0),
         dict(q=unit(B, T, H, K), k=KEY, v=SQUARE, keep=uniform(0.9, 1.0, B, T, H), step=STEP,
              memory=normal(H, K, K, size=0.3), ridge=uniform(0.5, 1.5, H, K)),
         lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
@@ -621,7 +631,8 @@ row('Titans, one layer', 'titans',
          momentum_gate='GATE_HEAD', momentum=0.0),
     dict(NORMED, keep=uniform(0.98, 1.0, B, T, H), step=uniform(0.02, 0.2, B, T, H),
          momentum=uniform(0.1, 0.9, B, T, H)),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, momentum=x.momentum,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+                   momentum=x.momentum,
                    memory=torch.cat([x.memory.flatten(), x.memory_gain.flatten(),
                                      x.memory_bias.flatten()])), titans,
     'shipped: a parenthesis is missing in the inner gradient, and the normed z is added to z',

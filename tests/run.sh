@@ -292,7 +292,7 @@ if [ -n "$longer" ]; then
         test_cuda)
           rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention'
           rows="$rows ttt-linear titans moneta" ;;
-        test_cuda_model) rows='deltanet titans chunks' ;;
+        test_cuda_model) rows='deltanet-memory titans chunks' ;;
         test_cuda_segments) rows='gated-deltanet' ;;
         test_cuda_chunks) rows='kda gated-deltanet deltanet retnet' ;;
         test_cuda_perceptrons) rows='ttt-mlp channels moneta' ;;
@@ -686,7 +686,7 @@ code() {   # most bytes, flags
       printf \"%d bytes of %d %s\\n\", \$1, most, flags
       exit \$1 > most }'
 }
-code 417200 && code 324000 -DMIRAS_NO_SIMD && code 220800 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+code 427000 && code 333700 -DMIRAS_NO_SIMD && code 230400 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 else
   skip 'sizes: machine code at -Os' 'they are promised of gcc on x86-64'
 fi

@@ -834,7 +834,7 @@ static void set_field(const char *config, const char *field, const char *value, 
   at = strstr(config, quoted);
   old[0] = 0;
   if (at) {
-    miras__text t;
+    miras__cursor t;
     memset(&t, 0, sizeof t);
     t.at = at + strlen(quoted), t.end = config + strlen(config);
     miras__skip_space(&t);

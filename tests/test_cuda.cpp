@@ -163,11 +163,14 @@ static miras_result backward(miras_memory *m, const miras_memory_input *x, float
 #define BACKWARD backward
 #include "fingerprint.h"
 
-/* Is the row among those asked for? */
+/* Is the row among those asked for? Its name may be without "-memory". */
+static unsigned asked_for;
 static int asked(int argc, char **argv, const char *row) {
   int i;
-  for (i = 1; i < argc; i++)
-    if (!strcmp(argv[i], row)) return 1;
+  for (i = 1; i < argc; i++) {
+    const size_t n = strlen(argv[i]);
+    if (!strncmp(argv[i], row, n) && (!row[n] || !strcmp(row + n, "-memory"))) return ++asked_for;
+  }
   return argc < 2;
 }
 
@@ -642,5 +645,6 @@ int main(int argc, char **argv) {
   cudaFree(device);
   printf("%u differ\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
+  if (argc > 1 && !asked_for) return printf("there is no such row\n"), 1;
   return failed || shim_findings();
 }

@@ -326,11 +326,14 @@ static unsigned compare(const char *what, const miras_memory_desc *d, int length
   return failed;
 }
 
-/* Is the row among those asked for? */
+/* Is the row among those asked for? Its name may be without "-memory". */
+static unsigned asked_for;
 static int asked(int argc, char **argv, const char *row) {
   int i;
-  for (i = 1; i < argc; i++)
-    if (!strcmp(argv[i], row)) return 1;
+  for (i = 1; i < argc; i++) {
+    const size_t n = strlen(argv[i]);
+    if (!strncmp(argv[i], row, n) && (!row[n] || !strcmp(row + n, "-memory"))) return ++asked_for;
+  }
   return argc < 2;
 }
 
@@ -531,5 +534,6 @@ int main(int argc, char **argv) {
   cudaFree(device);
   printf("%u memories in segments, %u refused: %u differ\n", runs, refusals, failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
+  if (argc > 1 && !asked_for) return printf("there is no such row\n"), 1;
   return failed || shim_findings();
 }

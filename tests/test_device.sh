@@ -43,7 +43,7 @@ struct kernels {
 struct miras__net;
 struct miras__hidden;
 struct miras__answer;
-struct miras__retention;
+struct miras__retention_record;
 #define MIRAS__DEVICE 2
 #include "const.h"
 }

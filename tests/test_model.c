@@ -351,11 +351,9 @@ static subject hybrid(int n) {
       "experts behind attention, one MLP behind memories",
       "experts as layers of their own, and as a gate's"};
   static const miras_preset contexts[] = {
-    MIRAS_PRESET_TITANS,         MIRAS_PRESET_GATED_DELTAPRODUCT,
-    MIRAS_PRESET_RWKV7_MEMORY,   MIRAS_PRESET_HGRN2_MEMORY,
-    MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_PRESET_MESA,
-    MIRAS_PRESET_MONETA,         MIRAS_PRESET_TITANS,
-    MIRAS_PRESET_GATED_DELTANET};
+    MIRAS_PRESET_TITANS, MIRAS_PRESET_GATED_DELTAPRODUCT, MIRAS_PRESET_RWKV7_MEMORY,
+    MIRAS_PRESET_HGRN2_MEMORY, MIRAS_PRESET_TTT_MLP_MEMORY, MIRAS_PRESET_MESA, MIRAS_PRESET_MONETA,
+    MIRAS_PRESET_TITANS, MIRAS_PRESET_GATED_DELTANET};
   static const char *const patterns[HYBRIDS] = {"w*2",     "w",     "w*2",  "a",   "mwm", "(mg)*2",
                                                 "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg",
                                                 "m",       "m*2",   "wmaw", "mg", "w*2", "wmw",
@@ -879,13 +877,13 @@ static void test_views(void **state) {
   start();
   for (int n = 0; subject_at(n, &of) && !of.d.pattern[0]; n++) {
     const miras_model_desc *d = &of.d;
+    const miras_mixer_desc *mix = &d->layer[0].mixer;
     const miras_memory_desc md = ref_resolve(&d->layer[0].memory);
     const int H = md.heads, values = H * md.value_dim, P = (int)ref_shape_of(&md).weights;
-    const int keys = (d->layer[0].mixer.qk_heads > 0 ? d->layer[0].mixer.qk_heads : H) * md.key_dim;
-    const int taps = d->layer[0].mixer.conv_size > 0 ? d->layer[0].mixer.conv_size : 4;
-    const int conv_on = d->layer[0].mixer.conv_on != MIRAS_CONV_ON_NONE;
-    const int own_keys =
-      d->layer[0].mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : keys * md.inner_steps;
+    const int keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
+    const int taps = mix->conv_size > 0 ? mix->conv_size : 4;
+    const int conv_on = mix->conv_on != MIRAS_CONV_ON_NONE;
+    const int own_keys = mix->qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : keys * md.inner_steps;
     const int experts = d->layer[0].mlp.experts + d->layer[0].mlp.shared_experts;
     const int mlps = experts > 0 ? experts : 1;
     int count = 0, at = 0, columns = 0, projected = 0;
@@ -904,33 +902,31 @@ static void test_views(void **state) {
 #define NAME(text) (snprintf(name, sizeof name, "blocks.%d." text, l), name)
       NEXT(NAME("norm1.gain"), 1, WIDTH, 1, 1, 0);
       NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
-      if (own_keys > 0 && !d->layer[0].mixer.share_qk)
-        NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
+      if (own_keys > 0 && !mix->share_qk) NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
       NEXT(NAME("v.weight"), 2, WIDTH, values * md.inner_steps, 1, 1);
       if (conv_on) NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
       if (conv_on && own_keys > 0) NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
-      if (d->layer[0].mixer.conv_on == MIRAS_CONV_ON_ALL)
+      if (mix->conv_on == MIRAS_CONV_ON_ALL)
         NEXT(NAME("conv_v.weight"), 2, taps, values * md.inner_steps, 1, 0);
-      if (d->layer[0].mixer.conv_bias) {
+      if (mix->conv_bias) {
         NEXT(NAME("conv_q.bias"), 1, keys, 1, 1, 0);
         NEXT(NAME("conv_k.bias"), 1, own_keys, 1, 1, 0);
-        if (d->layer[0].mixer.conv_on == MIRAS_CONV_ON_ALL)
+        if (mix->conv_on == MIRAS_CONV_ON_ALL)
           NEXT(NAME("conv_v.bias"), 1, values * md.inner_steps, 1, 1, 0);
       }
       if (projected > 0) { /* fixed gates have no more than an offset */
-        NEXT(NAME("gates.down"), 2, WIDTH, d->layer[0].mixer.gate_rank, 1, 1);
-        NEXT(NAME("gates.up"), 2, d->layer[0].mixer.gate_rank, projected, 1, 1);
+        NEXT(NAME("gates.down"), 2, WIDTH, mix->gate_rank, 1, 1);
+        NEXT(NAME("gates.up"), 2, mix->gate_rank, projected, 1, 1);
       }
-      if (d->layer[0].mixer.out_gate_rank > 0) {
-        NEXT(NAME("out_gate.down"), 2, WIDTH, d->layer[0].mixer.out_gate_rank, 1, 1);
-        NEXT(NAME("out_gate.up"), 2, d->layer[0].mixer.out_gate_rank, values, 1, 1);
+      if (mix->out_gate_rank > 0) {
+        NEXT(NAME("out_gate.down"), 2, WIDTH, mix->out_gate_rank, 1, 1);
+        NEXT(NAME("out_gate.up"), 2, mix->out_gate_rank, values, 1, 1);
       }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
-      if (d->layer[0].mixer.decay_form == MIRAS_DECAY_FORM_RATE ||
-          d->layer[0].mixer.decay_form >= MIRAS_DECAY_FORM_FLOOR)
+      if (mix->decay_form == MIRAS_DECAY_FORM_RATE || mix->decay_form >= MIRAS_DECAY_FORM_FLOOR)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
              0);
-      if (d->layer[0].mixer.qk_map == MIRAS_QK_MAP_ERASE) {
+      if (mix->qk_map == MIRAS_QK_MAP_ERASE) {
         NEXT(NAME("erase.scale"), 1, keys, 1, 1, 0);
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
@@ -942,25 +938,21 @@ static void test_views(void **state) {
       if (md.token_rates) NEXT(NAME("memory.rates"), 1, md.chunk, 1, 1, 0);
       if (md.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
         NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
-      if (d->layer[0].mixer.d_skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
+      if (mix->d_skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
-      if (d->layer[0].mixer.out_norm == MIRAS_NORM_LAYER)
-        NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
-      if (d->layer[0].mixer.out_gate_rank > 0) NEXT(NAME("out_gate.offset"), 1, values, 1, 1, 0);
-      else if (d->layer[0].mixer.out_gate != MIRAS_OUT_GATE_NONE)
+      if (mix->out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
+      if (mix->out_gate_rank > 0) NEXT(NAME("out_gate.offset"), 1, values, 1, 1, 0);
+      else if (mix->out_gate != MIRAS_OUT_GATE_NONE)
         NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
-      if (d->layer[0].mixer.projection_bias) {
-        const int low = projected > 0 ? d->layer[0].mixer.gate_rank : 0;
-        const int out =
-          d->layer[0].mixer.out_gate_rank || d->layer[0].mixer.out_gate == MIRAS_OUT_GATE_NONE
-            ? 0
-            : values;
-        const int own = d->layer[0].mixer.share_qk ? 0 : own_keys;
+      if (mix->projection_bias) {
+        const int low = projected > 0 ? mix->gate_rank : 0;
+        const int out = mix->out_gate_rank || mix->out_gate == MIRAS_OUT_GATE_NONE ? 0 : values;
+        const int own = mix->share_qk ? 0 : own_keys;
         const int lengths[] = {keys, own, values * md.inner_steps, out, low};
         next_biases(views, count, &at, of.name, l, lengths);
       }
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
-      if (d->layer[0].mixer.projection_bias) NEXT(NAME("o.bias"), 1, WIDTH, 1, 1, 0);
+      if (mix->projection_bias) NEXT(NAME("o.bias"), 1, WIDTH, 1, 1, 0);
       NEXT(NAME("norm2.gain"), 1, WIDTH, 1, 1, 0);
       if (d->layer[0].mlp.experts > 0)
         NEXT(NAME("mlp.router"), 2, WIDTH,
@@ -2323,7 +2315,7 @@ static void test_layer_refusals(void) {
   refused(&d, "qk_map");
   d = describe(MIRAS_PRESET_RETNET_MEMORY, 1);
   d.layer[0].mixer.rope = MIRAS_ROPE_COUNT;
-  refused(&d, "turn");
+  refused(&d, "rope");
   d.layer[0].mixer.rope = MIRAS_ROPE_POSITION;
   d.layer[0].memory.key_dim = 5; /* and pairs turn */
   refused(&d, "key_dim");
