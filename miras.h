@@ -265,7 +265,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_ROWS,
   /* the rows above end here; published layers and models, of which those with the name of a row are
    * what its paper has around the memory: the row itself is _MEMORY */
-  MIRAS_PRESET_TITANS_LMM = MIRAS_PRESET_ROWS,  /* layers of Titans' memory                       */
+  MIRAS_PRESET_TITANS_LMM = MIRAS_PRESET_ROWS,  /* layers of Titans' memory                      */
   MIRAS_PRESET_TITANS_MAC,          /* the memory as the context of attention in segments        */
   MIRAS_PRESET_TITANS_MAG,          /* the memory as the gate of window attention                */
   MIRAS_PRESET_TITANS_MAL,          /* memory, then window attention, then the MLP               */
@@ -300,10 +300,10 @@ typedef enum miras_preset {
 
 /* Choice 1: the memory architecture M(W; x). */
 typedef enum miras_arch {
-  MIRAS_ARCH_MATRIX,    /* M = phi(x) S, S [features, value_dim]                         */
-  MIRAS_ARCH_MLP,       /* depth layers with an activation between                       */
-  MIRAS_ARCH_GATED_MLP, /* (act(x W_1) (.) x W_2) W_3, hidden width expansion * key_dim  */
-  MIRAS_ARCH_VECTOR,    /* M = x (.) w, w [key_dim]; value_dim = key_dim                 */
+  MIRAS_ARCH_MATRIX,    /* M = phi(x) S, S [features, value_dim]                                 */
+  MIRAS_ARCH_MLP,       /* depth layers with an activation between                               */
+  MIRAS_ARCH_GATED_MLP, /* (act(x W_1) (.) x W_2) W_3, hidden width expansion * key_dim          */
+  MIRAS_ARCH_VECTOR,    /* M = x (.) w, w [key_dim]; value_dim = key_dim                         */
   MIRAS_ARCH_KV_CACHE,  /* nonparametric: the last `window` pairs themselves, read by softmax
                               attention, sum_i s_i v_i / sum_i s_i, s = exp(k_i q / sqrt key_dim) */
   MIRAS_ARCH_COUNT
@@ -311,19 +311,19 @@ typedef enum miras_arch {
 
 /* Choice 2: the attentional bias l(M(k), v), with r = M(k) - v. RECURRENCE LETTERS: e = dl/dM.   */
 typedef enum miras_bias {
-  MIRAS_BIAS_DOT,           /* -<M(k), v>                       e = -v                       */
-  MIRAS_BIAS_L2,            /* 1/2 |r|^2                        e = r                        */
-  MIRAS_BIAS_LP,            /* sum |r|^p, p >= 1                e = p sgn(r) |r|^(p-1)       */
+  MIRAS_BIAS_DOT,           /* -<M(k), v>                       e = -v                           */
+  MIRAS_BIAS_L2,            /* 1/2 |r|^2                        e = r                            */
+  MIRAS_BIAS_LP,            /* sum |r|^p, p >= 1                e = p sgn(r) |r|^(p-1)           */
   MIRAS_BIAS_LP_SMOOTH,     /* the same with tanh(nu r) for the sign and sqrt(r^2+1e-6) for |r|;
                               p = 1 is the value-less memory (MIRAS eq. 12): e = tanh(nu r)      */
-  MIRAS_BIAS_HUBER,         /* per coordinate                   e = clamp(r, -delta, delta)  */
-  MIRAS_BIAS_HUBER_NORM,    /* on |r|                           e = r min(1, delta/|r|)      */
-  MIRAS_BIAS_HUBER_MIXTURE, /* Yaad: e = r while |r| <= delta, else delta tanh(nu r)         */
-  MIRAS_BIAS_PSEUDO_HUBER,  /* delta^2 (s - 1), s = sqrt(1 + |r|^2/delta^2)       e = r / s  */
+  MIRAS_BIAS_HUBER,         /* per coordinate                   e = clamp(r, -delta, delta)      */
+  MIRAS_BIAS_HUBER_NORM,    /* on |r|                           e = r min(1, delta/|r|)          */
+  MIRAS_BIAS_HUBER_MIXTURE, /* Yaad: e = r while |r| <= delta, else delta tanh(nu r)             */
+  MIRAS_BIAS_PSEUDO_HUBER,  /* delta^2 (s - 1), s = sqrt(1 + |r|^2/delta^2)       e = r / s      */
   MIRAS_BIAS_SHIFT_ROBUST,  /* worst case over |dv| <= delta of L2 to v + dv (MIRAS eq. 17), with
                               n = sqrt(|r|^2 + 1e-6)                     e = (1 + delta/n) r     */
-  MIRAS_BIAS_LOG_COSH,      /* sum delta^2 log cosh(r/delta)    e = delta tanh(r/delta)      */
-  MIRAS_BIAS_CUSTOM,        /* the caller's: miras_custom                                         */
+  MIRAS_BIAS_LOG_COSH,      /* sum delta^2 log cosh(r/delta)    e = delta tanh(r/delta)          */
+  MIRAS_BIAS_CUSTOM,        /* the caller's: miras_custom                                        */
   MIRAS_BIAS_COUNT
 } miras_bias;
 
@@ -339,7 +339,7 @@ typedef enum miras_retention {
   MIRAS_RETENTION_L2_BOTH,    /* local and global L2 as derived together: with beta = `balance`,
                               alpha = beta/(beta + eta) and the step alpha eta                   */
   MIRAS_RETENTION_ELASTIC,    /* decay alpha, and when a chunk closes A <- shrink(A; gamma), gamma =
-                              sum_t `sparsity` eta_t prod_(s>t) alpha_s; W = A   (MIRAS eq. 22) */
+                              sum_t `sparsity` eta_t prod_(s>t) alpha_s; W = A   (MIRAS eq. 22)  */
   MIRAS_RETENTION_ELASTIC_FTRL, /* no decay, W = shrink(A; sparsity)                    (eq. 23) */
   MIRAS_RETENTION_SIGMOID,    /* decay alpha, W = sigmoid(A): Bregman divergence of the logit    */
   MIRAS_RETENTION_CHI2,       /* f-divergence on the scaled simplex, f(t) = (t-1)^2/2: when a chunk
@@ -362,8 +362,8 @@ typedef enum miras_decay_target {
 
 /* Choice 4: the learning algorithm that turns gradients into updates. */
 typedef enum miras_algorithm {
-  MIRAS_ALGORITHM_GD,       /* u_t = eta_t g_t                                                    */
-  MIRAS_ALGORITHM_MOMENTUM, /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t */
+  MIRAS_ALGORITHM_GD,       /* u_t = eta_t g_t                                                   */
+  MIRAS_ALGORITHM_MOMENTUM, /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t    */
   MIRAS_ALGORITHM_IMPLICIT, /* exact minimiser of 1/2 |S - S'|^2 + eta l(S): for L2 on a matrix the
                               step eta / (1 + eta k.k) (Longhorn)                                */
   MIRAS_ALGORITHM_LEAST_SQUARES, /* exact minimiser over all pairs so far, by conjugate gradients:
@@ -416,8 +416,8 @@ typedef enum miras_gate {
 
 /* The length that keys and queries are brought to before a memory sees them. */
 typedef enum miras_qk_norm {
-  MIRAS_QK_NORM_NONE,       /* their own                                                          */
-  MIRAS_QK_NORM_L2,       /* 1: x / sqrt(|x|^2 + 1e-12), so that zeros stay zeros               */
+  MIRAS_QK_NORM_NONE,       /* their own                                                         */
+  MIRAS_QK_NORM_L2,       /* 1: x / sqrt(|x|^2 + 1e-12), so that zeros stay zeros                */
   MIRAS_QK_NORM_RMS,       /* sqrt(key_dim): entries of size 1                                   */
   MIRAS_QK_NORM_COUNT
 } miras_qk_norm;
@@ -434,8 +434,7 @@ typedef enum miras_step_bound {
   MIRAS_STEP_BOUND_PAIR,   /* as above                                                           */
   MIRAS_STEP_BOUND_LAYERS, /* nor does a write overshoot where layers move together, which PAIR
                               does not see: no layer below the last gains more than about four times
-                              what PAIR says (room @51); the same as PAIR where there is one
-                              layer */
+                              what PAIR says (room @51); with one layer the same as PAIR         */
   MIRAS_STEP_BOUND_COUNT
 } miras_step_bound;
 
@@ -458,7 +457,7 @@ typedef struct miras_custom {
   float (*bias)(void *user, float *error, const float *r, const float *value, float threshold,
                 int dv);
   /* dr[dv] = J' be, J = d error/dr; dvalue[dv] = (d error/d value)' be with r held (may be left
-   * zero when error depends on r alone); returns the derivative by the threshold. */
+   * zero when error depends on r alone); returns the derivative by the threshold.               */
   float (*bias_adjoint)(void *user, float *dr, float *dvalue, const float *be, const float *r,
                         const float *value, float threshold, int dv);
   /* w[n] = link(a[n]) of a layer [in, out]. */
@@ -472,9 +471,9 @@ typedef struct miras_custom {
 /* Constant decay gates of head h of H in layer l of L. */
 typedef enum miras_decay_schedule {
   MIRAS_DECAY_SCHEDULE_RATIO,     /* 1 - decay_rate * decay_ratio^h (RetNet: 1/32, 1/2)          */
-  MIRAS_DECAY_SCHEDULE_LIGHTNING, /* exp(-(8/H) (1 - l/L) h): Lightning attention at first        */
+  MIRAS_DECAY_SCHEDULE_LIGHTNING, /* exp(-(8/H) (1 - l/L) h): Lightning attention at first       */
   MIRAS_DECAY_SCHEDULE_MINIMAX,   /* exp(-2^(-8 (h+1)/H) (1 - l/(L - 1 + 1e-5) + 1e-5)):
-                                     MiniMax-01                                                   */
+                                     MiniMax-01                                                  */
   MIRAS_DECAY_SCHEDULE_COUNT
 } miras_decay_schedule;
 
@@ -515,7 +514,7 @@ typedef struct miras_memory_desc {
   int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); needs
                               MIRAS_RETENTION_ALL, or MIRAS_RETENTION_L2 or L2_BOTH and
                               MIRAS_DECAY_TARGET_INITIAL                                         */
-  miras_qk_norm qk_norm; /* not of KV caches, nor inside a model, whose qk_map says it        */
+  miras_qk_norm qk_norm; /* not of KV caches, nor inside a model, whose qk_map says it           */
   miras_feature feature_map; /* matrix memories: the map of keys and queries                     */
   int normalize;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
@@ -528,14 +527,14 @@ typedef struct miras_memory_desc {
                               tokens.replace (b) instead of the key: S_t = diag(alpha) S_(t-1) +
                               b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate); needs
                               gradient descent, inner_steps 1, no feature map,
-                              MIRAS_ORDER_ERROR_FIRST */
+                              MIRAS_ORDER_ERROR_FIRST                                            */
   int diagonal;            /* matrix, implicit: 1 keeps only the diagonal of the erase, as the code
                               released with Longhorn (there with an eta per channel): S <-
                               diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k)                  */
   miras_token_rates token_rates; /* scales of the steps within a chunk                           */
   int window;              /* KV cache: how many pairs it holds, 1..2^20; 0 -> 1024. As many as the
                               longest sequence make it full attention                            */
-  int iterations;          /* least squares: most steps of conjugate gradients, 1..256; 0 -> 30   */
+  int iterations;          /* least squares: most steps of conjugate gradients, 1..256; 0 -> 30  */
   float tolerance;         /* of those: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
                               0 -> 1e-12                                                         */
   float ridge;             /* least squares: initial value of the outer parameter lambda [heads,
@@ -608,7 +607,7 @@ typedef struct miras_memory_input {
   int length;                                          /* T >= 0                                 */
   const float *key, *value, *query;
   const float *decay, *learning_rate, *momentum, *threshold;
-  const float *value_decay;                             /* [batch, T, heads, value_dim]           */
+  const float *value_decay;                             /* [batch, T, heads, value_dim]          */
   const float *erase, *replace;                        /* [batch, T, heads, key_dim]             */
 } miras_memory_input;
 
@@ -631,10 +630,10 @@ typedef struct miras_allocator {
 /* A layer of a model makes this of its keys and queries, after their convolutions. */
 typedef enum miras_qk_map {
   MIRAS_QK_MAP_L2,         /* both scaled to length 1 per head                                   */
-  MIRAS_QK_MAP_RMS,        /* both scaled to length sqrt(key_dim): attention, Longhorn         */
-  MIRAS_QK_MAP_NONE,       /* both as they are                                                 */
+  MIRAS_QK_MAP_RMS,        /* both scaled to length sqrt(key_dim): attention, Longhorn           */
+  MIRAS_QK_MAP_NONE,       /* both as they are                                                   */
   MIRAS_QK_MAP_COMPLEMENT, /* query as it is, key = 1 - decay gate, without a projection of its own;
-                              needs decay_gate MIRAS_GATE_CHANNEL               (HGRN2)           */
+                              needs decay_gate MIRAS_GATE_CHANNEL               (HGRN2)          */
   MIRAS_QK_MAP_ERASE,      /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
                               channel and kappa = the key times a learned scale, of length 1 per
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
@@ -656,15 +655,15 @@ typedef enum miras_qkv_act {
 /* These of queries, keys and values go through a convolution. */
 typedef enum miras_conv_on {
   MIRAS_CONV_ON_ALL,
-  MIRAS_CONV_ON_QK,    /* queries and keys                                                   */
+  MIRAS_CONV_ON_QK,    /* queries and keys                                                       */
   MIRAS_CONV_ON_NONE,
   MIRAS_CONV_ON_COUNT
 } miras_conv_on;
 
 /* The norms of a model's blocks and of what its head reads. */
 typedef enum miras_norm {
-  MIRAS_NORM_RMS,          /* x / sqrt(mean x^2 + eps) (.) gain                                   */
-  MIRAS_NORM_LAYER,        /* (x - mean x) / sqrt(var x + eps) (.) gain + bias                    */
+  MIRAS_NORM_RMS,          /* x / sqrt(mean x^2 + eps) (.) gain                                  */
+  MIRAS_NORM_LAYER,        /* (x - mean x) / sqrt(var x + eps) (.) gain + bias                   */
   MIRAS_NORM_COUNT
 } miras_norm;
 
@@ -697,10 +696,10 @@ typedef enum miras_rope {
 
 /* How a model makes a learned decay gate alpha from the number g of its projection. */
 typedef enum miras_decay_form {
-  MIRAS_DECAY_FORM_SIGMOID, /* sigmoid(g)                                                   */
-  MIRAS_DECAY_FORM_ROOT,    /* sigmoid(g)^(1/16)                                (GLA)       */
-  MIRAS_DECAY_FORM_RATE,    /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN) */
-  MIRAS_DECAY_FORM_BOUNDED, /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)    */
+  MIRAS_DECAY_FORM_SIGMOID, /* sigmoid(g)                                                        */
+  MIRAS_DECAY_FORM_ROOT,    /* sigmoid(g)^(1/16)                                (GLA)            */
+  MIRAS_DECAY_FORM_RATE,    /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)   */
+  MIRAS_DECAY_FORM_BOUNDED, /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)         */
   MIRAS_DECAY_FORM_FLOOR,   /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
                               where the b of a layer follow from those before: here it has its own*/
   MIRAS_DECAY_FORM_STEEP,   /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate (KDA) */
@@ -728,7 +727,7 @@ typedef enum miras_layer_type {
                               not got                                                            */
   MIRAS_LAYER_CONV,        /* a causal convolution of each channel of the normed input, with a bias:
                               what TTT's blocks begin with on Mamba's backbone                   */
-  MIRAS_LAYER_RWKV,        /* the time mixing of RWKV-7 as published (room @76)                   */
+  MIRAS_LAYER_RWKV,        /* the time mixing of RWKV-7 as published (room @76)                  */
   MIRAS_LAYER_MAC,         /* attention within segments of `window` tokens, a memory as its context
                               (Titans): it sees what the memory of the segments before recalls,
                               learns from what attention says, and is then read by that as its gate,
@@ -738,8 +737,8 @@ typedef enum miras_layer_type {
 
 /* The MLP that ends a layer, of h = norm(x). */
 typedef enum miras_mlp {
-  MIRAS_MLP_SWIGLU,        /* W_down (silu(W_gate h) (.) W_up h)                                  */
-  MIRAS_MLP_RELU2,         /* W_down max(W_up h, 0)^2                                             */
+  MIRAS_MLP_SWIGLU,        /* W_down (silu(W_gate h) (.) W_up h)                                 */
+  MIRAS_MLP_RELU2,         /* W_down max(W_up h, 0)^2                                            */
   MIRAS_MLP_COUNT
 } miras_mlp;
 
@@ -852,7 +851,7 @@ typedef struct miras_mlp_desc {
                               a learned mix per channel (RWKV's channel mixing)                  */
   int experts;             /* 0, or how many MLPs there are instead of one, up to 1024: a mixture of
                               experts (EXPERTS in room @05); needs MIRAS_MLP_SWIGLU, token_shift
-                              0 */
+                              0                                                                  */
   int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
   int norm_topk;           /* 1: their probabilities are divided by their sum                    */
   int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
@@ -869,7 +868,7 @@ typedef struct miras_layer_desc {
   miras_attention_desc attention;  /* types attention, mag, mac                                  */
   miras_rwkv_desc rwkv;
   miras_conv_desc conv;
-  miras_mlp_desc mlp;             /* all types                                                  */
+  miras_mlp_desc mlp;             /* all types                                                   */
 } miras_layer_desc;
 
 #define MIRAS_MAX_LAYER_KINDS 8  /* kinds of layer that a model may have                         */
@@ -933,7 +932,7 @@ typedef struct miras_view {
   int frozen;              /* 1: steps leave it alone (miras_model_train_only)                   */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETENTION_LQ the first size of its entries over that of
-                              weights */
+                              weights                                                            */
   double mean, deviation;  /* a parameter's initial values, drawn evenly about their mean, before a
                               memory layer sets its gates and memories and shapes keys and values */
   uint64_t seed;           /* of that draw; in parts of a memory these three are 0               */
@@ -942,9 +941,9 @@ typedef struct miras_view {
 /* What a named part of a memory is (miras_memory_part). */
 typedef enum miras_part {
   MIRAS_PART_NONE,
-  MIRAS_PART_PARAMETER,    /* an outer parameter                                                  */
-  MIRAS_PART_STATE,        /* what tokens change                                                  */
-  MIRAS_PART_DERIVED       /* what follows from that, to be read only                             */
+  MIRAS_PART_PARAMETER,    /* an outer parameter                                                 */
+  MIRAS_PART_STATE,        /* what tokens change                                                 */
+  MIRAS_PART_DERIVED       /* what follows from that, to be read only                            */
 } miras_part;
 
 typedef struct miras_adamw_options {
@@ -973,9 +972,9 @@ typedef struct miras_server miras_server;
 
 /* What many running texts are worked on in. Nothing here changes a bit of them. */
 typedef struct miras_server_desc {
-  int batch_tokens;        /* tokens that are worked on together, 1..65536; 0 -> 64               */
-  uint64_t limit;          /* most bytes that the server may take; 0: no limit                    */
-  const miras_parallel *parallel; /* NULL: one thread. Must outlive the server                    */
+  int batch_tokens;        /* tokens that are worked on together, 1..65536; 0 -> 64              */
+  uint64_t limit;          /* most bytes that the server may take; 0: no limit                   */
+  const miras_parallel *parallel; /* NULL: one thread. Must outlive the server                   */
 } miras_server_desc;
 
 /* What a session, one running text, works in. */
@@ -984,10 +983,10 @@ typedef miras_server_desc miras_session_desc;
 /* A running text's part of a call. */
 typedef struct miras_sequence {
   void *state;             /* a block of miras_model_state_size bytes, aligned for float; zeros: a
-                              new text                                                            */
-  const int32_t *tokens;   /* [count] what comes next                                             */
+                              new text                                                           */
+  const int32_t *tokens;   /* [count] what comes next                                            */
   size_t count;
-  size_t logit_rows;       /* logits are wanted behind the last so many of them, 0..count         */
+  size_t logit_rows;       /* logits are wanted behind the last so many of them, 0..count        */
 } miras_sequence;
 
 /* @04 FUNCTIONS -------------------------------------------------------------------------------- */
