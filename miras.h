@@ -422,7 +422,7 @@ typedef enum miras_qk_norm {
   MIRAS_QK_NORM_COUNT
 } miras_qk_norm;
 
-/* What keeps a write from overshooting its own pair. With r = M(k) - v, e = dl/dM, g = dl/dA, a
+/* A bound keeps a write from overshooting its own pair. With r = M(k) - v, e = dl/dM, g = dl/dA, a
  * bounded step is eta e.r / (e.r + c eta g.Jg): the implicit step to first order, on matrices with
  * L2 exactly Longhorn's eta / (1 + eta k.k). J: how far weights move with A, 1 without a link, of
  * others see room @27; c: p - 1 of the L_p biases with p > 2, else 1. */
@@ -742,9 +742,9 @@ typedef enum miras_mlp {
   MIRAS_MLP_COUNT
 } miras_mlp;
 
-/* What stands around the memories of a layer: how keys, queries, values and gates are made of its
- * input, and what becomes of the answers. Layers of types memory, mag, mac and rwkv have one; of a
- * field that not all of them know, the comment says whose it is.
+/* A mixer stands around the memories of a layer: it makes keys, queries, values and gates of the
+ * layer's input, and says what becomes of the answers. Layers of types memory, mag, mac and rwkv
+ * have one; of a field that not all of them know, the comment says whose it is.
  *
  * The learned gates of a memory are those that are not MIRAS_GATE_CONSTANT. Each is made from a
  * number g of a projection, whose offset lets it begin at the constant of the descriptor:
@@ -806,8 +806,8 @@ typedef struct miras_mixer_desc {
                               made of, and W_o have learned biases                               */
 } miras_mixer_desc;
 
-/* Softmax attention: of layers of types attention, mag and mac. Of a mag heads * head_dim must be
- * the memory's heads * value_dim, of a mac both must be width, and key_dim value_dim. */
+/* Softmax attention: of layers of types attention, mag and mac. In a mag, heads * head_dim must
+ * be the memory's heads * value_dim; in a mac both must be width, and key_dim value_dim. */
 typedef struct miras_attention_desc {
   int heads;               /* of queries, 1..65536; 0 -> those of the model                      */
   int kv_heads;            /* of keys and values, of which heads is a multiple; 0 -> heads       */
@@ -857,7 +857,7 @@ typedef struct miras_mlp_desc {
   int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
 } miras_mlp_desc;
 
-/* A kind of layer. What its type does not have must be 0. */
+/* A kind of layer. Structs that its type does not have must be 0. */
 typedef struct miras_layer_desc {
   char letter;             /* its name in a pattern, a..z or A..Z; of layer[0] 0 -> m            */
   miras_layer_type type;
@@ -22170,7 +22170,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
 /* ---- fields as text ---- */
 
 /* What files call otherwise, those of versions 2 and 3 first, then those up to version 6: all are
- * read. Names of fields, {now, then}, and words. */
+ * read. Names of fields, {now, then}, and words behind the name of theirs. */
 static const char *const miras__renamed[][2] = {
   {"memory.descents", "memory.steps"}, {"key_map", "keys"}, {"keep_form", "keep"},
   {"memory.feature_map", "memory.feature"}, {"memory.normalize", "memory.normalise"},
@@ -22202,8 +22202,13 @@ static const char *const miras__renamed[][2] = {
   {"attention.qk_norm", "qk_norm"}, {"attention.rope_dim", "rotary_dim"},
   {"attention.rope_share", "rotary"}, {"attention.out_gate", "output_gate"},
   {"attention.persistent", "persistent"}, {"mixer.rope_theta", "turn_base"},
-  {"heads", "model.heads"}, {"kv-cache", "pairs"}, {"least-squares", "newton"}, {"zero", "nothing"},
-  {"l2", "unit"}, {"none", "free"}, {"l1", "sum"}, {"rms", "root"}
+  {"heads", "model.heads"},
+  {"memory.architecture kv-cache", "memory.architecture pairs"},
+  {"memory.algorithm least-squares", "memory.algorithm newton"},
+  {"memory.decay_target zero", "memory.decay_target nothing"},
+  {"memory.qk_norm none", "memory.qk_norm free"}, {"memory.qk_norm l2", "memory.qk_norm unit"},
+  {"memory.qk_norm rms", "memory.qk_norm root"}, {"mixer.qk_map l2", "mixer.qk_map unit"},
+  {"mixer.qk_map none", "mixer.qk_map free"}, {"mixer.qk_map l1", "mixer.qk_map sum"}
 };
 
 /* The name of today for one of older files, or, to 1, the one of version 6 for that of today. */
@@ -22217,32 +22222,43 @@ static MIRAS__COLD const char *miras__rename(const char *name, int to) {
   return name;
 }
 
-/* The field that a name in files says; NULL for none. One of a layer may have the letter of a kind
- * and a dot before it; else *letter is 0. */
-static MIRAS__COLD const miras__field *miras__find_field(const char *name, char *letter) {
+/* The field of a descriptor that has this name today, in files or not; NULL for none: facts are no
+ * fields. */
+static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   const miras__field *f = miras__fields;
+  for (; f < miras__fields + MIRAS__FIELDS; f++)
+    if (f->at < offsetof(miras__case, inside) && miras__same(name, f->name)) return f;
+  return NULL;
+}
+
+/* The field that a name in files says, of today or older; NULL for none. A layer's field may have
+ * the letter of a kind and a dot before it; else *letter is 0. */
+static MIRAS__COLD const miras__field *miras__find_field(const char *name, char *letter) {
+  const miras__field *f;
   *letter = (char)(miras__is_letter(name[0]) && name[1] == '.' ? name[0] : 0);
   name += *letter ? 2 : 0;
-  while (f < miras__fields + MIRAS__FIELDS && (!f->since || !miras__same(name, f->name))) f++;
-  if (f == miras__fields + MIRAS__FIELDS) {
-    name = miras__rename(name, 0);
-    for (f = miras__fields; f < miras__fields + MIRAS__FIELDS; f++)
-      if (f->since && miras__same(name, f->name)) break;
-  }
-  return f < miras__fields + MIRAS__FIELDS && (!*letter || miras__of_layer(f)) ? f : NULL;
+  f = miras__field_called(name);
+  if (!f || !f->since) f = miras__field_called(miras__rename(name, 0));
+  return f && f->since && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 
 /* A field of a memory's descriptor by its name without "memory."; NULL for none. */
 static MIRAS__COLD const miras__field *miras__memory_field(const char *name) {
-  const miras__field *f = miras__fields, *end = f + MIRAS__FIELDS;
+  const miras__field *f;
   char whole[48] = "";
-  while (f < end && !(miras__of_memory(f) && miras__same(miras__name(f, 0), name))) f++;
-  if (f < end) return f;
   miras__say(whole, sizeof whole, "memory.%s", name);
-  name = miras__rename(whole, 0);
-  for (f = miras__fields; f < end; f++)
-    if (miras__of_memory(f) && miras__same(f->name, name)) return f;
-  return NULL;
+  f = miras__field_called(whole);
+  return f ? f : miras__field_called(miras__rename(whole, 0));
+}
+
+/* What a word of a field stands for, one of today or of older files; -1 for none. */
+static MIRAS__COLD int miras__word_meaning(const miras__field *f, const char *text) {
+  const int x = miras__meaning(f, text);
+  char whole[64] = "";
+  if (x >= 0) return x;
+  miras__say(whole, sizeof whole, "%s %s", f->name, text);
+  text = strchr(miras__rename(whole, 0), ' ');
+  return text ? miras__meaning(f, text + 1) : -1;
 }
 
 /* Here and below d and kind are as in miras__offset. A field of a kind into
@@ -22272,8 +22288,7 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
     return 1;
   }
   if (f->kind == MIRAS__WORD) {
-    int x = miras__meaning(f, text);
-    if (x < 0) x = miras__meaning(f, miras__rename(text, 0));
+    const int x = miras__word_meaning(f, text);
     if (x >= 0) bits = (uint64_t)x;
     else if (!miras__read_whole(text, &bits) || (double)bits > (double)f->high) return 0;
   } else if (f->kind == MIRAS__REAL) {
@@ -23589,15 +23604,20 @@ MIRAS_API miras_result miras_memory_desc_set(miras_memory_desc *d, const char *f
   return f && value && miras__read_field(f, value, d, -1) ? MIRAS_OK : MIRAS_ERR_ARGUMENT;
 }
 
-MIRAS_API const char *miras_memory_desc_get(const miras_memory_desc *d, const char *field,
-                                            char *text, size_t size) {
-  const miras__field *f = d && field ? miras__memory_field(field) : NULL;
+/* A field as text, if there is one and it fits; else NULL. */
+static MIRAS__COLD const char *miras__field_text(const miras__field *f, const void *d, int kind,
+                                                 char *text, size_t size) {
   char value[MIRAS_PATTERN_SIZE];
   if (!f || !text) return NULL;
-  miras__write_field(value, f, d, -1);
+  miras__write_field(value, f, d, kind);
   if (strlen(value) >= size) return NULL;
   memcpy(text, value, strlen(value) + 1);
   return text;
+}
+
+MIRAS_API const char *miras_memory_desc_get(const miras_memory_desc *d, const char *field,
+                                            char *text, size_t size) {
+  return miras__field_text(d && field ? miras__memory_field(field) : NULL, d, -1, text, size);
 }
 
 MIRAS_API const char *miras_memory_desc_field(int i) {
@@ -23640,24 +23660,19 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
   return MIRAS_OK;
 }
 
-/* A field of the model itself that no file holds; NULL if there is none of that name. */
-static MIRAS__COLD const miras__field *miras__own_field(const char *name) {
-  const size_t from = offsetof(miras__case, d), to = from + sizeof(miras__own);
-  const miras__field *f = miras__fields;
-  for (; f < miras__fields + MIRAS__FIELDS; f++)
-    if (!f->since && f->at >= from && f->at < to && miras__same(name, f->name)) return f;
-  return NULL;
-}
-
-/* The field of d that a name says, and of which kind it is; NULL if there is none. */
+/* The field of d that a name says, and of which kind it is; NULL if there is none. Fields of the
+ * model itself need not be in files. */
 static const miras__field *miras__field_of(const miras_model_desc *d, const char *name, int *kind) {
   char letter = 0;
-  const miras__field *f = d && name ? miras__own_field(name) : NULL;
+  const miras__field *f = d && name ? miras__field_called(name) : NULL;
   *kind = 0;
-  if (f || !d || !name) return f;
+  if (!d || !name || (f && !miras__of_layer(f))) return f;
   f = miras__find_field(name, &letter);
   if (letter) *kind = miras__kind_of(d, letter);
-  if (!f && !letter) f = miras__own_field(miras__rename(name, 0));
+  if (!f && !letter) {
+    f = miras__field_called(miras__rename(name, 0));
+    if (f && miras__of_layer(f)) f = NULL;
+  }
   return *kind < 0 ? NULL : f;
 }
 
@@ -23688,12 +23703,7 @@ MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char
                                            char *text, size_t size) {
   int kind;
   const miras__field *f = miras__field_of(d, field, &kind);
-  char value[MIRAS_PATTERN_SIZE];
-  if (!f || !text) return NULL;
-  miras__write_field(value, f, d, kind);
-  if (strlen(value) >= size) return NULL;
-  memcpy(text, value, strlen(value) + 1);
-  return text;
+  return miras__field_text(f, d, kind, text, size);
 }
 
 MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_model_desc *b,

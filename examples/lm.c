@@ -552,7 +552,7 @@ static score score_windows(miras_trainer *t, const int32_t *tokens, size_t n, si
   return s;
 }
 
-/* What it costs to predict what follows each of the next n tokens. */
+/* The summed loss of predicting what follows each of the next n tokens. */
 static double nats_of(miras_session *session, const int32_t *tokens, size_t n) {
   double nats;
   if (miras_session_score(session, tokens, tokens + 1, n, &nats) != MIRAS_OK)

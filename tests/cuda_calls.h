@@ -11,6 +11,7 @@ static unsigned block = 128;       /* threads of it                             
 #define MIRAS_CUDA_MOST 256
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
+#include "cuda_asked.h"
 #include <stdio.h>
 #ifdef __CUDACC__
 static unsigned shim_findings(void) {   /* what CUDA says                                         */
@@ -252,15 +253,4 @@ static void row_of(memory_case *c, const char *name, miras_preset kind, int key,
 }
 static void gates(memory_case *c, miras_gate decay_gate, miras_gate learning_rate_gate) {
   c->d.decay_gate = decay_gate, c->d.learning_rate_gate = learning_rate_gate;
-}
-
-/* Is the row among those asked for? Its name may be without "-memory". */
-static unsigned asked_for;
-static int asked(int argc, char **argv, const char *row) {
-  int i;
-  for (i = 1; i < argc; i++) {
-    const size_t n = strlen(argv[i]);
-    if (!strncmp(argv[i], row, n) && (!row[n] || !strcmp(row + n, "-memory"))) return ++asked_for;
-  }
-  return argc < 2;
 }

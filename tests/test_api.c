@@ -1159,6 +1159,10 @@ static void changes_say(void **state) {
   assert_int_equal(miras_memory_desc_set(&m, "bias", "3"), MIRAS_OK);      /* a word's number */
   assert_string_equal(miras_memory_desc_get(&m, "bias", text, sizeof text), "lp-smooth");
   assert_int_equal(miras_memory_desc_set(&m, "bias", "11"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_set(&m, "bias", "unit"), MIRAS_ERR_ARGUMENT);   /* a key's */
+  assert_int_equal(miras_memory_desc_set(&m, "qk_norm", "unit"), MIRAS_OK);
+  assert_int_equal(m.qk_norm, MIRAS_QK_NORM_L2);
+  assert_int_equal(miras_memory_desc_set(&m, "exact", "1"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_desc_set(&m, "vocab", "3"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_desc_set(&m, "memory.bias", "l2"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_desc_set(NULL, "bias", "l2"), MIRAS_ERR_ARGUMENT);

@@ -22,6 +22,7 @@ static unsigned threads = 32;      /* of a block; 0: the host's engines run     
 #define MIRAS_CUDA_MOST 128
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
+#include "cuda_asked.h"
 #include <stddef.h>
 #include <stdio.h>
 
@@ -162,17 +163,6 @@ static miras_result backward(miras_memory *m, const miras_memory_input *x, float
 #define FORWARD forward
 #define BACKWARD backward
 #include "fingerprint.h"
-
-/* Is the row among those asked for? Its name may be without "-memory". */
-static unsigned asked_for;
-static int asked(int argc, char **argv, const char *row) {
-  int i;
-  for (i = 1; i < argc; i++) {
-    const size_t n = strlen(argv[i]);
-    if (!strncmp(argv[i], row, n) && (!row[n] || !strcmp(row + n, "-memory"))) return ++asked_for;
-  }
-  return argc < 2;
-}
 
 static const char *change_name;
 

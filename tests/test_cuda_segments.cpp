@@ -14,6 +14,7 @@ static unsigned block = 32;        /* threads of it                             
 #define MIRAS_CUDA_MOST 128
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
+#include "cuda_asked.h"
 #include <stdio.h>
 #ifdef __CUDACC__
 static unsigned shim_findings(void) {   /* what CUDA says                                         */
@@ -324,17 +325,6 @@ static unsigned compare(const char *what, const miras_memory_desc *d, int length
   miras_memory_close(back);
   miras_memory_close(m);
   return failed;
-}
-
-/* Is the row among those asked for? Its name may be without "-memory". */
-static unsigned asked_for;
-static int asked(int argc, char **argv, const char *row) {
-  int i;
-  for (i = 1; i < argc; i++) {
-    const size_t n = strlen(argv[i]);
-    if (!strncmp(argv[i], row, n) && (!row[n] || !strcmp(row + n, "-memory"))) return ++asked_for;
-  }
-  return argc < 2;
 }
 
 /* A gate as it is asked for, where the row has it and it is not for a value's channels of l2. */
