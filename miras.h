@@ -92,7 +92,6 @@
    @82 Thread pool                         POSIX threads, when asked for
    @84 Bytes and text                      checksums, little-endian words, JSON
    @85 Files                               safetensors; states of memories and sessions
-   @86 Other people's checkpoints          Hugging Face's folders: names, layouts, configurations
    @99 Licence
 
    WHERE DO I CHANGE ...?
@@ -871,7 +870,8 @@ typedef struct miras_layer_desc {
   miras_mlp_desc mlp;             /* all types                                                   */
 } miras_layer_desc;
 
-#define MIRAS_MAX_LAYER_KINDS 8  /* kinds of layer that a model may have                         */
+#define MIRAS_MAX_LAYER_KINDS 8   /* kinds of layer that a model may have                         */
+#define MIRAS_MAX_LAYERS 256      /* layers that a model may have                                 */
 #define MIRAS_PATTERN_SIZE 64     /* characters of a pattern, its end included                   */
 
 /* A whole language model. Fill it with miras_model_preset. */
@@ -1153,13 +1153,36 @@ MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator, char *why,
                                         size_t why_size);
+/* The same, but every parameter is 0: for weights that are written next. */
+MIRAS_API miras_model *miras_model_open_empty(const miras_model_desc *d,
+                                              const miras_allocator *allocator, char *why,
+                                              size_t why_size);
 MIRAS_API void miras_model_close(miras_model *m);
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
+/* Replace each 0 in d that stands for a default by that default, as miras_model_desc_of has them of
+ * a model. Returns the number of parameters that such a model learns; 0, and why in words, if d
+ * describes no model, and d stays as it was. */
+MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size_t why_size);
+/* The descriptor of layer 0..layers-1, whatever the pattern; NULL for another. */
+MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer);
 /* All parameters in one block. count is the block's floats: between the views lie zeros that must
  * stay so; what is learned is the sum of the views' counts. NULL and 0 of a model whose weights are
  * not float; places of views mean nothing then. */
 MIRAS_API float *miras_model_params(miras_model *m, size_t *count);
 MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
+/* The view of this name, "blocks.0.q.weight"; NULL if there is none. */
+MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *name);
+/* Write x [rows, cols] into rows row..row+rows-1 and columns col..col+cols-1 of a view of m, or
+ * read them into x, rounded to or widened from the weights that m has. A view of rank 1 is one row,
+ * one of rank 3 has shape[0] rows. Weights q8 lie in blocks of 32: there col is a multiple of 32,
+ * and cols too unless the columns end the row. MIRAS_ERR_ARGUMENT, and nothing has changed, if v is
+ * no view of m or the place is not within it. Sessions and trainers of m see the new numbers from
+ * their next call on. */
+MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
+                                              size_t rows, size_t col, size_t cols,
+                                              const float *x);
+MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
+                                             size_t rows, size_t col, size_t cols, float *x);
 
 #ifndef MIRAS_NO_TRAINING
 /* ---- training a model ---- */
@@ -1418,30 +1441,6 @@ MIRAS_API miras_result miras_session_load(miras_session *s, const char *path,
                                           char *why, size_t why_size);
 MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path,
                                            char *why, size_t why_size);
-/* Other people's models, as they publish them: a folder with config.json and model.safetensors, or
- * shards of it with model.safetensors.index.json; or the path of one file of tensors. Describe it
- * in d, of which limit and weights stay as they are: set them before. What a field or a tensor
- * needs and layers here cannot do is refused by its name in why, as in miras_memory_size. */
-MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
-                                             const miras_allocator *allocator, char *why,
-                                             size_t why_size);
-/* Load its tensors into a model of that descriptor; only windows of attention may differ. All is
- * checked first, and then read piece by piece: when a disk fails meanwhile, m is a mixture. */
-MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
-                                             size_t why_size);
-/* The same, but fields of config.json in `ignored`, a list with blanks or commas between, count as
- * not there: for those that you know to change nothing. NULL: none. A name that the file does not
- * have is refused (of the first 64). */
-MIRAS_API miras_result miras_checkpoint_desc_without(miras_model_desc *d, const char *path,
-                                                     const char *ignored,
-                                                     const miras_allocator *allocator, char *why,
-                                                     size_t why_size);
-/* miras_model_open and miras_checkpoint_load in one, without initial values that the tensors would
- * replace: d is what miras_checkpoint_desc_without says of path. NULL, and why in words. */
-MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
-                                             const char *ignored,
-                                             const miras_allocator *allocator, char *why,
-                                             size_t why_size);
 #endif
 #ifndef MIRAS__NO_TRAINER
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
@@ -1665,7 +1664,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    WHAT IT DOES NOT DO
      - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
        floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
-     - of published layers the presets and those that miras_checkpoint_desc knows; for the
+     - of published layers the presets and those that examples/huggingface.h opens; for the
        other rows of the table only what their memory is, in the layer above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
@@ -1819,17 +1818,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    what its head and length show to be wrong is neither allocated nor read. Saving to a path writes
    a new neighbour and renames it, so that readers find the old file or the new one, whole, also
    while several save at once: the last to end stays, with mode and owner of the file it replaces.
-   Nothing is forced out to the disk.
-
-   CHECKPOINTS OF OTHERS. miras_checkpoint_desc and miras_checkpoint_load read folders of
-   config.json and safetensors as others publish them (README has the list). Headers, places,
-   shapes, names and every field of the configuration are checked before the first number is
-   written; then tensors are read a tile at a time, turned, widened from F16 or BF16 and rounded
-   to what the model holds. Each family has its own fields and words, a table each in room @86;
-   one that it does not know is refused, for it may change every number, unless the caller names it
-   to miras_checkpoint_desc_without. Tensors that no model needs may be of any type and shape. What
-   is allocated meanwhile counts against limit. The files need to stay as they are while they are
-   read. */
+   Nothing is forced out to the disk. */
 
 /* @07 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -1961,8 +1950,11 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              miras_text.logits logit_rows. Files have these words from version 7 on, and only fields
              that are not 0; files, states and words of all older versions are read as before. New
              beside them: miras_memory_desc_change, miras_model_desc_change, miras_memory_desc_set,
-             _get, _field, miras_custom_check, miras_session_desc. Training apart from running. Old
-             and new names:
+             _get, _field, miras_custom_check, miras_session_desc. Models of others are opened by
+             examples/huggingface.h, over public calls: miras_checkpoint_desc (that of before and
+             _desc_without in one), _load, _open(.., path, ignored, allocator, why, why_size); for
+             it miras_model_view, _view_write, _view_read, miras_model_layer, _open_empty,
+             miras_model_desc_resolve. Training apart from running. Old and new names:
                miras_model_desc.batch, context, streams, parallel     miras_trainer_desc.batch, ...
                miras_model_loss, _loss_streams, _backward, _grads     miras_trainer_loss, ...
                miras_model_steps, miras_adamw             miras_trainer_steps, miras_trainer_step
@@ -19294,12 +19286,11 @@ static void miras__leave_bwd(const miras__visit *a) {
   miras__layer_acts(s)->leave_bwd(a, from);
 }
 
-#define MIRAS__LAYERS 256          /* of a model at most                                          */
 
 struct miras_model {
   miras__storage own;
   miras_model_desc desc;
-  unsigned char kind[MIRAS__LAYERS];            /* of its layers: the first of their shapes       */
+  unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: the first of their shapes       */
   int kinds;                                    /* shapes in use                                  */
   miras__shape *shape;                          /* [kinds]; NULL: they are counted, one by one    */
   miras__views all;                             /* of layers: what is counted of their parameters */
@@ -19399,14 +19390,14 @@ static MIRAS__COLD int miras__pattern_read(const miras_model_desc *d, const char
       if (count < 0 || *(*at)++ != ')') return -1;
     } else {
       i = miras__kind_of(d, c);
-      if (i < 0 || count == MIRAS__LAYERS || !miras__is_letter(c)) return -1;
+      if (i < 0 || count == MIRAS_MAX_LAYERS || !miras__is_letter(c)) return -1;
       kind[count++] = (unsigned char)i;
     }
     if (**at != '*') continue;
-    for (++*at; **at >= '0' && **at <= '9' && times <= MIRAS__LAYERS; ++*at)
+    for (++*at; **at >= '0' && **at <= '9' && times <= MIRAS_MAX_LAYERS; ++*at)
       times = 10 * times + (**at - '0');
     each = count - from;
-    if (times < 1 || (each && times > (MIRAS__LAYERS - from) / each)) return -1;
+    if (times < 1 || (each && times > (MIRAS_MAX_LAYERS - from) / each)) return -1;
     for (i = each; i < each * times; i++, count++) kind[count] = kind[count - each];
   }
   return count;
@@ -19432,7 +19423,7 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
     return miras__say(why, n,
                       "pattern is \"%s\"; it must be letters of kinds of layer, or groups of them "
                       "in parentheses, each with *count behind it or once, and up to %d layers",
-                      d->pattern, MIRAS__LAYERS), MIRAS_ERR_DESC;
+                      d->pattern, MIRAS_MAX_LAYERS), MIRAS_ERR_DESC;
   if (d->layers && d->layers != count)
     return miras__say(why, n, "layers is %d, but pattern \"%s\" has %d; set layers to 0", d->layers,
                       d->pattern, count), MIRAS_ERR_DESC;
@@ -20022,12 +20013,37 @@ MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
   return miras__model_make(d, &at, 1);
 }
 
+MIRAS_API miras_model *miras_model_open_empty(const miras_model_desc *d,
+                                              const miras_allocator *allocator, char *why,
+                                              size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
+  return miras__model_make(d, &at, 0);
+}
+
+MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size_t why_size) {
+  miras__draft draft;
+  if (miras__model_resolve(&draft.model, draft.room, d, why, why_size) != MIRAS_OK) return 0;
+  if (!miras__model_bytes_of(&draft.model, why, why_size)) return 0;
+  *d = draft.model.desc;
+  return draft.model.learned;
+}
+
 MIRAS_API void miras_model_close(miras_model *m) {
   miras__close(m);
 }
 
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
   return m ? &m->desc : NULL;
+}
+
+MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer) {
+  unsigned char kind[MIRAS_MAX_LAYERS];
+  const char *at;
+  if (!m || layer < 0 || layer >= m->desc.layers) return NULL;
+  at = m->desc.pattern;
+  if (!*at) return &m->desc.layer[0];
+  miras__pattern_read(&m->desc, &at, kind, 0);
+  return &m->desc.layer[kind[layer]];
 }
 
 MIRAS_API float *miras_model_params(miras_model *m, size_t *count) {
@@ -20039,6 +20055,107 @@ MIRAS_API float *miras_model_params(miras_model *m, size_t *count) {
 MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count) {
   if (count) *count = m ? m->view_count : 0;
   return m ? m->views : NULL;
+}
+
+/* ---- single views ---- */
+
+/* x in half precision, to nearest, halfway to even; NaN stays one. */
+static unsigned miras__to_half(float x) {
+  const uint32_t bits = (uint32_t)miras__real_bits(x);
+  const unsigned sign = bits >> 16 & 0x8000;
+  const uint32_t size = bits & 0x7fffffff;
+  if (size > 0x7f800000) return sign | 0x7e00;
+  if (size >= 0x477ff000) return sign | 0x7c00;                  /* 65520 */
+  if (size < 0x38800000)                                         /* 2^-14: steps of 2^-24 */
+    return sign | (unsigned)lrintf(fabsf(x) * 16777216.0f);
+  return sign | (unsigned)((size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13);
+}
+
+/* n floats to weights of a form, from the first of a block on. In a block of Q8 with a NaN or an
+ * infinity, or a number whose scale half precision does not hold, the scale is none that is finite,
+ * and with numbers of 0 all of the block is NaN to who reads it. */
+static MIRAS__COLD void miras__narrow(int form, unsigned char *to, const float *x, size_t n) {
+  size_t i, j;
+  if (form == MIRAS_WEIGHTS_FLOAT) memcpy(to, x, n * sizeof *x);
+  for (i = 0; form == MIRAS_WEIGHTS_Q8 && i < n; i += 32, to += 34) {
+    const size_t now = n - i < 32 ? n - i : 32;
+    float most = 0, scale;
+    uint16_t half;
+    for (j = 0; j < now; j++)
+      if (x[i + j] != x[i + j] || fabsf(x[i + j]) > most) most = fabsf(x[i + j]);
+    half = (uint16_t)miras__to_half(most / 127);
+    miras__kernels_best()->widen(MIRAS_WEIGHTS_F16, &scale, (const unsigned char *)&half, 1);
+    memcpy(to, &half, sizeof half);
+    memset(to + sizeof half, 0, 32);
+    for (j = 0; j < now && scale > 0 && scale <= FLT_MAX; j++) {
+      const float q = rintf(x[i + j] / scale);
+      to[sizeof half + j] = (unsigned char)(signed char)(q > 127 ? 127 : q < -127 ? -127 : q);
+    }
+  }
+  for (i = 0; (form == MIRAS_WEIGHTS_BF16 || form == MIRAS_WEIGHTS_F16) && i < n; i++, to += 2) {
+    const uint32_t bits = (uint32_t)miras__real_bits(x[i]);
+    const uint16_t half = (uint16_t)(form == MIRAS_WEIGHTS_F16 ? miras__to_half(x[i])
+                                     : x[i] != x[i] ? 0x7fc0
+                                     : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    memcpy(to, &half, sizeof half);
+  }
+}
+
+/* How a model holds a view. */
+static int miras__view_form(const miras_model *m, const miras_view *v) {
+  return v->decay ? (int)m->desc.weights : MIRAS_WEIGHTS_FLOAT;
+}
+
+static unsigned char *miras__view_at(const miras_model *m, const miras_view *v) {
+  return miras__view_form(m, v) ? m->packed + v->offset
+                                : (unsigned char *)(void *)(m->params + v->offset);
+}
+
+MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *name) {
+  int i;
+  for (i = 0; m && name && i < m->view_count; i++)
+    if (miras__same(m->views[i].name, name)) return &m->views[i];
+  return NULL;
+}
+
+/* Rows and columns of a view of m that a caller names: where the first of them lies, and the bytes
+ * from row to row; NULL if they are not within it. */
+static unsigned char *miras__view_place(const miras_model *m, const miras_view *v, size_t row,
+                                        size_t rows, size_t col, size_t cols, size_t *line) {
+  const size_t height = v && v->rank > 1 ? (size_t)v->shape[0] : 1;
+  size_t width;
+  int form;
+  if (!m || !v || v < m->views || v >= m->views + m->view_count) return NULL;
+  width = v->count / height;
+  form = miras__view_form(m, v);
+  if (row > height || rows > height - row || col > width || cols > width - col) return NULL;
+  if (form == MIRAS_WEIGHTS_Q8 && (col % 32 || (cols % 32 && col + cols < width))) return NULL;
+  *line = miras__row_bytes(form, width);
+  return miras__view_at(m, v) + row * *line + miras__row_bytes(form, col);
+}
+
+MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
+                                              size_t rows, size_t col, size_t cols,
+                                              const float *x) {
+  size_t line;
+  unsigned char *to = miras__view_place(m, v, row, rows, col, cols, &line);
+  if (!to || !x) return MIRAS_ERR_ARGUMENT;
+  for (; rows; rows--, to += line, x += cols) miras__narrow(miras__view_form(m, v), to, x, cols);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
+                                             size_t rows, size_t col, size_t cols, float *x) {
+  size_t line;
+  const unsigned char *from = miras__view_place(m, v, row, rows, col, cols, &line);
+  int form;
+  if (!from || !x) return MIRAS_ERR_ARGUMENT;
+  form = miras__view_form(m, v);
+  for (; rows; rows--, from += line, x += cols) {
+    if (form == MIRAS_WEIGHTS_FLOAT) memcpy(x, from, cols * sizeof *x);
+    else miras__kernels_best()->widen(form, x, from, cols);
+  }
+  return MIRAS_OK;
 }
 #endif
 
@@ -22421,48 +22538,6 @@ static MIRAS__COLD void miras__weights_turn(int form, unsigned char *to, const u
       to[i] = from[i + 1], to[i + 1] = from[i];
 }
 
-/* x in half precision, to nearest, halfway to even; NaN stays one. */
-static unsigned miras__to_half(float x) {
-  const uint32_t bits = (uint32_t)miras__real_bits(x);
-  const unsigned sign = bits >> 16 & 0x8000;
-  const uint32_t size = bits & 0x7fffffff;
-  if (size > 0x7f800000) return sign | 0x7e00;
-  if (size >= 0x477ff000) return sign | 0x7c00;                  /* 65520 */
-  if (size < 0x38800000)                                         /* 2^-14: steps of 2^-24 */
-    return sign | (unsigned)lrintf(fabsf(x) * 16777216.0f);
-  return sign | (unsigned)((size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13);
-}
-
-/* n floats to weights of a form, from the first of a block on. In a block of Q8 with a NaN or an
- * infinity, or a number whose scale half precision does not hold, the scale is none that is finite,
- * and with numbers of 0 all of the block is NaN to who reads it. */
-static MIRAS__COLD void miras__narrow(int form, unsigned char *to, const float *x, size_t n) {
-  size_t i, j;
-  if (form == MIRAS_WEIGHTS_FLOAT) memcpy(to, x, n * sizeof *x);
-  for (i = 0; form == MIRAS_WEIGHTS_Q8 && i < n; i += 32, to += 34) {
-    const size_t now = n - i < 32 ? n - i : 32;
-    float most = 0, scale;
-    uint16_t half;
-    for (j = 0; j < now; j++)
-      if (x[i + j] != x[i + j] || fabsf(x[i + j]) > most) most = fabsf(x[i + j]);
-    half = (uint16_t)miras__to_half(most / 127);
-    miras__kernels_best()->widen(MIRAS_WEIGHTS_F16, &scale, (const unsigned char *)&half, 1);
-    memcpy(to, &half, sizeof half);
-    memset(to + sizeof half, 0, 32);
-    for (j = 0; j < now && scale > 0 && scale <= FLT_MAX; j++) {
-      const float q = rintf(x[i + j] / scale);
-      to[sizeof half + j] = (unsigned char)(signed char)(q > 127 ? 127 : q < -127 ? -127 : q);
-    }
-  }
-  for (i = 0; (form == MIRAS_WEIGHTS_BF16 || form == MIRAS_WEIGHTS_F16) && i < n; i++, to += 2) {
-    const uint32_t bits = (uint32_t)miras__real_bits(x[i]);
-    const uint16_t half = (uint16_t)(form == MIRAS_WEIGHTS_F16 ? miras__to_half(x[i])
-                                     : x[i] != x[i] ? 0x7fc0
-                                     : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    memcpy(to, &half, sizeof half);
-  }
-}
-
 /* n weights of a file to those of a view, both from the first of a block on. */
 static MIRAS__COLD void miras__weights_read(int form, unsigned char *to, int from_form,
                                             const unsigned char *from, size_t n) {
@@ -22480,16 +22555,6 @@ static MIRAS__COLD void miras__weights_read(int form, unsigned char *to, int fro
     to += miras__row_bytes(form, now);
     from += miras__row_bytes(from_form, now);
   }
-}
-
-/* How a model holds a view. */
-static int miras__view_form(const miras_model *m, const miras_view *v) {
-  return v->decay ? (int)m->desc.weights : MIRAS_WEIGHTS_FLOAT;
-}
-
-static unsigned char *miras__view_at(const miras_model *m, const miras_view *v) {
-  return miras__view_form(m, v) ? m->packed + v->offset
-                                : (unsigned char *)(void *)(m->params + v->offset);
 }
 
 /* A tensor that is not running texts: all its rows. */
@@ -24019,10 +24084,8 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
   #define MIRAS__SEEK_STEP LONG_MAX
 #endif
 
+#if !defined(_WIN32) && MIRAS__SEEK_STEP <= 2147483647
 static MIRAS__COLD int miras__file_seek(FILE *file, uint64_t at) {
-#ifdef _WIN32
-  return at < UINT64_MAX / 2 && _fseeki64(file, (long long)at, SEEK_SET) == 0;
-#else
   int from = SEEK_SET;
   do {
     const long step = at < (uint64_t)MIRAS__SEEK_STEP ? (long)at : (long)MIRAS__SEEK_STEP;
@@ -24031,10 +24094,8 @@ static MIRAS__COLD int miras__file_seek(FILE *file, uint64_t at) {
     from = SEEK_CUR;
   } while (at);
   return 1;
-#endif
 }
 
-#if !defined(_WIN32) && MIRAS__SEEK_STEP <= 2147483647
 /* The length of a file that a long cannot count, by reading single bytes. */
 static MIRAS__COLD int miras__long_file(FILE *file, uint64_t *size) {
   uint64_t least = 0, most = MIRAS__SEEK_STEP;   /* bytes that are there, and those that are not */
@@ -24192,2588 +24253,6 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path, c
 
 #endif   /* MIRAS_NO_STDIO */
 #endif   /* MIRAS_NO_FILES */
-
-/* @86 OTHER PEOPLE'S CHECKPOINTS ---------------------------------- needs 10 14 73 78 84 85 -- */
-
-/* A folder of others: config.json, and safetensors, one or several with an index. Three steps:
- *
- *   open      config.json into numbers (miras__configs); the headers of all files into a table of
- *             tensors
- *   describe  what a family calls its layers, as a descriptor: a function per family
- *   match     rows of the family's table (miras__named_as) say which tensor belongs into which view
- *             and how it lies there. A first pass finds all pieces of all views and refuses what
- *             does not fit; a second one reads and writes
- *
- * A row whose view the model has not got is passed over, and so is one whose tensor the files have
- * not got: so one table serves all dialects of a family. In the end every view must be full and
- * every tensor used up, or one of them is named.
- *
- * Matrices of others are [out, in] and ours [in, out]; and [channels, 1, taps] of a convolution is
- * [taps, channels] here. They are turned unless the row says otherwise. Several tensors may fill a
- * view, from its first column on, and several views may share the rows of a tensor, in the order of
- * the table. Views are written by tiles of 32 columns or of one row: whole blocks of Q8. */
-
-#if !defined(MIRAS_NO_FILES) && !defined(MIRAS_NO_MODEL) && !defined(MIRAS_NO_STDIO)
-
-enum { MIRAS__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configuration            */
-       MIRAS__MAX_SHARDS = 1024,
-       MIRAS__MAX_PIECES = 64,       /* of a layer                                                */
-       MIRAS__TILE_COLS = 32, MIRAS__TILE_ROW = 4096,
-       MIRAS__PIECE = 512 };         /* numbers read at a time, which lie on the stack            */
-
-/* A tensor in their files. One that no model here could use may be anything. */
-typedef struct miras__theirs {
-  char name[MIRAS__NAME_SIZE], type[16];
-  uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
-  uint64_t taken;                    /* numbers that views have got so far                        */
-  int rank, form, file;              /* a rank above 5 is of no shape here; form -1: of its type  */
-  int alone;                         /* one number of shape [], here [1]                          */
-} miras__theirs;
-
-/* What a configuration may say, by whatever name. */
-enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C_VALUE_HEADS,
-       MIRAS__C_HEAD_DIM, MIRAS__C_EXPAND_K, MIRAS__C_EXPAND_V, MIRAS__C_CONV, MIRAS__C_SHORT_CONV,
-       MIRAS__C_INNER, MIRAS__C_RATIO, MIRAS__C_EPSILON, MIRAS__C_TIED, MIRAS__C_GATE,
-       MIRAS__C_GATE_FORM, MIRAS__C_NEGATIVE, MIRAS__C_BETA,
-       MIRAS__C_KV_HEADS, MIRAS__C_KEY_HEADS, MIRAS__C_KEY_DIM, MIRAS__C_VALUE_DIM, MIRAS__C_THETA,
-       MIRAS__C_PARTIAL, MIRAS__C_INTERVAL, MIRAS__C_POSITIONS, MIRAS__C_EXPERTS,
-       MIRAS__C_SPARSE_STEP, MIRAS__C_EXPERT, MIRAS__C_SHARED_EXPERT, MIRAS__C_CHOSEN,
-       MIRAS__C_CHOSEN_NORM, MIRAS__C_STATE, MIRAS__C_GROUPS, MIRAS__C_EXPAND, MIRAS__C_LOW,
-       MIRAS__C_HIGH, MIRAS__C_CHUNK, MIRAS__C_STEP, MIRAS__C_DEEP, MIRAS__C_SHARED, MIRAS__C_PRE,
-       MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS, MIRAS__C_SAFE, MIRAS__C_STEEPEST,
-       MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM, MIRAS__C_ONE_CONV, MIRAS__C_DECAY_RANK,
-       MIRAS__C_RATE_RANK, MIRAS__C_OUT_RANK, MIRAS__C_VALUE_RANK, MIRAS__C_VALUES,
-       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_CONV_BIAS, MIRAS__C_BIAS, MIRAS__C_TYPES,
-       MIRAS__C_DENSE,
-       MIRAS__C_FORGET, MIRAS__C_STEPS, MIRAS__CONFIGS };
-
-/* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
- * of
- *
- *   number     a number, which the slot gets
- *   positive   one above 0, and finite
- *   null       nothing: what the original takes then
- *   any        anything, for it changes no logit of the original
- *   list       a list, whose items are looked at
- *   object     an object, whose members are fields of the same family
- *   {} or []   one that is empty
- *
- * and of words, numbers and truths that are meant themselves; the slot gets the place among these.
- * Slot -1: those all mean the same. What no row of a family allows is refused by its name. */
-typedef struct miras__allowed { const char *names, *says; int slot; } miras__allowed;
-
-/* Of all families. */
-static const miras__allowed miras__says_all[] = {
-  {"architectures auto_map _name_or_path name_or_path _commit_hash transformers_version "
-   "torch_dtype dtype tokenizer_class prefix return_dict output_attentions output_hidden_states "
-   "torchscript use_bfloat16 tf_legacy_loss is_decoder is_encoder_decoder problem_type "
-   "task_specific_params finetuning_task id2label label2id chunk_size_feed_forward", "any", -1},
-  {"bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id "
-   "temperature top_k top_p typical_p do_sample num_beams max_length min_length", "any", -1},
-  {"initializer_range use_cache", "any", -1},
-  {"hidden_size", "positive", MIRAS__C_WIDTH},
-  {"num_hidden_layers", "positive", MIRAS__C_LAYERS},
-  {"vocab_size", "positive", MIRAS__C_VOCAB},
-  {"tie_word_embeddings", "false true", MIRAS__C_TIED}
-};
-
-/* Of all models of flash-linear-attention. */
-#define MIRAS__SAYS_FLA \
-  {"attn_mode fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp " \
-   "max_position_embeddings", "any", -1}, \
-  {"attn attnres_block_size", "null", -1}, \
-  {"norm_eps", "positive", MIRAS__C_EPSILON}, \
-  {"intermediate_size", "positive null", MIRAS__C_INNER}, \
-  {"hidden_ratio", "positive null", MIRAS__C_RATIO}
-/* Of those with a SwiGLU, which silu(x) = x sigmoid(x), elsewhere called swish, opens. */
-#define MIRAS__SAYS_SWIGLU \
-  MIRAS__SAYS_FLA, {"fuse_swiglu", "any", -1}, {"hidden_act", "swish silu", -1}, \
-  {"num_heads", "positive", MIRAS__C_HEADS}
-
-static const miras__allowed miras__says_gated_deltanet[] = {
-  MIRAS__SAYS_SWIGLU,
-  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
-  {"num_v_heads", "positive null", MIRAS__C_VALUE_HEADS},
-  {"expand_v", "positive", MIRAS__C_EXPAND_V},
-  {"use_gate", "false true", MIRAS__C_GATE},
-  {"output_gate_activation", "silu sigmoid swish", MIRAS__C_GATE_FORM},
-  {"use_short_conv", "true", -1},
-  {"conv_size", "positive", MIRAS__C_CONV},
-  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE}
-};
-
-static const miras__allowed miras__says_gated_deltaproduct[] = {
-  MIRAS__SAYS_SWIGLU,
-  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
-  {"expand_v", "positive", MIRAS__C_EXPAND_V},
-  {"use_output_gate", "false true", MIRAS__C_GATE},
-  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
-  {"conv_size", "positive", MIRAS__C_CONV},
-  {"use_forget_gate", "false true", MIRAS__C_FORGET},
-  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
-  {"num_householder", "positive", MIRAS__C_STEPS}
-};
-
-static const miras__allowed miras__says_delta_net[] = {
-  MIRAS__SAYS_SWIGLU,
-  {"expand_k", "positive", MIRAS__C_EXPAND_K},
-  {"expand_v", "positive", MIRAS__C_EXPAND_V},
-  {"use_gate", "false true", MIRAS__C_GATE},
-  {"use_beta", "false true", MIRAS__C_BETA},
-  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
-  {"share_conv_kernel", "false true", MIRAS__C_ONE_CONV},
-  {"conv_size", "positive", MIRAS__C_CONV},
-  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
-  {"use_output_norm", "true", -1},
-  {"qk_norm", "l2 sum", MIRAS__C_KEYS},
-  {"qk_activation", "silu identity relu elu", MIRAS__C_KEY_FORM}      /* as miras_qkv_act */
-};
-
-static const miras__allowed miras__says_gla[] = {
-  MIRAS__SAYS_SWIGLU,
-  {"expand_k", "positive", MIRAS__C_EXPAND_K},
-  {"expand_v", "positive", MIRAS__C_EXPAND_V},
-  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
-  {"feature_map", "null", -1},
-  {"use_output_gate", "false true", MIRAS__C_GATE},
-  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
-  {"share_conv_kernel", "false true", MIRAS__C_ONE_CONV},
-  {"conv_size", "positive", MIRAS__C_CONV},
-  {"elementwise_affine", "true", -1},
-  {"use_gk", "true", -1},
-  {"use_gv", "false", -1},
-  {"clamp_min", "number null", MIRAS__C_CLAMP},
-  {"gate_logit_normalizer", "16", -1},
-  {"gate_low_rank_dim", "positive", MIRAS__C_OUT_RANK}
-};
-
-static const miras__allowed miras__says_retnet[] = {
-  MIRAS__SAYS_SWIGLU,
-  {"expand_k", "positive", MIRAS__C_EXPAND_K},
-  {"expand_v", "positive", MIRAS__C_EXPAND_V},
-  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
-  {"feature_map", "null", -1},
-  {"use_output_gate", "false true", MIRAS__C_GATE},
-  {"use_short_conv", "false", -1},
-  {"share_conv_kernel conv_size", "any", -1},
-  {"elementwise_affine", "true", -1}
-};
-
-/* Of its maps of keys and queries those without tensors of their own. */
-static const miras__allowed miras__says_linear_attn[] = {
-  MIRAS__SAYS_SWIGLU,
-  {"expand_k", "positive", MIRAS__C_EXPAND_K},
-  {"expand_v", "positive", MIRAS__C_EXPAND_V},
-  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
-  {"feature_map", "identity relu elu", MIRAS__C_KEY_FORM},
-  {"tie_feature_map_qk", "any", -1},
-  {"norm_q norm_k norm_feature_map", "false", -1},
-  {"elementwise_affine", "true", -1}
-};
-
-static const miras__allowed miras__says_hgrn2[] = {
-  {"num_heads", "positive null", MIRAS__C_HEADS},
-  MIRAS__SAYS_SWIGLU,
-  {"expand_ratio", "positive null", MIRAS__C_EXPAND_RATIO},
-  {"use_lower_bound", "false true", MIRAS__C_LOWER_BOUNDS},
-  {"use_short_conv", "false", -1},
-  {"share_conv_kernel conv_size", "any", -1},
-  {"elementwise_affine", "true", -1}
-};
-
-static const miras__allowed miras__says_kda[] = {
-  MIRAS__SAYS_SWIGLU,
-  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
-  {"num_v_heads", "positive null", MIRAS__C_VALUE_HEADS},
-  {"expand_v", "positive", MIRAS__C_EXPAND_V},
-  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
-  {"conv_size", "positive", MIRAS__C_CONV},
-  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
-  {"safe_gate", "false true", MIRAS__C_SAFE},
-  {"lower_bound", "number null", MIRAS__C_STEEPEST}
-};
-
-/* What its layers learn by low ranks is told by the tensors too, and must be the same. */
-static const miras__allowed miras__says_rwkv7[] = {
-  MIRAS__SAYS_FLA,
-  {"hidden_act", "sqrelu", -1},
-  {"head_dim", "positive null", MIRAS__C_HEAD_DIM},
-  {"num_heads", "positive null", MIRAS__C_HEADS},
-  {"decay_low_rank_dim", "positive null", MIRAS__C_DECAY_RANK},
-  {"a_low_rank_dim", "positive null", MIRAS__C_RATE_RANK},
-  {"gate_low_rank_dim", "positive null", MIRAS__C_OUT_RANK},
-  {"v_low_rank_dim", "positive null", MIRAS__C_VALUE_RANK},
-  {"value_dim", "positive list null", MIRAS__C_VALUES},
-  {"norm_first norm_bias", "true", -1}
-};
-
-/* Of the three dialects of Mamba-2; silu has a second name. */
-#define MIRAS__SAYS_MAMBA2 \
-  {"time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max dt_init_floor " \
-   "A_init_range conv_init chunk_size residual_in_fp32 rescale_prenorm_residual " \
-   "fused_add_norm", "any", -1}
-
-static const miras__allowed miras__says_mamba2[] = {
-  MIRAS__SAYS_MAMBA2,
-  {"layer_norm_epsilon", "positive", MIRAS__C_EPSILON},
-  {"num_heads", "positive", MIRAS__C_HEADS},
-  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
-  {"state_size", "positive", MIRAS__C_STATE},
-  {"expand", "positive", MIRAS__C_EXPAND},
-  {"n_groups", "positive", MIRAS__C_GROUPS},
-  {"conv_kernel", "positive", MIRAS__C_CONV},
-  {"time_step_limit", "list", MIRAS__C_LOW},
-  {"use_bias", "false true", MIRAS__C_BIAS},
-  {"use_conv_bias", "false true", MIRAS__C_CONV_BIAS},
-  {"hidden_act", "silu swish", -1},
-  {"rms_norm norm_before_gate", "any", -1}
-};
-
-static const miras__allowed miras__says_mamba2_fla[] = {
-  MIRAS__SAYS_MAMBA2,
-  {"fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp", "any", -1},
-  {"norm_eps", "positive", MIRAS__C_EPSILON},
-  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
-  {"state_size", "positive", MIRAS__C_STATE},
-  {"expand", "positive", MIRAS__C_EXPAND},
-  {"n_groups", "positive", MIRAS__C_GROUPS},
-  {"conv_kernel", "positive", MIRAS__C_CONV},
-  {"dt_limit", "list", MIRAS__C_LOW},
-  {"use_bias", "false true", MIRAS__C_BIAS},
-  {"use_conv_bias", "false true", MIRAS__C_CONV_BIAS},
-  {"hidden_act", "silu swish", -1},
-  {"rmsnorm", "true", -1},
-  {"norm_before_gate D_has_hdim", "false", -1}
-};
-
-static const miras__allowed miras__says_mamba2_author[] = {
-  MIRAS__SAYS_MAMBA2,
-  {"ssm_cfg", "object", -1},
-  {"d_model", "positive", MIRAS__C_WIDTH},
-  {"n_layer", "positive", MIRAS__C_LAYERS},
-  {"layer", "Mamba2", MIRAS__C_LAYER},
-  {"headdim", "positive", MIRAS__C_HEAD_DIM},
-  {"d_state", "positive", MIRAS__C_STATE},
-  {"expand", "positive", MIRAS__C_EXPAND},
-  {"ngroups", "positive", MIRAS__C_GROUPS},
-  {"d_conv", "positive", MIRAS__C_CONV},
-  {"dt_limit", "list", MIRAS__C_LOW},
-  {"pad_vocab_size_multiple", "positive", MIRAS__C_PADDED},
-  {"tie_embeddings", "false true", MIRAS__C_TIED},
-  {"d_intermediate", "0", -1},
-  {"attn_layer_idx", "[] null", -1},
-  {"attn_cfg", "{} null", -1},
-  {"rms_norm rmsnorm", "true", -1},
-  {"norm_before_gate D_has_hdim bias", "false", -1},
-  {"bias", "false true", MIRAS__C_BIAS},
-  {"conv_bias", "false true", MIRAS__C_CONV_BIAS}
-};
-
-static const miras__allowed miras__says_ttt[] = {
-  {"max_position_embeddings pretraining_tp scan_checkpoint_group_size", "any", -1},
-  {"num_attention_heads", "positive", MIRAS__C_HEADS},
-  {"intermediate_size", "positive", MIRAS__C_INNER},
-  {"hidden_act", "silu swish", -1},
-  {"rms_norm_eps", "positive", MIRAS__C_EPSILON},
-  {"rope_theta", "positive", MIRAS__C_THETA},
-  {"mini_batch_size", "positive", MIRAS__C_CHUNK},
-  {"ttt_base_lr", "positive", MIRAS__C_STEP},
-  {"ttt_layer_type", "linear mlp", MIRAS__C_DEEP},
-  {"share_qk", "false true", MIRAS__C_SHARED},
-  {"pre_conv", "false true", MIRAS__C_PRE},
-  {"use_gate", "false true", MIRAS__C_GATE},
-  {"conv_kernel", "positive", MIRAS__C_CONV}
-};
-
-/* Of all of Qwen's with such layers. How far attention looks back here is told by the positions
- * that it was trained for. */
-#define MIRAS__SAYS_QWEN \
-  {"num_attention_heads", "positive", MIRAS__C_HEADS}, \
-  {"num_key_value_heads", "positive", MIRAS__C_KV_HEADS}, \
-  {"head_dim", "positive", MIRAS__C_HEAD_DIM}, \
-  {"hidden_act", "silu swish", -1}, \
-  {"rms_norm_eps", "positive", MIRAS__C_EPSILON}, \
-  {"attention_bias", "false", -1}, \
-  {"attn_output_gate", "true", -1}, \
-  {"attention_dropout mtp_num_hidden_layers mamba_ssm_dtype", "any", -1}, \
-  {"max_position_embeddings", "positive", MIRAS__C_POSITIONS}, \
-  {"rope_parameters", "object null", -1}, \
-  {"rope_scaling", "null", -1}, \
-  {"rope_type", "default", -1}, \
-  {"rope_theta", "positive", MIRAS__C_THETA}, \
-  {"partial_rotary_factor", "positive", MIRAS__C_PARTIAL}, \
-  {"full_attention_interval", "positive", MIRAS__C_INTERVAL}, \
-  {"layer_types", "list null", MIRAS__C_TYPES}, \
-  {"linear_num_key_heads", "positive", MIRAS__C_KEY_HEADS}, \
-  {"linear_num_value_heads", "positive", MIRAS__C_VALUE_HEADS}, \
-  {"linear_key_head_dim", "positive", MIRAS__C_KEY_DIM}, \
-  {"linear_value_head_dim", "positive", MIRAS__C_VALUE_DIM}, \
-  {"linear_conv_kernel_dim", "positive", MIRAS__C_CONV}
-#define MIRAS__SAYS_EXPERTS \
-  {"num_experts", "positive 0", MIRAS__C_EXPERTS}, \
-  {"moe_intermediate_size", "positive", MIRAS__C_EXPERT}, \
-  {"shared_expert_intermediate_size", "positive 0", MIRAS__C_SHARED_EXPERT}, \
-  {"num_experts_per_tok", "positive", MIRAS__C_CHOSEN}, \
-  {"output_router_logits router_aux_loss_coef", "any", -1}
-/* Texts only: what pictures need is passed over, and their places in a text are ordinary ones. */
-#define MIRAS__SAYS_PICTURES \
-  {"text_config", "object", -1}, \
-  {"vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id " \
-   "mrope_section mrope_interleaved", "any", -1}
-
-static const miras__allowed miras__says_qwen3_next[] = {
-  MIRAS__SAYS_QWEN, MIRAS__SAYS_EXPERTS,
-  {"intermediate_size", "positive", MIRAS__C_INNER},
-  {"norm_topk_prob", "false true", MIRAS__C_CHOSEN_NORM},
-  {"decoder_sparse_step", "positive", MIRAS__C_SPARSE_STEP},
-  {"mlp_only_layers", "list null", MIRAS__C_DENSE}
-};
-
-static const miras__allowed miras__says_qwen3_5[] = {
-  MIRAS__SAYS_QWEN, MIRAS__SAYS_PICTURES,
-  {"intermediate_size", "positive", MIRAS__C_INNER}
-};
-
-static const miras__allowed miras__says_qwen3_5_moe[] = {
-  MIRAS__SAYS_QWEN, MIRAS__SAYS_EXPERTS, MIRAS__SAYS_PICTURES,
-  {"intermediate_size", "any", -1},
-  {"norm_topk_prob", "true", -1}
-};
-
-typedef struct miras__published {
-  miras_allocator from;
-  struct { void *at; size_t bytes; } lent[16];   /* all that was allocated                        */
-  int lents;
-  size_t used;                       /* bytes of all of that, of which there may be `limit`, if
-                                        that is not 0                                             */
-  uint64_t limit;
-  char *why;
-  size_t why_size;
-  miras_result result;
-  char *path;                        /* the folder, and room for a file of it                     */
-  size_t folder;                     /* characters of the folder                                  */
-  char (*names)[MIRAS__NAME_SIZE];   /* of the files of tensors                                   */
-  int files;
-  size_t name_room;
-  miras__theirs *tensors;
-  size_t tensor_count;
-  size_t tensor_room;
-  size_t *order;                     /* of tensors, by name                                       */
-  int family;                        /* -1: not known yet                                         */
-  const miras__allowed *says;        /* its own fields                                            */
-  const char *ignored;               /* names of fields, or NULL                                  */
-  uint64_t met;                      /* bit i: the file has the field of the list's word i        */
-  int says_count, dialect;           /* whether a field told another dialect                      */
-  char root[32];                     /* what its names begin with                                 */
-  double config[MIRAS__CONFIGS];
-  unsigned char said[MIRAS__CONFIGS], none[MIRAS__CONFIGS];  /* a value, null                   */
-  unsigned char full[MIRAS__LAYERS], dense[MIRAS__LAYERS];   /* attention; no experts             */
-  int types, values;                 /* layers of which a list says what they are, how wide      */
-  int empty;                         /* a list of numbers that has none                          */
-  int groups[2];                     /* of rows: those of key heads, of heads of queries          */
-  int per;                           /* layers here that are one of theirs                        */
-  int shared, again;                 /* heads of keys and values that are stored; how many heads
-                                        here each of them is                                      */
-  int steps;                         /* pairs of a token, each with keys of all heads             */
-  FILE *file;                        /* the one that is open, its number, and where it stands     */
-  int open;
-  uint64_t stands;
-  float *tile;
-} miras__published;
-
-/* ---- JSON as others write it ---- */
-
-/* A number, a literal or a string, decoded: was it in quotes? Other literals than JSON's are the
- * numbers that others write: Infinity and NaN. */
-static int miras__need_scalar(miras__cursor *t, char *out) {
-  static const char *const literals[] = {"true", "false", "null", "Infinity", "-Infinity", "NaN"};
-  float real;
-  size_t n = 0, i = 0;
-  miras__skip_space(t);
-  if (t->at < t->end && *t->at == '"') {
-    miras__need_string(t, out);
-    return 1;
-  }
-  while (t->at < t->end && n < MIRAS__NAME_SIZE - 1 &&
-         (miras__is_digit(*t->at) || ((*t->at | 32) >= 'a' && (*t->at | 32) <= 'z') ||
-          *t->at == '-' || *t->at == '+' || *t->at == '.'))
-    out[n++] = *t->at++;
-  out[n] = 0;
-  while (i < sizeof literals / sizeof literals[0] && !miras__same(out, literals[i])) i++;
-  if (i == sizeof literals / sizeof literals[0] && !miras__read_real(out, &real)) miras__refuse(t);
-  return 0;
-}
-
-/* Any value. */
-static void miras__skip_value(miras__cursor *t, int depth) {
-  char text[MIRAS__NAME_SIZE];
-  miras__skip_space(t);
-  if (depth > 32) {
-    miras__refuse(t);
-  } else if (t->at < t->end && (*t->at == '{' || *t->at == '[')) {
-    const int close = *t->at++ == '{' ? '}' : ']';
-    if (miras__take_char(t, close)) return;
-    do {
-      if (close == '}') {
-        miras__need_string(t, text);
-        miras__need_char(t, ':');
-      }
-      miras__skip_value(t, depth + 1);
-    } while (miras__take_char(t, ','));
-    miras__need_char(t, close);
-  } else {
-    miras__need_scalar(t, text);
-  }
-}
-
-/* ---- refusals and room ---- */
-
-/* Refuse: "NAME: ", and the caller goes on. Always 0. */
-static int miras__reject(miras__published *c, miras_result result, const char *name) {
-  if (c->why && c->why_size) c->why[0] = 0;
-  c->result = result;
-  miras__say(c->why, c->why_size, "%s: ", name);
-  return 0;
-}
-
-/* The same, with the rest of the sentence. */
-static int miras__reject_as(miras__published *c, miras_result result, const char *name,
-                            const char *text) {
-  miras__reject(c, result, name);
-  miras__say(c->why, c->why_size, "%s", text);
-  return 0;
-}
-
-static MIRAS__COLD void *miras__lend(miras__published *c, size_t count, size_t each) {
-  size_t bytes = 0;
-  void *at = NULL;
-  const int fits = miras__size_mul(count, each, &bytes);
-  if (fits && c->limit && (bytes > c->limit || c->used > c->limit - bytes)) {
-    miras__reject(c, MIRAS_ERR_SIZE, "room");
-    miras__say(c->why, c->why_size, "limit is %zu bytes; reading these files takes %zu more than "
-                                    "the %zu so far", (size_t)c->limit, bytes, c->used);
-    return NULL;
-  }
-  if (fits) at = c->from.alloc(bytes, c->from.user);
-  if (!at) {
-    miras__reject_as(c, MIRAS_ERR_ALLOC, "room", "the allocator returned no memory");
-    return NULL;
-  }
-  MIRAS_ASSERT(c->lents < (int)MIRAS__COUNT(c->lent));
-  c->used += bytes;
-  c->lent[c->lents].at = at;
-  c->lent[c->lents++].bytes = bytes;
-  return at;
-}
-
-/* An array that was lent, or NULL, with room for `count`: itself or a larger one with the same in
- * it; NULL if it cannot be. */
-static MIRAS__COLD void *miras__lend_more(miras__published *c, void *old, size_t *room,
-                                          size_t count, size_t each) {
-  const size_t wanted = count > 2 * *room ? count : 2 * *room;
-  void *at;
-  int i = 0;
-  if (count <= *room) return old;
-  at = miras__lend(c, wanted, each);
-  if (!at || !old) {
-    if (at) *room = wanted;
-    return at;
-  }
-  memcpy(at, old, *room * each);
-  while (c->lent[i].at != old) i++;
-  c->used -= c->lent[i].bytes;
-  miras__release(&c->from, old, c->lent[i].bytes);
-  c->lent[i] = c->lent[--c->lents];
-  *room = wanted;
-  return at;
-}
-
-static MIRAS__COLD void miras__published_end(miras__published *c) {
-  if (c->file) fclose(c->file);
-  while (c->lents--) miras__release(&c->from, c->lent[c->lents].at, c->lent[c->lents].bytes);
-}
-
-/* Open a file of the folder and find its length. One that is not needed may be missing. */
-static MIRAS__COLD FILE *miras__theirs_open(miras__published *c, const char *name, int needed,
-                                            uint64_t *size) {
-  FILE *file;
-  memcpy(c->path + c->folder, name, strlen(name) + 1);
-  file = miras__file_read(c->path);
-  if (file && miras__file_size(file, size)) return file;
-  if (file) fclose(file);
-  if (file || needed) miras__reject_as(c, MIRAS_ERR_IO, name, "it cannot be opened");
-  return NULL;
-}
-
-/* The first `size` bytes from where a file stands, as a text to read. */
-static MIRAS__COLD int miras__text_read(miras__published *c, const char *name, FILE *file,
-                                        uint64_t size, char *at, miras__cursor *t) {
-  memset(t, 0, sizeof *t);
-  if (fread(at, 1, (size_t)size, file) != (size_t)size)
-    return miras__reject_as(c, MIRAS_ERR_IO, name, "it cannot be read");
-  t->at = at;
-  t->end = at + (size_t)size;
-  return 1;
-}
-
-/* A whole text of the folder; 0 if it is refused, or is not there and not needed. */
-static MIRAS__COLD int miras__text_of(miras__published *c, const char *name, int needed,
-                                      miras__cursor *t) {
-  uint64_t size = 0;
-  FILE *file = miras__theirs_open(c, name, needed, &size);
-  char *at = NULL;
-  int ok = 0;
-  if (!file) return 0;
-  if (size > MIRAS__MAX_TEXT) miras__reject_as(c, MIRAS_ERR_FORMAT, name, "it is too long");
-  else at = (char *)miras__lend(c, (size_t)size + 1, 1);
-  if (at) ok = miras__text_read(c, name, file, size, at, t);
-  fclose(file);
-  return ok;
-}
-
-/* Is name one of a list's words? */
-static int miras__listed(const char *list, const char *name) {
-  char word[32];
-  while (miras__next_word(word, &list))
-    if (miras__same(word, name)) return 1;
-  return 0;
-}
-
-/* Does a name begin with one of a list's words? */
-static int miras__begins(const char *list, const char *name) {
-  char word[32];
-  while (miras__next_word(word, &list))
-    if (strncmp(name, word, strlen(word)) == 0) return 1;
-  return 0;
-}
-
-/* ---- tensors ---- */
-
-/* Put the tensors in the order of their names: by a heap, so that no file can choose names that
- * take longer. `size` is that of the heap, below whose place `at` all is in order. */
-static void miras__order_sift(const miras__theirs *x, size_t *order, size_t at, size_t size) {
-  const size_t moved = order[at];
-  for (;;) {
-    size_t child = 2 * at + 1;
-    if (child >= size) break;
-    if (child + 1 < size && strcmp(x[order[child]].name, x[order[child + 1]].name) < 0) child++;
-    if (strcmp(x[moved].name, x[order[child]].name) >= 0) break;
-    order[at] = order[child];
-    at = child;
-  }
-  order[at] = moved;
-}
-
-static MIRAS__COLD int miras__theirs_sort(miras__published *c) {
-  const size_t count = c->tensor_count;
-  size_t i;
-  c->order = (size_t *)miras__lend(c, count + 1, sizeof(size_t));
-  if (!c->order) return 0;
-  for (i = 0; i < count; i++) c->order[i] = i;
-  for (i = count / 2; i--;) miras__order_sift(c->tensors, c->order, i, count);
-  for (i = count; i-- > 1;) {
-    const size_t last = c->order[i];
-    c->order[i] = c->order[0];
-    c->order[0] = last;
-    miras__order_sift(c->tensors, c->order, 0, i);
-  }
-  for (i = 1; i < count; i++) {
-    const miras__theirs *x = &c->tensors[c->order[i - 1]], *y = &c->tensors[c->order[i]];
-    if (!miras__same(x->name, y->name)) continue;
-    miras__reject(c, MIRAS_ERR_FORMAT, c->names[x->file > y->file ? x->file : y->file]);
-    miras__say(c->why, c->why_size, "%s is there twice", x->name);
-    return 0;
-  }
-  return 1;
-}
-
-/* The tensor of this name; NULL if there is none. */
-static miras__theirs *miras__theirs_named(const miras__published *c, const char *name) {
-  size_t from = 0, to = c->tensor_count;
-  while (from < to) {
-    const size_t middle = from + (to - from) / 2;
-    miras__theirs *x = &c->tensors[c->order[middle]];
-    const int side = strcmp(x->name, name);
-    if (!side) return x;
-    if (side < 0) from = middle + 1;
-    else to = middle;
-  }
-  return NULL;
-}
-
-/* The bytes of a number of a type; 0 if that is not known. */
-static uint64_t miras__type_bytes(const char *type) {
-  static const char *const types[] = {"F32 I32 U32", "F16 BF16 I16 U16",
-                                      "BOOL I8 U8 F8_E4M3 F8_E5M2", "F64 I64 U64 C64"};
-  static const unsigned char bytes[] = {4, 2, 1, 8};
-  int i;
-  for (i = 0; i < 4; i++)
-    if (miras__listed(types[i], type)) return bytes[i];
-  return 0;
-}
-
-/* The shape of a tensor: any, of which five lengths are kept; how many numbers that are. */
-static void miras__need_shape(miras__cursor *t, miras__theirs *x) {
-  uint64_t length = 0;
-  int empty = 0;
-  x->rank = 0;
-  x->count = 1;
-  if (!miras__need_char(t, '[')) return;
-  x->alone = miras__take_char(t, ']');
-  if (x->alone) {
-    x->rank = 1;
-    x->shape[0] = 1;
-    return;
-  }
-  do {
-    miras__skip_space(t);
-    t->at = miras__scan_whole(t->at, t->end, &length);
-    if (!t->at) {
-      miras__refuse(t);
-      return;
-    }
-    if (x->rank < 5) x->shape[x->rank] = length;
-    if (x->rank < 6) x->rank++;
-    if (!length) empty = 1;
-    else if (!empty && x->count > UINT64_MAX / 16 / length) miras__refuse(t);
-    else if (!empty) x->count *= length;
-  } while (miras__take_char(t, ','));
-  miras__need_char(t, ']');
-  if (empty) x->count = 0;
-}
-
-/* What a header says of a tensor, whose bytes are in range. */
-static MIRAS__COLD void miras__need_theirs(miras__cursor *t, miras__theirs *x, uint64_t *range,
-                                           uint64_t payload) {
-  static const char *const forms[] = {"F32", "BF16", "F16"};
-  char text[MIRAS__NAME_SIZE];
-  uint64_t each;
-  int seen = 0;
-  miras__need_char(t, '{');
-  do {
-    int key;
-    miras__need_string(t, text);
-    miras__need_char(t, ':');
-    key = miras__same(text, "dtype") ? 1 : miras__same(text, "shape") ? 2
-        : miras__same(text, "data_offsets") ? 4 : 0;
-    if (!key || (seen & key)) miras__refuse(t);
-    seen |= key;
-    if (key == 1) {
-      miras__need_string(t, text);
-      memcpy(x->type, text, sizeof x->type - 1);
-      for (x->form = 2; x->form >= 0 && !miras__same(x->type, forms[x->form]);) x->form--;
-    } else if (key == 2) {
-      miras__need_shape(t, x);
-    } else if (miras__need_list(t, range, 2) != 2) {
-      miras__refuse(t);
-    }
-  } while (miras__take_char(t, ','));
-  miras__need_char(t, '}');
-  if (seen != 7) miras__refuse(t);
-  if (t->bad) return;
-  each = miras__type_bytes(x->type);
-  if (range[1] < range[0] || range[1] > payload)
-    miras__refuse_for(t, "its place is not within the file");
-  else if (each && each * x->count != range[1] - range[0])
-    miras__refuse_for(t, "its place is not of the size of its shape");
-}
-
-/* Those of a file's header into the table. */
-static MIRAS__COLD int miras__theirs_add(miras__published *c, int file, miras__cursor *t,
-                                         uint64_t header, uint64_t payload) {
-  const char *name = c->names[file];
-  uint64_t borders = 0, range[2] = {0, 0};
-  char last[MIRAS__NAME_SIZE];
-  miras__need_char(t, '{');
-  do {
-    miras__theirs *x;
-    miras__need_string(t, last);
-    miras__need_char(t, ':');
-    if (miras__same(last, "__metadata__")) {
-      miras__skip_value(t, 0);
-      continue;
-    }
-    if (t->bad) break;
-    x = (miras__theirs *)miras__lend_more(c, c->tensors, &c->tensor_room, c->tensor_count + 1,
-                                          sizeof *x);
-    if (!x) return 0;
-    c->tensors = x;
-    x += c->tensor_count;
-    memset(x, 0, sizeof *x);
-    memcpy(x->name, last, sizeof last);
-    miras__need_theirs(t, x, range, payload);
-    if (t->bad) break;
-    if (miras__same(last, "?"))
-      return miras__reject_as(c, MIRAS_ERR_FORMAT, name,
-                              "a tensor's name is too long or not ASCII");
-    borders += miras__hash(range[0]) - miras__hash(range[1]);
-    x->file = file;
-    x->at = 8 + header + range[0];
-    c->tensor_count++;
-  } while (miras__take_char(t, ','));
-  miras__need_char(t, '}');
-  miras__skip_space(t);
-  if (t->bad || t->at != t->end) {
-    miras__reject(c, MIRAS_ERR_FORMAT, name);
-    miras__say(c->why, c->why_size, "its header is not valid, at or behind %s: %s", last,
-               t->wrong ? t->wrong : "that is no JSON of safetensors");
-    return 0;
-  }
-  if (borders != miras__hash(0) - miras__hash(payload))
-    return miras__reject_as(c, MIRAS_ERR_FORMAT, name, "its tensors overlap or leave holes");
-  return 1;
-}
-
-/* The length of a file's header, checked against its own. */
-static MIRAS__COLD FILE *miras__header_open(miras__published *c, int i, uint64_t *header,
-                                            uint64_t *size) {
-  unsigned char bytes[8];
-  FILE *file = miras__theirs_open(c, c->names[i], 1, size);
-  if (!file) return NULL;
-  if (*size >= 10 && fread(bytes, 1, 8, file) == 8) {
-    *header = miras__get64(bytes);
-    if (*header >= 2 && *header <= MIRAS__MAX_TEXT && *header <= *size - 8) return file;
-  }
-  miras__reject_as(c, MIRAS_ERR_FORMAT, c->names[i], "it is no safetensors file");
-  fclose(file);
-  return NULL;
-}
-
-/* All tensors of all files. Tables grow by what was read, never by what a file says of its size. */
-static MIRAS__COLD int miras__theirs_find(miras__published *c) {
-  uint64_t header = 0, size = 0;
-  size_t room = 0;
-  char *text = NULL;
-  int i, ok = 1;
-  for (i = 0; ok && i < c->files; i++) {
-    FILE *file = miras__header_open(c, i, &header, &size);
-    miras__cursor t;
-    if (!file) return 0;
-    text = (char *)miras__lend_more(c, text, &room, (size_t)header, 1);
-    ok = text && miras__text_read(c, c->names[i], file, header, text, &t) &&
-         miras__theirs_add(c, i, &t, header, size - 8 - header);
-    fclose(file);
-  }
-  return ok && miras__theirs_sort(c);
-}
-
-/* The place of a file among the names, which are in order; or where it would be. */
-static int miras__file_place(const miras__published *c, const char *file) {
-  int from = 0, to = c->files;
-  while (from < to) {
-    const int middle = (from + to) / 2;
-    if (strcmp(c->names[middle], file) < 0) from = middle + 1;
-    else to = middle;
-  }
-  return from;
-}
-
-/* A file of the index among the names, which must be that of a file in this folder, and no path. */
-static MIRAS__COLD int miras__file_add(miras__published *c, const char *index, const char *file) {
-  const int place = miras__file_place(c, file);
-  void *names;
-  if (place < c->files && miras__same(c->names[place], file)) return 1;
-  if (c->files == MIRAS__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:?"))
-    return miras__reject_as(c, MIRAS_ERR_FORMAT, index, "its names of files are not valid");
-  names = miras__lend_more(c, c->names, &c->name_room, (size_t)c->files + 1, MIRAS__NAME_SIZE);
-  if (!names) return 0;
-  c->names = (char (*)[MIRAS__NAME_SIZE])names;
-  memmove(c->names[place + 1], c->names[place], (size_t)(c->files - place) * MIRAS__NAME_SIZE);
-  memcpy(c->names[place], file, MIRAS__NAME_SIZE);
-  c->files++;
-  return 1;
-}
-
-/* An entry of the index: its file has the tensor? */
-static MIRAS__COLD int miras__index_entry(miras__published *c, const char *index, const char *name,
-                                          const char *file) {
-  miras__theirs *x = miras__theirs_named(c, name);
-  const int place = miras__file_place(c, file);
-  if (x && x->file == place && place < c->files && miras__same(c->names[place], file)) {
-    x->taken = 1;
-    return 1;
-  }
-  miras__reject(c, MIRAS_ERR_FORMAT, index);
-  miras__say(c->why, c->why_size, "%s is not in %s", name, file);
-  return 0;
-}
-
-/* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should, and
- * that every tensor is in it. */
-static MIRAS__COLD int miras__index_read(miras__published *c, miras__cursor t, const char *index,
-                                         int pass) {
-  char name[MIRAS__NAME_SIZE], file[MIRAS__NAME_SIZE];
-  size_t count = 0, i;
-  miras__need_char(&t, '{');
-  do {
-    miras__need_string(&t, name);
-    miras__need_char(&t, ':');
-    if (!miras__same(name, "weight_map")) {
-      miras__skip_value(&t, 0);
-      continue;
-    }
-    miras__need_char(&t, '{');
-    do {
-      miras__need_string(&t, name);
-      miras__need_char(&t, ':');
-      miras__need_string(&t, file);
-      if (t.bad) break;
-      if (!(pass ? miras__index_entry(c, index, name, file) : miras__file_add(c, index, file)))
-        return 0;
-      count++;
-    } while (miras__take_char(&t, ','));
-    miras__need_char(&t, '}');
-  } while (miras__take_char(&t, ','));
-  miras__need_char(&t, '}');
-  if (t.bad || !count)
-    return miras__reject_as(c, MIRAS_ERR_FORMAT, index,
-                            t.bad ? "it is not valid" : "it does not list tensors in a weight_map");
-  for (i = 0; pass && i < c->tensor_count; i++) {
-    if (c->tensors[i].taken) continue;
-    miras__reject(c, MIRAS_ERR_FORMAT, index);
-    miras__say(c->why, c->why_size, "%s is in %s, but this does not list it", c->tensors[i].name,
-               c->names[c->tensors[i].file]);
-    return 0;
-  }
-  return 1;
-}
-
-/* A file that the index names is not there. Is this the index of other files, whose tensors are in
- * model.safetensors? */
-static MIRAS__COLD int miras__index_stray(miras__published *c, const char *index,
-                                          const char *single) {
-  char why[256];
-  uint64_t size;
-  FILE *file;
-  if (c->result != MIRAS_ERR_IO || !c->why || !c->why_size) return 0;
-  why[0] = 0;
-  miras__say(why, sizeof why, "%s", c->why);
-  file = miras__theirs_open(c, single, 0, &size);
-  if (file) fclose(file);
-  c->result = MIRAS_ERR_IO;
-  c->why[0] = 0;
-  miras__say(c->why, c->why_size, file ? "%s; %s names it, but %s is there too: if that is the "
-                                         "whole model, take the index away"
-                                       : "%s; %s names it", why, index, single);
-  return 0;
-}
-
-/* ---- families ---- */
-
-/* What the configuration says, or what it means by saying nothing. */
-static double miras__config_of(const miras__published *c, int slot, double otherwise) {
-  return c->said[slot] ? c->config[slot] : otherwise;
-}
-
-/* The name of a field for a slot. */
-static const char *miras__config_name(const miras__published *c, int slot) {
-  int i;
-  for (i = 0; i < c->says_count; i++)
-    if (c->says[i].slot == slot) return c->says[i].names;
-  for (i = 0; i < (int)MIRAS__COUNT(miras__says_all); i++)
-    if (miras__says_all[i].slot == slot) return miras__says_all[i].names;
-  return "a field";
-}
-
-/* A whole number from least to 2^24 that must be said, or follow from others: x. 0: refused. */
-static int miras__config_whole(miras__published *c, int slot, double x, int least) {
-  x = miras__config_of(c, slot, x);
-  if (x >= least && x <= 1 << 24 && x <= (double)(int)x && x >= (double)(int)x) return (int)x;
-  if (c->result != MIRAS_OK) return 0;
-  miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size,
-             c->said[slot] || x > 0 ? "%s is %g; it must be a whole number from %d to 16777216"
-                                    : "%s is missing", miras__config_name(c, slot), x, least);
-  return 0;
-}
-
-/* A product that must be a whole number: a width of c->config. */
-static int miras__config_share(miras__published *c, int slot, double x) {
-  const int saved = c->said[slot];
-  int whole;
-  c->said[slot] = 0;
-  whole = miras__config_whole(c, slot, x, 1);
-  c->said[slot] = (unsigned char)saved;
-  return whole;
-}
-
-/* What no layer here can compute; known: what they can. */
-static int miras__config_lacks(miras__published *c, int slot, const char *known) {
-  miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s is %g; known here: %s", miras__config_name(c, slot),
-             c->config[slot], known);
-  return 0;
-}
-
-/* The sizes that all have; of a model with a SwiGLU. */
-static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras_preset kind) {
-  const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
-  miras_layer_desc *l = &d->layer[0];
-  miras_model_preset(d, kind, 0);
-  d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
-  d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
-  d->vocab = miras__config_whole(c, MIRAS__C_VOCAB, 0, 2);
-  d->heads = miras__config_whole(c, MIRAS__C_HEADS, 0, 1);
-  d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
-  d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-6);
-  if (c->result != MIRAS_OK) return 0;
-  if (!c->said[MIRAS__C_INNER] && !(ratio > 0 && ratio <= 64))
-    return miras__config_lacks(c, MIRAS__C_RATIO, "above 0, up to 64");
-  l->mlp.hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
-    floor((double)d->width * ratio * 2 / 3) / 256), 1);
-  return c->result == MIRAS_OK;
-}
-
-/* A length of a tensor, from the outside; 0 if there is no such tensor. */
-static int miras__theirs_length(const miras__published *c, const char *name, int i) {
-  const miras__theirs *x = miras__theirs_named(c, name);
-  return x && i < x->rank && i < 5 && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
-}
-
-/* A rank that a tensor has, and a field may say too. */
-static int miras__config_rank(miras__published *c, int slot, int rank) {
-  if (!c->said[slot] || !rank || (c->config[slot] <= rank && c->config[slot] >= rank)) return 1;
-  miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s is %g, but the tensors have a rank of %d",
-             miras__config_name(c, slot), c->config[slot], rank);
-  return 0;
-}
-
-/* Queries that are divided by sqrt(key_dim), with a norm behind the memory: that changes nothing
- * but the norm's epsilon. */
-static void miras__describe_scale(miras_model_desc *d) {
-  miras_layer_desc *l = &d->layer[0];
-  l->mixer.out_norm_epsilon = d->norm_epsilon * (float)l->memory.key_dim;
-}
-
-/* What multiplies the norm of what memories say. */
-static void miras__describe_gate(miras__published *c, miras_model_desc *d, int normally) {
-  d->layer[0].mixer.out_gate =
-    miras__config_of(c, MIRAS__C_GATE, normally) < 1  ? MIRAS_OUT_GATE_NONE
-    : miras__config_of(c, MIRAS__C_GATE_FORM, 0) == 1 ? MIRAS_OUT_GATE_SIGMOID
-                                                      : MIRAS_OUT_GATE_SILU;
-}
-
-/* Convolutions of queries, keys and values, or none of them, of which two would have been one. */
-static void miras__describe_conv(miras__published *c, miras_model_desc *d, int normally) {
-  miras_layer_desc *l = &d->layer[0];
-  if (miras__config_of(c, MIRAS__C_SHORT_CONV, normally) < 1) l->mixer.conv_on = MIRAS_CONV_ON_NONE;
-  else if (!(miras__config_of(c, MIRAS__C_ONE_CONV, 0) > 0))
-    l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  else if (c->result == MIRAS_OK)
-    miras__config_lacks(c, MIRAS__C_ONE_CONV, "false, or true where use_short_conv is false");
-}
-
-/* Gated DeltaNet; and KDA, whose gates have low ranks, those of the tensors. */
-static int miras__describe_gated_delta(miras__published *c, miras_model_desc *d,
-                                       miras_preset kind) {
-  miras_layer_desc *l = &d->layer[0];
-  double key;
-  if (!miras__describe_frame(c, d, kind)) return 0;
-  key = l->memory.key_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 1);
-  l->memory.value_dim = miras__config_share(
-    c, MIRAS__C_EXPAND_V,
-    key * miras__config_of(c, MIRAS__C_EXPAND_V, kind == MIRAS_PRESET_KDA_MEMORY ? 1 : 2));
-  l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, d->heads, 1);
-  l->memory.learning_rate = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
-  l->mixer.gate_rank = 2 * l->memory.heads;
-  l->mixer.qk_heads = d->heads;
-  miras__describe_scale(d);
-  miras__describe_conv(c, d, 1);
-  return c->result == MIRAS_OK;
-}
-
-static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc *d) {
-  if (!miras__describe_gated_delta(c, d, MIRAS_PRESET_GATED_DELTANET)) return 0;
-  miras__describe_gate(c, d, 1);
-  return 1;
-}
-
-/* Gated DeltaProduct, which by its own default forgets nothing and has one pair a token. */
-static int miras__describe_gated_deltaproduct(miras__published *c, miras_model_desc *d) {
-  const int forgets = miras__config_of(c, MIRAS__C_FORGET, 0) > 0;
-  const int steps = miras__config_whole(c, MIRAS__C_STEPS, 1, 1);
-  miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_gated_delta(
-        c, d, forgets ? MIRAS_PRESET_GATED_DELTAPRODUCT : MIRAS_PRESET_DELTAPRODUCT))
-    return 0;
-  if (steps > 8) return miras__config_lacks(c, MIRAS__C_STEPS, "1 to 8");
-  c->steps = l->memory.inner_steps = steps;
-  c->shared = d->heads;
-  l->mixer.gate_rank = (forgets + steps) * d->heads;
-  miras__describe_gate(c, d, 1);
-  return 1;
-}
-
-static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
-  static const char *const down[] = {"model.layers.0.attn.f_proj.0.weight",
-                                     "model.layers.0.attn.g_proj.0.weight"};
-  const double bound = miras__config_of(c, MIRAS__C_STEEPEST, 0);
-  miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_gated_delta(c, d, MIRAS_PRESET_KDA_MEMORY)) return 0;
-  l->mixer.gate_rank = l->memory.heads + miras__theirs_length(c, down[0], 0);
-  l->mixer.out_gate_rank = miras__theirs_length(c, down[1], 0);
-  l->mixer.out_gate = MIRAS_OUT_GATE_SIGMOID;
-  if (c->said[MIRAS__C_STEEPEST])
-    l->mixer.decay_form = MIRAS_DECAY_FORM_STEEP, l->mixer.decay_log_limit = (float)-bound;
-  if (c->said[MIRAS__C_STEEPEST] && !(bound < 0))
-    return miras__config_lacks(c, MIRAS__C_STEEPEST, "below 0");
-  return miras__config_of(c, MIRAS__C_SAFE, 0) < 1 || c->said[MIRAS__C_STEEPEST] ||
-         miras__config_lacks(c, MIRAS__C_SAFE, "false without lower_bound");
-}
-
-/* Heads whose widths are shares of the model's. */
-static int miras__describe_heads(miras__published *c, miras_model_desc *d, double k, double v) {
-  miras_memory_desc *m = &d->layer[0].memory;
-  m->heads = d->heads;
-  m->key_dim = miras__config_share(
-    c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, k) / d->heads);
-  m->value_dim = miras__config_share(
-    c, MIRAS__C_EXPAND_V, d->width * miras__config_of(c, MIRAS__C_EXPAND_V, v) / d->heads);
-  miras__describe_scale(d);
-  return c->result == MIRAS_OK;
-}
-
-/* Keys and values that several heads share: each gets them as its own. */
-static int miras__describe_shared(miras__published *c, const miras_model_desc *d) {
-  c->shared = miras__config_whole(c, MIRAS__C_KV_HEADS, d->heads, 1);
-  if (c->result != MIRAS_OK) return 0;
-  c->again = d->heads / c->shared;
-  return d->heads % c->shared == 0 ||
-         miras__config_lacks(c, MIRAS__C_KV_HEADS, "a number that divides num_heads");
-}
-
-/* GLA, and RetNet, whose keys and queries turn and which has no learned gates. */
-static int miras__describe_plain(miras__published *c, miras_model_desc *d, miras_preset kind,
-                                 double expand_v) {
-  miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_frame(c, d, kind) ||
-      !miras__describe_heads(c, d, expand_v / 2, expand_v)) return 0;
-  if (!miras__describe_shared(c, d)) return 0;
-  miras__describe_conv(c, d, 0);
-  l->mixer.qk_map = MIRAS_QK_MAP_NONE;
-  if (l->mixer.conv_on) l->mixer.qk_act = l->mixer.v_act = MIRAS_QKV_ACT_NONE;
-  miras__describe_gate(c, d, 1);
-  return c->result == MIRAS_OK;
-}
-
-static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
-  const double least = miras__config_of(c, MIRAS__C_CLAMP, -100);    /* of a logarithm */
-  if (!miras__describe_plain(c, d, MIRAS_PRESET_GLA_MEMORY, 1)) return 0;
-  d->layer[0].mixer.gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
-  if (c->said[MIRAS__C_CLAMP]) d->layer[0].mixer.decay_min = (float)exp(least);
-  if (!miras__config_rank(c, MIRAS__C_OUT_RANK, d->layer[0].mixer.gate_rank)) return 0;
-  return least < -1e-4 || miras__config_lacks(c, MIRAS__C_CLAMP, "below 0");
-}
-
-static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
-  if (!c->said[MIRAS__C_RATIO] && !c->none[MIRAS__C_RATIO])
-    c->said[MIRAS__C_RATIO] = 1, c->config[MIRAS__C_RATIO] = 2;
-  if (!miras__describe_plain(c, d, MIRAS_PRESET_RETNET_MEMORY, 2)) return 0;
-  d->layer[0].mixer.rope = MIRAS_ROPE_POSITION;
-  return 1;
-}
-
-/* Plain linear attention. Its own default is a map with tensors, which is none of the known. */
-static int miras__describe_linear_attn(miras__published *c, miras_model_desc *d) {
-  static const miras_qkv_act forms[] = {MIRAS_QKV_ACT_NONE, MIRAS_QKV_ACT_RELU, MIRAS_QKV_ACT_ELU};
-  miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_plain(c, d, MIRAS_PRESET_LINEAR_ATTENTION, 1)) return 0;
-  l->memory.key_dim = miras__config_share(
-    c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, 1) / d->heads);
-  miras__describe_scale(d);
-  l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
-  if (c->result == MIRAS_OK && !c->said[MIRAS__C_KEY_FORM])
-    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
-                            "feature_map is elementwise_product; known here: identity relu elu");
-  l->mixer.qk_act = forms[(int)c->config[MIRAS__C_KEY_FORM]];
-  return c->result == MIRAS_OK;
-}
-
-/* HGRN2, whose norm of the whole row has an epsilon of its own. The number of heads follows from
- * their keys' length, whatever num_heads says; without one, it is the other way round. */
-static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
-  miras_layer_desc *l = &d->layer[0];
-  const int length = c->none[MIRAS__C_EXPAND_RATIO] ? 0
-                   : miras__config_whole(c, MIRAS__C_EXPAND_RATIO, 128, 1);
-  if (length) {
-    c->config[MIRAS__C_HEADS] = floor(miras__config_whole(c, MIRAS__C_WIDTH, 0, 1) /
-                                      (double)length);
-    c->said[MIRAS__C_HEADS] = 1;
-    if (c->result == MIRAS_OK && c->config[MIRAS__C_HEADS] < 1)
-      return miras__config_lacks(c, MIRAS__C_EXPAND_RATIO, "up to hidden_size");
-  }
-  if (!miras__describe_frame(c, d, MIRAS_PRESET_HGRN2_MEMORY) || !miras__describe_heads(c, d, 1, 1))
-    return 0;
-  if (length) l->memory.key_dim = length;
-  l->mixer.gate_rank = d->heads * l->memory.key_dim;
-  l->mixer.conv_on = MIRAS_CONV_ON_NONE;
-  l->mixer.v_act = MIRAS_QKV_ACT_NONE;
-  l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
-  l->mixer.out_norm_epsilon = 1e-5f * (float)l->memory.key_dim;
-  l->mixer.norm_heads = d->heads;
-  if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0)
-    l->mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
-  return c->result == MIRAS_OK;
-}
-
-static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
-  miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_frame(c, d, MIRAS_PRESET_DELTANET_MEMORY) ||
-      !miras__describe_heads(c, d, 1, 1))
-    return 0;
-  l->memory.learning_rate = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
-  l->mixer.gate_rank = d->heads;
-  if (miras__config_of(c, MIRAS__C_BETA, 1) < 1) l->memory.learning_rate_gate = MIRAS_GATE_CONSTANT;
-  if (miras__config_of(c, MIRAS__C_KEYS, 0) > 0) l->mixer.qk_map = MIRAS_QK_MAP_L1;
-  l->mixer.qk_act = (miras_qkv_act)miras__config_of(c, MIRAS__C_KEY_FORM, 0);
-  miras__describe_conv(c, d, 1);
-  miras__describe_gate(c, d, 0);
-  return c->result == MIRAS_OK;
-}
-
-/* RWKV-7: a layer for each half of a block. Ranks are those of the tensors. */
-static int miras__describe_rwkv(miras__published *c, miras_model_desc *d, const char *const rank[4],
-                                int turned) {
-  const int width = d->width, blocks = d->layers, vocab = d->vocab, hidden = d->layer[0].mlp.hidden;
-  const int heads = d->heads;
-  miras_layer_desc *l = &d->layer[0];
-  if (miras_model_preset(d, miras_preset_find("rwkv7"), blocks) != MIRAS_OK) return 0;
-  c->per = 2;
-  d->width = width, d->vocab = vocab, d->heads = heads;
-  l->rwkv.decay_rank = miras__theirs_length(c, rank[0], turned);
-  l->rwkv.rate_rank = miras__theirs_length(c, rank[1], turned);
-  l->mixer.out_gate_rank = miras__theirs_length(c, rank[2], turned);
-  l->rwkv.value_rank = miras__theirs_length(c, rank[3], turned);
-  d->layer[3].mlp.hidden = hidden;
-  return c->result == MIRAS_OK;
-}
-
-static int miras__describe_rwkv7(miras__published *c, miras_model_desc *d) {
-  static const char *const ranks[] = {
-    "model.layers.0.attn.w_lora.lora.0.weight", "model.layers.0.attn.a_lora.lora.0.weight",
-    "model.layers.0.attn.g_lora.lora.0.weight", "model.layers.1.attn.v_lora.lora.0.weight"};
-  const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
-  const miras_layer_desc *l = &d->layer[0];
-  int size;
-  d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
-  d->vocab = miras__config_whole(c, MIRAS__C_VOCAB, 0, 2);
-  d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
-  /* num_heads counts where there is no head_dim */
-  if (c->none[MIRAS__C_HEAD_DIM]) {
-    d->heads = miras__config_whole(c, MIRAS__C_HEADS, 0, 1);
-    if (c->result != MIRAS_OK) return 0;
-    size = miras__config_share(c, MIRAS__C_HEADS, (double)d->width / d->heads);
-  } else {
-    size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
-    if (c->result != MIRAS_OK) return 0;
-    d->heads = miras__config_share(c, MIRAS__C_HEAD_DIM, (double)d->width / size);
-  }
-  if (c->result != MIRAS_OK) return 0;
-  if (!c->said[MIRAS__C_INNER] && !(ratio > 0 && ratio <= 64))
-    return miras__config_lacks(c, MIRAS__C_RATIO, "above 0, up to 64");
-  d->layer[0].mlp.hidden = miras__config_whole(c, MIRAS__C_INNER, 32 * ceil(
-    floor(d->width * ratio) / 32), 1);
-  if ((c->values && c->values != d->layers) || c->empty)
-    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "value_dim is not of all layers");
-  if (c->said[MIRAS__C_VALUES] &&
-      !(c->config[MIRAS__C_VALUES] <= d->width && c->config[MIRAS__C_VALUES] >= d->width))
-    return miras__config_lacks(c, MIRAS__C_VALUES, "hidden_size");
-  if (c->result != MIRAS_OK || !miras__describe_rwkv(c, d, ranks, 0) ||
-      !miras__config_rank(c, MIRAS__C_DECAY_RANK, l->rwkv.decay_rank) ||
-      !miras__config_rank(c, MIRAS__C_RATE_RANK, l->rwkv.rate_rank) ||
-      !miras__config_rank(c, MIRAS__C_OUT_RANK, l->mixer.out_gate_rank) ||
-      !miras__config_rank(c, MIRAS__C_VALUE_RANK, l->rwkv.value_rank)) return 0;
-  d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
-  d->layer[0].memory.key_dim = size;
-  d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
-  return 1;
-}
-
-/* The author's files: all is in the shapes. */
-static int miras__describe_author(miras__published *c, miras_model_desc *d) {
-  static const char *const ranks[] = {"blocks.0.att.w1", "blocks.0.att.a1", "blocks.0.att.g1",
-                                      "blocks.1.att.v1"};
-  char name[64] = "";
-  do {
-    name[0] = 0;
-    miras__say(name, sizeof name, "blocks.%d.att.r_k", d->layers++);
-  } while (miras__theirs_named(c, name) && d->layers <= MIRAS__LAYERS);
-  d->layers--;
-  d->vocab = miras__theirs_length(c, "emb.weight", 0);
-  d->width = miras__theirs_length(c, "emb.weight", 1);
-  d->heads = miras__theirs_length(c, "blocks.0.att.r_k", 0);
-  d->layer[0].mlp.hidden = miras__theirs_length(c, "blocks.0.ffn.key.weight", 0);
-  if (!miras__describe_rwkv(c, d, ranks, 1)) return 0;
-  d->norm_epsilon = 1e-5f;
-  d->layer[0].mixer.out_norm_epsilon = 64e-5f;
-  return 1;
-}
-
-/* Which layers are what, as a pattern: the shortest part that all of it repeats. */
-static int miras__describe_pattern(miras__published *c, miras_model_desc *d, const char *letter) {
-  const int n = d->layers;
-  int part = 1, i;
-  for (; part < n; part++) {
-    for (i = part; i < n && letter[i] == letter[i - part];) i++;
-    if (i == n && n % part == 0) break;
-  }
-  if (part > MIRAS_PATTERN_SIZE - 8)
-    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "its layers repeat too seldom");
-  d->pattern[0] = '(';
-  memcpy(d->pattern + 1, letter, (size_t)part);
-  d->pattern[part + 1] = 0;
-  miras__say(d->pattern, sizeof d->pattern, ")*%d", n / part);
-  d->layers = 0;
-  return 1;
-}
-
-/* What layers with experts have instead of an MLP. */
-static void miras__describe_experts(miras__published *c, miras_layer_desc *l) {
-  const double shared = miras__config_of(c, MIRAS__C_SHARED_EXPERT, 0);
-  l->mlp.hidden = miras__config_whole(c, MIRAS__C_EXPERT, 0, 1);
-  l->mlp.experts = miras__config_whole(c, MIRAS__C_EXPERTS, 0, 1);
-  l->mlp.experts_per_token = miras__config_whole(c, MIRAS__C_CHOSEN, 0, 1);
-  l->mlp.norm_topk = miras__config_of(c, MIRAS__C_CHOSEN_NORM, 1) > 0;
-  l->mlp.shared_experts = shared > 0;
-  if (c->result == MIRAS_OK && shared > 0 && (shared < l->mlp.hidden || shared > l->mlp.hidden))
-    miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
-                     "shared_expert_intermediate_size must be 0 or moe_intermediate_size");
-}
-
-/* Gated DeltaNet with grouped keys, and attention, gated and turned in part. */
-static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
-  const double share = miras__config_of(c, MIRAS__C_PARTIAL, 0.25);
-  const double positions = miras__config_of(c, MIRAS__C_POSITIONS, 32768);
-  const int experts = miras__config_of(c, MIRAS__C_EXPERTS, 0) > 0;
-  miras_layer_desc *l = &d->layer[0], *a = &d->layer[2];
-  char letter[MIRAS__LAYERS];
-  int i, interval, step;
-  if (!miras__describe_frame(c, d, MIRAS_PRESET_GATED_DELTANET)) return 0;
-  l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, 0, 1);
-  l->memory.key_dim = miras__config_whole(c, MIRAS__C_KEY_DIM, 0, 1);
-  l->memory.value_dim = miras__config_whole(c, MIRAS__C_VALUE_DIM, 0, 1);
-  l->mixer.qk_heads = c->groups[0] = miras__config_whole(c, MIRAS__C_KEY_HEADS, 0, 1);
-  l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  l->mixer.gate_rank = 2 * l->memory.heads;
-  miras__describe_scale(d);
-  a->mlp.hidden = l->mlp.hidden;
-  a->attention.heads = c->groups[1] = d->heads;
-  a->attention.kv_heads = miras__config_whole(c, MIRAS__C_KV_HEADS, d->heads, 1);
-  a->attention.head_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 2);
-  a->attention.rope_theta = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
-  a->attention.rope_dim = share > 0 && share <= 1 ? (int)(a->attention.head_dim * share) : 0;
-  a->attention.window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
-  a->attention.qk_norm = a->attention.out_gate = 1;
-  for (i = 0; i < 2 && experts; i++) {
-    d->layer[5 + i] = i ? *a : *l;
-    d->layer[5 + i].letter = "xy"[i];
-    miras__describe_experts(c, &d->layer[5 + i]);
-  }
-  if (c->result != MIRAS_OK) return 0;
-  if (!(share > 0 && share <= 1)) return miras__config_lacks(c, MIRAS__C_PARTIAL, "0 to 1");
-  if (!(positions >= 1)) return miras__config_lacks(c, MIRAS__C_POSITIONS, "1 and more");
-  interval = miras__config_whole(c, MIRAS__C_INTERVAL, 4, 1);
-  step = miras__config_whole(c, MIRAS__C_SPARSE_STEP, 1, 1);
-  if (c->result != MIRAS_OK) return 0;
-  if (d->layers > MIRAS__LAYERS) return miras__config_lacks(c, MIRAS__C_LAYERS, "1 to 256");
-  if (c->empty || (c->types && c->types != d->layers))
-    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
-  for (i = 0; i < d->layers; i++) {
-    const int full = c->types ? c->full[i] : (i + 1) % interval == 0;
-    const int sparse = experts && !c->dense[i] && (i + 1) % step == 0;
-    letter[i] = "maxy"[2 * sparse + full];
-  }
-  return miras__describe_pattern(c, d, letter);
-}
-
-/* TTT, whose blocks may begin with a convolution. */
-static int miras__describe_ttt(miras__published *c, miras_model_desc *d) {
-  const int deep = miras__config_of(c, MIRAS__C_DEEP, 0) > 0;
-  const int shared = miras__config_of(c, MIRAS__C_SHARED, 0) > 0;
-  miras_layer_desc *l = &d->layer[0];
-  miras_memory_desc *m = &l->memory;
-  if (!miras__describe_frame(c, d,
-                             deep ? MIRAS_PRESET_TTT_MLP_MEMORY : MIRAS_PRESET_TTT_LINEAR_MEMORY))
-    return 0;
-  d->untied = miras__config_of(c, MIRAS__C_TIED, 1) < 1;
-  m->key_dim = miras__config_share(c, MIRAS__C_HEADS, (double)d->width / d->heads);
-  m->chunk = miras__config_whole(c, MIRAS__C_CHUNK, 16, 1);
-  if (c->result != MIRAS_OK) return 0;
-  miras__publish_ttt(l, shared);
-  m->learning_rate = (float)(miras__config_of(c, MIRAS__C_STEP, 1) / m->key_dim);
-  l->mixer.gate_rank = d->heads;
-  if (shared) l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  l->mixer.out_gate =
-    miras__config_of(c, MIRAS__C_GATE, 0) > 0 ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
-  l->mixer.rope_theta = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
-  if (!(miras__config_of(c, MIRAS__C_PRE, 0) > 0)) return c->result == MIRAS_OK;
-  d->layer[4].conv.size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  c->per = 2;
-  miras__say(d->pattern, sizeof d->pattern, "(cm)*%d", d->layers);
-  d->layers = 0;
-  return c->result == MIRAS_OK;
-}
-
-/* Mamba-2, in three dialects. Its authors leave out what their code has as a default. */
-static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
-  static const char *const tables[] = {"backbone.embeddings.weight", "backbone.embedding.weight"};
-  const double low = miras__config_of(c, MIRAS__C_LOW, 0);
-  const double high = miras__config_of(c, MIRAS__C_HIGH, (double)FLT_MAX);
-  const int authors = c->says == miras__says_mamba2_author;
-  miras_layer_desc *l = &d->layer[0];
-  int inner, size, conv, words, step;
-  miras_model_preset(d, MIRAS_PRESET_MAMBA2_MEMORY, 0);
-  d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
-  d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
-  /* the authors round it up */
-  d->vocab = miras__theirs_length(c, tables[0], 0) + miras__theirs_length(c, tables[1], 0);
-  step = authors ? miras__config_whole(c, MIRAS__C_PADDED, 8, 1) : 1;
-  words = miras__config_whole(c, MIRAS__C_VOCAB, d->vocab, 2);
-  if (c->empty || c->said[MIRAS__C_LOW] != c->said[MIRAS__C_HIGH])
-    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
-                            "the limits of a step must be two numbers");
-  if (authors && !c->said[MIRAS__C_LAYER])
-    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer of ssm_cfg is missing");
-  if (c->result == MIRAS_OK && (words + step - 1) / step * step != d->vocab)
-    return miras__config_lacks(c, MIRAS__C_VOCAB, "the rows of the embedding");
-  d->untied = miras__config_of(c, MIRAS__C_TIED, authors) < 1;
-  d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
-  size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
-  inner = miras__config_share(c, MIRAS__C_EXPAND,
-                              d->width * miras__config_of(c, MIRAS__C_EXPAND, 2));
-  l->memory.key_dim = miras__config_whole(c, MIRAS__C_STATE, 128, 1);
-  if (c->result != MIRAS_OK) return 0;
-  l->memory.value_dim = size;
-  d->heads = l->memory.heads = miras__config_whole(c, MIRAS__C_HEADS, inner / size, 1);
-  if (c->result == MIRAS_OK && (double)d->heads * size != (double)inner)
-    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
-                            "expand times hidden_size is not all heads times head_dim");
-  conv = miras__theirs_length(c, "backbone.layers.0.mixer.conv1d.weight", 0);
-  l->mixer.qk_heads = miras__config_whole(c, MIRAS__C_GROUPS,
-                                     (double)((conv - inner) / (2 * l->memory.key_dim)), 1);
-  l->mixer.conv_size = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  if (c->result != MIRAS_OK) return 0;
-  l->mixer.norm_heads = l->memory.heads / l->mixer.qk_heads;
-  l->mixer.conv_bias = miras__config_of(c, MIRAS__C_CONV_BIAS, 1) > 0;
-  l->mixer.projection_bias = miras__config_of(c, MIRAS__C_BIAS, 0) > 0;
-  l->mixer.d_skip = l->mlp.none = 1;
-  l->mixer.gate_rank = l->memory.heads;
-  l->mixer.out_gate = MIRAS_OUT_GATE_SILU_FIRST;
-  l->mixer.dt_min = (float)low;
-  l->mixer.dt_max = high < 1e4 ? (float)high : 0;
-  return 1;
-}
-
-/* ---- names ---- */
-
-/* A view, of a layer if it begins with a dot, and the tensor for it, NULL: zeros. A tensor's name
- * is what all names of its family or layer begin with, and theirs; after a slash theirs is all. */
-typedef struct miras__named_as {
-  const char *theirs, *ours;
-  int how;
-} miras__named_as;
-
-enum {
-  MIRAS__KEPT = 1,      /* not turned                                                             */
-  MIRAS__MORE = 2,      /* one is added                                                           */
-  MIRAS__AGAIN = 4,     /* over and over, up to the view's end                                    */
-  MIRAS__CORNER = 8,    /* below the rows of those before it, too; of no tensor: ones there on the
-                           diagonal                                                               */
-  MIRAS__BELOW = 16,    /* below those before it, from the first column on; kept                  */
-  MIRAS__BY_KEYS = 32,  /* rows are those of key heads, one after the other, and so shared out    */
-  MIRAS__BY_QUERIES = 64,  /* of heads of queries                                                 */
-  MIRAS__HALF = 128,    /* half of the rows of each: the first                                    */
-  MIRAS__OTHER = 256,   /* with it: the other                                                     */
-  MIRAS__FLOORS = 512,  /* a row for each layer, from all of which its gates' floors follow       */
-  MIRAS__SPREAD = 1024, /* numbers of heads, each for all channels of its head                    */
-  MIRAS__EXPERT = 2048, /* of each expert that tokens choose, whose number # stands for           */
-  MIRAS__SHARED = 4096, /* of the shared one                                                      */
-  MIRAS__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]           */
-  MIRAS__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same, once for each
-                              of a token's pairs; here a head has those of all its pairs          */
-  MIRAS__ONLY = 32768   /* times 1 + a miras_layer_type: for layers of this type only             */
-};
-#define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
-
-static const miras__named_as miras__fla_names[] = {
-  {"embeddings.weight", "embed.weight", MIRAS__KEPT},
-  {"norm.weight", "norm.gain", 0},
-  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
-  {".attn_norm.weight", ".norm1.gain", 0},
-  {".attn.q_proj.weight", ".q.weight", 0},
-  {".attn.k_proj.weight", ".k.weight", MIRAS__AS_KEYS},
-  {".attn.v_proj.weight", ".v.weight", MIRAS__AS_KEYS},
-  {".attn.i_proj.weight", ".v.weight", 0},
-  {".attn.q_conv1d.weight", ".conv_q.weight", 0},
-  {".attn.k_conv1d.weight", ".conv_k.weight", MIRAS__AS_KEYS},
-  {".attn.v_conv1d.weight", ".conv_v.weight", MIRAS__AS_KEYS},
-  {".attn.a_proj.weight", ".gates.down", 0},
-  {".attn.f_proj.weight", ".gates.down", 0},
-  {".attn.gk_proj.0.weight", ".gates.down", 0},
-  {".attn.f_proj.0.weight", ".gates.down", 0},
-  {".attn.b_proj.weight", ".gates.down", MIRAS__AS_KEYS},
-  {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER | MIRAS__AS_KEYS},
-  {".attn.f_proj.1.weight", ".gates.up", MIRAS__CORNER},
-  {NULL, ".gates.up", MIRAS__CORNER},
-  {".attn.dt_bias", ".gates.offset", 0},
-  {".attn.gk_proj.1.bias", ".gates.offset", MIRAS__AS_KEYS},
-  {NULL, ".gates.offset", 0},
-  {".attn.A_log", ".gates.rate", MIRAS__SPREAD},
-  {"/model.lower_bounds", ".gates.rate", MIRAS__FLOORS},
-  {NULL, ".memory.init", 0},
-  {".attn.g_proj.weight", ".out_gate.weight", 0},
-  {".attn.g_proj.0.weight", ".out_gate.down", 0},
-  {".attn.g_proj.1.weight", ".out_gate.up", 0},
-  {".attn.g_proj.1.bias", ".out_gate.offset", 0},
-  {".attn.o_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
-  {".attn.g_norm_swish_gate.weight", ".out_norm.gain", MIRAS__AGAIN},
-  {".attn.g_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
-  {".attn.norm.weight", ".out_norm.gain", MIRAS__AGAIN},
-  {".attn.o_proj.weight", ".o.weight", 0},
-  {".mlp_norm.weight", ".norm2.gain", 0},
-  {".mlp.gate_proj.weight", ".mlp.gate", 0},
-  {".mlp.up_proj.weight", ".mlp.up", 0},
-  {".mlp.down_proj.weight", ".mlp.down", 0}
-};
-
-static const miras__named_as miras__rwkv7_names[] = {
-  {"embeddings.weight", "embed.weight", MIRAS__KEPT},
-  {"layers.0.pre_norm.weight", "embed_norm.gain", 0},
-  {"layers.0.pre_norm.bias", "embed_norm.bias", 0},
-  {"norm.weight", "norm.gain", 0},
-  {"norm.bias", "norm.bias", 0},
-  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
-  {".attn_norm.weight", ".norm1.gain", 0},
-  {".attn_norm.bias", ".norm1.bias", 0},
-  {".attn.x_x", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".attn.x_r", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".attn.x_w", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".attn.x_k", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".attn.x_v", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".attn.x_a", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".attn.x_g", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".attn.r_proj.weight", ".q.weight", 0},
-  {".attn.k_proj.weight", ".k.weight", 0},
-  {".attn.v_proj.weight", ".v.weight", 0},
-  {".attn.o_proj.weight", ".o.weight", 0},
-  {".attn.w_lora.lora.0.weight", ".decay.down", 0},
-  {".attn.w_lora.lora.2.weight", ".decay.up", 0},
-  {".attn.a_lora.lora.0.weight", ".rate.down", 0},
-  {".attn.a_lora.lora.2.weight", ".rate.up", 0},
-  {".attn.v_lora.lora.0.weight", ".value.down", 0},
-  {".attn.v_lora.lora.2.weight", ".value.up", 0},
-  {".attn.g_lora.lora.0.weight", ".out_gate.down", 0},
-  {".attn.g_lora.lora.2.weight", ".out_gate.up", 0},
-  {".attn.w_lora.lora.2.bias", ".gates.offset", 0},
-  {".attn.a_lora.lora.2.bias", ".gates.offset", 0},
-  {".attn.v_lora.lora.2.bias", ".gates.offset", 0},
-  {".attn.k_k", ".erase.scale", 0},
-  {".attn.k_a", ".erase.mix", 0},
-  {".attn.r_k", ".bonus.gain", 0},
-  {NULL, ".memory.init", 0},
-  {".attn.g_norm.weight", ".out_norm.gain", 0},
-  {".attn.g_norm.bias", ".out_norm.bias", 0},
-  {".ffn_norm.weight", ".norm2.gain", 0},
-  {".ffn_norm.bias", ".norm2.bias", 0},
-  {".ffn.x_k", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_MLP)},
-  {".ffn.key.weight", ".mlp.up", 0},
-  {".ffn.value.weight", ".mlp.down", 0}
-};
-
-static const miras__named_as miras__author_names[] = {
-  {"emb.weight", "embed.weight", MIRAS__KEPT},
-  {"blocks.0.ln0.weight", "embed_norm.gain", 0},
-  {"blocks.0.ln0.bias", "embed_norm.bias", 0},
-  {"ln_out.weight", "norm.gain", 0},
-  {"ln_out.bias", "norm.bias", 0},
-  {"head.weight", "head.weight", MIRAS__KEPT},
-  {".ln1.weight", ".norm1.gain", 0},
-  {".ln1.bias", ".norm1.bias", 0},
-  {".att.x_r", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".att.x_w", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".att.x_k", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".att.x_v", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".att.x_a", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".att.x_g", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
-  {".att.receptance.weight", ".q.weight", 0},
-  {".att.key.weight", ".k.weight", 0},
-  {".att.value.weight", ".v.weight", 0},
-  {".att.output.weight", ".o.weight", 0},
-  {".att.w1", ".decay.down", MIRAS__KEPT},
-  {".att.w2", ".decay.up", MIRAS__KEPT},
-  {".att.a1", ".rate.down", MIRAS__KEPT},
-  {".att.a2", ".rate.up", MIRAS__KEPT},
-  {".att.v1", ".value.down", MIRAS__KEPT},
-  {".att.v2", ".value.up", MIRAS__KEPT},
-  {".att.g1", ".out_gate.down", MIRAS__KEPT},
-  {".att.g2", ".out_gate.up", MIRAS__KEPT},
-  {".att.w0", ".gates.offset", 0},
-  {".att.a0", ".gates.offset", 0},
-  {".att.v0", ".gates.offset", 0},
-  {".att.k_k", ".erase.scale", 0},
-  {".att.k_a", ".erase.mix", 0},
-  {".att.r_k", ".bonus.gain", 0},
-  {NULL, ".memory.init", 0},
-  {".att.ln_x.weight", ".out_norm.gain", 0},
-  {".att.ln_x.bias", ".out_norm.bias", 0},
-  {".ln2.weight", ".norm2.gain", 0},
-  {".ln2.bias", ".norm2.bias", 0},
-  {".ffn.x_k", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_MLP)},
-  {".ffn.key.weight", ".mlp.up", 0},
-  {".ffn.value.weight", ".mlp.down", 0}
-};
-
-static const miras__named_as miras__qwen_names[] = {
-  {"embed_tokens.weight", "embed.weight", MIRAS__KEPT},
-  {"norm.weight", "norm.gain", MIRAS__MORE},
-  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
-  {".input_layernorm.weight", ".norm1.gain", MIRAS__MORE},
-  {".linear_attn.in_proj_qkvz.weight", ".q.weight", MIRAS__BY_KEYS},
-  {".linear_attn.in_proj_qkvz.weight", ".k.weight", MIRAS__BY_KEYS},
-  {".linear_attn.in_proj_qkvz.weight", ".v.weight", MIRAS__BY_KEYS},
-  {".linear_attn.in_proj_qkvz.weight", ".out_gate.weight", MIRAS__BY_KEYS},
-  {".linear_attn.in_proj_qkv.weight", ".q.weight", 0},
-  {".linear_attn.in_proj_qkv.weight", ".k.weight", 0},
-  {".linear_attn.in_proj_qkv.weight", ".v.weight", 0},
-  {".linear_attn.in_proj_z.weight", ".out_gate.weight", 0},
-  {".linear_attn.conv1d.weight", ".conv_q.weight", 0},
-  {".linear_attn.conv1d.weight", ".conv_k.weight", 0},
-  {".linear_attn.conv1d.weight", ".conv_v.weight", 0},
-  {".linear_attn.in_proj_ba.weight", ".gates.down", MIRAS__BY_KEYS | MIRAS__HALF | MIRAS__OTHER},
-  {".linear_attn.in_proj_ba.weight", ".gates.down", MIRAS__BY_KEYS | MIRAS__HALF},
-  {".linear_attn.in_proj_a.weight", ".gates.down", 0},
-  {".linear_attn.in_proj_b.weight", ".gates.down", 0},
-  {NULL, ".gates.up", MIRAS__CORNER},
-  {".linear_attn.dt_bias", ".gates.offset", 0},
-  {NULL, ".gates.offset", 0},
-  {".linear_attn.A_log", ".gates.rate", 0},
-  {NULL, ".memory.init", 0},
-  {".linear_attn.norm.weight", ".out_norm.gain", MIRAS__AGAIN},
-  {".linear_attn.out_proj.weight", ".o.weight", 0},
-  {".self_attn.q_proj.weight", ".q.weight", MIRAS__BY_QUERIES | MIRAS__HALF},
-  {".self_attn.q_proj.weight", ".out_gate.weight",
-   MIRAS__BY_QUERIES | MIRAS__HALF | MIRAS__OTHER},
-  {".self_attn.k_proj.weight", ".k.weight", 0},
-  {".self_attn.v_proj.weight", ".v.weight", 0},
-  {".self_attn.q_norm.weight", ".q_norm.gain", MIRAS__MORE},
-  {".self_attn.k_norm.weight", ".k_norm.gain", MIRAS__MORE},
-  {".self_attn.o_proj.weight", ".o.weight", 0},
-  {".post_attention_layernorm.weight", ".norm2.gain", MIRAS__MORE},
-  {".mlp.gate.weight", ".mlp.router", 0},
-  {".mlp.shared_expert_gate.weight", ".mlp.router", 0},
-  {".mlp.experts.#.gate_proj.weight", ".mlp.gate", MIRAS__EXPERT},
-  {".mlp.experts.#.up_proj.weight", ".mlp.up", MIRAS__EXPERT},
-  {".mlp.experts.#.down_proj.weight", ".mlp.down", MIRAS__EXPERT},
-  {".mlp.experts.gate_up_proj", ".mlp.gate", MIRAS__EXPERT | MIRAS__STACKED},
-  {".mlp.experts.gate_up_proj", ".mlp.up", MIRAS__EXPERT | MIRAS__STACKED},
-  {".mlp.experts.down_proj", ".mlp.down", MIRAS__EXPERT | MIRAS__STACKED},
-  {".mlp.shared_expert.gate_proj.weight", ".mlp.gate", MIRAS__SHARED},
-  {".mlp.shared_expert.up_proj.weight", ".mlp.up", MIRAS__SHARED},
-  {".mlp.shared_expert.down_proj.weight", ".mlp.down", MIRAS__SHARED},
-  {".mlp.gate_proj.weight", ".mlp.gate", 0},
-  {".mlp.up_proj.weight", ".mlp.up", 0},
-  {".mlp.down_proj.weight", ".mlp.down", 0}
-};
-
-static const miras__named_as miras__ttt_names[] = {
-  {"embed_tokens.weight", "embed.weight", MIRAS__KEPT},
-  {"norm.weight", "norm.gain", 0},
-  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
-  {".conv.norm.weight", ".norm1.gain", MIRAS__ONLY_OF(MIRAS_LAYER_CONV)},
-  {".conv.conv.weight", ".conv_q.weight", MIRAS__ONLY_OF(MIRAS_LAYER_CONV)},
-  {".conv.conv.bias", ".conv_q.bias", MIRAS__ONLY_OF(MIRAS_LAYER_CONV)},
-  {".seq_norm.weight", ".norm1.gain", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.q_proj.weight", ".q.weight", 0},
-  {".seq_modeling_block.k_proj.weight", ".k.weight", 0},
-  {".seq_modeling_block.v_proj.weight", ".v.weight", 0},
-  {".seq_modeling_block.conv_q.weight", ".conv_q.weight", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.conv_q.bias", ".conv_q.bias", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.conv_k.weight", ".conv_k.weight", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.conv_k.bias", ".conv_k.bias", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.learnable_ttt_lr_weight", ".gates.down", 0},
-  {NULL, ".gates.up", MIRAS__CORNER},
-  {".seq_modeling_block.learnable_ttt_lr_bias", ".gates.offset", 0},
-  {".seq_modeling_block.learnable_token_idx", ".memory.rates", 0},
-  {".seq_modeling_block.W1", ".memory.init", MIRAS__KEPT},
-  {".seq_modeling_block.b1", ".memory.init", MIRAS__KEPT},
-  {".seq_modeling_block.W2", ".memory.init", MIRAS__KEPT},
-  {".seq_modeling_block.b2", ".memory.init", MIRAS__KEPT},
-  {".seq_modeling_block.ttt_norm_weight", ".memory.gain", MIRAS__KEPT},
-  {".seq_modeling_block.ttt_norm_bias", ".memory.bias", MIRAS__KEPT},
-  {".seq_modeling_block.post_norm.weight", ".out_norm.gain", 0},
-  {".seq_modeling_block.post_norm.bias", ".out_norm.bias", 0},
-  {".seq_modeling_block.g_proj.weight", ".out_gate.weight", 0},
-  {".seq_modeling_block.o_proj.weight", ".o.weight", 0},
-  {".ffn_norm.weight", ".norm2.gain", 0},
-  {".mlp.gate_proj.weight", ".mlp.gate", 0},
-  {".mlp.up_proj.weight", ".mlp.up", 0},
-  {".mlp.down_proj.weight", ".mlp.down", 0}
-};
-
-static const miras__named_as miras__mamba2_names[] = {
-  {"embeddings.weight", "embed.weight", MIRAS__KEPT},
-  {"embedding.weight", "embed.weight", MIRAS__KEPT},
-  {"norm_f.weight", "norm.gain", 0},
-  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
-  {".norm.weight", ".norm1.gain", 0},
-  {".mixer.in_proj.weight", ".out_gate.weight", 0},
-  {".mixer.in_proj.weight", ".v.weight", 0},
-  {".mixer.in_proj.weight", ".k.weight", 0},
-  {".mixer.in_proj.weight", ".q.weight", 0},
-  {".mixer.in_proj.weight", ".gates.down", 0},
-  {".mixer.in_proj.bias", ".out_gate.bias", 0},
-  {".mixer.in_proj.bias", ".v.bias", 0},
-  {".mixer.in_proj.bias", ".k.bias", 0},
-  {".mixer.in_proj.bias", ".q.bias", 0},
-  {".mixer.in_proj.bias", ".gates.bias", 0},
-  {".mixer.conv1d.weight", ".conv_v.weight", 0},
-  {".mixer.conv1d.weight", ".conv_k.weight", 0},
-  {".mixer.conv1d.weight", ".conv_q.weight", 0},
-  {".mixer.conv1d.bias", ".conv_v.bias", 0},
-  {".mixer.conv1d.bias", ".conv_k.bias", 0},
-  {".mixer.conv1d.bias", ".conv_q.bias", 0},
-  {NULL, ".gates.up", MIRAS__CORNER},
-  {".mixer.dt_bias", ".gates.offset", 0},
-  {".mixer.A_log", ".gates.rate", 0},
-  {".mixer.D", ".skip.gain", 0},
-  {NULL, ".memory.init", 0},
-  {".mixer.norm.weight", ".out_norm.gain", 0},
-  {".mixer.out_proj.weight", ".o.weight", 0},
-  {".mixer.out_proj.bias", ".o.bias", 0}
-};
-
-#define MIRAS__NAMES(table) table, (int)MIRAS__COUNT(table)
-static const struct {
-  const char *models;   /* model_type in config.json; empty: there is none                        */
-  const char *roots;    /* what names may begin with                                              */
-  const char *stack;    /* and those of layers then, up to their number                           */
-  const char *dropped;  /* beginnings of names that are not needed                                */
-  int (*describe)(miras__published *c, miras_model_desc *d);
-  const miras__named_as *rows;
-  int count;
-  const miras__allowed *says;
-  int says_count;
-} miras__families[] = {
-  {"gated_deltanet", "model.", "layers.", "", miras__describe_gated_deltanet,
-   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gated_deltanet)},
-  {"gated_deltaproduct", "model.", "layers.", "", miras__describe_gated_deltaproduct,
-   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gated_deltaproduct)},
-  {"delta_net", "model.", "layers.", "", miras__describe_delta_net,
-   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_delta_net)},
-  {"gla", "model.", "layers.", "", miras__describe_gla,
-   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gla)},
-  {"retnet", "model.", "layers.", "", miras__describe_retnet,
-   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_retnet)},
-  {"linear_attn", "model.", "layers.", "", miras__describe_linear_attn,
-   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_linear_attn)},
-  {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2,
-   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_hgrn2)},
-  {"kda", "model.", "layers.", "", miras__describe_kda,
-   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_kda)},
-  {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names),
-   MIRAS__NAMES(miras__says_rwkv7)},
-  {"ttt", "model.", "layers.", "", miras__describe_ttt, MIRAS__NAMES(miras__ttt_names),
-   MIRAS__NAMES(miras__says_ttt)},
-  {"qwen3_next", "model.", "layers.", "mtp.", miras__describe_qwen,
-   MIRAS__NAMES(miras__qwen_names), MIRAS__NAMES(miras__says_qwen3_next)},
-  {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", "model.visual. mtp.",
-   miras__describe_qwen, MIRAS__NAMES(miras__qwen_names), MIRAS__NAMES(miras__says_qwen3_5)},
-  {"qwen3_5_moe qwen3_5_moe_text", "model.language_model. model.", "layers.",
-   "model.visual. mtp.", miras__describe_qwen, MIRAS__NAMES(miras__qwen_names),
-   MIRAS__NAMES(miras__says_qwen3_5_moe)},
-  {"mamba2", "backbone.", "layers.", "", miras__describe_mamba2,
-   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2)},
-  /* without a model_type of their own: fields or tensors tell them */
-  {"", "backbone.", "layers.", "", miras__describe_mamba2,
-   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2_fla)},
-  {"", "backbone.", "layers.", "", miras__describe_mamba2,
-   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2_author)},
-  {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
-   miras__describe_author, MIRAS__NAMES(miras__author_names), NULL, 0}
-};
-enum { MIRAS__F_AUTHOR = (int)MIRAS__COUNT(miras__families) - 1,
-       MIRAS__F_MAMBA2_AUTHOR = MIRAS__F_AUTHOR - 1, MIRAS__F_MAMBA2_FLA = MIRAS__F_AUTHOR - 2,
-       MIRAS__F_MAMBA2 = MIRAS__F_AUTHOR - 3 };
-
-/* ---- the configuration ---- */
-
-/* The family that has this word in its list. MesaNet's solver adds 1e-5 to what it divides by: its
- * answers stay up to several hundredths of their deviation away from the solution, prefill's
- * otherwise than those of steps, and no tolerance here stops where they do. */
-static void miras__find_family(miras__published *c, const char *type) {
-  size_t i;
-  if (miras__same(type, "mesa_net")) {
-    miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
-                     "model_type is mesa_net, whose solver stops before the solution; the layers "
-                     "mesa here go on to it, and would give other logits");
-    return;
-  }
-  for (i = 0; i < MIRAS__COUNT(miras__families); i++)
-    if (miras__listed(miras__families[i].models, type)) c->family = (int)i;
-  if (c->family >= 0) return;
-  miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "model_type is %s; known here:", type);
-  for (i = 0; i < MIRAS__COUNT(miras__families); i++)
-    if (miras__families[i].models[0])
-      miras__say(c->why, c->why_size, " %s", miras__families[i].models);
-}
-
-/* What cannot be judged. */
-static void miras__config_unknown(miras__published *c, const char *name, const char *text) {
-  miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s is %s, and no such field of this model_type is known here; "
-                                  "if it changes nothing, take it out", name, text);
-}
-
-/* The row of the family for a field; NULL: it has none. */
-static const miras__allowed *miras__config_row(const miras__published *c, const char *name) {
-  int i;
-  for (i = 0; i < c->says_count; i++)
-    if (miras__listed(c->says[i].names, name)) return &c->says[i];
-  for (i = 0; i < (int)MIRAS__COUNT(miras__says_all); i++)
-    if (miras__listed(miras__says_all[i].names, name)) return &miras__says_all[i];
-  return NULL;
-}
-
-/* A number as others write it, which may be infinite: a large one then. */
-static int miras__config_number(const char *text, double *x) {
-  const int infinite = miras__same(text, "Infinity") || miras__same(text, "-Infinity");
-  float real = 0;
-  if (!infinite && !miras__read_real(text, &real)) return 0;
-  *x = !infinite ? (double)real : *text == '-' ? -(double)FLT_MAX : (double)FLT_MAX;
-  return 1;
-}
-
-/* Is a literal one of JSON's, or a text? */
-static int miras__literal(const char *word) {
-  double x;
-  return miras__listed("true false", word) || miras__config_number(word, &x);
-}
-
-/* Do a row's words allow this scalar? x gets the number that it means; 2: it means nothing. */
-static int miras__config_allows(const char *says, const char *text, int quoted, double *x) {
-  double place = 0, number, same;
-  char word[32];
-  while (miras__next_word(word, &says)) {
-    if (miras__same(word, "any")) return 2;
-    if (miras__same(word, "null")) {
-      if (!quoted && miras__same(text, word)) return 2;
-    } else if (miras__same(word, "number") || miras__same(word, "positive")) {
-      if (!quoted && miras__config_number(text, x) &&
-          (word[0] == 'n' || (*x > 0 && *x < (double)FLT_MAX))) return 1;
-    } else if (!miras__listed("list object {} []", word)) {
-      *x = place++;
-      if (quoted != miras__literal(word) && miras__same(text, word)) return 1;
-      /* a number in another form; and truths as numbers */
-      if (!quoted && miras__config_number(text, &number) &&
-          ((miras__config_number(word, &same) && number <= same && number >= same) ||
-           (miras__same(word, "false") && number <= 0 && number >= 0) ||
-           (miras__same(word, "true") && number <= 1 && number >= 1))) return 1;
-    }
-  }
-  return 0;
-}
-
-/* A number into a slot, where another field may have put one. */
-static void miras__config_keep(miras__published *c, int slot, const char *name, double x) {
-  if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
-    miras__reject(c, MIRAS_ERR_DESC, "config.json");
-    miras__say(c->why, c->why_size, "%s is %g and %g", name, x, c->config[slot]);
-  }
-  c->said[slot] = 1;
-  c->config[slot] = x;
-}
-
-static void miras__config_scalar(miras__published *c, const char *name, const char *text,
-                                 int quoted) {
-  const miras__allowed *row = miras__config_row(c, name);
-  const int none = !quoted && miras__same(text, "null");
-  double x = 0;
-  int allowed;
-  if (!row) {
-    if (!none) miras__config_unknown(c, name, text);
-    return;
-  }
-  allowed = miras__config_allows(row->says, text, quoted, &x);
-  if (!allowed) {
-    miras__reject(c, MIRAS_ERR_DESC, "config.json");
-    miras__say(c->why, c->why_size, quoted && !text[0] ? "%s is an empty text; known here: %s%s"
-               : "%s is %s; known here: %s", name, quoted && !text[0] ? row->says : text,
-               quoted && !text[0] ? "" : row->says);
-  } else if (row->slot >= 0 && allowed == 1) {
-    miras__config_keep(c, row->slot, name, x);
-  } else if (row->slot >= 0 && none) {
-    c->none[row->slot] = 1;
-  }
-}
-
-/* Item n of a list that means something. */
-static void miras__config_item(miras__published *c, const miras__allowed *row, const char *name,
-                               int n, const char *text, int quoted) {
-  const int full = miras__same(text, "full_attention");
-  uint64_t layer = (uint64_t)n;
-  double x = 0;
-  int known = 0;
-  if (row->slot == MIRAS__C_TYPES) {
-    known = quoted && n < MIRAS__LAYERS && (full || miras__same(text, "linear_attention"));
-    if (known) c->full[n] = (unsigned char)full, c->types = n + 1;
-  } else if (row->slot == MIRAS__C_DENSE) {
-    known = !quoted && miras__read_whole(text, &layer) && layer < MIRAS__LAYERS;
-    if (known) c->dense[layer] = 1;
-  } else {                                         /* numbers: the same slot, or two limits */
-    const int slot = row->slot == MIRAS__C_LOW && n == 1 ? (int)MIRAS__C_HIGH : row->slot;
-    known = !quoted && miras__config_number(text, &x) && x >= 0 &&
-            (row->slot != MIRAS__C_LOW || n < 2);
-    if (known) miras__config_keep(c, slot, name, x);
-    if (row->slot == MIRAS__C_VALUES) c->values = n + 1;
-  }
-  if (known) return;
-  miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s has %s at place %d, which is not known here", name, text, n);
-}
-
-/* A scalar, or an object that stands for a number: {"__float__": "Infinity"}. 0 if there is
- * neither; *quoted: is it in quotes? */
-static int miras__take_scalar(miras__cursor *t, char *text, int *quoted) {
-  miras__cursor object = *t;
-  miras__skip_space(t);
-  if (t->at < t->end && *t->at == '[') return 0;
-  if (!miras__take_char(&object, '{')) {
-    *quoted = miras__need_scalar(t, text);
-    return 1;
-  }
-  miras__skip_space(&object);
-  if (object.at == object.end || *object.at != '"') return 0;
-  miras__need_string(&object, text);
-  if (!miras__same(text, "__float__")) return 0;
-  miras__need_char(&object, ':');
-  miras__need_scalar(&object, text);
-  miras__need_char(&object, '}');
-  *t = object;
-  *quoted = 0;
-  return 1;
-}
-
-static void miras__config_list(miras__published *c, miras__cursor *t, const miras__allowed *row,
-                               const char *name) {
-  char text[MIRAS__NAME_SIZE];
-  int n = 0, quoted = 0;
-  if (!miras__need_char(t, '[')) return;
-  if (miras__take_char(t, ']')) {
-    if (row->slot != MIRAS__C_DENSE) c->empty = 1;
-    return;
-  }
-  do {
-    if (!miras__take_scalar(t, text, &quoted)) {
-      if (!t->bad) miras__config_unknown(c, name, "a list of lists or objects");
-      return;
-    }
-    if (!t->bad && c->result == MIRAS_OK) miras__config_item(c, row, name, n++, text, quoted);
-  } while (c->result == MIRAS_OK && miras__take_char(t, ','));
-  miras__need_char(t, ']');
-}
-
-/* A list, read where its items count, or an object: 1, and it is still to be read, if its members
- * count. */
-static int miras__config_nested(miras__published *c, miras__cursor *t, const char *name) {
-  const miras__allowed *row = miras__config_row(c, name);
-  const int object = *t->at == '{';
-  const char *from = t->at;
-  if (row && !object && miras__listed(row->says, "list")) {
-    miras__config_list(c, t, row, name);
-  } else if (row && object && miras__listed(row->says, "object")) {
-    return 1;
-  } else {
-    miras__skip_value(t, 0);
-    if (t->bad || (row && miras__listed(row->says, "any"))) return 0;
-    if (row && t->at - from == 2 && miras__listed(row->says, object ? "{}" : "[]")) return 0;
-    miras__config_unknown(c, name, object ? "an object" : "a list");
-  }
-  return 0;
-}
-
-/* The next word of a list with blanks or commas between, n characters; NULL at its end. */
-static const char *miras__list_word(const char **list, size_t *n) {
-  const char *word = *list + strspn(*list, " ,");
-  *n = strcspn(word, " ,");
-  *list = word + *n;
-  return *n ? word : NULL;
-}
-
-/* Did the caller say to pass over a field? Then the word of the list is met. */
-static int miras__config_ignored(miras__published *c, const char *name) {
-  const char *list = c->ignored, *word;
-  size_t n;
-  int i;
-  for (i = 0; list && (word = miras__list_word(&list, &n)) != NULL; i++) {
-    if (n != strlen(name) || memcmp(word, name, n) != 0) continue;
-    if (i < 64) c->met |= (uint64_t)1 << i;
-    return 1;
-  }
-  return 0;
-}
-
-/* Was each of the first 64 words met? */
-static int miras__config_met(miras__published *c) {
-  const char *list = c->ignored, *word;
-  size_t n;
-  int i;
-  for (i = 0; list && i < 64 && (word = miras__list_word(&list, &n)) != NULL; i++) {
-    char name[64] = "";
-    if (c->met >> i & 1) continue;
-    memcpy(name, word, n < 63 ? n : 63);
-    miras__reject(c, MIRAS_ERR_ARGUMENT, "config.json");
-    miras__say(c->why, c->why_size, "it has no field \"%s\", which was to be ignored", name);
-    return 0;
-  }
-  return 1;
-}
-
-/* The members of an object, from its brace on. */
-static void miras__config_object(miras__published *c, miras__cursor *t, int depth) {
-  char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
-  int quoted = 0;
-  if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
-  do {
-    miras__need_string(t, name);
-    miras__need_char(t, ':');
-    miras__skip_space(t);
-    if (miras__config_ignored(c, name)) {
-      miras__skip_value(t, 0);
-    } else if (!miras__take_scalar(t, text, &quoted)) {
-      if (!miras__config_nested(c, t, name)) continue;
-      if (depth < 3) miras__config_object(c, t, depth + 1);
-      else miras__refuse(t);
-    } else if (!t->bad && !miras__same(name, "model_type")) {
-      miras__config_scalar(c, name, text, quoted);
-    }
-  } while (c->result == MIRAS_OK && miras__take_char(t, ','));
-  miras__need_char(t, '}');
-}
-
-/* The family: by model_type; of Mamba-2's dialects, by what only one of them says. */
-static void miras__config_family(miras__published *c, miras__cursor *t) {
-  char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
-  if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
-  do {
-    miras__need_string(t, name);
-    miras__need_char(t, ':');
-    miras__skip_space(t);
-    if (miras__same(name, "ssm_cfg") && c->family < 0)
-      c->family = MIRAS__F_MAMBA2_AUTHOR;
-    if (t->at < t->end && (*t->at == '{' || *t->at == '[')) {
-      miras__skip_value(t, 0);
-    } else {
-      miras__need_scalar(t, text);
-      if (t->bad) return;
-      if (miras__same(name, "model_type")) miras__find_family(c, text);
-    }
-    if (miras__listed("norm_eps rmsnorm dt_limit D_has_hdim", name)) c->dialect = 1;
-    if (c->result != MIRAS_OK) return;
-  } while (miras__take_char(t, ','));
-  miras__need_char(t, '}');
-}
-
-static MIRAS__COLD int miras__config_read(miras__published *c) {
-  miras__cursor all, t;
-  int pass;
-  /* that of RWKV's author goes without */
-  if (miras__theirs_named(c, "blocks.0.att.r_k")) c->family = MIRAS__F_AUTHOR;
-  if (!miras__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
-  for (pass = 0; pass < 2; pass++) {
-    t = all;
-    if (pass) miras__config_object(c, &t, 0);
-    else miras__config_family(c, &t);
-    miras__skip_space(&t);
-    if (c->result != MIRAS_OK) return 0;
-    if (t.bad || t.at != t.end)
-      return miras__reject_as(c, MIRAS_ERR_FORMAT, "config.json", "it is not valid JSON");
-    if (c->family < 0)
-      return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "model_type is missing");
-    if (c->family == MIRAS__F_MAMBA2 && c->dialect) c->family = MIRAS__F_MAMBA2_FLA;
-    c->says = miras__families[c->family].says;
-    c->says_count = miras__families[c->family].says_count;
-  }
-  return miras__config_met(c);
-}
-
-/* ---- from a path to tables ---- */
-
-/* What the names of its tensors begin with: the first of the family's roots that one has. */
-static int miras__root_find(miras__published *c) {
-  const char *list = miras__families[c->family].roots;
-  size_t i;
-  while (miras__next_word(c->root, &list))
-    for (i = 0; i < c->tensor_count; i++)
-      if (strncmp(c->tensors[i].name, c->root, strlen(c->root)) == 0) return 1;
-  /* they may go without, or begin with something else, which a sentence then says */
-  for (i = 0; i < c->tensor_count; i++)
-    if (miras__begins(miras__families[c->family].stack, c->tensors[i].name)) return 1;
-  list = miras__families[c->family].roots;
-  miras__next_word(c->root, &list);
-  return 1;
-}
-
-/* A folder, or a file of tensors with config.json beside it. */
-static MIRAS__COLD int miras__published_open(miras__published *c, const char *path,
-                                             const miras_allocator *allocator, uint64_t limit,
-                                             const char *ignored, char *why, size_t why_size) {
-  static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
-  const size_t n = strlen(path);
-  const char *single = "model.safetensors";
-  miras__cursor t;
-  int indexed = 0;
-  memset(c, 0, sizeof *c);
-  c->from = miras__allocator(allocator);
-  c->why = why, c->why_size = why_size;
-  c->limit = limit;
-  c->ignored = ignored;
-  c->family = c->open = -1;
-  c->per = c->again = c->steps = 1;
-  if (why && why_size) why[0] = 0;
-  c->path = (char *)miras__lend(c, n + MIRAS__NAME_SIZE + 2, 1);
-  if (!c->path) return 0;
-  memcpy(c->path, path, n + 1);
-  c->folder = n;
-  if (n >= sizeof end && miras__same(path + n - (sizeof end - 1), end)) {
-    while (c->folder && !strchr("/\\", path[c->folder - 1])) c->folder--;
-    single = path + c->folder;
-    if (strlen(single) >= MIRAS__NAME_SIZE)
-      return miras__reject_as(c, MIRAS_ERR_ARGUMENT, "path", "the file's name is too long");
-  } else if (n && !strchr("/\\", path[n - 1])) {
-    c->path[c->folder++] = '/';
-  }
-  if (single != path + c->folder) indexed = miras__text_of(c, index, 0, &t);
-  if (c->result != MIRAS_OK) return 0;
-  if (indexed) {
-    if (!miras__index_read(c, t, index, 0)) return 0;
-    if (!miras__theirs_find(c)) return miras__index_stray(c, index, single);
-    if (!miras__index_read(c, t, index, 1)) return 0;
-  } else {
-    c->names = (char (*)[MIRAS__NAME_SIZE])miras__lend(c, 1, MIRAS__NAME_SIZE);
-    if (!c->names) return 0;
-    memcpy(c->names[0], single, strlen(single) + 1);
-    c->files = 1;
-    if (!miras__theirs_find(c)) return 0;
-  }
-  return miras__config_read(c) && miras__root_find(c);
-}
-
-/* ---- from names to pieces ---- */
-
-/* What a tensor fills of a view. Number (i, j) of it is, of the tensor as rows of `each` numbers:
- * turned, number i of row first + b % steps * apart + b / steps / again * stride + j % group, where
- * b is j / group; kept, number j of row i, j counted anew after `each`. */
-typedef struct miras__filling {
-  const miras__theirs *from;         /* NULL: zeros, or ones on the diagonal                      */
-  int view, how, layer;
-  size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
-  size_t each, first, group, stride, again, steps, apart;
-} miras__filling;
-
-static size_t miras__view_rows(const miras_view *v) {
-  return v->rank > 1 ? (size_t)v->shape[0] : 1;
-}
-
-static void miras__say_shape(miras__published *c, int rank, const uint64_t *theirs,
-                             const int *ours) {
-  int i;
-  for (i = 0; i < rank; i++)
-    miras__say(c->why, c->why_size, i ? ", %zu" : "[%zu",
-               theirs ? (size_t)theirs[i] : (size_t)ours[i]);
-  miras__say(c->why, c->why_size, "]");
-}
-
-static int miras__reject_shape(miras__published *c, const miras__theirs *x, const miras_view *v) {
-  miras__reject(c, MIRAS_ERR_FORMAT, x->name);
-  miras__say(c->why, c->why_size, "its shape ");
-  miras__say_shape(c, x->rank, x->shape, NULL);
-  miras__say(c->why, c->why_size, " does not fit into %s of this model, ", v->name);
-  miras__say_shape(c, v->rank, NULL, v->shape);
-  return 0;
-}
-
-/* Find the place of a tensor, or of what needs none, behind the count pieces there are. */
-static int miras__filling_fit(miras__published *c, const miras_view *v, miras__theirs *x,
-                            miras__filling *all, int count) {
-  miras__filling *p = &all[count];
-  const int turned =
-    !(p->how & (v->rank > 1 ? MIRAS__KEPT | MIRAS__BELOW
-                            : MIRAS__AGAIN | MIRAS__FLOORS | MIRAS__SPREAD));
-  const size_t rows = miras__view_rows(v);
-  size_t last = v->count / rows, below = rows, length;
-  int i;
-  p->row = p->col = 0;
-  for (i = 0; i < count; i++) {
-    if (all[i].view != p->view) continue;
-    if (!(p->how & MIRAS__BELOW)) p->col = all[i].col + all[i].cols;
-    if (p->how & (MIRAS__CORNER | MIRAS__BELOW)) p->row = all[i].row + all[i].rows;
-  }
-  last -= p->col;
-  below -= p->row;
-  p->from = x;
-  p->rows = below;
-  p->cols = last;
-  if (!x) return 1;
-  p->each = p->how & MIRAS__BELOW ? last
-          : p->how & MIRAS__STACKED ? (size_t)x->shape[x->rank - 1]
-          : v->rank > 1 || (p->how & MIRAS__FLOORS) ? (size_t)(x->count / x->shape[0])
-          : turned ? 1 : (size_t)x->count;
-  length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
-  p->again = p->steps = 1;
-  if (turned && (p->how & MIRAS__AS_KEYS) && (c->again > 1 || c->steps > 1)) {
-    p->rows = p->each;
-    p->again = (size_t)c->again;
-    p->steps = (size_t)c->steps;
-    p->apart = length / p->steps;
-    p->stride = p->group = p->apart / (size_t)c->shared;
-    p->cols = p->group * (size_t)c->shared * p->again * p->steps;
-    x->taken = x->count;
-    if (length % ((size_t)c->shared * p->steps)) return miras__reject_shape(c, x, v);
-  } else if (turned) {
-    const size_t groups = (size_t)(p->how & MIRAS__BY_KEYS ? c->groups[0]
-                                   : p->how & MIRAS__BY_QUERIES ? c->groups[1] : 1);
-    p->rows = p->each;
-    p->stride = length / groups;
-    p->first = (size_t)(x->taken / p->each) / groups;
-    p->group = p->stride - p->first < last / groups ? p->stride - p->first : last / groups;
-    if (p->how & MIRAS__HALF) p->group = p->stride / 2;
-    if (p->how & MIRAS__HALF) p->first = p->how & MIRAS__OTHER ? p->group : 0;
-    p->cols = p->group * groups;
-    x->taken += (uint64_t)p->cols * p->each;
-  } else {
-    p->rows = v->rank > 1 ? length : 1;
-    p->cols = p->how & (MIRAS__AGAIN | MIRAS__SPREAD) ? last : p->each;
-    x->taken = x->count;
-  }
-  if (p->cols && p->cols <= last && p->rows && p->rows <= below && x->count % p->each == 0 &&
-      (p->rows == below || (p->how & (MIRAS__CORNER | MIRAS__BELOW))) &&
-      (!(p->how & (MIRAS__AGAIN | MIRAS__SPREAD)) || p->cols % p->each == 0) &&
-      (!(p->how & MIRAS__FLOORS) || x->shape[0] == (uint64_t)c->config[MIRAS__C_LAYERS]) &&
-      (!(p->how & MIRAS__STACKED) || x->shape[0] == (uint64_t)c->config[MIRAS__C_EXPERTS]))
-    return 1;
-  return miras__reject_shape(c, x, v);
-}
-
-/* The name that a row means, of a layer or of the model, and there of an expert. */
-static void miras__theirs_name(const miras__published *c, const char *theirs, int layer, int expert,
-                               char *name) {
-  const char *number = strchr(theirs, '#');
-  name[0] = 0;
-  if (*theirs == '/') miras__say(name, MIRAS__NAME_SIZE, "%s", theirs + 1);
-  else if (layer < 0) miras__say(name, MIRAS__NAME_SIZE, "%s%s", c->root, theirs);
-  else miras__say(name, MIRAS__NAME_SIZE, "%s%s%d%s", c->root, miras__families[c->family].stack,
-                  layer / c->per, theirs);
-  if (!number) return;
-  name[strlen(name) - strlen(number)] = 0;
-  miras__say(name, MIRAS__NAME_SIZE, "%d%s", expert, number + 1);
-}
-
-/* Which view of [from, to) a row means; -1: none. skip: the characters before its own name. */
-static int miras__view_named(const miras_model *m, int from, int to, size_t skip,
-                             const char *ours) {
-  for (; from < to; from++)
-    if (miras__same(m->views[from].name + skip, ours)) return from;
-  return -1;
-}
-
-/* Has each expert of a layer a part of the view of this name? */
-static int miras__of_experts(const miras_model *m, int layer, const char *ours) {
-  return layer >= 0 && m->layers[layer].s->experts &&
-         miras__listed("mlp.gate mlp.up mlp.down", ours);
-}
-
-/* Is a row one of these: of a layer (-1: of none), or of one of its experts (-1: of none)? */
-static int miras__row_fits(const miras_model *m, int layer, int expert,
-                           const miras__named_as *row) {
-  const int shared = expert >= 0 && (size_t)expert >= m->layers[layer].s->routed;
-  if ((layer >= 0) != (row->ours[0] == '.') ||
-      (row->how & (MIRAS__EXPERT | MIRAS__SHARED)) !=
-        (expert < 0 ? 0 : shared ? MIRAS__SHARED : MIRAS__EXPERT)) return 0;
-  return row->how < MIRAS__ONLY || row->how / MIRAS__ONLY == 1 + (int)m->layers[layer].s->type;
-}
-
-/* View i, or an expert's part of it. */
-static miras_view miras__view_of(const miras_model *m, int layer, int expert, int i) {
-  miras_view v = m->views[i];
-  if (expert < 0) return v;
-  v.shape[0] /= (int)m->layers[layer].s->experts;
-  v.count = (size_t)v.shape[0] * (size_t)v.shape[1];
-  v.offset += (size_t)expert * (m->desc.weights ? (size_t)v.shape[0] *
-                miras__row_bytes((int)m->desc.weights, (size_t)v.shape[1]) : v.count);
-  return v;
-}
-
-/* A name in the files that ends like this one, but has more before it, or less; NULL: none. */
-static const char *miras__theirs_ending(const miras__published *c, const char *name) {
-  const size_t n = strlen(name), root = strlen(c->root);
-  size_t i;
-  for (i = 0; i < c->tensor_count; i++) {
-    const char *theirs = c->tensors[i].name;
-    const size_t more = strlen(theirs);
-    if (more > n && theirs[more - n - 1] == '.' && miras__same(theirs + more - n, name))
-      return theirs;
-    if (root && strncmp(name, c->root, root) == 0 && miras__same(theirs, name + root))
-      return theirs;
-  }
-  return NULL;
-}
-
-/* A view is not full: which tensors for it, of this dialect or another, are not there? */
-static int miras__reject_gap(miras__published *c, const miras_model *m, const miras_view *v,
-                             const char *ours, int layer, int expert) {
-  char name[MIRAS__NAME_SIZE];
-  const char *like = NULL;
-  int i;
-  miras__reject_as(c, MIRAS_ERR_FORMAT, v->name, "its tensors do not fill it; in no file:");
-  for (i = 0; i < miras__families[c->family].count; i++) {
-    const miras__named_as *row = &miras__families[c->family].rows[i];
-    if (!row->theirs || !miras__row_fits(m, layer, expert, row) ||
-        !miras__same(row->ours + (layer >= 0), ours)) continue;
-    miras__theirs_name(c, row->theirs, layer, expert, name);
-    if (miras__theirs_named(c, name)) continue;
-    miras__say(c->why, c->why_size, " %s", name);
-    if (!like) like = miras__theirs_ending(c, name);
-  }
-  if (like) miras__say(c->why, c->why_size, "; there is %s, whose beginning is not known", like);
-  return 0;
-}
-
-/* Can a tensor that a view needs be read? */
-static int miras__theirs_fit(miras__published *c, const miras__theirs *x) {
-  if (x->form >= 0 && x->rank <= 5 && x->count) return 1;
-  miras__reject(c, MIRAS_ERR_FORMAT, x->name);
-  if (x->form < 0)
-    miras__say(c->why, c->why_size, "it is of type %s; F32, F16 and BF16 can be read", x->type);
-  else
-    miras__say(c->why, c->why_size, x->count ? "its shape has more than 5 lengths"
-                                             : "its shape has no numbers");
-  return 0;
-}
-
-/* Is a tensor none that a model could be computed with: of a part that is passed over, a head that
- * is the embedding, the angles of rotary positions, without numbers, of whole ones, of doubles, one
- * number of shape [], or of more than five lengths? No parameter of the families here is. */
-static int miras__theirs_needless(const miras__published *c, const miras_model *m,
-                                  const miras__theirs *x) {
-  static const char angles[] = ".inv_freq";
-  const size_t n = strlen(x->name), end = sizeof angles - 1;
-  return !x->count || x->alone || x->rank > 5 ||
-         miras__listed("BOOL I8 U8 I16 U16 I32 U32 I64 U64 F64", x->type) ||
-         miras__begins(miras__families[c->family].dropped, x->name) ||
-         (!m->desc.untied && miras__same(x->name, "lm_head.weight")) ||
-         (n >= end && miras__same(x->name + n - end, angles));
-}
-
-/* All pieces of a layer, or of what is no layer's (-1), whose views are [from, to), or of one of
- * its experts: how many; -1 if something does not fit. */
-static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, int layer,
-                                    int expert, int from, int to, size_t skip,
-                                    miras__filling *piece) {
-  int count = 0, i, k;
-  for (i = 0; i < miras__families[c->family].count; i++) {
-    const miras__named_as *row = &miras__families[c->family].rows[i];
-    char name[MIRAS__NAME_SIZE];
-    miras__theirs *x = NULL;
-    miras_view view;
-    int v;
-    if (!miras__row_fits(m, layer, expert, row)) continue;
-    v = miras__view_named(m, from, to, skip, row->ours + (layer >= 0));
-    if (v < 0) continue;
-    if (row->theirs) {
-      miras__theirs_name(c, row->theirs, layer, expert, name);
-      x = miras__theirs_named(c, name);
-      if (!x || miras__begins(miras__families[c->family].dropped, name)) continue;
-      if (!miras__theirs_fit(c, x)) return -1;
-    }
-    memset(&piece[count], 0, sizeof piece[count]);
-    piece[count].view = v;
-    piece[count].how = row->how;
-    piece[count].layer = layer / c->per;
-    view = miras__view_of(m, layer, expert, v);
-    if (!miras__filling_fit(c, &view, x, piece, count)) return -1;
-    count++;
-  }
-  for (i = from; i < to; i++) {
-    const char *name = m->views[i].name;
-    size_t rows, full = 0, whole;
-    miras_view view;
-    if ((layer < 0 && strncmp(name, "blocks.", 7) == 0) ||
-        miras__of_experts(m, layer, name + skip) != (expert >= 0)) continue;
-    view = miras__view_of(m, layer, expert, i);
-    rows = miras__view_rows(&view);
-    whole = view.count / rows;
-    for (k = 0; k < count; k++) {
-      if (piece[k].view != i) continue;
-      if (piece[k].how & MIRAS__BELOW) whole = rows;
-      full += piece[k].how & MIRAS__BELOW ? piece[k].rows : piece[k].cols;
-    }
-    if (full != whole)
-      return miras__reject_gap(c, m, &view, name + skip, layer, expert) - 1;
-  }
-  return count;
-}
-
-/* ---- from pieces to weights ---- */
-
-/* n numbers of a tensor, at most 1024, from one on. */
-static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t from, size_t n,
-                             float *to) {
-  const size_t wide = x->form ? 2 : 4;
-  const uint64_t at = x->at + (uint64_t)from * wide;
-  unsigned char bytes[4 * MIRAS__PIECE];
-  uint64_t size;
-  if (c->open != x->file) {
-    if (c->file) fclose(c->file);
-    c->open = x->file;
-    c->file = miras__theirs_open(c, c->names[x->file], 1, &size);
-    c->stands = 0;
-    if (!c->file) return 0;
-  }
-  if (c->stands != at && !miras__file_seek(c->file, at)) c->stands = 0;
-  if (fread(bytes, wide, n, c->file) != n)
-    return miras__reject_as(c, MIRAS_ERR_IO, c->names[x->file],
-                            "it cannot be read any more; the model is a mixture now");
-  c->stands = at + (uint64_t)(n * wide);
-  miras__weights_read(MIRAS_WEIGHTS_FLOAT, (unsigned char *)(void *)to, x->form, bytes, n);
-  return 1;
-}
-
-/* n numbers of a layer's floors, at most 256, from one on, as MIRAS_DECAY_FORM_FLOOR takes them. Of
- * the softmax over layers a floor is the sum from the second layer up to its own. */
-static int miras__floors_get(miras__published *c, const miras__filling *p, size_t from, size_t n,
-                             float *x) {
-  const size_t layers = (size_t)(p->from->count / p->each);
-  double sum[2][256] = {{0}};      /* of all others, and of these */
-  size_t i, j;
-  for (j = 0; j < layers; j++) {
-    if (!miras__theirs_get(c, p->from, j * p->each + from, n, x)) return 0;
-    for (i = 0; i < n; i++) sum[j && j <= (size_t)p->layer][i] += exp((double)x[i]);
-  }
-  for (i = 0; i < n; i++) {
-    const double rate = log(sum[1][i]) - log(sum[0][i]);
-    x[i] = rate > -80 ? (float)rate : -80;
-  }
-  return 1;
-}
-
-/* What a piece has of the tile of rows [row, row + rows) and columns [col, col + cols). */
-static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__filling *p, size_t row,
-                                        size_t rows, size_t col, size_t cols) {
-  const size_t top = row > p->row ? row : p->row, left = col > p->col ? col : p->col;
-  const size_t below = row + rows < p->row + p->rows ? row + rows : p->row + p->rows;
-  const size_t right = col + cols < p->col + p->cols ? col + cols : p->col + p->cols;
-  const size_t same = p->how & MIRAS__SPREAD ? p->cols / p->each : 1;
-  const float more = p->how & MIRAS__MORE ? 1.0f : 0.0f;
-  float x[MIRAS__PIECE];
-  size_t i, j, k, n;
-  for (i = top; !p->from && i < below; i++) {
-    const size_t at = p->col + i - p->row;
-    if ((p->how & MIRAS__CORNER) && at >= left && at < right)
-      c->tile[(i - row) * cols + at - col] = 1;
-  }
-  if (!p->from) return 1;
-  if (p->group) {
-    for (j = left; j < right; j++) {
-      const size_t at = j - p->col, b = at / p->group;
-      const size_t from = p->first + b % p->steps * p->apart +
-                          b / p->steps / p->again * p->stride + at % p->group;
-      for (i = top; i < below; i += n) {
-        n = below - i < MIRAS__PIECE ? below - i : (size_t)MIRAS__PIECE;
-        if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
-        for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
-      }
-    }
-    return 1;
-  }
-  for (i = top; i < below; i++) {
-    for (j = left; j < right; j += n) {
-      const size_t at = (j - p->col) / same % p->each;
-      n = right - j < p->each - at ? right - j : p->each - at;
-      if (n > 256) n = 256;
-      if (same > 1) n = 1;
-      if (!(p->how & MIRAS__FLOORS
-              ? miras__floors_get(c, p, at, n, x)
-              : miras__theirs_get(c, p->from, (i - p->row) * p->each + at, n, x))) return 0;
-      for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = x[k] + more;
-    }
-  }
-  return 1;
-}
-
-/* Write view i, or a part v of it, of which the pieces are some. */
-static MIRAS__COLD int miras__view_fill(miras__published *c, const miras_model *m, int i,
-                                        const miras_view *v, const miras__filling *piece,
-                                        int count) {
-  const int form = miras__view_form(m, v);
-  const size_t rows = miras__view_rows(v), all = v->count / rows;
-  const size_t line = miras__row_bytes(form, all);
-  unsigned char *to = miras__view_at(m, v);
-  size_t row, col, high = 1, wide = MIRAS__TILE_ROW, n, k;
-  int p;
-  for (p = 0; p < count; p++)
-    if (piece[p].view == i && piece[p].group && v->rank > 1) high = rows, wide = MIRAS__TILE_COLS;
-  for (row = 0; row < rows; row += high) {
-    for (col = 0; col < all; col += wide) {
-      n = all - col < wide ? all - col : wide;
-      memset(c->tile, 0, high * n * sizeof(float));
-      for (p = 0; p < count; p++)
-        if (piece[p].view == i && !miras__filling_get(c, &piece[p], row, high, col, n)) return 0;
-      for (k = 0; k < high; k++)
-        miras__narrow(form, to + (row + k) * line + miras__row_bytes(form, col), c->tile + k * n,
-                      n);
-    }
-  }
-  return 1;
-}
-
-/* Every view from the tensors; without `write` only: does all fit, and is every tensor used up?
- * piece [MIRAS__MAX_PIECES] is to work in. */
-static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_model *m,
-                                             miras__filling *piece, int write) {
-  int layer, expert, from = 0, to = m->view_count, count, v;
-  size_t i;
-  for (i = 0; i < c->tensor_count; i++) c->tensors[i].taken = 0;
-  for (layer = -1; layer < m->desc.layers; layer++) {
-    char prefix[32] = "";
-    if (layer >= 0) {                /* in their order, behind the embedding and before the head */
-      miras__say(prefix, sizeof prefix, "blocks.%d.", layer);
-      for (from = layer ? to : 0; !miras__begins(prefix, m->views[from].name);) from++;
-      for (to = from; miras__begins(prefix, m->views[to].name);) to++;
-    }
-    for (expert = -1; expert < (layer < 0 ? 0 : (int)m->layers[layer].s->experts); expert++) {
-      count = miras__match(c, m, layer, expert, from, to, strlen(prefix), piece);
-      if (count < 0) return 0;
-      for (v = from; write && v < to; v++) {
-        const miras_view view = miras__view_of(m, layer, expert, v);
-        if (miras__of_experts(m, layer, view.name + strlen(prefix)) == (expert >= 0) &&
-            !miras__view_fill(c, m, v, &view, piece, count)) return 0;
-      }
-    }
-  }
-  for (i = 0; i < c->tensor_count; i++) {
-    const miras__theirs *x = &c->tensors[i];
-    if (x->taken == x->count || (!x->taken && miras__theirs_needless(c, m, x))) continue;
-    return miras__reject_as(c, MIRAS_ERR_FORMAT, x->name,
-                            x->taken ? "it has more rows than the model that config.json describes"
-                                     : "the model that config.json describes has no such tensor");
-  }
-  return 1;
-}
-
-/* ---- the public calls ---- */
-
-/* What a configuration says; too much for a stack. */
-typedef struct miras__described {
-  miras_model_desc is;
-  miras__draft draft;
-} miras__described;
-
-static MIRAS__COLD miras__described *miras__describe(miras__published *c) {
-  miras__described *to = (miras__described *)miras__lend(c, 1, sizeof *to);
-  if (!to) return NULL;
-  memset(to, 0, sizeof *to);
-  return miras__families[c->family].describe(c, &to->is) ? to : NULL;
-}
-
-/* Resolve it: 1, or a refusal. */
-static MIRAS__COLD int miras__published_resolve(miras__published *c, miras__described *to) {
-  char said[256];
-  const miras_result result = miras__model_resolve(&to->draft.model, to->draft.room, &to->is, said,
-                                                   sizeof said);
-  if (result == MIRAS_OK) return 1;
-  miras__reject(c, result, "config.json");
-  miras__say(c->why, c->why_size, "it describes no model that can be: %s", said);
-  return 0;
-}
-
-MIRAS_API miras_result miras_checkpoint_desc_without(miras_model_desc *d, const char *path,
-                                                     const char *ignored,
-                                                     const miras_allocator *allocator, char *why,
-                                                     size_t why_size) {
-  miras__published c;
-  miras__described *to;
-  uint64_t numbers = 0;
-  size_t i;
-  if (!d || !path) return MIRAS_ERR_ARGUMENT;
-  if (miras__published_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
-      (to = miras__describe(&c)) != NULL) {
-    to->is.limit = d->limit;
-    to->is.weights = d->weights;
-    for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].form < 0 ? 0 : c.tensors[i].count;
-    if (miras__published_resolve(&c, to)) {
-      if (!miras__model_bytes_of(&to->draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
-      /* so that small files cannot ask for a large model */
-      if (to->draft.model.learned / 16 > numbers)
-        miras__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
-                         "it describes a model far larger than its tensors");
-      if (c.result == MIRAS_OK) *d = to->is;
-    }
-  }
-  miras__published_end(&c);
-  return c.result;
-}
-
-MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
-                                             const miras_allocator *allocator, char *why,
-                                             size_t why_size) {
-  return miras_checkpoint_desc_without(d, path, NULL, allocator, why, why_size);
-}
-
-static MIRAS__COLD miras_result miras__checkpoint_load(miras_model *m, const char *path,
-                                                       const char *ignored, char *why,
-                                                       size_t why_size) {
-  miras__published c;
-  miras__described *to;
-  miras__filling *piece;
-  size_t floats = MIRAS__TILE_ROW;
-  char said[256];
-  int i;
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  if (miras__published_open(&c, path, &m->own.allocator, m->desc.limit, ignored, why, why_size) &&
-      (to = miras__describe(&c)) != NULL) {
-    for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++)
-      if (miras__attends(to->is.layer[i].type))
-        to->is.layer[i].attention.window = m->desc.layer[i].attention.window;
-    if (!miras__published_resolve(&c, to)) {
-      /* said */
-    } else if (said[0] = 0, miras__differs(&to->draft.model.desc, &m->desc, MIRAS__SHAPE, said,
-                                           sizeof said)) {
-      miras__reject_as(&c, MIRAS_ERR_MISMATCH, "config.json", said);
-    } else if (piece = (miras__filling *)miras__lend(&c, MIRAS__MAX_PIECES, sizeof *piece),
-               piece && miras__published_fill(&c, m, piece, 0)) {
-      for (i = 0; i < m->view_count; i++) {
-        const size_t rows = miras__view_rows(&m->views[i]) * MIRAS__TILE_COLS;
-        if (floats < rows) floats = rows;
-      }
-      c.tile = (float *)miras__lend(&c, floats, sizeof(float));
-      if (c.tile) miras__published_fill(&c, m, piece, 1);
-    }
-  }
-  miras__published_end(&c);
-  return c.result;
-}
-
-MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
-                                             size_t why_size) {
-  return miras__checkpoint_load(m, path, NULL, why, why_size);
-}
-
-MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
-                                             const char *ignored,
-                                             const miras_allocator *allocator, char *why,
-                                             size_t why_size) {
-  const miras__site at = miras__site_from(allocator, why, why_size);
-  miras_model *m;
-  if (why && why_size) why[0] = 0;
-  if (!d || !path) return NULL;
-  m = miras__model_make(d, &at, 0);
-  if (!m || miras__checkpoint_load(m, path, ignored, why, why_size) == MIRAS_OK) return m;
-  miras__close(m);
-  return NULL;
-}
-#endif
 
 /* @99 LICENCE ---------------------------------------------------------------------------------- */
 

@@ -8650,7 +8650,7 @@ typedef struct miras__cuda_trainer {
   size_t parts;                    /* floats of shared memory for parts of rows, of any layer     */
   unsigned *stash;                 /* of chunks, for all heads of a layer                         */
   int failed;
-  uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
+  uint64_t records[(MIRAS_MAX_LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS__SHAPES * sizeof(miras__layer_work) / 8 + 32];
 } miras__cuda_trainer;
 typedef char miras__blocks_suffice[MIRAS_CUDA_BLOCKS > MIRAS__WORKERS ? 1 : -1];

@@ -31,6 +31,8 @@
 
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#define MIRAS_HUGGINGFACE_IMPLEMENTATION
+#include "huggingface.h"
 
 /* ---- small tools ----------------------------------------------------------------------------- */
 
@@ -654,7 +656,7 @@ static miras_model *open_model(const options *o) {
     die(2, "--ignore is %s, but a file of miras.h has no config.json", o->ignore);
   if (m) return m;
   if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
-  if (miras_checkpoint_desc_without(&d, o->model, o->ignore, NULL, why, sizeof why) != MIRAS_OK)
+  if (miras_checkpoint_desc(&d, o->model, o->ignore, NULL, why, sizeof why) != MIRAS_OK)
     not_opened(o->model, why);
   for (i = 0; o->window > 0 && i < MIRAS_MAX_LAYER_KINDS; i++)
     if (d.layer[i].attention.window > o->window) d.layer[i].attention.window = (int)o->window;

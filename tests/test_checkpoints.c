@@ -32,9 +32,11 @@ static void test_free(void *p) {
 #undef strcmp
 #define strcmp(a, b) test_strcmp(a, b)
 /* Files as where long is short: several steps to a place, and lengths that are looked for. */
-#define MIRAS__SEEK_STEP 20011
+#define HF__SEEK_STEP 20011
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#define MIRAS_HUGGINGFACE_IMPLEMENTATION
+#include "../examples/huggingface.h"
 #undef strcmp
 #include "check.h"
 
@@ -99,12 +101,13 @@ static miras_model *load(const char *path, miras_weights weights) {
   miras_model *m;
   memset(&d, 0, sizeof d);
   d.weights = weights;
-  if (miras_checkpoint_desc(&d, path, NULL, why, sizeof why) != MIRAS_OK)
+  if (miras_checkpoint_desc(&d, path, NULL, NULL, why, sizeof why) != MIRAS_OK)
     fail_msg("%s: %s", path, why);
   assert_int_equal(d.weights, weights);
   m = miras_model_open(&d, NULL, NULL, 0);
   assert_non_null(m);
-  if (miras_checkpoint_load(m, path, why, sizeof why) != MIRAS_OK) fail_msg("%s: %s", path, why);
+  if (miras_checkpoint_load(m, path, NULL, NULL, why, sizeof why) != MIRAS_OK)
+    fail_msg("%s: %s", path, why);
   return m;
 }
 
@@ -484,14 +487,14 @@ static void attempt(const char *path, char *why, size_t n) {
   d.limit = 1 << 22;
   why[0] = 0;
   test_largest = 0;
-  if (miras_checkpoint_desc(&d, path, NULL, why, n) != MIRAS_OK) {
+  if (miras_checkpoint_desc(&d, path, NULL, NULL, why, n) != MIRAS_OK) {
     assert_int_equal(d.width, 0);
   } else {
     m = miras_model_open(&d, NULL, NULL, 0);
     if (m) {
       const size_t bytes = m->param_count * sizeof(float);
       const uint32_t before = miras__crc32c(0, m->params, bytes);
-      if (miras_checkpoint_load(m, path, why, n) == MIRAS_OK) {
+      if (miras_checkpoint_load(m, path, NULL, NULL, why, n) == MIRAS_OK) {
         miras_session *session = miras_session_open(m, NULL, NULL, NULL, 0);
         assert_true(!why[0]);
         if (session) assert_non_null(miras_session_step(session, 1));
@@ -547,10 +550,10 @@ static int first_logits(float *logits, char *why, size_t n) {
   memset(&d, 0, sizeof d);
   d.limit = 1 << 22;
   why[0] = 0;
-  if (miras_checkpoint_desc(&d, folder, NULL, why, n) != MIRAS_OK) return 0;
+  if (miras_checkpoint_desc(&d, folder, NULL, NULL, why, n) != MIRAS_OK) return 0;
   m = miras_model_open(&d, NULL, NULL, 0);
   if (!m) return 0;
-  if (miras_checkpoint_load(m, folder, why, n) == MIRAS_OK && d.vocab == VOCAB) {
+  if (miras_checkpoint_load(m, folder, NULL, NULL, why, n) == MIRAS_OK && d.vocab == VOCAB) {
     s = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s);
     for (i = 0; i < SHORT; i++)
@@ -582,26 +585,26 @@ static void test_ignored(void **state) {
   assert_true(first_logits(want, why, n));
   put_change(&unknown);
   memset(&d, 0, sizeof d);
-  assert_int_equal(miras_checkpoint_desc_without(&d, folder, "attn_ new_field", NULL, why, n),
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "attn_ new_field", NULL, why, n),
                    MIRAS_ERR_DESC);
   assert_non_null(strstr(why, "attn is an object"));
-  assert_int_equal(miras_checkpoint_desc_without(&d, folder, "attn", NULL, why, n),
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "attn", NULL, why, n),
                    MIRAS_ERR_DESC);
   assert_non_null(strstr(why, "new_field"));
-  assert_int_equal(miras_checkpoint_desc_without(&d, folder, both, NULL, why, n), MIRAS_OK);
-  assert_int_equal(miras_checkpoint_desc_without(&d, folder, "attn, new_field new_feild", NULL, why,
-                                                 n), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(&d, folder, both, NULL, why, n), MIRAS_OK);
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "attn, new_field new_feild", NULL, why, n),
+                   MIRAS_ERR_ARGUMENT);
   assert_string_equal(why, "config.json: it has no field \"new_feild\", which was to be ignored");
   assert_null(miras_checkpoint_open(&d, folder, "attn", NULL, why, n));
   assert_non_null(strstr(why, "new_field"));
   assert_null(miras_checkpoint_open(&d, NULL, NULL, NULL, why, n));
   assert_null(miras_checkpoint_open(NULL, folder, NULL, NULL, NULL, 0));
-  assert_int_equal(miras_checkpoint_desc(NULL, folder, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_checkpoint_desc(&d, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_checkpoint_load(NULL, folder, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(NULL, folder, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(&d, NULL, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_load(NULL, folder, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   m = miras_checkpoint_open(&d, folder, both, NULL, why, n);
   assert_non_null(m);
-  assert_int_equal(miras_checkpoint_load(m, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_load(m, NULL, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   s = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(s);
   for (i = 0; i < SHORT; i++)
@@ -683,7 +686,8 @@ static void test_names(void **state) {
   test_compared = 0;
   memset(&d, 0, sizeof d);
   why[0] = 0;
-  assert_int_equal(miras_checkpoint_desc(&d, folder, NULL, why, sizeof why), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_checkpoint_desc(&d, folder, NULL, NULL, why, sizeof why),
+                   MIRAS_ERR_FORMAT);
   assert_non_null(strstr(why, "far larger"));
   /* sorting, 2 n log2 n at most, and the words of each tensor's type */
   if (test_compared > 60L * NAMES) fail_msg("%ld comparisons", test_compared);
@@ -812,13 +816,13 @@ static void list_values(void) {
   int k;
   value_count = 0;
   for (i = 0; i < sizeof odd / sizeof odd[0]; i++) add_value(odd[i]);
-  for (i = 0; i < MIRAS__COUNT(miras__families); i++) {
-    for (k = 0; k < miras__families[i].says_count; k++) {
-      const char *list = miras__families[i].says[k].says;
+  for (i = 0; i < HF__COUNT(hf__families); i++) {
+    for (k = 0; k < hf__families[i].says_count; k++) {
+      const char *list = hf__families[i].says[k].says;
       char word[32], text[48];
-      while (miras__next_word(word, &list)) {
-        if (miras__listed("number null any list object {} [] true false", word)) continue;
-        snprintf(text, sizeof text, miras__literal(word) ? "%s" : "\"%s\"", word);
+      while (hf__next_word(word, &list)) {
+        if (hf__listed("number null any list object {} [] true false", word)) continue;
+        snprintf(text, sizeof text, hf__literal(word) ? "%s" : "\"%s\"", word);
         add_value(text);
       }
     }
@@ -834,12 +838,12 @@ static void set_field(const char *config, const char *field, const char *value, 
   at = strstr(config, quoted);
   old[0] = 0;
   if (at) {
-    miras__cursor t;
+    hf__cursor t;
     memset(&t, 0, sizeof t);
     t.at = at + strlen(quoted), t.end = config + strlen(config);
-    miras__skip_space(&t);
+    hf__skip_space(&t);
     at = t.at;
-    miras__skip_value(&t, 0);
+    hf__skip_value(&t, 0);
     snprintf(old, size, "%.*s", (int)(t.at - at), at);
     sprintf(out, "%.*s%s%s", (int)(at - config), config, value, t.at);
   } else {
@@ -872,15 +876,15 @@ static void link_folder(const char *name, int making) {
 static int may_idle(const char *name, const char *field, const char *value) {
   size_t i;
   for (i = 0; i < sizeof idle / sizeof idle[0]; i++)
-    if ((!idle[i].folders[0] || miras__listed(idle[i].folders, name)) &&
+    if ((!idle[i].folders[0] || hf__listed(idle[i].folders, name)) &&
         strcmp(idle[i].field, field) == 0 &&
-        (!idle[i].values[0] || miras__listed(idle[i].values, value))) return 1;
+        (!idle[i].values[0] || hf__listed(idle[i].values, value))) return 1;
   return 0;
 }
 
 /* Both mean the same: a field that is not there, or a number, as its default or written otherwise;
  * such a pair gives the same descriptor. */
-static int same_meaning(const miras__allowed *row, const char *old, const char *value) {
+static int same_meaning(const hf__field *row, const char *old, const char *value) {
   double a = 0, b = 0;
   char text[2][48];
   int i, quoted[2];
@@ -889,8 +893,8 @@ static int same_meaning(const miras__allowed *row, const char *old, const char *
     quoted[i] = from[0] == '"';
     snprintf(text[i], sizeof text[i], "%.*s", (int)strlen(from) - 2 * quoted[i], from + quoted[i]);
   }
-  return miras__config_allows(row->says, text[0], quoted[0], &a) == 1 &&
-         miras__config_allows(row->says, text[1], quoted[1], &b) == 1 && a <= b && a >= b;
+  return hf__config_allows(row->says, text[0], quoted[0], &a) == 1 &&
+         hf__config_allows(row->says, text[1], quoted[1], &b) == 1 && a <= b && a >= b;
 }
 
 static int faults;
@@ -902,7 +906,7 @@ static void fault(const char *name, const char *field, const char *value, const 
 
 /* One field of a family, with all values. The logits must be others, or a sentence must say why
  * not; if the words decide it, by the field's name. */
-static void try_field(const char *name, const char *config, const miras__allowed *row,
+static void try_field(const char *name, const char *config, const hf__field *row,
                       const char *field, const float *base_logits) {
   static float logits[SHORT * VOCAB];
   char why[256], old[512], word[48];
@@ -914,8 +918,8 @@ static void try_field(const char *name, const char *config, const miras__allowed
     snprintf(word, sizeof word, "%.*s", (int)strlen(values[i]) - 2 * q, values[i] + q);
     /* of words that the field does not know a few are enough */
     if (row && i >= (int)(sizeof odd / sizeof odd[0]) && i % 5 &&
-        !miras__listed(row->says, word)) continue;
-    if (own_values && i > 5 && !miras__listed(row->says, word)) continue;
+        !hf__listed(row->says, word)) continue;
+    if (own_values && i > 5 && !hf__listed(row->says, word)) continue;
     set_field(config, field, values[i], text, old, sizeof old);
     if (strcmp(old, values[i]) == 0) continue;
     file = fopen(changed_path("config.json"), "wb");
@@ -929,7 +933,7 @@ static void try_field(const char *name, const char *config, const miras__allowed
       continue;
     }
     if (!row) fault(name, field, values[i], "is not a field of it");
-    else if (memcmp(logits, base_logits, sizeof logits) == 0 && !miras__listed(row->says, "any") &&
+    else if (memcmp(logits, base_logits, sizeof logits) == 0 && !hf__listed(row->says, "any") &&
         !may_idle(name, field, values[i]) && !same_meaning(row, old, values[i]) &&
         !(!old[0] && row->slot < 0) && !(strcmp(values[i], "null") == 0 && !old[0]))
       fault(name, field, values[i], "changes nothing");
@@ -939,7 +943,7 @@ static void try_field(const char *name, const char *config, const miras__allowed
 
 static void test_fields(void **state) {
   static float logits[SHORT * VOCAB];
-  const miras__allowed *last = NULL;
+  const hf__field *last = NULL;
   char why[256], word[32];
   size_t i, k;
   (void)state;
@@ -947,9 +951,9 @@ static void test_fields(void **state) {
   for (i = 0; i < sizeof known / sizeof known[0]; i++) {
     const char *name = known[i].name, *list;
     char config[1 << 14];
-    miras__published c;
+    hf__reader c;
     FILE *file = fopen(path_of(name, "config.json"), "rb");
-    int n, all = (int)MIRAS__COUNT(miras__says_all);
+    int n, all = (int)HF__COUNT(hf__says_all);
     if (!file) continue;             /* RWKV's author writes no configuration */
     config[fread(config, 1, sizeof config - 1, file)] = 0;
     fclose(file);
@@ -959,27 +963,27 @@ static void test_fields(void **state) {
     fwrite(config, 1, strlen(config), file);
     fclose(file);
     if (!first_logits(logits, why, sizeof why)) fail_msg("%s: %s", name, why);
-    assert_true(miras__published_open(&c, folder, NULL, 0, NULL, why, sizeof why));
-    miras__published_end(&c);
+    assert_true(hf__reader_open(&c, folder, NULL, 0, NULL, why, sizeof why));
+    hf__reader_close(&c);
     own_values = c.says == last;
     last = c.says;
     for (n = -all; n < c.says_count; n++) {
-      const miras__allowed *row = n < 0 ? &miras__says_all[n + all] : &c.says[n];
+      const hf__field *row = n < 0 ? &hf__says_all[n + all] : &c.says[n];
       list = row->names;
       /* of fields without effect one is enough */
-      while (miras__next_word(word, &list)) {
-        try_field(name, config, miras__config_row(&c, word), word, logits);
-        if (miras__listed(row->says, "any")) break;
+      while (hf__next_word(word, &list)) {
+        try_field(name, config, hf__config_row(&c, word), word, logits);
+        if (hf__listed(row->says, "any")) break;
       }
     }
     /* and those of the others, of which it knows none, not even with a value like false */
     value_count = 4;
-    for (k = 0; !own_values && k < MIRAS__COUNT(miras__families); k++) {
-      for (n = 0; n < miras__families[k].says_count; n++) {
-        list = miras__families[k].says[n].names;
-        while (miras__next_word(word, &list))
-          if (!miras__config_row(&c, word) && !miras__listed("ssm_cfg num_heads", word) &&
-              !(miras__same(c.root, "backbone.") && miras__listed(
+    for (k = 0; !own_values && k < HF__COUNT(hf__families); k++) {
+      for (n = 0; n < hf__families[k].says_count; n++) {
+        list = hf__families[k].says[n].names;
+        while (hf__next_word(word, &list))
+          if (!hf__config_row(&c, word) && !hf__listed("ssm_cfg num_heads", word) &&
+              !(hf__same(c.root, "backbone.") && hf__listed(
                 "norm_eps rmsnorm dt_limit D_has_hdim", word)))
             try_field(name, config, NULL, word, logits);
       }
@@ -1054,14 +1058,18 @@ static void test_no_arguments(void **state) {
   memset(&d, 0, sizeof d);
   d.seed = 7;
   before = d;
-  assert_int_equal(miras_checkpoint_desc(NULL, path, NULL, why, sizeof why), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_checkpoint_desc(&d, NULL, NULL, why, sizeof why), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_checkpoint_desc(NULL, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(NULL, path, NULL, NULL, why, sizeof why),
+                   MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(&d, NULL, NULL, NULL, why, sizeof why),
+                   MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(NULL, NULL, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_memory_equal(&d, &before, sizeof d);
-  assert_int_equal(miras_checkpoint_load(NULL, path, why, sizeof why), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_checkpoint_load(m, NULL, why, sizeof why), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_checkpoint_load(m, path, NULL, 0), MIRAS_OK);
-  assert_int_equal(miras_checkpoint_desc(&d, path, NULL, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_checkpoint_load(NULL, path, NULL, NULL, why, sizeof why),
+                   MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_load(m, NULL, NULL, NULL, why, sizeof why),
+                   MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_load(m, path, NULL, NULL, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_checkpoint_desc(&d, path, NULL, NULL, NULL, 0), MIRAS_OK);
   miras_model_close(m);
 }
 
@@ -1207,7 +1215,7 @@ static void test_wide_floors(void **state) {
   fputc(0, file);
   fclose(file);
   memset(&d, 0, sizeof d);
-  v = miras_checkpoint_desc(&d, folder, NULL, why, sizeof why);
+  v = miras_checkpoint_desc(&d, folder, NULL, NULL, why, sizeof why);
   assert_string_equal(why, "");
   assert_int_equal(v, MIRAS_OK);
   m = miras_checkpoint_open(&d, folder, NULL, NULL, why, sizeof why);

@@ -1899,6 +1899,108 @@ static void test_weights_damaged(void **state) {
   finish();
 }
 
+/* Views by name, written in parts into a model that was opened empty, make the model that a file
+ * makes, whatever its weights; places that are not there are refused. */
+static void write_in_parts(miras_model *to, const miras_model *from) {
+  int count;
+  const miras_view *v = miras_model_views(from, &count);
+  for (int i = 0; i < count; i++) {
+    const miras_view *place = miras_model_view(to, v[i].name);
+    const size_t rows = v[i].rank > 1 ? (size_t)v[i].shape[0] : 1, cols = v[i].count / rows;
+    float *x = (float *)malloc(v[i].count * sizeof *x);
+    assert_non_null(place);
+    assert_non_null(x);
+    for (size_t col = 0; col < cols; col += 32) {
+      const size_t n = cols - col < 32 ? cols - col : 32, half = rows / 2;
+      assert_int_equal(miras_model_view_read(from, &v[i], 0, rows, col, n, x), MIRAS_OK);
+      assert_int_equal(miras_model_view_write(to, place, half, rows - half, col, n, x + half * n),
+                       MIRAS_OK);
+      assert_int_equal(miras_model_view_write(to, place, 0, half, col, n, x), MIRAS_OK);
+    }
+    free(x);
+  }
+}
+
+static void test_view_parts(void **state) {
+  (void)state;
+  start();
+  for (int form = 0; form < MIRAS_WEIGHTS_COUNT; form++) {
+    miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 4), whole;
+    miras_model *m = open_model(&d, "model"), *loaded, *empty;
+    const miras_view *w = miras_model_view(m, "blocks.0.mlp.up");
+    size_t bytes, learned = 0;
+    float *a, *b, x[64] = {0}, y[64];
+    void *file = model_file(m, &bytes);
+    char why[200];
+    int count, i;
+    d.weights = (miras_weights)form;
+    loaded = open_model(&d, "model from a file");
+    assert_int_equal(miras_model_load_from(loaded, file, bytes, NULL, 0), MIRAS_OK);
+    empty = miras_model_open_empty(&d, NULL, why, sizeof why);
+    assert_non_null(empty);
+    assert_non_null(w);
+    write_in_parts(empty, m);
+    random_state = 12;
+    draw_text(20);
+    a = told(loaded, 20), b = told(empty, 20);
+    if (memcmp(a, b, 20 * VOCAB * sizeof *a) != 0) failed("weights %d: views differ", form);
+    assert_int_equal(miras_model_view_read(empty, miras_model_view(empty, w->name), 0, 1, 0,
+                                           (size_t)w->shape[1], y), MIRAS_OK);
+    for (i = 0; i < w->shape[1]; i++) assert_true(isfinite(y[i]) && fabsf(y[i]) < 10);
+    /* what is not there */
+    assert_int_equal(miras_model_view_write(m, NULL, 0, 1, 0, 1, x), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_view_write(loaded, w, 0, 1, 0, 1, x), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_view_write(m, w, 0, 1, 0, 1, NULL), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_view_read(m, w, (size_t)w->shape[0], 1, 0, 1, y),
+                     MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_view_read(m, w, 0, 1, 1, (size_t)w->shape[1], y),
+                     MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_view_read(m, w, 1, (size_t)-1, 0, 1, y), MIRAS_ERR_ARGUMENT);
+    if (form == MIRAS_WEIGHTS_Q8)
+      assert_int_equal(miras_model_view_write(empty, miras_model_view(empty, w->name), 0, 1, 1, 1,
+                                              x), MIRAS_ERR_ARGUMENT);
+    assert_null(miras_model_view(m, "blocks.0.mlp"));
+    assert_null(miras_model_view(NULL, w->name));
+    assert_null(miras_model_view(m, NULL));
+    /* the descriptor as a model has it, the numbers that it learns */
+    whole = d;
+    w = miras_model_views(loaded, &count);
+    for (i = 0; i < count; i++) learned += w[i].count;
+    assert_int_equal(miras_model_desc_resolve(&whole, why, sizeof why), learned);
+    assert_memory_equal(&whole, miras_model_desc_of(loaded), sizeof whole);
+    whole.width = -1;
+    d = whole;
+    assert_int_equal(miras_model_desc_resolve(&whole, why, sizeof why), 0);
+    assert_non_null(strstr(why, "width is -1"));
+    assert_memory_equal(&whole, &d, sizeof whole);
+    free(a), free(b), free(file);
+    miras_model_close(m), miras_model_close(loaded), miras_model_close(empty);
+  }
+  finish();
+}
+
+/* The descriptor of a layer is that of its letter in the pattern. */
+static void test_layers_of_pattern(void **state) {
+  miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 4);
+  miras_model *m;
+  (void)state;
+  strcpy(d.pattern, "(ma)*2g");
+  d.layers = 0;
+  m = open_model(&d, "pattern");
+  for (int i = 0; i < 5; i++)
+    assert_int_equal(miras_model_layer(m, i)->letter, "mamag"[i]);
+  assert_int_equal(miras_model_layer(m, 4)->type, MIRAS_LAYER_MLP);
+  assert_null(miras_model_layer(m, 5));
+  assert_null(miras_model_layer(m, -1));
+  assert_null(miras_model_layer(NULL, 0));
+  miras_model_close(m);
+  d = describe(MIRAS_PRESET_GATED_DELTANET, 4);
+  m = open_model(&d, "no pattern");
+  assert_ptr_equal(miras_model_layer(m, miras_model_desc_of(m)->layers - 1),
+                   &miras_model_desc_of(m)->layer[0]);
+  miras_model_close(m);
+}
+
 static void test_weights(void **state) {
   static const double worst[MIRAS_WEIGHTS_COUNT] = {0, 1.0 / 256, 1.0 / 2048, 1.0 / 254};
   const int kinds[] = {MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS, MIRAS_PRESET_RWKV7_MEMORY,
@@ -2828,7 +2930,8 @@ int main(void) {
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_adamw),
     cmocka_unit_test(test_train_only),
-    cmocka_unit_test(test_weights_damaged),
+    cmocka_unit_test(test_weights_damaged), cmocka_unit_test(test_view_parts),
+    cmocka_unit_test(test_layers_of_pattern),
     cmocka_unit_test(test_weights),
     cmocka_unit_test(test_weights_refused),
     cmocka_unit_test(test_dropout),

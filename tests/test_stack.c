@@ -14,6 +14,8 @@
 #define MIRAS_PTHREADS
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#define MIRAS_HUGGINGFACE_IMPLEMENTATION
+#include "../examples/huggingface.h"
 #include "calls.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -225,9 +227,10 @@ static void model_set(work *w) {
 static void checkpoint(work *w) {
   static miras_model_desc d;
   char why[256];
-  w->wrong |= miras_checkpoint_desc(&d, w->name, NULL, why, sizeof why) != MIRAS_OK;
+  w->wrong |= miras_checkpoint_desc(&d, w->name, NULL, NULL, why, sizeof why) != MIRAS_OK;
   w->model = miras_model_open(&d, NULL, NULL, 0);
-  w->wrong |= !w->model || miras_checkpoint_load(w->model, w->name, why, sizeof why) != MIRAS_OK;
+  w->wrong |= !w->model || miras_checkpoint_load(w->model, w->name, NULL, NULL, why,
+                                                 sizeof why) != MIRAS_OK;
 }
 
 typedef struct entry {

@@ -1,0 +1,3029 @@
+/* huggingface.h: open other people's models with miras.h.
+ *
+ * A companion of miras.h in the same style, over its public calls alone. In one C file:
+ *
+ *     #define MIRAS_IMPLEMENTATION
+ *     #include "miras.h"
+ *     #define MIRAS_HUGGINGFACE_IMPLEMENTATION
+ *     #include "huggingface.h"
+ *
+ * and elsewhere the two without the macros.
+ *
+ *     miras_model_desc d = {0};
+ *     char why[256];
+ *     miras_model *m;
+ *     if (miras_checkpoint_desc(&d, "folder", NULL, NULL, why, sizeof why)) return puts(why), 1;
+ *     m = miras_checkpoint_open(&d, "folder", NULL, NULL, why, sizeof why);
+ *
+ * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
+ * of tensors and model.safetensors.index.json. Its families are in the table hf__families:
+ * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
+ * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Mamba-2 in three dialects; TTT;
+ * Qwen3-Next and Qwen3.5.
+ *
+ * Headers, places, shapes, names and every field of the configuration are checked before the first
+ * number is written. A field that a family does not have is refused, for it may change every
+ * number, unless the caller names it in `ignored`. Tensors that no model needs may be of any type
+ * and shape. Then tensors are read a tile at a time, transposed, widened from F16 or BF16 and
+ * rounded to the weights of the model. What is allocated meanwhile counts against d->limit. The
+ * files must stay as they are while they are read.
+ *
+ * The licence is that of miras.h. */
+#ifndef MIRAS_HUGGINGFACE_H
+#define MIRAS_HUGGINGFACE_H
+
+#ifndef MIRAS_H
+  #include "../miras.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Describe the model at `path`, a folder or one file of tensors with config.json beside it, in d.
+ * limit and weights of d stay as they are: set them before. Fields of config.json in `ignored`, a
+ * list with blanks or commas between, count as not there: for fields that you know to change
+ * nothing; NULL: none. Of its first 64 names one that config.json does not have is refused.
+ * allocator NULL: malloc. Returns MIRAS_OK, or an error, and then why (may be NULL) receives a
+ * sentence that names the file, the field or the tensor. */
+MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
+                                             const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size);
+/* Load the tensors at `path` into m, a model of that descriptor; windows of attention, dropout,
+ * seed and resets may differ. All is checked first, and then read piece by piece: when a disk fails
+ * meanwhile, m holds a mixture, which MIRAS_ERR_IO says. */
+MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size);
+/* Open a model by d, as miras_checkpoint_desc has filled it, and load its tensors. NULL, and why in
+ * words. */
+MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
+                                             const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* MIRAS_HUGGINGFACE_H */
+
+#if defined(MIRAS_HUGGINGFACE_IMPLEMENTATION) && !defined(HF__IMPLEMENTED)
+#define HF__IMPLEMENTED
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(_WIN32)
+  #include <wchar.h>
+#elif defined(__unix__) || defined(__APPLE__)
+  #include <sys/types.h>
+  #include <sys/stat.h>
+#endif
+#ifndef MIRAS_ASSERT
+  #include <assert.h>
+  #define MIRAS_ASSERT(x) assert(x)
+#endif
+#ifndef MIRAS_MALLOC
+  #define MIRAS_MALLOC(bytes) malloc(bytes)
+  #define MIRAS_FREE(pointer) free(pointer)
+#endif
+
+/* How a folder becomes a model:
+ *
+ *   open      config.json into numbers (hf__config_slots); the headers of all files into a table of
+ *             tensors
+ *   describe  what a family calls its layers, as a descriptor: a function per family
+ *   match     rows of the family's table (hf__name_row) say which tensor belongs into which view
+ *             and how it lies there. A first pass finds all pieces of all views and refuses what
+ *             does not fit; a second one reads and writes
+ *
+ * A row whose view the model has not got is passed over, and so is one whose tensor the files have
+ * not got: so one table serves all dialects of a family. In the end every view must be full and
+ * every tensor used up, or one of them is named.
+ *
+ * Matrices in the files are [out, in] and those of miras.h [in, out]; [channels, 1, taps] of a
+ * convolution is [taps, channels] there. Matrices are transposed unless the row says otherwise.
+ * Several tensors may fill a view, from its first column on, and several views may share the rows
+ * of a tensor, in the order of the table. Views are written by tiles of 32 columns or of one row:
+ * whole blocks of Q8. */
+
+/* ---- numbers and text ---- */
+
+#define HF__COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Append to why, which is always terminated; why may be NULL. */
+#if defined(__MINGW32__) && !defined(__clang__)   /* whose printf is that of another C library */
+__attribute__((format(gnu_printf, 3, 4)))
+#elif defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+static void hf__say(char *why, size_t size, const char *format, ...) {
+  const size_t at = why && size ? strlen(why) : 0;
+  va_list list;
+  if (!why || at + 1 >= size) return;
+  va_start(list, format);
+  vsnprintf(why + at, size - at, format, list);
+  va_end(list);
+}
+
+static int hf__same(const char *a, const char *b) {
+  while (*a && *a == *b) a++, b++;
+  return *a == *b;
+}
+
+/* The next word of a list or condition into word[32], which has room for any of the tables; 0 at
+ * its end. */
+static int hf__next_word(char *word, const char **text) {
+  const char *from = *text;
+  int n = 0;
+  while (*from == ' ') from++;
+  for (; *from && *from != ' ' && *from != ','; from++)
+    if (n < 31) word[n++] = *from;
+  word[n] = 0;
+  *text = from;
+  return n > 0;
+}
+
+/* The finaliser of splitmix64 (Steele, Lea and Flood 2014): a bijection that mixes all 64 bits. */
+static uint64_t hf__hash(uint64_t x) {
+  x += UINT64_C(0x9e3779b97f4a7c15);
+  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return x ^ (x >> 31);
+}
+
+static uint32_t hf__get32(const unsigned char *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static uint64_t hf__get64(const unsigned char *p) {
+  return (uint64_t)hf__get32(p) | (uint64_t)hf__get32(p + 4) << 32;
+}
+
+static int hf__is_digit(int c) { return c >= '0' && c <= '9'; }
+
+/* An unsigned number, digits without a leading zero: the place behind it, or NULL for none. */
+static const char *hf__scan_whole(const char *at, const char *end, uint64_t *x) {
+  const char *start = at;
+  uint64_t n = 0;
+  for (; at < end && hf__is_digit(*at); at++) {
+    const unsigned digit = (unsigned)*at - '0';
+    if (n > (UINT64_MAX - digit) / 10) return NULL;
+    n = 10 * n + digit;
+  }
+  *x = n;
+  return at > start && (*start != '0' || at == start + 1) ? at : NULL;
+}
+
+/* The whole text as such a number: 1 on success. */
+static int hf__read_whole(const char *text, uint64_t *x) {
+  const char *end = text + strlen(text);
+  return hf__scan_whole(text, end, x) == end;
+}
+
+/* The whole text as a finite float, JSON's grammar. Computed in double with an error far below half
+ * a float's last place, so that any float written with 9 digits or more comes back exactly. */
+static int hf__read_real(const char *text, float *x) {
+  uint64_t digits = 0;
+  double value, power = 1;
+  const int minus = *text == '-';
+  const char *start = text + minus;
+  int exponent = 0, shift = 0, places = 0;
+  for (text = start; hf__is_digit(*text) || (*text == '.' && !places && text > start); text++) {
+    if (*text == '.') {
+      places = 1;
+    } else if (digits < UINT64_MAX / 10 - 1) {
+      digits = 10 * digits + (uint64_t)(*text - '0');
+      exponent -= places;
+    } else {
+      exponent += !places;
+    }
+  }
+  if (text == start || text[-1] == '.' || (*start == '0' && hf__is_digit(start[1]))) return 0;
+  if (*text == 'e' || *text == 'E') {
+    const int down = text[1] == '-';
+    text += 1 + (down || text[1] == '+');
+    if (!hf__is_digit(*text)) return 0;
+    for (; hf__is_digit(*text); text++)
+      if (shift < 1000) shift = 10 * shift + (*text - '0');
+    exponent += down ? -shift : shift;
+  }
+  if (*text) return 0;
+  value = (double)digits;
+  for (shift = exponent < 0 ? -exponent : exponent; digits && shift && power <= DBL_MAX; shift--)
+    power *= 10;
+  value = exponent < 0 ? value / power : value * power;
+  /* halfway from FLT_MAX to 2^128: from here on the nearest float would be infinite */
+  if (!(value < 3.4028235677973366e38)) return 0;
+  *x = (float)(minus ? -value : value);
+  return 1;
+}
+
+/* ---- reading JSON ---- */
+
+/* A cursor. After a violation, bad is 1 and at is end, so every loop runs out. */
+typedef struct hf__cursor {
+  const char *at, *end;
+  const char *wrong;     /* of a tensor, if that is what is bad                                   */
+  int bad;
+} hf__cursor;
+
+#define HF__NAME_SIZE 128   /* longer names and values than 127 are none that we know */
+
+static int hf__refuse(hf__cursor *t) {
+  t->bad = 1;
+  t->at = t->end;
+  return 0;
+}
+
+/* The same, and why; the first reason counts. */
+static int hf__refuse_for(hf__cursor *t, const char *why) {
+  if (!t->wrong) t->wrong = why;
+  return hf__refuse(t);
+}
+
+static void hf__skip_space(hf__cursor *t) {
+  while (t->at < t->end && (*t->at == ' ' || *t->at == '\n' || *t->at == '\t' || *t->at == '\r'))
+    t->at++;
+}
+
+/* After white space: skip c and return 1, or return 0 and leave it there. */
+static int hf__take_char(hf__cursor *t, int c) {
+  hf__skip_space(t);
+  if (t->at == t->end || *t->at != c) return 0;
+  t->at++;
+  return 1;
+}
+
+static int hf__need_char(hf__cursor *t, int c) {
+  return hf__take_char(t, c) || hf__refuse(t);
+}
+
+/* The place in a list of the next character, which must be in it. */
+static int hf__need_one_of(hf__cursor *t, const char *list) {
+  const char *at = t->at < t->end && *t->at ? strchr(list, *t->at) : NULL;
+  if (!at) return hf__refuse(t);
+  t->at++;
+  return (int)(at - list);
+}
+
+/* A string, decoded. What cannot be a name or value of ours (too long, not ASCII, a NUL inside)
+ * becomes "?", which is none either. Returns where the string began in the text. */
+static const char *hf__need_string(hf__cursor *t, char *out) {
+  const char *start;
+  size_t n = 0;
+  int known = hf__need_char(t, '"'), i;
+  for (start = t->at; t->at < t->end && *t->at != '"';) {
+    unsigned c = (unsigned char)*t->at++;
+    if (c < 0x20) hf__refuse(t);
+    if (c == '\\') {
+      const int escape = hf__need_one_of(t, "\"\\/bfnrtu");
+      c = (unsigned char)"\"\\/\b\f\n\r\t"[escape];
+      for (i = 0; escape == 8 && i < 4; i++)
+        c = c << 4 | (unsigned)(hf__need_one_of(t, "0123456789abcdef0123456789ABCDEF") & 15);
+    }
+    if (c < 1 || c > 126 || n == HF__NAME_SIZE - 1) known = 0;
+    else out[n++] = (char)c;
+  }
+  hf__need_char(t, '"');
+  out[n] = 0;
+  if (!known) memcpy(out, "?", 2);
+  return start;
+}
+
+/* Up to `most` whole numbers in brackets; how many. */
+static int hf__need_list(hf__cursor *t, uint64_t *out, int most) {
+  int n = 0;
+  do {
+    hf__need_char(t, n ? ',' : '[');
+    hf__skip_space(t);
+    t->at = n < most ? hf__scan_whole(t->at, t->end, &out[n++]) : NULL;
+    if (!t->at) return hf__refuse(t);
+  } while (!hf__take_char(t, ']'));
+  return n;
+}
+
+/* ---- files ---- */
+
+#ifdef _WIN32
+enum { HF__WIDE_PATH = 1024 };
+
+/* The characters of a path, which is UTF-8, as UTF-16 into to[HF__WIDE_PATH]; 0 if it is not, or
+ * too long. */
+static int hf__wide_path(wchar_t *to, const char *path) {
+  const unsigned char *p = (const unsigned char *)path;
+  static const uint32_t least[4] = {0, 0x80, 0x800, 0x10000};
+  size_t n = 0;
+  while (*p) {
+    uint32_t c = *p++;
+    const int more = c < 0x80 ? 0 : c < 0xc2 ? -1 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : -1;
+    int i;
+    if (more < 0 || n + 3 > HF__WIDE_PATH) return 0;
+    if (more) c &= 0x3fu >> more;
+    for (i = 0; i < more; i++, p++) {
+      if ((*p & 0xc0) != 0x80) return 0;
+      c = c << 6 | (*p & 0x3fu);
+    }
+    if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return 0;
+    if (c >= 0x10000) {
+      to[n++] = (wchar_t)(0xd7c0 + (c >> 10));
+      c = 0xdc00 + (c & 0x3ff);
+    }
+    to[n++] = (wchar_t)c;
+  }
+  to[n] = 0;
+  return 1;
+}
+#endif
+
+/* fopen, rename and remove for paths that are UTF-8 on Windows too. */
+static FILE *hf__file_open(const char *path, const char *mode) {
+#ifdef _WIN32
+  wchar_t wide[HF__WIDE_PATH], how[8];
+  size_t i;
+  if (hf__wide_path(wide, path)) {
+    for (i = 0; mode[i]; i++) how[i] = (wchar_t)mode[i];
+    how[i] = 0;
+    return _wfopen(wide, how);
+  }
+#endif
+  return fopen(path, mode);
+}
+
+/* Open a file to read. A FIFO would keep the caller waiting, and what is no regular file has no
+ * length: NULL, where there is a way to know. */
+static FILE *hf__file_read(const char *path) {
+#if defined(__unix__) || defined(__APPLE__)
+  struct stat st;
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) return NULL;
+#endif
+  return hf__file_open(path, "rb");
+}
+
+/* Where long has 32 bits, files have more bytes than it counts, and go on where one step ends. */
+#ifndef HF__SEEK_STEP
+  #define HF__SEEK_STEP LONG_MAX
+#endif
+
+static int hf__file_seek(FILE *file, uint64_t at) {
+#ifdef _WIN32
+  return at < UINT64_MAX / 2 && _fseeki64(file, (long long)at, SEEK_SET) == 0;
+#else
+  int from = SEEK_SET;
+  do {
+    const long step = at < (uint64_t)HF__SEEK_STEP ? (long)at : (long)HF__SEEK_STEP;
+    if (fseek(file, step, from) != 0) return 0;
+    at -= (uint64_t)step;
+    from = SEEK_CUR;
+  } while (at);
+  return 1;
+#endif
+}
+
+#if !defined(_WIN32) && HF__SEEK_STEP <= 2147483647
+/* The length of a file that a long cannot count, by reading single bytes. */
+static int hf__long_file(FILE *file, uint64_t *size) {
+  uint64_t least = 0, most = HF__SEEK_STEP;   /* bytes that are there, and those that are not */
+  for (; hf__file_seek(file, most) && fgetc(file) != EOF; most *= 2) {
+    least = most + 1;
+    if (most > UINT64_MAX / 4) return 0;
+  }
+  while (least < most) {
+    const uint64_t middle = least + (most - least) / 2;
+    if (!hf__file_seek(file, middle) || fgetc(file) == EOF) most = middle;
+    else least = middle + 1;
+  }
+  *size = least;
+  return hf__file_seek(file, 0);
+}
+#endif
+
+/* The length of a file, which then stands at its beginning: 1 on success. A byte read first finds
+ * out folders, which open and have an absurd length. */
+static int hf__file_size(FILE *file, uint64_t *size) {
+#ifdef _WIN32
+  long long end = -1;
+  if ((fgetc(file) != EOF || !ferror(file)) && _fseeki64(file, 0, SEEK_END) == 0)
+    end = _ftelli64(file);
+  *size = (uint64_t)end;
+  return end >= 0 && _fseeki64(file, 0, SEEK_SET) == 0;
+#else
+  const long end = (fgetc(file) == EOF && ferror(file)) || fseek(file, 0, SEEK_END) ? -1
+                                                                                   : ftell(file);
+  *size = (uint64_t)end;
+  if (end >= 0 && end < HF__SEEK_STEP) return fseek(file, 0, SEEK_SET) == 0;
+  #if HF__SEEK_STEP > 2147483647
+  return 0;
+  #else
+  return hf__long_file(file, size);
+  #endif
+#endif
+}
+
+static void *hf__default_alloc(size_t bytes, void *user) {
+  (void)user;
+  return MIRAS_MALLOC(bytes);
+}
+
+static void hf__default_free(void *pointer, size_t bytes, void *user) {
+  (void)bytes;
+  (void)user;
+  MIRAS_FREE(pointer);
+}
+
+static miras_allocator hf__allocator(const miras_allocator *allocator) {
+  const miras_allocator standard = {hf__default_alloc, hf__default_free, NULL};
+  return allocator && allocator->alloc ? *allocator : standard;
+}
+
+enum { HF__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configuration               */
+       HF__MAX_SHARDS = 1024,
+       HF__MAX_PIECES = 64,       /* of a layer                                                   */
+       HF__TILE_COLS = 32, HF__TILE_ROW = 4096,
+       HF__READ = 512 };         /* numbers read at a time, which lie on the stack                */
+
+/* A tensor in their files. One that no model here could use may be anything. */
+typedef struct hf__tensor {
+  char name[HF__NAME_SIZE], type[16];
+  uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
+  uint64_t taken;                    /* numbers that views have got so far                        */
+  int rank, form, file;              /* a rank above 5 is of no shape here; form -1: of its type  */
+  int alone;                         /* one number of shape [], here [1]                          */
+} hf__tensor;
+
+/* What a configuration may say, by whatever name. */
+enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
+       HF__C_HEAD_DIM, HF__C_EXPAND_K, HF__C_EXPAND_V, HF__C_CONV, HF__C_SHORT_CONV,
+       HF__C_INNER, HF__C_RATIO, HF__C_EPSILON, HF__C_TIED, HF__C_GATE,
+       HF__C_GATE_FORM, HF__C_NEGATIVE, HF__C_BETA,
+       HF__C_KV_HEADS, HF__C_KEY_HEADS, HF__C_KEY_DIM, HF__C_VALUE_DIM, HF__C_THETA,
+       HF__C_PARTIAL, HF__C_INTERVAL, HF__C_POSITIONS, HF__C_EXPERTS,
+       HF__C_SPARSE_STEP, HF__C_EXPERT, HF__C_SHARED_EXPERT, HF__C_CHOSEN,
+       HF__C_CHOSEN_NORM, HF__C_STATE, HF__C_GROUPS, HF__C_EXPAND, HF__C_LOW,
+       HF__C_HIGH, HF__C_CHUNK, HF__C_STEP, HF__C_DEEP, HF__C_SHARED, HF__C_PRE,
+       HF__C_EXPAND_RATIO, HF__C_LOWER_BOUNDS, HF__C_SAFE, HF__C_STEEPEST,
+       HF__C_CLAMP, HF__C_KEYS, HF__C_KEY_FORM, HF__C_ONE_CONV, HF__C_DECAY_RANK,
+       HF__C_RATE_RANK, HF__C_OUT_RANK, HF__C_VALUE_RANK, HF__C_VALUES,
+       HF__C_PADDED, HF__C_LAYER, HF__C_CONV_BIAS, HF__C_BIAS, HF__C_TYPES,
+       HF__C_DENSE,
+       HF__C_FORGET, HF__C_STEPS, HF__CONFIG_SLOTS };
+
+/* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
+ * of
+ *
+ *   number     a number, which the slot gets
+ *   positive   one above 0, and finite
+ *   null       nothing: what the original takes then
+ *   any        anything, for it changes no logit of the original
+ *   list       a list, whose items are looked at
+ *   object     an object, whose members are fields of the same family
+ *   {} or []   one that is empty
+ *
+ * and of words, numbers and truths that are meant themselves; the slot gets the place among these.
+ * Slot -1: those all mean the same. What no row of a family allows is refused by its name. */
+typedef struct hf__field { const char *names, *says; int slot; } hf__field;
+
+/* Of all families. */
+static const hf__field hf__says_all[] = {
+  {"architectures auto_map _name_or_path name_or_path _commit_hash transformers_version "
+   "torch_dtype dtype tokenizer_class prefix return_dict output_attentions output_hidden_states "
+   "torchscript use_bfloat16 tf_legacy_loss is_decoder is_encoder_decoder problem_type "
+   "task_specific_params finetuning_task id2label label2id chunk_size_feed_forward", "any", -1},
+  {"bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id "
+   "temperature top_k top_p typical_p do_sample num_beams max_length min_length", "any", -1},
+  {"initializer_range use_cache", "any", -1},
+  {"hidden_size", "positive", HF__C_WIDTH},
+  {"num_hidden_layers", "positive", HF__C_LAYERS},
+  {"vocab_size", "positive", HF__C_VOCAB},
+  {"tie_word_embeddings", "false true", HF__C_TIED}
+};
+
+/* Of all models of flash-linear-attention. */
+#define HF__SAYS_FLA \
+  {"attn_mode fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp " \
+   "max_position_embeddings", "any", -1}, \
+  {"attn attnres_block_size", "null", -1}, \
+  {"norm_eps", "positive", HF__C_EPSILON}, \
+  {"intermediate_size", "positive null", HF__C_INNER}, \
+  {"hidden_ratio", "positive null", HF__C_RATIO}
+/* Of those with a SwiGLU, which silu(x) = x sigmoid(x), elsewhere called swish, opens. */
+#define HF__SAYS_SWIGLU \
+  HF__SAYS_FLA, {"fuse_swiglu", "any", -1}, {"hidden_act", "swish silu", -1}, \
+  {"num_heads", "positive", HF__C_HEADS}
+
+static const hf__field hf__says_gated_deltanet[] = {
+  HF__SAYS_SWIGLU,
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"num_v_heads", "positive null", HF__C_VALUE_HEADS},
+  {"expand_v", "positive", HF__C_EXPAND_V},
+  {"use_gate", "false true", HF__C_GATE},
+  {"output_gate_activation", "silu sigmoid swish", HF__C_GATE_FORM},
+  {"use_short_conv", "true", -1},
+  {"conv_size", "positive", HF__C_CONV},
+  {"allow_neg_eigval", "false true", HF__C_NEGATIVE}
+};
+
+static const hf__field hf__says_gated_deltaproduct[] = {
+  HF__SAYS_SWIGLU,
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"expand_v", "positive", HF__C_EXPAND_V},
+  {"use_output_gate", "false true", HF__C_GATE},
+  {"use_short_conv", "false true", HF__C_SHORT_CONV},
+  {"conv_size", "positive", HF__C_CONV},
+  {"use_forget_gate", "false true", HF__C_FORGET},
+  {"allow_neg_eigval", "false true", HF__C_NEGATIVE},
+  {"num_householder", "positive", HF__C_STEPS}
+};
+
+static const hf__field hf__says_delta_net[] = {
+  HF__SAYS_SWIGLU,
+  {"expand_k", "positive", HF__C_EXPAND_K},
+  {"expand_v", "positive", HF__C_EXPAND_V},
+  {"use_gate", "false true", HF__C_GATE},
+  {"use_beta", "false true", HF__C_BETA},
+  {"use_short_conv", "false true", HF__C_SHORT_CONV},
+  {"share_conv_kernel", "false true", HF__C_ONE_CONV},
+  {"conv_size", "positive", HF__C_CONV},
+  {"allow_neg_eigval", "false true", HF__C_NEGATIVE},
+  {"use_output_norm", "true", -1},
+  {"qk_norm", "l2 sum", HF__C_KEYS},
+  {"qk_activation", "silu identity relu elu", HF__C_KEY_FORM}      /* as miras_qkv_act */
+};
+
+static const hf__field hf__says_gla[] = {
+  HF__SAYS_SWIGLU,
+  {"expand_k", "positive", HF__C_EXPAND_K},
+  {"expand_v", "positive", HF__C_EXPAND_V},
+  {"num_kv_heads", "positive null", HF__C_KV_HEADS},
+  {"feature_map", "null", -1},
+  {"use_output_gate", "false true", HF__C_GATE},
+  {"use_short_conv", "false true", HF__C_SHORT_CONV},
+  {"share_conv_kernel", "false true", HF__C_ONE_CONV},
+  {"conv_size", "positive", HF__C_CONV},
+  {"elementwise_affine", "true", -1},
+  {"use_gk", "true", -1},
+  {"use_gv", "false", -1},
+  {"clamp_min", "number null", HF__C_CLAMP},
+  {"gate_logit_normalizer", "16", -1},
+  {"gate_low_rank_dim", "positive", HF__C_OUT_RANK}
+};
+
+static const hf__field hf__says_retnet[] = {
+  HF__SAYS_SWIGLU,
+  {"expand_k", "positive", HF__C_EXPAND_K},
+  {"expand_v", "positive", HF__C_EXPAND_V},
+  {"num_kv_heads", "positive null", HF__C_KV_HEADS},
+  {"feature_map", "null", -1},
+  {"use_output_gate", "false true", HF__C_GATE},
+  {"use_short_conv", "false", -1},
+  {"share_conv_kernel conv_size", "any", -1},
+  {"elementwise_affine", "true", -1}
+};
+
+/* Of its maps of keys and queries those without tensors of their own. */
+static const hf__field hf__says_linear_attn[] = {
+  HF__SAYS_SWIGLU,
+  {"expand_k", "positive", HF__C_EXPAND_K},
+  {"expand_v", "positive", HF__C_EXPAND_V},
+  {"num_kv_heads", "positive null", HF__C_KV_HEADS},
+  {"feature_map", "identity relu elu", HF__C_KEY_FORM},
+  {"tie_feature_map_qk", "any", -1},
+  {"norm_q norm_k norm_feature_map", "false", -1},
+  {"elementwise_affine", "true", -1}
+};
+
+static const hf__field hf__says_hgrn2[] = {
+  {"num_heads", "positive null", HF__C_HEADS},
+  HF__SAYS_SWIGLU,
+  {"expand_ratio", "positive null", HF__C_EXPAND_RATIO},
+  {"use_lower_bound", "false true", HF__C_LOWER_BOUNDS},
+  {"use_short_conv", "false", -1},
+  {"share_conv_kernel conv_size", "any", -1},
+  {"elementwise_affine", "true", -1}
+};
+
+static const hf__field hf__says_kda[] = {
+  HF__SAYS_SWIGLU,
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"num_v_heads", "positive null", HF__C_VALUE_HEADS},
+  {"expand_v", "positive", HF__C_EXPAND_V},
+  {"use_short_conv", "false true", HF__C_SHORT_CONV},
+  {"conv_size", "positive", HF__C_CONV},
+  {"allow_neg_eigval", "false true", HF__C_NEGATIVE},
+  {"safe_gate", "false true", HF__C_SAFE},
+  {"lower_bound", "number null", HF__C_STEEPEST}
+};
+
+/* What its layers learn by low ranks is told by the tensors too, and must be the same. */
+static const hf__field hf__says_rwkv7[] = {
+  HF__SAYS_FLA,
+  {"hidden_act", "sqrelu", -1},
+  {"head_dim", "positive null", HF__C_HEAD_DIM},
+  {"num_heads", "positive null", HF__C_HEADS},
+  {"decay_low_rank_dim", "positive null", HF__C_DECAY_RANK},
+  {"a_low_rank_dim", "positive null", HF__C_RATE_RANK},
+  {"gate_low_rank_dim", "positive null", HF__C_OUT_RANK},
+  {"v_low_rank_dim", "positive null", HF__C_VALUE_RANK},
+  {"value_dim", "positive list null", HF__C_VALUES},
+  {"norm_first norm_bias", "true", -1}
+};
+
+/* Of the three dialects of Mamba-2; silu has a second name. */
+#define HF__SAYS_MAMBA2 \
+  {"time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max dt_init_floor " \
+   "A_init_range conv_init chunk_size residual_in_fp32 rescale_prenorm_residual " \
+   "fused_add_norm", "any", -1}
+
+static const hf__field hf__says_mamba2[] = {
+  HF__SAYS_MAMBA2,
+  {"layer_norm_epsilon", "positive", HF__C_EPSILON},
+  {"num_heads", "positive", HF__C_HEADS},
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"state_size", "positive", HF__C_STATE},
+  {"expand", "positive", HF__C_EXPAND},
+  {"n_groups", "positive", HF__C_GROUPS},
+  {"conv_kernel", "positive", HF__C_CONV},
+  {"time_step_limit", "list", HF__C_LOW},
+  {"use_bias", "false true", HF__C_BIAS},
+  {"use_conv_bias", "false true", HF__C_CONV_BIAS},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm norm_before_gate", "any", -1}
+};
+
+static const hf__field hf__says_mamba2_fla[] = {
+  HF__SAYS_MAMBA2,
+  {"fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp", "any", -1},
+  {"norm_eps", "positive", HF__C_EPSILON},
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"state_size", "positive", HF__C_STATE},
+  {"expand", "positive", HF__C_EXPAND},
+  {"n_groups", "positive", HF__C_GROUPS},
+  {"conv_kernel", "positive", HF__C_CONV},
+  {"dt_limit", "list", HF__C_LOW},
+  {"use_bias", "false true", HF__C_BIAS},
+  {"use_conv_bias", "false true", HF__C_CONV_BIAS},
+  {"hidden_act", "silu swish", -1},
+  {"rmsnorm", "true", -1},
+  {"norm_before_gate D_has_hdim", "false", -1}
+};
+
+static const hf__field hf__says_mamba2_author[] = {
+  HF__SAYS_MAMBA2,
+  {"ssm_cfg", "object", -1},
+  {"d_model", "positive", HF__C_WIDTH},
+  {"n_layer", "positive", HF__C_LAYERS},
+  {"layer", "Mamba2", HF__C_LAYER},
+  {"headdim", "positive", HF__C_HEAD_DIM},
+  {"d_state", "positive", HF__C_STATE},
+  {"expand", "positive", HF__C_EXPAND},
+  {"ngroups", "positive", HF__C_GROUPS},
+  {"d_conv", "positive", HF__C_CONV},
+  {"dt_limit", "list", HF__C_LOW},
+  {"pad_vocab_size_multiple", "positive", HF__C_PADDED},
+  {"tie_embeddings", "false true", HF__C_TIED},
+  {"d_intermediate", "0", -1},
+  {"attn_layer_idx", "[] null", -1},
+  {"attn_cfg", "{} null", -1},
+  {"rms_norm rmsnorm", "true", -1},
+  {"norm_before_gate D_has_hdim bias", "false", -1},
+  {"bias", "false true", HF__C_BIAS},
+  {"conv_bias", "false true", HF__C_CONV_BIAS}
+};
+
+static const hf__field hf__says_ttt[] = {
+  {"max_position_embeddings pretraining_tp scan_checkpoint_group_size", "any", -1},
+  {"num_attention_heads", "positive", HF__C_HEADS},
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm_eps", "positive", HF__C_EPSILON},
+  {"rope_theta", "positive", HF__C_THETA},
+  {"mini_batch_size", "positive", HF__C_CHUNK},
+  {"ttt_base_lr", "positive", HF__C_STEP},
+  {"ttt_layer_type", "linear mlp", HF__C_DEEP},
+  {"share_qk", "false true", HF__C_SHARED},
+  {"pre_conv", "false true", HF__C_PRE},
+  {"use_gate", "false true", HF__C_GATE},
+  {"conv_kernel", "positive", HF__C_CONV}
+};
+
+/* Of all of Qwen's with such layers. How far attention looks back here is told by the positions
+ * that it was trained for. */
+#define HF__SAYS_QWEN \
+  {"num_attention_heads", "positive", HF__C_HEADS}, \
+  {"num_key_value_heads", "positive", HF__C_KV_HEADS}, \
+  {"head_dim", "positive", HF__C_HEAD_DIM}, \
+  {"hidden_act", "silu swish", -1}, \
+  {"rms_norm_eps", "positive", HF__C_EPSILON}, \
+  {"attention_bias", "false", -1}, \
+  {"attn_output_gate", "true", -1}, \
+  {"attention_dropout mtp_num_hidden_layers mamba_ssm_dtype", "any", -1}, \
+  {"max_position_embeddings", "positive", HF__C_POSITIONS}, \
+  {"rope_parameters", "object null", -1}, \
+  {"rope_scaling", "null", -1}, \
+  {"rope_type", "default", -1}, \
+  {"rope_theta", "positive", HF__C_THETA}, \
+  {"partial_rotary_factor", "positive", HF__C_PARTIAL}, \
+  {"full_attention_interval", "positive", HF__C_INTERVAL}, \
+  {"layer_types", "list null", HF__C_TYPES}, \
+  {"linear_num_key_heads", "positive", HF__C_KEY_HEADS}, \
+  {"linear_num_value_heads", "positive", HF__C_VALUE_HEADS}, \
+  {"linear_key_head_dim", "positive", HF__C_KEY_DIM}, \
+  {"linear_value_head_dim", "positive", HF__C_VALUE_DIM}, \
+  {"linear_conv_kernel_dim", "positive", HF__C_CONV}
+#define HF__SAYS_EXPERTS \
+  {"num_experts", "positive 0", HF__C_EXPERTS}, \
+  {"moe_intermediate_size", "positive", HF__C_EXPERT}, \
+  {"shared_expert_intermediate_size", "positive 0", HF__C_SHARED_EXPERT}, \
+  {"num_experts_per_tok", "positive", HF__C_CHOSEN}, \
+  {"output_router_logits router_aux_loss_coef", "any", -1}
+/* Texts only: what pictures need is passed over, and their places in a text are ordinary ones. */
+#define HF__SAYS_PICTURES \
+  {"text_config", "object", -1}, \
+  {"vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id " \
+   "mrope_section mrope_interleaved", "any", -1}
+
+static const hf__field hf__says_qwen3_next[] = {
+  HF__SAYS_QWEN, HF__SAYS_EXPERTS,
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"norm_topk_prob", "false true", HF__C_CHOSEN_NORM},
+  {"decoder_sparse_step", "positive", HF__C_SPARSE_STEP},
+  {"mlp_only_layers", "list null", HF__C_DENSE}
+};
+
+static const hf__field hf__says_qwen3_5[] = {
+  HF__SAYS_QWEN, HF__SAYS_PICTURES,
+  {"intermediate_size", "positive", HF__C_INNER}
+};
+
+static const hf__field hf__says_qwen3_5_moe[] = {
+  HF__SAYS_QWEN, HF__SAYS_EXPERTS, HF__SAYS_PICTURES,
+  {"intermediate_size", "any", -1},
+  {"norm_topk_prob", "true", -1}
+};
+
+typedef struct hf__reader {
+  miras_allocator from;
+  struct { void *at; size_t bytes; } alloc[16];   /* all that was allocated                       */
+  int allocs;
+  size_t used;                       /* bytes of all of that, of which there may be `limit`, if
+                                        that is not 0                                             */
+  uint64_t limit;
+  char *why;
+  size_t why_size;
+  miras_result result;
+  char *path;                        /* the folder, and room for a file of it                     */
+  size_t folder;                     /* characters of the folder                                  */
+  char (*names)[HF__NAME_SIZE];   /* of the files of tensors                                      */
+  int files;
+  size_t name_room;
+  hf__tensor *tensors;
+  size_t tensor_count;
+  size_t tensor_room;
+  size_t *order;                     /* of tensors, by name                                       */
+  int family;                        /* -1: not known yet                                         */
+  const hf__field *says;        /* its own fields                                                 */
+  const char *ignored;               /* names of fields, or NULL                                  */
+  uint64_t met;                      /* bit i: the file has the field of the list's word i        */
+  int says_count, dialect;           /* whether a field told another dialect                      */
+  char root[32];                     /* what its names begin with                                 */
+  double config[HF__CONFIG_SLOTS];
+  unsigned char said[HF__CONFIG_SLOTS], none[HF__CONFIG_SLOTS];  /* a value, null                 */
+  unsigned char full[MIRAS_MAX_LAYERS], dense[MIRAS_MAX_LAYERS];   /* attention; no experts       */
+  int types, values;                 /* layers of which a list says what they are, how wide       */
+  int empty;                         /* a list of numbers that has none                           */
+  int groups[2];                     /* of rows: those of key heads, of heads of queries          */
+  int per;                           /* layers here that are one of theirs                        */
+  int shared, again;                 /* heads of keys and values that are stored; how many heads
+                                        here each of them is                                      */
+  int steps;                         /* pairs of a token, each with keys of all heads             */
+  FILE *file;                        /* the one that is open, its number, and where it stands     */
+  int open;
+  uint64_t stands;
+  float *tile;
+} hf__reader;
+
+/* ---- JSON as others write it ---- */
+
+/* A number, a literal or a string, decoded: was it in quotes? Other literals than JSON's are the
+ * numbers that others write: Infinity and NaN. */
+static int hf__need_scalar(hf__cursor *t, char *out) {
+  static const char *const literals[] = {"true", "false", "null", "Infinity", "-Infinity", "NaN"};
+  float real;
+  size_t n = 0, i = 0;
+  hf__skip_space(t);
+  if (t->at < t->end && *t->at == '"') {
+    hf__need_string(t, out);
+    return 1;
+  }
+  while (t->at < t->end && n < HF__NAME_SIZE - 1 &&
+         (hf__is_digit(*t->at) || ((*t->at | 32) >= 'a' && (*t->at | 32) <= 'z') ||
+          *t->at == '-' || *t->at == '+' || *t->at == '.'))
+    out[n++] = *t->at++;
+  out[n] = 0;
+  while (i < sizeof literals / sizeof literals[0] && !hf__same(out, literals[i])) i++;
+  if (i == sizeof literals / sizeof literals[0] && !hf__read_real(out, &real)) hf__refuse(t);
+  return 0;
+}
+
+/* Any value. */
+static void hf__skip_value(hf__cursor *t, int depth) {
+  char text[HF__NAME_SIZE];
+  hf__skip_space(t);
+  if (depth > 32) {
+    hf__refuse(t);
+  } else if (t->at < t->end && (*t->at == '{' || *t->at == '[')) {
+    const int close = *t->at++ == '{' ? '}' : ']';
+    if (hf__take_char(t, close)) return;
+    do {
+      if (close == '}') {
+        hf__need_string(t, text);
+        hf__need_char(t, ':');
+      }
+      hf__skip_value(t, depth + 1);
+    } while (hf__take_char(t, ','));
+    hf__need_char(t, close);
+  } else {
+    hf__need_scalar(t, text);
+  }
+}
+
+/* ---- refusals and room ---- */
+
+/* Refuse: "NAME: ", and the caller goes on. Always 0. */
+static int hf__reject(hf__reader *c, miras_result result, const char *name) {
+  if (c->why && c->why_size) c->why[0] = 0;
+  c->result = result;
+  hf__say(c->why, c->why_size, "%s: ", name);
+  return 0;
+}
+
+/* The same, with the rest of the sentence. */
+static int hf__reject_as(hf__reader *c, miras_result result, const char *name,
+                         const char *text) {
+  hf__reject(c, result, name);
+  hf__say(c->why, c->why_size, "%s", text);
+  return 0;
+}
+
+static void *hf__alloc(hf__reader *c, size_t count, size_t each) {
+  const int fits = count <= (size_t)-1 / each;
+  const size_t bytes = fits ? count * each : 0;
+  void *at = NULL;
+  if (fits && c->limit && (bytes > c->limit || c->used > c->limit - bytes)) {
+    hf__reject(c, MIRAS_ERR_SIZE, "room");
+    hf__say(c->why, c->why_size, "limit is %zu bytes; reading these files takes %zu more than "
+                                    "the %zu so far", (size_t)c->limit, bytes, c->used);
+    return NULL;
+  }
+  if (fits) at = c->from.alloc(bytes, c->from.user);
+  if (!at) {
+    hf__reject_as(c, MIRAS_ERR_ALLOC, "room", "the allocator returned no memory");
+    return NULL;
+  }
+  MIRAS_ASSERT(c->allocs < (int)HF__COUNT(c->alloc));
+  c->used += bytes;
+  c->alloc[c->allocs].at = at;
+  c->alloc[c->allocs++].bytes = bytes;
+  return at;
+}
+
+/* An array that was lent, or NULL, with room for `count`: itself or a larger one with the same in
+ * it; NULL if it cannot be. */
+static void *hf__alloc_more(hf__reader *c, void *old, size_t *room,
+                            size_t count, size_t each) {
+  const size_t wanted = count > 2 * *room ? count : 2 * *room;
+  void *at;
+  int i = 0;
+  if (count <= *room) return old;
+  at = hf__alloc(c, wanted, each);
+  if (!at || !old) {
+    if (at) *room = wanted;
+    return at;
+  }
+  memcpy(at, old, *room * each);
+  while (c->alloc[i].at != old) i++;
+  c->used -= c->alloc[i].bytes;
+  if (c->from.free) c->from.free(old, c->alloc[i].bytes, c->from.user);
+  c->alloc[i] = c->alloc[--c->allocs];
+  *room = wanted;
+  return at;
+}
+
+static void hf__reader_close(hf__reader *c) {
+  if (c->file) fclose(c->file);
+  while (c->allocs--)
+    if (c->from.free) c->from.free(c->alloc[c->allocs].at, c->alloc[c->allocs].bytes, c->from.user);
+}
+
+/* Open a file of the folder and find its length. One that is not needed may be missing. */
+static FILE *hf__folder_open(hf__reader *c, const char *name, int needed,
+                                            uint64_t *size) {
+  FILE *file;
+  memcpy(c->path + c->folder, name, strlen(name) + 1);
+  file = hf__file_read(c->path);
+  if (file && hf__file_size(file, size)) return file;
+  if (file) fclose(file);
+  if (file || needed) hf__reject_as(c, MIRAS_ERR_IO, name, "it cannot be opened");
+  return NULL;
+}
+
+/* The first `size` bytes from where a file stands, as a text to read. */
+static int hf__text_read(hf__reader *c, const char *name, FILE *file,
+                                        uint64_t size, char *at, hf__cursor *t) {
+  memset(t, 0, sizeof *t);
+  if (fread(at, 1, (size_t)size, file) != (size_t)size)
+    return hf__reject_as(c, MIRAS_ERR_IO, name, "it cannot be read");
+  t->at = at;
+  t->end = at + (size_t)size;
+  return 1;
+}
+
+/* A whole text of the folder; 0 if it is refused, or is not there and not needed. */
+static int hf__text_of(hf__reader *c, const char *name, int needed,
+                                      hf__cursor *t) {
+  uint64_t size = 0;
+  FILE *file = hf__folder_open(c, name, needed, &size);
+  char *at = NULL;
+  int ok = 0;
+  if (!file) return 0;
+  if (size > HF__MAX_TEXT) hf__reject_as(c, MIRAS_ERR_FORMAT, name, "it is too long");
+  else at = (char *)hf__alloc(c, (size_t)size + 1, 1);
+  if (at) ok = hf__text_read(c, name, file, size, at, t);
+  fclose(file);
+  return ok;
+}
+
+/* Is name one of a list's words? */
+static int hf__listed(const char *list, const char *name) {
+  char word[32];
+  while (hf__next_word(word, &list))
+    if (hf__same(word, name)) return 1;
+  return 0;
+}
+
+/* Does a name begin with one of a list's words? */
+static int hf__begins(const char *list, const char *name) {
+  char word[32];
+  while (hf__next_word(word, &list))
+    if (strncmp(name, word, strlen(word)) == 0) return 1;
+  return 0;
+}
+
+/* ---- tensors ---- */
+
+/* Put the tensors in the order of their names: by a heap, so that no file can choose names that
+ * take longer. `size` is that of the heap, below whose place `at` all is in order. */
+static void hf__order_sift(const hf__tensor *x, size_t *order, size_t at, size_t size) {
+  const size_t moved = order[at];
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= size) break;
+    if (child + 1 < size && strcmp(x[order[child]].name, x[order[child + 1]].name) < 0) child++;
+    if (strcmp(x[moved].name, x[order[child]].name) >= 0) break;
+    order[at] = order[child];
+    at = child;
+  }
+  order[at] = moved;
+}
+
+static int hf__tensors_sort(hf__reader *c) {
+  const size_t count = c->tensor_count;
+  size_t i;
+  c->order = (size_t *)hf__alloc(c, count + 1, sizeof(size_t));
+  if (!c->order) return 0;
+  for (i = 0; i < count; i++) c->order[i] = i;
+  for (i = count / 2; i--;) hf__order_sift(c->tensors, c->order, i, count);
+  for (i = count; i-- > 1;) {
+    const size_t last = c->order[i];
+    c->order[i] = c->order[0];
+    c->order[0] = last;
+    hf__order_sift(c->tensors, c->order, 0, i);
+  }
+  for (i = 1; i < count; i++) {
+    const hf__tensor *x = &c->tensors[c->order[i - 1]], *y = &c->tensors[c->order[i]];
+    if (!hf__same(x->name, y->name)) continue;
+    hf__reject(c, MIRAS_ERR_FORMAT, c->names[x->file > y->file ? x->file : y->file]);
+    hf__say(c->why, c->why_size, "%s is there twice", x->name);
+    return 0;
+  }
+  return 1;
+}
+
+/* The tensor of this name; NULL if there is none. */
+static hf__tensor *hf__tensor_named(const hf__reader *c, const char *name) {
+  size_t from = 0, to = c->tensor_count;
+  while (from < to) {
+    const size_t middle = from + (to - from) / 2;
+    hf__tensor *x = &c->tensors[c->order[middle]];
+    const int side = strcmp(x->name, name);
+    if (!side) return x;
+    if (side < 0) from = middle + 1;
+    else to = middle;
+  }
+  return NULL;
+}
+
+/* The bytes of a number of a type; 0 if that is not known. */
+static uint64_t hf__type_bytes(const char *type) {
+  static const char *const types[] = {"F32 I32 U32", "F16 BF16 I16 U16",
+                                      "BOOL I8 U8 F8_E4M3 F8_E5M2", "F64 I64 U64 C64"};
+  static const unsigned char bytes[] = {4, 2, 1, 8};
+  int i;
+  for (i = 0; i < 4; i++)
+    if (hf__listed(types[i], type)) return bytes[i];
+  return 0;
+}
+
+/* The shape of a tensor: any, of which five lengths are kept; how many numbers that are. */
+static void hf__need_shape(hf__cursor *t, hf__tensor *x) {
+  uint64_t length = 0;
+  int empty = 0;
+  x->rank = 0;
+  x->count = 1;
+  if (!hf__need_char(t, '[')) return;
+  x->alone = hf__take_char(t, ']');
+  if (x->alone) {
+    x->rank = 1;
+    x->shape[0] = 1;
+    return;
+  }
+  do {
+    hf__skip_space(t);
+    t->at = hf__scan_whole(t->at, t->end, &length);
+    if (!t->at) {
+      hf__refuse(t);
+      return;
+    }
+    if (x->rank < 5) x->shape[x->rank] = length;
+    if (x->rank < 6) x->rank++;
+    if (!length) empty = 1;
+    else if (!empty && x->count > UINT64_MAX / 16 / length) hf__refuse(t);
+    else if (!empty) x->count *= length;
+  } while (hf__take_char(t, ','));
+  hf__need_char(t, ']');
+  if (empty) x->count = 0;
+}
+
+/* What a header says of a tensor, whose bytes are in range. */
+static void hf__need_tensor(hf__cursor *t, hf__tensor *x, uint64_t *range,
+                                           uint64_t payload) {
+  static const char *const forms[] = {"F32", "BF16", "F16"};
+  char text[HF__NAME_SIZE];
+  uint64_t each;
+  int seen = 0;
+  hf__need_char(t, '{');
+  do {
+    int key;
+    hf__need_string(t, text);
+    hf__need_char(t, ':');
+    key = hf__same(text, "dtype") ? 1 : hf__same(text, "shape") ? 2
+        : hf__same(text, "data_offsets") ? 4 : 0;
+    if (!key || (seen & key)) hf__refuse(t);
+    seen |= key;
+    if (key == 1) {
+      hf__need_string(t, text);
+      memcpy(x->type, text, sizeof x->type - 1);
+      for (x->form = 2; x->form >= 0 && !hf__same(x->type, forms[x->form]);) x->form--;
+    } else if (key == 2) {
+      hf__need_shape(t, x);
+    } else if (hf__need_list(t, range, 2) != 2) {
+      hf__refuse(t);
+    }
+  } while (hf__take_char(t, ','));
+  hf__need_char(t, '}');
+  if (seen != 7) hf__refuse(t);
+  if (t->bad) return;
+  each = hf__type_bytes(x->type);
+  if (range[1] < range[0] || range[1] > payload)
+    hf__refuse_for(t, "its place is not within the file");
+  else if (each && each * x->count != range[1] - range[0])
+    hf__refuse_for(t, "its place is not of the size of its shape");
+}
+
+/* Those of a file's header into the table. */
+static int hf__tensors_add(hf__reader *c, int file, hf__cursor *t,
+                           uint64_t header, uint64_t payload) {
+  const char *name = c->names[file];
+  uint64_t borders = 0, range[2] = {0, 0};
+  char last[HF__NAME_SIZE];
+  hf__need_char(t, '{');
+  do {
+    hf__tensor *x;
+    hf__need_string(t, last);
+    hf__need_char(t, ':');
+    if (hf__same(last, "__metadata__")) {
+      hf__skip_value(t, 0);
+      continue;
+    }
+    if (t->bad) break;
+    x = (hf__tensor *)hf__alloc_more(c, c->tensors, &c->tensor_room, c->tensor_count + 1,
+                                     sizeof *x);
+    if (!x) return 0;
+    c->tensors = x;
+    x += c->tensor_count;
+    memset(x, 0, sizeof *x);
+    memcpy(x->name, last, sizeof last);
+    hf__need_tensor(t, x, range, payload);
+    if (t->bad) break;
+    if (hf__same(last, "?"))
+      return hf__reject_as(c, MIRAS_ERR_FORMAT, name,
+                           "a tensor's name is too long or not ASCII");
+    borders += hf__hash(range[0]) - hf__hash(range[1]);
+    x->file = file;
+    x->at = 8 + header + range[0];
+    c->tensor_count++;
+  } while (hf__take_char(t, ','));
+  hf__need_char(t, '}');
+  hf__skip_space(t);
+  if (t->bad || t->at != t->end) {
+    hf__reject(c, MIRAS_ERR_FORMAT, name);
+    hf__say(c->why, c->why_size, "its header is not valid, at or behind %s: %s", last,
+            t->wrong ? t->wrong : "that is no JSON of safetensors");
+    return 0;
+  }
+  if (borders != hf__hash(0) - hf__hash(payload))
+    return hf__reject_as(c, MIRAS_ERR_FORMAT, name, "its tensors overlap or leave holes");
+  return 1;
+}
+
+/* The length of a file's header, checked against its own. */
+static FILE *hf__header_open(hf__reader *c, int i, uint64_t *header,
+                                            uint64_t *size) {
+  unsigned char bytes[8];
+  FILE *file = hf__folder_open(c, c->names[i], 1, size);
+  if (!file) return NULL;
+  if (*size >= 10 && fread(bytes, 1, 8, file) == 8) {
+    *header = hf__get64(bytes);
+    if (*header >= 2 && *header <= HF__MAX_TEXT && *header <= *size - 8) return file;
+  }
+  hf__reject_as(c, MIRAS_ERR_FORMAT, c->names[i], "it is no safetensors file");
+  fclose(file);
+  return NULL;
+}
+
+/* All tensors of all files. Tables grow by what was read, never by what a file says of its size. */
+static int hf__tensors_find(hf__reader *c) {
+  uint64_t header = 0, size = 0;
+  size_t room = 0;
+  char *text = NULL;
+  int i, ok = 1;
+  for (i = 0; ok && i < c->files; i++) {
+    FILE *file = hf__header_open(c, i, &header, &size);
+    hf__cursor t;
+    if (!file) return 0;
+    text = (char *)hf__alloc_more(c, text, &room, (size_t)header, 1);
+    ok = text && hf__text_read(c, c->names[i], file, header, text, &t) &&
+         hf__tensors_add(c, i, &t, header, size - 8 - header);
+    fclose(file);
+  }
+  return ok && hf__tensors_sort(c);
+}
+
+/* The place of a file among the names, which are in order; or where it would be. */
+static int hf__file_place(const hf__reader *c, const char *file) {
+  int from = 0, to = c->files;
+  while (from < to) {
+    const int middle = (from + to) / 2;
+    if (strcmp(c->names[middle], file) < 0) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/* A file of the index among the names, which must be that of a file in this folder, and no path. */
+static int hf__file_add(hf__reader *c, const char *index, const char *file) {
+  const int place = hf__file_place(c, file);
+  void *names;
+  if (place < c->files && hf__same(c->names[place], file)) return 1;
+  if (c->files == HF__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:?"))
+    return hf__reject_as(c, MIRAS_ERR_FORMAT, index, "its names of files are not valid");
+  names = hf__alloc_more(c, c->names, &c->name_room, (size_t)c->files + 1, HF__NAME_SIZE);
+  if (!names) return 0;
+  c->names = (char (*)[HF__NAME_SIZE])names;
+  memmove(c->names[place + 1], c->names[place], (size_t)(c->files - place) * HF__NAME_SIZE);
+  memcpy(c->names[place], file, HF__NAME_SIZE);
+  c->files++;
+  return 1;
+}
+
+/* An entry of the index: its file has the tensor? */
+static int hf__index_entry(hf__reader *c, const char *index, const char *name,
+                                          const char *file) {
+  hf__tensor *x = hf__tensor_named(c, name);
+  const int place = hf__file_place(c, file);
+  if (x && x->file == place && place < c->files && hf__same(c->names[place], file)) {
+    x->taken = 1;
+    return 1;
+  }
+  hf__reject(c, MIRAS_ERR_FORMAT, index);
+  hf__say(c->why, c->why_size, "%s is not in %s", name, file);
+  return 0;
+}
+
+/* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should, and
+ * that every tensor is in it. */
+static int hf__index_read(hf__reader *c, hf__cursor t, const char *index,
+                                         int pass) {
+  char name[HF__NAME_SIZE], file[HF__NAME_SIZE];
+  size_t count = 0, i;
+  hf__need_char(&t, '{');
+  do {
+    hf__need_string(&t, name);
+    hf__need_char(&t, ':');
+    if (!hf__same(name, "weight_map")) {
+      hf__skip_value(&t, 0);
+      continue;
+    }
+    hf__need_char(&t, '{');
+    do {
+      hf__need_string(&t, name);
+      hf__need_char(&t, ':');
+      hf__need_string(&t, file);
+      if (t.bad) break;
+      if (!(pass ? hf__index_entry(c, index, name, file) : hf__file_add(c, index, file)))
+        return 0;
+      count++;
+    } while (hf__take_char(&t, ','));
+    hf__need_char(&t, '}');
+  } while (hf__take_char(&t, ','));
+  hf__need_char(&t, '}');
+  if (t.bad || !count)
+    return hf__reject_as(c, MIRAS_ERR_FORMAT, index,
+                         t.bad ? "it is not valid" : "it does not list tensors in a weight_map");
+  for (i = 0; pass && i < c->tensor_count; i++) {
+    if (c->tensors[i].taken) continue;
+    hf__reject(c, MIRAS_ERR_FORMAT, index);
+    hf__say(c->why, c->why_size, "%s is in %s, but this does not list it", c->tensors[i].name,
+            c->names[c->tensors[i].file]);
+    return 0;
+  }
+  return 1;
+}
+
+/* A file that the index names is not there. Is this the index of other files, whose tensors are in
+ * model.safetensors? */
+static int hf__index_stray(hf__reader *c, const char *index,
+                                          const char *single) {
+  char why[256];
+  uint64_t size;
+  FILE *file;
+  if (c->result != MIRAS_ERR_IO || !c->why || !c->why_size) return 0;
+  why[0] = 0;
+  hf__say(why, sizeof why, "%s", c->why);
+  file = hf__folder_open(c, single, 0, &size);
+  if (file) fclose(file);
+  c->result = MIRAS_ERR_IO;
+  c->why[0] = 0;
+  hf__say(c->why, c->why_size, file ? "%s; %s names it, but %s is there too: if that is the "
+                                         "whole model, take the index away"
+                                       : "%s; %s names it", why, index, single);
+  return 0;
+}
+
+/* ---- families ---- */
+
+/* What the configuration says, or what it means by saying nothing. */
+static double hf__config_of(const hf__reader *c, int slot, double otherwise) {
+  return c->said[slot] ? c->config[slot] : otherwise;
+}
+
+/* The name of a field for a slot. */
+static const char *hf__config_name(const hf__reader *c, int slot) {
+  int i;
+  for (i = 0; i < c->says_count; i++)
+    if (c->says[i].slot == slot) return c->says[i].names;
+  for (i = 0; i < (int)HF__COUNT(hf__says_all); i++)
+    if (hf__says_all[i].slot == slot) return hf__says_all[i].names;
+  return "a field";
+}
+
+/* A whole number from least to 2^24 that must be said, or follow from others: x. 0: refused. */
+static int hf__config_whole(hf__reader *c, int slot, double x, int least) {
+  x = hf__config_of(c, slot, x);
+  if (x >= least && x <= 1 << 24 && x <= (double)(int)x && x >= (double)(int)x) return (int)x;
+  if (c->result != MIRAS_OK) return 0;
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size,
+          c->said[slot] || x > 0 ? "%s is %g; it must be a whole number from %d to 16777216"
+                                    : "%s is missing", hf__config_name(c, slot), x, least);
+  return 0;
+}
+
+/* A product that must be a whole number: a width of c->config. */
+static int hf__config_share(hf__reader *c, int slot, double x) {
+  const int saved = c->said[slot];
+  int whole;
+  c->said[slot] = 0;
+  whole = hf__config_whole(c, slot, x, 1);
+  c->said[slot] = (unsigned char)saved;
+  return whole;
+}
+
+/* What no layer here can compute; known: what they can. */
+static int hf__config_lacks(hf__reader *c, int slot, const char *known) {
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size, "%s is %g; known here: %s", hf__config_name(c, slot),
+          c->config[slot], known);
+  return 0;
+}
+
+/* The sizes that all have; of a model with a SwiGLU. */
+static int hf__describe_frame(hf__reader *c, miras_model_desc *d, miras_preset kind) {
+  const double ratio = hf__config_of(c, HF__C_RATIO, 4);
+  miras_layer_desc *l = &d->layer[0];
+  miras_model_preset(d, kind, 0);
+  d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
+  d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
+  d->vocab = hf__config_whole(c, HF__C_VOCAB, 0, 2);
+  d->heads = hf__config_whole(c, HF__C_HEADS, 0, 1);
+  d->untied = hf__config_of(c, HF__C_TIED, 0) < 1;
+  d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-6);
+  if (c->result != MIRAS_OK) return 0;
+  if (!c->said[HF__C_INNER] && !(ratio > 0 && ratio <= 64))
+    return hf__config_lacks(c, HF__C_RATIO, "above 0, up to 64");
+  l->mlp.hidden = hf__config_whole(c, HF__C_INNER, 256 * ceil(
+    floor((double)d->width * ratio * 2 / 3) / 256), 1);
+  return c->result == MIRAS_OK;
+}
+
+/* A length of a tensor, from the outside; 0 if there is no such tensor. */
+static int hf__tensor_length(const hf__reader *c, const char *name, int i) {
+  const hf__tensor *x = hf__tensor_named(c, name);
+  return x && i < x->rank && i < 5 && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
+}
+
+/* A rank that a tensor has, and a field may say too. */
+static int hf__config_rank(hf__reader *c, int slot, int rank) {
+  if (!c->said[slot] || !rank || (c->config[slot] <= rank && c->config[slot] >= rank)) return 1;
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size, "%s is %g, but the tensors have a rank of %d",
+          hf__config_name(c, slot), c->config[slot], rank);
+  return 0;
+}
+
+/* Queries that are divided by sqrt(key_dim), with a norm behind the memory: that changes nothing
+ * but the norm's epsilon. */
+static void hf__describe_scale(miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  l->mixer.out_norm_epsilon = d->norm_epsilon * (float)l->memory.key_dim;
+}
+
+/* What multiplies the norm of what memories say. */
+static void hf__describe_gate(hf__reader *c, miras_model_desc *d, int normally) {
+  d->layer[0].mixer.out_gate =
+    hf__config_of(c, HF__C_GATE, normally) < 1  ? MIRAS_OUT_GATE_NONE
+    : hf__config_of(c, HF__C_GATE_FORM, 0) == 1 ? MIRAS_OUT_GATE_SIGMOID
+                                                      : MIRAS_OUT_GATE_SILU;
+}
+
+/* Convolutions of queries, keys and values, or none of them, of which two would have been one. */
+static void hf__describe_conv(hf__reader *c, miras_model_desc *d, int normally) {
+  miras_layer_desc *l = &d->layer[0];
+  if (hf__config_of(c, HF__C_SHORT_CONV, normally) < 1) l->mixer.conv_on = MIRAS_CONV_ON_NONE;
+  else if (!(hf__config_of(c, HF__C_ONE_CONV, 0) > 0))
+    l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  else if (c->result == MIRAS_OK)
+    hf__config_lacks(c, HF__C_ONE_CONV, "false, or true where use_short_conv is false");
+}
+
+/* Gated DeltaNet; and KDA, whose gates have low ranks, those of the tensors. */
+static int hf__describe_gated_delta(hf__reader *c, miras_model_desc *d,
+                                    miras_preset kind) {
+  miras_layer_desc *l = &d->layer[0];
+  double key;
+  if (!hf__describe_frame(c, d, kind)) return 0;
+  key = l->memory.key_dim = hf__config_whole(c, HF__C_HEAD_DIM, 256, 1);
+  l->memory.value_dim = hf__config_share(
+    c, HF__C_EXPAND_V,
+    key * hf__config_of(c, HF__C_EXPAND_V, kind == MIRAS_PRESET_KDA_MEMORY ? 1 : 2));
+  l->memory.heads = hf__config_whole(c, HF__C_VALUE_HEADS, d->heads, 1);
+  l->memory.learning_rate = hf__config_of(c, HF__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
+  l->mixer.gate_rank = 2 * l->memory.heads;
+  l->mixer.qk_heads = d->heads;
+  hf__describe_scale(d);
+  hf__describe_conv(c, d, 1);
+  return c->result == MIRAS_OK;
+}
+
+static int hf__describe_gated_deltanet(hf__reader *c, miras_model_desc *d) {
+  if (!hf__describe_gated_delta(c, d, MIRAS_PRESET_GATED_DELTANET)) return 0;
+  hf__describe_gate(c, d, 1);
+  return 1;
+}
+
+/* Gated DeltaProduct, which by its own default forgets nothing and has one pair a token. */
+static int hf__describe_gated_deltaproduct(hf__reader *c, miras_model_desc *d) {
+  const int forgets = hf__config_of(c, HF__C_FORGET, 0) > 0;
+  const int steps = hf__config_whole(c, HF__C_STEPS, 1, 1);
+  miras_layer_desc *l = &d->layer[0];
+  if (!hf__describe_gated_delta(
+        c, d, forgets ? MIRAS_PRESET_GATED_DELTAPRODUCT : MIRAS_PRESET_DELTAPRODUCT))
+    return 0;
+  if (steps > 8) return hf__config_lacks(c, HF__C_STEPS, "1 to 8");
+  c->steps = l->memory.inner_steps = steps;
+  c->shared = d->heads;
+  l->mixer.gate_rank = (forgets + steps) * d->heads;
+  hf__describe_gate(c, d, 1);
+  return 1;
+}
+
+static int hf__describe_kda(hf__reader *c, miras_model_desc *d) {
+  static const char *const down[] = {"model.layers.0.attn.f_proj.0.weight",
+                                     "model.layers.0.attn.g_proj.0.weight"};
+  const double bound = hf__config_of(c, HF__C_STEEPEST, 0);
+  miras_layer_desc *l = &d->layer[0];
+  if (!hf__describe_gated_delta(c, d, MIRAS_PRESET_KDA_MEMORY)) return 0;
+  l->mixer.gate_rank = l->memory.heads + hf__tensor_length(c, down[0], 0);
+  l->mixer.out_gate_rank = hf__tensor_length(c, down[1], 0);
+  l->mixer.out_gate = MIRAS_OUT_GATE_SIGMOID;
+  if (c->said[HF__C_STEEPEST])
+    l->mixer.decay_form = MIRAS_DECAY_FORM_STEEP, l->mixer.decay_log_limit = (float)-bound;
+  if (c->said[HF__C_STEEPEST] && !(bound < 0))
+    return hf__config_lacks(c, HF__C_STEEPEST, "below 0");
+  return hf__config_of(c, HF__C_SAFE, 0) < 1 || c->said[HF__C_STEEPEST] ||
+         hf__config_lacks(c, HF__C_SAFE, "false without lower_bound");
+}
+
+/* Heads whose widths are shares of the model's. */
+static int hf__describe_heads(hf__reader *c, miras_model_desc *d, double k, double v) {
+  miras_memory_desc *m = &d->layer[0].memory;
+  m->heads = d->heads;
+  m->key_dim = hf__config_share(
+    c, HF__C_EXPAND_K, d->width * hf__config_of(c, HF__C_EXPAND_K, k) / d->heads);
+  m->value_dim = hf__config_share(
+    c, HF__C_EXPAND_V, d->width * hf__config_of(c, HF__C_EXPAND_V, v) / d->heads);
+  hf__describe_scale(d);
+  return c->result == MIRAS_OK;
+}
+
+/* Keys and values that several heads share: each gets them as its own. */
+static int hf__describe_shared(hf__reader *c, const miras_model_desc *d) {
+  c->shared = hf__config_whole(c, HF__C_KV_HEADS, d->heads, 1);
+  if (c->result != MIRAS_OK) return 0;
+  c->again = d->heads / c->shared;
+  return d->heads % c->shared == 0 ||
+         hf__config_lacks(c, HF__C_KV_HEADS, "a number that divides num_heads");
+}
+
+/* GLA, and RetNet, whose keys and queries turn and which has no learned gates. */
+static int hf__describe_plain(hf__reader *c, miras_model_desc *d, miras_preset kind,
+                              double expand_v) {
+  miras_layer_desc *l = &d->layer[0];
+  if (!hf__describe_frame(c, d, kind) ||
+      !hf__describe_heads(c, d, expand_v / 2, expand_v)) return 0;
+  if (!hf__describe_shared(c, d)) return 0;
+  hf__describe_conv(c, d, 0);
+  l->mixer.qk_map = MIRAS_QK_MAP_NONE;
+  if (l->mixer.conv_on) l->mixer.qk_act = l->mixer.v_act = MIRAS_QKV_ACT_NONE;
+  hf__describe_gate(c, d, 1);
+  return c->result == MIRAS_OK;
+}
+
+static int hf__describe_gla(hf__reader *c, miras_model_desc *d) {
+  const double least = hf__config_of(c, HF__C_CLAMP, -100);    /* of a logarithm */
+  if (!hf__describe_plain(c, d, MIRAS_PRESET_GLA_MEMORY, 1)) return 0;
+  d->layer[0].mixer.gate_rank = hf__tensor_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
+  if (c->said[HF__C_CLAMP]) d->layer[0].mixer.decay_min = (float)exp(least);
+  if (!hf__config_rank(c, HF__C_OUT_RANK, d->layer[0].mixer.gate_rank)) return 0;
+  return least < -1e-4 || hf__config_lacks(c, HF__C_CLAMP, "below 0");
+}
+
+static int hf__describe_retnet(hf__reader *c, miras_model_desc *d) {
+  if (!c->said[HF__C_RATIO] && !c->none[HF__C_RATIO])
+    c->said[HF__C_RATIO] = 1, c->config[HF__C_RATIO] = 2;
+  if (!hf__describe_plain(c, d, MIRAS_PRESET_RETNET_MEMORY, 2)) return 0;
+  d->layer[0].mixer.rope = MIRAS_ROPE_POSITION;
+  return 1;
+}
+
+/* Plain linear attention. Its own default is a map with tensors, which is none of the known. */
+static int hf__describe_linear_attn(hf__reader *c, miras_model_desc *d) {
+  static const miras_qkv_act forms[] = {MIRAS_QKV_ACT_NONE, MIRAS_QKV_ACT_RELU, MIRAS_QKV_ACT_ELU};
+  miras_layer_desc *l = &d->layer[0];
+  if (!hf__describe_plain(c, d, MIRAS_PRESET_LINEAR_ATTENTION, 1)) return 0;
+  l->memory.key_dim = hf__config_share(
+    c, HF__C_EXPAND_K, d->width * hf__config_of(c, HF__C_EXPAND_K, 1) / d->heads);
+  hf__describe_scale(d);
+  l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
+  if (c->result == MIRAS_OK && !c->said[HF__C_KEY_FORM])
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                         "feature_map is elementwise_product; known here: identity relu elu");
+  l->mixer.qk_act = forms[(int)c->config[HF__C_KEY_FORM]];
+  return c->result == MIRAS_OK;
+}
+
+/* HGRN2, whose norm of the whole row has an epsilon of its own. The number of heads follows from
+ * their keys' length, whatever num_heads says; without one, it is the other way round. */
+static int hf__describe_hgrn2(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  const int length = c->none[HF__C_EXPAND_RATIO] ? 0
+                   : hf__config_whole(c, HF__C_EXPAND_RATIO, 128, 1);
+  if (length) {
+    c->config[HF__C_HEADS] = floor(hf__config_whole(c, HF__C_WIDTH, 0, 1) /
+                                   (double)length);
+    c->said[HF__C_HEADS] = 1;
+    if (c->result == MIRAS_OK && c->config[HF__C_HEADS] < 1)
+      return hf__config_lacks(c, HF__C_EXPAND_RATIO, "up to hidden_size");
+  }
+  if (!hf__describe_frame(c, d, MIRAS_PRESET_HGRN2_MEMORY) || !hf__describe_heads(c, d, 1, 1))
+    return 0;
+  if (length) l->memory.key_dim = length;
+  l->mixer.gate_rank = d->heads * l->memory.key_dim;
+  l->mixer.conv_on = MIRAS_CONV_ON_NONE;
+  l->mixer.v_act = MIRAS_QKV_ACT_NONE;
+  l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
+  l->mixer.out_norm_epsilon = 1e-5f * (float)l->memory.key_dim;
+  l->mixer.norm_heads = d->heads;
+  if (hf__config_of(c, HF__C_LOWER_BOUNDS, 1) > 0)
+    l->mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
+  return c->result == MIRAS_OK;
+}
+
+static int hf__describe_delta_net(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  if (!hf__describe_frame(c, d, MIRAS_PRESET_DELTANET_MEMORY) ||
+      !hf__describe_heads(c, d, 1, 1))
+    return 0;
+  l->memory.learning_rate = hf__config_of(c, HF__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
+  l->mixer.gate_rank = d->heads;
+  if (hf__config_of(c, HF__C_BETA, 1) < 1) l->memory.learning_rate_gate = MIRAS_GATE_CONSTANT;
+  if (hf__config_of(c, HF__C_KEYS, 0) > 0) l->mixer.qk_map = MIRAS_QK_MAP_L1;
+  l->mixer.qk_act = (miras_qkv_act)hf__config_of(c, HF__C_KEY_FORM, 0);
+  hf__describe_conv(c, d, 1);
+  hf__describe_gate(c, d, 0);
+  return c->result == MIRAS_OK;
+}
+
+/* RWKV-7: a layer for each half of a block. Ranks are those of the tensors. */
+static int hf__describe_rwkv(hf__reader *c, miras_model_desc *d, const char *const rank[4],
+                             int turned) {
+  const int width = d->width, blocks = d->layers, vocab = d->vocab, hidden = d->layer[0].mlp.hidden;
+  const int heads = d->heads;
+  miras_layer_desc *l = &d->layer[0];
+  if (miras_model_preset(d, miras_preset_find("rwkv7"), blocks) != MIRAS_OK) return 0;
+  c->per = 2;
+  d->width = width, d->vocab = vocab, d->heads = heads;
+  l->rwkv.decay_rank = hf__tensor_length(c, rank[0], turned);
+  l->rwkv.rate_rank = hf__tensor_length(c, rank[1], turned);
+  l->mixer.out_gate_rank = hf__tensor_length(c, rank[2], turned);
+  l->rwkv.value_rank = hf__tensor_length(c, rank[3], turned);
+  d->layer[3].mlp.hidden = hidden;
+  return c->result == MIRAS_OK;
+}
+
+static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
+  static const char *const ranks[] = {
+    "model.layers.0.attn.w_lora.lora.0.weight", "model.layers.0.attn.a_lora.lora.0.weight",
+    "model.layers.0.attn.g_lora.lora.0.weight", "model.layers.1.attn.v_lora.lora.0.weight"};
+  const double ratio = hf__config_of(c, HF__C_RATIO, 4);
+  const miras_layer_desc *l = &d->layer[0];
+  int size;
+  d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
+  d->vocab = hf__config_whole(c, HF__C_VOCAB, 0, 2);
+  d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
+  /* num_heads counts where there is no head_dim */
+  if (c->none[HF__C_HEAD_DIM]) {
+    d->heads = hf__config_whole(c, HF__C_HEADS, 0, 1);
+    if (c->result != MIRAS_OK) return 0;
+    size = hf__config_share(c, HF__C_HEADS, (double)d->width / d->heads);
+  } else {
+    size = hf__config_whole(c, HF__C_HEAD_DIM, 64, 1);
+    if (c->result != MIRAS_OK) return 0;
+    d->heads = hf__config_share(c, HF__C_HEAD_DIM, (double)d->width / size);
+  }
+  if (c->result != MIRAS_OK) return 0;
+  if (!c->said[HF__C_INNER] && !(ratio > 0 && ratio <= 64))
+    return hf__config_lacks(c, HF__C_RATIO, "above 0, up to 64");
+  d->layer[0].mlp.hidden = hf__config_whole(c, HF__C_INNER, 32 * ceil(
+    floor(d->width * ratio) / 32), 1);
+  if ((c->values && c->values != d->layers) || c->empty)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "value_dim is not of all layers");
+  if (c->said[HF__C_VALUES] &&
+      !(c->config[HF__C_VALUES] <= d->width && c->config[HF__C_VALUES] >= d->width))
+    return hf__config_lacks(c, HF__C_VALUES, "hidden_size");
+  if (c->result != MIRAS_OK || !hf__describe_rwkv(c, d, ranks, 0) ||
+      !hf__config_rank(c, HF__C_DECAY_RANK, l->rwkv.decay_rank) ||
+      !hf__config_rank(c, HF__C_RATE_RANK, l->rwkv.rate_rank) ||
+      !hf__config_rank(c, HF__C_OUT_RANK, l->mixer.out_gate_rank) ||
+      !hf__config_rank(c, HF__C_VALUE_RANK, l->rwkv.value_rank)) return 0;
+  d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
+  d->layer[0].memory.key_dim = size;
+  d->untied = hf__config_of(c, HF__C_TIED, 0) < 1;
+  return 1;
+}
+
+/* The author's files: all is in the shapes. */
+static int hf__describe_author(hf__reader *c, miras_model_desc *d) {
+  static const char *const ranks[] = {"blocks.0.att.w1", "blocks.0.att.a1", "blocks.0.att.g1",
+                                      "blocks.1.att.v1"};
+  char name[64] = "";
+  do {
+    name[0] = 0;
+    hf__say(name, sizeof name, "blocks.%d.att.r_k", d->layers++);
+  } while (hf__tensor_named(c, name) && d->layers <= MIRAS_MAX_LAYERS);
+  d->layers--;
+  d->vocab = hf__tensor_length(c, "emb.weight", 0);
+  d->width = hf__tensor_length(c, "emb.weight", 1);
+  d->heads = hf__tensor_length(c, "blocks.0.att.r_k", 0);
+  d->layer[0].mlp.hidden = hf__tensor_length(c, "blocks.0.ffn.key.weight", 0);
+  if (!hf__describe_rwkv(c, d, ranks, 1)) return 0;
+  d->norm_epsilon = 1e-5f;
+  d->layer[0].mixer.out_norm_epsilon = 64e-5f;
+  return 1;
+}
+
+/* Which layers are what, as a pattern: the shortest part that all of it repeats. */
+static int hf__describe_pattern(hf__reader *c, miras_model_desc *d, const char *letter) {
+  const int n = d->layers;
+  int part = 1, i;
+  for (; part < n; part++) {
+    for (i = part; i < n && letter[i] == letter[i - part];) i++;
+    if (i == n && n % part == 0) break;
+  }
+  if (part > MIRAS_PATTERN_SIZE - 8)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "its layers repeat too seldom");
+  d->pattern[0] = '(';
+  memcpy(d->pattern + 1, letter, (size_t)part);
+  d->pattern[part + 1] = 0;
+  hf__say(d->pattern, sizeof d->pattern, ")*%d", n / part);
+  d->layers = 0;
+  return 1;
+}
+
+/* What layers with experts have instead of an MLP. */
+static void hf__describe_experts(hf__reader *c, miras_layer_desc *l) {
+  const double shared = hf__config_of(c, HF__C_SHARED_EXPERT, 0);
+  l->mlp.hidden = hf__config_whole(c, HF__C_EXPERT, 0, 1);
+  l->mlp.experts = hf__config_whole(c, HF__C_EXPERTS, 0, 1);
+  l->mlp.experts_per_token = hf__config_whole(c, HF__C_CHOSEN, 0, 1);
+  l->mlp.norm_topk = hf__config_of(c, HF__C_CHOSEN_NORM, 1) > 0;
+  l->mlp.shared_experts = shared > 0;
+  if (c->result == MIRAS_OK && shared > 0 && (shared < l->mlp.hidden || shared > l->mlp.hidden))
+    hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                  "shared_expert_intermediate_size must be 0 or moe_intermediate_size");
+}
+
+/* Gated DeltaNet with grouped keys, and attention, gated and turned in part. */
+static int hf__describe_qwen(hf__reader *c, miras_model_desc *d) {
+  const double share = hf__config_of(c, HF__C_PARTIAL, 0.25);
+  const double positions = hf__config_of(c, HF__C_POSITIONS, 32768);
+  const int experts = hf__config_of(c, HF__C_EXPERTS, 0) > 0;
+  miras_layer_desc *l = &d->layer[0], *a = &d->layer[2];
+  char letter[MIRAS_MAX_LAYERS];
+  int i, interval, step;
+  if (!hf__describe_frame(c, d, MIRAS_PRESET_GATED_DELTANET)) return 0;
+  l->memory.heads = hf__config_whole(c, HF__C_VALUE_HEADS, 0, 1);
+  l->memory.key_dim = hf__config_whole(c, HF__C_KEY_DIM, 0, 1);
+  l->memory.value_dim = hf__config_whole(c, HF__C_VALUE_DIM, 0, 1);
+  l->mixer.qk_heads = c->groups[0] = hf__config_whole(c, HF__C_KEY_HEADS, 0, 1);
+  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  l->mixer.gate_rank = 2 * l->memory.heads;
+  hf__describe_scale(d);
+  a->mlp.hidden = l->mlp.hidden;
+  a->attention.heads = c->groups[1] = d->heads;
+  a->attention.kv_heads = hf__config_whole(c, HF__C_KV_HEADS, d->heads, 1);
+  a->attention.head_dim = hf__config_whole(c, HF__C_HEAD_DIM, 256, 2);
+  a->attention.rope_theta = (float)hf__config_of(c, HF__C_THETA, 10000);
+  a->attention.rope_dim = share > 0 && share <= 1 ? (int)(a->attention.head_dim * share) : 0;
+  a->attention.window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
+  a->attention.qk_norm = a->attention.out_gate = 1;
+  for (i = 0; i < 2 && experts; i++) {
+    d->layer[5 + i] = i ? *a : *l;
+    d->layer[5 + i].letter = "xy"[i];
+    hf__describe_experts(c, &d->layer[5 + i]);
+  }
+  if (c->result != MIRAS_OK) return 0;
+  if (!(share > 0 && share <= 1)) return hf__config_lacks(c, HF__C_PARTIAL, "0 to 1");
+  if (!(positions >= 1)) return hf__config_lacks(c, HF__C_POSITIONS, "1 and more");
+  interval = hf__config_whole(c, HF__C_INTERVAL, 4, 1);
+  step = hf__config_whole(c, HF__C_SPARSE_STEP, 1, 1);
+  if (c->result != MIRAS_OK) return 0;
+  if (d->layers > MIRAS_MAX_LAYERS) return hf__config_lacks(c, HF__C_LAYERS, "1 to 256");
+  if (c->empty || (c->types && c->types != d->layers))
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
+  for (i = 0; i < d->layers; i++) {
+    const int full = c->types ? c->full[i] : (i + 1) % interval == 0;
+    const int sparse = experts && !c->dense[i] && (i + 1) % step == 0;
+    letter[i] = "maxy"[2 * sparse + full];
+  }
+  return hf__describe_pattern(c, d, letter);
+}
+
+/* TTT, whose blocks may begin with a convolution. */
+static int hf__describe_ttt(hf__reader *c, miras_model_desc *d) {
+  static const miras_preset kinds[2][2] = {   /* [deep][shared] */
+    {MIRAS_PRESET_TTT_LINEAR, MIRAS_PRESET_TTT_LINEAR_MAMBA},
+    {MIRAS_PRESET_TTT_MLP, MIRAS_PRESET_TTT_MLP_MAMBA}};
+  const int deep = hf__config_of(c, HF__C_DEEP, 0) > 0;
+  const int shared = hf__config_of(c, HF__C_SHARED, 0) > 0;
+  miras_layer_desc *l = &d->layer[0];
+  miras_memory_desc *m = &l->memory;
+  if (!hf__describe_frame(c, d, kinds[deep][shared])) return 0;
+  d->untied = hf__config_of(c, HF__C_TIED, 1) < 1;
+  m->key_dim = hf__config_share(c, HF__C_HEADS, (double)d->width / d->heads);
+  m->chunk = hf__config_whole(c, HF__C_CHUNK, 16, 1);
+  if (c->result != MIRAS_OK) return 0;
+  m->learning_rate = (float)(hf__config_of(c, HF__C_STEP, 1) / m->key_dim);
+  l->mixer.gate_rank = d->heads;
+  if (shared) l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  l->mixer.out_gate =
+    hf__config_of(c, HF__C_GATE, 0) > 0 ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
+  l->mixer.rope_theta = (float)hf__config_of(c, HF__C_THETA, 10000);
+  if (!(hf__config_of(c, HF__C_PRE, 0) > 0)) return c->result == MIRAS_OK;
+  d->layer[4].conv.size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  c->per = 2;
+  hf__say(d->pattern, sizeof d->pattern, "(cm)*%d", d->layers);
+  d->layers = 0;
+  return c->result == MIRAS_OK;
+}
+
+/* Mamba-2, in three dialects. Its authors leave out what their code has as a default. */
+static int hf__describe_mamba2(hf__reader *c, miras_model_desc *d) {
+  static const char *const tables[] = {"backbone.embeddings.weight", "backbone.embedding.weight"};
+  const double low = hf__config_of(c, HF__C_LOW, 0);
+  const double high = hf__config_of(c, HF__C_HIGH, (double)FLT_MAX);
+  const int authors = c->says == hf__says_mamba2_author;
+  miras_layer_desc *l = &d->layer[0];
+  int inner, size, conv, words, step;
+  miras_model_preset(d, MIRAS_PRESET_MAMBA2_MEMORY, 0);
+  d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
+  d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
+  /* the authors round it up */
+  d->vocab = hf__tensor_length(c, tables[0], 0) + hf__tensor_length(c, tables[1], 0);
+  step = authors ? hf__config_whole(c, HF__C_PADDED, 8, 1) : 1;
+  words = hf__config_whole(c, HF__C_VOCAB, d->vocab, 2);
+  if (c->empty || c->said[HF__C_LOW] != c->said[HF__C_HIGH])
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                         "the limits of a step must be two numbers");
+  if (authors && !c->said[HF__C_LAYER])
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer of ssm_cfg is missing");
+  if (c->result == MIRAS_OK && (words + step - 1) / step * step != d->vocab)
+    return hf__config_lacks(c, HF__C_VOCAB, "the rows of the embedding");
+  d->untied = hf__config_of(c, HF__C_TIED, authors) < 1;
+  d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
+  size = hf__config_whole(c, HF__C_HEAD_DIM, 64, 1);
+  inner = hf__config_share(c, HF__C_EXPAND,
+                           d->width * hf__config_of(c, HF__C_EXPAND, 2));
+  l->memory.key_dim = hf__config_whole(c, HF__C_STATE, 128, 1);
+  if (c->result != MIRAS_OK) return 0;
+  l->memory.value_dim = size;
+  d->heads = l->memory.heads = hf__config_whole(c, HF__C_HEADS, inner / size, 1);
+  if (c->result == MIRAS_OK && (double)d->heads * size != (double)inner)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                         "expand times hidden_size is not all heads times head_dim");
+  conv = hf__tensor_length(c, "backbone.layers.0.mixer.conv1d.weight", 0);
+  l->mixer.qk_heads = hf__config_whole(c, HF__C_GROUPS,
+                                     (double)((conv - inner) / (2 * l->memory.key_dim)), 1);
+  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  if (c->result != MIRAS_OK) return 0;
+  l->mixer.norm_heads = l->memory.heads / l->mixer.qk_heads;
+  l->mixer.conv_bias = hf__config_of(c, HF__C_CONV_BIAS, 1) > 0;
+  l->mixer.projection_bias = hf__config_of(c, HF__C_BIAS, 0) > 0;
+  l->mixer.d_skip = l->mlp.none = 1;
+  l->mixer.gate_rank = l->memory.heads;
+  l->mixer.out_gate = MIRAS_OUT_GATE_SILU_FIRST;
+  l->mixer.dt_min = (float)low;
+  l->mixer.dt_max = high < 1e4 ? (float)high : 0;
+  return 1;
+}
+
+/* ---- names ---- */
+
+/* A view, of a layer if it begins with a dot, and the tensor for it, NULL: zeros. A tensor's name
+ * is what all names of its family or layer begin with, and theirs; after a slash theirs is all. */
+typedef struct hf__name_row {
+  const char *theirs, *ours;
+  int how;
+} hf__name_row;
+
+enum {
+  HF__KEPT = 1,      /* not turned                                                                */
+  HF__MORE = 2,      /* one is added                                                              */
+  HF__AGAIN = 4,     /* over and over, up to the view's end                                       */
+  HF__CORNER = 8,    /* below the rows of those before it, too; of no tensor: ones there on the
+                           diagonal                                                               */
+  HF__BELOW = 16,    /* below those before it, from the first column on; kept                     */
+  HF__BY_KEYS = 32,  /* rows are those of key heads, one after the other, and so shared out       */
+  HF__BY_QUERIES = 64,  /* of heads of queries                                                    */
+  HF__HALF = 128,    /* half of the rows of each: the first                                       */
+  HF__OTHER = 256,   /* with it: the other                                                        */
+  HF__FLOORS = 512,  /* a row for each layer, from all of which its gates' floors follow          */
+  HF__SPREAD = 1024, /* numbers of heads, each for all channels of its head                       */
+  HF__EXPERT = 2048, /* of each expert that tokens choose, whose number # stands for              */
+  HF__SHARED = 4096, /* of the shared one                                                         */
+  HF__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]              */
+  HF__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same, once for each
+                              of a token's pairs; here a head has those of all its pairs          */
+  HF__ONLY = 32768   /* times 1 + a miras_layer_type: for layers of this type only                */
+};
+#define HF__ONLY_OF(type) ((1 + (int)(type)) * HF__ONLY)
+
+static const hf__name_row hf__fla_names[] = {
+  {"embeddings.weight", "embed.weight", HF__KEPT},
+  {"norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".attn_norm.weight", ".norm1.gain", 0},
+  {".attn.q_proj.weight", ".q.weight", 0},
+  {".attn.k_proj.weight", ".k.weight", HF__AS_KEYS},
+  {".attn.v_proj.weight", ".v.weight", HF__AS_KEYS},
+  {".attn.i_proj.weight", ".v.weight", 0},
+  {".attn.q_conv1d.weight", ".conv_q.weight", 0},
+  {".attn.k_conv1d.weight", ".conv_k.weight", HF__AS_KEYS},
+  {".attn.v_conv1d.weight", ".conv_v.weight", HF__AS_KEYS},
+  {".attn.a_proj.weight", ".gates.down", 0},
+  {".attn.f_proj.weight", ".gates.down", 0},
+  {".attn.gk_proj.0.weight", ".gates.down", 0},
+  {".attn.f_proj.0.weight", ".gates.down", 0},
+  {".attn.b_proj.weight", ".gates.down", HF__AS_KEYS},
+  {".attn.gk_proj.1.weight", ".gates.up", HF__CORNER | HF__AS_KEYS},
+  {".attn.f_proj.1.weight", ".gates.up", HF__CORNER},
+  {NULL, ".gates.up", HF__CORNER},
+  {".attn.dt_bias", ".gates.offset", 0},
+  {".attn.gk_proj.1.bias", ".gates.offset", HF__AS_KEYS},
+  {NULL, ".gates.offset", 0},
+  {".attn.A_log", ".gates.rate", HF__SPREAD},
+  {"/model.lower_bounds", ".gates.rate", HF__FLOORS},
+  {NULL, ".memory.init", 0},
+  {".attn.g_proj.weight", ".out_gate.weight", 0},
+  {".attn.g_proj.0.weight", ".out_gate.down", 0},
+  {".attn.g_proj.1.weight", ".out_gate.up", 0},
+  {".attn.g_proj.1.bias", ".out_gate.offset", 0},
+  {".attn.o_norm.weight", ".out_norm.gain", HF__AGAIN},
+  {".attn.g_norm_swish_gate.weight", ".out_norm.gain", HF__AGAIN},
+  {".attn.g_norm.weight", ".out_norm.gain", HF__AGAIN},
+  {".attn.norm.weight", ".out_norm.gain", HF__AGAIN},
+  {".attn.o_proj.weight", ".o.weight", 0},
+  {".mlp_norm.weight", ".norm2.gain", 0},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
+static const hf__name_row hf__rwkv7_names[] = {
+  {"embeddings.weight", "embed.weight", HF__KEPT},
+  {"layers.0.pre_norm.weight", "embed_norm.gain", 0},
+  {"layers.0.pre_norm.bias", "embed_norm.bias", 0},
+  {"norm.weight", "norm.gain", 0},
+  {"norm.bias", "norm.bias", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".attn_norm.weight", ".norm1.gain", 0},
+  {".attn_norm.bias", ".norm1.bias", 0},
+  {".attn.x_x", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_r", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_w", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_k", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_v", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_a", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_g", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.r_proj.weight", ".q.weight", 0},
+  {".attn.k_proj.weight", ".k.weight", 0},
+  {".attn.v_proj.weight", ".v.weight", 0},
+  {".attn.o_proj.weight", ".o.weight", 0},
+  {".attn.w_lora.lora.0.weight", ".decay.down", 0},
+  {".attn.w_lora.lora.2.weight", ".decay.up", 0},
+  {".attn.a_lora.lora.0.weight", ".rate.down", 0},
+  {".attn.a_lora.lora.2.weight", ".rate.up", 0},
+  {".attn.v_lora.lora.0.weight", ".value.down", 0},
+  {".attn.v_lora.lora.2.weight", ".value.up", 0},
+  {".attn.g_lora.lora.0.weight", ".out_gate.down", 0},
+  {".attn.g_lora.lora.2.weight", ".out_gate.up", 0},
+  {".attn.w_lora.lora.2.bias", ".gates.offset", 0},
+  {".attn.a_lora.lora.2.bias", ".gates.offset", 0},
+  {".attn.v_lora.lora.2.bias", ".gates.offset", 0},
+  {".attn.k_k", ".erase.scale", 0},
+  {".attn.k_a", ".erase.mix", 0},
+  {".attn.r_k", ".bonus.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".attn.g_norm.weight", ".out_norm.gain", 0},
+  {".attn.g_norm.bias", ".out_norm.bias", 0},
+  {".ffn_norm.weight", ".norm2.gain", 0},
+  {".ffn_norm.bias", ".norm2.bias", 0},
+  {".ffn.x_k", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.key.weight", ".mlp.up", 0},
+  {".ffn.value.weight", ".mlp.down", 0}
+};
+
+static const hf__name_row hf__author_names[] = {
+  {"emb.weight", "embed.weight", HF__KEPT},
+  {"blocks.0.ln0.weight", "embed_norm.gain", 0},
+  {"blocks.0.ln0.bias", "embed_norm.bias", 0},
+  {"ln_out.weight", "norm.gain", 0},
+  {"ln_out.bias", "norm.bias", 0},
+  {"head.weight", "head.weight", HF__KEPT},
+  {".ln1.weight", ".norm1.gain", 0},
+  {".ln1.bias", ".norm1.bias", 0},
+  {".att.x_r", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_w", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_k", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_v", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_a", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_g", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.receptance.weight", ".q.weight", 0},
+  {".att.key.weight", ".k.weight", 0},
+  {".att.value.weight", ".v.weight", 0},
+  {".att.output.weight", ".o.weight", 0},
+  {".att.w1", ".decay.down", HF__KEPT},
+  {".att.w2", ".decay.up", HF__KEPT},
+  {".att.a1", ".rate.down", HF__KEPT},
+  {".att.a2", ".rate.up", HF__KEPT},
+  {".att.v1", ".value.down", HF__KEPT},
+  {".att.v2", ".value.up", HF__KEPT},
+  {".att.g1", ".out_gate.down", HF__KEPT},
+  {".att.g2", ".out_gate.up", HF__KEPT},
+  {".att.w0", ".gates.offset", 0},
+  {".att.a0", ".gates.offset", 0},
+  {".att.v0", ".gates.offset", 0},
+  {".att.k_k", ".erase.scale", 0},
+  {".att.k_a", ".erase.mix", 0},
+  {".att.r_k", ".bonus.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".att.ln_x.weight", ".out_norm.gain", 0},
+  {".att.ln_x.bias", ".out_norm.bias", 0},
+  {".ln2.weight", ".norm2.gain", 0},
+  {".ln2.bias", ".norm2.bias", 0},
+  {".ffn.x_k", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.key.weight", ".mlp.up", 0},
+  {".ffn.value.weight", ".mlp.down", 0}
+};
+
+static const hf__name_row hf__qwen_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"norm.weight", "norm.gain", HF__MORE},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".input_layernorm.weight", ".norm1.gain", HF__MORE},
+  {".linear_attn.in_proj_qkvz.weight", ".q.weight", HF__BY_KEYS},
+  {".linear_attn.in_proj_qkvz.weight", ".k.weight", HF__BY_KEYS},
+  {".linear_attn.in_proj_qkvz.weight", ".v.weight", HF__BY_KEYS},
+  {".linear_attn.in_proj_qkvz.weight", ".out_gate.weight", HF__BY_KEYS},
+  {".linear_attn.in_proj_qkv.weight", ".q.weight", 0},
+  {".linear_attn.in_proj_qkv.weight", ".k.weight", 0},
+  {".linear_attn.in_proj_qkv.weight", ".v.weight", 0},
+  {".linear_attn.in_proj_z.weight", ".out_gate.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_q.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_k.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_v.weight", 0},
+  {".linear_attn.in_proj_ba.weight", ".gates.down", HF__BY_KEYS | HF__HALF | HF__OTHER},
+  {".linear_attn.in_proj_ba.weight", ".gates.down", HF__BY_KEYS | HF__HALF},
+  {".linear_attn.in_proj_a.weight", ".gates.down", 0},
+  {".linear_attn.in_proj_b.weight", ".gates.down", 0},
+  {NULL, ".gates.up", HF__CORNER},
+  {".linear_attn.dt_bias", ".gates.offset", 0},
+  {NULL, ".gates.offset", 0},
+  {".linear_attn.A_log", ".gates.rate", 0},
+  {NULL, ".memory.init", 0},
+  {".linear_attn.norm.weight", ".out_norm.gain", HF__AGAIN},
+  {".linear_attn.out_proj.weight", ".o.weight", 0},
+  {".self_attn.q_proj.weight", ".q.weight", HF__BY_QUERIES | HF__HALF},
+  {".self_attn.q_proj.weight", ".out_gate.weight",
+   HF__BY_QUERIES | HF__HALF | HF__OTHER},
+  {".self_attn.k_proj.weight", ".k.weight", 0},
+  {".self_attn.v_proj.weight", ".v.weight", 0},
+  {".self_attn.q_norm.weight", ".q_norm.gain", HF__MORE},
+  {".self_attn.k_norm.weight", ".k_norm.gain", HF__MORE},
+  {".self_attn.o_proj.weight", ".o.weight", 0},
+  {".post_attention_layernorm.weight", ".norm2.gain", HF__MORE},
+  {".mlp.gate.weight", ".mlp.router", 0},
+  {".mlp.shared_expert_gate.weight", ".mlp.router", 0},
+  {".mlp.experts.#.gate_proj.weight", ".mlp.gate", HF__EXPERT},
+  {".mlp.experts.#.up_proj.weight", ".mlp.up", HF__EXPERT},
+  {".mlp.experts.#.down_proj.weight", ".mlp.down", HF__EXPERT},
+  {".mlp.experts.gate_up_proj", ".mlp.gate", HF__EXPERT | HF__STACKED},
+  {".mlp.experts.gate_up_proj", ".mlp.up", HF__EXPERT | HF__STACKED},
+  {".mlp.experts.down_proj", ".mlp.down", HF__EXPERT | HF__STACKED},
+  {".mlp.shared_expert.gate_proj.weight", ".mlp.gate", HF__SHARED},
+  {".mlp.shared_expert.up_proj.weight", ".mlp.up", HF__SHARED},
+  {".mlp.shared_expert.down_proj.weight", ".mlp.down", HF__SHARED},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
+static const hf__name_row hf__ttt_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".conv.norm.weight", ".norm1.gain", HF__ONLY_OF(MIRAS_LAYER_CONV)},
+  {".conv.conv.weight", ".conv_q.weight", HF__ONLY_OF(MIRAS_LAYER_CONV)},
+  {".conv.conv.bias", ".conv_q.bias", HF__ONLY_OF(MIRAS_LAYER_CONV)},
+  {".seq_norm.weight", ".norm1.gain", HF__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.q_proj.weight", ".q.weight", 0},
+  {".seq_modeling_block.k_proj.weight", ".k.weight", 0},
+  {".seq_modeling_block.v_proj.weight", ".v.weight", 0},
+  {".seq_modeling_block.conv_q.weight", ".conv_q.weight", HF__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_q.bias", ".conv_q.bias", HF__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_k.weight", ".conv_k.weight", HF__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_k.bias", ".conv_k.bias", HF__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.learnable_ttt_lr_weight", ".gates.down", 0},
+  {NULL, ".gates.up", HF__CORNER},
+  {".seq_modeling_block.learnable_ttt_lr_bias", ".gates.offset", 0},
+  {".seq_modeling_block.learnable_token_idx", ".memory.rates", 0},
+  {".seq_modeling_block.W1", ".memory.init", HF__KEPT},
+  {".seq_modeling_block.b1", ".memory.init", HF__KEPT},
+  {".seq_modeling_block.W2", ".memory.init", HF__KEPT},
+  {".seq_modeling_block.b2", ".memory.init", HF__KEPT},
+  {".seq_modeling_block.ttt_norm_weight", ".memory.gain", HF__KEPT},
+  {".seq_modeling_block.ttt_norm_bias", ".memory.bias", HF__KEPT},
+  {".seq_modeling_block.post_norm.weight", ".out_norm.gain", 0},
+  {".seq_modeling_block.post_norm.bias", ".out_norm.bias", 0},
+  {".seq_modeling_block.g_proj.weight", ".out_gate.weight", 0},
+  {".seq_modeling_block.o_proj.weight", ".o.weight", 0},
+  {".ffn_norm.weight", ".norm2.gain", 0},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
+static const hf__name_row hf__mamba2_names[] = {
+  {"embeddings.weight", "embed.weight", HF__KEPT},
+  {"embedding.weight", "embed.weight", HF__KEPT},
+  {"norm_f.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".norm.weight", ".norm1.gain", 0},
+  {".mixer.in_proj.weight", ".out_gate.weight", 0},
+  {".mixer.in_proj.weight", ".v.weight", 0},
+  {".mixer.in_proj.weight", ".k.weight", 0},
+  {".mixer.in_proj.weight", ".q.weight", 0},
+  {".mixer.in_proj.weight", ".gates.down", 0},
+  {".mixer.in_proj.bias", ".out_gate.bias", 0},
+  {".mixer.in_proj.bias", ".v.bias", 0},
+  {".mixer.in_proj.bias", ".k.bias", 0},
+  {".mixer.in_proj.bias", ".q.bias", 0},
+  {".mixer.in_proj.bias", ".gates.bias", 0},
+  {".mixer.conv1d.weight", ".conv_v.weight", 0},
+  {".mixer.conv1d.weight", ".conv_k.weight", 0},
+  {".mixer.conv1d.weight", ".conv_q.weight", 0},
+  {".mixer.conv1d.bias", ".conv_v.bias", 0},
+  {".mixer.conv1d.bias", ".conv_k.bias", 0},
+  {".mixer.conv1d.bias", ".conv_q.bias", 0},
+  {NULL, ".gates.up", HF__CORNER},
+  {".mixer.dt_bias", ".gates.offset", 0},
+  {".mixer.A_log", ".gates.rate", 0},
+  {".mixer.D", ".skip.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".mixer.norm.weight", ".out_norm.gain", 0},
+  {".mixer.out_proj.weight", ".o.weight", 0},
+  {".mixer.out_proj.bias", ".o.bias", 0}
+};
+
+#define HF__NAMES(table) table, (int)HF__COUNT(table)
+static const struct {
+  const char *models;   /* model_type in config.json; empty: there is none                        */
+  const char *roots;    /* what names may begin with                                              */
+  const char *stack;    /* and those of layers then, up to their number                           */
+  const char *dropped;  /* beginnings of names that are not needed                                */
+  int (*describe)(hf__reader *c, miras_model_desc *d);
+  const hf__name_row *rows;
+  int count;
+  const hf__field *says;
+  int says_count;
+} hf__families[] = {
+  {"gated_deltanet", "model.", "layers.", "", hf__describe_gated_deltanet,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_gated_deltanet)},
+  {"gated_deltaproduct", "model.", "layers.", "", hf__describe_gated_deltaproduct,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_gated_deltaproduct)},
+  {"delta_net", "model.", "layers.", "", hf__describe_delta_net,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_delta_net)},
+  {"gla", "model.", "layers.", "", hf__describe_gla,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_gla)},
+  {"retnet", "model.", "layers.", "", hf__describe_retnet,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_retnet)},
+  {"linear_attn", "model.", "layers.", "", hf__describe_linear_attn,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_linear_attn)},
+  {"hgrn2", "model.", "layers.", "", hf__describe_hgrn2,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_hgrn2)},
+  {"kda", "model.", "layers.", "", hf__describe_kda,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_kda)},
+  {"rwkv7", "model.", "layers.", "", hf__describe_rwkv7, HF__NAMES(hf__rwkv7_names),
+   HF__NAMES(hf__says_rwkv7)},
+  {"ttt", "model.", "layers.", "", hf__describe_ttt, HF__NAMES(hf__ttt_names),
+   HF__NAMES(hf__says_ttt)},
+  {"qwen3_next", "model.", "layers.", "mtp.", hf__describe_qwen,
+   HF__NAMES(hf__qwen_names), HF__NAMES(hf__says_qwen3_next)},
+  {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", "model.visual. mtp.",
+   hf__describe_qwen, HF__NAMES(hf__qwen_names), HF__NAMES(hf__says_qwen3_5)},
+  {"qwen3_5_moe qwen3_5_moe_text", "model.language_model. model.", "layers.",
+   "model.visual. mtp.", hf__describe_qwen, HF__NAMES(hf__qwen_names),
+   HF__NAMES(hf__says_qwen3_5_moe)},
+  {"mamba2", "backbone.", "layers.", "", hf__describe_mamba2,
+   HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2)},
+  /* without a model_type of their own: fields or tensors tell them */
+  {"", "backbone.", "layers.", "", hf__describe_mamba2,
+   HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2_fla)},
+  {"", "backbone.", "layers.", "", hf__describe_mamba2,
+   HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2_author)},
+  {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
+   hf__describe_author, HF__NAMES(hf__author_names), NULL, 0}
+};
+enum { HF__F_AUTHOR = (int)HF__COUNT(hf__families) - 1,
+       HF__F_MAMBA2_AUTHOR = HF__F_AUTHOR - 1, HF__F_MAMBA2_FLA = HF__F_AUTHOR - 2,
+       HF__F_MAMBA2 = HF__F_AUTHOR - 3 };
+
+/* ---- the configuration ---- */
+
+/* The family that has this word in its list. MesaNet's solver adds 1e-5 to what it divides by: its
+ * answers stay up to several hundredths of their deviation away from the solution, prefill's
+ * otherwise than those of steps, and no tolerance here stops where they do. */
+static void hf__find_family(hf__reader *c, const char *type) {
+  size_t i;
+  if (hf__same(type, "mesa_net")) {
+    hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                  "model_type is mesa_net, whose solver stops before the solution; the layers "
+                  "mesa here go on to it, and would give other logits");
+    return;
+  }
+  for (i = 0; i < HF__COUNT(hf__families); i++)
+    if (hf__listed(hf__families[i].models, type)) c->family = (int)i;
+  if (c->family >= 0) return;
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size, "model_type is %s; known here:", type);
+  for (i = 0; i < HF__COUNT(hf__families); i++)
+    if (hf__families[i].models[0])
+      hf__say(c->why, c->why_size, " %s", hf__families[i].models);
+}
+
+/* What cannot be judged. */
+static void hf__config_unknown(hf__reader *c, const char *name, const char *text) {
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size, "%s is %s, and no such field of this model_type is known here; "
+                                  "if it changes nothing, take it out", name, text);
+}
+
+/* The row of the family for a field; NULL: it has none. */
+static const hf__field *hf__config_row(const hf__reader *c, const char *name) {
+  int i;
+  for (i = 0; i < c->says_count; i++)
+    if (hf__listed(c->says[i].names, name)) return &c->says[i];
+  for (i = 0; i < (int)HF__COUNT(hf__says_all); i++)
+    if (hf__listed(hf__says_all[i].names, name)) return &hf__says_all[i];
+  return NULL;
+}
+
+/* A number as others write it, which may be infinite: a large one then. */
+static int hf__config_number(const char *text, double *x) {
+  const int infinite = hf__same(text, "Infinity") || hf__same(text, "-Infinity");
+  float real = 0;
+  if (!infinite && !hf__read_real(text, &real)) return 0;
+  *x = !infinite ? (double)real : *text == '-' ? -(double)FLT_MAX : (double)FLT_MAX;
+  return 1;
+}
+
+/* Is a literal one of JSON's, or a text? */
+static int hf__literal(const char *word) {
+  double x;
+  return hf__listed("true false", word) || hf__config_number(word, &x);
+}
+
+/* Do a row's words allow this scalar? x gets the number that it means; 2: it means nothing. */
+static int hf__config_allows(const char *says, const char *text, int quoted, double *x) {
+  double place = 0, number, same;
+  char word[32];
+  while (hf__next_word(word, &says)) {
+    if (hf__same(word, "any")) return 2;
+    if (hf__same(word, "null")) {
+      if (!quoted && hf__same(text, word)) return 2;
+    } else if (hf__same(word, "number") || hf__same(word, "positive")) {
+      if (!quoted && hf__config_number(text, x) &&
+          (word[0] == 'n' || (*x > 0 && *x < (double)FLT_MAX))) return 1;
+    } else if (!hf__listed("list object {} []", word)) {
+      *x = place++;
+      if (quoted != hf__literal(word) && hf__same(text, word)) return 1;
+      /* a number in another form; and truths as numbers */
+      if (!quoted && hf__config_number(text, &number) &&
+          ((hf__config_number(word, &same) && number <= same && number >= same) ||
+           (hf__same(word, "false") && number <= 0 && number >= 0) ||
+           (hf__same(word, "true") && number <= 1 && number >= 1))) return 1;
+    }
+  }
+  return 0;
+}
+
+/* A number into a slot, where another field may have put one. */
+static void hf__config_keep(hf__reader *c, int slot, const char *name, double x) {
+  if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
+    hf__reject(c, MIRAS_ERR_DESC, "config.json");
+    hf__say(c->why, c->why_size, "%s is %g and %g", name, x, c->config[slot]);
+  }
+  c->said[slot] = 1;
+  c->config[slot] = x;
+}
+
+static void hf__config_scalar(hf__reader *c, const char *name, const char *text,
+                              int quoted) {
+  const hf__field *row = hf__config_row(c, name);
+  const int none = !quoted && hf__same(text, "null");
+  double x = 0;
+  int allowed;
+  if (!row) {
+    if (!none) hf__config_unknown(c, name, text);
+    return;
+  }
+  allowed = hf__config_allows(row->says, text, quoted, &x);
+  if (!allowed) {
+    hf__reject(c, MIRAS_ERR_DESC, "config.json");
+    hf__say(c->why, c->why_size, quoted && !text[0] ? "%s is an empty text; known here: %s%s"
+            : "%s is %s; known here: %s", name, quoted && !text[0] ? row->says : text,
+            quoted && !text[0] ? "" : row->says);
+  } else if (row->slot >= 0 && allowed == 1) {
+    hf__config_keep(c, row->slot, name, x);
+  } else if (row->slot >= 0 && none) {
+    c->none[row->slot] = 1;
+  }
+}
+
+/* Item n of a list that means something. */
+static void hf__config_item(hf__reader *c, const hf__field *row, const char *name,
+                            int n, const char *text, int quoted) {
+  const int full = hf__same(text, "full_attention");
+  uint64_t layer = (uint64_t)n;
+  double x = 0;
+  int known = 0;
+  if (row->slot == HF__C_TYPES) {
+    known = quoted && n < MIRAS_MAX_LAYERS && (full || hf__same(text, "linear_attention"));
+    if (known) c->full[n] = (unsigned char)full, c->types = n + 1;
+  } else if (row->slot == HF__C_DENSE) {
+    known = !quoted && hf__read_whole(text, &layer) && layer < MIRAS_MAX_LAYERS;
+    if (known) c->dense[layer] = 1;
+  } else {                                         /* numbers: the same slot, or two limits */
+    const int slot = row->slot == HF__C_LOW && n == 1 ? (int)HF__C_HIGH : row->slot;
+    known = !quoted && hf__config_number(text, &x) && x >= 0 &&
+            (row->slot != HF__C_LOW || n < 2);
+    if (known) hf__config_keep(c, slot, name, x);
+    if (row->slot == HF__C_VALUES) c->values = n + 1;
+  }
+  if (known) return;
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size, "%s has %s at place %d, which is not known here", name, text, n);
+}
+
+/* A scalar, or an object that stands for a number: {"__float__": "Infinity"}. 0 if there is
+ * neither; *quoted: is it in quotes? */
+static int hf__take_scalar(hf__cursor *t, char *text, int *quoted) {
+  hf__cursor object = *t;
+  hf__skip_space(t);
+  if (t->at < t->end && *t->at == '[') return 0;
+  if (!hf__take_char(&object, '{')) {
+    *quoted = hf__need_scalar(t, text);
+    return 1;
+  }
+  hf__skip_space(&object);
+  if (object.at == object.end || *object.at != '"') return 0;
+  hf__need_string(&object, text);
+  if (!hf__same(text, "__float__")) return 0;
+  hf__need_char(&object, ':');
+  hf__need_scalar(&object, text);
+  hf__need_char(&object, '}');
+  *t = object;
+  *quoted = 0;
+  return 1;
+}
+
+static void hf__config_list(hf__reader *c, hf__cursor *t, const hf__field *row,
+                            const char *name) {
+  char text[HF__NAME_SIZE];
+  int n = 0, quoted = 0;
+  if (!hf__need_char(t, '[')) return;
+  if (hf__take_char(t, ']')) {
+    if (row->slot != HF__C_DENSE) c->empty = 1;
+    return;
+  }
+  do {
+    if (!hf__take_scalar(t, text, &quoted)) {
+      if (!t->bad) hf__config_unknown(c, name, "a list of lists or objects");
+      return;
+    }
+    if (!t->bad && c->result == MIRAS_OK) hf__config_item(c, row, name, n++, text, quoted);
+  } while (c->result == MIRAS_OK && hf__take_char(t, ','));
+  hf__need_char(t, ']');
+}
+
+/* A list, read where its items count, or an object: 1, and it is still to be read, if its members
+ * count. */
+static int hf__config_nested(hf__reader *c, hf__cursor *t, const char *name) {
+  const hf__field *row = hf__config_row(c, name);
+  const int object = *t->at == '{';
+  const char *from = t->at;
+  if (row && !object && hf__listed(row->says, "list")) {
+    hf__config_list(c, t, row, name);
+  } else if (row && object && hf__listed(row->says, "object")) {
+    return 1;
+  } else {
+    hf__skip_value(t, 0);
+    if (t->bad || (row && hf__listed(row->says, "any"))) return 0;
+    if (row && t->at - from == 2 && hf__listed(row->says, object ? "{}" : "[]")) return 0;
+    hf__config_unknown(c, name, object ? "an object" : "a list");
+  }
+  return 0;
+}
+
+/* The next word of a list with blanks or commas between, n characters; NULL at its end. */
+static const char *hf__list_word(const char **list, size_t *n) {
+  const char *word = *list + strspn(*list, " ,");
+  *n = strcspn(word, " ,");
+  *list = word + *n;
+  return *n ? word : NULL;
+}
+
+/* Did the caller say to pass over a field? Then the word of the list is met. */
+static int hf__config_ignored(hf__reader *c, const char *name) {
+  const char *list = c->ignored, *word;
+  size_t n;
+  int i;
+  for (i = 0; list && (word = hf__list_word(&list, &n)) != NULL; i++) {
+    if (n != strlen(name) || memcmp(word, name, n) != 0) continue;
+    if (i < 64) c->met |= (uint64_t)1 << i;
+    return 1;
+  }
+  return 0;
+}
+
+/* Was each of the first 64 words met? */
+static int hf__config_met(hf__reader *c) {
+  const char *list = c->ignored, *word;
+  size_t n;
+  int i;
+  for (i = 0; list && i < 64 && (word = hf__list_word(&list, &n)) != NULL; i++) {
+    char name[64] = "";
+    if (c->met >> i & 1) continue;
+    memcpy(name, word, n < 63 ? n : 63);
+    hf__reject(c, MIRAS_ERR_ARGUMENT, "config.json");
+    hf__say(c->why, c->why_size, "it has no field \"%s\", which was to be ignored", name);
+    return 0;
+  }
+  return 1;
+}
+
+/* The members of an object, from its brace on. */
+static void hf__config_object(hf__reader *c, hf__cursor *t, int depth) {
+  char name[HF__NAME_SIZE], text[HF__NAME_SIZE];
+  int quoted = 0;
+  if (!hf__need_char(t, '{') || hf__take_char(t, '}')) return;
+  do {
+    hf__need_string(t, name);
+    hf__need_char(t, ':');
+    hf__skip_space(t);
+    if (hf__config_ignored(c, name)) {
+      hf__skip_value(t, 0);
+    } else if (!hf__take_scalar(t, text, &quoted)) {
+      if (!hf__config_nested(c, t, name)) continue;
+      if (depth < 3) hf__config_object(c, t, depth + 1);
+      else hf__refuse(t);
+    } else if (!t->bad && !hf__same(name, "model_type")) {
+      hf__config_scalar(c, name, text, quoted);
+    }
+  } while (c->result == MIRAS_OK && hf__take_char(t, ','));
+  hf__need_char(t, '}');
+}
+
+/* The family: by model_type; of Mamba-2's dialects, by what only one of them says. */
+static void hf__config_family(hf__reader *c, hf__cursor *t) {
+  char name[HF__NAME_SIZE], text[HF__NAME_SIZE];
+  if (!hf__need_char(t, '{') || hf__take_char(t, '}')) return;
+  do {
+    hf__need_string(t, name);
+    hf__need_char(t, ':');
+    hf__skip_space(t);
+    if (hf__same(name, "ssm_cfg") && c->family < 0)
+      c->family = HF__F_MAMBA2_AUTHOR;
+    if (t->at < t->end && (*t->at == '{' || *t->at == '[')) {
+      hf__skip_value(t, 0);
+    } else {
+      hf__need_scalar(t, text);
+      if (t->bad) return;
+      if (hf__same(name, "model_type")) hf__find_family(c, text);
+    }
+    if (hf__listed("norm_eps rmsnorm dt_limit D_has_hdim", name)) c->dialect = 1;
+    if (c->result != MIRAS_OK) return;
+  } while (hf__take_char(t, ','));
+  hf__need_char(t, '}');
+}
+
+static int hf__config_read(hf__reader *c) {
+  hf__cursor all, t;
+  int pass;
+  /* that of RWKV's author goes without */
+  if (hf__tensor_named(c, "blocks.0.att.r_k")) c->family = HF__F_AUTHOR;
+  if (!hf__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
+  for (pass = 0; pass < 2; pass++) {
+    t = all;
+    if (pass) hf__config_object(c, &t, 0);
+    else hf__config_family(c, &t);
+    hf__skip_space(&t);
+    if (c->result != MIRAS_OK) return 0;
+    if (t.bad || t.at != t.end)
+      return hf__reject_as(c, MIRAS_ERR_FORMAT, "config.json", "it is not valid JSON");
+    if (c->family < 0)
+      return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "model_type is missing");
+    if (c->family == HF__F_MAMBA2 && c->dialect) c->family = HF__F_MAMBA2_FLA;
+    c->says = hf__families[c->family].says;
+    c->says_count = hf__families[c->family].says_count;
+  }
+  return hf__config_met(c);
+}
+
+/* ---- from a path to tables ---- */
+
+/* What the names of its tensors begin with: the first of the family's roots that one has. */
+static int hf__root_find(hf__reader *c) {
+  const char *list = hf__families[c->family].roots;
+  size_t i;
+  while (hf__next_word(c->root, &list))
+    for (i = 0; i < c->tensor_count; i++)
+      if (strncmp(c->tensors[i].name, c->root, strlen(c->root)) == 0) return 1;
+  /* they may go without, or begin with something else, which a sentence then says */
+  for (i = 0; i < c->tensor_count; i++)
+    if (hf__begins(hf__families[c->family].stack, c->tensors[i].name)) return 1;
+  list = hf__families[c->family].roots;
+  hf__next_word(c->root, &list);
+  return 1;
+}
+
+/* A folder, or a file of tensors with config.json beside it. */
+static int hf__reader_open(hf__reader *c, const char *path,
+                                             const miras_allocator *allocator, uint64_t limit,
+                                             const char *ignored, char *why, size_t why_size) {
+  static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
+  const size_t n = strlen(path);
+  const char *single = "model.safetensors";
+  hf__cursor t;
+  int indexed = 0;
+  memset(c, 0, sizeof *c);
+  c->from = hf__allocator(allocator);
+  c->why = why, c->why_size = why_size;
+  c->limit = limit;
+  c->ignored = ignored;
+  c->family = c->open = -1;
+  c->per = c->again = c->steps = 1;
+  if (why && why_size) why[0] = 0;
+  c->path = (char *)hf__alloc(c, n + HF__NAME_SIZE + 2, 1);
+  if (!c->path) return 0;
+  memcpy(c->path, path, n + 1);
+  c->folder = n;
+  if (n >= sizeof end && hf__same(path + n - (sizeof end - 1), end)) {
+    while (c->folder && !strchr("/\\", path[c->folder - 1])) c->folder--;
+    single = path + c->folder;
+    if (strlen(single) >= HF__NAME_SIZE)
+      return hf__reject_as(c, MIRAS_ERR_ARGUMENT, "path", "the file's name is too long");
+  } else if (n && !strchr("/\\", path[n - 1])) {
+    c->path[c->folder++] = '/';
+  }
+  if (single != path + c->folder) indexed = hf__text_of(c, index, 0, &t);
+  if (c->result != MIRAS_OK) return 0;
+  if (indexed) {
+    if (!hf__index_read(c, t, index, 0)) return 0;
+    if (!hf__tensors_find(c)) return hf__index_stray(c, index, single);
+    if (!hf__index_read(c, t, index, 1)) return 0;
+  } else {
+    c->names = (char (*)[HF__NAME_SIZE])hf__alloc(c, 1, HF__NAME_SIZE);
+    if (!c->names) return 0;
+    memcpy(c->names[0], single, strlen(single) + 1);
+    c->files = 1;
+    if (!hf__tensors_find(c)) return 0;
+  }
+  return hf__config_read(c) && hf__root_find(c);
+}
+
+/* ---- from names to pieces ---- */
+
+/* What a tensor fills of a view. Number (i, j) of it is, of the tensor as rows of `each` numbers:
+ * turned, number i of row first + b % steps * apart + b / steps / again * stride + j % group, where
+ * b is j / group; kept, number j of row i, j counted anew after `each`. */
+typedef struct hf__piece {
+  const hf__tensor *from;         /* NULL: zeros, or ones on the diagonal                         */
+  int view, how, layer;
+  size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
+  size_t each, first, group, stride, again, steps, apart;
+} hf__piece;
+
+static size_t hf__view_rows(const miras_view *v) {
+  return v->rank > 1 ? (size_t)v->shape[0] : 1;
+}
+
+static void hf__say_shape(hf__reader *c, int rank, const uint64_t *theirs,
+                          const int *ours) {
+  int i;
+  for (i = 0; i < rank; i++)
+    hf__say(c->why, c->why_size, i ? ", %zu" : "[%zu",
+            theirs ? (size_t)theirs[i] : (size_t)ours[i]);
+  hf__say(c->why, c->why_size, "]");
+}
+
+static int hf__reject_shape(hf__reader *c, const hf__tensor *x, const miras_view *v) {
+  hf__reject(c, MIRAS_ERR_FORMAT, x->name);
+  hf__say(c->why, c->why_size, "its shape ");
+  hf__say_shape(c, x->rank, x->shape, NULL);
+  hf__say(c->why, c->why_size, " does not fit into %s of this model, ", v->name);
+  hf__say_shape(c, v->rank, NULL, v->shape);
+  return 0;
+}
+
+/* Find the place of a tensor, or of what needs none, behind the count pieces there are. */
+static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
+                         hf__piece *all, int count) {
+  hf__piece *p = &all[count];
+  const int turned =
+    !(p->how & (v->rank > 1 ? HF__KEPT | HF__BELOW
+                             : HF__AGAIN | HF__FLOORS | HF__SPREAD));
+  const size_t rows = hf__view_rows(v);
+  size_t last = v->count / rows, below = rows, length;
+  int i;
+  p->row = p->col = 0;
+  for (i = 0; i < count; i++) {
+    if (all[i].view != p->view) continue;
+    if (!(p->how & HF__BELOW)) p->col = all[i].col + all[i].cols;
+    if (p->how & (HF__CORNER | HF__BELOW)) p->row = all[i].row + all[i].rows;
+  }
+  last -= p->col;
+  below -= p->row;
+  p->from = x;
+  p->rows = below;
+  p->cols = last;
+  if (!x) return 1;
+  p->each = p->how & HF__BELOW ? last
+          : p->how & HF__STACKED ? (size_t)x->shape[x->rank - 1]
+          : v->rank > 1 || (p->how & HF__FLOORS) ? (size_t)(x->count / x->shape[0])
+          : turned ? 1 : (size_t)x->count;
+  length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
+  p->again = p->steps = 1;
+  if (turned && (p->how & HF__AS_KEYS) && (c->again > 1 || c->steps > 1)) {
+    p->rows = p->each;
+    p->again = (size_t)c->again;
+    p->steps = (size_t)c->steps;
+    p->apart = length / p->steps;
+    p->stride = p->group = p->apart / (size_t)c->shared;
+    p->cols = p->group * (size_t)c->shared * p->again * p->steps;
+    x->taken = x->count;
+    if (length % ((size_t)c->shared * p->steps)) return hf__reject_shape(c, x, v);
+  } else if (turned) {
+    const size_t groups = (size_t)(p->how & HF__BY_KEYS ? c->groups[0]
+                                   : p->how & HF__BY_QUERIES ? c->groups[1] : 1);
+    p->rows = p->each;
+    p->stride = length / groups;
+    p->first = (size_t)(x->taken / p->each) / groups;
+    p->group = p->stride - p->first < last / groups ? p->stride - p->first : last / groups;
+    if (p->how & HF__HALF) p->group = p->stride / 2;
+    if (p->how & HF__HALF) p->first = p->how & HF__OTHER ? p->group : 0;
+    p->cols = p->group * groups;
+    x->taken += (uint64_t)p->cols * p->each;
+  } else {
+    p->rows = v->rank > 1 ? length : 1;
+    p->cols = p->how & (HF__AGAIN | HF__SPREAD) ? last : p->each;
+    x->taken = x->count;
+  }
+  if (p->cols && p->cols <= last && p->rows && p->rows <= below && x->count % p->each == 0 &&
+      (p->rows == below || (p->how & (HF__CORNER | HF__BELOW))) &&
+      (!(p->how & (HF__AGAIN | HF__SPREAD)) || p->cols % p->each == 0) &&
+      (!(p->how & HF__FLOORS) || x->shape[0] == (uint64_t)c->config[HF__C_LAYERS]) &&
+      (!(p->how & HF__STACKED) || x->shape[0] == (uint64_t)c->config[HF__C_EXPERTS]))
+    return 1;
+  return hf__reject_shape(c, x, v);
+}
+
+/* The name that a row means, of a layer or of the model, and there of an expert. */
+static void hf__tensor_name(const hf__reader *c, const char *theirs, int layer, int expert,
+                            char *name) {
+  const char *number = strchr(theirs, '#');
+  name[0] = 0;
+  if (*theirs == '/') hf__say(name, HF__NAME_SIZE, "%s", theirs + 1);
+  else if (layer < 0) hf__say(name, HF__NAME_SIZE, "%s%s", c->root, theirs);
+  else hf__say(name, HF__NAME_SIZE, "%s%s%d%s", c->root, hf__families[c->family].stack,
+               layer / c->per, theirs);
+  if (!number) return;
+  name[strlen(name) - strlen(number)] = 0;
+  hf__say(name, HF__NAME_SIZE, "%d%s", expert, number + 1);
+}
+
+/* Which view of [from, to) a row means; -1: none. skip: the characters before its own name. */
+static int hf__view_named(const miras_model *m, int from, int to, size_t skip, const char *ours) {
+  const miras_view *views = miras_model_views(m, NULL);
+  for (; from < to; from++)
+    if (hf__same(views[from].name + skip, ours)) return from;
+  return -1;
+}
+
+/* The MLPs of a layer that are instead of one, those that every token goes through with them. */
+static int hf__experts(const miras_model *m, int layer) {
+  const miras_layer_desc *l = miras_model_layer(m, layer);
+  return l->mlp.experts + l->mlp.shared_experts;
+}
+
+/* Has each expert of a layer a part of the view of this name? */
+static int hf__of_experts(const miras_model *m, int layer, const char *ours) {
+  return layer >= 0 && hf__experts(m, layer) && hf__listed("mlp.gate mlp.up mlp.down", ours);
+}
+
+/* Is a row one of these: of a layer (-1: of none), or of one of its experts (-1: of none)? */
+static int hf__row_fits(const miras_model *m, int layer, int expert,
+                        const hf__name_row *row) {
+  const miras_layer_desc *l = miras_model_layer(m, layer);
+  const int shared = expert >= 0 && expert >= l->mlp.experts;
+  if ((layer >= 0) != (row->ours[0] == '.') ||
+      (row->how & (HF__EXPERT | HF__SHARED)) !=
+      (expert < 0 ? 0 : shared ? HF__SHARED : HF__EXPERT)) return 0;
+  return row->how < HF__ONLY || row->how / HF__ONLY == 1 + (int)l->type;
+}
+
+/* View i, or an expert's rows of it. */
+static miras_view hf__view_of(const miras_model *m, int layer, int expert, int i) {
+  miras_view v = miras_model_views(m, NULL)[i];
+  if (expert < 0) return v;
+  v.shape[0] /= hf__experts(m, layer);
+  v.count = (size_t)v.shape[0] * (size_t)v.shape[1];
+  return v;
+}
+
+/* A name in the files that ends like this one, but has more before it, or less; NULL: none. */
+static const char *hf__tensor_ending(const hf__reader *c, const char *name) {
+  const size_t n = strlen(name), root = strlen(c->root);
+  size_t i;
+  for (i = 0; i < c->tensor_count; i++) {
+    const char *theirs = c->tensors[i].name;
+    const size_t more = strlen(theirs);
+    if (more > n && theirs[more - n - 1] == '.' && hf__same(theirs + more - n, name))
+      return theirs;
+    if (root && strncmp(name, c->root, root) == 0 && hf__same(theirs, name + root))
+      return theirs;
+  }
+  return NULL;
+}
+
+/* A view is not full: which tensors for it, of this dialect or another, are not there? */
+static int hf__reject_gap(hf__reader *c, const miras_model *m, const miras_view *v,
+                          const char *ours, int layer, int expert) {
+  char name[HF__NAME_SIZE];
+  const char *like = NULL;
+  int i;
+  hf__reject_as(c, MIRAS_ERR_FORMAT, v->name, "its tensors do not fill it; in no file:");
+  for (i = 0; i < hf__families[c->family].count; i++) {
+    const hf__name_row *row = &hf__families[c->family].rows[i];
+    if (!row->theirs || !hf__row_fits(m, layer, expert, row) ||
+        !hf__same(row->ours + (layer >= 0), ours)) continue;
+    hf__tensor_name(c, row->theirs, layer, expert, name);
+    if (hf__tensor_named(c, name)) continue;
+    hf__say(c->why, c->why_size, " %s", name);
+    if (!like) like = hf__tensor_ending(c, name);
+  }
+  if (like) hf__say(c->why, c->why_size, "; there is %s, whose beginning is not known", like);
+  return 0;
+}
+
+/* Can a tensor that a view needs be read? */
+static int hf__tensor_fits(hf__reader *c, const hf__tensor *x) {
+  if (x->form >= 0 && x->rank <= 5 && x->count) return 1;
+  hf__reject(c, MIRAS_ERR_FORMAT, x->name);
+  if (x->form < 0)
+    hf__say(c->why, c->why_size, "it is of type %s; F32, F16 and BF16 can be read", x->type);
+  else
+    hf__say(c->why, c->why_size, x->count ? "its shape has more than 5 lengths"
+                                             : "its shape has no numbers");
+  return 0;
+}
+
+/* Is a tensor none that a model could be computed with: of a part that is passed over, a head that
+ * is the embedding, the angles of rotary positions, without numbers, of whole ones, of doubles, one
+ * number of shape [], or of more than five lengths? No parameter of the families here is. */
+static int hf__tensor_needless(const hf__reader *c, const miras_model *m,
+                               const hf__tensor *x) {
+  static const char angles[] = ".inv_freq";
+  const size_t n = strlen(x->name), end = sizeof angles - 1;
+  return !x->count || x->alone || x->rank > 5 ||
+         hf__listed("BOOL I8 U8 I16 U16 I32 U32 I64 U64 F64", x->type) ||
+         hf__begins(hf__families[c->family].dropped, x->name) ||
+         (!miras_model_desc_of(m)->untied && hf__same(x->name, "lm_head.weight")) ||
+         (n >= end && hf__same(x->name + n - end, angles));
+}
+
+/* All pieces of a layer, or of what is no layer's (-1), whose views are [from, to), or of one of
+ * its experts: how many; -1 if something does not fit. */
+static int hf__match(hf__reader *c, const miras_model *m, int layer,
+                                    int expert, int from, int to, size_t skip,
+                                    hf__piece *piece) {
+  int count = 0, i, k;
+  for (i = 0; i < hf__families[c->family].count; i++) {
+    const hf__name_row *row = &hf__families[c->family].rows[i];
+    char name[HF__NAME_SIZE];
+    hf__tensor *x = NULL;
+    miras_view view;
+    int v;
+    if (!hf__row_fits(m, layer, expert, row)) continue;
+    v = hf__view_named(m, from, to, skip, row->ours + (layer >= 0));
+    if (v < 0) continue;
+    if (row->theirs) {
+      hf__tensor_name(c, row->theirs, layer, expert, name);
+      x = hf__tensor_named(c, name);
+      if (!x || hf__begins(hf__families[c->family].dropped, name)) continue;
+      if (!hf__tensor_fits(c, x)) return -1;
+    }
+    memset(&piece[count], 0, sizeof piece[count]);
+    piece[count].view = v;
+    piece[count].how = row->how;
+    piece[count].layer = layer / c->per;
+    view = hf__view_of(m, layer, expert, v);
+    if (!hf__piece_fit(c, &view, x, piece, count)) return -1;
+    count++;
+  }
+  for (i = from; i < to; i++) {
+    const char *name = miras_model_views(m, NULL)[i].name;
+    size_t rows, full = 0, whole;
+    miras_view view;
+    if ((layer < 0 && strncmp(name, "blocks.", 7) == 0) ||
+        hf__of_experts(m, layer, name + skip) != (expert >= 0)) continue;
+    view = hf__view_of(m, layer, expert, i);
+    rows = hf__view_rows(&view);
+    whole = view.count / rows;
+    for (k = 0; k < count; k++) {
+      if (piece[k].view != i) continue;
+      if (piece[k].how & HF__BELOW) whole = rows;
+      full += piece[k].how & HF__BELOW ? piece[k].rows : piece[k].cols;
+    }
+    if (full != whole)
+      return hf__reject_gap(c, m, &view, name + skip, layer, expert) - 1;
+  }
+  return count;
+}
+
+/* ---- from pieces to weights ---- */
+
+/* n numbers of a file, little-endian, as floats. form: MIRAS_WEIGHTS_FLOAT, _BF16 or _F16. */
+static void hf__widen(float *to, int form, const unsigned char *from, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i++) {
+    uint32_t x;
+    if (form == MIRAS_WEIGHTS_FLOAT) {
+      x = hf__get32(from + 4 * i);
+    } else {
+      x = (uint32_t)from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
+      if (form == MIRAS_WEIGHTS_BF16) {
+        x <<= 16;
+      } else {
+        const uint32_t sign = x >> 15 << 31, exponent = x >> 10 & 31;
+        const float small = (float)(x & 1023) * (1.0f / (1 << 24));   /* below 2^-14: exact */
+        if (exponent) x = (exponent == 31 ? 255 : exponent + 112) << 23 | (x & 1023) << 13;
+        else memcpy(&x, &small, sizeof x);
+        x |= sign;
+      }
+    }
+    memcpy(&to[i], &x, sizeof x);
+  }
+}
+
+/* n numbers of a tensor, at most HF__READ, from one on. */
+static int hf__tensor_get(hf__reader *c, const hf__tensor *x, size_t from, size_t n,
+                          float *to) {
+  const size_t wide = x->form ? 2 : 4;
+  const uint64_t at = x->at + (uint64_t)from * wide;
+  unsigned char bytes[4 * HF__READ];
+  uint64_t size;
+  if (c->open != x->file) {
+    if (c->file) fclose(c->file);
+    c->open = x->file;
+    c->file = hf__folder_open(c, c->names[x->file], 1, &size);
+    c->stands = 0;
+    if (!c->file) return 0;
+  }
+  if (c->stands != at && !hf__file_seek(c->file, at)) c->stands = 0;
+  if (fread(bytes, wide, n, c->file) != n)
+    return hf__reject_as(c, MIRAS_ERR_IO, c->names[x->file],
+                         "it cannot be read any more; the model is a mixture now");
+  c->stands = at + (uint64_t)(n * wide);
+  hf__widen(to, x->form, bytes, n);
+  return 1;
+}
+
+/* n numbers of a layer's floors, at most 256, from one on, as MIRAS_DECAY_FORM_FLOOR takes them. Of
+ * the softmax over layers a floor is the sum from the second layer up to its own. */
+static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t n,
+                          float *x) {
+  const size_t layers = (size_t)(p->from->count / p->each);
+  double sum[2][256] = {{0}};      /* of all others, and of these */
+  size_t i, j;
+  for (j = 0; j < layers; j++) {
+    if (!hf__tensor_get(c, p->from, j * p->each + from, n, x)) return 0;
+    for (i = 0; i < n; i++) sum[j && j <= (size_t)p->layer][i] += exp((double)x[i]);
+  }
+  for (i = 0; i < n; i++) {
+    const double rate = log(sum[1][i]) - log(sum[0][i]);
+    x[i] = rate > -80 ? (float)rate : -80;
+  }
+  return 1;
+}
+
+/* What a piece has of the tile of rows [row, row + rows) and columns [col, col + cols). */
+static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
+                                        size_t rows, size_t col, size_t cols) {
+  const size_t top = row > p->row ? row : p->row, left = col > p->col ? col : p->col;
+  const size_t below = row + rows < p->row + p->rows ? row + rows : p->row + p->rows;
+  const size_t right = col + cols < p->col + p->cols ? col + cols : p->col + p->cols;
+  const size_t same = p->how & HF__SPREAD ? p->cols / p->each : 1;
+  const float more = p->how & HF__MORE ? 1.0f : 0.0f;
+  float x[HF__READ];
+  size_t i, j, k, n;
+  for (i = top; !p->from && i < below; i++) {
+    const size_t at = p->col + i - p->row;
+    if ((p->how & HF__CORNER) && at >= left && at < right)
+      c->tile[(i - row) * cols + at - col] = 1;
+  }
+  if (!p->from) return 1;
+  if (p->group) {
+    for (j = left; j < right; j++) {
+      const size_t at = j - p->col, b = at / p->group;
+      const size_t from = p->first + b % p->steps * p->apart +
+                          b / p->steps / p->again * p->stride + at % p->group;
+      for (i = top; i < below; i += n) {
+        n = below - i < HF__READ ? below - i : (size_t)HF__READ;
+        if (!hf__tensor_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
+        for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
+      }
+    }
+    return 1;
+  }
+  for (i = top; i < below; i++) {
+    for (j = left; j < right; j += n) {
+      const size_t at = (j - p->col) / same % p->each;
+      n = right - j < p->each - at ? right - j : p->each - at;
+      if (n > 256) n = 256;
+      if (same > 1) n = 1;
+      if (!(p->how & HF__FLOORS
+            ? hf__floors_get(c, p, at, n, x)
+            : hf__tensor_get(c, p->from, (i - p->row) * p->each + at, n, x))) return 0;
+      for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = x[k] + more;
+    }
+  }
+  return 1;
+}
+
+/* Write view i, or v, an expert's rows of it, of which the pieces are some. */
+static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view *v, int expert,
+                         const hf__piece *piece, int count) {
+  const miras_view *view = &miras_model_views(m, NULL)[i];
+  const size_t rows = hf__view_rows(v), all = v->count / rows;
+  const size_t first = expert < 0 ? 0 : rows * (size_t)expert;
+  size_t row, col, high = 1, wide = HF__TILE_ROW, n;
+  int p;
+  for (p = 0; p < count; p++)
+    if (piece[p].view == i && piece[p].group && v->rank > 1) high = rows, wide = HF__TILE_COLS;
+  for (row = 0; row < rows; row += high) {
+    for (col = 0; col < all; col += wide) {
+      n = all - col < wide ? all - col : wide;
+      memset(c->tile, 0, high * n * sizeof(float));
+      for (p = 0; p < count; p++)
+        if (piece[p].view == i && !hf__piece_get(c, &piece[p], row, high, col, n)) return 0;
+      miras_model_view_write(m, view, first + row, high, col, n, c->tile);
+    }
+  }
+  return 1;
+}
+
+/* Every view from the tensors; without `write` only: does all fit, and is every tensor used up?
+ * piece [HF__MAX_PIECES] is to work in. */
+static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) {
+  const miras_view *views = miras_model_views(m, NULL);
+  const int layers = miras_model_desc_of(m)->layers;
+  int layer, expert, from = 0, to, count, v;
+  size_t i;
+  miras_model_views(m, &to);
+  for (i = 0; i < c->tensor_count; i++) c->tensors[i].taken = 0;
+  for (layer = -1; layer < layers; layer++) {
+    char prefix[32] = "";
+    if (layer >= 0) {                /* in their order, behind the embedding and before the head */
+      hf__say(prefix, sizeof prefix, "blocks.%d.", layer);
+      for (from = layer ? to : 0; !hf__begins(prefix, views[from].name);) from++;
+      for (to = from; hf__begins(prefix, views[to].name);) to++;
+    }
+    for (expert = -1; expert < (layer < 0 ? 0 : hf__experts(m, layer)); expert++) {
+      count = hf__match(c, m, layer, expert, from, to, strlen(prefix), piece);
+      if (count < 0) return 0;
+      for (v = from; write && v < to; v++) {
+        const miras_view view = hf__view_of(m, layer, expert, v);
+        if (hf__of_experts(m, layer, view.name + strlen(prefix)) == (expert >= 0) &&
+            !hf__view_fill(c, m, v, &view, expert, piece, count)) return 0;
+      }
+    }
+  }
+  for (i = 0; i < c->tensor_count; i++) {
+    const hf__tensor *x = &c->tensors[i];
+    if (x->taken == x->count || (!x->taken && hf__tensor_needless(c, m, x))) continue;
+    return hf__reject_as(c, MIRAS_ERR_FORMAT, x->name,
+                         x->taken ? "it has more rows than the model that config.json describes"
+                         : "the model that config.json describes has no such tensor");
+  }
+  return 1;
+}
+
+/* ---- the public calls ---- */
+
+/* What config.json describes: as a caller would, and with all defaults; too much for a stack. */
+typedef struct hf__described {
+  miras_model_desc is, resolved;
+} hf__described;
+
+static hf__described *hf__describe(hf__reader *c) {
+  hf__described *to = (hf__described *)hf__alloc(c, 1, sizeof *to);
+  if (!to) return NULL;
+  memset(to, 0, sizeof *to);
+  return hf__families[c->family].describe(c, &to->is) ? to : NULL;
+}
+
+/* Resolve it: the number of its parameters; 0 for a refusal. */
+static uint64_t hf__resolve(hf__reader *c, hf__described *to) {
+  char said[256];
+  uint64_t parameters;
+  to->resolved = to->is;
+  to->resolved.limit = 0;            /* of which miras_model_size tells */
+  parameters = miras_model_desc_resolve(&to->resolved, said, sizeof said);
+  if (parameters) return parameters;
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size, "it describes no model that can be: %s", said);
+  return 0;
+}
+
+MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
+                                             const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size) {
+  hf__reader c;
+  hf__described *to;
+  uint64_t numbers = 0, parameters;
+  size_t i;
+  if (!d || !path) return MIRAS_ERR_ARGUMENT;
+  if (hf__reader_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
+      (to = hf__describe(&c)) != NULL) {
+    to->is.limit = d->limit;
+    to->is.weights = d->weights;
+    for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].form < 0 ? 0 : c.tensors[i].count;
+    parameters = hf__resolve(&c, to);
+    if (parameters) {
+      if (!miras_model_size(&to->is, why, why_size)) c.result = MIRAS_ERR_SIZE;
+      /* so that small files cannot ask for a large model */
+      if (parameters / 16 > numbers)
+        hf__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
+                      "it describes a model far larger than its tensors");
+      if (c.result == MIRAS_OK) *d = to->is;
+    }
+  }
+  hf__reader_close(&c);
+  return c.result;
+}
+
+/* Is m of the descriptor that was read? What changes neither parameters nor states for good may be
+ * as m has it. */
+static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_desc *d) {
+  char said[256];
+  int i;
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
+    miras_layer_desc *l = &to->is.layer[i];
+    if (l->type == MIRAS_LAYER_ATTENTION || l->type == MIRAS_LAYER_MAG ||
+        l->type == MIRAS_LAYER_MAC) l->attention.window = d->layer[i].attention.window;
+    if (l->type == d->layer[i].type) l->memory.reset_every = d->layer[i].memory.reset_every;
+  }
+  to->is.dropout = d->dropout;
+  to->is.seed = d->seed;
+  if (!hf__resolve(c, to)) return 0;
+  if (!miras_model_desc_differs(&to->resolved, d, said, sizeof said)) return 1;
+  return hf__reject_as(c, MIRAS_ERR_MISMATCH, "config.json", said);
+}
+
+MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size) {
+  const miras_model_desc *d = miras_model_desc_of(m);
+  size_t floats = HF__TILE_ROW;
+  hf__reader c;
+  hf__described *to;
+  hf__piece *piece;
+  int i, count;
+  const miras_view *views = miras_model_views(m, &count);
+  if (!m || !path) return MIRAS_ERR_ARGUMENT;
+  if (hf__reader_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
+      (to = hf__describe(&c)) != NULL && hf__same_model(&c, to, d)) {
+    piece = (hf__piece *)hf__alloc(&c, HF__MAX_PIECES, sizeof *piece);
+    if (piece && hf__fill(&c, m, piece, 0)) {
+      for (i = 0; i < count; i++) {
+        const size_t rows = hf__view_rows(&views[i]) * HF__TILE_COLS;
+        if (floats < rows) floats = rows;
+      }
+      c.tile = (float *)hf__alloc(&c, floats, sizeof(float));
+      if (c.tile) hf__fill(&c, m, piece, 1);
+    }
+  }
+  hf__reader_close(&c);
+  return c.result;
+}
+
+MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
+                                             const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size) {
+  miras_model *m;
+  if (why && why_size) why[0] = 0;
+  if (!d || !path) return NULL;
+  m = miras_model_open_empty(d, allocator, why, why_size);
+  if (!m || miras_checkpoint_load(m, path, ignored, allocator, why, why_size) == MIRAS_OK) return m;
+  miras_model_close(m);
+  return NULL;
+}
+#endif /* MIRAS_HUGGINGFACE_IMPLEMENTATION */
