@@ -2075,14 +2075,6 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #define MIRAS__UNROLL
 #endif
 
-/* Unroll the next loop by 4, where size does not matter: an engine's scratch has 44 arrays, whose
- * addresses were 311 instructions of a write and are 185. */
-#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__OPTIMIZE_SIZE__)
-  #define MIRAS__UNROLL4 _Pragma("GCC unroll 4")
-#else
-  #define MIRAS__UNROLL4
-#endif
-
 /* nvcc's front end warns of pragmas for the host's compiler and of what assembly leaves unused. */
 #ifdef __CUDACC__
   #pragma nv_diagnostic push
@@ -3347,7 +3339,6 @@ static MIRAS__COLD int miras__used(const miras_model_desc *d, int kind) {
  *                  16 scalars, of which the first is B.
  *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window */
 enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION };
-#define MIRAS__ARRAYS 120  /* of an engine's scratch                                              */
 
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
@@ -3396,7 +3387,8 @@ typedef struct miras__plan {
   int tape_blocks;         /* exact engine: blocks in which the adjoint takes them               */
   size_t tape_errors;      /* and floats of a token's error, which lie behind the state, or 0    */
   size_t tape_once;        /* floats per head and call, before its chunks                        */
-  size_t at[MIRAS__ARRAYS];   /* offsets of the arrays of a call's scratch                       */
+  size_t pack, pack_backward;   /* of scratch, what products take in there: the host's kernels
+                              say it, for those of a device too                                  */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
   size_t scratch_backward; /* for head_backward too; never less                                  */
   size_t at_spare;         /* in it: room for weights that are not in the state, or for all of
@@ -3404,6 +3396,7 @@ typedef struct miras__plan {
   miras_memory_desc d;
 } miras__plan;
 
+#define MIRAS__RECORD 256  /* pointers that an engine's record takes at most                      */
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
 #define MIRAS__NEAR 32768  /* bytes of a state that surely stay in the first cache                */
 #define MIRAS__STRIP 64    /* columns of a strip of a state that does not, at most                */
@@ -3681,15 +3674,6 @@ typedef struct miras__erasing {
   const float *x, *c, *a, *b;
   size_t ldc, rows, n;
 } miras__erasing;
-
-/* Where `count` arrays of an engine's scratch lie, base + at, goes into the members `to` of its
- * record. */
-static void miras__addresses(void *record, const uint16_t *to, size_t count, float *base,
-                             const size_t *at) {
-  size_t i;
-  MIRAS__UNROLL4 for (i = 0; i < count; i++)
-    *(float **)(void *)((char *)record + to[i]) = base + at[i];
-}
 
 static int miras__whole(char *why, size_t size, const char *field, int value, int low, int high) {
   if (value >= low && value <= high) return 1;
@@ -10287,6 +10271,13 @@ static void miras__weights_of_bwd(const miras__kernels *K, const miras__plan *p,
  * indices into them, not pointers, and what a kernel has to say it returns, or leaves in a record
  * of the caller's own. */
 
+/* What a worker keeps of an engine from call to call: where the arrays of its scratch lie. */
+typedef struct miras__record {
+  const miras__plan *plan;           /* of which it is, NULL: of none                             */
+  const float *scratch;
+  void *at[MIRAS__RECORD];
+} miras__record;
+
 /* One head of one sequence in a call: all that an engine is told. Outer parameters and, for the
  * adjoint, their gradients, which are added to; the state, at `position` tokens since the head
  * began; tape NULL or miras__plan_tape floats; scratch of plan.scratch or scratch_backward. */
@@ -10304,6 +10295,7 @@ typedef struct miras__call {
   const miras__head_grads *g;
   float *dinit, *dgain, *dbias, *dridge;
   float *dstate;                                       /* as in miras_memory_backward, or NULL   */
+  miras__record *record;                               /* of the worker, or NULL                 */
 } miras__call;
 
 /* What an engine knows of tokens. The pairs of a call are counted through: pair i is descent
@@ -10354,25 +10346,49 @@ static size_t miras__rows_room(size_t rows, size_t side) {
   return thin > shallow ? thin : shallow;
 }
 
-/* Floats of arrays become where they lie, one behind the other from `used` on and with such a gap
- * behind each; returns the end. */
-static size_t miras__lie(size_t *at, const size_t *end, size_t used, size_t gap) {
-  for (; at < end; at++) {
-    const size_t floats = *at;
-    *at = used;
-    used += miras__pad(floats) + gap;
-  }
-  return used;
+/* The arrays of an engine's scratch, one behind the other from `base` on; base NULL: their floats
+ * are only counted. Behind each lie `gap` floats, which are none without MIRAS_CHECK: watch 1 writes
+ * their pattern, 2 looks at it. */
+typedef struct miras__space {
+  float *base;
+  size_t used, gap;
+  int watch;
+} miras__space;
+
+static miras__space miras__space_at(float *base, int watch) {
+  miras__space s;
+  s.base = base;
+  s.used = 0;
+  s.gap = MIRAS__GAP;
+  s.watch = watch;
+  return s;
 }
 
+static float *miras__lay(miras__space *s, size_t floats) {
+  float *at = miras__to(s->base, s->used);
+  s->used += miras__pad(floats) + s->gap;
 #if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-/* The gaps between these arrays of scratch, and the one before `end`. */
-static void miras__gaps(float *scratch, const size_t *at, size_t count, size_t end, int look) {
-  size_t i;
-  for (i = 1; i <= count; i++)
-    miras__gap(scratch + (i < count ? at[i] : end) - MIRAS__GAP, MIRAS__GAP_BYTES, look);
-}
+  if (s->watch && s->gap) miras__gap(s->base + s->used - s->gap, MIRAS__GAP_BYTES, s->watch == 2);
 #endif
+  return at;
+}
+
+/* The record of an engine with its arrays, which a worker keeps from call to call: *laid says that
+ * it has them already, for this plan and scratch. `own` where there is none to keep. */
+static void *miras__record_of(const miras__call *a, void *own, int *laid) {
+#ifndef MIRAS__DEVICE
+  miras__record *r = a->record;
+  if (r) {
+    *laid = r->plan == a->p && r->scratch == a->scratch;
+    r->plan = a->p;
+    r->scratch = a->scratch;
+    return r->at;
+  }
+#endif
+  (void)a;
+  *laid = 0;
+  return own;
+}
 
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
@@ -10617,30 +10633,9 @@ typedef struct miras__open {
  *   u, raw            value gate: rows u, answers of S_0 before cv
  *   den, l, c, cv     normalisers, and in the end 1 / that; coefficients of rows, of S_0, of values
  *   row, f            room; F, where decays lead to the initial memory
- * and of the adjoint cotangents, named after what they belong to. Those of the list ADDED are added
- * to and begin at zero. dlast: of rows x as decayed at the block's end; ds: of the state. */
-#define MIRAS__OPEN_ARRAYS(X)                                                                     \
-  X(open.x[0], many * n) X(open.u[0], rows * dv) X(open.x[1], second * many * n)                  \
-  X(open.u[1], second * rows * dv) X(open.eta, p->d.normalize ? rows : 0)                         \
-  X(open.l, scalar * rows) X(open.c, per) X(open.cv, p->value_decay ? dv : 0)
-#define MIRAS__BLOCK_ARRAYS(X)                                                                    \
-  X(r.beta, value * dv)                                                                           \
-  X(x[0], alone * rows * n) X(x[1], second * rows * n) X(r.v, rows * dv) X(r.alpha, rows * per)   \
-  X(r.eta, rows * p->rates) X(score[0], stack * ld) X(score[1], second * stack * ld)              \
-  X(product[0], scalar * stack * ld) X(product[1], scalar * second * stack * ld)   \
-  X(z, room * n) X(zc, (room > p->streams * rows ? room : p->streams * rows) * n)                 \
-  X(read, room * dv) X(u, value * dv) X(raw, value * dv) X(den, rows) X(row, wide)                \
-  X(l, scalar * (rows + 1) * ld) X(c, (rows + 1) * per) X(cv, value ? (value + 1) * dv : 0)       \
-  X(f, p->pulls || (backward && p->tape_blocks > 1) ? p->weights : 0) X(pack, room_to_pack)
-#define MIRAS__BLOCK_ARRAYS_ADDED(X)                                                              \
-  X(dx[0], rows * n) X(dx[1], second * rows * n) X(du[0], rows * dv)                              \
-  X(du[1], (second ? rows : value) * dv) X(d.alpha, rows * per) X(d.eta, rows * p->rates)         \
-  X(d.beta, value * dv) X(dl, scalar * (rows + 1) * ld) X(dc, (rows + 1) * per)                   \
-  X(dcv, value ? (value + 1) * dv : 0)
-#define MIRAS__BLOCK_ARRAYS_BWD(X)                                                                \
-  MIRAS__BLOCK_ARRAYS_ADDED(X) X(dlast[0], rows * n) X(dlast[1], second * rows * n)               \
-  X(dscore[0], stack * ld) X(dscore[1], second * stack * ld) X(dz, room * n) X(dread, stack * dv) \
-  X(dden, rows) X(ds, p->weights) X(history, p->per_feature || value ? 64 * rows : 0)
+ * and of the adjoint cotangents, named after what they belong to. Those from dx[0] on, `added`
+ * floats, are added to and begin at zero, and have no gaps. dlast: of rows x as decayed at the
+ * block's end; ds: of the state. */
 
 /* Some of the rows that read the state: of `count` rows from `row` of the stack on, row i meets the
  * state with what row left + i step of the coefficients leaves, and sees seen + i step rows. */
@@ -10665,58 +10660,121 @@ typedef struct miras__block {
   int errors;              /* does read begin with errors that the tape has kept?                */
   float *pack, *x[2], *product[2], *score[2], *z, *zc, *read, *u, *raw, *den, *row, *l, *c, *cv, *f;
   float *dx[2], *du[2], *dl, *dc, *dcv, *dlast[2], *dscore[2], *dz, *dread, *dden, *ds, *history;
+  size_t added;            /* floats                                                             */
 } miras__block;
 
-#define MIRAS_X(name, floats) (uint16_t)offsetof(miras__block, name),
-static const uint16_t miras__open_arrays[] = {MIRAS__OPEN_ARRAYS(MIRAS_X)};
-static const uint16_t miras__block_arrays[] = {MIRAS__BLOCK_ARRAYS(MIRAS_X)};
-static const uint16_t miras__block_arrays_bwd[] = {MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)};
-#undef MIRAS_X
-enum {
-  MIRAS__PACK_AT = MIRAS__COUNT(miras__open_arrays) + MIRAS__COUNT(miras__block_arrays) - 1
-};
+typedef char miras__block_fits[sizeof(miras__block) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
 
-/* Offsets of its scratch, how many floats that is (what only the adjoint needs is last), and the
- * floats of an open block, which come first where they do not lie in the state. */
-static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backward, size_t *at,
-                                   size_t *open) {
+/* Lay an open block of `rows` rows out, in a state or in scratch, without gaps. Returns the floats
+ * that it takes. */
+static size_t miras__open_lay(const miras__plan *p, size_t rows, float *at, miras__open *o) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, second = p->streams - 1;
+  const size_t each = n * (p->per_feature ? rows : miras__pad(rows));
+  miras__space s = miras__space_at(at, 0);
+  s.gap = 0;
+  o->x[0] = miras__lay(&s, each);
+  o->u[0] = miras__lay(&s, rows * dv);
+  o->x[1] = miras__lay(&s, second * each);
+  o->u[1] = miras__lay(&s, second * rows * dv);
+  o->eta = miras__lay(&s, p->d.normalize ? rows : 0);
+  o->l = miras__lay(&s, p->per_feature ? 0 : rows);
+  o->c = miras__lay(&s, p->per_feature ? n : 1);
+  o->cv = miras__lay(&s, p->value_decay ? dv : 0);
+  return s.used;
+}
+
+/* Lay a block of `rows` rows out in scratch. backward: 0, or 1 and on for the blocks of the adjoint
+ * between two states of the tape, of which each but the first has arrays of its own behind all that
+ * the first has, up to `pack`, and shares the others. Returns the floats that all of them take; for
+ * backward 0 of one that is open in the state, without those of the open part. */
+static size_t miras__block_lay(const miras__plan *p, size_t rows, int backward, float *scratch,
+                               int watch, miras__block *k) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
   const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.inner_steps;
   const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
   const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
-  const size_t alone = p->delta && !second ? 0 : 1, many = p->per_feature ? rows : ld;
-  const size_t tall = stack > ld ? stack : ld;
-  const size_t room_to_pack = miras__rows_room(tall, wide > tall ? wide : tall);
-  size_t *first = at;
-#define MIRAS_X(name, floats) *at++ = floats;
-  MIRAS__OPEN_ARRAYS(MIRAS_X)
-  *open = miras__lie(first, at, 0, 0);           /* it may lie in a state, which has no gaps      */
-  first = at;
-  MIRAS__BLOCK_ARRAYS(MIRAS_X)
-  if (MIRAS__TRAINS && backward) {
-    MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+  const size_t sums = p->streams * rows;
+  miras__space s = miras__space_at(scratch, watch);
+  size_t own, all = 0;
+  int block;
+  for (block = 1;; block = backward) {
+    if (backward || p->d.chunk == 1) s.used = miras__open_lay(p, rows, s.base, &k->open);
+    k->r.beta = miras__lay(&s, value * dv);
+    k->x[0] = miras__lay(&s, p->delta && !second ? 0 : rows * n);
+    k->x[1] = miras__lay(&s, second * rows * n);
+    k->r.v = miras__lay(&s, rows * dv);
+    k->r.alpha = miras__lay(&s, rows * per);
+    k->r.eta = miras__lay(&s, rows * p->rates);
+    k->score[0] = miras__lay(&s, stack * ld);
+    k->score[1] = miras__lay(&s, second * stack * ld);
+    k->product[0] = miras__lay(&s, scalar * stack * ld);
+    k->product[1] = miras__lay(&s, scalar * second * stack * ld);
+    k->z = miras__lay(&s, room * n);
+    k->zc = miras__lay(&s, (room > sums ? room : sums) * n);
+    k->read = miras__lay(&s, room * dv);
+    k->u = miras__lay(&s, value * dv);
+    k->raw = miras__lay(&s, value * dv);
+    k->den = miras__lay(&s, rows);
+    k->row = miras__lay(&s, wide);
+    k->l = miras__lay(&s, scalar * (rows + 1) * ld);
+    k->c = miras__lay(&s, (rows + 1) * per);
+    k->cv = miras__lay(&s, value ? (value + 1) * dv : 0);
+    k->f = miras__lay(&s, p->pulls || (backward && p->tape_blocks > 1) ? p->weights : 0);
+    if (block > 1) return all;
+    own = s.used;
+    k->pack = miras__lay(&s, backward ? p->pack_backward : p->pack);
+    if (!MIRAS__TRAINS || !backward) return s.used;
+    k->added = s.used;
+    s.gap = 0;
+    k->dx[0] = miras__lay(&s, rows * n);
+    k->dx[1] = miras__lay(&s, second * rows * n);
+    k->du[0] = miras__lay(&s, rows * dv);
+    k->du[1] = miras__lay(&s, (second ? rows : value) * dv);
+    k->d.alpha = miras__lay(&s, rows * per);
+    k->d.eta = miras__lay(&s, rows * p->rates);
+    k->d.beta = miras__lay(&s, value * dv);
+    k->dl = miras__lay(&s, scalar * (rows + 1) * ld);
+    k->dc = miras__lay(&s, (rows + 1) * per);
+    k->dcv = miras__lay(&s, value ? (value + 1) * dv : 0);
+    k->added = s.used - k->added;
+    s.gap = MIRAS__GAP;
+    (void)miras__lay(&s, 0);
+    k->dlast[0] = miras__lay(&s, rows * n);
+    k->dlast[1] = miras__lay(&s, second * rows * n);
+    k->dscore[0] = miras__lay(&s, stack * ld);
+    k->dscore[1] = miras__lay(&s, second * stack * ld);
+    k->dz = miras__lay(&s, room * n);
+    k->dread = miras__lay(&s, stack * dv);
+    k->dden = miras__lay(&s, rows);
+    k->ds = miras__lay(&s, p->weights);
+    k->history = miras__lay(&s, p->per_feature || value ? 64 * rows : 0);
+    all = s.used + (size_t)(p->tape_blocks - 1) * own;
+    if (backward == 1) return all;
+    s = miras__space_at(miras__to(scratch, s.used + (size_t)(backward - 2) * own), watch);
   }
-#undef MIRAS_X
-  return miras__lie(first, at, !backward && p->d.chunk > 1 ? 0 : *open, MIRAS__GAP);
+}
+
+/* What products of a block of so many rows take. */
+static size_t miras__block_pack(const miras__plan *p, size_t rows) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
+  const size_t stack = (p->delta ? rows : 0) + rows / (size_t)p->d.inner_steps;
+  const size_t ld = miras__pad(rows), tall = stack > ld ? stack : ld;
+  return miras__rows_room(tall, wide > tall ? wide : tall);
 }
 
 #if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-static void miras__exact_gaps(const miras__call *a, int backward, size_t end, int look) {
+static void miras__exact_gaps(const miras__call *a, int backward, int watch) {
   const miras__plan *p = a->p;
-  const size_t skip = MIRAS__COUNT(miras__open_arrays), count = MIRAS__COUNT(miras__block_arrays);
-  const size_t back = MIRAS__COUNT(miras__block_arrays_bwd);
-  size_t own[MIRAS__ARRAYS], open, all, rows;
+  const size_t inner_steps = (size_t)p->d.inner_steps;
+  miras__block k;
   int i;
-  if (!backward) {
-    miras__gaps(a->scratch, p->at + skip, p->fused ? 1 : count, end, look);
-    return;
-  }
-  rows = (size_t)miras__reset_grid(&p->d) * (size_t)p->d.inner_steps;
-  all = miras__block_offsets(p, rows, 1, own, &open);
-  miras__gaps(a->scratch, own + skip, count + back, all, look);
-  for (i = 1; i < p->tape_blocks; i++, all += own[MIRAS__PACK_AT])
-    miras__gaps(a->scratch + all, own + skip, count - 1, own[MIRAS__PACK_AT], look);
+  if (!backward && p->fused)
+    miras__gap(a->scratch + p->at_spare - MIRAS__GAP, MIRAS__GAP_BYTES, watch == 2);
+  else if (!backward)
+    miras__block_lay(p, (size_t)p->d.chunk * inner_steps, 0, a->scratch, watch, &k);
+  for (i = 1; backward && i <= p->tape_blocks; i++)
+    miras__block_lay(p, (size_t)miras__reset_grid(&p->d) * inner_steps, i, a->scratch, watch, &k);
 }
 #endif
 
@@ -10726,7 +10784,8 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   const size_t chunk = (size_t)d->chunk, inner_steps = (size_t)d->inner_steps;
   const size_t grid = (size_t)miras__reset_grid(d);
-  size_t state = miras__pad(p->weights), open, least;
+  size_t state = miras__pad(p->weights), least;
+  miras__block k;
   p->tape_chunk = p->weights;
   p->tape_blocks = MIRAS__TRAINS && grid < MIRAS__SPACING ? MIRAS__SPACING / (int)grid : 1;
   while (p->tape_blocks > 1 && (size_t)d->reset_every / grid % (size_t)p->tape_blocks)
@@ -10738,14 +10797,15 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   p->tape_chunk += (size_t)p->tape_tokens * p->tape_errors;
   p->split = p->weights;
   p->at_open = state;
-  least = miras__block_offsets(p, grid * inner_steps, 1, p->at, &open);
-  least += (size_t)(p->tape_blocks - 1) * p->at[MIRAS__PACK_AT];
+  p->pack = miras__block_pack(p, chunk * inner_steps);
+  p->pack_backward = miras__block_pack(p, grid * inner_steps);
+  least = miras__block_lay(p, grid * inner_steps, 1, NULL, 0, &k);
   p->scratch = 3 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
   p->strip = p->weights * sizeof(float) > MIRAS__NEAR;
   if (p->strip) p->scratch += MIRAS__STRIP * p->features;
   p->scratch += MIRAS__GAP;
-  if (!p->fused) p->scratch = miras__block_offsets(p, chunk * inner_steps, 0, p->at, &open);
-  if (chunk > 1) state += open;
+  if (!p->fused) p->scratch = miras__block_lay(p, chunk * inner_steps, 0, NULL, 0, &k);
+  if (chunk > 1) state += miras__open_lay(p, chunk * inner_steps, NULL, &k.open);
   p->scratch_backward = MIRAS__TRAINS && least > p->scratch ? least : p->scratch;
   return state;
 }
@@ -10867,47 +10927,40 @@ static const float *miras__base(const miras__call *a) {
   return a->p->pulls && !a->zeros && a->K->any(a->init, a->p->weights) ? a->init : NULL;
 }
 
-/* A block of `rows` rows in the call's scratch, its open part in the state or there too. Blocks 2
- * and on of the adjoint have what is theirs behind all that the first has. */
-static void miras__exact_open(const miras__call *a, size_t rows, int backward, miras__block *k) {
+/* A block of `rows` rows in the call's scratch, its open part in the state or there too. own: where
+ * its record is, unless the worker keeps one. */
+static miras__block *miras__exact_open(const miras__call *a, size_t rows, int backward,
+                                       miras__block *own) {
   const miras__plan *p = a->p;
-  float *from = a->scratch, *open;
-  size_t own[MIRAS__ARRAYS], floats;
-  const size_t *at = p->at;
-  if (MIRAS__TRAINS && backward) {
-    const size_t all = miras__block_offsets(p, rows, 1, own, &floats);
-    at = own;
-    if (backward > 1) from += all + (size_t)(backward - 2) * own[MIRAS__PACK_AT];
+  int laid = 0;
+  miras__block *k = backward ? own : (miras__block *)miras__record_of(a, own, &laid);
+  if (!laid) {
+    miras__block_lay(p, rows, backward, a->scratch, 0, k);
+    if (p->delta && p->streams == 1) k->x[0] = k->z;
+    if (!p->value_decay) k->r.beta = NULL;
+    k->r.in = k->d.in = p->features;
+    k->r.x = k->x[0];
+    k->r.replace = k->x[1];
+    k->r.erase = p->streams > 1 ? k->z : NULL;
+    k->r.theta = k->r.delta = NULL;
+    k->rows = rows;
+    k->ld = miras__pad(rows);
+    k->p = p;
   }
-  open = backward || p->d.chunk == 1 ? from : a->state + p->at_open;
-  miras__addresses(k, miras__open_arrays, MIRAS__COUNT(miras__open_arrays), open, at);
-  at += MIRAS__COUNT(miras__open_arrays);
-  miras__addresses(k, miras__block_arrays, MIRAS__COUNT(miras__block_arrays), from, at);
-  at += MIRAS__COUNT(miras__block_arrays);
-  k->pack = a->scratch + at[-1];
+  if (!backward && p->d.chunk > 1)
+    miras__open_lay(p, rows, a->state + p->at_open, &k->open);
   k->answers = !backward || p->d.normalize || p->value_decay;
-  if (p->delta && p->streams == 1) k->x[0] = k->z;
-  if (!p->value_decay) k->r.beta = NULL;
-  k->r.in = k->d.in = p->features;
-  k->r.x = k->x[0];
-  k->r.replace = k->x[1];
-  k->r.erase = p->streams > 1 ? k->z : NULL;
-  k->r.theta = k->r.delta = NULL;
-  k->rows = rows;
-  k->ld = miras__pad(rows);
   k->backward = backward;
   k->errors = 0;
   k->K = a->K;
-  k->p = p;
   k->base = miras__base(a);
-  if (!MIRAS__TRAINS || !backward) return;
-  miras__addresses(k, miras__block_arrays_bwd, MIRAS__COUNT(miras__block_arrays_bwd), a->scratch,
-                   at);
+  if (!MIRAS__TRAINS || !backward) return k;
   if (!p->per_feature && !a->g->keep) k->dl = k->dc = NULL;
   k->d.x = k->dx[0];
   k->d.v = k->du[0];
   k->d.replace = k->dx[1];
   k->d.erase = k->dz;
+  return k;
 }
 
 /* It starts from the state s. */
@@ -11262,6 +11315,7 @@ static void miras__linear_forward(const miras__call *a) {
   const float *base = miras__base(a);
   float *errors = NULL;
   size_t t, end;
+  if (a->position == 0 && length) K->copy(a->state, a->init, p->weights);
   for (t = 0; t < length; t = end) {
     end = t + MIRAS__SWEEP - (size_t)((a->position + (uint64_t)t) % MIRAS__SWEEP);
     if (MIRAS__TRAINS && a->tape && end > t + per - t % per) end = t + per - t % per;
@@ -11285,14 +11339,14 @@ static void miras__exact_forward(const miras__call *a) {
   const size_t length = (size_t)io->length;
   const size_t dv = (size_t)p->d.value_dim, per = (size_t)p->tape_tokens;
   const int alone = io->surprise && (!p->delta || p->streams > 1);
-  miras__block work, *k = &work;
+  miras__block work, *k;
   size_t t, m;
-  if (a->position == 0 && length) K->copy(a->state, a->init, p->weights);
   if (p->fused) {
     miras__linear_forward(a);
     return;
   }
-  miras__exact_open(a, chunk * inner_steps, 0, k);
+  if (a->position == 0 && length) K->copy(a->state, a->init, p->weights);
+  k = miras__exact_open(a, chunk * inner_steps, 0, &work);
   for (t = 0; t < length; t += m) {
     const size_t r0 = (size_t)((a->position + t) % chunk);
     const float *answers;
@@ -11339,17 +11393,6 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
                     q->step);
 }
 
-/* Cotangents that are added to begin at zero. */
-static void miras__exact_begin_bwd(const miras__block *k) {
-  const miras__plan *p = k->p;
-  const size_t n = p->features, dv = (size_t)p->d.value_dim, rows = k->rows, ld = k->ld;
-  const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
-  const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
-#define MIRAS_X(name, floats) if (k->name) k->K->fill(k->name, 0, floats);
-  MIRAS__BLOCK_ARRAYS_ADDED(MIRAS_X)
-#undef MIRAS_X
-}
-
 /* From the cotangents of the answers of `reads` tokens from t on, and in k->ds that of the state
  * after them, to those of the block's inputs and of S_0: what came last first. */
 static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, size_t reads) {
@@ -11357,7 +11400,7 @@ static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, s
   const miras__plan *p = k->p;
   const size_t n = p->features, m = k->m, inner_steps = (size_t)p->d.inner_steps;
   const float *dy = a->dy + t * a->lddy;
-  miras__exact_begin_bwd(k);
+  K->fill(k->dx[0], 0, k->added);
   miras__exact_answers_bwd(k, dy, a->lddy);
   if (k->live) miras__exact_fold_bwd(k);
   miras__exact_mix_bwd(k);
@@ -11448,18 +11491,21 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
   const float *s = a->position ? a->state : a->init;
   float *x = a->scratch, *den = x + miras__pad(p->features);
   miras__block work, *k = &work;
-  if (rows) {
-    miras__exact_open(a, chunk * inner_steps, 0, k);
-    miras__exact_start(k, s);
+  if (!p->fused) {
+    k = miras__exact_open(a, chunk * inner_steps, 0, &work);
     x = k->z;
     den = k->den;
+  }
+  K->feature_rows(p->map, x, 0, q, 0, 1, dk);
+  if (rows) {
+    float *read = k->read;
     k->read = o;
-    K->feature_rows(p->map, x, 0, q, 0, 1, dk);
+    miras__exact_start(k, s);
     miras__exact_look(k, rows);
     miras__exact_stack(k, rows, 0, 1);
     miras__exact_home(k);
+    k->read = read;
   } else {                                       /* S says it all */
-    K->feature_rows(p->map, x, 0, q, 0, 1, dk);
     miras__exact_read(K, p, s, x, o, den);
   }
   if (!p->d.normalize) return;
@@ -11471,24 +11517,23 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
 static void miras__exact_live(const miras__call *a, float *w) {
   const size_t chunk = (size_t)a->p->d.chunk, inner_steps = (size_t)a->p->d.inner_steps;
   const size_t rows = (size_t)(a->position % chunk) * inner_steps;
-  miras__block work;
+  miras__block work, *k = miras__exact_open(a, chunk * inner_steps, 0, &work);
   a->K->copy(w, a->state, a->p->weights);
-  miras__exact_open(a, chunk * inner_steps, 0, &work);
-  miras__exact_start(&work, a->state);
-  miras__exact_stack(&work, rows, 0, 0);
-  miras__exact_close(&work, w, rows);
+  miras__exact_start(k, a->state);
+  miras__exact_stack(k, rows, 0, 0);
+  miras__exact_close(k, w, rows);
 }
 
 /* Nothing is left of the open block's rows: S is all there is. */
 static void miras__exact_clear(const miras__call *a) {
   const miras__plan *p = a->p;
   const size_t chunk = (size_t)p->d.chunk;
-  miras__block work;
+  miras__open open;
   if (chunk == 1) return;
-  miras__exact_open(a, chunk * (size_t)p->d.inner_steps, 0, &work);
+  miras__open_lay(p, chunk * (size_t)p->d.inner_steps, a->state + p->at_open, &open);
   a->K->fill(a->state + p->at_open, 0, p->head_state - p->at_open);
-  a->K->fill(work.open.c, 1, p->per_feature ? p->features : 1);
-  if (p->value_decay) a->K->fill(work.open.cv, 1, (size_t)p->d.value_dim);
+  a->K->fill(open.c, 1, p->per_feature ? p->features : 1);
+  if (p->value_decay) a->K->fill(open.cv, 1, (size_t)p->d.value_dim);
 }
 
 /* @51 FROZEN-GRADIENT ENGINE ---------------------------------- needs 14 23 24 27 28 41 42 45 -- */
@@ -11593,6 +11638,7 @@ typedef struct miras__chunk {
   float *dz, *dx2, *dz2;   /* of z, and of x and z of the second half of a gated layer           */
   float *bg, *bn, *bp, *ba, *bf, *bh, *binv, *bmetric;
   float *live, *blive_y, *blive_d, *mixed, *history;   /* gates per channel                      */
+  size_t added;            /* floats from bg on, without gaps, in which a piece begins at zero   */
   /* parts */
   miras__head_io io;       /* y: unused; ldy: between answers                                    */
   miras__net net;
@@ -11600,100 +11646,154 @@ typedef struct miras__chunk {
   miras__pass query;
 } miras__chunk;
 
-/* Its arrays and their floats: n = C pairs of a chunk, wide = n numbers or one per channel, all =
- * P, tile [C, widest]; and where there are any: mine = P of a sum apart, own = P of a J of its own,
- * held = P where W_B is kept, two = tile of a gated layer, bounded = n, channels = n with gates per
- * channel. In the list ADDED, and in bx and bd, a piece starts at zero. */
-#define MIRAS__CHUNK_ARRAYS(X)                                                                    \
-  X(net.pack, room_to_pack) X(net.r, n * dv) X(net.e, n * dv) X(net.loss, n) X(net.v, n * dv)     \
-  X(net.delta, n * p->bounds) X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n)        \
-  X(query.xh, n * dv) X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n)     \
-  X(rate, n) X(slope, n) X(g, n * n) X(n, n * n) X(ca, wide) X(cf, n) X(ch, n) X(pq, n * n)       \
-  X(left, wide) X(line, n) X(inv, 4) X(norm, 8) X(u, mine) X(mix, mine ? held : 0)                \
-  X(along, bounded) X(spent, bounded) X(strain, bounded) X(share, bounded) X(metric, own)         \
-  X(new_y, channels * (size_t)p->in[0]) X(new_d, channels * dv)
-#define MIRAS__CHUNK_LAYER(X)                                                                     \
-  X(net.pairs.z, out) X(net.pairs.slope, l < p->layers - 1 ? out : 0) X(net.back, out)            \
-  X(query.z, out) X(query.x, in) X(kq, in ? n * n : 0)
-#define MIRAS__CHUNK_ARRAYS_ADDED(X)                                                              \
-  X(bg, n * n) X(bn, n * n) X(ba, wide) X(bf, n) X(bh, n) X(binv, 4)                              \
-  X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv) X(brows.alpha, wide)          \
-  X(brows.eta, wide)
-#define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
-  X(state, state) X(net.bv, n * dv) X(net.bdelta, n * p->bounds) X(net.bkey, n * dv)              \
-  X(net.t2, tile) X(net.t3, tile) X(net.row, 2 * most) X(brows.theta, n) X(wc, all) X(ac, all)    \
-  X(dz, tile) X(dx2, two) X(dz2, two) X(bp, n * n) X(bw, all) X(bwc, all) X(bwb, held)            \
-  X(bmetric, (bounded && p->init_mapped) || beside ? all : 0) X(live, channels * dv)              \
-  X(mixed, channels * dv) X(history, 64 * channels) MIRAS__CHUNK_ARRAYS_ADDED(X)
-#define MIRAS__CHUNK_LAYER_BWD(X)                                                                 \
-  X(query.slope, l < p->layers - 1 ? out : 0) X(net.bz, out) X(net.bx, in) X(net.bd, out)
+typedef char miras__chunk_fits[sizeof(miras__chunk) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
 
-#define MIRAS_X(name, floats) + 1
-enum {
-  MIRAS__ONCE = 0 MIRAS__CHUNK_ARRAYS(MIRAS_X), MIRAS__EACH = 0 MIRAS__CHUNK_LAYER(MIRAS_X),
-  MIRAS__ONCE_BWD = 0 MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X),
-  MIRAS__EACH_BWD = 0 MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
-};
-#undef MIRAS_X
-typedef char miras__chunk_fits[                        /* into plan.at                           */
-  MIRAS__ONCE + MIRAS__ONCE_BWD + 4 * (MIRAS__EACH + MIRAS__EACH_BWD) <= MIRAS__ARRAYS ? 1 : -1];
+/* The floats of its arrays: n pairs of a chunk, wide one number of each or one per channel, all the
+ * weights, tile [n, widest]; and 0 where there are none: two a tile of a gated layer, apart the
+ * weights of a sum apart, own those of a J of its own, held those of W_B, bounded n, channels n with
+ * gates per channel. */
+typedef struct miras__chunk_floats {
+  size_t n, dv, wide, all, tile, two, apart, own, held, bounded, channels;
+} miras__chunk_floats;
 
-#define MIRAS_X(name, floats) (uint16_t)offsetof(miras__chunk, name),
-static const uint16_t miras__chunk_arrays[] = {
-  MIRAS__CHUNK_ARRAYS(MIRAS_X) MIRAS__CHUNK_LAYER(MIRAS_X)
-  MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X) MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
-};
-#undef MIRAS_X
-
-/* Offsets of scratch, and how many floats; what only the adjoint needs is last. Layers that share
- * their input share what belongs to it. state: floats of a head's. */
-static void miras__chunk_offsets(miras__plan *p, size_t state) {
+static miras__chunk_floats miras__chunk_sizes(const miras__plan *p) {
   const miras__retention_record *rule = &miras__retentions[p->rule];
-  const size_t n = p->span, dv = (size_t)p->d.value_dim, wide = n * p->rates, all = p->weights;
-  const size_t most = (size_t)p->widest > n ? (size_t)p->widest : n, tile = n * (size_t)p->widest;
-  const size_t two = p->layers > 1 && p->from[1] == 0 ? tile : 0, channels = p->channel ? n : 0;
-  const size_t bounded = p->d.step_bound ? n : 0, held = p->holds ? all : 0;
-  const size_t mine = rule->sum == MIRAS__SUM_APART ? all : 0;
-  const size_t own = rule->metric >= MIRAS__J_OWN ? all : 0;
-  const size_t beside = rule->metric == MIRAS__J_BESIDE;
-  const size_t room_to_pack = miras__rows_room(n, most);
-  size_t *at = p->at, *back;
-  int l;
-#define MIRAS_X(name, floats) *at++ = floats;
-  MIRAS__CHUNK_ARRAYS(MIRAS_X)
-  for (l = 0; l < p->layers; l++) {
-    const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
-    MIRAS__CHUNK_LAYER(MIRAS_X)
-  }
-  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0, MIRAS__GAP);
-  if (!MIRAS__TRAINS) return;
-  back = at;
-  MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
-  for (l = 0; l < p->layers; l++) {
-    const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
-    MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
-  }
-  p->scratch_backward = miras__lie(back, at, p->scratch, MIRAS__GAP);
-#undef MIRAS_X
+  miras__chunk_floats z;
+  z.n = p->span;
+  z.dv = (size_t)p->d.value_dim;
+  z.wide = z.n * p->rates;
+  z.all = p->weights;
+  z.tile = z.n * (size_t)p->widest;
+  z.two = p->layers > 1 && p->from[1] == 0 ? z.tile : 0;
+  z.apart = rule->sum == MIRAS__SUM_APART ? z.all : 0;
+  z.own = rule->metric >= MIRAS__J_OWN ? z.all : 0;
+  z.held = p->holds ? z.all : 0;
+  z.bounded = p->d.step_bound ? z.n : 0;
+  z.channels = p->channel ? z.n : 0;
+  return z;
 }
 
-/* Arrays of a call, then those of each layer. */
-static const size_t *miras__chunk_place(miras__chunk *c, const uint16_t *to, size_t once,
-                                        size_t each, const size_t *at) {
-  float *base = c->call->scratch;
+/* Lay its scratch out. Layers that share their input share what belongs to it. */
+static void miras__chunk_lay(const miras__plan *p, miras__space *s, miras__chunk *c) {
+  const miras__chunk_floats z = miras__chunk_sizes(p);
+  const size_t n = z.n, dv = z.dv;
   int l;
-  miras__addresses(c, to, once, base, at);
-  at += once;
-  for (l = 0; l < c->p->layers; l++, at += each)
-    miras__addresses((float **)c + l, to + once, each, base, at);
-  return at;
+  c->net.pack = miras__lay(s, p->pack);
+  c->net.r = miras__lay(s, n * dv);
+  c->net.e = miras__lay(s, n * dv);
+  c->net.loss = miras__lay(s, n);
+  c->net.v = miras__lay(s, n * dv);
+  c->net.delta = miras__lay(s, n * p->bounds);
+  c->net.t1 = miras__lay(s, z.tile);
+  c->net.pairs.xh = miras__lay(s, n * dv);
+  c->net.pairs.rstd = miras__lay(s, n);
+  c->query.xh = miras__lay(s, n * dv);
+  c->query.rstd = miras__lay(s, n);
+  c->rows.alpha = miras__lay(s, z.wide);
+  c->rows.eta = miras__lay(s, z.wide);
+  c->rows.theta = miras__lay(s, n);
+  c->rate = miras__lay(s, n);
+  c->slope = miras__lay(s, n);
+  c->g = miras__lay(s, n * n);
+  c->n = miras__lay(s, n * n);
+  c->ca = miras__lay(s, z.wide);
+  c->cf = miras__lay(s, n);
+  c->ch = miras__lay(s, n);
+  c->pq = miras__lay(s, n * n);
+  c->left = miras__lay(s, z.wide);
+  c->line = miras__lay(s, n);
+  c->inv = miras__lay(s, 4);
+  c->norm = miras__lay(s, 8);
+  c->u = miras__lay(s, z.apart);
+  c->mix = miras__lay(s, z.apart ? z.held : 0);
+  c->along = miras__lay(s, z.bounded);
+  c->spent = miras__lay(s, z.bounded);
+  c->strain = miras__lay(s, z.bounded);
+  c->share = miras__lay(s, z.bounded);
+  c->metric = miras__lay(s, z.own);
+  c->new_y = miras__lay(s, z.channels * (size_t)p->in[0]);
+  c->new_d = miras__lay(s, z.channels * dv);
+  for (l = 0; l < p->layers; l++) {
+    const size_t out = n * (size_t)p->out[l];
+    c->net.pairs.z[l] = miras__lay(s, out);
+    c->net.pairs.slope[l] = miras__lay(s, l < p->layers - 1 ? out : 0);
+    c->net.back[l] = miras__lay(s, out);
+    c->query.z[l] = miras__lay(s, out);
+    c->query.x[l] = c->query.x[p->from[l]];
+    c->kq[l] = c->kq[p->from[l]];
+    if (p->from[l] != l) continue;
+    c->query.x[l] = miras__lay(s, n * (size_t)p->in[l]);
+    c->kq[l] = miras__lay(s, n * n);
+  }
 }
+
+/* And behind that what the adjoint needs. */
+static void miras__chunk_lay_bwd(const miras__plan *p, miras__space *s, miras__chunk *c) {
+  const miras__chunk_floats z = miras__chunk_sizes(p);
+  const size_t n = z.n, dv = z.dv;
+  const int beside = miras__retentions[p->rule].metric == MIRAS__J_BESIDE;
+  int l;
+  c->state = miras__lay(s, p->head_state);
+  c->net.bv = miras__lay(s, n * dv);
+  c->net.bdelta = miras__lay(s, n * p->bounds);
+  c->net.bkey = miras__lay(s, n * dv);
+  c->net.t2 = miras__lay(s, z.tile);
+  c->net.t3 = miras__lay(s, z.tile);
+  c->net.row = miras__lay(s, 2 * ((size_t)p->widest > n ? (size_t)p->widest : n));
+  c->brows.theta = miras__lay(s, n);
+  c->wc = miras__lay(s, z.all);
+  c->ac = miras__lay(s, z.all);
+  c->dz = miras__lay(s, z.tile);
+  c->dx2 = miras__lay(s, z.two);
+  c->dz2 = miras__lay(s, z.two);
+  c->bp = miras__lay(s, n * n);
+  c->bw = miras__lay(s, z.all);
+  c->bwc = miras__lay(s, z.all);
+  c->bwb = miras__lay(s, z.held);
+  c->bmetric = miras__lay(s, (z.bounded && p->init_mapped) || beside ? z.all : 0);
+  c->live = miras__lay(s, z.channels * dv);
+  c->mixed = miras__lay(s, z.channels * dv);
+  c->history = miras__lay(s, 64 * z.channels);
+  c->added = s->used;
+  s->gap = 0;
+  c->bg = miras__lay(s, n * n);
+  c->bn = miras__lay(s, n * n);
+  c->ba = miras__lay(s, z.wide);
+  c->bf = miras__lay(s, n);
+  c->bh = miras__lay(s, n);
+  c->binv = miras__lay(s, 4);
+  c->blive_y = miras__lay(s, z.channels * (size_t)p->in[0]);
+  c->blive_d = miras__lay(s, z.channels * dv);
+  c->brows.alpha = miras__lay(s, z.wide);
+  c->brows.eta = miras__lay(s, z.wide);
+  c->added = s->used - c->added;
+  s->gap = MIRAS__GAP;
+  (void)miras__lay(s, 0);
+  for (l = 0; l < p->layers; l++) {
+    const size_t out = n * (size_t)p->out[l];
+    c->query.slope[l] = miras__lay(s, l < p->layers - 1 ? out : 0);
+    c->net.bz[l] = miras__lay(s, out);
+    c->net.bd[l] = miras__lay(s, out);
+    c->net.bx[l] = p->from[l] == l ? miras__lay(s, n * (size_t)p->in[l]) : c->net.bx[p->from[l]];
+  }
+}
+
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+static void miras__frozen_gaps(const miras__call *a, int backward, int watch) {
+  miras__space s = miras__space_at(a->scratch, watch);
+  miras__chunk c;
+  miras__chunk_lay(a->p, &s, &c);
+  if (backward) miras__chunk_lay_bwd(a->p, &s, &c);
+}
+#endif
 
 /* Its part of the plan: where the state of a head has what (at_s: with momentum only), the sizes of
  * tape and scratch. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   size_t c = p->span, pad = miras__pad(p->weights), state = pad;
+  miras__space s = miras__space_at(NULL, 0);
+  miras__chunk work;
   int l;
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
@@ -11716,7 +11816,13 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   p->tape_state = p->head_dstate;
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / c);
   p->tape_tokens = d->chunk;
-  miras__chunk_offsets(p, state);
+  p->head_state = state;
+  p->pack = miras__rows_room(p->span, (size_t)p->widest > p->span ? (size_t)p->widest : p->span);
+  miras__chunk_lay(p, &s, &work);
+  p->scratch = p->scratch_backward = s.used;
+  if (!MIRAS__TRAINS) return state;
+  miras__chunk_lay_bwd(p, &s, &work);
+  p->scratch_backward = s.used;
   return state;
 }
 
@@ -12243,48 +12349,46 @@ static void miras__piece_rule(miras__chunk *c, int rule) {
             : c->rule->home == MIRAS__HOME_B ? c->b : c->wb;
 }
 
-/* What a call gives to all of its pieces. */
-static void miras__chunk_open(const miras__call *call, int backward, miras__chunk *c) {
+/* What a call gives to all of its pieces. own: where the record is, unless the worker keeps one, as
+ * it does of calls forward. */
+static miras__chunk *miras__chunk_open(const miras__call *call, int backward, miras__chunk *own) {
   const miras__plan *p = call->p;
-  const uint16_t *to = miras__chunk_arrays;
-  const size_t *at;
-  int l;
+  int laid = 0, l;
+  miras__chunk *c = backward ? own : (miras__chunk *)miras__record_of(call, own, &laid);
+  if (!laid) {
+    miras__space s = miras__space_at(call->scratch, 0);
+    miras__chunk_lay(p, &s, c);
+    if (MIRAS__TRAINS && backward) miras__chunk_lay_bwd(p, &s, c);
+    for (l = 0; !backward && l < p->layers; l++) c->query.slope[l] = NULL;
+    c->p = c->net.p = p;
+    c->wide = p->rates;
+    c->rows.beta = c->rows.erase = c->rows.replace = NULL;
+    c->rows.v = c->net.v;
+    c->rows.delta = c->net.delta;
+    if (!p->at_s) c->rows.theta = NULL;          /* no momentum */
+    c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.step_bound ? c->metric : NULL;
+    miras__architecture(&c->net);
+  }
   c->call = call;
   c->K = c->net.K = call->K;
-  c->p = c->net.p = p;
-  c->rows.beta = c->rows.erase = c->rows.replace = NULL;
-  at = miras__chunk_place(c, to, MIRAS__ONCE, MIRAS__EACH, p->at);
-  to += MIRAS__ONCE + MIRAS__EACH;
-  if (backward) miras__chunk_place(c, to, MIRAS__ONCE_BWD, MIRAS__EACH_BWD, at);
-  miras__chunk_state(c, backward ? c->state : call->state);
-  for (l = 0; l < p->layers; l++) {              /* what layers share */
-    if (!backward) c->query.slope[l] = NULL;
-    c->query.x[l] = c->query.x[p->from[l]];
-    c->kq[l] = c->kq[p->from[l]];
-    if (MIRAS__TRAINS && backward) c->net.bx[l] = c->net.bx[p->from[l]];
-  }
   c->net.gain = call->gain;
   c->net.bias = call->bias;
-  miras__architecture(&c->net);
-  c->wide = p->rates;
+  miras__chunk_state(c, backward ? c->state : call->state);
   c->b = p->d.decay_target ? call->init : NULL;
   miras__piece_rule(c, p->rule);
   c->live_y = c->live_d = NULL;
   c->measured = 0;
   c->kept = NULL;
-  c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.step_bound ? c->metric : NULL;
 #ifndef MIRAS__DEVICE
   c->folds = 0;
 #endif
-  c->rows.v = c->net.v;
-  c->rows.delta = c->net.delta;
-  if (!p->at_s) c->rows.theta = NULL;            /* no momentum */
   c->K->fill(c->inv, 1, 4);
-  if (!MIRAS__TRAINS || !backward) return;
+  if (!MIRAS__TRAINS || !backward) return c;
   c->net.dgain = call->dgain;
   c->net.dbias = call->dbias;
   c->brows.v = c->net.bv;
   c->brows.delta = c->net.bdelta;
+  return c;
 }
 
 /* m pairs of the call from pair t on, which are row r0 of their chunk; do they close it? */
@@ -12561,9 +12665,8 @@ static void miras__frozen_forward(const miras__call *call) {
   const size_t span = p->span, inner_steps = (size_t)p->d.inner_steps;
   const size_t length = (size_t)io->length * inner_steps;
   const size_t open = (size_t)(call->position % (uint64_t)p->d.chunk) * inner_steps;
-  miras__chunk chunk, *c = &chunk;
+  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
   size_t t = 0;
-  miras__chunk_open(call, 0, c);
   c->io = *io;
   if (call->position == 0 && length) miras__begin(c);
   else if (MIRAS__TRAINS && c->wb && call->tape && length)   /* training may have moved it */
@@ -12685,12 +12788,8 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
 /* Cotangents that are added to begin at zero. */
 static void miras__piece_begin_bwd(const miras__chunk *c) {
   const miras__plan *p = c->p;
-  const size_t n = p->span, dv = (size_t)p->d.value_dim, wide = n * p->rates;
-  const size_t channels = p->channel ? n : 0;
   int l;
-#define MIRAS_X(name, floats) c->K->fill(c->name, 0, floats);
-  MIRAS__CHUNK_ARRAYS_ADDED(MIRAS_X)
-#undef MIRAS_X
+  c->K->fill(c->bg, 0, c->added);
   for (l = 0; l < p->layers; l++) {
     if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
     c->K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
@@ -12764,10 +12863,9 @@ static void miras__frozen_backward(const miras__call *call) {
   const size_t size = p->weights;
   const size_t chunks = length / p->span + (length % p->span != 0);
   float *dstate = call->dstate;
-  miras__chunk chunk, *c = &chunk;
+  miras__chunk own, *c = miras__chunk_open(call, 1, &own);
   size_t piece;
   float *ca, *cs;
-  miras__chunk_open(call, 1, c);
   c->io = *call->io;
   c->io.ldy = (size_t)p->d.value_dim;
   ca = c->a;
@@ -12809,9 +12907,9 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   const miras__plan *p = call->p;
   const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.inner_steps;
   const float *w;
-  miras__chunk chunk, *c = &chunk;
+  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
+  float *const g = c->g, *const ca = c->ca, *const cf = c->cf;
   miras__look x;
-  miras__chunk_open(call, 0, c);
   c->io.q = q;
   c->io.ldq = c->io.ldy = c->r0 = 0;
   w = c->w;
@@ -12832,15 +12930,16 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
     miras__look_by(c, w, 0, 1, &x);
   }
   miras__read_query(c, &x, 0, o);
+  c->g = g, c->ca = ca, c->cf = cf;
 }
 
 /* A [weights] and momentum of an open chunk, by the recursion; of f-divergences the weights that it
  * would close to. */
 static void miras__frozen_live(const miras__call *call, float *values) {
   const miras__plan *p = call->p;
-  miras__chunk chunk, *c = &chunk;
+  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
+  const miras__chunk laid = *c;
   float *s = p->at_s ? values + p->weights : NULL, *sum;
-  miras__chunk_open(call, 0, c);
   c->m = 1;                                      /* the last row before the next */
   c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.inner_steps - 1;
   c->g = c->last_g;
@@ -12852,6 +12951,7 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   sum = miras__apart(c) ? c->u : values;
   miras__piece_sum(c, sum, c->a, s);
   if (sum != values) miras__piece_close(c, values, sum, c->a, c->line);
+  *c = laid;
 }
 
 /* Nothing is left of an open chunk's pairs: A and S are all there is, and what follows from them.
@@ -12859,8 +12959,7 @@ static void miras__frozen_live(const miras__call *call, float *values) {
 static void miras__frozen_clear(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
-  miras__chunk chunk, *c = &chunk;
-  miras__chunk_open(call, 0, c);
+  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
   if (p->stores_link) miras__chunk_weights(c);
   if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
@@ -12913,30 +13012,64 @@ typedef struct miras__mesa {
   float *square, *turned;  /* [n, n]                                                             */
 } miras__mesa;
 
-#define MIRAS__MESA_ARRAYS(X)                                                                     \
-  X(pack, room_to_pack) X(solve.lambda, n) X(alpha, c) X(eta, c) X(n, (c + 1) * c) X(b, c + 1)     \
-  X(kt, n * c) X(x, c * n) X(solve.r, c * n) X(solve.s, c * n) X(solve.u, c * n) X(w, c * c)      \
-  X(solve.rr, c) X(solve.limit, c) X(o, c * dv)
-#define MIRAS__MESA_ARRAYS_BWD(X)                                                                 \
-  X(k, c * n) X(v, c * dv) X(z, c * n) X(xk, c * c) X(zk, c * c) X(vo, c * c) X(dn, c * c)        \
-  X(db, c) X(dk, c * n) X(dvalue, c * dv) X(dy, c * dv) X(dalpha, c) X(deta, c) X(dh, n * n)      \
-  X(dg, n * dv) X(dlambda, n) X(square, n * n) X(turned, n * n)
+typedef char miras__mesa_fits[sizeof(miras__mesa) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
 
-#define MIRAS_X(name, floats) + 1
-enum { MIRAS__MESA_ONCE = 0 MIRAS__MESA_ARRAYS(MIRAS_X) };
-#undef MIRAS_X
-#define MIRAS_X(name, floats) (uint16_t)offsetof(miras__mesa, name),
-static const uint16_t miras__mesa_arrays[] = {
-  MIRAS__MESA_ARRAYS(MIRAS_X) MIRAS__MESA_ARRAYS_BWD(MIRAS_X)
-};
-#undef MIRAS_X
+/* Lay its scratch out; returns the floats. */
+static size_t miras__mesa_lay(const miras__plan *p, int backward, float *scratch, int watch,
+                              miras__mesa *k) {
+  const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
+  miras__space s = miras__space_at(scratch, watch);
+  k->pack = miras__lay(&s, p->pack);
+  k->solve.lambda = miras__lay(&s, n);
+  k->alpha = miras__lay(&s, c);
+  k->eta = miras__lay(&s, c);
+  k->n = miras__lay(&s, (c + 1) * c);
+  k->b = miras__lay(&s, c + 1);
+  k->kt = miras__lay(&s, n * c);
+  k->x = miras__lay(&s, c * n);
+  k->solve.r = miras__lay(&s, c * n);
+  k->solve.s = miras__lay(&s, c * n);
+  k->solve.u = miras__lay(&s, c * n);
+  k->w = miras__lay(&s, c * c);
+  k->solve.rr = miras__lay(&s, c);
+  k->solve.limit = miras__lay(&s, c);
+  k->o = miras__lay(&s, c * dv);
+  if (!MIRAS__TRAINS || !backward) return s.used;
+  k->k = miras__lay(&s, c * n);
+  k->v = miras__lay(&s, c * dv);
+  k->z = miras__lay(&s, c * n);
+  k->xk = miras__lay(&s, c * c);
+  k->zk = miras__lay(&s, c * c);
+  k->vo = miras__lay(&s, c * c);
+  k->dn = miras__lay(&s, c * c);
+  k->db = miras__lay(&s, c);
+  k->dk = miras__lay(&s, c * n);
+  k->dvalue = miras__lay(&s, c * dv);
+  k->dy = miras__lay(&s, c * dv);
+  k->dalpha = miras__lay(&s, c);
+  k->deta = miras__lay(&s, c);
+  k->dh = miras__lay(&s, n * n);
+  k->dg = miras__lay(&s, n * dv);
+  k->dlambda = miras__lay(&s, n);
+  k->square = miras__lay(&s, n * n);
+  k->turned = miras__lay(&s, n * n);
+  return s.used;
+}
+
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+static void miras__mesa_gaps(const miras__call *a, int backward, int watch) {
+  miras__mesa k;
+  miras__mesa_lay(a->p, backward, a->scratch, watch, &k);
+}
+#endif
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
  * floats of a state. */
 static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
-  const size_t side = n > dv ? n : dv, room_to_pack = miras__rows_room(c, side > c ? side : c);
-  size_t *at = p->at, state;
+  const size_t side = n > dv ? n : dv;
+  miras__mesa k;
+  size_t state;
   p->params += (size_t)p->d.heads * n;
   p->at_w = miras__pad(n * n);
   p->at_open = state = p->at_w + miras__pad(p->weights);
@@ -12949,23 +13082,20 @@ static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   p->second = p->at_w;
   p->tape_chunk = p->head_dstate + c * n;      /* and the solutions of the chunk's reads         */
   p->tape_tokens = p->d.chunk;
-#define MIRAS_X(name, floats) *at++ = floats;
-  MIRAS__MESA_ARRAYS(MIRAS_X)
-  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0, MIRAS__GAP);
-  if (!MIRAS__TRAINS) return state;
-  MIRAS__MESA_ARRAYS_BWD(MIRAS_X)
-#undef MIRAS_X
-  p->scratch_backward = miras__lie(p->at + MIRAS__MESA_ONCE, at, p->scratch, MIRAS__GAP);
+  p->pack = miras__rows_room(c, side > c ? side : c);
+  p->scratch = miras__mesa_lay(p, 0, NULL, 0, &k);
+  p->scratch_backward = miras__mesa_lay(p, 1, NULL, 0, &k);
   return state;
 }
 
-/* What a call brings, at its position. */
-static void miras__mesa_begin(const miras__call *a, int backward, miras__mesa *k) {
-  const miras__plan *p = k->p = a->p;
+/* What a call brings, at its position. own: where the record is, unless the worker keeps one. */
+static miras__mesa *miras__mesa_begin(const miras__call *a, int backward, miras__mesa *own) {
+  const miras__plan *p = a->p;
+  int laid = 0;
+  miras__mesa *k = backward ? own : (miras__mesa *)miras__record_of(a, own, &laid);
+  if (!laid) miras__mesa_lay(p, backward, a->scratch, 0, k);
+  k->p = p;
   k->K = a->K;
-  miras__addresses(k, miras__mesa_arrays,
-                   backward ? MIRAS__COUNT(miras__mesa_arrays) : (size_t)MIRAS__MESA_ONCE,
-                   a->scratch, p->at);
   k->c = (size_t)p->d.chunk;
   k->features = p->features;
   k->dv = (size_t)p->d.value_dim;
@@ -12978,6 +13108,7 @@ static void miras__mesa_begin(const miras__call *a, int backward, miras__mesa *k
   k->h = a->state;
   k->g = miras__to(a->state, p->at_w);
   k->K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, k->features);
+  return k;
 }
 
 /* C [m, n] = A B, and so on, as in room @41. */
@@ -13086,11 +13217,10 @@ static void miras__mesa_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
-  miras__mesa mesa, *k = &mesa;
+  miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
   const size_t length = (size_t)io->length;
   float *h = a->state, *g = a->state + p->at_w;
   size_t t, c, n, dv, m;
-  miras__mesa_begin(a, 0, k);
   c = k->c, n = k->features, dv = k->dv;
   if (a->position == 0 && length) {
     K->fill(h, 0, n * n);
@@ -13139,8 +13269,7 @@ static void miras__mesa_forward(const miras__call *a) {
 
 /* One read: before the next token. */
 static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
-  miras__mesa mesa, *k = &mesa;
-  miras__mesa_begin(a, 0, k);
+  miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
   miras__mesa_rows(k);
   if (!a->position) k->h = NULL, k->g = a->init;
   k->m = 1;
@@ -13152,12 +13281,11 @@ static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
 /* H, then G, after the open chunk's pairs. */
 static void miras__mesa_live(const miras__call *a, float *values) {
   const miras__plan *p = a->p;
-  miras__mesa k;
-  miras__mesa_begin(a, 0, &k);
-  miras__mesa_rows(&k);
-  a->K->copy(values, k.h, p->split);
-  a->K->copy(values + p->split, k.g, p->weights);
-  miras__mesa_close(&k, values, values + p->split);
+  miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
+  miras__mesa_rows(k);
+  a->K->copy(values, k->h, p->split);
+  a->K->copy(values + p->split, k->g, p->weights);
+  miras__mesa_close(k, values, values + p->split);
 }
 
 /* Nothing is left of an open chunk's pairs: H and G are all there is. */
@@ -13226,11 +13354,10 @@ static void miras__mesa_backward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
-  miras__mesa mesa, *k = &mesa;
+  miras__mesa own, *k = miras__mesa_begin(a, 1, &own);
   miras__rows rows, drows;
   const size_t length = (size_t)io->length;
   size_t c, n, dv, chunk;
-  miras__mesa_begin(a, 1, k);
   c = k->c, n = k->features, dv = k->dv;
   rows = miras__rows_of(n, k->k, k->v, k->alpha, k->eta);
   drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
@@ -13339,54 +13466,35 @@ typedef struct miras__attention_work {
   float *along;            /* [R] do . o                                                         */
 } miras__attention_work;
 
-#define MIRAS__WORK_ARRAYS(X)                                                                     \
-  X(pack, room_to_pack) X(qt, dk * rows) X(s, MIRAS__ATTENTION_BLOCK * rows) X(o, rows * dv)       \
-  X(top, rows) X(sum, rows) X(k, MIRAS__ATTENTION_BLOCK * dk) X(v, MIRAS__ATTENTION_BLOCK * dv)
-#define MIRAS__WORK_ARRAYS_BWD(X)                                                                 \
-  X(q, rows * dk) X(dq, rows * dk) X(d, rows * dv) X(dot, dv * rows)                              \
-  X(ds, MIRAS__ATTENTION_BLOCK * rows) X(along, rows)
-
-#define MIRAS_X(name, floats) (uint16_t)offsetof(miras__attention_work, name),
-static const uint16_t miras__attention_arrays[] = {
-  MIRAS__WORK_ARRAYS(MIRAS_X) MIRAS__WORK_ARRAYS_BWD(MIRAS_X)
-};
-#undef MIRAS_X
-
-/* The floats of a's scratch; the offsets of its arrays, and how many there are. */
-static size_t miras__attention_offsets(const miras__attention *a, int backward, size_t *at,
-                                       size_t *count) {
+/* Lay its scratch out; returns the floats. */
+static size_t miras__attention_lay(const miras__attention *a, int backward, float *scratch,
+                                   int watch, miras__attention_work *w) {
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * a->block;
   const size_t wide = dk > dv ? dk : dv, side = wide > rows ? wide : rows;
   const size_t pairs = MIRAS__ATTENTION_BLOCK;
-  const size_t room_to_pack = miras__rows_room(pairs, side > pairs ? side : pairs);
-  size_t *first = at;
-#define MIRAS_X(name, floats) *at++ = floats;
-  MIRAS__WORK_ARRAYS(MIRAS_X)
-  if (backward) {
-    MIRAS__WORK_ARRAYS_BWD(MIRAS_X)
-  }
-#undef MIRAS_X
-  *count = (size_t)(at - first);
-  return miras__lie(first, at, 0, MIRAS__GAP);
+  miras__space s = miras__space_at(scratch, watch);
+  w->pack = miras__lay(&s, miras__rows_room(pairs, side > pairs ? side : pairs));
+  w->qt = miras__lay(&s, dk * rows);
+  w->s = miras__lay(&s, pairs * rows);
+  w->o = miras__lay(&s, rows * dv);
+  w->top = miras__lay(&s, rows);
+  w->sum = miras__lay(&s, rows);
+  w->k = miras__lay(&s, pairs * dk);
+  w->v = miras__lay(&s, pairs * dv);
+  if (!backward) return s.used;
+  w->q = miras__lay(&s, rows * dk);
+  w->dq = miras__lay(&s, rows * dk);
+  w->d = miras__lay(&s, rows * dv);
+  w->dot = miras__lay(&s, dv * rows);
+  w->ds = miras__lay(&s, pairs * rows);
+  w->along = miras__lay(&s, rows);
+  return s.used;
 }
 
-/* The same, and where base is not NULL, its arrays. */
-static size_t miras__attention_layout(const miras__attention *a, float *base, int backward,
-                                      miras__attention_work *w) {
-  size_t at[MIRAS__COUNT(miras__attention_arrays)], count;
-  const size_t used = miras__attention_offsets(a, backward, at, &count);
-  if (!base) return used;
-  miras__addresses(w, miras__attention_arrays, count, base, at);
-  MIRAS__WATCH(miras__gaps(base, at, count, used, 0));
-  return used;
-}
-
-#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-static void miras__attention_gaps(const miras__attention *a, int backward) {
-  size_t at[MIRAS__COUNT(miras__attention_arrays)], count;
-  const size_t used = miras__attention_offsets(a, backward, at, &count);
-  miras__gaps(a->scratch, at, count, used, 1);
-}
+#ifdef MIRAS_CHECK
+  #define MIRAS__ATTENTION_WATCH 1
+#else
+  #define MIRAS__ATTENTION_WATCH 0
 #endif
 
 /* ---- pairs: token j >= 0 of the call, or j < 0 before it ---- */
@@ -13677,10 +13785,10 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
 /* One read between tokens, as the last token would have read: o [group, value_dim] of io->q. */
 static void miras__attention_look(const miras__attention *a, float *o) {
   miras__attention_work work;
-  miras__attention_layout(a, a->scratch, 0, &work);
+  miras__attention_lay(a, 0, a->scratch, MIRAS__ATTENTION_WATCH, &work);
   miras__attention_answer(a, &work, 0, 1, 1);
   a->K->copy(o, work.o, a->group * a->value_dim);
-  MIRAS__WATCH(miras__attention_gaps(a, 0));
+  MIRAS__WATCH(miras__attention_lay(a, 0, a->scratch, 2, &work));
 }
 
 /* All tokens of a call: answers, surprises, tape, ring. */
@@ -13692,7 +13800,7 @@ static void miras__attention_run(const miras__attention *a) {
   miras__head_io own_io = *io;
   miras__attention_work work, *w = &work;
   size_t t, m, g;
-  miras__attention_layout(a, a->scratch, 0, w);
+  miras__attention_lay(a, 0, a->scratch, MIRAS__ATTENTION_WATCH, w);
   own.io = &own_io;
   own.group = 1;
   own_io.q = io->k;
@@ -13723,7 +13831,7 @@ static void miras__attention_run(const miras__attention *a) {
   }
   miras__kv_keep(a);                               /* after all reads of the old rows */
   if (a->also) miras__kv_keep(a->also);
-  MIRAS__WATCH(miras__attention_gaps(a, 0));
+  MIRAS__WATCH(miras__attention_lay(a, 0, a->scratch, 2, w));
 }
 
 /* Its adjoint for the queries of tokens t..t+m-1, with the weights p_ti = s_i / sum again from the
@@ -13830,7 +13938,7 @@ static void miras__attention_run_bwd(const miras__attention *a) {
   miras__attention_work work;
   const size_t length = (size_t)a->io->length;
   size_t t, m;
-  miras__attention_layout(a, a->scratch, 1, &work);
+  miras__attention_lay(a, 1, a->scratch, MIRAS__ATTENTION_WATCH, &work);
   before.ring_k = a->tape_k;
   before.ring_v = a->tape_v;
   miras__kv_keep_bwd(a);
@@ -13839,7 +13947,7 @@ static void miras__attention_run_bwd(const miras__attention *a) {
     m = length - t < a->block ? length - t : a->block;
     miras__attention_block_bwd(&before, &work, t, m);
   }
-  MIRAS__WATCH(miras__attention_gaps(a, 1));
+  MIRAS__WATCH(miras__attention_lay(a, 1, a->scratch, 2, &work));
 }
 
 /* ---- the memory: a group of one ---- */
@@ -13859,6 +13967,7 @@ static void miras__attention_sizes(const miras__plan *p, miras__attention *a) {
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
  * floats of a state. */
 static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
+  miras__attention_work work;
   miras__attention a;
   miras__attention_sizes(p, &a);
   p->at_d[0] = miras__pad(a.window * a.key_dim);
@@ -13868,8 +13977,8 @@ static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
   p->tape_once = p->head_dstate;
   p->tape_chunk = a.value_dim + 2;
   p->tape_tokens = 1;
-  p->scratch = miras__attention_layout(&a, NULL, 0, NULL);
-  p->scratch_backward = MIRAS__TRAINS ? miras__attention_layout(&a, NULL, 1, NULL) : p->scratch;
+  p->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
+  p->scratch_backward = MIRAS__TRAINS ? miras__attention_lay(&a, 1, NULL, 0, &work) : p->scratch;
   return p->at_d[0] + miras__pad(a.window * a.value_dim);
 }
 
@@ -13963,24 +14072,13 @@ static const miras__between_tokens miras__states_of[] = {
  * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
 
 #if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-/* The gaps of an engine's scratch; attention does that itself. */
-static void miras__head_gaps(const miras__call *a, int backward, int look) {
-  const miras__plan *p = a->p;
-  const size_t end = backward ? p->scratch_backward : p->at_spare;
-  size_t count = 0;
-#ifndef MIRAS_NO_EXACT
-  if (p->engine == MIRAS__RUN_EXACT) miras__exact_gaps(a, backward, end, look);
-#endif
-#ifndef MIRAS_NO_FROZEN
-  if (p->engine == MIRAS__RUN_FROZEN)
-    count = MIRAS__ONCE + (size_t)p->layers * MIRAS__EACH +
-            (backward ? MIRAS__ONCE_BWD + (size_t)p->layers * MIRAS__EACH_BWD : 0);
-#endif
-#ifndef MIRAS_NO_MESA
-  if (p->engine == MIRAS__RUN_MESA)
-    count = backward ? MIRAS__COUNT(miras__mesa_arrays) : (size_t)MIRAS__MESA_ONCE;
-#endif
-  miras__gaps(a->scratch, p->at, count, end, look);
+/* The gaps of an engine's scratch get their pattern (watch 1), or are looked at (2). Attention does
+ * that itself. */
+static void miras__head_gaps(const miras__call *a, int backward, int watch) {
+  static void (*const of_engines[])(const miras__call *a, int backward, int watch) = {
+    MIRAS__EXACT(miras__exact_gaps), MIRAS__FROZEN(miras__frozen_gaps),
+    MIRAS__MESA(miras__mesa_gaps), NULL};
+  if (of_engines[a->p->engine]) of_engines[a->p->engine](a, backward, watch);
 }
 #endif
 
@@ -14021,10 +14119,10 @@ static void miras__head_stretches(const miras__call *a, int backward,
 static void miras__head_run(const miras__call *a, int backward) {
   const miras__engine *engine = &miras__engines[a->p->engine];
   void (*const stretch)(const miras__call *a) = backward ? engine->backward : engine->forward;
-  MIRAS__WATCH(miras__head_gaps(a, backward, 0));
+  MIRAS__WATCH(miras__head_gaps(a, backward, 1));
   if (a->p->d.reset_every) miras__head_stretches(a, backward, stretch);
   else stretch(a);
-  MIRAS__WATCH(miras__head_gaps(a, backward, 1));
+  MIRAS__WATCH(miras__head_gaps(a, backward, 2));
 }
 
 /* Run one head of one sequence over its tokens; a->position is that of the first in the sequence.
@@ -14042,9 +14140,9 @@ static void miras__head_backward(const miras__call *a) { miras__head_run(a, 1); 
 static void miras__head_read(const miras__call *a, size_t head, const float *q, float *o) {
   miras__call run = *a;
   run.position = miras__since_read(&a->p->d, head, a->position);
-  MIRAS__WATCH(miras__head_gaps(&run, 0, 0));
-  miras__engines[a->p->engine].read(&run, q, o);
   MIRAS__WATCH(miras__head_gaps(&run, 0, 1));
+  miras__engines[a->p->engine].read(&run, q, o);
+  MIRAS__WATCH(miras__head_gaps(&run, 0, 2));
 }
 
 #endif   /* region F */
@@ -14194,12 +14292,14 @@ struct miras_memory {
   miras__storage own;
   miras__plan plan;
   float *params, *state, *scratch;
+  miras__record *records;            /* [workers]; NULL on a device                               */
   size_t state_bytes;
   float *keep;                       /* [heads] constant decay gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
   int zeros;                         /* the initial memory is, and nobody else can write there   */
   uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
   size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
+  miras__head_io io;                 /* a head's, of which each call sets the pointers           */
 };
 
 /* Tokens so far: what a sequence's state begins with. */
@@ -14235,11 +14335,19 @@ static void miras__memory_io(const miras_memory *m, const miras_memory_input *x,
                              miras__head_io *io) {
   const miras_memory_desc *d = &m->plan.d;
   const size_t H = (size_t)h;
-  memset(io, 0, sizeof *io);
+  const size_t first = (size_t)b * (size_t)x->length;
+  size_t i;
+  *io = m->io;
   io->length = x->length;
   io->head = H;
-  io->ldy = (size_t)d->heads * (size_t)d->value_dim;
-  miras__memory_inputs(m, &x->key, (size_t)b * (size_t)x->length, H, io);
+  io->k = miras__at(x->key, first * io->ldk + H * m->width[0]);
+  io->v = miras__at(x->value, first * io->ldv + H * m->width[1]);
+  io->q = miras__at(x->query, first * io->ldq + H * m->width[2]);
+  for (i = 3; i < m->inputs; i++)
+    if (m->width[i])
+      miras__input_set(io, i, miras__to(miras__input(&x->key, i),
+                                        first * miras__stride(io, i) + H * m->width[i]),
+                       miras__stride(io, i));
   io->rho = d->token_rates ? m->params + m->plan.at_rho : NULL;
   miras__constant_gates(d, m->keep + H, io);
 }
@@ -14264,6 +14372,7 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
     a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
   a->state = state + 16 + h * p->head_state;
   a->scratch = m->scratch;
+  a->record = m->records;
   memcpy(&a->position, state, sizeof a->position);
 }
 
@@ -14311,6 +14420,7 @@ static void miras__forward_task(void *argument, int index, int worker) {
   miras__memory_head(c->m, b, h, &run);
   run.io = &io;
   run.scratch += (size_t)worker * p->scratch;
+  run.record += worker;
   run.tape = miras__to(c->tape, 16 + (size_t)index * c->per);
   miras__memory_some(c, &io, &run);
   miras__head_forward(&run);
@@ -15009,6 +15119,8 @@ static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
   m->params = miras__floats(a, p->params, 1);
   m->state = miras__floats(a, batch, p->sequence_state);
   m->scratch = miras__floats(a, miras__workers(p->d.parallel), p->scratch);
+  m->records = (miras__record *)miras__take_records(a, miras__workers(p->d.parallel),
+                                                    sizeof(miras__record));
   m->keep = miras__floats(a, heads, 1);
   m->losses = miras__floats(a, batch, heads);
   m->state_bytes = batch * p->sequence_state * sizeof(float);
@@ -15017,10 +15129,15 @@ static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
 static void miras__memory_widths(miras_memory *m) {
   const miras_memory_desc *d = &m->plan.d;
   uint32_t *width = m->width;
+  size_t i;
 #define MIRAS_X(name, ld, member, count) *width++ = (uint32_t)(count);
   MIRAS__INPUTS(MIRAS_X)
 #undef MIRAS_X
   for (m->inputs = MIRAS__INPUT_COUNT; !m->width[m->inputs - 1];) m->inputs--;
+  memset(&m->io, 0, sizeof m->io);
+  m->io.ldy = (size_t)d->heads * (size_t)d->value_dim;
+  for (i = 0; i < m->inputs; i++)
+    miras__input_set(&m->io, i, NULL, (size_t)d->heads * m->width[i]);
 }
 
 /* Is everything there that the descriptor asks for? */
@@ -15085,7 +15202,7 @@ static void miras__memory_each(miras__memory_call *c, int backward,
   const size_t heads = (size_t)d->heads, batch = (size_t)d->batch;
   const size_t workers = miras__workers(d->parallel);
   miras__walk w;
-  w.step = miras__turn_tokens(&c->m->plan);
+  w.step = c->x->length > 1 ? miras__turn_tokens(&c->m->plan) : 0;
   if (!w.step || (size_t)c->x->length <= w.step) {
     miras__each(d->parallel, batch * heads, task, c);
     return;
@@ -15150,6 +15267,7 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d,
   memset(m->params, 0, p->params * sizeof(float));
   miras__plan_init_params(p, m->params, m->params + (size_t)p->d.heads * p->weights);
   memset(m->state, 0, m->state_bytes);
+  memset(m->records, 0, miras__workers(p->d.parallel) * sizeof(miras__record));
   m->zeros = 1;
   miras__memory_look(m);
   return m;
@@ -16081,6 +16199,7 @@ typedef struct miras__visit {
   float *after, *mid, *before;     /* [N, W] gradients of output, middle and input ...            */
   float *after_in, *mid_in;        /* ... as the two branches saw them, behind dropout            */
   float *scratch;
+  miras__record *record;           /* of the worker, or NULL                                      */
 } miras__visit;
 
 static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, size_t site,
@@ -17767,6 +17886,7 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
   run->io = io;
   run->position = a->position + (uint64_t)a->first;
   run->scratch = a->scratch;
+  run->record = a->record;
   if (MIRAS__TRAINS && a->train)
     run->tape = a->kept.tape + h * a->kept.per_tape;
 }
@@ -18398,8 +18518,8 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->cols_out = d->attention.out_gate ? s->value : 0;
   miras__params_find(s);
   miras__attention_layer_sizes(s, &a);
-  s->scratch = miras__attention_layout(&a, NULL, 0, &work);
-  s->scratch_train = miras__attention_layout(&a, NULL, 1, &work);
+  s->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
+  s->scratch_train = miras__attention_lay(&a, 1, NULL, 0, &work);
   if (s->window <= (size_t)-1 / 8 / s->dk && s->proj <= (size_t)INT_MAX) return MIRAS_OK;
   miras__say(why, n, "heads, head_dim and window make more than this machine can address");
   return MIRAS_ERR_DESC;
@@ -19879,6 +19999,7 @@ struct miras_server {
   size_t *asked;                   /* [most] rows that logits are asked of                        */
   float *scratch;                  /* [workers, scratch_size]                                     */
   size_t scratch_size;
+  miras__record *records;          /* [workers]                                                   */
   /* a round */
   const miras__kernels *k;
   const miras__layer *layer;
@@ -19891,7 +20012,7 @@ struct miras_server {
 static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
   miras_server *s = (miras_server *)object;
   const miras_model *m = s->model;
-  const size_t kinds = (size_t)m->kinds;
+  const size_t kinds = (size_t)m->kinds, workers = miras__workers(s->desc.parallel);
   miras__extent e;
   memset(&e, 0, sizeof e);
   e.batch = s->most = (size_t)s->desc.batch_tokens;
@@ -19904,8 +20025,9 @@ static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
   miras__works_layout(m, &e, a, s->work, s->kept);
   s->strand = (miras__strand *)miras__take(a, s->most, sizeof(miras__strand));
   s->asked = (size_t *)miras__take(a, s->most, sizeof(size_t));
-  s->scratch = miras__worker_floats(a, miras__workers(s->desc.parallel), m->scratch,
-                                    &s->scratch_size);
+  s->scratch = miras__worker_floats(a, workers, m->scratch, &s->scratch_size);
+  s->records = (miras__record *)miras__take(a, workers, sizeof(miras__record));
+  if (s->records) memset(s->records, 0, workers * sizeof(miras__record));
 }
 
 /* A text by itself: its state, and what it is worked on in. */
@@ -21121,6 +21243,7 @@ static miras__visit miras__round_rows(const miras_server *s, size_t row, size_t 
   a.row = row;
   a.n = a.length = n;
   a.scratch = s->scratch + (size_t)worker * s->scratch_size;
+  a.record = s->records + worker;
   a.out = a.kept.x = s->x + row * z->ld_x;
   a.kept.mid = miras__to(a.kept.mid, row * z->ld_x);
   a.kept.proj += row * z->ld_p;

@@ -6445,7 +6445,7 @@ __device__ __noinline__ void miras__back_chunk(miras__back *f, size_t t, unsigne
   float *const bq = c->net.t3;
   unsigned from;
   miras__back_again<P>(f, t, m);
-  K->fill(c->bg, 0, (size_t)(c->query.slope[0] - c->bg));
+  K->fill(c->bg, 0, c->added);
   K->fill(c->net.bx[0], 0, m * (size_t)in);
   K->fill(c->net.bd[1], 0, m * (size_t)out);
   K->fill(f->at.whole, 0, 40);
