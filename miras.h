@@ -10347,8 +10347,8 @@ static size_t miras__rows_room(size_t rows, size_t side) {
 }
 
 /* The arrays of an engine's scratch, one behind the other from `base` on; base NULL: their floats
- * are only counted. Behind each lie `gap` floats, which are none without MIRAS_CHECK: watch 1 writes
- * their pattern, 2 looks at it. */
+ * are only counted. Behind each lie `gap` floats, which are none without MIRAS_CHECK: watch 1
+ * writes their pattern, 2 looks at it. */
 typedef struct miras__space {
   float *base;
   size_t used, gap;
@@ -11650,8 +11650,8 @@ typedef char miras__chunk_fits[sizeof(miras__chunk) <= MIRAS__RECORD * sizeof(vo
 
 /* The floats of its arrays: n pairs of a chunk, wide one number of each or one per channel, all the
  * weights, tile [n, widest]; and 0 where there are none: two a tile of a gated layer, apart the
- * weights of a sum apart, own those of a J of its own, held those of W_B, bounded n, channels n with
- * gates per channel. */
+ * weights of a sum apart, own those of a J of its own, held those of W_B, bounded n, channels n
+ * with gates per channel. */
 typedef struct miras__chunk_floats {
   size_t n, dv, wide, all, tile, two, apart, own, held, bounded, channels;
 } miras__chunk_floats;
