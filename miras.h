@@ -4488,6 +4488,14 @@ struct miras__kernels {
  * fit the registers, and at least 8 accumulators hide the latency of the multiply-add.
  */
 
+/* A set is small where size is asked for, and so is the portable one beside vectors, which few
+ * processors lack: the same bits from shorter, slower text. */
+#if defined(__OPTIMIZE_SIZE__) || (MIRAS__ISA == 1 && (MIRAS__X86 || MIRAS__NEON))
+  #define K_SMALL 1
+#else
+  #define K_SMALL 0
+#endif
+
 #if MIRAS__ISA == 1
 
 /* The portable set is the oracle of the others and stays scalar. GCC 12 at -O3 would vectorise the
@@ -4507,7 +4515,7 @@ typedef int miras__vm;
 #define K_ROWS4 2
 #define K_ROWS2 4
 #define K_ROWS1 4
-#ifdef __OPTIMIZE_SIZE__
+#if K_SMALL
   #define V_UNROLL
 #else
   #define V_UNROLL MIRAS__UNROLL
@@ -4648,7 +4656,7 @@ static inline __m256 miras__half_at(const unsigned char *p) {
 #elif MIRAS__ISA == 3
 
 #define MIRAS__SET_SUFFIX _avx512
-#ifdef __OPTIMIZE_SIZE__
+#if K_SMALL
   #define MIRAS__LENT_SUFFIX _avx2
   #define MIRAS__BORROWS 1
 #else
@@ -4675,7 +4683,7 @@ static inline __mmask16 miras__first(size_t n) {
   return (__mmask16)(n < 16 ? (1u << n) - 1u : 0xffffu);
 }
 /* A branch that is nearly always right is shorter than a mask. */
-#ifdef __OPTIMIZE_SIZE__
+#if K_SMALL
   #define V_WHOLE(n) 0
 #else
   #define V_WHOLE(n) ((n) >= 16)
@@ -4915,7 +4923,7 @@ static inline float miras__bfloat_at(const unsigned char *p) {
 
 /* Where size is asked for, tiles come in two shapes, one vector wide and K_ROWS1 rows or one:
  * slower, with the same bits. */
-#ifdef __OPTIMIZE_SIZE__
+#if K_SMALL
   #undef K_ROWS4
   #undef K_ROWS2
   #define K_ROWS4 0
@@ -4936,7 +4944,7 @@ static inline float miras__bfloat_at(const unsigned char *p) {
 
 /* Vectors of columns that a sweep over a state takes side by side (room @28); on a device they have
  * threads of their own. */
-#if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5
+#if K_SMALL || MIRAS__ISA == 5
   #define K_STRIP 1
 #elif MIRAS__ISA == 3
   #define K_STRIP 8
@@ -4952,7 +4960,7 @@ static inline float miras__bfloat_at(const unsigned char *p) {
 #define V_PUT(y, value) miras__store_n((y) + v_at, value, v_left)
 #define V_FOR(n) \
   for (size_t v_at = (V_SYNC(), 0), v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W)
-#ifdef __OPTIMIZE_SIZE__
+#if K_SMALL
   #define V_EACH(y, n, value) V_FOR(n) V_PUT(y, value)
 #else
   #define V_EACH(y, n, value) do { \
@@ -4965,7 +4973,7 @@ static inline float miras__bfloat_at(const unsigned char *p) {
 #endif
 
 /* V_LANES(n, r, step): the step of a sum, for the vector at V_AT that belongs to lane[r]. */
-#ifdef __OPTIMIZE_SIZE__
+#if K_SMALL
   #define V_LANES(n, r, step) V_FOR(n) r = v_at / V_W % V_R, step
 #else
   #define V_LANES(n, r, step) do { \
@@ -5224,7 +5232,7 @@ MIRAS__ALWAYS void miras__fetch(int write, const float *p, size_t ld, size_t i, 
  * no more than the next few lines. Not where size is asked for. */
 #define MIRAS__AHEAD 4
 MIRAS__ALWAYS void miras__fetch_next(const float *p, size_t ld, size_t t, size_t rows, size_t n) {
-#if !defined(__OPTIMIZE_SIZE__) && MIRAS__ISA < 5
+#if !K_SMALL && MIRAS__ISA < 5
   const size_t end = t + MIRAS__AHEAD < rows ? t + MIRAS__AHEAD + 1 : rows;
   miras__fetch(0, p, ld, t ? t + MIRAS__AHEAD : 1, end, n);
 #else
@@ -5577,7 +5585,7 @@ static miras__operand miras__factor_at(miras__matrix B, size_t k, size_t j) {
   return miras__operand_of(B.p + (j - in) * brs + k * K_PANEL + in, K_PANEL, 1);
 }
 
-#if defined(__OPTIMIZE_SIZE__) && MIRAS__ISA == 1
+#if K_SMALL && MIRAS__ISA == 1
 /* Where size is asked for, without vectors: the same chains, row by row. */
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
                         size_t N, size_t K, float *pack) {
@@ -5714,7 +5722,7 @@ static void miras__pack(float *to, size_t width, const float *B, size_t brs, siz
     k = 0;
     if (brs == 1 && j + V_W <= n)
       for (; k + 4 <= K; k += 4) miras__transpose4(to + k * width + j, width, B + j * bcs + k, bcs);
-#if V_W > 1 && MIRAS__ISA < 5 && !defined(__OPTIMIZE_SIZE__)
+#if V_W > 1 && MIRAS__ISA < 5 && !K_SMALL
     else if (brs == 1 && j < n) {                  /* four of each row that there is: zeros else */
       float four[4 * V_W] = {0};
       for (; k + 4 <= K; k += 4) {
@@ -5797,7 +5805,7 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
 }
 
-#if !defined(__OPTIMIZE_SIZE__) && MIRAS__ISA < 5
+#if !K_SMALL && MIRAS__ISA < 5
 /* nv vectors of a row of C with a turned B, whose row of k is a column of C: four of k at a time
  * are turned in registers, which saves what packing would write and read again. AVX2, 256 columns
  * 64 deep: 1.4 us, packed 16 of k at a time 2.3; two vectors side by side are as quick as four. */
@@ -5991,7 +5999,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
              4 * M > 3 * (M > V_W ? 2 * V_W : V_W) && N >= 4 * M) {
     miras__gemm_turned(mode, C, ldc, A, B, M, N, K, pack);
   } else {
-#if !defined(__OPTIMIZE_SIZE__) && MIRAS__ISA < 5
+#if !K_SMALL && MIRAS__ISA < 5
     if (M == 1 && miras__right(B) && miras__down(B) == 1 && causal < 0)
       N = miras__gemm_turned_row(mode, C, A.p, miras__right(A), B.p, miras__right(B), N, K);
     if (!N) return;
@@ -7214,7 +7222,7 @@ static void miras__channel_row(const miras__channels *c, size_t r0, size_t i, in
   float *d = c->live;
   size_t j;
   for (j = 0; j < row; j++, d += n) {
-#ifdef __OPTIMIZE_SIZE__
+#if K_SMALL
     miras__channel_step(reads, z != NULL, c->after, d, alpha, q, p + j, z, a + j, n);
 #else
     if (z && !reads) miras__channel_step(0, 1, c->after, d, alpha, q, p, z, a + j, n);
@@ -7592,7 +7600,7 @@ MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int rea
   const float *const xp = delta ? f->xp : NULL, *const alpha = f->alpha, *const x = f->x;
   const float *const q = f->q, *const from = home ? f->base + j : NULL;
   const size_t n = f->n, stride = f->stride, ld = f->ld, rest = f->dv - j;
-#ifdef __OPTIMIZE_SIZE__
+#if K_SMALL
   const int alone = 0;
 #else
   const int alone = delta && f->closes && !xp;
@@ -7996,7 +8004,7 @@ MIRAS__ALWAYS void miras__pair_rows(size_t rows, const miras__arrival *f, size_t
     ny[r] = V_SET1(f->n * y);
     x[r] = V_SET1(f->x ? f->x[i + r] : 0);
   }
-#ifndef __OPTIMIZE_SIZE__
+#if !K_SMALL
   for (; j + V_W <= f->out; j += V_W)
     miras__pair_part(rows, f, gy, ny, x, i * f->out, j, V_W);
 #endif
@@ -8012,7 +8020,7 @@ static void miras__fold_pair(const miras__arrival *pair) {
     if (f->home) miras__fill(f->xb, 0, f->out);
     if (f->s) miras__fill(f->xs, 0, f->out);
   }
-#ifndef __OPTIMIZE_SIZE__
+#if !K_SMALL
   for (; i + 4 <= f->in; i += 4) miras__pair_rows(4, f, i);
 #endif
   for (; i < f->in; i++) miras__pair_rows(1, f, i);
@@ -8707,7 +8715,7 @@ MIRAS__INLINE vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size
   vf acc = x->bias ? V_LOAD_N(x->bias + at, left) : V_ZERO();
   size_t j;
   if (!x->w) return V_LOAD_N(x->c + t * x->ldc + at, left);
-#ifndef __OPTIMIZE_SIZE__
+#if !K_SMALL
   if (x->taps == 4 && !ahead) {                    /* the usual ones, without a loop */
     V_UNROLL for (j = 0; j < 4; j++)
       acc = V_FMA(V_LOAD_N(x->w + j * n + at, left),
@@ -8774,7 +8782,7 @@ MIRAS__ALWAYS void miras__conv_weights(size_t m, float *dw, const float *sum, si
   V_UNROLL for (i = 0; i < m; i++) acc[i] = V_LOAD_N(dw + i * n + at, left);
   for (t = 0; t < rows; t++, sum += n) {
     const vf s = V_LOAD_N(sum + at, left);
-#ifndef __OPTIMIZE_SIZE__
+#if !K_SMALL
     if (t >= lag) {
       const float *c = x->c + (t - lag) * x->ldc + at;
       V_UNROLL for (i = 0; i < m; i++) acc[i] = V_FMA(s, V_LOAD_N(c + i * x->ldc, left), acc[i]);
@@ -8824,7 +8832,7 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
   /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
   V_SHARE(n) {
     j = 0;
-#ifndef __OPTIMIZE_SIZE__
+#if !K_SMALL
     for (; x->w && j + 4 <= x->taps; j += 4)
       miras__conv_weights(4, dw + j * n, sum, j, x, v_at, v_left);
 #endif
@@ -9430,6 +9438,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_UNROLL
 #undef K_ROWS4
 #undef K_ROWS2
+#undef K_SMALL
 #undef K_STRIP
 #undef K_ROWS1
 #undef K_COPIES
