@@ -1097,9 +1097,9 @@ MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
  * that it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a
  * link are 0, and all else is random, perceptrons with variance 1/in. A change of the initial
  * memory holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at
- * once), of the others at once. Before the first call a memory whose initial memory is 0 knows that
- * it still is; after it every call of one that decays there looks, which reads as much as a token's
- * state. */
+ * once), of the others at once. Once you have called this, you may have written to the initial
+ * memory: from then on every call of a memory that decays towards it checks whether it is still all
+ * zeros, which reads as many floats as the state of a token has. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
 MIRAS_API void miras_memory_reset(miras_memory *m);
@@ -3310,12 +3310,24 @@ static MIRAS__COLD int miras__used(const miras_model_desc *d, int kind) {
 
 #endif   /* region A */
 
-/* Types, kernels and engines are compiled once more for who includes this file again behind the
- * implementation, in a namespace and with words of room @21 of its own: with MIRAS__DEVICE 1 the
- * types, with MIRAS__ISA 5 the kernels of vectors whose lanes are threads, with MIRAS__DEVICE 2 the
- * engines, with MIRAS__DEVICE 3 what gives them the heads of a memory, with MIRAS__DEVICE 4 what
- * layers and trainers do with a tile of rows, a head or a block of parameters. */
-#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 1) || \
+/* Types, kernels and engines are compiled once more for a device, by including this file again
+ * behind the implementation, in a namespace and with words of room @21 of its own. MIRAS__DEVICE
+ * says which part: the types; the engines; what gives them the heads of a memory; what layers and
+ * trainers do with a tile of rows, a head or a block of parameters. MIRAS__ISA says for which
+ * instruction set kernels are compiled; a device's is a warp, whose threads are the lanes. */
+#ifndef MIRAS__DEVICE_TYPES
+  #define MIRAS__DEVICE_TYPES 1
+  #define MIRAS__DEVICE_ENGINES 2
+  #define MIRAS__DEVICE_HEADS 3
+  #define MIRAS__DEVICE_LAYERS 4
+  #define MIRAS__ISA_PORTABLE 1
+  #define MIRAS__ISA_AVX2 2
+  #define MIRAS__ISA_AVX512 3
+  #define MIRAS__ISA_NEON 4
+  #define MIRAS__ISA_WARP 5
+#endif
+
+#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_TYPES) || \
     (defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED))
 /* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
 
@@ -4386,9 +4398,9 @@ struct miras__kernels {
 #endif
 
 /* Compile the kernel rooms once per instruction set, by including this very file with MIRAS__ISA
- * set: 1 portable, 2 AVX2, 3 AVX-512, 4 NEON. */
+ * set. */
 #ifdef MIRAS_NO_SELF_INCLUDE
-  #define MIRAS__ISA 1
+  #define MIRAS__ISA MIRAS__ISA_PORTABLE
 #else
   #ifndef MIRAS_SELF
     #define MIRAS_SELF "miras.h"
@@ -4399,7 +4411,7 @@ struct miras__kernels {
   #if defined(MIRAS__RAISE) && !MIRAS__X86
     #pragma GCC optimize("O2")
   #endif
-  #define MIRAS__ISA 1
+  #define MIRAS__ISA MIRAS__ISA_PORTABLE
   #include MIRAS_SELF   /* not found? the file was renamed: define MIRAS_SELF as "its name" */
   MIRAS__PASS_END
 
@@ -4408,7 +4420,7 @@ struct miras__kernels {
     #ifdef MIRAS__RAISE
       #pragma GCC optimize("O2")
     #endif
-    #define MIRAS__ISA 2
+    #define MIRAS__ISA MIRAS__ISA_AVX2
     #include MIRAS_SELF
     MIRAS__TARGET_END
   #endif
@@ -4426,7 +4438,7 @@ struct miras__kernels {
       #pragma GCC diagnostic ignored "-Wuninitialized"
       #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
     #endif
-    #define MIRAS__ISA 3
+    #define MIRAS__ISA MIRAS__ISA_AVX512
     #include MIRAS_SELF
     #if defined(__GNUC__) && !defined(__clang__)
       #pragma GCC diagnostic pop
@@ -4439,7 +4451,7 @@ struct miras__kernels {
     #ifdef MIRAS__RAISE
       #pragma GCC optimize("O2")
     #endif
-    #define MIRAS__ISA 4
+    #define MIRAS__ISA MIRAS__ISA_NEON
     #include MIRAS_SELF
     MIRAS__PASS_END
   #endif
@@ -4490,13 +4502,13 @@ struct miras__kernels {
 
 /* A set is small where size is asked for, and so is the portable one beside vectors, which few
  * processors lack: the same bits from shorter, slower text. */
-#if defined(__OPTIMIZE_SIZE__) || (MIRAS__ISA == 1 && (MIRAS__X86 || MIRAS__NEON))
+#if defined(__OPTIMIZE_SIZE__) || (MIRAS__ISA == MIRAS__ISA_PORTABLE && (MIRAS__X86 || MIRAS__NEON))
   #define K_SMALL 1
 #else
   #define K_SMALL 0
 #endif
 
-#if MIRAS__ISA == 1
+#if MIRAS__ISA == MIRAS__ISA_PORTABLE
 
 /* The portable set is the oracle of the others and stays scalar. GCC 12 at -O3 would vectorise the
  * strided loads of the matrix product and read past the end of B. */
@@ -4595,7 +4607,7 @@ static inline float miras__fold_max(const float *v) {
 #define V_INT8(p) ((float)*(const signed char *)(p))
 #define V_HALF(p) miras__half_at(p)
 
-#elif MIRAS__ISA == 2
+#elif MIRAS__ISA == MIRAS__ISA_AVX2
 
 #define MIRAS__SET_SUFFIX _avx2
 #define MIRAS__LENT_SUFFIX _avx2
@@ -4653,7 +4665,7 @@ static inline __m256 miras__half_at(const unsigned char *p) {
 #define V_INT8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(miras__load8(p)))
 #define V_HALF(p) miras__half_at(p)
 
-#elif MIRAS__ISA == 3
+#elif MIRAS__ISA == MIRAS__ISA_AVX512
 
 #define MIRAS__SET_SUFFIX _avx512
 #if K_SMALL
@@ -4724,7 +4736,7 @@ static inline __m512 miras__half_at(const unsigned char *p) {
 #define V_INT8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(miras__load8(p)))
 #define V_HALF(p) miras__half_at(p)
 
-#elif MIRAS__ISA == 4
+#elif MIRAS__ISA == MIRAS__ISA_NEON
 
 #define MIRAS__SET_SUFFIX _neon
 #define MIRAS__LENT_SUFFIX _neon
@@ -4829,9 +4841,10 @@ static inline float miras__fold_max(const float32x4_t *v) {
 
 #endif
 
-#if MIRAS__ISA == 2 || MIRAS__ISA == 3   /* what differs in the width alone */
+/* what differs in the width alone */
+#if MIRAS__ISA == MIRAS__ISA_AVX2 || MIRAS__ISA == MIRAS__ISA_AVX512
 static inline miras__vf miras__pow2(miras__vf n) {
-#if MIRAS__ISA == 3
+#if MIRAS__ISA == MIRAS__ISA_AVX512
   return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n);
 #else
   V_INTS e = V_X86(add_epi32)(V_X86(cvtps_epi32)(n), V_X86(set1_epi32)(127));
@@ -4893,7 +4906,8 @@ static inline float miras__fold_max(const miras__vf *v) {
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
 #endif
 
-#if MIRAS__ISA == 1 || MIRAS__ISA == 5   /* without vectors, or by one thread */
+/* without vectors, or by one thread */
+#if MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
 static inline float miras__half_to_float(unsigned h) {
   const uint32_t low = h & 0x7fff, up = low >= 0x7c00 ? 224u << 23 : 112u << 23;
   const float tiny = (float)(int)low * 5.9604645e-8f;      /* below 2^-14: 2^-24 each             */
@@ -4944,9 +4958,9 @@ static inline float miras__bfloat_at(const unsigned char *p) {
 
 /* Vectors of columns that a sweep over a state takes side by side (room @28); on a device they have
  * threads of their own. */
-#if K_SMALL || MIRAS__ISA == 5
+#if K_SMALL || MIRAS__ISA == MIRAS__ISA_WARP
   #define K_STRIP 1
-#elif MIRAS__ISA == 3
+#elif MIRAS__ISA == MIRAS__ISA_AVX512
   #define K_STRIP 8
 #else
   #define K_STRIP 4
@@ -4989,7 +5003,7 @@ static inline float miras__bfloat_at(const unsigned char *p) {
 
 #define vf miras__vf
 #define vm miras__vm
-#if MIRAS__ISA < 5
+#if MIRAS__ISA < MIRAS__ISA_WARP
 static MIRAS__UNUSED float miras__lane_of(vf v, size_t r) {
   float lane[V_W];
   V_STORE(lane, v);
@@ -5029,7 +5043,7 @@ static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
 #define V_SHARE(n) \
   for (size_t v_at = (V_SYNC(), V_UNIT * V_W), v_left = (n) - v_at; v_at < (n); \
        v_at += V_UNITS * V_W, v_left -= V_UNITS * V_W)
-#define MIRAS__COMMON (MIRAS__ISA == 1 || MIRAS__ISA == 5)
+#define MIRAS__COMMON (MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP)
 #define V_R (16 / V_W)
 #define V_LOAD_N(p, n) miras__load_n(p, n)
 #define V_STORE_N(p, v, n) miras__store_n(p, v, n)
@@ -5069,7 +5083,7 @@ static inline vf miras__v_expm1_part(vf x, vf *n) {
 V_MATHS vf miras__v_exp(vf x) {
   const vf low = V_SET1(-105.0f), high = V_SET1(89.0f);
   vf n, y;
-#if MIRAS__ISA == 3
+#if MIRAS__ISA == MIRAS__ISA_AVX512
   y = miras__v_expm1_part(V_MIN(high, V_MAX(low, x)), &n);   /* NaN, as the second, stays */
   return _mm512_scalef_ps(V_ADD(V_SET1(1.0f), y), n);        /* isa: rounds once by itself */
 #else
@@ -5212,9 +5226,9 @@ static float miras__sum(const float *a, size_t n) {
   return miras__fold(lane);
 }
 
-/* Rows i..end-1 of n columns come near: into the first cache, with write 1 to be written, or with
- * MIRAS__LATER into the second. Part of its callers, as compilers may drop a call that does nothing
- * else. */
+/* Prefetch rows i..end-1 of n columns into the first cache, with write 1 for writing, or with
+ * MIRAS__LATER into the second. Always inline: compilers may drop a call whose function does nothing
+ * but prefetch. */
 #define MIRAS__LATER 2
 MIRAS__ALWAYS void miras__fetch(int write, const float *p, size_t ld, size_t i, size_t end,
                                 size_t n) {
@@ -5232,7 +5246,7 @@ MIRAS__ALWAYS void miras__fetch(int write, const float *p, size_t ld, size_t i, 
  * no more than the next few lines. Not where size is asked for. */
 #define MIRAS__AHEAD 4
 MIRAS__ALWAYS void miras__fetch_next(const float *p, size_t ld, size_t t, size_t rows, size_t n) {
-#if !K_SMALL && MIRAS__ISA < 5
+#if !K_SMALL && MIRAS__ISA < MIRAS__ISA_WARP
   const size_t end = t + MIRAS__AHEAD < rows ? t + MIRAS__AHEAD + 1 : rows;
   miras__fetch(0, p, ld, t ? t + MIRAS__AHEAD : 1, end, n);
 #else
@@ -5242,7 +5256,7 @@ MIRAS__ALWAYS void miras__fetch_next(const float *p, size_t ld, size_t t, size_t
 
 /* y = x */
 static void miras__copy(float *y, const float *x, size_t n) {
-#if MIRAS__ISA == 5
+#if MIRAS__ISA == MIRAS__ISA_WARP
   V_EACH(y, n, V_AT(x));
 #else
   if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
@@ -5510,7 +5524,7 @@ static int miras__any(const float *x, size_t n) {
 }
 #endif
 
-#if MIRAS__ISA < 5
+#if MIRAS__ISA < MIRAS__ISA_WARP
 /* d[k * ldd + j] = s[j * lds + k] for k < 4, j < V_W */
 static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
   vf v[4];
@@ -5543,7 +5557,7 @@ static MIRAS__UNUSED void miras__gemm_outer(int mode, float *C, size_t ldc, cons
 #undef K_ROWS
 }
 
-#if MIRAS__ISA == 1 || MIRAS__ISA == 5
+#if MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
 #if MIRAS__X86
   #define K_LANES 16
 #else
@@ -5570,7 +5584,7 @@ static MIRAS__UNUSED size_t miras__gemm_room(size_t M, size_t N, size_t K) {
     const size_t most = M < 256 || N < 256 ? 64 : 256, deep = K < 128 ? K : 128;
     room += (M < most ? M : most) * ((deep + K_LANES - 1) / K_LANES * K_LANES);
   }
-#if MIRAS__ISA == 5 || (defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON)
+#if MIRAS__ISA == MIRAS__ISA_WARP || (defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON)
   room = turned = 0;               /* there are no tiles; a device has shared memory */
 #endif
   return room > turned ? room : turned;
@@ -5585,7 +5599,7 @@ static miras__operand miras__factor_at(miras__matrix B, size_t k, size_t j) {
   return miras__operand_of(B.p + (j - in) * brs + k * K_PANEL + in, K_PANEL, 1);
 }
 
-#if K_SMALL && MIRAS__ISA == 1
+#if K_SMALL && MIRAS__ISA == MIRAS__ISA_PORTABLE
 /* Where size is asked for, without vectors: the same chains, row by row. */
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
                         size_t N, size_t K, float *pack) {
@@ -5722,7 +5736,7 @@ static void miras__pack(float *to, size_t width, const float *B, size_t brs, siz
     k = 0;
     if (brs == 1 && j + V_W <= n)
       for (; k + 4 <= K; k += 4) miras__transpose4(to + k * width + j, width, B + j * bcs + k, bcs);
-#if V_W > 1 && MIRAS__ISA < 5 && !K_SMALL
+#if V_W > 1 && MIRAS__ISA < MIRAS__ISA_WARP && !K_SMALL
     else if (brs == 1 && j < n) {                  /* four of each row that there is: zeros else */
       float four[4 * V_W] = {0};
       for (; k + 4 <= K; k += 4) {
@@ -5805,7 +5819,7 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
 }
 
-#if !K_SMALL && MIRAS__ISA < 5
+#if !K_SMALL && MIRAS__ISA < MIRAS__ISA_WARP
 /* nv vectors of a row of C with a turned B, whose row of k is a column of C: four of k at a time
  * are turned in registers, which saves what packing would write and read again. AVX2, 256 columns
  * 64 deep: 1.4 us, packed 16 of k at a time 2.3; two vectors side by side are as quick as four. */
@@ -5832,8 +5846,8 @@ MIRAS__ALWAYS void miras__turned_part(size_t nv, int mode, float *y, const float
     V_STORE(y + r * V_W, mode == MIRAS__SUB ? V_SUB(V_ZERO(), sum[r]) : sum[r]);
 }
 
-/* Whole vectors of a row, the last ones first: who has just gone over B has its end near. Returns
- * how many columns are left, the first ones. */
+/* Whole vectors of a row, the last ones first: after a product with the same B its end is still in
+ * the cache. Returns how many columns are left, which are the first ones. */
 static size_t miras__gemm_turned_row(int mode, float *y, const float *a, size_t acs,
                                      const float *B, size_t bcs, size_t N, size_t K) {
   for (; N >= 2 * V_W; N -= 2 * V_W) {
@@ -5999,7 +6013,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
              4 * M > 3 * (M > V_W ? 2 * V_W : V_W) && N >= 4 * M) {
     miras__gemm_turned(mode, C, ldc, A, B, M, N, K, pack);
   } else {
-#if !K_SMALL && MIRAS__ISA < 5
+#if !K_SMALL && MIRAS__ISA < MIRAS__ISA_WARP
     if (M == 1 && miras__right(B) && miras__down(B) == 1 && causal < 0)
       N = miras__gemm_turned_row(mode, C, A.p, miras__right(A), B.p, miras__right(B), N, K);
     if (!N) return;
@@ -7778,7 +7792,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
   float *steps = row + 2 * miras__pad(dv), *rows = row + 3 * miras__pad(dv);
   miras__linear f;
   f.s = s, f.u = row, f.error = io->surprise ? row + miras__pad(dv) : NULL;
-  f.base = base, f.xp = NULL;
+  f.base = base, f.xp = NULL, f.xq = 0;
   f.stride = p->decays > 1 ? 1 : 0, f.rates = p->rates, f.n = n, f.dk = dk, f.dv = f.ld = dv;
   f.first = 0, f.ahead = dk < dv ? dk : dv;
   f.next = end - t == 1 && io->head + 1 < (size_t)p->d.heads ? p->head_state : 0;
@@ -8503,7 +8517,8 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 
 /* ---- weights of a form (room @32) ---- */
 
-#if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5      /* slower, with the same bits */
+/* slower, with the same bits */
+#if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == MIRAS__ISA_WARP
 #if MIRAS__COMMON
 /* y = n of them, from the first of a block on. */
 static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
@@ -9415,7 +9430,7 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
 
 /* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
 
-#if MIRAS__ISA < 5   /* a device has a record of its own */
+#if MIRAS__ISA < MIRAS__ISA_WARP   /* a device has a record of its own */
 static const miras__kernels miras__kernel_table = {
   MIRAS__ISA_NAME, K_PANEL,
 #define MIRAS_X(part, result, name, arguments) MIRAS__##part(miras__##name),
@@ -9424,7 +9439,7 @@ static const miras__kernels miras__kernel_table = {
 };
 #endif
 
-#if MIRAS__ISA == 1 && defined(__GNUC__) && !defined(__clang__)
+#if MIRAS__ISA == MIRAS__ISA_PORTABLE && defined(__GNUC__) && !defined(__clang__)
   #pragma GCC pop_options
 #endif
 
@@ -9649,7 +9664,8 @@ static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mo
 
 #endif   /* region E */
 
-#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 2) || defined(MIRAS__IMPLEMENTING)
+#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_ENGINES) || \
+    defined(MIRAS__IMPLEMENTING)
 /* What the host does with MIRAS_CHECK (room @13). */
 #undef MIRAS__WATCH
 #if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
@@ -10416,23 +10432,27 @@ MIRAS__INLINE void miras__rows_gate(const miras__kernels *K, float *to, size_t w
   else K->spread_rows(to, wide, from, ld, rows, wide);
 }
 
-/* Rows of up to m tokens from `from` on come near: those that are soon read, or with back 1 what
- * the adjoint reads and writes there besides, with 3 both, with 2 those of the head run next. */
-static void miras__rows_fetch(const miras__call *a, size_t from, size_t m, int back) {
+/* What to prefetch of a token's rows: inputs; what only the adjoint touches, gradients and dy; both;
+ * the inputs of the head that runs next. */
+enum { MIRAS__FETCH_INPUTS, MIRAS__FETCH_ADJOINT, MIRAS__FETCH_BOTH, MIRAS__FETCH_NEXT };
+
+/* Prefetch the rows of tokens from..from+m-1, of as many of them as the call has. */
+static void miras__rows_fetch(const miras__call *a, size_t from, size_t m, int what) {
   const miras__head_io *io = a->io;
   const size_t dk = (size_t)a->p->d.key_dim, dv = (size_t)a->p->d.value_dim;
   const size_t widths[4] = {dk, dv, dk, a->p->per_feature ? miras__keep_width(&a->p->d) : 0};
-  const size_t by = back == 2 ? (size_t)io->by : 0;
+  const size_t by = what == MIRAS__FETCH_NEXT ? (size_t)io->by : 0;
+  const int adjoint = what == MIRAS__FETCH_ADJOINT || what == MIRAS__FETCH_BOTH;
   size_t i;
   if (m > (size_t)io->length - from) m = (size_t)io->length - from;
   for (i = 0; i < 4; i++) {                        /* of keys, values, queries, gates per channel */
     const size_t n = widths[i], ld = miras__stride(io, i);
-    const float *x = miras__input(io, i), *dx = back % 2 ? miras__input(a->g, i) : NULL;
-    const size_t ldx = back % 2 ? miras__stride(a->g, i) : 0;
-    if (x && n && back != 1) a->K->fetch_rows(x + (from * ld + by * n), ld, m, n, 0);
+    const float *x = miras__input(io, i), *dx = adjoint ? miras__input(a->g, i) : NULL;
+    const size_t ldx = adjoint ? miras__stride(a->g, i) : 0;
+    if (x && n && what != MIRAS__FETCH_ADJOINT) a->K->fetch_rows(x + (from * ld + by * n), ld, m, n, 0);
     if (dx && n) a->K->fetch_rows(dx + from * ldx, ldx, m, n, 1);
   }
-  if (back % 2) a->K->fetch_rows(a->dy + from * a->lddy, a->lddy, m, dv, 0);
+  if (adjoint) a->K->fetch_rows(a->dy + from * a->lddy, a->lddy, m, dv, 0);
 }
 
 /* Queries of `reads` tokens from `token` on. */
@@ -10646,8 +10666,8 @@ typedef struct miras__open {
  * floats, are added to and begin at zero, and have no gaps. dlast: of rows x as decayed at the
  * block's end; ds: of the state. */
 
-/* Some of the rows that read the state: of `count` rows from `row` of the stack on, row i meets the
- * state with what row left + i step of the coefficients leaves, and sees seen + i step rows. */
+/* Rows row..row+count-1 of the stack, which read the state: row i reads S_0 scaled by row
+ * left + i step of the coefficients, and attends to the first seen + i step rows of the block. */
 typedef struct miras__readers {
   size_t row, count, left, step, seen;
 } miras__readers;
@@ -10912,7 +10932,9 @@ static void miras__exact_scores_bwd(miras__block *k, size_t s) {
           k->stack, k->pack);
 }
 
-/* The stream's rows as decayed at the end, [rows, features], some in `to`; z: fold_column too. */
+/* Returns the keys of stream s, each times what is left of it at the block's end, [rows, features].
+ * With one decay per feature they lie in the state already; else they are written to `to`. z not
+ * NULL: they are also added to the normaliser's sum z. */
 static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, float *to,
                                        float *z) {
   const miras__kernels *K = k->K;
@@ -11458,8 +11480,8 @@ static void miras__exact_backward(const miras__call *a) {
     miras__exact_start(k, state);
     for (;; t += grid) {
       reads = end - t < grid ? end - t : grid;
-      if (end - t < 2 * grid) miras__rows_fetch(a, t, grid, 1);
-      else miras__rows_fetch(a, t + grid, grid, 0);
+      if (end - t < 2 * grid) miras__rows_fetch(a, t, grid, MIRAS__FETCH_ADJOINT);
+      else miras__rows_fetch(a, t + grid, grid, MIRAS__FETCH_INPUTS);
       miras__exact_kept(a, k, t);
       miras__exact_rows(k, a->io, t, 0, reads * inner_steps);
       if (end - t <= grid) break;
@@ -11470,9 +11492,9 @@ static void miras__exact_backward(const miras__call *a) {
       *k = next;
     }
     for (;; t -= grid, reads = grid) {
-      if (t > first) miras__rows_fetch(a, t - grid, grid, 1);
-      else if (part) miras__rows_fetch(a, t - per, grid, 0);
-      else if (a->io->by > 0) miras__rows_fetch(a, 0, grid, 2);
+      if (t > first) miras__rows_fetch(a, t - grid, grid, MIRAS__FETCH_ADJOINT);
+      else if (part) miras__rows_fetch(a, t - per, grid, MIRAS__FETCH_INPUTS);
+      else if (a->io->by > 0) miras__rows_fetch(a, 0, grid, MIRAS__FETCH_NEXT);
       miras__exact_undo(a, k, t, reads);
       if (t == first) break;
       miras__exact_open(a, grid * inner_steps, k->backward - 1, k);
@@ -12688,7 +12710,7 @@ static void miras__frozen_forward(const miras__call *call) {
     miras__piece(c, exact ? p->first : p->rule, t, r0, m, ends);
     miras__piece_state(c);
     if (MIRAS__TRAINS && left > m)
-      miras__rows_fetch(call, (t + m) / inner_steps, span / inner_steps, 0);
+      miras__rows_fetch(call, (t + m) / inner_steps, span / inner_steps, MIRAS__FETCH_INPUTS);
     if (MIRAS__TRAINS && call->tape && r0 == 0) {
       float *to = call->tape + t / span * p->tape_state;
       K->copy(to, c->a, p->weights);
@@ -12745,8 +12767,9 @@ static void miras__piece_again(miras__chunk *c, float *a, float *s) {
   miras__piece_run(c, c->net.bz[p->layers - 1]);   /* answers are not needed */
 }
 
-/* Before the piece in front of this one: what that one closes to is this one's anchor, with all
- * that came about with it. */
+/* Pieces are undone from the last to the first. The weights W_C that the piece before this one
+ * closes to are this one's anchor W_0, so they are swapped in instead of computed again, and with
+ * them the metric J and the norms. */
 static void miras__anchor_passes(miras__chunk *c) {
   float *w = c->w, *j = c->metric;
   c->kept = c->a;
@@ -12894,7 +12917,8 @@ static void miras__frozen_backward(const miras__call *call) {
     if (!miras__piece_of(c, piece)) continue;
     c->bhome = c->home == c->wb ? c->bwb : call->dinit;
     if (c->t >= p->span)
-      miras__rows_fetch(call, (c->t - p->span) / inner_steps, p->span / inner_steps, 3);
+      miras__rows_fetch(call, (c->t - p->span) / inner_steps, p->span / inner_steps,
+                        MIRAS__FETCH_BOTH);
     miras__piece_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */
@@ -14286,7 +14310,7 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, float *ini
 
 #endif   /* region G */
 
-#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 3) || defined(MIRAS__IMPLEMENTING)
+#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_HEADS) || defined(MIRAS__IMPLEMENTING)
 /* @58 HEADS OF A MEMORY --------------------------------------------------- needs 14 15 20 56 -- */
 
 /* Where an object lies: its first member. */
@@ -15886,7 +15910,8 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
 
 #endif   /* region I */
 
-#if ((defined(MIRAS__DEVICE) && MIRAS__DEVICE == 4) || defined(MIRAS__IMPLEMENTING)) && \
+#if ((defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_LAYERS) || \
+     defined(MIRAS__IMPLEMENTING)) && \
     !defined(MIRAS_NO_MODEL)
 /* @75 LAYERS: WHAT THEY SHARE --------------------------------------- needs 13 14 20 29 32 74 -- */
 

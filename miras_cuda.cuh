@@ -458,7 +458,7 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 
 #define static static __device__
 #define miras__kernels miras__unit_kernels
-#define MIRAS__DEVICE 1
+#define MIRAS__DEVICE MIRAS__DEVICE_TYPES
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
 
@@ -484,7 +484,7 @@ struct miras__unit_kernels {
 #undef MIRAS_X
 };
 
-#define MIRAS__ISA 5
+#define MIRAS__ISA MIRAS__ISA_WARP
 #include MIRAS_SELF
 #undef miras__kernels
 #define MIRAS__SET_SUFFIX _unit    /* the kernel rooms end with taking these back */
@@ -2563,7 +2563,7 @@ struct miras__retention_record;
 /* Chunks on matrix units (below) have a state on the tape and no errors. */
 #undef MIRAS__IN_FLOATS
 #define MIRAS__IN_FLOATS (miras__products() == MIRAS_CUDA_FLOAT)
-#define MIRAS__DEVICE 2
+#define MIRAS__DEVICE MIRAS__DEVICE_ENGINES
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
 
@@ -6581,7 +6581,7 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
 #ifndef MIRAS_NO_TRAINING
   #define miras__head_backward miras__near_backward
 #endif
-#define MIRAS__DEVICE 3
+#define MIRAS__DEVICE MIRAS__DEVICE_HEADS
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
 
@@ -6598,7 +6598,7 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 #define MIRAS__THREAD threadIdx.x
 #define MIRAS__THREADS blockDim.x
 #define MIRAS__MEET() __syncthreads()
-#define MIRAS__DEVICE 4
+#define MIRAS__DEVICE MIRAS__DEVICE_LAYERS
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
 #endif

@@ -27,7 +27,7 @@ sed "/^static void miras__\($host\)(/,/^}/! s/\(const \)\{0,1\}float \*/const fl
 #define MIRAS__KERNEL_PASS
 #define miras__kernels kernels
 #undef MIRAS__KERNELS
-#define MIRAS__DEVICE 1
+#define MIRAS__DEVICE MIRAS__DEVICE_TYPES
 #include "const.h"
 #undef MIRAS__DEVICE
 END
@@ -44,7 +44,7 @@ struct miras__net;
 struct miras__hidden;
 struct miras__answer;
 struct miras__retention_record;
-#define MIRAS__DEVICE 2
+#define MIRAS__DEVICE MIRAS__DEVICE_ENGINES
 #include "const.h"
 }
 END
