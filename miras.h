@@ -5227,8 +5227,8 @@ static float miras__sum(const float *a, size_t n) {
 }
 
 /* Prefetch rows i..end-1 of n columns into the first cache, with write 1 for writing, or with
- * MIRAS__LATER into the second. Always inline: compilers may drop a call whose function does nothing
- * but prefetch. */
+ * MIRAS__LATER into the second. Always inline: compilers may drop a call of a function that does
+ * nothing but prefetch. */
 #define MIRAS__LATER 2
 MIRAS__ALWAYS void miras__fetch(int write, const float *p, size_t ld, size_t i, size_t end,
                                 size_t n) {
@@ -10432,8 +10432,8 @@ MIRAS__INLINE void miras__rows_gate(const miras__kernels *K, float *to, size_t w
   else K->spread_rows(to, wide, from, ld, rows, wide);
 }
 
-/* What to prefetch of a token's rows: inputs; what only the adjoint touches, gradients and dy; both;
- * the inputs of the head that runs next. */
+/* What to prefetch of a token's rows: inputs; what only the adjoint touches, gradients and dy; the
+ * two together; the inputs of the head that runs next. */
 enum { MIRAS__FETCH_INPUTS, MIRAS__FETCH_ADJOINT, MIRAS__FETCH_BOTH, MIRAS__FETCH_NEXT };
 
 /* Prefetch the rows of tokens from..from+m-1, of as many of them as the call has. */
@@ -10449,7 +10449,8 @@ static void miras__rows_fetch(const miras__call *a, size_t from, size_t m, int w
     const size_t n = widths[i], ld = miras__stride(io, i);
     const float *x = miras__input(io, i), *dx = adjoint ? miras__input(a->g, i) : NULL;
     const size_t ldx = adjoint ? miras__stride(a->g, i) : 0;
-    if (x && n && what != MIRAS__FETCH_ADJOINT) a->K->fetch_rows(x + (from * ld + by * n), ld, m, n, 0);
+    if (x && n && what != MIRAS__FETCH_ADJOINT)
+      a->K->fetch_rows(x + (from * ld + by * n), ld, m, n, 0);
     if (dx && n) a->K->fetch_rows(dx + from * ldx, ldx, m, n, 1);
   }
   if (adjoint) a->K->fetch_rows(a->dy + from * a->lddy, a->lddy, m, dv, 0);
