@@ -5983,9 +5983,12 @@ static void miras__gemm_turned(int mode, float *C, size_t ldc, miras__matrix A, 
 #endif
   miras__pack(pack, width, A.p, miras__right(A), miras__down(A), M, K);
   for (j = 0; j < N; j += n, C += n) {
-    miras__tower x = {part, NULL, width, width, 0, {B.p + j * brs, brs, 1}, {pack, width, 1},
-                      (ptrdiff_t)K, (ptrdiff_t)K, 0, pack, 0, 0, 0, 0};
+    miras__tower x;
+    x.C = part, x.copy = NULL, x.ldc = x.n = width;
     x.rows = n = N - j < 48 ? N - j : 48;
+    x.A = miras__operand_of(B.p + j * brs, brs, 1), x.B = miras__operand_of(pack, width, 1);
+    x.first = x.depth = (ptrdiff_t)K, x.afar = 0;
+    x.ahead = pack, x.ahead_ld = x.ahead_cols = x.left = x.each = 0;
     if (mode != MIRAS__SET) miras__pack(part, width, C, 1, ldc, M, n);
     miras__tower_tiles(width / V_W, mode, &x);
     for (i = 0; i + V_W <= n; i += V_W)
@@ -9880,8 +9883,10 @@ static void miras__norm_params(const miras__net *n, const miras__pass *s, const 
 
 static miras__norm2 miras__norm2_of(const miras__net *n) {
   const int last = MIRAS__LAST(n);
-  const miras__norm2 x = {n->pairs.m, MIRAS__DV(n), n->bd[last], n->d[last], n->e, n->gain,
-                          n->pairs.xh, n->pairs.rstd, n->t1, n->t2, n->row};
+  miras__norm2 x;
+  x.rows = n->pairs.m, x.n = MIRAS__DV(n), x.bd = n->bd[last], x.d = n->d[last], x.e = n->e;
+  x.gain = n->gain, x.xh = n->pairs.xh, x.rstd = n->pairs.rstd, x.u = n->t1, x.bxh = n->t2;
+  x.bs = n->row;
   return x;
 }
 
@@ -9913,8 +9918,9 @@ static void miras__architecture(miras__net *n) {
 /* ---- the inner gradient ---- */
 
 static miras__errors miras__errors_of(const miras__net *n) {
-  const miras__errors x = {&n->p->d, n->pairs.m, MIRAS__DV(n), n->p->bounds, n->r, n->v, n->delta,
-                           n->e, n->loss};
+  miras__errors x;
+  x.d = &n->p->d, x.rows = n->pairs.m, x.n = MIRAS__DV(n), x.bounds = n->p->bounds, x.r = n->r;
+  x.v = n->v, x.delta = n->delta, x.e = n->e, x.loss = n->loss;
   return x;
 }
 
@@ -10042,8 +10048,10 @@ typedef struct miras__retention_record {
 
 static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
                                   const struct miras__retention_record *rule) {
-  const miras__link x = {K, p, rule, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                         NULL, NULL, NULL, NULL, NULL};
+  miras__link x;
+  x.K = K, x.p = p, x.rule = rule, x.layer = 0, x.n = 0, x.a = NULL, x.b = NULL, x.from = NULL;
+  x.g = NULL, x.w = NULL, x.inv = NULL, x.norm = NULL, x.slope = NULL, x.binv = NULL, x.bw = NULL;
+  x.ba = NULL, x.bb = NULL, x.bg = NULL, x.bslope = NULL;
   return x;
 }
 
@@ -10845,9 +10853,9 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
 /* Room @28's view of the new rows x, of width n, that decay by alpha. */
 static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
                                              const float *alpha, float *live) {
-  const miras__channels c = {
-    n,   (size_t)k->p->d.inner_steps, k->p->after, x, NULL, alpha, NULL, NULL, NULL, NULL, k->ld,
-    live};
+  miras__channels c;
+  c.n = n, c.every = (size_t)k->p->d.inner_steps, c.after = k->p->after, c.x = x, c.eta = NULL;
+  c.alpha = alpha, c.q = NULL, c.z = NULL, c.p = NULL, c.a = NULL, c.ld_p = k->ld, c.live = live;
   return c;
 }
 
@@ -10915,8 +10923,9 @@ static void miras__exact_scores_bwd(miras__block *k, size_t s) {
   const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
   if (k->p->per_feature) {
     miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, NULL);
-    const miras__channel_grads b = {k->dx[s], NULL, k->d.alpha, k->dz + q->row * n, k->dz,
-                                    k->live ? k->dlast[s] : NULL};
+    miras__channel_grads b;
+    b.x = k->dx[s], b.eta = NULL, b.alpha = k->d.alpha, b.q = k->dz + q->row * n, b.z = k->dz;
+    b.live = k->live ? k->dlast[s] : NULL;
     c.q = k->z + q->row * n;
     c.z = e->count ? k->z : NULL;
     c.p = k->dscore[s] + q->row * N;
@@ -11034,8 +11043,9 @@ static void miras__exact_pairs(miras__block *k) {
                       k->m, dv);
   else K->sub(k->read, k->r.v, k->read, k->m * dv);
   if (p->delta && !k->errors) {
-    const miras__solve s = {k->read, k->open.u[last], last ? k->open.u[0] : NULL, k->score[last],
-                            k->score[0], k->r.eta, dv, k->ld, p->rates};
+    miras__solve s;
+    s.h = k->read, s.u = k->open.u[last], s.w = last ? k->open.u[0] : NULL, s.a = k->score[last];
+    s.aw = k->score[0], s.eta = k->r.eta, s.dv = dv, s.ld = k->ld, s.rates = p->rates;
     K->exact_solve(0, &s, k->r0, k->m);
   }
 }
@@ -11050,8 +11060,9 @@ static void miras__exact_pairs_bwd(miras__block *k) {
   const size_t dv = (size_t)p->d.value_dim, m = k->m, N = k->ld, last = p->streams - 1;
   const float *along = p->delta && !last ? k->read : k->r.v;
   if (p->delta) {
-    const miras__solve s = {k->du[last], k->dread, NULL, k->score[last], NULL,
-                            last ? NULL : k->r.eta, dv, N, p->rates};
+    miras__solve s;
+    s.h = k->du[last], s.u = k->dread, s.w = NULL, s.a = k->score[last], s.aw = NULL;
+    s.eta = last ? NULL : k->r.eta, s.dv = dv, s.ld = N, s.rates = p->rates;
     K->exact_solve(1, &s, 0, m);
   }
   if (last) {
@@ -11106,7 +11117,8 @@ static void miras__exact_mix_bwd(miras__block *k) {
   if (k->p->value_decay) {
     const size_t at = q->left * dv, by = q->step * dv;
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
-    const miras__channel_grads g = {k->du[1], NULL, k->d.beta, NULL, NULL, k->du[0]};
+    miras__channel_grads g;
+    g.x = k->du[1], g.eta = NULL, g.alpha = k->d.beta, g.q = NULL, g.z = NULL, g.live = k->du[0];
     c.q = dread;
     c.p = k->dscore[0] + q->row * N;
     K->channel_rows(K, &c, NULL, 0, 0, m);
@@ -11910,9 +11922,11 @@ static void miras__chunk_weights(miras__chunk *c) {
 static miras__bound miras__bound_layer(const miras__chunk *c, int l, int *fed) {
   const miras__plan *p = c->p;
   const float *J = c->rule->metric >= MIRAS__J_OWN ? c->metric : c->w;
-  miras__bound x = {c->m, (size_t)p->in[l], (size_t)p->out[l], c->wide, 0, MIRAS__BY(p, l),
-                    c->inv[l] * c->rule->slope, J + p->offset[l], c->net.pairs.x[l], c->net.d[l],
-                    c->rows.eta, NULL, c->spent, c->strain, c->net.pack};
+  miras__bound x;
+  x.m = c->m, x.in = (size_t)p->in[l], x.out = (size_t)p->out[l], x.wide = c->wide, x.hears = 0;
+  x.by = MIRAS__BY(p, l), x.number = c->inv[l] * c->rule->slope, x.J = J + p->offset[l];
+  x.y = c->net.pairs.x[l], x.d = c->net.d[l], x.eta = c->rows.eta, x.fed = NULL;
+  x.spent = c->spent, x.strain = c->strain, x.pack = c->net.pack;
   if (c->rule->metric == MIRAS__J_NUMBER) x.J = NULL;
   for (*fed = l + 1; *fed < p->layers - 1 && !MIRAS__HIDDEN(p, *fed);) ++*fed;
   if (p->d.step_bound == MIRAS_STEP_BOUND_LAYERS && l < p->layers - 1)
@@ -11954,9 +11968,10 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
                      c->m, c->wide);
   for (l = 0; l < p->layers; l++) {
     const miras__bound x = miras__bound_layer(c, l, &fed);
-    const miras__bound_grads b = {c->binv + l, (own ? c->bmetric : bw) + p->offset[l], n->bx[l],
-                                  n->bd[l], c->brows.eta, x.fed ? n->bx[fed] : NULL,
-                                  own ? MIRAS__SET : MIRAS__ADD};
+    miras__bound_grads b;
+    b.number = c->binv + l, b.J = (own ? c->bmetric : bw) + p->offset[l], b.y = n->bx[l];
+    b.d = n->bd[l], b.eta = c->brows.eta, b.fed = x.fed ? n->bx[fed] : NULL;
+    b.mode = own ? MIRAS__SET : MIRAS__ADD;
     K->bound_bwd(K, &x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2);
   }
   if (c->rule->metric_bwd) {
@@ -11970,20 +11985,11 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
 static miras__course miras__course_of(const miras__chunk *c) {
   const miras__plan *p = c->p;
   const size_t inner_steps = (size_t)p->d.inner_steps;
-  const miras__course x = {p->span,
-                           c->r0,
-                           c->m,
-                           c->t % inner_steps,
-                           inner_steps,
-                           c->rows.alpha,
-                           c->rows.eta,
-                           c->rows.theta,
-                           p->d.token_rates ? c->rate : NULL,
-                           c->g,
-                           c->n,
-                           c->ca,
-                           c->cf,
-                           c->ch};
+  miras__course x;
+  x.ld = p->span, x.row = c->r0, x.m = c->m, x.descent = c->t % inner_steps;
+  x.inner_steps = inner_steps, x.alpha = c->rows.alpha, x.eta = c->rows.eta;
+  x.theta = c->rows.theta, x.rate = p->d.token_rates ? c->rate : NULL, x.g = c->g, x.n = c->n;
+  x.a = c->ca, x.f = c->cf, x.h = c->ch;
   return x;
 }
 
@@ -12001,8 +12007,9 @@ static void miras__piece_course(miras__chunk *c) {
 
 static void miras__piece_course_bwd(miras__chunk *c) {
   const miras__course x = miras__course_of(c);
-  const miras__course_grads b = {c->bg, c->bn, c->ba, c->bf, c->bh, c->brows.alpha, c->brows.eta,
-                                 c->brows.theta, c->slope, c->call->g->rho};
+  miras__course_grads b;
+  b.g = c->bg, b.n = c->bn, b.a = c->ba, b.f = c->bf, b.h = c->bh, b.alpha = c->brows.alpha;
+  b.eta = c->brows.eta, b.theta = c->brows.theta, b.slope = c->slope, b.rho = c->call->g->rho;
   if (c->p->channel)
     c->K->channel_decay_bwd(c->K, c->brows.alpha, c->ba, c->ca, c->rows.alpha, c->m, c->wide);
   else c->K->coefficients_bwd(c->K, &x, &b);
@@ -12013,10 +12020,11 @@ static void miras__piece_course_bwd(miras__chunk *c) {
 /* Room @28's view of the chunk's rows of one side from new row `from` on: Y_1 or D_L. */
 static miras__channels miras__channel_view(const miras__chunk *c, int by_input, size_t from) {
   const size_t n = c->wide;
-  const miras__channels v = {n, c->p->span == 1 ? 1 : (size_t)c->p->d.inner_steps, 0,
-                             (by_input ? c->new_y : c->new_d) + from * n, c->rows.eta + from * n,
-                             c->rows.alpha + from * n, NULL, NULL, NULL, NULL,
-                             c->p->span, by_input ? c->live_y : c->live_d};
+  miras__channels v;
+  v.n = n, v.every = c->p->span == 1 ? 1 : (size_t)c->p->d.inner_steps, v.after = 0;
+  v.x = (by_input ? c->new_y : c->new_d) + from * n, v.eta = c->rows.eta + from * n;
+  v.alpha = c->rows.alpha + from * n, v.q = NULL, v.z = NULL, v.p = NULL, v.a = NULL;
+  v.ld_p = c->p->span, v.live = by_input ? c->live_y : c->live_d;
   return v;
 }
 
@@ -12035,9 +12043,10 @@ static void miras__channel_rest(miras__chunk *c, size_t from) {
 static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, float *q, float *dq,
                                     const float *live) {
   miras__channels v = miras__channel_view(c, by_input, 0);
-  const miras__channel_grads g = {by_input ? c->net.bx[0] : c->net.bd[c->p->layers - 1],
-                                  c->brows.eta, c->brows.alpha, dq, NULL, live};
+  miras__channel_grads g;
   const size_t reads = q ? c->reads : 0;
+  g.x = by_input ? c->net.bx[0] : c->net.bd[c->p->layers - 1], g.eta = c->brows.eta;
+  g.alpha = c->brows.alpha, g.q = dq, g.z = NULL, g.live = live;
   if (reads && reads < c->m / v.every) {
     c->K->fill(b + reads * v.ld_p, 0, v.ld_p);
     c->K->fill(q + reads * v.n, 0, v.n);
@@ -12057,10 +12066,11 @@ static miras__arrival miras__arrival_of(const miras__chunk *c, int l, float *a, 
                                         size_t row) {
   const miras__plan *p = c->p;
   const size_t at = p->offset[l], k = row * p->span;
-  const miras__arrival f = {(size_t)p->in[l], (size_t)p->out[l], a + at, miras__to(s, at),
-                            miras__at(c->home, at), c->y[l], c->d[l], NULL, c->ca[row],
-                            s ? c->cf[row] : 0, s ? c->ch[row] : 0, c->g[k], s ? c->n[k] : 0,
-                            NULL, NULL, NULL};
+  miras__arrival f;
+  f.in = (size_t)p->in[l], f.out = (size_t)p->out[l], f.a = a + at, f.s = miras__to(s, at);
+  f.home = miras__at(c->home, at), f.y = c->y[l], f.d = c->d[l], f.x = NULL, f.left = c->ca[row];
+  f.adds = s ? c->cf[row] : 0, f.stays = s ? c->ch[row] : 0, f.g = c->g[k], f.n = s ? c->n[k] : 0;
+  f.xa = NULL, f.xs = NULL, f.xb = NULL;
   return f;
 }
 #endif
@@ -13704,8 +13714,10 @@ static void miras__band_product(const miras__kernels *K, const miras__band *b, i
                                 size_t ldc, const float *A, const float *B, size_t ldb, size_t n,
                                 float *pack) {
   const size_t m = b->m;
-  miras__strip x = {K, pack, C, A, B, m, n, b->count, ldc, b->query, b->pair, ldb, b->lo, b->hi};
+  miras__strip x;
   size_t g;
+  x.K = K, x.pack = pack, x.c = C, x.a = A, x.b = B, x.rows = m, x.n = n, x.depth = b->count;
+  x.ldc = ldc, x.ars = b->query, x.acs = b->pair, x.ldb = ldb, x.lo = b->lo, x.hi = b->hi;
   if (turned) {
     x.rows = b->count, x.depth = m;
     x.ars = b->pair, x.acs = b->query;
@@ -13726,7 +13738,9 @@ static void miras__band_product(const miras__kernels *K, const miras__band *b, i
 static miras__band miras__band_of(const miras__attention *a, size_t m, ptrdiff_t newest,
                                   ptrdiff_t j, size_t count) {
   const ptrdiff_t hi = newest - j + 1;
-  const miras__band b = {a->group, m, count, 1, a->group * m, hi - (ptrdiff_t)a->window, hi};
+  miras__band b;
+  b.group = a->group, b.m = m, b.count = count, b.query = 1, b.pair = a->group * m;
+  b.lo = hi - (ptrdiff_t)a->window, b.hi = hi;
   return b;
 }
 

@@ -2388,8 +2388,10 @@ __device__ __noinline__ void miras__part_bwd(const miras__channels *c,
     const int reads = c->q && (i + 1) % c->every == 0, errs = c->z != NULL;
     const float T = reads && of->older ? of->x[x_q] : 0, U = errs && of->older ? of->x[x_z] : 0;
     const float *p = of->p + read * MIRAS__PART, *a = of->a + i * MIRAS__PART;
-    miras__pair s = {c->alpha[at], reads ? c->q[at_q] : 0, errs ? c->z[at] : 0, 0, 0, 0};
+    miras__pair s;
     float itself = 0, ends;
+    s.alpha = c->alpha[at], s.q = reads ? c->q[at_q] : 0, s.z = errs ? c->z[at] : 0, s.h = 0;
+    s.t = 0, s.u = 0;
     e = 1;
     K_ALL for (unsigned j = MIRAS__PART; j-- > 0;) {
       if (j == i && reads && of->own) {
@@ -3654,8 +3656,10 @@ static void miras__chunks_channels_bwd(const miras__chunks_back *x, unsigned par
       const float *const dp = more::score(0) + i * MIRAS__PART;
       const float *const da = more::score(1) + i * MIRAS__PART;
       const float reads = r[at], errs = p->delta ? s[at] : 0;
-      miras__pair of = {io->keep[(t + i) * io->ld_keep + w], q[at], k[at], 0, 0, 0};
+      miras__pair of;
       float itself = 0, a = 0, e = 1, z;
+      of.alpha = io->keep[(t + i) * io->ld_keep + w], of.q = q[at], of.z = k[at], of.h = 0;
+      of.t = 0, of.u = 0;
       K_ALL for (unsigned j = MIRAS__PART; j-- > 0;) {
         if (j == i) {
           a = __fmaf_rn(dp[j], of.q, b[j]);
@@ -3989,7 +3993,9 @@ typedef struct miras__side {
 } miras__side;
 
 static miras__side miras__side_floats(const float *p, size_t ld, size_t rows, size_t columns) {
-  const miras__side s = {NULL, p, (unsigned)ld, 0, (unsigned)rows, (unsigned)columns};
+  miras__side s;
+  s.tile = NULL, s.p = p, s.ld = (unsigned)ld, s.apart = 0, s.rows = (unsigned)rows;
+  s.columns = (unsigned)columns;
   return s;
 }
 
@@ -6156,11 +6162,12 @@ __device__ __noinline__ void miras__back_channels(const miras__back *f, float *b
   c->K->fill(c->left, 0, m * (size_t)wide);
   for (unsigned at = threadIdx.x; at < 2 * wide; at += blockDim.x) {
     const int in = at < wide;
-    const miras__back_rows s = {
-      in ? n->pairs.x[0] : n->d[1], in ? c->live_y : c->live_d, in ? c->query.x[0] : c->dz,
-      !live ? NULL : in ? c->bp : c->kq[1], in ? n->t1 : n->t2, in ? c->blive_y : c->blive_d,
-      in ? n->bx[0] : n->bd[1], in ? c->brows.eta : c->left, in ? c->brows.alpha : c->live,
-      in && live ? bq : NULL};
+    miras__back_rows s;
+    s.x = in ? n->pairs.x[0] : n->d[1], s.written = in ? c->live_y : c->live_d;
+    s.asked = in ? c->query.x[0] : c->dz, s.met = !live ? NULL : in ? c->bp : c->kq[1];
+    s.left = in ? n->t1 : n->t2, s.live = in ? c->blive_y : c->blive_d;
+    s.bx = in ? n->bx[0] : n->bd[1], s.beta = in ? c->brows.eta : c->left;
+    s.balpha = in ? c->brows.alpha : c->live, s.basked = in && live ? bq : NULL;
     miras__back_run(f, &s, at % wide);
   }
   __syncthreads();
