@@ -4130,11 +4130,13 @@ struct miras__kernels {
  * text, to which this block adds the set's: miras__dot becomes miras__dot_avx2. A macro does not
  * expand within itself, so the text needs no more than this. What waits for memory or takes little
  * of a program's time is LENT: where size is asked for, AVX-512 borrows it from AVX2, which has the
- * same bits, and leaves the text out (MIRAS__BORROWS). */
+ * same bits, and leaves the text out (MIRAS__BORROWS). What takes next to nothing is SHARED by the
+ * two always (MIRAS__SHARES). */
 #define MIRAS__JOIN2(a, b) a##b
 #define MIRAS__JOIN(a, b) MIRAS__JOIN2(a, b)
 #define MIRAS__IN_SET(name) MIRAS__JOIN(name, MIRAS__SET_SUFFIX)
 #define MIRAS__LENT(name) MIRAS__JOIN(name, MIRAS__LENT_SUFFIX)
+#define MIRAS__SHARED(name) MIRAS__JOIN(name, MIRAS__SHARED_SUFFIX)
 #define miras__v_reduce MIRAS__IN_SET(miras__v_reduce)
 #define miras__v_expm1_part MIRAS__IN_SET(miras__v_expm1_part)
 #define miras__v_exp MIRAS__IN_SET(miras__v_exp)
@@ -4175,12 +4177,12 @@ struct miras__kernels {
 #define miras__mask_rows MIRAS__LENT(miras__mask_rows)
 #define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
 #define miras__feature_rows MIRAS__IN_SET(miras__feature_rows)
-#define miras__feature_rows_bwd MIRAS__LENT(miras__feature_rows_bwd)
+#define miras__feature_rows_bwd MIRAS__SHARED(miras__feature_rows_bwd)
 #define miras__implicit MIRAS__IN_SET(miras__implicit)
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_rows MIRAS__IN_SET(miras__act_rows)
-#define miras__act_grad2 MIRAS__LENT(miras__act_grad2)
+#define miras__act_grad2 MIRAS__SHARED(miras__act_grad2)
 #define miras__top MIRAS__IN_SET(miras__top)
 #define miras__exp_sum MIRAS__IN_SET(miras__exp_sum)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
@@ -4207,36 +4209,36 @@ struct miras__kernels {
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
 #define miras__v_power_of MIRAS__IN_SET(miras__v_power_of)
 #define miras__v_power MIRAS__IN_SET(miras__v_power)
-#define miras__v_sech2 MIRAS__LENT(miras__v_sech2)
-#define miras__hypotenuse MIRAS__LENT(miras__hypotenuse)
-#define miras__bias_row MIRAS__LENT(miras__bias_row)
-#define miras__v_delta MIRAS__LENT(miras__v_delta)
-#define miras__bias_dot MIRAS__LENT(miras__bias_dot)
-#define miras__bias_dot_bwd MIRAS__LENT(miras__bias_dot_bwd)
-#define miras__bias_l2 MIRAS__LENT(miras__bias_l2)
-#define miras__bias_l2_bwd MIRAS__LENT(miras__bias_l2_bwd)
-#define miras__bias_lp MIRAS__LENT(miras__bias_lp)
-#define miras__bias_lp_bwd MIRAS__LENT(miras__bias_lp_bwd)
-#define miras__bias_lp_smooth MIRAS__LENT(miras__bias_lp_smooth)
-#define miras__bias_lp_smooth_bwd MIRAS__LENT(miras__bias_lp_smooth_bwd)
-#define miras__bias_huber MIRAS__LENT(miras__bias_huber)
-#define miras__bias_huber_bwd MIRAS__LENT(miras__bias_huber_bwd)
-#define miras__v_hypotenuse MIRAS__LENT(miras__v_hypotenuse)
-#define miras__bias_norm_each_bwd MIRAS__LENT(miras__bias_norm_each_bwd)
-#define miras__bias_huber_norm MIRAS__LENT(miras__bias_huber_norm)
-#define miras__bias_huber_norm_bwd MIRAS__LENT(miras__bias_huber_norm_bwd)
-#define miras__bias_huber_mixture MIRAS__LENT(miras__bias_huber_mixture)
-#define miras__bias_huber_mixture_bwd MIRAS__LENT(miras__bias_huber_mixture_bwd)
-#define miras__bias_pseudo_huber MIRAS__LENT(miras__bias_pseudo_huber)
-#define miras__bias_pseudo_huber_bwd MIRAS__LENT(miras__bias_pseudo_huber_bwd)
-#define miras__bias_shift MIRAS__LENT(miras__bias_shift)
-#define miras__bias_shift_bwd MIRAS__LENT(miras__bias_shift_bwd)
-#define miras__bias_log_cosh MIRAS__LENT(miras__bias_log_cosh)
-#define miras__bias_log_cosh_bwd MIRAS__LENT(miras__bias_log_cosh_bwd)
-#define miras__bias_custom MIRAS__LENT(miras__bias_custom)
-#define miras__bias_custom_bwd MIRAS__LENT(miras__bias_custom_bwd)
-#define miras__biases MIRAS__LENT(miras__biases)
-#define miras__bias_rows MIRAS__LENT(miras__bias_rows)
+#define miras__v_sech2 MIRAS__SHARED(miras__v_sech2)
+#define miras__hypotenuse MIRAS__SHARED(miras__hypotenuse)
+#define miras__bias_row MIRAS__SHARED(miras__bias_row)
+#define miras__v_delta MIRAS__SHARED(miras__v_delta)
+#define miras__bias_dot MIRAS__SHARED(miras__bias_dot)
+#define miras__bias_dot_bwd MIRAS__SHARED(miras__bias_dot_bwd)
+#define miras__bias_l2 MIRAS__SHARED(miras__bias_l2)
+#define miras__bias_l2_bwd MIRAS__SHARED(miras__bias_l2_bwd)
+#define miras__bias_lp MIRAS__SHARED(miras__bias_lp)
+#define miras__bias_lp_bwd MIRAS__SHARED(miras__bias_lp_bwd)
+#define miras__bias_lp_smooth MIRAS__SHARED(miras__bias_lp_smooth)
+#define miras__bias_lp_smooth_bwd MIRAS__SHARED(miras__bias_lp_smooth_bwd)
+#define miras__bias_huber MIRAS__SHARED(miras__bias_huber)
+#define miras__bias_huber_bwd MIRAS__SHARED(miras__bias_huber_bwd)
+#define miras__v_hypotenuse MIRAS__SHARED(miras__v_hypotenuse)
+#define miras__bias_norm_each_bwd MIRAS__SHARED(miras__bias_norm_each_bwd)
+#define miras__bias_huber_norm MIRAS__SHARED(miras__bias_huber_norm)
+#define miras__bias_huber_norm_bwd MIRAS__SHARED(miras__bias_huber_norm_bwd)
+#define miras__bias_huber_mixture MIRAS__SHARED(miras__bias_huber_mixture)
+#define miras__bias_huber_mixture_bwd MIRAS__SHARED(miras__bias_huber_mixture_bwd)
+#define miras__bias_pseudo_huber MIRAS__SHARED(miras__bias_pseudo_huber)
+#define miras__bias_pseudo_huber_bwd MIRAS__SHARED(miras__bias_pseudo_huber_bwd)
+#define miras__bias_shift MIRAS__SHARED(miras__bias_shift)
+#define miras__bias_shift_bwd MIRAS__SHARED(miras__bias_shift_bwd)
+#define miras__bias_log_cosh MIRAS__SHARED(miras__bias_log_cosh)
+#define miras__bias_log_cosh_bwd MIRAS__SHARED(miras__bias_log_cosh_bwd)
+#define miras__bias_custom MIRAS__SHARED(miras__bias_custom)
+#define miras__bias_custom_bwd MIRAS__SHARED(miras__bias_custom_bwd)
+#define miras__biases MIRAS__SHARED(miras__biases)
+#define miras__bias_rows MIRAS__SHARED(miras__bias_rows)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
 #define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
 #define miras__signed_part MIRAS__IN_SET(miras__signed_part)
@@ -4519,6 +4521,7 @@ struct miras__kernels {
 
 #define MIRAS__SET_SUFFIX _portable
 #define MIRAS__LENT_SUFFIX _portable
+#define MIRAS__SHARED_SUFFIX _portable
 #define MIRAS__ISA_NAME "portable"
 typedef float miras__vf;
 typedef int miras__vm;
@@ -4611,6 +4614,7 @@ static inline float miras__fold_max(const float *v) {
 
 #define MIRAS__SET_SUFFIX _avx2
 #define MIRAS__LENT_SUFFIX _avx2
+#define MIRAS__SHARED_SUFFIX _avx2
 #define MIRAS__ISA_NAME "avx2"
 typedef __m256 miras__vf;
 typedef __m256 miras__vm;
@@ -4668,6 +4672,8 @@ static inline __m256 miras__half_at(const unsigned char *p) {
 #elif MIRAS__ISA == MIRAS__ISA_AVX512
 
 #define MIRAS__SET_SUFFIX _avx512
+#define MIRAS__SHARED_SUFFIX _avx2
+#define MIRAS__SHARES 1
 #if K_SMALL
   #define MIRAS__LENT_SUFFIX _avx2
   #define MIRAS__BORROWS 1
@@ -4740,6 +4746,7 @@ static inline __m512 miras__half_at(const unsigned char *p) {
 
 #define MIRAS__SET_SUFFIX _neon
 #define MIRAS__LENT_SUFFIX _neon
+#define MIRAS__SHARED_SUFFIX _neon
 #define MIRAS__ISA_NAME "neon"
 typedef float32x4_t miras__vf;
 typedef uint32x4_t miras__vm;
@@ -5340,7 +5347,7 @@ static void miras__act_rows(int kind, float *y, size_t ldy, float *slope, const 
   }
 }
 
-#ifndef MIRAS__BORROWS
+#ifndef MIRAS__SHARES
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
@@ -6086,7 +6093,7 @@ static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, s
   else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
 }
 
-#ifndef MIRAS__BORROWS
+#ifndef MIRAS__SHARES
 /* dx = (d phi/dx)' df; f = phi as computed. dx may be df, except for POLY2, where the pairs give
  *   du_i += sum_(j>i) df_ij u_j + sqrt(2) df_ii u_i,   du_j += df_ij u_i  (j > i)
  * and the length  dx = r (du - x (x . du) / (|x|^2 + eps)). */
@@ -6154,7 +6161,7 @@ V_MATHS vf miras__v_power(vf x, float a) {
   return y;
 }
 
-#ifndef MIRAS__BORROWS
+#ifndef MIRAS__SHARES
 /* 1 - tanh^2 x = 4 e^-2|x| / (1 + e^-2|x|)^2, which keeps its digits where tanh has run into 1. */
 static vf miras__v_sech2(vf x) {
   vf e = miras__v_exp(V_MUL(V_SET1(-2.0f), V_ABS(x))), one = V_ADD(V_SET1(1.0f), e);
@@ -7690,15 +7697,18 @@ MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int rea
 #undef K_READ
 }
 
-/* Columns j..end-1 of a token, by all units of a block in turn. */
+/* Columns j..end-1 of a token, by all units of a block in turn. With a base to read (home) wide
+ * strips gain nothing. */
 MIRAS__INLINE void miras__linear_pass(int home, int after, int reads, int delta,
                                       const miras__linear *f, size_t j, size_t end) {
   V_SYNC();
 #if K_STRIP > 4
-  for (; j + 8 * V_W <= end; j += 8 * V_W) miras__linear_strip(8, home, after, reads, delta, f, j);
+  for (; !home && j + 8 * V_W <= end; j += 8 * V_W)
+    miras__linear_strip(8, home, after, reads, delta, f, j);
 #endif
 #if K_STRIP > 1
-  for (; j + 4 * V_W <= end; j += 4 * V_W) miras__linear_strip(4, home, after, reads, delta, f, j);
+  for (; !home && j + 4 * V_W <= end; j += 4 * V_W)
+    miras__linear_strip(4, home, after, reads, delta, f, j);
   for (; j + 2 * V_W <= end; j += 2 * V_W) miras__linear_strip(2, home, after, reads, delta, f, j);
 #endif
   for (j += V_UNIT * V_W; j < end; j += V_UNITS * V_W)
@@ -9448,7 +9458,9 @@ static const miras__kernels miras__kernel_table = {
 
 #undef MIRAS__SET_SUFFIX
 #undef MIRAS__LENT_SUFFIX
+#undef MIRAS__SHARED_SUFFIX
 #undef MIRAS__BORROWS
+#undef MIRAS__SHARES
 #undef MIRAS__ISA_NAME
 #undef V_W
 #undef V_MATHS

@@ -347,6 +347,7 @@ namespace { namespace miras_cuda {
 #define MIRAS__KERNEL_PASS
 #define MIRAS__SET_SUFFIX _unit
 #define MIRAS__LENT_SUFFIX _unit
+#define MIRAS__SHARED_SUFFIX _unit
 typedef float miras__vf;
 typedef int miras__vm;
 #define V_W 16
@@ -489,6 +490,7 @@ struct miras__unit_kernels {
 #undef miras__kernels
 #define MIRAS__SET_SUFFIX _unit    /* the kernel rooms end with taking these back */
 #define MIRAS__LENT_SUFFIX _unit
+#define MIRAS__SHARED_SUFFIX _unit
 
 /* ---- kernels of a block, engines ---- */
 
@@ -6614,6 +6616,7 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 #undef miras__head_backward
 #undef MIRAS__SET_SUFFIX
 #undef MIRAS__LENT_SUFFIX
+#undef MIRAS__SHARED_SUFFIX
 #undef static
 #undef MIRAS__KERNEL_PASS
 #undef miras__features
