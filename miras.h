@@ -1913,6 +1913,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                miras_sample(logits, vocab, &s)     miras_sampler_sample(&s, logits, vocab)
                miras_cosine                        miras_schedule_cosine
                miras_cuda_forward, _read, ...      miras_cuda_memory_forward, _read, ...
+               miras_cuda_segments_*               miras_cuda_memory_* with options.segments
              Types: miras_desc miras_memory_desc, miras_tokens miras_memory_input, miras_token_grads
              miras_memory_input_grad, miras_text miras_sequence, miras_sampling miras_sampler.
              Enumerators have their type's prefix: MIRAS_YAAD MIRAS_PRESET_YAAD, MIRAS_MATRIX

@@ -126,13 +126,19 @@ typedef struct miras_cuda_options {
                                         nearest, halfway to even; bench/results/gpu-expected.md says
                                         how far answers drift. For memories of chunk 1 whose states
                                         fit there; without tapes, and not for models              */
+  int segments;                      /* most segments of a sequence that run side by side, where a
+                                        call of miras_cuda_memory_forward has several: 2..65536;
+                                        0: none. batch * heads * segments lies in 1..2^20. Not for
+                                        models                                                    */
+  int segment_length;                /* tokens of a segment, a multiple of the memory's chunk; 0
+                                        without segments                                          */
 } miras_cuda_options;
 
 /* The device half of a memory: a record of the host that says where everything lies. It may be
  * copied, which makes no second memory. */
 typedef struct miras_cuda_memory {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[2040];
+  unsigned char held[6136];
 } miras_cuda_memory;
 
 /* Bytes of device memory that the device half of m takes; 0 and a sentence in why (why_size bytes,
@@ -166,7 +172,21 @@ void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
 /* As if no token had come. */
 miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
 
-/* miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the
+/* Segments. A plain call leaves all of a sequence to one block per head. Where the update of a
+ * matrix is linear in the state, the state behind a segment is linear in the one before it: so
+ * segments run from zeros, all at once, and so does what they make of the identity; a product for
+ * each then says where they begin, and they run again from there. Forward goes over the tokens three
+ * times and backward twice: that gains where batch * heads is well below a third of the
+ * multiprocessors, with batch * heads * segments about as many as there are. Calls of 2 to
+ * options.segments times options.segment_length tokens, which begin on the chunk grid, are run so,
+ * and all others as without. Sums are in another order then: results agree up to rounding, and have
+ * the same bits on every device. The memory is a matrix with bias dot or l2, retention all or l2 and
+ * algorithm gradient-descent or implicit, without reset_every and value_decay_gate, and with l2
+ * without learning_rate_gate per channel and with up to 4096 features; miras_cuda_memory_size
+ * refuses others. Beside the rest it takes a state for every segment of every head, what the segment
+ * makes of the identity ([features, features] with l2, else [features]), and scratch.
+ *
+ * miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the
  * same shapes, what is overwritten and what is added to. tape: miras_cuda_memory_tape_size floats,
  * NULL for none, which it is with half_state. Not checked here is where in a sequence a call comes,
  * which the device alone knows: a tape begins on the chunk grid, and dstate is NULL or zeros where
@@ -183,57 +203,6 @@ miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_
                                         float *tape, const float *dy,
                                         const miras_memory_input_grad *dx, float *dparams,
                                         float *dstate, cudaStream_t stream);
-#endif
-
-/* ---- one long sequence in segments, side by side ---- */
-
-/* Room to run segments of a sequence at the same time, where miras_cuda_memory_forward leaves all
- * of it to one block per head. A segment has `length` tokens, and a call brings 1 to `segments` of
- * them for every sequence. The state behind a segment is linear in the one before it: segments run
- * from zeros, all at once, and so does what they make of the identity; a product for each then says
- * where they begin, and they run again from there. Forward so goes over the tokens three times and
- * backward twice: it gains where batch * heads is well below a third of the multiprocessors, with
- * batch * heads * segments about as many as there are. Sums are in another order than in
- * miras_cuda_memory_forward, so results are its up to rounding; they are the same bits on every
- * device, and depend on `length`. The record may be copied; the memory and its device half's room
- * stay where they are. */
-typedef struct miras_cuda_segments {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[7160];
-} miras_cuda_segments;
-
-/* Bytes of device memory: for every segment of every head a state, what the segment makes of the
- * identity ([features, features] where errors are fed back: bias l2, not diagonal; else
- * [features]), and the scratch of two engines. 0 and a sentence in why (why_size bytes, or NULL):
- * segments lie in 1..65536, batch * heads * segments in 1..2^20, length is a multiple of the
- * memory's chunk; and the memory is a matrix whose update is linear in the state (bias dot or l2,
- * retention all or l2, algorithm gradient-descent or implicit), without reset_every and
- * value_decay_gate, and with l2 without learning_rate_gate per channel and with up to 4096
- * features. */
-size_t miras_cuda_segments_size(const miras_cuda_memory *g, int segments, int length, char *why,
-                                size_t why_size);
-
-/* Lay it out in `bytes` of device memory. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE:
- * too few bytes; MIRAS_ERR_DESC: as miras_cuda_segments_size says in a sentence; MIRAS_ERR_DEVICE:
- * so says CUDA. */
-miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_memory *g,
-                                      int segments, int length, void *device, size_t bytes,
-                                      cudaStream_t stream);
-
-/* miras_cuda_memory_forward, from the memory's state, which moves on; other calls may come before
- * and after. x->length is 1 to `segments` times `length` (MIRAS_ERR_ARGUMENT). What the device
- * alone knows is not checked: that the call begins on the chunk grid, with or without a tape. tape:
- * miras_cuda_segments_tape_size floats, NULL for none. */
-miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_memory_input *x,
-                                         float *y, float *tape, cudaStream_t stream);
-#ifndef MIRAS_NO_TRAINING
-/* Floats; 0 where x->length must not be that, or they are too many. */
-size_t miras_cuda_segments_tape_size(const miras_cuda_segments *s, int length);
-/* miras_cuda_memory_backward, of such a tape. */
-miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_memory_input *x,
-                                          float *tape, const float *dy,
-                                          const miras_memory_input_grad *dx, float *dparams,
-                                          float *dstate, cudaStream_t stream);
 #endif
 
 #ifndef MIRAS_NO_MODEL
@@ -7621,7 +7590,6 @@ typedef struct miras__cuda {
   float *stage;                      /* half_state: a sequence's state in the host's form         */
   miras_cuda_options options;
 } miras__cuda;
-typedef char miras__cuda_fits[sizeof(miras__cuda) <= sizeof(miras_cuda_memory) ? 1 : -1];
 
 static const miras__cuda *miras__cuda_held(const miras_cuda_memory *g) {
   return (const miras__cuda *)(const void *)g->held;
@@ -7908,7 +7876,7 @@ static int miras__cuda_state_ok(const miras__plan *p, const miras_cuda_options *
                             "state; there are %zu", p->head_state * sizeof(float), there), 0;
 }
 
-size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o, char *why,
+static size_t miras__alone_size(const miras_memory *m, const miras_cuda_options *o, char *why,
                               size_t why_size) {
   miras__cuda to;
   if (why && why_size) why[0] = 0;
@@ -7992,14 +7960,14 @@ static int miras__cuda_grids(const miras__cuda *g) {
   return ok;
 }
 
-miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
+static miras_result miras__alone_init(miras_cuda_memory *g, const miras_memory *m,
                                     const miras_cuda_options *o, void *device, size_t bytes,
                                     cudaStream_t stream) {
   const size_t most = miras__cuda_shared();
   miras__cuda held;
   size_t need;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
-  if (!miras_cuda_memory_size(m, o, NULL, 0)) return MIRAS_ERR_DESC;
+  if (!miras__alone_size(m, o, NULL, 0)) return MIRAS_ERR_DESC;
   need = miras__cuda_layout(&held, m, o, device, NULL, 0);
   if (bytes < need) return MIRAS_ERR_SIZE;
   miras__cuda_share(&held, miras__cuda_left(most, 0));
@@ -8085,7 +8053,20 @@ static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
                           stream, *job);
 }
 
-miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x,
+#ifndef MIRAS_NO_TRAINING
+static size_t miras__alone_tape_size(const miras_cuda_memory *g, int length) {
+  miras_parallel heads = {NULL, NULL, 1};
+  miras__plan plan;
+  if (!g || length < 0 || miras__cuda_held(g)->options.half_state) return 0;
+  plan = miras__cuda_of(g)->plan;
+  heads.workers = plan.d.batch * plan.d.heads;
+  plan.d.parallel = &heads;
+  plan.scratch_backward = miras__cuda_back_floats(miras__cuda_held(g));
+  return miras__tape(&plan, length);
+}
+#endif
+
+static miras_result miras__alone_forward(const miras_cuda_memory *g, const miras_memory_input *x,
                                        float *y, float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
@@ -8097,7 +8078,7 @@ miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_m
       (tape && miras__cuda_held(g)->options.half_state))
     return MIRAS_ERR_ARGUMENT;
 #ifndef MIRAS_NO_TRAINING
-  if (tape && !miras_cuda_memory_tape_size(g, x->length)) return MIRAS_ERR_SIZE;
+  if (tape && !miras__alone_tape_size(g, x->length)) return MIRAS_ERR_SIZE;
 #endif
   batch = (size_t)m->plan.d.batch;
   job = miras__cuda_errand(g, x);
@@ -8138,17 +8119,6 @@ miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *que
 }
 
 #ifndef MIRAS_NO_TRAINING
-size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length) {
-  miras_parallel heads = {NULL, NULL, 1};
-  miras__plan plan;
-  if (!g || length < 0 || miras__cuda_held(g)->options.half_state) return 0;
-  plan = miras__cuda_of(g)->plan;
-  heads.workers = plan.d.batch * plan.d.heads;
-  plan.d.parallel = &heads;
-  plan.scratch_backward = miras__cuda_back_floats(miras__cuda_held(g));
-  return miras__tape(&plan, length);
-}
-
 /* What rows read of B wants dV, or nothing wants that. */
 static int miras__cuda_back_can(const miras_cuda::miras__errand *job) {
   return job->m.plan.engine == MIRAS__RUN_FROZEN || !job->m.plan.pulls || !job->m.plan.delta ||
@@ -8167,7 +8137,7 @@ static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, 
           MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, all));
 }
 
-miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x,
+static miras_result miras__alone_backward(const miras_cuda_memory *g, const miras_memory_input *x,
                                         float *tape, const float *dy,
                                         const miras_memory_input_grad *dx, float *dparams,
                                         float *dstate, cudaStream_t stream) {
@@ -8206,19 +8176,24 @@ miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_
 
 /* ---- segments ---- */
 
-/* What miras_cuda_segments holds: the memory; its segments as a memory, and what they make of the
- * identity; zeros for values. */
+/* Segments of a memory: as a memory, and what they make of the identity; zeros for values. */
 typedef struct miras__segments {
-  miras_cuda_memory whole, part;
+  miras__cuda part;
   miras_memory turn;
   float *zeros;
-  int segments, length;
+  int segments, length;              /* 0: there are none                                         */
   size_t nearby[2], parts;           /* of shared memory, for states of both and parts of rows    */
 } miras__segments;
-typedef char miras__segments_fit[sizeof(miras__segments) <= sizeof(miras_cuda_segments) ? 1 : -1];
 
-static const miras__segments *miras__segments_of(const miras_cuda_segments *s) {
-  return (const miras__segments *)(const void *)s->held;
+/* What miras_cuda_memory holds. */
+typedef struct miras__cuda_all {
+  miras__cuda alone;
+  miras__segments segments;
+} miras__cuda_all;
+typedef char miras__cuda_fits[sizeof(miras__cuda_all) <= sizeof(miras_cuda_memory) - 8 ? 1 : -1];
+
+static const miras__segments *miras__segments_of(const miras_cuda_memory *g) {
+  return &((const miras__cuda_all *)(const void *)g->held)->segments;
 }
 
 /* Is the state behind a segment linear in the one before, and the same for every column? */
@@ -8247,22 +8222,23 @@ static int miras__segments_can(const miras__plan *p, char *why, size_t n) {
 }
 
 /* Lay out s, of the memory g, in device memory; returns the bytes, or 0. */
-static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory *g, int segments,
-                                     int length, void *device, char *why, size_t n) {
+static size_t miras__segments_layout(miras__segments *s, const miras__cuda *g, void *device,
+                                     char *why, size_t n) {
+  const int segments = g->options.segments, length = g->options.segment_length;
   miras__arena a = miras__arena_on(device);
-  miras_memory *part = &((miras__cuda *)(void *)s->part.held)->m, *turn = &s->turn;
-  const miras_memory *m = miras__cuda_of(g);
+  miras_memory *part = &s->part.m, *turn = &s->turn;
+  const miras_memory *m = &g->m;
   const size_t tasks = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
   miras_memory_desc d = m->plan.d;
-  if (miras__cuda_held(g)->options.half_state)
-    return miras__say(why, n, "the device half has half_state 1; segments need 0"), 0;
+  if (g->options.half_state)
+    return miras__say(why, n, "half_state is 1; segments need 0"), 0;
   if (!miras__segments_can(&m->plan, why, n) ||
-      !miras__whole(why, n, "segments", segments, 1, 65536) ||
-      !miras__whole(why, n, "length", length, 1, INT_MAX / segments))
+      !miras__whole(why, n, "segments", segments, 2, 65536) ||
+      !miras__whole(why, n, "segment_length", length, 1, INT_MAX / segments))
     return 0;
   if (length % d.chunk)
-    return miras__say(why, n, "length is %d; it must be a multiple of chunk, %d", length, d.chunk),
-           0;
+    return miras__say(why, n, "segment_length is %d; it must be a multiple of chunk, %d", length,
+                      d.chunk), 0;
   if (tasks > ((size_t)1 << 20) / (size_t)segments)
     return miras__say(why, n, "batch is %d, heads is %d, segments is %d; their product must lie in "
                               "1..%d", d.batch, d.heads, segments, 1 << 20), 0;
@@ -8271,7 +8247,7 @@ static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory
   d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   memset(s, 0, sizeof *s);
   if (miras__plan_make(&turn->plan, &d, why, n) != MIRAS_OK) return 0;
-  s->whole = s->part = *g;
+  s->part = *g;
   s->segments = segments;
   s->length = length;
   part->plan.d.batch = turn->plan.d.batch = d.batch * segments;
@@ -8287,7 +8263,7 @@ static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory
 
 /* As miras__cuda_grids. Grids of chunks of `turn` are of its features. */
 static int miras__segments_grids(const miras__segments *s) {
-  const miras__cuda *part = miras__cuda_held(&s->part);
+  const miras__cuda *part = &s->part;
   return miras__cuda_allow(miras_cuda::miras__run_segments) &&
          miras__cuda_allow(miras_cuda::miras__run_join) &&
          miras__cuda_allow(miras_cuda::miras__run_arrive) &&
@@ -8299,52 +8275,39 @@ static int miras__segments_grids(const miras__segments *s) {
            miras__cuda_chunks_for(&s->turn.plan, &part->options, part->shared).grid);
 }
 
-size_t miras_cuda_segments_size(const miras_cuda_memory *g, int segments, int length, char *why,
-                                size_t why_size) {
-  miras__segments draft;
-  if (why && why_size) why[0] = 0;
-  if (!g) return miras__say(why, why_size, "the memory is NULL"), 0;
-  return miras__segments_layout(&draft, g, segments, length, NULL, why, why_size);
-}
-
-miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_memory *g,
-                                      int segments, int length, void *device, size_t bytes,
-                                      cudaStream_t stream) {
+/* Lay the segments of g out in device memory behind what it takes alone. */
+static miras_result miras__segments_init(miras__segments *s, const miras__cuda *g, void *device,
+                                         cudaStream_t stream) {
   const size_t most = miras__cuda_left(miras__cuda_shared(), 0);
-  const miras__cuda *whole = g ? miras__cuda_held(g) : NULL;
-  miras__segments held;
-  size_t need;
-  if (!s || !g || !device) return MIRAS_ERR_ARGUMENT;
-  need = miras__segments_layout(&held, g, segments, length, device, NULL, 0);
-  if (!need) return MIRAS_ERR_DESC;
-  if (bytes < need) return MIRAS_ERR_SIZE;
-  held.parts = miras__cuda_parts(&held.turn.plan, &whole->options, 0, most);
-  if (whole->parts[0] > held.parts) held.parts = whole->parts[0];
-  held.nearby[0] = miras__cuda_near(&whole->m.plan, (size_t)length, most - held.parts);
-  held.nearby[1] = miras__cuda_near(&held.turn.plan, (size_t)length, most - held.parts);
-  if (!miras__segments_grids(&held)) return MIRAS_ERR_DEVICE;
-  memset(s, 0, sizeof *s);
-  memcpy(s->held, &held, sizeof held);
-  return cudaMemsetAsync(held.zeros, 0,
-                         (size_t)held.turn.plan.d.inner_steps *
-                           (size_t)held.turn.plan.d.value_dim * sizeof(float),
+  if (!miras__segments_layout(s, g, device, NULL, 0)) return MIRAS_ERR_DESC;
+  s->parts = miras__cuda_parts(&s->turn.plan, &g->options, 0, most);
+  if (g->parts[0] > s->parts) s->parts = g->parts[0];
+  s->nearby[0] = miras__cuda_near(&g->m.plan, (size_t)s->length, most - s->parts);
+  s->nearby[1] = miras__cuda_near(&s->turn.plan, (size_t)s->length, most - s->parts);
+  if (!miras__segments_grids(s)) return MIRAS_ERR_DEVICE;
+  return cudaMemsetAsync(s->zeros, 0,
+                         (size_t)s->turn.plan.d.inner_steps * (size_t)s->turn.plan.d.value_dim *
+                           sizeof(float),
                          stream) == cudaSuccess
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }
 
-/* Segments of a call of so many tokens; 0: it may not have them. */
-static size_t miras__segments_now(const miras__segments *s, int length) {
-  const int now = length / s->length;
-  return length > 0 && length % s->length == 0 && now <= s->segments ? (size_t)now : 0;
+/* Segments of a call of so many tokens; 0: it runs without. */
+static size_t miras__segments_now(const miras_cuda_memory *g, int length) {
+  const miras__segments *s = miras__segments_of(g);
+  const int now = s->length && length > 0 && length % s->length == 0 ? length / s->length : 0;
+  return now > 1 && now <= s->segments ? (size_t)now : 0;
 }
 
 /* The memory of `now` segments of each sequence. */
-static miras_cuda_memory miras__segments_part(const miras__segments *s, size_t now) {
-  miras_cuda_memory g = s->part;
-  miras_memory *m = &((miras__cuda *)(void *)g.held)->m;
-  m->plan.d.batch = miras__cuda_of(&s->whole)->plan.d.batch * (int)now;
-  return g;
+static miras_cuda_memory miras__segments_part(const miras_cuda_memory *g, size_t now) {
+  miras_cuda_memory part;
+  miras__cuda_all *all = (miras__cuda_all *)(void *)part.held;
+  memset(&part, 0, sizeof part);
+  all->alone = miras__segments_of(g)->part;
+  all->alone.m.plan.d.batch = miras__cuda_of(g)->plan.d.batch * (int)now;
+  return part;
 }
 
 /* A tape of segments: that of miras__segments_part, M of each, cotangents of states, one more
@@ -8359,7 +8322,7 @@ static miras__segments_tape miras__segments_tape_of(const miras__segments *s,
   const size_t batch = (size_t)p->d.batch, heads = (size_t)p->d.heads;
   miras__segments_tape at = {0, 0, 0};
 #ifndef MIRAS_NO_TRAINING
-  at.turns = miras_cuda_memory_tape_size(part, s->length);
+  at.turns = miras__alone_tape_size(part, s->length);
   if (!at.turns) return at;
   at.turns = miras__pad(at.turns);
   at.slot_at = at.turns;
@@ -8371,16 +8334,17 @@ static miras__segments_tape miras__segments_tape_of(const miras__segments *s,
   return at;
 }
 
-static miras_cuda::miras__segments_errand miras__segments_errand_of(const miras__segments *s,
+static miras_cuda::miras__segments_errand miras__segments_errand_of(const miras_cuda_memory *g,
                                                                     const miras_memory_input *x,
                                                                     size_t now) {
+  const miras__segments *s = miras__segments_of(g);
   const int chunk = s->turn.plan.d.chunk;
   miras_cuda::miras__segments_errand job;
   memset((void *)&job, 0, sizeof job);
-  memcpy((void *)&job.m, miras__cuda_of(&s->whole), sizeof job.m);
-  memcpy((void *)&job.part, miras__cuda_of(&s->part), sizeof job.part);
+  memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
+  memcpy((void *)&job.part, &s->part.m, sizeof job.part);
   memcpy((void *)&job.turn, &s->turn, sizeof job.turn);
-  job.products = miras__cuda_held(&s->whole)->options.products;
+  job.products = miras__cuda_held(g)->options.products;
   job.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
   job.now = now;
   job.ahead = (size_t)(chunk < MIRAS__SWEEP ? MIRAS__SWEEP / chunk * chunk : chunk);
@@ -8402,7 +8366,7 @@ static int miras__segments_run(void (*kernel)(const miras_cuda::miras__segments_
 static int miras__segments_alone(const miras__segments *s, size_t now, size_t more,
                                  cudaStream_t stream,
                                  const miras_cuda::miras__segments_errand *job) {
-  const miras__cuda *part = miras__cuda_held(&s->part);
+  const miras__cuda *part = &s->part;
   const miras__plan *plan[2] = {&part->m.plan, &s->turn.plan};
   const size_t tasks = (size_t)part->m.plan.d.heads * now * (size_t)part->m.plan.d.batch /
                        (size_t)s->segments;
@@ -8432,91 +8396,128 @@ static size_t miras__segments_joins(const miras__plan *p) {
   return (size_t)p->d.batch * (size_t)p->d.heads * (((size_t)p->d.value_dim + wide - 1) / wide);
 }
 
-miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_memory_input *x,
-                                         float *y, float *tape, cudaStream_t stream) {
-  const miras__segments *held = s ? miras__segments_of(s) : NULL;
-  const miras__plan *p = s ? &miras__cuda_of(&held->whole)->plan : NULL;
-  const size_t now = s && x ? miras__segments_now(held, x->length) : 0;
+static miras_result miras__segments_forward(const miras_cuda_memory *g, size_t now,
+                                            const miras_memory_input *x, float *y, float *tape,
+                                            cudaStream_t stream) {
+  const miras__segments *s = miras__segments_of(g);
+  const miras__plan *p = &miras__cuda_of(g)->plan;
+  const miras_cuda_memory part = miras__segments_part(g, now);
   miras_cuda::miras__segments_errand job;
-  miras_cuda_memory part;
   miras_result result;
-  size_t tasks, nearby;
-  if (!now || !miras__tokens_ok(miras__cuda_of(&held->whole), x) || !y ||
-      (!MIRAS__TRAINS && tape))
+  size_t nearby;
+  if (!miras__tokens_ok(miras__cuda_of(g), x) || !y || (!MIRAS__TRAINS && tape))
     return MIRAS_ERR_ARGUMENT;
-  part = miras__segments_part(held, now);
-  job = miras__segments_errand_of(held, x, now);
+  job = miras__segments_errand_of(g, x, now);
   if (tape) {
-    const miras__segments_tape at = miras__segments_tape_of(held, &part);
+    const miras__segments_tape at = miras__segments_tape_of(s, &part);
     if (!at.floats) return MIRAS_ERR_SIZE;
     job.kept = tape + at.turns;
   }
-  tasks = (size_t)p->d.batch * (size_t)p->d.heads;
-  memcpy(job.nearby, held->nearby, sizeof job.nearby);
-  job.parts = held->parts;
-  nearby = held->nearby[held->nearby[1] > held->nearby[0]];
-  if ((now > 1 && !miras__segments_alone(held, now, nearby + held->parts, stream, &job)) ||
+  memcpy(job.nearby, s->nearby, sizeof job.nearby);
+  job.parts = s->parts;
+  nearby = s->nearby[s->nearby[1] > s->nearby[0]];
+  if (!miras__segments_alone(s, now, nearby + s->parts, stream, &job) ||
       !miras__segments_run(miras_cuda::miras__run_join, miras__segments_joins(p), 0, stream, &job))
     return MIRAS_ERR_DEVICE;
-  result = miras_cuda_memory_forward(&part, &job.x, y, tape, stream);
+  result = miras__alone_forward(&part, &job.x, y, tape, stream);
   if (result != MIRAS_OK) return result;
-  return miras__segments_run(miras_cuda::miras__run_arrive, tasks, 0, stream, &job)
+  return miras__segments_run(miras_cuda::miras__run_arrive,
+                             (size_t)p->d.batch * (size_t)p->d.heads, 0, stream, &job)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }
 
 #ifndef MIRAS_NO_TRAINING
-size_t miras_cuda_segments_tape_size(const miras_cuda_segments *s, int length) {
-  const miras__segments *held = s ? miras__segments_of(s) : NULL;
-  const size_t now = s ? miras__segments_now(held, length) : 0;
-  miras_cuda_memory part;
-  if (!now) return 0;
-  part = miras__segments_part(held, now);
-  return miras__segments_tape_of(held, &part).floats;
-}
-
-miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_memory_input *x,
-                                          float *tape, const float *dy,
-                                          const miras_memory_input_grad *dx, float *dparams,
-                                          float *dstate, cudaStream_t stream) {
-  const miras__segments *held = s ? miras__segments_of(s) : NULL;
-  const miras__plan *p = s ? &miras__cuda_of(&held->whole)->plan : NULL;
-  const size_t now = s && x ? miras__segments_now(held, x->length) : 0;
+static miras_result miras__segments_backward(const miras_cuda_memory *g, size_t now,
+                                             const miras_memory_input *x, float *tape,
+                                             const float *dy, const miras_memory_input_grad *dx,
+                                             float *dparams, float *dstate, cudaStream_t stream) {
+  const miras__plan *p = &miras__cuda_of(g)->plan;
+  const miras_cuda_memory part = miras__segments_part(g, now);
+  const size_t heads = (size_t)p->d.heads, each = heads * p->weights;
   miras_cuda::miras__segments_errand job;
   miras__segments_tape at;
-  miras_cuda_memory part;
   miras_memory_input_grad none;
   miras_result result;
-  size_t heads, each;
-  if (!now || !tape || !dy || !dx || !miras__tokens_ok(miras__cuda_of(&held->whole), x))
-    return MIRAS_ERR_ARGUMENT;
-  heads = (size_t)p->d.heads;
-  each = heads * p->weights;
-  part = miras__segments_part(held, now);
-  at = miras__segments_tape_of(held, &part);
-  job = miras__segments_errand_of(held, x, now);
+  if (!tape || !dy || !dx || !miras__tokens_ok(miras__cuda_of(g), x)) return MIRAS_ERR_ARGUMENT;
+  at = miras__segments_tape_of(miras__segments_of(g), &part);
+  job = miras__segments_errand_of(g, x, now);
   job.kept = tape + at.turns;
   job.slot_at = tape + at.slot_at;
   job.tape = tape;
   job.dparams = dparams;
   job.dstate = dstate;
   memset(&none, 0, sizeof none);
-  if (now > 1) {
-    if (cudaMemsetAsync(job.slot_at, 0, ((size_t)p->d.batch * now + 1) * each * sizeof(float),
-                        stream) != cudaSuccess)
-      return MIRAS_ERR_DEVICE;
-    result = miras_cuda_memory_backward(&part, &job.x, tape, dy, &none, NULL, job.slot_at, stream);
-    if (result != MIRAS_OK) return result;
-  }
+  if (cudaMemsetAsync(job.slot_at, 0, ((size_t)p->d.batch * now + 1) * each * sizeof(float),
+                      stream) != cudaSuccess)
+    return MIRAS_ERR_DEVICE;
+  result = miras__alone_backward(&part, &job.x, tape, dy, &none, NULL, job.slot_at, stream);
+  if (result != MIRAS_OK) return result;
   if (!miras__segments_run(miras_cuda::miras__run_join_bwd, miras__segments_joins(p), 0, stream,
                            &job))
     return MIRAS_ERR_DEVICE;
-  result =
-    miras_cuda_memory_backward(&part, &job.x, tape, dy, dx, dparams, job.slot_at + each, stream);
+  result = miras__alone_backward(&part, &job.x, tape, dy, dx, dparams, job.slot_at + each, stream);
   if (result != MIRAS_OK) return result;
   return miras__segments_run(miras_cuda::miras__run_leave, heads, 0, stream, &job)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
+}
+#endif
+
+/* ---- the public calls of a memory ---- */
+
+size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o, char *why,
+                              size_t why_size) {
+  size_t bytes = miras__alone_size(m, o, why, why_size), more;
+  miras__segments draft;
+  miras__cuda alone;
+  if (!bytes || !o || (!o->segments && !o->segment_length)) return bytes;
+  miras__cuda_layout(&alone, m, o, NULL, NULL, 0);
+  more = miras__segments_layout(&draft, &alone, NULL, why, why_size);
+  if (!more) return 0;
+  if (miras__size_add(bytes, more, &bytes)) return bytes;
+  return miras__say(why, why_size, "the memory and its segments are too large"), 0;
+}
+
+miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
+                                    const miras_cuda_options *o, void *device, size_t bytes,
+                                    cudaStream_t stream) {
+  miras__cuda_all *all = g ? (miras__cuda_all *)(void *)g->held : NULL;
+  miras_result result;
+  size_t need;
+  if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
+  need = miras_cuda_memory_size(m, o, NULL, 0);
+  if (!need) return MIRAS_ERR_DESC;
+  if (bytes < need) return MIRAS_ERR_SIZE;
+  result = miras__alone_init(g, m, o, device, bytes, stream);
+  if (result != MIRAS_OK || !o || !o->segments) return result;
+  return miras__segments_init(&all->segments, &all->alone,
+                              (char *)device + miras__alone_size(m, o, NULL, 0), stream);
+}
+
+miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x,
+                                       float *y, float *tape, cudaStream_t stream) {
+  const size_t now = g && x ? miras__segments_now(g, x->length) : 0;
+  return now ? miras__segments_forward(g, now, x, y, tape, stream)
+             : miras__alone_forward(g, x, y, tape, stream);
+}
+
+#ifndef MIRAS_NO_TRAINING
+size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length) {
+  const size_t now = g ? miras__segments_now(g, length) : 0;
+  miras_cuda_memory part;
+  if (!now) return miras__alone_tape_size(g, length);
+  part = miras__segments_part(g, now);
+  return miras__segments_tape_of(miras__segments_of(g), &part).floats;
+}
+
+miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x,
+                                        float *tape, const float *dy,
+                                        const miras_memory_input_grad *dx, float *dparams,
+                                        float *dstate, cudaStream_t stream) {
+  const size_t now = g && x ? miras__segments_now(g, x->length) : 0;
+  return now ? miras__segments_backward(g, now, x, tape, dy, dx, dparams, dstate, stream)
+             : miras__alone_backward(g, x, tape, dy, dx, dparams, dstate, stream);
 }
 #endif
 
@@ -8594,6 +8595,9 @@ size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, 
     return miras__say(why, why_size, "the model's weights is %d; a device takes 0 (float)",
                       (int)m->desc.weights), 0;
   if (!miras__cuda_options_ok(o, why, why_size)) return 0;
+  if (o && (o->segments || o->segment_length))
+    return miras__say(why, why_size, "segments is %d; it must be 0: a model has none",
+                      o->segments), 0;
   if (!o || !o->half_state) return miras__model_block(m);
   miras__say(why, why_size, "half_state is 1; it must be 0: a model's states are float32");
   return 0;

@@ -58,7 +58,7 @@ static void make(head *h, const miras__kernels *K, size_t group, size_t block, s
   for (i = 0; i < T * DV; i++) h->v[i] = miras__uniform(2, i);
   for (i = 0; i < T * GROUP * DK; i++) h->q[i] = 2 * miras__uniform(3, i);
   for (i = 0; i < T * GROUP * DV; i++) h->dy[i] = miras__uniform(4, i);
-  n = miras__attention_layout(&h->a, NULL, 1, &work);
+  n = miras__attention_lay(&h->a, 1, NULL, 0, &work);
   h->scratch = floats(n);
   for (i = 0; i < n; i++) h->scratch[i] = NAN;     /* what is not written must not be read */
   h->a.scratch = h->scratch;

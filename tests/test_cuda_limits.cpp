@@ -69,35 +69,31 @@ static void calls_of(const miras_memory *m, const miras_cuda_options *o, const c
 }
 
 static void segments_of(const miras_memory *m, const miras_cuda_options *o, const char *what) {
-  const size_t bytes = miras_cuda_memory_size(m, o, NULL, 0);
+  miras_cuda_options with = *o;
   miras_cuda_memory g;
-  miras_cuda_segments s;
   miras_memory_input_grad dx;
   miras_memory_input x;
   const float **in = &x.key;
-  void *room, *more;
-  size_t need, i;
+  size_t bytes, i;
+  void *room;
+  with.segments = 2;
+  with.segment_length = MOST / 4;
+  bytes = miras_cuda_memory_size(m, &with, NULL, 0);
   if (!bytes) return;
   room = malloc(bytes);
-  if (!room || miras_cuda_memory_init(&g, m, o, room, bytes, 0) != MIRAS_OK) exit(2);
-  need = miras_cuda_segments_size(&g, 2, MOST / 4, NULL, 0);
-  if (need) {
-    more = malloc(need);
-    want(more && miras_cuda_segments_init(&s, &g, 2, MOST / 4, more, need, 0) == MIRAS_OK, what);
-    memset(&x, 0, sizeof x);
-    memset(&dx, 0, sizeof dx);
-    for (i = 0; i < MIRAS__INPUT_COUNT; i++)
-      if (m->width[i]) in[i] = anything;
-    x.length = MOST / 2;
-    dx.value = anything;
-    if (miras_cuda_segments_tape_size(&s, x.length)) {
-      float *tape = (float *)malloc(miras_cuda_segments_tape_size(&s, x.length) * sizeof(float));
-      want(miras_cuda_segments_forward(&s, &x, anything, tape, 0) == MIRAS_OK, what);
-      want(miras_cuda_segments_backward(&s, &x, tape, anything, &dx, anything, anything, 0) ==
-             MIRAS_OK, what);
-      free(tape);
-    }
-    free(more);
+  if (!room || miras_cuda_memory_init(&g, m, &with, room, bytes, 0) != MIRAS_OK) exit(2);
+  memset(&x, 0, sizeof x);
+  memset(&dx, 0, sizeof dx);
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++)
+    if (m->width[i]) in[i] = anything;
+  x.length = MOST / 2;
+  dx.value = anything;
+  if (miras_cuda_memory_tape_size(&g, x.length)) {
+    float *tape = (float *)malloc(miras_cuda_memory_tape_size(&g, x.length) * sizeof(float));
+    want(miras_cuda_memory_forward(&g, &x, anything, tape, 0) == MIRAS_OK, what);
+    want(miras_cuda_memory_backward(&g, &x, tape, anything, &dx, anything, anything, 0) ==
+           MIRAS_OK, what);
+    free(tape);
   }
   free(room);
 }

@@ -1,4 +1,4 @@
-/* test_cuda_segments.cpp: segments of a sequence side by side (miras_cuda_segments) against the
+/* test_cuda_segments.cpp: segments of a sequence side by side (options.segments) against the
  * host, which runs them one after the other: answers, states and every gradient of a call at the
  * sequence's start and of one that follows, in float, up to rounding; what is refused says so.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_segments.cpp -o test_cuda_segments -lm
@@ -141,8 +141,7 @@ typedef struct there {
   float *y, *tape;
 } there;
 
-static unsigned send_forward(const miras_cuda_segments *s, const miras_cuda_memory *serial,
-                             const call *c, there *t, int taped) {
+static unsigned send_forward(const miras_cuda_memory *m, const call *c, there *t, int taped) {
   const float **x = &t->x.key;
   float **g = &t->g.key;
   size_t i;
@@ -155,12 +154,11 @@ static unsigned send_forward(const miras_cuda_segments *s, const miras_cuda_memo
   }
   t->y = take(c->out);
   if (taped) {
-    const size_t floats = miras_cuda_segments_tape_size(s, c->length);
+    const size_t floats = miras_cuda_memory_tape_size(m, c->length);
     if (!floats) return 1;
     t->tape = take(floats);
   }
-  if (serial) return miras_cuda_memory_forward(serial, &t->x, t->y, NULL, 0) != MIRAS_OK;
-  return miras_cuda_segments_forward(s, &t->x, t->y, t->tape, 0) != MIRAS_OK;
+  return miras_cuda_memory_forward(m, &t->x, t->y, t->tape, 0) != MIRAS_OK;
 }
 
 static unsigned same_call(const char *what, const call *c, const there *t) {
@@ -196,13 +194,12 @@ static void states(const miras_memory *m, float *to) {
            p->weights * sizeof(float));
 }
 
-/* Calls that are no segments, or lack something. */
-static unsigned wrong_arguments(const char *what, const miras_cuda_segments *s,
-                                const miras_cuda_memory *g, int segments, int length) {
+/* Calls that lack something; and whether a call runs in segments, as the size of its tape tells. */
+static unsigned wrong_arguments(const char *what, const miras_cuda_memory *g,
+                                const miras_cuda_memory *serial, int segments, int length) {
   static float numbers[1];
   const int most = segments * length;
   const float **pointer;
-  miras_cuda_segments other;
   miras_memory_input x;
   miras_memory_input_grad none;
   unsigned ok;
@@ -210,40 +207,38 @@ static unsigned wrong_arguments(const char *what, const miras_cuda_segments *s,
   memset(&x, 0, sizeof x);
   memset(&none, 0, sizeof none);
   for (pointer = &x.key, i = 0; i < MIRAS__INPUT_COUNT; i++) pointer[i] = numbers;
-  ok = !miras_cuda_segments_tape_size(s, 0) && !miras_cuda_segments_tape_size(s, -length) &&
-       !miras_cuda_segments_tape_size(s, length + 1) &&
-       !miras_cuda_segments_tape_size(s, most + length) &&
-       miras_cuda_segments_tape_size(s, most) > 0;
-  ok = ok && miras_cuda_segments_init(NULL, g, 1, length, numbers, 64, 0) == MIRAS_ERR_ARGUMENT &&
-       miras_cuda_segments_init(&other, g, 0, length, numbers, 64, 0) == MIRAS_ERR_DESC;
+  ok = miras_cuda_memory_tape_size(g, most) != miras_cuda_memory_tape_size(serial, most);
   for (i = 0; i < 4; i++) {
-    x.length = i == 0 ? 0 : i == 1 ? length + 1 : i == 2 ? most + length : length;
-    if (i == 3) x.key = NULL;
-    ok = ok && miras_cuda_segments_forward(s, &x, numbers, NULL, 0) == MIRAS_ERR_ARGUMENT &&
-         miras_cuda_segments_backward(s, &x, numbers, numbers, &none, NULL, NULL, 0) ==
-           MIRAS_ERR_ARGUMENT;
+    const int other = i == 0 ? 0 : i == 1 ? length + 1 : i == 2 ? most + length : length;
+    ok = ok && miras_cuda_memory_tape_size(g, other) == miras_cuda_memory_tape_size(serial, other);
   }
-  x.key = numbers;
-  ok = ok && miras_cuda_segments_forward(NULL, &x, numbers, NULL, 0) == MIRAS_ERR_ARGUMENT &&
-       miras_cuda_segments_forward(s, NULL, numbers, NULL, 0) == MIRAS_ERR_ARGUMENT &&
-       miras_cuda_segments_forward(s, &x, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT &&
-       miras_cuda_segments_backward(s, &x, NULL, numbers, &none, NULL, NULL, 0) ==
+  x.length = most;
+  ok = ok && miras_cuda_memory_forward(NULL, &x, numbers, NULL, 0) == MIRAS_ERR_ARGUMENT &&
+       miras_cuda_memory_forward(g, NULL, numbers, NULL, 0) == MIRAS_ERR_ARGUMENT &&
+       miras_cuda_memory_forward(g, &x, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT &&
+       miras_cuda_memory_backward(g, &x, NULL, numbers, &none, NULL, NULL, 0) ==
          MIRAS_ERR_ARGUMENT &&
-       miras_cuda_segments_backward(s, &x, numbers, numbers, NULL, NULL, NULL, 0) ==
+       miras_cuda_memory_backward(g, &x, numbers, NULL, &none, NULL, NULL, 0) ==
+         MIRAS_ERR_ARGUMENT &&
+       miras_cuda_memory_backward(g, &x, numbers, numbers, NULL, NULL, NULL, 0) ==
+         MIRAS_ERR_ARGUMENT;
+  x.key = NULL;
+  ok = ok && miras_cuda_memory_forward(g, &x, numbers, NULL, 0) == MIRAS_ERR_ARGUMENT &&
+       miras_cuda_memory_backward(g, &x, numbers, numbers, &none, NULL, NULL, 0) ==
          MIRAS_ERR_ARGUMENT;
   if (!ok) printf("%s: a wrong argument is not refused\n", what);
   return !ok;
 }
 
-/* A first call of `before` segments without a tape, or of -before one after the other; then one of
+/* A first call of `before` segments without a tape, -1: of one, which runs without; then one of
  * `count` with it. */
 static unsigned compare(const char *what, const miras_memory_desc *d, int length, int before,
                         int count, int ends) {
   miras_memory *m = miras_memory_open(d, NULL, NULL, 0),
                *back = miras_memory_open(d, NULL, NULL, 0);
   const int segments = before > count ? before : count;
-  miras_cuda_memory g;
-  miras_cuda_segments s;
+  miras_cuda_options with = options;
+  miras_cuda_memory g, serial;
   call c[2];
   there t[2];
   size_t bytes, params, weights, i;
@@ -259,21 +254,23 @@ static unsigned compare(const char *what, const miras_memory_desc *d, int length
   for (i = 0; d->normalize && i < params; i++) m->params[i] = draw(0.1f, 0.5f);
   bytes = miras_cuda_memory_size(m, &options, NULL, 0);
   room = take(bytes / sizeof(float) + 1);
-  if (miras_cuda_memory_init(&g, m, &options, room, bytes, 0) != MIRAS_OK) return 1;
-  bytes = miras_cuda_segments_size(&g, segments, length, why, sizeof why);
+  if (miras_cuda_memory_init(&serial, m, &options, room, bytes, 0) != MIRAS_OK) return 1;
+  with.segments = segments;
+  with.segment_length = length;
+  bytes = miras_cuda_memory_size(m, &with, why, sizeof why);
   if (!bytes) {
     printf("%s: %s\n", what, why);
     return 1;
   }
   room = take(bytes / sizeof(float) + 1);
-  if (miras_cuda_segments_init(&s, &g, segments, length, room, bytes - 1, 0) != MIRAS_ERR_SIZE ||
-      miras_cuda_segments_init(&s, &g, segments, length, room, bytes, 0) != MIRAS_OK)
+  if (miras_cuda_memory_init(&g, m, &with, room, bytes - 1, 0) != MIRAS_ERR_SIZE ||
+      miras_cuda_memory_init(&g, m, &with, room, bytes, 0) != MIRAS_OK)
     return 1;
-  failed += wrong_arguments(what, &s, &g, segments, length);
+  failed += wrong_arguments(what, &g, &serial, segments, length);
   if (before) {
-    call_make(&c[0], m, (before < 0 ? -before : before) * length);
+    call_make(&c[0], m, before < 0 ? length : before * length);
     if (miras_memory_forward(m, &c[0].x, c[0].y, NULL) != MIRAS_OK) return 1;
-    failed += send_forward(&s, before < 0 ? &g : NULL, &c[0], &t[0], 0) ||
+    failed += send_forward(&g, &c[0], &t[0], 0) ||
               same_call(what, &c[0], &t[0]);
     call_free(&c[0]);
   }
@@ -293,9 +290,9 @@ static unsigned compare(const char *what, const miras_memory_desc *d, int length
       miras_memory_backward(m, &c[1].x, tape, c[1].dy, &c[1].g, dparams[0],
                      ends ? dstate[0] : NULL) != MIRAS_OK)
     return 1;
-  if (send_forward(&s, NULL, &c[1], &t[1], 1) ||
-      miras_cuda_segments_backward(&s, &t[1].x, t[1].tape, send(c[1].dy, c[1].out), &t[1].g,
-                                   there_params, there_state, 0) != MIRAS_OK) {
+  if (send_forward(&g, &c[1], &t[1], 1) ||
+      miras_cuda_memory_backward(&g, &t[1].x, t[1].tape, send(c[1].dy, c[1].out), &t[1].g,
+                                 there_params, there_state, 0) != MIRAS_OK) {
     printf("%s: a call is refused\n", what);
     return 1;
   }
@@ -370,13 +367,10 @@ static unsigned one(const char *row, const char *with, const miras_memory_desc *
   refusals++;
   m = miras_memory_open(d, NULL, NULL, 0);
   {
-    miras_cuda_memory g;
-    const size_t need = miras_cuda_memory_size(m, &options, NULL, 0);
-    give_back();
-    if (miras_cuda_memory_init(&g, m, &options, take(need / sizeof(float) + 1), need, 0))
-      return 1;
-    failed = miras_cuda_segments_size(&g, count, length, why, sizeof why) != 0 ||
-             !strstr(why, because);
+    miras_cuda_options with = options;
+    with.segments = count;
+    with.segment_length = length;
+    failed = miras_cuda_memory_size(m, &with, why, sizeof why) != 0 || !strstr(why, because);
   }
   printf("%s: %s%s\n", what, why, failed ? ", WHICH IS NOT THE REASON" : "");
   miras_memory_close(m);
@@ -490,8 +484,9 @@ static unsigned refused(void) {
   unsigned failed = 0;
   miras_memory_desc d;
   row_of(&d, MIRAS_PRESET_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
+  failed += one("gated-deltanet", "", &d, 24, 0, 1, 0, "segments is 1");
   failed += one("gated-deltanet", "", &d, 24, 0, 0, 0, "segments is 0");
-  failed += one("gated-deltanet", "", &d, 0, 0, 2, 0, "length is 0");
+  failed += one("gated-deltanet", "", &d, 0, 0, 2, 0, "segment_length is 0");
   failed += one("gated-deltanet", "", &d, 28, 0, 2, 0, "multiple of chunk, 8");
   d.learning_rate_gate = MIRAS_GATE_CHANNEL;
   failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "learning_rate_gate is 2");
@@ -507,7 +502,7 @@ static unsigned refused(void) {
   failed += one("dfw", "", &d, 24, 0, 2, 0, "value_decay_gate is 2");
   row_of(&d, MIRAS_PRESET_GLA_MEMORY, 1, MIRAS_GATE_HEAD);
   options.half_state = 1;
-  failed += one("gla", "", &d, 24, 0, 2, 0, "half_state 1");
+  failed += one("gla", "", &d, 24, 0, 2, 0, "half_state is 1");
   options.half_state = 0;
   return failed;
 }
