@@ -175,16 +175,17 @@ miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t st
 /* Segments. A plain call leaves all of a sequence to one block per head. Where the update of a
  * matrix is linear in the state, the state behind a segment is linear in the one before it: so
  * segments run from zeros, all at once, and so does what they make of the identity; a product for
- * each then says where they begin, and they run again from there. Forward goes over the tokens three
- * times and backward twice: that gains where batch * heads is well below a third of the
+ * each then says where they begin, and they run again from there. Forward goes over the tokens
+ * three times and backward twice: that gains where batch * heads is well below a third of the
  * multiprocessors, with batch * heads * segments about as many as there are. Calls of 2 to
  * options.segments times options.segment_length tokens, which begin on the chunk grid, are run so,
- * and all others as without. Sums are in another order then: results agree up to rounding, and have
- * the same bits on every device. The memory is a matrix with bias dot or l2, retention all or l2 and
- * algorithm gradient-descent or implicit, without reset_every and value_decay_gate, and with l2
- * without learning_rate_gate per channel and with up to 4096 features; miras_cuda_memory_size
- * refuses others. Beside the rest it takes a state for every segment of every head, what the segment
- * makes of the identity ([features, features] with l2, else [features]), and scratch.
+ * and all others as without. Sums are in another order then: results agree up to rounding, and
+ * have the same bits on every device. The memory is a matrix with bias dot or l2, retention all or
+ * l2 and algorithm gradient-descent or implicit, without reset_every and value_decay_gate, and
+ * with l2 without learning_rate_gate per channel and with up to 4096 features;
+ * miras_cuda_memory_size refuses others. Beside the rest it takes a state for every segment of
+ * every head, what the segment makes of the identity ([features, features] with l2, else
+ * [features]), and scratch.
  *
  * miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the
  * same shapes, what is overwritten and what is added to. tape: miras_cuda_memory_tape_size floats,
