@@ -2,7 +2,9 @@
  * all bits that memories produce and one of a short training run; tests/run.sh compares them
  * between compilers, optimisation levels and instruction sets.
  *   cc -O2 tests/smoke.c -o smoke -lm && ./smoke */
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 #include "calls.h"
 #include "fingerprint.h"
