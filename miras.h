@@ -184,6 +184,16 @@
 #define MIRAS_VERSION 300          /* 0.3.0: major * 10000 + minor * 100 + patch */
 #define MIRAS_VERSION_TEXT "0.3.0"
 
+#ifdef MIRAS_ONLY_MEMORIES
+  #define MIRAS_NO_TRAINING
+  #define MIRAS_NO_MODEL
+  #define MIRAS_NO_FILES
+#endif
+#ifdef MIRAS_ONLY_EXACT
+  #define MIRAS_NO_FROZEN
+  #define MIRAS_NO_MESA
+  #define MIRAS_NO_ATTENTION
+#endif
 #if defined(MIRAS_NO_FILES) && !defined(MIRAS_NO_STDIO)
   #define MIRAS_NO_STDIO
 #endif
@@ -1732,11 +1742,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
        MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
        MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
-       MIRAS_NO_MESA MIRAS_ALGORITHM_LEAST_SQUARES (engine @53) MIRAS_NO_ATTENTION
-       MIRAS_ARCH_KV_CACHE, and attention as a layer (engine @54)
+       MIRAS_NO_MESA        MIRAS_ALGORITHM_LEAST_SQUARES                        (engine @53)
+       MIRAS_NO_ATTENTION   MIRAS_ARCH_KV_CACHE, and attention as a layer        (engine @54)
+       MIRAS_ONLY_MEMORIES  the first three: memories that are written and read are left
+       MIRAS_ONLY_EXACT     the last three engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
      library.
 
    MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object

@@ -13,15 +13,10 @@
  * promises 4 KB. On any other machine it is a program like others: cc tests/small.c -lm. */
 #include <math.h>
 #include <string.h>
-#define MIRAS_NO_TRAINING
-#define MIRAS_NO_MODEL
-#define MIRAS_NO_FILES
+#define MIRAS_ONLY_MEMORIES
 #ifndef EVERY_ROW
-  #define MIRAS_NO_FROZEN
-  #define MIRAS_NO_MESA
-  #define MIRAS_NO_ATTENTION
+  #define MIRAS_ONLY_EXACT
 #endif
-#define MIRAS_NO_SIMD
 #define MIRAS_STATIC
 #define NDEBUG
 #define MIRAS_IMPLEMENTATION
