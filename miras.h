@@ -1748,7 +1748,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_ONLY_EXACT     the last three engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 39 KB with the C
      library.
 
    MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object
@@ -3163,6 +3163,7 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       heads = miras__of_memory(f) ? d->heads : c->l.attention.heads;
       x = c->d.width % heads ? 0 : c->d.width / heads;
       break;
+#ifndef MIRAS_NO_MODEL
     case MIRAS__LIKE_WIDTH:
       x =
         c->l.mlp.type == MIRAS_MLP_RELU2 ? 4 * c->d.width : ((8 * c->d.width + 2) / 3 + 7) / 8 * 8;
@@ -3173,11 +3174,14 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       if (x < 32) x = 32;
       if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
       break;
+#endif
     case MIRAS__LIKE_BIAS: x = miras__runs_away(d) ? 1 + c->deep : 0; break;
+#ifndef MIRAS_NO_FROZEN
     case MIRAS__LIKE_NORM:
       x = d->inner_norm && (d->bias == MIRAS_BIAS_HUBER_NORM || d->bias == MIRAS_BIAS_HUBER_MIXTURE)
               ? 3 * sqrt((double)d->value_dim) : 1;
       break;
+#endif
     default: break;
   }
   miras__set_bits(c, f->at, f->size,
