@@ -10107,7 +10107,7 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
 
 /* ---- links of a layer ---- */
 
-/* Of the p-norm form no read uses inv. */
+/* Reads of the p-norm form do not use inv. */
 static void miras__link_lq(const miras__link *x) {
   const int pnorm = !x->rule->reads_live;
   const float norm = x->K->lq_fwd(x->w, x->a, x->p->d.q, pnorm, x->n);
@@ -10333,7 +10333,8 @@ static void miras__weights_of_bwd(const miras__kernels *K, const miras__plan *p,
  * indices into them, not pointers, and what a kernel has to say it returns, or leaves in a record
  * of the caller's own. */
 
-/* What a worker keeps of an engine from call to call: where the arrays of its scratch lie. */
+/* The record of an engine that a worker keeps from call to call: where the arrays of its scratch
+ * lie. */
 typedef struct miras__record {
   const miras__plan *plan;           /* of which it is, NULL: of none                             */
   const float *scratch;
@@ -10677,7 +10678,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
  * blocks of one token nothing stays open. What has faded below 1e-30 becomes 0: coefficients at
  * once, S every MIRAS__SWEEP tokens. For the adjoint that has not happened. */
 
-/* What the engine keeps of a block that is open. */
+/* The part of a block that the engine keeps in the state while the block is open. */
 typedef struct miras__open {
   float *x[2], *u[2];      /* the streams' pairs: [features, ld], a column per row; [rows, dv]. Per
                               feature x is [rows, features], decayed up to the newest row, and so is
@@ -10822,7 +10823,7 @@ static size_t miras__block_lay(const miras__plan *p, size_t rows, int backward, 
   }
 }
 
-/* What products of a block of so many rows take. */
+/* The floats that matrix products of a block of `rows` rows pack their factors into. */
 static size_t miras__block_pack(const miras__plan *p, size_t rows) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
   const size_t stack = (p->delta ? rows : 0) + rows / (size_t)p->d.inner_steps;
@@ -11033,7 +11034,7 @@ static miras__block *miras__exact_open(const miras__call *a, size_t rows, int ba
   return k;
 }
 
-/* It starts from the state s. */
+/* Let the block start from the state s. */
 static void miras__exact_start(miras__block *k, const float *s) {
   k->s0 = s;
   if (!k->base) return;
@@ -11104,7 +11105,7 @@ static void miras__exact_pairs_bwd(miras__block *k) {
   miras__times_gate(K, p->rates > 1, k->du[0], k->r.eta, p->rates, k->du[0], m, dv);
 }
 
-/* What the queries see of the block's rows is added to read. */
+/* read += the part of the queries' answers that comes from the block's own rows. */
 static void miras__exact_mix(miras__block *k) {
   const miras__kernels *K = k->K;
   const size_t dv = (size_t)k->p->d.value_dim, N = k->ld;
@@ -11160,8 +11161,9 @@ static void miras__exact_mix_bwd(miras__block *k) {
   }
 }
 
-/* What the stack reads of S_0, with what is left of it, and its scores against the rows of the
- * block. One number of every row scales what was read, one per feature what reads (zc). */
+/* read = the stack's rows times S_0, scaled by the decay so far; score = the stack's rows against
+ * the rows of the block. With one decay per row the answers are scaled, with one per feature the
+ * rows that read (zc). */
 static void miras__exact_reach(miras__block *k) {
   const miras__kernels *K = k->K;
   const int per = k->p->per_feature;
@@ -11190,7 +11192,7 @@ static void miras__exact_reach(miras__block *k) {
   miras__times_gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
 }
 
-/* What the stack reads of B is added to read, and to den. */
+/* read and den += the stack's rows times the initial memory B. */
 static void miras__exact_home(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
@@ -11296,8 +11298,8 @@ static void miras__exact_fold(miras__block *k, float *s, const float *from, size
     miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, s, rows_of[j], o->u[j], n, dv, rows);
 }
 
-/* From the cotangent of the state after the block to those of its rows, of its coefficients and, in
- * place, of S_0:
+/* From the cotangent of the state after the block, make those of the block's rows and coefficients
+ * and, in place, that of S_0:
  *   du_j = (L_mj x_j) dS,  dlast_j = dS u_j = cotangent of L_mj x_j,  dc_m = rows of <S_0, dS> */
 static void miras__exact_fold_bwd(miras__block *k) {
   const miras__kernels *K = k->K;
@@ -11343,8 +11345,8 @@ static void miras__exact_read(const miras__kernels *K, const miras__plan *p, con
   K->normaliser(K, den, x, n, x, 1, 0, 0);
 }
 
-/* What a single row in k->z reads of the state after `rows` rows of an open block, in k->read and
- * k->den; of F, where there is a B. */
+/* Prepare k for a single query in k->z that reads the state after `rows` rows of an open block;
+ * the answer comes into k->read and k->den. Where there is a B, F is read. */
 static void miras__exact_look(const miras__block *k, size_t rows) {
   miras__block look;
   if (!rows) {
@@ -11466,8 +11468,9 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
                     q->step);
 }
 
-/* From the cotangents of the answers of `reads` tokens from t on, and in k->ds that of the state
- * after them, to those of the block's inputs and of S_0: what came last first. */
+/* From the cotangents of the answers of `reads` tokens from t on, and that of the state after them
+ * in k->ds, make those of the block's inputs and of S_0. The steps of the forward pass are undone
+ * in reverse order. */
 static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, size_t reads) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
@@ -11800,7 +11803,7 @@ static void miras__chunk_lay(const miras__plan *p, miras__space *s, miras__chunk
   }
 }
 
-/* And behind that what the adjoint needs. */
+/* Lay out, behind the arrays of the forward pass, those that only the adjoint needs. */
 static void miras__chunk_lay_bwd(const miras__plan *p, miras__space *s, miras__chunk *c) {
   const miras__chunk_floats z = miras__chunk_sizes(p);
   const size_t n = z.n, dv = z.dv;
@@ -11899,7 +11902,7 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   return state;
 }
 
-/* What the channels of a gate are in layer l: 0 there are none, 1 its inputs, 2 its outputs. */
+/* The side of layer l that a gate per channel belongs to: 0 none, 1 its inputs, 2 its outputs. */
 #define MIRAS__BY(p, l) (!(p)->channel ? 0 : (l) < (p)->layers - 1 ? 1 : 2)
 
 /* to = a (.) to [+ (1 - a) (.) home] over a layer, a of row `row`; arrays of all layers. */
@@ -12420,8 +12423,8 @@ static void miras__piece_rule(miras__chunk *c, int rule) {
             : c->rule->home == MIRAS__HOME_B ? c->b : c->wb;
 }
 
-/* What a call gives to all of its pieces. own: where the record is, unless the worker keeps one, as
- * it does of calls forward. */
+/* Fill the record with all that the pieces of a call share. own: room for the record where the
+ * worker keeps none, and of the adjoint. */
 static miras__chunk *miras__chunk_open(const miras__call *call, int backward, miras__chunk *own) {
   const miras__plan *p = call->p;
   int laid = 0, l;
@@ -12601,7 +12604,7 @@ static void miras__piece_run(miras__chunk *c, float *o) {
 
 static int miras__apart(const miras__chunk *c) { return c->rule->sum == MIRAS__SUM_APART; }
 
-/* What the recursion starts from, A_0 = a (may be the same block). */
+/* sum = the start of the recursion, from A_0 = a; the two may be one block. */
 static void miras__sum_begin(const miras__chunk *c, float *sum, const float *a) {
   if (miras__apart(c)) c->K->fill(sum, 0, c->p->weights);
   else if (c->rule->sum == MIRAS__SUM_LOG) c->K->log_weights(sum, a, c->p->weights);
@@ -12624,7 +12627,7 @@ static int miras__piece_sweeps(const miras__chunk *c) {
          miras__sweeps(&c->p->d, c->call->position + (uint64_t)(t / inner_steps));
 }
 
-/* What closing takes, W_C = w from the sum and W_0 = w0. */
+/* The arguments of a chunk's close, which makes W_C = w from the sum and W_0 = w0. */
 static miras__link miras__closing_of(const miras__chunk *c, float *w, const float *sum,
                                      const float *w0) {
   miras__link x = miras__link_of(c->K, c->p, c->rule);
@@ -13161,7 +13164,7 @@ static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   return state;
 }
 
-/* What a call brings, at its position. own: where the record is, unless the worker keeps one. */
+/* Fill the record for a call at its position. own: room for it where the worker keeps none. */
 static miras__mesa *miras__mesa_begin(const miras__call *a, int backward, miras__mesa *own) {
   const miras__plan *p = a->p;
   int laid = 0;
@@ -13594,7 +13597,7 @@ static size_t miras__kv_slot(const miras__attention *a, ptrdiff_t j) {
   return (size_t)((a->position - (uint64_t)-j) % a->window);
 }
 
-/* As many of the `count` pairs from j on as lie together. */
+/* The longest run of the `count` pairs from j on that lies in one piece of memory. */
 static miras__kv_run miras__kv_together(const miras__attention *a, ptrdiff_t j, size_t count) {
   miras__kv_run run;
   run.count = count;
@@ -13931,7 +13934,7 @@ static void miras__attention_take_bwd(const miras__attention *a, const miras__at
   if (to_v) miras__band_product(K, b, 1, to_v, ldv, w->s, w->d, dv, dv, w->pack);
 }
 
-/* What queries q need, and what they receive: their cotangents, like q. */
+/* Lay out the queries of the adjoint, and add their cotangents to an array like q. */
 static void miras__attention_queries_bwd(const miras__attention *a, const miras__attention_work *w,
                                          const float *q, size_t t, size_t m) {
   const size_t dk = a->key_dim, ldq = a->io->ldq;
@@ -14124,10 +14127,9 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
    MIRAS__PAIRS(miras__attention_read)}
 };
 
-/* And what states are, to those who look into them between tokens. live: what dstate is the
- * gradient of, in an open chunk; empty: nothing is open any more, what was put into the state as if
- * the chunk were closed is what the next token sees; weights_of: with links, the weights of a dual
- * state. */
+/* How states are read and set between tokens. live: the values in an open chunk, which dstate is
+ * the gradient of. empty: close an open chunk, so that what was written into the state is what the
+ * next token sees. weights_of: the weights of a dual state, for memories with links. */
 typedef struct miras__between_tokens {
   void (*live)(const miras__call *a, float *values);
   void (*empty)(const miras__call *a);
@@ -14227,10 +14229,9 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 #ifdef MIRAS__IMPLEMENTING
 /* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
 
-/* What the host alone does: which engine runs a descriptor, what its choices say of rows and
- * layers, and every size. */
+/* The host chooses the engine that runs a descriptor, and finds every size. */
 
-/* What the exact engine knows of the choices. */
+/* The exact engine's part of a plan: what it needs to know of the choices. */
 static void miras__plan_exact(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   p->square = d->bias == MIRAS_BIAS_L2;
@@ -14553,7 +14554,7 @@ static void miras__memory_collect(const miras__memory_call *c, size_t h, float *
   }
 }
 
-/* And the rates of rows, which all heads share. */
+/* dparams += the gradients of the rates of tokens, which all heads share. */
 static void miras__memory_collect_rates(const miras__memory_call *c, float *dparams) {
   const miras__plan *p = &c->m->plan;
   const size_t tasks = p->d.token_rates ? (size_t)p->d.heads * (size_t)p->d.batch : 0;
@@ -14659,8 +14660,9 @@ typedef struct miras__row {
 #define MIRAS__R(field, value) MIRAS__FIELD(memory.field, 1, value)   /* real */
 #define MIRAS__L(field, value) MIRAS__FIELD(field, 0, value)          /* of the layer */
 #define MIRAS__END {0, 0, 0, 0}
-/* What runs exactly is free to choose its schedule. One token at a time is the quickest up to keys
- * of about 128 where room @50 has a single pass for it, and keeps the least; the others take 16. */
+/* An engine that runs exactly may take any chunk: the answers are the same up to rounding. Chunk 1
+ * is the quickest for keys of up to about 128 where room @50 has a single pass for it, and keeps
+ * the least; the other rows take 16. */
 #define MIRAS__BLOCKS MIRAS__W(chunk, 16)
 #define MIRAS__KEEP_HEAD MIRAS__W(decay_gate, MIRAS_GATE_HEAD)
 #define MIRAS__KEEP_CHANNEL MIRAS__W(decay_gate, MIRAS_GATE_CHANNEL)
@@ -14837,7 +14839,7 @@ static MIRAS__COLD void miras__row_layer(miras_layer_desc *d, int index, int ins
   MIRAS__L(mixer.v_act, MIRAS_QKV_ACT_NONE)
 #define MIRAS__RAW MIRAS__UNMIXED, \
   MIRAS__L(mixer.qk_act, MIRAS_QKV_ACT_NONE), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE)
-/* What makes a row's layer the published one, beside the sizes. */
+/* The settings that make a row's layer the published one, beside the sizes. */
 static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
   {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),    /* KDA */
@@ -15447,7 +15449,8 @@ typedef struct miras__trial {
   int n;
 } miras__trial;
 
-/* What moves: r with the value held, the value with r held, or the threshold. */
+/* The number that a difference moves: the residual r while the value is held, the value while r is
+ * held, or the threshold. */
 enum { MIRAS__MOVE_R, MIRAS__MOVE_VALUE, MIRAS__MOVE_THRESHOLD };
 
 /* The loss (of_loss), or be.error, where what moves has gone so far. */
@@ -15714,7 +15717,7 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
   }
 }
 
-/* What is set to what it is stays as it is to the bit, in an open chunk too. */
+/* An entry that is set to the value that it has keeps its bits, in an open chunk too. */
 static void miras__set_entries(const miras__call *a, size_t at, size_t count, const float *from) {
   const miras__between_tokens *engine = &miras__states_of[a->p->engine];
   const int open = miras__is_open(a);
@@ -15759,7 +15762,7 @@ static MIRAS__COLD void miras__part_add(miras__parts *x, const char *name, int n
   if (x->name ? miras__same(x->name, v->name) : x->index-- == 0) x->found = x->kind;
 }
 
-/* What lies in [weights] from offset on: matrices, their biases, the normaliser. */
+/* Name the parts of an array [weights] from `offset` on: matrices, their biases, the normaliser. */
 static MIRAS__COLD void miras__part_weights(miras__parts *x, const miras__plan *p, miras_part kind,
                                             const char *before, const char *name, size_t offset) {
   int l;
@@ -15988,9 +15991,9 @@ typedef struct miras__gates {
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
        MIRAS__MIX, MIRAS__GATE_GROUPS };
 
-/* What a memory reads of a token: query, keys and values of its inner_steps and, with
- * separate_erase, the key before it was split, erase and replace; of a mac the query is what
- * recalls, and what attention said is another one. */
+/* The arrays that a memory reads of a token: query; keys and values of its inner_steps; and with
+ * separate_erase the key before it was split, erase and replace. A mac reads with two queries: one
+ * recalls, the other is made of what attention answered. */
 enum { MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_OWN, MIRAS__READ_ERASE,
        MIRAS__READ_REPLACE, MIRAS__READ_SAID, MIRAS__READS };
 
@@ -16210,7 +16213,7 @@ typedef struct miras__extent {
   int train, carries;              /* with an adjoint; with running texts                         */
 } miras__extent;
 
-/* What one layer keeps of a call for what comes later. */
+/* The arrays that one layer keeps of a call for its later phases and its adjoint. */
 typedef struct miras__kept {
   float *x;                        /* [N, W] its input                                            */
   float *mid;                      /* [N, W] between its heads and the MLP, where it has both     */
@@ -16226,7 +16229,7 @@ typedef struct miras__kept {
   size_t per_tape;
 } miras__kept;
 
-/* What layers of one kind work in, one after the other. */
+/* The arrays that layers of one kind work in, one layer after the other. */
 typedef struct miras__layer_work {
   size_t per_qkv, context, rows;   /* N of the largest call                                       */
   float *gates, *qkv;              /* [N, gates]; [B, runs, per_qkv]                              */
@@ -16323,7 +16326,7 @@ static size_t miras__paneled(size_t n) {
 
 static size_t miras__tiles(size_t tokens) { return (tokens + MIRAS__TILE - 1) / MIRAS__TILE; }
 
-/* Of the inputs of the convolutions in tail and n more of proj the last taps - 1 stay in tail. */
+/* Move the tail on by n rows of proj: it keeps the last taps - 1 inputs of the convolutions. */
 static void miras__tail_move(const miras__kernels *k, const miras__shape *s, float *tail,
                              const float *proj, size_t n) {
   size_t back = s->taps - 1, wide = s->at_out, t;
@@ -16361,7 +16364,7 @@ static const float *miras__weight(const miras__layer *layer, int i) {
   return layer->w + layer->s->param[i].at;
 }
 
-/* What norms add to the mean of squares where a descriptor says 0. */
+/* The epsilon of a norm: the descriptor's, or `otherwise` where that is 0. */
 static float miras__epsilon(float said, float otherwise) { return said > 0 ? said : otherwise; }
 
 /* A norm of a layer, whose gain is parameter i. */
@@ -16370,7 +16373,7 @@ static miras__norm miras__layer_norm(const miras__layer *layer, int i, const flo
   return miras__norm_of(x, ldx, miras__weight(layer, i), rows, n, layer->s->epsilon);
 }
 
-/* Of the rows of parameter i an expert's, or all. */
+/* The rows of parameter i that one expert has; all rows of a layer without experts. */
 static size_t miras__each_rows(const miras__shape *s, int i) {
   const size_t rows = s->param[i].rows;
   return s->experts && i >= MIRAS__W_MLP_GATE ? rows / s->experts : rows;
@@ -16474,7 +16477,7 @@ static void miras__times_of_bwd(const miras__visit *a, int i, size_t e, int mode
                 miras__each_rows(s, i), p->cols, a->scratch);
 }
 
-/* The same of the tile. */
+/* The adjoint of miras__times, for the rows of a tile. */
 static void miras__times_bwd(const miras__visit *a, int i, int mode, float *dx, size_t ldx,
                              const float *d, size_t ldd) {
   miras__times_of_bwd(a, i, 0, mode, dx, ldx, d, ldd, a->n);
@@ -16485,8 +16488,8 @@ static float *miras__tile_sum(const miras__visit *a, int i) {
   return a->work.part[MIRAS__BY_TILE] + a->layer->s->param[i].place;
 }
 
-/* Those of head h, of its own parameters or of its part of what all have; cleared. NULL: the layer
- * has none. */
+/* The sums of head h for the gradient of its own parameters, or of its part of shared ones; they
+ * are cleared first. NULL: the layer has none. */
 static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
   const miras__shape *s = a->layer->s;
   const int origin = miras__params[i].origin, own = origin == MIRAS__BY_HEAD;
@@ -16785,7 +16788,8 @@ static void miras__mlp_acts(const miras__visit *a, float *act, const float *ab, 
 
 #define MIRAS__ELSEWHERE INT32_MIN
 
-/* Which experts a row has, in place[e * rows]; weights p [routes]. */
+/* Choose the experts of a row: place[e * rows] receives its place among the rows of expert e, and
+ * p [routes] the weights. */
 static void miras__choose(const miras__shape *s, float *p, int32_t *place, size_t rows) {
   const size_t chosen = s->paths - (s->experts - s->routed);
   float sum = 0;
@@ -16947,7 +16951,7 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
   miras__shift_mix_bwd(a, 0, t, t + MIRAS__TILE * ld);
 }
 
-/* Which of the shifts a projection reads: r, w, k, v, a, g, as published. */
+/* The token shift that projection i reads, in the published order r, w, k, v, a, g. */
 static size_t miras__mix_of(int i) {
   switch (i) {
     case MIRAS__W_DECAY_DOWN: return 1;
@@ -17153,7 +17157,7 @@ static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const f
   j->a = a, j->lda = ld;
 }
 
-/* The same of every expert, where a layer has some. */
+/* The same job for every expert of a layer that has experts. */
 static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, float *g, int pairs,
                                const float *a, size_t lda, const float *b, size_t ldb) {
   const miras__shape *s = v->layer->s;
@@ -17167,7 +17171,7 @@ static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, 
   list->tasks = j->first + s->experts * miras__job_blocks(j);
 }
 
-/* And dw += x' d over all tokens, as a job. */
+/* Add the job dw += x' d over all tokens to the list. */
 static void miras__times_weight(const miras__visit *a, int i, float *g, const float *x, size_t ldx,
                                 const float *d, size_t ldd, miras__jobs *list) {
   const miras__param *p = &a->layer->s->param[i];
@@ -17242,7 +17246,8 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
   miras__job_experts(list, a, MIRAS__W_MLP_DOWN, g, 1, work->act, s->ld_f, a->after_in, s->ld_x);
 }
 
-/* What a mac recalls goes through attention's weights as well: jobs after those. */
+/* The jobs of a mac for the rows that it recalls, which go through attention's weights too; they
+ * run after the jobs for the tokens. */
 static void miras__layer_recalled(const miras__visit *a, float *g, miras__jobs *list) {
   const miras__shape *s = a->layer->s;
   const float *from = a->kept.y + 2 * s->value, *d = a->work.dproj + s->at_recalled;
@@ -17295,7 +17300,8 @@ static void miras__layer_views(const miras__shape *s, miras__views *v, double de
   }
 }
 
-/* Which parameters there are, by their lengths; the columns of projections. 0: one is too long. */
+/* Find the parameters of a layer from their lengths, and the columns of its projections. Returns 0
+ * if one is too long. */
 static MIRAS__COLD int miras__params_find(miras__shape *s) {
   size_t i;
   s->norm1 = s->value ? s->width : 0;
@@ -17342,8 +17348,8 @@ static void miras__shape_beside(miras__shape *s) {
   }
 }
 
-/* What follows from all that a type has found. 0: a parameter or the state of a running text is too
- * large. */
+/* Find the sizes that follow from what the type of a layer has set. Returns 0 if a parameter or
+ * the state of a running text is too large. */
 static int miras__shape_end(miras__shape *s) {
   size_t rows, jobs, side;
   int i;
@@ -17456,8 +17462,8 @@ static double miras__logit(double p) { return log(p / (1 - p)); }
 /* x with softplus(x) = y. */
 static double miras__softplus_inverse(double y) { return y > 30 ? y : log(expm1(y)); }
 
-/* What g of decay gates is held between: where what is bounded, softplus(g) of a tied step or the
- * gate, has its bounds. */
+/* Find the bounds of g of decay gates, between which softplus(g) of a tied step, or the gate, has
+ * the bounds that the descriptor asks for. */
 static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
   const double low = (double)d->mixer.dt_min, high = (double)d->mixer.dt_max,
                keep = (double)d->mixer.decay_min;
@@ -17703,8 +17709,8 @@ static float *miras__read_rows(const miras__visit *a, float *all, int part, size
   return all + h * a->work.per_qkv + s->read_at[part] * a->length + a->first * s->read_dim[part];
 }
 
-/* The same of inverse lengths, in an array like work.inverse or NULL, of queries, keys or what
- * attention said. */
+/* The inverse lengths of head h's queries, keys or attention's answers (part), in an array like
+ * work.inverse; NULL for NULL. */
 static float *miras__length_of(const miras__visit *a, float *all, int part, size_t h) {
   const miras__shape *s = a->layer->s;
   const size_t keys = part == MIRAS__READ_K;
@@ -17778,7 +17784,7 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
   }
 }
 
-/* What the numbers of a group are multiplied by. */
+/* The factors that the numbers of a group of gates are multiplied by. */
 static const float *miras__gate_scale(const miras__layer *layer, const miras__gates *group) {
   return miras__gate_learns(group->form) ? miras__weight(layer, MIRAS__W_GATES_RATE)
                                          : layer->s->gate_scale + group->first;
@@ -17807,7 +17813,7 @@ static void miras__make_gates(const miras__visit *a, const float *offset) {
   }
 }
 
-/* What head h's keys are made of where it erases apart from them. */
+/* The arguments that head h's keys are made of where it erases with vectors of their own. */
 static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
   const miras__shape *s = a->layer->s;
   miras__erasing e;
@@ -17944,7 +17950,7 @@ static void miras__layer_head(const miras__layer *layer, const miras__kernels *k
   run->bias = miras__weight(layer, MIRAS__W_BIAS) + h * s->dv;
 }
 
-/* What it reads and writes of its sequence. */
+/* The inputs and outputs of head h in its sequence. */
 static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *io,
                               miras__call *run) {
   const miras__layer *layer = a->layer;
@@ -18013,7 +18019,7 @@ static float *miras__out_gate(const miras__shape *s, float *proj, float *g) {
   return s->out_offset ? g + s->at_gate : proj + s->at_out;
 }
 
-/* What the memories answered, to be normed and gated. */
+/* The memories' answers, as arguments of the norm and gate behind them. */
 static miras__norm miras__answers_of(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   miras__norm of =
@@ -18090,7 +18096,7 @@ static const float *miras__memory_layer_leave(const miras__visit *a) {
   return out;
 }
 
-/* What the memories read once more: gates, qkv. */
+/* Compute again what the memories read: gates, queries, keys and values. */
 static void miras__memory_layer_again(const miras__visit *a) {
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
@@ -18420,7 +18426,7 @@ static void miras__rwkv_layer_enter(const miras__visit *a) {
   miras__make_keys(a);
 }
 
-/* What W_o receives before the gate: [n, value]. */
+/* The rows [n, value] that the output gate multiplies before W_o. */
 static float *miras__bonus(const miras__visit *p) {
   const miras__shape *s = p->layer->s;
   const miras__kernels *k = p->k;
@@ -19324,7 +19330,8 @@ static void miras__context_bwd(const miras__visit *a, size_t h) {
   miras__attention_run_bwd(&c.of);
 }
 
-/* What head h recalled in a segment: dr -> dq, and what the memory of its start receives. */
+/* The adjoint of head h's recall in a segment: from dr to dq and to the cotangent of the memory at
+ * the segment's start. */
 static void miras__recall_bwd(const miras__visit *a, size_t h, float *dstate, float *d) {
   const miras__shape *s = a->layer->s;
   const float length = miras__key_length(s);
@@ -19408,7 +19415,7 @@ static const miras__layer_record *miras__layer_acts(const miras__shape *s) {
   return miras__layer_types[s->type];
 }
 
-/* What rows become by themselves, whatever text each is of, ... */
+/* The part of a layer that looks at one row alone, whatever text the row is of, ... */
 static void miras__enter_rows(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   if (!a->projected && !s->mixes)
@@ -19556,7 +19563,7 @@ static void miras__embed_rows(const miras__kernels *k, const miras_model *m, con
     k->copy(x + t * m->ld_x, m->params + (size_t)tokens[t] * m->width, m->width);
 }
 
-/* What the first layer reads. */
+/* Look the tokens up: the rows that the first layer reads. */
 static void miras__embed(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
                          size_t n, float *x) {
   const miras__norm of = miras__first_norm(m, x, n);
@@ -19601,7 +19608,7 @@ static MIRAS__COLD int miras__pattern_read(const miras_model_desc *d, const char
   return count;
 }
 
-/* Which layers there are: kind, of all that the descriptor has, and desc.layers. */
+/* Expand the pattern: the kind of every layer, and desc.layers. */
 static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) {
   miras_model_desc *d = &m->desc;
   const char *at = d->pattern;
@@ -19639,7 +19646,8 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 
 /* ---- sizes ---- */
 
-/* What the head takes of a worker's scratch: that of products, and rows (miras__tile_end_bwd). */
+/* Find the head's share of a worker's scratch: room for products, and rows
+ * (miras__tile_end_bwd). */
 static void miras__head_scratch(miras_model *m) {
   const size_t side = m->vocab > m->width ? m->vocab : m->width;
   size_t rows;
@@ -19736,7 +19744,7 @@ static int miras__gives(const miras_model *m) {
   return l;
 }
 
-/* What layers of a kind say of values that others mix in. */
+/* The facts about layers of a kind that decide whether values are mixed into other layers. */
 typedef struct miras__seen {
   size_t rank, value, ld_y;
 } miras__seen;
@@ -19758,7 +19766,7 @@ static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, const mira
   return MIRAS_OK;
 }
 
-/* What a layer keeps of a call; all but x, which is the caller's. */
+/* Lay out the arrays that a layer keeps of a call; x is the caller's. */
 static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
                          miras__kept *kept) {
   const size_t n = e->batch * e->length;
@@ -20001,8 +20009,9 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   MIRAS_ASSERT(arrays.used <= m->arrays * sizeof(float));
 }
 
-/* What layers work in, over one another, for no two kinds work at a time; without training also
- * what they keep. work [kinds], kept: NULL while measuring. */
+/* Lay out the arrays that layers work in. Those of different kinds lie over one another, for no
+ * two kinds work at a time. Without training the arrays that layers keep lie there too. work
+ * [kinds]; kept NULL while measuring. */
 static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__extent *e,
                                             miras__arena *a, miras__layer_work *work,
                                             miras__kept *kept) {
@@ -20062,8 +20071,9 @@ typedef struct miras__strand {
   size_t first, n;                 /* of them, those of the strand                                */
 } miras__strand;
 
-/* What running texts are worked on in. A call goes in rounds of up to `most` rows, and a round
- * layer by layer through the phases of room @75: rows of several texts make a tile. */
+/* The arrays in which running texts are worked on. A call goes in rounds of up to `most` rows,
+ * and a round layer by layer through the phases of room @75, where rows of several texts make a
+ * tile. */
 struct miras_server {
   miras__storage own;
   const miras_model *model;
@@ -20177,8 +20187,8 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
   return miras__model_bytes_of(&draft.model, why, why_size);
 }
 
-/* Of a draft; every offset is checked by miras__model_bytes_of. draw: are there initial values, or
- * does the caller write all that is learned next? */
+/* Build a model from a draft; miras__model_bytes_of has checked every offset. draw: are initial
+ * values drawn, or does the caller write all parameters next? */
 static MIRAS__COLD miras_model *miras__model_build(miras_model *m, const miras__site *at,
                                                    int draw) {
   m->own.limit = m->desc.limit;
@@ -20719,7 +20729,7 @@ static double miras__power(double base, uint64_t n) {
   return y;
 }
 
-/* What a step does: steps counts on if the gradient's norm is finite. */
+/* Begin a step: the count of steps goes on if the gradient's norm is finite. */
 static void miras__adam_begin(void *argument, int index, int worker) {
   const miras__adam *a = (const miras__adam *)argument;
   const miras_trainer *tr = a->trainer;
@@ -20985,7 +20995,7 @@ static void miras__layer_run(miras__phase *ph, int l, int act) {
                 miras__layer_task, ph);
 }
 
-/* What all calls on the last loss's tokens start from. */
+/* The state from which every call on the last loss's tokens starts. */
 static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_trainer *tr, int train) {
   const miras_model_desc *d = &tr->model->desc;
   memset(ph, 0, sizeof *ph);
@@ -21067,7 +21077,7 @@ static int miras__length_ok(const miras_model *m, int length) {
   return 1;
 }
 
-/* And with these streams, no two with one? */
+/* Are the indices of carried states right, and no two alike? */
 static int miras__streams_ok(const miras_trainer *tr, int batch, int length,
                              const int32_t *stream) {
   int b, other;
@@ -21124,7 +21134,8 @@ static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs)
   miras__layer_transposes(layer, &tr->work[tr->model->kind[l]], jobs);
 }
 
-/* What tiles have found of a norm's gain and bias, whose first floats these are. */
+/* Add the jobs that sum the tiles' gradients of a norm's gain and bias, of which these are the
+ * first floats. */
 static void miras__norm_reduce(const miras_trainer *tr, miras__jobs *jobs, size_t gain, size_t bias,
                                size_t tiles) {
   const size_t n = tr->model->width, ld = tr->model->ld_x;
@@ -21249,7 +21260,8 @@ MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t s
 
 /* ---- rounds ---- */
 
-/* Which tokens of a call come next: those of text[0] from `done` on, then those of others. */
+/* The tokens of a call that come next: those of text[0] from `done` on, then those of the other
+ * texts. */
 typedef struct miras__queue {
   const miras_sequence *text;
   size_t left, done;
@@ -22388,7 +22400,7 @@ static int miras__refuse(miras__cursor *t) {
   return 0;
 }
 
-/* The same, and why; the first reason counts. */
+/* Refuse, and say why; the first reason counts. */
 static int miras__refuse_for(miras__cursor *t, const char *why) {
   if (!t->wrong) t->wrong = why;
   return miras__refuse(t);
@@ -22487,8 +22499,8 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
 
 /* ---- fields as text ---- */
 
-/* What files call otherwise, those of versions 2 and 3 first, then those up to version 6: all are
- * read. Names of fields, {now, then}, and words behind the name of theirs. */
+/* Names and words that older files have: of versions 2 and 3 first, then of those up to version 6;
+ * all are read. A pair is {now, then}; a word stands behind the name of its field. */
 static const char *const miras__renamed[][2] = {
   {"memory.descents", "memory.steps"}, {"key_map", "keys"}, {"keep_form", "keep"},
   {"memory.feature_map", "memory.feature"}, {"memory.normalize", "memory.normalise"},
@@ -22569,7 +22581,8 @@ static MIRAS__COLD const miras__field *miras__memory_field(const char *name) {
   return f ? f : miras__field_called(miras__rename(whole, 0));
 }
 
-/* What a word of a field stands for, one of today or of older files; -1 for none. */
+/* The number that a word of a field stands for, in the words of today or of older files; -1 for
+ * none. */
 static MIRAS__COLD int miras__word_meaning(const miras__field *f, const char *text) {
   const int x = miras__meaning(f, text);
   char whole[64] = "";
@@ -22593,7 +22606,7 @@ static MIRAS__COLD void miras__write_field(char *text, const miras__field *f, co
   else miras__say(text, 32, "%d", (int)bits);
 }
 
-/* And back. 1 on success. */
+/* Read a field's value from text. Returns 1 on success. */
 static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text, void *d,
                                          int kind) {
   const size_t at = miras__offset(f, kind);
@@ -22660,8 +22673,9 @@ static int miras__version(const miras_model_desc *d) {
   return version;
 }
 
-/* Of the fields of d in [from, to) of a case: those of version 2 in their order, and by name later
- * ones that are not 0. So states of version 0.2 keep theirs, and all do when fields come. */
+/* A hash of the fields of d in [from, to) of a case: those of version 2 in their order, and those
+ * of later versions by name where they are not 0. So states of version 0.2 keep their fingerprint,
+ * and all do when fields are added. */
 static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t to,
                                    uint64_t start) {
   const miras__field *f = miras__fields;
@@ -22901,7 +22915,7 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
 
 #define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 25 views                          */
 
-/* What __metadata__ may hold beside the fields and other people's notes. */
+/* The entries of __metadata__ that are neither fields nor other people's notes. */
 enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
        MIRAS__NOTE_STEPS, MIRAS__NOTES };
 
@@ -23088,7 +23102,7 @@ static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, si
   return borders == miras__hash(0) - miras__hash(f->payload_size);
 }
 
-/* That, and the checksum. */
+/* Check the file's structure, and its checksum. */
 static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size_t size) {
   const unsigned char *base = (const unsigned char *)bytes;
   size_t before;
@@ -23104,8 +23118,8 @@ static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size
   return memcmp(said, f->checksum, 8) == 0;
 }
 
-/* Which tensor of a file of m this is, of running texts however many; -1 for none. hint is where
- * to look first. */
+/* The index of this tensor among those of a file of m, whatever the number of running texts; -1
+ * for none. hint: the index to try first. */
 static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int hint) {
   const int n = m->view_count + 3;
   miras__tensor own;
@@ -23136,7 +23150,7 @@ static int miras__right_streams(const miras_model *m, const unsigned char *from,
   return 1;
 }
 
-/* From a file that was checked. */
+/* Load a model from a file that was checked. */
 static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__file *f, char *why,
                                       size_t n) {
   const int views = m->view_count;
@@ -23203,8 +23217,8 @@ static miras_result miras__payload_fits(miras__draft *draft, const miras_model_d
   return miras__fits(m, payload, narrow) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
-/* What the descriptor of a file becomes by what was given, and whether its model can be opened:
- * made, if not NULL, receives it, or NULL where there is no memory for it. */
+/* Change a file's descriptor by what the caller gave, and check that its model can be opened.
+ * made, if not NULL, receives the model, or NULL where there is no memory for it. */
 static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
                                         miras_model **made, char *why, size_t n) {
   const miras__site at = miras__site_from(&o->own.allocator, why, n);
@@ -23246,15 +23260,15 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f, char *w
 
 /* ---- states ---- */
 
-/* What can be saved and loaded; the first two are numbers in files. Adopting is loading a session
- * that was saved under other weights. */
+/* The objects that can be saved and loaded; the first two are numbers in files. An adoption loads
+ * a session that was saved under other weights. */
 enum { MIRAS__A_MEMORY = 1, MIRAS__A_SESSION, MIRAS__AN_ADOPTION, MIRAS__A_NEW_MEMORY,
        MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING };
 
 /* Bytes before the text, here and in version 1. */
 enum { MIRAS__STATE_HEAD = 88, MIRAS__OLD_HEAD = 64 };
 
-/* What lies in a state's file: the head, without checksums, then these. */
+/* The parts of a state's file: the head, without checksums, then these. */
 typedef struct miras__state {
   unsigned char head[MIRAS__STATE_HEAD];
   const miras_memory_desc *desc;            /* what the text says; NULL: there is none           */
@@ -23280,7 +23294,8 @@ static MIRAS__COLD void miras__out_memory(miras__sink *s, const miras_memory_des
   while ((s->size - start) % 4) miras__out_text(s, "\n");
 }
 
-/* And back, into zeros; 0 if there is a field that is not known, or a value that is none. */
+/* Read a memory's descriptor from text, into zeros. Returns 0 for a field that is not known or a
+ * value that is none. */
 static MIRAS__COLD int miras__read_memory(miras_memory_desc *d, const char *at, size_t n) {
   const char *const end = at + n;
   while (at < end) {
@@ -23375,10 +23390,10 @@ static int miras__state_ok(const miras__state *s) {
 }
 
 #ifndef MIRAS_NO_MODEL
-/* What tells the weights that a session's state came about with from others: sixteen blocks of 32
- * numbers of every tensor, which are all of a small one, evenly from the first to the last. A step
- * of training moves every number of a tensor, another file has others, and however large the model
- * is a save is not slowed down by reading all of it. */
+/* A hash of a model's weights, by which a session's state tells whether it came about with them:
+ * sixteen blocks of 32 numbers of every tensor, evenly from the first to the last, which are all
+ * numbers of a small one. A step of training moves every number of a tensor, and another file has
+ * other numbers; and however large the model is, a save does not read all of it. */
 static MIRAS__COLD uint64_t miras__weights_print(const miras_model *m) {
   enum { BLOCK = 32, SAMPLES = 16 };
   unsigned char bytes[BLOCK * sizeof(float)];
@@ -23421,8 +23436,8 @@ typedef struct miras__places {
   size_t text, row, params, state;
 } miras__places;
 
-/* Of a file that begins with `size` bytes of head and is `whole` bytes long: is its head whole, and
- * its length what the head says? */
+/* Is the head of a state's file whole, and the file as long as the head says? `size` bytes of the
+ * head are there, and the file has `whole` bytes. */
 static MIRAS__COLD int miras__state_places(const unsigned char *head, size_t size, uint64_t whole,
                                            miras__places *at) {
   uint64_t left = whole, part[4];
@@ -24078,8 +24093,8 @@ static MIRAS__COLD FILE *miras__file_read(const char *path) {
 extern ssize_t readlink(const char *path, char *to, size_t size);   /* hidden by -std=c99         */
 #endif
 
-/* What a new file takes over of the one that it will replace. Where its group cannot be, what the
- * group could do is left to the others that could do so too. */
+/* Give a new file the mode, owner and group of the one that it will replace. Where it cannot have
+ * the group, the group's rights are cut down to those of all others. */
 static MIRAS__COLD void miras__file_like(const char *path, const struct stat *old) {
   mode_t mode = old->st_mode & 0777;
   if (chown(path, old->st_uid, old->st_gid) != 0 && chown(path, (uid_t)-1, old->st_gid) != 0)
@@ -24123,9 +24138,9 @@ static MIRAS__COLD int miras__save_target(const char *path, size_t length, char 
   #define MIRAS__NEW_FILE "wbx"
 #endif
 
-/* Of the `length` characters of a path those that a new file's name, 13 characters longer, begins
- * with: all, or if the name is long so few that the new one is no longer, and no character of UTF-8
- * is cut. Names have up to 255 bytes, whole paths on Windows 259. */
+/* The number of characters of a path that a new file's name begins with, which is 13 characters
+ * longer: all `length` of them, or of a long name so few that the new name is no longer. No
+ * character of UTF-8 is cut. Names have up to 255 bytes, whole paths on Windows 259. */
 static size_t miras__stem(const char *path, size_t length) {
   size_t name = length, stem;
   while (name && path[name - 1] != '/' && path[name - 1] != '\\') name--;
