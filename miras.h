@@ -17474,11 +17474,10 @@ static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
     s->low = (float)miras__logit(pow(keep, d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT ? 16 : 1));
 }
 
-/* The shape around s->plan. */
-static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
+/* The heads of a memory layer, and what they read of a token. */
+static void miras__heads_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_memory_desc *m = &s->plan.d;
-  miras__gates *group = s->gate;
-  int horizon = d->mixer.decay_horizon, i;
+  int i;
   s->tasks = s->states = s->heads = s->runs = (size_t)m->heads;
   s->chunk = (size_t)m->chunk;
   s->tied = d->mixer.tied_dt;
@@ -17514,6 +17513,14 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
                    : m->separate_erase ? each : 0;
     s->per_token += s->read_dim[i];
   }
+}
+
+/* Its gates: the columns of each group, where they lie, and their bounds. */
+static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
+  const miras_memory_desc *m = &s->plan.d;
+  const int horizon = d->mixer.decay_horizon;
+  miras__gates *group = s->gate;
+  int i;
   group[MIRAS__KEEP].count = miras__keep_width(m);
   group[MIRAS__KEEP].form = (int)d->mixer.decay_form;
   group[MIRAS__STEP].count = miras__gate_width(m, m->learning_rate_gate) * s->inner_steps;
@@ -17550,6 +17557,13 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->rank[3] = (size_t)d->mixer.out_gate_rank;
   if (d->mixer.out_gate_rank && d->type == MIRAS_LAYER_MEMORY) s->outs += s->out_offset = s->value;
   miras__gate_bounds(s, d);
+}
+
+/* The shape around s->plan. */
+static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
+  const miras_memory_desc *m = &s->plan.d;
+  miras__heads_shape(s, d);
+  miras__gates_shape(s, d);
   s->skip = d->mixer.d_skip ? s->heads : 0;
   s->cols_q = s->qk_heads * s->dk;
   s->mix_q = s->cols_q;
@@ -17569,7 +17583,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->conv_v = d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : s->conv;
   if (d->mixer.conv_bias) s->bias_q = s->mix_q, s->bias_k = s->mix_k;
   if (d->mixer.conv_bias && s->conv_v) s->bias_v = s->cols_v;
-  s->rate = miras__gate_learns(group->form) ? group->count : 0;   /* of decay gates              */
+  s->rate = miras__gate_learns(s->gate->form) ? s->gate->count : 0;   /* of decay gates */
   s->gain = m->inner_norm ? s->dv : 0;
   s->ridge = m->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? (size_t)miras__features(m) : 0;
   s->token_rates = m->token_rates ? (size_t)m->chunk : 0;
