@@ -1714,7 +1714,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    MIRAS_NO_SIMD   Only the portable kernels: plain C, one lane. For odd compilers, and to compare.
 
    MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
-     AVX2 at up to half the speed.
+     AVX2 at up to half the speed. -Os leaves it out too.
 
    MIRAS_WINDOWS_AVX   GCC for 64-bit Windows (MinGW) aligns frames to 16 bytes and puts vectors of
      32 there as if to 32 (its bug 54412): programs crash. So it gets the portable kernels. With
@@ -4145,14 +4145,12 @@ struct miras__kernels {
 #if defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED)
 /* The kernel rooms are compiled once per instruction set under the names that they have in the
  * text, to which this block adds the set's: miras__dot becomes miras__dot_avx2. A macro does not
- * expand within itself, so the text needs no more than this. What waits for memory or takes little
- * of a program's time is LENT: where size is asked for, AVX-512 borrows it from AVX2, which has the
- * same bits, and leaves the text out (MIRAS__BORROWS). What takes next to nothing is SHARED by the
- * two always (MIRAS__SHARES). */
+ * expand within itself, so the text needs no more than this. Kernels that take next to nothing of a
+ * program's time are SHARED: AVX-512 takes those of AVX2, which have the same bits, and leaves
+ * their text out (MIRAS__SHARES). */
 #define MIRAS__JOIN2(a, b) a##b
 #define MIRAS__JOIN(a, b) MIRAS__JOIN2(a, b)
 #define MIRAS__IN_SET(name) MIRAS__JOIN(name, MIRAS__SET_SUFFIX)
-#define MIRAS__LENT(name) MIRAS__JOIN(name, MIRAS__LENT_SUFFIX)
 #define MIRAS__SHARED(name) MIRAS__JOIN(name, MIRAS__SHARED_SUFFIX)
 #define miras__v_reduce MIRAS__IN_SET(miras__v_reduce)
 #define miras__v_expm1_part MIRAS__IN_SET(miras__v_expm1_part)
@@ -4180,8 +4178,8 @@ struct miras__kernels {
 #define miras__fill MIRAS__IN_SET(miras__fill)
 #define miras__flush MIRAS__IN_SET(miras__flush)
 #define miras__copy MIRAS__IN_SET(miras__copy)
-#define miras__copy_rows MIRAS__LENT(miras__copy_rows)
-#define miras__copy_each MIRAS__LENT(miras__copy_each)
+#define miras__copy_rows MIRAS__IN_SET(miras__copy_rows)
+#define miras__copy_each MIRAS__IN_SET(miras__copy_each)
 #define miras__fill_rows MIRAS__IN_SET(miras__fill_rows)
 #define miras__spread_rows MIRAS__IN_SET(miras__spread_rows)
 #define miras__add_rows MIRAS__IN_SET(miras__add_rows)
@@ -4191,7 +4189,7 @@ struct miras__kernels {
 #define miras__axpy_rows MIRAS__IN_SET(miras__axpy_rows)
 #define miras__dot_rows MIRAS__IN_SET(miras__dot_rows)
 #define miras__sum_rows MIRAS__IN_SET(miras__sum_rows)
-#define miras__mask_rows MIRAS__LENT(miras__mask_rows)
+#define miras__mask_rows MIRAS__IN_SET(miras__mask_rows)
 #define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
 #define miras__feature_rows MIRAS__IN_SET(miras__feature_rows)
 #define miras__feature_rows_bwd MIRAS__SHARED(miras__feature_rows_bwd)
@@ -4204,7 +4202,7 @@ struct miras__kernels {
 #define miras__exp_sum MIRAS__IN_SET(miras__exp_sum)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
 #define miras__sub MIRAS__IN_SET(miras__sub)
-#define miras__any MIRAS__LENT(miras__any)
+#define miras__any MIRAS__IN_SET(miras__any)
 #define miras__tile MIRAS__IN_SET(miras__tile)
 #define miras__tower MIRAS__IN_SET(miras__tower)
 #define miras__tower_tiles MIRAS__IN_SET(miras__tower_tiles)
@@ -4287,8 +4285,8 @@ struct miras__kernels {
 #define miras__pair_rows MIRAS__IN_SET(miras__pair_rows)
 #define miras__fold_pair MIRAS__IN_SET(miras__fold_pair)
 #define miras__linear_run MIRAS__IN_SET(miras__linear_run)
-#define miras__fold_column MIRAS__LENT(miras__fold_column)
-#define miras__left_bwd MIRAS__LENT(miras__left_bwd)
+#define miras__fold_column MIRAS__IN_SET(miras__fold_column)
+#define miras__left_bwd MIRAS__IN_SET(miras__left_bwd)
 #define miras__linear MIRAS__IN_SET(miras__linear)
 #define miras__linear_strip MIRAS__IN_SET(miras__linear_strip)
 #define miras__linear_pass MIRAS__IN_SET(miras__linear_pass)
@@ -4300,33 +4298,33 @@ struct miras__kernels {
 #define miras__online_softmax MIRAS__IN_SET(miras__online_softmax)
 #define miras__online_softmax_rows MIRAS__IN_SET(miras__online_softmax_rows)
 #define miras__attend_bwd MIRAS__IN_SET(miras__attend_bwd)
-#define miras__norm_rows MIRAS__LENT(miras__norm_rows)
-#define miras__norm_project MIRAS__LENT(miras__norm_project)
-#define miras__triangle MIRAS__LENT(miras__triangle)
+#define miras__norm_rows MIRAS__IN_SET(miras__norm_rows)
+#define miras__norm_project MIRAS__IN_SET(miras__norm_project)
+#define miras__triangle MIRAS__IN_SET(miras__triangle)
 #define miras__conjugate_start MIRAS__IN_SET(miras__conjugate_start)
 #define miras__conjugate_step MIRAS__IN_SET(miras__conjugate_step)
-#define miras__fade MIRAS__LENT(miras__fade)
-#define miras__fade_part MIRAS__LENT(miras__fade_part)
-#define miras__fade_bwd MIRAS__LENT(miras__fade_bwd)
-#define miras__momentum_fwd MIRAS__LENT(miras__momentum_fwd)
-#define miras__momentum_bwd MIRAS__LENT(miras__momentum_bwd)
-#define miras__dot3 MIRAS__LENT(miras__dot3)
+#define miras__fade MIRAS__IN_SET(miras__fade)
+#define miras__fade_part MIRAS__IN_SET(miras__fade_part)
+#define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
+#define miras__momentum_fwd MIRAS__IN_SET(miras__momentum_fwd)
+#define miras__momentum_bwd MIRAS__IN_SET(miras__momentum_bwd)
+#define miras__dot3 MIRAS__IN_SET(miras__dot3)
 #define miras__rms_inverse MIRAS__IN_SET(miras__rms_inverse)
-#define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
-#define miras__rms_bwd_row MIRAS__LENT(miras__rms_bwd_row)
-#define miras__rms_along MIRAS__LENT(miras__rms_along)
-#define miras__rms_bwd MIRAS__LENT(miras__rms_bwd)
-#define miras__off MIRAS__LENT(miras__off)
-#define miras__square_off MIRAS__LENT(miras__square_off)
-#define miras__layer_norm_fwd MIRAS__LENT(miras__layer_norm_fwd)
-#define miras__layer_norm_known MIRAS__LENT(miras__layer_norm_known)
-#define miras__layer_norm_bwd_row MIRAS__LENT(miras__layer_norm_bwd_row)
-#define miras__layer_norm_bwd MIRAS__LENT(miras__layer_norm_bwd)
-#define miras__squash_fwd MIRAS__LENT(miras__squash_fwd)
-#define miras__squash_bwd MIRAS__LENT(miras__squash_bwd)
+#define miras__rms_fwd MIRAS__IN_SET(miras__rms_fwd)
+#define miras__rms_bwd_row MIRAS__IN_SET(miras__rms_bwd_row)
+#define miras__rms_along MIRAS__IN_SET(miras__rms_along)
+#define miras__rms_bwd MIRAS__IN_SET(miras__rms_bwd)
+#define miras__off MIRAS__IN_SET(miras__off)
+#define miras__square_off MIRAS__IN_SET(miras__square_off)
+#define miras__layer_norm_fwd MIRAS__IN_SET(miras__layer_norm_fwd)
+#define miras__layer_norm_known MIRAS__IN_SET(miras__layer_norm_known)
+#define miras__layer_norm_bwd_row MIRAS__IN_SET(miras__layer_norm_bwd_row)
+#define miras__layer_norm_bwd MIRAS__IN_SET(miras__layer_norm_bwd)
+#define miras__squash_fwd MIRAS__IN_SET(miras__squash_fwd)
+#define miras__squash_bwd MIRAS__IN_SET(miras__squash_bwd)
 #define miras__out_gate MIRAS__IN_SET(miras__out_gate)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
-#define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
+#define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
 #define miras__gate_rows_fwd MIRAS__IN_SET(miras__gate_rows_fwd)
@@ -4337,10 +4335,10 @@ struct miras__kernels {
 #define miras__conv_weights MIRAS__IN_SET(miras__conv_weights)
 #define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
-#define miras__unit_fwd MIRAS__LENT(miras__unit_fwd)
-#define miras__unit_bwd MIRAS__LENT(miras__unit_bwd)
-#define miras__erase_fwd MIRAS__LENT(miras__erase_fwd)
-#define miras__erase_bwd MIRAS__LENT(miras__erase_bwd)
+#define miras__unit_fwd MIRAS__IN_SET(miras__unit_fwd)
+#define miras__unit_bwd MIRAS__IN_SET(miras__unit_bwd)
+#define miras__erase_fwd MIRAS__IN_SET(miras__erase_fwd)
+#define miras__erase_bwd MIRAS__IN_SET(miras__erase_bwd)
 #define miras__half_to_float MIRAS__IN_SET(miras__half_to_float)
 #define miras__bfloat_at MIRAS__IN_SET(miras__bfloat_at)
 #define miras__half_at MIRAS__IN_SET(miras__half_at)
@@ -4355,19 +4353,19 @@ struct miras__kernels {
 #define miras__widen_sums MIRAS__IN_SET(miras__widen_sums)
 #define miras__widen_rest MIRAS__IN_SET(miras__widen_rest)
 #define miras__widen_rows MIRAS__IN_SET(miras__widen_rows)
-#define miras__widen_times MIRAS__LENT(miras__widen_times)
-#define miras__rotary MIRAS__LENT(miras__rotary)
+#define miras__widen_times MIRAS__IN_SET(miras__widen_times)
+#define miras__rotary MIRAS__IN_SET(miras__rotary)
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
 #define miras__gate_bends MIRAS__IN_SET(miras__gate_bends)
 #define miras__gate_bent MIRAS__IN_SET(miras__gate_bent)
 #define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
-#define miras__complement MIRAS__LENT(miras__complement)
-#define miras__gates_bwd MIRAS__LENT(miras__gates_bwd)
+#define miras__complement MIRAS__IN_SET(miras__complement)
+#define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
 #define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
-#define miras__dropout MIRAS__LENT(miras__dropout)
-#define miras__transpose MIRAS__LENT(miras__transpose)
-#define miras__adamw MIRAS__LENT(miras__adamw)
+#define miras__dropout MIRAS__IN_SET(miras__dropout)
+#define miras__transpose MIRAS__IN_SET(miras__transpose)
+#define miras__adamw MIRAS__IN_SET(miras__adamw)
 #define miras__lane_of MIRAS__IN_SET(miras__lane_of)
 #define miras__most MIRAS__IN_SET(miras__most)
 #define miras__front MIRAS__IN_SET(miras__front)
@@ -4394,6 +4392,9 @@ struct miras__kernels {
  * with -O2 whatever the flags say, on x86 those of AVX2 alone, which have the bits of AVX-512;
  * define MIRAS_DEBUG to step through them. GCC only. */
 #define MIRAS__PRAGMA(x) _Pragma(#x)
+#if defined(__OPTIMIZE_SIZE__) && !defined(MIRAS_NO_AVX512)
+  #define MIRAS_NO_AVX512   /* for size; AVX2 has the same bits */
+#endif
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE__) && !defined(MIRAS_DEBUG)
   #define MIRAS__RAISE    /* by pragmas in lines of their own: gcc loses one behind a target's    */
   #ifndef MIRAS_NO_AVX512
@@ -4537,7 +4538,6 @@ struct miras__kernels {
 #endif
 
 #define MIRAS__SET_SUFFIX _portable
-#define MIRAS__LENT_SUFFIX _portable
 #define MIRAS__SHARED_SUFFIX _portable
 #define MIRAS__ISA_NAME "portable"
 typedef float miras__vf;
@@ -4630,7 +4630,6 @@ static inline float miras__fold_max(const float *v) {
 #elif MIRAS__ISA == MIRAS__ISA_AVX2
 
 #define MIRAS__SET_SUFFIX _avx2
-#define MIRAS__LENT_SUFFIX _avx2
 #define MIRAS__SHARED_SUFFIX _avx2
 #define MIRAS__ISA_NAME "avx2"
 typedef __m256 miras__vf;
@@ -4691,12 +4690,6 @@ static inline __m256 miras__half_at(const unsigned char *p) {
 #define MIRAS__SET_SUFFIX _avx512
 #define MIRAS__SHARED_SUFFIX _avx2
 #define MIRAS__SHARES 1
-#if K_SMALL
-  #define MIRAS__LENT_SUFFIX _avx2
-  #define MIRAS__BORROWS 1
-#else
-  #define MIRAS__LENT_SUFFIX _avx512
-#endif
 #define MIRAS__ISA_NAME "avx512"
 typedef __m512 miras__vf;
 typedef __mmask16 miras__vm;
@@ -4762,7 +4755,6 @@ static inline __m512 miras__half_at(const unsigned char *p) {
 #elif MIRAS__ISA == MIRAS__ISA_NEON
 
 #define MIRAS__SET_SUFFIX _neon
-#define MIRAS__LENT_SUFFIX _neon
 #define MIRAS__SHARED_SUFFIX _neon
 #define MIRAS__ISA_NAME "neon"
 typedef float32x4_t miras__vf;
@@ -5497,7 +5489,6 @@ static void miras__sum_rows(int add, float *s, size_t lds, const float *a, size_
   }
 }
 
-#ifndef MIRAS__BORROWS
 /* y = x. The loop is apart, so that a single row or number, as of most gates, saves no registers
  * for it: 13 instructions instead of 31. */
 static MIRAS__CALLED void miras__copy_each(float *y, size_t ldy, const float *x, size_t ldx,
@@ -5546,7 +5537,6 @@ static int miras__any(const float *x, size_t n) {
   }
   return 0;
 }
-#endif
 
 #if MIRAS__ISA < MIRAS__ISA_WARP
 /* d[k * ldd + j] = s[j * lds + k] for k < 4, j < V_W */
@@ -7556,7 +7546,6 @@ static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
   else miras__fold_strip(4, s, c, ld_c, x, u, n, dv);
 }
 
-#ifndef MIRAS__BORROWS
 /* The normaliser's column: z <- c (.) z + sum_j eta_j l_j x_j over x [rows, n]; c is one number, or
  * n with ld_c 1, l NULL is ones. */
 static void miras__fold_column(float *z, const float *c, size_t ld_c, const float *eta,
@@ -7600,7 +7589,6 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
   }
 }
 
-#endif
 
 /* One token of an exact memory whose chunk is 1, in one pass over its state, the least traffic: the
  * write of the token before is carried out while this one reads,
@@ -8072,7 +8060,6 @@ static void miras__fold_pair(const miras__arrival *pair) {
 
 /* ---- the inner layer norm over rows ---- */
 
-#ifndef MIRAS__BORROWS
 /* y = gain xh + bias of rows z, and their xh [rows, n] and 1/s [rows]. */
 static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const float *z,
                              const float *gain, const float *bias, float epsilon, size_t rows,
@@ -8198,7 +8185,6 @@ static void miras__momentum_bwd(float *bs, float *bf, float *bh, const float *s,
   V_KEEP(*bf, *bf + miras__fold(lane));
   V_KEEP(*bh, *bh + miras__fold(other));
 }
-#endif
 
 #if MIRAS__COMMON   /* the same for all sets */
 
@@ -8566,7 +8552,6 @@ static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
 }
 #endif
 
-#ifndef MIRAS__BORROWS
 static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
                                const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
   const size_t acs = miras__right(A);
@@ -8581,7 +8566,6 @@ static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__
         miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * acs], wide, n);
     }
 }
-#endif
 #else
 #define K_WIDE (32 / V_W)          /* vectors of a block                                          */
 
@@ -8934,7 +8918,6 @@ static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
   }
 }
 
-#ifndef MIRAS__BORROWS
 /* Gradients of the above: dx and, of a gate, dg; dgain +=, m again. dm is used up. */
 static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
                                   float *m, size_t ldm, float *dm, size_t lddm,
@@ -9267,7 +9250,6 @@ static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, cons
     }
   }
 }
-#endif
 
 /* One group of gates, n columns: g += offset (NULL: nothing), then, with a number c per column, y =
  * cap times
@@ -9343,7 +9325,6 @@ static void miras__gates_fwd(const miras__gating *how, float *y, float *g, size_
   }
 }
 
-#ifndef MIRAS__BORROWS
 /* dy becomes dg; doffset +=, dc += (RATE, FLOOR and STEEP only). */
 static void miras__gates_bwd(const miras__gating *how, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
@@ -9441,7 +9422,6 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
     V_PUT(g, V_ZERO());
   }
 }
-#endif
 
 /* One row of logits x [n]. Returns log(sum exp x) - x[target]; with scale other than 0 the row
  * becomes its gradient, scale (softmax(x) - one at target). */
@@ -9474,9 +9454,7 @@ static const miras__kernels miras__kernel_table = {
 #endif
 
 #undef MIRAS__SET_SUFFIX
-#undef MIRAS__LENT_SUFFIX
 #undef MIRAS__SHARED_SUFFIX
-#undef MIRAS__BORROWS
 #undef MIRAS__SHARES
 #undef MIRAS__ISA_NAME
 #undef V_W

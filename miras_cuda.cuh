@@ -316,7 +316,6 @@ namespace { namespace miras_cuda {
 
 #define MIRAS__KERNEL_PASS
 #define MIRAS__SET_SUFFIX _unit
-#define MIRAS__LENT_SUFFIX _unit
 #define MIRAS__SHARED_SUFFIX _unit
 typedef float miras__vf;
 typedef int miras__vm;
@@ -459,7 +458,6 @@ struct miras__unit_kernels {
 #include MIRAS_SELF
 #undef miras__kernels
 #define MIRAS__SET_SUFFIX _unit    /* the kernel rooms end with taking these back */
-#define MIRAS__LENT_SUFFIX _unit
 #define MIRAS__SHARED_SUFFIX _unit
 
 /* ---- kernels of a block, engines ---- */
@@ -6585,7 +6583,6 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 #undef miras__head_forward
 #undef miras__head_backward
 #undef MIRAS__SET_SUFFIX
-#undef MIRAS__LENT_SUFFIX
 #undef MIRAS__SHARED_SUFFIX
 #undef static
 #undef MIRAS__KERNEL_PASS

@@ -694,7 +694,7 @@ code() {   # most bytes, flags
       printf \"%d bytes of %d %s\\n\", \$1, most, flags
       exit \$1 > most }'
 }
-code 388200 && code 294700 -DMIRAS_NO_SIMD && code 191900 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+code 354000 && code 295300 -DMIRAS_NO_SIMD && code 191900 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 else
   skip 'sizes: machine code at -Os' 'they are promised of gcc on x86-64'
 fi
