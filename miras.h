@@ -14348,7 +14348,7 @@ struct miras_memory {
   miras__storage own;
   miras__plan plan;
   float *params, *state, *scratch;
-  miras__record *records;            /* [workers]; NULL on a device                               */
+  miras__record *records;            /* [workers], which a device does without                    */
   size_t state_bytes;
   float *keep;                       /* [heads] constant decay gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
@@ -14500,6 +14500,7 @@ static void miras__backward_task(void *argument, int index, int worker) {
   run.g = &g;
   run.tape = c->tape + 16 + (size_t)index * c->per;
   run.scratch = c->scratch + (size_t)worker * p->scratch_backward;
+  run.record = NULL;
   memcpy(&run.position, c->tape, sizeof run.position);
   run.dy = miras__at(c->dy, ((first + c->from) * heads + h) * dv);
   run.lddy = heads * dv;
@@ -15169,18 +15170,23 @@ static MIRAS__COLD int miras__parallel_ok(const miras_parallel *p, char *why, si
   return 0;
 }
 
-static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
-  miras_memory *m = (miras_memory *)object;
+/* The arrays of a memory, on the host or on a device. */
+static MIRAS__COLD void miras__memory_arrays(miras_memory *m, miras__arena *a) {
   const miras__plan *p = &m->plan;
   const size_t batch = (size_t)p->d.batch, heads = (size_t)p->d.heads;
   m->params = miras__floats(a, p->params, 1);
   m->state = miras__floats(a, batch, p->sequence_state);
   m->scratch = miras__floats(a, miras__workers(p->d.parallel), p->scratch);
-  m->records = (miras__record *)miras__take_records(a, miras__workers(p->d.parallel),
-                                                    sizeof(miras__record));
   m->keep = miras__floats(a, heads, 1);
   m->losses = miras__floats(a, batch, heads);
   m->state_bytes = batch * p->sequence_state * sizeof(float);
+}
+
+static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
+  miras_memory *m = (miras_memory *)object;
+  miras__memory_arrays(m, a);
+  m->records = (miras__record *)miras__take(a, miras__workers(m->plan.d.parallel),
+                                            sizeof(miras__record));
 }
 
 static void miras__memory_widths(miras_memory *m) {

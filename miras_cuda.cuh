@@ -7672,7 +7672,7 @@ static size_t miras__cuda_layout(miras__cuda *g, const miras_memory *m, const mi
     p->sequence_state = 16 + (size_t)p->d.heads * p->head_state;
   }
   p->d.parallel = &heads;
-  miras__memory_layout(&g->m, &a);
+  miras__memory_arrays(&g->m, &a);
   if (g->options.half_state) g->stage = miras__floats(&a, 1, m->plan.sequence_state);
   p->d.parallel = NULL;
   p->d.custom = NULL;
