@@ -447,7 +447,7 @@ enum { HF__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configurat
        HF__TILE_COLS = 32, HF__TILE_ROW = 4096,
        HF__READ = 512 };         /* numbers read at a time, which lie on the stack                */
 
-/* A tensor in their files. One that no model here could use may be anything. */
+/* A tensor of the files. One that no model of miras.h could use may have any type and shape. */
 typedef struct hf__tensor {
   char name[HF__NAME_SIZE], type[16];
   uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
@@ -456,7 +456,7 @@ typedef struct hf__tensor {
   int alone;                         /* one number of shape [], here [1]                          */
 } hf__tensor;
 
-/* What a configuration may say, by whatever name. */
+/* The numbers that a configuration may hold, each a slot, whatever its fields are called. */
 enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
        HF__C_HEAD_DIM, HF__C_EXPAND_K, HF__C_EXPAND_V, HF__C_CONV, HF__C_SHORT_CONV,
        HF__C_INNER, HF__C_RATIO, HF__C_EPSILON, HF__C_TIED, HF__C_GATE,
@@ -488,7 +488,7 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
  * Slot -1: those all mean the same. What no row of a family allows is refused by its name. */
 typedef struct hf__field { const char *names, *says; int slot; } hf__field;
 
-/* Of all families. */
+/* The fields of all families. */
 static const hf__field hf__says_all[] = {
   {"architectures auto_map _name_or_path name_or_path _commit_hash transformers_version "
    "torch_dtype dtype tokenizer_class prefix return_dict output_attentions output_hidden_states "
@@ -503,7 +503,7 @@ static const hf__field hf__says_all[] = {
   {"tie_word_embeddings", "false true", HF__C_TIED}
 };
 
-/* Of all models of flash-linear-attention. */
+/* The fields of all models of flash-linear-attention. */
 #define HF__SAYS_FLA \
   {"attn_mode fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp " \
    "max_position_embeddings", "any", -1}, \
@@ -511,7 +511,7 @@ static const hf__field hf__says_all[] = {
   {"norm_eps", "positive", HF__C_EPSILON}, \
   {"intermediate_size", "positive null", HF__C_INNER}, \
   {"hidden_ratio", "positive null", HF__C_RATIO}
-/* Of those with a SwiGLU, which silu(x) = x sigmoid(x), elsewhere called swish, opens. */
+/* The fields of models with a SwiGLU, whose silu(x) = x sigmoid(x) is also called swish. */
 #define HF__SAYS_SWIGLU \
   HF__SAYS_FLA, {"fuse_swiglu", "any", -1}, {"hidden_act", "swish silu", -1}, \
   {"num_heads", "positive", HF__C_HEADS}
@@ -585,7 +585,7 @@ static const hf__field hf__says_retnet[] = {
   {"elementwise_affine", "true", -1}
 };
 
-/* Of its maps of keys and queries those without tensors of their own. */
+/* Linear attention: of its maps of keys and queries those that have no tensors of their own. */
 static const hf__field hf__says_linear_attn[] = {
   HF__SAYS_SWIGLU,
   {"expand_k", "positive", HF__C_EXPAND_K},
@@ -619,7 +619,8 @@ static const hf__field hf__says_kda[] = {
   {"lower_bound", "number null", HF__C_STEEPEST}
 };
 
-/* What its layers learn by low ranks is told by the tensors too, and must be the same. */
+/* RWKV-7: the low ranks of its layers follow from the tensors, and where a field says one it must
+ * agree. */
 static const hf__field hf__says_rwkv7[] = {
   HF__SAYS_FLA,
   {"hidden_act", "sqrelu", -1},
@@ -633,7 +634,7 @@ static const hf__field hf__says_rwkv7[] = {
   {"norm_first norm_bias", "true", -1}
 };
 
-/* Of the three dialects of Mamba-2; silu has a second name. */
+/* The fields of all three dialects of Mamba-2. */
 #define HF__SAYS_MAMBA2 \
   {"time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max dt_init_floor " \
    "A_init_range conv_init chunk_size residual_in_fp32 rescale_prenorm_residual " \
@@ -711,8 +712,8 @@ static const hf__field hf__says_ttt[] = {
   {"conv_kernel", "positive", HF__C_CONV}
 };
 
-/* Of all of Qwen's with such layers. How far attention looks back here is told by the positions
- * that it was trained for. */
+/* The fields of all of Qwen's models with such layers. Attention looks back as far as the
+ * positions that it was trained for. */
 #define HF__SAYS_QWEN \
   {"num_attention_heads", "positive", HF__C_HEADS}, \
   {"num_key_value_heads", "positive", HF__C_KV_HEADS}, \
@@ -741,7 +742,8 @@ static const hf__field hf__says_ttt[] = {
   {"shared_expert_intermediate_size", "positive 0", HF__C_SHARED_EXPERT}, \
   {"num_experts_per_tok", "positive", HF__C_CHOSEN}, \
   {"output_router_logits router_aux_loss_coef", "any", -1}
-/* Texts only: what pictures need is passed over, and their places in a text are ordinary ones. */
+/* The text half of models for pictures: fields of the other half are passed over, and the places
+ * of pictures in a text count as ordinary ones. */
 #define HF__SAYS_PICTURES \
   {"text_config", "object", -1}, \
   {"vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id " \
@@ -809,8 +811,8 @@ typedef struct hf__reader {
 
 /* ---- JSON as others write it ---- */
 
-/* A number, a literal or a string, decoded: was it in quotes? Other literals than JSON's are the
- * numbers that others write: Infinity and NaN. */
+/* Read a number, a literal or a string into out. Returns 1 if it was in quotes. Beside JSON's
+ * literals there are Infinity and NaN. */
 static int hf__need_scalar(hf__cursor *t, char *out) {
   static const char *const literals[] = {"true", "false", "null", "Infinity", "-Infinity", "NaN"};
   float real;
@@ -830,7 +832,7 @@ static int hf__need_scalar(hf__cursor *t, char *out) {
   return 0;
 }
 
-/* Any value. */
+/* Pass over any value. */
 static void hf__skip_value(hf__cursor *t, int depth) {
   char text[HF__NAME_SIZE];
   hf__skip_space(t);
@@ -854,7 +856,7 @@ static void hf__skip_value(hf__cursor *t, int depth) {
 
 /* ---- refusals and room ---- */
 
-/* Refuse: "NAME: ", and the caller goes on. Always 0. */
+/* Refuse: write "NAME: " into why, behind which the caller writes the rest. Returns 0. */
 static int hf__reject(hf__reader *c, miras_result result, const char *name) {
   if (c->why && c->why_size) c->why[0] = 0;
   c->result = result;
@@ -862,7 +864,7 @@ static int hf__reject(hf__reader *c, miras_result result, const char *name) {
   return 0;
 }
 
-/* The same, with the rest of the sentence. */
+/* Refuse with a whole sentence. Returns 0. */
 static int hf__reject_as(hf__reader *c, miras_result result, const char *name,
                          const char *text) {
   hf__reject(c, result, name);
@@ -892,8 +894,8 @@ static void *hf__alloc(hf__reader *c, size_t count, size_t each) {
   return at;
 }
 
-/* An array that was lent, or NULL, with room for `count`: itself or a larger one with the same in
- * it; NULL if it cannot be. */
+/* Make room for `count` items in an allocated array (or NULL): returns the array itself, or a
+ * larger one with the same items; NULL if there is no memory. */
 static void *hf__alloc_more(hf__reader *c, void *old, size_t *room,
                             size_t count, size_t each) {
   const size_t wanted = count > 2 * *room ? count : 2 * *room;
@@ -920,7 +922,8 @@ static void hf__reader_close(hf__reader *c) {
     if (c->from.free) c->from.free(c->alloc[c->allocs].at, c->alloc[c->allocs].bytes, c->from.user);
 }
 
-/* Open a file of the folder and find its length. One that is not needed may be missing. */
+/* Open a file of the folder and find its length. A file that is not needed may be missing: NULL
+ * without a refusal. */
 static FILE *hf__folder_open(hf__reader *c, const char *name, int needed,
                                             uint64_t *size) {
   FILE *file;
@@ -932,7 +935,7 @@ static FILE *hf__folder_open(hf__reader *c, const char *name, int needed,
   return NULL;
 }
 
-/* The first `size` bytes from where a file stands, as a text to read. */
+/* Read the next `size` bytes of a file as a text, into at, and point a cursor at it. */
 static int hf__text_read(hf__reader *c, const char *name, FILE *file,
                                         uint64_t size, char *at, hf__cursor *t) {
   memset(t, 0, sizeof *t);
@@ -943,7 +946,8 @@ static int hf__text_read(hf__reader *c, const char *name, FILE *file,
   return 1;
 }
 
-/* A whole text of the folder; 0 if it is refused, or is not there and not needed. */
+/* Read a whole text of the folder. Returns 0 if it is refused, or if it is not there and not
+ * needed. */
 static int hf__text_of(hf__reader *c, const char *name, int needed,
                                       hf__cursor *t) {
   uint64_t size = 0;
@@ -1039,7 +1043,7 @@ static uint64_t hf__type_bytes(const char *type) {
   return 0;
 }
 
-/* The shape of a tensor: any, of which five lengths are kept; how many numbers that are. */
+/* Read the shape of a tensor, of any rank; five lengths are kept, and the count of its numbers. */
 static void hf__need_shape(hf__cursor *t, hf__tensor *x) {
   uint64_t length = 0;
   int empty = 0;
@@ -1069,7 +1073,7 @@ static void hf__need_shape(hf__cursor *t, hf__tensor *x) {
   if (empty) x->count = 0;
 }
 
-/* What a header says of a tensor, whose bytes are in range. */
+/* Read what a header says of a tensor; range receives the first and last byte of its numbers. */
 static void hf__need_tensor(hf__cursor *t, hf__tensor *x, uint64_t *range,
                                            uint64_t payload) {
   static const char *const forms[] = {"F32", "BF16", "F16"};
@@ -1105,7 +1109,7 @@ static void hf__need_tensor(hf__cursor *t, hf__tensor *x, uint64_t *range,
     hf__refuse_for(t, "its place is not of the size of its shape");
 }
 
-/* Those of a file's header into the table. */
+/* Add the tensors of a file's header to the table. */
 static int hf__tensors_add(hf__reader *c, int file, hf__cursor *t,
                            uint64_t header, uint64_t payload) {
   const char *name = c->names[file];
@@ -1151,7 +1155,7 @@ static int hf__tensors_add(hf__reader *c, int file, hf__cursor *t,
   return 1;
 }
 
-/* The length of a file's header, checked against its own. */
+/* Open a file of tensors and read the length of its header, checked against the file's. */
 static FILE *hf__header_open(hf__reader *c, int i, uint64_t *header,
                                             uint64_t *size) {
   unsigned char bytes[8];
@@ -1166,7 +1170,8 @@ static FILE *hf__header_open(hf__reader *c, int i, uint64_t *header,
   return NULL;
 }
 
-/* All tensors of all files. Tables grow by what was read, never by what a file says of its size. */
+/* Find the tensors of all files. Tables grow with what has been read, never by a size that a file
+ * states. */
 static int hf__tensors_find(hf__reader *c) {
   uint64_t header = 0, size = 0;
   size_t room = 0;
@@ -1195,7 +1200,7 @@ static int hf__file_place(const hf__reader *c, const char *file) {
   return from;
 }
 
-/* A file of the index among the names, which must be that of a file in this folder, and no path. */
+/* Add a file that the index names to the sorted names. It must lie in this folder: no path. */
 static int hf__file_add(hf__reader *c, const char *index, const char *file) {
   const int place = hf__file_place(c, file);
   void *names;
@@ -1211,7 +1216,7 @@ static int hf__file_add(hf__reader *c, const char *index, const char *file) {
   return 1;
 }
 
-/* An entry of the index: its file has the tensor? */
+/* Check an entry of the index: the file that it names must hold the tensor. */
 static int hf__index_entry(hf__reader *c, const char *index, const char *name,
                                           const char *file) {
   hf__tensor *x = hf__tensor_named(c, name);
@@ -1225,8 +1230,8 @@ static int hf__index_entry(hf__reader *c, const char *index, const char *name,
   return 0;
 }
 
-/* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should, and
- * that every tensor is in it. */
+/* Read the index. Pass 0 collects the files that it names; pass 1 checks that every file has the
+ * tensors that the index lists, and that every tensor is listed. */
 static int hf__index_read(hf__reader *c, hf__cursor t, const char *index,
                                          int pass) {
   char name[HF__NAME_SIZE], file[HF__NAME_SIZE];
@@ -1265,8 +1270,8 @@ static int hf__index_read(hf__reader *c, hf__cursor t, const char *index,
   return 1;
 }
 
-/* A file that the index names is not there. Is this the index of other files, whose tensors are in
- * model.safetensors? */
+/* Refuse an index that names a missing file; where model.safetensors is there, say that the index
+ * may belong to other files. */
 static int hf__index_stray(hf__reader *c, const char *index,
                                           const char *single) {
   char why[256];
@@ -1287,12 +1292,12 @@ static int hf__index_stray(hf__reader *c, const char *index,
 
 /* ---- families ---- */
 
-/* What the configuration says, or what it means by saying nothing. */
+/* The number in a slot, or `otherwise` where the configuration does not have the field. */
 static double hf__config_of(const hf__reader *c, int slot, double otherwise) {
   return c->said[slot] ? c->config[slot] : otherwise;
 }
 
-/* The name of a field for a slot. */
+/* The name of the family's field for a slot. */
 static const char *hf__config_name(const hf__reader *c, int slot) {
   int i;
   for (i = 0; i < c->says_count; i++)
@@ -1302,7 +1307,8 @@ static const char *hf__config_name(const hf__reader *c, int slot) {
   return "a field";
 }
 
-/* A whole number from least to 2^24 that must be said, or follow from others: x. 0: refused. */
+/* A whole number from `least` to 2^24: of the slot, or x where the configuration has none. 0:
+ * refused. */
 static int hf__config_whole(hf__reader *c, int slot, double x, int least) {
   x = hf__config_of(c, slot, x);
   if (x >= least && x <= 1 << 24 && x <= (double)(int)x && x >= (double)(int)x) return (int)x;
@@ -1314,7 +1320,8 @@ static int hf__config_whole(hf__reader *c, int slot, double x, int least) {
   return 0;
 }
 
-/* A product that must be a whole number: a width of c->config. */
+/* A width x that follows from the field of a slot; refused by that field's name unless it is
+ * whole. */
 static int hf__config_share(hf__reader *c, int slot, double x) {
   const int saved = c->said[slot];
   int whole;
@@ -1324,7 +1331,7 @@ static int hf__config_share(hf__reader *c, int slot, double x) {
   return whole;
 }
 
-/* What no layer here can compute; known: what they can. */
+/* Refuse a field's value that no layer can compute; known: the values that they can. */
 static int hf__config_lacks(hf__reader *c, int slot, const char *known) {
   hf__reject(c, MIRAS_ERR_DESC, "config.json");
   hf__say(c->why, c->why_size, "%s is %g; known here: %s", hf__config_name(c, slot),
@@ -1332,7 +1339,7 @@ static int hf__config_lacks(hf__reader *c, int slot, const char *known) {
   return 0;
 }
 
-/* The sizes that all have; of a model with a SwiGLU. */
+/* Describe the sizes that all models with a SwiGLU have. */
 static int hf__describe_frame(hf__reader *c, miras_model_desc *d, miras_preset kind) {
   const double ratio = hf__config_of(c, HF__C_RATIO, 4);
   miras_layer_desc *l = &d->layer[0];
@@ -1351,13 +1358,13 @@ static int hf__describe_frame(hf__reader *c, miras_model_desc *d, miras_preset k
   return c->result == MIRAS_OK;
 }
 
-/* A length of a tensor, from the outside; 0 if there is no such tensor. */
+/* Length i of a tensor's shape, outermost first; 0 if there is no such tensor. */
 static int hf__tensor_length(const hf__reader *c, const char *name, int i) {
   const hf__tensor *x = hf__tensor_named(c, name);
   return x && i < x->rank && i < 5 && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
 }
 
-/* A rank that a tensor has, and a field may say too. */
+/* Check a rank that follows from a tensor against the field for it, if there is one. */
 static int hf__config_rank(hf__reader *c, int slot, int rank) {
   if (!c->said[slot] || !rank || (c->config[slot] <= rank && c->config[slot] >= rank)) return 1;
   hf__reject(c, MIRAS_ERR_DESC, "config.json");
@@ -1366,14 +1373,14 @@ static int hf__config_rank(hf__reader *c, int slot, int rank) {
   return 0;
 }
 
-/* Queries that are divided by sqrt(key_dim), with a norm behind the memory: that changes nothing
+/* Queries are divided by sqrt(key_dim) there. With a norm behind the memory that changes nothing
  * but the norm's epsilon. */
 static void hf__describe_scale(miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
   l->mixer.out_norm_epsilon = d->norm_epsilon * (float)l->memory.key_dim;
 }
 
-/* What multiplies the norm of what memories say. */
+/* Describe the gate behind the norm of the memories' answers. */
 static void hf__describe_gate(hf__reader *c, miras_model_desc *d, int normally) {
   d->layer[0].mixer.out_gate =
     hf__config_of(c, HF__C_GATE, normally) < 1  ? MIRAS_OUT_GATE_NONE
@@ -1381,7 +1388,8 @@ static void hf__describe_gate(hf__reader *c, miras_model_desc *d, int normally) 
                                                       : MIRAS_OUT_GATE_SILU;
 }
 
-/* Convolutions of queries, keys and values, or none of them, of which two would have been one. */
+/* Describe the convolutions of queries, keys and values. A kernel that is shared by all of them is
+ * refused. */
 static void hf__describe_conv(hf__reader *c, miras_model_desc *d, int normally) {
   miras_layer_desc *l = &d->layer[0];
   if (hf__config_of(c, HF__C_SHORT_CONV, normally) < 1) l->mixer.conv_on = MIRAS_CONV_ON_NONE;
@@ -1391,7 +1399,7 @@ static void hf__describe_conv(hf__reader *c, miras_model_desc *d, int normally) 
     hf__config_lacks(c, HF__C_ONE_CONV, "false, or true where use_short_conv is false");
 }
 
-/* Gated DeltaNet; and KDA, whose gates have low ranks, those of the tensors. */
+/* Gated DeltaNet, and what KDA has in common with it. */
 static int hf__describe_gated_delta(hf__reader *c, miras_model_desc *d,
                                     miras_preset kind) {
   miras_layer_desc *l = &d->layer[0];
@@ -1416,7 +1424,7 @@ static int hf__describe_gated_deltanet(hf__reader *c, miras_model_desc *d) {
   return 1;
 }
 
-/* Gated DeltaProduct, which by its own default forgets nothing and has one pair a token. */
+/* Gated DeltaProduct; its defaults are no decay and one pair per token. */
 static int hf__describe_gated_deltaproduct(hf__reader *c, miras_model_desc *d) {
   const int forgets = hf__config_of(c, HF__C_FORGET, 0) > 0;
   const int steps = hf__config_whole(c, HF__C_STEPS, 1, 1);
@@ -1449,7 +1457,7 @@ static int hf__describe_kda(hf__reader *c, miras_model_desc *d) {
          hf__config_lacks(c, HF__C_SAFE, "false without lower_bound");
 }
 
-/* Heads whose widths are shares of the model's. */
+/* Describe heads whose widths are shares of the model's width. */
 static int hf__describe_heads(hf__reader *c, miras_model_desc *d, double k, double v) {
   miras_memory_desc *m = &d->layer[0].memory;
   m->heads = d->heads;
@@ -1461,7 +1469,7 @@ static int hf__describe_heads(hf__reader *c, miras_model_desc *d, double k, doub
   return c->result == MIRAS_OK;
 }
 
-/* Keys and values that several heads share: each gets them as its own. */
+/* Keys and values that several heads share: each head gets a copy as its own. */
 static int hf__describe_shared(hf__reader *c, const miras_model_desc *d) {
   c->shared = hf__config_whole(c, HF__C_KV_HEADS, d->heads, 1);
   if (c->result != MIRAS_OK) return 0;
@@ -1470,7 +1478,7 @@ static int hf__describe_shared(hf__reader *c, const miras_model_desc *d) {
          hf__config_lacks(c, HF__C_KV_HEADS, "a number that divides num_heads");
 }
 
-/* GLA, and RetNet, whose keys and queries turn and which has no learned gates. */
+/* What GLA, RetNet and linear attention have in common. */
 static int hf__describe_plain(hf__reader *c, miras_model_desc *d, miras_preset kind,
                               double expand_v) {
   miras_layer_desc *l = &d->layer[0];
@@ -1501,7 +1509,7 @@ static int hf__describe_retnet(hf__reader *c, miras_model_desc *d) {
   return 1;
 }
 
-/* Plain linear attention. Its own default is a map with tensors, which is none of the known. */
+/* Linear attention. Its default map has tensors of its own and is refused. */
 static int hf__describe_linear_attn(hf__reader *c, miras_model_desc *d) {
   static const miras_qkv_act forms[] = {MIRAS_QKV_ACT_NONE, MIRAS_QKV_ACT_RELU, MIRAS_QKV_ACT_ELU};
   miras_layer_desc *l = &d->layer[0];
@@ -1559,7 +1567,7 @@ static int hf__describe_delta_net(hf__reader *c, miras_model_desc *d) {
   return c->result == MIRAS_OK;
 }
 
-/* RWKV-7: a layer for each half of a block. Ranks are those of the tensors. */
+/* RWKV-7: each half of a block is a layer; ranks follow from the tensors. */
 static int hf__describe_rwkv(hf__reader *c, miras_model_desc *d, const char *const rank[4],
                              int turned) {
   const int width = d->width, blocks = d->layers, vocab = d->vocab, hidden = d->layer[0].mlp.hidden;
@@ -1617,7 +1625,7 @@ static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
   return 1;
 }
 
-/* The author's files: all is in the shapes. */
+/* RWKV-7's author: there is no config.json, and all sizes follow from shapes. */
 static int hf__describe_author(hf__reader *c, miras_model_desc *d) {
   static const char *const ranks[] = {"blocks.0.att.w1", "blocks.0.att.a1", "blocks.0.att.g1",
                                       "blocks.1.att.v1"};
@@ -1637,7 +1645,8 @@ static int hf__describe_author(hf__reader *c, miras_model_desc *d) {
   return 1;
 }
 
-/* Which layers are what, as a pattern: the shortest part that all of it repeats. */
+/* Write the types of all layers as a pattern: the shortest part whose repetition gives all of
+ * them. */
 static int hf__describe_pattern(hf__reader *c, miras_model_desc *d, const char *letter) {
   const int n = d->layers;
   int part = 1, i;
@@ -1655,7 +1664,7 @@ static int hf__describe_pattern(hf__reader *c, miras_model_desc *d, const char *
   return 1;
 }
 
-/* What layers with experts have instead of an MLP. */
+/* Describe the experts that layers have instead of an MLP. */
 static void hf__describe_experts(hf__reader *c, miras_layer_desc *l) {
   const double shared = hf__config_of(c, HF__C_SHARED_EXPERT, 0);
   l->mlp.hidden = hf__config_whole(c, HF__C_EXPERT, 0, 1);
@@ -1668,7 +1677,8 @@ static void hf__describe_experts(hf__reader *c, miras_layer_desc *l) {
                   "shared_expert_intermediate_size must be 0 or moe_intermediate_size");
 }
 
-/* Gated DeltaNet with grouped keys, and attention, gated and turned in part. */
+/* Qwen3-Next and Qwen3.5: Gated DeltaNet with grouped keys, and attention with gates and rotary
+ * positions for a part of each head. */
 static int hf__describe_qwen(hf__reader *c, miras_model_desc *d) {
   const double share = hf__config_of(c, HF__C_PARTIAL, 0.25);
   const double positions = hf__config_of(c, HF__C_POSITIONS, 32768);
@@ -1794,8 +1804,9 @@ static int hf__describe_mamba2(hf__reader *c, miras_model_desc *d) {
 
 /* ---- names ---- */
 
-/* A view, of a layer if it begins with a dot, and the tensor for it, NULL: zeros. A tensor's name
- * is what all names of its family or layer begin with, and theirs; after a slash theirs is all. */
+/* A row of a family's table: a tensor and the view that it fills. A view of a layer begins with a
+ * dot. A tensor's full name is the family's root and the layer's prefix, then `theirs`; after a
+ * slash `theirs` is the full name. NULL: the view gets zeros. */
 typedef struct hf__name_row {
   const char *theirs, *ours;
   int how;
@@ -2146,7 +2157,7 @@ static void hf__find_family(hf__reader *c, const char *type) {
       hf__say(c->why, c->why_size, " %s", hf__families[i].models);
 }
 
-/* What cannot be judged. */
+/* Refuse a field that the family does not know. */
 static void hf__config_unknown(hf__reader *c, const char *name, const char *text) {
   hf__reject(c, MIRAS_ERR_DESC, "config.json");
   hf__say(c->why, c->why_size, "%s is %s, and no such field of this model_type is known here; "
@@ -2163,7 +2174,7 @@ static const hf__field *hf__config_row(const hf__reader *c, const char *name) {
   return NULL;
 }
 
-/* A number as others write it, which may be infinite: a large one then. */
+/* A number of a configuration; an infinite one becomes the largest float. */
 static int hf__config_number(const char *text, double *x) {
   const int infinite = hf__same(text, "Infinity") || hf__same(text, "-Infinity");
   float real = 0;
@@ -2178,7 +2189,8 @@ static int hf__literal(const char *word) {
   return hf__listed("true false", word) || hf__config_number(word, &x);
 }
 
-/* Do a row's words allow this scalar? x gets the number that it means; 2: it means nothing. */
+/* Do a row's words allow this scalar? 1: x receives the number that it means; 2: it means nothing;
+ * 0: no. */
 static int hf__config_allows(const char *says, const char *text, int quoted, double *x) {
   double place = 0, number, same;
   char word[32];
@@ -2202,7 +2214,7 @@ static int hf__config_allows(const char *says, const char *text, int quoted, dou
   return 0;
 }
 
-/* A number into a slot, where another field may have put one. */
+/* Put a number into a slot; another field may have put the same number there, and no other. */
 static void hf__config_keep(hf__reader *c, int slot, const char *name, double x) {
   if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
     hf__reject(c, MIRAS_ERR_DESC, "config.json");
@@ -2235,7 +2247,7 @@ static void hf__config_scalar(hf__reader *c, const char *name, const char *text,
   }
 }
 
-/* Item n of a list that means something. */
+/* Take item n of a list whose items count. */
 static void hf__config_item(hf__reader *c, const hf__field *row, const char *name,
                             int n, const char *text, int quoted) {
   const int full = hf__same(text, "full_attention");
@@ -2260,8 +2272,8 @@ static void hf__config_item(hf__reader *c, const hf__field *row, const char *nam
   hf__say(c->why, c->why_size, "%s has %s at place %d, which is not known here", name, text, n);
 }
 
-/* A scalar, or an object that stands for a number: {"__float__": "Infinity"}. 0 if there is
- * neither; *quoted: is it in quotes? */
+/* Read a scalar, or an object that stands for a number: {"__float__": "Infinity"}. Returns 0 if
+ * there is neither; *quoted: 1 for a string. */
 static int hf__take_scalar(hf__cursor *t, char *text, int *quoted) {
   hf__cursor object = *t;
   hf__skip_space(t);
@@ -2301,8 +2313,8 @@ static void hf__config_list(hf__reader *c, hf__cursor *t, const hf__field *row,
   hf__need_char(t, ']');
 }
 
-/* A list, read where its items count, or an object: 1, and it is still to be read, if its members
- * count. */
+/* Read a list or an object. Returns 1 for an object whose members count, which is still to be
+ * read. */
 static int hf__config_nested(hf__reader *c, hf__cursor *t, const char *name) {
   const hf__field *row = hf__config_row(c, name);
   const int object = *t->at == '{';
@@ -2328,7 +2340,7 @@ static const char *hf__list_word(const char **list, size_t *n) {
   return *n ? word : NULL;
 }
 
-/* Did the caller say to pass over a field? Then the word of the list is met. */
+/* Is this a field that the caller named in `ignored`? Then note that the name was met. */
 static int hf__config_ignored(hf__reader *c, const char *name) {
   const char *list = c->ignored, *word;
   size_t n;
@@ -2379,7 +2391,7 @@ static void hf__config_object(hf__reader *c, hf__cursor *t, int depth) {
   hf__need_char(t, '}');
 }
 
-/* The family: by model_type; of Mamba-2's dialects, by what only one of them says. */
+/* Find the family: by model_type, and of Mamba-2's dialects by fields that only one of them has. */
 static void hf__config_family(hf__reader *c, hf__cursor *t) {
   char name[HF__NAME_SIZE], text[HF__NAME_SIZE];
   if (!hf__need_char(t, '{') || hf__take_char(t, '}')) return;
@@ -2427,7 +2439,7 @@ static int hf__config_read(hf__reader *c) {
 
 /* ---- from a path to tables ---- */
 
-/* What the names of its tensors begin with: the first of the family's roots that one has. */
+/* Find what the names of tensors begin with: the first of the family's roots that a tensor has. */
 static int hf__root_find(hf__reader *c) {
   const char *list = hf__families[c->family].roots;
   size_t i;
@@ -2442,7 +2454,8 @@ static int hf__root_find(hf__reader *c) {
   return 1;
 }
 
-/* A folder, or a file of tensors with config.json beside it. */
+/* Open a folder, or a file of tensors with config.json beside it: tables of files and tensors, and
+ * the configuration. */
 static int hf__reader_open(hf__reader *c, const char *path,
                                              const miras_allocator *allocator, uint64_t limit,
                                              const char *ignored, char *why, size_t why_size) {
@@ -2489,9 +2502,10 @@ static int hf__reader_open(hf__reader *c, const char *path,
 
 /* ---- from names to pieces ---- */
 
-/* What a tensor fills of a view. Number (i, j) of it is, of the tensor as rows of `each` numbers:
- * turned, number i of row first + b % steps * apart + b / steps / again * stride + j % group, where
- * b is j / group; kept, number j of row i, j counted anew after `each`. */
+/* The part of a view that a tensor fills. Seen as rows of `each` numbers, number (i, j) of the part is
+ *   transposed   number i of row first + b % steps * apart + b / steps / again * stride + j % group,
+ *                where b = j / group
+ *   kept         number j % each of row i */
 typedef struct hf__piece {
   const hf__tensor *from;         /* NULL: zeros, or ones on the diagonal                         */
   int view, how, layer;
@@ -2521,7 +2535,7 @@ static int hf__reject_shape(hf__reader *c, const hf__tensor *x, const miras_view
   return 0;
 }
 
-/* Find the place of a tensor, or of what needs none, behind the count pieces there are. */
+/* Find the place of a tensor, or of zeros, in the view behind the `count` pieces that there are. */
 static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
                          hf__piece *all, int count) {
   hf__piece *p = &all[count];
@@ -2583,7 +2597,7 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
   return hf__reject_shape(c, x, v);
 }
 
-/* The name that a row means, of a layer or of the model, and there of an expert. */
+/* Make the full name of a row's tensor, of a layer or of the model, and of an expert. */
 static void hf__tensor_name(const hf__reader *c, const char *theirs, int layer, int expert,
                             char *name) {
   const char *number = strchr(theirs, '#');
@@ -2597,7 +2611,8 @@ static void hf__tensor_name(const hf__reader *c, const char *theirs, int layer, 
   hf__say(name, HF__NAME_SIZE, "%d%s", expert, number + 1);
 }
 
-/* Which view of [from, to) a row means; -1: none. skip: the characters before its own name. */
+/* Find the view of [from, to) that a row names; -1: none. skip: the characters of its name before
+ * the row's. */
 static int hf__view_named(const miras_model *m, int from, int to, size_t skip, const char *ours) {
   const miras_view *views = miras_model_views(m, NULL);
   for (; from < to; from++)
@@ -2605,18 +2620,18 @@ static int hf__view_named(const miras_model *m, int from, int to, size_t skip, c
   return -1;
 }
 
-/* The MLPs of a layer that are instead of one, those that every token goes through with them. */
+/* The number of a layer's experts, shared ones included; 0: it has one MLP or none. */
 static int hf__experts(const miras_model *m, int layer) {
   const miras_layer_desc *l = miras_model_layer(m, layer);
   return l->mlp.experts + l->mlp.shared_experts;
 }
 
-/* Has each expert of a layer a part of the view of this name? */
+/* Does each expert of a layer have rows of the view of this name? */
 static int hf__of_experts(const miras_model *m, int layer, const char *ours) {
   return layer >= 0 && hf__experts(m, layer) && hf__listed("mlp.gate mlp.up mlp.down", ours);
 }
 
-/* Is a row one of these: of a layer (-1: of none), or of one of its experts (-1: of none)? */
+/* Is a row for this layer (-1: for the model) and this expert (-1: for none)? */
 static int hf__row_fits(const miras_model *m, int layer, int expert,
                         const hf__name_row *row) {
   const miras_layer_desc *l = miras_model_layer(m, layer);
@@ -2636,7 +2651,7 @@ static miras_view hf__view_of(const miras_model *m, int layer, int expert, int i
   return v;
 }
 
-/* A name in the files that ends like this one, but has more before it, or less; NULL: none. */
+/* A tensor's name that ends like this one but begins in another way; NULL: none. */
 static const char *hf__tensor_ending(const hf__reader *c, const char *name) {
   const size_t n = strlen(name), root = strlen(c->root);
   size_t i;
@@ -2651,7 +2666,8 @@ static const char *hf__tensor_ending(const hf__reader *c, const char *name) {
   return NULL;
 }
 
-/* A view is not full: which tensors for it, of this dialect or another, are not there? */
+/* Refuse a view that is not full, and name the tensors for it, of any dialect, that are not
+ * there. */
 static int hf__reject_gap(hf__reader *c, const miras_model *m, const miras_view *v,
                           const char *ours, int layer, int expert) {
   char name[HF__NAME_SIZE];
@@ -2683,9 +2699,9 @@ static int hf__tensor_fits(hf__reader *c, const hf__tensor *x) {
   return 0;
 }
 
-/* Is a tensor none that a model could be computed with: of a part that is passed over, a head that
- * is the embedding, the angles of rotary positions, without numbers, of whole ones, of doubles, one
- * number of shape [], or of more than five lengths? No parameter of the families here is. */
+/* Is this a tensor that no model of the families needs: of a part that is passed over, a head that
+ * is the embedding, the angles of rotary positions; without numbers, of integers or doubles, a
+ * single number of shape [], or of more than five lengths? */
 static int hf__tensor_needless(const hf__reader *c, const miras_model *m,
                                const hf__tensor *x) {
   static const char angles[] = ".inv_freq";
@@ -2697,8 +2713,8 @@ static int hf__tensor_needless(const hf__reader *c, const miras_model *m,
          (n >= end && hf__same(x->name + n - end, angles));
 }
 
-/* All pieces of a layer, or of what is no layer's (-1), whose views are [from, to), or of one of
- * its experts: how many; -1 if something does not fit. */
+/* Find all pieces of the views [from, to): of a layer, of the model (layer -1), or of one expert.
+ * Returns how many; -1 if something does not fit. */
 static int hf__match(hf__reader *c, const miras_model *m, int layer,
                                     int expert, int from, int to, size_t skip,
                                     hf__piece *piece) {
@@ -2771,7 +2787,7 @@ static void hf__widen(float *to, int form, const unsigned char *from, size_t n) 
   }
 }
 
-/* n numbers of a tensor, at most HF__READ, from one on. */
+/* Read n numbers of a tensor, at most HF__READ, from number `from` on. */
 static int hf__tensor_get(hf__reader *c, const hf__tensor *x, size_t from, size_t n,
                           float *to) {
   const size_t wide = x->form ? 2 : 4;
@@ -2794,8 +2810,8 @@ static int hf__tensor_get(hf__reader *c, const hf__tensor *x, size_t from, size_
   return 1;
 }
 
-/* n numbers of a layer's floors, at most 256, from one on, as MIRAS_DECAY_FORM_FLOOR takes them. Of
- * the softmax over layers a floor is the sum from the second layer up to its own. */
+/* Read n of a layer's floors, at most 256, from number `from` on, as MIRAS_DECAY_FORM_FLOOR takes
+ * them. A floor is the sum, from the second layer up to its own, of a softmax over layers. */
 static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t n,
                           float *x) {
   const size_t layers = (size_t)(p->from->count / p->each);
@@ -2812,7 +2828,8 @@ static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t
   return 1;
 }
 
-/* What a piece has of the tile of rows [row, row + rows) and columns [col, col + cols). */
+/* Read the part of a piece that lies in the tile of rows [row, row + rows) and columns [col, col +
+ * cols). */
 static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
                                         size_t rows, size_t col, size_t cols) {
   const size_t top = row > p->row ? row : p->row, left = col > p->col ? col : p->col;
@@ -2856,7 +2873,7 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
   return 1;
 }
 
-/* Write view i, or v, an expert's rows of it, of which the pieces are some. */
+/* Write view i from its pieces; v is the view, or the rows of it that are the expert's. */
 static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view *v, int expert,
                          const hf__piece *piece, int count) {
   const miras_view *view = &miras_model_views(m, NULL)[i];
@@ -2878,8 +2895,8 @@ static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view 
   return 1;
 }
 
-/* Every view from the tensors; without `write` only: does all fit, and is every tensor used up?
- * piece [HF__MAX_PIECES] is to work in. */
+/* Go over every view and its tensors: check that all fits and every tensor is used up, or with
+ * `write` read and write. piece [HF__MAX_PIECES] is room to work in. */
 static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) {
   const miras_view *views = miras_model_views(m, NULL);
   const int layers = miras_model_desc_of(m)->layers;
@@ -2916,7 +2933,8 @@ static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) 
 
 /* ---- the public calls ---- */
 
-/* What config.json describes: as a caller would, and with all defaults; too much for a stack. */
+/* The model that config.json describes: as a caller would describe it, and with all defaults; too
+ * large for a stack. */
 typedef struct hf__described {
   miras_model_desc is, resolved;
 } hf__described;
@@ -2928,7 +2946,7 @@ static hf__described *hf__describe(hf__reader *c) {
   return hf__families[c->family].describe(c, &to->is) ? to : NULL;
 }
 
-/* Resolve it: the number of its parameters; 0 for a refusal. */
+/* Fill in the defaults. Returns the number of parameters; 0 for a refusal. */
 static uint64_t hf__resolve(hf__reader *c, hf__described *to) {
   char said[256];
   uint64_t parameters;
@@ -2969,8 +2987,8 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
   return c.result;
 }
 
-/* Is m of the descriptor that was read? What changes neither parameters nor states for good may be
- * as m has it. */
+/* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout and seed
+ * may be as m has them. */
 static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_desc *d) {
   char said[256];
   int i;
