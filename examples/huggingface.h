@@ -2502,9 +2502,10 @@ static int hf__reader_open(hf__reader *c, const char *path,
 
 /* ---- from names to pieces ---- */
 
-/* The part of a view that a tensor fills. Seen as rows of `each` numbers, number (i, j) of the part is
- *   transposed   number i of row first + b % steps * apart + b / steps / again * stride + j % group,
- *                where b = j / group
+/* The part of a view that a tensor fills. Number (i, j) of the part, with b = j / group, is of the
+ * tensor, seen as rows of `each` numbers:
+ *   transposed   number i of row
+ *                first + b % steps * apart + b / steps / again * stride + j % group
  *   kept         number j % each of row i */
 typedef struct hf__piece {
   const hf__tensor *from;         /* NULL: zeros, or ones on the diagonal                         */
