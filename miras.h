@@ -10733,8 +10733,8 @@ static size_t miras__open_lay(const miras__plan *p, size_t rows, float *at, mira
  * between two states of the tape, of which each but the first has arrays of its own behind all that
  * the first has, up to `pack`, and shares the others. Returns the floats that all of them take; for
  * backward 0 of one that is open in the state, without those of the open part. */
-static size_t miras__block_lay(const miras__plan *p, size_t rows, int backward, float *scratch,
-                               int watch, miras__block *k) {
+static MIRAS__CALLED size_t miras__block_lay(const miras__plan *p, size_t rows, int backward,
+                                             float *scratch, int watch, miras__block *k) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
   const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.inner_steps;
   const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
@@ -11728,7 +11728,7 @@ static miras__chunk_floats miras__chunk_sizes(const miras__plan *p) {
 }
 
 /* Lay its scratch out. Layers that share their input share what belongs to it. */
-static void miras__chunk_lay(const miras__plan *p, miras__space *s, miras__chunk *c) {
+static MIRAS__CALLED void miras__chunk_lay(const miras__plan *p, miras__space *s, miras__chunk *c) {
   const miras__chunk_floats z = miras__chunk_sizes(p);
   const size_t n = z.n, dv = z.dv;
   int l;
@@ -11782,7 +11782,8 @@ static void miras__chunk_lay(const miras__plan *p, miras__space *s, miras__chunk
 }
 
 /* Lay out, behind the arrays of the forward pass, those that only the adjoint needs. */
-static void miras__chunk_lay_bwd(const miras__plan *p, miras__space *s, miras__chunk *c) {
+static MIRAS__CALLED void miras__chunk_lay_bwd(const miras__plan *p, miras__space *s,
+                                               miras__chunk *c) {
   const miras__chunk_floats z = miras__chunk_sizes(p);
   const size_t n = z.n, dv = z.dv;
   const int beside = miras__retentions[p->rule].metric == MIRAS__J_BESIDE;
@@ -13069,8 +13070,8 @@ typedef struct miras__mesa {
 typedef char miras__mesa_fits[sizeof(miras__mesa) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
 
 /* Lay its scratch out; returns the floats. */
-static size_t miras__mesa_lay(const miras__plan *p, int backward, float *scratch, int watch,
-                              miras__mesa *k) {
+static MIRAS__CALLED size_t miras__mesa_lay(const miras__plan *p, int backward, float *scratch,
+                                            int watch, miras__mesa *k) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
   miras__space s = miras__space_at(scratch, watch);
   k->pack = miras__lay(&s, p->pack);
@@ -13521,8 +13522,9 @@ typedef struct miras__attention_work {
 } miras__attention_work;
 
 /* Lay its scratch out; returns the floats. */
-static size_t miras__attention_lay(const miras__attention *a, int backward, float *scratch,
-                                   int watch, miras__attention_work *w) {
+static MIRAS__CALLED size_t miras__attention_lay(const miras__attention *a, int backward,
+                                                 float *scratch, int watch,
+                                                 miras__attention_work *w) {
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * a->block;
   const size_t wide = dk > dv ? dk : dv, side = wide > rows ? wide : rows;
   const size_t pairs = MIRAS__ATTENTION_BLOCK;
