@@ -1171,7 +1171,7 @@ MIRAS_API void miras_model_close(miras_model *m);
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
 /* Replace each 0 in d that stands for a default by that default, as miras_model_desc_of has them of
  * a model. Returns the number of parameters that such a model learns; 0, and why in words, if d
- * describes no model, and d stays as it was. */
+ * describes no model or one beyond its limit: then d stays as it was. */
 MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size_t why_size);
 /* The descriptor of layer 0..layers-1, whatever the pattern; NULL for another. */
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer);
