@@ -16,7 +16,7 @@
  *     m = miras_checkpoint_open(&d, "folder", NULL, NULL, why, sizeof why);
  *
  * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
- * of tensors and model.safetensors.index.json. Its families are in the table hf__families:
+ * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
  * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Mamba-2 in three dialects; TTT;
  * Qwen3-Next and Qwen3.5.
@@ -25,7 +25,7 @@
  * number is written. A field that a family does not have is refused, for it may change every
  * number, unless the caller names it in `ignored`. Tensors that no model needs may be of any type
  * and shape. Then tensors are read a tile at a time, transposed, widened from F16 or BF16 and
- * rounded to the weights of the model. What is allocated meanwhile counts against d->limit. The
+ * rounded to the weights of the model. All memory that reading takes counts against d->limit. The
  * files must stay as they are while they are read.
  *
  * The licence is that of miras.h. */
@@ -43,7 +43,7 @@ extern "C" {
 /* Describe the model at `path`, a folder or one file of tensors with config.json beside it, in d.
  * limit and weights of d stay as they are: set them before. Fields of config.json in `ignored`, a
  * list with blanks or commas between, count as not there: for fields that you know to change
- * nothing; NULL: none. Of its first 64 names one that config.json does not have is refused.
+ * nothing; NULL: none. A name that config.json does not have is refused (of the first 64).
  * allocator NULL: malloc. Returns MIRAS_OK, or an error, and then why (may be NULL) receives a
  * sentence that names the file, the field or the tensor. */
 MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
@@ -136,13 +136,13 @@ static int hf__same(const char *a, const char *b) {
   return *a == *b;
 }
 
-/* The next word of a list or condition into word[32], which has room for any of the tables; 0 at
- * its end. */
+/* The next word of a list with blanks between into word[32], which has room for any of the tables;
+ * 0 at the list's end. */
 static int hf__next_word(char *word, const char **text) {
   const char *from = *text;
   int n = 0;
   while (*from == ' ') from++;
-  for (; *from && *from != ' ' && *from != ','; from++)
+  for (; *from && *from != ' '; from++)
     if (n < 31) word[n++] = *from;
   word[n] = 0;
   *text = from;
@@ -272,13 +272,12 @@ static int hf__need_one_of(hf__cursor *t, const char *list) {
   return (int)(at - list);
 }
 
-/* A string, decoded. What cannot be a name or value of ours (too long, not ASCII, a NUL inside)
- * becomes "?", which is none either. Returns where the string began in the text. */
-static const char *hf__need_string(hf__cursor *t, char *out) {
-  const char *start;
+/* A string, decoded. One that cannot be a name or value of ours (too long, not ASCII, a NUL inside)
+ * becomes "?", which is none either. */
+static void hf__need_string(hf__cursor *t, char *out) {
   size_t n = 0;
   int known = hf__need_char(t, '"'), i;
-  for (start = t->at; t->at < t->end && *t->at != '"';) {
+  while (t->at < t->end && *t->at != '"') {
     unsigned c = (unsigned char)*t->at++;
     if (c < 0x20) hf__refuse(t);
     if (c == '\\') {
@@ -293,19 +292,18 @@ static const char *hf__need_string(hf__cursor *t, char *out) {
   hf__need_char(t, '"');
   out[n] = 0;
   if (!known) memcpy(out, "?", 2);
-  return start;
 }
 
-/* Up to `most` whole numbers in brackets; how many. */
-static int hf__need_list(hf__cursor *t, uint64_t *out, int most) {
-  int n = 0;
-  do {
-    hf__need_char(t, n ? ',' : '[');
+/* Two whole numbers in brackets. */
+static void hf__need_range(hf__cursor *t, uint64_t *range) {
+  int i;
+  for (i = 0; i < 2; i++) {
+    hf__need_char(t, i ? ',' : '[');
     hf__skip_space(t);
-    t->at = n < most ? hf__scan_whole(t->at, t->end, &out[n++]) : NULL;
-    if (!t->at) return hf__refuse(t);
-  } while (!hf__take_char(t, ']'));
-  return n;
+    t->at = hf__scan_whole(t->at, t->end, &range[i]);
+    if (!t->at) hf__refuse(t);
+  }
+  hf__need_char(t, ']');
 }
 
 /* ---- files ---- */
@@ -341,28 +339,17 @@ static int hf__wide_path(wchar_t *to, const char *path) {
 }
 #endif
 
-/* fopen, rename and remove for paths that are UTF-8 on Windows too. */
-static FILE *hf__file_open(const char *path, const char *mode) {
-#ifdef _WIN32
-  wchar_t wide[HF__WIDE_PATH], how[8];
-  size_t i;
-  if (hf__wide_path(wide, path)) {
-    for (i = 0; mode[i]; i++) how[i] = (wchar_t)mode[i];
-    how[i] = 0;
-    return _wfopen(wide, how);
-  }
-#endif
-  return fopen(path, mode);
-}
-
-/* Open a file to read. A FIFO would keep the caller waiting, and what is no regular file has no
- * length: NULL, where there is a way to know. */
+/* Open a file to read; its path is UTF-8 on Windows too. A FIFO would keep the caller waiting, and
+ * other files that are not regular have no length: NULL, where the system tells of them. */
 static FILE *hf__file_read(const char *path) {
-#if defined(__unix__) || defined(__APPLE__)
+#if defined(_WIN32)
+  wchar_t wide[HF__WIDE_PATH];
+  if (hf__wide_path(wide, path)) return _wfopen(wide, L"rb");
+#elif defined(__unix__) || defined(__APPLE__)
   struct stat st;
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) return NULL;
 #endif
-  return hf__file_open(path, "rb");
+  return fopen(path, "rb");
 }
 
 /* Where long has 32 bits, files have more bytes than it counts, and go on where one step ends. */
@@ -485,7 +472,8 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
  *   {} or []   one that is empty
  *
  * and of words, numbers and truths that are meant themselves; the slot gets the place among these.
- * Slot -1: those all mean the same. What no row of a family allows is refused by its name. */
+ * Slot -1: those all mean the same. A field that no row of a family allows is refused by its
+ * name. */
 typedef struct hf__field { const char *names, *says; int slot; } hf__field;
 
 /* The fields of all families. */
@@ -1095,8 +1083,8 @@ static void hf__need_tensor(hf__cursor *t, hf__tensor *x, uint64_t *range,
       for (x->form = 2; x->form >= 0 && !hf__same(x->type, forms[x->form]);) x->form--;
     } else if (key == 2) {
       hf__need_shape(t, x);
-    } else if (hf__need_list(t, range, 2) != 2) {
-      hf__refuse(t);
+    } else {
+      hf__need_range(t, range);
     }
   } while (hf__take_char(t, ','));
   hf__need_char(t, '}');

@@ -187,13 +187,16 @@ if ! $gcc "$build/try.c" -o "$build/try" -lcmocka 2>/dev/null; then
   cmocka='-DMIRAS_TEST_NO_CMOCKA'
   skip 'the runner of cmocka' 'it is not here; the plain one of tests/check.h is used'
 fi
+object_of() {   # label: the library of tests with these flags, compiled once for all of them
+  echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
+}
 test_job() {   # compiler, test, label, flags, libraries
   [ -f "tests/$2.c" ] && [ "$mode" != device ] || return 0
   binary=$build/bin/$(echo "$2 $3" | tr -c 'A-Za-z0-9\n' _)
   library=
   case " $linked " in
     *" $2 "*)   # what these call has been compiled once for all of them, before other jobs
-      library=$build/bin/$(echo "object $3" | tr -c 'A-Za-z0-9\n' _).o
+      library=$(object_of "$3")
       case "$2: $3" in
         *"${ONLY:-}"*)
           echo "$1 -std=c99 $strict_c $4 -c tests/object.c -o '$library'" >"$library.sh" ;;
@@ -474,7 +477,7 @@ $limit '$build/bin/smoke_$count' >'$build/smoke_$count.part' && cat '$build/smok
 mv '$build/smoke_$count.part' '$build/smoke_$5$count'"
 }
 smoke_linked() {   # compiler, label of a test whose library is an object already, kind
-  object=$build/bin/$(echo "object $2" | tr -c 'A-Za-z0-9\n' _).o
+  object=$(object_of "$2")
   [ -f "$object.sh" ] || return 0
   smoke_job "$1" "${2#* }, linked" "-std=c99 $strict_c -DMIRAS_TEST_LINKED" \
     "tests/smoke.c '$object'" "$3"
