@@ -3176,12 +3176,14 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       break;
 #endif
     case MIRAS__LIKE_BIAS: x = miras__runs_away(d) ? 1 + c->deep : 0; break;
-#ifndef MIRAS_NO_FROZEN
     case MIRAS__LIKE_NORM:
-      x = d->inner_norm && (d->bias == MIRAS_BIAS_HUBER_NORM || d->bias == MIRAS_BIAS_HUBER_MIXTURE)
-              ? 3 * sqrt((double)d->value_dim) : 1;
-      break;
+      x = 1;
+#ifndef MIRAS_NO_FROZEN   /* else the memory is refused for what it lacks */
+      if (d->inner_norm &&
+          (d->bias == MIRAS_BIAS_HUBER_NORM || d->bias == MIRAS_BIAS_HUBER_MIXTURE))
+        x = 3 * sqrt((double)d->value_dim);
 #endif
+      break;
     default: break;
   }
   miras__set_bits(c, f->at, f->size,
