@@ -3665,15 +3665,14 @@ typedef struct miras__errors {
   float *e, *loss;
 } miras__errors;
 
-/* What a norm of room @29 takes: rows x of heads of `dim` channels, a gain for each, the gate of a
- * gated norm, of a form of miras_out_gate, and of a layer norm biases. epsilon is added to the mean
- * of squares or to the variance. That of root mean squares has one head. */
+/* What the norm of room @29 takes: rows x of heads of `dim` channels and a gain for each channel;
+ * of a layer norm biases, NULL for one of root mean squares; numbers, or NULL, whose function (room
+ * @20) gates the result. epsilon is added to the variance or to the mean of squares. */
 typedef struct miras__norm {
-  const float *x, *gain, *gate;
+  const float *x, *gain, *bias, *gate;
   size_t ldx, ld_gate, rows, heads, dim;
   float epsilon;
-  const float *bias;
-  int form;
+  int function;
 } miras__norm;
 
 /* How gates are made of numbers g (room @29): with low < high these are held between the two. */
@@ -3682,21 +3681,24 @@ typedef struct miras__gating {
   float cap, low, high;
 } miras__gating;
 
-/* What the adjoint of a layer norm knows of a row: mean and 1 / deviation of x, and the means of
- * its gradient and of that times the normed row. */
+/* What a norm knows of a head's row: mean and 1 / deviation of x, and for the adjoint the means of
+ * its gradient and of that times the row (room @29). */
 typedef struct miras__norm_row { float mean, inverse, d, along; } miras__norm_row;
 
-/* Gradients of a norm's gain and bias. */
-typedef struct miras__norm_grads { float *gain, *bias; } miras__norm_grads;
+/* Gradients of a norm's gain and bias, added to, and of its gate, overwritten. */
+typedef struct miras__norm_grads {
+  float *gain, *bias, *gate;
+  size_t ld_gate;
+} miras__norm_grads;
 
 /* A short convolution of rows of heads * dim channels (room @29): inputs c, the taps - 1 rows ahead
  * of them, NULL for zeros, weights w [taps, heads * dim], NULL for none with one tap, a bias or
- * NULL, and what comes behind it (miras_qkv_act). Its result has a block [rows, dim] per head, the
+ * NULL, and the function behind it (room @20). Its result has a block [rows, dim] per head, the
  * blocks `per` apart; of gradients each of its heads has `group` blocks, one behind the other. */
 typedef struct miras__conv {
   const float *c, *past, *w, *bias;
   size_t ldc, ldpast, per, taps, rows, heads, dim, group;
-  int mixing, more;                /* more: the adjoint adds to the gradient of c                 */
+  int function, more;              /* more: the adjoint adds to the gradient of c                 */
 } miras__conv;
 
 /* Keys of a memory that erases apart from them (room @29, which has the letters): x and the gate c
@@ -3900,9 +3902,11 @@ static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
  * whole matrices (rooms @41, @53): A or B lies turned; without the row or column of biases. */
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB, MIRAS__TN = 4, MIRAS__NT = 8, MIRAS__BARE = 16 };
 
-/* What map makes of each element, besides a miras_activation. */
+/* The functions of one number that kernels take by name: those of miras_activation, and these. Room
+ * @22 has their slopes, but for those of MIRAS__EXP, MIRAS__LOG and MIRAS__SOFTPLUS. */
 enum {
-  MIRAS__EXP = MIRAS_ACTIVATION_COUNT, MIRAS__SIGMOID, MIRAS__TANH, MIRAS__LOG, MIRAS__SOFTPLUS
+  MIRAS__EXP = MIRAS_ACTIVATION_COUNT, MIRAS__LOG, MIRAS__SOFTPLUS, MIRAS__SIGMOID, MIRAS__TANH,
+  MIRAS__RELU, MIRAS__ELU          /* ELU: x + 1, e^x below 0                                     */
 };
 
 /* Forms of learned gates (room @29): those of decay gates, and one of steps and thresholds. */
@@ -3912,9 +3916,6 @@ enum {
   MIRAS__GATE_FLOOR = MIRAS_DECAY_FORM_FLOOR, MIRAS__GATE_STEEP = MIRAS_DECAY_FORM_STEEP,
   MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_COUNT
 };
-
-/* Forms of what low ranks are squashed by (room @29). */
-enum { MIRAS__SQUASH_TANH, MIRAS__SQUASH_SIGMOID };
 
 /* Forms of biases on a norm (room @26). */
 enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
@@ -4086,22 +4087,12 @@ typedef struct miras__kernels miras__kernels;
     const float *strain, float c, size_t m, size_t wide))                                         \
   X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *spent,     \
     float *strain, const float *share, float c, size_t m, size_t wide))                           \
-  X(LAYER, void, rms_fwd, (float *y, size_t ldy, const miras__norm *x))                           \
-  X(LAYER_BACK, void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,         \
-    float *dgain, float *y, size_t ldy, const float *dy, size_t lddy, const miras__norm *x))      \
-  X(LAYER, void, layer_norm_fwd, (float *y, size_t ldy, const miras__norm *x))                    \
-  X(LAYER_BACK, void, layer_norm_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,  \
-    const miras__norm_grads *g, float *y, size_t ldy, const float *dy, size_t lddy,               \
+  X(LAYER, void, heads_norm_fwd, (float *y, size_t ldy, const miras__norm *x))                    \
+  X(LAYER_BACK, void, heads_norm_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,  \
+    const miras__norm_grads *g, float *y, size_t ldy, float *dy, size_t lddy,                     \
     const miras__norm *x))                                                                        \
-  X(LAYER, void, squash_fwd, (int form, float *y, size_t ldy, size_t rows, size_t n))             \
-  X(LAYER_BACK, void, squash_bwd, (int form, float *dy, size_t lddy, const float *y, size_t ldy,  \
-    size_t rows, size_t n))                                                                       \
-  X(LAYER, void, gated_norm_fwd, (float *m, size_t ldm, const miras__norm *x))                    \
-  X(LAYER_BACK, void, gated_norm_bwd, (float *dy, size_t lddy, float *dg, size_t lddg,            \
-    float *dgain, float *m, size_t ldm, float *dm, size_t lddm, const miras__norm *x))            \
-  X(LAYER, void, swiglu_fwd, (float *s, size_t lds, const float *a, const float *b, size_t ld,    \
-    size_t rows, size_t n))                                                                       \
-  X(LAYER_BACK, void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld,          \
+  X(LAYER, void, squash_fwd, (int f, float *y, size_t ldy, size_t rows, size_t n))             \
+  X(LAYER_BACK, void, squash_bwd, (int f, float *dy, size_t lddy, const float *y, size_t ldy,     \
     size_t rows, size_t n))                                                                       \
   X(LAYER, void, gate_rows_fwd, (int f, float *s, size_t lds, const float *a, size_t lda,         \
     const float *b, size_t ldb, size_t rows, size_t n))                                           \
@@ -4310,37 +4301,29 @@ struct miras__kernels {
 #define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
 #define miras__momentum_fwd MIRAS__IN_SET(miras__momentum_fwd)
 #define miras__momentum_bwd MIRAS__IN_SET(miras__momentum_bwd)
-#define miras__dot3 MIRAS__IN_SET(miras__dot3)
-#define miras__rms_inverse MIRAS__IN_SET(miras__rms_inverse)
-#define miras__rms_fwd MIRAS__IN_SET(miras__rms_fwd)
-#define miras__rms_bwd_row MIRAS__IN_SET(miras__rms_bwd_row)
-#define miras__rms_along MIRAS__IN_SET(miras__rms_along)
-#define miras__rms_bwd MIRAS__IN_SET(miras__rms_bwd)
-#define miras__off MIRAS__IN_SET(miras__off)
-#define miras__square_off MIRAS__IN_SET(miras__square_off)
-#define miras__layer_norm_fwd MIRAS__IN_SET(miras__layer_norm_fwd)
-#define miras__layer_norm_known MIRAS__IN_SET(miras__layer_norm_known)
-#define miras__layer_norm_bwd_row MIRAS__IN_SET(miras__layer_norm_bwd_row)
-#define miras__layer_norm_bwd MIRAS__IN_SET(miras__layer_norm_bwd)
-#define miras__squash_fwd MIRAS__IN_SET(miras__squash_fwd)
-#define miras__squash_bwd MIRAS__IN_SET(miras__squash_bwd)
-#define miras__out_gate MIRAS__IN_SET(miras__out_gate)
-#define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
-#define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
-#define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
-#define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
-#define miras__gate_rows_fwd MIRAS__IN_SET(miras__gate_rows_fwd)
-#define miras__gate_rows_bwd MIRAS__IN_SET(miras__gate_rows_bwd)
-#define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
-#define miras__mix MIRAS__IN_SET(miras__mix)
-#define miras__mix_slope MIRAS__IN_SET(miras__mix_slope)
-#define miras__conv_weights MIRAS__IN_SET(miras__conv_weights)
-#define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
-#define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
-#define miras__unit_fwd MIRAS__IN_SET(miras__unit_fwd)
-#define miras__unit_bwd MIRAS__IN_SET(miras__unit_bwd)
-#define miras__erase_fwd MIRAS__IN_SET(miras__erase_fwd)
-#define miras__erase_bwd MIRAS__IN_SET(miras__erase_bwd)
+#define miras__dot3 MIRAS__SHARED(miras__dot3)
+#define miras__off MIRAS__SHARED(miras__off)
+#define miras__square_off MIRAS__SHARED(miras__square_off)
+#define miras__v_function MIRAS__SHARED(miras__v_function)
+#define miras__norm_known MIRAS__SHARED(miras__norm_known)
+#define miras__normed MIRAS__SHARED(miras__normed)
+#define miras__heads_norm_fwd MIRAS__SHARED(miras__heads_norm_fwd)
+#define miras__norm_gate_bwd MIRAS__SHARED(miras__norm_gate_bwd)
+#define miras__norm_along MIRAS__SHARED(miras__norm_along)
+#define miras__norm_bwd_row MIRAS__SHARED(miras__norm_bwd_row)
+#define miras__heads_norm_bwd MIRAS__SHARED(miras__heads_norm_bwd)
+#define miras__squash_fwd MIRAS__SHARED(miras__squash_fwd)
+#define miras__squash_bwd MIRAS__SHARED(miras__squash_bwd)
+#define miras__gate_rows_fwd MIRAS__SHARED(miras__gate_rows_fwd)
+#define miras__gate_rows_bwd MIRAS__SHARED(miras__gate_rows_bwd)
+#define miras__conv_sum MIRAS__SHARED(miras__conv_sum)
+#define miras__conv_weights MIRAS__SHARED(miras__conv_weights)
+#define miras__conv_fwd MIRAS__SHARED(miras__conv_fwd)
+#define miras__conv_bwd MIRAS__SHARED(miras__conv_bwd)
+#define miras__unit_fwd MIRAS__SHARED(miras__unit_fwd)
+#define miras__unit_bwd MIRAS__SHARED(miras__unit_bwd)
+#define miras__erase_fwd MIRAS__SHARED(miras__erase_fwd)
+#define miras__erase_bwd MIRAS__SHARED(miras__erase_bwd)
 #define miras__half_to_float MIRAS__IN_SET(miras__half_to_float)
 #define miras__bfloat_at MIRAS__IN_SET(miras__bfloat_at)
 #define miras__half_at MIRAS__IN_SET(miras__half_at)
@@ -4356,17 +4339,17 @@ struct miras__kernels {
 #define miras__widen_rest MIRAS__IN_SET(miras__widen_rest)
 #define miras__widen_rows MIRAS__IN_SET(miras__widen_rows)
 #define miras__widen_times MIRAS__IN_SET(miras__widen_times)
-#define miras__rotary MIRAS__IN_SET(miras__rotary)
-#define miras__gate_form MIRAS__IN_SET(miras__gate_form)
-#define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
-#define miras__gate_bends MIRAS__IN_SET(miras__gate_bends)
-#define miras__gate_bent MIRAS__IN_SET(miras__gate_bent)
-#define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
-#define miras__complement MIRAS__IN_SET(miras__complement)
-#define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
+#define miras__rotary MIRAS__SHARED(miras__rotary)
+#define miras__gate_form MIRAS__SHARED(miras__gate_form)
+#define miras__gate_form_of MIRAS__SHARED(miras__gate_form_of)
+#define miras__gate_bends MIRAS__SHARED(miras__gate_bends)
+#define miras__gate_bent MIRAS__SHARED(miras__gate_bent)
+#define miras__gates_fwd MIRAS__SHARED(miras__gates_fwd)
+#define miras__complement MIRAS__SHARED(miras__complement)
+#define miras__gates_bwd MIRAS__SHARED(miras__gates_bwd)
 #define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
 #define miras__dropout MIRAS__IN_SET(miras__dropout)
-#define miras__transpose MIRAS__IN_SET(miras__transpose)
+#define miras__transpose MIRAS__SHARED(miras__transpose)
 #define miras__adamw MIRAS__IN_SET(miras__adamw)
 #define miras__lane_of MIRAS__IN_SET(miras__lane_of)
 #define miras__most MIRAS__IN_SET(miras__most)
@@ -4533,10 +4516,16 @@ struct miras__kernels {
 #if MIRAS__ISA == MIRAS__ISA_PORTABLE
 
 /* The portable set is the oracle of the others and stays scalar. GCC 12 at -O3 would vectorise the
- * strided loads of the matrix product and read past the end of B. */
+ * strided loads of the matrix product and read past the end of B. Beside vectors the compiler is
+ * asked for less, which saves a twentieth of its time. */
 #if defined(__GNUC__) && !defined(__clang__)
   #pragma GCC push_options
+  #if K_SMALL && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+    #pragma GCC optimize("O1")
+  #endif
   #pragma GCC optimize("no-tree-vectorize")
+#elif defined(__clang__) && K_SMALL
+  #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #endif
 
 #define MIRAS__SET_SUFFIX _portable
@@ -5218,6 +5207,31 @@ static inline vf miras__v_act(int kind, vf x, vf *d, vf *dd) {
   *dd = V_ZERO();
   return x;
 }
+
+#ifndef MIRAS__SHARES
+/* A function of room @20, and its slope in d. */
+static vf miras__v_function(int f, vf x, vf *d) {
+  const vf zero = V_ZERO(), one = V_SET1(1.0f);
+  vf y, dd;
+  switch (f) {
+    case MIRAS__SIGMOID:
+      y = miras__v_sigmoid(x);
+      *d = V_MUL(y, V_SUB(one, y));
+      return y;
+    case MIRAS__TANH:
+      y = miras__v_tanh(x);
+      *d = V_FNMA(y, y, one);
+      return y;
+    case MIRAS__RELU:
+      *d = V_SELECT(V_LT(zero, x), one, zero);
+      return V_MAX(x, zero);
+    case MIRAS__ELU:
+      *d = miras__v_exp(V_MIN(x, zero));
+      return V_SELECT(V_LT(zero, x), V_ADD(x, one), *d);
+    default: return miras__v_act(f, x, d, &dd);
+  }
+}
+#endif
 
 /* @23 LEVEL 1 ------------------------------------------------------------------- needs 06 22 -- */
 
@@ -8678,59 +8692,26 @@ static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__
 #undef K_WIDE
 #endif
 
-/* s = silu(a) b. */
-static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
-                              size_t rows, size_t n) {
-  size_t t;
-  for (t = 0; t < rows; t++, s += lds, a += ld, b += ld)
-    V_FOR(n) V_PUT(s, V_MUL(V_MUL(V_AT(a), miras__v_sigmoid(V_AT(a))), V_AT(b)));
-}
-
-/* In place: ds becomes s again, a becomes da, b becomes db. */
-static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows,
-                              size_t n) {
-  size_t t;
-  vf one = V_SET1(1.0f);
-  for (t = 0; t < rows; t++, ds += lds, a += ld, b += ld) {
-    miras__fetch_next(a - t * ld, ld, t, rows, n);
-    miras__fetch_next(b - t * ld, ld, t, rows, n);
-    V_FOR(n) {
-      vf va = V_AT(a), vb = V_AT(b), d = V_AT(ds);
-      vf sig = miras__v_sigmoid(va), silu = V_MUL(va, sig);
-      vf slope = V_MUL(sig, V_FMA(va, V_SUB(one, sig), one));
-      V_PUT(ds, V_MUL(silu, vb));
-      V_PUT(a, V_MUL(V_MUL(d, vb), slope));
-      V_PUT(b, V_MUL(d, silu));
-    }
-  }
-}
-
-/* s = a f(b), f a form of map: GELU, SiLU or the sigmoid; s may be a. */
+#ifndef MIRAS__SHARES
+/* s = a f(b); s may be a. */
 static void miras__gate_rows_fwd(int f, float *s, size_t lds, const float *a, size_t lda,
                                  const float *b, size_t ldb, size_t rows, size_t n) {
   size_t t;
-  for (t = 0; t < rows; t++, s += lds, a += lda, b += ldb) {
-    vf d, dd;
-    if (f == MIRAS_ACTIVATION_GELU || f == MIRAS_ACTIVATION_SILU)
-      V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_act(f, V_AT(b), &d, &dd)));
-    else V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_sigmoid(V_AT(b))));
-  }
+  vf d;
+  for (t = 0; t < rows; t++, s += lds, a += lda, b += ldb)
+    V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_function(f, V_AT(b), &d)));
 }
 
-/* In place, as swiglu_bwd. */
+/* In place: ds becomes s again, a becomes da, b becomes db. */
 static void miras__gate_rows_bwd(int f, float *ds, size_t lds, float *a, size_t lda, float *b,
                                  size_t ldb, size_t rows, size_t n) {
   size_t t;
-  vf one = V_SET1(1.0f);
   for (t = 0; t < rows; t++, ds += lds, a += lda, b += ldb) {
     miras__fetch_next(a - t * lda, lda, t, rows, n);
     miras__fetch_next(b - t * ldb, ldb, t, rows, n);
     V_FOR(n) {
-      const vf x = V_AT(b), d = V_AT(ds), va = V_AT(a);
-      vf g, slope, dd;
-      if (f == MIRAS_ACTIVATION_GELU || f == MIRAS_ACTIVATION_SILU)
-        g = miras__v_act(f, x, &slope, &dd);
-      else g = miras__v_sigmoid(x), slope = V_MUL(g, V_SUB(one, g));
+      const vf d = V_AT(ds), va = V_AT(a);
+      vf slope, g = miras__v_function(f, V_AT(b), &slope);
       V_PUT(ds, V_MUL(va, g));
       V_PUT(a, V_MUL(d, g));
       V_PUT(b, V_MUL(V_MUL(d, va), slope));
@@ -8763,42 +8744,18 @@ MIRAS__INLINE vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size
   return acc;
 }
 
-/* What comes behind it, and the slope of that: the activation of room @03. */
-static inline vf miras__mix(int mixing, vf x) {
-  const vf zero = V_ZERO();
-  switch (mixing) {
-    case MIRAS_QKV_ACT_NONE: return x;
-    case MIRAS_QKV_ACT_RELU: return V_MAX(x, zero);
-    case MIRAS_QKV_ACT_ELU:
-      return V_SELECT(V_LT(zero, x), V_ADD(x, V_SET1(1.0f)), miras__v_exp(V_MIN(x, zero)));
-    default: return V_MUL(x, miras__v_sigmoid(x));
-  }
-}
-
-static inline vf miras__mix_slope(int mixing, vf x) {
-  const vf zero = V_ZERO(), one = V_SET1(1.0f);
-  vf sig;
-  switch (mixing) {
-    case MIRAS_QKV_ACT_NONE: return one;
-    case MIRAS_QKV_ACT_RELU: return V_SELECT(V_LT(zero, x), one, zero);
-    case MIRAS_QKV_ACT_ELU: return miras__v_exp(V_MIN(x, zero));
-    default:
-      sig = miras__v_sigmoid(x);
-      return V_MUL(sig, V_FMA(x, V_SUB(one, sig), one));
-  }
-}
-
 /* z = these behind the activation. Rows outside: c is larger than the second-level cache and
  * streams through once. */
 static void miras__conv_fwd(float *z, const miras__conv *x) {
   const size_t dim = x->dim;
   size_t t, h;
+  vf d;
   for (t = 0; t < x->rows; t++) {
     miras__fetch_next(x->c, x->ldc, t, x->rows, x->heads * dim);
     for (h = 0; h < x->heads; h++)
       V_FOR(dim) {
         const vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
-        V_PUT(z + h * x->per + t * dim, miras__mix(x->mixing, acc));
+        V_PUT(z + h * x->per + t * dim, miras__v_function(x->function, acc, &d));
       }
   }
 }
@@ -8844,9 +8801,10 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
       miras__fetch_next(block - t * dim, dim, t, rows + after, dim);
       V_FOR(dim) {
         const vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
-        vf d = V_AT(block);
+        vf d = V_AT(block), slope;
         for (j = 1; j < x->group; j++) d = V_ADD(d, V_AT(block + j * x->per));
-        V_PUT(sum + t * n + h * dim, V_MUL(d, miras__mix_slope(x->mixing, acc)));
+        (void)miras__v_function(x->function, acc, &slope);
+        V_PUT(sum + t * n + h * dim, V_MUL(d, slope));
       }
     }
   }
@@ -8880,72 +8838,8 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
 /* What a norm is taken of, and its gate, of a row ahead of row t. */
 MIRAS__ALWAYS void miras__norm_next(const miras__norm *of, size_t t) {
   miras__fetch_next(of->x, of->ldx, t, of->rows, of->heads * of->dim);
-  if (of->gate && of->form != MIRAS_OUT_GATE_NONE)
+  if (of->gate)
     miras__fetch_next(of->gate, of->ld_gate, t, of->rows, of->heads * of->dim);
-}
-
-static float miras__rms_inverse(const float *x, size_t n, float epsilon) {
-  return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + epsilon);
-}
-
-/* What a norm is multiplied by where the gate lies at g; *slope of it, where wanted. */
-static inline vf miras__out_gate(int form, const float *g, size_t left, vf *slope) {
-  const vf one = V_SET1(1.0f);
-  vf x, sig;
-  if (slope) *slope = V_ZERO();
-  if (form == MIRAS_OUT_GATE_NONE) return one;
-  x = V_LOAD_N(g, left);
-  sig = miras__v_sigmoid(x);
-  if (form == MIRAS_OUT_GATE_SIGMOID) {
-    if (slope) *slope = V_MUL(sig, V_SUB(one, sig));
-    return sig;
-  }
-  if (slope) *slope = V_MUL(sig, V_FMA(x, V_SUB(one, sig), one));
-  return V_MUL(x, sig);
-}
-
-/* m = (x r) gain f(gate), with one r per head. */
-static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
-  const size_t dim = of->dim;
-  size_t t, h;
-  for (t = 0; t < of->rows; t++, m += ldm) {
-    miras__norm_next(of, t);
-    for (h = 0; h < of->heads * dim; h += dim) {
-      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
-      const float *gain = of->gain + h;
-      const vf r = V_SET1(miras__rms_inverse(x, dim, of->epsilon));
-      V_FOR(dim) V_PUT(m + h, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
-                                    miras__out_gate(of->form, gate + v_at, v_left, NULL)));
-    }
-  }
-}
-
-/* Gradients of the above: dx and, of a gate, dg; dgain +=, m again. dm is used up. */
-static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
-                                  float *m, size_t ldm, float *dm, size_t lddm,
-                                  const miras__norm *of) {
-  const size_t dim = of->dim;
-  size_t t, h;
-  for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
-    miras__norm_next(of, t);
-    for (h = 0; h < of->heads * dim; h += dim) {
-      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
-      const float r1 = miras__rms_inverse(x, dim, of->epsilon);
-      const vf r = V_SET1(r1);
-      vf s;
-      V_FOR(dim) {
-        vf slope, g = miras__out_gate(of->form, gate + v_at, v_left, &slope);
-        vf w = V_AT(of->gain + h), d = V_AT(dm + h), xr = V_MUL(V_AT(x), r), y = V_MUL(xr, w);
-        vf ds = V_MUL(d, g);
-        V_PUT(m + h, V_MUL(y, g));
-        if (of->form != MIRAS_OUT_GATE_NONE) V_PUT(dg + h, V_MUL(V_MUL(d, y), slope));
-        V_PUT(dgain + h, V_FMA(ds, xr, V_AT(dgain + h)));
-        V_PUT(dm + h, V_MUL(ds, w));
-      }
-      s = V_SET1(miras__dot(dm + h, x, dim) / (float)dim * r1 * r1 * r1);
-      V_EACH(dx + h, dim, V_FNMA(V_AT(x), s, V_MUL(V_AT(dm + h), r)));
-    }
-  }
 }
 
 /* sum a b c, over 16 lanes as dot. */
@@ -8955,55 +8849,6 @@ static float miras__dot3(const float *a, const float *b, const float *c, size_t 
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
   V_LANES(n, r, lane[r] = V_FMA(V_MUL(V_AT(a), V_AT(b)), V_AT(c), lane[r]));
   return miras__fold(lane);
-}
-
-/* y = x r gain, r = 1 / sqrt(mean x^2 + epsilon). */
-static void miras__rms_fwd(float *y, size_t ldy, const miras__norm *of) {
-  const float *x = of->x, *gain = of->gain;
-  size_t t;
-  for (t = 0; t < of->rows; t++, y += ldy, x += of->ldx) {
-    const vf r = V_SET1(miras__rms_inverse(x, of->dim, of->epsilon));
-    miras__fetch_next(of->x, of->ldx, t, of->rows, of->dim);
-    V_EACH(y, of->dim, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
-  }
-}
-
-/* Of a row whose r and whose factor of x are known: n of its channels. */
-MIRAS__INLINE void miras__rms_bwd_row(float *dx, const float *base, float *dgain, float *y,
-                                      const float *dy, const float *x, const float *gain, float r1,
-                                      float s1, size_t n) {
-  const vf r = V_SET1(r1), s = V_SET1(s1);
-  V_FOR(n) {
-    vf vx = V_AT(x), vg = V_AT(gain), vd = V_AT(dy);
-    vf xr = V_MUL(vx, r), d = base ? V_AT(base) : V_ZERO();
-    V_PUT(dgain, V_FMA(vd, xr, V_AT(dgain)));
-    if (y) V_PUT(y, V_MUL(xr, vg));
-    d = V_FMA(V_MUL(vd, vg), r, d);
-    V_PUT(dx, V_FNMA(vx, s, d));
-  }
-}
-
-/* sum(dy gain x) r^3 / n */
-static float miras__rms_along(const float *dy, const float *gain, const float *x, float r,
-                              size_t n) {
-  return miras__dot3(dy, gain, x, n) / (float)n * r * r * r;
-}
-
-/* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
- * dx. y, when wanted, receives the forward output again. */
-static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,
-                           float *y, size_t ldy, const float *dy, size_t lddy,
-                           const miras__norm *of) {
-  const float *x = of->x;
-  size_t t;
-  for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
-    const float r = miras__rms_inverse(x, of->dim, of->epsilon);
-    const float along = miras__rms_along(dy, of->gain, x, r, of->dim);
-    miras__fetch_next(of->x, of->ldx, t, of->rows, of->dim);
-    miras__rms_bwd_row(dx, base, dgain, y, dy, x, of->gain, r, along, of->dim);
-    if (base) base += ldbase;
-    if (y) y += ldy;
-  }
 }
 
 /* x - mean, and zeros behind the row's end. */
@@ -9023,89 +8868,137 @@ static float miras__square_off(const float *x, float mean, size_t n) {
   return miras__fold(lane);
 }
 
-/* y = (x - mean) / sqrt(var + epsilon) gain + bias, each head of a row by itself; y may be x. */
-static void miras__layer_norm_fwd(float *y, size_t ldy, const miras__norm *of) {
+/* A head's row of `dim` channels, normed, with gain, bias and gate:
+ *   z = (x - mean) r,  n = z gain + bias,  y = n f(gate)
+ * r = 1 / sqrt(mean (x - mean)^2 + epsilon); without biases mean is 0, and so is bias. */
+static miras__norm_row miras__norm_known(const float *x, const miras__norm *of) {
+  const float n = (float)of->dim;
+  miras__norm_row k;
+  k.mean = of->bias ? miras__sum(x, of->dim) / n : 0;
+  k.inverse = of->bias ? miras__square_off(x, k.mean, of->dim) : miras__dot(x, x, of->dim);
+  k.inverse = 1.0f / sqrtf(k.inverse / n + of->epsilon);
+  k.d = k.along = 0;
+  return k;
+}
+
+/* n of a vector of channels, of which gain and bias begin at these places. */
+MIRAS__INLINE vf miras__normed(vf x, const miras__norm_row *k, const float *gain,
+                               const float *bias, size_t left) {
+  const vf r = V_SET1(k->inverse), g = V_LOAD_N(gain, left);
+  if (!bias) return V_MUL(V_MUL(x, r), g);
+  return V_FMA(V_MUL(V_SUB(x, V_SET1(k->mean)), r), g, V_LOAD_N(bias, left));
+}
+
+/* y; it may be x. */
+static void miras__heads_norm_fwd(float *y, size_t ldy, const miras__norm *of) {
   const size_t dim = of->dim;
   size_t t, h;
-  for (t = 0; t < of->rows; t++) {
+  for (t = 0; t < of->rows; t++, y += ldy) {
     miras__norm_next(of, t);
     for (h = 0; h < of->heads * dim; h += dim) {
-      const float *x = of->x + t * of->ldx + h;
-      const float mean = miras__sum(x, dim) / (float)dim;
-      const float off = miras__square_off(x, mean, dim) / (float)dim;
-      const vf m = V_SET1(mean), r = V_SET1(1.0f / sqrtf(off + of->epsilon));
-      V_FOR(dim)
-        V_PUT(y + t * ldy + h, V_FMA(V_MUL(V_SUB(V_AT(x), m), r), V_AT(of->gain + h),
-                                     V_AT(of->bias + h)));
+      const float *x = of->x + t * of->ldx + h, *gain = of->gain + h;
+      const float *bias = miras__at(of->bias, h), *gate = miras__at(of->gate, t * of->ld_gate + h);
+      const miras__norm_row k = miras__norm_known(x, of);
+      V_FOR(dim) {
+        vf d, n = miras__normed(V_AT(x), &k, gain + v_at, miras__at(bias, v_at), v_left);
+        if (gate) n = V_MUL(n, miras__v_function(of->function, V_AT(gate), &d));
+        V_PUT(y + h, n);
+      }
     }
   }
 }
 
-/* What a head's row dy, of a norm of x, is known by. */
-static miras__norm_row miras__layer_norm_known(const float *dy, const float *x, const float *gain,
-                                               float epsilon, size_t n) {
-  miras__norm_row k;
-  k.mean = miras__sum(x, n) / (float)n;
-  k.inverse = 1.0f / sqrtf(miras__square_off(x, k.mean, n) / (float)n + epsilon);
-  k.d = miras__dot(dy, gain, n) / (float)n;
-  k.along = (miras__dot3(dy, gain, x, n) / (float)n - k.mean * k.d) * k.inverse;
-  return k;
-}
-
-/* Channels at..at + n - 1 of such a row, where dx, base, y, dy and x begin. */
-MIRAS__INLINE void miras__layer_norm_bwd_row(float *dx, const float *base,
-                                             const miras__norm_grads *g, float *y, const float *dy,
-                                             const float *x, const miras__norm *of, size_t at,
-                                             const miras__norm_row *k, size_t n) {
-  const vf m = V_SET1(k->mean), r = V_SET1(k->inverse), d = V_SET1(k->d), along = V_SET1(k->along);
-  const float *gain = of->gain + at, *bias = of->bias + at;
-  float *dgain = g->gain + at, *dbias = g->bias + at;
-  V_FOR(n) {
-    const vf xh = V_MUL(V_SUB(V_AT(x), m), r), vd = V_AT(dy), vg = V_AT(gain);
-    const vf e = V_FNMA(xh, along, V_SUB(V_MUL(vd, vg), d));
-    V_PUT(dgain, V_FMA(vd, xh, V_AT(dgain)));
-    V_PUT(dbias, V_ADD(vd, V_AT(dbias)));
-    if (y) V_PUT(y, V_FMA(xh, vg, V_AT(bias)));
-    V_PUT(dx, V_FMA(e, r, base ? V_AT(base) : V_ZERO()));
+/* Channels at..at + m - 1 of a row, where y, dy, x and gate begin: y, which may be NULL, the gate's
+ * gradient, and dy times the gate. */
+MIRAS__INLINE void miras__norm_gate_bwd(float *dgate, float *y, float *dy, const float *x,
+                                        const float *gate, const miras__norm *of, size_t at,
+                                        const miras__norm_row *k, size_t m) {
+  const float *gain = of->gain + at, *bias = miras__at(of->bias, at);
+  V_FOR(m) {
+    vf slope, g = miras__v_function(of->function, V_AT(gate), &slope), d = V_AT(dy);
+    const vf n = miras__normed(V_AT(x), k, gain + v_at, miras__at(bias, v_at), v_left);
+    if (y) V_PUT(y, V_MUL(n, g));
+    V_PUT(dgate, V_MUL(V_MUL(d, n), slope));
+    V_PUT(dy, V_MUL(d, g));
   }
 }
 
-/* With z = (x - mean) r the normed row, r = 1 / sqrt(var + epsilon), and e = dy gain:
- *   dx = base + r (e - mean e - z mean(e z));  dgain += dy z, dbias += dy
- * base NULL is zero and may be dx, and so may dy. y, when wanted, receives the forward output
- * again. */
-static void miras__layer_norm_bwd(float *dx, size_t lddx, const float *base, size_t ldbase,
-                                  const miras__norm_grads *g, float *y, size_t ldy, const float *dy,
+/* With e = dy gain, behind the gate: d = mean e, and along = mean(e z) r of a layer norm, mean(e x)
+ * r^3 of root mean squares. */
+static void miras__norm_along(miras__norm_row *k, const float *dy, const float *x,
+                              const float *gain, const miras__norm *of) {
+  const float n = (float)of->dim, r = k->inverse;
+  k->along = miras__dot3(dy, gain, x, of->dim) / n;
+  if (!of->bias) {
+    k->along = k->along * r * r * r;
+    return;
+  }
+  k->d = miras__dot(dy, gain, of->dim) / n;
+  k->along = (k->along - k->mean * k->d) * r;
+}
+
+/* Channels at..at + m - 1 of such a row, where dx, base, y, dy and x begin. */
+MIRAS__INLINE void miras__norm_bwd_row(float *dx, const float *base, const miras__norm_grads *g,
+                                       float *y, const float *dy, const float *x,
+                                       const miras__norm *of, size_t at, const miras__norm_row *k,
+                                       size_t m) {
+  const vf mean = V_SET1(k->mean), r = V_SET1(k->inverse), along = V_SET1(k->along);
+  const float *gain = of->gain + at, *bias = miras__at(of->bias, at);
+  float *dgain = g->gain + at, *dbias = bias ? g->bias + at : NULL;
+  V_FOR(m) {
+    const vf vx = V_AT(x), vd = V_AT(dy), e = V_MUL(vd, V_AT(gain));
+    const vf z = V_MUL(bias ? V_SUB(vx, mean) : vx, r), d = base ? V_AT(base) : V_ZERO();
+    V_PUT(dgain, V_FMA(vd, z, V_AT(dgain)));
+    if (y) V_PUT(y, miras__normed(vx, k, gain + v_at, miras__at(bias, v_at), v_left));
+    if (bias) {
+      V_PUT(dbias, V_ADD(vd, V_AT(dbias)));
+      V_PUT(dx, V_FMA(V_FNMA(z, along, V_SUB(e, V_SET1(k->d))), r, d));
+    } else {
+      V_PUT(dx, V_FNMA(vx, along, V_FMA(e, r, d)));
+    }
+  }
+}
+
+/* With e = dy f(gate) gain:
+ *   dx = base + r (e - mean e - z mean(e z)), of root mean squares base + r (e - z mean(e z))
+ *   dgain += dy f(gate) z,  dbias += dy f(gate),  dgate = dy n f'(gate)
+ * base NULL is zero and may be dx, and so may dy, which is used up where there is a gate. y, when
+ * wanted, receives the forward output again. */
+static void miras__heads_norm_bwd(float *dx, size_t lddx, const float *base, size_t ldbase,
+                                  const miras__norm_grads *g, float *y, size_t ldy, float *dy,
                                   size_t lddy, const miras__norm *of) {
   const size_t dim = of->dim;
   size_t t, h;
   for (t = 0; t < of->rows; t++) {
     miras__norm_next(of, t);
     for (h = 0; h < of->heads * dim; h += dim) {
-      const float *x = of->x + t * of->ldx + h, *d = dy + t * lddy + h;
-      const miras__norm_row k = miras__layer_norm_known(d, x, of->gain + h, of->epsilon, dim);
-      miras__layer_norm_bwd_row(dx + t * lddx + h, base ? base + t * ldbase + h : NULL, g,
-                                y ? y + t * ldy + h : NULL, d, x, of, h, &k, dim);
+      const float *x = of->x + t * of->ldx + h;
+      float *d = dy + t * lddy + h, *to = y ? y + t * ldy + h : NULL;
+      miras__norm_row k = miras__norm_known(x, of);
+      if (of->gate) {
+        miras__norm_gate_bwd(g->gate + t * g->ld_gate + h, to, d, x, of->gate + t * of->ld_gate + h,
+                             of, h, &k, dim);
+        to = NULL;
+      }
+      miras__norm_along(&k, d, x, of->gain + h, of);
+      miras__norm_bwd_row(dx + t * lddx + h, miras__at(base, t * ldbase + h), g, to, d, x, of, h,
+                          &k, dim);
     }
   }
 }
 
-/* In place: y = tanh(y), or sigmoid(y). */
-static void miras__squash_fwd(int form, float *y, size_t ldy, size_t rows, size_t n) {
-  size_t t;
-  for (t = 0; t < rows; t++, y += ldy) {
-    if (form == MIRAS__SQUASH_TANH) V_EACH(y, n, miras__v_tanh(V_AT(y)));
-    else V_EACH(y, n, miras__v_sigmoid(V_AT(y)));
-  }
+/* In place: y = f(y), f tanh or the sigmoid. */
+static void miras__squash_fwd(int f, float *y, size_t ldy, size_t rows, size_t n) {
+  vf d;
+  for (; rows; rows--, y += ldy) V_FOR(n) V_PUT(y, miras__v_function(f, V_AT(y), &d));
 }
 
 /* dy becomes the gradient in front of it, y what it made: dy (1 - y^2), or dy y (1 - y). */
-static void miras__squash_bwd(int form, float *dy, size_t lddy, const float *y, size_t ldy,
+static void miras__squash_bwd(int f, float *dy, size_t lddy, const float *y, size_t ldy,
                               size_t rows, size_t n) {
   const vf one = V_SET1(1.0f);
-  size_t t;
-  for (t = 0; t < rows; t++, dy += lddy, y += ldy) {
-    if (form == MIRAS__SQUASH_TANH) V_EACH(dy, n, V_MUL(V_AT(dy), V_FNMA(V_AT(y), V_AT(y), one)));
+  for (; rows; rows--, dy += lddy, y += ldy) {
+    if (f == MIRAS__TANH) V_EACH(dy, n, V_MUL(V_AT(dy), V_FNMA(V_AT(y), V_AT(y), one)));
     else V_EACH(dy, n, V_MUL(V_MUL(V_AT(dy), V_AT(y)), V_SUB(one, V_AT(y))));
   }
 }
@@ -9382,6 +9275,8 @@ static void miras__complement(int form, float cap, float *key, const float *gate
     else miras__rest(key, gate, 1, n);
 }
 
+#endif
+
 /* y = base + x mask / (1 - rate) per element (base NULL: zero, and may be y). Element i is kept
  * when a 32-bit mix of key and i reaches limit = rate 2^32. */
 static void miras__dropout(float *y, const float *base, const float *x, uint64_t key,
@@ -9453,6 +9348,8 @@ static const miras__kernels miras__kernel_table = {
 
 #if MIRAS__ISA == MIRAS__ISA_PORTABLE && defined(__GNUC__) && !defined(__clang__)
   #pragma GCC pop_options
+#elif MIRAS__ISA == MIRAS__ISA_PORTABLE && defined(__clang__) && K_SMALL
+  #pragma clang attribute pop
 #endif
 
 #undef MIRAS__SET_SUFFIX
@@ -16072,9 +15969,9 @@ typedef struct miras__shape {
   /* of memories */
   size_t qk_heads, norm_heads;    /* heads of queries and keys; those that share a norm          */
   float query_scale;
-  int out_gate;
+  miras_out_gate out_gate;
   miras_qk_map qk_map;
-  miras_qkv_act mixing[3];          /* of queries, keys and values                               */
+  int function[3];                 /* of queries, keys and values (room @20)                     */
   int tied;                        /* the learning rate gate's numbers are the decay gate's      */
   int shared;                      /* keys' convolution is one of queries                         */
   float *gate_scale;               /* [outs]                                                      */
@@ -16292,20 +16189,13 @@ static miras__norm miras__norm_of(const float *x, size_t ldx, const float *gain,
   return of;
 }
 
-/* A norm of blocks or before the head: y, or dx as in rms_bwd. RMS has no bias. */
-static void miras__block_norm(const miras__kernels *k, float *y, size_t ldy,
-                              const miras__norm *of) {
-  if (of->bias) k->layer_norm_fwd(y, ldy, of);
-  else k->rms_fwd(y, ldy, of);
-}
-
+/* The adjoint of a norm of blocks or before the head, all rows ld apart. */
 static void miras__block_norm_bwd(const miras__kernels *k, float *dx, const float *base,
-                                  float *dgain, float *dbias, float *y, const float *dy, size_t ld,
+                                  float *dgain, float *dbias, float *y, float *dy, size_t ld,
                                   const miras__norm *of) {
-  miras__norm_grads g;
+  miras__norm_grads g = {NULL, NULL, NULL, 0};
   g.gain = dgain, g.bias = dbias;
-  if (of->bias) k->layer_norm_bwd(dx, ld, base, ld, &g, y, ld, dy, ld, of);
-  else k->rms_bwd(dx, ld, base, ld, dgain, y, ld, dy, ld, of);
+  k->heads_norm_bwd(dx, ld, base, ld, &g, y, ld, dy, ld, of);
 }
 
 static size_t miras__paneled(size_t n) {
@@ -16419,7 +16309,7 @@ static miras__norm miras__rows_norm(const miras__visit *a, int i, const float *x
 
 static void miras__norm_rows_of(const miras__visit *a, int i, float *y, const float *x, size_t n) {
   const miras__norm of = miras__rows_norm(a, i, x, n);
-  miras__block_norm(a->k, y, a->layer->s->ld_x, &of);
+  a->k->heads_norm_fwd(y, a->layer->s->ld_x, &of);
 }
 
 /* A tile's room: a worker's scratch behind that of products. */
@@ -16494,9 +16384,9 @@ static int miras__layer_rewrites(const miras__shape *s) {
   return s->out_norm || s->cols_out || s->beside;
 }
 
-/* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in rms_bwd. */
+/* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in heads_norm_bwd. */
 static void miras__norm_rows_bwd(const miras__visit *a, int i, float *dx, const float *base,
-                                 float *y, const float *dy, const float *x) {
+                                 float *y, float *dy, const float *x) {
   const miras__norm of = miras__rows_norm(a, i, x, a->n);
   miras__block_norm_bwd(a->k, dx, base, miras__tile_sum(a, i), miras__tile_sum(a, i + 1), y, dy,
                         a->layer->s->ld_x, &of);
@@ -16552,7 +16442,7 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
   const miras__norm in = miras__rows_norm(a, MIRAS__W_NORM1, x, n);
   float *h = s->plain ? proj : miras__room(a);
   size_t i;
-  miras__block_norm(a->k, h, s->plain ? s->ld_p : s->ld_x, &in);
+  a->k->heads_norm_fwd(h, s->plain ? s->ld_p : s->ld_x, &in);
   if (a->panels && !s->late && !s->plain) {
     const miras__param *last = &s->param[miras__projections[count - 1]];
     MIRAS__CHECKED(miras__gemm_room(n, last->place + last->cols, s->width) <= s->pack);
@@ -16684,10 +16574,10 @@ static void miras__shift(const miras__visit *a) {
   const float *x = a->kept.x;
   float *h = a->kept.shift, *d = h + s->ld_x;
   miras__norm of = miras__rows_norm(a, i, x, a->n);
-  miras__block_norm(a->k, h, ld, &of);
+  a->k->heads_norm_fwd(h, ld, &of);
   if (a->first) {
     of = miras__rows_norm(a, i, x - s->ld_x, 1);
-    miras__block_norm(a->k, d, ld, &of);
+    a->k->heads_norm_fwd(d, ld, &of);
   } else if (a->run) {
     a->k->copy(d, a->run, s->width);
   } else {
@@ -16754,7 +16644,9 @@ static void miras__mlp_in(const miras__visit *a, size_t e, float *ab, const floa
 static void miras__mlp_acts(const miras__visit *a, float *act, const float *ab, size_t n) {
   const miras__shape *s = a->layer->s;
   const float *up = ab + s->ld_f;
-  if (s->gated) a->k->swiglu_fwd(act, s->ld_f, ab, up, 2 * s->ld_f, n, s->hidden);
+  const size_t ld = 2 * s->ld_f;
+  if (s->gated)
+    a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, s->ld_f, up, ld, ab, ld, n, s->hidden);
   else a->k->feature_rows(MIRAS_FEATURE_RELU2, act, s->ld_f, up, 2 * s->ld_f, n, s->hidden);
 }
 
@@ -16801,7 +16693,7 @@ static void miras__route(const miras__visit *a, const float *h) {
   size_t e, t;
   miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w, s->ld_r, h, s->ld_x, a->n);
   a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w, s->ld_r, w, s->ld_r, a->n, s->routed);
-  a->k->squash_fwd(MIRAS__SQUASH_SIGMOID, w + s->routed, s->ld_r, a->n, s->routes - s->routed);
+  a->k->squash_fwd(MIRAS__SIGMOID, w + s->routed, s->ld_r, a->n, s->routes - s->routed);
   for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
     miras__choose(s, w + t * s->ld_r, place + t, rows);
   MIRAS__MEET();
@@ -16878,7 +16770,7 @@ static void miras__experts_bwd(const miras__visit *a, float *dh) {
                      s->hidden);
       a->k->scale(da + i * ldf, route[row[i] * ldr + col], da + i * ldf, s->hidden);
     }
-    a->k->swiglu_bwd(da, ldf, ab, ab + ldf, ld2, m, s->hidden);
+    a->k->gate_rows_bwd(MIRAS_ACTIVATION_SILU, da, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
     miras__times_of_bwd(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, y, ld, ab, ld2, m);
     miras__times_of_bwd(a, MIRAS__W_MLP_UP, e, MIRAS__ADD, y, ld, ab + ldf, ld2, m);
     for (i = 0; i < m; i++) {
@@ -16888,7 +16780,7 @@ static void miras__experts_bwd(const miras__visit *a, float *dh) {
   }
   a->k->feature_rows_bwd(MIRAS_FEATURE_SOFTMAX, droute, ldr, droute, route, ldr, route, ldr, a->n,
                          s->routed);
-  a->k->squash_bwd(MIRAS__SQUASH_SIGMOID, droute + s->routed, ldr, route + s->routed, ldr, a->n,
+  a->k->squash_bwd(MIRAS__SIGMOID, droute + s->routed, ldr, route + s->routed, ldr, a->n,
                    s->routes - s->routed);
   miras__times_bwd(a, MIRAS__W_ROUTER, MIRAS__ADD, dh, ld, droute, ldr);
 }
@@ -16922,7 +16814,7 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
   if (s->experts) {
     miras__experts_bwd(a, t);
   } else if (s->gated) {
-    a->k->swiglu_bwd(ds, s->ld_f, ab, up, ld2, a->n, s->hidden);
+    a->k->gate_rows_bwd(MIRAS_ACTIVATION_SILU, ds, s->ld_f, up, ld2, ab, ld2, a->n, s->hidden);
     miras__times_bwd(a, MIRAS__W_MLP_GATE, MIRAS__SET, t, ld, ab, ld2);
     miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__ADD, t, ld, up, ld2);
   } else {                         /* the gate's place has what takes that of up */
@@ -17462,6 +17354,13 @@ static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
     s->low = (float)miras__logit(pow(keep, d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT ? 16 : 1));
 }
 
+/* The function behind a convolution (room @20). */
+static int miras__qkv_function(miras_qkv_act act) {
+  return act == MIRAS_QKV_ACT_NONE ? (int)MIRAS_ACTIVATION_IDENTITY
+       : act == MIRAS_QKV_ACT_RELU ? (int)MIRAS__RELU
+       : act == MIRAS_QKV_ACT_ELU ? (int)MIRAS__ELU : (int)MIRAS_ACTIVATION_SILU;
+}
+
 /* The heads of a memory layer, and what they read of a token. */
 static void miras__heads_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_memory_desc *m = &s->plan.d;
@@ -17483,11 +17382,11 @@ static void miras__heads_shape(miras__shape *s, const miras_layer_desc *d) {
   s->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)s->dk) : 1;
   s->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
   if (s->norm_heads > s->heads) s->norm_heads = s->heads;
-  s->out_gate = (int)d->mixer.out_gate;
+  s->out_gate = d->type == MIRAS_LAYER_RWKV ? MIRAS_OUT_GATE_NONE : d->mixer.out_gate;
   s->taps = d->mixer.conv_size ? (size_t)d->mixer.conv_size : 1;
   s->qk_map = d->mixer.qk_map;
-  s->mixing[0] = s->mixing[1] = d->mixer.qk_act;
-  s->mixing[2] = d->mixer.v_act;
+  s->function[0] = s->function[1] = miras__qkv_function(d->mixer.qk_act);
+  s->function[2] = miras__qkv_function(d->mixer.v_act);
   s->value = s->heads * s->dv;
   s->inner_steps = (size_t)m->inner_steps;
   s->late = d->type == MIRAS_LAYER_MAC;
@@ -17735,7 +17634,7 @@ static miras__conv miras__conv_of(const miras__visit *a, int which, const float 
   of.w = taps ? miras__weight(a->layer, MIRAS__W_CONV_Q + which) : NULL;
   of.bias = biased ? miras__weight(a->layer, MIRAS__W_CONV_BIAS_Q + which) : NULL;
   of.taps = taps ? s->taps : 1;
-  of.mixing = (int)s->mixing[which];
+  of.function = s->function[which];
   of.per = a->work.per_qkv;
   of.rows = a->n, of.heads = heads, of.group = s->heads / heads;
   of.dim = (p->cols + (which ? 0 : s->plain)) / heads;
@@ -18017,84 +17916,43 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
 }
 
 /* The output gate's rows of arrays like proj and g, which are g's if it has a low rank. */
-static float *miras__out_gate(const miras__shape *s, float *proj, float *g) {
+static float *miras__gate_rows(const miras__shape *s, float *proj, float *g) {
   return s->out_offset ? g + s->at_gate : proj + s->at_out;
 }
 
-/* The memories' answers, as arguments of the norm and gate behind them. */
-static miras__norm miras__answers_of(const miras__visit *a) {
+/* The function of the output gate (room @20). */
+static int miras__gate_function(const miras__shape *s) {
+  return s->out_gate == MIRAS_OUT_GATE_GELU ? (int)MIRAS_ACTIVATION_GELU
+       : s->out_gate == MIRAS_OUT_GATE_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_ACTIVATION_SILU;
+}
+
+/* The memories' answers, as arguments of the norm and gate behind them. A gate that comes first
+ * leaves its product at `first`, and the norm has none. */
+static miras__norm miras__answers_of(const miras__visit *a, float *first) {
   const miras__shape *s = a->layer->s;
+  const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
+  const size_t ld = s->out_offset ? s->ld_g : s->ld_p;
   miras__norm of =
     miras__layer_norm(a->layer, MIRAS__W_OUT_NORM, a->kept.y, s->ld_y, a->n,
                       s->norm_heads * s->dv);
   of.heads = s->heads / s->norm_heads;
   of.epsilon = s->out_norm_epsilon;
-  of.form = s->out_gate;
+  of.function = miras__gate_function(s);
   if (s->out_bias) of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
-  of.gate = miras__out_gate(s, a->kept.proj, a->kept.g);
-  of.ld_gate = s->out_offset ? s->ld_g : s->ld_p;
+  if (s->out_gate == MIRAS_OUT_GATE_SILU_FIRST) {
+    a->k->gate_rows_fwd(of.function, first, s->ld_y, of.x, s->ld_y, gate, ld, a->n, s->value);
+    of.x = first;
+  } else if (s->out_gate != MIRAS_OUT_GATE_NONE) {
+    of.gate = gate, of.ld_gate = ld;
+  }
   return of;
 }
 
-/* A layer norm, and GELU as a gate, are kernels of their own. */
-static int miras__gates_apart(const miras__shape *s) {
-  return s->out_bias || s->out_gate == MIRAS_OUT_GATE_GELU;
-}
-
-static int miras__gate_map(const miras__shape *s) {
-  return s->out_gate == MIRAS_OUT_GATE_GELU ? (int)MIRAS_ACTIVATION_GELU
-       : s->out_gate == MIRAS_OUT_GATE_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_ACTIVATION_SILU;
-}
-
-static int miras__gates_first(const miras__shape *s) {
-  return s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
-}
-
-/* y = what W_o receives, but for a gate apart. */
-static void miras__answers_norm(const miras__visit *a, float *y, miras__norm *of) {
-  const miras__shape *s = a->layer->s;
-  *of = miras__answers_of(a);
-  if (miras__gates_apart(s) || miras__gates_first(s)) of->form = MIRAS_OUT_GATE_NONE;
-  if (miras__gates_first(s)) {
-    a->k->gate_rows_fwd(miras__gate_map(s), y, s->ld_y, a->kept.y, s->ld_y, of->gate, of->ld_gate,
-                        a->n, s->value);
-    of->x = y;
-  }
-  if (of->bias) a->k->layer_norm_fwd(y, s->ld_y, of);
-  else a->k->gated_norm_fwd(y, s->ld_y, of);
-}
-
-/* The adjoint where the gate comes first: from -> dy and the gate's gradient. */
-static void miras__gated_first_bwd(const miras__visit *a, float *from) {
-  const miras__shape *s = a->layer->s;
-  float *dgate = miras__out_gate(s, a->work.dproj, a->work.dgates);
-  float *u = from + MIRAS__TILE * (s->ld_y + s->ld_f);
-  miras__norm of = miras__answers_of(a);
-  miras__norm_grads g;
-  g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM);
-  g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
-  a->k->gate_rows_fwd(miras__gate_map(s), u, s->ld_y, of.x, s->ld_y, of.gate, of.ld_gate, a->n,
-                      s->value);
-  of.x = u, of.form = MIRAS_OUT_GATE_NONE;
-  if (of.bias)
-    a->k->layer_norm_bwd(from, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y, from, s->ld_y, &of);
-  else
-    a->k->gated_norm_bwd(from, s->ld_y, dgate, of.ld_gate, g.gain, a->work.out, s->ld_y, from,
-                         s->ld_y, &of);
-  a->k->copy_rows(a->work.dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
-  a->k->copy_rows(dgate, of.ld_gate, of.gate, of.ld_gate, a->n, s->value);
-  a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, a->work.dy, s->ld_y, dgate, of.ld_gate,
-                      a->n, s->value);
-}
-
+/* y = what W_o receives. */
 static const float *miras__memory_layer_leave(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
   float *out = miras__from_scratch(a);
-  miras__norm of;
-  miras__answers_norm(a, out, &of);
-  if (miras__gates_apart(s) && s->out_gate != MIRAS_OUT_GATE_NONE && !miras__gates_first(s))
-    a->k->gate_rows_fwd(miras__gate_map(s), out, s->ld_y, out, s->ld_y, of.gate, of.ld_gate, a->n,
-                        s->value);
+  const miras__norm of = miras__answers_of(a, out);
+  a->k->heads_norm_fwd(out, a->layer->s->ld_y, &of);
   return out;
 }
 
@@ -18110,35 +17968,21 @@ static void miras__memory_layer_again(const miras__visit *a) {
 /* from -> dy and the output gate's gradient. */
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
-  float *dgate = miras__out_gate(s, a->work.dproj, a->work.dgates);
-  float *t = from + MIRAS__TILE * (s->ld_y + s->ld_f);
-  miras__norm of = miras__answers_of(a);
+  const int first = s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
+  const miras__norm of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
+  const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
   miras__norm_grads g;
-  g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM);
-  g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
-  if (miras__gates_first(s)) {
-    miras__gated_first_bwd(a, from);
-    miras__memory_layer_again(a);
-    return;
-  }
-  if (!miras__gates_apart(s)) {
-    t = from;
-  } else if (s->out_gate !=
-             MIRAS_OUT_GATE_NONE) { /* the gate's adjoint, t: of what it multiplies    */
-    miras__answers_norm(a, t, &of);
-    a->k->copy_rows(dgate, of.ld_gate, of.gate, of.ld_gate, a->n, s->value);
-    a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, t, s->ld_y, dgate, of.ld_gate, a->n,
+  g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
+  g.gate = miras__gate_rows(s, a->work.dproj, a->work.dgates);
+  g.ld_gate = s->out_offset ? s->ld_g : s->ld_p;
+  a->k->heads_norm_bwd(first ? from : a->work.dy, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y, from,
+                       s->ld_y, &of);
+  if (first) {
+    a->k->copy_rows(a->work.dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
+    a->k->copy_rows(g.gate, g.ld_gate, gate, g.ld_gate, a->n, s->value);
+    a->k->gate_rows_bwd(of.function, from, s->ld_y, a->work.dy, s->ld_y, g.gate, g.ld_gate, a->n,
                         s->value);
-    a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
-  } else {
-    miras__answers_norm(a, a->work.out, &of);
-    t = from;
   }
-  if (of.bias)
-    a->k->layer_norm_bwd(a->work.dy, s->ld_y, NULL, 0, &g, NULL, 0, t, s->ld_y, &of);
-  else
-    a->k->gated_norm_bwd(a->work.dy, s->ld_y, dgate, of.ld_gate, g.gain,
-                         t == from ? a->work.out : from, s->ld_y, t, s->ld_y, &of);
   miras__memory_layer_again(a);
 }
 
@@ -18304,7 +18148,7 @@ static MIRAS__COLD miras_result miras__conv_layer_resolve(miras__shape *s,
   s->heads = s->qk_heads = s->runs = 1;
   s->query_scale = 1;
   s->qk_map = MIRAS_QK_MAP_NONE;
-  s->mixing[0] = MIRAS_QKV_ACT_NONE;
+  s->function[0] = MIRAS_ACTIVATION_IDENTITY;
   s->taps = s->conv = (size_t)d->conv.size;
   s->value = s->plain = s->mix_q = s->bias_q = s->width;
   s->per_token = s->read_dim[MIRAS__READ_Q] = s->width;
@@ -18398,8 +18242,8 @@ static void miras__rwkv_layer_rows(const miras__visit *a) {
     miras__shift_mix(a, miras__mix_of(which), z, s->ld_x);
     miras__times(a, which, MIRAS__SET, proj + p->place, ld, z, s->ld_x, a->n);
   }
-  k->squash_fwd(MIRAS__SQUASH_TANH, proj + decay->place, ld, a->n, decay->cols);
-  k->squash_fwd(MIRAS__SQUASH_SIGMOID, proj + out->place, ld, a->n, out->cols);
+  k->squash_fwd(MIRAS__TANH, proj + decay->place, ld, a->n, decay->cols);
+  k->squash_fwd(MIRAS__SIGMOID, proj + out->place, ld, a->n, out->cols);
   for (i = 0; i < 4; i++) {
     const int up = MIRAS__W_DECAY_UP + 2 * (int)i;
     if (s->rank[i])
@@ -18434,10 +18278,10 @@ static float *miras__bonus(const miras__visit *p) {
   const miras__kernels *k = p->k;
   const size_t n = s->cols_q, dk = s->dk, dv = s->dv, ld = s->ld_p, rows = p->n;
   const float *proj = p->kept.proj, *key = proj + s->at_k;
-  miras__norm of = miras__answers_of(p);
+  const miras__norm of = miras__answers_of(p, NULL);
   float *y = miras__from_scratch(p), *t = y + MIRAS__TILE * s->ld_y, *a = t + MIRAS__TILE * n;
   size_t h;
-  k->layer_norm_fwd(y, s->ld_y, &of);
+  k->heads_norm_fwd(y, s->ld_y, &of);
   k->mul_rows(t, n, key, ld, p->work.gates + s->gate[MIRAS__ERASE].first, s->ld_g, rows, n);
   k->axpy_rows(t, n, -1, NULL, 0, key, ld, rows, n);
   k->mul_rows(t, n, t, n, miras__weight(p->layer, MIRAS__W_ERASE_MIX), 0, rows, n);
@@ -18464,8 +18308,8 @@ static void miras__rwkv_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
   const float *gate = a->kept.g + s->gates;
   float *d = a->work.dproj + s->at_v, *out = a->work.out, *y;
-  miras__norm of = miras__answers_of(a);
-  miras__norm_grads g;
+  const miras__norm of = miras__answers_of(a, NULL);
+  miras__norm_grads g = {NULL, NULL, NULL, 0};
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
   k->copy_rows(out, s->ld_y, from, s->ld_y, a->n, s->value);     /* where miras__bonus writes */
   k->mul_rows(d, s->ld_p, out, s->ld_y, gate, s->ld_g, a->n, s->value);
@@ -18474,7 +18318,7 @@ static void miras__rwkv_layer_leave_bwd(const miras__visit *a, float *from) {
   y = miras__bonus(a);
   k->mul_rows(a->work.dgates + s->gates, s->ld_g, out, s->ld_y, y, s->ld_y, a->n, s->value);
   k->mul_rows(out, s->ld_y, y, s->ld_y, gate, s->ld_g, a->n, s->value);
-  k->layer_norm_bwd(a->work.dy, s->ld_y, NULL, 0, &g, NULL, 0, d, s->ld_p, &of);
+  k->heads_norm_bwd(a->work.dy, s->ld_y, NULL, 0, &g, NULL, 0, d, s->ld_p, &of);
 }
 
 /* dqkv -> the columns of dproj that queries, keys and values are made of. What is mixed into
@@ -18517,9 +18361,9 @@ static void miras__rwkv_layer_enter_bwd(const miras__visit *a) {
       miras__times_bwd(a, up, MIRAS__SET, dproj + s->param[up - 1].place, s->ld_p,
                        dg + miras__up_column(s, (int)i), s->ld_g);
   }
-  a->k->squash_bwd(MIRAS__SQUASH_TANH, dproj + decay->place, s->ld_p, proj + decay->place, s->ld_p,
+  a->k->squash_bwd(MIRAS__TANH, dproj + decay->place, s->ld_p, proj + decay->place, s->ld_p,
                    a->n, decay->cols);
-  a->k->squash_bwd(MIRAS__SQUASH_SIGMOID, dproj + out->place, s->ld_p, proj + out->place, s->ld_p,
+  a->k->squash_bwd(MIRAS__SIGMOID, dproj + out->place, s->ld_p, proj + out->place, s->ld_p,
                    a->n, out->cols);
   for (j = 0; j < s->mixes; j++) {
     int mode = MIRAS__SET;
@@ -18635,7 +18479,7 @@ static void miras__heads_turn(const miras__visit *a, int gain, size_t heads, flo
   for (h = 0; s->qk_norm && h < heads; h++) {
     const miras__norm of =
       miras__layer_norm(a->layer, gain, proj + h * s->dk, s->ld_p, a->n, s->dk);
-    a->k->rms_fwd(normed + h * s->dk, ld, &of);
+    a->k->heads_norm_fwd(normed + h * s->dk, ld, &of);
   }
   a->k->rotary(to, ld, s->qk_norm ? normed : proj, s->qk_norm ? ld : s->ld_p, angles, 1, a->n,
                heads, s->dk, s->turn);
@@ -18648,14 +18492,15 @@ static void miras__heads_turn_bwd(const miras__visit *a, int gain, size_t heads,
   const miras__shape *s = a->layer->s;
   const size_t ld = s->per_token, ldt = s->qk_norm ? ld : s->ld_p;
   float *t = s->qk_norm ? d : dproj;
+  miras__norm_grads g = {NULL, NULL, NULL, 0};
   size_t h;
+  g.gain = miras__tile_sum(a, gain);
   a->k->rotary(t, ldt, d, ld, angles, -1, a->n, heads, s->dk, s->turn);
   if (dnormed) a->k->add_rows(t, ldt, dnormed, ld, a->n, heads * s->dk);
   for (h = 0; s->qk_norm && h < heads; h++) {
     const miras__norm of =
       miras__layer_norm(a->layer, gain, proj + h * s->dk, s->ld_p, a->n, s->dk);
-    a->k->rms_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, miras__tile_sum(a, gain), NULL, 0,
-                  d + h * s->dk, ld, &of);
+    a->k->heads_norm_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, &g, NULL, 0, d + h * s->dk, ld, &of);
   }
 }
 
@@ -18908,7 +18753,7 @@ static void miras__mag_norms(const miras__visit *a, float *t) {
   int gate;
   for (gate = 0; gate < 2; gate++) {
     const miras__norm of = miras__mag_norm(a, gate);
-    a->k->rms_fwd(gate ? t + s->value : t, s->ld_y, &of);
+    a->k->heads_norm_fwd(gate ? t + s->value : t, s->ld_y, &of);
   }
 }
 
@@ -18934,9 +18779,10 @@ static void miras__mag_layer_leave_bwd(const miras__visit *a, float *from) {
   for (gate = 0; gate < 2; gate++) {
     const miras__norm of = miras__mag_norm(a, gate);
     const int attends = miras__mag_attends(a, gate);
-    a->k->rms_bwd(attends ? a->work.dy + s->value : a->work.dy, s->ld_y, NULL, 0,
-                  miras__tile_sum(a, attends ? MIRAS__W_NORM_Y : MIRAS__W_NORM_Z), NULL, 0,
-                  gate ? t + s->value : t, s->ld_y, &of);
+    miras__norm_grads g = {NULL, NULL, NULL, 0};
+    g.gain = miras__tile_sum(a, attends ? MIRAS__W_NORM_Y : MIRAS__W_NORM_Z);
+    a->k->heads_norm_bwd(attends ? a->work.dy + s->value : a->work.dy, s->ld_y, NULL, 0, &g, NULL,
+                         0, gate ? t + s->value : t, s->ld_y, &of);
   }
   miras__memory_layer_again(a);
   miras__attention_turn(&beside);
@@ -19570,7 +19416,7 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, const in
                          size_t n, float *x) {
   const miras__norm of = miras__first_norm(m, x, n);
   miras__embed_rows(k, m, tokens, n, x);
-  if (m->desc.embed_norm) miras__block_norm(k, x, m->ld_x, &of);
+  if (m->desc.embed_norm) k->heads_norm_fwd(x, m->ld_x, &of);
 }
 
 #ifndef MIRAS__DEVICE
@@ -20599,7 +20445,7 @@ static void miras__tile_end(void *argument, int index, int worker) {
   float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
   const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
   double total = 0;
-  miras__block_norm(k, last, m->ld_x, &of);
+  k->heads_norm_fwd(last, m->ld_x, &of);
   MIRAS__CHECKED(miras__gemm_room(n, m->vocab, m->width) <= m->pack);
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
                 miras__head_turned(tr, MIRAS__PANELS), n, m->vocab, m->width,
@@ -21469,7 +21315,7 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
   size_t i;
   for (i = 0; i < n; i++) {
     const miras__norm of = miras__last_norm(m, s->x + s->asked[from + i] * m->ld_x, 1);
-    miras__block_norm(s->k, s->last + i * m->ld_x, m->ld_x, &of);
+    s->k->heads_norm_fwd(s->last + i * m->ld_x, m->ld_x, &of);
   }
   s->logits = logits;
   s->wanted = n;

@@ -698,19 +698,12 @@ MIRAS__BY_TILES(mask_rows, ldy,
 MIRAS__BY_TILES(transpose, 1,
                 (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
                 (y + r + at * ldy, ldy, x + r * ldx + at, ldx, m, w))
-MIRAS__BY_TILES(swiglu_fwd, 1,
-                (float *s, size_t lds, const float *a, const float *b, size_t ld, size_t rows,
-                 size_t n),
-                (s + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
-MIRAS__BY_TILES(swiglu_bwd, 1,
-                (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
-                (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
-MIRAS__BY_TILES(squash_fwd, 1, (int form, float *y, size_t ldy, size_t rows, size_t n),
-                (form, y + r * ldy + at, ldy, m, w))
+MIRAS__BY_TILES(squash_fwd, 1, (int f, float *y, size_t ldy, size_t rows, size_t n),
+                (f, y + r * ldy + at, ldy, m, w))
 MIRAS__BY_TILES(squash_bwd, 1,
-                (int form, float *dy, size_t lddy, const float *y, size_t ldy, size_t rows,
+                (int f, float *dy, size_t lddy, const float *y, size_t ldy, size_t rows,
                  size_t n),
-                (form, dy + r * lddy + at, lddy, y + r * ldy + at, ldy, m, w))
+                (f, dy + r * lddy + at, lddy, y + r * ldy + at, ldy, m, w))
 MIRAS__BY_TILES(gate_rows_fwd, 1,
                 (int f, float *s, size_t lds, const float *a, size_t lda, const float *b,
                  size_t ldb, size_t rows, size_t n),
@@ -817,69 +810,21 @@ struct miras__block_rotary {
 };
 MIRAS__IS(rotary);
 
-struct miras__block_rms_fwd {
+/* Rows, or where they are few some of the heads of all of them. */
+struct miras__block_heads_norm_fwd {
   __device__ __noinline__ void operator()(float *y, size_t ldy, const miras__norm *all) const {
-    const size_t r = miras__from(all->rows);
+    const int down = all->rows >= blockDim.x / 16;
+    const size_t h = down ? 0 : miras__from(all->heads), r = down ? miras__from(all->rows) : 0;
     miras__norm x = *all;
-    x.x += r * x.ldx;
-    x.rows = miras__till(x.rows) - r;
-    if (x.rows) miras__rms_fwd(y + r * ldy, ldy, &x);
-    __syncthreads();
-  }
-};
-MIRAS__IS(rms_fwd);
-
-/* Some of the heads of a norm, from `head` on, in all of its rows. */
-static miras__norm miras__norm_heads(const miras__norm *all, size_t head, size_t end) {
-  miras__norm x = *all;
-  x.x += head * x.dim, x.gain += head * x.dim;
-  x.gate = miras__at(x.gate, head * x.dim), x.bias = miras__at(x.bias, head * x.dim);
-  x.heads = end - head;
-  return x;
-}
-
-struct miras__block_layer_norm_fwd {
-  __device__ __noinline__ void operator()(float *y, size_t ldy, const miras__norm *all) const {
-    const int down = all->rows >= blockDim.x / 16;
-    const size_t h = down ? 0 : miras__from(all->heads);
-    const size_t r = down ? miras__from(all->rows) : 0;
-    miras__norm x = miras__norm_heads(all, h, down ? all->heads : miras__till(all->heads));
-    x.x += r * x.ldx;
+    x.x += r * x.ldx + h * x.dim, x.gain += h * x.dim, x.bias = miras__at(x.bias, h * x.dim);
+    x.gate = miras__at(x.gate, r * x.ld_gate + h * x.dim);
     if (down) x.rows = miras__till(x.rows) - r;
-    if (x.rows && x.heads) miras__layer_norm_fwd(y + r * ldy + h * x.dim, ldy, &x);
+    else x.heads = miras__till(x.heads) - h;
+    if (x.rows && x.heads) miras__heads_norm_fwd(y + r * ldy + h * x.dim, ldy, &x);
     __syncthreads();
   }
 };
-MIRAS__IS(layer_norm_fwd);
-
-struct miras__block_gated_norm_fwd {
-  __device__ __noinline__ void operator()(float *m, size_t ldm, const miras__norm *all) const {
-    const int down = all->rows >= blockDim.x / 16;
-    const size_t h = down ? 0 : miras__from(all->heads);
-    const size_t r = down ? miras__from(all->rows) : 0;
-    miras__norm x = miras__norm_heads(all, h, down ? all->heads : miras__till(all->heads));
-    x.x += r * x.ldx, x.gate += r * x.ld_gate;
-    if (down) x.rows = miras__till(x.rows) - r;
-    if (x.rows && x.heads) miras__gated_norm_fwd(m + r * ldm + h * x.dim, ldm, &x);
-    __syncthreads();
-  }
-};
-MIRAS__IS(gated_norm_fwd);
-
-/* By heads: gains collect rows. */
-struct miras__block_gated_norm_bwd {
-  __device__ __noinline__ void operator()(float *dx, size_t lddx, float *dg, size_t lddg,
-                                          float *dgain, float *m, size_t ldm, float *dm,
-                                          size_t lddm, const miras__norm *all) const {
-    const size_t h = miras__from(all->heads), at = h * all->dim;
-    const miras__norm x = miras__norm_heads(all, h, miras__till(all->heads));
-    if (x.heads)
-      miras__gated_norm_bwd(dx + at, lddx, dg + at, lddg, dgain + at, m + at, ldm, dm + at, lddm,
-                            &x);
-    __syncthreads();
-  }
-};
-MIRAS__IS(gated_norm_bwd);
+MIRAS__IS(heads_norm_fwd);
 
 /* Vectors of channels of a row, in turn. */
 struct miras__block_conv_fwd {
@@ -888,8 +833,9 @@ struct miras__block_conv_fwd {
     for (size_t e = miras__unit(); e < all; e += miras__units()) {
       const size_t t = e / each / x->heads, h = e / each % x->heads, at = e % each * 16;
       const float acc = miras__conv_sum(x, t, h * x->dim + at, x->dim - at);
-      miras__store_n(z + h * x->per + t * x->dim + at, miras__mix(x->mixing, acc),
-                     x->dim - at);
+      float slope;
+      miras__store_n(z + h * x->per + t * x->dim + at,
+                     miras__v_function(x->function, acc, &slope), x->dim - at);
     }
     __syncthreads();
   }
@@ -1116,60 +1062,40 @@ struct miras__block_channel_decay_bwd {
 };
 MIRAS__IS(channel_decay_bwd);
 
-/* What a row is known by, row by row; then channels, whose gains collect rows. */
-struct miras__block_rms_bwd {
-  __device__ __noinline__ void operator()(float *dx, size_t lddx, const float *base, size_t ldbase,
-                                          float *dgain, float *y, size_t ldy, const float *dy,
-                                          size_t lddy, const miras__norm *of) const {
-    const size_t rows = of->rows, at = miras__at_from(of->dim), w = miras__at_till(of->dim) - at;
-    float *const known = miras__told + MIRAS__ROOM;
-    const int spread = 2 * rows <= (size_t)miras__told[1];
-    for (size_t t = miras__unit(); spread && t < rows; t += miras__units()) {
-      const float *x = of->x + t * of->ldx, r = miras__rms_inverse(x, of->dim, of->epsilon);
-      const float along = miras__rms_along(dy + t * lddy, of->gain, x, r, of->dim);
-      if (miras__lane() == 0) known[2 * t] = r, known[2 * t + 1] = along;
-    }
-    __syncthreads();
-    for (size_t t = 0; spread && w && t < rows; t++)
-      miras__rms_bwd_row(dx + t * lddx + at, miras__at(base, t * ldbase + at), dgain + at,
-                         miras__to(y, t * ldy + at), dy + t * lddy + at, of->x + t * of->ldx + at,
-                         of->gain + at, known[2 * t], known[2 * t + 1], w);
-    if (!spread && miras__unit() == 0)
-      miras__rms_bwd(dx, lddx, base, ldbase, dgain, y, ldy, dy, lddy, of);
-    __syncthreads();
-  }
-};
-MIRAS__IS(rms_bwd);
-
-/* The same head by head. */
-struct miras__block_layer_norm_bwd {
+/* Head by head: what rows are known by and what stands in front of a gate, row by row; then
+ * channels, whose gains collect rows. */
+struct miras__block_heads_norm_bwd {
   __device__ __noinline__ void operator()(float *dx, size_t lddx, const float *base, size_t ldbase,
                                           const miras__norm_grads *g, float *y, size_t ldy,
-                                          const float *dy, size_t lddy,
-                                          const miras__norm *of) const {
+                                          float *dy, size_t lddy, const miras__norm *of) const {
     const size_t rows = of->rows, at = miras__at_from(of->dim), w = miras__at_till(of->dim) - at;
     miras__norm_row *const known = (miras__norm_row *)(miras__told + MIRAS__ROOM);
     const int spread = 4 * rows <= (size_t)miras__told[1];
     for (size_t h = 0; spread && h < of->heads * of->dim; h += of->dim) {
       for (size_t t = miras__unit(); t < rows; t += miras__units()) {
-        const miras__norm_row k =
-          miras__layer_norm_known(dy + t * lddy + h, of->x + t * of->ldx + h, of->gain + h,
-                                  of->epsilon, of->dim);
+        const float *x = of->x + t * of->ldx + h;
+        float *d = dy + t * lddy + h;
+        miras__norm_row k = miras__norm_known(x, of);
+        if (of->gate)
+          miras__norm_gate_bwd(g->gate + t * g->ld_gate + h, miras__to(y, t * ldy + h), d, x,
+                               of->gate + t * of->ld_gate + h, of, h, &k, of->dim);
+        miras__norm_along(&k, d, x, of->gain + h, of);
         if (miras__lane() == 0) known[t] = k;
       }
       __syncthreads();
       for (size_t t = 0; w && t < rows; t++)
-        miras__layer_norm_bwd_row(dx + t * lddx + h + at, miras__at(base, t * ldbase + h + at), g,
-                                  miras__to(y, t * ldy + h + at), dy + t * lddy + h + at,
-                                  of->x + t * of->ldx + h + at, of, h + at, known + t, w);
+        miras__norm_bwd_row(dx + t * lddx + h + at, miras__at(base, t * ldbase + h + at), g,
+                            of->gate ? NULL : miras__to(y, t * ldy + h + at),
+                            dy + t * lddy + h + at, of->x + t * of->ldx + h + at, of, h + at,
+                            known + t, w);
       __syncthreads();
     }
     if (!spread && miras__unit() == 0)
-      miras__layer_norm_bwd(dx, lddx, base, ldbase, g, y, ldy, dy, lddy, of);
+      miras__heads_norm_bwd(dx, lddx, base, ldbase, g, y, ldy, dy, lddy, of);
     __syncthreads();
   }
 };
-MIRAS__IS(layer_norm_bwd);
+MIRAS__IS(heads_norm_bwd);
 
 /* What is collected over rows by channels, then rows. */
 struct miras__block_norm_rows_end2 {
@@ -7209,7 +7135,7 @@ __device__ static void miras__text_end(const miras__phase *ph, const miras__colu
   const size_t row = single ? at * MIRAS__TILE : (at + 1) * ph->all.length - n;
   float *pack = miras__worker_scratch(tr, worker), *last = pack + m->pack;
   const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
-  miras__block_norm(ph->all.k, last, m->ld_x, &of);
+  ph->all.k->heads_norm_fwd(last, m->ld_x, &of);
   miras__matmul(ph->all.k, MIRAS__SET, tr->logits + (single ? row : at * n) * m->vocab + c,
                 m->vocab, miras__mat(last, m->ld_x),
                 miras__turned(m->params + m->head + c * m->width, m->width), n,

@@ -429,6 +429,19 @@ template <class Y> struct cases {
   }
 
   /* of layers */
+
+  /* The functions of gates; the first four are those of convolutions. */
+  BOTH static int function(int i) {
+    switch (i) {
+      case 0: return MIRAS_ACTIVATION_SILU;
+      case 1: return MIRAS_ACTIVATION_IDENTITY;
+      case 2: return MIRAS__RELU;
+      case 3: return MIRAS__ELU;
+      case 4: return MIRAS_ACTIVATION_GELU;
+      case 5: return MIRAS__SIGMOID;
+      default: return MIRAS__TANH;
+    }
+  }
   BOTH static void conv_bwd(T *K, const shape *s, float *p) {
     const size_t taps = (size_t)F / 2 % 5 + 1, rows = M < 60 ? M : 60;
     const int bare = taps == 1 && s->gap;
@@ -436,67 +449,48 @@ template <class Y> struct cases {
     const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, bare ? NULL : AT(3),
                                 F & 1 && !bare ? AT(10) : NULL, WIDE + s->gap, WIDE,
                                 (M + 5) * DIM / group, taps, rows / group, HEADS, DIM, group,
-                                F / 2 % MIRAS_QKV_ACT_COUNT, F % 3 == 1};
+                                function(F / 2 % 4), F % 3 == 1};
     K->conv_bwd(AT(0), WIDE, bare ? NULL : AT(4), F & 1 && !bare ? AT(11) : NULL, AT(5),
                 F & 1 ? taps - 1 : 0, AT(8), &x);
   }
-  BOTH static void rms_fwd(T *K, const shape *s, float *p) {
-    const typename Y::norm x = {AT(1), AT(2), NULL, LD, 0, M, 1, N, 0.01f, 0};
-    K->rms_fwd(AT(0), LD, &x);
+  /* form: where y or dx lies, whether y is wanted, then biases, a gate, its function */
+  BOTH static void norm(const shape *s, float *p, typename Y::norm *x) {
+    x->x = AT(1), x->ldx = WIDE + s->gap, x->gain = AT(2);
+    x->bias = F / 8 % 2 ? AT(3) : NULL, x->gate = F / 16 % 2 ? AT(8) : NULL, x->ld_gate = WIDE;
+    x->rows = M / 3 + 1, x->heads = HEADS, x->dim = DIM, x->epsilon = 1e-5f;
+    x->function = function(F % 7);
   }
-  BOTH static void rms_bwd(T *K, const shape *s, float *p) {
-    const typename Y::norm x = {AT(1), AT(2), NULL, LD, 0, M, 1, N, 1e-5f, 0};
-    K->rms_bwd(AT(0), LD, F & 1 ? AT(0) : NULL, LD, AT(3), F & 2 ? AT(4) : NULL, LD,
-               F & 4 ? AT(0) : AT(5), LD, &x);
+  BOTH static void heads_norm_fwd(T *K, const shape *s, float *p) {
+    typename Y::norm x;
+    norm(s, p, &x);
+    K->heads_norm_fwd(F & 1 ? AT(1) : AT(0), WIDE + s->gap, &x);
   }
-  BOTH static void layer_norm_fwd(T *K, const shape *s, float *p) {
-    typename Y::norm x = {AT(1), AT(2), NULL, WIDE + s->gap, 0, M / 4 + 1, HEADS, DIM};
-    x.bias = AT(3), x.epsilon = 1e-5f;
-    K->layer_norm_fwd(F ? AT(1) : AT(0), WIDE + s->gap, &x);
-  }
-  BOTH static void layer_norm_bwd(T *K, const shape *s, float *p) {
-    typename Y::norm x = {AT(1), AT(2), NULL, WIDE + s->gap, 0, M / 2 + 1, HEADS, DIM};
-    const typename Y::norm_grads g = {AT(4), AT(5)};
-    x.bias = AT(3), x.epsilon = 1e-5f;
-    K->layer_norm_bwd(AT(0), WIDE, F & 1 ? AT(0) : NULL, WIDE, &g, F & 2 ? AT(6) : NULL, WIDE,
+  BOTH static void heads_norm_bwd(T *K, const shape *s, float *p) {
+    typename Y::norm x;
+    const typename Y::norm_grads g = {AT(4), AT(5), AT(9), WIDE + s->gap};
+    norm(s, p, &x);
+    K->heads_norm_bwd(AT(0), WIDE, F & 1 ? AT(0) : NULL, WIDE, &g, F & 2 ? AT(6) : NULL, WIDE,
                       F & 4 ? AT(0) : AT(7), WIDE, &x);
   }
   BOTH static void squash_fwd(T *K, const shape *s, float *p) {
-    K->squash_fwd(F, AT(0), LD, M, N);
+    K->squash_fwd(F ? MIRAS__TANH : MIRAS__SIGMOID, AT(0), LD, M, N);
   }
   BOTH static void squash_bwd(T *K, const shape *s, float *p) {
-    K->squash_bwd(F, AT(0), LD, AT(1), LD + 1, M, N);
-  }
-  BOTH static void gated_norm_fwd(T *K, const shape *s, float *p) {
-    const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 4 + 1, HEADS, DIM,
-                              1e-5f, NULL, F % MIRAS_OUT_GATE_COUNT};
-    K->gated_norm_fwd(AT(0), WIDE, &x);
-  }
-  BOTH static void gated_norm_bwd(T *K, const shape *s, float *p) {
-    const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 2 + 1, HEADS, DIM,
-                              0.01f, NULL, F % MIRAS_OUT_GATE_COUNT};
-    K->gated_norm_bwd(AT(0), WIDE, AT(4), WIDE + s->gap, AT(5), AT(6), WIDE, AT(7), WIDE, &x);
-  }
-  BOTH static void swiglu_fwd(T *K, const shape *s, float *p) {
-    K->swiglu_fwd(F ? AT(1) : AT(0), LD, AT(1), AT(2), LD, M, N);
-  }
-  BOTH static void swiglu_bwd(T *K, const shape *s, float *p) {
-    K->swiglu_bwd(AT(0), LD, AT(1), AT(2), LD + 1, M, N);
+    K->squash_bwd(F ? MIRAS__TANH : MIRAS__SIGMOID, AT(0), LD, AT(1), LD + 1, M, N);
   }
   BOTH static void gate_rows_fwd(T *K, const shape *s, float *p) {
-    const int f = F / 2 == 2 ? (int)MIRAS__SIGMOID : F / 2;
-    K->gate_rows_fwd(f, F & 1 ? AT(1) : AT(0), LD, AT(1), LD, AT(2), LD + 1, M, N);
+    K->gate_rows_fwd(function(F / 2 % 7), F & 1 ? AT(1) : AT(0), LD, AT(1), LD, AT(2), LD + 1, M,
+                     N);
   }
   BOTH static void gate_rows_bwd(T *K, const shape *s, float *p) {
-    const int f = F == 2 ? (int)MIRAS__SIGMOID : F;
-    K->gate_rows_bwd(f, AT(0), LD, AT(1), LD + 1, AT(2), LD + 2, M, N);
+    K->gate_rows_bwd(function(F), AT(0), LD, AT(1), LD + 1, AT(2), LD + 2, M, N);
   }
   BOTH static void conv_fwd(T *K, const shape *s, float *p) {
     const size_t taps = (size_t)F / 2 % 5 + 1;
     const int bare = taps == 1 && s->gap;
     const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, bare ? NULL : AT(3),
                                 F & 1 ? AT(4) : NULL, WIDE + s->gap, WIDE, (M + 1) * DIM, taps,
-                                M < 60 ? M : 60, HEADS, DIM, 1, F / 2 % MIRAS_QKV_ACT_COUNT};
+                                M < 60 ? M : 60, HEADS, DIM, 1, function(F / 2 % 4)};
     K->conv_fwd(AT(5), &x);
   }
   BOTH static void unit_fwd(T *K, const shape *s, float *p) {
@@ -540,16 +534,15 @@ template <class Y> struct cases {
   X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_BIAS_CUSTOM) X(feature_rows, 4)   \
   X(implicit_rows, 2) X(attend_bwd, 1) X(online_softmax, 1) X(online_softmax_rows, 1)             \
   X(fold_few, 6) X(left_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)    \
-  X(channel_rows, 6) X(rms_fwd, 1) X(rms_bwd, 8) X(layer_norm_fwd, 2) X(layer_norm_bwd, 8)        \
-  X(squash_fwd, 2) X(squash_bwd, 2) X(gated_norm_fwd, 5) X(gated_norm_bwd, 5)                     \
-  X(swiglu_fwd, 2) X(swiglu_bwd, 1) X(conv_fwd, 10) X(unit_fwd, 4) X(unit_bwd, 2) X(erase_fwd, 1) \
+  X(channel_rows, 6) X(heads_norm_fwd, 32) X(heads_norm_bwd, 32) X(squash_fwd, 2)                 \
+  X(squash_bwd, 2) X(conv_fwd, 10) X(unit_fwd, 4) X(unit_bwd, 2) X(erase_fwd, 1)                  \
   X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
   X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \
   X(momentum_fwd, 1) X(momentum_bwd, 1)                                                           \
   X(lq_bwd, 2) X(signed_fwd, 8) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
-  X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 6)             \
-  X(gate_rows_bwd, 3)
+  X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 14)            \
+  X(gate_rows_bwd, 7)
 
 /* Those by parts, of which `which` counts behind the others. */
 #define PARTS(X) X(part_rows, 20) X(part_bwd, 20)

@@ -1024,112 +1024,74 @@ static operand apart(trial *t, size_t rows, size_t cols) {
   return take(t, rows, cols, cols + (t->pad ? t->pad + (size_t)t->count : 0));
 }
 
-static miras__norm norm_of(operand x, operand gain, size_t rows, size_t heads, size_t dim) {
+/* The functions of gates; the first four are those of convolutions. */
+static int function_of(size_t variant) {
+  static const int functions[7] = {
+    MIRAS_ACTIVATION_SILU, MIRAS_ACTIVATION_IDENTITY, MIRAS__RELU, MIRAS__ELU,
+    MIRAS_ACTIVATION_GELU, MIRAS__SIGMOID, MIRAS__TANH
+  };
+  return functions[variant % 7];
+}
+
+/* With or without biases and a gate. */
+static miras__norm norm_of(const trial *t, operand x, operand gain, operand bias, operand gate) {
   miras__norm of;
   memset(&of, 0, sizeof of);
   of.x = x.p, of.ldx = x.ld, of.gain = gain.p;
-  of.rows = rows, of.heads = heads, of.dim = dim, of.epsilon = 1e-5f;
+  of.rows = t->rows, of.heads = t->heads, of.dim = t->dim, of.epsilon = 1e-5f;
+  if (t->variant / 6 % 2) of.bias = bias.p;
+  if (t->variant / 12 % 2) of.gate = gate.p, of.ld_gate = gate.ld;
+  of.function = function_of(t->variant / 24);
   return of;
 }
 
-static void layer_rms_fwd(const miras__kernels *k, trial *t) {
-  operand y = apart(t, t->rows, t->n), x = apart(t, t->rows, t->n), gain = packed(t, 1, t->n);
-  miras__norm of = norm_of(x, gain, t->rows, 1, t->n);
-  k->rms_fwd(y.p, y.ld, &of);
-}
-
-static void layer_rms_bwd(const miras__kernels *k, trial *t) {
-  operand dx = apart(t, t->rows, t->n), base = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n);
-  operand x = apart(t, t->rows, t->n), dy = apart(t, t->rows, t->n);
-  operand gain = packed(t, 1, t->n), dgain = packed(t, 1, t->n);
-  miras__norm of;
-  if (t->variant % 3 == 1) base = dx;
-  of = norm_of(x, gain, t->rows, 1, t->n);
-  k->rms_bwd(dx.p, dx.ld, t->variant % 3 == 2 ? NULL : base.p, base.ld, dgain.p,
-             t->variant / 3 % 2 ? NULL : y.p, y.ld, dy.p, dy.ld, &of);
-}
-
-static void layer_layer_norm_fwd(const miras__kernels *k, trial *t) {
-  operand y = apart(t, t->rows, t->n), x = apart(t, t->rows, t->n);
+static void layer_heads_norm_fwd(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->rows, t->n), x = apart(t, t->rows, t->n), gate = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n), bias = packed(t, 1, t->n);
-  miras__norm of = norm_of(x, gain, t->rows, t->heads, t->dim);
-  of.bias = bias.p;
-  k->layer_norm_fwd(t->variant % 2 ? x.p : y.p, t->variant % 2 ? x.ld : y.ld, &of);
+  miras__norm of = norm_of(t, x, gain, bias, gate);
+  k->heads_norm_fwd(t->variant % 2 ? x.p : y.p, t->variant % 2 ? x.ld : y.ld, &of);
 }
 
-static void layer_layer_norm_bwd(const miras__kernels *k, trial *t) {
+static void layer_heads_norm_bwd(const miras__kernels *k, trial *t) {
   operand dx = apart(t, t->rows, t->n), base = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n);
   operand x = apart(t, t->rows, t->n), dy = apart(t, t->rows, t->n), gain = packed(t, 1, t->n);
   operand dgain = packed(t, 1, t->n), bias = packed(t, 1, t->n), dbias = packed(t, 1, t->n);
-  miras__norm of = norm_of(x, gain, t->rows, t->heads, t->dim);
+  operand gate = apart(t, t->rows, t->n), dgate = apart(t, t->rows, t->n);
+  miras__norm of = norm_of(t, x, gain, bias, gate);
   miras__norm_grads g;
-  of.bias = bias.p;
-  g.gain = dgain.p, g.bias = dbias.p;
+  g.gain = dgain.p, g.bias = dbias.p, g.gate = dgate.p, g.ld_gate = dgate.ld;
   if (t->variant % 3 == 1) base = dx;
-  k->layer_norm_bwd(dx.p, dx.ld, t->variant % 3 == 2 ? NULL : base.p, base.ld, &g,
+  k->heads_norm_bwd(dx.p, dx.ld, t->variant % 3 == 2 ? NULL : base.p, base.ld, &g,
                     t->variant / 3 % 2 ? NULL : y.p, y.ld, dy.p, dy.ld, &of);
 }
 
 static void layer_squash_fwd(const miras__kernels *k, trial *t) {
   operand y = apart(t, t->rows, t->n);
-  k->squash_fwd((int)(t->variant % 2), y.p, y.ld, t->rows, t->n);
+  k->squash_fwd(t->variant % 2 ? MIRAS__TANH : MIRAS__SIGMOID, y.p, y.ld, t->rows, t->n);
 }
 
 static void layer_squash_bwd(const miras__kernels *k, trial *t) {
   operand dy = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n);
-  k->squash_bwd((int)(t->variant % 2), dy.p, dy.ld, y.p, y.ld, t->rows, t->n);
-}
-
-static void layer_gated_norm_fwd(const miras__kernels *k, trial *t) {
-  operand m = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n);
-  operand gain = packed(t, 1, t->n);
-  miras__norm of = norm_of(y, gain, t->rows, t->heads, t->dim);
-  of.gate = g.p, of.ld_gate = g.ld, of.form = (int)(t->variant % MIRAS_OUT_GATE_COUNT);
-  k->gated_norm_fwd(m.p, m.ld, &of);
-}
-
-static void layer_gated_norm_bwd(const miras__kernels *k, trial *t) {
-  operand dy = apart(t, t->rows, t->n), dg = apart(t, t->rows, t->n), m = apart(t, t->rows, t->n);
-  operand y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n), dm = apart(t, t->rows, t->n);
-  operand gain = packed(t, 1, t->n), dgain = packed(t, 1, t->n);
-  miras__norm of = norm_of(y, gain, t->rows, t->heads, t->dim);
-  of.gate = g.p, of.ld_gate = g.ld, of.form = (int)(t->variant % MIRAS_OUT_GATE_COUNT);
-  k->gated_norm_bwd(dy.p, dy.ld, dg.p, dg.ld, dgain.p, m.p, m.ld, dm.p, dm.ld, &of);
-}
-
-static void layer_swiglu_fwd(const miras__kernels *k, trial *t) {
-  operand s = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n);
-  operand b = take(t, t->rows, t->n, a.ld);
-  k->swiglu_fwd(s.p, s.ld, a.p, b.p, a.ld, t->rows, t->n);
-}
-
-static void layer_swiglu_bwd(const miras__kernels *k, trial *t) {
-  operand ds = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n);
-  operand b = take(t, t->rows, t->n, a.ld);
-  k->swiglu_bwd(ds.p, ds.ld, a.p, b.p, a.ld, t->rows, t->n);
-}
-
-/* GELU, SiLU, the sigmoid. */
-static int gate_form(const trial *t) {
-  return t->variant % 3 == 2 ? (int)MIRAS__SIGMOID : (int)t->variant % 3;
+  k->squash_bwd(t->variant % 2 ? MIRAS__TANH : MIRAS__SIGMOID, dy.p, dy.ld, y.p, y.ld, t->rows,
+                t->n);
 }
 
 static void layer_gate_rows_fwd(const miras__kernels *k, trial *t) {
   operand s = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n), b = apart(t, t->rows, t->n);
-  k->gate_rows_fwd(gate_form(t), s.p, s.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
+  k->gate_rows_fwd(function_of(t->variant), s.p, s.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
 }
 
 static void layer_gate_rows_bwd(const miras__kernels *k, trial *t) {
   operand ds = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n), b = apart(t, t->rows, t->n);
-  k->gate_rows_bwd(gate_form(t), ds.p, ds.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
+  k->gate_rows_bwd(function_of(t->variant), ds.p, ds.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
 }
 
 static miras__conv conv_of(const trial *t, operand c, operand past, operand w, operand bias,
                            size_t taps, size_t per) {
-  const size_t form = t->variant % (2 * MIRAS_QKV_ACT_COUNT);
+  const size_t form = t->variant % 8;
   miras__conv of;
   of.c = c.p, of.ldc = c.ld, of.w = taps == 1 && form == 5 ? NULL : w.p;
-  of.bias = form > 4 ? bias.p : NULL, of.mixing = (int)form % MIRAS_QKV_ACT_COUNT;
+  of.bias = form > 4 ? bias.p : NULL, of.function = function_of(form % 4);
   of.group = 1;
   of.more = (int)t->variant % 7 == 3;
   of.past = t->variant / 5 % 2 ? NULL : past.p, of.ldpast = past.ld;
@@ -1261,16 +1223,10 @@ static const struct {
   size_t rows, heads, dim;
   double bound;
 } layer_kernels[] = {
-  { "rms_fwd", layer_rms_fwd, 3, 1, 67, 7e-7 },
-  { "rms_bwd", layer_rms_bwd, 3, 1, 67, 7e-7 },
-  { "layer_norm_fwd", layer_layer_norm_fwd, 3, 3, 35, 2e-6 },
-  { "layer_norm_bwd", layer_layer_norm_bwd, 3, 3, 35, 2e-6 },
+  { "heads_norm_fwd", layer_heads_norm_fwd, 3, 3, 67, 2e-6 },
+  { "heads_norm_bwd", layer_heads_norm_bwd, 3, 3, 67, 2e-6 },
   { "squash_fwd", layer_squash_fwd, 3, 1, 67, 2e-7 },
   { "squash_bwd", layer_squash_bwd, 3, 1, 67, 4e-7 },
-  { "gated_norm_fwd", layer_gated_norm_fwd, 3, 3, 35, 6e-7 },
-  { "gated_norm_bwd", layer_gated_norm_bwd, 3, 3, 35, 7e-7 },
-  { "swiglu_fwd", layer_swiglu_fwd, 3, 1, 67, 1e-7 },
-  { "swiglu_bwd", layer_swiglu_bwd, 3, 1, 67, 4e-7 },
   { "gate_rows_fwd", layer_gate_rows_fwd, 3, 1, 67, 2e-7 },
   { "gate_rows_bwd", layer_gate_rows_bwd, 3, 1, 67, 4e-7 },
   { "conv_fwd", layer_conv_fwd, 6, 3, 35, 8e-7 },
