@@ -2436,7 +2436,7 @@ static void miras__gap_link(unsigned char *gap, uint64_t next) {
 }
 
 /* The arena of an object in this buffer: has anything been written between its arrays? */
-static void miras__arena_look(void *buffer) {
+static void miras__arena_check(void *buffer) {
   unsigned char *base = miras__arena_on(buffer).base;
   uint64_t link[2] = {0, 0};
   do {
@@ -3374,7 +3374,7 @@ enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTIO
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
-  size_t span;             /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1 */
+  size_t chunk_pairs;      /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1 */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
@@ -3396,24 +3396,24 @@ typedef struct miras__plan {
   int strip;               /* and its scratch has room for a strip of the state                  */
   int map;                 /* what keys and queries go through (room @25)                        */
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
-  int rule, first;         /* frozen engine: records of the retention (room @42), first: of the
+  int retain, first;         /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
-  int pulls;               /* frozen and exact: (1 - a) B is part of A_t                         */
+  int to_init;             /* frozen and exact: (1 - a) B is part of A_t                         */
   int holds;               /* frozen engine: the state keeps the weights W_B of B                */
   int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
   int widest;              /* largest in or out                                                  */
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t params;           /* outer parameters of all heads                                      */
   size_t at_rho;           /* of token_rates' rho [chunk] among them                             */
-  size_t at_w, at_s, at_home, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
+  size_t at_w, at_s, at_init, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
   size_t head_dstate;      /* floats of a head in miras_memory_grad_state_size; in its state ... */
   size_t split, second;    /* ... the first `split` of them lie first, the others at `second`     */
   size_t sequence_state;   /* floats: header of 16, then the heads                               */
   size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
-  size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
+  size_t tape_state;     /* frozen engine: floats per anchor; chunk 1 has one for each inner_step */
   int tape_tokens;         /* tokens that one tape_chunk covers                                  */
   int tape_blocks;         /* exact engine: blocks in which the adjoint takes them               */
   size_t tape_errors;      /* and floats of a token's error, which lie behind the state, or 0    */
@@ -3441,7 +3441,7 @@ static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 /* What a token brings, in the order of miras_memory_input: its name in head_io, that of its stride,
  * its member of miras_memory_input, and its numbers per token and head, of a descriptor d; 0: that
  * asks for none. */
-#define MIRAS__INPUTS(X)                                                                          \
+#define MIRAS__ROWS_OF_TOKENS(X)                                                                   \
   X(k, ldk, key, (size_t)d->inner_steps * (size_t)d->key_dim)                                      \
   X(v, ldv, value, (size_t)d->inner_steps * (size_t)d->value_dim)                                  \
   X(q, ldq, query, (size_t)d->key_dim)                                                            \
@@ -3598,42 +3598,41 @@ typedef struct miras__solve {
 /* One pair enters a layer (fold_pair): A and S [in, out], S or B NULL for none; what is left of A,
  * what S adds to it, what is left of S; the pair's y, d and its coefficients in A and S. x, unless
  * NULL, is a row that reads all three as they were. */
-typedef struct miras__arrival {
+typedef struct miras__new_pair {
   size_t in, out;
   float *a, *s;
-  const float *home, *y, *d, *x;
+  const float *init, *y, *d, *x;
   float left, adds, stays, g, n;
   float *xa, *xs, *xb;
-} miras__arrival;
+} miras__new_pair;
 
 /* Coefficients of new rows row..row+m-1 of a chunk whose pairs have one gate each (room @51, which
- * has the letters): g, n [m, ld], a, f, h [m]. The first new row is descent `descent` of its token.
+ * has the letters): g, n [m, ld], a, f, h [m]. The first new row is its token's `inner_step`th.
  * theta: with momentum, else NULL; rate: with token_rates, else NULL. */
-typedef struct miras__course {
-  size_t ld, row, m, descent, inner_steps;
+typedef struct miras__gate_course {
+  size_t ld, row, m, inner_step, inner_steps;
   const float *alpha, *eta, *theta, *rate;             /* [m]                                    */
   float *g, *n, *a, *f, *h;
-} miras__course;
+} miras__gate_course;
 
 /* Their cotangents, which are consumed, and those of alpha, eta and, where they are, theta; with
  * token_rates the slopes [m] of the rates by rho, and rho's cotangent, added to, or NULL. */
-typedef struct miras__course_grads {
+typedef struct miras__gate_course_grads {
   float *g, *n, *a, *f, *h;
   float *alpha, *eta, *theta;
   const float *slope;
   float *rho;
-} miras__course_grads;
+} miras__gate_course_grads;
 
 /* A layer of m pairs whose steps are bounded (room @51): y [m, in], d [m, out], eta [m, wide], each
- * channel of which is an input (by 1) or an output (by 2) of the layer; by 0: one number. J is
- * `number` times J, or times ones. fed [m, hears]: what the layer above hears, where its
- * strain counts, or NULL. spent, strain [m]: Q and F. */
+ * channel, of a side of the layer (room @20). J is `number` times J, or times ones. fed [m, hears]:
+ * what the layer above reads, where its drift counts, or NULL. curve, drift [m]: Q and F. */
 typedef struct miras__bound {
   size_t m, in, out, wide, hears;
-  int by;
+  int side;
   float number;
   const float *J, *y, *d, *eta, *fed;
-  float *spent, *strain, *pack;
+  float *curve, *drift, *pack;
 } miras__bound;
 
 /* Where cotangents of its numbers, added to, and of its J go, as mode of gemm says. */
@@ -3729,7 +3728,7 @@ static float miras__bias_growth(const miras_memory_desc *d) {
   return (d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH) && d->p > 2 ? d->p - 1 : 1;
 }
 
-/* Numbers per token, head and descent of a gate that is not constant, else 0. A channel is an entry
+/* Numbers per token, head and inner step of a gate that varies, else 0. A channel is an entry
  * of the value, but for the decay gate of a matrix memory: there, of the key as it is seen. */
 static size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
   return gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
@@ -3909,6 +3908,9 @@ enum {
   MIRAS__RELU, MIRAS__ELU          /* ELU: x + 1, e^x below 0                                     */
 };
 
+/* The side of a layer whose channels a gate belongs to; 0: its numbers are one per token. */
+enum { MIRAS__INPUTS = 1, MIRAS__OUTPUTS };
+
 /* Forms of learned gates (room @29): those of decay gates, and one of steps and thresholds. */
 enum {
   MIRAS__GATE_SIGMOID = MIRAS_DECAY_FORM_SIGMOID, MIRAS__GATE_ROOT = MIRAS_DECAY_FORM_ROOT,
@@ -4006,9 +4008,9 @@ typedef struct miras__kernels miras__kernels;
     const float *alpha, size_t m, size_t n))                                                      \
   X(BACK, void, channel_decay_bwd, (const miras__kernels *K, float *dalpha, float *ba,            \
     const float *a, const float *alpha, size_t m, size_t n))                                      \
-  X(EXACT, void, channel_left, (const miras__kernels *K, float *last, float *c,                   \
+  X(EXACT, void, channel_decays, (const miras__kernels *K, float *last, float *c,                  \
     const float *alpha, size_t n, size_t r0, size_t m))                                           \
-  X(EXACT, void, scalar_left, (const miras__kernels *K, float *last_c, float *last_l, float *c,   \
+  X(EXACT, void, scalar_decays, (const miras__kernels *K, float *last_c, float *last_l, float *c,  \
     float *l, size_t ld, const float *alpha, size_t r0, size_t m))                                \
   X(EXACT_BACK, void, weigh_bwd, (const miras__kernels *K, float *dl, float *dp, const float *l,  \
     const float *z, size_t ld, size_t rows, size_t first, size_t step, size_t n))                 \
@@ -4033,12 +4035,12 @@ typedef struct miras__kernels miras__kernels;
     const float *const *x, const float *const *u, size_t n, size_t dv))                           \
   X(EXACT, void, fold_column, (float *z, const float *c, size_t ld_c, const float *eta,           \
     const float *l, const float *x, size_t rows, size_t n))                                       \
-  X(EXACT_BACK, void, left_bwd, (float *ds, float *dc, float *dcv, const float *s0,               \
+  X(EXACT_BACK, void, decays_bwd, (float *ds, float *dc, float *dcv, const float *s0,              \
     const float *c, size_t ld_c, const float *cv, int column, size_t n, size_t dv))               \
   X(EXACT, void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,  \
     float *s, float *errors, float *row, size_t t, size_t end))                                   \
   X(FROZEN, void, rest, (float *y, const float *a, float scale, size_t n))                        \
-  X(FROZEN, void, fold_pair, (const miras__arrival *f))                                           \
+  X(FROZEN, void, fold_pair, (const miras__new_pair *f))                                           \
   X(MESA, void, decay_rows, (const miras__kernels *K, float *l, size_t ld, float *c,              \
     const float *alpha, const float *own, size_t r0, size_t m))                                   \
   X(BACK, void, decay_rows_bwd, (const miras__kernels *K, float *dl, size_t ld, float *dc,        \
@@ -4064,18 +4066,18 @@ typedef struct miras__kernels miras__kernels;
     float *dgain, float *dbias, const miras__norm2 *x))                                           \
   X(FROZEN, void, token_rates, (int form, float *rate, float *slope, const float *rho, size_t row, \
     size_t m, size_t inner_steps))                                                                 \
-  X(FROZEN, void, coefficients, (const miras__kernels *K, const miras__course *c, const float *g, \
-    const float *n, const float *afh))                                                            \
-  X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__course *c,        \
-    const miras__course_grads *b))                                                                \
+  X(FROZEN, void, coefficients, (const miras__kernels *K, const miras__gate_course *c,            \
+    const float *g, const float *n, const float *afh))                                            \
+  X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__gate_course *c,  \
+    const miras__gate_course_grads *b))                                                          \
   X(ANY, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,        \
     size_t ldx, size_t seen, size_t inner_steps, size_t m))                                        \
   X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
     float sign, const float *g, const float *x, const miras__reads *r))                           \
-  X(FROZEN, void, fade, (int by, float *to, const float *a, const float *home, size_t in,         \
+  X(FROZEN, void, fade, (int side, float *to, const float *a, const float *init, size_t in,        \
     size_t out))                                                                                  \
-  X(FROZEN_BACK, void, fade_bwd, (int by, float *b, float *ba, float *bhome, const float *a,      \
-    const float *from, const float *home, size_t in, size_t out))                                 \
+  X(FROZEN_BACK, void, fade_bwd, (int side, float *b, float *ba, float *binit, const float *a,     \
+    const float *from, const float *init, size_t in, size_t out))                                 \
   X(FROZEN, void, momentum_fwd, (float *a, float *s, float f, float h, size_t n))                 \
   X(FROZEN_BACK, void, momentum_bwd, (float *bs, float *bf, float *bh, const float *s,            \
     const float *ba, float f, float h, size_t n))                                                 \
@@ -4083,10 +4085,10 @@ typedef struct miras__kernels miras__kernels;
     float *z))                                                                                    \
   X(FROZEN_BACK, void, bound_bwd, (const miras__kernels *K, const miras__bound *x,                \
     const miras__bound_grads *b, float *u, float *v, float *t1, float *t2))                       \
-  X(FROZEN, void, bound_share, (float *share, float *eta, const float *along, const float *spent, \
-    const float *strain, float c, size_t m, size_t wide))                                         \
-  X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *spent,     \
-    float *strain, const float *share, float c, size_t m, size_t wide))                           \
+  X(FROZEN, void, bound_share, (float *share, float *eta, const float *along, const float *curve, \
+    const float *drift, float c, size_t m, size_t wide))                                         \
+  X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *curve, \
+    float *drift, const float *share, float c, size_t m, size_t wide))                           \
   X(LAYER, void, heads_norm_fwd, (float *y, size_t ldy, const miras__norm *x))                    \
   X(LAYER_BACK, void, heads_norm_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,  \
     const miras__norm_grads *g, float *y, size_t ldy, float *dy, size_t lddy,                     \
@@ -4101,8 +4103,8 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, conv_fwd, (float *z, const miras__conv *x))                                      \
   X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, float *dbias,                 \
     const float *dz, size_t after, float *sum, const miras__conv *x))                             \
-  X(LAYER, void, unit_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))       \
-  X(LAYER_BACK, void, unit_bwd, (float *dx, const float *x, const float *inverse, float length,   \
+  X(LAYER, void, qk_norm_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))     \
+  X(LAYER_BACK, void, qk_norm_bwd, (float *dx, const float *x, const float *inverse, float length, \
     size_t rows, size_t n))                                                                       \
   X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))  \
   X(LAYER_BACK, void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc,   \
@@ -4279,7 +4281,7 @@ struct miras__kernels {
 #define miras__fold_pair MIRAS__IN_SET(miras__fold_pair)
 #define miras__linear_run MIRAS__IN_SET(miras__linear_run)
 #define miras__fold_column MIRAS__IN_SET(miras__fold_column)
-#define miras__left_bwd MIRAS__IN_SET(miras__left_bwd)
+#define miras__decays_bwd MIRAS__IN_SET(miras__decays_bwd)
 #define miras__linear MIRAS__IN_SET(miras__linear)
 #define miras__linear_strip MIRAS__IN_SET(miras__linear_strip)
 #define miras__linear_pass MIRAS__IN_SET(miras__linear_pass)
@@ -4320,8 +4322,8 @@ struct miras__kernels {
 #define miras__conv_weights MIRAS__SHARED(miras__conv_weights)
 #define miras__conv_fwd MIRAS__SHARED(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__SHARED(miras__conv_bwd)
-#define miras__unit_fwd MIRAS__SHARED(miras__unit_fwd)
-#define miras__unit_bwd MIRAS__SHARED(miras__unit_bwd)
+#define miras__qk_norm_fwd MIRAS__SHARED(miras__qk_norm_fwd)
+#define miras__qk_norm_bwd MIRAS__SHARED(miras__qk_norm_bwd)
 #define miras__erase_fwd MIRAS__SHARED(miras__erase_fwd)
 #define miras__erase_bwd MIRAS__SHARED(miras__erase_bwd)
 #define miras__half_to_float MIRAS__IN_SET(miras__half_to_float)
@@ -4361,8 +4363,8 @@ struct miras__kernels {
 #define miras__fraction MIRAS__IN_SET(miras__fraction)
 #define miras__turned4 MIRAS__IN_SET(miras__turned4)
 #define miras__transpose4 MIRAS__IN_SET(miras__transpose4)
-#define miras__fold MIRAS__IN_SET(miras__fold)
-#define miras__fold_max MIRAS__IN_SET(miras__fold_max)
+#define miras__hsum MIRAS__IN_SET(miras__hsum)
+#define miras__hmax MIRAS__IN_SET(miras__hmax)
 #define miras__first MIRAS__IN_SET(miras__first)
 #define miras__quads MIRAS__IN_SET(miras__quads)
 #define miras__halves MIRAS__IN_SET(miras__halves)
@@ -4574,14 +4576,14 @@ static inline void miras__turned4(float *v, const float *s, size_t lds) {
   (void)lds;
   memcpy(v, s, 4 * sizeof *s);
 }
-static inline float miras__fold(const float *v) {
+static inline float miras__hsum(const float *v) {
   float a[8];
   int i;
   for (i = 0; i < 8; i++) a[i] = v[i] + v[i + 8];
   for (i = 0; i < 4; i++) a[i] += a[i + 4];
   return (a[0] + a[2]) + (a[1] + a[3]);
 }
-static inline float miras__fold_max(const float *v) {
+static inline float miras__hmax(const float *v) {
   float a = v[0];
   int i;
   for (i = 1; i < 16; i++) a = a < v[i] ? v[i] : a;
@@ -4811,12 +4813,12 @@ static inline float32x4_t miras__min(float32x4_t a, float32x4_t b) {
 static inline float32x4_t miras__max(float32x4_t a, float32x4_t b) {
   return vbslq_f32(vcgtq_f32(a, b), a, b);
 }
-static inline float miras__fold(const float32x4_t *v) {
+static inline float miras__hsum(const float32x4_t *v) {
   float32x4_t a = vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3]));
   float32x2_t b = vadd_f32(vget_low_f32(a), vget_high_f32(a));
   return vget_lane_f32(b, 0) + vget_lane_f32(b, 1);
 }
-static inline float miras__fold_max(const float32x4_t *v) {
+static inline float miras__hmax(const float32x4_t *v) {
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(v[0], v[1]), vmaxq_f32(v[2], v[3])));
 }
 
@@ -4875,7 +4877,7 @@ static inline void miras__turned4(miras__vf *v, const float *s, size_t lds) {
   v[2] = V_X86(shuffle_ps)(ab1, ce1, 0x44);
   v[3] = V_X86(shuffle_ps)(ab1, ce1, 0xee);
 }
-static inline float miras__fold(const miras__vf *v) {
+static inline float miras__hsum(const miras__vf *v) {
   __m256 high, a = miras__halves(v, &high);
   __m128 b;
   a = _mm256_add_ps(a, high);
@@ -4883,7 +4885,7 @@ static inline float miras__fold(const miras__vf *v) {
   b = _mm_add_ps(b, _mm_movehl_ps(b, b));
   return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
 }
-static inline float miras__fold_max(const miras__vf *v) {
+static inline float miras__hmax(const miras__vf *v) {
   __m256 high, a = miras__halves(v, &high);
   __m128 b;
   a = _mm256_max_ps(a, high);
@@ -5246,7 +5248,7 @@ static float miras__dot(const float *a, const float *b, size_t n) {
   size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
   V_LANES(n, r, lane[r] = V_FMA(V_AT(a), V_AT(b), lane[r]));
-  return miras__fold(lane);
+  return miras__hsum(lane);
 }
 
 /* sum_i a_i in the same order. */
@@ -5255,7 +5257,7 @@ static float miras__sum(const float *a, size_t n) {
   size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
   V_LANES(n, r, lane[r] = V_ADD(lane[r], V_AT(a)));
-  return miras__fold(lane);
+  return miras__hsum(lane);
 }
 
 /* Prefetch rows i..end-1 of n columns into the first cache, with write 1 for writing, or with
@@ -5398,7 +5400,7 @@ static float miras__top(const float *x, size_t n) {
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_SET1(-HUGE_VALF);
   for (; i + 16 <= n; i += 16)
     V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
-  for (top = miras__fold_max(lane); i < n; i++) top = x[i] > top ? x[i] : top;
+  for (top = miras__hmax(lane); i < n; i++) top = x[i] > top ? x[i] : top;
   return top;
 }
 
@@ -5414,7 +5416,7 @@ static float miras__exp_sum(float *y, const float *x, float top, size_t n) {
     r = v_at / V_W % V_R;
     lane[r] = V_ADD(lane[r], e);
   }
-  return miras__fold(lane);
+  return miras__hsum(lane);
 }
 
 /* y = c softmax(x), the maximum subtracted first; c must be finite. NaN anywhere gives NaN
@@ -5549,7 +5551,7 @@ static int miras__any(const float *x, size_t n) {
     }
 #endif
     V_LANES(end - i, r, lane[r] = V_ADD(lane[r], V_ABS(V_AT(x + i))));
-    if (!(miras__fold(lane) <= 0)) return 1;
+    if (!(miras__hsum(lane) <= 0)) return 1;
   }
   return 0;
 }
@@ -6605,7 +6607,7 @@ static float miras__norm_q(const float *a, float q, size_t n) {
       V_LANES(m, r, (x = V_ABS(V_AT(a + i)), top = V_MAX(x, top),
                      x = V_SELECT(V_LT(zero, x), miras__v_power(V_MUL(x, by), q), x),
                      lane[r] = V_ADD(lane[r], x)));
-      total += (double)miras__fold(lane);
+      total += (double)miras__hsum(lane);
     }
     total = pow(total, 1.0 / (double)q);
     if (scale < 1 || scale > 1) return (float)(total / (double)scale);
@@ -6686,7 +6688,7 @@ static inline vf miras__signed_part(float *w, float *mass, const float *a, const
     lane[r] = V_ADD(lane[r], cosine);
   }
   *most = top;
-  return columns ? lane[0] : V_SET1(miras__fold(lane));
+  return columns ? lane[0] : V_SET1(miras__hsum(lane));
 }
 
 /* Signed slices of layer l: w = c sinh(a) / sum cosh(a), what decays have left of nothing being 0,
@@ -7119,8 +7121,8 @@ static void miras__channel_decay_bwd(const miras__kernels *K, float *dalpha, flo
 /* The same for a block that stays open over calls, of which rows r0..r0+m-1 enter. Row i + 1 of c
  * belongs to row r0 + i, row 0 to what came before: `last`, or ones where r0 is 0; last becomes row
  * m. Swept on a grid of rows. */
-static void miras__channel_left(const miras__kernels *K, float *last, float *c, const float *alpha,
-                                size_t n, size_t r0, size_t m) {
+static void miras__channel_decays(const miras__kernels *K, float *last, float *c,
+                                  const float *alpha, size_t n, size_t r0, size_t m) {
   size_t part;
   if (r0) K->copy(c, last, n);
   else K->fill(c, 1, n);
@@ -7175,7 +7177,7 @@ static void miras__decay_rows_bwd(const miras__kernels *K, float *dl, size_t ld,
 
 /* The same for a block that stays open over calls: row 0 is last_c, last_l, or the beginning where
  * r0 is 0, and row m goes there. */
-static void miras__scalar_left(const miras__kernels *K, float *last_c, float *last_l, float *c,
+static void miras__scalar_decays(const miras__kernels *K, float *last_c, float *last_l, float *c,
                                float *l, size_t ld, const float *alpha, size_t r0, size_t m) {
   *c = r0 ? *last_c : 1;
   K->copy(l, last_l, r0);
@@ -7255,8 +7257,8 @@ MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float 
   V_LANES(n, r, K_PART);
 #endif
 #undef K_PART
-  if (with_q) *p = miras__fold(lane_q);
-  if (with_z) *a = miras__fold(lane);
+  if (with_q) *p = miras__hsum(lane_q);
+  if (with_z) *a = miras__hsum(lane);
 }
 
 /* The rows before row r0 + i of the block advance to it, with their scores where `reads` says that
@@ -7578,7 +7580,7 @@ static void miras__fold_column(float *z, const float *c, size_t ld_c, const floa
 /* The adjoint of s = diag(c) s0 diag(cv), c of stride ld_c, cv NULL: ones, with a column more where
  * column is 1: dc_i += ds_i . (s0_i (.) cv),  dcv += c_i s0_i (.) ds_i, and ds becomes ds0. dc may
  * be NULL. */
-static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, const float *c,
+static void miras__decays_bwd(float *ds, float *dc, float *dcv, const float *s0, const float *c,
                             size_t ld_c, const float *cv, int column, size_t n, size_t dv) {
   size_t i;
   if (!ld_c && !cv) {
@@ -7637,13 +7639,13 @@ typedef struct miras__linear {
   int closes;
 } miras__linear;
 
-/* Of columns j on; only where wide is 1 do they end inside a vector. home, base != NULL, is a
+/* Of columns j on; only where wide is 1 do they end inside a vector. init, base != NULL, is a
  * constant at every call, and without it so are after, decay first, reads, a is asked for, and
  * delta, without which u is known before S is read, and nothing is ever pending. */
-MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int reads, int delta,
+MIRAS__INLINE void miras__linear_strip(size_t wide, int init, int after, int reads, int delta,
                                        const miras__linear *f, size_t j) {
   const float *const xp = delta ? f->xp : NULL, *const alpha = f->alpha, *const x = f->x;
-  const float *const q = f->q, *const from = home ? f->base + j : NULL;
+  const float *const q = f->q, *const from = init ? f->base + j : NULL;
   const size_t n = f->n, stride = f->stride, ld = f->ld, rest = f->dv - j;
 #if K_SMALL
   const int alone = 0;
@@ -7660,19 +7662,19 @@ MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int rea
 } while (0)
 #define K_EACH V_UNROLL for (r = 0; r < wide; r++)
 #define K_STEP(e) V_MUL(f->rates == 1 ? V_SET1(*f->eta) : V_IN(f->eta + j + r * V_W), e)
-#define K_HOME(w) (home ? V_FMA(left, V_IN(from + i * f->dv + r * V_W), w) : w)
+#define K_INIT(w) (init ? V_FMA(left, V_IN(from + i * f->dv + r * V_W), w) : w)
 /* a row of S as it is read, and what reads it */
 #define K_READ(pending, keep) \
   for (i = 0; i < n; i++, row += ld) { \
     const vf a = V_SET1(alpha[i * stride]), xi = V_SET1(x[i]), qi = V_SET1(q[i]); \
     const vf before = pending ? V_SET1(xp[i]) : a; \
-    const vf left = home ? V_SET1(1 - alpha[i * stride]) : a; \
+    const vf left = init ? V_SET1(1 - alpha[i * stride]) : a; \
     K_EACH { \
       vf w = V_IN(row + r * V_W); \
       if (pending) w = V_FMA(before, u[r], w); \
       if (reads && !after) va[r] = V_FMA(xi, w, va[r]); \
       w = V_MUL(a, w); \
-      w = K_HOME(w); \
+      w = K_INIT(w); \
       if (reads && after) va[r] = V_FMA(xi, w, va[r]); \
       vb[r] = V_FMA(qi, w, vb[r]); \
       if (keep) V_OUT(row + r * V_W, delta ? w : V_FMA(xi, u[r], w)); \
@@ -7700,40 +7702,40 @@ MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int rea
   }
   for (i = 0; i < n && alone; i++, row += ld) {
     const vf a = V_SET1(alpha[i * stride]), xi = V_SET1(x[i]);
-    const vf left = home ? V_SET1(1 - alpha[i * stride]) : a;
+    const vf left = init ? V_SET1(1 - alpha[i * stride]) : a;
     if (wide < 8) {                              /* whole rows need no help */
       V_UNROLL for (r = 0; r < (wide + 1) / 2; r += (V_W + 15) / V_W)
         V_FETCH(row + f->next + r * V_W, 1);
     }
     K_EACH {
       vf w = V_MUL(a, V_IN(row + r * V_W));
-      V_OUT(row + r * V_W, V_FMA(xi, u[r], K_HOME(w)));
+      V_OUT(row + r * V_W, V_FMA(xi, u[r], K_INIT(w)));
     }
   }
 #undef V_IN
 #undef V_OUT
 #undef K_EACH
 #undef K_STEP
-#undef K_HOME
+#undef K_INIT
 #undef K_READ
 }
 
-/* Columns j..end-1 of a token, by all units of a block in turn. With a base to read (home) wide
+/* Columns j..end-1 of a token, by all units of a block in turn. With a base to read (init) wide
  * strips gain nothing. */
-MIRAS__INLINE void miras__linear_pass(int home, int after, int reads, int delta,
+MIRAS__INLINE void miras__linear_pass(int init, int after, int reads, int delta,
                                       const miras__linear *f, size_t j, size_t end) {
   V_SYNC();
 #if K_STRIP > 4
-  for (; !home && j + 8 * V_W <= end; j += 8 * V_W)
-    miras__linear_strip(8, home, after, reads, delta, f, j);
+  for (; !init && j + 8 * V_W <= end; j += 8 * V_W)
+    miras__linear_strip(8, init, after, reads, delta, f, j);
 #endif
 #if K_STRIP > 1
-  for (; !home && j + 4 * V_W <= end; j += 4 * V_W)
-    miras__linear_strip(4, home, after, reads, delta, f, j);
-  for (; j + 2 * V_W <= end; j += 2 * V_W) miras__linear_strip(2, home, after, reads, delta, f, j);
+  for (; !init && j + 4 * V_W <= end; j += 4 * V_W)
+    miras__linear_strip(4, init, after, reads, delta, f, j);
+  for (; j + 2 * V_W <= end; j += 2 * V_W) miras__linear_strip(2, init, after, reads, delta, f, j);
 #endif
   for (j += V_UNIT * V_W; j < end; j += V_UNITS * V_W)
-    miras__linear_strip(1, home, after, reads, delta, f, j);
+    miras__linear_strip(1, init, after, reads, delta, f, j);
 }
 
 static void miras__linear_token(const miras__plan *p, const miras__linear *f, size_t j,
@@ -8003,7 +8005,7 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
  * fours, so that xa, xb, xs are loaded and stored once for four. AVX2, a token of a memory of
  * 64 x 256 x 64 with chunk 1, one head: titans 25.2 to 15.4 us, ttt-mlp 14.6 to 11.2, before
  * - g y d' was one operation instead of three. */
-MIRAS__ALWAYS void miras__pair_part(size_t rows, const miras__arrival *f, const vf *gy,
+MIRAS__ALWAYS void miras__pair_part(size_t rows, const miras__new_pair *f, const vf *gy,
                                     const vf *ny, const vf *x, size_t at, size_t j, size_t some) {
   const size_t out = f->out;
   const vf d = V_LOAD_N(f->d + j, some), left = V_SET1(f->left);
@@ -8017,9 +8019,9 @@ MIRAS__ALWAYS void miras__pair_part(size_t rows, const miras__arrival *f, const 
     V_STORE_N(f->xa + j, sum, some);
   }
   V_UNROLL for (r = 0; r < rows; r++) a[r] = V_MUL(left, a[r]);
-  if (f->home) {
+  if (f->init) {
     const vf rest = V_SUB(V_SET1(1.0f), left);
-    V_UNROLL for (r = 0; r < rows; r++) b[r] = V_LOAD_N(f->home + at + r * out, some);
+    V_UNROLL for (r = 0; r < rows; r++) b[r] = V_LOAD_N(f->init + at + r * out, some);
     V_UNROLL for (r = 0; r < rows; r++) a[r] = V_FMA(rest, b[r], a[r]);
     if (f->x) {
       sum = V_LOAD_N(f->xb + j, some);
@@ -8043,7 +8045,7 @@ MIRAS__ALWAYS void miras__pair_part(size_t rows, const miras__arrival *f, const 
     V_STORE_N(f->a + at + r * out, V_FNMA(gy[r], d, a[r]), some);
 }
 
-MIRAS__ALWAYS void miras__pair_rows(size_t rows, const miras__arrival *f, size_t i) {
+MIRAS__ALWAYS void miras__pair_rows(size_t rows, const miras__new_pair *f, size_t i) {
   vf gy[4], ny[4], x[4];
   size_t r, j = 0;
   V_UNROLL for (r = 0; r < rows; r++) {
@@ -8060,12 +8062,12 @@ MIRAS__ALWAYS void miras__pair_rows(size_t rows, const miras__arrival *f, size_t
     miras__pair_part(rows, f, gy, ny, x, i * f->out, j, f->out - j);
 }
 
-static void miras__fold_pair(const miras__arrival *pair) {
-  const miras__arrival own = *pair, *f = &own;      /* which nothing that is stored changes */
+static void miras__fold_pair(const miras__new_pair *pair) {
+  const miras__new_pair own = *pair, *f = &own;      /* which nothing that is stored changes */
   size_t i = 0;
   if (f->x) {
     miras__fill(f->xa, 0, f->out);
-    if (f->home) miras__fill(f->xb, 0, f->out);
+    if (f->init) miras__fill(f->xb, 0, f->out);
     if (f->s) miras__fill(f->xs, 0, f->out);
   }
 #if !K_SMALL
@@ -8114,67 +8116,67 @@ static void miras__triangle(float *p, float inv, const float *g, size_t ldg, con
   }
 }
 
-/* to = a (.) to [+ (1 - a) (.) home] for a layer [in, out]; by: a is one number (0), one per input
- * (1) or one per output (2). */
-static void miras__fade(int by, float *to, const float *a, const float *home, size_t in,
+/* to = a (.) to [+ (1 - a) (.) init] for a layer [in, out]; a is one number, or one for each of the
+ * channels of a side (room @20). */
+static void miras__fade(int side, float *to, const float *a, const float *init, size_t in,
                         size_t out) {
   const vf one = V_SET1(1.0f);
   size_t i;
-  if (!by) out *= in, in = 1;
-  for (i = 0; i < in; i++, to += out, home = home ? home + out : NULL) {
-    const vf left = V_SET1(by == 2 ? 0 : a[i]), rest = V_SUB(one, left);
-    if (by == 2 && home)
-      V_EACH(to, out, V_FMA(V_SUB(one, V_AT(a)), V_AT(home), V_MUL(V_AT(a), V_AT(to))));
-    else if (by == 2) miras__mul(to, a, to, out);
-    else if (home) V_EACH(to, out, V_FMA(rest, V_AT(home), V_MUL(left, V_AT(to))));
+  if (!side) out *= in, in = 1;
+  for (i = 0; i < in; i++, to += out, init = init ? init + out : NULL) {
+    const vf left = V_SET1(side == MIRAS__OUTPUTS ? 0 : a[i]), rest = V_SUB(one, left);
+    if (side == MIRAS__OUTPUTS && init)
+      V_EACH(to, out, V_FMA(V_SUB(one, V_AT(a)), V_AT(init), V_MUL(V_AT(a), V_AT(to))));
+    else if (side == MIRAS__OUTPUTS) miras__mul(to, a, to, out);
+    else if (init) V_EACH(to, out, V_FMA(rest, V_AT(init), V_MUL(left, V_AT(to))));
     else miras__scale(to, a[i], to, out);
   }
 }
 
-/* n weights of one number a: b <- a b, bhome += (1 - a) b; returns <from - home, b>, the small
+/* n weights of one number a: b <- a b, binit += (1 - a) b; returns <from - init, b>, the small
  * difference of large numbers first. */
-static float miras__fade_part(float *b, float *bhome, float a, const float *from,
-                              const float *home, size_t n) {
+static float miras__fade_part(float *b, float *binit, float a, const float *from,
+                              const float *init, size_t n) {
   const vf keep = V_SET1(a), rest = V_SET1(1 - a);
   vf lane[V_R];
   size_t r;
-  if (!home) {
+  if (!init) {
     const float along = miras__dot(from, b, n);
     miras__scale(b, a, b, n);
     return along;
   }
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  V_LANES(n, r, (lane[r] = V_FMA(V_SUB(V_AT(from), V_AT(home)), V_AT(b), lane[r]),
-                 V_PUT(bhome, V_FMA(rest, V_AT(b), V_AT(bhome))),
+  V_LANES(n, r, (lane[r] = V_FMA(V_SUB(V_AT(from), V_AT(init)), V_AT(b), lane[r]),
+                 V_PUT(binit, V_FMA(rest, V_AT(b), V_AT(binit))),
                  V_PUT(b, V_MUL(keep, V_AT(b)))));
-  return miras__fold(lane);
+  return miras__hsum(lane);
 }
 
 /* Its adjoint, from = what `to` was: b, the cotangent of the result, becomes that of `from`.
- *   ba += <from - home, b>,  bhome += (1 - a) (.) b,  b <- a (.) b
+ *   ba += <from - init, b>,  binit += (1 - a) (.) b,  b <- a (.) b
  * each over the channel that a number of a belongs to. */
-static void miras__fade_bwd(int by, float *b, float *ba, float *bhome, const float *a,
-                            const float *from, const float *home, size_t in, size_t out) {
+static void miras__fade_bwd(int side, float *b, float *ba, float *binit, const float *a,
+                            const float *from, const float *init, size_t in, size_t out) {
   const vf one = V_SET1(1.0f);
   size_t i;
-  if (!by && !home) out *= in, in = 1;
+  if (!side && !init) out *= in, in = 1;
   for (i = 0; i < in; i++, b += out, from += out) {
-    const size_t at = by == 1 ? i : 0;
-    if (by < 2) {
-      V_KEEP(ba[at], ba[at] + miras__fade_part(b, bhome, a[at], from, home, out));
+    const size_t at = side == MIRAS__INPUTS ? i : 0;
+    if (side != MIRAS__OUTPUTS) {
+      V_KEEP(ba[at], ba[at] + miras__fade_part(b, binit, a[at], from, init, out));
     } else {
       V_FOR(out) {
         const vf x = V_AT(b), keep = V_AT(a);
         vf far_out = V_AT(from);
-        if (home) {
-          far_out = V_SUB(far_out, V_AT(home));
-          V_PUT(bhome, V_FMA(V_SUB(one, keep), x, V_AT(bhome)));
+        if (init) {
+          far_out = V_SUB(far_out, V_AT(init));
+          V_PUT(binit, V_FMA(V_SUB(one, keep), x, V_AT(binit)));
         }
         V_PUT(ba, V_FMA(far_out, x, V_AT(ba)));
         V_PUT(b, V_MUL(keep, x));
       }
     }
-    if (home) home += out, bhome += out;
+    if (init) init += out, binit += out;
   }
 }
 
@@ -8198,8 +8200,8 @@ static void miras__momentum_bwd(float *bs, float *bf, float *bh, const float *s,
   V_LANES(n, r, (lane[r] = V_FMA(V_AT(s), V_AT(ba), lane[r]),
                  other[r] = V_FMA(V_AT(s), V_AT(bs), other[r]),
                  V_PUT(bs, V_FMA(by_f, V_AT(ba), V_MUL(by_h, V_AT(bs))))));
-  V_KEEP(*bf, *bf + miras__fold(lane));
-  V_KEEP(*bh, *bh + miras__fold(other));
+  V_KEEP(*bf, *bf + miras__hsum(lane));
+  V_KEEP(*bh, *bh + miras__hsum(other));
 }
 
 #if MIRAS__COMMON   /* the same for all sets */
@@ -8284,15 +8286,15 @@ static void miras__token_rates(int form, float *rate, float *slope, const float 
 
 /* g, n: the row before the first, afh its a, f, h; all left alone. Every MIRAS__SWEEP rows what has
  * faded becomes 0. */
-static void miras__coefficients(const miras__kernels *K, const miras__course *c, const float *g,
-                                const float *n, const float *afh) {
+static void miras__coefficients(const miras__kernels *K, const miras__gate_course *c,
+                                const float *g, const float *n, const float *afh) {
   float a = c->row ? afh[0] : 1, f = c->row ? afh[1] : 0, h = c->row ? afh[2] : 1;
   size_t i;
   for (i = 0; i < c->m; i++) {
     const size_t row = c->row + i;
     const float alpha = c->alpha[i], eta = c->eta[i];
     float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
-    if (c->theta && (c->descent + i) % c->inner_steps) {
+    if (c->theta && (c->inner_step + i) % c->inner_steps) {
       K->copy(ni, n, row);
       K->scale(gi, alpha, g, row);
       gi[row] = ni[row] = eta;
@@ -8334,12 +8336,12 @@ static void miras__coefficients(const miras__kernels *K, const miras__course *c,
  *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
  *   token_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
  *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
-static void miras__coefficients_bwd(const miras__kernels *K, const miras__course *c,
-                                    const miras__course_grads *b) {
+static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_course *c,
+                                    const miras__gate_course_grads *b) {
   const size_t ld = c->ld;
   size_t i;
   for (i = c->m; i-- > 0;) {
-    const int descends = c->theta && (c->descent + i) % c->inner_steps;
+    const int descends = c->theta && (c->inner_step + i) % c->inner_steps;
     const float alpha = c->alpha[i];
     const float *g = i ? c->g + (i - 1) * ld : NULL, *n = i ? c->n + (i - 1) * ld : NULL;
     float *bg = b->g + i * ld, *bn = b->n + i * ld, dalpha;
@@ -8417,9 +8419,9 @@ static void miras__bound_squares(const miras__kernels *K, const miras__bound *x,
   const size_t m = x->m, in = x->in, out = x->out;
   K->mul(u, x->y, x->y, m * in);
   K->mul(v, x->d, x->d, m * out);
-  if (x->by == 0) K->scale_rows(u, in, 1, x->eta, 1, u, in, m, in);
-  if (x->by == 1) K->mul_rows(u, in, x->eta, x->wide, u, in, m, in);
-  if (x->by == 2) K->mul_rows(v, out, x->eta, x->wide, v, out, m, out);
+  if (!x->side) K->scale_rows(u, in, 1, x->eta, 1, u, in, m, in);
+  if (x->side == MIRAS__INPUTS) K->mul_rows(u, in, x->eta, x->wide, u, in, m, in);
+  if (x->side == MIRAS__OUTPUTS) K->mul_rows(v, out, x->eta, x->wide, v, out, m, out);
 }
 
 /* Q += number (u J) . v and F += Q_l/(|d| |fed|); z is room as v. */
@@ -8433,22 +8435,22 @@ static void miras__bound_fwd(const miras__kernels *K, const miras__bound *x, flo
                 x->pack);
   if (x->J) K->mul(z, z, x->d, x->m * out);
   else K->copy(z, x->d, x->m * out);
-  if (x->by == 2) K->mul_rows(z, out, x->eta, x->wide, z, out, x->m, out);
+  if (x->side == MIRAS__OUTPUTS) K->mul_rows(z, out, x->eta, x->wide, z, out, x->m, out);
   for (i = 0; i < x->m; i++) {
     const float *d = x->d + i * out;
     float q = x->number;
     if (!x->J) q *= K->sum(u + i * x->in, x->in);
     q *= K->dot(z + i * out, d, out);
-    V_KEEP(x->spent[i], x->spent[i] + q);
+    V_KEEP(x->curve[i], x->curve[i] + q);
     if (x->fed) {
       const float *y = x->fed + i * x->hears;
       const float said = sqrtf(K->dot(d, d, out)), heard = sqrtf(K->dot(y, y, x->hears));
-      V_KEEP(x->strain[i], x->strain[i] + (q / (said * heard + 1e-20f)));
+      V_KEEP(x->drift[i], x->drift[i] + (q / (said * heard + 1e-20f)));
     }
   }
 }
 
-/* Its adjoint; spent, strain of x are their cotangents here. With n = |d| |fed|:
+/* Its adjoint; curve, drift of x are their cotangents here. With n = |d| |fed|:
  *   bd += -bF Q_l/n^2 |fed| d/|d|,   bfed += -bF Q_l/n^2 |d| fed/|fed|,   bQ += bF/n
  *   b(y^2) = bQ v J', b(d^2) = bQ u J, bJ = u' (bQ v),  by += 2 y b(y^2),  bd += 2 d b(d^2)
  *   J = lambda:  b(y^2) = bQ lambda sum v,  b(d^2) = bQ lambda sum u,  blambda = bQ sum u sum v
@@ -8456,26 +8458,27 @@ static void miras__bound_fwd(const miras__kernels *K, const miras__bound *x, flo
 static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
                              const miras__bound_grads *b, float *u, float *v, float *t1,
                              float *t2) {
-  const size_t in = x->in, out = x->out, m = x->m, wide = x->wide, n = x->by == 2 ? out : in;
-  const float *from = x->by == 2 ? x->d : x->y;   /* what eta stands beside */
-  float *to = x->by == 2 ? t2 : t1, *squares = x->by == 2 ? v : u;
+  const size_t in = x->in, out = x->out, m = x->m, wide = x->wide;
+  const size_t n = x->side == MIRAS__OUTPUTS ? out : in;
+  const float *from = x->side == MIRAS__OUTPUTS ? x->d : x->y;   /* what eta stands beside */
+  float *to = x->side == MIRAS__OUTPUTS ? t2 : t1, *squares = x->side == MIRAS__OUTPUTS ? v : u;
   size_t i;
   miras__bound_squares(K, x, u, v);
   if (x->J) K->gemm(MIRAS__SET, t2, out, miras__mat(u, in), miras__mat(x->J, out), m, out, in,
                         x->pack);
   for (i = 0; i < m; i++) {
     const float *d = x->d + i * out;
-    float *ui = u + i * in, *vi = v + i * out, bq = x->spent[i];
+    float *ui = u + i * in, *vi = v + i * out, bq = x->curve[i];
     const float su = x->J ? 0 : K->sum(ui, in), sv = x->J ? 0 : K->sum(vi, out);
     if (x->fed) {
       const float *y = x->fed + i * x->hears;
       const float said = sqrtf(K->dot(d, d, out)), heard = sqrtf(K->dot(y, y, x->hears));
       const float both = said * heard + 1e-20f;
       float q = x->J ? K->dot(t2 + i * out, vi, out) : su * sv;
-      q *= -x->number * x->strain[i] / both / both;
+      q *= -x->number * x->drift[i] / both / both;
       if (said > 0) K->axpy(b->d + i * out, q * heard / said, d, out);
       if (heard > 0) K->axpy(b->fed + i * x->hears, q * said / heard, y, x->hears);
-      bq += x->strain[i] / both;
+      bq += x->drift[i] / both;
     }
     if (x->J) {                                  /* t1 = b(y^2), t2 = b(d^2), but for their eta */
       K->scale(vi, x->number * bq, vi, out);
@@ -8493,7 +8496,7 @@ static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
   }
   /* t1, t2 belong to u and v: what stands beside eta there is its slope */
   K->mul(squares, from, from, m * n);
-  if (x->by) {
+  if (x->side) {
     K->muladd_rows(b->eta, wide, squares, n, to, n, m, n);
     K->mul_rows(to, n, x->eta, wide, to, n, m, n);
   } else {
@@ -8507,34 +8510,34 @@ static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
 }
 
 /* s of m pairs into share, and eta [m, wide] times s; along = e.r. */
-static void miras__bound_share(float *share, float *eta, const float *along, const float *spent,
-                               const float *strain, float c, size_t m, size_t wide) {
+static void miras__bound_share(float *share, float *eta, const float *along, const float *curve,
+                               const float *drift, float c, size_t m, size_t wide) {
   size_t i, j;
   for (i = 0; i < m; i++) {
-    share[i] = along[i] / (along[i] * (1 + strain[i] / 4) + c * spent[i]);
+    share[i] = along[i] / (along[i] * (1 + drift[i] / 4) + c * curve[i]);
     for (j = 0; j < wide; j++) V_KEEP(eta[i * wide + j], eta[i * wide + j] * share[i]);
   }
 }
 
 /* Its adjoint: eta as it was before it was bounded, b_eta that of eta where s is held, and along,
- * spent, strain become their cotangents. With D = e.r (1 + F/4) + c Q:
+ * curve, drift become their cotangents. With D = e.r (1 + F/4) + c Q:
  *   bs = sum over channels of b_eta' eta,   b(e.r) = bs c Q/D^2,   bQ = -bs c (e.r)/D^2
  *   bF = -bs s^2/4 */
-static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float *spent,
-                                   float *strain, const float *share, float c, size_t m,
+static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float *curve,
+                                   float *drift, const float *share, float c, size_t m,
                                    size_t wide) {
   size_t i, j;
   for (i = 0; i < m; i++) {
-    const float s = share[i], all = along[i] * (1 + strain[i] / 4) + c * spent[i];
+    const float s = share[i], all = along[i] * (1 + drift[i] / 4) + c * curve[i];
     float bs = 0;
     for (j = i * wide; j < (i + 1) * wide; j++) {
       V_KEEP(eta[j], eta[j] / s);
       bs += b_eta[j] * eta[j];
       V_KEEP(b_eta[j], b_eta[j] * s);
     }
-    V_KEEP(along[i], bs * (c * spent[i] / all) / all);
-    spent[i] = -bs * c * s / all;
-    strain[i] = -bs * s * s / 4;
+    V_KEEP(along[i], bs * (c * curve[i] / all) / all);
+    curve[i] = -bs * c * s / all;
+    drift[i] = -bs * s * s / 4;
   }
 }
 #endif
@@ -8848,7 +8851,7 @@ static float miras__dot3(const float *a, const float *b, const float *c, size_t 
   size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
   V_LANES(n, r, lane[r] = V_FMA(V_MUL(V_AT(a), V_AT(b)), V_AT(c), lane[r]));
-  return miras__fold(lane);
+  return miras__hsum(lane);
 }
 
 /* x - mean, and zeros behind the row's end. */
@@ -8865,7 +8868,7 @@ static float miras__square_off(const float *x, float mean, size_t n) {
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
   V_LANES(n, r, lane[r] = V_FMA(miras__off(x + v_at, m, v_left), miras__off(x + v_at, m, v_left),
                                 lane[r]));
-  return miras__fold(lane);
+  return miras__hsum(lane);
 }
 
 /* A head's row of `dim` channels, normed, with gain, bias and gate:
@@ -9005,7 +9008,7 @@ static void miras__squash_bwd(int f, float *dy, size_t lddy, const float *y, siz
 
 /* Rows of length `length`, in place; below 0: rows whose sizes sum to -length, but for those of
  * sums below 1e-6, which that counts as. r per row, inverse, may be NULL. */
-static void miras__unit_fwd(float *x, float *inverse, float length, size_t rows, size_t n) {
+static void miras__qk_norm_fwd(float *x, float *inverse, float length, size_t rows, size_t n) {
   size_t t, j;
   for (t = 0; t < rows; t++, x += n) {
     float r;
@@ -9015,7 +9018,7 @@ static void miras__unit_fwd(float *x, float *inverse, float length, size_t rows,
       vf lane[V_R];
       V_UNROLL for (j = 0; j < V_R; j++) lane[j] = V_ZERO();
       V_LANES(n, j, lane[j] = V_ADD(lane[j], V_ABS(V_AT(x))));
-      r = miras__fold(lane);
+      r = miras__hsum(lane);
       r = -length / (r > MIRAS__UNIT_EPS ? r : MIRAS__UNIT_EPS);
     }
     miras__scale(x, r, x, n);
@@ -9023,9 +9026,9 @@ static void miras__unit_fwd(float *x, float *inverse, float length, size_t rows,
   }
 }
 
-/* dx = r (dx - x (x . dx) / length^2), where x is unit_fwd's output and r what it left; of sums
+/* dx = r (dx - x (x . dx) / length^2), where x is qk_norm_fwd's output and r what it left; of sums
  * dx = r (dx - sign(x) (x . dx) / -length), without the second part where they are below 1e-6. */
-static void miras__unit_bwd(float *dx, const float *x, const float *inverse, float length,
+static void miras__qk_norm_bwd(float *dx, const float *x, const float *inverse, float length,
                             size_t rows, size_t n) {
   const float by = length > 0 ? length * length : -length;
   size_t t;
@@ -9913,13 +9916,13 @@ static void miras__anchor_bwd(const miras__net *n) {
  *          where it comes about beside W. Adjoint, from those: ba += link'(a)' bw, bb += of B;
  *          binv: what the reads left, or NULL; bslope the cotangent of J, or NULL
  *   close  w = W_C from a, what the recursion came to, and from = W_0, or where decays have led it;
- *          g [span] the last row of coefficients. Adjoint: bw comes in as what the closing read
+ *          g [chunk_pairs] the last row of coefficients. Adjoint: bw comes in as what the last read
  *          leaves on W_C, ba as the cotangent of what the state carries over the close, and becomes
  *          that of A_C (of a sum apart: that of `from`, and bw that of the sum); bg, bb += */
 typedef struct miras__link {
   const miras__kernels *K;
   const miras__plan *p;
-  const struct miras__retention_record *rule;
+  const struct miras__retention_record *retain;
   int layer;
   size_t n;
   const float *a, *b, *from, *g;
@@ -9933,7 +9936,7 @@ typedef struct miras__link {
 enum { MIRAS__J_NUMBER, MIRAS__J_WEIGHTS, MIRAS__J_OWN, MIRAS__J_BESIDE };
 /* What (1 - a) adds to A_t where decays lead to the initial memory: nothing (the link, or the
  * closing chunk, has it), B, or its weights W_B. */
-enum { MIRAS__HOME_NONE, MIRAS__HOME_B, MIRAS__HOME_WEIGHTS };
+enum { MIRAS__INIT_NONE, MIRAS__INIT_B, MIRAS__INIT_WEIGHTS };
 /* What the recursion of a chunk starts from: A_0; log A_0 (Memora's exact token); or nothing: A
  * holds W, the chunk's steps are summed apart, and decays act on W. */
 enum { MIRAS__SUM_A, MIRAS__SUM_LOG, MIRAS__SUM_APART };
@@ -9942,7 +9945,7 @@ typedef struct miras__retention_record {
   int stores_link;         /* the state keeps W = link(A) beside A                               */
   int reads_live;          /* reads of an open chunk follow A_t; else they use the anchor        */
   int from_dual;           /* and start from A_0, not W_0: a threshold would cut the anchor off  */
-  int sum, home, metric;
+  int sum, init, metric;
   float slope;             /* times inv: the number of J                                         */
   void (*close)(const miras__link *x);                 /* NULL: W_C = A_C                        */
   void (*close_bwd)(const miras__link *x);
@@ -9953,9 +9956,9 @@ typedef struct miras__retention_record {
 } miras__retention_record;
 
 static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
-                                  const struct miras__retention_record *rule) {
+                                  const struct miras__retention_record *retain) {
   miras__link x;
-  x.K = K, x.p = p, x.rule = rule, x.layer = 0, x.n = 0, x.a = NULL, x.b = NULL, x.from = NULL;
+  x.K = K, x.p = p, x.retain = retain, x.layer = 0, x.n = 0, x.a = NULL, x.b = NULL, x.from = NULL;
   x.g = NULL, x.w = NULL, x.inv = NULL, x.norm = NULL, x.slope = NULL, x.binv = NULL, x.bw = NULL;
   x.ba = NULL, x.bb = NULL, x.bg = NULL, x.bslope = NULL;
   return x;
@@ -9986,14 +9989,14 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
 
 /* Reads of the p-norm form do not use inv. */
 static void miras__link_lq(const miras__link *x) {
-  const int pnorm = !x->rule->reads_live;
+  const int pnorm = !x->retain->reads_live;
   const float norm = x->K->lq_fwd(x->w, x->a, x->p->d.q, pnorm, x->n);
   if (!pnorm) x->K->fill(x->inv, miras__lq_scale(norm, x->p->d.q), 1);
   if (x->norm) x->K->fill(x->norm, norm, 1);
 }
 
 static void miras__link_lq_bwd(const miras__link *x) {
-  const int pnorm = !x->rule->reads_live;
+  const int pnorm = !x->retain->reads_live;
   x->K->lq_bwd(x->ba, x->bw, x->a, x->w, *x->norm, x->binv && !pnorm ? *x->binv : 0, x->p->d.q,
                pnorm, x->n);
 }
@@ -10077,31 +10080,31 @@ static void miras__link_custom_bwd(const miras__link *x) {
 
 static void miras__close_link(const miras__link *x) {
   x->K->fill(x->inv, 1, (size_t)x->p->layers);
-  miras__links(x, x->rule->link);
+  miras__links(x, x->retain->link);
 }
 
-static void miras__close_link_bwd(const miras__link *x) { miras__links(x, x->rule->link_bwd); }
+static void miras__close_link_bwd(const miras__link *x) { miras__links(x, x->retain->link_bwd); }
 
 /* Memora's exact token: W_1 = c softmax(sum), and no more of A. */
 static void miras__close_exact_bwd(const miras__link *x) {
   x->K->add(x->bw, x->ba, x->p->weights);
   x->K->fill(x->ba, 0, x->p->weights);
-  miras__links(x, x->rule->link_bwd);
+  miras__links(x, x->retain->link_bwd);
 }
 
 /* The elastic net: A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; with B, A_C - B is
  * shrunk. Its adjoint: bG_Cj += sparsity bgamma. */
 static void miras__close_elastic(const miras__link *x) {
-  const float gamma = x->p->d.sparsity * x->K->sum(x->g, x->p->span);
+  const float gamma = x->p->d.sparsity * x->K->sum(x->g, x->p->chunk_pairs);
   x->K->shrink_from(x->p, x->w, x->a, x->b, gamma, x->p->weights);
 }
 
 static void miras__close_elastic_bwd(const miras__link *x) {
-  float gamma = x->p->d.sparsity * x->K->sum(x->g, x->p->span);
+  float gamma = x->p->d.sparsity * x->K->sum(x->g, x->p->chunk_pairs);
   x->K->add(x->bw, x->ba, x->p->weights);
   gamma = x->K->shrink_from_bwd(x->p, x->ba, 0, x->bw, x->a, x->b, x->bb, gamma, x->p->weights);
   gamma *= x->p->d.sparsity;
-  x->K->add_rows(x->bg, 1, &gamma, 0, x->p->span, 1);
+  x->K->add_rows(x->bg, 1, &gamma, 0, x->p->chunk_pairs, 1);
 }
 
 /* An f-divergence: the step of the chunk's sum U from W_0, or its mix with W_B. */
@@ -10131,59 +10134,59 @@ enum {
   miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__TO_SIMPLEX
 
 static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__PLAIN},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__PLAIN},
-  {1, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},
+  {1, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__PLAIN},                              /* L2 both */
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},                              /* L2 both */
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
    miras__close_elastic, MIRAS__BACK(miras__close_elastic_bwd), NULL, NULL, NULL, NULL},
-  {1, 1, 1, MIRAS__SUM_A, MIRAS__HOME_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
+  {1, 1, 1, MIRAS__SUM_A, MIRAS__INIT_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
    miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_map, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
    MIRAS__BACK(miras__sigmoid_metric_bwd)},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
+  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
+  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_map, MIRAS__BACK(miras__link_tanh_bwd), miras__tanh_metric,
    MIRAS__BACK(miras__tanh_metric_bwd)},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_BESIDE, 1, MIRAS__LINKED,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_BESIDE, 1, MIRAS__LINKED,
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__link_signed, NULL},
-  {0, 0, 0, MIRAS__SUM_LOG, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1,
+  {0, 0, 0, MIRAS__SUM_LOG, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1,
    miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX}
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX}
 };
 
 /* The plan's part: which records run a chunk and, where it has one of its own, its first token. */
 static void miras__retention_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
-  const miras__retention_record *rule;
-  p->rule = p->first = (int)d->retention;
+  const miras__retention_record *retain;
+  p->retain = p->first = (int)d->retention;
   if (d->retention == MIRAS_RETENTION_KL && d->chunk > 1 && !d->simplex_logits) {
-    p->rule = MIRAS__RETAIN_OTHERS;
+    p->retain = MIRAS__RETAIN_OTHERS;
     p->first = MIRAS__RETAIN_FIRST;
   } else if (d->simplex_signed) {
-    p->rule = p->first = MIRAS__RETAIN_SIGNED;
+    p->retain = p->first = MIRAS__RETAIN_SIGNED;
   }
-  rule = &miras__retentions[p->rule];
-  p->stores_link = rule->stores_link;
-  p->init_mapped = rule->link != NULL;
+  retain = &miras__retentions[p->retain];
+  p->stores_link = retain->stores_link;
+  p->init_mapped = retain->link != NULL;
   p->holds =
-    d->decay_target && (rule->sum == MIRAS__SUM_APART || rule->home == MIRAS__HOME_WEIGHTS);
+    d->decay_target && (retain->sum == MIRAS__SUM_APART || retain->init == MIRAS__INIT_WEIGHTS);
 }
 
 /* The weights w of a dual state a, where p->init_mapped; b: the initial one; inv [layers] as in
  * links. */
 static void miras__weights_of(const miras__kernels *K, const miras__plan *p, float *w,
                               const float *a, const float *b, float *inv) {
-  miras__link x = miras__link_of(K, p, &miras__retentions[p->rule]);
+  miras__link x = miras__link_of(K, p, &miras__retentions[p->retain]);
   x.a = a;
   x.b = p->d.decay_target ? b : NULL;
   x.w = w;
@@ -10194,7 +10197,7 @@ static void miras__weights_of(const miras__kernels *K, const miras__plan *p, flo
 /* ba += its adjoint, of those that are simplexes: what they hold are weights w. */
 static void miras__weights_of_bwd(const miras__kernels *K, const miras__plan *p, float *ba,
                                   float *bw, float *w) {
-  miras__link x = miras__link_of(K, p, &miras__retentions[p->rule]);
+  miras__link x = miras__link_of(K, p, &miras__retentions[p->retain]);
   x.w = w;
   x.bw = bw;
   x.ba = ba;
@@ -10238,7 +10241,7 @@ typedef struct miras__call {
   miras__record *record;                               /* of the worker, or NULL                 */
 } miras__call;
 
-/* What an engine knows of tokens. The pairs of a call are counted through: pair i is descent
+/* What an engine knows of tokens. The pairs of a call are counted through: pair i is inner step
  * i % inner_steps of token i / inner_steps. Here keys become features, the gates of a token become
  * numbers of each of its pairs; and the implicit step, its diagonal and L2 both have rewritten them
  * already. Decay and momentum belong to a token's first pair: the decays of the others are 1.
@@ -10332,12 +10335,12 @@ static void *miras__record_of(const miras__call *a, void *own, int *laid) {
 
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
-                              size_t *descent) {
+                              size_t *inner_step) {
   const size_t inner_steps = (size_t)p->d.inner_steps;
   *token = pair / inner_steps;
-  *descent = pair % inner_steps;
+  *inner_step = pair % inner_steps;
   if (inner_steps == 1) return left;
-  return inner_steps - *descent < left ? inner_steps - *descent : left;
+  return inner_steps - *inner_step < left ? inner_steps - *inner_step : left;
 }
 
 /* Rows of a gate: one number or `wide` of them, from gates of one number or `given` of them. */
@@ -10542,7 +10545,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
  * With a scalar alpha, c and L are numbers by recursion; with one per feature, room @28 carries the
  * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j in the same way.
  *
- * plan.pulls: decays lead to the initial memory B (and z to B's z),
+ * plan.to_init: decays lead to the initial memory B (and z to B's z),
  *   R_i = S_(i-1) or B + diag(alpha_i) (S_(i-1) - B)
  *   S_i = B + diag(alpha_i) (S_(i-1) - B) diag(beta_i) + x_i u_i' [+ b_i t_i']
  * so F_i = S_i - B obeys the recurrence above. A block works on F_0 = S_0 - B in the place of S_0,
@@ -10665,7 +10668,7 @@ static MIRAS__CALLED size_t miras__block_lay(const miras__plan *p, size_t rows, 
     k->l = miras__lay(&s, scalar * (rows + 1) * ld);
     k->c = miras__lay(&s, (rows + 1) * per);
     k->cv = miras__lay(&s, value ? (value + 1) * dv : 0);
-    k->f = miras__lay(&s, p->pulls || (backward && p->tape_blocks > 1) ? p->weights : 0);
+    k->f = miras__lay(&s, p->to_init || (backward && p->tape_blocks > 1) ? p->weights : 0);
     if (block > 1) return all;
     own = s.used;
     k->pack = miras__lay(&s, backward ? p->pack_backward : p->pack);
@@ -10767,15 +10770,15 @@ static miras__channels miras__exact_channels(const miras__block *k, size_t n, co
 }
 
 /* Coefficients of the new rows. */
-static void miras__exact_left(miras__block *k) {
+static void miras__exact_decays(miras__block *k) {
   const miras__plan *p = k->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
-  if (p->per_feature) k->K->channel_left(k->K, k->open.c, k->c, k->r.alpha, n, k->r0, k->m);
-  else k->K->scalar_left(k->K, k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
-  if (p->value_decay) k->K->channel_left(k->K, k->open.cv, k->cv, k->r.beta, dv, k->r0, k->m);
+  if (p->per_feature) k->K->channel_decays(k->K, k->open.c, k->c, k->r.alpha, n, k->r0, k->m);
+  else k->K->scalar_decays(k->K, k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
+  if (p->value_decay) k->K->channel_decays(k->K, k->open.cv, k->cv, k->r.beta, dv, k->r0, k->m);
 }
 
-static void miras__exact_left_bwd(miras__block *k) {
+static void miras__exact_decays_bwd(miras__block *k) {
   const size_t n = k->p->features;
   if (k->p->per_feature)
     k->K->channel_decay_bwd(k->K, k->d.alpha, k->dc + n, k->c + n, k->r.alpha, k->m, n);
@@ -10852,7 +10855,7 @@ static void miras__exact_scores_bwd(miras__block *k, size_t s) {
 /* Returns the keys of stream s, each times what is left of it at the block's end, [rows, features].
  * With one decay per feature they lie in the state already; else they are written to `to`. z not
  * NULL: they are also added to the normaliser's sum z. */
-static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, float *to,
+static const float *miras__exact_decayed_keys(miras__block *k, size_t s, size_t rows, float *to,
                                        float *z) {
   const miras__kernels *K = k->K;
   const size_t n = k->p->features;
@@ -10871,8 +10874,8 @@ static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, f
 /* ---- a block of rows ---- */
 
 /* Where decays lead, NULL: to zeros. */
-static const float *miras__base(const miras__call *a) {
-  return a->p->pulls && !a->zeros && a->K->any(a->init, a->p->weights) ? a->init : NULL;
+static const float *miras__init_of(const miras__call *a) {
+  return a->p->to_init && !a->zeros && a->K->any(a->init, a->p->weights) ? a->init : NULL;
 }
 
 /* A block of `rows` rows in the call's scratch, its open part in the state or there too. own: where
@@ -10901,7 +10904,7 @@ static miras__block *miras__exact_open(const miras__call *a, size_t rows, int ba
   k->backward = backward;
   k->errors = 0;
   k->K = a->K;
-  k->base = miras__base(a);
+  k->base = miras__init_of(a);
   if (!MIRAS__TRAINS || !backward) return k;
   if (!p->per_feature && !a->g->keep) k->dl = k->dc = NULL;
   k->d.x = k->dx[0];
@@ -10940,7 +10943,7 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
 }
 
 /* The new rows' u, and t or e_i in the place of what was read for an error. */
-static void miras__exact_pairs(miras__block *k) {
+static void miras__exact_solve_pairs(miras__block *k) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t dv = (size_t)p->d.value_dim, last = p->streams - 1;
@@ -10961,7 +10964,7 @@ static void miras__exact_pairs(miras__block *k) {
  *              with r_i = dt_i, then du += A' r
  *   pair       L2: deta = du . e, else du . v (per channel: not summed);  dv = eta (.) du
  * r are the errors' rows of dread. */
-static void miras__exact_pairs_bwd(miras__block *k) {
+static void miras__exact_solve_pairs_bwd(miras__block *k) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t dv = (size_t)p->d.value_dim, m = k->m, N = k->ld, last = p->streams - 1;
@@ -10983,7 +10986,7 @@ static void miras__exact_pairs_bwd(miras__block *k) {
 }
 
 /* read += the part of the queries' answers that comes from the block's own rows. */
-static void miras__exact_mix(miras__block *k) {
+static void miras__exact_intra(miras__block *k) {
   const miras__kernels *K = k->K;
   const size_t dv = (size_t)k->p->d.value_dim, N = k->ld;
   const miras__readers *q = &k->by[1];
@@ -11008,7 +11011,7 @@ static void miras__exact_mix(miras__block *k) {
 }
 
 /* du += P' dread [dt += Pb' dread]. With a value gate dscore too, and dread becomes that of raw. */
-static void miras__exact_mix_bwd(miras__block *k) {
+static void miras__exact_intra_bwd(miras__block *k) {
   const miras__kernels *K = k->K;
   const size_t dv = (size_t)k->p->d.value_dim, N = k->ld, m = k->m;
   const miras__readers *q = &k->by[1];
@@ -11041,7 +11044,7 @@ static void miras__exact_mix_bwd(miras__block *k) {
 /* read = the stack's rows times S_0, scaled by the decay so far; score = the stack's rows against
  * the rows of the block. With one decay per row the answers are scaled, with one per feature the
  * rows that read (zc). */
-static void miras__exact_reach(miras__block *k) {
+static void miras__exact_inter(miras__block *k) {
   const miras__kernels *K = k->K;
   const int per = k->p->per_feature;
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
@@ -11070,7 +11073,7 @@ static void miras__exact_reach(miras__block *k) {
 }
 
 /* read and den += the stack's rows times the initial memory B. */
-static void miras__exact_home(miras__block *k) {
+static void miras__exact_init(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
   if (!k->base || !k->asked) return;
@@ -11083,7 +11086,7 @@ static void miras__exact_home(miras__block *k) {
  *   S_0        dz = c (.) dread S_0',  dc = z (.) (dread S_0'),  dS += (c (.) z)' dread
  *   B          dB += z' dread,  dz += dread B', with dread as it was before a value gate: dy
  * and the normaliser's column likewise, with dden in the place of dread. */
-static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *dy, size_t lddy) {
+static void miras__exact_inter_bwd(miras__block *k, float *dbase, const float *dy, size_t lddy) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, N = k->ld, m = k->m, all = k->stack;
@@ -11110,7 +11113,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
   miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, k->ds, k->zc, k->dread, n, dv, all);
   if (p->d.normalize)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
-  if (p->pulls) {
+  if (p->to_init) {
     const float *dread = p->value_decay ? dy : k->dread;
     const size_t ld = p->value_decay ? lddy : dv;
     K->gemm(MIRAS__ADD, dbase, dv, miras__turned(k->z, n), miras__mat(dread, ld), n, dv, all,
@@ -11137,12 +11140,12 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
   miras__exact_stack(k, r0, m, io->q ? m / inner_steps : 0);
   miras__rows_fwd(K, p, io, t * inner_steps, m, &k->r);
   if (q->count) miras__rows_queries(K, p, io, t, q->count, k->r.q, n);
-  miras__exact_left(k);
+  miras__exact_decays(k);
   if (p->d.normalize) K->copy(k->open.eta + r0, k->r.eta, m);
-  miras__exact_reach(k);
-  miras__exact_home(k);
-  miras__exact_pairs(k);
-  miras__exact_mix(k);
+  miras__exact_inter(k);
+  miras__exact_init(k);
+  miras__exact_solve_pairs(k);
+  miras__exact_intra(k);
   if (!p->d.normalize || !q->count) return;
   K->normaliser(K, k->den, k->score[0] + q->row * k->ld, k->ld, k->open.eta, q->count, q->seen,
                 q->step);
@@ -11159,7 +11162,7 @@ static void miras__exact_fold(miras__block *k, float *s, const float *from, size
   size_t i, j, r;
   if (MIRAS__TRAINS && p->d.normalize) K->copy(s + n * dv, from + n * dv, n);
   for (j = 0; j < p->streams; j++)
-    rows_of[j] = miras__exact_carry(k, j, rows, k->zc + j * rows * n,
+    rows_of[j] = miras__exact_decayed_keys(k, j, rows, k->zc + j * rows * n,
                                     p->d.normalize ? s + n * dv : NULL);
   if (rows <= 2 && !p->value_decay) {              /* one pass over the state for a few pairs */
     if (MIRAS__TRAINS) K->copy(s, from, n * dv);
@@ -11186,7 +11189,7 @@ static void miras__exact_fold_bwd(miras__block *k) {
   const float *column = k->ds + n * dv;
   size_t s;
   for (s = 0; s < p->streams; s++) {
-    const float *x = miras__exact_carry(k, s, m, k->zc, NULL);
+    const float *x = miras__exact_decayed_keys(k, s, m, k->zc, NULL);
     miras__product(K, k->pack, MIRAS__SET, k->du[s], x, k->ds, m, dv, n);
     miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, k->dlast[s], k->open.u[s], k->ds, m, n, dv);
     if (p->d.normalize) {
@@ -11197,7 +11200,7 @@ static void miras__exact_fold_bwd(miras__block *k) {
     if (k->dl) K->dot_rows(1, k->dl + m * k->ld, 1, k->x[s], n, k->dlast[s], n, m, n);
     K->axpy_rows(k->dx[s], n, 1, k->open.l, 1, k->dlast[s], n, m, n);
   }
-  K->left_bwd(k->ds, k->dc ? k->dc + m * per : NULL, p->value_decay ? k->dcv + m * dv : NULL,
+  K->decays_bwd(k->ds, k->dc ? k->dc + m * per : NULL, p->value_decay ? k->dcv + m * dv : NULL,
               k->s0, k->c + m * per, (size_t)p->per_feature,
               p->value_decay ? k->cv + m * dv : NULL, p->d.normalize, n, dv);
 }
@@ -11224,7 +11227,7 @@ static void miras__exact_read(const miras__kernels *K, const miras__plan *p, con
 
 /* Prepare k for a single query in k->z that reads the state after `rows` rows of an open block;
  * the answer comes into k->read and k->den. Where there is a B, F is read. */
-static void miras__exact_look(const miras__block *k, size_t rows) {
+static void miras__exact_query(const miras__block *k, size_t rows) {
   miras__block look;
   if (!rows) {
     miras__exact_read(k->K, k->p, k->s0, k->z, k->read, k->den);
@@ -11235,8 +11238,8 @@ static void miras__exact_look(const miras__block *k, size_t rows) {
   look.l = k->open.l;
   look.cv = k->open.cv;
   miras__exact_stack(&look, rows, 0, 1);
-  miras__exact_reach(&look);
-  miras__exact_mix(&look);
+  miras__exact_inter(&look);
+  miras__exact_intra(&look);
   if (k->p->d.normalize)
     k->K->normaliser(k->K, k->den, k->score[0], k->ld, k->open.eta, 1, rows, 0);
 }
@@ -11252,7 +11255,7 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
   miras__rows_surprise(K, k->p, io, t, k->zc, k->z, k->r.v);
   if (k->base)                                   /* what decay first leaves alone */
     miras__product(K, k->pack, MIRAS__SET, k->row, k->zc, k->base, 1, dv, n);
-  miras__exact_look(k, rows);
+  miras__exact_query(k, rows);
   if (k->p->square) K->sub(k->read, k->read, v, dv), v = k->read;
   K->dot_rows(0, to, 1, k->read, dv, v, dv, 1, dv);
   if (k->base) K->dot_rows(1, to, 1, k->row, dv, v, dv, 1, dv);
@@ -11264,7 +11267,7 @@ static void miras__linear_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t length = (size_t)a->io->length, per = (size_t)p->tape_tokens;
-  const float *base = miras__base(a);
+  const float *base = miras__init_of(a);
   float *errors = NULL;
   size_t t, end;
   if (a->position == 0 && length) K->copy(a->state, a->init, p->weights);
@@ -11356,10 +11359,10 @@ static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, s
   K->fill(k->dx[0], 0, k->added);
   miras__exact_answers_bwd(k, dy, a->lddy);
   if (k->live) miras__exact_fold_bwd(k);
-  miras__exact_mix_bwd(k);
-  miras__exact_pairs_bwd(k);
-  miras__exact_reach_bwd(k, a->dinit, dy, a->lddy);
-  miras__exact_left_bwd(k);
+  miras__exact_intra_bwd(k);
+  miras__exact_solve_pairs_bwd(k);
+  miras__exact_inter_bwd(k, a->dinit, dy, a->lddy);
+  miras__exact_decays_bwd(k);
   if (p->delta && p->streams == 1) K->add_rows(k->dx[0], n, k->dz, n, m, n);
   miras__rows_bwd(K, p, a->io, a->g, t * inner_steps, m, &k->r, &k->d, k->row);
   miras__rows_queries_bwd(K, p, a->io, a->g, t, reads, k->dz + k->by[1].row * n, k->r.q, n);
@@ -11394,7 +11397,7 @@ static void miras__exact_backward(const miras__call *a) {
   miras__exact_open(a, grid * inner_steps, 1, k);
   if (a->dstate) K->copy(k->ds, a->dstate, p->weights);
   else K->fill(k->ds, 0, p->weights);
-  if (p->pulls && a->dstate) K->add(a->dinit, k->ds, p->weights);
+  if (p->to_init && a->dstate) K->add(a->dinit, k->ds, p->weights);
   for (k->live = a->dstate != NULL; part-- > 0; k->live = 1) {
     const float *state = a->tape + part * p->tape_chunk;
     const size_t first = part * per, end = first + per < length ? first + per : length;
@@ -11426,9 +11429,9 @@ static void miras__exact_backward(const miras__call *a) {
       miras__exact_stack(k, 0, grid * inner_steps, grid);
     }
   }
-  if (a->position && p->pulls) K->axpy(a->dinit, -1, k->ds, p->weights);
+  if (a->position && p->to_init) K->axpy(a->dinit, -1, k->ds, p->weights);
   if (a->position == 0) {
-    if (!p->pulls) K->add(a->dinit, k->ds, p->weights);
+    if (!p->to_init) K->add(a->dinit, k->ds, p->weights);
     K->fill(k->ds, 0, p->weights);
   }
   if (a->dstate) K->copy(a->dstate, k->ds, p->weights);
@@ -11454,9 +11457,9 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
     float *read = k->read;
     k->read = o;
     miras__exact_start(k, s);
-    miras__exact_look(k, rows);
+    miras__exact_query(k, rows);
     miras__exact_stack(k, rows, 0, 1);
-    miras__exact_home(k);
+    miras__exact_init(k);
     k->read = read;
   } else {                                       /* S says it all */
     miras__exact_read(K, p, s, x, o, den);
@@ -11506,8 +11509,8 @@ static void miras__exact_clear(const miras__call *a) {
  * S_t and A_t are those of a token whose step is the sum over its inner_steps: alpha and theta act
  * before the first, and the others add to both, N_tj = N_(t-1)j, G_tj = G_(t-1)j, h_t = h_(t-1),
  * f_t = f_(t-1). delta is the token's at each, and a token reads after its last. Chunk 1 stays the
- * recurrence: the anchor moves after every descent. Under L2 both each descent has the alpha of its
- * own step.
+ * recurrence: the anchor moves after every inner step. Under L2 both each of them has the alpha of
+ * its own step.
  *
  * With gates per channel (no momentum) the channels are the outputs of the last layer and, where
  * there are more, the inputs of the first: a, alpha, eta and G_tj are vectors there, in
@@ -11549,8 +11552,8 @@ static void miras__exact_clear(const miras__call *a) {
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
 
-/* A piece of a sequence whose pairs share an anchor, and its scratch. Both directions fill it by
- * miras__piece and run it by miras__piece_run. b's are cotangents. */
+/* A span of a sequence whose pairs share an anchor, and its scratch. Both directions fill it by
+ * miras__span and run it by miras__span_run. b's are cotangents. */
 typedef struct miras__chunk {
   /* the call */
   const miras__call *call;
@@ -11559,8 +11562,8 @@ typedef struct miras__chunk {
   size_t wide;             /* numbers of a gate of a pair: 1, or one per channel                 */
   const float *b;          /* the initial dual state, where decays lead there, ...               */
   float *wb;               /* ... and its weights, where the state holds them                    */
-  /* the piece */
-  const miras__retention_record *rule;
+  /* the span */
+  const miras__retention_record *retain;
   size_t t, r0, m;         /* its first pair in the call, that one's row in the chunk, how many  */
   size_t first, token, reads;   /* pairs before the first that a read follows, its token, reads  */
   int ends, closing;       /* it closes; a last read comes after that                            */
@@ -11569,8 +11572,8 @@ typedef struct miras__chunk {
   int folds;               /* a chunk of one pair: what reads A_0 folds it on its way            */
 #endif
   float *a, *w, *s;        /* A_0, W_0, S_0 (or NULL)                                            */
-  const float *home;       /* where the recursion leads, or NULL for nothing                     */
-  float *bhome;
+  const float *init;       /* where the recursion leads, or NULL for nothing                     */
+  float *binit;
   float *y[4], *d[4];      /* the chunk's pairs; what carries channels times its G               */
   float *live_y, *live_d;  /* gates per channel: those of them that carry channels, or NULL      */
   float *last_g, *last_n, *last_a, *scalars;   /* coefficients of the row before r0              */
@@ -11581,7 +11584,7 @@ typedef struct miras__chunk {
   float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
   float *beside;           /* where a J that comes about beside W_C goes, where it is asked for  */
   float *u, *mix;          /* a sum apart; what decays have made of W_0                          */
-  float *along, *spent, *strain, *share, *metric;   /* bounded steps: e.r, Q, F, eta'/eta, J     */
+  float *along, *curve, *drift, *share, *metric; /* bounded steps: e.r, Q, F, eta'/eta, J     */
   float *new_y, *new_d;    /* new rows where what carries channels is kept times its G           */
   /* backward only */
   float *state;            /* like a head's, but with cotangents where that has A and S          */
@@ -11591,7 +11594,7 @@ typedef struct miras__chunk {
   float *dz, *dx2, *dz2;   /* of z, and of x and z of the second half of a gated layer           */
   float *bg, *bn, *bp, *ba, *bf, *bh, *binv, *bmetric;
   float *live, *blive_y, *blive_d, *mixed, *history;   /* gates per channel                      */
-  size_t added;            /* floats from bg on, without gaps, in which a piece begins at zero   */
+  size_t added;            /* floats from bg on, without gaps, in which a span begins at zero   */
   /* parts */
   miras__head_io io;       /* y: unused; ldy: between answers                                    */
   miras__net net;
@@ -11610,16 +11613,16 @@ typedef struct miras__chunk_floats {
 } miras__chunk_floats;
 
 static miras__chunk_floats miras__chunk_sizes(const miras__plan *p) {
-  const miras__retention_record *rule = &miras__retentions[p->rule];
+  const miras__retention_record *retain = &miras__retentions[p->retain];
   miras__chunk_floats z;
-  z.n = p->span;
+  z.n = p->chunk_pairs;
   z.dv = (size_t)p->d.value_dim;
   z.wide = z.n * p->rates;
   z.all = p->weights;
   z.tile = z.n * (size_t)p->widest;
   z.two = p->layers > 1 && p->from[1] == 0 ? z.tile : 0;
-  z.apart = rule->sum == MIRAS__SUM_APART ? z.all : 0;
-  z.own = rule->metric >= MIRAS__J_OWN ? z.all : 0;
+  z.apart = retain->sum == MIRAS__SUM_APART ? z.all : 0;
+  z.own = retain->metric >= MIRAS__J_OWN ? z.all : 0;
   z.held = p->holds ? z.all : 0;
   z.bounded = p->d.step_bound ? z.n : 0;
   z.channels = p->channel ? z.n : 0;
@@ -11660,8 +11663,8 @@ static MIRAS__CALLED void miras__chunk_lay(const miras__plan *p, miras__space *s
   c->u = miras__lay(s, z.apart);
   c->mix = miras__lay(s, z.apart ? z.held : 0);
   c->along = miras__lay(s, z.bounded);
-  c->spent = miras__lay(s, z.bounded);
-  c->strain = miras__lay(s, z.bounded);
+  c->curve = miras__lay(s, z.bounded);
+  c->drift = miras__lay(s, z.bounded);
   c->share = miras__lay(s, z.bounded);
   c->metric = miras__lay(s, z.own);
   c->new_y = miras__lay(s, z.channels * (size_t)p->in[0]);
@@ -11685,7 +11688,7 @@ static MIRAS__CALLED void miras__chunk_lay_bwd(const miras__plan *p, miras__spac
                                                miras__chunk *c) {
   const miras__chunk_floats z = miras__chunk_sizes(p);
   const size_t n = z.n, dv = z.dv;
-  const int beside = miras__retentions[p->rule].metric == MIRAS__J_BESIDE;
+  const int beside = miras__retentions[p->retain].metric == MIRAS__J_BESIDE;
   int l;
   c->state = miras__lay(s, p->head_state);
   c->net.bv = miras__lay(s, n * dv);
@@ -11745,7 +11748,7 @@ static void miras__frozen_gaps(const miras__call *a, int backward, int watch) {
  * tape and scratch. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
-  size_t c = p->span, pad = miras__pad(p->weights), state = pad;
+  size_t c = p->chunk_pairs, pad = miras__pad(p->weights), state = pad;
   miras__space s = miras__space_at(NULL, 0);
   miras__chunk work;
   int l;
@@ -11755,7 +11758,7 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   if (p->head_dstate > p->weights) p->at_s = state, state += pad;   /* of S too */
   p->split = p->weights;
   p->second = p->at_s;
-  if (p->holds) p->at_home = state, state += pad;
+  if (p->holds) p->at_init = state, state += pad;
   p->at_open = state;
   for (l = 0; l < p->layers; l++) {
     p->at_y[l] = p->at_y[p->from[l]];
@@ -11771,7 +11774,7 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / c);
   p->tape_tokens = d->chunk;
   p->head_state = state;
-  p->pack = miras__rows_room(p->span, (size_t)p->widest > p->span ? (size_t)p->widest : p->span);
+  p->pack = miras__rows_room(c, (size_t)p->widest > c ? (size_t)p->widest : c);
   miras__chunk_lay(p, &s, &work);
   p->scratch = p->scratch_backward = s.used;
   if (!MIRAS__TRAINS) return state;
@@ -11781,29 +11784,30 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
 }
 
 /* The side of layer l that a gate per channel belongs to: 0 none, 1 its inputs, 2 its outputs. */
-#define MIRAS__BY(p, l) (!(p)->channel ? 0 : (l) < (p)->layers - 1 ? 1 : 2)
+#define MIRAS__SIDE(p, l) \
+  (!(p)->channel ? 0 : (l) < (p)->layers - 1 ? (int)MIRAS__INPUTS : (int)MIRAS__OUTPUTS)
 
-/* to = a (.) to [+ (1 - a) (.) home] over a layer, a of row `row`; arrays of all layers. */
-static void miras__layer_fade(const miras__chunk *c, int l, float *to, const float *home,
+/* to = a (.) to [+ (1 - a) (.) init] over a layer, a of row `row`; arrays of all layers. */
+static void miras__layer_fade(const miras__chunk *c, int l, float *to, const float *init,
                               size_t row) {
   const miras__plan *p = c->p;
   const size_t at = p->offset[l];
-  c->K->fade(MIRAS__BY(p, l), to + at, c->ca + row * c->wide, miras__at(home, at),
+  c->K->fade(MIRAS__SIDE(p, l), to + at, c->ca + row * c->wide, miras__at(init, at),
              (size_t)p->in[l], (size_t)p->out[l]);
 }
 
-/* Its adjoint, from = what `to` was: b becomes its cotangent, bhome += */
+/* Its adjoint, from = what `to` was: b becomes its cotangent, binit += */
 static void miras__layer_fade_bwd(const miras__chunk *c, int l, float *b, const float *from,
-                                  const float *home, float *bhome, size_t row) {
+                                  const float *init, float *binit, size_t row) {
   const miras__plan *p = c->p;
   const size_t at = p->offset[l], a = row * c->wide;
-  c->K->fade_bwd(MIRAS__BY(p, l), b + at, c->ba + a, home ? bhome + at : NULL, c->ca + a, from + at,
-                 miras__at(home, at), (size_t)p->in[l], (size_t)p->out[l]);
+  c->K->fade_bwd(MIRAS__SIDE(p, l), b + at, c->ba + a, init ? binit + at : NULL, c->ca + a,
+                 from + at, miras__at(init, at), (size_t)p->in[l], (size_t)p->out[l]);
 }
 
 /* The link between A_0 and the anchor, and of its adjoint where cotangents lie. */
 static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *ba) {
-  miras__link x = miras__link_of(c->K, c->p, c->rule);
+  miras__link x = miras__link_of(c->K, c->p, c->retain);
   x.a = c->a;
   x.b = c->b;
   x.w = c->w;
@@ -11823,7 +11827,7 @@ static void miras__chunk_weights(miras__chunk *c) {
   miras__link x = miras__anchor_link(c, NULL, NULL);
   x.inv = c->scalars + 4;
   miras__close_link(&x);
-  c->measured = c->rule->metric == MIRAS__J_BESIDE;
+  c->measured = c->retain->metric == MIRAS__J_BESIDE;
 }
 
 /* ---- bounded steps ---- */
@@ -11831,13 +11835,13 @@ static void miras__chunk_weights(miras__chunk *c) {
 /* Layer l of a bounded step, and the layer that hears what it says, where that counts in F. */
 static miras__bound miras__bound_layer(const miras__chunk *c, int l, int *fed) {
   const miras__plan *p = c->p;
-  const float *J = c->rule->metric >= MIRAS__J_OWN ? c->metric : c->w;
+  const float *J = c->retain->metric >= MIRAS__J_OWN ? c->metric : c->w;
   miras__bound x;
   x.m = c->m, x.in = (size_t)p->in[l], x.out = (size_t)p->out[l], x.wide = c->wide, x.hears = 0;
-  x.by = MIRAS__BY(p, l), x.number = c->inv[l] * c->rule->slope, x.J = J + p->offset[l];
+  x.side = MIRAS__SIDE(p, l), x.number = c->inv[l] * c->retain->slope, x.J = J + p->offset[l];
   x.y = c->net.pairs.x[l], x.d = c->net.d[l], x.eta = c->rows.eta, x.fed = NULL;
-  x.spent = c->spent, x.strain = c->strain, x.pack = c->net.pack;
-  if (c->rule->metric == MIRAS__J_NUMBER) x.J = NULL;
+  x.curve = c->curve, x.drift = c->drift, x.pack = c->net.pack;
+  if (c->retain->metric == MIRAS__J_NUMBER) x.J = NULL;
   for (*fed = l + 1; *fed < p->layers - 1 && !MIRAS__HIDDEN(p, *fed);) ++*fed;
   if (p->d.step_bound == MIRAS_STEP_BOUND_LAYERS && l < p->layers - 1)
     x.fed = c->net.pairs.x[*fed], x.hears = (size_t)p->in[*fed];
@@ -11845,36 +11849,36 @@ static miras__bound miras__bound_layer(const miras__chunk *c, int l, int *fed) {
 }
 
 /* Q, F, e.r and s of the new pairs; then eta times s. */
-static void miras__piece_bound(miras__chunk *c) {
+static void miras__span_bound(miras__chunk *c) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const size_t m = c->m, dv = (size_t)p->d.value_dim;
   int l, fed;
-  if (c->rule->metric_fwd && !c->measured) {
+  if (c->retain->metric_fwd && !c->measured) {
     const miras__link x = miras__anchor_link(c, NULL, NULL);
-    miras__links(&x, c->rule->metric_fwd);
-    c->measured = c->rule->metric == MIRAS__J_BESIDE;
+    miras__links(&x, c->retain->metric_fwd);
+    c->measured = c->retain->metric == MIRAS__J_BESIDE;
   }
   K->fill(c->along, 1e-20f, m);
   K->dot_rows(1, c->along, 1, c->net.e, dv, c->net.r, dv, m, dv);
-  K->fill(c->spent, 0, m);
-  K->fill(c->strain, 0, m);
+  K->fill(c->curve, 0, m);
+  K->fill(c->drift, 0, m);
   for (l = 0; l < p->layers; l++) {
     const miras__bound x = miras__bound_layer(c, l, &fed);
     K->bound_fwd(K, &x, c->query.x[l], c->net.t1, c->query.z[l]);
   }
-  K->bound_share(c->share, c->rows.eta, c->along, c->spent, c->strain, p->growth, m, c->wide);
+  K->bound_share(c->share, c->rows.eta, c->along, c->curve, c->drift, p->growth, m, c->wide);
 }
 
 /* Its adjoint over a chunk: brows.eta comes in as the cotangent of eta' and leaves as that of eta;
  * adds to those of the pairs, bw and binv; leaves that of e.r in along. */
-static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
+static void miras__span_bound_bwd(miras__chunk *c, float *bw) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const miras__net *n = &c->net;
-  const int own = c->rule->metric >= MIRAS__J_OWN;
+  const int own = c->retain->metric >= MIRAS__J_OWN;
   int l, fed;
-  K->bound_share_bwd(c->rows.eta, c->brows.eta, c->along, c->spent, c->strain, c->share, p->growth,
+  K->bound_share_bwd(c->rows.eta, c->brows.eta, c->along, c->curve, c->drift, c->share, p->growth,
                      c->m, c->wide);
   for (l = 0; l < p->layers; l++) {
     const miras__bound x = miras__bound_layer(c, l, &fed);
@@ -11884,27 +11888,27 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
     b.mode = own ? MIRAS__SET : MIRAS__ADD;
     K->bound_bwd(K, &x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2);
   }
-  if (c->rule->metric_bwd) {
+  if (c->retain->metric_bwd) {
     const miras__link x = miras__anchor_link(c, bw, NULL);
-    miras__links(&x, c->rule->metric_bwd);
+    miras__links(&x, c->retain->metric_bwd);
   }
 }
 
 /* ---- coefficients of the new rows ---- */
 
-static miras__course miras__course_of(const miras__chunk *c) {
+static miras__gate_course miras__course_of(const miras__chunk *c) {
   const miras__plan *p = c->p;
   const size_t inner_steps = (size_t)p->d.inner_steps;
-  miras__course x;
-  x.ld = p->span, x.row = c->r0, x.m = c->m, x.descent = c->t % inner_steps;
+  miras__gate_course x;
+  x.ld = p->chunk_pairs, x.row = c->r0, x.m = c->m, x.inner_step = c->t % inner_steps;
   x.inner_steps = inner_steps, x.alpha = c->rows.alpha, x.eta = c->rows.eta;
   x.theta = c->rows.theta, x.rate = p->d.token_rates ? c->rate : NULL, x.g = c->g, x.n = c->n;
   x.a = c->ca, x.f = c->cf, x.h = c->ch;
   return x;
 }
 
-static void miras__piece_course(miras__chunk *c) {
-  const miras__course x = miras__course_of(c);
+static void miras__span_products(miras__chunk *c) {
+  const miras__gate_course x = miras__course_of(c);
   if (c->p->channel) {
     c->K->channel_decay(c->K, c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->m, c->wide);
     return;
@@ -11915,9 +11919,9 @@ static void miras__piece_course(miras__chunk *c) {
   c->K->coefficients(c->K, &x, c->last_g, c->last_n, c->last_a);
 }
 
-static void miras__piece_course_bwd(miras__chunk *c) {
-  const miras__course x = miras__course_of(c);
-  miras__course_grads b;
+static void miras__span_products_bwd(miras__chunk *c) {
+  const miras__gate_course x = miras__course_of(c);
+  miras__gate_course_grads b;
   b.g = c->bg, b.n = c->bn, b.a = c->ba, b.f = c->bf, b.h = c->bh, b.alpha = c->brows.alpha;
   b.eta = c->brows.eta, b.theta = c->brows.theta, b.slope = c->slope, b.rho = c->call->g->rho;
   if (c->p->channel)
@@ -11931,10 +11935,10 @@ static void miras__piece_course_bwd(miras__chunk *c) {
 static miras__channels miras__channel_view(const miras__chunk *c, int by_input, size_t from) {
   const size_t n = c->wide;
   miras__channels v;
-  v.n = n, v.every = c->p->span == 1 ? 1 : (size_t)c->p->d.inner_steps, v.after = 0;
+  v.n = n, v.every = c->p->chunk_pairs == 1 ? 1 : (size_t)c->p->d.inner_steps, v.after = 0;
   v.x = (by_input ? c->new_y : c->new_d) + from * n, v.eta = c->rows.eta + from * n;
   v.alpha = c->rows.alpha + from * n, v.q = NULL, v.z = NULL, v.p = NULL, v.a = NULL;
-  v.ld_p = c->p->span, v.live = by_input ? c->live_y : c->live_d;
+  v.ld_p = c->p->chunk_pairs, v.live = by_input ? c->live_y : c->live_d;
   return v;
 }
 
@@ -11972,13 +11976,13 @@ static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, flo
 /* A block of a device takes what fold_pair does one by one, with the same bits. */
 #ifndef MIRAS__DEVICE
 /* Layer l takes in the pair in row 0 of the chunk, whose coefficients are row `row`. */
-static miras__arrival miras__arrival_of(const miras__chunk *c, int l, float *a, float *s,
+static miras__new_pair miras__new_pair_of(const miras__chunk *c, int l, float *a, float *s,
                                         size_t row) {
   const miras__plan *p = c->p;
-  const size_t at = p->offset[l], k = row * p->span;
-  miras__arrival f;
+  const size_t at = p->offset[l], k = row * p->chunk_pairs;
+  miras__new_pair f;
   f.in = (size_t)p->in[l], f.out = (size_t)p->out[l], f.a = a + at, f.s = miras__to(s, at);
-  f.home = miras__at(c->home, at), f.y = c->y[l], f.d = c->d[l], f.x = NULL, f.left = c->ca[row];
+  f.init = miras__at(c->init, at), f.y = c->y[l], f.d = c->d[l], f.x = NULL, f.left = c->ca[row];
   f.adds = s ? c->cf[row] : 0, f.stays = s ? c->ch[row] : 0, f.g = c->g[k], f.n = s ? c->n[k] : 0;
   f.xa = NULL, f.xs = NULL, f.xb = NULL;
   return f;
@@ -11989,44 +11993,44 @@ static miras__arrival miras__arrival_of(const miras__chunk *c, int l, float *a, 
 
 /* Rows of queries on their way, and the coefficients of the last pair of the first read's token;
  * those of the others lie `inner_steps` rows apart. */
-typedef struct miras__look {
+typedef struct miras__query {
   miras__pass pass;
   miras__reads r;
   const float *w, *s;      /* what they start from, S_0 or NULL                                  */
   const float *g, *a, *f;  /* g: NULL with gates per channel; a: NULL to read by w alone         */
-} miras__look;
+} miras__query;
 
 /* z = (mode of gemm) x (a (.) W) in layer l, the coefficients a times `scale` where they are added
  * and one number: their channels are the inputs, (a (.) x) W, or the outputs, a (.) (x W). */
-static void miras__look_term(const miras__chunk *c, int mode, int l, const miras__look *x,
+static void miras__read_term(const miras__chunk *c, int mode, int l, const miras__query *x,
                              const float *a, float scale, const float *w) {
   const miras__kernels *K = c->K;
-  const int by = MIRAS__BY(c->p, l), set = mode == MIRAS__SET;
+  const int side = MIRAS__SIDE(c->p, l), set = mode == MIRAS__SET;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], m = x->r.m;
   const size_t apart = x->r.inner_steps * c->wide;
   float *q = x->pass.x[l], *z = x->pass.z[l], *t = c->net.t1;
-  if (by == 1) {
+  if (side == MIRAS__INPUTS) {
     K->mul_rows(t, in, a, apart, q, in, m, in);
     miras__through(&c->net, mode, l, z, t, w, m);
     return;
   }
   miras__through(&c->net, MIRAS__SET, l, set ? z : t, q, w, m);
-  if (set) miras__times_gate(K, by, z, a, apart, z, m, out);
-  else if (by) K->muladd_rows(z, out, a, apart, t, out, m, out);
+  if (set) miras__times_gate(K, side, z, a, apart, z, m, out);
+  else if (side) K->muladd_rows(z, out, a, apart, t, out, m, out);
   else K->axpy_rows(z, out, scale, a, apart, t, out, m, out);
 }
 
 #ifndef MIRAS__DEVICE
 /* z = x (a W) [+ inv x ((1 - a) B)] [+ inv f x S] of layer l for the one read of a chunk of one
  * pair, which A_0 and S_0 take in on the way. */
-static void miras__look_fold(miras__chunk *c, int l, const miras__look *x) {
+static void miras__read_fold(miras__chunk *c, int l, const miras__query *x) {
   const size_t out = (size_t)c->p->out[l];
   float *z = x->pass.z[l];
-  miras__arrival f = miras__arrival_of(c, l, c->a, c->s, 0);
+  miras__new_pair f = miras__new_pair_of(c, l, c->a, c->s, 0);
   f.x = x->pass.x[l], f.xa = z, f.xb = c->net.t1, f.xs = c->net.back[l];
   c->K->fold_pair(&f);
   c->K->scale(z, *x->a, z, out);
-  if (c->home) {
+  if (c->init) {
     c->K->rest(c->left, x->a, c->inv[l], 1);
     c->K->axpy(z, *c->left, f.xb, out);
   }
@@ -12041,32 +12045,33 @@ static void miras__look_fold(miras__chunk *c, int l, const miras__look *x) {
  * have). Of P d a row must not meet a later token's pair, not even times zero: the first
  * inner_steps of all tokens, then the second ones, and so on, each a product that stops at the
  * diagonal. */
-static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
+static void miras__read_layer(miras__chunk *c, int l, const miras__query *x) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], ld = x->r.ld, m = x->r.m;
   const size_t inner_steps = x->r.inner_steps;
-  const int by = MIRAS__BY(p, l), fresh = by && c->live_d;
+  const int side = MIRAS__SIDE(p, l), fresh = side && c->live_d;
+  const int by_input = side == MIRAS__INPUTS, by_output = side == MIRAS__OUTPUTS;
   float *q = x->pass.x[l], inv = c->inv[l];
-  const size_t every = p->span == 1 ? 1 : inner_steps, from = x->r.seen - every;
+  const size_t every = p->chunk_pairs == 1 ? 1 : inner_steps, from = x->r.seen - every;
   size_t phase;
   if (!x->a) {
     miras__through(&c->net, MIRAS__SET, l, x->pass.z[l], q, x->w, m);
     return;
   }
 #ifndef MIRAS__DEVICE
-  if (c->folds) miras__look_fold(c, l, x);
+  if (c->folds) miras__read_fold(c, l, x);
   else
 #endif
   {
-    miras__look_term(c, MIRAS__SET, l, x, x->a, 1, x->w);
-    if (c->home) {
+    miras__read_term(c, MIRAS__SET, l, x, x->a, 1, x->w);
+    if (c->init) {
       K->rest(c->left, x->a, inv, ((m - 1) * inner_steps + 1) * c->wide);
-      miras__look_term(c, MIRAS__ADD, l, x, c->left, 1, c->home);
+      miras__read_term(c, MIRAS__ADD, l, x, c->left, 1, c->init);
     }
-    if (x->s) miras__look_term(c, MIRAS__ADD, l, x, x->f, inv, x->s);
+    if (x->s) miras__read_term(c, MIRAS__ADD, l, x, x->f, inv, x->s);
   }
-  if (p->from[l] == l && fresh && by == 1) {
+  if (p->from[l] == l && fresh && by_input) {
     miras__channels v = miras__channel_view(c, 1, 0);
     v.q = q;
     v.p = c->kq[l];
@@ -12075,9 +12080,9 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     K->gemm(MIRAS__SET, c->kq[l], ld, miras__mat(q, in), miras__turned(c->y[l], in), m, x->r.pairs,
             in, c->net.pack);
   }
-  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, inner_steps * ld, c->kq[l], ld, x->r.seen,
-              inner_steps, m);
-  if (fresh && by == 2) {
+  K->triangle(c->pq, fresh && by_output ? -inv : inv, x->g, inner_steps * ld, c->kq[l], ld,
+              x->r.seen, inner_steps, m);
+  if (fresh && by_output) {
     miras__channels v = miras__channel_view(c, 0, 0);
     v.p = c->pq;
     K->channel_rows(K, &v, x->pass.z[l], out, from, m * every);
@@ -12090,31 +12095,31 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
             (x->r.pairs - phase + inner_steps - 1) / inner_steps, c->net.pack);
 }
 
-/* What home adds per channel, with h = (1 - a) inv:
+/* What init adds per channel, with h = (1 - a) inv:
  *   by output, h (.) (x B):  bt = h (.) bz, bB += x' bt, left in t1; u = x B:
  *                            binv += sum bz (.) (1 - a) (.) u
  *   by input, (h (.) x) B:   bu = bz B', bx += inv bu, bB += (h (.) x)' bz,
  *                            binv += sum bu (.) (1 - a) (.) x
- * What ba and, by input, bx lose came with W - inv B (miras__look_layer_bwd). */
-static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x,
+ * What ba and, by input, bx lose came with W - inv B (miras__read_layer_bwd). */
+static void miras__channel_init_bwd(miras__chunk *c, int l, const miras__query *x,
                                     const float *bz) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const int by_input = MIRAS__BY(p, l) == 1;
+  const int by_input = MIRAS__SIDE(p, l) == MIRAS__INPUTS;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], n = by_input ? in : out;
   const size_t m = x->r.m, apart = x->r.inner_steps * n, at = c->first * n;
   const float *q = x->pass.x[l], inv = c->inv[l];
   const float *one = by_input ? c->net.t2 : bz, *other = by_input ? q : c->net.bz[l];
   float *t = c->net.t1;
-  if (by_input) miras__through(&c->net, MIRAS__SET | MIRAS__NT, l, c->net.t2, bz, c->home, m);
-  else miras__through(&c->net, MIRAS__SET, l, c->net.bz[l], q, c->home, m);   /* not in use yet */
+  if (by_input) miras__through(&c->net, MIRAS__SET | MIRAS__NT, l, c->net.t2, bz, c->init, m);
+  else miras__through(&c->net, MIRAS__SET, l, c->net.bz[l], q, c->init, m);   /* not in use yet */
   K->mul(c->mixed, one, other, m * n);
   K->rest(c->left, c->ca + at, 1, (m - 1) * apart + n);
   K->dot_rows(1, c->binv + l, 0, c->left, apart, c->mixed, n, m, n);
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
   if (by_input) K->axpy_rows(c->net.t3, in, inv, NULL, 0, one, in, m, in);
   miras__times_gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
-  miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->bhome, by_input ? t : q,
+  miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->binit, by_input ? t : q,
                  by_input ? bz : t, m);
 }
 
@@ -12123,25 +12128,26 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
 static const float *miras__away(const miras__chunk *c, int l, const float *w) {
   const size_t at = c->p->offset[l], size = (size_t)c->p->in[l] * (size_t)c->p->out[l];
   c->K->copy(c->ac + at, w + at, size);
-  c->K->axpy(c->ac + at, -c->inv[l], c->home + at, size);
+  c->K->axpy(c->ac + at, -c->inv[l], c->init + at, size);
   return c->ac;
 }
 
-/* Adjoint of look_layer, bx in t3 from bz; += bw, bs, bhome, binv, what pairs and coefficients
+/* Adjoint of read_layer, bx in t3 from bz; += bw, bs, binit, binv, what pairs and coefficients
  * receive.
  *   T1 = bz W' (by output T1 = bz, x = x W):  ba_t += T1_t . x_t, per channel (.);  bx = a (.) T1
  *   bW += x' (a (.) bz), by input (a (.) x)' bz
- *   home: T1 is of W - inv B; T3 = bz B', h = (1 - a_t) inv:  bx += inv T3,  bB += x' (h bz)
+ *   init: T1 is of W - inv B; T3 = bz B', h = (1 - a_t) inv:  bx += inv T3,  bB += x' (h bz)
  *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2,  bS += x' (f_t inv bz)
  *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
  *   bx += b(x y') y,  by += b(x y')' x
  *   binv = sum_t (f_t T2_t + (1 - a_t) T3_t) . x_t + sum_tj (bP/inv) (x y') G
  * and of the side that carries channels room @28 does what belongs to it and to G. */
-static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, float *bz,
+static void miras__read_layer_bwd(miras__chunk *c, int l, const miras__query *x, float *bz,
                                   float *bw, float *bs) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const int by = MIRAS__BY(p, l), scalar_home = !by && c->home;
+  const int side = MIRAS__SIDE(p, l), scalar_init = !side && c->init;
+  const int by_input = side == MIRAS__INPUTS, by_output = side == MIRAS__OUTPUTS;
   const miras__net *n = &c->net;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], ld = x->r.ld;
   const size_t m = x->r.m, inner_steps = x->r.inner_steps, pairs = x->r.pairs, first = c->first;
@@ -12149,31 +12155,31 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
   float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
   float *ba = c->ba + first * c->wide, *binv = c->binv + l;
-  const float *away = x->a && c->home ? miras__away(c, l, x->w) : x->w;
-  if (by == 2 && x->a) miras__through(n, MIRAS__SET, l, t, q, away, m);
+  const float *away = x->a && c->init ? miras__away(c, l, x->w) : x->w;
+  if (by_output && x->a) miras__through(n, MIRAS__SET, l, t, q, away, m);
   else miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, bz, away, m);
   if (!x->a) {
     miras__through(n, MIRAS__ADD | MIRAS__TN, l, bw, q, bz, m);
     return;
   }
-  if (scalar_home) {
-    miras__through(n, MIRAS__SET | MIRAS__NT, l, t, bz, c->home, m);
+  if (scalar_init) {
+    miras__through(n, MIRAS__SET | MIRAS__NT, l, t, bz, c->init, m);
     K->rest(c->left, a, 1, (m - 1) * inner_steps + 1);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
     K->dot_rows(1, binv, 0, c->left, inner_steps, c->line, 1, m, 1);
   }
-  if (by == 2) miras__gate_bwd(K, by, ba, apart, bz, t, m, out);
-  else miras__gate_bwd(K, by, ba, apart, bx, q, m, in);
-  if (by != 2) miras__times_gate(K, by, bx, a, apart, bx, m, in);
-  if (scalar_home) {
+  if (by_output) miras__gate_bwd(K, side, ba, apart, bz, t, m, out);
+  else miras__gate_bwd(K, side, ba, apart, bx, q, m, in);
+  if (!by_output) miras__times_gate(K, side, bx, a, apart, bx, m, in);
+  if (scalar_init) {
     K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
     K->scale_rows(u, out, inv, c->left, inner_steps, bz, out, m, out);
-    miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->bhome, q, u, m);
+    miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->binit, q, u, m);
   }
-  if (by == 1) miras__times_gate(K, by, t, a, apart, q, m, in);
-  else miras__times_gate(K, by, u, a, apart, bz, m, out);
-  miras__through(n, MIRAS__ADD | MIRAS__TN, l, bw, by == 1 ? t : q, by == 1 ? bz : u, m);
-  if (by == 2) miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, u, x->w, m);
+  if (by_input) miras__times_gate(K, side, t, a, apart, q, m, in);
+  else miras__times_gate(K, side, u, a, apart, bz, m, out);
+  miras__through(n, MIRAS__ADD | MIRAS__TN, l, bw, by_input ? t : q, by_input ? bz : u, m);
+  if (by_output) miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, u, x->w, m);
   if (bs) {
     miras__through(n, MIRAS__SET | MIRAS__NT, l, t, bz, x->s, m);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
@@ -12184,7 +12190,7 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
     K->scale_rows(u, out, inv, f, inner_steps, bz, out, m, out);
     miras__through(n, MIRAS__ADD | MIRAS__TN, l, bs, q, u, m);
   }
-  if (by == 2) {
+  if (by_output) {
     miras__channels v = miras__channel_view(c, 0, 0);
     v.q = bz;
     v.p = c->bp;
@@ -12194,21 +12200,21 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
     K->gemm(MIRAS__SET, c->bp, ld, miras__mat(bz, out), miras__turned(c->net.d[l], out), m, pairs,
             out, pack);
   }
-  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by == 2 ? -1 : 1, x->g, c->kq[l],
+  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by_output ? -1 : 1, x->g, c->kq[l],
                   &x->r);
-  if (by && c->home) miras__channel_home_bwd(c, l, x, bz);
-  if (by == 2 && c->home) miras__through(n, MIRAS__ADD | MIRAS__NT, l, bx, t, c->home, m);
-  if (by != 2)
+  if (side && c->init) miras__channel_init_bwd(c, l, x, bz);
+  if (by_output && c->init) miras__through(n, MIRAS__ADD | MIRAS__NT, l, bx, t, c->init, m);
+  if (!by_output)
     K->gemm(MIRAS__SUB, c->net.bd[l], out, miras__turned(c->pq, ld), miras__mat(bz, out), pairs,
             out, m, pack);
-  if (by != 1) {
+  if (!by_input) {
     K->gemm(MIRAS__ADD, bx, in, miras__mat(c->bp, ld), miras__mat(c->y[l], in), m, in, pairs, pack);
     K->gemm(MIRAS__ADD, c->net.bx[l], in, miras__turned(c->bp, ld), miras__mat(q, in), pairs, in, m,
             pack);
   }
-  if (by == 1)
+  if (by_input)
     miras__channel_rows_bwd(c, 1, c->bp, q, bx, p->from[l] == l ? c->blive_y : NULL);
-  else if (by == 2)
+  else if (by_output)
     miras__channel_rows_bwd(c, 0, c->pq, bz, NULL, c->blive_d);
 }
 
@@ -12220,16 +12226,16 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
                               size_t pairs) {
   const miras__kernels *K = c->K;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const size_t at = row * c->p->span, offset = c->p->offset[l];
+  const size_t at = row * c->p->chunk_pairs, offset = c->p->offset[l];
   float *t = c->net.t1;
 #ifndef MIRAS__DEVICE
   if (pairs == 1 && !c->p->channel) {
-    const miras__arrival f = miras__arrival_of(c, l, a, s, row);
+    const miras__new_pair f = miras__new_pair_of(c, l, a, s, row);
     K->fold_pair(&f);
     return;
   }
 #endif
-  miras__layer_fade(c, l, a, c->home, row);
+  miras__layer_fade(c, l, a, c->init, row);
   if (!c->p->channel) K->scale_rows(t, in, 1, c->g + at, 1, c->y[l], in, pairs, in);
   if (s) K->momentum_fwd(a + offset, s + offset, c->cf[row], c->ch[row], size);
   miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
@@ -12247,11 +12253,12 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
 static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const size_t m = c->m, last = m - 1, at = last * c->p->span;
-  const int by = MIRAS__BY(c->p, l);
+  const size_t m = c->m, last = m - 1, at = last * c->p->chunk_pairs;
+  const int side = MIRAS__SIDE(c->p, l);
+  const int by_input = side == MIRAS__INPUTS, by_output = side == MIRAS__OUTPUTS;
   float *t = c->net.t1, *u = c->net.t2;
   int pass;
-  for (pass = 0; by == 0 && pass < (cs ? 2 : 1); pass++) {
+  for (pass = 0; !side && pass < (cs ? 2 : 1); pass++) {
     const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
     float *brow = (pass ? c->bn : c->bg) + at;
     miras__through(&c->net, MIRAS__SET, l, t, c->y[l], b, m);
@@ -12261,20 +12268,20 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
     K->axpy_rows(c->net.bd[l], out, -1, row, 1, t, out, m, out);
     K->axpy_rows(c->net.bx[l], in, -1, row, 1, u, in, m, in);
   }
-  if (by) {
-    miras__through(&c->net, MIRAS__SUB | MIRAS__NT, l, by == 1 ? c->blive_y : c->net.bx[l],
+  if (side) {
+    miras__through(&c->net, MIRAS__SUB | MIRAS__NT, l, by_input ? c->blive_y : c->net.bx[l],
                    c->d[l], ca, m);
-    miras__through(&c->net, MIRAS__SUB, l, by == 2 ? c->blive_d : c->net.bd[l], c->y[l], ca, m);
+    miras__through(&c->net, MIRAS__SUB, l, by_output ? c->blive_d : c->net.bd[l], c->y[l], ca, m);
   }
   if (cs) {
     const size_t offset = c->p->offset[l];
     K->momentum_bwd(cs + offset, c->bf + last, c->bh + last, c->s + offset, ca + offset,
                     c->cf[last], c->ch[last], size);
   }
-  miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, last);
+  miras__layer_fade_bwd(c, l, ca, a, c->init, c->binit, last);
 }
 
-/* ---- pieces ---- */
+/* ---- spans ---- */
 
 /* Where the state of a head, or what stands for it in the adjoint, has what of a chunk. */
 static void miras__chunk_state(miras__chunk *c, float *state) {
@@ -12283,7 +12290,7 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   c->a = state;
   c->w = p->stores_link ? state + p->at_w : state;
   c->s = p->at_s ? state + p->at_s : NULL;
-  c->wb = p->holds ? state + p->at_home : NULL;
+  c->wb = p->holds ? state + p->at_init : NULL;
   c->last_g = state + p->at_g;
   c->last_n = state + p->at_n;
   c->last_a = p->channel ? state + p->at_a : state + p->at_scalars;
@@ -12294,14 +12301,14 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   }
 }
 
-/* The retention of a piece and where it leads. */
-static void miras__piece_rule(miras__chunk *c, int rule) {
-  c->rule = &miras__retentions[rule];
-  c->home = !c->b || c->rule->home == MIRAS__HOME_NONE ? NULL
-            : c->rule->home == MIRAS__HOME_B ? c->b : c->wb;
+/* The retention of a span and where it leads. */
+static void miras__span_retain(miras__chunk *c, int retain) {
+  c->retain = &miras__retentions[retain];
+  c->init = !c->b || c->retain->init == MIRAS__INIT_NONE ? NULL
+            : c->retain->init == MIRAS__INIT_B ? c->b : c->wb;
 }
 
-/* Fill the record with all that the pieces of a call share. own: room for the record where the
+/* Fill the record with all that the spans of a call share. own: room for the record where the
  * worker keeps none, and of the adjoint. */
 static miras__chunk *miras__chunk_open(const miras__call *call, int backward, miras__chunk *own) {
   const miras__plan *p = call->p;
@@ -12327,7 +12334,7 @@ static miras__chunk *miras__chunk_open(const miras__call *call, int backward, mi
   c->net.bias = call->bias;
   miras__chunk_state(c, backward ? c->state : call->state);
   c->b = p->d.decay_target ? call->init : NULL;
-  miras__piece_rule(c, p->rule);
+  miras__span_retain(c, p->retain);
   c->live_y = c->live_d = NULL;
   c->measured = 0;
   c->kept = NULL;
@@ -12344,9 +12351,9 @@ static miras__chunk *miras__chunk_open(const miras__call *call, int backward, mi
 }
 
 /* m pairs of the call from pair t on, which are row r0 of their chunk; do they close it? */
-static void miras__piece(miras__chunk *c, int rule, size_t t, size_t r0, size_t m, int ends) {
+static void miras__span(miras__chunk *c, int retain, size_t t, size_t r0, size_t m, int ends) {
   const size_t inner_steps = (size_t)c->p->d.inner_steps;
-  miras__piece_rule(c, rule);
+  miras__span_retain(c, retain);
   c->t = t;
   c->r0 = r0;
   c->m = c->net.pairs.m = m;
@@ -12354,20 +12361,20 @@ static void miras__piece(miras__chunk *c, int rule, size_t t, size_t r0, size_t 
   c->first = inner_steps - 1 - t % inner_steps;
   c->token = (t + c->first) / inner_steps;
   c->reads = c->io.q && m > c->first ? (m - c->first - 1) / inner_steps + 1 : 0;
-  c->closing = ends && c->rule->close && c->reads;
+  c->closing = ends && c->retain->close && c->reads;
   if (c->closing) c->reads--;
 }
 
 /* Where rows of what the memory is asked go, and how far apart they lie: the first layer's input,
  * or what scales the answer. */
-static float *miras__asked(const miras__chunk *c, const miras__pass *s, size_t *in) {
+static float *miras__query_rows(const miras__chunk *c, const miras__pass *s, size_t *in) {
   *in = c->net.answer->keyed ? c->p->features : (size_t)c->p->in[0];
   return c->net.answer->keyed ? s->xh : s->x[0];
 }
 
 /* m reads x, rows of the query pass from row `at` on, by the weights w alone. */
-static void miras__look_by(const miras__chunk *c, const float *w, size_t at, size_t m,
-                           miras__look *x) {
+static void miras__read_by(const miras__chunk *c, const float *w, size_t at, size_t m,
+                           miras__query *x) {
   const miras__plan *p = c->p;
   miras__pass *s = &x->pass;
   int l;
@@ -12386,14 +12393,14 @@ static void miras__look_by(const miras__chunk *c, const float *w, size_t at, siz
 
 /* The reads x of an open chunk, from coefficient row `row` of g, a, f on: along A_t, the first of
  * which sees `seen` pairs, or by the anchor. */
-static void miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_t m,
-                           miras__look *x) {
-  miras__look_by(c, c->rule->from_dual ? c->a : c->w, 0, m, x);
-  if (!c->rule->reads_live) return;
+static void miras__read_at(const miras__chunk *c, size_t row, size_t seen, size_t m,
+                           miras__query *x) {
+  miras__read_by(c, c->retain->from_dual ? c->a : c->w, 0, m, x);
+  if (!c->retain->reads_live) return;
   x->r.seen = seen;
   x->r.inner_steps = (size_t)c->p->d.inner_steps;
   x->r.pairs = m ? seen + (m - 1) * x->r.inner_steps : 0;
-  x->r.ld = c->p->span;
+  x->r.ld = c->p->chunk_pairs;
   x->s = c->s;
   x->g = c->p->channel ? NULL : c->g + row * x->r.ld;
   x->a = c->ca + row * c->wide;
@@ -12401,17 +12408,17 @@ static void miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_
 }
 
 /* Answers o to the queries from token `token` on. */
-static void miras__read_query(miras__chunk *c, const miras__look *x, size_t token, float *o) {
+static void miras__read_query(miras__chunk *c, const miras__query *x, size_t token, float *o) {
   const miras__plan *p = c->p;
   const miras__pass *s = &x->pass;
   size_t n;
-  float *q = miras__asked(c, s, &n);
+  float *q = miras__query_rows(c, s, &n);
   int l;
   miras__rows_queries(c->K, p, &c->io, token, s->m, q, n);
   if (q != s->x[0]) c->K->fill(s->x[0], 1, s->m * (size_t)p->in[0]);
   for (l = 0; l < p->layers; l++) {
     if (MIRAS__HIDDEN(p, l)) c->net.hidden->fwd(&c->net, l, s);
-    miras__look_layer(c, l, x);
+    miras__read_layer(c, l, x);
   }
   c->net.answer->fwd(&c->net, s, o, c->io.ldy);
   if (p->d.inner_residual)
@@ -12419,7 +12426,7 @@ static void miras__read_query(miras__chunk *c, const miras__look *x, size_t toke
 }
 
 /* Its adjoint; bw, bs (NULL without momentum): of the weights that were read and of S_0. */
-static void miras__read_bwd(miras__chunk *c, const miras__look *x, size_t token, float *bw,
+static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token, float *bw,
                             float *bs) {
   const miras__kernels *K = c->K;
   const miras__pass *s = &x->pass;
@@ -12430,7 +12437,7 @@ static void miras__read_bwd(miras__chunk *c, const miras__look *x, size_t token,
   const int last = p->layers - 1;
   float *bx = c->net.t3, *bzs[4];
   size_t n;
-  float *q = miras__asked(c, s, &n);
+  float *q = miras__query_rows(c, s, &n);
   int l;
   if (!m) return;
   for (l = 0; l <= last; l++)  /* a gated layer's second half comes first and waits for the first */
@@ -12439,7 +12446,7 @@ static void miras__read_bwd(miras__chunk *c, const miras__look *x, size_t token,
   c->net.answer->bwd(&c->net, s, c->dz, bo, ldo);
   for (l = last; l >= 0; l--) {
     const size_t in = (size_t)p->in[l];
-    miras__look_layer_bwd(c, l, x, bzs[l], bw, bs);
+    miras__read_layer_bwd(c, l, x, bzs[l], bw, bs);
     if (MIRAS__HIDDEN(p, l)) c->net.hidden->bwd(&c->net, l, bzs, s, bx, in);
     else if (l > 0) K->copy(c->dx2, bx, m * in);
     else if (last > 0 && p->from[1] == 0) K->add(bx, c->dx2, m * in);
@@ -12453,26 +12460,26 @@ static void miras__read_bwd(miras__chunk *c, const miras__look *x, size_t token,
   miras__rows_queries_bwd(K, p, &c->io, call->g, token, m, bx, q, n);
 }
 
-/* The new pairs of a piece: rows, inner gradients, gates and coefficients. */
-static void miras__piece_pairs(miras__chunk *c) {
+/* The new pairs of a span: rows, inner gradients, gates and coefficients. */
+static void miras__span_pairs(miras__chunk *c) {
   const miras__plan *p = c->p;
   const miras__pass *s = &c->net.pairs;
-  c->rows.x = miras__asked(c, s, &c->rows.in);
+  c->rows.x = miras__query_rows(c, s, &c->rows.in);
   c->net.w = c->w;
   miras__rows_fwd(c->K, p, &c->io, c->t, c->m, &c->rows);
   if (c->rows.x != s->x[0]) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
   miras__anchor_fwd(&c->net);
-  if (p->d.step_bound) miras__piece_bound(c);
-  miras__piece_course(c);
+  if (p->d.step_bound) miras__span_bound(c);
+  miras__span_products(c);
 }
 
-/* All of a piece but its close. o: where the first answer goes. */
-static void miras__piece_run(miras__chunk *c, float *o) {
-  const int follows = c->reads && c->rule->reads_live;
-  miras__piece_pairs(c);
+/* All of a span but its close. o: where the first answer goes. */
+static void miras__span_run(miras__chunk *c, float *o) {
+  const int follows = c->reads && c->retain->reads_live;
+  miras__span_pairs(c);
   if (c->reads) {
-    miras__look x;
-    miras__look_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
+    miras__query x;
+    miras__read_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
     miras__read_query(c, &x, c->token, o);
   }
   if (c->p->channel)
@@ -12480,26 +12487,26 @@ static void miras__piece_run(miras__chunk *c, float *o) {
                         follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.inner_steps : 0);
 }
 
-static int miras__apart(const miras__chunk *c) { return c->rule->sum == MIRAS__SUM_APART; }
+static int miras__apart(const miras__chunk *c) { return c->retain->sum == MIRAS__SUM_APART; }
 
 /* sum = the start of the recursion, from A_0 = a; the two may be one block. */
 static void miras__sum_begin(const miras__chunk *c, float *sum, const float *a) {
   if (miras__apart(c)) c->K->fill(sum, 0, c->p->weights);
-  else if (c->rule->sum == MIRAS__SUM_LOG) c->K->log_weights(sum, a, c->p->weights);
+  else if (c->retain->sum == MIRAS__SUM_LOG) c->K->log_weights(sum, a, c->p->weights);
   else c->K->copy(sum, a, c->p->weights);
 }
 
 /* The recursion up to the closing pair into sum, from A_0 = a (may be the same block); s in place.
  */
-static void miras__piece_sum(miras__chunk *c, float *sum, const float *a, float *s) {
+static void miras__span_sum(miras__chunk *c, float *sum, const float *a, float *s) {
   const miras__plan *p = c->p;
   int l;
   miras__sum_begin(c, sum, a);
   for (l = 0; l < p->layers; l++) miras__fold_layer(c, l, sum, s, c->m - 1, c->r0 + c->m);
 }
 
-/* Does what decays have left of nothing go behind the piece? (Only where a chunk ends.) */
-static int miras__piece_sweeps(const miras__chunk *c) {
+/* Does what decays have left of nothing go behind the span? (Only where a chunk ends.) */
+static int miras__span_sweeps(const miras__chunk *c) {
   const size_t t = c->t + c->m, inner_steps = (size_t)c->p->d.inner_steps;
   return t % inner_steps == 0 &&
          miras__sweeps(&c->p->d, c->call->position + (uint64_t)(t / inner_steps));
@@ -12508,43 +12515,43 @@ static int miras__piece_sweeps(const miras__chunk *c) {
 /* The arguments of a chunk's close, which makes W_C = w from the sum and W_0 = w0. */
 static miras__link miras__closing_of(const miras__chunk *c, float *w, const float *sum,
                                      const float *w0) {
-  miras__link x = miras__link_of(c->K, c->p, c->rule);
+  miras__link x = miras__link_of(c->K, c->p, c->retain);
   x.w = w;
   x.a = sum;
   x.b = c->b;
   x.from = miras__apart(c) && c->wb ? c->mix : w0;
-  x.g = c->g + (c->m - 1) * c->p->span;
+  x.g = c->g + (c->m - 1) * c->p->chunk_pairs;
   x.norm = c->norm + 4;
   x.slope = c->beside;
   return x;
 }
 
 /* W_C; w may be sum, or w0. inv: of its link. */
-static void miras__piece_close(miras__chunk *c, float *w, const float *sum, const float *w0,
+static void miras__span_close(miras__chunk *c, float *w, const float *sum, const float *w0,
                                float *inv) {
   const miras__plan *p = c->p;
   miras__link x;
   int l;
-  if (!c->rule->close) return;
+  if (!c->retain->close) return;
   x = miras__closing_of(c, w, sum, w0);
   x.inv = inv;
   if (x.from != w0) c->K->copy(c->mix, w0, p->weights);
   for (l = 0; x.from != w0 && l < p->layers; l++)
     miras__layer_fade(c, l, c->mix, c->wb, c->m - 1);
-  c->rule->close(&x);
+  c->retain->close(&x);
 }
 
 /* Its adjoint: bwc comes in as what the closing read adds to W_C, ca as the cotangent of what the
  * state carries over the close. */
-static void miras__piece_close_bwd(miras__chunk *c, float *ca) {
+static void miras__span_close_bwd(miras__chunk *c, float *ca) {
   const miras__plan *p = c->p;
   miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->w);
   int l;
   x.bw = c->bwc;
   x.ba = ca;
-  x.bg = c->bg + (c->m - 1) * p->span;
+  x.bg = c->bg + (c->m - 1) * p->chunk_pairs;
   x.bb = c->call->dinit;
-  c->rule->close_bwd(&x);
+  c->retain->close_bwd(&x);
   for (l = 0; x.from != c->w && l < p->layers; l++)
     miras__layer_fade_bwd(c, l, ca, c->w, c->wb, c->bwb, c->m - 1);
 }
@@ -12565,26 +12572,27 @@ static void miras__begin(miras__chunk *c) {
   if (c->wb) K->copy(c->wb, c->a, p->weights);
 }
 
-/* New rows of a piece go behind those of the open chunk, or into scratch if they are to be
+/* New rows of a span go behind those of the open chunk, or into scratch if they are to be
  * multiplied there by their coefficients. */
-static void miras__piece_state(miras__chunk *c) {
+static void miras__span_state(miras__chunk *c) {
   const miras__plan *p = c->p;
   int l;
   for (l = 0; l < p->layers; l++) {
-    const int by = MIRAS__BY(p, l);
-    c->net.pairs.x[l] = by == 1 && p->from[l] == 0 ? c->new_y : c->y[l] + c->r0 * (size_t)p->in[l];
-    c->net.d[l] = by == 2 ? c->new_d : c->d[l] + c->r0 * (size_t)p->out[l];
+    const int side = MIRAS__SIDE(p, l);
+    c->net.pairs.x[l] = side == MIRAS__INPUTS && p->from[l] == 0
+                          ? c->new_y : c->y[l] + c->r0 * (size_t)p->in[l];
+    c->net.d[l] = side == MIRAS__OUTPUTS ? c->new_d : c->d[l] + c->r0 * (size_t)p->out[l];
   }
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
   if (p->stores_link) c->K->copy(c->inv, c->scalars + 4, (size_t)p->layers);
 }
 
-/* A piece has closed: nothing of it stays, for how calls were cut must not show in the state. Where
+/* A span has closed: nothing of it stays, for how calls were cut must not show in the state. Where
  * the chunk goes on, the first token is in W_1 and its coefficient is 0. */
 static void miras__state_clear(const miras__chunk *c, int goes_on) {
   const miras__kernels *K = c->K;
-  K->fill(c->last_g, 0, c->p->span);
-  K->fill(c->last_n, 0, c->p->span);
+  K->fill(c->last_g, 0, c->p->chunk_pairs);
+  K->fill(c->last_n, 0, c->p->chunk_pairs);
   if (c->live_y) K->fill(c->last_a, 0, c->wide);
   K->fill(c->scalars, 0, 4);
   if (!goes_on) return;
@@ -12595,7 +12603,7 @@ static void miras__state_clear(const miras__chunk *c, int goes_on) {
   K->fill(c->live_d, 0, c->wide);
 }
 
-/* The coefficients of its last row wait for the next piece of the chunk. */
+/* The coefficients of its last row wait for the next span of the chunk. */
 static void miras__state_keep(const miras__chunk *c) {
   const miras__kernels *K = c->K;
   const size_t last = c->m - 1, rows = c->r0 + c->m;
@@ -12606,15 +12614,15 @@ static void miras__state_keep(const miras__chunk *c) {
   K->copy_rows(c->scalars, 1, c->ca + last, 1, 1, 1);
   K->copy_rows(c->scalars + 1, 1, c->cf + last, 1, 1, 1);
   K->copy_rows(c->scalars + 2, 1, c->ch + last, 1, 1, 1);
-  K->copy(c->last_g, c->g + last * c->p->span, rows);
-  if (c->s || c->p->d.token_rates) K->copy(c->last_n, c->n + last * c->p->span, rows);
+  K->copy(c->last_g, c->g + last * c->p->chunk_pairs, rows);
+  if (c->s || c->p->d.token_rates) K->copy(c->last_n, c->n + last * c->p->chunk_pairs, rows);
 }
 
 static void miras__frozen_forward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_io *io = call->io;
-  const size_t span = p->span, inner_steps = (size_t)p->d.inner_steps;
+  const size_t each = p->chunk_pairs, inner_steps = (size_t)p->d.inner_steps;
   const size_t length = (size_t)io->length * inner_steps;
   const size_t open = (size_t)(call->position % (uint64_t)p->d.chunk) * inner_steps;
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
@@ -12624,24 +12632,24 @@ static void miras__frozen_forward(const miras__call *call) {
   else if (MIRAS__TRAINS && c->wb && call->tape && length)   /* training may have moved it */
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   while (t < length) {
-    const size_t r0 = (open + t) % span, left = length - t;
-    const int exact = p->first != p->rule && r0 == 0;
-    const size_t rest = exact ? 1 : span - r0, m = rest < left ? rest : left;
-    const int closes = r0 + m == span, ends = closes || exact;
-    miras__piece(c, exact ? p->first : p->rule, t, r0, m, ends);
-    miras__piece_state(c);
+    const size_t r0 = (open + t) % each, left = length - t;
+    const int exact = p->first != p->retain && r0 == 0;
+    const size_t rest = exact ? 1 : each - r0, m = rest < left ? rest : left;
+    const int closes = r0 + m == each, ends = closes || exact;
+    miras__span(c, exact ? p->first : p->retain, t, r0, m, ends);
+    miras__span_state(c);
     if (MIRAS__TRAINS && left > m)
-      miras__rows_fetch(call, (t + m) / inner_steps, span / inner_steps, MIRAS__FETCH_INPUTS);
+      miras__rows_fetch(call, (t + m) / inner_steps, each / inner_steps, MIRAS__FETCH_INPUTS);
     if (MIRAS__TRAINS && call->tape && r0 == 0) {
-      float *to = call->tape + t / span * p->tape_state;
+      float *to = call->tape + t / each * p->tape_state;
       K->copy(to, c->a, p->weights);
       if (c->s) K->copy(to + p->weights, c->s, p->weights);
     }
 #ifndef MIRAS__DEVICE
-    c->folds = span == 1 && !p->channel && !c->rule->close && c->reads;
+    c->folds = each == 1 && !p->channel && !c->retain->close && c->reads;
 #endif
-    miras__piece_run(c, miras__to(io->y, c->token * io->ldy));
-    if (io->surprise) {                          /* of a token: before its first descent */
+    miras__span_run(c, miras__to(io->y, c->token * io->ldy));
+    if (io->surprise) {                          /* of a token: before its first inner_step */
       const size_t begun = (inner_steps - t % inner_steps) % inner_steps;
       if (begun < m)
         K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + begun, inner_steps,
@@ -12657,19 +12665,19 @@ static void miras__frozen_forward(const miras__call *call) {
 #ifndef MIRAS__DEVICE
       if (!c->folds)
 #endif
-      miras__piece_sum(c, sum, c->a, c->s);
-      if (sum == c->a && miras__piece_sweeps(c)) {
+      miras__span_sum(c, sum, c->a, c->s);
+      if (sum == c->a && miras__span_sweeps(c)) {
         K->flush(sum, sum, p->weights);
         if (c->s) K->flush(c->s, c->s, p->weights);
       }
-      miras__piece_close(c, c->w, sum, c->a, p->stores_link ? c->scalars + 4 : c->line);
-      c->measured = c->rule->metric == MIRAS__J_BESIDE;
+      miras__span_close(c, c->w, sum, c->a, p->stores_link ? c->scalars + 4 : c->line);
+      c->measured = c->retain->metric == MIRAS__J_BESIDE;
       if (r0 || exact) miras__state_clear(c, !closes);   /* of others nothing was kept */
     }
     if (c->closing) {
       const size_t token = c->token + c->reads;
-      miras__look x;
-      miras__look_by(c, c->w, 0, 1, &x);
+      miras__query x;
+      miras__read_by(c, c->w, 0, 1, &x);
       miras__read_query(c, &x, token, io->y + token * io->ldy);
     }
   }
@@ -12678,17 +12686,17 @@ static void miras__frozen_forward(const miras__call *call) {
 /* ---- backward ---- */
 
 /* Forward again, up to the close: the anchor at a, s. */
-static void miras__piece_again(miras__chunk *c, float *a, float *s) {
+static void miras__span_again(miras__chunk *c, float *a, float *s) {
   const miras__plan *p = c->p;
   c->a = a;
   c->s = s;
   if (p->stores_link) miras__chunk_weights(c);
   else c->w = a;
-  miras__piece_state(c);
-  miras__piece_run(c, c->net.bz[p->layers - 1]);   /* answers are not needed */
+  miras__span_state(c);
+  miras__span_run(c, c->net.bz[p->layers - 1]);   /* answers are not needed */
 }
 
-/* Pieces are undone from the last to the first. The weights W_C that the piece before this one
+/* Spans are undone from the last to the first. The weights W_C that the span before this one
  * closes to are this one's anchor W_0, so they are swapped in instead of computed again, and with
  * them the metric J and the norms. */
 static void miras__anchor_passes(miras__chunk *c) {
@@ -12701,45 +12709,45 @@ static void miras__anchor_passes(miras__chunk *c) {
   c->K->copy(c->norm + 4, c->norm, 4);
 }
 
-/* The close of a piece, again, and its adjoint: from the cotangents ca, cs of what the state takes
+/* The close of a span, again, and its adjoint: from the cotangents ca, cs of what the state takes
  * over it to those of A_0 and S_0. The fold comes before the reads: it turns ca, cs into what A_0
  * and S_0 receive, and reads add to that. */
-static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
+static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const miras__retention_record *rule = c->rule;
+  const miras__retention_record *retain = c->retain;
   const float *from;
   float *bsum = miras__apart(c) ? c->bwc : ca;
   int l;
-  if (c->closing || (c->ends && rule->close && !rule->stores_link)) {
+  if (c->closing || (c->ends && retain->close && !retain->stores_link)) {
     if (!c->kept) {
       if (c->s) K->copy(c->bw, c->s, p->weights);
-      miras__piece_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
-      if (rule->sum == MIRAS__SUM_A && miras__piece_sweeps(c)) K->flush(c->ac, c->ac, p->weights);
-      miras__piece_close(c, c->wc, c->ac, c->a, c->line);
+      miras__span_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
+      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) K->flush(c->ac, c->ac, p->weights);
+      miras__span_close(c, c->wc, c->ac, c->a, c->line);
     }
     K->fill(c->bwc, 0, p->weights);
     if (c->closing) {                            /* the closing read goes through W_C */
       const size_t token = c->token + c->reads;
-      miras__look x;
-      miras__look_by(c, c->wc, c->m - 1, 1, &x);
+      miras__query x;
+      miras__read_by(c, c->wc, c->m - 1, 1, &x);
       miras__read_query(c, &x, token, c->net.bz[p->layers - 1]);
       miras__read_bwd(c, &x, token, c->bwc, NULL);
     }
-    miras__piece_close_bwd(c, ca);
+    miras__span_close_bwd(c, ca);
   }
   if (!c->ends) return;
   from = c->a;
-  if (rule->sum != MIRAS__SUM_A) {
+  if (retain->sum != MIRAS__SUM_A) {
     miras__sum_begin(c, c->ac, c->a);
     from = c->ac;
   }
   for (l = 0; l < p->layers; l++) miras__fold_layer_bwd(c, l, from, bsum, cs);
-  if (rule->sum == MIRAS__SUM_LOG) K->log_weights_bwd(ca, c->a, p->weights);
+  if (retain->sum == MIRAS__SUM_LOG) K->log_weights_bwd(ca, c->a, p->weights);
 }
 
 /* Cotangents that are added to begin at zero. */
-static void miras__piece_begin_bwd(const miras__chunk *c) {
+static void miras__span_begin_bwd(const miras__chunk *c) {
   const miras__plan *p = c->p;
   int l;
   c->K->fill(c->bg, 0, c->added);
@@ -12749,25 +12757,25 @@ static void miras__piece_begin_bwd(const miras__chunk *c) {
   }
 }
 
-/* The adjoint of a piece, ca and cs as above. */
-static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
+/* The adjoint of a span, ca and cs as above. */
+static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const int follows = c->reads && c->rule->reads_live;
+  const int follows = c->reads && c->retain->reads_live;
   /* Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
   float *bw = p->stores_link ? c->bw : ca;
-  miras__look x;
-  miras__piece_begin_bwd(c);
-  miras__piece_end_bwd(c, ca, cs);
+  miras__query x;
+  miras__span_begin_bwd(c);
+  miras__span_end_bwd(c, ca, cs);
   if (p->stores_link) K->fill(bw, 0, p->weights);
-  miras__look_at(c, c->first, c->first + 1, c->reads, &x);
-  miras__read_bwd(c, &x, c->token, c->rule->from_dual ? ca : bw, cs);
+  miras__read_at(c, c->first, c->first + 1, c->reads, &x);
+  miras__read_bwd(c, &x, c->token, c->retain->from_dual ? ca : bw, cs);
   if (!follows && p->channel) {                  /* only the fold has used the rows */
     miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
     if (p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
   }
-  miras__piece_course_bwd(c);
-  if (p->d.step_bound) miras__piece_bound_bwd(c, bw);
+  miras__span_products_bwd(c);
+  if (p->d.step_bound) miras__span_bound_bwd(c, bw);
   c->net.bw = bw;
   c->net.balong = p->d.step_bound ? c->along : NULL;
   miras__anchor_bwd(&c->net);
@@ -12775,35 +12783,35 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
   if (p->stores_link) {
     const miras__link link = miras__anchor_link(c, bw, ca);
-    miras__links(&link, c->rule->link_bwd);
+    miras__links(&link, c->retain->link_bwd);
   }
 }
 
-/* Piece `piece` of a call: chunks in their order, each of two pieces where its first token is
+/* Span `which` of a call: chunks in their order, each of two spans where its first token is
  * exact, that and the others from its W_1. Returns 0 if there is none. */
-static int miras__piece_of(miras__chunk *c, size_t piece) {
+static int miras__span_of(miras__chunk *c, size_t which) {
   const miras__call *call = c->call;
   const miras__plan *p = c->p;
-  const size_t two = p->first != p->rule, span = p->span, t = piece / (1 + two) * span;
+  const size_t two = p->first != p->retain, each = p->chunk_pairs, t = which / (1 + two) * each;
   const size_t left = (size_t)call->io->length * (size_t)p->d.inner_steps - t;
-  const size_t m = left < span ? left : span;
-  float *a = call->tape + t / span * p->tape_state;
+  const size_t m = left < each ? left : each;
+  float *a = call->tape + t / each * p->tape_state;
   if (!two) {
-    miras__piece(c, p->rule, t, 0, m, m == span);
+    miras__span(c, p->retain, t, 0, m, m == each);
   } else {
-    const int exact = piece % 2 == 0;
+    const int exact = which % 2 == 0;
     if (!exact && m == 1) return 0;
-    miras__piece(c, p->first, t, 0, 1, 1);
+    miras__span(c, p->first, t, 0, 1, 1);
     if (!exact) {
       c->reads = 0;
-      miras__piece_again(c, a, NULL);
-      miras__piece_sum(c, c->wc, a, NULL);
-      miras__piece_close(c, c->wc, c->wc, a, c->line);
+      miras__span_again(c, a, NULL);
+      miras__span_sum(c, c->wc, a, NULL);
+      miras__span_close(c, c->wc, c->wc, a, c->line);
       a = c->wc;
-      miras__piece(c, p->rule, t + 1, 0, m - 1, m == span);
+      miras__span(c, p->retain, t + 1, 0, m - 1, m == each);
     }
   }
-  miras__piece_again(c, a, p->at_s ? a + p->weights : NULL);
+  miras__span_again(c, a, p->at_s ? a + p->weights : NULL);
   return 1;
 }
 
@@ -12814,10 +12822,10 @@ static void miras__frozen_backward(const miras__call *call) {
   const size_t inner_steps = (size_t)p->d.inner_steps,
                length = (size_t)call->io->length * inner_steps;
   const size_t size = p->weights;
-  const size_t chunks = length / p->span + (length % p->span != 0);
+  const size_t chunks = length / p->chunk_pairs + (length % p->chunk_pairs != 0);
   float *dstate = call->dstate;
   miras__chunk own, *c = miras__chunk_open(call, 1, &own);
-  size_t piece;
+  size_t which;
   float *ca, *cs;
   c->io = *call->io;
   c->io.ldy = (size_t)p->d.value_dim;
@@ -12833,14 +12841,14 @@ static void miras__frozen_backward(const miras__call *call) {
   else if (cs) K->fill(cs, 0, size);
   if (g->threshold)                              /* its inner_steps add to a token's */
     K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
-  for (piece = p->first != p->rule ? 2 * chunks : chunks; piece-- > 0;) {
-    if (p->stores_link && piece + 1 < chunks) miras__anchor_passes(c);
-    if (!miras__piece_of(c, piece)) continue;
-    c->bhome = c->home == c->wb ? c->bwb : call->dinit;
-    if (c->t >= p->span)
-      miras__rows_fetch(call, (c->t - p->span) / inner_steps, p->span / inner_steps,
+  for (which = p->first != p->retain ? 2 * chunks : chunks; which-- > 0;) {
+    if (p->stores_link && which + 1 < chunks) miras__anchor_passes(c);
+    if (!miras__span_of(c, which)) continue;
+    c->binit = c->init == c->wb ? c->bwb : call->dinit;
+    if (c->t >= p->chunk_pairs)
+      miras__rows_fetch(call, (c->t - p->chunk_pairs) / inner_steps, p->chunk_pairs / inner_steps,
                         MIRAS__FETCH_BOTH);
-    miras__piece_bwd(c, ca, cs);
+    miras__span_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */
     miras__weights_of_bwd(K, p, call->dinit, c->bwb, c->wb);
@@ -12863,7 +12871,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   const float *w;
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
   float *const g = c->g, *const ca = c->ca, *const cf = c->cf;
-  miras__look x;
+  miras__query x;
   c->io.q = q;
   c->io.ldq = c->io.ldy = c->r0 = 0;
   w = c->w;
@@ -12873,15 +12881,15 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
     w = call->scratch + p->at_spare;
   }
   c->m = 1;
-  miras__piece_state(c);
+  miras__span_state(c);
   c->live_y = c->live_d = NULL;                  /* all rows of the chunk are in the state */
   if (seen) {
     c->g = c->last_g;
     c->ca = c->last_a;
     c->cf = c->scalars + 1;
-    miras__look_at(c, 0, seen, 1, &x);
+    miras__read_at(c, 0, seen, 1, &x);
   } else {
-    miras__look_by(c, w, 0, 1, &x);
+    miras__read_by(c, w, 0, 1, &x);
   }
   miras__read_query(c, &x, 0, o);
   c->g = g, c->ca = ca, c->cf = cf;
@@ -12903,8 +12911,8 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   c->ch = c->scalars + 2;
   if (s) c->K->copy(s, c->s, p->weights);
   sum = miras__apart(c) ? c->u : values;
-  miras__piece_sum(c, sum, c->a, s);
-  if (sum != values) miras__piece_close(c, values, sum, c->a, c->line);
+  miras__span_sum(c, sum, c->a, s);
+  if (sum != values) miras__span_close(c, values, sum, c->a, c->line);
   *c = laid;
 }
 
@@ -14119,7 +14127,7 @@ static void miras__plan_exact(miras__plan *p) {
   p->implicit = d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound;
   p->per_feature = d->decay_gate == MIRAS_GATE_CHANNEL || d->diagonal;
   p->value_decay = d->value_decay_gate != MIRAS_GATE_CONSTANT;
-  p->pulls = d->decay_target != MIRAS_DECAY_TARGET_ZERO;
+  p->to_init = d->decay_target != MIRAS_DECAY_TARGET_ZERO;
   p->streams = d->separate_erase ? 2 : 1;
   if (p->per_feature) p->decays = p->features;
   if (d->learning_rate_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
@@ -14179,7 +14187,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
               : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
                                                         : 1;
   p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
-  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps;
+  p->chunk_pairs = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps;
   for (l = 0; l < p->layers; l++) {
     int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
     p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
@@ -14552,7 +14560,7 @@ typedef struct miras__row {
 #define MIRAS__PERCEPTRON \
   MIRAS__W(chunk, 16), MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1), \
   MIRAS__FORGET(0.0078125f, 0.5f)
-#define MIRAS__HOME MIRAS__W(decay_target, MIRAS_DECAY_TARGET_INITIAL)
+#define MIRAS__INIT MIRAS__W(decay_target, MIRAS_DECAY_TARGET_INITIAL)
 #define MIRAS__UNIT MIRAS__W(qk_norm, MIRAS_QK_NORM_L2)
 #define MIRAS__ROOT MIRAS__W(qk_norm, MIRAS_QK_NORM_RMS)
 #define MIRAS__BOUND(how, most) \
@@ -14567,31 +14575,31 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_decay_gate, MIRAS_GATE_CHANNEL),
     MIRAS__FORGET(0.0625f, 0.5f))
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"retnet-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__FORGET(0.03125f, 0.5f)},
    MIRAS__INSIDE(MIRAS__END)
-   {MIRAS__UNIT, MIRAS__HOME}},
+   {MIRAS__UNIT, MIRAS__INIT}},
   {"lightning", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(decay_schedule, MIRAS_DECAY_SCHEDULE_LIGHTNING)},
    MIRAS__INSIDE(MIRAS__END)
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__W(decay_schedule, MIRAS_DECAY_SCHEDULE_MINIMAX)}},
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__W(decay_schedule, MIRAS_DECAY_SCHEDULE_MINIMAX)}},
   {"gla-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_ROOT), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"mamba2-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE), MIRAS__L(mixer.tied_dt, 1),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"hgrn2-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_COMPLEMENT))
-   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(decay_rate, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"deltanet-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__STEP_HEAD)
@@ -14605,7 +14613,7 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__HOME,
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
   {"deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(inner_steps, 2)},
@@ -14615,20 +14623,20 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__W(inner_steps, 2), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__HOME,
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
   {"kda-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
-   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__HOME,
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
   {"rwkv7-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(separate_erase, 1)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_BOUNDED),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ERASE))
-   {MIRAS__HOME, MIRAS__R(decay_rate, 0.001f)}},
+   {MIRAS__INIT, MIRAS__R(decay_rate, 0.001f)}},
   {"mesa", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_LEAST_SQUARES,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f))
@@ -14642,32 +14650,32 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
    {MIRAS__END}},
   {"ttt-linear-memory", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
-   {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
+   {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__INIT},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS), MIRAS__R(learning_rate, 0.2f))
    {MIRAS__ROOT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp-memory", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
-   {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
+   {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__INIT},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(token_rates, MIRAS_TOKEN_RATES_SOFTPLUS), MIRAS__R(learning_rate, 0.05f))
    {MIRAS__ROOT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_MOMENTUM,
-   {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
+   {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__INIT},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(learning_rate, 0.02f))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1), MIRAS__FORGET(0.0005f, 0.5f),
     MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_ARCH_MLP, MIRAS_BIAS_LP, MIRAS_RETENTION_LQ, MIRAS_ALGORITHM_GD,
-   {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
+   {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__INIT},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(learning_rate, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_ARCH_MLP, MIRAS_BIAS_HUBER_MIXTURE, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
-   {MIRAS__W(depth, 2), MIRAS__HOME},
+   {MIRAS__W(depth, 2), MIRAS__INIT},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL),
     MIRAS__R(sharpness, 2), MIRAS__R(learning_rate, 0.04f))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD,
-   {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
+   {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__INIT},
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
     MIRAS__R(learning_rate, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 16), MIRAS__FORGET(0.0005f, 0.5f),
@@ -14681,7 +14689,7 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
 #undef MIRAS__STEP_HEAD
 #undef MIRAS__FORGET
 #undef MIRAS__PERCEPTRON
-#undef MIRAS__HOME
+#undef MIRAS__INIT
 #undef MIRAS__UNIT
 #undef MIRAS__ROOT
 #undef MIRAS__BOUND
@@ -15018,10 +15026,10 @@ static MIRAS__COLD void *miras__build(void *draft, size_t size, miras__layout *l
 
 #ifdef MIRAS_CHECK
 /* The arena of an object, if miras__build made it. */
-static void miras__object_look(const void *object) {
+static void miras__object_check(const void *object) {
   miras__storage own;
   memcpy(&own, object, sizeof own);
-  if (own.buffer) miras__arena_look(own.buffer);
+  if (own.buffer) miras__arena_check(own.buffer);
 }
 #endif
 
@@ -15033,20 +15041,26 @@ static void miras__close(void *object) {
   miras__release(&own.allocator, own.buffer, own.bytes);
 }
 
-/* All of a number of tasks, on whatever workers there are. A device, which the host cannot do a
- * single task for, has more than a caller's may be. */
-enum { MIRAS__WORKERS = 256 };
+enum { MIRAS__WORKERS = 256 };      /* most of a caller's job system                              */
+
+/* A device is a job system of its own: its workers are blocks, which it counts below 0. The host
+ * can do none of its tasks. */
+static int miras__on_device(const miras_parallel *p) { return p && p->workers < 0; }
+
+static size_t miras__workers(const miras_parallel *p) {
+  return !p ? 1 : (size_t)(p->workers < 0 ? -p->workers : p->workers);
+}
+
+/* All of `count` tasks, on whatever workers there are. */
 static void miras__each(const miras_parallel *p, size_t count,
                         void (*task)(void *argument, int index, int worker), void *argument) {
   int i;
-  if (p && p->workers > 1 && (count > 1 || p->workers > MIRAS__WORKERS)) {
+  if (p && p->workers != 1 && (count > 1 || miras__on_device(p))) {
     p->run(p->user, (int)count, task, argument);
     return;
   }
   for (i = 0; i < (int)count; i++) task(argument, i, 0);
 }
-
-static size_t miras__workers(const miras_parallel *p) { return p ? (size_t)p->workers : 1; }
 
 /* Scratch of so many workers, of `size` floats each and padded; returns that of the first. *each is
  * what they are apart. */
@@ -15095,7 +15109,7 @@ static void miras__memory_widths(miras_memory *m) {
   uint32_t *width = m->width;
   size_t i;
 #define MIRAS_X(name, ld, member, count) *width++ = (uint32_t)(count);
-  MIRAS__INPUTS(MIRAS_X)
+  MIRAS__ROWS_OF_TOKENS(MIRAS_X)
 #undef MIRAS_X
   for (m->inputs = MIRAS__INPUT_COUNT; !m->width[m->inputs - 1];) m->inputs--;
   memset(&m->io, 0, sizeof m->io);
@@ -15125,7 +15139,7 @@ static void miras__memory_at(miras_memory *m, uint64_t position) {
  * changes no bit, the number of tokens between states of the tape times so many. */
 static size_t miras__turn_tokens(const miras__plan *p) {
   const size_t each = (size_t)p->tape_tokens;
-  if (p->engine != MIRAS__RUN_EXACT || p->d.reset_every || p->pulls) return 0;
+  if (p->engine != MIRAS__RUN_EXACT || p->d.reset_every || p->to_init) return 0;
   return (MIRAS__SPACING + each - 1) / each * each;
 }
 
@@ -15193,7 +15207,7 @@ static void miras__memory_run(miras_memory *m, const miras_memory_input *x, floa
   c.per = MIRAS__TRAINS && tape ? miras__plan_tape(p, (size_t)x->length) : 0;
   miras__memory_each(&c, 0, miras__forward_task);
   miras__memory_at(m, miras__position(m->state) + (uint64_t)x->length);
-  MIRAS__WATCH(miras__object_look(m));
+  MIRAS__WATCH(miras__object_check(m));
 }
 
 /* Bytes of a memory, whose plan m receives; 0 if there is none. */
@@ -15526,7 +15540,7 @@ MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory
     miras__kernels_best()->fill(c.dstate, 0, miras_memory_grad_state_size(m));
   }
   miras__memory_each(&c, 1, miras__backward_task);
-  MIRAS__WATCH(miras__object_look(m));
+  MIRAS__WATCH(miras__object_check(m));
   if (!dparams) return MIRAS_OK;
   for (h = 0; h < (size_t)m->plan.d.heads; h++) miras__memory_collect(&c, h, dparams);
   miras__memory_collect_rates(&c, dparams);
@@ -16999,9 +17013,9 @@ static void miras__jobs_run(miras__jobs *list) {
   list->count = 0;
 }
 
-/* Is this run by the host, which multiplies by panels? A device has more workers. */
+/* Does the host run these, which multiplies by panels? */
 static int miras__jobs_panel(const miras__jobs *list) {
-  return MIRAS__PANELS && miras__workers(list->parallel) <= MIRAS__WORKERS;
+  return MIRAS__PANELS && !miras__on_device(list->parallel);
 }
 
 /* c [cols, rows] = a', a [rows, cols]; or the part of panels */
@@ -17020,7 +17034,7 @@ static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t
                                const float *a, size_t lda, const float *b, size_t ldb) {
   miras__job *j = miras__job_add(list, MIRAS__PRODUCT, rows, cols);
   const size_t workers = miras__workers(list->parallel);
-  size_t side = workers > MIRAS__WORKERS ? MIRAS__JOB_ROWS : MIRAS__JOB_SIDE;
+  size_t side = miras__on_device(list->parallel) ? MIRAS__JOB_ROWS : MIRAS__JOB_SIDE;
   j->c = dw, j->ldc = cols;
   j->a = a, j->lda = lda;
   j->b = b, j->ldb = ldb;
@@ -17329,7 +17343,7 @@ static int miras__gate_learns(int form) {
   return form == MIRAS__GATE_RATE || form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
 }
 
-/* Length that the layer gives keys and queries, as unit_fwd takes it; 0: their own. */
+/* Length that the layer gives keys and queries, as qk_norm_fwd takes it; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
   if (s->qk_map == MIRAS_QK_MAP_L2) return 1;
   if (s->qk_map == MIRAS_QK_MAP_L1) return -1;
@@ -17676,10 +17690,10 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
   }
   for (h = 0; s->lengths && h < s->qk_heads; h++) {
     if (a->only != 2)
-      a->k->unit_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h),
+      a->k->qk_norm_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h),
                      miras__length_of(a, inverse, MIRAS__READ_Q, h), length * scale, a->n, s->dk);
     if (a->only != 1)
-      a->k->unit_fwd(miras__read_rows(a, qkv, key, h),
+      a->k->qk_norm_fwd(miras__read_rows(a, qkv, key, h),
                      miras__length_of(a, inverse, MIRAS__READ_K, h), length, a->n * s->inner_steps,
                      s->dk);
   }
@@ -18045,10 +18059,10 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
   if (s->skip) miras__skip_bwd(a, h, &io, &g);
   if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
   if (s->lengths) {
-    k->unit_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
+    k->qk_norm_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
                 length * s->query_scale, n, s->dk);
-    k->unit_bwd(g.k, io.k, miras__length_of(a, work->inverse, MIRAS__READ_K, h / s->group), length,
-                n * s->inner_steps, s->dk);
+    k->qk_norm_bwd(g.k, io.k, miras__length_of(a, work->inverse, MIRAS__READ_K, h / s->group),
+                   length, n * s->inner_steps, s->dk);
   }
   if (!s->lengths && s->query_scale < 1) k->scale(g.q, s->query_scale, g.q, n * s->dk);
   for (tile = *a; s->turn && tile.first < n; tile.first += MIRAS__TILE) {
@@ -19057,7 +19071,8 @@ static void miras__said(const miras__visit *a, float *inverse) {
     float *rows = miras__read_rows(a, a->work.qkv, MIRAS__READ_SAID, h);
     a->k->copy_rows(rows, s->dk, y + h * s->dk, s->ld_y, a->n, s->dk);
     if (s->lengths)
-      a->k->unit_fwd(rows, miras__length_of(a, inverse, MIRAS__READ_SAID, h), length, a->n, s->dk);
+      a->k->qk_norm_fwd(rows, miras__length_of(a, inverse, MIRAS__READ_SAID, h), length, a->n,
+                        s->dk);
   }
 }
 
@@ -19200,8 +19215,8 @@ static void miras__recall_bwd(const miras__visit *a, size_t h, float *dstate, fl
   miras__head_backward(&run);
   a->k->add(dstate, d, n);
   if (s->lengths)
-    a->k->unit_bwd(g.q, io.q, miras__length_of(a, a->work.inverse, MIRAS__READ_Q, h), length, a->n,
-                   s->dk);
+    a->k->qk_norm_bwd(g.q, io.q, miras__length_of(a, a->work.inverse, MIRAS__READ_Q, h), length,
+                      a->n, s->dk);
 }
 
 /* The whole sequence; what belongs to tiles goes to its first. */
@@ -20682,6 +20697,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   size_t b = (size_t)tr->desc.batch, t = (size_t)tr->desc.context, n = b * t, hold;
   size_t layers = (size_t)m->desc.layers, l;
   const size_t workers = miras__workers(tr->desc.parallel);
+  const int device = miras__on_device(tr->desc.parallel);
   miras__extent e;
   int i;
   e.batch = b;
@@ -20708,7 +20724,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
    * in groups of tiles, and once more for the backward pass; a device works on many at a time */
   hold = ((size_t)1 << 25) / m->ld_v / MIRAS__TILE;
   tr->group = hold ? hold : 1;
-  if (workers > MIRAS__WORKERS && tr->group < workers) tr->group = workers;
+  if (device && tr->group < workers) tr->group = workers;
   hold = tr->group * MIRAS__TILE;
   tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
   tr->head_t = miras__floats(a, m->width, miras__paneled(m->vocab));
@@ -20728,8 +20744,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->fresh = (int32_t *)miras__take(a, b, sizeof(int32_t));
   tr->counted = (int32_t *)miras__take(a, b, sizeof(int32_t));
   tr->now = (miras__now *)miras__take(a, 1, sizeof(miras__now));
-  tr->scratch = miras__worker_floats(a, workers, workers > MIRAS__WORKERS ? m->bare_train
-                                                                          : m->scratch_train,
+  tr->scratch = miras__worker_floats(a, workers, device ? m->bare_train : m->scratch_train,
                                      &tr->scratch_size);
 }
 
@@ -20910,11 +20925,11 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train)
       miras__jobs_run(&jobs);
     }
     miras__layer_run(&ph, l, MIRAS__ENTER);
-    MIRAS__WATCH(miras__object_look(tr));
+    MIRAS__WATCH(miras__object_check(tr));
   }
   for (i = 0; i < jobs.tiles;) i += miras__group_run(&ph, i);
   miras__each(tr->desc.parallel, 1, miras__call_end, &ph);
-  MIRAS__WATCH(miras__object_look(tr));
+  MIRAS__WATCH(miras__object_check(tr));
 }
 
 /* Can rows of this length go on? */
@@ -21040,7 +21055,7 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, &jobs);
     if (l > 0) miras__transposes(tr, l - 1, &jobs);
     miras__jobs_run(&jobs);
-    MIRAS__WATCH(miras__object_look(tr));
+    MIRAS__WATCH(miras__object_check(tr));
     if (!s->recalled) continue;
     miras__layer_recalled(&ph.all, tr->grads + m->layers[l].first, &jobs);
     miras__jobs_run(&jobs);
@@ -21051,7 +21066,7 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     miras__jobs_run(&jobs);
   }
   miras__each(tr->desc.parallel, ph.shares, miras__embed_bwd, &ph);
-  MIRAS__WATCH(miras__object_look(tr));
+  MIRAS__WATCH(miras__object_check(tr));
   return MIRAS_OK;
 }
 
@@ -21276,7 +21291,7 @@ static int miras__round(miras_server *s, miras__queue *queue) {
     }
     if (z->value || z->mixes) miras__each(on, s->strands * s->split, miras__round_heads, s);
     miras__each(on, s->tiles, miras__round_leave, s);
-    MIRAS__WATCH(miras__object_look(s));
+    MIRAS__WATCH(miras__object_check(s));
   }
   for (i = 0; i < s->strands; i++) {
     const miras__strand *p = &s->strand[i];
@@ -21333,8 +21348,8 @@ static void miras__serve(miras_server *s, const miras_sequence *texts, size_t co
     if (s->asks) miras__round_logits(s, 0, s->asks, logits);
     logits = miras__to(logits, s->asks * s->model->vocab);
   }
-  MIRAS__WATCH(miras__object_look(s));
-  MIRAS__WATCH(miras__object_look(s->model));
+  MIRAS__WATCH(miras__object_check(s));
+  MIRAS__WATCH(miras__object_check(s->model));
 }
 
 /* ---- serving ---- */
@@ -21516,7 +21531,7 @@ static const float *miras__session_feed(miras_session *s, const int32_t *tokens,
   miras__serve(&s->in, &text, 1, s->logits);
   s->row = s->in.x + s->in.asked[0] * s->in.model->ld_x;
   s->at = miras__position(s->state);
-  MIRAS__WATCH(miras__object_look(s));
+  MIRAS__WATCH(miras__object_check(s));
   return s->logits;
 }
 

@@ -105,7 +105,7 @@ extern "C" {
  * Perceptrons of two layers have one for passes in chunks of 8 to 128 and another for the adjoint:
  * with gates per head, or per channel of up to 128, retention all, l2, l2-both, or one whose
  * weights follow from A by a link (LQ and its p-norm form, KL on logits, signed, tanh, sigmoid;
- * bounded steps where that is a number), one descent and no reset_every, where a block has the
+ * bounded steps where that is a number), one inner step and no reset_every, where a block has the
  * shared memory (tiles of a chunk of C tokens of 64 entries with momentum, in KB: 0.8 C, twice that
  * with two bfloat16, beside slabs of 32 hidden columns and more). */
 typedef enum miras_cuda_products {
@@ -351,12 +351,12 @@ __device__ static inline float miras__fraction(float x) {
 __device__ static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
   for (int k = 0; k < 4; k++) d[k * ldd + miras__lane()] = s[miras__lane() * lds + k];
 }
-__device__ static inline float miras__fold(const float *v) {
+__device__ static inline float miras__hsum(const float *v) {
   float a = *v;
   for (int k = 8; k; k >>= 1) a = __fadd_rn(a, __shfl_xor_sync(miras__unit_mask(), a, k));
   return a;
 }
-__device__ static inline float miras__fold_max(const float *v) {
+__device__ static inline float miras__hmax(const float *v) {
   float a = *v >= -HUGE_VALF ? *v : -HUGE_VALF;      /* all lanes know one number, never NaN */
   for (int k = 8; k; k >>= 1) {
     const float b = __shfl_xor_sync(miras__unit_mask(), a, k);
@@ -368,7 +368,7 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
   return __shfl_sync(miras__unit_mask(), v, (int)lane, 16);
 }
 #define V_LANE(v, r) miras__at_lane(v, r)
-#define V_MOST(v) miras__fold_max(&(v))
+#define V_MOST(v) miras__hmax(&(v))
 #define V_FRONT(v, n) (miras__lane() < (n) ? (v) : 0.0f)
 #define V_FETCH(p, write) ((void)0)
 #define V_AHEAD(p) ((void)0)
@@ -529,7 +529,7 @@ template <class T, class... P> static size_t miras__last(T, P... p) { return mir
 
 /* How a kernel is spread over the block: on one unit unless said otherwise below. There are:
  *   dot, sum                              the 16 lanes of a sum are a unit's, in order
- *   decay_rows, scalar_left, coefficients, and their adjoints
+ *   decay_rows, scalar_decays, coefficients, and their adjoints
  *                                         a row comes from the one before, and is as short as a
  *                                         chunk is long; the adjoints sum every row
  *   implicit_bwd, diagonal_bwd            one token, with a sum in the middle
@@ -750,12 +750,13 @@ MIRAS__BY_ROWS(norm_rows, 1,
 MIRAS__BY_ROWS(online_softmax_rows, 1,
                (float *s, float *top, float *sum, float *o, size_t dv, size_t count, size_t rows),
                (s + r * count, top + r, sum + r, o + r * dv, dv, count, m))
-MIRAS__BY_ROWS(unit_fwd, 1, (float *x, float *inverse, float length, size_t rows, size_t n),
+MIRAS__BY_ROWS(qk_norm_fwd, 1, (float *x, float *inverse, float length, size_t rows, size_t n),
                (x + r * n, inverse ? inverse + r : inverse, length, m, n))
 MIRAS__BY_ROWS(fade, 1,
-               (int by, float *to, const float *a, const float *home, size_t rows, size_t out),
-               (by, to + r * out, a + (by == 1 ? r : 0), miras__at(home, r * out), m, out))
-MIRAS__BY_ROWS(unit_bwd, 1,
+               (int side, float *to, const float *a, const float *init, size_t rows, size_t out),
+               (side, to + r * out, a + (side == MIRAS__INPUTS ? r : 0), miras__at(init, r * out),
+                m, out))
+MIRAS__BY_ROWS(qk_norm_bwd, 1,
                (float *dx, const float *x, const float *inverse, float length, size_t rows,
                 size_t n),
                (dx + r * n, x + r * n, inverse + r, length, m, n))
@@ -785,13 +786,13 @@ MIRAS__BY_ROWS(token_rates, 1,
                 size_t inner_steps),
                (form, rate + r, slope + r, rho, row + r, m, inner_steps))
 MIRAS__BY_ROWS(bound_share, 1,
-               (float *share, float *eta, const float *along, const float *spent,
-                const float *strain, float c, size_t rows, size_t wide),
-               (share + r, eta + r * wide, along + r, spent + r, strain + r, c, m, wide))
+               (float *share, float *eta, const float *along, const float *curve,
+                const float *drift, float c, size_t rows, size_t wide),
+               (share + r, eta + r * wide, along + r, curve + r, drift + r, c, m, wide))
 MIRAS__BY_ROWS(bound_share_bwd, 1,
-               (float *eta, float *b_eta, float *along, float *spent, float *strain,
+               (float *eta, float *b_eta, float *along, float *curve, float *drift,
                 const float *share, float c, size_t rows, size_t wide),
-               (eta + r * wide, b_eta + r * wide, along + r, spent + r, strain + r, share + r, c, m,
+               (eta + r * wide, b_eta + r * wide, along + r, curve + r, drift + r, share + r, c, m,
                 wide))
 
 /* Rows, or where they are few some of the heads of all of them. */
@@ -977,7 +978,7 @@ MIRAS__IS(fold_few);
 
 /* Rows have a decay each, or all share one, whose cotangent one unit sums; a decay of values
  * collects rows, and a column more lies behind all of them: one unit. */
-struct miras__block_left_bwd {
+struct miras__block_decays_bwd {
   __device__ __noinline__ void operator()(float *ds, float *dc, float *dcv, const float *s0,
                                           const float *c, size_t ld_c, const float *cv,
                                           int column, size_t n, size_t dv) const {
@@ -988,17 +989,17 @@ struct miras__block_left_bwd {
       __syncthreads();
       if (at < all) miras__scale(ds + at, *c, ds + at, miras__at_till(all) - at);
     } else if (cv || column) {
-      if (miras__unit() == 0) miras__left_bwd(ds, dc, dcv, s0, c, ld_c, cv, column, n, dv);
+      if (miras__unit() == 0) miras__decays_bwd(ds, dc, dcv, s0, c, ld_c, cv, column, n, dv);
     } else {
       const size_t r = miras__from(n), m = miras__till(n) - r;
       if (m)
-        miras__left_bwd(ds + r * dv, miras__to(dc, r), NULL, s0 + r * dv, c + r, ld_c, NULL, 0, m,
+        miras__decays_bwd(ds + r * dv, miras__to(dc, r), NULL, s0 + r * dv, c + r, ld_c, NULL, 0, m,
                         dv);
     }
     __syncthreads();
   }
 };
-MIRAS__IS(left_bwd);
+MIRAS__IS(decays_bwd);
 
 struct miras__block_norm_rows_begin2 {
   __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *be,
@@ -1022,7 +1023,7 @@ struct miras__block_bound_fwd {
       x.m = 1;
       x.y += i * x.in, x.d += i * x.out, x.eta += i * x.wide;
       x.fed = miras__at(x.fed, i * x.hears);
-      x.spent += i, x.strain = miras__to(x.strain, i);
+      x.curve += i, x.drift = miras__to(x.drift, i);
       miras__bound_fwd(&miras__of_units, &x, u + i * x.in, v + i * x.out, z + i * x.out);
     }
     __syncthreads();
@@ -1135,7 +1136,7 @@ struct miras__block_weigh_bwd {
 MIRAS__IS(weigh_bwd);
 
 /* By channels, as channel_decay. */
-struct miras__block_channel_left {
+struct miras__block_channel_decays {
   __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *last, float *c,
                                           const float *alpha, size_t n, size_t r0,
                                           size_t m) const {
@@ -1151,7 +1152,7 @@ struct miras__block_channel_left {
     __syncthreads();
   }
 };
-MIRAS__IS(channel_left);
+MIRAS__IS(channel_decays);
 
 struct miras__block_normaliser_bwd {
   __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *deta,
@@ -1196,14 +1197,14 @@ MIRAS__IS(conjugate_start);
 
 /* Rows that have a decay each; of others one number or one row collects them all. */
 struct miras__block_fade_bwd {
-  __device__ __noinline__ void operator()(int by, float *b, float *ba, float *bhome,
-                                          const float *a, const float *from, const float *home,
+  __device__ __noinline__ void operator()(int side, float *b, float *ba, float *binit,
+                                          const float *a, const float *from, const float *init,
                                           size_t in, size_t out) const {
-    const size_t r = by == 1 ? miras__from(in) : 0, at = r * out;
-    const size_t m = by == 1 ? miras__till(in) - r : miras__unit() ? 0 : in;
+    const size_t r = side == MIRAS__INPUTS ? miras__from(in) : 0, at = r * out;
+    const size_t m = side == MIRAS__INPUTS ? miras__till(in) - r : miras__unit() ? 0 : in;
     if (m)
-      miras__fade_bwd(by, b + at, ba + r, home ? bhome + at : NULL, a + r, from + at,
-                      home ? home + at : NULL, m, out);
+      miras__fade_bwd(side, b + at, ba + r, init ? binit + at : NULL, a + r, from + at,
+                      init ? init + at : NULL, m, out);
     __syncthreads();
   }
 };
@@ -2757,7 +2758,7 @@ static void miras__chunks_lengths(float *x, unsigned wide, unsigned m, unsigned 
       a[w] = 16 * w + own < n ? row[16 * w] : 0, b[w] = 16 * w + own < n ? row[next + 16 * w] : 0;
       sum = __fmaf_rn(a[w], a[w], sum), other = __fmaf_rn(b[w], b[w], other);
     }
-    sum = miras__fold(&sum), other = miras__fold(&other);
+    sum = miras__hsum(&sum), other = miras__hsum(&other);
     sum = __fdiv_rn(length, __fsqrt_rn(__fadd_rn(sum, MIRAS__LENGTH_EPS)));
     other = __fdiv_rn(length, __fsqrt_rn(__fadd_rn(other, MIRAS__LENGTH_EPS)));
     K_ALL for (unsigned w = 0; w < N; w++)
@@ -2977,20 +2978,20 @@ static void miras__chunks_raw(unsigned to[room::P][4], unsigned which, unsigned 
 
 /* What is read of B is added. */
 template <class room>
-static void miras__chunks_home(float u[2][4], float o[2][4], const miras__chunks *g, unsigned row,
+static void miras__chunks_init(float u[2][4], float o[2][4], const miras__chunks *g, unsigned row,
                                unsigned rows) {
   enum { N = room::N, P = room::P, CH = room::CH };
   const size_t n = g->p->features, dv = (size_t)g->p->d.value_dim;
   const unsigned lane = threadIdx.x % 32;
   for (unsigned f = 0; f < N; f++) {
-    float home[2][4];
+    float init[2][4];
     unsigned a[P][4], z[P][4], q[P][4];
     K_ALL for (unsigned e = 0; e < 8; e++) {
       const size_t w = 16 * f + e / 4 * 8 + lane % 4 * 2 + e % 2;
       const size_t column = g->column + lane / 4 + e % 4 / 2 * 8;
-      home[e / 4][e % 4] = w < n && column < dv ? g->base[w * dv + column] : 0;
+      init[e / 4][e % 4] = w < n && column < dv ? g->base[w * dv + column] : 0;
     }
-    miras__left_of<P>(a, home);
+    miras__left_of<P>(a, init);
     if (CH) {
       miras__chunks_raw<room>(z, 0, row, rows, 16 * f, (unsigned)n);
       miras__chunks_raw<room>(q, 1, row, rows, 16 * f, (unsigned)n);
@@ -3056,7 +3057,7 @@ static void miras__chunks_values(float s[2 * room::N][4], const miras__chunks *g
     o[e / 4][e % 4] = __fmul_rn(room::left(0)[r], o[e / 4][e % 4]);
     u[e / 4][e % 4] = __fmul_rn(room::left(1)[r], u[e / 4][e % 4]);
   }
-  if (g->base && (!BACK || g->p->delta)) miras__chunks_home<room>(u, o, g, row, rows);
+  if (g->base && (!BACK || g->p->delta)) miras__chunks_init<room>(u, o, g, row, rows);
   if (g->p->delta) {
     K_ALL for (unsigned e = 0; e < 8; e++)
       v[e / 4][e % 4] = __fsub_rn(v[e / 4][e % 4], u[e / 4][e % 4]), u[e / 4][e % 4] = 0;
@@ -3435,7 +3436,7 @@ static void miras__chunks_stage_add(float c[2][4], unsigned which, unsigned f) {
 
 /* What rows read of B. */
 template <class room>
-static void miras__chunks_home_bwd(float q[2][4], float z[2][4], const miras__chunks_back *x,
+static void miras__chunks_init_bwd(float q[2][4], float z[2][4], const miras__chunks_back *x,
                                    unsigned f) {
   typedef miras__chunks_more<room> more;
   enum { P = room::P };
@@ -3503,7 +3504,7 @@ static void miras__chunks_features_bwd(miras__chunks_sums *of, const miras__chun
     miras__left_turned<P>(a, more::square(1), more::SQUARE_APART, room::SQUARE_LD, 0, 0);
     K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(of->w[i], a, k, 2 * i, 2 * i + 1);
   }
-  if (x->g.base) miras__chunks_home_bwd<room>(of->r, of->s, x, f);
+  if (x->g.base) miras__chunks_init_bwd<room>(of->r, of->s, x, f);
   K_ALL for (unsigned e = 0; e < 8; e += 2) {
     const unsigned half = e % 4 / 2, i = lane / 4 + half * 8, w = 16 * f + e / 4 * 8 + lane % 4 * 2;
     float keys[2];
@@ -3637,7 +3638,7 @@ static void miras__chunks_rows_bwd(const miras__chunks_back *x, unsigned part, s
         deta = __fadd_rn(deta, more::stage(2)[i * room::WIDE + w]);
     else for (unsigned w = 0; w < room::N; w++)
       deta = __fadd_rn(deta, more::sums(w)[3 * MIRAS__PART + i]);
-    if (CH) deta = miras__fold(&deta);
+    if (CH) deta = miras__hsum(&deta);
     if (p->implicit) {
       const float eta = room::left(3)[own];
       float xx = 0, by;
@@ -3649,7 +3650,7 @@ static void miras__chunks_rows_bwd(const miras__chunks_back *x, unsigned part, s
         xx = __fmaf_rn(k[0], k[0], xx);
         dk[w] = __fmaf_rn(-2 * eta * eta * deta, k[0], dk[w]);
       }
-      by = __fdiv_rn(1, __fmaf_rn(io->step[(t + i) * io->ld_step], miras__fold(&xx), 1));
+      by = __fdiv_rn(1, __fmaf_rn(io->step[(t + i) * io->ld_step], miras__hsum(&xx), 1));
       deta = __fmul_rn(deta, by * by);
     }
     if (x->d->step && miras__lane() == 0) x->d->step[(t + i) * x->d->ld_step] = deta;
@@ -3699,7 +3700,7 @@ static void miras__chunks_part_bwd(float G[2 * room::N][4], const miras__chunks_
   if (room::CH && x->g.base) {
     if (warp < room::N) {
       K_ALL for (unsigned e = 0; e < 8; e++) of.r[e / 4][e % 4] = of.s[e / 4][e % 4] = 0;
-      miras__chunks_home_bwd<room>(of.r, of.s, x, warp);
+      miras__chunks_init_bwd<room>(of.r, of.s, x, warp);
       miras__chunks_stage_add<room>(of.r, 0, warp);
       miras__chunks_stage_add<room>(of.s, 1, warp);
     }
@@ -3742,7 +3743,7 @@ static void miras__chunks_backward(const miras__chunks_back *block) {
   const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const size_t per = (size_t)block->g.p->tape_tokens, dv = (size_t)block->g.p->d.value_dim;
   const size_t ROWS = room::ROWS, all = ROWS % per ? per : ROWS, each = more::part_words();
-  const int pulls = block->g.p->pulls;
+  const int to_init = block->g.p->to_init;
   miras__chunks_back own = *block;
   const miras__chunks_back *x = &own;
   const miras__chunks *g = &own.g;
@@ -3756,7 +3757,7 @@ static void miras__chunks_backward(const miras__chunks_back *block) {
   K_ALL for (unsigned e = 0; e < 8 * N; e++) s[e / 4][e % 4] = 0;
   if (x->dstate && g->column < dv) {
     miras__chunks_load<N>(s, &plain, x->dstate);
-    if (pulls) miras__chunks_add<N>(s, g, x->dinit, 1);
+    if (to_init) miras__chunks_add<N>(s, g, x->dinit, 1);
   }
   miras__chunks_rest<N>(s, rests, 0);
   for (size_t start = (g->end + all - 1) / all * all; start > 0;) {
@@ -3793,15 +3794,15 @@ static void miras__chunks_backward(const miras__chunks_back *block) {
     }
   }
   if (g->column >= dv) return;
-  if (pulls && x->position) miras__chunks_add<N>(s, g, x->dinit, -1);
-  if (!pulls && !x->position) miras__chunks_add<N>(s, g, x->dinit, 1);
+  if (to_init && x->position) miras__chunks_add<N>(s, g, x->dinit, -1);
+  if (!to_init && !x->position) miras__chunks_add<N>(s, g, x->dinit, 1);
   K_ALL for (unsigned e = 0; e < 8 * N; e++) s[e / 4][e % 4] = x->position ? s[e / 4][e % 4] : 0;
   if (x->dstate) miras__chunks_keep<N>(s, &plain, x->dstate, 0);
 }
 
 /* What all rows read of B goes to its gradient: Q' dY - Z' dV. */
 template <class room>
-static void miras__chunks_homes(const miras__chunks_back *x) {
+static void miras__chunks_inits(const miras__chunks_back *x) {
   enum { N = room::N, P = room::P };
   const unsigned first = threadIdx.x % 4 * 2;
   const size_t dv = (size_t)x->g.p->d.value_dim, ROWS = room::ROWS;
@@ -4267,7 +4268,7 @@ static void miras__slab_answer(const miras__slabs *f, unsigned from, unsigned w)
     miras__share_clear(c);
     miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES>(c, &tile[MIRAS__P], &tile[MIRAS__Y], s.row,
                                                      s.frags, s.column, w);
-    miras__slab_add(k->kq[1], k->p->span, f->size.chunk, f->size.chunk, from > 0, c, &s);
+    miras__slab_add(k->kq[1], k->p->chunk_pairs, f->size.chunk, f->size.chunk, from > 0, c, &s);
   }
   for (turn = 0; miras__share_of(&s, turn, f->read_rows, tile[MIRAS__D2].columns); turn++) {
     float c[2][2][4];
@@ -4369,13 +4370,13 @@ static void miras__slabs_bound(const miras__slabs *f) {
     xx = miras__warp_sum(xx), ee = miras__warp_sum(ee);
     first = __fmul_rn(c->inv[0], __fmul_rn(__fmul_rn(eta, xx), dd));
     if (threadIdx.x % 32) continue;
-    c->spent[r] = __fmaf_rn(__fmul_rn(__fmul_rn(c->inv[1], eta), yy), ee, first);
-    c->strain[r] = p->d.step_bound == MIRAS_STEP_BOUND_LAYERS
+    c->curve[r] = __fmaf_rn(__fmul_rn(__fmul_rn(c->inv[1], eta), yy), ee, first);
+    c->drift[r] = p->d.step_bound == MIRAS_STEP_BOUND_LAYERS
                      ? __fdiv_rn(first, sqrtf(dd) * sqrtf(yy) + 1e-20f)
                      : 0;
   }
   __syncthreads();
-  c->K->bound_share(c->share, c->rows.eta, c->along, c->spent, c->strain, p->growth, c->m, c->wide);
+  c->K->bound_share(c->share, c->rows.eta, c->along, c->curve, c->drift, p->growth, c->m, c->wide);
 }
 
 /* Coefficients: thread j has column j of G and N, one more has a, f and h. Those of the last row go
@@ -4392,7 +4393,7 @@ static void miras__slabs_course(const miras__slabs *f) {
       g = theta ? t > j ? __fmaf_rn(alpha[t], g, now) : now
           : c->p->d.token_rates ? __fmul_rn(c->rate[t], now)
           : t > j ? __fmul_rn(alpha[t], g) : now;
-      c->g[t * c->p->span + j] = g;
+      c->g[t * c->p->chunk_pairs + j] = g;
     }
     f->at.sums[2 * f->rows + j] = g, f->at.sums[3 * f->rows + j] = now;
   } else if (j == blockDim.x - 1) {
@@ -4411,7 +4412,7 @@ static void miras__slabs_course(const miras__slabs *f) {
 template <int P>
 static void miras__slabs_scores(const miras__slabs *f, const miras__side *to, const float *x,
                                 const float *g, float by) {
-  const size_t ld = f->c->p->span;
+  const size_t ld = f->c->p->chunk_pairs;
   for (unsigned at = threadIdx.x; at < f->rows * f->rows / 2; at += blockDim.x) {
     const unsigned t = at / (f->rows / 2), j = at % (f->rows / 2) * 2;
     const int in = t < f->reads;
@@ -4443,12 +4444,12 @@ static void miras__slabs_rows(miras__slabs *f, size_t t) {
   const miras__side *tile = f->at.tile;
   const unsigned n = f->size.chunk, in = f->size.in;
   miras__chunk *const c = f->c;
-  miras__piece(c, c->p->rule, t, 0, n, 1);
-  miras__piece_state(c);
+  miras__span(c, c->p->retain, t, 0, n, 1);
+  miras__span_state(c);
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
   miras__rows_fwd(c->K, c->p, &c->io, t, n, &c->rows);
   miras__side_fill<P>(&tile[MIRAS__X], f->rows, c->rows.x, n, in, NULL);
-  f->reads = (unsigned)c->reads, f->read_rows = f->rows, f->live = c->rule->reads_live;
+  f->reads = (unsigned)c->reads, f->read_rows = f->rows, f->live = c->retain->reads_live;
   if (f->reads) miras__slabs_queries<P>(f);
   __syncthreads();
 }
@@ -4489,7 +4490,7 @@ static void miras__slabs_folded(const miras__slabs *f) {
     miras__share_clear(k);
     miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES>(k, &tile[MIRAS__Q], &tile[MIRAS__X], s.row,
                                                      s.frags, s.column, tile[MIRAS__X].columns);
-    miras__slab_add(c->kq[0], c->p->span, n, n, 0, k, &s);
+    miras__slab_add(c->kq[0], c->p->chunk_pairs, n, n, 0, k, &s);
   }
   __syncthreads();
   if (f->reads && f->live)
@@ -4534,7 +4535,7 @@ static void miras__slabs_met(const miras__slabs *f, const float *asked, const fl
         q[i] = __fmul_rn(c->rows.alpha[at], q[i]);
       }
       sum = miras__warp_sum(sum);
-      if (!lane) to[t * c->p->span + j] = sum;
+      if (!lane) to[t * c->p->chunk_pairs + j] = sum;
     }
   }
 }
@@ -4575,7 +4576,7 @@ static void miras__slabs_channels(const miras__slabs *f) {
   miras__slabs_gated<P>(&tile[MIRAS__GD], m, n, c->live_d, c->left, 0);
   if (live) {
     miras__slabs_gated<P>(&tile[MIRAS__Q], f->reads, n, q, c->ca, 0);
-    if (c->home) miras__slabs_gated<P>(&tile[MIRAS__HQ], f->reads, n, q, c->ca, 1);
+    if (c->init) miras__slabs_gated<P>(&tile[MIRAS__HQ], f->reads, n, q, c->ca, 1);
     miras__slabs_scores<P>(f, &tile[MIRAS__SCORES], c->kq[0], NULL, c->inv[0]);
   } else {
     __syncthreads();
@@ -4588,7 +4589,7 @@ static void miras__slabs_mixed(const miras__slabs *f) {
   const unsigned n = f->size.out;
   for (unsigned at = threadIdx.x; at < f->reads * n; at += blockDim.x) {
     const unsigned t = at / n, w = at % n;
-    const float *const met = c->kq[1] + t * c->p->span;
+    const float *const met = c->kq[1] + t * c->p->chunk_pairs;
     float left = c->inv[1], sum = 0;
     for (unsigned j = t + 1; j-- > 0;) {
       sum = __fmaf_rn(met[j], __fmul_rn(left, c->live_d[j * n + w]), sum);
@@ -4660,7 +4661,7 @@ static void miras__slabs_close(miras__slabs *f) {
   const unsigned wide = f->size.wide;
   miras__chunk *const c = f->c;
   unsigned from;
-  miras__piece_close(c, c->w, c->a, c->a, c->scalars + 4);
+  miras__span_close(c, c->w, c->a, c->a, c->scalars + 4);
   if (f->size.nearby) miras__slabs_bring(f);
   if (!c->closing) return;
   c->token += c->reads;
@@ -4755,7 +4756,7 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->w[l] = size->nearby ? f->at.w[l] : c->w + at;
     f->side[l][0] = miras__side_floats(f->w[l], size->nearby ? out + 4 : out, in, out);
-    f->side[l][1] = miras__side_floats(miras__at(c->home, at), out, in, out);
+    f->side[l][1] = miras__side_floats(miras__at(c->init, at), out, in, out);
     f->side[l][2] = miras__side_floats(miras__at(c->s, at), out, in, out);
     f->side[l][3] = size->linked ? miras__side_floats(c->a + at, out, in, out) : f->side[l][0];
   }
@@ -4774,7 +4775,7 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
  * b's are cotangents, A and S those that a chunk begins with, whose tokens are made again; b A and
  * b S come in as what the state takes over its end, g and n are the last rows of G and N there, and
  * a_C, f_C, h_C those of the coefficients; u_1, u_2 are z of the reads, P_1 = G (.) q x' and P_2 =
- * G (.) p y' their scores. What is [in brackets] is not there without a home or momentum; a_t x
+ * G (.) p y' their scores. What is [in brackets] is not there without a init or momentum; a_t x
  * stands for rows that are scaled.
  *   fold    bd_2 = -g_j (y bA_2) [- n_j (y bS_2)]         bd_1 = -g_j (x bA_1) [- n_j (x bS_1)]
  *           by   = -g_j (d_2 bA_2') [- n_j (d_2 bS_2')]   bx   = -g_j (d_1 bA_1') [- ..]
@@ -4846,7 +4847,7 @@ enum {
 };
 /* Numbers of a row: a, 1 - a, f; -g, -n; and, of bounded steps, |x|^2, |y|^2, |d_1|^2, |d_2|^2. */
 enum {
-  MIRAS__BY_A, MIRAS__BY_HOME, MIRAS__BY_F, MIRAS__BY_G, MIRAS__BY_N, MIRAS__BY_ALL,
+  MIRAS__BY_A, MIRAS__BY_INIT, MIRAS__BY_F, MIRAS__BY_G, MIRAS__BY_N, MIRAS__BY_ALL,
   MIRAS__BY_X = MIRAS__BY_ALL, MIRAS__BY_Y, MIRAS__BY_D1, MIRAS__BY_D2, MIRAS__BY_ROWS
 };
 
@@ -4867,7 +4868,7 @@ typedef struct miras__back {
   miras__back_room at;
   miras__side ca[2], cs[2];
   miras__side cw[2];                 /* where reads and anchor add: bW of a link, else bA         */
-  float *home[2];                    /* bB, or NULL                                               */
+  float *init[2];                    /* bB, or NULL                                               */
   int folds, asks;                   /* slabs go back through the fold, the reads, or both        */
 } miras__back;
 
@@ -5099,22 +5100,22 @@ static void miras__back_bound(const miras__back *f) {
     const float dd = miras__back_square(n->d[0] + r * mid_out, NULL, mid_out);
     const float ee = miras__back_square(n->d[1] + r * out, etas, out);
     const float eta = etas || threadIdx.x % 32 ? 1 : c->rows.eta[r];
-    float er = 0, first, all, strain, spent;
+    float er = 0, first, all, drift, curve;
     for (size_t w = threadIdx.x % 32; w < out; w += 32)
       er = __fmaf_rn(n->e[r * out + w], n->r[r * out + w], er);
     er = __fadd_rn(miras__warp_sum(er), 1e-20f);
     first = c->inv[0] * (eta * xx * dd);
-    spent = __fmaf_rn(c->inv[1] * eta * yy, ee, first);
-    strain =
+    curve = __fmaf_rn(c->inv[1] * eta * yy, ee, first);
+    drift =
       c->p->d.step_bound == MIRAS_STEP_BOUND_LAYERS ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
-    all = er * (1 + strain / 4) + c->p->growth * spent;
+    all = er * (1 + drift / 4) + c->p->growth * curve;
     for (size_t w = threadIdx.x % 32; etas && w < out; w += 32) etas[w] *= er / all;
     if (threadIdx.x % 32) continue;
     miras__back_by(f, MIRAS__BY_X)[r] = xx, miras__back_by(f, MIRAS__BY_Y)[r] = yy;
     miras__back_by(f, MIRAS__BY_D1)[r] = dd, miras__back_by(f, MIRAS__BY_D2)[r] = ee;
     c->along[r] = er;
-    c->spent[r] = spent;
-    c->strain[r] = strain;
+    c->curve[r] = curve;
+    c->drift[r] = drift;
     c->share[r] = er / all;
     if (!etas) c->rows.eta[r] = eta * c->share[r];
   }
@@ -5160,7 +5161,7 @@ static void miras__back_bound_bwd(const miras__back *f) {
     const float eta = channel ? 1 : c->rows.eta[r] / share;
     const float xx = miras__back_by(f, MIRAS__BY_X)[r], yy = miras__back_by(f, MIRAS__BY_Y)[r];
     const float dd = miras__back_by(f, MIRAS__BY_D1)[r], ee = miras__back_by(f, MIRAS__BY_D2)[r];
-    const float all = c->along[r] * (1 + c->strain[r] / 4) + of * c->spent[r];
+    const float all = c->along[r] * (1 + c->drift[r] / 4) + of * c->curve[r];
     const float bs = channel ? c->line[r] : c->brows.eta[r] * eta, bq = -bs * of * share / all;
     const float bf = -bs * share * share / 4, said = sqrtf(dd), heard = sqrtf(yy);
     const float both = said * heard + 1e-20f;
@@ -5169,7 +5170,7 @@ static void miras__back_bound_bwd(const miras__back *f) {
     const float q = strains ? -J * eta * xx * dd * bf / both / both : 0;
     of_J[0] = __fmaf_rn(first, eta * xx * dd, of_J[0]);
     of_J[1] = __fmaf_rn(bq, eta * yy * ee, of_J[1]);
-    c->along[r] = bs * (of * c->spent[r] / all) / all;
+    c->along[r] = bs * (of * c->curve[r] / all) / all;
     if (!channel) {
       c->brows.eta[r] = c->brows.eta[r] * share + J * first * dd * xx + L * bq * ee * yy;
       c->rows.eta[r] = eta;
@@ -5195,7 +5196,7 @@ static void miras__back_course(const miras__back *f) {
   miras__chunk *const c = f->look.c;
   const unsigned m = (unsigned)c->m, j = threadIdx.x;
   const float *alpha = c->rows.alpha, *theta = c->rows.theta;
-  const size_t ld = c->p->span;
+  const size_t ld = c->p->chunk_pairs;
   if (j < m) {
     float g = 0, now = c->rows.eta[j];
     for (unsigned t = j; t < m; t++) {
@@ -5222,7 +5223,7 @@ static void miras__back_course_bwd(const miras__back *f) {
   const unsigned m = (unsigned)c->m, j = threadIdx.x, lane = j % 32;
   const float *alpha = c->rows.alpha, *theta = c->rows.theta;
   const int rates = c->p->d.token_rates;
-  const size_t ld = c->p->span;
+  const size_t ld = c->p->chunk_pairs;
   if (j < m) {
     float g = 0, n = 0;
     for (unsigned i = m; i-- > j;) {
@@ -5367,7 +5368,7 @@ static void miras__back_scores(const miras__back *f, float *x, int adds, int lef
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const unsigned m = (unsigned)l->c->m;
-  const size_t ld = l->c->p->span;
+  const size_t ld = l->c->p->chunk_pairs;
   miras__share s;
   for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, l->rows); turn++) {
     const unsigned row = s.row, column = s.column;
@@ -5402,7 +5403,7 @@ static void miras__back_tile(const miras__back *f, const float *x, const float *
     const unsigned t = at / (rows / 2), j = at % (rows / 2) * 2;
     float p[2];
     K_ALL for (unsigned e = 0; e < 2; e++) {
-      const size_t own = t * c->p->span + j + e;
+      const size_t own = t * c->p->chunk_pairs + j + e;
       const int in = t < m && j + e <= t;
       const float value = in ? k ? -x[own] : __fmul_rn(c->inv[1], x[own]) : 0;
       p[e] = in ? __fmul_rn(c->g[own], value) : 0;
@@ -5458,15 +5459,15 @@ __device__ __noinline__ void miras__back_looks(const miras__back *f, unsigned fr
                                                            s.frags, column, w);
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const size_t at = K_ROW * n + K_COLUMN + e;
-      float left, home, z;
+      float left, init, z;
       if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= n) continue;
-      left = l->c->ca[at], home = __fmul_rn(l->c->inv[1], K_OF(h)[e]);
-      z = __fsub_rn(K_OF(c)[e], home);
+      left = l->c->ca[at], init = __fmul_rn(l->c->inv[1], K_OF(h)[e]);
+      z = __fsub_rn(K_OF(c)[e], init);
       l->c->mixed[at] = from ? __fadd_rn(l->c->mixed[at], z) : z;
       if (l->size.linked)
         l->c->live[at] = from ? __fadd_rn(l->c->live[at], K_OF(h)[e]) : K_OF(h)[e];
       if (!normed) continue;
-      z = __fmaf_rn(left, K_OF(c)[e], __fmul_rn(__fsub_rn(1, left), home));
+      z = __fmaf_rn(left, K_OF(c)[e], __fmul_rn(__fsub_rn(1, left), init));
       l->c->query.z[1][at] = from ? __fadd_rn(l->c->query.z[1][at], z) : z;
     }
   }
@@ -5518,7 +5519,7 @@ template <int P> __device__ __noinline__ void miras__back_gates(const miras__bac
   miras__slabs_gated<P>(&tile[MIRAS__BACK_X], m, n, c->live_y, c->left, 0);
   miras__slabs_gated<P>(&tile[MIRAS__BACK_D2], m, n, c->live_d, c->left, 0);
   for (unsigned r = threadIdx.x; r < l->rows; r += blockDim.x) {
-    miras__back_by(f, MIRAS__BY_A)[r] = miras__back_by(f, MIRAS__BY_HOME)[r] = 1;
+    miras__back_by(f, MIRAS__BY_A)[r] = miras__back_by(f, MIRAS__BY_INIT)[r] = 1;
     miras__back_by(f, MIRAS__BY_F)[r] = miras__back_by(f, MIRAS__BY_N)[r] = 0;
     miras__back_by(f, MIRAS__BY_G)[r] = -1;
   }
@@ -5532,10 +5533,10 @@ template <int P> static void miras__back_again(miras__back *f, size_t t, unsigne
   const unsigned in = l->size.in;
   miras__chunk *const c = l->c;
   unsigned from;
-  miras__piece(c, c->p->rule, t, 0, m, m == c->p->span);
+  miras__span(c, c->p->retain, t, 0, m, m == c->p->chunk_pairs);
   if (l->size.linked) miras__chunk_weights(c);
-  miras__piece_state(c);
-  l->reads = (unsigned)c->reads, l->live = c->rule->reads_live;
+  miras__span_state(c);
+  l->reads = (unsigned)c->reads, l->live = c->retain->reads_live;
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
   miras__rows_fwd(c->K, c->p, &c->io, t, m, &c->rows);
   miras__back_fill<P>(&tile[MIRAS__BACK_X], c->rows.x, in, m, in);
@@ -5554,10 +5555,10 @@ template <int P> static void miras__back_again(miras__back *f, size_t t, unsigne
   }
   miras__back_course(f);
   for (unsigned r = threadIdx.x; r < l->rows; r += blockDim.x) {
-    const unsigned last = (unsigned)((m - 1) * c->p->span);
+    const unsigned last = (unsigned)((m - 1) * c->p->chunk_pairs);
     const int closes = c->ends && r < m;
     miras__back_by(f, MIRAS__BY_A)[r] = r < m ? c->ca[r] : 0;
-    miras__back_by(f, MIRAS__BY_HOME)[r] = r < m ? __fsub_rn(1, c->ca[r]) : 0;
+    miras__back_by(f, MIRAS__BY_INIT)[r] = r < m ? __fsub_rn(1, c->ca[r]) : 0;
     miras__back_by(f, MIRAS__BY_F)[r] = r < m && c->s ? c->cf[r] : 0;
     miras__back_by(f, MIRAS__BY_G)[r] = closes ? -c->g[last + r] : 0;
     miras__back_by(f, MIRAS__BY_N)[r] = closes && c->s ? -c->n[last + r] : 0;
@@ -5580,7 +5581,7 @@ template <int P> static void miras__back_asks(const miras__back *f, size_t token
   if (l->size.channel && l->live) {
     miras__slabs_met(l, q, c->live_y, c->kq[0]);
     miras__slabs_gated<P>(&tile[MIRAS__BACK_Q], reads, in, q, c->ca, 0);
-    if (c->home) miras__slabs_gated<P>(&tile[MIRAS__BACK_HQ], reads, in, q, c->ca, 1);
+    if (c->init) miras__slabs_gated<P>(&tile[MIRAS__BACK_HQ], reads, in, q, c->ca, 1);
     __syncthreads();
     miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P1], c->kq[0], NULL, c->inv[0]);
   } else {
@@ -5606,7 +5607,7 @@ static void miras__back_factor(const miras__back *f, int layer, float *x, const 
   float sum = 0;
   if (!f->look.size.linked) return;
   for (unsigned at = threadIdx.x; at < m * m; at += blockDim.x) {
-    const size_t t = at / m, j = at % m, own = t * c->p->span + j;
+    const size_t t = at / m, j = at % m, own = t * c->p->chunk_pairs + j;
     const float was = j <= t ? x[own] : 0;
     if (j > t) continue;
     if (t < reads) sum = __fmaf_rn(g ? __fmul_rn(g[own], was) : was, -k[own], sum);
@@ -5644,7 +5645,7 @@ template <int P> static void miras__back_answers(const miras__back *f, size_t to
     const unsigned rows = (unsigned)m, wide = l->size.out;
     float sum = 0;
     miras__slabs_gated<P>(&tile[MIRAS__BACK_U2], rows, wide, c->dz, c->ca, 0);
-    if (c->home) miras__slabs_gated<P>(&tile[MIRAS__BACK_HU2], rows, wide, c->dz, c->ca, 1);
+    if (c->init) miras__slabs_gated<P>(&tile[MIRAS__BACK_HU2], rows, wide, c->dz, c->ca, 1);
     for (unsigned at = threadIdx.x; l->size.linked && at < rows * wide; at += blockDim.x)
       sum = __fmaf_rn(__fmul_rn(c->dz[at], __fsub_rn(1, c->ca[at])), c->live[at], sum);
     miras__back_number(f, 1, sum);
@@ -5802,7 +5803,7 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
   float *const to = (float *)(uintptr_t)ca.p, *const ts = (float *)(uintptr_t)cs.p;
   float *const tw = (float *)(uintptr_t)cw.p;
   const int alone = f->asks && !l->live;         /* reads by W alone                              */
-  float *const home = f->home[layer] ? f->home[layer] + (b.p - l->side[layer][1].p) : NULL;
+  float *const init = f->init[layer] ? f->init[layer] + (b.p - l->side[layer][1].p) : NULL;
   const unsigned rows = layer ? w : f->at.tile[MIRAS__BACK_Q].columns;
   const unsigned columns = layer ? f->at.tile[MIRAS__BACK_U2].columns : w;
   float all[3] = {0, 0, 0};
@@ -5813,7 +5814,7 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
     K_ALL for (int i = 0; i < 3; i++) {
       const int more = channel && i == 1;
       miras__share_clear(d[i]);
-      if (f->asks && (i == 0 || (!alone && (i == 1 ? home != NULL : ts != NULL))))
+      if (f->asks && (i == 0 || (!alone && (i == 1 ? init != NULL : ts != NULL))))
         miras__back_outer<P>(d[i], f, more && !layer ? MIRAS__BACK_HQ : left,
                              more && layer ? MIRAS__BACK_HU2 : right, &s,
                              channel || alone ? NULL : miras__back_by(f, i));
@@ -5834,8 +5835,8 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
         of[pair / 2 % 2 * 2 + e] = __fmaf_rn(own, old, of[pair / 2 % 2 * 2 + e]);
       else
         of[pair / 4 * 2 + pair % 2] = __fmaf_rn(own, old, of[pair / 4 * 2 + pair % 2]);
-      if (home)
-        home[i * b.ld + j] = __fadd_rn(home[i * b.ld + j],
+      if (init)
+        init[i * b.ld + j] = __fadd_rn(init[i * b.ld + j],
                                        __fmaf_rn(__fsub_rn(1, keep), old,
                                                  __fmul_rn(inv, K_OF(d[1])[e])));
       if (ts) {
@@ -5872,7 +5873,7 @@ static void miras__back_coefficients(const miras__back *f) {
         /* fold: columns of x and of d_2; reads: columns of q, and hidden ones */
         const unsigned n = layer && i < MIRAS__BY_G ? wide
                          : f->at.tile[layer ? MIRAS__BACK_D2 : MIRAS__BACK_X].columns / 16;
-        const int times = i == MIRAS__BY_HOME || i == MIRAS__BY_F;   /* a link's number           */
+        const int times = i == MIRAS__BY_INIT || i == MIRAS__BY_F;   /* a link's number           */
         const float by = times ? c->inv[layer] : 1, own = miras__back_by(f, i)[r];
         for (unsigned w = 0; w < n; w++) {
           all[i] = __fmaf_rn(by, sum[w * rows + r], all[i]);
@@ -5880,10 +5881,10 @@ static void miras__back_coefficients(const miras__back *f) {
         }
       }
     }
-    c->ba[r] = __fadd_rn(c->ba[r], __fsub_rn(all[MIRAS__BY_A], all[MIRAS__BY_HOME]));
+    c->ba[r] = __fadd_rn(c->ba[r], __fsub_rn(all[MIRAS__BY_A], all[MIRAS__BY_INIT]));
     c->bf[r] = __fadd_rn(c->bf[r], all[MIRAS__BY_F]);
     if (c->ends) {
-      const size_t last = (m - 1) * c->p->span + r;
+      const size_t last = (m - 1) * c->p->chunk_pairs + r;
       c->bg[last] = __fsub_rn(c->bg[last], all[MIRAS__BY_G]);
       if (c->s) c->bn[last] = __fsub_rn(c->bn[last], all[MIRAS__BY_N]);
     }
@@ -5922,11 +5923,11 @@ __device__ __noinline__ void miras__back_asked(const miras__back *f, unsigned fr
                                                                   s.frags, column, w);
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const size_t at = K_ROW * n + K_COLUMN + e;
-      float left, home;
+      float left, init;
       if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= n) continue;
-      left = k->ca[at], home = __fmul_rn(k->inv[0], K_OF(h)[e]);
-      k->ba[at] = __fmaf_rn(__fsub_rn(K_OF(c)[e], home), k->query.x[0][at], k->ba[at]);
-      bq[at] = __fmaf_rn(left, K_OF(c)[e], __fmaf_rn(__fsub_rn(1, left), home, bq[at]));
+      left = k->ca[at], init = __fmul_rn(k->inv[0], K_OF(h)[e]);
+      k->ba[at] = __fmaf_rn(__fsub_rn(K_OF(c)[e], init), k->query.x[0][at], k->ba[at]);
+      bq[at] = __fmaf_rn(left, K_OF(c)[e], __fmaf_rn(__fsub_rn(1, left), init, bq[at]));
       number = __fmaf_rn(__fmul_rn(__fsub_rn(1, left), K_OF(h)[e]), k->query.x[0][at], number);
     }
   }
@@ -5950,7 +5951,7 @@ static void miras__back_row_of(miras__back_row *r, const miras__chunk *c, const 
                                unsigned t, unsigned first, size_t at) {
   r->alpha = c->rows.alpha[at], r->asked = s->met ? s->asked[at] : 0, r->left = s->left[at];
   K_ALL for (unsigned j = 0; j < MIRAS__BACK_EACH; j++)
-    r->met[j] = s->met ? s->met[t * c->p->span + first + j] : 0;
+    r->met[j] = s->met ? s->met[t * c->p->chunk_pairs + first + j] : 0;
 }
 
 /* Channel w of them. */
@@ -5958,7 +5959,7 @@ static void miras__back_run(const miras__back *f, const miras__back_rows *s, uns
   enum { EACH = MIRAS__BACK_EACH };
   const miras__chunk *c = f->look.c;
   const unsigned m = (unsigned)c->m, n = f->look.size.out;
-  const size_t ld = c->p->span;
+  const size_t ld = c->p->chunk_pairs;
   for (unsigned first = (m + EACH - 1) / EACH * EACH; first > 0;) {
     float alpha[EACH], y[EACH], d[EACH], b[EACH], h[EACH], u[EACH], all = 1, left = 1;
     miras__back_row next;
@@ -6201,7 +6202,7 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
       for (int i = 0; i < 2; i++) miras__back_folded<P>(f, i, from, w);
       __syncthreads();
     }
-    miras__piece_close(c, c->wc, c->ac, c->a, c->line);
+    miras__span_close(c, c->wc, c->ac, c->a, c->line);
   }
   c->K->fill(c->bwc, 0, p->weights);
   for (int i = 0; i < 2; i++) {
@@ -6215,7 +6216,7 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
     l->side[i][0].p = c->w + p->offset[i], f->cw[i].p = c->bw + p->offset[i];
   }
   l->reads = reads;
-  miras__piece_close_bwd(c, c->state);
+  miras__span_close_bwd(c, c->state);
 }
 
 /* bW_0 goes through the link to bA, with what there is for the link's number. */
@@ -6229,7 +6230,7 @@ static void miras__back_linked(const miras__back *f) {
     c->binv[i] = sum;
   }
   __syncthreads();
-  miras__links(&link, c->rule->link_bwd);
+  miras__links(&link, c->retain->link_bwd);
 }
 
 /* ---- the anchor, back ---- */
@@ -6443,8 +6444,8 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
                                   size->nearby & 1 ? out + 4 : out, in, out);
     f->cs[l] = miras__side_floats(miras__at(cs, at), out, in, out);
     f->cw[l] = size->linked ? miras__side_floats(c->bw + at, out, in, out) : f->ca[l];
-    f->home[l] = c->home ? call->dinit + at : NULL;
-    f->look.side[l][1] = miras__side_floats(miras__at(c->home, at), out, in, out);
+    f->init[l] = c->init ? call->dinit + at : NULL;
+    f->look.side[l][1] = miras__side_floats(miras__at(c->init, at), out, in, out);
   }
   miras__back_move(f, ca, 0);
   for (size_t t = (length + size->chunk - 1) / size->chunk * size->chunk; t > 0;) {
@@ -6635,7 +6636,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   float *const x = miras__told + MIRAS__ROOM, *const q = x + N, *const alpha = q + N;
   const unsigned rows = (unsigned)n, ld = (unsigned)dv;
   float s[N], read = 0, answer = 0, xq, eta, u;
-  const float *home = NULL, *from;
+  const float *init = NULL, *from;
   float *to;
   miras__head_io io;
   miras__call run;
@@ -6655,7 +6656,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
     K_ALL for (unsigned r = 0; r < N; r++)
       if (r < rows) s[r] = from[r * ld];
   }
-  if (p->pulls && run.scratch[h * p->scratch] != 0) home = run.init + j;
+  if (p->to_init && run.scratch[h * p->scratch] != 0) init = run.init + j;
   for (unsigned c = threadIdx.x; c < N; c += blockDim.x) {   /* rows that there are not are zeros */
     x[c] = c < rows ? io.k[c] : 0, q[c] = c < rows ? (io.q ? io.q : io.k)[c] : 0;
     alpha[c] = c < rows ? io.keep[stride ? c : 0] : 1;
@@ -6683,7 +6684,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
       if (r + i < rows) {
         const float old = s[r + i];
         float w = __fmul_rn(by[i], old);
-        if (home) w = __fmaf_rn(__fsub_rn(1.0f, by[i]), home[(r + i) * ld], w);
+        if (init) w = __fmaf_rn(__fsub_rn(1.0f, by[i]), init[(r + i) * ld], w);
         read = __fmaf_rn(ks[i], after ? w : old, read);
         answer = __fmaf_rn(qs[i], w, answer);
         s[r + i] = w;
@@ -7234,8 +7235,8 @@ typedef struct miras__chunks_job {
 /* The grid of a memory that runs so, and the shared memory that it takes; NULL: it does not. Of the
  * adjoint also the grid of what rows read of B, and words of memory for each head. */
 typedef struct miras__chunks_grid {
-  void (*grid)(const miras__chunks_job), (*homes)(const miras__chunks_job);
-  size_t bytes, homes_bytes, words;
+  void (*grid)(const miras__chunks_job), (*inits)(const miras__chunks_job);
+  size_t bytes, inits_bytes, words;
   unsigned threads, each;            /* each: columns of values that a block has                  */
   miras__slabs_size slabs;
 } miras__chunks_grid;
@@ -7254,7 +7255,7 @@ typedef struct miras__chunks_told {
 __device__ static void miras__chunks_of(miras__chunks_told *to) {
   const miras__plan *p = to->run.p;
   to->x.g.p = p;
-  to->x.g.base = p->pulls && to->run.K->any(to->run.init, p->weights) ? to->run.init : NULL;
+  to->x.g.base = p->to_init && to->run.K->any(to->run.init, p->weights) ? to->run.init : NULL;
 }
 
 __device__ __noinline__ void miras__chunks_of_memory(miras__chunks_told *to,
@@ -7436,10 +7437,10 @@ MIRAS__WIDE_GRID miras__run_chunks_back(const __grid_constant__ miras__chunks_jo
   miras__chunks_backward<room>(&told.x);
 }
 template <class room>
-MIRAS__WIDE_GRID miras__run_chunks_homes(const __grid_constant__ miras__chunks_job a) {
+MIRAS__WIDE_GRID miras__run_chunks_inits(const __grid_constant__ miras__chunks_job a) {
   miras__chunks_told told;
   miras__chunks_tell(&told, &a, blockIdx.x, 1, 1);
-  miras__chunks_homes<room>(&told.x);
+  miras__chunks_inits<room>(&told.x);
 }
 template <int P>
 MIRAS__WIDE_GRID miras__run_slabs_back(const __grid_constant__ miras__chunks_job a) {
@@ -7572,8 +7573,9 @@ static size_t miras__cuda_parts(const miras__plan *p, const miras_cuda_options *
   const size_t n = p->channel ? p->rates : p->per_feature ? p->features : 0;
   const size_t dv = p->value_decay ? (size_t)p->d.value_dim : 0, wide = n > dv ? n : dv;
   const size_t part = miras_cuda::MIRAS__PART, least = miras_cuda::MIRAS__PART_END;
-  size_t rows = p->span < 64 ? p->span : 64, need = miras__pad((least + 1) * wide + least * 48);
-  if (!wide || o->products == MIRAS_CUDA_FLOAT || p->span < miras_cuda::MIRAS__PART_LEAST)
+  size_t rows = p->chunk_pairs < 64 ? p->chunk_pairs : 64;
+  size_t need = miras__pad((least + 1) * wide + least * 48);
+  if (!wide || o->products == MIRAS_CUDA_FLOAT || p->chunk_pairs < miras_cuda::MIRAS__PART_LEAST)
     return 0;
   for (rows = (rows + part - 1) / part * part; back; rows -= part) {
     need = miras__pad((least + 2 * rows) * wide);
@@ -7626,16 +7628,16 @@ static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   const miras_memory_desc *d = &p->d;
   const unsigned all = ((unsigned)p->in[1] + 15) / 16, least[2] = {32, 64};
-  const miras__retention_record *rule = &miras__retentions[p->rule];
+  const miras__retention_record *retain = &miras__retentions[p->retain];
   miras_cuda::miras__slabs_room room;
   miras_cuda::miras__chunks_grid c;
   miras_cuda::miras__slabs_size *s = &c.slabs;
   int nearby;
   memset((void *)&c, 0, sizeof c);
-  if (p->layers != 2 || p->from[1] != 1 || p->rule != p->first || d->inner_steps > 1 ||
+  if (p->layers != 2 || p->from[1] != 1 || p->retain != p->first || d->inner_steps > 1 ||
       d->reset_every || d->chunk < 8 || d->chunk > 128 || (p->channel && p->rates > 128) ||
-      (rule->close && !rule->stores_link) || rule->from_dual ||
-      (d->step_bound && rule->metric != MIRAS__J_NUMBER))
+      (retain->close && !retain->stores_link) || retain->from_dual ||
+      (d->step_bound && retain->metric != MIRAS__J_NUMBER))
     return c;
   s->parts = (unsigned)parts, s->chunk = (unsigned)d->chunk, s->momentum = p->at_s > 0;
   s->channel = p->channel != 0, s->linked = p->stores_link != 0;
@@ -7688,11 +7690,11 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_back_of(const miras__pl
   miras_cuda::miras__chunks_grid c;
   memset(&c, 0, sizeof c);
   c.grid = miras_cuda::miras__run_chunks_back<room>;
-  c.homes = miras_cuda::miras__run_chunks_homes<plain>;
+  c.inits = miras_cuda::miras__run_chunks_inits<plain>;
   c.threads = 32 * warps;
   c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
             miras_cuda::miras__chunks_more<room>::bytes(warps);
-  c.homes_bytes = miras_cuda::MIRAS__ROOM * sizeof(float) + plain::BYTES;
+  c.inits_bytes = miras_cuda::MIRAS__ROOM * sizeof(float) + plain::BYTES;
   c.words = miras_cuda::miras__chunks_more<room>::words(warps, (all + 15) / 16);
   if (p->tape_tokens > 128 || p->d.value_dim > 128) c.grid = NULL;
   return c;
@@ -7869,7 +7871,7 @@ static int miras__cuda_grids(const miras__cuda *g) {
            miras__cuda_allow(miras_cuda::miras__run_read) &&
            miras__cuda_allow(miras_cuda::miras__run_moved) &&
            miras__cuda_allow(miras__cuda_step_for(p, g->options.half_state));
-  if (ok && p->pulls) ok = miras__cuda_allow(miras_cuda::miras__run_asks);
+  if (ok && p->to_init) ok = miras__cuda_allow(miras_cuda::miras__run_asks);
   if (ok && c.grid)
     ok = miras__cuda_allow(c.grid) && miras__cuda_allow(miras_cuda::miras__run_before) &&
          miras__cuda_allow(miras_cuda::miras__run_behind);
@@ -7878,7 +7880,7 @@ static int miras__cuda_grids(const miras__cuda *g) {
     const miras_cuda::miras__chunks_grid b = miras__cuda_chunks_back_for(p, &g->options, g->shared);
     ok = miras__cuda_allow(miras_cuda::miras__run_backward) &&
          miras__cuda_allow(miras_cuda::miras__run_collect) &&
-         (!b.grid || (miras__cuda_allow(b.grid) && miras__cuda_allow(b.homes)));
+         (!b.grid || (miras__cuda_allow(b.grid) && miras__cuda_allow(b.inits)));
   }
 #endif
   return ok;
@@ -7972,7 +7974,7 @@ static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
   const size_t heads = (size_t)p->d.heads, threads = p->d.value_dim > 64 ? 128 : 64;
   const size_t across = ((size_t)p->d.value_dim + threads - 1) / threads;
   const size_t bytes = (miras_cuda::MIRAS__ROOM + 3 * 128) * sizeof(float);
-  return (!p->pulls || MIRAS__LAUNCH(miras_cuda::miras__run_asks, heads, bytes, stream, *job)) &&
+  return (!p->to_init || MIRAS__LAUNCH(miras_cuda::miras__run_asks, heads, bytes, stream, *job)) &&
          MIRAS__LAUNCH_OF((unsigned)threads, step, (size_t)p->d.batch * heads * across, bytes,
                           stream, *job);
 }
@@ -8045,7 +8047,7 @@ miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *que
 #ifndef MIRAS_NO_TRAINING
 /* What rows read of B wants dV, or nothing wants that. */
 static int miras__cuda_back_can(const miras_cuda::miras__errand *job) {
-  return job->m.plan.engine == MIRAS__RUN_FROZEN || !job->m.plan.pulls || !job->m.plan.delta ||
+  return job->m.plan.engine == MIRAS__RUN_FROZEN || !job->m.plan.to_init || !job->m.plan.delta ||
          !job->dparams || job->dx.value;
 }
 
@@ -8057,8 +8059,8 @@ static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, 
   memcpy((void *)&all.memory, job, sizeof *job);
   all.slabs = c->slabs;
   return MIRAS__LAUNCH_OF(c->threads, c->grid, tasks, c->bytes, stream, all) &&
-         (!c->homes || !job->m.plan.pulls || !job->dparams ||
-          MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, all));
+         (!c->inits || !job->m.plan.to_init || !job->dparams ||
+          MIRAS__LAUNCH_OF(c->threads, c->inits, tasks, c->inits_bytes, stream, all));
 }
 
 static miras_result miras__alone_backward(const miras_cuda_memory *g, const miras_memory_input *x,
@@ -8500,7 +8502,7 @@ static int miras__cuda_layers_allow(const miras__there *there) {
     for (back = 0; ok && back < 2; back++) {
       const miras_cuda::miras__chunks_grid c =
         miras__cuda_layer_grid(there, &there->m->shape[i], back);
-      ok = !c.grid || (miras__cuda_allow(c.grid) && miras__cuda_allow(c.homes));
+      ok = !c.grid || (miras__cuda_allow(c.grid) && miras__cuda_allow(c.inits));
     }
   return ok;
 }
@@ -8591,7 +8593,6 @@ typedef struct miras__cuda_trainer {
   uint64_t records[(MIRAS_MAX_LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS__SHAPES * sizeof(miras__layer_work) / 8 + 32];
 } miras__cuda_trainer;
-typedef char miras__blocks_suffice[MIRAS_CUDA_BLOCKS > MIRAS__WORKERS ? 1 : -1];
 typedef char miras__trainer_fits[sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_trainer) &&
                                          sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_session)
                                      ? 1
@@ -8654,9 +8655,9 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
   job.tasks.records = told ? c.bytes / sizeof(float) - miras_cuda::MIRAS__ROOM : 0;
   ok = MIRAS__LAUNCH_OF(c.threads, c.grid, count * (back ? 1 : (s->dv + c.each - 1) / c.each),
                         c.bytes + told, t->stream, job);
-  job.tasks.records = c.homes_bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
-  if (ok && c.homes && s->plan.pulls)
-    ok = MIRAS__LAUNCH_OF(c.threads, c.homes, count, c.homes_bytes + told, t->stream, job);
+  job.tasks.records = c.inits_bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
+  if (ok && c.inits && s->plan.to_init)
+    ok = MIRAS__LAUNCH_OF(c.threads, c.inits, count, c.inits_bytes + told, t->stream, job);
   if (!ok) t->failed = 1;
   return 1;
 }
@@ -8665,7 +8666,7 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
 static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, const void *argument,
                               const miras_cuda::miras__columns *columns) {
   const ptrdiff_t by = t->there.by;
-  const size_t workers = (size_t)t->parallel.workers;
+  const size_t workers = miras__workers(&t->parallel);
   miras_cuda::miras__tasks a;
   int i;
   memset((void *)&a, 0, sizeof a);
@@ -8736,7 +8737,7 @@ static size_t miras__cuda_trainer_layout(miras__cuda_trainer *t, const miras_cud
   t->there = there;
   t->parallel.user = t;
   t->parallel.run = miras__cuda_each;
-  t->parallel.workers = MIRAS_CUDA_BLOCKS;
+  t->parallel.workers = -MIRAS_CUDA_BLOCKS;
   t->tr.desc.parallel = &t->parallel;
   a.records = &records;
   miras__trainer_layout(&t->tr, &a);
@@ -8900,7 +8901,7 @@ static size_t miras__cuda_session_layout(miras__cuda_trainer *t, const miras_cud
   t->tr.desc.parallel = &t->parallel;
   t->parallel.user = t;
   t->parallel.run = miras__cuda_each;
-  t->parallel.workers = MIRAS_CUDA_BLOCKS;
+  t->parallel.workers = -MIRAS_CUDA_BLOCKS;
   e.batch = b;
   e.length = (size_t)length;
   e.carries = 1;

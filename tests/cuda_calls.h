@@ -71,7 +71,7 @@ typedef struct memory_case {
   const char *name;
   miras_memory_desc d;
   int calls[CALLS];                /* tokens of each, the last one with its gradients             */
-  int taped, home, edges, odd;     /* home: an initial memory; edges: decays of 0 and 1; odd:
+  int taped, init, edges, odd;     /* init: an initial memory; edges: decays of 0 and 1; odd:
                                       tokens lie at addresses that only floats have               */
 } memory_case;
 
@@ -129,7 +129,7 @@ static int run(const memory_case *c, int way, made *to) {
   for (call = 0; call < CALLS; call++) all += (size_t)c->calls[call];
   (void)miras_memory_params(m, &params);
   weights = miras_memory_grad_state_size(m);
-  for (i = 0; c->home && i < params; i++) m->params[i] = draw(-0.3f, 0.3f);
+  for (i = 0; c->init && i < params; i++) m->params[i] = draw(-0.3f, 0.3f);
   if (way != HOST) {
     bytes = miras_cuda_memory_size(m, &options, NULL, 0);
     if (!bytes ||

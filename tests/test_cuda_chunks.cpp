@@ -88,7 +88,7 @@ static unsigned alone(void) {
     gates(&c, i ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
     options.products = MIRAS_CUDA_BF16X3;
     block = 128;
-    c.taped = c.home = 1, c.calls[CALLS - 1] = 68;
+    c.taped = c.init = 1, c.calls[CALLS - 1] = 68;
     if (run(&c, CHUNKS, &all)) return printf("%s does not run\n", c.name), 1u;
     for (only = 0; only < 5; only++) {
       int t = only;
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     miras_preset kind;
-    int key, value, chunk, calls[CALLS], taped, home, edges, odd, threads, products, keep, step;
+    int key, value, chunk, calls[CALLS], taped, init, edges, odd, threads, products, keep, step;
   } all[] = {
     {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 64, 64, 64, {0, 0, 64, 128}, 1, 0, 0, 0, 128,
      MIRAS_CUDA_BF16X3, 1, 1},
@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
     row_of(&c, all[i].name, all[i].kind, all[i].key, all[i].value, all[i].chunk);
     gates(&c, (miras_gate)all[i].keep, (miras_gate)all[i].step);
     memcpy(c.calls, all[i].calls, sizeof c.calls);
-    c.taped = all[i].taped, c.home = all[i].home, c.edges = all[i].edges, c.odd = all[i].odd;
+    c.taped = all[i].taped, c.init = all[i].init, c.edges = all[i].edges, c.odd = all[i].odd;
     block = (unsigned)all[i].threads;
     options.products = (miras_cuda_products)all[i].products;
     failed += compare(&c);

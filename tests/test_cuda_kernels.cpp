@@ -281,8 +281,8 @@ template <class Y> struct cases {
     const float *x[4] = {AT(2), AT(3), AT(4), AT(5)}, *u[4] = {AT(6), AT(7), AT(8), AT(9)};
     K->fold_few((size_t)1 << F / 2, AT(0), AT(1), (size_t)F % 2, x, u, M, N);
   }
-  BOTH static void left_bwd(T *K, const shape *s, float *p) {
-    K->left_bwd(AT(0), F & 8 ? NULL : AT(1), AT(2), AT(3), AT(4), (size_t)F & 1,
+  BOTH static void decays_bwd(T *K, const shape *s, float *p) {
+    K->decays_bwd(AT(0), F & 8 ? NULL : AT(1), AT(2), AT(3), AT(4), (size_t)F & 1,
                 F & 2 ? AT(5) : NULL, F & 4 ? 1 : 0, M, N);
   }
   BOTH static void exact_solve(T *K, const shape *s, float *p) {
@@ -347,8 +347,8 @@ template <class Y> struct cases {
   BOTH static void fold_column(T *K, const shape *s, float *p) {
     K->fold_column(AT(0), AT(1), (size_t)F % 2, AT(2), F / 2 ? AT(3) : NULL, AT(4), M, N);
   }
-  BOTH static void channel_left(T *K, const shape *s, float *p) {
-    K->channel_left(K, AT(0), AT(1), AT(3), N, (size_t)F * 30, M);
+  BOTH static void channel_decays(T *K, const shape *s, float *p) {
+    K->channel_decays(K, AT(0), AT(1), AT(3), N, (size_t)F * 30, M);
   }
   BOTH static void normaliser_bwd(T *K, const shape *s, float *p) {
     K->normaliser_bwd(K, AT(0), AT(1), AT(2), N + s->gap, M < N ? M : N, F ? 1 : N, (size_t)F);
@@ -493,11 +493,11 @@ template <class Y> struct cases {
                                 M < 60 ? M : 60, HEADS, DIM, 1, function(F / 2 % 4)};
     K->conv_fwd(AT(5), &x);
   }
-  BOTH static void unit_fwd(T *K, const shape *s, float *p) {
-    K->unit_fwd(AT(0), F & 1 ? AT(1) : NULL, F & 2 ? -2 : 2, M, N);
+  BOTH static void qk_norm_fwd(T *K, const shape *s, float *p) {
+    K->qk_norm_fwd(AT(0), F & 1 ? AT(1) : NULL, F & 2 ? -2 : 2, M, N);
   }
-  BOTH static void unit_bwd(T *K, const shape *s, float *p) {
-    K->unit_bwd(AT(0), AT(1), AT(2), F ? -2 : 2, M, N);
+  BOTH static void qk_norm_bwd(T *K, const shape *s, float *p) {
+    K->qk_norm_bwd(AT(0), AT(1), AT(2), F ? -2 : 2, M, N);
   }
   BOTH static void erase_fwd(T *K, const shape *s, float *p) {
     const typename Y::erasing x = {AT(3), AT(4), AT(5), AT(6), LD, M, N};
@@ -533,12 +533,12 @@ template <class Y> struct cases {
   X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(token_rates, 2) X(bound_share, 1)       \
   X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_BIAS_CUSTOM) X(feature_rows, 4)   \
   X(implicit_rows, 2) X(attend_bwd, 1) X(online_softmax, 1) X(online_softmax_rows, 1)             \
-  X(fold_few, 6) X(left_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)    \
+  X(fold_few, 6) X(decays_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)   \
   X(channel_rows, 6) X(heads_norm_fwd, 32) X(heads_norm_bwd, 32) X(squash_fwd, 2)                 \
-  X(squash_bwd, 2) X(conv_fwd, 10) X(unit_fwd, 4) X(unit_bwd, 2) X(erase_fwd, 1)                  \
+  X(squash_bwd, 2) X(conv_fwd, 10) X(qk_norm_fwd, 4) X(qk_norm_bwd, 2) X(erase_fwd, 1)             \
   X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
-  X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \
-  X(momentum_fwd, 1) X(momentum_bwd, 1)                                                           \
+  X(channel_decays, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1)              \
+  X(fade_bwd, 6) X(momentum_fwd, 1) X(momentum_bwd, 1)                                            \
   X(lq_bwd, 2) X(signed_fwd, 8) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
   X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 14)            \

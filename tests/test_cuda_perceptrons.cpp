@@ -109,7 +109,7 @@ static unsigned repeated(miras_preset kind, int value, miras_gate gate) {
 }
 
 /* The same bits wherever weights and their cotangents lie in the adjoint: of numbers, with
- * momentum, and of gates per channel, without a home and with the other bound, as no row above is.
+ * momentum, and of gates per channel, without a init and with the other bound, as no row above is.
  */
 static unsigned anywhere(int channels) {
   unsigned failed = 0, seen, i;
@@ -129,7 +129,7 @@ static unsigned anywhere(int channels) {
       c.d.inner_bias = 1;
     }
     c.d.expansion = 1;
-    c.taped = c.home = 1, c.calls[CALLS - 1] = 40;
+    c.taped = c.init = 1, c.calls[CALLS - 1] = 40;
     options.products = (miras_cuda_products)i;
     m = miras_memory_open(&c.d, NULL, NULL, 0);
     if (!m) return printf("%s is no memory\n", c.name), 1u;
@@ -177,7 +177,7 @@ static unsigned links(void) {
      MIRAS_DECAY_TARGET_INITIAL},
     {"lq, channels", MIRAS_PRESET_YAAD, MIRAS_RETENTION_LQ, 2.5f, MIRAS_GATE_CHANNEL, 1, 0,
      MIRAS_DECAY_TARGET_INITIAL},
-    {"lq, no home", MIRAS_PRESET_YAAD, MIRAS_RETENTION_LQ, 2.5f, MIRAS_GATE_CHANNEL, 2, 1,
+    {"lq, no init", MIRAS_PRESET_YAAD, MIRAS_RETENTION_LQ, 2.5f, MIRAS_GATE_CHANNEL, 2, 1,
      MIRAS_DECAY_TARGET_ZERO},
     {"p-norm", MIRAS_PRESET_YAAD, MIRAS_RETENTION_LQ_PNORM, 2.5f, MIRAS_GATE_CHANNEL, 0, 0,
      MIRAS_DECAY_TARGET_INITIAL},
@@ -196,7 +196,7 @@ static unsigned links(void) {
     c.d.inner_norm = c.d.inner_residual = link[i].normed;
     c.d.expansion = 2;
     if (!c.d.step_bound) c.d.learning_rate = 0.01f;
-    c.taped = c.home = 1, c.calls[CALLS - 2] = 12, c.calls[CALLS - 1] = i % 2 ? 43 : 36;
+    c.taped = c.init = 1, c.calls[CALLS - 2] = 12, c.calls[CALLS - 1] = i % 2 ? 43 : 36;
     c.edges = link[i].gate == MIRAS_GATE_CHANNEL;
     options.products = MIRAS_CUDA_BF16X3;
     most_shared = (size_t)(i % 2 ? 227 : 60) << 10;
@@ -217,7 +217,7 @@ static unsigned alone(void) {
   options.products = MIRAS_CUDA_BF16;
   c.d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   c.d.momentum_gate = MIRAS_GATE_HEAD;
-  c.taped = c.home = 1, c.calls[CALLS - 1] = 32;
+  c.taped = c.init = 1, c.calls[CALLS - 1] = 32;
   if (run(&c, CHUNKS, &whole_call)) return printf("%s does not run\n", c.name), 1u;
   for (only = 0; only < 6; only++) {
     if (run(&c, CHUNKS, &one)) return printf("%s does not run\n", c.name), 1u;
@@ -253,7 +253,7 @@ int main(int argc, char **argv) {
      c.d.learning_rate = 0.05f;
     if (p->kind == MIRAS_PRESET_MEMORA) c.d.simplex = 256, c.d.learning_rate = 0.01f;
     memcpy(c.calls, p->calls, sizeof c.calls);
-    c.taped = c.home = 1, c.edges = p->keep == 2;
+    c.taped = c.init = 1, c.edges = p->keep == 2;
     options.products = (miras_cuda_products)p->products;
     most_shared = (size_t)(p->most ? p->most : 227) << 10;
     m = miras_memory_open(&c.d, NULL, NULL, 0);

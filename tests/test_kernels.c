@@ -776,9 +776,9 @@ static void test_fold_pair(void **state) {
       for (with = 0; with < 8; with++) {
         const size_t in = shapes[s][0], out = shapes[s][1], all = in * out;
         const float left = 0.97f, adds = 0.3f, stays = 0.6f, g = 0.21f, n = 0.37f;
-        const miras__arrival f = { in, out, A[0], with & 1 ? S[0] : NULL, with & 2 ? B : NULL, x[0],
-                                x[1], with & 4 ? x[2] : NULL, left, adds, stays, g, n, read[0][0],
-                                read[0][1], read[0][2] };
+        const miras__new_pair f = { in, out, A[0], with & 1 ? S[0] : NULL, with & 2 ? B : NULL,
+                                    x[0], x[1], with & 4 ? x[2] : NULL, left, adds, stays, g, n,
+                                    read[0][0], read[0][1], read[0][2] };
         draw_all(A[0], MOST, UNIFORM, 1);
         draw_all(S[0], MOST, UNIFORM, 2);
         draw_all(B, MOST, UNIFORM, 3);
@@ -791,11 +791,11 @@ static void test_fold_pair(void **state) {
         k->fold_pair(&f);
         for (i = 0; f.x && i < 3; i++) {
           const float *m = i == 0 ? A[1] : i == 1 ? S[1] : B;
-          if (i == 0 || (i == 1 ? f.s : f.home))
+          if (i == 0 || (i == 1 ? f.s : f.init))
             k->gemm(MIRAS__SET, read[1][i], out, miras__mat(f.x, in), miras__mat(m, out), 1, out,
                     in, pack);
         }
-        k->fade(0, A[1], &left, f.home, in, out);
+        k->fade(0, A[1], &left, f.init, in, out);
         if (f.s) k->axpy(A[1], adds, S[1], all);
         k->scale(t1, g, f.y, in);
         k->gemm(MIRAS__SUB, A[1], out, miras__turned(t1, in), miras__mat(f.d, out), in, out, 1,
@@ -1118,16 +1118,16 @@ static void layer_conv_bwd(const miras__kernels *k, trial *t) {
   k->conv_bwd(dc.p, dc.ld, of.w ? dw.p : NULL, of.bias ? dbias.p : NULL, dz.p, after, sum.p, &of);
 }
 
-static void layer_unit_fwd(const miras__kernels *k, trial *t) {
+static void layer_qk_norm_fwd(const miras__kernels *k, trial *t) {
   operand x = packed(t, t->rows, t->n), inverse = packed(t, 1, t->rows);
   const float length = t->variant / 2 % 2 ? -1.5f : 1.5f;
-  k->unit_fwd(x.p, t->variant % 2 ? NULL : inverse.p, length, t->rows, t->n);
+  k->qk_norm_fwd(x.p, t->variant % 2 ? NULL : inverse.p, length, t->rows, t->n);
 }
 
-static void layer_unit_bwd(const miras__kernels *k, trial *t) {
+static void layer_qk_norm_bwd(const miras__kernels *k, trial *t) {
   operand dx = packed(t, t->rows, t->n), x = packed(t, t->rows, t->n);
   operand inverse = packed(t, 1, t->rows);
-  k->unit_bwd(dx.p, x.p, inverse.p, t->variant % 2 ? -1.5f : 1.5f, t->rows, t->n);
+  k->qk_norm_bwd(dx.p, x.p, inverse.p, t->variant % 2 ? -1.5f : 1.5f, t->rows, t->n);
 }
 
 static miras__erasing erasing_of(const trial *t, operand x, operand rate, operand a, operand b) {
@@ -1231,8 +1231,8 @@ static const struct {
   { "gate_rows_bwd", layer_gate_rows_bwd, 3, 1, 67, 4e-7 },
   { "conv_fwd", layer_conv_fwd, 6, 3, 35, 8e-7 },
   { "conv_bwd", layer_conv_bwd, 6, 3, 35, 2.5e-6 },
-  { "unit_fwd", layer_unit_fwd, 3, 1, 67, 2e-7 },
-  { "unit_bwd", layer_unit_bwd, 3, 1, 67, 1.2e-6 },
+  { "qk_norm_fwd", layer_qk_norm_fwd, 3, 1, 67, 2e-7 },
+  { "qk_norm_bwd", layer_qk_norm_bwd, 3, 1, 67, 1.2e-6 },
   { "erase_fwd", layer_erase_fwd, 3, 1, 67, 6e-7 },
   { "erase_bwd", layer_erase_bwd, 3, 1, 67, 2e-6 },
   { "gates_fwd", layer_gates_fwd, 3, 1, 67, 2e-7 },
