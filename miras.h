@@ -3667,12 +3667,12 @@ typedef struct miras__errors {
 /* What the norm of room @29 takes: rows x of heads of `dim` channels and a gain for each channel;
  * of a layer norm biases, NULL for one of root mean squares; numbers, or NULL, whose function (room
  * @20) gates the result. epsilon is added to the variance or to the mean of squares. */
-typedef struct miras__norm {
+typedef struct miras__norming {
   const float *x, *gain, *bias, *gate;
   size_t ldx, ld_gate, rows, heads, dim;
   float epsilon;
   int function;
-} miras__norm;
+} miras__norming;
 
 /* How gates are made of numbers g (room @29): with low < high these are held between the two. */
 typedef struct miras__gating {
@@ -4064,7 +4064,7 @@ typedef struct miras__kernels miras__kernels;
     const miras__norm2 *x))                                                                       \
   X(FROZEN_BACK, void, norm_rows_end2, (const miras__kernels *K, float *bz, const float *br,      \
     float *dgain, float *dbias, const miras__norm2 *x))                                           \
-  X(FROZEN, void, token_rates, (int form, float *rate, float *slope, const float *rho, size_t row, \
+  X(FROZEN, void, rates_fwd, (int form, float *rate, float *slope, const float *rho, size_t row, \
     size_t m, size_t inner_steps))                                                                 \
   X(FROZEN, void, coefficients, (const miras__kernels *K, const miras__gate_course *c,            \
     const float *g, const float *n, const float *afh))                                            \
@@ -4089,10 +4089,10 @@ typedef struct miras__kernels miras__kernels;
     const float *drift, float c, size_t m, size_t wide))                                         \
   X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *curve, \
     float *drift, const float *share, float c, size_t m, size_t wide))                           \
-  X(LAYER, void, heads_norm_fwd, (float *y, size_t ldy, const miras__norm *x))                    \
+  X(LAYER, void, heads_norm_fwd, (float *y, size_t ldy, const miras__norming *x))                \
   X(LAYER_BACK, void, heads_norm_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,  \
     const miras__norm_grads *g, float *y, size_t ldy, float *dy, size_t lddy,                     \
-    const miras__norm *x))                                                                        \
+    const miras__norming *x))                                                                    \
   X(LAYER, void, squash_fwd, (int f, float *y, size_t ldy, size_t rows, size_t n))             \
   X(LAYER_BACK, void, squash_bwd, (int f, float *dy, size_t lddy, const float *y, size_t ldy,     \
     size_t rows, size_t n))                                                                       \
@@ -8267,7 +8267,7 @@ static void miras__norm_rows_end2(const miras__kernels *K, float *bz, const floa
 /* rate of token_rates for pair `row` of a chunk, and its slope by rho:
  *   1   max(1/(t+1) + rho, 0)
  *   2   log(1 + u) / 16, u = exp(16 rho) (exp(16/(t+1)) - 1)      slope u / (1 + u) */
-static void miras__token_rates(int form, float *rate, float *slope, const float *rho, size_t row,
+static void miras__rates_fwd(int form, float *rate, float *slope, const float *rho, size_t row,
                              size_t m, size_t inner_steps) {
   size_t i;
   for (i = 0; i < m; i++) {
@@ -8839,7 +8839,7 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
 }
 
 /* What a norm is taken of, and its gate, of a row ahead of row t. */
-MIRAS__ALWAYS void miras__norm_next(const miras__norm *of, size_t t) {
+MIRAS__ALWAYS void miras__norm_next(const miras__norming *of, size_t t) {
   miras__fetch_next(of->x, of->ldx, t, of->rows, of->heads * of->dim);
   if (of->gate)
     miras__fetch_next(of->gate, of->ld_gate, t, of->rows, of->heads * of->dim);
@@ -8874,7 +8874,7 @@ static float miras__square_off(const float *x, float mean, size_t n) {
 /* A head's row of `dim` channels, normed, with gain, bias and gate:
  *   z = (x - mean) r,  n = z gain + bias,  y = n f(gate)
  * r = 1 / sqrt(mean (x - mean)^2 + epsilon); without biases mean is 0, and so is bias. */
-static miras__norm_row miras__norm_known(const float *x, const miras__norm *of) {
+static miras__norm_row miras__norm_known(const float *x, const miras__norming *of) {
   const float n = (float)of->dim;
   miras__norm_row k;
   k.mean = of->bias ? miras__sum(x, of->dim) / n : 0;
@@ -8893,7 +8893,7 @@ MIRAS__INLINE vf miras__normed(vf x, const miras__norm_row *k, const float *gain
 }
 
 /* y; it may be x. */
-static void miras__heads_norm_fwd(float *y, size_t ldy, const miras__norm *of) {
+static void miras__heads_norm_fwd(float *y, size_t ldy, const miras__norming *of) {
   const size_t dim = of->dim;
   size_t t, h;
   for (t = 0; t < of->rows; t++, y += ldy) {
@@ -8914,7 +8914,7 @@ static void miras__heads_norm_fwd(float *y, size_t ldy, const miras__norm *of) {
 /* Channels at..at + m - 1 of a row, where y, dy, x and gate begin: y, which may be NULL, the gate's
  * gradient, and dy times the gate. */
 MIRAS__INLINE void miras__norm_gate_bwd(float *dgate, float *y, float *dy, const float *x,
-                                        const float *gate, const miras__norm *of, size_t at,
+                                        const float *gate, const miras__norming *of, size_t at,
                                         const miras__norm_row *k, size_t m) {
   const float *gain = of->gain + at, *bias = miras__at(of->bias, at);
   V_FOR(m) {
@@ -8929,7 +8929,7 @@ MIRAS__INLINE void miras__norm_gate_bwd(float *dgate, float *y, float *dy, const
 /* With e = dy gain, behind the gate: d = mean e, and along = mean(e z) r of a layer norm, mean(e x)
  * r^3 of root mean squares. */
 static void miras__norm_along(miras__norm_row *k, const float *dy, const float *x,
-                              const float *gain, const miras__norm *of) {
+                              const float *gain, const miras__norming *of) {
   const float n = (float)of->dim, r = k->inverse;
   k->along = miras__dot3(dy, gain, x, of->dim) / n;
   if (!of->bias) {
@@ -8943,8 +8943,8 @@ static void miras__norm_along(miras__norm_row *k, const float *dy, const float *
 /* Channels at..at + m - 1 of such a row, where dx, base, y, dy and x begin. */
 MIRAS__INLINE void miras__norm_bwd_row(float *dx, const float *base, const miras__norm_grads *g,
                                        float *y, const float *dy, const float *x,
-                                       const miras__norm *of, size_t at, const miras__norm_row *k,
-                                       size_t m) {
+                                       const miras__norming *of, size_t at,
+                                       const miras__norm_row *k, size_t m) {
   const vf mean = V_SET1(k->mean), r = V_SET1(k->inverse), along = V_SET1(k->along);
   const float *gain = of->gain + at, *bias = miras__at(of->bias, at);
   float *dgain = g->gain + at, *dbias = bias ? g->bias + at : NULL;
@@ -8969,7 +8969,7 @@ MIRAS__INLINE void miras__norm_bwd_row(float *dx, const float *base, const miras
  * wanted, receives the forward output again. */
 static void miras__heads_norm_bwd(float *dx, size_t lddx, const float *base, size_t ldbase,
                                   const miras__norm_grads *g, float *y, size_t ldy, float *dy,
-                                  size_t lddy, const miras__norm *of) {
+                                  size_t lddy, const miras__norming *of) {
   const size_t dim = of->dim;
   size_t t, h;
   for (t = 0; t < of->rows; t++) {
@@ -11914,7 +11914,7 @@ static void miras__span_products(miras__chunk *c) {
     return;
   }
   if (x.rate)
-    c->K->token_rates(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
+    c->K->rates_fwd(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
                       x.inner_steps);
   c->K->coefficients(c->K, &x, c->last_g, c->last_n, c->last_a);
 }
@@ -14927,7 +14927,7 @@ static void miras__default_free(void *pointer, size_t bytes, void *user) {
   MIRAS_FREE(pointer);
 }
 
-static miras_allocator miras__allocator(const miras_allocator *allocator) {
+static miras_allocator miras__alloc_of(const miras_allocator *allocator) {
   const miras_allocator standard = {miras__default_alloc, miras__default_free, NULL};
   return allocator && allocator->alloc ? *allocator : standard;
 }
@@ -15003,7 +15003,7 @@ static MIRAS__COLD void *miras__build(void *draft, size_t size, miras__layout *l
                       bytes), (void *)NULL;
   memset(&own->allocator, 0, sizeof own->allocator);
   if (!at->given) {
-    own->allocator = miras__allocator(at->allocator);
+    own->allocator = miras__alloc_of(at->allocator);
     buffer = own->allocator.alloc(bytes, own->allocator.user);
     if (!buffer)
       return miras__say(at->why, at->why_size, "the allocator returned no memory for %zu bytes",
@@ -16193,9 +16193,9 @@ static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, s
 }
 
 /* Rows of a norm that has one head. */
-static miras__norm miras__norm_of(const float *x, size_t ldx, const float *gain, size_t rows,
+static miras__norming miras__norm_of(const float *x, size_t ldx, const float *gain, size_t rows,
                                   size_t n, float epsilon) {
-  miras__norm of;
+  miras__norming of;
   memset(&of, 0, sizeof of);
   of.x = x, of.ldx = ldx, of.gain = gain;
   of.rows = rows, of.heads = 1, of.dim = n;
@@ -16206,7 +16206,7 @@ static miras__norm miras__norm_of(const float *x, size_t ldx, const float *gain,
 /* The adjoint of a norm of blocks or before the head, all rows ld apart. */
 static void miras__block_norm_bwd(const miras__kernels *k, float *dx, const float *base,
                                   float *dgain, float *dbias, float *y, float *dy, size_t ld,
-                                  const miras__norm *of) {
+                                  const miras__norming *of) {
   miras__norm_grads g = {NULL, NULL, NULL, 0};
   g.gain = dgain, g.bias = dbias;
   k->heads_norm_bwd(dx, ld, base, ld, &g, y, ld, dy, ld, of);
@@ -16260,8 +16260,8 @@ static const float *miras__weight(const miras__layer *layer, int i) {
 static float miras__epsilon(float said, float otherwise) { return said > 0 ? said : otherwise; }
 
 /* A norm of a layer, whose gain is parameter i. */
-static miras__norm miras__layer_norm(const miras__layer *layer, int i, const float *x, size_t ldx,
-                                     size_t rows, size_t n) {
+static miras__norming miras__layer_norm(const miras__layer *layer, int i, const float *x,
+                                        size_t ldx, size_t rows, size_t n) {
   return miras__norm_of(x, ldx, miras__weight(layer, i), rows, n, layer->s->epsilon);
 }
 
@@ -16314,15 +16314,15 @@ static miras__matrix miras__turned_weight(const miras__shape *s, const miras__la
 }
 
 /* Norm 1 or 2, i, of n rows. */
-static miras__norm miras__rows_norm(const miras__visit *a, int i, const float *x, size_t n) {
+static miras__norming miras__rows_norm(const miras__visit *a, int i, const float *x, size_t n) {
   const miras__shape *s = a->layer->s;
-  miras__norm of = miras__layer_norm(a->layer, i, x, s->ld_x, n, s->width);
+  miras__norming of = miras__layer_norm(a->layer, i, x, s->ld_x, n, s->width);
   if (s->norm) of.bias = miras__weight(a->layer, i + 1);
   return of;
 }
 
 static void miras__norm_rows_of(const miras__visit *a, int i, float *y, const float *x, size_t n) {
-  const miras__norm of = miras__rows_norm(a, i, x, n);
+  const miras__norming of = miras__rows_norm(a, i, x, n);
   a->k->heads_norm_fwd(y, a->layer->s->ld_x, &of);
 }
 
@@ -16401,7 +16401,7 @@ static int miras__layer_rewrites(const miras__shape *s) {
 /* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in heads_norm_bwd. */
 static void miras__norm_rows_bwd(const miras__visit *a, int i, float *dx, const float *base,
                                  float *y, float *dy, const float *x) {
-  const miras__norm of = miras__rows_norm(a, i, x, a->n);
+  const miras__norming of = miras__rows_norm(a, i, x, a->n);
   miras__block_norm_bwd(a->k, dx, base, miras__tile_sum(a, i), miras__tile_sum(a, i + 1), y, dy,
                         a->layer->s->ld_x, &of);
 }
@@ -16453,7 +16453,7 @@ static void miras__project_biases_bwd(const miras__visit *a) {
 static void miras__project(const miras__visit *a, size_t count, size_t n, const float *x,
                            float *proj) {
   const miras__shape *s = a->layer->s;
-  const miras__norm in = miras__rows_norm(a, MIRAS__W_NORM1, x, n);
+  const miras__norming in = miras__rows_norm(a, MIRAS__W_NORM1, x, n);
   float *h = s->plain ? proj : miras__room(a);
   size_t i;
   a->k->heads_norm_fwd(h, s->plain ? s->ld_p : s->ld_x, &in);
@@ -16587,7 +16587,7 @@ static void miras__shift(const miras__visit *a) {
   const size_t ld = 2 * s->ld_x;
   const float *x = a->kept.x;
   float *h = a->kept.shift, *d = h + s->ld_x;
-  miras__norm of = miras__rows_norm(a, i, x, a->n);
+  miras__norming of = miras__rows_norm(a, i, x, a->n);
   a->k->heads_norm_fwd(h, ld, &of);
   if (a->first) {
     of = miras__rows_norm(a, i, x - s->ld_x, 1);
@@ -17942,11 +17942,11 @@ static int miras__gate_function(const miras__shape *s) {
 
 /* The memories' answers, as arguments of the norm and gate behind them. A gate that comes first
  * leaves its product at `first`, and the norm has none. */
-static miras__norm miras__answers_of(const miras__visit *a, float *first) {
+static miras__norming miras__answers_of(const miras__visit *a, float *first) {
   const miras__shape *s = a->layer->s;
   const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
   const size_t ld = s->out_offset ? s->ld_g : s->ld_p;
-  miras__norm of =
+  miras__norming of =
     miras__layer_norm(a->layer, MIRAS__W_OUT_NORM, a->kept.y, s->ld_y, a->n,
                       s->norm_heads * s->dv);
   of.heads = s->heads / s->norm_heads;
@@ -17965,7 +17965,7 @@ static miras__norm miras__answers_of(const miras__visit *a, float *first) {
 /* y = what W_o receives. */
 static const float *miras__memory_layer_leave(const miras__visit *a) {
   float *out = miras__from_scratch(a);
-  const miras__norm of = miras__answers_of(a, out);
+  const miras__norming of = miras__answers_of(a, out);
   a->k->heads_norm_fwd(out, a->layer->s->ld_y, &of);
   return out;
 }
@@ -17983,7 +17983,7 @@ static void miras__memory_layer_again(const miras__visit *a) {
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
   const int first = s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
-  const miras__norm of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
+  const miras__norming of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
   const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
   miras__norm_grads g;
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
@@ -18292,7 +18292,7 @@ static float *miras__bonus(const miras__visit *p) {
   const miras__kernels *k = p->k;
   const size_t n = s->cols_q, dk = s->dk, dv = s->dv, ld = s->ld_p, rows = p->n;
   const float *proj = p->kept.proj, *key = proj + s->at_k;
-  const miras__norm of = miras__answers_of(p, NULL);
+  const miras__norming of = miras__answers_of(p, NULL);
   float *y = miras__from_scratch(p), *t = y + MIRAS__TILE * s->ld_y, *a = t + MIRAS__TILE * n;
   size_t h;
   k->heads_norm_fwd(y, s->ld_y, &of);
@@ -18322,7 +18322,7 @@ static void miras__rwkv_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
   const float *gate = a->kept.g + s->gates;
   float *d = a->work.dproj + s->at_v, *out = a->work.out, *y;
-  const miras__norm of = miras__answers_of(a, NULL);
+  const miras__norming of = miras__answers_of(a, NULL);
   miras__norm_grads g = {NULL, NULL, NULL, 0};
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
   k->copy_rows(out, s->ld_y, from, s->ld_y, a->n, s->value);     /* where miras__bonus writes */
@@ -18491,7 +18491,7 @@ static void miras__heads_turn(const miras__visit *a, int gain, size_t heads, flo
   const size_t ld = s->per_token;
   size_t h;
   for (h = 0; s->qk_norm && h < heads; h++) {
-    const miras__norm of =
+    const miras__norming of =
       miras__layer_norm(a->layer, gain, proj + h * s->dk, s->ld_p, a->n, s->dk);
     a->k->heads_norm_fwd(normed + h * s->dk, ld, &of);
   }
@@ -18512,7 +18512,7 @@ static void miras__heads_turn_bwd(const miras__visit *a, int gain, size_t heads,
   a->k->rotary(t, ldt, d, ld, angles, -1, a->n, heads, s->dk, s->turn);
   if (dnormed) a->k->add_rows(t, ldt, dnormed, ld, a->n, heads * s->dk);
   for (h = 0; s->qk_norm && h < heads; h++) {
-    const miras__norm of =
+    const miras__norming of =
       miras__layer_norm(a->layer, gain, proj + h * s->dk, s->ld_p, a->n, s->dk);
     a->k->heads_norm_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, &g, NULL, 0, d + h * s->dk, ld, &of);
   }
@@ -18754,7 +18754,7 @@ static int miras__mag_attends(const miras__visit *a, int gate) {
 }
 
 /* The norm of a branch; the answers of attention lie behind the memory's. */
-static miras__norm miras__mag_norm(const miras__visit *a, int gate) {
+static miras__norming miras__mag_norm(const miras__visit *a, int gate) {
   const miras__shape *s = a->layer->s;
   const int attends = miras__mag_attends(a, gate);
   return miras__layer_norm(a->layer, attends ? MIRAS__W_NORM_Y : MIRAS__W_NORM_Z,
@@ -18766,7 +18766,7 @@ static void miras__mag_norms(const miras__visit *a, float *t) {
   const miras__shape *s = a->layer->s;
   int gate;
   for (gate = 0; gate < 2; gate++) {
-    const miras__norm of = miras__mag_norm(a, gate);
+    const miras__norming of = miras__mag_norm(a, gate);
     a->k->heads_norm_fwd(gate ? t + s->value : t, s->ld_y, &of);
   }
 }
@@ -18791,7 +18791,7 @@ static void miras__mag_layer_leave_bwd(const miras__visit *a, float *from) {
                       s->value);
   a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
   for (gate = 0; gate < 2; gate++) {
-    const miras__norm of = miras__mag_norm(a, gate);
+    const miras__norming of = miras__mag_norm(a, gate);
     const int attends = miras__mag_attends(a, gate);
     miras__norm_grads g = {NULL, NULL, NULL, 0};
     g.gain = miras__tile_sum(a, attends ? MIRAS__W_NORM_Y : MIRAS__W_NORM_Z);
@@ -19397,16 +19397,16 @@ static miras__packed miras__packed_at(const miras_model *m, size_t at, float *sc
 #endif
 
 /* The norm before the head, ... */
-static miras__norm miras__last_norm(const miras_model *m, const float *x, size_t rows) {
-  miras__norm of = miras__norm_of(x, m->ld_x, m->params + m->norm, rows, m->width,
+static miras__norming miras__last_norm(const miras_model *m, const float *x, size_t rows) {
+  miras__norming of = miras__norm_of(x, m->ld_x, m->params + m->norm, rows, m->width,
                                   miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS));
   if (m->desc.norm) of.bias = m->params + m->bias;
   return of;
 }
 
 /* ... and that behind the embedding. */
-static miras__norm miras__first_norm(const miras_model *m, const float *x, size_t rows) {
-  miras__norm of = miras__last_norm(m, x, rows);
+static miras__norming miras__first_norm(const miras_model *m, const float *x, size_t rows) {
+  miras__norming of = miras__last_norm(m, x, rows);
   of.gain = m->params + m->embed_norm;
   if (of.bias) of.bias = of.gain + m->ld_x;
   return of;
@@ -19429,7 +19429,7 @@ static void miras__embed_rows(const miras__kernels *k, const miras_model *m, con
 /* Look the tokens up: the rows that the first layer reads. */
 static void miras__embed(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
                          size_t n, float *x) {
-  const miras__norm of = miras__first_norm(m, x, n);
+  const miras__norming of = miras__first_norm(m, x, n);
   miras__embed_rows(k, m, tokens, n, x);
   if (m->desc.embed_norm) k->heads_norm_fwd(x, m->ld_x, &of);
 }
@@ -20458,7 +20458,7 @@ static void miras__tile_end(void *argument, int index, int worker) {
   const size_t tile = ph->first + (size_t)index;
   size_t row, n = miras__tile_rows(ph, tile, &row), t;
   float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
-  const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
+  const miras__norming of = miras__last_norm(m, ph->out + row * m->ld_x, n);
   double total = 0;
   k->heads_norm_fwd(last, m->ld_x, &of);
   MIRAS__CHECKED(miras__gemm_room(n, m->vocab, m->width) <= m->pack);
@@ -20483,7 +20483,7 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   float *pack = miras__worker_scratch(tr, worker), *t = pack + m->pack;
   size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
   float *dgain = tr->part + tile * 2 * m->ld_x;
-  const miras__norm last = miras__last_norm(m, ph->out + row * m->ld_x, n);
+  const miras__norming last = miras__last_norm(m, ph->out + row * m->ld_x, n);
   MIRAS__CHECKED(miras__gemm_room(n, m->width, m->vocab) <= m->pack);
   miras__matmul(ph->all.k, MIRAS__SET, t, m->ld_x,
                 miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
@@ -20502,7 +20502,7 @@ static void miras__tile_begin_bwd(void *argument, int index, int worker) {
   size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
   float *x = miras__worker_scratch(tr, worker), *d = ph->all.before + row * m->ld_x;
   float *dgain = tr->part + (size_t)index * 2 * m->ld_x;
-  const miras__norm first = miras__first_norm(m, x, n);
+  const miras__norming first = miras__first_norm(m, x, n);
   miras__drop drop;
   miras__embed_rows(ph->all.k, m, tr->tokens + row, n, x);
   if (miras__drop_of(ph, &drop))
@@ -21329,7 +21329,7 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
   const size_t workers = miras__workers(s->desc.parallel), tiles = miras__tiles(n);
   size_t i;
   for (i = 0; i < n; i++) {
-    const miras__norm of = miras__last_norm(m, s->x + s->asked[from + i] * m->ld_x, 1);
+    const miras__norming of = miras__last_norm(m, s->x + s->asked[from + i] * m->ld_x, 1);
     s->k->heads_norm_fwd(s->last + i * m->ld_x, m->ld_x, &of);
   }
   s->logits = logits;
@@ -21993,7 +21993,7 @@ static int miras__pool_start(miras_pool *p, int threads) {
 
 MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator, char *why,
                                       size_t why_size) {
-  miras_allocator from = miras__allocator(allocator);
+  miras_allocator from = miras__alloc_of(allocator);
   miras_pool *p;
   if (why && why_size) why[0] = 0;
   if (!miras__whole(why, why_size, "threads", threads, 1, MIRAS__WORKERS)) return NULL;
@@ -24089,7 +24089,7 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
   char *to;
   int ok;
   if (!object || !path) return MIRAS_ERR_ARGUMENT;
-  from = miras__allocator(&((const miras__storage *)object)->allocator);
+  from = miras__alloc_of(&((const miras__storage *)object)->allocator);
   length = strlen(path);
   if (!miras__savable(what, object)) return MIRAS_ERR_STATE;
   if (!miras__emit(what, object, NULL) || !miras__size_add(length, links + 14, &each) ||
@@ -24127,7 +24127,7 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
                                                   size_t size, char *why, size_t why_size) {
   miras__places at;
 #ifndef MIRAS_NO_MODEL
-  const miras_allocator from = miras__allocator(&((const miras__storage *)object)->allocator);
+  const miras_allocator from = miras__alloc_of(&((const miras__storage *)object)->allocator);
   miras_result result = MIRAS_ERR_IO;
   uint64_t header;
   void *bytes;
@@ -24228,7 +24228,7 @@ static MIRAS__COLD miras_result miras__read_path(int what, void *object, const c
   size_t size = 0, n;
   int known;
   if (!file) return path && object ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
-  from = miras__allocator(&((const miras__storage *)object)->allocator);
+  from = miras__alloc_of(&((const miras__storage *)object)->allocator);
   limit = ((const miras__storage *)object)->limit;
   n = fread(first, 1, sizeof first, file);
   known = !ferror(file) && miras__file_size(file, &end);
@@ -24272,7 +24272,7 @@ MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_mem
   miras__memory_opening o;
   miras_result said;
   memset(&o, 0, sizeof o);
-  o.own.allocator = miras__allocator(allocator);
+  o.own.allocator = miras__alloc_of(allocator);
   o.own.limit = given ? given->limit : 0;
   o.given = given;
   said = miras__load_path(MIRAS__A_NEW_MEMORY, &o, path, why, why_size);
@@ -24310,7 +24310,7 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   miras__opening o;
   miras_result said;
   memset(&o, 0, sizeof o);
-  o.own.allocator = miras__allocator(allocator);
+  o.own.allocator = miras__alloc_of(allocator);
   o.own.limit = given ? given->limit : 0;
   o.given = given;
   said = miras__load_path(MIRAS__AN_OPENING, &o, path, why, why_size);

@@ -81,7 +81,7 @@ extern "C" {
   #define MIRAS_CUDA_MOST MIRAS_CUDA_THREADS
 #endif
 
-/* Blocks that work on the tasks of a trainer at a time, each with a worker's scratch: at least 257.
+/* Blocks that work on the tasks of a trainer at a time, each with a worker's scratch.
  * What an H200 has room for at 128 threads: two blocks to a multiprocessor. */
 #ifndef MIRAS_CUDA_BLOCKS
   #define MIRAS_CUDA_BLOCKS 264
@@ -781,7 +781,7 @@ MIRAS__BY_ROWS(normaliser, 1,
                (const miras__cuda_kernels *K, float *den, const float *p, size_t ld,
                 const float *eta, size_t rows, size_t first, size_t step),
                (miras__to_unit(K), den + r, p + r * ld, ld, eta, m, first + r * step, step))
-MIRAS__BY_ROWS(token_rates, 1,
+MIRAS__BY_ROWS(rates_fwd, 1,
                (int form, float *rate, float *slope, const float *rho, size_t row, size_t rows,
                 size_t inner_steps),
                (form, rate + r, slope + r, rho, row + r, m, inner_steps))
@@ -813,10 +813,10 @@ MIRAS__IS(rotary);
 
 /* Rows, or where they are few some of the heads of all of them. */
 struct miras__block_heads_norm_fwd {
-  __device__ __noinline__ void operator()(float *y, size_t ldy, const miras__norm *all) const {
+  __device__ __noinline__ void operator()(float *y, size_t ldy, const miras__norming *all) const {
     const int down = all->rows >= blockDim.x / 16;
     const size_t h = down ? 0 : miras__from(all->heads), r = down ? miras__from(all->rows) : 0;
-    miras__norm x = *all;
+    miras__norming x = *all;
     x.x += r * x.ldx + h * x.dim, x.gain += h * x.dim, x.bias = miras__at(x.bias, h * x.dim);
     x.gate = miras__at(x.gate, r * x.ld_gate + h * x.dim);
     if (down) x.rows = miras__till(x.rows) - r;
@@ -1068,7 +1068,7 @@ MIRAS__IS(channel_decay_bwd);
 struct miras__block_heads_norm_bwd {
   __device__ __noinline__ void operator()(float *dx, size_t lddx, const float *base, size_t ldbase,
                                           const miras__norm_grads *g, float *y, size_t ldy,
-                                          float *dy, size_t lddy, const miras__norm *of) const {
+                                          float *dy, size_t lddy, const miras__norming *of) const {
     const size_t rows = of->rows, at = miras__at_from(of->dim), w = miras__at_till(of->dim) - at;
     miras__norm_row *const known = (miras__norm_row *)(miras__told + MIRAS__ROOM);
     const int spread = 4 * rows <= (size_t)miras__told[1];
@@ -2003,16 +2003,16 @@ MIRAS__IS(gemm);
  * and W lie in shared memory, for a panel of rows j at a time where they are more than it holds. */
 enum { MIRAS__PART = 16, MIRAS__PART_LEAST = 8, MIRAS__PART_END = 2 * MIRAS__PART };
 
-typedef struct miras__part {
+typedef struct miras__patch {
   size_t row, rows;                  /* of the block; the part's own                              */
   size_t from, read, reads;          /* its first row and query among the new ones; queries       */
-} miras__part;
+} miras__patch;
 
 /* The part that begins at row `row` of the block, which is row `from` of m new ones. */
-static miras__part miras__part_of(const miras__channels *c, int queried, size_t row, size_t from,
+static miras__patch miras__part_of(const miras__channels *c, int queried, size_t row, size_t from,
                                   size_t m) {
   const size_t most = MIRAS__PART / c->every * c->every;
-  miras__part t;
+  miras__patch t;
   t.row = row, t.from = from, t.rows = most - row % most;
   if (t.rows > m - from) t.rows = m - from;
   t.read = from / c->every;
@@ -2048,7 +2048,7 @@ template <int V> static float miras__warp_sums(float v[V]) {
 /* The rows of a part enter, and their scores among themselves, for each warp its channels' part of
  * them [rows, V], go to sums; what reads of older rows goes to x. V: 16, or 32 with errors. */
 template <int V>
-__device__ __noinline__ void miras__part_meet(const miras__channels *c, const miras__part *t,
+__device__ __noinline__ void miras__part_meet(const miras__channels *c, const miras__patch *t,
                                               float *x, float *sums) {
   const size_t n = c->n, lane = threadIdx.x % 32;
   float *const own = sums + threadIdx.x / 32 * (MIRAS__PART * V) + lane;
@@ -2099,14 +2099,14 @@ __device__ __noinline__ void miras__part_meet(const miras__channels *c, const mi
 
 /* The square of p, of `rows` by t->rows, that belongs to the rows of a part, to rows of 16. */
 static void miras__part_square(float *to, const float *p, size_t ld, size_t rows,
-                               const miras__part *t) {
+                               const miras__patch *t) {
   for (size_t e = threadIdx.x; e < rows * MIRAS__PART; e += blockDim.x)
     if (e % MIRAS__PART < t->rows)
       to[e] = p[e / MIRAS__PART * ld + t->row + e % MIRAS__PART];
 }
 
 /* The rows of a part enter, and what its queries see of each other's, and of x = P V, goes to o. */
-__device__ __noinline__ void miras__part_mix(const miras__channels *c, const miras__part *t,
+__device__ __noinline__ void miras__part_mix(const miras__channels *c, const miras__patch *t,
                                              float *o, size_t ldo, float *x, const float *square) {
   const size_t n = c->n;
   for (size_t w = threadIdx.x; w < n; w += blockDim.x) {
@@ -2134,7 +2134,7 @@ __device__ __noinline__ void miras__part_mix(const miras__channels *c, const mir
 }
 
 /* Older rows go to the part's end. */
-static void miras__part_decay(const miras__channels *c, const miras__part *t, const float *end) {
+static void miras__part_decay(const miras__channels *c, const miras__patch *t, const float *end) {
   const size_t n = c->n, across = n < blockDim.x ? blockDim.x / n : 1;
   const int sweeps = t->row / MIRAS__SWEEP != (t->row + t->rows) / MIRAS__SWEEP;
   const size_t j = n < blockDim.x ? threadIdx.x / n : 0;
@@ -2153,7 +2153,7 @@ static void miras__part_decay(const miras__channels *c, const miras__part *t, co
 
 /* Scores of queries and errors with older rows: of both at once where there is room for `wide`
  * columns of them. */
-static void miras__part_scores(const miras__channels *c, const miras__part *t, const float *x,
+static void miras__part_scores(const miras__channels *c, const miras__patch *t, const float *x,
                                float *scores, size_t wide) {
   const size_t n = c->n, ld = c->ld_p, all = t->reads + t->rows;
   float *const p = miras__to(c->p, t->read * ld), *const a = miras__to(c->a, t->from * ld);
@@ -2190,7 +2190,7 @@ static int miras__parts_rows(const miras__channels *c, float *o, size_t ldo, siz
       MIRAS__PART * blockDim.x > (size_t)miras__told[1])
     return 0;
   for (size_t row = r0; row < end;) {
-    const miras__part t = miras__part_of(c, o || c->q, row, row - r0, m);
+    const miras__patch t = miras__part_of(c, o || c->q, row, row - r0, m);
     if (o) {
       const float *p = c->p + t.read * c->ld_p;
       if (row && t.reads)
@@ -2260,7 +2260,7 @@ static inline float miras__part_pair(miras__pair *s, float b, float d, float bp,
 
 /* What a part gives to its rows' gradients, channel w, and x; W of older rows goes to its start. */
 __device__ __noinline__ void miras__part_bwd(const miras__channels *c,
-                                             const miras__channel_grads *g, const miras__part *t,
+                                             const miras__channel_grads *g, const miras__patch *t,
                                              const miras__part_panel *of, size_t w) {
   const size_t n = c->n;
   float alpha[MIRAS__PART], y[MIRAS__PART], b[MIRAS__PART], h = 0, e = 1;
@@ -2339,7 +2339,7 @@ static int miras__parts_bwd(const miras__channels *c, const miras__channel_grads
     const size_t rows = m - of.first < wide ? m - of.first : wide;
     miras__panel_begin(&of, g, rows, n);
     for (size_t row = (m - 1) / most * most + most; row > of.first;) {
-      const miras__part t = miras__part_of(c, c->q != NULL, row - most, row - most, m);
+      const miras__patch t = miras__part_of(c, c->q != NULL, row - most, row - most, m);
       const float *p, *a;
       row = t.row;
       of.older = row - of.first < rows ? row - of.first : rows;
@@ -4751,7 +4751,7 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
   (void)miras__slabs_lay(&f->at, size, (char *)(void *)(miras__told + MIRAS__ROOM));
   if (call->position + first == 0) miras__begin(c);
   if (p->d.token_rates)
-    c->K->token_rates(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
+    c->K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->w[l] = size->nearby ? f->at.w[l] : c->w + at;
@@ -6437,7 +6437,7 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
   if (call->g->threshold)
     K->fill_rows(call->g->threshold, call->g->ld_threshold, 0, length, p->bounds);
   if (p->d.token_rates)
-    K->token_rates(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
+    K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->ca[l] = miras__side_floats(size->nearby & 1 ? f->at.w[l] : ca + at,
@@ -7135,7 +7135,7 @@ __device__ static void miras__text_end(const miras__phase *ph, const miras__colu
   const size_t n = !single ? by->rows : texts < MIRAS__TILE ? texts : MIRAS__TILE;
   const size_t row = single ? at * MIRAS__TILE : (at + 1) * ph->all.length - n;
   float *pack = miras__worker_scratch(tr, worker), *last = pack + m->pack;
-  const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
+  const miras__norming of = miras__last_norm(m, ph->out + row * m->ld_x, n);
   ph->all.k->heads_norm_fwd(last, m->ld_x, &of);
   miras__matmul(ph->all.k, MIRAS__SET, tr->logits + (single ? row : at * n) * m->vocab + c,
                 m->vocab, miras__mat(last, m->ld_x),
@@ -7508,16 +7508,16 @@ static int miras__cuda_launch(void (*kernel)(const A), size_t threads, size_t bl
 /* What miras_cuda_memory holds: the record as the host knows it, which is as the device does (with
  * half_state a head's state is half as many floats in it), and how many floats of shared memory
  * there are for a head's state. */
-typedef struct miras__cuda {
+typedef struct miras__held {
   miras_memory m;
   size_t nearby, parts[2];           /* parts of rows: in a pass and in its adjoint               */
   size_t shared;                     /* bytes of it that a block may have                         */
   float *stage;                      /* half_state: a sequence's state in the host's form         */
   miras_cuda_options options;
-} miras__cuda;
+} miras__held;
 
-static const miras__cuda *miras__cuda_held(const miras_cuda_memory *g) {
-  return (const miras__cuda *)(const void *)g->held;
+static const miras__held *miras__cuda_held(const miras_cuda_memory *g) {
+  return (const miras__held *)(const void *)g->held;
 }
 
 static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
@@ -7561,7 +7561,7 @@ static size_t miras__cuda_near(const miras__plan *p, size_t length, size_t most)
 }
 
 /* The same for a memory. With half_state it comes there whatever the call. */
-static size_t miras__cuda_memory_near(const miras__cuda *g, size_t length) {
+static size_t miras__cuda_memory_near(const miras__held *g, size_t length) {
   const miras__plan *p = &g->m.plan;
   return g->options.half_state ? 2 * p->head_state : miras__cuda_near(p, length, g->nearby);
 }
@@ -7585,7 +7585,7 @@ static size_t miras__cuda_parts(const miras__plan *p, const miras_cuda_options *
 }
 
 /* Every head works in scratch of its own, as every worker does on the host. 0: that is too much. */
-static size_t miras__cuda_layout(miras__cuda *g, const miras_memory *m, const miras_cuda_options *o,
+static size_t miras__cuda_layout(miras__held *g, const miras_memory *m, const miras_cuda_options *o,
                                  void *device, char *why, size_t n) {
   miras_parallel heads = {NULL, NULL, 1};
   miras__arena a = miras__arena_on(device);
@@ -7742,7 +7742,7 @@ miras__cuda_chunks_back_for(const miras__plan *p, const miras_cuda_options *o, s
 }
 
 /* Floats of memory that the adjoint of a head takes on a tape. */
-static size_t miras__cuda_back_floats(const miras__cuda *g) {
+static size_t miras__cuda_back_floats(const miras__held *g) {
   const miras_cuda::miras__chunks_grid c =
     miras__cuda_chunks_back_for(&g->m.plan, &g->options, g->shared);
   return c.grid && c.words > g->m.plan.scratch_backward ? c.words : g->m.plan.scratch_backward;
@@ -7804,7 +7804,7 @@ static int miras__cuda_state_ok(const miras__plan *p, const miras_cuda_options *
 
 static size_t miras__alone_size(const miras_memory *m, const miras_cuda_options *o, char *why,
                               size_t why_size) {
-  miras__cuda to;
+  miras__held to;
   if (why && why_size) why[0] = 0;
   if (!m) return miras__say(why, why_size, "the memory is NULL"), 0;
   if (!miras__cuda_can(&m->plan, why, why_size) || !miras__cuda_options_ok(o, why, why_size) ||
@@ -7819,7 +7819,7 @@ static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpy
 }
 
 /* The states of all sequences to the device, or back to the host's memory. */
-static int miras__cuda_states(const miras__cuda *g, float *host, int back, cudaStream_t stream) {
+static int miras__cuda_states(const miras__held *g, float *host, int back, cudaStream_t stream) {
   const size_t batch = (size_t)g->m.plan.d.batch, heads = (size_t)g->m.plan.d.heads;
   miras_cuda::miras__turn turn;
   size_t each, b;
@@ -7845,7 +7845,7 @@ static int miras__cuda_states(const miras__cuda *g, float *host, int back, cudaS
 }
 
 /* Shared memory is for parts of rows first, where there are such, and then for a state. */
-static void miras__cuda_share(miras__cuda *g, size_t floats) {
+static void miras__cuda_share(miras__held *g, size_t floats) {
   int back;
   for (back = 0; back < 2; back++)
     g->parts[back] = miras__cuda_parts(&g->m.plan, &g->options, back, floats);
@@ -7864,7 +7864,7 @@ static miras__cuda_step miras__cuda_step_for(const miras__plan *p, int half) {
 }
 
 /* All grids that calls of g may begin: loaded before any capture. */
-static int miras__cuda_grids(const miras__cuda *g) {
+static int miras__cuda_grids(const miras__held *g) {
   const miras__plan *p = &g->m.plan;
   const miras_cuda::miras__chunks_grid c = miras__cuda_chunks_for(p, &g->options, g->shared);
   int ok = miras__cuda_allow(miras_cuda::miras__run_forward) &&
@@ -7890,7 +7890,7 @@ static miras_result miras__alone_init(miras_cuda_memory *g, const miras_memory *
                                     const miras_cuda_options *o, void *device, size_t bytes,
                                     cudaStream_t stream) {
   const size_t most = miras__cuda_shared();
-  miras__cuda held;
+  miras__held held;
   size_t need;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
   if (!miras__alone_size(m, o, NULL, 0)) return MIRAS_ERR_DESC;
@@ -8104,7 +8104,7 @@ static miras_result miras__alone_backward(const miras_cuda_memory *g, const mira
 
 /* Segments of a memory: as a memory, and what they make of the identity; zeros for values. */
 typedef struct miras__segments {
-  miras__cuda part;
+  miras__held part;
   miras_memory turn;
   float *zeros;
   int segments, length;              /* 0: there are none                                         */
@@ -8113,7 +8113,7 @@ typedef struct miras__segments {
 
 /* What miras_cuda_memory holds. */
 typedef struct miras__cuda_all {
-  miras__cuda alone;
+  miras__held alone;
   miras__segments segments;
 } miras__cuda_all;
 typedef char miras__cuda_fits[sizeof(miras__cuda_all) <= sizeof(miras_cuda_memory) - 8 ? 1 : -1];
@@ -8148,7 +8148,7 @@ static int miras__segments_can(const miras__plan *p, char *why, size_t n) {
 }
 
 /* Lay out s, of the memory g, in device memory; returns the bytes, or 0. */
-static size_t miras__segments_layout(miras__segments *s, const miras__cuda *g, void *device,
+static size_t miras__segments_layout(miras__segments *s, const miras__held *g, void *device,
                                      char *why, size_t n) {
   const int segments = g->options.segments, length = g->options.segment_length;
   miras__arena a = miras__arena_on(device);
@@ -8189,7 +8189,7 @@ static size_t miras__segments_layout(miras__segments *s, const miras__cuda *g, v
 
 /* As miras__cuda_grids. Grids of chunks of `turn` are of its features. */
 static int miras__segments_grids(const miras__segments *s) {
-  const miras__cuda *part = &s->part;
+  const miras__held *part = &s->part;
   return miras__cuda_allow(miras_cuda::miras__run_segments) &&
          miras__cuda_allow(miras_cuda::miras__run_join) &&
          miras__cuda_allow(miras_cuda::miras__run_arrive) &&
@@ -8202,7 +8202,7 @@ static int miras__segments_grids(const miras__segments *s) {
 }
 
 /* Lay the segments of g out in device memory behind what it takes alone. */
-static miras_result miras__segments_init(miras__segments *s, const miras__cuda *g, void *device,
+static miras_result miras__segments_init(miras__segments *s, const miras__held *g, void *device,
                                          cudaStream_t stream) {
   const size_t most = miras__cuda_left(miras__cuda_shared(), 0);
   if (!miras__segments_layout(s, g, device, NULL, 0)) return MIRAS_ERR_DESC;
@@ -8292,7 +8292,7 @@ static int miras__segments_run(void (*kernel)(const miras_cuda::miras__segments_
 static int miras__segments_alone(const miras__segments *s, size_t now, size_t more,
                                  cudaStream_t stream,
                                  const miras_cuda::miras__segments_errand *job) {
-  const miras__cuda *part = &s->part;
+  const miras__held *part = &s->part;
   const miras__plan *plan[2] = {&part->m.plan, &s->turn.plan};
   const size_t tasks = (size_t)part->m.plan.d.heads * now * (size_t)part->m.plan.d.batch /
                        (size_t)s->segments;
@@ -8396,7 +8396,7 @@ size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o
                               size_t why_size) {
   size_t bytes = miras__alone_size(m, o, why, why_size), more;
   miras__segments draft;
-  miras__cuda alone;
+  miras__held alone;
   if (!bytes || !o || (!o->segments && !o->segment_length)) return bytes;
   miras__cuda_layout(&alone, m, o, NULL, NULL, 0);
   more = miras__segments_layout(&draft, &alone, NULL, why, why_size);
@@ -8582,7 +8582,7 @@ miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
 /* What miras_cuda_trainer and miras_cuda_session hold: a trainer's record as the host knows it,
  * with pointers to the device's memory, and the records of the host that it points to; a session
  * has what a forward pass takes of it. The device is its job system. */
-typedef struct miras__cuda_trainer {
+typedef struct miras__held_trainer {
   miras_trainer tr;
   miras__there there;
   miras_parallel parallel;
@@ -8592,20 +8592,20 @@ typedef struct miras__cuda_trainer {
   int failed;
   uint64_t records[(MIRAS_MAX_LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS__SHAPES * sizeof(miras__layer_work) / 8 + 32];
-} miras__cuda_trainer;
-typedef char miras__trainer_fits[sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_trainer) &&
-                                         sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_session)
+} miras__held_trainer;
+typedef char miras__trainer_fits[sizeof(miras__held_trainer) <= sizeof(miras_cuda_trainer) &&
+                                         sizeof(miras__held_trainer) <= sizeof(miras_cuda_session)
                                      ? 1
                                      : -1];
 
-static miras__cuda_trainer *miras__cuda_trainer_of(const miras_cuda_trainer *t) {
-  return (miras__cuda_trainer *)(void *)t->held;
+static miras__held_trainer *miras__held_trainer_of(const miras_cuda_trainer *t) {
+  return (miras__held_trainer *)(void *)t->held;
 }
 
 /* The parts of the rows of layers, where some have them; back: with their adjoints. Blocks have
  * half of a multiprocessor's shared memory, less what the system takes of each, so that two of them
  * run there. */
-static void miras__cuda_parts_in(miras__cuda_trainer *t, int back) {
+static void miras__cuda_parts_in(miras__held_trainer *t, int back) {
   const miras_model *m = t->there.m;
   int i, pass;
   for (i = 0; i < m->kinds; i++)
@@ -8617,7 +8617,7 @@ static void miras__cuda_parts_in(miras__cuda_trainer *t, int back) {
 }
 
 /* And a head's state in such tasks. */
-static size_t miras__cuda_task_near(const miras__cuda_trainer *t, int task, const void *argument) {
+static size_t miras__cuda_task_near(const miras__held_trainer *t, int task, const void *argument) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras__shape *s;
   if (task != miras_cuda::MIRAS__LAYER_TASK || ph->act != MIRAS__HEAD) return 0;
@@ -8630,7 +8630,7 @@ static size_t miras__cuda_task_near(const miras__cuda_trainer *t, int task, cons
 /* Heads of a layer in chunks on matrix units, before the tasks that do the rest of them; 0: tasks
  * do all of it. A call of a trainer begins on the chunk grid; one of a session does where that is
  * every token. */
-static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *ph, size_t count,
+static int miras__cuda_layer_chunks(miras__held_trainer *t, const miras__phase *ph, size_t count,
                                     const miras_cuda::miras__tasks *tasks) {
   const miras__shape *s = ph->all.layer->s;
   const int back = ph->act == MIRAS__HEAD_BWD;
@@ -8663,7 +8663,7 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
 }
 
 /* A number of tasks, by their number. */
-static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, const void *argument,
+static void miras__cuda_tasks(miras__held_trainer *t, int task, size_t count, const void *argument,
                               const miras_cuda::miras__columns *columns) {
   const ptrdiff_t by = t->there.by;
   const size_t workers = miras__workers(&t->parallel);
@@ -8711,7 +8711,7 @@ static void miras__cuda_each(void *user, int count,
     miras__call_end, miras__tile_end_bwd, miras__tile_begin_bwd, miras__embed_bwd, miras__job_task,
     miras__norm_task, miras__adam_begin, miras__adam_task};
   const int known = (int)(sizeof all / sizeof all[0]);
-  miras__cuda_trainer *t = (miras__cuda_trainer *)user;
+  miras__held_trainer *t = (miras__held_trainer *)user;
   int i = 0;
   while (i < known && all[i] != task) i++;
   MIRAS_ASSERT(i < known);
@@ -8720,7 +8720,7 @@ static void miras__cuda_each(void *user, int count,
 }
 
 /* The trainer's record on `device`, or its size. */
-static size_t miras__cuda_trainer_layout(miras__cuda_trainer *t, const miras_cuda_model *g,
+static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cuda_model *g,
                                          const miras_trainer_desc *d, void *device, char *why,
                                          size_t n) {
   miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
@@ -8758,13 +8758,13 @@ size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_de
   miras_cuda_trainer draft;
   if (why && why_size) why[0] = 0;
   if (!g) return miras__say(why, why_size, "the model is NULL"), 0;
-  return miras__cuda_trainer_layout(miras__cuda_trainer_of(&draft), g, d, NULL, why, why_size);
+  return miras__cuda_trainer_layout(miras__held_trainer_of(&draft), g, d, NULL, why, why_size);
 }
 
 miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
                                      const miras_trainer_desc *d, void *device, size_t bytes,
                                      cudaStream_t stream) {
-  miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
+  miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
   size_t need, params, streams;
   if (!t || !g || !d || !device) return MIRAS_ERR_ARGUMENT;
   need = miras__cuda_trainer_layout(held, g, d, device, NULL, 0);
@@ -8785,7 +8785,7 @@ miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *token
                                      const int32_t *targets, int batch, int length, int train,
                                      const int32_t *rows, const int32_t *fresh, float *loss,
                                      cudaStream_t stream) {
-  miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
+  miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
   const cudaMemcpyKind way = cudaMemcpyDeviceToDevice;
   size_t n, b;
   if (t) held->tr.taped = 0;
@@ -8810,7 +8810,7 @@ miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *token
 }
 
 miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream) {
-  miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
+  miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
   miras_result result;
   if (!t) return MIRAS_ERR_ARGUMENT;
   held->stream = stream;
@@ -8821,7 +8821,7 @@ miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t str
 
 miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
                                      float learning_rate, float *norm, cudaStream_t stream) {
-  miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
+  miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
   if (!t || !miras__adamw_ok(o, learning_rate)) return MIRAS_ERR_ARGUMENT;
   held->stream = stream;
   held->failed = 0;
@@ -8833,12 +8833,12 @@ miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_op
 }
 
 float *miras_cuda_trainer_grads(const miras_cuda_trainer *t, size_t *count) {
-  if (count) *count = t ? miras__cuda_trainer_of(t)->there.m->param_count : 0;
-  return t ? miras__cuda_trainer_of(t)->tr.grads : NULL;
+  if (count) *count = t ? miras__held_trainer_of(t)->there.m->param_count : 0;
+  return t ? miras__held_trainer_of(t)->tr.grads : NULL;
 }
 
 /* Gradients and moments, running texts, and how many steps there were. */
-static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__cuda_trainer *held, int to,
+static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__held_trainer *held, int to,
                                              cudaStream_t stream) {
   const miras_model *m = host ? host->model : NULL;
   size_t bytes[3], i;
@@ -8864,23 +8864,23 @@ static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__cuda_tr
 
 miras_result miras_cuda_trainer_copy(miras_trainer *to, const miras_cuda_trainer *t,
                                      cudaStream_t stream) {
-  return miras__cuda_trainer_move(to, t ? miras__cuda_trainer_of(t) : NULL, 0, stream);
+  return miras__cuda_trainer_move(to, t ? miras__held_trainer_of(t) : NULL, 0, stream);
 }
 
 miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer *from,
                                      cudaStream_t stream) {
-  return miras__cuda_trainer_move((miras_trainer *)from, t ? miras__cuda_trainer_of(t) : NULL, 1,
+  return miras__cuda_trainer_move((miras_trainer *)from, t ? miras__held_trainer_of(t) : NULL, 1,
                                   stream);
 }
 
 /* ---- running texts ---- */
 
-static miras__cuda_trainer *miras__cuda_session_of(const miras_cuda_session *s) {
-  return (miras__cuda_trainer *)(void *)s->held;
+static miras__held_trainer *miras__cuda_session_of(const miras_cuda_session *s) {
+  return (miras__held_trainer *)(void *)s->held;
 }
 
 /* The session's record on `device`, or its size. */
-static size_t miras__cuda_session_layout(miras__cuda_trainer *t, const miras_cuda_model *g,
+static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cuda_model *g,
                                          int batch, int length, void *device) {
   miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
   const miras__there there = miras__there_of(g);
@@ -8945,7 +8945,7 @@ miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_mod
 
 /* A layer's products. Texts that bring a token each are rows of one sequence: weights are read once
  * for 64 of them. */
-static void miras__cuda_columns(miras__cuda_trainer *t, const miras__phase *all, int act,
+static void miras__cuda_columns(miras__held_trainer *t, const miras__phase *all, int act,
                                 size_t columns) {
   const size_t batch = (size_t)t->tr.batch;
   const int single = all->all.length == 1;
@@ -8962,7 +8962,7 @@ static void miras__cuda_columns(miras__cuda_trainer *t, const miras__phase *all,
 }
 
 /* Layer l of all texts. */
-static void miras__cuda_layer(miras__cuda_trainer *t, miras__phase *ph, int l) {
+static void miras__cuda_layer(miras__held_trainer *t, miras__phase *ph, int l) {
   const miras__shape *s = t->there.m->layers[l].s;
   const size_t batch = (size_t)t->tr.batch;
   const int tiles = s->mixes || s->experts;
@@ -8996,7 +8996,7 @@ static void miras__cuda_layer(miras__cuda_trainer *t, miras__phase *ph, int l) {
 
 miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens, int length,
                                      float *logits, int rows, cudaStream_t stream) {
-  miras__cuda_trainer *t = s ? miras__cuda_session_of(s) : NULL;
+  miras__held_trainer *t = s ? miras__cuda_session_of(s) : NULL;
   miras__phase ph;
   miras__jobs jobs;
   miras_cuda::miras__columns by;
@@ -9026,7 +9026,7 @@ miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *token
 }
 
 void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *bytes) {
-  const miras__cuda_trainer *t = s ? miras__cuda_session_of(s) : NULL;
+  const miras__held_trainer *t = s ? miras__cuda_session_of(s) : NULL;
   const int there = s && text >= 0 && text < t->tr.batch;
   if (bytes) *bytes = there ? t->there.m->run * sizeof(float) : 0;
   return there ? t->tr.streams + (size_t)text * t->there.m->run : NULL;

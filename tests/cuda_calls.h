@@ -100,11 +100,11 @@ static void keep(made *to, int slot, int way, const float *from, size_t floats) 
 /* Does it run in chunks, and its adjoint? Of that the test says where it has to. */
 static int back_expected(const miras_memory_desc *d);
 static int in_chunks(const miras_cuda_memory *g) {
-  const miras__cuda *held = miras__cuda_held(g);
+  const miras__held *held = miras__cuda_held(g);
   return miras__cuda_chunks_for(&held->m.plan, &held->options, held->shared).grid != NULL;
 }
 static int back_in_chunks(const miras_cuda_memory *g) {
-  const miras__cuda *held = miras__cuda_held(g);
+  const miras__held *held = miras__cuda_held(g);
   return miras__cuda_chunks_back_for(&held->m.plan, &held->options, held->shared).grid != NULL;
 }
 
@@ -135,7 +135,7 @@ static int run(const memory_case *c, int way, made *to) {
     if (!bytes ||
         miras_cuda_memory_init(&g, m, &options, take(bytes / sizeof(float) + 1), bytes, 0))
       return 1;
-    ((miras__cuda *)(void *)g.held)->shared =
+    ((miras__held *)(void *)g.held)->shared =
       way == ENGINE ? 0 : most_shared < miras__cuda_shared() ? most_shared : miras__cuda_shared();
     if (in_chunks(&g) != (way == CHUNKS) ||
         back_in_chunks(&g) != (way == CHUNKS && back_expected(&c->d)))

@@ -25,7 +25,7 @@ static unsigned threads = 32;
 #include <stdio.h>
 
 /* The records and tables of the two sides. */
-#define RECORDS(X) X(matrix) X(norm) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
+#define RECORDS(X) X(matrix) X(norming) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
   X(gating) X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads)
 #define RECORD(name) typedef ::miras__##name name;
 struct host {
@@ -232,8 +232,8 @@ template <class Y> struct cases {
   BOTH static void normaliser(T *K, const shape *s, float *p) {
     K->normaliser(K, AT(0), AT(1), N + M, AT(2), M, N, (size_t)F);
   }
-  BOTH static void token_rates(T *K, const shape *s, float *p) {
-    K->token_rates(1 + F, AT(0), AT(1), AT(2), 3, N, 2);
+  BOTH static void rates_fwd(T *K, const shape *s, float *p) {
+    K->rates_fwd(1 + F, AT(0), AT(1), AT(2), 3, N, 2);
   }
   BOTH static void bound_share(T *K, const shape *s, float *p) {
     K->bound_share(AT(0), AT(1), AT(2), AT(3), AT(4), 0.3f, M, N);
@@ -454,19 +454,19 @@ template <class Y> struct cases {
                 F & 1 ? taps - 1 : 0, AT(8), &x);
   }
   /* form: where y or dx lies, whether y is wanted, then biases, a gate, its function */
-  BOTH static void norm(const shape *s, float *p, typename Y::norm *x) {
+  BOTH static void norm(const shape *s, float *p, typename Y::norming *x) {
     x->x = AT(1), x->ldx = WIDE + s->gap, x->gain = AT(2);
     x->bias = F / 8 % 2 ? AT(3) : NULL, x->gate = F / 16 % 2 ? AT(8) : NULL, x->ld_gate = WIDE;
     x->rows = M / 3 + 1, x->heads = HEADS, x->dim = DIM, x->epsilon = 1e-5f;
     x->function = function(F % 7);
   }
   BOTH static void heads_norm_fwd(T *K, const shape *s, float *p) {
-    typename Y::norm x;
+    typename Y::norming x;
     norm(s, p, &x);
     K->heads_norm_fwd(F & 1 ? AT(1) : AT(0), WIDE + s->gap, &x);
   }
   BOTH static void heads_norm_bwd(T *K, const shape *s, float *p) {
-    typename Y::norm x;
+    typename Y::norming x;
     const typename Y::norm_grads g = {AT(4), AT(5), AT(9), WIDE + s->gap};
     norm(s, p, &x);
     K->heads_norm_bwd(AT(0), WIDE, F & 1 ? AT(0) : NULL, WIDE, &g, F & 2 ? AT(6) : NULL, WIDE,
@@ -530,7 +530,7 @@ template <class Y> struct cases {
   X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(copy_rows, 3) X(fill_rows, 1) X(spread_rows, 2)       \
   X(add_rows, 4) X(mul_rows, 3) X(muladd_rows, 4) X(scale_rows, 8) X(axpy_rows, 8) X(dot_rows, 4) \
   X(sum_rows, 4) X(mask_rows, 6) X(transpose, 1) X(fade, 6) X(norm_rows, 1) X(norm_project, 2)    \
-  X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(token_rates, 2) X(bound_share, 1)       \
+  X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(rates_fwd, 2) X(bound_share, 1)       \
   X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_BIAS_CUSTOM) X(feature_rows, 4)   \
   X(implicit_rows, 2) X(attend_bwd, 1) X(online_softmax, 1) X(online_softmax_rows, 1)             \
   X(fold_few, 6) X(decays_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)   \

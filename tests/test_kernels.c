@@ -1034,8 +1034,8 @@ static int function_of(size_t variant) {
 }
 
 /* With or without biases and a gate. */
-static miras__norm norm_of(const trial *t, operand x, operand gain, operand bias, operand gate) {
-  miras__norm of;
+static miras__norming norm_of(const trial *t, operand x, operand gain, operand bias, operand gate) {
+  miras__norming of;
   memset(&of, 0, sizeof of);
   of.x = x.p, of.ldx = x.ld, of.gain = gain.p;
   of.rows = t->rows, of.heads = t->heads, of.dim = t->dim, of.epsilon = 1e-5f;
@@ -1048,7 +1048,7 @@ static miras__norm norm_of(const trial *t, operand x, operand gain, operand bias
 static void layer_heads_norm_fwd(const miras__kernels *k, trial *t) {
   operand y = apart(t, t->rows, t->n), x = apart(t, t->rows, t->n), gate = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n), bias = packed(t, 1, t->n);
-  miras__norm of = norm_of(t, x, gain, bias, gate);
+  miras__norming of = norm_of(t, x, gain, bias, gate);
   k->heads_norm_fwd(t->variant % 2 ? x.p : y.p, t->variant % 2 ? x.ld : y.ld, &of);
 }
 
@@ -1057,7 +1057,7 @@ static void layer_heads_norm_bwd(const miras__kernels *k, trial *t) {
   operand x = apart(t, t->rows, t->n), dy = apart(t, t->rows, t->n), gain = packed(t, 1, t->n);
   operand dgain = packed(t, 1, t->n), bias = packed(t, 1, t->n), dbias = packed(t, 1, t->n);
   operand gate = apart(t, t->rows, t->n), dgate = apart(t, t->rows, t->n);
-  miras__norm of = norm_of(t, x, gain, bias, gate);
+  miras__norming of = norm_of(t, x, gain, bias, gate);
   miras__norm_grads g;
   g.gain = dgain.p, g.bias = dbias.p, g.gate = dgate.p, g.ld_gate = dgate.ld;
   if (t->variant % 3 == 1) base = dx;
