@@ -852,12 +852,12 @@ REF const double *ref_init(const ref_memory *m, int h) {
 REF void ref_reset_head(ref_memory *m, int b, int h) {
   const size_t P = m->s.weights;
   const double *init = ref_init(m, h);
-  double *state = ref_head_state(m, b, h), *init = ref_head_open(m, b, h, OPEN_HOME);
+  double *state = ref_head_state(m, b, h), *home = ref_head_open(m, b, h, OPEN_HOME);
   double c[REF_LAYERS];
   for (size_t i = 0; i < m->per_head; i++) state[i] = i < P ? init[i] : 0.0;
   if (ref_is_divergence(&m->d) || ref_lags(&m->d)) ref_simplex(&m->d, &m->s, init, state);
-  for (size_t i = 0; i < P; i++) init[i] = state[i];
-  ref_link(&m->d, &m->s, init, state, ref_head_open(m, b, h, OPEN_READ), c, NULL);
+  for (size_t i = 0; i < P; i++) home[i] = state[i];
+  ref_link(&m->d, &m->s, home, state, ref_head_open(m, b, h, OPEN_READ), c, NULL);
 }
 
 REF void ref_reset(ref_memory *m) {
