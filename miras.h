@@ -9905,9 +9905,9 @@ static void miras__anchor_bwd(const miras__net *n) {
 
 /* @42 RETENTIONS ------------------------------------------------------------- needs 14 27 31 -- */
 
-/* Choice 3 as records: how the weights follow from the dual state A, what closing a chunk does
- * beyond the recursion of A, what the reads of an open chunk follow. A decay itself is alpha, and
- * nothing of it is written anew. */
+/* Retentions as records: how the weights follow from the dual state A, what a close does to a chunk
+ * beyond the recursion of A, and what the queries of an open chunk read. The decay itself is the
+ * gate alpha, which the engines have. */
 
 /* Weights w from the dual state a, and back; arrays of all layers, or of one for the functions that
  * have a layer. b: B, the initial dual state, where decays lead to it, else NULL.
@@ -9964,7 +9964,7 @@ static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
   return x;
 }
 
-/* A function of one layer for all of them. */
+/* Call a function of one layer for every layer. */
 static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
   miras__link one = *x;
   for (one.layer = 0; one.layer < x->p->layers; one.layer++) {
@@ -10021,7 +10021,7 @@ static void miras__link_threshold(const miras__link *x) {
   x->K->shrink_from(x->p, x->w, x->a, x->b, x->p->d.sparsity, x->n);
 }
 
-/* bb += what the shrinking takes from bw */
+/* bb += the part of bw that the threshold cuts off. */
 static void miras__link_threshold_bwd(const miras__link *x) {
   (void)x->K->shrink_from_bwd(x->p, x->ba, 1, x->bw, x->a, x->b, x->bb, x->p->d.sparsity, x->n);
 }
@@ -10076,7 +10076,7 @@ static void miras__link_custom_bwd(const miras__link *x) {
   f->link_adjoint(f->user, x->ba, x->bw, x->a, x->w, x->p->in[x->layer], x->p->out[x->layer]);
 }
 
-/* ---- what closes, all layers ---- */
+/* ---- closes, over all layers ---- */
 
 static void miras__close_link(const miras__link *x) {
   x->K->fill(x->inv, 1, (size_t)x->p->layers);
@@ -10085,7 +10085,7 @@ static void miras__close_link(const miras__link *x) {
 
 static void miras__close_link_bwd(const miras__link *x) { miras__links(x, x->retain->link_bwd); }
 
-/* Memora's exact token: W_1 = c softmax(sum), and no more of A. */
+/* Memora's exact token: W_1 = c softmax(sum); A ends there. */
 static void miras__close_exact_bwd(const miras__link *x) {
   x->K->add(x->bw, x->ba, x->p->weights);
   x->K->fill(x->ba, 0, x->p->weights);
@@ -10164,7 +10164,7 @@ static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX}
 };
 
-/* The plan's part: which records run a chunk and, where it has one of its own, its first token. */
+/* Choose the records that run a chunk and its first token, which may have one of its own. */
 static void miras__retention_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   const miras__retention_record *retain;
@@ -10194,7 +10194,7 @@ static void miras__weights_of(const miras__kernels *K, const miras__plan *p, flo
   miras__close_link(&x);
 }
 
-/* ba += its adjoint, of those that are simplexes: what they hold are weights w. */
+/* The adjoint of weights_of: ba += that of simplexes, whose states hold weights w. */
 static void miras__weights_of_bwd(const miras__kernels *K, const miras__plan *p, float *ba,
                                   float *bw, float *w) {
   miras__link x = miras__link_of(K, p, &miras__retentions[p->retain]);
@@ -10255,7 +10255,7 @@ typedef struct miras__rows {
   float *x, *v, *alpha, *eta, *theta, *delta, *beta, *erase, *replace, *q;
 } miras__rows;
 
-/* Rows that want no more than every engine does. */
+/* Rows with the arrays that every engine wants. */
 static miras__rows miras__rows_of(size_t in, float *x, float *v, float *alpha, float *eta) {
   miras__rows r;
   r.in = in;
@@ -10267,8 +10267,8 @@ static miras__rows miras__rows_of(size_t in, float *x, float *v, float *alpha, f
   return r;
 }
 
-/* A gate of one number per row, or (wide) one per entry: y = c (.) x over m rows of n, c ldc apart;
- * and bc += its cotangent from that of y, b. */
+/* y = c (.) x over m rows of n; the gate c has one number per row, or (wide) one per entry. The
+ * function below: bc += the cotangent of c from that of y, b. */
 static void miras__times_gate(const miras__kernels *K, int wide, float *y, const float *c,
                              size_t ldc, const float *x, size_t m, size_t n) {
   if (wide) K->mul_rows(y, n, c, ldc, x, n, m, n);
@@ -10333,7 +10333,8 @@ static void *miras__record_of(const miras__call *a, void *own, int *laid) {
   return own;
 }
 
-/* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
+/* How many of the `left` pairs from `pair` on lie at equal distances: all with one pair per token,
+ * else the rest of a token's. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
                               size_t *inner_step) {
   const size_t inner_steps = (size_t)p->d.inner_steps;
@@ -10343,7 +10344,8 @@ static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, si
   return inner_steps - *inner_step < left ? inner_steps - *inner_step : left;
 }
 
-/* Rows of a gate: one number or `wide` of them, from gates of one number or `given` of them. */
+/* to [m, wide] = rows of a gate, of one number or `wide` of them, from gates of one number or
+ * `given` of them. */
 MIRAS__INLINE void miras__rows_gate(const miras__kernels *K, float *to, size_t wide,
                                     const float *from, size_t ld, size_t given, size_t rows) {
   if (given == wide || wide == 1) K->copy_rows(to, wide, from, ld, rows, wide);
@@ -10374,7 +10376,7 @@ static void miras__rows_fetch(const miras__call *a, size_t from, size_t m, int w
   if (adjoint) a->K->fetch_rows(a->dy + from * a->lddy, a->lddy, m, dv, 0);
 }
 
-/* Queries of `reads` tokens from `token` on. */
+/* q [reads, in] = the features of the queries of `reads` tokens from `token` on. */
 static void miras__rows_queries(const miras__kernels *K, const miras__plan *p,
                                 const miras__head_io *io, size_t token, size_t reads, float *q,
                                 size_t in) {
@@ -10383,7 +10385,7 @@ static void miras__rows_queries(const miras__kernels *K, const miras__plan *p,
   if (in > p->features) K->fill_rows(q + in - 1, in, 1, reads, 1);
 }
 
-/* m pairs of the call from pair i0 on. */
+/* Make the rows r of m pairs of the call from pair i0 on. */
 static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const miras__head_io *io,
                             size_t i0, size_t m, const miras__rows *r) {
   const miras_memory_desc *d = &p->d;
@@ -10453,8 +10455,8 @@ static void miras__rows_gate_bwd(const miras__kernels *K, int add, float *to, si
   else K->copy_rows(to, ld, from, wide, rows, wide);
 }
 
-/* Its adjoint: from the cotangents b of those rows, which are used up, to those of the tokens. row
- * [in]: room. Thresholds are added to, because the inner_steps of a token share theirs. */
+/* The adjoint of rows_fwd: from the cotangents b of those rows, which are used up, to those of the
+ * tokens. row [in]: room. Thresholds are added to, because a token's inner steps share one. */
 static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const miras__head_io *io,
                             const miras__head_grads *g, size_t i0, size_t m, const miras__rows *r,
                             const miras__rows *b, float *row) {
@@ -10726,7 +10728,7 @@ static void miras__exact_gaps(const miras__call *a, int backward, int watch) {
 }
 #endif
 
-/* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
+/* The engine's part of a plan: the layout of a head's state, sizes of tape and scratch. Returns the
  * floats of a state. */
 static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
@@ -10769,7 +10771,7 @@ static miras__channels miras__exact_channels(const miras__block *k, size_t n, co
   return c;
 }
 
-/* Coefficients of the new rows. */
+/* The coefficients c and L of the new rows, by the decays of their tokens. */
 static void miras__exact_decays(miras__block *k) {
   const miras__plan *p = k->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
@@ -10873,7 +10875,7 @@ static const float *miras__exact_decayed_keys(miras__block *k, size_t s, size_t 
 
 /* ---- a block of rows ---- */
 
-/* Where decays lead, NULL: to zeros. */
+/* The initial memory where decays lead to it and it is not all zeros; else NULL. */
 static const float *miras__init_of(const miras__call *a) {
   return a->p->to_init && !a->zeros && a->K->any(a->init, a->p->weights) ? a->init : NULL;
 }
@@ -10914,7 +10916,7 @@ static miras__block *miras__exact_open(const miras__call *a, size_t rows, int ba
   return k;
 }
 
-/* Let the block start from the state s. */
+/* Begin a block at the state s. */
 static void miras__exact_start(miras__block *k, const float *s) {
   k->s0 = s;
   if (!k->base) return;
@@ -10922,7 +10924,7 @@ static void miras__exact_start(miras__block *k, const float *s) {
   k->s0 = k->f;
 }
 
-/* The new rows are r0..r0+m-1, of which `reads` tokens are queried; m = 0: one row looks at the
+/* Rows r0..r0+m-1 are new, and `reads` of their tokens are queried; with m = 0 one row reads the
  * block as it is. */
 static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t reads) {
   miras__readers *e = &k->by[0], *q = &k->by[1];
@@ -10942,7 +10944,7 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
   k->asked = k->answers ? k->stack : k->errors ? 0 : e->count;
 }
 
-/* The new rows' u, and t or e_i in the place of what was read for an error. */
+/* Make the new rows' u, and t or e_i in the place of what was read for an error. */
 static void miras__exact_solve_pairs(miras__block *k) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
@@ -10985,7 +10987,7 @@ static void miras__exact_solve_pairs_bwd(miras__block *k) {
   miras__times_gate(K, p->rates > 1, k->du[0], k->r.eta, p->rates, k->du[0], m, dv);
 }
 
-/* read += the part of the queries' answers that comes from the block's own rows. */
+/* read += the queries' answers from the block's own rows. */
 static void miras__exact_intra(miras__block *k) {
   const miras__kernels *K = k->K;
   const size_t dv = (size_t)k->p->d.value_dim, N = k->ld;
@@ -11041,9 +11043,9 @@ static void miras__exact_intra_bwd(miras__block *k) {
   }
 }
 
-/* read = the stack's rows times S_0, scaled by the decay so far; score = the stack's rows against
- * the rows of the block. With one decay per row the answers are scaled, with one per feature the
- * rows that read (zc). */
+/* read = the stack's rows times S_0, scaled by the decay so far; score = the stack's rows times the
+ * rows of the block. A decay that is one number scales the answers, one per feature the rows that
+ * read (zc). */
 static void miras__exact_inter(miras__block *k) {
   const miras__kernels *K = k->K;
   const int per = k->p->per_feature;
@@ -11129,8 +11131,8 @@ static void miras__exact_inter_bwd(miras__block *k, float *dbase, const float *d
   for (s = 0; s < p->streams; s++) miras__exact_scores_bwd(k, s);
 }
 
-/* Everything of m rows from row r0 of a block on; t is the call's token of the first. Leaves in
- * k->open the rows and coefficients up to r0+m, in k->read the errors and what queries read. */
+/* Run m rows of a block from row r0 on; t is the call's token of the first. k->open receives the
+ * rows and coefficients up to r0+m, k->read the errors and what queries read. */
 static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t t, size_t r0,
                               size_t m) {
   const miras__kernels *K = k->K;
@@ -11205,7 +11207,7 @@ static void miras__exact_fold_bwd(miras__block *k) {
               p->value_decay ? k->cv + m * dv : NULL, p->d.normalize, n, dv);
 }
 
-/* The block closes: s [weights] becomes the state after its rows, from F where there is a B. */
+/* Close the block: s [weights] becomes the state after its rows, made of F where there is a B. */
 static void miras__exact_close(miras__block *k, float *s, size_t rows) {
   const size_t all = k->p->weights;
   float *to = k->base ? k->f : s;
@@ -11215,7 +11217,8 @@ static void miras__exact_close(miras__block *k, float *s, size_t rows) {
   k->K->add(s, k->base, all);
 }
 
-/* out [dv] = x S and den = x . z of a state without an open block. One row packs nothing. */
+/* out [dv] = x S and den = x . z of a state s without an open block. The product of one row needs
+ * no scratch. */
 static void miras__exact_read(const miras__kernels *K, const miras__plan *p, const float *s,
                               const float *x, float *out, float *den) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
@@ -11225,8 +11228,8 @@ static void miras__exact_read(const miras__kernels *K, const miras__plan *p, con
   K->normaliser(K, den, x, n, x, 1, 0, 0);
 }
 
-/* Prepare k for a single query in k->z that reads the state after `rows` rows of an open block;
- * the answer comes into k->read and k->den. Where there is a B, F is read. */
+/* Answer a single query in k->z from the state after `rows` rows of an open block, into k->read and
+ * k->den. Where there is a B, the query reads F. */
 static void miras__exact_query(const miras__block *k, size_t rows) {
   miras__block look;
   if (!rows) {
@@ -11244,8 +11247,8 @@ static void miras__exact_query(const miras__block *k, size_t rows) {
     k->K->normaliser(k->K, k->den, k->score[0], k->ld, k->open.eta, 1, rows, 0);
 }
 
-/* The bias of token t at R before it is written, -(R'x).v or 1/2 |R'x - v|^2, where rows do not
- * read that themselves. The square has no B here: nothing asks a separate erase for it. */
+/* The bias of token t at R before the token is written, -(R'x).v or 1/2 |R'x - v|^2, where rows
+ * read no errors. The square has no B here, because no memory with a separate erase reports it. */
 static void miras__exact_surprise(miras__block *k, const miras__head_io *io, size_t t,
                                   size_t rows) {
   const miras__kernels *K = k->K;
@@ -11262,7 +11265,8 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
   K->scale(to, k->p->square ? 0.5f : -1, to, 1);
 }
 
-/* One token at a time. The kernel's runs end where a state is kept on the tape or swept. */
+/* Forward with blocks of one token. A run of the kernel ends where a state is kept on the tape or
+ * swept. */
 static void miras__linear_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
@@ -11437,7 +11441,7 @@ static void miras__exact_backward(const miras__call *a) {
   if (a->dstate) K->copy(a->dstate, k->ds, p->weights);
 }
 
-/* One read between tokens. */
+/* Answer one query o [dv] to q between tokens; the state stays as it is. */
 static void miras__exact_read_at(const miras__call *a, const float *q, float *o) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
@@ -11469,7 +11473,7 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
   K->scale_rows(o, dv, 1, den, 1, o, dv, 1, dv);
 }
 
-/* w [weights]: the state after the open block's rows. */
+/* w [weights] = the state after the open block's rows, which stay open. */
 static void miras__exact_live(const miras__call *a, float *w) {
   const size_t chunk = (size_t)a->p->d.chunk, inner_steps = (size_t)a->p->d.inner_steps;
   const size_t rows = (size_t)(a->position % chunk) * inner_steps;
@@ -11480,7 +11484,7 @@ static void miras__exact_live(const miras__call *a, float *w) {
   miras__exact_close(k, w, rows);
 }
 
-/* Nothing is left of the open block's rows: S is all there is. */
+/* Drop the open block's rows: the state is S alone. */
 static void miras__exact_clear(const miras__call *a) {
   const miras__plan *p = a->p;
   const size_t chunk = (size_t)p->d.chunk;
@@ -11604,10 +11608,11 @@ typedef struct miras__chunk {
 
 typedef char miras__chunk_fits[sizeof(miras__chunk) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
 
-/* The floats of its arrays: n pairs of a chunk, wide one number of each or one per channel, all the
- * weights, tile [n, widest]; and 0 where there are none: two a tile of a gated layer, apart the
- * weights of a sum apart, own those of a J of its own, held those of W_B, bounded n, channels n
- * with gates per channel. */
+/* Sizes, in floats, of a chunk's arrays: n pairs; wide: a gate's numbers of each, 1 or one per
+ * channel; all: the weights; tile [n, widest]. The others are 0 where the memory lacks what they
+ * are of: two: a second tile (gated layers); apart: weights of a sum that is kept apart; own: a
+ * metric J of its own; held: W_B; bounded: n with bounded steps; channels: n with gates per
+ * channel. */
 typedef struct miras__chunk_floats {
   size_t n, dv, wide, all, tile, two, apart, own, held, bounded, channels;
 } miras__chunk_floats;
@@ -11629,7 +11634,7 @@ static miras__chunk_floats miras__chunk_sizes(const miras__plan *p) {
   return z;
 }
 
-/* Lay its scratch out. Layers that share their input share what belongs to it. */
+/* Lay a chunk's scratch out. Layers that share their input share the arrays of that input. */
 static MIRAS__CALLED void miras__chunk_lay(const miras__plan *p, miras__space *s, miras__chunk *c) {
   const miras__chunk_floats z = miras__chunk_sizes(p);
   const size_t n = z.n, dv = z.dv;
@@ -11744,8 +11749,8 @@ static void miras__frozen_gaps(const miras__call *a, int backward, int watch) {
 }
 #endif
 
-/* Its part of the plan: where the state of a head has what (at_s: with momentum only), the sizes of
- * tape and scratch. Returns the floats of a state. */
+/* This engine's part of a plan: the layout of a head's state (at_s: with momentum only), the sizes
+ * of tape and scratch. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   size_t c = p->chunk_pairs, pad = miras__pad(p->weights), state = pad;
@@ -11822,7 +11827,7 @@ static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *b
   return x;
 }
 
-/* W_0 from A_0, and what comes about with it. */
+/* Make W_0 from A_0, and with W_0 the scale of its link and the metric J. */
 static void miras__chunk_weights(miras__chunk *c) {
   miras__link x = miras__anchor_link(c, NULL, NULL);
   x.inv = c->scalars + 4;
@@ -11832,7 +11837,8 @@ static void miras__chunk_weights(miras__chunk *c) {
 
 /* ---- bounded steps ---- */
 
-/* Layer l of a bounded step, and the layer that hears what it says, where that counts in F. */
+/* The arguments of layer l's bounded step; *fed: the layer that reads its output, where F counts
+ * that. */
 static miras__bound miras__bound_layer(const miras__chunk *c, int l, int *fed) {
   const miras__plan *p = c->p;
   const float *J = c->retain->metric >= MIRAS__J_OWN ? c->metric : c->w;
@@ -11848,7 +11854,7 @@ static miras__bound miras__bound_layer(const miras__chunk *c, int l, int *fed) {
   return x;
 }
 
-/* Q, F, e.r and s of the new pairs; then eta times s. */
+/* Make Q, F, e.r and s of the new pairs, and multiply their eta by s. */
 static void miras__span_bound(miras__chunk *c) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
@@ -11942,7 +11948,7 @@ static miras__channels miras__channel_view(const miras__chunk *c, int by_input, 
   return v;
 }
 
-/* Rows from new row `from` on that no read saw enter the live ones. */
+/* New rows from `from` on that no query has read enter the live rows. */
 static void miras__channel_rest(miras__chunk *c, size_t from) {
   int side;
   for (side = c->p->layers > 1; side >= 0; side--) {
@@ -11971,11 +11977,12 @@ static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, flo
   c->K->channel_bwd(&v, &g, c->m, c->history);
 }
 
-/* ---- one pair, folded at once ---- */
+/* ---- one pair, added to the state at once ---- */
 
-/* A block of a device takes what fold_pair does one by one, with the same bits. */
+/* A device makes the steps of fold_pair one after the other, with the same bits. */
 #ifndef MIRAS__DEVICE
-/* Layer l takes in the pair in row 0 of the chunk, whose coefficients are row `row`. */
+/* The arguments of fold_pair for layer l and the pair in row 0 of the chunk, whose coefficients are
+ * row `row`. */
 static miras__new_pair miras__new_pair_of(const miras__chunk *c, int l, float *a, float *s,
                                         size_t row) {
   const miras__plan *p = c->p;
@@ -11991,8 +11998,8 @@ static miras__new_pair miras__new_pair_of(const miras__chunk *c, int l, float *a
 
 /* ---- reads along A_t ---- */
 
-/* Rows of queries on their way, and the coefficients of the last pair of the first read's token;
- * those of the others lie `inner_steps` rows apart. */
+/* Rows of queries in a layer, and the coefficients of the last pair of the first query's token; the
+ * coefficients of the other queries' tokens lie `inner_steps` rows apart. */
 typedef struct miras__query {
   miras__pass pass;
   miras__reads r;
@@ -12123,8 +12130,9 @@ static void miras__channel_init_bwd(miras__chunk *c, int l, const miras__query *
                  by_input ? bz : t, m);
 }
 
-/* W - inv B in layer l, where what the close needs of A_C lay. W and B are large and near to each
- * other where memories return; the difference of their products with x had lost what it is of. */
+/* W - inv B in layer l, in the place of the A_C that the close has needed. Where decays lead to B,
+ * W and B are large and near to each other: the difference of their products with x would have lost
+ * its digits. */
 static const float *miras__away(const miras__chunk *c, int l, const float *w) {
   const size_t at = c->p->offset[l], size = (size_t)c->p->in[l] * (size_t)c->p->out[l];
   c->K->copy(c->ac + at, w + at, size);
@@ -12283,7 +12291,7 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
 
 /* ---- spans ---- */
 
-/* Where the state of a head, or what stands for it in the adjoint, has what of a chunk. */
+/* Point c at the arrays of a head's state, or of the cotangents in its place in the adjoint. */
 static void miras__chunk_state(miras__chunk *c, float *state) {
   const miras__plan *p = c->p;
   int l;
@@ -12301,15 +12309,15 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   }
 }
 
-/* The retention of a span and where it leads. */
+/* Take record `retain` as the span's retention, and the initial memory that its decay leads to. */
 static void miras__span_retain(miras__chunk *c, int retain) {
   c->retain = &miras__retentions[retain];
   c->init = !c->b || c->retain->init == MIRAS__INIT_NONE ? NULL
             : c->retain->init == MIRAS__INIT_B ? c->b : c->wb;
 }
 
-/* Fill the record with all that the spans of a call share. own: room for the record where the
- * worker keeps none, and of the adjoint. */
+/* A record with all that the spans of a call share. own: room for the record, used by the adjoint
+ * and where the worker keeps none. */
 static miras__chunk *miras__chunk_open(const miras__call *call, int backward, miras__chunk *own) {
   const miras__plan *p = call->p;
   int laid = 0, l;
@@ -12350,7 +12358,8 @@ static miras__chunk *miras__chunk_open(const miras__call *call, int backward, mi
   return c;
 }
 
-/* m pairs of the call from pair t on, which are row r0 of their chunk; do they close it? */
+/* Begin the span of m pairs of the call from pair t on, from row r0 of their chunk on. ends: the
+ * chunk closes behind them. */
 static void miras__span(miras__chunk *c, int retain, size_t t, size_t r0, size_t m, int ends) {
   const size_t inner_steps = (size_t)c->p->d.inner_steps;
   miras__span_retain(c, retain);
@@ -12365,14 +12374,14 @@ static void miras__span(miras__chunk *c, int retain, size_t t, size_t r0, size_t
   if (c->closing) c->reads--;
 }
 
-/* Where rows of what the memory is asked go, and how far apart they lie: the first layer's input,
- * or what scales the answer. */
+/* Where the rows of queries go, and how far apart they lie: the first layer's input, or the gate
+ * of the answer. */
 static float *miras__query_rows(const miras__chunk *c, const miras__pass *s, size_t *in) {
   *in = c->net.answer->keyed ? c->p->features : (size_t)c->p->in[0];
   return c->net.answer->keyed ? s->xh : s->x[0];
 }
 
-/* m reads x, rows of the query pass from row `at` on, by the weights w alone. */
+/* Run m queries x, rows of the query pass from row `at` on, through the weights w alone. */
 static void miras__read_by(const miras__chunk *c, const float *w, size_t at, size_t m,
                            miras__query *x) {
   const miras__plan *p = c->p;
@@ -12391,8 +12400,8 @@ static void miras__read_by(const miras__chunk *c, const float *w, size_t at, siz
   x->a = NULL;
 }
 
-/* The reads x of an open chunk, from coefficient row `row` of g, a, f on: along A_t, the first of
- * which sees `seen` pairs, or by the anchor. */
+/* Run the queries x of an open chunk, whose coefficients are rows `row` and on of g, a, f: along
+ * A_t, where the first query sees `seen` pairs, or through the anchor. */
 static void miras__read_at(const miras__chunk *c, size_t row, size_t seen, size_t m,
                            miras__query *x) {
   miras__read_by(c, c->retain->from_dual ? c->a : c->w, 0, m, x);
@@ -12425,7 +12434,8 @@ static void miras__read_query(miras__chunk *c, const miras__query *x, size_t tok
     c->K->add_rows(o, c->io.ldy, s->x[0], (size_t)p->in[0], s->m, (size_t)p->d.key_dim);
 }
 
-/* Its adjoint; bw, bs (NULL without momentum): of the weights that were read and of S_0. */
+/* The adjoint of read_query; bw, bs (NULL without momentum): the cotangents of the weights that
+ * were read and of S_0, which are added to. */
 static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token, float *bw,
                             float *bs) {
   const miras__kernels *K = c->K;
@@ -12460,7 +12470,7 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
   miras__rows_queries_bwd(K, p, &c->io, call->g, token, m, bx, q, n);
 }
 
-/* The new pairs of a span: rows, inner gradients, gates and coefficients. */
+/* Make the new pairs of a span: rows, inner gradients, gates and coefficients. */
 static void miras__span_pairs(miras__chunk *c) {
   const miras__plan *p = c->p;
   const miras__pass *s = &c->net.pairs;
@@ -12473,7 +12483,7 @@ static void miras__span_pairs(miras__chunk *c) {
   miras__span_products(c);
 }
 
-/* All of a span but its close. o: where the first answer goes. */
+/* Run a span up to its close. o: where the first answer goes. */
 static void miras__span_run(miras__chunk *c, float *o) {
   const int follows = c->reads && c->retain->reads_live;
   miras__span_pairs(c);
@@ -12489,15 +12499,14 @@ static void miras__span_run(miras__chunk *c, float *o) {
 
 static int miras__apart(const miras__chunk *c) { return c->retain->sum == MIRAS__SUM_APART; }
 
-/* sum = the start of the recursion, from A_0 = a; the two may be one block. */
+/* sum = the recursion's start, made of A_0 = a; sum may be a. */
 static void miras__sum_begin(const miras__chunk *c, float *sum, const float *a) {
   if (miras__apart(c)) c->K->fill(sum, 0, c->p->weights);
   else if (c->retain->sum == MIRAS__SUM_LOG) c->K->log_weights(sum, a, c->p->weights);
   else c->K->copy(sum, a, c->p->weights);
 }
 
-/* The recursion up to the closing pair into sum, from A_0 = a (may be the same block); s in place.
- */
+/* sum = the recursion up to the closing pair, from A_0 = a; sum may be a. s is changed in place. */
 static void miras__span_sum(miras__chunk *c, float *sum, const float *a, float *s) {
   const miras__plan *p = c->p;
   int l;
@@ -12505,7 +12514,7 @@ static void miras__span_sum(miras__chunk *c, float *sum, const float *a, float *
   for (l = 0; l < p->layers; l++) miras__fold_layer(c, l, sum, s, c->m - 1, c->r0 + c->m);
 }
 
-/* Does what decays have left of nothing go behind the span? (Only where a chunk ends.) */
+/* Does what has faded become 0 behind this span? (Only where a chunk ends.) */
 static int miras__span_sweeps(const miras__chunk *c) {
   const size_t t = c->t + c->m, inner_steps = (size_t)c->p->d.inner_steps;
   return t % inner_steps == 0 &&
@@ -12526,7 +12535,7 @@ static miras__link miras__closing_of(const miras__chunk *c, float *w, const floa
   return x;
 }
 
-/* W_C; w may be sum, or w0. inv: of its link. */
+/* Make W_C; w may be sum, or w0. inv receives the scale of its link. */
 static void miras__span_close(miras__chunk *c, float *w, const float *sum, const float *w0,
                                float *inv) {
   const miras__plan *p = c->p;
@@ -12541,8 +12550,8 @@ static void miras__span_close(miras__chunk *c, float *w, const float *sum, const
   c->retain->close(&x);
 }
 
-/* Its adjoint: bwc comes in as what the closing read adds to W_C, ca as the cotangent of what the
- * state carries over the close. */
+/* The adjoint of a close: bwc comes in as the closing query's cotangent of W_C, ca as that of the
+ * state behind the close. */
 static void miras__span_close_bwd(miras__chunk *c, float *ca) {
   const miras__plan *p = c->p;
   miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->w);
@@ -12587,8 +12596,8 @@ static void miras__span_state(miras__chunk *c) {
   if (p->stores_link) c->K->copy(c->inv, c->scalars + 4, (size_t)p->layers);
 }
 
-/* A span has closed: nothing of it stays, for how calls were cut must not show in the state. Where
- * the chunk goes on, the first token is in W_1 and its coefficient is 0. */
+/* Clear the state's rows behind a span that has closed, since how calls were cut must not show in
+ * the state. Where the chunk goes on, its first token is in W_1 and has the coefficient 0. */
 static void miras__state_clear(const miras__chunk *c, int goes_on) {
   const miras__kernels *K = c->K;
   K->fill(c->last_g, 0, c->p->chunk_pairs);
@@ -12603,7 +12612,7 @@ static void miras__state_clear(const miras__chunk *c, int goes_on) {
   K->fill(c->live_d, 0, c->wide);
 }
 
-/* The coefficients of its last row wait for the next span of the chunk. */
+/* Keep the coefficients of the span's last row in the state, for the next span of the chunk. */
 static void miras__state_keep(const miras__chunk *c) {
   const miras__kernels *K = c->K;
   const size_t last = c->m - 1, rows = c->r0 + c->m;
@@ -12685,7 +12694,7 @@ static void miras__frozen_forward(const miras__call *call) {
 
 /* ---- backward ---- */
 
-/* Forward again, up to the close: the anchor at a, s. */
+/* Run a span forward again up to its close, from the anchor at a, s. */
 static void miras__span_again(miras__chunk *c, float *a, float *s) {
   const miras__plan *p = c->p;
   c->a = a;
@@ -12746,7 +12755,7 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
   if (retain->sum == MIRAS__SUM_LOG) K->log_weights_bwd(ca, c->a, p->weights);
 }
 
-/* Cotangents that are added to begin at zero. */
+/* Clear the cotangents that a span's adjoint adds to. */
 static void miras__span_begin_bwd(const miras__chunk *c) {
   const miras__plan *p = c->p;
   int l;
@@ -12864,7 +12873,7 @@ static void miras__frozen_backward(const miras__call *call) {
   }
 }
 
-/* One read between tokens. */
+/* Answer one query o [dv] to q between tokens; the state stays as it is. */
 static void miras__frozen_read(const miras__call *call, const float *q, float *o) {
   const miras__plan *p = call->p;
   const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.inner_steps;
@@ -12916,8 +12925,8 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   *c = laid;
 }
 
-/* Nothing is left of an open chunk's pairs: A and S are all there is, and what follows from them.
- * The chunk's anchor is here. */
+/* Drop an open chunk's pairs: the state is A and S, and what follows from them, and its anchor is
+ * where the chunk stands. */
 static void miras__frozen_clear(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
@@ -12976,7 +12985,7 @@ typedef struct miras__mesa {
 
 typedef char miras__mesa_fits[sizeof(miras__mesa) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
 
-/* Lay its scratch out; returns the floats. */
+/* Lay a chunk's scratch out at `scratch`, NULL to count only; returns the floats. */
 static MIRAS__CALLED size_t miras__mesa_lay(const miras__plan *p, int backward, float *scratch,
                                             int watch, miras__mesa *k) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
@@ -13025,7 +13034,7 @@ static void miras__mesa_gaps(const miras__call *a, int backward, int watch) {
 }
 #endif
 
-/* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
+/* The engine's part of a plan: the layout of a head's state, sizes of tape and scratch. Returns the
  * floats of a state. */
 static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
@@ -13050,7 +13059,8 @@ static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   return state;
 }
 
-/* Fill the record for a call at its position. own: room for it where the worker keeps none. */
+/* The record of a chunk for a call at its position. own: room for the record where the worker keeps
+ * none. */
 static miras__mesa *miras__mesa_begin(const miras__call *a, int backward, miras__mesa *own) {
   const miras__plan *p = a->p;
   int laid = 0;
@@ -13079,7 +13089,7 @@ static void miras__mesa_gemm(const miras__mesa *k, int how, float *C, const floa
   miras__product(k->K, k->pack, how, C, A, B, m, n, depth);
 }
 
-/* The coefficients of the chunk, and its keys transposed. */
+/* Make the coefficients N and B of the chunk's new rows, and its keys transposed. */
 static void miras__mesa_rows(miras__mesa *k) {
   const miras__kernels *K = k->K;
   if (k->r0) K->copy(k->n, k->open, k->r0);
@@ -13090,8 +13100,8 @@ static void miras__mesa_rows(miras__mesa *k) {
   K->transpose(k->kt, k->ld, k->keys, k->features, k->ld, k->features);
 }
 
-/* y_i = H x_i, or with `answer` G' x_i, of rows from..to-1: H and G as they are before that token,
- * or with `after` after it. */
+/* y_i = H x_i, or with `answer` G' x_i, for rows from..to-1, with the H and G in front of token i
+ * or, with `after`, behind it. */
 static void miras__mesa_product(const miras__mesa *k, int after, int answer, const float *x,
                                 float *y, size_t ldy, size_t from, size_t to) {
   const miras__kernels *K = k->K;
@@ -13138,8 +13148,8 @@ static void miras__mesa_solve(miras__mesa *k, int after, float *x) {
   }
 }
 
-/* The state after the rows of a chunk: h, g, which are H_0 and G_0, become H_t and G_t; N_j the
- * last row's coefficients. */
+/* Close a chunk: h and g, which are H_0 and G_0, become H_t and G_t by the last row's coefficients
+ * N. */
 static void miras__mesa_close(const miras__mesa *k, float *h, float *g) {
   const miras__kernels *K = k->K;
   const size_t rows = k->r0 + k->m, n = k->features;
@@ -13152,7 +13162,7 @@ static void miras__mesa_close(const miras__mesa *k, float *h, float *g) {
   miras__mesa_gemm(k, MIRAS__ADD | MIRAS__TN, g, u, k->values, n, k->dv, rows);
 }
 
-/* Its adjoint: from the cotangents dH, dG of the state that is left,
+/* The adjoint of a close: from the cotangents dH, dG of the state behind it,
  *   dk_j = N_j (2 dH k_j + dG v_j)   dv_j = N_j dG' k_j   dN_j = k_j.(dH k_j) + k_j.(dG v_j)
  *   dB += <dH, H_0> + <dG, G_0>      dH_0 = B dH          dG_0 = B dG
  * N, B the last row's. */
@@ -13229,7 +13239,7 @@ static void miras__mesa_forward(const miras__call *a) {
   }
 }
 
-/* One read: before the next token. */
+/* Answer one query o [dv] to q between tokens; the state stays as it is. */
 static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
   miras__mesa_rows(k);
@@ -13240,7 +13250,7 @@ static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   miras__mesa_product(k, 0, 1, k->x, o, k->dv, 0, 1);
 }
 
-/* H, then G, after the open chunk's pairs. */
+/* values = H, then G, behind the open chunk's pairs, which stay open. */
 static void miras__mesa_live(const miras__call *a, float *values) {
   const miras__plan *p = a->p;
   miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
@@ -13250,14 +13260,14 @@ static void miras__mesa_live(const miras__call *a, float *values) {
   miras__mesa_close(k, values, values + p->split);
 }
 
-/* Nothing is left of an open chunk's pairs: H and G are all there is. */
+/* Drop an open chunk's pairs: the state is H and G alone. */
 static void miras__mesa_clear(const miras__call *a) {
   const miras__plan *p = a->p;
   a->K->fill(a->state + p->at_open, 0, p->at_scalars + 16 - p->at_open);
   if (a->position % (uint64_t)p->d.chunk) a->K->fill(a->state + p->at_scalars, 1, 1);
 }
 
-/* Adjoint, chunk by chunk from the last; a leading d the cotangents:
+/* The adjoint of a chunk; chunks are taken from the last to the first. A leading d: cotangents.
  *   dx_t = G_t dy_t                z_t = (H_t + Lambda)^-1 dx_t, solved like x     dq_t = z_t
  *   dlambda = -sum_t z_t (.) x_t   dG_t = x_t dy_t'     dH_t = -(z_t x_t' + x_t z_t')/2
  * This is the derivative of the exact solution; that of the truncated one differs by the residual,
@@ -13268,7 +13278,7 @@ static void miras__mesa_clear(const miras__call *a) {
  *   dv_j = sum_t N_tj (k_j.x_t) dy_t
  *   dG_0 = sum_t B_t x_t dy_t'                 dH_0 = -sum_t B_t (z_t x_t' + x_t z_t')/2
  *
- * Here for the tokens of one chunk, x [m, n] their solutions, k->dy what their answers receive. */
+ * x [m, n]: the solutions of the chunk's tokens; k->dy: the cotangents of their answers. */
 static void miras__mesa_chunk_bwd(miras__mesa *k, const float *x) {
   const miras__kernels *K = k->K;
   const size_t c = k->c, n = k->features, dv = k->dv, m = k->m;
@@ -13428,7 +13438,7 @@ typedef struct miras__attention_work {
   float *along;            /* [R] do . o                                                         */
 } miras__attention_work;
 
-/* Lay its scratch out; returns the floats. */
+/* Lay attention's scratch out; returns the floats. */
 static MIRAS__CALLED size_t miras__attention_lay(const miras__attention *a, int backward,
                                                  float *scratch, int watch,
                                                  miras__attention_work *w) {
@@ -13462,7 +13472,7 @@ static MIRAS__CALLED size_t miras__attention_lay(const miras__attention *a, int 
 
 /* ---- pairs: token j >= 0 of the call, or j < 0 before it ---- */
 
-/* Pairs that lie together. */
+/* Pairs that lie one behind the other in memory. */
 typedef struct miras__kv_run {
   const float *k, *v;
   size_t ldk, ldv, count;
@@ -13484,7 +13494,7 @@ static size_t miras__kv_slot(const miras__attention *a, ptrdiff_t j) {
   return (size_t)((a->position - (uint64_t)-j) % a->window);
 }
 
-/* The longest run of the `count` pairs from j on that lies in one piece of memory. */
+/* The longest run of the `count` pairs from j on whose rows lie one behind the other. */
 static miras__kv_run miras__kv_together(const miras__attention *a, ptrdiff_t j, size_t count) {
   miras__kv_run run;
   run.count = count;
@@ -13505,7 +13515,7 @@ static miras__kv_run miras__kv_together(const miras__attention *a, ptrdiff_t j, 
   return run;
 }
 
-/* All of them, copied together where they are not. */
+/* All `count` pairs from j on as one run, copied to scratch where they lie apart. */
 static miras__kv_run miras__kv_view(const miras__attention *a, const miras__attention_work *w,
                                     ptrdiff_t j, size_t count) {
   const size_t dk = a->key_dim, dv = a->value_dim;
@@ -13527,7 +13537,7 @@ static miras__kv_run miras__kv_view(const miras__attention *a, const miras__atte
   return run;
 }
 
-/* The last `window` tokens of the call go into the ring. */
+/* Copy the last `window` tokens of the call into the ring. */
 static void miras__kv_keep(const miras__attention *a) {
   const miras__head_io *io = a->io;
   const size_t dk = a->key_dim, dv = a->value_dim, window = a->window, length = (size_t)io->length;
@@ -13540,8 +13550,8 @@ static void miras__kv_keep(const miras__attention *a) {
   }
 }
 
-/* Its adjoint: dk, dv = what the ring says or 0. What it says of rows that held nothing before the
- * call goes nowhere. */
+/* The adjoint of kv_keep: dk, dv = the cotangents of the tokens' rows in the ring, or 0. Those of
+ * rows that held nothing before the call are dropped. */
 static void miras__kv_keep_bwd(const miras__attention *a) {
   const miras__kernels *K = a->K;
   const miras__head_grads *g = a->g;
@@ -13594,7 +13604,7 @@ static void miras__strip_part(const miras__strip *x, ptrdiff_t i, size_t rows, p
              miras__mat(x->b + (size_t)k * x->ldb, x->ldb), rows, x->n, depth, x->pack);
 }
 
-/* Each element adds in the order of k, strips of rows are only a schedule. */
+/* Each element is a sum in the order of k; strips of rows are only a schedule. */
 static void miras__strip_product(const miras__strip *x) {
   const ptrdiff_t rows = (ptrdiff_t)x->rows, depth = (ptrdiff_t)x->depth, lo = x->lo, hi = x->hi;
   ptrdiff_t i, m, r;
@@ -13675,7 +13685,7 @@ static void miras__attention_queries(const miras__attention *a, const miras__att
   a->K->scale(w->qt, a->scale, w->qt, a->key_dim * rows);
 }
 
-/* Pairs kv are taken in by the queries of a band. */
+/* The queries of a band take the pairs kv into their sums. */
 static void miras__attention_take(const miras__attention *a, const miras__attention_work *w,
                                   const miras__kv_run *kv, miras__band *b) {
   const miras__kernels *K = a->K;
@@ -13749,8 +13759,9 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
                     a->position + t < delay ? a->io->q + t * a->io->ldq + g * dk : NULL, dk);
 }
 
-/* One read between tokens, as the last token would have read: o [group, value_dim] of io->q. */
-static void miras__attention_look(const miras__attention *a, float *o) {
+/* Answer queries between tokens as the last token's would have been: o [group, value_dim] of
+ * io->q. */
+static void miras__attention_query(const miras__attention *a, float *o) {
   miras__attention_work work;
   miras__attention_lay(a, 0, a->scratch, MIRAS__ATTENTION_WATCH, &work);
   miras__attention_answer(a, &work, 0, 1, 1);
@@ -13758,7 +13769,7 @@ static void miras__attention_look(const miras__attention *a, float *o) {
   MIRAS__WATCH(miras__attention_lay(a, 0, a->scratch, 2, &work));
 }
 
-/* All tokens of a call: answers, surprises, tape, ring. */
+/* Run all tokens of a call: make answers and surprises, keep the tape and the ring. */
 static void miras__attention_run(const miras__attention *a) {
   const miras__kernels *K = a->K;
   const miras__head_io *io = a->io;
@@ -13801,11 +13812,10 @@ static void miras__attention_run(const miras__attention *a) {
   MIRAS__WATCH(miras__attention_lay(a, 0, a->scratch, 2, w));
 }
 
-/* Its adjoint for the queries of tokens t..t+m-1, with the weights p_ti = s_i / sum again from the
- * scores, their base and 1 / sum:
- *   dp_ti = do_t . v_i     ds_ti = p_ti (dp_ti - do_t . o_t)
- *   dq_t = scale sum_i ds_ti k_i     dk_i += scale sum_t ds_ti q_t     dv_i += sum_t p_ti do_t
- * dk or dv NULL: not wanted. */
+/* The adjoint of attention_take for the queries of tokens t..t+m-1, with the weights p_ti = s_i /
+ * sum made again from the scores, their base and 1 / sum: dp_ti = do_t . v_i ds_ti = p_ti (dp_ti -
+ * do_t . o_t) dq_t = scale sum_i ds_ti k_i dk_i += scale sum_t ds_ti q_t dv_i += sum_t p_ti do_t dk
+ * or dv NULL: not wanted. */
 static void miras__attention_take_bwd(const miras__attention *a, const miras__attention_work *w,
                                       const miras__kv_run *kv, const miras__band *b, float *to_k,
                                       size_t ldk, float *to_v, size_t ldv) {
@@ -13840,7 +13850,7 @@ static void miras__attention_receive(const miras__attention *a, const miras__att
     a->K->scale_rows(dq + t * ldq + g * dk, ldq, a->scale, NULL, 0, w->dq + g * m * dk, dk, m, dk);
 }
 
-/* Pairs of the window: x's, by the queries of a. */
+/* The adjoint of the queries of a over the pairs of a window, those of x. */
 static void miras__attention_window_bwd(const miras__attention *a, const miras__attention_work *w,
                                         const miras__attention *x, size_t t, size_t m) {
   const ptrdiff_t last = (ptrdiff_t)(t + m);
@@ -13868,7 +13878,7 @@ static void miras__attention_window_bwd(const miras__attention *a, const miras__
   }
 }
 
-/* All pairs. */
+/* The adjoint of a block of queries over all pairs. */
 static void miras__attention_block_bwd(const miras__attention *a, const miras__attention_work *w,
                                        size_t t, size_t m) {
   const miras__kernels *K = a->K;
@@ -13898,8 +13908,9 @@ static void miras__attention_block_bwd(const miras__attention *a, const miras__a
   miras__attention_receive(a, w, a->g->q, t, m);
 }
 
-/* All tokens; pairs before the call are those of tape_k, tape_v. What came in for rows of the ring
- * goes to the call's tokens, what remains belongs to pairs that were there before. */
+/* The adjoint of attention_run; pairs before the call are those of tape_k, tape_v. The cotangents
+ * of the ring's rows go to the call's tokens, and the rest belongs to pairs from before the call.
+ * */
 static void miras__attention_run_bwd(const miras__attention *a) {
   miras__attention before = *a;
   miras__attention_work work;
@@ -13931,7 +13942,7 @@ static void miras__attention_sizes(const miras__plan *p, miras__attention *a) {
   a->also = NULL;
 }
 
-/* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
+/* The engine's part of a plan: the layout of a head's state, sizes of tape and scratch. Returns the
  * floats of a state. */
 static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
   miras__attention_work work;
@@ -13987,7 +13998,7 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
   a.io = &io;
   io.q = q;
   io.ldq = 0;
-  miras__attention_look(&a, o);
+  miras__attention_query(&a, o);
 }
 
 /* @56 ENGINE TABLE -------------------------------------------------------- needs 50 51 53 54 -- */
@@ -14038,8 +14049,8 @@ static const miras__between_tokens miras__states_of[] = {
  * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
 
 #if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-/* The gaps of an engine's scratch get their pattern (watch 1), or are looked at (2). Attention does
- * that itself. */
+/* Write the pattern into the gaps of an engine's scratch (watch 1), or check it (2). Attention does
+ * so itself. */
 static void miras__head_gaps(const miras__call *a, int backward, int watch) {
   static void (*const of_engines[])(const miras__call *a, int backward, int watch) = {
     MIRAS__EXACT(miras__exact_gaps), MIRAS__FROZEN(miras__frozen_gaps),
@@ -14048,7 +14059,7 @@ static void miras__head_gaps(const miras__call *a, int backward, int watch) {
 }
 #endif
 
-/* A call, or its adjoint with the stretches in reverse. */
+/* Run the stretches of a call, or in reverse their adjoints. */
 static void miras__head_stretches(const miras__call *a, int backward,
                                   void (*stretch)(const miras__call *a)) {
   const miras_memory_desc *d = &a->p->d;
@@ -14102,7 +14113,7 @@ static void miras__head_forward(const miras__call *a) { miras__head_run(a, 0); }
  * it begins. */
 static void miras__head_backward(const miras__call *a) { miras__head_run(a, 1); }
 
-/* One read between tokens: what a query at this point of the sequence would see of head `head`. */
+/* Answer one query o to q between tokens from head `head`; the state stays as it is. */
 static void miras__head_read(const miras__call *a, size_t head, const float *q, float *o) {
   miras__call run = *a;
   run.position = miras__since_read(&a->p->d, head, a->position);
@@ -14116,9 +14127,9 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 #ifdef MIRAS__IMPLEMENTING
 /* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
 
-/* The host chooses the engine that runs a descriptor, and finds every size. */
+/* The host chooses the engine that runs a descriptor, and computes every size. */
 
-/* The exact engine's part of a plan: what it needs to know of the choices. */
+/* The choices as the exact engine reads them. */
 static void miras__plan_exact(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   p->square = d->bias == MIRAS_BIAS_L2;
@@ -14267,14 +14278,15 @@ struct miras_memory {
   miras__head_io io;                 /* a head's, of which each call sets the pointers           */
 };
 
-/* Tokens so far: what a sequence's state begins with. */
+/* The number of tokens so far, which a sequence's state begins with. */
 static uint64_t miras__position(const void *state) {
   uint64_t position;
   memcpy(&position, state, sizeof position);
   return position;
 }
 
-/* Head h, of tokens from `first` on, has in `to`, which is zeros, what all have from `key` on. */
+/* Fill `to`, which is zeros, with the inputs of head h from token `first` on; `key`: the first of a
+ * record's pointers, in the order of miras_memory_input. */
 MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, size_t first,
                                         size_t h, void *to) {
   const size_t heads = (size_t)m->plan.d.heads;
@@ -14286,7 +14298,7 @@ MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, 
   }
 }
 
-/* The gates that tokens do not bring; those that the algorithm or bias do not have are NULL. */
+/* Point io at the constant gates; those that the algorithm or bias does not have stay NULL. */
 static void miras__constant_gates(const miras_memory_desc *d, const float *keep,
                                   miras__head_io *io) {
   if (!d->decay_gate) io->keep = keep;
@@ -14317,7 +14329,7 @@ static void miras__memory_io(const miras_memory *m, const miras_memory_input *x,
   miras__constant_gates(d, m->keep + H, io);
 }
 
-/* Head h of sequence b: its outer parameters and its state. */
+/* Point a at the outer parameters and the state of head h of sequence b. */
 static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras__call *a) {
   const miras__plan *p = &m->plan;
   const size_t heads = (size_t)p->d.heads, dv = (size_t)p->d.value_dim;
@@ -14358,7 +14370,7 @@ typedef struct miras__memory_call {
   size_t part;
 } miras__memory_call;
 
-/* A task's tokens, and where it finds their states. */
+/* Point a task at its tokens and at their states. */
 static void miras__memory_some(const miras__memory_call *c, miras__head_io *io, miras__call *run) {
   const miras__plan *p = &c->m->plan;
   if (!c->count) return;
@@ -14424,7 +14436,7 @@ static void miras__backward_task(void *argument, int index, int worker) {
   miras__head_backward(&run);
 }
 
-/* dparams += what the heads h have left in their sequences, in one order, whoever made it. */
+/* dparams += the gradients of head h of all sequences, in one order whichever worker made them. */
 static void miras__memory_collect(const miras__memory_call *c, size_t h, float *dparams) {
   const miras_memory *m = c->m;
   const miras__plan *p = &m->plan;
@@ -14442,7 +14454,7 @@ static void miras__memory_collect(const miras__memory_call *c, size_t h, float *
   }
 }
 
-/* dparams += the gradients of the rates of tokens, which all heads share. */
+/* dparams += the gradients of token rates, which all heads share. */
 static void miras__memory_collect_rates(const miras__memory_call *c, float *dparams) {
   const miras__plan *p = &c->m->plan;
   const size_t tasks = p->d.token_rates ? (size_t)p->d.heads * (size_t)p->d.batch : 0;

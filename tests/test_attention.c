@@ -184,7 +184,7 @@ static void one_case(const miras__kernels *K, size_t block, size_t window) {
   /* what the last token reads, read once more */
   h.a.position = T;
   h.io.q = h.q + (T - 1) * GROUP * DK;
-  miras__attention_look(&h.a, o);
+  miras__attention_query(&h.a, o);
   same(o, h.y + (T - 1) * GROUP * DV, GROUP * DV);
   /* token by token, then in two calls with the gradient of the ring carried back */
   for (t = 0; t < T; t++) run(&cut, t, 1, 0, 0);
