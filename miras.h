@@ -15940,12 +15940,12 @@ typedef struct miras__param {
                                       work->turned; else in a row of sums                         */
 } miras__param;
 
-/* What layers of one kind share. Sizes are in floats, and rows are padded to whole cache lines
- * (ld_*). The projections of a token lie in one row: q, k, v [before the convolutions], the output
- * gate, the gates' low rank, q, k, v of attention beside a memory; a layer may project none of its
- * keys. In a running text a layer has
- * `run` floats: the first `at_out` projections of the last taps - 1 tokens (one row each), then the
- * states of the heads (each part starts on a multiple of 16). */
+/* The sizes and choices that layers of one kind share. Sizes are in floats, and rows are padded to
+ * whole cache lines (ld_*). The projections of a token lie in one row: q, k, v [before the
+ * convolutions], the output gate, the gates' low rank, q, k, v of attention beside a memory; a
+ * layer may project none of its keys. In a running text a layer has `run` floats: the first
+ * `at_out` projections of the last taps - 1 tokens (one row each), then the states of the heads
+ * (each part starts on a multiple of 16). */
 typedef struct miras__shape {
   miras_layer_type type;
   float epsilon, out_norm_epsilon;      /* of its norms, of what memories say                    */
@@ -16118,7 +16118,7 @@ typedef struct miras__views {
   uint64_t seed;                   /* of the layer                                                */
 } miras__views;
 
-/* How many tokens a call may have. */
+/* The most tokens that a call may have. */
 typedef struct miras__extent {
   size_t batch, length;
   int train, carries;              /* with an adjoint; with running texts                         */
@@ -16204,7 +16204,7 @@ static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, s
                drop->limit, drop->scale, n);
 }
 
-/* Rows of a norm that has one head. */
+/* The arguments of a norm with one head, of rows x. */
 static miras__norming miras__norm_of(const float *x, size_t ldx, const float *gain, size_t rows,
                                   size_t n, float epsilon) {
   miras__norming of;
@@ -16341,7 +16341,7 @@ static void miras__norm_rows_of(const miras__visit *a, int i, float *y, const fl
 /* A tile's room: a worker's scratch behind that of products. */
 static float *miras__room(const miras__visit *a) { return a->scratch + a->layer->s->pack; }
 
-/* c [n, cols], set or added to, = x W of parameter i, expert e's. */
+/* c [n, cols] = or += x W, W parameter i, of expert e. */
 static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, float *c, size_t ldc,
                             const float *x, size_t ldx, size_t n) {
   const miras__shape *s = a->layer->s;
@@ -16370,7 +16370,7 @@ static void miras__times(const miras__visit *a, int i, int mode, float *c, size_
   miras__times_of(a, i, 0, mode, c, ldc, x, ldx, n);
 }
 
-/* dx [n, rows], set or added to, = d W'. */
+/* dx [n, rows] = or += d W'. */
 static void miras__times_of_bwd(const miras__visit *a, int i, size_t e, int mode, float *dx,
                                 size_t ldx, const float *d, size_t ldd, size_t n) {
   const miras__shape *s = a->layer->s;
@@ -16405,7 +16405,7 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
   return sum;
 }
 
-/* Is what W_o receives other than what the heads said? */
+/* Does a layer change the heads' answers before W_o? */
 static int miras__layer_rewrites(const miras__shape *s) {
   return s->out_norm || s->cols_out || s->beside;
 }
@@ -16418,10 +16418,10 @@ static void miras__norm_rows_bwd(const miras__visit *a, int i, float *dx, const 
                         a->layer->s->ld_x, &of);
 }
 
-/* How often the layer adds to its input. */
+/* The number of branches that a layer adds to its input: heads, MLP. */
 static size_t miras__branches(const miras__shape *s) { return s->value && s->hidden ? 2 : 1; }
 
-/* In the order of their columns. */
+/* The projections, in the order of their columns. */
 static const unsigned char miras__projections[] = {
   MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE, MIRAS__W_GATES_DOWN, MIRAS__W_BESIDE_Q,
   MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_MIX_DOWN, MIRAS__W_DECAY_DOWN, MIRAS__W_RATE_DOWN,
@@ -16429,12 +16429,12 @@ static const unsigned char miras__projections[] = {
 };
 #define MIRAS__PROJECTIONS MIRAS__COUNT(miras__projections)
 
-/* Is it not of norm(x), but of what attention said? */
+/* Does projection i read attention's answers, and not norm(x)? */
 static int miras__late(const miras__shape *s, int i) {
   return s->late && (i == MIRAS__W_K || i == MIRAS__W_V || i == MIRAS__W_GATES_DOWN);
 }
 
-/* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
+/* ---- the start of a layer: rows of norm(x) W for all its projections ---- */
 
 /* The first projections may have biases, parameters W_BIAS_Q on. Those of the first `count` are
  * added to n rows of projections. */
@@ -16449,7 +16449,7 @@ static void miras__project_biases(const miras__visit *a, size_t count, size_t n,
   }
 }
 
-/* Gradients of these biases: sums of dproj over the tile. */
+/* The gradients of biases of projections are sums of dproj over the tile. */
 static void miras__project_biases_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   int i;
@@ -16486,7 +16486,7 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
   if (s->biased_o) miras__project_biases(a, count, n, proj);
 }
 
-/* A tile's room behind two of its rows of the residual stream: what W_o receives. */
+/* The rows that W_o receives, in a tile's room behind two rows of the residual stream each. */
 static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] */
   return miras__room(a) + 2 * MIRAS__TILE * a->layer->s->ld_x;
 }
@@ -16544,7 +16544,7 @@ static const float *miras__angles(const miras__visit *a) {
   return out;
 }
 
-/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
+/* ---- the end of a layer: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
  * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
 
 /* out = x + from W behind dropout, over the tile, W parameter i (W_o with its bias), or x + from
@@ -16577,18 +16577,18 @@ static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in,
     a->k->add_rows(miras__tile_sum(a, MIRAS__W_BIAS_O), 0, in, s->ld_x, a->n, s->width);
 }
 
-/* The tile's rows of what the MLP adds to. */
+/* The tile's rows that the MLP adds to. */
 static float *miras__mid(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   return !s->hidden ? a->out : s->value ? a->kept.mid : a->kept.x;
 }
 
-/* Its mask. */
+/* The dropout site of the MLP. */
 static size_t miras__mlp_site(const miras__visit *a) {
   return a->layer->site + miras__branches(a->layer->s) - 1;
 }
 
-/* Has the MLP a shift? Otherwise, if any, the heads have it. */
+/* Does the MLP have the token shift? If not, the heads have it, or nothing does. */
 static int miras__shifts_mlp(const miras__shape *s) { return s->mixes && !s->value; }
 
 /* The shifted norm's rows, of heads or of an MLP, and those of the tokens before less these, side
@@ -16613,7 +16613,7 @@ static void miras__shift(const miras__visit *a) {
   a->k->axpy_rows(d, ld, -1, NULL, 0, h, ld, a->n, s->width);
 }
 
-/* The last of n of these rows is what the text goes on with. */
+/* Keep the last of n shifted rows, which a running text goes on with. */
 static void miras__shift_keep(const miras__visit *a, size_t n) {
   const miras__shape *s = a->layer->s;
   a->k->copy(a->run, a->kept.shift + (n - 1) * 2 * s->ld_x, s->width);
@@ -16628,8 +16628,8 @@ static void miras__shift_mix(const miras__visit *a, size_t j, float *z, size_t l
                     miras__weight(a->layer, MIRAS__W_SHIFT) + j * s->width, 0, a->n, s->width);
 }
 
-/* The adjoint: dz into what is collected of all mixes, dshift, and into the tile's sums; t: room
- * like dz. */
+/* The adjoint of shift_mix: dz is added to dshift, which collects all mixes, and to the tile's
+ * sums; t: room like dz. */
 static void miras__shift_mix_bwd(const miras__visit *a, size_t j, const float *dz, float *t) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->ld_x, w = s->width;
@@ -16647,7 +16647,8 @@ static void miras__shift_mix_bwd(const miras__visit *a, size_t j, const float *d
   a->k->axpy_rows(own, 2 * ld, -1, NULL, 0, t, ld, a->n, w);
 }
 
-/* dshift -> dx, through norm i of rows x: a row has what its own token and the next one say. */
+/* dshift -> dx, through norm i of rows x: a row's gradient comes from its own token and the next.
+ * */
 static void miras__shift_bwd(const miras__visit *a, int i, float *dx, const float *base,
                              const float *x) {
   const miras__shape *s = a->layer->s;
@@ -16658,7 +16659,7 @@ static void miras__shift_bwd(const miras__visit *a, int i, float *dx, const floa
   miras__norm_rows_bwd(a, i, dx, base, NULL, t, x);
 }
 
-/* ab of n rows h, of expert e. */
+/* ab = the inputs of expert e's activation for n rows h. */
 static void miras__mlp_in(const miras__visit *a, size_t e, float *ab, const float *h, size_t n) {
   const miras__shape *s = a->layer->s;
   const size_t ld2 = 2 * s->ld_f;
@@ -16666,7 +16667,7 @@ static void miras__mlp_in(const miras__visit *a, size_t e, float *ab, const floa
   miras__times_of(a, MIRAS__W_MLP_UP, e, MIRAS__SET, ab + s->ld_f, ld2, h, s->ld_x, n);
 }
 
-/* ab -> act */
+/* act = the activation of ab: silu(a) b, or relu(a)^2. */
 static void miras__mlp_acts(const miras__visit *a, float *act, const float *ab, size_t n) {
   const miras__shape *s = a->layer->s;
   const float *up = ab + s->ld_f;
@@ -16710,7 +16711,7 @@ static void miras__choose(const miras__shape *s, float *p, int32_t *place, size_
   for (e = 0; s->sums_to_one && e < s->routed; e++) p[e] = place[e * rows] ? 0 : p[e] / sum;
 }
 
-/* The tile's pairs and weights, of its rows h. */
+/* Make the tile's pairs of row and expert, and their weights, from its rows h. */
 static void miras__route(const miras__visit *a, const float *h) {
   const miras__shape *s = a->layer->s;
   const size_t rows = a->work.rows;
@@ -16729,7 +16730,7 @@ static void miras__route(const miras__visit *a, const float *h) {
   MIRAS__MEET();
 }
 
-/* The rows of the tile that expert e has, and a copy of them side by side. */
+/* List the rows of the tile that have chosen expert e, and copy them one behind the other. */
 static size_t miras__gather(const miras__visit *a, size_t e, unsigned char *row, float *to,
                             const float *from) {
   const miras__shape *s = a->layer->s;
@@ -16741,17 +16742,17 @@ static size_t miras__gather(const miras__visit *a, size_t e, unsigned char *row,
   return m;
 }
 
-/* Where rows have the weight of expert e. */
+/* The place of expert e's weight in a row of weights. */
 static size_t miras__weight_of(const miras__shape *s, size_t e) {
   return e < s->routed ? e : s->routed;
 }
 
-/* Room for what an expert makes of its rows, and what all do. */
+/* Room for the outputs of one expert, and of all. */
 static float *miras__expert_room(const miras__visit *a) {
   return miras__from_scratch(a) + MIRAS__TILE * (a->layer->s->ld_y + a->layer->s->ld_f);
 }
 
-/* o of the tile's rows h, behind which there is room for as many */
+/* o = the mixture's output for the tile's rows h, behind which there is room for as many. */
 static float *miras__experts(const miras__visit *a, float *h) {
   const miras__shape *s = a->layer->s;
   float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y, *x = h + MIRAS__TILE * s->ld_x;
@@ -16773,8 +16774,8 @@ static float *miras__experts(const miras__visit *a, float *h) {
   return o;
 }
 
-/* after_in -> dh, which has such room. What the weights' gradients need is left in ab, act (times
- * w) and droute. */
+/* after_in -> dh, which has such room. ab, act (times w) and droute receive what the weights'
+ * gradients need. */
 static void miras__experts_bwd(const miras__visit *a, float *dh) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->ld_x, ldr = s->ld_r, ldf = s->ld_f, ld2 = 2 * ldf;
@@ -16828,7 +16829,7 @@ static void miras__layer_mlp(const miras__visit *a) {
   miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a), MIRAS__W_MLP_DOWN, act, s->ld_f);
 }
 
-/* after -> mid, or with a shift dshift. */
+/* The adjoint of the MLP: after -> mid, or -> dshift with a token shift. */
 static void miras__layer_mlp_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->ld_x, ld2 = 2 * s->ld_f;
@@ -16869,13 +16870,13 @@ static size_t miras__mix_of(int i) {
   }
 }
 
-/* The column of g that low rank i (decay, rate, values, output gate) makes. */
+/* The first column of g that low rank i (decay, rate, values, output gate) makes. */
 static size_t miras__up_column(const miras__shape *s, int i) {
   static const unsigned char group[3] = {MIRAS__KEEP, MIRAS__ERASE, MIRAS__MIX};
   return i < 3 ? s->gate[group[i]].from : s->at_gate;
 }
 
-/* Blocks of work on whole matrices; one list makes one phase. */
+/* Jobs work on blocks of whole matrices; the jobs of a list are one phase. */
 typedef enum miras__job_kind {
   MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE, MIRAS__TO_PANELS, MIRAS__TURN_TO_PANELS
 } miras__job_kind;
@@ -16915,7 +16916,7 @@ typedef struct miras__jobs {
 #define MIRAS__JOB_DEPTH 256
 #define MIRAS__JOB_SIDE 256        /* of the largest blocks                                       */
 
-/* Blocks of c [rows, cols] of a job. */
+/* The number of blocks that a job's c [rows, cols] has. */
 static size_t miras__job_blocks(const miras__job *j) {
   const size_t rows = j->kind == MIRAS__REDUCE ? 1 : j->rows;
   return (rows + j->tall - 1) / j->tall * j->across;
@@ -16997,14 +16998,14 @@ static void miras__job_task(void *argument, int index, int worker) {
 }
 
 #ifndef MIRAS__DEVICE
-/* The last one in such blocks. */
+/* Cut the last job of a list into blocks of `tall` rows and `wide` columns. */
 static void miras__job_cut(miras__jobs *list, miras__job *j, size_t tall, size_t wide) {
   j->tall = (uint32_t)tall, j->wide = (uint32_t)wide;
   j->across = (j->cols + wide - 1) / wide;
   if (j->rows) list->tasks = j->first + miras__job_blocks(j);
 }
 
-/* The next one, for its arrays; it does not count if it is empty. */
+/* Append a job, whose arrays the caller sets; an empty one does not count. */
 static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_t rows,
                                   size_t cols) {
   miras__job *j = &list->job[list->count];
@@ -17030,7 +17031,7 @@ static int miras__jobs_panel(const miras__jobs *list) {
   return MIRAS__PANELS && !miras__on_device(list->parallel);
 }
 
-/* c [cols, rows] = a', a [rows, cols]; or the part of panels */
+/* The job c [cols, rows] = a', a [rows, cols], where c may be a part of panels. */
 static void miras__job_transpose(miras__jobs *list, miras__matrix c, const float *a, size_t rows,
                                  size_t cols) {
   const int kind = miras__right(c) ? MIRAS__TRANSPOSE : MIRAS__TURN_TO_PANELS;
@@ -17039,8 +17040,8 @@ static void miras__job_transpose(miras__jobs *list, miras__matrix c, const float
   j->a = a, j->lda = cols;
 }
 
-/* dw [rows, cols] += a' b over the tokens of the step. What one block reads has come from far away
- * and serves no other one: 512 x 512 of 2048 tokens runs at 116 GFLOP/s in blocks of 64 x 128, 122
+/* The job dw [rows, cols] += a' b over the tokens of the step. A block reads from memory what no
+ * other block uses: 512 x 512 of 2048 tokens runs at 116 GFLOP/s in blocks of 64 x 128, 122
  * of 128 x 128, 160 of 256 x 256 (AVX-512), as long as there are enough of them. */
 static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
                                const float *a, size_t lda, const float *b, size_t ldb) {
@@ -17055,7 +17056,7 @@ static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t
   miras__job_cut(list, j, side, side < MIRAS__JOB_COLS ? MIRAS__JOB_COLS : side);
 }
 
-/* dw [cols] += rows of a, ld apart. */
+/* The job dw [cols] += the rows of a, ld apart. */
 static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const float *a, size_t ld,
                               size_t rows) {
   miras__job *j = miras__job_add(list, MIRAS__REDUCE, rows, cols);
@@ -17063,7 +17064,7 @@ static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const f
   j->a = a, j->lda = ld;
 }
 
-/* The same job for every expert of a layer that has experts. */
+/* A job dw += x' d for every expert of a layer. */
 static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, float *g, int pairs,
                                const float *a, size_t lda, const float *b, size_t ldb) {
   const miras__shape *s = v->layer->s;
@@ -17077,14 +17078,14 @@ static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, 
   list->tasks = j->first + s->experts * miras__job_blocks(j);
 }
 
-/* Add the job dw += x' d over all tokens to the list. */
+/* The job dw += x' d over all tokens, or one for every expert. */
 static void miras__times_weight(const miras__visit *a, int i, float *g, const float *x, size_t ldx,
                                 const float *d, size_t ldd, miras__jobs *list) {
   const miras__param *p = &a->layer->s->param[i];
   miras__job_product(list, g + p->at, p->rows, p->cols, x, ldx, d, ldd);
 }
 
-/* Jobs: weights of a layer in panels, for the products of a forward pass ... */
+/* The jobs that put the weights of a layer into panels, for the products of a forward pass. */
 static void miras__layer_panels(const miras__layer *layer, const miras__layer_work *work,
                                 miras__jobs *list) {
   const miras__shape *s = layer->s;
@@ -17102,7 +17103,7 @@ static void miras__layer_panels(const miras__layer *layer, const miras__layer_wo
   }
 }
 
-/* ... transposed weights, for the products on its way back ... */
+/* The jobs that transpose the weights of a layer, for the products of a backward pass. */
 static void miras__layer_transposes(const miras__layer *layer, const miras__layer_work *work,
                                     miras__jobs *list) {
   const miras__shape *s = layer->s;
@@ -17116,7 +17117,7 @@ static void miras__layer_transposes(const miras__layer *layer, const miras__laye
   }
 }
 
-/* ... and all that its weights receive; g: the gradients of the layer's. */
+/* The jobs that make the gradients g of a layer's weights. */
 static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
   const miras__shape *s = a->layer->s;
   const miras__layer_work *work = &a->work;
@@ -17163,8 +17164,8 @@ static void miras__layer_recalled(const miras__visit *a, float *g, miras__jobs *
 
 /* ---- parameters ---- */
 
-/* Append one, unless it has no rows; cols 0: a vector. Its initial values are drawn from stream
- * `stream` of the layer. */
+/* Append a parameter, unless it has no rows; cols 0: a vector. Its initial values are drawn from
+ * stream `stream` of the layer. */
 static void miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols, int decay,
                             int stream, double mean, double deviation) {
   const int form = decay ? v->form : MIRAS_WEIGHTS_FLOAT;
@@ -17189,7 +17190,8 @@ static void miras__view_add(miras__views *v, const char *name, size_t rows, size
   v->count++;
 }
 
-/* All of a layer. deep: 1 / sqrt(branches of the model), which makes what they add one in size. */
+/* Append the parameters of a layer. deep: 1 / sqrt(branches of the model), so that the sum of all
+ * branches has the size of one. */
 static void miras__layer_views(const miras__shape *s, miras__views *v, double deep) {
   int i;
   for (i = 0; i < MIRAS__PARAMS; i++) {
@@ -17428,7 +17430,7 @@ static void miras__heads_shape(miras__shape *s, const miras_layer_desc *d) {
   }
 }
 
-/* Its gates: the columns of each group, where they lie, and their bounds. */
+/* The gates of a memory layer: the columns of each group, where they lie, and their bounds. */
 static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_memory_desc *m = &s->plan.d;
   const int horizon = d->mixer.decay_horizon;
@@ -17552,8 +17554,8 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
     default: return miras__logit(1 - f);
   }
 }
-/* Where the gates start: forgetting as the descriptor's constants would, steps at half. rate: of
- * the decay gates, or NULL. */
+/* Draw the initial offsets of gates, so that decays are the descriptor's constants and learning
+ * rates one half. rate: the decay gates' second parameter, or NULL. */
 static void miras__draw_gates(const miras__shape *s, float *offset, float *rate) {
   const miras_memory_desc *d = &s->plan.d;
   const miras__gates *g = s->gate;
@@ -17774,9 +17776,9 @@ static void miras__make_keys(const miras__visit *a) {
   }
 }
 
-/* What lay ahead of the pass's rows in the convolutions, and how far its rows are apart: nothing
- * (NULL) at the start of a text; its last rows, where it goes on; else the rows ahead in proj. Of a
- * short segment both, together behind what scratch is used for otherwise. */
+/* The rows of proj ahead of the pass's, which its convolutions begin with, *ld apart: NULL at the
+ * start of a text; the last rows kept where a text goes on; else the rows ahead in proj. A segment
+ * shorter than the convolution needs both, copied together behind the other scratch. */
 static const float *miras__past(const miras__visit *a, size_t *ld) {
   const miras__shape *s = a->layer->s;
   const size_t back = s->taps - 1, wide = s->at_out, first = a->first;
@@ -17841,8 +17843,8 @@ static unsigned char miras__reader(const miras__shape *s) {
   return s->late ? MIRAS__READ_SAID : MIRAS__READ_Q;
 }
 
-/* Where head h's rows of all that it reads lie in arrays like work.qkv and work.gates, and how far
- * apart; NULL: the layer has none. Queries and keys are those of head `keys`. */
+/* Head h's rows of all that it reads, in arrays like work.qkv and work.gates, and how far apart
+ * they are; NULL: the layer has none. Queries and keys are those of head `keys`. */
 static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, size_t keys, float *all,
                                           float *gates) {
   const miras__shape *s = a->layer->s;
@@ -18773,7 +18775,8 @@ static miras__norming miras__mag_norm(const miras__visit *a, int gate) {
                            a->kept.y + (attends ? s->value : 0), s->ld_y, a->n, s->value);
 }
 
-/* Both branches normed, to t: what passes in columns 0 to value - 1, what gates in the next. */
+/* t = both branches, normed: the branch that passes in columns 0 to value - 1, the one that gates
+ * in the next. */
 static void miras__mag_norms(const miras__visit *a, float *t) {
   const miras__shape *s = a->layer->s;
   int gate;
@@ -18884,7 +18887,7 @@ static miras__visit miras__visit_rows(const miras__visit *a, size_t t, size_t n)
   return b;
 }
 
-/* Its rows from t on, up to a tile of them. */
+/* A visit of the rows from t on of a, up to a tile of them. */
 static miras__visit miras__visit_tile(const miras__visit *a, size_t t) {
   return miras__visit_rows(a, t, a->n - t < MIRAS__TILE ? a->n - t : MIRAS__TILE);
 }
@@ -18949,7 +18952,7 @@ static size_t miras__mac_layer_tape(const miras__shape *s, const miras__extent *
 }
 #endif
 
-/* Where head h of the visit's segment keeps what it does, or NULL. */
+/* The tape of head h of the visit's segment, or NULL. */
 static float *miras__mac_tape(const miras__visit *a, size_t h, size_t writes) {
   const miras__shape *s = a->layer->s;
   const size_t at = (a->first / s->chunk * s->heads + h) * 2 + writes;
@@ -19534,7 +19537,8 @@ static void miras__head_scratch(miras_model *m) {
   m->bare_train = miras__larger(m->bare_train, rows - m->pack);
 }
 
-/* Its fields; apart from what follows, whose stack need not hold the case as well. */
+/* Resolve the fields of a layer. This is a function of its own, so that the stack of its caller
+ * does not hold the case. */
 static MIRAS__CALLED int miras__layer_fields(const miras_model *m, miras_layer_desc *d, char *why,
                                              size_t n) {
   miras__case c;
@@ -21352,7 +21356,7 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
               s);
 }
 
-/* All of a call. */
+/* Run all rounds of a call. */
 static void miras__serve(miras_server *s, const miras_sequence *texts, size_t count,
                          float *logits) {
   miras__queue queue = miras__queue_of(texts, count);
@@ -22467,8 +22471,8 @@ static MIRAS__COLD int miras__word_meaning(const miras__field *f, const char *te
   return text ? miras__meaning(f, text + 1) : -1;
 }
 
-/* Here and below d and kind are as in miras__offset. A field of a kind into
- * text[MIRAS_PATTERN_SIZE]; of a word that does not exist its number. */
+/* Write a field into text[MIRAS_PATTERN_SIZE]: a word that does not exist as its number. d and
+ * kind, here and below: as in miras__offset. */
 static MIRAS__COLD void miras__write_field(char *text, const miras__field *f, const void *d,
                                            int kind) {
   const size_t at = miras__offset(f, kind);
@@ -22610,7 +22614,7 @@ typedef struct miras__tensor {
   int form;                          /* miras_weights                                            */
 } miras__tensor;
 
-/* By miras_weights. */
+/* The types of tensors, by miras_weights. */
 static const char *const miras__dtypes[MIRAS_WEIGHTS_COUNT] = {"F32", "BF16", "F16", "U8"};
 
 /* Weights of a form, n from the first of a block on, as in files, to what this machine has, or
@@ -22819,8 +22823,8 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
   return kind;
 }
 
-/* Is it a note of ours, and is it right? -1 for other people's. The text of a value begins at
- * start. */
+/* Read an entry of the metadata whose value begins at start: 1 for a note of this library that is
+ * right, 0 for a wrong one, -1 for anybody else's. */
 static int miras__read_note(miras__file *f, int *note, const char *name, const char *value,
                             const char *start) {
   static const char names[MIRAS__NOTES][12] = {"format", "version", "writer", "checksum", "steps"};
@@ -22951,8 +22955,8 @@ static int miras__complete(const miras__file *f) {
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
 }
 
-/* All that the header says without a model: syntax, types, ranges, metadata, tiling. What follows
- * it in the `size` bytes is not looked at. */
+/* Check all that needs no model in a header: syntax, types, ranges, metadata, tiling. The rest of
+ * the `size` bytes is not read. */
 static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, size_t size) {
   const unsigned char *base = (const unsigned char *)bytes;
   miras__tensor x;
@@ -23306,7 +23310,8 @@ static MIRAS__COLD void miras__session_say(miras_session *s, const unsigned char
 }
 #endif
 
-/* Where the parts of a state's file begin, each where the one before ends: some are empty. */
+/* The places at which the parts of a state's file begin, each where the one before ends; a part may
+ * be empty. */
 typedef struct miras__places {
   size_t text, row, params, state;
 } miras__places;
@@ -23344,19 +23349,20 @@ static MIRAS__COLD int miras__state_places(const unsigned char *head, size_t siz
   return 1;
 }
 
-/* Does a head that is whole belong to the object? All but the version and the position. */
+/* Does an undamaged head belong to the object, version and position apart? */
 static int miras__state_alike(const unsigned char *head, const miras__state *s) {
   return memcmp(head + 12, s->head + 12, 28) == 0 && memcmp(head + 48, s->head + 48, 8) == 0;
 }
 
-/* Is it a state's file, and undamaged? */
+/* Are these bytes a state's file, and undamaged? */
 static MIRAS__COLD int miras__state_whole(const unsigned char *head, size_t size,
                                           miras__places *at) {
   return miras__state_places(head, size, size, at) &&
          miras__crc32c(0, head + 64, size - 64) == miras__get32(head + 56);
 }
 
-/* Its descriptor, of which what no file holds stays as it is; 0 if it holds none or is damaged. */
+/* Read the descriptor of a state's file into *to, whose members that no file holds stay as they
+ * are; 0 if the file holds none or is damaged. */
 static MIRAS__COLD int miras__desc_of_file(miras_memory_desc *to, const void *bytes, size_t size) {
   const unsigned char *head = (const unsigned char *)bytes;
   miras__places at;
@@ -23396,7 +23402,7 @@ MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_
   return 0;
 }
 
-/* In which field a memory and the one of a file differ, in words. */
+/* Say which field differs between a memory and the one of a file. */
 static MIRAS__COLD void miras__memory_unlike(const miras_memory *m, const void *bytes, size_t size,
                                              char *why, size_t n) {
   miras_memory_desc d = m->plan.d;
@@ -23978,8 +23984,8 @@ static MIRAS__COLD void miras__file_like(const char *path, const struct stat *ol
 }
 #endif
 
-/* Where a save to path, of `length` characters, will end: path, or what the links that start there
- * lead to. to and spare have `room` bytes each. 0 if there are too many links. */
+/* Find the file that a save to path, of `length` characters, replaces: path, or the end of the
+ * links that start there. to and spare have `room` bytes each. 0 if there are too many links. */
 static MIRAS__COLD int miras__save_target(const char *path, size_t length, char *to, char *spare,
                                           size_t room) {
   memcpy(to, path, length + 1);
@@ -24082,7 +24088,7 @@ static MIRAS__COLD int miras__save_beside(int what, const void *object, const ch
   return 0;
 }
 
-/* Is it no state, or one whose file would be loaded? */
+/* Can the object be saved? A state only if its file could be loaded. */
 static MIRAS__COLD int miras__savable(int what, const void *object) {
   miras__state state;
   if (what >= MIRAS__A_MODEL) return 1;

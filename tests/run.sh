@@ -683,8 +683,7 @@ else
 fi
 
 # The whole library at -Os, by the text column of size: machine code, constants, tables to unwind.
-# The goals of the project are 330,000, 190,000 and 100,000 bytes; with layers and checkpoints as
-# published they are not reached, and what there is is held.
+# The goals are 345,000, 255,000 and 165,000 bytes; until they are reached what there is is held.
 if [ "$(uname -m)" = x86_64 ] && [ "$gcc" = gcc ] && has size; then
   job 'sizes: machine code at -Os' "
 code() {   # most bytes, flags
@@ -695,7 +694,7 @@ code() {   # most bytes, flags
       printf \"%d bytes of %d %s\\n\", \$1, most, flags
       exit \$1 > most }'
 }
-code 354000 && code 295300 -DMIRAS_NO_SIMD && code 191900 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+code 349300 && code 292800 -DMIRAS_NO_SIMD && code 191300 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 else
   skip 'sizes: machine code at -Os' 'they are promised of gcc on x86-64'
 fi
