@@ -2046,6 +2046,17 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #define MIRAS_FREE(pointer) free(pointer)
 #endif
 
+/* Between these two gcc is asked for less: rooms where no time is spent take a twentieth of its own
+ * time less. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && defined(__OPTIMIZE__) && \
+    !defined(__OPTIMIZE_SIZE__)
+  #define MIRAS__LIGHT _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\")")
+  #define MIRAS__LIGHT_END _Pragma("GCC pop_options")
+#else
+  #define MIRAS__LIGHT
+  #define MIRAS__LIGHT_END
+#endif
+
 #if defined(__GNUC__)
   #define MIRAS__UNUSED __attribute__((unused))
   #define MIRAS__COLD __attribute__((cold))   /* optimise for size: it runs once, or seldom */
@@ -2489,6 +2500,7 @@ static float *miras__floats(miras__arena *a, size_t rows, size_t ld) {
 }
 
 /* @14 FIELDS ----------------------------------------------------------------------- needs 10 -- */
+MIRAS__LIGHT
 
 /* A row of the first table says all that is to be known of one field of miras_memory_desc or
  * miras_model_desc, a row of the second what several need of each other. Defaults, refusals, files
@@ -3327,6 +3339,7 @@ static MIRAS__COLD int miras__used(const miras_model_desc *d, int kind) {
   return n ? miras__is_letter(letter) && memchr(d->pattern, letter, n) != NULL : kind == 0;
 }
 
+MIRAS__LIGHT_END
 #endif   /* region A */
 
 /* Types, kernels and engines are compiled once more for a device, by including this file again
@@ -4217,8 +4230,8 @@ struct miras__kernels {
 #define miras__gemm_outer MIRAS__IN_SET(miras__gemm_outer)
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
-#define miras__v_power_of MIRAS__IN_SET(miras__v_power_of)
-#define miras__v_power MIRAS__IN_SET(miras__v_power)
+#define miras__v_power_of MIRAS__SHARED(miras__v_power_of)
+#define miras__v_power MIRAS__SHARED(miras__v_power)
 #define miras__v_sech2 MIRAS__SHARED(miras__v_sech2)
 #define miras__hypotenuse MIRAS__SHARED(miras__hypotenuse)
 #define miras__bias_row MIRAS__SHARED(miras__bias_row)
@@ -4249,20 +4262,20 @@ struct miras__kernels {
 #define miras__bias_custom_bwd MIRAS__SHARED(miras__bias_custom_bwd)
 #define miras__biases MIRAS__SHARED(miras__biases)
 #define miras__bias_rows MIRAS__SHARED(miras__bias_rows)
-#define miras__norm_q MIRAS__IN_SET(miras__norm_q)
-#define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
-#define miras__signed_part MIRAS__IN_SET(miras__signed_part)
-#define miras__signed_fwd MIRAS__IN_SET(miras__signed_fwd)
-#define miras__simplex_fwd MIRAS__IN_SET(miras__simplex_fwd)
-#define miras__simplex_bwd MIRAS__IN_SET(miras__simplex_bwd)
-#define miras__v_atan MIRAS__IN_SET(miras__v_atan)
-#define miras__shrink_from MIRAS__IN_SET(miras__shrink_from)
-#define miras__shrink_from_bwd MIRAS__IN_SET(miras__shrink_from_bwd)
-#define miras__lq_fwd MIRAS__IN_SET(miras__lq_fwd)
-#define miras__lq_bwd MIRAS__IN_SET(miras__lq_bwd)
-#define miras__sigmoid_bwd MIRAS__IN_SET(miras__sigmoid_bwd)
-#define miras__log_weights MIRAS__IN_SET(miras__log_weights)
-#define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
+#define miras__norm_q MIRAS__SHARED(miras__norm_q)
+#define miras__v_hyperbolic MIRAS__SHARED(miras__v_hyperbolic)
+#define miras__signed_part MIRAS__SHARED(miras__signed_part)
+#define miras__signed_fwd MIRAS__SHARED(miras__signed_fwd)
+#define miras__simplex_fwd MIRAS__SHARED(miras__simplex_fwd)
+#define miras__simplex_bwd MIRAS__SHARED(miras__simplex_bwd)
+#define miras__v_atan MIRAS__SHARED(miras__v_atan)
+#define miras__shrink_from MIRAS__SHARED(miras__shrink_from)
+#define miras__shrink_from_bwd MIRAS__SHARED(miras__shrink_from_bwd)
+#define miras__lq_fwd MIRAS__SHARED(miras__lq_fwd)
+#define miras__lq_bwd MIRAS__SHARED(miras__lq_bwd)
+#define miras__sigmoid_bwd MIRAS__SHARED(miras__sigmoid_bwd)
+#define miras__log_weights MIRAS__SHARED(miras__log_weights)
+#define miras__log_weights_bwd MIRAS__SHARED(miras__log_weights_bwd)
 #define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
@@ -6169,6 +6182,7 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
+#ifndef MIRAS__SHARES
 /* x^a of any a, with x kept off zero. */
 static vf miras__v_power_of(vf x, float a) {
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
@@ -6176,7 +6190,7 @@ static vf miras__v_power_of(vf x, float a) {
 
 /* x^a for x >= 0 and one exponent for all lanes: small whole exponents, and halves beyond them, by
  * multiplication and a square root, so that the common p = 2, 3, 4 are exact and 2.5 is cheap. */
-V_MATHS vf miras__v_power(vf x, float a) {
+static vf miras__v_power(vf x, float a) {
   const int twice = (int)(2 * a);
   vf y;
   int i;
@@ -6186,7 +6200,6 @@ V_MATHS vf miras__v_power(vf x, float a) {
   return y;
 }
 
-#ifndef MIRAS__SHARES
 /* 1 - tanh^2 x = 4 e^-2|x| / (1 + e^-2|x|)^2, which keeps its digits where tanh has run into 1. */
 static vf miras__v_sech2(vf x) {
   vf e = miras__v_exp(V_MUL(V_SET1(-2.0f), V_ABS(x))), one = V_ADD(V_SET1(1.0f), e);
@@ -6573,6 +6586,7 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
 
 /* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
 
+#ifndef MIRAS__SHARES
 /* W = link(A) for each layer [in, out]; J, how far a weight moves with its A, is what a bounded
  * step asks for (room @51):
  *   LQ        W = A inv,  inv = N^(2-q),  N = max(||A||_q, 1e-6) over the layer;  J = inv
@@ -7077,6 +7091,8 @@ static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
   const vf low = V_SET1(1e-8f), zero = V_ZERO();
   V_EACH(b, n, V_SELECT(V_LE(V_AT(w), low), zero, V_DIV(V_AT(b), V_AT(w))));
 }
+
+#endif
 
 /* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
 
@@ -14126,6 +14142,7 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 
 #ifdef MIRAS__IMPLEMENTING
 /* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
+MIRAS__LIGHT
 
 /* The host chooses the engine that runs a descriptor, and computes every size. */
 
@@ -14251,6 +14268,7 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, float *ini
   if (of_engines[p->engine]) of_engines[p->engine](p, init, gain);
 }
 
+MIRAS__LIGHT_END
 #endif   /* region G */
 
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_HEADS) || defined(MIRAS__IMPLEMENTING)
@@ -14481,6 +14499,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
 }
 
 /* @73 THE TABLE OF PUBLISHED MODELS ------------------------------------------------ needs 10 -- */
+MIRAS__LIGHT
 
 /* One row per model: its four choices; then the fields that follow from it always, those of a layer
  * inside a model, and those of a memory on its own. Inside a model gates are learned, and
@@ -14923,6 +14942,7 @@ MIRAS_API miras_preset miras_preset_find(const char *name) {
 #undef MIRAS__L
 #undef MIRAS__END
 
+MIRAS__LIGHT_END
 /* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
 
 /* Positions that files and servers take: counts that go on from one do not wrap. */
@@ -20674,6 +20694,7 @@ static MIRAS__UNUSED void miras__trainer_clear(miras_trainer *tr) {
 }
 
 #ifndef MIRAS_NO_TRAINING
+MIRAS__LIGHT
 /* Replace zeros by defaults, refuse what is not meant. */
 static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
                                                        const miras_trainer_desc *from, char *why,
@@ -21133,6 +21154,7 @@ MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t s
   return (float)((double)peak * (low + (1 - low) * 0.5 * (1 + cos(3.14159265358979323846 * t))));
 }
 
+MIRAS__LIGHT_END
 #endif   /* MIRAS_NO_TRAINING */
 
 /* @80 SESSIONS --------------------------------------------------------------- needs 31 74 78 -- */
@@ -22051,6 +22073,7 @@ MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool) {
 #endif
 #ifndef MIRAS_NO_FILES
 /* @84 BYTES AND TEXT --------------------------------------------------------------- needs 10 -- */
+MIRAS__LIGHT
 
 /* ---- bytes, little-endian whatever the machine ---- */
 
@@ -24349,6 +24372,7 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path, c
 #endif   /* MIRAS_NO_MODEL */
 
 #endif   /* MIRAS_NO_STDIO */
+MIRAS__LIGHT_END
 #endif   /* MIRAS_NO_FILES */
 
 /* @99 LICENCE ---------------------------------------------------------------------------------- */
