@@ -2075,7 +2075,7 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #define MIRAS__INLINE static inline
 #endif
 
-/* What the host and a device both call. */
+/* The qualifier of functions that the host and a device both call. */
 #ifdef __CUDACC__
   #define MIRAS__BOTH __host__ __device__
 #else
@@ -2522,7 +2522,7 @@ typedef struct miras__own {
   miras_weights weights;
 } miras__own;
 
-/* Its members lie as they do in miras_model_desc, from the pattern on. */
+/* The members of this record lie as they do in miras_model_desc, from the pattern on. */
 #define MIRAS__OWN_AT offsetof(miras_model_desc, pattern)
 #define MIRAS__OWN_END (offsetof(miras__own, weights) + sizeof(miras_weights))
 #define MIRAS__OWN_FITS(f) \
@@ -2602,7 +2602,8 @@ typedef struct miras__field {
 #define MIRAS__SIMPLEX "retention kl chi2 reverse-kl hellinger"
 #define MIRAS__BOUNDED \
   "bias huber huber-norm huber-mixture pseudo-huber shift-robust log-cosh custom"
-/* In the order of files, which hold those of later versions only if one of them is not 0. */
+/* All fields, in the order of files; a file holds the fields of later versions only if one of them
+ * is not 0. */
 static const miras__field miras__fields[] = {
 #ifndef MIRAS_NO_MODEL
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
@@ -2929,7 +2930,7 @@ static int miras__word(char *word, const miras__field *f, int i) {
   return word[0] != 0 && i == 0;
 }
 
-/* What a word, or a digit, stands for; -1 for a word that is none. */
+/* The value that a word, or a digit, of a field stands for; -1 for any other word. */
 static int miras__meaning(const miras__field *f, const char *text) {
   const char *list = f->words;
   char word[32];
@@ -2940,7 +2941,7 @@ static int miras__meaning(const miras__field *f, const char *text) {
   return -1;
 }
 
-/* Is it a field of miras_memory_desc? Of a layer? */
+/* Is f a field of miras_memory_desc? Of a layer? */
 static int miras__of_memory(const miras__field *f) {
   return f->at >= offsetof(miras__case, l.memory) &&
          f->at < offsetof(miras__case, l.memory) + sizeof(miras_memory_desc);
@@ -2958,7 +2959,7 @@ static int miras__attends(miras_layer_type type) {
   return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC;
 }
 
-/* Is it in this struct of a layer? */
+/* Is field f in this struct of a layer? */
 #define MIRAS__WITHIN(f, part) \
   ((f)->at >= offsetof(miras__case, l.part) && \
    (f)->at < offsetof(miras__case, l.part) + sizeof(((miras_layer_desc *)0)->part))
@@ -2971,7 +2972,7 @@ static int miras__of_type(const miras__field *f, miras_layer_type type) {
   return !MIRAS__WITHIN(f, conv) || type == MIRAS_LAYER_CONV;
 }
 
-/* Where it has a meaning: first of all in layers of its types. */
+/* The condition under which a field has a meaning: first of all, in layers of its types. */
 static const char *miras__when(const miras__case *c, const miras__field *f) {
   if (miras__of_type(f, c->l.type)) return f->when;
   if (MIRAS__WITHIN(f, attention)) return "type attention mag mac";
@@ -3202,8 +3203,8 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
                   f->kind == MIRAS__REAL ? miras__real_bits((float)x) : (uint64_t)x);
 }
 
-/* What is wrong with a case, the first of all: a field, out of its range or without a meaning, or a
- * rule of which the part `need` does not hold (NULL: the rule needs nothing and refuses). */
+/* The first fault of a case: a field, out of its range or without a meaning, or a rule of which the
+ * part `need` does not hold (NULL: the rule needs nothing and refuses). */
 typedef struct miras__fault {
   const miras__field *field;
   const char *when;          /* of a field without a meaning: where it has one; else NULL        */
@@ -3212,7 +3213,8 @@ typedef struct miras__fault {
   int any_range;             /* numbers out of their ranges are no fault                         */
 } miras__fault;
 
-/* Of one field: its default, its range, or that it is 0 where it has no meaning. 1 on success. */
+/* Give a field its default and check its range, or that it is 0 where it has no meaning. 1 on
+ * success. */
 static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fault *fault) {
   const char *when = miras__when(c, f);
   const int other = f->normal < 0 || f->normal > 0;   /* than 0 */
@@ -3231,7 +3233,7 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fa
   return 0;
 }
 
-/* Those that lie in [from, to) of the case. */
+/* Resolve the fields that lie in [from, to) of the case. */
 static MIRAS__COLD int miras__resolve_fields(miras__case *c, size_t from, size_t to,
                                              miras__fault *fault) {
   size_t i;
@@ -3310,8 +3312,8 @@ static MIRAS__COLD miras_result miras__desc_resolve(miras_memory_desc *d, char *
 
 /* ---- kinds of layer ---- */
 
-/* Where a field lies in a model's descriptor: one of a layer, in that of the kind. kind -1: where a
- * memory's field lies in miras_memory_desc. */
+/* The offset of a field in a model's descriptor; of a layer's field, in the layer of the kind. kind
+ * -1: the offset of a memory's field in miras_memory_desc. */
 static size_t miras__offset(const miras__field *f, int kind) {
   if (kind < 0) return f->at - offsetof(miras__case, l.memory);
   if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d) + MIRAS__OWN_AT;
@@ -3447,7 +3449,7 @@ typedef struct miras__plan {
 #define MIRAS__RUN 16      /* tokens for which it is worth to have a strip in one piece           */
 #define MIRAS__FADED 1e-30f   /* below this                                                       */
 
-/* Of what may be absent. */
+/* p + n of an array that may be absent: NULL then. */
 static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
 static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 
@@ -3467,10 +3469,10 @@ static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
   X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
 enum { MIRAS__INPUT_COUNT = 10 };
 
-/* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
- * gate means a constant. Keys, values and steps of the inner_steps of a token lie side by side.
- * value_decay, erase, replace are NULL unless the descriptor asks for them; surprise may be
- * NULL. */
+/* The arrays that one head of one sequence reads and writes in a call. ld_* are floats between
+ * tokens; 0 for a gate means a constant. Keys, values and steps of the inner_steps of a token lie
+ * side by side. value_decay, erase, replace are NULL unless the descriptor asks for them; surprise
+ * may be NULL. */
 typedef struct miras__head_io {
   const float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_decay, *erase, *replace;
   size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
@@ -3485,8 +3487,8 @@ typedef struct miras__head_io {
   ptrdiff_t by;                                        /* tokens and heads on; 0, 0: unknown     */
 } miras__head_io;
 
-/* Where the gradients of one head go; all overwritten but rho, which is added to; any pointer may
- * be NULL. */
+/* The arrays of the gradients of one head; all are overwritten but rho, which is added to; any
+ * pointer may be NULL. */
 typedef struct miras__head_grads {
   float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_decay, *erase, *replace;
   size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
@@ -3512,7 +3514,7 @@ static void miras__input_set(void *record, size_t i, float *pointer, size_t ld) 
   memcpy((char *)record + MIRAS__INPUT_COUNT * sizeof pointer + i * sizeof ld, &ld, sizeof ld);
 }
 
-/* On to token t. */
+/* Move the pointers of a record on by t tokens. */
 static void miras__inputs_on(void *record, size_t t) {
   size_t i;
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) {
@@ -3601,7 +3603,7 @@ typedef struct miras__conjugate {
   float *rr, *limit;       /* [rows] |r|^2, negative once a row is done; where it may stop       */
 } miras__conjugate;
 
-/* What the rows of a block write where they depend on each other's: room @28's exact_solve. */
+/* The arguments of room @28's exact_solve: the rows of a block, which depend on each other. */
 typedef struct miras__solve {
   float *h, *u;
   const float *w, *a, *aw, *eta;
@@ -3628,8 +3630,9 @@ typedef struct miras__gate_course {
   float *g, *n, *a, *f, *h;
 } miras__gate_course;
 
-/* Their cotangents, which are consumed, and those of alpha, eta and, where they are, theta; with
- * token_rates the slopes [m] of the rates by rho, and rho's cotangent, added to, or NULL. */
+/* The cotangents of a gate course, which are consumed, and those of alpha, eta and theta (NULL:
+ * none); with token_rates the slopes [m] of the rates by rho, and rho's cotangent, added to, or
+ * NULL. */
 typedef struct miras__gate_course_grads {
   float *g, *n, *a, *f, *h;
   float *alpha, *eta, *theta;
@@ -3648,7 +3651,7 @@ typedef struct miras__bound {
   float *curve, *drift, *pack;
 } miras__bound;
 
-/* Where cotangents of its numbers, added to, and of its J go, as mode of gemm says. */
+/* The cotangents of a bound's numbers, added to, and of its J, as mode of gemm says. */
 typedef struct miras__bound_grads {
   float *number, *J, *y, *d, *eta, *fed;
   int mode;
@@ -3687,7 +3690,7 @@ typedef struct miras__norming {
   int function;
 } miras__norming;
 
-/* How gates are made of numbers g (room @29): with low < high these are held between the two. */
+/* The arguments of gates (room @29): form, cap, and with low < high the bounds of the numbers g. */
 typedef struct miras__gating {
   int form;
   float cap, low, high;
@@ -3736,7 +3739,7 @@ static int miras__has_threshold(miras_bias b) {
   return b >= MIRAS_BIAS_HUBER && b <= MIRAS_BIAS_CUSTOM;
 }
 
-/* How much faster than the error its slope grows, at most: p - 1 of the biases |r|^p. */
+/* By how much faster than the error the slope of a bias grows, at most: p - 1 for |r|^p. */
 static float miras__bias_growth(const miras_memory_desc *d) {
   return (d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH) && d->p > 2 ? d->p - 1 : 1;
 }
@@ -3762,13 +3765,13 @@ static uint64_t miras__since(const miras_memory_desc *d, size_t head, uint64_t p
   return position + offset < every ? position : (position + offset) % every;
 }
 
-/* The same for a read between two tokens: a head starts anew with the write that follows, so what
- * is read before it is still the old memory. */
+/* The tokens since the last reset as a read between two tokens counts them: a head starts anew with
+ * the write that follows, so a read in front of that write sees the old memory. */
 static uint64_t miras__since_read(const miras_memory_desc *d, size_t head, uint64_t position) {
   return position ? miras__since(d, head, position - 1) + 1 : 0;
 }
 
-/* How many of the next `length` tokens come before it starts anew. */
+/* How many of the next `length` tokens come before the head starts anew. */
 static size_t miras__stretch(const miras_memory_desc *d, size_t head, uint64_t position,
                              size_t length) {
   const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
@@ -3884,7 +3887,8 @@ static void miras__draw(float *w, size_t n, uint64_t seed, double mean, double d
   for (i = 0; i < n; i++) w[i] = (float)(mean + most * (double)miras__uniform(seed, (uint64_t)i));
 }
 
-/* Of the frozen-gradient engine: every head's initial memory, and the gains of the inner norm. */
+/* Initial parameters of the frozen-gradient engine: every head's memory, and the gains of the inner
+ * norm. */
 static void miras__frozen_params(const miras__plan *p, float *init, float *gain) {
   const miras_memory_desc *d = &p->d;
   const int empty =
@@ -3901,7 +3905,7 @@ static void miras__frozen_params(const miras__plan *p, float *init, float *gain)
   if (d->inner_norm) miras__draw(gain, heads * (size_t)d->value_dim, 0, 1, 0);
 }
 
-/* Of Mesa's: the ridges. */
+/* Initial parameters of the Mesa engine: the ridges. */
 static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
   const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
   (void)init;
@@ -5912,8 +5916,8 @@ static miras__operand miras__pack_rows(float *to, miras__operand a, size_t rows,
   return miras__operand_of(to, width, 1);
 }
 
-/* How a product goes: in blocks of so many rows and so deep, columns in groups; afar: more of B
- * than the second-level cache wants to hold; wrap: blocks of A are packed. */
+/* The blocks of a product: rows of A, depth, groups of columns; afar: B is larger than its share of
+ * the second-level cache; wrap: blocks of A are packed. */
 typedef struct miras__blocks {
   size_t rows, deep, group;
   int afar, large, wrap;
@@ -5938,7 +5942,7 @@ static miras__blocks miras__blocks_of(miras__matrix A, miras__matrix B, size_t M
   return b;
 }
 
-/* What is wanted after the panel x at k, j, which is `width` wide: the next panel of B. */
+/* Note the panel of B that follows panel x at k, j, which is `width` wide, for prefetching. */
 static void miras__look_ahead(miras__tower *x, const miras__blocks *by, miras__matrix B, size_t j,
                               size_t k, size_t width, size_t N, size_t K) {
   const size_t bcs = miras__right(B), depth = (size_t)x->depth;
@@ -6842,8 +6846,9 @@ static void miras__shrink_from(const miras__plan *p, float *w, const float *a, c
   }
 }
 
-/* Its adjoint: ba = [ba +] m (.) bw with m = shrink', bb += bw - m (.) bw (b NULL: none); ba may be
- * bw where nothing is added. Returns the cotangent of gamma. With v the smaller of u and 1/u:
+/* The adjoint of shrink_from: ba = [ba +] m (.) bw with m = shrink', bb += bw - m (.) bw (b NULL:
+ * none); ba may be bw where nothing is added. Returns the cotangent of gamma. With v the smaller of
+ * u and 1/u:
  *   soft    dw/da = 1[|a| > gamma],                      dw/dgamma = -sgn(a) 1[|a| > gamma]
  *   smooth  dw/da = (atan u + v/(1 + v^2)) / (pi/2),     dw/dgamma = -sgn(a) min(u, 1) v/(v + v^3)
  * that is 1/(1 + v^2) beyond u = 1 and v^2/(1 + v^2) before. */
@@ -6895,11 +6900,11 @@ static float miras__lq_fwd(float *w, const float *a, float q, int pnorm, size_t 
   return norm;
 }
 
-/* Its adjoint, added to ba; N is norm, binv the cotangent that the open chunk's reads left on
- * N^(2-q). With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q), or 0 where N is held:
- *   LQ        ba = bw N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw
- *   p-norm    ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw, Pw> N^(2-2q) Pw
- * Powers of A/N, never of N alone: N^(2-2q) leaves the range of float long before A does. */
+/* The adjoint of lq_fwd, added to ba; N is norm, binv the cotangent that the open chunk's reads
+ * left on N^(2-q). With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q), or 0 where N is held: LQ ba = bw
+ * N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw p-norm ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw,
+ * Pw> N^(2-2q) Pw Powers of A/N, never of N alone: N^(2-2q) leaves the range of float long before A
+ * does. */
 static void miras__lq_bwd(float *ba, const float *bw, const float *a, const float *w, float norm,
                           float binv, float q, int pnorm, size_t n) {
   const float inv = miras__lq_scale(norm, q);
@@ -7122,7 +7127,7 @@ static void miras__channel_decay(const miras__kernels *K, float *a, const float 
   }
 }
 
-/* Its adjoint from the block's first row on, before = NULL; ba is consumed:
+/* The adjoint of channel_decay from the block's first row on, before = NULL; ba is consumed:
  * dalpha_i += ba_i (.) a_(i-1),  ba_(i-1) += alpha_i (.) ba_i. */
 static void miras__channel_decay_bwd(const miras__kernels *K, float *dalpha, float *ba,
                                      const float *a, const float *alpha, size_t m, size_t n) {
@@ -7154,8 +7159,8 @@ static void miras__channel_decays(const miras__kernels *K, float *last, float *c
 /* flush of a number */
 static float miras__flushed(float x) { return fabsf(x) < MIRAS__FADED ? 0 : x; }
 
-/* What is left, in rows r0..r0+m-1 of a chunk, of its rows and of what was before it, under decays
- * of one number per row:
+/* The coefficients of rows r0..r0+m-1 of a chunk, and of the state before it, under decays of one
+ * number per row:
  *   l_ij = alpha_i l_(i-1)j  (j < i)     l_ii = own_i or 1     c_i = alpha_i c_(i-1)
  * Row 0 of l [m + 1, ld] and c [m + 1] is row r0 - 1 of the chunk, row i - r0 + 1 is row i. */
 static void miras__decay_rows(const miras__kernels *K, float *l, size_t ld, float *c,
@@ -7173,8 +7178,9 @@ static void miras__decay_rows(const miras__kernels *K, float *l, size_t ld, floa
   }
 }
 
-/* Its adjoint from the chunk's first row on; dl [m, ld] and dc [m], which have no row 0, are used
- * up:  dalpha_i = c_(i-1) dc_i + l_(i-1) . dl_i   down_i = dl_ii
+/* The adjoint of decay_rows from the chunk's first row on; dl [m, ld] and dc [m], which have no row
+ * 0, are used up:
+ *      dalpha_i = c_(i-1) dc_i + l_(i-1) . dl_i   down_i = dl_ii
  *      dl_(i-1) += alpha_i dl_i                   dc_(i-1) += alpha_i dc_i */
 static void miras__decay_rows_bwd(const miras__kernels *K, float *dl, size_t ld, float *dc,
                                   float *dalpha, float *down, const float *l, const float *c,
@@ -7230,7 +7236,7 @@ static void miras__normaliser(const miras__kernels *K, float *den, const float *
     V_KEEP(den[i], den[i] + K->dot(p, eta, first) + 1e-10f);
 }
 
-/* Its adjoint for eta: deta += dden_i p_i. */
+/* The adjoint of normaliser for eta: deta += dden_i p_i. */
 static void miras__normaliser_bwd(const miras__kernels *K, float *deta, const float *dden,
                                   const float *p, size_t ld, size_t rows, size_t first,
                                   size_t step) {
@@ -7489,7 +7495,7 @@ static void miras__both_fwd(float *alpha, float *eta, float balance, size_t n) {
   miras__mul(eta, eta, alpha, n);
 }
 
-/* Its adjoint: b_eta <- alpha^2 (b_eta - balpha / balance). */
+/* The adjoint of both_fwd: b_eta <- alpha^2 (b_eta - balpha / balance). */
 static void miras__both_bwd(float *b_eta, const float *balpha, const float *alpha, float balance,
                             size_t n) {
   const vf by = V_SET1(balance);
@@ -7763,8 +7769,8 @@ static void miras__linear_token(const miras__plan *p, const miras__linear *f, si
   else miras__linear_pass(0, 0, 1, p->delta, f, j, end);
 }
 
-/* What f knows of token t; those two ahead are fetched: their rows lie in strides that no cache
- * foresees, and without it long sequences take up to 1.4 times as long. */
+/* Point f at the rows of token t, and prefetch those of token t + 2: they lie in strides that no
+ * cache foresees, and without prefetching long sequences take up to 1.4 times as long. */
 static void miras__linear_rows(const miras__head_io *io, miras__linear *f, size_t t, size_t end) {
   size_t i;
   f->v = io->v + t * io->ldv;
@@ -7783,7 +7789,7 @@ static void miras__linear_rows(const miras__head_io *io, miras__linear *f, size_
   }
 }
 
-/* And columns j..end-1 of what is run next, into the second cache. */
+/* Prefetch columns j..end-1 of the head that runs next into the second cache. */
 static void miras__linear_ahead(const miras__head_io *io, const miras__linear *f, size_t j,
                                 size_t end) {
   const ptrdiff_t n = io->by * (ptrdiff_t)f->dk, dv = io->by * (ptrdiff_t)f->dv;
@@ -8168,7 +8174,8 @@ static float miras__fade_part(float *b, float *binit, float a, const float *from
   return miras__hsum(lane);
 }
 
-/* Its adjoint, from = what `to` was: b, the cotangent of the result, becomes that of `from`.
+/* The adjoint of fade, from = what `to` was: b, the cotangent of the result, becomes that of
+ * `from`.
  *   ba += <from - init, b>,  binit += (1 - a) (.) b,  b <- a (.) b
  * each over the channel that a number of a belongs to. */
 static void miras__fade_bwd(int side, float *b, float *ba, float *binit, const float *a,
@@ -8206,7 +8213,8 @@ static void miras__momentum_fwd(float *a, float *s, float f, float h, size_t n) 
   }
 }
 
-/* Its adjoint: bS becomes h bS + f bA; of the coefficients bf += <S, bA>, bh += <S, bS>. */
+/* The adjoint of momentum_fwd: bS becomes h bS + f bA; of the coefficients bf += <S, bA>, bh += <S,
+ * bS>. */
 static void miras__momentum_bwd(float *bs, float *bf, float *bh, const float *s, const float *ba,
                                 float f, float h, size_t n) {
   const vf by_f = V_SET1(f), by_h = V_SET1(h);
@@ -8345,7 +8353,7 @@ static void miras__coefficients(const miras__kernels *K, const miras__gate_cours
   }
 }
 
-/* Its adjoint over a whole chunk (row = 0):
+/* The adjoint of coefficients over a whole chunk (row = 0):
  *   bh_t += bf_t,  bN_tj += bG_tj
  *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
  *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          b_eta_t = bN_tt
@@ -8466,7 +8474,7 @@ static void miras__bound_fwd(const miras__kernels *K, const miras__bound *x, flo
   }
 }
 
-/* Its adjoint; curve, drift of x are their cotangents here. With n = |d| |fed|:
+/* The adjoint of bound_fwd; curve, drift of x are their cotangents here. With n = |d| |fed|:
  *   bd += -bF Q_l/n^2 |fed| d/|d|,   bfed += -bF Q_l/n^2 |d| fed/|fed|,   bQ += bF/n
  *   b(y^2) = bQ v J', b(d^2) = bQ u J, bJ = u' (bQ v),  by += 2 y b(y^2),  bd += 2 d b(d^2)
  *   J = lambda:  b(y^2) = bQ lambda sum v,  b(d^2) = bQ lambda sum u,  blambda = bQ sum u sum v
@@ -8535,8 +8543,8 @@ static void miras__bound_share(float *share, float *eta, const float *along, con
   }
 }
 
-/* Its adjoint: eta as it was before it was bounded, b_eta that of eta where s is held, and along,
- * curve, drift become their cotangents. With D = e.r (1 + F/4) + c Q:
+/* The adjoint of bound_share: eta as it was before it was bounded, b_eta that of eta where s is
+ * held, and along, curve, drift become their cotangents. With D = e.r (1 + F/4) + c Q:
  *   bs = sum over channels of b_eta' eta,   b(e.r) = bs c Q/D^2,   bQ = -bs c (e.r)/D^2
  *   bF = -bs s^2/4 */
 static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float *curve,
@@ -8560,8 +8568,8 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 
 /* @29 LAYER KERNELS ------------------------------------------------- needs 14 20 21 22 23 28 -- */
 
-/* What a layer does between its matrix products, over rows of tokens. A row's result depends on
- * that row alone and on n, never on how many rows a call has: one token and sixty-four give the
+/* The kernels of a layer between its matrix products, over rows of tokens. A row's result depends
+ * on that row alone and on n, never on how many rows a call has: one token and sixty-four give the
  * same bits. Arguments: outputs, inputs (each with its floats between rows), sizes. */
 
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
@@ -8779,8 +8787,8 @@ static void miras__conv_fwd(float *z, const miras__conv *x) {
   }
 }
 
-/* Of the weights dw of taps j..j + m - 1 of the channels from `at` on, m a constant: += what their
- * inputs and the rows of sum say. */
+/* dw of taps j..j + m - 1 of the channels from `at` on += the products of their inputs with the
+ * rows of sum; m is a constant. */
 MIRAS__ALWAYS void miras__conv_weights(size_t m, float *dw, const float *sum, size_t j,
                                        const miras__conv *x, size_t at, size_t left) {
   const size_t n = x->heads * x->dim, lag = x->taps - 1 - j, rows = x->rows;
@@ -8854,7 +8862,7 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
   }
 }
 
-/* What a norm is taken of, and its gate, of a row ahead of row t. */
+/* Prefetch a row ahead of row t, and its gate. */
 MIRAS__ALWAYS void miras__norm_next(const miras__norming *of, size_t t) {
   miras__fetch_next(of->x, of->ldx, t, of->rows, of->heads * of->dim);
   if (of->gate)
@@ -9078,8 +9086,8 @@ static void miras__erase_fwd(float *key, float *erase, float *replace, const mir
   }
 }
 
-/* Its adjoint: dkey becomes dx; dc, of rows lddc apart, is overwritten, da and db are added to.
- * derase is used up.
+/* The adjoint of erase_fwd: dkey becomes dx; dc, of rows lddc apart, is overwritten, da and db are
+ * added to, derase is used up.
  *   dkappa = dreplace (.) c - derase,  du = (dkappa - kappa (kappa . dkappa)) / |u|
  *   dx = dkey (.) (1 + (c - 1) (.) b) + du (.) a,  da += du (.) x,  db += dkey (.) x (.) (c - 1)
  *   dc = dkey (.) x (.) b + dreplace (.) kappa */
@@ -9875,12 +9883,11 @@ static void miras__anchor_fwd(const miras__net *n) {
   }
 }
 
-/* Its adjoint. In: cotangents bx, bd of the pairs, balong. Out: bx[0], bv, bdelta, bkey; bw += for
- * the weights. The chain of d is undone first (it was computed last), then the forward chain:
- *   bb_l = bd_l act'(z_l),  bz_l = bd_l b_l act''(z_l)
- *   bd_(l+1) += bb_l W_(l+1),  bW_(l+1) += bb_l' d_(l+1)
- *   be from bd_L [+ b(e.r) r],  br = J' be [+ b(e.r) e],  bz_L from br,  bv = -br + (de/dv)' be
- *   bW_l += y_l' bz_l,  by_l += bz_l W_l',  bz_(l-1) += by_l act'(z_(l-1)) */
+/* The adjoint of anchor_fwd. In: cotangents bx, bd of the pairs, balong. Out: bx[0], bv, bdelta,
+ * bkey; bw += for the weights. The chain of d is undone first (it was computed last), then the
+ * forward chain: bb_l = bd_l act'(z_l), bz_l = bd_l b_l act''(z_l) bd_(l+1) += bb_l W_(l+1),
+ * bW_(l+1) += bb_l' d_(l+1) be from bd_L [+ b(e.r) r], br = J' be [+ b(e.r) e], bz_L from br, bv =
+ * -br + (de/dv)' be bW_l += y_l' bz_l, by_l += bz_l W_l', bz_(l-1) += by_l act'(z_(l-1)) */
 static void miras__anchor_bwd(const miras__net *n) {
   const miras__kernels *K = n->K;
   const miras__plan *p = n->p;
@@ -11817,7 +11824,7 @@ static void miras__layer_fade(const miras__chunk *c, int l, float *to, const flo
              (size_t)p->in[l], (size_t)p->out[l]);
 }
 
-/* Its adjoint, from = what `to` was: b becomes its cotangent, binit += */
+/* The adjoint of layer_fade, from = what `to` was: b becomes its cotangent, binit += */
 static void miras__layer_fade_bwd(const miras__chunk *c, int l, float *b, const float *from,
                                   const float *init, float *binit, size_t row) {
   const miras__plan *p = c->p;
@@ -11892,8 +11899,9 @@ static void miras__span_bound(miras__chunk *c) {
   K->bound_share(c->share, c->rows.eta, c->along, c->curve, c->drift, p->growth, m, c->wide);
 }
 
-/* Its adjoint over a chunk: brows.eta comes in as the cotangent of eta' and leaves as that of eta;
- * adds to those of the pairs, bw and binv; leaves that of e.r in along. */
+/* The adjoint of span_bound over a chunk: brows.eta comes in as the cotangent of eta' and leaves as
+ * that of eta; the cotangents of the pairs, bw and binv are added to; along receives that of e.r.
+ * */
 static void miras__span_bound_bwd(miras__chunk *c, float *bw) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
@@ -12269,7 +12277,7 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
   miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, s, t, c->d[l], pairs);
 }
 
-/* Its adjoint makes their cotangents ca, cs those of A_0 = a and S_0:
+/* The adjoint of fold_layer makes their cotangents ca, cs those of A_0 = a and S_0:
  *   bG_Cj -= d_j . (ca' y_j),  bd_j -= G_Cj ca' y_j,  by_j -= G_Cj ca d_j,  the same with N and cs
  *   bf_C += <S_0, ca>,  bh_C += <S_0, cs>,  S_0 receives f_C ca + h_C cs
  *   and, as in fade_bwd, ba_C += <A_0 - B, ca>,  bB += (1 - a_C) ca,  A_0 receives a_C ca
