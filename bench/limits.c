@@ -299,15 +299,15 @@ static void add_perceptron(const char *kind, int chunk, int H, int n, int T) {
   layer *b = open_layer(kind, chunk, T, H, n, 1);
   char name[80];
   const miras__plan *p = &b->m->plan;
-  const miras__retention_record *rule = &miras__retentions[p->rule];
+  const miras__retention_record *retain = &miras__retentions[p->retain];
   double work = 0;
   int forward, l;
   for (l = 0; l < p->layers; l++) {
     const double in = p->in[l], out = p->out[l];
     work += (l ? 8 : 6) * in * out;
     if (p->at_s) work += 4 * in * out;
-    if (rule->reads_live) work += b->d.chunk * (in + out);
-    if (rule->reads_live && b->d.decay_target && rule->home != MIRAS__HOME_NONE)
+    if (retain->reads_live) work += b->d.chunk * (in + out);
+    if (retain->reads_live && b->d.decay_target && retain->init != MIRAS__INIT_NONE)
       work += 2 * in * out;
   }
   work *= (double)H * T;

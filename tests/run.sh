@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh: every test of the library. Run from anywhere:
-#   sh tests/run.sh           everything; about twenty minutes on two cores
+#   sh tests/run.sh           everything; about thirteen minutes on two cores
 #   sh tests/run.sh quick     one compiler, no sanitizers, no matrix: about a minute
 #   sh tests/run.sh device    the device half alone, all of it, ten minutes on two cores. When it
 #                             has passed, tests/device.txt says of which sources, and until one of
