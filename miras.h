@@ -4234,8 +4234,8 @@ struct miras__kernels {
 #define miras__gemm_outer MIRAS__IN_SET(miras__gemm_outer)
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
-#define miras__v_power_of MIRAS__SHARED(miras__v_power_of)
-#define miras__v_power MIRAS__SHARED(miras__v_power)
+#define miras__v_power_of MIRAS__IN_SET(miras__v_power_of)
+#define miras__v_power MIRAS__IN_SET(miras__v_power)
 #define miras__v_sech2 MIRAS__SHARED(miras__v_sech2)
 #define miras__hypotenuse MIRAS__SHARED(miras__hypotenuse)
 #define miras__bias_row MIRAS__SHARED(miras__bias_row)
@@ -4266,20 +4266,20 @@ struct miras__kernels {
 #define miras__bias_custom_bwd MIRAS__SHARED(miras__bias_custom_bwd)
 #define miras__biases MIRAS__SHARED(miras__biases)
 #define miras__bias_rows MIRAS__SHARED(miras__bias_rows)
-#define miras__norm_q MIRAS__SHARED(miras__norm_q)
-#define miras__v_hyperbolic MIRAS__SHARED(miras__v_hyperbolic)
-#define miras__signed_part MIRAS__SHARED(miras__signed_part)
-#define miras__signed_fwd MIRAS__SHARED(miras__signed_fwd)
-#define miras__simplex_fwd MIRAS__SHARED(miras__simplex_fwd)
-#define miras__simplex_bwd MIRAS__SHARED(miras__simplex_bwd)
-#define miras__v_atan MIRAS__SHARED(miras__v_atan)
-#define miras__shrink_from MIRAS__SHARED(miras__shrink_from)
-#define miras__shrink_from_bwd MIRAS__SHARED(miras__shrink_from_bwd)
-#define miras__lq_fwd MIRAS__SHARED(miras__lq_fwd)
-#define miras__lq_bwd MIRAS__SHARED(miras__lq_bwd)
-#define miras__sigmoid_bwd MIRAS__SHARED(miras__sigmoid_bwd)
-#define miras__log_weights MIRAS__SHARED(miras__log_weights)
-#define miras__log_weights_bwd MIRAS__SHARED(miras__log_weights_bwd)
+#define miras__norm_q MIRAS__IN_SET(miras__norm_q)
+#define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
+#define miras__signed_part MIRAS__IN_SET(miras__signed_part)
+#define miras__signed_fwd MIRAS__IN_SET(miras__signed_fwd)
+#define miras__simplex_fwd MIRAS__IN_SET(miras__simplex_fwd)
+#define miras__simplex_bwd MIRAS__IN_SET(miras__simplex_bwd)
+#define miras__v_atan MIRAS__IN_SET(miras__v_atan)
+#define miras__shrink_from MIRAS__IN_SET(miras__shrink_from)
+#define miras__shrink_from_bwd MIRAS__IN_SET(miras__shrink_from_bwd)
+#define miras__lq_fwd MIRAS__IN_SET(miras__lq_fwd)
+#define miras__lq_bwd MIRAS__IN_SET(miras__lq_bwd)
+#define miras__sigmoid_bwd MIRAS__IN_SET(miras__sigmoid_bwd)
+#define miras__log_weights MIRAS__IN_SET(miras__log_weights)
+#define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
 #define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
@@ -6186,7 +6186,6 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
-#ifndef MIRAS__SHARES
 /* x^a of any a, with x kept off zero. */
 static vf miras__v_power_of(vf x, float a) {
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
@@ -6204,6 +6203,7 @@ static vf miras__v_power(vf x, float a) {
   return y;
 }
 
+#ifndef MIRAS__SHARES
 /* 1 - tanh^2 x = 4 e^-2|x| / (1 + e^-2|x|)^2, which keeps its digits where tanh has run into 1. */
 static vf miras__v_sech2(vf x) {
   vf e = miras__v_exp(V_MUL(V_SET1(-2.0f), V_ABS(x))), one = V_ADD(V_SET1(1.0f), e);
@@ -6590,7 +6590,6 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
 
 /* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
 
-#ifndef MIRAS__SHARES
 /* W = link(A) for each layer [in, out]; J, how far a weight moves with its A, is what a bounded
  * step asks for (room @51):
  *   LQ        W = A inv,  inv = N^(2-q),  N = max(||A||_q, 1e-6) over the layer;  J = inv
@@ -7096,8 +7095,6 @@ static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
   const vf low = V_SET1(1e-8f), zero = V_ZERO();
   V_EACH(b, n, V_SELECT(V_LE(V_AT(w), low), zero, V_DIV(V_AT(b), V_AT(w))));
 }
-
-#endif
 
 /* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
 
