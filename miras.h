@@ -3411,7 +3411,7 @@ typedef struct miras__plan {
   int strip;               /* and its scratch has room for a strip of the state                  */
   int map;                 /* what keys and queries go through (room @25)                        */
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
-  int retain, first;         /* frozen engine: records of the retention (room @42), first: of the
+  int retain, first;       /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   int to_init;             /* frozen and exact: (1 - a) B is part of A_t                         */
@@ -3622,7 +3622,7 @@ typedef struct miras__new_pair {
 } miras__new_pair;
 
 /* Coefficients of new rows row..row+m-1 of a chunk whose pairs have one gate each (room @51, which
- * has the letters): g, n [m, ld], a, f, h [m]. The first new row is its token's `inner_step`th.
+ * has the letters): g, n [m, ld], a, f, h [m]. The first new row is the inner_step-th of its token.
  * theta: with momentum, else NULL; rate: with token_rates, else NULL. */
 typedef struct miras__gate_course {
   size_t ld, row, m, inner_step, inner_steps;
@@ -3680,9 +3680,10 @@ typedef struct miras__errors {
   float *e, *loss;
 } miras__errors;
 
-/* What the norm of room @29 takes: rows x of heads of `dim` channels and a gain for each channel;
- * of a layer norm biases, NULL for one of root mean squares; numbers, or NULL, whose function (room
- * @20) gates the result. epsilon is added to the variance or to the mean of squares. */
+/* The arguments of the norm of room @29: rows x of heads of `dim` channels and a gain for each
+ * channel; of a layer norm biases, NULL for one of root mean squares; numbers, or NULL, whose
+ * function (room @20) gates the result. epsilon is added to the variance or to the mean of
+ * squares. */
 typedef struct miras__norming {
   const float *x, *gain, *bias, *gate;
   size_t ldx, ld_gate, rows, heads, dim;
@@ -3696,8 +3697,8 @@ typedef struct miras__gating {
   float cap, low, high;
 } miras__gating;
 
-/* What a norm knows of a head's row: mean and 1 / deviation of x, and for the adjoint the means of
- * its gradient and of that times the row (room @29). */
+/* The numbers by which room @29 norms a head's row: mean and 1 / deviation of x, and for the
+ * adjoint the means of the gradient and of the gradient times the row. */
 typedef struct miras__norm_row { float mean, inverse, d, along; } miras__norm_row;
 
 /* Gradients of a norm's gain and bias, added to, and of its gate, overwritten. */
@@ -3708,7 +3709,7 @@ typedef struct miras__norm_grads {
 
 /* A short convolution of rows of heads * dim channels (room @29): inputs c, the taps - 1 rows ahead
  * of them, NULL for zeros, weights w [taps, heads * dim], NULL for none with one tap, a bias or
- * NULL, and the function behind it (room @20). Its result has a block [rows, dim] per head, the
+ * NULL, and the function behind it (room @20). The result has a block [rows, dim] per head, the
  * blocks `per` apart; of gradients each of its heads has `group` blocks, one behind the other. */
 typedef struct miras__conv {
   const float *c, *past, *w, *bias;
@@ -3994,7 +3995,7 @@ typedef struct miras__kernels miras__kernels;
     size_t n))                                                                                    \
   X(BACK, void, implicit_bwd, (const miras__kernels *K, float *bx, float *b_eta, const float *eta, \
     const float *rate, size_t rates, const float *x, size_t n))                                   \
-  X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *b_eta, float *ba,        \
+  X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *b_eta, float *ba,       \
     float eta, const float *x, const float *keep, size_t keeps, float *row, size_t n))            \
   X(CURVED, void, map, (int f, float *y, const float *x, size_t n))                               \
   X(FROZEN, void, act_rows, (int kind, float *y, size_t ldy, float *slope, const float *z,        \
@@ -4025,9 +4026,9 @@ typedef struct miras__kernels miras__kernels;
     const float *alpha, size_t m, size_t n))                                                      \
   X(BACK, void, channel_decay_bwd, (const miras__kernels *K, float *dalpha, float *ba,            \
     const float *a, const float *alpha, size_t m, size_t n))                                      \
-  X(EXACT, void, channel_decays, (const miras__kernels *K, float *last, float *c,                  \
+  X(EXACT, void, channel_decays, (const miras__kernels *K, float *last, float *c,                 \
     const float *alpha, size_t n, size_t r0, size_t m))                                           \
-  X(EXACT, void, scalar_decays, (const miras__kernels *K, float *last_c, float *last_l, float *c,  \
+  X(EXACT, void, scalar_decays, (const miras__kernels *K, float *last_c, float *last_l, float *c, \
     float *l, size_t ld, const float *alpha, size_t r0, size_t m))                                \
   X(EXACT_BACK, void, weigh_bwd, (const miras__kernels *K, float *dl, float *dp, const float *l,  \
     const float *z, size_t ld, size_t rows, size_t first, size_t step, size_t n))                 \
@@ -4045,19 +4046,19 @@ typedef struct miras__kernels miras__kernels;
     float *history))                                                                              \
   X(ANY, void, diagonal, (float *alpha, float rate, const float *x, int decay_first, size_t n))   \
   X(ANY, void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                     \
-  X(BACK, void, both_bwd, (float *b_eta, const float *balpha, const float *alpha, float balance,   \
+  X(BACK, void, both_bwd, (float *b_eta, const float *balpha, const float *alpha, float balance,  \
     size_t n))                                                                                    \
   X(EXACT, void, exact_solve, (int back, const miras__solve *s, size_t r0, size_t m))             \
   X(EXACT, void, fold_few, (size_t pairs, float *s, const float *c, size_t ld_c,                  \
     const float *const *x, const float *const *u, size_t n, size_t dv))                           \
   X(EXACT, void, fold_column, (float *z, const float *c, size_t ld_c, const float *eta,           \
     const float *l, const float *x, size_t rows, size_t n))                                       \
-  X(EXACT_BACK, void, decays_bwd, (float *ds, float *dc, float *dcv, const float *s0,              \
+  X(EXACT_BACK, void, decays_bwd, (float *ds, float *dc, float *dcv, const float *s0,             \
     const float *c, size_t ld_c, const float *cv, int column, size_t n, size_t dv))               \
   X(EXACT, void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,  \
     float *s, float *errors, float *row, size_t t, size_t end))                                   \
   X(FROZEN, void, rest, (float *y, const float *a, float scale, size_t n))                        \
-  X(FROZEN, void, fold_pair, (const miras__new_pair *f))                                           \
+  X(FROZEN, void, fold_pair, (const miras__new_pair *f))                                          \
   X(MESA, void, decay_rows, (const miras__kernels *K, float *l, size_t ld, float *c,              \
     const float *alpha, const float *own, size_t r0, size_t m))                                   \
   X(BACK, void, decay_rows_bwd, (const miras__kernels *K, float *dl, size_t ld, float *dc,        \
@@ -4081,19 +4082,19 @@ typedef struct miras__kernels miras__kernels;
     const miras__norm2 *x))                                                                       \
   X(FROZEN_BACK, void, norm_rows_end2, (const miras__kernels *K, float *bz, const float *br,      \
     float *dgain, float *dbias, const miras__norm2 *x))                                           \
-  X(FROZEN, void, rates_fwd, (int form, float *rate, float *slope, const float *rho, size_t row, \
-    size_t m, size_t inner_steps))                                                                 \
+  X(FROZEN, void, rates_fwd, (int form, float *rate, float *slope, const float *rho, size_t row,  \
+    size_t m, size_t inner_steps))                                                                \
   X(FROZEN, void, coefficients, (const miras__kernels *K, const miras__gate_course *c,            \
     const float *g, const float *n, const float *afh))                                            \
-  X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__gate_course *c,  \
-    const miras__gate_course_grads *b))                                                          \
+  X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__gate_course *c,   \
+    const miras__gate_course_grads *b))                                                           \
   X(ANY, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,        \
-    size_t ldx, size_t seen, size_t inner_steps, size_t m))                                        \
+    size_t ldx, size_t seen, size_t inner_steps, size_t m))                                       \
   X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
     float sign, const float *g, const float *x, const miras__reads *r))                           \
-  X(FROZEN, void, fade, (int side, float *to, const float *a, const float *init, size_t in,        \
+  X(FROZEN, void, fade, (int side, float *to, const float *a, const float *init, size_t in,       \
     size_t out))                                                                                  \
-  X(FROZEN_BACK, void, fade_bwd, (int side, float *b, float *ba, float *binit, const float *a,     \
+  X(FROZEN_BACK, void, fade_bwd, (int side, float *b, float *ba, float *binit, const float *a,    \
     const float *from, const float *init, size_t in, size_t out))                                 \
   X(FROZEN, void, momentum_fwd, (float *a, float *s, float f, float h, size_t n))                 \
   X(FROZEN_BACK, void, momentum_bwd, (float *bs, float *bf, float *bh, const float *s,            \
@@ -4103,14 +4104,14 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN_BACK, void, bound_bwd, (const miras__kernels *K, const miras__bound *x,                \
     const miras__bound_grads *b, float *u, float *v, float *t1, float *t2))                       \
   X(FROZEN, void, bound_share, (float *share, float *eta, const float *along, const float *curve, \
-    const float *drift, float c, size_t m, size_t wide))                                         \
-  X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *curve, \
-    float *drift, const float *share, float c, size_t m, size_t wide))                           \
-  X(LAYER, void, heads_norm_fwd, (float *y, size_t ldy, const miras__norming *x))                \
+    const float *drift, float c, size_t m, size_t wide))                                          \
+  X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *curve,    \
+    float *drift, const float *share, float c, size_t m, size_t wide))                            \
+  X(LAYER, void, heads_norm_fwd, (float *y, size_t ldy, const miras__norming *x))                 \
   X(LAYER_BACK, void, heads_norm_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,  \
     const miras__norm_grads *g, float *y, size_t ldy, float *dy, size_t lddy,                     \
-    const miras__norming *x))                                                                    \
-  X(LAYER, void, squash_fwd, (int f, float *y, size_t ldy, size_t rows, size_t n))             \
+    const miras__norming *x))                                                                     \
+  X(LAYER, void, squash_fwd, (int f, float *y, size_t ldy, size_t rows, size_t n))                \
   X(LAYER_BACK, void, squash_bwd, (int f, float *dy, size_t lddy, const float *y, size_t ldy,     \
     size_t rows, size_t n))                                                                       \
   X(LAYER, void, gate_rows_fwd, (int f, float *s, size_t lds, const float *a, size_t lda,         \
@@ -4120,7 +4121,7 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, conv_fwd, (float *z, const miras__conv *x))                                      \
   X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, float *dbias,                 \
     const float *dz, size_t after, float *sum, const miras__conv *x))                             \
-  X(LAYER, void, qk_norm_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))     \
+  X(LAYER, void, qk_norm_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))    \
   X(LAYER_BACK, void, qk_norm_bwd, (float *dx, const float *x, const float *inverse, float length, \
     size_t rows, size_t n))                                                                       \
   X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))  \
@@ -6900,10 +6901,10 @@ static float miras__lq_fwd(float *w, const float *a, float q, int pnorm, size_t 
 }
 
 /* The adjoint of lq_fwd, added to ba; N is norm, binv the cotangent that the open chunk's reads
- * left on N^(2-q). With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q), or 0 where N is held: LQ ba = bw
- * N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw p-norm ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw,
- * Pw> N^(2-2q) Pw Powers of A/N, never of N alone: N^(2-2q) leaves the range of float long before A
- * does. */
+ * left on N^(2-q). With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q), or 0 where N is held:
+ *   LQ        ba = bw N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw
+ *   p-norm    ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw, Pw> N^(2-2q) Pw
+ * Powers of A/N, never of N alone: N^(2-2q) leaves the range of float long before A does. */
 static void miras__lq_bwd(float *ba, const float *bw, const float *a, const float *w, float norm,
                           float binv, float q, int pnorm, size_t n) {
   const float inv = miras__lq_scale(norm, q);
@@ -7658,9 +7659,10 @@ typedef struct miras__linear {
   int closes;
 } miras__linear;
 
-/* Of columns j on; only where wide is 1 do they end inside a vector. init, base != NULL, is a
- * constant at every call, and without it so are after, decay first, reads, a is asked for, and
- * delta, without which u is known before S is read, and nothing is ever pending. */
+/* A strip of `wide` vectors of columns from j on, which ends inside a vector only where wide is 1.
+ * init, base != NULL, is a constant at every call, and without it so are after, decay first, reads,
+ * a is asked for, and delta, without which u is known before S is read, and nothing is ever
+ * pending. */
 MIRAS__INLINE void miras__linear_strip(size_t wide, int init, int after, int reads, int delta,
                                        const miras__linear *f, size_t j) {
   const float *const xp = delta ? f->xp : NULL, *const alpha = f->alpha, *const x = f->x;
@@ -9882,9 +9884,11 @@ static void miras__anchor_fwd(const miras__net *n) {
 
 /* The adjoint of anchor_fwd. In: cotangents bx, bd of the pairs, balong. Out: bx[0], bv, bdelta,
  * bkey; bw += for the weights. The chain of d is undone first (it was computed last), then the
- * forward chain: bb_l = bd_l act'(z_l), bz_l = bd_l b_l act''(z_l) bd_(l+1) += bb_l W_(l+1),
- * bW_(l+1) += bb_l' d_(l+1) be from bd_L [+ b(e.r) r], br = J' be [+ b(e.r) e], bz_L from br, bv =
- * -br + (de/dv)' be bW_l += y_l' bz_l, by_l += bz_l W_l', bz_(l-1) += by_l act'(z_(l-1)) */
+ * forward chain:
+ *   bb_l = bd_l act'(z_l),  bz_l = bd_l b_l act''(z_l)
+ *   bd_(l+1) += bb_l W_(l+1),  bW_(l+1) += bb_l' d_(l+1)
+ *   be from bd_L [+ b(e.r) r],  br = J' be [+ b(e.r) e],  bz_L from br,  bv = -br + (de/dv)' be
+ *   bW_l += y_l' bz_l,  by_l += bz_l W_l',  bz_(l-1) += by_l act'(z_(l-1)) */
 static void miras__anchor_bwd(const miras__net *n) {
   const miras__kernels *K = n->K;
   const miras__plan *p = n->p;
@@ -10261,11 +10265,11 @@ typedef struct miras__call {
   miras__record *record;                               /* of the worker, or NULL                 */
 } miras__call;
 
-/* What an engine knows of tokens. The pairs of a call are counted through: pair i is inner step
- * i % inner_steps of token i / inner_steps. Here keys become features, the gates of a token become
- * numbers of each of its pairs; and the implicit step, its diagonal and L2 both have rewritten them
- * already. Decay and momentum belong to a token's first pair: the decays of the others are 1.
- * Engines see
+/* The rows by which an engine sees tokens. The pairs of a call are counted through: pair i is inner
+ * step i % inner_steps of token i / inner_steps. Here keys become features, the gates of a token
+ * become numbers of each of its pairs; and the implicit step, its diagonal and L2 both have
+ * rewritten them already. Decay and momentum belong to a token's first pair: the decays of the
+ * others are 1. Engines see
  *   x [m, in] what the key becomes (with the 1 of biases at its end), v [m, value_dim],
  *   alpha [m, p->decays], eta [m, p->rates], theta [m], delta [m, p->bounds],
  *   beta [m, value_dim], erase and replace [m, in], and of queries q [reads, in].
@@ -11896,9 +11900,9 @@ static void miras__span_bound(miras__chunk *c) {
   K->bound_share(c->share, c->rows.eta, c->along, c->curve, c->drift, p->growth, m, c->wide);
 }
 
-/* The adjoint of span_bound over a chunk: brows.eta comes in as the cotangent of eta' and leaves as
- * that of eta; the cotangents of the pairs, bw and binv are added to; along receives that of e.r.
- * */
+/* The adjoint of span_bound over a chunk: brows.eta comes in as the cotangent of eta' and leaves
+ * as that of eta; the cotangents of the pairs, bw and binv are added to; along receives that of
+ * e.r. */
 static void miras__span_bound_bwd(miras__chunk *c, float *bw) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
@@ -12123,7 +12127,7 @@ static void miras__read_layer(miras__chunk *c, int l, const miras__query *x) {
             (x->r.pairs - phase + inner_steps - 1) / inner_steps, c->net.pack);
 }
 
-/* What init adds per channel, with h = (1 - a) inv:
+/* The initial memory's part per channel, with h = (1 - a) inv:
  *   by output, h (.) (x B):  bt = h (.) bz, bB += x' bt, left in t1; u = x B:
  *                            binv += sum bz (.) (1 - a) (.) u
  *   by input, (h (.) x) B:   bu = bz B', bx += inv bu, bB += (h (.) x)' bz,
@@ -13834,9 +13838,10 @@ static void miras__attention_run(const miras__attention *a) {
 }
 
 /* The adjoint of attention_take for the queries of tokens t..t+m-1, with the weights p_ti = s_i /
- * sum made again from the scores, their base and 1 / sum: dp_ti = do_t . v_i ds_ti = p_ti (dp_ti -
- * do_t . o_t) dq_t = scale sum_i ds_ti k_i dk_i += scale sum_t ds_ti q_t dv_i += sum_t p_ti do_t dk
- * or dv NULL: not wanted. */
+ * sum made again from the scores, their base and 1 / sum:
+ *   dp_ti = do_t . v_i     ds_ti = p_ti (dp_ti - do_t . o_t)
+ *   dq_t = scale sum_i ds_ti k_i     dk_i += scale sum_t ds_ti q_t     dv_i += sum_t p_ti do_t
+ * dk or dv NULL: not wanted. */
 static void miras__attention_take_bwd(const miras__attention *a, const miras__attention_work *w,
                                       const miras__kv_run *kv, const miras__band *b, float *to_k,
                                       size_t ldk, float *to_v, size_t ldv) {
