@@ -4055,7 +4055,7 @@ typedef struct miras__kernels miras__kernels;
     const float *l, const float *x, size_t rows, size_t n))                                       \
   X(EXACT_BACK, void, decays_bwd, (float *ds, float *dc, float *dcv, const float *s0,             \
     const float *c, size_t ld_c, const float *cv, int column, size_t n, size_t dv))               \
-  X(EXACT, void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,  \
+  X(EXACT, void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *init,  \
     float *s, float *errors, float *row, size_t t, size_t end))                                   \
   X(FROZEN, void, rest, (float *y, const float *a, float scale, size_t n))                        \
   X(FROZEN, void, fold_pair, (const miras__new_pair *f))                                          \
@@ -7632,7 +7632,7 @@ static void miras__decays_bwd(float *ds, float *dc, float *dcv, const float *s0,
  * write of the token before is carried out while this one reads,
  *   S <- diag(alpha) (S + xp u') [+ (1 - alpha) B],  a = S' x,  b = S' q
  * so each row of S is loaded and stored once. Rows of S are ld apart and begin at column `first`,
- * those of base, B or NULL, dv apart. xp NULL: nothing is pending; stride 0: alpha is one number.
+ * those of init, B or NULL, dv apart. xp NULL: nothing is pending; stride 0: alpha is one number.
  * Then, still by columns, the error e = v - a, or v without delta, u = eta (.) e with one eta or dv
  * of them, and y, unless NULL, = b + xq u; error, unless NULL, receives e, or a without delta. The
  * last token of a run closes: S <- S + x u', while these columns are near. Without delta u is known
@@ -7653,20 +7653,20 @@ static void miras__decays_bwd(float *ds, float *dc, float *dcv, const float *s0,
  * two tokens a sweep, which has other bits, 0.74 and 0.77 (bench/lab_exact.c). */
 typedef struct miras__linear {
   float *s, *u, *error, *y;
-  const float *base, *xp, *alpha, *x, *q, *v, *eta;
+  const float *init, *xp, *alpha, *x, *q, *v, *eta;
   float xq;
   size_t stride, rates, n, dk, dv, ld, first, ahead, next;
   int closes;
 } miras__linear;
 
 /* A strip of `wide` vectors of columns from j on, which ends inside a vector only where wide is 1.
- * init, base != NULL, is a constant at every call, and without it so are after, decay first, reads,
- * a is asked for, and delta, without which u is known before S is read, and nothing is ever
+ * init, f->init != NULL, is a constant at every call, and without it so are after, decay first,
+ * reads, a is asked for, and delta, without which u is known before S is read, and nothing is ever
  * pending. */
 MIRAS__INLINE void miras__linear_strip(size_t wide, int init, int after, int reads, int delta,
                                        const miras__linear *f, size_t j) {
   const float *const xp = delta ? f->xp : NULL, *const alpha = f->alpha, *const x = f->x;
-  const float *const q = f->q, *const from = init ? f->base + j : NULL;
+  const float *const q = f->q, *const from = init ? f->init + j : NULL;
   const size_t n = f->n, stride = f->stride, ld = f->ld, rest = f->dv - j;
 #if K_SMALL
   const int alone = 0;
@@ -7741,7 +7741,7 @@ MIRAS__INLINE void miras__linear_strip(size_t wide, int init, int after, int rea
 #undef K_READ
 }
 
-/* Columns j..end-1 of a token, by all units of a block in turn. With a base to read (init) wide
+/* Columns j..end-1 of a token, by all units of a block in turn. With a B to read (init) wide
  * strips gain nothing. */
 MIRAS__INLINE void miras__linear_pass(int init, int after, int reads, int delta,
                                       const miras__linear *f, size_t j, size_t end) {
@@ -7762,7 +7762,7 @@ MIRAS__INLINE void miras__linear_pass(int init, int after, int reads, int delta,
 static void miras__linear_token(const miras__plan *p, const miras__linear *f, size_t j,
                                 size_t end) {
   const int reads = p->delta || f->error;
-  if (f->base) miras__linear_pass(1, p->after, 1, p->delta, f, j, end);
+  if (f->init) miras__linear_pass(1, p->after, 1, p->delta, f, j, end);
   else if (!reads) miras__linear_pass(0, 0, 0, 0, f, j, end);
   else if (p->after) miras__linear_pass(0, 1, 1, p->delta, f, j, end);
   else miras__linear_pass(0, 0, 1, p->delta, f, j, end);
@@ -7843,13 +7843,13 @@ static void miras__linear_strips(const miras__plan *p, const miras__head_io *io,
  * and of what room @50 does with a block of one row: what it reads, the solution for u, the answer,
  * the fold. Without it a write takes 2.5 times as long at 16 x 16. errors, [end - t, dv] or NULL,
  * receives those of the tokens. All units of a block run it; its columns do not see each other. */
-static void miras__linear_run(const miras__plan *p, const miras__head_io *io, const float *base,
+static void miras__linear_run(const miras__plan *p, const miras__head_io *io, const float *init,
                               float *s, float *errors, float *row, size_t t, size_t end) {
   const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, from = t;
   float *steps = row + 2 * miras__pad(dv), *rows = row + 3 * miras__pad(dv);
   miras__linear f;
   f.s = s, f.u = row, f.error = io->surprise ? row + miras__pad(dv) : NULL;
-  f.base = base, f.xp = NULL, f.xq = 0;
+  f.init = init, f.xp = NULL, f.xq = 0;
   f.stride = p->decays > 1 ? 1 : 0, f.rates = p->rates, f.n = n, f.dk = dk, f.dv = f.ld = dv;
   f.first = 0, f.ahead = dk < dv ? dk : dv;
   f.next = end - t == 1 && io->head + 1 < (size_t)p->d.heads ? p->head_state : 0;
@@ -9015,8 +9015,7 @@ static void miras__heads_norm_bwd(float *dx, size_t lddx, const float *base, siz
 
 /* In place: y = f(y), f tanh or the sigmoid. */
 static void miras__squash_fwd(int f, float *y, size_t ldy, size_t rows, size_t n) {
-  vf d;
-  for (; rows; rows--, y += ldy) V_FOR(n) V_PUT(y, miras__v_function(f, V_AT(y), &d));
+  for (; rows; rows--, y += ldy) miras__map(f, y, y, n);
 }
 
 /* dy becomes the gradient in front of it, y what it made: dy (1 - y^2), or dy y (1 - y). */
@@ -10620,7 +10619,7 @@ typedef struct miras__readers {
 typedef struct miras__block {
   const miras__kernels *K;
   const miras__plan *p;
-  const float *base;       /* B, where decays lead to it and it is anything but zeros; else NULL */
+  const float *init;       /* B, where decays lead to it and it is anything but zeros; else NULL */
   const float *s0;         /* S_0, or F_0 where there is a B                                     */
   size_t rows, ld;                 /* of a block; floats between rows of its scores              */
   size_t r0, m, stack, asked;      /* the newest rows r0..r0+m-1, all that read, of whose answers
@@ -10930,7 +10929,7 @@ static miras__block *miras__exact_open(const miras__call *a, size_t rows, int ba
   k->backward = backward;
   k->errors = 0;
   k->K = a->K;
-  k->base = miras__init_of(a);
+  k->init = miras__init_of(a);
   if (!MIRAS__TRAINS || !backward) return k;
   if (!p->per_feature && !a->g->keep) k->dl = k->dc = NULL;
   k->d.x = k->dx[0];
@@ -10943,8 +10942,8 @@ static miras__block *miras__exact_open(const miras__call *a, size_t rows, int ba
 /* Begin a block at the state s. */
 static void miras__exact_start(miras__block *k, const float *s) {
   k->s0 = s;
-  if (!k->base) return;
-  k->K->sub(k->f, s, k->base, k->p->weights);
+  if (!k->init) return;
+  k->K->sub(k->f, s, k->init, k->p->weights);
   k->s0 = k->f;
 }
 
@@ -11102,17 +11101,17 @@ static void miras__exact_inter(miras__block *k) {
 static void miras__exact_init(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
-  if (!k->base || !k->asked) return;
-  miras__product(k->K, k->pack, MIRAS__ADD, k->read, k->z, k->base, k->asked, dv, n);
+  if (!k->init || !k->asked) return;
+  miras__product(k->K, k->pack, MIRAS__ADD, k->read, k->z, k->init, k->asked, dv, n);
   if (k->p->d.normalize)
-    k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->base + n * dv, 0, q->count, n);
+    k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->init + n * dv, 0, q->count, n);
 }
 
 /* The adjoint of both: with dM = dread u' (lower) the cotangents of scores,
  *   S_0        dz = c (.) dread S_0',  dc = z (.) (dread S_0'),  dS += (c (.) z)' dread
  *   B          dB += z' dread,  dz += dread B', with dread as it was before a value gate: dy
  * and the normaliser's column likewise, with dden in the place of dread. */
-static void miras__exact_inter_bwd(miras__block *k, float *dbase, const float *dy, size_t lddy) {
+static void miras__exact_inter_bwd(miras__block *k, float *dinit, const float *dy, size_t lddy) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, N = k->ld, m = k->m, all = k->stack;
@@ -11142,14 +11141,14 @@ static void miras__exact_inter_bwd(miras__block *k, float *dbase, const float *d
   if (p->to_init) {
     const float *dread = p->value_decay ? dy : k->dread;
     const size_t ld = p->value_decay ? lddy : dv;
-    K->gemm(MIRAS__ADD, dbase, dv, miras__turned(k->z, n), miras__mat(dread, ld), n, dv, all,
+    K->gemm(MIRAS__ADD, dinit, dv, miras__turned(k->z, n), miras__mat(dread, ld), n, dv, all,
             k->pack);
-    if (k->base)
-      K->gemm(MIRAS__ADD, k->dz, n, miras__mat(dread, ld), miras__turned(k->base, dv), all, n, dv,
+    if (k->init)
+      K->gemm(MIRAS__ADD, k->dz, n, miras__mat(dread, ld), miras__turned(k->init, dv), all, n, dv,
               k->pack);
     if (p->d.normalize) {
-      K->axpy_rows(dbase + n * dv, 0, 1, k->dden, 1, k->z + q->row * n, n, q->count, n);
-      if (k->base) K->axpy_rows(dq, n, 1, k->dden, 1, k->base + n * dv, 0, q->count, n);
+      K->axpy_rows(dinit + n * dv, 0, 1, k->dden, 1, k->z + q->row * n, n, q->count, n);
+      if (k->init) K->axpy_rows(dq, n, 1, k->dden, 1, k->init + n * dv, 0, q->count, n);
     }
   }
   for (s = 0; s < p->streams; s++) miras__exact_scores_bwd(k, s);
@@ -11234,11 +11233,11 @@ static void miras__exact_fold_bwd(miras__block *k) {
 /* Close the block: s [weights] becomes the state after its rows, made of F where there is a B. */
 static void miras__exact_close(miras__block *k, float *s, size_t rows) {
   const size_t all = k->p->weights;
-  float *to = k->base ? k->f : s;
+  float *to = k->init ? k->f : s;
   miras__exact_fold(k, to, to, rows);
-  if (!k->base) return;
+  if (!k->init) return;
   k->K->copy(s, k->f, all);
-  k->K->add(s, k->base, all);
+  k->K->add(s, k->init, all);
 }
 
 /* out [dv] = x S and den = x . z of a state s without an open block. The product of one row needs
@@ -11280,12 +11279,12 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
   const float *v = k->r.v;
   float *to = io->surprise + t;
   miras__rows_surprise(K, k->p, io, t, k->zc, k->z, k->r.v);
-  if (k->base)                                   /* what decay first leaves alone */
-    miras__product(K, k->pack, MIRAS__SET, k->row, k->zc, k->base, 1, dv, n);
+  if (k->init)                                   /* what decay first leaves alone */
+    miras__product(K, k->pack, MIRAS__SET, k->row, k->zc, k->init, 1, dv, n);
   miras__exact_query(k, rows);
   if (k->p->square) K->sub(k->read, k->read, v, dv), v = k->read;
   K->dot_rows(0, to, 1, k->read, dv, v, dv, 1, dv);
-  if (k->base) K->dot_rows(1, to, 1, k->row, dv, v, dv, 1, dv);
+  if (k->init) K->dot_rows(1, to, 1, k->row, dv, v, dv, 1, dv);
   K->scale(to, k->p->square ? 0.5f : -1, to, 1);
 }
 
@@ -11295,7 +11294,7 @@ static void miras__linear_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t length = (size_t)a->io->length, per = (size_t)p->tape_tokens;
-  const float *base = miras__init_of(a);
+  const float *init = miras__init_of(a);
   float *errors = NULL;
   size_t t, end;
   if (a->position == 0 && length) K->copy(a->state, a->init, p->weights);
@@ -11308,7 +11307,7 @@ static void miras__linear_forward(const miras__call *a) {
       if (t % per == 0) K->copy(tape, a->state, p->weights);
       if (p->tape_errors) errors = tape + p->weights + t % per * p->tape_errors;
     }
-    K->linear_run(p, a->io, base, a->state, errors, a->scratch, t, end);
+    K->linear_run(p, a->io, init, a->state, errors, a->scratch, t, end);
     if ((a->position + (uint64_t)end) % MIRAS__SWEEP) continue;
     K->flush(a->state, a->state, p->weights);
   }
@@ -11451,7 +11450,7 @@ static void miras__exact_backward(const miras__call *a) {
       miras__exact_undo(a, k, t, reads);
       if (t == first) break;
       miras__exact_open(a, grid * inner_steps, k->backward - 1, k);
-      k->s0 = k->backward > 1 || k->base ? k->f : state;
+      k->s0 = k->backward > 1 || k->init ? k->f : state;
       k->live = 1;
       miras__exact_kept(a, k, t - grid);
       miras__exact_stack(k, 0, grid * inner_steps, grid);

@@ -2643,7 +2643,7 @@ template <int N_, int P_, int CH_, int ROWS_, int BACK_> struct miras__chunks_ro
 typedef struct miras__chunks {
   const miras__plan *p;
   const miras__head_io *io;
-  const float *base;                 /* B, or NULL                                                */
+  const float *init;                 /* B, or NULL                                                */
   float *tape;
   size_t first, end, column;         /* column: its first of values                               */
   int ones;                          /* a state of none: zeros, or 1 on the diagonal, or in the
@@ -2943,7 +2943,7 @@ static void miras__chunks_load(float s[2 * N][4], const miras__chunks *g, const 
       const size_t column = g->column + lane / 4 + e / 2 * 8;
       const int in = w < n && column < dv;
       const float all = !in ? 0 : from ? from[at] : g->ones && (dv == 1 || w == column) ? 1 : 0;
-      s[b][e] = in && g->base ? __fsub_rn(all, g->base[at]) : all;
+      s[b][e] = in && g->init ? __fsub_rn(all, g->init[at]) : all;
     }
 }
 template <int N>
@@ -2955,7 +2955,7 @@ static void miras__chunks_keep(const float s[2 * N][4], const miras__chunks *g, 
     K_ALL for (unsigned e = 0; e < 4; e++) {
       const size_t w = 8 * b + lane % 4 * 2 + e % 2, at = w * dv + g->column + lane / 4 + e / 2 * 8;
       const int in = w < n && g->column + lane / 4 + e / 2 * 8 < dv;
-      const float all = in && g->base ? __fadd_rn(g->base[at], s[b][e]) : s[b][e];
+      const float all = in && g->init ? __fadd_rn(g->init[at], s[b][e]) : s[b][e];
       if (in) to[at] = flushes && fabsf(all) < MIRAS__FADED ? 0 : all;
     }
 }
@@ -2989,7 +2989,7 @@ static void miras__chunks_init(float u[2][4], float o[2][4], const miras__chunks
     K_ALL for (unsigned e = 0; e < 8; e++) {
       const size_t w = 16 * f + e / 4 * 8 + lane % 4 * 2 + e % 2;
       const size_t column = g->column + lane / 4 + e % 4 / 2 * 8;
-      init[e / 4][e % 4] = w < n && column < dv ? g->base[w * dv + column] : 0;
+      init[e / 4][e % 4] = w < n && column < dv ? g->init[w * dv + column] : 0;
     }
     miras__left_of<P>(a, init);
     if (CH) {
@@ -3057,7 +3057,7 @@ static void miras__chunks_values(float s[2 * room::N][4], const miras__chunks *g
     o[e / 4][e % 4] = __fmul_rn(room::left(0)[r], o[e / 4][e % 4]);
     u[e / 4][e % 4] = __fmul_rn(room::left(1)[r], u[e / 4][e % 4]);
   }
-  if (g->base && (!BACK || g->p->delta)) miras__chunks_init<room>(u, o, g, row, rows);
+  if (g->init && (!BACK || g->p->delta)) miras__chunks_init<room>(u, o, g, row, rows);
   if (g->p->delta) {
     K_ALL for (unsigned e = 0; e < 8; e++)
       v[e / 4][e % 4] = __fsub_rn(v[e / 4][e % 4], u[e / 4][e % 4]), u[e / 4][e % 4] = 0;
@@ -3119,7 +3119,7 @@ static void miras__chunks_forward(const miras__chunks *block, const float *from,
   enum { N = room::N };
   const unsigned warp = threadIdx.x / 32;
   const size_t per = (size_t)block->p->tape_tokens, dv = (size_t)block->p->d.value_dim;
-  const int late = room::CH && block->base;          /* rows as they came are wanted longer */
+  const int late = room::CH && block->init;          /* rows as they came are wanted longer */
   miras__chunks own = *block;
   const miras__chunks *g = &own;
   float s[2 * N][4];
@@ -3446,7 +3446,7 @@ static void miras__chunks_init_bwd(float q[2][4], float z[2][4], const miras__ch
     unsigned a[P][4], b[P][4];
     K_ALL for (unsigned i = 0; i < 4; i++) {
       const size_t w = 16 * f + i / 2 * 8 + lane / 4, at = c + i % 2 * 8 + lane % 4 * 2;
-      const float *from = x->g.base + w * dv + at;
+      const float *from = x->g.init + w * dv + at;
       unsigned pairs[P];
       miras__split<P>(pairs, w < n && at < dv ? from[0] : 0, w < n && at + 1 < dv ? from[1] : 0);
       K_ALL for (int k = 0; k < P; k++) b[k][i] = pairs[k];
@@ -3504,7 +3504,7 @@ static void miras__chunks_features_bwd(miras__chunks_sums *of, const miras__chun
     miras__left_turned<P>(a, more::square(1), more::SQUARE_APART, room::SQUARE_LD, 0, 0);
     K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(of->w[i], a, k, 2 * i, 2 * i + 1);
   }
-  if (x->g.base) miras__chunks_init_bwd<room>(of->r, of->s, x, f);
+  if (x->g.init) miras__chunks_init_bwd<room>(of->r, of->s, x, f);
   K_ALL for (unsigned e = 0; e < 8; e += 2) {
     const unsigned half = e % 4 / 2, i = lane / 4 + half * 8, w = 16 * f + e / 4 * 8 + lane % 4 * 2;
     float keys[2];
@@ -3697,7 +3697,7 @@ static void miras__chunks_part_bwd(float G[2 * room::N][4], const miras__chunks_
   __syncthreads();
   if (room::CH) miras__chunks_channels_bwd<room>(x, part, t, rows);
   else if (warp < room::N) miras__chunks_features_bwd<room>(&of, x, part, warp);
-  if (room::CH && x->g.base) {
+  if (room::CH && x->g.init) {
     if (warp < room::N) {
       K_ALL for (unsigned e = 0; e < 8; e++) of.r[e / 4][e % 4] = of.s[e / 4][e % 4] = 0;
       miras__chunks_init_bwd<room>(of.r, of.s, x, warp);
@@ -3753,7 +3753,7 @@ static void miras__chunks_backward(const miras__chunks_back *block) {
   own.g.column = 16 * warp;
   own.stash += warp * each;
   plain = own.g;
-  plain.base = NULL;
+  plain.init = NULL;
   K_ALL for (unsigned e = 0; e < 8 * N; e++) s[e / 4][e % 4] = 0;
   if (x->dstate && g->column < dv) {
     miras__chunks_load<N>(s, &plain, x->dstate);
@@ -7255,7 +7255,7 @@ typedef struct miras__chunks_told {
 __device__ static void miras__chunks_of(miras__chunks_told *to) {
   const miras__plan *p = to->run.p;
   to->x.g.p = p;
-  to->x.g.base = p->to_init && to->run.K->any(to->run.init, p->weights) ? to->run.init : NULL;
+  to->x.g.init = p->to_init && to->run.K->any(to->run.init, p->weights) ? to->run.init : NULL;
 }
 
 __device__ __noinline__ void miras__chunks_of_memory(miras__chunks_told *to,
