@@ -1,0 +1,311 @@
+# table.sh: every check, a row each: job NAME NEEDS COMMAND. What a row needs stands in run.sh
+# (has_all); a row that needs all, quick, long or device is only in those runs. Commands see
+# checks.sh. The slowest come first, so that no processor ends up waiting for the last one.
+# shellcheck shell=sh disable=SC2034,SC2154,SC2016,SC2086 # variables are shared with run.sh
+
+# Some tests walk long grids. gcc walks them whole, with vectors; what is slower, or compiles the
+# same text again, one case in so many.
+share() {   # test, times
+  case $1 in
+    test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
+    test_framework|test_kernels|test_files) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
+    test_checkpoints) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * 2 - 1))" ;;
+  esac
+}
+
+# Build tests/NAME.c and run it. A test that holds tests/check.h can do without cmocka. What these
+# call is compiled once for all of them, before other jobs.
+linked='test_memory test_model test_framework test_state test_threads test_sessions'
+linked="$linked test_old_files"
+object_of() {   # label: the library of tests with these flags
+  echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
+}
+test_row() {   # needs, compiler, test, label, flags, libraries
+  library=
+  case " $linked " in
+    *" $3 "*)
+      library=$(object_of "$4")
+      if chosen "$3: $4" && has_all "$1"; then
+        echo "$2 -std=c99 $strict_c $5 -c tests/object.c -o '$library'" >"$library.sh"
+      fi
+      library="-DMIRAS_TEST_LINKED '$library'" ;;
+  esac
+  binary="'$build/bin/$(echo "$3 $4" | tr -c 'A-Za-z0-9\n' _)'"
+  job "$3: $4" "$1" "$2 -std=c99 $strict_c $5 tests/$3.c $library -o $binary $cmocka ${6:-} -lm \
+-lpthread && $limit $binary"
+}
+
+tests='test_memory test_model test_framework test_kernels test_api test_attention test_threads'
+for file in tests/test_*.c; do   # none is forgotten
+  name=$(basename "$file" .c)
+  case " $tests " in
+    *" $name "*) ;;
+    *) tests="$tests $name" ;;
+  esac
+done
+
+job lint '' 'sh tests/lint.sh'
+
+# ---- the device half ----
+
+# Of sources that may have passed already: their text without comments (-P: and without line
+# numbers), the scripts, and what is built here with which flags.
+of_device=yes
+device_sources() {
+  for file in miras.h miras_cuda.cuh tests/cuda_*.h tests/fingerprint.h tests/test_cuda*.cpp \
+    examples/lm.c examples/lm_cuda.cu; do
+    echo "$file"
+    $gcc -x c -fpreprocessed -dD -E -P "$file" 2>/dev/null
+  done
+  cat tests/cuda_table.sh tests/cuda_table.txt tests/cuda_faults.sh tests/test_cuda_lm.sh
+  sed -n '/^of_device=yes/,/^of_device=$/p' tests/table.sh
+}
+device_look
+job 'engines are device code' device 'sh tests/test_device.sh'
+job 'miras_cuda.cuh: registers, stack and spills' 'long nvcc' 'sh tests/cuda_table.sh'
+cuda='miras_cuda.cuh without a GPU'
+cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
+  case $1 in
+    test_cuda_model|test_cuda_kernels|test_cuda_limits) parts= ;;
+    test_cuda_segments) parts='-DMIRAS_NO_MODEL -O3' ;;   # the host's half as nvcc -O3 has it
+    *) parts=-DMIRAS_NO_MODEL ;;
+  esac
+  echo "-std=c++11 $fused -ffp-contract=off -DMIRAS_NO_AVX512 $parts tests/$1.cpp"
+}
+cuda_tests='test_cuda test_cuda_segments test_cuda_chunks test_cuda_perceptrons test_cuda_kernels'
+cuda_tests="$cuda_tests test_cuda_model test_cuda_units test_cuda_limits"
+for name in $cuda_tests; do
+  needs='long g++'
+  [ $name = test_cuda ] || [ "$mode" = quick ] && needs='device g++'
+  job "$cuda: $name" "$needs" "g++ -O1 $(cuda_of $name) -o '$build/$name' -lm && '$build/$name'"
+done
+job 'lm_cuda as lm, without a GPU' 'long g++' 'sh tests/test_cuda_lm.sh'
+job 'miras_cuda.cuh: builds that leave parts out' 'long g++' cuda_parts
+# races, which link without the run-time (tests/cuda_races.h); indices; whether mistakes are found
+for name in $cuda_tests; do
+  rows=
+  case $name in
+    test_cuda)
+      rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention'
+      rows="$rows ttt-linear titans moneta" ;;
+    test_cuda_model) rows='deltanet-memory titans chunks' ;;
+    test_cuda_segments) rows='gated-deltanet' ;;
+    test_cuda_chunks) rows='kda gated-deltanet deltanet retnet' ;;
+    test_cuda_perceptrons) rows='ttt-mlp channels moneta' ;;
+    test_cuda_kernels|test_cuda_limits) continue ;;
+  esac
+  job "$cuda: races, $name" 'long g++-races' "
+g++ -O1 -g1 -fsanitize=thread -c $(cuda_of $name) -o '$build/$name.races.o' &&
+g++ '$build/$name.races.o' -o '$build/$name.races' -lm && $limit '$build/$name.races' $rows"
+done
+job "$cuda: planted mistakes" 'long g++-races' "FUSED='$fused' $limit sh tests/cuda_faults.sh few"
+for name in test_cuda test_cuda_chunks; do
+  rows='gla deltanet'
+  [ $name = test_cuda ] && rows='gla sliding-window mesa ttt-mlp titans'
+  job "$cuda: address and undefined sanitizers, $name" 'long g++-asan' "
+g++ -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
+$(cuda_of $name) -o '$build/$name.sane' -lm && $limit '$build/$name.sane' $rows"
+done
+of_device=
+
+# ---- tests that are programs ----
+
+# NEON, emulated. What memories compute with these kernels, smoke compares with AVX, bit for bit.
+arm='aarch64-linux-gnu-gcc'
+job "test_kernels: $arm -O2, NEON under qemu" 'all aarch64' "$arm -std=c99 $strict_c -O2 -static \
+$(share test_kernels 15) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c -o '$build/bin/arm_kernels' \
+-lm -lpthread && $limit $qemu '$build/bin/arm_kernels'"
+job "smoke: $arm -O2, NEON under qemu" 'all aarch64' smoke_neon
+
+# Address and undefined behaviour: the kernels, portable and vectors, whose over-reads guard pages
+# and exact buffers would show, by gcc, which needs a third of clang's time for them (of AVX-512 the
+# guard pages of the plain build tell); the portable build of every other test, by clang where its
+# run-time is here, else by gcc. -O1 takes clang half a minute, which short tests do not win back;
+# sizes and stacks are those of optimised builds.
+sane='-g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
+test_row 'all gcc-asan' gcc test_kernels 'gcc -O1, address and undefined sanitizers' \
+  "$sane -O1 -DMIRAS_NO_AVX512 $(share test_kernels 8)"
+checker=clang
+has_all clang-asan || checker=gcc
+for name in $tests; do
+  level=-O1
+  case $name in
+    test_sizes|test_stack|test_kernels) continue ;;
+    test_api|test_attention|test_files|test_checkpoints) level=-O0 ;;
+  esac
+  test_row "all $checker-asan" $checker $name \
+    "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
+    "$sane $level -DMIRAS_NO_SIMD $(share $name 7)"
+done
+
+# Threads: some kernels place programs where the run-time does not expect them.
+checker=clang
+has_all clang-tsan || checker=gcc
+job "test_threads: $checker -O1, thread sanitizer" "all $checker-tsan" "$checker -std=c99 \
+$strict_c -O1 -g1 -DMIRAS_NO_SIMD -fsanitize=thread tests/test_threads.c -o '$build/bin/tsan' \
+$cmocka -lm -lpthread && { '$build/try_tsan_$checker' >/dev/null 2>&1 || around='setarch -R'
+$limit \${around:-} '$build/bin/tsan'; }"
+
+# AVX-512 where the processor has AVX2 alone (SIMDE=1: anywhere).
+job 'test_kernels: AVX-512, emulated by SIMDe' 'all emulates simde gcc' "gcc -std=gnu99 -O1 -w \
+-mavx2 -mfma -include tests/simde.h tests/test_kernels.c -o '$build/bin/simde' $cmocka -lm &&
+$limit '$build/bin/simde'"
+
+# Gaps between arrays, looked at after every engine and layer.
+for name in test_memory test_model; do
+  test_row all "$gcc" $name "$gcc -O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512" \
+    "-O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512 $(share $name 4)"
+done
+
+# The portable kernels: sanitizers above have run all tests on them; the optimiser is met where
+# memories and kernels are, and smoke does the same with models.
+for name in test_memory test_framework test_kernels test_attention; do
+  test_row all "$gcc" $name "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIMD $(share $name 4)"
+done
+test_row 'all blis' "$gcc" test_model "$gcc -O2 -DMIRAS_USE_BLIS" \
+  "-std=gnu99 -O2 -DMIRAS_USE_BLIS $(share test_model 4)" -lblis   # blis.h asks for gnu99
+for name in $tests; do
+  test_row '' "$gcc" $name "$gcc -O2" "-O2 $(share $name 1)"
+done
+for name in test_memory test_model test_framework test_kernels; do
+  test_row 'all clang' clang $name 'clang -O2' "-O2 $(share $name 2)"
+done
+
+job 'README: the table of combinations' '' combinations
+
+# Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
+job "fuzz_files: $gcc -O2" '' "$gcc -std=c99 $strict_c -O2 tests/fuzz_files.c \
+-o '$build/bin/damage' -lm && $limit '$build/bin/damage'"
+job 'fuzz_files: clang, 10 seconds of libFuzzer' 'all clang-fuzzer' fuzzer
+
+# ---- the smoke program at every level; fingerprints are compared at the end ----
+
+smoke_row() {   # needs, kind of arithmetic, compiler, flags, source
+  job "smoke: $3 $4" "$1" "smoke smoke_$2_$count $3 $strict_c $4 $5"
+}
+smoke_linked() {   # needs, kind, compiler, flags: of a test whose library is an object already
+  object=$(object_of "$3 $4")
+  [ ! -f "$object.sh" ] || job "smoke: $3 $4, linked" "$1" \
+    "smoke smoke_$2_$count $3 -std=c99 $strict_c -DMIRAS_TEST_LINKED tests/smoke.c '$object'"
+}
+smoke_row '' simd "$gcc" '-std=c99 -O0' tests/smoke.c
+smoke_linked all simd "$gcc" -O2
+[ "$gcc" = clang ] || smoke_row 'all clang' simd clang '-std=c99 -O0' tests/smoke.c
+[ "$gcc" = clang ] || smoke_linked 'all clang' simd clang -O2
+for flags in '-std=c99 -O3' '-std=gnu17 -O2 -march=native' '-std=c99 -O2 -DMIRAS_NO_AVX512'; do
+  smoke_row all simd "$gcc" "$flags" tests/smoke.c
+done
+smoke_linked all plain "$gcc" '-O2 -DMIRAS_NO_SIMD'
+smoke_row 'all clang' plain clang '-std=c99 -O2 -DMIRAS_NO_SIMD' tests/smoke.c
+smoke_row all plain "$gcc" '-std=c11 -O3 -DMIRAS_NO_SELF_INCLUDE' tests/smoke.c
+smoke_row quick plain "$gcc" '-std=c99 -O2 -DMIRAS_NO_SIMD' tests/smoke.c
+for row in 'all g++:-std=c++20 -O1' 'all clang++:-std=c++11 -O1' 'quick g++:-std=c++11 -O2'; do
+  needs=${row%%:*}
+  job "smoke: ${needs#* } ${row#*:}" "$needs" \
+    "smoke smoke_simd_$count ${needs#* } $strict ${row#*:} tests/smoke.cpp"
+done
+
+# ---- how programs include the header ----
+
+job 'two files: one implementation' '' "two -DMIRAS_NO_SIMD $gcc -std=c99"
+job 'two files: one implementation, MIRAS_PTHREADS' '' \
+  "two '-DMIRAS_PTHREADS -DMIRAS_NO_SIMD' $gcc -std=gnu17"
+job 'two files: MIRAS_STATIC in both' '' "two '-DMIRAS_STATIC -DMIRAS_NO_SIMD' $gcc -std=c99"
+job 'two files: C++ calls the C implementation' 'gcc g++' \
+  "two -DMIRAS_NO_SIMD g++ '-x c++ -std=c++11'"
+job 'renamed header, MIRAS_SELF' '' renamed
+job 'symbols' '' symbols
+job 'MIRAS_API of a host: every call is exported' '' exports
+
+before='assert.h float.h limits.h math.h stdarg.h stddef.h stdint.h stdio.h stdlib.h string.h'
+before="$before time.h pthread.h sched.h signal.h unistd.h"
+[ "$(uname -m)" != x86_64 ] || before="$before cpuid.h immintrin.h"
+library='#define MIRAS_PTHREADS\n#include "miras.h"\n#define MIRAS_IMPLEMENTATION\n'
+library=$library'#include "miras.h"\n'
+device='#include "tests/cuda_shim.h"\n'$library'#define MIRAS_CUDA_IMPLEMENTATION\n'
+device=$device'#include "miras_cuda.cuh"\n'
+job 'macros of hosts: miras.h' '' "macros c '$gcc -std=gnu99' '$library' $before"
+job 'macros of hosts: miras.h in C++' g++ \
+  "macros c++ 'g++ -std=c++11 -x c++' '$library' $before cmath cstdlib"
+job 'macros of hosts: miras_cuda.cuh' g++ "macros cuh 'g++ -std=c++11 -x c++ $fused -w' '$device' \
+$before cmath cstdlib vector algorithm"
+
+# ---- what must not compile; clang takes the parts of -ffast-math back where it compiles ----
+
+job 'refused: -ffast-math' '' 'refuse -ffast-math'
+job 'refused: -ffinite-math-only' '' 'refuse -ffinite-math-only'
+job 'refused: -fassociative-math' gcc \
+  'refuse -fassociative-math -fno-signed-zeros -fno-trapping-math'
+job 'refused: -fno-signed-zeros' gcc 'refuse -fno-signed-zeros'
+job 'refused: -freciprocal-math' gcc 'refuse -freciprocal-math'
+job 'refused: MIRAS_STATIC with MIRAS_API' '' 'refuse -DMIRAS_STATIC -DMIRAS_API=extern'
+job 'refused: MIRAS_MALLOC without MIRAS_FREE' '' "refuse '-DMIRAS_MALLOC(n)=malloc(n)'"
+job 'refused: MIRAS_FREE without MIRAS_MALLOC' '' "refuse '-DMIRAS_FREE(p)=free(p)'"
+
+# ---- small builds and other systems ----
+
+parts='TRAINING MODEL FILES EXACT FROZEN MESA ATTENTION'
+job 'parts: what is left out is refused, the rest keeps its bits' all "parts $parts"
+job 'small: Cortex-M4, at most 40 KB' cortex cortex_memory
+job 'small: Cortex-M4, a memory of any row in 4 KB of stack' cortex cortex_rows
+job 'Windows: every configuration compiles' 'all mingw' windows_compiles
+job 'Windows: programs under wine' 'all mingw wine' windows_runs
+# the goals are 345,000, 255,000 and 165,000 bytes; until they are reached what there is is held
+job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 349300 &&
+size_at_most 292800 -DMIRAS_NO_SIMD && size_at_most 191300 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+
+# ---- the matrix: every flag by one of gcc's and one of clang's, in C and in C++ ----
+
+cell_row() {   # needs, compiler, dialect, flags
+  job "compiles: $2 -std=$3 $4" "$1" "cell $2 $3 $4"
+}
+for pair in gcc:c99 clang:c99 g++:c++11 clang++:c++11; do
+  compiler=${pair%%:*} dialect=${pair#*:}
+  cell_row "all $compiler" $compiler $dialect ''
+  case $compiler in
+    gcc|clang++)
+      for flags in -DMIRAS_STATIC -DMIRAS_NO_STDIO -DMIRAS_NO_SIMD -DMIRAS_NO_AVX512 \
+        -DMIRAS_NO_SELF_INCLUDE \
+        '-DMIRAS_PTHREADS -DMIRAS_STATIC' '-DNDEBUG -DMIRAS_NO_SIMD -DMIRAS_NO_STDIO'; do
+        cell_row "all $compiler" $compiler $dialect "$flags"
+      done ;;
+    *)
+      for part in $parts 'MODEL -DMIRAS_NO_TRAINING -DMIRAS_NO_FILES'; do
+        cell_row "all $compiler" $compiler $dialect "-DMIRAS_NO_SIMD -DMIRAS_NO_$part"
+      done ;;
+  esac
+done
+for pair in gcc:c11 gcc:gnu17 g++:c++17 clang:c11 clang:gnu17 clang++:c++17; do
+  cell_row "all ${pair%%:*}" ${pair%%:*} ${pair#*:} -DMIRAS_PTHREADS
+done
+cell_row 'all aarch64' $arm c99 ''
+cell_row quick "$gcc" c11 -DMIRAS_PTHREADS
+cell_row quick "$gcc" c99 -DMIRAS_NO_STDIO
+
+# ---- examples and benchmarks, each by the one command that it promises ----
+
+for file in examples/*.c bench/*.c; do
+  case $file in
+    */recall.c|*/soak.c|*/lm_mpi.c) continue ;;   # run below
+    examples/lm.c|examples/run.c|bench/*) how=-fsyntax-only ;;
+    *) how="-O1 -DMIRAS_NO_SIMD -o '$build/bin/$(basename "$file" .c)' -lm -lpthread" ;;
+  esac
+  job "compiles: $file" '' "$gcc '$file' -Wall -Wextra -Werror $how"
+done
+job 'compiles: tests/big.c' '' \
+  "$gcc -std=c99 $strict_c -DMIRAS_TEST_LINKED -fsyntax-only tests/big.c"
+job 'compiles: bench/gpu_count.cpp' g++ 'g++ -std=c++11 -fsyntax-only bench/gpu_count.cpp'
+
+# The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
+# every row passes; of recall those are listed that do (Memora needs the long form), and of layers
+# as published those with a convolution or positions.
+recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba2-memory,hgrn2-memory
+recall_rows=$recall_rows,deltanet-memory,longhorn,gated-deltanet,deltaproduct,gated-deltaproduct
+recall_rows=$recall_rows,kda-memory,rwkv7-memory,mesa,softmax-attention,sliding-window
+recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
+recall_rows=$recall_rows,retnet,mamba2,deltanet,kda,rwkv7,titans-mag
+job 'recall: small networks look pairs up' '' "recall $recall_rows"
+job 'soak: 3000 writes of every kind' '' soak
+job 'examples/lm.c: its files' '' lm_files
+job 'examples/run.c: models of others' '' run_others
+job 'examples/lm_mpi.c: processes learn as one' mpi 'sh tests/test_mpi.sh'
