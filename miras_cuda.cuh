@@ -22,7 +22,7 @@
    Those between _init and _copy wait for nothing and may be captured in a graph; these two wait
    where the host's memory is not pinned.
 
-       miras_memory *m = miras_memory_open(&d, NULL);
+       miras_memory *m = miras_memory_open(&d, NULL, NULL, 0);
        size_t bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
        cudaMalloc(&room, bytes);
        miras_cuda_memory_init(&g, m, NULL, room, bytes, stream);
