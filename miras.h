@@ -1748,7 +1748,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_ONLY_EXACT     the last three engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 39 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
      library.
 
    MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object
@@ -11849,7 +11849,7 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   return state;
 }
 
-/* The side of layer l that a gate per channel belongs to: 0 none, 1 its inputs, 2 its outputs. */
+/* The side of layer l that a gate per channel belongs to, MIRAS__INPUTS or MIRAS__OUTPUTS; 0: none. */
 #define MIRAS__SIDE(p, l) \
   (!(p)->channel ? 0 : (l) < (p)->layers - 1 ? (int)MIRAS__INPUTS : (int)MIRAS__OUTPUTS)
 
