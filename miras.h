@@ -11849,7 +11849,7 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   return state;
 }
 
-/* The side of layer l that a gate per channel belongs to, MIRAS__INPUTS or MIRAS__OUTPUTS; 0: none. */
+/* The side of layer l with a gate per channel, MIRAS__INPUTS or MIRAS__OUTPUTS; 0: none. */
 #define MIRAS__SIDE(p, l) \
   (!(p)->channel ? 0 : (l) < (p)->layers - 1 ? (int)MIRAS__INPUTS : (int)MIRAS__OUTPUTS)
 
