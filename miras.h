@@ -2129,6 +2129,10 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #elif defined(__GNUC__)
   #pragma GCC push_options
   #pragma GCC optimize("fp-contract=off")
+  #ifdef __OPTIMIZE_SIZE__   /* passes that make code longer                                      */
+    #pragma GCC optimize("no-move-loop-invariants", "no-expensive-optimizations")
+    #pragma GCC optimize("no-tree-loop-optimize")
+  #endif
 #elif defined(_MSC_VER)
   #pragma fp_contract(off)
 #endif
@@ -20290,7 +20294,7 @@ static unsigned char *miras__view_place(const miras_model *m, const miras_view *
 MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
                                               size_t rows, size_t col, size_t cols,
                                               const float *x) {
-  size_t line;
+  size_t line = 0;
   unsigned char *to = miras__view_place(m, v, row, rows, col, cols, &line);
   if (!to || !x) return MIRAS_ERR_ARGUMENT;
   for (; rows; rows--, to += line, x += cols) miras__narrow(miras__view_form(m, v), to, x, cols);
@@ -20299,7 +20303,7 @@ MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *
 
 MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
                                              size_t rows, size_t col, size_t cols, float *x) {
-  size_t line;
+  size_t line = 0;
   const unsigned char *from = miras__view_place(m, v, row, rows, col, cols, &line);
   int form;
   if (!from || !x) return MIRAS_ERR_ARGUMENT;
