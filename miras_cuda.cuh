@@ -4775,7 +4775,7 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
  * b's are cotangents, A and S those that a chunk begins with, whose tokens are made again; b A and
  * b S come in as what the state takes over its end, g and n are the last rows of G and N there, and
  * a_C, f_C, h_C those of the coefficients; u_1, u_2 are z of the reads, P_1 = G (.) q x' and P_2 =
- * G (.) p y' their scores. What is [in brackets] is not there without an initial memory or
+ * G (.) p y' their scores. Terms [in brackets] exist only with an initial memory or with
  * momentum; a_t x stands for rows that are scaled.
  *   fold    bd_2 = -g_j (y bA_2) [- n_j (y bS_2)]         bd_1 = -g_j (x bA_1) [- n_j (x bS_1)]
  *           by   = -g_j (d_2 bA_2') [- n_j (d_2 bS_2')]   bx   = -g_j (d_1 bA_1') [- ..]

@@ -1,6 +1,6 @@
 # checks.sh: what jobs of table.sh do that is longer than a command. run.sh reads this file in each
 # job's shell; $build is the folder of what is built, and these are as run.sh found them: $gcc,
-# $strict and $strict_c (warnings), $limit (a time), $mode, $fused. A check fails by its status.
+# $strict and $strict_c (warnings), $limit (a time), $cmocka, $qemu. A check fails by its status.
 # shellcheck shell=sh disable=SC2154,SC2086 # run.sh's variables; flags are several words
 
 # The table of combinations is the library's to say: the README holds the answer of this program.
@@ -52,6 +52,15 @@ two() {
   $gcc -std=c99 $strict_c -O1 $1 -c tests/two_tu_a.c -o "$here/a.o" &&
     $2 $3 $strict -O1 $1 -c tests/two_tu_b.c -o "$here/b.o" &&
     $2 "$here/a.o" "$here/b.o" -o "$here/two" -lm -lpthread && "$here/two"
+}
+
+# threads COMPILER: test_threads under its thread sanitizer. Some kernels place programs where the
+# run-time does not expect them: run.sh has tried $build/try_tsan_COMPILER both ways.
+threads() {
+  around=
+  "$build/try_tsan_$1" >/dev/null 2>&1 || around='setarch -R'
+  "$1" -std=c99 $strict_c -O1 -g1 -DMIRAS_NO_SIMD -fsanitize=thread tests/test_threads.c \
+    -o "$build/bin/tsan" $cmocka -lm -lpthread && $limit $around "$build/bin/tsan"
 }
 
 renamed() {

@@ -78,6 +78,15 @@ compiles() {   # compiler, flags...: a program that does nothing builds and runs
     "$compiler" "$build/try.c" -o "$build/try" "$@" >/dev/null 2>&1 && "$build/try" >/dev/null 2>&1
 }
 
+has_cmocka() {   # compiler
+  echo '#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+int main(void) { return 0; }' | "$1" -x c - -o "$build/try" -lcmocka 2>/dev/null
+}
+
 small_arm() {   # a cross compiler for microcontrollers, with a C library
   has arm-none-eabi-gcc && printf '%s\n' '#include <string.h>' '#include <math.h>' |
     arm-none-eabi-gcc -x c --specs=nano.specs -fsyntax-only - 2>/dev/null
@@ -92,13 +101,7 @@ wanted() {   # the packages that are missing, one per line
   compiles gcc -lm || echo gcc libc6-dev
   has cmp || echo diffutils
   has nm || echo binutils
-  { has gcc && echo '#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-int main(void) { return 0; }' | gcc -x c - -o "$build/try" -lcmocka 2>/dev/null; } ||
-    echo libcmocka-dev
+  { has gcc && has_cmocka gcc; } || echo libcmocka-dev
   [ "$mode" = quick ] && { has g++ || echo g++; return; }
   has g++ || echo g++
   has clang || echo clang
@@ -171,31 +174,27 @@ fuzzes() {
 }
 has_all() {   # needs, as one argument
   for need in $1; do
-    lacks=
+    lacks=$need
     case $need in
-      all|quick) [ "$mode" = "$need" ] || return 1 ;;
+      all|quick) lacks= && [ "$mode" = "$need" ] ;;
       device) ;;   # in every run
-      long) [ -n "$longer" ] || return 1 ;;
-      emulates) emulates || return 1 ;;
-      gcc) [ "$gcc" = gcc ] || return 1 ;;
-      x86) [ "$(uname -m)" = x86_64 ] || return 1 ;;
-      *) lacks=$need ;;
-    esac
-    case $need in
-      all|quick|device|long|emulates|gcc|x86) ;;
-      *-asan) once "$need" compiles "${need%-asan}" -fsanitize=address,undefined || return 1 ;;
-      *-tsan) once "$need" races "${need%-tsan}" || return 1 ;;
-      g++-races) once "$need" links_races || return 1 ;;
-      clang-fuzzer) once "$need" fuzzes || return 1 ;;
-      aarch64) [ -n "$qemu" ] && has aarch64-linux-gnu-gcc || return 1 ;;
-      blis) once blis compiles "$gcc" -lblis || return 1 ;;
-      cortex) once cortex small_arm && has qemu-system-arm || return 1 ;;
-      mingw) has x86_64-w64-mingw32-gcc || return 1 ;;
-      mpi) { has mpicc && has mpirun; } || return 1 ;;
-      nvcc) has nvcc || has /usr/local/cuda/bin/nvcc || return 1 ;;
-      simde) [ -f /usr/include/simde/x86/avx512.h ] || return 1 ;;
-      *) has "$need" || return 1 ;;
-    esac
+      long) lacks= && [ -n "$longer" ] ;;
+      emulates) lacks= && emulates ;;
+      gcc) lacks= && [ "$gcc" = gcc ] ;;
+      x86) lacks= && [ "$(uname -m)" = x86_64 ] ;;
+      *-asan) once "$need" compiles "${need%-asan}" -fsanitize=address,undefined ;;
+      *-tsan) once "$need" races "${need%-tsan}" ;;
+      g++-races) once "$need" links_races ;;
+      clang-fuzzer) once "$need" fuzzes ;;
+      aarch64) [ -n "$qemu" ] && has aarch64-linux-gnu-gcc ;;
+      blis) once blis compiles "$gcc" -lblis ;;
+      cortex) once cortex small_arm && has qemu-system-arm ;;
+      mingw) has x86_64-w64-mingw32-gcc ;;
+      mpi) has mpicc && has mpirun ;;
+      nvcc) has nvcc || has /usr/local/cuda/bin/nvcc ;;
+      simde) [ -f /usr/include/simde/x86/avx512.h ] ;;
+      *) has "$need" ;;
+    esac || return 1
   done
 }
 
@@ -209,15 +208,17 @@ chosen() {   # name
     *) return 1 ;;
   esac
 }
-job() {   # name, needs, command
-  chosen "$1" || return 0
+job() {   # name, needs, command: 0 if it will run
+  chosen "$1" || return 1
   if has_all "$2"; then
     count=$((count + 1))
     printf '# %s\n%s\n' "$1" "$3" >"$build/jobs/$(printf %04d $count)"
-  elif [ -n "$lacks" ]; then
-    skipped=$((skipped + 1))
-    echo "skip  $1: there is no $lacks"
+    return 0
   fi
+  [ -n "$lacks" ] || return 1
+  skipped=$((skipped + 1))
+  echo "skip  $1: there is no $lacks"
+  return 1
 }
 
 # -Wconversion of clang includes signs, that of gcc does not; the house leaves them out.
@@ -225,12 +226,7 @@ c_warnings='-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow 
 strict="-Werror $c_warnings"
 strict_c="$strict -Wmissing-prototypes -Wstrict-prototypes"
 cmocka='-lcmocka'
-if ! echo '#include <stddef.h>
-#include <stdint.h>
-#include <stdarg.h>
-#include <setjmp.h>
-#include <cmocka.h>
-int main(void) { return 0; }' | $gcc -x c - -o "$build/try" -lcmocka 2>/dev/null; then
+if ! has_cmocka $gcc; then
   cmocka='-DMIRAS_TEST_NO_CMOCKA'
   skipped=1
   echo "skip  the runner of cmocka: it is not here; the plain one of tests/check.h is used"
@@ -252,7 +248,7 @@ device_look() {   # have the device half's longer checks passed with these sourc
     longer=
   fi
 }
-export build gcc strict strict_c limit mode fused qemu
+export build gcc strict strict_c limit cmocka qemu
 
 . tests/table.sh   # from the root, where all of this runs
 

@@ -21,18 +21,12 @@ object_of() {   # label: the library of tests with these flags
   echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
 }
 test_row() {   # needs, compiler, test, label, flags, libraries
-  library=
-  case " $linked " in
-    *" $3 "*)
-      library=$(object_of "$4")
-      if chosen "$3: $4" && has_all "$1"; then
-        echo "$2 -std=c99 $strict_c $5 -c tests/object.c -o '$library'" >"$library.sh"
-      fi
-      library="-DMIRAS_TEST_LINKED '$library'" ;;
-  esac
+  object=
+  case " $linked " in *" $3 "*) object=$(object_of "$4") ;; esac
   binary="'$build/bin/$(echo "$3 $4" | tr -c 'A-Za-z0-9\n' _)'"
-  job "$3: $4" "$1" "$2 -std=c99 $strict_c $5 tests/$3.c $library -o $binary $cmocka ${6:-} -lm \
--lpthread && $limit $binary"
+  job "$3: $4" "$1" "$2 -std=c99 $strict_c $5 tests/$3.c ${object:+-DMIRAS_TEST_LINKED '$object'} \
+-o $binary $cmocka ${6:-} -lm -lpthread && $limit $binary" && [ -n "$object" ] &&
+    echo "$2 -std=c99 $strict_c $5 -c tests/object.c -o '$object'" >"$object.sh"
 }
 
 tests='test_memory test_model test_framework test_kernels test_api test_attention test_threads'
@@ -126,7 +120,7 @@ sane='-g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-rec
 test_row 'all gcc-asan' gcc test_kernels 'gcc -O1, address and undefined sanitizers' \
   "$sane -O1 -DMIRAS_NO_AVX512 $(share test_kernels 8)"
 checker=clang
-has_all clang-asan || checker=gcc
+has_all 'all clang-asan' || checker=gcc
 for name in $tests; do
   level=-O1
   case $name in
@@ -138,13 +132,9 @@ for name in $tests; do
     "$sane $level -DMIRAS_NO_SIMD $(share $name 7)"
 done
 
-# Threads: some kernels place programs where the run-time does not expect them.
 checker=clang
-has_all clang-tsan || checker=gcc
-job "test_threads: $checker -O1, thread sanitizer" "all $checker-tsan" "$checker -std=c99 \
-$strict_c -O1 -g1 -DMIRAS_NO_SIMD -fsanitize=thread tests/test_threads.c -o '$build/bin/tsan' \
-$cmocka -lm -lpthread && { '$build/try_tsan_$checker' >/dev/null 2>&1 || around='setarch -R'
-$limit \${around:-} '$build/bin/tsan'; }"
+has_all 'all clang-tsan' || checker=gcc
+job "test_threads: $checker -O1, thread sanitizer" "all $checker-tsan" "threads $checker"
 
 # AVX-512 where the processor has AVX2 alone (SIMDE=1: anywhere).
 job 'test_kernels: AVX-512, emulated by SIMDe' 'all emulates simde gcc' "gcc -std=gnu99 -O1 -w \
