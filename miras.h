@@ -2059,7 +2059,7 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
     #define MIRAS__LIGHT                                                                         \
       _Pragma("GCC push_options")                                                                \
       _Pragma("GCC optimize(\"O1\", \"inline-functions\", \"inline-small-functions\")")           \
-      _Pragma("GCC optimize(\"no-tree-dominator-opts\")")
+      _Pragma("GCC optimize(\"no-tree-dominator-opts\", \"no-tree-pta\")")
     #define MIRAS__LIGHT_END _Pragma("GCC pop_options")
   #endif
 #else
@@ -4201,7 +4201,9 @@ struct miras__kernels {
 #define MIRAS__SHARED(name) MIRAS__JOIN(name, MIRAS__SHARED_SUFFIX)
 #define miras__v_reduce MIRAS__IN_SET(miras__v_reduce)
 #define miras__v_expm1_part MIRAS__IN_SET(miras__v_expm1_part)
+#define miras__v_exp_within MIRAS__IN_SET(miras__v_exp_within)
 #define miras__v_exp MIRAS__IN_SET(miras__v_exp)
+#define miras__v_decayed MIRAS__IN_SET(miras__v_decayed)
 #define miras__v_tanh MIRAS__IN_SET(miras__v_tanh)
 #define miras__v_sigmoid MIRAS__IN_SET(miras__v_sigmoid)
 #define miras__v_log_part MIRAS__IN_SET(miras__v_log_part)
@@ -4244,7 +4246,7 @@ struct miras__kernels {
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_rows MIRAS__IN_SET(miras__act_rows)
-#define miras__act_grad2 MIRAS__SHARED(miras__act_grad2)
+#define miras__act_grad2 MIRAS__IN_SET(miras__act_grad2)
 #define miras__top MIRAS__IN_SET(miras__top)
 #define miras__exp_sum MIRAS__IN_SET(miras__exp_sum)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
@@ -4355,25 +4357,26 @@ struct miras__kernels {
 #define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
 #define miras__momentum_fwd MIRAS__IN_SET(miras__momentum_fwd)
 #define miras__momentum_bwd MIRAS__IN_SET(miras__momentum_bwd)
-#define miras__dot3 MIRAS__SHARED(miras__dot3)
-#define miras__off MIRAS__SHARED(miras__off)
-#define miras__square_off MIRAS__SHARED(miras__square_off)
-#define miras__v_function MIRAS__SHARED(miras__v_function)
-#define miras__norm_known MIRAS__SHARED(miras__norm_known)
-#define miras__normed MIRAS__SHARED(miras__normed)
-#define miras__heads_norm_fwd MIRAS__SHARED(miras__heads_norm_fwd)
-#define miras__norm_gate_bwd MIRAS__SHARED(miras__norm_gate_bwd)
-#define miras__norm_along MIRAS__SHARED(miras__norm_along)
-#define miras__norm_bwd_row MIRAS__SHARED(miras__norm_bwd_row)
-#define miras__heads_norm_bwd MIRAS__SHARED(miras__heads_norm_bwd)
+#define miras__dot3 MIRAS__IN_SET(miras__dot3)
+#define miras__off MIRAS__IN_SET(miras__off)
+#define miras__square_off MIRAS__IN_SET(miras__square_off)
+#define miras__v_function MIRAS__IN_SET(miras__v_function)
+#define miras__v_other MIRAS__IN_SET(miras__v_other)
+#define miras__norm_known MIRAS__IN_SET(miras__norm_known)
+#define miras__normed MIRAS__IN_SET(miras__normed)
+#define miras__heads_norm_fwd MIRAS__IN_SET(miras__heads_norm_fwd)
+#define miras__norm_gate_bwd MIRAS__IN_SET(miras__norm_gate_bwd)
+#define miras__norm_along MIRAS__IN_SET(miras__norm_along)
+#define miras__norm_bwd_row MIRAS__IN_SET(miras__norm_bwd_row)
+#define miras__heads_norm_bwd MIRAS__IN_SET(miras__heads_norm_bwd)
 #define miras__squash_fwd MIRAS__SHARED(miras__squash_fwd)
 #define miras__squash_bwd MIRAS__SHARED(miras__squash_bwd)
-#define miras__gate_rows_fwd MIRAS__SHARED(miras__gate_rows_fwd)
-#define miras__gate_rows_bwd MIRAS__SHARED(miras__gate_rows_bwd)
-#define miras__conv_sum MIRAS__SHARED(miras__conv_sum)
-#define miras__conv_weights MIRAS__SHARED(miras__conv_weights)
-#define miras__conv_fwd MIRAS__SHARED(miras__conv_fwd)
-#define miras__conv_bwd MIRAS__SHARED(miras__conv_bwd)
+#define miras__gate_rows_fwd MIRAS__IN_SET(miras__gate_rows_fwd)
+#define miras__gate_rows_bwd MIRAS__IN_SET(miras__gate_rows_bwd)
+#define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
+#define miras__conv_weights MIRAS__IN_SET(miras__conv_weights)
+#define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
+#define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
 #define miras__qk_norm_fwd MIRAS__SHARED(miras__qk_norm_fwd)
 #define miras__qk_norm_bwd MIRAS__SHARED(miras__qk_norm_bwd)
 #define miras__erase_fwd MIRAS__SHARED(miras__erase_fwd)
@@ -4394,16 +4397,17 @@ struct miras__kernels {
 #define miras__widen_rows MIRAS__IN_SET(miras__widen_rows)
 #define miras__widen_times MIRAS__IN_SET(miras__widen_times)
 #define miras__rotary MIRAS__SHARED(miras__rotary)
-#define miras__gate_form MIRAS__SHARED(miras__gate_form)
-#define miras__gate_form_of MIRAS__SHARED(miras__gate_form_of)
-#define miras__gate_bends MIRAS__SHARED(miras__gate_bends)
-#define miras__gate_bent MIRAS__SHARED(miras__gate_bent)
-#define miras__gates_fwd MIRAS__SHARED(miras__gates_fwd)
+#define miras__gate_form MIRAS__IN_SET(miras__gate_form)
+#define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
+#define miras__gate_bends MIRAS__IN_SET(miras__gate_bends)
+#define miras__gate_bent MIRAS__IN_SET(miras__gate_bent)
+#define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
 #define miras__complement MIRAS__SHARED(miras__complement)
-#define miras__gates_bwd MIRAS__SHARED(miras__gates_bwd)
+#define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
 #define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
+#define miras__dropout_mask MIRAS__IN_SET(miras__dropout_mask)
 #define miras__dropout MIRAS__IN_SET(miras__dropout)
-#define miras__transpose MIRAS__SHARED(miras__transpose)
+#define miras__transpose MIRAS__IN_SET(miras__transpose)
 #define miras__adamw MIRAS__IN_SET(miras__adamw)
 #define miras__lane_of MIRAS__IN_SET(miras__lane_of)
 #define miras__most MIRAS__IN_SET(miras__most)
@@ -4567,7 +4571,7 @@ struct miras__kernels {
   #define K_SMALL 0
 #endif
 
-/* GCC's passes that vectors gain nothing by take a tenth of its time. A whole set is asked alike,
+/* Passes of GCC that vectors gain nothing by take a fifth of its time. A whole set is asked alike,
  * as GCC does not inline a function compiled with other settings. The portable set is the oracle of
  * the others and stays scalar: GCC 12 at -O3 would vectorise the strided loads of the matrix
  * product and read past the end of B. */
@@ -4577,12 +4581,21 @@ struct miras__kernels {
     #if K_SMALL && defined(__OPTIMIZE__)
       #pragma GCC optimize("O1")
     #elif MIRAS__ISA != MIRAS__ISA_PORTABLE
-      #pragma GCC optimize("no-gcse", "no-thread-jumps", "no-tree-pre", "no-code-hoisting")
+      #pragma GCC optimize("no-gcse", "no-tree-pre", "no-code-hoisting", "no-schedule-insns2")
+      #pragma GCC optimize("no-peephole2", "no-tree-dominator-opts", "no-rerun-cse-after-loop")
     #endif
   #endif
-  #if MIRAS__ISA == MIRAS__ISA_PORTABLE
-    #pragma GCC optimize("no-tree-vectorize")
-  #endif
+  #pragma GCC optimize("no-tree-vectorize")
+#endif
+
+/* Between these two stand kernels, those of maps and layers, that clang makes as fast when it is
+ * asked for short text. */
+#if defined(__clang__) && defined(__OPTIMIZE__) && !defined(__CUDACC__)
+  #define K_SHORT _Pragma("clang attribute push(__attribute__((minsize)), apply_to = function)")
+  #define K_SHORT_END _Pragma("clang attribute pop")
+#else
+  #define K_SHORT
+  #define K_SHORT_END
 #endif
 
 #if MIRAS__ISA == MIRAS__ISA_PORTABLE
@@ -5037,22 +5050,38 @@ static inline float miras__bfloat_at(const unsigned char *p) {
 #endif
 
 /* V_FOR(n) goes over n elements, vector by vector: V_AT(x) is the vector of x there, and
- * V_PUT(y, value) stores one. V_EACH(y, n, value), for what is quickly computed, is V_FOR(n)
- * V_PUT(y, value) with a loop of its own for whole vectors, except where size is asked for. What
- * is left behind those is written so that compilers see it end inside a vector. */
+ * V_PUT(y, value) stores one. V_LOOP(n, what) is V_FOR(n) what with a loop of its own for whole
+ * vectors, and V_EACH(y, n, value) stores by one. V_BY(f, n, what) is V_FOR(n) what for the
+ * function v_f = f, with a V_LOOP of its own for SiLU, which nearly all layers have. Where size is
+ * asked for, all are V_FOR. What is left behind whole vectors is written so that compilers see it
+ * end inside a vector. */
 #define V_AT(x) miras__load_n((x) + v_at, v_left)
 #define V_PUT(y, value) miras__store_n((y) + v_at, value, v_left)
 #define V_FOR(n) \
   for (size_t v_at = (V_SYNC(), 0), v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W)
 #if K_SMALL
-  #define V_EACH(y, n, value) V_FOR(n) V_PUT(y, value)
+  #define V_LOOP(n, ...) V_FOR(n) __VA_ARGS__
 #else
-  #define V_EACH(y, n, value) do { \
+  #define V_LOOP(n, ...) do { \
     size_t v_at = (V_SYNC(), 0), v_left = V_W; \
-    for (; v_at + V_W <= (n); v_at += V_W) V_PUT(y, value); \
+    for (; v_at + V_W <= (n); v_at += V_W) __VA_ARGS__; \
     v_left = (n) % V_W; \
-    if (v_left) V_PUT(y, value); \
+    if (v_left) __VA_ARGS__; \
     V_SYNC(); \
+  } while (0)
+#endif
+#define V_EACH(y, n, value) V_LOOP(n, V_PUT(y, value))
+#if K_SMALL || MIRAS__ISA == MIRAS__ISA_WARP || defined(__clang__)
+  #define V_BY(f, n, ...) do { const int v_f = f; V_FOR(n) __VA_ARGS__; } while (0)
+#else
+  #define V_BY(f, n, ...) do { \
+    if ((f) == MIRAS_ACTIVATION_SILU) { \
+      const int v_f = MIRAS_ACTIVATION_SILU; \
+      V_LOOP(n, __VA_ARGS__); \
+    } else { \
+      const int v_f = f; \
+      V_FOR(n) __VA_ARGS__; \
+    } \
   } while (0)
 #endif
 
@@ -5149,21 +5178,25 @@ static inline vf miras__v_expm1_part(vf x, vf *n) {
   return V_FMA(V_MUL(r, r), q, r);
 }
 
-/* e^x. The scale goes on in two halves, so that results below FLT_MIN are rounded once. */
-V_MATHS vf miras__v_exp(vf x) {
-  const vf low = V_SET1(-105.0f), high = V_SET1(89.0f);
-  vf n, y;
+/* e^x of x in -105..89 or NaN. 2^n is multiplied in two halves, so that results below FLT_MIN are
+ * rounded once. */
+V_MATHS vf miras__v_exp_within(vf x) {
+  vf n, y = V_ADD(V_SET1(1.0f), miras__v_expm1_part(x, &n));
 #if MIRAS__ISA == MIRAS__ISA_AVX512
-  y = miras__v_expm1_part(V_MIN(high, V_MAX(low, x)), &n);   /* NaN, as the second, stays */
-  return _mm512_scalef_ps(V_ADD(V_SET1(1.0f), y), n);        /* isa: rounds once by itself */
+  return _mm512_scalef_ps(y, n);                             /* isa: rounds once by itself */
 #else
-  vf half;
-  y = miras__v_expm1_part(V_MIN(V_MAX(x, low), high), &n);
-  half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
-  y = V_MUL(V_ADD(V_SET1(1.0f), y), miras__pow2(half));
-  y = V_MUL(y, miras__pow2(V_SUB(n, half)));
-  return V_SELECT(V_LE(x, x), y, x);
+  vf half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
+#if MIRAS__COMMON
+  if (!(x <= x)) return x;                                   /* no integer is NaN */
 #endif
+  y = V_MUL(y, miras__pow2(half));
+  return V_MUL(y, miras__pow2(V_SUB(n, half)));
+#endif
+}
+
+/* e^x */
+V_MATHS vf miras__v_exp(vf x) {
+  return miras__v_exp_within(V_MIN(V_SET1(89.0f), V_MAX(V_SET1(-105.0f), x)));
 }
 
 /* e^a - 1 = 2^n (e^r - 1) + (2^n - 1) keeps its relative accuracy down to 0, and with it
@@ -5177,10 +5210,15 @@ static vf miras__v_tanh(vf x) {
   return V_SELECT(V_LE(x, x), V_COPYSIGN(m, x), x);
 }
 
+/* e^-|x|. V_MAX returns its second operand where one is NaN, so NaN stays. */
+static inline vf miras__v_decayed(vf x) {
+  return miras__v_exp_within(V_MAX(V_SET1(-105.0f), V_NEG(V_ABS(x))));
+}
+
 /* The larger of s = 1 / (1 + e^-x) and 1 - s, and the smaller in l: from e^-|x|, which neither
  * overflows nor cancels. */
 V_MATHS vf miras__v_halves(vf x, vf *l) {
-  vf one = V_SET1(1.0f), e = miras__v_exp(V_NEG(V_ABS(x))), h = V_DIV(one, V_ADD(one, e));
+  vf one = V_SET1(1.0f), e = miras__v_decayed(x), h = V_DIV(one, V_ADD(one, e));
   *l = V_MUL(e, h);
   return h;
 }
@@ -5222,28 +5260,29 @@ V_MATHS vf miras__v_log(vf x) {
 /* log(1 + e^x) = max(x, 0) + log(1 + t), t = e^-|x|; 1 + t is 2 (1 + f) with f = (t - 1)/2 when it
  * is nearer to 2, and f = t loses nothing when t is small. */
 static vf miras__v_softplus(vf x) {
-  vf t = miras__v_exp(V_NEG(V_ABS(x))), one = V_SET1(1.0f), f;
+  vf t = miras__v_decayed(x), one = V_SET1(1.0f), f;
   vm upper = V_LT(V_SET1(0.414213562f), t);
   f = V_SELECT(upper, V_MUL(V_SET1(0.5f), V_SUB(t, one)), t);
   f = miras__v_log_part(f, V_SELECT(upper, one, V_ZERO()));
   return V_ADD(V_MAX(x, V_ZERO()), f);
 }
 
-/* silu(x) = x s, s = sigmoid(x). Beyond |x| = 110 the value is the limit in float; clamping there
- * keeps infinity times zero out. */
+/* x, brought into -limit..limit. NaN stays, as above. */
 static inline vf miras__v_clamp(vf x, float limit) {
-  return V_MIN(V_SET1(limit), V_MAX(V_SET1(-limit), x));   /* NaN stays: it is the second operand */
+  return V_MIN(V_SET1(limit), V_MAX(V_SET1(-limit), x));
 }
 
-/* With h and l, the larger and the smaller of s and 1 - s, its derivatives are
+/* silu(x) = x s, s = sigmoid(x). Beyond |x| = 105 the value is the limit in float; clamping there
+ * keeps infinity times zero out. With h and l, the larger and the smaller of s and 1 - s, its
+ * derivatives are
  *   d   s + x s(1 - s)
  *   dd  s(1 - s) (2 + x (1 - 2s)), where x (1 - 2s) = -|x| (h - l) */
 static inline vf miras__v_silu_all(vf x, vf *d, vf *dd) {
-  vf l, a = miras__v_clamp(x, 110.0f), h = miras__v_halves(a, &l), hl = V_MUL(h, l);
+  vf l, a = miras__v_clamp(x, 105.0f), h = miras__v_halves(a, &l), hl = V_MUL(h, l);
   vf s = V_SELECT(V_LT(a, V_ZERO()), l, h);
   *d = V_FMA(V_MUL(a, h), l, s);
   *dd = V_MUL(hl, V_FNMA(V_ABS(a), V_SUB(h, l), V_SET1(2.0f)));
-  return V_MUL(V_MAX(V_SET1(-110.0f), x), s);
+  return V_MUL(V_MAX(V_SET1(-105.0f), x), s);
 }
 
 /* gelu(x) = x/2 (1 + tanh u) = x s, s = sigmoid(w), w = 2u = 2 sqrt(2/pi) (x + 0.044715 x^3). The
@@ -5271,9 +5310,8 @@ static inline vf miras__v_act(int kind, vf x, vf *d, vf *dd) {
   return x;
 }
 
-#ifndef MIRAS__SHARES
 /* A function of room @20, and its slope in d. */
-static vf miras__v_function(int f, vf x, vf *d) {
+static vf miras__v_other(int f, vf x, vf *d) {
   const vf zero = V_ZERO(), one = V_SET1(1.0f);
   vf y, dd;
   switch (f) {
@@ -5294,7 +5332,13 @@ static vf miras__v_function(int f, vf x, vf *d) {
     default: return miras__v_act(f, x, d, &dd);
   }
 }
-#endif
+
+/* The same. SiLU, which nearly all layers have, is inlined; the others are called. */
+MIRAS__INLINE vf miras__v_function(int f, vf x, vf *d) {
+  vf dd;
+  const int usual = !K_SMALL && MIRAS__ISA != MIRAS__ISA_WARP && f == MIRAS_ACTIVATION_SILU;
+  return usual ? miras__v_silu_all(x, d, &dd) : miras__v_other(f, x, d);
+}
 
 /* @23 LEVEL 1 ------------------------------------------------------------------- needs 06 22 -- */
 
@@ -5435,7 +5479,6 @@ static void miras__act_rows(int kind, float *y, size_t ldy, float *slope, const 
   }
 }
 
-#ifndef MIRAS__SHARES
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
@@ -5451,7 +5494,6 @@ static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z,
     V_PUT(gbar, V_MUL(b, s1));
   }
 }
-#endif
 
 /* The largest of x, NaN aside. */
 static float miras__top(const float *x, size_t n) {
@@ -6121,6 +6163,8 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
 
 /* @25 FEATURE MAPS ----------------------------------------------------------- needs 06 22 23 -- */
 
+K_SHORT
+
 /* What a memory makes of keys and queries: map = feature + 16 * length, from miras__plan.map. First
  * the length, u = r x with r = length / sqrt(|x|^2 + 1e-12), or u = x; then f = phi(u), x [n],
  * f [miras__features]. f does not overlap x, except for the identity.
@@ -6228,6 +6272,8 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 }
 #endif
 
+K_SHORT_END
+
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
 /* x^a of any a, with x kept off zero. */
@@ -6237,7 +6283,7 @@ static vf miras__v_power_of(vf x, float a) {
 
 /* x^a for x >= 0 and one exponent for all lanes: small whole exponents, and halves beyond them, by
  * multiplication and a square root, so that the common p = 2, 3, 4 are exact and 2.5 is cheap. */
-static vf miras__v_power(vf x, float a) {
+MIRAS__INLINE vf miras__v_power(vf x, float a) {
   const int twice = (int)(2 * a);
   vf y;
   int i;
@@ -6973,7 +7019,7 @@ static void miras__lq_bwd(float *ba, const float *bw, const float *a, const floa
 /* ba += bw w (1 - w), the smaller of w and 1 - w from e^-|A| */
 static void miras__sigmoid_bwd(float *ba, const float *bw, const float *a, size_t n) {
   V_FOR(n) {
-    const vf e = miras__v_exp(V_NEG(V_ABS(V_AT(a)))), one = V_SET1(1.0f);
+    const vf e = miras__v_decayed(V_AT(a)), one = V_SET1(1.0f);
     const vf high = V_DIV(one, V_ADD(one, e));
     V_PUT(ba, V_FMA(V_AT(bw), V_MUL(high, V_MUL(e, high)), V_AT(ba)));
   }
@@ -8610,6 +8656,8 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 
 /* @29 LAYER KERNELS ------------------------------------------------- needs 14 20 21 22 23 28 -- */
 
+K_SHORT
+
 /* The kernels of a layer between its matrix products, over rows of tokens. A row's result depends
  * on that row alone and on n, never on how many rows a call has: one token and sixty-four give the
  * same bits. Arguments: outputs, inputs (each with its floats between rows), sizes. */
@@ -8761,14 +8809,13 @@ static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__
 #undef K_WIDE
 #endif
 
-#ifndef MIRAS__SHARES
 /* s = a f(b); s may be a. */
 static void miras__gate_rows_fwd(int f, float *s, size_t lds, const float *a, size_t lda,
                                  const float *b, size_t ldb, size_t rows, size_t n) {
   size_t t;
   vf d;
   for (t = 0; t < rows; t++, s += lds, a += lda, b += ldb)
-    V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_function(f, V_AT(b), &d)));
+    V_BY(f, n, V_PUT(s, V_MUL(V_AT(a), miras__v_function(v_f, V_AT(b), &d))));
 }
 
 /* In place: ds becomes s again, a becomes da, b becomes db. */
@@ -8778,13 +8825,13 @@ static void miras__gate_rows_bwd(int f, float *ds, size_t lds, float *a, size_t 
   for (t = 0; t < rows; t++, ds += lds, a += lda, b += ldb) {
     miras__fetch_next(a - t * lda, lda, t, rows, n);
     miras__fetch_next(b - t * ldb, ldb, t, rows, n);
-    V_FOR(n) {
+    V_BY(f, n, {
       const vf d = V_AT(ds), va = V_AT(a);
-      vf slope, g = miras__v_function(f, V_AT(b), &slope);
+      vf slope, g = miras__v_function(v_f, V_AT(b), &slope);
       V_PUT(ds, V_MUL(va, g));
       V_PUT(a, V_MUL(d, g));
       V_PUT(b, V_MUL(V_MUL(d, va), slope));
-    }
+    });
   }
 }
 
@@ -8821,11 +8868,11 @@ static void miras__conv_fwd(float *z, const miras__conv *x) {
   vf d;
   for (t = 0; t < x->rows; t++) {
     miras__fetch_next(x->c, x->ldc, t, x->rows, x->heads * dim);
-    for (h = 0; h < x->heads; h++)
-      V_FOR(dim) {
-        const vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
-        V_PUT(z + h * x->per + t * dim, miras__v_function(x->function, acc, &d));
-      }
+    for (h = 0; h < x->heads; h++) {
+      float *to = z + h * x->per + t * dim;
+      V_FOR(dim) V_PUT(to, miras__conv_sum(x, t, h * dim + v_at, v_left));
+      V_BY(x->function, dim, V_PUT(to, miras__v_function(v_f, V_AT(to), &d)));
+    }
   }
 }
 
@@ -8868,13 +8915,14 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
     for (h = V_UNIT; h < x->heads; h += V_UNITS) {
       const float *block = dz + h * x->group * x->per + t * dim;
       miras__fetch_next(block - t * dim, dim, t, rows + after, dim);
-      V_FOR(dim) {
-        const vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
+      float *to = sum + t * n + h * dim;
+      V_FOR(dim) V_PUT(to, miras__conv_sum(x, t, h * dim + v_at, v_left));
+      V_BY(x->function, dim, {
         vf d = V_AT(block), slope;
         for (j = 1; j < x->group; j++) d = V_ADD(d, V_AT(block + j * x->per));
-        (void)miras__v_function(x->function, acc, &slope);
-        V_PUT(sum + t * n + h * dim, V_MUL(d, slope));
-      }
+        (void)miras__v_function(v_f, V_AT(to), &slope);
+        V_PUT(to, V_MUL(d, slope));
+      });
     }
   }
   V_MEET();
@@ -8968,11 +9016,14 @@ static void miras__heads_norm_fwd(float *y, size_t ldy, const miras__norming *of
       const float *x = of->x + t * of->ldx + h, *gain = of->gain + h;
       const float *bias = miras__at(of->bias, h), *gate = miras__at(of->gate, t * of->ld_gate + h);
       const miras__norm_row k = miras__norm_known(x, of);
-      V_FOR(dim) {
-        vf d, n = miras__normed(V_AT(x), &k, gain + v_at, miras__at(bias, v_at), v_left);
-        if (gate) n = V_MUL(n, miras__v_function(of->function, V_AT(gate), &d));
-        V_PUT(y + h, n);
-      }
+      vf d;
+      if (gate)
+        V_BY(of->function, dim,
+             V_PUT(y + h, V_MUL(miras__normed(V_AT(x), &k, gain + v_at, miras__at(bias, v_at),
+                                              v_left),
+                                miras__v_function(v_f, V_AT(gate), &d))));
+      else
+        V_EACH(y + h, dim, miras__normed(V_AT(x), &k, gain + v_at, miras__at(bias, v_at), v_left));
     }
   }
 }
@@ -8983,13 +9034,13 @@ MIRAS__INLINE void miras__norm_gate_bwd(float *dgate, float *y, float *dy, const
                                         const float *gate, const miras__norming *of, size_t at,
                                         const miras__norm_row *k, size_t m) {
   const float *gain = of->gain + at, *bias = miras__at(of->bias, at);
-  V_FOR(m) {
-    vf slope, g = miras__v_function(of->function, V_AT(gate), &slope), d = V_AT(dy);
+  V_BY(of->function, m, {
+    vf slope, g = miras__v_function(v_f, V_AT(gate), &slope), d = V_AT(dy);
     const vf n = miras__normed(V_AT(x), k, gain + v_at, miras__at(bias, v_at), v_left);
     if (y) V_PUT(y, V_MUL(n, g));
     V_PUT(dgate, V_MUL(V_MUL(d, n), slope));
     V_PUT(dy, V_MUL(d, g));
-  }
+  });
 }
 
 /* With e = dy gain, behind the gate: d = mean e, and along = mean(e z) r of a layer norm, mean(e x)
@@ -9056,111 +9107,6 @@ static void miras__heads_norm_bwd(float *dx, size_t lddx, const float *base, siz
   }
 }
 
-/* In place: y = f(y), f tanh or the sigmoid. */
-static void miras__squash_fwd(int f, float *y, size_t ldy, size_t rows, size_t n) {
-  for (; rows; rows--, y += ldy) miras__map(f, y, y, n);
-}
-
-/* dy becomes the gradient in front of it, y what it made: dy (1 - y^2), or dy y (1 - y). */
-static void miras__squash_bwd(int f, float *dy, size_t lddy, const float *y, size_t ldy,
-                              size_t rows, size_t n) {
-  const vf one = V_SET1(1.0f);
-  for (; rows; rows--, dy += lddy, y += ldy) {
-    if (f == MIRAS__TANH) V_EACH(dy, n, V_MUL(V_AT(dy), V_FNMA(V_AT(y), V_AT(y), one)));
-    else V_EACH(dy, n, V_MUL(V_MUL(V_AT(dy), V_AT(y)), V_SUB(one, V_AT(y))));
-  }
-}
-
-/* Rows of length `length`, in place; below 0: rows whose sizes sum to -length, but for those of
- * sums below 1e-6, which that counts as. r per row, inverse, may be NULL. */
-static void miras__qk_norm_fwd(float *x, float *inverse, float length, size_t rows, size_t n) {
-  size_t t, j;
-  for (t = 0; t < rows; t++, x += n) {
-    float r;
-    if (length > 0) {
-      r = length / sqrtf(miras__dot(x, x, n) + MIRAS__UNIT_EPS);
-    } else {
-      vf lane[V_R];
-      V_UNROLL for (j = 0; j < V_R; j++) lane[j] = V_ZERO();
-      V_LANES(n, j, lane[j] = V_ADD(lane[j], V_ABS(V_AT(x))));
-      r = miras__hsum(lane);
-      r = -length / (r > MIRAS__UNIT_EPS ? r : MIRAS__UNIT_EPS);
-    }
-    miras__scale(x, r, x, n);
-    if (inverse) inverse[t] = r;
-  }
-}
-
-/* dx = r (dx - x (x . dx) / length^2), where x is qk_norm_fwd's output and r what it left; of sums
- * dx = r (dx - sign(x) (x . dx) / -length), without the second part where they are below 1e-6. */
-static void miras__qk_norm_bwd(float *dx, const float *x, const float *inverse, float length,
-                            size_t rows, size_t n) {
-  const float by = length > 0 ? length * length : -length;
-  size_t t;
-  for (t = 0; t < rows; t++, dx += n, x += n) {
-    const int held = length <= 0 && inverse[t] >= by / MIRAS__UNIT_EPS;
-    const vf s = V_SET1(held ? 0 : miras__dot(dx, x, n) / by), r = V_SET1(inverse[t]);
-    V_EACH(dx, n, V_MUL(r, V_FNMA(length > 0 ? V_AT(x) : V_COPYSIGN(V_SET1(1.0f), V_AT(x)), s,
-                                  V_AT(dx))));
-  }
-}
-
-/* Keys of a memory that erases apart from them (RWKV-7), row by row:
- *   u = x (.) a,  kappa = u / sqrt(|u|^2 + eps),  erase = -kappa,  replace = kappa (.) c
- *   key = x (.) (1 + (c - 1) (.) b) */
-static void miras__erase_fwd(float *key, float *erase, float *replace, const miras__erasing *of) {
-  const vf one = V_SET1(1.0f);
-  const float *x = of->x, *gate = of->c;
-  const size_t n = of->n;
-  size_t t;
-  for (t = 0; t < of->rows; t++, key += n, erase += n, replace += n, x += n, gate += of->ldc) {
-    vf r;
-    miras__mul(erase, x, of->a, n);
-    r = V_SET1(-1.0f / sqrtf(miras__dot(erase, erase, n) + MIRAS__UNIT_EPS));
-    V_FOR(n) {
-      vf c = V_AT(gate), e = V_MUL(r, V_AT(erase));
-      vf m = V_FMA(V_SUB(c, one), V_AT(of->b), one);
-      V_PUT(erase, e);
-      V_PUT(replace, V_NEG(V_MUL(e, c)));
-      V_PUT(key, V_MUL(V_AT(x), m));
-    }
-  }
-}
-
-/* The adjoint of erase_fwd: dkey becomes dx; dc, of rows lddc apart, is overwritten, da and db are
- * added to, derase is used up.
- *   dkappa = dreplace (.) c - derase,  du = (dkappa - kappa (kappa . dkappa)) / |u|
- *   dx = dkey (.) (1 + (c - 1) (.) b) + du (.) a,  da += du (.) x,  db += dkey (.) x (.) (c - 1)
- *   dc = dkey (.) x (.) b + dreplace (.) kappa */
-static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, float *dc,
-                             size_t lddc, float *da, float *db, float *row, const float *erase,
-                             const miras__erasing *of) {
-  const vf one = V_SET1(1.0f);
-  const float *x = of->x, *gate = of->c;
-  const size_t n = of->n;
-  size_t t;
-  for (t = 0; t < of->rows; t++, dkey += n, derase += n, dreplace += n, dc += lddc) {
-    vf along, r;
-    miras__mul(row, x, of->a, n);
-    r = V_SET1(1.0f / sqrtf(miras__dot(row, row, n) + MIRAS__UNIT_EPS));
-    miras__mul(row, dreplace, gate, n);
-    miras__sub(derase, row, derase, n);                    /* dkappa */
-    along = V_SET1(miras__dot(derase, erase, n));
-    V_FOR(n) {
-      vf vx = V_AT(x), c = V_SUB(V_AT(gate), one), va = V_AT(of->a), vb = V_AT(of->b);
-      vf dk = V_AT(dkey), kx = V_MUL(dk, vx), e = V_AT(erase);
-      vf du = V_MUL(r, V_FNMA(e, along, V_AT(derase)));
-      V_PUT(da, V_FMA(du, vx, V_AT(da)));
-      V_PUT(db, V_FMA(kx, c, V_AT(db)));
-      V_PUT(dc, V_FNMA(V_AT(dreplace), e, V_MUL(kx, vb)));
-      V_PUT(dkey, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))));
-    }
-    x += n;
-    erase += n;
-    gate += of->ldc;
-  }
-}
-
 /* y [cols, rows] = x' */
 static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                              size_t cols) {
@@ -9179,38 +9125,6 @@ static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, s
         miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
     else
       for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
-  }
-}
-
-/* Rotary positions: of each head of dim channels the pairs (i, i + turn/2) of the first `turn`, as
- * complex numbers, times c + way z i, way 1 or -1 (the adjoint); with 2 or -2 instead the pairs
- * (2i, 2i + 1), one at a time. angles [rows, turn]: the c of a
- * row's pairs, then its z. The other channels stay. y may be x. */
-static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, const float *angles,
-                          int way, size_t rows, size_t heads, size_t dim, size_t turn) {
-  const size_t half = turn / 2;
-  const vf sign = V_SET1(way > 0 ? 1.0f : -1.0f);
-  size_t t, h, i;
-  for (t = 0; t < rows; t++, y += ldy, x += ldx, angles += turn) {
-    for (i = 0; i < half && way * way > 1; i++) {
-      const vf c = V_SET1(angles[i]), z = V_MUL(sign, V_SET1(angles[half + i]));
-      for (h = 2 * i; h < heads * dim; h += dim) {
-        const vf a = V_LOAD_N(x + h, 1), b = V_LOAD_N(x + h + 1, 1);
-        V_STORE_N(y + h, V_FNMA(b, z, V_MUL(a, c)), 1);
-        V_STORE_N(y + h + 1, V_FMA(a, z, V_MUL(b, c)), 1);
-      }
-    }
-    for (h = turn; y != x && turn < dim && h < heads * dim; h += dim)
-      miras__copy(y + h, x + h, dim - turn);
-    if (way * way > 1) continue;
-    V_FOR(half) {
-      const vf c = V_AT(angles), z = V_MUL(sign, V_AT(angles + half));
-      for (h = 0; h < heads * dim; h += dim) {
-        const vf a = V_AT(x + h), b = V_AT(x + half + h);
-        V_PUT(y + h, V_FNMA(b, z, V_MUL(a, c)));
-        V_PUT(y + half + h, V_FMA(a, z, V_MUL(b, c)));
-      }
-    }
   }
 }
 
@@ -9331,6 +9245,144 @@ static void miras__gates_bwd(const miras__gating *how, float *dy, const float *g
   }
 }
 
+#ifndef MIRAS__SHARES
+/* In place: y = f(y), f tanh or the sigmoid. */
+static void miras__squash_fwd(int f, float *y, size_t ldy, size_t rows, size_t n) {
+  for (; rows; rows--, y += ldy) miras__map(f, y, y, n);
+}
+
+/* dy becomes the gradient in front of it, y what it made: dy (1 - y^2), or dy y (1 - y). */
+static void miras__squash_bwd(int f, float *dy, size_t lddy, const float *y, size_t ldy,
+                              size_t rows, size_t n) {
+  const vf one = V_SET1(1.0f);
+  for (; rows; rows--, dy += lddy, y += ldy) {
+    if (f == MIRAS__TANH) V_EACH(dy, n, V_MUL(V_AT(dy), V_FNMA(V_AT(y), V_AT(y), one)));
+    else V_EACH(dy, n, V_MUL(V_MUL(V_AT(dy), V_AT(y)), V_SUB(one, V_AT(y))));
+  }
+}
+
+/* Rows of length `length`, in place; below 0: rows whose sizes sum to -length, but for those of
+ * sums below 1e-6, which that counts as. r per row, inverse, may be NULL. */
+static void miras__qk_norm_fwd(float *x, float *inverse, float length, size_t rows, size_t n) {
+  size_t t, j;
+  for (t = 0; t < rows; t++, x += n) {
+    float r;
+    if (length > 0) {
+      r = length / sqrtf(miras__dot(x, x, n) + MIRAS__UNIT_EPS);
+    } else {
+      vf lane[V_R];
+      V_UNROLL for (j = 0; j < V_R; j++) lane[j] = V_ZERO();
+      V_LANES(n, j, lane[j] = V_ADD(lane[j], V_ABS(V_AT(x))));
+      r = miras__hsum(lane);
+      r = -length / (r > MIRAS__UNIT_EPS ? r : MIRAS__UNIT_EPS);
+    }
+    miras__scale(x, r, x, n);
+    if (inverse) inverse[t] = r;
+  }
+}
+
+/* dx = r (dx - x (x . dx) / length^2), where x is qk_norm_fwd's output and r what it left; of sums
+ * dx = r (dx - sign(x) (x . dx) / -length), without the second part where they are below 1e-6. */
+static void miras__qk_norm_bwd(float *dx, const float *x, const float *inverse, float length,
+                            size_t rows, size_t n) {
+  const float by = length > 0 ? length * length : -length;
+  size_t t;
+  for (t = 0; t < rows; t++, dx += n, x += n) {
+    const int held = length <= 0 && inverse[t] >= by / MIRAS__UNIT_EPS;
+    const vf s = V_SET1(held ? 0 : miras__dot(dx, x, n) / by), r = V_SET1(inverse[t]);
+    V_EACH(dx, n, V_MUL(r, V_FNMA(length > 0 ? V_AT(x) : V_COPYSIGN(V_SET1(1.0f), V_AT(x)), s,
+                                  V_AT(dx))));
+  }
+}
+
+/* Keys of a memory that erases apart from them (RWKV-7), row by row:
+ *   u = x (.) a,  kappa = u / sqrt(|u|^2 + eps),  erase = -kappa,  replace = kappa (.) c
+ *   key = x (.) (1 + (c - 1) (.) b) */
+static void miras__erase_fwd(float *key, float *erase, float *replace, const miras__erasing *of) {
+  const vf one = V_SET1(1.0f);
+  const float *x = of->x, *gate = of->c;
+  const size_t n = of->n;
+  size_t t;
+  for (t = 0; t < of->rows; t++, key += n, erase += n, replace += n, x += n, gate += of->ldc) {
+    vf r;
+    miras__mul(erase, x, of->a, n);
+    r = V_SET1(-1.0f / sqrtf(miras__dot(erase, erase, n) + MIRAS__UNIT_EPS));
+    V_FOR(n) {
+      vf c = V_AT(gate), e = V_MUL(r, V_AT(erase));
+      vf m = V_FMA(V_SUB(c, one), V_AT(of->b), one);
+      V_PUT(erase, e);
+      V_PUT(replace, V_NEG(V_MUL(e, c)));
+      V_PUT(key, V_MUL(V_AT(x), m));
+    }
+  }
+}
+
+/* The adjoint of erase_fwd: dkey becomes dx; dc, of rows lddc apart, is overwritten, da and db are
+ * added to, derase is used up.
+ *   dkappa = dreplace (.) c - derase,  du = (dkappa - kappa (kappa . dkappa)) / |u|
+ *   dx = dkey (.) (1 + (c - 1) (.) b) + du (.) a,  da += du (.) x,  db += dkey (.) x (.) (c - 1)
+ *   dc = dkey (.) x (.) b + dreplace (.) kappa */
+static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, float *dc,
+                             size_t lddc, float *da, float *db, float *row, const float *erase,
+                             const miras__erasing *of) {
+  const vf one = V_SET1(1.0f);
+  const float *x = of->x, *gate = of->c;
+  const size_t n = of->n;
+  size_t t;
+  for (t = 0; t < of->rows; t++, dkey += n, derase += n, dreplace += n, dc += lddc) {
+    vf along, r;
+    miras__mul(row, x, of->a, n);
+    r = V_SET1(1.0f / sqrtf(miras__dot(row, row, n) + MIRAS__UNIT_EPS));
+    miras__mul(row, dreplace, gate, n);
+    miras__sub(derase, row, derase, n);                    /* dkappa */
+    along = V_SET1(miras__dot(derase, erase, n));
+    V_FOR(n) {
+      vf vx = V_AT(x), c = V_SUB(V_AT(gate), one), va = V_AT(of->a), vb = V_AT(of->b);
+      vf dk = V_AT(dkey), kx = V_MUL(dk, vx), e = V_AT(erase);
+      vf du = V_MUL(r, V_FNMA(e, along, V_AT(derase)));
+      V_PUT(da, V_FMA(du, vx, V_AT(da)));
+      V_PUT(db, V_FMA(kx, c, V_AT(db)));
+      V_PUT(dc, V_FNMA(V_AT(dreplace), e, V_MUL(kx, vb)));
+      V_PUT(dkey, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))));
+    }
+    x += n;
+    erase += n;
+    gate += of->ldc;
+  }
+}
+
+/* Rotary positions: of each head of dim channels the pairs (i, i + turn/2) of the first `turn`, as
+ * complex numbers, times c + way z i, way 1 or -1 (the adjoint); with 2 or -2 instead the pairs
+ * (2i, 2i + 1), one at a time. angles [rows, turn]: the c of a
+ * row's pairs, then its z. The other channels stay. y may be x. */
+static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, const float *angles,
+                          int way, size_t rows, size_t heads, size_t dim, size_t turn) {
+  const size_t half = turn / 2;
+  const vf sign = V_SET1(way > 0 ? 1.0f : -1.0f);
+  size_t t, h, i;
+  for (t = 0; t < rows; t++, y += ldy, x += ldx, angles += turn) {
+    for (i = 0; i < half && way * way > 1; i++) {
+      const vf c = V_SET1(angles[i]), z = V_MUL(sign, V_SET1(angles[half + i]));
+      for (h = 2 * i; h < heads * dim; h += dim) {
+        const vf a = V_LOAD_N(x + h, 1), b = V_LOAD_N(x + h + 1, 1);
+        V_STORE_N(y + h, V_FNMA(b, z, V_MUL(a, c)), 1);
+        V_STORE_N(y + h + 1, V_FMA(a, z, V_MUL(b, c)), 1);
+      }
+    }
+    for (h = turn; y != x && turn < dim && h < heads * dim; h += dim)
+      miras__copy(y + h, x + h, dim - turn);
+    if (way * way > 1) continue;
+    V_FOR(half) {
+      const vf c = V_AT(angles), z = V_MUL(sign, V_AT(angles + half));
+      for (h = 0; h < heads * dim; h += dim) {
+        const vf a = V_AT(x + h), b = V_AT(x + half + h);
+        V_PUT(y + h, V_FNMA(b, z, V_MUL(a, c)));
+        V_PUT(y + half + h, V_FMA(a, z, V_MUL(b, c)));
+      }
+    }
+  }
+}
+
 /* Keys that are what gates forget (HGRN2): 1 - gate. Of a sigmoid that is (1 - cap) + cap
  * sigmoid(-g), which keeps the digits that 1 - sigmoid(g) loses when g is large. */
 static void miras__complement(int form, float cap, float *key, const float *gate, const float *g,
@@ -9342,25 +9394,38 @@ static void miras__complement(int form, float cap, float *key, const float *gate
       V_FOR(n) V_PUT(key, V_FMA(top, miras__v_sigmoid(V_MUL(minus, V_AT(g))), low));
     else miras__rest(key, gate, 1, n);
 }
+#endif
 
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE_SIZE__) && !MIRAS__COMMON
+  #pragma GCC push_options
+  #pragma GCC optimize("tree-vectorize")       /* whole numbers, which room @21 has no words for */
+#endif
+/* The factors of elements first..first + 15: scale, where a 32-bit mix of key and the element's
+ * number reaches limit, or 0. */
+static void miras__dropout_mask(float *mask, uint32_t first, uint64_t key, uint32_t limit,
+                                float scale) {
+  const uint32_t low = (uint32_t)key, high = (uint32_t)(key >> 32);
+  uint32_t j;
+  for (j = 0; j < 16; j++) {
+    uint32_t u = (first + j) * 0x9e3779b1u + low;
+    u = (u ^ (u >> 16)) * 0x7feb352du;
+    u = (u ^ high ^ (u >> 15)) * 0x846ca68bu;
+    u ^= u >> 16;
+    mask[j] = u >= limit ? scale : 0.0f;
+  }
+}
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE_SIZE__) && !MIRAS__COMMON
+  #pragma GCC pop_options
 #endif
 
 /* y = base + x mask / (1 - rate) per element (base NULL: zero, and may be y). Element i is kept
- * when a 32-bit mix of key and i reaches limit = rate 2^32. */
+ * when its mix with the key reaches limit = rate 2^32. */
 static void miras__dropout(float *y, const float *base, const float *x, uint64_t key,
                            uint32_t limit, float scale, size_t n) {
-  const uint32_t low = (uint32_t)key, high = (uint32_t)(key >> 32);
   float mask[16];
   size_t i, j;
   for (i = 0; i < n; i += 16) {
-    const uint32_t first = (uint32_t)i;
-    for (j = 0; j < 16; j++) {
-      uint32_t u = (first + (uint32_t)j) * 0x9e3779b1u + low;
-      u = (u ^ (u >> 16)) * 0x7feb352du;
-      u = (u ^ high ^ (u >> 15)) * 0x846ca68bu;
-      u ^= u >> 16;
-      mask[j] = u >= limit ? scale : 0.0f;
-    }
+    miras__dropout_mask(mask, (uint32_t)i, key, limit, scale);
     for (j = 0; j < 16 && i + j < n; j += V_W) {
       size_t at = i + j, left = n - at;
       vf v = V_MUL(V_LOAD_N(x + at, left), V_LOAD(mask + j));
@@ -9403,6 +9468,8 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
   return logf(total) + top - at;
 }
 
+K_SHORT_END
+
 /* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
 
 #if MIRAS__ISA < MIRAS__ISA_WARP   /* a device has a record of its own */
@@ -9424,6 +9491,8 @@ static const miras__kernels miras__kernel_table = {
 #undef MIRAS__SHARED_SUFFIX
 #undef MIRAS__SHARES
 #undef MIRAS__ISA_NAME
+#undef K_SHORT
+#undef K_SHORT_END
 #undef V_W
 #undef V_MATHS
 #undef V_R
@@ -9452,6 +9521,8 @@ static const miras__kernels miras__kernel_table = {
 #undef V_FOR
 #undef V_SHARE
 #undef V_EACH
+#undef V_LOOP
+#undef V_BY
 #undef V_LANES
 #undef V_STORE_N
 #undef V_ADD
