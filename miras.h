@@ -4571,7 +4571,7 @@ struct miras__kernels {
   #define K_SMALL 0
 #endif
 
-/* Passes of GCC that vectors gain nothing by take a fifth of its time. A whole set is asked alike,
+/* Passes of GCC that vectors gain nothing by take a sixth of its time. A whole set is asked alike,
  * as GCC does not inline a function compiled with other settings. The portable set is the oracle of
  * the others and stays scalar: GCC 12 at -O3 would vectorise the strided loads of the matrix
  * product and read past the end of B. */
@@ -5053,8 +5053,8 @@ static inline float miras__bfloat_at(const unsigned char *p) {
  * V_PUT(y, value) stores one. V_LOOP(n, what) is V_FOR(n) what with a loop of its own for whole
  * vectors, and V_EACH(y, n, value) stores by one. V_BY(f, n, what) is V_FOR(n) what for the
  * function v_f = f, with a V_LOOP of its own for SiLU, which nearly all layers have. Where size is
- * asked for, all are V_FOR. What is left behind whole vectors is written so that compilers see it
- * end inside a vector. */
+ * asked for, all are V_FOR. The code for elements behind the last whole vector shows compilers that
+ * they are fewer than a vector holds. */
 #define V_AT(x) miras__load_n((x) + v_at, v_left)
 #define V_PUT(y, value) miras__store_n((y) + v_at, value, v_left)
 #define V_FOR(n) \
