@@ -882,9 +882,59 @@ typedef struct miras_layer_desc {
 
 #define MIRAS_MAX_LAYER_KINDS 8   /* kinds of layer that a model may have                         */
 #define MIRAS_MAX_LAYERS 256      /* layers that a model may have                                 */
-#define MIRAS_PATTERN_SIZE 64     /* characters of a pattern, its end included                   */
+#define MIRAS_PATTERN_SIZE 128    /* characters of pattern, inputs, outputs, their ends included   */
 
-/* A whole language model. Fill it with miras_model_preset. */
+/* What a model reads: tokens, of which there are `vocab`, and the items of miras_model_desc.inputs.
+ * What they make of a row adds up. */
+typedef enum miras_input_type {
+  MIRAS_INPUT_CATEGORY,    /* "category 7": one of 7 things, each with a learned row              */
+  MIRAS_INPUT_VECTOR,      /* "vector 9": 9 numbers, times a learned matrix, plus an offset       */
+  MIRAS_INPUT_STANDARDIZED, /* "standardized 9": the same of (number - mean) / deviation, which are
+                              part of the model (miras_model_standardize)                        */
+  MIRAS_INPUT_TYPE_COUNT
+} miras_input_type;
+
+/* What a model says of a row, by the items of miras_model_desc.outputs, and its loss against
+ * targets. x is a row's output, y the target. A row counts in the mean of each output that it has a
+ * target for. */
+typedef enum miras_output_type {
+  MIRAS_OUTPUT_CATEGORY,   /* "category 3": logits of 3 things; cross entropy in nats             */
+  MIRAS_OUTPUT_BINARY,     /* "binary 4": logits of 4 answers, y in 0..1; cross entropy in nats   */
+  MIRAS_OUTPUT_SQUARED,    /* "squared 2": 2 numbers; 1/2 (x - y)^2                               */
+  MIRAS_OUTPUT_HUBER,      /* "huber 2 at 0.5": 1/2 (x - y)^2, beyond 0.5 as steep as there; 1e-6..1e6
+                              without `at` 1                                                     */
+  MIRAS_OUTPUT_LP,         /* "lp 2 at 3": |x - y|^3, 1..8; without `at` 3                        */
+  MIRAS_OUTPUT_QUANTILE,   /* "quantile 2 at 0.9": what nine of ten values are below, 0.001..0.999;
+                              without `at` the median. y - x times 0.9, below x times 0.9 - 1     */
+  MIRAS_OUTPUT_NORMAL,     /* "normal 2": 2 means, then 2 logarithms s of deviations;
+                              1/2 ((x - y) / exp s)^2 + s + log(2 pi)/2                           */
+  MIRAS_OUTPUT_RAW,        /* "raw 8": 8 numbers, whose loss is the caller's (miras_batch_grad)   */
+  MIRAS_OUTPUT_TYPE_COUNT
+} miras_output_type;
+
+/* An input or an output of a model, and its place in a row. */
+typedef struct miras_input {
+  miras_input_type type;
+  int size;
+  int first;               /* of its tokens, or of its vectors                                   */
+} miras_input;
+
+typedef struct miras_output {
+  miras_output_type type;
+  int size;
+  int first;               /* of its classes, or of its values; raw: 0                           */
+  int column, columns;     /* of its outputs                                                     */
+  float at, weight;        /* what the item says; weight 1 without `times`                       */
+} miras_output;
+
+/* How many numbers a row has. */
+typedef struct miras_row {
+  int tokens, vectors;     /* inputs: tokens and categories; numbers                             */
+  int outputs;
+  int classes, values;     /* targets: of categories; of all else but raw                        */
+} miras_row;
+
+/* A whole model. Fill it with miras_model_preset. */
 /* How a model that only runs holds its matrices. A product with one of them gives the bits of
  * MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates' offsets,
  * convolutions, initial memories, what sessions hold, every sum. */
@@ -904,11 +954,17 @@ typedef struct miras_model_desc {
   char pattern[MIRAS_PATTERN_SIZE]; /* which layers, from the embedding on: letters, or groups in
                               parentheses, each with *count behind it or once: "mmwm", "(mw)*3";
                               empty: `layers` times layer[0]                                     */
-  int vocab;               /* 2..2^24; no default                                                */
+  char inputs[MIRAS_PATTERN_SIZE]; /* what a row brings besides its token: items with commas between,
+                              each a word of miras_input_type and sizes: "category 7 12, vector 9" */
+  char outputs[MIRAS_PATTERN_SIZE]; /* what a row is answered: likewise of miras_output_type,
+                              "category 3 5, huber 2 at 0.5 times 0.1", where `times` weighs its
+                              loss; empty: the next token, "category vocab"                      */
+  int vocab;               /* tokens there are, 2..2^24; 0 where inputs and outputs say it all   */
   int width;               /* of the residual stream, 1..65536; no default                       */
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
   int layers;              /* how many, 1..256; no default but with a pattern, which says it     */
-  int untied;              /* 1: the head has its own matrix instead of the embedding's          */
+  int untied;              /* 1: the head has its own matrix instead of the embedding's; with
+                              outputs it always has, and an offset, and this is 0                */
   float norm_epsilon;      /* added to the mean of squares in RMS norms, up to 1; 0 -> 1e-5      */
   miras_norm norm;         /* of blocks and before the head                                      */
   int embed_norm;          /* 1: one behind the embedding too                                    */
@@ -996,8 +1052,32 @@ typedef struct miras_sequence {
                               new text                                                           */
   const int32_t *tokens;   /* [count] what comes next                                            */
   size_t count;
-  size_t logit_rows;       /* logits are wanted behind the last so many of them, 0..count        */
+  size_t logit_rows;       /* outputs are wanted behind the last so many of them, 0..count       */
+  const float *vectors;    /* [count, vectors], of models that read vectors                      */
 } miras_sequence;
+
+/* Rows that a trainer learns from. Sizes of rows are those of miras_model_row; what the model does
+ * not read or say is NULL. */
+typedef struct miras_batch {
+  int batch, length;       /* sequences, rows of each (T)                                        */
+  const int32_t *tokens;   /* [batch, T, tokens]                                                 */
+  const float *vectors;    /* [batch, T, vectors]                                                */
+  const int32_t *classes;  /* [batch, T, classes] targets; -1 is left out                        */
+  const float *values;     /* [batch, T, values] targets; what is not finite is left out         */
+  const float *weights;    /* NULL, or [batch, T] not below 0, by which losses of rows are weighed */
+  const int32_t *carry;    /* NULL, or as in miras_trainer_loss_carried, ...                      */
+  const unsigned char *restart;    /* ... as is this                                             */
+  float *outputs;          /* NULL, or receives [batch, T, outputs]                              */
+  float *hidden;           /* NULL, or receives [batch, T, width], what outputs are made of      */
+  float *losses;           /* NULL, or receives the mean loss of each output, not weighed        */
+} miras_batch;
+
+/* What is added to the gradient of a loss, and what else is wanted of it; members may be NULL. */
+typedef struct miras_batch_grad {
+  const float *outputs;    /* [batch, T, outputs] gradient of a loss of the caller's             */
+  const float *hidden;     /* [batch, T, width] likewise                                         */
+  float *vectors;          /* receives [batch, T, vectors]                                       */
+} miras_batch_grad;
 
 /* @04 FUNCTIONS -------------------------------------------------------------------------------- */
 
@@ -1175,6 +1255,27 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
 MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size_t why_size);
 /* The descriptor of layer 0..layers-1, whatever the pattern; NULL for another. */
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer);
+/* How many numbers the model's rows have; NULL for NULL. */
+MIRAS_API const miras_row *miras_model_row(const miras_model *m);
+/* Input or output i, from 0 on: 1, or 0 past the end. The token, where there is one, is the first
+ * input, and what a model says that has no outputs is one of the category vocab. */
+MIRAS_API int miras_model_input(const miras_model *m, int i, miras_input *input);
+MIRAS_API int miras_model_output(const miras_model *m, int i, miras_output *output);
+/* Take rows of vectors [rows, vectors] into the means and deviations of inputs "standardized",
+ * beside all rows before, at most 2^24; numbers that are not finite are left out, and a number that
+ * was the same in all rows is read as 0. Do so before training, with what it will see: trainers and
+ * sessions go by it from their next call on. MIRAS_ERR_ARGUMENT if the model has no such input. */
+MIRAS_API miras_result miras_model_standardize(miras_model *m, const float *vectors, size_t rows);
+/* Turn outputs [rows, outputs] in place into what they say: probabilities of categories and of yes,
+ * numbers as they are, deviations instead of their logarithms. */
+MIRAS_API void miras_model_predict(const miras_model *m, float *outputs, size_t rows);
+/* losses[i] += the summed loss of output i over rows [rows, outputs], and counts[i] (NULL: not
+ * wanted) += the rows that had a target for it; classes and values as in miras_batch, and what the
+ * model does not say NULL. MIRAS_ERR_ARGUMENT, and nothing has changed, if a class is out of
+ * range. */
+MIRAS_API miras_result miras_model_score(const miras_model *m, const float *outputs, size_t rows,
+                                         const int32_t *classes, const float *values,
+                                         double *losses, uint64_t *counts);
 /* All parameters in one block. count is the block's floats: between the views lie zeros that must
  * stay so; what is learned is the sum of the views' counts. NULL and 0 of a model whose weights are
  * not float; places of views mean nothing then. */
@@ -1229,9 +1330,16 @@ MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *t, const int32_
                                                   const int32_t *targets, int batch, int length,
                                                   const int32_t *carry,
                                                   const unsigned char *restart, float *loss);
-/* Add the gradient of the last miras_trainer_loss with train 1 (or miras_trainer_loss_carried) to
- * miras_trainer_grads. Once per such call, and before any other: MIRAS_ERR_STATE otherwise. */
+/* Both on any inputs and outputs: the loss is the sum over outputs of weight times the mean of those
+ * rows that have a target for it (those two take models of tokens alone, whose outputs are the next
+ * token). With carry train must be 1. MIRAS_ERR_ARGUMENT, too, if an array is missing. */
+MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *t, const miras_batch *x, int train,
+                                                float *loss);
+/* Add the gradient of the last loss with train 1 to miras_trainer_grads. Once per such call, and
+ * before any other: MIRAS_ERR_STATE otherwise. */
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *t);
+/* The same with what g has of it. */
+MIRAS_API miras_result miras_trainer_backward_batch(miras_trainer *t, const miras_batch_grad *g);
 /* From now on steps of trainers of m change only parameters whose names match one of the patterns:
  * separated by commas, and * stands for any characters, so "*memory.init,*gates.*" tunes what
  * memories begin with and their gates. NULL: all parameters again. Returns how many floats those
@@ -1273,6 +1381,12 @@ MIRAS_API const miras_session_desc *miras_session_desc_of(const miras_session *s
 MIRAS_API const float *miras_session_step(miras_session *s, int32_t token);
 /* Feed count tokens, many at a time; logits after the last; NULL for none. */
 MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *tokens, size_t count);
+/* Both for any inputs and outputs: feed count rows, tokens [count, tokens] and vectors [count,
+ * vectors]; outputs after the last, or NULL as above and where an array is missing. */
+MIRAS_API const float *miras_session_feed(miras_session *s, const int32_t *tokens,
+                                          const float *vectors, size_t count);
+/* [width] what the outputs were made of that the last call returned; NULL if there are none. */
+MIRAS_API const float *miras_session_hidden(const miras_session *s);
 /* Feed count tokens; loss = the summed cross entropy in nats of targets [count], -1 left out.
  * MIRAS_ERR_ARGUMENT, and nothing has changed, if a token or target is out of range. */
 MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *tokens,
@@ -2528,7 +2642,7 @@ MIRAS__LIGHT
 
 /* A model's descriptor without its layers: what calls have on their stacks. */
 typedef struct miras__own {
-  char pattern[MIRAS_PATTERN_SIZE];
+  char pattern[MIRAS_PATTERN_SIZE], inputs[MIRAS_PATTERN_SIZE], outputs[MIRAS_PATTERN_SIZE];
   int vocab, width, heads, layers, untied;
   float norm_epsilon;
   miras_norm norm;
@@ -2545,6 +2659,7 @@ typedef struct miras__own {
   (offsetof(miras_model_desc, f) == MIRAS__OWN_AT + offsetof(miras__own, f) && \
    sizeof(((miras_model_desc *)0)->f) == sizeof(((miras__own *)0)->f))
 typedef char miras__own_fits[
+  MIRAS__OWN_FITS(inputs) && MIRAS__OWN_FITS(outputs) &&
   MIRAS__OWN_FITS(vocab) && MIRAS__OWN_FITS(width) && MIRAS__OWN_FITS(heads) &&
   MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
   MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(dropout) &&
@@ -2576,6 +2691,7 @@ typedef struct miras__case {
                               tokens are no whole chunks                                         */
   int crossed;             /* dt_min is not below dt_max                                    */
   int scarce;              /* experts_per_token is more than experts                             */
+  int speaks, ties;        /* a model has tokens; its outputs are the next one                   */
 } miras__case;
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
@@ -2681,7 +2797,7 @@ static const miras__field miras__fields[] = {
   MIRAS__R(memory.sparsity, MIRAS__SHAPE, 1e-8, 1e4, 1e-3, "retention elastic elastic-ftrl"),
   MIRAS__N(memory.smooth_shrink, 2, 0, 1, 0, "retention elastic elastic-ftrl"),
 #ifndef MIRAS_NO_MODEL
-  MIRAS__M(vocab, 2, 2, 1 << 24, 0, ""),
+  MIRAS__M(vocab, 2, 2, 1 << 24, 0, "speaks"),
   MIRAS__M(width, 2, 1, 65536, 0, ""),
   MIRAS__M(layers, 2, 1, 256, 0, ""),
   MIRAS__N(mlp.hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "mlp.none 0"),
@@ -2691,7 +2807,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
            "sigmoid root rate bounded floor steep"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate"),
-  MIRAS__M(untied, 2, 0, 1, 0, ""),
+  MIRAS__M(untied, 2, 0, 1, 0, "ties"),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
 #endif
@@ -2758,6 +2874,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
   MIRAS__D(mixer.decay_min, 6, 0, 0.9999f, 0,
            "decay_gate not constant, mixer.decay_form sigmoid root"),
+  {MIRAS__AT("inputs", d.inputs), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
+  {MIRAS__AT("outputs", d.outputs), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2782,7 +2900,8 @@ static const miras__field miras__fields[] = {
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL), MIRAS__F(unjoined, NULL),
   MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
-  MIRAS__F(scarce, NULL)
+  MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens"),
+  MIRAS__F(ties, "empty outputs, for others have a matrix of their own")
 #endif
 };
 #undef MIRAS__AT
@@ -2907,6 +3026,67 @@ static float miras__bits_real(uint64_t x) {
   return real;
 }
 
+#if !defined(MIRAS_NO_FILES) || !defined(MIRAS_NO_MODEL)
+static int miras__is_digit(int c) { return c >= '0' && c <= '9'; }
+
+/* An unsigned number, digits without a leading zero: the place behind it, or NULL for none. */
+static const char *miras__scan_whole(const char *at, const char *end, uint64_t *x) {
+  const char *start = at;
+  uint64_t n = 0;
+  for (; at < end && miras__is_digit(*at); at++) {
+    const unsigned digit = (unsigned)*at - '0';
+    if (n > (UINT64_MAX - digit) / 10) return NULL;
+    n = 10 * n + digit;
+  }
+  *x = n;
+  return at > start && (*start != '0' || at == start + 1) ? at : NULL;
+}
+
+/* The whole text as such a number: 1 on success. */
+static int miras__read_whole(const char *text, uint64_t *x) {
+  const char *end = text + strlen(text);
+  return miras__scan_whole(text, end, x) == end;
+}
+
+/* The whole text as a finite float, JSON's grammar. Computed in double with an error far below half
+ * a float's last place, so that any float written with 9 digits or more comes back exactly. */
+static int miras__read_real(const char *text, float *x) {
+  uint64_t digits = 0;
+  double value, power = 1;
+  const int minus = *text == '-';
+  const char *start = text + minus;
+  int exponent = 0, shift = 0, places = 0;
+  for (text = start; miras__is_digit(*text) || (*text == '.' && !places && text > start); text++) {
+    if (*text == '.') {
+      places = 1;
+    } else if (digits < UINT64_MAX / 10 - 1) {
+      digits = 10 * digits + (uint64_t)(*text - '0');
+      exponent -= places;
+    } else {
+      exponent += !places;
+    }
+  }
+  if (text == start || text[-1] == '.' || (*start == '0' && miras__is_digit(start[1]))) return 0;
+  if (*text == 'e' || *text == 'E') {
+    const int down = text[1] == '-';
+    text += 1 + (down || text[1] == '+');
+    if (!miras__is_digit(*text)) return 0;
+    for (; miras__is_digit(*text); text++)
+      if (shift < 1000) shift = 10 * shift + (*text - '0');
+    exponent += down ? -shift : shift;
+  }
+  if (*text) return 0;
+  value = (double)digits;
+  for (shift = exponent < 0 ? -exponent : exponent; digits && shift && power <= DBL_MAX; shift--)
+    power *= 10;
+  value = exponent < 0 ? value / power : value * power;
+  /* halfway from FLT_MAX to 2^128: from here on the nearest float would be infinite */
+  if (!(value < 3.4028235677973366e38)) return 0;
+  *x = (float)(minus ? -value : value);
+  return 1;
+}
+#endif
+
 /* A member of a struct, of up to 64 bits: compilers for small machines shorten enums. */
 static uint64_t miras__bits(const void *base, size_t at, size_t size) {
   uint64_t x = 0;
@@ -2946,15 +3126,18 @@ static int miras__word(char *word, const miras__field *f, int i) {
   return word[0] != 0 && i == 0;
 }
 
-/* The value that a word, or a digit, of a field stands for; -1 for any other word. */
-static int miras__meaning(const miras__field *f, const char *text) {
-  const char *list = f->words;
+/* The place of a word in a list; -1 for any other word. */
+static int miras__place_of(const char *list, const char *text) {
   char word[32];
   int i = 0;
-  if (f->kind != MIRAS__WORD) return text[0] - '0';
   for (; miras__next_word(word, &list); i++)
     if (miras__same(word, text)) return i;
   return -1;
+}
+
+/* The value that a word, or a digit, of a field stands for; -1 for any other word. */
+static int miras__meaning(const miras__field *f, const char *text) {
+  return f->kind != MIRAS__WORD ? text[0] - '0' : miras__place_of(f->words, text);
 }
 
 /* Is f a field of miras_memory_desc? Of a layer? */
@@ -3325,6 +3508,49 @@ static MIRAS__COLD miras_result miras__desc_resolve(miras_memory_desc *d, char *
   *d = c.l.memory;
   return MIRAS_OK;
 }
+
+#ifndef MIRAS_NO_MODEL
+/* ---- inputs and outputs of a model ---- */
+
+/* The words of miras_input_type and of miras_output_type. */
+#define MIRAS__INPUT_WORDS "category vector standardized"
+#define MIRAS__OUTPUT_WORDS "category binary squared huber lp quantile normal raw"
+
+typedef struct miras__item {
+  int type, size;
+  float at, weight;        /* at 0: the text does not say                                        */
+} miras__item;
+
+/* Item i of a text, of these words: 1, 0 past the end, -1 if the text up to there has none. */
+static MIRAS__COLD int miras__item_read(miras__item *x, const char *text, const char *words,
+                                        int i) {
+  char word[32];
+  uint64_t size;
+  for (;;) {
+    int count = 0, behind = 0;
+    if (!miras__next_word(word, &text)) return *text ? -1 : 0;
+    x->type = miras__place_of(words, word);
+    x->at = 0, x->weight = 1;
+    if (x->type < 0) return -1;
+    while (miras__next_word(word, &text)) {
+      if (miras__read_whole(word, &size)) {
+        if (behind || size > (uint64_t)1 << 24) return -1;
+        if (count++ == i) x->size = (int)size;
+      } else {
+        float *to = miras__same(word, "at") ? &x->at : miras__same(word, "times") ? &x->weight
+                                                                                  : NULL;
+        if (!to || !count || !miras__next_word(word, &text) || !miras__read_real(word, to))
+          return -1;
+        behind = 1;
+      }
+    }
+    if (!count) return -1;
+    if (i < count) return 1;
+    i -= count;
+    text += *text == ',';
+  }
+}
+#endif
 
 /* ---- kinds of layer ---- */
 
@@ -4173,6 +4399,8 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER_BACK, void, gates_bwd, (const miras__gating *how, float *dy, const float *g, size_t ld, \
     float *doffset, float *dc, const float *c, size_t rows, size_t n))                            \
   X(LAYER, float, cross_entropy, (float *x, size_t n, size_t target, float scale))                \
+  X(LAYER, float, number_loss, (int type, float *x, const float *y, size_t n, float at,           \
+    float scale, float *room))                                                                    \
   X(LAYER_BACK, void, dropout, (float *y, const float *base, const float *x, uint64_t key,        \
     uint32_t limit, float scale, size_t n))                                                       \
   X(LAYER_BACK, void, adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c))
@@ -4405,6 +4633,7 @@ struct miras__kernels {
 #define miras__complement MIRAS__SHARED(miras__complement)
 #define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
 #define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
+#define miras__number_loss MIRAS__SHARED(miras__number_loss)
 #define miras__dropout_mask MIRAS__IN_SET(miras__dropout_mask)
 #define miras__dropout MIRAS__IN_SET(miras__dropout)
 #define miras__transpose MIRAS__IN_SET(miras__transpose)
@@ -9467,6 +9696,55 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
   }
   return logf(total) + top - at;
 }
+
+#ifndef MIRAS__SHARES
+/* One row of numbers x [n], of MIRAS_OUTPUT_NORMAL [2 n], with targets y [n]. Returns the loss
+ * l = sum l_i; with scale other than 0 the row becomes its gradient, scale dl/dx. With r = x - y:
+ *   binary    l = log(1 + exp -|x|) + max(x, 0) - x y    dl/dx = sigmoid(x) - y
+ *   squared   l = r^2/2                                  r
+ *   huber     l = c (r - c/2), c = clamp(r, -at, at)     c
+ *   lp        l = |r|^at                                 at sgn(r) |r|^(at-1)
+ *   quantile  l = e r                                    e = 1 - at where r > 0, -at where r < 0
+ *   normal    l = z^2/2 + s + log(2 pi)/2                z exp -s, and of s 1 - z^2, z = r exp -s
+ * An entry whose target is not finite has no loss. room [n]. */
+static float miras__number_loss(int type, float *x, const float *y, size_t n, float at,
+                                float scale, float *room) {
+  const vf zero = V_ZERO(), one = V_SET1(1.0f), by = V_SET1(scale);
+  V_FOR(n) {
+    const vf a = V_AT(x), b = V_AT(y), r = V_SUB(a, b), size = V_ABS(r);
+    const vm there = V_LT(V_ABS(b), V_SET1(INFINITY));
+    vf e = r, l = V_MUL(V_SET1(0.5f), V_MUL(r, r)), s = zero, z;
+    if (type == MIRAS_OUTPUT_BINARY) {
+      e = V_SUB(miras__v_sigmoid(a), b);
+      l = miras__v_log(V_ADD(one, miras__v_exp(V_SUB(zero, V_ABS(a)))));
+      l = V_FNMA(a, b, V_ADD(l, V_MAX(a, zero)));
+    } else if (type == MIRAS_OUTPUT_HUBER) {
+      e = V_SELECT(V_LT(V_SET1(at), size), V_COPYSIGN(V_SET1(at), r), r);
+      l = V_MUL(e, V_FNMA(V_SET1(0.5f), e, r));
+    } else if (type == MIRAS_OUTPUT_LP) {
+      e = miras__v_power(size, at - 1);
+      l = V_MUL(size, e);
+      e = V_SELECT(V_LT(zero, size), V_COPYSIGN(V_MUL(V_SET1(at), e), r), r);
+    } else if (type == MIRAS_OUTPUT_QUANTILE) {
+      e = V_SELECT(V_LT(zero, r), V_SET1(1 - at), V_SELECT(V_LT(r, zero), V_SET1(-at), r));
+      l = V_MUL(e, r);
+    } else if (type == MIRAS_OUTPUT_NORMAL) {
+      s = V_AT(x + n);
+      z = miras__v_exp(V_SUB(zero, s));
+      e = V_MUL(r, z);
+      l = V_FMA(V_MUL(V_SET1(0.5f), e), e, V_ADD(s, V_SET1(0.918938533f)));
+      s = V_FNMA(e, e, one);
+      e = V_MUL(e, z);
+    }
+    V_PUT(room, V_SELECT(there, l, zero));
+    if (!(scale > 0)) continue;
+    V_PUT(x, V_SELECT(there, V_MUL(by, e), zero));
+    if (type == MIRAS_OUTPUT_NORMAL) V_PUT(x + n, V_SELECT(there, V_MUL(by, s), zero));
+  }
+  V_SYNC();
+  return miras__sum(room, n);
+}
+#endif
 
 K_SHORT_END
 
@@ -19510,6 +19788,13 @@ static void miras__leave_bwd(const miras__visit *a) {
   miras__layer_acts(s)->leave_bwd(a, from);
 }
 
+/* An input, and where its parameters lie in the flat block: of a category [size, W] in floats or,
+ * held in fewer bytes, in bytes; of vectors [W, size] likewise, an offset [W], and, standardized,
+ * mean, scale = 1 / deviation (0: there is none) and how many rows they are of [size]. */
+typedef struct miras__in {
+  miras_input of;
+  size_t weight, offset, mean, scale, seen;
+} miras__in;
 
 struct miras_model {
   miras__storage own;
@@ -19522,12 +19807,18 @@ struct miras_model {
                                       session's layers work in                                    */
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
+  miras_row row;
+  size_t outs, ld_in;              /* row.outputs; floats of a row of vectors                     */
+  miras__in *in;                   /* [ins] what is read; NULL: they are counted                  */
+  miras_output *out;                 /* [answers] what is said                                      */
+  int ins, answers;
   size_t scratch, scratch_train;   /* of a worker, for any of its layers and the head             */
   size_t pack;                     /* of it that of the head's products; 0 on a device            */
   size_t bare, bare_train;         /* a worker's where products need none                         */
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
                                       bytes are the position, then what its layers have           */
-  size_t norm, head;               /* final gain; [V, W] of the head (the embedding's when tied)  */
+  size_t norm, head;               /* final gain; [outs, W] of the head (the embedding's when tied) */
+  size_t offset;                   /* [outs] of the head; 0: it has none                          */
   size_t bias, embed_norm;         /* final bias; gain and bias behind the embedding: ld_x apart  */
   size_t ld_values;                /* of rows of values that other layers mix in; 0: none do      */
   int gives;                       /* the layer that has them                                     */
@@ -19543,7 +19834,7 @@ struct miras_model {
 };
 
 #ifndef MIRAS__DEVICE
-/* The rows of the embedding, at 0, or of the head, which a product takes turned. */
+/* The rows of the embedding, at 0, of the head, or of vectors, which a product takes turned. */
 static miras__packed miras__packed_at(const miras_model *m, size_t at, float *scratch) {
   miras__packed w;
   w.p = m->packed + at, w.form = (int)m->desc.weights, w.turned = 1, w.cols = m->width;
@@ -19551,6 +19842,15 @@ static miras__packed miras__packed_at(const miras_model *m, size_t at, float *sc
   return w;
 }
 #endif
+
+/* Does a model read tokens alone, or say the next one alone? */
+static int miras__reads_tokens(const miras_model *m) {
+  return m->row.tokens == 1 && !m->row.vectors;
+}
+
+static int miras__says_tokens(const miras_model *m) {
+  return m->row.classes == 1 && !m->row.values && m->row.outputs == m->out->size;
+}
 
 /* The norm before the head, ... */
 static miras__norming miras__last_norm(const miras_model *m, const float *x, size_t rows) {
@@ -19568,26 +19868,106 @@ static miras__norming miras__first_norm(const miras_model *m, const float *x, si
   return of;
 }
 
-/* The embedding's rows of n tokens. */
-static void miras__embed_rows(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
-                              size_t n, float *x) {
-  size_t t;
-#ifndef MIRAS__DEVICE
-  const miras__packed rows = miras__packed_at(m, 0, NULL);
-  for (t = 0; rows.form && t < n; t++)
-    miras__packed_widen(k, x + t * m->ld_x, 0, &rows, (size_t)tokens[t], 0, 1, m->width);
-  if (rows.form) return;
-#endif
-  for (t = 0; t < n; t++)
-    k->copy(x + t * m->ld_x, m->params + (size_t)tokens[t] * m->width, m->width);
+/* What rows bring: tokens [n, row.tokens] and vectors [n, ld_in], standardized. */
+typedef struct miras__reading {
+  const int32_t *tokens;
+  const float *vectors;
+} miras__reading;
+
+/* Those of the row `row` on. */
+static miras__reading miras__reading_at(const miras_model *m, miras__reading x, size_t row) {
+  x.tokens = x.tokens ? x.tokens + row * (size_t)m->row.tokens : NULL;
+  x.vectors = miras__at(x.vectors, row * m->ld_in);
+  return x;
 }
 
-/* Look the tokens up: the rows that the first layer reads. */
-static void miras__embed(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
-                         size_t n, float *x) {
+/* Vectors [n, ld_in] as the model's layers read them. */
+static void miras__standardize(const miras__kernels *k, const miras_model *m, float *z, size_t n) {
+  size_t t;
+  int i;
+  for (i = 0; i < m->ins; i++) {
+    const miras__in *x = &m->in[i];
+    const size_t size = (size_t)x->of.size;
+    for (t = 0; x->of.type == MIRAS_INPUT_STANDARDIZED && t < n; t++) {
+      float *at = z + t * m->ld_in + x->of.first;
+      k->axpy(at, -1, m->params + x->mean, size);
+      k->mul(at, at, m->params + x->scale, size);
+    }
+  }
+}
+
+/* x += the learned rows of a category of n rows, or, where they are the first, x = them. */
+static void miras__embed_category(const miras__kernels *k, const miras_model *m,
+                                  const miras__in *in, const int32_t *tokens, size_t n, float *x,
+                                  int first, float *scratch) {
+  size_t t;
+#ifndef MIRAS__DEVICE
+  const miras__packed rows = miras__packed_at(m, in->weight, NULL);
+  for (t = 0; rows.form && t < n; t++) {
+    float *to = first ? x + t * m->ld_x : scratch + m->pack;
+    miras__packed_widen(k, to, 0, &rows, (size_t)tokens[t * (size_t)m->row.tokens], 0, 1, m->width);
+    if (!first) k->add(x + t * m->ld_x, to, m->width);
+  }
+  if (rows.form) return;
+#endif
+  (void)scratch;
+  for (t = 0; t < n; t++) {
+    const float *from =
+      m->params + in->weight + (size_t)tokens[t * (size_t)m->row.tokens] * m->width;
+    if (first) k->copy(x + t * m->ld_x, from, m->width);
+    else k->add(x + t * m->ld_x, from, m->width);
+  }
+}
+
+/* x += z W' + offset, z [n, ld_in]. */
+static void miras__embed_vector(const miras__kernels *k, const miras_model *m, const miras__in *in,
+                                const float *z, size_t n, float *x, float *scratch) {
+  const size_t size = (size_t)in->of.size;
+  const miras__matrix rows = miras__mat(z, m->ld_in);
+  size_t t;
+  for (t = 0; t < n; t++) k->add(x + t * m->ld_x, m->params + in->offset, m->width);
+#ifndef MIRAS__DEVICE
+  if (m->desc.weights) {
+    miras__packed w = miras__packed_at(m, in->weight, scratch);
+    w.cols = size;
+    miras__packed_times(k, MIRAS__ADD, x, m->ld_x, rows, &w, n, m->width, size, scratch);
+    return;
+  }
+#endif
+  miras__matmul(k, MIRAS__ADD, x, m->ld_x, rows, miras__turned(m->params + in->weight, size), n,
+                m->width, size, scratch);
+}
+
+/* What n rows bring, added up: up to a tile of them. */
+static void miras__embed_rows(const miras__kernels *k, const miras_model *m, miras__reading in,
+                              size_t n, float *x, float *scratch) {
+  int i;
+  if (!m->row.tokens) k->fill_rows(x, m->ld_x, 0, n, m->width);
+  for (i = 0; i < m->ins; i++) {
+    const miras__in *each = &m->in[i];
+    if (each->of.type == MIRAS_INPUT_CATEGORY)
+      miras__embed_category(k, m, each, in.tokens + each->of.first, n, x, !each->of.first, scratch);
+  }
+  for (i = 0; i < m->ins; i++) {
+    const miras__in *each = &m->in[i];
+    if (each->of.type != MIRAS_INPUT_CATEGORY)
+      miras__embed_vector(k, m, each, in.vectors + each->of.first, n, x, scratch);
+  }
+}
+
+/* The same as the rows that the first layer reads. */
+static void miras__embed(const miras__kernels *k, const miras_model *m, miras__reading in, size_t n,
+                         float *x, float *scratch) {
   const miras__norming of = miras__first_norm(m, x, n);
-  miras__embed_rows(k, m, tokens, n, x);
+  miras__embed_rows(k, m, in, n, x, scratch);
   if (m->desc.embed_norm) k->heads_norm_fwd(x, m->ld_x, &of);
+}
+
+/* Add the head's offset to outputs [n, ld]. */
+static void miras__head_offset(const miras__kernels *k, const miras_model *m, float *outputs,
+                               size_t ld, size_t n) {
+  size_t t;
+  for (t = 0; m->offset && t < n; t++) k->add(outputs + t * ld, m->params + m->offset, m->outs);
 }
 
 #ifndef MIRAS__DEVICE
@@ -19668,11 +20048,11 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 /* Find the head's share of a worker's scratch: room for products, and rows
  * (miras__tile_end_bwd). */
 static void miras__head_scratch(miras_model *m) {
-  const size_t side = m->vocab > m->width ? m->vocab : m->width;
+  const size_t side = miras__larger(miras__larger(m->outs, m->width), m->ld_in);
   size_t rows;
   m->pack = miras__gemm_room(MIRAS__TILE, side, side);
-  rows = m->pack + MIRAS__TILE * m->ld_x;
-  if (m->scratch < m->pack) m->scratch = m->pack;
+  rows = m->pack + miras__larger(MIRAS__TILE * m->ld_x, m->ld_v);
+  m->scratch = miras__larger(m->scratch, m->pack + (m->ins > 1 ? m->ld_x : 0));
   if (m->scratch_train < rows) m->scratch_train = rows;
   m->bare = miras__larger(m->bare, rows - m->pack);
   m->bare_train = miras__larger(m->bare_train, rows - m->pack);
@@ -19751,9 +20131,109 @@ static MIRAS__CALLED miras_result miras__own_resolve(miras_model_desc *d, char *
   memset(&fault, 0, sizeof fault);
   memcpy(&c.d, (const char *)d + MIRAS__OWN_AT, MIRAS__OWN_END);
   c.inside = 1;
+  c.speaks = d->vocab || !d->inputs[0];
+  c.ties = !d->outputs[0];
   if (!miras__resolve_fields(&c, at, at + sizeof c.d, &fault))
     return miras__say_fault(why, n, &c, &fault), MIRAS_ERR_DESC;
   memcpy((char *)d + MIRAS__OWN_AT, &c.d, MIRAS__OWN_END);
+  return MIRAS_OK;
+}
+
+#define MIRAS__ITEMS 16            /* most inputs beside the token, and outputs that a model has   */
+
+/* What is wrong with an item of outputs, or of inputs; NULL: nothing. at has its default then. */
+static MIRAS__COLD const char *miras__item_wrong(miras__item *x, int says) {
+  static const float normal[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1, 3, 0.5f, 0, 0};
+  static const float low[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1e-6f, 1, 0.001f, 0, 0};
+  static const float high[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1e6f, 8, 0.999f, 0, 0};
+  const int least = x->type == MIRAS_OUTPUT_CATEGORY ? 2 : 1;      /* an input's is the same number */
+  const int most = x->type == MIRAS_OUTPUT_CATEGORY ? 1 << 24 : 65536;
+  if (x->size < least || x->size > most)
+    return "categories have sizes of 2..2^24, others of 1..65536";
+  if (!says) return x->at > 0 || x->weight < 1 || x->weight > 1 ? "inputs have no at and times" : NULL;
+  if (!(x->at > 0)) x->at = normal[x->type];
+  if (!(x->at >= low[x->type] && x->at <= high[x->type]))
+    return "at is that of huber, 1e-6..1e6, of lp, 1..8, or of quantile, 0.001..0.999";
+  return x->weight >= 0 && x->weight <= 1e6f ? NULL : "times must lie in 0..1e6";
+}
+
+/* Item i of what a model reads or, says, answers, as its record: 1, or 0 past the end. */
+static MIRAS__COLD int miras__item_of(const miras_model_desc *d, int says, int i, miras__item *x) {
+  const int token = says ? !d->outputs[0] : d->vocab > 0;
+  if (token && !i) {
+    x->type = 0, x->size = d->vocab, x->at = 0, x->weight = 1;
+    return 1;
+  }
+  if (!miras__item_read(x, says ? d->outputs : d->inputs,
+                        says ? MIRAS__OUTPUT_WORDS : MIRAS__INPUT_WORDS, i - token))
+    return 0;
+  (void)miras__item_wrong(x, says);
+  return 1;
+}
+
+/* Check the items of a text, one of the two. */
+static MIRAS__COLD miras_result miras__items_resolve(const char *name, const char *text, int says,
+                                                     char *why, size_t n) {
+  const char *words = says ? MIRAS__OUTPUT_WORDS : MIRAS__INPUT_WORDS, *wrong;
+  miras__item x;
+  int i, found;
+  if (!memchr(text, 0, MIRAS_PATTERN_SIZE))
+    return miras__say(why, n, "%s has no end; it must have less than %d characters", name,
+                      MIRAS_PATTERN_SIZE), MIRAS_ERR_DESC;
+  for (i = 0; (found = miras__item_read(&x, text, words, i)) != 0; i++) {
+    wrong = i == MIRAS__ITEMS ? "there are more than 16" : NULL;
+    if (found > 0 && !wrong) wrong = miras__item_wrong(&x, says);
+    if (found > 0 && !wrong) continue;
+    miras__say(why, n, "%s is \"%s\"; ", name, text);
+    if (wrong) miras__say(why, n, "%s", wrong);
+    else miras__say(why, n, "it must be items with commas between, each a word and sizes: %s", words);
+    return MIRAS_ERR_DESC;
+  }
+  return MIRAS_OK;
+}
+
+/* What rows bring and are answered: the numbers of each; with m->in and m->out the items too. */
+static MIRAS__COLD void miras__items_make(miras_model *m) {
+  miras_row *row = &m->row;
+  miras__item x;
+  memset(row, 0, sizeof *row);
+  for (m->ins = 0; miras__item_of(&m->desc, 0, m->ins, &x); m->ins++) {
+    int *count = x.type == MIRAS_INPUT_CATEGORY ? &row->tokens : &row->vectors;
+    if (m->in) {
+      miras_input *of = &m->in[m->ins].of;
+      of->type = (miras_input_type)x.type, of->size = x.size, of->first = *count;
+      m->in[m->ins].weight = 0;                    /* the token's; others are placed by their views */
+    }
+    *count += x.type == MIRAS_INPUT_CATEGORY ? 1 : x.size;
+  }
+  for (m->answers = 0; miras__item_of(&m->desc, 1, m->answers, &x); m->answers++) {
+    const int raw = x.type == MIRAS_OUTPUT_RAW, columns = x.size << (x.type == MIRAS_OUTPUT_NORMAL);
+    int *count = x.type == MIRAS_OUTPUT_CATEGORY ? &row->classes : &row->values;
+    if (m->out) {
+      miras_output *of = &m->out[m->answers];
+      of->type = (miras_output_type)x.type, of->size = x.size, of->first = raw ? 0 : *count;
+      of->column = row->outputs, of->columns = columns, of->at = x.at, of->weight = x.weight;
+    }
+    row->outputs += columns;
+    *count += raw ? 0 : x.type == MIRAS_OUTPUT_CATEGORY ? 1 : x.size;
+  }
+  m->outs = (size_t)row->outputs;
+  m->ld_in = miras__pad((size_t)row->vectors);
+}
+
+/* Check both, and that something is read and something said. */
+static MIRAS__COLD miras_result miras__rows_resolve(miras_model *m, char *why, size_t n) {
+  const miras_model_desc *d = &m->desc;
+  miras_result result = miras__items_resolve("inputs", d->inputs, 0, why, n);
+  if (result == MIRAS_OK) result = miras__items_resolve("outputs", d->outputs, 1, why, n);
+  if (result != MIRAS_OK) return result;
+  if (!d->vocab && !d->outputs[0])
+    return miras__say(why, n, "outputs is \"\" and vocab 0; a model without tokens must say what it "
+                              "answers"), MIRAS_ERR_DESC;
+  miras__items_make(m);
+  if (m->row.vectors > 1 << 20 || m->row.outputs > 1 << 25)
+    return miras__say(why, n, "a row has %d vectors and %d outputs; up to 2^20 and 2^25 are allowed",
+                      m->row.vectors, m->row.outputs), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
@@ -19921,11 +20401,12 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shap
   *d = *from;
   result = miras__pattern_resolve(m, why, n);
   if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
+  if (result == MIRAS_OK) result = miras__rows_resolve(m, why, n);
   if (result != MIRAS_OK) return result;
   m->width = (size_t)d->width;
   m->vocab = (size_t)d->vocab;
   m->ld_x = miras__pad(m->width);
-  m->ld_v = miras__pad(m->vocab);
+  m->ld_v = miras__pad(m->outs);
   m->run = 16;
   m->gives = miras__gives(m);
   m->gives_kind = m->gives < d->layers ? m->kind[m->gives] : -1;
@@ -19941,13 +20422,41 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shap
   return MIRAS_ERR_DESC;
 }
 
+/* The parameters of input i, whose weights begin at a size at which what they make of a row is as
+ * large as a token's row or, without tokens, of entries about 1. */
+static MIRAS__COLD void miras__input_views(miras_model *m, int i, miras__views *v) {
+  static const char *const names[] = {"weight", "offset", "mean", "scale", "seen"};
+  const double entry = m->vocab ? 0.02 : 1;
+  size_t *places, sizes[5] = {0, 0, 0, 0, 0}, none[5];
+  int type, part;
+  miras__item x;
+  (void)miras__item_of(&m->desc, 0, i, &x);
+  type = x.type;
+  sizes[0] = type == MIRAS_INPUT_CATEGORY ? (size_t)x.size : m->width;
+  sizes[1] = type == MIRAS_INPUT_CATEGORY ? 0 : m->width;
+  if (type == MIRAS_INPUT_STANDARDIZED) sizes[2] = sizes[3] = sizes[4] = (size_t)x.size;
+  places = m->in ? &m->in[i].weight : none;
+  for (part = 0; part < 5; part++) {
+    const int rest = part > 1;
+    char name[32] = "";
+    miras__say(name, sizeof name, "inputs.%d.%s", i - (m->vocab > 0), names[part]);
+    places[part] = part || !v->form ? v->floats : v->packed;
+    if (!sizes[part]) continue;
+    miras__view_add(v, name, sizes[part],
+                    part ? 0 : type == MIRAS_INPUT_CATEGORY ? m->width : (size_t)x.size, !part,
+                    16 + i, part == 3, part ? 0 : type == MIRAS_INPUT_CATEGORY ? entry
+                                                        : entry / sqrt((double)x.size));
+    if (rest && v->view) v->view[v->count - 1].rate = 0;      /* no gradient changes them */
+  }
+}
+
 /* All parameters in order. Without m->views those of layers have been counted; both passes fill the
  * offsets. */
 static void miras__views_make(miras_model *m) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t branches = 0;
   miras__views v;
-  int l;
+  int l, i;
   for (l = 0; m->views && l < m->desc.layers; l++)
     branches += miras__branches(&m->shape[m->kind[l]]);
   memset(&v, 0, sizeof v);
@@ -19956,6 +20465,7 @@ static void miras__views_make(miras_model *m) {
   v.layer = -1;
   v.seed = seed;
   miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
+  for (i = m->vocab > 0; i < m->ins; i++) miras__input_views(m, i, &v);
   m->embed_norm = v.floats;
   if (m->desc.embed_norm) {
     miras__view_add(&v, "embed_norm.gain", m->width, 0, 0, 0, 1, 0);
@@ -19979,9 +20489,11 @@ static void miras__views_make(miras_model *m) {
   miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
   m->bias = v.floats;
   if (m->desc.norm) miras__view_add(&v, "norm.bias", m->width, 0, 0, 0, 0, 0);
-  m->head = !m->desc.untied ? 0 : v.form ? v.packed : v.floats;
-  if (m->desc.untied)
-    miras__view_add(&v, "head.weight", m->vocab, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
+  m->head = !m->desc.untied && !m->desc.outputs[0] ? 0 : v.form ? v.packed : v.floats;
+  if (m->desc.untied || m->desc.outputs[0])
+    miras__view_add(&v, "head.weight", m->outs, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
+  m->offset = m->desc.outputs[0] ? v.floats : 0;
+  if (m->desc.outputs[0]) miras__view_add(&v, "head.offset", m->outs, 0, 0, 0, 0, 0);
   m->view_count = v.count;
   m->param_count = v.floats;
   m->learned = v.learned;
@@ -19996,15 +20508,18 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   size_t run = 16, site = 1, l;
   float *behind;
   int i;
-  m->views = NULL;
+  m->views = NULL, m->in = NULL, m->out = NULL;
   miras__views_make(m);
   m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
+  m->in = (miras__in *)miras__take(a, (size_t)m->ins, sizeof(miras__in));
+  m->out = (miras_output *)miras__take(a, (size_t)m->answers, sizeof(miras_output));
   m->params = miras__floats(a, m->param_count, 1);
   m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
   behind = miras__floats(a, m->arrays, 1);
   if (!shape) return;
   m->shape = shape;
+  miras__items_make(m);
   miras__shapes_make(m);
   miras__views_make(m);
   arrays = miras__arena_on(behind);
@@ -20075,11 +20590,35 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
   for (i = 0; work && i < m->kinds; i++) work[i].turned = turned;
 }
 
-/* Are all of them words, or from `least` on? */
-static int miras__words_ok(const miras_model *m, const int32_t *tokens, size_t n, int32_t least) {
-  size_t i;
-  for (i = 0; i < n; i++)
-    if (tokens[i] < least || tokens[i] >= m->desc.vocab) return 0;
+/* Are these tokens of n rows, and none out of range? */
+static int miras__inputs_ok(const miras_model *m, const int32_t *tokens, size_t n) {
+  const size_t each = (size_t)m->row.tokens;
+  size_t t;
+  int i;
+  if (n && each && !tokens) return 0;
+  for (i = 0; i < m->ins; i++) {
+    const miras_input *x = &m->in[i].of;
+    for (t = 0; x->type == MIRAS_INPUT_CATEGORY && t < n; t++)
+      if (tokens[t * each + (size_t)x->first] < 0 ||
+          tokens[t * each + (size_t)x->first] >= x->size)
+        return 0;
+  }
+  return 1;
+}
+
+/* Are these targets of categories? -1 stands for none. */
+static int miras__classes_ok(const miras_model *m, const int32_t *classes, size_t n) {
+  const size_t each = (size_t)m->row.classes;
+  size_t t;
+  int i;
+  if (n && each && !classes) return 0;
+  for (i = 0; i < m->answers; i++) {
+    const miras_output *x = &m->out[i];
+    for (t = 0; x->type == MIRAS_OUTPUT_CATEGORY && t < n; t++)
+      if (classes[t * each + (size_t)x->first] < -1 ||
+          classes[t * each + (size_t)x->first] >= x->size)
+        return 0;
+  }
   return 1;
 }
 
@@ -20100,6 +20639,7 @@ struct miras_server {
   miras_server_desc desc;
   size_t most;
   float *x, *last;                 /* [most, W]; after the final norm                             */
+  float *vectors;                  /* [most, ld_in]                                               */
   float *values;                   /* [most, ld_values]                                           */
   miras__layer_work *work;         /* [kinds]                                                     */
   miras__kept *kept;               /* [kinds]                                                     */
@@ -20127,6 +20667,7 @@ static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
   e.length = 1;
   s->x = miras__floats(a, s->most, m->ld_x);
   s->last = miras__floats(a, s->most, m->ld_x);
+  s->vectors = miras__floats(a, s->most, m->ld_in);
   s->values = miras__floats(a, s->most, m->ld_values);
   s->work = (miras__layer_work *)miras__take(a, kinds, sizeof(miras__layer_work));
   s->kept = (miras__kept *)miras__take(a, kinds, sizeof(miras__kept));
@@ -20145,7 +20686,7 @@ struct miras_session {
   void *state;
   size_t state_bytes;
   size_t held;                     /* rows of logits                                              */
-  float *logits;                   /* [held, V]                                                   */
+  float *logits;                   /* [held, outs]                                                */
   const float *row;                /* the row of `in` that the first of them are of; NULL: none   */
   uint64_t at;                     /* the position behind its token                               */
 };
@@ -20160,7 +20701,7 @@ static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
   if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
   if (s->held > (size_t)s->in.desc.batch_tokens) s->held = (size_t)s->in.desc.batch_tokens;
   miras__server_layout(&s->in, a);
-  s->logits = miras__floats(a, s->held, m->vocab);
+  s->logits = miras__floats(a, s->held, m->outs);
 }
 
 /* Bytes of a session of m that is as it comes, which s receives. */
@@ -20287,6 +20828,130 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count) 
   return m ? m->views : NULL;
 }
 
+/* ---- rows ---- */
+
+MIRAS_API const miras_row *miras_model_row(const miras_model *m) { return m ? &m->row : NULL; }
+
+MIRAS_API int miras_model_input(const miras_model *m, int i, miras_input *input) {
+  if (!m || !input || i < 0 || i >= m->ins) return 0;
+  *input = m->in[i].of;
+  return 1;
+}
+
+MIRAS_API int miras_model_output(const miras_model *m, int i, miras_output *output) {
+  if (!m || !output || i < 0 || i >= m->answers) return 0;
+  *output = m->out[i];
+  return 1;
+}
+
+/* Take column x [rows], ld apart, into its mean, scale and number of rows. With n0, a0 and q0 the
+ * number, mean and sum of squares about it before, and n1, a1, q1 those of the column, n = n0 + n1:
+ *   a = a0 + (a1 - a0) n1/n,  q = q0 + q1 + (a1 - a0)^2 n0 n1/n,  deviation = sqrt(q/n) */
+static MIRAS__COLD void miras__column_observe(float *mean, float *scale, float *seen,
+                                              const float *x, size_t ld, size_t rows) {
+  const double before = (double)*seen, old = (double)*mean;
+  double n = 0, average = 0, square = 0, off;
+  size_t t;
+  for (t = 0; t < rows; t++, x += ld) {
+    if (!(fabsf(*x) <= FLT_MAX)) continue;
+    n++;
+    off = (double)*x - average;
+    average += off / n;
+    square += off * ((double)*x - average);
+  }
+  if (!(n > 0)) return;
+  off = average - old;
+  square += off * off * before * n / (before + n);
+  if (before > 0 && *scale > 0) square += before / ((double)*scale * (double)*scale);
+  n += before;
+  off = sqrt(square / n);
+  average = old + (average - old) * (n - before) / n;
+  *mean = (float)average;
+  *scale = off > 1e-7 * fabs(average) ? (float)(1 / off) : 0;
+  if (!(*scale <= FLT_MAX)) *scale = 0;
+  *seen = n < 16777216 ? (float)n : 16777216;
+}
+
+MIRAS_API miras_result miras_model_standardize(miras_model *m, const float *vectors,
+                                               size_t rows) {
+  int i, j, found = 0;
+  for (i = 0; m && (vectors || !rows) && i < m->ins; i++) {
+    const miras__in *in = &m->in[i];
+    if (in->of.type != MIRAS_INPUT_STANDARDIZED) continue;
+    found = 1;
+    for (j = 0; j < in->of.size; j++)
+      miras__column_observe(m->params + in->mean + j, m->params + in->scale + j,
+                            m->params + in->seen + j, vectors ? vectors + in->of.first + j : NULL,
+                            (size_t)m->row.vectors, rows);
+  }
+  return found ? MIRAS_OK : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API void miras_model_predict(const miras_model *m, float *outputs, size_t rows) {
+  int i, j;
+  for (; m && outputs && rows; rows--, outputs += m->outs)
+    for (i = 0; i < m->answers; i++) {
+      const miras_output *of = &m->out[i];
+      float *x = outputs + of->column, top = x[0];
+      double total = 0;
+      for (j = 1; j < of->size; j++)
+        if (x[j] > top) top = x[j];
+      for (j = 0; j < of->columns; j++) {
+        if (of->type == MIRAS_OUTPUT_CATEGORY) total += (double)(x[j] = expf(x[j] - top));
+        if (of->type == MIRAS_OUTPUT_BINARY) x[j] = 1 / (1 + expf(-x[j]));
+        if (of->type == MIRAS_OUTPUT_NORMAL && j >= of->size) x[j] = expf(x[j]);
+      }
+      for (j = 0; of->type == MIRAS_OUTPUT_CATEGORY && j < of->size; j++)
+        x[j] = (float)((double)x[j] / total);
+    }
+}
+
+/* The summed loss of a row's numbers x against y, some at a time; *there: one of y is finite. */
+static float miras__numbers_score(const miras_output *of, const float *x, const float *y,
+                                  int *there) {
+  float some[128], room[64], total = 0;
+  int j, n, i;
+  for (j = *there = 0; j < of->size; j += n) {
+    n = of->size - j < 64 ? of->size - j : 64;
+    for (i = 0; i < n; i++) *there |= fabsf(y[j + i]) <= FLT_MAX;
+    memcpy(some, x + j, (size_t)n * sizeof *x);
+    if (of->type == MIRAS_OUTPUT_NORMAL)
+      memcpy(some + n, x + of->size + j, (size_t)n * sizeof *x);
+    total += miras__kernels_best()->number_loss((int)of->type, some, y + j, (size_t)n, of->at, 0,
+                                                room);
+  }
+  return total;
+}
+
+MIRAS_API miras_result miras_model_score(const miras_model *m, const float *outputs, size_t rows,
+                                         const int32_t *classes, const float *values,
+                                         double *losses, uint64_t *counts) {
+  size_t t;
+  int i, there;
+  if (!m || !losses || (rows && (!outputs || (m->row.values && !values))) ||
+      !miras__classes_ok(m, classes, rows))
+    return MIRAS_ERR_ARGUMENT;
+  for (t = 0; t < rows; t++, outputs += m->outs)
+    for (i = 0; i < m->answers; i++) {
+      const miras_output *of = &m->out[i];
+      const float *x = outputs + of->column;
+      float loss = 0;
+      there = 0;
+      if (of->type == MIRAS_OUTPUT_CATEGORY) {
+        const int32_t target = classes[t * (size_t)m->row.classes + (size_t)of->first];
+        there = target >= 0;
+        if (there)   /* which leaves x as it is */
+          loss = miras__kernels_best()->cross_entropy((float *)(uintptr_t)x, (size_t)of->size,
+                                                      (size_t)target, 0);
+      } else if (of->type != MIRAS_OUTPUT_RAW) {
+        loss = miras__numbers_score(of, x, values + t * (size_t)m->row.values + of->first, &there);
+      }
+      losses[i] += there ? (double)loss : 0;
+      if (counts) counts[i] += (uint64_t)there;
+    }
+  return MIRAS_OK;
+}
+
 /* ---- single views ---- */
 
 /* x in half precision, to nearest, halfway to even; NaN stays one. */
@@ -20401,8 +21066,9 @@ MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_v
 
 typedef struct miras__now {
   uint64_t steps;                  /* that have changed parameters                                */
-  uint64_t counted;                /* targets of the last loss that count                         */
-  float unit;                      /* 1 / counted; 0: none does                                   */
+  double counted[MIRAS__ITEMS];    /* of each output the weights of rows with a target, added up  */
+  float unit[MIRAS__ITEMS];        /* its weight / counted; 0: none counts                        */
+  float losses[MIRAS__ITEMS];      /* its mean                                                    */
   float loss, norm;
   float c[9];                      /* of the kernel adamw; c[5] and c[8] depend on the view       */
 } miras__now;
@@ -20417,19 +21083,22 @@ struct miras_trainer {
   miras__kept *kept;               /* [layers + 1]; the last has only x, what the layers made     */
   size_t group;                    /* tiles whose logits are held at a time                       */
   size_t scratch_size;
-  float *last, *logits;            /* [N, W] after the final norm; [group, V]                     */
-  float *head_t;                   /* [W, V] or its panels                                        */
+  float *last, *logits;            /* [N, W] after the final norm; [group, outs]                  */
+  float *head_t;                   /* [W, outs] or its panels                                     */
   float *d[3];                     /* [N, W] gradient of the residual stream: after, mid, before  */
   float *masked[2];                /* [N, W] the same behind dropout                              */
   float *part;                     /* [tiles, 2 W] gradients of the final gain and bias, then of
                                       the embedding's                                             */
   float *values, *dvalues;         /* [N, ld_values]                                              */
   double *norms;                   /* per block of parameters                                     */
-  double *losses;                  /* [tiles] sums                                                */
-  int32_t *tokens, *targets;       /* [N] of the last loss                                        */
+  double *losses;                  /* [tiles, answers] sums                                       */
+  int32_t *tokens, *targets;       /* [N, row.tokens], [N, row.classes] of the last loss          */
+  float *vectors, *numbers;        /* [N, ld_in] standardized; [N, row.values] targets            */
+  float *weights;                  /* [N] of rows, where `weighs`                                 */
+  int weighs;
   int32_t *stream;                 /* [B] of the last loss; -1: a text of its own                 */
   int32_t *fresh;                  /* [B] its stream begins anew                                  */
-  int32_t *counted;                /* [B] targets that count                                      */
+  double *counted;                 /* [B, answers] weights of rows that count                     */
   float *scratch;                  /* [workers, scratch_size]                                     */
   float *streams;                  /* [streams, run] running texts                                */
   float **runs;                    /* [B] the stream of a row of the last loss, or NULL           */
@@ -20447,6 +21116,8 @@ typedef struct miras__phase {
   size_t row0;             /* token whose logits come first in trainer->logits                   */
   size_t shares;           /* tasks that gradients of the embedding are divided among            */
   float *in, *out;         /* [N, W] what the first layer reads and the last one makes           */
+  float *outputs, *hidden; /* [N, outs], [N, W] that the caller wants of a loss, or NULL         */
+  miras_batch_grad grad;   /* what the caller has, and wants, of the way back                    */
   int act;                 /* what a layer does with a tile or a head                            */
   int drops;
   miras__drop drop;        /* its key is the model's                                             */
@@ -20492,46 +21163,82 @@ static const miras__drop *miras__drop_of(const miras__phase *ph, miras__drop *dr
   return drop;
 }
 
+/* The weight of a row of the call. */
+static float miras__row_weight(const miras_trainer *tr, size_t row) {
+  return tr->weighs ? tr->weights[row] : 1;
+}
+
+/* Has row `row` a target for an output? */
+static int miras__row_counts(const miras_trainer *tr, const miras_output *x, size_t row) {
+  const float *y = miras__at(tr->numbers, row * (size_t)tr->model->row.values + (size_t)x->first);
+  int i;
+  if (x->type == MIRAS_OUTPUT_CATEGORY)
+    return tr->targets[row * (size_t)tr->model->row.classes + (size_t)x->first] >= 0;
+  for (i = 0; x->type != MIRAS_OUTPUT_RAW && i < x->size; i++)
+    if (fabsf(y[i]) <= FLT_MAX) return 1;
+  return 0;
+}
+
 /* Sequence `index` of the call: which stream it goes on with, and what it has to learn. */
 static void miras__call_begin(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const size_t b = (size_t)index, n = ph->all.length, size = tr->model->run;
+  const int answers = tr->model->answers;
   float *run = tr->stream[b] < 0 ? NULL : tr->streams + (size_t)tr->stream[b] * size;
   uint64_t start = 0;
-  int32_t counted = 0;
   size_t t;
+  int i;
   (void)worker;
-  for (t = 0; t < n; t++) counted += tr->targets[b * n + t] >= 0;
   if (run && tr->fresh[b]) ph->all.k->fill(run, 0, size);
   else if (run) start = miras__position(run);
   if (MIRAS__THREAD) return;
+  for (i = 0; i < answers; i++) {
+    double counted = 0;
+    for (t = b * n; t < (b + 1) * n; t++)
+      if (miras__row_counts(tr, &tr->model->out[i], t)) counted += (double)miras__row_weight(tr, t);
+    tr->counted[b * (size_t)answers + (size_t)i] = counted;
+  }
   tr->runs[b] = run;
   tr->starts[b] = start;
-  tr->counted[b] = counted;
 }
 
 static void miras__call_count(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
-  size_t counted = 0, b;
+  const int answers = tr->model->answers;
+  size_t b;
+  int i;
   (void)index, (void)worker;
   if (MIRAS__THREAD) return;
-  for (b = 0; b < (size_t)tr->batch; b++) counted += (size_t)tr->counted[b];
-  tr->now->unit = counted ? 1.0f / (float)counted : 0;
-  tr->now->counted = (uint64_t)counted;
+  for (i = 0; i < answers; i++) {
+    double counted = 0;
+    for (b = 0; b < (size_t)tr->batch; b++)
+      counted += tr->counted[b * (size_t)answers + (size_t)i];
+    tr->now->unit[i] = counted > 0 ? tr->model->out[i].weight / (float)counted : 0;
+    tr->now->counted[i] = counted;
+  }
 }
 
-/* Tokens become rows. */
+/* What the rows of the call bring. */
+static miras__reading miras__reading_of(const miras_trainer *tr) {
+  miras__reading x;
+  x.tokens = tr->tokens, x.vectors = tr->vectors;
+  return x;
+}
+
+/* It becomes what the first layer reads. */
 static void miras__tile_begin(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
   size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
   float *x = ph->in + row * m->ld_x;
+  const miras__reading all = miras__reading_of(tr);
   miras__drop drop;
-  (void)worker;
-  miras__embed(ph->all.k, m, tr->tokens + row, n, x);
+  miras__standardize(ph->all.k, m, miras__to(tr->vectors, row * m->ld_in), n);
+  miras__embed(ph->all.k, m, miras__reading_at(m, all, row), n, x,
+               miras__worker_scratch(tr, worker));
   if (miras__drop_of(ph, &drop))
     miras__drop_rows(ph->all.k, &drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
 }
@@ -20606,7 +21313,32 @@ static miras__matrix miras__head_turned(const miras_trainer *tr, int panels) {
   return panels ? miras__panels(tr->head_t, m->width) : miras__mat(tr->head_t, m->ld_v);
 }
 
-/* Final norm, logits, cross entropy; when training the logits become their gradient. */
+/* The loss of a row's output, not weighed; when training x becomes its gradient, times the weight. */
+static double miras__output_loss(const miras__phase *ph, int i, float *x, size_t row, float *room) {
+  const miras_trainer *tr = ph->trainer;
+  const miras__kernels *k = ph->all.k;
+  const miras_output *of = &tr->model->out[i];
+  const float weight = miras__row_weight(tr, row);
+  const float scale = ph->all.train ? tr->now->unit[i] * weight : 0;
+  const size_t size = (size_t)of->size;
+  float loss;
+  x += of->column;
+  if (of->type == MIRAS_OUTPUT_RAW || !miras__row_counts(tr, of, row) ||
+      (ph->all.train && !(scale > 0))) {
+    if (ph->all.train) k->fill(x, 0, (size_t)of->columns);
+    return 0;
+  }
+  if (of->type == MIRAS_OUTPUT_CATEGORY)
+    loss = k->cross_entropy(
+      x, size, (size_t)tr->targets[row * (size_t)tr->model->row.classes + (size_t)of->first], scale);
+  else
+    loss = k->number_loss((int)of->type, x,
+                          tr->numbers + row * (size_t)tr->model->row.values + of->first, size,
+                          of->at, scale, room);
+  return (double)loss * (double)weight;
+}
+
+/* Final norm, outputs, their losses; when training the outputs become their gradient. */
 static void miras__tile_end(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
@@ -20614,97 +21346,132 @@ static void miras__tile_end(void *argument, int index, int worker) {
   const miras__kernels *k = ph->all.k;
   const size_t tile = ph->first + (size_t)index;
   size_t row, n = miras__tile_rows(ph, tile, &row), t;
+  float *pack = miras__worker_scratch(tr, worker);
   float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
   const miras__norming of = miras__last_norm(m, ph->out + row * m->ld_x, n);
-  double total = 0;
+  int i;
   k->heads_norm_fwd(last, m->ld_x, &of);
-  MIRAS__CHECKED(miras__gemm_room(n, m->vocab, m->width) <= m->pack);
+  MIRAS__CHECKED(miras__gemm_room(n, m->outs, m->width) <= m->pack);
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
-                miras__head_turned(tr, MIRAS__PANELS), n, m->vocab, m->width,
-                miras__worker_scratch(tr, worker));
-  for (t = 0; t < n; t++, logits += m->ld_v) {
-    const int32_t target = tr->targets[row + t];
-    if (target >= 0)
-      total += (double)k->cross_entropy(logits, m->vocab, (size_t)target,
-                                        ph->all.train ? tr->now->unit : 0);
-    else if (ph->all.train) k->fill(logits, 0, m->vocab);
+                miras__head_turned(tr, MIRAS__PANELS), n, m->outs, m->width, pack);
+  miras__head_offset(k, m, logits, m->ld_v, n);
+  if (ph->hidden) k->copy_rows(ph->hidden + row * m->width, m->width, last, m->ld_x, n, m->width);
+  if (ph->outputs) k->copy_rows(ph->outputs + row * m->outs, m->outs, logits, m->ld_v, n, m->outs);
+  for (i = 0; i < m->answers; i++) {
+    double total = 0;
+    for (t = 0; t < n; t++)
+      total += miras__output_loss(ph, i, logits + t * m->ld_v, row + t, pack + m->pack);
+    if (!MIRAS__THREAD) tr->losses[tile * (size_t)m->answers + (size_t)i] = total;
   }
-  if (!MIRAS__THREAD) tr->losses[tile] = total;
 }
 
-/* Backward of miras__tile_end from the logits' gradient to that of the layers' output. */
+/* Backward of miras__tile_end from the outputs' gradient to that of the layers' output. */
 static void miras__tile_end_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
+  const miras__kernels *k = ph->all.k;
   float *pack = miras__worker_scratch(tr, worker), *t = pack + m->pack;
   size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
-  float *dgain = tr->part + tile * 2 * m->ld_x;
+  float *dgain = tr->part + tile * 2 * m->ld_x, *d = tr->logits + (row - ph->row0) * m->ld_v;
   const miras__norming last = miras__last_norm(m, ph->out + row * m->ld_x, n);
-  MIRAS__CHECKED(miras__gemm_room(n, m->width, m->vocab) <= m->pack);
-  miras__matmul(ph->all.k, MIRAS__SET, t, m->ld_x,
-                miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
-                miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
-  ph->all.k->fill(dgain, 0, 2 * m->ld_x);
-  miras__block_norm_bwd(ph->all.k, ph->all.before + row * m->ld_x, NULL, dgain, dgain + m->ld_x,
-                        NULL, t, m->ld_x, &last);
-  ph->all.k->fill(miras__to(tr->dvalues, row * m->ld_values), 0, n * m->ld_values);
+  if (ph->grad.outputs)
+    k->add_rows(d, m->ld_v, ph->grad.outputs + row * m->outs, m->outs, n, m->outs);
+  MIRAS__CHECKED(miras__gemm_room(n, m->width, m->outs) <= m->pack);
+  miras__matmul(k, MIRAS__SET, t, m->ld_x, miras__mat(d, m->ld_v),
+                miras__mat(m->params + m->head, m->width), n, m->width, m->outs, pack);
+  if (ph->grad.hidden)
+    k->add_rows(t, m->ld_x, ph->grad.hidden + row * m->width, m->width, n, m->width);
+  k->fill(dgain, 0, 2 * m->ld_x);
+  miras__block_norm_bwd(k, ph->all.before + row * m->ld_x, NULL, dgain, dgain + m->ld_x, NULL, t,
+                        m->ld_x, &last);
+  k->fill(miras__to(tr->dvalues, row * m->ld_values), 0, n * m->ld_values);
 }
 
-/* Through the norm behind the embedding, in place. */
+/* The gradient of vectors [n, row.vectors] from that of what they make. */
+static void miras__vectors_bwd(const miras__kernels *k, const miras_model *m, const float *d,
+                               size_t n, float *to, float *pack) {
+  const size_t ld = (size_t)m->row.vectors;
+  size_t t;
+  int i;
+  for (i = 0; i < m->ins; i++) {
+    const miras__in *in = &m->in[i];
+    const size_t size = (size_t)in->of.size;
+    if (in->of.type == MIRAS_INPUT_CATEGORY) continue;
+    MIRAS__CHECKED(miras__gemm_room(n, size, m->width) <= m->pack);
+    miras__matmul(k, MIRAS__SET, to + in->of.first, ld, miras__mat(d, m->ld_x),
+                  miras__mat(m->params + in->weight, size), n, size, m->width, pack);
+    for (t = 0; in->of.type == MIRAS_INPUT_STANDARDIZED && t < n; t++)
+      k->mul(to + t * ld + in->of.first, to + t * ld + in->of.first, m->params + in->scale, size);
+  }
+}
+
+/* Through dropout, or the norm, behind what is read, in place. */
 static void miras__tile_begin_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
+  const miras__kernels *k = ph->all.k;
   size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
-  float *x = miras__worker_scratch(tr, worker), *d = ph->all.before + row * m->ld_x;
-  float *dgain = tr->part + (size_t)index * 2 * m->ld_x;
+  float *pack = miras__worker_scratch(tr, worker), *x = pack + m->pack;
+  float *d = ph->all.before + row * m->ld_x, *dgain = tr->part + (size_t)index * 2 * m->ld_x;
   const miras__norming first = miras__first_norm(m, x, n);
+  const miras__reading all = miras__reading_of(tr);
   miras__drop drop;
-  miras__embed_rows(ph->all.k, m, tr->tokens + row, n, x);
   if (miras__drop_of(ph, &drop))
-    miras__drop_rows(ph->all.k, &drop, 0, row, d, NULL, d, m->ld_x, n, m->width);
-  ph->all.k->fill(dgain, 0, 2 * m->ld_x);
-  miras__block_norm_bwd(ph->all.k, d, NULL, dgain, dgain + m->ld_x, NULL, d, m->ld_x, &first);
+    miras__drop_rows(k, &drop, 0, row, d, NULL, d, m->ld_x, n, m->width);
+  if (m->desc.embed_norm) {
+    miras__embed_rows(k, m, miras__reading_at(m, all, row), n, x, pack);
+    k->fill(dgain, 0, 2 * m->ld_x);
+    miras__block_norm_bwd(k, d, NULL, dgain, dgain + m->ld_x, NULL, d, m->ld_x, &first);
+  }
+  if (ph->grad.vectors)
+    miras__vectors_bwd(k, m, d, n, ph->grad.vectors + row * (size_t)m->row.vectors, pack);
 }
 
-/* The mean loss; and the streams have come further. */
+/* The mean losses; and the streams have come further. */
 static void miras__call_end(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const size_t batch = (size_t)tr->batch, tiles = batch * ph->per;
-  const double counted = (double)tr->now->counted;
-  double total = 0;
+  const int answers = tr->model->answers;
+  double loss = 0;
   size_t i;
+  int j;
   (void)index, (void)worker;
   if (MIRAS__THREAD) return;
-  for (i = 0; i < tiles; i++) total += tr->losses[i];
-  tr->now->loss = counted > 0 ? (float)(total / counted) : 0;
+  for (j = 0; j < answers; j++) {
+    const double counted = tr->now->counted[j];
+    double total = 0;
+    for (i = 0; i < tiles; i++) total += tr->losses[i * (size_t)answers + (size_t)j];
+    total = counted > 0 ? total / counted : 0;
+    tr->now->losses[j] = (float)total;
+    loss += (double)tr->model->out[j].weight * total;
+  }
+  tr->now->loss = (float)loss;
   for (i = 0; i < batch; i++) {
     const uint64_t position = tr->starts[i] + (uint64_t)ph->all.length;
     if (tr->runs[i]) memcpy(tr->runs[i], &position, sizeof position);
   }
 }
 
-/* The embedding's rows: tasks share the vocabulary out, each walks the tokens in order. */
+/* The rows of categories: tasks share each category's out, and walk the tokens in order. */
 static void miras__embed_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
-  size_t width = tr->model->width, ld = tr->model->ld_x;
-  float *t = miras__worker_scratch(tr, worker);
-  const size_t rows = (size_t)tr->batch * ph->all.length;
+  const miras_model *m = tr->model;
+  const size_t rows = (size_t)tr->batch * ph->all.length, each = (size_t)m->row.tokens;
   size_t row;
-  miras__drop drop;
-  const int drops = !tr->model->desc.embed_norm && miras__drop_of(ph, &drop);
-  for (row = 0; row < rows; row++) {
-    const float *d = ph->all.before + row * ld;
-    const uint32_t token = (uint32_t)tr->tokens[row];
-    if (token % (uint32_t)ph->shares != (uint32_t)index) continue;
-    if (drops) {
-      miras__drop_rows(ph->all.k, &drop, 0, row, t, NULL, d, ld, 1, width);
-      d = t;
+  int i;
+  (void)worker;
+  for (i = 0; i < m->ins; i++) {
+    const miras__in *in = &m->in[i];
+    for (row = 0; in->of.type == MIRAS_INPUT_CATEGORY && row < rows; row++) {
+      const uint32_t token = (uint32_t)tr->tokens[row * each + (size_t)in->of.first];
+      if (token % (uint32_t)ph->shares == (uint32_t)index)
+        ph->all.k->add(tr->grads + in->weight + (size_t)token * m->width,
+                       ph->all.before + row * m->ld_x, m->width);
     }
-    ph->all.k->add(tr->grads + (size_t)token * width, d, width);
   }
 }
 
@@ -20884,7 +21651,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   if (device && tr->group < workers) tr->group = workers;
   hold = tr->group * MIRAS__TILE;
   tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
-  tr->head_t = miras__floats(a, m->width, miras__paneled(m->vocab));
+  tr->head_t = miras__floats(a, m->width, miras__paneled(m->outs));
   for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
   for (i = 0; i < 2 && m->desc.dropout > 0; i++) tr->masked[i] = miras__floats(a, n, m->ld_x);
   tr->part = miras__floats(a, b * miras__tiles(t), 2 * m->ld_x);
@@ -20894,12 +21661,15 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
     (miras__layer_work *)miras__take_records(a, (size_t)m->kinds, sizeof(miras__layer_work));
   miras__works_layout(m, &e, a, tr->work, NULL);
   tr->norms = (double *)miras__take(a, m->param_count / MIRAS__NORM_BLOCK + 1, sizeof(double));
-  tr->losses = (double *)miras__take(a, b * miras__tiles(t), sizeof(double));
-  tr->tokens = (int32_t *)miras__take(a, n, sizeof(int32_t));
-  tr->targets = (int32_t *)miras__take(a, n, sizeof(int32_t));
+  tr->losses = (double *)miras__take(a, b * miras__tiles(t), (size_t)m->answers * sizeof(double));
+  tr->tokens = (int32_t *)miras__take(a, n, (size_t)m->row.tokens * sizeof(int32_t));
+  tr->targets = (int32_t *)miras__take(a, n, (size_t)m->row.classes * sizeof(int32_t));
+  tr->vectors = miras__floats(a, n, m->ld_in);
+  tr->numbers = miras__floats(a, n, (size_t)m->row.values);
+  tr->weights = miras__floats(a, n, 1);
   tr->stream = (int32_t *)miras__take(a, b, sizeof(int32_t));
   tr->fresh = (int32_t *)miras__take(a, b, sizeof(int32_t));
-  tr->counted = (int32_t *)miras__take(a, b, sizeof(int32_t));
+  tr->counted = (double *)miras__take(a, b, (size_t)m->answers * sizeof(double));
   tr->now = (miras__now *)miras__take(a, 1, sizeof(miras__now));
   tr->scratch = miras__worker_floats(a, workers, device ? m->bare_train : m->scratch_train,
                                      &tr->scratch_size);
@@ -21056,8 +21826,10 @@ static size_t miras__group_run(miras__phase *ph, size_t first) {
   return count;
 }
 
-/* The loss of the tokens, targets and streams that the trainer holds. */
-static void miras__loss_run(miras_trainer *tr, int batch, int length, int train) {
+/* The loss of the rows, targets and streams that the trainer holds. outputs, hidden: as in
+ * miras_batch. */
+static void miras__loss_run(miras_trainer *tr, int batch, int length, int train, float *outputs,
+                            float *hidden) {
   const miras_model *m = tr->model;
   miras__phase ph;
   miras__jobs jobs;
@@ -21068,10 +21840,11 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train)
   tr->taped = train;
   if (train) tr->call = tr->calls++;
   miras__phase_begin(&ph, &jobs, tr, train);
+  ph.outputs = outputs, ph.hidden = hidden;
   miras__each(tr->desc.parallel, (size_t)batch, miras__call_begin, &ph);
   miras__each(tr->desc.parallel, 1, miras__call_count, &ph);
   miras__job_transpose(&jobs, miras__head_turned(tr, miras__jobs_panel(&jobs)), m->params + m->head,
-                       m->vocab, m->width);
+                       m->outs, m->width);
   miras__jobs_run(&jobs);
   miras__each(tr->desc.parallel, jobs.tiles, miras__tile_begin, &ph);
   ph.all.panels = jobs.tiles > 1 &&   /* else packing costs more than it saves */
@@ -21110,42 +21883,82 @@ static int miras__streams_ok(const miras_trainer *tr, int batch, int length,
   return 1;
 }
 
-static miras_result miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t *targets,
-                                int batch, int length, int train, const int32_t *stream,
-                                const unsigned char *fresh, float *loss) {
-  size_t n;
+/* Are these rows, targets and places to write to that the model has? */
+static int miras__batch_ok(const miras_trainer *tr, const miras_batch *x) {
+  const miras_model *m = tr->model;
+  size_t n, t;
+  if (x->batch < 1 || x->batch > tr->desc.batch || x->length < 1 || x->length > tr->desc.context)
+    return 0;
+  n = (size_t)x->batch * (size_t)x->length;
+  if ((m->row.vectors && !x->vectors) || (m->row.values && !x->values) ||
+      !miras__inputs_ok(m, x->tokens, n) || !miras__classes_ok(m, x->classes, n))
+    return 0;
+  for (t = 0; x->weights && t < n; t++)
+    if (!(x->weights[t] >= 0 && x->weights[t] <= FLT_MAX)) return 0;
+  return 1;
+}
+
+MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *tr, const miras_batch *x, int train,
+                                                float *loss) {
+  const miras_model *m;
+  size_t n, t;
   int b;
-  if (!tr || !tokens || !targets || batch < 1 || batch > tr->desc.batch || length < 1 ||
-      length > tr->desc.context || !loss)
+  if (!tr || !x || !loss || (x->carry && !train) || !miras__batch_ok(tr, x))
     return MIRAS_ERR_ARGUMENT;
-  n = (size_t)batch * (size_t)length;
-  if (!miras__words_ok(tr->model, tokens, n, 0) || !miras__words_ok(tr->model, targets, n, -1))
-    return MIRAS_ERR_ARGUMENT;
+  m = tr->model;
+  n = (size_t)x->batch * (size_t)x->length;
   tr->taped = 0;
-  if (stream && !miras__streams_ok(tr, batch, length, stream)) return MIRAS_ERR_ARGUMENT;
-  memcpy(tr->tokens, tokens, n * sizeof *tokens);
-  memcpy(tr->targets, targets, n * sizeof *targets);
-  for (b = 0; b < batch; b++) {
-    tr->stream[b] = stream ? stream[b] : -1;
-    tr->fresh[b] = stream && fresh && fresh[b];
+  if (x->carry && !miras__streams_ok(tr, x->batch, x->length, x->carry)) return MIRAS_ERR_ARGUMENT;
+  if (m->row.tokens) memcpy(tr->tokens, x->tokens, n * (size_t)m->row.tokens * sizeof *x->tokens);
+  if (m->row.classes)
+    memcpy(tr->targets, x->classes, n * (size_t)m->row.classes * sizeof *x->classes);
+  if (m->row.values) memcpy(tr->numbers, x->values, n * (size_t)m->row.values * sizeof *x->values);
+  for (t = 0; m->row.vectors && t < n; t++)
+    memcpy(tr->vectors + t * m->ld_in, x->vectors + t * (size_t)m->row.vectors,
+           (size_t)m->row.vectors * sizeof *x->vectors);
+  if (x->weights) memcpy(tr->weights, x->weights, n * sizeof *x->weights);
+  tr->weighs = x->weights != NULL;
+  for (b = 0; b < x->batch; b++) {
+    tr->stream[b] = x->carry ? x->carry[b] : -1;
+    tr->fresh[b] = x->carry && x->restart && x->restart[b];
   }
-  miras__loss_run(tr, batch, length, train != 0);
+  miras__loss_run(tr, x->batch, x->length, train != 0, x->outputs, x->hidden);
   *loss = tr->now->loss;
+  if (x->losses) memcpy(x->losses, tr->now->losses, (size_t)m->answers * sizeof *x->losses);
   return MIRAS_OK;
+}
+
+/* A batch of texts. */
+static miras_batch miras__text_batch(const int32_t *tokens, const int32_t *targets, int batch,
+                                     int length) {
+  miras_batch x;
+  memset(&x, 0, sizeof x);
+  x.tokens = tokens, x.classes = targets, x.batch = batch, x.length = length;
+  return x;
+}
+
+/* Can a model learn from texts? */
+static int miras__learns_texts(const miras_trainer *tr, const int32_t *tokens,
+                               const int32_t *targets) {
+  return tr && tokens && targets && miras__reads_tokens(tr->model) && miras__says_tokens(tr->model);
 }
 
 MIRAS_API miras_result miras_trainer_loss(miras_trainer *tr, const int32_t *tokens,
                                           const int32_t *targets, int batch, int length,
                                           int train, float *loss) {
-  return miras__loss(tr, tokens, targets, batch, length, train, NULL, NULL, loss);
+  const miras_batch x = miras__text_batch(tokens, targets, batch, length);
+  if (!miras__learns_texts(tr, tokens, targets)) return MIRAS_ERR_ARGUMENT;
+  return miras_trainer_loss_batch(tr, &x, train, loss);
 }
 
 MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *tr, const int32_t *tokens,
                                                   const int32_t *targets, int batch, int length,
                                                   const int32_t *carry,
                                                   const unsigned char *restart, float *loss) {
-  if (!carry) return MIRAS_ERR_ARGUMENT;
-  return miras__loss(tr, tokens, targets, batch, length, 1, carry, restart, loss);
+  miras_batch x = miras__text_batch(tokens, targets, batch, length);
+  if (!carry || !miras__learns_texts(tr, tokens, targets)) return MIRAS_ERR_ARGUMENT;
+  x.carry = carry, x.restart = restart;
+  return miras_trainer_loss_batch(tr, &x, 1, loss);
 }
 
 /* Transposed weights of layer l, for its tiles on the way back. */
@@ -21164,7 +21977,21 @@ static void miras__norm_reduce(const miras_trainer *tr, miras__jobs *jobs, size_
     miras__job_reduce(jobs, tr->grads + bias, n, tr->part + ld, 2 * ld, tiles);
 }
 
-MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
+/* Add the jobs that make the gradients of inputs' matrices and offsets from that of what is read. */
+static void miras__input_weights(const miras_trainer *tr, const float *d, miras__jobs *jobs) {
+  const miras_model *m = tr->model;
+  int i;
+  for (i = 0; i < m->ins; i++) {
+    const miras__in *in = &m->in[i];
+    if (in->of.type == MIRAS_INPUT_CATEGORY) continue;
+    miras__job_product(jobs, tr->grads + in->weight, m->width, (size_t)in->of.size, d, m->ld_x,
+                       tr->vectors + in->of.first, m->ld_in);
+    miras__job_reduce(jobs, tr->grads + in->offset, m->width, d, m->ld_x, jobs->tokens);
+  }
+}
+
+MIRAS_API miras_result miras_trainer_backward_batch(miras_trainer *tr,
+                                                    const miras_batch_grad *g) {
   const miras_model *m;
   const miras__shape *s;
   miras__phase ph;
@@ -21176,6 +22003,7 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
   tr->taped = 0;
   m = tr->model;
   miras__phase_begin(&ph, &jobs, tr, 1);
+  if (g) ph.grad = *g;
   tiles = jobs.tiles;
   tokens = jobs.tokens;
   ph.all.before = tr->d[0];
@@ -21191,8 +22019,10 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.row0 = row0;
     miras__each(tr->desc.parallel, count, miras__tile_end_bwd, &ph);
     jobs.tokens = row1 - row0;
-    miras__job_product(&jobs, tr->grads + m->head, m->vocab, m->width, tr->logits, m->ld_v,
+    miras__job_product(&jobs, tr->grads + m->head, m->outs, m->width, tr->logits, m->ld_v,
                        tr->last + row0 * m->ld_x, m->ld_x);
+    if (m->offset)
+      miras__job_reduce(&jobs, tr->grads + m->offset, m->outs, tr->logits, m->ld_v, row1 - row0);
     i += count;
     if (i == tiles) {
       miras__norm_reduce(tr, &jobs, m->norm, m->bias, tiles);
@@ -21217,14 +22047,19 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     miras__layer_recalled(&ph.all, tr->grads + m->layers[l].first, &jobs);
     miras__jobs_run(&jobs);
   }
-  if (m->desc.embed_norm) {
+  if (m->desc.embed_norm || ph.drops || ph.grad.vectors)
     miras__each(tr->desc.parallel, tiles, miras__tile_begin_bwd, &ph);
+  if (m->desc.embed_norm)
     miras__norm_reduce(tr, &jobs, m->embed_norm, m->embed_norm + m->ld_x, tiles);
-    miras__jobs_run(&jobs);
-  }
-  miras__each(tr->desc.parallel, ph.shares, miras__embed_bwd, &ph);
+  miras__input_weights(tr, ph.all.before, &jobs);
+  miras__jobs_run(&jobs);
+  if (m->row.tokens) miras__each(tr->desc.parallel, ph.shares, miras__embed_bwd, &ph);
   MIRAS__WATCH(miras__object_check(tr));
   return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
+  return miras_trainer_backward_batch(tr, NULL);
 }
 
 /* Is every number within its range? NaN is in none. Within these no coefficient of a step that
@@ -21293,11 +22128,24 @@ static miras__queue miras__queue_of(const miras_sequence *text, size_t count) {
   return queue;
 }
 
-/* The next rows of the text as strands of the round; they become those of their tokens. */
+/* What n rows of the text bring, from `done` on, as the rows of the round from `row` on. */
+static void miras__round_read(const miras_server *s, const miras_sequence *text, size_t done,
+                              size_t row, size_t n) {
+  const miras_model *m = s->model;
+  const size_t each = (size_t)m->row.vectors;
+  float *z = miras__to(s->vectors, row * m->ld_in);
+  miras__reading in;
+  in.tokens = m->row.tokens ? text->tokens + done * (size_t)m->row.tokens : NULL;
+  in.vectors = z;
+  if (each) s->k->copy_rows(z, m->ld_in, text->vectors + done * each, each, n, each);
+  miras__standardize(s->k, m, z, n);
+  miras__embed(s->k, m, in, n, s->x + row * m->ld_x, s->scratch);
+}
+
+/* The next rows of the text as strands of the round. */
 static void miras__round_add(miras_server *s, const miras_sequence *text, size_t done, size_t n) {
   const size_t silent = text->count - text->logit_rows;
   size_t first, t;
-  miras__embed(s->k, s->model, text->tokens + done, n, s->x + s->rows * s->model->ld_x);
   for (first = 0; first < n; first += MIRAS__TILE) {
     miras__strand *p = &s->strand[s->strands++];
     p->run = (float *)text->state;
@@ -21305,6 +22153,7 @@ static void miras__round_add(miras_server *s, const miras_sequence *text, size_t
     p->row = s->rows, p->length = n;
     p->first = first;
     p->n = n - first < MIRAS__TILE ? n - first : MIRAS__TILE;
+    miras__round_read(s, text, done + first, s->rows + first, p->n);
   }
   for (t = done < silent ? silent - done : 0; t < n; t++) s->asked[s->asks++] = s->rows + t;
   s->rows += n;
@@ -21462,22 +22311,25 @@ static int miras__round(miras_server *s, miras__queue *queue) {
 static void miras__round_logit(void *argument, int index, int worker) {
   const miras_server *s = (const miras_server *)argument;
   const miras_model *m = s->model;
-  const size_t across = (m->vocab + s->each - 1) / s->each;
+  const size_t across = (m->outs + s->each - 1) / s->each;
   const size_t row = (size_t)index / across * MIRAS__TILE, c = (size_t)index % across * s->each;
   const size_t rows = s->wanted - row < MIRAS__TILE ? s->wanted - row : MIRAS__TILE;
-  const size_t n = m->vocab - c < s->each ? m->vocab - c : s->each;
+  const size_t n = m->outs - c < s->each ? m->outs - c : s->each;
   const miras__matrix last = miras__mat(s->last + row * m->ld_x, m->ld_x);
   float *scratch = s->scratch + (size_t)worker * s->scratch_size;
-  float *to = s->logits + row * m->vocab + c;
+  float *to = s->logits + row * m->outs + c;
+  size_t i;
   if (m->desc.weights) {
     const miras__packed head =
       miras__packed_at(m, m->head + c * miras__row_bytes((int)m->desc.weights, m->width), scratch);
-    miras__packed_times(s->k, MIRAS__SET, to, m->vocab, last, &head, rows, n, m->width, scratch);
-    return;
+    miras__packed_times(s->k, MIRAS__SET, to, m->outs, last, &head, rows, n, m->width, scratch);
+  } else {
+    miras__matmul(s->k, MIRAS__SET, to, m->outs, last,
+                  miras__turned(m->params + m->head + c * m->width, m->width), rows, n, m->width,
+                  scratch);
   }
-  miras__matmul(s->k, MIRAS__SET, to, m->vocab, last,
-                miras__turned(m->params + m->head + c * m->width, m->width), rows, n, m->width,
-                scratch);
+  for (i = 0; m->offset && i < rows; i++)
+    s->k->add(to + i * m->outs, m->params + m->offset + c, n);
 }
 
 /* Logits [n, vocab] of n of the rows that were asked of, from `from` on. */
@@ -21491,9 +22343,9 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
   }
   s->logits = logits;
   s->wanted = n;
-  s->each = m->vocab;
-  if (workers > 1) s->each = (m->vocab * tiles / (4 * workers) + 64) / 64 * 64;
-  miras__each(s->desc.parallel, tiles * ((m->vocab + s->each - 1) / s->each), miras__round_logit,
+  s->each = m->outs;
+  if (workers > 1) s->each = (m->outs * tiles / (4 * workers) + 64) / 64 * 64;
+  miras__each(s->desc.parallel, tiles * ((m->outs + s->each - 1) / s->each), miras__round_logit,
               s);
 }
 
@@ -21503,7 +22355,7 @@ static void miras__serve(miras_server *s, const miras_sequence *texts, size_t co
   miras__queue queue = miras__queue_of(texts, count);
   while (miras__round(s, &queue)) {
     if (s->asks) miras__round_logits(s, 0, s->asks, logits);
-    logits = miras__to(logits, s->asks * s->model->vocab);
+    logits = miras__to(logits, s->asks * s->model->outs);
   }
   MIRAS__WATCH(miras__object_check(s));
   MIRAS__WATCH(miras__object_check(s->model));
@@ -21534,9 +22386,9 @@ static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const mir
   for (i = 0; i < m->kinds; i++)
     if (m->shape[i].tasks > heads) heads = m->shape[i].tasks;
   if ((size_t)d->batch_tokens > (size_t)INT_MAX / heads ||
-      (size_t)d->batch_tokens > (size_t)INT_MAX / m->vocab)
-    return miras__say(why, n, "batch_tokens is %d; with %zu heads and vocab %zu a call would be "
-                      "larger than 2^31", d->batch_tokens, heads, m->vocab), MIRAS_ERR_DESC;
+      (size_t)d->batch_tokens > (size_t)INT_MAX / m->outs)
+    return miras__say(why, n, "batch_tokens is %d; with %zu heads and %zu outputs a call would be "
+                      "larger than 2^31", d->batch_tokens, heads, m->outs), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
@@ -21592,9 +22444,10 @@ static int miras__texts_ok(const miras_model *m, const miras_sequence *texts, si
   size_t i;
   for (i = 0; i < count; i++) {
     const miras_sequence *t = &texts[i];
-    if (!t->state || (uintptr_t)t->state % sizeof(float) || (t->count && !t->tokens) ||
-        t->logit_rows > t->count || (t->logit_rows && !logits) ||
-        !miras__is_place(miras__position(t->state)) || !miras__words_ok(m, t->tokens, t->count, 0))
+    if (!t->state || (uintptr_t)t->state % sizeof(float) ||
+        (t->count && m->row.vectors && !t->vectors) || t->logit_rows > t->count ||
+        (t->logit_rows && !logits) || !miras__is_place(miras__position(t->state)) ||
+        !miras__inputs_ok(m, t->tokens, t->count))
       return 0;
   }
   return 1;
@@ -21678,11 +22531,16 @@ MIRAS_API void miras_session_close(miras_session *s) {
   miras__close(s);
 }
 
-static const float *miras__session_feed(miras_session *s, const int32_t *tokens, size_t count) {
+MIRAS_API const float *miras_session_feed(miras_session *s, const int32_t *tokens,
+                                          const float *vectors, size_t count) {
   miras_sequence text;
-  if (!s || !tokens || !count || !miras__words_ok(s->in.model, tokens, count, 0)) return NULL;
+  if (!s || !count || (s->in.model->row.vectors && !vectors) ||
+      !miras__inputs_ok(s->in.model, tokens, count))
+    return NULL;
+  memset(&text, 0, sizeof text);
   text.state = s->state;
   text.tokens = tokens;
+  text.vectors = vectors;
   text.count = count;
   text.logit_rows = 1;
   miras__serve(&s->in, &text, 1, s->logits);
@@ -21701,13 +22559,24 @@ MIRAS_API const float *miras_session_logits(const miras_session *s) {
   return s && miras__session_said(s) ? s->logits : NULL;
 }
 
+/* The last row that was asked of is the first behind the last norm: that of the session's. */
+MIRAS_API const float *miras_session_hidden(const miras_session *s) {
+  return s && miras__session_said(s) ? s->in.last : NULL;
+}
+
+/* Tokens alone. */
+static const float *miras__session_read(miras_session *s, const int32_t *tokens, size_t count) {
+  return s && tokens && miras__reads_tokens(s->in.model) ? miras_session_feed(s, tokens, NULL, count)
+                                                         : NULL;
+}
+
 MIRAS_API const float *miras_session_step(miras_session *s, int32_t token) {
-  return miras__session_feed(s, &token, 1);
+  return miras__session_read(s, &token, 1);
 }
 
 MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *tokens,
                                              size_t count) {
-  return miras__session_feed(s, tokens, count);
+  return miras__session_read(s, tokens, count);
 }
 
 MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *tokens,
@@ -21717,10 +22586,11 @@ MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *toke
   miras_sequence text;
   double total = 0;
   size_t i, t, n;
-  if (!s || !loss || (count && (!tokens || !targets)) || !miras__words_ok(m, tokens, count, 0) ||
-      !miras__words_ok(m, targets, count, -1))
+  if (!s || !loss || !miras__reads_tokens(m) || !miras__says_tokens(m) ||
+      !miras__inputs_ok(m, tokens, count) || !miras__classes_ok(m, targets, count))
     return MIRAS_ERR_ARGUMENT;
   s->row = NULL;
+  memset(&text, 0, sizeof text);
   text.state = s->state;
   text.tokens = tokens;
   text.count = text.logit_rows = count;
@@ -21731,7 +22601,7 @@ MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *toke
       miras__round_logits(&s->in, i, n, s->logits);
       for (t = 0; t < n; t++)
         if (targets[t] >= 0)
-          total += (double)s->in.k->cross_entropy(s->logits + t * m->vocab, m->vocab,
+          total += (double)s->in.k->cross_entropy(s->logits + t * m->outs, m->outs,
                                                   (size_t)targets[t], 0);
     }
   }
@@ -22331,65 +23201,6 @@ static void miras__out_words(miras__sink *s, const void *from, size_t count, siz
 
 /* ---- numbers as text; the C library's own would follow the locale ---- */
 
-static int miras__is_digit(int c) { return c >= '0' && c <= '9'; }
-
-/* An unsigned number, digits without a leading zero: the place behind it, or NULL for none. */
-static const char *miras__scan_whole(const char *at, const char *end, uint64_t *x) {
-  const char *start = at;
-  uint64_t n = 0;
-  for (; at < end && miras__is_digit(*at); at++) {
-    const unsigned digit = (unsigned)*at - '0';
-    if (n > (UINT64_MAX - digit) / 10) return NULL;
-    n = 10 * n + digit;
-  }
-  *x = n;
-  return at > start && (*start != '0' || at == start + 1) ? at : NULL;
-}
-
-/* The whole text as such a number: 1 on success. */
-static int miras__read_whole(const char *text, uint64_t *x) {
-  const char *end = text + strlen(text);
-  return miras__scan_whole(text, end, x) == end;
-}
-
-/* The whole text as a finite float, JSON's grammar. Computed in double with an error far below half
- * a float's last place, so that any float written with 9 digits or more comes back exactly. */
-static int miras__read_real(const char *text, float *x) {
-  uint64_t digits = 0;
-  double value, power = 1;
-  const int minus = *text == '-';
-  const char *start = text + minus;
-  int exponent = 0, shift = 0, places = 0;
-  for (text = start; miras__is_digit(*text) || (*text == '.' && !places && text > start); text++) {
-    if (*text == '.') {
-      places = 1;
-    } else if (digits < UINT64_MAX / 10 - 1) {
-      digits = 10 * digits + (uint64_t)(*text - '0');
-      exponent -= places;
-    } else {
-      exponent += !places;
-    }
-  }
-  if (text == start || text[-1] == '.' || (*start == '0' && miras__is_digit(start[1]))) return 0;
-  if (*text == 'e' || *text == 'E') {
-    const int down = text[1] == '-';
-    text += 1 + (down || text[1] == '+');
-    if (!miras__is_digit(*text)) return 0;
-    for (; miras__is_digit(*text); text++)
-      if (shift < 1000) shift = 10 * shift + (*text - '0');
-    exponent += down ? -shift : shift;
-  }
-  if (*text) return 0;
-  value = (double)digits;
-  for (shift = exponent < 0 ? -exponent : exponent; digits && shift && power <= DBL_MAX; shift--)
-    power *= 10;
-  value = exponent < 0 ? value / power : value * power;
-  /* halfway from FLT_MAX to 2^128: from here on the nearest float would be infinite */
-  if (!(value < 3.4028235677973366e38)) return 0;
-  *x = (float)(minus ? -value : value);
-  return 1;
-}
-
 /* The shortest text that reads back to the same bits: 1 to 9 digits. text holds 32 characters. */
 static void miras__write_real(char *text, float x) {
   const int minus = miras__real_bits(x) >> 31 != 0;   /* also of -0 */
@@ -22515,7 +23326,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-#define MIRAS__VERSION 7   /* of models' files; those from 2 on are read                         */
+#define MIRAS__VERSION 8   /* of models' files; those from 2 on are read                         */
 
 /* ---- fields as text ---- */
 
