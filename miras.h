@@ -882,7 +882,7 @@ typedef struct miras_layer_desc {
 
 #define MIRAS_MAX_LAYER_KINDS 8   /* kinds of layer that a model may have                         */
 #define MIRAS_MAX_LAYERS 256      /* layers that a model may have                                 */
-#define MIRAS_PATTERN_SIZE 128    /* characters of pattern, inputs, outputs, their ends included   */
+#define MIRAS_PATTERN_SIZE 112    /* characters of pattern, inputs, outputs, their ends included   */
 
 /* What a model reads: tokens, of which there are `vocab`, and the items of miras_model_desc.inputs.
  * What they make of a row adds up. */
@@ -2640,9 +2640,8 @@ MIRAS__LIGHT
  * "slopes not ratio" if it is none of them, a name alone if the number is not 0; of several, with
  * commas between, all must hold. They may name facts, numbers that follow from several fields. */
 
-/* A model's descriptor without its layers: what calls have on their stacks. */
+/* A model's descriptor without its layers and texts: what calls have on their stacks. */
 typedef struct miras__own {
-  char pattern[MIRAS_PATTERN_SIZE], inputs[MIRAS_PATTERN_SIZE], outputs[MIRAS_PATTERN_SIZE];
   int vocab, width, heads, layers, untied;
   float norm_epsilon;
   miras_norm norm;
@@ -2652,14 +2651,13 @@ typedef struct miras__own {
   miras_weights weights;
 } miras__own;
 
-/* The members of this record lie as they do in miras_model_desc, from the pattern on. */
-#define MIRAS__OWN_AT offsetof(miras_model_desc, pattern)
+/* The members of this record lie as they do in miras_model_desc, from vocab on. */
+#define MIRAS__OWN_AT offsetof(miras_model_desc, vocab)
 #define MIRAS__OWN_END (offsetof(miras__own, weights) + sizeof(miras_weights))
 #define MIRAS__OWN_FITS(f) \
   (offsetof(miras_model_desc, f) == MIRAS__OWN_AT + offsetof(miras__own, f) && \
    sizeof(((miras_model_desc *)0)->f) == sizeof(((miras__own *)0)->f))
 typedef char miras__own_fits[
-  MIRAS__OWN_FITS(inputs) && MIRAS__OWN_FITS(outputs) &&
   MIRAS__OWN_FITS(vocab) && MIRAS__OWN_FITS(width) && MIRAS__OWN_FITS(heads) &&
   MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
   MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(dropout) &&
@@ -2705,7 +2703,7 @@ enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRA
 
 typedef struct miras__field {
   const char *name;        /* as in files                                                        */
-  uint16_t at, size;       /* in miras__case                                                     */
+  uint16_t at, size;       /* in miras__case, of a text in miras_model_desc                      */
   unsigned char kind;
   unsigned char since;     /* version of files that brought it, 0: none has it                   */
   unsigned char decides;
@@ -2729,6 +2727,9 @@ typedef struct miras__field {
 #define MIRAS__D(f, since, low, high, normal, when) \
   {MIRAS__AT(#f, l.f), MIRAS__REAL, since, MIRAS__SHAPE, (float)(low), (float)(high), \
    (float)(normal), NULL, when}
+#define MIRAS__T(f, since) \
+  {#f, (uint16_t)offsetof(miras_model_desc, f), MIRAS_PATTERN_SIZE, MIRAS__TEXT, since, \
+   MIRAS__SHAPE, 0, 0, 0, NULL, ""}
 #define MIRAS__F(f, phrase) \
   {MIRAS__AT(#f, f), MIRAS__FACT, 0, MIRAS__FREE, 0, 0, 0, phrase, ""}
 #define MIRAS__SIMPLEX "retention kl chi2 reverse-kl hellinger"
@@ -2738,7 +2739,7 @@ typedef struct miras__field {
  * is not 0. */
 static const miras__field miras__fields[] = {
 #ifndef MIRAS_NO_MODEL
-  {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
+  MIRAS__T(pattern, 4),
   MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv mac"),
 #endif
   MIRAS__W(memory.architecture, 2, MIRAS_ARCH_COUNT, "",
@@ -2874,8 +2875,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
   MIRAS__D(mixer.decay_min, 6, 0, 0.9999f, 0,
            "decay_gate not constant, mixer.decay_form sigmoid root"),
-  {MIRAS__AT("inputs", d.inputs), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
-  {MIRAS__AT("outputs", d.outputs), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
+  MIRAS__T(inputs, 8),
+  MIRAS__T(outputs, 8),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2910,6 +2911,7 @@ static const miras__field miras__fields[] = {
 #undef MIRAS__M
 #undef MIRAS__R
 #undef MIRAS__D
+#undef MIRAS__T
 #undef MIRAS__F
 enum { MIRAS__FIELDS = (int)(sizeof miras__fields / sizeof miras__fields[0]) };
 
@@ -3146,7 +3148,9 @@ static int miras__of_memory(const miras__field *f) {
          f->at < offsetof(miras__case, l.memory) + sizeof(miras_memory_desc);
 }
 
-static int miras__of_layer(const miras__field *f) { return f->at < offsetof(miras__case, d); }
+static int miras__of_layer(const miras__field *f) {
+  return f->kind != MIRAS__TEXT && f->at < offsetof(miras__case, d);
+}
 
 /* Has a layer of this type memories? Attention? */
 static int miras__remembers(miras_layer_type type) {
@@ -3557,6 +3561,7 @@ static MIRAS__COLD int miras__item_read(miras__item *x, const char *text, const 
 /* The offset of a field in a model's descriptor; of a layer's field, in the layer of the kind. kind
  * -1: the offset of a memory's field in miras_memory_desc. */
 static size_t miras__offset(const miras__field *f, int kind) {
+  if (f->kind == MIRAS__TEXT) return f->at;
   if (kind < 0) return f->at - offsetof(miras__case, l.memory);
   if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d) + MIRAS__OWN_AT;
   return offsetof(miras_model_desc, layer) + (size_t)kind * sizeof(miras_layer_desc) + f->at;
@@ -23388,7 +23393,9 @@ static MIRAS__COLD const char *miras__rename(const char *name, int to) {
 static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++)
-    if (f->at < offsetof(miras__case, inside) && miras__same(name, f->name)) return f;
+    if ((f->kind == MIRAS__TEXT || f->at < offsetof(miras__case, inside)) &&
+        miras__same(name, f->name))
+      return f;
   return NULL;
 }
 
@@ -23512,7 +23519,8 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++) {
     uint64_t bits;
-    if (!f->since || f->decides == MIRAS__FREE || f->at < from || f->at >= to) continue;
+    const size_t place = f->kind == MIRAS__TEXT ? offsetof(miras__case, d) : f->at;
+    if (!f->since || f->decides == MIRAS__FREE || place < from || place >= to) continue;
     bits = miras__field_bits(d, f, kind);
     /* log-cosh and tanh came before custom, whose old number is in old states */
     if (f->at == offsetof(miras__case, l.memory.bias) && bits >= MIRAS_BIAS_LOG_COSH)

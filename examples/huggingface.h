@@ -2922,10 +2922,11 @@ static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) 
 
 /* ---- the public calls ---- */
 
-/* The model that config.json describes: as a caller would describe it, and with all defaults; too
- * large for a stack. */
+/* The model that config.json describes: as a caller would describe it, and with all defaults; and
+ * what is wrong with it. Too large for a stack. */
 typedef struct hf__described {
   miras_model_desc is, resolved;
+  char said[256];
 } hf__described;
 
 static hf__described *hf__describe(hf__reader *c) {
@@ -2937,14 +2938,13 @@ static hf__described *hf__describe(hf__reader *c) {
 
 /* Fill in the defaults. Returns the number of parameters; 0 for a refusal. */
 static uint64_t hf__resolve(hf__reader *c, hf__described *to) {
-  char said[256];
   uint64_t parameters;
   to->resolved = to->is;
   to->resolved.limit = 0;            /* of which miras_model_size tells */
-  parameters = miras_model_desc_resolve(&to->resolved, said, sizeof said);
+  parameters = miras_model_desc_resolve(&to->resolved, to->said, sizeof to->said);
   if (parameters) return parameters;
   hf__reject(c, MIRAS_ERR_DESC, "config.json");
-  hf__say(c->why, c->why_size, "it describes no model that can be: %s", said);
+  hf__say(c->why, c->why_size, "it describes no model that can be: %s", to->said);
   return 0;
 }
 
@@ -2979,7 +2979,6 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
 /* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout and seed
  * may be as m has them. */
 static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_desc *d) {
-  char said[256];
   int i;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
     miras_layer_desc *l = &to->is.layer[i];
@@ -2990,8 +2989,8 @@ static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_de
   to->is.dropout = d->dropout;
   to->is.seed = d->seed;
   if (!hf__resolve(c, to)) return 0;
-  if (!miras_model_desc_differs(&to->resolved, d, said, sizeof said)) return 1;
-  return hf__reject_as(c, MIRAS_ERR_MISMATCH, "config.json", said);
+  if (!miras_model_desc_differs(&to->resolved, d, to->said, sizeof to->said)) return 1;
+  return hf__reject_as(c, MIRAS_ERR_MISMATCH, "config.json", to->said);
 }
 
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
