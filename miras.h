@@ -20223,7 +20223,7 @@ static MIRAS__COLD void miras__items_make(miras_model *m) {
     *count += raw ? 0 : x.type == MIRAS_OUTPUT_CATEGORY ? 1 : x.size;
   }
   m->outs = (size_t)row->outputs;
-  m->ld_in = miras__pad((size_t)row->vectors);
+  m->ld_in = (size_t)row->vectors;
 }
 
 /* Check both, and that something is read and something said. */
@@ -21102,7 +21102,7 @@ struct miras_trainer {
   float *weights;                  /* [N] of rows, where `weighs`                                 */
   int weighs;
   int32_t *stream;                 /* [B] of the last loss; -1: a text of its own                 */
-  int32_t *fresh;                  /* [B] its stream begins anew                                  */
+  unsigned char *fresh;            /* [B] its stream begins anew                                  */
   double *counted;                 /* [B, answers] weights of rows that count                     */
   float *scratch;                  /* [workers, scratch_size]                                     */
   float *streams;                  /* [streams, run] running texts                                */
@@ -21673,7 +21673,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->numbers = miras__floats(a, n, (size_t)m->row.values);
   tr->weights = miras__floats(a, n, 1);
   tr->stream = (int32_t *)miras__take(a, b, sizeof(int32_t));
-  tr->fresh = (int32_t *)miras__take(a, b, sizeof(int32_t));
+  tr->fresh = (unsigned char *)miras__take(a, b, 1);
   tr->counted = (double *)miras__take(a, b, (size_t)m->answers * sizeof(double));
   tr->now = (miras__now *)miras__take(a, 1, sizeof(miras__now));
   tr->scratch = miras__worker_floats(a, workers, device ? m->bare_train : m->scratch_train,
@@ -21906,7 +21906,7 @@ static int miras__batch_ok(const miras_trainer *tr, const miras_batch *x) {
 MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *tr, const miras_batch *x, int train,
                                                 float *loss) {
   const miras_model *m;
-  size_t n, t;
+  size_t n;
   int b;
   if (!tr || !x || !loss || (x->carry && !train) || !miras__batch_ok(tr, x))
     return MIRAS_ERR_ARGUMENT;
@@ -21918,9 +21918,7 @@ MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *tr, const miras_b
   if (m->row.classes)
     memcpy(tr->targets, x->classes, n * (size_t)m->row.classes * sizeof *x->classes);
   if (m->row.values) memcpy(tr->numbers, x->values, n * (size_t)m->row.values * sizeof *x->values);
-  for (t = 0; m->row.vectors && t < n; t++)
-    memcpy(tr->vectors + t * m->ld_in, x->vectors + t * (size_t)m->row.vectors,
-           (size_t)m->row.vectors * sizeof *x->vectors);
+  if (m->row.vectors) memcpy(tr->vectors, x->vectors, n * m->ld_in * sizeof *x->vectors);
   if (x->weights) memcpy(tr->weights, x->weights, n * sizeof *x->weights);
   tr->weighs = x->weights != NULL;
   for (b = 0; b < x->batch; b++) {

@@ -244,15 +244,19 @@ size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_de
 miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
                                      const miras_trainer_desc *d, void *device, size_t bytes,
                                      cudaStream_t stream);
-/* miras_trainer_loss and, with rows (the streams) not NULL, miras_trainer_loss_carried, of arrays
- * on the device: tokens, targets [batch, length], which must be words of the model, rows, fresh
- * [batch], of which rows must be as there; nothing of them is checked. loss: one float on the
- * device, or NULL. */
+/* miras_trainer_loss_batch of arrays on the device, which all of x's are; of numbers that the caller
+ * must have right, as there, nothing is checked. loss: one float on the device, or NULL. */
+miras_result miras_cuda_trainer_loss_batch(miras_cuda_trainer *t, const miras_batch *x, int train,
+                                           float *loss, cudaStream_t stream);
+/* The same of texts, as miras_trainer_loss or, with carry not NULL, miras_trainer_loss_carried. */
 miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *tokens,
                                      const int32_t *targets, int batch, int length, int train,
-                                     const int32_t *rows, const int32_t *fresh, float *loss,
-                                     cudaStream_t stream);
+                                     const int32_t *carry, const unsigned char *restart,
+                                     float *loss, cudaStream_t stream);
 miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream);
+/* As miras_trainer_backward_batch; what g has, and wants, lies on the device. */
+miras_result miras_cuda_trainer_backward_batch(miras_cuda_trainer *t, const miras_batch_grad *g,
+                                               cudaStream_t stream);
 /* miras_trainer_step; norm: one float on the device, or NULL. In a graph the learning rate is that
  * of the capture. */
 miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
@@ -280,10 +284,12 @@ typedef struct miras_cuda_session {
 size_t miras_cuda_session_size(const miras_cuda_model *g, int batch, int length);
 miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_model *g, int batch,
                                      int length, void *device, size_t bytes, cudaStream_t stream);
-/* Feed every text `length` tokens [batch, length], which must be words of the model; logits
- * [batch, rows, vocab] behind the last `rows` of them, up to 64; rows 0: none. */
-miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens, int length,
-                                     float *logits, int rows, cudaStream_t stream);
+/* Feed every text `length` rows, tokens [batch, length, tokens], which must be words of the model,
+ * and vectors [batch, length, vectors], NULL where it reads none; logits [batch, rows, outputs]
+ * behind the last `rows` of them, up to 64; rows 0: none. */
+miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens,
+                                     const float *vectors, int length, float *logits, int rows,
+                                     cudaStream_t stream);
 /* As if no token had come: text `text`, or -1 for all. */
 miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStream_t stream);
 /* The state of a text on the device, as miras_session_state has it on the host. */
@@ -933,6 +939,21 @@ struct miras__block_cross_entropy {
   }
 };
 MIRAS__IS(cross_entropy);
+
+/* The first unit takes all of it. */
+struct miras__block_number_loss {
+  __device__ __noinline__ float operator()(int type, float *x, const float *y, size_t n, float at,
+                                           float scale, float *room) const {
+    float loss = 0;
+    if (miras__unit() == 0) loss = miras__number_loss(type, x, y, n, at, scale, room);
+    if (!threadIdx.x) *miras__told = loss;
+    __syncthreads();
+    loss = *miras__told;
+    __syncthreads();
+    return loss;
+  }
+};
+MIRAS__IS(number_loss);
 
 /* A cotangent of gamma is summed by 256 elements, which units take in turn, and from these. */
 struct miras__block_shrink_from_bwd {
@@ -6986,6 +7007,8 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
   miras__move(m->layers, a.by);
   miras__move(m->views, a.by);
   miras__move(m->params, a.by);
+  miras__move(m->in, a.by);
+  miras__move(m->out, a.by);
   m->pack = 0;
   for (i = 0; i < m->kinds; i++) {
     m->shape[i].pack = 0;
@@ -7130,17 +7153,20 @@ __device__ static void miras__text_end(const miras__phase *ph, const miras__colu
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
   const size_t at = index / by->tasks, c = index % by->tasks * MIRAS__TEXT_COLS;
-  const size_t left = m->vocab - c;
+  const size_t left = m->outs - c;
   const size_t single = ph->all.length == 1, texts = (size_t)tr->batch - at * MIRAS__TILE;
   const size_t n = !single ? by->rows : texts < MIRAS__TILE ? texts : MIRAS__TILE;
   const size_t row = single ? at * MIRAS__TILE : (at + 1) * ph->all.length - n;
   float *pack = miras__worker_scratch(tr, worker), *last = pack + m->pack;
   const miras__norming of = miras__last_norm(m, ph->out + row * m->ld_x, n);
   ph->all.k->heads_norm_fwd(last, m->ld_x, &of);
-  miras__matmul(ph->all.k, MIRAS__SET, tr->logits + (single ? row : at * n) * m->vocab + c,
-                m->vocab, miras__mat(last, m->ld_x),
-                miras__turned(m->params + m->head + c * m->width, m->width), n,
-                left < MIRAS__TEXT_COLS ? left : (size_t)MIRAS__TEXT_COLS, m->width, pack);
+  const size_t cols = left < MIRAS__TEXT_COLS ? left : (size_t)MIRAS__TEXT_COLS;
+  float *to = tr->logits + (single ? row : at * n) * m->outs + c;
+  miras__matmul(ph->all.k, MIRAS__SET, to, m->outs, miras__mat(last, m->ld_x),
+                miras__turned(m->params + m->head + c * m->width, m->width), n, cols, m->width,
+                pack);
+  for (size_t i = 0; m->offset && i < n; i++)
+    ph->all.k->add(to + i * m->outs, m->params + m->offset + c, cols);
 }
 
 /* ... and it has come further. */
@@ -8781,42 +8807,72 @@ miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_mod
              : MIRAS_ERR_DEVICE;
 }
 
-miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *tokens,
-                                     const int32_t *targets, int batch, int length, int train,
-                                     const int32_t *rows, const int32_t *fresh, float *loss,
-                                     cudaStream_t stream) {
+/* Queue a copy of rows of `each` words, on the device: 1 where there are none, or it is queued. */
+static int miras__cuda_bring(void *to, const void *from, size_t rows, int each,
+                             cudaStream_t stream) {
+  return !each || miras__cuda_move(to, from, rows * (size_t)each * sizeof(float),
+                                   cudaMemcpyDeviceToDevice, stream);
+}
+
+miras_result miras_cuda_trainer_loss_batch(miras_cuda_trainer *t, const miras_batch *x, int train,
+                                           float *loss, cudaStream_t stream) {
   miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
   const cudaMemcpyKind way = cudaMemcpyDeviceToDevice;
+  const miras_row *row = t ? &held->there.m->row : NULL;
+  miras_trainer *tr = t ? &held->tr : NULL;
   size_t n, b;
-  if (t) held->tr.taped = 0;
-  if (!t || !tokens || !targets || batch < 1 || batch > held->tr.desc.batch || length < 1 ||
-      length > held->tr.desc.context ||
-      (rows && (!held->tr.desc.carried || !miras__length_ok(held->there.m, length))))
+  if (t) tr->taped = 0;
+  if (!t || !x || (row->tokens && !x->tokens) || (row->vectors && !x->vectors) ||
+      (row->classes && !x->classes) || (row->values && !x->values) || x->batch < 1 ||
+      x->batch > tr->desc.batch || x->length < 1 || x->length > tr->desc.context ||
+      (x->carry &&
+       (!train || !tr->desc.carried || !miras__length_ok(held->there.m, x->length))))
     return MIRAS_ERR_ARGUMENT;
-  n = (size_t)batch * (size_t)length * sizeof *tokens;
-  b = (size_t)batch * sizeof *rows;
+  n = (size_t)x->batch * (size_t)x->length;
+  b = (size_t)x->batch * sizeof *x->carry;
   held->stream = stream;
+  tr->weighs = x->weights != NULL;
   held->failed =
-    !miras__cuda_move(held->tr.tokens, tokens, n, way, stream) ||
-    !miras__cuda_move(held->tr.targets, targets, n, way, stream) ||
-    !(rows ? miras__cuda_move(held->tr.stream, rows, b, way, stream)
-           : cudaMemsetAsync(held->tr.stream, 255, b, stream) == cudaSuccess) ||
-    !(rows && fresh ? miras__cuda_move(held->tr.fresh, fresh, b, way, stream)
-                    : cudaMemsetAsync(held->tr.fresh, 0, b, stream) == cudaSuccess);
-  miras__loss_run(&held->tr, batch, length, train != 0);
-  if (loss && !miras__cuda_move(loss, &held->tr.now->loss, sizeof *loss, way, stream))
+    !miras__cuda_bring(tr->tokens, x->tokens, n, row->tokens, stream) ||
+    !miras__cuda_bring(tr->vectors, x->vectors, n, row->vectors, stream) ||
+    !miras__cuda_bring(tr->targets, x->classes, n, row->classes, stream) ||
+    !miras__cuda_bring(tr->numbers, x->values, n, row->values, stream) ||
+    !miras__cuda_bring(tr->weights, x->weights, n, tr->weighs, stream) ||
+    !(x->carry ? miras__cuda_move(tr->stream, x->carry, b, way, stream)
+               : cudaMemsetAsync(tr->stream, 255, b, stream) == cudaSuccess) ||
+    !(x->carry && x->restart
+        ? miras__cuda_move(tr->fresh, x->restart, (size_t)x->batch, way, stream)
+        : cudaMemsetAsync(tr->fresh, 0, (size_t)x->batch, stream) == cudaSuccess);
+  miras__loss_run(tr, x->batch, x->length, train != 0, x->outputs, x->hidden);
+  if (loss && !miras__cuda_move(loss, &tr->now->loss, sizeof *loss, way, stream)) held->failed = 1;
+  if (x->losses &&
+      !miras__cuda_bring(x->losses, tr->now->losses, 1, held->there.m->answers, stream))
     held->failed = 1;
   return held->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
-miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream) {
+miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *tokens,
+                                     const int32_t *targets, int batch, int length, int train,
+                                     const int32_t *carry, const unsigned char *restart,
+                                     float *loss, cudaStream_t stream) {
+  miras_batch x = miras__text_batch(tokens, targets, batch, length);
+  x.carry = carry, x.restart = restart;
+  return miras_cuda_trainer_loss_batch(t, &x, train, loss, stream);
+}
+
+miras_result miras_cuda_trainer_backward_batch(miras_cuda_trainer *t, const miras_batch_grad *g,
+                                               cudaStream_t stream) {
   miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
   miras_result result;
   if (!t) return MIRAS_ERR_ARGUMENT;
   held->stream = stream;
   held->failed = 0;
-  result = miras_trainer_backward(&held->tr);
+  result = miras_trainer_backward_batch(&held->tr, g);
   return held->failed ? MIRAS_ERR_DEVICE : result;
+}
+
+miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream) {
+  return miras_cuda_trainer_backward_batch(t, NULL, stream);
 }
 
 miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
@@ -8910,7 +8966,8 @@ static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cud
   t->tr.runs = (float **)miras__take(&a, b, sizeof(float *));
   t->tr.starts = (uint64_t *)miras__take(&a, b, sizeof(uint64_t));
   t->tr.now = (miras__now *)miras__take(&a, 1, sizeof(miras__now));
-  t->tr.tokens = (int32_t *)miras__take(&a, n, sizeof(int32_t));
+  t->tr.tokens = (int32_t *)miras__take(&a, n, (size_t)m->row.tokens * sizeof(int32_t));
+  t->tr.vectors = miras__floats(&a, n, m->ld_in);
   t->tr.values = miras__floats(&a, n, m->ld_values);
   x = miras__floats(&a, n, m->ld_x);
   t->tr.kept = (miras__kept *)miras__take(&records, layers + 1, sizeof(miras__kept));
@@ -8994,29 +9051,34 @@ static void miras__cuda_layer(miras__held_trainer *t, miras__phase *ph, int l) {
   }
 }
 
-miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens, int length,
-                                     float *logits, int rows, cudaStream_t stream) {
+miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens,
+                                     const float *vectors, int length, float *logits, int rows,
+                                     cudaStream_t stream) {
   miras__held_trainer *t = s ? miras__cuda_session_of(s) : NULL;
+  const miras_row *row = s ? &t->there.m->row : NULL;
   miras__phase ph;
   miras__jobs jobs;
   miras_cuda::miras__columns by;
   size_t batch;
   int l;
-  if (!s || !tokens || length < 1 || length > t->tr.desc.context || rows < 0 || rows > length ||
-      rows > MIRAS__TILE || (rows && !logits))
+  if (!s || (row->tokens && !tokens) || (row->vectors && !vectors) || length < 1 ||
+      length > t->tr.desc.context || rows < 0 || rows > length || rows > MIRAS__TILE ||
+      (rows && !logits))
     return MIRAS_ERR_ARGUMENT;
   batch = (size_t)t->tr.batch;
   t->stream = stream;
   t->tr.length = length;
   t->tr.logits = logits;
-  t->failed = !miras__cuda_move(t->tr.tokens, tokens, batch * (size_t)length * sizeof *tokens,
-                                cudaMemcpyDeviceToDevice, stream);
+  t->failed = !miras__cuda_bring(t->tr.tokens, tokens, batch * (size_t)length, row->tokens,
+                                 stream) ||
+              !miras__cuda_bring(t->tr.vectors, vectors, batch * (size_t)length, row->vectors,
+                                 stream);
   miras__phase_begin(&ph, &jobs, &t->tr, 0);
   miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_BEGIN, batch, &ph, NULL);
   miras__cuda_tasks(t, miras_cuda::MIRAS__TILE_BEGIN, jobs.tiles, &ph, NULL);
   for (l = 0; l < t->there.m->desc.layers; l++) miras__cuda_layer(t, &ph, l);
   memset(&by, 0, sizeof by);
-  by.tasks = (t->there.m->vocab + miras_cuda::MIRAS__TEXT_COLS - 1) / miras_cuda::MIRAS__TEXT_COLS;
+  by.tasks = (t->there.m->outs + miras_cuda::MIRAS__TEXT_COLS - 1) / miras_cuda::MIRAS__TEXT_COLS;
   by.rows = (size_t)rows;
   if (rows)
     miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_END,

@@ -86,7 +86,8 @@ typedef struct cuda_trainer {
   miras_cuda_trainer t;
   miras_trainer_desc desc;
   void *memory;
-  int32_t *tokens, *targets, *rows, *fresh;   /* on the device                                    */
+  int32_t *tokens, *targets, *rows;           /* on the device                                    */
+  unsigned char *fresh;
   float *said;
 } cuda_trainer;
 
@@ -116,7 +117,7 @@ static cuda_trainer *cuda_trainer_open(miras_model *m, const miras_trainer_desc 
   t->tokens = (int32_t *)on_device((2 * n + 2 * (size_t)room.batch) * sizeof(int32_t));
   t->targets = t->tokens + n;
   t->rows = t->targets + n;
-  t->fresh = t->rows + room.batch;
+  t->fresh = (unsigned char *)(t->rows + room.batch);
   t->said = (float *)on_device(2 * sizeof(float));
   return training_now = t;
 }
@@ -164,16 +165,12 @@ static miras_result run(cuda_trainer *t, const int32_t *tokens, const int32_t *t
                         int length, int train, const int32_t *rows, const unsigned char *fresh,
                         float *loss) {
   const size_t bytes = (size_t)batch * (size_t)length * sizeof *tokens;
-  int b;
   send(t->tokens, tokens, bytes);
   send(t->targets, targets, bytes);
   if (rows) send(t->rows, rows, (size_t)batch * sizeof *rows);
-  for (b = 0; rows && b < batch; b++) {
-    const int32_t anew = fresh && fresh[b];
-    send(t->fresh + b, &anew, sizeof anew);
-  }
+  if (rows && fresh) send(t->fresh, fresh, (size_t)batch);
   must(miras_cuda_trainer_loss(&t->t, t->tokens, t->targets, batch, length, train,
-                               rows ? t->rows : NULL, rows ? t->fresh : NULL, t->said, 0) ==
+                               rows ? t->rows : NULL, rows && fresh ? t->fresh : NULL, t->said, 0) ==
          MIRAS_OK, "run the model");
   bring(loss, t->said, sizeof *loss);
   return MIRAS_OK;
@@ -251,7 +248,7 @@ static void cuda_session_close(cuda_session *s) {
 
 static const float *feed(cuda_session *s, const int32_t *tokens, size_t n, size_t rows) {
   send(s->tokens, tokens, n * sizeof *tokens);
-  must(miras_cuda_session_feed(&s->s, s->tokens, (int)n, s->out, (int)rows, 0) == MIRAS_OK,
+  must(miras_cuda_session_feed(&s->s, s->tokens, NULL, (int)n, s->out, (int)rows, 0) == MIRAS_OK,
        "run the model");
   if (rows) bring(s->logits, s->out, rows * s->vocab * sizeof *s->out);
   return s->logits;

@@ -176,6 +176,11 @@ template <class Y> struct cases {
   BOTH static void cross_entropy(T *K, const shape *s, float *p) {
     *AT(1) = K->cross_entropy(AT(0), M * N, M * N / 2, F ? 0.1f : 0);
   }
+  BOTH static void number_loss(T *K, const shape *s, float *p) {
+    const int type = MIRAS_OUTPUT_BINARY + F % 6;
+    *AT(2) = K->number_loss(type, AT(0), AT(1), M * N / (1 + (type == MIRAS_OUTPUT_NORMAL)),
+                            type == MIRAS_OUTPUT_LP ? 2.5f : 0.7f, F / 6 ? 0.1f : 0, AT(3));
+  }
 
   /* form 1: y is one row; 2: x is; 4: a number for all rows */
   BOTH static void copy_rows(T *K, const shape *s, float *p) {
@@ -527,7 +532,8 @@ template <class Y> struct cases {
   X(copy, 1) X(flush, 2) X(rest, 2) X(map, 8) X(act_rows, 6) X(act_grad2, 3) X(sigmoid_bwd, 1)    \
   X(log_weights, 2) X(log_weights_bwd, 1) X(invert, 1) X(diagonal, 2) X(both_fwd, 1)              \
   X(both_bwd, 1) X(shrink_from, 4) X(shrink_from_bwd, 8) X(adamw, 1) X(dropout, 2) X(any, 4)      \
-  X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(copy_rows, 3) X(fill_rows, 1) X(spread_rows, 2)       \
+  X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(number_loss, 12) X(copy_rows, 3) X(fill_rows, 1)      \
+  X(spread_rows, 2)                                                                               \
   X(add_rows, 4) X(mul_rows, 3) X(muladd_rows, 4) X(scale_rows, 8) X(axpy_rows, 8) X(dot_rows, 4) \
   X(sum_rows, 4) X(mask_rows, 6) X(transpose, 1) X(fade, 6) X(norm_rows, 1) X(norm_project, 2)    \
   X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(rates_fwd, 2) X(bound_share, 1)       \

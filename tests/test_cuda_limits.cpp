@@ -169,10 +169,10 @@ static void models(void) {
     bytes = miras_cuda_session_size(&g, 3, MOST);
     of_trainer = malloc(bytes);
     want(miras_cuda_session_init(&s, &g, 3, MOST, of_trainer, bytes, 0) == MIRAS_OK, what);
-    want(miras_cuda_session_feed(&s, (int32_t *)(void *)anything, MOST, anything, 1, 0) == MIRAS_OK,
-         what);
-    want(miras_cuda_session_feed(&s, (int32_t *)(void *)anything, 1, anything, 1, 0) == MIRAS_OK,
-         what);
+    want(miras_cuda_session_feed(&s, (int32_t *)(void *)anything, NULL, MOST, anything, 1, 0) ==
+           MIRAS_OK, what);
+    want(miras_cuda_session_feed(&s, (int32_t *)(void *)anything, NULL, 1, anything, 1, 0) ==
+           MIRAS_OK, what);
     if (i == 0) {                    /* a task that no grid has                                   */
       miras__held_trainer *held = miras__cuda_session_of(&s);
       miras__cuda_each(held, 1, (void (*)(void *, int, int))0, NULL);

@@ -36,7 +36,7 @@ static void *device(size_t bytes) {
 
 /* A step on the device, of host arrays; rows NULL: windows of their own. */
 static miras_result step(miras_cuda_trainer *t, const int32_t *tokens, int length,
-                         const int32_t *rows, const int32_t *fresh, float *said) {
+                         const int32_t *rows, const unsigned char *fresh, float *said) {
   static char *room;
   const size_t bytes = sizeof(int32_t) * BATCH * LENGTH;
   miras_adamw_options o;
@@ -60,7 +60,7 @@ static miras_result step(miras_cuda_trainer *t, const int32_t *tokens, int lengt
   result = miras_cuda_trainer_loss(t, (const int32_t *)(void *)room,
                                    (const int32_t *)(void *)(room + bytes), BATCH, length, 1,
                                    rows ? (const int32_t *)(void *)(room + 2 * bytes) : NULL,
-                                   rows ? (const int32_t *)(void *)(room + 2 * bytes + 64) : NULL,
+                                   rows ? (const unsigned char *)room + 2 * bytes + 64 : NULL,
                                    out, 0);
   if (result == MIRAS_OK) result = miras_cuda_trainer_backward(t, 0);
   if (result == MIRAS_OK) result = miras_cuda_trainer_step(t, &o, 0.01f, out + 1, 0);
@@ -170,8 +170,8 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
   params = miras_model_params(m, &count);
   params2 = miras_model_params(there, NULL);
   for (part = first; ok && part < (how ? first + 1 : 3); part++) {
-    const int32_t rows[BATCH] = {part == 2 ? 2 : -1, 1}, fresh[BATCH] = {0, part == 1};
-    const unsigned char new_texts[BATCH] = {0, (unsigned char)fresh[1]};
+    const int32_t rows[BATCH] = {part == 2 ? 2 : -1, 1};
+    const unsigned char new_texts[BATCH] = {0, part == 1};
     const int length = part ? 64 : LENGTH;     /* two tiles of 36 rows, then one of 64 */
     float said[2], here[2];
     if (part == 2)                             /* away and back again */
@@ -182,7 +182,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
                    : loss_of(host, tokens, tokens + 1, BATCH, length, 1);
     ok = ok && miras_trainer_backward(host) == MIRAS_OK;
     here[1] = norm_of_step(host, &o, 0.01f);
-    ok = ok && step(&t, tokens, length, part ? rows : NULL, fresh, said) == MIRAS_OK;
+    ok = ok && step(&t, tokens, length, part ? rows : NULL, new_texts, said) == MIRAS_OK;
     ok = ok && here[0] > 0 && here[0] < 10;
     ok = ok && miras_cuda_model_copy(there, &g, 0) == MIRAS_OK &&
          miras_cuda_trainer_copy(mirror, &t, 0) == MIRAS_OK && cudaDeviceSynchronize() == 0;
@@ -251,7 +251,7 @@ static void texts_close(void) {
 
 /* Feed so many tokens that lie in texts.in, and bring the logits of the last rows. */
 static int texts_feed(int length, int rows, float *logits, size_t count) {
-  return miras_cuda_session_feed(&texts.s, texts.in, length, texts.out, rows, 0) == MIRAS_OK &&
+  return miras_cuda_session_feed(&texts.s, texts.in, NULL, length, texts.out, rows, 0) == MIRAS_OK &&
          !cudaMemcpyAsync(logits, texts.out, count * sizeof *logits, cudaMemcpyDeviceToHost, 0) &&
          !cudaDeviceSynchronize();
 }
@@ -371,6 +371,119 @@ static unsigned chunked(int argc, char **argv) {
   return failed;
 }
 
+/* Rows of vectors and categories, answered in every way there is: losses, what calls bring back,
+ * gradients, steps and a running text. */
+static float of_rows(size_t i) { return (float)(i * i % 131) / 65.0f - 1; }
+
+static int signals(void) {
+  enum { ROWS = BATCH * LENGTH, MANY = 64 * ROWS };
+  static float vectors[MANY], values[MANY], weights[ROWS], own[MANY], outputs[2][MANY],
+    hidden[2][MANY], dvectors[2][MANY], losses[2][16], loss[2], norm[2];
+  static int32_t tokens[MANY], classes[MANY];
+  static miras_cuda_trainer t;
+  static miras_cuda_session s;
+  miras_trainer_desc room;
+  miras_batch x;
+  miras_batch_grad g;
+  miras_model_desc d;
+  miras_model *m;
+  miras_trainer *host;
+  miras_session *text;
+  miras_cuda_model there;
+  const miras_row *row;
+  size_t count, i, bytes;
+  float *params, *block, *at;
+  char why[256];
+  int ok = 1, part;
+  miras_model_preset(&d, MIRAS_PRESET_YAAD, 1);
+  d.width = 24, d.heads = 2, d.dropout = 0.2f, d.embed_norm = 1;
+  strcpy(d.inputs, "category 5 3, vector 7, standardized 4");
+  strcpy(d.outputs, "category 3 5, huber 2 at 0.5, normal 2 times 0.5, quantile 3 at 0.9, binary 2, "
+                    "raw 3, lp 2, squared 3");
+  m = miras_model_open(&d, NULL, why, sizeof why);
+  if (!m) return puts(why), 0;
+  row = miras_model_row(m);
+  for (i = 0; i < MANY; i++) {
+    vectors[i] = of_rows(i), values[i] = i % 13 ? of_rows(i + 7) : NAN, own[i] = of_rows(i + 3);
+    tokens[i] = (int32_t)(i % (size_t)row->tokens ? i % 3 : i % 5);
+    classes[i] = (int32_t)(i % 3) - (i % 7 == 0);
+  }
+  for (i = 0; i < ROWS; i++) weights[i] = (float)(i % 4);
+  if (miras_model_standardize(m, vectors, ROWS) != MIRAS_OK) return 0;
+  memset(&room, 0, sizeof room);
+  room.batch = BATCH, room.context = LENGTH;
+  host = miras_trainer_open(m, &room, NULL, NULL, 0);
+  bytes = miras_cuda_model_size(m, NULL, why, sizeof why);
+  if (miras_cuda_model_init(&there, m, NULL, device(bytes), bytes, 0) != MIRAS_OK) return 0;
+  bytes = miras_cuda_trainer_size(&there, &room, why, sizeof why);
+  if (!host || miras_cuda_trainer_init(&t, &there, &room, device(bytes), bytes, 0) != MIRAS_OK)
+    return 0;
+  params = miras_model_params(m, &count);
+  block = (float *)device((10 * MANY + 64) * sizeof(float));
+  #define THERE(k) (block + (k) * (size_t)MANY)
+  for (part = 0; part < 2; part++) {     /* the second without weights */
+    memset(&x, 0, sizeof x);
+    x.batch = BATCH, x.length = LENGTH;
+    x.tokens = tokens, x.vectors = vectors, x.classes = classes, x.values = values;
+    x.weights = part ? NULL : weights;
+    x.outputs = outputs[0], x.hidden = hidden[0], x.losses = losses[0];
+    g.outputs = own, g.hidden = own, g.vectors = dvectors[0];
+    ok = ok && miras_trainer_loss_batch(host, &x, 1, &loss[0]) == MIRAS_OK &&
+         miras_trainer_backward_batch(host, &g) == MIRAS_OK &&
+         miras_trainer_step(host, NULL, 0.01f, &norm[0]) == MIRAS_OK;
+    ok = ok &&
+         !cudaMemcpyAsync(THERE(0), tokens, sizeof tokens, cudaMemcpyHostToDevice, 0) &&
+         !cudaMemcpyAsync(THERE(1), vectors, sizeof vectors, cudaMemcpyHostToDevice, 0) &&
+         !cudaMemcpyAsync(THERE(2), classes, sizeof classes, cudaMemcpyHostToDevice, 0) &&
+         !cudaMemcpyAsync(THERE(3), values, sizeof values, cudaMemcpyHostToDevice, 0) &&
+         !cudaMemcpyAsync(THERE(4), weights, sizeof weights, cudaMemcpyHostToDevice, 0) &&
+         !cudaMemcpyAsync(THERE(8), own, sizeof own, cudaMemcpyHostToDevice, 0);
+    x.tokens = (int32_t *)(void *)THERE(0), x.vectors = THERE(1);
+    x.classes = (int32_t *)(void *)THERE(2), x.values = THERE(3);
+    x.weights = part ? NULL : THERE(4);
+    x.outputs = THERE(5), x.hidden = THERE(6), x.losses = THERE(10) + 16;
+    g.outputs = g.hidden = THERE(8), g.vectors = THERE(7);
+    at = THERE(10);
+    ok = ok && miras_cuda_trainer_loss_batch(&t, &x, 1, at, 0) == MIRAS_OK &&
+         miras_cuda_trainer_backward_batch(&t, &g, 0) == MIRAS_OK &&
+         miras_cuda_trainer_step(&t, NULL, 0.01f, at + 1, 0) == MIRAS_OK &&
+         !cudaMemcpyAsync(outputs[1], THERE(5), sizeof *outputs, cudaMemcpyDeviceToHost, 0) &&
+         !cudaMemcpyAsync(hidden[1], THERE(6), sizeof *hidden, cudaMemcpyDeviceToHost, 0) &&
+         !cudaMemcpyAsync(dvectors[1], THERE(7), sizeof *dvectors, cudaMemcpyDeviceToHost, 0) &&
+         !cudaMemcpyAsync(losses[1], at + 16, sizeof *losses, cudaMemcpyDeviceToHost, 0) &&
+         !cudaMemcpyAsync(&loss[1], at, sizeof *loss, cudaMemcpyDeviceToHost, 0) &&
+         !cudaMemcpyAsync(&norm[1], at + 1, sizeof *norm, cudaMemcpyDeviceToHost, 0) &&
+         !cudaDeviceSynchronize();
+    ok = ok && same("outputs", outputs[0], outputs[1], (size_t)(ROWS * row->outputs)) &&
+         same("hidden rows", hidden[0], hidden[1], (size_t)(ROWS * d.width)) &&
+         same("gradients of vectors", dvectors[0], dvectors[1], (size_t)(ROWS * row->vectors)) &&
+         same("losses", losses[0], losses[1], 9) && same("loss", &loss[0], &loss[1], 1) &&
+         same("norm", &norm[0], &norm[1], 1);
+  }
+  {
+    float *after = (float *)malloc(count * sizeof *after);
+    ok = ok && after && !cudaMemcpyAsync(after, miras_cuda_model_params(&there, NULL),
+                                         count * sizeof *after, cudaMemcpyDeviceToHost, 0) &&
+         !cudaDeviceSynchronize() && same("parameters", params, after, count);
+    free(after);
+  }
+  bytes = miras_cuda_session_size(&there, 1, LENGTH);
+  text = miras_session_open(m, NULL, NULL, why, sizeof why);
+  ok = ok && text &&
+       miras_cuda_session_init(&s, &there, 1, LENGTH, device(bytes), bytes, 0) == MIRAS_OK &&
+       miras_cuda_session_feed(&s, (int32_t *)(void *)THERE(0), THERE(1), LENGTH, THERE(5), 1, 0) ==
+         MIRAS_OK &&
+       !cudaMemcpyAsync(outputs[1], THERE(5), (size_t)row->outputs * sizeof(float),
+                        cudaMemcpyDeviceToHost, 0) && !cudaDeviceSynchronize() &&
+       same("a text", miras_session_feed(text, tokens, vectors, LENGTH), outputs[1],
+            (size_t)row->outputs);
+  #undef THERE
+  miras_session_close(text);
+  miras_trainer_close(host);
+  miras_model_close(m);
+  return ok;
+}
+
 int main(int argc, char **argv) {
   unsigned failed = 0, kind, i, of_block;
   if (!strcmp(miras_isa(), "portable")) {
@@ -452,6 +565,12 @@ int main(int argc, char **argv) {
            d.layer[0].mlp.experts ? " with experts" : "", of_block,
            ok ? "the same" : "DIFFERS");
     fflush(stdout);
+    failed += !ok;
+  }
+  if (argc < 2 || !strcmp(argv[argc - 1], "signals")) {
+    threads = 96;
+    const int ok = signals();
+    printf("rows of vectors: %s\n", ok ? "the same" : "DIFFERS");
     failed += !ok;
   }
   failed += chunked(argc, argv);

@@ -1196,6 +1196,20 @@ static void layer_cross_entropy(const miras__kernels *k, trial *t) {
                                  t->variant % 3 ? 0.25f : 0);
 }
 
+/* All types but category and raw, of which the last has twice the numbers; with a gradient or not. */
+static void layer_number_loss(const miras__kernels *k, trial *t) {
+  const int type = MIRAS_OUTPUT_BINARY + (int)t->variant % 6;
+  const float at = type == MIRAS_OUTPUT_LP ? 2.5f : 0.7f;
+  operand loss = packed(t, 1, t->rows), x = apart(t, t->rows, 2 * t->n);
+  operand y = packed(t, t->rows, t->n), room = packed(t, 1, t->n);
+  size_t i;
+  for (i = 0; i < t->rows && t->n; i++) {
+    if (i % 2) y.p[i * y.ld + i % t->n] = i % 4 == 1 ? NAN : INFINITY;
+    loss.p[i] = k->number_loss(type, x.p + i * x.ld, y.p + i * y.ld, t->n, at,
+                               t->variant / 6 ? 0.25f : 0, room.p);
+  }
+}
+
 static void layer_dropout(const miras__kernels *k, trial *t) {
   operand y = packed(t, 1, t->n), base = packed(t, 1, t->n), x = packed(t, 1, t->n);
   if (t->variant % 3 == 1) base = y;
@@ -1243,6 +1257,7 @@ static const struct {
   { "gates_bwd", layer_gates_bwd, 3, 1, 67, 7e-7 },
   { "complement", layer_complement, 3, 1, 67, 1e-7 },
   { "cross_entropy", layer_cross_entropy, 3, 1, 67, 3e-7 },
+  { "number_loss", layer_number_loss, 12, 0, 35, 6e-7 },
   { "dropout", layer_dropout, 1, 1, 67, 0 },
   { "transpose", layer_transpose, 35, 1, 35, 0 },
   { "adamw", layer_adamw, 1, 1, 67, 4e-7 }
