@@ -532,8 +532,7 @@ template <class Y> struct cases {
   X(copy, 1) X(flush, 2) X(rest, 2) X(map, 8) X(act_rows, 6) X(act_grad2, 3) X(sigmoid_bwd, 1)    \
   X(log_weights, 2) X(log_weights_bwd, 1) X(invert, 1) X(diagonal, 2) X(both_fwd, 1)              \
   X(both_bwd, 1) X(shrink_from, 4) X(shrink_from_bwd, 8) X(adamw, 1) X(dropout, 2) X(any, 4)      \
-  X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(number_loss, 12) X(copy_rows, 3) X(fill_rows, 1)      \
-  X(spread_rows, 2)                                                                               \
+  X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(copy_rows, 3) X(fill_rows, 1) X(spread_rows, 2)       \
   X(add_rows, 4) X(mul_rows, 3) X(muladd_rows, 4) X(scale_rows, 8) X(axpy_rows, 8) X(dot_rows, 4) \
   X(sum_rows, 4) X(mask_rows, 6) X(transpose, 1) X(fade, 6) X(norm_rows, 1) X(norm_project, 2)    \
   X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(rates_fwd, 2) X(bound_share, 1)       \
@@ -548,7 +547,7 @@ template <class Y> struct cases {
   X(lq_bwd, 2) X(signed_fwd, 8) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
   X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 14)            \
-  X(gate_rows_bwd, 7)
+  X(gate_rows_bwd, 7) X(number_loss, 12)
 
 /* Those by parts, of which `which` counts behind the others. */
 #define PARTS(X) X(part_rows, 20) X(part_bwd, 20)
