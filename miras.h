@@ -882,7 +882,7 @@ typedef struct miras_layer_desc {
 
 #define MIRAS_MAX_LAYER_KINDS 8   /* kinds of layer that a model may have                         */
 #define MIRAS_MAX_LAYERS 256      /* layers that a model may have                                 */
-#define MIRAS_PATTERN_SIZE 112    /* characters of pattern, inputs, outputs, their ends included   */
+#define MIRAS_PATTERN_SIZE 112    /* characters of pattern, inputs, outputs, their ends included  */
 
 /* What a model reads: tokens, of which there are `vocab`, and the items of miras_model_desc.inputs.
  * What they make of a row adds up. */
@@ -901,8 +901,8 @@ typedef enum miras_output_type {
   MIRAS_OUTPUT_CATEGORY,   /* "category 3": logits of 3 things; cross entropy in nats             */
   MIRAS_OUTPUT_BINARY,     /* "binary 4": logits of 4 answers, y in 0..1; cross entropy in nats   */
   MIRAS_OUTPUT_SQUARED,    /* "squared 2": 2 numbers; 1/2 (x - y)^2                               */
-  MIRAS_OUTPUT_HUBER,      /* "huber 2 at 0.5": 1/2 (x - y)^2, beyond 0.5 as steep as there; 1e-6..1e6
-                              without `at` 1                                                     */
+  MIRAS_OUTPUT_HUBER,      /* "huber 2 at 0.5": 1/2 (x - y)^2, beyond 0.5 as steep as there;
+                              1e-6..1e6, without `at` 1                                          */
   MIRAS_OUTPUT_LP,         /* "lp 2 at 3": |x - y|^3, 1..8; without `at` 3                        */
   MIRAS_OUTPUT_QUANTILE,   /* "quantile 2 at 0.9": what nine of ten values are below, 0.001..0.999;
                               without `at` the median. y - x times 0.9, below x times 0.9 - 1     */
@@ -954,8 +954,9 @@ typedef struct miras_model_desc {
   char pattern[MIRAS_PATTERN_SIZE]; /* which layers, from the embedding on: letters, or groups in
                               parentheses, each with *count behind it or once: "mmwm", "(mw)*3";
                               empty: `layers` times layer[0]                                     */
-  char inputs[MIRAS_PATTERN_SIZE]; /* what a row brings besides its token: items with commas between,
-                              each a word of miras_input_type and sizes: "category 7 12, vector 9" */
+  char inputs[MIRAS_PATTERN_SIZE]; /* what a row brings besides its token: items with commas
+                              between, each a word of miras_input_type and sizes,
+                              "category 7 12, vector 9"                                          */
   char outputs[MIRAS_PATTERN_SIZE]; /* what a row is answered: likewise of miras_output_type,
                               "category 3 5, huber 2 at 0.5 times 0.1", where `times` weighs its
                               loss; empty: the next token, "category vocab"                      */
@@ -964,7 +965,7 @@ typedef struct miras_model_desc {
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
   int layers;              /* how many, 1..256; no default but with a pattern, which says it     */
   int untied;              /* 1: the head has its own matrix instead of the embedding's; with
-                              outputs it always has, and an offset, and this is 0                */
+                              outputs 0 -> 1, and it has an offset too                           */
   float norm_epsilon;      /* added to the mean of squares in RMS norms, up to 1; 0 -> 1e-5      */
   miras_norm norm;         /* of blocks and before the head                                      */
   int embed_norm;          /* 1: one behind the embedding too                                    */
@@ -1064,8 +1065,8 @@ typedef struct miras_batch {
   const float *vectors;    /* [batch, T, vectors]                                                */
   const int32_t *classes;  /* [batch, T, classes] targets; -1 is left out                        */
   const float *values;     /* [batch, T, values] targets; what is not finite is left out         */
-  const float *weights;    /* NULL, or [batch, T] not below 0, by which losses of rows are weighed */
-  const int32_t *carry;    /* NULL, or as in miras_trainer_loss_carried, ...                      */
+  const float *weights;    /* NULL, or [batch, T] not below 0: losses of rows are times these    */
+  const int32_t *carry;    /* NULL, or as in miras_trainer_loss_carried, ...                     */
   const unsigned char *restart;    /* ... as is this                                             */
   float *outputs;          /* NULL, or receives [batch, T, outputs]                              */
   float *hidden;           /* NULL, or receives [batch, T, width], what outputs are made of      */
@@ -1330,9 +1331,9 @@ MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *t, const int32_
                                                   const int32_t *targets, int batch, int length,
                                                   const int32_t *carry,
                                                   const unsigned char *restart, float *loss);
-/* Both on any inputs and outputs: the loss is the sum over outputs of weight times the mean of those
- * rows that have a target for it (those two take models of tokens alone, whose outputs are the next
- * token). With carry train must be 1. MIRAS_ERR_ARGUMENT, too, if an array is missing. */
+/* Both on any inputs and outputs: the loss is the sum over outputs of weight times the mean of
+ * those rows that have a target for it (those two take models of tokens alone, whose outputs are
+ * the next token). With carry train must be 1. MIRAS_ERR_ARGUMENT, too, if an array is missing. */
 MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *t, const miras_batch *x, int train,
                                                 float *loss);
 /* Add the gradient of the last loss with train 1 to miras_trainer_grads. Once per such call, and
@@ -1642,7 +1643,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    more of them.
 
    MODELS. miras_model is an embedding, then layers, then a norm and the head, which shares the
-   embedding's matrix unless untied. A layer of memories, with h the RMS norm of its input x:
+   embedding's matrix unless untied (of rows that are no words see ROWS). A layer of memories, with h
+   the RMS norm of its input x:
 
        q, k, v = silu(causal convolution(h W_q, h W_k, h W_v)); q and k scaled to length 1 per head
        gates   = sigmoid, softplus, ... of a low-rank projection of h
@@ -1695,6 +1697,25 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    A layer of type rwkv is RWKV-7's as published (room @76 has its formulas): its memory with token
    shifts, gates of low rank, values of the first such layer mixed in, and a bonus.
+
+   ROWS. What a model reads and says need not be words. Its rows bring tokens, categories and
+   vectors, as miras_model_desc.inputs says, and are answered as outputs says, each with its loss:
+
+       d.vocab = 0;
+       strcpy(d.inputs, "category 7, standardized 12");           the weekday, and 12 sensors
+       strcpy(d.outputs, "huber 12, binary 1 times 0.2");         their next values; an alarm
+
+       x       = the sum of the categories' learned rows, and of vectors W + offset
+       outputs = norm(x of the last layer) W_head + offset
+
+   miras_batch has the rows of a step, their targets (-1 and what is not finite are left out: an
+   alarm that nobody knows), weights of rows, and what is wanted back: outputs, hidden rows, losses.
+   A loss of the caller's is an output "raw", or comes on top of others: after
+   miras_trainer_loss_batch its gradient by outputs or hidden rows goes into
+   miras_trainer_backward_batch, which also hands out that by the vectors. Sessions and servers take
+   vectors beside tokens, or alone. Vectors want entries of size 1: give them so, or standardized by
+   means and deviations that are the model's (miras_model_standardize). Amplitudes survive what
+   norms do to a row, because the offset is part of it. Numbers to forecast want the same size.
 
    An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
    and others go without by mlp.none. MLPs may square a ReLU instead, norms be layer norms, and one
@@ -2021,7 +2042,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    THE FIELD'S OWN WORDS. Calls, old and new (the arguments beside the name have changed
+     next    ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
+             miras_trainer_loss_batch, _backward_batch, miras_session_feed, _hidden,
+             miras_model_row, _input, _output, _standardize, _predict, _score,
+             miras_sequence.vectors; files of version 8 where these are used. A pattern may have 111
+             characters. miras_cuda_session_feed takes vectors too, miras_cuda_trainer_loss bytes
+             for what begins anew.
+             THE FIELD'S OWN WORDS. Calls, old and new (the arguments beside the name have changed
              where the right column shows them):
                miras_write, miras_step(m, ..)      miras_memory_write, _step(m, .., &surprise)
                miras_read, _forward, _backward     miras_memory_read, _forward, _backward
@@ -2689,7 +2716,7 @@ typedef struct miras__case {
                               tokens are no whole chunks                                         */
   int crossed;             /* dt_min is not below dt_max                                    */
   int scarce;              /* experts_per_token is more than experts                             */
-  int speaks, ties;        /* a model has tokens; its outputs are the next one                   */
+  int speaks;              /* a model has tokens                                                 */
 } miras__case;
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
@@ -2808,7 +2835,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
            "sigmoid root rate bounded floor steep"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate"),
-  MIRAS__M(untied, 2, 0, 1, 0, "ties"),
+  MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
 #endif
@@ -2901,8 +2928,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL), MIRAS__F(unjoined, NULL),
   MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
-  MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens"),
-  MIRAS__F(ties, "empty outputs, for others have a matrix of their own")
+  MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens")
 #endif
 };
 #undef MIRAS__AT
@@ -19815,14 +19841,14 @@ struct miras_model {
   miras_row row;
   size_t outs, ld_in;              /* row.outputs; floats of a row of vectors                     */
   miras__in *in;                   /* [ins] what is read; NULL: they are counted                  */
-  miras_output *out;                 /* [answers] what is said                                      */
+  miras_output *out;               /* [answers] what is said                                      */
   int ins, answers;
   size_t scratch, scratch_train;   /* of a worker, for any of its layers and the head             */
   size_t pack;                     /* of it that of the head's products; 0 on a device            */
   size_t bare, bare_train;         /* a worker's where products need none                         */
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
                                       bytes are the position, then what its layers have           */
-  size_t norm, head;               /* final gain; [outs, W] of the head (the embedding's when tied) */
+  size_t norm, head;               /* final gain; [outs, W] of the head, or of the embedding      */
   size_t offset;                   /* [outs] of the head; 0: it has none                          */
   size_t bias, embed_norm;         /* final bias; gain and bias behind the embedding: ld_x apart  */
   size_t ld_values;                /* of rows of values that other layers mix in; 0: none do      */
@@ -19910,7 +19936,8 @@ static void miras__embed_category(const miras__kernels *k, const miras_model *m,
   const miras__packed rows = miras__packed_at(m, in->weight, NULL);
   for (t = 0; rows.form && t < n; t++) {
     float *to = first ? x + t * m->ld_x : scratch + m->pack;
-    miras__packed_widen(k, to, 0, &rows, (size_t)tokens[t * (size_t)m->row.tokens], 0, 1, m->width);
+    miras__packed_widen(k, to, 0, &rows, (size_t)tokens[t * (size_t)m->row.tokens], 0, 1,
+                        m->width);
     if (!first) k->add(x + t * m->ld_x, to, m->width);
   }
   if (rows.form) return;
@@ -20137,25 +20164,26 @@ static MIRAS__CALLED miras_result miras__own_resolve(miras_model_desc *d, char *
   memcpy(&c.d, (const char *)d + MIRAS__OWN_AT, MIRAS__OWN_END);
   c.inside = 1;
   c.speaks = d->vocab || !d->inputs[0];
-  c.ties = !d->outputs[0];
+  if (d->outputs[0] && !c.d.untied) c.d.untied = 1;
   if (!miras__resolve_fields(&c, at, at + sizeof c.d, &fault))
     return miras__say_fault(why, n, &c, &fault), MIRAS_ERR_DESC;
   memcpy((char *)d + MIRAS__OWN_AT, &c.d, MIRAS__OWN_END);
   return MIRAS_OK;
 }
 
-#define MIRAS__ITEMS 16            /* most inputs beside the token, and outputs that a model has   */
+#define MIRAS__ITEMS 16            /* most inputs beside the token, and outputs that a model has  */
 
 /* What is wrong with an item of outputs, or of inputs; NULL: nothing. at has its default then. */
 static MIRAS__COLD const char *miras__item_wrong(miras__item *x, int says) {
   static const float normal[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1, 3, 0.5f, 0, 0};
   static const float low[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1e-6f, 1, 0.001f, 0, 0};
   static const float high[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1e6f, 8, 0.999f, 0, 0};
-  const int least = x->type == MIRAS_OUTPUT_CATEGORY ? 2 : 1;      /* an input's is the same number */
+  const int least = x->type == MIRAS_OUTPUT_CATEGORY ? 2 : 1;   /* of an input the same number */
   const int most = x->type == MIRAS_OUTPUT_CATEGORY ? 1 << 24 : 65536;
   if (x->size < least || x->size > most)
     return "categories have sizes of 2..2^24, others of 1..65536";
-  if (!says) return x->at > 0 || x->weight < 1 || x->weight > 1 ? "inputs have no at and times" : NULL;
+  if (!says)
+    return x->at > 0 || x->weight < 1 || x->weight > 1 ? "inputs have no at and times" : NULL;
   if (!(x->at > 0)) x->at = normal[x->type];
   if (!(x->at >= low[x->type] && x->at <= high[x->type]))
     return "at is that of huber, 1e-6..1e6, of lp, 1..8, or of quantile, 0.001..0.999";
@@ -20191,7 +20219,8 @@ static MIRAS__COLD miras_result miras__items_resolve(const char *name, const cha
     if (found > 0 && !wrong) continue;
     miras__say(why, n, "%s is \"%s\"; ", name, text);
     if (wrong) miras__say(why, n, "%s", wrong);
-    else miras__say(why, n, "it must be items with commas between, each a word and sizes: %s", words);
+    else
+      miras__say(why, n, "it must be items with commas between, each a word and sizes: %s", words);
     return MIRAS_ERR_DESC;
   }
   return MIRAS_OK;
@@ -20207,12 +20236,13 @@ static MIRAS__COLD void miras__items_make(miras_model *m) {
     if (m->in) {
       miras_input *of = &m->in[m->ins].of;
       of->type = (miras_input_type)x.type, of->size = x.size, of->first = *count;
-      m->in[m->ins].weight = 0;                    /* the token's; others are placed by their views */
+      m->in[m->ins].weight = 0;    /* the token's; others are placed by their views */
     }
     *count += x.type == MIRAS_INPUT_CATEGORY ? 1 : x.size;
   }
   for (m->answers = 0; miras__item_of(&m->desc, 1, m->answers, &x); m->answers++) {
-    const int raw = x.type == MIRAS_OUTPUT_RAW, columns = x.size << (x.type == MIRAS_OUTPUT_NORMAL);
+    const int raw = x.type == MIRAS_OUTPUT_RAW;
+    const int columns = x.size << (x.type == MIRAS_OUTPUT_NORMAL);
     int *count = x.type == MIRAS_OUTPUT_CATEGORY ? &row->classes : &row->values;
     if (m->out) {
       miras_output *of = &m->out[m->answers];
@@ -20233,12 +20263,12 @@ static MIRAS__COLD miras_result miras__rows_resolve(miras_model *m, char *why, s
   if (result == MIRAS_OK) result = miras__items_resolve("outputs", d->outputs, 1, why, n);
   if (result != MIRAS_OK) return result;
   if (!d->vocab && !d->outputs[0])
-    return miras__say(why, n, "outputs is \"\" and vocab 0; a model without tokens must say what it "
-                              "answers"), MIRAS_ERR_DESC;
+    return miras__say(why, n, "outputs is \"\" and vocab 0; a model without tokens must say what "
+                              "it answers"), MIRAS_ERR_DESC;
   miras__items_make(m);
   if (m->row.vectors > 1 << 20 || m->row.outputs > 1 << 25)
-    return miras__say(why, n, "a row has %d vectors and %d outputs; up to 2^20 and 2^25 are allowed",
-                      m->row.vectors, m->row.outputs), MIRAS_ERR_DESC;
+    return miras__say(why, n, "a row has %d vectors and %d outputs; up to 2^20 and 2^25 are "
+                              "allowed", m->row.vectors, m->row.outputs), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
@@ -20494,8 +20524,8 @@ static void miras__views_make(miras_model *m) {
   miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
   m->bias = v.floats;
   if (m->desc.norm) miras__view_add(&v, "norm.bias", m->width, 0, 0, 0, 0, 0);
-  m->head = !m->desc.untied && !m->desc.outputs[0] ? 0 : v.form ? v.packed : v.floats;
-  if (m->desc.untied || m->desc.outputs[0])
+  m->head = !m->desc.untied ? 0 : v.form ? v.packed : v.floats;
+  if (m->desc.untied)
     miras__view_add(&v, "head.weight", m->outs, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
   m->offset = m->desc.outputs[0] ? v.floats : 0;
   if (m->desc.outputs[0]) miras__view_add(&v, "head.offset", m->outs, 0, 0, 0, 0, 0);
@@ -21318,8 +21348,10 @@ static miras__matrix miras__head_turned(const miras_trainer *tr, int panels) {
   return panels ? miras__panels(tr->head_t, m->width) : miras__mat(tr->head_t, m->ld_v);
 }
 
-/* The loss of a row's output, not weighed; when training x becomes its gradient, times the weight. */
-static double miras__output_loss(const miras__phase *ph, int i, float *x, size_t row, float *room) {
+/* The loss of a row's output, not weighed; when training x becomes its gradient, times the
+ * weight. */
+static double miras__output_loss(const miras__phase *ph, int i, float *x, size_t row,
+                                 float *room) {
   const miras_trainer *tr = ph->trainer;
   const miras__kernels *k = ph->all.k;
   const miras_output *of = &tr->model->out[i];
@@ -21335,7 +21367,8 @@ static double miras__output_loss(const miras__phase *ph, int i, float *x, size_t
   }
   if (of->type == MIRAS_OUTPUT_CATEGORY)
     loss = k->cross_entropy(
-      x, size, (size_t)tr->targets[row * (size_t)tr->model->row.classes + (size_t)of->first], scale);
+      x, size, (size_t)tr->targets[row * (size_t)tr->model->row.classes + (size_t)of->first],
+      scale);
   else
     loss = k->number_loss((int)of->type, x,
                           tr->numbers + row * (size_t)tr->model->row.values + of->first, size,
@@ -21980,7 +22013,8 @@ static void miras__norm_reduce(const miras_trainer *tr, miras__jobs *jobs, size_
     miras__job_reduce(jobs, tr->grads + bias, n, tr->part + ld, 2 * ld, tiles);
 }
 
-/* Add the jobs that make the gradients of inputs' matrices and offsets from that of what is read. */
+/* Add the jobs that make the gradients of inputs' matrices and offsets from that of what is
+ * read. */
 static void miras__input_weights(const miras_trainer *tr, const float *d, miras__jobs *jobs) {
   const miras_model *m = tr->model;
   int i;
@@ -22569,8 +22603,8 @@ MIRAS_API const float *miras_session_hidden(const miras_session *s) {
 
 /* Tokens alone. */
 static const float *miras__session_read(miras_session *s, const int32_t *tokens, size_t count) {
-  return s && tokens && miras__reads_tokens(s->in.model) ? miras_session_feed(s, tokens, NULL, count)
-                                                         : NULL;
+  if (!s || !tokens || !miras__reads_tokens(s->in.model)) return NULL;
+  return miras_session_feed(s, tokens, NULL, count);
 }
 
 MIRAS_API const float *miras_session_step(miras_session *s, int32_t token) {

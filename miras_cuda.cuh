@@ -244,8 +244,8 @@ size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_de
 miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
                                      const miras_trainer_desc *d, void *device, size_t bytes,
                                      cudaStream_t stream);
-/* miras_trainer_loss_batch of arrays on the device, which all of x's are; of numbers that the caller
- * must have right, as there, nothing is checked. loss: one float on the device, or NULL. */
+/* miras_trainer_loss_batch of arrays on the device, which all of x's are; of what must be right in
+ * them, as there, nothing is checked. loss: one float on the device, or NULL. */
 miras_result miras_cuda_trainer_loss_batch(miras_cuda_trainer *t, const miras_batch *x, int train,
                                            float *loss, cudaStream_t stream);
 /* The same of texts, as miras_trainer_loss or, with carry not NULL, miras_trainer_loss_carried. */

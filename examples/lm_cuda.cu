@@ -170,8 +170,8 @@ static miras_result run(cuda_trainer *t, const int32_t *tokens, const int32_t *t
   if (rows) send(t->rows, rows, (size_t)batch * sizeof *rows);
   if (rows && fresh) send(t->fresh, fresh, (size_t)batch);
   must(miras_cuda_trainer_loss(&t->t, t->tokens, t->targets, batch, length, train,
-                               rows ? t->rows : NULL, rows && fresh ? t->fresh : NULL, t->said, 0) ==
-         MIRAS_OK, "run the model");
+                               rows ? t->rows : NULL, rows && fresh ? t->fresh : NULL, t->said,
+                               0) == MIRAS_OK, "run the model");
   bring(loss, t->said, sizeof *loss);
   return MIRAS_OK;
 }

@@ -251,7 +251,8 @@ static void texts_close(void) {
 
 /* Feed so many tokens that lie in texts.in, and bring the logits of the last rows. */
 static int texts_feed(int length, int rows, float *logits, size_t count) {
-  return miras_cuda_session_feed(&texts.s, texts.in, NULL, length, texts.out, rows, 0) == MIRAS_OK &&
+  return miras_cuda_session_feed(&texts.s, texts.in, NULL, length, texts.out, rows, 0) ==
+           MIRAS_OK &&
          !cudaMemcpyAsync(logits, texts.out, count * sizeof *logits, cudaMemcpyDeviceToHost, 0) &&
          !cudaDeviceSynchronize();
 }
@@ -375,16 +376,56 @@ static unsigned chunked(int argc, char **argv) {
  * gradients, steps and a running text. */
 static float of_rows(size_t i) { return (float)(i * i % 131) / 65.0f - 1; }
 
+enum { ROWS = BATCH * LENGTH, MANY = 64 * ROWS };
+static float vectors[MANY], values[MANY], weights[ROWS], own[MANY], outputs[2][MANY],
+  hidden[2][MANY], dvectors[2][MANY], losses[2][16], loss[2], norm[2];
+static int32_t tokens[MANY], classes[MANY];
+
+/* Send n words; bring them. */
+static int sent(void *to, const void *from, size_t n) {
+  return !cudaMemcpyAsync(to, from, n * 4, cudaMemcpyHostToDevice, 0);
+}
+
+static int brought(void *to, const void *from, size_t n) {
+  return !cudaMemcpyAsync(to, from, n * 4, cudaMemcpyDeviceToHost, 0);
+}
+
+/* A step here, and there, where the arrays are behind `block`; the second without weights. */
+#define THERE(k) (block + (k) * (size_t)MANY)
+static int step_of_rows(miras_trainer *host, miras_cuda_trainer *t, float *block, int part) {
+  float *const at = THERE(10);
+  miras_batch x;
+  miras_batch_grad g;
+  int ok;
+  memset(&x, 0, sizeof x);
+  x.batch = BATCH, x.length = LENGTH;
+  x.tokens = tokens, x.vectors = vectors, x.classes = classes, x.values = values;
+  x.weights = part ? NULL : weights;
+  x.outputs = outputs[0], x.hidden = hidden[0], x.losses = losses[0];
+  g.outputs = own, g.hidden = own, g.vectors = dvectors[0];
+  ok = miras_trainer_loss_batch(host, &x, 1, &loss[0]) == MIRAS_OK &&
+       miras_trainer_backward_batch(host, &g) == MIRAS_OK &&
+       miras_trainer_step(host, NULL, 0.01f, &norm[0]) == MIRAS_OK &&
+       sent(THERE(0), tokens, MANY) && sent(THERE(1), vectors, MANY) &&
+       sent(THERE(2), classes, MANY) && sent(THERE(3), values, MANY) &&
+       sent(THERE(4), weights, ROWS) && sent(THERE(8), own, MANY);
+  x.tokens = (int32_t *)(void *)THERE(0), x.vectors = THERE(1);
+  x.classes = (int32_t *)(void *)THERE(2), x.values = THERE(3);
+  x.weights = part ? NULL : THERE(4);
+  x.outputs = THERE(5), x.hidden = THERE(6), x.losses = at + 16;
+  g.outputs = g.hidden = THERE(8), g.vectors = THERE(7);
+  return ok && miras_cuda_trainer_loss_batch(t, &x, 1, at, 0) == MIRAS_OK &&
+         miras_cuda_trainer_backward_batch(t, &g, 0) == MIRAS_OK &&
+         miras_cuda_trainer_step(t, NULL, 0.01f, at + 1, 0) == MIRAS_OK &&
+         brought(outputs[1], THERE(5), MANY) && brought(hidden[1], THERE(6), MANY) &&
+         brought(dvectors[1], THERE(7), MANY) && brought(losses[1], at + 16, 16) &&
+         brought(&loss[1], at, 1) && brought(&norm[1], at + 1, 1) && !cudaDeviceSynchronize();
+}
+
 static int signals(void) {
-  enum { ROWS = BATCH * LENGTH, MANY = 64 * ROWS };
-  static float vectors[MANY], values[MANY], weights[ROWS], own[MANY], outputs[2][MANY],
-    hidden[2][MANY], dvectors[2][MANY], losses[2][16], loss[2], norm[2];
-  static int32_t tokens[MANY], classes[MANY];
   static miras_cuda_trainer t;
   static miras_cuda_session s;
   miras_trainer_desc room;
-  miras_batch x;
-  miras_batch_grad g;
   miras_model_desc d;
   miras_model *m;
   miras_trainer *host;
@@ -392,14 +433,14 @@ static int signals(void) {
   miras_cuda_model there;
   const miras_row *row;
   size_t count, i, bytes;
-  float *params, *block, *at;
+  float *params, *block, *after;
   char why[256];
   int ok = 1, part;
   miras_model_preset(&d, MIRAS_PRESET_YAAD, 1);
   d.width = 24, d.heads = 2, d.dropout = 0.2f, d.embed_norm = 1;
   strcpy(d.inputs, "category 5 3, vector 7, standardized 4");
-  strcpy(d.outputs, "category 3 5, huber 2 at 0.5, normal 2 times 0.5, quantile 3 at 0.9, binary 2, "
-                    "raw 3, lp 2, squared 3");
+  strcpy(d.outputs, "category 3 5, huber 2 at 0.5, normal 2 times 0.5, quantile 3 at 0.9, "
+                    "binary 2, raw 3, lp 2, squared 3");
   m = miras_model_open(&d, NULL, why, sizeof why);
   if (!m) return puts(why), 0;
   row = miras_model_row(m);
@@ -420,64 +461,27 @@ static int signals(void) {
     return 0;
   params = miras_model_params(m, &count);
   block = (float *)device((10 * MANY + 64) * sizeof(float));
-  #define THERE(k) (block + (k) * (size_t)MANY)
-  for (part = 0; part < 2; part++) {     /* the second without weights */
-    memset(&x, 0, sizeof x);
-    x.batch = BATCH, x.length = LENGTH;
-    x.tokens = tokens, x.vectors = vectors, x.classes = classes, x.values = values;
-    x.weights = part ? NULL : weights;
-    x.outputs = outputs[0], x.hidden = hidden[0], x.losses = losses[0];
-    g.outputs = own, g.hidden = own, g.vectors = dvectors[0];
-    ok = ok && miras_trainer_loss_batch(host, &x, 1, &loss[0]) == MIRAS_OK &&
-         miras_trainer_backward_batch(host, &g) == MIRAS_OK &&
-         miras_trainer_step(host, NULL, 0.01f, &norm[0]) == MIRAS_OK;
-    ok = ok &&
-         !cudaMemcpyAsync(THERE(0), tokens, sizeof tokens, cudaMemcpyHostToDevice, 0) &&
-         !cudaMemcpyAsync(THERE(1), vectors, sizeof vectors, cudaMemcpyHostToDevice, 0) &&
-         !cudaMemcpyAsync(THERE(2), classes, sizeof classes, cudaMemcpyHostToDevice, 0) &&
-         !cudaMemcpyAsync(THERE(3), values, sizeof values, cudaMemcpyHostToDevice, 0) &&
-         !cudaMemcpyAsync(THERE(4), weights, sizeof weights, cudaMemcpyHostToDevice, 0) &&
-         !cudaMemcpyAsync(THERE(8), own, sizeof own, cudaMemcpyHostToDevice, 0);
-    x.tokens = (int32_t *)(void *)THERE(0), x.vectors = THERE(1);
-    x.classes = (int32_t *)(void *)THERE(2), x.values = THERE(3);
-    x.weights = part ? NULL : THERE(4);
-    x.outputs = THERE(5), x.hidden = THERE(6), x.losses = THERE(10) + 16;
-    g.outputs = g.hidden = THERE(8), g.vectors = THERE(7);
-    at = THERE(10);
-    ok = ok && miras_cuda_trainer_loss_batch(&t, &x, 1, at, 0) == MIRAS_OK &&
-         miras_cuda_trainer_backward_batch(&t, &g, 0) == MIRAS_OK &&
-         miras_cuda_trainer_step(&t, NULL, 0.01f, at + 1, 0) == MIRAS_OK &&
-         !cudaMemcpyAsync(outputs[1], THERE(5), sizeof *outputs, cudaMemcpyDeviceToHost, 0) &&
-         !cudaMemcpyAsync(hidden[1], THERE(6), sizeof *hidden, cudaMemcpyDeviceToHost, 0) &&
-         !cudaMemcpyAsync(dvectors[1], THERE(7), sizeof *dvectors, cudaMemcpyDeviceToHost, 0) &&
-         !cudaMemcpyAsync(losses[1], at + 16, sizeof *losses, cudaMemcpyDeviceToHost, 0) &&
-         !cudaMemcpyAsync(&loss[1], at, sizeof *loss, cudaMemcpyDeviceToHost, 0) &&
-         !cudaMemcpyAsync(&norm[1], at + 1, sizeof *norm, cudaMemcpyDeviceToHost, 0) &&
-         !cudaDeviceSynchronize();
+  for (part = 0; part < 2; part++) {
+    ok = ok && step_of_rows(host, &t, block, part);
     ok = ok && same("outputs", outputs[0], outputs[1], (size_t)(ROWS * row->outputs)) &&
          same("hidden rows", hidden[0], hidden[1], (size_t)(ROWS * d.width)) &&
          same("gradients of vectors", dvectors[0], dvectors[1], (size_t)(ROWS * row->vectors)) &&
          same("losses", losses[0], losses[1], 9) && same("loss", &loss[0], &loss[1], 1) &&
          same("norm", &norm[0], &norm[1], 1);
   }
-  {
-    float *after = (float *)malloc(count * sizeof *after);
-    ok = ok && after && !cudaMemcpyAsync(after, miras_cuda_model_params(&there, NULL),
-                                         count * sizeof *after, cudaMemcpyDeviceToHost, 0) &&
-         !cudaDeviceSynchronize() && same("parameters", params, after, count);
-    free(after);
-  }
+  after = (float *)malloc(count * sizeof *after);
+  ok = ok && after && brought(after, miras_cuda_model_params(&there, NULL), count) &&
+       !cudaDeviceSynchronize() && same("parameters", params, after, count);
+  free(after);
   bytes = miras_cuda_session_size(&there, 1, LENGTH);
   text = miras_session_open(m, NULL, NULL, why, sizeof why);
   ok = ok && text &&
        miras_cuda_session_init(&s, &there, 1, LENGTH, device(bytes), bytes, 0) == MIRAS_OK &&
        miras_cuda_session_feed(&s, (int32_t *)(void *)THERE(0), THERE(1), LENGTH, THERE(5), 1, 0) ==
          MIRAS_OK &&
-       !cudaMemcpyAsync(outputs[1], THERE(5), (size_t)row->outputs * sizeof(float),
-                        cudaMemcpyDeviceToHost, 0) && !cudaDeviceSynchronize() &&
+       brought(outputs[1], THERE(5), (size_t)row->outputs) && !cudaDeviceSynchronize() &&
        same("a text", miras_session_feed(text, tokens, vectors, LENGTH), outputs[1],
             (size_t)row->outputs);
-  #undef THERE
   miras_session_close(text);
   miras_trainer_close(host);
   miras_model_close(m);

@@ -1196,7 +1196,8 @@ static void layer_cross_entropy(const miras__kernels *k, trial *t) {
                                  t->variant % 3 ? 0.25f : 0);
 }
 
-/* All types but category and raw, of which the last has twice the numbers; with a gradient or not. */
+/* All types but category and raw, of which the last has twice the numbers; with a gradient or
+ * not. */
 static void layer_number_loss(const miras__kernels *k, trial *t) {
   const int type = MIRAS_OUTPUT_BINARY + (int)t->variant % 6;
   const float at = type == MIRAS_OUTPUT_LP ? 2.5f : 0.7f;

@@ -1,0 +1,660 @@
+/* test_signals.c: models that read vectors and categories and answer in categories, yes and no, and
+ * numbers: losses by their formulas in double precision, gradients by finite differences, the same
+ * bits whatever the cut, the threads and the neighbours, files, refusals; and they learn.
+ *
+ *   cc -O2 tests/test_signals.c -o test_signals -lcmocka -lm && ./test_signals */
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
+#include "../miras.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { BATCH = 3, LENGTH = 20, ROWS = BATCH * LENGTH, MOST = ROWS * 64 };
+static const char ins[] = "category 5 3, vector 3, standardized 2";
+static const char outs[] = "category 3 5, huber 2 at 0.5 times 0.3, normal 2, quantile 1 at 0.9, "
+                           "binary 2, raw 3, lp 1 at 2.5, squared 2";
+
+static uint64_t random_state = 1;
+
+static double draw(void) {   /* -1..1 */
+  random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (double)(random_state >> 11) / 4503599627370496.0 - 1;
+}
+
+static int below(int n) { return (int)((draw() + 1) * 0.49999 * n); }
+
+/* ---- a job system without threads: last tasks first, workers in turn ---- */
+
+static void backwards(void *user, int count, void (*task)(void *argument, int index, int worker),
+                      void *argument) {
+  int i;
+  (void)user;
+  for (i = count - 1; i >= 0; i--) task(argument, i, i % 3);
+}
+static const miras_parallel by_three = {backwards, NULL, 3};
+
+/* ---- rows ---- */
+
+static int32_t tokens[MOST], classes[MOST];
+static float vectors[MOST], values[MOST], weights[ROWS], outputs[MOST], hidden[MOST], own[MOST],
+  own_hidden[MOST], dvectors[MOST], losses[16];
+
+/* Rows and targets of a model, some of them missing. */
+static miras_batch rows_of(const miras_model *m) {
+  const miras_row *r = miras_model_row(m);
+  miras_batch x;
+  int i, j;
+  memset(&x, 0, sizeof x);
+  for (i = 0; i < ROWS; i++) {
+    miras_input in;
+    miras_output out;
+    for (j = 0; miras_model_input(m, j, &in); j++)
+      if (in.type == MIRAS_INPUT_CATEGORY) tokens[i * r->tokens + in.first] = below(in.size);
+    for (j = 0; j < r->vectors; j++) vectors[i * r->vectors + j] = (float)(3 * draw() + j);
+    for (j = 0; j < r->values; j++) values[i * r->values + j] = i % 5 ? (float)draw() : NAN;
+    for (j = 0; miras_model_output(m, j, &out); j++) {
+      if (out.type == MIRAS_OUTPUT_CATEGORY)
+        classes[i * r->classes + out.first] = (i + j) % 7 ? below(out.size) : -1;
+      if (out.type == MIRAS_OUTPUT_BINARY) values[i * r->values + out.first] = (float)(i % 2);
+    }
+    weights[i] = i % 4 ? (float)(1 + draw() / 2) : 0;
+  }
+  for (i = 0; i < MOST; i++) own[i] = (float)(draw() / 100), own_hidden[i] = (float)(draw() / 100);
+  x.batch = BATCH, x.length = LENGTH;
+  x.tokens = tokens, x.vectors = vectors, x.classes = classes, x.values = values;
+  x.weights = weights, x.outputs = outputs, x.hidden = hidden, x.losses = losses;
+  return x;
+}
+
+static miras_model_desc desc_of(miras_preset preset, const char *inputs, const char *says) {
+  miras_model_desc d;
+  assert_int_equal(miras_model_preset(&d, preset, 1), MIRAS_OK);
+  d.width = 16, d.heads = 2, d.seed = 3;
+  if (preset == MIRAS_PRESET_MAMBA2_MEMORY || preset == MIRAS_PRESET_RWKV7)
+    d.layer[0].memory.key_dim = 8;
+  strcpy(d.inputs, inputs);
+  strcpy(d.outputs, says);
+  return d;
+}
+
+static miras_model *open_model(const miras_model_desc *d) {
+  char why[256];
+  miras_model *m = miras_model_open(d, NULL, why, sizeof why);
+  if (!m) fail_msg("%s", why);
+  return m;
+}
+
+static miras_trainer *open_trainer(miras_model *m, int batch, int length,
+                                   const miras_parallel *parallel) {
+  miras_trainer_desc room;
+  miras_trainer *t;
+  char why[256];
+  memset(&room, 0, sizeof room);
+  room.batch = batch, room.context = length, room.carried = 2, room.parallel = parallel;
+  t = miras_trainer_open(m, &room, NULL, why, sizeof why);
+  if (!t) fail_msg("%s", why);
+  return t;
+}
+
+/* ---- losses by their formulas ---- */
+
+static double number(const miras_output *o, const float *x, int j, double y) {
+  const double a = (double)x[j], r = a - y, s = (double)x[o->size + j];
+  const double at = (double)o->at, size = fabs(r);
+  switch ((int)o->type) {
+    case MIRAS_OUTPUT_BINARY: return log(1 + exp(a)) - y * a;
+    case MIRAS_OUTPUT_SQUARED: return r * r / 2;
+    case MIRAS_OUTPUT_HUBER: return size > at ? at * (size - at / 2) : r * r / 2;
+    case MIRAS_OUTPUT_LP: return pow(size, at);
+    case MIRAS_OUTPUT_QUANTILE: return -r * (r < 0 ? at : at - 1);
+    case MIRAS_OUTPUT_NORMAL:
+      return r * r / (2 * exp(2 * s)) + s + log(2 * 3.14159265358979323846) / 2;
+    default: return 0;
+  }
+}
+
+/* The loss of a row's output; *there: it has a target. */
+static double formula(const miras_model *m, const miras_output *o, const float *row, int i,
+                      int *there) {
+  const miras_row *r = miras_model_row(m);
+  const float *x = row + o->column;
+  double total = 0;
+  int j;
+  *there = 0;
+  if (o->type == MIRAS_OUTPUT_CATEGORY) {
+    const int target = classes[i * r->classes + o->first];
+    for (j = 0; j < o->size; j++) total += exp((double)x[j]);
+    *there = target >= 0;
+    return *there ? log(total) - (double)x[target] : 0;
+  }
+  for (j = 0; o->type != MIRAS_OUTPUT_RAW && j < o->size; j++) {
+    const double y = (double)values[i * r->values + o->first + j];
+    if (!isfinite(y)) continue;
+    *there = 1;
+    total += number(o, x, j, y);
+  }
+  return total;
+}
+
+static void test_losses_are_their_formulas(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_GATED_DELTANET, ins, outs);
+  miras_model *m = open_model(&d);
+  miras_trainer *t = open_trainer(m, BATCH, LENGTH, NULL);
+  const miras_batch x = rows_of(m);
+  double scored[16] = {0}, whole = 0;
+  uint64_t counts[16] = {0};
+  miras_output o;
+  float loss;
+  int i, j, there;
+  (void)state;
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  assert_int_equal(miras_model_score(m, outputs, ROWS, classes, values, scored, counts), MIRAS_OK);
+  for (j = 0; miras_model_output(m, j, &o); j++) {
+    double total = 0, weight = 0, plain = 0;
+    unsigned count = 0;
+    for (i = 0; i < ROWS; i++) {
+      const double l = formula(m, &o, outputs + i * miras_model_row(m)->outputs, i, &there);
+      plain += l, count += (unsigned)there;
+      total += (double)weights[i] * l, weight += there ? (double)weights[i] : 0;
+    }
+    total = weight > 0 ? total / weight : 0;
+    whole += (double)o.weight * total;
+    assert_true(fabs((double)losses[j] - total) <= 2e-6 * (1 + total));
+    assert_true(fabs(scored[j] - plain) <= 2e-6 * (1 + plain));
+    assert_int_equal(counts[j], count);
+  }
+  assert_int_equal(j, 9);
+  assert_true(fabs((double)loss - whole) <= 3e-6 * whole);
+  miras_trainer_close(t);
+  miras_model_close(m);
+}
+
+/* ---- gradients ---- */
+
+/* The loss and what own_ and own have of outputs and hidden rows, in double. */
+static double objective(miras_trainer *t, const miras_batch *x, int outputs_of, int width) {
+  float loss;
+  double total;
+  int i;
+  assert_int_equal(miras_trainer_loss_batch(t, x, 0, &loss), MIRAS_OK);
+  total = (double)loss;
+  for (i = 0; i < ROWS * outputs_of; i++) total += (double)own[i] * (double)outputs[i];
+  for (i = 0; i < ROWS * width; i++) total += (double)own_hidden[i] * (double)hidden[i];
+  return total;
+}
+
+static double slope(miras_trainer *t, const miras_batch *x, float *at, int outputs_of, int width) {
+  const float was = *at, h = 1e-2f;
+  double up, down;
+  *at = was + h;
+  up = objective(t, x, outputs_of, width);
+  *at = was - h;
+  down = objective(t, x, outputs_of, width);
+  *at = was;
+  return (up - down) / (2 * (double)h);
+}
+
+static void gradients(miras_preset preset, const char *inputs, int embed_norm) {
+  miras_model_desc d = desc_of(preset, inputs, outs);
+  miras_model *m;
+  miras_trainer *t;
+  miras_batch x;
+  miras_batch_grad g;
+  const miras_view *v;
+  float loss, *params, *grads;
+  int i, k, count;
+  d.embed_norm = embed_norm;
+  if (preset == MIRAS_PRESET_YAAD) d.norm = MIRAS_NORM_LAYER;
+  m = open_model(&d);
+  t = open_trainer(m, BATCH, LENGTH, NULL);
+  x = rows_of(m);
+  (void)miras_model_standardize(m, vectors, ROWS);
+  params = miras_model_params(m, NULL);
+  g.outputs = own, g.hidden = own_hidden, g.vectors = miras_model_row(m)->vectors ? dvectors : NULL;
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 1, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward_batch(t, &g), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward_batch(t, &g), MIRAS_ERR_STATE);
+  grads = miras_trainer_grads(t);
+  v = miras_model_views(m, &count);
+  for (i = 0; i < count; i++) {
+    double off = 0, size = 0;
+    for (k = 0; v[i].rate > 0 && k < 4; k++) {
+      const size_t at = v[i].offset + (size_t)below((int)v[i].count);
+      const double s = slope(t, &x, params + at, miras_model_row(m)->outputs, d.width);
+      off += (s - (double)grads[at]) * (s - (double)grads[at]), size += s * s;
+    }
+    if (off > 4e-4 * (size + 2e-4))
+      fail_msg("%s: %s is off by %g of %g", miras_preset_name(preset), v[i].name, sqrt(off),
+               sqrt(size));
+    for (k = 0; !(v[i].rate > 0) && k < (int)v[i].count; k++)
+      assert_true(grads[v[i].offset + (size_t)k] == 0);
+  }
+  for (i = 0; g.vectors && i < 12; i++) {
+    const int at = below(ROWS * miras_model_row(m)->vectors);
+    const double s = slope(t, &x, vectors + at, miras_model_row(m)->outputs, d.width);
+    if (fabs(s - (double)dvectors[at]) > 1e-3 + 0.01 * fabs(s))
+      fail_msg("vectors at %d: %g and not %g", at, (double)dvectors[at], s);
+  }
+  miras_trainer_close(t);
+  miras_model_close(m);
+}
+
+static void test_gradients(void **state) {
+  (void)state;
+  gradients(MIRAS_PRESET_GATED_DELTANET, ins, 0);
+  gradients(MIRAS_PRESET_YAAD, ins, 1);
+  gradients(MIRAS_PRESET_RWKV7, "vector 5", 0);
+  gradients(MIRAS_PRESET_TITANS_MAC, "category 4, standardized 3", 0);
+  gradients(MIRAS_PRESET_MAMBA2_MEMORY, "category 4 9 2", 0);
+}
+
+/* ---- the same bits ---- */
+
+static void test_same_bits(void **state) {
+  static float alone[MOST], gradient[1 << 16], told[MOST];
+  miras_model_desc d = desc_of(MIRAS_PRESET_TITANS, ins, outs);
+  miras_model *m;
+  miras_trainer *one, *three, *small;
+  miras_session *s;
+  miras_server_desc sd;
+  miras_server *server;
+  miras_sequence part[BATCH];
+  miras_batch x, y;
+  const miras_row *r;
+  size_t count, bytes;
+  float loss, again;
+  void *block;
+  int b, i;
+  (void)state;
+  d.dropout = 0.1f;
+  m = open_model(&d);
+  r = miras_model_row(m);
+  (void)miras_model_params(m, &count);
+  assert_true(count < sizeof gradient / sizeof *gradient);
+  x = rows_of(m);
+  assert_int_equal(miras_model_standardize(m, vectors, ROWS), MIRAS_OK);
+  one = open_trainer(m, BATCH, LENGTH, NULL);
+  three = open_trainer(m, BATCH, 2 * LENGTH, &by_three);
+  small = open_trainer(m, 1, LENGTH, NULL);
+  /* workers */
+  assert_int_equal(miras_trainer_loss_batch(one, &x, 1, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(one), MIRAS_OK);
+  memcpy(gradient, miras_trainer_grads(one), count * sizeof(float));
+  assert_int_equal(miras_trainer_loss_batch(three, &x, 1, &again), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(three), MIRAS_OK);
+  assert_memory_equal(&loss, &again, sizeof loss);
+  assert_memory_equal(gradient, miras_trainer_grads(three), count * sizeof(float));
+  /* neighbours, then the same row by row */
+  assert_int_equal(miras_trainer_loss_batch(one, &x, 0, &loss), MIRAS_OK);
+  memcpy(alone, outputs, sizeof outputs);
+  for (b = 0; b < BATCH; b++) {
+    const int row = b * LENGTH;
+    y = x;
+    y.batch = 1, y.tokens += row * r->tokens, y.vectors += row * r->vectors;
+    y.classes += row * r->classes, y.values += row * r->values, y.weights += row;
+    assert_int_equal(miras_trainer_loss_batch(small, &y, 0, &again), MIRAS_OK);
+    assert_memory_equal(outputs, alone + row * r->outputs,
+                        (size_t)(LENGTH * r->outputs) * sizeof(float));
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
+    assert_non_null(s);
+    for (i = 0; i < LENGTH; i += 1 + (i == 5) * 6) {
+      const size_t n = i == 5 ? 7 : 1;
+      const float *out = miras_session_feed(s, y.tokens + i * r->tokens,
+                                            y.vectors + i * r->vectors, n);
+      assert_non_null(out);
+      assert_memory_equal(out, alone + (row + i + (int)n - 1) * r->outputs,
+                          (size_t)r->outputs * sizeof(float));
+      assert_memory_equal(miras_session_hidden(s), hidden + (i + (int)n - 1) * d.width,
+                          (size_t)d.width * sizeof(float));
+    }
+    miras_session_close(s);
+  }
+  /* a server, of texts of different lengths */
+  memset(&sd, 0, sizeof sd);
+  sd.batch_tokens = 17;
+  server = miras_server_open(m, &sd, NULL, NULL, 0);
+  bytes = miras_model_state_size(m);
+  block = calloc(BATCH, bytes);
+  memset(part, 0, sizeof part);
+  for (b = 0; b < BATCH; b++) {
+    part[b].state = (char *)block + (size_t)b * bytes;
+    part[b].tokens = tokens + b * LENGTH * r->tokens;
+    part[b].vectors = vectors + b * LENGTH * r->vectors;
+    part[b].count = part[b].logit_rows = (size_t)(LENGTH - b);
+  }
+  assert_int_equal(miras_server_feed(server, part, BATCH, told), MIRAS_OK);
+  for (b = 0, i = 0; b < BATCH; i += LENGTH - b, b++)
+    assert_memory_equal(told + i * r->outputs, alone + b * LENGTH * r->outputs,
+                        (size_t)((LENGTH - b) * r->outputs) * sizeof(float));
+  part[1].vectors = NULL;
+  assert_int_equal(miras_server_feed(server, part, BATCH, told), MIRAS_ERR_ARGUMENT);
+  free(block);
+  miras_server_close(server);
+  miras_trainer_close(one), miras_trainer_close(three), miras_trainer_close(small);
+  miras_model_close(m);
+}
+
+/* Rows that have no weight change nothing, nor do targets that are missing. */
+static void test_what_is_left_out(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 3", "huber 2, category 3");
+  miras_model *m = open_model(&d);
+  miras_trainer *t = open_trainer(m, BATCH, LENGTH, NULL);
+  miras_batch x = rows_of(m);
+  float loss, again, third;
+  int i;
+  (void)state;
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  for (i = 0; i < ROWS; i++)
+    if (!(weights[i] > 0)) values[2 * i] = 1e9f, classes[i] = 0;
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &again), MIRAS_OK);
+  assert_true(loss == again);
+  x.weights = NULL;
+  for (i = 0; i < ROWS; i++)
+    if (!(weights[i] > 0)) values[2 * i] = values[2 * i + 1] = INFINITY, classes[i] = -1;
+    else values[2 * i + 1] = NAN;
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  for (i = 0; i < ROWS; i++) weights[i] = weights[i] > 0 ? 7 : 0;
+  x.weights = weights;   /* a factor of all weights is none */
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &third), MIRAS_OK);
+  assert_true(fabsf(loss - third) <= 1e-6f * loss);
+  for (i = 0; i < ROWS; i++) weights[i] = 0;
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 1, &loss), MIRAS_OK);
+  assert_true(loss == 0);
+  assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+  assert_int_equal(miras_trainer_step(t, NULL, 0.1f, &again), MIRAS_OK);
+  assert_true(again == 0);
+  miras_trainer_close(t);
+  miras_model_close(m);
+}
+
+/* ---- standardized ---- */
+
+static void test_standardized(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1, standardized 3", "raw 1");
+  miras_model *m = open_model(&d);
+  const float *mean, *scale, *seen;
+  enum { MANY = 1000 };
+  static float x[MANY][4];
+  double a = 0, q = 0;
+  int i;
+  (void)state;
+  for (i = 0; i < MANY; i++) {
+    x[i][0] = 9, x[i][1] = (float)(3e4 + 0.5 * draw()), x[i][2] = 7.5f, x[i][3] = (float)draw();
+    if (i % 10 == 3) x[i][3] = i % 20 == 3 ? NAN : INFINITY;
+    a += (double)x[i][1] / MANY;
+  }
+  for (i = 0; i < MANY; i++) q += ((double)x[i][1] - a) * ((double)x[i][1] - a) / MANY;
+  /* in pieces, as at once */
+  assert_int_equal(miras_model_standardize(m, x[0], 1), MIRAS_OK);
+  assert_int_equal(miras_model_standardize(m, x[1], 299), MIRAS_OK);
+  assert_int_equal(miras_model_standardize(m, x[300], MANY - 300), MIRAS_OK);
+  assert_int_equal(miras_model_standardize(m, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_model_standardize(m, NULL, 1), MIRAS_ERR_ARGUMENT);
+  mean = miras_model_params(m, NULL) + miras_model_view(m, "inputs.1.mean")->offset;
+  scale = miras_model_params(m, NULL) + miras_model_view(m, "inputs.1.scale")->offset;
+  seen = miras_model_params(m, NULL) + miras_model_view(m, "inputs.1.seen")->offset;
+  assert_true(fabs((double)mean[0] - a) <= 0.004);       /* a float of 3e4 */
+  assert_true(fabs((double)scale[0] * sqrt(q) - 1) < 0.01);
+  assert_true(mean[1] == 7.5f && scale[1] == 0);
+  assert_true(fabsf(scale[2] - 1.73f) < 0.1f && seen[2] == 900 && seen[0] == MANY);
+  miras_model_close(m);
+  d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1", "raw 1");
+  m = open_model(&d);
+  assert_int_equal(miras_model_standardize(m, x[0], 1), MIRAS_ERR_ARGUMENT);
+  miras_model_close(m);
+}
+
+/* ---- files ---- */
+
+static void test_files(void **state) {
+  static unsigned char file[1 << 20];
+  static const miras_weights held[] = {MIRAS_WEIGHTS_FLOAT, MIRAS_WEIGHTS_BF16, MIRAS_WEIGHTS_Q8};
+  miras_model_desc d = desc_of(MIRAS_PRESET_GATED_DELTANET, ins, outs), e;
+  miras_model *m = open_model(&d), *other;
+  miras_session *a, *b;
+  const miras_row *r = miras_model_row(m);
+  char why[256];
+  size_t size, i, k;
+  float most, off;
+  (void)state;
+  (void)rows_of(m);
+  assert_int_equal(miras_model_standardize(m, vectors, ROWS), MIRAS_OK);
+  size = miras_model_save_to(m, file, sizeof file);
+  assert_true(size && size <= sizeof file);
+  memset(&e, 0, sizeof e);
+  assert_int_equal(miras_model_desc_from(&e, file, size), MIRAS_OK);
+  assert_string_equal(e.inputs, ins);
+  assert_string_equal(e.outputs, outs);
+  for (i = 0; i < sizeof held / sizeof *held; i++) {
+    e.weights = held[i];
+    other = open_model(&e);
+    assert_int_equal(miras_model_load_from(other, file, size, why, sizeof why), MIRAS_OK);
+    a = miras_session_open(m, NULL, NULL, NULL, 0);
+    b = miras_session_open(other, NULL, NULL, NULL, 0);
+    (void)miras_session_feed(a, tokens, vectors, LENGTH);
+    (void)miras_session_feed(b, tokens, vectors, LENGTH);
+    for (k = 0, most = off = 0; k < (size_t)r->outputs; k++) {
+      const float x = miras_session_logits(a)[k], y = miras_session_logits(b)[k];
+      if (fabsf(x) > most) most = fabsf(x);
+      if (!(fabsf(x - y) <= off)) off = fabsf(x - y);
+    }
+    assert_true(i ? off > 0 && off < 0.1f * most : off == 0);
+    miras_session_close(a), miras_session_close(b);
+    miras_model_close(other);
+  }
+  strcpy(e.outputs, "raw 3");
+  e.weights = MIRAS_WEIGHTS_FLOAT;
+  other = open_model(&e);
+  assert_int_equal(miras_model_load_from(other, file, size, why, sizeof why), MIRAS_ERR_MISMATCH);
+  assert_true(miras_model_desc_differs(&e, miras_model_desc_of(m), why, sizeof why));
+  if (!strstr(why, "outputs is \"raw 3\" and not")) fail_msg("%s", why);
+  miras_model_close(other);
+  miras_model_close(m);
+}
+
+/* ---- refusals ---- */
+
+static void test_refusals(void **state) {
+  static const struct { const char *in, *out; int vocab; const char *why; } wrong[] = {
+    {"vector", "raw 1", 0, "it must be items"}, {"vektor 3", "raw 1", 0, "it must be items"},
+    {"3", "raw 1", 0, "it must be items"}, {"vector 3 at", "raw 1", 0, "it must be items"},
+    {"vector 3,, vector 2", "raw 1", 0, "it must be items"},
+    {"vector 3 at 2", "raw 1", 0, "inputs have no at"},
+    {"category 1", "raw 1", 0, "sizes of 2..2^24"}, {"vector 70000", "raw 1", 0, "1..65536"},
+    {"vector 0", "raw 1", 0, "1..65536"}, {"vector 3", "", 0, "must say what it answers"},
+    {"vector 3", "huber 2 at 0", 0, NULL}, {"vector 3", "huber 2 at 2e6", 0, "at is that of"},
+    {"vector 3", "quantile 1 at 1", 0, "at is that of"}, {"vector 3", "lp 1 at 9", 0, "at is that"},
+    {"vector 3", "squared 1 at 1", 0, "at is that"}, {"vector 3", "raw 1 times -1", 0, "times"},
+    {"vector 3", "category 3 5 2 times 2, lp 2", 0, NULL}, {"", "raw 1", 0, "vocab is 0"},
+    {"", "raw 1", 7, NULL}, {"category 4", "", 7, NULL}, {"", "category 7, squared 1", 7, NULL},
+    {"vector 1, vector 1, vector 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "raw 1", 0, "more than 16"}};
+  miras_model_desc d;
+  miras_model *m;
+  char why[256];
+  size_t i;
+  float loss;
+  int32_t word[1] = {0};
+  (void)state;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, wrong[i].in, wrong[i].out);
+    d.vocab = wrong[i].vocab;
+    if (!miras_model_size(&d, why, sizeof why) != (wrong[i].why != NULL) ||
+        (wrong[i].why && !strstr(why, wrong[i].why)))
+      fail_msg("\"%s\" -> \"%s\": %s", wrong[i].in, wrong[i].out, why);
+  }
+  d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "", "raw 1");
+  d.vocab = 5;
+  memset(d.outputs, 'r', sizeof d.outputs);
+  assert_false(miras_model_size(&d, why, sizeof why));
+  assert_non_null(strstr(why, "outputs has no end"));
+  /* calls of texts are for models of texts */
+  d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 3", "squared 2");
+  m = open_model(&d);
+  {
+    miras_trainer *t = open_trainer(m, 1, 8, NULL);
+    miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
+    miras_batch x = rows_of(m);
+    double total;
+    x.batch = 1, x.length = 8;
+    assert_int_equal(miras_trainer_loss(t, word, word, 1, 1, 0, &loss), MIRAS_ERR_ARGUMENT);
+    assert_null(miras_session_step(s, 0));
+    assert_null(miras_session_feed(s, NULL, NULL, 1));
+    assert_non_null(miras_session_feed(s, NULL, vectors, 1));
+    assert_int_equal(miras_session_score(s, word, word, 1, &total), MIRAS_ERR_ARGUMENT);
+    x.tokens = NULL, x.classes = NULL;
+    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+    x.length = 9;
+    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+    x.length = 8, x.values = NULL;
+    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+    x.values = values, x.vectors = NULL;
+    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+    x.vectors = vectors, weights[3] = -1;
+    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+    miras_trainer_close(t);
+    miras_session_close(s);
+  }
+  miras_model_close(m);
+}
+
+/* ---- they learn ---- */
+
+/* Train on rows that `make` makes; `losses` are then those of rows that it has not seen. */
+static void train(const char *inputs, const char *says, int steps, int standardize,
+                  void (*make)(const miras_row *r, int row)) {
+  enum { WIDE = 8, LONG = 48 };
+  miras_model_desc d = desc_of(MIRAS_PRESET_GATED_DELTANET, inputs, says);
+  miras_model *m;
+  miras_trainer *t;
+  miras_batch x;
+  miras_adamw_options o;
+  float loss;
+  int step, i;
+  d.width = 32;
+  strcpy(d.pattern, "cm");
+  d.layers = 0;
+  m = open_model(&d);
+  t = open_trainer(m, WIDE, LONG, NULL);
+  memset(&x, 0, sizeof x);
+  memset(&o, 0, sizeof o);
+  o.clip = 1;
+  x.batch = WIDE, x.length = LONG, x.losses = losses;
+  x.tokens = tokens, x.vectors = vectors, x.classes = classes, x.values = values;
+  for (step = 0; step <= steps; step++) {
+    for (i = 0; i < WIDE * LONG; i++) make(miras_model_row(m), i % LONG ? i : -i - 1);
+    if (!step && standardize) (void)miras_model_standardize(m, vectors, WIDE * LONG);
+    assert_int_equal(miras_trainer_loss_batch(t, &x, step < steps, &loss), MIRAS_OK);
+    if (step == steps) break;
+    assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+    assert_int_equal(
+      miras_trainer_step(t, &o, miras_schedule_cosine((uint64_t)step, 20, (uint64_t)steps, 1e-2f,
+                                                      0.05f), NULL), MIRAS_OK);
+  }
+  miras_trainer_close(t);
+  miras_model_close(m);
+}
+
+/* A row below 0 begins a sequence: -1 - row. */
+static void lagged(const miras_row *r, int row) {
+  const int first = row < 0, i = first ? -1 - row : row;
+  int j;
+  (void)r;
+  for (j = 0; j < 2; j++) {
+    vectors[2 * i + j] = (float)draw();
+    values[2 * i + j] = i % 48 < 3 ? NAN : vectors[2 * (i - 3) + j];
+  }
+}
+
+static void test_copies_a_lagged_vector(void **state) {
+  (void)state;
+  train("vector 2", "squared 2", 300, 0, lagged);
+  /* the mean of the two says 1/3 */
+  if (!(losses[0] < 0.033f)) fail_msg("%g", (double)losses[0]);
+}
+
+/* Two sines and noise of deviation 0.1, far from 0; the next value, with its deviation and its
+ * ninth decile. */
+static double phase[2];
+static void sines(const miras_row *r, int row) {
+  const int first = row < 0, i = first ? -1 - row : row;
+  double noise = (draw() + draw() + draw()) / 10;
+  float y;
+  (void)r;
+  if (first) phase[0] = 3 * draw(), phase[1] = 3 * draw();
+  else phase[0] += 0.7, phase[1] += 0.31;
+  y = (float)(70 + 5 * (sin(phase[0]) + sin(phase[1]) + noise));
+  vectors[i] = y;
+  values[4 * i] = values[4 * i + 1] = values[4 * i + 2] = NAN;
+  values[4 * i + 3] = NAN;
+  if (!first)
+    values[4 * (i - 1)] = values[4 * (i - 1) + 1] = values[4 * (i - 1) + 2] =
+      values[4 * (i - 1) + 3] = (y - 70) / 5;
+}
+
+static void test_forecasts_a_noisy_mixture(void **state) {
+  (void)state;
+  train("standardized 1", "huber 1, normal 1, quantile 1 at 0.9, lp 1 at 2.5", 400, 1, sines);
+  /* noise alone: 0.005, log 0.1 + 1/2 + 0.919 = -0.88, 0.0175; the value before: 0.14 and more */
+  if (!(losses[0] < 0.02f && losses[1] < -0.2f && losses[2] < 0.04f && losses[3] < 0.02f))
+    fail_msg("%g %g %g %g", (double)losses[0], (double)losses[1], (double)losses[2],
+             (double)losses[3]);
+}
+
+/* Two fields: a counts to 4 unless b said stop the time before; b is at random; yes: a is even. */
+static int a_now, b_now;
+static void grammar(const miras_row *r, int row) {
+  const int first = row < 0, i = first ? -1 - row : row;
+  if (first) a_now = below(4), b_now = below(2);
+  tokens[2 * i] = a_now, tokens[2 * i + 1] = b_now;
+  a_now = b_now ? a_now : (a_now + 1) % 4;
+  b_now = below(2);
+  classes[2 * i] = a_now, classes[2 * i + 1] = -1;
+  values[i] = (float)(a_now % 2);
+  (void)r;
+}
+
+static void test_learns_a_grammar(void **state) {
+  (void)state;
+  train("category 4 2", "category 4 2, binary 1", 150, 0, grammar);
+  if (!(losses[0] < 0.05f && losses[2] < 0.05f))
+    fail_msg("%g %g", (double)losses[0], (double)losses[2]);
+}
+
+/* Outputs as what they say. */
+static void test_predictions(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1",
+                               "category 2 3, binary 2, normal 1, squared 1");
+  miras_model *m = open_model(&d);
+  float x[10] = {1, 1, 0, logf(2), 0, 0, logf(3), 4, logf(0.5f), -7};
+  static const float want[10] = {0.5f, 0.5f, 0.25f, 0.5f, 0.25f, 0.5f, 0.75f, 4, 0.5f, -7};
+  int i;
+  (void)state;
+  assert_int_equal(miras_model_row(m)->outputs, 10);
+  miras_model_predict(m, x, 1);
+  for (i = 0; i < 10; i++) assert_true(fabsf(x[i] - want[i]) < 1e-6f);
+  miras_model_close(m);
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_losses_are_their_formulas),
+    cmocka_unit_test(test_gradients),
+    cmocka_unit_test(test_same_bits),
+    cmocka_unit_test(test_what_is_left_out),
+    cmocka_unit_test(test_standardized),
+    cmocka_unit_test(test_files),
+    cmocka_unit_test(test_refusals),
+    cmocka_unit_test(test_copies_a_lagged_vector),
+    cmocka_unit_test(test_forecasts_a_noisy_mixture),
+    cmocka_unit_test(test_learns_a_grammar),
+    cmocka_unit_test(test_predictions),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
