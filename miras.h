@@ -1643,7 +1643,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    more of them.
 
    MODELS. miras_model is an embedding, then layers, then a norm and the head, which shares the
-   embedding's matrix unless untied (of rows that are no words see ROWS). A layer of memories, with h
+   embedding's matrix unless untied; of rows that are no words see ROWS. A layer of memories, with h
    the RMS norm of its input x:
 
        q, k, v = silu(causal convolution(h W_q, h W_k, h W_v)); q and k scaled to length 1 per head
