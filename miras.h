@@ -948,6 +948,24 @@ typedef enum miras_weights {
   MIRAS_WEIGHTS_COUNT
 } miras_weights;
 
+/* The head as a memory: what a model says goes on being learned while a text runs, in its state;
+ * the model stays as it is ("THE HEAD AS A MEMORY" in room @05). Not on a device. */
+typedef struct miras_adapt_desc {
+  float learning_rate;     /* 0: nothing is learned; 1: as far as fits best; up to 100           */
+  float decay_rate;        /* what is learned decays by this with each row, 0..1                 */
+  float ridge;             /* how little is expected to be learned, 1e-6..1e6; 0: half as much as
+                              keys have entries but hashes                                       */
+  float drift;             /* how fast what is known is doubted again, 0..1: it is after 1/drift
+                              rows; 0 -> 1e-4                                                    */
+  int hidden;              /* 1: keys hold what outputs are made of, the last hidden row         */
+  int vectors;             /* 1: keys hold the row's vectors                                     */
+  int contexts;            /* 0, or keys hold hashes of the last tokens, which share 2^contexts
+                              rows, 4..24; needs tokens                                          */
+  int shortest, longest;   /* of so many tokens each, 1..8; 0 -> 1, 6                            */
+  float context_rate;      /* steps of those: context_rate / sqrt(how often it was there), 1e-4..4;
+                              0 -> 0.3                                                           */
+} miras_adapt_desc;
+
 typedef struct miras_model_desc {
   miras_layer_desc layer[MIRAS_MAX_LAYER_KINDS];   /* those that the pattern does not name are
                               unused                                                             */
@@ -969,6 +987,7 @@ typedef struct miras_model_desc {
   float norm_epsilon;      /* added to the mean of squares in RMS norms, up to 1; 0 -> 1e-5      */
   miras_norm norm;         /* of blocks and before the head                                      */
   int embed_norm;          /* 1: one behind the embedding too                                    */
+  miras_adapt_desc adapt;  /* what goes on being learned                                         */
   float dropout;           /* 0..0.9, on what layers add and the embedding, training only        */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
@@ -1055,6 +1074,9 @@ typedef struct miras_sequence {
   size_t count;
   size_t logit_rows;       /* outputs are wanted behind the last so many of them, 0..count       */
   const float *vectors;    /* [count, vectors], of models that read vectors                      */
+  const int32_t *classes;  /* where the head learns: NULL, or [count, classes] and [count,       */
+  const float *values;     /* values], what the row before each had for targets. Without classes
+                              that of a model of words is the token                              */
 } miras_sequence;
 
 /* Rows that a trainer learns from. Sizes of rows are those of miras_model_row; what the model does
@@ -1386,6 +1408,12 @@ MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *to
  * vectors]; outputs after the last, or NULL as above and where an array is missing. */
 MIRAS_API const float *miras_session_feed(miras_session *s, const int32_t *tokens,
                                           const float *vectors, size_t count);
+/* What came of the last row, for a model whose head learns: targets [classes] and [values] as in
+ * miras_batch, NULL where it says none. Once a row, before the next; models of words learn from
+ * each token that they are fed by themselves. MIRAS_ERR_STATE if there is nothing to learn, or it
+ * has been. */
+MIRAS_API miras_result miras_session_learn(miras_session *s, const int32_t *classes,
+                                           const float *values);
 /* [width] what the outputs were made of that the last call returned; NULL if there are none. */
 MIRAS_API const float *miras_session_hidden(const miras_session *s);
 /* Feed count tokens; loss = the summed cross entropy in nats of targets [count], -1 left out.
@@ -1554,8 +1582,9 @@ MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path,
                                         char *why, size_t why_size);
 /* Open the model that path describes, with limit, weights and memory.custom of given (may be NULL:
- * no limit, floats, no callbacks), and its memory.reset_every where that is not 0: a model that
- * does not last as it was trained can be given resets. A few kilobytes can describe a model whose
+ * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, and its
+ * memory.reset_every where that is not 0: a model that does not last as it was trained can be given
+ * resets. A few kilobytes can describe a model whose
  * sessions take gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE
  * before it is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
@@ -1716,6 +1745,22 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    vectors beside tokens, or alone. Vectors want entries of size 1: give them so, or standardized by
    means and deviations that are the model's (miras_model_standardize). Amplitudes survive what
    norms do to a row, because the offset is part of it. Numbers to forecast want the same size.
+
+   THE HEAD AS A MEMORY. A model that is frozen meets a user whom it does not know. What it says can
+   go on being learned while his text runs: with miras_model_desc.adapt the head's answers get a
+   term of a matrix that is part of the text's state, and learns from what came of each row, by the
+   cross entropy or loss of its outputs:
+
+       d.adapt.learning_rate = 1;                   also of a file: miras_model_open_file's given
+       d.adapt.hidden = 1;                          its key is the last hidden row, and
+       d.adapt.contexts = 12;                       hashes of the last 1 to 6 tokens, in 2^12 rows
+
+   It starts at zeros, which is the trained head, and decays to there; weights do not change. A text
+   of words learns from each token that it is fed; of others miras_session_learn, or classes and
+   values of miras_sequence, say what came of the row before. States grow by that, and are copied,
+   saved and rolled back as ever. A text unlike a model's training is worth 10 to 30 percent fewer
+   bits so, one like it next to none (bench/results/jobs.md); it costs a hidden row's square and the
+   outputs times the keys a row.
 
    An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
    and others go without by mlp.none. MLPs may square a ReLU instead, norms be layer norms, and one
@@ -2042,7 +2087,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
+     next    THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
+             miras_sequence.classes, .values.
+             ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
              miras_trainer_loss_batch, _backward_batch, miras_session_feed, _hidden,
              miras_model_row, _input, _output, _standardize, _predict, _score,
              miras_sequence.vectors; files of version 8 where these are used. A pattern may have 111
@@ -2673,6 +2720,7 @@ typedef struct miras__own {
   float norm_epsilon;
   miras_norm norm;
   int embed_norm;
+  miras_adapt_desc adapt;
   float dropout;
   uint64_t seed, limit;
   miras_weights weights;
@@ -2687,7 +2735,8 @@ typedef struct miras__own {
 typedef char miras__own_fits[
   MIRAS__OWN_FITS(vocab) && MIRAS__OWN_FITS(width) && MIRAS__OWN_FITS(heads) &&
   MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
-  MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(dropout) &&
+  MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(adapt) &&
+  MIRAS__OWN_FITS(dropout) &&
   MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) ? 1 : -1];
 
 /* A descriptor between zeros and defaults, and the facts. Of a memory on its own all of d but
@@ -2717,6 +2766,7 @@ typedef struct miras__case {
   int crossed;             /* dt_min is not below dt_max                                    */
   int scarce;              /* experts_per_token is more than experts                             */
   int speaks;              /* a model has tokens                                                 */
+  int adapts, seen;        /* its head learns, by keys of hidden rows or vectors                 */
 } miras__case;
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
@@ -2754,6 +2804,8 @@ typedef struct miras__field {
 #define MIRAS__D(f, since, low, high, normal, when) \
   {MIRAS__AT(#f, l.f), MIRAS__REAL, since, MIRAS__SHAPE, (float)(low), (float)(high), \
    (float)(normal), NULL, when}
+#define MIRAS__A(f, kind, low, high, normal, when) \
+  {MIRAS__AT(#f, d.f), kind, 8, MIRAS__STATE, low, high, normal, NULL, when}
 #define MIRAS__T(f, since) \
   {#f, (uint16_t)offsetof(miras_model_desc, f), MIRAS_PATTERN_SIZE, MIRAS__TEXT, since, \
    MIRAS__SHAPE, 0, 0, 0, NULL, ""}
@@ -2904,6 +2956,16 @@ static const miras__field miras__fields[] = {
            "decay_gate not constant, mixer.decay_form sigmoid root"),
   MIRAS__T(inputs, 8),
   MIRAS__T(outputs, 8),
+  MIRAS__A(adapt.learning_rate, MIRAS__REAL, 0, 100, 0, ""),
+  MIRAS__A(adapt.decay_rate, MIRAS__REAL, 0, 1, 0, "adapts"),
+  MIRAS__A(adapt.ridge, MIRAS__REAL, 0, 1e6f, 0, "seen"),
+  MIRAS__A(adapt.drift, MIRAS__REAL, 0, 1, 1e-4f, "seen"),
+  MIRAS__A(adapt.hidden, MIRAS__WHOLE, 0, 1, 0, "adapts"),
+  MIRAS__A(adapt.vectors, MIRAS__WHOLE, 0, 1, 0, "adapts"),
+  MIRAS__A(adapt.contexts, MIRAS__WHOLE, 0, 24, 0, "adapts, speaks"),
+  MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
+  MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
+  MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.3f, "adapt.contexts"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2928,7 +2990,8 @@ static const miras__field miras__fields[] = {
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL), MIRAS__F(unjoined, NULL),
   MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
-  MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens")
+  MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens"), MIRAS__F(adapts, "adapt.learning_rate"),
+  MIRAS__F(seen, "adapt.learning_rate, and adapt.hidden or adapt.vectors")
 #endif
 };
 #undef MIRAS__AT
@@ -2937,6 +3000,7 @@ static const miras__field miras__fields[] = {
 #undef MIRAS__M
 #undef MIRAS__R
 #undef MIRAS__D
+#undef MIRAS__A
 #undef MIRAS__T
 #undef MIRAS__F
 enum { MIRAS__FIELDS = (int)(sizeof miras__fields / sizeof miras__fields[0]) };
@@ -19819,6 +19883,16 @@ static void miras__leave_bwd(const miras__visit *a) {
   miras__layer_acts(s)->leave_bwd(a, from);
 }
 
+/* The head as a memory: what it has of a text's state, behind that of layers, in floats (room @80).
+ * Its key is [1, hidden row, vectors], and a row for each hash. */
+typedef struct miras__adapt {
+  size_t state;                    /* all of it; 0: nothing is learned                            */
+  size_t dense, ld;                /* entries of the key but hashes; floats of rows of outputs    */
+  size_t rows, orders;             /* of the table of hashes; hashes of a key                     */
+  size_t key, place, said, u, p, table, often;
+  float doubt;                     /* 1/ridge                                                     */
+} miras__adapt;
+
 /* An input, and where its parameters lie in the flat block: of a category [size, W] in floats or,
  * held in fewer bytes, in bytes; of vectors [W, size] likewise, an offset [W], and, standardized,
  * mean, scale = 1 / deviation (0: there is none) and how many rows they are of [size]. */
@@ -19848,6 +19922,8 @@ struct miras_model {
   size_t bare, bare_train;         /* a worker's where products need none                         */
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
                                       bytes are the position, then what its layers have           */
+  size_t state;                    /* and with what its head has learned                          */
+  miras__adapt adapt;
   size_t norm, head;               /* final gain; [outs, W] of the head, or of the embedding      */
   size_t offset;                   /* [outs] of the head; 0: it has none                          */
   size_t bias, embed_norm;         /* final bias; gain and bias behind the embedding: ld_x apart  */
@@ -20085,6 +20161,8 @@ static void miras__head_scratch(miras_model *m) {
   m->pack = miras__gemm_room(MIRAS__TILE, side, side);
   rows = m->pack + miras__larger(MIRAS__TILE * m->ld_x, m->ld_v);
   m->scratch = miras__larger(m->scratch, m->pack + (m->ins > 1 ? m->ld_x : 0));
+  if (m->adapt.state)
+    m->scratch = miras__larger(m->scratch, 2 * m->ld_v + miras__pad(m->adapt.dense));
   if (m->scratch_train < rows) m->scratch_train = rows;
   m->bare = miras__larger(m->bare, rows - m->pack);
   m->bare_train = miras__larger(m->bare_train, rows - m->pack);
@@ -20165,6 +20243,8 @@ static MIRAS__CALLED miras_result miras__own_resolve(miras_model_desc *d, char *
   c.inside = 1;
   c.speaks = d->vocab || !d->inputs[0];
   if (d->outputs[0] && !c.d.untied) c.d.untied = 1;
+  c.adapts = d->adapt.learning_rate > 0;
+  c.seen = c.adapts && (d->adapt.hidden || d->adapt.vectors);
   if (!miras__resolve_fields(&c, at, at + sizeof c.d, &fault))
     return miras__say_fault(why, n, &c, &fault), MIRAS_ERR_DESC;
   memcpy((char *)d + MIRAS__OWN_AT, &c.d, MIRAS__OWN_END);
@@ -20256,6 +20336,46 @@ static MIRAS__COLD void miras__items_make(miras_model *m) {
   m->ld_in = (size_t)row->vectors;
 }
 
+/* Find the places, and refuse what is not meant. */
+static MIRAS__COLD miras_result miras__adapt_resolve(const miras_model_desc *d,
+                                                     const miras_row *row, miras__adapt *a,
+                                                     char *why, size_t n) {
+  const miras_adapt_desc *x = &d->adapt;
+  const size_t outs = (size_t)row->outputs;
+  memset(a, 0, sizeof *a);
+  if (!(x->learning_rate > 0)) return MIRAS_OK;
+  if (!x->hidden && !x->vectors && !x->contexts)
+    return miras__say(why, n, "adapt.learning_rate is %g; it needs keys: adapt.hidden, "
+                              "adapt.vectors or adapt.contexts", (double)x->learning_rate),
+           MIRAS_ERR_DESC;
+  if (x->vectors && !row->vectors)
+    return miras__say(why, n, "adapt.vectors is 1, but the model reads none; set it to 0"),
+           MIRAS_ERR_DESC;
+  if (x->contexts && (x->contexts < 4 || x->longest < x->shortest))
+    return miras__say(why, n, "adapt.contexts is %d with shortest %d, longest %d; it must lie in "
+                              "4..24, and the last not below the one before", x->contexts,
+                      x->shortest, x->longest), MIRAS_ERR_DESC;
+  a->dense = x->hidden || x->vectors ? 1 + (x->hidden ? (size_t)d->width : 0) +
+                                         (x->vectors ? (size_t)row->vectors : 0) : 0;
+  a->doubt = 1 / (x->ridge > 1e-6f ? x->ridge : x->ridge > 0 ? 1e-6f : 0.5f * (float)a->dense);
+  a->ld = miras__pad(outs);
+  a->rows = x->contexts ? (size_t)1 << x->contexts : 0;
+  a->orders = x->contexts ? (size_t)(x->longest - x->shortest + 1) : 0;
+  a->key = 16;
+  a->place = a->key + miras__pad(a->dense);
+  a->said = a->place + 16;
+  a->u = a->said + a->ld;
+  a->state = a->u;
+  miras__grow(&a->state, a->dense, a->ld);
+  a->p = a->state;
+  miras__grow(&a->state, a->dense, miras__pad(a->dense));
+  a->table = a->state;
+  miras__grow(&a->state, a->rows, a->ld);
+  a->often = a->state;
+  miras__grow(&a->state, a->rows, 1);
+  return MIRAS_OK;
+}
+
 /* Check both, and that something is read and something said. */
 static MIRAS__COLD miras_result miras__rows_resolve(miras_model *m, char *why, size_t n) {
   const miras_model_desc *d = &m->desc;
@@ -20269,7 +20389,7 @@ static MIRAS__COLD miras_result miras__rows_resolve(miras_model *m, char *why, s
   if (m->row.vectors > 1 << 20 || m->row.outputs > 1 << 25)
     return miras__say(why, n, "a row has %d vectors and %d outputs; up to 2^20 and 2^25 are "
                               "allowed", m->row.vectors, m->row.outputs), MIRAS_ERR_DESC;
-  return MIRAS_OK;
+  return miras__adapt_resolve(d, &m->row, &m->adapt, why, n);
 }
 
 /* The model's first layer of type rwkv, whose values others mix in; the number of layers: none. */
@@ -20452,7 +20572,9 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shap
   m->wide = m->scratch;
   if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
   for (l = 0; l < d->layers; l++) m->kind[l] = l == m->gives ? gives : first[m->kind[l]];
-  if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
+  m->state = m->run;
+  miras__grow(&m->state, m->adapt.state, 1);
+  if (m->state <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
   miras__say(why, n, "the state of a running text is larger than this machine can address");
   return MIRAS_ERR_DESC;
 }
@@ -20663,6 +20785,8 @@ typedef struct miras__strand {
   uint64_t position;               /* where it stood before the round                             */
   size_t row, length;              /* the first of its rows in the round, and how many            */
   size_t first, n;                 /* of them, those of the strand                                */
+  const miras_sequence *text;
+  size_t done;                     /* rows of the text before the round                           */
 } miras__strand;
 
 /* The arrays in which running texts are worked on. A call goes in rounds of up to `most` rows,
@@ -20675,6 +20799,7 @@ struct miras_server {
   size_t most;
   float *x, *last;                 /* [most, W]; after the final norm                             */
   float *vectors;                  /* [most, ld_in]                                               */
+  float *said;                     /* [most, outs] where the head learns                          */
   float *values;                   /* [most, ld_values]                                           */
   miras__layer_work *work;         /* [kinds]                                                     */
   miras__kept *kept;               /* [kinds]                                                     */
@@ -20688,6 +20813,7 @@ struct miras_server {
   const miras__layer *layer;
   size_t rows, tiles, strands, split;  /* split: tasks that the heads of a strand are             */
   size_t asks;                     /* rows that were asked of                                     */
+  size_t latest;                   /* the last of those, of the last round that had some          */
   size_t wanted, each;             /* rows of logits that are made, columns of a task             */
   float *logits;
 };
@@ -20703,6 +20829,7 @@ static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
   s->x = miras__floats(a, s->most, m->ld_x);
   s->last = miras__floats(a, s->most, m->ld_x);
   s->vectors = miras__floats(a, s->most, m->ld_in);
+  s->said = miras__floats(a, m->adapt.state ? s->most : 0, m->outs);
   s->values = miras__floats(a, s->most, m->ld_values);
   s->work = (miras__layer_work *)miras__take(a, kinds, sizeof(miras__layer_work));
   s->kept = (miras__kept *)miras__take(a, kinds, sizeof(miras__kept));
@@ -20729,8 +20856,8 @@ struct miras_session {
 static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
   miras_session *s = (miras_session *)object;
   const miras_model *m = s->in.model;
-  s->state_bytes = m->run * sizeof(float);
-  s->state = miras__take(a, m->run, sizeof(float));
+  s->state_bytes = m->state * sizeof(float);
+  s->state = miras__take(a, m->state, sizeof(float));
   s->held = ((size_t)1 << 18) / m->ld_v;
   if (s->held < 1) s->held = 1;
   if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
@@ -22188,11 +22315,13 @@ static void miras__round_add(miras_server *s, const miras_sequence *text, size_t
     p->run = (float *)text->state;
     p->position = miras__position(text->state);
     p->row = s->rows, p->length = n;
+    p->text = text, p->done = done;
     p->first = first;
     p->n = n - first < MIRAS__TILE ? n - first : MIRAS__TILE;
     miras__round_read(s, text, done + first, s->rows + first, p->n);
   }
-  for (t = done < silent ? silent - done : 0; t < n; t++) s->asked[s->asks++] = s->rows + t;
+  t = s->model->adapt.state || done >= silent ? 0 : silent - done;    /* it learns from all */
+  for (; t < n; t++) s->asked[s->asks++] = s->rows + t;
   s->rows += n;
 }
 
@@ -22386,13 +22515,175 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
               s);
 }
 
+/* ---- the head as a memory ----
+ *
+ * Its state (miras__adapt): a header of 16 words, 1 while an answer waits for what came of it, then
+ * the last tokens, the latest first; the key of that answer: phi [dense] = [1, hidden row, vectors]
+ * and rows h_j of the table; the answer z; U [dense, outs]; P - I/ridge [dense, dense], so that all
+ * zeros are a new text; the table T [rows, outs] and how often a row was there.
+ *
+ *   z = z_model + U' phi + sum_j T[h_j]
+ *   e = dl/dz of what came of it (rows that say nothing: 0),  eta = learning_rate
+ *   q = phi' P phi,  g = P phi / (1 + c q)                    c: 1/8 of categories, 1 of numbers
+ *   U = (1 - decay_rate) U - eta g e'                         towards the trained head
+ *   P = P - c (P phi)(P phi)' / (1 + c q), then its diagonal + drift/ridge, up to 1/ridge
+ *   T[h_j] -= context_rate / sqrt(1 + often_j) e
+ *
+ * With c = 1, eta = 1 and no drift the first is least squares by recursion (Sherman and Morrison
+ * 1950), of numbers with a squared loss. Of logits it is Newton's step on their cross entropy,
+ * whose curvature diag p - p p' is taken for c: the same for all outputs, so that they share P.
+ * Drift is what a random walk of U would add to P, and keeps it from trusting itself for good;
+ * bounded, it cannot wind up where nothing comes. */
+
+static float *miras__adapt_state(const miras_model *m, void *text) {
+  return (float *)text + m->run;
+}
+
+/* e [outs] = the gradient of what the answer z was worth; room [outs]. */
+static void miras__adapt_error(const miras_model *m, const miras__kernels *k, const float *z,
+                               const int32_t *classes, const float *values, float *e,
+                               float *room) {
+  int i;
+  k->copy(e, z, m->outs);
+  for (i = 0; i < m->answers; i++) {
+    const miras_output *of = &m->out[i];
+    float *at = e + of->column;
+    if (of->type == MIRAS_OUTPUT_CATEGORY && classes && classes[of->first] >= 0)
+      (void)k->cross_entropy(at, (size_t)of->size, (size_t)classes[of->first], 1);
+    else if (of->type != MIRAS_OUTPUT_CATEGORY && of->type != MIRAS_OUTPUT_RAW && values)
+      (void)k->number_loss((int)of->type, at, values + of->first, (size_t)of->size, of->at, 1,
+                           room);
+    else k->fill(at, 0, (size_t)of->columns);
+  }
+}
+
+/* Are all outputs categories, or yes and no? */
+static int miras__all_logits(const miras_model *m) {
+  int i;
+  for (i = 0; i < m->answers; i++)
+    if (m->out[i].type > MIRAS_OUTPUT_BINARY) return 0;
+  return 1;
+}
+
+/* Learn what came of the answer that waits. scratch: 2 rows of outputs, and one of a key. */
+static void miras__adapt_learn(const miras_model *m, const miras__kernels *k, float *a,
+                               const int32_t *classes, const float *values, float *scratch) {
+  const miras_adapt_desc *d = &m->desc.adapt;
+  const miras__adapt *of = &m->adapt;
+  const size_t n = of->dense, ld = miras__pad(n), outs = m->outs;
+  const float c = miras__all_logits(m) ? 0.125f : 1, most = of->doubt;
+  float *e = scratch, *room = e + m->ld_v, *u = room + m->ld_v;
+  float *key = a + of->key, *p = a + of->p, q, by;
+  const uint32_t *place = (const uint32_t *)(const void *)(a + of->place);
+  uint32_t waits = 0;
+  size_t i;
+  miras__adapt_error(m, k, a + of->said, classes, values, e, room);
+  for (i = 0; i < n; i++) u[i] = most * key[i] + k->dot(p + i * ld, key, n);
+  if (n) {
+    q = k->dot(u, key, n);
+    by = 1 / (1 + c * q);
+    if (d->decay_rate > 0) k->scale(a + of->u, 1 - d->decay_rate, a + of->u, n * of->ld);
+    for (i = 0; i < n; i++) k->axpy(a + of->u + i * of->ld, -d->learning_rate * by * u[i], e, outs);
+    k->scale(u, sqrtf(c * by), u, n);
+    for (i = 0; i < n; i++) {
+      k->axpy(p + i * ld, -u[i], u, n);
+      p[i * ld + i] += d->drift * most;
+      if (p[i * ld + i] > 0) p[i * ld + i] = 0;
+    }
+  }
+  for (i = 0; i < of->orders; i++) {
+    float *often = a + of->often + place[i], *row = a + of->table + place[i] * of->ld;
+    if (d->decay_rate > 0) k->scale(row, 1 - d->decay_rate, row, outs);
+    k->axpy(row, -d->context_rate / sqrtf(1 + *often), e, outs);
+    if (*often < 16777216) *often += 1;
+  }
+  memcpy(a, &waits, sizeof waits);
+}
+
+/* Answer: z [outs] of the model, to which what was learned is added. hidden [W], vectors. */
+static void miras__adapt_answer(const miras_model *m, const miras__kernels *k, float *a,
+                                const float *hidden, const float *vectors, float *z) {
+  const miras_adapt_desc *d = &m->desc.adapt;
+  const miras__adapt *of = &m->adapt;
+  const size_t outs = m->outs;
+  float *key = a + of->key;
+  uint32_t *head = (uint32_t *)(void *)a, *place = (uint32_t *)(void *)(a + of->place);
+  size_t i, j;
+  if (of->dense) *key++ = 1;
+  if (d->hidden) k->copy(key, hidden, m->width), key += m->width;
+  if (d->vectors) k->copy(key, vectors, (size_t)m->row.vectors);
+  key = a + of->key;
+  for (i = 0; i < of->dense; i++) k->axpy(z, key[i], a + of->u + i * of->ld, outs);
+  for (i = 0; i < of->orders; i++) {
+    uint64_t hash = (uint64_t)d->shortest + i;
+    for (j = 0; j < (size_t)d->shortest + i; j++) hash = miras__hash(hash ^ head[1 + j]);
+    place[i] = (uint32_t)(hash & (of->rows - 1));
+    k->add(z, a + of->table + place[i] * of->ld, outs);
+  }
+  k->copy(a + of->said, z, outs);
+  head[0] = 1;
+}
+
+/* All rows of a text in a round: what came of the one before is learned, then the next answered, in
+ * place in s->said. */
+static void miras__round_adapt(void *argument, int index, int worker) {
+  const miras_server *s = (const miras_server *)argument;
+  const miras_model *m = s->model;
+  const miras__strand *p = &s->strand[index];
+  const miras_sequence *text = p->text;
+  const size_t classes = (size_t)m->row.classes, values = (size_t)m->row.values;
+  const int words = m->row.tokens && miras__says_tokens(m) && m->out->size == m->in->of.size;
+  float *a = miras__adapt_state(m, p->run);
+  float *scratch = s->scratch + (size_t)worker * s->scratch_size;
+  uint32_t *head = (uint32_t *)(void *)a;
+  size_t t;
+  if (p->first) return;
+  for (t = 0; t < p->length; t++) {
+    const size_t at = p->done + t, row = p->row + t;
+    const int32_t *token = m->row.tokens ? text->tokens + at * (size_t)m->row.tokens : NULL;
+    const int32_t *came = text->classes ? text->classes + at * classes : words ? token : NULL;
+    const float *numbers = miras__at(text->values, at * values);
+    if (head[0] && (came || numbers)) miras__adapt_learn(m, s->k, a, came, numbers, scratch);
+    if (token) {
+      memmove(head + 2, head + 1, 7 * sizeof *head);
+      head[1] = (uint32_t)*token + 1;
+    }
+    miras__adapt_answer(m, s->k, a, s->last + row * m->ld_x,
+                        miras__at(s->vectors, row * m->ld_in), s->said + row * m->outs);
+  }
+}
+
+/* Outputs [asks, outs] of the rows of a round that were asked of, or all where the head learns. */
+static void miras__round_outputs(miras_server *s, float *outputs) {
+  const int learns = s->model->adapt.state > 0;
+  if (s->asks) {
+    miras__round_logits(s, 0, s->asks, learns ? s->said : outputs);
+    s->latest = s->asks - 1;
+  }
+  if (learns) miras__each(s->desc.parallel, s->strands, miras__round_adapt, s);
+}
+
 /* Run all rounds of a call. */
 static void miras__serve(miras_server *s, const miras_sequence *texts, size_t count,
                          float *logits) {
   miras__queue queue = miras__queue_of(texts, count);
+  const size_t outs = s->model->outs;
+  size_t i, t;
   while (miras__round(s, &queue)) {
-    if (s->asks) miras__round_logits(s, 0, s->asks, logits);
-    logits = miras__to(logits, s->asks * s->model->outs);
+    miras__round_outputs(s, logits);
+    if (!s->model->adapt.state) {
+      logits = miras__to(logits, s->asks * outs);
+      continue;
+    }
+    for (i = 0; i < s->strands; i++) {                  /* those that were asked of */
+      const miras__strand *p = &s->strand[i];
+      const size_t silent = p->text->count - p->text->logit_rows;
+      for (t = p->first; t < p->first + p->n; t++)
+        if (p->done + t >= silent) {
+          s->k->copy(logits, s->said + (p->row + t) * outs, outs);
+          logits += outs;
+        }
+    }
   }
   MIRAS__WATCH(miras__object_check(s));
   MIRAS__WATCH(miras__object_check(s->model));
@@ -22401,7 +22692,7 @@ static void miras__serve(miras_server *s, const miras_sequence *texts, size_t co
 /* ---- serving ---- */
 
 MIRAS_API size_t miras_model_state_size(const miras_model *m) {
-  return m ? m->run * sizeof(float) : 0;
+  return m ? m->state * sizeof(float) : 0;
 }
 
 /* Replace zeros by defaults, refuse what is not meant. */
@@ -22484,7 +22775,8 @@ static int miras__texts_ok(const miras_model *m, const miras_sequence *texts, si
     if (!t->state || (uintptr_t)t->state % sizeof(float) ||
         (t->count && m->row.vectors && !t->vectors) || t->logit_rows > t->count ||
         (t->logit_rows && !logits) || !miras__is_place(miras__position(t->state)) ||
-        !miras__inputs_ok(m, t->tokens, t->count))
+        !miras__inputs_ok(m, t->tokens, t->count) ||
+        (t->classes && m->row.classes && !miras__classes_ok(m, t->classes, t->count)))
       return 0;
   }
   return 1;
@@ -22581,7 +22873,7 @@ MIRAS_API const float *miras_session_feed(miras_session *s, const int32_t *token
   text.count = count;
   text.logit_rows = 1;
   miras__serve(&s->in, &text, 1, s->logits);
-  s->row = s->in.x + s->in.asked[0] * s->in.model->ld_x;
+  s->row = s->in.x + s->in.asked[s->in.latest] * s->in.model->ld_x;
   s->at = miras__position(s->state);
   MIRAS__WATCH(miras__object_check(s));
   return s->logits;
@@ -22596,9 +22888,23 @@ MIRAS_API const float *miras_session_logits(const miras_session *s) {
   return s && miras__session_said(s) ? s->logits : NULL;
 }
 
-/* The last row that was asked of is the first behind the last norm: that of the session's. */
 MIRAS_API const float *miras_session_hidden(const miras_session *s) {
-  return s && miras__session_said(s) ? s->in.last : NULL;
+  return s && miras__session_said(s) ? s->in.last + s->in.latest * s->in.model->ld_x : NULL;
+}
+
+MIRAS_API miras_result miras_session_learn(miras_session *s, const int32_t *classes,
+                                           const float *values) {
+  const miras_model *m = s ? s->in.model : NULL;
+  uint32_t waits = 0;
+  float *a;
+  if (!s || (!classes && !values) || (classes && !miras__classes_ok(m, classes, 1)))
+    return MIRAS_ERR_ARGUMENT;
+  a = miras__adapt_state(m, s->state);
+  if (m->adapt.state) memcpy(&waits, a, sizeof waits);
+  if (!m->adapt.state || !waits) return MIRAS_ERR_STATE;
+  miras__adapt_learn(m, miras__kernels_best(), a, m->row.classes ? classes : NULL,
+                     m->row.values ? values : NULL, s->in.scratch);
+  return MIRAS_OK;
 }
 
 /* Tokens alone. */
@@ -22633,12 +22939,15 @@ MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *toke
   text.count = text.logit_rows = count;
   queue = miras__queue_of(&text, 1);
   while (miras__round(&s->in, &queue)) {
+    float *outputs = m->adapt.state ? s->in.said : s->logits;
+    if (m->adapt.state) miras__round_outputs(&s->in, NULL);
     for (i = 0; i < s->in.rows; i += n, targets += n) {
       n = s->in.rows - i < s->held ? s->in.rows - i : s->held;
-      miras__round_logits(&s->in, i, n, s->logits);
+      if (m->adapt.state) outputs = s->in.said + i * m->outs;
+      else miras__round_logits(&s->in, i, n, outputs);
       for (t = 0; t < n; t++)
         if (targets[t] >= 0)
-          total += (double)s->in.k->cross_entropy(s->logits + t * m->outs, m->outs,
+          total += (double)s->in.k->cross_entropy(outputs + t * m->outs, m->outs,
                                                   (size_t)targets[t], 0);
     }
   }
@@ -24107,6 +24416,7 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
       memory->custom = from->custom;
   }
   if (o->given) d->weights = o->given->weights;
+  if (o->given && o->given->adapt.learning_rate > 0) d->adapt = o->given->adapt;
   draft = (miras__draft *)o->own.allocator.alloc(sizeof *draft, o->own.allocator.user);
   if (!draft) return MIRAS_ERR_ALLOC;
   result = miras__payload_fits(draft, d, f->payload_size, f->narrow, why, n);
@@ -24297,7 +24607,11 @@ static MIRAS__COLD void miras__session_say(miras_session *s, const unsigned char
   s->in.k = miras__kernels_best();
   s->in.asked[0] = 0;
   miras__round_logits(&s->in, 0, 1, s->logits);
+  if (s->in.model->adapt.state)
+    memcpy(s->logits, miras__adapt_state(s->in.model, s->state) + s->in.model->adapt.said,
+           s->in.model->outs * sizeof *s->logits);
   s->row = s->in.x;
+  s->in.latest = 0;
   s->at = miras__position(s->state);
 }
 #endif

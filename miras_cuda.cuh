@@ -8546,6 +8546,9 @@ size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, 
   if (m->desc.weights)
     return miras__say(why, why_size, "the model's weights is %d; a device takes 0 (float)",
                       (int)m->desc.weights), 0;
+  if (m->desc.adapt.learning_rate > 0)
+    return miras__say(why, why_size, "adapt.learning_rate is %g; a device takes 0: there no head "
+                                     "learns", (double)m->desc.adapt.learning_rate), 0;
   if (!miras__cuda_options_ok(o, why, why_size)) return 0;
   if (o && (o->segments || o->segment_length))
     return miras__say(why, why_size, "segments is %d; it must be 0: a model has none",

@@ -379,7 +379,7 @@ typedef struct options {
   const char *model, *pattern, *out, *prompt, *svg, *from, *only, *weights, *set[16];
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
-  int streams, horizon, reset, anew, limit;
+  int streams, horizon, reset, anew, limit, adapt;
   double lr, decay, dropout, val, minutes, temperature, top_p, carry, step;
   uint64_t seed;
   int steps_given;
@@ -1520,8 +1520,9 @@ static miras_weights weights_of(const options *o) {
          : o->weights[0] == 'f' ? MIRAS_WEIGHTS_F16 : MIRAS_WEIGHTS_Q8;
 }
 
-/* A file may come from anywhere and ask for any amount of memory: --limit bounds that. */
-static miras_model *open_model(const options *o) {
+/* A file may come from anywhere and ask for any amount of memory: --limit bounds that. adapts: its
+ * head goes on learning. */
+static miras_model *open_model(const options *o, int adapts) {
   miras_result result = MIRAS_OK;
   miras_model_desc bounds;
   miras_model *m;
@@ -1529,6 +1530,7 @@ static miras_model *open_model(const options *o) {
   bounds.limit = (uint64_t)o->limit << 20;
   bounds.layer[0].memory.reset_every = o->anew;
   bounds.weights = weights_of(o);
+  if (adapts) bounds.adapt.learning_rate = 1, bounds.adapt.hidden = 1, bounds.adapt.contexts = 12;
   m = miras_model_open_file(o->file[0], &bounds, NULL, &result, NULL, 0);
   if (result == MIRAS_ERR_SIZE)
     die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
@@ -1537,7 +1539,7 @@ static miras_model *open_model(const options *o) {
 }
 
 static int generate(const options *o) {
-  miras_model *m = open_model(o);
+  miras_model *m = open_model(o, 0);
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
   miras_sampler sampling = {0, 0, 0, 0};
   size_t n = 0;
@@ -1562,7 +1564,7 @@ static int generate(const options *o) {
 static int evaluate(const options *o) {
   size_t n, count, i, bytes = 0;
   unsigned char *text = read_file(o->file[1], &n, 0), unused[4];
-  miras_model *m = open_model(o);
+  miras_model *m = open_model(o, 0);
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
   int32_t *tokens = encode(&v, text, n, o->file[1], &count);
   int window = o->window ? o->window : v.context;
@@ -1588,6 +1590,13 @@ static int evaluate(const options *o) {
         o->file[0]);
   printf("%-44s %13.4f  %13.4f  %14.4f\n", "one pass, memory carried to the end",
          s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
+  if (o->adapt) {
+    miras_model *learns = open_model(o, 1);
+    s = score_stream(learns, tokens, count);
+    printf("%-44s %13.4f  %13.4f  %14.4f\n", "one pass, the head learning from the text",
+           s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
+    miras_model_close(learns);
+  }
   for (i = 0; i + 1 < count; i += (size_t)window)
     score_positions(session, tokens + i, count - 1 - i < (size_t)window ? count - 1 - i
                                                                         : (size_t)window,
@@ -1630,7 +1639,7 @@ static void check_outputs(const options *o, int with_vocabulary) {
 }
 
 static int convert(const options *o) {
-  miras_model *m = open_model(o);
+  miras_model *m = open_model(o, 0);
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
   save_model(m, NULL, &v, o->out);
   printf("wrote %s\n", o->out);
@@ -1820,6 +1829,8 @@ static const option table[] = {
    "length of the windows; else the context of training"},
   {"reset", "ge", 'i', &given.anew, 0, 1 << 30,
    "tokens after which a head starts anew; 0: as trained"},
+  {"adapt", "e", 'f', &given.adapt, 0, 0,
+   "the head goes on learning from the text: what is that worth?"},
   {"weights", "gec", 's', &given.weights, 0, 0, "how matrices are held: float, bf16, f16, q8"},
   {"limit", "gec", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
   {"svg", "e", 's', &given.svg, 0, 0,

@@ -627,6 +627,241 @@ static void test_learns_a_grammar(void **state) {
     fail_msg("%g %g", (double)losses[0], (double)losses[2]);
 }
 
+/* ---- the head as a memory ---- */
+
+enum { CONTEXTS = 5, ROWS_OF_IT = 1 << CONTEXTS };
+
+static miras_adapt_desc adapt_of(int hidden, int in_vectors, int contexts) {
+  miras_adapt_desc a;
+  memset(&a, 0, sizeof a);
+  a.learning_rate = 0.8f, a.decay_rate = 0.01f, a.ridge = 3, a.drift = 0.02f;
+  a.hidden = hidden, a.vectors = in_vectors;
+  if (contexts) a.contexts = contexts, a.shortest = 2, a.longest = 4, a.context_rate = 0.4f;
+  return a;
+}
+
+/* The rule in double precision: what is added to the model's answers, row by row. */
+typedef struct rule {
+  double u[64][32], p[64][64], table[ROWS_OF_IT][32], often[ROWS_OF_IT], phi[64], z[32];
+  int place[8], dense, outs, waits;
+} rule;
+
+static void rule_learns(rule *s, const miras_adapt_desc *a, const double *e, double c, int orders) {
+  double v[64], q = 0;
+  int i, j;
+  for (i = 0; i < s->dense; i++)
+    for (v[i] = 0, j = 0; j < s->dense; j++) v[i] += s->p[i][j] * s->phi[j];
+  for (i = 0; i < s->dense; i++) q += v[i] * s->phi[i];
+  for (i = 0; i < s->dense; i++) {
+    for (j = 0; j < s->outs; j++)
+      s->u[i][j] = (1 - (double)a->decay_rate) * s->u[i][j] -
+                   (double)a->learning_rate * v[i] / (1 + c * q) * e[j];
+    for (j = 0; j < s->dense; j++) s->p[i][j] -= c * v[i] * v[j] / (1 + c * q);
+    s->p[i][i] += (double)a->drift / (double)a->ridge;
+    if (s->p[i][i] > 1 / (double)a->ridge) s->p[i][i] = 1 / (double)a->ridge;
+  }
+  for (i = 0; i < orders; i++) {
+    for (j = 0; j < s->outs; j++) {
+      double *t = &s->table[s->place[i]][j];
+      *t = (1 - (double)a->decay_rate) * *t -
+           (double)a->context_rate / sqrt(1 + s->often[s->place[i]]) * e[j];
+    }
+    s->often[s->place[i]]++;
+  }
+}
+
+/* A text of words whose head learns by all keys, against the rule; then in other cuts, of a server,
+ * saved, loaded and forked; the model does not change. */
+static void test_the_head_learns(void **state) {
+  enum { V = 11, T = 60 };
+  static rule r;
+  static unsigned char file[1 << 20];
+  static float said[T][V], again[T * V];
+  miras_model_desc d = desc_of(MIRAS_PRESET_GATED_DELTANET, "vector 2", "");
+  const miras_adapt_desc a = adapt_of(1, 1, CONTEXTS);
+  miras_model *plain, *m;
+  miras_session *s, *base, *other;
+  miras_server_desc sd;
+  miras_server *server;
+  miras_sequence part[2];
+  size_t size, bytes, count;
+  void *block;
+  float *params, *before;
+  char why[256];
+  double most = 0, off = 0;
+  int32_t text[T];
+  float x[T][2];
+  int t, i, j;
+  (void)state;
+  d.vocab = V;
+  plain = open_model(&d);
+  d.adapt = a;
+  m = open_model(&d);
+  params = miras_model_params(m, &count);
+  before = (float *)malloc(count * sizeof *before);
+  memcpy(before, params, count * sizeof *before);
+  for (t = 0; t < T; t++)
+    text[t] = t % 9 ? (t * t + t / 7) % V : below(V), x[t][0] = (float)draw(),
+    x[t][1] = (float)draw();
+  base = miras_session_open(plain, NULL, NULL, NULL, 0);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
+  memset(&r, 0, sizeof r);
+  r.dense = 1 + d.width + 2, r.outs = V;
+  for (i = 0; i < r.dense; i++) r.p[i][i] = 1 / (double)a.ridge;
+  for (t = 0; t < T; t++) {
+    const float *z = miras_session_feed(base, text + t, x[t], 1), *h = miras_session_hidden(base);
+    const float *got = miras_session_feed(s, text + t, x[t], 1);
+    double e[V], total = 0;
+    if (t) {
+      for (j = 0; j < V; j++) total += exp(r.z[j]);
+      for (j = 0; j < V; j++) e[j] = exp(r.z[j]) / total - (text[t] == j);
+      rule_learns(&r, &a, e, 0.125, 3);
+    }
+    r.phi[0] = 1;
+    for (i = 0; i < d.width; i++) r.phi[1 + i] = (double)h[i];
+    r.phi[1 + d.width] = (double)x[t][0], r.phi[2 + d.width] = (double)x[t][1];
+    for (i = 0; i < 3; i++) {      /* the library's own places */
+      const size_t at = m->run + m->adapt.place + (size_t)i;
+      r.place[i] = (int)((const uint32_t *)(const void *)s->state)[at];
+      assert_true(r.place[i] < ROWS_OF_IT);
+    }
+    for (j = 0; j < V; j++) {
+      r.z[j] = (double)z[j];
+      for (i = 0; i < r.dense; i++) r.z[j] += r.phi[i] * r.u[i][j];
+      for (i = 0; i < 3; i++) r.z[j] += r.table[r.place[i]][j];
+      if (fabs(r.z[j] - (double)got[j]) > off) off = fabs(r.z[j] - (double)got[j]);
+      if (fabs(r.z[j] - (double)z[j]) > most) most = fabs(r.z[j] - (double)z[j]);
+    }
+    memcpy(said[t], got, sizeof said[t]);
+  }
+  if (!(off < 2e-5 && most > 0.5)) fail_msg("off by %g of %g", off, most);
+  assert_memory_equal(before, params, count * sizeof *before);
+  /* cuts, neighbours, workers */
+  memset(&sd, 0, sizeof sd);
+  sd.batch_tokens = 23, sd.parallel = &by_three;
+  server = miras_server_open(m, &sd, NULL, NULL, 0);
+  bytes = miras_model_state_size(m);
+  block = calloc(2, bytes);
+  memset(part, 0, sizeof part);
+  for (i = 0; i < 2; i++) {
+    part[i].state = (char *)block + (size_t)i * bytes;
+    part[i].tokens = text, part[i].vectors = x[0];
+    part[i].count = (size_t)(i ? T - 11 : T), part[i].logit_rows = (size_t)(i ? 1 : T);
+  }
+  static float both[(T + 1) * V];
+  assert_int_equal(miras_server_feed(server, part, 2, both), MIRAS_OK);
+  assert_memory_equal(both, said, sizeof said);
+  assert_memory_equal(both + T * V, said[T - 12], sizeof said[0]);
+  /* files, rollback */
+  other = miras_session_open(m, NULL, NULL, NULL, 0);
+  assert_non_null(miras_session_feed(other, text, x[0], 40));
+  assert_memory_equal(miras_session_logits(other), said[39], sizeof said[0]);
+  size = miras_session_save_to(other, file, sizeof file);
+  assert_true(size && size <= sizeof file);
+  assert_non_null(miras_session_feed(other, text + 40, x[40], 20));
+  assert_memory_equal(miras_session_logits(other), said[59], sizeof said[0]);
+  assert_int_equal(miras_session_load_from(other, file, size, why, sizeof why), MIRAS_OK);
+  assert_memory_equal(miras_session_logits(other), said[39], sizeof said[0]);
+  for (t = 40; t < T; t++)
+    memcpy(again + t * V, miras_session_feed(other, text + t, x[t], 1), sizeof said[0]);
+  assert_memory_equal(again + 40 * V, said[40], 20 * sizeof said[0]);
+  assert_int_equal(miras_session_load_from(base, file, size, why, sizeof why), MIRAS_ERR_MISMATCH);
+  miras_session_close(base), miras_session_close(s), miras_session_close(other);
+  miras_server_close(server);
+  miras_model_close(m), miras_model_close(plain);
+  free(block), free(before);
+}
+
+/* Numbers are learned as by least squares: a mapping that the model does not know, of its vectors,
+ * exactly, once there are as many pairs as entries; and what is not told is not learned. */
+static void test_the_head_fits_numbers(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 4", "squared 2, category 3");
+  miras_model *m;
+  miras_session *s;
+  int32_t unknown = -1;
+  int t, j;
+  (void)state;
+  d.adapt.learning_rate = 1, d.adapt.vectors = 1, d.adapt.ridge = 1e-4f, d.adapt.drift = 1e-9f;
+  m = open_model(&d);
+  for (j = 0; j < 2 * d.width; j++)            /* numbers of the head: 0 */
+    miras_model_params(m, NULL)[miras_model_view(m, "head.weight")->offset + (size_t)j] = 0;
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
+  assert_int_equal(miras_session_learn(s, &unknown, NULL), MIRAS_ERR_STATE);
+  for (t = 0; t < 60; t++) {
+    float x[4], y[2];
+    const float *out;
+    for (j = 0; j < 4; j++) x[j] = (float)draw();
+    y[0] = 3 * x[0] - x[2] + 0.5f, y[1] = t < 30 ? x[3] : NAN;
+    out = miras_session_feed(s, NULL, x, 1);
+    assert_non_null(out);
+    if (t > 12) assert_true(fabsf(out[0] - y[0]) < 0.02f);
+    if (t > 12) assert_true(fabsf(out[1] - x[3]) < 0.02f);
+    assert_int_equal(miras_session_learn(s, &unknown, y), MIRAS_OK);
+    assert_int_equal(miras_session_learn(s, &unknown, y), MIRAS_ERR_STATE);
+  }
+  miras_session_close(s);
+  miras_model_close(m);
+}
+
+/* Words that the text decides are learned in a hundred rows, for ever again after a change; a long
+ * silence or noise leaves numbers. */
+static void test_the_head_lasts(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "", "");
+  miras_model *m;
+  miras_session *s;
+  static int32_t text[60001];
+  double nats, first;
+  size_t i;
+  (void)state;
+  d.vocab = 8;
+  d.adapt = adapt_of(1, 0, 10);
+  d.adapt.decay_rate = 0;
+  m = open_model(&d);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
+  for (i = 0; i < sizeof text / sizeof *text; i++)
+    text[i] = i < 20000 ? (int32_t)(i % 5)
+              : i < 40000 ? 3 : i < 59000 ? below(8) : (int32_t)(i % 7);
+  assert_int_equal(miras_session_score(s, text, text + 1, 100, &first), MIRAS_OK);
+  assert_int_equal(miras_session_score(s, text + 100, text + 101, 100, &nats), MIRAS_OK);
+  assert_true(nats < 0.2 * 100 && nats < first);
+  assert_int_equal(miras_session_score(s, text + 200, text + 201, 58800, &nats), MIRAS_OK);
+  assert_true(isfinite(nats));
+  assert_int_equal(miras_session_score(s, text + 59000, text + 59001, 500, &nats), MIRAS_OK);
+  assert_int_equal(miras_session_score(s, text + 59500, text + 59501, 500, &nats), MIRAS_OK);
+  assert_true(nats < 0.2 * 500);
+  miras_session_close(s);
+  miras_model_close(m);
+}
+
+static void test_refusals_of_the_head(void **state) {
+  static const struct {
+    int hidden, vectors, contexts, shortest, longest;
+    const char *why;
+  } wrong[] = {
+    {0, 0, 0, 0, 0, "it needs keys"}, {0, 1, 0, 0, 0, "the model reads none"},
+    {0, 0, 3, 0, 0, "adapt.contexts is 3"}, {0, 0, 8, 5, 4, "shortest 5, longest 4"},
+    {0, 0, 25, 0, 0, "adapt.contexts is 25"}, {0, 0, 8, 9, 9, "adapt.shortest is 9"},
+    {1, 0, 0, 2, 0, "adapt.shortest is 2, but"}, {1, 0, 8, 0, 0, NULL}};
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "", "");
+  char why[256];
+  size_t i;
+  (void)state;
+  d.vocab = 8;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    memset(&d.adapt, 0, sizeof d.adapt);
+    d.adapt.learning_rate = 1, d.adapt.hidden = wrong[i].hidden, d.adapt.vectors = wrong[i].vectors;
+    d.adapt.contexts = wrong[i].contexts, d.adapt.shortest = wrong[i].shortest;
+    d.adapt.longest = wrong[i].longest;
+    if (!miras_model_size(&d, why, sizeof why) != (wrong[i].why != NULL) ||
+        (wrong[i].why && !strstr(why, wrong[i].why)))
+      fail_msg("%d: %s", (int)i, why);
+  }
+  memset(&d.adapt, 0, sizeof d.adapt);
+  d.adapt.hidden = 1;
+  assert_false(miras_model_size(&d, why, sizeof why));
+  assert_non_null(strstr(why, "adapt.hidden is 1, but"));
+}
+
 /* Outputs as what they say. */
 static void test_predictions(void **state) {
   miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1",
@@ -654,6 +889,10 @@ int main(void) {
     cmocka_unit_test(test_copies_a_lagged_vector),
     cmocka_unit_test(test_forecasts_a_noisy_mixture),
     cmocka_unit_test(test_learns_a_grammar),
+    cmocka_unit_test(test_the_head_learns),
+    cmocka_unit_test(test_the_head_fits_numbers),
+    cmocka_unit_test(test_the_head_lasts),
+    cmocka_unit_test(test_refusals_of_the_head),
     cmocka_unit_test(test_predictions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
