@@ -338,8 +338,9 @@ typedef enum miras_bias {
   MIRAS_BIAS_CUSTOM,        /* the caller's: miras_custom                                        */
   MIRAS_BIAS_CROSS_ENTROPY, /* categories: M is logits, in `groups`; v has a weight from 0 up for
                               each entry: 1 for the right one of a group, or shares; a group of
-                              zeros learns nothing. In nats, with s the sum of v over a group and
-                              p = softmax(M) there, sum s log sum exp M - v.M      e = s p - v   */
+                              zeros learns nothing. (Weights below 0 follow the formula, which
+                              then has no least value.) In nats, with s the sum of v over a group
+                              and p = softmax(M) there, sum s log sum exp M - v.M  e = s p - v   */
   MIRAS_BIAS_COUNT
 } miras_bias;
 
@@ -1414,8 +1415,8 @@ MIRAS_API miras_result miras_model_desc_change(miras_model_desc *d, const char *
                                                const char *value, char *said, size_t said_size);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
  * compared: into text, which is returned; MIRAS_PATTERN_SIZE characters hold every value, and 32
- * all but "pattern". NULL if it does not fit or there is no such field. A number that an enum has
- * no word for comes as it is. */
+ * all but "pattern" and groups. NULL if it does not fit or there is no such field. A number that an
+ * enum has no word for comes as it is. */
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,
                                            char *text, size_t size);
 /* The names of all fields of files, from 0 on, layers' without a letter; NULL past the end. */
@@ -1709,6 +1710,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      L_p (Moneta)        sum |r_i|^p, p = 3: falls faster as a pair is learned
      Huber (Yaad)        |r|^2 / 2 up to the threshold, then threshold sum |r_i|: a wild pair counts
        once, not squared
+     cross entropy       what the value costs under the memory's probabilities, in nats, a sum over
+       groups: log n for a group of n that nothing is known of, 0 for what was sure
      dot product         -<M(k), v>: 0 for what is new, the more below it the better it is known,
        and above it for a contradiction
 
@@ -2015,6 +2018,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                miras_model_save, _save_to(m, ..., 0)      without the 0
                with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
+             MIRAS_BIAS_CROSS_ENTROPY, of answers in groups: files of version 8 where they are told
+             (memory.groups). miras_memory_learn answers, then learns, with sparse keys and a decay
+             by time that has passed; miras_memory_probabilities.
              Models of several kinds of layer, attention, MLPs and convolutions among them: what was
              the model's is that of .layer[0]. MIRAS_NEWTON, MIRAS_PAIRS are LEAST_SQUARES,
              KV_CACHE; miras_adamw_options.decay is weight_decay. Fields that mean nothing to a
@@ -2800,12 +2806,14 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
   MIRAS__D(mixer.decay_min, 6, 0, 0.9999f, 0,
            "decay_gate not constant, mixer.decay_form sigmoid root"),
+#endif
+  {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
+   "bias cross-entropy"},
+#ifndef MIRAS_NO_MODEL
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
 #endif
-  {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
-   "bias cross-entropy"},
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "

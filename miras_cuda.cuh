@@ -7622,9 +7622,9 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_of(void) {
 
 /* Do perceptrons? Those of two layers, with one number for each gate of a token or one per channel
  * of up to 128, whose weights are what the recursion says or a link makes of that, a step along
- * which is bounded by a number and e.r (cross entropy has none), in chunks of 8 to 128. A block has a head, with its weights in
- * shared memory if that leaves room for slabs of 64 hidden columns; else slabs are as wide as fits,
- * 32 of them or more. */
+ * which is bounded by a number and e.r (cross entropy has none), in chunks of 8 to 128. A block has
+ * a head, with its weights in shared memory if that leaves room for slabs of 64 hidden columns;
+ * else slabs are as wide as fits, 32 of them or more. */
 static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   const miras_memory_desc *d = &p->d;

@@ -260,7 +260,8 @@ HELP void data_new(data *x, const miras_memory_desc *given, int T, uint64_t seed
   }
   x->in[VALUE] = tensor_new(rows * x->per[VALUE], -1.0f, 1.0f);
   for (size_t i = 0; i < x->in[VALUE].count && d.bias == MIRAS_BIAS_CROSS_ENTROPY; i++)
-    tensor_set(&x->in[VALUE], i, 0.05f + fabsf(x->in[VALUE].f[i])); /* weights of categories */
+    if (i / x->out % 5 > 0) /* weights of categories, now and then as a network may have them */
+      tensor_set(&x->in[VALUE], i, 0.05f + fabsf(x->in[VALUE].f[i]));
   x->in[KEEP] = tensor_new(rows * x->per[KEEP], keep, 1.0f);
   x->in[STEP] = tensor_new(rows * x->per[STEP], 0.3f * d.learning_rate, d.learning_rate);
   x->in[MOMENTUM] = tensor_new(rows * x->per[MOMENTUM], 0.1f, 0.7f);

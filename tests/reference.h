@@ -313,8 +313,8 @@ REF void ref_map(const miras_memory_desc *d, const double *given, double *phi,
 
 REF double ref_sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }
 
-/* The end of the group of entries that `from` is in, of sizes "3,3,5,2" of n in all; "": n; 0: there
- * is no such group. */
+/* The end of the group of entries that `from` is in, of sizes "3,3,5,2" of n in all; "": n; 0:
+ * there is no such group. */
 REF int ref_group_end(const miras_memory_desc *d, int from, int n) {
   int end = 0, at = 0, used;
   if (d->groups[0] == '\0') return n;
@@ -326,6 +326,19 @@ REF int ref_group_end(const miras_memory_desc *d, int from, int n) {
     at += used + 1;
   }
   return end;
+}
+
+/* Cross entropy of a group of n logits m. */
+REF double ref_entropy(const double *m, const double *v, double *e, int n) {
+  double loss = 0.0, sum = 0.0, s = 0.0, top = m[0];
+  for (int i = 0; i < n; i++) top = m[i] > top ? m[i] : top;
+  for (int i = 0; i < n; i++) sum += exp(m[i] - top);
+  for (int i = 0; i < n; i++) s += v[i];
+  for (int i = 0; i < n; i++) {
+    e[i] = s * exp(m[i] - top) / sum - v[i];
+    loss -= v[i] * m[i];
+  }
+  return loss + s * (top + log(sum));
 }
 
 /* delta [value_dim]: equal entries, but for a threshold per channel; l is that of delta[0]. */
@@ -415,16 +428,8 @@ REF double ref_bias(const miras_memory_desc *d, const double *m, const double *v
       break;
     case MIRAS_BIAS_CROSS_ENTROPY:
       for (int from = 0, end; from < n; from = end) {
-        double sum = 0.0, s = 0.0, top = m[from];
         end = ref_group_end(d, from, n);
-        for (int i = from; i < end; i++) top = m[i] > top ? m[i] : top;
-        for (int i = from; i < end; i++) sum += exp(m[i] - top);
-        for (int i = from; i < end; i++) s += v[i];
-        for (int i = from; i < end; i++) {
-          e[i] = s * exp(m[i] - top) / sum - v[i];
-          loss -= v[i] * m[i];
-        }
-        loss += s * (top + log(sum));
+        loss += ref_entropy(m + from, v + from, e + from, end - from);
       }
       break;
     default: abort();

@@ -141,6 +141,93 @@ static void test_learn(void **state) {
   finish();
 }
 
+/* What decays below 1e-30 becomes 0 with sparse keys as with whole ones. */
+static void test_faded(void **state) {
+  (void)state;
+  start();
+  for (int bias = MIRAS_BIAS_L2; bias <= MIRAS_BIAS_HUBER; bias++) {
+    miras_memory_desc d;
+    miras_memory *a, *b;
+    const float value[2] = {1, -2};
+    memset(&d, 0, sizeof d);
+    d.bias = (miras_bias)bias;
+    d.retention = MIRAS_RETENTION_L2;
+    d.key_dim = 5;
+    d.value_dim = 2;
+    d.learning_rate = 0.1f;
+    d.decay_rate = 0.7f;
+    a = opened(&d);
+    b = opened(&d);
+    for (int t = 0; a && b && t < 130; t++) {
+      const int32_t at = t ? 1 + t % 4 : 0;      /* the first is never written again */
+      float key[5] = {0}, surprise;
+      miras_memory_event e;
+      memset(&e, 0, sizeof e);
+      key[at] = 1;
+      e.index = &at;
+      e.count = 1;
+      e.value = value;
+      if (miras_memory_learn(a, &e) != MIRAS_OK) failed("refused: %s", label(&d));
+      miras_memory_write(b, key, value, &surprise);
+      if (!same_states(a, b)) failed("token %d: %s", t, label(&d));
+    }
+    miras_memory_close(a);
+    miras_memory_close(b);
+  }
+  finish();
+}
+
+/* Workers share the heads out: the bits of one. */
+static void run_backwards(void *user, int count,
+                          void (*task)(void *argument, int index, int worker), void *argument) {
+  (void)user;
+  for (int i = count; i-- > 0;) task(argument, i, i % 3);
+}
+
+static void test_workers(void **state) {
+  miras_parallel parallel;
+  (void)state;
+  start();
+  memset(&parallel, 0, sizeof parallel);
+  parallel.workers = 3;
+  parallel.run = run_backwards;
+  for (int kind = 0; kind < 3; kind++) {
+    miras_memory_desc d, alone;
+    miras_memory *a, *b;
+    memset(&d, 0, sizeof d);
+    d.architecture = kind == 2 ? MIRAS_ARCH_MLP : MIRAS_ARCH_MATRIX;
+    d.bias = kind ? MIRAS_BIAS_CROSS_ENTROPY : MIRAS_BIAS_L2;
+    d.batch = 2;
+    d.heads = 3;
+    d.key_dim = 40;
+    d.value_dim = 5;
+    alone = d;
+    d.parallel = &parallel;
+    a = opened(&d);
+    b = opened(&alone);
+    random_state = 9;
+    for (int t = 0; a && b && t < 30; t++) {
+      int32_t at[12];
+      float entry[12], value[30], answer[2][30], surprise[2];
+      miras_memory_event e;
+      for (int i = 0; i < 12; i++) at[i] = (i % 2 ? 20 : 0) + below(20), entry[i] = uniform(-1, 1);
+      for (int i = 0; i < 30; i++) value[i] = uniform(0, 1);
+      memset(&e, 0, sizeof e);
+      e.index = at, e.entry = entry, e.count = 2, e.value = value;
+      e.answer = answer[0], e.surprise = &surprise[0];
+      if (miras_memory_learn(a, &e) != MIRAS_OK) failed("refused: %s", label(&d));
+      e.answer = answer[1], e.surprise = &surprise[1];
+      if (miras_memory_learn(b, &e) != MIRAS_OK) failed("refused: %s", label(&d));
+      if (memcmp(answer[0], answer[1], sizeof answer[0]) || !same_states(a, b) ||
+          !same_bits(&surprise[0], &surprise[1], 1))
+        failed("token %d: %s", t, label(&d));
+    }
+    miras_memory_close(a);
+    miras_memory_close(b);
+  }
+  finish();
+}
+
 /* ---- time ---- */
 
 /* Writes of nothing in between are what has passed: of memories that decay before they look. */
@@ -323,7 +410,7 @@ static void test_overshoot(void **state) {
                 failed("surprise %g, and not %g: %s", (double)surprise, before, label(&d));
               over += !(after <= before + 1e-5 * (1 + fabs(before)));
             }
-            if (bound && over) failed("%d writes have overshot, kind %d: %s", over, kind, label(&d));
+            if (bound && over) failed("%d overshot, kind %d: %s", over, kind, label(&d));
             if (!bound) rose += over;
             miras_memory_close(m);
           }
@@ -401,7 +488,7 @@ static void test_groups(void **state) {
     d.bias = MIRAS_BIAS_CROSS_ENTROPY;
     d.key_dim = 2;
     d.value_dim = ok ? right[i].dim : wrong[k].dim;
-    memcpy(d.groups, ok ? right[i].text : wrong[k].text, strlen(ok ? right[i].text : wrong[k].text));
+    snprintf(d.groups, sizeof d.groups, "%s", ok ? right[i].text : wrong[k].text);
     if ((miras__plan_make(&plan, &d, why, sizeof why) == MIRAS_OK) != ok)
       failed("\"%s\" of %d: %s", d.groups, d.value_dim, why);
     if (ok && (int)plan.groups != right[i].count) failed("\"%s\": %d", d.groups, (int)plan.groups);
@@ -496,7 +583,8 @@ static void test_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_learn),      cmocka_unit_test(test_elapsed),
+    cmocka_unit_test(test_learn),      cmocka_unit_test(test_faded),
+    cmocka_unit_test(test_workers),    cmocka_unit_test(test_elapsed),
     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_overshoot),
     cmocka_unit_test(test_categories), cmocka_unit_test(test_groups),
     cmocka_unit_test(test_files),
