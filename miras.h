@@ -3156,6 +3156,7 @@ static int miras__decays(const miras_memory_desc *d) {
          d->retention != MIRAS_RETENTION_ELASTIC_FTRL;
 }
 
+#ifndef MIRAS_NO_FROZEN
 /* The sizes of groups as text, which need not end: where each ends, into end[MIRAS_MAX_GROUPS], of
  * dim entries in all. Returns how many there are; 0 if that is not what the text says. */
 static MIRAS__COLD size_t miras__groups(const char *text, int dim, uint16_t *end) {
@@ -3173,6 +3174,7 @@ static MIRAS__COLD size_t miras__groups(const char *text, int dim, uint16_t *end
   }
   return 0;
 }
+#endif
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
 static int miras__is_exact(const miras_memory_desc *d) {
@@ -3192,7 +3194,6 @@ static MIRAS__BOTH int miras__reset_grid(const miras_memory_desc *d) {
 
 static MIRAS__COLD void miras__find_facts(miras__case *c) {
   const miras_memory_desc *d = &c->l.memory;
-  uint16_t end[MIRAS_MAX_GROUPS];
   const int mlp = d->architecture == MIRAS_ARCH_MLP,
             gated = d->architecture == MIRAS_ARCH_GATED_MLP;
   c->exact = miras__is_exact(d);
@@ -3208,8 +3209,13 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->decay_schedule && d->layer >= d->layers;
-  c->unsorted = d->value_dim > 0 && d->value_dim <= 4096 &&
-                !miras__groups(d->groups, d->value_dim, end);
+#ifndef MIRAS_NO_FROZEN   /* else the memory is refused for what it lacks */
+  {
+    uint16_t end[MIRAS_MAX_GROUPS];
+    c->unsorted = d->value_dim > 0 && d->value_dim <= 4096 &&
+                  !miras__groups(d->groups, d->value_dim, end);
+  }
+#endif
 #ifndef MIRAS_NO_MODEL
   c->unshared = c->l.mixer.qk_heads > 0 && d->heads % c->l.mixer.qk_heads;
   c->unjoined = c->l.mixer.norm_heads > 0 && c->l.mixer.norm_heads < d->heads &&
@@ -14671,8 +14677,10 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->decays = p->rates = 1;
   p->both = d->retention == MIRAS_RETENTION_L2_BOTH;
   p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
+#ifndef MIRAS_NO_FROZEN
   if (d->bias == MIRAS_BIAS_CROSS_ENTROPY)
     p->groups = miras__groups(d->groups, d->value_dim, p->group_end);
+#endif
   p->features = (size_t)miras__features(d);
   p->map = (int)d->feature_map + 16 * (int)d->qk_norm;
   if (exact) miras__plan_exact(p);
