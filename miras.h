@@ -1667,6 +1667,11 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        the memory grows to their size, and none goes beyond them by more than a quarter of |v|
        (Titans, whose momentum carries on, by half): MIRAS_STEP_BOUND_LAYERS, without which values
        in the hundreds come back ten times as large at first, and in the thousands sixty times.
+     Categories  are what MIRAS_BIAS_CROSS_ENTROPY learns: the answer is logits, in `groups`, the
+       value has a 1 for what came true in each group (miras_memory_learn asks first and hands the
+       logits out, miras_memory_probabilities turns them). With step_bound no write of a matrix
+       overshoots, whatever learning_rate and length of keys: one with a key of length 1 moves a
+       pair's logits by less than 2.
      Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
        half way in 0.69 / decay_rate writes, and for head h in decay_ratio^-h times that.
 
@@ -1902,7 +1907,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      3. @26   a function of a row (the value and e = dl/dM) and, right below, its adjoint (J' times
               a vector, and the derivative by the threshold if there is one); a row of the table
      4. @20   their two names in the rename block
-     Nothing else calls a bias. If J is constant in r, say so as the dot product does.
+     Nothing else calls a bias. If J is constant in r, say so as the dot product does. One whose r
+     is no residual also says what stands for e.r in a bounded step, as cross entropy does (groups,
+     along and balong of miras__errors).
 
    A RETENTION
      1. @03   a name in miras_retention, and a field for its constant
