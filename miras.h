@@ -1670,8 +1670,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      Categories  are what MIRAS_BIAS_CROSS_ENTROPY learns: the answer is logits, in `groups`, the
        value has a 1 for what came true in each group (miras_memory_learn asks first and hands the
        logits out, miras_memory_probabilities turns them). With step_bound no write of a matrix
-       overshoots, whatever learning_rate and length of keys: one with a key of length 1 moves a
-       pair's logits by less than 2.
+       overshoots, whatever learning_rate and length of keys: one of ones and zeros moves the logits
+       of its pair by less than 2.
      Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
        half way in 0.69 / decay_rate writes, and for head h in decay_ratio^-h times that.
 
