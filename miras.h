@@ -133,7 +133,8 @@
                     cheap.
      bias           the loss l(M(k), v) that a write descends. The dot product adds without asking
                     what is stored already; L2 corrects the difference; L_p with p > 2 works on the
-                    largest errors first; the Huber family limits what one wild pair can do.
+                    largest errors first; the Huber family limits what one wild pair can do; cross
+                    entropy is for categories: answers are logits.
      retention      how old content fades. None; decay; and decay with a link, where the state A
                     lives in one space and the weights W = link(A) in another: an l_q norm
                     (Moneta), a softmax that keeps every slice on a simplex (Memora), a sigmoid, a
@@ -319,6 +320,8 @@ typedef enum miras_arch {
 } miras_arch;
 
 /* Choice 2: the attentional bias l(M(k), v), with r = M(k) - v. RECURRENCE LETTERS: e = dl/dM.   */
+#define MIRAS_MAX_GROUPS 16       /* groups of categories                                        */
+#define MIRAS_GROUPS_SIZE 32      /* characters of their sizes as text, its end included         */
 typedef enum miras_bias {
   MIRAS_BIAS_DOT,           /* -<M(k), v>                       e = -v                           */
   MIRAS_BIAS_L2,            /* 1/2 |r|^2                        e = r                            */
@@ -333,6 +336,11 @@ typedef enum miras_bias {
                               n = sqrt(|r|^2 + 1e-6)                     e = (1 + delta/n) r     */
   MIRAS_BIAS_LOG_COSH,      /* sum delta^2 log cosh(r/delta)    e = delta tanh(r/delta)          */
   MIRAS_BIAS_CUSTOM,        /* the caller's: miras_custom                                        */
+  MIRAS_BIAS_CROSS_ENTROPY, /* categories: M is logits, in `groups`; v has a weight from 0 up for
+                              each entry: 1 for the right one of a group, or shares; a group of
+                              zeros learns nothing. (Weights below 0 follow the formula, which
+                              then has no least value.) In nats, with s the sum of v over a group
+                              and p = softmax(M) there, sum s log sum exp M - v.M  e = s p - v   */
   MIRAS_BIAS_COUNT
 } miras_bias;
 
@@ -578,6 +586,8 @@ typedef struct miras_memory_desc {
   float p;                 /* exponent of the L_p biases, 1..8; 0 -> 3                           */
   float q;                 /* exponent of the L_q retentions, 1..8; 0 -> 4                       */
   float sharpness;         /* nu of tanh(nu r), 0.1..100; 0 -> 10                                */
+  char groups[MIRAS_GROUPS_SIZE]; /* cross entropy: sizes of the groups of an answer's entries, 1 to
+                              16 that add up to value_dim, as "3,3,5,2"; "" -> one group of all */
   float simplex;           /* c: slices of KL and f-divergence memories sum to it, 1e-3..1e6;
                               0 -> 1                                                             */
   int simplex_whole;       /* simplex slices: 0 one per channel (of the key for first layers, of the
@@ -626,6 +636,22 @@ typedef struct miras_memory_input_grad {
   float *decay, *learning_rate, *momentum, *threshold;
   float *value_decay, *erase, *replace;
 } miras_memory_input_grad;
+
+/* One event of a memory on its own (miras_memory_learn): a key, what is to be learned of it and
+ * what is asked. Zero what is not used. */
+typedef struct miras_memory_event {
+  const float *key;        /* [batch, heads, key_dim], or NULL: the sparse one                   */
+  const int32_t *index;    /* [batch, heads, count] places of a key whose other entries are 0    */
+  const float *entry;      /* [batch, heads, count] its entries there; NULL: all are 1           */
+  int count;               /* 0..key_dim; 0: a key of zeros                                      */
+  const float *value;      /* [batch, heads, value_dim]; NULL: nothing is learned                */
+  float elapsed;           /* the state decays by alpha to this power, for samples that come
+                              unevenly; 0 -> 1. Others need a memory with a decay gate; momentum
+                              and all else take it for one write                                 */
+  float *answer;           /* out [batch, heads, value_dim], or NULL: M(W; key) before anything is
+                              learned; of categories logits (miras_memory_probabilities)         */
+  float *surprise;         /* out, or NULL: as that of miras_memory_write                        */
+} miras_memory_event;
 
 /* Where memory comes from. free receives the size that alloc was asked for; NULL frees nothing, as
  * an arena would have it. alloc may return NULL. Memory must be aligned as malloc aligns it; the
@@ -1167,6 +1193,22 @@ MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, con
                                           float *surprise);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, float *out);
+/* Answer a key, then learn its value: the bits of miras_memory_read and miras_memory_write with the
+ * whole key (but for signs of zeros), from one call. A sparse key's places may come in any order;
+ * of one that comes twice the last entry counts. Such a key costs what it holds, not key_dim, where
+ * a matrix has chunk 1, inner_steps 1 and retention all, l2 or l2-both, and no feature map,
+ * normalize, separate_erase, diagonal, momentum, token_rates or reset_every; a decay below 1, and
+ * every 64th write (room @06, NUMERICS), still pass over the whole state. Other memories get the
+ * whole key, made in room of their own. MIRAS_ERR_ARGUMENT, and nothing has changed, for a place or
+ * count out of range, a key of both kinds, and an elapsed that is negative, no number or, other
+ * than 0 and 1, for a memory without a decay gate; MIRAS_ERR_DESC for inner_steps > 1 and, with a
+ * value, where miras_memory_can_write says no. */
+MIRAS_API miras_result miras_memory_learn(miras_memory *m, const miras_memory_event *e);
+/* to [batch, heads, value_dim] = the probabilities that an answer of a memory with
+ * MIRAS_BIAS_CROSS_ENTROPY says, of which every group sums to 1; to may be answer.
+ * MIRAS_ERR_DESC for another bias. */
+MIRAS_API miras_result miras_memory_probabilities(const miras_memory *m, const float *answer,
+                                                  float *to);
 /* miras_memory_write and miras_memory_read in one pass (the last bits may differ from the two
  * calls'). Here and in miras_memory_forward what is written must not overlap what is read. */
 MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, const float *value,
@@ -1516,8 +1558,8 @@ MIRAS_API miras_result miras_model_desc_change(miras_model_desc *d, const char *
                                                const char *value, char *said, size_t said_size);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
  * compared: into text, which is returned; MIRAS_PATTERN_SIZE characters hold every value, and 32
- * all but "pattern". NULL if it does not fit or there is no such field. A number that an enum has
- * no word for comes as it is. */
+ * all but "pattern" and groups. NULL if it does not fit or there is no such field. A number that an
+ * enum has no word for comes as it is. */
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,
                                            char *text, size_t size);
 /* The names of all fields of files, from 0 on, layers' without a letter; NULL past the end. */
@@ -1805,6 +1847,11 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        the memory grows to their size, and none goes beyond them by more than a quarter of |v|
        (Titans, whose momentum carries on, by half): MIRAS_STEP_BOUND_LAYERS, without which values
        in the hundreds come back ten times as large at first, and in the thousands sixty times.
+     Categories  are what MIRAS_BIAS_CROSS_ENTROPY learns: the answer is logits, in `groups`, the
+       value has a 1 for what came true in each group (miras_memory_learn asks first and hands the
+       logits out, miras_memory_probabilities turns them). With step_bound no write of a matrix
+       overshoots, whatever learning_rate and length of keys: one of ones and zeros moves the logits
+       of its pair by less than 2.
      Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
        half way in 0.69 / decay_rate writes, and for head h in decay_ratio^-h times that.
 
@@ -1848,6 +1895,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      L_p (Moneta)        sum |r_i|^p, p = 3: falls faster as a pair is learned
      Huber (Yaad)        |r|^2 / 2 up to the threshold, then threshold sum |r_i|: a wild pair counts
        once, not squared
+     cross entropy       what the value costs under the memory's probabilities, in nats, a sum over
+       groups: log n for a group of n that nothing is known of, 0 for what was sure
      dot product         -<M(k), v>: 0 for what is new, the more below it the better it is known,
        and above it for a contradiction
 
@@ -2038,7 +2087,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      3. @26   a function of a row (the value and e = dl/dM) and, right below, its adjoint (J' times
               a vector, and the derivative by the threshold if there is one); a row of the table
      4. @20   their two names in the rename block
-     Nothing else calls a bias. If J is constant in r, say so as the dot product does.
+     Nothing else calls a bias. If J is constant in r, say so as the dot product does. One whose r
+     is no residual also says what stands for e.r in a bounded step, as cross entropy does (groups,
+     along and balong of miras__errors).
 
    A RETENTION
      1. @03   a name in miras_retention, and a field for its constant
@@ -2162,6 +2213,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                miras_model_save, _save_to(m, ..., 0)      without the 0
                with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
+             MIRAS_BIAS_CROSS_ENTROPY, of answers in groups: files of version 8 where they are told
+             (memory.groups). miras_memory_learn answers, then learns, with sparse keys and a decay
+             by time that has passed; miras_memory_probabilities.
              Models of several kinds of layer, attention, MLPs and convolutions among them: what was
              the model's is that of .layer[0]. MIRAS_NEWTON, MIRAS_PAIRS are LEAST_SQUARES,
              KV_CACHE; miras_adamw_options.decay is weight_decay. Fields that mean nothing to a
@@ -2763,6 +2817,7 @@ typedef struct miras__case {
   int unequal;             /* a memory and the attention that it gates differ in width           */
   int apart, broken;       /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
+  int unsorted;            /* groups are no sizes that add up to value_dim                       */
   int crossed;             /* dt_min is not below dt_max                                    */
   int scarce;              /* experts_per_token is more than experts                             */
   int speaks;              /* a model has tokens                                                 */
@@ -2824,7 +2879,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.architecture, 2, MIRAS_ARCH_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
-           "huber-mixture pseudo-huber shift-robust log-cosh custom"),
+           "huber-mixture pseudo-huber shift-robust log-cosh custom cross-entropy"),
   MIRAS__W(memory.retention, 2, MIRAS_RETENTION_COUNT, "", "all l2 lq lq-pnorm kl l2-both elastic "
            "elastic-ftrl sigmoid chi2 reverse-kl hellinger tanh custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
@@ -2966,6 +3021,10 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
   MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.3f, "adapt.contexts"),
+#endif
+  {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
+   "bias cross-entropy"},
+#ifndef MIRAS_NO_MODEL
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2986,6 +3045,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither of them NULL"),
   MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither of them NULL"),
   MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL), MIRAS__F(beyond, NULL),
+  MIRAS__F(unsorted, NULL),
 #ifndef MIRAS_NO_MODEL
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL), MIRAS__F(unjoined, NULL),
   MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
@@ -3053,6 +3113,7 @@ static const miras__rule miras__rules[] = {
    "algorithm not momentum, inner_steps 1, simplex_signed 0",
    "without simplex_logits steps are plain and weights positive"},
   {"architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1", "a channel of it is a single weight"},
+  {"unsorted, groups, value_dim", "", "it must be 1 to 16 sizes, as in 3,3,5,2, that add up to it"},
   {"bias custom", "has_bias", NULL},
   {"retention custom", "has_link", NULL},
   {"bias not custom, retention not custom, called", "",
@@ -3179,16 +3240,19 @@ static int miras__read_real(const char *text, float *x) {
 }
 #endif
 
-/* A member of a struct, of up to 64 bits: compilers for small machines shorten enums. */
+/* A member of a struct, of up to 64 bits: compilers for small machines shorten enums. Of a text its
+ * first character; any number makes it empty. */
 static uint64_t miras__bits(const void *base, size_t at, size_t size) {
   uint64_t x = 0;
+  if (size > sizeof x) return *((const unsigned char *)base + at);
   memcpy((unsigned char *)&x + (miras__little_endian() ? 0 : sizeof x - size),
          (const unsigned char *)base + at, size);
   return x;
 }
 
 static void miras__set_bits(void *base, size_t at, size_t size, uint64_t x) {
-  memcpy((unsigned char *)base + at,
+  if (size > sizeof x) memset((unsigned char *)base + at, 0, size);
+  else memcpy((unsigned char *)base + at,
          (unsigned char *)&x + (miras__little_endian() ? 0 : sizeof x - size), size);
 }
 
@@ -3232,6 +3296,11 @@ static int miras__meaning(const miras__field *f, const char *text) {
   return f->kind != MIRAS__WORD ? text[0] - '0' : miras__place_of(f->words, text);
 }
 
+/* Is f one of the model's own texts, which are in no case? */
+static int miras__own_text(const miras__field *f) {
+  return f->kind == MIRAS__TEXT && f->size == MIRAS_PATTERN_SIZE;
+}
+
 /* Is f a field of miras_memory_desc? Of a layer? */
 static int miras__of_memory(const miras__field *f) {
   return f->at >= offsetof(miras__case, l.memory) &&
@@ -3239,7 +3308,7 @@ static int miras__of_memory(const miras__field *f) {
 }
 
 static int miras__of_layer(const miras__field *f) {
-  return f->kind != MIRAS__TEXT && f->at < offsetof(miras__case, d);
+  return !miras__own_text(f) && f->at < offsetof(miras__case, d);
 }
 
 /* Has a layer of this type memories? Attention? */
@@ -3312,9 +3381,12 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
 static void miras__say_value(char *why, size_t n, const miras__case *c, const miras__field *f,
                              const char *is) {
   const double x = miras__number(c, f);
-  char word[32];
+  char word[32], text[MIRAS_GROUPS_SIZE + 1] = "";
   miras__say(why, n, "%s%s", miras__name(f, c->inside), is);
-  if (f->kind == MIRAS__REAL) miras__say(why, n, "%g", x);
+  if (f->kind == MIRAS__TEXT) {
+    memcpy(text, (const char *)c + f->at, f->size);
+    miras__say(why, n, "\"%s\"", text);
+  } else if (f->kind == MIRAS__REAL) miras__say(why, n, "%g", x);
   else miras__say(why, n, "%d", (int)x);
   if (f->kind == MIRAS__WORD && miras__word(word, f, (int)x)) miras__say(why, n, " (%s)", word);
 }
@@ -3373,6 +3445,26 @@ static int miras__decays(const miras_memory_desc *d) {
          d->retention != MIRAS_RETENTION_ELASTIC_FTRL;
 }
 
+#ifndef MIRAS_NO_FROZEN
+/* The sizes of groups as text, which need not end: where each ends, into end[MIRAS_MAX_GROUPS], of
+ * dim entries in all. Returns how many there are; 0 if that is not what the text says. */
+static MIRAS__COLD size_t miras__groups(const char *text, int dim, uint16_t *end) {
+  size_t count = 0, i = 0;
+  int sum = 0, size;
+  if (!text[0]) return end[0] = (uint16_t)dim, (size_t)1;
+  while (i < MIRAS_GROUPS_SIZE && count < MIRAS_MAX_GROUPS) {
+    for (size = 0; i < MIRAS_GROUPS_SIZE && text[i] >= '0' && text[i] <= '9' && size <= dim; i++)
+      size = 10 * size + text[i] - '0';
+    sum += size;
+    if (!size || sum > dim) return 0;
+    end[count++] = (uint16_t)sum;
+    if (i == MIRAS_GROUPS_SIZE || (text[i] && text[i] != ',')) return 0;
+    if (!text[i++]) return sum == dim ? count : 0;
+  }
+  return 0;
+}
+#endif
+
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
 static int miras__is_exact(const miras_memory_desc *d) {
   return d->architecture == MIRAS_ARCH_MATRIX &&
@@ -3406,6 +3498,13 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->decay_schedule && d->layer >= d->layers;
+#ifndef MIRAS_NO_FROZEN   /* else the memory is refused for what it lacks */
+  {
+    uint16_t end[MIRAS_MAX_GROUPS];
+    c->unsorted = d->value_dim > 0 && d->value_dim <= 4096 &&
+                  !miras__groups(d->groups, d->value_dim, end);
+  }
+#endif
 #ifndef MIRAS_NO_MODEL
   c->unshared = c->l.mixer.qk_heads > 0 && d->heads % c->l.mixer.qk_heads;
   c->unjoined = c->l.mixer.norm_heads > 0 && c->l.mixer.norm_heads < d->heads &&
@@ -3520,7 +3619,8 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fa
     miras__set_default(c, f);
     x = miras__number(c, f);
   }
-  if (meant ? fault->any_range || (x >= low && x <= high) : zero) return 1;
+  if (meant ? fault->any_range || f->kind == MIRAS__TEXT || (x >= low && x <= high) : zero)
+    return 1;
   fault->field = f;
   fault->when = meant ? NULL : when;
   return 0;
@@ -3532,7 +3632,7 @@ static MIRAS__COLD int miras__resolve_fields(miras__case *c, size_t from, size_t
   size_t i;
   for (i = 0; i < MIRAS__FIELDS; i++) {
     const miras__field *f = &miras__fields[i];
-    if (f->at >= from && f->at < to && f->kind != MIRAS__WIDE && f->kind != MIRAS__TEXT &&
+    if (f->at >= from && f->at < to && f->kind != MIRAS__WIDE && !miras__own_text(f) &&
         !miras__resolve_field(c, f, fault))
       return 0;
   }
@@ -3651,7 +3751,7 @@ static MIRAS__COLD int miras__item_read(miras__item *x, const char *text, const 
 /* The offset of a field in a model's descriptor; of a layer's field, in the layer of the kind. kind
  * -1: the offset of a memory's field in miras_memory_desc. */
 static size_t miras__offset(const miras__field *f, int kind) {
-  if (f->kind == MIRAS__TEXT) return f->at;
+  if (miras__own_text(f)) return f->at;
   if (kind < 0) return f->at - offsetof(miras__case, l.memory);
   if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d) + MIRAS__OWN_AT;
   return offsetof(miras_model_desc, layer) + (size_t)kind * sizeof(miras_layer_desc) + f->at;
@@ -3751,6 +3851,8 @@ typedef struct miras__plan {
   int retain, first;       /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
+  size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
+  uint16_t group_end[MIRAS_MAX_GROUPS];   /* ... one past the last entry of each; else 0         */
   int to_init;             /* frozen and exact: (1 - a) B is part of A_t                         */
   int holds;               /* frozen engine: the state keeps the weights W_B of B                */
   int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
@@ -4013,12 +4115,17 @@ typedef struct miras__norm2 {
 } miras__norm2;
 
 /* Rows whose error a bias takes (room @26): residuals r and values v [rows, n], thresholds delta
- * [rows, bounds]; for errors e and values of the bias, loss. */
+ * [rows, bounds]; for errors e and values of the bias, loss. Cross entropy has groups, and what
+ * stands for e.r in a bounded step, or NULL: along [rows], and its cotangent balong. */
 typedef struct miras__errors {
   const miras_memory_desc *d;
   size_t rows, n, bounds;
   const float *r, *v, *delta;
   float *e, *loss;
+  size_t groups;
+  const uint16_t *group_end;
+  float *along;
+  const float *balong;
 } miras__errors;
 
 /* The arguments of the norm of room @29: rows x of heads of `dim` channels and a gain for each
@@ -4624,6 +4731,11 @@ struct miras__kernels {
 #define miras__bias_log_cosh_bwd MIRAS__SHARED(miras__bias_log_cosh_bwd)
 #define miras__bias_custom MIRAS__SHARED(miras__bias_custom)
 #define miras__bias_custom_bwd MIRAS__SHARED(miras__bias_custom_bwd)
+#define miras__log_of MIRAS__SHARED(miras__log_of)
+#define miras__group_logits MIRAS__SHARED(miras__group_logits)
+#define miras__group_slope MIRAS__SHARED(miras__group_slope)
+#define miras__bias_entropy MIRAS__SHARED(miras__bias_entropy)
+#define miras__bias_entropy_bwd MIRAS__SHARED(miras__bias_entropy_bwd)
 #define miras__biases MIRAS__SHARED(miras__biases)
 #define miras__bias_rows MIRAS__SHARED(miras__bias_rows)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
@@ -6645,6 +6757,11 @@ typedef struct miras__bias_row {
   float *e;
   const float *be;
   float *br, *bv, *bdelta;
+  /* cross entropy */
+  size_t groups;
+  const uint16_t *group_end;
+  float *along;
+  const float *balong;
 } miras__bias_row;
 
 /* Thresholds of the coordinates from j on. */
@@ -6952,6 +7069,106 @@ static float miras__bias_custom_bwd(const miras__bias_row *x) {
   return along;
 }
 
+/* Cross entropy, a sum over groups of the answer's entries, of which one is: with v >= 0 and
+ *   s = sum v,  p = softmax(M):   l = s log sum exp M - v.M,   e = s p - v
+ * Its slope J = s (diag p - p p') is symmetric; with a = p.be
+ *   br = J be = s p (be - a),   bv = (de/dv)' be = a + br - be, r being held: M = r + v moves too
+ *
+ * A bounded step (room @51). Its pair's answer goes to M - t e, t = eta' Q/(eta |e|^2). Along that
+ * line, with the sums over groups,
+ *   l(t) <= l(0) - t |e|^2 + t^2/2 H,   H = sum s |e|^2 / 2
+ * as e'(diag p - p p')e is the variance under p of e's entries: at most a quarter of the square of
+ * their range, which is at most 2 |e|^2. The right side is least at t = |e|^2/H, and below l(0)
+ * up to twice that. So with |e|^4/H in the place of e.r a step goes to t/(1 + t H/|e|^2), which is
+ * below |e|^2/H: no write of any eta overshoots its pair. As a formula that divides nothing by
+ * nothing, and of |s|, for weights below 0 that nobody promised to leave out,
+ *   A = sum |e|^2,  D = sum |s| |e|^2,  B = D/(A + 1e-30):   e.r becomes 2 A/(B + 1e-8) + 1e-20
+ * With w = A/(A + 1e-30) and c = 2/(B + 1e-8) times its cotangent:
+ *   b|e|^2 = c (1 - w (|s| - B)/(B + 1e-8)),   bs = -c w sgn(s) |e|^2/(B + 1e-8) */
+
+/* log x of one number */
+static float miras__log_of(float x) {
+  vf lane[V_R];
+  size_t r;
+  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  lane[0] = V_FRONT(miras__v_log(V_SET1(x)), 1);
+  return miras__hsum(lane);
+}
+
+/* y = e^(M - top) of n entries; returns their sum. score: NULL, or receives v.(M - top). */
+static float miras__group_logits(float *y, const float *r, const float *v, size_t n,
+                                 float *score) {
+  float top;
+  V_EACH(y, n, V_ADD(V_AT(r), V_AT(v)));
+  V_SYNC();
+  top = miras__top(y, n);
+  V_SYNC();
+  V_EACH(y, n, V_SUB(V_AT(y), V_SET1(top)));
+  if (score) *score = miras__dot(v, y, n);
+  return miras__exp_sum(y, y, 0, n);
+}
+
+/* A of a row, and B into *slope. */
+static float miras__group_slope(const miras__bias_row *x, float *slope) {
+  float all = 0, weighed = 0;
+  size_t g, from = 0;
+  for (g = 0; g < x->groups; from = x->group_end[g++]) {
+    const size_t n = x->group_end[g] - from;
+    const float square = miras__dot(x->e + from, x->e + from, n);
+    all += square;
+    weighed += fabsf(miras__sum(x->v + from, n)) * square;
+  }
+  *slope = weighed / (all + 1e-30f);
+  return all;
+}
+
+static float miras__bias_entropy(const miras__bias_row *x) {
+  float value = 0, slope;
+  size_t g, from = 0;
+  for (g = 0; g < x->groups; from = x->group_end[g++]) {
+    const size_t n = x->group_end[g] - from;
+    const float *v = x->v + from, s = miras__sum(v, n);
+    float *e = x->e + from, score, sum = miras__group_logits(e, x->r + from, v, n, &score);
+    value += s * miras__log_of(sum) - score;
+    V_EACH(e, n, V_SUB(V_MUL(V_SET1(s / sum), V_AT(e)), V_AT(v)));
+  }
+  if (x->along) {
+    const float all = miras__group_slope(x, &slope);
+    *x->along = 2 * all / (slope + 1e-8f) + 1e-20f;
+  }
+  return value;
+}
+
+static float miras__bias_entropy_bwd(const miras__bias_row *x) {
+  float slope = 0, whole = 0, c = 0;
+  size_t g, from = 0;
+  if (x->balong) {
+    const float all = miras__group_slope(x, &slope);
+    slope += 1e-8f;
+    whole = all / (all + 1e-30f) / slope;
+    c = 2 * *x->balong / slope;
+  }
+  for (g = 0; g < x->groups; from = x->group_end[g++]) {
+    const size_t n = x->group_end[g] - from;
+    const float *v = x->v + from, *e = x->e + from, s = miras__sum(v, n);
+    float *p = x->bdelta + from, *br = x->br + from, *bv = x->bv + from, a, bs = 0;
+    const float sum = miras__group_logits(p, x->r + from, v, n, NULL);
+    miras__scale(p, 1 / sum, p, n);
+    if (x->be != x->br) miras__copy(br, x->be + from, n);
+    if (x->balong) {
+      bs = -c * whole * (s < 0 ? -1.0f : 1.0f) * miras__dot(e, e, n);
+      miras__axpy(br, 2 * c * (1 - whole * (fabsf(s) - slope)), e, n);
+    }
+    a = miras__dot(p, br, n);
+    V_FOR(n) {
+      const vf b = V_AT(br), j = V_MUL(V_MUL(V_SET1(s), V_AT(p)), V_SUB(b, V_SET1(a)));
+      V_PUT(bv, V_ADD(V_SUB(j, b), V_SET1(a + bs)));
+      V_PUT(br, j);
+    }
+  }
+  return 0;
+}
+
 /* The table of biases, in the order of miras_bias: value and error, and the adjoint. */
 static const struct {
   float (*fwd)(const miras__bias_row *x);
@@ -6967,7 +7184,8 @@ static const struct {
   {miras__bias_pseudo_huber, MIRAS__BACK(miras__bias_pseudo_huber_bwd)},
   {miras__bias_shift, MIRAS__BACK(miras__bias_shift_bwd)},
   {miras__bias_log_cosh, MIRAS__BACK(miras__bias_log_cosh_bwd)},
-  {miras__bias_custom, MIRAS__BACK(miras__bias_custom_bwd)}
+  {miras__bias_custom, MIRAS__BACK(miras__bias_custom_bwd)},
+  {miras__bias_entropy, MIRAS__BACK(miras__bias_entropy_bwd)}
 };
 
 /* Errors and values of rows. With b [rows, n], the cotangent of e, the adjoint: b leaves as the
@@ -6986,6 +7204,11 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
     s.r = x->r + i * n;
     s.v = x->v + i * n;
     s.delta = x->delta + i * x->bounds;
+    s.groups = x->groups;
+    s.group_end = x->group_end;
+    s.e = x->e + i * n;
+    s.along = miras__to(x->along, i);
+    s.balong = miras__at(x->balong, i);
     if (MIRAS__TRAINS && b) {
       float one;
       s.be = s.br = b + i * n;
@@ -6994,7 +7217,6 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
       one = miras__biases[x->d->bias].bwd(&s);
       if (!s.each) bdelta[i] = one;
     } else {
-      s.e = x->e + i * n;
       x->loss[i] = miras__biases[x->d->bias].fwd(&s);
     }
   }
@@ -10126,6 +10348,7 @@ typedef struct miras__net {
   const struct miras__answer *answer;
   const float *gain, *bias, *w;
   float *dgain, *dbias, *bw, *pack;
+  float *along;            /* [C] where cross entropy leaves what is e.r elsewhere, or NULL      */
   const float *balong;     /* [C] cotangent of e.r, or NULL                                      */
   miras__pass pairs;
   float *d[4], *back[4];   /* [C, out] dl/dz; d_(l+1) W_(l+1)', the gradient before act'         */
@@ -10340,23 +10563,21 @@ static miras__errors miras__errors_of(const miras__net *n) {
   miras__errors x;
   x.d = &n->p->d, x.rows = n->pairs.m, x.n = MIRAS__DV(n), x.bounds = n->p->bounds, x.r = n->r;
   x.v = n->v, x.delta = n->delta, x.e = n->e, x.loss = n->loss;
+  x.groups = n->p->groups, x.group_end = n->p->group_end, x.along = n->along, x.balong = NULL;
   return x;
 }
 
 /* The anchor pass over new pairs: d_l = dl/dz_l at the weights w, residuals, errors, values of the
  * bias. pairs.x[0] or, where the answer is keyed, pairs.xh hold the keys.
- *   d_L as above,  b_l = d_(l+1) W_(l+1)',  d_l = b_l act'(z_l) */
-static void miras__anchor_fwd(const miras__net *n) {
+ *   d_L as above,  b_l = d_(l+1) W_(l+1)',  d_l = b_l act'(z_l)
+ * First what follows the layers' products: residuals and all that comes of them. */
+static void miras__anchor_errors(const miras__net *n) {
   const miras__kernels *K = n->K;
   const miras__plan *p = n->p;
   const miras__pass *s = &n->pairs;
   const size_t m = s->m, dv = MIRAS__DV(n);
   const miras__errors errors = miras__errors_of(n);
   int l;
-  for (l = 0; l < p->layers; l++) {
-    if (MIRAS__HIDDEN(p, l)) n->hidden->fwd(n, l, s);
-    miras__through(n, MIRAS__SET, l, s->z[l], s->x[l], n->w, m);
-  }
   n->answer->fwd(n, s, n->r, dv);
   if (p->d.inner_residual) K->add_rows(n->r, dv, s->x[0], (size_t)p->in[0], m, dv);
   K->sub(n->r, n->r, n->v, m * dv);
@@ -10369,19 +10590,32 @@ static void miras__anchor_fwd(const miras__net *n) {
   }
 }
 
+static void miras__anchor_fwd(const miras__net *n) {
+  const miras__plan *p = n->p;
+  const miras__pass *s = &n->pairs;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    if (MIRAS__HIDDEN(p, l)) n->hidden->fwd(n, l, s);
+    miras__through(n, MIRAS__SET, l, s->z[l], s->x[l], n->w, s->m);
+  }
+  miras__anchor_errors(n);
+}
+
 /* The adjoint of anchor_fwd. In: cotangents bx, bd of the pairs, balong. Out: bx[0], bv, bdelta,
  * bkey; bw += for the weights. The chain of d is undone first (it was computed last), then the
  * forward chain:
  *   bb_l = bd_l act'(z_l),  bz_l = bd_l b_l act''(z_l)
  *   bd_(l+1) += bb_l W_(l+1),  bW_(l+1) += bb_l' d_(l+1)
  *   be from bd_L [+ b(e.r) r],  br = J' be [+ b(e.r) e],  bz_L from br,  bv = -br + (de/dv)' be
+ *   (cross entropy has its own in the place of e.r: room @26)
  *   bW_l += y_l' bz_l,  by_l += bz_l W_l',  bz_(l-1) += by_l act'(z_(l-1)) */
 static void miras__anchor_bwd(const miras__net *n) {
   const miras__kernels *K = n->K;
   const miras__plan *p = n->p;
   const miras__pass *s = &n->pairs;
   const size_t m = s->m, dv = MIRAS__DV(n);
-  const miras__errors errors = miras__errors_of(n);
+  const float *along = p->groups ? NULL : n->balong;
+  miras__errors errors = miras__errors_of(n);
   float *b = n->t3;
   int l;
   for (l = 1; l < p->layers; l++) {
@@ -10394,9 +10628,10 @@ static void miras__anchor_bwd(const miras__net *n) {
     miras__through(n, MIRAS__ADD | MIRAS__TN | MIRAS__BARE, l, n->bw, n->t1, n->d[l], m);
   }
   n->answer->begin2(n, b);
-  if (n->balong) K->axpy_rows(b, dv, 1, n->balong, 1, n->r, dv, m, dv);
+  if (along) K->axpy_rows(b, dv, 1, along, 1, n->r, dv, m, dv);
+  errors.balong = n->balong;
   K->bias_rows(&errors, b, n->bv, n->bdelta, n->row + m);
-  if (n->balong) K->axpy_rows(b, dv, 1, n->balong, 1, n->e, dv, m, dv);
+  if (along) K->axpy_rows(b, dv, 1, along, 1, n->e, dv, m, dv);
   n->answer->end2(n, b);
   if (p->d.inner_residual) K->add_rows(n->bx[0], (size_t)p->in[0], b, dv, m, dv);
   K->sub(n->bv, n->bv, b, m * dv);
@@ -10944,6 +11179,47 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
     K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, p->after, in);
   if (p->both) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
 }
+
+#ifndef MIRAS__DEVICE
+/* A key of which most entries are 0: a bit for each of 32 `words` entries that need not be. */
+typedef struct miras__sparse {
+  const uint32_t *bits;
+  size_t words;
+} miras__sparse;
+
+/* The next place from *i on, into *i; 0 behind the last. */
+static int miras__sparse_next(const miras__sparse *k, size_t *i) {
+  size_t word = *i / 32;
+  uint32_t left = word < k->words ? k->bits[word] & ~(uint32_t)0 << *i % 32 : 0;
+  while (!left && ++word < k->words) left = k->bits[word];
+  if (!left) return 0;
+  left &= ~left + 1;                             /* the lowest bit */
+  *i = 32 * word + (left & 0xaaaaaaaau ? 1 : 0) + (left & 0xccccccccu ? 2 : 0) +
+       (left & 0xf0f0f0f0u ? 4 : 0) + (left & 0xff00ff00u ? 8 : 0) + (left & 0xffff0000u ? 16 : 0);
+  return 1;
+}
+
+/* o [dv] = x w of a sparse x: the chain of a product, in which a 0 adds nothing. */
+static void miras__sparse_read(const miras__kernels *K, const miras__sparse *k, const float *x,
+                               const float *w, size_t dv, float *o) {
+  size_t i;
+  K->fill(o, 0, dv);
+  for (i = 0; miras__sparse_next(k, &i); i++) K->axpy(o, x[i], w + i * dv, dv);
+}
+
+/* w += (c x)' u of a sparse x, after a decay of all: w = alpha w [+ (1 - alpha) b]. */
+static void miras__sparse_decay(const miras__kernels *K, float alpha, float *w, const float *b,
+                                size_t n) {
+  K->scale(w, alpha, w, n);
+  if (b) K->axpy(w, 1 - alpha, b, n);
+}
+
+static void miras__sparse_write(const miras__kernels *K, const miras__sparse *k, float c,
+                                const float *x, const float *u, size_t dv, float *w) {
+  size_t i;
+  for (i = 0; miras__sparse_next(k, &i); i++) K->axpy(w + i * dv, c * x[i], u, dv);
+}
+#endif
 
 /* For the bias of a token before its first pair is written: the key x, xr that reads what the decay
  * leaves of the memory (decay first) or all of it, and v. */
@@ -11984,6 +12260,37 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
   K->scale_rows(o, dv, 1, den, 1, o, dv, 1, dv);
 }
 
+#ifndef MIRAS__DEVICE
+/* A token with a sparse key, where a token is a row and a row has one decay and one step: o (or
+ * NULL) = what S says of it, then (io->v) the row's operations, for each entry in the order of
+ * linear_strip (room @28). */
+static void miras__exact_sparse(const miras__call *a, const miras__sparse *k, float *o) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const miras__head_io *io = a->io;
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, pad = miras__pad(dv);
+  float *u = a->scratch, *says = u + pad, *eta = says + pad, *row = eta + pad, *s = a->state;
+  const float *x = io->k;
+  if (p->map) K->feature_rows(p->map, row, 0, io->k, 0, 1, n), x = row;
+  miras__sparse_read(K, k, x, a->position ? s : a->init, dv, says);
+  if (o) K->copy(o, says, dv);
+  if (!io->v) return;
+  if (!a->position) K->copy(s, a->init, p->weights);
+  if (!(*io->keep >= 1)) {
+    miras__sparse_decay(K, *io->keep, s, miras__init_of(a), p->weights);
+    if (p->after) miras__sparse_read(K, k, x, s, dv, says);
+  }
+  K->copy(eta, io->step, 1);
+  if (p->implicit) K->implicit_rows(eta, 1, x, n, 1, n);
+  if (p->delta) K->sub(says, io->v, says, dv);
+  K->scale(u, *eta, p->delta ? says : io->v, dv);
+  miras__sparse_write(K, k, 1, x, u, dv, s);
+  if (io->surprise)
+    *io->surprise = p->delta ? 0.5f * K->dot(says, says, dv) : -K->dot(says, io->v, dv);
+  if (miras__sweeps(&p->d, a->position + 1)) K->flush(s, s, p->weights);
+}
+#endif
+
 /* w [weights] = the state after the open block's rows, which stay open. */
 static void miras__exact_live(const miras__call *a, float *w) {
   const size_t chunk = (size_t)a->p->d.chunk, inner_steps = (size_t)a->p->d.inner_steps;
@@ -12055,7 +12362,8 @@ static void miras__exact_clear(const miras__call *a) {
  * grows. J is how far weights move with A (room @27). With y_j d_j' in each layer
  *   Q_j = sum_l Q_lj,  Q_lj = (y_lj^2) (J_l (.) eta) (d_lj^2)'; for a number J = lambda it is
  *   eta lambda |y_lj|^2 |d_lj|^2
- * and 1e-20 is added to both e.r, so that a perfect answer divides nothing by nothing.
+ * and 1e-20 is added to both e.r, so that a perfect answer divides nothing by nothing. Room @26
+ * says what stands for e.r of cross entropy, which has no residual.
  * Layers move together, and what one adds the next multiplies: an error a hundred times as large as
  * the answer would overshoot by its square. step_bound = MIRAS_STEP_BOUND_LAYERS therefore also
  * holds what the layers below the last one say, Q_lj/|d_lj| for a step of 1, near what the layer
@@ -12376,8 +12684,10 @@ static void miras__span_bound(miras__chunk *c) {
     miras__links(&x, c->retain->metric_fwd);
     c->measured = c->retain->metric == MIRAS__J_BESIDE;
   }
-  K->fill(c->along, 1e-20f, m);
-  K->dot_rows(1, c->along, 1, c->net.e, dv, c->net.r, dv, m, dv);
+  if (!p->groups) {
+    K->fill(c->along, 1e-20f, m);
+    K->dot_rows(1, c->along, 1, c->net.e, dv, c->net.r, dv, m, dv);
+  }
   K->fill(c->curve, 0, m);
   K->fill(c->drift, 0, m);
   for (l = 0; l < p->layers; l++) {
@@ -12845,6 +13155,7 @@ static miras__chunk *miras__chunk_open(const miras__call *call, int backward, mi
     c->rows.v = c->net.v;
     c->rows.delta = c->net.delta;
     if (!p->at_s) c->rows.theta = NULL;          /* no momentum */
+    c->net.along = p->d.step_bound ? c->along : NULL;
     c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.step_bound ? c->metric : NULL;
     miras__architecture(&c->net);
   }
@@ -12983,13 +13294,18 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
 }
 
 /* Make the new pairs of a span: rows, inner gradients, gates and coefficients. */
-static void miras__span_pairs(miras__chunk *c) {
+static void miras__span_rows(miras__chunk *c) {
   const miras__plan *p = c->p;
   const miras__pass *s = &c->net.pairs;
   c->rows.x = miras__query_rows(c, s, &c->rows.in);
   c->net.w = c->w;
   miras__rows_fwd(c->K, p, &c->io, c->t, c->m, &c->rows);
   if (c->rows.x != s->x[0]) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
+}
+
+static void miras__span_pairs(miras__chunk *c) {
+  const miras__plan *p = c->p;
+  miras__span_rows(c);
   miras__anchor_fwd(&c->net);
   if (p->d.step_bound) miras__span_bound(c);
   miras__span_products(c);
@@ -13203,6 +13519,39 @@ static void miras__frozen_forward(const miras__call *call) {
     }
   }
 }
+
+#ifndef MIRAS__DEVICE
+/* A token with a sparse key, of a matrix without a link or anything that a close does, with chunk
+ * 1: o (or NULL) = what A says of it, then (io->v) the pair, with the bits of fold_pair. */
+static void miras__frozen_sparse(const miras__call *call, const miras__sparse *k, float *o) {
+  const miras__kernels *K = call->K;
+  const miras__plan *p = call->p;
+  const size_t dv = (size_t)p->d.value_dim;
+  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
+  float *z = c->net.pairs.z[0];
+  const float *x = call->io->k, *w = call->position ? c->a : call->init;
+  c->io = *call->io;
+  if (!c->io.v) {
+    if (p->map) K->feature_rows(p->map, c->query.x[0], 0, x, 0, 1, p->features), x = c->query.x[0];
+    miras__sparse_read(K, k, x, w, dv, o);
+    return;
+  }
+  if (!call->position) miras__begin(c);
+  miras__span(c, p->retain, 0, 0, 1, 1);
+  miras__span_state(c);
+  miras__span_rows(c);
+  x = c->net.pairs.x[0];
+  miras__sparse_read(K, k, x, c->a, dv, z);
+  if (o) K->copy(o, z, dv);
+  miras__anchor_errors(&c->net);
+  if (p->d.step_bound) miras__span_bound(c);
+  miras__span_products(c);
+  if (!(*c->ca >= 1)) miras__sparse_decay(K, *c->ca, c->a, c->init, p->weights);
+  miras__sparse_write(K, k, -*c->g, x, c->d[0], dv, c->a);
+  if (c->io.surprise) K->copy(c->io.surprise, c->net.loss, 1);
+  if (miras__span_sweeps(c)) K->flush(c->a, c->a, p->weights);
+}
+#endif
 
 /* ---- backward ---- */
 
@@ -14556,6 +14905,22 @@ static const miras__between_tokens miras__states_of[] = {
   {NULL, NULL, NULL}
 };
 
+#ifndef MIRAS__DEVICE
+/* Tokens with sparse keys, of those that take them. */
+static void (*const miras__sparse_of[])(const miras__call *a, const miras__sparse *k, float *o) = {
+  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse), NULL, NULL};
+
+static int miras__takes_sparse(const miras__plan *p) {
+  const miras_memory_desc *d = &p->d;
+  if (d->architecture != MIRAS_ARCH_MATRIX || d->feature_map || d->chunk > 1 || d->reset_every ||
+      d->inner_steps > 1)
+    return 0;
+  if (p->engine == MIRAS__RUN_EXACT) return p->fused && p->rates == 1 && !p->per_feature;
+  return p->engine == MIRAS__RUN_FROZEN && d->retention <= MIRAS_RETENTION_L2_BOTH &&
+         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates;
+}
+#endif
+
 /* ---- one head ----
  *
  * The engines know nothing of resets: they begin at position 0, and that is what a head does when
@@ -14697,6 +15062,10 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->decays = p->rates = 1;
   p->both = d->retention == MIRAS_RETENTION_L2_BOTH;
   p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
+#ifndef MIRAS_NO_FROZEN
+  if (d->bias == MIRAS_BIAS_CROSS_ENTROPY)
+    p->groups = miras__groups(d->groups, d->value_dim, p->group_end);
+#endif
   p->features = (size_t)miras__features(d);
   p->map = (int)d->feature_map + 16 * (int)d->qk_norm;
   if (exact) miras__plan_exact(p);
@@ -14785,6 +15154,9 @@ struct miras_memory {
   size_t state_bytes;
   float *keep;                       /* [heads] constant decay gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
+  float *sparse;                     /* [workers, sparse_each] zeros between calls: room for a key
+                                        and a bit for each of its entries, of the host alone     */
+  size_t sparse_each;
   int zeros;                         /* the initial memory is, and nobody else can write there   */
   uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
   size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
@@ -15624,9 +15996,12 @@ static MIRAS__COLD void miras__memory_arrays(miras_memory *m, miras__arena *a) {
 
 static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
   miras_memory *m = (miras_memory *)object;
+  const size_t key_dim = (size_t)m->plan.d.key_dim;
   miras__memory_arrays(m, a);
   m->records = (miras__record *)miras__take(a, miras__workers(m->plan.d.parallel),
                                             sizeof(miras__record));
+  m->sparse = miras__worker_floats(a, miras__workers(m->plan.d.parallel),
+                                   miras__pad(key_dim) + (key_dim + 31) / 32, &m->sparse_each);
 }
 
 static void miras__memory_widths(miras_memory *m) {
@@ -15763,6 +16138,7 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d,
   miras_memory draft, *m;
   const size_t bytes = miras__memory_bytes(&draft, d, at->why, at->why_size);
   const miras__plan *p = &draft.plan;
+  size_t i;
   m = (miras_memory *)miras__build(&draft, sizeof draft, miras__memory_layout, bytes, at);
   if (!m) return NULL;
   miras__memory_widths(m);
@@ -15771,6 +16147,9 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d,
   miras__plan_init_params(p, m->params, m->params + (size_t)p->d.heads * p->weights);
   memset(m->state, 0, m->state_bytes);
   memset(m->records, 0, miras__workers(p->d.parallel) * sizeof(miras__record));
+  for (i = 0; i < miras__workers(p->d.parallel); i++)
+    memset(m->sparse + i * m->sparse_each, 0,
+           (miras__pad((size_t)p->d.key_dim) + ((size_t)p->d.key_dim + 31) / 32) * sizeof(float));
   m->zeros = 1;
   miras__memory_look(m);
   return m;
@@ -15820,11 +16199,19 @@ MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t wh
   return 0;
 }
 
+/* The mean of what heads were surprised by. A division is 4 ns of a write's 100. */
+static float miras__memory_surprise(const miras_memory *m) {
+  const size_t heads = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
+  double sum = 0;
+  size_t i;
+  if (heads == 1) return *m->losses;
+  for (i = 0; i < heads; i++) sum += (double)m->losses[i];
+  return (float)(sum / (double)heads);
+}
+
 MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, const float *value,
                                          const float *query, float *out, float *surprise) {
   miras_memory_input x;
-  size_t i, heads;
-  double sum = 0;
   memset(&x, 0, sizeof x);
   x.length = 1;
   x.key = key;
@@ -15833,12 +16220,7 @@ MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, cons
   if (!m || !key || !value || (query && !out)) return MIRAS_ERR_ARGUMENT;
   if (m->inputs > 3) return MIRAS_ERR_DESC;
   miras__memory_run(m, &x, out, NULL, m->losses);
-  if (!surprise) return MIRAS_OK;
-  *surprise = *m->losses;
-  heads = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
-  if (heads == 1) return MIRAS_OK;               /* a division is 4 ns of a write's 100           */
-  for (i = 0; i < heads; i++) sum += (double)m->losses[i];
-  *surprise = (float)(sum / (double)heads);
+  if (surprise) *surprise = miras__memory_surprise(m);
   return MIRAS_OK;
 }
 
@@ -15858,6 +16240,109 @@ MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, fl
       query += m->plan.d.key_dim;
       out += m->plan.d.value_dim;
     }
+  }
+  return MIRAS_OK;
+}
+
+/* An event on all heads. */
+typedef struct miras__learning {
+  miras_memory *m;
+  const miras_memory_event *e;
+} miras__learning;
+
+/* Put a sparse key into the room for one, or (clear) take it out again: only its places are
+ * touched. */
+static void miras__sparse_put(const miras_memory_event *e, size_t head, int clear, float *key,
+                              uint32_t *bits) {
+  const size_t count = (size_t)e->count, first = head * count;
+  size_t i;
+  for (i = first; i < first + count; i++) {
+    const uint32_t at = (uint32_t)e->index[i];
+    key[at] = clear ? 0 : e->entry ? e->entry[i] : 1;
+    bits[at / 32] = clear ? 0 : bits[at / 32] | (uint32_t)1 << at % 32;
+  }
+}
+
+static void miras__learn_task(void *argument, int index, int worker) {
+  const miras__learning *w = (const miras__learning *)argument;
+  const miras_memory_event *e = w->e;
+  miras_memory *m = w->m;
+  const miras__plan *p = &m->plan;
+  const miras_memory_desc *d = &p->d;
+  const size_t i = (size_t)index, heads = (size_t)d->heads, h = i % heads;
+  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
+  float *answer = miras__to(e->answer, i * dv), keep = m->keep[h];
+  float *key = m->sparse + (size_t)worker * m->sparse_each;
+  uint32_t *bits = (uint32_t *)(void *)(key + miras__pad(dk));
+  miras__sparse k;
+  miras__head_io io = m->io;
+  miras__call run;
+  miras__memory_head(m, i / heads, h, &run);
+  run.scratch += (size_t)worker * p->scratch;
+  run.record += worker;
+  run.io = &io;
+  if (!e->key) miras__sparse_put(e, i, 0, key, bits);
+  io.k = e->key ? e->key + i * dk : key;
+  io.v = miras__at(e->value, i * dv);
+  io.rho = d->token_rates ? m->params + p->at_rho : NULL;
+  io.length = 1;
+  io.head = h;
+  io.surprise = m->losses + i;
+  miras__constant_gates(d, &keep, &io);
+  if (e->elapsed > 0) keep = (float)pow((double)keep, (double)e->elapsed);
+  if (keep < MIRAS__FADED) keep = 0;
+  if (!e->key && miras__takes_sparse(p)) {
+    k.bits = bits;
+    k.words = (dk + 31) / 32;
+    if (answer || io.v) miras__sparse_of[p->engine](&run, &k, answer);
+  } else {
+    if (answer) miras__head_read(&run, h, io.k, answer);
+    if (io.v) miras__head_forward(&run);
+  }
+  if (!e->key) miras__sparse_put(e, i, 1, key, bits);
+}
+
+/* Are a key's places within it? */
+static int miras__places_ok(const miras_memory *m, const miras_memory_event *e) {
+  const size_t heads = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
+  const int dk = m->plan.d.key_dim;
+  size_t i;
+  if (e->count < 0 || e->count > dk || (e->count && !e->index)) return 0;
+  for (i = 0; i < heads * (size_t)e->count; i++)
+    if (e->index[i] < 0 || e->index[i] >= dk) return 0;
+  return 1;
+}
+
+MIRAS_API miras_result miras_memory_learn(miras_memory *m, const miras_memory_event *e) {
+  miras__learning w;
+  if (!m || !e || !(e->elapsed >= 0 && e->elapsed <= FLT_MAX) ||
+      (e->key ? e->index || e->entry || e->count : !miras__places_ok(m, e)))
+    return MIRAS_ERR_ARGUMENT;
+  if ((e->elapsed < 1 || e->elapsed > 1) && e->elapsed > 0 && !miras__decays(&m->plan.d))
+    return MIRAS_ERR_ARGUMENT;
+  if (m->plan.d.inner_steps > 1 || (e->value && m->inputs > 3)) return MIRAS_ERR_DESC;
+  w.m = m;
+  w.e = e;
+  miras__each(m->plan.d.parallel, (size_t)m->plan.d.batch * (size_t)m->plan.d.heads,
+              miras__learn_task, &w);
+  if (e->value) miras__memory_at(m, miras__position(m->state) + 1);
+  if (e->value && e->surprise) *e->surprise = miras__memory_surprise(m);
+  MIRAS__WATCH(miras__object_check(m));
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_memory_probabilities(const miras_memory *m, const float *answer,
+                                                  float *to) {
+  const miras__kernels *K = miras__kernels_best();
+  size_t rows, g;
+  if (!m || !answer || !to) return MIRAS_ERR_ARGUMENT;
+  if (!m->plan.groups) return MIRAS_ERR_DESC;
+  rows = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
+  for (; rows--; answer += m->plan.d.value_dim, to += m->plan.d.value_dim) {
+    size_t from = 0;
+    for (g = 0; g < m->plan.groups; from = m->plan.group_end[g++])
+      K->feature_rows(MIRAS_FEATURE_SOFTMAX, to + from, 0, answer + from, 0, 1,
+                      m->plan.group_end[g] - from);
   }
   return MIRAS_OK;
 }
@@ -23734,7 +24219,7 @@ static MIRAS__COLD const char *miras__rename(const char *name, int to) {
 static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++)
-    if ((f->kind == MIRAS__TEXT || f->at < offsetof(miras__case, inside)) &&
+    if ((miras__own_text(f) || f->at < offsetof(miras__case, inside)) &&
         miras__same(name, f->name))
       return f;
   return NULL;
@@ -23860,11 +24345,12 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++) {
     uint64_t bits;
-    const size_t place = f->kind == MIRAS__TEXT ? offsetof(miras__case, d) : f->at;
+    const size_t place = miras__own_text(f) ? offsetof(miras__case, d) : f->at;
     if (!f->since || f->decides == MIRAS__FREE || place < from || place >= to) continue;
     bits = miras__field_bits(d, f, kind);
     /* log-cosh and tanh came before custom, whose old number is in old states */
-    if (f->at == offsetof(miras__case, l.memory.bias) && bits >= MIRAS_BIAS_LOG_COSH)
+    if (f->at == offsetof(miras__case, l.memory.bias) && bits >= MIRAS_BIAS_LOG_COSH &&
+        bits <= MIRAS_BIAS_CUSTOM)
       bits ^= MIRAS_BIAS_LOG_COSH ^ MIRAS_BIAS_CUSTOM;
     if (f->at == offsetof(miras__case, l.memory.retention) && bits >= MIRAS_RETENTION_TANH)
       bits ^= MIRAS_RETENTION_TANH ^ MIRAS_RETENTION_CUSTOM;
@@ -24481,7 +24967,7 @@ static MIRAS__COLD int miras__read_memory(miras_memory_desc *d, const char *at, 
   const char *const end = at + n;
   while (at < end) {
     const miras__field *f;
-    char word[2][48];
+    char word[2][MIRAS_GROUPS_SIZE];
     int i;
     if (*at == '\n') {
       at++;
@@ -24697,7 +25183,7 @@ MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_
   if (why && why_size) why[0] = 0;
   for (; a && b && f < miras__fields + MIRAS__FIELDS; f++) {
     char one[MIRAS_PATTERN_SIZE], other[MIRAS_PATTERN_SIZE];
-    if (!miras__of_memory(f) || f->kind > MIRAS__REAL ||
+    if (!miras__of_memory(f) || (f->kind > MIRAS__REAL && f->kind != MIRAS__TEXT) ||
         miras__field_bits(a, f, -1) == miras__field_bits(b, f, -1))
       continue;
     miras__write_field(one, f, a, -1);

@@ -1256,6 +1256,7 @@ struct miras__block_bias_rows {
     miras__errors x = *all;
     x.rows = m;
     x.e += r * x.n, x.loss += r, x.r += r * x.n, x.v += r * x.n, x.delta += r * x.bounds;
+    x.along = miras__to(x.along, r), x.balong = miras__at(x.balong, r);
     if (m)
       miras__bias_rows(&x, b ? b + r * x.n : b, b ? bv + r * x.n : bv,
                        b ? bdelta + r * x.bounds : bdelta, room);
@@ -7647,9 +7648,9 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_of(void) {
 
 /* Do perceptrons? Those of two layers, with one number for each gate of a token or one per channel
  * of up to 128, whose weights are what the recursion says or a link makes of that, a step along
- * which is bounded by a number, in chunks of 8 to 128. A block has a head, with its weights in
- * shared memory if that leaves room for slabs of 64 hidden columns; else slabs are as wide as fits,
- * 32 of them or more. */
+ * which is bounded by a number and e.r (cross entropy has none), in chunks of 8 to 128. A block has
+ * a head, with its weights in shared memory if that leaves room for slabs of 64 hidden columns;
+ * else slabs are as wide as fits, 32 of them or more. */
 static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   const miras_memory_desc *d = &p->d;
@@ -7663,7 +7664,7 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   if (p->layers != 2 || p->from[1] != 1 || p->retain != p->first || d->inner_steps > 1 ||
       d->reset_every || d->chunk < 8 || d->chunk > 128 || (p->channel && p->rates > 128) ||
       (retain->close && !retain->stores_link) || retain->from_dual ||
-      (d->step_bound && retain->metric != MIRAS__J_NUMBER))
+      (d->step_bound && (retain->metric != MIRAS__J_NUMBER || p->groups)))
     return c;
   s->parts = (unsigned)parts, s->chunk = (unsigned)d->chunk, s->momentum = p->at_s > 0;
   s->channel = p->channel != 0, s->linked = p->stores_link != 0;

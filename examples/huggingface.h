@@ -783,7 +783,8 @@ typedef struct hf__reader {
   char root[32];                     /* what its names begin with                                 */
   double config[HF__CONFIG_SLOTS];
   unsigned char said[HF__CONFIG_SLOTS], none[HF__CONFIG_SLOTS];  /* a value, null                 */
-  unsigned char full[MIRAS_MAX_LAYERS], dense[MIRAS_MAX_LAYERS];   /* attention; no experts       */
+  unsigned char full[MIRAS_MAX_LAYERS / 8], dense[MIRAS_MAX_LAYERS / 8];   /* a bit for each: it
+                                        has attention; it has no experts                        */
   int types, values;                 /* layers of which a list says what they are, how wide       */
   int empty;                         /* a list of numbers that has none                           */
   int groups[2];                     /* of rows: those of key heads, of heads of queries          */
@@ -1705,8 +1706,8 @@ static int hf__describe_qwen(hf__reader *c, miras_model_desc *d) {
   if (c->empty || (c->types && c->types != d->layers))
     return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
   for (i = 0; i < d->layers; i++) {
-    const int full = c->types ? c->full[i] : (i + 1) % interval == 0;
-    const int sparse = experts && !c->dense[i] && (i + 1) % step == 0;
+    const int full = c->types ? c->full[i / 8] >> i % 8 & 1 : (i + 1) % interval == 0;
+    const int sparse = experts && !(c->dense[i / 8] >> i % 8 & 1) && (i + 1) % step == 0;
     letter[i] = "maxy"[2 * sparse + full];
   }
   return hf__describe_pattern(c, d, letter);
@@ -2244,10 +2245,11 @@ static void hf__config_item(hf__reader *c, const hf__field *row, const char *nam
   int known = 0;
   if (row->slot == HF__C_TYPES) {
     known = quoted && n < MIRAS_MAX_LAYERS && (full || hf__same(text, "linear_attention"));
-    if (known) c->full[n] = (unsigned char)full, c->types = n + 1;
+    if (known && full) c->full[n / 8] |= (unsigned char)(1 << n % 8);
+    if (known) c->types = n + 1;
   } else if (row->slot == HF__C_DENSE) {
     known = !quoted && hf__read_whole(text, &layer) && layer < MIRAS_MAX_LAYERS;
-    if (known) c->dense[layer] = 1;
+    if (known) c->dense[layer / 8] |= (unsigned char)(1 << layer % 8);
   } else {                                         /* numbers: the same slot, or two limits */
     const int slot = row->slot == HF__C_LOW && n == 1 ? (int)HF__C_HIGH : row->slot;
     known = !quoted && hf__config_number(text, &x) && x >= 0 &&

@@ -79,6 +79,14 @@ static const choice_pool pools[] = {
     MIRAS_BIAS_HUBER_NORM, MIRAS_BIAS_HUBER_MIXTURE, MIRAS_BIAS_PSEUDO_HUBER,
     MIRAS_BIAS_SHIFT_ROBUST, MIRAS_BIAS_LOG_COSH, MIRAS_BIAS_CUSTOM},
    {MIRAS_RETENTION_TANH}},
+  {1,
+   14,
+   {MIRAS_BIAS_CROSS_ENTROPY},
+   {MIRAS_RETENTION_ALL, MIRAS_RETENTION_L2, MIRAS_RETENTION_LQ, MIRAS_RETENTION_LQ_PNORM,
+    MIRAS_RETENTION_KL, MIRAS_RETENTION_L2_BOTH, MIRAS_RETENTION_ELASTIC,
+    MIRAS_RETENTION_ELASTIC_FTRL, MIRAS_RETENTION_SIGMOID, MIRAS_RETENTION_CHI2,
+    MIRAS_RETENTION_REVERSE_KL, MIRAS_RETENTION_HELLINGER, MIRAS_RETENTION_CUSTOM,
+    MIRAS_RETENTION_TANH}},
 };
 
 static int pool_at; /* the one that is walked, or the first */
@@ -251,6 +259,9 @@ HELP void data_new(data *x, const miras_memory_desc *given, int T, uint64_t seed
     other_lengths(&x->in[QUERY], n);
   }
   x->in[VALUE] = tensor_new(rows * x->per[VALUE], -1.0f, 1.0f);
+  for (size_t i = 0; i < x->in[VALUE].count && d.bias == MIRAS_BIAS_CROSS_ENTROPY; i++)
+    if (i / x->out % 5 > 0) /* weights of categories, now and then as a network may have them */
+      tensor_set(&x->in[VALUE], i, 0.05f + fabsf(x->in[VALUE].f[i]));
   x->in[KEEP] = tensor_new(rows * x->per[KEEP], keep, 1.0f);
   x->in[STEP] = tensor_new(rows * x->per[STEP], 0.3f * d.learning_rate, d.learning_rate);
   x->in[MOMENTUM] = tensor_new(rows * x->per[MOMENTUM], 0.1f, 0.7f);
@@ -528,6 +539,11 @@ HELP int may_rate(const miras_memory_desc *d) {
           (d->retention == MIRAS_RETENTION_L2 && d->decay_target));
 }
 
+/* Groups of another value_dim become one. */
+HELP void regroup(miras_memory_desc *d) {
+  if (ref_group_end(d, d->value_dim - 1, d->value_dim) != d->value_dim) d->groups[0] = '\0';
+}
+
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
  * is not. */
 HELP miras_memory_desc tidy(miras_memory_desc d) {
@@ -574,6 +590,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
     d.threshold_gate = MIRAS_GATE_CONSTANT;
   }
   if (d.bias == MIRAS_BIAS_CUSTOM && d.threshold_gate) d.threshold_gate = MIRAS_GATE_HEAD;
+  regroup(&d);
   if (d.retention != MIRAS_RETENTION_LQ && d.retention != MIRAS_RETENTION_LQ_PNORM) d.q = 0.0f;
   /* weights |A|^(q-1) of three layers or more vanish, and with them what a gradient could show */
   if (d.retention == MIRAS_RETENTION_LQ_PNORM && d.depth > 2 && !d.inner_norm && d.q > 3.0f)
@@ -789,6 +806,9 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
   if (!plain_cells && below(2) == 0) extras(&d, shape);
   if (shape == SHAPE_VECTOR) d.simplex_whole = 1; /* its channels are single weights */
   if (!plain_cells) late_extras(&d);
+  if (bias == MIRAS_BIAS_CROSS_ENTROPY && below(3) > 0)
+    snprintf(d.groups, sizeof d.groups, "%d,%d", 1 + (int)(variant % 2),
+             d.value_dim - 1 - (int)(variant % 2));
   random_state = saved;
   return tidy(d);
 }

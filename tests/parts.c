@@ -111,7 +111,7 @@ static int memories(void) {
     if (memory(miras_preset_name((miras_preset)i), &d)) return 1;
   }
   for (a = 0; a < MIRAS_ARCH_COUNT; a++)
-    for (b = 0; b < MIRAS_BIAS_CUSTOM; b++)
+    for (b = 0; b < MIRAS_BIAS_COUNT; b++)
       for (r = 0; r < MIRAS_RETENTION_CUSTOM; r++)
         for (l = 0; l < MIRAS_ALGORITHM_COUNT; l++)
           for (chunk = 1; chunk <= 4; chunk += 3)

@@ -313,6 +313,34 @@ REF void ref_map(const miras_memory_desc *d, const double *given, double *phi,
 
 REF double ref_sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }
 
+/* The end of the group of entries that `from` is in, of sizes "3,3,5,2" of n in all; "": n; 0:
+ * there is no such group. */
+REF int ref_group_end(const miras_memory_desc *d, int from, int n) {
+  int end = 0, at = 0, used;
+  if (d->groups[0] == '\0') return n;
+  while (end <= from) {
+    int size = 0;
+    if (at > 0 && d->groups[at - 1] != ',') return 0;
+    if (sscanf(d->groups + at, "%d%n", &size, &used) != 1) return 0;
+    end += size;
+    at += used + 1;
+  }
+  return end;
+}
+
+/* Cross entropy of a group of n logits m. */
+REF double ref_entropy(const double *m, const double *v, double *e, int n) {
+  double loss = 0.0, sum = 0.0, s = 0.0, top = m[0];
+  for (int i = 0; i < n; i++) top = m[i] > top ? m[i] : top;
+  for (int i = 0; i < n; i++) sum += exp(m[i] - top);
+  for (int i = 0; i < n; i++) s += v[i];
+  for (int i = 0; i < n; i++) {
+    e[i] = s * exp(m[i] - top) / sum - v[i];
+    loss -= v[i] * m[i];
+  }
+  return loss + s * (top + log(sum));
+}
+
 /* delta [value_dim]: equal entries, but for a threshold per channel; l is that of delta[0]. */
 REF double ref_bias(const miras_memory_desc *d, const double *m, const double *v,
                     const double *delta, double *e, ref_branches *branches) {
@@ -398,9 +426,35 @@ REF double ref_bias(const miras_memory_desc *d, const double *m, const double *v
       loss = ref_hooks.bias(e, r, v, delta[0], n);
       free(r);
       break;
+    case MIRAS_BIAS_CROSS_ENTROPY:
+      for (int from = 0, end; from < n; from = end) {
+        end = ref_group_end(d, from, n);
+        loss += ref_entropy(m + from, v + from, e + from, end - from);
+      }
+      break;
     default: abort();
   }
   return loss;
+}
+
+/* What stands for e.r of cross entropy in a bounded step: |e|^4 / H with H the sum over groups of
+ * |s| |e|^2 / 2. */
+REF double ref_entropy_along(const miras_memory_desc *d, const double *e, const double *v,
+                             ref_branches *branches) {
+  const int n = d->value_dim;
+  double all = 0.0, weighed = 0.0;
+  for (int from = 0, end; from < n; from = end) {
+    double s = 0.0, square = 0.0;
+    end = ref_group_end(d, from, n);
+    for (int i = from; i < end; i++) {
+      s += v[i];
+      square += e[i] * e[i];
+    }
+    all += square;
+    weighed += fabs(s) * square;
+    ref_branch(branches, s > 0.0, s);
+  }
+  return 2.0 * all / (weighed / (all + 1e-30) + 1e-8);
 }
 
 /* ---- memory architecture ---- */
@@ -1142,7 +1196,7 @@ REF double ref_step(const ref_memory *m, const ref_token *x, int j, size_t i, do
  * step_bound = 2: one more term in the divisor, (e.r + f) F / 4. A layer l below the last turns
  * its input x into act(x W_l), or with others into y, which the next one hears. Its gradient is
  * x d', so that |d| = |g_l| / |x|, and F sums (J eta g^2) / (|d| |y|) over these layers. With
- * inner biases x and y have a 1 more. */
+ * inner biases x and y have a 1 more. Cross entropy has another number in the place of e.r. */
 REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const double *J) {
   const miras_memory_desc *d = &m->d;
   const int lp = d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH;
@@ -1154,6 +1208,10 @@ REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const doubl
     const double r = m->trace.out[o] - v[o];
     er += m->e[o] * r;
     rr += r * r;
+  }
+  if (d->bias == MIRAS_BIAS_CROSS_ENTROPY) {
+    er = 1e-20 + ref_entropy_along(d, m->e, v, m->branches);
+    rr = er;
   }
   for (size_t i = 0; i < m->s.weights; i++)
     Q += J[i] * ref_step(m, x, j, i, &alpha) * m->g[i] * m->g[i];

@@ -566,7 +566,7 @@ static const wrong wrong_memories[] = {
   {EXACT, "architecture", "-1", {{E(architecture), -1}}},
   {EXACT, "architecture", "5", {{E(architecture), MIRAS_ARCH_COUNT}}},
   {EXACT, "bias", "-1", {{E(bias), -1}}},
-  {EXACT, "bias", "10", {{E(bias), MIRAS_BIAS_COUNT}}},
+  {EXACT, "bias", "12", {{E(bias), MIRAS_BIAS_COUNT}}},
   {EXACT, "retention", "-1", {{E(retention), -1}}},
   {EXACT, "retention", "14", {{E(retention), MIRAS_RETENTION_COUNT}}},
   {EXACT, "algorithm", "-1", {{E(algorithm), -1}}},
@@ -811,7 +811,7 @@ static const wrong wrong_models[] = {
   {BASES, "key_dim", "0", {{MI(layer[0].memory.key_dim), 0}, {MI(layer[0].memory.heads), 7}}},
   {BASES, "heads", "-2", {{MI(layer[0].memory.heads), -2}}},
   {BASES, "chunk", "1025", {{MI(layer[0].memory.chunk), 1025}}},
-  {BASES, "bias", "10", {{MI(layer[0].memory.bias), MIRAS_BIAS_COUNT}}},
+  {BASES, "bias", "12", {{MI(layer[0].memory.bias), MIRAS_BIAS_COUNT}}},
   {BASES, "momentum", "1.5", {{MF(layer[0].memory.momentum), 1.5}}},
 };
 
@@ -1159,7 +1159,7 @@ static void changes_say(void **state) {
   assert_int_equal(m.batch, 3);
   assert_int_equal(miras_memory_desc_set(&m, "bias", "3"), MIRAS_OK);      /* a word's number */
   assert_string_equal(miras_memory_desc_get(&m, "bias", text, sizeof text), "lp-smooth");
-  assert_int_equal(miras_memory_desc_set(&m, "bias", "11"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_set(&m, "bias", "12"), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_desc_set(&m, "bias", "unit"), MIRAS_ERR_ARGUMENT);   /* a key's */
   assert_int_equal(miras_memory_desc_set(&m, "qk_norm", "unit"), MIRAS_OK);
   assert_int_equal(m.qk_norm, MIRAS_QK_NORM_L2);

@@ -256,8 +256,11 @@ template <class Y> struct cases {
   BOTH static void bias_rows(T *K, const shape *s, float *p) {
     typename Y::plan *plan = (typename Y::plan *)(void *)AT(13);
     const int back = F % 2, each = F / 2 % 2;
-    typename Y::errors x = {&plan->d, M, N, each ? N : 1, AT(1), AT(2), AT(3), AT(4), AT(5)};
-    plan->d.bias = (miras_bias)(F / 4);
+    typename Y::errors x = {&plan->d, M,     N,     each ? N : 1, AT(1),
+                            AT(2),    AT(3), AT(4), AT(5),        2,
+                            plan->group_end, back ? NULL : AT(10), back ? AT(10) : NULL};
+    plan->group_end[0] = (uint16_t)((N + 2) / 3), plan->group_end[1] = (uint16_t)N;
+    plan->d.bias = F / 4 < MIRAS_BIAS_CUSTOM ? (miras_bias)(F / 4) : MIRAS_BIAS_CROSS_ENTROPY;
     plan->d.threshold_gate = each ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
     plan->d.p = 2.5f, plan->d.sharpness = 3;
     K->mul(AT(3), AT(3), AT(3), M * N);
@@ -536,7 +539,8 @@ template <class Y> struct cases {
   X(add_rows, 4) X(mul_rows, 3) X(muladd_rows, 4) X(scale_rows, 8) X(axpy_rows, 8) X(dot_rows, 4) \
   X(sum_rows, 4) X(mask_rows, 6) X(transpose, 1) X(fade, 6) X(norm_rows, 1) X(norm_project, 2)    \
   X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(rates_fwd, 2) X(bound_share, 1)       \
-  X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_BIAS_CUSTOM) X(feature_rows, 4)   \
+  X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_BIAS_COUNT - 4)                   \
+  X(feature_rows, 4)                                                                              \
   X(implicit_rows, 2) X(attend_bwd, 1) X(online_softmax, 1) X(online_softmax_rows, 1)             \
   X(fold_few, 6) X(decays_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)   \
   X(channel_rows, 6) X(heads_norm_fwd, 32) X(heads_norm_bwd, 32) X(squash_fwd, 2)                 \

@@ -52,6 +52,7 @@ static miras_memory_desc combination(int f, int bias, int retention, int algorit
   /* a vector is a single slice, and has to say so */
   d.simplex_whole = forms[f].shape == SHAPE_VECTOR && ref_is_simplex(&d);
   if (d.expansion) d.expansion = 2;
+  if (d.groups[0]) snprintf(d.groups, sizeof d.groups, "1,%d", d.value_dim - 1);
   if (gates > 0) {
     d.decay_gate = d.learning_rate_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_HEAD;
     d = tidy(d);

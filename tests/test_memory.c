@@ -265,6 +265,7 @@ static void test_forward_gates(void **state) {
                        (uint64_t)(mask * 7 + b) + 5000u);
                 if (shapes[s] > 0 && (keep + s + mask + b) % 2) continue;
                 d.value_dim = d.key_dim;
+                regroup(&d);
                 d.inner_bias = d.token_rates = MIRAS_TOKEN_RATES_NONE;
                 d.simplex_whole = 0;
                 d.decay_gate = (miras_gate)keep;

@@ -71,6 +71,18 @@ static void memory_step(work *w) {
   surprise_of_step(w->memory, key, value, key, out);
 }
 
+static void memory_learn(work *w) {
+  static const int32_t index[] = {5, 1};
+  float value[64] = {1}, out[64];
+  const int writes = miras_memory_can_write(w->memory, NULL, 0);
+  const int steps = miras_memory_desc_of(w->memory)->inner_steps;
+  miras_memory_event e;
+  memset(&e, 0, sizeof e);
+  e.index = index, e.count = 2, e.value = value, e.answer = out;
+  w->wrong |=
+    miras_memory_learn(w->memory, &e) != (writes && steps == 1 ? MIRAS_OK : MIRAS_ERR_DESC);
+}
+
 static void memory_file(work *w) {
   w->saved = miras_memory_save_to(w->memory, w->bytes, BYTES);
   w->wrong |=
@@ -266,6 +278,7 @@ static size_t depth(const step *s, work *w) {
 
 static const step memory_steps[] = {
   {"memory_open", memory_open}, {"write, read, step", memory_step},
+  {"learn", memory_learn},
   {"memory_save_to, _load_from", memory_file}, {"memory_save, _load", memory_path},
   {"memory_init, forward, backward", memory_init}};
 static const step model_steps[] = {
