@@ -354,7 +354,7 @@ static void test_exact(void **state) {
   uint64_t variant = 0;
   (void)state;
   parts_start();
-  for (int kind = 0; kind < 6; kind++)
+  for (int kind = 0; kind < EXACT_KINDS; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
       for (int n = 0; n < 24; n++) {
         const miras_memory_desc d = exact_cell(kind, chunks[c], ++variant);
