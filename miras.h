@@ -4137,6 +4137,7 @@ typedef struct miras__kernels miras__kernels;
   X(MESA, int, conjugate_end, (const miras__conjugate *g, int last))                              \
   X(RECURSIVE, void, absorb, (const miras__absorbing *a))                                         \
   X(RECURSIVE, void, recede, (float *d, float *f, float g, size_t n))                             \
+  X(RECURSIVE_BACK, void, outer_even, (float *s, const float *a, const float *b, size_t n))       \
   X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
     size_t count, size_t m))                                                                      \
   X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
@@ -4391,6 +4392,7 @@ struct miras__kernels {
 #define miras__conjugate_step MIRAS__IN_SET(miras__conjugate_step)
 #define miras__absorb MIRAS__IN_SET(miras__absorb)
 #define miras__recede MIRAS__IN_SET(miras__recede)
+#define miras__outer_even MIRAS__IN_SET(miras__outer_even)
 #define miras__fade MIRAS__IN_SET(miras__fade)
 #define miras__fade_part MIRAS__IN_SET(miras__fade_part)
 #define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
@@ -8136,6 +8138,17 @@ static void miras__recede(float *d, float *f, float g, size_t n) {
   const vf by = V_SET1(1 / g), left = V_SET1(g), more = V_SET1(1 - g);
   V_EACH(d, n, V_MUL(V_AT(d), by));
   V_EACH(f, n, V_FMA(left, V_AT(f), more));
+}
+
+/* S [n, n] += a b' + b a'. Entries (i, j) and (j, i) get the same bits, so a symmetric S stays it:
+ * the cotangent of P grows by 1 / g with each token, and nothing holds what is not symmetric. */
+static void miras__outer_even(float *s, const float *a, const float *b, size_t n) {
+  size_t i;
+  for (i = V_UNIT; i < n; i += V_UNITS) {
+    const vf ai = V_SET1(a[i]), bi = V_SET1(b[i]);
+    float *row = s + i * n;
+    V_EACH(row, n, V_ADD(V_AT(row), V_ADD(V_MUL(ai, V_AT(b)), V_MUL(bi, V_AT(a)))));
+  }
 }
 
 /* Take in a block of scores s [count, m], a column per query: the new maximum, the weights in place
@@ -14266,7 +14279,7 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
  * 1996), as a pair (e_i, 0) of weight lambda_i f_i, f_j being the share of ridge j that has faded
  * since it was whole: f <- 1 - g (1 - f) for all j, and f_i = 0 behind the pair. Whatever the keys,
  * H_t >= g^(n-1) Lambda: silence leads P back to the ridge, and nothing winds up. So that this is
- * some bound, an alpha below 10^(-6/n) counts as that: within n tokens all but a millionth fades.
+ * some bound, an alpha below 10^(-3/n) counts as that: within n tokens all but a thousandth fades.
  *
  * A TOKEN, with P = L' D L as room @28 keeps it, error first, because decay alone moves no W:
  *   e = v - W'k                                             1/2 |e|^2 is the surprise
@@ -14371,7 +14384,7 @@ static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
   p->head_dstate = n * n + n + p->weights;
   p->split = n * n + n;
   p->second = p->at_w;
-  p->least_keep = (float)miras__decay_exp(-13.815510557964274 / (double)n);
+  p->least_keep = (float)miras__decay_exp(-6.907755278982137 / (double)n);
   p->tape_chunk = p->at_w + miras__pad(p->weights);
   p->tape_tokens = MIRAS__RECALLED;
   p->scratch = miras__recursive_lay(p, 0, NULL, 0, &k);
@@ -14480,10 +14493,9 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
   if (to) {
     K->copy(k->e + *to * dv, k->error, dv);
     K->copy(k->s + *to * 2, step->s + n, 1);
-    K->fill(k->s + *to * 2 + 1, 0, 1);               /* no ridge comes back                       */
     step->b = k->u_ridge + *to * ld;
   }
-  if (!(k->faded[i] <= 0)) {
+  if (to || !(k->faded[i] <= 0)) {                    /* else none comes back; its slope may       */
     K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
     step->x = NULL;
     step->first = i;
@@ -14590,7 +14602,7 @@ static void miras__recursive_reset(const miras__call *a) {
  * c = w / s, s = 1 + w x'u. From the cotangents S of P' (symmetric) and dW':
  *   de = c dW' u         a  = dW e         dc = a.u - u.S u
  *   du = c a - 2 c S u - c^2 dc x          dw = dc / s^2        dx = -c^2 dc u  [+ P du]
- *   dP = S + (du x' + x du') / 2
+ *   dP = S + (du x' + x du') / 2, symmetric to the bit
  * phi = <dP, P> goes on as phi + c u.S u + du.u: it does not change where P is scaled, and so says
  * the cotangent of the decay. k->de, k->du become those; x NULL: the unit vector i. Returns dw, and
  * dx as a number times u in *along. */
@@ -14614,8 +14626,8 @@ static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size
   else K->axpy(k->du + i, *along, k->one, 1);
   *phi += c * usu + K->dot(k->du, u, n);
   if (x) {
-    K->axpy_rows(k->dp, n, 0.5f, k->du, 1, x, 0, n, n);
-    K->axpy_rows(k->dp, n, 0.5f, x, 1, k->du, 0, n, n);
+    K->scale(k->pu, 0.5f, k->du, n);
+    K->outer_even(k->dp, k->pu, x, n);
   } else {
     K->axpy(k->dp + i * n, 0.5f, k->du, n);
     K->axpy_rows(k->dp + i, n, 0.5f, NULL, 0, k->du, 1, n, 1);
@@ -14634,18 +14646,16 @@ static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a
   const miras__rows drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
   const float *l = k->l + j * (n + 1) * ld, *s = k->s + j * 2, *share = k->share + j * n;
   const float *u = k->u + j * ld;
-  float *dk = k->dk, keep, along, dw;
+  float *dk = k->dk, keep, faded, along, dw;
   miras__rows_fwd(K, p, a->io, t, 1, &rows);
   keep = miras__recursive_keep(k, *k->alpha);
-  if (s[1] > 0) {                                    /* the ridge's pair                          */
-    const float faded = 1 - keep * (1 - share[i]);
-    K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
-    dw = miras__recursive_pair_bwd(k, NULL, i, k->u_ridge + j * ld, k->e_ridge + j * dv,
-                                   *k->lambda * faded, s[1], phi, &along);
-    K->sub(k->dw + i * dv, k->dw + i * dv, k->de, dv);
-    K->axpy(k->dlambda + i, dw * faded, k->one, 1);
-    K->fill(k->dfaded + i, dw * *k->lambda, 1);
-  }
+  K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
+  faded = 1 - keep * (1 - share[i]);
+  dw = miras__recursive_pair_bwd(k, NULL, i, k->u_ridge + j * ld, k->e_ridge + j * dv,
+                                 *k->lambda * faded, s[1], phi, &along);
+  K->sub(k->dw + i * dv, k->dw + i * dv, k->de, dv);
+  K->axpy(k->dlambda + i, dw * faded, k->one, 1);
+  K->fill(k->dfaded + i, dw * *k->lambda, 1);
   dw = miras__recursive_pair_bwd(k, k->x, 0, u, k->e + j * dv, *k->eta, *s, phi, &along);
   K->fill(k->deta, dw, 1);
   K->copy(k->dvalue, k->de, dv);

@@ -1132,7 +1132,7 @@ REF void ref_invert(double *to, const double *from, size_t F) {
 REF double ref_write_recursive(ref_memory *m, double *state, int h, uint64_t position,
                                const ref_token *x) {
   const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim, at = (size_t)(position % F);
-  const double eta = x->step[0], least = pow(10.0, -6.0 / (double)F);
+  const double eta = x->step[0], least = pow(10.0, -3.0 / (double)F);
   const double keep = x->keep[0] < least ? least : x->keep[0];
   double *W = state, *P = state + m->at_more, *f = P + F * F, loss = 0.0;
   double *H = (double *)ref_zeros(F * F), *G = (double *)ref_zeros(F * dv);
@@ -1406,7 +1406,9 @@ REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const 
     return ref_write_newton(m, state, h, x);
   }
   if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE)
-    return ref_write_recursive(m, state, h, ref_age(&m->d, h, position), x);
+    return ref_write_recursive(m, state, h,
+                               ref_restarts(&m->d, h, position) ? 0 : ref_age(&m->d, h, position),
+                               x);
   if (ref_exact(&m->d)) return ref_write_exact(m, state, h, x);
   return ref_write_frozen(m, b, h, position, x);
 }
