@@ -14571,25 +14571,45 @@ static void miras__recursive_row(const miras__recursive *k, size_t r, float *row
   }
 }
 
-/* to = the values [count] from entry `at` of dstate on, which are one of P, f and W. */
-static void miras__recursive_get(const miras__call *a, size_t at, size_t count, float *to) {
+/* to = a part of `count` numbers whose place in dstate is `at`: f, W, and in that of P its factor, L
+ * with d on the diagonal, or with `derived` P itself. */
+static void miras__recursive_get(const miras__call *a, int derived, size_t at, size_t count,
+                                 float *to) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t n = p->features;
   miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
   size_t r;
-  if (at >= n * n) {
-    if (a->position) K->copy(to, at < p->split ? k->faded : k->w, count);
-    else if (at < p->split) K->fill(to, 0, count);
-    else K->copy(to, a->init, count);
+  if (at >= p->split) {
+    K->copy(to, a->position ? k->w : a->init, count);
     return;
   }
-  for (r = 0; r < n && a->position; r++) miras__recursive_row(k, r, to + r * n);
-  if (a->position) return;
+  if (at && a->position) K->copy(to, k->faded, count);
+  else K->fill(to, 0, count);
+  if (at) return;
+  for (r = 0; r < n && a->position; r++) {
+    if (derived) miras__recursive_row(k, r, to + r * n);
+    else K->copy(to + r * n, k->step.l + r * k->ld, r);
+  }
+  if (derived && a->position) return;
   K->map(MIRAS__SOFTPLUS, k->q, a->ridge, n);
   K->invert(k->q, n);
-  K->fill(to, 0, count);
-  K->copy_rows(to, n + 1, k->q, 1, n, 1);
+  K->copy_rows(to, n + 1, a->position ? k->d : k->q, 1, n, 1);
+}
+
+/* Set one that is no P. */
+static void miras__recursive_set(const miras__call *a, size_t at, size_t count, const float *from) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const size_t n = p->features;
+  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  size_t r;
+  if (at) {
+    K->copy(at >= p->split ? k->w : k->faded, from, count);
+    return;
+  }
+  K->copy_rows(k->d, 1, from, n + 1, n, 1);
+  for (r = 0; r < n; r++) K->copy(k->step.l + r * k->ld, from + r * n, r);
 }
 
 /* The state before the first token, put into the state. */
@@ -14791,27 +14811,29 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
  * the gradient of. empty: close an open chunk, so that what was written into the state is what the
  * next token sees. weights_of: the weights of a dual state, for memories with links. variance: of
- * the answer to a query, where a memory knows it. get, start: of a state that is kept in another form
- * than dstate's, values of that; and the initial memory, put into the state. */
+ * the answer to a query, where a memory knows it. get, set, start: of a state that does not lie as its
+ * parts do, one of these; and the initial memory, put into the state. */
 typedef struct miras__between_tokens {
   void (*live)(const miras__call *a, float *values);
   void (*empty)(const miras__call *a);
   void (*weights_of)(const miras__kernels *K, const miras__plan *p, float *w, const float *a,
                      const float *b, float *inv);
   float (*variance)(const miras__call *a, const float *q);
-  void (*get)(const miras__call *a, size_t at, size_t count, float *to);
+  void (*get)(const miras__call *a, int derived, size_t at, size_t count, float *to);
+  void (*set)(const miras__call *a, size_t at, size_t count, const float *from);
   void (*start)(const miras__call *a);
 } miras__between_tokens;
 
 static const miras__between_tokens miras__states_of[] = {
-  {MIRAS__EXACT(miras__exact_live), MIRAS__EXACT(miras__exact_clear), NULL, NULL, NULL, NULL},
+  {MIRAS__EXACT(miras__exact_live), MIRAS__EXACT(miras__exact_clear), NULL, NULL, NULL, NULL, NULL},
   {MIRAS__FROZEN(miras__frozen_live), MIRAS__FROZEN(miras__frozen_clear),
-   MIRAS__FROZEN(miras__weights_of), NULL, NULL, NULL},
+   MIRAS__FROZEN(miras__weights_of), NULL, NULL, NULL, NULL},
   {MIRAS__MESA(miras__mesa_live), MIRAS__MESA(miras__mesa_clear), NULL,
-   MIRAS__MESA(miras__mesa_variance), NULL, NULL},
-  {NULL, NULL, NULL, NULL, NULL, NULL},
+   MIRAS__MESA(miras__mesa_variance), NULL, NULL, NULL},
+  {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
   {NULL, NULL, NULL, MIRAS__RECURSIVE(miras__recursive_variance),
-   MIRAS__RECURSIVE(miras__recursive_get), MIRAS__RECURSIVE(miras__recursive_reset)}
+   MIRAS__RECURSIVE(miras__recursive_get), MIRAS__RECURSIVE(miras__recursive_set),
+   MIRAS__RECURSIVE(miras__recursive_reset)}
 };
 
 /* ---- one head ----
@@ -16413,7 +16435,7 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
   const int mesa = p->engine == MIRAS__RUN_MESA, pairs = p->engine == MIRAS__RUN_ATTENTION;
   const float *from = a->scratch + p->at_spare + at;
   if (miras__states_of[p->engine].get) {
-    miras__states_of[p->engine].get(a, at, count, to);
+    miras__states_of[p->engine].get(a, 0, at, count, to);
     return;
   }
   if (!a->position && !pairs) {                  /* the initial memory; H and momentum are 0 */
@@ -16432,52 +16454,13 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
   }
 }
 
-/* A matrix P [n, n], of which the lower triangle is read, as L' diag(d) L (room @28). Where it is not
- * positive definite, coordinates that the later ones say all about are taken to be known. */
-static MIRAS__COLD void miras__factor(float *l, size_t ld, float *d, const float *P, size_t n) {
-  size_t i, j, k;
-  for (j = 0; j < n; j++) memcpy(l + j * ld, P + j * n, (j + 1) * sizeof *l);
-  for (j = n; j-- > 0;) {
-    float *row = l + j * ld;
-    const int flat = row[j] < MIRAS__FADED;
-    d[j] = flat ? MIRAS__FADED : row[j];
-    for (k = 0; k < j; k++) {
-      const float by = flat ? 0 : row[k] / d[j];
-      for (i = 0; i <= k; i++) l[k * ld + i] -= by * row[i];
-    }
-    for (k = 0; k < j; k++) row[k] = flat ? 0 : row[k] / d[j];
-    row[j] = 1;
-    memset(row + j + 1, 0, (ld - j - 1) * sizeof *row);
-  }
-}
-
-/* Of a state that is kept in another form: P, f or W. */
-static MIRAS__COLD void miras__set_recursive(const miras__call *a, size_t at, const float *from) {
-  const miras__plan *p = a->p;
-  const size_t n = p->features, ld = miras__pad(n);
-  float *row = a->scratch;                         /* of which the engine has ld for its x       */
-  size_t r;
-  if (at >= n * n) {
-    const int faded = at < p->split;
-    memcpy(a->state + (faded ? p->at_a : p->at_w), from,
-           (faded ? n : p->weights) * sizeof *from);
-    return;
-  }
-  for (r = 0; r < n; r++) {
-    miras__recursive own;
-    miras__recursive_row(miras__recursive_begin(a, 0, &own), r, row);
-    if (memcmp(row, from + r * n, n * sizeof *row)) break;
-  }
-  if (r < n) miras__factor(a->state, ld, a->state + p->at_g, from, n);
-}
-
 /* An entry that is set to the value that it has keeps its bits, in an open chunk too. */
 static void miras__set_entries(const miras__call *a, size_t at, size_t count, const float *from) {
   const miras__between_tokens *engine = &miras__states_of[a->p->engine];
   const int open = miras__is_open(a);
   float *live = a->scratch + a->p->at_spare, *to = open ? live + at : miras__entry(a, at);
-  if (engine->get) {
-    miras__set_recursive(a, at, from);
+  if (engine->set) {
+    engine->set(a, at, count, from);
     return;
   }
   if (open) engine->live(a, live);
@@ -16553,8 +16536,10 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
   }
   if (mesa) miras__part_add(x, "H", 0, 0, n, n);
   if (p->engine == MIRAS__RUN_RECURSIVE) {
-    miras__part_add(x, "P", 0, 0, n, n);
+    miras__part_add(x, "L", 0, 0, n, n);
     miras__part_add(x, "faded", 0, n * n, n, 0);
+    x->kind = MIRAS_PART_DERIVED;
+    miras__part_add(x, "P", 0, 0, n, n);
   }
   miras__part_weights(x, p, MIRAS_PART_STATE, "", name, miras__squares(p) ? p->split : 0);
   if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
@@ -16602,10 +16587,12 @@ static MIRAS__COLD miras_result miras__part_move(miras__call *a, size_t head, co
     else memcpy(params, from, bytes);
   } else if (to) {
     if (x.found == MIRAS_PART_STATE) miras__entries(a, view.offset, view.count, to);
+    else if (miras__states_of[a->p->engine].get)
+      miras__states_of[a->p->engine].get(a, 1, view.offset, view.count, to);
     else memcpy(to, miras__anchor_weights(a) + view.offset, bytes);
   } else if (x.found == MIRAS_PART_DERIVED) {
-    return miras__say(why, n, "name is \"%s\", which follows from A%d; set that", x.name,
-                      x.name[1] - '0'), MIRAS_ERR_ARGUMENT;
+    return miras__say(why, n, "name is \"%s\", which follows from %s%s; set that", x.name,
+                      x.name[1] ? "A" : "L", x.name + 1), MIRAS_ERR_ARGUMENT;
   } else if (!a->position) {
     miras__say(why, n, "position is 0, where a memory is its initial memory; it must be more for "
                        "\"%s\" to be set", x.name);
