@@ -1069,11 +1069,12 @@ MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, con
                                           float *surprise);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, float *out);
-/* out [batch, heads] = q'P q: how unsure the answer to a query [batch, heads, key_dim] is, in units of
- * the variance of a value of which it says what is known before (the mean square of surprise, times 2
- * / value_dim). q are the query's features, P the inverse of H with its ridges: 1 / ridge where
- * nothing is known, nearly 0 where much is. Of MIRAS_ALGORITHM_RECURSIVE and, by its solver, of
- * MIRAS_ALGORITHM_LEAST_SQUARES; MIRAS_ERR_DESC for others, which do not know it. */
+/* out [batch, heads] = q'P q: how unsure the answer to a query [batch, heads, key_dim] is. q stands
+ * for its features, P for the inverse of H with the ridges on its diagonal: |q|^2 / ridge where
+ * nothing is known, nearly 0 where much is. Times the variance of what is left of values (2 /
+ * value_dim times the mean surprise, once the memory has learned) it is that of the answer. Of
+ * MIRAS_ALGORITHM_RECURSIVE, and of MIRAS_ALGORITHM_LEAST_SQUARES by its solver; MIRAS_ERR_DESC for
+ * others, which do not know it. */
 MIRAS_API miras_result miras_memory_variance(miras_memory *m, const float *query, float *out);
 /* miras_memory_write and miras_memory_read in one pass (the last bits may differ from the two
  * calls'). Here and in miras_memory_forward what is written must not overlap what is read. */
@@ -14312,6 +14313,7 @@ typedef struct miras__recursive {
   float *s;                     /* T [2]                                                         */
   float *dk, *dvalue, *dalpha, *deta;   /* [n], [dv], [1], [1]                                   */
   float *dp, *dw, *dfaded;      /* [n, n], [n, dv], [n] cotangents of P, W, f                    */
+  float phi, along;             /* <dP, P>; what dx has of u                                     */
   float *dlambda;               /* [n]                                                           */
   float *a, *pu, *du, *de;      /* [n], [ld], [ld], [dv]                                         */
   float *turned;                /* [n, n]                                                        */
@@ -14372,8 +14374,8 @@ static void miras__recursive_gaps(const miras__call *a, int backward, int watch)
 }
 #endif
 
-/* The engine's part of a plan: L [n, ld], D [ld], f [ld], W [n, dv] are a head's state; dstate has P
- * [n, n], f [n], W. Returns the floats of a state. */
+/* The engine's part of a plan: a head's state is L [n, ld], D [ld], f [ld], W [n, dv]; dstate has
+ * P [n, n], f [n], W. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
   const size_t n = p->features, ld = miras__pad(n);
   miras__recursive k;
@@ -14458,8 +14460,8 @@ static float miras__recursive_keep(const miras__recursive *k, float alpha) {
   return alpha < k->p->least_keep ? k->p->least_keep : alpha;
 }
 
-/* Take token t of the call in, which is at `position`; io->surprise [t] may be set. to: NULL, or the
- * place in its stretch at which the adjoint wants what it has been. */
+/* Take token t of the call in, which is at `position`, and set its surprise. to: NULL, or the place
+ * in its stretch at which the adjoint, which wants no surprise, keeps what it has been. */
 static void miras__recursive_write(miras__recursive *k, const miras__call *a, size_t t,
                                    uint64_t position, const size_t *to) {
   const miras__kernels *K = k->K;
@@ -14468,7 +14470,8 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
   const size_t n = k->n, dv = k->dv, ld = k->ld, i = miras__mod(position, n);
   const miras__rows rows = miras__rows_of(n, k->x, k->v, k->alpha, k->eta);
   miras__absorbing *step = &k->step;
-  float *surprise = to ? NULL : miras__to(io->surprise, t), keep;
+  float *surprise = to ? NULL : miras__to(io->surprise, t);
+  float keep;
   miras__rows_fwd(K, p, io, t, 1, &rows);
   miras__recursive_answer(k, k->w, k->x, k->error);
   K->sub(k->error, k->v, k->error, dv);
@@ -14558,8 +14561,8 @@ static float miras__recursive_variance(const miras__call *a, const float *q) {
   return K->dot(e, v, n);
 }
 
-/* Row r of P. The sum over the rows of L has the same terms in the same order for (r, j) and (j, r):
- * the two have the same bits. Room: step.v. */
+/* Row r of P. Its sum over the rows of L has the same terms in the same order for (r, j) and (j, r),
+ * so both have the same bits. Room: step.v. */
 static void miras__recursive_row(const miras__recursive *k, size_t r, float *row) {
   const miras__kernels *K = k->K;
   float *part = k->step.v;
@@ -14624,11 +14627,10 @@ static void miras__recursive_reset(const miras__call *a) {
  *   du = c a - 2 c S u - c^2 dc x          dw = dc / s^2        dx = -c^2 dc u  [+ P du]
  *   dP = S + (du x' + x du') / 2, symmetric to the bit
  * phi = <dP, P> goes on as phi + c u.S u + du.u: it does not change where P is scaled, and so says
- * the cotangent of the decay. k->de, k->du become those; x NULL: the unit vector i. Returns dw, and
- * dx as a number times u in *along. */
+ * the cotangent of the decay. k->de, k->du, k->phi become those, and k->along what dx has times u; x
+ * NULL: the unit vector i. Returns dw. */
 static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size_t i,
-                                       const float *u, const float *e, float w, float s, float *phi,
-                                       float *along) {
+                                       const float *u, const float *e, float w, float s) {
   const miras__kernels *K = k->K;
   const size_t n = k->n;
   const float c = w / s;
@@ -14639,12 +14641,12 @@ static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size
   K->dot_rows(0, k->pu, 1, k->dp, n, u, 0, n, n);
   usu = K->dot(u, k->pu, n);
   dc = K->dot(k->a, u, n) - usu;
-  *along = -(c * c) * dc;
+  k->along = -(c * c) * dc;
   K->scale(k->du, c, k->a, n);
   K->axpy(k->du, -2 * c, k->pu, n);
-  if (x) K->axpy(k->du, *along, x, n);
-  else K->axpy(k->du + i, *along, k->one, 1);
-  *phi += c * usu + K->dot(k->du, u, n);
+  if (x) K->axpy(k->du, k->along, x, n);
+  else K->axpy(k->du + i, k->along, k->one, 1);
+  k->phi += c * usu + K->dot(k->du, u, n);
   if (x) {
     K->scale(k->pu, 0.5f, k->du, n);
     K->outer_even(k->dp, k->pu, x, n);
@@ -14657,7 +14659,7 @@ static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size
 
 /* The adjoint of token t of the call at place j of its stretch. */
 static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a, size_t t,
-                                       size_t j, float *phi) {
+                                       size_t j) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t n = k->n, dv = k->dv, ld = k->ld;
@@ -14666,24 +14668,25 @@ static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a
   const miras__rows drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
   const float *l = k->l + j * (n + 1) * ld, *s = k->s + j * 2, *share = k->share + j * n;
   const float *u = k->u + j * ld;
-  float *dk = k->dk, keep, faded, along, dw;
+  float *dk = k->dk;
+  float keep, faded, dw;
   miras__rows_fwd(K, p, a->io, t, 1, &rows);
   keep = miras__recursive_keep(k, *k->alpha);
   K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
   faded = 1 - keep * (1 - share[i]);
   dw = miras__recursive_pair_bwd(k, NULL, i, k->u_ridge + j * ld, k->e_ridge + j * dv,
-                                 *k->lambda * faded, s[1], phi, &along);
+                                 *k->lambda * faded, s[1]);
   K->sub(k->dw + i * dv, k->dw + i * dv, k->de, dv);
   K->axpy(k->dlambda + i, dw * faded, k->one, 1);
   K->fill(k->dfaded + i, dw * *k->lambda, 1);
-  dw = miras__recursive_pair_bwd(k, k->x, 0, u, k->e + j * dv, *k->eta, *s, phi, &along);
+  dw = miras__recursive_pair_bwd(k, k->x, 0, u, k->e + j * dv, *k->eta, *s);
   K->fill(k->deta, dw, 1);
   K->copy(k->dvalue, k->de, dv);
   /* dk = P du + along u - W de */
   K->dot_rows(0, k->pu, 1, l, ld, k->du, 0, n, n);
   K->mul(k->pu, k->pu, l + n * ld, n);
   K->gemm(MIRAS__SET, dk, n, miras__mat(k->pu, n), miras__mat(l, ld), 1, n, n, NULL);
-  K->axpy(dk, along, u, n);
+  K->axpy(dk, k->along, u, n);
   miras__recursive_times(k, k->a, k->weights + j * n * dv, k->de);
   K->sub(dk, dk, k->a, n);
   miras__recursive_learn(k, k->dw, -1, k->x, k->de);
@@ -14694,7 +14697,7 @@ static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a
   if (*k->alpha >= p->least_keep) {
     K->dot_rows(0, k->dalpha, 0, k->a, 0, share, 0, 1, n);
     K->fill(k->pu, 1, n);
-    K->axpy(k->dalpha, -(K->dot(k->a, k->pu, n) + *phi / keep), k->one, 1);
+    K->axpy(k->dalpha, -(K->dot(k->a, k->pu, n) + k->phi / keep), k->one, 1);
   }
   K->scale(k->dp, 1 / keep, k->dp, n * n);
   miras__rows_bwd(K, p, a->io, a->g, t, 1, &rows, &drows, NULL);
@@ -14720,8 +14723,7 @@ static float miras__recursive_along(const miras__recursive *k) {
   return sum;
 }
 
-/* The state that came in is P and W, or the ridges and the initial memory: dlambda -= dP_ii / lambda^2.
- */
+/* What came in was P = diag(1 / lambda) and the initial memory: dlambda_i -= dP_ii / lambda_i^2. */
 static void miras__recursive_first(miras__recursive *k, const miras__call *a) {
   const miras__kernels *K = k->K;
   const size_t n = k->n;
@@ -14741,12 +14743,13 @@ static void miras__recursive_backward(const miras__call *a) {
   const size_t length = (size_t)io->length, T = MIRAS__RECALLED;
   miras__recursive own, *k = miras__recursive_begin(a, 1, &own);
   const size_t n = k->n, dv = k->dv;
-  float phi = 0, *left = a->dstate;
+  float *left = a->dstate;
   size_t part, j;
   K->fill(k->dp, 0, n * n);
   K->fill(k->dw, 0, n * dv);
   K->fill(k->dfaded, 0, n);
   K->fill(k->dlambda, 0, n);
+  k->phi = 0;
   if (left) {
     K->copy(k->dp, left, n * n);
     miras__recursive_even(k, k->dp);
@@ -14758,7 +14761,7 @@ static void miras__recursive_backward(const miras__call *a) {
     K->copy(k->state, a->tape + part * p->tape_chunk, p->tape_chunk);
     for (j = 0; j < m; j++)
       miras__recursive_write(k, a, t + j, a->position + (uint64_t)(t + j), &j);
-    if (left && t + m == length) phi = miras__recursive_along(k);
+    if (left && t + m == length) k->phi = miras__recursive_along(k);
     for (j = m; j-- > 0;) {
       const float *w = j + 1 < m ? k->weights + (j + 1) * n * dv : k->w;
       const float *dy = a->dy + (t + j) * a->lddy;
@@ -14766,7 +14769,7 @@ static void miras__recursive_backward(const miras__call *a) {
       miras__recursive_times(k, k->a, w, dy);
       miras__rows_queries_bwd(K, p, io, a->g, t + j, 1, k->a, k->q, n);
       miras__recursive_learn(k, k->dw, 1, k->q, dy);
-      miras__recursive_write_bwd(k, a, t + j, j, &phi);
+      miras__recursive_write_bwd(k, a, t + j, j);
     }
   }
   miras__recursive_even(k, k->dp);
@@ -14811,8 +14814,8 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
  * the gradient of. empty: close an open chunk, so that what was written into the state is what the
  * next token sees. weights_of: the weights of a dual state, for memories with links. variance: of
- * the answer to a query, where a memory knows it. get, set, start: of a state that does not lie as its
- * parts do, one of these; and the initial memory, put into the state. */
+ * the answer to a query, where a memory knows it. get, set, start: of a state that does not lie as
+ * its parts do, one of these; and the initial memory, put into the state. */
 typedef struct miras__between_tokens {
   void (*live)(const miras__call *a, float *values);
   void (*empty)(const miras__call *a);

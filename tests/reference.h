@@ -1095,8 +1095,8 @@ REF double ref_write_newton(ref_memory *m, double *state, int h, const ref_token
   return loss;
 }
 
-/* Least squares by recursion. State: W, then P = H^-1, then f, what of each ridge has faded. A token
- * is taken as what it stands for, with two inversions:
+/* Least squares by recursion. State: W, then P = H^-1, then f, the share of each ridge that has
+ * faded. A token is taken as what it stands for, with two inversions:
  *   f <- 1 - keep (1 - f)       H' = keep H + eta k k' + lambda_i f_i e_i e_i'
  *   H' W' = keep H W + eta k v'                    f_i <- 0,   i the token's number modulo F */
 REF void ref_invert(double *to, const double *from, size_t F) {
