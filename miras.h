@@ -3094,8 +3094,12 @@ static const miras__rule miras__rules[] = {
   {"inner_residual, value_dim, key_dim", "square", "it adds the input to the output"},
   {"inner_bias", "retention all l2 l2-both", "learned biases do not fade"},
   {"inner_bias, retention not all", "decay_target initial", "learned biases do not fade"},
-  {"algorithm implicit least-squares recursive-least-squares",
-   "architecture matrix, bias l2, retention all l2", NULL},
+  {"algorithm implicit least-squares", "architecture matrix, bias l2, retention all l2", NULL},
+  {"algorithm recursive-least-squares",
+   "architecture matrix, bias l2 cross-entropy, retention all l2", NULL},
+#ifdef MIRAS_NO_FROZEN
+  {"bias cross-entropy", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
+#endif
   {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
@@ -15004,6 +15008,12 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
  * H_t >= g^(n-1) Lambda: silence leads P back to the ridge, and nothing winds up. So that this is
  * some bound, an alpha below 10^(-3/n) counts as that: within n tokens all but a thousandth fades.
  *
+ * CATEGORIES. Of logits M = W'k, with v, s and p as in room @26, there is no minimiser in closed form.
+ * Their cross entropy has the slope J = s (diag p - p p'), for which 1/8 is taken, the same for all
+ * of them, so that they share P: the token counts as a pair of weight eta/8 with the value that
+ * Newton's step on it aims at,
+ *   M + 8 (v - s p),  so that  e = 8 (v - s p);  the surprise is the cross entropy
+ *
  * A TOKEN, with P = L' D L as room @28 keeps it, error first, because decay alone moves no W:
  *   e = v - W'k                                             1/2 |e|^2 is the surprise
  *   D <- D / g                                              f as above
@@ -15026,6 +15036,7 @@ typedef struct miras__recursive {
   float *x, *v, *alpha, *eta;   /* [ld], [dv], [1], [1] rows of the token                        */
   float *q, *error, *moved;     /* [n], [dv], [dv] feature rows; e; eta / s e                    */
   float *lambda, *one;          /* [1], and 1                                                    */
+  float *logits, *room, *loss;  /* of categories: [dv] M - v, [dv], [1]                          */
   /* backward only */
   float *state;                 /* a state, which runs                                           */
   float *l, *weights;           /* T [n, ld] and D [ld] after decay; T [n, dv] before the token  */
@@ -15063,6 +15074,9 @@ static MIRAS__CALLED size_t miras__recursive_lay(const miras__plan *p, int backw
   k->eta = miras__to(k->alpha, 1);
   k->lambda = miras__to(k->alpha, 2);
   k->one = miras__to(k->alpha, 3);
+  k->logits = miras__lay(&s, p->groups ? dv : 0);
+  k->room = miras__lay(&s, p->groups ? 2 * dv + 1 : 0);
+  k->loss = miras__to(k->room, 2 * dv);
   if (!MIRAS__TRAINS || !backward) return s.used;
   k->state = miras__lay(&s, p->tape_chunk);
   k->l = miras__lay(&s, T * (n + 1) * ld);
@@ -15182,6 +15196,57 @@ static float miras__recursive_keep(const miras__recursive *k, float alpha) {
   return alpha < k->p->least_keep ? k->p->least_keep : alpha;
 }
 
+/* What bias rows are told of a token of categories, whose k->logits are M - v. */
+static miras__errors miras__recursive_errors(const miras__recursive *k) {
+  miras__errors x;
+  x.d = &k->p->d, x.rows = 1, x.n = k->dv, x.bounds = 0, x.r = k->logits, x.v = k->v;
+  x.delta = k->v, x.e = k->error, x.loss = k->loss;
+  x.groups = k->p->groups, x.group_end = k->p->group_end, x.along = NULL, x.balong = NULL;
+  return x;
+}
+
+/* The weight of a pair in H, of eta. */
+static float miras__recursive_weight(const miras__recursive *k) {
+  return k->p->groups ? *k->eta * 0.125f : *k->eta;
+}
+
+/* e of a token into k->error, from its answer there, and the surprise, or NULL. */
+static void miras__recursive_error(const miras__recursive *k, float *surprise) {
+  const miras__kernels *K = k->K;
+  const size_t dv = k->dv;
+  if (k->p->groups) {
+    miras__errors x = miras__recursive_errors(k);
+    K->sub(k->logits, k->error, k->v, dv);
+    K->bias_rows(&x, NULL, NULL, NULL, NULL);
+    K->scale(k->error, -8, k->error, dv);
+    if (surprise) K->copy(surprise, k->loss, 1);
+    return;
+  }
+  K->sub(k->error, k->v, k->error, dv);
+  if (!surprise) return;
+  K->dot_rows(0, surprise, 0, k->error, 0, k->error, 0, 1, dv);
+  K->scale(surprise, 0.5f, surprise, 1);
+}
+
+/* Its adjoint: k->de, the cotangent of e, becomes that of -M, and dvalue [dv] that of v. w: the
+ * weights before the token. */
+static void miras__recursive_error_bwd(const miras__recursive *k, const float *w) {
+  const miras__kernels *K = k->K;
+  const size_t dv = k->dv;
+  if (!k->p->groups) {
+    K->copy(k->dvalue, k->de, dv);
+    return;
+  }
+  miras__errors x = miras__recursive_errors(k);
+  miras__recursive_answer(k, w, k->x, k->logits);
+  K->sub(k->logits, k->logits, k->v, dv);
+  K->scale(k->de, -8, k->de, dv);
+  K->bias_rows(&x, k->de, k->room, k->loss, k->room + dv);
+  K->scale(k->de, -1, k->de, dv);              /* r = M - v moves with v too                     */
+  K->copy(k->dvalue, k->room, dv);
+  K->add(k->dvalue, k->de, dv);
+}
+
 /* Take token t of the call in, which is at `position`, and set its surprise. to: NULL, or the place
  * in its stretch at which the adjoint, which wants no surprise, keeps what it has been. */
 static void miras__recursive_write(miras__recursive *k, const miras__call *a, size_t t,
@@ -15196,11 +15261,7 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
   float keep;
   miras__rows_fwd(K, p, io, t, 1, &rows);
   miras__recursive_answer(k, k->w, k->x, k->error);
-  K->sub(k->error, k->v, k->error, dv);
-  if (surprise) {
-    K->dot_rows(0, surprise, 0, k->error, 0, k->error, 0, 1, dv);
-    K->scale(surprise, 0.5f, surprise, 1);
-  }
+  miras__recursive_error(k, surprise);
   if (to) {
     K->copy(k->weights + *to * n * dv, k->w, n * dv);
     K->copy(k->share + *to * n, k->faded, n);
@@ -15212,7 +15273,7 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
     step->b = k->u + *to * ld;
   }
   step->x = k->x;
-  step->weight = *k->eta;
+  step->weight = miras__recursive_weight(k);
   K->absorb(step);
   miras__recursive_learn(k, k->w, step->weight / step->s[n], step->b, k->error);
   if (to) {
@@ -15401,9 +15462,9 @@ static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a
   K->sub(k->dw + i * dv, k->dw + i * dv, k->de, dv);
   K->axpy(k->dlambda + i, dw * faded, k->one, 1);
   K->fill(k->dfaded + i, dw * *k->lambda, 1);
-  dw = miras__recursive_pair_bwd(k, k->x, 0, u, k->e + j * dv, *k->eta, *s);
-  K->fill(k->deta, dw, 1);
-  K->copy(k->dvalue, k->de, dv);
+  dw = miras__recursive_pair_bwd(k, k->x, 0, u, k->e + j * dv, miras__recursive_weight(k), *s);
+  K->fill(k->deta, p->groups ? dw * 0.125f : dw, 1);
+  miras__recursive_error_bwd(k, k->weights + j * n * dv);
   /* dk = P du + along u - W de */
   K->dot_rows(0, k->pu, 1, l, ld, k->du, 0, n, n);
   K->mul(k->pu, k->pu, l + n * ld, n);

@@ -655,6 +655,8 @@ HELP int has_meaning(const miras_memory_desc *d) {
   if (d->architecture == MIRAS_ARCH_KV_CACHE)
     return d->bias == MIRAS_BIAS_L2 && d->retention == MIRAS_RETENTION_ALL &&
            d->algorithm == MIRAS_ALGORITHM_GD;
+  if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE && d->bias == MIRAS_BIAS_CROSS_ENTROPY)
+    return d->architecture == MIRAS_ARCH_MATRIX && plain;
   if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || ref_squares(d))
     return d->architecture == MIRAS_ARCH_MATRIX && d->bias == MIRAS_BIAS_L2 && plain;
   if (d->algorithm != MIRAS_ALGORITHM_MOMENTUM) return !(ref_lags(d) && d->inner_steps > 1);
@@ -817,18 +819,21 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
 /* T tokens, or so many more that every head starts anew on the way. */
 HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
-/* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion. */
-enum { EXACT_KINDS = 7 };
+/* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of numbers
+ * and of categories. */
+enum { EXACT_KINDS = 8 };
 
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
-                                      MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2, MIRAS_BIAS_L2};
+                                      MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2, MIRAS_BIAS_L2,
+                                      MIRAS_BIAS_CROSS_ENTROPY};
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_IMPLICIT,
                                                MIRAS_ALGORITHM_LEAST_SQUARES,
                                                MIRAS_ALGORITHM_GD,
+                                               MIRAS_ALGORITHM_RECURSIVE,
                                                MIRAS_ALGORITHM_RECURSIVE};
   return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
               kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,

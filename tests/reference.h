@@ -1152,7 +1152,8 @@ REF double ref_write_newton(ref_memory *m, double *state, int h, const ref_token
 /* Least squares by recursion. State: W, then P = H^-1, then f, the share of each ridge that has
  * faded. A token is taken as what it stands for, with two inversions:
  *   f <- 1 - keep (1 - f)       H' = keep H + eta k k' + lambda_i f_i e_i e_i'
- *   H' W' = keep H W + eta k v'                    f_i <- 0,   i the token's number modulo F */
+ *   H' W' = keep H W + eta k v'                    f_i <- 0,   i the token's number modulo F
+ * Of categories, eta is an eighth of itself and v is the answer less 8 times its error. */
 REF void ref_invert(double *to, const double *from, size_t F) {
   const size_t wide = 2 * F;
   double *M = (double *)ref_zeros(F * wide);
@@ -1186,22 +1187,27 @@ REF void ref_invert(double *to, const double *from, size_t F) {
 REF double ref_write_recursive(ref_memory *m, double *state, int h, uint64_t position,
                                const ref_token *x) {
   const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim, at = (size_t)(position % F);
-  const double eta = x->step[0], least = pow(10.0, -3.0 / (double)F);
+  const int entropy = m->d.bias == MIRAS_BIAS_CROSS_ENTROPY;
+  const double eta = entropy ? x->step[0] / 8.0 : x->step[0], least = pow(10.0, -3.0 / (double)F);
   const double keep = x->keep[0] < least ? least : x->keep[0];
   double *W = state, *P = state + m->at_more, *f = P + F * F, loss = 0.0;
   double *H = (double *)ref_zeros(F * F), *G = (double *)ref_zeros(F * dv);
+  double *value = (double *)ref_zeros(2 * dv), *error = value + dv;
   ref_map(&m->d, x->key, m->x, m->branches);
   for (size_t o = 0; o < dv; o++) {
     double answer = 0.0;
     for (size_t i = 0; i < F; i++) answer += W[i * dv + o] * m->x[i];
     loss += 0.5 * (x->value[o] - answer) * (x->value[o] - answer);
+    value[o] = answer;
   }
+  if (entropy) loss = ref_bias(&m->d, value, x->value, NULL, error, m->branches);
+  for (size_t o = 0; o < dv; o++) value[o] = entropy ? value[o] - 8.0 * error[o] : x->value[o];
   ref_invert(H, P, F);
   for (size_t i = 0; i < F; i++) {
     f[i] = 1.0 - keep * (1.0 - f[i]);
     for (size_t j = 0; j < F; j++)
       for (size_t o = 0; o < dv; o++) G[i * dv + o] += keep * H[i * F + j] * W[j * dv + o];
-    for (size_t o = 0; o < dv; o++) G[i * dv + o] += eta * m->x[i] * x->value[o];
+    for (size_t o = 0; o < dv; o++) G[i * dv + o] += eta * m->x[i] * value[o];
   }
   for (size_t i = 0; i < F; i++)
     for (size_t j = 0; j < F; j++) H[i * F + j] = keep * H[i * F + j] + eta * m->x[i] * m->x[j];
@@ -1215,6 +1221,7 @@ REF double ref_write_recursive(ref_memory *m, double *state, int h, uint64_t pos
     }
   free(H);
   free(G);
+  free(value);
   return loss;
 }
 
