@@ -14498,7 +14498,7 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
     K->copy(k->s + *to * 2, step->s + n, 1);
     step->b = k->u_ridge + *to * ld;
   }
-  if (to || !(k->faded[i] <= 0)) {                    /* else none comes back; its slope may       */
+  if (to || !(k->faded[i] <= 0)) {                   /* else none comes back; its slope may       */
     K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
     step->x = NULL;
     step->first = i;
@@ -14561,8 +14561,8 @@ static float miras__recursive_variance(const miras__call *a, const float *q) {
   return K->dot(e, v, n);
 }
 
-/* Row r of P. Its sum over the rows of L has the same terms in the same order for (r, j) and (j, r),
- * so both have the same bits. Room: step.v. */
+/* Row r of P. Its sum over the rows of L has the same terms in the same order for (r, j) as for
+ * (j, r), so both have the same bits. Room: step.v. */
 static void miras__recursive_row(const miras__recursive *k, size_t r, float *row) {
   const miras__kernels *K = k->K;
   float *part = k->step.v;
@@ -14574,8 +14574,8 @@ static void miras__recursive_row(const miras__recursive *k, size_t r, float *row
   }
 }
 
-/* to = a part of `count` numbers whose place in dstate is `at`: f, W, and in that of P its factor, L
- * with d on the diagonal, or with `derived` P itself. */
+/* to = a part of `count` numbers whose place in dstate is `at`: f, W, and in that of P its factor,
+ * L with d on the diagonal, or with `derived` P itself. */
 static void miras__recursive_get(const miras__call *a, int derived, size_t at, size_t count,
                                  float *to) {
   const miras__kernels *K = a->K;
@@ -14627,8 +14627,8 @@ static void miras__recursive_reset(const miras__call *a) {
  *   du = c a - 2 c S u - c^2 dc x          dw = dc / s^2        dx = -c^2 dc u  [+ P du]
  *   dP = S + (du x' + x du') / 2, symmetric to the bit
  * phi = <dP, P> goes on as phi + c u.S u + du.u: it does not change where P is scaled, and so says
- * the cotangent of the decay. k->de, k->du, k->phi become those, and k->along what dx has times u; x
- * NULL: the unit vector i. Returns dw. */
+ * the cotangent of the decay. k->de, k->du, k->phi become those, and k->along what dx has times u;
+ * x NULL: the unit vector i. Returns dw. */
 static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size_t i,
                                        const float *u, const float *e, float w, float s) {
   const miras__kernels *K = k->K;
