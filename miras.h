@@ -141,7 +141,8 @@
                     tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
                     persists over several tokens; the implicit step; or no steps at all: the
-                    minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES).
+                    minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES; by recursion
+                    MIRAS_ALGORITHM_RECURSIVE).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
    take a preset, change a choice by miras_memory_desc_change, which puts fields of the old one to
@@ -551,8 +552,8 @@ typedef struct miras_memory_desc {
   int iterations;          /* least squares: most steps of conjugate gradients, 1..256; 0 -> 30  */
   float tolerance;         /* of those: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
                               0 -> 1e-12                                                         */
-  float ridge;             /* least squares: initial value of the outer parameter lambda [heads,
-                              features] on the diagonal, 1e-6..1e6; 0 -> 1                       */
+  float ridge;             /* least squares, by recursion too: initial value of the outer parameter
+                              lambda [heads, features] on the diagonal, 1e-6..1e6; 0 -> 1        */
   miras_gate decay_gate;   /* alpha, the factor that a step leaves of the state                  */
   miras_gate learning_rate_gate; /* eta, how far a step goes                                     */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
@@ -1099,9 +1100,10 @@ MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
  * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
  * heads that started anew in between). Per sequence and head it is for least squares H [features,
- * features], made symmetric, then G [features, value_dim]; for a KV cache the keys [window,
- * key_dim], then the values [window, value_dim], token t in row t % window (rows that hold no token
- * are 0). miras_memory_part has the names of all of it. */
+ * features], made symmetric, then G [features, value_dim]; by recursion P [features, features],
+ * made symmetric, what has faded [features], W [features, value_dim]; for a KV cache the keys
+ * [window, key_dim], then the values [window, value_dim], token t in row t % window (rows that hold
+ * no token are 0). miras_memory_part has the names of all of it. */
 MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x,
                                              float *tape, const float *dy,
                                              const miras_memory_input_grad *dx, float *dparams,
@@ -1113,9 +1115,9 @@ MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
  * and bias [heads, value_dim], then (token_rates) rho [chunk]. The weights are the layers [in,
  * out], one after the other, with inner_bias each followed by its bias [out]; a gated perceptron
  * has W_1, W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features,
- * value_dim] (H begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no
- * optimizer can make negative. KV cache: none, count is 0. With normalize the initial sum of phi(k)
- * [features] follows each head's S, here and in grad_state. Where there is a link these are the A
+ * value_dim] (H begins at 0) or by recursion W, then raw [heads, features] with lambda = log(1 +
+ * exp(raw)), which no optimizer can make negative. KV cache: none, count is 0. With normalize the
+ * initial sum of phi(k) [features] follows each head's S, here and in grad_state. Where there is a link these are the A
  * that it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a
  * link are 0, and all else is random, perceptrons with variance 1/in. A change of the initial
  * memory holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at
@@ -1142,6 +1144,11 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *   z [features]             with normalize: the sum of phi(k)
  *   momentum.W1, ...         the last update, of the same shapes
  *   H [features, features], G [features, value_dim]   of least squares, H symmetric
+ *   L [features, features]   of least squares by recursion, which is in grad_state as P: below the
+ *                            diagonal, on it D > 0, what is right of it counts for nothing. P
+ *                            [features, features] = L' diag(D) L, with ones on L's diagonal, is the
+ *                            inverse of H with its ridges; it follows from L and cannot be set
+ *   faded [features]         of these: the share of each ridge that has faded and is not back yet
  *   keys [window, key_dim], values [window, value_dim]   of a KV cache: token t in row t % window
  * Outer parameters, with their offset in miras_memory_params, of the first head: init.W1, ...
  * (init.A1, init.G), gain, bias, ridge, rates. */
@@ -1522,11 +1529,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    chunk shares one anchor is MIRAS_ARCH_MLP of depth 1 without norm.) A memory on its own has chunk
    1 and learns from its first write.
 
-   Two choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums of
-   eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for every
-   query, by conjugate gradients. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window` pairs and
-   reads them by softmax attention. For both, as for exact matrix memories, the chunk is only a
-   schedule.
+   Three choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums
+   of eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for
+   every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution and the
+   inverse instead, and brings both up to date with each pair (recursive least squares): features^2
+   a write whatever the keys are like, a read as of any matrix, and how sure an answer is;
+   in training slower than the former, which takes a chunk at once. MIRAS_ARCH_KV_CACHE
+   (room @54) keeps the last `window` pairs and reads them by softmax attention. For all three, as
+   for exact matrix memories, the chunk is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
@@ -1625,8 +1635,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    overshoots its own pair (step_bound), and decay leads back to the memory that was given. Room @73
    says where a row leaves its paper for that; every field of it can be set back.
 
-     Keys     of any length but zero: only their direction counts. A key of zeros writes nothing
-       but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
+     Keys     of any length but zero: only their direction counts (rls: length too). A key of zeros
+       writes nothing but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
        directions drawn at random are the best. Attention sees keys as they are and is as sharp as
        they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
        query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
@@ -1651,6 +1661,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
      gated-deltaproduct      0.03  0.33   0.59    690
      mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
+     rls                     0.00  0.07   0.84   6660  the same of keys as long as they are, every
+                                                       write in one time; says how sure it is
      rwkv7                   0.10                 690  as a layer, rather
      ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
      ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
@@ -1755,9 +1767,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
        MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
        MIRAS_NO_MESA        MIRAS_ALGORITHM_LEAST_SQUARES                        (engine @53)
+       MIRAS_NO_RECURSIVE   MIRAS_ALGORITHM_RECURSIVE                            (engine @55)
        MIRAS_NO_ATTENTION   MIRAS_ARCH_KV_CACHE, and attention as a layer        (engine @54)
        MIRAS_ONLY_MEMORIES  the first three: memories that are written and read are left
-       MIRAS_ONLY_EXACT     the last three engines: matrix memories that run exactly are left
+       MIRAS_ONLY_EXACT     the last four engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
      not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
@@ -15332,6 +15345,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                or the slices saturate
  *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
  *                the answers of keys that are nearly alike
+ *   rls          the same ridge, but keys as they are: lengths say what is signal, and least squares
+ *                need no bound. In silence pairs stay until they weigh no more than the ridges
  *   linear attention   squares of positive entries as features and a normaliser: an average of
  *                values instead of a sum that grows with every write
  *   Lightning    the decay of MiniMax-01: a single head of the first has none */
