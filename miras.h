@@ -142,7 +142,8 @@
                     tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
                     persists over several tokens; the implicit step; or no steps at all: the
-                    minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES).
+                    minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES; by recursion
+                    MIRAS_ALGORITHM_RECURSIVE).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
    take a preset, change a choice by miras_memory_desc_change, which puts fields of the old one to
@@ -308,6 +309,12 @@ typedef enum miras_preset {
                                        heads * key_dim there                                     */
   MIRAS_PRESET_KDA,                 /* a sigmoid of low rank as output gate: out_gate_rank, which
                                        is value_dim there                                        */
+  /* memories on their own for a purpose; as layers they are their rows */
+  MIRAS_PRESET_ASSOCIATIONS,        /* keys and values that recur: Yaad's                        */
+  MIRAS_PRESET_SIGNALS,             /* noisy numbers from numbers: least squares by recursion of keys
+                                       as long as they come                                      */
+  MIRAS_PRESET_CATEGORIES,          /* what happens next, of kinds: the same by cross entropy; set
+                                       `groups`                                                  */
   MIRAS_PRESET_COUNT
 } miras_preset;
 
@@ -559,8 +566,8 @@ typedef struct miras_memory_desc {
   int iterations;          /* least squares: most steps of conjugate gradients, 1..256; 0 -> 30  */
   float tolerance;         /* of those: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
                               0 -> 1e-12                                                         */
-  float ridge;             /* least squares: initial value of the outer parameter lambda [heads,
-                              features] on the diagonal, 1e-6..1e6; 0 -> 1                       */
+  float ridge;             /* least squares, by recursion too: initial value of the outer parameter
+                              lambda [heads, features] on the diagonal, 1e-6..1e6; 0 -> 1        */
   miras_gate decay_gate;   /* alpha, the factor that a step leaves of the state                  */
   miras_gate learning_rate_gate; /* eta, how far a step goes                                     */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
@@ -1244,9 +1251,10 @@ MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
  * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
  * heads that started anew in between). Per sequence and head it is for least squares H [features,
- * features], made symmetric, then G [features, value_dim]; for a KV cache the keys [window,
- * key_dim], then the values [window, value_dim], token t in row t % window (rows that hold no token
- * are 0). miras_memory_part has the names of all of it. */
+ * features], made symmetric, then G [features, value_dim]; by recursion P [features, features],
+ * made symmetric, what has faded [features], W [features, value_dim]; for a KV cache the keys
+ * [window, key_dim], then the values [window, value_dim], token t in row t % window (rows that hold
+ * no token are 0). miras_memory_part has the names of all of it. */
 MIRAS_API miras_result miras_memory_backward(miras_memory *m, const miras_memory_input *x,
                                              float *tape, const float *dy,
                                              const miras_memory_input_grad *dx, float *dparams,
@@ -1258,9 +1266,9 @@ MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
  * and bias [heads, value_dim], then (token_rates) rho [chunk]. The weights are the layers [in,
  * out], one after the other, with inner_bias each followed by its bias [out]; a gated perceptron
  * has W_1, W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features,
- * value_dim] (H begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no
- * optimizer can make negative. KV cache: none, count is 0. With normalize the initial sum of phi(k)
- * [features] follows each head's S, here and in grad_state. Where there is a link these are the A
+ * value_dim] (H begins at 0) or by recursion W, then raw [heads, features] with lambda = log(1 +
+ * exp(raw)), which no optimizer can make negative. KV cache: none, count is 0. With normalize the
+ * initial sum of phi(k) [features] follows each head's S, here and in grad_state. Where there is a link these are the A
  * that it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a
  * link are 0, and all else is random, perceptrons with variance 1/in. A change of the initial
  * memory holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at
@@ -1287,6 +1295,11 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *   z [features]             with normalize: the sum of phi(k)
  *   momentum.W1, ...         the last update, of the same shapes
  *   H [features, features], G [features, value_dim]   of least squares, H symmetric
+ *   L [features, features]   of least squares by recursion, which is in grad_state as P: below the
+ *                            diagonal, on it D > 0, what is right of it counts for nothing. P
+ *                            [features, features] = L' diag(D) L, with ones on L's diagonal, is the
+ *                            inverse of H with its ridges; it follows from L and cannot be set
+ *   faded [features]         of these: the share of each ridge that has faded and is not back yet
  *   keys [window, key_dim], values [window, value_dim]   of a KV cache: token t in row t % window
  * Outer parameters, with their offset in miras_memory_params, of the first head: init.W1, ...
  * (init.A1, init.G), gain, bias, ridge, rates. */
@@ -1708,11 +1721,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    chunk shares one anchor is MIRAS_ARCH_MLP of depth 1 without norm.) A memory on its own has chunk
    1 and learns from its first write.
 
-   Two choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums of
-   eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for every
-   query, by conjugate gradients. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window` pairs and
-   reads them by softmax attention. For both, as for exact matrix memories, the chunk is only a
-   schedule.
+   Three choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums
+   of eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for
+   every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution and the
+   inverse instead, and brings both up to date with each pair (recursive least squares): features^2
+   a write whatever the keys are like, a read as of any matrix, and how sure an answer is;
+   in training slower than the former, which takes a chunk at once. MIRAS_ARCH_KV_CACHE
+   (room @54) keeps the last `window` pairs and reads them by softmax attention. For all three, as
+   for exact matrix memories, the chunk is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
@@ -1847,8 +1863,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    overshoots its own pair (step_bound), and decay leads back to the memory that was given. Room @73
    says where a row leaves its paper for that; every field of it can be set back.
 
-     Keys     of any length but zero: only their direction counts. A key of zeros writes nothing
-       but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
+     Keys     of any length but zero: only their direction counts (rls: length too). A key of zeros
+       writes nothing but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
        directions drawn at random are the best. Attention sees keys as they are and is as sharp as
        they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
        query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
@@ -1878,6 +1894,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
      gated-deltaproduct      0.03  0.33   0.59    690
      mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
+     rls                     0.00  0.07   0.84   6660  the same of keys as long as they are, every
+                                                       write in one time; says how sure it is
      rwkv7                   0.10                 690  as a layer, rather
      ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
      ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
@@ -1984,9 +2002,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
        MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
        MIRAS_NO_MESA        MIRAS_ALGORITHM_LEAST_SQUARES                        (engine @53)
+       MIRAS_NO_RECURSIVE   MIRAS_ALGORITHM_RECURSIVE                            (engine @55)
        MIRAS_NO_ATTENTION   MIRAS_ARCH_KV_CACHE, and attention as a layer        (engine @54)
        MIRAS_ONLY_MEMORIES  the first three: memories that are written and read are left
-       MIRAS_ONLY_EXACT     the last three engines: matrix memories that run exactly are left
+       MIRAS_ONLY_EXACT     the last four engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
      not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
@@ -15281,7 +15300,7 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
     K->copy(k->s + *to * 2, step->s + n, 1);
     step->b = k->u_ridge + *to * ld;
   }
-  if (to || !(k->faded[i] <= 0)) {                    /* else none comes back; its slope may       */
+  if (to || !(k->faded[i] <= 0)) {                   /* else none comes back; its slope may       */
     K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
     step->x = NULL;
     step->first = i;
@@ -15344,8 +15363,8 @@ static float miras__recursive_variance(const miras__call *a, const float *q) {
   return K->dot(e, v, n);
 }
 
-/* Row r of P. Its sum over the rows of L has the same terms in the same order for (r, j) and (j, r),
- * so both have the same bits. Room: step.v. */
+/* Row r of P. Its sum over the rows of L has the same terms in the same order for (r, j) as for
+ * (j, r), so both have the same bits. Room: step.v. */
 static void miras__recursive_row(const miras__recursive *k, size_t r, float *row) {
   const miras__kernels *K = k->K;
   float *part = k->step.v;
@@ -15357,8 +15376,8 @@ static void miras__recursive_row(const miras__recursive *k, size_t r, float *row
   }
 }
 
-/* to = a part of `count` numbers whose place in dstate is `at`: f, W, and in that of P its factor, L
- * with d on the diagonal, or with `derived` P itself. */
+/* to = a part of `count` numbers whose place in dstate is `at`: f, W, and in that of P its factor,
+ * L with d on the diagonal, or with `derived` P itself. */
 static void miras__recursive_get(const miras__call *a, int derived, size_t at, size_t count,
                                  float *to) {
   const miras__kernels *K = a->K;
@@ -15410,8 +15429,8 @@ static void miras__recursive_reset(const miras__call *a) {
  *   du = c a - 2 c S u - c^2 dc x          dw = dc / s^2        dx = -c^2 dc u  [+ P du]
  *   dP = S + (du x' + x du') / 2, symmetric to the bit
  * phi = <dP, P> goes on as phi + c u.S u + du.u: it does not change where P is scaled, and so says
- * the cotangent of the decay. k->de, k->du, k->phi become those, and k->along what dx has times u; x
- * NULL: the unit vector i. Returns dw. */
+ * the cotangent of the decay. k->de, k->du, k->phi become those, and k->along what dx has times u;
+ * x NULL: the unit vector i. Returns dw. */
 static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size_t i,
                                        const float *u, const float *e, float w, float s) {
   const miras__kernels *K = k->K;
@@ -16138,6 +16157,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                or the slices saturate
  *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
  *                the answers of keys that are nearly alike
+ *   rls          the same ridge, but keys as they are: lengths say what is signal, and least squares
+ *                need no bound. In silence pairs stay until they weigh no more than the ridges
  *   linear attention   squares of positive entries as features and a normaliser: an average of
  *                values instead of a sum that grows with every write
  *   Lightning    the decay of MiniMax-01: a single head of the first has none */
@@ -16420,7 +16441,10 @@ static const struct {
   {"retnet",
    MIRAS_PRESET_RETNET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET)},
   {"hgrn2", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2)},
-  {"kda", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)}};
+  {"kda", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)},
+  {"associations", MIRAS_PRESET_YAAD MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
+  {"signals", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
+  {"categories", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)}};
 #undef MIRAS__AS
 
 /* The row of a preset. */
@@ -16511,6 +16535,9 @@ MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset pr
   if (!d || (unsigned)preset >= MIRAS_PRESET_COUNT) return MIRAS_ERR_ARGUMENT;
   miras__row_layer(&whole, miras__row_of(preset), 0);
   *d = whole.memory;
+  if (preset == MIRAS_PRESET_SIGNALS || preset == MIRAS_PRESET_CATEGORIES)
+    d->qk_norm = MIRAS_QK_NORM_NONE;                   /* amplitudes matter, and zeros stand still */
+  if (preset == MIRAS_PRESET_CATEGORIES) d->bias = MIRAS_BIAS_CROSS_ENTROPY, d->ridge = 1;
   return MIRAS_OK;
 }
 

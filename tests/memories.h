@@ -875,8 +875,8 @@ HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position)
   return i < P ? i : m->at_s + i - P;
 }
 
-/* H is symmetric (by recursion P), and so is its gradient: a single entry off the diagonal cannot be
- * moved alone. */
+/* H is symmetric (by recursion P), and so is its gradient: a single entry off the diagonal cannot
+ * be moved alone. */
 HELP int twin_entry(const ref_memory *m, size_t i) {
   const size_t F = (size_t)m->features;
   return ref_squares(&m->d) && i < F * F && i / F != i % F;

@@ -26,7 +26,8 @@ static unsigned threads = 32;
 
 /* The records and tables of the two sides. */
 #define RECORDS(X) X(matrix) X(norming) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
-  X(gating) X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads)
+  X(gating) X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads) \
+  X(absorbing)
 #define RECORD(name) typedef ::miras__##name name;
 struct host {
   typedef ::miras__kernels table;
@@ -389,6 +390,15 @@ template <class Y> struct cases {
     K->conjugate_step(&g);
     *AT(7) = (float)K->conjugate_end(&g, F);
   }
+  BOTH static void absorb(T *K, const shape *s, float *p) {
+    const typename Y::absorbing a = {N, (N + 15) / 16 * 16, s->k % N, AT(0), AT(1),
+                                     F ? NULL : AT(2), 0.3f, AT(3), AT(4), AT(5), AT(6)};
+    K->absorb(&a);
+  }
+  BOTH static void recede(T *K, const shape *s, float *p) { K->recede(AT(0), AT(1), 0.9f, N); }
+  BOTH static void outer_even(T *K, const shape *s, float *p) {
+    K->outer_even(AT(0), AT(1), AT(2), N);
+  }
 
   /* of the frozen engine: two layers, whose slices are rows and columns, or all of each */
   BOTH static typename Y::plan *plan_of(const shape *s, float *p) {
@@ -551,7 +561,7 @@ template <class Y> struct cases {
   X(lq_bwd, 2) X(signed_fwd, 8) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
   X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 14)            \
-  X(gate_rows_bwd, 7) X(number_loss, 12)
+  X(gate_rows_bwd, 7) X(number_loss, 12) X(absorb, 6) X(recede, 1) X(outer_even, 1)
 
 /* Those by parts, of which `which` counts behind the others. */
 #define PARTS(X) X(part_rows, 20) X(part_bwd, 20)

@@ -388,6 +388,12 @@ static void promises_of_matrices(int chunk) {
     d.qk_norm = MIRAS_QK_NORM_L2;
     d.reset_every = 64;
     PROMISED("the Mesa layer, of unit keys, with resets");
+    d = combination(0, MIRAS_BIAS_L2, retention, MIRAS_ALGORITHM_RECURSIVE, 1, chunk);
+    PROMISED("recursive least squares");
+    d.qk_norm = MIRAS_QK_NORM_RMS;
+    d.feature_map = MIRAS_FEATURE_POLY2;
+    d.reset_every = 64;
+    PROMISED("recursive least squares of features, with resets");
   }
 }
 
@@ -498,6 +504,13 @@ static void test_meaningless(void **state) {
     d.decay_target = MIRAS_DECAY_TARGET_ZERO;
     d.step_bound = MIRAS_STEP_BOUND_PAIR;
     MEANINGLESS("step_bound");
+    d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_RECURSIVE, 1,
+                    lengths[c]);
+    d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+    MEANINGLESS("decay_target");
+    d.decay_target = MIRAS_DECAY_TARGET_ZERO;
+    d.tolerance = 1e-6f;
+    MEANINGLESS("tolerance");
   }
   finish();
 }
@@ -1664,12 +1677,15 @@ static void test_key_lengths(void **state) {
   (void)state;
   start();
   for (int f = 0; f < COUNT(forms) - 1; f++)
-    for (int kind = 0; kind < (f == 0 ? 4 : 2); kind++)
+    for (int kind = 0; kind < (f == 0 ? 5 : 2); kind++)
       for (int root = 0; root < 2; root++)
         for (int c = 0; c < COUNT(lengths); c++) {
           miras_memory_desc a = combination(
             f, MIRAS_BIAS_L2, f && kind ? MIRAS_RETENTION_LQ : MIRAS_RETENTION_L2,
-            kind == 3 ? MIRAS_ALGORITHM_LEAST_SQUARES : MIRAS_ALGORITHM_GD, 1, lengths[c]);
+            kind == 3   ? MIRAS_ALGORITHM_LEAST_SQUARES
+            : kind == 4 ? MIRAS_ALGORITHM_RECURSIVE
+                        : MIRAS_ALGORITHM_GD,
+            1, lengths[c]);
           miras_memory_desc b;
           data x, z;
           miras_memory_input t, u;
@@ -1950,14 +1966,16 @@ static void test_mesa(void **state) {
 
 /* What can be added to a memory that is descended, or changed in it. */
 enum {
-  PLAIN, MOMENTUM_ROW, IMPLICIT, DIAGONAL, NEWTON, DECAY_FIRST, STEPS, KEEP_CHANNEL, STEP_CHANNEL,
+  PLAIN, MOMENTUM_ROW, IMPLICIT, DIAGONAL, NEWTON, RECURSIVE, DECAY_FIRST, STEPS, KEEP_CHANNEL,
+  STEP_CHANNEL,
   THRESHOLD_CHANNEL, VALUE_CHANNEL, FEATURES, NORMALISE, SEPARATE_ERASE, ROW_RATES, INNER_BIAS,
   TOWARD, BOUNDED, SIGNED, KEY_LENGTH, RESETS, OPTIONS
 };
 static const char *const option_names[OPTIONS] = {
   "gradient descent",         "momentum",
   "implicit step",            "implicit step, diagonal",
-  "least squares",            "order: decay first",
+  "least squares",            "least squares by recursion",
+  "order: decay first",
   "inner_steps > 1",                "decay_gate per channel",
   "learning_rate_gate per channel",    "threshold_gate per channel",
   "value_decay_gate per channel",   "feature maps",
@@ -1971,6 +1989,7 @@ static int answer(int f, int bias, int retention, int option, int chunk) {
   const int algorithm = option == MOMENTUM_ROW                       ? MIRAS_ALGORITHM_MOMENTUM
                         : option == IMPLICIT || option == DIAGONAL ? MIRAS_ALGORITHM_IMPLICIT
                         : option == NEWTON                           ? MIRAS_ALGORITHM_LEAST_SQUARES
+                        : option == RECURSIVE                        ? MIRAS_ALGORITHM_RECURSIVE
                                                                      : MIRAS_ALGORITHM_GD;
   miras_memory_desc d = combination(f, bias, retention, algorithm, 0, chunk);
   if (option == DIAGONAL) d.diagonal = 1;

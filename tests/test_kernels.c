@@ -817,6 +817,70 @@ static void test_fold_pair(void **state) {
   }
 }
 
+/* ---- least squares by recursion ---- */
+
+/* A pair enters P = L' diag(d) L: P - w b b' / s in double, with b = P x, s = 1 + w x'P x. What is
+ * right of the diagonal and behind the rows stays 0, and all sets of vectors have the same bits. */
+static void test_absorb(void **state) {
+  enum { MOST = 50, WIDE = 64, COLUMN = WIDE + 1 };
+  static const size_t sizes[] = { 1, 2, 15, 16, 17, 26, 33, 48, 50 };
+  static float L[MOST * WIDE], D[WIDE], x[WIDE], v[WIDE], e[WIDE], s[COLUMN], b[WIDE];
+  static float first[MOST * WIDE], first_d[WIDE];
+  static double P[MOST][MOST], px[MOST];
+  size_t z, i, j, m;
+  int t, unit;
+  (void)state;
+  for (z = 0; z < sizeof sizes / sizeof *sizes; z++)
+    for (unit = 0; unit < 2; unit++) {
+      const miras__kernels *vectors = NULL;
+      for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+        const miras__kernels *k = miras__kernel_list[t];
+        const size_t n = sizes[z], ld = (n + 15) / 16 * 16, at = n / 3;
+        const float weight = 0.7f;
+        const miras__absorbing a = { n, ld, at, L, D, unit ? NULL : x, weight, v, e, s, b };
+        double size = 1;
+        if (!miras__kernels_usable(k)) continue;
+        draw_all(L, MOST * WIDE, UNIFORM, z + 1);
+        draw_all(D, WIDE, UNIFORM, 2);
+        draw_all(x, WIDE, UNIFORM, 3);
+        for (i = n; i < WIDE; i++) x[i] = 0;
+        for (i = 0; i < n; i++) {
+          D[i] = D[i] * D[i] + 0.1f;
+          for (j = 0; j < ld; j++) L[i * ld + j] = j < i ? L[i * ld + j] : j == i ? 1.0f : 0.0f;
+        }
+        for (i = 0; i < n; i++)
+          for (j = 0; j < n; j++)
+            for (P[i][j] = 0, m = 0; m < n; m++)
+              P[i][j] += (double)D[m] * (double)L[m * ld + i] * (double)L[m * ld + j];
+        for (i = 0; i < n; i++)
+          for (px[i] = 0, j = 0; j < n; j++)
+            px[i] += P[i][j] * (unit ? (double)(j == at) : (double)x[j]);
+        for (i = 0; i < n; i++)
+          size += (double)weight * px[i] * (unit ? (double)(i == at) : (double)x[i]);
+        k->absorb(&a);
+        assert_true(fabs((double)s[n] - size) < 1e-5 * size);
+        for (i = 0; i < n; i++) {
+          assert_true(fabs((double)b[i] - px[i]) < 1e-5 * size);
+          assert_true(D[i] > 0);
+          for (j = i; j < ld; j++) assert_true(L[i * ld + j] == (j == i ? 1.0f : 0.0f));
+          for (j = 0; j < n; j++) {
+            double now = 0;
+            for (m = 0; m < n; m++)
+              now += (double)D[m] * (double)L[m * ld + i] * (double)L[m * ld + j];
+            now -= P[i][j] - (double)weight * px[i] * px[j] / size;
+            assert_true(fabs(now) < 2e-5 * size);
+          }
+        }
+        if (!strcmp(k->name, "portable")) continue;
+        if (vectors && (!same_bits(L, first, n * ld) || !same_bits(D, first_d, n)))
+          fail_msg("absorb, %d: %s has other bits than %s", (int)n, k->name, vectors->name);
+        vectors = k;
+        memcpy(first, L, sizeof L);
+        memcpy(first_d, D, sizeof D);
+      }
+    }
+}
+
 /* ---- links ---- */
 
 enum { LINKED = 66 * 70 };
@@ -1658,6 +1722,7 @@ int main(void) {
     cmocka_unit_test(test_narrow),
     cmocka_unit_test(test_widen),         cmocka_unit_test(test_widen_times),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
+    cmocka_unit_test(test_absorb),
     cmocka_unit_test(test_lq),
     cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),
     cmocka_unit_test(test_rotary),
