@@ -311,8 +311,8 @@ typedef enum miras_preset {
                                        is value_dim there                                        */
   /* memories on their own for a purpose; as layers they are their rows */
   MIRAS_PRESET_ASSOCIATIONS,        /* keys and values that recur: Yaad's                        */
-  MIRAS_PRESET_SIGNALS,             /* noisy numbers from numbers: least squares by recursion of keys
-                                       as long as they come                                      */
+  MIRAS_PRESET_SIGNALS,             /* noisy numbers from numbers: least squares by recursion, of
+                                       keys as long as they come                                 */
   MIRAS_PRESET_CATEGORIES,          /* what happens next, of kinds: the same by cross entropy; set
                                        `groups`                                                  */
   MIRAS_PRESET_COUNT
@@ -1268,9 +1268,9 @@ MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
  * has W_1, W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features,
  * value_dim] (H begins at 0) or by recursion W, then raw [heads, features] with lambda = log(1 +
  * exp(raw)), which no optimizer can make negative. KV cache: none, count is 0. With normalize the
- * initial sum of phi(k) [features] follows each head's S, here and in grad_state. Where there is a link these are the A
- * that it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a
- * link are 0, and all else is random, perceptrons with variance 1/in. A change of the initial
+ * initial sum of phi(k) [features] follows each head's S, here and in grad_state. Where there is a
+ * link these are the A that it maps; of f-divergences and of KL they are logits. At first matrices
+ * and vectors without a link are 0, and all else is random, perceptrons with variance 1/in. A change of the initial
  * memory holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at
  * once), of the others at once. Once you have called this, you may have written to the initial
  * memory: from then on every call of a memory that decays towards it checks whether it is still all
@@ -1723,8 +1723,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    Three choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums
    of eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for
-   every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution and the
-   inverse instead, and brings both up to date with each pair (recursive least squares): features^2
+   every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution and
+   the inverse instead, and brings both up to date with each pair (recursive least squares): features^2
    a write whatever the keys are like, a read as of any matrix, and how sure an answer is;
    in training slower than the former, which takes a chunk at once. MIRAS_ARCH_KV_CACHE
    (room @54) keeps the last `window` pairs and reads them by softmax attention. For all three, as
@@ -1864,8 +1864,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    says where a row leaves its paper for that; every field of it can be set back.
 
      Keys     of any length but zero: only their direction counts (rls: length too). A key of zeros
-       writes nothing but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
-       directions drawn at random are the best. Attention sees keys as they are and is as sharp as
+       writes nothing but TTT's biases. Two pairs disturb each other as far as their keys point the
+       same way, so directions drawn at random are the best for up to key_dim things. Of more, or
+       of what has parts, one-hots side by side are (examples/encoders.h). Where amplitudes say
+       something, as of a sensor, unit length loses it: take the presets signals and categories. Attention sees keys as they are and is as sharp as
        they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
        query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
      Values   of any size for matrices and attention, which are linear in them. For perceptrons,
@@ -15027,7 +15029,7 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
  * H_t >= g^(n-1) Lambda: silence leads P back to the ridge, and nothing winds up. So that this is
  * some bound, an alpha below 10^(-3/n) counts as that: within n tokens all but a thousandth fades.
  *
- * CATEGORIES. Of logits M = W'k, with v, s and p as in room @26, there is no minimiser in closed form.
+ * CATEGORIES. Of logits M = W'k, with v, s and p as in room @26, no formula has the minimiser.
  * Their cross entropy has the slope J = s (diag p - p p'), for which 1/8 is taken, the same for all
  * of them, so that they share P: the token counts as a pair of weight eta/8 with the value that
  * Newton's step on it aims at,
@@ -16536,7 +16538,7 @@ MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset pr
   miras__row_layer(&whole, miras__row_of(preset), 0);
   *d = whole.memory;
   if (preset == MIRAS_PRESET_SIGNALS || preset == MIRAS_PRESET_CATEGORIES)
-    d->qk_norm = MIRAS_QK_NORM_NONE;                   /* amplitudes matter, and zeros stand still */
+    d->qk_norm = MIRAS_QK_NORM_NONE;                 /* amplitudes matter, and zeros stand still */
   if (preset == MIRAS_PRESET_CATEGORIES) d->bias = MIRAS_BIAS_CROSS_ENTROPY, d->ridge = 1;
   return MIRAS_OK;
 }

@@ -819,8 +819,8 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
 /* T tokens, or so many more that every head starts anew on the way. */
 HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
-/* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of numbers
- * and of categories. */
+/* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of
+ * numbers and of categories. */
 enum { EXACT_KINDS = 8 };
 
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
