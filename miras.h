@@ -1001,7 +1001,7 @@ typedef struct miras_adapt_desc {
                               rows, 4..24; needs tokens                                          */
   int shortest, longest;   /* of so many tokens each, 1..8; 0 -> 1, 6                            */
   float context_rate;      /* steps of those: context_rate / sqrt(how often it was there), 1e-4..4;
-                              0 -> 0.3                                                           */
+                              0 -> 0.5                                                           */
 } miras_adapt_desc;
 
 typedef struct miras_model_desc {
@@ -3062,7 +3062,7 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.contexts, MIRAS__WHOLE, 0, 24, 0, "adapts, speaks"),
   MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
-  MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.3f, "adapt.contexts"),
+  MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.5f, "adapt.contexts"),
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
@@ -21169,7 +21169,7 @@ typedef struct miras__adapt {
   size_t state;                    /* all of it; 0: nothing is learned                            */
   size_t dense, ld;                /* entries of the key but hashes; floats of rows of outputs    */
   size_t rows, orders;             /* of the table of hashes; hashes of a key                     */
-  size_t key, place, said, u, p, table, often;
+  size_t key, place, gains, said, learned, u, p, table, often;
   float doubt;                     /* 1/ridge                                                     */
 } miras__adapt;
 
@@ -21442,7 +21442,8 @@ static void miras__head_scratch(miras_model *m) {
   rows = m->pack + miras__larger(MIRAS__TILE * m->ld_x, m->ld_v);
   m->scratch = miras__larger(m->scratch, m->pack + (m->ins > 1 ? m->ld_x : 0));
   if (m->adapt.state)
-    m->scratch = miras__larger(m->scratch, 2 * m->ld_v + miras__pad(m->adapt.dense));
+    m->scratch =
+      miras__larger(m->scratch, 2 * m->ld_v + miras__larger(m->ld_v, miras__pad(m->adapt.dense)));
   if (m->scratch_train < rows) m->scratch_train = rows;
   m->bare = miras__larger(m->bare, rows - m->pack);
   m->bare_train = miras__larger(m->bare_train, rows - m->pack);
@@ -21643,8 +21644,10 @@ static MIRAS__COLD miras_result miras__adapt_resolve(const miras_model_desc *d,
   a->orders = x->contexts ? (size_t)(x->longest - x->shortest + 1) : 0;
   a->key = 16;
   a->place = a->key + miras__pad(a->dense);
+  a->gains = a->place + 8;
   a->said = a->place + 16;
-  a->u = a->said + a->ld;
+  a->learned = a->said + a->ld;
+  a->u = a->learned + a->ld;
   a->state = a->u;
   miras__grow(&a->state, a->dense, a->ld);
   a->p = a->state;
@@ -23799,15 +23802,20 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
  *
  * Its state (miras__adapt): a header of 16 words, 1 while an answer waits for what came of it, then
  * the last tokens, the latest first; the key of that answer: phi [dense] = [1, hidden row, vectors]
- * and rows h_j of the table; the answer z; U [dense, outs]; P - I/ridge [dense, dense], so that all
- * zeros are a new text; the table T [rows, outs] and how often a row was there.
+ * and rows h_j of the table; g - 1, a - 1 and what they have been moved by; the model's answer z
+ * and what was learned, m; U [dense, outs]; P - I/ridge [dense, dense]; the table T [rows, outs] and
+ * how often a row was there. So all zeros are a new text.
  *
- *   z = z_model + U' phi + sum_j T[h_j]
- *   e = dl/dz of what came of it (rows that say nothing: 0),  eta = learning_rate
+ *   m = U' phi + sum_j T[h_j],  said: g z + a m               g and a move for logits alone, else 1
+ *   e = the loss' gradient by that (outputs of which nothing is known: 0),  eta = learning_rate
  *   q = phi' P phi,  g = P phi / (1 + c q)                    c: 1/8 of categories, 1 of numbers
  *   U = (1 - decay_rate) U - eta g e'                         towards the trained head
  *   P = P - c (P phi)(P phi)' / (1 + c q), then its diagonal + drift/ridge, up to 1/ridge
  *   T[h_j] -= context_rate / sqrt(1 + often_j) e
+ *   G += (e.z)^2,  g = max(0.1, g - 0.1 e.z / sqrt(1 + G));  likewise of m:  a from 0 up
+ *
+ * The gains say how far model and memory are right: g takes a model's certainty back in a text that
+ * it does not know, and a the memory's share in one that it does.
  *
  * With c = 1, eta = 1 and no drift the first is least squares by recursion (Sherman and Morrison
  * 1950), of numbers with a squared loss. Of logits it is Newton's step on their cross entropy,
@@ -23845,19 +23853,42 @@ static int miras__all_logits(const miras_model *m) {
   return 1;
 }
 
+/* Outputs [outs] as they are said. */
+static void miras__adapt_say(const miras_model *m, const miras__kernels *k, const float *a,
+                             float *to) {
+  const float *gains = a + m->adapt.gains;
+  k->copy(to, a + m->adapt.said, m->outs);
+  if (gains[0] < 0 || gains[0] > 0) k->scale(to, 1 + gains[0], to, m->outs);
+  k->axpy(to, 1 + gains[2], a + m->adapt.learned, m->outs);
+}
+
+/* Move a gain, that is gain[0] + 1 and not below `least`, against its slope; gain[1]: the squares
+ * of its slopes. */
+static void miras__adapt_gain(float *gain, float slope, float least) {
+  gain[1] += slope * slope;
+  gain[0] -= 0.1f * slope / sqrtf(1 + gain[1]);
+  if (!(gain[0] >= least - 1)) gain[0] = least - 1;
+}
+
 /* Learn what came of the answer that waits. scratch: 2 rows of outputs, and one of a key. */
 static void miras__adapt_learn(const miras_model *m, const miras__kernels *k, float *a,
                                const int32_t *classes, const float *values, float *scratch) {
   const miras_adapt_desc *d = &m->desc.adapt;
   const miras__adapt *of = &m->adapt;
   const size_t n = of->dense, ld = miras__pad(n), outs = m->outs;
-  const float c = miras__all_logits(m) ? 0.125f : 1, most = of->doubt;
+  const int logits = miras__all_logits(m);
+  const float c = logits ? 0.125f : 1, most = of->doubt;
   float *e = scratch, *room = e + m->ld_v, *u = room + m->ld_v;
   float *key = a + of->key, *p = a + of->p, q, by;
   const uint32_t *place = (const uint32_t *)(const void *)(a + of->place);
   uint32_t waits = 0;
   size_t i;
-  miras__adapt_error(m, k, a + of->said, classes, values, e, room);
+  miras__adapt_say(m, k, a, u);
+  miras__adapt_error(m, k, u, classes, values, e, room);
+  if (logits) {
+    miras__adapt_gain(a + of->gains, k->dot(e, a + of->said, outs), 0.1f);
+    miras__adapt_gain(a + of->gains + 2, k->dot(e, a + of->learned, outs), 0);
+  }
   for (i = 0; i < n; i++) u[i] = most * key[i] + k->dot(p + i * ld, key, n);
   if (n) {
     q = k->dot(u, key, n);
@@ -23886,21 +23917,23 @@ static void miras__adapt_answer(const miras_model *m, const miras__kernels *k, f
   const miras_adapt_desc *d = &m->desc.adapt;
   const miras__adapt *of = &m->adapt;
   const size_t outs = m->outs;
-  float *key = a + of->key;
+  float *key = a + of->key, *learned = a + of->learned;
   uint32_t *head = (uint32_t *)(void *)a, *place = (uint32_t *)(void *)(a + of->place);
   size_t i, j;
   if (of->dense) *key++ = 1;
   if (d->hidden) k->copy(key, hidden, m->width), key += m->width;
   if (d->vectors) k->copy(key, vectors, (size_t)m->row.vectors);
   key = a + of->key;
-  for (i = 0; i < of->dense; i++) k->axpy(z, key[i], a + of->u + i * of->ld, outs);
+  k->copy(a + of->said, z, outs);
+  k->fill(learned, 0, outs);
+  for (i = 0; i < of->dense; i++) k->axpy(learned, key[i], a + of->u + i * of->ld, outs);
   for (i = 0; i < of->orders; i++) {
     uint64_t hash = (uint64_t)d->shortest + i;
     for (j = 0; j < (size_t)d->shortest + i; j++) hash = miras__hash(hash ^ head[1 + j]);
     place[i] = (uint32_t)(hash & (of->rows - 1));
-    k->add(z, a + of->table + place[i] * of->ld, outs);
+    k->add(learned, a + of->table + place[i] * of->ld, outs);
   }
-  k->copy(a + of->said, z, outs);
+  miras__adapt_say(m, k, a, z);
   head[0] = 1;
 }
 
@@ -25889,8 +25922,7 @@ static MIRAS__COLD void miras__session_say(miras_session *s, const unsigned char
   s->in.asked[0] = 0;
   miras__round_logits(&s->in, 0, 1, s->logits);
   if (s->in.model->adapt.state)
-    memcpy(s->logits, miras__adapt_state(s->in.model, s->state) + s->in.model->adapt.said,
-           s->in.model->outs * sizeof *s->logits);
+    miras__adapt_say(s->in.model, s->in.k, miras__adapt_state(s->in.model, s->state), s->logits);
   s->row = s->in.x;
   s->in.latest = 0;
   s->at = miras__position(s->state);

@@ -642,13 +642,19 @@ static miras_adapt_desc adapt_of(int hidden, int in_vectors, int contexts) {
 
 /* The rule in double precision: what is added to the model's answers, row by row. */
 typedef struct rule {
-  double u[64][32], p[64][64], table[ROWS_OF_IT][32], often[ROWS_OF_IT], phi[64], z[32];
+  double u[64][32], p[64][64], table[ROWS_OF_IT][32], often[ROWS_OF_IT], phi[64];
+  double z[32], m[32], said[32], gain[2], slopes[2];
   int place[8], dense, outs, waits;
 } rule;
 
 static void rule_learns(rule *s, const miras_adapt_desc *a, const double *e, double c, int orders) {
-  double v[64], q = 0;
+  double v[64], q = 0, slope[2] = {0, 0};
   int i, j;
+  for (j = 0; j < s->outs; j++) slope[0] += e[j] * s->z[j], slope[1] += e[j] * s->m[j];
+  for (i = 0; i < 2; i++) {
+    s->slopes[i] += slope[i] * slope[i];
+    s->gain[i] = fmax(i ? 0 : 0.1, s->gain[i] - 0.1 * slope[i] / sqrt(1 + s->slopes[i]));
+  }
   for (i = 0; i < s->dense; i++)
     for (v[i] = 0, j = 0; j < s->dense; j++) v[i] += s->p[i][j] * s->phi[j];
   for (i = 0; i < s->dense; i++) q += v[i] * s->phi[i];
@@ -700,21 +706,20 @@ static void test_the_head_learns(void **state) {
   params = miras_model_params(m, &count);
   before = (float *)malloc(count * sizeof *before);
   memcpy(before, params, count * sizeof *before);
-  for (t = 0; t < T; t++)
-    text[t] = t % 9 ? (t * t + t / 7) % V : below(V), x[t][0] = (float)draw(),
-    x[t][1] = (float)draw();
+  for (t = 0; t < 2 * T; t++) x[t / 2][t % 2] = (float)draw();
+  for (t = 0; t < T; t++) text[t] = t % 9 ? (t * t + t / 7) % V : below(V);
   base = miras_session_open(plain, NULL, NULL, NULL, 0);
   s = miras_session_open(m, NULL, NULL, NULL, 0);
   memset(&r, 0, sizeof r);
-  r.dense = 1 + d.width + 2, r.outs = V;
+  r.dense = 1 + d.width + 2, r.outs = V, r.gain[0] = r.gain[1] = 1;
   for (i = 0; i < r.dense; i++) r.p[i][i] = 1 / (double)a.ridge;
   for (t = 0; t < T; t++) {
     const float *z = miras_session_feed(base, text + t, x[t], 1), *h = miras_session_hidden(base);
     const float *got = miras_session_feed(s, text + t, x[t], 1);
     double e[V], total = 0;
     if (t) {
-      for (j = 0; j < V; j++) total += exp(r.z[j]);
-      for (j = 0; j < V; j++) e[j] = exp(r.z[j]) / total - (text[t] == j);
+      for (j = 0; j < V; j++) total += exp(r.said[j]);
+      for (j = 0; j < V; j++) e[j] = exp(r.said[j]) / total - (text[t] == j);
       rule_learns(&r, &a, e, 0.125, 3);
     }
     r.phi[0] = 1;
@@ -726,15 +731,17 @@ static void test_the_head_learns(void **state) {
       assert_true(r.place[i] < ROWS_OF_IT);
     }
     for (j = 0; j < V; j++) {
-      r.z[j] = (double)z[j];
-      for (i = 0; i < r.dense; i++) r.z[j] += r.phi[i] * r.u[i][j];
-      for (i = 0; i < 3; i++) r.z[j] += r.table[r.place[i]][j];
-      if (fabs(r.z[j] - (double)got[j]) > off) off = fabs(r.z[j] - (double)got[j]);
-      if (fabs(r.z[j] - (double)z[j]) > most) most = fabs(r.z[j] - (double)z[j]);
+      r.z[j] = (double)z[j], r.m[j] = 0;
+      for (i = 0; i < r.dense; i++) r.m[j] += r.phi[i] * r.u[i][j];
+      for (i = 0; i < 3; i++) r.m[j] += r.table[r.place[i]][j];
+      r.said[j] = r.gain[0] * r.z[j] + r.gain[1] * r.m[j];
+      off = fmax(off, fabs(r.said[j] - (double)got[j]));
+      most = fmax(most, fabs(r.m[j]));
     }
     memcpy(said[t], got, sizeof said[t]);
   }
-  if (!(off < 2e-5 && most > 0.5)) fail_msg("off by %g of %g", off, most);
+  if (!(off < 2e-5 && most > 0.5 && fabs(r.gain[0] - 1) > 0.01 && fabs(r.gain[1] - 1) > 0.01))
+    fail_msg("off by %g of %g, gains %g, %g", off, most, r.gain[0], r.gain[1]);
   assert_memory_equal(before, params, count * sizeof *before);
   /* cuts, neighbours, workers */
   memset(&sd, 0, sizeof sd);
