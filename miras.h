@@ -23803,8 +23803,8 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
  * Its state (miras__adapt): a header of 16 words, 1 while an answer waits for what came of it, then
  * the last tokens, the latest first; the key of that answer: phi [dense] = [1, hidden row, vectors]
  * and rows h_j of the table; g - 1, a - 1 and what they have been moved by; the model's answer z
- * and what was learned, m; U [dense, outs]; P - I/ridge [dense, dense]; the table T [rows, outs] and
- * how often a row was there. So all zeros are a new text.
+ * and what was learned, m; U [dense, outs]; P - I/ridge [dense, dense]; the table T [rows, outs]
+ * and how often a row was there. So all zeros are a new text.
  *
  *   m = U' phi + sum_j T[h_j],  said: g z + a m               g and a move for logits alone, else 1
  *   e = the loss' gradient by that (outputs of which nothing is known: 0),  eta = learning_rate
