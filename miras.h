@@ -1117,13 +1117,14 @@ MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
  * has W_1, W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features,
  * value_dim] (H begins at 0) or by recursion W, then raw [heads, features] with lambda = log(1 +
  * exp(raw)), which no optimizer can make negative. KV cache: none, count is 0. With normalize the
- * initial sum of phi(k) [features] follows each head's S, here and in grad_state. Where there is a link these are the A
- * that it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a
- * link are 0, and all else is random, perceptrons with variance 1/in. A change of the initial
- * memory holds from the next miras_memory_reset on (as what MIRAS_DECAY_TARGET_INITIAL leads to at
- * once), of the others at once. Once you have called this, you may have written to the initial
- * memory: from then on every call of a memory that decays towards it checks whether it is still all
- * zeros, which reads as many floats as the state of a token has. */
+ * initial sum of phi(k) [features] follows each head's S, here and in grad_state. Where there is a
+ * link these are the A that it maps; of f-divergences and of KL they are logits. At first matrices
+ * and vectors without a link are 0, and all else is random, perceptrons with variance 1/in. A
+ * change of the initial memory holds from the next miras_memory_reset on (as what
+ * MIRAS_DECAY_TARGET_INITIAL leads to at once), of the others at once. Once you have called this,
+ * you may have written to the initial memory: from then on every call of a memory that decays
+ * towards it checks whether it is still all zeros, which reads as many floats as the state of a
+ * token has. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
 MIRAS_API void miras_memory_reset(miras_memory *m);
@@ -1531,12 +1532,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    Three choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums
    of eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for
-   every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution and the
-   inverse instead, and brings both up to date with each pair (recursive least squares): features^2
-   a write whatever the keys are like, a read as of any matrix, and how sure an answer is;
-   in training slower than the former, which takes a chunk at once. MIRAS_ARCH_KV_CACHE
-   (room @54) keeps the last `window` pairs and reads them by softmax attention. For all three, as
-   for exact matrix memories, the chunk is only a schedule.
+   every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution
+   and the inverse instead, and brings both up to date with each pair (recursive least squares):
+   features^2 a write whatever the keys are like, a read as of any matrix, and how sure an answer
+   is; in training slower than the former, which takes a chunk at once. MIRAS_ARCH_KV_CACHE (room
+   @54) keeps the last `window` pairs and reads them by softmax attention. For all three, as for
+   exact matrix memories, the chunk is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
@@ -1636,10 +1637,11 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    says where a row leaves its paper for that; every field of it can be set back.
 
      Keys     of any length but zero: only their direction counts (rls: length too). A key of zeros
-       writes nothing but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
-       directions drawn at random are the best. Attention sees keys as they are and is as sharp as
-       they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
-       query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
+       writes nothing but TTT's biases. Two pairs disturb each other as far as their keys point the
+       same way, so directions drawn at random are the best. Attention sees keys as they are and is
+       as sharp as they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v|
+       wrong, with the query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the
+       caller's.
      Values   of any size for matrices and attention, which are linear in them. For perceptrons,
        entries from about 0.1 up, whatever their mean: a pair is within 0.1 of |v| after 20 writes,
        mostly after five. Smaller ones drown at first in what an untrained memory answers (about
@@ -15345,8 +15347,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                or the slices saturate
  *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
  *                the answers of keys that are nearly alike
- *   rls          the same ridge, but keys as they are: lengths say what is signal, and least squares
- *                need no bound. In silence pairs stay until they weigh no more than the ridges
+ *   rls          the same ridge, but keys as they are: lengths say what is signal, and the step is
+ *                the right one for any. In silence pairs stay until they weigh no more than ridges
  *   linear attention   squares of positive entries as features and a normaliser: an average of
  *                values instead of a sum that grows with every write
  *   Lightning    the decay of MiniMax-01: a single head of the first has none */
