@@ -1535,9 +1535,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution
    and the inverse instead, and brings both up to date with each pair (recursive least squares):
    features^2 a write whatever the keys are like, a read as of any matrix, and how sure an answer
-   is; in training slower than the former, which takes a chunk at once. MIRAS_ARCH_KV_CACHE (room
-   @54) keeps the last `window` pairs and reads them by softmax attention. For all three, as for
-   exact matrix memories, the chunk is only a schedule.
+   is. Training takes as long with either. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window`
+   pairs and reads them by softmax attention. For all three, as for exact matrix memories, the chunk
+   is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
