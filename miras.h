@@ -1727,9 +1727,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution
    and the inverse instead, and brings both up to date with each pair (recursive least squares):
    features^2 a write whatever the keys are like, a read as of any matrix, and how sure an answer
-   is; in training slower than the former, which takes a chunk at once. MIRAS_ARCH_KV_CACHE (room
-   @54) keeps the last `window` pairs and reads them by softmax attention. For all three, as for
-   exact matrix memories, the chunk is only a schedule.
+   is. Training takes as long with either. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window`
+   pairs and reads them by softmax attention. For all three, as for exact matrix memories, the chunk
+   is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
@@ -16161,9 +16161,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                or the slices saturate
  *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
  *                the answers of keys that are nearly alike
- *   rls          the same ridge, but keys as they are: lengths say what is signal, and least
- *                squares need no bound. In silence pairs stay until they weigh no more than the
- *                ridges
+ *   rls          the same ridge, but keys as they are: lengths say what is signal, and the step is
+ *                the right one for any. In silence pairs stay until they weigh no more than ridges
  *   linear attention   squares of positive entries as features and a normaliser: an average of
  *                values instead of a sum that grows with every write
  *   Lightning    the decay of MiniMax-01: a single head of the first has none */

@@ -234,7 +234,7 @@ job 'refused: MIRAS_FREE without MIRAS_MALLOC' '' "refuse '-DMIRAS_FREE(p)=free(
 
 # ---- small builds and other systems ----
 
-parts='TRAINING MODEL FILES EXACT FROZEN MESA ATTENTION'
+parts='TRAINING MODEL FILES EXACT FROZEN MESA RECURSIVE ATTENTION'
 job 'parts: what is left out is refused, the rest keeps its bits' all "parts $parts"
 job 'small: Cortex-M4, at most 38 KB' cortex cortex_memory
 job 'small: Cortex-M4, a memory of any row in 4 KB of stack' cortex cortex_rows
