@@ -991,8 +991,8 @@ typedef enum miras_weights {
 typedef struct miras_adapt_desc {
   float learning_rate;     /* 0: nothing is learned; 1: as far as fits best; up to 100           */
   float decay_rate;        /* what is learned decays by this with each row, 0..1                 */
-  float ridge;             /* how little is expected to be learned, 1e-6..1e6; 0: half as much as
-                              keys have entries but hashes                                       */
+  float ridge;             /* how little is expected to be learned, 1e-6..1e6; 0: twice what
+                              keys have of entries but hashes                                    */
   float drift;             /* how fast what is known is doubted again, 0..1: it is after 1/drift
                               rows; 0 -> 1e-4                                                    */
   int hidden;              /* 1: keys hold what outputs are made of, the last hidden row         */
@@ -21637,7 +21637,7 @@ static MIRAS__COLD miras_result miras__adapt_resolve(const miras_model_desc *d,
                       x->shortest, x->longest), MIRAS_ERR_DESC;
   a->dense = x->hidden || x->vectors ? 1 + (x->hidden ? (size_t)d->width : 0) +
                                          (x->vectors ? (size_t)row->vectors : 0) : 0;
-  a->doubt = 1 / (x->ridge > 1e-6f ? x->ridge : x->ridge > 0 ? 1e-6f : 0.5f * (float)a->dense);
+  a->doubt = 1 / (x->ridge > 1e-6f ? x->ridge : x->ridge > 0 ? 1e-6f : 2 * (float)a->dense);
   a->ld = miras__pad(outs);
   a->rows = x->contexts ? (size_t)1 << x->contexts : 0;
   a->orders = x->contexts ? (size_t)(x->longest - x->shortest + 1) : 0;
