@@ -249,6 +249,10 @@ example() {   # name, level: the program, without vectors
 lm_files() {
   example lm -O1 && sh tests/test_lm.sh "$build/bin/lm-O1"
 }
+npc_learns() {
+  $gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/npc.c \
+    -o "$build/bin/npc" -lm && sh tests/test_npc.sh "$build/bin/npc"
+}
 run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }

@@ -276,7 +276,7 @@ cell_row quick "$gcc" c99 -DMIRAS_NO_STDIO
 
 for file in examples/*.c bench/*.c; do
   case $file in
-    */recall.c|*/soak.c|*/lm_mpi.c) continue ;;   # run below
+    */recall.c|*/soak.c|*/lm_mpi.c|*/npc.c) continue ;;   # run below
     examples/lm.c|examples/run.c|bench/*) how=-fsyntax-only ;;
     *) how="-O1 -DMIRAS_NO_SIMD -o '$build/bin/$(basename "$file" .c)' -lm -lpthread" ;;
   esac
@@ -298,4 +298,5 @@ job 'recall: small networks look pairs up' '' "recall $recall_rows"
 job 'soak: 3000 writes of every kind' '' soak
 job 'examples/lm.c: its files' '' lm_files
 job 'examples/run.c: models of others' '' run_others
+job 'examples/npc.c: a character of invented players' '' npc_learns
 job 'examples/lm_mpi.c: processes learn as one' mpi 'sh tests/test_mpi.sh'

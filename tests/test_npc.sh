@@ -1,0 +1,33 @@
+#!/bin/sh
+# test_npc.sh NPC: examples/npc.c on invented players, few steps: it learns, its character is saved
+# and rolled back to the same bits, its chart is whole. NPC is the program.
+set -u
+case $1 in /*) npc=$1 ;; *) npc=$PWD/$1 ;; esac
+folder=$(mktemp -d "${TMPDIR:-/tmp}/miras_npc.XXXXXX") || exit 2
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 2
+bad=0
+say() { echo "test_npc.sh: $*"; bad=1; }
+at_most() {   # name, bound
+  value=$(sed -n "s/^result.* $1=\([^ ]*\).*/\1/p" log)
+  [ "$(echo "${value:-9999} $2" | awk '{ print $1 <= $2 }')" = 1 ] || say "$1 is $value, over $2"
+}
+
+"$npc" --synthetic --steps 60 --seed 3 >log 2>err || say "status $?: $(tail -n 2 err)"
+[ "$(grep -c '^result ' log)" = 1 ] || say "no result: $(tail -n 3 log)"
+for word in rollback=same file=same allocations=0 seed=3 steps=60; do
+  tail -n 1 log | grep -q " $word\( \|$\)" || say "not $word: $(tail -n 1 log)"
+done
+at_most warm 1.0                      # shares of tics alone: 3.3; of tics after a tic: 0.96
+at_most cold 1.0
+at_most frozen 1.5
+at_most bytes_per_character 131072
+[ -s npc.character ] || say 'no character was saved'
+[ "$(grep -c '<path class="line' npc.svg)" -ge 9 ] && tail -n 1 npc.svg | grep -q '^</svg>$' ||
+  say 'npc.svg is not whole'
+
+printf 'no wad at all, by far' >x.wad
+"$npc" x.wad x.wad >log 2>err && say 'a damaged WAD was taken'
+grep -q 'x.wad is no WAD' err || say "of a damaged WAD: $(cat err)"
+"$npc" --steps few >log 2>err && say '--steps few was taken'
+exit $bad
