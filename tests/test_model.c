@@ -415,8 +415,7 @@ static subject hybrid(int n) {
                "untied=1 w.mlp.experts=3 w.mlp.experts_per_token=1 w.mlp.shared_experts=1 "
                "w.mlp.hidden=9"); /* tied, a route turns within a difference */
   if (n == 29)
-    set_fields(
-      d, "g.mlp.experts=5 g.mlp.norm_topk=1 m.mlp.experts=2 m.mlp.shared_experts=2 m.mlp.hidden=6");
+    set_fields(d, "g.mlp.experts=5 g.mlp.norm_topk=1 m.mlp.experts=2 m.mlp.shared_experts=2 m.mlp.hidden=6");
   return s;
 }
 
