@@ -77,6 +77,7 @@
    @51 Frozen-gradient engine              all others, chunk by chunk; choice 4
    @53 Mesa engine                         matrix, L2, solved by conjugate gradients
    @54 Attention engine                    the pairs themselves, read by softmax
+   @55 Recursive engine                    matrix, L2, least squares kept up pair by pair
    @56 Engine table                        the engines behind one door
    @57 Making plans                        which engine runs a descriptor; sizes
    @58 Heads of a memory                   what an engine is told of each
@@ -192,6 +193,7 @@
 #ifdef MIRAS_ONLY_EXACT
   #define MIRAS_NO_FROZEN
   #define MIRAS_NO_MESA
+  #define MIRAS_NO_RECURSIVE
   #define MIRAS_NO_ATTENTION
 #endif
 #if defined(MIRAS_NO_FILES) && !defined(MIRAS_NO_STDIO)
@@ -263,6 +265,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
   MIRAS_PRESET_RWKV7_MEMORY,        /* erases and writes with different keys           Peng 2025 */
   MIRAS_PRESET_MESA,                /* least squares over all pairs, exactly     von Oswald 2025 */
+  MIRAS_PRESET_RLS,                 /* the same by recursion, pair by pair         Plackett 1950 */
   MIRAS_PRESET_SOFTMAX_ATTENTION,   /* the last 1024 pairs: see `window`            Vaswani 2017 */
   MIRAS_PRESET_SLIDING_WINDOW,      /* the last 64 pairs                            Beltagy 2020 */
   MIRAS_PRESET_TTT_LINEAR_MEMORY,   /* matrix behind a layer norm, mini-batch steps Sun 2024     */
@@ -377,6 +380,8 @@ typedef enum miras_algorithm {
                               step eta / (1 + eta k.k) (Longhorn)                                */
   MIRAS_ALGORITHM_LEAST_SQUARES, /* exact minimiser over all pairs so far, by conjugate gradients:
                               matrix and L2 (Mesa layer)                                         */
+  MIRAS_ALGORITHM_RECURSIVE, /* the same minimiser kept up by recursion, features^2 a token whatever
+                              the pairs are; says how sure it is (room @55)                      */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
@@ -1064,6 +1069,13 @@ MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, con
                                           float *surprise);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, float *out);
+/* out [batch, heads] = q'P q: how unsure the answer to a query [batch, heads, key_dim] is. q stands
+ * for its features, P for the inverse of H with the ridges on its diagonal: |q|^2 / ridge where
+ * nothing is known, nearly 0 where much is. Times the variance of what is left of values (2 /
+ * value_dim times the mean surprise, once the memory has learned) it is that of the answer. Of
+ * MIRAS_ALGORITHM_RECURSIVE, and of MIRAS_ALGORITHM_LEAST_SQUARES by its solver; MIRAS_ERR_DESC for
+ * others, which do not know it. */
+MIRAS_API miras_result miras_memory_variance(miras_memory *m, const float *query, float *out);
 /* miras_memory_write and miras_memory_read in one pass (the last bits may differ from the two
  * calls'). Here and in miras_memory_forward what is written must not overlap what is read. */
 MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, const float *value,
@@ -2201,6 +2213,11 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #else
   #define MIRAS__MESA(f) f
 #endif
+#ifdef MIRAS_NO_RECURSIVE
+  #define MIRAS__RECURSIVE(f) NULL
+#else
+  #define MIRAS__RECURSIVE(f) f
+#endif
 #ifdef MIRAS_NO_ATTENTION
   #define MIRAS__PAIRS(f) NULL
 #else
@@ -2211,19 +2228,20 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #else
   #define MIRAS__LAYER(f) f
 #endif
-#if defined(MIRAS_NO_FROZEN) && defined(MIRAS_NO_MESA)
-  #define MIRAS__CURVED(f) NULL          /* called by either */
+#if defined(MIRAS_NO_FROZEN) && defined(MIRAS_NO_MESA) && defined(MIRAS_NO_RECURSIVE)
+  #define MIRAS__CURVED(f) NULL          /* called by each */
 #else
   #define MIRAS__CURVED(f) f
 #endif
 #define MIRAS__EXACT_BACK(f) MIRAS__EXACT(MIRAS__BACK(f))
 #define MIRAS__FROZEN_BACK(f) MIRAS__FROZEN(MIRAS__BACK(f))
 #define MIRAS__MESA_BACK(f) MIRAS__MESA(MIRAS__BACK(f))
+#define MIRAS__RECURSIVE_BACK(f) MIRAS__RECURSIVE(MIRAS__BACK(f))
 #define MIRAS__PAIRS_BACK(f) MIRAS__PAIRS(MIRAS__BACK(f))
 #define MIRAS__LAYER_BACK(f) MIRAS__LAYER(MIRAS__BACK(f))
 #if defined(MIRAS_NO_TRAINING) || defined(MIRAS_NO_EXACT) || defined(MIRAS_NO_FROZEN) || \
-    defined(MIRAS_NO_MESA) || defined(MIRAS_NO_ATTENTION) || defined(MIRAS_NO_MODEL) || \
-    defined(MIRAS_NO_FILES)
+    defined(MIRAS_NO_MESA) || defined(MIRAS_NO_RECURSIVE) || defined(MIRAS_NO_ATTENTION) || \
+    defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_FILES)
   #define MIRAS__PARTIAL
 #endif
 #if defined(MIRAS__PARTIAL) && defined(__GNUC__)
@@ -2632,7 +2650,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.retention, 2, MIRAS_RETENTION_COUNT, "", "all l2 lq lq-pnorm kl l2-both elastic "
            "elastic-ftrl sigmoid chi2 reverse-kl hellinger tanh custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
-           "gradient-descent momentum implicit least-squares"),
+           "gradient-descent momentum implicit least-squares recursive-least-squares"),
   MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
   MIRAS__N(memory.heads, 2, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
@@ -2654,7 +2672,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.window, 2, 1, 1 << 20, 1024, "architecture kv-cache"),
   MIRAS__N(memory.iterations, 2, 1, 256, 30, "algorithm least-squares"),
   MIRAS__R(memory.tolerance, MIRAS__SHAPE, 1e-14, 1, 1e-12, "algorithm least-squares"),
-  MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1, "algorithm least-squares"),
+  MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1,
+           "algorithm least-squares recursive-least-squares"),
   MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel"),
   MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_COUNT, "architecture not kv-cache",
            "constant head channel"),
@@ -2804,8 +2823,9 @@ static const miras__rule miras__rules[] = {
   {"inner_residual, value_dim, key_dim", "square", "it adds the input to the output"},
   {"inner_bias", "retention all l2 l2-both", "learned biases do not fade"},
   {"inner_bias, retention not all", "decay_target initial", "learned biases do not fade"},
-  {"algorithm implicit least-squares", "architecture matrix, bias l2, retention all l2", NULL},
-  {"algorithm least-squares", "decay_target zero, inner_steps 1", NULL},
+  {"algorithm implicit least-squares recursive-least-squares",
+   "architecture matrix, bias l2, retention all l2", NULL},
+  {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
   {"order", "retention l2", NULL},
@@ -3399,8 +3419,11 @@ MIRAS__LIGHT_END
  *   Mesa engine    H [n, n], G [n, value_dim] at the open chunk's start, n features of a key; its
  *                  keys [C, n] and values [C, value_dim]; the last row of coefficients N [C]; and
  *                  16 scalars, of which the first is B.
- *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window */
-enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION };
+ *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window
+ *   recursive      L [n, n in whole 16s], D and f [n in whole 16s], W [n, value_dim] (room @55) */
+enum {
+  MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION, MIRAS__RUN_RECURSIVE
+};
 
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
@@ -3430,6 +3453,7 @@ typedef struct miras__plan {
   int retain, first;       /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
+  float least_keep;        /* recursive engine: decays below are this one                        */
   int to_init;             /* frozen and exact: (1 - a) B is part of A_t                         */
   int holds;               /* frozen engine: the state keeps the weights W_B of B                */
   int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
@@ -3622,6 +3646,17 @@ typedef struct miras__conjugate {
   float *x, *r, *s, *u;    /* [rows, n] solutions, residuals, directions, A times directions     */
   float *rr, *limit;       /* [rows] |r|^2, negative once a row is done; where it may stop       */
 } miras__conjugate;
+
+/* A pair of weight `weight` enters a matrix of recursive least squares (room @28, which has the
+ * letters): L [n, ld], d [n]; x [ld], zeros from n on, or NULL for the unit vector `first`. b [ld]
+ * and s[n] are what it leaves. */
+typedef struct miras__absorbing {
+  size_t n, ld, first;
+  float *l, *d;
+  const float *x;
+  float weight;
+  float *v, *e, *s, *b;    /* [ld]; s [ld + 1]                                                   */
+} miras__absorbing;
 
 /* The arguments of room @28's exact_solve: the rows of a block, which depend on each other. */
 typedef struct miras__solve {
@@ -3837,6 +3872,7 @@ static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   if (!tokens) return 0;
   if (every) parts += (tokens - 1) / every + ((tokens - 1) % every != 0);
   if (parts > 1 && p->tape_tokens > p->d.chunk) chunks++;
+  else if (parts > 1 && p->d.chunk % p->tape_tokens) chunks += parts;
   if (!miras__size_mul(chunks, p->tape_chunk, &total) ||
       !miras__size_mul(parts, p->tape_once, &once))
     return 0;
@@ -3940,7 +3976,7 @@ static void miras__frozen_params(const miras__plan *p, float *init, float *gain)
   if (d->inner_norm) miras__draw(gain, heads * (size_t)d->value_dim, 0, 1, 0);
 }
 
-/* Initial parameters of the Mesa engine: the ridges. */
+/* Initial parameters of the Mesa and the recursive engine: the ridges. */
 static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
   const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
   (void)init;
@@ -4070,7 +4106,7 @@ typedef struct miras__kernels miras__kernels;
     const float *eta, size_t rows, size_t first, size_t step))                                    \
   X(EXACT_BACK, void, normaliser_bwd, (const miras__kernels *K, float *deta, const float *dden,   \
     const float *p, size_t ld, size_t rows, size_t first, size_t step))                           \
-  X(EXACT, void, invert, (float *y, size_t n))                                                    \
+  X(ANY, void, invert, (float *y, size_t n))                                                      \
   X(ANY, void, channel_row, (const miras__channels *c, size_t r0, size_t i, int reads))           \
   X(ANY, void, channel_mix, (const miras__channels *c, float *to, const float *p, size_t row,     \
     const float *alpha))                                                                          \
@@ -4100,6 +4136,9 @@ typedef struct miras__kernels miras__kernels;
   X(MESA, void, conjugate_start, (const miras__conjugate *g))                                     \
   X(MESA, void, conjugate_step, (const miras__conjugate *g))                                      \
   X(MESA, int, conjugate_end, (const miras__conjugate *g, int last))                              \
+  X(RECURSIVE, void, absorb, (const miras__absorbing *a))                                         \
+  X(RECURSIVE, void, recede, (float *d, float *f, float g, size_t n))                             \
+  X(RECURSIVE_BACK, void, outer_even, (float *s, const float *a, const float *b, size_t n))       \
   X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
     size_t count, size_t m))                                                                      \
   X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
@@ -4352,6 +4391,9 @@ struct miras__kernels {
 #define miras__triangle MIRAS__IN_SET(miras__triangle)
 #define miras__conjugate_start MIRAS__IN_SET(miras__conjugate_start)
 #define miras__conjugate_step MIRAS__IN_SET(miras__conjugate_step)
+#define miras__absorb MIRAS__IN_SET(miras__absorb)
+#define miras__recede MIRAS__IN_SET(miras__recede)
+#define miras__outer_even MIRAS__IN_SET(miras__outer_even)
 #define miras__fade MIRAS__IN_SET(miras__fade)
 #define miras__fade_part MIRAS__IN_SET(miras__fade_part)
 #define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
@@ -8039,6 +8081,76 @@ static int miras__conjugate_end(const miras__conjugate *g, int last) {
   return (int)(last ? to : from);
 }
 #endif
+
+/* A matrix P = L' diag(d) L of recursive least squares (room @55), the inverse of H. L [n, ld] has
+ * ones on its diagonal and zeros right of it, ld is a multiple of 16. H += w x x' makes of it, rows
+ * j in order, with s_0 = 1 and b = 0 at first,
+ *   v = L x                        e_j = d_j v_j
+ *   s_(j+1) = s_j + w v_j e_j      d_j <- d_j s_j / s_(j+1)
+ *   c_j = -w v_j / s_j             L_j <- L_j + c_j b     b <- b + e_j L_j, of the row before
+ * and leaves b = P x and s_n = 1 + w x'P x, both of the P before (Bierman 1977, whose triangle is
+ * this one turned). All d stay positive, whatever is rounded, so P stays symmetric and definite:
+ * P - w b b' / s in floats loses it where P x is small against P. x is a vector, or NULL for the
+ * unit vector `first`, whose v is a column of L that begins there.
+ *
+ * The columns of a strip go through all rows with their part of b in registers. Left of the
+ * diagonal b is what it says, on it L is 1 and b still 0, right of it both are 0: so every row is
+ * whole vectors. */
+static void miras__absorb(const miras__absorbing *a) {
+  const size_t n = a->n, ld = a->ld, first = a->x ? 0 : a->first, left = n - first;
+  float *v = a->v + first, *e = a->e + first, *s = a->s + first, *d = a->d + first;
+  size_t at, j, r;
+  for (at = V_UNIT * 16; a->x && at < n; at += V_UNITS * 16)
+    miras__dot_rows(0, a->v + at, 1, a->l + at * ld, ld, a->x, 0, n - at < 16 ? n - at : 16,
+                    at + 16);
+  V_MEET();
+  if (V_UNIT == 0) {
+    const vf by = V_SET1(-a->weight), least = V_SET1(MIRAS__FADED);
+    float sum = 1;
+    if (!a->x) miras__copy_each(v, 1, a->l + first * ld + first, ld, left, 1);
+    miras__mul(e, d, v, left);
+    for (j = 0; j < left; j++) {
+      s[j] = sum;
+      sum += a->weight * (v[j] * e[j]);
+    }
+    a->s[n] = sum;
+    V_EACH(v, left, V_DIV(V_MUL(by, V_AT(v)), V_AT(s)));
+    V_EACH(d, left, V_MAX(least, V_MUL(V_AT(d), V_DIV(V_AT(s), V_AT(s + 1)))));
+  }
+  V_MEET();
+  for (at = V_UNIT * 16; at < n; at += V_UNITS * 16) {
+    vf b[V_R];
+    V_UNROLL for (r = 0; r < V_R; r++) b[r] = V_ZERO();
+    for (j = at > first ? at : first; j < n; j++) {
+      const vf c = V_SET1(a->v[j]), ej = V_SET1(a->e[j]);
+      float *row = a->l + j * ld + at;
+      V_UNROLL for (r = 0; r < V_R; r++) {
+        const vf l = V_LOAD(row + r * V_W);
+        V_STORE(row + r * V_W, V_FMA(c, b[r], l));
+        b[r] = V_FMA(ej, l, b[r]);
+      }
+    }
+    V_UNROLL for (r = 0; r < V_R; r++) V_STORE(a->b + at + r * V_W, b[r]);
+  }
+}
+
+/* P fades by g: d <- d / g; and of what has faded of each ridge, f <- 1 - g (1 - f). */
+static void miras__recede(float *d, float *f, float g, size_t n) {
+  const vf by = V_SET1(1 / g), left = V_SET1(g), more = V_SET1(1 - g);
+  V_EACH(d, n, V_MUL(V_AT(d), by));
+  V_EACH(f, n, V_FMA(left, V_AT(f), more));
+}
+
+/* S [n, n] += a b' + b a'. Entries (i, j) and (j, i) get the same bits, so a symmetric S stays it:
+ * the cotangent of P grows by 1 / g with each token, and nothing holds what is not symmetric. */
+static void miras__outer_even(float *s, const float *a, const float *b, size_t n) {
+  size_t i;
+  for (i = V_UNIT; i < n; i += V_UNITS) {
+    const vf ai = V_SET1(a[i]), bi = V_SET1(b[i]);
+    float *row = s + i * n;
+    V_EACH(row, n, V_ADD(V_AT(row), V_ADD(V_MUL(ai, V_AT(b)), V_MUL(bi, V_AT(a)))));
+  }
+}
 
 /* Take in a block of scores s [count, m], a column per query: the new maximum, the weights in place
  * of the scores, the new sums of weights, and in o [m, dv] what is left of the old answers. A query
@@ -13389,6 +13501,19 @@ static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   miras__mesa_product(k, 0, 1, k->x, o, k->dv, 0, 1);
 }
 
+/* q'(H + Lambda)^-1 q between tokens. */
+static float miras__mesa_variance(const miras__call *a, const float *q) {
+  const size_t n = a->p->features;
+  miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
+  miras__mesa_rows(k);
+  if (!a->position) k->h = NULL;
+  k->m = 1;
+  a->K->feature_rows(a->p->map, k->solve.r, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  miras__mesa_solve(k, 0, k->x);
+  a->K->feature_rows(a->p->map, k->solve.r, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  return a->K->dot(k->x, k->solve.r, n);
+}
+
 /* values = H, then G, behind the open chunk's pairs, which stay open. */
 static void miras__mesa_live(const miras__call *a, float *values) {
   const miras__plan *p = a->p;
@@ -14141,7 +14266,525 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
   miras__attention_query(&a, o);
 }
 
-/* @56 ENGINE TABLE -------------------------------------------------------- needs 50 51 53 54 -- */
+/* @55 RECURSIVE ENGINE ------------------------------------------------------- needs 14 20 45 -- */
+
+/* Matrix memories whose weights are the least-squares fit to all pairs so far, kept up by recursion
+ * (Plackett 1950): room @53 without a solver, O(n^2) a token. k and q stand for phi(k) and phi(q),
+ * n features wide; Lambda = diag(lambda); token t counts from 0 since the head began, i = t mod n:
+ *   H_t = g H_(t-1) + eta k k' + lambda_i f_i e_i e_i'      H before = Lambda
+ *   W_t = the minimiser: H_t W_t = g H_(t-1) W_(t-1) + eta k v'
+ *   y_t = W_t' q                                            W before = the initial memory
+ *
+ * FORGETTING. g is alpha; alone it would let H go to 0 wherever keys do not lead, and P = H^-1 to
+ * infinity. So what has faded of the ridges comes back, one coordinate with each token (Gunnarsson
+ * 1996), as a pair (e_i, 0) of weight lambda_i f_i, f_j being the share of ridge j that has faded
+ * since it was whole: f <- 1 - g (1 - f) for all j, and f_i = 0 behind the pair. Whatever the keys,
+ * H_t >= g^(n-1) Lambda: silence leads P back to the ridge, and nothing winds up. So that this is
+ * some bound, an alpha below 10^(-3/n) counts as that: within n tokens all but a thousandth fades.
+ *
+ * A TOKEN, with P = L' D L as room @28 keeps it, error first, because decay alone moves no W:
+ *   e = v - W'k                                             1/2 |e|^2 is the surprise
+ *   D <- D / g                                              f as above
+ *   u = P k,    s = 1 + eta k'u,          P <- P - (eta / s) u u'    W <- W + (eta / s) u e'
+ *   u = P e_i,  s = 1 + lambda_i f_i u_i, likewise with the error -W_i, row i of W
+ *
+ * Tokens follow each other; a chunk is nothing here. The tape keeps the state before every 16th
+ * token of a call, and the adjoint recomputes those between. */
+
+enum { MIRAS__RECALLED = 16 };
+
+/* A token at work, and scratch. For the adjoint, of the tokens of a stretch between two states of
+ * the tape: arrays with a T. */
+typedef struct miras__recursive {
+  const miras__kernels *K;
+  const miras__plan *p;
+  size_t n, ld, dv;
+  float *d, *faded, *w;    /* of the state, whose L is first                                     */
+  miras__absorbing step;
+  float *x, *v, *alpha, *eta;   /* [ld], [dv], [1], [1] rows of the token                        */
+  float *q, *error, *moved;     /* [n], [dv], [dv] feature rows; e; eta / s e                    */
+  float *lambda, *one;          /* [1], and 1                                                    */
+  /* backward only */
+  float *state;                 /* a state, which runs                                           */
+  float *l, *weights;           /* T [n, ld] and D [ld] after decay; T [n, dv] before the token  */
+  float *share;                 /* T [n] f before the token                                      */
+  float *u, *u_ridge;           /* T [ld] of the token's two pairs, ...                          */
+  float *e, *e_ridge;           /* T [dv]                                                        */
+  float *s;                     /* T [2]                                                         */
+  float *dk, *dvalue, *dalpha, *deta;   /* [n], [dv], [1], [1]                                   */
+  float *dp, *dw, *dfaded;      /* [n, n], [n, dv], [n] cotangents of P, W, f                    */
+  float phi, along;             /* <dP, P>; what dx has of u                                     */
+  float *dlambda;               /* [n]                                                           */
+  float *a, *pu, *du, *de;      /* [n], [ld], [ld], [dv]                                         */
+  float *turned;                /* [n, n]                                                        */
+} miras__recursive;
+
+typedef char miras__recursive_fits[
+  sizeof(miras__recursive) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
+
+/* Lay scratch out at `scratch`, NULL to count only; returns the floats. */
+static MIRAS__CALLED size_t miras__recursive_lay(const miras__plan *p, int backward, float *scratch,
+                                                 int watch, miras__recursive *k) {
+  const size_t n = p->features, ld = miras__pad(n), dv = (size_t)p->d.value_dim;
+  const size_t T = MIRAS__RECALLED;
+  miras__space s = miras__space_at(scratch, watch);
+  k->x = miras__lay(&s, ld);
+  k->step.v = miras__lay(&s, ld);
+  k->step.e = miras__lay(&s, ld);
+  k->step.s = miras__lay(&s, ld + 1);
+  k->step.b = miras__lay(&s, ld);
+  k->q = miras__lay(&s, n);
+  k->v = miras__lay(&s, dv);
+  k->error = miras__lay(&s, dv);
+  k->moved = miras__lay(&s, dv);
+  k->alpha = miras__lay(&s, 4);
+  k->eta = miras__to(k->alpha, 1);
+  k->lambda = miras__to(k->alpha, 2);
+  k->one = miras__to(k->alpha, 3);
+  if (!MIRAS__TRAINS || !backward) return s.used;
+  k->state = miras__lay(&s, p->tape_chunk);
+  k->l = miras__lay(&s, T * (n + 1) * ld);
+  k->weights = miras__lay(&s, T * n * dv);
+  k->share = miras__lay(&s, T * n);
+  k->u = miras__lay(&s, T * ld);
+  k->u_ridge = miras__lay(&s, T * ld);
+  k->e = miras__lay(&s, T * dv);
+  k->e_ridge = miras__lay(&s, T * dv);
+  k->s = miras__lay(&s, T * 2);
+  k->dk = miras__lay(&s, n);
+  k->dvalue = miras__lay(&s, dv);
+  k->dalpha = miras__lay(&s, 2);
+  k->deta = miras__to(k->dalpha, 1);
+  k->dp = miras__lay(&s, n * n);
+  k->dw = miras__lay(&s, n * dv);
+  k->dfaded = miras__lay(&s, n);
+  k->dlambda = miras__lay(&s, n);
+  k->a = miras__lay(&s, n);
+  k->pu = miras__lay(&s, ld);
+  k->du = miras__lay(&s, ld);
+  k->de = miras__lay(&s, dv);
+  k->turned = miras__lay(&s, n * n);
+  return s.used;
+}
+
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+static void miras__recursive_gaps(const miras__call *a, int backward, int watch) {
+  miras__recursive k;
+  miras__recursive_lay(a->p, backward, a->scratch, watch, &k);
+}
+#endif
+
+/* The engine's part of a plan: a head's state is L [n, ld], D [ld], f [ld], W [n, dv]; dstate has
+ * P [n, n], f [n], W. Returns the floats of a state. */
+static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
+  const size_t n = p->features, ld = miras__pad(n);
+  miras__recursive k;
+  p->params += (size_t)p->d.heads * n;
+  p->at_g = n * ld;
+  p->at_a = p->at_g + ld;
+  p->at_w = p->at_a + ld;
+  p->head_dstate = n * n + n + p->weights;
+  p->split = n * n + n;
+  p->second = p->at_w;
+  p->least_keep = (float)miras__decay_exp(-6.907755278982137 / (double)n);
+  p->tape_chunk = p->at_w + miras__pad(p->weights);
+  p->tape_tokens = MIRAS__RECALLED;
+  p->scratch = miras__recursive_lay(p, 0, NULL, 0, &k);
+  p->scratch_backward = miras__recursive_lay(p, 1, NULL, 0, &k);
+  return p->tape_chunk;
+}
+
+/* Let k run the state that begins at `state`. */
+static void miras__recursive_run(miras__recursive *k, float *state) {
+  const miras__plan *p = k->p;
+  k->step.l = state;
+  k->step.d = k->d = state + p->at_g;
+  k->faded = state + p->at_a;
+  k->w = state + p->at_w;
+}
+
+/* The record for a call. own: room for the record where the worker keeps none. */
+static miras__recursive *miras__recursive_begin(const miras__call *a, int backward,
+                                                miras__recursive *own) {
+  const miras__plan *p = a->p;
+  int laid = 0;
+  miras__recursive *k =
+    backward ? own : (miras__recursive *)miras__record_of(a, own, &laid);
+  if (!laid) miras__recursive_lay(p, backward, a->scratch, 0, k);
+  k->K = a->K;
+  k->p = p;
+  k->n = k->step.n = p->features;
+  k->ld = k->step.ld = miras__pad(p->features);
+  k->dv = (size_t)p->d.value_dim;
+  k->K->fill(k->x + k->n, 0, k->ld - k->n);
+  if (MIRAS__TRAINS && backward) k->K->fill(k->one, 1, 1);
+  miras__recursive_run(k, backward ? k->state : a->state);
+  return k;
+}
+
+/* The state before the first token: P the inverse of the ridges, W the initial memory. */
+static void miras__recursive_start(const miras__recursive *k, const miras__call *a) {
+  const miras__kernels *K = k->K;
+  const size_t n = k->n;
+  K->fill(k->step.l, 0, a->p->at_w);
+  K->fill_rows(k->step.l, k->ld + 1, 1, n, 1);
+  K->map(MIRAS__SOFTPLUS, k->d, a->ridge, n);
+  K->invert(k->d, n);
+  K->copy(k->w, a->init, a->p->weights);
+}
+
+/* y [dv] = W'x of weights [n, dv]. A column is a vector. */
+static void miras__recursive_answer(const miras__recursive *k, const float *w, const float *x,
+                                    float *y) {
+  const size_t n = k->n, dv = k->dv;
+  if (dv == 1) k->K->dot_rows(0, y, 0, w, 0, x, 0, 1, n);
+  else k->K->gemm(MIRAS__SET, y, dv, miras__mat(x, n), miras__mat(w, dv), 1, dv, n, NULL);
+}
+
+/* a [n] = W e; and W += c u e', for which k->moved is room. */
+static void miras__recursive_times(const miras__recursive *k, float *a, const float *w,
+                                   const float *e) {
+  if (k->dv == 1) k->K->scale(a, *e, w, k->n);
+  else k->K->dot_rows(0, a, 1, w, k->dv, e, 0, k->n, k->dv);
+}
+static void miras__recursive_learn(const miras__recursive *k, float *w, float c, const float *u,
+                                   const float *e) {
+  const size_t n = k->n, dv = k->dv;
+  k->K->scale(k->moved, c, e, dv);
+  if (dv == 1) k->K->axpy(w, *k->moved, u, n);
+  else k->K->gemm(MIRAS__ADD, w, dv, miras__mat(u, 1), miras__mat(k->moved, dv), n, dv, 1, NULL);
+}
+
+/* The decay of a token. */
+static float miras__recursive_keep(const miras__recursive *k, float alpha) {
+  return alpha < k->p->least_keep ? k->p->least_keep : alpha;
+}
+
+/* Take token t of the call in, which is at `position`, and set its surprise. to: NULL, or the place
+ * in its stretch at which the adjoint, which wants no surprise, keeps what it has been. */
+static void miras__recursive_write(miras__recursive *k, const miras__call *a, size_t t,
+                                   uint64_t position, const size_t *to) {
+  const miras__kernels *K = k->K;
+  const miras__plan *p = k->p;
+  const miras__head_io *io = a->io;
+  const size_t n = k->n, dv = k->dv, ld = k->ld, i = miras__mod(position, n);
+  const miras__rows rows = miras__rows_of(n, k->x, k->v, k->alpha, k->eta);
+  miras__absorbing *step = &k->step;
+  float *surprise = to ? NULL : miras__to(io->surprise, t);
+  float keep;
+  miras__rows_fwd(K, p, io, t, 1, &rows);
+  miras__recursive_answer(k, k->w, k->x, k->error);
+  K->sub(k->error, k->v, k->error, dv);
+  if (surprise) {
+    K->dot_rows(0, surprise, 0, k->error, 0, k->error, 0, 1, dv);
+    K->scale(surprise, 0.5f, surprise, 1);
+  }
+  if (to) {
+    K->copy(k->weights + *to * n * dv, k->w, n * dv);
+    K->copy(k->share + *to * n, k->faded, n);
+  }
+  keep = miras__recursive_keep(k, *k->alpha);
+  if (keep < 1) K->recede(k->d, k->faded, keep, n);
+  if (to) {
+    K->copy(k->l + *to * (n + 1) * ld, step->l, (n + 1) * ld);
+    step->b = k->u + *to * ld;
+  }
+  step->x = k->x;
+  step->weight = *k->eta;
+  K->absorb(step);
+  miras__recursive_learn(k, k->w, step->weight / step->s[n], step->b, k->error);
+  if (to) {
+    K->copy(k->e + *to * dv, k->error, dv);
+    K->copy(k->s + *to * 2, step->s + n, 1);
+    step->b = k->u_ridge + *to * ld;
+  }
+  if (to || !(k->faded[i] <= 0)) {                    /* else none comes back; its slope may       */
+    K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
+    step->x = NULL;
+    step->first = i;
+    step->weight = *k->lambda * k->faded[i];
+    K->absorb(step);
+    K->scale(k->error, -1, k->w + i * dv, dv);
+    miras__recursive_learn(k, k->w, step->weight / step->s[n], step->b, k->error);
+    if (to) {
+      K->copy(k->e_ridge + *to * dv, k->error, dv);
+      K->copy(k->s + *to * 2 + 1, step->s + n, 1);
+    }
+    K->fill(k->faded + i, 0, 1);
+  }
+  if (!miras__sweeps(&p->d, position + 1)) return;
+  K->flush(step->l, step->l, n * ld);
+  K->flush(k->w, k->w, n * dv);
+}
+
+static void miras__recursive_forward(const miras__call *a) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const miras__head_io *io = a->io;
+  const size_t length = (size_t)io->length;
+  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  size_t t;
+  if (!a->position && length) miras__recursive_start(k, a);
+  for (t = 0; t < length; t++) {
+    if (MIRAS__TRAINS && a->tape && t % MIRAS__RECALLED == 0)
+      K->copy(a->tape + t / MIRAS__RECALLED * p->tape_chunk, a->state, p->tape_chunk);
+    miras__recursive_write(k, a, t, a->position + (uint64_t)t, NULL);
+    if (!io->q) continue;
+    miras__rows_queries(K, p, io, t, 1, k->q, k->n);
+    miras__recursive_answer(k, k->w, k->q, io->y + t * io->ldy);
+  }
+}
+
+/* Answer one query o [dv] to q between tokens; the state stays as it is. */
+static void miras__recursive_read(const miras__call *a, const float *q, float *o) {
+  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  miras__recursive_answer(k, a->position ? k->w : a->init, k->q, o);
+}
+
+/* q'P q, in which P is that of the state. */
+static float miras__recursive_variance(const miras__call *a, const float *q) {
+  const miras__kernels *K = a->K;
+  const size_t n = a->p->features, ld = miras__pad(n);
+  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  float *v = k->step.v, *e = k->step.e;
+  K->feature_rows(a->p->map, k->x, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  if (a->position) {
+    K->dot_rows(0, v, 1, k->step.l, ld, k->x, 0, n, n);
+    K->mul(e, k->d, v, n);
+  } else {
+    K->map(MIRAS__SOFTPLUS, e, a->ridge, n);
+    K->invert(e, n);
+    K->copy(v, k->x, n);
+    K->mul(e, e, v, n);
+  }
+  return K->dot(e, v, n);
+}
+
+/* Row r of P. Its sum over the rows of L has the same terms in the same order for (r, j) and (j, r),
+ * so both have the same bits. Room: step.v. */
+static void miras__recursive_row(const miras__recursive *k, size_t r, float *row) {
+  const miras__kernels *K = k->K;
+  float *part = k->step.v;
+  size_t j;
+  K->fill(row, 0, k->n);
+  for (j = r; j < k->n; j++) {
+    K->scale(part, sqrtf(k->d[j]), k->step.l + j * k->ld, j + 1);
+    K->axpy(row, part[r], part, j + 1);
+  }
+}
+
+/* to = a part of `count` numbers whose place in dstate is `at`: f, W, and in that of P its factor, L
+ * with d on the diagonal, or with `derived` P itself. */
+static void miras__recursive_get(const miras__call *a, int derived, size_t at, size_t count,
+                                 float *to) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const size_t n = p->features;
+  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  size_t r;
+  if (at >= p->split) {
+    K->copy(to, a->position ? k->w : a->init, count);
+    return;
+  }
+  if (at && a->position) K->copy(to, k->faded, count);
+  else K->fill(to, 0, count);
+  if (at) return;
+  for (r = 0; r < n && a->position; r++) {
+    if (derived) miras__recursive_row(k, r, to + r * n);
+    else K->copy(to + r * n, k->step.l + r * k->ld, r);
+  }
+  if (derived && a->position) return;
+  K->map(MIRAS__SOFTPLUS, k->q, a->ridge, n);
+  K->invert(k->q, n);
+  K->copy_rows(to, n + 1, a->position ? k->d : k->q, 1, n, 1);
+}
+
+/* Set one that is no P. */
+static void miras__recursive_set(const miras__call *a, size_t at, size_t count, const float *from) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const size_t n = p->features;
+  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  size_t r;
+  if (at) {
+    K->copy(at >= p->split ? k->w : k->faded, from, count);
+    return;
+  }
+  K->copy_rows(k->d, 1, from, n + 1, n, 1);
+  for (r = 0; r < n; r++) K->copy(k->step.l + r * k->ld, from + r * n, r);
+}
+
+/* The state before the first token, put into the state. */
+static void miras__recursive_reset(const miras__call *a) {
+  miras__recursive own;
+  miras__recursive_start(miras__recursive_begin(a, 0, &own), a);
+}
+
+/* The adjoint of one rank-1 update, in terms of P: P' = P - c u u', W' = W + c u e', u = P x,
+ * c = w / s, s = 1 + w x'u. From the cotangents S of P' (symmetric) and dW':
+ *   de = c dW' u         a  = dW e         dc = a.u - u.S u
+ *   du = c a - 2 c S u - c^2 dc x          dw = dc / s^2        dx = -c^2 dc u  [+ P du]
+ *   dP = S + (du x' + x du') / 2, symmetric to the bit
+ * phi = <dP, P> goes on as phi + c u.S u + du.u: it does not change where P is scaled, and so says
+ * the cotangent of the decay. k->de, k->du, k->phi become those, and k->along what dx has times u; x
+ * NULL: the unit vector i. Returns dw. */
+static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size_t i,
+                                       const float *u, const float *e, float w, float s) {
+  const miras__kernels *K = k->K;
+  const size_t n = k->n;
+  const float c = w / s;
+  float usu, dc;
+  miras__recursive_answer(k, k->dw, u, k->de);
+  K->scale(k->de, c, k->de, k->dv);
+  miras__recursive_times(k, k->a, k->dw, e);
+  K->dot_rows(0, k->pu, 1, k->dp, n, u, 0, n, n);
+  usu = K->dot(u, k->pu, n);
+  dc = K->dot(k->a, u, n) - usu;
+  k->along = -(c * c) * dc;
+  K->scale(k->du, c, k->a, n);
+  K->axpy(k->du, -2 * c, k->pu, n);
+  if (x) K->axpy(k->du, k->along, x, n);
+  else K->axpy(k->du + i, k->along, k->one, 1);
+  k->phi += c * usu + K->dot(k->du, u, n);
+  if (x) {
+    K->scale(k->pu, 0.5f, k->du, n);
+    K->outer_even(k->dp, k->pu, x, n);
+  } else {
+    K->axpy(k->dp + i * n, 0.5f, k->du, n);
+    K->axpy_rows(k->dp + i, n, 0.5f, NULL, 0, k->du, 1, n, 1);
+  }
+  return dc / (s * s);
+}
+
+/* The adjoint of token t of the call at place j of its stretch. */
+static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a, size_t t,
+                                       size_t j) {
+  const miras__kernels *K = k->K;
+  const miras__plan *p = k->p;
+  const size_t n = k->n, dv = k->dv, ld = k->ld;
+  const size_t i = miras__mod(a->position + (uint64_t)t, n);
+  const miras__rows rows = miras__rows_of(n, k->x, k->v, k->alpha, k->eta);
+  const miras__rows drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
+  const float *l = k->l + j * (n + 1) * ld, *s = k->s + j * 2, *share = k->share + j * n;
+  const float *u = k->u + j * ld;
+  float *dk = k->dk;
+  float keep, faded, dw;
+  miras__rows_fwd(K, p, a->io, t, 1, &rows);
+  keep = miras__recursive_keep(k, *k->alpha);
+  K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
+  faded = 1 - keep * (1 - share[i]);
+  dw = miras__recursive_pair_bwd(k, NULL, i, k->u_ridge + j * ld, k->e_ridge + j * dv,
+                                 *k->lambda * faded, s[1]);
+  K->sub(k->dw + i * dv, k->dw + i * dv, k->de, dv);
+  K->axpy(k->dlambda + i, dw * faded, k->one, 1);
+  K->fill(k->dfaded + i, dw * *k->lambda, 1);
+  dw = miras__recursive_pair_bwd(k, k->x, 0, u, k->e + j * dv, *k->eta, *s);
+  K->fill(k->deta, dw, 1);
+  K->copy(k->dvalue, k->de, dv);
+  /* dk = P du + along u - W de */
+  K->dot_rows(0, k->pu, 1, l, ld, k->du, 0, n, n);
+  K->mul(k->pu, k->pu, l + n * ld, n);
+  K->gemm(MIRAS__SET, dk, n, miras__mat(k->pu, n), miras__mat(l, ld), 1, n, n, NULL);
+  K->axpy(dk, k->along, u, n);
+  miras__recursive_times(k, k->a, k->weights + j * n * dv, k->de);
+  K->sub(dk, dk, k->a, n);
+  miras__recursive_learn(k, k->dw, -1, k->x, k->de);
+  /* the decay: dP / g, and f */
+  K->copy(k->a, k->dfaded, n);
+  K->scale(k->dfaded, keep, k->dfaded, n);
+  K->fill(k->dalpha, 0, 1);
+  if (*k->alpha >= p->least_keep) {
+    K->dot_rows(0, k->dalpha, 0, k->a, 0, share, 0, 1, n);
+    K->fill(k->pu, 1, n);
+    K->axpy(k->dalpha, -(K->dot(k->a, k->pu, n) + k->phi / keep), k->one, 1);
+  }
+  K->scale(k->dp, 1 / keep, k->dp, n * n);
+  miras__rows_bwd(K, p, a->io, a->g, t, 1, &rows, &drows, NULL);
+}
+
+/* S [n, n] <- (S + S') / 2 */
+static void miras__recursive_even(const miras__recursive *k, float *s) {
+  const size_t n = k->n;
+  k->K->transpose(k->turned, n, s, n, n, n);
+  k->K->add(s, k->turned, n * n);
+  k->K->scale(s, 0.5f, s, n * n);
+}
+
+/* <dP, P> of the state that has run. */
+static float miras__recursive_along(const miras__recursive *k) {
+  const size_t n = k->n;
+  float sum = 0;
+  size_t r;
+  for (r = 0; r < n; r++) {
+    miras__recursive_row(k, r, k->a);
+    sum += k->K->dot(k->a, k->dp + r * n, n);
+  }
+  return sum;
+}
+
+/* What came in was P = diag(1 / lambda) and the initial memory: dlambda_i -= dP_ii / lambda_i^2. */
+static void miras__recursive_first(miras__recursive *k, const miras__call *a) {
+  const miras__kernels *K = k->K;
+  const size_t n = k->n;
+  K->map(MIRAS__SOFTPLUS, k->a, a->ridge, n);
+  K->invert(k->a, n);
+  K->mul(k->a, k->a, k->a, n);
+  K->copy_rows(k->pu, 1, k->dp, n + 1, n, 1);
+  K->mul(k->a, k->a, k->pu, n);
+  K->sub(k->dlambda, k->dlambda, k->a, n);
+  K->add(a->dinit, k->dw, a->p->weights);
+}
+
+static void miras__recursive_backward(const miras__call *a) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const miras__head_io *io = a->io;
+  const size_t length = (size_t)io->length, T = MIRAS__RECALLED;
+  miras__recursive own, *k = miras__recursive_begin(a, 1, &own);
+  const size_t n = k->n, dv = k->dv;
+  float *left = a->dstate;
+  size_t part, j;
+  K->fill(k->dp, 0, n * n);
+  K->fill(k->dw, 0, n * dv);
+  K->fill(k->dfaded, 0, n);
+  K->fill(k->dlambda, 0, n);
+  k->phi = 0;
+  if (left) {
+    K->copy(k->dp, left, n * n);
+    miras__recursive_even(k, k->dp);
+    K->copy(k->dfaded, left + n * n, n);
+    K->copy(k->dw, left + p->split, n * dv);
+  }
+  for (part = length / T + (length % T != 0); part-- > 0;) {
+    const size_t t = part * T, m = length - t < T ? length - t : T;
+    K->copy(k->state, a->tape + part * p->tape_chunk, p->tape_chunk);
+    for (j = 0; j < m; j++)
+      miras__recursive_write(k, a, t + j, a->position + (uint64_t)(t + j), &j);
+    if (left && t + m == length) k->phi = miras__recursive_along(k);
+    for (j = m; j-- > 0;) {
+      const float *w = j + 1 < m ? k->weights + (j + 1) * n * dv : k->w;
+      const float *dy = a->dy + (t + j) * a->lddy;
+      miras__rows_queries(K, p, io, t + j, 1, k->q, n);
+      miras__recursive_times(k, k->a, w, dy);
+      miras__rows_queries_bwd(K, p, io, a->g, t + j, 1, k->a, k->q, n);
+      miras__recursive_learn(k, k->dw, 1, k->q, dy);
+      miras__recursive_write_bwd(k, a, t + j, j);
+    }
+  }
+  miras__recursive_even(k, k->dp);
+  if (!a->position) miras__recursive_first(k, a);
+  K->map(MIRAS__SIGMOID, k->a, a->ridge, n);
+  K->muladd(a->dridge, k->dlambda, k->a, n);
+  if (!left) return;
+  K->fill(left, 0, p->head_dstate);
+  if (!a->position) return;
+  K->copy(left, k->dp, n * n);
+  K->copy(left + n * n, k->dfaded, n);
+  K->copy(left + p->split, k->dw, n * dv);
+}
+
+/* @56 ENGINE TABLE ----------------------------------------------------- needs 50 51 53 54 55 -- */
 
 /* An engine: the macro that leaves it out, its part of a plan, a run over tokens, its adjoint, and
  * a read between tokens. */
@@ -14162,25 +14805,38 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
    MIRAS__MESA_BACK(miras__mesa_backward), MIRAS__MESA(miras__mesa_read)},
   {"MIRAS_NO_ATTENTION", MIRAS__PAIRS(miras__attention_plan),
    MIRAS__PAIRS(miras__attention_forward), MIRAS__PAIRS_BACK(miras__attention_backward),
-   MIRAS__PAIRS(miras__attention_read)}
+   MIRAS__PAIRS(miras__attention_read)},
+  {"MIRAS_NO_RECURSIVE", MIRAS__RECURSIVE(miras__recursive_plan),
+   MIRAS__RECURSIVE(miras__recursive_forward), MIRAS__RECURSIVE_BACK(miras__recursive_backward),
+   MIRAS__RECURSIVE(miras__recursive_read)}
 };
 
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
  * the gradient of. empty: close an open chunk, so that what was written into the state is what the
- * next token sees. weights_of: the weights of a dual state, for memories with links. */
+ * next token sees. weights_of: the weights of a dual state, for memories with links. variance: of
+ * the answer to a query, where a memory knows it. get, set, start: of a state that does not lie as
+ * its parts do, one of these; and the initial memory, put into the state. */
 typedef struct miras__between_tokens {
   void (*live)(const miras__call *a, float *values);
   void (*empty)(const miras__call *a);
   void (*weights_of)(const miras__kernels *K, const miras__plan *p, float *w, const float *a,
                      const float *b, float *inv);
+  float (*variance)(const miras__call *a, const float *q);
+  void (*get)(const miras__call *a, int derived, size_t at, size_t count, float *to);
+  void (*set)(const miras__call *a, size_t at, size_t count, const float *from);
+  void (*start)(const miras__call *a);
 } miras__between_tokens;
 
 static const miras__between_tokens miras__states_of[] = {
-  {MIRAS__EXACT(miras__exact_live), MIRAS__EXACT(miras__exact_clear), NULL},
+  {MIRAS__EXACT(miras__exact_live), MIRAS__EXACT(miras__exact_clear), NULL, NULL, NULL, NULL, NULL},
   {MIRAS__FROZEN(miras__frozen_live), MIRAS__FROZEN(miras__frozen_clear),
-   MIRAS__FROZEN(miras__weights_of)},
-  {MIRAS__MESA(miras__mesa_live), MIRAS__MESA(miras__mesa_clear), NULL},
-  {NULL, NULL, NULL}
+   MIRAS__FROZEN(miras__weights_of), NULL, NULL, NULL, NULL},
+  {MIRAS__MESA(miras__mesa_live), MIRAS__MESA(miras__mesa_clear), NULL,
+   MIRAS__MESA(miras__mesa_variance), NULL, NULL, NULL},
+  {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+  {NULL, NULL, NULL, MIRAS__RECURSIVE(miras__recursive_variance),
+   MIRAS__RECURSIVE(miras__recursive_get), MIRAS__RECURSIVE(miras__recursive_set),
+   MIRAS__RECURSIVE(miras__recursive_reset)}
 };
 
 /* ---- one head ----
@@ -14194,7 +14850,7 @@ static const miras__between_tokens miras__states_of[] = {
 static void miras__head_gaps(const miras__call *a, int backward, int watch) {
   static void (*const of_engines[])(const miras__call *a, int backward, int watch) = {
     MIRAS__EXACT(miras__exact_gaps), MIRAS__FROZEN(miras__frozen_gaps),
-    MIRAS__MESA(miras__mesa_gaps), NULL};
+    MIRAS__MESA(miras__mesa_gaps), NULL, MIRAS__RECURSIVE(miras__recursive_gaps)};
   if (of_engines[a->p->engine]) of_engines[a->p->engine](a, backward, watch);
 }
 #endif
@@ -14284,6 +14940,11 @@ static void miras__plan_exact(miras__plan *p) {
   if (d->learning_rate_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
 }
 
+/* Engines of least squares, whose outer parameters have ridges. */
+static int miras__squares(const miras__plan *p) {
+  return p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE;
+}
+
 /* Why a build without an engine has not got this memory. */
 static miras_result miras__say_missing(char *why, size_t n, const miras_memory_desc *d,
                                        const char *macro) {
@@ -14317,6 +14978,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   d = &p->d;
   p->engine = d->architecture == MIRAS_ARCH_KV_CACHE ? MIRAS__RUN_ATTENTION :
               d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? MIRAS__RUN_MESA :
+              d->algorithm == MIRAS_ALGORITHM_RECURSIVE ? MIRAS__RUN_RECURSIVE :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
   if (!miras__engines[p->engine].plan)
     return miras__say_missing(why, n, d, miras__engines[p->engine].macro);
@@ -14353,7 +15015,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
     floats += (double)p->in[l] * (double)p->out[l];
   }
   if (d->normalize) p->weights += p->features;
-  if (p->engine == MIRAS__RUN_MESA) floats += (double)p->in[0] * (double)p->in[0];
+  if (miras__squares(p)) floats += (double)p->in[0] * (double)p->in[0];
   if (p->engine == MIRAS__RUN_ATTENTION)
     floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
   /* A generous bound in floating point first: everything below is a small multiple of it. */
@@ -14372,7 +15034,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * p->weights : p->weights;
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
-  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION) p->scratch += miras__pad(p->head_dstate);
+  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE)
+    p->scratch += miras__pad(p->head_dstate);
   else if (p->init_mapped) p->scratch += miras__pad(p->weights);
   if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
   p->head_state = miras__pad(state);
@@ -14386,7 +15049,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
 /* The outer parameters of all heads, among zeros. */
 static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
   static void (*const of_engines[])(const miras__plan *p, float *init, float *gain) = {
-    NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL
+    NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL,
+    MIRAS__RECURSIVE(miras__mesa_params)
   };
   if (of_engines[p->engine]) of_engines[p->engine](p, init, gain);
 }
@@ -14485,7 +15149,7 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   a->init = m->params + h * p->weights;
   a->zeros = m->zeros;
   if (p->d.inner_norm) a->gain = gain, a->bias = gain + heads * dv;
-  if (p->engine == MIRAS__RUN_MESA)
+  if (p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE)
     a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
   a->state = state + 16 + h * p->head_state;
   a->scratch = m->scratch;
@@ -14793,6 +15457,10 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f))
    {MIRAS__UNIT, MIRAS__R(decay_rate, 0.001f), MIRAS__R(ridge, 0.1f)}},
+  {"rls", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_RECURSIVE,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f))
+   {MIRAS__R(decay_rate, 0.001f), MIRAS__R(ridge, 0.1f)}},
   {"softmax-attention", MIRAS_ARCH_KV_CACHE, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(window, 1024)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
@@ -15489,6 +16157,22 @@ MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, fl
   return MIRAS_OK;
 }
 
+MIRAS_API miras_result miras_memory_variance(miras_memory *m, const float *query, float *out) {
+  size_t i, heads;
+  if (!m || !query || !out) return MIRAS_ERR_ARGUMENT;
+  if (!miras__states_of[m->plan.engine].variance) return MIRAS_ERR_DESC;
+  heads = (size_t)m->plan.d.heads;
+  for (i = 0; i < (size_t)m->plan.d.batch * heads; i++) {
+    miras__call run;
+    miras__memory_head(m, i / heads, i % heads, &run);
+    run.position = miras__since_read(&m->plan.d, i % heads, run.position);
+    out[i] = miras__states_of[m->plan.engine].variance(&run, query);
+    query += m->plan.d.key_dim;
+  }
+  MIRAS__WATCH(miras__object_check(m));
+  return MIRAS_OK;
+}
+
 /* ---- custom choices ---- */
 
 enum { MIRAS__CUSTOM = 16 };         /* most entries of a residual that are tried                 */
@@ -15753,6 +16437,10 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
   const miras__plan *p = a->p;
   const int mesa = p->engine == MIRAS__RUN_MESA, pairs = p->engine == MIRAS__RUN_ATTENTION;
   const float *from = a->scratch + p->at_spare + at;
+  if (miras__states_of[p->engine].get) {
+    miras__states_of[p->engine].get(a, 0, at, count, to);
+    return;
+  }
   if (!a->position && !pairs) {                  /* the initial memory; H and momentum are 0 */
     from = (at < p->split) == mesa ? NULL : p->stores_link ? a->init : miras__anchor_weights(a);
     if (from) from += mesa ? at - p->split : at;
@@ -15774,6 +16462,10 @@ static void miras__set_entries(const miras__call *a, size_t at, size_t count, co
   const miras__between_tokens *engine = &miras__states_of[a->p->engine];
   const int open = miras__is_open(a);
   float *live = a->scratch + a->p->at_spare, *to = open ? live + at : miras__entry(a, at);
+  if (engine->set) {
+    engine->set(a, at, count, from);
+    return;
+  }
   if (open) engine->live(a, live);
   if (!memcmp(to, from, count * sizeof *from)) return;
   memcpy(to, from, count * sizeof *from);
@@ -15824,7 +16516,7 @@ static MIRAS__COLD void miras__part_weights(miras__parts *x, const miras__plan *
     const size_t in = (size_t)(p->in[l] - p->d.inner_bias), out = (size_t)p->out[l];
     const int vector = p->d.architecture == MIRAS_ARCH_VECTOR;
     const size_t at = offset + p->offset[l];
-    miras__part_add(x, name, p->engine == MIRAS__RUN_MESA ? 0 : l + 1, at, vector ? out : in,
+    miras__part_add(x, name, miras__squares(p) ? 0 : l + 1, at, vector ? out : in,
                     vector ? 0 : out);
     if (p->d.inner_bias) miras__part_add(x, "b", l + 1, at + in * out, out, 0);
   }
@@ -15846,7 +16538,13 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
     return x->found;
   }
   if (mesa) miras__part_add(x, "H", 0, 0, n, n);
-  miras__part_weights(x, p, MIRAS_PART_STATE, "", name, mesa ? p->split : 0);
+  if (p->engine == MIRAS__RUN_RECURSIVE) {
+    miras__part_add(x, "L", 0, 0, n, n);
+    miras__part_add(x, "faded", 0, n * n, n, 0);
+    x->kind = MIRAS_PART_DERIVED;
+    miras__part_add(x, "P", 0, 0, n, n);
+  }
+  miras__part_weights(x, p, MIRAS_PART_STATE, "", name, miras__squares(p) ? p->split : 0);
   if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
   if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
   miras__part_weights(x, p, MIRAS_PART_PARAMETER, "init.", name, 0);
@@ -15855,7 +16553,7 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
     miras__part_add(x, "gain", 0, more, dv, 0);
     miras__part_add(x, "bias", 0, more + heads * dv, dv, 0);
   }
-  if (mesa) miras__part_add(x, "ridge", 0, more, n, 0);
+  if (miras__squares(p)) miras__part_add(x, "ridge", 0, more, n, 0);
   if (p->d.token_rates) miras__part_add(x, "rates", 0, p->at_rho, (size_t)p->d.chunk, 0);
   return x->found;
 }
@@ -15892,10 +16590,12 @@ static MIRAS__COLD miras_result miras__part_move(miras__call *a, size_t head, co
     else memcpy(params, from, bytes);
   } else if (to) {
     if (x.found == MIRAS_PART_STATE) miras__entries(a, view.offset, view.count, to);
+    else if (miras__states_of[a->p->engine].get)
+      miras__states_of[a->p->engine].get(a, 1, view.offset, view.count, to);
     else memcpy(to, miras__anchor_weights(a) + view.offset, bytes);
   } else if (x.found == MIRAS_PART_DERIVED) {
-    return miras__say(why, n, "name is \"%s\", which follows from A%d; set that", x.name,
-                      x.name[1] - '0'), MIRAS_ERR_ARGUMENT;
+    return miras__say(why, n, "name is \"%s\", which follows from %s%s; set that", x.name,
+                      x.name[1] ? "A" : "L", x.name + 1), MIRAS_ERR_ARGUMENT;
   } else if (!a->position) {
     miras__say(why, n, "position is 0, where a memory is its initial memory; it must be more for "
                        "\"%s\" to be set", x.name);
@@ -15960,7 +16660,9 @@ MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position) {
     const miras__between_tokens *engine = &miras__states_of[p->engine];
     miras__call a;
     miras__memory_between(m, i, &a);
-    if (!a.position) {
+    if (engine->start) {
+      if (!a.position) engine->start(&a);
+    } else if (!a.position) {
       miras__entries(&a, 0, p->split, a.state);
       miras__entries(&a, p->split, p->head_dstate - p->split, a.state + p->second);
     } else if (miras__is_open(&a)) {
@@ -17641,7 +18343,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   if (d->mixer.conv_bias && s->conv_v) s->bias_v = s->cols_v;
   s->rate = miras__gate_learns(s->gate->form) ? s->gate->count : 0;   /* of decay gates */
   s->gain = m->inner_norm ? s->dv : 0;
-  s->ridge = m->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? (size_t)miras__features(m) : 0;
+  s->ridge = miras__squares(&s->plan) ? (size_t)miras__features(m) : 0;
   s->token_rates = m->token_rates ? (size_t)m->chunk : 0;
   miras__params_find(s);
 }

@@ -565,6 +565,7 @@ MIRAS_X(diagonal)
 MIRAS_X(both_fwd)
 MIRAS_X(both_bwd)
 MIRAS_X(invert)
+MIRAS_X(recede)
 #undef MIRAS_X
 /* These share what they do by themselves (V_UNIT in their text), or read and store nothing. */
 #define MIRAS_X(name)                                                              \
@@ -581,6 +582,8 @@ MIRAS_X(fold_column)
 MIRAS_X(online_softmax)
 MIRAS_X(conjugate_step)
 MIRAS_X(conjugate_end)
+MIRAS_X(absorb)
+MIRAS_X(outer_even)
 MIRAS_X(triangle_bwd)
 MIRAS_X(conv_bwd)
 MIRAS_X(linear_run)

@@ -509,7 +509,7 @@ HELP int may_return(const miras_memory_desc *d) {
   with.decay_target = MIRAS_DECAY_TARGET_INITIAL;
   return (ref_decays(&with) || d->retention == MIRAS_RETENTION_L2_BOTH ||
           d->retention == MIRAS_RETENTION_ELASTIC_FTRL) && !d->diagonal &&
-         d->algorithm != MIRAS_ALGORITHM_LEAST_SQUARES;
+         !ref_squares(d);
 }
 
 /* Can steps be bounded by what they do to their own pair? */
@@ -531,7 +531,7 @@ HELP int may_rate(const miras_memory_desc *d) {
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
  * is not. */
 HELP miras_memory_desc tidy(miras_memory_desc d) {
-  const int newton = d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES,
+  const int newton = ref_squares(&d),
             matrix = d.architecture == MIRAS_ARCH_MATRIX;
   const int pairs = d.architecture == MIRAS_ARCH_KV_CACHE;
   const int elastic =
@@ -559,9 +559,10 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   }
   if (!pairs) d.window = 0;
   if ((newton || pairs) && d.inner_steps > 1) d.inner_steps = 0;
-  if (!newton) {
+  if (!newton) d.ridge = 0.0f;
+  if (d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) {
     d.iterations = 0;
-    d.tolerance = d.ridge = 0.0f;
+    d.tolerance = 0.0f;
   }
   if (pairs) {
     d.learning_rate = 0.0f;
@@ -637,7 +638,7 @@ HELP int has_meaning(const miras_memory_desc *d) {
   if (d->architecture == MIRAS_ARCH_KV_CACHE)
     return d->bias == MIRAS_BIAS_L2 && d->retention == MIRAS_RETENTION_ALL &&
            d->algorithm == MIRAS_ALGORITHM_GD;
-  if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
+  if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || ref_squares(d))
     return d->architecture == MIRAS_ARCH_MATRIX && d->bias == MIRAS_BIAS_L2 && plain;
   if (d->algorithm != MIRAS_ALGORITHM_MOMENTUM) return !(ref_lags(d) && d->inner_steps > 1);
   return !ref_lags(d) && d->retention != MIRAS_RETENTION_ELASTIC && !ref_is_divergence(d);
@@ -683,7 +684,7 @@ HELP void late_extras(miras_memory_desc *d) {
 /* What some memories have and others have not; half of all cells stay plain. */
 HELP void extras(miras_memory_desc *d, int shape) {
   const int extra = below(6);
-  if (shape == SHAPE_MATRIX && ref_exact(d) && d->algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) {
+  if (shape == SHAPE_MATRIX && ref_exact(d) && !ref_squares(d)) {
     if (below(3) == 0 && d->retention != MIRAS_RETENTION_ALL) d->decay_gate = MIRAS_GATE_CHANNEL;
     if (below(2) == 0) d->order = MIRAS_ORDER_DECAY_FIRST;
     if (extra == 0) d->inner_steps = 2 + below(2);
@@ -796,16 +797,19 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
 /* T tokens, or so many more that every head starts anew on the way. */
 HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
-/* Exact memories: delta rules, dot products, the implicit step, Newton, pairs. */
+/* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion. */
+enum { EXACT_KINDS = 7 };
+
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
-                                      MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2};
+                                      MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2, MIRAS_BIAS_L2};
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_IMPLICIT,
                                                MIRAS_ALGORITHM_LEAST_SQUARES,
-                                               MIRAS_ALGORITHM_GD};
+                                               MIRAS_ALGORITHM_GD,
+                                               MIRAS_ALGORITHM_RECURSIVE};
   return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
               kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
               algorithms[kind], chunk, variant);
@@ -821,16 +825,20 @@ HELP size_t state_size(const miras_memory_desc *d) {
   const size_t pair = (size_t)(d->key_dim + d->value_dim);
   if (d->architecture == MIRAS_ARCH_KV_CACHE) return (size_t)d->window * pair;
   if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return F * F + P;
+  if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE) return F * F + F + P;
   return d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * P : P;
 }
 
-/* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G.
+/* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G;
+ * by recursion P, f, then W.
  * Pairs: the keys, then the values, token t since the head's last reset in row t % window. */
 HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position) {
   const size_t F = (size_t)m->features, P = m->s.weights, window = (size_t)m->d.window;
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
     return i < F * F ? m->at_more + i : i - F * F;
+  if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE)
+    return i < F * F + F ? m->at_more + i : i - F * F - F;
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE) {
     const size_t row = i < window * dk ? i / dk : (i - window * dk) / dv;
     const size_t column = i < window * dk ? i % dk : dk + (i - window * dk) % dv;
@@ -842,10 +850,11 @@ HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position)
   return i < P ? i : m->at_s + i - P;
 }
 
-/* H is symmetric, and so is its gradient: a single entry off the diagonal cannot be moved alone. */
+/* H is symmetric (by recursion P), and so is its gradient: a single entry off the diagonal cannot be
+ * moved alone. */
 HELP int twin_entry(const ref_memory *m, size_t i) {
   const size_t F = (size_t)m->features;
-  return m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES && i < F * F && i / F != i % F;
+  return ref_squares(&m->d) && i < F * F && i / F != i % F;
 }
 
 /* A memory of x's descriptor whose initial memory is x's. */

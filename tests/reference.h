@@ -88,10 +88,14 @@ REF int ref_decays(const miras_memory_desc *d) {
            (ref_is_divergence(d) && !d->decay_target));
 }
 
+/* Least squares, by elimination or by recursion: ridges are parameters. */
+REF int ref_squares(const miras_memory_desc *d) {
+  return d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES || d->algorithm == MIRAS_ALGORITHM_RECURSIVE;
+}
+
 /* Chunks are only a schedule: the update is linear in the state (or the state is everything). */
 REF int ref_exact(const miras_memory_desc *d) {
-  if (d->architecture == MIRAS_ARCH_KV_CACHE || d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
-    return 1;
+  if (d->architecture == MIRAS_ARCH_KV_CACHE || ref_squares(d)) return 1;
   return d->architecture == MIRAS_ARCH_MATRIX &&
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
@@ -830,8 +834,7 @@ REF size_t ref_params_count(const miras_memory_desc *given) {
   size_t count = (size_t)d.heads * s.weights;
   if (d.inner_norm) count += 2 * (size_t)d.heads * (size_t)d.value_dim;
   if (d.token_rates) count += (size_t)d.chunk;
-  if (d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
-    count += (size_t)d.heads * (size_t)ref_features(&d);
+  if (ref_squares(&d)) count += (size_t)d.heads * (size_t)ref_features(&d);
   return count;
 }
 
@@ -849,12 +852,21 @@ REF const double *ref_init(const ref_memory *m, int h) {
   return m->params + (size_t)h * m->s.weights;
 }
 
+/* Ridge i of head h. */
+REF double ref_ridge(const ref_memory *m, int h, size_t i) {
+  const size_t F = (size_t)m->features;
+  const double raw = m->params[(size_t)m->d.heads * m->s.weights + (size_t)h * F + i];
+  return log1p(exp(-fabs(raw))) + (raw > 0.0 ? raw : 0.0);
+}
+
 REF void ref_reset_head(ref_memory *m, int b, int h) {
   const size_t P = m->s.weights;
   const double *init = ref_init(m, h);
   double *state = ref_head_state(m, b, h), *home = ref_head_open(m, b, h, OPEN_HOME);
   double c[REF_LAYERS];
   for (size_t i = 0; i < m->per_head; i++) state[i] = i < P ? init[i] : 0.0;
+  for (size_t i = 0; m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE && i < (size_t)m->features; i++)
+    state[m->at_more + i * ((size_t)m->features + 1)] = 1.0 / ref_ridge(m, h, i);
   if (ref_is_divergence(&m->d) || ref_lags(&m->d)) ref_simplex(&m->d, &m->s, init, state);
   for (size_t i = 0; i < P; i++) home[i] = state[i];
   ref_link(&m->d, &m->s, home, state, ref_head_open(m, b, h, OPEN_READ), c, NULL);
@@ -902,6 +914,7 @@ REF void ref_open(ref_memory *m, const miras_memory_desc *given, const double *p
   m->at_s = P;
   m->at_more = m->per_head = 2 * P;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) m->per_head += F * F;
+  if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) m->per_head += F * F + F;
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE)
     m->per_head += 1 + (size_t)m->d.window * (size_t)(m->d.key_dim + m->d.value_dim);
   ref_entries(m);
@@ -1033,12 +1046,11 @@ REF void ref_read_newton(ref_memory *m, const double *state, int h, const double
                          double *out) {
   const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim, wide = F + 1;
   const double *G = state, *H = state + m->at_more;
-  const double *raw = m->params + (size_t)m->d.heads * m->s.weights + (size_t)h * F;
   double *M = (double *)ref_zeros(F * wide);
   ref_map(&m->d, query, m->x, m->branches);
   for (size_t i = 0; i < F; i++) {
     for (size_t j = 0; j < F; j++) M[i * wide + j] = H[i * F + j];
-    M[i * wide + i] += log1p(exp(-fabs(raw[i]))) + (raw[i] > 0.0 ? raw[i] : 0.0);
+    M[i * wide + i] += ref_ridge(m, h, i);
     M[i * wide + F] = m->x[i];
   }
   for (size_t n = 0; n < F; n++) {
@@ -1081,6 +1093,92 @@ REF double ref_write_newton(ref_memory *m, double *state, int h, const ref_token
   }
   free(answer);
   return loss;
+}
+
+/* Least squares by recursion. State: W, then P = H^-1, then f, the share of each ridge that has
+ * faded. A token is taken as what it stands for, with two inversions:
+ *   f <- 1 - keep (1 - f)       H' = keep H + eta k k' + lambda_i f_i e_i e_i'
+ *   H' W' = keep H W + eta k v'                    f_i <- 0,   i the token's number modulo F */
+REF void ref_invert(double *to, const double *from, size_t F) {
+  const size_t wide = 2 * F;
+  double *M = (double *)ref_zeros(F * wide);
+  for (size_t i = 0; i < F; i++) {
+    for (size_t j = 0; j < F; j++) M[i * wide + j] = from[i * F + j];
+    M[i * wide + F + i] = 1.0;
+  }
+  for (size_t n = 0; n < F; n++) {
+    size_t pivot = n;
+    double by;
+    for (size_t i = n; i < F; i++)
+      if (fabs(M[i * wide + n]) > fabs(M[pivot * wide + n])) pivot = i;
+    for (size_t j = 0; j < wide; j++) {
+      const double swap = M[n * wide + j];
+      M[n * wide + j] = M[pivot * wide + j];
+      M[pivot * wide + j] = swap;
+    }
+    by = M[n * wide + n];
+    for (size_t j = 0; j < wide; j++) M[n * wide + j] /= by;
+    for (size_t i = 0; i < F; i++) {
+      by = M[i * wide + n];
+      for (size_t j = 0; i != n && j < wide; j++) M[i * wide + j] -= by * M[n * wide + j];
+    }
+  }
+  for (size_t i = 0; i < F; i++)
+    for (size_t j = 0; j < F; j++)
+      to[i * F + j] = (M[i * wide + F + j] + M[j * wide + F + i]) / 2.0;
+  free(M);
+}
+
+REF double ref_write_recursive(ref_memory *m, double *state, int h, uint64_t position,
+                               const ref_token *x) {
+  const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim, at = (size_t)(position % F);
+  const double eta = x->step[0], least = pow(10.0, -3.0 / (double)F);
+  const double keep = x->keep[0] < least ? least : x->keep[0];
+  double *W = state, *P = state + m->at_more, *f = P + F * F, loss = 0.0;
+  double *H = (double *)ref_zeros(F * F), *G = (double *)ref_zeros(F * dv);
+  ref_map(&m->d, x->key, m->x, m->branches);
+  for (size_t o = 0; o < dv; o++) {
+    double answer = 0.0;
+    for (size_t i = 0; i < F; i++) answer += W[i * dv + o] * m->x[i];
+    loss += 0.5 * (x->value[o] - answer) * (x->value[o] - answer);
+  }
+  ref_invert(H, P, F);
+  for (size_t i = 0; i < F; i++) {
+    f[i] = 1.0 - keep * (1.0 - f[i]);
+    for (size_t j = 0; j < F; j++)
+      for (size_t o = 0; o < dv; o++) G[i * dv + o] += keep * H[i * F + j] * W[j * dv + o];
+    for (size_t o = 0; o < dv; o++) G[i * dv + o] += eta * m->x[i] * x->value[o];
+  }
+  for (size_t i = 0; i < F; i++)
+    for (size_t j = 0; j < F; j++) H[i * F + j] = keep * H[i * F + j] + eta * m->x[i] * m->x[j];
+  H[at * F + at] += ref_ridge(m, h, at) * f[at];
+  f[at] = 0.0;
+  ref_invert(P, H, F);
+  for (size_t i = 0; i < F; i++)
+    for (size_t o = 0; o < dv; o++) {
+      W[i * dv + o] = 0.0;
+      for (size_t j = 0; j < F; j++) W[i * dv + o] += P[i * F + j] * G[j * dv + o];
+    }
+  free(H);
+  free(G);
+  return loss;
+}
+
+/* q'P q, of the head that answers; of Mesa by way of an answer whose G is the query. */
+REF double ref_variance_head(ref_memory *m, int b, int h, const double *query) {
+  const size_t F = (size_t)m->features;
+  const double *P = ref_head_state(m, b, h) + m->at_more;
+  double *H = (double *)ref_zeros(F * F), sum = 0.0;
+  memcpy(H, P, F * F * sizeof(double));
+  if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) {
+    for (size_t i = 0; i < F; i++) H[i * F + i] += ref_ridge(m, h, i);
+    ref_invert(H, H, F);
+  }
+  ref_map(&m->d, query, m->x, m->branches);
+  for (size_t i = 0; i < F; i++)
+    for (size_t j = 0; j < F; j++) sum += m->x[i] * H[i * F + j] * m->x[j];
+  free(H);
+  return sum;
 }
 
 /* Softmax attention over the pairs that are there; 0 when there are none. */
@@ -1288,7 +1386,7 @@ REF void ref_read_head(ref_memory *m, int b, int h, const double *query, double 
     ref_read_pairs(m, state, query, out);
   } else if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) {
     ref_read_newton(m, state, h, query, out);
-  } else if (ref_exact(&m->d)) {
+  } else if (ref_exact(&m->d)) {                 /* recursive least squares too */
     ref_read_exact(m, state, query, out);
   } else {
     ref_map(&m->d, query, m->x, m->branches);
@@ -1307,6 +1405,10 @@ REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const 
       memcpy(ref_head_open(m, b, h, OPEN_ANCHOR), state, m->s.weights * sizeof(double));
     return ref_write_newton(m, state, h, x);
   }
+  if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE)
+    return ref_write_recursive(m, state, h,
+                               ref_restarts(&m->d, h, position) ? 0 : ref_age(&m->d, h, position),
+                               x);
   if (ref_exact(&m->d)) return ref_write_exact(m, state, h, x);
   return ref_write_frozen(m, b, h, position, x);
 }
@@ -1788,7 +1890,7 @@ REF double *ref_memory_params(const ref_model *m, const miras_memory_desc *md, i
   count[0] = H * ref_shape_of(md).weights;
   if (md->inner_norm) count[1] = count[2] = H * dv;
   if (md->token_rates) count[3] = (size_t)md->chunk;
-  if (md->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) count[4] = H * (size_t)ref_features(md);
+  if (ref_squares(md)) count[4] = H * (size_t)ref_features(md);
   for (int i = 0; i < 5; i++) {
     const double *from = count[i] > 0 ? ref_param(m, l, names[i]) : NULL;
     for (size_t j = 0; j < count[i]; j++) params[at++] = from[j];

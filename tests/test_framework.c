@@ -1010,7 +1010,7 @@ static void test_schedules(void **state) {
   (void)state;
   start();
   random_state = 22;
-  for (int kind = 0; kind < 6; kind++)
+  for (int kind = 0; kind < EXACT_KINDS; kind++)
     for (uint64_t n = 0; n < 30; n++) {
       static const int chunks[] = {3, 4, 16, 21, 64};
       miras_memory_desc a = exact_cell(kind, 1, 300000 + n), b = a;
@@ -1710,10 +1710,11 @@ static void test_resets(void **state) {
   (void)state;
   start();
   random_state = 26;
-  for (int kind = 0; kind < 10; kind++)
+  for (int kind = 0; kind < EXACT_KINDS + 4; kind++)
     for (int c = 0; c < COUNT(lengths); c++) {
-      miras_memory_desc a = kind < 6 ? exact_cell(kind, lengths[c], 500000)
-                              : layers(kind % 2 + 1, MIRAS_BIAS_L2, kind < 8 ? MIRAS_RETENTION_L2
+      const int deep = kind - EXACT_KINDS;
+      miras_memory_desc a = deep < 0 ? exact_cell(kind, lengths[c], 500000)
+                              : layers(deep % 2 + 1, MIRAS_BIAS_L2, deep < 2 ? MIRAS_RETENTION_L2
                                                                         : MIRAS_RETENTION_KL,
                                        lengths[c]);
       miras_memory_desc b;

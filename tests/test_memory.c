@@ -169,7 +169,7 @@ static void test_forward_exact(void **state) {
   random_state = 11;
   refused = accepted = 0;
   worst_forward = 0.0;
-  for (int kind = 0; kind < 6; kind++)
+  for (int kind = 0; kind < EXACT_KINDS; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
       for (int n = 0; n < 40; n++) {
         const miras_memory_desc d = exact_cell(kind, chunks[c], ++variant);
@@ -197,7 +197,7 @@ static void test_forward_lengths(void **state) {
                  (miras_algorithm)(T % 2), chunks[c], (uint64_t)(layers * 100 + k * 10 + T));
           check_forward(&d, T, (uint64_t)T + 1);
         }
-  for (int kind = 0; kind < 6; kind++)
+  for (int kind = 0; kind < EXACT_KINDS; kind++)
     for (int T = 0; T <= 70; T = T < 20 ? T + 1 : T + 9) {
       const miras_memory_desc d = exact_cell(kind, chunks[T % COUNT(chunks)], (uint64_t)(2000 + T));
       check_forward(&d, T, (uint64_t)T + 1);
@@ -943,7 +943,7 @@ static void test_gradient_exact(void **state) {
   uint64_t variant = 200000;
   (void)state;
   gradient_start();
-  for (int kind = 0; kind < 6; kind++)
+  for (int kind = 0; kind < EXACT_KINDS; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
       for (int n = 0; n < 25; n++) {
         const miras_memory_desc d = exact_cell(kind, chunks[c], ++variant);
@@ -1000,12 +1000,12 @@ static void test_decays(void **state) {
   refused = accepted = 0;
   worst_forward = 0.0;
   edge_decays = 1;
-  for (int kind = 0; kind < 5; kind++)
+  for (int kind = 0; kind < EXACT_KINDS; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
-      for (int n = 0; n < 12; n++) {
+      for (int n = 0; n < 12 && kind != 5; n++) {
         miras_memory_desc d = exact_cell(kind, chunks[c], variant += variant % 3 == 2 ? 2 : 1);
         if (d.retention == MIRAS_RETENTION_ALL || d.value_decay_gate) continue;
-        if (!d.decay_gate) d.decay_gate = n % 2 && kind != 4 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+        if (!d.decay_gate) d.decay_gate = n % 2 && kind < 4 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
         d = tidy(d);
         check_forward(&d, 3 * chunks[c] + 2, variant);
         check_gradient(&d, 0, chunks[c] + 4, variant, 8);
@@ -1168,10 +1168,10 @@ static void test_ragged(void **state) {
   start();
   random_state = 6;
   for (int n = 0; n < 60; n++) {
-    const int chunk = n % 2 ? 4 : 5, kind = n % 8, shape = n / 8 % SHAPES;
-    miras_memory_desc d = kind < 6 ? exact_cell(kind, chunk, ++variant)
+    const int chunk = n % 2 ? 4 : 5, kind = n % (EXACT_KINDS + 2), shape = n / 8 % SHAPES;
+    miras_memory_desc d = kind < EXACT_KINDS ? exact_cell(kind, chunk, ++variant)
                             : cell(shape, MIRAS_BIAS_L2, (miras_retention)(n / 2 % 5),
-                                   (miras_algorithm)(kind - 6), chunk, ++variant);
+                                   (miras_algorithm)(kind - EXACT_KINDS), chunk, ++variant);
     data x;
     miras_memory *m;
     float *y;
@@ -1241,7 +1241,7 @@ static void test_gradient_more(void **state) {
           check_gradient(&d, 0, T, (uint64_t)T, 12);
           check_gradient(&d, T, 4, (uint64_t)T, 12);
         }
-  for (int kind = 0; kind < 6; kind++) {           /* heads take turns every 64 tokens */
+  for (int kind = 0; kind < EXACT_KINDS; kind++) {           /* heads take turns every 64 tokens */
     const miras_memory_desc d =
       exact_cell(kind, chunks[kind % COUNT(chunks)], (uint64_t)(45000 + kind));
     check_gradient(&d, 0, 135, (uint64_t)kind, 6);
@@ -1308,7 +1308,7 @@ static void test_gradient_chained(void **state) {
             if (c > 1 && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) continue;
             worst = fmax(worst, check_chained(&d, chunks[c % 2], c, variant));
           }
-  for (int kind = 0; kind < 6; kind++) {           /* heads take turns every 64 tokens */
+  for (int kind = 0; kind < EXACT_KINDS; kind++) {           /* heads take turns every 64 tokens */
     const miras_memory_desc d = exact_cell(kind, kind < 3 ? 1 : 16, (uint64_t)(65000 + kind));
     worst = fmax(worst, check_chained(&d, 64, 0, ++variant));
   }
@@ -1497,7 +1497,7 @@ static void test_bits(void **state) {
                                     (miras_algorithm)(n / 2 % 2), chunks[n % 2], variant + 70000u);
           check_bits(&d, 2 * chunks[n % 2] + (n % 2 == 0 ? 13 : 1), ++variant);
         }
-    for (int kind = 0; p == pools && kind < 6; kind++)
+    for (int kind = 0; p == pools && kind < EXACT_KINDS; kind++)
       for (int n = 0; n < 24; n++) {
         const int chunk = chunks[n % COUNT(chunks)];
         const miras_memory_desc d = exact_cell(kind, chunk, variant + 70000u);

@@ -91,12 +91,46 @@ static void pair_close(pair *p) {
   data_free(&p->rest);
 }
 
+/* Recursive least squares: P of the reference as L' diag(d) L, and back; L below the diagonal of
+ * `factor`, which has d on it. */
+static int is_factor(const miras_view *v) { return strcmp(v->name, "L") == 0; }
+
+static void ref_factor(const ref_memory *m, double *factor, const double *P) {
+  const size_t F = (size_t)m->features;
+  for (size_t i = 0; i < F; i++)
+    for (size_t j = 0; j < F; j++) factor[i * F + j] = j <= i ? P[i * F + j] : 0.0;
+  for (size_t j = F; j-- > 0;)
+    for (size_t k = 0; k < j; k++) {
+      const double by = factor[j * F + k] / factor[j * F + j];
+      for (size_t i = 0; i <= k; i++) /* entries behind k are divided later */
+        factor[k * F + i] -= by * factor[j * F + i];
+    }
+  for (size_t j = 0; j < F; j++)
+    for (size_t k = 0; k < j; k++) factor[j * F + k] /= factor[j * F + j];
+}
+
+static void ref_unfactor(const ref_memory *m, double *P, const double *factor) {
+  const size_t F = (size_t)m->features;
+  for (size_t i = 0; i < F; i++)
+    for (size_t j = 0; j < F; j++) {
+      P[i * F + j] = 0.0;
+      for (size_t k = i > j ? i : j; k < F; k++)
+        P[i * F + j] += factor[k * F + k] * (k == i ? 1.0 : factor[k * F + i]) *
+                        (k == j ? 1.0 : factor[k * F + j]);
+    }
+}
+
 /* What the reference has for entry i of a part, 0 where it has none. */
 static double *ref_entry(pair *p, int b, int h, const miras_view *v, miras_part kind, size_t i) {
-  static double none;
+  static double none, factor[64 * 64];
   const int open = p->r.position % (uint64_t)p->r.d.chunk != 0;
   size_t at;
-  if (kind == MIRAS_PART_DERIVED)
+  if (is_factor(v)) {
+    assert_true(v->count <= COUNT(factor));
+    if (i == 0) ref_factor(&p->r, factor, ref_head_state(&p->r, b, h) + p->r.at_more);
+    return &factor[i];
+  }
+  if (kind == MIRAS_PART_DERIVED && p->r.d.algorithm != MIRAS_ALGORITHM_RECURSIVE)
     return ref_head_open(&p->r, b, h, open ? OPEN_ANCHOR : OPEN_READ) + v->offset + i;
   at = state_entry(&p->r, h, v->offset + i, p->r.position);
   none = 0.0;
@@ -148,6 +182,8 @@ static void check_same(pair *p, int b, int h, const miras_view *v, miras_part ki
 static double other_value(const pair *p, const char *name, double value) {
   const miras_memory_desc *d = &p->x->d;
   if (strcmp(name, "H") == 0) return 1.25 * value;
+  if (strcmp(name, "L") == 0) return 1.1 * value; /* not negative on its diagonal */
+  if (strcmp(name, "faded") == 0) return 0.9 * value;
   if (strcmp(name, "z") == 0) return 1.1 * value;
   if (value == 0.0 && d->architecture == MIRAS_ARCH_KV_CACHE) return 0.0;
   value *= 1.0 + (double)uniform(-0.2f, 0.2f);
@@ -178,6 +214,9 @@ static void check_set(pair *p, int b, int h, const miras_view *v) {
     *ref_entry(p, b, h, v, MIRAS_PART_STATE, i) = (double)values[i];
     top = fmax(top, fabs((double)values[i]));
   }
+  if (is_factor(v))
+    ref_unfactor(&p->r, ref_head_state(&p->r, b, h) + p->r.at_more,
+                 ref_entry(p, b, h, v, MIRAS_PART_STATE, 1) - 1);
   if (miras_memory_set(p->m, b, h, v->name, values, why, sizeof why) != MIRAS_OK)
     failed("%s is not set (%s): %s", v->name, why, label(&p->x->d));
   back = (float *)zeros(v->count, sizeof(float));
@@ -354,7 +393,7 @@ static void test_exact(void **state) {
   uint64_t variant = 0;
   (void)state;
   parts_start();
-  for (int kind = 0; kind < 6; kind++)
+  for (int kind = 0; kind < EXACT_KINDS; kind++)
     for (int c = 0; c < COUNT(chunks); c++)
       for (int n = 0; n < 24; n++) {
         const miras_memory_desc d = exact_cell(kind, chunks[c], ++variant);
@@ -392,6 +431,8 @@ static void test_names(void **state) {
   } rows[] = {
     {MIRAS_PRESET_GATED_DELTANET, "s W1 [4,6] 0; p init.W1 [4,6] 0;"},
     {MIRAS_PRESET_MESA, "s H [4,4] 0; s G [4,6] 16; p init.G [4,6] 0; p ridge [4] 48;"},
+    {MIRAS_PRESET_RLS, "s L [4,4] 0; s faded [4] 16; d P [4,4] 0; s W [4,6] 20; p init.W [4,6] 0; "
+                       "p ridge [4] 48;"},
     {MIRAS_PRESET_TITANS, "s W1 [4,16] 0; s W2 [16,6] 64; s momentum.W1 [4,16] 160; "
                    "s momentum.W2 [16,6] 224; p init.W1 [4,16] 0; p init.W2 [16,6] 64;"},
     {MIRAS_PRESET_MONETA, "s A1 [4,16] 0; s A2 [16,6] 64; d W1 [4,16] 0; d W2 [16,6] 64; "
