@@ -1664,7 +1664,7 @@ static int emit(const options *o) {
   FILE *f;
   int i;
   if (!memory) {
-    miras_model *m = open_model(o);
+    miras_model *m = open_model(o, 0);
     free(bytes);
     v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
     n = miras_model_save_to(m, NULL, 0);
