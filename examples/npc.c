@@ -978,14 +978,22 @@ static void chart_legend(const chart *c) {
   }
 }
 
-static void write_svg(const char *path, const char *source, const learner *row, const float *kept,
-                      int best) {
+/* The row from..to-1 with the fewest bits. */
+static int best_row(const learner *row, int from, int to) {
+  int best = from;
+  for (; from < to; from++)
+    if (row[from].bits < row[best].bits) best = from;
+  return best;
+}
+
+static void write_svg(const char *path, const char *source, const learner *row,
+                      const float *kept) {
   char title[256];
   chart c;
   c.f = fopen(path, "w");
   if (!c.f) die("%s cannot be written", path);
-  c.line[0] = row[COUNTS + 2].line, c.name[0] = "counting, order 2";
-  c.line[1] = row[best].line, c.name[1] = "softmax regression";
+  c.line[0] = row[best_row(row, COUNTS, REGRESSIONS)].line, c.name[0] = "counting whole tics";
+  c.line[1] = row[best_row(row, REGRESSIONS, STILL)].line, c.name[1] = "softmax regression";
   c.line[2] = row[STILL].line, c.name[2] = "network, frozen";
   c.line[3] = row[CHARACTER].line, c.name[3] = "character, reset for each player";
   c.line[4] = kept, c.name[4] = "character that nobody tells";
@@ -1083,7 +1091,7 @@ int main(int argc, char **argv) {
   static learner row[ROWS];
   double us[ROWS], best, cold, kept, reset, begin = seconds(), trained;
   long allocated;
-  int i, file, rollback, regression_row = REGRESSIONS;
+  int i, file, rollback;
   const char *source;
   float *line;
   size_t shared_bytes;
@@ -1103,17 +1111,15 @@ int main(int argc, char **argv) {
   file = try_file(&row[CHARACTER], "npc.character");
   rollback = try_rollback(&row[CHARACTER]);
   shared_bytes = report_bytes();
-  for (i = REGRESSIONS; i < STILL; i++)
-    if (row[i].bits < row[regression_row].bits) regression_row = i;
-  write_svg("npc.svg", source, row, line, regression_row);
+  write_svg("npc.svg", source, row, line);
   printf("  wrote npc.svg\n\n");
-  printf("result warm=%.4f cold=%.4f best_baseline_warm=%.4f counts2_warm=%.4f frozen=%.4f "
+  printf("result warm=%.4f cold=%.4f best_baseline_warm=%.4f counts_warm=%.4f frozen=%.4f "
          "us_per_tic=%.1f bytes_per_character=%lu bytes_shared=%lu after_change_kept=%.4f "
          "after_change_reset=%.4f rollback=%s file=%s allocations=%ld train_s=%.0f seed=%d "
-         "steps=%d\n", row[CHARACTER].bits, cold, best, row[COUNTS + 2].bits, row[STILL].bits,
-         us[CHARACTER], (unsigned long)character_bytes(),
-         (unsigned long)shared_bytes,
-         kept, reset, rollback ? "same" : "different", file ? "same" : "different", allocated,
+         "steps=%d\n", row[CHARACTER].bits, cold, best,
+         row[best_row(row, COUNTS, REGRESSIONS)].bits, row[STILL].bits, us[CHARACTER],
+         (unsigned long)character_bytes(), (unsigned long)shared_bytes, kept, reset,
+         rollback ? "same" : "different", file ? "same" : "different", allocated,
          trained, o.seed, o.steps);
   for (i = 0; i < ROWS; i++) learner_free(&row[i]);
   for (i = 0; i < player_count; i++) free(players[i].tics), free(players[i].mirrored);
