@@ -6,8 +6,8 @@
 #   JOBS=npc sh bench/jobs.sh     one: npc, anomaly, keyboard
 #
 # Data comes from packages of Debian and PyPI (examples/data.sh). A model for the keyboard is
-# trained first where FOLDER has none (20 minutes). Programs say what they compare; where a baseline is
-# better, the table says so too.
+# trained first where FOLDER has none (20 minutes). Programs say what they compare; where a
+# baseline is better, the table says so too.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-jobs}

@@ -253,6 +253,9 @@ npc_learns() {
   $gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/npc.c \
     -o "$build/bin/npc" -lm && sh tests/test_npc.sh "$build/bin/npc"
 }
+watches() {
+  example anomaly -O1 && sh tests/test_anomaly.sh "$build/bin/anomaly-O1"
+}
 run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }
