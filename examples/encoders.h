@@ -24,7 +24,7 @@
  *   a series of numbers                 miras_encode_window_push, .._window      [lags + ...]
  *   a time                              miras_encode_waves                       [2 harmonics]
  *   a number of unknown size            miras_encode_standard_learn, ..          1
- *   surprise of unknown size            miras_encode_surprise                    1, a score
+ *   surprise, errors of unknown size    miras_encode_surprise, .._error          1, a score
  *
  * What an encoder remembers is in a struct of the caller's: its settings first, which stay as they
  * are while it runs, then its state, which is 0 at the start. There are no pointers in it: copying
@@ -355,6 +355,54 @@ static inline float miras_encode_surprise(miras_encoder_surprise *s, float surpr
   miras_encode_standard_learn(&scale, surprise);
   s->seen = scale.seen, s->mean = scale.mean, s->variance = scale.variance;
   return (float)z;
+}
+
+/* How far out of the common an error is: its size beside what is usual,
+ *     score = |error| / sqrt(u l),   u, l: the root mean squares of errors at large and of late.
+ * Those of late (16 samples) make one alarm of what goes on for a while, and know loud phases from
+ * quiet ones; those at large (1000) keep trouble that lasts from becoming the rule at once. Neither
+ * alone does as well. Those at large learn of an error at most `clip` times the usual one, so that
+ * wild ones count for little; when errors stay that large they become usual within some hundred.
+ *   When: errors of a forecast, whose sign or size around 0 is all there is. Several at a time: an
+ *   encoder each, and the sum of log(1 + score^2), by which one wild entry is not all.
+ *   Not when: the measure of surprise has a mean of its own (bits): miras_encode_surprise. */
+typedef struct miras_encoder_error {
+  float horizon;     /* samples that tell what is usual; 0: 1000 */
+  float late;        /* samples of late; 0: 16 */
+  float clip;        /* 0: 5 times the usual */
+  float least;       /* usual errors are at least this */
+  double seen;
+  double large_square, late_square;
+} miras_encoder_error;
+
+/* The usual error: root mean square at large. */
+static inline float miras_encode_error_usual(const miras_encoder_error *s) {
+  const float usual = (float)sqrt(s->large_square);
+  return usual > s->least ? usual : s->least;
+}
+
+/* The largest error that should be learnt as it is: a memory does well to learn of a larger one no
+ * more than this. Without bound (infinite) until 100 errors tell what is usual. */
+static inline float miras_encode_error_bound(const miras_encoder_error *s) {
+  return s->seen < 100 ? HUGE_VALF
+                       : (s->clip > 0 ? s->clip : 5.0f) * miras_encode_error_usual(s);
+}
+
+/* The score of an error as before it came, 1 where it is as usual; then the averages learn it. Of
+ * the first error the score is 0; one that is not a number has the score 0, an infinite one is
+ * infinite, and neither is learnt. */
+static inline float miras_encode_error(miras_encoder_error *s, float error) {
+  const double least = (double)s->least * (double)s->least, x = fabs((double)error);
+  const double bound = (double)miras_encode_error_bound(s), y = x < bound ? x : bound;
+  const double n = s->seen + 1, horizon = s->horizon > 0 ? (double)s->horizon : 1000;
+  const double late = s->late > 0 ? (double)s->late : 16;
+  const double u = s->large_square > least ? s->large_square : least;
+  const double l = s->late_square > least ? s->late_square : least;
+  if (!(error - error == 0)) return x > 0 ? HUGE_VALF : 0.0f;
+  s->large_square += (y * y - s->large_square) / (n < horizon ? n : horizon);
+  s->late_square += (x * x - s->late_square) / (n < late ? n : late);
+  s->seen = n;
+  return n > 1 && x > 0 ? (float)(x / sqrt(sqrt(u * l))) : 0.0f;
 }
 
 #ifdef __cplusplus

@@ -294,6 +294,42 @@ static void surprise_is_compared_with_that_of_late(void **state) {
   assert_memory_equal(&loud, &before, sizeof loud);
 }
 
+/* Errors beside the usual: as usual is 1 at any loudness; ten times as large is 10, and as it
+ * counts in full among those of late, the next one as large is no longer; a hundred quiet samples
+ * later it is again. Louder errors for good become usual. */
+static void errors_are_compared_with_the_usual(void **state) {
+  miras_encoder_error e, before;
+  uint32_t seed = 8;
+  float first;
+  int t;
+  (void)state;
+  memset(&e, 0, sizeof e);
+  assert_true(miras_encode_error(&e, 3) == 0);
+  assert_true(miras_encode_error_bound(&e) > FLT_MAX);
+  for (t = 0; t < 20000; t++) miras_encode_error(&e, drawn(&seed) > 0 ? 0.01f : -0.01f);
+  NEAR(miras_encode_error_usual(&e), 0.01, 1e-5);
+  NEAR(miras_encode_error_bound(&e), 0.05, 1e-4);
+  NEAR(miras_encode_error(&e, -0.01f), 1, 0.01);
+  before = e;
+  first = miras_encode_error(&e, 0.1f);
+  NEAR(first, 10, 0.1);
+  NEAR(e.large_square - before.large_square, (0.05 * 0.05 - 1e-4) / 1000, 1e-7);
+  NEAR(e.late_square - before.late_square, (0.1 * 0.1 - 1e-4) / 16, 1e-5);
+  NEAR(miras_encode_error(&e, 0.1f), 10 / sqrt(sqrt(1 + 99.0 / 16)), 0.2);
+  for (t = 0; t < 200; t++) miras_encode_error(&e, 0.01f);
+  NEAR(miras_encode_error(&e, 0.1f), 10, 0.5);
+  for (t = 0; t < 2000; t++) miras_encode_error(&e, drawn(&seed) > 0 ? 5.0f : -5.0f);
+  NEAR(miras_encode_error(&e, 5), 1, 0.3);
+  before = e;
+  assert_true(miras_encode_error(&e, (float)NAN) == 0);
+  assert_true(miras_encode_error(&e, -(float)INFINITY) > FLT_MAX);
+  assert_memory_equal(&e, &before, sizeof e);
+  memset(&e, 0, sizeof e);
+  e.least = 1;
+  for (t = 0; t < 200; t++) miras_encode_error(&e, 0);
+  NEAR(miras_encode_error(&e, 2), 2, 1e-6);
+}
+
 /* ---- state ---- */
 
 /* Encoders that are copied byte for byte go on with the same bits. */
@@ -341,6 +377,7 @@ int main(void) {
     cmocka_unit_test(standards_forget),
     cmocka_unit_test(standards_bear_wild_samples),
     cmocka_unit_test(surprise_is_compared_with_that_of_late),
+    cmocka_unit_test(errors_are_compared_with_the_usual),
     cmocka_unit_test(copies_go_on),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
