@@ -175,8 +175,10 @@ static void read_text(series *s, const options *o, const char *text) {
   double field[MOST];
   const char *at, *end;
   int which = o->column ? atoi(o->column) : 0, columns = 0, lines = 0, c;
+  const char *name = which ? NULL : o->column;
   for (at = text; *at; at = end, lines++) {
-    const int n = split(at, &end, field, MOST, o->column, &which);
+    const int n = split(at, &end, field, MOST, name, &which);
+    if (which) name = NULL;
     if (n > columns) columns = n;
   }
   if (o->column && (which < 1 || which > columns))
@@ -285,6 +287,7 @@ static void *watcher_open(watcher *w, int channels, int lags, void *buffer) {
   for (c = 0; c < channels; c++) {
     w->at[c].window.lags = lags;
     w->at[c].level.clip = w->at[c].step.clip = 8;
+    w->at[c].level.horizon = w->at[c].step.horizon = 1000;   /* as the memory: 1 / decay_rate */
   }
   return buffer;
 }
