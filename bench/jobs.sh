@@ -44,12 +44,11 @@ anomaly() {
 keyboard() {
   heading 'A user at a keyboard: keyboard'
   sh examples/data.sh keyboard "$folder" >&2
-  cp README.md "$folder/readme.txt"
   build keyboard
   [ -s "$folder/keyboard.safetensors" ] ||
-    (cd "$folder" && ./keyboard train train.txt --minutes 20 >&2)
+    (cd "$folder" && ./keyboard train corpus.txt --minutes 20 >&2)
   (cd "$folder" &&
-    table ./keyboard bible.txt shakespeare.txt readme.txt like.txt --corpus train.txt)
+    table ./keyboard bible.txt shakespeare.txt readme.txt heldout.txt --corpus corpus.txt)
 }
 
 echo "# What memories are worth at three jobs"

