@@ -769,9 +769,9 @@ static void draw(const char *path, const result *r, int users) {
              "y=\"54\">its head as a memory</text>\n<text class=\"tick\" x=\"%d\" y=\"54\">keys "
              "saved, of a hundred: more is better</text>\n", LEFT, BARS - 104);
   for (i = 0; i < users; i++) svg_user(f, &r[i], HEAD + ROW * i, high, most);
-  fprintf(f, "<text class=\"tick\" x=\"%d\" y=\"%d\">Each user begins from nothing. One rest "
-             "of the word is offered before each letter; a tap takes it. Word pairs: of the user, then "
-             "words of user and corpus.</text>\n</svg>\n", LEFT, tall - 16);
+  fprintf(f, "<text class=\"tick\" x=\"%d\" y=\"%d\">Each user begins from nothing. One rest of "
+             "the word is offered before each letter; a tap takes it. Word pairs: of the user, "
+             "then words of user and corpus.</text>\n</svg>\n", LEFT, tall - 16);
   if (fclose(f)) die(1, "%s cannot be written", path);
 }
 
