@@ -5,7 +5,9 @@
  *     ./keyboard train TEXT [--minutes N]   trains a model on TEXT: keyboard.safetensors
  *     ./keyboard USER.txt..                 bits a byte and keys saved, for each of these users
  *     ./keyboard type --state F             type a line, and see what would have been offered
- *     sh examples/data.sh keyboard data     fetches the texts that bench/results/jobs.md is about
+ *     sh examples/data.sh keyboard data     fetches the texts that bench/results/jobs.md is about:
+ *       ./keyboard train data/corpus.txt --minutes 30
+ *       ./keyboard data/bible.txt data/readme.txt data/heldout.txt --corpus data/corpus.txt
  *
  *     --model F          the model, keyboard.safetensors
  *     --corpus TEXT      what it was trained on, whose words are counted too
@@ -269,7 +271,7 @@ static double paired(const counter *c, const word *w) {
   return ((double)w->after + 4 * prior(c, w)) / (c->after + 4);
 }
 
-/* The user's pairs of words, one a line, beside his state. */
+/* The user's pairs of words, one a line, beside his state; last, 0 times, the word before. */
 static void counter_save(const counter *c, const char *path) {
   FILE *f = fopen(path, "w");
   int i, k;
@@ -278,6 +280,7 @@ static void counter_save(const counter *c, const char *path) {
     for (k = c->word[i].first; k >= 0; k = c->pair[k].next)
       fprintf(f, "%.0f %s %s\n", (double)c->pair[k].count, i ? c->word[i].s : "-",
               c->word[c->pair[k].word].s);
+  if (c->before) fprintf(f, "0 - %s\n", c->word[c->before].s);
   if (fclose(f)) die(1, "%s cannot be written", path);
 }
 
@@ -288,7 +291,9 @@ static void counter_load(counter *c, const char *path) {
   if (!f) die(1, "%s cannot be opened", path);
   while (fscanf(f, "%f %31s %31s", &times, before, s) == 3) {
     const int from = strcmp(before, "-") ? counter_find(c, before, (int)strlen(before), 1) : 0;
-    counter_add(c, from, counter_find(c, s, (int)strlen(s), 1), times);
+    const int at = counter_find(c, s, (int)strlen(s), 1);
+    if (times > 0) counter_add(c, from, at, times);
+    else if (at >= 0) c->before = at;
   }
   fclose(f);
   counter_fit(c);
@@ -707,8 +712,8 @@ static const char svg_style[] =
 
 static void svg_user(FILE *f, const result *r, int top, double high, double most) {
   static const int shown[] = {USER_ANY, PAIRED, MODEL, MODEL_PAIRS, FULL};
-  static const char *const label[] = {"counted words", "counted pairs", "model alone",
-                                      "model and pairs", "with the memory"};
+  static const char *const label[] = {"user's words counted", "word pairs counted", "model alone",
+                                      "model, word pairs", "and its memory"};
   const int bottom = top + ROW - 52;
   int i, k;
   fprintf(f, "<text class=\"name\" x=\"%d\" y=\"%d\">%s</text>\n"
@@ -744,7 +749,7 @@ static void svg_user(FILE *f, const result *r, int top, double high, double most
 static void draw(const char *path, const result *r, int users) {
   FILE *f = fopen(path, "w");
   double high = 1, most = 1;
-  const int tall = HEAD + ROW * users;
+  const int tall = HEAD + ROW * users + 20;
   int i, k;
   if (!f) die(1, "%s cannot be written", path);
   for (i = 0; i < users; i++) {
@@ -764,7 +769,9 @@ static void draw(const char *path, const result *r, int users) {
              "y=\"54\">its head as a memory</text>\n<text class=\"tick\" x=\"%d\" y=\"54\">keys "
              "saved, of a hundred: more is better</text>\n", LEFT, BARS - 104);
   for (i = 0; i < users; i++) svg_user(f, &r[i], HEAD + ROW * i, high, most);
-  fprintf(f, "</svg>\n");
+  fprintf(f, "<text class=\"tick\" x=\"%d\" y=\"%d\">Each user begins from nothing. One rest of "
+             "the word is offered before each letter; a tap takes it. Word pairs: of the user, "
+             "then words of user and corpus.</text>\n</svg>\n", LEFT, tall - 16);
   if (fclose(f)) die(1, "%s cannot be written", path);
 }
 

@@ -256,6 +256,9 @@ npc_learns() {
 watches() {
   example anomaly -O1 && sh tests/test_anomaly.sh "$build/bin/anomaly-O1"
 }
+types() {
+  example keyboard -O1 && sh tests/test_keyboard.sh "$build/bin/keyboard-O1"
+}
 run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }

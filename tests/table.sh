@@ -299,5 +299,6 @@ job 'soak: 3000 writes of every kind' '' soak
 job 'examples/lm.c: its files' '' lm_files
 job 'examples/run.c: models of others' '' run_others
 job 'examples/npc.c: a character of invented players' '' npc_learns
+job 'examples/keyboard.c: bits, keys, states' '' types
 job 'examples/anomaly.c: forecasts, alarms, refusals' '' watches
 job 'examples/lm_mpi.c: processes learn as one' mpi 'sh tests/test_mpi.sh'

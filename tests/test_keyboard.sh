@@ -1,0 +1,67 @@
+#!/bin/sh
+# test_keyboard.sh: what examples/keyboard.c promises, on text that it makes up.
+#   sh tests/test_keyboard.sh PROGRAM
+set -u
+LC_ALL=C
+export LC_ALL
+case $1 in
+  /*) program=$1 ;;
+  *) program=$PWD/$1 ;;
+esac
+here=$(mktemp -d) || exit 1
+trap 'rm -rf "$here"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$here" || exit 1
+failed=0
+
+wrong() {
+  echo "wrong: $*"
+  failed=1
+}
+
+value() {   # field of the result line
+  sed -n "s|^result .*$1=\([^ ]*\).*|\1|p" own
+}
+
+above() {   # what, number, least
+  awk -v x="$2" -v least="$3" 'BEGIN { exit !(x != "" && x + 0 > least) }' ||
+    wrong "$1 is $2, not above $3"
+}
+
+# The memory is worth bits, offers are worth keys, a saved state goes on with the same bits.
+"$program" --steps 25 --characters 600 >own 2>errors || wrong "own: exit status $?: $(cat errors)"
+above fewer "$(value fewer)" 5
+above saved "$(value ' saved')" 5
+[ "$(value loaded_same)" = 1 ] || wrong "own: a loaded state does not go on as the saved one"
+for file in made-up-1.state made-up-2.state.words; do
+  [ -s $file ] || wrong "own: a user's $file is missing"
+done
+tail -n 1 keyboard.svg | grep -qx '</svg>' || wrong "own: the picture is not whole"
+grep -qi 'nan\|[^a-z]inf' keyboard.svg own && wrong "own: numbers that are none"
+
+# Two lines typed at once, or with the state saved and loaded between them.
+models='--model made-up.safetensors'
+printf 'Kilo zivo ba. Talu zivo\nda zivo ba talu\n' >lines
+# shellcheck disable=SC2086 # two words
+{
+  cp made-up-1.state once.state && cp made-up-1.state.words once.state.words
+  cp made-up-1.state twice.state && cp made-up-1.state.words twice.state.words
+  "$program" type --state once.state $models <lines >once || wrong "type: exit status $?"
+  head -n 1 lines | "$program" type --state twice.state $models >twice
+  tail -n 1 lines | "$program" type --state twice.state $models >>twice
+  cmp -s once.state twice.state || wrong "type: a loaded state learns otherwise"
+  for name in once twice; do
+    sort $name.state.words >$name.words
+    grep '^ ' $name >$name.said
+  done
+  cmp -s once.words twice.words || wrong "type: words are not what was saved"
+  cmp -s once.said twice.said || wrong "type: a loaded state is offered something else"
+  cmp -s once.state made-up-1.state && wrong "type: nothing was learned"
+  grep -q 'zi\[vo\]\|\[zivo\]\|z\[ivo\]' once || wrong "type: a word typed before is not offered"
+
+  "$program" --steps 2>errors && wrong "--steps without a number is taken"
+  "$program" nowhere.txt $models 2>errors && wrong "a text that is not there is taken"
+  "$program" lines --model lines 2>errors && wrong "a model that is none is taken"
+  "$program" type --state own $models <lines 2>errors >&2 && wrong "a state that is none is taken"
+}
+exit $failed
