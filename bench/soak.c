@@ -5,6 +5,7 @@
  *   ./soak --writes 100000 --dim 32                   fewer, smaller
  *   ./soak --counts                                   instructions too; needs valgrind
  *   ./soak --quick                                    10^4 writes: a minute
+ *   ./soak --noise                                    noisy targets instead: a table of its own
  *
  * A row is miras_memory_preset as it comes, one head, key_dim and value_dim 64. The inputs, their
  * entries uniform in -1..1 where nothing else is said:
@@ -50,6 +51,15 @@
  *               hide, and says the same every time. Valgrind knows no AVX-512, so the counts are of
  *               AVX2. Instructions cannot show denormal arithmetic, which costs time and no counts:
  *   denormal    per cent of the state's floats that are denormal at the end
+ * NOISE. Keys are windows of 24 samples of a slow series whose size changes, and a 1; values of 4
+ * are a fixed linear map of the key, of variance 1, and noise of that deviation. Every row, and
+ * the presets for a purpose, as they come: the mean square of what an answer, asked for before its
+ * pair is written, is off the values without noise, over the second half of 20,000 writes (1: as
+ * good as 0). Beside them recursive least squares in double, forgetting .999. Then categories: one
+ * of 4 is drawn by the softmax of twice such values; bits of the one that came, by the softmax of
+ * the answer or, of what fits one-hots, by answers clipped from 0.01 up and divided by their sum;
+ * beside them what knows the map.
+ *
  * At the end a small table has every row and input: ok, or the bars that failed. Exit status: 0 all
  * held, 1 some bar failed or a file did, 2 wrong arguments. */
 #define _XOPEN_SOURCE 700
@@ -572,6 +582,156 @@ static void print_cell(const row *r, int input, const cell *c, int counts) {
   printf(c->failed ? " **%s** |\n" : " %s |\n", verdict(c->failed));
 }
 
+/* ---- noise ---- */
+
+enum { LAGS = 24, WINDOW = LAGS + 1, OUTS = 4, NOISY = 20000 };
+
+static double gauss(uint64_t *state) {
+  float u[12];
+  double sum = 0;
+  int i;
+  uniform(state, u, 12, 0.5f);
+  for (i = 0; i < 12; i++) sum += (double)u[i];
+  return sum;
+}
+
+/* A stream of keys and what they stand for. */
+typedef struct stream {
+  uint64_t state;
+  double slow, loud, map[WINDOW][OUTS];
+  float key[WINDOW];
+} stream;
+
+static void stream_next(stream *s, double truth[OUTS]) {
+  int i, j;
+  s->slow = 0.95 * s->slow + 0.31 * gauss(&s->state);
+  s->loud = 0.999 * s->loud + 0.02 * gauss(&s->state);
+  memmove(s->key + 1, s->key, (LAGS - 1) * sizeof *s->key);
+  s->key[0] = (float)(s->slow * exp(s->loud) + 0.3 * gauss(&s->state));
+  s->key[LAGS] = 1;
+  for (j = 0; j < OUTS; j++)
+    for (truth[j] = 0, i = 0; i < WINDOW; i++) truth[j] += (double)s->key[i] * s->map[i][j];
+}
+
+/* A map whose values have variance 1. */
+static void stream_open(stream *s, uint64_t seed) {
+  double truth[OUTS], square[OUTS] = {0};
+  int i, j, t;
+  memset(s, 0, sizeof *s);
+  s->state = seed;
+  for (i = 0; i < WINDOW; i++)
+    for (j = 0; j < OUTS; j++) s->map[i][j] = gauss(&s->state);
+  for (t = 0; t < NOISY; t++) {
+    stream_next(s, truth);
+    for (j = 0; j < OUTS; j++) square[j] += truth[j] * truth[j] / NOISY;
+  }
+  for (i = 0; i < WINDOW; i++)
+    for (j = 0; j < OUTS; j++) s->map[i][j] /= sqrt(square[j]);
+}
+
+/* Bits of the one of OUTS that came: by logits, or (shares) by clipped shares. */
+static double bits_of(const double *x, int came, int shares) {
+  double most = x[0], sum = 0, own = 0;
+  int j;
+  for (j = 1; j < OUTS; j++) most = fmax(most, x[j]);
+  for (j = 0; j < OUTS; j++) {
+    const double p = shares ? fmax(0.01, x[j]) : exp(x[j] - most);
+    sum += p;
+    if (j == came) own = p;
+  }
+  return log2(sum / own);
+}
+
+/* Recursive least squares in double. */
+static void peer_step(double p[WINDOW][WINDOW], double w[WINDOW][OUTS], const float *k,
+                      const float *v, double answer[OUTS]) {
+  double u[WINDOW], q = 0.999;
+  int i, j;
+  for (i = 0; i < WINDOW; i++) {
+    for (u[i] = 0, j = 0; j < WINDOW; j++) u[i] += p[i][j] * (double)k[j];
+    q += u[i] * (double)k[i];
+  }
+  for (j = 0; j < OUTS; j++)
+    for (answer[j] = 0, i = 0; i < WINDOW; i++) answer[j] += w[i][j] * (double)k[i];
+  for (i = 0; i < WINDOW; i++)
+    for (j = 0; j < OUTS; j++) w[i][j] += u[i] / q * ((double)v[j] - answer[j]);
+  for (i = 0; i < WINDOW; i++)
+    for (j = 0; j < WINDOW; j++) p[i][j] = (p[i][j] - u[i] * u[j] / q) / 0.999;
+}
+
+/* A preset, or with m NULL the peer, in noise of this deviation; below 0: categories, and what
+ * knows the map into *best. */
+static double noisy(miras_memory *m, double noise, double *best) {
+  static double p[WINDOW][WINDOW], w[WINDOW][OUTS];
+  const int logits = m && miras_memory_desc_of(m)->bias == MIRAS_BIAS_CROSS_ENTROPY;
+  stream s;
+  double total = 0, truth[OUTS], said[OUTS];
+  int t, i, j;
+  stream_open(&s, 5);
+  memset(p, 0, sizeof p), memset(w, 0, sizeof w);
+  for (i = 0; i < WINDOW; i++) p[i][i] = 10;
+  for (*best = 0, t = 0; t < NOISY; t++) {
+    float value[OUTS], answer[OUTS];
+    double draw, sum = 0;
+    int came = 0;
+    stream_next(&s, truth);
+    for (j = 0; j < OUTS; j++) value[j] = (float)(truth[j] + noise * gauss(&s.state));
+    if (noise < 0) {
+      for (j = 0; j < OUTS; j++) truth[j] *= 2, sum += exp(truth[j]);
+      draw = (double)(next(&s.state) >> 11) / 9007199254740992.0 * sum;
+      for (; came < OUTS - 1 && draw >= exp(truth[came]); came++) draw -= exp(truth[came]);
+      for (j = 0; j < OUTS; j++) value[j] = j == came;
+    }
+    if (m) {
+      miras_memory_event e;
+      memset(&e, 0, sizeof e);
+      e.key = s.key, e.value = value, e.answer = answer;
+      if (miras_memory_learn(m, &e) != MIRAS_OK) return -1;
+      for (j = 0; j < OUTS; j++) said[j] = (double)answer[j];
+    } else {
+      peer_step(p, w, s.key, value, said);
+    }
+    if (t < NOISY / 2) continue;
+    if (noise < 0) {
+      total += bits_of(said, came, !logits) * 2 / NOISY;
+      *best += bits_of(truth, came, 0) * 2 / NOISY;
+    } else {
+      for (j = 0; j < OUTS; j++)
+        total += (said[j] - truth[j]) * (said[j] - truth[j]) * 2 / NOISY / OUTS;
+    }
+  }
+  return total;
+}
+
+static int noise_table(void) {
+  static const double noises[] = {0, 0.1, 1, -1};
+  double best, x;
+  int k, i;
+  puts("| preset | no noise | 0.1 | 1 | categories, bits |\n|---|--:|--:|--:|--:|");
+  for (k = -1; k < MIRAS_PRESET_COUNT; k++) {
+    const int peer = k < 0;
+    miras_memory *m = NULL;
+    miras_memory_desc d;
+    if (k == MIRAS_PRESET_ROWS) k = MIRAS_PRESET_ASSOCIATIONS;
+    if (!peer) miras_memory_preset(&d, (miras_preset)k), d.key_dim = WINDOW, d.value_dim = OUTS;
+    if (!peer && (d.inner_steps > 1 || d.separate_erase)) continue;
+    if (!peer) m = miras_memory_open(&d, NULL, NULL, 0);
+    if (!peer && !m) continue;               /* one whose values are as wide as keys */
+    printf("| %s |", peer ? "*least squares in double*" : miras_preset_name((miras_preset)k));
+    for (i = 0; i < 4; i++) {
+      if (m) miras_memory_reset(m);
+      x = noisy(m, noises[i], &best);
+      if (noises[i] >= 0 && m && d.bias == MIRAS_BIAS_CROSS_ENTROPY) printf(" |");
+      else if (isfinite(x)) printf(" %.3g |", x);
+      else printf(" no number |");
+    }
+    printf("\n");
+    miras_memory_close(m);
+  }
+  printf("| *what knows the map* | 0 | 0 | 0 | %.3g |\n", best);
+  return fflush(stdout) || ferror(stdout);
+}
+
 static double number(const char *name, const char *text, double low, double high) {
   char *end = NULL;
   double x = strtod(text, &end);
@@ -614,6 +774,7 @@ int main(int argc, char **argv) {
     const char *value = i + 1 < argc ? argv[i + 1] : NULL;
     if (!strcmp(argv[i], "--counts")) { counts = 1; continue; }
     if (!strcmp(argv[i], "--quick")) { count = 10000, bar = 2; continue; }
+    if (!strcmp(argv[i], "--noise")) return noise_table();
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
       puts("soak: what many writes do to a memory on its own, for every row of the table\n\n"
            "  --rows A,B,...     these rows (all)\n"
@@ -621,6 +782,7 @@ int main(int argc, char **argv) {
            "drifting)\n"
            "  --writes N         of each (1000000), rounded up to whole rounds of what recurs\n"
            "  --quick            10000 writes, and wider bars for times\n"
+           "  --noise            noisy targets instead, in a table of its own\n"
            "  --dim N            width of keys and values (64)\n"
            "  --seed N           of the inputs (1)\n"
            "  --counts           instructions per write, by valgrind");
