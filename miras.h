@@ -23944,7 +23944,7 @@ static void miras__round_adapt(void *argument, int index, int worker) {
   const miras__strand *p = &s->strand[index];
   const miras_sequence *text = p->text;
   const size_t classes = (size_t)m->row.classes, values = (size_t)m->row.values;
-  const int words = m->row.tokens && miras__says_tokens(m) && m->out->size == m->in->of.size;
+  const int words = m->vocab && miras__says_tokens(m) && (size_t)m->out->size == m->vocab;
   float *a = miras__adapt_state(m, p->run);
   float *scratch = s->scratch + (size_t)worker * s->scratch_size;
   uint32_t *head = (uint32_t *)(void *)a;

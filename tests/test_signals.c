@@ -810,6 +810,29 @@ static void test_the_head_fits_numbers(void **state) {
   miras_model_close(m);
 }
 
+/* A category that is read is no target, though there are as many of what is said. */
+static void test_the_head_is_told(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 3, category 5", "category 3");
+  miras_model *m;
+  miras_session *s;
+  static const float x[3] = {1, -1, 0.5f};
+  float first[3];
+  const int32_t token = 4;
+  int t;
+  (void)state;
+  d.adapt.learning_rate = 1, d.adapt.vectors = 1;
+  m = open_model(&d);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
+  for (t = 0; t < 5; t++) {
+    const float *out = miras_session_feed(s, &token, x, 1);
+    if (!t) memcpy(first, out, sizeof first);
+    else assert_true(fabsf(out[0] - first[0]) < 0.5f && fabsf(out[1] - first[1]) < 0.5f);
+  }
+  assert_true(miras__adapt_state(m, s->state)[m->adapt.u] == 0);
+  miras_session_close(s);
+  miras_model_close(m);
+}
+
 /* Words that the text decides are learned in a hundred rows, for ever again after a change; a long
  * silence or noise leaves numbers. */
 static void test_the_head_lasts(void **state) {
@@ -898,6 +921,7 @@ int main(void) {
     cmocka_unit_test(test_learns_a_grammar),
     cmocka_unit_test(test_the_head_learns),
     cmocka_unit_test(test_the_head_fits_numbers),
+    cmocka_unit_test(test_the_head_is_told),
     cmocka_unit_test(test_the_head_lasts),
     cmocka_unit_test(test_refusals_of_the_head),
     cmocka_unit_test(test_predictions),
