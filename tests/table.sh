@@ -16,7 +16,7 @@ share() {   # test, times
 # Build tests/NAME.c and run it. A test that holds tests/check.h can do without cmocka. What these
 # call is compiled once for all of them, before other jobs.
 linked='test_memory test_model test_framework test_state test_threads test_sessions'
-linked="$linked test_old_files test_signals"
+linked="$linked test_old_files"
 object_of() {   # label: the library of tests with these flags
   echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
 }

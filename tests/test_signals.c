@@ -3,9 +3,7 @@
  * bits whatever the cut, the threads and the neighbours, files, refusals; and they learn.
  *
  *   cc -O2 tests/test_signals.c -o test_signals -lcmocka -lm && ./test_signals */
-#ifndef MIRAS_TEST_LINKED /* else object.c has it */
-  #define MIRAS_IMPLEMENTATION
-#endif
+#define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
 #include <math.h>
