@@ -766,6 +766,7 @@ static const float *serve(writer *w, const int32_t *ids, size_t count, size_t as
   miras_sequence text;
   size_t bytes;
   miras_result result;
+  memset(&text, 0, sizeof text);
   text.state = miras_session_state(w->s, &bytes);
   text.tokens = ids;
   text.count = count;

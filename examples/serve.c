@@ -129,6 +129,7 @@ static void arrive(house *h, size_t n) {
 
 static void put(miras_sequence *part, void *state, const int32_t *tokens, size_t count,
                 size_t logits) {
+  memset(part, 0, sizeof *part);
   part->state = state;
   part->tokens = tokens;
   part->count = count;

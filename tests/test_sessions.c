@@ -144,7 +144,7 @@ static void expect_free(expected *e) {
 static void check_calls(const char *name, miras_server *server, const expected *e) {
   unsigned char *state[TEXTS];
   size_t done[TEXTS] = {0}, which[TEXTS], left = TEXTS, b, i, r, count;
-  miras_sequence text[TEXTS];
+  miras_sequence text[TEXTS] = {{0}};
   for (b = 0; b < TEXTS; b++) state[b] = (unsigned char *)calloc(1, e->bytes);
   while (left) {
     const size_t most = below(3) ? 1 + below(3) : LONGEST;
@@ -293,7 +293,7 @@ static void test_rollback(void **state) {
     unsigned char *a = (unsigned char *)calloc(3, bytes), *b = a + bytes, *before = b + bytes;
     float of_a[VOCAB], of_b[VOCAB], tried[8 * VOCAB];
     int32_t token[60];
-    miras_sequence x, y;
+    miras_sequence x = {0}, y = {0};
     size_t t;
     for (t = 0; t < 60; t++) token[t] = (int32_t)below(VOCAB);
     for (t = 0; t + 8 < 60; t += 3) {
@@ -410,7 +410,7 @@ static void test_refusals(void **state) {
   unsigned char *before = (unsigned char *)malloc(3 * bytes);
   const int32_t tokens[3] = {1, 2, 3};
   float logits[9 * VOCAB];
-  miras_sequence good[3], t[3];
+  miras_sequence good[3] = {{0}}, t[3] = {{0}};
   int i;
   (void)state;
   for (i = 0; i < 3; i++) {

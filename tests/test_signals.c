@@ -629,11 +629,11 @@ static void test_learns_a_grammar(void **state) {
 
 enum { CONTEXTS = 5, ROWS_OF_IT = 1 << CONTEXTS };
 
-static miras_adapt_desc adapt_of(int hidden, int in_vectors, int contexts) {
+static miras_adapt_desc adapt_of(int in_hidden, int in_vectors, int contexts) {
   miras_adapt_desc a;
   memset(&a, 0, sizeof a);
   a.learning_rate = 0.8f, a.decay_rate = 0.01f, a.ridge = 3, a.drift = 0.02f;
-  a.hidden = hidden, a.vectors = in_vectors;
+  a.hidden = in_hidden, a.vectors = in_vectors;
   if (contexts) a.contexts = contexts, a.shortest = 2, a.longest = 4, a.context_rate = 0.4f;
   return a;
 }

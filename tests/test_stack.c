@@ -210,7 +210,7 @@ static void server(work *w) {
   static float logits[3 * VOCAB];
   const miras_server_desc d = {0, 0, NULL};
   miras_server *s = miras_server_open(w->model, &d, NULL, NULL, 0);
-  miras_sequence text[2];
+  miras_sequence text[2] = {{0}};
   size_t i;
   memset(text, 0, sizeof text);
   for (i = 0; i < 2; i++) {

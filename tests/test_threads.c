@@ -562,7 +562,7 @@ static trace serve(const miras_model *m, const miras_parallel *parallel) {
   const size_t bytes = miras_model_state_size(m), row = 31;
   miras_server *s = miras_server_open(m, &how, NULL, NULL, 0);
   unsigned char *states = (unsigned char *)calloc(TEXTS, bytes);
-  miras_sequence part[TEXTS];
+  miras_sequence part[TEXTS] = {{0}};
   trace r;
   size_t i, t;
   assert_non_null(s);
