@@ -253,7 +253,8 @@ static void test_refusals(void **state) {
     const char *field, *value, *sentence;
   } refused[] = {
     {"bias", "dot",
-     "algorithm is 4 (recursive-least-squares) with bias 0 (dot); it needs bias l2 or "},
+     "algorithm is 4 (recursive-least-squares) with bias 0 (dot); it needs bias l2 "
+     "or cross-entropy"},
     {"inner_steps", "2",
      "algorithm is 4 (recursive-least-squares) with inner_steps 2; it needs inner_steps 1"},
     {"decay_gate", "channel",
