@@ -4319,15 +4319,14 @@ static size_t miras__stretch_tape(const miras__plan *p, size_t tokens) {
 
 /* Floats of tape for one head and T tokens; 0 when there is nothing to keep or it does not fit. A
  * stretch of it ends where the head starts anew: there are no more of them than `parts`, and all
- * but the first and the last are whole. A tape may begin anywhere on the grid of chunks, which is
- * finer than that of the exact engine's blocks, so that both ends may hold a part of one. */
+ * but the first and the last have reset_every tokens. So each may end within a tape_chunk; or,
+ * where that divides reset_every, the two at the ends, which lie on the grid of chunks. */
 static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   size_t per = (size_t)p->tape_tokens, chunks = tokens / per + (tokens % per != 0), total;
   size_t every = (size_t)p->d.reset_every, parts = 1, once;
   if (!tokens) return 0;
   if (every) parts += (tokens - 1) / every + ((tokens - 1) % every != 0);
-  if (parts > 1 && p->tape_tokens > p->d.chunk) chunks++;
-  else if (parts > 1 && p->d.chunk % p->tape_tokens) chunks += parts;
+  if (parts > 1) chunks += every % per ? parts : (size_t)p->d.chunk % per != 0;
   if (!miras__size_mul(chunks, p->tape_chunk, &total) ||
       !miras__size_mul(parts, p->tape_once, &once))
     return 0;

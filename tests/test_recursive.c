@@ -247,6 +247,67 @@ static void test_variance(void **state) {
   finish();
 }
 
+/* Gradients of heads that start anew, taped and played back; the floats behind the tape stay. */
+enum { TAPED = 93, HEADS = 2, KEYS = TAPED * HEADS * N, VALUES = TAPED * HEADS, GUARD = 8192 };
+typedef struct taped { float key[KEYS], query[KEYS], value[VALUES], decay[VALUES]; } taped;
+
+static void play(int chunk, int every, const taped *x, const float *dy, taped *dx) {
+  static float y[VALUES];
+  miras_memory_desc d;
+  miras_memory_input in;
+  miras_memory_input_grad g;
+  miras_memory *m;
+  float *tape;
+  size_t size;
+  miras_memory_preset(&d, MIRAS_PRESET_RLS);
+  d.key_dim = N, d.value_dim = 1, d.heads = HEADS, d.chunk = chunk, d.reset_every = every;
+  d.retention = MIRAS_RETENTION_L2, d.decay_gate = MIRAS_GATE_HEAD;
+  m = miras_memory_open(&d, NULL, NULL, 0);
+  assert_non_null(m);
+  memset(&in, 0, sizeof in), memset(&g, 0, sizeof g);
+  in.key = x->key, in.query = x->query, in.value = x->value, in.decay = x->decay;
+  in.length = TAPED;
+  g.key = dx->key, g.query = dx->query, g.value = dx->value, g.decay = dx->decay;
+  size = miras_memory_tape_size(m, TAPED);
+  tape = (float *)zeros(size + GUARD, sizeof *tape);
+  for (size_t i = 0; i < GUARD; i++) tape[size + i] = 7.0f;
+  assert_int_equal(miras_memory_forward(m, &in, y, tape), MIRAS_OK);
+  assert_int_equal(miras_memory_backward(m, &in, tape, dy, &g, NULL, NULL), MIRAS_OK);
+  for (size_t i = 0; i < GUARD; i++)
+    if (!(tape[size + i] <= 7.0f && tape[size + i] >= 7.0f)) {
+      failed("chunk %d, reset_every %d: float %zu behind the tape is written", chunk, every, i);
+      break;
+    }
+  free(tape);
+  miras_memory_close(m);
+}
+
+/* A tape has room for what a call writes where heads start anew, whatever the chunk, which is
+ * nothing to this row: it changes no gradient. */
+static void test_tape(void **state) {
+  static const int chunks[] = {1, 3, 4, 5, 7, 10, 12};
+  static taped x, want, got;
+  static float dy[VALUES];
+  (void)state;
+  start();
+  random_state = 11;
+  for (int i = 0; i < KEYS; i++) x.key[i] = uniform(-1.0f, 1.0f), x.query[i] = uniform(-1.0f, 1.0f);
+  for (int i = 0; i < VALUES; i++) {
+    x.value[i] = uniform(-1.0f, 1.0f), dy[i] = uniform(-1.0f, 1.0f);
+    x.decay[i] = uniform(0.9f, 1.0f);
+  }
+  for (int c = 0; c < COUNT(chunks); c++) {
+    const int grid = (15 + chunks[c]) / chunks[c] * chunks[c];
+    for (int every = grid; every <= 3 * grid; every += grid) {
+      play(grid, every, &x, dy, &want);
+      play(chunks[c], every, &x, dy, &got);
+      if (memcmp(&want, &got, sizeof want) != 0)
+        failed("chunk %d, reset_every %d: gradients are not chunk %d's", chunks[c], every, grid);
+    }
+  }
+  finish();
+}
+
 /* Who does not know says so; what does not go with it is refused in a sentence. */
 static void test_refusals(void **state) {
   static const struct {
@@ -291,6 +352,7 @@ static void test_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_streams), cmocka_unit_test(test_silence),
-    cmocka_unit_test(test_variance), cmocka_unit_test(test_refusals)};
+    cmocka_unit_test(test_variance), cmocka_unit_test(test_tape),
+    cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
