@@ -1112,9 +1112,9 @@ typedef struct miras_sequence {
   size_t count;
   size_t logit_rows;       /* outputs are wanted behind the last so many of them, 0..count       */
   const float *vectors;    /* [count, vectors], of models that read vectors                      */
-  const int32_t *classes;  /* where the head learns: NULL, or [count, classes] and [count,       */
-  const float *values;     /* values], what the row before each had for targets. Without classes
-                              that of a model of words is the token                              */
+  const int32_t *classes;  /* looked at where the head learns: NULL, or [count, classes] and     */
+  const float *values;     /* [count, values], what the row before each had for targets. Without
+                              classes that of a model of words is the token                      */
 } miras_sequence;
 
 /* Rows that a trainer learns from. Sizes of rows are those of miras_model_row; what the model does
@@ -21310,8 +21310,7 @@ static void miras__embed_vector(const miras__kernels *k, const miras_model *m, c
                                 const float *z, size_t n, float *x, float *scratch) {
   const size_t size = (size_t)in->of.size;
   const miras__matrix rows = miras__mat(z, m->ld_in);
-  size_t t;
-  for (t = 0; t < n; t++) k->add(x + t * m->ld_x, m->params + in->offset, m->width);
+  k->add_rows(x, m->ld_x, m->params + in->offset, 0, n, m->width);
 #ifndef MIRAS__DEVICE
   if (m->desc.weights) {
     miras__packed w = miras__packed_at(m, in->weight, scratch);
@@ -21352,8 +21351,30 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, miras__r
 /* Add the head's offset to outputs [n, ld]. */
 static void miras__head_offset(const miras__kernels *k, const miras_model *m, float *outputs,
                                size_t ld, size_t n) {
-  size_t t;
-  for (t = 0; m->offset && t < n; t++) k->add(outputs + t * ld, m->params + m->offset, m->outs);
+  if (m->offset) k->add_rows(outputs, ld, m->params + m->offset, 0, n, m->outs);
+}
+
+#ifndef MIRAS__DEVICE   /* which takes the one here: its arguments belong to both */
+/* Has an output a target in its row? classes, values: those of the row, or NULL. */
+static MIRAS__BOTH int miras__has_target(const miras_output *of, const int32_t *classes,
+                                         const float *values) {
+  int i;
+  if (of->type == MIRAS_OUTPUT_CATEGORY) return classes && classes[of->first] >= 0;
+  for (i = 0; of->type != MIRAS_OUTPUT_RAW && values && i < of->size; i++)
+    if (fabsf(values[of->first + i]) <= FLT_MAX) return 1;
+  return 0;
+}
+#endif
+
+/* The loss of an output's numbers x [columns], which has a target; with scale other than 0 they
+ * become their gradient, times scale. room [size]. */
+static float miras__target_loss(const miras__kernels *k, const miras_output *of, float *x,
+                                const int32_t *classes, const float *values, float scale,
+                                float *room) {
+  if (of->type == MIRAS_OUTPUT_CATEGORY)
+    return k->cross_entropy(x, (size_t)of->size, (size_t)classes[of->first], scale);
+  return k->number_loss((int)of->type, x, values + of->first, (size_t)of->size, of->at, scale,
+                        room);
 }
 
 #ifndef MIRAS__DEVICE
@@ -22349,14 +22370,12 @@ MIRAS_API void miras_model_predict(const miras_model *m, float *outputs, size_t 
     }
 }
 
-/* The summed loss of a row's numbers x against y, some at a time; *there: one of y is finite. */
-static float miras__numbers_score(const miras_output *of, const float *x, const float *y,
-                                  int *there) {
+/* The summed loss of a row's numbers x against y, some at a time. */
+static float miras__numbers_score(const miras_output *of, const float *x, const float *y) {
   float some[128], room[64], total = 0;
-  int j, n, i;
-  for (j = *there = 0; j < of->size; j += n) {
+  int j, n;
+  for (j = 0; j < of->size; j += n) {
     n = of->size - j < 64 ? of->size - j : 64;
-    for (i = 0; i < n; i++) *there |= fabsf(y[j + i]) <= FLT_MAX;
     memcpy(some, x + j, (size_t)n * sizeof *x);
     if (of->type == MIRAS_OUTPUT_NORMAL)
       memcpy(some + n, x + of->size + j, (size_t)n * sizeof *x);
@@ -22370,28 +22389,24 @@ MIRAS_API miras_result miras_model_score(const miras_model *m, const float *outp
                                          const int32_t *classes, const float *values,
                                          double *losses, uint64_t *counts) {
   size_t t;
-  int i, there;
+  int i;
   if (!m || !losses || (rows && (!outputs || (m->row.values && !values))) ||
       !miras__classes_ok(m, classes, rows))
     return MIRAS_ERR_ARGUMENT;
-  for (t = 0; t < rows; t++, outputs += m->outs)
+  for (t = 0; t < rows; t++, outputs += m->outs) {
+    const int32_t *is = classes ? classes + t * (size_t)m->row.classes : NULL;
+    const float *y = miras__at(values, t * (size_t)m->row.values);
     for (i = 0; i < m->answers; i++) {
       const miras_output *of = &m->out[i];
       const float *x = outputs + of->column;
-      float loss = 0;
-      there = 0;
-      if (of->type == MIRAS_OUTPUT_CATEGORY) {
-        const int32_t target = classes[t * (size_t)m->row.classes + (size_t)of->first];
-        there = target >= 0;
-        if (there)   /* which leaves x as it is */
-          loss = miras__kernels_best()->cross_entropy((float *)(uintptr_t)x, (size_t)of->size,
-                                                      (size_t)target, 0);
-      } else if (of->type != MIRAS_OUTPUT_RAW) {
-        loss = miras__numbers_score(of, x, values + t * (size_t)m->row.values + of->first, &there);
-      }
-      losses[i] += there ? (double)loss : 0;
-      if (counts) counts[i] += (uint64_t)there;
+      if (!miras__has_target(of, is, y)) continue;
+      if (of->type == MIRAS_OUTPUT_CATEGORY)   /* which leaves x as it is */
+        losses[i] += (double)miras__target_loss(miras__kernels_best(), of, (float *)(uintptr_t)x,
+                                                is, y, 0, NULL);
+      else losses[i] += (double)miras__numbers_score(of, x, y + of->first);
+      if (counts) counts[i]++;
     }
+  }
   return MIRAS_OK;
 }
 
@@ -22611,15 +22626,12 @@ static float miras__row_weight(const miras_trainer *tr, size_t row) {
   return tr->weighs ? tr->weights[row] : 1;
 }
 
-/* Has row `row` a target for an output? */
-static int miras__row_counts(const miras_trainer *tr, const miras_output *x, size_t row) {
-  const float *y = miras__at(tr->numbers, row * (size_t)tr->model->row.values + (size_t)x->first);
-  int i;
-  if (x->type == MIRAS_OUTPUT_CATEGORY)
-    return tr->targets[row * (size_t)tr->model->row.classes + (size_t)x->first] >= 0;
-  for (i = 0; x->type != MIRAS_OUTPUT_RAW && i < x->size; i++)
-    if (fabsf(y[i]) <= FLT_MAX) return 1;
-  return 0;
+/* What a row of the call has as targets. */
+static const int32_t *miras__row_classes(const miras_trainer *tr, size_t row) {
+  return tr->targets ? tr->targets + row * (size_t)tr->model->row.classes : NULL;
+}
+static const float *miras__row_values(const miras_trainer *tr, size_t row) {
+  return miras__at(tr->numbers, row * (size_t)tr->model->row.values);
 }
 
 /* Sequence `index` of the call: which stream it goes on with, and what it has to learn. */
@@ -22639,7 +22651,9 @@ static void miras__call_begin(void *argument, int index, int worker) {
   for (i = 0; i < answers; i++) {
     double counted = 0;
     for (t = b * n; t < (b + 1) * n; t++)
-      if (miras__row_counts(tr, &tr->model->out[i], t)) counted += (double)miras__row_weight(tr, t);
+      if (miras__has_target(&tr->model->out[i], miras__row_classes(tr, t),
+                            miras__row_values(tr, t)))
+        counted += (double)miras__row_weight(tr, t);
     tr->counted[b * (size_t)answers + (size_t)i] = counted;
   }
   tr->runs[b] = run;
@@ -22765,23 +22779,14 @@ static double miras__output_loss(const miras__phase *ph, int i, float *x, size_t
   const miras_output *of = &tr->model->out[i];
   const float weight = miras__row_weight(tr, row);
   const float scale = ph->all.train ? tr->now->unit[i] * weight : 0;
-  const size_t size = (size_t)of->size;
-  float loss;
+  const int32_t *classes = miras__row_classes(tr, row);
+  const float *values = miras__row_values(tr, row);
   x += of->column;
-  if (of->type == MIRAS_OUTPUT_RAW || !miras__row_counts(tr, of, row) ||
-      (ph->all.train && !(scale > 0))) {
+  if (!miras__has_target(of, classes, values) || (ph->all.train && !(scale > 0))) {
     if (ph->all.train) k->fill(x, 0, (size_t)of->columns);
     return 0;
   }
-  if (of->type == MIRAS_OUTPUT_CATEGORY)
-    loss = k->cross_entropy(
-      x, size, (size_t)tr->targets[row * (size_t)tr->model->row.classes + (size_t)of->first],
-      scale);
-  else
-    loss = k->number_loss((int)of->type, x,
-                          tr->numbers + row * (size_t)tr->model->row.values + of->first, size,
-                          of->at, scale, room);
-  return (double)loss * (double)weight;
+  return (double)miras__target_loss(k, of, x, classes, values, scale, room) * (double)weight;
 }
 
 /* Final norm, outputs, their losses; when training the outputs become their gradient. */
@@ -22838,17 +22843,17 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
 static void miras__vectors_bwd(const miras__kernels *k, const miras_model *m, const float *d,
                                size_t n, float *to, float *pack) {
   const size_t ld = (size_t)m->row.vectors;
-  size_t t;
   int i;
   for (i = 0; i < m->ins; i++) {
     const miras__in *in = &m->in[i];
     const size_t size = (size_t)in->of.size;
+    float *at = to + in->of.first;
     if (in->of.type == MIRAS_INPUT_CATEGORY) continue;
     MIRAS__CHECKED(miras__gemm_room(n, size, m->width) <= m->pack);
-    miras__matmul(k, MIRAS__SET, to + in->of.first, ld, miras__mat(d, m->ld_x),
+    miras__matmul(k, MIRAS__SET, at, ld, miras__mat(d, m->ld_x),
                   miras__mat(m->params + in->weight, size), n, size, m->width, pack);
-    for (t = 0; in->of.type == MIRAS_INPUT_STANDARDIZED && t < n; t++)
-      k->mul(to + t * ld + in->of.first, to + t * ld + in->of.first, m->params + in->scale, size);
+    if (in->of.type == MIRAS_INPUT_STANDARDIZED)
+      k->mul_rows(at, ld, at, ld, m->params + in->scale, 0, n, size);
   }
 }
 
@@ -23765,7 +23770,6 @@ static void miras__round_logit(void *argument, int index, int worker) {
   const miras__matrix last = miras__mat(s->last + row * m->ld_x, m->ld_x);
   float *scratch = s->scratch + (size_t)worker * s->scratch_size;
   float *to = s->logits + row * m->outs + c;
-  size_t i;
   if (m->desc.weights) {
     const miras__packed head =
       miras__packed_at(m, m->head + c * miras__row_bytes((int)m->desc.weights, m->width), scratch);
@@ -23775,8 +23779,7 @@ static void miras__round_logit(void *argument, int index, int worker) {
                   miras__turned(m->params + m->head + c * m->width, m->width), rows, n, m->width,
                   scratch);
   }
-  for (i = 0; m->offset && i < rows; i++)
-    s->k->add(to + i * m->outs, m->params + m->offset + c, n);
+  if (m->offset) s->k->add_rows(to, m->outs, m->params + m->offset + c, 0, rows, n);
 }
 
 /* Logits [n, vocab] of n of the rows that were asked of, from `from` on. */
@@ -23834,11 +23837,8 @@ static void miras__adapt_error(const miras_model *m, const miras__kernels *k, co
   for (i = 0; i < m->answers; i++) {
     const miras_output *of = &m->out[i];
     float *at = e + of->column;
-    if (of->type == MIRAS_OUTPUT_CATEGORY && classes && classes[of->first] >= 0)
-      (void)k->cross_entropy(at, (size_t)of->size, (size_t)classes[of->first], 1);
-    else if (of->type != MIRAS_OUTPUT_CATEGORY && of->type != MIRAS_OUTPUT_RAW && values)
-      (void)k->number_loss((int)of->type, at, values + of->first, (size_t)of->size, of->at, 1,
-                           room);
+    if (miras__has_target(of, classes, values))
+      (void)miras__target_loss(k, of, at, classes, values, 1, room);
     else k->fill(at, 0, (size_t)of->columns);
   }
 }
@@ -24087,7 +24087,7 @@ static int miras__texts_ok(const miras_model *m, const miras_sequence *texts, si
         (t->count && m->row.vectors && !t->vectors) || t->logit_rows > t->count ||
         (t->logit_rows && !logits) || !miras__is_place(miras__position(t->state)) ||
         !miras__inputs_ok(m, t->tokens, t->count) ||
-        (t->classes && m->row.classes && !miras__classes_ok(m, t->classes, t->count)))
+        (m->adapt.state && t->classes && !miras__classes_ok(m, t->classes, t->count)))
       return 0;
   }
   return 1;
@@ -25793,7 +25793,7 @@ static MIRAS__COLD int miras__read_memory(miras_memory_desc *d, const char *at, 
   const char *const end = at + n;
   while (at < end) {
     const miras__field *f;
-    char word[2][MIRAS_GROUPS_SIZE];
+    char word[2][MIRAS_PATTERN_SIZE];   /* as miras__out_memory writes them */
     int i;
     if (*at == '\n') {
       at++;

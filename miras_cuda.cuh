@@ -7169,8 +7169,7 @@ __device__ static void miras__text_end(const miras__phase *ph, const miras__colu
   miras__matmul(ph->all.k, MIRAS__SET, to, m->outs, miras__mat(last, m->ld_x),
                 miras__turned(m->params + m->head + c * m->width, m->width), n, cols, m->width,
                 pack);
-  for (size_t i = 0; m->offset && i < n; i++)
-    ph->all.k->add(to + i * m->outs, m->params + m->offset + c, cols);
+  if (m->offset) ph->all.k->add_rows(to, m->outs, m->params + m->offset + c, 0, n, cols);
 }
 
 /* ... and it has come further. */
