@@ -1094,6 +1094,27 @@ REF void ref_read_exact(ref_memory *m, const double *state, const double *query,
   }
 }
 
+/* The first F columns of M [F, wide] become the identity by row operations, with pivots. */
+REF void ref_reduce(double *M, size_t F, size_t wide) {
+  for (size_t n = 0; n < F; n++) {
+    size_t pivot = n;
+    double by;
+    for (size_t i = n; i < F; i++)
+      if (fabs(M[i * wide + n]) > fabs(M[pivot * wide + n])) pivot = i;
+    for (size_t j = 0; j < wide; j++) {
+      const double swap = M[n * wide + j];
+      M[n * wide + j] = M[pivot * wide + j];
+      M[pivot * wide + j] = swap;
+    }
+    by = M[n * wide + n];
+    for (size_t j = 0; j < wide; j++) M[n * wide + j] /= by;
+    for (size_t i = 0; i < F; i++) {
+      by = M[i * wide + n];
+      for (size_t j = 0; i != n && j < wide; j++) M[i * wide + j] -= by * M[n * wide + j];
+    }
+  }
+}
+
 /* Mesa: H <- keep H + eta k k', G <- keep G + eta k v', k = phi(key); G is A.
  * A query is answered with G' x, (H + diag(lambda)) x = phi(q), by elimination. */
 REF void ref_read_newton(ref_memory *m, const double *state, int h, const double *query,
@@ -1107,24 +1128,10 @@ REF void ref_read_newton(ref_memory *m, const double *state, int h, const double
     M[i * wide + i] += ref_ridge(m, h, i);
     M[i * wide + F] = m->x[i];
   }
-  for (size_t n = 0; n < F; n++) {
-    size_t pivot = n;
-    for (size_t i = n; i < F; i++)
-      if (fabs(M[i * wide + n]) > fabs(M[pivot * wide + n])) pivot = i;
-    for (size_t j = 0; j < wide; j++) {
-      const double swap = M[n * wide + j];
-      M[n * wide + j] = M[pivot * wide + j];
-      M[pivot * wide + j] = swap;
-    }
-    for (size_t i = 0; i < F; i++) {
-      const double by = M[i * wide + n] / M[n * wide + n];
-      if (i == n) continue;
-      for (size_t j = n; j < wide; j++) M[i * wide + j] -= by * M[n * wide + j];
-    }
-  }
+  ref_reduce(M, F, wide);
   for (size_t o = 0; o < dv; o++) {
     out[o] = 0.0;
-    for (size_t i = 0; i < F; i++) out[o] += G[i * dv + o] * M[i * wide + F] / M[i * wide + i];
+    for (size_t i = 0; i < F; i++) out[o] += G[i * dv + o] * M[i * wide + F];
   }
   free(M);
 }
@@ -1161,23 +1168,7 @@ REF void ref_invert(double *to, const double *from, size_t F) {
     for (size_t j = 0; j < F; j++) M[i * wide + j] = from[i * F + j];
     M[i * wide + F + i] = 1.0;
   }
-  for (size_t n = 0; n < F; n++) {
-    size_t pivot = n;
-    double by;
-    for (size_t i = n; i < F; i++)
-      if (fabs(M[i * wide + n]) > fabs(M[pivot * wide + n])) pivot = i;
-    for (size_t j = 0; j < wide; j++) {
-      const double swap = M[n * wide + j];
-      M[n * wide + j] = M[pivot * wide + j];
-      M[pivot * wide + j] = swap;
-    }
-    by = M[n * wide + n];
-    for (size_t j = 0; j < wide; j++) M[n * wide + j] /= by;
-    for (size_t i = 0; i < F; i++) {
-      by = M[i * wide + n];
-      for (size_t j = 0; i != n && j < wide; j++) M[i * wide + j] -= by * M[n * wide + j];
-    }
-  }
+  ref_reduce(M, F, wide);
   for (size_t i = 0; i < F; i++)
     for (size_t j = 0; j < F; j++)
       to[i * F + j] = (M[i * wide + F + j] + M[j * wide + F + i]) / 2.0;
