@@ -28,6 +28,12 @@ static double draw(void) {   /* -1..1 */
 
 static int below(int n) { return (int)((draw() + 1) * 0.49999 * n); }
 
+/* Every test has its own numbers, whatever ran before it. */
+static void begin(void **state) {
+  (void)state;
+  random_state = 2;
+}
+
 /* ---- a job system without threads: last tasks first, workers in turn ---- */
 
 static void backwards(void *user, int count, void (*task)(void *argument, int index, int worker),
@@ -151,7 +157,7 @@ static void test_losses_are_their_formulas(void **state) {
   miras_output o;
   float loss;
   int i, j, there;
-  (void)state;
+  begin(state);
   assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
   assert_int_equal(miras_model_score(m, outputs, ROWS, classes, values, scored, counts), MIRAS_OK);
   for (j = 0; miras_model_output(m, j, &o); j++) {
@@ -188,15 +194,26 @@ static double objective(miras_trainer *t, const miras_batch *x, int outputs_of, 
   return total;
 }
 
-static double slope(miras_trainer *t, const miras_batch *x, float *at, int outputs_of, int width) {
-  const float was = *at, h = 1e-2f;
+static double difference(miras_trainer *t, const miras_batch *x, float *at, float h,
+                         int outputs_of, int width) {
+  const float was = *at, above = was + h, below_it = was - h;
   double up, down;
-  *at = was + h;
+  *at = above;
   up = objective(t, x, outputs_of, width);
-  *at = was - h;
+  *at = below_it;
   down = objective(t, x, outputs_of, width);
   *at = was;
-  return (up - down) / (2 * (double)h);
+  return (up - down) / ((double)above - (double)below_it);
+}
+
+/* Of two steps, so that the third derivative falls out: in sums of floats none can be small. Where
+ * they do not agree, nearby is a corner or a bend, and the gradient cannot be seen (0). */
+static int slope(miras_trainer *t, const miras_batch *x, float *at, int outputs_of, int width,
+                 double *is) {
+  const double one = difference(t, x, at, 1e-2f, outputs_of, width);
+  const double two = difference(t, x, at, 2e-2f, outputs_of, width);
+  *is = (4 * one - two) / 3;
+  return fabs(one - two) <= 0.02 * fabs(one) + 5e-4;
 }
 
 static void gradients(miras_preset preset, const char *inputs, int embed_norm) {
@@ -207,7 +224,8 @@ static void gradients(miras_preset preset, const char *inputs, int embed_norm) {
   miras_batch_grad g;
   const miras_view *v;
   float loss, *params, *grads;
-  int i, k, count;
+  double s;
+  int i, k, count, seen = 0, unseen = 0;
   d.embed_norm = embed_norm;
   if (preset == MIRAS_PRESET_YAAD) d.norm = MIRAS_NORM_LAYER;
   m = open_model(&d);
@@ -225,10 +243,11 @@ static void gradients(miras_preset preset, const char *inputs, int embed_norm) {
     double off = 0, size = 0;
     for (k = 0; v[i].rate > 0 && k < 4; k++) {
       const size_t at = v[i].offset + (size_t)below((int)v[i].count);
-      const double s = slope(t, &x, params + at, miras_model_row(m)->outputs, d.width);
-      off += (s - (double)grads[at]) * (s - (double)grads[at]), size += s * s;
+      const int smooth = slope(t, &x, params + at, miras_model_row(m)->outputs, d.width, &s);
+      seen += smooth, unseen += !smooth;
+      if (smooth) off += (s - (double)grads[at]) * (s - (double)grads[at]), size += s * s;
     }
-    if (off > 4e-4 * (size + 2e-4))
+    if (off > 1.6e-3 * size + 1e-6)   /* 0.04, and what sums of floats leave of a slope */
       fail_msg("%s: %s is off by %g of %g", miras_preset_name(preset), v[i].name, sqrt(off),
                sqrt(size));
     for (k = 0; !(v[i].rate > 0) && k < (int)v[i].count; k++)
@@ -236,16 +255,18 @@ static void gradients(miras_preset preset, const char *inputs, int embed_norm) {
   }
   for (i = 0; g.vectors && i < 12; i++) {
     const int at = below(ROWS * miras_model_row(m)->vectors);
-    const double s = slope(t, &x, vectors + at, miras_model_row(m)->outputs, d.width);
-    if (fabs(s - (double)dvectors[at]) > 1e-3 + 0.01 * fabs(s))
+    const int smooth = slope(t, &x, vectors + at, miras_model_row(m)->outputs, d.width, &s);
+    seen += smooth, unseen += !smooth;
+    if (smooth && fabs(s - (double)dvectors[at]) > 1e-3 + 0.01 * fabs(s))
       fail_msg("vectors at %d: %g and not %g", at, (double)dvectors[at], s);
   }
+  if (unseen * 8 > seen) fail_msg("%d of %d slopes cannot be seen", unseen, unseen + seen);
   miras_trainer_close(t);
   miras_model_close(m);
 }
 
 static void test_gradients(void **state) {
-  (void)state;
+  begin(state);
   gradients(MIRAS_PRESET_GATED_DELTANET, ins, 0);
   gradients(MIRAS_PRESET_YAAD, ins, 1);
   gradients(MIRAS_PRESET_RWKV7, "vector 5", 0);
@@ -270,7 +291,7 @@ static void test_same_bits(void **state) {
   float loss, again;
   void *block;
   int b, i;
-  (void)state;
+  begin(state);
   d.dropout = 0.1f;
   m = open_model(&d);
   r = miras_model_row(m);
@@ -347,7 +368,7 @@ static void test_what_is_left_out(void **state) {
   miras_batch x = rows_of(m);
   float loss, again, third;
   int i;
-  (void)state;
+  begin(state);
   assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
   for (i = 0; i < ROWS; i++)
     if (!(weights[i] > 0)) values[2 * i] = 1e9f, classes[i] = 0;
@@ -382,7 +403,7 @@ static void test_standardized(void **state) {
   static float x[MANY][4];
   double a = 0, q = 0;
   int i;
-  (void)state;
+  begin(state);
   for (i = 0; i < MANY; i++) {
     x[i][0] = 9, x[i][1] = (float)(3e4 + 0.5 * draw()), x[i][2] = 7.5f, x[i][3] = (float)draw();
     if (i % 10 == 3) x[i][3] = i % 20 == 3 ? NAN : INFINITY;
@@ -421,7 +442,7 @@ static void test_files(void **state) {
   char why[256];
   size_t size, i, k;
   float most, off;
-  (void)state;
+  begin(state);
   (void)rows_of(m);
   assert_int_equal(miras_model_standardize(m, vectors, ROWS), MIRAS_OK);
   size = miras_model_save_to(m, file, sizeof file);
@@ -479,7 +500,7 @@ static void test_refusals(void **state) {
   size_t i;
   float loss;
   int32_t word[1] = {0};
-  (void)state;
+  begin(state);
   for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, wrong[i].in, wrong[i].out);
     d.vocab = wrong[i].vocab;
@@ -571,7 +592,7 @@ static void lagged(const miras_row *r, int row) {
 }
 
 static void test_copies_a_lagged_vector(void **state) {
-  (void)state;
+  begin(state);
   train("vector 2", "squared 2", 300, 0, lagged);
   /* the mean of the two says 1/3 */
   if (!(losses[0] < 0.033f)) fail_msg("%g", (double)losses[0]);
@@ -597,7 +618,7 @@ static void sines(const miras_row *r, int row) {
 }
 
 static void test_forecasts_a_noisy_mixture(void **state) {
-  (void)state;
+  begin(state);
   train("standardized 1", "huber 1, normal 1, quantile 1 at 0.9, lp 1 at 2.5", 400, 1, sines);
   /* noise alone: 0.005, log 0.1 + 1/2 + 0.919 = -0.88, 0.0175; the value before: 0.14 and more */
   if (!(losses[0] < 0.02f && losses[1] < -0.2f && losses[2] < 0.04f && losses[3] < 0.02f))
@@ -619,7 +640,7 @@ static void grammar(const miras_row *r, int row) {
 }
 
 static void test_learns_a_grammar(void **state) {
-  (void)state;
+  begin(state);
   train("category 4 2", "category 4 2, binary 1", 150, 0, grammar);
   if (!(losses[0] < 0.05f && losses[2] < 0.05f))
     fail_msg("%g %g", (double)losses[0], (double)losses[2]);
@@ -696,7 +717,7 @@ static void test_the_head_learns(void **state) {
   int32_t text[T];
   float x[T][2];
   int t, i, j;
-  (void)state;
+  begin(state);
   d.vocab = V;
   plain = open_model(&d);
   d.adapt = a;
@@ -785,7 +806,7 @@ static void test_the_head_fits_numbers(void **state) {
   miras_session *s;
   int32_t unknown = -1;
   int t, j;
-  (void)state;
+  begin(state);
   d.adapt.learning_rate = 1, d.adapt.vectors = 1, d.adapt.ridge = 1e-4f, d.adapt.drift = 1e-9f;
   m = open_model(&d);
   for (j = 0; j < 2 * d.width; j++)            /* numbers of the head: 0 */
@@ -817,7 +838,7 @@ static void test_the_head_is_told(void **state) {
   float first[3];
   const int32_t token = 4;
   int t;
-  (void)state;
+  begin(state);
   d.adapt.learning_rate = 1, d.adapt.vectors = 1;
   m = open_model(&d);
   s = miras_session_open(m, NULL, NULL, NULL, 0);
@@ -829,6 +850,27 @@ static void test_the_head_is_told(void **state) {
   assert_true(miras__adapt_state(m, s->state)[m->adapt.u] == 0);
   miras_session_close(s);
   miras_model_close(m);
+  for (t = 0; t < 2; t++) {   /* classes are looked at where the head learns */
+    static const int32_t none_of_its = 7;
+    miras_sequence part;
+    miras_server_desc sd;
+    miras_server *server;
+    memset(&sd, 0, sizeof sd);
+    sd.batch_tokens = 1;
+    d.adapt.learning_rate = (float)t, d.adapt.vectors = t;
+    m = open_model(&d);
+    server = miras_server_open(m, &sd, NULL, NULL, 0);
+    assert_non_null(server);
+    memset(&part, 0, sizeof part);
+    part.state = calloc(1, miras_model_state_size(m));
+    part.tokens = &token, part.vectors = x, part.count = part.logit_rows = 1;
+    part.classes = &none_of_its;
+    assert_int_equal(miras_server_feed(server, &part, 1, first),
+                     t ? MIRAS_ERR_ARGUMENT : MIRAS_OK);
+    free(part.state);
+    miras_server_close(server);
+    miras_model_close(m);
+  }
 }
 
 /* Words that the text decides are learned in a hundred rows, for ever again after a change; a long
@@ -840,7 +882,7 @@ static void test_the_head_lasts(void **state) {
   static int32_t text[60001];
   double nats, first;
   size_t i;
-  (void)state;
+  begin(state);
   d.vocab = 8;
   d.adapt = adapt_of(1, 0, 10);
   d.adapt.decay_rate = 0;
@@ -873,7 +915,7 @@ static void test_refusals_of_the_head(void **state) {
   miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "", "");
   char why[256];
   size_t i;
-  (void)state;
+  begin(state);
   d.vocab = 8;
   for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     memset(&d.adapt, 0, sizeof d.adapt);
@@ -898,7 +940,7 @@ static void test_predictions(void **state) {
   float x[10] = {1, 1, 0, logf(2), 0, 0, logf(3), 4, logf(0.5f), -7};
   static const float want[10] = {0.5f, 0.5f, 0.25f, 0.5f, 0.25f, 0.5f, 0.75f, 4, 0.5f, -7};
   int i;
-  (void)state;
+  begin(state);
   assert_int_equal(miras_model_row(m)->outputs, 10);
   miras_model_predict(m, x, 1);
   for (i = 0; i < 10; i++) assert_true(fabsf(x[i] - want[i]) < 1e-6f);
