@@ -705,7 +705,7 @@ static double noisy(miras_memory *m, double noise, double *best) {
 
 static int noise_table(void) {
   static const double noises[] = {0, 0.1, 1, -1};
-  double best, x;
+  double best = 0, x;
   int k, i;
   puts("| preset | no noise | 0.1 | 1 | categories, bits |\n|---|--:|--:|--:|--:|");
   for (k = -1; k < MIRAS_PRESET_COUNT; k++) {
