@@ -9,6 +9,15 @@
  * all take the same step with them; the first one says and writes what there is to say. Data are
  * read by all.
  *
+ * Or a program of yours that trains on rows of any kind, of vectors and numbers too:
+ *
+ *     mpicc -O3 -DMPI_TRAINS='"yours.c"' -I FOLDER_OF_YOURS lm_mpi.c -o yours_mpi -lm -lpthread
+ *     mpirun -n 2 ./yours_mpi ...
+ *
+ * It opens its trainer for the whole batch, calls miras_trainer_loss_batch, _backward and _step in
+ * every process, and miras_trainer_close when it has learned; from there on only the first process
+ * goes on. A loss is a mean over a share's targets, and shares count alike, whatever they have.
+ *
  *     --shares 3     one process takes the shares of three in turn: a batch larger than memory
  *     --ordered      the sum of the gradients is made in the order of the processes, which MPI does
  *                    not promise. Then n processes reach the bits of one with --shares n (without
@@ -38,6 +47,7 @@ static void stop(const char *why) {
 
 /* A trainer whose batch is a share; the sums of a step's gradients, and behind them its loss. */
 typedef struct mpi_trainer {
+  const miras_model *model;
   miras_trainer *t;
   float *sum, *part;
   int count;
@@ -55,6 +65,7 @@ static mpi_trainer *mpi_trainer_open(miras_model *m, const miras_trainer_desc *d
   if (d->batch % shares) stop("--batch must be a multiple of the processes, or of --shares");
   own.batch = d->batch / shares;
   if (!t) return NULL;
+  t->model = m;
   t->t = miras_trainer_open(m, &own, allocator, why, why_size);
   if (!t->t) return NULL;
   (void)miras_model_params(m, &count);
@@ -71,6 +82,12 @@ static void mpi_trainer_close(mpi_trainer *t) {
   miras_trainer_close(t->t);
   free(t->sum);
   free(t);
+#ifdef MPI_TRAINS
+  if (rank) {
+    MPI_Finalize();
+    exit(0);
+  }
+#endif
 }
 
 /* sum += part, or = for the first one */
@@ -94,22 +111,35 @@ static void add_in_order(float *sum, const float *part, int count) {
   free(mine);
 }
 
+/* Row `row` and the `each` - 1 behind it of a batch. */
+static miras_batch share_of(const miras_model *m, const miras_batch *whole, size_t row, int each) {
+  const miras_row *r = miras_model_row(m);
+  const size_t at = row * (size_t)whole->length;
+  miras_batch x = *whole;
+  x.batch = each;
+  if (x.tokens) x.tokens += at * (size_t)r->tokens;
+  if (x.vectors) x.vectors += at * (size_t)r->vectors;
+  if (x.classes) x.classes += at * (size_t)r->classes;
+  if (x.values) x.values += at * (size_t)r->values;
+  if (x.weights) x.weights += at;
+  if (x.carry) x.carry += row;
+  if (x.restart) x.restart += row;
+  return x;
+}
+
 /* Learn from this process's shares of a step, and all processes' gradients and loss together. */
-static miras_result learn(mpi_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
-                          int length, const int32_t *carry, const unsigned char *restart,
-                          float *loss) {
-  const int each = batch / shares, own = ranks > 1 ? 1 : shares;
+static miras_result mpi_learn(mpi_trainer *t, const miras_batch *x, float *loss) {
+  const int each = x->batch / shares, own = ranks > 1 ? 1 : shares;
   const int count = t->count - 1;
   float *grads = miras_trainer_grads(t->t);
   const size_t bytes = (size_t)count * sizeof *grads;
   int s, i;
+  if (x->outputs || x->hidden || x->losses)
+    stop("a process has outputs, hidden rows and losses of its own share alone");
   for (s = 0; s < own; s++) {
-    const size_t row = (size_t)(ranks > 1 ? rank : s) * (size_t)each, at = row * (size_t)length;
-    miras_result result =
-      carry ? miras_trainer_loss_carried(t->t, tokens + at, targets + at, each, length, carry + row,
-                                         restart ? restart + row : NULL, &t->part[count])
-            : miras_trainer_loss(t->t, tokens + at, targets + at, each, length, 1,
-                                 &t->part[count]);
+    const size_t row = (size_t)(ranks > 1 ? rank : s) * (size_t)each;
+    const miras_batch share = share_of(t->model, x, row, each);
+    miras_result result = miras_trainer_loss_batch(t->t, &share, 1, &t->part[count]);
     if (result != MIRAS_OK) return result;
     miras_trainer_backward(t->t);
     memcpy(t->part, grads, bytes);
@@ -125,18 +155,29 @@ static miras_result learn(mpi_trainer *t, const int32_t *tokens, const int32_t *
   return MIRAS_OK;
 }
 
-static miras_result mpi_trainer_loss(mpi_trainer *t, const int32_t *tokens, const int32_t *targets,
-                                     int batch, int length, int train, float *loss) {
-  if (train) return learn(t, tokens, targets, batch, length, NULL, NULL, loss);
-  return miras_trainer_loss(t->t, tokens, targets, batch, length, 0, loss);
+#ifdef MPI_TRAINS
+static miras_result mpi_trainer_loss_batch(mpi_trainer *t, const miras_batch *x, int train,
+                                           float *loss) {
+  return train ? mpi_learn(t, x, loss) : miras_trainer_loss_batch(t->t, x, 0, loss);
 }
-
+#else
 static miras_result mpi_trainer_loss_carried(mpi_trainer *t, const int32_t *tokens,
                                              const int32_t *targets, int batch, int length,
                                              const int32_t *carry, const unsigned char *restart,
                                              float *loss) {
-  return learn(t, tokens, targets, batch, length, carry, restart, loss);
+  miras_batch x;
+  memset(&x, 0, sizeof x);
+  x.tokens = tokens, x.classes = targets, x.batch = batch, x.length = length;
+  x.carry = carry, x.restart = restart;
+  return mpi_learn(t, &x, loss);
 }
+
+static miras_result mpi_trainer_loss(mpi_trainer *t, const int32_t *tokens, const int32_t *targets,
+                                     int batch, int length, int train, float *loss) {
+  if (!train) return miras_trainer_loss(t->t, tokens, targets, batch, length, 0, loss);
+  return mpi_trainer_loss_carried(t, tokens, targets, batch, length, NULL, NULL, loss);
+}
+#endif
 
 static miras_result mpi_trainer_backward(mpi_trainer *t) {
   (void)t;                         /* the loss has brought the gradients with it                  */
@@ -148,6 +189,7 @@ static miras_result mpi_trainer_step(mpi_trainer *t, const miras_adamw_options *
   return miras_trainer_step(t->t, o, rate, norm);
 }
 
+#ifndef MPI_TRAINS
 static uint64_t mpi_trainer_steps(const mpi_trainer *t) { return miras_trainer_steps(t->t); }
 
 static const miras_trainer_desc *mpi_trainer_desc_of(const mpi_trainer *t) {
@@ -177,30 +219,54 @@ static int mpi_clock(clockid_t which, struct timespec *t) {
 #define clock_gettime mpi_clock
 #define sigaction(signal, action, old) ((void)(action))   /* mpirun ends all of them              */
 #define miras_model_save mpi_model_save
-#define miras_trainer mpi_trainer
-#define miras_trainer_open mpi_trainer_open
-#define miras_trainer_close mpi_trainer_close
 #define miras_trainer_load mpi_trainer_load
 #define miras_trainer_save mpi_trainer_save
 #define miras_trainer_loss mpi_trainer_loss
 #define miras_trainer_loss_carried mpi_trainer_loss_carried
-#define miras_trainer_backward mpi_trainer_backward
-#define miras_trainer_step mpi_trainer_step
 #define miras_trainer_steps mpi_trainer_steps
 #define miras_trainer_desc_of mpi_trainer_desc_of
-#define main lm_main
-#include "lm.c"
+#define MPI_LM
+#define MPI_TRAINS "lm.c"
+#else
+#define miras_trainer_loss_batch mpi_trainer_loss_batch
+#endif
+
+#define miras_trainer mpi_trainer
+#define miras_trainer_open mpi_trainer_open
+#define miras_trainer_close mpi_trainer_close
+#define miras_trainer_backward mpi_trainer_backward
+#define miras_trainer_step mpi_trainer_step
+#define main single_main
+#include MPI_TRAINS
 #undef main
+
+/* The options above, out of the command of a program that does not know them. */
+static int own_options(int argc, char **argv) {
+#ifdef MPI_LM
+  if (argc > 1 && strcmp(argv[1], "train") && strcmp(argv[1], "--help")) ranks = 1;
+  return argc;
+#else
+  int i, kept = 1;
+  for (i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--ordered")) ordered = 1;
+    else if (!strcmp(argv[i], "--shares") && i + 1 < argc) shares = atoi(argv[++i]);
+    else argv[kept++] = argv[i];
+  }
+  if (shares < 0) stop("--shares is below 0");
+  argv[kept] = NULL;
+  return kept;
+#endif
+}
 
 int main(int argc, char **argv) {
   int status = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc > 1 && strcmp(argv[1], "train") && strcmp(argv[1], "--help")) ranks = 1;
+  argc = own_options(argc, argv);
   if (rank && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
     status = 1;
-  else if (ranks > 1 || !rank) status = lm_main(argc, argv);
+  else if (ranks > 1 || !rank) status = single_main(argc, argv);
   MPI_Finalize();
   return status;
 }
