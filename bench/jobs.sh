@@ -5,9 +5,9 @@
 #   sh bench/jobs.sh [FOLDER]     all three, three seeds where there is chance; data into ./jobs
 #   JOBS=npc sh bench/jobs.sh     one: npc, anomaly, keyboard
 #
-# Data comes from packages of Debian and PyPI (examples/data.sh). A model for the keyboard is
-# trained first where FOLDER has none (20 minutes). Programs say what they compare; where a
-# baseline is better, the table says so too.
+# Data comes from packages of Debian and PyPI (examples/data.sh). Models for the keyboard are
+# trained first where FOLDER has none (three, 20 minutes each). Programs say what they compare;
+# where a baseline is better, the table says so too.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-jobs}
@@ -45,10 +45,13 @@ keyboard() {
   heading 'A user at a keyboard: keyboard'
   sh examples/data.sh keyboard "$folder" >&2
   build keyboard
-  [ -s "$folder/keyboard.safetensors" ] ||
-    (cd "$folder" && ./keyboard train corpus.txt --minutes 20 >&2)
-  (cd "$folder" &&
-    table ./keyboard bible.txt shakespeare.txt readme.txt heldout.txt --corpus corpus.txt)
+  for seed in 1 2 3; do
+    [ -s "$folder/keyboard.$seed.safetensors" ] ||
+      (cd "$folder" && ./keyboard train corpus.txt --steps 6500 --seed $seed \
+        --model keyboard.$seed.safetensors >&2)
+    (cd "$folder" && table ./keyboard bible.txt shakespeare.txt readme.txt heldout.txt \
+      --corpus corpus.txt --model keyboard.$seed.safetensors)
+  done
 }
 
 echo "# What memories are worth at three jobs"

@@ -13,7 +13,8 @@
  *     --corpus TEXT      what it was trained on, whose words are counted too
  *     --characters N     how much of each user is read, 6000
  *     --contexts N       the memory has 2^N rows for hashed contexts, 10: 1.3 MB a user
- *     --minutes N        how long to train, 20;  --steps N  the same, by steps
+ *     --minutes N        how long to train, 20;  --steps N  the same, by steps;  --seed N  which
+ *                        model and which windows of the text, 1
  *     --plot F           the picture, keyboard.svg
  *
  * THE MODEL reads bytes: gated-deltanet, pattern (cm)*2, width 128, 0.5 million parameters. It is
@@ -780,7 +781,7 @@ static void draw(const char *path, const result *r, int users) {
 typedef struct options {
   const char *model, *corpus, *plot, *state;
   int contexts, width;
-  long characters, steps;
+  long characters, steps, seed;
   double minutes;
 } options;
 
@@ -812,7 +813,7 @@ static miras_model *new_model(const options *o, int context) {
   d.heads = 4;
   d.layers = 0;
   d.layer[0].memory.reset_every = 2 * context;   /* texts are longer than what it trains on */
-  d.seed = 1;
+  d.seed = (uint64_t)o->seed;
   m = miras_model_open(&d, NULL, why, sizeof why);
   if (!m) die(1, "%s", why);
   return m;
@@ -830,7 +831,7 @@ static void train(const options *o, const text *t) {
   char why[256] = "";
   miras_model *m = new_model(o, CONTEXT);
   miras_trainer *trainer = miras_trainer_open(m, &d, NULL, why, sizeof why);
-  uint64_t seed = 1;
+  uint64_t seed = (uint64_t)o->seed;
   long step;
   if (!trainer) die(1, "%s", why);
   if (learn < CONTEXT + 1) die(1, "%s is too short to learn from", t->name);
@@ -1031,6 +1032,7 @@ static int parse(options *o, int argc, char **argv, const char **words) {
     if (!strcmp(name, "--contexts")) o->contexts = (int)number(name, s, 4, 24);
     else if (!strcmp(name, "--characters")) o->characters = (long)number(name, s, CURVE, 1e9);
     else if (!strcmp(name, "--steps")) o->steps = (long)number(name, s, 1, 1e9);
+    else if (!strcmp(name, "--seed")) o->seed = (long)number(name, s, 1, 1e9);
     else if (!strcmp(name, "--minutes")) o->minutes = number(name, s, 1e-3, 1e5);
     else if (!strcmp(name, "--model") && s) o->model = s;
     else if (!strcmp(name, "--corpus") && s) o->corpus = s;
@@ -1042,7 +1044,7 @@ static int parse(options *o, int argc, char **argv, const char **words) {
 }
 
 int main(int argc, char **argv) {
-  options o = {NULL, NULL, "keyboard.svg", NULL, 10, 128, 6000, 0, 0};
+  options o = {NULL, NULL, "keyboard.svg", NULL, 10, 128, 6000, 0, 1, 0};
   const char *words[USERS + 1];
   text users[USERS], corpus = {"", NULL, 0};
   const int count = parse(&o, argc, argv, words);
