@@ -18,8 +18,8 @@
  * sample and the differences of the last `lags`, in running deviations, the value what comes next;
  * and, as a second value, how large the error of that will be. The answer comes before the sample
  * is learnt. The score is the error beside what is usual (miras_encode_error), over the cube root
- * of the size that was expected. Of a wild sample only so much is learnt as the usual errors allow
- * (miras_encode_error_bound), so that it does not ruin the memory. Rows of several numbers are keys
+ * of the size that was expected. The memory learns of a wild sample only as much as the usual
+ * errors allow (miras_encode_error_bound), so as not to be ruined. Rows of several numbers are keys
  * and values side by side; their scores add up as log(1 + score^2).
  *
  * BASELINES, in the same run: the sample before (persistence); an exponential average (1/10); a
@@ -312,8 +312,8 @@ static void watcher_key(const watcher *w, float *key) {
 
 static float within(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
-/* What one channel has to say to an answer: what the memory shall learn, next, and of its error,
- * size. Returns its part of the score. */
+/* Judge a channel's answer by the sample x. next: what the memory shall learn; size: what it shall
+ * learn of the error's size. Returns the channel's part of the score. */
 static double judge(channel *one, float x, float answer, float expected, float *next,
                     float *size) {
   const float last = miras_encode_window_at(&one->window, 0);

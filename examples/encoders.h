@@ -26,8 +26,8 @@
  *   a number of unknown size            miras_encode_standard_learn, ..          1
  *   surprise, errors of unknown size    miras_encode_surprise, .._error          1, a score
  *
- * What an encoder remembers is in a struct of the caller's: its settings first, which stay as they
- * are while it runs, then its state, which is 0 at the start. There are no pointers in it: copying
+ * An encoder's memory is a struct of the caller's: its settings first, which stay as they are while
+ * it runs, then its state, which is 0 at the start. There are no pointers in it: copying
  * the struct is a snapshot, and writing its bytes to a file saves it (for the same machine and the
  * same version of this file). Nothing is allocated, every call takes bounded time, and the same
  * calls give the same bits, wherever the C library's sin, cos and sqrt do.
@@ -282,7 +282,7 @@ static inline double miras_encode__weight(const miras_encoder_scale *s) {
   return 1 / (horizon >= 1 && n > horizon ? horizon : n);
 }
 
-/* z of x without a bound. Of the first sample it is 0; where all were equal and x differs, it is
+/* z of x without a bound. It is 0 of the first sample; where all were equal and x differs, it is
  * what the deviation with x would make of it, 1 / sqrt(w (1 - w)) ... 2 for the second sample. */
 static inline double miras_encode__z(const miras_encoder_scale *s, float x) {
   const double d = (double)x - s->mean, deviation = miras_encode_deviation(s);
@@ -359,10 +359,11 @@ static inline float miras_encode_surprise(miras_encoder_surprise *s, float surpr
 
 /* How far out of the common an error is: its size beside what is usual,
  *     score = |error| / sqrt(u l),   u, l: the root mean squares of errors at large and of late.
- * Those of late (16 samples) make one alarm of what goes on for a while, and know loud phases from
- * quiet ones; those at large (1000) keep trouble that lasts from becoming the rule at once. Neither
- * alone does as well. Those at large learn of an error at most `clip` times the usual one, so that
- * wild ones count for little; when errors stay that large they become usual within some hundred.
+ * The errors of late (16 samples) make one alarm of what goes on for a while, and know loud phases
+ * from quiet ones; those at large (1000) keep trouble that lasts from becoming the rule at once.
+ * Neither alone does as well. Those at large learn of an error at most `clip` times the usual one,
+ * so that wild ones count for little; when errors stay that large they become usual within some
+ * hundred.
  *   When: errors of a forecast, whose sign or size around 0 is all there is. Several at a time: an
  *   encoder each, and the sum of log(1 + score^2), by which one wild entry is not all.
  *   Not when: the measure of surprise has a mean of its own (bits): miras_encode_surprise. */
