@@ -1,31 +1,50 @@
-/* recall.c: can a network of memories look up what it was told? Multi-query associative recall, for
- * any row of the table.
+/* recall.c: can a network of memories look up what it was told, find a needle in a haystack, or
+ * keep track of what changes? For any row of the table.
  *
  *   cc -O2 bench/recall.c -o recall -lm         (older C libraries: add -pthread)
  *   ./recall                                    yaad and gated-deltanet, 8 pairs
  *   ./recall --model all --pairs 8,16 --seeds 3 --lr 1e-3,3e-3 --svg recall.svg
  *   ./recall --model yaad --set memory.decay_target=1 --step 0.02
+ *   ./recall --task s3 --model deltanet-memory,deltanet-memory:memory.learning_rate=2
+ *   ./recall --task number --text book.txt --length 512 --longer 2,8,32
  *   ./recall --help                             every option
  *
- * A sequence of n pairs shows n different keys, each followed by a value, both drawn at random for
- * this sequence alone; then the n keys once more in another order, each followed by its value. Only
- * what the network says at those last keys counts: there, and nowhere else, the next token can be
- * known. So the loss and the accuracy are over n answers, and a guess is right once in --symbols
- * times. A key and its value are one token apart, so the convolutions of a block can bring them
- * together, but only the memory can carry them to the query.
+ * RECALL (multi-query associative recall). A sequence of n pairs shows n different keys, each
+ * followed by a value, both drawn at random for this sequence alone; then the n keys once more in
+ * another order, each followed by its value. Only what the network says at those last keys counts:
+ * there, and nowhere else, the next token can be known. So the loss and the accuracy are over n
+ * answers, and a guess is right once in --symbols times. A key and its value are one token apart,
+ * so the convolutions of a block can bring them together, but only the memory can carry them to the
+ * query.
  *
- * Every run prints a line when it ends; then a Markdown table has, for every model and number of
- * pairs, the learning rate of the best median accuracy and medians over its seeds. Accuracy on the
- * way (--svg, --csv, "reached" and --stop) is over --curve-sequences, always the same ones; at the
- * end over --sequences others. The same options give the same bits, for any number of threads; a
- * run of 8 pairs takes a matrix memory about a minute of one core and a perceptron about two.
+ * PARITY, S3, S5 (state tracking). Tokens are the orders of 2, 3 or 5 things, drawn at random, and
+ * what is asked behind each is the product of all so far: where the things are after every shuffle.
+ * Nothing but a state that each token turns can say it at any length. A memory whose every write
+ * keeps the direction of what it holds cannot (parity: Grazzi et al. 2025); a rate of up to 2 lets
+ * a write reflect it.
+ *
+ * PASSKEY, NUMBER, UUID (a needle in a haystack, after RULER, Hsieh et al. 2024). Bytes: somewhere
+ * in the hay stands "<name:value>", and at the end "<name:", behind which the value is asked, byte
+ * by byte with the bytes before it given. Right is an answer of which every byte is. Passkey: hay
+ * is one sentence over and over, there is no name, the value has 6 digits; number: hay is from
+ * --text, another place of it each time, the name 5 letters; uuid: likewise, the value 12
+ * hexadecimal digits. Hay is the first nine tenths of the text in training and then the rest.
+ *
+ * A sequence to track or to search has --length tokens, and at the end --longer times that, a list.
+ *
+ * Every run prints a line when it ends; then a Markdown table has, for every model and size, the
+ * learning rate of the best median accuracy and medians over its seeds. Accuracy on the way (--svg,
+ * --csv, "reached" and --stop) is over --curve-sequences, always the same ones; at the end over
+ * --sequences others. With --results a grid that was stopped goes on where it was. The same options
+ * give the same bits, for any number of threads; a run of 8 pairs takes a matrix memory about a
+ * minute of one core and a perceptron about two.
  *
  * --set FIELD=VALUE changes a field of the descriptor after the preset has filled it in, by the
- * names and words that lm's --set has; a row that refuses is reported and left out. --quick is a
- * check of seconds: 2 pairs of 16 keys and values in one layer, which a memory that learns reaches
- * within 1,000 steps and one that hardly does (yaad with --step 0.001) does not; it sets --bar,
- * below which no run may end. Exit status: 0 done, 1 below the bar, refused or out of memory, 2
- * wrong arguments. */
+ * names and words that lm's --set has, and "NAME:FIELD=VALUE" in --model that of one model; a row
+ * that refuses is reported and left out. --quick is a check of seconds in one layer: 2 pairs of 16
+ * keys and values, which a memory that learns reaches within 1,000 steps and one that hardly does
+ * (yaad with --step 0.001) does not, or 8 orders; it sets --bar, below which no run may end. Exit
+ * status: 0 done, 1 below the bar, refused or out of memory, 2 wrong arguments. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
@@ -91,25 +110,109 @@ static double median(double *x, int n) {
   return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* ---- the task ---- */
+/* ---- the tasks ---- */
 
 enum { TRAINING, CURVE, FINAL }; /* streams of sequences that share none */
+enum { RECALL, PARITY, S3, S5, PASSKEY, NUMBER, UUID, TASKS };
+enum { KEYED, TRACKED, HIDDEN };
+enum { KEY = 5, DIGITS = 6, HEXES = 12, NEEDLE = KEY + HEXES + 3 };
+static const struct { const char *name; int kind, things; } task_table[TASKS] = {
+  {"recall", KEYED, 0}, {"parity", TRACKED, 2}, {"s3", TRACKED, 3}, {"s5", TRACKED, 5},
+  {"passkey", HIDDEN, 0}, {"number", HIDDEN, 0}, {"uuid", HIDDEN, 0}};
 
-/* Sequence number i of a stream: tokens[4n] and targets[4n]. Keys are 0..symbols-1, values
- * symbols..2 symbols-1. What it holds depends on the arguments alone. */
-static void sequence(int32_t *tokens, int32_t *targets, int n, int symbols, uint64_t seed,
+/* What is asked. Its size: pairs, or the tokens of a sequence. */
+typedef struct task {
+  int type, kind;
+  int symbols;                         /* of recall: keys, and as many values                     */
+  int elements;                        /* of a group, whose products these are                    */
+  unsigned char product[120][120];
+  const char *hay;                     /* [learn] to learn with, [rest] behind it for the end     */
+  int learn, rest;
+} task;
+
+static int factorial(int n) { return n > 1 ? n * factorial(n - 1) : 1; }
+
+/* The orders of n things by the alphabet, number 0 as they were; [a][b] is b, then a. */
+static void group_open(task *k, int n) {
+  int order[120][5], i, j, t, a, b;
+  k->elements = factorial(n);
+  for (a = 0; a < k->elements; a++) {
+    int left[5] = {0, 1, 2, 3, 4}, rest = a;
+    for (i = 0; i < n; i++) {
+      const int each = factorial(n - 1 - i), which = rest / each;
+      rest %= each;
+      order[a][i] = left[which];
+      for (j = which; j < n - 1; j++) left[j] = left[j + 1];
+    }
+  }
+  for (a = 0; a < k->elements; a++)
+    for (b = 0; b < k->elements; b++) {
+      int is = 0;
+      for (i = 0; i < n; i++)
+        for (t = i + 1; t < n; t++)
+          is += order[a][order[b][t]] < order[a][order[b][i]] ? factorial(n - 1 - i) : 0;
+      k->product[a][b] = (unsigned char)is;
+    }
+}
+
+static int task_length(const task *k, int size) { return k->kind == KEYED ? 4 * size : size; }
+static int task_vocab(const task *k) {
+  return k->kind == KEYED ? 2 * k->symbols : k->kind == TRACKED ? k->elements : 128;
+}
+
+/* Hay and in it the needle, at whose end in both places the value stands. */
+static void hide(const task *k, int32_t *tokens, int32_t *targets, int n, int stream,
+                 uint64_t *s) {
+  static const char letter[] = "abcdefghijklmnopqrstuvwxyz", digit[] = "0123456789abcdef";
+  const char *hay = stream == TRAINING || k->type == PASSKEY ? k->hay : k->hay + k->learn;
+  const int hays = stream == TRAINING ? k->learn : k->rest;
+  const int value = k->type == UUID ? HEXES : DIGITS;
+  char text[NEEDLE];
+  int length = 0, from = below(s, hays), at, j;
+  text[length++] = '<';
+  for (j = 0; j < KEY && k->type != PASSKEY; j++) text[length++] = letter[below(s, 26)];
+  text[length++] = ':';
+  for (j = 0; j < value; j++) text[length++] = digit[below(s, k->type == UUID ? 16 : 10)];
+  text[length] = '>';
+  at = below(s, n - 2 * length);
+  for (j = 0; j < n; j++, from = from + 1 < hays ? from + 1 : 0) {
+    tokens[j] = hay[from] & 127;
+    targets[j] = -1;
+  }
+  for (j = 0; j <= length; j++) tokens[at + j] = text[j];
+  for (j = 0; j < length; j++) tokens[n - length + j] = text[j];
+  for (j = length - value; j < length; j++) targets[n - length + j - 1] = text[j];
+}
+
+/* Sequence number i of a stream: tokens and targets, -1 where nothing counts. Of recall, keys are
+ * 0..symbols-1, values symbols..2 symbols-1. key: room for the symbols. What it holds depends on
+ * the arguments alone. */
+static void sequence(const task *k, int32_t *tokens, int32_t *targets, int n, uint64_t seed,
                      int stream, uint64_t i, int32_t *key) {
+  const int symbols = k->symbols;
   uint64_t s = seed * 3 + (uint64_t)stream;
   int j;
   s = next(&s) + i;
   s = next(&s);
+  if (k->kind == HIDDEN) {
+    hide(k, tokens, targets, n, stream, &s);
+    return;
+  }
+  if (k->kind == TRACKED) {
+    int is = 0;
+    for (j = 0; j < n; j++) {
+      tokens[j] = below(&s, k->elements);
+      targets[j] = is = k->product[tokens[j]][is];
+    }
+    return;
+  }
   for (j = 0; j < symbols; j++) key[j] = j;
   for (j = 0; j < n; j++) {            /* n of them, without repetition */
     int other = j + below(&s, symbols - j);
-    int32_t k = key[other];
+    const int32_t one = key[other];
     key[other] = key[j];
-    key[j] = k;
-    tokens[2 * j] = tokens[2 * (n + j)] = k;
+    key[j] = one;
+    tokens[2 * j] = tokens[2 * (n + j)] = one;
     tokens[2 * j + 1] = tokens[2 * (n + j) + 1] = symbols + below(&s, symbols);
   }
   for (j = n - 1; j > 0; j--) {        /* the queries in another order */
@@ -124,41 +227,53 @@ static void sequence(int32_t *tokens, int32_t *targets, int n, int symbols, uint
   for (j = 2 * n; j < 4 * n; j += 2) targets[j] = tokens[j + 1];
 }
 
-/* What counts of count sequences: one session per worker, which is fed up to each query and asked
- * for the logits there. Parts are summed in their order, so that threads change nothing. */
+/* What counts of count sequences: one session per worker, which is fed up to each token behind
+ * which something is asked, for the logits there. Parts are summed in their order, so that threads
+ * change nothing. */
 enum { PART = 32 };                    /* sequences of a part */
 typedef struct judge {
+  const task *task;
   miras_session *session[256];         /* one per worker */
   int32_t *room;                       /* per worker: tokens, targets, keys */
-  int pairs, symbols, stream, sequences;
+  int size, stream, sequences;
   uint64_t seed;
-  double *loss;                        /* per part: nats over all its answers */
-  int *right;
+  double *loss;                        /* per part: nats over all that is asked */
+  long *asked, *right, *answers;       /* ... and of how many answers so many were right */
 } judge;
+
+static size_t judge_room(const judge *a) {
+  return 2 * (size_t)task_length(a->task, a->size) + (size_t)a->task->symbols;
+}
 
 static void judge_part(void *argument, int part, int worker) {
   judge *a = (judge *)argument;
-  const int n = a->pairs, vocab = 2 * a->symbols;
-  int32_t *tokens = a->room + (size_t)worker * (size_t)(8 * n + a->symbols), *targets;
+  const int length = task_length(a->task, a->size), vocab = task_vocab(a->task);
+  int32_t *tokens = a->room + (size_t)worker * judge_room(a), *targets = tokens + length;
   miras_session *s = a->session[worker];
-  int i, j, v;
-  targets = tokens + 4 * n;
+  int i, at, v;
   a->loss[part] = 0;
-  a->right[part] = 0;
+  a->right[part] = a->asked[part] = a->answers[part] = 0;
   for (i = part * PART; i < (part + 1) * PART && i < a->sequences; i++) {
-    sequence(tokens, targets, n, a->symbols, a->seed, a->stream, (uint64_t)i, targets + 4 * n);
+    int fed = 0, whole = 1;
+    sequence(a->task, tokens, targets, a->size, a->seed, a->stream, (uint64_t)i, targets + length);
     miras_session_reset(s);
-    for (j = 0; j < n; j++) {
-      const int at = 2 * (n + j);
-      const float *logits = j ? miras_session_prefill(s, tokens + at - 1, 2)
-                              : miras_session_prefill(s, tokens, (size_t)at + 1);
+    for (at = 0; at < length; at++) {
+      const float *logits;
       double sum = 0;
       int best = 0;
+      if (targets[at] < 0) continue;
+      logits = miras_session_prefill(s, tokens + fed, (size_t)(at + 1 - fed));
+      fed = at + 1;
       for (v = 1; v < vocab; v++)
         if (logits[v] > logits[best]) best = v;
       for (v = 0; v < vocab; v++) sum += exp((double)logits[v] - (double)logits[best]);
       a->loss[part] += log(sum) + (double)logits[best] - (double)logits[targets[at]];
-      a->right[part] += best == targets[at];
+      a->asked[part]++;
+      whole &= best == targets[at];
+      if (a->task->kind == HIDDEN && at < length - 2) continue;   /* one answer, of all bytes */
+      a->right[part] += whole;
+      a->answers[part]++;
+      whole = 1;
     }
   }
 }
@@ -166,15 +281,18 @@ static void judge_part(void *argument, int part, int worker) {
 typedef struct score { double accuracy, loss; } score;
 
 static score measure(const miras_model *m, judge *a, const miras_parallel *parallel, int stream,
-                     int sequences) {
+                     int size, int sequences) {
   int parts = (sequences + PART - 1) / PART, workers = parallel ? parallel->workers : 1, i;
   score s = {0, 0};
+  double asked = 0, answers = 0;
   a->stream = stream;
+  a->size = size;
   a->sequences = sequences;
   a->loss = (double *)grow(NULL, (size_t)parts, sizeof *a->loss);
-  a->right = (int *)grow(NULL, (size_t)parts, sizeof *a->right);
-  a->room = (int32_t *)grow(NULL, (size_t)workers * (size_t)(8 * a->pairs + a->symbols),
-                            sizeof *a->room);
+  a->right = (long *)grow(NULL, 3 * (size_t)parts, sizeof *a->right);
+  a->asked = a->right + parts;
+  a->answers = a->asked + parts;
+  a->room = (int32_t *)grow(NULL, (size_t)workers * judge_room(a), sizeof *a->room);
   for (i = 0; i < workers; i++) {
     a->session[i] = miras_session_open(m, NULL, NULL, NULL, 0);
     if (!a->session[i]) die(1, "there is not enough memory for a session");
@@ -182,19 +300,27 @@ static score measure(const miras_model *m, judge *a, const miras_parallel *paral
   if (parallel) parallel->run(parallel->user, parts, judge_part, a);
   else
     for (i = 0; i < parts; i++) judge_part(a, i, 0);
-  for (i = 0; i < parts; i++) s.loss += a->loss[i], s.accuracy += a->right[i];
+  for (i = 0; i < parts; i++) {
+    s.loss += a->loss[i];
+    s.accuracy += (double)a->right[i];
+    asked += (double)a->asked[i];
+    answers += (double)a->answers[i];
+  }
   for (i = 0; i < workers; i++) miras_session_close(a->session[i]);
   free(a->loss), free(a->right), free(a->room);
-  s.loss /= (double)sequences * a->pairs;
-  s.accuracy /= (double)sequences * a->pairs;
+  s.loss /= asked;
+  s.accuracy /= answers;
   return s;
 }
 
 /* ---- options ---- */
 
 typedef struct options {
-  const char *model, *pairs, *lr, *seeds, *svg, *csv;
-  int symbols, width, layers, heads, batch, steps, warmup, sequences, curve_sequences, every;
+  const char *model, *sizes, *task, *text, *longer, *lr, *seeds, *svg, *csv, *results;
+  struct task asked;
+  double times[MOST];      /* of --longer */
+  int many_times, symbols, width, layers, heads, batch, steps, warmup;
+  int sequences, curve_sequences, every;
   int threads, quick;
   double decay, stop, bar;
   const char *field[MOST], *value[MOST]; /* of --set and its relatives, in their order */
@@ -212,7 +338,7 @@ typedef struct option {
 static void print_help(const option *o) {
   const char *f;
   int column = 0, i;
-  puts("recall: how well a network of memories looks up what it was told\n");
+  puts("recall: how well a network of memories looks up what it was told, or keeps track of it\n");
   for (; o->name; o++) {
     char left[40], value[32] = "";
     double x = o->type == 'i' ? *(int *)o->value : o->type == 'r' ? *(double *)o->value : 0;
@@ -329,11 +455,12 @@ typedef struct point { int step; double accuracy, loss, training; } point;
 
 typedef struct run {
   const char *model;
-  int pairs;
+  int size;
   double lr;
   int seed;
   int steps;               /* taken */
-  score end;
+  score end;               /* of the size it was trained with, ... */
+  double far[MOST];        /* ... and accuracies of --longer times that */
   double reached;          /* first measured step with 0.9 or more, or infinity */
   double seconds;
   point *curve;
@@ -393,9 +520,16 @@ static void no_set(const miras_model_desc *d, const char *field, const char *tex
       field);
 }
 
-static miras_model_desc describe(const options *o, const char *model, int pairs, int seed) {
+static miras_model_desc describe(const options *o, const char *model_and_sets, int size,
+                                 int seed) {
+  char model[128], *own;
   miras_model_desc d;
-  int i;
+  int longest = 1, i;
+  snprintf(model, sizeof model, "%s", model_and_sets);
+  own = strchr(model, ':');
+  if (own) *own++ = 0;
+  for (i = 0; i < o->many_times; i++)
+    if (o->times[i] > longest) longest = (int)o->times[i];
   if (miras_model_preset(&d, miras_preset_find(model), o->layers) != MIRAS_OK) {
     char best[64] = "";
     for (i = 0; i < MIRAS_PRESET_COUNT; i++)
@@ -405,22 +539,34 @@ static miras_model_desc describe(const options *o, const char *model, int pairs,
     die(2, "--model holds \"%s\"; lm models lists the names", model);
   }
   d.heads = o->heads;
-  d.vocab = 2 * o->symbols;
+  d.vocab = task_vocab(&o->asked);
   d.width = o->width;
   d.seed = (uint64_t)seed;
   /* attention to everything: a window that holds the whole sequence */
   if (d.layer[0].memory.architecture == MIRAS_ARCH_KV_CACHE && strcmp(model, "sliding-window") &&
-      d.layer[0].memory.window < 4 * pairs)
-    d.layer[0].memory.window = 4 * pairs;
+      d.layer[0].memory.window < task_length(&o->asked, size * longest))
+    d.layer[0].memory.window = task_length(&o->asked, size * longest);
   for (i = 0; i < o->sets; i++)
     if (miras_model_desc_set(&d, o->field[i], o->value[i]) != MIRAS_OK)
       no_set(&d, o->field[i], o->value[i]);
+  while (own && *own) {
+    char *value = strchr(own, '='), *end = strchr(own, ':');
+    if (end) *end++ = 0;
+    if (!value || (end && value > end)) die(2, "--model has \"%s\"; it must be FIELD=VALUE", own);
+    *value++ = 0;
+    if (miras_model_desc_set(&d, own, value) != MIRAS_OK) no_set(&d, own, value);
+    own = end;
+  }
   return d;
 }
 
+static const char *size_name(const options *o) {
+  return o->asked.kind == KEYED ? "pairs" : "length";
+}
+
 static void train(const options *o, run *r, const miras_parallel *parallel) {
-  miras_model_desc d = describe(o, r->model, r->pairs, r->seed);
-  const miras_trainer_desc room = {o->batch, 4 * r->pairs, 0, 0, parallel};
+  miras_model_desc d = describe(o, r->model, r->size, r->seed);
+  const miras_trainer_desc room = {o->batch, task_length(&o->asked, r->size), 0, 0, parallel};
   miras_model *m = miras_model_open(&d, NULL, NULL, 0);
   miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
   miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
@@ -429,19 +575,18 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
   int32_t *y = x + rows * T, *keys = y + rows * T;
   double start = now(), training = 0;
   judge a;
-  int step, measured = 0, live = isatty(STDERR_FILENO);
+  int step, i, measured = 0, live = isatty(STDERR_FILENO);
   if (!t) die(1, "there is not enough memory for the model");
   memset(&a, 0, sizeof a);
   adamw.weight_decay = (float)o->decay;
-  a.pairs = r->pairs;
-  a.symbols = o->symbols;
+  a.task = &o->asked;
   a.seed = (uint64_t)r->seed;
   r->reached = HUGE_VAL;
   for (step = 1; step <= o->steps; step++) {
     size_t row;
     float loss;
     for (row = 0; row < rows; row++)
-      sequence(x + row * T, y + row * T, r->pairs, o->symbols, (uint64_t)r->seed, TRAINING,
+      sequence(&o->asked, x + row * T, y + row * T, r->size, (uint64_t)r->seed, TRAINING,
                (uint64_t)(step - 1) * rows + row, keys);
     if (miras_trainer_loss(t, x, y, (int)rows, (int)T, 1, &loss) != MIRAS_OK) loss = (float)NAN;
     miras_trainer_backward(t);
@@ -451,7 +596,7 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
     r->steps = step;
     training += (double)loss;
     if (step % o->every == 0 || step == o->steps || !isfinite(loss)) {
-      score s = measure(m, &a, parallel, CURVE, o->curve_sequences);
+      score s = measure(m, &a, parallel, CURVE, r->size, o->curve_sequences);
       point *p;
       r->curve = (point *)grow(r->curve, (size_t)r->points + 1, sizeof *r->curve);
       p = &r->curve[r->points++];
@@ -463,8 +608,8 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
       measured = step;
       if (s.accuracy >= 0.9 && isinf(r->reached)) r->reached = step;
       if (live) {
-        fprintf(stderr, "\r%s, %d pairs, lr %g, seed %d: step %d of %d, accuracy %.3f\033[K",
-                r->model, r->pairs, r->lr, r->seed, step, o->steps, s.accuracy);
+        fprintf(stderr, "\r%s, %s %d, lr %g, seed %d: step %d of %d, accuracy %.3f\033[K",
+                r->model, size_name(o), r->size, r->lr, r->seed, step, o->steps, s.accuracy);
         progress_open = 1;
       }
       if (!isfinite(loss)) break;      /* nothing can be learned from here on */
@@ -473,7 +618,9 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
         break;
     }
   }
-  r->end = measure(m, &a, parallel, FINAL, o->sequences);
+  r->end = measure(m, &a, parallel, FINAL, r->size, o->sequences);
+  for (i = 0; i < o->many_times; i++)
+    r->far[i] = measure(m, &a, parallel, FINAL, r->size * (int)o->times[i], o->sequences).accuracy;
   if (isnan(r->end.loss)) r->end.loss = HUGE_VAL; /* which can be sorted */
   r->seconds = now() - start;
   if (live) fputs("\r\033[K", stderr);
@@ -496,37 +643,41 @@ static void finish(FILE *f, const char *path) {
   if (fclose(f) || bad) die(1, "%s cannot be written: the disk may be full", path);
 }
 
-static void write_csv(const char *path, const run *r, int count) {
+static void write_csv(const char *path, const run *r, int count, const options *o) {
   FILE *f = create(path);
   int i, j;
-  fprintf(f, "model,pairs,lr,seed,step,accuracy,loss,training_loss\n");
+  fprintf(f, "model,%s,lr,seed,step,accuracy,loss,training_loss\n", size_name(o));
   for (i = 0; i < count; i++)
     for (j = 0; j < r[i].points; j++) {
       const point *p = &r[i].curve[j];
-      fprintf(f, "%s,%d,%g,%d,%d,%.6f,%.6g,%.6g\n", r[i].model, r[i].pairs, r[i].lr,
+      fprintf(f, "%s,%d,%g,%d,%d,%.6f,%.6g,%.6g\n", r[i].model, r[i].size, r[i].lr,
               r[i].seed, p->step, p->accuracy, p->loss, p->training);
     }
   finish(f, path);
 }
 
-/* Accuracy by step: one line per run, one colour per model, number of pairs and learning rate. */
+/* Accuracy by step, or where it was measured at several lengths by length: one line per run, one
+ * colour per model, size and learning rate. */
 static void write_svg(const char *path, const run *r, int count, const options *o,
-                      int several_pairs, int several_rates) {
+                      int several_sizes, int several_rates) {
   static const char *const colour[10] = {"#2563eb", "#ea580c", "#16a34a", "#db2777", "#7c3aed",
                                          "#0891b2", "#ca8a04", "#dc2626", "#475569", "#65a30d"};
   static const char *const dash[3] = {"", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""};
   const double left = 74, right = 776, top = 56, bottom = 392;
+  const int by_length = o->many_times > 0;
+  const double guess = o->asked.kind == HIDDEN ? 0 : 1.0 / task_vocab(&o->asked);
   int i, j, groups = 0, last = 1, height, *group = (int *)grow(NULL, (size_t)count, sizeof(int));
   double t, unit, raw;
   FILE *f;
   for (i = 0; i < count; i++) {
     for (j = 0; j < i; j++)
-      if (!strcmp(r[j].model, r[i].model) && r[j].pairs == r[i].pairs &&
+      if (!strcmp(r[j].model, r[i].model) && r[j].size == r[i].size &&
           r[j].lr >= r[i].lr && r[j].lr <= r[i].lr) break;
     group[i] = j < i ? group[j] : groups++;
     if (r[i].points && r[i].curve[r[i].points - 1].step > last)
       last = r[i].curve[r[i].points - 1].step;
   }
+  if (by_length) last = o->many_times;
 #define X(step) (left + (right - left) * (step) / (double)last)
 #define Y(accuracy) (bottom - (bottom - top) * (accuracy))
   height = 76 + 20 * groups > 460 ? 76 + 20 * groups : 460;
@@ -535,9 +686,13 @@ static void write_svg(const char *path, const run *r, int count, const options *
     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1040 %d\" width=\"1040\" "
     "height=\"%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
     "fill=\"#475569\">\n<rect width=\"1040\" height=\"%d\" fill=\"#ffffff\"/>\n"
-    "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">"
-    "Recall of %s pairs of %d keys and %d values, width %d</text>\n",
-    height, height, height, left, o->pairs, o->symbols, o->symbols, o->width);
+    "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">",
+    height, height, height, left);
+  if (o->asked.kind == KEYED)
+    fprintf(f, "Recall of %s pairs of %d keys and %d values, width %d</text>\n", o->sizes,
+            o->symbols, o->symbols, o->width);
+  else
+    fprintf(f, "%s, learned over %s tokens, width %d</text>\n", o->task, o->sizes, o->width);
   for (i = 0; i <= 5; i++)
     fprintf(f, "<path d=\"M%g %.1fH%g\" stroke=\"#e2e8f0\"/>"
                "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.1f</text>\n",
@@ -546,22 +701,27 @@ static void write_svg(const char *path, const run *r, int count, const options *
   raw = last / 7.0 / unit;
   unit *= raw < 1.5 ? 1 : raw < 3.5 ? 2 : raw < 7.5 ? 5 : 10;
   if (unit < 1) unit = 1;
-  for (t = 0; t < last + unit / 100; t += unit)
+  if (by_length) unit = 1;
+  for (t = 0; t < last + unit / 100; t += unit) {
+    const double times = t < 1 ? 1 : o->times[(int)t - 1];
     fprintf(f, "<path d=\"M%.1f %gv6\" stroke=\"#94a3b8\"/>"
                "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.0f</text>\n",
-            X(t), bottom, X(t), bottom + 23, t);
+            X(t), bottom, X(t), bottom + 23, !by_length ? t : several_sizes ? times :
+            times * r->size);
+  }
   fprintf(f, "<path d=\"M%g %gV%gH%g\" fill=\"none\" stroke=\"#94a3b8\"/>\n", left, top, bottom,
           right);
-  fprintf(f, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">step</text>\n", (left + right) / 2,
-          bottom + 48);
+  fprintf(f, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", (left + right) / 2,
+          bottom + 48, !by_length ? "step" : several_sizes ? "times as long" : "tokens");
   fprintf(f, "<text transform=\"translate(24 %g) rotate(-90)\" text-anchor=\"middle\">"
              "accuracy</text>\n", (top + bottom) / 2);
   fprintf(f, "<g fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\">\n");
   for (i = 0; i < count; i++) {
     fprintf(f, "<path stroke=\"%s\"%s d=\"M%g %.1f", colour[group[i] % 10],
-            dash[group[i] / 10 % 3], left, Y(0.5 / o->symbols));
-    for (j = 0; j < r[i].points; j++)
+            dash[group[i] / 10 % 3], left, Y(by_length ? r[i].end.accuracy : guess));
+    for (j = 0; j < r[i].points && !by_length; j++)
       fprintf(f, "L%.1f %.1f", X(r[i].curve[j].step), Y(r[i].curve[j].accuracy));
+    for (j = 0; j < o->many_times; j++) fprintf(f, "L%.1f %.1f", X(j + 1), Y(r[i].far[j]));
     fprintf(f, "\"/>\n");
   }
   fprintf(f, "</g>\n");
@@ -570,7 +730,7 @@ static void write_svg(const char *path, const run *r, int count, const options *
     fprintf(f, "<path d=\"M796 %dh26\" stroke=\"%s\"%s stroke-width=\"3\"/>"
                "<text x=\"832\" y=\"%d\">%s", 66 + 20 * groups, colour[groups % 10],
             dash[groups / 10 % 3], 70 + 20 * groups, r[i].model);
-    if (several_pairs) fprintf(f, ", %d pairs", r[i].pairs);
+    if (several_sizes) fprintf(f, ", %s %d", size_name(o), r[i].size);
     if (several_rates) fprintf(f, ", %g", r[i].lr);
     fprintf(f, "</text>\n");
     groups++;
@@ -582,38 +742,38 @@ static void write_svg(const char *path, const run *r, int count, const options *
 #undef Y
 }
 
-/* One line of the table: the runs of a model and a number of pairs, seeds innermost. */
-static void print_row(const run *r, int rates, int seeds) {
-  double accuracy[MOST], loss[MOST], reached[MOST], seconds[MOST], best = -1, best_loss = HUGE_VAL;
+/* One line of the table: the runs of a model and a size, seeds innermost. */
+static void print_row(const options *o, const run *r, int rates, int seeds) {
+  double x[MOST], best = -1, best_loss = HUGE_VAL;
   const run *chosen = r;
-  int i, j;
+  int i, j, k;
   for (i = 0; i < rates; i++) {
     double a, l;
-    for (j = 0; j < seeds; j++) {
-      accuracy[j] = r[i * seeds + j].end.accuracy;
-      loss[j] = r[i * seeds + j].end.loss;
-    }
-    a = median(accuracy, seeds);
-    l = median(loss, seeds);
+    for (j = 0; j < seeds; j++) x[j] = r[i * seeds + j].end.accuracy;
+    a = median(x, seeds);
+    for (j = 0; j < seeds; j++) x[j] = r[i * seeds + j].end.loss;
+    l = median(x, seeds);
     if (a > best || (a >= best && l < best_loss)) {
       best = a;
       best_loss = l;
       chosen = r + i * seeds;
     }
   }
-  for (j = 0; j < seeds; j++) {
-    accuracy[j] = chosen[j].end.accuracy;
-    loss[j] = chosen[j].end.loss;
-    reached[j] = chosen[j].reached;
-    seconds[j] = chosen[j].seconds;
+  for (j = 0; j < seeds; j++) x[j] = chosen[j].end.accuracy;
+  median(x, seeds);                    /* sorts */
+  printf("| %s | %d | %g | %.3f | %.3f | %.3f |", chosen->model, chosen->size, chosen->lr, best,
+         x[0], x[seeds - 1]);
+  for (k = 0; k < o->many_times; k++) {
+    for (j = 0; j < seeds; j++) x[j] = chosen[j].far[k];
+    printf(" %.3f |", median(x, seeds));
   }
-  median(accuracy, seeds);             /* sorts */
-  printf("| %s | %d | %g | %.3f | %.3f | %.3f | %.3f |", chosen->model,
-         chosen->pairs, chosen->lr, best, accuracy[0], accuracy[seeds - 1], median(loss, seeds));
-  best = median(reached, seeds);
+  printf(" %.3f |", best_loss);
+  for (j = 0; j < seeds; j++) x[j] = chosen[j].reached;
+  best = median(x, seeds);
   if (isinf(best)) printf(" |");
   else printf(" %.0f |", best);
-  printf(" %.0f |\n", median(seconds, seeds));
+  for (j = 0; j < seeds; j++) x[j] = chosen[j].seconds;
+  printf(" %.0f |\n", median(x, seeds));
 }
 
 /* What is asked for. */
@@ -622,7 +782,11 @@ static options given;
 static const option table[] = {
   {"model", 's', &given.model, 0, 0, "models by name, commas between; all: NAME-memory of the rows "
                                  "(yaad,gated-deltanet)"},
-  {"pairs", 's', &given.pairs, 0, 0, "of a sequence, a list (8)"},
+  {"task", 's', &given.task, 0, 0, "recall, parity, s3, s5, passkey, number or uuid (recall)"},
+  {"pairs", 's', &given.sizes, 0, 0, "of a sequence, a list (8)"},
+  {"length", 's', &given.sizes, 0, 0, "of what is tracked or searched, a list (32; 128)"},
+  {"longer", 's', &given.longer, 0, 0, "times as long at the end, a list (4)"},
+  {"text", 's', &given.text, 0, 0, "hay of numbers and uuids, a file (README.md)"},
   {"seeds", 's', &given.seeds, 0, 0, "N: 1 to N; a list, such as 4,7 or 4,: these (1)"},
   {"lr", 's', &given.lr, 0, 0, "peak learning rate, a list: the table has the best (3e-3)"},
   {"steps", 'i', &given.steps, 1, 1e9, "of training, 100 of them to warm up, a cosine to 5 %"},
@@ -648,21 +812,58 @@ static const option table[] = {
   {"threads", 'i', &given.threads, 1, 256, "cores to use"},
   {"svg", 's', &given.svg, 0, 0, "draw the curves into this file"},
   {"csv", 's', &given.csv, 0, 0, "write the curves into this file"},
+  {"results", 's', &given.results, 0, 0, "a file of runs: those it has are not run again"},
   {"quick", 'f', &given.quick, 0, 0, "small numbers and a bar, for what is not set itself"},
   {NULL, 0, NULL, 0, 0, NULL}};
 
+/* Hay: a file, or a sentence over and over. */
+static void open_hay(task *k, const char *path) {
+  static const char sentence[] = "Nothing of note was seen that day, and nobody came. ";
+  static char room[1 << 22];
+  int n = (int)(sizeof sentence - 1);
+  FILE *f;
+  k->hay = sentence, k->learn = k->rest = n;
+  if (k->type == PASSKEY) return;
+  f = fopen(path, "rb");
+  n = f ? (int)fread(room, 1, sizeof room, f) : 0;
+  if (f) fclose(f);
+  if (n < 10000) die(1, "--text is %s, which cannot be read or has less than 10,000 bytes", path);
+  k->hay = room, k->learn = n / 10 * 9, k->rest = n - k->learn;
+}
+
+/* What --task says, and what depends on it. */
+static void choose_task(options *o) {
+  task *k = &o->asked;
+  const char *longer = o->longer;
+  for (k->type = 0; k->type < TASKS && strcmp(task_table[k->type].name, o->task); k->type++);
+  if (k->type == TASKS)
+    die(2, "--task is \"%s\"; it must be recall, parity, s3, s5, passkey, number or uuid", o->task);
+  k->kind = task_table[k->type].kind;
+  k->symbols = o->symbols;
+  if (k->kind == TRACKED) group_open(k, task_table[k->type].things);
+  if (k->kind == HIDDEN) open_hay(k, o->text);
+  if (!longer && k->kind != KEYED) longer = "4";
+  if (longer) o->many_times = list("--longer", longer, 'i', 2, 65536, o->times);
+  if (!o->sizes)
+    o->sizes = k->kind == KEYED ? (o->quick ? "2" : "8") : k->kind == HIDDEN ? "128"
+               : o->quick ? "8" : "32";
+}
+
 /* The models, sizes, rates and seeds to go through. */
 typedef struct grid {
-  double pairs[MOST], rates[MOST], seeds[MOST];
-  char models[MOST][32];
-  int n_models, n_pairs, n_rates, n_seeds;
+  double sizes[MOST], rates[MOST], seeds[MOST];
+  char models[MOST][128];
+  int n_models, n_sizes, n_rates, n_seeds;
 } grid;
 
 static void grid_read(grid *g, const options *o) {
+  const int least = o->asked.kind == HIDDEN ? 2 * NEEDLE + 1 : 1;
+  const double most = o->asked.kind == KEYED ? o->symbols : 1e6;
   const char *text;
   int i;
   memset(g, 0, sizeof *g);
-  g->n_pairs = list("--pairs", o->pairs, 'i', 1, o->symbols, g->pairs);
+  g->n_sizes = list(o->asked.kind == KEYED ? "--pairs" : "--length", o->sizes, 'i', least, most,
+                    g->sizes);
   g->n_rates = list("--lr", o->lr, 'r', 1e-9, 10, g->rates);
   g->n_seeds = list("--seeds", o->seeds, 'i', 0, 1e9, g->seeds);
   if (!strchr(o->seeds, ',')) {
@@ -681,18 +882,68 @@ static void grid_read(grid *g, const options *o) {
     const size_t length = strcspn(text, ",");
     if (g->n_models == MOST) die(2, "--model holds more than %d names", MOST);
     snprintf(g->models[g->n_models++], sizeof g->models[0], "%.*s",
-             (int)(length < 31 ? length : 31), text);
+             (int)(length < 127 ? length : 127), text);
     text += length;
   }
   if (!g->n_models) die(2, "--model is empty");
 }
 
+/* All that decides a run's result, and a tab. */
+static void run_key(const options *o, const run *r, char *key, size_t room) {
+  int i;
+  snprintf(key, room, "%s %s %s %d lr=%g seed=%d steps=%d batch=%d warmup=%d decay=%g width=%d "
+           "layers=%d heads=%d symbols=%d sequences=%d,%d every=%d stop=%g text=%s times=", o->task,
+           r->model, size_name(o), r->size, r->lr, r->seed, o->steps, o->batch, o->warmup, o->decay,
+           o->width, o->layers, o->heads, o->symbols, o->sequences, o->curve_sequences, o->every,
+           o->stop, o->text);
+  for (i = 0; i < o->many_times; i++)
+    snprintf(key + strlen(key), room - strlen(key), "%.0f,", o->times[i]);
+  for (i = 0; i < o->sets; i++)
+    snprintf(key + strlen(key), room - strlen(key), " %s=%s", o->field[i], o->value[i]);
+  snprintf(key + strlen(key), room - strlen(key), "\t");
+}
+
+/* Has the file of results this run? Then it is that. */
+static int run_known(const options *o, run *r, const char *key) {
+  char line[4096];
+  int known = 0, i, used;
+  FILE *f = o->results ? fopen(o->results, "r") : NULL;
+  while (f && fgets(line, sizeof line, f)) {
+    const char *at = line + strlen(key);
+    if (strncmp(line, key, strlen(key))) continue;
+    known = sscanf(at, "%d %lf %lf %lf %lf%n", &r->steps, &r->end.accuracy, &r->end.loss,
+                   &r->reached, &r->seconds, &used) == 5;
+    for (i = 0, at += used; known && i < o->many_times; i++, at += used)
+      known = sscanf(at, "%lf%n", &r->far[i], &used) == 1;
+  }
+  if (f) fclose(f);
+  return known;
+}
+
+static void run_keep(const options *o, const run *r, const char *key) {
+  FILE *f = o->results ? fopen(o->results, "a") : NULL;
+  int i;
+  if (!f) return;
+  fprintf(f, "%s%d %.17g %.17g %g %.1f", key, r->steps, r->end.accuracy, r->end.loss, r->reached,
+          r->seconds);
+  for (i = 0; i < o->many_times; i++) fprintf(f, " %.17g", r->far[i]);
+  fputc('\n', f);
+  finish(f, o->results);
+}
+
 /* Train and measure one run; its line of results. */
 static void run_one(const options *o, run *r, const miras_parallel *parallel) {
-  train(o, r, parallel);
-  printf("result model=%s pairs=%d lr=%g seed=%d steps=%d accuracy=%.4f loss=%.4f reached=",
-         r->model, r->pairs, r->lr, r->seed, r->steps, r->end.accuracy,
-         r->end.loss);
+  char key[4096];
+  int i;
+  run_key(o, r, key, sizeof key);
+  if (!run_known(o, r, key)) {
+    train(o, r, parallel);
+    run_keep(o, r, key);
+  }
+  printf("result model=%s %s=%d lr=%g seed=%d steps=%d accuracy=%.4f loss=%.4f", r->model,
+         size_name(o), r->size, r->lr, r->seed, r->steps, r->end.accuracy, r->end.loss);
+  for (i = 0; i < o->many_times; i++) printf(" times%.0f=%.4f", o->times[i], r->far[i]);
+  printf(" reached=");
   if (isinf(r->reached)) printf("never");
   else printf("%.0f", r->reached);
   printf(" seconds=%.1f\n", r->seconds);
@@ -701,17 +952,17 @@ static void run_one(const options *o, run *r, const miras_parallel *parallel) {
 
 /* Everything, and the table of it; the exit status. */
 static int run_all(const options *o, const grid *g, const miras_parallel *parallel) {
-  const size_t rows = (size_t)g->n_models * (size_t)g->n_pairs;
+  const size_t rows = (size_t)g->n_models * (size_t)g->n_sizes;
   run *runs = (run *)grow(NULL, rows * (size_t)g->n_rates * (size_t)g->n_seeds, sizeof *runs);
   int *row_start = (int *)grow(NULL, rows, sizeof *row_start);
   int i, k, p, l, s, count = 0, table_rows = 0, status = 0;
   for (k = 0; k < g->n_models; k++)
-    for (p = 0; p < g->n_pairs; p++) {
+    for (p = 0; p < g->n_sizes; p++) {
       const char *model = g->models[k];
       char why[256];
-      miras_model_desc d = describe(o, model, (int)g->pairs[p], (int)g->seeds[0]);
+      miras_model_desc d = describe(o, model, (int)g->sizes[p], (int)g->seeds[0]);
       if (!miras_model_size(&d, why, sizeof why)) {
-        printf("refused model=%s pairs=%g: %s\n", model, g->pairs[p], why);
+        printf("refused model=%s %s=%g: %s\n", model, size_name(o), g->sizes[p], why);
         status = 1;
         continue;
       }
@@ -721,18 +972,21 @@ static int run_all(const options *o, const grid *g, const miras_parallel *parall
           run *r = &runs[count++];
           memset(r, 0, sizeof *r);
           r->model = model;
-          r->pairs = (int)g->pairs[p];
+          r->size = (int)g->sizes[p];
           r->lr = g->rates[l];
           r->seed = (int)g->seeds[s];
           run_one(o, r, parallel);
           if (!(r->end.accuracy >= o->bar)) status = 1;
-          if (o->csv) write_csv(o->csv, runs, count);
-          if (o->svg) write_svg(o->svg, runs, count, o, g->n_pairs > 1, g->n_rates > 1);
+          if (o->csv) write_csv(o->csv, runs, count, o);
+          if (o->svg) write_svg(o->svg, runs, count, o, g->n_sizes > 1, g->n_rates > 1);
         }
     }
-  printf("\n| model | pairs | learning rate | accuracy | lowest | highest | loss | 0.9 at step | "
-         "seconds |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
-  for (i = 0; i < table_rows; i++) print_row(runs + row_start[i], g->n_rates, g->n_seeds);
+  printf("\n| model | %s | learning rate | accuracy | lowest | highest |", size_name(o));
+  for (i = 0; i < o->many_times; i++) printf(" times %.0f |", o->times[i]);
+  printf(" loss | 0.9 at step | seconds |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|");
+  for (i = 0; i < o->many_times; i++) printf("--:|");
+  printf("\n");
+  for (i = 0; i < table_rows; i++) print_row(o, runs + row_start[i], g->n_rates, g->n_seeds);
   for (i = 0; i < count; i++) free(runs[i].curve);
   free(runs), free(row_start);
   return status;
@@ -750,32 +1004,37 @@ int main(int argc, char **argv) {
   grid g;
   miras_pool *pool = NULL;
   int i, status;
-  o->model = "yaad,gated-deltanet", o->pairs = "8", o->seeds = "1", o->lr = "3e-3";
+  o->model = "yaad,gated-deltanet", o->task = "recall", o->text = "README.md";
+  o->seeds = "1", o->lr = "3e-3";
   o->steps = 2500, o->batch = 32, o->symbols = 64, o->width = 64, o->layers = 2, o->heads = 2;
   o->decay = 0.1, o->warmup = 100, o->sequences = 1024, o->curve_sequences = 128, o->every = 100;
   o->threads = 1;
   for (i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return print_help(table), 0;
     if (!strcmp(argv[i], "--quick")) { /* other defaults; what is given still counts */
-      o->pairs = "2", o->symbols = 16, o->width = 32, o->layers = 1, o->heads = 1, o->steps = 1000;
+      o->symbols = 16, o->width = 32, o->layers = 1, o->heads = 1, o->steps = 1000;
       o->lr = "1e-2", o->warmup = 20, o->sequences = 256, o->curve_sequences = 64, o->every = 50;
       o->stop = 0.97, o->bar = 0.95;
     }
   }
   parse(o, table, argc, argv);
+  choose_task(o);
   if (o->width % o->heads)
     die(2, "--width is %d; it must be a multiple of --heads, %d", o->width, o->heads);
   grid_read(&g, o);
-  for (i = 0; i < g.n_models; i++) (void)describe(o, g.models[i], (int)g.pairs[0], 1);
+  for (i = 0; i < g.n_models; i++) (void)describe(o, g.models[i], (int)g.sizes[0], 1);
   try_output("--svg", o->svg), try_output("--csv", o->csv);
+  try_output("--results", o->results);
   if (o->threads > 1) {
     pool = miras_pool_open(o->threads, NULL, NULL, 0);
     if (!pool) die(1, "%d threads cannot be started", o->threads);
   }
 
-  printf("- width %d, %d layer%s, %d head%s of %d, %d keys and %d values, batch %d, %d steps; "
+  if (o->asked.kind == KEYED) printf("- %d keys and %d values; ", o->symbols, o->symbols);
+  else printf("- %s; ", o->task);
+  printf("width %d, %d layer%s, %d head%s of %d, batch %d, %d steps; "
          "%d thread%s, %s\n", o->width, o->layers, o->layers == 1 ? "" : "s", o->heads,
-         o->heads == 1 ? "" : "s", o->width / o->heads, o->symbols, o->symbols, o->batch, o->steps,
+         o->heads == 1 ? "" : "s", o->width / o->heads, o->batch, o->steps,
          o->threads, o->threads == 1 ? "" : "s", miras_isa());
   for (i = 0; i < o->sets; i++) printf("- %s = %s\n", o->field[i], o->value[i]);
   status = run_all(o, &g, miras_pool_parallel(pool));

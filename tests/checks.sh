@@ -235,6 +235,8 @@ cell() {
 recall() {   # rows: small networks look pairs up
   $gcc -O1 -Wall -Wextra -Werror -DMIRAS_NO_AVX512 bench/recall.c -o "$build/bin/recall" -lm \
     -lpthread && $limit "$build/bin/recall" --quick --model "$1" &&
+    $limit "$build/bin/recall" --quick --task parity --model deltanet-memory,deltaproduct \
+      --set memory.learning_rate=2 &&
     { "$build/bin/recall" --set p=2 2>&1 || :; } | grep 'is it memory.p?'
 }
 
