@@ -6,7 +6,7 @@
 #   JOBS=npc sh bench/jobs.sh     one: npc, anomaly, keyboard
 #
 # Data comes from packages of Debian and PyPI (examples/data.sh). Models for the keyboard are
-# trained first where FOLDER has none (three, 20 minutes each). Programs say what they compare;
+# trained first where FOLDER has none (three, ten minutes each). Programs say what they compare;
 # where a baseline is better, the table says so too.
 set -eu
 cd "$(dirname "$0")/.."
