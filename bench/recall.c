@@ -656,8 +656,17 @@ static void write_csv(const char *path, const run *r, int count, const options *
   finish(f, path);
 }
 
-/* Accuracy by step, or where it was measured at several lengths by length: one line per run, one
- * colour per model, size and learning rate. */
+/* The median accuracy of group g's runs, at the length of training or, k > 0, at --longer k. */
+static double group_accuracy(const run *r, const int *group, int count, int g, int k) {
+  double x[MOST];
+  int i, n = 0;
+  for (i = 0; i < count && n < MOST; i++)
+    if (group[i] == g) x[n++] = k ? r[i].far[k - 1] : r[i].end.accuracy;
+  return median(x, n);
+}
+
+/* Accuracy by step, one line per run; or, where it was measured at several lengths, by length, one
+ * line of medians per model, size and learning rate, which have one colour. */
 static void write_svg(const char *path, const run *r, int count, const options *o,
                       int several_sizes, int several_rates) {
   static const char *const colour[10] = {"#2563eb", "#ea580c", "#16a34a", "#db2777", "#7c3aed",
@@ -683,9 +692,9 @@ static void write_svg(const char *path, const run *r, int count, const options *
   height = 76 + 20 * groups > 460 ? 76 + 20 * groups : 460;
   f = create(path);
   fprintf(f,
-    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1040 %d\" width=\"1040\" "
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 %d\" width=\"1060\" "
     "height=\"%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
-    "fill=\"#475569\">\n<rect width=\"1040\" height=\"%d\" fill=\"#ffffff\"/>\n"
+    "fill=\"#475569\">\n<rect width=\"1060\" height=\"%d\" fill=\"#ffffff\"/>\n"
     "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">",
     height, height, height, left);
   if (o->asked.kind == KEYED)
@@ -716,20 +725,25 @@ static void write_svg(const char *path, const run *r, int count, const options *
   fprintf(f, "<text transform=\"translate(24 %g) rotate(-90)\" text-anchor=\"middle\">"
              "accuracy</text>\n", (top + bottom) / 2);
   fprintf(f, "<g fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\">\n");
-  for (i = 0; i < count; i++) {
-    fprintf(f, "<path stroke=\"%s\"%s d=\"M%g %.1f", colour[group[i] % 10],
-            dash[group[i] / 10 % 3], left, Y(by_length ? r[i].end.accuracy : guess));
+  for (i = 0; i < (by_length ? groups : count); i++) {
+    const int g = by_length ? i : group[i];
+    fprintf(f, "<path stroke=\"%s\"%s d=\"M%g %.1f", colour[g % 10], dash[g / 10 % 3], left,
+            Y(by_length ? group_accuracy(r, group, count, g, 0) : guess));
     for (j = 0; j < r[i].points && !by_length; j++)
       fprintf(f, "L%.1f %.1f", X(r[i].curve[j].step), Y(r[i].curve[j].accuracy));
-    for (j = 0; j < o->many_times; j++) fprintf(f, "L%.1f %.1f", X(j + 1), Y(r[i].far[j]));
+    for (j = 1; j <= o->many_times; j++)
+      fprintf(f, "L%.1f %.1f", X(j), Y(group_accuracy(r, group, count, g, j)));
     fprintf(f, "\"/>\n");
   }
   fprintf(f, "</g>\n");
   for (i = 0, groups = 0; i < count; i++) {
+    const size_t name = strcspn(r[i].model, ":");
+    const char *own = r[i].model + name;
     if (group[i] < groups) continue;   /* only the first run of a group has a line in the legend */
     fprintf(f, "<path d=\"M796 %dh26\" stroke=\"%s\"%s stroke-width=\"3\"/>"
-               "<text x=\"832\" y=\"%d\">%s", 66 + 20 * groups, colour[groups % 10],
-            dash[groups / 10 % 3], 70 + 20 * groups, r[i].model);
+               "<text x=\"832\" y=\"%d\" font-size=\"12\">%.*s", 66 + 20 * groups,
+            colour[groups % 10], dash[groups / 10 % 3], 70 + 20 * groups, (int)name, r[i].model);
+    if (*own) fprintf(f, ", %s", own + (strncmp(own, ":memory.", 8) ? 1 : 8));
     if (several_sizes) fprintf(f, ", %s %d", size_name(o), r[i].size);
     if (several_rates) fprintf(f, ", %g", r[i].lr);
     fprintf(f, "</text>\n");

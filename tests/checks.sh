@@ -237,6 +237,10 @@ recall() {   # rows: small networks look pairs up
     -lpthread && $limit "$build/bin/recall" --quick --model "$1" &&
     $limit "$build/bin/recall" --quick --task parity --model deltanet-memory,deltaproduct \
       --set memory.learning_rate=2 &&
+    $limit "$build/bin/recall" --quick --task passkey --length 48 --model deltanet-memory \
+      --results "$build/passkey.txt" --svg "$build/passkey.svg" --bar 0.9 &&
+    grep -q '^passkey deltanet-memory' "$build/passkey.txt" &&
+    tail -n 1 "$build/passkey.svg" | grep -q '</svg>' &&
     { "$build/bin/recall" --set p=2 2>&1 || :; } | grep 'is it memory.p?'
 }
 
