@@ -39,6 +39,8 @@
  * give the same bits, for any number of threads; a run of 8 pairs takes a matrix memory about a
  * minute of one core and a perceptron about two.
  *
+ * A file NAME.safetensors in --model is trained on, or with --steps 0 asked as it is.
+ *
  * --set FIELD=VALUE changes a field of the descriptor after the preset has filled it in, by the
  * names and words that lm's --set has, and "NAME:FIELD=VALUE" in --model that of one model; a row
  * that refuses is reported and left out. --quick is a check of seconds in one layer: 2 pairs of 16
@@ -520,11 +522,32 @@ static void no_set(const miras_model_desc *d, const char *field, const char *tex
       field);
 }
 
+/* The model of a file, if the name is one's, or NULL. */
+static miras_model *from_file(const options *o, const char *name) {
+  static const char end[] = ".safetensors";
+  const size_t n = strlen(name);
+  miras_result result = MIRAS_OK;
+  miras_model *m;
+  if (n < sizeof end || strcmp(name + n - (sizeof end - 1), end)) return NULL;
+  m = miras_model_open_file(name, NULL, NULL, &result, NULL, 0);
+  if (!m) die(1, "%s cannot be opened: %s", name, miras_result_text(result));
+  if (miras_model_desc_of(m)->vocab < task_vocab(&o->asked))
+    die(2, "%s has %d tokens, but the task has %d", name, miras_model_desc_of(m)->vocab,
+        task_vocab(&o->asked));
+  return m;
+}
+
 static miras_model_desc describe(const options *o, const char *model_and_sets, int size,
                                  int seed) {
   char model[128], *own;
   miras_model_desc d;
+  miras_model *file = from_file(o, model_and_sets);
   int longest = 1, i;
+  if (file) {
+    d = *miras_model_desc_of(file);
+    miras_model_close(file);
+    return d;
+  }
   snprintf(model, sizeof model, "%s", model_and_sets);
   own = strchr(model, ':');
   if (own) *own++ = 0;
@@ -567,7 +590,8 @@ static const char *size_name(const options *o) {
 static void train(const options *o, run *r, const miras_parallel *parallel) {
   miras_model_desc d = describe(o, r->model, r->size, r->seed);
   const miras_trainer_desc room = {o->batch, task_length(&o->asked, r->size), 0, 0, parallel};
-  miras_model *m = miras_model_open(&d, NULL, NULL, 0);
+  miras_model *file = from_file(o, r->model);
+  miras_model *m = file ? file : miras_model_open(&d, NULL, NULL, 0);
   miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
   miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
   const size_t T = (size_t)room.context, rows = (size_t)o->batch;
@@ -794,8 +818,8 @@ static void print_row(const options *o, const run *r, int rates, int seeds) {
 static options given;
 
 static const option table[] = {
-  {"model", 's', &given.model, 0, 0, "models by name, commas between; all: NAME-memory of the rows "
-                                 "(yaad,gated-deltanet)"},
+  {"model", 's', &given.model, 0, 0, "models by name, or files NAME.safetensors, commas between; "
+                                 "all: NAME-memory of the rows (yaad,gated-deltanet)"},
   {"task", 's', &given.task, 0, 0, "recall, parity, s3, s5, passkey, number or uuid (recall)"},
   {"pairs", 's', &given.sizes, 0, 0, "of a sequence, a list (8)"},
   {"length", 's', &given.sizes, 0, 0, "of what is tracked or searched, a list (32; 128)"},
@@ -803,7 +827,7 @@ static const option table[] = {
   {"text", 's', &given.text, 0, 0, "hay of numbers and uuids, a file (README.md)"},
   {"seeds", 's', &given.seeds, 0, 0, "N: 1 to N; a list, such as 4,7 or 4,: these (1)"},
   {"lr", 's', &given.lr, 0, 0, "peak learning rate, a list: the table has the best (3e-3)"},
-  {"steps", 'i', &given.steps, 1, 1e9, "of training, 100 of them to warm up, a cosine to 5 %"},
+  {"steps", 'i', &given.steps, 0, 1e9, "of training, 100 of them to warm up, a cosine to 5 %"},
   {"batch", 'i', &given.batch, 1, 65536, "sequences of a step"},
   {"symbols", 'i', &given.symbols, 1, 1e6, "keys, and as many values"},
   {"width", 'i', &given.width, 1, 65536, "of the network"},

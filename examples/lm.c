@@ -1,18 +1,15 @@
-/* lm.c: train a language model in C, on the CPU, in about a minute.
+/* lm.c: language models of bytes or characters, trained and run in C, on the CPU.
  *
  *     cc -O2 examples/lm.c -o lm -lm && ./lm        (older C libraries: add -pthread)
  *
- * Run it from the folder that holds miras.h. Without arguments it learns the bytes of miras.h and
- * README.md for a minute on all cores, then leaves
- *     model.safetensors, model.safetensors.vocab    the model and its vocabulary
- *     model.safetensors.loss.csv, .loss.svg         the losses of every step, and their chart
- * and prints text of its own, after two losses of the last tenth, which it did not learn from: in
- * windows of the length that it trained with, and in one pass from the first token to the last. The
- * second should not be the higher one: then the memory lasts.
+ * Run it from the folder that holds miras.h. Without arguments a model that comes with it, of
+ * examples/weights, writes a few lines; then it reads README.md, once, while its head learns in the
+ * state of the running text (lm_read.h), and what it says before and after stands side by side. The
+ * losses along the page are in lm_read.svg.
  *
- * With your own text:
- *
- *     ./lm train FILE --model titans --chars        train any row of the table
+ *     ./lm read FILE                                the same of your text
+ *     ./lm train FILE --model titans --chars        train any row of the table, from nothing
+ *     ./lm train FILE --from examples/weights/yaad.safetensors --minutes 1
  *     ./lm generate model.safetensors --prompt "The "
  *     ./lm eval model.safetensors FILE              bits and nats per byte of a whole file
  *     ./lm convert model.safetensors --weights q8 --out small.safetensors
@@ -20,6 +17,15 @@
  *     ./lm models                                   the rows of the table
  *     ./lm --help                                   every option
  *
+ * Training leaves
+ *     model.safetensors, model.safetensors.vocab    the model and its vocabulary
+ *     model.safetensors.loss.csv, .loss.svg         the losses of every step, and their chart
+ * and prints text of its own, after two losses of the last tenth, which it did not learn from: in
+ * windows of the length that it trained with, and in one pass from the first token to the last. The
+ * second should not be the higher one: then the memory lasts. ./lm train alone learns the bytes of
+ * miras.h and README.md for a minute on all cores.
+ *
+ * Parts of the program are lm_tools.h, lm_vocabulary.h, lm_options.h, lm_charts.h and lm_read.h.
  * Ctrl-C finishes the step and saves what is needed to go on: the same command with --resume
  * reaches the very bits that an uninterrupted run reaches. Exit status: 0 done, 1 a file or memory
  * failed, 2 wrong arguments, 130 interrupted. */
@@ -43,486 +49,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define UNKNOWN ((double)NAN) /* a loss that was not measured */
-
 #define MIRAS_IMPLEMENTATION
 #define MIRAS_PTHREADS
 #include "../miras.h"
 
-/* ---- small tools ----------------------------------------------------------------------------- */
-
-static int progress_open; /* a progress line without its newline is on the terminal */
-
-/* Say one sentence and leave. */
-static void die(int status, const char *format, ...) {
-  va_list list;
-  if (progress_open) fputc('\n', stderr);
-  fputs("lm: ", stderr);
-  va_start(list, format);
-  vfprintf(stderr, format, list);
-  va_end(list);
-  fputc('\n', stderr);
-  exit(status);
-}
-
-static void *grow(void *pointer, size_t count, size_t size) {
-  void *p = count > SIZE_MAX / size ? NULL : realloc(pointer, count * size + 1);
-  if (!p) die(1, "there is not enough memory for %lu items", (unsigned long)count);
-  return p;
-}
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double peak_mib(void) {
-#ifdef _WIN32
-  return 0;   /* not known without that system's own library */
-#else
-  struct rusage u;
-  getrusage(RUSAGE_SELF, &u);
-  #if defined(__APPLE__)
-  return (double)u.ru_maxrss / 1048576; /* bytes there, KiB elsewhere */
-  #else
-  return (double)u.ru_maxrss / 1024;
-  #endif
-#endif
-}
-
-/* Number i of the stream seed, without any state to save (the finaliser of splitmix64, twice). */
-static uint64_t draw(uint64_t seed, uint64_t i) {
-  uint64_t x = seed * 0x9e3779b97f4a7c15u + i + 0x632be59bd9b4e019u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  x ^= x >> 31;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  return x ^ (x >> 31);
-}
-
-/* The whole file, with a zero behind it. Quiet: NULL when it cannot be opened. */
-static unsigned char *read_file(const char *path, size_t *count, int quiet) {
-  unsigned char *text = NULL;
-  size_t n = 0, room = 0, got;
-  FILE *f = fopen(path, "rb");
-  if (!f) {
-    if (quiet) return NULL;
-    die(1, "%s cannot be opened: %s", path, strerror(errno));
-  }
-  do {
-    if (n == room) {
-      room = room ? room * 2 : 65536;
-      text = (unsigned char *)grow(text, room, 1);
-    }
-    got = fread(text + n, 1, room - n, f);
-    n += got;
-  } while (got);
-  if (ferror(f)) die(1, "%s cannot be read: %s", path, strerror(errno));
-  fclose(f);
-  text[n] = 0;
-  *count = n;
-  return text;
-}
-
-static char *join(const char *head, const char *tail) {
-  const size_t n = strlen(head);
-  char *path = (char *)grow(NULL, n + strlen(tail) + 1, 1);
-  memcpy(path, head, n);
-  memcpy(path + n, tail, strlen(tail) + 1);
-  return path;
-}
-
-/* A file is written under a name of its own beside its place, and renamed when it is whole. Only
- * one is written at a time, and this is its name; NULL where there is a device or a pipe, which is
- * written into. */
-static char *part;
-
-/* Is there something that is no file and no folder? */
-static int special(const char *path) {
-  struct stat st;
-  return !stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-}
-
-static FILE *create(const char *path) {
-  FILE *f = NULL;
-  int i;
-  if (special(path)) {
-    free(part);
-    part = NULL;
-    f = fopen(path, "wb");
-  }
-  for (i = special(path) ? 100 : 0; !f && i < 100; i++) {
-    char end[64];
-    snprintf(end, sizeof end, ".tmp-%ld-%d", (long)getpid(), i);
-    free(part);
-    part = join(path, end);
-    f = fopen(part, "wbx"); /* x: not one that is there, be it a link */
-    if (!f && errno != EEXIST) break;
-  }
-  if (!f) die(1, "%s cannot be written: %s", path, strerror(errno));
-  return f;
-}
-
-/* A new file takes the place of the old one, which has to go first under Windows. */
-static int take_place(const char *from, const char *path) {
-#ifdef _WIN32
-  remove(path);
-#endif
-  return rename(from, path);
-}
-
-static void finish(FILE *f, const char *path) {
-  int bad = ferror(f);
-#ifndef _WIN32
-  struct stat old;
-  if (part && !stat(path, &old)) (void)chmod(part, old.st_mode & 0777);   /* who may read it */
-#endif
-  if (fclose(f) || bad || (part && take_place(part, path))) {
-    if (part) remove(part);
-    die(1, "%s cannot be written: the disk may be full", path);
-  }
-}
-
-/* Do both paths lead to one file that is there? */
-static int same_file(const char *a, const char *b) {
-#ifdef _WIN32
-  char x[1024], y[1024];
-  return _fullpath(x, a, sizeof x) && _fullpath(y, b, sizeof y) && !_stricmp(x, y);
-#else
-  struct stat x, y;
-  return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-#endif
-}
-
-/* A file that the program writes must not take the place of one that it reads, nor of that one's
- * vocabulary. */
-static void not_input(const char *option, const char *out, const char *in) {
-  char *vocab = join(in, ".vocab");
-  if (same_file(out, in) || same_file(out, vocab))
-    die(2, "%s is %s, which is read from and would be replaced", option, out);
-  free(vocab);
-}
-
-/* Letters to change, leave out or put in until a is b; words of more than 63 are far from all. */
-static int distance(const char *a, const char *b) {
-  const int n = (int)strlen(a), m = (int)strlen(b);
-  int row[64], i, k;
-  if (n > 63 || m > 63) return 64;
-  for (k = 0; k <= m; k++) row[k] = k;
-  for (i = 1; i <= n; i++) {
-    int corner = row[0];
-    row[0] = i;
-    for (k = 1; k <= m; k++) {
-      const int above = row[k], best = above < row[k - 1] ? above + 1 : row[k - 1] + 1;
-      const int changed = corner + (a[i - 1] != b[k - 1]);
-      row[k] = best < changed ? best : changed;
-      corner = above;
-    }
-  }
-  return row[m];
-}
-
-/* Leave now, and not after hours, if no file can be written here. */
-static void try_output(const char *path) {
-  struct stat st;
-  if (!*path) die(2, "--out is empty; it must name a file");
-  if (!stat(path, &st) && S_ISDIR(st.st_mode))
-    die(2, "--out needs a file at %s, which is a folder", path);
-  if (special(path)) return;
-  fclose(create(path));
-  remove(part);
-}
-
-/* ---- vocabulary: the 256 bytes, or the characters of a text ---------------------------------- */
-
-typedef struct vocabulary {
-  int count;
-  int characters;          /* 0: a token is a byte; 1: token i is the character code[i] */
-  uint32_t *code;          /* Unicode, ascending */
-  int context;             /* that the model was trained with */
-  char model[32];          /* the name of its row or kind; "": not known */
-} vocabulary;
-
-/* One UTF-8 character; its length, or 0 where the bytes are none. */
-static size_t utf8_get(const unsigned char *s, size_t n, uint32_t *code) {
-  static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-  size_t i, length = s[0] < 0x80         ? 1
-                     : s[0] >> 5 == 0x06 ? 2
-                     : s[0] >> 4 == 0x0e ? 3
-                     : s[0] >> 3 == 0x1e ? 4
-                                         : 0;
-  if (!length || length > n) return 0;
-  *code = length == 1 ? s[0] : s[0] & (0x7fu >> length);
-  for (i = 1; i < length; i++) {
-    if (s[i] >> 6 != 2) return 0;
-    *code = *code << 6 | (s[i] & 0x3fu);
-  }
-  if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000)) return 0;
-  return length;
-}
-
-static size_t utf8_put(unsigned char *s, uint32_t c) {
-  size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
-  for (i = length - 1; i > 0; i--, c >>= 6) s[i] = (unsigned char)(0x80 | (c & 0x3f));
-  s[0] = (unsigned char)(length == 1 ? c : (0xf00u >> length & 0xffu) | c);
-  return length;
-}
-
-static int by_code(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
-static vocabulary make_vocabulary(const unsigned char *text, size_t n, int characters,
-                                  const char *name) {
-  vocabulary v = {256, 0, NULL, 64, ""};
-  unsigned char *seen;
-  size_t i, length;
-  uint32_t c = 0;
-  if (!characters) return v;
-  v.characters = 1;
-  v.count = 0;
-  seen = (unsigned char *)grow(NULL, 0x110000, 1);
-  memset(seen, 0, 0x110000);
-  for (i = 0; i < n; i += length) {
-    length = utf8_get(text + i, n - i, &c);
-    if (!length)
-      die(2, "--chars needs UTF-8 text, and byte %lu of %s is none", (unsigned long)i, name);
-    seen[c] = 1;
-  }
-  for (c = 0; c < 0x110000; c++) v.count += seen[c];
-  v.code = (uint32_t *)grow(NULL, (size_t)v.count, sizeof *v.code);
-  for (c = 0, i = 0; c < 0x110000; c++)
-    if (seen[c]) v.code[i++] = c;
-  free(seen);
-  return v;
-}
-
-static int32_t *encode(const vocabulary *v, const unsigned char *text, size_t n, const char *name,
-                       size_t *count) {
-  int32_t *tokens = (int32_t *)grow(NULL, n, sizeof *tokens);
-  size_t i, length;
-  *count = 0;
-  for (i = 0; i < n; i += length) {
-    uint32_t c = text[i], *found = NULL;
-    length = 1;
-    if (v->characters) {
-      length = utf8_get(text + i, n - i, &c);
-      if (!length) die(2, "byte %lu of %s is not UTF-8 text", (unsigned long)i, name);
-      found = (uint32_t *)bsearch(&c, v->code, (size_t)v->count, sizeof c, by_code);
-      if (!found)
-        die(2, "the model does not know the character U+%04lX at byte %lu of %s", (unsigned long)c,
-            (unsigned long)i, name);
-      c = (uint32_t)(found - v->code);
-    }
-    tokens[(*count)++] = (int32_t)c;
-  }
-  return tokens;
-}
-
-static size_t token_text(const vocabulary *v, int32_t token, unsigned char out[4]) {
-  if (v->characters) return utf8_put(out, v->code[token]);
-  out[0] = (unsigned char)token;
-  return 1;
-}
-
-/* MODEL.vocab is a text file: "context 64", then "bytes", or "characters 65" and their codes, then
- * "model yaad", which older files do not say. */
-static void save_vocabulary(const vocabulary *v, const char *model_path) {
-  char *path = join(model_path, ".vocab");
-  FILE *f = create(path);
-  int i;
-  fprintf(f, "miras-lm 1\ncontext %d\n", v->context);
-  if (!v->characters) fprintf(f, "bytes\n");
-  else fprintf(f, "characters %d\n", v->count);
-  for (i = 0; v->characters && i < v->count; i++)
-    fprintf(f, "%lx%c", (unsigned long)v->code[i], i % 16 == 15 || i + 1 == v->count ? '\n' : ' ');
-  if (v->model[0]) fprintf(f, "model %s\n", v->model);
-  finish(f, path);
-  free(path);
-}
-
-static vocabulary load_vocabulary(const char *model_path, int vocab) {
-  vocabulary v = {256, 0, NULL, 64, ""};
-  char *path = join(model_path, ".vocab"), word[16];
-  FILE *f = fopen(path, "r");
-  int i, good = 0;
-  if (!f) {
-    if (vocab == 256) return v; /* a model from elsewhere: bytes */
-    die(1, "%s is missing: it says which characters the %d tokens of the model are", path, vocab);
-  }
-  if (fscanf(f, "miras-lm 1 context %d %15s", &v.context, word) == 2 && v.context > 0) {
-    if (!strcmp(word, "bytes")) good = 1;
-    if (!strcmp(word, "characters") && fscanf(f, "%d", &v.count) == 1 && v.count > 0 &&
-        v.count <= 0x110000) {
-      v.characters = good = 1;
-      v.code = (uint32_t *)grow(NULL, (size_t)v.count, sizeof *v.code);
-      for (i = 0; i < v.count; i++) {
-        unsigned long c = 0;
-        good = good && fscanf(f, "%lx", &c) == 1 && c <= 0x10ffff && (!i || c > v.code[i - 1]);
-        v.code[i] = good ? (uint32_t)c : 0;
-      }
-    }
-  }
-  if (good && fscanf(f, " model %31s", v.model) != 1) v.model[0] = 0;
-  fclose(f);
-  if (!good) die(1, "%s is damaged", path);
-  if (v.count != vocab) die(1, "%s lists %d tokens, but the model has %d", path, v.count, vocab);
-  free(path);
-  return v;
-}
-
-/* ---- options --------------------------------------------------------------------------------- */
-
-typedef struct options {
-  const char *model, *pattern, *out, *prompt, *svg, *from, *only, *weights, *set[16];
-  int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
-  int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
-  int streams, horizon, reset, anew, limit, adapt;
-  double lr, decay, dropout, val, minutes, temperature, top_p, carry, step;
-  uint64_t seed;
-  int steps_given;
-  const char *file[2];     /* the arguments without a name */
-} options;
-
-typedef struct option {
-  const char *name;        /* without the dashes */
-  const char *commands;    /* t(rain), g(enerate), e(val), c(onvert and emit) */
-  char type;               /* i(nt), u(int64), r(eal), s(tring), l(ist of 16 of them), f(lag) */
-  void *value;
-  double low, high;
-  const char *help;
-} option;
-
-static const char usage[] =
-  "lm: train and run byte or character language models with miras.h\n"
-  "\n"
-  "  lm                                train on miras.h and README.md for a minute\n"
-  "  lm train FILE [options]           train on a text\n"
-  "  lm generate MODEL [options]       print text that a model writes\n"
-  "  lm eval MODEL FILE [options]      bits and nats per byte of a whole file\n"
-  "  lm convert MODEL --out FILE       the model with shorter weights\n"
-  "  lm emit FILE --out FILE           C source of a model, or of a saved memory or session\n"
-  "  lm models                         the memories to choose from\n"
-  "  lm models NAME                    the fields of one, as --set takes them\n";
-
-static const option *find_option(const option *table, const char *name, char command) {
-  for (; table->name; table++)
-    if (!strcmp(table->name, name) && strchr(table->commands, command)) return table;
-  return NULL;
-}
-
-/* The name of what `words` begins with, up to a space. */
-static void nearest_of(const char *words, const char *name, char best[64]) {
-  while (*words) {
-    char word[64];
-    size_t n = strcspn(words, " ");
-    snprintf(word, sizeof word, "%.*s", (int)(n < 63 ? n : 63), words);
-    if (n && distance(word, name) < distance(best, name)) memcpy(best, word, sizeof word);
-    words += n + (words[n] != 0);
-  }
-}
-
-/* No option of that name: leave with the nearest. */
-static void no_option(const option *o, const char *text, const char *name, char command) {
-  char best[64] = "";
-  const option *of = o;
-  for (; o->name; o++)
-    if (strchr(o->commands, command)) nearest_of(o->name, text + 2, best);
-  for (; of->name && strcmp(of->name, text + 2);) of++;
-  if (of->name)
-    die(2, "%s is no option of %s, but of another command; lm --help lists them", text, name);
-  if (best[0] && distance(best, text + 2) < 4)
-    die(2, "%s is no option of %s; is it --%s? lm --help lists them", text, name, best);
-  die(2, "%s is no option of %s; lm --help lists them", text, name);
-}
-
-static void print_help(const option *table) {
-  static const struct { char letter; const char *name; } part[] = {
-    {'t', "train"}, {'g', "generate"}, {'e', "eval"}, {'c', "convert, emit"}};
-  int i;
-  fputs(usage, stdout);
-  for (i = 0; i < (int)(sizeof part / sizeof part[0]); i++) {
-    const option *o;
-    printf("\n%s\n", part[i].name);
-    for (o = table; o->name; o++) {
-      char left[40], value[32] = "";
-      double x;
-      if (!strchr(o->commands, part[i].letter)) continue;
-      snprintf(left, sizeof left, "--%s%s", o->name,
-               o->type == 'f'            ? ""
-               : strchr("sl", o->type)   ? " TEXT"
-               : o->type == 'r'          ? " X"
-                                         : " N");
-      x = o->type == 'i'   ? *(int *)o->value
-          : o->type == 'u' ? (double)*(uint64_t *)o->value
-          : o->type == 'r' ? *(double *)o->value
-                           : 0;
-      if (x > 0) snprintf(value, sizeof value, " (%g)", x);
-      printf("  %-18s %s%s\n", left, o->help, value);
-    }
-  }
-}
-
-static const char *base_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-static void parse(options *o, const option *table, int argc, char **argv, char command, int files) {
-  int i, got = 0, got_list;
-  for (i = 2; i < argc; i++) {
-    const option *p;
-    const char *text = argv[i];
-    char *end = NULL;
-    double x = 0;
-    if (text[0] == '-' && text[1] && text[1] != '-')
-      die(2, "%s is no option; they begin with two dashes. lm --help lists them", text);
-    if (strncmp(text, "--", 2) != 0) {
-      if (got == files) die(2, "%s is one argument too many; lm --help lists what is read", text);
-      o->file[got++] = text;
-      continue;
-    }
-    p = find_option(table, text + 2, command);
-    if (!p) no_option(table, text, argv[1], command);
-    if (p->type == 'f') { *(int *)p->value = 1; continue; }
-    if (++i == argc) die(2, "%s needs a value behind it", text);
-    if (p->type == 's') { *(const char **)p->value = argv[i]; continue; }
-    if (p->type == 'l') {
-      const char **list = (const char **)p->value;
-      for (got_list = 0; got_list < 15 && list[got_list]; got_list++) {}
-      if (list[got_list]) die(2, "%s: fifteen of them are enough", text);
-      list[got_list] = argv[i];
-      continue;
-    }
-    errno = 0;
-    if (p->type == 'u') {
-      uint64_t u = strtoull(argv[i], &end, 10);
-      if (errno || *end || argv[i][0] < '0' || argv[i][0] > '9')
-        die(2, "%s is \"%s\"; it must be a whole number from 0 to 2^64 - 1", text, argv[i]);
-      *(uint64_t *)p->value = u;
-      continue;
-    }
-    if (p->type == 'i') x = (double)strtol(argv[i], &end, 10);
-    if (p->type == 'r') x = strtod(argv[i], &end);
-    if (errno || end == argv[i] || *end || !(x >= p->low && x <= p->high))
-      die(2, "%s is \"%s\"; it must be a %snumber from %.10g to %.10g", text, argv[i],
-          p->type == 'i' ? "whole " : "", p->low, p->high);
-    if (p->type == 'i') *(int *)p->value = (int)x;
-    if (p->type == 'r') *(double *)p->value = x;
-    if (p->value == &o->steps) o->steps_given = 1;
-  }
-  if (got < files) die(2, "%s needs %s", argv[1], command == 'e' ? "a model and a text file"
-                          : command == 't' ? "a text file to learn from" : "a model file");
-  if (o->weights && strcmp(o->weights, "float") && strcmp(o->weights, "bf16") &&
-      strcmp(o->weights, "f16") && strcmp(o->weights, "q8"))
-    die(2, "--weights is \"%s\"; it must be float, bf16, f16 or q8", o->weights);
-}
+#include "lm_charts.h"
+#include "lm_options.h"
+#include "lm_vocabulary.h"
 
 /* ---- losses over a text ---------------------------------------------------------------------- */
-
-typedef struct score { double nats; size_t targets; } score;
 
 /* Windows of context tokens without overlap, each from the initial memory; every token but the
  * first is a target once. With most set, about that many windows, spread evenly. */
@@ -572,11 +107,6 @@ static score score_stream(const miras_model *m, const int32_t *tokens, size_t n)
   return s;
 }
 
-static double mean(score s) { return s.targets ? s.nats / (double)s.targets : UNKNOWN; }
-
-/* Losses by position: bin 0 is the first token, bin i has those from 2^(i-1) up to 2^i. */
-enum { BINS = 40 };
-
 /* length tokens by a session as it comes; the first one's position is 0. tenths: losses of each
  * tenth of the stretch; NULL: not asked for. */
 static void score_positions(miras_session *session, const int32_t *tokens, size_t length,
@@ -606,213 +136,7 @@ static score score_all(const score bins[BINS]) {
   return all;
 }
 
-/* ---- the record of a run: its .loss.csv and .loss.svg ---------------------------------------- */
-
-typedef struct record { float *loss, *val; size_t count, room; } record; /* NAN: not measured */
-
-static void record_add(record *r, size_t step, float loss, float val) {
-  while (r->room <= step) {
-    r->room = r->room ? r->room * 2 : 1024;
-    r->loss = (float *)grow(r->loss, r->room, sizeof(float));
-    r->val = (float *)grow(r->val, r->room, sizeof(float));
-  }
-  for (; r->count <= step; r->count++) r->loss[r->count] = r->val[r->count] = NAN;
-  if (!isnan(loss)) r->loss[step] = loss;
-  if (!isnan(val)) r->val[step] = val;
-}
-
-/* Mean training loss over steps from..to-1. */
-static double record_mean(const record *r, size_t from, size_t to) {
-  double sum = 0, n = 0;
-  for (; from < to; from++)
-    if (!isnan(r->loss[from])) sum += (double)r->loss[from], n++;
-  return n > 0 ? sum / n : UNKNOWN;
-}
-
-static void record_load(record *r, const char *path, size_t steps) {
-  char line[128];
-  FILE *f = fopen(path, "r");
-  while (f && fgets(line, sizeof line, f)) {
-    char *end;
-    unsigned long step = strtoul(line, &end, 10);
-    double loss, val = UNKNOWN;
-    if (end == line || *end != ',' || step == 0 || step > steps) continue;
-    loss = strtod(end + 1, &end);
-    if (*end == ',' && end[1] != '\n') val = strtod(end + 1, &end);
-    record_add(r, step - 1, (float)loss, (float)val);
-  }
-  if (f) fclose(f);
-}
-
-static void record_csv(const record *r, const char *path) {
-  FILE *f = create(path);
-  size_t i;
-  fprintf(f, "step,loss,validation\n");
-  for (i = 0; i < r->count; i++) {
-    if (isnan(r->loss[i])) continue;
-    fprintf(f, "%lu,%.9g,", (unsigned long)(i + 1), (double)r->loss[i]);
-    if (!isnan(r->val[i])) fprintf(f, "%.9g", (double)r->val[i]);
-    fputc('\n', f);
-  }
-  finish(f, path);
-}
-
-/* A round distance between ticks: about count of them in span. */
-static double tick(double span, int count) {
-  double raw = span / count, unit = pow(10, floor(log10(raw))), x = raw / unit;
-  return unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10);
-}
-
-/* A chart of losses: its frame, and losses from low to high inside. */
-static const double left = 74, right = 776, top = 56, bottom = 392;
-typedef struct chart { double low, high; } chart;
-
-static double chart_y(const chart *c, double loss) {
-  return bottom - (bottom - top) * (loss - c->low) / (c->high - c->low);
-}
-
-/* The file, its title, the grid of losses and both axes; c is widened to round numbers. */
-static FILE *chart_open(chart *c, const char *path, const char *title, const char *across) {
-  double step = tick(c->high - c->low, 6), t;
-  int decimals = step < 0.095 ? 2 : step < 0.95 ? 1 : 0;
-  FILE *f = create(path);
-  c->low = floor(c->low / step) * step;
-  c->high = ceil(c->high / step) * step;
-  fprintf(f,
-    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 820 460\" width=\"820\" "
-    "height=\"460\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
-    "fill=\"#475569\">\n<rect width=\"820\" height=\"460\" fill=\"#ffffff\"/>\n"
-    "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">%s</text>\n",
-    left, title);
-  for (t = c->low; t < c->high + step / 2; t += step)
-    fprintf(f, "<path d=\"M%g %.1fH%g\" stroke=\"#e2e8f0\"/>"
-               "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.*f</text>\n",
-            left, chart_y(c, t), right, left - 10, chart_y(c, t) + 4.5, decimals, t);
-  fprintf(f, "<path d=\"M%g %gV%gH%g\" fill=\"none\" stroke=\"#94a3b8\"/>\n", left, top, bottom,
-          right);
-  fprintf(f, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", (left + right) / 2,
-          bottom + 48, across);
-  fprintf(f, "<text transform=\"translate(24 %g) rotate(-90)\" text-anchor=\"middle\">"
-             "loss (nats per token)</text>\n", (top + bottom) / 2);
-  return f;
-}
-
-/* A mark below the horizontal axis. */
-static void chart_tick(FILE *f, double x, const char *text) {
-  fprintf(f, "<path d=\"M%.1f %gv6\" stroke=\"#94a3b8\"/>"
-             "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
-          x, bottom, x, bottom + 23, text);
-}
-
-static void chart_close(FILE *f, const char *path, const char *blue, const char *orange) {
-  fprintf(f,
-    "<path d=\"M590 76h26\" stroke=\"#2563eb\" stroke-width=\"3\"/>"
-    "<text x=\"626\" y=\"80\">%s</text>\n"
-    "<path d=\"M590 98h26\" stroke=\"#ea580c\" stroke-width=\"3\"/>"
-    "<text x=\"626\" y=\"102\">%s</text>\n</svg>\n", blue, orange);
-  finish(f, path);
-}
-
-static void record_svg(const record *r, const char *path, const char *title) {
-  chart c;
-  double low = HUGE_VAL, high = -HUGE_VAL, last_x = 0, last_y = 0, last_val = UNKNOWN, step, t;
-  size_t bins = r->count < 240 ? r->count : 240, i;
-  char text[32];
-  FILE *f;
-  if (r->count < 2) return;
-#define BIN(i) ((i) * r->count / bins)
-#define X(step) (left + (right - left) * (step) / (double)r->count)
-#define Y(loss) chart_y(&c, loss)
-  for (i = 0; i < bins; i++) {
-    double y = record_mean(r, BIN(i), BIN(i + 1));
-    if (y < low) low = y;
-    if (y > high) high = y;
-  }
-  for (i = 0; i < r->count; i++) {
-    if ((double)r->val[i] < low) low = (double)r->val[i];
-    if ((double)r->val[i] > high) high = (double)r->val[i];
-  }
-  if (!(high > low)) return;
-  c.low = low;
-  c.high = high;
-  f = chart_open(&c, path, title, "step");
-  step = tick((double)r->count, 7);
-  if (step < 1) step = 1;
-  for (t = 0; t < (double)r->count + step / 100; t += step) {
-    snprintf(text, sizeof text, "%.0f", t);
-    chart_tick(f, X(t), text);
-  }
-
-  fprintf(f, "<g fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\">\n");
-  fprintf(f, "<path stroke=\"#2563eb\" d=\"");
-  for (i = 0, t = 0; i < bins; i++) {
-    double x = ((double)BIN(i) + (double)BIN(i + 1)) / 2, y = record_mean(r, BIN(i), BIN(i + 1));
-    if (isnan(y)) continue;
-    fprintf(f, "%c%.1f %.1f", t > 0 ? 'L' : 'M', X(x), Y(y));
-    t = 1;
-  }
-  fprintf(f, "\"/>\n<path stroke=\"#ea580c\" d=\"");
-  for (i = 0, t = 0; i < r->count; i++) {
-    if (isnan(r->val[i])) continue;
-    last_x = X((double)i + 1);
-    last_val = (double)r->val[i];
-    last_y = Y(last_val);
-    fprintf(f, "%c%.1f %.1f", t > 0 ? 'L' : 'M', last_x, last_y);
-    t = 1;
-  }
-  fprintf(f, "\"/>\n</g>\n");
-  if (t > 0)
-    fprintf(f, "<g fill=\"#ea580c\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/><text x=\"%.1f\" "
-               "y=\"%.1f\" text-anchor=\"end\" font-weight=\"bold\">%.3f</text></g>\n",
-            last_x, last_y, last_x, last_y - 12, last_val);
-  chart_close(f, path, "training", "validation");
-#undef BIN
-#undef X
-#undef Y
-}
-
-/* Losses by position, in windows and in one pass, over the logarithm of the position. A bin of less
- * than `few` tokens says nothing and is left out. */
-static void positions_svg(const score windows[BINS], const score stream[BINS], const char *path,
-                          const char *title) {
-  const score *line[2];
-  static const char *const colour[2] = {"#2563eb", "#ea580c"};
-  chart c = {HUGE_VAL, -HUGE_VAL};
-  const size_t few = 32;
-  int last = 0, i, k;
-  FILE *f;
-  line[0] = windows, line[1] = stream;
-  for (i = 0; i < BINS; i++)
-    for (k = 0; k < 2; k++) {
-      if (line[k][i].targets < few) continue;
-      last = i;
-      if (mean(line[k][i]) < c.low) c.low = mean(line[k][i]);
-      if (mean(line[k][i]) > c.high) c.high = mean(line[k][i]);
-    }
-  if (!(c.high > c.low)) return;
-#define X(i) (left + (right - left) * ((i) + 0.5) / (last + 1))
-  f = chart_open(&c, path, title, "position (tokens since the memory was empty)");
-  for (i = 0; i <= last; i += 2) {
-    char text[32];
-    double at = i ? pow(2, i - 1) : 0;
-    if (at < 1e4) snprintf(text, sizeof text, "%.0f", at);
-    else snprintf(text, sizeof text, "%.0fk", at / 1024);
-    chart_tick(f, X(i), text);
-  }
-  for (k = 0; k < 2; k++) {
-    char letter = 'M';
-    fprintf(f, "<path fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\" stroke=\"%s\" "
-               "d=\"", colour[k]);
-    for (i = 0; i <= last; i++) {
-      if (line[k][i].targets < few) continue;
-      fprintf(f, "%c%.1f %.1f", letter, X(i), chart_y(&c, mean(line[k][i])));
-      letter = 'L';
-    }
-    fprintf(f, "\"/>\n");
-  }
-#undef X
-  chart_close(f, path, "in windows", "in one pass");
-}
+#include "lm_read.h"
 
 /* ---- train ----------------------------------------------------------------------------------- */
 
@@ -1520,9 +844,9 @@ static miras_weights weights_of(const options *o) {
          : o->weights[0] == 'f' ? MIRAS_WEIGHTS_F16 : MIRAS_WEIGHTS_Q8;
 }
 
-/* A file may come from anywhere and ask for any amount of memory: --limit bounds that. adapts: its
- * head goes on learning. */
-static miras_model *open_model(const options *o, int adapts) {
+/* A file may come from anywhere and ask for any amount of memory: --limit bounds that. learns: how
+ * fast its head goes on learning, 0 to 1. */
+static miras_model *open_model(const options *o, double learns) {
   miras_result result = MIRAS_OK;
   miras_model_desc bounds;
   miras_model *m;
@@ -1530,7 +854,12 @@ static miras_model *open_model(const options *o, int adapts) {
   bounds.limit = (uint64_t)o->limit << 20;
   bounds.layer[0].memory.reset_every = o->anew;
   bounds.weights = weights_of(o);
-  if (adapts) bounds.adapt.learning_rate = 1, bounds.adapt.hidden = 1, bounds.adapt.contexts = 12;
+  if (learns > 0) {
+    bounds.adapt.learning_rate = (float)learns;
+    bounds.adapt.context_rate = (float)learns / 2;
+    bounds.adapt.hidden = 1;
+    bounds.adapt.contexts = 12;
+  }
   m = miras_model_open_file(o->file[0], &bounds, NULL, &result, NULL, 0);
   if (result == MIRAS_ERR_SIZE)
     die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
@@ -1746,8 +1075,46 @@ static int list_models(const char *only) {
   return 0;
 }
 
-/* The program as it comes: a minute on the files of the project. */
-static int demonstrate(options *o) {
+/* A model that comes with the program reads a page. */
+static int read_with(const options *o, const char *page) {
+  const char *path = o->with ? o->with : "examples/weights/yaad.safetensors";
+  const char *svg = o->svg ? o->svg : "lm_read.svg";
+  options of = *o;
+  miras_model *frozen, *learning, *knowing;
+  vocabulary v;
+  FILE *f = fopen(path, "rb");
+  if (!f && !o->with)
+    die(2, "%s is not here: run lm in the folder that holds miras.h, or say --with MODEL", path);
+  if (f) fclose(f);
+  of.file[0] = path;
+  not_input("--svg", svg, path), not_input("--svg", svg, page);
+  try_output(svg);
+  frozen = open_model(&of, 0);
+  learning = open_model(&of, 1);
+  knowing = open_model(&of, 2e-4);
+  v = load_vocabulary(path, miras_model_desc_of(frozen)->vocab);
+  printf("%s: %lu numbers%s.\n", v.model[0] ? v.model : base_name(path),
+         (unsigned long)count_parameters(frozen),
+         o->with ? "" : " that have read Austen, Bierce and the Jargon File "
+                        "(examples/weights/README.md)");
+  read_page(frozen, learning, knowing, &v, page, svg);
+  if (!o->with)
+    printf("\nNext:\n"
+           "  ./lm read FILE              the same of a text of yours\n"
+           "  ./lm train FILE --from %s --minutes 0.3\n"
+           "                              learns to write like it, in 20 seconds; then\n"
+           "                              ./lm generate model.safetensors --prompt \"The \"\n"
+           "  ./lm train                  from nothing, in a minute; ./lm --help has the rest\n",
+           path);
+  free(v.code);
+  miras_model_close(frozen);
+  miras_model_close(learning);
+  miras_model_close(knowing);
+  return 0;
+}
+
+/* From nothing: a minute on the files of the project. */
+static int train_here(options *o) {
   static const char *const names[2] = {"miras.h", "README.md"};
   unsigned char *text = NULL;
   size_t n = 0;
@@ -1831,10 +1198,12 @@ static const option table[] = {
    "tokens after which a head starts anew; 0: as trained"},
   {"adapt", "e", 'f', &given.adapt, 0, 0,
    "the head goes on learning from the text: what is that worth?"},
-  {"weights", "gec", 's', &given.weights, 0, 0, "how matrices are held: float, bf16, f16, q8"},
-  {"limit", "gec", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
+  {"with", "r", 's', &given.with, 0, 0, "the model that reads (examples/weights/yaad.safetensors)"},
+  {"weights", "gecr", 's', &given.weights, 0, 0, "how matrices are held: float, bf16, f16, q8"},
+  {"limit", "gecr", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
   {"svg", "e", 's', &given.svg, 0, 0,
    "chart of the losses by position (MODEL.positions.svg)"},
+  {"svg", "r", 's', &given.svg, 0, 0, "chart of the losses along the page (lm_read.svg)"},
   {"seed", "tg", 'u', &given.seed, 0, 0, "of the parameters, windows and samples"},
 #ifdef LM_MORE_OPTIONS     /* of a program that includes this one */
   LM_MORE_OPTIONS
@@ -1861,12 +1230,16 @@ int main(int argc, char **argv) {
 
   for (i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) command = "help";
-  if (!command) status = demonstrate(o);
+  if (!command) status = read_with(o, "README.md");
   else if (!strcmp(command, "help")) { print_help(table); status = 0; }
   else if (!strcmp(command, "models")) {
     parse(o, table, argc, argv, 'm', argc > 2);
     status = list_models(o->file[0]);
-  } else if (!strcmp(command, "train")) {
+  } else if (!strcmp(command, "read")) {
+    parse(o, table, argc, argv, 'r', 1);
+    status = read_with(o, o->file[0]);
+  } else if (!strcmp(command, "train") && argc == 2) status = train_here(o);
+  else if (!strcmp(command, "train")) {
     unsigned char *text;
     size_t length;
     parse(o, table, argc, argv, 't', 1);
@@ -1890,7 +1263,7 @@ int main(int argc, char **argv) {
     status = emit(o);
   } else {
     char best[64] = "";
-    nearest_of("train generate eval convert emit models help", command, best);
+    nearest_of("read train generate eval convert emit models help", command, best);
     if (distance(best, command) > 3) die(2, "%s is no command; lm --help lists them", command);
     die(2, "%s is no command; is it %s? lm --help lists them", command, best);
   }

@@ -169,7 +169,9 @@ mistake 'no layers z, but m w a g' train text --set z.attention.window=2
 mistake 'the value of memory.p must be a number' train text --set memory.p=two
 mistake 'must be a word, such as one of: .*huber' train text --set memory.bias=hubber
 mistake 'must be FIELD=VALUE' train text --set memory.p
-mistake 'a text file' train
+mistake 'miras.h is not here' train
+mistake 'a text file' read
+mistake 'weights/yaad.safetensors is not here' read text
 mistake 'a model and a text file' eval out/y
 printf '' >empty && printf 'short' >short
 mistake '0 tokens to learn from' train empty
@@ -182,6 +184,22 @@ mistake 'prompt is empty' generate out/y --prompt ''
 "$lm" generate text >log 2>&1; expect 1 'text cannot be opened' $?
 "$lm" --help >log 2>&1; expect 0 'minutes X' $?
 [ ! -e model.safetensors ] || say 'a mistake left a model'
+
+# A model reads a page, and knows more of it then; a page that is too short is none. The one that
+# comes with the program reads as it is.
+train text --out out/b --steps 40; expect 0 'wrote' $?
+"$lm" read other --with out/b --svg page.svg >log 2>&1
+expect 0 'result learning=[0-9.]* frozen=[0-9.]* counts=[0-9.]* words=' $?
+knows() {
+  awk -F'[ =]' '/^result/ {good = $3 < $5 && $13 >= $11} END {exit !good}' log
+}
+knows || say "nothing was learned: $(tail -n 1 log)"
+tail -n 1 page.svg | grep -q '</svg>' || say 'the picture of a page has no end'
+mistake 'is too short' read short --with out/b --svg page.svg
+mistake 'which is read from' read other --with out/b --svg other
+(cd "$top" && "$lm" read README.md --svg "$folder/page.svg") >log 2>&1; expect 0 '^Next:' $?
+sed -i.old '/^Next/,$d' log
+knows || say "nothing was learned: $(tail -n 1 log)"
 
 # As C source: without files the model says the same.
 "$lm" emit out/y --weights q8 --out model.c >log 2>&1; expect 0 'wrote model.c' $?

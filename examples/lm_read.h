@@ -1,0 +1,328 @@
+/* lm_read.h, a part of lm.c: a model reads a page that it has never seen, and says before and after
+ * what it knows of it. */
+#ifndef LM_READ_H
+#define LM_READ_H
+
+#include <ctype.h>
+#include <math.h>
+
+#include "lm_charts.h"
+#include "lm_tools.h"
+#include "lm_vocabulary.h"
+
+enum { PARTS = 12, CUTS = 4, PREFIX = 3, SHOWN = 20, LONGEST_WORD = 24, MOST_WORDS = 4096 };
+
+/* ---- text on a terminal ---- */
+
+/* Bytes as lines of at most 76 columns, behind an indent; a word goes out when it has ended. */
+typedef struct wrapped { char word[80]; int letters, column; } wrapped;
+
+static void wrapped_word(wrapped *w) {
+  if (!w->letters) return;
+  if (w->column + 1 + w->letters > 76) w->column = 0;
+  if (!w->column) printf("\n  "), w->column = 1;
+  printf(" %.*s", w->letters, w->word);
+  w->column += 1 + w->letters;
+  w->letters = 0;
+  fflush(stdout);
+}
+
+static void wrapped_byte(wrapped *w, unsigned char byte) {
+  if (byte == '\n') { wrapped_word(w); w->column = 0; }
+  else if (byte == ' ' || w->letters == 60) wrapped_word(w);
+  if (byte > ' ' && byte != 127) w->word[w->letters++] = (char)byte;
+}
+
+/* ---- a running text that can be gone on with and taken back ---- */
+
+typedef struct reader {
+  miras_session *session;
+  vocabulary *v;
+  void *kept;              /* the state that `back` returns to */
+  size_t bytes;
+} reader;
+
+static void reader_open(reader *r, const miras_model *m, vocabulary *v) {
+  r->session = miras_session_open(m, NULL, NULL, NULL, 0);
+  if (!r->session) die(1, "there is not enough memory for a session");
+  r->v = v;
+  miras_session_state(r->session, &r->bytes);
+  r->kept = grow(NULL, r->bytes, 1);
+}
+
+static void reader_keep(reader *r) {
+  memcpy(r->kept, miras_session_state(r->session, NULL), r->bytes);
+}
+
+static void reader_back(reader *r) {
+  memcpy(miras_session_state(r->session, NULL), r->kept, r->bytes);
+}
+
+static void reader_close(reader *r) {
+  miras_session_close(r->session);
+  free(r->kept);
+}
+
+/* Logits behind so many bytes of a prompt. */
+static const float *reader_ask(reader *r, const char *prompt, size_t n) {
+  size_t count;
+  int32_t *tokens = encode(r->v, (const unsigned char *)prompt, n, "the prompt", &count);
+  const float *logits = miras_session_prefill(r->session, tokens, count);
+  free(tokens);
+  if (!logits) die(1, "the model cannot be asked");
+  return logits;
+}
+
+/* What it writes behind a prompt, `least` characters and on to the end of a sentence. */
+static void reader_write(reader *r, const char *prompt, int least, uint64_t seed) {
+  const float *logits = reader_ask(r, prompt, strlen(prompt));
+  miras_sampler sampling;
+  wrapped w;
+  int i, ended = 0;
+  memset(&sampling, 0, sizeof sampling);
+  memset(&w, 0, sizeof w);
+  sampling.temperature = 0.6f;
+  sampling.top_k = 40;
+  sampling.seed = seed;
+  for (i = 0; prompt[i]; i++) wrapped_byte(&w, (unsigned char)prompt[i]);
+  for (i = 0; i < least + 200 && !(i >= least && ended); i++) {
+    unsigned char text[4];
+    const int32_t token = miras_sampler_sample(&sampling, logits, r->v->count);
+    size_t k, n = token < 0 ? 0 : token_text(r->v, token, text);
+    if (!n) die(1, "the model's logits are not finite: its weights are damaged");
+    for (k = 0; k < n; k++) wrapped_byte(&w, text[k]);
+    ended = strchr(".!?", text[0]) != NULL;
+    logits = miras_session_step(r->session, token);
+  }
+  wrapped_word(&w);
+  printf("\n");
+  reader_back(r);
+}
+
+/* The rest of the word that begins with PREFIX letters, each letter the likeliest. */
+static void reader_finish(reader *r, const char *word, char rest[LONGEST_WORD]) {
+  char prompt[PREFIX + 1];
+  const float *logits;
+  int n = 0;
+  prompt[0] = ' ';
+  memcpy(prompt + 1, word, PREFIX);
+  logits = reader_ask(r, prompt, sizeof prompt);
+  while (n + 1 < LONGEST_WORD) {
+    unsigned char text[4];
+    int best = 0, i;
+    for (i = 1; i < r->v->count; i++)
+      if (logits[i] > logits[best]) best = i;
+    if (token_text(r->v, best, text) != 1 || !isalpha(text[0])) break;
+    rest[n++] = (char)text[0];
+    logits = miras_session_step(r->session, best);
+  }
+  rest[n] = 0;
+  reader_back(r);
+}
+
+/* ---- the page ---- */
+
+/* The words of at least six letters that a page has most often, three times or more, one of each
+ * beginning; how many. */
+typedef struct page_word { const char *at; int letters, count; } page_word;
+
+static int by_count(const void *a, const void *b) {
+  const page_word *x = (const page_word *)a, *y = (const page_word *)b;
+  return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
+                              : (x->at > y->at) - (x->at < y->at);
+}
+
+static int page_words(const char *text, size_t n, page_word best[SHOWN]) {
+  page_word *all = (page_word *)grow(NULL, MOST_WORDS, sizeof *all);
+  int count = 0, found = 0, i, k;
+  size_t at = 0, end;
+  for (; at < n; at = end + 1) {
+    for (end = at; end < n && isalpha((unsigned char)text[end]); end++) {}
+    if (end - at < 6 || end - at >= LONGEST_WORD) continue;
+    for (i = 0; i < count; i++)
+      if (all[i].letters == (int)(end - at) && !memcmp(all[i].at, text + at, end - at)) break;
+    if (i == MOST_WORDS) continue;
+    if (i == count) all[i].at = text + at, all[i].letters = (int)(end - at), all[count++].count = 0;
+    all[i].count++;
+  }
+  qsort(all, (size_t)count, sizeof *all, by_count);
+  for (i = 0; i < count && found < SHOWN && all[i].count > 2; i++) {
+    for (k = 0; k < found && memcmp(best[k].at, all[i].at, PREFIX) != 0; k++) {}
+    if (k == found) best[found++] = all[i];
+  }
+  free(all);
+  return found;
+}
+
+/* What a program of twenty lines makes of the page: counts of what followed the last 0 to 3 bytes,
+ * each order mixed with the shorter ones as Witten and Bell (1991) do, from nothing. Nats, added to
+ * those of its part. */
+static void count_page(const unsigned char *text, size_t n, double nats[PARTS * CUTS]) {
+  enum { CELLS = 1 << 22 };
+  unsigned *count = (unsigned *)grow(NULL, CELLS, sizeof *count);
+  size_t i;
+  memset(count, 0, CELLS * sizeof *count);
+#define CELL(kind, byte) \
+  count[(context * 0x9e3779b97f4a7c15u + (uint64_t)(kind) * 0xff51afd7ed558ccdu + \
+         (uint64_t)(byte) * 0xc4ceb9fe1a85ec53u) >> 40 & (CELLS - 1)]
+  for (i = 1; i < n; i++) {
+    double p = 1.0 / 256;
+    uint64_t context = 0;
+    int order;
+    for (order = 0; order <= 3 && (size_t)order <= i; order++) {
+      unsigned seen, sorts, *here;
+      context = order ? context << 8 | text[i - (size_t)order] : 0;
+      context += (uint64_t)(order + 1) << 56;
+      here = &CELL(3, text[i]);
+      seen = CELL(1, 0), sorts = CELL(2, 0);
+      if (seen && sorts) p = (*here + sorts * p) / (seen + sorts);
+      CELL(1, 0)++;
+      CELL(2, 0) += !*here;
+      ++*here;
+      context &= 0xffffffffffffffu;
+    }
+    nats[(i - 1) * (PARTS * CUTS) / (n - 1)] -= log(p);
+  }
+#undef CELL
+  free(count);
+}
+
+/* A line of at most 40 signs: so many for what learns, and those that the other needs more. */
+static void page_line(int line, double learns, double frozen) {
+  int i, a = (int)(learns * 6 + 0.5), b = (int)(frozen * 6 + 0.5);
+  printf("  %2d/%d  ", line + 1, PARTS);
+  for (i = 0; i < 40 && (i < a || i < b); i++) putchar(i < a ? '#' : '+');
+  for (; i < 42; i++) putchar(' ');
+  printf("%.2f  %.2f\n", learns, frozen);
+  fflush(stdout);
+}
+
+static void page_svg(const char *path, const char *title, const double *learns,
+                     const double *frozen, const double *counts, const double *bytes) {
+  static const char *const colour[3] = {"#2563eb", "#ea580c", "#94a3b8"};
+  const double *line[3];
+  chart c = {HUGE_VAL, -HUGE_VAL};
+  FILE *f;
+  int i, k;
+  line[0] = learns, line[1] = frozen, line[2] = counts;
+  for (k = 0; k < 3; k++)
+    for (i = 0; i < PARTS * CUTS; i++) {
+      const double y = line[k][i] / bytes[i] / log(2);
+      if (y < c.low) c.low = y;
+      if (y > c.high) c.high = y;
+    }
+  if (!(c.high > c.low)) return;
+#define X(i) (left + (right - left) * (i) / (PARTS * CUTS))
+  f = chart_open(&c, path, title, "part of the page that has been read", "bits per byte");
+  for (i = 0; i <= 4; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "%d %%", 25 * i);
+    chart_tick(f, X(i * PARTS * CUTS / 4), text);
+  }
+  for (k = 3; k-- > 0;) {
+    fprintf(f, "<path fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\" stroke=\"%s\" "
+               "d=\"", colour[k]);
+    for (i = 0; i < PARTS * CUTS; i++)
+      fprintf(f, "%c%.1f %.1f", i ? 'L' : 'M', X(i + 0.5),
+              chart_y(&c, line[k][i] / bytes[i] / log(2)));
+    fprintf(f, "\"/>\n");
+  }
+#undef X
+  fprintf(f, "<path d=\"M590 120h26\" stroke=\"%s\" stroke-width=\"3\"/>"
+             "<text x=\"626\" y=\"124\">counting, from nothing</text>\n", colour[2]);
+  chart_close(f, path, "its head learns", "as it comes");
+}
+
+/* Of one file: frozen is the model as it comes, learning one whose head learns, knowing one whose
+ * head uses what has been learned, and learns next to nothing: what it writes teaches it nothing. */
+static void read_page(const miras_model *frozen, const miras_model *learning,
+                      const miras_model *knowing, vocabulary *v, const char *name,
+                      const char *svg) {
+  double nats[3][PARTS * CUTS], bytes[PARTS * CUTS], sum[4] = {0, 0, 0, 0};
+  unsigned char *text;
+  char title[200], prompt[LONGEST_WORD + 8];
+  page_word word[SHOWN];
+  size_t n, count;
+  int32_t *tokens;
+  reader before, reads, after;
+  int words, i, k, right_before = 0, right_after = 0, shown = 0;
+  text = read_file(name, &n, 0);
+  tokens = encode(v, text, n, name, &count);
+  if (count < 1000) die(2, "%s is too short: a page has a thousand characters", name);
+  memset(nats, 0, sizeof nats);
+  reader_open(&before, frozen, v);
+  reader_open(&reads, learning, v);
+  reader_open(&after, knowing, v);
+  reader_keep(&before);
+  printf("Left to itself it writes:\n");
+  reader_write(&before, "\nIt was ", 360, 7);
+  printf("\nNow it reads %s, %lu bytes that it has never seen, once. Bits per byte: # where\n"
+         "its head learns from what has been read, + what it needs more as it comes.\n\n",
+         name, (unsigned long)n);
+  for (i = 0; i < PARTS * CUTS; i++) {
+    const size_t from = (count - 1) * (size_t)i / (PARTS * CUTS);
+    const size_t to = (count - 1) * (size_t)(i + 1) / (PARTS * CUTS);
+    size_t at;
+    bytes[i] = 0;
+    for (at = from; at < to; at++) {
+      unsigned char unused[4];
+      bytes[i] += (double)token_text(v, tokens[at + 1], unused);
+    }
+    nats[0][i] = nats_of(reads.session, tokens + from, to - from);
+    nats[1][i] = nats_of(before.session, tokens + from, to - from);
+    sum[3] += bytes[i];
+    if (i % CUTS == CUTS - 1) {
+      double here[3] = {0, 0, 0};
+      for (k = i - CUTS + 1; k <= i; k++)
+        here[0] += nats[0][k], here[1] += nats[1][k], here[2] += bytes[k] * log(2);
+      page_line(i / CUTS, here[0] / here[2], here[1] / here[2]);
+    }
+  }
+  reader_back(&before);
+  reader_keep(&reads);
+  memcpy(after.kept, reads.kept, after.bytes);   /* their states are of one shape */
+  reader_back(&after);
+  count_page(text, n, nats[2]);
+  for (k = 0; k < 3; k++)
+    for (i = 0; i < PARTS * CUTS; i++) sum[k] += nats[k][i] / log(2);
+  printf("\nIn all %.2f bits per byte, as it comes %.2f; counts of the last 0 to 3 bytes need "
+         "%.2f.\n", sum[0] / sum[3], sum[1] / sum[3], sum[2] / sum[3]);
+
+  words = page_words((const char *)text, n, word);
+  for (i = 0; i < words; i++) {
+    char rest[2][LONGEST_WORD];
+    const int tail = word[i].letters - PREFIX;
+    int good[2];
+    reader_finish(&before, word[i].at, rest[0]);
+    reader_finish(&after, word[i].at, rest[1]);
+    for (k = 0; k < 2; k++)
+      good[k] = (int)strlen(rest[k]) == tail &&
+                !memcmp(rest[k], word[i].at + PREFIX, (size_t)tail);
+    right_before += good[0], right_after += good[1];
+    if (!i)
+      printf("\nWhat it makes of three letters of the words that the page has most often:\n\n"
+             "  %-20s %-20s %s\n", "the page", "before", "after");
+    if (shown++ < 8)
+      printf("  %-20.*s %.*s%-17s %.*s%s\n", word[i].letters, word[i].at, PREFIX, word[i].at,
+             rest[0], PREFIX, word[i].at, rest[1]);
+  }
+  if (words)
+    printf("\nOf %d such words it finishes %d before and %d after.\n", words, right_before,
+           right_after);
+  snprintf(prompt, sizeof prompt, "\nThe %.*s ", words ? word[0].letters : 4,
+           words ? word[0].at : "page");
+  printf("\nThe same beginning before ...\n");
+  reader_write(&before, prompt, 160, 3);
+  printf("\n... and after\n");
+  reader_write(&after, prompt, 160, 3);
+  snprintf(title, sizeof title, "What a model learns while it reads %s", base_name(name));
+  page_svg(svg, title, nats[0], nats[1], nats[2], bytes);
+  printf("\nwrote %s\nresult learning=%.4f frozen=%.4f counts=%.4f words=%d before=%d after=%d\n",
+         svg, sum[0] / sum[3], sum[1] / sum[3], sum[2] / sum[3], words, right_before, right_after);
+  reader_close(&before);
+  reader_close(&reads);
+  reader_close(&after);
+  free(tokens), free(text);
+}
+
+#endif
