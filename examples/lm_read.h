@@ -234,7 +234,7 @@ static void page_svg(const char *path, const char *title, const double *learns,
 }
 
 /* Of one file: frozen is the model as it comes, learning one whose head learns, knowing one whose
- * head uses what has been learned, and learns next to nothing: what it writes teaches it nothing. */
+ * head uses what has been learned and learns next to nothing: what it writes teaches it nothing. */
 static void read_page(const miras_model *frozen, const miras_model *learning,
                       const miras_model *knowing, vocabulary *v, const char *name,
                       const char *svg) {
