@@ -6,7 +6,7 @@
 # A quarter of an hour of one core. Bits per byte of texts that no model has seen: Persuasion's
 # first 100,000 bytes, in windows of 256 and in one pass; the GNU GPL, as it comes and while the
 # head learns; then 4,096 bytes of Persuasion read twice, each time; and of the digits of a number
-# that stands in the GPL, 128 and 2,048 bytes before its end, where one knows nothing at 3.32.
+# that stands in the GPL, in 128 and 1,024 bytes, where one knows nothing at 3.32.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -30,13 +30,13 @@ eval_of() {   # model, text, options
   "$folder/lm" eval "$@" --weights q8 --svg "$folder/eval.svg" >"$folder/eval"
 }
 needle() {   # model, length
-  "$folder/recall" --task number --text $gpl --model "$1" --steps 0 --length "$2" --longer 1 \
+  "$folder/recall" --task number --text $gpl --model "$1" --steps 0 --length "$2" --longer 2 \
     --sequences 32 | sed -n 's/^result.* loss=\([0-9.]*\).*/\1/p' |
     awk '{printf "%.2f", $1 / log(2)}'
 }
 
 printf '| model | KB | Persuasion, windows | one pass | GPL | its head learns | read once | again '
-printf '| a number, 128 | 2,048 |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n'
+printf '| a number, 128 | 1,024 |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n'
 for file in "$here"/*.safetensors; do
   name=${file##*/}
   printf '| %s | %s' "${name%.safetensors}" $(($(wc -c <"$file") / 1000))
@@ -47,5 +47,5 @@ for file in "$here"/*.safetensors; do
   eval_of "$file" "$folder/twice"
   awk '/tenth/ {getline; for (i = 1; i <= 10; i++) half[i > 5] += $i / 5 / log(2)}
        END {printf " | %.2f | %.2f", half[0], half[1]}' "$folder/eval"
-  printf ' | %s | %s |\n' "$(needle "$file" 128)" "$(needle "$file" 2048)"
+  printf ' | %s | %s |\n' "$(needle "$file" 128)" "$(needle "$file" 1024)"
 done
