@@ -583,15 +583,22 @@ static miras_model_desc describe(const options *o, const char *model_and_sets, i
   return d;
 }
 
+static miras_model *model_of(const options *o, const char *name, int size, int seed) {
+  miras_model *m = from_file(o, name);
+  if (!m) {
+    const miras_model_desc d = describe(o, name, size, seed);
+    m = miras_model_open(&d, NULL, NULL, 0);
+  }
+  return m;
+}
+
 static const char *size_name(const options *o) {
   return o->asked.kind == KEYED ? "pairs" : "length";
 }
 
 static void train(const options *o, run *r, const miras_parallel *parallel) {
-  miras_model_desc d = describe(o, r->model, r->size, r->seed);
   const miras_trainer_desc room = {o->batch, task_length(&o->asked, r->size), 0, 0, parallel};
-  miras_model *file = from_file(o, r->model);
-  miras_model *m = file ? file : miras_model_open(&d, NULL, NULL, 0);
+  miras_model *m = model_of(o, r->model, r->size, r->seed);
   miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
   miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
   const size_t T = (size_t)room.context, rows = (size_t)o->batch;

@@ -73,7 +73,7 @@ static const float *reader_ask(reader *r, const char *prompt, size_t n) {
   return logits;
 }
 
-/* What it writes behind a prompt, `least` characters and on to the end of a sentence. */
+/* The reader writes on behind a prompt, `least` characters and on to the end of a sentence. */
 static void reader_write(reader *r, const char *prompt, int least, uint64_t seed) {
   const float *logits = reader_ask(r, prompt, strlen(prompt));
   miras_sampler sampling;
@@ -154,9 +154,9 @@ static int page_words(const char *text, size_t n, page_word best[SHOWN]) {
   return found;
 }
 
-/* What a program of twenty lines makes of the page: counts of what followed the last 0 to 3 bytes,
- * each order mixed with the shorter ones as Witten and Bell (1991) do, from nothing. Nats, added to
- * those of its part. */
+/* A baseline of twenty lines, from nothing: counts of what followed the last 0 to 3 bytes, each
+ * order mixed with the shorter ones as Witten and Bell (1991) do. Its nats are added to those of a
+ * part. */
 static void count_page(const unsigned char *text, size_t n, double nats[PARTS * CUTS]) {
   enum { CELLS = 1 << 22 };
   unsigned *count = (unsigned *)grow(NULL, CELLS, sizeof *count);
@@ -233,8 +233,9 @@ static void page_svg(const char *path, const char *title, const double *learns,
   chart_close(f, path, "its head learns", "as it comes");
 }
 
-/* Of one file: frozen is the model as it comes, learning one whose head learns, knowing one whose
- * head uses what has been learned and learns next to nothing: what it writes teaches it nothing. */
+/* All three models are of one file: frozen is it as it comes, learning has a head that learns, and
+ * knowing one that uses what has been learned and learns next to nothing, so that what it writes
+ * teaches it nothing. */
 static void read_page(const miras_model *frozen, const miras_model *learning,
                       const miras_model *knowing, vocabulary *v, const char *name,
                       const char *svg) {
@@ -245,7 +246,7 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
   size_t n, count;
   int32_t *tokens;
   reader before, reads, after;
-  int words, i, k, right_before = 0, right_after = 0, shown = 0;
+  int words, i, k, right_before = 0, right_after = 0;
   text = read_file(name, &n, 0);
   tokens = encode(v, text, n, name, &count);
   if (count < 1000) die(2, "%s is too short: a page has a thousand characters", name);
@@ -302,7 +303,7 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
     if (!i)
       printf("\nWhat it makes of three letters of the words that the page has most often:\n\n"
              "  %-20s %-20s %s\n", "the page", "before", "after");
-    if (shown++ < 8)
+    if (i < 8)
       printf("  %-20.*s %.*s%-17s %.*s%s\n", word[i].letters, word[i].at, PREFIX, word[i].at,
              rest[0], PREFIX, word[i].at, rest[1]);
   }
