@@ -260,8 +260,10 @@ typedef enum miras_preset {
   MIRAS_PRESET_MAMBA2_MEMORY,       /* decay and step from one gate              Dao and Gu 2024 */
   MIRAS_PRESET_HGRN2_MEMORY,        /* the key is what the decay forgets                Qin 2024 */
   MIRAS_PRESET_DELTANET_MEMORY,     /* one delta-rule step per token                 Schlag 2021 */
+  MIRAS_PRESET_DELTANET_NEG_EIGVAL, /* its rate up to 2: negative eigenvalues        Grazzi 2025 */
   MIRAS_PRESET_LONGHORN,            /* implicit step                                    Liu 2024 */
   MIRAS_PRESET_GATED_DELTANET,      /* decay, then a delta-rule step                   Yang 2024 */
+  MIRAS_PRESET_GATED_DELTANET_NEG_EIGVAL, /* its rate up to 2                        Grazzi 2025 */
   MIRAS_PRESET_DELTAPRODUCT,        /* two delta-rule steps per token                 Siems 2025 */
   MIRAS_PRESET_GATED_DELTAPRODUCT,  /* decay, then two steps                          Siems 2025 */
   MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
@@ -1709,11 +1711,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                     others. Where a head begins anew depends on chunk: resets fall on its grid.
 
    KEEPING TRACK of what is moved about asks for a write that can turn what the memory holds to its
-   opposite. The delta rule does so where learning_rate is 2: its gate then goes from 0 to 2, and a
-   key of unit length is reflected beyond 1. The rows with two pairs a token have that; set it in
-   DeltaNet, Gated DeltaNet and KDA. Trained on the parity of 32 tokens, networks of two layers are
-   then right at 256 in 0.98, 0.92 and 0.94 of places (medians of three seeds), and without, like
-   any other row, in 0.65 at the most, where 0.5 is a guess (bench/evidence.sh).
+   opposite: for negative eigenvalues of what it does to the state (Grazzi et al. 2025). The delta
+   rule has them where learning_rate is 2: its gate then goes from 0 to 2, and a key of unit length
+   is reflected beyond 1. deltanet-neg-eigval and gated-deltanet-neg-eigval are the rows with that;
+   those with two pairs a token have it too, and in KDA it is a field to set. On their own, where
+   nothing has learned how far to go, the two are DeltaNet and Gated DeltaNet. Trained on the parity
+   of 32 tokens, networks of two layers are then right at 256 in 0.98, 0.92 and 0.94 of places
+   (DeltaNet, Gated DeltaNet, KDA; medians of three seeds), and without, like any other row, in 0.65
+   at the most, where 0.5 is a guess (bench/evidence.sh).
 
    ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2
    and no momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk
@@ -1920,6 +1925,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
      lightning               8.5                  177  sums of the last 256 writes
      linear-attention        0.91                never  an average of all values, by likeness
+
+   Rows that differ from another in gates of their layer alone are that row here:
+   deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval gated-deltanet.
 
    So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
    many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
@@ -16257,6 +16265,10 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__STEP_HEAD)
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16)}},
+  {"deltanet-neg-eigval", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16)}},
   {"longhorn", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_IMPLICIT,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL),
@@ -16266,6 +16278,13 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f)}},
+  {"gated-deltanet-neg-eigval", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2,
+   MIRAS_ALGORITHM_GD,
+   {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
   {"deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
