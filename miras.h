@@ -264,9 +264,11 @@ typedef enum miras_preset {
   MIRAS_PRESET_LONGHORN,            /* implicit step                                    Liu 2024 */
   MIRAS_PRESET_GATED_DELTANET,      /* decay, then a delta-rule step                   Yang 2024 */
   MIRAS_PRESET_GATED_DELTANET_NEG_EIGVAL, /* its rate up to 2                        Grazzi 2025 */
+  MIRAS_PRESET_GATED_DELTANET_2,    /* gates of its own for what is erased    Hatamizadeh 2026 */
   MIRAS_PRESET_DELTAPRODUCT,        /* two delta-rule steps per token                 Siems 2025 */
   MIRAS_PRESET_GATED_DELTAPRODUCT,  /* decay, then two steps                          Siems 2025 */
   MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
+  MIRAS_PRESET_COMBA,               /* erases and reads by feedback                      Hu 2025 */
   MIRAS_PRESET_RWKV7_MEMORY,        /* erases and writes with different keys           Peng 2025 */
   MIRAS_PRESET_MESA,                /* least squares over all pairs, exactly     von Oswald 2025 */
   MIRAS_PRESET_RLS,                 /* the same by recursion, pair by pair         Plackett 1950 */
@@ -688,6 +690,14 @@ typedef enum miras_qk_map {
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
                               1 + (rate - 1) (.) a learned mix; query as it is                   */
   MIRAS_QK_MAP_L1,         /* both divided by the sum of their entries' sizes per head (DeltaNet) */
+  MIRAS_QK_MAP_ERASE_GATE, /* for separate_erase (Gated DeltaNet-2): both scaled to length 1 per
+                              head; with a learned gate b in 0..1 per channel and alpha the decay
+                              gate, which must be MIRAS_GATE_CHANNEL: erase = alpha (.) b (.) key,
+                              replace = -key                                                     */
+  MIRAS_QK_MAP_FEEDBACK,   /* for separate_erase (Comba): both scaled to length 1 per head; with
+                              p = c key, c in 0..1 and D learned numbers per head, and beta the
+                              learning rate, whose gate must be MIRAS_GATE_HEAD: erase = p,
+                              replace = -beta key, and the query less D p; not of type mac       */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -1927,7 +1937,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      linear-attention        0.91                never  an average of all values, by likeness
 
    Rows that differ from another in gates of their layer alone are that row here:
-   deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval gated-deltanet.
+   deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval gated-deltanet, gated-deltanet-2 kda.
+   comba, whose error is that of what has not decayed yet, is a little nearer to gated-deltanet.
 
    So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
    many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
@@ -2995,7 +3006,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "mlp.none 0"),
   MIRAS__N(mixer.conv_size, 2, 1, 8, 4, "type not rwkv, mixer.conv_on not none"),
   MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv"),
-  MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "", "l2 rms none complement erase l1"),
+  MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "", "l2 rms none complement erase l1 erase-gate feedback"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
            "sigmoid root rate bounded floor steep"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate"),
@@ -3181,8 +3192,10 @@ static const miras__rule miras__rules[] = {
   {"bias not custom, retention not custom, called", "",
    "without a custom choice the pointer custom must be NULL"},
 #ifndef MIRAS_NO_MODEL
-  {"mixer.qk_map erase", "separate_erase 1", NULL},
-  {"separate_erase, inside", "mixer.qk_map erase", NULL},
+  {"mixer.qk_map erase erase-gate feedback", "separate_erase 1", NULL},
+  {"separate_erase, inside", "mixer.qk_map erase erase-gate feedback", NULL},
+  {"mixer.qk_map erase-gate", "decay_gate channel", "a key is erased as it has decayed"},
+  {"mixer.qk_map feedback", "learning_rate_gate head", "what is erased is as much as is written"},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
   {"mixer.rope", "inner_steps 1", NULL},
   {"mixer.rope, odd", "", "key_dim must be even"},
@@ -3204,7 +3217,8 @@ static const miras__rule miras__rules[] = {
    "each times its heads, the first times those of the layer, must be the model's width"},
   {"broken, type, chunk", "", "the layer's window, a segment, must be a multiple of it"},
   {"type mac", "architecture not kv-cache", "what it recalls must not be written by reading"},
-  {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0",
+  {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0, "
+   "mixer.qk_map not feedback",
    "keys and queries are made of what attention says"},
   {"mixer.tied_dt", "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
   {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
@@ -3212,7 +3226,8 @@ static const miras__rule miras__rules[] = {
   {"type memory, mixer.out_gate_rank", "mixer.out_gate not none", NULL},
   {"mlp.experts", "mlp.type swiglu, mlp.token_shift 0", NULL},
   {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
-  {"type rwkv", "separate_erase 1, decay_gate channel, learning_rate_gate constant", NULL}
+  {"type rwkv",
+   "separate_erase 1, mixer.qk_map erase, decay_gate channel, learning_rate_gate constant", NULL}
 #endif
 };
 
@@ -16287,6 +16302,13 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
+  {"gated-deltanet-2", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__CHANNELS, MIRAS__W(separate_erase, 1),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ERASE_GATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)}},
   {"deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(inner_steps, 2)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2))
@@ -16301,6 +16323,13 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f)}},
+  {"comba", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(separate_erase, 1),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_FEEDBACK))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
   {"rwkv7-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
@@ -17740,7 +17769,7 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
        MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP, MIRAS__W_RATE_DOWN,
        MIRAS__W_RATE_UP, MIRAS__W_MIX_DOWN, MIRAS__W_MIX_UP, MIRAS__W_OUT_DOWN, MIRAS__W_OUT_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
-       MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
+       MIRAS__W_FEEDBACK, MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
        MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE,
        MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K, MIRAS__W_BIAS_V, MIRAS__W_BIAS_OUT,
        MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V,
@@ -17803,7 +17832,7 @@ typedef struct miras__shape {
          token_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
          said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
          bonus, skip, out_offset, biased_q, biased_k, biased_v, biased_out, biased_low, biased_o,
-         out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
+         out_bias, split, feedback; /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS + 1];         /* the last is none                              */
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -17876,8 +17905,9 @@ static const struct {
   {"out_gate.up", MIRAS__MULTIPLIES, 25, 10, 1, MIRAS__L(rank[3]), MIRAS__L(value)},
   {"gates.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(gates), 0},
   {"gates.rate", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(rate), 0},
-  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
-  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
+  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(split), 0},
+  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(split), 0},
+  {"feedback.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(feedback), 0},
   {"memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(plan.weights)},
   {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
@@ -19177,7 +19207,7 @@ static int miras__gate_learns(int form) {
 
 /* Length that the layer gives keys and queries, as qk_norm_fwd takes it; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
-  if (s->qk_map == MIRAS_QK_MAP_L2) return 1;
+  if (s->qk_map == MIRAS_QK_MAP_L2 || s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) return 1;
   if (s->qk_map == MIRAS_QK_MAP_L1) return -1;
   return s->qk_map == MIRAS_QK_MAP_RMS ? (float)sqrt((double)s->dk) : 0;
 }
@@ -19252,6 +19282,8 @@ static void miras__heads_shape(miras__shape *s, const miras_layer_desc *d) {
 static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_memory_desc *m = &s->plan.d;
   const int horizon = d->mixer.decay_horizon;
+  const int always =                              /* c of feedback is a number per head          */
+    d->mixer.fixed_gates | (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1 << MIRAS__ERASE : 0);
   miras__gates *group = s->gate;
   int i;
   group[MIRAS__KEEP].count = miras__keep_width(m);
@@ -19262,7 +19294,8 @@ static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
   group[MIRAS__THRESHOLD].count = miras__gate_width(m, m->threshold_gate);
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__VALUE_KEEP].count = m->value_decay_gate ? s->dv : 0;
-  group[MIRAS__ERASE].count = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->dk : 0;
+  group[MIRAS__ERASE].count = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
+                            : m->separate_erase ? s->dk : 0;
   group[MIRAS__MIX].count = d->rwkv.value_rank ? s->dv : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
@@ -19273,7 +19306,7 @@ static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
     if (i != MIRAS__STEP || !d->mixer.tied_dt) s->outs += group[i].count;
   }
   for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
-    int at = i % MIRAS__GATE_GROUPS, fixed = d->mixer.fixed_gates >> at & 1;
+    int at = i % MIRAS__GATE_GROUPS, fixed = always >> at & 1;
     if (i == MIRAS__GATE_GROUPS) s->moving = s->gates;
     if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
     group[at].first = group[at].from = s->gates;
@@ -19298,6 +19331,8 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   miras__heads_shape(s, d);
   miras__gates_shape(s, d);
   s->skip = d->mixer.d_skip ? s->heads : 0;
+  s->split = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->gate[MIRAS__ERASE].count : 0;
+  s->feedback = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? s->heads : 0;
   s->cols_q = s->qk_heads * s->dk;
   s->mix_q = s->cols_q;
   s->mix_k = d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : s->inner_steps * s->cols_q;
@@ -19387,7 +19422,8 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
     miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
   start[MIRAS__THRESHOLD] = (double)0.5413f;     /* softplus of it is 1                           */
   start[MIRAS__VALUE_KEEP] = miras__logit(63.0 / 64);
-  for (i = MIRAS__MOMENTUM; i <= MIRAS__VALUE_KEEP; i++)
+  if (s->feedback) start[MIRAS__ERASE] = 1;
+  for (i = MIRAS__MOMENTUM; i <= MIRAS__ERASE; i++)
     miras__draw(offset + g[i].offset, g[i].count, 0, start[i], 0);
   for (h = 0; h < s->heads; h++) {
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
@@ -19574,6 +19610,80 @@ static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
   return e;
 }
 
+/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
+static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *gates) {
+  const miras__gates *group = &s->gate[which];
+  return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
+}
+
+/* What head h erases by gates and keys x of length 1, with alpha, beta and c of the gates' rows:
+ *   erase gate  erase = alpha (.) c (.) x,  replace = -x
+ *   feedback    erase = c x,  replace = -beta x,  and the query less D erase */
+static void miras__make_erase(const miras__visit *a, size_t h) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t n = s->dk, ld = s->ld_g;
+  const float *x = miras__read_rows(a, a->work.qkv, MIRAS__READ_OWN, h);
+  const float *c = miras__gate_of(s, MIRAS__ERASE, h, a->work.gates);
+  const float *beta = miras__gate_of(s, MIRAS__STEP, h, a->work.gates);
+  float *erase = miras__read_rows(a, a->work.qkv, MIRAS__READ_ERASE, h);
+  float *replace = miras__read_rows(a, a->work.qkv, MIRAS__READ_REPLACE, h);
+  k->copy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_K, h), n, x, n, a->n, n);
+  k->scale_rows(replace, n, -1, s->feedback ? beta : NULL, ld, x, n, a->n, n);
+  if (!s->feedback) {
+    k->mul_rows(erase, n, miras__gate_of(s, MIRAS__KEEP, h, a->work.gates), ld, c, ld, a->n, n);
+    k->mul_rows(erase, n, erase, n, x, n, a->n, n);
+    return;
+  }
+  k->scale_rows(erase, n, 1, c, ld, x, n, a->n, n);
+  k->axpy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), n,
+               -s->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h], NULL, 0, erase, n,
+               a->n, n);
+}
+
+#ifndef MIRAS_NO_TRAINING
+/* The adjoint of make_erase, of head h's rows: with derase, dreplace and dx in g (dx that of key),
+ * which uses derase and dreplace up, and b = c of the erase gate
+ *   erase gate  db = derase (.) alpha (.) x,  dalpha += derase (.) b (.) x,
+ *               dx += derase (.) alpha (.) b - dreplace
+ *   feedback    dD += -sum dq . erase,  derase -= D dq,  dc = derase . x,
+ *               dbeta += -dreplace . x,  dx += c derase - beta dreplace
+ * where with scaled queries D is D / sqrt(dk). The query is then again what has its length. */
+static void miras__make_erase_bwd(const miras__visit *a, size_t h, const miras__head_io *io,
+                                  const miras__head_grads *g) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t n = s->dk, ld = s->ld_g, rows = a->n;
+  const float *c = miras__gate_of(s, MIRAS__ERASE, h, a->work.gates);
+  float *dc = miras__gate_of(s, MIRAS__ERASE, h, a->work.dgates), *b = a->scratch, *sum, by;
+  size_t i, m;
+  if (!s->feedback) {
+    k->mul_rows(dc, ld, g->erase, n, io->k, n, rows, n);
+    k->muladd_rows(g->keep, ld, dc, ld, c, ld, rows, n);
+    k->mul_rows(dc, ld, dc, ld, io->keep, ld, rows, n);
+    k->mul_rows(g->erase, n, g->erase, n, io->keep, ld, rows, n);
+    k->muladd_rows(g->k, n, g->erase, n, c, ld, rows, n);
+    k->axpy_rows(g->k, n, -1, NULL, 0, g->replace, n, rows, n);
+    return;
+  }
+  sum = miras__head_sum(a, MIRAS__W_FEEDBACK, h);
+  for (i = 0; i < rows; i += m) {
+    m = rows - i < MIRAS__TILE ? rows - i : MIRAS__TILE;
+    k->dot_rows(0, b, 1, g->q + i * n, n, io->erase + i * n, n, m, n);
+    k->axpy_rows(sum, 0, -s->query_scale, NULL, 0, b, 1, m, 1);
+  }
+  by = s->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h];
+  k->axpy_rows(g->erase, n, -by, NULL, 0, g->q, n, rows, n);
+  k->axpy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), n, by, NULL, 0, io->erase, n,
+               rows, n);
+  k->scale_rows(g->replace, n, -1, NULL, 0, g->replace, n, rows, n);
+  k->dot_rows(0, dc, ld, g->erase, n, io->k, n, rows, n);
+  k->dot_rows(1, g->step, ld, g->replace, n, io->k, n, rows, n);
+  k->axpy_rows(g->k, n, 1, c, ld, g->erase, n, rows, n);
+  k->axpy_rows(g->k, n, 1, io->step, ld, g->replace, n, rows, n);
+}
+#endif
+
 /* Keys that the layer makes with the help of gates. */
 static void miras__make_keys(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
@@ -19591,6 +19701,7 @@ static void miras__make_keys(const miras__visit *a) {
                       miras__read_rows(a, qkv, MIRAS__READ_ERASE, h),
                       miras__read_rows(a, qkv, MIRAS__READ_REPLACE, h), &e);
     }
+    if (s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) miras__make_erase(a, h);
   }
 }
 
@@ -19648,12 +19759,6 @@ static void miras__mix_rows(const miras__visit *a) {
 static void miras__memory_layer_enter(const miras__visit *a) {
   miras__mix_rows(a);
   miras__make_keys(a);
-}
-
-/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
-static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *gates) {
-  const miras__gates *group = &s->gate[which];
-  return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
 }
 
 /* The query that follows a write. */
@@ -19890,6 +19995,7 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
   miras__head_backward(&run);
   if (s->skip) miras__skip_bwd(a, h, &io, &g);
   if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
+  if (s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) miras__make_erase_bwd(a, h, &io, &g);
   if (s->lengths) {
     k->qk_norm_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
                 length * s->query_scale, n, s->dk);

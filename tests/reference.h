@@ -1821,7 +1821,10 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
       return md->threshold_gate == MIRAS_GATE_HEAD ? 1 : 0;
     case REF_VALUE_KEEP:
       return md->value_decay_gate != MIRAS_GATE_CONSTANT ? (size_t)md->value_dim : 0;
-    default: return d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? (size_t)md->key_dim : 0;
+    default:
+      if (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK) return 1;
+      return d->mixer.qk_map == MIRAS_QK_MAP_ERASE || d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE
+               ? (size_t)md->key_dim : 0;
   }
 }
 
@@ -1830,6 +1833,7 @@ REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_memory_desc
   static const int fixed[REF_GATES] = {MIRAS_FIXED_DECAY,      MIRAS_FIXED_LEARNING_RATE,
                                        MIRAS_FIXED_MOMENTUM,  MIRAS_FIXED_THRESHOLD,
                                        MIRAS_FIXED_VALUE_DECAY, 0};
+  if (which == REF_RATE && d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK) return 0;
   return d->mixer.fixed_gates & fixed[which] ? 0 : ref_gate_columns(d, md, which);
 }
 
@@ -2074,7 +2078,9 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
   const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.inner_steps;
   const size_t K = d->mixer.qk_heads > 0 ? (size_t)d->mixer.qk_heads : H;
-  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2  ? 1.0
+  const int corrected = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK;
+  const int split = corrected || d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
+  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2 || split ? 1.0
                         : d->mixer.qk_map == MIRAS_QK_MAP_RMS ? sqrt((double)dk)
                         : d->mixer.qk_map == MIRAS_QK_MAP_L1 ? -1.0
                                                     : 0.0;
@@ -2099,8 +2105,24 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   ref_turn_keys(d, md.chunk, q, k, N, H, dk, T);
   ref_lengthen(q, N * H, dk, length);
-  for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   ref_lengthen(k, N * H * steps, dk, length);
+  if (split) { /* S = A S + k (w v)' + replace (erase' S), whatever A; row r of tokens and heads */
+    erase = (double *)ref_zeros(N * H * dk);
+    replace = (double *)ref_zeros(N * H * dk);
+    for (size_t r = 0; r < N * H; r++)
+      for (size_t i = r * dk; i < (r + 1) * dk; i++) {
+        if (corrected) { /* S = alpha S + beta k (v - S'p)', read with q - D p */
+          const double p = gate[REF_RATE][r] * k[i];
+          erase[i] = p;
+          replace[i] = -gate[REF_STEP][r] * k[i];
+          q[i] -= ref_param(m, l, "feedback.gain")[r % H] * p;
+        } else { /* S = (I - k (b k)') diag(alpha) S + k (w v)' */
+          erase[i] = gate[REF_KEEP][i] * gate[REF_RATE][i] * k[i];
+          replace[i] = -k[i];
+        }
+      }
+  }
+  for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
     const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
     erase = (double *)ref_zeros(N * H * dk);

@@ -291,8 +291,9 @@ job 'compiles: bench/gpu_count.cpp' g++ 'g++ -std=c++11 -fsyntax-only bench/gpu_
 # as published those with a convolution or positions.
 recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba2-memory,hgrn2-memory
 recall_rows=$recall_rows,deltanet-memory,deltanet-neg-eigval,longhorn,gated-deltanet
-recall_rows=$recall_rows,gated-deltanet-neg-eigval,deltaproduct,gated-deltaproduct,kda-memory
-recall_rows=$recall_rows,rwkv7-memory,mesa,softmax-attention,sliding-window
+recall_rows=$recall_rows,gated-deltanet-neg-eigval,gated-deltanet-2,deltaproduct
+recall_rows=$recall_rows,gated-deltaproduct,kda-memory,comba,rwkv7-memory,mesa
+recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,retnet,mamba2,deltanet,kda,rwkv7,titans-mag
 job 'recall: small networks look pairs up' '' "recall $recall_rows"

@@ -256,7 +256,15 @@ static const struct {
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
    "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
-   "mixer.qk_map=l1"}};
+   "mixer.qk_map=l1"},
+  {MIRAS_PRESET_GATED_DELTANET_2, 4, "gated-deltanet-2, scaled queries, a write gate per head, horizon",
+   "mixer.scaled_queries=1 .learning_rate_gate=head mixer.decay_horizon=9 .decay_target=initial"},
+  {MIRAS_PRESET_GATED_DELTANET_2, 1, "gated-deltanet-2, what is written is not gated, resets",
+   ".learning_rate_gate=constant mixer.fixed_gates=1 .reset_every=16 mixer.d_skip=1"},
+  {MIRAS_PRESET_COMBA, 4, "comba, scaled queries, rates up to 2, a decay gate per channel",
+   "mixer.scaled_queries=1 .learning_rate=2 .decay_gate=channel .value_dim=5"},
+  {MIRAS_PRESET_COMBA, 1, "comba, tied step, three heads, towards the initial memory",
+   "mixer.tied_dt=1 .heads=3 .decay_target=initial mixer.share_qk=1"}};
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
 
@@ -930,6 +938,7 @@ static void test_views(void **state) {
         NEXT(NAME("erase.scale"), 1, keys, 1, 1, 0);
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
+      if (mix->qk_map == MIRAS_QK_MAP_FEEDBACK) NEXT(NAME("feedback.gain"), 1, H, 1, 1, 0);
       if (P > 0) NEXT(NAME("memory.init"), 2, H, P, 1, 0);
       if (md.inner_norm) {
         NEXT(NAME("memory.gain"), 2, H, md.value_dim, 1, 0);
