@@ -1927,7 +1927,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      row                       32    64  16 on   half  good for
      deltanet, longhorn      0.00  0.25   0.61  never  few pairs exactly; quickest to write
      deltaproduct            0.00  0.25   0.60  never  the same, two pairs a write
-     nlms                    0.00  0.25   0.61  never  the same of keys as long as they are; what
+     nlms                    0.00  0.25   0.66  never  the same of keys as long as they are; what
                                                        was just written is exact, wild pairs too
      gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
      gated-deltaproduct      0.03  0.33   0.59    690
@@ -19681,7 +19681,6 @@ static void miras__make_erase(const miras__visit *a, size_t h) {
                a->n, n);
 }
 
-#ifndef MIRAS_NO_TRAINING
 /* The adjoint of make_erase, of head h's rows: with derase, dreplace and dx in g (dx that of key),
  * which uses derase and dreplace up, and b = c of the erase gate
  *   erase gate  db = derase (.) alpha (.) x,  dalpha += derase (.) b (.) x,
@@ -19722,7 +19721,6 @@ static void miras__make_erase_bwd(const miras__visit *a, size_t h, const miras__
   k->axpy_rows(g->k, n, 1, c, ld, g->erase, n, rows, n);
   k->axpy_rows(g->k, n, 1, io->step, ld, g->replace, n, rows, n);
 }
-#endif
 
 /* Keys that the layer makes with the help of gates. */
 static void miras__make_keys(const miras__visit *a) {
