@@ -141,7 +141,8 @@
                     (Moneta), a softmax that keeps every slice on a simplex (Memora), a sigmoid, a
                     tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
-                    persists over several tokens; the implicit step; or no steps at all: the
+                    persists over several tokens; the implicit step; steps over the square of the
+                    key (MIRAS_ALGORITHM_NORMALIZED); or no steps at all: the
                     minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES; by recursion
                     MIRAS_ALGORITHM_RECURSIVE).
 
@@ -260,11 +261,16 @@ typedef enum miras_preset {
   MIRAS_PRESET_MAMBA2_MEMORY,       /* decay and step from one gate              Dao and Gu 2024 */
   MIRAS_PRESET_HGRN2_MEMORY,        /* the key is what the decay forgets                Qin 2024 */
   MIRAS_PRESET_DELTANET_MEMORY,     /* one delta-rule step per token                 Schlag 2021 */
+  MIRAS_PRESET_DELTANET_NEG_EIGVAL, /* its rate up to 2: negative eigenvalues        Grazzi 2025 */
   MIRAS_PRESET_LONGHORN,            /* implicit step                                    Liu 2024 */
+  MIRAS_PRESET_NLMS,                /* steps over the key's square     Nagumo 1967, Kaczmarz 1937 */
   MIRAS_PRESET_GATED_DELTANET,      /* decay, then a delta-rule step                   Yang 2024 */
+  MIRAS_PRESET_GATED_DELTANET_NEG_EIGVAL, /* its rate up to 2                        Grazzi 2025 */
+  MIRAS_PRESET_GATED_DELTANET_2,    /* gates of its own for what is erased    Hatamizadeh 2026 */
   MIRAS_PRESET_DELTAPRODUCT,        /* two delta-rule steps per token                 Siems 2025 */
   MIRAS_PRESET_GATED_DELTAPRODUCT,  /* decay, then two steps                          Siems 2025 */
   MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
+  MIRAS_PRESET_COMBA,               /* erases and reads by feedback                      Hu 2025 */
   MIRAS_PRESET_RWKV7_MEMORY,        /* erases and writes with different keys           Peng 2025 */
   MIRAS_PRESET_MESA,                /* least squares over all pairs, exactly     von Oswald 2025 */
   MIRAS_PRESET_RLS,                 /* the same by recursion, pair by pair         Plackett 1950 */
@@ -397,6 +403,11 @@ typedef enum miras_algorithm {
                               matrix and L2 (Mesa layer)                                         */
   MIRAS_ALGORITHM_RECURSIVE, /* the same minimiser kept up by recursion, features^2 a token whatever
                               the pairs are; says how sure it is (room @55)                      */
+  MIRAS_ALGORITHM_NORMALIZED, /* the step eta / (step_epsilon + k.k), for L2 on a matrix: normalized
+                              least mean squares, Kaczmarz' projection where eta is 1. As
+                              step_epsilon = 1 / eta' it is eta times the implicit step of eta'. A
+                              rate between 0 and 2 brings every pair nearer to its value, however
+                              long its key                                                       */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
@@ -614,6 +625,8 @@ typedef struct miras_memory_desc {
                               chunk 1 both are the same                                          */
   float balance;           /* beta of MIRAS_RETENTION_L2_BOTH, 1e-6..1e6; 0 -> 1                 */
   float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
+  float step_epsilon;      /* of MIRAS_ALGORITHM_NORMALIZED: keys whose k.k is far below it are
+                              noise and write little, 1e-12..1e6; 0 -> 1e-6                      */
   int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
                               a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
   const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
@@ -686,6 +699,15 @@ typedef enum miras_qk_map {
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
                               1 + (rate - 1) (.) a learned mix; query as it is                   */
   MIRAS_QK_MAP_L1,         /* both divided by the sum of their entries' sizes per head (DeltaNet) */
+  MIRAS_QK_MAP_ERASE_GATE, /* for separate_erase (Gated DeltaNet-2): both scaled to length 1 per
+                              head; with a learned gate b in 0..1 per channel and alpha the decay
+                              gate, which must be MIRAS_GATE_CHANNEL: erase = alpha (.) b (.) key,
+                              replace = -key. What is written is gated by the learning rate, per
+                              channel or head; it and b begin at 0.88 instead of half            */
+  MIRAS_QK_MAP_FEEDBACK,   /* for separate_erase (Comba): both scaled to length 1 per head; with
+                              p = c key, c in 0..1 and D learned numbers per head, and beta the
+                              learning rate, whose gate must be MIRAS_GATE_HEAD: erase = p,
+                              replace = -beta key, and the query less D p; not of type mac       */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -796,7 +818,7 @@ typedef enum miras_mlp {
  * The learned gates of a memory are those that are not MIRAS_GATE_CONSTANT. Each is made from a
  * number g of a projection, whose offset lets it begin at the constant of the descriptor:
  *   learning rate   learning_rate sigmoid(g): begins at half of learning_rate, which it cannot
- *                   exceed
+ *                   exceed (with MIRAS_QK_MAP_ERASE_GATE at 0.88 of it)
  *   threshold       threshold softplus(g), begins at threshold
  *   decay           see miras_decay_form, times 1 - 1/decay_horizon where there is one; begins at
  *                   1 - f, where f = decay_rate * decay_ratio^h for head h, kept in 1e-4..0.5; 1/64
@@ -1709,11 +1731,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                     others. Where a head begins anew depends on chunk: resets fall on its grid.
 
    KEEPING TRACK of what is moved about asks for a write that can turn what the memory holds to its
-   opposite. The delta rule does so where learning_rate is 2: its gate then goes from 0 to 2, and a
-   key of unit length is reflected beyond 1. The rows with two pairs a token have that; set it in
-   DeltaNet, Gated DeltaNet and KDA. Trained on the parity of 32 tokens, networks of two layers are
-   then right at 256 in 0.98, 0.92 and 0.94 of places (medians of three seeds), and without, like
-   any other row, in 0.65 at the most, where 0.5 is a guess (bench/evidence.sh).
+   opposite: for negative eigenvalues of what it does to the state (Grazzi et al. 2025). The delta
+   rule has them where learning_rate is 2: its gate then goes from 0 to 2, and a key of unit length
+   is reflected beyond 1. deltanet-neg-eigval and gated-deltanet-neg-eigval are the rows with that;
+   those with two pairs a token have it too, and in KDA it is a field to set. On their own, where
+   nothing has learned how far to go, the two are DeltaNet and Gated DeltaNet. Trained on the parity
+   of 32 tokens, networks of two layers are then right at 256 in 0.98, 0.92 and 0.94 of places
+   (DeltaNet, Gated DeltaNet, KDA; medians of three seeds), and without, like any other row, in 0.65
+   at the most, where 0.5 is a guess (bench/evidence.sh).
 
    ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2
    and no momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk
@@ -1871,14 +1896,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    overshoots its own pair (step_bound), and decay leads back to the memory that was given. Room @73
    says where a row leaves its paper for that; every field of it can be set back.
 
-     Keys     of any length but zero: only their direction counts (rls: length too). A key of zeros
-       writes nothing but TTT's biases. Two pairs disturb each other as far as their keys point the
-       same way, so directions drawn at random are the best for up to key_dim things. Of more, or of
-       what has parts, one-hots side by side are (examples/encoders.h). Where amplitudes say
-       something, as of a sensor, unit length loses it: take the presets signals and categories.
-       Attention sees keys as they are and is as sharp as they are long: 32 pairs with keys uniform
-       in -1..1 come back at 0.71 of |v| wrong, with the query times 4 at 0.003. RWKV-7 takes
-       tokens, not writes, and lengths are the caller's.
+     Keys     of any length but zero: only their direction counts (rls, nlms: length too). A key of
+       zeros writes nothing but TTT's biases. Two pairs disturb each other as far as their keys
+       point the same way, so directions drawn at random are the best for up to key_dim
+       things. Of more, or of what has parts, one-hots side by side are (examples/encoders.h). Where
+       amplitudes say something, as of a sensor, unit length loses it: take the presets signals and
+       categories. Attention sees keys as they are and is as sharp as they are long: 32 pairs with
+       keys uniform in -1..1 come back at 0.71 of |v| wrong, with the query times 4 at 0.003. RWKV-7
+       takes tokens, not writes, and lengths are the caller's.
      Values   of any size for matrices and attention, which are linear in them. For perceptrons,
        entries from about 0.1 up, whatever their mean: a pair is within 0.1 of |v| after 20 writes,
        mostly after five. Smaller ones drown at first in what an untrained memory answers (about
@@ -1902,6 +1927,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      row                       32    64  16 on   half  good for
      deltanet, longhorn      0.00  0.25   0.61  never  few pairs exactly; quickest to write
      deltaproduct            0.00  0.25   0.60  never  the same, two pairs a write
+     nlms                    0.00  0.25   0.66  never  the same of keys as long as they are; what
+                                                       was just written is exact, wild pairs too
      gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
      gated-deltaproduct      0.03  0.33   0.59    690
      mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
@@ -1920,6 +1947,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
      lightning               8.5                  177  sums of the last 256 writes
      linear-attention        0.91                never  an average of all values, by likeness
+
+   Rows that differ from another in gates of their layer alone are that row here:
+   deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval gated-deltanet, gated-deltanet-2 kda.
+   comba, whose error is that of what has not decayed yet, is a little nearer to gated-deltanet.
 
    So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
    many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
@@ -2180,7 +2211,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
+     next    MORE ROWS. deltanet-neg-eigval, gated-deltanet-neg-eigval, nlms
+             (MIRAS_ALGORITHM_NORMALIZED, step_epsilon), gated-deltanet-2
+             (MIRAS_QK_MAP_ERASE_GATE), comba (MIRAS_QK_MAP_FEEDBACK).
+             THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
              miras_sequence.classes, .values.
              ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
              miras_trainer_loss_batch, _backward_batch, miras_session_feed, _hidden,
@@ -2931,7 +2965,8 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.retention, 2, MIRAS_RETENTION_COUNT, "", "all l2 lq lq-pnorm kl l2-both elastic "
            "elastic-ftrl sigmoid chi2 reverse-kl hellinger tanh custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
-           "gradient-descent momentum implicit least-squares recursive-least-squares"),
+           "gradient-descent momentum implicit least-squares recursive-least-squares "
+           "normalized"),
   MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
   MIRAS__N(memory.heads, 2, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
@@ -2987,7 +3022,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "mlp.none 0"),
   MIRAS__N(mixer.conv_size, 2, 1, 8, 4, "type not rwkv, mixer.conv_on not none"),
   MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv"),
-  MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "", "l2 rms none complement erase l1"),
+  MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
+           "l2 rms none complement erase l1 erase-gate feedback"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
            "sigmoid root rate bounded floor steep"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate"),
@@ -3073,6 +3109,8 @@ static const miras__field miras__fields[] = {
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
+  {MIRAS__AT("memory.step_epsilon", l.memory.step_epsilon), MIRAS__REAL, 8, MIRAS__SHAPE, 1e-12f,
+   1e6f, 1e-6f, NULL, "algorithm normalized"},
 #ifndef MIRAS_NO_MODEL
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -3081,7 +3119,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
-           "or l2, algorithm gradient-descent or implicit)"),
+           "or l2, algorithm gradient-descent, implicit or normalized)"),
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
   MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
            "custom, or an f-divergence with decay_target initial)"),
@@ -3124,7 +3162,8 @@ static const miras__rule miras__rules[] = {
   {"inner_residual, value_dim, key_dim", "square", "it adds the input to the output"},
   {"inner_bias", "retention all l2 l2-both", "learned biases do not fade"},
   {"inner_bias, retention not all", "decay_target initial", "learned biases do not fade"},
-  {"algorithm implicit least-squares", "architecture matrix, bias l2, retention all l2", NULL},
+  {"algorithm implicit least-squares normalized",
+   "architecture matrix, bias l2, retention all l2", NULL},
   {"algorithm recursive-least-squares",
    "architecture matrix, bias l2 cross-entropy, retention all l2", NULL},
 #ifdef MIRAS_NO_FROZEN
@@ -3173,8 +3212,10 @@ static const miras__rule miras__rules[] = {
   {"bias not custom, retention not custom, called", "",
    "without a custom choice the pointer custom must be NULL"},
 #ifndef MIRAS_NO_MODEL
-  {"mixer.qk_map erase", "separate_erase 1", NULL},
-  {"separate_erase, inside", "mixer.qk_map erase", NULL},
+  {"mixer.qk_map erase erase-gate feedback", "separate_erase 1", NULL},
+  {"separate_erase, inside", "mixer.qk_map erase erase-gate feedback", NULL},
+  {"mixer.qk_map erase-gate", "decay_gate channel", "a key is erased as it has decayed"},
+  {"mixer.qk_map feedback", "learning_rate_gate head", "what is erased is as much as is written"},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
   {"mixer.rope", "inner_steps 1", NULL},
   {"mixer.rope, odd", "", "key_dim must be even"},
@@ -3196,7 +3237,8 @@ static const miras__rule miras__rules[] = {
    "each times its heads, the first times those of the layer, must be the model's width"},
   {"broken, type, chunk", "", "the layer's window, a segment, must be a multiple of it"},
   {"type mac", "architecture not kv-cache", "what it recalls must not be written by reading"},
-  {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0",
+  {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0, "
+   "mixer.qk_map not feedback",
    "keys and queries are made of what attention says"},
   {"mixer.tied_dt", "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
   {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
@@ -3204,7 +3246,8 @@ static const miras__rule miras__rules[] = {
   {"type memory, mixer.out_gate_rank", "mixer.out_gate not none", NULL},
   {"mlp.experts", "mlp.type swiglu, mlp.token_shift 0", NULL},
   {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
-  {"type rwkv", "separate_erase 1, decay_gate channel, learning_rate_gate constant", NULL}
+  {"type rwkv",
+   "separate_erase 1, mixer.qk_map erase, decay_gate channel, learning_rate_gate constant", NULL}
 #endif
 };
 
@@ -3524,7 +3567,8 @@ static int miras__is_exact(const miras_memory_desc *d) {
   return d->architecture == MIRAS_ARCH_MATRIX &&
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
-         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT);
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT ||
+          d->algorithm == MIRAS_ALGORITHM_NORMALIZED);
 }
 
 #define MIRAS__BLOCK 16    /* fewest tokens of a block of the exact engine's adjoint              */
@@ -3898,7 +3942,8 @@ typedef struct miras__plan {
   int engine;              /* which of the above runs a head                                     */
   int square;              /* exact: the bias is 1/2 |e|^2, not linear                           */
   int after;               /* exact: errors are read after the decay                             */
-  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k))                     */
+  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k)), or with an epsilon */
+  float epsilon;           /* that is not 0, eta / (epsilon + phi(k).phi(k))                     */
   int both;                /* steps and decays are those of L2 both                              */
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
@@ -4522,10 +4567,10 @@ typedef struct miras__kernels miras__kernels;
     size_t rows, size_t n))                                                                       \
   X(BACK, void, feature_rows_bwd, (int map, float *dx, size_t lddx, const float *df,              \
     const float *f, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))               \
-  X(ANY, void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, \
-    size_t n))                                                                                    \
-  X(BACK, void, implicit_bwd, (const miras__kernels *K, float *bx, float *b_eta, const float *eta, \
-    const float *rate, size_t rates, const float *x, size_t n))                                   \
+  X(ANY, void, implicit_rows, (float epsilon, float *eta, size_t rates, const float *x,           \
+    size_t ldx, size_t rows, size_t n))                                                           \
+  X(BACK, void, implicit_bwd, (const miras__kernels *K, float epsilon, float *bx, float *b_eta,   \
+    const float *eta, const float *rate, size_t rates, const float *x, size_t n))                 \
   X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *b_eta, float *ba,       \
     float eta, const float *x, const float *keep, size_t keeps, float *row, size_t n))            \
   X(CURVED, void, map, (int f, float *y, const float *x, size_t n))                               \
@@ -8136,19 +8181,24 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
     miras__channel_strip(1, c, g, m, history, x, c->n - x);
 }
 
-/* Steps of the implicit rule: eta = rate / (1 + rate xx). */
-static void miras__implicit(float *eta, const float *rate, float xx, size_t n) {
-  const vf one = V_SET1(1.0f), square = V_SET1(xx);
-  V_EACH(eta, n, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
+/* Steps of the implicit rule, eta = rate / (1 + rate xx), or with an epsilon that is not 0
+ * normalized ones, eta = rate / (epsilon + xx). */
+static void miras__implicit(float epsilon, float *eta, const float *rate, float xx, size_t n) {
+  const vf one = V_SET1(1.0f), square = V_SET1(xx), all = V_SET1(epsilon + xx);
+  if (epsilon > 0) {
+    V_EACH(eta, n, V_DIV(V_AT(rate), all));
+  } else {
+    V_EACH(eta, n, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
+  }
 }
 
 /* The same in place over rows x [rows, n] with `rates` steps each. */
-static void miras__implicit_rows(float *eta, size_t rates, const float *x, size_t ldx, size_t rows,
-                                 size_t n) {
+static void miras__implicit_rows(float epsilon, float *eta, size_t rates, const float *x,
+                                 size_t ldx, size_t rows, size_t n) {
   size_t i;
   for (i = 0; i < rows; i++)
-    miras__implicit(eta + i * rates, eta + i * rates, miras__dot(x + i * ldx, x + i * ldx, n),
-                    rates);
+    miras__implicit(epsilon, eta + i * rates, eta + i * rates,
+                    miras__dot(x + i * ldx, x + i * ldx, n), rates);
 }
 
 /* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
@@ -8163,16 +8213,18 @@ static void miras__diagonal(float *alpha, float eta, const float *x, int decay_f
 #if MIRAS__COMMON   /* the same for all sets */
 
 /* The adjoint of implicit: with D = eta the steps in use and rate what they came from, per row,
- *   bx -= 2 (sum D^2 bD) x,  b_eta = bD / (1 + rate x.x)^2, in place of bD */
-static void miras__implicit_bwd(const miras__kernels *K, float *bx, float *b_eta, const float *eta,
-                                const float *rate, size_t rates, const float *x, size_t n) {
+ *   bx -= 2 (sum D^2 bD) x,  b_eta = bD / (1 + rate x.x)^2, in place of bD
+ * and of normalized steps bx -= 2 (sum D bD) / (epsilon + x.x) x,  b_eta = bD / (epsilon + x.x) */
+static void miras__implicit_bwd(const miras__kernels *K, float epsilon, float *bx, float *b_eta,
+                                const float *eta, const float *rate, size_t rates, const float *x,
+                                size_t n) {
   const float xx = K->dot(x, x, n);
   float sum = 0;
   size_t j;
   for (j = 0; j < rates; j++) {
-    const float part = 1 / (1 + rate[j] * xx);
-    sum += eta[j] * eta[j] * b_eta[j];
-    V_KEEP(b_eta[j], b_eta[j] * (part * part));
+    const float part = 1 / (epsilon > 0 ? epsilon + xx : 1 + rate[j] * xx);
+    sum += (epsilon > 0 ? part : eta[j]) * eta[j] * b_eta[j];
+    V_KEEP(b_eta[j], b_eta[j] * (epsilon > 0 ? part : part * part));
   }
   K->axpy(bx, -2 * sum, x, n);
 }
@@ -8584,7 +8636,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     }
     if (f.y) f.xq = miras__dot(f.x, f.q, n);
     if (p->implicit) {
-      if (V_UNIT == 0) miras__implicit(steps, f.eta, miras__dot(f.x, f.x, n), p->rates);
+      if (V_UNIT == 0) miras__implicit(p->epsilon, steps, f.eta, miras__dot(f.x, f.x, n), p->rates);
       V_MEET();
       f.eta = steps;
     }
@@ -11319,7 +11371,7 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
                    dk);
     }
   }
-  if (p->implicit) K->implicit_rows(r->eta, p->rates, r->x, in, m, in);
+  if (p->implicit) K->implicit_rows(p->epsilon, r->eta, p->rates, r->x, in, m, in);
   for (i = 0; d->diagonal && i < m; i++)
     K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, p->after, in);
   if (p->both) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
@@ -11414,8 +11466,8 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
     if (d->diagonal)
       K->diagonal_bwd(K, b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in,
                       keep, !p->after ? 0 : keeps > 1 ? keeps : 1, row, in);
-    K->implicit_bwd(K, b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates, step, p->rates,
-                    r->x + i * in, in);
+    K->implicit_bwd(K, p->epsilon, b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates,
+                    step, p->rates, r->x + i * in, in);
   }
   for (i = 0; i < m; i += n) {
     size_t first;
@@ -12426,7 +12478,7 @@ static void miras__exact_sparse(const miras__call *a, const miras__sparse *k, fl
     if (p->after) miras__sparse_read(K, k, x, s, dv, says);
   }
   K->copy(eta, io->step, 1);
-  if (p->implicit) K->implicit_rows(eta, 1, x, n, 1, n);
+  if (p->implicit) K->implicit_rows(p->epsilon, eta, 1, x, n, 1, n);
   if (p->delta) K->sub(says, io->v, says, dv);
   K->scale(u, *eta, p->delta ? says : io->v, dv);
   miras__sparse_write(K, k, 1, x, u, dv, s);
@@ -15759,7 +15811,8 @@ static void miras__plan_exact(miras__plan *p) {
   p->square = d->bias == MIRAS_BIAS_L2;
   p->delta = p->square && !d->diagonal;
   p->after = d->order == MIRAS_ORDER_DECAY_FIRST;
-  p->implicit = d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound;
+  p->epsilon = d->algorithm == MIRAS_ALGORITHM_NORMALIZED ? d->step_epsilon : 0;
+  p->implicit = d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound || p->epsilon > 0;
   p->per_feature = d->decay_gate == MIRAS_GATE_CHANNEL || d->diagonal;
   p->value_decay = d->value_decay_gate != MIRAS_GATE_CONSTANT;
   p->to_init = d->decay_target != MIRAS_DECAY_TARGET_ZERO;
@@ -16150,7 +16203,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                TTT's have entries of size 1, beside its biases' input of 1: at length 1 half of
  *                every write would go to the biases, which all keys share. Not of attention, whose
  *                scores would flatten, nor of RWKV-7, where the length of key, erase and replace is
- *                what says how much
+ *                what says how much, nor of nlms, whose step is divided by the length's square
  *   steps        are bounded, and mostly so large that the bound rules: a write nearly stores its
  *                pair. Yaad's is small, because beyond its threshold the step is what a single wild
  *                pair can do. So is Titans', whose momentum makes 1/(1 - momentum) of every write,
@@ -16257,17 +16310,40 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__STEP_HEAD)
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16)}},
+  {"deltanet-neg-eigval", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16)}},
   {"longhorn", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_IMPLICIT,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
    {MIRAS__UNIT, MIRAS__R(learning_rate, 16)}},
+  {"nlms", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_NORMALIZED,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
+   {MIRAS__END}},
   {"gated-deltanet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
+  {"gated-deltanet-neg-eigval", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2,
+   MIRAS_ALGORITHM_GD,
+   {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f)}},
+  {"gated-deltanet-2", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__CHANNELS, MIRAS__W(separate_erase, 1),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ERASE_GATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)}},
   {"deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(inner_steps, 2)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2))
@@ -16282,6 +16358,13 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f)}},
+  {"comba", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(separate_erase, 1),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_FEEDBACK))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
   {"rwkv7-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
@@ -17721,11 +17804,11 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
        MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP, MIRAS__W_RATE_DOWN,
        MIRAS__W_RATE_UP, MIRAS__W_MIX_DOWN, MIRAS__W_MIX_UP, MIRAS__W_OUT_DOWN, MIRAS__W_OUT_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
-       MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
-       MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE,
-       MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K, MIRAS__W_BIAS_V, MIRAS__W_BIAS_OUT,
-       MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V,
-       MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
+       MIRAS__W_FEEDBACK, MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS,
+       MIRAS__W_RATES, MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS,
+       MIRAS__W_OUT_GATE, MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K, MIRAS__W_BIAS_V,
+       MIRAS__W_BIAS_OUT, MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K,
+       MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
        MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_BIAS_O,
        MIRAS__W_NORM2,
        MIRAS__W_NORM2_BIAS, MIRAS__W_ROUTER, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP,
@@ -17784,7 +17867,7 @@ typedef struct miras__shape {
          token_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
          said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
          bonus, skip, out_offset, biased_q, biased_k, biased_v, biased_out, biased_low, biased_o,
-         out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
+         out_bias, split, feedback; /* lengths of parameters, 0 of those that it has not got      */
   miras__param param[MIRAS__PARAMS + 1];         /* the last is none                              */
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -17857,8 +17940,9 @@ static const struct {
   {"out_gate.up", MIRAS__MULTIPLIES, 25, 10, 1, MIRAS__L(rank[3]), MIRAS__L(value)},
   {"gates.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(gates), 0},
   {"gates.rate", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(rate), 0},
-  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
-  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
+  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(split), 0},
+  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(split), 0},
+  {"feedback.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(feedback), 0},
   {"memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(plan.weights)},
   {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
@@ -19158,7 +19242,7 @@ static int miras__gate_learns(int form) {
 
 /* Length that the layer gives keys and queries, as qk_norm_fwd takes it; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
-  if (s->qk_map == MIRAS_QK_MAP_L2) return 1;
+  if (s->qk_map == MIRAS_QK_MAP_L2 || s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) return 1;
   if (s->qk_map == MIRAS_QK_MAP_L1) return -1;
   return s->qk_map == MIRAS_QK_MAP_RMS ? (float)sqrt((double)s->dk) : 0;
 }
@@ -19233,6 +19317,8 @@ static void miras__heads_shape(miras__shape *s, const miras_layer_desc *d) {
 static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_memory_desc *m = &s->plan.d;
   const int horizon = d->mixer.decay_horizon;
+  const int always =                              /* c of feedback is a number per head          */
+    d->mixer.fixed_gates | (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1 << MIRAS__ERASE : 0);
   miras__gates *group = s->gate;
   int i;
   group[MIRAS__KEEP].count = miras__keep_width(m);
@@ -19243,7 +19329,8 @@ static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
   group[MIRAS__THRESHOLD].count = miras__gate_width(m, m->threshold_gate);
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__VALUE_KEEP].count = m->value_decay_gate ? s->dv : 0;
-  group[MIRAS__ERASE].count = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->dk : 0;
+  group[MIRAS__ERASE].count = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
+                            : m->separate_erase ? s->dk : 0;
   group[MIRAS__MIX].count = d->rwkv.value_rank ? s->dv : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
@@ -19254,7 +19341,7 @@ static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
     if (i != MIRAS__STEP || !d->mixer.tied_dt) s->outs += group[i].count;
   }
   for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
-    int at = i % MIRAS__GATE_GROUPS, fixed = d->mixer.fixed_gates >> at & 1;
+    int at = i % MIRAS__GATE_GROUPS, fixed = always >> at & 1;
     if (i == MIRAS__GATE_GROUPS) s->moving = s->gates;
     if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
     group[at].first = group[at].from = s->gates;
@@ -19279,6 +19366,8 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   miras__heads_shape(s, d);
   miras__gates_shape(s, d);
   s->skip = d->mixer.d_skip ? s->heads : 0;
+  s->split = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->gate[MIRAS__ERASE].count : 0;
+  s->feedback = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? s->heads : 0;
   s->cols_q = s->qk_heads * s->dk;
   s->mix_q = s->cols_q;
   s->mix_k = d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : s->inner_steps * s->cols_q;
@@ -19354,7 +19443,9 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
   }
 }
 /* Draw the initial offsets of gates, so that decays are the descriptor's constants and learning
- * rates one half. rate: the decay gates' second parameter, or NULL. */
+ * rates one half; but where erasing has gates of its own, both are near 1: at one half answers are
+ * values times the noise of as many gates (8 pairs, seed 1: 0.91 of them recalled instead of
+ * 0.998). rate: the decay gates' second parameter, or NULL. */
 static void miras__draw_gates(const miras__shape *s, float *offset, float *rate) {
   const miras_memory_desc *d = &s->plan.d;
   const miras__gates *g = s->gate;
@@ -19368,7 +19459,11 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
     miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
   start[MIRAS__THRESHOLD] = (double)0.5413f;     /* softplus of it is 1                           */
   start[MIRAS__VALUE_KEEP] = miras__logit(63.0 / 64);
-  for (i = MIRAS__MOMENTUM; i <= MIRAS__VALUE_KEEP; i++)
+  if (s->feedback) start[MIRAS__ERASE] = 1;
+  if (s->qk_map == MIRAS_QK_MAP_ERASE_GATE) start[MIRAS__ERASE] = start[MIRAS__STEP] = 2;
+  if (start[MIRAS__STEP] > 0)
+    miras__draw(offset + g[MIRAS__STEP].offset, g[MIRAS__STEP].count, 0, start[MIRAS__STEP], 0);
+  for (i = MIRAS__MOMENTUM; i <= MIRAS__ERASE; i++)
     miras__draw(offset + g[i].offset, g[i].count, 0, start[i], 0);
   for (h = 0; h < s->heads; h++) {
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
@@ -19555,6 +19650,78 @@ static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
   return e;
 }
 
+/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
+static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *gates) {
+  const miras__gates *group = &s->gate[which];
+  return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
+}
+
+/* What head h erases by gates and keys x of length 1, with alpha, beta and c of the gates' rows:
+ *   erase gate  erase = alpha (.) c (.) x,  replace = -x
+ *   feedback    erase = c x,  replace = -beta x,  and the query less D erase */
+static void miras__make_erase(const miras__visit *a, size_t h) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t n = s->dk, ld = s->ld_g;
+  const float *x = miras__read_rows(a, a->work.qkv, MIRAS__READ_OWN, h);
+  const float *c = miras__gate_of(s, MIRAS__ERASE, h, a->work.gates);
+  const float *beta = miras__gate_of(s, MIRAS__STEP, h, a->work.gates);
+  float *erase = miras__read_rows(a, a->work.qkv, MIRAS__READ_ERASE, h);
+  float *replace = miras__read_rows(a, a->work.qkv, MIRAS__READ_REPLACE, h);
+  k->copy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_K, h), n, x, n, a->n, n);
+  k->scale_rows(replace, n, -1, s->feedback ? beta : NULL, ld, x, n, a->n, n);
+  if (!s->feedback) {
+    k->mul_rows(erase, n, miras__gate_of(s, MIRAS__KEEP, h, a->work.gates), ld, c, ld, a->n, n);
+    k->mul_rows(erase, n, erase, n, x, n, a->n, n);
+    return;
+  }
+  k->scale_rows(erase, n, 1, c, ld, x, n, a->n, n);
+  k->axpy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), n,
+               -s->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h], NULL, 0, erase, n,
+               a->n, n);
+}
+
+/* The adjoint of make_erase, of head h's rows: with derase, dreplace and dx in g (dx that of key),
+ * which uses derase and dreplace up, and b = c of the erase gate
+ *   erase gate  db = derase (.) alpha (.) x,  dalpha += derase (.) b (.) x,
+ *               dx += derase (.) alpha (.) b - dreplace
+ *   feedback    dD += -sum dq . erase,  derase -= D dq,  dc = derase . x,
+ *               dbeta += -dreplace . x,  dx += c derase - beta dreplace
+ * where with scaled queries D is D / sqrt(dk). The query is then again what has its length. */
+static void miras__make_erase_bwd(const miras__visit *a, size_t h, const miras__head_io *io,
+                                  const miras__head_grads *g) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t n = s->dk, ld = s->ld_g, rows = a->n;
+  const float *c = miras__gate_of(s, MIRAS__ERASE, h, a->work.gates);
+  float *dc = miras__gate_of(s, MIRAS__ERASE, h, a->work.dgates), *b = a->scratch, *sum, by;
+  size_t i, m;
+  if (!s->feedback) {
+    k->mul_rows(dc, ld, g->erase, n, io->k, n, rows, n);
+    k->muladd_rows(g->keep, ld, dc, ld, c, ld, rows, n);
+    k->mul_rows(dc, ld, dc, ld, io->keep, ld, rows, n);
+    k->mul_rows(g->erase, n, g->erase, n, io->keep, ld, rows, n);
+    k->muladd_rows(g->k, n, g->erase, n, c, ld, rows, n);
+    k->axpy_rows(g->k, n, -1, NULL, 0, g->replace, n, rows, n);
+    return;
+  }
+  sum = miras__head_sum(a, MIRAS__W_FEEDBACK, h);
+  for (i = 0; i < rows; i += m) {
+    m = rows - i < MIRAS__TILE ? rows - i : MIRAS__TILE;
+    k->dot_rows(0, b, 1, g->q + i * n, n, io->erase + i * n, n, m, n);
+    k->axpy_rows(sum, 0, -s->query_scale, NULL, 0, b, 1, m, 1);
+  }
+  by = s->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h];
+  k->axpy_rows(g->erase, n, -by, NULL, 0, g->q, n, rows, n);
+  k->axpy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), n, by, NULL, 0, io->erase, n,
+               rows, n);
+  k->scale_rows(g->replace, n, -1, NULL, 0, g->replace, n, rows, n);
+  k->dot_rows(0, dc, ld, g->erase, n, io->k, n, rows, n);
+  k->dot_rows(1, g->step, ld, g->replace, n, io->k, n, rows, n);
+  k->axpy_rows(g->k, n, 1, c, ld, g->erase, n, rows, n);
+  k->axpy_rows(g->k, n, 1, io->step, ld, g->replace, n, rows, n);
+}
+
 /* Keys that the layer makes with the help of gates. */
 static void miras__make_keys(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
@@ -19572,6 +19739,7 @@ static void miras__make_keys(const miras__visit *a) {
                       miras__read_rows(a, qkv, MIRAS__READ_ERASE, h),
                       miras__read_rows(a, qkv, MIRAS__READ_REPLACE, h), &e);
     }
+    if (s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) miras__make_erase(a, h);
   }
 }
 
@@ -19629,12 +19797,6 @@ static void miras__mix_rows(const miras__visit *a) {
 static void miras__memory_layer_enter(const miras__visit *a) {
   miras__mix_rows(a);
   miras__make_keys(a);
-}
-
-/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
-static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *gates) {
-  const miras__gates *group = &s->gate[which];
-  return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
 }
 
 /* The query that follows a write. */
@@ -19871,6 +20033,7 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
   miras__head_backward(&run);
   if (s->skip) miras__skip_bwd(a, h, &io, &g);
   if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
+  if (s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) miras__make_erase_bwd(a, h, &io, &g);
   if (s->lengths) {
     k->qk_norm_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
                 length * s->query_scale, n, s->dk);

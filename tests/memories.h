@@ -562,6 +562,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
   if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
   if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT) d.diagonal = 0;
+  if (d.algorithm != MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = 0.0f;
   if (!may_return(&d)) d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   if (!may_bound(&d)) d.step_bound = MIRAS_STEP_BOUND_AUTO;
   if (!may_rate(&d)) d.token_rates = MIRAS_TOKEN_RATES_NONE;
@@ -657,7 +658,8 @@ HELP int has_meaning(const miras_memory_desc *d) {
            d->algorithm == MIRAS_ALGORITHM_GD;
   if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE && d->bias == MIRAS_BIAS_CROSS_ENTROPY)
     return d->architecture == MIRAS_ARCH_MATRIX && plain;
-  if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || ref_squares(d))
+  if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->algorithm == MIRAS_ALGORITHM_NORMALIZED ||
+      ref_squares(d))
     return d->architecture == MIRAS_ARCH_MATRIX && d->bias == MIRAS_BIAS_L2 && plain;
   if (d->algorithm != MIRAS_ALGORITHM_MOMENTUM) return !(ref_lags(d) && d->inner_steps > 1);
   return !ref_lags(d) && d->retention != MIRAS_RETENTION_ELASTIC && !ref_is_divergence(d);
@@ -794,6 +796,7 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
   if (bias == MIRAS_BIAS_SHIFT_ROBUST) d.learning_rate *= 0.5f;
   if (algorithm == MIRAS_ALGORITHM_MOMENTUM) d.learning_rate *= 0.5f;
   if (algorithm == MIRAS_ALGORITHM_IMPLICIT) d.learning_rate *= 3.0f;
+  if (algorithm == MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = variant % 2 ? 0.2f : 0.0f;
   d.momentum = 0.4f;
   d.threshold = bias == MIRAS_BIAS_HUBER || bias == MIRAS_BIAS_LOG_COSH ? 0.5f
                 : bias == MIRAS_BIAS_SHIFT_ROBUST ? 0.3f
@@ -819,14 +822,17 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
 /* T tokens, or so many more that every head starts anew on the way. */
 HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
+/* Algorithms that grids walk over; the one behind them goes with exact memories alone, below. */
+enum { ALGORITHMS = MIRAS_ALGORITHM_NORMALIZED };
+
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of
- * numbers and of categories. */
-enum { EXACT_KINDS = 8 };
+ * numbers and of categories, normalized steps. */
+enum { EXACT_KINDS = 9 };
 
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
                                       MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2, MIRAS_BIAS_L2,
-                                      MIRAS_BIAS_CROSS_ENTROPY};
+                                      MIRAS_BIAS_CROSS_ENTROPY, MIRAS_BIAS_L2};
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
@@ -834,7 +840,8 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
                                                MIRAS_ALGORITHM_LEAST_SQUARES,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_RECURSIVE,
-                                               MIRAS_ALGORITHM_RECURSIVE};
+                                               MIRAS_ALGORITHM_RECURSIVE,
+                                               MIRAS_ALGORITHM_NORMALIZED};
   return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
               kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
               algorithms[kind], chunk, variant);

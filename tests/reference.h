@@ -99,7 +99,8 @@ REF int ref_exact(const miras_memory_desc *d) {
   return d->architecture == MIRAS_ARCH_MATRIX &&
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
-         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT ||
+          d->algorithm == MIRAS_ALGORITHM_NORMALIZED) &&
          !d->token_rates;
 }
 
@@ -1020,6 +1021,7 @@ REF double ref_rate(const ref_memory *m, uint64_t t) {
 /* The exact linear memory: S [features, value_dim] = A, with initial memory B.
  *   S~ = B + diag(keep) (S - B) diag(value_decay), or the same with 0 for B
  *   error first:    S <- S~ - k (eta (.) (S' k - v))'   decay first: the error is that of S~
+ *   normalized:     eta / (step_epsilon + k.k) for eta
  *   implicit:       eta / (1 + eta k.k) for eta, and so when steps are bounded; diagonal: k^2 (.) S
  *                   for k k' S
  *   separate erase: S <- S~ + b (a' S) + k (eta (.) v)'
@@ -1061,6 +1063,8 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
     for (size_t o = 0; o < dv; o++) {
       eta[o] = x->step[(size_t)j * dv + o];
       if (implicit) eta[o] = eta[o] / (1.0 + eta[o] * kk);
+      if (d->algorithm == MIRAS_ALGORITHM_NORMALIZED)
+        eta[o] /= (double)(d->step_epsilon > 0.0f ? d->step_epsilon : 1e-6f) + kk;
     }
     for (size_t i = 0; i < F; i++) {
       if (d->normalize) z[i] += eta[0] * k[i];
@@ -1821,7 +1825,10 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
       return md->threshold_gate == MIRAS_GATE_HEAD ? 1 : 0;
     case REF_VALUE_KEEP:
       return md->value_decay_gate != MIRAS_GATE_CONSTANT ? (size_t)md->value_dim : 0;
-    default: return d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? (size_t)md->key_dim : 0;
+    default:
+      if (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK) return 1;
+      return d->mixer.qk_map == MIRAS_QK_MAP_ERASE || d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE
+               ? (size_t)md->key_dim : 0;
   }
 }
 
@@ -1830,6 +1837,7 @@ REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_memory_desc
   static const int fixed[REF_GATES] = {MIRAS_FIXED_DECAY,      MIRAS_FIXED_LEARNING_RATE,
                                        MIRAS_FIXED_MOMENTUM,  MIRAS_FIXED_THRESHOLD,
                                        MIRAS_FIXED_VALUE_DECAY, 0};
+  if (which == REF_RATE && d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK) return 0;
   return d->mixer.fixed_gates & fixed[which] ? 0 : ref_gate_columns(d, md, which);
 }
 
@@ -2064,6 +2072,26 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
   free(g);
 }
 
+/* What rows [N * H, dk] of keys erase, S = A S + replace (erase' S) + k (w v)':
+ *   Gated DeltaNet-2  S = (I - k (b k)') diag(alpha) S + k (w v)'
+ *   Comba             S = alpha S + beta k (v - S'p)', read with q - D p */
+REF void ref_split(const ref_model *m, int l, double *const gate[REF_GATES], double *q,
+                   const double *k, double *erase, double *replace, size_t N, size_t H, size_t dk) {
+  const int corrected = ref_layer_of(m, l)->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK;
+  for (size_t r = 0; r < N * H; r++)
+    for (size_t i = r * dk; i < (r + 1) * dk; i++) {
+      if (corrected) {
+        const double p = gate[REF_RATE][r] * k[i];
+        erase[i] = p;
+        replace[i] = -gate[REF_STEP][r] * k[i];
+        q[i] -= ref_param(m, l, "feedback.gain")[r % H] * p;
+      } else {
+        erase[i] = gate[REF_KEEP][i] * gate[REF_RATE][i] * k[i];
+        replace[i] = -k[i];
+      }
+    }
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2074,7 +2102,9 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
   const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.inner_steps;
   const size_t K = d->mixer.qk_heads > 0 ? (size_t)d->mixer.qk_heads : H;
-  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2  ? 1.0
+  const int split = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ||
+                    d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
+  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2 || split ? 1.0
                         : d->mixer.qk_map == MIRAS_QK_MAP_RMS ? sqrt((double)dk)
                         : d->mixer.qk_map == MIRAS_QK_MAP_L1 ? -1.0
                                                     : 0.0;
@@ -2099,8 +2129,13 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   ref_turn_keys(d, md.chunk, q, k, N, H, dk, T);
   ref_lengthen(q, N * H, dk, length);
-  for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   ref_lengthen(k, N * H * steps, dk, length);
+  if (split) {
+    erase = (double *)ref_zeros(N * H * dk);
+    replace = (double *)ref_zeros(N * H * dk);
+    ref_split(m, l, gate, q, k, erase, replace, N, H, dk);
+  }
+  for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
     const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
     erase = (double *)ref_zeros(N * H * dk);

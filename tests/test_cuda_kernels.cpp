@@ -273,7 +273,7 @@ template <class Y> struct cases {
                     AT(1), LD, M, N);
   }
   BOTH static void implicit_rows(T *K, const shape *s, float *p) {
-    K->implicit_rows(AT(0), (size_t)F + 1, AT(1), LD, M, N);
+    K->implicit_rows(F ? 0.0f : 0.5f, AT(0), (size_t)F + 1, AT(1), LD, M, N);
   }
   BOTH static void attend_bwd(T *K, const shape *s, float *p) {
     K->attend_bwd(AT(0), AT(1), AT(2), AT(3), AT(4), M, N);

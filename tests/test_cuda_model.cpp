@@ -538,7 +538,8 @@ int main(int argc, char **argv) {
       d.layer[0].attention.qk_norm = kind % 8 == 3;
       d.layer[0].attention.kv_heads = kind % 8 == 3 ? 1 : 2;
     }
-    if (kind % 4 == 1 && !published && d.layer[0].memory.architecture != MIRAS_ARCH_KV_CACHE) {
+    if (kind % 4 == 1 && !published && d.layer[0].memory.architecture != MIRAS_ARCH_KV_CACHE &&
+        d.layer[0].mixer.qk_map != MIRAS_QK_MAP_FEEDBACK) {
       d.layer[0].type = MIRAS_LAYER_MAC;     /* and its context: of texts of two segments or more */
       d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = d.layer[0].attention.head_dim = 10;
       d.layer[0].attention.window = 8;

@@ -151,7 +151,7 @@ static void test_forward_grid(void **state) {
     for (int shape = 0; shape < SHAPES; shape++)
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
-          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++)
             for (int c = 0; c < COUNT(chunks); c++) {
               const miras_memory_desc d = cell(shape, p->bias[b], p->retention[r],
                                         (miras_algorithm)algorithm, chunks[c], ++variant);
@@ -923,7 +923,7 @@ static void test_gradient_grid(void **state) {
     for (int shape = 0; shape < SHAPES; shape++)
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
-          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++)
             for (int c = 0; c < 2; c++) {
               const int chunk = c == 0 ? 1 : ++variant % 5 == 0 ? 16 : variant % 2 == 0 ? 5 : 4;
               miras_memory_desc d = cell(shape, p->bias[b], p->retention[r],
@@ -1093,7 +1093,7 @@ static double check_cut(const data *x, miras_memory *m, int cut, float *y) {
     for (size_t j = 0; j < count; j++) wide[j] = (double)one[j];
     error = error_of(two, wide, count);
     if (error > worst) worst = error;
-    if (!(error <= 1e-5))
+    if (!(error <= (i < INPUTS ? 1e-5 : 2e-5))) /* parameters have sums over all tokens */
       failed("two calls give another gradient of %s, by %.2e: %s",
              i < INPUTS ? input_names[i] : "the parameters", error, label(d));
     free(wide);
@@ -1300,7 +1300,7 @@ static void test_gradient_chained(void **state) {
   for (EACH_POOL(p))
     for (int shape = 0; shape < SHAPES; shape++)
       for (int r = 0; r < p->retentions; r++)
-        for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+        for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++)
           for (int c = 0; c < 6; c++) {
             miras_memory_desc d;
             variant++;

@@ -256,7 +256,16 @@ static const struct {
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
    "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
-   "mixer.qk_map=l1"}};
+   "mixer.qk_map=l1"},
+  {MIRAS_PRESET_GATED_DELTANET_2, 4,
+   "gated-deltanet-2, scaled queries, a write gate per head, horizon",
+   "mixer.scaled_queries=1 .learning_rate_gate=head mixer.decay_horizon=9 .decay_target=initial"},
+  {MIRAS_PRESET_GATED_DELTANET_2, 1, "gated-deltanet-2, what is written is not gated, resets",
+   ".learning_rate_gate=constant mixer.fixed_gates=1 .reset_every=16 mixer.d_skip=1"},
+  {MIRAS_PRESET_COMBA, 4, "comba, scaled queries, rates up to 2, a decay gate per channel",
+   "mixer.scaled_queries=1 .learning_rate=2 .decay_gate=channel .value_dim=5"},
+  {MIRAS_PRESET_COMBA, 1, "comba, tied step, three heads, towards the initial memory",
+   "mixer.tied_dt=1 .heads=3 .decay_target=initial mixer.share_qk=1"}};
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
 
@@ -879,8 +888,8 @@ static void test_views(void **state) {
     const miras_model_desc *d = &of.d;
     const miras_mixer_desc *mix = &d->layer[0].mixer;
     const miras_memory_desc md = ref_resolve(&d->layer[0].memory);
-    const int H = md.heads, values = H * md.value_dim, P = (int)ref_shape_of(&md).weights;
-    const int keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
+    const int H = md.heads, values = H * md.value_dim, P = (int)ref_shape_of(&md).weights,
+              keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
     const int taps = mix->conv_size > 0 ? mix->conv_size : 4;
     const int conv_on = mix->conv_on != MIRAS_CONV_ON_NONE;
     const int own_keys = mix->qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : keys * md.inner_steps;
@@ -930,14 +939,14 @@ static void test_views(void **state) {
         NEXT(NAME("erase.scale"), 1, keys, 1, 1, 0);
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
+      if (mix->qk_map == MIRAS_QK_MAP_FEEDBACK) NEXT(NAME("feedback.gain"), 1, H, 1, 1, 0);
       if (P > 0) NEXT(NAME("memory.init"), 2, H, P, 1, 0);
       if (md.inner_norm) {
         NEXT(NAME("memory.gain"), 2, H, md.value_dim, 1, 0);
         NEXT(NAME("memory.bias"), 2, H, md.value_dim, 1, 0);
       }
       if (md.token_rates) NEXT(NAME("memory.rates"), 1, md.chunk, 1, 1, 0);
-      if (ref_squares(&md))
-        NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
+      if (ref_squares(&md)) NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
       if (mix->d_skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (mix->out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
@@ -947,8 +956,8 @@ static void test_views(void **state) {
       if (mix->projection_bias) {
         const int low = projected > 0 ? mix->gate_rank : 0;
         const int out = mix->out_gate_rank || mix->out_gate == MIRAS_OUT_GATE_NONE ? 0 : values;
-        const int own = mix->share_qk ? 0 : own_keys;
-        const int lengths[] = {keys, own, values * md.inner_steps, out, low};
+        const int own = mix->share_qk ? 0 : own_keys, all = values * md.inner_steps;
+        const int lengths[] = {keys, own, all, out, low};
         next_biases(views, count, &at, of.name, l, lengths);
       }
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
