@@ -616,6 +616,10 @@ typedef struct miras_memory_desc {
   float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
   int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
                               a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
+  float ball;              /* MIRAS_RETENTION_ALL, L2, L2_BOTH: 0, or the length that no weight
+                              matrix may exceed, 1e-6..1e6: when a chunk closes, each W <- W min(1,
+                              ball/|W|), |W|^2 the sum of its squares (MIRAS, section 4). Momentum
+                              stays as it is. A matrix then no longer runs exactly               */
   const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
   uint64_t seed;           /* of the initial memory                                              */
   const miras_parallel *parallel; /* workers of miras_memory_forward and _backward, which share out
@@ -3078,10 +3082,11 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
 #endif
+  MIRAS__D(memory.ball, 8, 0, 1e6, 0, "architecture not kv-cache"),
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
-           "or l2, algorithm gradient-descent or implicit)"),
+           "or l2, algorithm gradient-descent or implicit, ball 0)"),
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
   MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
            "custom, or an f-divergence with decay_target initial)"),
@@ -3133,6 +3138,8 @@ static const miras__rule miras__rules[] = {
   {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
+  {"ball", "retention all l2 l2-both, algorithm gradient-descent momentum",
+   "it shortens weights that are the state itself"},
   {"order", "retention l2", NULL},
   {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
   {"token_rates, retention l2", "decay_target initial", NULL},
@@ -3415,15 +3422,17 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
     const char *part = text;
     char word[32];
     const miras__field *f;
+    double number;
     int x, none = 0, met = -1;   /* -1: no list */
     miras__next_word(word, &text);
     f = miras__named(word);
-    x = (int)miras__number(c, f);
+    number = miras__number(c, f);
+    x = (int)number;
     while (miras__next_word(word, &text)) {
       if (miras__same(word, "not")) none = 1;
       else met = met > 0 || x == miras__meaning(f, word);
     }
-    if (met < 0 ? x == 0 : met == none) return part;
+    if (met < 0 ? !(number < 0 || number > 0) : met == none) return part;
     while (*text == ',' || *text == ' ') text++;
   }
   return NULL;
@@ -3524,7 +3533,8 @@ static int miras__is_exact(const miras_memory_desc *d) {
   return d->architecture == MIRAS_ARCH_MATRIX &&
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
-         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT);
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
+         !(d->ball > 0);
 }
 
 #define MIRAS__BLOCK 16    /* fewest tokens of a block of the exact engine's adjoint              */
@@ -10998,6 +11008,28 @@ static void miras__close_elastic_bwd(const miras__link *x) {
   x->K->add_rows(x->bg, 1, &gamma, 0, x->p->chunk_pairs, 1);
 }
 
+/* The ball: each matrix W = A s, s = min(1, ball/|A|). Its adjoint: where it shortens, bA =
+ * s (bW - A <A, bW>/|A|^2), else bW. On its rim it passes all. */
+static void miras__ball(const miras__link *x) {
+  const float length = sqrtf(x->K->dot(x->a, x->a, x->n)), most = x->p->d.ball;
+  x->K->scale(x->w, length > most ? most / length : 1, x->a, x->n);
+}
+
+static void miras__ball_bwd(const miras__link *x) {
+  const float length = sqrtf(x->K->dot(x->a, x->a, x->n)), most = x->p->d.ball;
+  const float s = length > most ? most / length : 1;
+  const float along = length > most ? x->K->dot(x->a, x->bw, x->n) / length / length : 0;
+  x->K->scale(x->ba, s, x->bw, x->n);
+  if (length > most) x->K->axpy(x->ba, -s * along, x->a, x->n);
+}
+
+static void miras__close_ball(const miras__link *x) { miras__links(x, miras__ball); }
+
+static void miras__close_ball_bwd(const miras__link *x) {
+  x->K->add(x->bw, x->ba, x->p->weights);
+  miras__links(x, miras__ball_bwd);
+}
+
 /* An f-divergence: the step of the chunk's sum U from W_0, or its mix with W_B. */
 static void miras__close_divergence(const miras__link *x) {
   x->K->divergence_step(x->p, x->w, NULL, x->from, x->a);
@@ -11015,6 +11047,7 @@ enum {
   MIRAS__RETAIN_SIGNED = MIRAS_RETENTION_COUNT,        /* KL on signed slices                    */
   MIRAS__RETAIN_FIRST,     /* Memora's paper form: the exact first token of a chunk ...          */
   MIRAS__RETAIN_OTHERS,    /* ... and the others, linear in W with their gradients at W_1        */
+  MIRAS__RETAIN_BALL,      /* W = A in a ball                                                    */
   MIRAS__RETAIN_FORMS
 };
 
@@ -11052,7 +11085,9 @@ static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__link_signed, NULL},
   {0, 0, 0, MIRAS__SUM_LOG, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1,
    miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX}
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX},
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+   miras__close_ball, MIRAS__BACK(miras__close_ball_bwd), NULL, NULL, NULL, NULL}
 };
 
 /* Choose the records that run a chunk and its first token, which may have one of its own. */
@@ -11065,6 +11100,8 @@ static void miras__retention_plan(miras__plan *p) {
     p->first = MIRAS__RETAIN_FIRST;
   } else if (d->simplex_signed) {
     p->retain = p->first = MIRAS__RETAIN_SIGNED;
+  } else if (d->ball > 0) {
+    p->retain = p->first = MIRAS__RETAIN_BALL;
   }
   retain = &miras__retentions[p->retain];
   p->stores_link = retain->stores_link;
@@ -12492,6 +12529,7 @@ static void miras__exact_clear(const miras__call *a) {
  * What else closing does, from A_C to W_C:
  *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; towards B, A_C - B is
  *                  shrunk
+ *   ball           each matrix A_C <- A_C min(1, ball/|A_C|); S_C stays
  *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j', and W_C is their
  *                  step (room @27) from W_0; towards B, with W_B = c softmax(B), from
  *                  a_C W_0 + (1 - a_C) W_B, and only then there is a decay
@@ -15663,7 +15701,7 @@ static int miras__takes_sparse(const miras__plan *p) {
     return 0;
   if (p->engine == MIRAS__RUN_EXACT) return p->fused && p->rates == 1 && !p->per_feature;
   return p->engine == MIRAS__RUN_FROZEN && d->retention <= MIRAS_RETENTION_L2_BOTH &&
-         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates;
+         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates && !(d->ball > 0);
 }
 #endif
 

@@ -539,6 +539,14 @@ HELP int may_rate(const miras_memory_desc *d) {
           (d->retention == MIRAS_RETENTION_L2 && d->decay_target));
 }
 
+/* Can weights be kept in a ball? */
+HELP int may_shorten(const miras_memory_desc *d) {
+  return d->architecture != MIRAS_ARCH_KV_CACHE &&
+         (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2 ||
+          d->retention == MIRAS_RETENTION_L2_BOTH) &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_MOMENTUM);
+}
+
 /* Groups of another value_dim become one. */
 HELP void regroup(miras_memory_desc *d) {
   if (ref_group_end(d, d->value_dim - 1, d->value_dim) != d->value_dim) d->groups[0] = '\0';
@@ -603,6 +611,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (d.retention != MIRAS_RETENTION_KL) d.simplex_logits = 0;
   if (d.retention != MIRAS_RETENTION_KL || ref_lags(&d)) d.simplex_signed = 0;
   if (d.retention != MIRAS_RETENTION_L2_BOTH) d.balance = 0.0f;
+  if (!may_shorten(&d)) d.ball = 0.0f;
   if (!elastic) {
     d.sparsity = 0.0f;
     d.smooth_shrink = 0;

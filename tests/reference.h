@@ -100,7 +100,7 @@ REF int ref_exact(const miras_memory_desc *d) {
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
-         !d->token_rates;
+         !d->token_rates && !(d->ball > 0.0f);
 }
 
 /* Memora as in the paper: the first token of a chunk exactly, the others linear in W. The state is
@@ -1327,6 +1327,18 @@ REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const doubl
   return er / (er + er * F / 4.0 + c * Q);
 }
 
+/* Each matrix, with the biases behind it, at most `ball` long. */
+REF void ref_ball(const ref_memory *m, double *A) {
+  for (int l = 0; l < m->s.layers; l++) {
+    const size_t end = l + 1 < m->s.layers ? m->s.at[l + 1] : m->s.weights;
+    double sum = 0.0;
+    for (size_t i = m->s.at[l]; i < end; i++) sum += A[i] * A[i];
+    ref_branch(m->branches, sqrt(sum) > (double)m->d.ball, sqrt(sum) - (double)m->d.ball);
+    for (size_t i = m->s.at[l]; i < end && sqrt(sum) > (double)m->d.ball; i++)
+      A[i] *= (double)m->d.ball / sqrt(sum);
+  }
+}
+
 /* Everything else: gradients at the weights of the chunk's start. With chunk 1 every descent is a
  * chunk of its own. With g_j the gradient of descent j of a token, and B the initial memory or 0:
  *   before the first   base <- B + alpha (base - B) + s, s <- theta s   (s from before the chunk)
@@ -1391,9 +1403,9 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
       S[i] = s[i] + rate * so[i];
       if (!divergence) A[i] = F[i];
     }
-    if (closes && d->retention == MIRAS_RETENTION_ELASTIC)
-      for (size_t i = 0; i < P; i++)
-        A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
+    for (size_t i = 0; i < P && closes && d->retention == MIRAS_RETENTION_ELASTIC; i++)
+      A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
+    if (closes && d->ball > 0.0f) ref_ball(m, A);
     if (closes && divergence) {
       memcpy(A, base, P * sizeof(double));
       for (int l = 0; l < m->s.layers; l++) {

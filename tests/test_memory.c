@@ -1508,6 +1508,54 @@ static void test_bits(void **state) {
   finish();
 }
 
+/* What else a close does to weights that are the state itself: forward, token by token, gradients
+ * and bits. variant: of `choose`, which makes the case of a cell. */
+static void check_closes(miras_memory_desc (*choose)(miras_memory_desc d, uint64_t variant),
+                         const miras_algorithm *algorithms, int count) {
+  static const int shapes[] = {0, 1, 2, 3, SHAPE_GATED, SHAPE_VECTOR};
+  static const miras_retention kinds[] = {MIRAS_RETENTION_L2, MIRAS_RETENTION_ALL,
+                                          MIRAS_RETENTION_L2_BOTH};
+  uint64_t variant = 700000;
+  gradient_start();
+  refused = accepted = 0;
+  worst_forward = 0.0;
+  for (int s = 0; s < COUNT(shapes); s++)
+    for (int r = 0; r < COUNT(kinds); r++)
+      for (int a = 0; a < count; a++)
+        for (int c = 0; c < COUNT(chunks); c++) {
+          const miras_bias bias = (miras_bias)(variant % 3 ? variant % MIRAS_BIAS_CUSTOM : 1);
+          miras_memory_desc d = choose(cell(shapes[s], bias, kinds[r], algorithms[a], chunks[c],
+                                            variant), variant);
+          const int before = variant % 3 == 2 ? 2 * chunks[c] : 0;
+          variant++;
+          if (!has_meaning(&d)) continue;
+          check_forward(&d, c == 3 ? 37 : 2 * chunks[c] + 3, variant);
+          check_bits(&d, chunks[c] == 1 ? 21 : 2 * chunks[c] + 1, variant);
+          if (chunks[c] == 16) d.batch = 1;
+          check_gradient(&d, before, chunks[c] == 1 ? 6 : chunks[c] + 3, variant, 6);
+          d.decay_gate = d.learning_rate_gate = d.momentum_gate = MIRAS_GATE_CONSTANT;
+          d.threshold_gate = MIRAS_GATE_CONSTANT;
+          check_steps(&d, chunks[c] + 3, variant);
+        }
+  printf("  closes: %d descriptors, %d refused, forward %.2e\n", accepted, refused,
+         worst_forward);
+  if (refused > 0 || accepted < 20) failed("%d descriptors are refused", refused);
+  gradient_finish();
+}
+
+/* A ball of about the size that weights have, so that some stay within. */
+static miras_memory_desc in_ball(miras_memory_desc d, uint64_t variant) {
+  const float size = d.architecture == MIRAS_ARCH_VECTOR ? 1.5f : 0.9f * sqrtf((float)d.key_dim);
+  d.ball = size * (variant % 4 == 0 ? 0.3f : variant % 4 == 1 ? 2.0f : 1.0f);
+  return tidy(d);
+}
+
+static void test_ball(void **state) {
+  static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_MOMENTUM};
+  (void)state;
+  check_closes(in_ball, algorithms, COUNT(algorithms));
+}
+
 /* ---- memories that must be equal ---- */
 
 static double distance(const miras_memory_desc *a, const miras_memory_desc *b, int T) {
@@ -2076,6 +2124,7 @@ int main(void) {
     cmocka_unit_test(test_gradient_grid),
     cmocka_unit_test(test_gradient_exact),
     cmocka_unit_test(test_channels),
+    cmocka_unit_test(test_ball),
     cmocka_unit_test(test_decays),
     cmocka_unit_test(test_long),
     cmocka_unit_test(test_ragged),
