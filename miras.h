@@ -397,6 +397,11 @@ typedef enum miras_algorithm {
                               matrix and L2 (Mesa layer)                                         */
   MIRAS_ALGORITHM_RECURSIVE, /* the same minimiser kept up by recursion, features^2 a token whatever
                               the pairs are; says how sure it is (room @55)                      */
+  MIRAS_ALGORITHM_MUON,     /* S_t as with momentum, and when a chunk closes all singular values of
+                              its S are brought near 1: A_C = alpha_C .. alpha_1 A_0 + E ns(S_C), E
+                              the sum of the chunk's eta, decayed as what is written, so that eta is
+                              how far a token moves weights and how much it says where to (room @42)
+                              */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
@@ -2935,7 +2940,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.retention, 2, MIRAS_RETENTION_COUNT, "", "all l2 lq lq-pnorm kl l2-both elastic "
            "elastic-ftrl sigmoid chi2 reverse-kl hellinger tanh custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
-           "gradient-descent momentum implicit least-squares recursive-least-squares"),
+           "gradient-descent momentum implicit least-squares recursive-least-squares muon"),
   MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
   MIRAS__N(memory.heads, 2, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
@@ -2962,7 +2967,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel"),
   MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_COUNT, "architecture not kv-cache",
            "constant head channel"),
-  MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum",
+  MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum muon",
            "constant head channel"),
   MIRAS__W(memory.threshold_gate, 2, MIRAS_GATE_COUNT, MIRAS__BOUNDED, "constant head channel"),
   MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_COUNT, "exact", "constant head channel"),
@@ -2973,7 +2978,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.layer, 2, 0, 65535, 0, "decay_schedule not ratio"),
   MIRAS__N(memory.layers, 2, 1, 65536, 1, "decay_schedule not ratio"),
   MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
-  MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum"),
+  MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum muon"),
   MIRAS__R(memory.threshold, MIRAS__SHAPE, 1e-6, 1e30, MIRAS__LIKE_NORM, MIRAS__BOUNDED),
   MIRAS__R(memory.p, MIRAS__SHAPE, 1, 8, 3, "bias lp lp-smooth"),
   MIRAS__R(memory.q, MIRAS__SHAPE, 1, 8, 4, "retention lq lq-pnorm"),
@@ -3138,7 +3143,9 @@ static const miras__rule miras__rules[] = {
   {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
-  {"ball", "retention all l2 l2-both, algorithm gradient-descent momentum",
+  {"algorithm muon", "architecture not vector, retention all l2, inner_steps 1",
+   "it turns whole matrices that are the state itself"},
+  {"ball", "retention all l2 l2-both, algorithm gradient-descent momentum muon",
    "it shortens weights that are the state itself"},
   {"order", "retention l2", NULL},
   {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
@@ -3534,7 +3541,7 @@ static int miras__is_exact(const miras_memory_desc *d) {
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
-         !(d->ball > 0);
+         !(d->ball > 0 && d->ball <= 1e6f);      /* a larger one is refused for itself */
 }
 
 #define MIRAS__BLOCK 16    /* fewest tokens of a block of the exact engine's adjoint              */
@@ -3917,6 +3924,7 @@ typedef struct miras__plan {
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
   int retain, first;       /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
+  int muon;                /* frozen engine: S reaches A at the close alone (room @42)            */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
   uint16_t group_end[MIRAS_MAX_GROUPS];   /* ... one past the last entry of each; else 0         */
@@ -4148,6 +4156,7 @@ typedef struct miras__new_pair {
  * theta: with momentum, else NULL; rate: with token_rates, else NULL. */
 typedef struct miras__gate_course {
   size_t ld, row, m, inner_step, inner_steps;
+  int apart;               /* with momentum: n is no part of g, nor h of f                       */
   const float *alpha, *eta, *theta, *rate;             /* [m]                                    */
   float *g, *n, *a, *f, *h;
 } miras__gate_course;
@@ -9112,6 +9121,11 @@ static void miras__coefficients(const miras__kernels *K, const miras__gate_cours
       K->scale(gi, alpha, g, row);
       gi[row] = ni[row] = eta;
       f *= alpha;
+    } else if (c->apart) {
+      K->scale(ni, c->theta[i], n, row);
+      K->scale(gi, alpha, g, row);
+      gi[row] = ni[row] = eta;
+      h *= c->theta[i];
     } else if (c->theta) {
       K->scale(ni, c->theta[i], n, row);
       ni[row] = eta;
@@ -9163,8 +9177,10 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_c
     if (descends) {
       V_KEEP(bn[i], bn[i] + bg[i]);
     } else if (c->theta) {
-      V_KEEP(b->h[i], b->h[i] + b->f[i]);
-      K->add(bn, bg, i + 1);
+      if (!c->apart) {
+        V_KEEP(b->h[i], b->h[i] + b->f[i]);
+        K->add(bn, bg, i + 1);
+      }
       b->theta[i] = (i ? c->h[i - 1] : 1) * b->h[i];
       if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, i));
     } else if (c->rate) {
@@ -9174,7 +9190,7 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_c
       K->axpy(bn, c->rate[i], bg, i + 1);
     }
     b->alpha[i] = dalpha;
-    b->eta[i] = c->theta || c->rate ? bn[i] : bg[i];
+    b->eta[i] = c->apart ? bg[i] + bn[i] : c->theta || c->rate ? bn[i] : bg[i];
     if (!i) continue;
     V_KEEP(b->a[i - 1], b->a[i - 1] + alpha * b->a[i]);
     if (c->rate) {
@@ -10817,19 +10833,21 @@ static void miras__anchor_bwd(const miras__net *n) {
  *          where it comes about beside W. Adjoint, from those: ba += link'(a)' bw, bb += of B;
  *          binv: what the reads left, or NULL; bslope the cotangent of J, or NULL
  *   close  w = W_C from a, what the recursion came to, and from = W_0, or where decays have led it;
- *          g [chunk_pairs] the last row of coefficients. Adjoint: bw comes in as what the last read
+ *          g [chunk_pairs] the last row of coefficients, of `pairs` so far; s = S_C, room and pack
+ *          [miras__polar_room] of Muon. Adjoint: bw comes in as what the last read
  *          leaves on W_C, ba as the cotangent of what the state carries over the close, and becomes
- *          that of A_C (of a sum apart: that of `from`, and bw that of the sum); bg, bb += */
+ *          that of A_C (of a sum apart: that of `from`, and bw that of the sum); bg, bb, bs += */
 typedef struct miras__link {
   const miras__kernels *K;
   const miras__plan *p;
   const struct miras__retention_record *retain;
   int layer;
   size_t n;
-  const float *a, *b, *from, *g;
-  float *w, *inv, *norm, *slope;
+  const float *a, *b, *from, *g, *s;
+  size_t pairs;
+  float *w, *inv, *norm, *slope, *room, *pack;
   const float *binv;
-  float *bw, *ba, *bb, *bg, *bslope;
+  float *bw, *ba, *bb, *bg, *bs, *bslope;
 } miras__link;
 
 /* J as the bounded step reads it (room @51): a number, the weights, or a matrix of its own, which
@@ -10860,6 +10878,7 @@ static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
                                   const struct miras__retention_record *retain) {
   miras__link x;
   x.K = K, x.p = p, x.retain = retain, x.layer = 0, x.n = 0, x.a = NULL, x.b = NULL, x.from = NULL;
+  x.s = NULL, x.pairs = 0, x.room = x.pack = x.bs = NULL;
   x.g = NULL, x.w = NULL, x.inv = NULL, x.norm = NULL, x.slope = NULL, x.binv = NULL, x.bw = NULL;
   x.ba = NULL, x.bb = NULL, x.bg = NULL, x.bslope = NULL;
   return x;
@@ -10873,6 +10892,8 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
     one.n = (size_t)x->p->in[one.layer] * (size_t)x->p->out[one.layer];
     one.a = miras__at(x->a, at);
     one.b = miras__at(x->b, at);
+    one.s = miras__at(x->s, at);
+    one.bs = miras__to(x->bs, at);
     one.w = miras__to(x->w, at);
     one.inv = miras__to(x->inv, (size_t)one.layer);
     one.norm = miras__to(x->norm, (size_t)one.layer);
@@ -11030,6 +11051,130 @@ static void miras__close_ball_bwd(const miras__link *x) {
   miras__links(x, miras__ball_bwd);
 }
 
+/* Muon (Jordan 2024; ATLAS, Behrouz 2025). W_C = A + E ns(S_C), E = sum_j G_Cj, A the start's part,
+ * each matrix on its own: ns brings singular values of a matrix near 1 (0.7 to 1.2 where they were
+ * above a hundredth of its length) and leaves their directions, in five steps of Newton and Schulz,
+ *   X_0 = S/(|S| + 1e-7),   X <- a X + (b A + c A^2) X, A = X X'   (of more rows than columns
+ *   X <- a X + X (b A + c A^2), A = X'X),   a, b, c = 3.4445, -4.7750, 2.0315
+ * Their adjoint, with R the cotangent of the new X and B = b A + c A^2:
+ *   U = R X', T = b U + c (U A + A U):  bX = a R + B R + (T + T')X      (U = X'R:  R B, X (T + T'))
+ *   bS = R/n - S <R, S>/(n^2 |S|), n = |S| + 1e-7
+ * and with b = bW_C:  bA = b,  bG_Cj += <ns(S_C), b>,  R = E b. */
+enum { MIRAS__POLAR_STEPS = 5 };
+
+/* Floats of room for the layers of a plan; back: for the adjoint too. */
+static MIRAS__UNUSED size_t miras__polar_room(const miras__plan *p, int back) {
+  size_t matrix = 0, square = 0;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], k = in < out ? in : out;
+    if (in * out > matrix) matrix = in * out;
+    if (k * k > square) square = k * k;
+  }
+  return back ? (MIRAS__POLAR_STEPS + 3) * matrix + 4 * square : 2 * matrix + 2 * square;
+}
+
+/* y = one step of x; A and B [k, k] receive theirs, k the smaller side. */
+static void miras__polar_step(const miras__link *x, float *to, const float *from, float *A,
+                              float *B) {
+  const miras__kernels *K = x->K;
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const int wide = in <= out;
+  const size_t k = wide ? in : out;
+  miras__product(K, x->pack, MIRAS__SET | (wide ? MIRAS__NT : MIRAS__TN), A, from, from, k, k,
+                 wide ? out : in);
+  miras__product(K, x->pack, MIRAS__SET, B, A, A, k, k, k);
+  K->scale(B, 2.0315f, B, k * k);
+  K->axpy(B, -4.7750f, A, k * k);
+  if (!to) return;
+  K->scale(to, 3.4445f, from, in * out);
+  if (wide) miras__product(K, x->pack, MIRAS__ADD, to, B, from, in, out, k);
+  else miras__product(K, x->pack, MIRAS__ADD, to, from, B, in, out, k);
+}
+
+/* r <- the cotangent of the step's x = from, of that of its result; to: room for it. */
+static void miras__polar_step_bwd(const miras__link *x, float *to, const float *r,
+                                  const float *from, float *A) {
+  const miras__kernels *K = x->K;
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const int wide = in <= out;
+  const size_t k = wide ? in : out, square = k * k;
+  float *B = A + square, *T = B + square, *U = T + square;
+  miras__polar_step(x, NULL, from, A, B);
+  if (wide) miras__product(K, x->pack, MIRAS__SET | MIRAS__NT, U, r, from, k, k, out);
+  else miras__product(K, x->pack, MIRAS__SET | MIRAS__TN, U, from, r, k, k, in);
+  miras__product(K, x->pack, MIRAS__SET, T, U, A, k, k, k);
+  miras__product(K, x->pack, MIRAS__ADD, T, A, U, k, k, k);
+  K->scale(T, 2.0315f, T, square);
+  K->axpy(T, -4.7750f, U, square);
+  K->transpose(U, k, T, k, k, k);
+  K->add(T, U, square);
+  K->scale(to, 3.4445f, r, in * out);
+  miras__product(K, x->pack, MIRAS__ADD, to, wide ? B : r, wide ? r : B, in, out, k);
+  miras__product(K, x->pack, MIRAS__ADD, to, wide ? T : from, wide ? from : T, in, out, k);
+}
+
+/* The steps of a layer: X_0 in room, then the others behind it, or (every 0) in turn before it. The
+ * last is returned; squares: room of [k, k] each. */
+static float *miras__polar(const miras__link *x, size_t every, float *squares) {
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const size_t k = in < out ? in : out;
+  float *at = x->room;
+  int i;
+  x->K->scale(at, 1 / (sqrtf(x->K->dot(x->s, x->s, x->n)) + 1e-7f), x->s, x->n);
+  for (i = 0; i < MIRAS__POLAR_STEPS; i++) {
+    float *to = every ? at + every : x->room + (i % 2 ? 0 : x->n);
+    miras__polar_step(x, to, at, squares, squares + k * k);
+    at = to;
+  }
+  return at;
+}
+
+/* W = A + E ns(S), in the ball. */
+static void miras__turned_by(const miras__link *x, const float *turned, float E) {
+  x->K->copy(x->w, x->a, x->n);
+  x->K->axpy(x->w, E, turned, x->n);
+}
+
+static void miras__muon(const miras__link *x) {
+  miras__link in = *x;
+  miras__turned_by(x, miras__polar(x, 0, x->room + 2 * x->n), x->K->sum(x->g, x->pairs));
+  in.a = x->w;
+  if (x->p->d.ball > 0) miras__ball(&in);
+}
+
+static void miras__muon_bwd(const miras__link *x) {
+  const miras__kernels *K = x->K;
+  const float E = K->sum(x->g, x->pairs), length = sqrtf(K->dot(x->s, x->s, x->n));
+  const float n = length + 1e-7f;
+  float *squares = x->room + (MIRAS__POLAR_STEPS + 3) * x->n;
+  float *last = miras__polar(x, x->n, squares);
+  float *r = last + x->n, *to = r + x->n, *swap, bE;
+  miras__link in = *x;
+  int i;
+  if (x->p->d.ball > 0) {
+    miras__turned_by(x, last, E);
+    in.a = x->w;
+    miras__ball_bwd(&in);
+  } else {
+    K->copy(x->ba, x->bw, x->n);
+  }
+  bE = K->dot(last, x->ba, x->n);
+  K->add_rows(x->bg, 1, &bE, 0, x->pairs, 1);
+  K->scale(r, E, x->ba, x->n);
+  for (i = MIRAS__POLAR_STEPS; i-- > 0; swap = r, r = to, to = swap)
+    miras__polar_step_bwd(x, to, r, x->room + (size_t)i * x->n, squares);
+  K->axpy(x->bs, 1 / n, r, x->n);
+  if (length > 0) K->axpy(x->bs, -(K->dot(r, x->s, x->n) / n / length / n), x->s, x->n);
+}
+
+static void miras__close_muon(const miras__link *x) { miras__links(x, miras__muon); }
+
+static void miras__close_muon_bwd(const miras__link *x) {
+  x->K->add(x->bw, x->ba, x->p->weights);
+  miras__links(x, miras__muon_bwd);
+}
+
 /* An f-divergence: the step of the chunk's sum U from W_0, or its mix with W_B. */
 static void miras__close_divergence(const miras__link *x) {
   x->K->divergence_step(x->p, x->w, NULL, x->from, x->a);
@@ -11048,6 +11193,7 @@ enum {
   MIRAS__RETAIN_FIRST,     /* Memora's paper form: the exact first token of a chunk ...          */
   MIRAS__RETAIN_OTHERS,    /* ... and the others, linear in W with their gradients at W_1        */
   MIRAS__RETAIN_BALL,      /* W = A in a ball                                                    */
+  MIRAS__RETAIN_MUON,      /* what Muon closes to, in a ball or not                              */
   MIRAS__RETAIN_FORMS
 };
 
@@ -11087,7 +11233,9 @@ static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
    miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
   {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX},
   {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
-   miras__close_ball, MIRAS__BACK(miras__close_ball_bwd), NULL, NULL, NULL, NULL}
+   miras__close_ball, MIRAS__BACK(miras__close_ball_bwd), NULL, NULL, NULL, NULL},
+  {0, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+   miras__close_muon, MIRAS__BACK(miras__close_muon_bwd), NULL, NULL, NULL, NULL}
 };
 
 /* Choose the records that run a chunk and its first token, which may have one of its own. */
@@ -11100,6 +11248,8 @@ static void miras__retention_plan(miras__plan *p) {
     p->first = MIRAS__RETAIN_FIRST;
   } else if (d->simplex_signed) {
     p->retain = p->first = MIRAS__RETAIN_SIGNED;
+  } else if (p->muon) {
+    p->retain = p->first = MIRAS__RETAIN_MUON;
   } else if (d->ball > 0) {
     p->retain = p->first = MIRAS__RETAIN_BALL;
   }
@@ -12530,6 +12680,8 @@ static void miras__exact_clear(const miras__call *a) {
  *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; towards B, A_C - B is
  *                  shrunk
  *   ball           each matrix A_C <- A_C min(1, ball/|A_C|); S_C stays
+ *   Muon           A_C <- a_C A_0 [+ (1 - a_C) B] + E ns(S_C), E = sum_j G_Cj (room @42), where G
+ *                  is that without momentum and f = 0; reads of the open chunk are at its anchor
  *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j', and W_C is their
  *                  step (room @27) from W_0; towards B, with W_B = c softmax(B), from
  *                  a_C W_0 + (1 - a_C) W_B, and only then there is a decay
@@ -12590,10 +12742,12 @@ typedef struct miras__chunk {
   float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
   float *beside;           /* where a J that comes about beside W_C goes, where it is asked for  */
   float *u, *mix;          /* a sum apart; what decays have made of W_0                          */
+  float *polar;            /* room of Muon's close                                               */
   float *along, *curve, *drift, *share, *metric; /* bounded steps: e.r, Q, F, eta'/eta, J     */
   float *new_y, *new_d;    /* new rows where what carries channels is kept times its G           */
   /* backward only */
   float *state;            /* like a head's, but with cotangents where that has A and S          */
+  float *polar_back;       /* room of the adjoint of Muon's close                                */
   float *wc, *ac;          /* W_C and A_C, ...                                                   */
   const float *kept;       /* ... or A_C on the tape, with its W_C in wc; or NULL                */
   float *bw, *bwc, *bwb;   /* of W_0, W_C, W_B                                                   */
@@ -12669,6 +12823,7 @@ static MIRAS__CALLED void miras__chunk_lay(const miras__plan *p, miras__space *s
   c->norm = miras__lay(s, 8);
   c->u = miras__lay(s, z.apart);
   c->mix = miras__lay(s, z.apart ? z.held : 0);
+  c->polar = miras__lay(s, p->muon ? miras__polar_room(p, 0) : 0);
   c->along = miras__lay(s, z.bounded);
   c->curve = miras__lay(s, z.bounded);
   c->drift = miras__lay(s, z.bounded);
@@ -12698,6 +12853,7 @@ static MIRAS__CALLED void miras__chunk_lay_bwd(const miras__plan *p, miras__spac
   const int beside = miras__retentions[p->retain].metric == MIRAS__J_BESIDE;
   int l;
   c->state = miras__lay(s, p->head_state);
+  c->polar_back = miras__lay(s, p->muon ? miras__polar_room(p, 1) : 0);
   c->net.bv = miras__lay(s, n * dv);
   c->net.bdelta = miras__lay(s, n * p->bounds);
   c->net.bkey = miras__lay(s, n * dv);
@@ -12782,6 +12938,10 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   p->tape_tokens = d->chunk;
   p->head_state = state;
   p->pack = miras__rows_room(c, (size_t)p->widest > c ? (size_t)p->widest : c);
+  if (p->muon) {
+    const size_t side = (size_t)p->widest, room = miras__gemm_room(side, side, side);
+    if (p->pack < room) p->pack = room;
+  }
   miras__chunk_lay(p, &s, &work);
   p->scratch = p->scratch_backward = s.used;
   if (!MIRAS__TRAINS) return state;
@@ -12914,7 +13074,7 @@ static miras__gate_course miras__course_of(const miras__chunk *c) {
   x.ld = p->chunk_pairs, x.row = c->r0, x.m = c->m, x.inner_step = c->t % inner_steps;
   x.inner_steps = inner_steps, x.alpha = c->rows.alpha, x.eta = c->rows.eta;
   x.theta = c->rows.theta, x.rate = p->d.token_rates ? c->rate : NULL, x.g = c->g, x.n = c->n;
-  x.a = c->ca, x.f = c->cf, x.h = c->ch;
+  x.a = c->ca, x.f = c->cf, x.h = c->ch, x.apart = p->muon;
   return x;
 }
 
@@ -13242,7 +13402,7 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
   const size_t at = row * c->p->chunk_pairs, offset = c->p->offset[l];
   float *t = c->net.t1;
 #ifndef MIRAS__DEVICE
-  if (pairs == 1 && !c->p->channel) {
+  if (pairs == 1 && !c->p->channel && !c->p->muon) {
     const miras__new_pair f = miras__new_pair_of(c, l, a, s, row);
     K->fold_pair(&f);
     return;
@@ -13251,8 +13411,9 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
   miras__layer_fade(c, l, a, c->init, row);
   if (!c->p->channel) K->scale_rows(t, in, 1, c->g + at, 1, c->y[l], in, pairs, in);
   if (s) K->momentum_fwd(a + offset, s + offset, c->cf[row], c->ch[row], size);
-  miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
-                 pairs);
+  if (!c->p->muon)
+    miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
+                   pairs);
   if (!s) return;
   K->scale_rows(t, in, 1, c->n + at, 1, c->y[l], in, pairs, in);
   miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, s, t, c->d[l], pairs);
@@ -13271,7 +13432,7 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
   const int by_input = side == MIRAS__INPUTS, by_output = side == MIRAS__OUTPUTS;
   float *t = c->net.t1, *u = c->net.t2;
   int pass;
-  for (pass = 0; !side && pass < (cs ? 2 : 1); pass++) {
+  for (pass = c->p->muon; !side && pass < (cs ? 2 : 1); pass++) {
     const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
     float *brow = (pass ? c->bn : c->bg) + at;
     miras__through(&c->net, MIRAS__SET, l, t, c->y[l], b, m);
@@ -13532,28 +13693,32 @@ static int miras__span_sweeps(const miras__chunk *c) {
          miras__sweeps(&c->p->d, c->call->position + (uint64_t)(t / inner_steps));
 }
 
-/* The arguments of a chunk's close, which makes W_C = w from the sum and W_0 = w0. */
+/* The arguments of a chunk's close, which makes W_C = w from the sum, S_C = s and W_0 = w0. */
 static miras__link miras__closing_of(const miras__chunk *c, float *w, const float *sum,
-                                     const float *w0) {
+                                     const float *s, const float *w0) {
   miras__link x = miras__link_of(c->K, c->p, c->retain);
   x.w = w;
   x.a = sum;
   x.b = c->b;
   x.from = miras__apart(c) && c->wb ? c->mix : w0;
   x.g = c->g + (c->m - 1) * c->p->chunk_pairs;
+  x.pairs = c->r0 + c->m;
+  x.s = s;
+  x.room = c->polar;
+  x.pack = c->net.pack;
   x.norm = c->norm + 4;
   x.slope = c->beside;
   return x;
 }
 
 /* Make W_C; w may be sum, or w0. inv receives the scale of its link. */
-static void miras__span_close(miras__chunk *c, float *w, const float *sum, const float *w0,
-                               float *inv) {
+static void miras__span_close(miras__chunk *c, float *w, const float *sum, const float *s,
+                              const float *w0, float *inv) {
   const miras__plan *p = c->p;
   miras__link x;
   int l;
   if (!c->retain->close) return;
-  x = miras__closing_of(c, w, sum, w0);
+  x = miras__closing_of(c, w, sum, s, w0);
   x.inv = inv;
   if (x.from != w0) c->K->copy(c->mix, w0, p->weights);
   for (l = 0; x.from != w0 && l < p->layers; l++)
@@ -13562,11 +13727,13 @@ static void miras__span_close(miras__chunk *c, float *w, const float *sum, const
 }
 
 /* The adjoint of a close: bwc comes in as the closing query's cotangent of W_C, ca as that of the
- * state behind the close. */
-static void miras__span_close_bwd(miras__chunk *c, float *ca) {
+ * state behind the close; Muon's S_C is in bw, and adds to cs. */
+static void miras__span_close_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__plan *p = c->p;
-  miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->w);
+  miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->bw, c->w);
   int l;
+  x.bs = cs;
+  x.room = c->polar_back;
   x.bw = c->bwc;
   x.ba = ca;
   x.bg = c->bg + (c->m - 1) * p->chunk_pairs;
@@ -13690,7 +13857,7 @@ static void miras__frozen_forward(const miras__call *call) {
         K->flush(sum, sum, p->weights);
         if (c->s) K->flush(c->s, c->s, p->weights);
       }
-      miras__span_close(c, c->w, sum, c->a, p->stores_link ? c->scalars + 4 : c->line);
+      miras__span_close(c, c->w, sum, c->s, c->a, p->stores_link ? c->scalars + 4 : c->line);
       c->measured = c->retain->metric == MIRAS__J_BESIDE;
       if (r0 || exact) miras__state_clear(c, !closes);   /* of others nothing was kept */
     }
@@ -13776,8 +13943,11 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
     if (!c->kept) {
       if (c->s) K->copy(c->bw, c->s, p->weights);
       miras__span_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
-      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) K->flush(c->ac, c->ac, p->weights);
-      miras__span_close(c, c->wc, c->ac, c->a, c->line);
+      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) {
+        K->flush(c->ac, c->ac, p->weights);
+        if (p->muon) K->flush(c->bw, c->bw, p->weights);
+      }
+      miras__span_close(c, c->wc, c->ac, c->bw, c->a, c->line);
     }
     K->fill(c->bwc, 0, p->weights);
     if (c->closing) {                            /* the closing read goes through W_C */
@@ -13787,7 +13957,7 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
       miras__read_query(c, &x, token, c->net.bz[p->layers - 1]);
       miras__read_bwd(c, &x, token, c->bwc, NULL);
     }
-    miras__span_close_bwd(c, ca);
+    miras__span_close_bwd(c, ca, cs);
   }
   if (!c->ends) return;
   from = c->a;
@@ -13859,7 +14029,7 @@ static int miras__span_of(miras__chunk *c, size_t which) {
       c->reads = 0;
       miras__span_again(c, a, NULL);
       miras__span_sum(c, c->wc, a, NULL);
-      miras__span_close(c, c->wc, c->wc, a, c->line);
+      miras__span_close(c, c->wc, c->wc, NULL, a, c->line);
       a = c->wc;
       miras__span(c, p->retain, t + 1, 0, m - 1, m == each);
     }
@@ -13948,8 +14118,8 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   c->g = g, c->ca = ca, c->cf = cf;
 }
 
-/* A [weights] and momentum of an open chunk, by the recursion; of f-divergences the weights that it
- * would close to. */
+/* A [weights] and momentum of an open chunk, by the recursion; of f-divergences and Muon the
+ * weights that it would close to. */
 static void miras__frozen_live(const miras__call *call, float *values) {
   const miras__plan *p = call->p;
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
@@ -13965,7 +14135,7 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   if (s) c->K->copy(s, c->s, p->weights);
   sum = miras__apart(c) ? c->u : values;
   miras__span_sum(c, sum, c->a, s);
-  if (sum != values) miras__span_close(c, values, sum, c->a, c->line);
+  if (sum != values || p->muon) miras__span_close(c, values, sum, s, c->a, c->line);
   *c = laid;
 }
 
@@ -15901,7 +16071,9 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
   p->at_rho = p->params;
   if (d->token_rates) p->params += (size_t)d->chunk;
-  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * p->weights : p->weights;
+  p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
+  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
+                                                                       : p->weights;
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
   if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE)
@@ -15980,7 +16152,9 @@ MIRAS__INLINE void miras__constant_gates(const miras_memory_desc *d, const float
                                          miras__head_io *io) {
   if (!d->decay_gate) io->keep = keep;
   if (!d->learning_rate_gate) io->step = &d->learning_rate;
-  if (!d->momentum_gate && d->algorithm == MIRAS_ALGORITHM_MOMENTUM) io->momentum = &d->momentum;
+  if (!d->momentum_gate &&
+      (d->algorithm == MIRAS_ALGORITHM_MOMENTUM || d->algorithm == MIRAS_ALGORITHM_MUON))
+    io->momentum = &d->momentum;
   if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
 }
 

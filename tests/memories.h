@@ -13,9 +13,13 @@
   #define HELP static
 #endif
 
-#define FORWARD  2e-5
-#define GRADIENT 1e-4
+#define FORWARD  (2e-5 * slack)
+#define GRADIENT (1e-4 * slack)
 #define NOISE    3e-9 /* of a central difference in double */
+
+/* How many times as much a case may be off: Newton and Schulz make of a rounding in S one that is
+ * some hundred times as large, where S has fewer directions than its matrix. */
+static double slack = 1.0;
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -97,6 +101,9 @@ HELP const choice_pool *next_pool(const choice_pool *p) {
   pool_at = next < COUNT(pools) ? next : 0;
   return next < COUNT(pools) ? &pools[next] : NULL;
 }
+
+/* The algorithms of the grids; later ones have tests of their own, so that no case changes. */
+enum { GRID_ALGORITHMS = MIRAS_ALGORITHM_MUON };
 
 #define EACH_POOL(p) const choice_pool *p = NULL; (p = next_pool(p)) != NULL;
 
@@ -539,12 +546,16 @@ HELP int may_rate(const miras_memory_desc *d) {
           (d->retention == MIRAS_RETENTION_L2 && d->decay_target));
 }
 
+HELP int has_momentum(const miras_memory_desc *d) {
+  return d->algorithm == MIRAS_ALGORITHM_MOMENTUM || d->algorithm == MIRAS_ALGORITHM_MUON;
+}
+
 /* Can weights be kept in a ball? */
 HELP int may_shorten(const miras_memory_desc *d) {
   return d->architecture != MIRAS_ARCH_KV_CACHE &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2 ||
           d->retention == MIRAS_RETENTION_L2_BOTH) &&
-         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_MOMENTUM);
+         (d->algorithm == MIRAS_ALGORITHM_GD || has_momentum(d));
 }
 
 /* Groups of another value_dim become one. */
@@ -641,7 +652,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
       (!ref_exact(&d) || d.normalize || d.diagonal || newton))
     d.learning_rate_gate = MIRAS_GATE_HEAD;
   if (d.retention == MIRAS_RETENTION_ELASTIC || /* its threshold is one number */
-      (!ref_exact(&d) && (d.algorithm == MIRAS_ALGORITHM_MOMENTUM || d.token_rates))) {
+      (!ref_exact(&d) && (has_momentum(&d) || d.token_rates))) {
     if (d.decay_gate == MIRAS_GATE_CHANNEL) d.decay_gate = MIRAS_GATE_HEAD;
     if (d.learning_rate_gate == MIRAS_GATE_CHANNEL) d.learning_rate_gate = MIRAS_GATE_HEAD;
   }
@@ -668,6 +679,8 @@ HELP int has_meaning(const miras_memory_desc *d) {
     return d->architecture == MIRAS_ARCH_MATRIX && plain;
   if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || ref_squares(d))
     return d->architecture == MIRAS_ARCH_MATRIX && d->bias == MIRAS_BIAS_L2 && plain;
+  if (d->algorithm == MIRAS_ALGORITHM_MUON)
+    return plain && d->architecture != MIRAS_ARCH_VECTOR && d->inner_steps <= 1;
   if (d->algorithm != MIRAS_ALGORITHM_MOMENTUM) return !(ref_lags(d) && d->inner_steps > 1);
   return !ref_lags(d) && d->retention != MIRAS_RETENTION_ELASTIC && !ref_is_divergence(d);
 }
@@ -794,7 +807,8 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
     d.simplex *= 0.4f * (float)(layered && shape > 1 ? d.expansion * d.key_dim : d.key_dim);
   if (retention != MIRAS_RETENTION_ALL && below(3) > 0) d.decay_gate = MIRAS_GATE_HEAD;
   if (below(3) > 0) d.learning_rate_gate = MIRAS_GATE_HEAD;
-  if (algorithm == MIRAS_ALGORITHM_MOMENTUM && below(3) > 0) d.momentum_gate = MIRAS_GATE_HEAD;
+  if ((algorithm == MIRAS_ALGORITHM_MOMENTUM || algorithm == MIRAS_ALGORITHM_MUON) && below(3) > 0)
+    d.momentum_gate = MIRAS_GATE_HEAD;
   if (below(3) > 0) d.threshold_gate = MIRAS_GATE_HEAD;
   d.decay_rate = fragile(&d) ? 0.02f : 0.08f;
   d.decay_ratio = 0.5f;
@@ -860,7 +874,7 @@ HELP size_t state_size(const miras_memory_desc *d) {
   if (d->architecture == MIRAS_ARCH_KV_CACHE) return (size_t)d->window * pair;
   if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return F * F + P;
   if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE) return F * F + F + P;
-  return d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * P : P;
+  return has_momentum(d) ? 2 * P : P;
 }
 
 /* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G;

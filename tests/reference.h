@@ -1339,12 +1339,76 @@ REF void ref_ball(const ref_memory *m, double *A) {
   }
 }
 
+/* Y [n, n] = X X', from rows [n, m] of X that lie `down` apart, their entries `right`. */
+REF void ref_gram(double *Y, const double *X, int n, int m, int down, int right) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      Y[i * n + j] = 0.0;
+      for (int k = 0; k < m; k++)
+        Y[i * n + j] += X[i * down + k * right] * X[j * down + k * right];
+    }
+}
+
+/* Five steps of Newton and Schulz on a matrix [in, out]: X <- a X + (b A + c A^2) X with A = X X',
+ * from X of length 1; of more rows than columns the transposed matrix is taken. */
+REF void ref_newton_schulz(double *X, int in, int out) {
+  const int n = in <= out ? in : out, m = in <= out ? out : in;
+  const int down = in <= out ? out : 1, right = in <= out ? 1 : out;
+  const size_t square = (size_t)n * (size_t)n, count = (size_t)in * (size_t)out;
+  double *A = (double *)ref_zeros(2 * square + count), *B = A + square, *Y = B + square, sum = 0.0;
+  for (size_t i = 0; i < count; i++) sum += X[i] * X[i];
+  for (size_t i = 0; i < count; i++) X[i] /= sqrt(sum) + 1e-7;
+  for (int step = 0; step < 5; step++) {
+    ref_gram(A, X, n, m, down, right);
+    ref_gram(B, A, n, n, n, 1); /* A is symmetric */
+    for (size_t i = 0; i < square; i++) B[i] = -4.7750 * A[i] + 2.0315 * B[i];
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < m; k++) {
+        double y = 3.4445 * X[i * down + k * right];
+        for (int j = 0; j < n; j++) y += B[i * n + j] * X[j * down + k * right];
+        Y[i * down + k * right] = y;
+      }
+    memcpy(X, Y, count * sizeof(double));
+  }
+  free(A);
+}
+
+/* What a chunk of Muon closes to: A = base + E ns(S), of each matrix with its biases. */
+REF void ref_muon(const ref_memory *m, double *A, const double *base, const double *S,
+                  const double *E) {
+  for (int l = 0; l < m->s.layers; l++) {
+    const size_t end = l + 1 < m->s.layers ? m->s.at[l + 1] : m->s.weights, at = m->s.at[l];
+    double *X = (double *)ref_zeros(end - at);
+    memcpy(X, S + at, (end - at) * sizeof(double));
+    ref_newton_schulz(X, (int)(end - at) / m->s.out[l], m->s.out[l]);
+    for (size_t i = at; i < end; i++) A[i] = base[i] + E[i] * X[i - at];
+    free(X);
+  }
+}
+
+/* What queries of an open chunk read. */
+REF void ref_read_open(const ref_memory *m, double *read, const double *A, const double *anchor,
+                       const double *c) {
+  for (size_t i = 0; i < m->s.weights; i++)
+    switch (m->d.algorithm == MIRAS_ALGORITHM_MUON ? MIRAS_RETENTION_COUNT : m->d.retention) {
+      case MIRAS_RETENTION_ALL:
+      case MIRAS_RETENTION_L2:
+      case MIRAS_RETENTION_L2_BOTH:
+      case MIRAS_RETENTION_ELASTIC:
+      case MIRAS_RETENTION_ELASTIC_FTRL: read[i] = A[i]; break;
+      case MIRAS_RETENTION_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
+      case MIRAS_RETENTION_KL: read[i] = ref_lags(&m->d) ? A[i] : anchor[i]; break;
+      default: read[i] = anchor[i]; break;
+    }
+}
+
 /* Everything else: gradients at the weights of the chunk's start. With chunk 1 every descent is a
  * chunk of its own. With g_j the gradient of descent j of a token, and B the initial memory or 0:
  *   before the first   base <- B + alpha (base - B) + s, s <- theta s   (s from before the chunk)
  *                      own  <- alpha own + so, so <- theta so           (so of this chunk)
  *   each               so <- so - eta_j g_j, own <- own - eta_j g_j
  *   then               A = base + rate own     S = s + rate so when the chunk closes
+ * Muon: base has no s, own does not count, A = base + gamma ns(S), gamma <- alpha gamma + eta.
  * rate is 1 but for token_rates, which leave own as it is: alpha is for what the chunk found. An
  * f-divergence keeps A until the chunk closes, and then moves base by own. */
 REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
@@ -1352,6 +1416,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
   const size_t P = m->s.weights, head = (size_t)b * (size_t)d->heads + (size_t)h;
   const uint64_t C = (uint64_t)d->chunk, row = position % C;
   const int divergence = ref_is_divergence(d), exactly = row == 0 && ref_lags(d);
+  const int muon = d->algorithm == MIRAS_ALGORITHM_MUON;
   double *A = ref_head_state(m, b, h), *S = A + m->at_s, *c = m->c + head * REF_LAYERS;
   double *anchor = ref_head_open(m, b, h, OPEN_ANCHOR), *base = ref_head_open(m, b, h, OPEN_BASE);
   double *own = ref_head_open(m, b, h, OPEN_OWN), *s = ref_head_open(m, b, h, OPEN_S_BASE);
@@ -1385,15 +1450,16 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
     ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
     bound = ref_bound(m, x, j, J);
     for (size_t i = 0; i < P; i++) {
-      const double theta = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? x->momentum : 0.0;
+      const double theta =
+        muon || d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? x->momentum : 0.0;
       double alpha, eta = ref_step(m, x, j, i, &alpha);
       eta *= bound;
-      gamma[i] = alpha * gamma[i] + (double)d->sparsity * eta;
+      gamma[i] = alpha * gamma[i] + (muon ? 1.0 : (double)d->sparsity) * eta;
       if (j == 0) {
         s[i] *= theta;
         so[i] *= theta;
       }
-      base[i] = B[i] + alpha * (base[i] - B[i]) + (j == 0 ? s[i] : 0.0);
+      base[i] = B[i] + alpha * (base[i] - B[i]) + (j == 0 && !muon ? s[i] : 0.0);
       own[i] = (d->token_rates ? 1.0 : alpha) * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
       so[i] -= eta * m->g[i];
     }
@@ -1403,6 +1469,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
       S[i] = s[i] + rate * so[i];
       if (!divergence) A[i] = F[i];
     }
+    if (muon) ref_muon(m, A, base, S, gamma);
     for (size_t i = 0; i < P && closes && d->retention == MIRAS_RETENTION_ELASTIC; i++)
       A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
     if (closes && d->ball > 0.0f) ref_ball(m, A);
@@ -1426,22 +1493,11 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
     }
     ref_slopes(d, &m->s, A, anchor, c, 0, J);
   }
-
   if (closes) {
     double closing[REF_LAYERS];
     ref_link(d, &m->s, B, A, read, closing, m->branches);
   } else {
-    for (size_t i = 0; i < P; i++)
-      switch (d->retention) {
-        case MIRAS_RETENTION_ALL:
-        case MIRAS_RETENTION_L2:
-        case MIRAS_RETENTION_L2_BOTH:
-        case MIRAS_RETENTION_ELASTIC:
-        case MIRAS_RETENTION_ELASTIC_FTRL: read[i] = A[i]; break;
-        case MIRAS_RETENTION_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
-        case MIRAS_RETENTION_KL: read[i] = ref_lags(d) ? A[i] : anchor[i]; break;
-        default: read[i] = anchor[i]; break;
-      }
+    ref_read_open(m, read, A, anchor, c);
   }
   free(F);
   free(B);

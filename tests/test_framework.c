@@ -245,7 +245,7 @@ static void test_combinations(void **state) {
     for (int f = 0; f < COUNT(forms); f++)
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
-          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int algorithm = 0; algorithm < GRID_ALGORITHMS; algorithm++)
             for (int gates = 0; gates < 3; gates++)
               for (int c = 0; c < COUNT(lengths); c++) {
                 miras_memory_desc d = combination(f, (int)p->bias[b], (int)p->retention[r],

@@ -151,7 +151,7 @@ static void test_forward_grid(void **state) {
     for (int shape = 0; shape < SHAPES; shape++)
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
-          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int algorithm = 0; algorithm < GRID_ALGORITHMS; algorithm++)
             for (int c = 0; c < COUNT(chunks); c++) {
               const miras_memory_desc d = cell(shape, p->bias[b], p->retention[r],
                                         (miras_algorithm)algorithm, chunks[c], ++variant);
@@ -923,7 +923,7 @@ static void test_gradient_grid(void **state) {
     for (int shape = 0; shape < SHAPES; shape++)
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
-          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int algorithm = 0; algorithm < GRID_ALGORITHMS; algorithm++)
             for (int c = 0; c < 2; c++) {
               const int chunk = c == 0 ? 1 : ++variant % 5 == 0 ? 16 : variant % 2 == 0 ? 5 : 4;
               miras_memory_desc d = cell(shape, p->bias[b], p->retention[r],
@@ -1300,7 +1300,7 @@ static void test_gradient_chained(void **state) {
   for (EACH_POOL(p))
     for (int shape = 0; shape < SHAPES; shape++)
       for (int r = 0; r < p->retentions; r++)
-        for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+        for (int algorithm = 0; algorithm < GRID_ALGORITHMS; algorithm++)
           for (int c = 0; c < 6; c++) {
             miras_memory_desc d;
             variant++;
@@ -1554,6 +1554,22 @@ static void test_ball(void **state) {
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_MOMENTUM};
   (void)state;
   check_closes(in_ball, algorithms, COUNT(algorithms));
+}
+
+/* Muon, with a ball now and then; steps as large as its are, and chunks of up to 16. */
+static miras_memory_desc of_muon(miras_memory_desc d, uint64_t variant) {
+  if (d.inner_steps > 1) d.inner_steps = 1;
+  if (variant % 3 == 1) d = in_ball(d, variant);
+  d.learning_rate = d.chunk > 1 ? 0.05f : 0.2f;
+  return tidy(d);
+}
+
+static void test_muon(void **state) {
+  static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_MUON};
+  (void)state;
+  slack = 20.0;
+  check_closes(of_muon, algorithms, 1);
+  slack = 1.0;
 }
 
 /* ---- memories that must be equal ---- */
@@ -2125,6 +2141,7 @@ int main(void) {
     cmocka_unit_test(test_gradient_exact),
     cmocka_unit_test(test_channels),
     cmocka_unit_test(test_ball),
+    cmocka_unit_test(test_muon),
     cmocka_unit_test(test_decays),
     cmocka_unit_test(test_long),
     cmocka_unit_test(test_ragged),
