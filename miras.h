@@ -276,6 +276,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_MONETA,              /* perceptron, l_p bias, l_q retention  Behrouz 2025, eq. 25 */
   MIRAS_PRESET_YAAD,                /* perceptron, Huber bias, l2 retention Behrouz 2025, eq. 26 */
   MIRAS_PRESET_MEMORA,              /* perceptron, l2 bias, KL retention    Behrouz 2025, eq. 27 */
+  MIRAS_PRESET_ATLAS,               /* Titans', Omega window and Muon       Behrouz 2025 (ATLAS) */
   MIRAS_PRESET_ROWS,
   /* the rows above end here; published layers and models, of which those with the name of a row are
    * what its paper has around the memory: the row itself is _MEMORY */
@@ -621,6 +622,12 @@ typedef struct miras_memory_desc {
   float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
   int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
                               a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
+  int omega;               /* MIRAS_RETENTION_ALL, L2, one pair per token, steps without a bound and
+                              one number for each gate: 0, or a step descends the losses of the last
+                              so many tokens instead of the token's own, 1..64: g_t = sum over i =
+                              t - omega + 1 .. t of dl(W; k_i, v_i)/dW (ATLAS), all at the chunk's
+                              start. The state keeps omega - 1 pairs. A matrix then no longer runs
+                              exactly                                                            */
   float ball;              /* MIRAS_RETENTION_ALL, L2, L2_BOTH: 0, or the length that no weight
                               matrix may exceed, 1e-6..1e6: when a chunk closes, each W <- W min(1,
                               ball/|W|), |W|^2 the sum of its squares (MIRAS, section 4). Momentum
@@ -1255,7 +1262,8 @@ MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
  * dx: overwritten, not NULL itself. dparams: += in the layout of miras_memory_params, or NULL;
  * receives the initial memory's part where a memory begins, at position 0 and at its resets, and
  * with MIRAS_DECAY_TARGET_INITIAL at every position.
- * grad_state: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
+ * grad_state: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], with omega and last.keys
+ * and the others of miras_memory_part behind them, A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
  * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
@@ -1304,6 +1312,8 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *                            chunk's start
  *   z [features]             with normalize: the sum of phi(k)
  *   momentum.W1, ...         the last update, of the same shapes
+ *   last.keys [omega - 1, features], last.values, last.thresholds   with omega: the last pairs as
+ *                            the layers see them, token t in row t % (omega - 1)
  *   H [features, features], G [features, value_dim]   of least squares, H symmetric
  *   L [features, features]   of least squares by recursion, which is in grad_state as P: below the
  *                            diagonal, on it D > 0, what is right of it counts for nothing. P
@@ -3087,11 +3097,12 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
 #endif
+  MIRAS__N(memory.omega, 8, 0, 64, 0, "architecture not kv-cache"),
   MIRAS__D(memory.ball, 8, 0, 1e6, 0, "architecture not kv-cache"),
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
-           "or l2, algorithm gradient-descent or implicit, ball 0)"),
+           "or l2, algorithm gradient-descent or implicit, omega and ball 0)"),
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
   MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
            "custom, or an f-divergence with decay_target initial)"),
@@ -3147,6 +3158,13 @@ static const miras__rule miras__rules[] = {
    "it turns whole matrices that are the state itself"},
   {"ball", "retention all l2 l2-both, algorithm gradient-descent momentum muon",
    "it shortens weights that are the state itself"},
+  {"omega", "architecture not vector, retention all l2, inner_steps 1, token_rates none",
+   "it sums gradients of tokens"},
+  {"omega", "algorithm gradient-descent momentum muon", "it sums gradients of tokens"},
+  {"omega, step_bound", "step_bound auto", "what bounds a step is its own pair alone"},
+  {"omega, decay_gate", "decay_gate not channel", "a step has pairs of several tokens"},
+  {"omega, learning_rate_gate", "learning_rate_gate not channel",
+   "a step has pairs of several tokens"},
   {"order", "retention l2", NULL},
   {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
   {"token_rates, retention l2", "decay_target initial", NULL},
@@ -3537,11 +3555,11 @@ static MIRAS__COLD size_t miras__groups(const char *text, int dim, uint16_t *end
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
 static int miras__is_exact(const miras_memory_desc *d) {
-  return d->architecture == MIRAS_ARCH_MATRIX &&
+  return d->architecture == MIRAS_ARCH_MATRIX &&  /* what is out of range is refused for itself */
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
-         !(d->ball > 0 && d->ball <= 1e6f);      /* a larger one is refused for itself */
+         !(d->ball > 0 && d->ball <= 1e6f) && !(d->omega > 0 && d->omega <= 64);
 }
 
 #define MIRAS__BLOCK 16    /* fewest tokens of a block of the exact engine's adjoint              */
@@ -3881,8 +3899,10 @@ MIRAS__LIGHT_END
  *                  for chunk > 1 the open block, miras__open
  *   frozen engine  A [P] dual state (f-divergences and Memora's paper form: the weights
  *                  themselves), W [P] = link(A) unless the link is the identity, S [P]
- *                  momentum, W_B [P] the weights that retention leads to where W is kept and B
- *                  are its logits, then the open chunk (C its pairs, `inner_steps` per token): per
+ *                  momentum, right behind it with omega the last pairs, keys [past, features],
+ *                  values [past, value_dim] and thresholds, of token t in row t % past, W_B [P] the
+ *                  weights that retention leads to where W is kept and B are its logits, then the
+ *                  open chunk (C its pairs, those of the past first, `inner_steps` per token): per
  *                  layer Y [C, in], D [C, out]; the last rows of the two coefficient matrices G
  *                  [C], N [C]; and 16 scalars: coefficients a, f, h of the last row, and from 4 on
  *                  1/c_0 of an LQ link per layer. With gates per channel a is [value_dim], and
@@ -3900,7 +3920,10 @@ enum {
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
-  size_t chunk_pairs;      /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1 */
+  size_t chunk_pairs;      /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1;
+                              and `past` */
+  size_t past, past_delta; /* pairs of tokens before the chunk that its steps know, omega - 1, and
+                              the numbers of thresholds of each                                  */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
@@ -3936,6 +3959,7 @@ typedef struct miras__plan {
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t params;           /* outer parameters of all heads                                      */
   size_t at_rho;           /* of token_rates' rho [chunk] among them                             */
+  size_t at_past;          /* of those pairs in the state                                        */
   size_t at_w, at_s, at_init, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
@@ -4157,6 +4181,8 @@ typedef struct miras__new_pair {
 typedef struct miras__gate_course {
   size_t ld, row, m, inner_step, inner_steps;
   int apart;               /* with momentum: n is no part of g, nor h of f                       */
+  int begins;              /* the first new row is the chunk's first token's                     */
+  size_t omega;            /* > 1: a token's eta goes to so many pairs, up to its own            */
   const float *alpha, *eta, *theta, *rate;             /* [m]                                    */
   float *g, *n, *a, *f, *h;
 } miras__gate_course;
@@ -9110,13 +9136,28 @@ static void miras__rates_fwd(int form, float *rate, float *slope, const float *r
  * faded becomes 0. */
 static void miras__coefficients(const miras__kernels *K, const miras__gate_course *c,
                                 const float *g, const float *n, const float *afh) {
-  float a = c->row ? afh[0] : 1, f = c->row ? afh[1] : 0, h = c->row ? afh[2] : 1;
+  float a = c->begins ? 1 : afh[0], f = c->begins ? 0 : afh[1], h = c->begins ? 1 : afh[2];
   size_t i;
   for (i = 0; i < c->m; i++) {
     const size_t row = c->row + i;
     const float alpha = c->alpha[i], eta = c->eta[i];
     float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
-    if (c->theta && (c->inner_step + i) % c->inner_steps) {
+    if (c->omega > 1) {
+      K->scale(ni, c->theta ? c->theta[i] : 0, n, row);
+      ni[row] = 0;
+      K->fill(gi, 0, row + 1);
+      K->fill(gi + row + 1 - c->omega, eta, c->omega);
+      K->add(ni, gi, row + 1);
+      if (c->theta) h *= c->theta[i];
+      if (c->apart) {
+        K->scale(gi, alpha, g, row);
+        gi[row] = eta;
+      } else {
+        K->copy(gi, ni, row + 1);
+        K->axpy(gi, alpha, g, row);
+        f = c->theta ? alpha * f + h : 0;
+      }
+    } else if (c->theta && (c->inner_step + i) % c->inner_steps) {
       K->copy(ni, n, row);
       K->scale(gi, alpha, g, row);
       gi[row] = ni[row] = eta;
@@ -9156,11 +9197,13 @@ static void miras__coefficients(const miras__kernels *K, const miras__gate_cours
   }
 }
 
-/* The adjoint of coefficients over a whole chunk (row = 0):
+/* The adjoint of coefficients over a whole chunk (t = 1 is `row`, 0 without omega):
  *   bh_t += bf_t,  bN_tj += bG_tj
  *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
  *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          b_eta_t = bN_tt
  *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
+ *   omega: b_eta_t is the sum of bN_tj over the window's j.   apart: bG stays by itself, b_eta_t
+ *   gains bG_tt
  *   token_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
  *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
 static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_course *c,
@@ -9168,21 +9211,24 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_c
   const size_t ld = c->ld;
   size_t i;
   for (i = c->m; i-- > 0;) {
+    const size_t row = c->row + i;
     const int descends = c->theta && (c->inner_step + i) % c->inner_steps;
     const float alpha = c->alpha[i];
     const float *g = i ? c->g + (i - 1) * ld : NULL, *n = i ? c->n + (i - 1) * ld : NULL;
     float *bg = b->g + i * ld, *bn = b->n + i * ld, dalpha;
     dalpha = (i ? c->a[i - 1] : 1) * b->a[i] + (i ? c->f[i - 1] : 0) * b->f[i];
-    if (i && !c->rate) dalpha += K->dot(g, bg, i);
+    if (i && !c->rate) dalpha += K->dot(g, bg, row);
     if (descends) {
       V_KEEP(bn[i], bn[i] + bg[i]);
+    } else if (c->omega > 1 && !c->theta) {
+      K->add(bn, bg, row + 1);
     } else if (c->theta) {
       if (!c->apart) {
         V_KEEP(b->h[i], b->h[i] + b->f[i]);
-        K->add(bn, bg, i + 1);
+        K->add(bn, bg, row + 1);
       }
       b->theta[i] = (i ? c->h[i - 1] : 1) * b->h[i];
-      if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, i));
+      if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, row));
     } else if (c->rate) {
       if (b->rho && b->slope[i] > 0)
         V_KEEP(b->rho[i / c->inner_steps],
@@ -9190,18 +9236,20 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_c
       K->axpy(bn, c->rate[i], bg, i + 1);
     }
     b->alpha[i] = dalpha;
-    b->eta[i] = c->apart ? bg[i] + bn[i] : c->theta || c->rate ? bn[i] : bg[i];
+    b->eta[i] = c->theta || c->rate ? bn[row] : bg[row];
+    if (c->omega > 1) b->eta[i] = K->sum(bn + row + 1 - c->omega, c->omega);
+    if (c->apart) V_KEEP(b->eta[i], b->eta[i] + bg[row]);
     if (!i) continue;
     V_KEEP(b->a[i - 1], b->a[i - 1] + alpha * b->a[i]);
     if (c->rate) {
       K->add(bn - ld, bn, i);
       continue;
     }
-    K->axpy(bg - ld, alpha, bg, i);
+    K->axpy(bg - ld, alpha, bg, row);
     V_KEEP(b->f[i - 1], b->f[i - 1] + alpha * b->f[i]);
     if (c->theta) {
       const float theta = descends ? 1 : c->theta[i];
-      K->axpy(bn - ld, theta, bn, i);
+      K->axpy(bn - ld, theta, bn, row);
       V_KEEP(b->h[i - 1], b->h[i - 1] + theta * b->h[i]);
     }
   }
@@ -12707,6 +12755,8 @@ static void miras__exact_clear(const miras__call *a) {
  * (with the 1 of an inner bias), so that s F < 4: no write adds to them more than about four times
  * what they were, and a memory grows to values of any size in a few writes per digit.
  *
+ * With omega a token's step is of several pairs, those of tokens before the chunk too: see below.
+ *
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
 
@@ -12723,6 +12773,7 @@ typedef struct miras__chunk {
   /* the span */
   const miras__retention_record *retain;
   size_t t, r0, m;         /* its first pair in the call, that one's row in the chunk, how many  */
+  size_t lead;             /* kept pairs ahead of the new ones in its anchor pass                */
   size_t first, token, reads;   /* pairs before the first that a read follows, its token, reads  */
   int ends, closing;       /* it closes; a last read comes after that                            */
   int measured;            /* J came about beside W_0                                            */
@@ -12730,6 +12781,8 @@ typedef struct miras__chunk {
   int folds;               /* a chunk of one pair: what reads A_0 folds it on its way            */
 #endif
   float *a, *w, *s;        /* A_0, W_0, S_0 (or NULL)                                            */
+  float *past;             /* the last pairs, and ...                                            */
+  const float *held;       /* ... those of the chunk's start                                     */
   const float *init;       /* where the recursion leads, or NULL for nothing                     */
   float *binit;
   float *y[4], *d[4];      /* the chunk's pairs; what carries channels times its G               */
@@ -12907,6 +12960,15 @@ static void miras__frozen_gaps(const miras__call *a, int backward, int watch) {
 }
 #endif
 
+/* New pairs of a chunk; floats of the pairs that are kept, and of a tape's state before them. */
+static size_t miras__fresh(const miras__plan *p) { return p->chunk_pairs - p->past; }
+static size_t miras__past_floats(const miras__plan *p) {
+  return p->past * (p->features + (size_t)p->d.value_dim + p->past_delta);
+}
+static size_t miras__before_past(const miras__plan *p) {
+  return p->head_dstate - miras__past_floats(p);
+}
+
 /* This engine's part of a plan: the layout of a head's state (at_s: with momentum only), the sizes
  * of tape and scratch. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
@@ -12918,9 +12980,11 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
   if (p->stores_link) p->at_w = state, state += pad;
-  if (p->head_dstate > p->weights) p->at_s = state, state += pad;   /* of S too */
   p->split = p->weights;
-  p->second = p->at_s;
+  if (p->head_dstate > p->weights) p->second = state;
+  if (p->head_dstate - miras__past_floats(p) > p->weights) p->at_s = state;
+  p->at_past = p->at_s ? p->at_s + p->weights : p->second;
+  state += miras__pad(p->head_dstate - p->weights);
   if (p->holds) p->at_init = state, state += pad;
   p->at_open = state;
   for (l = 0; l < p->layers; l++) {
@@ -12934,7 +12998,7 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   if (p->channel) state += miras__pad((size_t)d->value_dim);
   p->at_scalars = state, state += 16;
   p->tape_state = p->head_dstate;
-  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / c);
+  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / miras__fresh(p));
   p->tape_tokens = d->chunk;
   p->head_state = state;
   p->pack = miras__rows_room(c, (size_t)p->widest > c ? (size_t)p->widest : c);
@@ -13074,7 +13138,8 @@ static miras__gate_course miras__course_of(const miras__chunk *c) {
   x.ld = p->chunk_pairs, x.row = c->r0, x.m = c->m, x.inner_step = c->t % inner_steps;
   x.inner_steps = inner_steps, x.alpha = c->rows.alpha, x.eta = c->rows.eta;
   x.theta = c->rows.theta, x.rate = p->d.token_rates ? c->rate : NULL, x.g = c->g, x.n = c->n;
-  x.a = c->ca, x.f = c->cf, x.h = c->ch, x.apart = p->muon;
+  x.a = c->ca, x.f = c->cf, x.h = c->ch, x.apart = p->muon, x.begins = c->r0 == p->past;
+  x.omega = p->past + 1;
   return x;
 }
 
@@ -13087,6 +13152,8 @@ static void miras__span_products(miras__chunk *c) {
   if (x.rate)
     c->K->rates_fwd(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
                       x.inner_steps);
+  if (c->lead) c->K->fill(c->last_g, 0, c->p->chunk_pairs);
+  if (c->lead) c->K->fill(c->last_n, 0, c->p->chunk_pairs);
   c->K->coefficients(c->K, &x, c->last_g, c->last_n, c->last_a);
 }
 
@@ -13427,7 +13494,7 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
 static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const size_t m = c->m, last = m - 1, at = last * c->p->chunk_pairs;
+  const size_t m = c->r0 + c->m, last = c->m - 1, at = last * c->p->chunk_pairs;
   const int side = MIRAS__SIDE(c->p, l);
   const int by_input = side == MIRAS__INPUTS, by_output = side == MIRAS__OUTPUTS;
   float *t = c->net.t1, *u = c->net.t2;
@@ -13464,6 +13531,8 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   c->a = state;
   c->w = p->stores_link ? state + p->at_w : state;
   c->s = p->at_s ? state + p->at_s : NULL;
+  c->past = p->past ? state + p->at_past : NULL;
+  c->held = c->past;
   c->wb = p->holds ? state + p->at_init : NULL;
   c->last_g = state + p->at_g;
   c->last_n = state + p->at_n;
@@ -13532,7 +13601,9 @@ static void miras__span(miras__chunk *c, int retain, size_t t, size_t r0, size_t
   miras__span_retain(c, retain);
   c->t = t;
   c->r0 = r0;
-  c->m = c->net.pairs.m = m;
+  c->m = m;
+  c->lead = c->p->past && r0 == c->p->past ? r0 : 0;
+  c->net.pairs.m = c->lead + m;
   c->ends = ends;
   c->first = inner_steps - 1 - t % inner_steps;
   c->token = (t + c->first) / inner_steps;
@@ -13637,20 +13708,105 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
   miras__rows_queries_bwd(K, p, &c->io, call->g, token, m, bx, q, n);
 }
 
+/* ---- the last pairs, with omega ----
+ *
+ * g_t is of the pairs t - past .. t, all of them at the anchor, so that
+ *   N_tj = theta_t N_(t-1)j + [j >= t - past] eta_t,   G_tj = alpha_t G_(t-1)j + N_tj
+ * where j counts through the `past` pairs before the chunk too: they come first in Y, D, G, N, and
+ * a chunk's first span runs them through the anchor again, ahead of its own. Those that are not
+ * there yet have d = 0. What the adjoint says of them lies where the state has them, until the
+ * chunk comes that they were new in. */
+
+enum { MIRAS__STORE, MIRAS__RECALL, MIRAS__CLAIM, MIRAS__OWE };
+
+/* STORE: the ring of last pairs <- `count` rows from row `row` of x, v, delta on, those of the
+ * tokens at position `token` and on. RECALL: the other way. Their adjoints, of cotangents: CLAIM
+ * adds those of the ring to the rows and makes them 0, OWE adds the rows to the ring. */
+static void miras__past_rows(const miras__chunk *c, int how, float *ring, uint64_t token,
+                             size_t count, float *x, float *v, float *delta, size_t row) {
+  const miras__kernels *K = c->K;
+  const miras__plan *p = c->p;
+  const size_t n = p->past, dv = (size_t)p->d.value_dim;
+  size_t at = miras__mod(token, n), done, part, i;
+  for (done = 0; done < count; done += part, at = 0) {
+    float *const rows[3] = {x, v, delta}, *from = ring;
+    size_t wide[3], ld[3];
+    wide[0] = p->features, wide[1] = ld[1] = dv, wide[2] = ld[2] = p->past_delta;
+    ld[0] = (size_t)p->in[0];
+    part = n - at < count - done ? n - at : count - done;
+    for (i = 0; i < 3; from += n * wide[i], i++) {
+      float *a = from + at * wide[i], *b = rows[i] + (row + done) * ld[i];
+      if (how == MIRAS__STORE) K->copy_rows(a, wide[i], b, ld[i], part, wide[i]);
+      if (how == MIRAS__RECALL) K->copy_rows(b, ld[i], a, wide[i], part, wide[i]);
+      if (how == MIRAS__CLAIM) K->add_rows(b, ld[i], a, wide[i], part, wide[i]);
+      if (how == MIRAS__CLAIM) K->fill(a, 0, part * wide[i]);
+      if (how == MIRAS__OWE) K->add_rows(a, wide[i], b, ld[i], part, wide[i]);
+    }
+  }
+}
+
+/* The position of the span's first token; how many of the kept pairs are not there yet. */
+static uint64_t miras__span_position(const miras__chunk *c) {
+  return c->call->position + (uint64_t)(c->t / (size_t)c->p->d.inner_steps);
+}
+static size_t miras__span_missing(const miras__chunk *c) {
+  const uint64_t position = miras__span_position(c);
+  return position < c->lead ? c->lead - (size_t)position : 0;
+}
+
+/* A span's new pairs that are among the last: the first of them; how many. */
+static size_t miras__span_last(const miras__chunk *c) {
+  return c->m > c->p->past ? c->m - c->p->past : 0;
+}
+
+static void miras__past_keep(const miras__chunk *c) {
+  const size_t from = miras__span_last(c);
+  miras__past_rows(c, MIRAS__STORE, c->past, miras__span_position(c) + from, c->m - from,
+                   c->net.pairs.x[0], c->net.v, c->net.delta, c->lead + from);
+}
+
+static void miras__past_bwd(const miras__chunk *c) {
+  const size_t from = miras__span_last(c);
+  const miras__net *n = &c->net;
+  miras__past_rows(c, MIRAS__CLAIM, c->past, miras__span_position(c) + from, c->m - from, n->bx[0],
+                   n->bv, n->bdelta, c->lead + from);
+  miras__past_rows(c, MIRAS__OWE, c->past, miras__span_position(c), c->lead, n->bx[0], n->bv,
+                   n->bdelta, 0);
+}
+
+/* What is not there yet says nothing. */
+static void miras__past_clear(const miras__chunk *c, float *const *d) {
+  const size_t missing = miras__span_missing(c);
+  int l;
+  for (l = 0; missing && l < c->p->layers; l++)
+    c->K->fill(d[l], 0, missing * (size_t)c->p->out[l]);
+}
+
 /* Make the new pairs of a span: rows, inner gradients, gates and coefficients. */
 static void miras__span_rows(miras__chunk *c) {
   const miras__plan *p = c->p;
   const miras__pass *s = &c->net.pairs;
   c->rows.x = miras__query_rows(c, s, &c->rows.in);
   c->net.w = c->w;
+  if (p->past) {
+    float *const ring = (float *)(uintptr_t)c->held;
+    if (c->lead)
+      miras__past_rows(c, MIRAS__RECALL, ring, miras__span_position(c), c->lead, s->x[0],
+                       c->net.v, c->net.delta, 0);
+    if (p->ones) c->K->fill_rows(s->x[0] + p->features, (size_t)p->in[0], 1, c->lead, 1);
+    c->rows.x += c->lead * c->rows.in;
+    c->rows.v = c->net.v + c->lead * (size_t)p->d.value_dim;
+    c->rows.delta = c->net.delta + c->lead * p->bounds;
+  }
   miras__rows_fwd(c->K, p, &c->io, c->t, c->m, &c->rows);
-  if (c->rows.x != s->x[0]) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
+  if (c->net.answer->keyed) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
 }
 
 static void miras__span_pairs(miras__chunk *c) {
   const miras__plan *p = c->p;
   miras__span_rows(c);
   miras__anchor_fwd(&c->net);
+  if (c->lead) miras__past_clear(c, c->net.d);
   if (p->d.step_bound) miras__span_bound(c);
   miras__span_products(c);
 }
@@ -13754,6 +13910,7 @@ static void miras__begin(miras__chunk *c) {
   const float *init = c->call->init;
   if (!p->init_mapped || p->stores_link) K->copy(c->a, init, p->weights);
   if (c->s) K->fill(c->s, 0, p->weights);
+  if (c->past) K->fill(c->past, 0, miras__past_floats(p));
   if (p->stores_link) miras__chunk_weights(c);
   else if (p->init_mapped) miras__weights_of(K, p, c->w, init, init, c->inv);
   if (c->wb) K->copy(c->wb, c->a, p->weights);
@@ -13767,8 +13924,9 @@ static void miras__span_state(miras__chunk *c) {
   for (l = 0; l < p->layers; l++) {
     const int side = MIRAS__SIDE(p, l);
     c->net.pairs.x[l] = side == MIRAS__INPUTS && p->from[l] == 0
-                          ? c->new_y : c->y[l] + c->r0 * (size_t)p->in[l];
-    c->net.d[l] = side == MIRAS__OUTPUTS ? c->new_d : c->d[l] + c->r0 * (size_t)p->out[l];
+                          ? c->new_y : c->y[l] + (c->r0 - c->lead) * (size_t)p->in[l];
+    c->net.d[l] = side == MIRAS__OUTPUTS ? c->new_d
+                                         : c->d[l] + (c->r0 - c->lead) * (size_t)p->out[l];
   }
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
   if (p->stores_link) c->K->copy(c->inv, c->scalars + 4, (size_t)p->layers);
@@ -13809,7 +13967,7 @@ static void miras__frozen_forward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_io *io = call->io;
-  const size_t each = p->chunk_pairs, inner_steps = (size_t)p->d.inner_steps;
+  const size_t each = miras__fresh(p), inner_steps = (size_t)p->d.inner_steps;
   const size_t length = (size_t)io->length * inner_steps;
   const size_t open = miras__mod(call->position, (size_t)p->d.chunk) * inner_steps;
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
@@ -13823,7 +13981,7 @@ static void miras__frozen_forward(const miras__call *call) {
     const int exact = p->first != p->retain && r0 == 0;
     const size_t rest = exact ? 1 : each - r0, m = rest < left ? rest : left;
     const int closes = r0 + m == each, ends = closes || exact;
-    miras__span(c, exact ? p->first : p->retain, t, r0, m, ends);
+    miras__span(c, exact ? p->first : p->retain, t, r0 + p->past, m, ends);
     miras__span_state(c);
     if (MIRAS__TRAINS && left > m)
       miras__rows_fetch(call, (t + m) / inner_steps, each / inner_steps, MIRAS__FETCH_INPUTS);
@@ -13831,15 +13989,18 @@ static void miras__frozen_forward(const miras__call *call) {
       float *to = call->tape + t / each * p->tape_state;
       K->copy(to, c->a, p->weights);
       if (c->s) K->copy(to + p->weights, c->s, p->weights);
+      if (c->past) K->copy(to + miras__before_past(p), c->past, miras__past_floats(p));
     }
 #ifndef MIRAS__DEVICE
-    c->folds = each == 1 && !p->channel && !c->retain->close && c->reads;
+    c->folds = p->chunk_pairs == 1 && !p->channel && !c->retain->close && c->reads;
 #endif
     miras__span_run(c, miras__to(io->y, c->token * io->ldy));
+    if (c->past) miras__past_keep(c);
     if (io->surprise) {                          /* of a token: before its first inner_step */
       const size_t begun = (inner_steps - t % inner_steps) % inner_steps;
       if (begun < m)
-        K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + begun, inner_steps,
+        K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + c->lead + begun,
+                     inner_steps,
                      (m - begun - 1) / inner_steps + 1, 1);
     }
     t += m;
@@ -13975,8 +14136,8 @@ static void miras__span_begin_bwd(const miras__chunk *c) {
   int l;
   c->K->fill(c->bg, 0, c->added);
   for (l = 0; l < p->layers; l++) {
-    if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
-    c->K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
+    if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->net.pairs.m * (size_t)p->in[l]);
+    c->K->fill(c->net.bd[l], 0, c->net.pairs.m * (size_t)p->out[l]);
   }
 }
 
@@ -13991,7 +14152,7 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   miras__span_begin_bwd(c);
   miras__span_end_bwd(c, ca, cs);
   if (p->stores_link) K->fill(bw, 0, p->weights);
-  miras__read_at(c, c->first, c->first + 1, c->reads, &x);
+  miras__read_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
   miras__read_bwd(c, &x, c->token, c->retain->from_dual ? ca : bw, cs);
   if (!follows && p->channel) {                  /* only the fold has used the rows */
     miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
@@ -14001,8 +14162,14 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   if (p->d.step_bound) miras__span_bound_bwd(c, bw);
   c->net.bw = bw;
   c->net.balong = p->d.step_bound ? c->along : NULL;
+  if (c->lead) miras__past_clear(c, c->net.bd);
   miras__anchor_bwd(&c->net);
-  c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0];
+  c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0] + c->lead * (size_t)p->in[0];
+  if (c->past) {
+    miras__past_bwd(c);
+    c->brows.v = c->net.bv + c->lead * (size_t)p->d.value_dim;
+    c->brows.delta = c->net.bdelta + c->lead * p->bounds;
+  }
   miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
   if (p->stores_link) {
     const miras__link link = miras__anchor_link(c, bw, ca);
@@ -14015,12 +14182,13 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
 static int miras__span_of(miras__chunk *c, size_t which) {
   const miras__call *call = c->call;
   const miras__plan *p = c->p;
-  const size_t two = p->first != p->retain, each = p->chunk_pairs, t = which / (1 + two) * each;
+  const size_t two = p->first != p->retain, each = miras__fresh(p), t = which / (1 + two) * each;
   const size_t left = (size_t)call->io->length * (size_t)p->d.inner_steps - t;
   const size_t m = left < each ? left : each;
   float *a = call->tape + t / each * p->tape_state;
   if (!two) {
-    miras__span(c, p->retain, t, 0, m, m == each);
+    c->held = a + miras__before_past(p);
+    miras__span(c, p->retain, t, p->past, m, m == each);
   } else {
     const int exact = which % 2 == 0;
     if (!exact && m == 1) return 0;
@@ -14045,7 +14213,7 @@ static void miras__frozen_backward(const miras__call *call) {
   const size_t inner_steps = (size_t)p->d.inner_steps,
                length = (size_t)call->io->length * inner_steps;
   const size_t size = p->weights;
-  const size_t chunks = length / p->chunk_pairs + (length % p->chunk_pairs != 0);
+  const size_t each = miras__fresh(p), chunks = length / each + (length % each != 0);
   float *dstate = call->dstate;
   miras__chunk own, *c = miras__chunk_open(call, 1, &own);
   size_t which;
@@ -14062,15 +14230,18 @@ static void miras__frozen_backward(const miras__call *call) {
   else K->fill(ca, 0, size);
   if (cs && dstate) K->copy(cs, dstate + size, size);
   else if (cs) K->fill(cs, 0, size);
+  if (c->past) {
+    K->fill(c->past, 0, miras__past_floats(p));
+    if (dstate) K->copy(c->past, dstate + miras__before_past(p), miras__past_floats(p));
+  }
   if (g->threshold)                              /* its inner_steps add to a token's */
     K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
   for (which = p->first != p->retain ? 2 * chunks : chunks; which-- > 0;) {
     if (p->stores_link && which + 1 < chunks) miras__anchor_passes(c);
     if (!miras__span_of(c, which)) continue;
     c->binit = c->init == c->wb ? c->bwb : call->dinit;
-    if (c->t >= p->chunk_pairs)
-      miras__rows_fetch(call, (c->t - p->chunk_pairs) / inner_steps, p->chunk_pairs / inner_steps,
-                        MIRAS__FETCH_BOTH);
+    if (c->t >= each)
+      miras__rows_fetch(call, (c->t - each) / inner_steps, each / inner_steps, MIRAS__FETCH_BOTH);
     miras__span_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */
@@ -14084,6 +14255,7 @@ static void miras__frozen_backward(const miras__call *call) {
   } else if (dstate) {
     K->copy(dstate, ca, size);
     if (cs) K->copy(dstate + size, cs, size);
+    if (c->past) K->copy(dstate + miras__before_past(p), c->past, miras__past_floats(p));
   }
 }
 
@@ -14096,7 +14268,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   float *const g = c->g, *const ca = c->ca, *const cf = c->cf;
   miras__query x;
   c->io.q = q;
-  c->io.ldq = c->io.ldy = c->r0 = 0;
+  c->io.ldq = c->io.ldy = c->r0 = c->lead = 0;
   w = c->w;
   if (call->position == 0) w = call->init;
   if (call->position == 0 && p->init_mapped) {
@@ -14110,7 +14282,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
     c->g = c->last_g;
     c->ca = c->last_a;
     c->cf = c->scalars + 1;
-    miras__read_at(c, 0, seen, 1, &x);
+    miras__read_at(c, 0, p->past + seen, 1, &x);
   } else {
     miras__read_by(c, w, 0, 1, &x);
   }
@@ -14126,13 +14298,14 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   const miras__chunk laid = *c;
   float *s = p->at_s ? values + p->weights : NULL, *sum;
   c->m = 1;                                      /* the last row before the next */
-  c->r0 = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps - 1;
+  c->r0 = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps - 1 + p->past;
   c->g = c->last_g;
   c->n = c->last_n;
   c->ca = c->last_a;
   c->cf = c->scalars + 1;
   c->ch = c->scalars + 2;
   if (s) c->K->copy(s, c->s, p->weights);
+  if (c->past) c->K->copy(values + miras__before_past(p), c->past, miras__past_floats(p));
   sum = miras__apart(c) ? c->u : values;
   miras__span_sum(c, sum, c->a, s);
   if (sum != values || p->muon) miras__span_close(c, values, sum, s, c->a, c->line);
@@ -15871,7 +16044,8 @@ static int miras__takes_sparse(const miras__plan *p) {
     return 0;
   if (p->engine == MIRAS__RUN_EXACT) return p->fused && p->rates == 1 && !p->per_feature;
   return p->engine == MIRAS__RUN_FROZEN && d->retention <= MIRAS_RETENTION_L2_BOTH &&
-         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates && !(d->ball > 0);
+         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates && !(d->ball > 0) &&
+         !d->omega;
 }
 #endif
 
@@ -16040,7 +16214,12 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
               : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
                                                         : 1;
   p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
-  p->chunk_pairs = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps;
+  p->past = d->omega > 1 ? (size_t)d->omega - 1 : 0;
+#ifndef MIRAS_NO_FROZEN
+  if (miras__has_threshold(d->bias)) p->past_delta = p->bounds;
+#endif
+  p->chunk_pairs = c =
+    (d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps) + p->past;
   for (l = 0; l < p->layers; l++) {
     int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
     p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
@@ -16074,6 +16253,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
   p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
                                                                        : p->weights;
+  p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
   if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE)
@@ -16549,6 +16729,14 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
     MIRAS__R(learning_rate, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 16), MIRAS__FORGET(0.0005f, 0.5f),
     MIRAS__R(simplex, 65536)}},
+  {"atlas", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_MUON,
+   {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__INIT},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(learning_rate, 0.02f),
+    MIRAS__W(omega, 4))
+   {MIRAS__W(algorithm, MIRAS_ALGORITHM_MOMENTUM), MIRAS__UNIT,
+    MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1), MIRAS__R(decay_rate, 0.0005f),
+    MIRAS__R(momentum, 0.25f)}},
 };
 #undef MIRAS__W
 #undef MIRAS__R
@@ -17715,6 +17903,15 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
   miras__part_weights(x, p, MIRAS_PART_STATE, "", name, miras__squares(p) ? p->split : 0);
   if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
   if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
+  if (p->past) {
+    const size_t at = p->at_s ? 2 * p->weights : p->weights;
+    x->kind = MIRAS_PART_STATE;
+    x->before = "last.";
+    miras__part_add(x, "keys", 0, at, p->past, n);
+    miras__part_add(x, "values", 0, at + p->past * n, p->past, dv);
+    miras__part_add(x, "thresholds", 0, at + p->past * (n + dv), p->past_delta ? p->past : 0,
+                    p->past_delta);
+  }
   miras__part_weights(x, p, MIRAS_PART_PARAMETER, "init.", name, 0);
   x->before = "";
   if (p->d.inner_norm) {

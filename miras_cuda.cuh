@@ -7664,7 +7664,8 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   int nearby;
   memset((void *)&c, 0, sizeof c);
   if (p->layers != 2 || p->from[1] != 1 || p->retain != p->first || d->inner_steps > 1 ||
-      d->reset_every || d->chunk < 8 || d->chunk > 128 || (p->channel && p->rates > 128) ||
+      p->past || d->reset_every || d->chunk < 8 || d->chunk > 128 ||
+      (p->channel && p->rates > 128) ||
       (retain->close && !retain->stores_link) || retain->from_dual ||
       (d->step_bound && (retain->metric != MIRAS__J_NUMBER || p->groups)))
     return c;

@@ -550,6 +550,15 @@ HELP int has_momentum(const miras_memory_desc *d) {
   return d->algorithm == MIRAS_ALGORITHM_MOMENTUM || d->algorithm == MIRAS_ALGORITHM_MUON;
 }
 
+/* Can steps be of several tokens? */
+HELP int may_look_back(const miras_memory_desc *d) {
+  return d->architecture != MIRAS_ARCH_KV_CACHE && d->architecture != MIRAS_ARCH_VECTOR &&
+         (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || has_momentum(d)) && d->inner_steps <= 1 &&
+         !d->token_rates && !ref_resolve(d).step_bound && d->decay_gate != MIRAS_GATE_CHANNEL &&
+         d->learning_rate_gate != MIRAS_GATE_CHANNEL;
+}
+
 /* Can weights be kept in a ball? */
 HELP int may_shorten(const miras_memory_desc *d) {
   return d->architecture != MIRAS_ARCH_KV_CACHE &&
@@ -623,6 +632,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (d.retention != MIRAS_RETENTION_KL || ref_lags(&d)) d.simplex_signed = 0;
   if (d.retention != MIRAS_RETENTION_L2_BOTH) d.balance = 0.0f;
   if (!may_shorten(&d)) d.ball = 0.0f;
+  if (!may_look_back(&d)) d.omega = 0;
   if (!elastic) {
     d.sparsity = 0.0f;
     d.smooth_shrink = 0;
@@ -874,7 +884,7 @@ HELP size_t state_size(const miras_memory_desc *d) {
   if (d->architecture == MIRAS_ARCH_KV_CACHE) return (size_t)d->window * pair;
   if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return F * F + P;
   if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE) return F * F + F + P;
-  return has_momentum(d) ? 2 * P : P;
+  return (has_momentum(d) ? 2 * P : P) + ref_past(d) * ref_past_wide(d);
 }
 
 /* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G;
@@ -895,7 +905,8 @@ HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position)
       if (t % window == row) return m->at_more + 1 + (t - (end - held)) * (dk + dv) + column;
     return NOWHERE;
   }
-  return i < P ? i : m->at_s + i - P;
+  if (i >= P && !has_momentum(&m->d)) return m->at_more + i - P;
+  return i < P ? i : m->at_s + i - P; /* and the pairs of a window behind S */
 }
 
 /* H is symmetric (by recursion P), and so is its gradient: a single entry off the diagonal cannot

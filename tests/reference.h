@@ -100,7 +100,7 @@ REF int ref_exact(const miras_memory_desc *d) {
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
-         !d->token_rates && !(d->ball > 0.0f);
+         !d->token_rates && !(d->ball > 0.0f) && !d->omega;
 }
 
 /* Memora as in the paper: the first token of a chunk exactly, the others linear in W. The state is
@@ -850,6 +850,21 @@ typedef struct ref_token {
   double momentum;
 } ref_token;
 
+/* Pairs that an Omega window keeps, and how many numbers each is: its key as the layers see it, its
+ * value, its thresholds. */
+REF size_t ref_past(const miras_memory_desc *d) {
+  return d->omega > 1 ? (size_t)d->omega - 1 : 0;
+}
+
+REF size_t ref_past_thresholds(const miras_memory_desc *d) {
+  return !ref_has_threshold(d) ? 0
+         : d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
+}
+
+REF size_t ref_past_wide(const miras_memory_desc *d) {
+  return (size_t)ref_features(d) + (size_t)d->value_dim + ref_past_thresholds(d);
+}
+
 /* State of a head after a closed chunk: A [weights] and momentum S [weights]; then Newton's H
  * [features, features], or pairs [window, key_dim + value_dim] from the
  * oldest and how many there are. */
@@ -969,6 +984,7 @@ REF void ref_open(ref_memory *m, const miras_memory_desc *given, const double *p
   m->at_more = m->per_head = 2 * P;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) m->per_head += F * F;
   if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) m->per_head += F * F + F;
+  m->per_head += ref_past(&m->d) * ref_past_wide(&m->d);
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE)
     m->per_head += 1 + (size_t)m->d.window * (size_t)(m->d.key_dim + m->d.value_dim);
   ref_entries(m);
@@ -1386,6 +1402,44 @@ REF void ref_muon(const ref_memory *m, double *A, const double *base, const doub
   }
 }
 
+/* g of inner step j of a token at the anchor, of all tokens of its window, which is then moved on:
+ * the last ones are keys [past, features], values, thresholds, of token t since the head's start in
+ * row t % past. Returns the token's own loss. */
+REF double ref_gradients(ref_memory *m, int b, int h, uint64_t position, const ref_token *x, int j,
+                         const double *anchor) {
+  const miras_memory_desc *d = &m->d;
+  const size_t F = (size_t)m->features, dv = (size_t)d->value_dim, past = ref_past(d);
+  const size_t wide = ref_past_thresholds(d), P = m->s.weights;
+  const uint64_t age = ref_restarts(d, h, position) ? 0 : ref_age(d, h, position);
+  double *keys = ref_head_state(m, b, h) + m->at_more, *values = keys + past * F;
+  double *thresholds = values + past * dv, *sum = (double *)ref_zeros(P + 2 * dv), loss = 0.0;
+  for (uint64_t s = 0; s == 0 || (s <= past && s <= age); s++) {
+    double *v = sum + P, *threshold = v + dv, one;
+    const size_t row = past ? (size_t)((age - s) % past) : 0;
+    ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, m->x, m->branches);
+    for (size_t o = 0; o < dv; o++) {
+      v[o] = s ? values[row * dv + o] : x->value[(size_t)j * dv + o];
+      threshold[o] =
+        s && wide ? thresholds[row * wide + (wide > 1 ? o : 0)] : x->threshold[o];
+    }
+    if (s) memcpy(m->x, keys + row * F, F * sizeof(double));
+    ref_apply(d, &m->s, anchor, ref_gain(m, h, 0), ref_gain(m, h, 1), m->x, &m->trace);
+    one = ref_bias(d, m->trace.out, v, threshold, m->e, m->branches);
+    if (s == 0) loss = one;
+    ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
+    for (size_t i = 0; i < P; i++) sum[i] += m->g[i];
+  }
+  memcpy(m->g, sum, P * sizeof(double));
+  if (past > 0) {
+    const size_t row = (size_t)(age % past);
+    ref_map(d, x->key, keys + row * F, m->branches);
+    memcpy(values + row * dv, x->value, dv * sizeof(double));
+    memcpy(thresholds + row * wide, x->threshold, wide * sizeof(double));
+  }
+  free(sum);
+  return loss;
+}
+
 /* What queries of an open chunk read. */
 REF void ref_read_open(const ref_memory *m, double *read, const double *A, const double *anchor,
                        const double *c) {
@@ -1442,12 +1496,8 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
         own[i] = so[i] = gamma[i] = 0.0;
       }
     }
-    ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, m->x, m->branches);
-    ref_apply(d, &m->s, anchor, ref_gain(m, h, 0), ref_gain(m, h, 1), m->x, &m->trace);
-    one = ref_bias(d, m->trace.out, x->value + (size_t)j * (size_t)d->value_dim, x->threshold, m->e,
-                   m->branches);
+    one = ref_gradients(m, b, h, position, x, j, anchor);
     if (j == 0) loss = one;
-    ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
     bound = ref_bound(m, x, j, J);
     for (size_t i = 0; i < P; i++) {
       const double theta =
