@@ -141,7 +141,8 @@
                     (Moneta), a softmax that keeps every slice on a simplex (Memora), a sigmoid, a
                     tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
-                    persists over several tokens; the implicit step; or no steps at all: the
+                    persists over several tokens; Muon, which makes all its directions one size; the
+                    implicit step; or no steps at all: the
                     minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES; by recursion
                     MIRAS_ALGORITHM_RECURSIVE).
 
@@ -1734,19 +1735,45 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    then right at 256 in 0.98, 0.92 and 0.94 of places (medians of three seeds), and without, like
    any other row, in 0.65 at the most, where 0.5 is a guess (bench/evidence.sh).
 
-   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2
-   and no momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk
-   is only a schedule, which turns its tokens into matrix products. Everything else runs in the
-   frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
-   the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
-   learning rate still act token by token, and a link is applied when its chunk closes. Until then a
-   read sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will
-   be A less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
-   custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For C
-   > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
-   does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
-   chunk shares one anchor is MIRAS_ARCH_MLP of depth 1 without norm.) A memory on its own has chunk
-   1 and learns from its first write.
+   THREE FURTHER CHOICES, of ATLAS and of section 4 of MIRAS. Memories with them run in the
+   frozen-gradient engine (below), matrices too; costs beside momentum are of perceptrons of two
+   layers with key_dim 32 and 64 (bench/results/atlas.md).
+
+     MIRAS_ALGORITHM_MUON   Gradients of a memory mostly agree, so that momentum's S has a few
+                    large directions and many small ones, and a step along S learns the large ones
+                    alone. Muon brings all of them to about one size, by five steps of Newton and
+                    Schulz for each weight matrix, when a chunk closes. A step is then as far as eta
+                    says, whatever the errors are: nothing overshoots by its own size, but nothing
+                    is learned more finely than eta either, so that it suits models, which learn
+                    eta. A token's eta weighs it in S, and those of a chunk, added up and decayed,
+                    are the step. Until then tokens read at the chunk's start. It is dear where
+                    chunks are short: 20 and 50 times momentum's time forward at chunk 1, 3 and 6 at
+                    16, 1.2 and 1.9 at 64.
+     omega          Each step descends the losses of the last `omega` tokens together instead of its
+                    own alone: a memory that optimises over its context. Pairs from before a chunk
+                    are looked at again at the chunk's start: omega - 1 more in each chunk. For
+                    omega = 4 that takes 2.6 times momentum's time forward at chunk 1, 1.2 at 16.
+                    The state keeps these pairs. Each pair is learned omega times, so that
+                    learning_rate wants to be smaller.
+     ball           Weights stay within a length, each weight matrix by itself, because the layers
+                    of a perceptron have sizes of their own; 1.1 times the time. It bounds what a
+                    long life can add up to where nothing decays. It should lie above the length
+                    of the initial memory, which the first close shortens otherwise: in a model
+                    sqrt(out) or so for a layer [in, out] of a perceptron.
+
+   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2,
+   and no momentum, Muon, omega or ball is linear in its state and is run exactly, chunk by chunk
+   (room @50): the chunk is only a schedule, which turns its tokens into matrix products. Everything
+   else runs in the frozen-gradient engine (room @51): the C tokens of a chunk take their gradients
+   at the weights of the chunk's start, which again turns the chunk into a few matrix products.
+   Decay, momentum and learning rate still act token by token, and a link is applied when its chunk
+   closes. Until then a read sees the chunk's writes where W is A or A over a norm (that of the
+   chunk's start), or will be A less a threshold; of other links (p-norm, softmax in logits,
+   sigmoid, tanh, f-divergences, custom) and with Muon it sees the chunk's start. For chunk 1 this
+   is the recurrence above, to the letter. For C > 1 the chunk is PART OF THE MODEL: a network
+   trained with chunk 16 must run with chunk 16, and does, because the state remembers the chunk's
+   start and where in the chunk it is. (A matrix whose chunk shares one anchor is MIRAS_ARCH_MLP of
+   depth 1 without norm.) A memory on its own has chunk 1 and learns from its first write.
 
    Three choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums
    of eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for
@@ -1929,7 +1956,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      rwkv7                   0.10                 690  as a layer, rather
      ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
      ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
-     titans                  0.02  0.05   0.48   1390  more pairs than key entries
+     titans, atlas           0.02  0.05   0.48   1390  more pairs than key entries
      moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
      yaad                    0.03  0.08   0.54   1390  more pairs, and a wild one does little
      memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
@@ -2199,7 +2226,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
+     next    MIRAS_ALGORITHM_MUON, miras_memory_desc.omega and .ball, MIRAS_PRESET_ATLAS; files of
+             version 8 where these fields are used.
+             THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
              miras_sequence.classes, .values.
              ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
              miras_trainer_loss_batch, _backward_batch, miras_session_feed, _hidden,
@@ -9144,19 +9173,18 @@ static void miras__coefficients(const miras__kernels *K, const miras__gate_cours
     float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
     if (c->omega > 1) {
       K->scale(ni, c->theta ? c->theta[i] : 0, n, row);
-      ni[row] = 0;
-      K->fill(gi, 0, row + 1);
-      K->fill(gi + row + 1 - c->omega, eta, c->omega);
-      K->add(ni, gi, row + 1);
-      if (c->theta) h *= c->theta[i];
+      K->fill(gi, 0, row);
+      K->fill(gi + row + 1 - c->omega, eta, c->omega - 1);
+      K->add(ni, gi, row);
       if (c->apart) {
         K->scale(gi, alpha, g, row);
-        gi[row] = eta;
       } else {
-        K->copy(gi, ni, row + 1);
+        K->copy(gi, ni, row);
         K->axpy(gi, alpha, g, row);
-        f = c->theta ? alpha * f + h : 0;
       }
+      gi[row] = ni[row] = eta;
+      if (c->theta) h *= c->theta[i];
+      if (c->theta && !c->apart) f = alpha * f + h;
     } else if (c->theta && (c->inner_step + i) % c->inner_steps) {
       K->copy(ni, n, row);
       K->scale(gi, alpha, g, row);
@@ -16527,7 +16555,9 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * (16 pairs, keys of length sqrt(key_dim): recalled 0.99 after 800 steps, with q = 4 0.43 after
  * 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its chunks (0.9 of 8
  * pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so large that what
- * windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14); HGRN2
+ * windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14); ATLAS
+ * has no polynomial features, which here are a matrix's, a window of 4 tokens whose pairs weigh
+ * alike, and Muon's step when a chunk closes instead of with each token; HGRN2
  * without lower bounds that grow with the layer; linear attention with the identity as feature map
  * and no normaliser. All but HGRN2's are fields to change.
  *
@@ -16552,6 +16582,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *   inner norm   none, which would fix the size of what the memory can say
  *   decay        leads to the initial memory. TTT has none in its paper; here it has that of the
  *                other perceptrons, because a deep memory that forgets nothing fills up
+ *   ATLAS        is Titans: a step of Muon is as long for a pair that is nearly known as for a new
+ *                one, and what bounds a step asks the token's own pair, not a window's
  *   Moneta       the gradient of |r|^3 vanishes as r^2, which the step of 1000 makes up for; the
  *                bound of p = 3 halves a write
  *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative

@@ -81,7 +81,7 @@ for name in $cuda_tests; do
   case $name in
     test_cuda)
       rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention'
-      rows="$rows ttt-linear titans moneta" ;;
+      rows="$rows ttt-linear titans moneta closes" ;;
     test_cuda_model) rows='deltanet-memory titans chunks' ;;
     test_cuda_segments) rows='gated-deltanet' ;;
     test_cuda_chunks) rows='kda gated-deltanet deltanet retnet' ;;
