@@ -399,11 +399,12 @@ typedef enum miras_algorithm {
                               matrix and L2 (Mesa layer)                                         */
   MIRAS_ALGORITHM_RECURSIVE, /* the same minimiser kept up by recursion, features^2 a token whatever
                               the pairs are; says how sure it is (room @55)                      */
-  MIRAS_ALGORITHM_MUON,     /* S_t as with momentum, and when a chunk closes all singular values of
-                              its S are brought near 1: A_C = alpha_C .. alpha_1 A_0 + E ns(S_C), E
-                              the sum of the chunk's eta, decayed as what is written, so that eta is
-                              how far a token moves weights and how much it says where to (room @42)
-                              */
+  MIRAS_ALGORITHM_MUON,    /* S_t as with momentum, and when a chunk closes
+                              A_C = alpha_C .. alpha_1 A_0 + E ns(S_C): ns brings the singular
+                              values of each matrix near 1 (room @42), E sums the chunk's eta,
+                              decayed as what is written. So eta is how far a token moves weights,
+                              and how much it has to say about where to. Reads before the close see
+                              the chunk's start                                                  */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
@@ -3121,13 +3122,13 @@ static const miras__field miras__fields[] = {
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
+  MIRAS__N(memory.omega, 8, 0, 64, 0, "architecture not kv-cache"),
+  MIRAS__D(memory.ball, 8, 0, 1e6, 0, "architecture not kv-cache"),
 #ifndef MIRAS_NO_MODEL
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
 #endif
-  MIRAS__N(memory.omega, 8, 0, 64, 0, "architecture not kv-cache"),
-  MIRAS__D(memory.ball, 8, 0, 1e6, 0, "architecture not kv-cache"),
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
@@ -3183,17 +3184,20 @@ static const miras__rule miras__rules[] = {
   {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
+#ifdef MIRAS_NO_FROZEN
+  {"omega", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
+  {"ball", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
+#else
   {"algorithm muon", "architecture not vector, retention all l2, inner_steps 1",
    "it turns whole matrices that are the state itself"},
   {"ball", "retention all l2 l2-both, algorithm gradient-descent momentum muon",
    "it shortens weights that are the state itself"},
-  {"omega", "architecture not vector, retention all l2, inner_steps 1, token_rates none",
-   "it sums gradients of tokens"},
-  {"omega", "algorithm gradient-descent momentum muon", "it sums gradients of tokens"},
-  {"omega, step_bound", "step_bound auto", "what bounds a step is its own pair alone"},
-  {"omega, decay_gate", "decay_gate not channel", "a step has pairs of several tokens"},
-  {"omega, learning_rate_gate", "learning_rate_gate not channel",
-   "a step has pairs of several tokens"},
+  {"omega",
+   "architecture not vector, retention all l2, algorithm gradient-descent momentum muon, "
+   "inner_steps 1, step_bound auto, token_rates none, decay_gate not channel, "
+   "learning_rate_gate not channel",
+   "its steps are of pairs of several tokens"},
+#endif
   {"order", "retention l2", NULL},
   {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
   {"token_rates, retention l2", "decay_target initial", NULL},
