@@ -1596,6 +1596,37 @@ static miras_memory_desc of_omega(miras_memory_desc d, uint64_t variant) {
   return tidy(d);
 }
 
+/* Matrices as large as models have them, wide, tall and square, whose products go other ways. */
+static void test_muon_heads(void **state) {
+  static const int sizes[][3] = {{32, 32, 4}, {20, 33, 1}, {48, 17, 0}};
+  (void)state;
+  gradient_start();
+  slack = 20.0;
+  for (int i = 0; i < COUNT(sizes); i++) {
+    miras_memory_desc d;
+    memset(&d, 0, sizeof d);
+    d.architecture = sizes[i][2] ? MIRAS_ARCH_MLP : MIRAS_ARCH_MATRIX;
+    d.bias = MIRAS_BIAS_L2;
+    d.retention = MIRAS_RETENTION_L2;
+    d.algorithm = MIRAS_ALGORITHM_MUON;
+    d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+    d.learning_rate_gate = MIRAS_GATE_HEAD;
+    d.key_dim = sizes[i][0];
+    d.value_dim = sizes[i][1];
+    d.expansion = sizes[i][2];
+    d.learning_rate = 0.05f;
+    d.momentum = 0.5f;
+    d.decay_rate = 0.01f;
+    d.chunk = 8;
+    d.omega = i == 1 ? 0 : 4;
+    d.batch = d.heads = 1;
+    check_forward(&d, 20, 90u + (uint64_t)i);
+    check_gradient(&d, 8, 19, 90u + (uint64_t)i, 3);
+  }
+  slack = 1.0;
+  gradient_finish();
+}
+
 static void test_omega(void **state) {
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_MOMENTUM};
   static const miras_algorithm muon[] = {MIRAS_ALGORITHM_MUON};
@@ -2176,6 +2207,7 @@ int main(void) {
     cmocka_unit_test(test_channels),
     cmocka_unit_test(test_ball),
     cmocka_unit_test(test_muon),
+    cmocka_unit_test(test_muon_heads),
     cmocka_unit_test(test_omega),
     cmocka_unit_test(test_decays),
     cmocka_unit_test(test_long),
