@@ -11132,7 +11132,7 @@ static void miras__close_ball_bwd(const miras__link *x) {
 }
 
 /* Muon (Jordan 2024; ATLAS, Behrouz 2025). W_C = A + E ns(S_C), E = sum_j G_Cj, A the start's part,
- * each matrix on its own: ns brings singular values of a matrix near 1 (0.68 to 1.16 where they
+ * each matrix on its own: ns brings singular values of a matrix near 1 (0.68 to 1.21 where they
  * were above 1/300 of its length) and leaves their directions, in five steps of Newton and Schulz,
  *   X_0 = S/(|S| + 1e-7),   X <- a X + (b A + c A^2) X, A = X X'   (of more rows than columns
  *   X <- a X + X (b A + c A^2), A = X'X),   a, b, c = 3.4445, -4.7750, 2.0315
