@@ -141,10 +141,10 @@
                     (Moneta), a softmax that keeps every slice on a simplex (Memora), a sigmoid, a
                     tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
-                    persists over several tokens; the implicit step; steps over the square of the
-                    key (MIRAS_ALGORITHM_NORMALIZED); or no steps at all: the
-                    minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES; by recursion
-                    MIRAS_ALGORITHM_RECURSIVE).
+                    persists over several tokens; Muon, which makes all its directions one size; the
+                    implicit step; steps over the square of the key (MIRAS_ALGORITHM_NORMALIZED);
+                    or no steps at all: the minimiser over all pairs so far
+                    (MIRAS_ALGORITHM_LEAST_SQUARES; by recursion MIRAS_ALGORITHM_RECURSIVE).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
    take a preset, change a choice by miras_memory_desc_change, which puts fields of the old one to
@@ -282,6 +282,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_MONETA,              /* perceptron, l_p bias, l_q retention  Behrouz 2025, eq. 25 */
   MIRAS_PRESET_YAAD,                /* perceptron, Huber bias, l2 retention Behrouz 2025, eq. 26 */
   MIRAS_PRESET_MEMORA,              /* perceptron, l2 bias, KL retention    Behrouz 2025, eq. 27 */
+  MIRAS_PRESET_ATLAS,               /* Titans', Omega window and Muon       Behrouz 2025 (ATLAS) */
   MIRAS_PRESET_ROWS,
   /* the rows above end here; published layers and models, of which those with the name of a row are
    * what its paper has around the memory: the row itself is _MEMORY */
@@ -408,6 +409,12 @@ typedef enum miras_algorithm {
                               step_epsilon = 1 / eta' it is eta times the implicit step of eta'. A
                               rate between 0 and 2 brings every pair nearer to its value, however
                               long its key                                                       */
+  MIRAS_ALGORITHM_MUON,    /* S_t as with momentum, and when a chunk closes
+                              A_C = alpha_C .. alpha_1 A_0 + E ns(S_C): ns brings the singular
+                              values of each matrix near 1 (room @42), E sums the chunk's eta,
+                              decayed as what is written. So eta is how far a token moves weights,
+                              and how much it has to say about where to. Reads before the close see
+                              the chunk's start                                                  */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
@@ -629,6 +636,16 @@ typedef struct miras_memory_desc {
                               noise and write little, 1e-12..1e6; 0 -> 1e-6                      */
   int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
                               a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
+  int omega;               /* MIRAS_RETENTION_ALL, L2, one pair per token, steps without a bound and
+                              one number for each gate: 0, or a step descends the losses of the last
+                              so many tokens instead of the token's own, 1..64: g_t = sum over i =
+                              t - omega + 1 .. t of dl(W; k_i, v_i)/dW (ATLAS), all at the chunk's
+                              start. The state keeps omega - 1 pairs. A matrix then no longer runs
+                              exactly                                                            */
+  float ball;              /* MIRAS_RETENTION_ALL, L2, L2_BOTH: 0, or the length that no weight
+                              matrix may exceed, 1e-6..1e6: when a chunk closes, each W <- W min(1,
+                              ball/|W|), |W|^2 the sum of its squares (MIRAS, section 4). Momentum
+                              stays as it is. A matrix then no longer runs exactly               */
   const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
   uint64_t seed;           /* of the initial memory                                              */
   const miras_parallel *parallel; /* workers of miras_memory_forward and _backward, which share out
@@ -1268,7 +1285,8 @@ MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
  * dx: overwritten, not NULL itself. dparams: += in the layout of miras_memory_params, or NULL;
  * receives the initial memory's part where a memory begins, at position 0 and at its resets, and
  * with MIRAS_DECAY_TARGET_INITIAL at every position.
- * grad_state: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
+ * grad_state: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], with omega and last.keys
+ * and the others of miras_memory_part behind them, A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
  * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
@@ -1317,6 +1335,8 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *                            chunk's start
  *   z [features]             with normalize: the sum of phi(k)
  *   momentum.W1, ...         the last update, of the same shapes
+ *   last.keys [omega - 1, features], last.values, last.thresholds   with omega: the last pairs as
+ *                            the layers see them, token t in row t % (omega - 1)
  *   H [features, features], G [features, value_dim]   of least squares, H symmetric
  *   L [features, features]   of least squares by recursion, which is in grad_state as P: below the
  *                            diagonal, on it D > 0, what is right of it counts for nothing. P
@@ -1740,19 +1760,45 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    (DeltaNet, Gated DeltaNet, KDA; medians of three seeds), and without, like any other row, in 0.65
    at the most, where 0.5 is a guess (bench/evidence.sh).
 
-   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2
-   and no momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk
-   is only a schedule, which turns its tokens into matrix products. Everything else runs in the
-   frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
-   the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
-   learning rate still act token by token, and a link is applied when its chunk closes. Until then a
-   read sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will
-   be A less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
-   custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For C
-   > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
-   does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
-   chunk shares one anchor is MIRAS_ARCH_MLP of depth 1 without norm.) A memory on its own has chunk
-   1 and learns from its first write.
+   THREE FURTHER CHOICES, of ATLAS and of section 4 of MIRAS. Memories with them run in the
+   frozen-gradient engine (below), matrices too; costs beside momentum are of perceptrons of two
+   layers with key_dim 32 and 64 (bench/results/atlas.md).
+
+     MIRAS_ALGORITHM_MUON   Gradients of a memory mostly agree, so that momentum's S has a few
+                    large directions and many small ones, and a step along S learns the large ones
+                    alone. Muon brings all of them to about one size, by five steps of Newton and
+                    Schulz for each weight matrix, when a chunk closes. A step is then as far as eta
+                    says, whatever the errors are: nothing overshoots by its own size, but nothing
+                    is learned more finely than eta either, so that it suits models, which learn
+                    eta. A token's eta weighs it in S, and those of a chunk, added up and decayed,
+                    are the step. Until then tokens read at the chunk's start. It is dear where
+                    chunks are short: 20 and 50 times momentum's time forward at chunk 1, 3 and 6 at
+                    16, 1.2 and 1.9 at 64.
+     omega          Each step descends the losses of the last `omega` tokens together instead of its
+                    own alone: a memory that optimises over its context. Pairs from before a chunk
+                    are looked at again at the chunk's start: omega - 1 more in each chunk. For
+                    omega = 4 that takes 2.6 times momentum's time forward at chunk 1, 1.2 at 16.
+                    The state keeps these pairs. Each pair is learned omega times, so that
+                    learning_rate wants to be smaller.
+     ball           Weights stay within a length, each weight matrix by itself, because the layers
+                    of a perceptron have sizes of their own; 1.1 times the time. It bounds what a
+                    long life can add up to where nothing decays. It should lie above the length
+                    of the initial memory, which the first close shortens otherwise: in a model
+                    sqrt(out) or so for a layer [in, out] of a perceptron.
+
+   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2,
+   and no momentum, Muon, omega or ball is linear in its state and is run exactly, chunk by chunk
+   (room @50): the chunk is only a schedule, which turns its tokens into matrix products. Everything
+   else runs in the frozen-gradient engine (room @51): the C tokens of a chunk take their gradients
+   at the weights of the chunk's start, which again turns the chunk into a few matrix products.
+   Decay, momentum and learning rate still act token by token, and a link is applied when its chunk
+   closes. Until then a read sees the chunk's writes where W is A or A over a norm (that of the
+   chunk's start), or will be A less a threshold; of other links (p-norm, softmax in logits,
+   sigmoid, tanh, f-divergences, custom) and with Muon it sees the chunk's start. For chunk 1 this
+   is the recurrence above, to the letter. For C > 1 the chunk is PART OF THE MODEL: a network
+   trained with chunk 16 must run with chunk 16, and does, because the state remembers the chunk's
+   start and where in the chunk it is. (A matrix whose chunk shares one anchor is MIRAS_ARCH_MLP of
+   depth 1 without norm.) A memory on its own has chunk 1 and learns from its first write.
 
    Three choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums
    of eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for
@@ -1937,7 +1983,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      rwkv7                   0.10                 690  as a layer, rather
      ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
      ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
-     titans                  0.02  0.05   0.48   1390  more pairs than key entries
+     titans, atlas           0.02  0.05   0.48   1390  more pairs than key entries
      moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
      yaad                    0.03  0.08   0.54   1390  more pairs, and a wild one does little
      memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
@@ -2213,7 +2259,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    REVISIONS
      next    MORE ROWS. deltanet-neg-eigval, gated-deltanet-neg-eigval, nlms
              (MIRAS_ALGORITHM_NORMALIZED, step_epsilon), gated-deltanet-2
-             (MIRAS_QK_MAP_ERASE_GATE), comba (MIRAS_QK_MAP_FEEDBACK).
+             (MIRAS_QK_MAP_ERASE_GATE), comba (MIRAS_QK_MAP_FEEDBACK), atlas
+             (MIRAS_ALGORITHM_MUON, miras_memory_desc.omega); miras_memory_desc.ball. Files of
+             version 8 where these fields are used.
              THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
              miras_sequence.classes, .values.
              ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
@@ -2966,7 +3014,7 @@ static const miras__field miras__fields[] = {
            "elastic-ftrl sigmoid chi2 reverse-kl hellinger tanh custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
            "gradient-descent momentum implicit least-squares recursive-least-squares "
-           "normalized"),
+           "normalized muon"),
   MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
   MIRAS__N(memory.heads, 2, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
@@ -2993,7 +3041,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel"),
   MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_COUNT, "architecture not kv-cache",
            "constant head channel"),
-  MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum",
+  MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum muon",
            "constant head channel"),
   MIRAS__W(memory.threshold_gate, 2, MIRAS_GATE_COUNT, MIRAS__BOUNDED, "constant head channel"),
   MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_COUNT, "exact", "constant head channel"),
@@ -3004,7 +3052,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.layer, 2, 0, 65535, 0, "decay_schedule not ratio"),
   MIRAS__N(memory.layers, 2, 1, 65536, 1, "decay_schedule not ratio"),
   MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
-  MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum"),
+  MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum muon"),
   MIRAS__R(memory.threshold, MIRAS__SHAPE, 1e-6, 1e30, MIRAS__LIKE_NORM, MIRAS__BOUNDED),
   MIRAS__R(memory.p, MIRAS__SHAPE, 1, 8, 3, "bias lp lp-smooth"),
   MIRAS__R(memory.q, MIRAS__SHAPE, 1, 8, 4, "retention lq lq-pnorm"),
@@ -3111,6 +3159,8 @@ static const miras__field miras__fields[] = {
    "bias cross-entropy"},
   {MIRAS__AT("memory.step_epsilon", l.memory.step_epsilon), MIRAS__REAL, 8, MIRAS__SHAPE, 1e-12f,
    1e6f, 1e-6f, NULL, "algorithm normalized"},
+  MIRAS__N(memory.omega, 8, 0, 64, 0, "architecture not kv-cache"),
+  MIRAS__D(memory.ball, 8, 0, 1e6, 0, "architecture not kv-cache"),
 #ifndef MIRAS_NO_MODEL
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -3119,7 +3169,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
-           "or l2, algorithm gradient-descent, implicit or normalized)"),
+           "or l2, algorithm gradient-descent, implicit or normalized, omega and ball 0)"),
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
   MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
            "custom, or an f-divergence with decay_target initial)"),
@@ -3172,6 +3222,20 @@ static const miras__rule miras__rules[] = {
   {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
+#ifdef MIRAS_NO_FROZEN
+  {"omega", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
+  {"ball", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
+#else
+  {"algorithm muon", "architecture not vector, retention all l2, inner_steps 1",
+   "it turns whole matrices that are the state itself"},
+  {"ball", "retention all l2 l2-both, algorithm gradient-descent momentum muon",
+   "it shortens weights that are the state itself"},
+  {"omega",
+   "architecture not vector, retention all l2, algorithm gradient-descent momentum muon, "
+   "inner_steps 1, step_bound auto, token_rates none, decay_gate not channel, "
+   "learning_rate_gate not channel",
+   "its steps are of pairs of several tokens"},
+#endif
   {"order", "retention l2", NULL},
   {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
   {"token_rates, retention l2", "decay_target initial", NULL},
@@ -3458,15 +3522,17 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
     const char *part = text;
     char word[32];
     const miras__field *f;
+    double number;
     int x, none = 0, met = -1;   /* -1: no list */
     miras__next_word(word, &text);
     f = miras__named(word);
-    x = (int)miras__number(c, f);
+    number = miras__number(c, f);
+    x = (int)number;
     while (miras__next_word(word, &text)) {
       if (miras__same(word, "not")) none = 1;
       else met = met > 0 || x == miras__meaning(f, word);
     }
-    if (met < 0 ? x == 0 : met == none) return part;
+    if (met < 0 ? !(number < 0 || number > 0) : met == none) return part;
     while (*text == ',' || *text == ' ') text++;
   }
   return NULL;
@@ -3564,11 +3630,12 @@ static MIRAS__COLD size_t miras__groups(const char *text, int dim, uint16_t *end
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
 static int miras__is_exact(const miras_memory_desc *d) {
-  return d->architecture == MIRAS_ARCH_MATRIX &&
+  return d->architecture == MIRAS_ARCH_MATRIX &&  /* what is out of range is refused for itself */
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT ||
-          d->algorithm == MIRAS_ALGORITHM_NORMALIZED);
+          d->algorithm == MIRAS_ALGORITHM_NORMALIZED) &&
+         !(d->ball > 0 && d->ball <= 1e6f) && !(d->omega > 0 && d->omega <= 64);
 }
 
 #define MIRAS__BLOCK 16    /* fewest tokens of a block of the exact engine's adjoint              */
@@ -3908,8 +3975,10 @@ MIRAS__LIGHT_END
  *                  for chunk > 1 the open block, miras__open
  *   frozen engine  A [P] dual state (f-divergences and Memora's paper form: the weights
  *                  themselves), W [P] = link(A) unless the link is the identity, S [P]
- *                  momentum, W_B [P] the weights that retention leads to where W is kept and B
- *                  are its logits, then the open chunk (C its pairs, `inner_steps` per token): per
+ *                  momentum, right behind it with omega the last pairs, keys [past, features],
+ *                  values [past, value_dim] and thresholds, of token t in row t % past, W_B [P] the
+ *                  weights that retention leads to where W is kept and B are its logits, then the
+ *                  open chunk (C its pairs, those of the past first, `inner_steps` per token): per
  *                  layer Y [C, in], D [C, out]; the last rows of the two coefficient matrices G
  *                  [C], N [C]; and 16 scalars: coefficients a, f, h of the last row, and from 4 on
  *                  1/c_0 of an LQ link per layer. With gates per channel a is [value_dim], and
@@ -3927,7 +3996,10 @@ enum {
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
-  size_t chunk_pairs;      /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1 */
+  size_t chunk_pairs;      /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1;
+                              and `past` */
+  size_t past, past_delta; /* pairs of tokens before the chunk that its steps know, omega - 1, and
+                              the numbers of thresholds of each                                  */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
@@ -3952,6 +4024,7 @@ typedef struct miras__plan {
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
   int retain, first;       /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
+  int muon;                /* frozen engine: S reaches A at the close alone (room @42)            */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
   uint16_t group_end[MIRAS_MAX_GROUPS];   /* ... one past the last entry of each; else 0         */
@@ -3963,6 +4036,7 @@ typedef struct miras__plan {
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t params;           /* outer parameters of all heads                                      */
   size_t at_rho;           /* of token_rates' rho [chunk] among them                             */
+  size_t at_past;          /* of those pairs in the state                                        */
   size_t at_w, at_s, at_init, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
@@ -4183,6 +4257,9 @@ typedef struct miras__new_pair {
  * theta: with momentum, else NULL; rate: with token_rates, else NULL. */
 typedef struct miras__gate_course {
   size_t ld, row, m, inner_step, inner_steps;
+  int apart;               /* with momentum: n is no part of g, nor h of f                       */
+  int begins;              /* the first new row is the chunk's first token's                     */
+  size_t omega;            /* > 1: a token's eta goes to so many pairs, up to its own            */
   const float *alpha, *eta, *theta, *rate;             /* [m]                                    */
   float *g, *n, *a, *f, *h;
 } miras__gate_course;
@@ -9143,17 +9220,36 @@ static void miras__rates_fwd(int form, float *rate, float *slope, const float *r
  * faded becomes 0. */
 static void miras__coefficients(const miras__kernels *K, const miras__gate_course *c,
                                 const float *g, const float *n, const float *afh) {
-  float a = c->row ? afh[0] : 1, f = c->row ? afh[1] : 0, h = c->row ? afh[2] : 1;
+  float a = c->begins ? 1 : afh[0], f = c->begins ? 0 : afh[1], h = c->begins ? 1 : afh[2];
   size_t i;
   for (i = 0; i < c->m; i++) {
     const size_t row = c->row + i;
     const float alpha = c->alpha[i], eta = c->eta[i];
     float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
-    if (c->theta && (c->inner_step + i) % c->inner_steps) {
+    if (c->omega > 1) {
+      K->scale(ni, c->theta ? c->theta[i] : 0, n, row);
+      K->fill(gi, 0, row);
+      K->fill(gi + row + 1 - c->omega, eta, c->omega - 1);
+      K->add(ni, gi, row);
+      if (c->apart) {
+        K->scale(gi, alpha, g, row);
+      } else {
+        K->copy(gi, ni, row);
+        K->axpy(gi, alpha, g, row);
+      }
+      gi[row] = ni[row] = eta;
+      if (c->theta) h *= c->theta[i];
+      if (c->theta && !c->apart) f = alpha * f + h;
+    } else if (c->theta && (c->inner_step + i) % c->inner_steps) {
       K->copy(ni, n, row);
       K->scale(gi, alpha, g, row);
       gi[row] = ni[row] = eta;
       f *= alpha;
+    } else if (c->apart) {
+      K->scale(ni, c->theta[i], n, row);
+      K->scale(gi, alpha, g, row);
+      gi[row] = ni[row] = eta;
+      h *= c->theta[i];
     } else if (c->theta) {
       K->scale(ni, c->theta[i], n, row);
       ni[row] = eta;
@@ -9184,11 +9280,13 @@ static void miras__coefficients(const miras__kernels *K, const miras__gate_cours
   }
 }
 
-/* The adjoint of coefficients over a whole chunk (row = 0):
+/* The adjoint of coefficients over a whole chunk (t = 1 is `row`, 0 without omega):
  *   bh_t += bf_t,  bN_tj += bG_tj
  *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
  *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          b_eta_t = bN_tt
  *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
+ *   omega: b_eta_t is the sum of bN_tj over the window's j.   apart: bG stays by itself, b_eta_t
+ *   gains bG_tt
  *   token_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
  *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
 static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_course *c,
@@ -9196,19 +9294,24 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_c
   const size_t ld = c->ld;
   size_t i;
   for (i = c->m; i-- > 0;) {
+    const size_t row = c->row + i;
     const int descends = c->theta && (c->inner_step + i) % c->inner_steps;
     const float alpha = c->alpha[i];
     const float *g = i ? c->g + (i - 1) * ld : NULL, *n = i ? c->n + (i - 1) * ld : NULL;
     float *bg = b->g + i * ld, *bn = b->n + i * ld, dalpha;
     dalpha = (i ? c->a[i - 1] : 1) * b->a[i] + (i ? c->f[i - 1] : 0) * b->f[i];
-    if (i && !c->rate) dalpha += K->dot(g, bg, i);
+    if (i && !c->rate) dalpha += K->dot(g, bg, row);
     if (descends) {
       V_KEEP(bn[i], bn[i] + bg[i]);
+    } else if (c->omega > 1 && !c->theta) {
+      K->add(bn, bg, row + 1);
     } else if (c->theta) {
-      V_KEEP(b->h[i], b->h[i] + b->f[i]);
-      K->add(bn, bg, i + 1);
+      if (!c->apart) {
+        V_KEEP(b->h[i], b->h[i] + b->f[i]);
+        K->add(bn, bg, row + 1);
+      }
       b->theta[i] = (i ? c->h[i - 1] : 1) * b->h[i];
-      if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, i));
+      if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, row));
     } else if (c->rate) {
       if (b->rho && b->slope[i] > 0)
         V_KEEP(b->rho[i / c->inner_steps],
@@ -9216,18 +9319,20 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_c
       K->axpy(bn, c->rate[i], bg, i + 1);
     }
     b->alpha[i] = dalpha;
-    b->eta[i] = c->theta || c->rate ? bn[i] : bg[i];
+    b->eta[i] = c->theta || c->rate ? bn[row] : bg[row];
+    if (c->omega > 1) b->eta[i] = K->sum(bn + row + 1 - c->omega, c->omega);
+    if (c->apart) V_KEEP(b->eta[i], b->eta[i] + bg[row]);
     if (!i) continue;
     V_KEEP(b->a[i - 1], b->a[i - 1] + alpha * b->a[i]);
     if (c->rate) {
       K->add(bn - ld, bn, i);
       continue;
     }
-    K->axpy(bg - ld, alpha, bg, i);
+    K->axpy(bg - ld, alpha, bg, row);
     V_KEEP(b->f[i - 1], b->f[i - 1] + alpha * b->f[i]);
     if (c->theta) {
       const float theta = descends ? 1 : c->theta[i];
-      K->axpy(bn - ld, theta, bn, i);
+      K->axpy(bn - ld, theta, bn, row);
       V_KEEP(b->h[i - 1], b->h[i - 1] + theta * b->h[i]);
     }
   }
@@ -10859,19 +10964,21 @@ static void miras__anchor_bwd(const miras__net *n) {
  *          where it comes about beside W. Adjoint, from those: ba += link'(a)' bw, bb += of B;
  *          binv: what the reads left, or NULL; bslope the cotangent of J, or NULL
  *   close  w = W_C from a, what the recursion came to, and from = W_0, or where decays have led it;
- *          g [chunk_pairs] the last row of coefficients. Adjoint: bw comes in as what the last read
+ *          g [chunk_pairs] the last row of coefficients, of `pairs` so far; s = S_C, room and pack
+ *          [miras__polar_room] of Muon. Adjoint: bw comes in as what the last read
  *          leaves on W_C, ba as the cotangent of what the state carries over the close, and becomes
- *          that of A_C (of a sum apart: that of `from`, and bw that of the sum); bg, bb += */
+ *          that of A_C (of a sum apart: that of `from`, and bw that of the sum); bg, bb, bs += */
 typedef struct miras__link {
   const miras__kernels *K;
   const miras__plan *p;
   const struct miras__retention_record *retain;
   int layer;
   size_t n;
-  const float *a, *b, *from, *g;
-  float *w, *inv, *norm, *slope;
+  const float *a, *b, *from, *g, *s;
+  size_t pairs;
+  float *w, *inv, *norm, *slope, *room, *pack;
   const float *binv;
-  float *bw, *ba, *bb, *bg, *bslope;
+  float *bw, *ba, *bb, *bg, *bs, *bslope;
 } miras__link;
 
 /* J as the bounded step reads it (room @51): a number, the weights, or a matrix of its own, which
@@ -10902,6 +11009,7 @@ static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
                                   const struct miras__retention_record *retain) {
   miras__link x;
   x.K = K, x.p = p, x.retain = retain, x.layer = 0, x.n = 0, x.a = NULL, x.b = NULL, x.from = NULL;
+  x.s = NULL, x.pairs = 0, x.room = x.pack = x.bs = NULL;
   x.g = NULL, x.w = NULL, x.inv = NULL, x.norm = NULL, x.slope = NULL, x.binv = NULL, x.bw = NULL;
   x.ba = NULL, x.bb = NULL, x.bg = NULL, x.bslope = NULL;
   return x;
@@ -10915,6 +11023,8 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
     one.n = (size_t)x->p->in[one.layer] * (size_t)x->p->out[one.layer];
     one.a = miras__at(x->a, at);
     one.b = miras__at(x->b, at);
+    one.s = miras__at(x->s, at);
+    one.bs = miras__to(x->bs, at);
     one.w = miras__to(x->w, at);
     one.inv = miras__to(x->inv, (size_t)one.layer);
     one.norm = miras__to(x->norm, (size_t)one.layer);
@@ -11050,6 +11160,152 @@ static void miras__close_elastic_bwd(const miras__link *x) {
   x->K->add_rows(x->bg, 1, &gamma, 0, x->p->chunk_pairs, 1);
 }
 
+/* The ball: each matrix W = A s, s = min(1, ball/|A|). Its adjoint: where it shortens, bA =
+ * s (bW - A <A, bW>/|A|^2), else bW. On its rim it passes all. */
+static void miras__ball(const miras__link *x) {
+  const float length = sqrtf(x->K->dot(x->a, x->a, x->n)), most = x->p->d.ball;
+  x->K->scale(x->w, length > most ? most / length : 1, x->a, x->n);
+}
+
+static void miras__ball_bwd(const miras__link *x) {
+  const float length = sqrtf(x->K->dot(x->a, x->a, x->n)), most = x->p->d.ball;
+  const float s = length > most ? most / length : 1;
+  const float along = length > most ? x->K->dot(x->a, x->bw, x->n) / length / length : 0;
+  x->K->scale(x->ba, s, x->bw, x->n);
+  if (length > most) x->K->axpy(x->ba, -s * along, x->a, x->n);
+}
+
+static void miras__close_ball(const miras__link *x) { miras__links(x, miras__ball); }
+
+static void miras__close_ball_bwd(const miras__link *x) {
+  x->K->add(x->bw, x->ba, x->p->weights);
+  miras__links(x, miras__ball_bwd);
+}
+
+/* Muon (Jordan 2024; ATLAS, Behrouz 2025). W_C = A + E ns(S_C), E = sum_j G_Cj, A the start's part,
+ * each matrix on its own: ns brings singular values of a matrix near 1 (0.68 to 1.21 where they
+ * were above 1/300 of its length) and leaves their directions, in five steps of Newton and Schulz,
+ *   X_0 = S/(|S| + 1e-7),   X <- a X + (b A + c A^2) X, A = X X'   (of more rows than columns
+ *   X <- a X + X (b A + c A^2), A = X'X),   a, b, c = 3.4445, -4.7750, 2.0315
+ * Their adjoint, with R the cotangent of the new X and B = b A + c A^2:
+ *   U = R X', T = b U + c (U A + A U):  bX = a R + B R + (T + T')X      (U = X'R:  R B, X (T + T'))
+ *   bS = R/n - S <R, S>/(n^2 |S|), n = |S| + 1e-7
+ * and with b = bW_C:  bA = b,  bG_Cj += <ns(S_C), b>,  R = E b. */
+enum { MIRAS__POLAR_STEPS = 5 };
+
+/* Floats of room for the layers of a plan; back: for the adjoint too. */
+static MIRAS__UNUSED size_t miras__polar_room(const miras__plan *p, int back) {
+  size_t matrix = 0, square = 0;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], k = in < out ? in : out;
+    if (in * out > matrix) matrix = in * out;
+    if (k * k > square) square = k * k;
+  }
+  return back ? (MIRAS__POLAR_STEPS + 3) * matrix + 4 * square : 2 * matrix + 2 * square;
+}
+
+/* y = one step of x; A and B [k, k] receive theirs, k the smaller side. */
+static void miras__polar_step(const miras__link *x, float *to, const float *from, float *A,
+                              float *B) {
+  const miras__kernels *K = x->K;
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const int wide = in <= out;
+  const size_t k = wide ? in : out;
+  miras__product(K, x->pack, MIRAS__SET | (wide ? MIRAS__NT : MIRAS__TN), A, from, from, k, k,
+                 wide ? out : in);
+  miras__product(K, x->pack, MIRAS__SET, B, A, A, k, k, k);
+  K->scale(B, 2.0315f, B, k * k);
+  K->axpy(B, -4.7750f, A, k * k);
+  if (!to) return;
+  K->scale(to, 3.4445f, from, in * out);
+  if (wide) miras__product(K, x->pack, MIRAS__ADD, to, B, from, in, out, k);
+  else miras__product(K, x->pack, MIRAS__ADD, to, from, B, in, out, k);
+}
+
+/* r <- the cotangent of the step's x = from, of that of its result; to: room for it. */
+static void miras__polar_step_bwd(const miras__link *x, float *to, const float *r,
+                                  const float *from, float *A) {
+  const miras__kernels *K = x->K;
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const int wide = in <= out;
+  const size_t k = wide ? in : out, square = k * k;
+  float *B = A + square, *T = B + square, *U = T + square;
+  miras__polar_step(x, NULL, from, A, B);
+  if (wide) miras__product(K, x->pack, MIRAS__SET | MIRAS__NT, U, r, from, k, k, out);
+  else miras__product(K, x->pack, MIRAS__SET | MIRAS__TN, U, from, r, k, k, in);
+  miras__product(K, x->pack, MIRAS__SET, T, U, A, k, k, k);
+  miras__product(K, x->pack, MIRAS__ADD, T, A, U, k, k, k);
+  K->scale(T, 2.0315f, T, square);
+  K->axpy(T, -4.7750f, U, square);
+  K->transpose(U, k, T, k, k, k);
+  K->add(T, U, square);
+  K->scale(to, 3.4445f, r, in * out);
+  miras__product(K, x->pack, MIRAS__ADD, to, wide ? B : r, wide ? r : B, in, out, k);
+  miras__product(K, x->pack, MIRAS__ADD, to, wide ? T : from, wide ? from : T, in, out, k);
+}
+
+/* The steps of a layer: X_0 in room, then the others behind it, or (every 0) in turn before it. The
+ * last is returned; squares: room of [k, k] each. */
+static float *miras__polar(const miras__link *x, size_t every, float *squares) {
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const size_t k = in < out ? in : out;
+  float *at = x->room;
+  int i;
+  x->K->scale(at, 1 / (sqrtf(x->K->dot(x->s, x->s, x->n)) + 1e-7f), x->s, x->n);
+  for (i = 0; i < MIRAS__POLAR_STEPS; i++) {
+    float *to = every ? at + every : x->room + (i % 2 ? 0 : x->n);
+    miras__polar_step(x, to, at, squares, squares + k * k);
+    at = to;
+  }
+  return at;
+}
+
+/* W = A + E ns(S), in the ball. */
+static void miras__turned_by(const miras__link *x, const float *turned, float E) {
+  x->K->copy(x->w, x->a, x->n);
+  x->K->axpy(x->w, E, turned, x->n);
+}
+
+static void miras__muon(const miras__link *x) {
+  miras__link in = *x;
+  miras__turned_by(x, miras__polar(x, 0, x->room + 2 * x->n), x->K->sum(x->g, x->pairs));
+  in.a = x->w;
+  if (x->p->d.ball > 0) miras__ball(&in);
+}
+
+static void miras__muon_bwd(const miras__link *x) {
+  const miras__kernels *K = x->K;
+  const float E = K->sum(x->g, x->pairs), length = sqrtf(K->dot(x->s, x->s, x->n));
+  const float n = length + 1e-7f;
+  float *squares = x->room + (MIRAS__POLAR_STEPS + 3) * x->n;
+  float *last = miras__polar(x, x->n, squares);
+  float *r = last + x->n, *to = r + x->n, *swap, bE;
+  miras__link in = *x;
+  int i;
+  if (x->p->d.ball > 0) {
+    miras__turned_by(x, last, E);
+    in.a = x->w;
+    miras__ball_bwd(&in);
+  } else {
+    K->copy(x->ba, x->bw, x->n);
+  }
+  bE = K->dot(last, x->ba, x->n);
+  K->add_rows(x->bg, 1, &bE, 0, x->pairs, 1);
+  K->scale(r, E, x->ba, x->n);
+  for (i = MIRAS__POLAR_STEPS; i-- > 0; swap = r, r = to, to = swap)
+    miras__polar_step_bwd(x, to, r, x->room + (size_t)i * x->n, squares);
+  K->axpy(x->bs, 1 / n, r, x->n);
+  if (length > 0) K->axpy(x->bs, -(K->dot(r, x->s, x->n) / n / length / n), x->s, x->n);
+}
+
+static void miras__close_muon(const miras__link *x) { miras__links(x, miras__muon); }
+
+static void miras__close_muon_bwd(const miras__link *x) {
+  x->K->add(x->bw, x->ba, x->p->weights);
+  miras__links(x, miras__muon_bwd);
+}
+
 /* An f-divergence: the step of the chunk's sum U from W_0, or its mix with W_B. */
 static void miras__close_divergence(const miras__link *x) {
   x->K->divergence_step(x->p, x->w, NULL, x->from, x->a);
@@ -11067,6 +11323,8 @@ enum {
   MIRAS__RETAIN_SIGNED = MIRAS_RETENTION_COUNT,        /* KL on signed slices                    */
   MIRAS__RETAIN_FIRST,     /* Memora's paper form: the exact first token of a chunk ...          */
   MIRAS__RETAIN_OTHERS,    /* ... and the others, linear in W with their gradients at W_1        */
+  MIRAS__RETAIN_BALL,      /* W = A in a ball                                                    */
+  MIRAS__RETAIN_MUON,      /* what Muon closes to, in a ball or not                              */
   MIRAS__RETAIN_FORMS
 };
 
@@ -11104,7 +11362,11 @@ static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__link_signed, NULL},
   {0, 0, 0, MIRAS__SUM_LOG, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1,
    miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX}
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX},
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+   miras__close_ball, MIRAS__BACK(miras__close_ball_bwd), NULL, NULL, NULL, NULL},
+  {0, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+   miras__close_muon, MIRAS__BACK(miras__close_muon_bwd), NULL, NULL, NULL, NULL}
 };
 
 /* Choose the records that run a chunk and its first token, which may have one of its own. */
@@ -11117,6 +11379,10 @@ static void miras__retention_plan(miras__plan *p) {
     p->first = MIRAS__RETAIN_FIRST;
   } else if (d->simplex_signed) {
     p->retain = p->first = MIRAS__RETAIN_SIGNED;
+  } else if (p->muon) {
+    p->retain = p->first = MIRAS__RETAIN_MUON;
+  } else if (d->ball > 0) {
+    p->retain = p->first = MIRAS__RETAIN_BALL;
   }
   retain = &miras__retentions[p->retain];
   p->stores_link = retain->stores_link;
@@ -12544,6 +12810,9 @@ static void miras__exact_clear(const miras__call *a) {
  * What else closing does, from A_C to W_C:
  *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; towards B, A_C - B is
  *                  shrunk
+ *   ball           each matrix A_C <- A_C min(1, ball/|A_C|); S_C stays
+ *   Muon           A_C <- a_C A_0 [+ (1 - a_C) B] + E ns(S_C), E = sum_j G_Cj (room @42), where G
+ *                  is that without momentum and f = 0; reads of the open chunk are at its anchor
  *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j', and W_C is their
  *                  step (room @27) from W_0; towards B, with W_B = c softmax(B), from
  *                  a_C W_0 + (1 - a_C) W_B, and only then there is a decay
@@ -12569,6 +12838,8 @@ static void miras__exact_clear(const miras__call *a) {
  * (with the 1 of an inner bias), so that s F < 4: no write adds to them more than about four times
  * what they were, and a memory grows to values of any size in a few writes per digit.
  *
+ * With omega a token's step is of several pairs, those of tokens before the chunk too: see below.
+ *
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
 
@@ -12585,6 +12856,7 @@ typedef struct miras__chunk {
   /* the span */
   const miras__retention_record *retain;
   size_t t, r0, m;         /* its first pair in the call, that one's row in the chunk, how many  */
+  size_t lead;             /* kept pairs ahead of the new ones in its anchor pass                */
   size_t first, token, reads;   /* pairs before the first that a read follows, its token, reads  */
   int ends, closing;       /* it closes; a last read comes after that                            */
   int measured;            /* J came about beside W_0                                            */
@@ -12592,6 +12864,8 @@ typedef struct miras__chunk {
   int folds;               /* a chunk of one pair: what reads A_0 folds it on its way            */
 #endif
   float *a, *w, *s;        /* A_0, W_0, S_0 (or NULL)                                            */
+  float *past;             /* the last pairs, and ...                                            */
+  const float *held;       /* ... those of the chunk's start                                     */
   const float *init;       /* where the recursion leads, or NULL for nothing                     */
   float *binit;
   float *y[4], *d[4];      /* the chunk's pairs; what carries channels times its G               */
@@ -12604,10 +12878,12 @@ typedef struct miras__chunk {
   float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
   float *beside;           /* where a J that comes about beside W_C goes, where it is asked for  */
   float *u, *mix;          /* a sum apart; what decays have made of W_0                          */
+  float *polar;            /* room of Muon's close                                               */
   float *along, *curve, *drift, *share, *metric; /* bounded steps: e.r, Q, F, eta'/eta, J     */
   float *new_y, *new_d;    /* new rows where what carries channels is kept times its G           */
   /* backward only */
   float *state;            /* like a head's, but with cotangents where that has A and S          */
+  float *polar_back;       /* room of the adjoint of Muon's close                                */
   float *wc, *ac;          /* W_C and A_C, ...                                                   */
   const float *kept;       /* ... or A_C on the tape, with its W_C in wc; or NULL                */
   float *bw, *bwc, *bwb;   /* of W_0, W_C, W_B                                                   */
@@ -12683,6 +12959,7 @@ static MIRAS__CALLED void miras__chunk_lay(const miras__plan *p, miras__space *s
   c->norm = miras__lay(s, 8);
   c->u = miras__lay(s, z.apart);
   c->mix = miras__lay(s, z.apart ? z.held : 0);
+  c->polar = miras__lay(s, p->muon ? miras__polar_room(p, 0) : 0);
   c->along = miras__lay(s, z.bounded);
   c->curve = miras__lay(s, z.bounded);
   c->drift = miras__lay(s, z.bounded);
@@ -12712,6 +12989,7 @@ static MIRAS__CALLED void miras__chunk_lay_bwd(const miras__plan *p, miras__spac
   const int beside = miras__retentions[p->retain].metric == MIRAS__J_BESIDE;
   int l;
   c->state = miras__lay(s, p->head_state);
+  c->polar_back = miras__lay(s, p->muon ? miras__polar_room(p, 1) : 0);
   c->net.bv = miras__lay(s, n * dv);
   c->net.bdelta = miras__lay(s, n * p->bounds);
   c->net.bkey = miras__lay(s, n * dv);
@@ -12765,6 +13043,15 @@ static void miras__frozen_gaps(const miras__call *a, int backward, int watch) {
 }
 #endif
 
+/* New pairs of a chunk; floats of the pairs that are kept, and of a tape's state before them. */
+static size_t miras__fresh(const miras__plan *p) { return p->chunk_pairs - p->past; }
+static size_t miras__past_floats(const miras__plan *p) {
+  return p->past * (p->features + (size_t)p->d.value_dim + p->past_delta);
+}
+static size_t miras__before_past(const miras__plan *p) {
+  return p->head_dstate - miras__past_floats(p);
+}
+
 /* This engine's part of a plan: the layout of a head's state (at_s: with momentum only), the sizes
  * of tape and scratch. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
@@ -12776,9 +13063,11 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
   if (p->stores_link) p->at_w = state, state += pad;
-  if (p->head_dstate > p->weights) p->at_s = state, state += pad;   /* of S too */
   p->split = p->weights;
-  p->second = p->at_s;
+  if (p->head_dstate > p->weights) p->second = state;
+  if (p->head_dstate - miras__past_floats(p) > p->weights) p->at_s = state;
+  p->at_past = p->at_s ? p->at_s + p->weights : p->second;
+  state += miras__pad(p->head_dstate - p->weights);
   if (p->holds) p->at_init = state, state += pad;
   p->at_open = state;
   for (l = 0; l < p->layers; l++) {
@@ -12792,10 +13081,14 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   if (p->channel) state += miras__pad((size_t)d->value_dim);
   p->at_scalars = state, state += 16;
   p->tape_state = p->head_dstate;
-  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / c);
+  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / miras__fresh(p));
   p->tape_tokens = d->chunk;
   p->head_state = state;
   p->pack = miras__rows_room(c, (size_t)p->widest > c ? (size_t)p->widest : c);
+  if (p->muon) {
+    const size_t side = (size_t)p->widest, room = miras__gemm_room(side, side, side);
+    if (p->pack < room) p->pack = room;
+  }
   miras__chunk_lay(p, &s, &work);
   p->scratch = p->scratch_backward = s.used;
   if (!MIRAS__TRAINS) return state;
@@ -12928,7 +13221,8 @@ static miras__gate_course miras__course_of(const miras__chunk *c) {
   x.ld = p->chunk_pairs, x.row = c->r0, x.m = c->m, x.inner_step = c->t % inner_steps;
   x.inner_steps = inner_steps, x.alpha = c->rows.alpha, x.eta = c->rows.eta;
   x.theta = c->rows.theta, x.rate = p->d.token_rates ? c->rate : NULL, x.g = c->g, x.n = c->n;
-  x.a = c->ca, x.f = c->cf, x.h = c->ch;
+  x.a = c->ca, x.f = c->cf, x.h = c->ch, x.apart = p->muon, x.begins = c->r0 == p->past;
+  x.omega = p->past + 1;
   return x;
 }
 
@@ -12941,6 +13235,8 @@ static void miras__span_products(miras__chunk *c) {
   if (x.rate)
     c->K->rates_fwd(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
                       x.inner_steps);
+  if (c->lead) c->K->fill(c->last_g, 0, c->p->chunk_pairs);
+  if (c->lead) c->K->fill(c->last_n, 0, c->p->chunk_pairs);
   c->K->coefficients(c->K, &x, c->last_g, c->last_n, c->last_a);
 }
 
@@ -13256,7 +13552,7 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
   const size_t at = row * c->p->chunk_pairs, offset = c->p->offset[l];
   float *t = c->net.t1;
 #ifndef MIRAS__DEVICE
-  if (pairs == 1 && !c->p->channel) {
+  if (pairs == 1 && !c->p->channel && !c->p->muon) {
     const miras__new_pair f = miras__new_pair_of(c, l, a, s, row);
     K->fold_pair(&f);
     return;
@@ -13265,8 +13561,9 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
   miras__layer_fade(c, l, a, c->init, row);
   if (!c->p->channel) K->scale_rows(t, in, 1, c->g + at, 1, c->y[l], in, pairs, in);
   if (s) K->momentum_fwd(a + offset, s + offset, c->cf[row], c->ch[row], size);
-  miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
-                 pairs);
+  if (!c->p->muon)
+    miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
+                   pairs);
   if (!s) return;
   K->scale_rows(t, in, 1, c->n + at, 1, c->y[l], in, pairs, in);
   miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, s, t, c->d[l], pairs);
@@ -13280,12 +13577,12 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
 static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const size_t m = c->m, last = m - 1, at = last * c->p->chunk_pairs;
+  const size_t m = c->r0 + c->m, last = c->m - 1, at = last * c->p->chunk_pairs;
   const int side = MIRAS__SIDE(c->p, l);
   const int by_input = side == MIRAS__INPUTS, by_output = side == MIRAS__OUTPUTS;
   float *t = c->net.t1, *u = c->net.t2;
   int pass;
-  for (pass = 0; !side && pass < (cs ? 2 : 1); pass++) {
+  for (pass = c->p->muon; !side && pass < (cs ? 2 : 1); pass++) {
     const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
     float *brow = (pass ? c->bn : c->bg) + at;
     miras__through(&c->net, MIRAS__SET, l, t, c->y[l], b, m);
@@ -13317,6 +13614,8 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   c->a = state;
   c->w = p->stores_link ? state + p->at_w : state;
   c->s = p->at_s ? state + p->at_s : NULL;
+  c->past = p->past ? state + p->at_past : NULL;
+  c->held = c->past;
   c->wb = p->holds ? state + p->at_init : NULL;
   c->last_g = state + p->at_g;
   c->last_n = state + p->at_n;
@@ -13385,7 +13684,9 @@ static void miras__span(miras__chunk *c, int retain, size_t t, size_t r0, size_t
   miras__span_retain(c, retain);
   c->t = t;
   c->r0 = r0;
-  c->m = c->net.pairs.m = m;
+  c->m = m;
+  c->lead = c->p->past && r0 == c->p->past ? r0 : 0;
+  c->net.pairs.m = c->lead + m;
   c->ends = ends;
   c->first = inner_steps - 1 - t % inner_steps;
   c->token = (t + c->first) / inner_steps;
@@ -13490,20 +13791,105 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
   miras__rows_queries_bwd(K, p, &c->io, call->g, token, m, bx, q, n);
 }
 
+/* ---- the last pairs, with omega ----
+ *
+ * g_t is of the pairs t - past .. t, all of them at the anchor, so that
+ *   N_tj = theta_t N_(t-1)j + [j >= t - past] eta_t,   G_tj = alpha_t G_(t-1)j + N_tj
+ * where j counts through the `past` pairs before the chunk too: they come first in Y, D, G, N, and
+ * a chunk's first span runs them through the anchor again, ahead of its own. Those that are not
+ * there yet have d = 0. What the adjoint says of them lies where the state has them, until the
+ * chunk comes that they were new in. */
+
+enum { MIRAS__STORE, MIRAS__RECALL, MIRAS__CLAIM, MIRAS__OWE };
+
+/* STORE: the ring of last pairs <- `count` rows from row `row` of x, v, delta on, those of the
+ * tokens at position `token` and on. RECALL: the other way. Their adjoints, of cotangents: CLAIM
+ * adds those of the ring to the rows and makes them 0, OWE adds the rows to the ring. */
+static void miras__past_rows(const miras__chunk *c, int how, float *ring, uint64_t token,
+                             size_t count, float *x, float *v, float *delta, size_t row) {
+  const miras__kernels *K = c->K;
+  const miras__plan *p = c->p;
+  const size_t n = p->past, dv = (size_t)p->d.value_dim;
+  size_t at = miras__mod(token, n), done, part, i;
+  for (done = 0; done < count; done += part, at = 0) {
+    float *const rows[3] = {x, v, delta}, *from = ring;
+    size_t wide[3], ld[3];
+    wide[0] = p->features, wide[1] = ld[1] = dv, wide[2] = ld[2] = p->past_delta;
+    ld[0] = (size_t)p->in[0];
+    part = n - at < count - done ? n - at : count - done;
+    for (i = 0; i < 3; from += n * wide[i], i++) {
+      float *a = from + at * wide[i], *b = rows[i] + (row + done) * ld[i];
+      if (how == MIRAS__STORE) K->copy_rows(a, wide[i], b, ld[i], part, wide[i]);
+      if (how == MIRAS__RECALL) K->copy_rows(b, ld[i], a, wide[i], part, wide[i]);
+      if (how == MIRAS__CLAIM) K->add_rows(b, ld[i], a, wide[i], part, wide[i]);
+      if (how == MIRAS__CLAIM) K->fill(a, 0, part * wide[i]);
+      if (how == MIRAS__OWE) K->add_rows(a, wide[i], b, ld[i], part, wide[i]);
+    }
+  }
+}
+
+/* The position of the span's first token; how many of the kept pairs are not there yet. */
+static uint64_t miras__span_position(const miras__chunk *c) {
+  return c->call->position + (uint64_t)(c->t / (size_t)c->p->d.inner_steps);
+}
+static size_t miras__span_missing(const miras__chunk *c) {
+  const uint64_t position = miras__span_position(c);
+  return position < c->lead ? c->lead - (size_t)position : 0;
+}
+
+/* A span's new pairs that are among the last: the first of them; how many. */
+static size_t miras__span_last(const miras__chunk *c) {
+  return c->m > c->p->past ? c->m - c->p->past : 0;
+}
+
+static void miras__past_keep(const miras__chunk *c) {
+  const size_t from = miras__span_last(c);
+  miras__past_rows(c, MIRAS__STORE, c->past, miras__span_position(c) + from, c->m - from,
+                   c->net.pairs.x[0], c->net.v, c->net.delta, c->lead + from);
+}
+
+static void miras__past_bwd(const miras__chunk *c) {
+  const size_t from = miras__span_last(c);
+  const miras__net *n = &c->net;
+  miras__past_rows(c, MIRAS__CLAIM, c->past, miras__span_position(c) + from, c->m - from, n->bx[0],
+                   n->bv, n->bdelta, c->lead + from);
+  miras__past_rows(c, MIRAS__OWE, c->past, miras__span_position(c), c->lead, n->bx[0], n->bv,
+                   n->bdelta, 0);
+}
+
+/* What is not there yet says nothing. */
+static void miras__past_clear(const miras__chunk *c, float *const *d) {
+  const size_t missing = miras__span_missing(c);
+  int l;
+  for (l = 0; missing && l < c->p->layers; l++)
+    c->K->fill(d[l], 0, missing * (size_t)c->p->out[l]);
+}
+
 /* Make the new pairs of a span: rows, inner gradients, gates and coefficients. */
 static void miras__span_rows(miras__chunk *c) {
   const miras__plan *p = c->p;
   const miras__pass *s = &c->net.pairs;
   c->rows.x = miras__query_rows(c, s, &c->rows.in);
   c->net.w = c->w;
+  if (p->past) {
+    float *const ring = (float *)(uintptr_t)c->held;
+    if (c->lead)
+      miras__past_rows(c, MIRAS__RECALL, ring, miras__span_position(c), c->lead, s->x[0],
+                       c->net.v, c->net.delta, 0);
+    if (p->ones) c->K->fill_rows(s->x[0] + p->features, (size_t)p->in[0], 1, c->lead, 1);
+    c->rows.x += c->lead * c->rows.in;
+    c->rows.v = c->net.v + c->lead * (size_t)p->d.value_dim;
+    c->rows.delta = c->net.delta + c->lead * p->bounds;
+  }
   miras__rows_fwd(c->K, p, &c->io, c->t, c->m, &c->rows);
-  if (c->rows.x != s->x[0]) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
+  if (c->net.answer->keyed) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
 }
 
 static void miras__span_pairs(miras__chunk *c) {
   const miras__plan *p = c->p;
   miras__span_rows(c);
   miras__anchor_fwd(&c->net);
+  if (c->lead) miras__past_clear(c, c->net.d);
   if (p->d.step_bound) miras__span_bound(c);
   miras__span_products(c);
 }
@@ -13546,28 +13932,32 @@ static int miras__span_sweeps(const miras__chunk *c) {
          miras__sweeps(&c->p->d, c->call->position + (uint64_t)(t / inner_steps));
 }
 
-/* The arguments of a chunk's close, which makes W_C = w from the sum and W_0 = w0. */
+/* The arguments of a chunk's close, which makes W_C = w from the sum, S_C = s and W_0 = w0. */
 static miras__link miras__closing_of(const miras__chunk *c, float *w, const float *sum,
-                                     const float *w0) {
+                                     const float *s, const float *w0) {
   miras__link x = miras__link_of(c->K, c->p, c->retain);
   x.w = w;
   x.a = sum;
   x.b = c->b;
   x.from = miras__apart(c) && c->wb ? c->mix : w0;
   x.g = c->g + (c->m - 1) * c->p->chunk_pairs;
+  x.pairs = c->r0 + c->m;
+  x.s = s;
+  x.room = c->polar;
+  x.pack = c->net.pack;
   x.norm = c->norm + 4;
   x.slope = c->beside;
   return x;
 }
 
 /* Make W_C; w may be sum, or w0. inv receives the scale of its link. */
-static void miras__span_close(miras__chunk *c, float *w, const float *sum, const float *w0,
-                               float *inv) {
+static void miras__span_close(miras__chunk *c, float *w, const float *sum, const float *s,
+                              const float *w0, float *inv) {
   const miras__plan *p = c->p;
   miras__link x;
   int l;
   if (!c->retain->close) return;
-  x = miras__closing_of(c, w, sum, w0);
+  x = miras__closing_of(c, w, sum, s, w0);
   x.inv = inv;
   if (x.from != w0) c->K->copy(c->mix, w0, p->weights);
   for (l = 0; x.from != w0 && l < p->layers; l++)
@@ -13576,11 +13966,13 @@ static void miras__span_close(miras__chunk *c, float *w, const float *sum, const
 }
 
 /* The adjoint of a close: bwc comes in as the closing query's cotangent of W_C, ca as that of the
- * state behind the close. */
-static void miras__span_close_bwd(miras__chunk *c, float *ca) {
+ * state behind the close; Muon's S_C is in bw, and adds to cs. */
+static void miras__span_close_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__plan *p = c->p;
-  miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->w);
+  miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->bw, c->w);
   int l;
+  x.bs = cs;
+  x.room = c->polar_back;
   x.bw = c->bwc;
   x.ba = ca;
   x.bg = c->bg + (c->m - 1) * p->chunk_pairs;
@@ -13601,6 +13993,7 @@ static void miras__begin(miras__chunk *c) {
   const float *init = c->call->init;
   if (!p->init_mapped || p->stores_link) K->copy(c->a, init, p->weights);
   if (c->s) K->fill(c->s, 0, p->weights);
+  if (c->past) K->fill(c->past, 0, miras__past_floats(p));
   if (p->stores_link) miras__chunk_weights(c);
   else if (p->init_mapped) miras__weights_of(K, p, c->w, init, init, c->inv);
   if (c->wb) K->copy(c->wb, c->a, p->weights);
@@ -13614,8 +14007,9 @@ static void miras__span_state(miras__chunk *c) {
   for (l = 0; l < p->layers; l++) {
     const int side = MIRAS__SIDE(p, l);
     c->net.pairs.x[l] = side == MIRAS__INPUTS && p->from[l] == 0
-                          ? c->new_y : c->y[l] + c->r0 * (size_t)p->in[l];
-    c->net.d[l] = side == MIRAS__OUTPUTS ? c->new_d : c->d[l] + c->r0 * (size_t)p->out[l];
+                          ? c->new_y : c->y[l] + (c->r0 - c->lead) * (size_t)p->in[l];
+    c->net.d[l] = side == MIRAS__OUTPUTS ? c->new_d
+                                         : c->d[l] + (c->r0 - c->lead) * (size_t)p->out[l];
   }
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
   if (p->stores_link) c->K->copy(c->inv, c->scalars + 4, (size_t)p->layers);
@@ -13656,7 +14050,7 @@ static void miras__frozen_forward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_io *io = call->io;
-  const size_t each = p->chunk_pairs, inner_steps = (size_t)p->d.inner_steps;
+  const size_t each = miras__fresh(p), inner_steps = (size_t)p->d.inner_steps;
   const size_t length = (size_t)io->length * inner_steps;
   const size_t open = miras__mod(call->position, (size_t)p->d.chunk) * inner_steps;
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
@@ -13670,7 +14064,7 @@ static void miras__frozen_forward(const miras__call *call) {
     const int exact = p->first != p->retain && r0 == 0;
     const size_t rest = exact ? 1 : each - r0, m = rest < left ? rest : left;
     const int closes = r0 + m == each, ends = closes || exact;
-    miras__span(c, exact ? p->first : p->retain, t, r0, m, ends);
+    miras__span(c, exact ? p->first : p->retain, t, r0 + p->past, m, ends);
     miras__span_state(c);
     if (MIRAS__TRAINS && left > m)
       miras__rows_fetch(call, (t + m) / inner_steps, each / inner_steps, MIRAS__FETCH_INPUTS);
@@ -13678,15 +14072,18 @@ static void miras__frozen_forward(const miras__call *call) {
       float *to = call->tape + t / each * p->tape_state;
       K->copy(to, c->a, p->weights);
       if (c->s) K->copy(to + p->weights, c->s, p->weights);
+      if (c->past) K->copy(to + miras__before_past(p), c->past, miras__past_floats(p));
     }
 #ifndef MIRAS__DEVICE
-    c->folds = each == 1 && !p->channel && !c->retain->close && c->reads;
+    c->folds = p->chunk_pairs == 1 && !p->channel && !c->retain->close && c->reads;
 #endif
     miras__span_run(c, miras__to(io->y, c->token * io->ldy));
+    if (c->past) miras__past_keep(c);
     if (io->surprise) {                          /* of a token: before its first inner_step */
       const size_t begun = (inner_steps - t % inner_steps) % inner_steps;
       if (begun < m)
-        K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + begun, inner_steps,
+        K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + c->lead + begun,
+                     inner_steps,
                      (m - begun - 1) / inner_steps + 1, 1);
     }
     t += m;
@@ -13704,7 +14101,7 @@ static void miras__frozen_forward(const miras__call *call) {
         K->flush(sum, sum, p->weights);
         if (c->s) K->flush(c->s, c->s, p->weights);
       }
-      miras__span_close(c, c->w, sum, c->a, p->stores_link ? c->scalars + 4 : c->line);
+      miras__span_close(c, c->w, sum, c->s, c->a, p->stores_link ? c->scalars + 4 : c->line);
       c->measured = c->retain->metric == MIRAS__J_BESIDE;
       if (r0 || exact) miras__state_clear(c, !closes);   /* of others nothing was kept */
     }
@@ -13790,8 +14187,11 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
     if (!c->kept) {
       if (c->s) K->copy(c->bw, c->s, p->weights);
       miras__span_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
-      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) K->flush(c->ac, c->ac, p->weights);
-      miras__span_close(c, c->wc, c->ac, c->a, c->line);
+      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) {
+        K->flush(c->ac, c->ac, p->weights);
+        if (p->muon) K->flush(c->bw, c->bw, p->weights);
+      }
+      miras__span_close(c, c->wc, c->ac, c->bw, c->a, c->line);
     }
     K->fill(c->bwc, 0, p->weights);
     if (c->closing) {                            /* the closing read goes through W_C */
@@ -13801,7 +14201,7 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
       miras__read_query(c, &x, token, c->net.bz[p->layers - 1]);
       miras__read_bwd(c, &x, token, c->bwc, NULL);
     }
-    miras__span_close_bwd(c, ca);
+    miras__span_close_bwd(c, ca, cs);
   }
   if (!c->ends) return;
   from = c->a;
@@ -13819,8 +14219,8 @@ static void miras__span_begin_bwd(const miras__chunk *c) {
   int l;
   c->K->fill(c->bg, 0, c->added);
   for (l = 0; l < p->layers; l++) {
-    if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
-    c->K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
+    if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->net.pairs.m * (size_t)p->in[l]);
+    c->K->fill(c->net.bd[l], 0, c->net.pairs.m * (size_t)p->out[l]);
   }
 }
 
@@ -13835,7 +14235,7 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   miras__span_begin_bwd(c);
   miras__span_end_bwd(c, ca, cs);
   if (p->stores_link) K->fill(bw, 0, p->weights);
-  miras__read_at(c, c->first, c->first + 1, c->reads, &x);
+  miras__read_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
   miras__read_bwd(c, &x, c->token, c->retain->from_dual ? ca : bw, cs);
   if (!follows && p->channel) {                  /* only the fold has used the rows */
     miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
@@ -13845,8 +14245,14 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   if (p->d.step_bound) miras__span_bound_bwd(c, bw);
   c->net.bw = bw;
   c->net.balong = p->d.step_bound ? c->along : NULL;
+  if (c->lead) miras__past_clear(c, c->net.bd);
   miras__anchor_bwd(&c->net);
-  c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0];
+  c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0] + c->lead * (size_t)p->in[0];
+  if (c->past) {
+    miras__past_bwd(c);
+    c->brows.v = c->net.bv + c->lead * (size_t)p->d.value_dim;
+    c->brows.delta = c->net.bdelta + c->lead * p->bounds;
+  }
   miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
   if (p->stores_link) {
     const miras__link link = miras__anchor_link(c, bw, ca);
@@ -13859,12 +14265,13 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
 static int miras__span_of(miras__chunk *c, size_t which) {
   const miras__call *call = c->call;
   const miras__plan *p = c->p;
-  const size_t two = p->first != p->retain, each = p->chunk_pairs, t = which / (1 + two) * each;
+  const size_t two = p->first != p->retain, each = miras__fresh(p), t = which / (1 + two) * each;
   const size_t left = (size_t)call->io->length * (size_t)p->d.inner_steps - t;
   const size_t m = left < each ? left : each;
   float *a = call->tape + t / each * p->tape_state;
   if (!two) {
-    miras__span(c, p->retain, t, 0, m, m == each);
+    c->held = a + miras__before_past(p);
+    miras__span(c, p->retain, t, p->past, m, m == each);
   } else {
     const int exact = which % 2 == 0;
     if (!exact && m == 1) return 0;
@@ -13873,7 +14280,7 @@ static int miras__span_of(miras__chunk *c, size_t which) {
       c->reads = 0;
       miras__span_again(c, a, NULL);
       miras__span_sum(c, c->wc, a, NULL);
-      miras__span_close(c, c->wc, c->wc, a, c->line);
+      miras__span_close(c, c->wc, c->wc, NULL, a, c->line);
       a = c->wc;
       miras__span(c, p->retain, t + 1, 0, m - 1, m == each);
     }
@@ -13889,7 +14296,7 @@ static void miras__frozen_backward(const miras__call *call) {
   const size_t inner_steps = (size_t)p->d.inner_steps,
                length = (size_t)call->io->length * inner_steps;
   const size_t size = p->weights;
-  const size_t chunks = length / p->chunk_pairs + (length % p->chunk_pairs != 0);
+  const size_t each = miras__fresh(p), chunks = length / each + (length % each != 0);
   float *dstate = call->dstate;
   miras__chunk own, *c = miras__chunk_open(call, 1, &own);
   size_t which;
@@ -13906,15 +14313,18 @@ static void miras__frozen_backward(const miras__call *call) {
   else K->fill(ca, 0, size);
   if (cs && dstate) K->copy(cs, dstate + size, size);
   else if (cs) K->fill(cs, 0, size);
+  if (c->past) {
+    K->fill(c->past, 0, miras__past_floats(p));
+    if (dstate) K->copy(c->past, dstate + miras__before_past(p), miras__past_floats(p));
+  }
   if (g->threshold)                              /* its inner_steps add to a token's */
     K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
   for (which = p->first != p->retain ? 2 * chunks : chunks; which-- > 0;) {
     if (p->stores_link && which + 1 < chunks) miras__anchor_passes(c);
     if (!miras__span_of(c, which)) continue;
     c->binit = c->init == c->wb ? c->bwb : call->dinit;
-    if (c->t >= p->chunk_pairs)
-      miras__rows_fetch(call, (c->t - p->chunk_pairs) / inner_steps, p->chunk_pairs / inner_steps,
-                        MIRAS__FETCH_BOTH);
+    if (c->t >= each)
+      miras__rows_fetch(call, (c->t - each) / inner_steps, each / inner_steps, MIRAS__FETCH_BOTH);
     miras__span_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */
@@ -13928,6 +14338,7 @@ static void miras__frozen_backward(const miras__call *call) {
   } else if (dstate) {
     K->copy(dstate, ca, size);
     if (cs) K->copy(dstate + size, cs, size);
+    if (c->past) K->copy(dstate + miras__before_past(p), c->past, miras__past_floats(p));
   }
 }
 
@@ -13940,7 +14351,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   float *const g = c->g, *const ca = c->ca, *const cf = c->cf;
   miras__query x;
   c->io.q = q;
-  c->io.ldq = c->io.ldy = c->r0 = 0;
+  c->io.ldq = c->io.ldy = c->r0 = c->lead = 0;
   w = c->w;
   if (call->position == 0) w = call->init;
   if (call->position == 0 && p->init_mapped) {
@@ -13954,7 +14365,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
     c->g = c->last_g;
     c->ca = c->last_a;
     c->cf = c->scalars + 1;
-    miras__read_at(c, 0, seen, 1, &x);
+    miras__read_at(c, 0, p->past + seen, 1, &x);
   } else {
     miras__read_by(c, w, 0, 1, &x);
   }
@@ -13962,24 +14373,25 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   c->g = g, c->ca = ca, c->cf = cf;
 }
 
-/* A [weights] and momentum of an open chunk, by the recursion; of f-divergences the weights that it
- * would close to. */
+/* A [weights] and momentum of an open chunk, by the recursion; of f-divergences and Muon the
+ * weights that it would close to. */
 static void miras__frozen_live(const miras__call *call, float *values) {
   const miras__plan *p = call->p;
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
   const miras__chunk laid = *c;
   float *s = p->at_s ? values + p->weights : NULL, *sum;
   c->m = 1;                                      /* the last row before the next */
-  c->r0 = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps - 1;
+  c->r0 = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps - 1 + p->past;
   c->g = c->last_g;
   c->n = c->last_n;
   c->ca = c->last_a;
   c->cf = c->scalars + 1;
   c->ch = c->scalars + 2;
   if (s) c->K->copy(s, c->s, p->weights);
+  if (c->past) c->K->copy(values + miras__before_past(p), c->past, miras__past_floats(p));
   sum = miras__apart(c) ? c->u : values;
   miras__span_sum(c, sum, c->a, s);
-  if (sum != values) miras__span_close(c, values, sum, c->a, c->line);
+  if (sum != values || p->muon) miras__span_close(c, values, sum, s, c->a, c->line);
   *c = laid;
 }
 
@@ -15715,7 +16127,8 @@ static int miras__takes_sparse(const miras__plan *p) {
     return 0;
   if (p->engine == MIRAS__RUN_EXACT) return p->fused && p->rates == 1 && !p->per_feature;
   return p->engine == MIRAS__RUN_FROZEN && d->retention <= MIRAS_RETENTION_L2_BOTH &&
-         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates;
+         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates && !(d->ball > 0) &&
+         !d->omega;
 }
 #endif
 
@@ -15885,7 +16298,12 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
               : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
                                                         : 1;
   p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
-  p->chunk_pairs = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps;
+  p->past = d->omega > 1 ? (size_t)d->omega - 1 : 0;
+#ifndef MIRAS_NO_FROZEN
+  if (miras__has_threshold(d->bias)) p->past_delta = p->bounds;
+#endif
+  p->chunk_pairs = c =
+    (d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps) + p->past;
   for (l = 0; l < p->layers; l++) {
     int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
     p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
@@ -15916,7 +16334,10 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
   p->at_rho = p->params;
   if (d->token_rates) p->params += (size_t)d->chunk;
-  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * p->weights : p->weights;
+  p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
+  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
+                                                                       : p->weights;
+  p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
   if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE)
@@ -15995,7 +16416,9 @@ MIRAS__INLINE void miras__constant_gates(const miras_memory_desc *d, const float
                                          miras__head_io *io) {
   if (!d->decay_gate) io->keep = keep;
   if (!d->learning_rate_gate) io->step = &d->learning_rate;
-  if (!d->momentum_gate && d->algorithm == MIRAS_ALGORITHM_MOMENTUM) io->momentum = &d->momentum;
+  if (!d->momentum_gate &&
+      (d->algorithm == MIRAS_ALGORITHM_MOMENTUM || d->algorithm == MIRAS_ALGORITHM_MUON))
+    io->momentum = &d->momentum;
   if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
 }
 
@@ -16188,7 +16611,9 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * (16 pairs, keys of length sqrt(key_dim): recalled 0.99 after 800 steps, with q = 4 0.43 after
  * 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its chunks (0.9 of 8
  * pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so large that what
- * windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14); HGRN2
+ * windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14); ATLAS
+ * has no polynomial features, which here are a matrix's, a window of 4 tokens whose pairs weigh
+ * alike, and Muon's step when a chunk closes instead of with each token; HGRN2
  * without lower bounds that grow with the layer; linear attention with the identity as feature map
  * and no normaliser. All but HGRN2's are fields to change.
  *
@@ -16213,6 +16638,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *   inner norm   none, which would fix the size of what the memory can say
  *   decay        leads to the initial memory. TTT has none in its paper; here it has that of the
  *                other perceptrons, because a deep memory that forgets nothing fills up
+ *   ATLAS        is Titans: a step of Muon is as long for a pair that is nearly known as for a new
+ *                one, and what bounds a step asks the token's own pair, not a window's
  *   Moneta       the gradient of |r|^3 vanishes as r^2, which the step of 1000 makes up for; the
  *                bound of p = 3 halves a write
  *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
@@ -16420,6 +16847,14 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
     MIRAS__R(learning_rate, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 16), MIRAS__FORGET(0.0005f, 0.5f),
     MIRAS__R(simplex, 65536)}},
+  {"atlas", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_MUON,
+   {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__INIT},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(learning_rate, 0.02f),
+    MIRAS__W(omega, 4))
+   {MIRAS__W(algorithm, MIRAS_ALGORITHM_MOMENTUM), MIRAS__UNIT,
+    MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1), MIRAS__R(decay_rate, 0.0005f),
+    MIRAS__R(momentum, 0.25f)}},
 };
 #undef MIRAS__W
 #undef MIRAS__R
@@ -17586,6 +18021,15 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
   miras__part_weights(x, p, MIRAS_PART_STATE, "", name, miras__squares(p) ? p->split : 0);
   if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
   if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
+  if (p->past) {
+    const size_t at = p->at_s ? 2 * p->weights : p->weights;
+    x->kind = MIRAS_PART_STATE;
+    x->before = "last.";
+    miras__part_add(x, "keys", 0, at, p->past, n);
+    miras__part_add(x, "values", 0, at + p->past * n, p->past, dv);
+    miras__part_add(x, "thresholds", 0, at + p->past * (n + dv), p->past_delta ? p->past : 0,
+                    p->past_delta);
+  }
   miras__part_weights(x, p, MIRAS_PART_PARAMETER, "init.", name, 0);
   x->before = "";
   if (p->d.inner_norm) {

@@ -4691,7 +4691,7 @@ static void miras__slabs_close(miras__slabs *f) {
   const unsigned wide = f->size.wide;
   miras__chunk *const c = f->c;
   unsigned from;
-  miras__span_close(c, c->w, c->a, c->a, c->scalars + 4);
+  miras__span_close(c, c->w, c->a, NULL, c->a, c->scalars + 4);
   if (f->size.nearby) miras__slabs_bring(f);
   if (!c->closing) return;
   c->token += c->reads;
@@ -6232,7 +6232,7 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
       for (int i = 0; i < 2; i++) miras__back_folded<P>(f, i, from, w);
       __syncthreads();
     }
-    miras__span_close(c, c->wc, c->ac, c->a, c->line);
+    miras__span_close(c, c->wc, c->ac, NULL, c->a, c->line);
   }
   c->K->fill(c->bwc, 0, p->weights);
   for (int i = 0; i < 2; i++) {
@@ -6246,7 +6246,7 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
     l->side[i][0].p = c->w + p->offset[i], f->cw[i].p = c->bw + p->offset[i];
   }
   l->reads = reads;
-  miras__span_close_bwd(c, c->state);
+  miras__span_close_bwd(c, c->state, NULL);
 }
 
 /* bW_0 goes through the link to bA, with what there is for the link's number. */
@@ -7673,7 +7673,8 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   int nearby;
   memset((void *)&c, 0, sizeof c);
   if (p->layers != 2 || p->from[1] != 1 || p->retain != p->first || d->inner_steps > 1 ||
-      d->reset_every || d->chunk < 8 || d->chunk > 128 || (p->channel && p->rates > 128) ||
+      p->past || d->reset_every || d->chunk < 8 || d->chunk > 128 ||
+      (p->channel && p->rates > 128) ||
       (retain->close && !retain->stores_link) || retain->from_dual ||
       (d->step_bound && (retain->metric != MIRAS__J_NUMBER || p->groups)))
     return c;

@@ -101,7 +101,7 @@ REF int ref_exact(const miras_memory_desc *d) {
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
          (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT ||
           d->algorithm == MIRAS_ALGORITHM_NORMALIZED) &&
-         !d->token_rates;
+         !d->token_rates && !(d->ball > 0.0f) && !d->omega;
 }
 
 /* Memora as in the paper: the first token of a chunk exactly, the others linear in W. The state is
@@ -851,6 +851,21 @@ typedef struct ref_token {
   double momentum;
 } ref_token;
 
+/* Pairs that an Omega window keeps, and how many numbers each is: its key as the layers see it, its
+ * value, its thresholds. */
+REF size_t ref_past(const miras_memory_desc *d) {
+  return d->omega > 1 ? (size_t)d->omega - 1 : 0;
+}
+
+REF size_t ref_past_thresholds(const miras_memory_desc *d) {
+  return !ref_has_threshold(d) ? 0
+         : d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
+}
+
+REF size_t ref_past_wide(const miras_memory_desc *d) {
+  return (size_t)ref_features(d) + (size_t)d->value_dim + ref_past_thresholds(d);
+}
+
 /* State of a head after a closed chunk: A [weights] and momentum S [weights]; then Newton's H
  * [features, features], or pairs [window, key_dim + value_dim] from the
  * oldest and how many there are. */
@@ -970,6 +985,7 @@ REF void ref_open(ref_memory *m, const miras_memory_desc *given, const double *p
   m->at_more = m->per_head = 2 * P;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) m->per_head += F * F;
   if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) m->per_head += F * F + F;
+  m->per_head += ref_past(&m->d) * ref_past_wide(&m->d);
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE)
     m->per_head += 1 + (size_t)m->d.window * (size_t)(m->d.key_dim + m->d.value_dim);
   ref_entries(m);
@@ -1331,12 +1347,126 @@ REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const doubl
   return er / (er + er * F / 4.0 + c * Q);
 }
 
+/* Each matrix, with the biases behind it, at most `ball` long. */
+REF void ref_ball(const ref_memory *m, double *A) {
+  for (int l = 0; l < m->s.layers; l++) {
+    const size_t end = l + 1 < m->s.layers ? m->s.at[l + 1] : m->s.weights;
+    double sum = 0.0;
+    for (size_t i = m->s.at[l]; i < end; i++) sum += A[i] * A[i];
+    ref_branch(m->branches, sqrt(sum) > (double)m->d.ball, sqrt(sum) - (double)m->d.ball);
+    for (size_t i = m->s.at[l]; i < end && sqrt(sum) > (double)m->d.ball; i++)
+      A[i] *= (double)m->d.ball / sqrt(sum);
+  }
+}
+
+/* Y [n, n] = X X', from rows [n, m] of X that lie `down` apart, their entries `right`. */
+REF void ref_gram(double *Y, const double *X, int n, int m, int down, int right) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      Y[i * n + j] = 0.0;
+      for (int k = 0; k < m; k++)
+        Y[i * n + j] += X[i * down + k * right] * X[j * down + k * right];
+    }
+}
+
+/* Five steps of Newton and Schulz on a matrix [in, out]: X <- a X + (b A + c A^2) X with A = X X',
+ * from X of length 1; of more rows than columns the transposed matrix is taken. */
+REF void ref_newton_schulz(double *X, int in, int out) {
+  const int n = in <= out ? in : out, m = in <= out ? out : in;
+  const int down = in <= out ? out : 1, right = in <= out ? 1 : out;
+  const size_t square = (size_t)n * (size_t)n, count = (size_t)in * (size_t)out;
+  double *A = (double *)ref_zeros(2 * square + count), *B = A + square, *Y = B + square, sum = 0.0;
+  for (size_t i = 0; i < count; i++) sum += X[i] * X[i];
+  for (size_t i = 0; i < count; i++) X[i] /= sqrt(sum) + 1e-7;
+  for (int step = 0; step < 5; step++) {
+    ref_gram(A, X, n, m, down, right);
+    ref_gram(B, A, n, n, n, 1); /* A is symmetric */
+    for (size_t i = 0; i < square; i++) B[i] = -4.7750 * A[i] + 2.0315 * B[i];
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < m; k++) {
+        double y = 3.4445 * X[i * down + k * right];
+        for (int j = 0; j < n; j++) y += B[i * n + j] * X[j * down + k * right];
+        Y[i * down + k * right] = y;
+      }
+    memcpy(X, Y, count * sizeof(double));
+  }
+  free(A);
+}
+
+/* What a chunk of Muon closes to: A = base + E ns(S), of each matrix with its biases. */
+REF void ref_muon(const ref_memory *m, double *A, const double *base, const double *S,
+                  const double *E) {
+  for (int l = 0; l < m->s.layers; l++) {
+    const size_t end = l + 1 < m->s.layers ? m->s.at[l + 1] : m->s.weights, at = m->s.at[l];
+    double *X = (double *)ref_zeros(end - at);
+    memcpy(X, S + at, (end - at) * sizeof(double));
+    ref_newton_schulz(X, (int)(end - at) / m->s.out[l], m->s.out[l]);
+    for (size_t i = at; i < end; i++) A[i] = base[i] + E[i] * X[i - at];
+    free(X);
+  }
+}
+
+/* g of inner step j of a token at the anchor, of all tokens of its window, which is then moved on:
+ * the last ones are keys [past, features], values, thresholds, of token t since the head's start in
+ * row t % past. Returns the token's own loss. */
+REF double ref_gradients(ref_memory *m, int b, int h, uint64_t position, const ref_token *x, int j,
+                         const double *anchor) {
+  const miras_memory_desc *d = &m->d;
+  const size_t F = (size_t)m->features, dv = (size_t)d->value_dim, past = ref_past(d);
+  const size_t wide = ref_past_thresholds(d), P = m->s.weights;
+  const uint64_t age = ref_restarts(d, h, position) ? 0 : ref_age(d, h, position);
+  double *keys = ref_head_state(m, b, h) + m->at_more, *values = keys + past * F;
+  double *thresholds = values + past * dv, *sum = (double *)ref_zeros(P + 2 * dv), loss = 0.0;
+  for (uint64_t s = 0; s == 0 || (s <= past && s <= age); s++) {
+    double *v = sum + P, *threshold = v + dv, one;
+    const size_t row = past ? (size_t)((age - s) % past) : 0;
+    ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, m->x, m->branches);
+    for (size_t o = 0; o < dv; o++) {
+      v[o] = s ? values[row * dv + o] : x->value[(size_t)j * dv + o];
+      threshold[o] =
+        s && wide ? thresholds[row * wide + (wide > 1 ? o : 0)] : x->threshold[o];
+    }
+    if (s) memcpy(m->x, keys + row * F, F * sizeof(double));
+    ref_apply(d, &m->s, anchor, ref_gain(m, h, 0), ref_gain(m, h, 1), m->x, &m->trace);
+    one = ref_bias(d, m->trace.out, v, threshold, m->e, m->branches);
+    if (s == 0) loss = one;
+    ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
+    for (size_t i = 0; i < P; i++) sum[i] += m->g[i];
+  }
+  memcpy(m->g, sum, P * sizeof(double));
+  if (past > 0) {
+    const size_t row = (size_t)(age % past);
+    ref_map(d, x->key, keys + row * F, m->branches);
+    memcpy(values + row * dv, x->value, dv * sizeof(double));
+    memcpy(thresholds + row * wide, x->threshold, wide * sizeof(double));
+  }
+  free(sum);
+  return loss;
+}
+
+/* What queries of an open chunk read. */
+REF void ref_read_open(const ref_memory *m, double *read, const double *A, const double *anchor,
+                       const double *c) {
+  for (size_t i = 0; i < m->s.weights; i++)
+    switch (m->d.algorithm == MIRAS_ALGORITHM_MUON ? MIRAS_RETENTION_COUNT : m->d.retention) {
+      case MIRAS_RETENTION_ALL:
+      case MIRAS_RETENTION_L2:
+      case MIRAS_RETENTION_L2_BOTH:
+      case MIRAS_RETENTION_ELASTIC:
+      case MIRAS_RETENTION_ELASTIC_FTRL: read[i] = A[i]; break;
+      case MIRAS_RETENTION_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
+      case MIRAS_RETENTION_KL: read[i] = ref_lags(&m->d) ? A[i] : anchor[i]; break;
+      default: read[i] = anchor[i]; break;
+    }
+}
+
 /* Everything else: gradients at the weights of the chunk's start. With chunk 1 every descent is a
  * chunk of its own. With g_j the gradient of descent j of a token, and B the initial memory or 0:
  *   before the first   base <- B + alpha (base - B) + s, s <- theta s   (s from before the chunk)
  *                      own  <- alpha own + so, so <- theta so           (so of this chunk)
  *   each               so <- so - eta_j g_j, own <- own - eta_j g_j
  *   then               A = base + rate own     S = s + rate so when the chunk closes
+ * Muon: base has no s, own does not count, A = base + gamma ns(S), gamma <- alpha gamma + eta.
  * rate is 1 but for token_rates, which leave own as it is: alpha is for what the chunk found. An
  * f-divergence keeps A until the chunk closes, and then moves base by own. */
 REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
@@ -1344,6 +1474,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
   const size_t P = m->s.weights, head = (size_t)b * (size_t)d->heads + (size_t)h;
   const uint64_t C = (uint64_t)d->chunk, row = position % C;
   const int divergence = ref_is_divergence(d), exactly = row == 0 && ref_lags(d);
+  const int muon = d->algorithm == MIRAS_ALGORITHM_MUON;
   double *A = ref_head_state(m, b, h), *S = A + m->at_s, *c = m->c + head * REF_LAYERS;
   double *anchor = ref_head_open(m, b, h, OPEN_ANCHOR), *base = ref_head_open(m, b, h, OPEN_BASE);
   double *own = ref_head_open(m, b, h, OPEN_OWN), *s = ref_head_open(m, b, h, OPEN_S_BASE);
@@ -1369,23 +1500,20 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
         own[i] = so[i] = gamma[i] = 0.0;
       }
     }
-    ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, m->x, m->branches);
-    ref_apply(d, &m->s, anchor, ref_gain(m, h, 0), ref_gain(m, h, 1), m->x, &m->trace);
-    one = ref_bias(d, m->trace.out, x->value + (size_t)j * (size_t)d->value_dim, x->threshold, m->e,
-                   m->branches);
+    one = ref_gradients(m, b, h, position, x, j, anchor);
     if (j == 0) loss = one;
-    ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
     bound = ref_bound(m, x, j, J);
     for (size_t i = 0; i < P; i++) {
-      const double theta = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? x->momentum : 0.0;
+      const double theta =
+        muon || d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? x->momentum : 0.0;
       double alpha, eta = ref_step(m, x, j, i, &alpha);
       eta *= bound;
-      gamma[i] = alpha * gamma[i] + (double)d->sparsity * eta;
+      gamma[i] = alpha * gamma[i] + (muon ? 1.0 : (double)d->sparsity) * eta;
       if (j == 0) {
         s[i] *= theta;
         so[i] *= theta;
       }
-      base[i] = B[i] + alpha * (base[i] - B[i]) + (j == 0 ? s[i] : 0.0);
+      base[i] = B[i] + alpha * (base[i] - B[i]) + (j == 0 && !muon ? s[i] : 0.0);
       own[i] = (d->token_rates ? 1.0 : alpha) * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
       so[i] -= eta * m->g[i];
     }
@@ -1395,9 +1523,10 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
       S[i] = s[i] + rate * so[i];
       if (!divergence) A[i] = F[i];
     }
-    if (closes && d->retention == MIRAS_RETENTION_ELASTIC)
-      for (size_t i = 0; i < P; i++)
-        A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
+    if (muon) ref_muon(m, A, base, S, gamma);
+    for (size_t i = 0; i < P && closes && d->retention == MIRAS_RETENTION_ELASTIC; i++)
+      A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
+    if (closes && d->ball > 0.0f) ref_ball(m, A);
     if (closes && divergence) {
       memcpy(A, base, P * sizeof(double));
       for (int l = 0; l < m->s.layers; l++) {
@@ -1418,22 +1547,11 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
     }
     ref_slopes(d, &m->s, A, anchor, c, 0, J);
   }
-
   if (closes) {
     double closing[REF_LAYERS];
     ref_link(d, &m->s, B, A, read, closing, m->branches);
   } else {
-    for (size_t i = 0; i < P; i++)
-      switch (d->retention) {
-        case MIRAS_RETENTION_ALL:
-        case MIRAS_RETENTION_L2:
-        case MIRAS_RETENTION_L2_BOTH:
-        case MIRAS_RETENTION_ELASTIC:
-        case MIRAS_RETENTION_ELASTIC_FTRL: read[i] = A[i]; break;
-        case MIRAS_RETENTION_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
-        case MIRAS_RETENTION_KL: read[i] = ref_lags(d) ? A[i] : anchor[i]; break;
-        default: read[i] = anchor[i]; break;
-      }
+    ref_read_open(m, read, A, anchor, c);
   }
   free(F);
   free(B);

@@ -2024,7 +2024,7 @@ enum {
   PLAIN, MOMENTUM_ROW, IMPLICIT, DIAGONAL, NORMALIZED, NEWTON, RECURSIVE, DECAY_FIRST, STEPS,
   KEEP_CHANNEL, STEP_CHANNEL,
   THRESHOLD_CHANNEL, VALUE_CHANNEL, FEATURES, NORMALISE, SEPARATE_ERASE, ROW_RATES, INNER_BIAS,
-  TOWARD, BOUNDED, SIGNED, KEY_LENGTH, RESETS, OPTIONS
+  TOWARD, BOUNDED, SIGNED, KEY_LENGTH, RESETS, MUON, WINDOW, BALL, OPTIONS
 };
 static const char *const option_names[OPTIONS] = {
   "gradient descent",         "momentum",
@@ -2039,10 +2039,12 @@ static const char *const option_names[OPTIONS] = {
   "token_rates",                "inner_bias",
   "decay_target",                   "step_bound",
   "simplex_signed",           "qk_norm",
-  "reset_every"};
+  "reset_every",              "Muon",
+  "omega",                    "ball"};
 
 static int answer(int f, int bias, int retention, int option, int chunk) {
   const int algorithm = option == MOMENTUM_ROW                       ? MIRAS_ALGORITHM_MOMENTUM
+                        : option == MUON                           ? MIRAS_ALGORITHM_MUON
                         : option == IMPLICIT || option == DIAGONAL ? MIRAS_ALGORITHM_IMPLICIT
                         : option == NORMALIZED                     ? MIRAS_ALGORITHM_NORMALIZED
                         : option == NEWTON                           ? MIRAS_ALGORITHM_LEAST_SQUARES
@@ -2066,6 +2068,8 @@ static int answer(int f, int bias, int retention, int option, int chunk) {
   if (option == SIGNED) d.simplex_signed = 1;
   if (option == KEY_LENGTH) d.qk_norm = MIRAS_QK_NORM_L2;
   if (option == RESETS) d.reset_every = 16;
+  if (option == WINDOW) d.omega = 4;
+  if (option == BALL) d.ball = 8.0f;
   if (miras_memory_size(&d, NULL, 0) > 0) return 1;
   /* some things need a decay towards the initial memory, or biases that return */
   if (option == TOWARD || option == PLAIN) return 0;
