@@ -3168,8 +3168,8 @@ static const miras__field miras__fields[] = {
 #endif
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
-  MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
-           "or l2, algorithm gradient-descent, implicit or normalized, omega and ball 0)"),
+  MIRAS__F(exact, "a memory that runs exactly (a matrix, dot or l2, retention all or l2, algorithm "
+           "gradient-descent, implicit or normalized, no omega, no ball)"),
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
   MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
            "custom, or an f-divergence with decay_target initial)"),
