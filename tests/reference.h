@@ -118,12 +118,13 @@ REF int ref_features(const miras_memory_desc *d) {
 /* Channels of the decay gate: features of an exact matrix, else entries of the value, as those of
  * all other gates are. */
 REF int ref_keep_channels(const miras_memory_desc *d) {
+  if (d->decay_gate == MIRAS_GATE_ENTRY) return d->value_dim;   /* times, of columns              */
   return ref_exact(d) ? ref_features(d) : d->value_dim;
 }
 
 /* Numbers per token and head of a gate that has `channels`, and of the decay gate. */
 REF int ref_gate_width(miras_gate gate, int channels) {
-  return gate == MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
+  return gate >= MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
 }
 
 REF int ref_keep_width(const miras_memory_desc *d) {
@@ -889,6 +890,7 @@ REF size_t ref_params_count(const miras_memory_desc *given) {
   if (d.inner_norm) count += 2 * (size_t)d.heads * (size_t)d.value_dim;
   if (d.token_rates) count += (size_t)d.chunk;
   if (ref_squares(&d)) count += (size_t)d.heads * (size_t)ref_features(&d);
+  if (d.decay_gate == MIRAS_GATE_ENTRY) count += (size_t)d.heads * s.weights;
   return count;
 }
 
@@ -911,6 +913,12 @@ REF double ref_ridge(const ref_memory *m, int h, size_t i) {
   const size_t F = (size_t)m->features;
   const double raw = m->params[(size_t)m->d.heads * m->s.weights + (size_t)h * F + i];
   return log1p(exp(-fabs(raw))) + (raw > 0.0 ? raw : 0.0);
+}
+
+/* What a time leaves of entry i [features, value_dim] of head h: exp(-exp(a) time). */
+REF double ref_left_of_entry(const ref_memory *m, int h, size_t i, double time) {
+  const size_t P = m->s.weights, heads = (size_t)m->d.heads;
+  return exp(-exp(m->params[(heads + (size_t)h) * P + i]) * time);
 }
 
 REF void ref_reset_head(ref_memory *m, int b, int h) {
@@ -1041,7 +1049,9 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
     for (size_t i = 0; i < P; i++) before[i] = S[i];
     for (size_t i = 0; i < P && j == 0; i++) {
       const double to = d->decay_target ? B[i] : 0.0;
-      S[i] = to + x->keep[i / dv] * (S[i] - to) * x->value_decay[i % dv];
+      const double left = d->decay_gate == MIRAS_GATE_ENTRY
+                            ? ref_left_of_entry(m, h, i, x->keep[i % dv]) : x->keep[i / dv];
+      S[i] = to + left * (S[i] - to) * x->value_decay[i % dv];
     }
     for (size_t i = 0; i < F && j == 0 && d->normalize; i++) {
       const double to = d->decay_target ? B[P + i] : 0.0;
@@ -1497,7 +1507,7 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
     for (size_t i = 0; i < n; i++) {
       token.keep[i] = ref_constant_keep(d, h);
       if (d->decay_gate == MIRAS_GATE_HEAD) token.keep[i] = x->keep[at];
-      if (d->decay_gate == MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
+      if (d->decay_gate >= MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
       if (!ref_decays(d)) token.keep[i] = 1.0;
     }
     for (size_t j = 0; j < steps; j++)
@@ -1842,6 +1852,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
     double dt = ref_softplus(g);
     if (dt < (double)d->mixer.dt_min) dt = (double)d->mixer.dt_min;
     if (d->mixer.dt_max > 0.0f && dt > (double)d->mixer.dt_max) dt = (double)d->mixer.dt_max;
+    if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME) return dt;
     return which == REF_STEP ? (double)md->learning_rate * dt : most * exp(-exp(a) * dt);
   }
   switch (which) {
@@ -1857,6 +1868,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
                    (1.0 + exp(-g * exp(a))));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_BOUNDED)
         return most * exp(-exp(-0.5) * ref_sigmoid(g));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_TIME) return ref_softplus(g);
       return most * fmax((double)d->mixer.decay_min, ref_sigmoid(g));
     case REF_STEP:
       return (double)md->learning_rate * ref_sigmoid(g);
@@ -1920,11 +1932,12 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
                                       rate != NULL && i == REF_KEEP ? rate[j] : 0.0);
     before += n;
   }
-  if (d->mixer.tied_dt) { /* one per head, of the decay gate's numbers: the first columns */
-    gate[REF_STEP] = (double *)ref_zeros(N * H);
+  if (d->mixer.tied_dt) { /* as many, of the decay gate's numbers: the first columns */
+    const size_t n = H * ref_gate_columns(d, md, REF_KEEP);
+    gate[REF_STEP] = (double *)ref_zeros(N * n);
     for (size_t r = 0; r < N; r++)
-      for (size_t j = 0; j < H; j++)
-        gate[REF_STEP][r * H + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
+      for (size_t j = 0; j < n; j++)
+        gate[REF_STEP][r * n + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
   }
   free(raw);
 }
@@ -1939,15 +1952,16 @@ REF double ref_slope(miras_decay_schedule slopes, int h, int heads, int l, int l
 /* The outer parameters of a layer's memory in the layout of miras_memory_params. */
 REF double *ref_memory_params(const ref_model *m, const miras_memory_desc *md, int l) {
   const size_t H = (size_t)md->heads, dv = (size_t)md->value_dim;
-  const char *const names[5] = {"memory.init", "memory.gain", "memory.bias", "memory.rates",
-                                "memory.ridge"};
-  size_t count[5] = {0, 0, 0, 0, 0}, at = 0;
+  const char *const names[6] = {"memory.init", "memory.gain", "memory.bias", "memory.rates",
+                                "memory.ridge", "memory.decay_log"};
+  size_t count[6] = {0, 0, 0, 0, 0, 0}, at = 0;
   double *params = (double *)ref_zeros(ref_params_count(md));
   count[0] = H * ref_shape_of(md).weights;
   if (md->inner_norm) count[1] = count[2] = H * dv;
   if (md->token_rates) count[3] = (size_t)md->chunk;
   if (ref_squares(md)) count[4] = H * (size_t)ref_features(md);
-  for (int i = 0; i < 5; i++) {
+  if (md->decay_gate == MIRAS_GATE_ENTRY) count[5] = count[0];
+  for (int i = 0; i < 6; i++) {
     const double *from = count[i] > 0 ? ref_param(m, l, names[i]) : NULL;
     for (size_t j = 0; j < count[i]; j++) params[at++] = from[j];
   }

@@ -289,8 +289,9 @@ job 'compiles: bench/gpu_count.cpp' g++ 'g++ -std=c++11 -fsyntax-only bench/gpu_
 # The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
 # every row passes; of recall those are listed that do (Memora needs the long form), and of layers
 # as published those with a convolution or positions.
-recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba2-memory,hgrn2-memory
-recall_rows=$recall_rows,deltanet-memory,longhorn,gated-deltanet,deltaproduct,gated-deltaproduct
+recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba-memory,mamba2-memory
+recall_rows=$recall_rows,hgrn2-memory,deltanet-memory,longhorn,gated-deltanet,deltaproduct
+recall_rows=$recall_rows,gated-deltaproduct
 recall_rows=$recall_rows,kda-memory,rwkv7-memory,mesa,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,retnet,mamba2,deltanet,kda,rwkv7,titans-mag

@@ -256,7 +256,14 @@ static const struct {
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
    "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
-   "mixer.qk_map=l1"}};
+   "mixer.qk_map=l1"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 4, "mamba, a step of its own, towards the initial memory",
+   "mixer.tied_dt=0 .decay_target=initial .value_dim=5"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 16, "mamba, bounded times, one head of keys for two, resets",
+   "mixer.dt_min=0.03 mixer.dt_max=0.14 mixer.qk_heads=1 .reset_every=16 mixer.d_skip=1"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 4, "mamba, times fixed, one learning rate, features",
+   "mixer.fixed_gates=1 mixer.tied_dt=0 .learning_rate_gate=head .feature_map=poly2 .key_dim=3 "
+   "mixer.qk_map=l2"}};
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
 
@@ -716,7 +723,8 @@ static double unsteadiness(wide *w, miras_model *m, int T, size_t first, size_t 
  * through their own row only, which may have no target.) */
 static int matters(const char *name) {
   static const char *const of[] = {"gates.offset", "gates.rate", "erase.", "bonus.", "skip.",
-                                   "shift.mix", "blocks.0.memory.rates", "memory.ridge"};
+                                   "shift.mix", "blocks.0.memory.rates", "memory.ridge",
+                                   "memory.decay_log"};
   for (int i = 0; i < COUNT(of); i++)
     if (strstr(name, of[i]) != NULL) return 1;
   return 0;
@@ -858,6 +866,24 @@ static void next_biases(const miras_view *views, int count, int *at, const char 
   }
 }
 
+/* Outer parameters of a memory. */
+static void next_of_memory(const miras_view *views, int count, int *at, const char *of, int l,
+                           const miras_memory_desc *md) {
+  const int H = md->heads, P = (int)ref_shape_of(md).weights, F = ref_features(md);
+  const int entries = md->decay_gate == MIRAS_GATE_ENTRY, norm = md->inner_norm;
+  const struct { const char *name; int rows, columns; } each[] = {
+    {"init", P > 0 ? H : 0, P}, {"gain", norm ? H : 0, md->value_dim},
+    {"ridge", ref_squares(md) ? H : 0, F}, {"decay_log", entries ? H : 0, P},
+    {"bias", norm ? H : 0, md->value_dim}, {"rates", md->token_rates ? md->chunk : 0, 0}};
+  for (int i = 0; i < COUNT(each); i++) {
+    char name[64];
+    snprintf(name, sizeof name, "blocks.%d.memory.%s", l, each[i].name);
+    if (each[i].rows > 0)
+      next_view(views, count, at, of, name, each[i].columns ? 2 : 1, each[i].rows,
+                each[i].columns ? each[i].columns : 1, 1, 0);
+  }
+}
+
 /* Do views lie behind one another, in front of the end of the parameters? */
 static void check_places(miras_model *m, const char *of) {
   size_t total = 0, sum = 0;
@@ -879,7 +905,7 @@ static void test_views(void **state) {
     const miras_model_desc *d = &of.d;
     const miras_mixer_desc *mix = &d->layer[0].mixer;
     const miras_memory_desc md = ref_resolve(&d->layer[0].memory);
-    const int H = md.heads, values = H * md.value_dim, P = (int)ref_shape_of(&md).weights;
+    const int H = md.heads, values = H * md.value_dim;
     const int keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
     const int taps = mix->conv_size > 0 ? mix->conv_size : 4;
     const int conv_on = mix->conv_on != MIRAS_CONV_ON_NONE;
@@ -923,21 +949,15 @@ static void test_views(void **state) {
         NEXT(NAME("out_gate.up"), 2, mix->out_gate_rank, values, 1, 1);
       }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
-      if (mix->decay_form == MIRAS_DECAY_FORM_RATE || mix->decay_form >= MIRAS_DECAY_FORM_FLOOR)
+      if (mix->decay_form == MIRAS_DECAY_FORM_RATE || mix->decay_form == MIRAS_DECAY_FORM_FLOOR ||
+          mix->decay_form == MIRAS_DECAY_FORM_STEEP)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
              0);
       if (mix->qk_map == MIRAS_QK_MAP_ERASE) {
         NEXT(NAME("erase.scale"), 1, keys, 1, 1, 0);
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
-      if (P > 0) NEXT(NAME("memory.init"), 2, H, P, 1, 0);
-      if (md.inner_norm) {
-        NEXT(NAME("memory.gain"), 2, H, md.value_dim, 1, 0);
-        NEXT(NAME("memory.bias"), 2, H, md.value_dim, 1, 0);
-      }
-      if (md.token_rates) NEXT(NAME("memory.rates"), 1, md.chunk, 1, 1, 0);
-      if (ref_squares(&md))
-        NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
+      next_of_memory(views, count, &at, of.name, l, &md);
       if (mix->d_skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (mix->out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
@@ -1041,7 +1061,7 @@ static void test_first_values(void **state) {
  * memories of memory layers, shifts, and what test_first_values is about. */
 static void test_drawn_values(void **state) {
   static const char *const own[] = {"gates.offset", "gates.rate", "memory.init", "memory.ridge",
-                                    "shift.mix"};
+                                    "memory.decay_log", "shift.mix"};
   static const char *const shaped[] = {".q.weight", ".v.weight", ".conv_q.weight"};
   subject of;
   (void)state;
@@ -2676,8 +2696,7 @@ static void check_along(const subject *s, last_window *at) {
     if (!view) miras_model_params(at->m, &at->count);
     for (size_t i = at->first; i < at->first + at->count; i++)
       square += (double)at->g[i] * (double)at->g[i];
-    error = view ? along(at, square, 1e-6, 4e-4)
-                 : along(at, square, 0.0, 4e-4 / fmax(1.0, sqrt(square)));
+    error = along(at, square, view ? 1e-6 : 0.0, 4e-4 / fmax(1.0, sqrt(square)));
     if (!(error <= 0.005))
       failed("%s: along %s %g off, of %g", s->name, view ? view->name : "the gradient", error,
              square);
