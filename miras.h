@@ -299,6 +299,10 @@ typedef enum miras_preset {
   MIRAS_PRESET_TTT_LINEAR_MAMBA,    /* ... and those of its other backbone, where each has a
                                        convolution of its own in front: two layers               */
   MIRAS_PRESET_TTT_MLP_MAMBA,
+  MIRAS_PRESET_MAMBA,               /* keys, queries and times from convolved values, which also go
+                                       past the memory, no norm of answers, no MLP; published with
+                                       key_dim 16, values of twice the width in all, gate_rank
+                                       width / 16                                                */
   MIRAS_PRESET_MAMBA2,              /* keys and queries of one head, values past the memory, the
                                        output gate before the norm, no MLP; published with key_dim
                                        128, value_dim 64 and heads twice the width in all        */
@@ -722,6 +726,7 @@ typedef enum miras_conv_on {
 typedef enum miras_norm {
   MIRAS_NORM_RMS,          /* x / sqrt(mean x^2 + eps) (.) gain                                  */
   MIRAS_NORM_LAYER,        /* (x - mean x) / sqrt(var x + eps) (.) gain + bias                   */
+  MIRAS_NORM_NONE,         /* nothing; of what memories say alone (Mamba)                        */
   MIRAS_NORM_COUNT
 } miras_norm;
 
@@ -825,6 +830,14 @@ typedef struct miras_mixer_desc {
                               projection (TTT on Mamba's backbone)                               */
   miras_qkv_act qk_act;    /* activation of queries and keys                                     */
   miras_qkv_act v_act;     /* activation of values                                               */
+  int from_values;         /* type memory: 1 makes queries, keys and what the gates are made of from
+                              the token's values, all heads side by side, as their convolution and
+                              activation have left them, and not from the layer's normed input, by
+                              one matrix (Mamba's x_proj); queries and keys then go through neither
+                              of those themselves                                                */
+  float from_values_epsilon; /* 0, or epsilon, up to 1, of the RMS norm without gains that queries,
+                              keys and what gates are made of go through then, each by itself
+                              (FalconMamba)                                                      */
   int qk_heads;            /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
@@ -862,7 +875,8 @@ typedef struct miras_mixer_desc {
                               of g = h W W' + a learned offset, and this their rank (KDA). Type
                               rwkv: as the ranks of miras_rwkv_desc, c = 5                       */
   int d_skip;              /* type memory: 1 adds the token's value to what memories say, times a
-                              learned number per head (D of Mamba-2)                             */
+                              learned number per head (D of Mamba-2), 2 times one per entry (that
+                              of Mamba)                                                          */
   int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
                               made of, and W_o have learned biases                               */
 } miras_mixer_desc;
@@ -2197,7 +2211,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    REVISIONS
      next    DECAYS OF ENTRIES. MIRAS_GATE_ENTRY, MIRAS_DECAY_FORM_TIME, MIRAS_PRESET_MAMBA_MEMORY,
-             MIRAS_NO_SCAN.
+             MIRAS_NO_SCAN. Mamba's layer, MIRAS_PRESET_MAMBA: mixer.from_values and
+             from_values_epsilon (files of version 8), MIRAS_NORM_NONE, d_skip 2.
              THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
              miras_sequence.classes, .values.
              ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
@@ -3043,16 +3058,17 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
-  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0, "type memory rwkv"),
+  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0, "type memory rwkv, mixer.out_norm not none"),
   MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
-  MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
+  MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv, mixer.from_values 0",
+           "silu none relu elu"),
   MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
   MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__D(mixer.dt_max, 6, 0, 1e4f, 0, "mixer.tied_dt"),
-  MIRAS__N(mixer.d_skip, 6, 0, 1, 0, "type memory"),
+  MIRAS__N(mixer.d_skip, 6, 0, 2, 0, "type memory"),
   MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, "type memory"),
   MIRAS__W(mlp.type, 6, MIRAS_MLP_COUNT, "mlp.none 0", "swiglu relu2"),
   MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
@@ -3060,7 +3076,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
   MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory rwkv"),
   MIRAS__N(rwkv.value_rank, 6, 0, 4096, 0, ""),
-  {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_COUNT - 1, 0,
+  {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_LAYER, 0,
    "rms layer", ""},
   MIRAS__M(embed_norm, 6, 0, 1, 0, ""),
   MIRAS__N(attention.persistent, 6, 0, 1024, 0, ""),
@@ -3069,14 +3085,14 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mixer.decay_log_limit, 6, 1e-3f, 1e3f, 5, "mixer.decay_form steep"),
   MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
-  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory"),
+  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory, mixer.out_norm not none"),
   MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
   MIRAS__D(mixer.rope_theta, 6, 1, 1e9, 10000, "mixer.rope"),
   MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory",
            "silu sigmoid none gelu silu-first"),
-  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
+  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer none"),
   MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
@@ -3096,6 +3112,8 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
   MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.5f, "adapt.contexts"),
+  MIRAS__N(mixer.from_values, 8, 0, 1, 0, "type memory"),
+  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values"),
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
@@ -3206,6 +3224,8 @@ static const miras__rule miras__rules[] = {
   {"mixer.qk_map erase", "separate_erase 1", NULL},
   {"separate_erase, inside", "mixer.qk_map erase", NULL},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
+  {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1",
+   "queries and keys are parts of one product"},
   {"mixer.rope", "inner_steps 1", NULL},
   {"mixer.rope, odd", "", "key_dim must be even"},
   {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
@@ -16770,6 +16790,9 @@ static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
   {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),    /* KDA */
    MIRAS__L(mixer.out_gate_rank, 32)},
+  {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 2), MIRAS__L(mixer.qk_heads, 1),
+   MIRAS__L(mixer.from_values, 1), MIRAS__L(mixer.out_norm, MIRAS_NORM_NONE),            /* Mamba */
+   MIRAS__FIELD(memory.decay_rate, 1, 0), MIRAS__FIELD(memory.decay_ratio, 1, 0)},
   {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 1), MIRAS__L(mixer.qk_heads, 1),
              /* Mamba-2  */
    MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SILU_FIRST), MIRAS__L(mixer.norm_heads, 65536)},
@@ -16780,8 +16803,8 @@ static const miras__setting miras__published_as[][8] = {
    MIRAS_OUT_GATE_NONE),
    MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}     /* HGRN2 */
 };
-enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA,
-       MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
+enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
+       MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
 #endif
@@ -16824,6 +16847,8 @@ static const struct {
    MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
   {"ttt-mlp-mamba",
    MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"mamba",
+   MIRAS_PRESET_MAMBA_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA)},
   {"mamba2",
    MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2)},
   {"deltanet",
@@ -18101,8 +18126,9 @@ enum { MIRAS__PROJECTS, MIRAS__MULTIPLIES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, M
 
 enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V,
        MIRAS__W_NORM_Q, MIRAS__W_NORM_K, MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V,
-       MIRAS__W_CONV_BIAS_Q, MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_GATES_DOWN,
-       MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP, MIRAS__W_RATE_DOWN,
+       MIRAS__W_CONV_BIAS_Q, MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_INNER,
+       MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP,
+       MIRAS__W_RATE_DOWN,
        MIRAS__W_RATE_UP, MIRAS__W_MIX_DOWN, MIRAS__W_MIX_UP, MIRAS__W_OUT_DOWN, MIRAS__W_OUT_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
        MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_DECAY_LOG, MIRAS__W_BIAS,
@@ -18162,14 +18188,17 @@ typedef struct miras__shape {
   int late;                        /* a mac: keys, values and gates are made of what attention
                                       said; answers have that behind them, and what was recalled  */
   size_t at_recalled, recalled;    /* and its keys and values are projections more                */
+  size_t at_inner, at_read;        /* with from_values columns more: what the values make, which are
+                                      low rank, keys, queries; and those normed, or the same      */
+  float inner_epsilon;             /* of that norm, 0: there is none                              */
   size_t at_states;                /* where scratch_train has states of a text that is new        */
   float *idle;                     /* [2, idling] zeros and ones: gates of what only reads        */
   size_t idling;
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         decay_log, token_rates, out_norm, beside_q, beside_k, beside_norm, persistent,
-         cols_persistent, both, said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2,
-         gated, rank[4], bonus, skip, out_offset, biased_q, biased_k, biased_v, biased_out,
-         biased_low, biased_o,
+         inner, cols_down, decay_log, token_rates, out_norm, beside_q, beside_k, beside_norm,
+         persistent, cols_persistent, both, said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v,
+         bias1, bias2, gated, rank[4], bonus, skip, out_offset, biased_q, biased_k, biased_v,
+         biased_out, biased_low, biased_o,
          out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS + 1];         /* the last is none                              */
   size_t floats;                   /* of all of them                                              */
@@ -18231,7 +18260,8 @@ static const struct {
   {"conv_q.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_q), 0},
   {"conv_k.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_k), 0},
   {"conv_v.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_v), 0},
-  {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_low)},
+  {"inner.weight", MIRAS__MULTIPLIES, 26, 10, 1, MIRAS__L(value), MIRAS__L(inner)},
+  {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_down)},
   {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1, MIRAS__L(cols_low), MIRAS__L(moving)},
   {"decay.down", MIRAS__PROJECTS, 18, 10, 1, MIRAS__L(width), MIRAS__L(rank[0])},
   {"decay.up", MIRAS__MULTIPLIES, 19, 1, 1, MIRAS__L(rank[0]), MIRAS__L(cols_q)},
@@ -18593,7 +18623,7 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
 
 /* Does a layer change the heads' answers before W_o? */
 static int miras__layer_rewrites(const miras__shape *s) {
-  return s->out_norm || s->cols_out || s->beside;
+  return s->out_norm || s->cols_out || s->out_offset || s->beside;
 }
 
 /* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in heads_norm_bwd. */
@@ -19326,6 +19356,8 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
   }
   miras__times_weight(a, MIRAS__W_GATES_UP, g, kept->proj + s->at_low, s->ld_p, work->dgates,
                       s->ld_g, list);
+  miras__times_weight(a, MIRAS__W_INNER, g, kept->y + s->value, s->ld_y,
+                      work->dproj + s->at_inner, s->ld_p, list);
   for (i = 0; i < 4; i++) {
     const int up = MIRAS__W_DECAY_UP + 2 * i;
     miras__times_weight(a, up, g, kept->proj + s->param[up - 1].place, s->ld_p,
@@ -19422,7 +19454,9 @@ static MIRAS__COLD int miras__params_find(miras__shape *s) {
   s->at_out = s->param[MIRAS__W_OUT_GATE].place + s->plain;
   s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
   s->proj += s->plain;
-  s->at_recalled = s->proj;
+  s->at_recalled = s->at_inner = s->at_read = s->proj;
+  if (s->inner_epsilon > 0) s->at_read += s->inner;
+  if (s->inner) s->at_low = s->at_read;
   return 1;
 }
 
@@ -19472,9 +19506,10 @@ static int miras__shape_end(miras__shape *s) {
     if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
     miras__grow(&s->sums[origin], 1, turns ? room : count);
   }
-  s->ld_p = miras__pad(s->proj + s->recalled);
+  s->ld_p = miras__pad(s->proj + s->recalled + (s->at_read - s->at_inner) + s->inner);
   s->ld_g = miras__pad(s->outs);
-  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) + (s->late ? s->value : 0));
+  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) +
+                       (s->late || s->inner ? s->value : 0));
   rows = MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
   if (s->experts) rows += 2 * MIRAS__TILE * s->ld_x;
@@ -19665,20 +19700,23 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   const miras_memory_desc *m = &s->plan.d;
   miras__heads_shape(s, d);
   miras__gates_shape(s, d);
-  s->skip = d->mixer.d_skip ? s->heads : 0;
-  s->cols_q = s->qk_heads * s->dk;
+  s->skip = d->mixer.d_skip > 1 ? s->value : d->mixer.d_skip ? s->heads : 0;
+  s->cols_q = d->mixer.from_values ? 0 : s->qk_heads * s->dk;
   s->mix_q = s->cols_q;
   s->mix_k = d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : s->inner_steps * s->cols_q;
   s->shared = d->mixer.share_qk;
   s->cols_k = s->shared ? 0 : s->mix_k;
   s->cols_v = s->inner_steps * s->value;
-  s->out_norm = s->value;
+  s->out_norm = d->mixer.out_norm == MIRAS_NORM_NONE ? 0 : s->value;
   s->out_bias = d->mixer.out_norm == MIRAS_NORM_LAYER ? s->value : 0;
   s->cols_out = d->mixer.out_gate == MIRAS_OUT_GATE_NONE || d->mixer.out_gate_rank ? 0 : s->value;
   s->cols_low = s->moving ? (size_t)d->mixer.gate_rank : 0;
+  s->cols_down = d->mixer.from_values ? 0 : s->cols_low;
+  if (d->mixer.from_values) s->inner = s->cols_low + 2 * s->qk_heads * s->dk;
+  s->inner_epsilon = d->mixer.from_values_epsilon;
   if (d->mixer.projection_bias) {
     s->biased_q = s->cols_q, s->biased_k = s->cols_k, s->biased_v = s->cols_v;
-    s->biased_out = s->cols_out, s->biased_low = s->cols_low, s->biased_o = s->width;
+    s->biased_out = s->cols_out, s->biased_low = s->cols_down, s->biased_o = s->width;
   }
   s->conv = (size_t)d->mixer.conv_size;
   s->conv_v = d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : s->conv;
@@ -19870,6 +19908,58 @@ static void miras__turn_rows(const miras__visit *a, float *x, const float *angle
   a->k->rotary(x, n, x, n, angles, a->layer->s->pairs ? 2 * way : way, a->n, 1, n, n);
 }
 
+/* ---- queries, keys and low rank from values (Mamba) ----
+ *
+ * With x the token's values of all heads, [value], behind convolution and activation, and W the
+ * inner weight:
+ *   (l, k, q) = x W,  with inner_epsilon each over its root mean square
+ *   g         = l W_up + offset: what the gates are made of
+ * Rows x lie behind answers in kept.y, and (l, k, q) behind projections in kept.proj. */
+
+/* The three parts of a row: where each lies in it, and its numbers. */
+static void miras__inner_part(const miras__shape *s, int i, size_t *at, size_t *n) {
+  const size_t each = s->qk_heads * s->dk;
+  *at = i ? s->cols_low + (size_t)(i - 1) * each : 0;
+  *n = i ? each : s->cols_low;
+}
+
+/* The norm of part i of the tile's rows. Gains of ones lie behind a tile's rows of projections. */
+static miras__norming miras__inner_norm(const miras__visit *a, size_t at, size_t n) {
+  const miras__shape *s = a->layer->s;
+  float *ones = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f + s->ld_p);
+  a->k->fill(ones, 1, n);
+  return miras__norm_of(a->kept.proj + s->at_inner + at, s->ld_p, ones, a->n, n,
+                        s->inner_epsilon);
+}
+
+/* A head's rows of keys (which 1) or queries (2) in an array like work.qkv. */
+static float *miras__inner_rows(const miras__visit *a, float *all, int which, size_t h) {
+  return miras__read_rows(a, all, which == 1 ? MIRAS__READ_K : MIRAS__READ_Q, h);
+}
+
+/* Values in qkv -> proj's inner columns, and keys and queries in qkv. */
+static void miras__inner_read(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t dk = s->dk, dv = s->dv, ld = s->ld_p;
+  float *x = a->kept.y + s->value, *z = a->kept.proj + s->at_read;
+  size_t h, at, n;
+  int i;
+  for (h = 0; h < s->heads; h++)
+    k->copy_rows(x + h * dv, s->ld_y, miras__read_rows(a, a->work.qkv, MIRAS__READ_V, h), dv, a->n,
+                 dv);
+  miras__times(a, MIRAS__W_INNER, MIRAS__SET, a->kept.proj + s->at_inner, ld, x, s->ld_y, a->n);
+  for (i = 0; i < 3; i++) {
+    miras__inner_part(s, i, &at, &n);
+    if (s->inner_epsilon > 0 && n) {
+      const miras__norming of = miras__inner_norm(a, at, n);
+      k->heads_norm_fwd(z + at, ld, &of);
+    }
+    for (h = 0; i && h < s->qk_heads; h++)
+      k->copy_rows(miras__inner_rows(a, a->work.qkv, i, h), dk, z + at + h * dk, ld, a->n, dk);
+  }
+}
+
 /* Convolve, activate, and bring keys and queries to their length: proj -> qkv. inverse NULL or, per
  * head, lengths of q, k. */
 static void miras__convolve(const miras__visit *a, const float *past, size_t ldpast,
@@ -19884,6 +19974,7 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
     const miras__conv of = miras__conv_of(a, i, past, ldpast);
     if (of.dim) a->k->conv_fwd(miras__read_rows(a, qkv, i == MIRAS__READ_K ? key : i, 0), &of);
   }
+  if (s->inner) miras__inner_read(a);
   if (s->turn) {
     const float *angles = miras__angles(a);
     for (h = 0; h < s->qk_heads; h++) {
@@ -19987,8 +20078,8 @@ static const float *miras__past(const miras__visit *a, size_t *ld) {
   return rows;
 }
 
-/* proj -> g, gates */
-static void miras__memory_layer_rows(const miras__visit *a) {
+/* Low rank in proj -> g, gates */
+static void miras__gates_rows(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *g = a->kept.g;
   if (s->moving)
@@ -19997,6 +20088,13 @@ static void miras__memory_layer_rows(const miras__visit *a) {
   if (s->gates > s->moving)
     a->k->fill_rows(g + s->moving, s->ld_g, 0, a->n, s->gates - s->moving);
   if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
+}
+
+/* proj -> g, gates; what values make comes later */
+static void miras__memory_layer_rows(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *g = a->kept.g;
+  if (!s->inner) miras__gates_rows(a);
   if (!s->out_offset) return;
   g += s->at_gate;
   miras__times(a, MIRAS__W_OUT_UP, MIRAS__SET, g, s->ld_g,
@@ -20022,6 +20120,7 @@ static void miras__mix_rows(const miras__visit *a) {
 /* proj, gates -> qkv */
 static void miras__memory_layer_enter(const miras__visit *a) {
   miras__mix_rows(a);
+  if (a->layer->s->inner) miras__gates_rows(a);
   miras__make_keys(a);
 }
 
@@ -20098,9 +20197,15 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
     run->tape = a->kept.tape + h * a->kept.per_tape;
 }
 
-/* y += D v, of the head's rows. */
+/* y += D v, of the head's rows; D is a number, or one for each entry. */
 static void miras__skip(const miras__visit *a, size_t h, const miras__head_io *io) {
   const miras__shape *s = a->layer->s;
+  if (s->skip > s->heads) {
+    a->k->muladd_rows(io->y, s->ld_y, io->v, s->dv,
+                      miras__weight(a->layer, MIRAS__W_SKIP) + h * s->dv,
+                      0, a->n, s->dv);
+    return;
+  }
   a->k->axpy_rows(io->y, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, io->v, s->dv,
                   a->n, s->dv);
 }
@@ -20113,6 +20218,12 @@ static void miras__skip_bwd(const miras__visit *a, size_t h, const miras__head_i
   const float *dy = a->work.dy + h * s->dv;
   float *sum = miras__head_sum(a, MIRAS__W_SKIP, h), *b = a->scratch;
   size_t i, m;
+  if (s->skip > s->heads) {
+    k->muladd_rows(g->v, s->dv, dy, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP) + h * s->dv, 0,
+                   a->n, s->dv);
+    k->muladd_rows(sum, 0, dy, s->ld_y, io->v, s->dv, a->n, s->dv);
+    return;
+  }
   k->axpy_rows(g->v, s->dv, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, dy, s->ld_y, a->n,
                s->dv);
   for (i = 0; i < a->n; i += m) {
@@ -20172,9 +20283,18 @@ static miras__norming miras__answers_of(const miras__visit *a, float *first) {
 
 /* y = what W_o receives. */
 static const float *miras__memory_layer_leave(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
   float *out = miras__from_scratch(a);
-  const miras__norming of = miras__answers_of(a, out);
-  a->k->heads_norm_fwd(out, a->layer->s->ld_y, &of);
+  miras__norming of;
+  if (!s->out_norm) {
+    a->k->gate_rows_fwd(miras__gate_function(s), out, s->ld_y, a->kept.y, s->ld_y,
+                        miras__gate_rows(s, a->kept.proj, a->kept.g),
+                        s->out_offset ? s->ld_g : s->ld_p,
+                        a->n, s->value);
+    return out;
+  }
+  of = miras__answers_of(a, out);
+  a->k->heads_norm_fwd(out, s->ld_y, &of);
   return out;
 }
 
@@ -20190,20 +20310,26 @@ static void miras__memory_layer_again(const miras__visit *a) {
 /* from -> dy and the output gate's gradient. */
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
-  const int first = s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
-  const miras__norming of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
+  const int bare = !s->out_norm, gated = s->cols_out || s->out_offset;
+  const int first = bare ? gated : s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
   const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
+  miras__norming of;
   miras__norm_grads g;
+  of.function = miras__gate_function(s);
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
   g.gate = miras__gate_rows(s, a->work.dproj, a->work.dgates);
   g.ld_gate = s->out_offset ? s->ld_g : s->ld_p;
-  a->k->heads_norm_bwd(first ? from : a->work.dy, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y, from,
-                       s->ld_y, &of);
+  if (!bare) {
+    of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
+    a->k->heads_norm_bwd(first ? from : a->work.dy, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y,
+                         from, s->ld_y, &of);
+  }
   if (first) {
     a->k->copy_rows(a->work.dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
     a->k->copy_rows(g.gate, g.ld_gate, gate, g.ld_gate, a->n, s->value);
     a->k->gate_rows_bwd(of.function, from, s->ld_y, a->work.dy, s->ld_y, g.gate, g.ld_gate, a->n,
                         s->value);
+    if (bare) a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
   }
   miras__memory_layer_again(a);
 }
@@ -20333,14 +20459,51 @@ static void miras__gates_back(const miras__visit *a) {
   }
 }
 
-static void miras__memory_layer_enter_bwd(const miras__visit *a) {
+static void miras__gates_rows_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  miras__convolve_bwd(a);
-  if (a->only == 1) return;
   miras__gates_back(a);
   if (s->moving)
     miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET, a->work.dproj + s->at_low, s->ld_p,
                      a->work.dgates, s->ld_g);
+}
+
+/* The adjoint of what values make: dqkv's keys and queries, dgates -> dqkv's values. In a phase of
+ * its own, because the adjoint of a convolution wants those of the rows behind its tile. */
+static void miras__inner_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t dk = s->dk, dv = s->dv, ld = s->ld_p;
+  float *d = a->work.dproj + s->at_read, *dz = a->work.dproj + s->at_inner;
+  float *t = miras__from_scratch(a);
+  size_t h, j, at, n;
+  int i;
+  miras__gates_rows_bwd(a);
+  for (i = 0; i < 3; i++) {
+    miras__inner_part(s, i, &at, &n);
+    for (h = 0; i && h < s->qk_heads; h++) {
+      float *to = d + at + h * dk;
+      k->copy_rows(to, ld, miras__inner_rows(a, a->work.dqkv, i, h * s->group), dk, a->n, dk);
+      for (j = 1; j < s->group; j++)
+        k->add_rows(to, ld, miras__inner_rows(a, a->work.dqkv, i, h * s->group + j), dk, a->n, dk);
+    }
+    if (s->inner_epsilon > 0 && n) {
+      const miras__norming of = miras__inner_norm(a, at, n);
+      miras__norm_grads g = {NULL, NULL, NULL, 0};
+      g.gain = miras__to((float *)(uintptr_t)of.gain, ld);      /* nobody's                       */
+      k->heads_norm_bwd(dz + at, ld, NULL, 0, &g, NULL, 0, d + at, ld, &of);
+    }
+  }
+  miras__times_bwd(a, MIRAS__W_INNER, MIRAS__SET, t, s->ld_y, dz, ld);
+  for (h = 0; h < s->heads; h++)
+    k->add_rows(miras__read_rows(a, a->work.dqkv, MIRAS__READ_V, h), dv, t + h * dv, s->ld_y, a->n,
+                dv);
+}
+
+static void miras__memory_layer_enter_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  miras__convolve_bwd(a);
+  if (a->only == 1) return;
+  if (!s->inner) miras__gates_rows_bwd(a);
   if (!s->out_offset) return;
   a->k->add_rows(miras__tile_sum(a, MIRAS__W_OUT_OFFSET), 0, a->work.dgates + s->at_gate, s->ld_g,
                  a->n, s->value);
@@ -22986,7 +23149,7 @@ typedef struct miras__phase {
 } miras__phase;
 
 enum { MIRAS__ENTER, MIRAS__HEAD, MIRAS__LEAVE, MIRAS__LEAVE_BWD, MIRAS__HEAD_BWD,
-       MIRAS__ENTER_BWD, MIRAS__SHIFT_BWD };
+       MIRAS__INNER_BWD, MIRAS__ENTER_BWD, MIRAS__SHIFT_BWD };
 
 static int miras__of_heads(int act) { return act == MIRAS__HEAD || act == MIRAS__HEAD_BWD; }
 
@@ -22998,6 +23161,7 @@ static void miras__act(const miras__visit *a, int act, size_t h) {
     case MIRAS__LEAVE: miras__leave(a); break;
     case MIRAS__LEAVE_BWD: miras__leave_bwd(a); break;
     case MIRAS__HEAD_BWD: type->head_bwd(a, h); break;
+    case MIRAS__INNER_BWD: miras__inner_bwd(a); break;
     case MIRAS__ENTER_BWD: miras__enter_bwd(a); break;
     default: miras__shifted_bwd(a);
   }
@@ -23631,12 +23795,15 @@ static void miras__layer_of(miras__phase *ph, int l) {
 static void miras__layer_run(miras__phase *ph, int l, int act) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
-  const int last = act + 3 + (act == MIRAS__LEAVE_BWD && m->layers[l].s->mixes > 0);
+  const miras__shape *s = m->layers[l].s;
+  const int last = act == MIRAS__ENTER ? MIRAS__LEAVE
+                 : s->mixes ? MIRAS__SHIFT_BWD : MIRAS__ENTER_BWD;
   miras__layer_of(ph, l);
-  for (ph->act = act; ph->act < last; ph->act++)
-    miras__each(tr->desc.parallel,
-                (size_t)tr->batch * (miras__of_heads(ph->act) ? m->layers[l].s->tasks : ph->per),
-                miras__layer_task, ph);
+  for (ph->act = act; ph->act <= last; ph->act++)
+    if (ph->act != MIRAS__INNER_BWD || s->inner)
+      miras__each(tr->desc.parallel,
+                  (size_t)tr->batch * (miras__of_heads(ph->act) ? s->tasks : ph->per),
+                  miras__layer_task, ph);
 }
 
 /* The state from which every call on the last loss's tokens starts. */

@@ -1877,9 +1877,10 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
   }
 }
 
-/* gate[which] [tokens, heads, columns], NULL where nothing is learned. */
+/* gate[which] [tokens, heads, columns], NULL where nothing is learned. Of the low rank that rows h
+ * are projected to, or of `made` [tokens, rank]. */
 REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h,
-                   size_t N, double *gate[REF_GATES]) {
+                   size_t N, const double *made, double *gate[REF_GATES]) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t H = (size_t)md->heads;
   size_t columns = 0, projected = 0, before = 0, from = 0;
@@ -1899,13 +1900,16 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
     char name[80];
     size_t rank;
     double *low, *up;
-    snprintf(name, sizeof name, "blocks.%d.gates.down", l);
-    ref_param(m, l, "gates.down");
-    rank = (size_t)ref_find(m, name)->shape[1];
+    snprintf(name, sizeof name, "blocks.%d.gates.up", l);
+    ref_param(m, l, "gates.up");
+    rank = (size_t)ref_find(m, name)->shape[0];
     low = (double *)ref_zeros(N * rank);
     up = (double *)ref_zeros(N * projected);
-    ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
-    if (d->mixer.projection_bias) ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
+    if (made != NULL) memcpy(low, made, N * rank * sizeof *low);
+    else
+      ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
+    if (d->mixer.projection_bias && made == NULL)
+      ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
     ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
     for (int i = 0; i < REF_GATES; i++) {
       const size_t n = H * ref_gate_projected(d, md, i);
@@ -2055,7 +2059,8 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
   const miras_layer_desc *d = ref_layer_of(m, l);
   const double epsilon =
     d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : ref_epsilon(m);
-  const double *gain = ref_param(m, l, "out_norm.gain");
+  const double *gain =
+    d->mixer.out_norm == MIRAS_NORM_NONE ? NULL : ref_param(m, l, "out_norm.gain");
   const int first = d->mixer.out_gate == MIRAS_OUT_GATE_SILU_FIRST;
   const size_t asked = d->mixer.norm_heads > 0 ? (size_t)d->mixer.norm_heads : 1;
   const size_t joined = asked > H ? H : asked;
@@ -2069,13 +2074,48 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
     ref_add_bias(g, ref_param(m, l, "out_gate.bias"), N, H * dv);
   for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->mixer.out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
-  if (d->mixer.out_norm == MIRAS_NORM_LAYER)
+  if (d->mixer.out_norm == MIRAS_NORM_NONE)
+    memcpy(out, y, N * H * dv * sizeof *y);
+  else if (d->mixer.out_norm == MIRAS_NORM_LAYER)
     ref_layer_norm(out, y, gain, ref_param(m, l, "out_norm.bias"), N * H / joined, joined * dv,
                    H / joined, epsilon);
   else
     ref_rms(out, y, gain, N * H / joined, joined * dv, H / joined, epsilon);
   for (size_t i = 0; !first && i < N * H * dv; i++) out[i] *= g[i];
   free(g);
+}
+
+/* Columns from..from + n - 1 of rows z [tokens, wide] as rows of their own, each over its root
+ * mean square where there is an epsilon. */
+REF double *ref_columns(const double *z, size_t N, size_t wide, size_t from, size_t n,
+                        double epsilon) {
+  double *y = (double *)ref_zeros(N * n);
+  for (size_t r = 0; r < N; r++) {
+    double square = epsilon > 0.0 ? 0.0 : (double)n;
+    for (size_t i = 0; i < n && epsilon > 0.0; i++)
+      square += z[r * wide + from + i] * z[r * wide + from + i];
+    for (size_t i = 0; i < n; i++)
+      y[r * n + i] = z[r * wide + from + i] / sqrt(square / (double)n + epsilon);
+  }
+  return y;
+}
+
+/* What values v [tokens, columns] make (Mamba's x_proj): low rank, keys, queries. */
+REF void ref_inner(const ref_model *m, int l, const double *v, size_t N, size_t columns,
+                   size_t keys, double *part[3]) {
+  const double epsilon = (double)ref_layer_of(m, l)->mixer.from_values_epsilon;
+  char name[80];
+  size_t wide, rank;
+  double *z;
+  snprintf(name, sizeof name, "blocks.%d.inner.weight", l);
+  wide = (size_t)ref_find(m, name)->shape[1];
+  rank = wide - 2 * keys;
+  z = (double *)ref_zeros(N * wide);
+  ref_project(z, v, ref_param(m, l, "inner.weight"), N, columns, wide);
+  part[0] = ref_columns(z, N, wide, 0, rank, epsilon);
+  part[1] = ref_columns(z, N, wide, rank, keys, epsilon);
+  part[2] = ref_columns(z, N, wide, rank + keys, keys, epsilon);
+  free(z);
 }
 
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
@@ -2092,20 +2132,26 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
                         : d->mixer.qk_map == MIRAS_QK_MAP_RMS ? sqrt((double)dk)
                         : d->mixer.qk_map == MIRAS_QK_MAP_L1 ? -1.0
                                                     : 0.0;
-  double *q, *k, *v;
+  double *q, *k, *v, *inner[3] = {NULL, NULL, NULL};
   double *erase = NULL, *replace = NULL, *gate[REF_GATES], *params;
   ref_memory memory;
   ref_tokens x;
 
-  ref_gates(m, &md, l, h, N, gate);
-  if (asks != NULL) {
+  v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
+  if (d->mixer.from_values) ref_inner(m, l, v, N, H * dv, K * dk, inner);
+  ref_gates(m, &md, l, h, N, inner[0], gate);
+  free(inner[0]);
+  if (d->mixer.from_values) {
+    q = ref_shared(inner[2], N, K, H, dk);
+  } else if (asks != NULL) {
     q = ref_shared(ref_mixed(m, l, "q", asks, batch, T, K * dk), N, K, H, dk);
   } else {
     q = (double *)ref_zeros(N * H * dk);
     memcpy(q, h, N * H * dk * sizeof *q);
   }
-  v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
-  if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
+  if (d->mixer.from_values) {
+    k = ref_shared(inner[1], N, K, H, dk);
+  } else if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
     k = (double *)ref_zeros(N * H * dk);
     for (size_t i = 0; i < N * H * dk; i++) k[i] = 1.0 - gate[REF_KEEP][i];
   } else {
@@ -2161,7 +2207,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   ref_close(&memory);
   for (size_t i = 0; d->mixer.d_skip && i < N * H * dv; i++)
-    y[i] += ref_param(m, l, "skip.gain")[i / dv % H] * v[i];
+    y[i] += ref_param(m, l, "skip.gain")[d->mixer.d_skip > 1 ? i % (H * dv) : i / dv % H] * v[i];
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
   free(erase);

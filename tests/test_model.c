@@ -263,7 +263,18 @@ static const struct {
    "mixer.dt_min=0.03 mixer.dt_max=0.14 mixer.qk_heads=1 .reset_every=16 mixer.d_skip=1"},
   {MIRAS_PRESET_MAMBA_MEMORY, 4, "mamba, times fixed, one learning rate, features",
    "mixer.fixed_gates=1 mixer.tied_dt=0 .learning_rate_gate=head .feature_map=poly2 .key_dim=3 "
-   "mixer.qk_map=l2"}};
+   "mixer.qk_map=l2"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 4, "mamba as published",
+   "mixer.conv_bias=1 mixer.d_skip=2 mixer.qk_heads=1 mixer.from_values=1 mixer.out_norm=none "
+   ".value_dim=5 .heads=4 .key_dim=3"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 16, "mamba, norms of what values make, no gate of answers",
+   "mixer.from_values=1 mixer.from_values_epsilon=0.02 mixer.out_gate=none mixer.out_norm=none"},
+  {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, keys and gates from values, turning, a skip",
+   "mixer.from_values=1 mixer.from_values_epsilon=0.01 mixer.rope=position mixer.scaled_queries=1 "
+   "mixer.qk_heads=2 .heads=4 .value_dim=5 mixer.conv_size=3 mixer.d_skip=2"},
+  {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys from values, a gate of low rank, no norm",
+   "mixer.from_values=1 mixer.conv_on=none mixer.out_norm=none mixer.out_gate_rank=3 "
+   "mixer.qk_map=l1"}};
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
 
@@ -906,7 +917,8 @@ static void test_views(void **state) {
     const miras_mixer_desc *mix = &d->layer[0].mixer;
     const miras_memory_desc md = ref_resolve(&d->layer[0].memory);
     const int H = md.heads, values = H * md.value_dim;
-    const int keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
+    const int all_keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
+    const int keys = mix->from_values ? 0 : all_keys;
     const int taps = mix->conv_size > 0 ? mix->conv_size : 4;
     const int conv_on = mix->conv_on != MIRAS_CONV_ON_NONE;
     const int own_keys = mix->qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : keys * md.inner_steps;
@@ -927,21 +939,24 @@ static void test_views(void **state) {
       char name[64];
 #define NAME(text) (snprintf(name, sizeof name, "blocks.%d." text, l), name)
       NEXT(NAME("norm1.gain"), 1, WIDTH, 1, 1, 0);
-      NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
+      if (keys > 0) NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
       if (own_keys > 0 && !mix->share_qk) NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
       NEXT(NAME("v.weight"), 2, WIDTH, values * md.inner_steps, 1, 1);
-      if (conv_on) NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
+      if (conv_on && keys > 0) NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
       if (conv_on && own_keys > 0) NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
       if (mix->conv_on == MIRAS_CONV_ON_ALL)
         NEXT(NAME("conv_v.weight"), 2, taps, values * md.inner_steps, 1, 0);
       if (mix->conv_bias) {
-        NEXT(NAME("conv_q.bias"), 1, keys, 1, 1, 0);
-        NEXT(NAME("conv_k.bias"), 1, own_keys, 1, 1, 0);
+        if (keys > 0) NEXT(NAME("conv_q.bias"), 1, keys, 1, 1, 0);
+        if (keys > 0) NEXT(NAME("conv_k.bias"), 1, own_keys, 1, 1, 0);
         if (mix->conv_on == MIRAS_CONV_ON_ALL)
           NEXT(NAME("conv_v.bias"), 1, values * md.inner_steps, 1, 1, 0);
       }
+      if (mix->from_values)
+        NEXT(NAME("inner.weight"), 2, values, 2 * all_keys + (projected > 0) * mix->gate_rank, 1,
+             1);
       if (projected > 0) { /* fixed gates have no more than an offset */
-        NEXT(NAME("gates.down"), 2, WIDTH, mix->gate_rank, 1, 1);
+        if (!mix->from_values) NEXT(NAME("gates.down"), 2, WIDTH, mix->gate_rank, 1, 1);
         NEXT(NAME("gates.up"), 2, mix->gate_rank, projected, 1, 1);
       }
       if (mix->out_gate_rank > 0) {
@@ -958,8 +973,8 @@ static void test_views(void **state) {
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
       next_of_memory(views, count, &at, of.name, l, &md);
-      if (mix->d_skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
-      NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
+      if (mix->d_skip) NEXT(NAME("skip.gain"), 1, mix->d_skip > 1 ? values : H, 1, 1, 0);
+      if (mix->out_norm != MIRAS_NORM_NONE) NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (mix->out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
       if (mix->out_gate_rank > 0) NEXT(NAME("out_gate.offset"), 1, values, 1, 1, 0);
       else if (mix->out_gate != MIRAS_OUT_GATE_NONE)
