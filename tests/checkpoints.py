@@ -1479,7 +1479,7 @@ MODELS = {
     "mamba": mamba_model(),
     "mamba-biased": mamba_model(
         "BF16", use_bias=True, use_conv_bias=False, tie_word_embeddings=False,
-        intermediate_size=132, expand=4.125, layer_norm_epsilon=1e-3, conv_kernel=3),
+        hidden_size=28, intermediate_size=84, expand=3, layer_norm_epsilon=1e-3, conv_kernel=3),
     "falcon_mamba": mamba_model(
         "F16", architectures=["FalconMambaForCausalLM"], model_type="falcon_mamba",
         mixer_rms_eps=1e-3, tie_word_embeddings=False, intermediate_size=96, expand=3),
