@@ -622,8 +622,8 @@ static const hf__field hf__says_rwkv7[] = {
   {"norm_first norm_bias", "true", -1}
 };
 
-/* The fields of Mamba and of Falcon Mamba; those of its authors that stay in configurations say what
- * others say. */
+/* The fields of Mamba and of Falcon Mamba; those of its authors that stay in configurations say
+ * what others say. */
 #define HF__SAYS_MAMBA \
   {"time_step_min time_step_max time_step_floor time_step_scale time_step_init_scheme " \
    "rescale_prenorm_residual residual_in_fp32 fused_add_norm rms_norm d_model d_inner n_layer " \
@@ -1767,8 +1767,8 @@ static int hf__describe_ttt(hf__reader *c, miras_model_desc *d) {
   return c->result == MIRAS_OK;
 }
 
-/* Mamba, and Falcon Mamba, which norms what values make. Channels are shared out to heads of at most
- * 64, for none of them sees another. */
+/* Mamba, and Falcon Mamba, which norms what values make. Channels are shared out to heads of at
+ * most 64, for none of them sees another. */
 static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
   const int falcon = c->says == hf__says_falcon_mamba;
   miras_layer_desc *l = &d->layer[0];

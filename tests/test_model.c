@@ -276,7 +276,7 @@ static const struct {
    "mixer.from_values=1 mixer.conv_on=none mixer.out_norm=none mixer.out_gate_rank=3 "
    "mixer.qk_map=l1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 12, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -458,7 +458,9 @@ static const struct {
   {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.mixer.out_gate_rank=5"},
   {"qwen3.5", "attention of which a quarter turns", "am", "a.attention.head_dim=12"},
   {"kimi-linear", "attention that knows no positions, persistent pairs", "aw",
-   "w.attention.rope_share=none w.attention.persistent=2"}};
+   "w.attention.rope_share=none w.attention.persistent=2"},
+  {"mamba", "mamba as published, with norms", "mwm",
+   "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values_epsilon=0.01"}};
 
 static subject family(int n) {
   subject s;
