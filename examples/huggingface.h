@@ -807,7 +807,7 @@ typedef struct hf__reader {
   uint64_t met;                      /* bit i: the file has the field of the list's word i        */
   int says_count, dialect;           /* whether a field told another dialect                      */
   char root[32];                     /* what its names begin with                                 */
-  double config[HF__CONFIG_SLOTS];
+  double *config;                    /* [HF__CONFIG_SLOTS] not on the stack                       */
   unsigned char said[HF__CONFIG_SLOTS], none[HF__CONFIG_SLOTS];  /* a value, null                 */
   unsigned char full[MIRAS_MAX_LAYERS / 8], dense[MIRAS_MAX_LAYERS / 8];   /* a bit for each: it
                                         has attention; it has no experts                        */
@@ -2545,6 +2545,9 @@ static int hf__reader_open(hf__reader *c, const char *path,
   c->family = c->open = -1;
   c->per = c->again = c->steps = 1;
   if (why && why_size) why[0] = 0;
+  c->config = (double *)hf__alloc(c, HF__CONFIG_SLOTS, sizeof(double));
+  if (!c->config) return 0;
+  memset(c->config, 0, HF__CONFIG_SLOTS * sizeof(double));
   c->path = (char *)hf__alloc(c, n + HF__NAME_SIZE + 2, 1);
   if (!c->path) return 0;
   memcpy(c->path, path, n + 1);
