@@ -75,6 +75,7 @@
    @45 Normal form                         tokens as rows that engines know
    @50 Exact linear engine                 matrix memories, any chunk
    @51 Frozen-gradient engine              all others, chunk by chunk; choice 4
+   @52 Scan engine                         matrix, dot product, a decay for each entry
    @53 Mesa engine                         matrix, L2, solved by conjugate gradients
    @54 Attention engine                    the pairs themselves, read by softmax
    @55 Recursive engine                    matrix, L2, least squares kept up pair by pair
@@ -198,6 +199,7 @@
   #define MIRAS_NO_MESA
   #define MIRAS_NO_RECURSIVE
   #define MIRAS_NO_ATTENTION
+  #define MIRAS_NO_SCAN
 #endif
 #if defined(MIRAS_NO_FILES) && !defined(MIRAS_NO_STDIO)
   #define MIRAS_NO_STDIO
@@ -258,6 +260,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_RETNET_MEMORY,       /* fixed decay per head                             Sun 2023 */
   MIRAS_PRESET_LIGHTNING,           /* fixed decay per head and layer                   Qin 2024 */
   MIRAS_PRESET_GLA_MEMORY,          /* decay per key channel                           Yang 2023 */
+  MIRAS_PRESET_MAMBA_MEMORY,        /* a decay for each entry of the state       Gu and Dao 2023 */
   MIRAS_PRESET_MAMBA2_MEMORY,       /* decay and step from one gate              Dao and Gu 2024 */
   MIRAS_PRESET_HGRN2_MEMORY,        /* the key is what the decay forgets                Qin 2024 */
   MIRAS_PRESET_DELTANET_MEMORY,     /* one delta-rule step per token                 Schlag 2021 */
@@ -303,6 +306,10 @@ typedef enum miras_preset {
   MIRAS_PRESET_TTT_LINEAR_MAMBA,    /* ... and those of its other backbone, where each has a
                                        convolution of its own in front: two layers               */
   MIRAS_PRESET_TTT_MLP_MAMBA,
+  MIRAS_PRESET_MAMBA,               /* keys, queries and times from convolved values, which also go
+                                       past the memory, no norm of answers, no MLP; published with
+                                       key_dim 16, values of twice the width in all, gate_rank
+                                       width / 16                                                */
   MIRAS_PRESET_MAMBA2,              /* keys and queries of one head, values past the memory, the
                                        output gate before the norm, no MLP; published with key_dim
                                        128, value_dim 64 and heads twice the width in all        */
@@ -458,6 +465,14 @@ typedef enum miras_gate {
                               layer and, when deeper than one, on the inputs of the first, which
                               needs key_dim = value_dim; the threshold of every coordinate of the
                               error. Momentum has none                                           */
+  MIRAS_GATE_ENTRY,        /* of the decay gate of matrix memories with the dot product and
+                              MIRAS_RETENTION_L2 alone: each entry of the state has a decay of its
+                              own (Mamba). The token brings no factor but times tau >= 0, one per
+                              entry of the value, [batch, T, heads, value_dim], and entry (i, j)
+                              of S [features, value_dim] is left by exp(-exp(a_ij) tau_j), a an
+                              outer parameter of that shape per head. It begins at log(i + 1) or,
+                              with decay_rate, where row i of n is left by alpha^(2 (i+1) / (n+1))
+                              in a time of 0.1. Needs inner_steps 1                              */
   MIRAS_GATE_COUNT
 } miras_gate;
 
@@ -750,6 +765,7 @@ typedef enum miras_conv_on {
 typedef enum miras_norm {
   MIRAS_NORM_RMS,          /* x / sqrt(mean x^2 + eps) (.) gain                                  */
   MIRAS_NORM_LAYER,        /* (x - mean x) / sqrt(var x + eps) (.) gain + bias                   */
+  MIRAS_NORM_NONE,         /* nothing; of what memories say alone (Mamba)                        */
   MIRAS_NORM_COUNT
 } miras_norm;
 
@@ -789,6 +805,7 @@ typedef enum miras_decay_form {
   MIRAS_DECAY_FORM_FLOOR,   /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
                               where the b of a layer follow from those before: here it has its own*/
   MIRAS_DECAY_FORM_STEEP,   /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate (KDA) */
+  MIRAS_DECAY_FORM_TIME,    /* softplus(g), the time of MIRAS_GATE_ENTRY          (Mamba)        */
   MIRAS_DECAY_FORM_COUNT
 } miras_decay_form;
 
@@ -839,7 +856,8 @@ typedef enum miras_mlp {
  *   threshold       threshold softplus(g), begins at threshold
  *   decay           see miras_decay_form, times 1 - 1/decay_horizon where there is one; begins at
  *                   1 - f, where f = decay_rate * decay_ratio^h for head h, kept in 1e-4..0.5; 1/64
- *                   if decay_rate is 0
+ *                   if decay_rate is 0. Times (MIRAS_DECAY_FORM_TIME) begin at 0.1; if it is 0,
+ *                   they go from 0.001 to 0.1 over the columns of a head
  *   momentum        sigmoid(g), begins at momentum in 0.05..0.95
  *   value decay     sigmoid(g), begins at 63/64 */
 typedef struct miras_mixer_desc {
@@ -851,6 +869,14 @@ typedef struct miras_mixer_desc {
                               projection (TTT on Mamba's backbone)                               */
   miras_qkv_act qk_act;    /* activation of queries and keys                                     */
   miras_qkv_act v_act;     /* activation of values                                               */
+  int from_values;         /* type memory: 1 makes queries, keys and what the gates are made of from
+                              the token's values, all heads side by side, as their convolution and
+                              activation have left them, and not from the layer's normed input, by
+                              one matrix (Mamba's x_proj); queries and keys then go through neither
+                              of those themselves                                                */
+  float from_values_epsilon; /* 0, or epsilon, up to 1, of the RMS norm without gains that queries,
+                              keys and what gates are made of go through then, each by itself
+                              (FalconMamba)                                                      */
   int qk_heads;            /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
@@ -870,8 +896,9 @@ typedef struct miras_mixer_desc {
   int decay_horizon;       /* 0, or the tokens that learned decay gates may at most look back: alpha
                               is held to 1 - 1/decay_horizon, 2..2^30                            */
   int tied_dt;             /* 1: the learning rate's gate is learning_rate * softplus(g) of the
-                              decay gate's own g (dt of Mamba-2); needs MIRAS_DECAY_FORM_RATE and
-                              both gates per head                                                */
+                              decay gate's own g (dt of Mamba and Mamba-2); needs
+                              MIRAS_DECAY_FORM_RATE and both gates per head, or
+                              MIRAS_DECAY_FORM_TIME and the learning rate's per channel          */
   float dt_min, dt_max;    /* tied_dt: softplus(g) is held between these two, in both gates;
                               0 -> no bound                                                      */
   int fixed_gates;         /* which learned gates do not depend on the token but are one learned
@@ -887,7 +914,8 @@ typedef struct miras_mixer_desc {
                               of g = h W W' + a learned offset, and this their rank (KDA). Type
                               rwkv: as the ranks of miras_rwkv_desc, c = 5                       */
   int d_skip;              /* type memory: 1 adds the token's value to what memories say, times a
-                              learned number per head (D of Mamba-2)                             */
+                              learned number per head (D of Mamba-2), 2 times one per entry (that
+                              of Mamba)                                                          */
   int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
                               made of, and W_o have learned biases                               */
 } miras_mixer_desc;
@@ -1800,14 +1828,15 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    start and where in the chunk it is. (A matrix whose chunk shares one anchor is MIRAS_ARCH_MLP of
    depth 1 without norm.) A memory on its own has chunk 1 and learns from its first write.
 
-   Three choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums
-   of eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for
-   every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution
-   and the inverse instead, and brings both up to date with each pair (recursive least squares):
-   features^2 a write whatever the keys are like, a read as of any matrix, and how sure an answer
-   is. Training takes as long with either. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window`
-   pairs and reads them by softmax attention. For all three, as for exact matrix memories, the chunk
-   is only a schedule.
+   Four choices have engines of their own. MIRAS_GATE_ENTRY (room @52) goes token by token, since
+   what each entry of a state keeps is a number of its own, and takes all columns side by side.
+   MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums of eta k k' and of eta k v', decayed, and
+   solves the ridge regression over all pairs anew for every query, by conjugate gradients.
+   MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution and the inverse instead, and brings
+   both up to date with each pair (recursive least squares): features^2 a write whatever the keys
+   are like, a read as of any matrix, and how sure an answer is. Training takes as long with either.
+   MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window` pairs and reads them by softmax attention.
+   For all four, as for exact matrix memories, the chunk is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
@@ -1831,15 +1860,16 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        x       = x + SwiGLU(norm(x)), unless mlp.none
 
    Some rows of the table make their keys or decays otherwise: miras_qk_map, miras_decay_form.
-   Fields of a layer say what else published ones differ in: convolutions, keys that heads share or
-   that turn with the position, the norm and gate of what memories say. The
-   memory starts every sequence from learned initial weights. In a new model with inner norms and
-   keys of length 1, W_q and its convolution equal those of the keys, so that it finds what it
-   wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
-   "mmwm" has a window of attention between layers of memories, as in Samba (Ren et al. 2024), and
-   "a*4" is a transformer. An attention layer, with positions by turning entries i and i +
-   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of them or some
-   (rope_dim):
+   Fields of a layer say what else published ones differ in: convolutions, keys that heads share
+   or that turn with the position, the norm and gate of what memories say. With mixer.from_values
+   (Mamba) v alone is made of h, and q, k and what gates are made of are v W_inner, behind v's
+   convolution. The memory starts every sequence from learned initial weights. In a new model
+   with inner norms and keys of length 1, W_q and its convolution equal those of the keys, so
+   that it finds what it wrote. A model may have several kinds of layer. Its pattern says their
+   order, a letter each: "mmwm" has a window of attention between layers of memories, as in Samba
+   (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions by turning
+   entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of
+   them or some (rope_dim):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs
@@ -1989,7 +2019,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
      softmax-attention       0.71                      the last 1024 pairs, with longer queries
      sliding-window          0.71                      the last 64 pairs, likewise
-     dfw, retnet, gla,
+     dfw, retnet, gla, mamba,
        mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
      lightning               8.5                  177  sums of the last 256 writes
      linear-attention        0.91                never  an average of all values, by likeness
@@ -2092,8 +2122,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_NO_MESA        MIRAS_ALGORITHM_LEAST_SQUARES                        (engine @53)
        MIRAS_NO_RECURSIVE   MIRAS_ALGORITHM_RECURSIVE                            (engine @55)
        MIRAS_NO_ATTENTION   MIRAS_ARCH_KV_CACHE, and attention as a layer        (engine @54)
+       MIRAS_NO_SCAN        MIRAS_GATE_ENTRY                                     (engine @52)
        MIRAS_ONLY_MEMORIES  the first three: memories that are written and read are left
-       MIRAS_ONLY_EXACT     the last four engines: matrix memories that run exactly are left
+       MIRAS_ONLY_EXACT     the last five engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
      not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
@@ -2262,6 +2293,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              (MIRAS_QK_MAP_ERASE_GATE), comba (MIRAS_QK_MAP_FEEDBACK), atlas
              (MIRAS_ALGORITHM_MUON, miras_memory_desc.omega); miras_memory_desc.ball. Files of
              version 8 where these fields are used.
+             DECAYS OF ENTRIES. MIRAS_GATE_ENTRY, MIRAS_DECAY_FORM_TIME, MIRAS_PRESET_MAMBA_MEMORY,
+             MIRAS_NO_SCAN. Mamba's layer, MIRAS_PRESET_MAMBA: mixer.from_values and
+             from_values_epsilon (files of version 8), MIRAS_NORM_NONE, d_skip 2.
              THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
              miras_sequence.classes, .values.
              ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
@@ -2577,12 +2611,18 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #else
   #define MIRAS__PAIRS(f) f
 #endif
+#ifdef MIRAS_NO_SCAN
+  #define MIRAS__SCAN(f) NULL
+#else
+  #define MIRAS__SCAN(f) f
+#endif
 #ifdef MIRAS_NO_MODEL
   #define MIRAS__LAYER(f) NULL
 #else
   #define MIRAS__LAYER(f) f
 #endif
-#if defined(MIRAS_NO_FROZEN) && defined(MIRAS_NO_MESA) && defined(MIRAS_NO_RECURSIVE)
+#if defined(MIRAS_NO_FROZEN) && defined(MIRAS_NO_MESA) && defined(MIRAS_NO_RECURSIVE) && \
+    defined(MIRAS_NO_SCAN)
   #define MIRAS__CURVED(f) NULL          /* called by each */
 #else
   #define MIRAS__CURVED(f) f
@@ -2592,10 +2632,11 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #define MIRAS__MESA_BACK(f) MIRAS__MESA(MIRAS__BACK(f))
 #define MIRAS__RECURSIVE_BACK(f) MIRAS__RECURSIVE(MIRAS__BACK(f))
 #define MIRAS__PAIRS_BACK(f) MIRAS__PAIRS(MIRAS__BACK(f))
+#define MIRAS__SCAN_BACK(f) MIRAS__SCAN(MIRAS__BACK(f))
 #define MIRAS__LAYER_BACK(f) MIRAS__LAYER(MIRAS__BACK(f))
 #if defined(MIRAS_NO_TRAINING) || defined(MIRAS_NO_EXACT) || defined(MIRAS_NO_FROZEN) || \
     defined(MIRAS_NO_MESA) || defined(MIRAS_NO_RECURSIVE) || defined(MIRAS_NO_ATTENTION) || \
-    defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_FILES)
+    defined(MIRAS_NO_SCAN) || defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_FILES)
   #define MIRAS__PARTIAL
 #endif
 #if defined(MIRAS__PARTIAL) && defined(__GNUC__)
@@ -3038,13 +3079,14 @@ static const miras__field miras__fields[] = {
   MIRAS__R(memory.tolerance, MIRAS__SHAPE, 1e-14, 1, 1e-12, "algorithm least-squares"),
   MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1,
            "algorithm least-squares recursive-least-squares"),
-  MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel"),
-  MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_COUNT, "architecture not kv-cache",
+  MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel entry"),
+  MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_CHANNEL + 1, "architecture not kv-cache",
            "constant head channel"),
   MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum muon",
            "constant head channel"),
-  MIRAS__W(memory.threshold_gate, 2, MIRAS_GATE_COUNT, MIRAS__BOUNDED, "constant head channel"),
-  MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_COUNT, "exact", "constant head channel"),
+  MIRAS__W(memory.threshold_gate, 2, MIRAS_GATE_CHANNEL + 1, MIRAS__BOUNDED,
+           "constant head channel"),
+  MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_CHANNEL + 1, "exact", "constant head channel"),
   MIRAS__R(memory.decay_rate, MIRAS__SHAPE, 0, 1, 0, "fades"),
   MIRAS__R(memory.decay_ratio, MIRAS__SHAPE, 0, 1, 1, "fades"),
   MIRAS__W(memory.decay_schedule, 2, MIRAS_DECAY_SCHEDULE_COUNT, "decays",
@@ -3073,8 +3115,8 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
            "l2 rms none complement erase l1 erase-gate feedback"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
-           "sigmoid root rate bounded floor steep"),
-  MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate"),
+           "sigmoid root rate bounded floor steep time"),
+  MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate time"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
@@ -3101,16 +3143,17 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
-  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0, "type memory rwkv"),
+  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0, "type memory rwkv, mixer.out_norm not none"),
   MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
-  MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
+  MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv, mixer.from_values 0",
+           "silu none relu elu"),
   MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
   MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__D(mixer.dt_max, 6, 0, 1e4f, 0, "mixer.tied_dt"),
-  MIRAS__N(mixer.d_skip, 6, 0, 1, 0, "type memory"),
+  MIRAS__N(mixer.d_skip, 6, 0, 2, 0, "type memory"),
   MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, "type memory"),
   MIRAS__W(mlp.type, 6, MIRAS_MLP_COUNT, "mlp.none 0", "swiglu relu2"),
   MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
@@ -3118,7 +3161,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
   MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory rwkv"),
   MIRAS__N(rwkv.value_rank, 6, 0, 4096, 0, ""),
-  {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_COUNT - 1, 0,
+  {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_LAYER, 0,
    "rms layer", ""},
   MIRAS__M(embed_norm, 6, 0, 1, 0, ""),
   MIRAS__N(attention.persistent, 6, 0, 1024, 0, ""),
@@ -3127,14 +3170,14 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mixer.decay_log_limit, 6, 1e-3f, 1e3f, 5, "mixer.decay_form steep"),
   MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
-  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory"),
+  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory, mixer.out_norm not none"),
   MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
   MIRAS__D(mixer.rope_theta, 6, 1, 1e9, 10000, "mixer.rope"),
   MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory",
            "silu sigmoid none gelu silu-first"),
-  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
+  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer none"),
   MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
@@ -3154,6 +3197,8 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
   MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.5f, "adapt.contexts"),
+  MIRAS__N(mixer.from_values, 8, 0, 1, 0, "type memory"),
+  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values"),
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
@@ -3252,6 +3297,10 @@ static const miras__rule miras__rules[] = {
    NULL},
   {"value_decay_gate", "value_decay_gate channel, bias dot, retention l2, normalize 0", NULL},
   {"decay_gate channel", "by_channel, simplex_whole 0", NULL},
+  {"decay_gate entry",
+   "architecture matrix, bias dot, retention l2, algorithm gradient-descent, inner_steps 1, "
+   "order error-first, normalize 0, value_decay_gate constant",
+   NULL},
   {"learning_rate_gate channel", "by_channel, normalize 0, diagonal 0", NULL},
   {"threshold_gate channel", "by_channel, bias not custom", NULL},
   {"decay_gate channel, frozen",
@@ -3281,6 +3330,8 @@ static const miras__rule miras__rules[] = {
   {"mixer.qk_map erase-gate", "decay_gate channel", "a key is erased as it has decayed"},
   {"mixer.qk_map feedback", "learning_rate_gate head", "what is erased is as much as is written"},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
+  {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1",
+   "queries and keys are parts of one product"},
   {"mixer.rope", "inner_steps 1", NULL},
   {"mixer.rope, odd", "", "key_dim must be even"},
   {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
@@ -3304,7 +3355,13 @@ static const miras__rule miras__rules[] = {
   {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0, "
    "mixer.qk_map not feedback",
    "keys and queries are made of what attention says"},
-  {"mixer.tied_dt", "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
+  {"decay_gate entry, inside", "mixer.decay_form time", "what decays by entry takes a time"},
+  {"mixer.decay_form time", "decay_gate entry", NULL},
+  {"mixer.decay_form time, mixer.decay_horizon", "mixer.decay_horizon 0",
+   "a time is no factor that a horizon could hold"},
+  {"mixer.decay_form time, mixer.tied_dt", "learning_rate_gate channel", NULL},
+  {"mixer.tied_dt, mixer.decay_form rate",
+   "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
   {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
   {"mixer.d_skip", "inner_steps 1", NULL},
   {"type memory, mixer.out_gate_rank", "mixer.out_gate not none", NULL},
@@ -3988,9 +4045,11 @@ MIRAS__LIGHT_END
  *                  keys [C, n] and values [C, value_dim]; the last row of coefficients N [C]; and
  *                  16 scalars, of which the first is B.
  *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window
- *   recursive      L [n, n in whole 16s], D and f [n in whole 16s], W [n, value_dim] (room @55) */
+ *   recursive      L [n, n in whole 16s], D and f [n in whole 16s], W [n, value_dim] (room @55)
+ *   scan           S [features, value_dim] (room @52)                                            */
 enum {
-  MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION, MIRAS__RUN_RECURSIVE
+  MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION,
+  MIRAS__RUN_RECURSIVE, MIRAS__RUN_SCAN
 };
 
 typedef struct miras__plan {
@@ -4241,6 +4300,24 @@ typedef struct miras__solve {
   size_t dv, ld, rates;
 } miras__solve;
 
+/* Tokens of a state whose entries decay each by itself (room @28's scan_fwd, which has the
+ * letters): dt, u, y [rows, dv], x, q [rows, n], all in rows ld apart; q NULL: nothing is asked.
+ * The state after a token lies `step` floats behind that before it, 0: in its place. b NULL: zeros.
+ */
+typedef struct miras__scan {
+  size_t n, dv, rows, step;
+  size_t ld_dt, ld_u, ld_x, ld_q, ld_y;
+  const float *a, *b, *dt, *u, *x, *q;
+  float *s, *y;
+} miras__scan;
+
+/* The cotangents: ds [n, dv] of the state, which runs; da, db (NULL: none) [n, dv], added to; ddt,
+ * du [rows, dv], set. Of y [rows, dv] with rows ld_y apart: dy. */
+typedef struct miras__scan_grads {
+  float *ds, *da, *db, *ddt, *du;
+  const float *dy;
+} miras__scan_grads;
+
 /* One pair enters a layer (fold_pair): A and S [in, out], S or B NULL for none; what is left of A,
  * what S adds to it, what is left of S; the pair's y, d and its coefficients in A and S. x, unless
  * NULL, is a row that reads all three as they were. */
@@ -4387,7 +4464,7 @@ static float miras__bias_growth(const miras_memory_desc *d) {
 /* Numbers per token, head and inner step of a gate that varies, else 0. A channel is an entry
  * of the value, but for the decay gate of a matrix memory: there, of the key as it is seen. */
 static size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
-  return gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
+  return gate >= MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
 
 /* a mod n. A processor of 32 bits needs a function for 64, and most numbers a are smaller. */
@@ -4566,6 +4643,23 @@ static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
   miras__draw(gain, (size_t)p->d.heads * (size_t)p->in[0], 0, raw, 0);
 }
 
+#define MIRAS__FIRST_TIME 0.1      /* of MIRAS_GATE_ENTRY, where there is a decay_rate            */
+
+/* Those of the scan engine: logarithms of decays, which grow from row to row of a state. */
+static void miras__scan_params(const miras__plan *p, float *init, float *gain) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  double forget = (double)p->d.decay_rate, each = 1;
+  size_t h, i;
+  (void)init;
+  for (h = 0; h < (size_t)p->d.heads; h++, forget *= (double)p->d.decay_ratio) {
+    if (p->d.decay_rate > 0)
+      each = -2 * log(1 - (forget < 0.9999 ? forget : 0.9999)) /
+             (MIRAS__FIRST_TIME * (double)(n + 1));
+    for (i = 0; i < n; i++)
+      miras__draw(gain + (h * n + i) * dv, dv, 0, log(each * (double)(i + 1)), 0);
+  }
+}
+
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
 
 /* Modes of gemm: C = AB, C += AB, C -= AB; and what may be added to them where engines multiply
@@ -4582,12 +4676,13 @@ enum {
 /* The side of a layer whose channels a gate belongs to; 0: its numbers are one per token. */
 enum { MIRAS__INPUTS = 1, MIRAS__OUTPUTS };
 
-/* Forms of learned gates (room @29): those of decay gates, and one of steps and thresholds. */
+/* Forms of learned gates (room @29): those of decay gates, of which steps and thresholds have one
+ * too. */
 enum {
   MIRAS__GATE_SIGMOID = MIRAS_DECAY_FORM_SIGMOID, MIRAS__GATE_ROOT = MIRAS_DECAY_FORM_ROOT,
   MIRAS__GATE_RATE = MIRAS_DECAY_FORM_RATE, MIRAS__GATE_BOUNDED = MIRAS_DECAY_FORM_BOUNDED,
   MIRAS__GATE_FLOOR = MIRAS_DECAY_FORM_FLOOR, MIRAS__GATE_STEEP = MIRAS_DECAY_FORM_STEEP,
-  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_COUNT
+  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_TIME
 };
 
 /* Forms of biases on a norm (room @26). */
@@ -4722,6 +4817,8 @@ typedef struct miras__kernels miras__kernels;
   X(RECURSIVE, void, absorb, (const miras__absorbing *a))                                         \
   X(RECURSIVE, void, recede, (float *d, float *f, float g, size_t n))                             \
   X(RECURSIVE_BACK, void, outer_even, (float *s, const float *a, const float *b, size_t n))       \
+  X(SCAN, void, scan_fwd, (const miras__scan *f))                                                 \
+  X(SCAN_BACK, void, scan_bwd, (const miras__scan *f, const miras__scan_grads *g))                \
   X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
     size_t count, size_t m))                                                                      \
   X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
@@ -4984,6 +5081,9 @@ struct miras__kernels {
 #define miras__absorb MIRAS__IN_SET(miras__absorb)
 #define miras__recede MIRAS__IN_SET(miras__recede)
 #define miras__outer_even MIRAS__IN_SET(miras__outer_even)
+#define miras__v_left_of MIRAS__IN_SET(miras__v_left_of)
+#define miras__scan_fwd MIRAS__IN_SET(miras__scan_fwd)
+#define miras__scan_bwd MIRAS__IN_SET(miras__scan_bwd)
 #define miras__fade MIRAS__IN_SET(miras__fade)
 #define miras__fade_part MIRAS__IN_SET(miras__fade_part)
 #define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
@@ -8860,6 +8960,74 @@ static void miras__outer_even(float *s, const float *a, const float *b, size_t n
   }
 }
 
+/* Tokens of a state S [n, dv] whose entries decay each by itself (room @52), A = exp(a) [n, dv]:
+ *   w_ij = exp(-A_ij dt_j)
+ *   S_ij <- b_ij + w_ij (S_ij - b_ij) + x_i u_j        y_j = sum_i q_i S_ij
+ * Columns do not see each other: a vector of them takes all tokens before the next one, with its
+ * part of S in the first cache. */
+V_MATHS vf miras__v_left_of(vf a, vf dt) {
+  const vf w = miras__v_exp(V_NEG(V_MUL(a, dt)));
+  return V_SELECT(V_LT(w, V_SET1(MIRAS__FADED)), V_ZERO(), w);
+}
+
+static void miras__scan_fwd(const miras__scan *f) {
+  const size_t n = f->n, dv = f->dv;
+  size_t t, i;
+  V_SHARE(dv) {
+    float *s = f->s;
+    for (t = 0; t < f->rows; t++, s += f->step) {
+      const vf dt = V_AT(f->dt + t * f->ld_dt), u = V_AT(f->u + t * f->ld_u);
+      const float *x = f->x + t * f->ld_x, *q = f->q ? f->q + t * f->ld_q : NULL;
+      vf y = V_ZERO();
+      for (i = 0; i < n; i++) {
+        const vf w = miras__v_left_of(V_AT(f->a + i * dv), dt);
+        vf z = V_AT(s + i * dv);
+        if (f->b) z = V_FMA(w, V_SUB(z, V_AT(f->b + i * dv)), V_AT(f->b + i * dv));
+        else z = V_MUL(w, z);
+        z = V_FMA(V_SET1(x[i]), u, z);
+        V_PUT(s + f->step + i * dv, z);
+        if (q) y = V_FMA(V_SET1(q[i]), z, y);
+      }
+      if (q) V_PUT(f->y + t * f->ld_y, y);
+    }
+  }
+}
+
+/* The adjoint, of states that all are kept (step n dv). From ds, the cotangent of the last one:
+ *   g_ij = ds_ij + q_i dy_j, the cotangent of S_t, which is left in its place
+ *   du_j = sum_i x_i g_ij            z_ij = g_ij w_ij (S_(t-1) - b)_ij
+ *   ddt_j = -sum_i A_ij z_ij         da_ij -= dt_j A_ij z_ij         db_ij += (1 - w_ij) g_ij
+ *   ds_ij <- w_ij g_ij
+ * da is that of a. What x and q receive are products of g and S with u and dy. */
+static void miras__scan_bwd(const miras__scan *f, const miras__scan_grads *d) {
+  const size_t n = f->n, dv = f->dv;
+  size_t t, i;
+  V_SHARE(dv) {
+    for (t = f->rows; t-- > 0;) {
+      const vf dt = V_AT(f->dt + t * f->ld_dt), dy = V_AT(d->dy + t * f->ld_y);
+      const float *x = f->x + t * f->ld_x, *q = f->q + t * f->ld_q;
+      float *s = f->s + t * f->step;
+      vf du = V_ZERO(), ddt = V_ZERO();
+      for (i = 0; i < n; i++) {
+        const size_t at = i * dv;
+        const vf a = V_AT(f->a + at), w = miras__v_left_of(a, dt);
+        const vf g = V_FMA(V_SET1(q[i]), dy, V_AT(d->ds + at));
+        vf z = V_AT(s + at);
+        V_PUT(s + f->step + at, g);
+        du = V_FMA(V_SET1(x[i]), g, du);
+        if (f->b) z = V_SUB(z, V_AT(f->b + at));
+        z = V_MUL(a, V_MUL(V_MUL(w, g), z));
+        ddt = V_SUB(ddt, z);
+        V_PUT(d->da + at, V_FNMA(dt, z, V_AT(d->da + at)));
+        if (d->db) V_PUT(d->db + at, V_FMA(V_SUB(V_SET1(1.0f), w), g, V_AT(d->db + at)));
+        V_PUT(d->ds + at, V_MUL(w, g));
+      }
+      V_PUT(d->du + t * dv, du);
+      V_PUT(d->ddt + t * dv, ddt);
+    }
+  }
+}
+
 /* Take in a block of scores s [count, m], a column per query: the new maximum, the weights in place
  * of the scores, the new sums of weights, and in o [m, dv] what is left of the old answers. A query
  * whose scores were all -infinity so far keeps sums of 0. */
@@ -11437,6 +11605,7 @@ typedef struct miras__call {
   const miras__kernels *K;
   const miras__plan *p;
   const float *init, *gain, *bias, *ridge;             /* [weights], [dv], [dv], [features]      */
+  const float *decay_log;                              /* [weights] of the scan engine           */
   float *state, *tape, *scratch;
   uint64_t position;
   int zeros;                                           /* init is known to be                    */
@@ -11445,7 +11614,7 @@ typedef struct miras__call {
   const float *dy;                                     /* of io->y, lddy floats between tokens   */
   size_t lddy;
   const miras__head_grads *g;
-  float *dinit, *dgain, *dbias, *dridge;
+  float *dinit, *dgain, *dbias, *dridge, *ddecay_log;
   float *dstate;                                       /* as in miras_memory_backward, or NULL   */
   miras__record *record;                               /* of the worker, or NULL                 */
 } miras__call;
@@ -14408,6 +14577,221 @@ static void miras__frozen_clear(const miras__call *call) {
   miras__state_clear(c, miras__mod(call->position, (size_t)p->d.chunk) != 0);
 }
 
+/* @52 SCAN ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
+
+/* Matrix memories with the dot product whose entries decay each by itself (MIRAS_GATE_ENTRY): S
+ * [n, dv], A = exp(a), x = phi(k), u = eta (.) v, a time tau_j of each column, and B the initial
+ * memory where decays lead to it, else 0:
+ *   w_ij = exp(-A_ij tau_j)
+ *   S_t  = B + w (.) (S_(t-1) - B) + x u'       y = S_t' q       the surprise -v . S_(t-1)' x
+ * No chunk of this is a product of matrices, because what is left of a pair in row i and column j
+ * is a number of its own. So tokens follow each other, and columns lie side by side (room @28); a
+ * chunk is nothing here, but for where S is swept. The tape keeps S before every 16th token of a
+ * call, and the adjoint recomputes those between. */
+
+#define MIRAS__SCANNED ((size_t)16)
+
+/* The tokens at work, up to 16, and scratch. */
+typedef struct miras__scanning {
+  const miras__kernels *K;
+  const miras__plan *p;
+  size_t n, dv;
+  float *a;                      /* [n, dv] A                                                     */
+  float *x, *v, *dt, *eta, *q;   /* rows [16, n], [16, dv], [16, dv], [16, rates], [16, n]        */
+  float *u;                      /* [16, dv]                                                      */
+  miras__scan run;
+  /* backward only */
+  float *states;                 /* [17, n, dv] before and after each token                       */
+  float *ds, *dx, *dq, *du, *ddt, *deta;
+} miras__scanning;
+
+typedef char miras__scanning_fits[
+  sizeof(miras__scanning) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
+
+/* Lay scratch out at `scratch`, NULL to count only; returns the floats. */
+static MIRAS__CALLED size_t miras__scan_lay(const miras__plan *p, int backward, float *scratch,
+                                            int watch, miras__scanning *k) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, T = MIRAS__SCANNED;
+  miras__space s = miras__space_at(scratch, watch);
+  k->a = miras__lay(&s, n * dv);
+  k->x = miras__lay(&s, T * n);
+  k->q = miras__lay(&s, T * n);
+  k->v = miras__lay(&s, T * dv);
+  k->dt = miras__lay(&s, T * dv);
+  k->u = miras__lay(&s, T * dv);
+  k->eta = miras__lay(&s, T * p->rates);
+  if (!MIRAS__TRAINS || !backward) return s.used;
+  k->states = miras__lay(&s, (T + 1) * n * dv);
+  k->ds = miras__lay(&s, n * dv);
+  k->dx = miras__lay(&s, T * n);
+  k->dq = miras__lay(&s, T * n);
+  k->du = miras__lay(&s, T * dv);
+  k->ddt = miras__lay(&s, T * dv);
+  k->deta = miras__lay(&s, T * p->rates);
+  return s.used;
+}
+
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+static void miras__scan_gaps(const miras__call *a, int backward, int watch) {
+  miras__scanning k;
+  miras__scan_lay(a->p, backward, a->scratch, watch, &k);
+}
+#endif
+
+/* The engine's part of a plan. Returns the floats of a state, which is S. */
+static MIRAS__COLD size_t miras__scan_plan(miras__plan *p) {
+  miras__scanning k;
+  p->decays = (size_t)p->d.value_dim;
+  if (p->d.learning_rate_gate == MIRAS_GATE_CHANNEL) p->rates = p->decays;
+  p->to_init = p->d.decay_target != MIRAS_DECAY_TARGET_ZERO;
+  p->params += (size_t)p->d.heads * p->weights;
+  p->split = p->weights;
+  p->tape_chunk = miras__pad(p->weights);
+  p->tape_tokens = MIRAS__SCANNED;
+  p->scratch = miras__scan_lay(p, 0, NULL, 0, &k);
+  p->scratch_backward = miras__scan_lay(p, 1, NULL, 0, &k);
+  return p->tape_chunk;
+}
+
+/* The record for a call. own: room for the record where the worker keeps none. */
+static miras__scanning *miras__scan_begin(const miras__call *a, int backward,
+                                          miras__scanning *own) {
+  const miras__plan *p = a->p;
+  int laid = 0;
+  miras__scanning *k = backward ? own : (miras__scanning *)miras__record_of(a, own, &laid);
+  miras__scan *f = &k->run;
+  if (!laid) miras__scan_lay(p, backward, a->scratch, 0, k);
+  k->K = a->K;
+  k->p = p;
+  f->n = k->n = p->features;
+  f->dv = k->dv = (size_t)p->d.value_dim;
+  f->ld_x = f->ld_q = k->n;
+  f->ld_dt = f->ld_u = k->dv;
+  f->step = 0;
+  f->a = k->a;
+  f->b = p->to_init ? a->init : NULL;
+  f->s = a->state;
+  a->K->map(MIRAS__EXP, k->a, a->decay_log, p->weights);
+  return k;
+}
+
+/* The rows of m tokens of the call from t on. */
+static miras__rows miras__scan_rows(miras__scanning *k, const miras__head_io *io, size_t t,
+                                    size_t m) {
+  const miras__rows rows = miras__rows_of(k->n, k->x, k->v, k->dt, k->eta);
+  const size_t dv = k->dv, rates = k->p->rates;
+  miras__rows_fwd(k->K, k->p, io, t, m, &rows);
+  miras__times_gate(k->K, rates > 1, k->u, k->eta, rates, k->v, m, dv);
+  if (io->q) miras__rows_queries(k->K, k->p, io, t, m, k->q, k->n);
+  return rows;
+}
+
+/* Take m tokens of the call from t on, whose rows are there; y NULL: answer nothing. Swept are
+ * states where chunks have closed. */
+static void miras__scan_tokens(miras__scanning *k, const miras__call *a, size_t t, size_t m,
+                               float *y, size_t ldy) {
+  miras__scan f = k->run;
+  size_t i, rows;
+  for (i = 0; i < m; i += rows) {
+    int swept = 0;
+    for (rows = 0; i + rows < m && !swept; rows++)
+      swept = miras__sweeps(&k->p->d, a->position + (uint64_t)(t + i + rows + 1));
+    f.rows = rows;
+    f.x = k->x + i * f.ld_x, f.dt = k->dt + i * f.ld_dt, f.u = k->u + i * f.ld_u;
+    f.q = y ? k->q + i * f.ld_q : NULL;
+    f.y = miras__to(y, i * ldy), f.ld_y = ldy;
+    k->K->scan_fwd(&f);
+    f.s += rows * f.step;
+    if (swept) k->K->flush(f.s, f.s, k->n * k->dv);
+  }
+}
+
+/* surprise = -v . S'x of token i of those at work. */
+static void miras__scan_surprise(miras__scanning *k, size_t i, const float *s, float *surprise) {
+  const size_t n = k->n, dv = k->dv;
+  float *y = k->u;                               /* the token's own comes afterwards              */
+  k->K->gemm(MIRAS__SET, y, dv, miras__mat(k->x + i * n, n), miras__mat(s, dv), 1, dv, n, NULL);
+  k->K->dot_rows(0, surprise, 0, y, 0, k->v + i * dv, 0, 1, dv);
+  k->K->scale(surprise, -1, surprise, 1);
+}
+
+static void miras__scan_forward(const miras__call *a) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const miras__head_io *io = a->io;
+  const size_t length = (size_t)io->length;
+  miras__scanning own, *k = miras__scan_begin(a, 0, &own);
+  size_t t, m;
+  if (!a->position && length) K->copy(a->state, a->init, p->weights);
+  for (t = 0; t < length; t += m) {
+    m = length - t < MIRAS__SCANNED ? length - t : MIRAS__SCANNED;
+    if (io->surprise) m = 1;
+    if (MIRAS__TRAINS && a->tape && t % MIRAS__SCANNED == 0)
+      K->copy(a->tape + t / MIRAS__SCANNED * p->tape_chunk, a->state, p->weights);
+    miras__scan_rows(k, io, t, m);
+    if (io->surprise) {
+      miras__scan_surprise(k, 0, a->state, io->surprise + t);
+      miras__times_gate(K, p->rates > 1, k->u, k->eta, p->rates, k->v, m, k->dv);
+    }
+    miras__scan_tokens(k, a, t, m, io->q ? io->y + t * io->ldy : NULL, io->ldy);
+  }
+}
+
+/* Answer one query o [dv] to q between tokens; the state stays as it is. */
+static void miras__scan_read(const miras__call *a, const float *q, float *o) {
+  miras__scanning own, *k = miras__scan_begin(a, 0, &own);
+  const size_t n = k->n, dv = k->dv;
+  a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  a->K->gemm(MIRAS__SET, o, dv, miras__mat(k->q, n),
+             miras__mat(a->position ? a->state : a->init, dv), 1, dv, n, NULL);
+}
+
+/* The adjoint, for which room @28 has the letters: dq = S_t dy and dx = g u of each token, and
+ * dv = eta (.) du, deta = v (.) du. What ds is in the end goes to B where the call began there. */
+static void miras__scan_backward(const miras__call *a) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const size_t length = (size_t)a->io->length, T = MIRAS__SCANNED;
+  miras__scanning own, *k = miras__scan_begin(a, 1, &own);
+  const size_t n = k->n, dv = k->dv, rates = p->rates, each = n * dv;
+  miras__scan *f = &k->run;
+  miras__scan_grads g;
+  size_t part, i;
+  g.ds = k->ds, g.da = a->ddecay_log, g.db = p->to_init ? a->dinit : NULL;
+  g.du = k->du, g.ddt = k->ddt;
+  if (a->dstate) K->copy(k->ds, a->dstate, each);
+  else K->fill(k->ds, 0, each);
+  f->s = k->states;
+  f->step = each;
+  for (part = length / T + (length % T != 0); part-- > 0;) {
+    const size_t t = part * T, m = length - t < T ? length - t : T;
+    const miras__rows rows = miras__scan_rows(k, a->io, t, m);
+    miras__rows drows;
+    K->copy(k->states, a->tape + part * p->tape_chunk, each);
+    miras__scan_tokens(k, a, t, m, NULL, 0);
+    g.dy = a->dy + t * a->lddy;
+    for (i = 0; i < m; i++)
+      K->dot_rows(0, k->dq + i * n, 1, k->states + (i + 1) * each, dv, g.dy + i * a->lddy, 0, n,
+                  dv);
+    f->rows = m;
+    f->x = k->x, f->dt = k->dt, f->u = k->u, f->q = k->q, f->ld_y = a->lddy;
+    K->scan_bwd(f, &g);
+    for (i = 0; i < m; i++)
+      K->dot_rows(0, k->dx + i * n, 1, k->states + (i + 1) * each, dv, k->u + i * dv, 0, n, dv);
+    if (rates > 1) K->mul_rows(k->deta, dv, k->du, dv, k->v, dv, m, dv);
+    else K->dot_rows(0, k->deta, 1, k->du, dv, k->v, dv, m, dv);
+    miras__times_gate(K, rates > 1, k->v, k->eta, rates, k->du, m, dv);
+    drows = miras__rows_of(n, k->dx, k->v, k->ddt, k->deta);
+    miras__rows_bwd(K, p, a->io, a->g, t, m, &rows, &drows, NULL);
+    miras__rows_queries_bwd(K, p, a->io, a->g, t, m, k->dq, k->q, n);
+  }
+  if (!a->position) {
+    K->add(a->dinit, k->ds, each);
+    K->fill(k->ds, 0, each);
+  }
+  if (a->dstate) K->copy(a->dstate, k->ds, each);
+}
+
 /* @53 MESA ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
 
 /* Matrix memories whose weights are the exact minimiser over all pairs so far (von Oswald 2023,
@@ -16060,7 +16444,7 @@ static void miras__recursive_backward(const miras__call *a) {
   K->copy(left + p->split, k->dw, n * dv);
 }
 
-/* @56 ENGINE TABLE ----------------------------------------------------- needs 50 51 53 54 55 -- */
+/* @56 ENGINE TABLE -------------------------------------------------- needs 50 51 52 53 54 55 -- */
 
 /* An engine: the macro that leaves it out, its part of a plan, a run over tokens, its adjoint, and
  * a read between tokens. */
@@ -16084,7 +16468,9 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
    MIRAS__PAIRS(miras__attention_read)},
   {"MIRAS_NO_RECURSIVE", MIRAS__RECURSIVE(miras__recursive_plan),
    MIRAS__RECURSIVE(miras__recursive_forward), MIRAS__RECURSIVE_BACK(miras__recursive_backward),
-   MIRAS__RECURSIVE(miras__recursive_read)}
+   MIRAS__RECURSIVE(miras__recursive_read)},
+  {"MIRAS_NO_SCAN", MIRAS__SCAN(miras__scan_plan), MIRAS__SCAN(miras__scan_forward),
+   MIRAS__SCAN_BACK(miras__scan_backward), MIRAS__SCAN(miras__scan_read)}
 };
 
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
@@ -16112,13 +16498,15 @@ static const miras__between_tokens miras__states_of[] = {
   {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
   {NULL, NULL, NULL, MIRAS__RECURSIVE(miras__recursive_variance),
    MIRAS__RECURSIVE(miras__recursive_get), MIRAS__RECURSIVE(miras__recursive_set),
-   MIRAS__RECURSIVE(miras__recursive_reset)}
+   MIRAS__RECURSIVE(miras__recursive_reset)},
+  {NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 };
 
 #ifndef MIRAS__DEVICE
 /* Tokens with sparse keys, of those that take them. */
 static void (*const miras__sparse_of[])(const miras__call *a, const miras__sparse *k, float *o) = {
-  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse), NULL, NULL};
+  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse), NULL, NULL, NULL,
+  NULL};
 
 static int miras__takes_sparse(const miras__plan *p) {
   const miras_memory_desc *d = &p->d;
@@ -16143,7 +16531,8 @@ static int miras__takes_sparse(const miras__plan *p) {
 static void miras__head_gaps(const miras__call *a, int backward, int watch) {
   static void (*const of_engines[])(const miras__call *a, int backward, int watch) = {
     MIRAS__EXACT(miras__exact_gaps), MIRAS__FROZEN(miras__frozen_gaps),
-    MIRAS__MESA(miras__mesa_gaps), NULL, MIRAS__RECURSIVE(miras__recursive_gaps)};
+    MIRAS__MESA(miras__mesa_gaps), NULL, MIRAS__RECURSIVE(miras__recursive_gaps),
+    MIRAS__SCAN(miras__scan_gaps)};
   if (of_engines[a->p->engine]) of_engines[a->p->engine](a, backward, watch);
 }
 #endif
@@ -16273,6 +16662,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->engine = d->architecture == MIRAS_ARCH_KV_CACHE ? MIRAS__RUN_ATTENTION :
               d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? MIRAS__RUN_MESA :
               d->algorithm == MIRAS_ALGORITHM_RECURSIVE ? MIRAS__RUN_RECURSIVE :
+              d->decay_gate == MIRAS_GATE_ENTRY ? MIRAS__RUN_SCAN :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
   if (!miras__engines[p->engine].plan)
     return miras__say_missing(why, n, d, miras__engines[p->engine].macro);
@@ -16340,7 +16730,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
-  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE)
+  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE &&
+      p->engine != MIRAS__RUN_SCAN)
     p->scratch += miras__pad(p->head_dstate);
   else if (p->init_mapped) p->scratch += miras__pad(p->weights);
   if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
@@ -16356,7 +16747,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
 static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
   static void (*const of_engines[])(const miras__plan *p, float *init, float *gain) = {
     NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL,
-    MIRAS__RECURSIVE(miras__mesa_params)
+    MIRAS__RECURSIVE(miras__mesa_params), MIRAS__SCAN(miras__scan_params)
   };
   if (of_engines[p->engine]) of_engines[p->engine](p, init, gain);
 }
@@ -16450,8 +16841,9 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   const size_t heads = (size_t)p->d.heads, dv = (size_t)p->d.value_dim;
   const float *gain = m->params + heads * p->weights + h * dv;
   float *state = m->state + b * p->sequence_state;
-  a->gain = a->bias = a->ridge = a->dy = NULL;   /* memset takes 13 ns of a write of 160 */
-  a->tape = a->dinit = a->dgain = a->dbias = a->dridge = a->dstate = NULL;
+  a->gain = a->bias = a->ridge = a->decay_log = a->dy = NULL;
+  /* memset takes 13 ns of a write of 160 */
+  a->tape = a->dinit = a->dgain = a->dbias = a->dridge = a->ddecay_log = a->dstate = NULL;
   a->io = NULL;
   a->g = NULL;
   a->lddy = 0;
@@ -16462,6 +16854,7 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   if (p->d.inner_norm) a->gain = gain, a->bias = gain + heads * dv;
   if (p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE)
     a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
+  if (p->engine == MIRAS__RUN_SCAN) a->decay_log = m->params + (heads + h) * p->weights;
   a->state = state + 16 + h * p->head_state;
   a->scratch = m->scratch;
   a->record = m->records;
@@ -16541,7 +16934,7 @@ static void miras__backward_task(void *argument, int index, int worker) {
   run.dy = miras__at(c->dy, ((first + c->from) * heads + h) * dv);
   run.lddy = heads * dv;
   run.dinit = c->parts + (size_t)index * c->part;
-  run.dgain = run.dridge = run.dinit + p->weights;
+  run.dgain = run.dridge = run.ddecay_log = run.dinit + p->weights;
   run.dbias = run.dgain + p->widest;
   if (d->token_rates) g.rho = run.dbias + p->widest;
   if (c->from + c->count == (size_t)c->x->length || !c->count) run.K->fill(run.dinit, 0, c->part);
@@ -16566,6 +16959,7 @@ static void miras__memory_collect(const miras__memory_call *c, size_t h, float *
     if (run.bias)
       run.K->add(dparams + (run.bias - m->params), gain + p->widest, (size_t)p->d.value_dim);
     if (run.ridge) run.K->add(dparams + (run.ridge - m->params), gain, (size_t)p->in[0]);
+    if (run.decay_log) run.K->add(dparams + (run.decay_log - m->params), gain, p->weights);
   }
 }
 
@@ -16613,8 +17007,9 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so large that what
  * windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14); ATLAS
  * has no polynomial features, which here are a matrix's, a window of 4 tokens whose pairs weigh
- * alike, and Muon's step when a chunk closes instead of with each token; HGRN2
- * without lower bounds that grow with the layer; linear attention with the identity as feature map
+ * alike, and Muon's step when a chunk closes instead of with each token; HGRN2 without lower bounds
+ * that grow with the layer; Mamba's keys, queries and times made of the layer's input instead of
+ * its convolved values; linear attention with the identity as feature map
  * and no normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with steps at which they remember and with horizons from 128
@@ -16721,6 +17116,13 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_ROOT), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
+  {"mamba-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__W(decay_gate, MIRAS_GATE_ENTRY),
+    MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL), MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_TIME), MIRAS__L(mixer.tied_dt, 1),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
    {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"mamba2-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
@@ -16907,6 +17309,9 @@ static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
   {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),    /* KDA */
    MIRAS__L(mixer.out_gate_rank, 32)},
+  {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 2), MIRAS__L(mixer.qk_heads, 1),
+   MIRAS__L(mixer.from_values, 1), MIRAS__L(mixer.out_norm, MIRAS_NORM_NONE),            /* Mamba */
+   MIRAS__FIELD(memory.decay_rate, 1, 0), MIRAS__FIELD(memory.decay_ratio, 1, 0)},
   {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 1), MIRAS__L(mixer.qk_heads, 1),
              /* Mamba-2  */
    MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SILU_FIRST), MIRAS__L(mixer.norm_heads, 65536)},
@@ -16917,8 +17322,8 @@ static const miras__setting miras__published_as[][8] = {
    MIRAS_OUT_GATE_NONE),
    MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}     /* HGRN2 */
 };
-enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA,
-       MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
+enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
+       MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
 #endif
@@ -16961,6 +17366,8 @@ static const struct {
    MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
   {"ttt-mlp-mamba",
    MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"mamba",
+   MIRAS_PRESET_MAMBA_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA)},
   {"mamba2",
    MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2)},
   {"deltanet",
@@ -17772,9 +18179,11 @@ MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float 
 }
 
 /* Gradients of outer parameters that one head of one sequence leaves: init, gain or ridge, bias,
- * rho. They are added up afterwards in one order, whoever made them. */
+ * rho; of the scan engine init and decay_log. They are added up afterwards in one order, whoever
+ * made them. */
 static size_t miras__part_size(const miras__plan *p) {
-  return p->weights + 2 * (size_t)p->widest + (p->d.token_rates ? (size_t)p->d.chunk : 0);
+  return p->weights + (p->engine == MIRAS__RUN_SCAN ? p->weights : 2 * (size_t)p->widest) +
+         (p->d.token_rates ? (size_t)p->d.chunk : 0);
 }
 
 /* A tape: 16 floats that hold the position and the length of its call; what each head keeps; the
@@ -18037,6 +18446,7 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
     miras__part_add(x, "bias", 0, more + heads * dv, dv, 0);
   }
   if (miras__squares(p)) miras__part_add(x, "ridge", 0, more, n, 0);
+  if (p->engine == MIRAS__RUN_SCAN) miras__part_add(x, "decay_log", 0, more, n, dv);
   if (p->d.token_rates) miras__part_add(x, "rates", 0, p->at_rho, (size_t)p->d.chunk, 0);
   return x->found;
 }
@@ -18244,15 +18654,17 @@ enum { MIRAS__PROJECTS, MIRAS__MULTIPLIES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, M
 
 enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V,
        MIRAS__W_NORM_Q, MIRAS__W_NORM_K, MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V,
-       MIRAS__W_CONV_BIAS_Q, MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_GATES_DOWN,
-       MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP, MIRAS__W_RATE_DOWN,
+       MIRAS__W_CONV_BIAS_Q, MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_INNER,
+       MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP,
+       MIRAS__W_RATE_DOWN,
        MIRAS__W_RATE_UP, MIRAS__W_MIX_DOWN, MIRAS__W_MIX_UP, MIRAS__W_OUT_DOWN, MIRAS__W_OUT_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
-       MIRAS__W_FEEDBACK, MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS,
-       MIRAS__W_RATES, MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS,
-       MIRAS__W_OUT_GATE, MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K, MIRAS__W_BIAS_V,
-       MIRAS__W_BIAS_OUT, MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K,
-       MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
+       MIRAS__W_FEEDBACK, MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_DECAY_LOG,
+       MIRAS__W_BIAS, MIRAS__W_RATES, MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM,
+       MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE, MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K,
+       MIRAS__W_BIAS_V, MIRAS__W_BIAS_OUT, MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q,
+       MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K,
+       MIRAS__W_PERSISTENT_K,
        MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_BIAS_O,
        MIRAS__W_NORM2,
        MIRAS__W_NORM2_BIAS, MIRAS__W_ROUTER, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP,
@@ -18304,14 +18716,18 @@ typedef struct miras__shape {
   int late;                        /* a mac: keys, values and gates are made of what attention
                                       said; answers have that behind them, and what was recalled  */
   size_t at_recalled, recalled;    /* and its keys and values are projections more                */
+  size_t at_inner, at_read;        /* with from_values columns more: what the values make, which are
+                                      low rank, keys, queries; and those normed, or the same      */
+  float inner_epsilon;             /* of that norm, 0: there is none                              */
   size_t at_states;                /* where scratch_train has states of a text that is new        */
   float *idle;                     /* [2, idling] zeros and ones: gates of what only reads        */
   size_t idling;
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         token_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
-         said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
-         bonus, skip, out_offset, biased_q, biased_k, biased_v, biased_out, biased_low, biased_o,
-         out_bias, split, feedback; /* lengths of parameters, 0 of those that it has not got      */
+         inner, cols_down, decay_log, token_rates, out_norm, beside_q, beside_k, beside_norm,
+         persistent, cols_persistent, both, said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v,
+         bias1, bias2, gated, rank[4], bonus, skip, out_offset, biased_q, biased_k, biased_v,
+         biased_out, biased_low, biased_o, out_bias, split,
+         feedback;                 /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS + 1];         /* the last is none                              */
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -18372,7 +18788,8 @@ static const struct {
   {"conv_q.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_q), 0},
   {"conv_k.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_k), 0},
   {"conv_v.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_v), 0},
-  {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_low)},
+  {"inner.weight", MIRAS__MULTIPLIES, 26, 10, 1, MIRAS__L(value), MIRAS__L(inner)},
+  {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_down)},
   {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1, MIRAS__L(cols_low), MIRAS__L(moving)},
   {"decay.down", MIRAS__PROJECTS, 18, 10, 1, MIRAS__L(width), MIRAS__L(rank[0])},
   {"decay.up", MIRAS__MULTIPLIES, 19, 1, 1, MIRAS__L(rank[0]), MIRAS__L(cols_q)},
@@ -18390,6 +18807,7 @@ static const struct {
   {"memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(plan.weights)},
   {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
+  {"memory.decay_log", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(decay_log)},
   {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(token_rates), 0},
   {"skip.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(skip), 0},
@@ -18734,7 +19152,7 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
 
 /* Does a layer change the heads' answers before W_o? */
 static int miras__layer_rewrites(const miras__shape *s) {
-  return s->out_norm || s->cols_out || s->beside;
+  return s->out_norm || s->cols_out || s->out_offset || s->beside;
 }
 
 /* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in heads_norm_bwd. */
@@ -19467,6 +19885,8 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
   }
   miras__times_weight(a, MIRAS__W_GATES_UP, g, kept->proj + s->at_low, s->ld_p, work->dgates,
                       s->ld_g, list);
+  miras__times_weight(a, MIRAS__W_INNER, g, kept->y + s->value, s->ld_y,
+                      work->dproj + s->at_inner, s->ld_p, list);
   for (i = 0; i < 4; i++) {
     const int up = MIRAS__W_DECAY_UP + 2 * i;
     miras__times_weight(a, up, g, kept->proj + s->param[up - 1].place, s->ld_p,
@@ -19563,7 +19983,9 @@ static MIRAS__COLD int miras__params_find(miras__shape *s) {
   s->at_out = s->param[MIRAS__W_OUT_GATE].place + s->plain;
   s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
   s->proj += s->plain;
-  s->at_recalled = s->proj;
+  s->at_recalled = s->at_inner = s->at_read = s->proj;
+  if (s->inner_epsilon > 0) s->at_read += s->inner;
+  if (s->inner) s->at_low = s->at_read;
   return 1;
 }
 
@@ -19613,9 +20035,10 @@ static int miras__shape_end(miras__shape *s) {
     if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
     miras__grow(&s->sums[origin], 1, turns ? room : count);
   }
-  s->ld_p = miras__pad(s->proj + s->recalled);
+  s->ld_p = miras__pad(s->proj + s->recalled + (s->at_read - s->at_inner) + s->inner);
   s->ld_g = miras__pad(s->outs);
-  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) + (s->late ? s->value : 0));
+  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) +
+                       (s->late || s->inner ? s->value : 0));
   rows = MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
   if (s->experts) rows += 2 * MIRAS__TILE * s->ld_x;
@@ -19809,22 +20232,25 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   const miras_memory_desc *m = &s->plan.d;
   miras__heads_shape(s, d);
   miras__gates_shape(s, d);
-  s->skip = d->mixer.d_skip ? s->heads : 0;
+  s->skip = d->mixer.d_skip > 1 ? s->value : d->mixer.d_skip ? s->heads : 0;
   s->split = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->gate[MIRAS__ERASE].count : 0;
   s->feedback = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? s->heads : 0;
-  s->cols_q = s->qk_heads * s->dk;
+  s->cols_q = d->mixer.from_values ? 0 : s->qk_heads * s->dk;
   s->mix_q = s->cols_q;
   s->mix_k = d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : s->inner_steps * s->cols_q;
   s->shared = d->mixer.share_qk;
   s->cols_k = s->shared ? 0 : s->mix_k;
   s->cols_v = s->inner_steps * s->value;
-  s->out_norm = s->value;
+  s->out_norm = d->mixer.out_norm == MIRAS_NORM_NONE ? 0 : s->value;
   s->out_bias = d->mixer.out_norm == MIRAS_NORM_LAYER ? s->value : 0;
   s->cols_out = d->mixer.out_gate == MIRAS_OUT_GATE_NONE || d->mixer.out_gate_rank ? 0 : s->value;
   s->cols_low = s->moving ? (size_t)d->mixer.gate_rank : 0;
+  s->cols_down = d->mixer.from_values ? 0 : s->cols_low;
+  if (d->mixer.from_values) s->inner = s->cols_low + 2 * s->qk_heads * s->dk;
+  s->inner_epsilon = d->mixer.from_values_epsilon;
   if (d->mixer.projection_bias) {
     s->biased_q = s->cols_q, s->biased_k = s->cols_k, s->biased_v = s->cols_v;
-    s->biased_out = s->cols_out, s->biased_low = s->cols_low, s->biased_o = s->width;
+    s->biased_out = s->cols_out, s->biased_low = s->cols_down, s->biased_o = s->width;
   }
   s->conv = (size_t)d->mixer.conv_size;
   s->conv_v = d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : s->conv;
@@ -19833,6 +20259,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->rate = miras__gate_learns(s->gate->form) ? s->gate->count : 0;   /* of decay gates */
   s->gain = m->inner_norm ? s->dv : 0;
   s->ridge = miras__squares(&s->plan) ? (size_t)miras__features(m) : 0;
+  s->decay_log = s->plan.engine == MIRAS__RUN_SCAN ? s->plan.weights : 0;
   s->token_rates = m->token_rates ? (size_t)m->chunk : 0;
   miras__params_find(s);
 }
@@ -19883,6 +20310,7 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
     case MIRAS__GATE_STEEP:
       g = loss / (double)s->gate[MIRAS__KEEP].cap;
       return miras__logit(g < 0.95 ? g : 0.95);
+    case MIRAS__GATE_SOFTPLUS: return log(expm1(MIRAS__FIRST_TIME));
     default: return miras__logit(1 - f);
   }
 }
@@ -19897,7 +20325,8 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
   double forget = d->decay_rate > 0 ? (double)d->decay_rate : 1.0 / 64,
          start[MIRAS__GATE_GROUPS] = {0}, c;
   const size_t each = g[MIRAS__KEEP].count / s->heads;
-  size_t h;
+  const int spread = g[MIRAS__KEEP].form == MIRAS__GATE_SOFTPLUS && !(d->decay_rate > 0);
+  size_t h, j;
   int i;
   start[MIRAS__MOMENTUM] =
     miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
@@ -19913,6 +20342,9 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
                 miras__keep_start(s, forget, &c), 0);
     if (rate) miras__draw(rate + h * each, each, 0, c, 0);
+    for (j = 0; j < each && spread; j++)
+      offset[g[MIRAS__KEEP].offset + h * each + j] =
+        (float)miras__softplus_inverse(1e-3 * pow(100, ((double)j + 0.5) / (double)each));
     forget *= d->decay_ratio > 0 ? (double)d->decay_ratio : 1;
   }
 }
@@ -19960,7 +20392,8 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
     miras__draw_gates(s, w + at[MIRAS__W_GATES_OFFSET].at,
                       at[MIRAS__W_GATES_RATE].rows ? w + at[MIRAS__W_GATES_RATE].at : NULL);
   plan.d.seed = miras__hash(seed + 9);           /* gains or ridges, which begin at one place     */
-  miras__plan_init_params(&plan, w + at[MIRAS__W_MEMORY].at, w + at[MIRAS__W_GAIN].at);
+  miras__plan_init_params(&plan, w + at[MIRAS__W_MEMORY].at,
+                          w + at[s->decay_log ? MIRAS__W_DECAY_LOG : MIRAS__W_GAIN].at);
 }
 
 static size_t miras__memory_layer_tape(const miras__shape *s, const miras__extent *e) {
@@ -20015,6 +20448,58 @@ static void miras__turn_rows(const miras__visit *a, float *x, const float *angle
   a->k->rotary(x, n, x, n, angles, a->layer->s->pairs ? 2 * way : way, a->n, 1, n, n);
 }
 
+/* ---- queries, keys and low rank from values (Mamba) ----
+ *
+ * With x the token's values of all heads, [value], behind convolution and activation, and W the
+ * inner weight:
+ *   (l, k, q) = x W,  with inner_epsilon each over its root mean square
+ *   g         = l W_up + offset: what the gates are made of
+ * Rows x lie behind answers in kept.y, and (l, k, q) behind projections in kept.proj. */
+
+/* The three parts of a row: where each lies in it, and its numbers. */
+static void miras__inner_part(const miras__shape *s, int i, size_t *at, size_t *n) {
+  const size_t each = s->qk_heads * s->dk;
+  *at = i ? s->cols_low + (size_t)(i - 1) * each : 0;
+  *n = i ? each : s->cols_low;
+}
+
+/* The norm of part i of the tile's rows. Gains of ones lie behind a tile's rows of projections. */
+static miras__norming miras__inner_norm(const miras__visit *a, size_t at, size_t n) {
+  const miras__shape *s = a->layer->s;
+  float *ones = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f + s->ld_p);
+  a->k->fill(ones, 1, n);
+  return miras__norm_of(a->kept.proj + s->at_inner + at, s->ld_p, ones, a->n, n,
+                        s->inner_epsilon);
+}
+
+/* A head's rows of keys (which 1) or queries (2) in an array like work.qkv. */
+static float *miras__inner_rows(const miras__visit *a, float *all, int which, size_t h) {
+  return miras__read_rows(a, all, which == 1 ? MIRAS__READ_K : MIRAS__READ_Q, h);
+}
+
+/* Values in qkv -> proj's inner columns, and keys and queries in qkv. */
+static void miras__inner_read(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t dk = s->dk, dv = s->dv, ld = s->ld_p;
+  float *x = a->kept.y + s->value, *z = a->kept.proj + s->at_read;
+  size_t h, at, n;
+  int i;
+  for (h = 0; h < s->heads; h++)
+    k->copy_rows(x + h * dv, s->ld_y, miras__read_rows(a, a->work.qkv, MIRAS__READ_V, h), dv, a->n,
+                 dv);
+  miras__times(a, MIRAS__W_INNER, MIRAS__SET, a->kept.proj + s->at_inner, ld, x, s->ld_y, a->n);
+  for (i = 0; i < 3; i++) {
+    miras__inner_part(s, i, &at, &n);
+    if (s->inner_epsilon > 0 && n) {
+      const miras__norming of = miras__inner_norm(a, at, n);
+      k->heads_norm_fwd(z + at, ld, &of);
+    }
+    for (h = 0; i && h < s->qk_heads; h++)
+      k->copy_rows(miras__inner_rows(a, a->work.qkv, i, h), dk, z + at + h * dk, ld, a->n, dk);
+  }
+}
+
 /* Convolve, activate, and bring keys and queries to their length: proj -> qkv. inverse NULL or, per
  * head, lengths of q, k. */
 static void miras__convolve(const miras__visit *a, const float *past, size_t ldpast,
@@ -20029,6 +20514,7 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
     const miras__conv of = miras__conv_of(a, i, past, ldpast);
     if (of.dim) a->k->conv_fwd(miras__read_rows(a, qkv, i == MIRAS__READ_K ? key : i, 0), &of);
   }
+  if (s->inner) miras__inner_read(a);
   if (s->turn) {
     const float *angles = miras__angles(a);
     for (h = 0; h < s->qk_heads; h++) {
@@ -20205,8 +20691,8 @@ static const float *miras__past(const miras__visit *a, size_t *ld) {
   return rows;
 }
 
-/* proj -> g, gates */
-static void miras__memory_layer_rows(const miras__visit *a) {
+/* Low rank in proj -> g, gates */
+static void miras__gates_rows(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *g = a->kept.g;
   if (s->moving)
@@ -20215,6 +20701,13 @@ static void miras__memory_layer_rows(const miras__visit *a) {
   if (s->gates > s->moving)
     a->k->fill_rows(g + s->moving, s->ld_g, 0, a->n, s->gates - s->moving);
   if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
+}
+
+/* proj -> g, gates; what values make comes later */
+static void miras__memory_layer_rows(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *g = a->kept.g;
+  if (!s->inner) miras__gates_rows(a);
   if (!s->out_offset) return;
   g += s->at_gate;
   miras__times(a, MIRAS__W_OUT_UP, MIRAS__SET, g, s->ld_g,
@@ -20240,6 +20733,7 @@ static void miras__mix_rows(const miras__visit *a) {
 /* proj, gates -> qkv */
 static void miras__memory_layer_enter(const miras__visit *a) {
   miras__mix_rows(a);
+  if (a->layer->s->inner) miras__gates_rows(a);
   miras__make_keys(a);
 }
 
@@ -20279,6 +20773,7 @@ static void miras__layer_head(const miras__layer *layer, const miras__kernels *k
   run->init = miras__weight(layer, MIRAS__W_MEMORY) + h * s->plan.weights;
   run->zeros = 0;
   if (ridge->rows) run->ridge = miras__weight(layer, MIRAS__W_RIDGE) + h * ridge->cols;
+  if (s->decay_log) run->decay_log = miras__weight(layer, MIRAS__W_DECAY_LOG) + h * s->decay_log;
   if (!s->param[MIRAS__W_GAIN].rows) return;
   run->gain = miras__weight(layer, MIRAS__W_GAIN) + h * s->dv;
   run->bias = miras__weight(layer, MIRAS__W_BIAS) + h * s->dv;
@@ -20309,9 +20804,15 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
     run->tape = a->kept.tape + h * a->kept.per_tape;
 }
 
-/* y += D v, of the head's rows. */
+/* y += D v, of the head's rows; D is a number, or one for each entry. */
 static void miras__skip(const miras__visit *a, size_t h, const miras__head_io *io) {
   const miras__shape *s = a->layer->s;
+  if (s->skip > s->heads) {
+    a->k->muladd_rows(io->y, s->ld_y, io->v, s->dv,
+                      miras__weight(a->layer, MIRAS__W_SKIP) + h * s->dv,
+                      0, a->n, s->dv);
+    return;
+  }
   a->k->axpy_rows(io->y, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, io->v, s->dv,
                   a->n, s->dv);
 }
@@ -20324,6 +20825,12 @@ static void miras__skip_bwd(const miras__visit *a, size_t h, const miras__head_i
   const float *dy = a->work.dy + h * s->dv;
   float *sum = miras__head_sum(a, MIRAS__W_SKIP, h), *b = a->scratch;
   size_t i, m;
+  if (s->skip > s->heads) {
+    k->muladd_rows(g->v, s->dv, dy, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP) + h * s->dv, 0,
+                   a->n, s->dv);
+    k->muladd_rows(sum, 0, dy, s->ld_y, io->v, s->dv, a->n, s->dv);
+    return;
+  }
   k->axpy_rows(g->v, s->dv, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, dy, s->ld_y, a->n,
                s->dv);
   for (i = 0; i < a->n; i += m) {
@@ -20383,9 +20890,18 @@ static miras__norming miras__answers_of(const miras__visit *a, float *first) {
 
 /* y = what W_o receives. */
 static const float *miras__memory_layer_leave(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
   float *out = miras__from_scratch(a);
-  const miras__norming of = miras__answers_of(a, out);
-  a->k->heads_norm_fwd(out, a->layer->s->ld_y, &of);
+  miras__norming of;
+  if (!s->out_norm) {
+    a->k->gate_rows_fwd(miras__gate_function(s), out, s->ld_y, a->kept.y, s->ld_y,
+                        miras__gate_rows(s, a->kept.proj, a->kept.g),
+                        s->out_offset ? s->ld_g : s->ld_p,
+                        a->n, s->value);
+    return out;
+  }
+  of = miras__answers_of(a, out);
+  a->k->heads_norm_fwd(out, s->ld_y, &of);
   return out;
 }
 
@@ -20401,20 +20917,26 @@ static void miras__memory_layer_again(const miras__visit *a) {
 /* from -> dy and the output gate's gradient. */
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
-  const int first = s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
-  const miras__norming of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
+  const int bare = !s->out_norm, gated = s->cols_out || s->out_offset;
+  const int first = bare ? gated : s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
   const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
+  miras__norming of;
   miras__norm_grads g;
+  of.function = miras__gate_function(s);
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
   g.gate = miras__gate_rows(s, a->work.dproj, a->work.dgates);
   g.ld_gate = s->out_offset ? s->ld_g : s->ld_p;
-  a->k->heads_norm_bwd(first ? from : a->work.dy, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y, from,
-                       s->ld_y, &of);
+  if (!bare) {
+    of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
+    a->k->heads_norm_bwd(first ? from : a->work.dy, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y,
+                         from, s->ld_y, &of);
+  }
   if (first) {
     a->k->copy_rows(a->work.dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
     a->k->copy_rows(g.gate, g.ld_gate, gate, g.ld_gate, a->n, s->value);
     a->k->gate_rows_bwd(of.function, from, s->ld_y, a->work.dy, s->ld_y, g.gate, g.ld_gate, a->n,
                         s->value);
+    if (bare) a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
   }
   miras__memory_layer_again(a);
 }
@@ -20453,6 +20975,7 @@ static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run)
   run->dgain = miras__head_sum(a, MIRAS__W_GAIN, h);
   run->dbias = miras__head_sum(a, MIRAS__W_BIAS, h);
   run->dridge = miras__head_sum(a, MIRAS__W_RIDGE, h);
+  run->ddecay_log = miras__head_sum(a, MIRAS__W_DECAY_LOG, h);
 }
 
 /* dy -> dqkv, dgates, and the head's sums. */
@@ -20544,14 +21067,51 @@ static void miras__gates_back(const miras__visit *a) {
   }
 }
 
-static void miras__memory_layer_enter_bwd(const miras__visit *a) {
+static void miras__gates_rows_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  miras__convolve_bwd(a);
-  if (a->only == 1) return;
   miras__gates_back(a);
   if (s->moving)
     miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET, a->work.dproj + s->at_low, s->ld_p,
                      a->work.dgates, s->ld_g);
+}
+
+/* The adjoint of what values make: dqkv's keys and queries, dgates -> dqkv's values. In a phase of
+ * its own, because the adjoint of a convolution wants those of the rows behind its tile. */
+static void miras__inner_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t dk = s->dk, dv = s->dv, ld = s->ld_p;
+  float *d = a->work.dproj + s->at_read, *dz = a->work.dproj + s->at_inner;
+  float *t = miras__from_scratch(a);
+  size_t h, j, at, n;
+  int i;
+  miras__gates_rows_bwd(a);
+  for (i = 0; i < 3; i++) {
+    miras__inner_part(s, i, &at, &n);
+    for (h = 0; i && h < s->qk_heads; h++) {
+      float *to = d + at + h * dk;
+      k->copy_rows(to, ld, miras__inner_rows(a, a->work.dqkv, i, h * s->group), dk, a->n, dk);
+      for (j = 1; j < s->group; j++)
+        k->add_rows(to, ld, miras__inner_rows(a, a->work.dqkv, i, h * s->group + j), dk, a->n, dk);
+    }
+    if (s->inner_epsilon > 0 && n) {
+      const miras__norming of = miras__inner_norm(a, at, n);
+      miras__norm_grads g = {NULL, NULL, NULL, 0};
+      g.gain = miras__to((float *)(uintptr_t)of.gain, ld);      /* nobody's                       */
+      k->heads_norm_bwd(dz + at, ld, NULL, 0, &g, NULL, 0, d + at, ld, &of);
+    }
+  }
+  miras__times_bwd(a, MIRAS__W_INNER, MIRAS__SET, t, s->ld_y, dz, ld);
+  for (h = 0; h < s->heads; h++)
+    k->add_rows(miras__read_rows(a, a->work.dqkv, MIRAS__READ_V, h), dv, t + h * dv, s->ld_y, a->n,
+                dv);
+}
+
+static void miras__memory_layer_enter_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  miras__convolve_bwd(a);
+  if (a->only == 1) return;
+  if (!s->inner) miras__gates_rows_bwd(a);
   if (!s->out_offset) return;
   a->k->add_rows(miras__tile_sum(a, MIRAS__W_OUT_OFFSET), 0, a->work.dgates + s->at_gate, s->ld_g,
                  a->n, s->value);
@@ -21396,7 +21956,7 @@ static void miras__recall_call(const miras__visit *a, size_t h, miras__head_io *
   io->length = is.length, io->head = h, io->rho = is.rho;
   io->q = miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), io->ldq = s->dk;
   io->k = none, io->v = none;
-  io->keep = all, io->step = none;
+  io->keep = s->decay_log ? none : all, io->step = none;   /* a factor, or times            */
   if (is.momentum) io->momentum = none;
   if (is.threshold) io->threshold = all;
   if (is.value_decay) io->value_decay = all;
@@ -23197,7 +23757,7 @@ typedef struct miras__phase {
 } miras__phase;
 
 enum { MIRAS__ENTER, MIRAS__HEAD, MIRAS__LEAVE, MIRAS__LEAVE_BWD, MIRAS__HEAD_BWD,
-       MIRAS__ENTER_BWD, MIRAS__SHIFT_BWD };
+       MIRAS__INNER_BWD, MIRAS__ENTER_BWD, MIRAS__SHIFT_BWD };
 
 static int miras__of_heads(int act) { return act == MIRAS__HEAD || act == MIRAS__HEAD_BWD; }
 
@@ -23209,6 +23769,7 @@ static void miras__act(const miras__visit *a, int act, size_t h) {
     case MIRAS__LEAVE: miras__leave(a); break;
     case MIRAS__LEAVE_BWD: miras__leave_bwd(a); break;
     case MIRAS__HEAD_BWD: type->head_bwd(a, h); break;
+    case MIRAS__INNER_BWD: miras__inner_bwd(a); break;
     case MIRAS__ENTER_BWD: miras__enter_bwd(a); break;
     default: miras__shifted_bwd(a);
   }
@@ -23842,12 +24403,15 @@ static void miras__layer_of(miras__phase *ph, int l) {
 static void miras__layer_run(miras__phase *ph, int l, int act) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
-  const int last = act + 3 + (act == MIRAS__LEAVE_BWD && m->layers[l].s->mixes > 0);
+  const miras__shape *s = m->layers[l].s;
+  const int last = act == MIRAS__ENTER ? MIRAS__LEAVE
+                 : s->mixes ? MIRAS__SHIFT_BWD : MIRAS__ENTER_BWD;
   miras__layer_of(ph, l);
-  for (ph->act = act; ph->act < last; ph->act++)
-    miras__each(tr->desc.parallel,
-                (size_t)tr->batch * (miras__of_heads(ph->act) ? m->layers[l].s->tasks : ph->per),
-                miras__layer_task, ph);
+  for (ph->act = act; ph->act <= last; ph->act++)
+    if (ph->act != MIRAS__INNER_BWD || s->inner)
+      miras__each(tr->desc.parallel,
+                  (size_t)tr->batch * (miras__of_heads(ph->act) ? s->tasks : ph->per),
+                  miras__layer_task, ph);
 }
 
 /* The state from which every call on the last loss's tokens starts. */

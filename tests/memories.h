@@ -269,7 +269,8 @@ HELP void data_new(data *x, const miras_memory_desc *given, int T, uint64_t seed
   for (size_t i = 0; i < x->in[VALUE].count && d.bias == MIRAS_BIAS_CROSS_ENTROPY; i++)
     if (i / x->out % 5 > 0) /* weights of categories, now and then as a network may have them */
       tensor_set(&x->in[VALUE], i, 0.05f + fabsf(x->in[VALUE].f[i]));
-  x->in[KEEP] = tensor_new(rows * x->per[KEEP], keep, 1.0f);
+  x->in[KEEP] = tensor_new(rows * x->per[KEEP], d.decay_gate == MIRAS_GATE_ENTRY ? 0.02f : keep,
+                           1.0f);
   x->in[STEP] = tensor_new(rows * x->per[STEP], 0.3f * d.learning_rate, d.learning_rate);
   x->in[MOMENTUM] = tensor_new(rows * x->per[MOMENTUM], 0.1f, 0.7f);
   x->in[THRESHOLD] = tensor_new(rows * x->per[THRESHOLD], 0.6f * d.threshold, 1.4f * d.threshold);
@@ -589,6 +590,12 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!matrix || d.bias != MIRAS_BIAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
   if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
+  if (d.decay_gate == MIRAS_GATE_ENTRY) {
+    d.value_decay_gate = MIRAS_GATE_CONSTANT;
+    d.normalize = d.separate_erase = 0;
+    d.order = MIRAS_ORDER_ERROR_FIRST;
+    if (d.inner_steps > 1) d.inner_steps = 0;
+  }
   if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT) d.diagonal = 0;
   if (d.algorithm != MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = 0.0f;
   if (!may_return(&d)) d.decay_target = MIRAS_DECAY_TARGET_ZERO;
@@ -856,8 +863,8 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
 HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of
- * numbers and of categories, normalized steps. */
-enum { EXACT_KINDS = 9 };
+ * numbers and of categories, normalized steps, and decays of entries. */
+enum { EXACT_KINDS = 10, ENTRIES = 9 };
 
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
@@ -872,6 +879,12 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
                                                MIRAS_ALGORITHM_RECURSIVE,
                                                MIRAS_ALGORITHM_RECURSIVE,
                                                MIRAS_ALGORITHM_NORMALIZED};
+  miras_memory_desc d;
+  if (kind == ENTRIES) {
+    d = cell(SHAPE_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, chunk, variant);
+    d.decay_gate = MIRAS_GATE_ENTRY;
+    return tidy(d);
+  }
   return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
               kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
               algorithms[kind], chunk, variant);

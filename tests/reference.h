@@ -119,12 +119,13 @@ REF int ref_features(const miras_memory_desc *d) {
 /* Channels of the decay gate: features of an exact matrix, else entries of the value, as those of
  * all other gates are. */
 REF int ref_keep_channels(const miras_memory_desc *d) {
+  if (d->decay_gate == MIRAS_GATE_ENTRY) return d->value_dim;   /* times, of columns              */
   return ref_exact(d) ? ref_features(d) : d->value_dim;
 }
 
 /* Numbers per token and head of a gate that has `channels`, and of the decay gate. */
 REF int ref_gate_width(miras_gate gate, int channels) {
-  return gate == MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
+  return gate >= MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
 }
 
 REF int ref_keep_width(const miras_memory_desc *d) {
@@ -905,6 +906,7 @@ REF size_t ref_params_count(const miras_memory_desc *given) {
   if (d.inner_norm) count += 2 * (size_t)d.heads * (size_t)d.value_dim;
   if (d.token_rates) count += (size_t)d.chunk;
   if (ref_squares(&d)) count += (size_t)d.heads * (size_t)ref_features(&d);
+  if (d.decay_gate == MIRAS_GATE_ENTRY) count += (size_t)d.heads * s.weights;
   return count;
 }
 
@@ -927,6 +929,12 @@ REF double ref_ridge(const ref_memory *m, int h, size_t i) {
   const size_t F = (size_t)m->features;
   const double raw = m->params[(size_t)m->d.heads * m->s.weights + (size_t)h * F + i];
   return log1p(exp(-fabs(raw))) + (raw > 0.0 ? raw : 0.0);
+}
+
+/* What a time leaves of entry i [features, value_dim] of head h: exp(-exp(a) time). */
+REF double ref_left_of_entry(const ref_memory *m, int h, size_t i, double time) {
+  const size_t P = m->s.weights, heads = (size_t)m->d.heads;
+  return exp(-exp(m->params[(heads + (size_t)h) * P + i]) * time);
 }
 
 REF void ref_reset_head(ref_memory *m, int b, int h) {
@@ -1059,7 +1067,9 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
     for (size_t i = 0; i < P; i++) before[i] = S[i];
     for (size_t i = 0; i < P && j == 0; i++) {
       const double to = d->decay_target ? B[i] : 0.0;
-      S[i] = to + x->keep[i / dv] * (S[i] - to) * x->value_decay[i % dv];
+      const double left = d->decay_gate == MIRAS_GATE_ENTRY
+                            ? ref_left_of_entry(m, h, i, x->keep[i % dv]) : x->keep[i / dv];
+      S[i] = to + left * (S[i] - to) * x->value_decay[i % dv];
     }
     for (size_t i = 0; i < F && j == 0 && d->normalize; i++) {
       const double to = d->decay_target ? B[P + i] : 0.0;
@@ -1619,7 +1629,7 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
     for (size_t i = 0; i < n; i++) {
       token.keep[i] = ref_constant_keep(d, h);
       if (d->decay_gate == MIRAS_GATE_HEAD) token.keep[i] = x->keep[at];
-      if (d->decay_gate == MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
+      if (d->decay_gate >= MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
       if (!ref_decays(d)) token.keep[i] = 1.0;
     }
     for (size_t j = 0; j < steps; j++)
@@ -1968,6 +1978,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
     double dt = ref_softplus(g);
     if (dt < (double)d->mixer.dt_min) dt = (double)d->mixer.dt_min;
     if (d->mixer.dt_max > 0.0f && dt > (double)d->mixer.dt_max) dt = (double)d->mixer.dt_max;
+    if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME) return dt;
     return which == REF_STEP ? (double)md->learning_rate * dt : most * exp(-exp(a) * dt);
   }
   switch (which) {
@@ -1983,6 +1994,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
                    (1.0 + exp(-g * exp(a))));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_BOUNDED)
         return most * exp(-exp(-0.5) * ref_sigmoid(g));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_TIME) return ref_softplus(g);
       return most * fmax((double)d->mixer.decay_min, ref_sigmoid(g));
     case REF_STEP:
       return (double)md->learning_rate * ref_sigmoid(g);
@@ -1991,9 +2003,10 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
   }
 }
 
-/* gate[which] [tokens, heads, columns], NULL where nothing is learned. */
+/* gate[which] [tokens, heads, columns], NULL where nothing is learned. Of the low rank that rows h
+ * are projected to, or of `made` [tokens, rank]. */
 REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h,
-                   size_t N, double *gate[REF_GATES]) {
+                   size_t N, const double *made, double *gate[REF_GATES]) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t H = (size_t)md->heads;
   size_t columns = 0, projected = 0, before = 0, from = 0;
@@ -2013,13 +2026,16 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
     char name[80];
     size_t rank;
     double *low, *up;
-    snprintf(name, sizeof name, "blocks.%d.gates.down", l);
-    ref_param(m, l, "gates.down");
-    rank = (size_t)ref_find(m, name)->shape[1];
+    snprintf(name, sizeof name, "blocks.%d.gates.up", l);
+    ref_param(m, l, "gates.up");
+    rank = (size_t)ref_find(m, name)->shape[0];
     low = (double *)ref_zeros(N * rank);
     up = (double *)ref_zeros(N * projected);
-    ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
-    if (d->mixer.projection_bias) ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
+    if (made != NULL) memcpy(low, made, N * rank * sizeof *low);
+    else
+      ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
+    if (d->mixer.projection_bias && made == NULL)
+      ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
     ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
     for (int i = 0; i < REF_GATES; i++) {
       const size_t n = H * ref_gate_projected(d, md, i);
@@ -2046,11 +2062,12 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
                                       rate != NULL && i == REF_KEEP ? rate[j] : 0.0);
     before += n;
   }
-  if (d->mixer.tied_dt) { /* one per head, of the decay gate's numbers: the first columns */
-    gate[REF_STEP] = (double *)ref_zeros(N * H);
+  if (d->mixer.tied_dt) { /* as many, of the decay gate's numbers: the first columns */
+    const size_t n = H * ref_gate_columns(d, md, REF_KEEP);
+    gate[REF_STEP] = (double *)ref_zeros(N * n);
     for (size_t r = 0; r < N; r++)
-      for (size_t j = 0; j < H; j++)
-        gate[REF_STEP][r * H + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
+      for (size_t j = 0; j < n; j++)
+        gate[REF_STEP][r * n + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
   }
   free(raw);
 }
@@ -2065,15 +2082,16 @@ REF double ref_slope(miras_decay_schedule slopes, int h, int heads, int l, int l
 /* The outer parameters of a layer's memory in the layout of miras_memory_params. */
 REF double *ref_memory_params(const ref_model *m, const miras_memory_desc *md, int l) {
   const size_t H = (size_t)md->heads, dv = (size_t)md->value_dim;
-  const char *const names[5] = {"memory.init", "memory.gain", "memory.bias", "memory.rates",
-                                "memory.ridge"};
-  size_t count[5] = {0, 0, 0, 0, 0}, at = 0;
+  const char *const names[6] = {"memory.init", "memory.gain", "memory.bias", "memory.rates",
+                                "memory.ridge", "memory.decay_log"};
+  size_t count[6] = {0, 0, 0, 0, 0, 0}, at = 0;
   double *params = (double *)ref_zeros(ref_params_count(md));
   count[0] = H * ref_shape_of(md).weights;
   if (md->inner_norm) count[1] = count[2] = H * dv;
   if (md->token_rates) count[3] = (size_t)md->chunk;
   if (ref_squares(md)) count[4] = H * (size_t)ref_features(md);
-  for (int i = 0; i < 5; i++) {
+  if (md->decay_gate == MIRAS_GATE_ENTRY) count[5] = count[0];
+  for (int i = 0; i < 6; i++) {
     const double *from = count[i] > 0 ? ref_param(m, l, names[i]) : NULL;
     for (size_t j = 0; j < count[i]; j++) params[at++] = from[j];
   }
@@ -2167,7 +2185,8 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
   const miras_layer_desc *d = ref_layer_of(m, l);
   const double epsilon =
     d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : ref_epsilon(m);
-  const double *gain = ref_param(m, l, "out_norm.gain");
+  const double *gain =
+    d->mixer.out_norm == MIRAS_NORM_NONE ? NULL : ref_param(m, l, "out_norm.gain");
   const int first = d->mixer.out_gate == MIRAS_OUT_GATE_SILU_FIRST;
   const size_t asked = d->mixer.norm_heads > 0 ? (size_t)d->mixer.norm_heads : 1;
   const size_t joined = asked > H ? H : asked;
@@ -2181,7 +2200,9 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
     ref_add_bias(g, ref_param(m, l, "out_gate.bias"), N, H * dv);
   for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->mixer.out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
-  if (d->mixer.out_norm == MIRAS_NORM_LAYER)
+  if (d->mixer.out_norm == MIRAS_NORM_NONE)
+    memcpy(out, y, N * H * dv * sizeof *y);
+  else if (d->mixer.out_norm == MIRAS_NORM_LAYER)
     ref_layer_norm(out, y, gain, ref_param(m, l, "out_norm.bias"), N * H / joined, joined * dv,
                    H / joined, epsilon);
   else
@@ -2210,6 +2231,39 @@ REF void ref_split(const ref_model *m, int l, double *const gate[REF_GATES], dou
     }
 }
 
+/* Columns from..from + n - 1 of rows z [tokens, wide] as rows of their own, each over its root
+ * mean square where there is an epsilon. */
+REF double *ref_columns(const double *z, size_t N, size_t wide, size_t from, size_t n,
+                        double epsilon) {
+  double *y = (double *)ref_zeros(N * n);
+  for (size_t r = 0; r < N; r++) {
+    double square = epsilon > 0.0 ? 0.0 : (double)n;
+    for (size_t i = 0; i < n && epsilon > 0.0; i++)
+      square += z[r * wide + from + i] * z[r * wide + from + i];
+    for (size_t i = 0; i < n; i++)
+      y[r * n + i] = z[r * wide + from + i] / sqrt(square / (double)n + epsilon);
+  }
+  return y;
+}
+
+/* What values v [tokens, columns] make (Mamba's x_proj): low rank, keys, queries. */
+REF void ref_inner(const ref_model *m, int l, const double *v, size_t N, size_t columns,
+                   size_t keys, double *part[3]) {
+  const double epsilon = (double)ref_layer_of(m, l)->mixer.from_values_epsilon;
+  char name[80];
+  size_t wide, rank;
+  double *z;
+  snprintf(name, sizeof name, "blocks.%d.inner.weight", l);
+  wide = (size_t)ref_find(m, name)->shape[1];
+  rank = wide - 2 * keys;
+  z = (double *)ref_zeros(N * wide);
+  ref_project(z, v, ref_param(m, l, "inner.weight"), N, columns, wide);
+  part[0] = ref_columns(z, N, wide, 0, rank, epsilon);
+  part[1] = ref_columns(z, N, wide, rank, keys, epsilon);
+  part[2] = ref_columns(z, N, wide, rank + keys, keys, epsilon);
+  free(z);
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2226,20 +2280,26 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
                         : d->mixer.qk_map == MIRAS_QK_MAP_RMS ? sqrt((double)dk)
                         : d->mixer.qk_map == MIRAS_QK_MAP_L1 ? -1.0
                                                     : 0.0;
-  double *q, *k, *v;
+  double *q, *k, *v, *inner[3] = {NULL, NULL, NULL};
   double *erase = NULL, *replace = NULL, *gate[REF_GATES], *params;
   ref_memory memory;
   ref_tokens x;
 
-  ref_gates(m, &md, l, h, N, gate);
-  if (asks != NULL) {
+  v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
+  if (d->mixer.from_values) ref_inner(m, l, v, N, H * dv, K * dk, inner);
+  ref_gates(m, &md, l, h, N, inner[0], gate);
+  free(inner[0]);
+  if (d->mixer.from_values) {
+    q = ref_shared(inner[2], N, K, H, dk);
+  } else if (asks != NULL) {
     q = ref_shared(ref_mixed(m, l, "q", asks, batch, T, K * dk), N, K, H, dk);
   } else {
     q = (double *)ref_zeros(N * H * dk);
     memcpy(q, h, N * H * dk * sizeof *q);
   }
-  v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
-  if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
+  if (d->mixer.from_values) {
+    k = ref_shared(inner[1], N, K, H, dk);
+  } else if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
     k = (double *)ref_zeros(N * H * dk);
     for (size_t i = 0; i < N * H * dk; i++) k[i] = 1.0 - gate[REF_KEEP][i];
   } else {
@@ -2300,7 +2360,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   ref_close(&memory);
   for (size_t i = 0; d->mixer.d_skip && i < N * H * dv; i++)
-    y[i] += ref_param(m, l, "skip.gain")[i / dv % H] * v[i];
+    y[i] += ref_param(m, l, "skip.gain")[d->mixer.d_skip > 1 ? i % (H * dv) : i / dv % H] * v[i];
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
   free(erase);

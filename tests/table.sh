@@ -241,8 +241,8 @@ job 'small: Cortex-M4, a memory of any row in 4 KB of stack' cortex cortex_rows
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 396000 &&
-size_at_most 337000 -DMIRAS_NO_SIMD && size_at_most 222000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 405000 &&
+size_at_most 345000 -DMIRAS_NO_SIMD && size_at_most 226000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 
 # ---- the matrix: every flag by one of gcc's and one of clang's, in C and in C++ ----
 
@@ -289,9 +289,9 @@ job 'compiles: bench/gpu_count.cpp' g++ 'g++ -std=c++11 -fsyntax-only bench/gpu_
 # The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
 # every row passes; of recall those are listed that do (Memora needs the long form), and of layers
 # as published those with a convolution or positions.
-recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba2-memory,hgrn2-memory
-recall_rows=$recall_rows,deltanet-memory,deltanet-neg-eigval,longhorn,nlms,gated-deltanet
-recall_rows=$recall_rows,gated-deltanet-neg-eigval,gated-deltanet-2,deltaproduct
+recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba-memory,mamba2-memory
+recall_rows=$recall_rows,hgrn2-memory,deltanet-memory,deltanet-neg-eigval,longhorn,nlms
+recall_rows=$recall_rows,gated-deltanet,gated-deltanet-neg-eigval,gated-deltanet-2,deltaproduct
 recall_rows=$recall_rows,gated-deltaproduct,kda-memory,comba,rwkv7-memory,mesa
 recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad

@@ -652,6 +652,10 @@ int main(int argc, char **argv) {
       token_gates = pass[i].gates;
       failed += compare((miras_preset)kind, pass[i].chunk, (unsigned)pass[i].threads);
     }
+  for (i = 0; asked(argc, argv, "mamba-memory") && i < 2; i++) {
+    token_gates = MIRAS_GATE_ENTRY;                /* which other rows have not got               */
+    failed += compare(MIRAS_PRESET_MAMBA_MEMORY, i ? 8 : 1, i ? 32 : 96);
+  }
   failed += changed(argc, argv);
   failed += closes(argc, argv);
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)

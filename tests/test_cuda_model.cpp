@@ -323,7 +323,8 @@ static int many(const miras_model_desc *d) {
 
 /* Whole models as published, in patterns with other layers. */
 static const struct { const char *name, *pattern; } wholes[] = {
-  {"rwkv7", "mgmw"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"}};
+  {"rwkv7", "mgmw"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"},
+  {"mamba", "mwm"}};
 enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 
 /* Heads in chunks: with tokens behind the last state of a tape, of texts that go on, and of
@@ -516,6 +517,7 @@ int main(int argc, char **argv) {
       d.layer[0].mixer.qk_act = MIRAS_QKV_ACT_ELU;
     }
     if (whole) d.layer[0].memory.value_dim = 10;
+    if (d.layer[0].mixer.from_values) d.layer[0].mixer.from_values_epsilon = 1e-3f;
     if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;
     d.layer[1].attention.window = 20;
     d.layer[1].attention.qk_norm = 1;

@@ -720,6 +720,7 @@ static void check_params(const taping *t, int coordinates) {
   const gradient biases = {"bias", values + gain + n, grad + gain + n, n, 0, t->x.out, 0};
   const gradient rates = {"rho", values + rho, grad + rho, (size_t)d->chunk, 0, 0, 0};
   const gradient ridge = {"lambda", values + rho, grad + rho, H * F, 0, F, 0};
+  const gradient entries = {"decay_log", values + rho, grad + rho, H * P, 0, P, 0};
   if (t->before == 0 || d->decay_target || d->reset_every) {
     check_tensor(&t->f, &initial, coordinates);
   } else {
@@ -736,6 +737,7 @@ static void check_params(const taping *t, int coordinates) {
   }
   if (d->token_rates) check_tensor(&t->f, &rates, coordinates);
   if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) check_tensor(&t->f, &ridge, coordinates);
+  if (d->decay_gate == MIRAS_GATE_ENTRY) check_tensor(&t->f, &entries, coordinates);
 }
 
 /* The state of one head before the taped tokens. */
