@@ -2127,7 +2127,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_ONLY_EXACT     the last five engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
      library.
 
    MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object
@@ -4620,7 +4620,7 @@ static void miras__draw(float *w, size_t n, uint64_t seed, double mean, double d
 
 /* Initial parameters of the frozen-gradient engine: every head's memory, and the gains of the inner
  * norm. */
-static void miras__frozen_params(const miras__plan *p, float *init, float *gain) {
+static void miras__frozen_params(const miras__plan *p, uint64_t seed, float *init, float *gain) {
   const miras_memory_desc *d = &p->d;
   const int empty =
     (d->architecture == MIRAS_ARCH_MATRIX || d->architecture == MIRAS_ARCH_VECTOR) &&
@@ -4631,26 +4631,26 @@ static void miras__frozen_params(const miras__plan *p, float *init, float *gain)
     for (l = 0; l < p->layers; l++)
       miras__draw(init + h * p->weights + p->offset[l],
                   (size_t)(p->in[l] - d->inner_bias) * (size_t)p->out[l],
-                  d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1), 0,
+                  seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1), 0,
                   miras__deviation(p, l));
   if (d->inner_norm) miras__draw(gain, heads * (size_t)d->value_dim, 0, 1, 0);
 }
 
 /* Initial parameters of the Mesa and the recursive engine: the ridges. */
-static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
+static void miras__mesa_params(const miras__plan *p, uint64_t seed, float *init, float *gain) {
   const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
-  (void)init;
+  (void)init, (void)seed;
   miras__draw(gain, (size_t)p->d.heads * (size_t)p->in[0], 0, raw, 0);
 }
 
 #define MIRAS__FIRST_TIME 0.1      /* of MIRAS_GATE_ENTRY, where there is a decay_rate            */
 
 /* Those of the scan engine: logarithms of decays, which grow from row to row of a state. */
-static void miras__scan_params(const miras__plan *p, float *init, float *gain) {
+static void miras__scan_params(const miras__plan *p, uint64_t seed, float *init, float *gain) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
   double forget = (double)p->d.decay_rate, each = 1;
   size_t h, i;
-  (void)init;
+  (void)init, (void)seed;
   for (h = 0; h < (size_t)p->d.heads; h++, forget *= (double)p->d.decay_ratio) {
     if (p->d.decay_rate > 0)
       each = -2 * log(1 - (forget < 0.9999 ? forget : 0.9999)) /
@@ -16744,12 +16744,14 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
 }
 
 /* The outer parameters of all heads, among zeros. */
-static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
-  static void (*const of_engines[])(const miras__plan *p, float *init, float *gain) = {
+static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t seed, float *init,
+                                                float *gain) {
+  static void (*const of_engines[])(const miras__plan *p, uint64_t seed, float *init,
+                                    float *gain) = {
     NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL,
     MIRAS__RECURSIVE(miras__mesa_params), MIRAS__SCAN(miras__scan_params)
   };
-  if (of_engines[p->engine]) of_engines[p->engine](p, init, gain);
+  if (of_engines[p->engine]) of_engines[p->engine](p, seed, init, gain);
 }
 
 #endif   /* region G */
@@ -17835,7 +17837,7 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d,
   miras__memory_widths(m);
   miras__constant_keeps(&p->d, p->d.layer, m->keep);
   memset(m->params, 0, p->params * sizeof(float));
-  miras__plan_init_params(p, m->params, m->params + (size_t)p->d.heads * p->weights);
+  miras__plan_init_params(p, p->d.seed, m->params, m->params + (size_t)p->d.heads * p->weights);
   memset(m->state, 0, m->state_bytes);
   memset(m->records, 0, miras__workers(p->d.parallel) * sizeof(miras__record));
   for (i = 0; i < miras__workers(p->d.parallel); i++)
@@ -20373,13 +20375,12 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   const size_t large =
     (s->plan.d.bias == MIRAS_BIAS_LP ? s->heads : (s->heads + 1) / 2) * s->inner_steps * s->dv;
   float *w = layer->w;
-  miras__plan plan = s->plan;
   size_t i, column;
   if (s->turn) miras__draw_turns(s);
-  miras__constant_keeps(&plan.d, layer->index, layer->keep);
+  miras__constant_keeps(&s->plan.d, layer->index, layer->keep);
   miras__draw(s->gate_scale, s->outs, 0, 1, 0);
-  miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.learning_rate, 0);
-  miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)plan.d.threshold, 0);
+  miras__draw(s->gate_scale + step->first, step->count, 0, (double)s->plan.d.learning_rate, 0);
+  miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)s->plan.d.threshold, 0);
   if (found) {
     if (!s->shared)
       miras__query_as_key(s, s->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
@@ -20391,8 +20392,8 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   if (s->gates)
     miras__draw_gates(s, w + at[MIRAS__W_GATES_OFFSET].at,
                       at[MIRAS__W_GATES_RATE].rows ? w + at[MIRAS__W_GATES_RATE].at : NULL);
-  plan.d.seed = miras__hash(seed + 9);           /* gains or ridges, which begin at one place     */
-  miras__plan_init_params(&plan, w + at[MIRAS__W_MEMORY].at,
+  /* gains or ridges begin at one place */
+  miras__plan_init_params(&s->plan, miras__hash(seed + 9), w + at[MIRAS__W_MEMORY].at,
                           w + at[s->decay_log ? MIRAS__W_DECAY_LOG : MIRAS__W_GAIN].at);
 }
 
@@ -22877,7 +22878,7 @@ static int miras__gives(const miras_model *m) {
 
 /* The facts about layers of a kind that decide whether values are mixed into other layers. */
 typedef struct miras__seen {
-  size_t rank, value, ld_y;
+  uint32_t rank, value, ld_y;
 } miras__seen;
 
 /* Do the values of the first layer of type rwkv fit those that mix them in? */
@@ -23004,7 +23005,9 @@ static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__shap
       *(again ? gives : &first[i]) = (unsigned char)m->kinds;
       m->kinds += 1 + (room->beside > 0);
       if (again) break;
-      seen[i].rank = room->rank[2], seen[i].value = room->value, seen[i].ld_y = room->ld_y;
+      seen[i].rank = (uint32_t)room->rank[2];
+      seen[i].value = (uint32_t)room->value;
+      seen[i].ld_y = (uint32_t)room->ld_y;
       if (m->scratch < room->scratch) m->scratch = room->scratch;
       if (m->scratch_train < room->scratch_train) m->scratch_train = room->scratch_train;
       m->bare = miras__larger(m->bare, room->bare);

@@ -573,6 +573,14 @@ HELP void regroup(miras_memory_desc *d) {
   if (ref_group_end(d, d->value_dim - 1, d->value_dim) != d->value_dim) d->groups[0] = '\0';
 }
 
+/* What does not go with a decay of each entry. */
+HELP void plain_scan(miras_memory_desc *d) {
+  d->value_decay_gate = MIRAS_GATE_CONSTANT;
+  d->normalize = d->separate_erase = 0;
+  d->order = MIRAS_ORDER_ERROR_FIRST;
+  if (d->inner_steps > 1) d->inner_steps = 0;
+}
+
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
  * is not. */
 HELP miras_memory_desc tidy(miras_memory_desc d) {
@@ -590,12 +598,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!matrix || d.bias != MIRAS_BIAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
   if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
-  if (d.decay_gate == MIRAS_GATE_ENTRY) {
-    d.value_decay_gate = MIRAS_GATE_CONSTANT;
-    d.normalize = d.separate_erase = 0;
-    d.order = MIRAS_ORDER_ERROR_FIRST;
-    if (d.inner_steps > 1) d.inner_steps = 0;
-  }
+  if (d.decay_gate == MIRAS_GATE_ENTRY) plain_scan(&d);
   if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT) d.diagonal = 0;
   if (d.algorithm != MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = 0.0f;
   if (!may_return(&d)) d.decay_target = MIRAS_DECAY_TARGET_ZERO;

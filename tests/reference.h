@@ -2264,6 +2264,19 @@ REF void ref_inner(const ref_model *m, int l, const double *v, size_t N, size_t 
   free(z);
 }
 
+/* What rows of keys erase in RWKV-7, kappa and kappa (.) rate, and the keys that are written. */
+REF void ref_erase(const ref_model *m, int l, const double *rate, double *k, double *erase,
+                   double *replace, size_t N, size_t H, size_t dk) {
+  const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
+  for (size_t i = 0; i < N * H * dk; i++) replace[i] = k[i] * scale[i % (H * dk)];
+  ref_lengthen(replace, N * H, dk, 1.0);
+  for (size_t i = 0; i < N * H * dk; i++) {
+    erase[i] = -replace[i];
+    replace[i] *= rate[i];
+    k[i] *= 1.0 + (rate[i] - 1.0) * mix[i % (H * dk)];
+  }
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2315,17 +2328,9 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
-    const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
     erase = (double *)ref_zeros(N * H * dk);
     replace = (double *)ref_zeros(N * H * dk);
-    for (size_t i = 0; i < N * H * dk; i++) replace[i] = k[i] * scale[i % (H * dk)]; /* kappa */
-    ref_lengthen(replace, N * H, dk, 1.0);
-    for (size_t i = 0; i < N * H * dk; i++) {
-      const double rate = gate[REF_RATE][i];
-      erase[i] = -replace[i];
-      replace[i] *= rate;
-      k[i] *= 1.0 + (rate - 1.0) * mix[i % (H * dk)];
-    }
+    ref_erase(m, l, gate[REF_RATE], k, erase, replace, N, H, dk);
   }
   if (md.decay_schedule !=
       MIRAS_DECAY_SCHEDULE_RATIO) { /* the memory is handed what it would make itself */
