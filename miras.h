@@ -11448,8 +11448,9 @@ static void miras__muon_bwd(const miras__link *x) {
   const float n = length + 1e-7f;
   float *squares = x->room + (MIRAS__POLAR_STEPS + 3) * x->n;
   float *last = miras__polar(x, x->n, squares);
-  float *r = last + x->n, *to = r + x->n, *swap, bE;
+  float *r = last + x->n, *to = r + x->n, *swap;
   miras__link in = *x;
+  float bE;
   int i;
   if (x->p->d.ball > 0) {
     miras__turned_by(x, last, E);

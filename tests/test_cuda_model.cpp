@@ -543,6 +543,7 @@ int main(int argc, char **argv) {
     if (kind % 4 == 1 && !published && d.layer[0].memory.architecture != MIRAS_ARCH_KV_CACHE &&
         d.layer[0].mixer.qk_map != MIRAS_QK_MAP_FEEDBACK) {
       d.layer[0].type = MIRAS_LAYER_MAC;     /* and its context: of texts of two segments or more */
+      d.layer[0].mixer.out_gate_rank = 0;    /* its output gate is a matrix */
       d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = d.layer[0].attention.head_dim = 10;
       d.layer[0].attention.window = 8;
       d.layer[0].attention.persistent = 1;
