@@ -748,8 +748,9 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"", "hidden_act", "\"silu\" \"swish\""},
   {"gated_deltanet gated_deltanet-grouped", "output_gate_activation", "\"silu\" \"swish\""},
   {"gated_deltanet-ungated", "output_gate_activation", ""},       /* of a gate that is not there */
-  /* the width of the MLP is said */
+  /* the width of the MLP is said, and of values */
   {"", "hidden_ratio", ""},
+  {"mamba mamba-biased falcon_mamba", "expand", ""},
   /* convolutions, of which there are none */
   {"delta_net-plain gated_deltaproduct-plain gla ttt-linear ttt-mlp", "conv_size", ""},
   {"delta_net-plain gla ttt-linear ttt-mlp", "conv_kernel", ""},

@@ -672,7 +672,7 @@ static void test_forward(void **state) {
       const int T = lengths[i];
       const size_t count = (size_t)BATCH * (size_t)T * VOCAB;
       double *logits = (double *)ref_zeros(count), *shaken = (double *)ref_zeros(count);
-      double loss = 0.0, slack = 0.0;
+      double loss = 0.0, moved = 0.0;
       ref_branches corners;
       /* text that keeps clear of corners and of chaos: parameters that differ by 1e-6 */
       for (int attempt = 0; attempt < 60; attempt++) {
@@ -682,15 +682,15 @@ static void test_forward(void **state) {
         shake_params(&w, m, 1e-6f);
         ref_model_loss(&w.r, tokens, targets, BATCH, T, shaken, NULL);
         shake_params(&w, m, 0.0f);
-        slack = 0.0;
+        moved = 0.0;
         for (size_t j = 0; j < count; j++)
-          if (fabs(shaken[j] - logits[j]) > slack) slack = fabs(shaken[j] - logits[j]);
-        if (corners.margin > 1e-4 && slack <= 5e-4) break;
+          if (fabs(shaken[j] - logits[j]) > moved) moved = fabs(shaken[j] - logits[j]);
+        if (corners.margin > 1e-4 && moved <= 5e-4) break;
       }
-      if (!(corners.margin > 1e-4 && slack <= 5e-4))
+      if (!(corners.margin > 1e-4 && moved <= 5e-4))
         failed("%s T %d: no settled text (margin %.1e, slack %.1e)", of.name, T, corners.margin,
-               slack);
-      if (slack > worst_slack) worst_slack = slack;
+               moved);
+      if (moved > worst_slack) worst_slack = moved;
       for (int train = 0; train < 2; train++)
         check_loss(&of, T, train ? "training loss" : "loss",
                    (double)loss_of(tr, tokens, targets, BATCH, T, train), loss);
