@@ -75,6 +75,7 @@
    @45 Normal form                         tokens as rows that engines know
    @50 Exact linear engine                 matrix memories, any chunk
    @51 Frozen-gradient engine              all others, chunk by chunk; choice 4
+   @52 Scan engine                         matrix, dot product, a decay for each entry
    @53 Mesa engine                         matrix, L2, solved by conjugate gradients
    @54 Attention engine                    the pairs themselves, read by softmax
    @55 Recursive engine                    matrix, L2, least squares kept up pair by pair
@@ -141,9 +142,10 @@
                     (Moneta), a softmax that keeps every slice on a simplex (Memora), a sigmoid, a
                     tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
-                    persists over several tokens; the implicit step; or no steps at all: the
-                    minimiser over all pairs so far (MIRAS_ALGORITHM_LEAST_SQUARES; by recursion
-                    MIRAS_ALGORITHM_RECURSIVE).
+                    persists over several tokens; Muon, which makes all its directions one size; the
+                    implicit step; steps over the square of the key (MIRAS_ALGORITHM_NORMALIZED);
+                    or no steps at all: the minimiser over all pairs so far
+                    (MIRAS_ALGORITHM_LEAST_SQUARES; by recursion MIRAS_ALGORITHM_RECURSIVE).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
    take a preset, change a choice by miras_memory_desc_change, which puts fields of the old one to
@@ -197,6 +199,7 @@
   #define MIRAS_NO_MESA
   #define MIRAS_NO_RECURSIVE
   #define MIRAS_NO_ATTENTION
+  #define MIRAS_NO_SCAN
 #endif
 #if defined(MIRAS_NO_FILES) && !defined(MIRAS_NO_STDIO)
   #define MIRAS_NO_STDIO
@@ -257,14 +260,20 @@ typedef enum miras_preset {
   MIRAS_PRESET_RETNET_MEMORY,       /* fixed decay per head                             Sun 2023 */
   MIRAS_PRESET_LIGHTNING,           /* fixed decay per head and layer                   Qin 2024 */
   MIRAS_PRESET_GLA_MEMORY,          /* decay per key channel                           Yang 2023 */
+  MIRAS_PRESET_MAMBA_MEMORY,        /* a decay for each entry of the state       Gu and Dao 2023 */
   MIRAS_PRESET_MAMBA2_MEMORY,       /* decay and step from one gate              Dao and Gu 2024 */
   MIRAS_PRESET_HGRN2_MEMORY,        /* the key is what the decay forgets                Qin 2024 */
   MIRAS_PRESET_DELTANET_MEMORY,     /* one delta-rule step per token                 Schlag 2021 */
+  MIRAS_PRESET_DELTANET_NEG_EIGVAL, /* its rate up to 2: negative eigenvalues        Grazzi 2025 */
   MIRAS_PRESET_LONGHORN,            /* implicit step                                    Liu 2024 */
+  MIRAS_PRESET_NLMS,                /* steps over the key's square     Nagumo 1967, Kaczmarz 1937 */
   MIRAS_PRESET_GATED_DELTANET,      /* decay, then a delta-rule step                   Yang 2024 */
+  MIRAS_PRESET_GATED_DELTANET_NEG_EIGVAL, /* its rate up to 2                        Grazzi 2025 */
+  MIRAS_PRESET_GATED_DELTANET_2,    /* gates of its own for what is erased    Hatamizadeh 2026 */
   MIRAS_PRESET_DELTAPRODUCT,        /* two delta-rule steps per token                 Siems 2025 */
   MIRAS_PRESET_GATED_DELTAPRODUCT,  /* decay, then two steps                          Siems 2025 */
   MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
+  MIRAS_PRESET_COMBA,               /* erases and reads by feedback                      Hu 2025 */
   MIRAS_PRESET_RWKV7_MEMORY,        /* erases and writes with different keys           Peng 2025 */
   MIRAS_PRESET_MESA,                /* least squares over all pairs, exactly     von Oswald 2025 */
   MIRAS_PRESET_RLS,                 /* the same by recursion, pair by pair         Plackett 1950 */
@@ -276,6 +285,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_MONETA,              /* perceptron, l_p bias, l_q retention  Behrouz 2025, eq. 25 */
   MIRAS_PRESET_YAAD,                /* perceptron, Huber bias, l2 retention Behrouz 2025, eq. 26 */
   MIRAS_PRESET_MEMORA,              /* perceptron, l2 bias, KL retention    Behrouz 2025, eq. 27 */
+  MIRAS_PRESET_ATLAS,               /* Titans', Omega window and Muon       Behrouz 2025 (ATLAS) */
   MIRAS_PRESET_ROWS,
   /* the rows above end here; published layers and models, of which those with the name of a row are
    * what its paper has around the memory: the row itself is _MEMORY */
@@ -296,6 +306,10 @@ typedef enum miras_preset {
   MIRAS_PRESET_TTT_LINEAR_MAMBA,    /* ... and those of its other backbone, where each has a
                                        convolution of its own in front: two layers               */
   MIRAS_PRESET_TTT_MLP_MAMBA,
+  MIRAS_PRESET_MAMBA,               /* keys, queries and times from convolved values, which also go
+                                       past the memory, no norm of answers, no MLP; published with
+                                       key_dim 16, values of twice the width in all, gate_rank
+                                       width / 16                                                */
   MIRAS_PRESET_MAMBA2,              /* keys and queries of one head, values past the memory, the
                                        output gate before the norm, no MLP; published with key_dim
                                        128, value_dim 64 and heads twice the width in all        */
@@ -397,6 +411,17 @@ typedef enum miras_algorithm {
                               matrix and L2 (Mesa layer)                                         */
   MIRAS_ALGORITHM_RECURSIVE, /* the same minimiser kept up by recursion, features^2 a token whatever
                               the pairs are; says how sure it is (room @55)                      */
+  MIRAS_ALGORITHM_NORMALIZED, /* the step eta / (step_epsilon + k.k), for L2 on a matrix: normalized
+                              least mean squares, Kaczmarz' projection where eta is 1. As
+                              step_epsilon = 1 / eta' it is eta times the implicit step of eta'. A
+                              rate between 0 and 2 brings every pair nearer to its value, however
+                              long its key                                                       */
+  MIRAS_ALGORITHM_MUON,    /* S_t as with momentum, and when a chunk closes
+                              A_C = alpha_C .. alpha_1 A_0 + E ns(S_C): ns brings the singular
+                              values of each matrix near 1 (room @42), E sums the chunk's eta,
+                              decayed as what is written. So eta is how far a token moves weights,
+                              and how much it has to say about where to. Reads before the close see
+                              the chunk's start                                                  */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
@@ -440,6 +465,14 @@ typedef enum miras_gate {
                               layer and, when deeper than one, on the inputs of the first, which
                               needs key_dim = value_dim; the threshold of every coordinate of the
                               error. Momentum has none                                           */
+  MIRAS_GATE_ENTRY,        /* of the decay gate of matrix memories with the dot product and
+                              MIRAS_RETENTION_L2 alone: each entry of the state has a decay of its
+                              own (Mamba). The token brings no factor but times tau >= 0, one per
+                              entry of the value, [batch, T, heads, value_dim], and entry (i, j)
+                              of S [features, value_dim] is left by exp(-exp(a_ij) tau_j), a an
+                              outer parameter of that shape per head. It begins at log(i + 1) or,
+                              with decay_rate, where row i of n is left by alpha^(2 (i+1) / (n+1))
+                              in a time of 0.1. Needs inner_steps 1                              */
   MIRAS_GATE_COUNT
 } miras_gate;
 
@@ -614,8 +647,20 @@ typedef struct miras_memory_desc {
                               chunk 1 both are the same                                          */
   float balance;           /* beta of MIRAS_RETENTION_L2_BOTH, 1e-6..1e6; 0 -> 1                 */
   float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
+  float step_epsilon;      /* of MIRAS_ALGORITHM_NORMALIZED: keys whose k.k is far below it are
+                              noise and write little, 1e-12..1e6; 0 -> 1e-6                      */
   int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
                               a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
+  int omega;               /* MIRAS_RETENTION_ALL, L2, one pair per token, steps without a bound and
+                              one number for each gate: 0, or a step descends the losses of the last
+                              so many tokens instead of the token's own, 1..64: g_t = sum over i =
+                              t - omega + 1 .. t of dl(W; k_i, v_i)/dW (ATLAS), all at the chunk's
+                              start. The state keeps omega - 1 pairs. A matrix then no longer runs
+                              exactly                                                            */
+  float ball;              /* MIRAS_RETENTION_ALL, L2, L2_BOTH: 0, or the length that no weight
+                              matrix may exceed, 1e-6..1e6: when a chunk closes, each W <- W min(1,
+                              ball/|W|), |W|^2 the sum of its squares (MIRAS, section 4). Momentum
+                              stays as it is. A matrix then no longer runs exactly               */
   const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
   uint64_t seed;           /* of the initial memory                                              */
   const miras_parallel *parallel; /* workers of miras_memory_forward and _backward, which share out
@@ -686,6 +731,15 @@ typedef enum miras_qk_map {
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
                               1 + (rate - 1) (.) a learned mix; query as it is                   */
   MIRAS_QK_MAP_L1,         /* both divided by the sum of their entries' sizes per head (DeltaNet) */
+  MIRAS_QK_MAP_ERASE_GATE, /* for separate_erase (Gated DeltaNet-2): both scaled to length 1 per
+                              head; with a learned gate b in 0..1 per channel and alpha the decay
+                              gate, which must be MIRAS_GATE_CHANNEL: erase = alpha (.) b (.) key,
+                              replace = -key. What is written is gated by the learning rate, per
+                              channel or head; it and b begin at 0.88 instead of half            */
+  MIRAS_QK_MAP_FEEDBACK,   /* for separate_erase (Comba): both scaled to length 1 per head; with
+                              p = c key, c in 0..1 and D learned numbers per head, and beta the
+                              learning rate, whose gate must be MIRAS_GATE_HEAD: erase = p,
+                              replace = -beta key, and the query less D p; not of type mac       */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -711,6 +765,7 @@ typedef enum miras_conv_on {
 typedef enum miras_norm {
   MIRAS_NORM_RMS,          /* x / sqrt(mean x^2 + eps) (.) gain                                  */
   MIRAS_NORM_LAYER,        /* (x - mean x) / sqrt(var x + eps) (.) gain + bias                   */
+  MIRAS_NORM_NONE,         /* nothing; of what memories say alone (Mamba)                        */
   MIRAS_NORM_COUNT
 } miras_norm;
 
@@ -750,6 +805,7 @@ typedef enum miras_decay_form {
   MIRAS_DECAY_FORM_FLOOR,   /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
                               where the b of a layer follow from those before: here it has its own*/
   MIRAS_DECAY_FORM_STEEP,   /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate (KDA) */
+  MIRAS_DECAY_FORM_TIME,    /* softplus(g), the time of MIRAS_GATE_ENTRY          (Mamba)        */
   MIRAS_DECAY_FORM_COUNT
 } miras_decay_form;
 
@@ -796,11 +852,12 @@ typedef enum miras_mlp {
  * The learned gates of a memory are those that are not MIRAS_GATE_CONSTANT. Each is made from a
  * number g of a projection, whose offset lets it begin at the constant of the descriptor:
  *   learning rate   learning_rate sigmoid(g): begins at half of learning_rate, which it cannot
- *                   exceed
+ *                   exceed (with MIRAS_QK_MAP_ERASE_GATE at 0.88 of it)
  *   threshold       threshold softplus(g), begins at threshold
  *   decay           see miras_decay_form, times 1 - 1/decay_horizon where there is one; begins at
  *                   1 - f, where f = decay_rate * decay_ratio^h for head h, kept in 1e-4..0.5; 1/64
- *                   if decay_rate is 0
+ *                   if decay_rate is 0. Times (MIRAS_DECAY_FORM_TIME) begin at 0.1; if it is 0,
+ *                   they go from 0.001 to 0.1 over the columns of a head
  *   momentum        sigmoid(g), begins at momentum in 0.05..0.95
  *   value decay     sigmoid(g), begins at 63/64 */
 typedef struct miras_mixer_desc {
@@ -812,6 +869,14 @@ typedef struct miras_mixer_desc {
                               projection (TTT on Mamba's backbone)                               */
   miras_qkv_act qk_act;    /* activation of queries and keys                                     */
   miras_qkv_act v_act;     /* activation of values                                               */
+  int from_values;         /* type memory: 1 makes queries, keys and what the gates are made of from
+                              the token's values, all heads side by side, as their convolution and
+                              activation have left them, and not from the layer's normed input, by
+                              one matrix (Mamba's x_proj); queries and keys then go through neither
+                              of those themselves                                                */
+  float from_values_epsilon; /* 0, or epsilon, up to 1, of the RMS norm without gains that queries,
+                              keys and what gates are made of go through then, each by itself
+                              (FalconMamba)                                                      */
   int qk_heads;            /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
@@ -831,8 +896,9 @@ typedef struct miras_mixer_desc {
   int decay_horizon;       /* 0, or the tokens that learned decay gates may at most look back: alpha
                               is held to 1 - 1/decay_horizon, 2..2^30                            */
   int tied_dt;             /* 1: the learning rate's gate is learning_rate * softplus(g) of the
-                              decay gate's own g (dt of Mamba-2); needs MIRAS_DECAY_FORM_RATE and
-                              both gates per head                                                */
+                              decay gate's own g (dt of Mamba and Mamba-2); needs
+                              MIRAS_DECAY_FORM_RATE and both gates per head, or
+                              MIRAS_DECAY_FORM_TIME and the learning rate's per channel          */
   float dt_min, dt_max;    /* tied_dt: softplus(g) is held between these two, in both gates;
                               0 -> no bound                                                      */
   int fixed_gates;         /* which learned gates do not depend on the token but are one learned
@@ -848,7 +914,8 @@ typedef struct miras_mixer_desc {
                               of g = h W W' + a learned offset, and this their rank (KDA). Type
                               rwkv: as the ranks of miras_rwkv_desc, c = 5                       */
   int d_skip;              /* type memory: 1 adds the token's value to what memories say, times a
-                              learned number per head (D of Mamba-2)                             */
+                              learned number per head (D of Mamba-2), 2 times one per entry (that
+                              of Mamba)                                                          */
   int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
                               made of, and W_o have learned biases                               */
 } miras_mixer_desc;
@@ -1246,7 +1313,8 @@ MIRAS_API size_t miras_memory_tape_size(const miras_memory *m, int length);
  * dx: overwritten, not NULL itself. dparams: += in the layout of miras_memory_params, or NULL;
  * receives the initial memory's part where a memory begins, at position 0 and at its resets, and
  * with MIRAS_DECAY_TARGET_INITIAL at every position.
- * grad_state: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
+ * grad_state: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], with omega and last.keys
+ * and the others of miras_memory_part behind them, A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
  * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
@@ -1295,6 +1363,8 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *                            chunk's start
  *   z [features]             with normalize: the sum of phi(k)
  *   momentum.W1, ...         the last update, of the same shapes
+ *   last.keys [omega - 1, features], last.values, last.thresholds   with omega: the last pairs as
+ *                            the layers see them, token t in row t % (omega - 1)
  *   H [features, features], G [features, value_dim]   of least squares, H symmetric
  *   L [features, features]   of least squares by recursion, which is in grad_state as P: below the
  *                            diagonal, on it D > 0, what is right of it counts for nothing. P
@@ -1709,34 +1779,64 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
                     others. Where a head begins anew depends on chunk: resets fall on its grid.
 
    KEEPING TRACK of what is moved about asks for a write that can turn what the memory holds to its
-   opposite. The delta rule does so where learning_rate is 2: its gate then goes from 0 to 2, and a
-   key of unit length is reflected beyond 1. The rows with two pairs a token have that; set it in
-   DeltaNet, Gated DeltaNet and KDA. Trained on the parity of 32 tokens, networks of two layers are
-   then right at 256 in 0.98, 0.92 and 0.94 of places (medians of three seeds), and without, like
-   any other row, in 0.65 at the most, where 0.5 is a guess (bench/evidence.sh).
+   opposite: for negative eigenvalues of what it does to the state (Grazzi et al. 2025). The delta
+   rule has them where learning_rate is 2: its gate then goes from 0 to 2, and a key of unit length
+   is reflected beyond 1. deltanet-neg-eigval and gated-deltanet-neg-eigval are the rows with that;
+   those with two pairs a token have it too, and in KDA it is a field to set. On their own, where
+   nothing has learned how far to go, the two are DeltaNet and Gated DeltaNet. Trained on the parity
+   of 32 tokens, networks of two layers are then right at 256 in 0.98, 0.92 and 0.94 of places
+   (DeltaNet, Gated DeltaNet, KDA; medians of three seeds), and without, like any other row, in 0.65
+   at the most, where 0.5 is a guess (bench/evidence.sh).
 
-   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2
-   and no momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk
-   is only a schedule, which turns its tokens into matrix products. Everything else runs in the
-   frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
-   the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
-   learning rate still act token by token, and a link is applied when its chunk closes. Until then a
-   read sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will
-   be A less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
-   custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For C
-   > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
-   does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
-   chunk shares one anchor is MIRAS_ARCH_MLP of depth 1 without norm.) A memory on its own has chunk
-   1 and learns from its first write.
+   THREE FURTHER CHOICES, of ATLAS and of section 4 of MIRAS. Memories with them run in the
+   frozen-gradient engine (below), matrices too; costs beside momentum are of perceptrons of two
+   layers with key_dim 32 and 64 (bench/results/atlas.md).
 
-   Three choices have engines of their own. MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums
-   of eta k k' and of eta k v', decayed, and solves the ridge regression over all pairs anew for
-   every query, by conjugate gradients. MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution
-   and the inverse instead, and brings both up to date with each pair (recursive least squares):
-   features^2 a write whatever the keys are like, a read as of any matrix, and how sure an answer
-   is. Training takes as long with either. MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window`
-   pairs and reads them by softmax attention. For all three, as for exact matrix memories, the chunk
-   is only a schedule.
+     MIRAS_ALGORITHM_MUON   Gradients of a memory mostly agree, so that momentum's S has a few
+                    large directions and many small ones, and a step along S learns the large ones
+                    alone. Muon brings all of them to about one size, by five steps of Newton and
+                    Schulz for each weight matrix, when a chunk closes. A step is then as far as eta
+                    says, whatever the errors are: nothing overshoots by its own size, but nothing
+                    is learned more finely than eta either, so that it suits models, which learn
+                    eta. A token's eta weighs it in S, and those of a chunk, added up and decayed,
+                    are the step. Until then tokens read at the chunk's start. It is dear where
+                    chunks are short: 20 and 50 times momentum's time forward at chunk 1, 3 and 6 at
+                    16, 1.2 and 1.9 at 64.
+     omega          Each step descends the losses of the last `omega` tokens together instead of its
+                    own alone: a memory that optimises over its context. Pairs from before a chunk
+                    are looked at again at the chunk's start: omega - 1 more in each chunk. For
+                    omega = 4 that takes 2.6 times momentum's time forward at chunk 1, 1.2 at 16.
+                    The state keeps these pairs. Each pair is learned omega times, so that
+                    learning_rate wants to be smaller.
+     ball           Weights stay within a length, each weight matrix by itself, because the layers
+                    of a perceptron have sizes of their own; 1.1 times the time. It bounds what a
+                    long life can add up to where nothing decays. It should lie above the length
+                    of the initial memory, which the first close shortens otherwise: in a model
+                    sqrt(out) or so for a layer [in, out] of a perceptron.
+
+   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETENTION_ALL or MIRAS_RETENTION_L2,
+   and no momentum, Muon, omega or ball is linear in its state and is run exactly, chunk by chunk
+   (room @50): the chunk is only a schedule, which turns its tokens into matrix products. Everything
+   else runs in the frozen-gradient engine (room @51): the C tokens of a chunk take their gradients
+   at the weights of the chunk's start, which again turns the chunk into a few matrix products.
+   Decay, momentum and learning rate still act token by token, and a link is applied when its chunk
+   closes. Until then a read sees the chunk's writes where W is A or A over a norm (that of the
+   chunk's start), or will be A less a threshold; of other links (p-norm, softmax in logits,
+   sigmoid, tanh, f-divergences, custom) and with Muon it sees the chunk's start. For chunk 1 this
+   is the recurrence above, to the letter. For C > 1 the chunk is PART OF THE MODEL: a network
+   trained with chunk 16 must run with chunk 16, and does, because the state remembers the chunk's
+   start and where in the chunk it is. (A matrix whose chunk shares one anchor is MIRAS_ARCH_MLP of
+   depth 1 without norm.) A memory on its own has chunk 1 and learns from its first write.
+
+   Four choices have engines of their own. MIRAS_GATE_ENTRY (room @52) goes token by token, since
+   what each entry of a state keeps is a number of its own, and takes all columns side by side.
+   MIRAS_ALGORITHM_LEAST_SQUARES (room @53) keeps the sums of eta k k' and of eta k v', decayed, and
+   solves the ridge regression over all pairs anew for every query, by conjugate gradients.
+   MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution and the inverse instead, and brings
+   both up to date with each pair (recursive least squares): features^2 a write whatever the keys
+   are like, a read as of any matrix, and how sure an answer is. Training takes as long with either.
+   MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window` pairs and reads them by softmax attention.
+   For all four, as for exact matrix memories, the chunk is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
@@ -1760,15 +1860,16 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        x       = x + SwiGLU(norm(x)), unless mlp.none
 
    Some rows of the table make their keys or decays otherwise: miras_qk_map, miras_decay_form.
-   Fields of a layer say what else published ones differ in: convolutions, keys that heads share or
-   that turn with the position, the norm and gate of what memories say. The
-   memory starts every sequence from learned initial weights. In a new model with inner norms and
-   keys of length 1, W_q and its convolution equal those of the keys, so that it finds what it
-   wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
-   "mmwm" has a window of attention between layers of memories, as in Samba (Ren et al. 2024), and
-   "a*4" is a transformer. An attention layer, with positions by turning entries i and i +
-   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of them or some
-   (rope_dim):
+   Fields of a layer say what else published ones differ in: convolutions, keys that heads share
+   or that turn with the position, the norm and gate of what memories say. With mixer.from_values
+   (Mamba) v alone is made of h, and q, k and what gates are made of are v W_inner, behind v's
+   convolution. The memory starts every sequence from learned initial weights. In a new model
+   with inner norms and keys of length 1, W_q and its convolution equal those of the keys, so
+   that it finds what it wrote. A model may have several kinds of layer. Its pattern says their
+   order, a letter each: "mmwm" has a window of attention between layers of memories, as in Samba
+   (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions by turning
+   entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of
+   them or some (rope_dim):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs
@@ -1871,14 +1972,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    overshoots its own pair (step_bound), and decay leads back to the memory that was given. Room @73
    says where a row leaves its paper for that; every field of it can be set back.
 
-     Keys     of any length but zero: only their direction counts (rls: length too). A key of zeros
-       writes nothing but TTT's biases. Two pairs disturb each other as far as their keys point the
-       same way, so directions drawn at random are the best for up to key_dim things. Of more, or of
-       what has parts, one-hots side by side are (examples/encoders.h). Where amplitudes say
-       something, as of a sensor, unit length loses it: take the presets signals and categories.
-       Attention sees keys as they are and is as sharp as they are long: 32 pairs with keys uniform
-       in -1..1 come back at 0.71 of |v| wrong, with the query times 4 at 0.003. RWKV-7 takes
-       tokens, not writes, and lengths are the caller's.
+     Keys     of any length but zero: only their direction counts (rls, nlms: length too). A key of
+       zeros writes nothing but TTT's biases. Two pairs disturb each other as far as their keys
+       point the same way, so directions drawn at random are the best for up to key_dim
+       things. Of more, or of what has parts, one-hots side by side are (examples/encoders.h). Where
+       amplitudes say something, as of a sensor, unit length loses it: take the presets signals and
+       categories. Attention sees keys as they are and is as sharp as they are long: 32 pairs with
+       keys uniform in -1..1 come back at 0.71 of |v| wrong, with the query times 4 at 0.003. RWKV-7
+       takes tokens, not writes, and lengths are the caller's.
      Values   of any size for matrices and attention, which are linear in them. For perceptrons,
        entries from about 0.1 up, whatever their mean: a pair is within 0.1 of |v| after 20 writes,
        mostly after five. Smaller ones drown at first in what an untrained memory answers (about
@@ -1902,6 +2003,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      row                       32    64  16 on   half  good for
      deltanet, longhorn      0.00  0.25   0.61  never  few pairs exactly; quickest to write
      deltaproduct            0.00  0.25   0.60  never  the same, two pairs a write
+     nlms                    0.00  0.25   0.66  never  the same of keys as long as they are; what
+                                                       was just written is exact, wild pairs too
      gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
      gated-deltaproduct      0.03  0.33   0.59    690
      mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
@@ -1910,16 +2013,20 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      rwkv7                   0.10                 690  as a layer, rather
      ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
      ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
-     titans                  0.02  0.05   0.48   1390  more pairs than key entries
+     titans, atlas           0.02  0.05   0.48   1390  more pairs than key entries
      moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
      yaad                    0.03  0.08   0.54   1390  more pairs, and a wild one does little
      memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
      softmax-attention       0.71                      the last 1024 pairs, with longer queries
      sliding-window          0.71                      the last 64 pairs, likewise
-     dfw, retnet, gla,
+     dfw, retnet, gla, mamba,
        mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
      lightning               8.5                  177  sums of the last 256 writes
      linear-attention        0.91                never  an average of all values, by likeness
+
+   Rows that differ from another in gates of their layer alone are that row here:
+   deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval gated-deltanet, gated-deltanet-2 kda.
+   comba, whose error is that of what has not decayed yet, is a little nearer to gated-deltanet.
 
    So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
    many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
@@ -2015,11 +2122,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        MIRAS_NO_MESA        MIRAS_ALGORITHM_LEAST_SQUARES                        (engine @53)
        MIRAS_NO_RECURSIVE   MIRAS_ALGORITHM_RECURSIVE                            (engine @55)
        MIRAS_NO_ATTENTION   MIRAS_ARCH_KV_CACHE, and attention as a layer        (engine @54)
+       MIRAS_NO_SCAN        MIRAS_GATE_ENTRY                                     (engine @52)
        MIRAS_ONLY_MEMORIES  the first three: memories that are written and read are left
-       MIRAS_ONLY_EXACT     the last four engines: matrix memories that run exactly are left
+       MIRAS_ONLY_EXACT     the last five engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
      library.
 
    MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object
@@ -2180,7 +2288,15 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
+     next    MORE ROWS. deltanet-neg-eigval, gated-deltanet-neg-eigval, nlms
+             (MIRAS_ALGORITHM_NORMALIZED, step_epsilon), gated-deltanet-2
+             (MIRAS_QK_MAP_ERASE_GATE), comba (MIRAS_QK_MAP_FEEDBACK), atlas
+             (MIRAS_ALGORITHM_MUON, miras_memory_desc.omega); miras_memory_desc.ball. Files of
+             version 8 where these fields are used.
+             DECAYS OF ENTRIES. MIRAS_GATE_ENTRY, MIRAS_DECAY_FORM_TIME, MIRAS_PRESET_MAMBA_MEMORY,
+             MIRAS_NO_SCAN. Mamba's layer, MIRAS_PRESET_MAMBA: mixer.from_values and
+             from_values_epsilon (files of version 8), MIRAS_NORM_NONE, d_skip 2.
+             THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
              miras_sequence.classes, .values.
              ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
              miras_trainer_loss_batch, _backward_batch, miras_session_feed, _hidden,
@@ -2495,12 +2611,18 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #else
   #define MIRAS__PAIRS(f) f
 #endif
+#ifdef MIRAS_NO_SCAN
+  #define MIRAS__SCAN(f) NULL
+#else
+  #define MIRAS__SCAN(f) f
+#endif
 #ifdef MIRAS_NO_MODEL
   #define MIRAS__LAYER(f) NULL
 #else
   #define MIRAS__LAYER(f) f
 #endif
-#if defined(MIRAS_NO_FROZEN) && defined(MIRAS_NO_MESA) && defined(MIRAS_NO_RECURSIVE)
+#if defined(MIRAS_NO_FROZEN) && defined(MIRAS_NO_MESA) && defined(MIRAS_NO_RECURSIVE) && \
+    defined(MIRAS_NO_SCAN)
   #define MIRAS__CURVED(f) NULL          /* called by each */
 #else
   #define MIRAS__CURVED(f) f
@@ -2510,10 +2632,11 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #define MIRAS__MESA_BACK(f) MIRAS__MESA(MIRAS__BACK(f))
 #define MIRAS__RECURSIVE_BACK(f) MIRAS__RECURSIVE(MIRAS__BACK(f))
 #define MIRAS__PAIRS_BACK(f) MIRAS__PAIRS(MIRAS__BACK(f))
+#define MIRAS__SCAN_BACK(f) MIRAS__SCAN(MIRAS__BACK(f))
 #define MIRAS__LAYER_BACK(f) MIRAS__LAYER(MIRAS__BACK(f))
 #if defined(MIRAS_NO_TRAINING) || defined(MIRAS_NO_EXACT) || defined(MIRAS_NO_FROZEN) || \
     defined(MIRAS_NO_MESA) || defined(MIRAS_NO_RECURSIVE) || defined(MIRAS_NO_ATTENTION) || \
-    defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_FILES)
+    defined(MIRAS_NO_SCAN) || defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_FILES)
   #define MIRAS__PARTIAL
 #endif
 #if defined(MIRAS__PARTIAL) && defined(__GNUC__)
@@ -2931,7 +3054,8 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.retention, 2, MIRAS_RETENTION_COUNT, "", "all l2 lq lq-pnorm kl l2-both elastic "
            "elastic-ftrl sigmoid chi2 reverse-kl hellinger tanh custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
-           "gradient-descent momentum implicit least-squares recursive-least-squares"),
+           "gradient-descent momentum implicit least-squares recursive-least-squares "
+           "normalized muon"),
   MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
   MIRAS__N(memory.heads, 2, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
@@ -2955,13 +3079,14 @@ static const miras__field miras__fields[] = {
   MIRAS__R(memory.tolerance, MIRAS__SHAPE, 1e-14, 1, 1e-12, "algorithm least-squares"),
   MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1,
            "algorithm least-squares recursive-least-squares"),
-  MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel"),
-  MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_COUNT, "architecture not kv-cache",
+  MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel entry"),
+  MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_CHANNEL + 1, "architecture not kv-cache",
            "constant head channel"),
-  MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum",
+  MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum muon",
            "constant head channel"),
-  MIRAS__W(memory.threshold_gate, 2, MIRAS_GATE_COUNT, MIRAS__BOUNDED, "constant head channel"),
-  MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_COUNT, "exact", "constant head channel"),
+  MIRAS__W(memory.threshold_gate, 2, MIRAS_GATE_CHANNEL + 1, MIRAS__BOUNDED,
+           "constant head channel"),
+  MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_CHANNEL + 1, "exact", "constant head channel"),
   MIRAS__R(memory.decay_rate, MIRAS__SHAPE, 0, 1, 0, "fades"),
   MIRAS__R(memory.decay_ratio, MIRAS__SHAPE, 0, 1, 1, "fades"),
   MIRAS__W(memory.decay_schedule, 2, MIRAS_DECAY_SCHEDULE_COUNT, "decays",
@@ -2969,7 +3094,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.layer, 2, 0, 65535, 0, "decay_schedule not ratio"),
   MIRAS__N(memory.layers, 2, 1, 65536, 1, "decay_schedule not ratio"),
   MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
-  MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum"),
+  MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum muon"),
   MIRAS__R(memory.threshold, MIRAS__SHAPE, 1e-6, 1e30, MIRAS__LIKE_NORM, MIRAS__BOUNDED),
   MIRAS__R(memory.p, MIRAS__SHAPE, 1, 8, 3, "bias lp lp-smooth"),
   MIRAS__R(memory.q, MIRAS__SHAPE, 1, 8, 4, "retention lq lq-pnorm"),
@@ -2987,10 +3112,11 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "mlp.none 0"),
   MIRAS__N(mixer.conv_size, 2, 1, 8, 4, "type not rwkv, mixer.conv_on not none"),
   MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv"),
-  MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "", "l2 rms none complement erase l1"),
+  MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
+           "l2 rms none complement erase l1 erase-gate feedback"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
-           "sigmoid root rate bounded floor steep"),
-  MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate"),
+           "sigmoid root rate bounded floor steep time"),
+  MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate time"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
@@ -3017,16 +3143,17 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
-  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0, "type memory rwkv"),
+  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0, "type memory rwkv, mixer.out_norm not none"),
   MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
-  MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
+  MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv, mixer.from_values 0",
+           "silu none relu elu"),
   MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
   MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__D(mixer.dt_max, 6, 0, 1e4f, 0, "mixer.tied_dt"),
-  MIRAS__N(mixer.d_skip, 6, 0, 1, 0, "type memory"),
+  MIRAS__N(mixer.d_skip, 6, 0, 2, 0, "type memory"),
   MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, "type memory"),
   MIRAS__W(mlp.type, 6, MIRAS_MLP_COUNT, "mlp.none 0", "swiglu relu2"),
   MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
@@ -3034,7 +3161,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
   MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory rwkv"),
   MIRAS__N(rwkv.value_rank, 6, 0, 4096, 0, ""),
-  {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_COUNT - 1, 0,
+  {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_LAYER, 0,
    "rms layer", ""},
   MIRAS__M(embed_norm, 6, 0, 1, 0, ""),
   MIRAS__N(attention.persistent, 6, 0, 1024, 0, ""),
@@ -3043,14 +3170,14 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mixer.decay_log_limit, 6, 1e-3f, 1e3f, 5, "mixer.decay_form steep"),
   MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
-  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory"),
+  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory, mixer.out_norm not none"),
   MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
   MIRAS__D(mixer.rope_theta, 6, 1, 1e9, 10000, "mixer.rope"),
   MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory",
            "silu sigmoid none gelu silu-first"),
-  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
+  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer none"),
   MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
@@ -3070,9 +3197,15 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
   MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.5f, "adapt.contexts"),
+  MIRAS__N(mixer.from_values, 8, 0, 1, 0, "type memory"),
+  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values"),
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
+  {MIRAS__AT("memory.step_epsilon", l.memory.step_epsilon), MIRAS__REAL, 8, MIRAS__SHAPE, 1e-12f,
+   1e6f, 1e-6f, NULL, "algorithm normalized"},
+  MIRAS__N(memory.omega, 8, 0, 64, 0, "architecture not kv-cache"),
+  MIRAS__D(memory.ball, 8, 0, 1e6, 0, "architecture not kv-cache"),
 #ifndef MIRAS_NO_MODEL
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -3080,8 +3213,8 @@ static const miras__field miras__fields[] = {
 #endif
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
-  MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
-           "or l2, algorithm gradient-descent or implicit)"),
+  MIRAS__F(exact, "a memory that runs exactly (a matrix, dot or l2, retention all or l2, algorithm "
+           "gradient-descent, implicit or normalized, no omega, no ball)"),
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
   MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
            "custom, or an f-divergence with decay_target initial)"),
@@ -3124,7 +3257,8 @@ static const miras__rule miras__rules[] = {
   {"inner_residual, value_dim, key_dim", "square", "it adds the input to the output"},
   {"inner_bias", "retention all l2 l2-both", "learned biases do not fade"},
   {"inner_bias, retention not all", "decay_target initial", "learned biases do not fade"},
-  {"algorithm implicit least-squares", "architecture matrix, bias l2, retention all l2", NULL},
+  {"algorithm implicit least-squares normalized",
+   "architecture matrix, bias l2, retention all l2", NULL},
   {"algorithm recursive-least-squares",
    "architecture matrix, bias l2 cross-entropy, retention all l2", NULL},
 #ifdef MIRAS_NO_FROZEN
@@ -3133,6 +3267,20 @@ static const miras__rule miras__rules[] = {
   {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
+#ifdef MIRAS_NO_FROZEN
+  {"omega", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
+  {"ball", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
+#else
+  {"algorithm muon", "architecture not vector, retention all l2, inner_steps 1",
+   "it turns whole matrices that are the state itself"},
+  {"ball", "retention all l2 l2-both, algorithm gradient-descent momentum muon",
+   "it shortens weights that are the state itself"},
+  {"omega",
+   "architecture not vector, retention all l2, algorithm gradient-descent momentum muon, "
+   "inner_steps 1, step_bound auto, token_rates none, decay_gate not channel, "
+   "learning_rate_gate not channel",
+   "its steps are of pairs of several tokens"},
+#endif
   {"order", "retention l2", NULL},
   {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
   {"token_rates, retention l2", "decay_target initial", NULL},
@@ -3149,6 +3297,10 @@ static const miras__rule miras__rules[] = {
    NULL},
   {"value_decay_gate", "value_decay_gate channel, bias dot, retention l2, normalize 0", NULL},
   {"decay_gate channel", "by_channel, simplex_whole 0", NULL},
+  {"decay_gate entry",
+   "architecture matrix, bias dot, retention l2, algorithm gradient-descent, inner_steps 1, "
+   "order error-first, normalize 0, value_decay_gate constant",
+   NULL},
   {"learning_rate_gate channel", "by_channel, normalize 0, diagonal 0", NULL},
   {"threshold_gate channel", "by_channel, bias not custom", NULL},
   {"decay_gate channel, frozen",
@@ -3173,9 +3325,13 @@ static const miras__rule miras__rules[] = {
   {"bias not custom, retention not custom, called", "",
    "without a custom choice the pointer custom must be NULL"},
 #ifndef MIRAS_NO_MODEL
-  {"mixer.qk_map erase", "separate_erase 1", NULL},
-  {"separate_erase, inside", "mixer.qk_map erase", NULL},
+  {"mixer.qk_map erase erase-gate feedback", "separate_erase 1", NULL},
+  {"separate_erase, inside", "mixer.qk_map erase erase-gate feedback", NULL},
+  {"mixer.qk_map erase-gate", "decay_gate channel", "a key is erased as it has decayed"},
+  {"mixer.qk_map feedback", "learning_rate_gate head", "what is erased is as much as is written"},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
+  {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1",
+   "queries and keys are parts of one product"},
   {"mixer.rope", "inner_steps 1", NULL},
   {"mixer.rope, odd", "", "key_dim must be even"},
   {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
@@ -3196,15 +3352,23 @@ static const miras__rule miras__rules[] = {
    "each times its heads, the first times those of the layer, must be the model's width"},
   {"broken, type, chunk", "", "the layer's window, a segment, must be a multiple of it"},
   {"type mac", "architecture not kv-cache", "what it recalls must not be written by reading"},
-  {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0",
+  {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0, "
+   "mixer.qk_map not feedback",
    "keys and queries are made of what attention says"},
-  {"mixer.tied_dt", "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
+  {"decay_gate entry, inside", "mixer.decay_form time", "what decays by entry takes a time"},
+  {"mixer.decay_form time", "decay_gate entry", NULL},
+  {"mixer.decay_form time, mixer.decay_horizon", "mixer.decay_horizon 0",
+   "a time is no factor that a horizon could hold"},
+  {"mixer.decay_form time, mixer.tied_dt", "learning_rate_gate channel", NULL},
+  {"mixer.tied_dt, mixer.decay_form rate",
+   "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
   {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
   {"mixer.d_skip", "inner_steps 1", NULL},
   {"type memory, mixer.out_gate_rank", "mixer.out_gate not none", NULL},
   {"mlp.experts", "mlp.type swiglu, mlp.token_shift 0", NULL},
   {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
-  {"type rwkv", "separate_erase 1, decay_gate channel, learning_rate_gate constant", NULL}
+  {"type rwkv",
+   "separate_erase 1, mixer.qk_map erase, decay_gate channel, learning_rate_gate constant", NULL}
 #endif
 };
 
@@ -3415,15 +3579,17 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
     const char *part = text;
     char word[32];
     const miras__field *f;
+    double number;
     int x, none = 0, met = -1;   /* -1: no list */
     miras__next_word(word, &text);
     f = miras__named(word);
-    x = (int)miras__number(c, f);
+    number = miras__number(c, f);
+    x = (int)number;
     while (miras__next_word(word, &text)) {
       if (miras__same(word, "not")) none = 1;
       else met = met > 0 || x == miras__meaning(f, word);
     }
-    if (met < 0 ? x == 0 : met == none) return part;
+    if (met < 0 ? !(number < 0 || number > 0) : met == none) return part;
     while (*text == ',' || *text == ' ') text++;
   }
   return NULL;
@@ -3521,10 +3687,12 @@ static MIRAS__COLD size_t miras__groups(const char *text, int dim, uint16_t *end
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
 static int miras__is_exact(const miras_memory_desc *d) {
-  return d->architecture == MIRAS_ARCH_MATRIX &&
+  return d->architecture == MIRAS_ARCH_MATRIX &&  /* what is out of range is refused for itself */
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
-         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT);
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT ||
+          d->algorithm == MIRAS_ALGORITHM_NORMALIZED) &&
+         !(d->ball > 0 && d->ball <= 1e6f) && !(d->omega > 0 && d->omega <= 64);
 }
 
 #define MIRAS__BLOCK 16    /* fewest tokens of a block of the exact engine's adjoint              */
@@ -3864,8 +4032,10 @@ MIRAS__LIGHT_END
  *                  for chunk > 1 the open block, miras__open
  *   frozen engine  A [P] dual state (f-divergences and Memora's paper form: the weights
  *                  themselves), W [P] = link(A) unless the link is the identity, S [P]
- *                  momentum, W_B [P] the weights that retention leads to where W is kept and B
- *                  are its logits, then the open chunk (C its pairs, `inner_steps` per token): per
+ *                  momentum, right behind it with omega the last pairs, keys [past, features],
+ *                  values [past, value_dim] and thresholds, of token t in row t % past, W_B [P] the
+ *                  weights that retention leads to where W is kept and B are its logits, then the
+ *                  open chunk (C its pairs, those of the past first, `inner_steps` per token): per
  *                  layer Y [C, in], D [C, out]; the last rows of the two coefficient matrices G
  *                  [C], N [C]; and 16 scalars: coefficients a, f, h of the last row, and from 4 on
  *                  1/c_0 of an LQ link per layer. With gates per channel a is [value_dim], and
@@ -3875,15 +4045,20 @@ MIRAS__LIGHT_END
  *                  keys [C, n] and values [C, value_dim]; the last row of coefficients N [C]; and
  *                  16 scalars, of which the first is B.
  *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window
- *   recursive      L [n, n in whole 16s], D and f [n in whole 16s], W [n, value_dim] (room @55) */
+ *   recursive      L [n, n in whole 16s], D and f [n in whole 16s], W [n, value_dim] (room @55)
+ *   scan           S [features, value_dim] (room @52)                                            */
 enum {
-  MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION, MIRAS__RUN_RECURSIVE
+  MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION,
+  MIRAS__RUN_RECURSIVE, MIRAS__RUN_SCAN
 };
 
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
-  size_t chunk_pairs;      /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1 */
+  size_t chunk_pairs;      /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1;
+                              and `past` */
+  size_t past, past_delta; /* pairs of tokens before the chunk that its steps know, omega - 1, and
+                              the numbers of thresholds of each                                  */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
@@ -3898,7 +4073,8 @@ typedef struct miras__plan {
   int engine;              /* which of the above runs a head                                     */
   int square;              /* exact: the bias is 1/2 |e|^2, not linear                           */
   int after;               /* exact: errors are read after the decay                             */
-  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k))                     */
+  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k)), or with an epsilon */
+  float epsilon;           /* that is not 0, eta / (epsilon + phi(k).phi(k))                     */
   int both;                /* steps and decays are those of L2 both                              */
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
@@ -3907,6 +4083,7 @@ typedef struct miras__plan {
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
   int retain, first;       /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
+  int muon;                /* frozen engine: S reaches A at the close alone (room @42)            */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
   uint16_t group_end[MIRAS_MAX_GROUPS];   /* ... one past the last entry of each; else 0         */
@@ -3918,6 +4095,7 @@ typedef struct miras__plan {
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t params;           /* outer parameters of all heads                                      */
   size_t at_rho;           /* of token_rates' rho [chunk] among them                             */
+  size_t at_past;          /* of those pairs in the state                                        */
   size_t at_w, at_s, at_init, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
@@ -4122,6 +4300,24 @@ typedef struct miras__solve {
   size_t dv, ld, rates;
 } miras__solve;
 
+/* Tokens of a state whose entries decay each by itself (room @28's scan_fwd, which has the
+ * letters): dt, u, y [rows, dv], x, q [rows, n], all in rows ld apart; q NULL: nothing is asked.
+ * The state after a token lies `step` floats behind that before it, 0: in its place. b NULL: zeros.
+ */
+typedef struct miras__scan {
+  size_t n, dv, rows, step;
+  size_t ld_dt, ld_u, ld_x, ld_q, ld_y;
+  const float *a, *b, *dt, *u, *x, *q;
+  float *s, *y;
+} miras__scan;
+
+/* The cotangents: ds [n, dv] of the state, which runs; da, db (NULL: none) [n, dv], added to; ddt,
+ * du [rows, dv], set. Of y [rows, dv] with rows ld_y apart: dy. */
+typedef struct miras__scan_grads {
+  float *ds, *da, *db, *ddt, *du;
+  const float *dy;
+} miras__scan_grads;
+
 /* One pair enters a layer (fold_pair): A and S [in, out], S or B NULL for none; what is left of A,
  * what S adds to it, what is left of S; the pair's y, d and its coefficients in A and S. x, unless
  * NULL, is a row that reads all three as they were. */
@@ -4138,6 +4334,9 @@ typedef struct miras__new_pair {
  * theta: with momentum, else NULL; rate: with token_rates, else NULL. */
 typedef struct miras__gate_course {
   size_t ld, row, m, inner_step, inner_steps;
+  int apart;               /* with momentum: n is no part of g, nor h of f                       */
+  int begins;              /* the first new row is the chunk's first token's                     */
+  size_t omega;            /* > 1: a token's eta goes to so many pairs, up to its own            */
   const float *alpha, *eta, *theta, *rate;             /* [m]                                    */
   float *g, *n, *a, *f, *h;
 } miras__gate_course;
@@ -4265,7 +4464,7 @@ static float miras__bias_growth(const miras_memory_desc *d) {
 /* Numbers per token, head and inner step of a gate that varies, else 0. A channel is an entry
  * of the value, but for the decay gate of a matrix memory: there, of the key as it is seen. */
 static size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
-  return gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
+  return gate >= MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
 
 /* a mod n. A processor of 32 bits needs a function for 64, and most numbers a are smaller. */
@@ -4421,7 +4620,7 @@ static void miras__draw(float *w, size_t n, uint64_t seed, double mean, double d
 
 /* Initial parameters of the frozen-gradient engine: every head's memory, and the gains of the inner
  * norm. */
-static void miras__frozen_params(const miras__plan *p, float *init, float *gain) {
+static void miras__frozen_params(const miras__plan *p, uint64_t seed, float *init, float *gain) {
   const miras_memory_desc *d = &p->d;
   const int empty =
     (d->architecture == MIRAS_ARCH_MATRIX || d->architecture == MIRAS_ARCH_VECTOR) &&
@@ -4432,16 +4631,33 @@ static void miras__frozen_params(const miras__plan *p, float *init, float *gain)
     for (l = 0; l < p->layers; l++)
       miras__draw(init + h * p->weights + p->offset[l],
                   (size_t)(p->in[l] - d->inner_bias) * (size_t)p->out[l],
-                  d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1), 0,
+                  seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1), 0,
                   miras__deviation(p, l));
   if (d->inner_norm) miras__draw(gain, heads * (size_t)d->value_dim, 0, 1, 0);
 }
 
 /* Initial parameters of the Mesa and the recursive engine: the ridges. */
-static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
+static void miras__mesa_params(const miras__plan *p, uint64_t seed, float *init, float *gain) {
   const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
-  (void)init;
+  (void)init, (void)seed;
   miras__draw(gain, (size_t)p->d.heads * (size_t)p->in[0], 0, raw, 0);
+}
+
+#define MIRAS__FIRST_TIME 0.1      /* of MIRAS_GATE_ENTRY, where there is a decay_rate            */
+
+/* Those of the scan engine: logarithms of decays, which grow from row to row of a state. */
+static void miras__scan_params(const miras__plan *p, uint64_t seed, float *init, float *gain) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  double forget = (double)p->d.decay_rate, each = 1;
+  size_t h, i;
+  (void)init, (void)seed;
+  for (h = 0; h < (size_t)p->d.heads; h++, forget *= (double)p->d.decay_ratio) {
+    if (p->d.decay_rate > 0)
+      each = -2 * log(1 - (forget < 0.9999 ? forget : 0.9999)) /
+             (MIRAS__FIRST_TIME * (double)(n + 1));
+    for (i = 0; i < n; i++)
+      miras__draw(gain + (h * n + i) * dv, dv, 0, log(each * (double)(i + 1)), 0);
+  }
 }
 
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
@@ -4460,12 +4676,13 @@ enum {
 /* The side of a layer whose channels a gate belongs to; 0: its numbers are one per token. */
 enum { MIRAS__INPUTS = 1, MIRAS__OUTPUTS };
 
-/* Forms of learned gates (room @29): those of decay gates, and one of steps and thresholds. */
+/* Forms of learned gates (room @29): those of decay gates, of which steps and thresholds have one
+ * too. */
 enum {
   MIRAS__GATE_SIGMOID = MIRAS_DECAY_FORM_SIGMOID, MIRAS__GATE_ROOT = MIRAS_DECAY_FORM_ROOT,
   MIRAS__GATE_RATE = MIRAS_DECAY_FORM_RATE, MIRAS__GATE_BOUNDED = MIRAS_DECAY_FORM_BOUNDED,
   MIRAS__GATE_FLOOR = MIRAS_DECAY_FORM_FLOOR, MIRAS__GATE_STEEP = MIRAS_DECAY_FORM_STEEP,
-  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_COUNT
+  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_TIME
 };
 
 /* Forms of biases on a norm (room @26). */
@@ -4522,10 +4739,10 @@ typedef struct miras__kernels miras__kernels;
     size_t rows, size_t n))                                                                       \
   X(BACK, void, feature_rows_bwd, (int map, float *dx, size_t lddx, const float *df,              \
     const float *f, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))               \
-  X(ANY, void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, \
-    size_t n))                                                                                    \
-  X(BACK, void, implicit_bwd, (const miras__kernels *K, float *bx, float *b_eta, const float *eta, \
-    const float *rate, size_t rates, const float *x, size_t n))                                   \
+  X(ANY, void, implicit_rows, (float epsilon, float *eta, size_t rates, const float *x,           \
+    size_t ldx, size_t rows, size_t n))                                                           \
+  X(BACK, void, implicit_bwd, (const miras__kernels *K, float epsilon, float *bx, float *b_eta,   \
+    const float *eta, const float *rate, size_t rates, const float *x, size_t n))                 \
   X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *b_eta, float *ba,       \
     float eta, const float *x, const float *keep, size_t keeps, float *row, size_t n))            \
   X(CURVED, void, map, (int f, float *y, const float *x, size_t n))                               \
@@ -4600,6 +4817,8 @@ typedef struct miras__kernels miras__kernels;
   X(RECURSIVE, void, absorb, (const miras__absorbing *a))                                         \
   X(RECURSIVE, void, recede, (float *d, float *f, float g, size_t n))                             \
   X(RECURSIVE_BACK, void, outer_even, (float *s, const float *a, const float *b, size_t n))       \
+  X(SCAN, void, scan_fwd, (const miras__scan *f))                                                 \
+  X(SCAN_BACK, void, scan_bwd, (const miras__scan *f, const miras__scan_grads *g))                \
   X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
     size_t count, size_t m))                                                                      \
   X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
@@ -4862,6 +5081,9 @@ struct miras__kernels {
 #define miras__absorb MIRAS__IN_SET(miras__absorb)
 #define miras__recede MIRAS__IN_SET(miras__recede)
 #define miras__outer_even MIRAS__IN_SET(miras__outer_even)
+#define miras__v_left_of MIRAS__IN_SET(miras__v_left_of)
+#define miras__scan_fwd MIRAS__IN_SET(miras__scan_fwd)
+#define miras__scan_bwd MIRAS__IN_SET(miras__scan_bwd)
 #define miras__fade MIRAS__IN_SET(miras__fade)
 #define miras__fade_part MIRAS__IN_SET(miras__fade_part)
 #define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
@@ -8136,19 +8358,24 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
     miras__channel_strip(1, c, g, m, history, x, c->n - x);
 }
 
-/* Steps of the implicit rule: eta = rate / (1 + rate xx). */
-static void miras__implicit(float *eta, const float *rate, float xx, size_t n) {
-  const vf one = V_SET1(1.0f), square = V_SET1(xx);
-  V_EACH(eta, n, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
+/* Steps of the implicit rule, eta = rate / (1 + rate xx), or with an epsilon that is not 0
+ * normalized ones, eta = rate / (epsilon + xx). */
+static void miras__implicit(float epsilon, float *eta, const float *rate, float xx, size_t n) {
+  const vf one = V_SET1(1.0f), square = V_SET1(xx), all = V_SET1(epsilon + xx);
+  if (epsilon > 0) {
+    V_EACH(eta, n, V_DIV(V_AT(rate), all));
+  } else {
+    V_EACH(eta, n, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
+  }
 }
 
 /* The same in place over rows x [rows, n] with `rates` steps each. */
-static void miras__implicit_rows(float *eta, size_t rates, const float *x, size_t ldx, size_t rows,
-                                 size_t n) {
+static void miras__implicit_rows(float epsilon, float *eta, size_t rates, const float *x,
+                                 size_t ldx, size_t rows, size_t n) {
   size_t i;
   for (i = 0; i < rows; i++)
-    miras__implicit(eta + i * rates, eta + i * rates, miras__dot(x + i * ldx, x + i * ldx, n),
-                    rates);
+    miras__implicit(epsilon, eta + i * rates, eta + i * rates,
+                    miras__dot(x + i * ldx, x + i * ldx, n), rates);
 }
 
 /* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
@@ -8163,16 +8390,18 @@ static void miras__diagonal(float *alpha, float eta, const float *x, int decay_f
 #if MIRAS__COMMON   /* the same for all sets */
 
 /* The adjoint of implicit: with D = eta the steps in use and rate what they came from, per row,
- *   bx -= 2 (sum D^2 bD) x,  b_eta = bD / (1 + rate x.x)^2, in place of bD */
-static void miras__implicit_bwd(const miras__kernels *K, float *bx, float *b_eta, const float *eta,
-                                const float *rate, size_t rates, const float *x, size_t n) {
+ *   bx -= 2 (sum D^2 bD) x,  b_eta = bD / (1 + rate x.x)^2, in place of bD
+ * and of normalized steps bx -= 2 (sum D bD) / (epsilon + x.x) x,  b_eta = bD / (epsilon + x.x) */
+static void miras__implicit_bwd(const miras__kernels *K, float epsilon, float *bx, float *b_eta,
+                                const float *eta, const float *rate, size_t rates, const float *x,
+                                size_t n) {
   const float xx = K->dot(x, x, n);
   float sum = 0;
   size_t j;
   for (j = 0; j < rates; j++) {
-    const float part = 1 / (1 + rate[j] * xx);
-    sum += eta[j] * eta[j] * b_eta[j];
-    V_KEEP(b_eta[j], b_eta[j] * (part * part));
+    const float part = 1 / (epsilon > 0 ? epsilon + xx : 1 + rate[j] * xx);
+    sum += (epsilon > 0 ? part : eta[j]) * eta[j] * b_eta[j];
+    V_KEEP(b_eta[j], b_eta[j] * (epsilon > 0 ? part : part * part));
   }
   K->axpy(bx, -2 * sum, x, n);
 }
@@ -8584,7 +8813,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     }
     if (f.y) f.xq = miras__dot(f.x, f.q, n);
     if (p->implicit) {
-      if (V_UNIT == 0) miras__implicit(steps, f.eta, miras__dot(f.x, f.x, n), p->rates);
+      if (V_UNIT == 0) miras__implicit(p->epsilon, steps, f.eta, miras__dot(f.x, f.x, n), p->rates);
       V_MEET();
       f.eta = steps;
     }
@@ -8728,6 +8957,74 @@ static void miras__outer_even(float *s, const float *a, const float *b, size_t n
     const vf ai = V_SET1(a[i]), bi = V_SET1(b[i]);
     float *row = s + i * n;
     V_EACH(row, n, V_ADD(V_AT(row), V_ADD(V_MUL(ai, V_AT(b)), V_MUL(bi, V_AT(a)))));
+  }
+}
+
+/* Tokens of a state S [n, dv] whose entries decay each by itself (room @52), A = exp(a) [n, dv]:
+ *   w_ij = exp(-A_ij dt_j)
+ *   S_ij <- b_ij + w_ij (S_ij - b_ij) + x_i u_j        y_j = sum_i q_i S_ij
+ * Columns do not see each other: a vector of them takes all tokens before the next one, with its
+ * part of S in the first cache. */
+V_MATHS vf miras__v_left_of(vf a, vf dt) {
+  const vf w = miras__v_exp(V_NEG(V_MUL(a, dt)));
+  return V_SELECT(V_LT(w, V_SET1(MIRAS__FADED)), V_ZERO(), w);
+}
+
+static void miras__scan_fwd(const miras__scan *f) {
+  const size_t n = f->n, dv = f->dv;
+  size_t t, i;
+  V_SHARE(dv) {
+    float *s = f->s;
+    for (t = 0; t < f->rows; t++, s += f->step) {
+      const vf dt = V_AT(f->dt + t * f->ld_dt), u = V_AT(f->u + t * f->ld_u);
+      const float *x = f->x + t * f->ld_x, *q = f->q ? f->q + t * f->ld_q : NULL;
+      vf y = V_ZERO();
+      for (i = 0; i < n; i++) {
+        const vf w = miras__v_left_of(V_AT(f->a + i * dv), dt);
+        vf z = V_AT(s + i * dv);
+        if (f->b) z = V_FMA(w, V_SUB(z, V_AT(f->b + i * dv)), V_AT(f->b + i * dv));
+        else z = V_MUL(w, z);
+        z = V_FMA(V_SET1(x[i]), u, z);
+        V_PUT(s + f->step + i * dv, z);
+        if (q) y = V_FMA(V_SET1(q[i]), z, y);
+      }
+      if (q) V_PUT(f->y + t * f->ld_y, y);
+    }
+  }
+}
+
+/* The adjoint, of states that all are kept (step n dv). From ds, the cotangent of the last one:
+ *   g_ij = ds_ij + q_i dy_j, the cotangent of S_t, which is left in its place
+ *   du_j = sum_i x_i g_ij            z_ij = g_ij w_ij (S_(t-1) - b)_ij
+ *   ddt_j = -sum_i A_ij z_ij         da_ij -= dt_j A_ij z_ij         db_ij += (1 - w_ij) g_ij
+ *   ds_ij <- w_ij g_ij
+ * da is that of a. What x and q receive are products of g and S with u and dy. */
+static void miras__scan_bwd(const miras__scan *f, const miras__scan_grads *d) {
+  const size_t n = f->n, dv = f->dv;
+  size_t t, i;
+  V_SHARE(dv) {
+    for (t = f->rows; t-- > 0;) {
+      const vf dt = V_AT(f->dt + t * f->ld_dt), dy = V_AT(d->dy + t * f->ld_y);
+      const float *x = f->x + t * f->ld_x, *q = f->q + t * f->ld_q;
+      float *s = f->s + t * f->step;
+      vf du = V_ZERO(), ddt = V_ZERO();
+      for (i = 0; i < n; i++) {
+        const size_t at = i * dv;
+        const vf a = V_AT(f->a + at), w = miras__v_left_of(a, dt);
+        const vf g = V_FMA(V_SET1(q[i]), dy, V_AT(d->ds + at));
+        vf z = V_AT(s + at);
+        V_PUT(s + f->step + at, g);
+        du = V_FMA(V_SET1(x[i]), g, du);
+        if (f->b) z = V_SUB(z, V_AT(f->b + at));
+        z = V_MUL(a, V_MUL(V_MUL(w, g), z));
+        ddt = V_SUB(ddt, z);
+        V_PUT(d->da + at, V_FNMA(dt, z, V_AT(d->da + at)));
+        if (d->db) V_PUT(d->db + at, V_FMA(V_SUB(V_SET1(1.0f), w), g, V_AT(d->db + at)));
+        V_PUT(d->ds + at, V_MUL(w, g));
+      }
+      V_PUT(d->du + t * dv, du);
+      V_PUT(d->ddt + t * dv, ddt);
+    }
   }
 }
 
@@ -9091,17 +9388,36 @@ static void miras__rates_fwd(int form, float *rate, float *slope, const float *r
  * faded becomes 0. */
 static void miras__coefficients(const miras__kernels *K, const miras__gate_course *c,
                                 const float *g, const float *n, const float *afh) {
-  float a = c->row ? afh[0] : 1, f = c->row ? afh[1] : 0, h = c->row ? afh[2] : 1;
+  float a = c->begins ? 1 : afh[0], f = c->begins ? 0 : afh[1], h = c->begins ? 1 : afh[2];
   size_t i;
   for (i = 0; i < c->m; i++) {
     const size_t row = c->row + i;
     const float alpha = c->alpha[i], eta = c->eta[i];
     float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
-    if (c->theta && (c->inner_step + i) % c->inner_steps) {
+    if (c->omega > 1) {
+      K->scale(ni, c->theta ? c->theta[i] : 0, n, row);
+      K->fill(gi, 0, row);
+      K->fill(gi + row + 1 - c->omega, eta, c->omega - 1);
+      K->add(ni, gi, row);
+      if (c->apart) {
+        K->scale(gi, alpha, g, row);
+      } else {
+        K->copy(gi, ni, row);
+        K->axpy(gi, alpha, g, row);
+      }
+      gi[row] = ni[row] = eta;
+      if (c->theta) h *= c->theta[i];
+      if (c->theta && !c->apart) f = alpha * f + h;
+    } else if (c->theta && (c->inner_step + i) % c->inner_steps) {
       K->copy(ni, n, row);
       K->scale(gi, alpha, g, row);
       gi[row] = ni[row] = eta;
       f *= alpha;
+    } else if (c->apart) {
+      K->scale(ni, c->theta[i], n, row);
+      K->scale(gi, alpha, g, row);
+      gi[row] = ni[row] = eta;
+      h *= c->theta[i];
     } else if (c->theta) {
       K->scale(ni, c->theta[i], n, row);
       ni[row] = eta;
@@ -9132,11 +9448,13 @@ static void miras__coefficients(const miras__kernels *K, const miras__gate_cours
   }
 }
 
-/* The adjoint of coefficients over a whole chunk (row = 0):
+/* The adjoint of coefficients over a whole chunk (t = 1 is `row`, 0 without omega):
  *   bh_t += bf_t,  bN_tj += bG_tj
  *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
  *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          b_eta_t = bN_tt
  *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
+ *   omega: b_eta_t is the sum of bN_tj over the window's j.   apart: bG stays by itself, b_eta_t
+ *   gains bG_tt
  *   token_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
  *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
 static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_course *c,
@@ -9144,19 +9462,24 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_c
   const size_t ld = c->ld;
   size_t i;
   for (i = c->m; i-- > 0;) {
+    const size_t row = c->row + i;
     const int descends = c->theta && (c->inner_step + i) % c->inner_steps;
     const float alpha = c->alpha[i];
     const float *g = i ? c->g + (i - 1) * ld : NULL, *n = i ? c->n + (i - 1) * ld : NULL;
     float *bg = b->g + i * ld, *bn = b->n + i * ld, dalpha;
     dalpha = (i ? c->a[i - 1] : 1) * b->a[i] + (i ? c->f[i - 1] : 0) * b->f[i];
-    if (i && !c->rate) dalpha += K->dot(g, bg, i);
+    if (i && !c->rate) dalpha += K->dot(g, bg, row);
     if (descends) {
       V_KEEP(bn[i], bn[i] + bg[i]);
+    } else if (c->omega > 1 && !c->theta) {
+      K->add(bn, bg, row + 1);
     } else if (c->theta) {
-      V_KEEP(b->h[i], b->h[i] + b->f[i]);
-      K->add(bn, bg, i + 1);
+      if (!c->apart) {
+        V_KEEP(b->h[i], b->h[i] + b->f[i]);
+        K->add(bn, bg, row + 1);
+      }
       b->theta[i] = (i ? c->h[i - 1] : 1) * b->h[i];
-      if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, i));
+      if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, row));
     } else if (c->rate) {
       if (b->rho && b->slope[i] > 0)
         V_KEEP(b->rho[i / c->inner_steps],
@@ -9164,18 +9487,20 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__gate_c
       K->axpy(bn, c->rate[i], bg, i + 1);
     }
     b->alpha[i] = dalpha;
-    b->eta[i] = c->theta || c->rate ? bn[i] : bg[i];
+    b->eta[i] = c->theta || c->rate ? bn[row] : bg[row];
+    if (c->omega > 1) b->eta[i] = K->sum(bn + row + 1 - c->omega, c->omega);
+    if (c->apart) V_KEEP(b->eta[i], b->eta[i] + bg[row]);
     if (!i) continue;
     V_KEEP(b->a[i - 1], b->a[i - 1] + alpha * b->a[i]);
     if (c->rate) {
       K->add(bn - ld, bn, i);
       continue;
     }
-    K->axpy(bg - ld, alpha, bg, i);
+    K->axpy(bg - ld, alpha, bg, row);
     V_KEEP(b->f[i - 1], b->f[i - 1] + alpha * b->f[i]);
     if (c->theta) {
       const float theta = descends ? 1 : c->theta[i];
-      K->axpy(bn - ld, theta, bn, i);
+      K->axpy(bn - ld, theta, bn, row);
       V_KEEP(b->h[i - 1], b->h[i - 1] + theta * b->h[i]);
     }
   }
@@ -10807,19 +11132,21 @@ static void miras__anchor_bwd(const miras__net *n) {
  *          where it comes about beside W. Adjoint, from those: ba += link'(a)' bw, bb += of B;
  *          binv: what the reads left, or NULL; bslope the cotangent of J, or NULL
  *   close  w = W_C from a, what the recursion came to, and from = W_0, or where decays have led it;
- *          g [chunk_pairs] the last row of coefficients. Adjoint: bw comes in as what the last read
+ *          g [chunk_pairs] the last row of coefficients, of `pairs` so far; s = S_C, room and pack
+ *          [miras__polar_room] of Muon. Adjoint: bw comes in as what the last read
  *          leaves on W_C, ba as the cotangent of what the state carries over the close, and becomes
- *          that of A_C (of a sum apart: that of `from`, and bw that of the sum); bg, bb += */
+ *          that of A_C (of a sum apart: that of `from`, and bw that of the sum); bg, bb, bs += */
 typedef struct miras__link {
   const miras__kernels *K;
   const miras__plan *p;
   const struct miras__retention_record *retain;
   int layer;
   size_t n;
-  const float *a, *b, *from, *g;
-  float *w, *inv, *norm, *slope;
+  const float *a, *b, *from, *g, *s;
+  size_t pairs;
+  float *w, *inv, *norm, *slope, *room, *pack;
   const float *binv;
-  float *bw, *ba, *bb, *bg, *bslope;
+  float *bw, *ba, *bb, *bg, *bs, *bslope;
 } miras__link;
 
 /* J as the bounded step reads it (room @51): a number, the weights, or a matrix of its own, which
@@ -10850,6 +11177,7 @@ static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
                                   const struct miras__retention_record *retain) {
   miras__link x;
   x.K = K, x.p = p, x.retain = retain, x.layer = 0, x.n = 0, x.a = NULL, x.b = NULL, x.from = NULL;
+  x.s = NULL, x.pairs = 0, x.room = x.pack = x.bs = NULL;
   x.g = NULL, x.w = NULL, x.inv = NULL, x.norm = NULL, x.slope = NULL, x.binv = NULL, x.bw = NULL;
   x.ba = NULL, x.bb = NULL, x.bg = NULL, x.bslope = NULL;
   return x;
@@ -10863,6 +11191,8 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
     one.n = (size_t)x->p->in[one.layer] * (size_t)x->p->out[one.layer];
     one.a = miras__at(x->a, at);
     one.b = miras__at(x->b, at);
+    one.s = miras__at(x->s, at);
+    one.bs = miras__to(x->bs, at);
     one.w = miras__to(x->w, at);
     one.inv = miras__to(x->inv, (size_t)one.layer);
     one.norm = miras__to(x->norm, (size_t)one.layer);
@@ -10998,6 +11328,153 @@ static void miras__close_elastic_bwd(const miras__link *x) {
   x->K->add_rows(x->bg, 1, &gamma, 0, x->p->chunk_pairs, 1);
 }
 
+/* The ball: each matrix W = A s, s = min(1, ball/|A|). Its adjoint: where it shortens, bA =
+ * s (bW - A <A, bW>/|A|^2), else bW. On its rim it passes all. */
+static void miras__ball(const miras__link *x) {
+  const float length = sqrtf(x->K->dot(x->a, x->a, x->n)), most = x->p->d.ball;
+  x->K->scale(x->w, length > most ? most / length : 1, x->a, x->n);
+}
+
+static void miras__ball_bwd(const miras__link *x) {
+  const float length = sqrtf(x->K->dot(x->a, x->a, x->n)), most = x->p->d.ball;
+  const float s = length > most ? most / length : 1;
+  const float along = length > most ? x->K->dot(x->a, x->bw, x->n) / length / length : 0;
+  x->K->scale(x->ba, s, x->bw, x->n);
+  if (length > most) x->K->axpy(x->ba, -s * along, x->a, x->n);
+}
+
+static void miras__close_ball(const miras__link *x) { miras__links(x, miras__ball); }
+
+static void miras__close_ball_bwd(const miras__link *x) {
+  x->K->add(x->bw, x->ba, x->p->weights);
+  miras__links(x, miras__ball_bwd);
+}
+
+/* Muon (Jordan 2024; ATLAS, Behrouz 2025). W_C = A + E ns(S_C), E = sum_j G_Cj, A the start's part,
+ * each matrix on its own: ns brings singular values of a matrix near 1 (0.68 to 1.21 where they
+ * were above 1/300 of its length) and leaves their directions, in five steps of Newton and Schulz,
+ *   X_0 = S/(|S| + 1e-7),   X <- a X + (b A + c A^2) X, A = X X'   (of more rows than columns
+ *   X <- a X + X (b A + c A^2), A = X'X),   a, b, c = 3.4445, -4.7750, 2.0315
+ * Their adjoint, with R the cotangent of the new X and B = b A + c A^2:
+ *   U = R X', T = b U + c (U A + A U):  bX = a R + B R + (T + T')X      (U = X'R:  R B, X (T + T'))
+ *   bS = R/n - S <R, S>/(n^2 |S|), n = |S| + 1e-7
+ * and with b = bW_C:  bA = b,  bG_Cj += <ns(S_C), b>,  R = E b. */
+enum { MIRAS__POLAR_STEPS = 5 };
+
+/* Floats of room for the layers of a plan; back: for the adjoint too. */
+static MIRAS__UNUSED size_t miras__polar_room(const miras__plan *p, int back) {
+  size_t matrix = 0, square = 0;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], k = in < out ? in : out;
+    if (in * out > matrix) matrix = in * out;
+    if (k * k > square) square = k * k;
+  }
+  return back ? (MIRAS__POLAR_STEPS + 3) * matrix + 4 * square : 2 * matrix + 2 * square;
+}
+
+/* y = one step of x; A and B [k, k] receive theirs, k the smaller side. */
+static void miras__polar_step(const miras__link *x, float *to, const float *from, float *A,
+                              float *B) {
+  const miras__kernels *K = x->K;
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const int wide = in <= out;
+  const size_t k = wide ? in : out;
+  miras__product(K, x->pack, MIRAS__SET | (wide ? MIRAS__NT : MIRAS__TN), A, from, from, k, k,
+                 wide ? out : in);
+  miras__product(K, x->pack, MIRAS__SET, B, A, A, k, k, k);
+  K->scale(B, 2.0315f, B, k * k);
+  K->axpy(B, -4.7750f, A, k * k);
+  if (!to) return;
+  K->scale(to, 3.4445f, from, in * out);
+  if (wide) miras__product(K, x->pack, MIRAS__ADD, to, B, from, in, out, k);
+  else miras__product(K, x->pack, MIRAS__ADD, to, from, B, in, out, k);
+}
+
+/* r <- the cotangent of the step's x = from, of that of its result; to: room for it. */
+static void miras__polar_step_bwd(const miras__link *x, float *to, const float *r,
+                                  const float *from, float *A) {
+  const miras__kernels *K = x->K;
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const int wide = in <= out;
+  const size_t k = wide ? in : out, square = k * k;
+  float *B = A + square, *T = B + square, *U = T + square;
+  miras__polar_step(x, NULL, from, A, B);
+  if (wide) miras__product(K, x->pack, MIRAS__SET | MIRAS__NT, U, r, from, k, k, out);
+  else miras__product(K, x->pack, MIRAS__SET | MIRAS__TN, U, from, r, k, k, in);
+  miras__product(K, x->pack, MIRAS__SET, T, U, A, k, k, k);
+  miras__product(K, x->pack, MIRAS__ADD, T, A, U, k, k, k);
+  K->scale(T, 2.0315f, T, square);
+  K->axpy(T, -4.7750f, U, square);
+  K->transpose(U, k, T, k, k, k);
+  K->add(T, U, square);
+  K->scale(to, 3.4445f, r, in * out);
+  miras__product(K, x->pack, MIRAS__ADD, to, wide ? B : r, wide ? r : B, in, out, k);
+  miras__product(K, x->pack, MIRAS__ADD, to, wide ? T : from, wide ? from : T, in, out, k);
+}
+
+/* The steps of a layer: X_0 in room, then the others behind it, or (every 0) in turn before it. The
+ * last is returned; squares: room of [k, k] each. */
+static float *miras__polar(const miras__link *x, size_t every, float *squares) {
+  const size_t in = (size_t)x->p->in[x->layer], out = (size_t)x->p->out[x->layer];
+  const size_t k = in < out ? in : out;
+  float *at = x->room;
+  int i;
+  x->K->scale(at, 1 / (sqrtf(x->K->dot(x->s, x->s, x->n)) + 1e-7f), x->s, x->n);
+  for (i = 0; i < MIRAS__POLAR_STEPS; i++) {
+    float *to = every ? at + every : x->room + (i % 2 ? 0 : x->n);
+    miras__polar_step(x, to, at, squares, squares + k * k);
+    at = to;
+  }
+  return at;
+}
+
+/* W = A + E ns(S), in the ball. */
+static void miras__turned_by(const miras__link *x, const float *turned, float E) {
+  x->K->copy(x->w, x->a, x->n);
+  x->K->axpy(x->w, E, turned, x->n);
+}
+
+static void miras__muon(const miras__link *x) {
+  miras__link in = *x;
+  miras__turned_by(x, miras__polar(x, 0, x->room + 2 * x->n), x->K->sum(x->g, x->pairs));
+  in.a = x->w;
+  if (x->p->d.ball > 0) miras__ball(&in);
+}
+
+static void miras__muon_bwd(const miras__link *x) {
+  const miras__kernels *K = x->K;
+  const float E = K->sum(x->g, x->pairs), length = sqrtf(K->dot(x->s, x->s, x->n));
+  const float n = length + 1e-7f;
+  float *squares = x->room + (MIRAS__POLAR_STEPS + 3) * x->n;
+  float *last = miras__polar(x, x->n, squares);
+  float *r = last + x->n, *to = r + x->n, *swap;
+  miras__link in = *x;
+  float bE;
+  int i;
+  if (x->p->d.ball > 0) {
+    miras__turned_by(x, last, E);
+    in.a = x->w;
+    miras__ball_bwd(&in);
+  } else {
+    K->copy(x->ba, x->bw, x->n);
+  }
+  bE = K->dot(last, x->ba, x->n);
+  K->add_rows(x->bg, 1, &bE, 0, x->pairs, 1);
+  K->scale(r, E, x->ba, x->n);
+  for (i = MIRAS__POLAR_STEPS; i-- > 0; swap = r, r = to, to = swap)
+    miras__polar_step_bwd(x, to, r, x->room + (size_t)i * x->n, squares);
+  K->axpy(x->bs, 1 / n, r, x->n);
+  if (length > 0) K->axpy(x->bs, -(K->dot(r, x->s, x->n) / n / length / n), x->s, x->n);
+}
+
+static void miras__close_muon(const miras__link *x) { miras__links(x, miras__muon); }
+
+static void miras__close_muon_bwd(const miras__link *x) {
+  x->K->add(x->bw, x->ba, x->p->weights);
+  miras__links(x, miras__muon_bwd);
+}
+
 /* An f-divergence: the step of the chunk's sum U from W_0, or its mix with W_B. */
 static void miras__close_divergence(const miras__link *x) {
   x->K->divergence_step(x->p, x->w, NULL, x->from, x->a);
@@ -11015,6 +11492,8 @@ enum {
   MIRAS__RETAIN_SIGNED = MIRAS_RETENTION_COUNT,        /* KL on signed slices                    */
   MIRAS__RETAIN_FIRST,     /* Memora's paper form: the exact first token of a chunk ...          */
   MIRAS__RETAIN_OTHERS,    /* ... and the others, linear in W with their gradients at W_1        */
+  MIRAS__RETAIN_BALL,      /* W = A in a ball                                                    */
+  MIRAS__RETAIN_MUON,      /* what Muon closes to, in a ball or not                              */
   MIRAS__RETAIN_FORMS
 };
 
@@ -11052,7 +11531,11 @@ static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__link_signed, NULL},
   {0, 0, 0, MIRAS__SUM_LOG, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1,
    miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX}
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX},
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+   miras__close_ball, MIRAS__BACK(miras__close_ball_bwd), NULL, NULL, NULL, NULL},
+  {0, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+   miras__close_muon, MIRAS__BACK(miras__close_muon_bwd), NULL, NULL, NULL, NULL}
 };
 
 /* Choose the records that run a chunk and its first token, which may have one of its own. */
@@ -11065,6 +11548,10 @@ static void miras__retention_plan(miras__plan *p) {
     p->first = MIRAS__RETAIN_FIRST;
   } else if (d->simplex_signed) {
     p->retain = p->first = MIRAS__RETAIN_SIGNED;
+  } else if (p->muon) {
+    p->retain = p->first = MIRAS__RETAIN_MUON;
+  } else if (d->ball > 0) {
+    p->retain = p->first = MIRAS__RETAIN_BALL;
   }
   retain = &miras__retentions[p->retain];
   p->stores_link = retain->stores_link;
@@ -11119,6 +11606,7 @@ typedef struct miras__call {
   const miras__kernels *K;
   const miras__plan *p;
   const float *init, *gain, *bias, *ridge;             /* [weights], [dv], [dv], [features]      */
+  const float *decay_log;                              /* [weights] of the scan engine           */
   float *state, *tape, *scratch;
   uint64_t position;
   int zeros;                                           /* init is known to be                    */
@@ -11127,7 +11615,7 @@ typedef struct miras__call {
   const float *dy;                                     /* of io->y, lddy floats between tokens   */
   size_t lddy;
   const miras__head_grads *g;
-  float *dinit, *dgain, *dbias, *dridge;
+  float *dinit, *dgain, *dbias, *dridge, *ddecay_log;
   float *dstate;                                       /* as in miras_memory_backward, or NULL   */
   miras__record *record;                               /* of the worker, or NULL                 */
 } miras__call;
@@ -11319,7 +11807,7 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
                    dk);
     }
   }
-  if (p->implicit) K->implicit_rows(r->eta, p->rates, r->x, in, m, in);
+  if (p->implicit) K->implicit_rows(p->epsilon, r->eta, p->rates, r->x, in, m, in);
   for (i = 0; d->diagonal && i < m; i++)
     K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, p->after, in);
   if (p->both) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
@@ -11414,8 +11902,8 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
     if (d->diagonal)
       K->diagonal_bwd(K, b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in,
                       keep, !p->after ? 0 : keeps > 1 ? keeps : 1, row, in);
-    K->implicit_bwd(K, b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates, step, p->rates,
-                    r->x + i * in, in);
+    K->implicit_bwd(K, p->epsilon, b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates,
+                    step, p->rates, r->x + i * in, in);
   }
   for (i = 0; i < m; i += n) {
     size_t first;
@@ -12426,7 +12914,7 @@ static void miras__exact_sparse(const miras__call *a, const miras__sparse *k, fl
     if (p->after) miras__sparse_read(K, k, x, s, dv, says);
   }
   K->copy(eta, io->step, 1);
-  if (p->implicit) K->implicit_rows(eta, 1, x, n, 1, n);
+  if (p->implicit) K->implicit_rows(p->epsilon, eta, 1, x, n, 1, n);
   if (p->delta) K->sub(says, io->v, says, dv);
   K->scale(u, *eta, p->delta ? says : io->v, dv);
   miras__sparse_write(K, k, 1, x, u, dv, s);
@@ -12492,6 +12980,9 @@ static void miras__exact_clear(const miras__call *a) {
  * What else closing does, from A_C to W_C:
  *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; towards B, A_C - B is
  *                  shrunk
+ *   ball           each matrix A_C <- A_C min(1, ball/|A_C|); S_C stays
+ *   Muon           A_C <- a_C A_0 [+ (1 - a_C) B] + E ns(S_C), E = sum_j G_Cj (room @42), where G
+ *                  is that without momentum and f = 0; reads of the open chunk are at its anchor
  *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j', and W_C is their
  *                  step (room @27) from W_0; towards B, with W_B = c softmax(B), from
  *                  a_C W_0 + (1 - a_C) W_B, and only then there is a decay
@@ -12517,6 +13008,8 @@ static void miras__exact_clear(const miras__call *a) {
  * (with the 1 of an inner bias), so that s F < 4: no write adds to them more than about four times
  * what they were, and a memory grows to values of any size in a few writes per digit.
  *
+ * With omega a token's step is of several pairs, those of tokens before the chunk too: see below.
+ *
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
 
@@ -12533,6 +13026,7 @@ typedef struct miras__chunk {
   /* the span */
   const miras__retention_record *retain;
   size_t t, r0, m;         /* its first pair in the call, that one's row in the chunk, how many  */
+  size_t lead;             /* kept pairs ahead of the new ones in its anchor pass                */
   size_t first, token, reads;   /* pairs before the first that a read follows, its token, reads  */
   int ends, closing;       /* it closes; a last read comes after that                            */
   int measured;            /* J came about beside W_0                                            */
@@ -12540,6 +13034,8 @@ typedef struct miras__chunk {
   int folds;               /* a chunk of one pair: what reads A_0 folds it on its way            */
 #endif
   float *a, *w, *s;        /* A_0, W_0, S_0 (or NULL)                                            */
+  float *past;             /* the last pairs, and ...                                            */
+  const float *held;       /* ... those of the chunk's start                                     */
   const float *init;       /* where the recursion leads, or NULL for nothing                     */
   float *binit;
   float *y[4], *d[4];      /* the chunk's pairs; what carries channels times its G               */
@@ -12552,10 +13048,12 @@ typedef struct miras__chunk {
   float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
   float *beside;           /* where a J that comes about beside W_C goes, where it is asked for  */
   float *u, *mix;          /* a sum apart; what decays have made of W_0                          */
+  float *polar;            /* room of Muon's close                                               */
   float *along, *curve, *drift, *share, *metric; /* bounded steps: e.r, Q, F, eta'/eta, J     */
   float *new_y, *new_d;    /* new rows where what carries channels is kept times its G           */
   /* backward only */
   float *state;            /* like a head's, but with cotangents where that has A and S          */
+  float *polar_back;       /* room of the adjoint of Muon's close                                */
   float *wc, *ac;          /* W_C and A_C, ...                                                   */
   const float *kept;       /* ... or A_C on the tape, with its W_C in wc; or NULL                */
   float *bw, *bwc, *bwb;   /* of W_0, W_C, W_B                                                   */
@@ -12631,6 +13129,7 @@ static MIRAS__CALLED void miras__chunk_lay(const miras__plan *p, miras__space *s
   c->norm = miras__lay(s, 8);
   c->u = miras__lay(s, z.apart);
   c->mix = miras__lay(s, z.apart ? z.held : 0);
+  c->polar = miras__lay(s, p->muon ? miras__polar_room(p, 0) : 0);
   c->along = miras__lay(s, z.bounded);
   c->curve = miras__lay(s, z.bounded);
   c->drift = miras__lay(s, z.bounded);
@@ -12660,6 +13159,7 @@ static MIRAS__CALLED void miras__chunk_lay_bwd(const miras__plan *p, miras__spac
   const int beside = miras__retentions[p->retain].metric == MIRAS__J_BESIDE;
   int l;
   c->state = miras__lay(s, p->head_state);
+  c->polar_back = miras__lay(s, p->muon ? miras__polar_room(p, 1) : 0);
   c->net.bv = miras__lay(s, n * dv);
   c->net.bdelta = miras__lay(s, n * p->bounds);
   c->net.bkey = miras__lay(s, n * dv);
@@ -12713,6 +13213,15 @@ static void miras__frozen_gaps(const miras__call *a, int backward, int watch) {
 }
 #endif
 
+/* New pairs of a chunk; floats of the pairs that are kept, and of a tape's state before them. */
+static size_t miras__fresh(const miras__plan *p) { return p->chunk_pairs - p->past; }
+static size_t miras__past_floats(const miras__plan *p) {
+  return p->past * (p->features + (size_t)p->d.value_dim + p->past_delta);
+}
+static size_t miras__before_past(const miras__plan *p) {
+  return p->head_dstate - miras__past_floats(p);
+}
+
 /* This engine's part of a plan: the layout of a head's state (at_s: with momentum only), the sizes
  * of tape and scratch. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
@@ -12724,9 +13233,11 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
   if (p->stores_link) p->at_w = state, state += pad;
-  if (p->head_dstate > p->weights) p->at_s = state, state += pad;   /* of S too */
   p->split = p->weights;
-  p->second = p->at_s;
+  if (p->head_dstate > p->weights) p->second = state;
+  if (p->head_dstate - miras__past_floats(p) > p->weights) p->at_s = state;
+  p->at_past = p->at_s ? p->at_s + p->weights : p->second;
+  state += miras__pad(p->head_dstate - p->weights);
   if (p->holds) p->at_init = state, state += pad;
   p->at_open = state;
   for (l = 0; l < p->layers; l++) {
@@ -12740,10 +13251,14 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   if (p->channel) state += miras__pad((size_t)d->value_dim);
   p->at_scalars = state, state += 16;
   p->tape_state = p->head_dstate;
-  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / c);
+  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / miras__fresh(p));
   p->tape_tokens = d->chunk;
   p->head_state = state;
   p->pack = miras__rows_room(c, (size_t)p->widest > c ? (size_t)p->widest : c);
+  if (p->muon) {
+    const size_t side = (size_t)p->widest, room = miras__gemm_room(side, side, side);
+    if (p->pack < room) p->pack = room;
+  }
   miras__chunk_lay(p, &s, &work);
   p->scratch = p->scratch_backward = s.used;
   if (!MIRAS__TRAINS) return state;
@@ -12876,7 +13391,8 @@ static miras__gate_course miras__course_of(const miras__chunk *c) {
   x.ld = p->chunk_pairs, x.row = c->r0, x.m = c->m, x.inner_step = c->t % inner_steps;
   x.inner_steps = inner_steps, x.alpha = c->rows.alpha, x.eta = c->rows.eta;
   x.theta = c->rows.theta, x.rate = p->d.token_rates ? c->rate : NULL, x.g = c->g, x.n = c->n;
-  x.a = c->ca, x.f = c->cf, x.h = c->ch;
+  x.a = c->ca, x.f = c->cf, x.h = c->ch, x.apart = p->muon, x.begins = c->r0 == p->past;
+  x.omega = p->past + 1;
   return x;
 }
 
@@ -12889,6 +13405,8 @@ static void miras__span_products(miras__chunk *c) {
   if (x.rate)
     c->K->rates_fwd(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
                       x.inner_steps);
+  if (c->lead) c->K->fill(c->last_g, 0, c->p->chunk_pairs);
+  if (c->lead) c->K->fill(c->last_n, 0, c->p->chunk_pairs);
   c->K->coefficients(c->K, &x, c->last_g, c->last_n, c->last_a);
 }
 
@@ -13204,7 +13722,7 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
   const size_t at = row * c->p->chunk_pairs, offset = c->p->offset[l];
   float *t = c->net.t1;
 #ifndef MIRAS__DEVICE
-  if (pairs == 1 && !c->p->channel) {
+  if (pairs == 1 && !c->p->channel && !c->p->muon) {
     const miras__new_pair f = miras__new_pair_of(c, l, a, s, row);
     K->fold_pair(&f);
     return;
@@ -13213,8 +13731,9 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
   miras__layer_fade(c, l, a, c->init, row);
   if (!c->p->channel) K->scale_rows(t, in, 1, c->g + at, 1, c->y[l], in, pairs, in);
   if (s) K->momentum_fwd(a + offset, s + offset, c->cf[row], c->ch[row], size);
-  miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
-                 pairs);
+  if (!c->p->muon)
+    miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
+                   pairs);
   if (!s) return;
   K->scale_rows(t, in, 1, c->n + at, 1, c->y[l], in, pairs, in);
   miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, s, t, c->d[l], pairs);
@@ -13228,12 +13747,12 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
 static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const size_t m = c->m, last = m - 1, at = last * c->p->chunk_pairs;
+  const size_t m = c->r0 + c->m, last = c->m - 1, at = last * c->p->chunk_pairs;
   const int side = MIRAS__SIDE(c->p, l);
   const int by_input = side == MIRAS__INPUTS, by_output = side == MIRAS__OUTPUTS;
   float *t = c->net.t1, *u = c->net.t2;
   int pass;
-  for (pass = 0; !side && pass < (cs ? 2 : 1); pass++) {
+  for (pass = c->p->muon; !side && pass < (cs ? 2 : 1); pass++) {
     const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
     float *brow = (pass ? c->bn : c->bg) + at;
     miras__through(&c->net, MIRAS__SET, l, t, c->y[l], b, m);
@@ -13265,6 +13784,8 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   c->a = state;
   c->w = p->stores_link ? state + p->at_w : state;
   c->s = p->at_s ? state + p->at_s : NULL;
+  c->past = p->past ? state + p->at_past : NULL;
+  c->held = c->past;
   c->wb = p->holds ? state + p->at_init : NULL;
   c->last_g = state + p->at_g;
   c->last_n = state + p->at_n;
@@ -13333,7 +13854,9 @@ static void miras__span(miras__chunk *c, int retain, size_t t, size_t r0, size_t
   miras__span_retain(c, retain);
   c->t = t;
   c->r0 = r0;
-  c->m = c->net.pairs.m = m;
+  c->m = m;
+  c->lead = c->p->past && r0 == c->p->past ? r0 : 0;
+  c->net.pairs.m = c->lead + m;
   c->ends = ends;
   c->first = inner_steps - 1 - t % inner_steps;
   c->token = (t + c->first) / inner_steps;
@@ -13438,20 +13961,105 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
   miras__rows_queries_bwd(K, p, &c->io, call->g, token, m, bx, q, n);
 }
 
+/* ---- the last pairs, with omega ----
+ *
+ * g_t is of the pairs t - past .. t, all of them at the anchor, so that
+ *   N_tj = theta_t N_(t-1)j + [j >= t - past] eta_t,   G_tj = alpha_t G_(t-1)j + N_tj
+ * where j counts through the `past` pairs before the chunk too: they come first in Y, D, G, N, and
+ * a chunk's first span runs them through the anchor again, ahead of its own. Those that are not
+ * there yet have d = 0. What the adjoint says of them lies where the state has them, until the
+ * chunk comes that they were new in. */
+
+enum { MIRAS__STORE, MIRAS__RECALL, MIRAS__CLAIM, MIRAS__OWE };
+
+/* STORE: the ring of last pairs <- `count` rows from row `row` of x, v, delta on, those of the
+ * tokens at position `token` and on. RECALL: the other way. Their adjoints, of cotangents: CLAIM
+ * adds those of the ring to the rows and makes them 0, OWE adds the rows to the ring. */
+static void miras__past_rows(const miras__chunk *c, int how, float *ring, uint64_t token,
+                             size_t count, float *x, float *v, float *delta, size_t row) {
+  const miras__kernels *K = c->K;
+  const miras__plan *p = c->p;
+  const size_t n = p->past, dv = (size_t)p->d.value_dim;
+  size_t at = miras__mod(token, n), done, part, i;
+  for (done = 0; done < count; done += part, at = 0) {
+    float *const rows[3] = {x, v, delta}, *from = ring;
+    size_t wide[3], ld[3];
+    wide[0] = p->features, wide[1] = ld[1] = dv, wide[2] = ld[2] = p->past_delta;
+    ld[0] = (size_t)p->in[0];
+    part = n - at < count - done ? n - at : count - done;
+    for (i = 0; i < 3; from += n * wide[i], i++) {
+      float *a = from + at * wide[i], *b = rows[i] + (row + done) * ld[i];
+      if (how == MIRAS__STORE) K->copy_rows(a, wide[i], b, ld[i], part, wide[i]);
+      if (how == MIRAS__RECALL) K->copy_rows(b, ld[i], a, wide[i], part, wide[i]);
+      if (how == MIRAS__CLAIM) K->add_rows(b, ld[i], a, wide[i], part, wide[i]);
+      if (how == MIRAS__CLAIM) K->fill(a, 0, part * wide[i]);
+      if (how == MIRAS__OWE) K->add_rows(a, wide[i], b, ld[i], part, wide[i]);
+    }
+  }
+}
+
+/* The position of the span's first token; how many of the kept pairs are not there yet. */
+static uint64_t miras__span_position(const miras__chunk *c) {
+  return c->call->position + (uint64_t)(c->t / (size_t)c->p->d.inner_steps);
+}
+static size_t miras__span_missing(const miras__chunk *c) {
+  const uint64_t position = miras__span_position(c);
+  return position < c->lead ? c->lead - (size_t)position : 0;
+}
+
+/* A span's new pairs that are among the last: the first of them; how many. */
+static size_t miras__span_last(const miras__chunk *c) {
+  return c->m > c->p->past ? c->m - c->p->past : 0;
+}
+
+static void miras__past_keep(const miras__chunk *c) {
+  const size_t from = miras__span_last(c);
+  miras__past_rows(c, MIRAS__STORE, c->past, miras__span_position(c) + from, c->m - from,
+                   c->net.pairs.x[0], c->net.v, c->net.delta, c->lead + from);
+}
+
+static void miras__past_bwd(const miras__chunk *c) {
+  const size_t from = miras__span_last(c);
+  const miras__net *n = &c->net;
+  miras__past_rows(c, MIRAS__CLAIM, c->past, miras__span_position(c) + from, c->m - from, n->bx[0],
+                   n->bv, n->bdelta, c->lead + from);
+  miras__past_rows(c, MIRAS__OWE, c->past, miras__span_position(c), c->lead, n->bx[0], n->bv,
+                   n->bdelta, 0);
+}
+
+/* What is not there yet says nothing. */
+static void miras__past_clear(const miras__chunk *c, float *const *d) {
+  const size_t missing = miras__span_missing(c);
+  int l;
+  for (l = 0; missing && l < c->p->layers; l++)
+    c->K->fill(d[l], 0, missing * (size_t)c->p->out[l]);
+}
+
 /* Make the new pairs of a span: rows, inner gradients, gates and coefficients. */
 static void miras__span_rows(miras__chunk *c) {
   const miras__plan *p = c->p;
   const miras__pass *s = &c->net.pairs;
   c->rows.x = miras__query_rows(c, s, &c->rows.in);
   c->net.w = c->w;
+  if (p->past) {
+    float *const ring = (float *)(uintptr_t)c->held;
+    if (c->lead)
+      miras__past_rows(c, MIRAS__RECALL, ring, miras__span_position(c), c->lead, s->x[0],
+                       c->net.v, c->net.delta, 0);
+    if (p->ones) c->K->fill_rows(s->x[0] + p->features, (size_t)p->in[0], 1, c->lead, 1);
+    c->rows.x += c->lead * c->rows.in;
+    c->rows.v = c->net.v + c->lead * (size_t)p->d.value_dim;
+    c->rows.delta = c->net.delta + c->lead * p->bounds;
+  }
   miras__rows_fwd(c->K, p, &c->io, c->t, c->m, &c->rows);
-  if (c->rows.x != s->x[0]) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
+  if (c->net.answer->keyed) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
 }
 
 static void miras__span_pairs(miras__chunk *c) {
   const miras__plan *p = c->p;
   miras__span_rows(c);
   miras__anchor_fwd(&c->net);
+  if (c->lead) miras__past_clear(c, c->net.d);
   if (p->d.step_bound) miras__span_bound(c);
   miras__span_products(c);
 }
@@ -13494,28 +14102,32 @@ static int miras__span_sweeps(const miras__chunk *c) {
          miras__sweeps(&c->p->d, c->call->position + (uint64_t)(t / inner_steps));
 }
 
-/* The arguments of a chunk's close, which makes W_C = w from the sum and W_0 = w0. */
+/* The arguments of a chunk's close, which makes W_C = w from the sum, S_C = s and W_0 = w0. */
 static miras__link miras__closing_of(const miras__chunk *c, float *w, const float *sum,
-                                     const float *w0) {
+                                     const float *s, const float *w0) {
   miras__link x = miras__link_of(c->K, c->p, c->retain);
   x.w = w;
   x.a = sum;
   x.b = c->b;
   x.from = miras__apart(c) && c->wb ? c->mix : w0;
   x.g = c->g + (c->m - 1) * c->p->chunk_pairs;
+  x.pairs = c->r0 + c->m;
+  x.s = s;
+  x.room = c->polar;
+  x.pack = c->net.pack;
   x.norm = c->norm + 4;
   x.slope = c->beside;
   return x;
 }
 
 /* Make W_C; w may be sum, or w0. inv receives the scale of its link. */
-static void miras__span_close(miras__chunk *c, float *w, const float *sum, const float *w0,
-                               float *inv) {
+static void miras__span_close(miras__chunk *c, float *w, const float *sum, const float *s,
+                              const float *w0, float *inv) {
   const miras__plan *p = c->p;
   miras__link x;
   int l;
   if (!c->retain->close) return;
-  x = miras__closing_of(c, w, sum, w0);
+  x = miras__closing_of(c, w, sum, s, w0);
   x.inv = inv;
   if (x.from != w0) c->K->copy(c->mix, w0, p->weights);
   for (l = 0; x.from != w0 && l < p->layers; l++)
@@ -13524,11 +14136,13 @@ static void miras__span_close(miras__chunk *c, float *w, const float *sum, const
 }
 
 /* The adjoint of a close: bwc comes in as the closing query's cotangent of W_C, ca as that of the
- * state behind the close. */
-static void miras__span_close_bwd(miras__chunk *c, float *ca) {
+ * state behind the close; Muon's S_C is in bw, and adds to cs. */
+static void miras__span_close_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__plan *p = c->p;
-  miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->w);
+  miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->bw, c->w);
   int l;
+  x.bs = cs;
+  x.room = c->polar_back;
   x.bw = c->bwc;
   x.ba = ca;
   x.bg = c->bg + (c->m - 1) * p->chunk_pairs;
@@ -13549,6 +14163,7 @@ static void miras__begin(miras__chunk *c) {
   const float *init = c->call->init;
   if (!p->init_mapped || p->stores_link) K->copy(c->a, init, p->weights);
   if (c->s) K->fill(c->s, 0, p->weights);
+  if (c->past) K->fill(c->past, 0, miras__past_floats(p));
   if (p->stores_link) miras__chunk_weights(c);
   else if (p->init_mapped) miras__weights_of(K, p, c->w, init, init, c->inv);
   if (c->wb) K->copy(c->wb, c->a, p->weights);
@@ -13562,8 +14177,9 @@ static void miras__span_state(miras__chunk *c) {
   for (l = 0; l < p->layers; l++) {
     const int side = MIRAS__SIDE(p, l);
     c->net.pairs.x[l] = side == MIRAS__INPUTS && p->from[l] == 0
-                          ? c->new_y : c->y[l] + c->r0 * (size_t)p->in[l];
-    c->net.d[l] = side == MIRAS__OUTPUTS ? c->new_d : c->d[l] + c->r0 * (size_t)p->out[l];
+                          ? c->new_y : c->y[l] + (c->r0 - c->lead) * (size_t)p->in[l];
+    c->net.d[l] = side == MIRAS__OUTPUTS ? c->new_d
+                                         : c->d[l] + (c->r0 - c->lead) * (size_t)p->out[l];
   }
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
   if (p->stores_link) c->K->copy(c->inv, c->scalars + 4, (size_t)p->layers);
@@ -13604,7 +14220,7 @@ static void miras__frozen_forward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_io *io = call->io;
-  const size_t each = p->chunk_pairs, inner_steps = (size_t)p->d.inner_steps;
+  const size_t each = miras__fresh(p), inner_steps = (size_t)p->d.inner_steps;
   const size_t length = (size_t)io->length * inner_steps;
   const size_t open = miras__mod(call->position, (size_t)p->d.chunk) * inner_steps;
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
@@ -13618,7 +14234,7 @@ static void miras__frozen_forward(const miras__call *call) {
     const int exact = p->first != p->retain && r0 == 0;
     const size_t rest = exact ? 1 : each - r0, m = rest < left ? rest : left;
     const int closes = r0 + m == each, ends = closes || exact;
-    miras__span(c, exact ? p->first : p->retain, t, r0, m, ends);
+    miras__span(c, exact ? p->first : p->retain, t, r0 + p->past, m, ends);
     miras__span_state(c);
     if (MIRAS__TRAINS && left > m)
       miras__rows_fetch(call, (t + m) / inner_steps, each / inner_steps, MIRAS__FETCH_INPUTS);
@@ -13626,15 +14242,18 @@ static void miras__frozen_forward(const miras__call *call) {
       float *to = call->tape + t / each * p->tape_state;
       K->copy(to, c->a, p->weights);
       if (c->s) K->copy(to + p->weights, c->s, p->weights);
+      if (c->past) K->copy(to + miras__before_past(p), c->past, miras__past_floats(p));
     }
 #ifndef MIRAS__DEVICE
-    c->folds = each == 1 && !p->channel && !c->retain->close && c->reads;
+    c->folds = p->chunk_pairs == 1 && !p->channel && !c->retain->close && c->reads;
 #endif
     miras__span_run(c, miras__to(io->y, c->token * io->ldy));
+    if (c->past) miras__past_keep(c);
     if (io->surprise) {                          /* of a token: before its first inner_step */
       const size_t begun = (inner_steps - t % inner_steps) % inner_steps;
       if (begun < m)
-        K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + begun, inner_steps,
+        K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + c->lead + begun,
+                     inner_steps,
                      (m - begun - 1) / inner_steps + 1, 1);
     }
     t += m;
@@ -13652,7 +14271,7 @@ static void miras__frozen_forward(const miras__call *call) {
         K->flush(sum, sum, p->weights);
         if (c->s) K->flush(c->s, c->s, p->weights);
       }
-      miras__span_close(c, c->w, sum, c->a, p->stores_link ? c->scalars + 4 : c->line);
+      miras__span_close(c, c->w, sum, c->s, c->a, p->stores_link ? c->scalars + 4 : c->line);
       c->measured = c->retain->metric == MIRAS__J_BESIDE;
       if (r0 || exact) miras__state_clear(c, !closes);   /* of others nothing was kept */
     }
@@ -13738,8 +14357,11 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
     if (!c->kept) {
       if (c->s) K->copy(c->bw, c->s, p->weights);
       miras__span_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
-      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) K->flush(c->ac, c->ac, p->weights);
-      miras__span_close(c, c->wc, c->ac, c->a, c->line);
+      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) {
+        K->flush(c->ac, c->ac, p->weights);
+        if (p->muon) K->flush(c->bw, c->bw, p->weights);
+      }
+      miras__span_close(c, c->wc, c->ac, c->bw, c->a, c->line);
     }
     K->fill(c->bwc, 0, p->weights);
     if (c->closing) {                            /* the closing read goes through W_C */
@@ -13749,7 +14371,7 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
       miras__read_query(c, &x, token, c->net.bz[p->layers - 1]);
       miras__read_bwd(c, &x, token, c->bwc, NULL);
     }
-    miras__span_close_bwd(c, ca);
+    miras__span_close_bwd(c, ca, cs);
   }
   if (!c->ends) return;
   from = c->a;
@@ -13767,8 +14389,8 @@ static void miras__span_begin_bwd(const miras__chunk *c) {
   int l;
   c->K->fill(c->bg, 0, c->added);
   for (l = 0; l < p->layers; l++) {
-    if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
-    c->K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
+    if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->net.pairs.m * (size_t)p->in[l]);
+    c->K->fill(c->net.bd[l], 0, c->net.pairs.m * (size_t)p->out[l]);
   }
 }
 
@@ -13783,7 +14405,7 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   miras__span_begin_bwd(c);
   miras__span_end_bwd(c, ca, cs);
   if (p->stores_link) K->fill(bw, 0, p->weights);
-  miras__read_at(c, c->first, c->first + 1, c->reads, &x);
+  miras__read_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
   miras__read_bwd(c, &x, c->token, c->retain->from_dual ? ca : bw, cs);
   if (!follows && p->channel) {                  /* only the fold has used the rows */
     miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
@@ -13793,8 +14415,14 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   if (p->d.step_bound) miras__span_bound_bwd(c, bw);
   c->net.bw = bw;
   c->net.balong = p->d.step_bound ? c->along : NULL;
+  if (c->lead) miras__past_clear(c, c->net.bd);
   miras__anchor_bwd(&c->net);
-  c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0];
+  c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0] + c->lead * (size_t)p->in[0];
+  if (c->past) {
+    miras__past_bwd(c);
+    c->brows.v = c->net.bv + c->lead * (size_t)p->d.value_dim;
+    c->brows.delta = c->net.bdelta + c->lead * p->bounds;
+  }
   miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
   if (p->stores_link) {
     const miras__link link = miras__anchor_link(c, bw, ca);
@@ -13807,12 +14435,13 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
 static int miras__span_of(miras__chunk *c, size_t which) {
   const miras__call *call = c->call;
   const miras__plan *p = c->p;
-  const size_t two = p->first != p->retain, each = p->chunk_pairs, t = which / (1 + two) * each;
+  const size_t two = p->first != p->retain, each = miras__fresh(p), t = which / (1 + two) * each;
   const size_t left = (size_t)call->io->length * (size_t)p->d.inner_steps - t;
   const size_t m = left < each ? left : each;
   float *a = call->tape + t / each * p->tape_state;
   if (!two) {
-    miras__span(c, p->retain, t, 0, m, m == each);
+    c->held = a + miras__before_past(p);
+    miras__span(c, p->retain, t, p->past, m, m == each);
   } else {
     const int exact = which % 2 == 0;
     if (!exact && m == 1) return 0;
@@ -13821,7 +14450,7 @@ static int miras__span_of(miras__chunk *c, size_t which) {
       c->reads = 0;
       miras__span_again(c, a, NULL);
       miras__span_sum(c, c->wc, a, NULL);
-      miras__span_close(c, c->wc, c->wc, a, c->line);
+      miras__span_close(c, c->wc, c->wc, NULL, a, c->line);
       a = c->wc;
       miras__span(c, p->retain, t + 1, 0, m - 1, m == each);
     }
@@ -13837,7 +14466,7 @@ static void miras__frozen_backward(const miras__call *call) {
   const size_t inner_steps = (size_t)p->d.inner_steps,
                length = (size_t)call->io->length * inner_steps;
   const size_t size = p->weights;
-  const size_t chunks = length / p->chunk_pairs + (length % p->chunk_pairs != 0);
+  const size_t each = miras__fresh(p), chunks = length / each + (length % each != 0);
   float *dstate = call->dstate;
   miras__chunk own, *c = miras__chunk_open(call, 1, &own);
   size_t which;
@@ -13854,15 +14483,18 @@ static void miras__frozen_backward(const miras__call *call) {
   else K->fill(ca, 0, size);
   if (cs && dstate) K->copy(cs, dstate + size, size);
   else if (cs) K->fill(cs, 0, size);
+  if (c->past) {
+    K->fill(c->past, 0, miras__past_floats(p));
+    if (dstate) K->copy(c->past, dstate + miras__before_past(p), miras__past_floats(p));
+  }
   if (g->threshold)                              /* its inner_steps add to a token's */
     K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
   for (which = p->first != p->retain ? 2 * chunks : chunks; which-- > 0;) {
     if (p->stores_link && which + 1 < chunks) miras__anchor_passes(c);
     if (!miras__span_of(c, which)) continue;
     c->binit = c->init == c->wb ? c->bwb : call->dinit;
-    if (c->t >= p->chunk_pairs)
-      miras__rows_fetch(call, (c->t - p->chunk_pairs) / inner_steps, p->chunk_pairs / inner_steps,
-                        MIRAS__FETCH_BOTH);
+    if (c->t >= each)
+      miras__rows_fetch(call, (c->t - each) / inner_steps, each / inner_steps, MIRAS__FETCH_BOTH);
     miras__span_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */
@@ -13876,6 +14508,7 @@ static void miras__frozen_backward(const miras__call *call) {
   } else if (dstate) {
     K->copy(dstate, ca, size);
     if (cs) K->copy(dstate + size, cs, size);
+    if (c->past) K->copy(dstate + miras__before_past(p), c->past, miras__past_floats(p));
   }
 }
 
@@ -13888,7 +14521,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   float *const g = c->g, *const ca = c->ca, *const cf = c->cf;
   miras__query x;
   c->io.q = q;
-  c->io.ldq = c->io.ldy = c->r0 = 0;
+  c->io.ldq = c->io.ldy = c->r0 = c->lead = 0;
   w = c->w;
   if (call->position == 0) w = call->init;
   if (call->position == 0 && p->init_mapped) {
@@ -13902,7 +14535,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
     c->g = c->last_g;
     c->ca = c->last_a;
     c->cf = c->scalars + 1;
-    miras__read_at(c, 0, seen, 1, &x);
+    miras__read_at(c, 0, p->past + seen, 1, &x);
   } else {
     miras__read_by(c, w, 0, 1, &x);
   }
@@ -13910,24 +14543,25 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   c->g = g, c->ca = ca, c->cf = cf;
 }
 
-/* A [weights] and momentum of an open chunk, by the recursion; of f-divergences the weights that it
- * would close to. */
+/* A [weights] and momentum of an open chunk, by the recursion; of f-divergences and Muon the
+ * weights that it would close to. */
 static void miras__frozen_live(const miras__call *call, float *values) {
   const miras__plan *p = call->p;
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
   const miras__chunk laid = *c;
   float *s = p->at_s ? values + p->weights : NULL, *sum;
   c->m = 1;                                      /* the last row before the next */
-  c->r0 = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps - 1;
+  c->r0 = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps - 1 + p->past;
   c->g = c->last_g;
   c->n = c->last_n;
   c->ca = c->last_a;
   c->cf = c->scalars + 1;
   c->ch = c->scalars + 2;
   if (s) c->K->copy(s, c->s, p->weights);
+  if (c->past) c->K->copy(values + miras__before_past(p), c->past, miras__past_floats(p));
   sum = miras__apart(c) ? c->u : values;
   miras__span_sum(c, sum, c->a, s);
-  if (sum != values) miras__span_close(c, values, sum, c->a, c->line);
+  if (sum != values || p->muon) miras__span_close(c, values, sum, s, c->a, c->line);
   *c = laid;
 }
 
@@ -13942,6 +14576,221 @@ static void miras__frozen_clear(const miras__call *call) {
   K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
   miras__state_clear(c, miras__mod(call->position, (size_t)p->d.chunk) != 0);
+}
+
+/* @52 SCAN ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
+
+/* Matrix memories with the dot product whose entries decay each by itself (MIRAS_GATE_ENTRY): S
+ * [n, dv], A = exp(a), x = phi(k), u = eta (.) v, a time tau_j of each column, and B the initial
+ * memory where decays lead to it, else 0:
+ *   w_ij = exp(-A_ij tau_j)
+ *   S_t  = B + w (.) (S_(t-1) - B) + x u'       y = S_t' q       the surprise -v . S_(t-1)' x
+ * No chunk of this is a product of matrices, because what is left of a pair in row i and column j
+ * is a number of its own. So tokens follow each other, and columns lie side by side (room @28); a
+ * chunk is nothing here, but for where S is swept. The tape keeps S before every 16th token of a
+ * call, and the adjoint recomputes those between. */
+
+#define MIRAS__SCANNED ((size_t)16)
+
+/* The tokens at work, up to 16, and scratch. */
+typedef struct miras__scanning {
+  const miras__kernels *K;
+  const miras__plan *p;
+  size_t n, dv;
+  float *a;                      /* [n, dv] A                                                     */
+  float *x, *v, *dt, *eta, *q;   /* rows [16, n], [16, dv], [16, dv], [16, rates], [16, n]        */
+  float *u;                      /* [16, dv]                                                      */
+  miras__scan run;
+  /* backward only */
+  float *states;                 /* [17, n, dv] before and after each token                       */
+  float *ds, *dx, *dq, *du, *ddt, *deta;
+} miras__scanning;
+
+typedef char miras__scanning_fits[
+  sizeof(miras__scanning) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
+
+/* Lay scratch out at `scratch`, NULL to count only; returns the floats. */
+static MIRAS__CALLED size_t miras__scan_lay(const miras__plan *p, int backward, float *scratch,
+                                            int watch, miras__scanning *k) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, T = MIRAS__SCANNED;
+  miras__space s = miras__space_at(scratch, watch);
+  k->a = miras__lay(&s, n * dv);
+  k->x = miras__lay(&s, T * n);
+  k->q = miras__lay(&s, T * n);
+  k->v = miras__lay(&s, T * dv);
+  k->dt = miras__lay(&s, T * dv);
+  k->u = miras__lay(&s, T * dv);
+  k->eta = miras__lay(&s, T * p->rates);
+  if (!MIRAS__TRAINS || !backward) return s.used;
+  k->states = miras__lay(&s, (T + 1) * n * dv);
+  k->ds = miras__lay(&s, n * dv);
+  k->dx = miras__lay(&s, T * n);
+  k->dq = miras__lay(&s, T * n);
+  k->du = miras__lay(&s, T * dv);
+  k->ddt = miras__lay(&s, T * dv);
+  k->deta = miras__lay(&s, T * p->rates);
+  return s.used;
+}
+
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+static void miras__scan_gaps(const miras__call *a, int backward, int watch) {
+  miras__scanning k;
+  miras__scan_lay(a->p, backward, a->scratch, watch, &k);
+}
+#endif
+
+/* The engine's part of a plan. Returns the floats of a state, which is S. */
+static MIRAS__COLD size_t miras__scan_plan(miras__plan *p) {
+  miras__scanning k;
+  p->decays = (size_t)p->d.value_dim;
+  if (p->d.learning_rate_gate == MIRAS_GATE_CHANNEL) p->rates = p->decays;
+  p->to_init = p->d.decay_target != MIRAS_DECAY_TARGET_ZERO;
+  p->params += (size_t)p->d.heads * p->weights;
+  p->split = p->weights;
+  p->tape_chunk = miras__pad(p->weights);
+  p->tape_tokens = MIRAS__SCANNED;
+  p->scratch = miras__scan_lay(p, 0, NULL, 0, &k);
+  p->scratch_backward = miras__scan_lay(p, 1, NULL, 0, &k);
+  return p->tape_chunk;
+}
+
+/* The record for a call. own: room for the record where the worker keeps none. */
+static miras__scanning *miras__scan_begin(const miras__call *a, int backward,
+                                          miras__scanning *own) {
+  const miras__plan *p = a->p;
+  int laid = 0;
+  miras__scanning *k = backward ? own : (miras__scanning *)miras__record_of(a, own, &laid);
+  miras__scan *f = &k->run;
+  if (!laid) miras__scan_lay(p, backward, a->scratch, 0, k);
+  k->K = a->K;
+  k->p = p;
+  f->n = k->n = p->features;
+  f->dv = k->dv = (size_t)p->d.value_dim;
+  f->ld_x = f->ld_q = k->n;
+  f->ld_dt = f->ld_u = k->dv;
+  f->step = 0;
+  f->a = k->a;
+  f->b = p->to_init ? a->init : NULL;
+  f->s = a->state;
+  a->K->map(MIRAS__EXP, k->a, a->decay_log, p->weights);
+  return k;
+}
+
+/* The rows of m tokens of the call from t on. */
+static miras__rows miras__scan_rows(miras__scanning *k, const miras__head_io *io, size_t t,
+                                    size_t m) {
+  const miras__rows rows = miras__rows_of(k->n, k->x, k->v, k->dt, k->eta);
+  const size_t dv = k->dv, rates = k->p->rates;
+  miras__rows_fwd(k->K, k->p, io, t, m, &rows);
+  miras__times_gate(k->K, rates > 1, k->u, k->eta, rates, k->v, m, dv);
+  if (io->q) miras__rows_queries(k->K, k->p, io, t, m, k->q, k->n);
+  return rows;
+}
+
+/* Take m tokens of the call from t on, whose rows are there; y NULL: answer nothing. Swept are
+ * states where chunks have closed. */
+static void miras__scan_tokens(miras__scanning *k, const miras__call *a, size_t t, size_t m,
+                               float *y, size_t ldy) {
+  miras__scan f = k->run;
+  size_t i, rows;
+  for (i = 0; i < m; i += rows) {
+    int swept = 0;
+    for (rows = 0; i + rows < m && !swept; rows++)
+      swept = miras__sweeps(&k->p->d, a->position + (uint64_t)(t + i + rows + 1));
+    f.rows = rows;
+    f.x = k->x + i * f.ld_x, f.dt = k->dt + i * f.ld_dt, f.u = k->u + i * f.ld_u;
+    f.q = y ? k->q + i * f.ld_q : NULL;
+    f.y = miras__to(y, i * ldy), f.ld_y = ldy;
+    k->K->scan_fwd(&f);
+    f.s += rows * f.step;
+    if (swept) k->K->flush(f.s, f.s, k->n * k->dv);
+  }
+}
+
+/* surprise = -v . S'x of token i of those at work. */
+static void miras__scan_surprise(miras__scanning *k, size_t i, const float *s, float *surprise) {
+  const size_t n = k->n, dv = k->dv;
+  float *y = k->u;                               /* the token's own comes afterwards              */
+  k->K->gemm(MIRAS__SET, y, dv, miras__mat(k->x + i * n, n), miras__mat(s, dv), 1, dv, n, NULL);
+  k->K->dot_rows(0, surprise, 0, y, 0, k->v + i * dv, 0, 1, dv);
+  k->K->scale(surprise, -1, surprise, 1);
+}
+
+static void miras__scan_forward(const miras__call *a) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const miras__head_io *io = a->io;
+  const size_t length = (size_t)io->length;
+  miras__scanning own, *k = miras__scan_begin(a, 0, &own);
+  size_t t, m;
+  if (!a->position && length) K->copy(a->state, a->init, p->weights);
+  for (t = 0; t < length; t += m) {
+    m = length - t < MIRAS__SCANNED ? length - t : MIRAS__SCANNED;
+    if (io->surprise) m = 1;
+    if (MIRAS__TRAINS && a->tape && t % MIRAS__SCANNED == 0)
+      K->copy(a->tape + t / MIRAS__SCANNED * p->tape_chunk, a->state, p->weights);
+    miras__scan_rows(k, io, t, m);
+    if (io->surprise) {
+      miras__scan_surprise(k, 0, a->state, io->surprise + t);
+      miras__times_gate(K, p->rates > 1, k->u, k->eta, p->rates, k->v, m, k->dv);
+    }
+    miras__scan_tokens(k, a, t, m, io->q ? io->y + t * io->ldy : NULL, io->ldy);
+  }
+}
+
+/* Answer one query o [dv] to q between tokens; the state stays as it is. */
+static void miras__scan_read(const miras__call *a, const float *q, float *o) {
+  miras__scanning own, *k = miras__scan_begin(a, 0, &own);
+  const size_t n = k->n, dv = k->dv;
+  a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  a->K->gemm(MIRAS__SET, o, dv, miras__mat(k->q, n),
+             miras__mat(a->position ? a->state : a->init, dv), 1, dv, n, NULL);
+}
+
+/* The adjoint, for which room @28 has the letters: dq = S_t dy and dx = g u of each token, and
+ * dv = eta (.) du, deta = v (.) du. What ds is in the end goes to B where the call began there. */
+static void miras__scan_backward(const miras__call *a) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  const size_t length = (size_t)a->io->length, T = MIRAS__SCANNED;
+  miras__scanning own, *k = miras__scan_begin(a, 1, &own);
+  const size_t n = k->n, dv = k->dv, rates = p->rates, each = n * dv;
+  miras__scan *f = &k->run;
+  miras__scan_grads g;
+  size_t part, i;
+  g.ds = k->ds, g.da = a->ddecay_log, g.db = p->to_init ? a->dinit : NULL;
+  g.du = k->du, g.ddt = k->ddt;
+  if (a->dstate) K->copy(k->ds, a->dstate, each);
+  else K->fill(k->ds, 0, each);
+  f->s = k->states;
+  f->step = each;
+  for (part = length / T + (length % T != 0); part-- > 0;) {
+    const size_t t = part * T, m = length - t < T ? length - t : T;
+    const miras__rows rows = miras__scan_rows(k, a->io, t, m);
+    miras__rows drows;
+    K->copy(k->states, a->tape + part * p->tape_chunk, each);
+    miras__scan_tokens(k, a, t, m, NULL, 0);
+    g.dy = a->dy + t * a->lddy;
+    for (i = 0; i < m; i++)
+      K->dot_rows(0, k->dq + i * n, 1, k->states + (i + 1) * each, dv, g.dy + i * a->lddy, 0, n,
+                  dv);
+    f->rows = m;
+    f->x = k->x, f->dt = k->dt, f->u = k->u, f->q = k->q, f->ld_y = a->lddy;
+    K->scan_bwd(f, &g);
+    for (i = 0; i < m; i++)
+      K->dot_rows(0, k->dx + i * n, 1, k->states + (i + 1) * each, dv, k->u + i * dv, 0, n, dv);
+    if (rates > 1) K->mul_rows(k->deta, dv, k->du, dv, k->v, dv, m, dv);
+    else K->dot_rows(0, k->deta, 1, k->du, dv, k->v, dv, m, dv);
+    miras__times_gate(K, rates > 1, k->v, k->eta, rates, k->du, m, dv);
+    drows = miras__rows_of(n, k->dx, k->v, k->ddt, k->deta);
+    miras__rows_bwd(K, p, a->io, a->g, t, m, &rows, &drows, NULL);
+    miras__rows_queries_bwd(K, p, a->io, a->g, t, m, k->dq, k->q, n);
+  }
+  if (!a->position) {
+    K->add(a->dinit, k->ds, each);
+    K->fill(k->ds, 0, each);
+  }
+  if (a->dstate) K->copy(a->dstate, k->ds, each);
 }
 
 /* @53 MESA ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
@@ -15596,7 +16445,7 @@ static void miras__recursive_backward(const miras__call *a) {
   K->copy(left + p->split, k->dw, n * dv);
 }
 
-/* @56 ENGINE TABLE ----------------------------------------------------- needs 50 51 53 54 55 -- */
+/* @56 ENGINE TABLE -------------------------------------------------- needs 50 51 52 53 54 55 -- */
 
 /* An engine: the macro that leaves it out, its part of a plan, a run over tokens, its adjoint, and
  * a read between tokens. */
@@ -15620,7 +16469,9 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
    MIRAS__PAIRS(miras__attention_read)},
   {"MIRAS_NO_RECURSIVE", MIRAS__RECURSIVE(miras__recursive_plan),
    MIRAS__RECURSIVE(miras__recursive_forward), MIRAS__RECURSIVE_BACK(miras__recursive_backward),
-   MIRAS__RECURSIVE(miras__recursive_read)}
+   MIRAS__RECURSIVE(miras__recursive_read)},
+  {"MIRAS_NO_SCAN", MIRAS__SCAN(miras__scan_plan), MIRAS__SCAN(miras__scan_forward),
+   MIRAS__SCAN_BACK(miras__scan_backward), MIRAS__SCAN(miras__scan_read)}
 };
 
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
@@ -15648,13 +16499,15 @@ static const miras__between_tokens miras__states_of[] = {
   {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
   {NULL, NULL, NULL, MIRAS__RECURSIVE(miras__recursive_variance),
    MIRAS__RECURSIVE(miras__recursive_get), MIRAS__RECURSIVE(miras__recursive_set),
-   MIRAS__RECURSIVE(miras__recursive_reset)}
+   MIRAS__RECURSIVE(miras__recursive_reset)},
+  {NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 };
 
 #ifndef MIRAS__DEVICE
 /* Tokens with sparse keys, of those that take them. */
 static void (*const miras__sparse_of[])(const miras__call *a, const miras__sparse *k, float *o) = {
-  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse), NULL, NULL};
+  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse), NULL, NULL, NULL,
+  NULL};
 
 static int miras__takes_sparse(const miras__plan *p) {
   const miras_memory_desc *d = &p->d;
@@ -15663,7 +16516,8 @@ static int miras__takes_sparse(const miras__plan *p) {
     return 0;
   if (p->engine == MIRAS__RUN_EXACT) return p->fused && p->rates == 1 && !p->per_feature;
   return p->engine == MIRAS__RUN_FROZEN && d->retention <= MIRAS_RETENTION_L2_BOTH &&
-         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates;
+         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates && !(d->ball > 0) &&
+         !d->omega;
 }
 #endif
 
@@ -15678,7 +16532,8 @@ static int miras__takes_sparse(const miras__plan *p) {
 static void miras__head_gaps(const miras__call *a, int backward, int watch) {
   static void (*const of_engines[])(const miras__call *a, int backward, int watch) = {
     MIRAS__EXACT(miras__exact_gaps), MIRAS__FROZEN(miras__frozen_gaps),
-    MIRAS__MESA(miras__mesa_gaps), NULL, MIRAS__RECURSIVE(miras__recursive_gaps)};
+    MIRAS__MESA(miras__mesa_gaps), NULL, MIRAS__RECURSIVE(miras__recursive_gaps),
+    MIRAS__SCAN(miras__scan_gaps)};
   if (of_engines[a->p->engine]) of_engines[a->p->engine](a, backward, watch);
 }
 #endif
@@ -15759,7 +16614,8 @@ static void miras__plan_exact(miras__plan *p) {
   p->square = d->bias == MIRAS_BIAS_L2;
   p->delta = p->square && !d->diagonal;
   p->after = d->order == MIRAS_ORDER_DECAY_FIRST;
-  p->implicit = d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound;
+  p->epsilon = d->algorithm == MIRAS_ALGORITHM_NORMALIZED ? d->step_epsilon : 0;
+  p->implicit = d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound || p->epsilon > 0;
   p->per_feature = d->decay_gate == MIRAS_GATE_CHANNEL || d->diagonal;
   p->value_decay = d->value_decay_gate != MIRAS_GATE_CONSTANT;
   p->to_init = d->decay_target != MIRAS_DECAY_TARGET_ZERO;
@@ -15807,6 +16663,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->engine = d->architecture == MIRAS_ARCH_KV_CACHE ? MIRAS__RUN_ATTENTION :
               d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? MIRAS__RUN_MESA :
               d->algorithm == MIRAS_ALGORITHM_RECURSIVE ? MIRAS__RUN_RECURSIVE :
+              d->decay_gate == MIRAS_GATE_ENTRY ? MIRAS__RUN_SCAN :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
   if (!miras__engines[p->engine].plan)
     return miras__say_missing(why, n, d, miras__engines[p->engine].macro);
@@ -15832,7 +16689,12 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
               : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
                                                         : 1;
   p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
-  p->chunk_pairs = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps;
+  p->past = d->omega > 1 ? (size_t)d->omega - 1 : 0;
+#ifndef MIRAS_NO_FROZEN
+  if (miras__has_threshold(d->bias)) p->past_delta = p->bounds;
+#endif
+  p->chunk_pairs = c =
+    (d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps) + p->past;
   for (l = 0; l < p->layers; l++) {
     int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
     p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
@@ -15863,10 +16725,14 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
   p->at_rho = p->params;
   if (d->token_rates) p->params += (size_t)d->chunk;
-  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * p->weights : p->weights;
+  p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
+  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
+                                                                       : p->weights;
+  p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
-  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE)
+  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE &&
+      p->engine != MIRAS__RUN_SCAN)
     p->scratch += miras__pad(p->head_dstate);
   else if (p->init_mapped) p->scratch += miras__pad(p->weights);
   if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
@@ -15879,12 +16745,14 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
 }
 
 /* The outer parameters of all heads, among zeros. */
-static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
-  static void (*const of_engines[])(const miras__plan *p, float *init, float *gain) = {
+static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t seed, float *init,
+                                                float *gain) {
+  static void (*const of_engines[])(const miras__plan *p, uint64_t seed, float *init,
+                                    float *gain) = {
     NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL,
-    MIRAS__RECURSIVE(miras__mesa_params)
+    MIRAS__RECURSIVE(miras__mesa_params), MIRAS__SCAN(miras__scan_params)
   };
-  if (of_engines[p->engine]) of_engines[p->engine](p, init, gain);
+  if (of_engines[p->engine]) of_engines[p->engine](p, seed, init, gain);
 }
 
 #endif   /* region G */
@@ -15942,7 +16810,9 @@ MIRAS__INLINE void miras__constant_gates(const miras_memory_desc *d, const float
                                          miras__head_io *io) {
   if (!d->decay_gate) io->keep = keep;
   if (!d->learning_rate_gate) io->step = &d->learning_rate;
-  if (!d->momentum_gate && d->algorithm == MIRAS_ALGORITHM_MOMENTUM) io->momentum = &d->momentum;
+  if (!d->momentum_gate &&
+      (d->algorithm == MIRAS_ALGORITHM_MOMENTUM || d->algorithm == MIRAS_ALGORITHM_MUON))
+    io->momentum = &d->momentum;
   if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
 }
 
@@ -15974,8 +16844,9 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   const size_t heads = (size_t)p->d.heads, dv = (size_t)p->d.value_dim;
   const float *gain = m->params + heads * p->weights + h * dv;
   float *state = m->state + b * p->sequence_state;
-  a->gain = a->bias = a->ridge = a->dy = NULL;   /* memset takes 13 ns of a write of 160 */
-  a->tape = a->dinit = a->dgain = a->dbias = a->dridge = a->dstate = NULL;
+  a->gain = a->bias = a->ridge = a->decay_log = a->dy = NULL;
+  /* memset takes 13 ns of a write of 160 */
+  a->tape = a->dinit = a->dgain = a->dbias = a->dridge = a->ddecay_log = a->dstate = NULL;
   a->io = NULL;
   a->g = NULL;
   a->lddy = 0;
@@ -15986,6 +16857,7 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   if (p->d.inner_norm) a->gain = gain, a->bias = gain + heads * dv;
   if (p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE)
     a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
+  if (p->engine == MIRAS__RUN_SCAN) a->decay_log = m->params + (heads + h) * p->weights;
   a->state = state + 16 + h * p->head_state;
   a->scratch = m->scratch;
   a->record = m->records;
@@ -16065,7 +16937,7 @@ static void miras__backward_task(void *argument, int index, int worker) {
   run.dy = miras__at(c->dy, ((first + c->from) * heads + h) * dv);
   run.lddy = heads * dv;
   run.dinit = c->parts + (size_t)index * c->part;
-  run.dgain = run.dridge = run.dinit + p->weights;
+  run.dgain = run.dridge = run.ddecay_log = run.dinit + p->weights;
   run.dbias = run.dgain + p->widest;
   if (d->token_rates) g.rho = run.dbias + p->widest;
   if (c->from + c->count == (size_t)c->x->length || !c->count) run.K->fill(run.dinit, 0, c->part);
@@ -16090,6 +16962,7 @@ static void miras__memory_collect(const miras__memory_call *c, size_t h, float *
     if (run.bias)
       run.K->add(dparams + (run.bias - m->params), gain + p->widest, (size_t)p->d.value_dim);
     if (run.ridge) run.K->add(dparams + (run.ridge - m->params), gain, (size_t)p->in[0]);
+    if (run.decay_log) run.K->add(dparams + (run.decay_log - m->params), gain, p->weights);
   }
 }
 
@@ -16135,8 +17008,11 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * (16 pairs, keys of length sqrt(key_dim): recalled 0.99 after 800 steps, with q = 4 0.43 after
  * 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its chunks (0.9 of 8
  * pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so large that what
- * windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14); HGRN2
- * without lower bounds that grow with the layer; linear attention with the identity as feature map
+ * windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14); ATLAS
+ * has no polynomial features, which here are a matrix's, a window of 4 tokens whose pairs weigh
+ * alike, and Muon's step when a chunk closes instead of with each token; HGRN2 without lower bounds
+ * that grow with the layer; Mamba's keys, queries and times made of the layer's input instead of
+ * its convolved values; linear attention with the identity as feature map
  * and no normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with steps at which they remember and with horizons from 128
@@ -16150,7 +17026,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                TTT's have entries of size 1, beside its biases' input of 1: at length 1 half of
  *                every write would go to the biases, which all keys share. Not of attention, whose
  *                scores would flatten, nor of RWKV-7, where the length of key, erase and replace is
- *                what says how much
+ *                what says how much, nor of nlms, whose step is divided by the length's square
  *   steps        are bounded, and mostly so large that the bound rules: a write nearly stores its
  *                pair. Yaad's is small, because beyond its threshold the step is what a single wild
  *                pair can do. So is Titans', whose momentum makes 1/(1 - momentum) of every write,
@@ -16160,6 +17036,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *   inner norm   none, which would fix the size of what the memory can say
  *   decay        leads to the initial memory. TTT has none in its paper; here it has that of the
  *                other perceptrons, because a deep memory that forgets nothing fills up
+ *   ATLAS        is Titans: a step of Muon is as long for a pair that is nearly known as for a new
+ *                one, and what bounds a step asks the token's own pair, not a window's
  *   Moneta       the gradient of |r|^3 vanishes as r^2, which the step of 1000 makes up for; the
  *                bound of p = 3 halves a write
  *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
@@ -16242,6 +17120,13 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_ROOT), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
    {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
+  {"mamba-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__W(decay_gate, MIRAS_GATE_ENTRY),
+    MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL), MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_TIME), MIRAS__L(mixer.tied_dt, 1),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"mamba2-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
@@ -16257,17 +17142,40 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__STEP_HEAD)
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16)}},
+  {"deltanet-neg-eigval", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16)}},
   {"longhorn", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_IMPLICIT,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_RMS))
    {MIRAS__UNIT, MIRAS__R(learning_rate, 16)}},
+  {"nlms", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_NORMALIZED,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
+   {MIRAS__END}},
   {"gated-deltanet", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
+  {"gated-deltanet-neg-eigval", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2,
+   MIRAS_ALGORITHM_GD,
+   {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f)}},
+  {"gated-deltanet-2", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__CHANNELS, MIRAS__W(separate_erase, 1),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ERASE_GATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)}},
   {"deltaproduct", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__W(inner_steps, 2)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(learning_rate, 2))
@@ -16282,6 +17190,13 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f)}},
+  {"comba", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(separate_erase, 1),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_FEEDBACK))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
   {"rwkv7-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
@@ -16337,6 +17252,14 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
     MIRAS__R(learning_rate, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 16), MIRAS__FORGET(0.0005f, 0.5f),
     MIRAS__R(simplex, 65536)}},
+  {"atlas", MIRAS_ARCH_MLP, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_MUON,
+   {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__INIT},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(learning_rate, 0.02f),
+    MIRAS__W(omega, 4))
+   {MIRAS__W(algorithm, MIRAS_ALGORITHM_MOMENTUM), MIRAS__UNIT,
+    MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1), MIRAS__R(decay_rate, 0.0005f),
+    MIRAS__R(momentum, 0.25f)}},
 };
 #undef MIRAS__W
 #undef MIRAS__R
@@ -16389,6 +17312,9 @@ static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
   {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),    /* KDA */
    MIRAS__L(mixer.out_gate_rank, 32)},
+  {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 2), MIRAS__L(mixer.qk_heads, 1),
+   MIRAS__L(mixer.from_values, 1), MIRAS__L(mixer.out_norm, MIRAS_NORM_NONE),            /* Mamba */
+   MIRAS__FIELD(memory.decay_rate, 1, 0), MIRAS__FIELD(memory.decay_ratio, 1, 0)},
   {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 1), MIRAS__L(mixer.qk_heads, 1),
              /* Mamba-2  */
    MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SILU_FIRST), MIRAS__L(mixer.norm_heads, 65536)},
@@ -16399,8 +17325,8 @@ static const miras__setting miras__published_as[][8] = {
    MIRAS_OUT_GATE_NONE),
    MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}     /* HGRN2 */
 };
-enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA,
-       MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
+enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
+       MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
 #endif
@@ -16443,6 +17369,8 @@ static const struct {
    MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
   {"ttt-mlp-mamba",
    MIRAS_PRESET_TTT_MLP_MEMORY MIRAS__AS("cm", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
+  {"mamba",
+   MIRAS_PRESET_MAMBA_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA)},
   {"mamba2",
    MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2)},
   {"deltanet",
@@ -16910,7 +17838,7 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d,
   miras__memory_widths(m);
   miras__constant_keeps(&p->d, p->d.layer, m->keep);
   memset(m->params, 0, p->params * sizeof(float));
-  miras__plan_init_params(p, m->params, m->params + (size_t)p->d.heads * p->weights);
+  miras__plan_init_params(p, p->d.seed, m->params, m->params + (size_t)p->d.heads * p->weights);
   memset(m->state, 0, m->state_bytes);
   memset(m->records, 0, miras__workers(p->d.parallel) * sizeof(miras__record));
   for (i = 0; i < miras__workers(p->d.parallel); i++)
@@ -17254,9 +18182,11 @@ MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float 
 }
 
 /* Gradients of outer parameters that one head of one sequence leaves: init, gain or ridge, bias,
- * rho. They are added up afterwards in one order, whoever made them. */
+ * rho; of the scan engine init and decay_log. They are added up afterwards in one order, whoever
+ * made them. */
 static size_t miras__part_size(const miras__plan *p) {
-  return p->weights + 2 * (size_t)p->widest + (p->d.token_rates ? (size_t)p->d.chunk : 0);
+  return p->weights + (p->engine == MIRAS__RUN_SCAN ? p->weights : 2 * (size_t)p->widest) +
+         (p->d.token_rates ? (size_t)p->d.chunk : 0);
 }
 
 /* A tape: 16 floats that hold the position and the length of its call; what each head keeps; the
@@ -17503,6 +18433,15 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
   miras__part_weights(x, p, MIRAS_PART_STATE, "", name, miras__squares(p) ? p->split : 0);
   if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
   if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
+  if (p->past) {
+    const size_t at = p->at_s ? 2 * p->weights : p->weights;
+    x->kind = MIRAS_PART_STATE;
+    x->before = "last.";
+    miras__part_add(x, "keys", 0, at, p->past, n);
+    miras__part_add(x, "values", 0, at + p->past * n, p->past, dv);
+    miras__part_add(x, "thresholds", 0, at + p->past * (n + dv), p->past_delta ? p->past : 0,
+                    p->past_delta);
+  }
   miras__part_weights(x, p, MIRAS_PART_PARAMETER, "init.", name, 0);
   x->before = "";
   if (p->d.inner_norm) {
@@ -17510,6 +18449,7 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
     miras__part_add(x, "bias", 0, more + heads * dv, dv, 0);
   }
   if (miras__squares(p)) miras__part_add(x, "ridge", 0, more, n, 0);
+  if (p->engine == MIRAS__RUN_SCAN) miras__part_add(x, "decay_log", 0, more, n, dv);
   if (p->d.token_rates) miras__part_add(x, "rates", 0, p->at_rho, (size_t)p->d.chunk, 0);
   return x->found;
 }
@@ -17717,15 +18657,17 @@ enum { MIRAS__PROJECTS, MIRAS__MULTIPLIES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, M
 
 enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V,
        MIRAS__W_NORM_Q, MIRAS__W_NORM_K, MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V,
-       MIRAS__W_CONV_BIAS_Q, MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_GATES_DOWN,
-       MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP, MIRAS__W_RATE_DOWN,
+       MIRAS__W_CONV_BIAS_Q, MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_INNER,
+       MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP,
+       MIRAS__W_RATE_DOWN,
        MIRAS__W_RATE_UP, MIRAS__W_MIX_DOWN, MIRAS__W_MIX_UP, MIRAS__W_OUT_DOWN, MIRAS__W_OUT_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
-       MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
-       MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE,
-       MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K, MIRAS__W_BIAS_V, MIRAS__W_BIAS_OUT,
-       MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V,
-       MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
+       MIRAS__W_FEEDBACK, MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_DECAY_LOG,
+       MIRAS__W_BIAS, MIRAS__W_RATES, MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM,
+       MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE, MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K,
+       MIRAS__W_BIAS_V, MIRAS__W_BIAS_OUT, MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q,
+       MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K,
+       MIRAS__W_PERSISTENT_K,
        MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_BIAS_O,
        MIRAS__W_NORM2,
        MIRAS__W_NORM2_BIAS, MIRAS__W_ROUTER, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP,
@@ -17777,14 +18719,18 @@ typedef struct miras__shape {
   int late;                        /* a mac: keys, values and gates are made of what attention
                                       said; answers have that behind them, and what was recalled  */
   size_t at_recalled, recalled;    /* and its keys and values are projections more                */
+  size_t at_inner, at_read;        /* with from_values columns more: what the values make, which are
+                                      low rank, keys, queries; and those normed, or the same      */
+  float inner_epsilon;             /* of that norm, 0: there is none                              */
   size_t at_states;                /* where scratch_train has states of a text that is new        */
   float *idle;                     /* [2, idling] zeros and ones: gates of what only reads        */
   size_t idling;
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         token_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
-         said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
-         bonus, skip, out_offset, biased_q, biased_k, biased_v, biased_out, biased_low, biased_o,
-         out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
+         inner, cols_down, decay_log, token_rates, out_norm, beside_q, beside_k, beside_norm,
+         persistent, cols_persistent, both, said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v,
+         bias1, bias2, gated, rank[4], bonus, skip, out_offset, biased_q, biased_k, biased_v,
+         biased_out, biased_low, biased_o, out_bias, split,
+         feedback;                 /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS + 1];         /* the last is none                              */
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -17845,7 +18791,8 @@ static const struct {
   {"conv_q.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_q), 0},
   {"conv_k.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_k), 0},
   {"conv_v.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_v), 0},
-  {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_low)},
+  {"inner.weight", MIRAS__MULTIPLIES, 26, 10, 1, MIRAS__L(value), MIRAS__L(inner)},
+  {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_down)},
   {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1, MIRAS__L(cols_low), MIRAS__L(moving)},
   {"decay.down", MIRAS__PROJECTS, 18, 10, 1, MIRAS__L(width), MIRAS__L(rank[0])},
   {"decay.up", MIRAS__MULTIPLIES, 19, 1, 1, MIRAS__L(rank[0]), MIRAS__L(cols_q)},
@@ -17857,11 +18804,13 @@ static const struct {
   {"out_gate.up", MIRAS__MULTIPLIES, 25, 10, 1, MIRAS__L(rank[3]), MIRAS__L(value)},
   {"gates.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(gates), 0},
   {"gates.rate", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(rate), 0},
-  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
-  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
+  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(split), 0},
+  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(split), 0},
+  {"feedback.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(feedback), 0},
   {"memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(plan.weights)},
   {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
+  {"memory.decay_log", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(decay_log)},
   {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(token_rates), 0},
   {"skip.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(skip), 0},
@@ -18206,7 +19155,7 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
 
 /* Does a layer change the heads' answers before W_o? */
 static int miras__layer_rewrites(const miras__shape *s) {
-  return s->out_norm || s->cols_out || s->beside;
+  return s->out_norm || s->cols_out || s->out_offset || s->beside;
 }
 
 /* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in heads_norm_bwd. */
@@ -18939,6 +19888,8 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
   }
   miras__times_weight(a, MIRAS__W_GATES_UP, g, kept->proj + s->at_low, s->ld_p, work->dgates,
                       s->ld_g, list);
+  miras__times_weight(a, MIRAS__W_INNER, g, kept->y + s->value, s->ld_y,
+                      work->dproj + s->at_inner, s->ld_p, list);
   for (i = 0; i < 4; i++) {
     const int up = MIRAS__W_DECAY_UP + 2 * i;
     miras__times_weight(a, up, g, kept->proj + s->param[up - 1].place, s->ld_p,
@@ -19035,7 +19986,9 @@ static MIRAS__COLD int miras__params_find(miras__shape *s) {
   s->at_out = s->param[MIRAS__W_OUT_GATE].place + s->plain;
   s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
   s->proj += s->plain;
-  s->at_recalled = s->proj;
+  s->at_recalled = s->at_inner = s->at_read = s->proj;
+  if (s->inner_epsilon > 0) s->at_read += s->inner;
+  if (s->inner) s->at_low = s->at_read;
   return 1;
 }
 
@@ -19085,9 +20038,10 @@ static int miras__shape_end(miras__shape *s) {
     if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
     miras__grow(&s->sums[origin], 1, turns ? room : count);
   }
-  s->ld_p = miras__pad(s->proj + s->recalled);
+  s->ld_p = miras__pad(s->proj + s->recalled + (s->at_read - s->at_inner) + s->inner);
   s->ld_g = miras__pad(s->outs);
-  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) + (s->late ? s->value : 0));
+  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) +
+                       (s->late || s->inner ? s->value : 0));
   rows = MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
   if (s->experts) rows += 2 * MIRAS__TILE * s->ld_x;
@@ -19158,7 +20112,7 @@ static int miras__gate_learns(int form) {
 
 /* Length that the layer gives keys and queries, as qk_norm_fwd takes it; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
-  if (s->qk_map == MIRAS_QK_MAP_L2) return 1;
+  if (s->qk_map == MIRAS_QK_MAP_L2 || s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) return 1;
   if (s->qk_map == MIRAS_QK_MAP_L1) return -1;
   return s->qk_map == MIRAS_QK_MAP_RMS ? (float)sqrt((double)s->dk) : 0;
 }
@@ -19233,6 +20187,8 @@ static void miras__heads_shape(miras__shape *s, const miras_layer_desc *d) {
 static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_memory_desc *m = &s->plan.d;
   const int horizon = d->mixer.decay_horizon;
+  const int always =                              /* c of feedback is a number per head          */
+    d->mixer.fixed_gates | (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1 << MIRAS__ERASE : 0);
   miras__gates *group = s->gate;
   int i;
   group[MIRAS__KEEP].count = miras__keep_width(m);
@@ -19243,7 +20199,8 @@ static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
   group[MIRAS__THRESHOLD].count = miras__gate_width(m, m->threshold_gate);
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__VALUE_KEEP].count = m->value_decay_gate ? s->dv : 0;
-  group[MIRAS__ERASE].count = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->dk : 0;
+  group[MIRAS__ERASE].count = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
+                            : m->separate_erase ? s->dk : 0;
   group[MIRAS__MIX].count = d->rwkv.value_rank ? s->dv : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
@@ -19254,7 +20211,7 @@ static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
     if (i != MIRAS__STEP || !d->mixer.tied_dt) s->outs += group[i].count;
   }
   for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
-    int at = i % MIRAS__GATE_GROUPS, fixed = d->mixer.fixed_gates >> at & 1;
+    int at = i % MIRAS__GATE_GROUPS, fixed = always >> at & 1;
     if (i == MIRAS__GATE_GROUPS) s->moving = s->gates;
     if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
     group[at].first = group[at].from = s->gates;
@@ -19278,20 +20235,25 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   const miras_memory_desc *m = &s->plan.d;
   miras__heads_shape(s, d);
   miras__gates_shape(s, d);
-  s->skip = d->mixer.d_skip ? s->heads : 0;
-  s->cols_q = s->qk_heads * s->dk;
+  s->skip = d->mixer.d_skip > 1 ? s->value : d->mixer.d_skip ? s->heads : 0;
+  s->split = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->gate[MIRAS__ERASE].count : 0;
+  s->feedback = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? s->heads : 0;
+  s->cols_q = d->mixer.from_values ? 0 : s->qk_heads * s->dk;
   s->mix_q = s->cols_q;
   s->mix_k = d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : s->inner_steps * s->cols_q;
   s->shared = d->mixer.share_qk;
   s->cols_k = s->shared ? 0 : s->mix_k;
   s->cols_v = s->inner_steps * s->value;
-  s->out_norm = s->value;
+  s->out_norm = d->mixer.out_norm == MIRAS_NORM_NONE ? 0 : s->value;
   s->out_bias = d->mixer.out_norm == MIRAS_NORM_LAYER ? s->value : 0;
   s->cols_out = d->mixer.out_gate == MIRAS_OUT_GATE_NONE || d->mixer.out_gate_rank ? 0 : s->value;
   s->cols_low = s->moving ? (size_t)d->mixer.gate_rank : 0;
+  s->cols_down = d->mixer.from_values ? 0 : s->cols_low;
+  if (d->mixer.from_values) s->inner = s->cols_low + 2 * s->qk_heads * s->dk;
+  s->inner_epsilon = d->mixer.from_values_epsilon;
   if (d->mixer.projection_bias) {
     s->biased_q = s->cols_q, s->biased_k = s->cols_k, s->biased_v = s->cols_v;
-    s->biased_out = s->cols_out, s->biased_low = s->cols_low, s->biased_o = s->width;
+    s->biased_out = s->cols_out, s->biased_low = s->cols_down, s->biased_o = s->width;
   }
   s->conv = (size_t)d->mixer.conv_size;
   s->conv_v = d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : s->conv;
@@ -19300,6 +20262,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->rate = miras__gate_learns(s->gate->form) ? s->gate->count : 0;   /* of decay gates */
   s->gain = m->inner_norm ? s->dv : 0;
   s->ridge = miras__squares(&s->plan) ? (size_t)miras__features(m) : 0;
+  s->decay_log = s->plan.engine == MIRAS__RUN_SCAN ? s->plan.weights : 0;
   s->token_rates = m->token_rates ? (size_t)m->chunk : 0;
   miras__params_find(s);
 }
@@ -19350,11 +20313,14 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
     case MIRAS__GATE_STEEP:
       g = loss / (double)s->gate[MIRAS__KEEP].cap;
       return miras__logit(g < 0.95 ? g : 0.95);
+    case MIRAS__GATE_SOFTPLUS: return log(expm1(MIRAS__FIRST_TIME));
     default: return miras__logit(1 - f);
   }
 }
 /* Draw the initial offsets of gates, so that decays are the descriptor's constants and learning
- * rates one half. rate: the decay gates' second parameter, or NULL. */
+ * rates one half; but where erasing has gates of its own, both are near 1: at one half answers are
+ * values times the noise of as many gates (8 pairs, seed 1: 0.91 of them recalled instead of
+ * 0.998). rate: the decay gates' second parameter, or NULL. */
 static void miras__draw_gates(const miras__shape *s, float *offset, float *rate) {
   const miras_memory_desc *d = &s->plan.d;
   const miras__gates *g = s->gate;
@@ -19362,18 +20328,26 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
   double forget = d->decay_rate > 0 ? (double)d->decay_rate : 1.0 / 64,
          start[MIRAS__GATE_GROUPS] = {0}, c;
   const size_t each = g[MIRAS__KEEP].count / s->heads;
-  size_t h;
+  const int spread = g[MIRAS__KEEP].form == MIRAS__GATE_SOFTPLUS && !(d->decay_rate > 0);
+  size_t h, j;
   int i;
   start[MIRAS__MOMENTUM] =
     miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
   start[MIRAS__THRESHOLD] = (double)0.5413f;     /* softplus of it is 1                           */
   start[MIRAS__VALUE_KEEP] = miras__logit(63.0 / 64);
-  for (i = MIRAS__MOMENTUM; i <= MIRAS__VALUE_KEEP; i++)
+  if (s->feedback) start[MIRAS__ERASE] = 1;
+  if (s->qk_map == MIRAS_QK_MAP_ERASE_GATE) start[MIRAS__ERASE] = start[MIRAS__STEP] = 2;
+  if (start[MIRAS__STEP] > 0)
+    miras__draw(offset + g[MIRAS__STEP].offset, g[MIRAS__STEP].count, 0, start[MIRAS__STEP], 0);
+  for (i = MIRAS__MOMENTUM; i <= MIRAS__ERASE; i++)
     miras__draw(offset + g[i].offset, g[i].count, 0, start[i], 0);
   for (h = 0; h < s->heads; h++) {
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
                 miras__keep_start(s, forget, &c), 0);
     if (rate) miras__draw(rate + h * each, each, 0, c, 0);
+    for (j = 0; j < each && spread; j++)
+      offset[g[MIRAS__KEEP].offset + h * each + j] =
+        (float)miras__softplus_inverse(1e-3 * pow(100, ((double)j + 0.5) / (double)each));
     forget *= d->decay_ratio > 0 ? (double)d->decay_ratio : 1;
   }
 }
@@ -19402,13 +20376,12 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   const size_t large =
     (s->plan.d.bias == MIRAS_BIAS_LP ? s->heads : (s->heads + 1) / 2) * s->inner_steps * s->dv;
   float *w = layer->w;
-  miras__plan plan = s->plan;
   size_t i, column;
   if (s->turn) miras__draw_turns(s);
-  miras__constant_keeps(&plan.d, layer->index, layer->keep);
+  miras__constant_keeps(&s->plan.d, layer->index, layer->keep);
   miras__draw(s->gate_scale, s->outs, 0, 1, 0);
-  miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.learning_rate, 0);
-  miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)plan.d.threshold, 0);
+  miras__draw(s->gate_scale + step->first, step->count, 0, (double)s->plan.d.learning_rate, 0);
+  miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)s->plan.d.threshold, 0);
   if (found) {
     if (!s->shared)
       miras__query_as_key(s, s->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
@@ -19420,8 +20393,9 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   if (s->gates)
     miras__draw_gates(s, w + at[MIRAS__W_GATES_OFFSET].at,
                       at[MIRAS__W_GATES_RATE].rows ? w + at[MIRAS__W_GATES_RATE].at : NULL);
-  plan.d.seed = miras__hash(seed + 9);           /* gains or ridges, which begin at one place     */
-  miras__plan_init_params(&plan, w + at[MIRAS__W_MEMORY].at, w + at[MIRAS__W_GAIN].at);
+  /* gains or ridges begin at one place */
+  miras__plan_init_params(&s->plan, miras__hash(seed + 9), w + at[MIRAS__W_MEMORY].at,
+                          w + at[s->decay_log ? MIRAS__W_DECAY_LOG : MIRAS__W_GAIN].at);
 }
 
 static size_t miras__memory_layer_tape(const miras__shape *s, const miras__extent *e) {
@@ -19476,6 +20450,58 @@ static void miras__turn_rows(const miras__visit *a, float *x, const float *angle
   a->k->rotary(x, n, x, n, angles, a->layer->s->pairs ? 2 * way : way, a->n, 1, n, n);
 }
 
+/* ---- queries, keys and low rank from values (Mamba) ----
+ *
+ * With x the token's values of all heads, [value], behind convolution and activation, and W the
+ * inner weight:
+ *   (l, k, q) = x W,  with inner_epsilon each over its root mean square
+ *   g         = l W_up + offset: what the gates are made of
+ * Rows x lie behind answers in kept.y, and (l, k, q) behind projections in kept.proj. */
+
+/* The three parts of a row: where each lies in it, and its numbers. */
+static void miras__inner_part(const miras__shape *s, int i, size_t *at, size_t *n) {
+  const size_t each = s->qk_heads * s->dk;
+  *at = i ? s->cols_low + (size_t)(i - 1) * each : 0;
+  *n = i ? each : s->cols_low;
+}
+
+/* The norm of part i of the tile's rows. Gains of ones lie behind a tile's rows of projections. */
+static miras__norming miras__inner_norm(const miras__visit *a, size_t at, size_t n) {
+  const miras__shape *s = a->layer->s;
+  float *ones = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f + s->ld_p);
+  a->k->fill(ones, 1, n);
+  return miras__norm_of(a->kept.proj + s->at_inner + at, s->ld_p, ones, a->n, n,
+                        s->inner_epsilon);
+}
+
+/* A head's rows of keys (which 1) or queries (2) in an array like work.qkv. */
+static float *miras__inner_rows(const miras__visit *a, float *all, int which, size_t h) {
+  return miras__read_rows(a, all, which == 1 ? MIRAS__READ_K : MIRAS__READ_Q, h);
+}
+
+/* Values in qkv -> proj's inner columns, and keys and queries in qkv. */
+static void miras__inner_read(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t dk = s->dk, dv = s->dv, ld = s->ld_p;
+  float *x = a->kept.y + s->value, *z = a->kept.proj + s->at_read;
+  size_t h, at, n;
+  int i;
+  for (h = 0; h < s->heads; h++)
+    k->copy_rows(x + h * dv, s->ld_y, miras__read_rows(a, a->work.qkv, MIRAS__READ_V, h), dv, a->n,
+                 dv);
+  miras__times(a, MIRAS__W_INNER, MIRAS__SET, a->kept.proj + s->at_inner, ld, x, s->ld_y, a->n);
+  for (i = 0; i < 3; i++) {
+    miras__inner_part(s, i, &at, &n);
+    if (s->inner_epsilon > 0 && n) {
+      const miras__norming of = miras__inner_norm(a, at, n);
+      k->heads_norm_fwd(z + at, ld, &of);
+    }
+    for (h = 0; i && h < s->qk_heads; h++)
+      k->copy_rows(miras__inner_rows(a, a->work.qkv, i, h), dk, z + at + h * dk, ld, a->n, dk);
+  }
+}
+
 /* Convolve, activate, and bring keys and queries to their length: proj -> qkv. inverse NULL or, per
  * head, lengths of q, k. */
 static void miras__convolve(const miras__visit *a, const float *past, size_t ldpast,
@@ -19490,6 +20516,7 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
     const miras__conv of = miras__conv_of(a, i, past, ldpast);
     if (of.dim) a->k->conv_fwd(miras__read_rows(a, qkv, i == MIRAS__READ_K ? key : i, 0), &of);
   }
+  if (s->inner) miras__inner_read(a);
   if (s->turn) {
     const float *angles = miras__angles(a);
     for (h = 0; h < s->qk_heads; h++) {
@@ -19555,6 +20582,78 @@ static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
   return e;
 }
 
+/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
+static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *gates) {
+  const miras__gates *group = &s->gate[which];
+  return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
+}
+
+/* What head h erases by gates and keys x of length 1, with alpha, beta and c of the gates' rows:
+ *   erase gate  erase = alpha (.) c (.) x,  replace = -x
+ *   feedback    erase = c x,  replace = -beta x,  and the query less D erase */
+static void miras__make_erase(const miras__visit *a, size_t h) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t n = s->dk, ld = s->ld_g;
+  const float *x = miras__read_rows(a, a->work.qkv, MIRAS__READ_OWN, h);
+  const float *c = miras__gate_of(s, MIRAS__ERASE, h, a->work.gates);
+  const float *beta = miras__gate_of(s, MIRAS__STEP, h, a->work.gates);
+  float *erase = miras__read_rows(a, a->work.qkv, MIRAS__READ_ERASE, h);
+  float *replace = miras__read_rows(a, a->work.qkv, MIRAS__READ_REPLACE, h);
+  k->copy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_K, h), n, x, n, a->n, n);
+  k->scale_rows(replace, n, -1, s->feedback ? beta : NULL, ld, x, n, a->n, n);
+  if (!s->feedback) {
+    k->mul_rows(erase, n, miras__gate_of(s, MIRAS__KEEP, h, a->work.gates), ld, c, ld, a->n, n);
+    k->mul_rows(erase, n, erase, n, x, n, a->n, n);
+    return;
+  }
+  k->scale_rows(erase, n, 1, c, ld, x, n, a->n, n);
+  k->axpy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), n,
+               -s->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h], NULL, 0, erase, n,
+               a->n, n);
+}
+
+/* The adjoint of make_erase, of head h's rows: with derase, dreplace and dx in g (dx that of key),
+ * which uses derase and dreplace up, and b = c of the erase gate
+ *   erase gate  db = derase (.) alpha (.) x,  dalpha += derase (.) b (.) x,
+ *               dx += derase (.) alpha (.) b - dreplace
+ *   feedback    dD += -sum dq . erase,  derase -= D dq,  dc = derase . x,
+ *               dbeta += -dreplace . x,  dx += c derase - beta dreplace
+ * where with scaled queries D is D / sqrt(dk). The query is then again what has its length. */
+static void miras__make_erase_bwd(const miras__visit *a, size_t h, const miras__head_io *io,
+                                  const miras__head_grads *g) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t n = s->dk, ld = s->ld_g, rows = a->n;
+  const float *c = miras__gate_of(s, MIRAS__ERASE, h, a->work.gates);
+  float *dc = miras__gate_of(s, MIRAS__ERASE, h, a->work.dgates), *b = a->scratch, *sum, by;
+  size_t i, m;
+  if (!s->feedback) {
+    k->mul_rows(dc, ld, g->erase, n, io->k, n, rows, n);
+    k->muladd_rows(g->keep, ld, dc, ld, c, ld, rows, n);
+    k->mul_rows(dc, ld, dc, ld, io->keep, ld, rows, n);
+    k->mul_rows(g->erase, n, g->erase, n, io->keep, ld, rows, n);
+    k->muladd_rows(g->k, n, g->erase, n, c, ld, rows, n);
+    k->axpy_rows(g->k, n, -1, NULL, 0, g->replace, n, rows, n);
+    return;
+  }
+  sum = miras__head_sum(a, MIRAS__W_FEEDBACK, h);
+  for (i = 0; i < rows; i += m) {
+    m = rows - i < MIRAS__TILE ? rows - i : MIRAS__TILE;
+    k->dot_rows(0, b, 1, g->q + i * n, n, io->erase + i * n, n, m, n);
+    k->axpy_rows(sum, 0, -s->query_scale, NULL, 0, b, 1, m, 1);
+  }
+  by = s->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h];
+  k->axpy_rows(g->erase, n, -by, NULL, 0, g->q, n, rows, n);
+  k->axpy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), n, by, NULL, 0, io->erase, n,
+               rows, n);
+  k->scale_rows(g->replace, n, -1, NULL, 0, g->replace, n, rows, n);
+  k->dot_rows(0, dc, ld, g->erase, n, io->k, n, rows, n);
+  k->dot_rows(1, g->step, ld, g->replace, n, io->k, n, rows, n);
+  k->axpy_rows(g->k, n, 1, c, ld, g->erase, n, rows, n);
+  k->axpy_rows(g->k, n, 1, io->step, ld, g->replace, n, rows, n);
+}
+
 /* Keys that the layer makes with the help of gates. */
 static void miras__make_keys(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
@@ -19572,6 +20671,7 @@ static void miras__make_keys(const miras__visit *a) {
                       miras__read_rows(a, qkv, MIRAS__READ_ERASE, h),
                       miras__read_rows(a, qkv, MIRAS__READ_REPLACE, h), &e);
     }
+    if (s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) miras__make_erase(a, h);
   }
 }
 
@@ -19593,8 +20693,8 @@ static const float *miras__past(const miras__visit *a, size_t *ld) {
   return rows;
 }
 
-/* proj -> g, gates */
-static void miras__memory_layer_rows(const miras__visit *a) {
+/* Low rank in proj -> g, gates */
+static void miras__gates_rows(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *g = a->kept.g;
   if (s->moving)
@@ -19603,6 +20703,13 @@ static void miras__memory_layer_rows(const miras__visit *a) {
   if (s->gates > s->moving)
     a->k->fill_rows(g + s->moving, s->ld_g, 0, a->n, s->gates - s->moving);
   if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
+}
+
+/* proj -> g, gates; what values make comes later */
+static void miras__memory_layer_rows(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *g = a->kept.g;
+  if (!s->inner) miras__gates_rows(a);
   if (!s->out_offset) return;
   g += s->at_gate;
   miras__times(a, MIRAS__W_OUT_UP, MIRAS__SET, g, s->ld_g,
@@ -19628,13 +20735,8 @@ static void miras__mix_rows(const miras__visit *a) {
 /* proj, gates -> qkv */
 static void miras__memory_layer_enter(const miras__visit *a) {
   miras__mix_rows(a);
+  if (a->layer->s->inner) miras__gates_rows(a);
   miras__make_keys(a);
-}
-
-/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
-static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *gates) {
-  const miras__gates *group = &s->gate[which];
-  return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
 }
 
 /* The query that follows a write. */
@@ -19673,6 +20775,7 @@ static void miras__layer_head(const miras__layer *layer, const miras__kernels *k
   run->init = miras__weight(layer, MIRAS__W_MEMORY) + h * s->plan.weights;
   run->zeros = 0;
   if (ridge->rows) run->ridge = miras__weight(layer, MIRAS__W_RIDGE) + h * ridge->cols;
+  if (s->decay_log) run->decay_log = miras__weight(layer, MIRAS__W_DECAY_LOG) + h * s->decay_log;
   if (!s->param[MIRAS__W_GAIN].rows) return;
   run->gain = miras__weight(layer, MIRAS__W_GAIN) + h * s->dv;
   run->bias = miras__weight(layer, MIRAS__W_BIAS) + h * s->dv;
@@ -19703,9 +20806,15 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
     run->tape = a->kept.tape + h * a->kept.per_tape;
 }
 
-/* y += D v, of the head's rows. */
+/* y += D v, of the head's rows; D is a number, or one for each entry. */
 static void miras__skip(const miras__visit *a, size_t h, const miras__head_io *io) {
   const miras__shape *s = a->layer->s;
+  if (s->skip > s->heads) {
+    a->k->muladd_rows(io->y, s->ld_y, io->v, s->dv,
+                      miras__weight(a->layer, MIRAS__W_SKIP) + h * s->dv,
+                      0, a->n, s->dv);
+    return;
+  }
   a->k->axpy_rows(io->y, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, io->v, s->dv,
                   a->n, s->dv);
 }
@@ -19718,6 +20827,12 @@ static void miras__skip_bwd(const miras__visit *a, size_t h, const miras__head_i
   const float *dy = a->work.dy + h * s->dv;
   float *sum = miras__head_sum(a, MIRAS__W_SKIP, h), *b = a->scratch;
   size_t i, m;
+  if (s->skip > s->heads) {
+    k->muladd_rows(g->v, s->dv, dy, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP) + h * s->dv, 0,
+                   a->n, s->dv);
+    k->muladd_rows(sum, 0, dy, s->ld_y, io->v, s->dv, a->n, s->dv);
+    return;
+  }
   k->axpy_rows(g->v, s->dv, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, dy, s->ld_y, a->n,
                s->dv);
   for (i = 0; i < a->n; i += m) {
@@ -19777,9 +20892,18 @@ static miras__norming miras__answers_of(const miras__visit *a, float *first) {
 
 /* y = what W_o receives. */
 static const float *miras__memory_layer_leave(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
   float *out = miras__from_scratch(a);
-  const miras__norming of = miras__answers_of(a, out);
-  a->k->heads_norm_fwd(out, a->layer->s->ld_y, &of);
+  miras__norming of;
+  if (!s->out_norm) {
+    a->k->gate_rows_fwd(miras__gate_function(s), out, s->ld_y, a->kept.y, s->ld_y,
+                        miras__gate_rows(s, a->kept.proj, a->kept.g),
+                        s->out_offset ? s->ld_g : s->ld_p,
+                        a->n, s->value);
+    return out;
+  }
+  of = miras__answers_of(a, out);
+  a->k->heads_norm_fwd(out, s->ld_y, &of);
   return out;
 }
 
@@ -19795,20 +20919,26 @@ static void miras__memory_layer_again(const miras__visit *a) {
 /* from -> dy and the output gate's gradient. */
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
-  const int first = s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
-  const miras__norming of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
+  const int bare = !s->out_norm, gated = s->cols_out || s->out_offset;
+  const int first = bare ? gated : s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
   const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
+  miras__norming of;
   miras__norm_grads g;
+  of.function = miras__gate_function(s);
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
   g.gate = miras__gate_rows(s, a->work.dproj, a->work.dgates);
   g.ld_gate = s->out_offset ? s->ld_g : s->ld_p;
-  a->k->heads_norm_bwd(first ? from : a->work.dy, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y, from,
-                       s->ld_y, &of);
+  if (!bare) {
+    of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
+    a->k->heads_norm_bwd(first ? from : a->work.dy, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y,
+                         from, s->ld_y, &of);
+  }
   if (first) {
     a->k->copy_rows(a->work.dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
     a->k->copy_rows(g.gate, g.ld_gate, gate, g.ld_gate, a->n, s->value);
     a->k->gate_rows_bwd(of.function, from, s->ld_y, a->work.dy, s->ld_y, g.gate, g.ld_gate, a->n,
                         s->value);
+    if (bare) a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
   }
   miras__memory_layer_again(a);
 }
@@ -19847,6 +20977,7 @@ static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run)
   run->dgain = miras__head_sum(a, MIRAS__W_GAIN, h);
   run->dbias = miras__head_sum(a, MIRAS__W_BIAS, h);
   run->dridge = miras__head_sum(a, MIRAS__W_RIDGE, h);
+  run->ddecay_log = miras__head_sum(a, MIRAS__W_DECAY_LOG, h);
 }
 
 /* dy -> dqkv, dgates, and the head's sums. */
@@ -19871,6 +21002,7 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
   miras__head_backward(&run);
   if (s->skip) miras__skip_bwd(a, h, &io, &g);
   if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
+  if (s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) miras__make_erase_bwd(a, h, &io, &g);
   if (s->lengths) {
     k->qk_norm_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
                 length * s->query_scale, n, s->dk);
@@ -19937,14 +21069,51 @@ static void miras__gates_back(const miras__visit *a) {
   }
 }
 
-static void miras__memory_layer_enter_bwd(const miras__visit *a) {
+static void miras__gates_rows_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  miras__convolve_bwd(a);
-  if (a->only == 1) return;
   miras__gates_back(a);
   if (s->moving)
     miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET, a->work.dproj + s->at_low, s->ld_p,
                      a->work.dgates, s->ld_g);
+}
+
+/* The adjoint of what values make: dqkv's keys and queries, dgates -> dqkv's values. In a phase of
+ * its own, because the adjoint of a convolution wants those of the rows behind its tile. */
+static void miras__inner_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const size_t dk = s->dk, dv = s->dv, ld = s->ld_p;
+  float *d = a->work.dproj + s->at_read, *dz = a->work.dproj + s->at_inner;
+  float *t = miras__from_scratch(a);
+  size_t h, j, at, n;
+  int i;
+  miras__gates_rows_bwd(a);
+  for (i = 0; i < 3; i++) {
+    miras__inner_part(s, i, &at, &n);
+    for (h = 0; i && h < s->qk_heads; h++) {
+      float *to = d + at + h * dk;
+      k->copy_rows(to, ld, miras__inner_rows(a, a->work.dqkv, i, h * s->group), dk, a->n, dk);
+      for (j = 1; j < s->group; j++)
+        k->add_rows(to, ld, miras__inner_rows(a, a->work.dqkv, i, h * s->group + j), dk, a->n, dk);
+    }
+    if (s->inner_epsilon > 0 && n) {
+      const miras__norming of = miras__inner_norm(a, at, n);
+      miras__norm_grads g = {NULL, NULL, NULL, 0};
+      g.gain = miras__to((float *)(uintptr_t)of.gain, ld);      /* nobody's                       */
+      k->heads_norm_bwd(dz + at, ld, NULL, 0, &g, NULL, 0, d + at, ld, &of);
+    }
+  }
+  miras__times_bwd(a, MIRAS__W_INNER, MIRAS__SET, t, s->ld_y, dz, ld);
+  for (h = 0; h < s->heads; h++)
+    k->add_rows(miras__read_rows(a, a->work.dqkv, MIRAS__READ_V, h), dv, t + h * dv, s->ld_y, a->n,
+                dv);
+}
+
+static void miras__memory_layer_enter_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  miras__convolve_bwd(a);
+  if (a->only == 1) return;
+  if (!s->inner) miras__gates_rows_bwd(a);
   if (!s->out_offset) return;
   a->k->add_rows(miras__tile_sum(a, MIRAS__W_OUT_OFFSET), 0, a->work.dgates + s->at_gate, s->ld_g,
                  a->n, s->value);
@@ -20789,7 +21958,7 @@ static void miras__recall_call(const miras__visit *a, size_t h, miras__head_io *
   io->length = is.length, io->head = h, io->rho = is.rho;
   io->q = miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), io->ldq = s->dk;
   io->k = none, io->v = none;
-  io->keep = all, io->step = none;
+  io->keep = s->decay_log ? none : all, io->step = none;   /* a factor, or times            */
   if (is.momentum) io->momentum = none;
   if (is.threshold) io->threshold = all;
   if (is.value_decay) io->value_decay = all;
@@ -21710,7 +22879,7 @@ static int miras__gives(const miras_model *m) {
 
 /* The facts about layers of a kind that decide whether values are mixed into other layers. */
 typedef struct miras__seen {
-  size_t rank, value, ld_y;
+  uint32_t rank, value, ld_y;
 } miras__seen;
 
 /* Do the values of the first layer of type rwkv fit those that mix them in? */
@@ -21837,7 +23006,9 @@ static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__shap
       *(again ? gives : &first[i]) = (unsigned char)m->kinds;
       m->kinds += 1 + (room->beside > 0);
       if (again) break;
-      seen[i].rank = room->rank[2], seen[i].value = room->value, seen[i].ld_y = room->ld_y;
+      seen[i].rank = (uint32_t)room->rank[2];
+      seen[i].value = (uint32_t)room->value;
+      seen[i].ld_y = (uint32_t)room->ld_y;
       if (m->scratch < room->scratch) m->scratch = room->scratch;
       if (m->scratch_train < room->scratch_train) m->scratch_train = room->scratch_train;
       m->bare = miras__larger(m->bare, room->bare);
@@ -22590,7 +23761,7 @@ typedef struct miras__phase {
 } miras__phase;
 
 enum { MIRAS__ENTER, MIRAS__HEAD, MIRAS__LEAVE, MIRAS__LEAVE_BWD, MIRAS__HEAD_BWD,
-       MIRAS__ENTER_BWD, MIRAS__SHIFT_BWD };
+       MIRAS__INNER_BWD, MIRAS__ENTER_BWD, MIRAS__SHIFT_BWD };
 
 static int miras__of_heads(int act) { return act == MIRAS__HEAD || act == MIRAS__HEAD_BWD; }
 
@@ -22602,6 +23773,7 @@ static void miras__act(const miras__visit *a, int act, size_t h) {
     case MIRAS__LEAVE: miras__leave(a); break;
     case MIRAS__LEAVE_BWD: miras__leave_bwd(a); break;
     case MIRAS__HEAD_BWD: type->head_bwd(a, h); break;
+    case MIRAS__INNER_BWD: miras__inner_bwd(a); break;
     case MIRAS__ENTER_BWD: miras__enter_bwd(a); break;
     default: miras__shifted_bwd(a);
   }
@@ -23235,12 +24407,15 @@ static void miras__layer_of(miras__phase *ph, int l) {
 static void miras__layer_run(miras__phase *ph, int l, int act) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
-  const int last = act + 3 + (act == MIRAS__LEAVE_BWD && m->layers[l].s->mixes > 0);
+  const miras__shape *s = m->layers[l].s;
+  const int last = act == MIRAS__ENTER ? MIRAS__LEAVE
+                 : s->mixes ? MIRAS__SHIFT_BWD : MIRAS__ENTER_BWD;
   miras__layer_of(ph, l);
-  for (ph->act = act; ph->act < last; ph->act++)
-    miras__each(tr->desc.parallel,
-                (size_t)tr->batch * (miras__of_heads(ph->act) ? m->layers[l].s->tasks : ph->per),
-                miras__layer_task, ph);
+  for (ph->act = act; ph->act <= last; ph->act++)
+    if (ph->act != MIRAS__INNER_BWD || s->inner)
+      miras__each(tr->desc.parallel,
+                  (size_t)tr->batch * (miras__of_heads(ph->act) ? s->tasks : ph->per),
+                  miras__layer_task, ph);
 }
 
 /* The state from which every call on the last loss's tokens starts. */

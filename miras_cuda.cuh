@@ -181,10 +181,10 @@ miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t st
  * options.segments times options.segment_length tokens, which begin on the chunk grid, are run so,
  * and all others as without. Sums are in another order then: results agree up to rounding, and
  * have the same bits on every device. The memory is a matrix with bias dot or l2, retention all or
- * l2 and algorithm gradient-descent or implicit, without reset_every and value_decay_gate, and
- * with l2 without learning_rate_gate per channel and with up to 4096 features;
- * miras_cuda_memory_size refuses others. Beside the rest it takes a state for every segment of
- * every head, what the segment makes of the identity ([features, features] with l2, else
+ * l2 and algorithm gradient-descent, implicit or normalized, without reset_every and
+ * value_decay_gate, and with l2 without learning_rate_gate per channel and with up to 4096
+ * features; miras_cuda_memory_size refuses others. Beside the rest it takes a state for every
+ * segment of every head, what the segment makes of the identity ([features, features] with l2, else
  * [features]), and scratch.
  *
  * miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the
@@ -589,6 +589,8 @@ MIRAS_X(online_softmax)
 MIRAS_X(conjugate_step)
 MIRAS_X(conjugate_end)
 MIRAS_X(absorb)
+MIRAS_X(scan_fwd)
+MIRAS_X(scan_bwd)
 MIRAS_X(outer_even)
 MIRAS_X(triangle_bwd)
 MIRAS_X(conv_bwd)
@@ -750,8 +752,9 @@ MIRAS__BY_ROWS(feature_rows_bwd, lddx,
                 const float *x, size_t ldx, size_t rows, size_t n),
                (map, dx + r * lddx, lddx, df + r * ldf, f + r * ldf, ldf, x + r * ldx, ldx, m, n))
 MIRAS__BY_ROWS(implicit_rows, rates,
-               (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, size_t n),
-               (eta + r * rates, rates, x + r * ldx, ldx, m, n))
+               (float epsilon, float *eta, size_t rates, const float *x, size_t ldx, size_t rows,
+                size_t n),
+               (epsilon, eta + r * rates, rates, x + r * ldx, ldx, m, n))
 MIRAS__BY_ROWS(norm_rows, 1,
                (float *y, size_t ldy, float *xh, float *rstd, const float *z, const float *gain,
                 const float *bias, float epsilon, size_t rows, size_t n),
@@ -2815,7 +2818,8 @@ static float miras__chunks_rates(const miras__chunks *g, float *k, float *q, uns
     if (own == first + r) along = sum;
   }
   along = __shfl_sync(0xffffffffu, along, (int)(own < 8 ? own : own + 16), 32);
-  return __fdiv_rn(eta, __fmaf_rn(eta, along, 1));
+  return g->p->epsilon > 0 ? __fdiv_rn(eta, __fadd_rn(g->p->epsilon, along))
+                           : __fdiv_rn(eta, __fmaf_rn(eta, along, 1));
 }
 
 /* T, from rows of A diag(eta), `ld` apart; lane i has a column. */
@@ -3665,7 +3669,9 @@ static void miras__chunks_rows_bwd(const miras__chunks_back *x, unsigned part, s
       deta = __fadd_rn(deta, more::sums(w)[3 * MIRAS__PART + i]);
     if (CH) deta = miras__hsum(&deta);
     if (p->implicit) {
-      const float eta = room::left(3)[own];
+      const float eta = room::left(3)[own], rate = io->step[(t + i) * io->ld_step];
+      const int normalized = p->epsilon > 0;         /* the step is rate by, else rate / (1 + ..) */
+      const float less = -2 * eta * (!normalized ? eta : rate > 0 ? eta / rate : 0) * deta;
       float xx = 0, by;
       for (size_t w = miras__lane(); w < n; w += 16) {
         float k[2];
@@ -3673,10 +3679,11 @@ static void miras__chunks_rows_bwd(const miras__chunks_back *x, unsigned part, s
         else miras__chunks_pair<room>(k, 0, own, (unsigned)w / 2 * 2);
         if (!CH && w % 2) k[0] = k[1];
         xx = __fmaf_rn(k[0], k[0], xx);
-        dk[w] = __fmaf_rn(-2 * eta * eta * deta, k[0], dk[w]);
+        dk[w] = __fmaf_rn(less, k[0], dk[w]);
       }
-      by = __fdiv_rn(1, __fmaf_rn(io->step[(t + i) * io->ld_step], miras__hsum(&xx), 1));
-      deta = __fmul_rn(deta, by * by);
+      xx = miras__hsum(&xx);
+      by = __fdiv_rn(1, normalized ? __fadd_rn(p->epsilon, xx) : __fmaf_rn(rate, xx, 1));
+      deta = __fmul_rn(deta, normalized ? by : by * by);
     }
     if (x->d->step && miras__lane() == 0) x->d->step[(t + i) * x->d->ld_step] = deta;
     if (x->d->k)
@@ -4686,7 +4693,7 @@ static void miras__slabs_close(miras__slabs *f) {
   const unsigned wide = f->size.wide;
   miras__chunk *const c = f->c;
   unsigned from;
-  miras__span_close(c, c->w, c->a, c->a, c->scalars + 4);
+  miras__span_close(c, c->w, c->a, NULL, c->a, c->scalars + 4);
   if (f->size.nearby) miras__slabs_bring(f);
   if (!c->closing) return;
   c->token += c->reads;
@@ -6227,7 +6234,7 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
       for (int i = 0; i < 2; i++) miras__back_folded<P>(f, i, from, w);
       __syncthreads();
     }
-    miras__span_close(c, c->wc, c->ac, c->a, c->line);
+    miras__span_close(c, c->wc, c->ac, NULL, c->a, c->line);
   }
   c->K->fill(c->bwc, 0, p->weights);
   for (int i = 0; i < 2; i++) {
@@ -6241,7 +6248,7 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
     l->side[i][0].p = c->w + p->offset[i], f->cw[i].p = c->bw + p->offset[i];
   }
   l->reads = reads;
-  miras__span_close_bwd(c, c->state);
+  miras__span_close_bwd(c, c->state, NULL);
 }
 
 /* bW_0 goes through the link to bA, with what there is for the link's number. */
@@ -6697,7 +6704,11 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   }
   xq = run.K->dot(x, q, n);
   eta = io.step[p->rates > 1 ? j : 0];
-  if (p->implicit) eta = __fdiv_rn(eta, __fadd_rn(1.0f, __fmul_rn(eta, run.K->dot(x, x, n))));
+  if (p->implicit) {
+    const float xx = run.K->dot(x, x, n);
+    eta = __fdiv_rn(eta, p->epsilon > 0 ? __fadd_rn(p->epsilon, xx)
+                                        : __fadd_rn(1.0f, __fmul_rn(eta, xx)));
+  }
   after = p->after;
   K_ALL for (unsigned r = 0; r < N; r += 4) {
     const float4 left = *(const float4 *)(const void *)(alpha + r);
@@ -7664,7 +7675,8 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   int nearby;
   memset((void *)&c, 0, sizeof c);
   if (p->layers != 2 || p->from[1] != 1 || p->retain != p->first || d->inner_steps > 1 ||
-      d->reset_every || d->chunk < 8 || d->chunk > 128 || (p->channel && p->rates > 128) ||
+      p->past || d->reset_every || d->chunk < 8 || d->chunk > 128 ||
+      (p->channel && p->rates > 128) ||
       (retain->close && !retain->stores_link) || retain->from_dual ||
       (d->step_bound && (retain->metric != MIRAS__J_NUMBER || p->groups)))
     return c;
@@ -8157,7 +8169,7 @@ static int miras__segments_can(const miras__plan *p, char *why, size_t n) {
   if (p->engine != MIRAS__RUN_EXACT)
     return miras__say(why, n, "the memory is not linear in its state; segments need architecture "
                               "matrix, bias dot or l2, retention all or l2, algorithm "
-                              "gradient-descent or implicit"), 0;
+                              "gradient-descent, implicit or normalized"), 0;
   if (d->reset_every)
     return miras__say(why, n, "reset_every is %d; segments need 0", d->reset_every), 0;
   if (d->value_decay_gate)

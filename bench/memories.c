@@ -3,6 +3,7 @@
  *
  *   cc -O2 bench/memories.c -o memories -lm && ./memories          every row
  *   ./memories yaad kda                                            these rows
+ *   ./memories titans titans:algorithm=muon titans:omega=4         fields of a row changed
  *   HEADS=4 DIM=64 TOKENS=1024 ROUNDS=7 ./memories                 sizes, and how often
  *
  * A row is timed as a layer of a model would run it: gates learned, the chunk of its paper, batch
@@ -29,6 +30,7 @@ enum { KEY, VALUE, QUERY, KEEP, STEP, MOMENTUM, THRESHOLD, VALUE_KEEP, ERASE, RE
 /* Everything that one row needs, and the best seconds of each measure (0: none). */
 typedef struct bench {
   miras_preset kind;
+  const char *said;                 /* its name, and what is changed */
   miras_memory_desc d;
   miras_memory *m;
   miras_memory_input x;
@@ -169,18 +171,32 @@ static void unit_rows(float *p, size_t rows, size_t n) {
   }
 }
 
-static void open_row(bench *b, miras_preset kind, int T, int H, int n) {
+/* Change the fields of ":FIELD=VALUE" behind each other. */
+static void change(miras_memory_desc *d, const char *said) {
+  for (said = strchr(said, ':'); said; said = strchr(said, ':')) {
+    char field[64] = "", value[64] = "";
+    if (sscanf(++said, "%63[^=:]=%63[^:]", field, value) < 2 ||
+        miras_memory_desc_set(d, field, value) != MIRAS_OK) {
+      fprintf(stderr, "memories: \"%s\" must begin with FIELD=VALUE\n", said);
+      exit(2);
+    }
+  }
+}
+
+static void open_row(bench *b, miras_preset kind, const char *said, int T, int H, int n) {
   miras_model_desc whole;
   char why[256];
   size_t rows = (size_t)T * (size_t)H, steps, count;
   memset(b, 0, sizeof *b);
   miras_model_preset(&whole, kind, 0);
   b->kind = kind;
+  b->said = said;
   b->d = whole.layer[0].memory;
   b->d.heads = H;
   b->d.key_dim = n;
+  change(&b->d, said);
   if (!miras_memory_size(&b->d, why, sizeof why)) {
-    fprintf(stderr, "memories: %s: %s\n", miras_preset_name(kind), why);
+    fprintf(stderr, "memories: %s: %s\n", said, why);
     exit(1);
   }
   b->m = miras_memory_open(&b->d, NULL, NULL, 0);
@@ -302,15 +318,18 @@ int main(int argc, char **argv) {
   bench rows[MIRAS_PRESET_ROWS];
   int count = 0;
   if (argc == 1) {
-    for (int k = 0; k < MIRAS_PRESET_ROWS; k++) open_row(&rows[count++], (miras_preset)k, T, H, n);
+    for (int k = 0; k < MIRAS_PRESET_ROWS; k++)
+      open_row(&rows[count++], (miras_preset)k, miras_preset_name((miras_preset)k), T, H, n);
   } else {
     for (int i = 1; i < argc && count < MIRAS_PRESET_ROWS; i++) {
-      const miras_preset k = miras_preset_find(argv[i]);
+      char name[64] = "";
+      const int named = sscanf(argv[i], "%63[^:]", name);
+      const miras_preset k = named == 1 ? miras_preset_find(name) : MIRAS_PRESET_COUNT;
       if (k == MIRAS_PRESET_COUNT) {
         fprintf(stderr, "memories: there is no row %s\n", argv[i]);
         return 2;
       }
-      open_row(&rows[count++], k, T, H, n);
+      open_row(&rows[count++], k, argv[i], T, H, n);
     }
   }
   for (int i = 0; i < count; i++) compare(&rows[i], T, H, n);
@@ -330,7 +349,7 @@ int main(int argc, char **argv) {
     bench *b = &rows[i];
     size_t bytes;
     miras_memory_state(b->m, &bytes);
-    printf("| %s | %d |", miras_preset_name(b->kind), b->d.chunk);
+    printf("| %s | %d |", b->said, b->d.chunk);
     for (int what = 0; what < MEASURES; what++)
       if (b->best[what] > 0) printf(" %.0f |", T / b->best[what] / 1000);
       else printf(" |");

@@ -18,8 +18,8 @@
  * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
  * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
- * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Mamba-2 in three dialects; TTT;
- * Qwen3-Next and Qwen3.5.
+ * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Mamba; Falcon Mamba; Mamba-2 in
+ * three dialects; TTT; Qwen3-Next and Qwen3.5.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -458,7 +458,7 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
        HF__C_RATE_RANK, HF__C_OUT_RANK, HF__C_VALUE_RANK, HF__C_VALUES,
        HF__C_PADDED, HF__C_LAYER, HF__C_CONV_BIAS, HF__C_BIAS, HF__C_TYPES,
        HF__C_DENSE,
-       HF__C_FORGET, HF__C_STEPS, HF__CONFIG_SLOTS };
+       HF__C_FORGET, HF__C_STEPS, HF__C_INNER_EPSILON, HF__CONFIG_SLOTS };
 
 /* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
  * of
@@ -622,6 +622,32 @@ static const hf__field hf__says_rwkv7[] = {
   {"norm_first norm_bias", "true", -1}
 };
 
+/* The fields of Mamba and of Falcon Mamba; those of its authors that stay in configurations say
+ * what others say. */
+#define HF__SAYS_MAMBA \
+  {"time_step_min time_step_max time_step_floor time_step_scale time_step_init_scheme " \
+   "rescale_prenorm_residual residual_in_fp32 fused_add_norm rms_norm d_model d_inner n_layer " \
+   "pad_vocab_size_multiple use_mambapy use_falcon_mambapy use_associative_scan", "any", -1}, \
+  {"ssm_cfg", "{}", -1}, \
+  {"layer_norm_epsilon", "positive", HF__C_EPSILON}, \
+  {"state_size", "positive", HF__C_STATE}, \
+  {"expand", "positive", HF__C_EXPAND}, \
+  {"intermediate_size", "positive", HF__C_INNER}, \
+  {"conv_kernel", "positive", HF__C_CONV}, \
+  {"time_step_rank", "positive", HF__C_RATE_RANK}, \
+  {"use_bias", "false true", HF__C_BIAS}, \
+  {"use_conv_bias", "false true", HF__C_CONV_BIAS}, \
+  {"hidden_act", "silu swish", -1}
+
+static const hf__field hf__says_mamba[] = {
+  HF__SAYS_MAMBA
+};
+
+static const hf__field hf__says_falcon_mamba[] = {
+  HF__SAYS_MAMBA,
+  {"mixer_rms_eps", "positive", HF__C_INNER_EPSILON}
+};
+
 /* The fields of all three dialects of Mamba-2. */
 #define HF__SAYS_MAMBA2 \
   {"time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max dt_init_floor " \
@@ -781,7 +807,7 @@ typedef struct hf__reader {
   uint64_t met;                      /* bit i: the file has the field of the list's word i        */
   int says_count, dialect;           /* whether a field told another dialect                      */
   char root[32];                     /* what its names begin with                                 */
-  double config[HF__CONFIG_SLOTS];
+  double *config;                    /* [HF__CONFIG_SLOTS] not on the stack                       */
   unsigned char said[HF__CONFIG_SLOTS], none[HF__CONFIG_SLOTS];  /* a value, null                 */
   unsigned char full[MIRAS_MAX_LAYERS / 8], dense[MIRAS_MAX_LAYERS / 8];   /* a bit for each: it
                                         has attention; it has no experts                        */
@@ -1741,6 +1767,37 @@ static int hf__describe_ttt(hf__reader *c, miras_model_desc *d) {
   return c->result == MIRAS_OK;
 }
 
+/* Mamba, and Falcon Mamba, which norms what values make. Channels are shared out to heads of at
+ * most 64, for none of them sees another. */
+static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
+  const int falcon = c->says == hf__says_falcon_mamba;
+  miras_layer_desc *l = &d->layer[0];
+  int inner, size = 64;
+  miras_model_preset(d, MIRAS_PRESET_MAMBA, 0);
+  d->pattern[0] = 0;
+  d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
+  d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
+  d->vocab = hf__config_whole(c, HF__C_VOCAB,
+                              hf__tensor_length(c, "backbone.embeddings.weight", 0), 2);
+  d->untied = hf__config_of(c, HF__C_TIED, 1) < 1;
+  d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
+  inner = hf__config_whole(c, HF__C_INNER,
+                           floor(d->width * hf__config_of(c, HF__C_EXPAND, 2)), 1);
+  l->memory.key_dim = hf__config_whole(c, HF__C_STATE, 16, 1);
+  l->mixer.gate_rank = hf__config_whole(c, HF__C_RATE_RANK, (d->width + 15) / 16, 1);
+  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  if (c->result != MIRAS_OK) return 0;
+  while (inner % size) size--;
+  l->memory.value_dim = size;
+  d->heads = l->memory.heads = inner / size;
+  l->mixer.conv_bias = hf__config_of(c, HF__C_CONV_BIAS, 1) > 0;
+  l->mixer.projection_bias = hf__config_of(c, HF__C_BIAS, 0) > 0;
+  if (falcon)
+    l->mixer.from_values_epsilon = (float)hf__config_of(c, HF__C_INNER_EPSILON, 1e-6);
+  l->mlp.none = 1;
+  return 1;
+}
+
 /* Mamba-2, in three dialects. Its authors leave out what their code has as a default. */
 static int hf__describe_mamba2(hf__reader *c, miras_model_desc *d) {
   static const char *const tables[] = {"backbone.embeddings.weight", "backbone.embedding.weight"};
@@ -1819,7 +1876,8 @@ enum {
   HF__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]              */
   HF__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same, once for each
                               of a token's pairs; here a head has those of all its pairs          */
-  HF__ONLY = 32768   /* times 1 + a miras_layer_type: for layers of this type only                */
+  HF__ENTRIES = 32768,  /* rows are those of all heads; a head's are turned, one by one           */
+  HF__ONLY = 65536   /* times 1 + a miras_layer_type: for layers of this type only                */
 };
 #define HF__ONLY_OF(type) ((1 + (int)(type)) * HF__ONLY)
 
@@ -2038,6 +2096,27 @@ static const hf__name_row hf__ttt_names[] = {
   {".mlp.down_proj.weight", ".mlp.down", 0}
 };
 
+static const hf__name_row hf__mamba_names[] = {
+  {"embeddings.weight", "embed.weight", HF__KEPT},
+  {"norm_f.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".norm.weight", ".norm1.gain", 0},
+  {".mixer.in_proj.weight", ".v.weight", 0},
+  {".mixer.in_proj.weight", ".out_gate.weight", 0},
+  {".mixer.in_proj.bias", ".v.bias", 0},
+  {".mixer.in_proj.bias", ".out_gate.bias", 0},
+  {".mixer.conv1d.weight", ".conv_v.weight", 0},
+  {".mixer.conv1d.bias", ".conv_v.bias", 0},
+  {".mixer.x_proj.weight", ".inner.weight", 0},
+  {".mixer.dt_proj.weight", ".gates.up", 0},
+  {".mixer.dt_proj.bias", ".gates.offset", 0},
+  {".mixer.A_log", ".memory.decay_log", HF__ENTRIES},
+  {".mixer.D", ".skip.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".mixer.out_proj.weight", ".o.weight", 0},
+  {".mixer.out_proj.bias", ".o.bias", 0}
+};
+
 static const hf__name_row hf__mamba2_names[] = {
   {"embeddings.weight", "embed.weight", HF__KEPT},
   {"embedding.weight", "embed.weight", HF__KEPT},
@@ -2109,6 +2188,10 @@ static const struct {
   {"qwen3_5_moe qwen3_5_moe_text", "model.language_model. model.", "layers.",
    "model.visual. mtp.", hf__describe_qwen, HF__NAMES(hf__qwen_names),
    HF__NAMES(hf__says_qwen3_5_moe)},
+  {"mamba", "backbone.", "layers.", "", hf__describe_mamba,
+   HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_mamba)},
+  {"falcon_mamba", "backbone.", "layers.", "", hf__describe_mamba,
+   HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_falcon_mamba)},
   {"mamba2", "backbone.", "layers.", "", hf__describe_mamba2,
    HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2)},
   /* without a model_type of their own: fields or tensors tell them */
@@ -2462,6 +2545,9 @@ static int hf__reader_open(hf__reader *c, const char *path,
   c->family = c->open = -1;
   c->per = c->again = c->steps = 1;
   if (why && why_size) why[0] = 0;
+  c->config = (double *)hf__alloc(c, HF__CONFIG_SLOTS, sizeof(double));
+  if (!c->config) return 0;
+  memset(c->config, 0, HF__CONFIG_SLOTS * sizeof(double));
   c->path = (char *)hf__alloc(c, n + HF__NAME_SIZE + 2, 1);
   if (!c->path) return 0;
   memcpy(c->path, path, n + 1);
@@ -2496,7 +2582,8 @@ static int hf__reader_open(hf__reader *c, const char *path,
  * tensor, seen as rows of `each` numbers:
  *   transposed   number i of row
  *                first + b % steps * apart + b / steps / again * stride + j % group
- *   kept         number j % each of row i */
+ *   kept         number j % each of row i
+ *   entries      number j / m of row i m + j % m, m = cols / each */
 typedef struct hf__piece {
   const hf__tensor *from;         /* NULL: zeros, or ones on the diagonal                         */
   int view, how, layer;
@@ -2531,7 +2618,7 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
                          hf__piece *all, int count) {
   hf__piece *p = &all[count];
   const int turned =
-    !(p->how & (v->rank > 1 ? HF__KEPT | HF__BELOW
+    !(p->how & (v->rank > 1 ? HF__KEPT | HF__BELOW | HF__ENTRIES
                              : HF__AGAIN | HF__FLOORS | HF__SPREAD));
   const size_t rows = hf__view_rows(v);
   size_t last = v->count / rows, below = rows, length;
@@ -2574,6 +2661,9 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
     if (p->how & HF__HALF) p->first = p->how & HF__OTHER ? p->group : 0;
     p->cols = p->group * groups;
     x->taken += (uint64_t)p->cols * p->each;
+  } else if (p->how & HF__ENTRIES) {
+    p->cols = x->count == v->count && last % p->each == 0 ? last : 0;
+    x->taken = x->count;
   } else {
     p->rows = v->rank > 1 ? length : 1;
     p->cols = p->how & (HF__AGAIN | HF__SPREAD) ? last : p->each;
@@ -2847,6 +2937,21 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
         for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
       }
     }
+    return 1;
+  }
+  if (p->how & HF__ENTRIES) {
+    const size_t m = p->cols / p->each;
+    for (i = top; i < below; i++)
+      for (j = 0; j < m; j++)
+        for (k = 0; k < p->each; k += n) {
+          size_t e;
+          n = p->each - k < HF__READ ? p->each - k : (size_t)HF__READ;
+          if (!hf__tensor_get(c, p->from, ((i - p->row) * m + j) * p->each + k, n, x)) return 0;
+          for (e = 0; e < n; e++) {
+            const size_t at = p->col + (k + e) * m + j;
+            if (at >= left && at < right) c->tile[(i - row) * cols + at - col] = x[e];
+          }
+        }
     return 1;
   }
   for (i = top; i < below; i++) {

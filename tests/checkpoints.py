@@ -751,6 +751,80 @@ def rwkv7_authors_forward(config, tensors, tokens):
     return rwkv7_forward(rwkv7_config(), again, tokens, 64e-5)
 
 
+# ---- mamba and falcon_mamba ----
+
+def mamba_config(**fields):
+    common = {
+        "architectures": ["MambaForCausalLM"], "model_type": "mamba", "bos_token_id": 0,
+        "conv_kernel": 4, "eos_token_id": 0, "expand": 2, "fused_add_norm": True,
+        "hidden_act": "silu", "hidden_size": 32, "initializer_range": 0.1,
+        "intermediate_size": 64, "layer_norm_epsilon": 1e-5, "n_layer": 2, "num_hidden_layers": 2,
+        "pad_token_id": 0, "pad_vocab_size_multiple": 8, "rescale_prenorm_residual": False,
+        "residual_in_fp32": True, "rms_norm": True, "ssm_cfg": {}, "state_size": 12,
+        "tie_word_embeddings": True, "time_step_floor": 1e-4, "time_step_init_scheme": "random",
+        "time_step_max": 0.1, "time_step_min": 0.001, "time_step_rank": 3, "time_step_scale": 1.0,
+        "use_bias": False, "use_cache": True, "use_conv_bias": True, "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def mamba_weights(draw, config):
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    state, rank = config["state_size"], config["time_step_rank"]
+    tensors = {"backbone.embeddings.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        prefix = "backbone.layers.%d." % i
+        tensors[prefix + "norm.weight"] = draw.gain(width)
+        prefix += "mixer."
+        tensors[prefix + "in_proj.weight"] = draw.linear(2 * inner, width)
+        if config["use_bias"]:
+            tensors[prefix + "in_proj.bias"] = draw.bias(2 * inner)
+            tensors[prefix + "out_proj.bias"] = draw.bias(width)
+        tensors[prefix + "conv1d.weight"] = draw.taps(inner, config["conv_kernel"])
+        if config["use_conv_bias"]:
+            tensors[prefix + "conv1d.bias"] = draw.bias(inner)
+        tensors[prefix + "x_proj.weight"] = draw.linear(rank + 2 * state, inner, 2.0)
+        tensors[prefix + "dt_proj.weight"] = draw.linear(inner, rank)
+        tensors[prefix + "dt_proj.bias"] = draw.bias(inner) - 0.5
+        tensors[prefix + "A_log"] = draw.uniform(-1.5, 1.5, inner * state).reshape(inner, state)
+        tensors[prefix + "D"] = draw.gain(inner)
+        tensors[prefix + "out_proj.weight"] = draw.linear(width, inner)
+    tensors["backbone.norm_f.weight"] = draw.gain(width)
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def mamba_forward(config, tensors, tokens):
+    inner, state = config["intermediate_size"], config["state_size"]
+    rank, eps = config["time_step_rank"], config["layer_norm_epsilon"]
+    x = tensors["backbone.embeddings.weight"][tokens]
+    for i in range(config["num_hidden_layers"]):
+        prefix = "backbone.layers.%d." % i
+        h = rms(x, tensors[prefix + "norm.weight"], eps)
+        prefix += "mixer."
+        u, z = np.split(h @ tensors[prefix + "in_proj.weight"].T +
+                        tensors.get(prefix + "in_proj.bias", 0.0), 2, 1)
+        u = silu(convolve(u, tensors[prefix + "conv1d.weight"],
+                          tensors.get(prefix + "conv1d.bias", 0.0)))
+        parts = np.split(u @ tensors[prefix + "x_proj.weight"].T, [rank, rank + state], 1)
+        if "mixer_rms_eps" in config:
+            parts = [rms(part, 1.0, config["mixer_rms_eps"]) for part in parts]
+        low, key, query = parts
+        time = softplus(low @ tensors[prefix + "dt_proj.weight"].T +
+                        tensors[prefix + "dt_proj.bias"])
+        rate = np.exp(tensors[prefix + "A_log"])
+        memory, y = np.zeros((inner, state)), np.zeros_like(u)
+        for t in range(len(tokens)):
+            memory = np.exp(-rate * time[t][:, None]) * memory
+            memory = memory + (time[t] * u[t])[:, None] * key[t]
+            y[t] = memory @ query[t] + tensors[prefix + "D"] * u[t]
+        x = x + (y * silu(z)) @ tensors[prefix + "out_proj.weight"].T
+        x = x + tensors.get(prefix + "out_proj.bias", 0.0)
+    head = "backbone.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    return rms(x, tensors["backbone.norm_f.weight"], eps) @ tensors[head].T
+
+
 # ---- mamba2, as Hugging Face names it ----
 
 def mamba2_config(**fields):
@@ -1340,6 +1414,10 @@ def kda_model(more=(), **fields):
     return fla_model(config, kda_weights, kda_layer, more=more)
 
 
+def mamba_model(kept="F32", **fields):
+    return Model(mamba_config(**fields), mamba_weights, mamba_forward, ("transformers",), kept)
+
+
 def mamba2_model(kept="F32", originals=("transformers",), **fields):
     return Model(mamba2_config(**fields), mamba2_weights, mamba2_forward, originals, kept)
 
@@ -1398,6 +1476,13 @@ MODELS = {
         lower_bound=-5.0, norm_eps=1e-3),
     "rwkv7": Model(rwkv7_config(), rwkv7_weights, rwkv7_forward, ("fla", "mlx")),
     "rwkv7-author": Model({}, rwkv7_authors_weights, rwkv7_authors_forward, ("rwkv",), "BF16"),
+    "mamba": mamba_model(),
+    "mamba-biased": mamba_model(
+        "BF16", use_bias=True, use_conv_bias=False, tie_word_embeddings=False,
+        hidden_size=28, intermediate_size=84, expand=3, layer_norm_epsilon=1e-3, conv_kernel=3),
+    "falcon_mamba": mamba_model(
+        "F16", architectures=["FalconMambaForCausalLM"], model_type="falcon_mamba",
+        mixer_rms_eps=1e-3, tie_word_embeddings=False, intermediate_size=96, expand=3),
     "mamba2": mamba2_model(originals=("transformers", "mlx")),
     "mamba2-grouped": mamba2_model(
         "BF16", n_groups=2, time_step_limit=[0.2, 0.9], tie_word_embeddings=False,
@@ -1428,7 +1513,8 @@ MODELS = {
 # Where the draw by the name alone gives a model that multiplies rounding (a key or a read close to
 # zero, then divided by its length), the draw by another name.
 SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
-         "gated_deltanet-sigmoid": 2, "mamba2-grouped": 3, "mamba2-author": 3, "rwkv7-author": 2}
+         "gated_deltanet-sigmoid": 2, "falcon_mamba": 2, "mamba2-grouped": 3, "mamba2-author": 3,
+         "rwkv7-author": 2}
 
 
 # ---- files ----
@@ -1543,7 +1629,8 @@ def from_transformers(folder, config, tokens):
     except ImportError as reason:
         raise Absent("transformers") from reason
     transformers.logging.set_verbosity_error()
-    model = {"mamba2": "Mamba2ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM",
+    model = {"mamba": "MambaForCausalLM", "falcon_mamba": "FalconMambaForCausalLM",
+             "mamba2": "Mamba2ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM",
              "qwen3_5": "Qwen3_5ForCausalLM"}[config["model_type"]]
     model = load_transformers(getattr(transformers, model), folder, torch,
                               ("model.visual.", "mtp."))

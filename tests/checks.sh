@@ -166,7 +166,7 @@ cortex() {
   [ $status = 0 ]
 }
 cortex_memory() {
-  cortex small 39424 && grep -q 'one read' "$build/small.txt" &&
+  cortex small 40960 && grep -q 'one read' "$build/small.txt" &&
     grep -q MIRAS_NO_FROZEN "$build/small.txt"
 }
 cortex_rows() {

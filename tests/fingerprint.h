@@ -38,6 +38,9 @@ static void one_gate(miras_memory_desc *d, miras_gate *field) {
 static size_t change_at = 0;
 static int change_to = -1;
 
+/* Or several other choices, or NULL. */
+static void (*changes)(miras_memory_desc *d) = NULL;
+
 /* All bits that a memory writes, forward and backward, into h. 1 if a call refuses, 2 if the row
  * does not go with the change. */
 static int one_memory(miras_preset kind, int chunk, const miras_parallel *parallel, uint64_t *h) {
@@ -65,6 +68,7 @@ static int one_memory(miras_preset kind, int chunk, const miras_parallel *parall
     one_gate(&d, &d.value_decay_gate);
   }
   if (change_to >= 0) memcpy((char *)&d + change_at, &change_to, sizeof change_to);
+  if (changes) changes(&d);
   if (change_to >= 0 && !miras_memory_size(&d, NULL, 0)) return 2;
   m = miras_memory_open(&d, NULL, NULL, 0);
   if (!m) return 1;

@@ -127,6 +127,7 @@ static void fuzz_rows(void) {
     fuzz_describe(&d, (miras_preset)(i / 2));
     if (i % 2) {
       d.layer[0].mixer.decay_horizon = d.layer[0].memory.decay_gate ? 64 : 0;
+      if (!miras_model_size(&d, NULL, 0)) d.layer[0].mixer.decay_horizon = 0;
       d.layer[0].memory.decay_target = MIRAS_DECAY_TARGET_INITIAL;
       if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.decay_target = MIRAS_DECAY_TARGET_ZERO;
       d.layer[0].memory.step_bound = MIRAS_STEP_BOUND_PAIR;

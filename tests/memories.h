@@ -13,9 +13,13 @@
   #define HELP static
 #endif
 
-#define FORWARD  2e-5
-#define GRADIENT 1e-4
+#define FORWARD  (2e-5 * slack)
+#define GRADIENT (1e-4 * slack)
 #define NOISE    3e-9 /* of a central difference in double */
+
+/* How many times as much a case may be off: Newton and Schulz make of a rounding in S one that is
+ * some hundred times as large, where S has fewer directions than its matrix. */
+static double slack = 1.0;
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -97,6 +101,9 @@ HELP const choice_pool *next_pool(const choice_pool *p) {
   pool_at = next < COUNT(pools) ? next : 0;
   return next < COUNT(pools) ? &pools[next] : NULL;
 }
+
+/* The algorithms of the grids; later ones have tests of their own, so that no case changes. */
+enum { ALGORITHMS = MIRAS_ALGORITHM_NORMALIZED };
 
 #define EACH_POOL(p) const choice_pool *p = NULL; (p = next_pool(p)) != NULL;
 
@@ -262,7 +269,8 @@ HELP void data_new(data *x, const miras_memory_desc *given, int T, uint64_t seed
   for (size_t i = 0; i < x->in[VALUE].count && d.bias == MIRAS_BIAS_CROSS_ENTROPY; i++)
     if (i / x->out % 5 > 0) /* weights of categories, now and then as a network may have them */
       tensor_set(&x->in[VALUE], i, 0.05f + fabsf(x->in[VALUE].f[i]));
-  x->in[KEEP] = tensor_new(rows * x->per[KEEP], keep, 1.0f);
+  x->in[KEEP] = tensor_new(rows * x->per[KEEP], d.decay_gate == MIRAS_GATE_ENTRY ? 0.02f : keep,
+                           1.0f);
   x->in[STEP] = tensor_new(rows * x->per[STEP], 0.3f * d.learning_rate, d.learning_rate);
   x->in[MOMENTUM] = tensor_new(rows * x->per[MOMENTUM], 0.1f, 0.7f);
   x->in[THRESHOLD] = tensor_new(rows * x->per[THRESHOLD], 0.6f * d.threshold, 1.4f * d.threshold);
@@ -539,9 +547,38 @@ HELP int may_rate(const miras_memory_desc *d) {
           (d->retention == MIRAS_RETENTION_L2 && d->decay_target));
 }
 
+HELP int has_momentum(const miras_memory_desc *d) {
+  return d->algorithm == MIRAS_ALGORITHM_MOMENTUM || d->algorithm == MIRAS_ALGORITHM_MUON;
+}
+
+/* Can steps be of several tokens? */
+HELP int may_look_back(const miras_memory_desc *d) {
+  return d->architecture != MIRAS_ARCH_KV_CACHE && d->architecture != MIRAS_ARCH_VECTOR &&
+         (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || has_momentum(d)) && d->inner_steps <= 1 &&
+         !d->token_rates && !ref_resolve(d).step_bound && d->decay_gate != MIRAS_GATE_CHANNEL &&
+         d->learning_rate_gate != MIRAS_GATE_CHANNEL;
+}
+
+/* Can weights be kept in a ball? */
+HELP int may_shorten(const miras_memory_desc *d) {
+  return d->architecture != MIRAS_ARCH_KV_CACHE &&
+         (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2 ||
+          d->retention == MIRAS_RETENTION_L2_BOTH) &&
+         (d->algorithm == MIRAS_ALGORITHM_GD || has_momentum(d));
+}
+
 /* Groups of another value_dim become one. */
 HELP void regroup(miras_memory_desc *d) {
   if (ref_group_end(d, d->value_dim - 1, d->value_dim) != d->value_dim) d->groups[0] = '\0';
+}
+
+/* What does not go with a decay of each entry. */
+HELP void plain_scan(miras_memory_desc *d) {
+  d->value_decay_gate = MIRAS_GATE_CONSTANT;
+  d->normalize = d->separate_erase = 0;
+  d->order = MIRAS_ORDER_ERROR_FIRST;
+  if (d->inner_steps > 1) d->inner_steps = 0;
 }
 
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
@@ -561,7 +598,9 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!matrix || d.bias != MIRAS_BIAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
   if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
+  if (d.decay_gate == MIRAS_GATE_ENTRY) plain_scan(&d);
   if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT) d.diagonal = 0;
+  if (d.algorithm != MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = 0.0f;
   if (!may_return(&d)) d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   if (!may_bound(&d)) d.step_bound = MIRAS_STEP_BOUND_AUTO;
   if (!may_rate(&d)) d.token_rates = MIRAS_TOKEN_RATES_NONE;
@@ -603,6 +642,8 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (d.retention != MIRAS_RETENTION_KL) d.simplex_logits = 0;
   if (d.retention != MIRAS_RETENTION_KL || ref_lags(&d)) d.simplex_signed = 0;
   if (d.retention != MIRAS_RETENTION_L2_BOTH) d.balance = 0.0f;
+  if (!may_shorten(&d)) d.ball = 0.0f;
+  if (!may_look_back(&d)) d.omega = 0;
   if (!elastic) {
     d.sparsity = 0.0f;
     d.smooth_shrink = 0;
@@ -632,7 +673,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
       (!ref_exact(&d) || d.normalize || d.diagonal || newton))
     d.learning_rate_gate = MIRAS_GATE_HEAD;
   if (d.retention == MIRAS_RETENTION_ELASTIC || /* its threshold is one number */
-      (!ref_exact(&d) && (d.algorithm == MIRAS_ALGORITHM_MOMENTUM || d.token_rates))) {
+      (!ref_exact(&d) && (has_momentum(&d) || d.token_rates))) {
     if (d.decay_gate == MIRAS_GATE_CHANNEL) d.decay_gate = MIRAS_GATE_HEAD;
     if (d.learning_rate_gate == MIRAS_GATE_CHANNEL) d.learning_rate_gate = MIRAS_GATE_HEAD;
   }
@@ -657,8 +698,11 @@ HELP int has_meaning(const miras_memory_desc *d) {
            d->algorithm == MIRAS_ALGORITHM_GD;
   if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE && d->bias == MIRAS_BIAS_CROSS_ENTROPY)
     return d->architecture == MIRAS_ARCH_MATRIX && plain;
-  if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || ref_squares(d))
+  if (d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->algorithm == MIRAS_ALGORITHM_NORMALIZED ||
+      ref_squares(d))
     return d->architecture == MIRAS_ARCH_MATRIX && d->bias == MIRAS_BIAS_L2 && plain;
+  if (d->algorithm == MIRAS_ALGORITHM_MUON)
+    return plain && d->architecture != MIRAS_ARCH_VECTOR && d->inner_steps <= 1;
   if (d->algorithm != MIRAS_ALGORITHM_MOMENTUM) return !(ref_lags(d) && d->inner_steps > 1);
   return !ref_lags(d) && d->retention != MIRAS_RETENTION_ELASTIC && !ref_is_divergence(d);
 }
@@ -785,7 +829,8 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
     d.simplex *= 0.4f * (float)(layered && shape > 1 ? d.expansion * d.key_dim : d.key_dim);
   if (retention != MIRAS_RETENTION_ALL && below(3) > 0) d.decay_gate = MIRAS_GATE_HEAD;
   if (below(3) > 0) d.learning_rate_gate = MIRAS_GATE_HEAD;
-  if (algorithm == MIRAS_ALGORITHM_MOMENTUM && below(3) > 0) d.momentum_gate = MIRAS_GATE_HEAD;
+  if ((algorithm == MIRAS_ALGORITHM_MOMENTUM || algorithm == MIRAS_ALGORITHM_MUON) && below(3) > 0)
+    d.momentum_gate = MIRAS_GATE_HEAD;
   if (below(3) > 0) d.threshold_gate = MIRAS_GATE_HEAD;
   d.decay_rate = fragile(&d) ? 0.02f : 0.08f;
   d.decay_ratio = 0.5f;
@@ -794,6 +839,7 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
   if (bias == MIRAS_BIAS_SHIFT_ROBUST) d.learning_rate *= 0.5f;
   if (algorithm == MIRAS_ALGORITHM_MOMENTUM) d.learning_rate *= 0.5f;
   if (algorithm == MIRAS_ALGORITHM_IMPLICIT) d.learning_rate *= 3.0f;
+  if (algorithm == MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = variant % 2 ? 0.2f : 0.0f;
   d.momentum = 0.4f;
   d.threshold = bias == MIRAS_BIAS_HUBER || bias == MIRAS_BIAS_LOG_COSH ? 0.5f
                 : bias == MIRAS_BIAS_SHIFT_ROBUST ? 0.3f
@@ -820,13 +866,13 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
 HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of
- * numbers and of categories. */
-enum { EXACT_KINDS = 8 };
+ * numbers and of categories, normalized steps, and decays of entries. */
+enum { EXACT_KINDS = 10, ENTRIES = 9 };
 
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
                                       MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2, MIRAS_BIAS_L2,
-                                      MIRAS_BIAS_CROSS_ENTROPY};
+                                      MIRAS_BIAS_CROSS_ENTROPY, MIRAS_BIAS_L2};
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
@@ -834,7 +880,14 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
                                                MIRAS_ALGORITHM_LEAST_SQUARES,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_RECURSIVE,
-                                               MIRAS_ALGORITHM_RECURSIVE};
+                                               MIRAS_ALGORITHM_RECURSIVE,
+                                               MIRAS_ALGORITHM_NORMALIZED};
+  miras_memory_desc d;
+  if (kind == ENTRIES) {
+    d = cell(SHAPE_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, chunk, variant);
+    d.decay_gate = MIRAS_GATE_ENTRY;
+    return tidy(d);
+  }
   return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
               kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
               algorithms[kind], chunk, variant);
@@ -851,7 +904,7 @@ HELP size_t state_size(const miras_memory_desc *d) {
   if (d->architecture == MIRAS_ARCH_KV_CACHE) return (size_t)d->window * pair;
   if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return F * F + P;
   if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE) return F * F + F + P;
-  return d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? 2 * P : P;
+  return (has_momentum(d) ? 2 * P : P) + ref_past(d) * ref_past_wide(d);
 }
 
 /* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G;
@@ -872,7 +925,8 @@ HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position)
       if (t % window == row) return m->at_more + 1 + (t - (end - held)) * (dk + dv) + column;
     return NOWHERE;
   }
-  return i < P ? i : m->at_s + i - P;
+  if (i >= P && !has_momentum(&m->d)) return m->at_more + i - P;
+  return i < P ? i : m->at_s + i - P; /* and the pairs of a window behind S */
 }
 
 /* H is symmetric (by recursion P), and so is its gradient: a single entry off the diagonal cannot

@@ -99,8 +99,9 @@ REF int ref_exact(const miras_memory_desc *d) {
   return d->architecture == MIRAS_ARCH_MATRIX &&
          (d->bias == MIRAS_BIAS_DOT || d->bias == MIRAS_BIAS_L2) &&
          (d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2) &&
-         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT) &&
-         !d->token_rates;
+         (d->algorithm == MIRAS_ALGORITHM_GD || d->algorithm == MIRAS_ALGORITHM_IMPLICIT ||
+          d->algorithm == MIRAS_ALGORITHM_NORMALIZED) &&
+         !d->token_rates && !(d->ball > 0.0f) && !d->omega;
 }
 
 /* Memora as in the paper: the first token of a chunk exactly, the others linear in W. The state is
@@ -118,12 +119,13 @@ REF int ref_features(const miras_memory_desc *d) {
 /* Channels of the decay gate: features of an exact matrix, else entries of the value, as those of
  * all other gates are. */
 REF int ref_keep_channels(const miras_memory_desc *d) {
+  if (d->decay_gate == MIRAS_GATE_ENTRY) return d->value_dim;   /* times, of columns              */
   return ref_exact(d) ? ref_features(d) : d->value_dim;
 }
 
 /* Numbers per token and head of a gate that has `channels`, and of the decay gate. */
 REF int ref_gate_width(miras_gate gate, int channels) {
-  return gate == MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
+  return gate >= MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
 }
 
 REF int ref_keep_width(const miras_memory_desc *d) {
@@ -850,6 +852,21 @@ typedef struct ref_token {
   double momentum;
 } ref_token;
 
+/* Pairs that an Omega window keeps, and how many numbers each is: its key as the layers see it, its
+ * value, its thresholds. */
+REF size_t ref_past(const miras_memory_desc *d) {
+  return d->omega > 1 ? (size_t)d->omega - 1 : 0;
+}
+
+REF size_t ref_past_thresholds(const miras_memory_desc *d) {
+  return !ref_has_threshold(d) ? 0
+         : d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
+}
+
+REF size_t ref_past_wide(const miras_memory_desc *d) {
+  return (size_t)ref_features(d) + (size_t)d->value_dim + ref_past_thresholds(d);
+}
+
 /* State of a head after a closed chunk: A [weights] and momentum S [weights]; then Newton's H
  * [features, features], or pairs [window, key_dim + value_dim] from the
  * oldest and how many there are. */
@@ -889,6 +906,7 @@ REF size_t ref_params_count(const miras_memory_desc *given) {
   if (d.inner_norm) count += 2 * (size_t)d.heads * (size_t)d.value_dim;
   if (d.token_rates) count += (size_t)d.chunk;
   if (ref_squares(&d)) count += (size_t)d.heads * (size_t)ref_features(&d);
+  if (d.decay_gate == MIRAS_GATE_ENTRY) count += (size_t)d.heads * s.weights;
   return count;
 }
 
@@ -911,6 +929,12 @@ REF double ref_ridge(const ref_memory *m, int h, size_t i) {
   const size_t F = (size_t)m->features;
   const double raw = m->params[(size_t)m->d.heads * m->s.weights + (size_t)h * F + i];
   return log1p(exp(-fabs(raw))) + (raw > 0.0 ? raw : 0.0);
+}
+
+/* What a time leaves of entry i [features, value_dim] of head h: exp(-exp(a) time). */
+REF double ref_left_of_entry(const ref_memory *m, int h, size_t i, double time) {
+  const size_t P = m->s.weights, heads = (size_t)m->d.heads;
+  return exp(-exp(m->params[(heads + (size_t)h) * P + i]) * time);
 }
 
 REF void ref_reset_head(ref_memory *m, int b, int h) {
@@ -969,6 +993,7 @@ REF void ref_open(ref_memory *m, const miras_memory_desc *given, const double *p
   m->at_more = m->per_head = 2 * P;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) m->per_head += F * F;
   if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) m->per_head += F * F + F;
+  m->per_head += ref_past(&m->d) * ref_past_wide(&m->d);
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE)
     m->per_head += 1 + (size_t)m->d.window * (size_t)(m->d.key_dim + m->d.value_dim);
   ref_entries(m);
@@ -1020,6 +1045,7 @@ REF double ref_rate(const ref_memory *m, uint64_t t) {
 /* The exact linear memory: S [features, value_dim] = A, with initial memory B.
  *   S~ = B + diag(keep) (S - B) diag(value_decay), or the same with 0 for B
  *   error first:    S <- S~ - k (eta (.) (S' k - v))'   decay first: the error is that of S~
+ *   normalized:     eta / (step_epsilon + k.k) for eta
  *   implicit:       eta / (1 + eta k.k) for eta, and so when steps are bounded; diagonal: k^2 (.) S
  *                   for k k' S
  *   separate erase: S <- S~ + b (a' S) + k (eta (.) v)'
@@ -1041,7 +1067,9 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
     for (size_t i = 0; i < P; i++) before[i] = S[i];
     for (size_t i = 0; i < P && j == 0; i++) {
       const double to = d->decay_target ? B[i] : 0.0;
-      S[i] = to + x->keep[i / dv] * (S[i] - to) * x->value_decay[i % dv];
+      const double left = d->decay_gate == MIRAS_GATE_ENTRY
+                            ? ref_left_of_entry(m, h, i, x->keep[i % dv]) : x->keep[i / dv];
+      S[i] = to + left * (S[i] - to) * x->value_decay[i % dv];
     }
     for (size_t i = 0; i < F && j == 0 && d->normalize; i++) {
       const double to = d->decay_target ? B[P + i] : 0.0;
@@ -1061,6 +1089,8 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
     for (size_t o = 0; o < dv; o++) {
       eta[o] = x->step[(size_t)j * dv + o];
       if (implicit) eta[o] = eta[o] / (1.0 + eta[o] * kk);
+      if (d->algorithm == MIRAS_ALGORITHM_NORMALIZED)
+        eta[o] /= (double)(d->step_epsilon > 0.0f ? d->step_epsilon : 1e-6f) + kk;
     }
     for (size_t i = 0; i < F; i++) {
       if (d->normalize) z[i] += eta[0] * k[i];
@@ -1327,12 +1357,126 @@ REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const doubl
   return er / (er + er * F / 4.0 + c * Q);
 }
 
+/* Each matrix, with the biases behind it, at most `ball` long. */
+REF void ref_ball(const ref_memory *m, double *A) {
+  for (int l = 0; l < m->s.layers; l++) {
+    const size_t end = l + 1 < m->s.layers ? m->s.at[l + 1] : m->s.weights;
+    double sum = 0.0;
+    for (size_t i = m->s.at[l]; i < end; i++) sum += A[i] * A[i];
+    ref_branch(m->branches, sqrt(sum) > (double)m->d.ball, sqrt(sum) - (double)m->d.ball);
+    for (size_t i = m->s.at[l]; i < end && sqrt(sum) > (double)m->d.ball; i++)
+      A[i] *= (double)m->d.ball / sqrt(sum);
+  }
+}
+
+/* Y [n, n] = X X', from rows [n, m] of X that lie `down` apart, their entries `right`. */
+REF void ref_gram(double *Y, const double *X, int n, int m, int down, int right) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      Y[i * n + j] = 0.0;
+      for (int k = 0; k < m; k++)
+        Y[i * n + j] += X[i * down + k * right] * X[j * down + k * right];
+    }
+}
+
+/* Five steps of Newton and Schulz on a matrix [in, out]: X <- a X + (b A + c A^2) X with A = X X',
+ * from X of length 1; of more rows than columns the transposed matrix is taken. */
+REF void ref_newton_schulz(double *X, int in, int out) {
+  const int n = in <= out ? in : out, m = in <= out ? out : in;
+  const int down = in <= out ? out : 1, right = in <= out ? 1 : out;
+  const size_t square = (size_t)n * (size_t)n, count = (size_t)in * (size_t)out;
+  double *A = (double *)ref_zeros(2 * square + count), *B = A + square, *Y = B + square, sum = 0.0;
+  for (size_t i = 0; i < count; i++) sum += X[i] * X[i];
+  for (size_t i = 0; i < count; i++) X[i] /= sqrt(sum) + 1e-7;
+  for (int step = 0; step < 5; step++) {
+    ref_gram(A, X, n, m, down, right);
+    ref_gram(B, A, n, n, n, 1); /* A is symmetric */
+    for (size_t i = 0; i < square; i++) B[i] = -4.7750 * A[i] + 2.0315 * B[i];
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < m; k++) {
+        double y = 3.4445 * X[i * down + k * right];
+        for (int j = 0; j < n; j++) y += B[i * n + j] * X[j * down + k * right];
+        Y[i * down + k * right] = y;
+      }
+    memcpy(X, Y, count * sizeof(double));
+  }
+  free(A);
+}
+
+/* What a chunk of Muon closes to: A = base + E ns(S), of each matrix with its biases. */
+REF void ref_muon(const ref_memory *m, double *A, const double *base, const double *S,
+                  const double *E) {
+  for (int l = 0; l < m->s.layers; l++) {
+    const size_t end = l + 1 < m->s.layers ? m->s.at[l + 1] : m->s.weights, at = m->s.at[l];
+    double *X = (double *)ref_zeros(end - at);
+    memcpy(X, S + at, (end - at) * sizeof(double));
+    ref_newton_schulz(X, (int)(end - at) / m->s.out[l], m->s.out[l]);
+    for (size_t i = at; i < end; i++) A[i] = base[i] + E[i] * X[i - at];
+    free(X);
+  }
+}
+
+/* g of inner step j of a token at the anchor, of all tokens of its window, which is then moved on:
+ * the last ones are keys [past, features], values, thresholds, of token t since the head's start in
+ * row t % past. Returns the token's own loss. */
+REF double ref_gradients(ref_memory *m, int b, int h, uint64_t position, const ref_token *x, int j,
+                         const double *anchor) {
+  const miras_memory_desc *d = &m->d;
+  const size_t F = (size_t)m->features, dv = (size_t)d->value_dim, past = ref_past(d);
+  const size_t wide = ref_past_thresholds(d), P = m->s.weights;
+  const uint64_t age = ref_restarts(d, h, position) ? 0 : ref_age(d, h, position);
+  double *keys = ref_head_state(m, b, h) + m->at_more, *values = keys + past * F;
+  double *thresholds = values + past * dv, *sum = (double *)ref_zeros(P + 2 * dv), loss = 0.0;
+  for (uint64_t s = 0; s == 0 || (s <= past && s <= age); s++) {
+    double *v = sum + P, *threshold = v + dv, one;
+    const size_t row = past ? (size_t)((age - s) % past) : 0;
+    ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, m->x, m->branches);
+    for (size_t o = 0; o < dv; o++) {
+      v[o] = s ? values[row * dv + o] : x->value[(size_t)j * dv + o];
+      threshold[o] =
+        s && wide ? thresholds[row * wide + (wide > 1 ? o : 0)] : x->threshold[o];
+    }
+    if (s) memcpy(m->x, keys + row * F, F * sizeof(double));
+    ref_apply(d, &m->s, anchor, ref_gain(m, h, 0), ref_gain(m, h, 1), m->x, &m->trace);
+    one = ref_bias(d, m->trace.out, v, threshold, m->e, m->branches);
+    if (s == 0) loss = one;
+    ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
+    for (size_t i = 0; i < P; i++) sum[i] += m->g[i];
+  }
+  memcpy(m->g, sum, P * sizeof(double));
+  if (past > 0) {
+    const size_t row = (size_t)(age % past);
+    ref_map(d, x->key, keys + row * F, m->branches);
+    memcpy(values + row * dv, x->value, dv * sizeof(double));
+    memcpy(thresholds + row * wide, x->threshold, wide * sizeof(double));
+  }
+  free(sum);
+  return loss;
+}
+
+/* What queries of an open chunk read. */
+REF void ref_read_open(const ref_memory *m, double *read, const double *A, const double *anchor,
+                       const double *c) {
+  for (size_t i = 0; i < m->s.weights; i++)
+    switch (m->d.algorithm == MIRAS_ALGORITHM_MUON ? MIRAS_RETENTION_COUNT : m->d.retention) {
+      case MIRAS_RETENTION_ALL:
+      case MIRAS_RETENTION_L2:
+      case MIRAS_RETENTION_L2_BOTH:
+      case MIRAS_RETENTION_ELASTIC:
+      case MIRAS_RETENTION_ELASTIC_FTRL: read[i] = A[i]; break;
+      case MIRAS_RETENTION_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
+      case MIRAS_RETENTION_KL: read[i] = ref_lags(&m->d) ? A[i] : anchor[i]; break;
+      default: read[i] = anchor[i]; break;
+    }
+}
+
 /* Everything else: gradients at the weights of the chunk's start. With chunk 1 every descent is a
  * chunk of its own. With g_j the gradient of descent j of a token, and B the initial memory or 0:
  *   before the first   base <- B + alpha (base - B) + s, s <- theta s   (s from before the chunk)
  *                      own  <- alpha own + so, so <- theta so           (so of this chunk)
  *   each               so <- so - eta_j g_j, own <- own - eta_j g_j
  *   then               A = base + rate own     S = s + rate so when the chunk closes
+ * Muon: base has no s, own does not count, A = base + gamma ns(S), gamma <- alpha gamma + eta.
  * rate is 1 but for token_rates, which leave own as it is: alpha is for what the chunk found. An
  * f-divergence keeps A until the chunk closes, and then moves base by own. */
 REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
@@ -1340,6 +1484,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
   const size_t P = m->s.weights, head = (size_t)b * (size_t)d->heads + (size_t)h;
   const uint64_t C = (uint64_t)d->chunk, row = position % C;
   const int divergence = ref_is_divergence(d), exactly = row == 0 && ref_lags(d);
+  const int muon = d->algorithm == MIRAS_ALGORITHM_MUON;
   double *A = ref_head_state(m, b, h), *S = A + m->at_s, *c = m->c + head * REF_LAYERS;
   double *anchor = ref_head_open(m, b, h, OPEN_ANCHOR), *base = ref_head_open(m, b, h, OPEN_BASE);
   double *own = ref_head_open(m, b, h, OPEN_OWN), *s = ref_head_open(m, b, h, OPEN_S_BASE);
@@ -1365,23 +1510,20 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
         own[i] = so[i] = gamma[i] = 0.0;
       }
     }
-    ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, m->x, m->branches);
-    ref_apply(d, &m->s, anchor, ref_gain(m, h, 0), ref_gain(m, h, 1), m->x, &m->trace);
-    one = ref_bias(d, m->trace.out, x->value + (size_t)j * (size_t)d->value_dim, x->threshold, m->e,
-                   m->branches);
+    one = ref_gradients(m, b, h, position, x, j, anchor);
     if (j == 0) loss = one;
-    ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
     bound = ref_bound(m, x, j, J);
     for (size_t i = 0; i < P; i++) {
-      const double theta = d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? x->momentum : 0.0;
+      const double theta =
+        muon || d->algorithm == MIRAS_ALGORITHM_MOMENTUM ? x->momentum : 0.0;
       double alpha, eta = ref_step(m, x, j, i, &alpha);
       eta *= bound;
-      gamma[i] = alpha * gamma[i] + (double)d->sparsity * eta;
+      gamma[i] = alpha * gamma[i] + (muon ? 1.0 : (double)d->sparsity) * eta;
       if (j == 0) {
         s[i] *= theta;
         so[i] *= theta;
       }
-      base[i] = B[i] + alpha * (base[i] - B[i]) + (j == 0 ? s[i] : 0.0);
+      base[i] = B[i] + alpha * (base[i] - B[i]) + (j == 0 && !muon ? s[i] : 0.0);
       own[i] = (d->token_rates ? 1.0 : alpha) * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
       so[i] -= eta * m->g[i];
     }
@@ -1391,9 +1533,10 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
       S[i] = s[i] + rate * so[i];
       if (!divergence) A[i] = F[i];
     }
-    if (closes && d->retention == MIRAS_RETENTION_ELASTIC)
-      for (size_t i = 0; i < P; i++)
-        A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
+    if (muon) ref_muon(m, A, base, S, gamma);
+    for (size_t i = 0; i < P && closes && d->retention == MIRAS_RETENTION_ELASTIC; i++)
+      A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
+    if (closes && d->ball > 0.0f) ref_ball(m, A);
     if (closes && divergence) {
       memcpy(A, base, P * sizeof(double));
       for (int l = 0; l < m->s.layers; l++) {
@@ -1414,22 +1557,11 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
     }
     ref_slopes(d, &m->s, A, anchor, c, 0, J);
   }
-
   if (closes) {
     double closing[REF_LAYERS];
     ref_link(d, &m->s, B, A, read, closing, m->branches);
   } else {
-    for (size_t i = 0; i < P; i++)
-      switch (d->retention) {
-        case MIRAS_RETENTION_ALL:
-        case MIRAS_RETENTION_L2:
-        case MIRAS_RETENTION_L2_BOTH:
-        case MIRAS_RETENTION_ELASTIC:
-        case MIRAS_RETENTION_ELASTIC_FTRL: read[i] = A[i]; break;
-        case MIRAS_RETENTION_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
-        case MIRAS_RETENTION_KL: read[i] = ref_lags(d) ? A[i] : anchor[i]; break;
-        default: read[i] = anchor[i]; break;
-      }
+    ref_read_open(m, read, A, anchor, c);
   }
   free(F);
   free(B);
@@ -1497,7 +1629,7 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
     for (size_t i = 0; i < n; i++) {
       token.keep[i] = ref_constant_keep(d, h);
       if (d->decay_gate == MIRAS_GATE_HEAD) token.keep[i] = x->keep[at];
-      if (d->decay_gate == MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
+      if (d->decay_gate >= MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
       if (!ref_decays(d)) token.keep[i] = 1.0;
     }
     for (size_t j = 0; j < steps; j++)
@@ -1821,7 +1953,10 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
       return md->threshold_gate == MIRAS_GATE_HEAD ? 1 : 0;
     case REF_VALUE_KEEP:
       return md->value_decay_gate != MIRAS_GATE_CONSTANT ? (size_t)md->value_dim : 0;
-    default: return d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? (size_t)md->key_dim : 0;
+    default:
+      if (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK) return 1;
+      return d->mixer.qk_map == MIRAS_QK_MAP_ERASE || d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE
+               ? (size_t)md->key_dim : 0;
   }
 }
 
@@ -1830,6 +1965,7 @@ REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_memory_desc
   static const int fixed[REF_GATES] = {MIRAS_FIXED_DECAY,      MIRAS_FIXED_LEARNING_RATE,
                                        MIRAS_FIXED_MOMENTUM,  MIRAS_FIXED_THRESHOLD,
                                        MIRAS_FIXED_VALUE_DECAY, 0};
+  if (which == REF_RATE && d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK) return 0;
   return d->mixer.fixed_gates & fixed[which] ? 0 : ref_gate_columns(d, md, which);
 }
 
@@ -1842,6 +1978,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
     double dt = ref_softplus(g);
     if (dt < (double)d->mixer.dt_min) dt = (double)d->mixer.dt_min;
     if (d->mixer.dt_max > 0.0f && dt > (double)d->mixer.dt_max) dt = (double)d->mixer.dt_max;
+    if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME) return dt;
     return which == REF_STEP ? (double)md->learning_rate * dt : most * exp(-exp(a) * dt);
   }
   switch (which) {
@@ -1857,6 +1994,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
                    (1.0 + exp(-g * exp(a))));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_BOUNDED)
         return most * exp(-exp(-0.5) * ref_sigmoid(g));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_TIME) return ref_softplus(g);
       return most * fmax((double)d->mixer.decay_min, ref_sigmoid(g));
     case REF_STEP:
       return (double)md->learning_rate * ref_sigmoid(g);
@@ -1865,9 +2003,10 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
   }
 }
 
-/* gate[which] [tokens, heads, columns], NULL where nothing is learned. */
+/* gate[which] [tokens, heads, columns], NULL where nothing is learned. Of the low rank that rows h
+ * are projected to, or of `made` [tokens, rank]. */
 REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h,
-                   size_t N, double *gate[REF_GATES]) {
+                   size_t N, const double *made, double *gate[REF_GATES]) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t H = (size_t)md->heads;
   size_t columns = 0, projected = 0, before = 0, from = 0;
@@ -1887,13 +2026,16 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
     char name[80];
     size_t rank;
     double *low, *up;
-    snprintf(name, sizeof name, "blocks.%d.gates.down", l);
-    ref_param(m, l, "gates.down");
-    rank = (size_t)ref_find(m, name)->shape[1];
+    snprintf(name, sizeof name, "blocks.%d.gates.up", l);
+    ref_param(m, l, "gates.up");
+    rank = (size_t)ref_find(m, name)->shape[0];
     low = (double *)ref_zeros(N * rank);
     up = (double *)ref_zeros(N * projected);
-    ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
-    if (d->mixer.projection_bias) ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
+    if (made != NULL) memcpy(low, made, N * rank * sizeof *low);
+    else
+      ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
+    if (d->mixer.projection_bias && made == NULL)
+      ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
     ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
     for (int i = 0; i < REF_GATES; i++) {
       const size_t n = H * ref_gate_projected(d, md, i);
@@ -1920,11 +2062,12 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
                                       rate != NULL && i == REF_KEEP ? rate[j] : 0.0);
     before += n;
   }
-  if (d->mixer.tied_dt) { /* one per head, of the decay gate's numbers: the first columns */
-    gate[REF_STEP] = (double *)ref_zeros(N * H);
+  if (d->mixer.tied_dt) { /* as many, of the decay gate's numbers: the first columns */
+    const size_t n = H * ref_gate_columns(d, md, REF_KEEP);
+    gate[REF_STEP] = (double *)ref_zeros(N * n);
     for (size_t r = 0; r < N; r++)
-      for (size_t j = 0; j < H; j++)
-        gate[REF_STEP][r * H + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
+      for (size_t j = 0; j < n; j++)
+        gate[REF_STEP][r * n + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
   }
   free(raw);
 }
@@ -1939,15 +2082,16 @@ REF double ref_slope(miras_decay_schedule slopes, int h, int heads, int l, int l
 /* The outer parameters of a layer's memory in the layout of miras_memory_params. */
 REF double *ref_memory_params(const ref_model *m, const miras_memory_desc *md, int l) {
   const size_t H = (size_t)md->heads, dv = (size_t)md->value_dim;
-  const char *const names[5] = {"memory.init", "memory.gain", "memory.bias", "memory.rates",
-                                "memory.ridge"};
-  size_t count[5] = {0, 0, 0, 0, 0}, at = 0;
+  const char *const names[6] = {"memory.init", "memory.gain", "memory.bias", "memory.rates",
+                                "memory.ridge", "memory.decay_log"};
+  size_t count[6] = {0, 0, 0, 0, 0, 0}, at = 0;
   double *params = (double *)ref_zeros(ref_params_count(md));
   count[0] = H * ref_shape_of(md).weights;
   if (md->inner_norm) count[1] = count[2] = H * dv;
   if (md->token_rates) count[3] = (size_t)md->chunk;
   if (ref_squares(md)) count[4] = H * (size_t)ref_features(md);
-  for (int i = 0; i < 5; i++) {
+  if (md->decay_gate == MIRAS_GATE_ENTRY) count[5] = count[0];
+  for (int i = 0; i < 6; i++) {
     const double *from = count[i] > 0 ? ref_param(m, l, names[i]) : NULL;
     for (size_t j = 0; j < count[i]; j++) params[at++] = from[j];
   }
@@ -2041,7 +2185,8 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
   const miras_layer_desc *d = ref_layer_of(m, l);
   const double epsilon =
     d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : ref_epsilon(m);
-  const double *gain = ref_param(m, l, "out_norm.gain");
+  const double *gain =
+    d->mixer.out_norm == MIRAS_NORM_NONE ? NULL : ref_param(m, l, "out_norm.gain");
   const int first = d->mixer.out_gate == MIRAS_OUT_GATE_SILU_FIRST;
   const size_t asked = d->mixer.norm_heads > 0 ? (size_t)d->mixer.norm_heads : 1;
   const size_t joined = asked > H ? H : asked;
@@ -2055,13 +2200,81 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
     ref_add_bias(g, ref_param(m, l, "out_gate.bias"), N, H * dv);
   for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->mixer.out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
-  if (d->mixer.out_norm == MIRAS_NORM_LAYER)
+  if (d->mixer.out_norm == MIRAS_NORM_NONE)
+    memcpy(out, y, N * H * dv * sizeof *y);
+  else if (d->mixer.out_norm == MIRAS_NORM_LAYER)
     ref_layer_norm(out, y, gain, ref_param(m, l, "out_norm.bias"), N * H / joined, joined * dv,
                    H / joined, epsilon);
   else
     ref_rms(out, y, gain, N * H / joined, joined * dv, H / joined, epsilon);
   for (size_t i = 0; !first && i < N * H * dv; i++) out[i] *= g[i];
   free(g);
+}
+
+/* What rows [N * H, dk] of keys erase, S = A S + replace (erase' S) + k (w v)':
+ *   Gated DeltaNet-2  S = (I - k (b k)') diag(alpha) S + k (w v)'
+ *   Comba             S = alpha S + beta k (v - S'p)', read with q - D p */
+REF void ref_split(const ref_model *m, int l, double *const gate[REF_GATES], double *q,
+                   const double *k, double *erase, double *replace, size_t N, size_t H, size_t dk) {
+  const int corrected = ref_layer_of(m, l)->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK;
+  for (size_t r = 0; r < N * H; r++)
+    for (size_t i = r * dk; i < (r + 1) * dk; i++) {
+      if (corrected) {
+        const double p = gate[REF_RATE][r] * k[i];
+        erase[i] = p;
+        replace[i] = -gate[REF_STEP][r] * k[i];
+        q[i] -= ref_param(m, l, "feedback.gain")[r % H] * p;
+      } else {
+        erase[i] = gate[REF_KEEP][i] * gate[REF_RATE][i] * k[i];
+        replace[i] = -k[i];
+      }
+    }
+}
+
+/* Columns from..from + n - 1 of rows z [tokens, wide] as rows of their own, each over its root
+ * mean square where there is an epsilon. */
+REF double *ref_columns(const double *z, size_t N, size_t wide, size_t from, size_t n,
+                        double epsilon) {
+  double *y = (double *)ref_zeros(N * n);
+  for (size_t r = 0; r < N; r++) {
+    double square = epsilon > 0.0 ? 0.0 : (double)n;
+    for (size_t i = 0; i < n && epsilon > 0.0; i++)
+      square += z[r * wide + from + i] * z[r * wide + from + i];
+    for (size_t i = 0; i < n; i++)
+      y[r * n + i] = z[r * wide + from + i] / sqrt(square / (double)n + epsilon);
+  }
+  return y;
+}
+
+/* What values v [tokens, columns] make (Mamba's x_proj): low rank, keys, queries. */
+REF void ref_inner(const ref_model *m, int l, const double *v, size_t N, size_t columns,
+                   size_t keys, double *part[3]) {
+  const double epsilon = (double)ref_layer_of(m, l)->mixer.from_values_epsilon;
+  char name[80];
+  size_t wide, rank;
+  double *z;
+  snprintf(name, sizeof name, "blocks.%d.inner.weight", l);
+  wide = (size_t)ref_find(m, name)->shape[1];
+  rank = wide - 2 * keys;
+  z = (double *)ref_zeros(N * wide);
+  ref_project(z, v, ref_param(m, l, "inner.weight"), N, columns, wide);
+  part[0] = ref_columns(z, N, wide, 0, rank, epsilon);
+  part[1] = ref_columns(z, N, wide, rank, keys, epsilon);
+  part[2] = ref_columns(z, N, wide, rank + keys, keys, epsilon);
+  free(z);
+}
+
+/* What rows of keys erase in RWKV-7, kappa and kappa (.) rate, and the keys that are written. */
+REF void ref_erase(const ref_model *m, int l, const double *rate, double *k, double *erase,
+                   double *replace, size_t N, size_t H, size_t dk) {
+  const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
+  for (size_t i = 0; i < N * H * dk; i++) replace[i] = k[i] * scale[i % (H * dk)];
+  ref_lengthen(replace, N * H, dk, 1.0);
+  for (size_t i = 0; i < N * H * dk; i++) {
+    erase[i] = -replace[i];
+    replace[i] *= rate[i];
+    k[i] *= 1.0 + (rate[i] - 1.0) * mix[i % (H * dk)];
+  }
 }
 
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
@@ -2074,24 +2287,32 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
   const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.inner_steps;
   const size_t K = d->mixer.qk_heads > 0 ? (size_t)d->mixer.qk_heads : H;
-  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2  ? 1.0
+  const int split = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ||
+                    d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
+  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2 || split ? 1.0
                         : d->mixer.qk_map == MIRAS_QK_MAP_RMS ? sqrt((double)dk)
                         : d->mixer.qk_map == MIRAS_QK_MAP_L1 ? -1.0
                                                     : 0.0;
-  double *q, *k, *v;
+  double *q, *k, *v, *inner[3] = {NULL, NULL, NULL};
   double *erase = NULL, *replace = NULL, *gate[REF_GATES], *params;
   ref_memory memory;
   ref_tokens x;
 
-  ref_gates(m, &md, l, h, N, gate);
-  if (asks != NULL) {
+  v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
+  if (d->mixer.from_values) ref_inner(m, l, v, N, H * dv, K * dk, inner);
+  ref_gates(m, &md, l, h, N, inner[0], gate);
+  free(inner[0]);
+  if (d->mixer.from_values) {
+    q = ref_shared(inner[2], N, K, H, dk);
+  } else if (asks != NULL) {
     q = ref_shared(ref_mixed(m, l, "q", asks, batch, T, K * dk), N, K, H, dk);
   } else {
     q = (double *)ref_zeros(N * H * dk);
     memcpy(q, h, N * H * dk * sizeof *q);
   }
-  v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
-  if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
+  if (d->mixer.from_values) {
+    k = ref_shared(inner[1], N, K, H, dk);
+  } else if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
     k = (double *)ref_zeros(N * H * dk);
     for (size_t i = 0; i < N * H * dk; i++) k[i] = 1.0 - gate[REF_KEEP][i];
   } else {
@@ -2099,20 +2320,17 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   ref_turn_keys(d, md.chunk, q, k, N, H, dk, T);
   ref_lengthen(q, N * H, dk, length);
-  for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   ref_lengthen(k, N * H * steps, dk, length);
-  if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
-    const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
+  if (split) {
     erase = (double *)ref_zeros(N * H * dk);
     replace = (double *)ref_zeros(N * H * dk);
-    for (size_t i = 0; i < N * H * dk; i++) replace[i] = k[i] * scale[i % (H * dk)]; /* kappa */
-    ref_lengthen(replace, N * H, dk, 1.0);
-    for (size_t i = 0; i < N * H * dk; i++) {
-      const double rate = gate[REF_RATE][i];
-      erase[i] = -replace[i];
-      replace[i] *= rate;
-      k[i] *= 1.0 + (rate - 1.0) * mix[i % (H * dk)];
-    }
+    ref_split(m, l, gate, q, k, erase, replace, N, H, dk);
+  }
+  for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
+  if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
+    erase = (double *)ref_zeros(N * H * dk);
+    replace = (double *)ref_zeros(N * H * dk);
+    ref_erase(m, l, gate[REF_RATE], k, erase, replace, N, H, dk);
   }
   if (md.decay_schedule !=
       MIRAS_DECAY_SCHEDULE_RATIO) { /* the memory is handed what it would make itself */
@@ -2147,7 +2365,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   ref_close(&memory);
   for (size_t i = 0; d->mixer.d_skip && i < N * H * dv; i++)
-    y[i] += ref_param(m, l, "skip.gain")[i / dv % H] * v[i];
+    y[i] += ref_param(m, l, "skip.gain")[d->mixer.d_skip > 1 ? i % (H * dv) : i / dv % H] * v[i];
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
   free(erase);

@@ -81,7 +81,7 @@ for name in $cuda_tests; do
   case $name in
     test_cuda)
       rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention'
-      rows="$rows ttt-linear titans moneta" ;;
+      rows="$rows ttt-linear titans moneta closes" ;;
     test_cuda_model) rows='deltanet-memory titans chunks' ;;
     test_cuda_segments) rows='gated-deltanet' ;;
     test_cuda_chunks) rows='kda gated-deltanet deltanet retnet' ;;
@@ -236,13 +236,13 @@ job 'refused: MIRAS_FREE without MIRAS_MALLOC' '' "refuse '-DMIRAS_FREE(p)=free(
 
 parts='TRAINING MODEL FILES EXACT FROZEN MESA RECURSIVE ATTENTION'
 job 'parts: what is left out is refused, the rest keeps its bits' all "parts $parts"
-job 'small: Cortex-M4, at most 38.5 KB' cortex cortex_memory
+job 'small: Cortex-M4, at most 40 KB' cortex cortex_memory
 job 'small: Cortex-M4, a memory of any row in 4 KB of stack' cortex cortex_rows
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 384500 &&
-size_at_most 325500 -DMIRAS_NO_SIMD && size_at_most 216000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 405000 &&
+size_at_most 345000 -DMIRAS_NO_SIMD && size_at_most 226000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 
 # ---- the matrix: every flag by one of gcc's and one of clang's, in C and in C++ ----
 
@@ -289,9 +289,11 @@ job 'compiles: bench/gpu_count.cpp' g++ 'g++ -std=c++11 -fsyntax-only bench/gpu_
 # The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
 # every row passes; of recall those are listed that do (Memora needs the long form), and of layers
 # as published those with a convolution or positions.
-recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba2-memory,hgrn2-memory
-recall_rows=$recall_rows,deltanet-memory,longhorn,gated-deltanet,deltaproduct,gated-deltaproduct
-recall_rows=$recall_rows,kda-memory,rwkv7-memory,mesa,softmax-attention,sliding-window
+recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba-memory,mamba2-memory
+recall_rows=$recall_rows,hgrn2-memory,deltanet-memory,deltanet-neg-eigval,longhorn,nlms
+recall_rows=$recall_rows,gated-deltanet,gated-deltanet-neg-eigval,gated-deltanet-2,deltaproduct
+recall_rows=$recall_rows,gated-deltaproduct,kda-memory,comba,rwkv7-memory,mesa
+recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,retnet,mamba2,deltanet,kda,rwkv7,titans-mag
 job 'recall: small networks look pairs up' '' "recall $recall_rows"

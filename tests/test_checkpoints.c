@@ -61,7 +61,8 @@ static const struct { const char *name; char kept; } known[] = {
   {"gated_deltaproduct-single", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'},
   {"delta_net-sum", 'b'}, {"delta_net-plain", 'h'}, {"gla", 'h'}, {"gla-clamped", 'h'},
   {"retnet", 'h'}, {"hgrn2", 'b'}, {"kda", 'f'}, {"kda-grouped", 'f'}, {"rwkv7", 'f'},
-  {"rwkv7-author", 'b'}, {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
+  {"rwkv7-author", 'b'}, {"mamba", 'f'}, {"mamba-biased", 'b'}, {"falcon_mamba", 'h'},
+  {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
   {"mamba2-author", 'h'}, {"ttt-linear", 'f'}, {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'},
   {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'}, {"qwen3_next-experts", 'b'}, {"qwen3_5", 'b'},
   {"gla-shared", 'f'}, {"retnet-shared", 'f'}, {"mamba2-unbiased", 'f'}, {"mamba2-biased", 'f'},
@@ -747,8 +748,9 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"", "hidden_act", "\"silu\" \"swish\""},
   {"gated_deltanet gated_deltanet-grouped", "output_gate_activation", "\"silu\" \"swish\""},
   {"gated_deltanet-ungated", "output_gate_activation", ""},       /* of a gate that is not there */
-  /* the width of the MLP is said */
+  /* the width of the MLP is said, and of values */
   {"", "hidden_ratio", ""},
+  {"mamba mamba-biased falcon_mamba", "expand", ""},
   /* convolutions, of which there are none */
   {"delta_net-plain gated_deltaproduct-plain gla ttt-linear ttt-mlp", "conv_size", ""},
   {"delta_net-plain gla ttt-linear ttt-mlp", "conv_kernel", ""},

@@ -222,6 +222,42 @@ static unsigned changed(int argc, char **argv) {
   return failed;
 }
 
+/* What a close does to weights that are the state itself, and windows of tokens. */
+static void with_ball(miras_memory_desc *d) { d->ball = 2; }
+static void with_muon(miras_memory_desc *d) {
+  d->algorithm = MIRAS_ALGORITHM_MUON;
+  d->step_bound = MIRAS_STEP_BOUND_AUTO;
+  d->learning_rate = 0.02f;
+}
+static void with_window(miras_memory_desc *d) {
+  d->step_bound = MIRAS_STEP_BOUND_AUTO;
+  d->learning_rate = 0.02f;
+  d->omega = 4;
+}
+static void with_all(miras_memory_desc *d) {
+  with_muon(d);
+  with_ball(d);
+  d->omega = 3;
+}
+
+static unsigned closes(int argc, char **argv) {
+  static const struct { const char *name; void (*change)(miras_memory_desc *d); } how[] = {
+    {"ball", with_ball}, {"muon", with_muon}, {"omega", with_window}, {"all three", with_all}};
+  unsigned failed = 0, i;
+  int chunk;
+  if (!asked(argc, argv, "closes")) return 0;
+  for (i = 0; i < sizeof how / sizeof how[0]; i++)
+    for (chunk = 1; chunk <= 8; chunk += 7) {
+      changes = how[i].change;
+      printf("%s: ", how[i].name);
+      token_gates = chunk > 1 ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT;
+      failed += compare(MIRAS_PRESET_TITANS, chunk, 64);
+    }
+  changes = NULL;
+  token_gates = MIRAS_GATE_CONSTANT;
+  return failed;
+}
+
 /* ---- states in half the bytes ---- */
 
 static float rounded(float x) {      /* to bfloat16, halfway to even                              */
@@ -616,7 +652,12 @@ int main(int argc, char **argv) {
       token_gates = pass[i].gates;
       failed += compare((miras_preset)kind, pass[i].chunk, (unsigned)pass[i].threads);
     }
+  for (i = 0; asked(argc, argv, "mamba-memory") && i < 2; i++) {
+    token_gates = MIRAS_GATE_ENTRY;                /* which other rows have not got               */
+    failed += compare(MIRAS_PRESET_MAMBA_MEMORY, i ? 8 : 1, i ? 32 : 96);
+  }
   failed += changed(argc, argv);
+  failed += closes(argc, argv);
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     if (asked(argc, argv, miras_preset_name((miras_preset)kind)))
       failed += drifts((miras_preset)kind, getenv("SIZE") ? atoi(getenv("SIZE")) : 20,

@@ -27,7 +27,7 @@ static unsigned threads = 32;
 /* The records and tables of the two sides. */
 #define RECORDS(X) X(matrix) X(norming) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
   X(gating) X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads) \
-  X(absorbing)
+  X(absorbing) X(scan) X(scan_grads)
 #define RECORD(name) typedef ::miras__##name name;
 struct host {
   typedef ::miras__kernels table;
@@ -273,7 +273,7 @@ template <class Y> struct cases {
                     AT(1), LD, M, N);
   }
   BOTH static void implicit_rows(T *K, const shape *s, float *p) {
-    K->implicit_rows(AT(0), (size_t)F + 1, AT(1), LD, M, N);
+    K->implicit_rows(F ? 0.0f : 0.5f, AT(0), (size_t)F + 1, AT(1), LD, M, N);
   }
   BOTH static void attend_bwd(T *K, const shape *s, float *p) {
     K->attend_bwd(AT(0), AT(1), AT(2), AT(3), AT(4), M, N);
@@ -398,6 +398,29 @@ template <class Y> struct cases {
   BOTH static void recede(T *K, const shape *s, float *p) { K->recede(AT(0), AT(1), 0.9f, N); }
   BOTH static void outer_even(T *K, const shape *s, float *p) {
     K->outer_even(AT(0), AT(1), AT(2), N);
+  }
+
+  /* 9 rows of states [n, N]; form: towards b, then with queries */
+  BOTH static typename Y::scan scan_of(const shape *s, float *p) {
+    typename Y::scan f;
+    f.n = M < 9 ? M : 9, f.dv = N, f.rows = 9, f.step = 0;
+    f.ld_dt = f.ld_u = f.ld_y = LD, f.ld_x = f.ld_q = 9 + s->gap;
+    f.a = AT(1), f.b = F & 1 ? AT(2) : NULL, f.dt = AT(3), f.u = AT(4), f.x = AT(5);
+    f.q = AT(6), f.s = AT(0), f.y = AT(7);
+    return f;
+  }
+  BOTH static void scan_fwd(T *K, const shape *s, float *p) {
+    typename Y::scan f = scan_of(s, p);
+    if (F & 2) f.q = NULL;
+    K->scan_fwd(&f);
+  }
+  BOTH static void scan_bwd(T *K, const shape *s, float *p) {
+    typename Y::scan f = scan_of(s, p);
+    typename Y::scan_grads g;
+    f.step = f.n * N;
+    g.ds = AT(8), g.da = AT(9), g.db = F & 1 ? AT(10) : NULL, g.ddt = AT(11), g.du = AT(12);
+    g.dy = AT(7);
+    K->scan_bwd(&f, &g);
   }
 
   /* of the frozen engine: two layers, whose slices are rows and columns, or all of each */
@@ -561,7 +584,8 @@ template <class Y> struct cases {
   X(lq_bwd, 2) X(signed_fwd, 8) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
   X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 14)            \
-  X(gate_rows_bwd, 7) X(number_loss, 12) X(absorb, 2) X(recede, 1) X(outer_even, 1)
+  X(gate_rows_bwd, 7) X(number_loss, 12) X(absorb, 2) X(recede, 1) X(outer_even, 1)  \
+  X(scan_fwd, 4) X(scan_bwd, 2)
 
 /* Those by parts, of which `which` counts behind the others. */
 #define PARTS(X) X(part_rows, 20) X(part_bwd, 20)

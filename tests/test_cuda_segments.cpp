@@ -396,8 +396,9 @@ static unsigned table(int argc, char **argv) {
       if (!asked(argc, argv, row)) continue;
       row_of(&d, (miras_preset)kind, pass[i].chunk, pass[i].gates);
       if (d.value_decay_gate) because = "value_decay_gate";
-      if (d.architecture != MIRAS_ARCH_MATRIX || d.algorithm >= MIRAS_ALGORITHM_LEAST_SQUARES ||
-          d.bias > MIRAS_BIAS_L2 || d.retention > MIRAS_RETENTION_L2)
+      if (d.architecture != MIRAS_ARCH_MATRIX || d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ||
+          d.algorithm == MIRAS_ALGORITHM_RECURSIVE || d.bias > MIRAS_BIAS_L2 ||
+          d.retention > MIRAS_RETENTION_L2)
         because = "architecture";
       if (because && i) break;
       if (i == 6 && kind != MIRAS_PRESET_GLA_MEMORY && kind != MIRAS_PRESET_KDA_MEMORY) break;

@@ -396,7 +396,7 @@ static void test_every_field(void **state) {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
     LAYER(memory.seed), LAYER(memory.parallel), LAYER(memory.limit),
     BETWEEN(miras_layer_desc, type, memory),
-    BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
+    BETWEEN(miras_layer_desc, memory.ball, memory.seed),
     { offsetof(miras_layer_desc, mlp.shared_experts) + sizeof(int), sizeof(miras_layer_desc) }
   };
 #undef FIELD

@@ -245,7 +245,7 @@ static void test_combinations(void **state) {
     for (int f = 0; f < COUNT(forms); f++)
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
-          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++)
             for (int gates = 0; gates < 3; gates++)
               for (int c = 0; c < COUNT(lengths); c++) {
                 miras_memory_desc d = combination(f, (int)p->bias[b], (int)p->retention[r],
@@ -707,6 +707,61 @@ static void test_longhorn(void **state) {
       equal(__LINE__, "Longhorn and DeltaNet",
             answers(&a, &u, x.params.f, x.params.count, x.dy.count),
             answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      free(step);
+      data_free(&x);
+    }
+  finish();
+}
+
+/* The normalized step is a delta rule of step eta / (step_epsilon + k.k), and eta times the
+ * implicit step of 1 / step_epsilon; with eta 1 and an epsilon next to nothing the pair just
+ * written is known, however long its key. */
+static void test_normalized(void **state) {
+  (void)state;
+  start();
+  for (int c = 0; c < COUNT(lengths); c++)
+    for (int keep = 0; keep < 2; keep++) {
+      miras_memory_desc a = matrix(MIRAS_BIAS_L2, keep ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_ALL,
+                            keep ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT, MIRAS_ORDER_ERROR_FIRST,
+                            lengths[c]);
+      miras_memory_desc b = a;
+      data x;
+      miras_memory_input t, u;
+      float *step;
+      double known = 0.0;
+      const size_t n = 4;
+      b.algorithm = MIRAS_ALGORITHM_NORMALIZED;
+      b.step_epsilon = 0.25f;
+      a.learning_rate = b.learning_rate = 1.5f;
+      data_new(&x, &a, 37, 33);
+      step = (float *)zeros(x.in[STEP].count, sizeof(float));
+      for (size_t r = 0; r < x.in[STEP].count; r++) {
+        double kk = 0.0;
+        const float length = uniform(0.01f, 30.0f);
+        for (size_t i = r * n; i < (r + 1) * n; i++) {
+          x.in[KEY].f[i] *= length;
+          kk += (double)x.in[KEY].f[i] * (double)x.in[KEY].f[i];
+        }
+        step[r] = (float)(x.in[STEP].d[r] * (1.0 / 0.25) / (1.0 + kk / 0.25));
+      }
+      t = u = data_tokens(&x);
+      u.learning_rate = step;
+      equal(__LINE__, "normalized steps and DeltaNet",
+            answers(&a, &u, x.params.f, x.params.count, x.dy.count),
+            answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      if (!keep) { /* asked for what was written: it is there */
+        float *y;
+        b.learning_rate_gate = MIRAS_GATE_CONSTANT;
+        b.learning_rate = 1.0f;
+        b.step_epsilon = 1e-12f;
+        t.learning_rate = NULL;
+        t.query = t.key;
+        y = answers(&b, &t, x.params.f, x.params.count, x.dy.count);
+        for (size_t i = 0; i < x.dy.count; i++)
+          known = fmax(known, fabs((double)y[i] - (double)x.in[VALUE].f[i]));
+        if (!(known < 1e-3)) failed("what was just written is %.1e off", known);
+        free(y);
+      }
       free(step);
       data_free(&x);
     }
@@ -1966,14 +2021,15 @@ static void test_mesa(void **state) {
 
 /* What can be added to a memory that is descended, or changed in it. */
 enum {
-  PLAIN, MOMENTUM_ROW, IMPLICIT, DIAGONAL, NEWTON, RECURSIVE, DECAY_FIRST, STEPS, KEEP_CHANNEL,
-  STEP_CHANNEL,
+  PLAIN, MOMENTUM_ROW, IMPLICIT, DIAGONAL, NORMALIZED, NEWTON, RECURSIVE, DECAY_FIRST, STEPS,
+  KEEP_CHANNEL, STEP_CHANNEL,
   THRESHOLD_CHANNEL, VALUE_CHANNEL, FEATURES, NORMALISE, SEPARATE_ERASE, ROW_RATES, INNER_BIAS,
-  TOWARD, BOUNDED, SIGNED, KEY_LENGTH, RESETS, OPTIONS
+  TOWARD, BOUNDED, SIGNED, KEY_LENGTH, RESETS, MUON, WINDOW, BALL, OPTIONS
 };
 static const char *const option_names[OPTIONS] = {
   "gradient descent",         "momentum",
   "implicit step",            "implicit step, diagonal",
+  "normalized least mean squares",
   "least squares",            "least squares by recursion",
   "order: decay first",
   "inner_steps > 1",                "decay_gate per channel",
@@ -1983,11 +2039,14 @@ static const char *const option_names[OPTIONS] = {
   "token_rates",                "inner_bias",
   "decay_target",                   "step_bound",
   "simplex_signed",           "qk_norm",
-  "reset_every"};
+  "reset_every",              "Muon",
+  "omega",                    "ball"};
 
 static int answer(int f, int bias, int retention, int option, int chunk) {
   const int algorithm = option == MOMENTUM_ROW                       ? MIRAS_ALGORITHM_MOMENTUM
+                        : option == MUON                           ? MIRAS_ALGORITHM_MUON
                         : option == IMPLICIT || option == DIAGONAL ? MIRAS_ALGORITHM_IMPLICIT
+                        : option == NORMALIZED                     ? MIRAS_ALGORITHM_NORMALIZED
                         : option == NEWTON                           ? MIRAS_ALGORITHM_LEAST_SQUARES
                         : option == RECURSIVE                        ? MIRAS_ALGORITHM_RECURSIVE
                                                                      : MIRAS_ALGORITHM_GD;
@@ -2009,6 +2068,8 @@ static int answer(int f, int bias, int retention, int option, int chunk) {
   if (option == SIGNED) d.simplex_signed = 1;
   if (option == KEY_LENGTH) d.qk_norm = MIRAS_QK_NORM_L2;
   if (option == RESETS) d.reset_every = 16;
+  if (option == WINDOW) d.omega = 4;
+  if (option == BALL) d.ball = 8.0f;
   if (miras_memory_size(&d, NULL, 0) > 0) return 1;
   /* some things need a decay towards the initial memory, or biases that return */
   if (option == TOWARD || option == PLAIN) return 0;
@@ -2120,6 +2181,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_delta_rules),
     cmocka_unit_test(test_linear_yaad),
     cmocka_unit_test(test_longhorn),
+    cmocka_unit_test(test_normalized),
     cmocka_unit_test(test_delta_product),
     cmocka_unit_test(test_separate_erase),
     cmocka_unit_test(test_elastic),

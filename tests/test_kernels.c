@@ -881,6 +881,93 @@ static void test_absorb(void **state) {
     }
 }
 
+/* ---- states whose entries decay each by itself ---- */
+
+/* Three tokens of a state [n, dv] against the formula in double, answers and states; the adjoint
+ * against the formula, too. All sets of vectors have the same bits. */
+static void check_scan(size_t n, size_t dv, int side, int home) {
+  enum { T = 3, MOST = 9 * 40, AT = 12 };
+  static float first[AT][(T + 1) * MOST], before[2][MOST];
+  static double S[T + 1][MOST], G[MOST];
+  const size_t all = n * dv, counts[AT] = { (T + 1) * all, all, all, T * dv, T * dv, T * n, T * n,
+                                            T * dv, all, all, all, 2 * T * dv };
+  const miras__kernels *vectors = NULL;
+  size_t i, j;
+  int t, s, l;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    float *x[AT];
+    miras__scan f;
+    miras__scan_grads g;
+    if (!miras__kernels_usable(k)) continue;
+    for (s = 0; s < AT; s++) {
+      x[s] = place(s, counts[s], side);
+      draw_all(x[s], counts[s], UNIFORM, (uint64_t)s + all);
+    }
+    for (i = 0; i < all; i++) x[1][i] = expf(x[1][i]);
+    for (i = 0; i < T * dv; i++) x[3][i] = i % 7 ? fabsf(x[3][i]) : 400.0f * (float)(i % 2);
+    f.n = n, f.dv = dv, f.rows = T, f.step = all, f.ld_dt = f.ld_u = f.ld_y = dv;
+    f.ld_x = f.ld_q = n, f.s = x[0], f.a = x[1], f.b = home ? x[2] : NULL, f.dt = x[3];
+    f.u = x[4], f.x = x[5], f.q = x[6], f.y = x[7];
+    k->scan_fwd(&f);
+    for (i = 0; i < all; i++) S[0][i] = (double)x[0][i];
+    for (l = 0; l < T; l++)
+      for (j = 0; j < dv; j++) {
+        double y = 0;
+        for (i = 0; i < n; i++) {
+          const size_t at = i * dv + j;
+          const double b = home ? (double)x[2][at] : 0;
+          S[l + 1][at] = b + exp(-(double)x[1][at] * (double)x[3][(size_t)l * dv + j]) *
+                               (S[l][at] - b) +
+                         (double)x[5][(size_t)l * n + i] * (double)x[4][(size_t)l * dv + j];
+          y += (double)x[6][(size_t)l * n + i] * S[l + 1][at];
+          assert_true(fabs((double)x[0][(size_t)(l + 1) * all + at] - S[l + 1][at]) < 1e-5);
+        }
+        assert_true(fabs((double)x[7][(size_t)l * dv + j] - y) < 1e-5);
+      }
+    for (i = 0; i < all; i++) G[i] = (double)x[8][i];
+    memcpy(before[0], x[9], all * sizeof(float));
+    memcpy(before[1], x[10], all * sizeof(float));
+    g.ds = x[8], g.da = x[9], g.db = home ? x[10] : NULL, g.ddt = x[11], g.du = x[11] + T * dv;
+    g.dy = x[7];
+    k->scan_bwd(&f, &g);
+    for (j = 0; j < dv; j++)
+      for (i = 0; i < n; i++) {
+        const size_t at = i * dv + j;
+        const double b = home ? (double)x[2][at] : 0;
+        double da = (double)before[0][at], db = (double)before[1][at], gij = G[at];
+        for (l = T; l-- > 0;) {
+          const double dt = (double)x[3][(size_t)l * dv + j], a = (double)x[1][at];
+          const double w = exp(-a * dt);
+          gij += (double)x[6][(size_t)l * n + i] * (double)x[7][(size_t)l * dv + j];
+          assert_true(fabs((double)x[0][(size_t)(l + 1) * all + at] - gij) < 1e-4);
+          da -= a * dt * w * gij * (S[l][at] - b);
+          db += home ? (1 - w) * gij : 0;
+          gij *= w;
+        }
+        assert_true(fabs((double)x[9][at] - da) < 1e-4 && fabs((double)x[10][at] - db) < 1e-4);
+        assert_true(fabs((double)x[8][at] - gij) < 1e-4);
+      }
+    if (!fused(k)) continue;
+    for (s = 0; s < AT; s++) {
+      if (vectors && !same_bits(x[s], first[s], counts[s]))
+        fail_msg("scan: %s has other bits than %s", k->name, vectors->name);
+      memcpy(first[s], x[s], counts[s] * sizeof(float));
+    }
+    vectors = k;
+  }
+}
+
+static void test_scan(void **state) {
+  static const size_t sizes[][2] = { { 1, 1 }, { 2, 3 }, { 9, 7 }, { 3, 8 }, { 5, 17 }, { 4, 40 } };
+  size_t i;
+  int side, home;
+  (void)state;
+  for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (side = 0; side < 3; side++)
+      for (home = 0; home < 2; home++) check_scan(sizes[i][0], sizes[i][1], side, home);
+}
+
 /* ---- links ---- */
 
 enum { LINKED = 66 * 70 };
@@ -1722,7 +1809,7 @@ int main(void) {
     cmocka_unit_test(test_narrow),
     cmocka_unit_test(test_widen),         cmocka_unit_test(test_widen_times),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
-    cmocka_unit_test(test_absorb),
+    cmocka_unit_test(test_absorb),        cmocka_unit_test(test_scan),
     cmocka_unit_test(test_lq),
     cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),
     cmocka_unit_test(test_rotary),

@@ -118,7 +118,7 @@ static void test_learn(void **state) {
     for (int s = 0; s < COUNT(shapes); s++)
       for (int b = 0; b < p->biases; b++)
         for (int r = 0; r < p->retentions; r++)
-          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++)
             for (int variant = 0; variant < 4; variant++) {
               miras_memory_desc d =
                 cell(shapes[s], p->bias[b], p->retention[r], (miras_algorithm)algorithm,

@@ -6,8 +6,8 @@ case $1 in /*) lm=$1 ;; *) lm=$PWD/$1 ;; esac
 folder=$(mktemp -d "${TMPDIR:-/tmp}/miras_lm.XXXXXX") || exit 2
 trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
 top=$PWD
-head -c 6000 miras.h >"$folder/text" || exit 2
-head -c 9000 miras.h | tail -c 3000 | tr 'a-f' 'A-F' >"$folder/other"
+head -c 6000 miras.h | tr -cd 'A-Za-z0-9 .,\n' >"$folder/text" || exit 2
+head -c 9000 miras.h | tail -c 3000 | tr -cd 'a-z0-9 .,\n' | tr 'a-f' 'A-F' >"$folder/other"
 cd "$folder" || exit 2
 bad=0
 

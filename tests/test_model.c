@@ -256,9 +256,36 @@ static const struct {
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
    "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
+   "mixer.qk_map=l1"},
+  {MIRAS_PRESET_GATED_DELTANET_2, 4,
+   "gated-deltanet-2, scaled queries, a write gate per head, horizon",
+   "mixer.scaled_queries=1 .learning_rate_gate=head mixer.decay_horizon=9 .decay_target=initial"},
+  {MIRAS_PRESET_GATED_DELTANET_2, 1, "gated-deltanet-2, what is written is not gated, resets",
+   ".learning_rate_gate=constant mixer.fixed_gates=1 .reset_every=16 mixer.d_skip=1"},
+  {MIRAS_PRESET_COMBA, 4, "comba, scaled queries, rates up to 2, a decay gate per channel",
+   "mixer.scaled_queries=1 .learning_rate=2 .decay_gate=channel .value_dim=5"},
+  {MIRAS_PRESET_COMBA, 1, "comba, tied step, three heads, towards the initial memory",
+   "mixer.tied_dt=1 .heads=3 .decay_target=initial mixer.share_qk=1"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 4, "mamba, a step of its own, towards the initial memory",
+   "mixer.tied_dt=0 .decay_target=initial .value_dim=5"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 16, "mamba, bounded times, one head of keys for two, resets",
+   "mixer.dt_min=0.03 mixer.dt_max=0.14 mixer.qk_heads=1 .reset_every=16 mixer.d_skip=1"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 4, "mamba, times fixed, one learning rate, features",
+   "mixer.fixed_gates=1 mixer.tied_dt=0 .learning_rate_gate=head .feature_map=poly2 .key_dim=3 "
+   "mixer.qk_map=l2"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 4, "mamba as published",
+   "mixer.conv_bias=1 mixer.d_skip=2 mixer.qk_heads=1 mixer.from_values=1 mixer.out_norm=none "
+   ".value_dim=5 .heads=4 .key_dim=3"},
+  {MIRAS_PRESET_MAMBA_MEMORY, 16, "mamba, norms of what values make, no gate of answers",
+   "mixer.from_values=1 mixer.from_values_epsilon=0.02 mixer.out_gate=none mixer.out_norm=none"},
+  {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, keys and gates from values, turning, a skip",
+   "mixer.from_values=1 mixer.from_values_epsilon=0.01 mixer.rope=position mixer.scaled_queries=1 "
+   "mixer.qk_heads=2 .heads=4 .value_dim=5 mixer.conv_size=3 mixer.d_skip=2"},
+  {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys from values, a gate of low rank, no norm",
+   "mixer.from_values=1 mixer.conv_on=none mixer.out_norm=none mixer.out_gate_rank=3 "
    "mixer.qk_map=l1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 12, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -440,7 +467,9 @@ static const struct {
   {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.mixer.out_gate_rank=5"},
   {"qwen3.5", "attention of which a quarter turns", "am", "a.attention.head_dim=12"},
   {"kimi-linear", "attention that knows no positions, persistent pairs", "aw",
-   "w.attention.rope_share=none w.attention.persistent=2"}};
+   "w.attention.rope_share=none w.attention.persistent=2"},
+  {"mamba", "mamba as published, with norms", "mwm",
+   "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values_epsilon=0.01"}};
 
 static subject family(int n) {
   subject s;
@@ -643,7 +672,7 @@ static void test_forward(void **state) {
       const int T = lengths[i];
       const size_t count = (size_t)BATCH * (size_t)T * VOCAB;
       double *logits = (double *)ref_zeros(count), *shaken = (double *)ref_zeros(count);
-      double loss = 0.0, slack = 0.0;
+      double loss = 0.0, moved = 0.0;
       ref_branches corners;
       /* text that keeps clear of corners and of chaos: parameters that differ by 1e-6 */
       for (int attempt = 0; attempt < 60; attempt++) {
@@ -653,15 +682,15 @@ static void test_forward(void **state) {
         shake_params(&w, m, 1e-6f);
         ref_model_loss(&w.r, tokens, targets, BATCH, T, shaken, NULL);
         shake_params(&w, m, 0.0f);
-        slack = 0.0;
+        moved = 0.0;
         for (size_t j = 0; j < count; j++)
-          if (fabs(shaken[j] - logits[j]) > slack) slack = fabs(shaken[j] - logits[j]);
-        if (corners.margin > 1e-4 && slack <= 5e-4) break;
+          if (fabs(shaken[j] - logits[j]) > moved) moved = fabs(shaken[j] - logits[j]);
+        if (corners.margin > 1e-4 && moved <= 5e-4) break;
       }
-      if (!(corners.margin > 1e-4 && slack <= 5e-4))
+      if (!(corners.margin > 1e-4 && moved <= 5e-4))
         failed("%s T %d: no settled text (margin %.1e, slack %.1e)", of.name, T, corners.margin,
-               slack);
-      if (slack > worst_slack) worst_slack = slack;
+               moved);
+      if (moved > worst_slack) worst_slack = moved;
       for (int train = 0; train < 2; train++)
         check_loss(&of, T, train ? "training loss" : "loss",
                    (double)loss_of(tr, tokens, targets, BATCH, T, train), loss);
@@ -716,7 +745,8 @@ static double unsteadiness(wide *w, miras_model *m, int T, size_t first, size_t 
  * through their own row only, which may have no target.) */
 static int matters(const char *name) {
   static const char *const of[] = {"gates.offset", "gates.rate", "erase.", "bonus.", "skip.",
-                                   "shift.mix", "blocks.0.memory.rates", "memory.ridge"};
+                                   "shift.mix", "blocks.0.memory.rates", "memory.ridge",
+                                   "memory.decay_log"};
   for (int i = 0; i < COUNT(of); i++)
     if (strstr(name, of[i]) != NULL) return 1;
   return 0;
@@ -858,6 +888,24 @@ static void next_biases(const miras_view *views, int count, int *at, const char 
   }
 }
 
+/* Outer parameters of a memory. */
+static void next_of_memory(const miras_view *views, int count, int *at, const char *of, int l,
+                           const miras_memory_desc *md) {
+  const int H = md->heads, P = (int)ref_shape_of(md).weights, F = ref_features(md);
+  const int entries = md->decay_gate == MIRAS_GATE_ENTRY, norm = md->inner_norm;
+  const struct { const char *name; int rows, columns; } each[] = {
+    {"init", P > 0 ? H : 0, P}, {"gain", norm ? H : 0, md->value_dim},
+    {"ridge", ref_squares(md) ? H : 0, F}, {"decay_log", entries ? H : 0, P},
+    {"bias", norm ? H : 0, md->value_dim}, {"rates", md->token_rates ? md->chunk : 0, 0}};
+  for (int i = 0; i < COUNT(each); i++) {
+    char name[64];
+    snprintf(name, sizeof name, "blocks.%d.memory.%s", l, each[i].name);
+    if (each[i].rows > 0)
+      next_view(views, count, at, of, name, each[i].columns ? 2 : 1, each[i].rows,
+                each[i].columns ? each[i].columns : 1, 1, 0);
+  }
+}
+
 /* Do views lie behind one another, in front of the end of the parameters? */
 static void check_places(miras_model *m, const char *of) {
   size_t total = 0, sum = 0;
@@ -879,8 +927,9 @@ static void test_views(void **state) {
     const miras_model_desc *d = &of.d;
     const miras_mixer_desc *mix = &d->layer[0].mixer;
     const miras_memory_desc md = ref_resolve(&d->layer[0].memory);
-    const int H = md.heads, values = H * md.value_dim, P = (int)ref_shape_of(&md).weights;
-    const int keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
+    const int H = md.heads, values = H * md.value_dim;
+    const int all_keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
+    const int keys = mix->from_values ? 0 : all_keys;
     const int taps = mix->conv_size > 0 ? mix->conv_size : 4;
     const int conv_on = mix->conv_on != MIRAS_CONV_ON_NONE;
     const int own_keys = mix->qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : keys * md.inner_steps;
@@ -901,21 +950,24 @@ static void test_views(void **state) {
       char name[64];
 #define NAME(text) (snprintf(name, sizeof name, "blocks.%d." text, l), name)
       NEXT(NAME("norm1.gain"), 1, WIDTH, 1, 1, 0);
-      NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
+      if (keys > 0) NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
       if (own_keys > 0 && !mix->share_qk) NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
       NEXT(NAME("v.weight"), 2, WIDTH, values * md.inner_steps, 1, 1);
-      if (conv_on) NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
+      if (conv_on && keys > 0) NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
       if (conv_on && own_keys > 0) NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
       if (mix->conv_on == MIRAS_CONV_ON_ALL)
         NEXT(NAME("conv_v.weight"), 2, taps, values * md.inner_steps, 1, 0);
       if (mix->conv_bias) {
-        NEXT(NAME("conv_q.bias"), 1, keys, 1, 1, 0);
-        NEXT(NAME("conv_k.bias"), 1, own_keys, 1, 1, 0);
+        if (keys > 0) NEXT(NAME("conv_q.bias"), 1, keys, 1, 1, 0);
+        if (keys > 0) NEXT(NAME("conv_k.bias"), 1, own_keys, 1, 1, 0);
         if (mix->conv_on == MIRAS_CONV_ON_ALL)
           NEXT(NAME("conv_v.bias"), 1, values * md.inner_steps, 1, 1, 0);
       }
+      if (mix->from_values)
+        NEXT(NAME("inner.weight"), 2, values, 2 * all_keys + (projected > 0) * mix->gate_rank, 1,
+             1);
       if (projected > 0) { /* fixed gates have no more than an offset */
-        NEXT(NAME("gates.down"), 2, WIDTH, mix->gate_rank, 1, 1);
+        if (!mix->from_values) NEXT(NAME("gates.down"), 2, WIDTH, mix->gate_rank, 1, 1);
         NEXT(NAME("gates.up"), 2, mix->gate_rank, projected, 1, 1);
       }
       if (mix->out_gate_rank > 0) {
@@ -923,23 +975,18 @@ static void test_views(void **state) {
         NEXT(NAME("out_gate.up"), 2, mix->out_gate_rank, values, 1, 1);
       }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
-      if (mix->decay_form == MIRAS_DECAY_FORM_RATE || mix->decay_form >= MIRAS_DECAY_FORM_FLOOR)
+      if (mix->decay_form == MIRAS_DECAY_FORM_RATE || mix->decay_form == MIRAS_DECAY_FORM_FLOOR ||
+          mix->decay_form == MIRAS_DECAY_FORM_STEEP)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
              0);
       if (mix->qk_map == MIRAS_QK_MAP_ERASE) {
         NEXT(NAME("erase.scale"), 1, keys, 1, 1, 0);
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
-      if (P > 0) NEXT(NAME("memory.init"), 2, H, P, 1, 0);
-      if (md.inner_norm) {
-        NEXT(NAME("memory.gain"), 2, H, md.value_dim, 1, 0);
-        NEXT(NAME("memory.bias"), 2, H, md.value_dim, 1, 0);
-      }
-      if (md.token_rates) NEXT(NAME("memory.rates"), 1, md.chunk, 1, 1, 0);
-      if (ref_squares(&md))
-        NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
-      if (mix->d_skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
-      NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
+      if (mix->qk_map == MIRAS_QK_MAP_FEEDBACK) NEXT(NAME("feedback.gain"), 1, H, 1, 1, 0);
+      next_of_memory(views, count, &at, of.name, l, &md);
+      if (mix->d_skip) NEXT(NAME("skip.gain"), 1, mix->d_skip > 1 ? values : H, 1, 1, 0);
+      if (mix->out_norm != MIRAS_NORM_NONE) NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (mix->out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
       if (mix->out_gate_rank > 0) NEXT(NAME("out_gate.offset"), 1, values, 1, 1, 0);
       else if (mix->out_gate != MIRAS_OUT_GATE_NONE)
@@ -947,8 +994,8 @@ static void test_views(void **state) {
       if (mix->projection_bias) {
         const int low = projected > 0 ? mix->gate_rank : 0;
         const int out = mix->out_gate_rank || mix->out_gate == MIRAS_OUT_GATE_NONE ? 0 : values;
-        const int own = mix->share_qk ? 0 : own_keys;
-        const int lengths[] = {keys, own, values * md.inner_steps, out, low};
+        const int own = mix->share_qk ? 0 : own_keys, all = values * md.inner_steps;
+        const int lengths[] = {keys, own, all, out, low};
         next_biases(views, count, &at, of.name, l, lengths);
       }
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
@@ -1041,7 +1088,7 @@ static void test_first_values(void **state) {
  * memories of memory layers, shifts, and what test_first_values is about. */
 static void test_drawn_values(void **state) {
   static const char *const own[] = {"gates.offset", "gates.rate", "memory.init", "memory.ridge",
-                                    "shift.mix"};
+                                    "memory.decay_log", "shift.mix"};
   static const char *const shaped[] = {".q.weight", ".v.weight", ".conv_q.weight"};
   subject of;
   (void)state;
@@ -2676,8 +2723,7 @@ static void check_along(const subject *s, last_window *at) {
     if (!view) miras_model_params(at->m, &at->count);
     for (size_t i = at->first; i < at->first + at->count; i++)
       square += (double)at->g[i] * (double)at->g[i];
-    error = view ? along(at, square, 1e-6, 4e-4)
-                 : along(at, square, 0.0, 4e-4 / fmax(1.0, sqrt(square)));
+    error = along(at, square, view ? 1e-6 : 0.0, 4e-4 / fmax(1.0, sqrt(square)));
     if (!(error <= 0.005))
       failed("%s: along %s %g off, of %g", s->name, view ? view->name : "the gradient", error,
              square);
