@@ -473,23 +473,23 @@ struct miras__cuda_kernels;
  * made, floats of what lies behind the room, of a head's state and of parts of rows; whether a grid
  * of chunks has run the heads; that room, from MIRAS__ROOM on, and those. */
 #ifdef __CUDACC__
-extern __shared__ __align__(16) float miras__told[];
+extern __shared__ __align__(16) float miras__shared[];
 #else
-  #define miras__told ((float *)shim_shared)
+  #define miras__shared ((float *)shim_shared)
 #endif
 enum { MIRAS__ROOM = 8 };
 static void miras__tell_room(size_t floats, int products, size_t state = 0, size_t parts = 0,
                              int ran = 0) {
   if (!threadIdx.x) {
-    miras__told[1] = (float)floats;    /* less than 2^24: exact                                   */
-    miras__told[2] = (float)products;
-    miras__told[3] = (float)state;     /* 0: a state stays where it is                            */
-    miras__told[4] = (float)parts;
-    miras__told[5] = (float)ran;
+    miras__shared[1] = (float)floats;    /* less than 2^24: exact                                   */
+    miras__shared[2] = (float)products;
+    miras__shared[3] = (float)state;     /* 0: a state stays where it is                            */
+    miras__shared[4] = (float)parts;
+    miras__shared[5] = (float)ran;
   }
   __syncthreads();
 }
-static int miras__products(void) { return (int)miras__told[2]; }
+static int miras__products(void) { return (int)miras__shared[2]; }
 template <class T> struct miras__of_block { typedef T type; };
 template <> struct miras__of_block<const miras__unit_kernels *> {
   typedef const miras__cuda_kernels *type;
@@ -610,9 +610,9 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ONE_UNIT> {
   __device__ __noinline__ R operator()(typename miras__of_block<P>::type... p) const {
     R r = 0;
     if (threadIdx.x < 16) r = f(miras__to_unit(p)...);
-    if (threadIdx.x == 0) *miras__told = (float)r;
+    if (threadIdx.x == 0) *miras__shared = (float)r;
     __syncthreads();
-    r = (R)*miras__told;
+    r = (R)*miras__shared;
     __syncthreads();
     return r;
   }
@@ -897,12 +897,12 @@ struct miras__block_any {
   __device__ __noinline__ int operator()(const float *x, size_t n) const {
     const size_t at = miras__at_from(n), end = miras__at_till(n);
     const int some = at < end && miras__any(x + at, end - at);
-    if (!threadIdx.x) *miras__told = 0;
+    if (!threadIdx.x) *miras__shared = 0;
     for (unsigned unit = 0; unit < miras__units(); unit++) {
-      if (some && threadIdx.x == unit * 16) *miras__told = 1;
+      if (some && threadIdx.x == unit * 16) *miras__shared = 1;
       __syncthreads();
     }
-    const int found = *miras__told > 0;
+    const int found = *miras__shared > 0;
     __syncthreads();
     return found;
   }
@@ -918,25 +918,25 @@ struct miras__block_cross_entropy {
     float top, now, total = 0;
     if (!(scale > 0)) {
       if (miras__unit() == 0) total = miras__cross_entropy(x, n, target, scale);
-      if (!threadIdx.x) *miras__told = total;
+      if (!threadIdx.x) *miras__shared = total;
       __syncthreads();
-      total = *miras__told;
+      total = *miras__shared;
       __syncthreads();
       return total;
     }
     now = x[target];
     for (unsigned unit = 0; unit < miras__units(); unit++) {
-      if (threadIdx.x == unit * 16 && (!unit || own > *miras__told)) *miras__told = own;
+      if (threadIdx.x == unit * 16 && (!unit || own > *miras__shared)) *miras__shared = own;
       __syncthreads();
     }
-    top = *miras__told;
+    top = *miras__shared;
     __syncthreads();
     (void)miras__exp_sum(x + at, x + at, top, end - at);
     __syncthreads();
     if (miras__unit() == 0) total = miras__sum(x, n);
-    if (!threadIdx.x) *miras__told = total;
+    if (!threadIdx.x) *miras__shared = total;
     __syncthreads();
-    total = *miras__told;
+    total = *miras__shared;
     miras__scale(x + at, scale / total, x + at, end - at);
     __syncthreads();
     if (!threadIdx.x) x[target] = __fsub_rn(x[target], scale);
@@ -952,9 +952,9 @@ struct miras__block_number_loss {
                                            float scale, float *room) const {
     float loss = 0;
     if (miras__unit() == 0) loss = miras__number_loss(type, x, y, n, at, scale, room);
-    if (!threadIdx.x) *miras__told = loss;
+    if (!threadIdx.x) *miras__shared = loss;
     __syncthreads();
-    loss = *miras__told;
+    loss = *miras__shared;
     __syncthreads();
     return loss;
   }
@@ -967,8 +967,8 @@ struct miras__block_shrink_from_bwd {
                                            const float *bw, const float *a, const float *b,
                                            float *bb, float gamma, size_t n) const {
     const size_t parts = (n + 255) / 256;
-    const int spread = parts <= (size_t)miras__told[1];
-    float *const sums = miras__told + MIRAS__ROOM;
+    const int spread = parts <= (size_t)miras__shared[1];
+    float *const sums = miras__shared + MIRAS__ROOM;
     double total = 0;
     for (size_t i = miras__unit(); spread && i < parts; i += miras__units()) {
       const size_t at = 256 * i;
@@ -981,9 +981,9 @@ struct miras__block_shrink_from_bwd {
       total = miras__shrink_from_bwd(p, ba, add, bw, a, b, bb, gamma, n);
     __syncthreads();
     for (size_t i = 0; spread && i < parts; i++) total += (double)sums[i];
-    if (!threadIdx.x) *miras__told = (float)total;
+    if (!threadIdx.x) *miras__shared = (float)total;
     __syncthreads();
-    const float all = *miras__told;
+    const float all = *miras__shared;
     __syncthreads();
     return all;
   }
@@ -1097,8 +1097,8 @@ struct miras__block_heads_norm_bwd {
                                           const miras__norm_grads *g, float *y, size_t ldy,
                                           float *dy, size_t lddy, const miras__norming *of) const {
     const size_t rows = of->rows, at = miras__at_from(of->dim), w = miras__at_till(of->dim) - at;
-    miras__norm_row *const known = (miras__norm_row *)(miras__told + MIRAS__ROOM);
-    const int spread = 4 * rows <= (size_t)miras__told[1];
+    miras__norm_row *const known = (miras__norm_row *)(miras__shared + MIRAS__ROOM);
+    const int spread = 4 * rows <= (size_t)miras__shared[1];
     for (size_t h = 0; spread && h < of->heads * of->dim; h += of->dim) {
       for (size_t t = miras__unit(); t < rows; t += miras__units()) {
         const float *x = of->x + t * of->ldx + h;
@@ -1568,7 +1568,7 @@ static void miras__few_rows_copy(float *to, unsigned ld, const float *from, size
 
 /* Part p of all columns and all of k, a group of copies; a group of none behind the last one. */
 static float *miras__few_part(const miras__few *f, unsigned p) {
-  return miras__told + MIRAS__ROOM +
+  return miras__shared + MIRAS__ROOM +
          p % (f->ahead + 1) * (f->M + (f->turned ? f->columns : f->wide)) * f->deep;
 }
 __device__ __noinline__ void miras__few_bring(const miras__few *f, unsigned p) {
@@ -1670,7 +1670,7 @@ __device__ __noinline__ void miras__few_gemm(int mode, float *C, size_t ldc, mir
   f.columns = f.N < T ? f.N : T;
   f.wide = (f.columns + 3) / 4 * 4;
   if (f.turned || (miras__right(B) == 1 && (f.columns == T || !__isGlobal(B.p)))) f.wide = 0;
-  const unsigned all = (unsigned)miras__told[1] / (f.M + (f.turned ? f.columns : f.wide));
+  const unsigned all = (unsigned)miras__shared[1] / (f.M + (f.turned ? f.columns : f.wide));
   const unsigned groups = blockDim.x / f.columns, each = (f.M + groups - 1) / groups;
   for (f.deep = 16; f.deep < f.K && 2 * f.deep <= all;) f.deep *= 2;
   if (f.deep < f.K || f.columns < f.N)
@@ -1959,7 +1959,7 @@ static void miras__on_units(int mode, float *C, size_t ldc, const miras__factor 
 __device__ __noinline__ void miras__unit_gemm(int mode, float *C, size_t ldc, miras__matrix A,
                                               miras__matrix B, size_t M, size_t N, size_t K,
                                               size_t most) {
-  char *const room = (char *)(void *)(miras__told + MIRAS__ROOM);
+  char *const room = (char *)(void *)(miras__shared + MIRAS__ROOM);
   const miras__factor a = miras__factor_of(A.p, miras__down(A), miras__right(A), M, K,
                                            M <= 32 ? 8 : 16);
   const miras__factor b = miras__factor_of(B.p, miras__right(B), miras__down(B), N, K,
@@ -1979,13 +1979,13 @@ struct miras__block_gemm {
                                           float *pack) const {
     const size_t most = (size_t)mode >> 2;
     const unsigned T = blockDim.x, wide = T < 512 ? T / 2 : 256;
-    float *const room = miras__told + MIRAS__ROOM;
+    float *const room = miras__shared + MIRAS__ROOM;
     (void)pack;
     mode &= 3;
     if (K < 4 && N % 4 == 0 && N <= 4 * T && M * N >= 16 * T && ldc % 4 == 0 &&
         (uintptr_t)C % sizeof(float4) == 0) {
       miras__by_quads(mode, C, ldc, A, B, M, N, K, most);
-    } else if ((size_t)miras__told[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 || (M == 1 && K < 32)) {
+    } else if ((size_t)miras__shared[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 || (M == 1 && K < 32)) {
       miras__by_columns(mode, C, ldc, A, B, M, N, K, most);
     } else if (miras__products() && M > 1 && N > 1 && K >= 16) {
       miras__unit_gemm(mode, C, ldc, A, B, M, N, K, most);
@@ -2051,7 +2051,7 @@ static miras__patch miras__part_of(const miras__channels *c, int queried, size_t
 /* Room of parts: [reads, n] of queries and behind them, or from row MIRAS__PART on in the adjoint,
  * [rows, n] of errors; E_(e-1) in row MIRAS__PART_END, and then MIRAS__PART_END rows of scores. */
 static float *miras__part_room(void) {
-  return miras__told + MIRAS__ROOM + (size_t)miras__told[1] + (size_t)miras__told[3];
+  return miras__shared + MIRAS__ROOM + (size_t)miras__shared[1] + (size_t)miras__shared[3];
 }
 
 /* A row as it enters. */
@@ -2212,10 +2212,10 @@ static int miras__parts_rows(const miras__channels *c, float *o, size_t ldo, siz
   const size_t n = c->n, most = MIRAS__PART / c->every * c->every, end = r0 + m;
   const size_t least = MIRAS__PART_END, own = (least + 1) * n;
   const miras__block_gemm gemm = {};
-  float *const x = miras__part_room(), *const room = miras__told + MIRAS__ROOM;
+  float *const x = miras__part_room(), *const room = miras__shared + MIRAS__ROOM;
   if (!most || m < MIRAS__PART_LEAST || (o && c->z) ||
-      own > (size_t)miras__told[4] ||
-      MIRAS__PART * blockDim.x > (size_t)miras__told[1])
+      own > (size_t)miras__shared[4] ||
+      MIRAS__PART * blockDim.x > (size_t)miras__shared[1])
     return 0;
   for (size_t row = r0; row < end;) {
     const miras__patch t = miras__part_of(c, o || c->q, row, row - r0, m);
@@ -2230,7 +2230,7 @@ static int miras__parts_rows(const miras__channels *c, float *o, size_t ldo, siz
     } else {
       if (c->z) miras__part_meet<32>(c, &t, x, room);
       else miras__part_meet<16>(c, &t, x, room);
-      if (row) miras__part_scores(c, &t, x, x + own, ((size_t)miras__told[4] - own) / least);
+      if (row) miras__part_scores(c, &t, x, x + own, ((size_t)miras__shared[4] - own) / least);
     }
     miras__part_decay(c, &t, x + MIRAS__PART_END * n);
     row += t.rows;
@@ -2355,12 +2355,12 @@ __device__ __noinline__ void miras__part_bwd(const miras__channels *c,
 /* channel_bwd by parts; 0: there is no room for them. */
 static int miras__parts_bwd(const miras__channels *c, const miras__channel_grads *g, size_t m) {
   const size_t n = c->n, most = MIRAS__PART / c->every * c->every, ld = c->ld_p;
-  const size_t fits = (size_t)miras__told[4] / n, least = MIRAS__PART_END;
+  const size_t fits = (size_t)miras__shared[4] / n, least = MIRAS__PART_END;
   const size_t wide = most && fits > least ? (fits - least) / 2 / most * most : 0;
   const miras__block_gemm gemm = {};
-  float *const square = miras__told + MIRAS__ROOM;
+  float *const square = miras__shared + MIRAS__ROOM;
   miras__part_panel of;
-  if (!wide || 2 * MIRAS__PART * MIRAS__PART > (size_t)miras__told[1]) return 0;
+  if (!wide || 2 * MIRAS__PART * MIRAS__PART > (size_t)miras__shared[1]) return 0;
   of.x = miras__part_room(), of.v = of.x + least * n, of.w = of.v + wide * n;
   of.p = square, of.a = square + MIRAS__PART * MIRAS__PART;
   for (of.first = 0; of.first < m; of.first += wide) {
@@ -2459,8 +2459,8 @@ struct miras__block_channel_bwd {
   __device__ __noinline__ void operator()(const miras__channels *c, const miras__channel_grads *g,
                                           size_t m, float *history) const {
     if (miras__products() && miras__parts_bwd(c, g, m)) return;
-    if (16 * m * miras__units() <= (size_t)miras__told[1]) {
-      miras__channel_bwd(c, g, m, miras__told + MIRAS__ROOM + 16 * m * miras__unit());
+    if (16 * m * miras__units() <= (size_t)miras__shared[1]) {
+      miras__channel_bwd(c, g, m, miras__shared + MIRAS__ROOM + 16 * m * miras__unit());
     } else {
       for (unsigned unit = 0; unit < miras__units(); unit++) {
         if (miras__unit() == unit) miras__channel_bwd(c, g, m, history);
@@ -2566,8 +2566,8 @@ static void miras__halves_take(float *to, const float *from, size_t n) {
 /* If there is room for it, the state comes to shared memory and the call has it there. A plan whose
  * heads have less room for theirs is one of half_state. */
 static int miras__bring(miras__call *a) {
-  const size_t n = (size_t)miras__told[3];
-  float *to = miras__told + MIRAS__ROOM + (size_t)miras__told[1];
+  const size_t n = (size_t)miras__shared[3];
+  float *to = miras__shared + MIRAS__ROOM + (size_t)miras__shared[1];
   if (!n) return 0;
   if (a->p->head_state < n) miras__halves_bring(to, a->state, n);
   else miras__state_bring(to, a->state, n);
@@ -2598,9 +2598,9 @@ static void miras__forward_rest(const miras__call *a) {
 
 /* miras__head_forward where heads of memories and layers call it. */
 static void miras__near_forward(const miras__call *a) {
-  const size_t n = (size_t)miras__told[3];
+  const size_t n = (size_t)miras__shared[3];
   miras__call run = *a;
-  if (miras__told[5] > 0) {
+  if (miras__shared[5] > 0) {
     miras__forward_rest(a);
     return;
   }
@@ -2614,7 +2614,7 @@ static void miras__near_forward(const miras__call *a) {
 #ifndef MIRAS_NO_TRAINING
 /* And its adjoint. */
 static void miras__near_backward(const miras__call *a) {
-  if (!(miras__told[5] > 0)) miras__head_backward(a);
+  if (!(miras__shared[5] > 0)) miras__head_backward(a);
 }
 #endif
 
@@ -2653,7 +2653,7 @@ template <int N_, int P_, int CH_, int ROWS_, int BACK_> struct miras__chunks_ro
     FACTORS = (2 + CH) * RAW * 4, SQUARES = FACTORS + (2 + CH) * P * APART,
     LEFT = SQUARES + 2 * P * SQUARE_APART, BYTES = LEFT + 4 * (4 * ROWS + CH * PARTS * WIDE)
   };
-  __device__ static char *start(void) { return (char *)(void *)(miras__told + MIRAS__ROOM); }
+  __device__ static char *start(void) { return (char *)(void *)(miras__shared + MIRAS__ROOM); }
   __device__ static float *raw(unsigned which) { return (float *)(void *)start() + which * RAW; }
   __device__ static char *factor(unsigned which) {     /* K, Q, and per channel X                 */
     return start() + FACTORS + which * P * APART;
@@ -4780,7 +4780,7 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
   c->io = *call->io;
   f->c = c, f->size = *size;
   f->rows = (size->chunk + 15) / 16 * 16, f->hidden = (size->mid + 15) / 16 * 16;
-  (void)miras__slabs_lay(&f->at, size, (char *)(void *)(miras__told + MIRAS__ROOM));
+  (void)miras__slabs_lay(&f->at, size, (char *)(void *)(miras__shared + MIRAS__ROOM));
   if (call->position + first == 0) miras__begin(c);
   if (p->d.token_rates)
     c->K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
@@ -6461,7 +6461,7 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
   ca = c->a, cs = c->s;
   f->look.c = c, f->look.size = *size;
   f->look.rows = (size->chunk + 15) / 16 * 16, f->look.hidden = (size->mid + 15) / 16 * 16;
-  (void)miras__back_lay(&f->at, size, (char *)(void *)(miras__told + MIRAS__ROOM));
+  (void)miras__back_lay(&f->at, size, (char *)(void *)(miras__shared + MIRAS__ROOM));
   if (dstate) K->copy(ca, dstate, all);
   else K->fill(ca, 0, all);
   if (cs && dstate) K->copy(cs, dstate + all, all);
@@ -6665,7 +6665,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   const size_t column = blockIdx.x % across * blockDim.x + threadIdx.x;
   const size_t j = column < dv ? column : 0;
   const int stride = p->decays > 1;
-  float *const x = miras__told + MIRAS__ROOM, *const q = x + N, *const alpha = q + N;
+  float *const x = miras__shared + MIRAS__ROOM, *const q = x + N, *const alpha = q + N;
   const unsigned rows = (unsigned)n, ld = (unsigned)dv;
   float s[N], read = 0, answer = 0, xq, eta, u;
   const float *init = NULL, *from;
@@ -7203,7 +7203,7 @@ struct miras__tasks {
 
 /* What tasks are told lies in shared memory, behind what they work in. */
 __device__ static void *miras__tasks_told(const miras__tasks *a) {
-  float *words = miras__told + MIRAS__ROOM + a->records;
+  float *words = miras__shared + MIRAS__ROOM + a->records;
   const float *from = (const float *)&a->told;
   miras_trainer *trainer = (miras_trainer *)words;
   void *told = words + sizeof *trainer / sizeof *words;

@@ -11,32 +11,10 @@ static unsigned block = 128;       /* threads of it                             
 #define MIRAS_CUDA_MOST 256
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
-#include "cuda_asked.h"
+#define MIRAS_TEST_DEVICE (1 << 26)
+#include "cuda_device.h"
 #include <stdio.h>
-#ifdef __CUDACC__
-static unsigned shim_findings(void) {   /* what CUDA says                                         */
-  const cudaError_t e = cudaPeekAtLastError();
-  if (e != cudaSuccess) printf("%s: %s\n", cudaGetErrorName(e), cudaGetErrorString(e));
-  return e != cudaSuccess;
-}
-  #define SHIM_POISON(p, bytes) ((void)0)
-  #define SHIM_UNPOISON(p, bytes) ((void)0)
-#endif
 
-/* Memory of the device, taken from one end until all of it is given back. Between the pieces is
- * some that nobody may touch, where a sanitizer can hold that. */
-static char *device;
-static size_t used;
-static const size_t whole = (size_t)1 << 26;
-static float *take(size_t floats) {
-  float *p = (float *)(void *)(device + used);
-  used += (floats * sizeof(float) + 255) / 256 * 256 + 256;
-  SHIM_UNPOISON(p, floats * sizeof(float));
-  if (used <= whole) return p;
-  printf("the test needs more memory of the device: %lu bytes for %lu floats\n",
-         (unsigned long)used, (unsigned long)floats);
-  exit(2);
-}
 
 /* Memory of the host, all of which is given back at once. */
 static void *held_floats[4096];
@@ -84,7 +62,7 @@ static float *pass_on(int way, const float *x, size_t n, int odd) {
   float *p;
   if (way == HOST) return (float *)(uintptr_t)x;
   p = take(n + 1) + odd;
-  if (cudaMemcpyAsync(p, x, n * sizeof(float), cudaMemcpyHostToDevice, 0)) exit(2);
+  STOP_IF(cudaMemcpyAsync(p, x, n * sizeof(float), cudaMemcpyHostToDevice, 0));
   return p;
 }
 
@@ -94,7 +72,7 @@ static void keep(made *to, int slot, int way, const float *from, size_t floats) 
   if (way == HOST) memcpy(to->of[slot], from, floats * sizeof(float));
   else if (cudaMemcpyAsync(to->of[slot], from, floats * sizeof(float), cudaMemcpyDeviceToHost, 0) ||
            cudaDeviceSynchronize())
-    exit(2);
+    stop(__FILE__, __LINE__);
 }
 
 /* Does it run in chunks, and its adjoint? Of that the test says where it has to. */
@@ -120,8 +98,7 @@ static int run(const memory_case *c, int way, made *to) {
   size_t params, weights, bytes, i, k, all = 0, call, done;
   miras_result r = MIRAS_OK;
   if (!m || c->d.batch != 1) return 1;
-  SHIM_POISON(device, used);
-  used = 0;
+  take_back();
   drawn = 29;
   memset(to, 0, sizeof *to);
   memset(&x, 0, sizeof x);

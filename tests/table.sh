@@ -52,10 +52,12 @@ device_sources() {
     $gcc -x c -fpreprocessed -dD -E -P "$file" 2>/dev/null
   done
   cat tests/cuda_table.sh tests/cuda_table.txt tests/cuda_faults.sh tests/test_cuda_lm.sh
+  cat tests/cuda_front.sh
   sed -n '/^of_device=yes/,/^of_device=$/p' tests/table.sh
 }
 device_look
 job 'engines are device code' device 'sh tests/test_device.sh'
+job 'what runs on a device, for nvcc' nvcc 'sh tests/cuda_front.sh'
 job 'miras_cuda.cuh: registers, stack and spills' 'long nvcc' 'sh tests/cuda_table.sh'
 cuda='miras_cuda.cuh without a GPU'
 cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2

@@ -22,7 +22,8 @@ static unsigned threads = 32;      /* of a block; 0: the host's engines run     
 #define MIRAS_CUDA_MOST 128
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
-#include "cuda_asked.h"
+#define MIRAS_TEST_DEVICE (1 << 26)
+#include "cuda_device.h"
 #include <stddef.h>
 #include <stdio.h>
 
@@ -30,21 +31,10 @@ static unsigned threads = 32;      /* of a block; 0: the host's engines run     
 static unsigned long waits(void) { return shim_waits; }
 #else
 static unsigned long waits(void) { return 0; }
-static unsigned shim_findings(void) {   /* what CUDA says                                         */
-  const cudaError_t e = cudaPeekAtLastError();
-  if (e != cudaSuccess) printf("%s: %s\n", cudaGetErrorName(e), cudaGetErrorString(e));
-  return e != cudaSuccess;
-}
-  #define SHIM_POISON(p, bytes) ((void)0)
-  #define SHIM_UNPOISON(p, bytes) ((void)0)
 #endif
 
-/* The device half of the memory of the last forward pass, and memory of the device that is taken
- * from one end until all of it is given back. */
+/* The device half of the memory of the last forward pass. */
 static miras_cuda_memory on_device;
-static char *device;
-static size_t used;
-static const size_t whole = (size_t)1 << 26;
 static float *device_tape;
 
 /* How products are made, and what numbers may then be off the host's, of their root mean square:
@@ -64,25 +54,15 @@ static double far_off(const float *host, const float *block, size_t n) {
   return most > 0 ? most / sqrt(sum / (double)n + 1e-60) : 0;
 }
 
-/* Between the pieces is memory that nobody may touch, where a sanitizer can hold that. */
-static float *take(size_t floats) {
-  float *p = (float *)(void *)(device + used);
-  used += (floats * sizeof(float) + 255) / 256 * 256 + 256;
-  SHIM_UNPOISON(p, floats * sizeof(float));
-  if (used <= whole) return p;
-  printf("the test needs more memory of the device: %lu bytes for %lu floats\n",
-         (unsigned long)used, (unsigned long)floats);
-  exit(2);
-}
 static float *send(const float *from, size_t floats) {
   float *p;
   if (!from) return NULL;
   p = take(floats);
-  if (cudaMemcpyAsync(p, from, floats * sizeof(float), cudaMemcpyHostToDevice, 0)) exit(2);
+  STOP_IF(cudaMemcpyAsync(p, from, floats * sizeof(float), cudaMemcpyHostToDevice, 0));
   return p;
 }
 static void bring(float *to, const float *from, size_t floats) {
-  if (to && cudaMemcpyAsync(to, from, floats * sizeof(float), cudaMemcpyDeviceToHost, 0)) exit(2);
+  STOP_IF(to && cudaMemcpyAsync(to, from, floats * sizeof(float), cudaMemcpyDeviceToHost, 0));
 }
 
 /* So many numbers has a token and head of each input, in the order of miras_memory_input. */
@@ -122,8 +102,7 @@ static miras_result forward(miras_memory *m, const miras_memory_input *x, float 
   miras_result result;
   float *dy, *room;
   if (!threads) return miras_memory_forward(m, x, y, tape);
-  SHIM_POISON(device, used);
-  used = 0;
+  take_back();
   room = take(bytes / sizeof(float) + 1);
   result = miras_cuda_memory_init(&on_device, m, options, room, bytes, 0);
   if (result != MIRAS_OK) return result;
@@ -356,8 +335,7 @@ static unsigned drifts(miras_preset kind, int size, double bound) {
   back = miras_memory_open(&d, NULL, NULL, 0);
   if (!m || !mirror || !back) return 1;
   threads = 32;
-  SHIM_POISON(device, used);
-  used = 0;
+  take_back();
   printf("%-20s half of %6lu bytes: ", miras_preset_name(kind),
          (unsigned long)(m->plan.head_state * sizeof(float)));
   bytes = miras_cuda_memory_size(m, &o, why, sizeof why);
@@ -428,8 +406,7 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
   if (!m || !back || !m->plan.fused) return miras_memory_close(m), miras_memory_close(back), 0u;
   params = miras_memory_params(m, &count);
   for (i = 0; gates != MIRAS_GATE_HEAD && i < count; i++) params[i] = (float)(i % 7) / 40 - 0.1f;
-  SHIM_POISON(device, used);
-  used = 0;
+  take_back();
   threads = 128;
   bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
   room = take(bytes / sizeof(float) + 1);
@@ -499,8 +476,7 @@ static unsigned sends(void) {
   memset(&o, 0, sizeof o);
   memset(&dx, 0, sizeof dx);
   o.half_state = 1;
-  SHIM_POISON(device, used);
-  used = 0;
+  take_back();
   bytes = miras_cuda_memory_size(m, &o, NULL, 0);
   room = take(bytes / sizeof(float) + 1);
   n = states_of(m, &state);
@@ -641,11 +617,10 @@ int main(int argc, char **argv) {
     puts("skipped: without fused multiply-add the host has other bits");
     return 77;
   }
-  if (cudaMalloc((void **)&device, whole) != cudaSuccess) {
+  if (!device_ready()) {
     puts("skipped: there is no device");
     return 77;
   }
-  SHIM_POISON(device, whole);
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (i = 0; i < sizeof pass / sizeof pass[0]; i++) {
       if (!asked(argc, argv, miras_preset_name((miras_preset)kind))) continue;

@@ -34,7 +34,7 @@ static unsigned others(void) {
     if (i) memcpy((char *)&c.d + change[i].at, &change[i].value, sizeof(int));
     if (c.d.normalize) c.d.feature_map = MIRAS_FEATURE_ELU;
     m = miras_memory_open(&c.d, NULL, NULL, 0);
-    used = 0;
+    take_back();
     bytes = miras_cuda_memory_size(m, &options, NULL, 0);
     there = bytes && miras_cuda_memory_init(&g, m, &options, take(bytes / sizeof(float) + 1),
                                             bytes, 0) == MIRAS_OK;
@@ -152,11 +152,10 @@ int main(int argc, char **argv) {
   };
   memory_case c;
   unsigned failed = 0, i;
-  if (cudaMalloc((void **)&device, whole) != cudaSuccess) {
+  if (!device_ready()) {
     puts("skipped: there is no device");
     return 77;
   }
-  SHIM_POISON(device, whole);
   for (i = 0; i < sizeof all / sizeof all[0]; i++) {
     if (!asked(argc, argv, all[i].name)) continue;
     row_of(&c, all[i].name, all[i].kind, all[i].key, all[i].value, all[i].chunk);

@@ -22,6 +22,7 @@ static unsigned threads = 32;
 #define MIRAS_CUDA_MOST 128
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
+#include "cuda_device.h"
 #include <stdio.h>
 
 /* The records and tables of the two sides. */
@@ -48,7 +49,7 @@ struct block {
   /* n floats in shared memory, as far behind the room */
   BOTH static const float *near(const float *p, size_t n, size_t behind) {
     using namespace miras_cuda;
-    float *to = miras__told + MIRAS__ROOM + (size_t)miras__told[1] + behind;
+    float *to = miras__shared + MIRAS__ROOM + (size_t)miras__shared[1] + behind;
 #ifdef DEVICE
     for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = p[i];
     __syncthreads();
@@ -633,10 +634,10 @@ static void both_run(const job *a) {
   const size_t bytes = (miras_cuda::MIRAS__ROOM + a->room + a->parts + 2 * NEAR) * sizeof(float);
   memcpy(by_host, at_first, sizeof at_first);
   list[a->which].run(miras__kernels_best(), &a->s, by_host);
-  if (cudaMemcpyAsync(a->p, at_first, sizeof at_first, cudaMemcpyHostToDevice, 0)) exit(2);
-  if (!MIRAS__LAUNCH(run_case, 1, bytes, 0, *a)) exit(2);
-  if (cudaMemcpyAsync(by_block, a->p, sizeof by_block, cudaMemcpyDeviceToHost, 0)) exit(2);
-  if (cudaDeviceSynchronize()) exit(2);
+  STOP_IF(cudaMemcpyAsync(a->p, at_first, sizeof at_first, cudaMemcpyHostToDevice, 0));
+  STOP_IF(!MIRAS__LAUNCH(run_case, 1, bytes, 0, *a));
+  STOP_IF(cudaMemcpyAsync(by_block, a->p, sizeof by_block, cudaMemcpyDeviceToHost, 0));
+  STOP_IF(cudaDeviceSynchronize());
 }
 
 /* Is what a block makes by parts the same up to what its products may round? An array counts by the

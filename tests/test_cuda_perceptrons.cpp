@@ -235,11 +235,10 @@ static unsigned alone(void) {
 int main(int argc, char **argv) {
   memory_case c;
   unsigned failed = 0, i;
-  if (cudaMalloc((void **)&device, whole) != cudaSuccess) {
+  if (!device_ready()) {
     puts("skipped: there is no device");
     return 77;
   }
-  SHIM_POISON(device, whole);
   for (i = 0; i < sizeof every / sizeof every[0]; i++) {
     const perceptron *p = &every[i];
     miras_memory *m;

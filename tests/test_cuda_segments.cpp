@@ -14,39 +14,13 @@ static unsigned block = 32;        /* threads of it                             
 #define MIRAS_CUDA_MOST 128
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
-#include "cuda_asked.h"
+#define MIRAS_TEST_DEVICE (1 << 27)
+#include "cuda_device.h"
 #include <stdio.h>
-#ifdef __CUDACC__
-static unsigned shim_findings(void) {   /* what CUDA says                                         */
-  const cudaError_t e = cudaPeekAtLastError();
-  if (e != cudaSuccess) printf("%s: %s\n", cudaGetErrorName(e), cudaGetErrorString(e));
-  return e != cudaSuccess;
-}
-  #define SHIM_POISON(p, bytes) ((void)0)
-  #define SHIM_UNPOISON(p, bytes) ((void)0)
-#endif
 
-/* Memory of the device, taken from one end until all of it is given back. Between the pieces is
- * some that nobody may touch, where a sanitizer can hold that. */
-static char *device;
-static size_t used;
-static const size_t whole = (size_t)1 << 27;
-static float *take(size_t floats) {
-  float *p = (float *)(void *)(device + used);
-  used += (floats * sizeof(float) + 255) / 256 * 256 + 256;
-  SHIM_UNPOISON(p, floats * sizeof(float));
-  if (used <= whole) return p;
-  printf("the test needs more memory of the device: %lu bytes for %lu floats\n",
-         (unsigned long)used, (unsigned long)floats);
-  exit(2);
-}
-static void give_back(void) {
-  SHIM_POISON(device, used);
-  used = 0;
-}
 static float *send(const float *from, size_t floats) {
   float *p = take(floats);
-  if (cudaMemcpyAsync(p, from, floats * sizeof(float), cudaMemcpyHostToDevice, 0)) exit(2);
+  STOP_IF(cudaMemcpyAsync(p, from, floats * sizeof(float), cudaMemcpyHostToDevice, 0));
   return p;
 }
 static float *host_floats(size_t floats) {
@@ -247,7 +221,7 @@ static unsigned compare(const char *what, const miras_memory_desc *d, int length
   unsigned failed = 0;
   char why[256];
   if (!m || !back) return 1;
-  give_back();
+  take_back();
   drawn = 17;
   (void)miras_memory_params(m, &params);
   for (i = 0; i < params; i++) m->params[i] = draw(-0.3f, 0.3f);
@@ -510,11 +484,10 @@ static unsigned refused(void) {
 
 int main(int argc, char **argv) {
   unsigned failed;
-  if (cudaMalloc((void **)&device, whole) != cudaSuccess) {
+  if (!device_ready()) {
     puts("skipped: there is no device");
     return 77;
   }
-  SHIM_POISON(device, whole);
   failed = table(argc, argv) + choices(argc, argv);
   if (argc < 2) failed += repeated() + refused();
   cudaFree(device);

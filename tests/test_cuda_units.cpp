@@ -13,14 +13,7 @@ static unsigned threads = 128;
 #define MIRAS_CUDA_MOST 256
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
-#include <stdio.h>
-#ifdef __CUDACC__
-static unsigned shim_findings(void) {   /* what CUDA says                                         */
-  const cudaError_t e = cudaPeekAtLastError();
-  if (e != cudaSuccess) printf("%s: %s\n", cudaGetErrorName(e), cudaGetErrorString(e));
-  return e != cudaSuccess;
-}
-#endif
+#include "cuda_device.h"
 
 /* C [m, n] = mode(A [m, k] B [k, n]); rows of each lie `gap` floats farther apart than they are
  * long; turned: bit 0 A, bit 1 B; most: rows of A end there, 0 for none. */
@@ -97,12 +90,12 @@ static unsigned check(const product *of) {
   if (cudaMemcpyAsync(x.a, host[0], sizeof host[0], cudaMemcpyHostToDevice, 0) != cudaSuccess ||
       cudaMemcpyAsync(x.b, host[1], sizeof host[1], cudaMemcpyHostToDevice, 0) != cudaSuccess ||
       cudaMemcpyAsync(x.c, host[2], sizeof host[2], cudaMemcpyHostToDevice, 0) != cudaSuccess)
-    exit(2);
+    stop(__FILE__, __LINE__);
   x.room = MIRAS__PRODUCT_ROOM(threads);
-  if (!MIRAS__LAUNCH(run, 1, (4 + x.room) * sizeof(float), 0, x)) exit(2);
+  STOP_IF(!MIRAS__LAUNCH(run, 1, (4 + x.room) * sizeof(float), 0, x));
   if (cudaMemcpyAsync(answer, x.c, sizeof answer, cudaMemcpyDeviceToHost, 0) != cudaSuccess ||
       cudaDeviceSynchronize() != cudaSuccess)
-    exit(2);
+    stop(__FILE__, __LINE__);
   for (i = 0; i < x.m; i++)
     for (j = 0; j < x.n; j++) {
       const double got = answer[i * ldc(&x) + j];
