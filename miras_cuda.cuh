@@ -4137,12 +4137,14 @@ static float miras__slab_slope(int kind, float z) {
 }
 
 /* A layer's side from hidden column `from` on. */
-static miras__side miras__slab_side(const miras__slabs *f, int layer, int which, unsigned from) {
-  miras__side s = f->side[layer][which];
+static miras__side miras__side_from(miras__side s, int layer, unsigned from) {
   unsigned *const there = layer ? &s.rows : &s.columns;
   if (s.p) s.p += layer ? from * s.ld : from;
   *there = *there > from ? *there - from : 0;
   return s;
+}
+static miras__side miras__slab_side(const miras__slabs *f, int layer, int which, unsigned from) {
+  return miras__side_from(f->side[layer][which], layer, from);
 }
 
 /* y, or p, of two hidden columns from `column` on of a token, from z; slope: act', or NULL. */
@@ -4974,18 +4976,10 @@ static void miras__back_slab(const miras__back *f, int which, const float *from,
                       left < most ? left : most);
 }
 
-/* Hidden columns of a layer's weights from `from` on. */
-static miras__side miras__back_side(miras__side s, int layer, unsigned from) {
-  unsigned *const there = layer ? &s.rows : &s.columns;
-  if (s.p) s.p += layer ? from * s.ld : from;
-  *there = *there > from ? *there - from : 0;
-  return s;
-}
-
 /* A of layer `layer` for products: from the tile where that is near. */
 static miras__side miras__back_weight(const miras__back *f, int layer, unsigned from) {
   const miras__side *nearby = &f->at.weights[layer];
-  miras__side s = miras__back_side(f->look.side[layer][0], layer, from);
+  miras__side s = miras__side_from(f->look.side[layer][0], layer, from);
   if (!nearby->tile) return s;
   s.tile = nearby->tile + (layer ? from * nearby->ld : from) * 2;
   s.ld = nearby->ld, s.apart = nearby->apart;
@@ -5078,7 +5072,7 @@ static miras__terms miras__back_reads(const miras__back *f, int layer, unsigned 
   if (!f->look.live) return x;
   x.scale = f->look.c->inv[layer];
   for (int i = 0; i < 3; i++) {
-    if (i) x.right[i] = miras__back_side(f->look.side[layer][i], layer, from);
+    if (i) x.right[i] = miras__side_from(f->look.side[layer][i], layer, from);
     x.by[i] = miras__back_by(f, i);
     x.sum[i] = with ? miras__back_sums(f, layer, i) : NULL;
   }
@@ -5091,8 +5085,8 @@ static miras__terms miras__back_folds(const miras__back *f, int layer, unsigned 
   miras__terms x;
   memset(&x, 0, sizeof x);
   x.scale = 1;
-  x.right[0] = miras__back_side(f->ca[layer], layer, from);
-  x.right[1] = miras__back_side(f->cs[layer], layer, from);
+  x.right[0] = miras__side_from(f->ca[layer], layer, from);
+  x.right[1] = miras__side_from(f->cs[layer], layer, from);
   for (int i = 0; i < 2; i++) {
     x.by[i] = miras__back_by(f, MIRAS__BY_G + i);
     x.sum[i] = with ? miras__back_sums(f, layer, MIRAS__BY_G + i) : NULL;
@@ -5474,7 +5468,7 @@ __device__ __noinline__ void miras__back_looks(const miras__back *f, unsigned fr
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const miras__side a = miras__back_weight(f, 1, from);
-  const miras__side b = miras__back_side(l->side[1][1], 1, from);
+  const miras__side b = miras__side_from(l->side[1][1], 1, from);
   const unsigned m = (unsigned)l->c->m, n = l->size.out;
   const int normed = l->c->p->d.inner_norm;
   miras__share s;
@@ -5818,9 +5812,9 @@ template <int P>
 static void miras__back_weights(const miras__back *f, int layer, unsigned from, unsigned w) {
   const miras__slabs *const l = &f->look;
   const miras__chunk *c = l->c;
-  const miras__side ca = miras__back_side(f->ca[layer], layer, from);
-  const miras__side cs = miras__back_side(f->cs[layer], layer, from);
-  const miras__side cw = miras__back_side(f->cw[layer], layer, from);
+  const miras__side ca = miras__side_from(f->ca[layer], layer, from);
+  const miras__side cs = miras__side_from(f->cs[layer], layer, from);
+  const miras__side cw = miras__side_from(f->cw[layer], layer, from);
   const miras__side a = miras__slab_side(l, layer, 3, from);
   const miras__side b = miras__slab_side(l, layer, 1, from);
   const miras__side total = miras__slab_side(l, layer, 2, from);
@@ -5938,7 +5932,7 @@ __device__ __noinline__ void miras__back_asked(const miras__back *f, unsigned fr
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const miras__side a = miras__back_weight(f, 0, from);
-  const miras__side b = miras__back_side(l->side[0][1], 0, from);
+  const miras__side b = miras__side_from(l->side[0][1], 0, from);
   const miras__chunk *k = l->c;
   const unsigned m = (unsigned)k->m, n = l->size.in;
   float number = 0;
@@ -6182,7 +6176,8 @@ __device__ __noinline__ void miras__back_alone(miras__back *f, size_t token, uns
   l->live = live, f->folds = folds;
 }
 
-/* A_C, a slab of a layer's. */
+/* A_C, a slab of a layer's. Whether there is an S is asked of the record itself: of a pointer that
+ * was moved on, nvcc 13.0 for sm_90 compares what was in the register before its NULL arrives. */
 template <int P>
 static void miras__back_folded(const miras__back *f, int layer, unsigned from, unsigned w) {
   const miras__slabs *const l = &f->look;
@@ -6192,7 +6187,8 @@ static void miras__back_folded(const miras__back *f, int layer, unsigned from, u
   const miras__side v = miras__slab_side(l, layer, 2, from);
   const unsigned channel = l->size.channel;
   const size_t last = (c->m - 1) * (channel ? l->size.out : 1);
-  const float by = v.p ? c->cf[c->m - 1] : 0;
+  const int momentum = l->side[layer][2].p != NULL;
+  const float by = momentum ? c->cf[c->m - 1] : 0;
   float *const to = c->ac + (a.p - c->a);
   const unsigned rows = layer ? w : f->at.tile[MIRAS__BACK_X].columns;
   const unsigned columns = layer ? f->at.tile[MIRAS__BACK_D2].columns : w;
@@ -6211,7 +6207,7 @@ static void miras__back_folded(const miras__back *f, int layer, unsigned from, u
       left = c->ca[last + (!channel ? 0 : layer ? j : i)];
       all = __fmul_rn(left, a.p[i * a.ld + j]);
       if (b.p) all = __fmaf_rn(__fsub_rn(1, left), b.p[i * b.ld + j], all);
-      if (v.p) all = __fmaf_rn(by, v.p[i * v.ld + j], all);
+      if (momentum) all = __fmaf_rn(by, v.p[i * v.ld + j], all);
       to[i * a.ld + j] = __fadd_rn(all, K_OF(d)[e]);
     }
   }
@@ -6271,7 +6267,7 @@ static void miras__back_linked(const miras__back *f) {
 template <int P>
 static void miras__back_anchor(const miras__back *f, int layer, unsigned from, unsigned w, int left,
                                int right) {
-  const miras__side cw = miras__back_side(f->cw[layer], layer, from);
+  const miras__side cw = miras__side_from(f->cw[layer], layer, from);
   const unsigned rows = layer ? w : f->at.tile[left].columns;
   const unsigned columns = layer ? f->at.tile[right].columns : w;
   miras__share s;
