@@ -481,9 +481,9 @@ enum { MIRAS__ROOM = 8 };
 static void miras__tell_room(size_t floats, int products, size_t state = 0, size_t parts = 0,
                              int ran = 0) {
   if (!threadIdx.x) {
-    miras__shared[1] = (float)floats;    /* less than 2^24: exact                                   */
+    miras__shared[1] = (float)floats;  /* less than 2^24: exact                                   */
     miras__shared[2] = (float)products;
-    miras__shared[3] = (float)state;     /* 0: a state stays where it is                            */
+    miras__shared[3] = (float)state;   /* 0: a state stays where it is                            */
     miras__shared[4] = (float)parts;
     miras__shared[5] = (float)ran;
   }

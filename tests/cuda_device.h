@@ -1,4 +1,4 @@
-/* cuda_device.h: what tests of the device half share: what CUDA says of errors, memory of the device
+/* cuda_device.h: what tests of the device half share: what CUDA says of errors, memory of a device
  * taken piece by piece, and which rows a command line asks for. MIRAS_TEST_DEVICE: bytes of it. */
 #ifndef MIRAS_TEST_CUDA_DEVICE_H
 #define MIRAS_TEST_CUDA_DEVICE_H
@@ -30,8 +30,8 @@ static void stop(const char *file, int line) {
 
 #ifdef MIRAS_TEST_DEVICE
 /* Memory of the device, taken from one end until all of it is given back. What was given back, and
- * what nobody has taken yet, is no number: nothing may depend on it. Between the pieces is some that
- * nobody may touch, where a sanitizer can hold that. */
+ * what nobody has taken yet, is no number: nothing may depend on it. Between the pieces is some
+ * that nobody may touch, where a sanitizer can hold that. */
 static char *device;
 static size_t used;
 static const size_t whole = (size_t)(MIRAS_TEST_DEVICE);

@@ -23,8 +23,8 @@ if ! "$cxx" -fsanitize=thread -c "$folder/try.cpp" -o "$folder/try.o" 2>/dev/nul
 fi
 mkdir "$folder/tests"
 cp miras.h miras_cuda.cuh "$folder"
-cp tests/test_cuda*.cpp tests/cuda_device.h tests/cuda_calls.h tests/cuda_shim.h tests/cuda_races.h \
-  tests/fingerprint.h "$folder/tests"
+cp tests/test_cuda*.cpp tests/cuda_device.h tests/cuda_calls.h tests/cuda_shim.h \
+  tests/cuda_races.h tests/fingerprint.h "$folder/tests"
 
 # In a file, behind the first line that holds a text: the first `old` becomes `new`.
 replace() {   # file, text, old, new

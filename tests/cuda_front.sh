@@ -4,7 +4,10 @@
 #   sh tests/cuda_front.sh [file ...]   exit status 1: a file has an error, 77: there is no nvcc
 set -u
 cd "$(dirname "$0")/.." || exit 2
-nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || { echo 'skipped: no nvcc'; exit 77; }
+nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || {
+  echo 'skipped: no nvcc'
+  exit 77
+}
 folder=$(mktemp -d) || exit 2
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 2' HUP INT TERM
