@@ -18,7 +18,7 @@ ${CC:-cc} -O2 bench/recall.c -o "$folder/recall" -lm -lpthread
 reflect=memory.learning_rate=2   # writes may reflect what the memory holds
 exact=linear-attention,mamba2-memory,gated-deltanet,gated-deltanet-neg-eigval,deltanet-memory
 exact=$exact,deltanet-neg-eigval,deltaproduct,gated-deltaproduct,rwkv7-memory,kda-memory
-exact=$exact,kda-memory:$reflect,mesa,softmax-attention
+exact=$exact,kda-memory:$reflect,gated-deltanet-2,comba,mamba-memory,mesa,softmax-attention
 found=deltanet-memory,gated-deltanet,mamba2-memory,ttt-mlp-memory,titans,yaad,moneta,memora
 found=$found,softmax-attention,titans:memory.learning_rate=1e-8,titans-mac,titans-mag,titans-mal
 text=${TEXT:-/usr/share/common-licenses/GPL-3}
