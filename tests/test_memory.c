@@ -277,7 +277,7 @@ static void test_forward_gates(void **state) {
 /* ---- token by token ---- */
 
 static double worst_step;
-static int steps_taken;
+static int steps_taken, walks;
 
 /* One memory that takes its tokens one by one, the same in double, and what one call said. */
 typedef struct walk {
@@ -409,10 +409,14 @@ static void check_token(walk *w, int t) {
   data_free(&one);
 }
 
+/* Tokens behind one that is off are, too: a memory is excused once. */
 static void check_steps(const miras_memory_desc *d, int T, uint64_t seed) {
+  const int excused_before = excused;
   walk w;
   if (!walk_open(&w, d, T, seed)) return;
   for (int t = 0; t < T; t++) check_token(&w, t);
+  if (excused > excused_before) excused = excused_before + 1;
+  walks++;
   walk_close(&w);
 }
 
@@ -438,7 +442,7 @@ static void test_step(void **state) {
   start();
   random_state = 4;
   worst_step = 0.0;
-  steps_taken = 0;
+  steps_taken = walks = 0;
   for (EACH_POOL(p))
     for (int shape = 0; shape < SHAPES; shape++)
       for (int b = 0; b < p->biases; b++)
@@ -448,9 +452,9 @@ static void test_step(void **state) {
               step_cell(shape, p->bias[b], p->retention[r], chunks[c], variant);
             check_steps(&d, lasting(&d, 2 * chunks[c] + 5), variant + 1);
           }
-  printf("  %d tokens one by one: largest error %.2e, %d excused (%.1f times)\n", steps_taken,
-         worst_step, excused, worst_excuse);
-  if (excused > 2 && excused * 250 > steps_taken) failed("too many are excused");
+  printf("  %d tokens of %d memories one by one: largest error %.2e, %d excused (%.1f times)\n",
+         steps_taken, walks, worst_step, excused, worst_excuse);
+  if (excused > 2 && excused * 100 > walks) failed("too many are excused");
   finish();
 }
 
