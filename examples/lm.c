@@ -652,6 +652,7 @@ static float training_learn(training *r) {
   const miras_adamw_options adamw = {0, 0, 0, (float)r->o->decay, 1.0f};
   const options *o = r->o;
   const size_t T = r->T;
+  const double peak = o->lr > 0 ? o->lr : o->from ? 1e-3 : 3e-3;   /* what is known is kept */
   miras_result result;
   size_t row;
   float loss;
@@ -668,7 +669,7 @@ static float training_learn(training *r) {
   if (result != MIRAS_OK) die(1, "a step was refused: %s", miras_result_text(result));
   miras_trainer_backward(r->t);
   miras_trainer_step(r->t, &adamw, miras_schedule_cosine(r->step, (uint64_t)o->warmup, r->planned,
-                                                (float)o->lr, 0.05f), NULL);
+                                                (float)peak, 0.05f), NULL);
   return loss;
 }
 
@@ -750,8 +751,8 @@ static void training_draw(const training *r) {
 /* Two sentences: how far the loss came down, and whether the model outlives its windows. */
 static void training_verdict(const training *r, double final, double stream, size_t kept) {
   const float first = r->history.loss[0];
-  fprintf(stderr, "%lu tokens that it has not seen: %.4f nats per token", (unsigned long)kept,
-          final);
+  fprintf(stderr, "%lu tokens that it has not seen: %.4f nats per token (%.2f bits)",
+          (unsigned long)kept, final, final / log(2));
   if (!r->first && !r->o->from && !isnan(first))
     fprintf(stderr, ", %.4f before the first step", (double)first);
   fprintf(stderr, "\nthat is in windows of %lu; in one pass, its memory carried along, %.4f",
@@ -1093,19 +1094,21 @@ static int read_with(const options *o, const char *page) {
   learning = open_model(&of, 1);
   knowing = open_model(&of, 2e-4);
   v = load_vocabulary(path, miras_model_desc_of(frozen)->vocab);
-  printf("%s: %lu numbers%s.\n", v.model[0] ? v.model : base_name(path),
-         (unsigned long)count_parameters(frozen),
-         o->with ? "" : " that have read Austen, Bierce and the Jargon File "
+  printf("%s: %lu parameters%s.\n"
+         "Its layers are memories of the text so far. Its head, which turns what they say into\n"
+         "letters, is a memory, too, and learns from every letter that comes.\n\n",
+         v.model[0] ? v.model : base_name(path), (unsigned long)count_parameters(frozen),
+         o->with ? "" : ", trained on Austen, Bierce and the Jargon File "
                         "(examples/weights/README.md)");
   read_page(frozen, learning, knowing, &v, page, svg);
   if (!o->with)
     printf("\nNext:\n"
-           "  ./lm read FILE              the same of a text of yours\n"
-           "  ./lm train FILE --from %s --minutes 0.3\n"
-           "                              learns to write like it, in 20 seconds; then\n"
+           "  ./lm read YOURS.txt         the same of a text of yours\n"
+           "  ./lm train %s --from %s --minutes 0.3\n"
+           "                              all of it learns to write so, in 20 seconds; then\n"
            "                              ./lm generate model.safetensors --prompt \"The \"\n"
            "  ./lm train                  from nothing, in a minute; ./lm --help has the rest\n",
-           path);
+           page, path);
   free(v.code);
   miras_model_close(frozen);
   miras_model_close(learning);
@@ -1171,7 +1174,8 @@ static const option table[] = {
   {"steps", "t", 'i', &given.steps, 1, INT_MAX, "steps to train"},
   {"minutes", "t", 'r', &given.minutes, 1e-8, 1e6,
    "train that long, schedule by the clock; with --steps: stop then, to be resumed"},
-  {"lr", "t", 'r', &given.lr, 1e-9, 10, "peak learning rate, then a cosine to 5 %"},
+  {"lr", "t", 'r', &given.lr, 1e-9, 10,
+   "peak learning rate, then a cosine to 5 % (0.003; with --from 0.001)"},
   {"warmup", "t", 'i', &given.warmup, 0, INT_MAX, "steps of linear warm-up"},
   {"decay", "t", 'r', &given.decay, 0, 1, "weight decay of the matrices"},
   {"dropout", "t", 'r', &given.dropout, 0, 0.9, "fraction dropped from every branch"},
@@ -1223,7 +1227,7 @@ int main(int argc, char **argv) {
   o->prompt = "\n";
   o->dim = 128, o->layers = 2, o->heads = 4, o->context = 64, o->batch = 32, o->steps = 5000;
   o->streams = 128, o->reset = -1;
-  o->lr = 3e-3, o->decay = 0.1, o->warmup = 100, o->val = 0.1, o->eval_every = 250;
+  o->decay = 0.1, o->warmup = 100, o->val = 0.1, o->eval_every = 250;
   o->seed = 1;
   o->threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
   o->tokens = 400, o->temperature = 0.8, o->top_k = 40, o->limit = 1024;

@@ -10,7 +10,9 @@
 #include "lm_tools.h"
 #include "lm_vocabulary.h"
 
-enum { PARTS = 12, CUTS = 4, PREFIX = 3, SHOWN = 20, LONGEST_WORD = 24, MOST_WORDS = 4096 };
+enum {
+  PARTS = 12, CUTS = 4, PREFIX = 3, LONG = 6, SHOWN = 20, LONGEST_WORD = 24, MOST_WORDS = 4096
+};
 
 /* ---- text on a terminal ---- */
 
@@ -122,9 +124,13 @@ static void reader_finish(reader *r, const char *word, char rest[LONGEST_WORD]) 
 
 /* ---- the page ---- */
 
-/* The words of at least six letters that a page has most often, three times or more, one of each
+/* The words of at least LONG letters that a page has most often, three times or more, one of each
  * beginning; how many. */
-typedef struct page_word { const char *at; int letters, count; } page_word;
+typedef struct page_word {
+  const char *at;
+  int letters, count;
+  int listed;              /* would a list of the page's words by their counts finish it, too? */
+} page_word;
 
 static int by_count(const void *a, const void *b) {
   const page_word *x = (const page_word *)a, *y = (const page_word *)b;
@@ -138,7 +144,7 @@ static int page_words(const char *text, size_t n, page_word best[SHOWN]) {
   size_t at = 0, end;
   for (; at < n; at = end + 1) {
     for (end = at; end < n && isalpha((unsigned char)text[end]); end++) {}
-    if (end - at < 6 || end - at >= LONGEST_WORD) continue;
+    if (end - at <= PREFIX || end - at >= LONGEST_WORD) continue;
     for (i = 0; i < count; i++)
       if (all[i].letters == (int)(end - at) && !memcmp(all[i].at, text + at, end - at)) break;
     if (i == MOST_WORDS) continue;
@@ -147,8 +153,12 @@ static int page_words(const char *text, size_t n, page_word best[SHOWN]) {
   }
   qsort(all, (size_t)count, sizeof *all, by_count);
   for (i = 0; i < count && found < SHOWN && all[i].count > 2; i++) {
+    int first = 0;
     for (k = 0; k < found && memcmp(best[k].at, all[i].at, PREFIX) != 0; k++) {}
-    if (k == found) best[found++] = all[i];
+    if (k < found || all[i].letters < LONG) continue;
+    while (memcmp(all[first].at, all[i].at, PREFIX) != 0) first++;
+    all[i].listed = first == i;
+    best[found++] = all[i];
   }
   free(all);
   return found;
@@ -187,13 +197,15 @@ static void count_page(const unsigned char *text, size_t n, double nats[PARTS * 
   free(count);
 }
 
-/* A line of at most 40 signs: so many for what learns, and those that the other needs more. */
+/* A line of at most 40 signs: so many for what learns, and those that the other needs more. Where
+ * they are not all there the last is another. */
 static void page_line(int line, double learns, double frozen) {
   int i, a = (int)(learns * 6 + 0.5), b = (int)(frozen * 6 + 0.5);
   printf("  %2d/%d  ", line + 1, PARTS);
-  for (i = 0; i < 40 && (i < a || i < b); i++) putchar(i < a ? '#' : '+');
+  for (i = 0; i < 40 && (i < a || i < b); i++)
+    putchar(i == 39 && (a > 40 || b > 40) ? '>' : i < a ? '#' : '+');
   for (; i < 42; i++) putchar(' ');
-  printf("%.2f  %.2f\n", learns, frozen);
+  printf("%8.2f %8.2f\n", learns, frozen);
   fflush(stdout);
 }
 
@@ -212,6 +224,7 @@ static void page_svg(const char *path, const char *title, const double *learns,
       if (y > c.high) c.high = y;
     }
   if (!(c.high > c.low)) return;
+  c.high += 0.3 * (c.high - c.low);   /* for what the lines are */
 #define X(i) (left + (right - left) * (i) / (PARTS * CUTS))
   f = chart_open(&c, path, title, "part of the page that has been read", "bits per byte");
   for (i = 0; i <= 4; i++) {
@@ -229,8 +242,34 @@ static void page_svg(const char *path, const char *title, const double *learns,
   }
 #undef X
   fprintf(f, "<path d=\"M590 120h26\" stroke=\"%s\" stroke-width=\"3\"/>"
-             "<text x=\"626\" y=\"124\">counting, from nothing</text>\n", colour[2]);
-  chart_close(f, path, "its head learns", "as it comes");
+             "<text x=\"626\" y=\"124\">counting bytes</text>\n", colour[2]);
+  chart_close(f, path, "learning as it reads", "the same, frozen");
+}
+
+/* The page's words, finished by the model before it had read and behind that; how many it knew. */
+static void page_finish(reader *before, reader *after, const page_word *word, int words,
+                       int right[3]) {
+  int i, k;
+  for (i = 0; i < words; i++) {
+    char rest[2][LONGEST_WORD];
+    const int tail = word[i].letters - PREFIX;
+    reader_finish(before, word[i].at, rest[0]);
+    reader_finish(after, word[i].at, rest[1]);
+    for (k = 0; k < 2; k++)
+      right[k] += (int)strlen(rest[k]) == tail &&
+                  !memcmp(rest[k], word[i].at + PREFIX, (size_t)tail);
+    right[2] += word[i].listed;
+    if (!i)
+      printf("\nWords that the page has most often. Shown three letters of each, it writes:\n\n"
+             "  %-20s %-6s %-20s %s\n", "the word", "shown", "frozen", "having read");
+    if (i < 8)
+      printf("  %-20.*s %.*s    %.*s%-17s %.*s%s\n", word[i].letters, word[i].at, PREFIX,
+             word[i].at, PREFIX, word[i].at, rest[0], PREFIX, word[i].at, rest[1]);
+  }
+  if (words)
+    printf("\nOf %d such words it finishes %d frozen and %d having read. (A list of the page's\n"
+           "words by their counts finishes %d; the model keeps no list, and its size is what it "
+           "was.)\n", words, right[0], right[1], right[2]);
 }
 
 /* All three models are of one file: frozen is it as it comes, learning has a head that learns, and
@@ -246,10 +285,13 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
   size_t n, count;
   int32_t *tokens;
   reader before, reads, after;
-  int words, i, k, right_before = 0, right_after = 0;
+  int words, i, k, right[3] = {0, 0, 0};
   text = read_file(name, &n, 0);
+  if (memchr(text, 0, n)) die(2, "%s has bytes of zero: a page is text", name);
   tokens = encode(v, text, n, name, &count);
-  if (count < 1000) die(2, "%s is too short: a page has a thousand characters", name);
+  if (count < 1000)
+    die(2, "%s is too short: a page has 1000 characters, and this has %lu", name,
+        (unsigned long)count);
   memset(nats, 0, sizeof nats);
   reader_open(&before, frozen, v);
   reader_open(&reads, learning, v);
@@ -257,9 +299,10 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
   reader_keep(&before);
   printf("Left to itself it writes:\n");
   reader_write(&before, "\nIt was ", 360, 7);
-  printf("\nNow it reads %s, %lu bytes that it has never seen, once. Bits per byte: # where\n"
-         "its head learns from what has been read, + what it needs more as it comes.\n\n",
-         name, (unsigned long)n);
+  printf("\nNow it reads %s, %lu bytes, once: each byte is predicted, then learned.\n"
+         "Bits per byte, lower is better, and 8 is a guess: # what it needs as it learns, and\n"
+         "+ what the same model needs beyond that if it is frozen.\n\n%51s %8s %8s\n",
+         name, (unsigned long)n, "", "learning", "frozen");
   for (i = 0; i < PARTS * CUTS; i++) {
     const size_t from = (count - 1) * (size_t)i / (PARTS * CUTS);
     const size_t to = (count - 1) * (size_t)(i + 1) / (PARTS * CUTS);
@@ -286,40 +329,25 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
   count_page(text, n, nats[2]);
   for (k = 0; k < 3; k++)
     for (i = 0; i < PARTS * CUTS; i++) sum[k] += nats[k][i] / log(2);
-  printf("\nIn all %.2f bits per byte, as it comes %.2f; counts of the last 0 to 3 bytes need "
-         "%.2f.\n", sum[0] / sum[3], sum[1] / sum[3], sum[2] / sum[3]);
+  printf("\nIn all %.2f bits per byte learning and %.2f frozen. For comparison, counting which "
+         "byte\nfollowed the last 0 to 3, from nothing, needs %.2f.\n", sum[0] / sum[3],
+         sum[1] / sum[3], sum[2] / sum[3]);
+  if (sum[1] / sum[3] > 8)
+    printf("Frozen it is worse than a guess: this is nothing like what it was trained on, and what "
+           "it\nwrites below will be little like it.\n");
 
   words = page_words((const char *)text, n, word);
-  for (i = 0; i < words; i++) {
-    char rest[2][LONGEST_WORD];
-    const int tail = word[i].letters - PREFIX;
-    int good[2];
-    reader_finish(&before, word[i].at, rest[0]);
-    reader_finish(&after, word[i].at, rest[1]);
-    for (k = 0; k < 2; k++)
-      good[k] = (int)strlen(rest[k]) == tail &&
-                !memcmp(rest[k], word[i].at + PREFIX, (size_t)tail);
-    right_before += good[0], right_after += good[1];
-    if (!i)
-      printf("\nWhat it makes of three letters of the words that the page has most often:\n\n"
-             "  %-20s %-20s %s\n", "the page", "before", "after");
-    if (i < 8)
-      printf("  %-20.*s %.*s%-17s %.*s%s\n", word[i].letters, word[i].at, PREFIX, word[i].at,
-             rest[0], PREFIX, word[i].at, rest[1]);
-  }
-  if (words)
-    printf("\nOf %d such words it finishes %d before and %d after.\n", words, right_before,
-           right_after);
+  page_finish(&before, &after, word, words, right);
   snprintf(prompt, sizeof prompt, "\nThe %.*s ", words ? word[0].letters : 4,
            words ? word[0].at : "page");
-  printf("\nThe same beginning before ...\n");
+  printf("\nWhat it writes behind \"%.*s\", frozen ...\n", (int)strlen(prompt) - 2, prompt + 1);
   reader_write(&before, prompt, 160, 3);
-  printf("\n... and after\n");
+  printf("\n... and having read\n");
   reader_write(&after, prompt, 160, 3);
   snprintf(title, sizeof title, "What a model learns while it reads %s", base_name(name));
   page_svg(svg, title, nats[0], nats[1], nats[2], bytes);
   printf("\nwrote %s\nresult learning=%.4f frozen=%.4f counts=%.4f words=%d before=%d after=%d\n",
-         svg, sum[0] / sum[3], sum[1] / sum[3], sum[2] / sum[3], words, right_before, right_after);
+         svg, sum[0] / sum[3], sum[1] / sum[3], sum[2] / sum[3], words, right[0], right[1]);
   reader_close(&before);
   reader_close(&reads);
   reader_close(&after);
