@@ -78,7 +78,7 @@ cmp -s out/y out/u && say '--only trains nothing'
 train some --from out/y --out out/u --only '*init,no*such'
 expect 2 'matches no parameter of the model, such as blocks.0.norm1.gain' $?
 train some --from out/none --out out/u; expect 1 'out/none cannot be opened' $?
-printf 'characters of its own: \303\246\n' >strange
+printf 'characters of its own \303\246\n' >strange
 train strange --from out/y --out out/u; expect 2 'does not know the character U+00E6' $?
 train some --from out/y --out out/u --minutes 0.0000001; expect 0 'stopped' $?
 train some --from out/y --out out/u --resume; expect 0 'wrote' $?
