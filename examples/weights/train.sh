@@ -19,10 +19,12 @@ ${CC:-cc} -O2 "$here/../lm.c" -o "$folder/lm" -lm -lpthread
 
 for model in ${MODELS:-yaad titans moneta memora gated-deltanet titans-mac transformer}; do
   file=$folder/$model.safetensors
+  pattern='(cm)*2'
+  [ "$model" != transformer ] || pattern='(ca)*2'   # it has attention where others have memories
   if ! grep -q '^result' "$folder/$model.log" 2>/dev/null; then
     resume=
     [ ! -s "$file" ] || resume=--resume
-    "$folder/lm" train "$folder/prose.txt" --model "$model" --pattern '(cm)*2' --dim 128 \
+    "$folder/lm" train "$folder/prose.txt" --model "$model" --pattern "$pattern" --dim 128 \
       --parameters 550000 --context 256 --batch 8 --steps 5000 --val 0.082 --eval-every 1000000 \
       --threads "${THREADS:-1}" --out "$file" $resume | tee "$folder/$model.part"
     grep -q '^result' "$folder/$model.part"
