@@ -290,11 +290,12 @@ typedef enum miras_preset {
   /* the rows above end here; published layers and models, of which those with the name of a row are
    * what its paper has around the memory: the row itself is _MEMORY */
   MIRAS_PRESET_TITANS_LMM = MIRAS_PRESET_ROWS,  /* layers of Titans' memory                      */
-  MIRAS_PRESET_TITANS_MAC,          /* the memory as the context of attention in segments        */
+  MIRAS_PRESET_TITANS_MAC,          /* the memory as the context of attention in segments, behind
+                                       a convolution                                             */
   MIRAS_PRESET_TITANS_MAG,          /* the memory as the gate of window attention                */
   MIRAS_PRESET_TITANS_MAL,          /* memory, then window attention, then the MLP               */
   MIRAS_PRESET_MONETA_H,            /* MIRAS' hybrids: memory and window attention in turn, as in */
-  MIRAS_PRESET_YAAD_H,              /* Samba; layers are of either kind                          */
+  MIRAS_PRESET_YAAD_H,              /* Samba, each behind a convolution; layers are of either kind */
   MIRAS_PRESET_MEMORA_H,
   MIRAS_PRESET_KIMI_LINEAR,         /* three layers of KDA, then one of attention, which here has
                                        keys of its own                                           */
@@ -1786,7 +1787,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    nothing has learned how far to go, the two are DeltaNet and Gated DeltaNet. Trained on the parity
    of 32 tokens, networks of two layers are then right at 256 in 0.98, 0.92 and 0.94 of places
    (DeltaNet, Gated DeltaNet, KDA; medians of three seeds), and without, like any other row, in 0.65
-   at the most, where 0.5 is a guess (bench/evidence.sh).
+   at the most, where 0.5 is a guess (bench/evidence.py).
 
    THREE FURTHER CHOICES, of ATLAS and of section 4 of MIRAS. Memories with them run in the
    frozen-gradient engine (below), matrices too; costs beside momentum are of perceptrons of two
@@ -17333,7 +17334,8 @@ enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__A
 
 /* Whole models: a row, the type of its layers m, and the block that is repeated where not all are
  * alike. A block is a layer, and its first part goes without an MLP, or (mlps) each of its parts is
- * a layer with one, and the last block may be cut. gates: full attention has an output gate and
+ * a layer with one, convolutions (c) apart, and the last block may be cut. What attention sees goes
+ * through a convolution first. gates: full attention has an output gate and
  * norms of queries and keys. rope_share: how much of it turns. as: what its layers m differ in from
  * the row. */
 #ifndef MIRAS_NO_MODEL
@@ -17350,12 +17352,12 @@ static const struct {
 #endif
 } miras__wholes[MIRAS_PRESET_COUNT - MIRAS_PRESET_ROWS] = {
   {"titans-lmm", MIRAS_PRESET_TITANS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
-  {"titans-mac", MIRAS_PRESET_TITANS MIRAS__AS("", MIRAS_LAYER_MAC, 0, 0, 0, MIRAS__AS_ROW)},
+  {"titans-mac", MIRAS_PRESET_TITANS MIRAS__AS("cm", MIRAS_LAYER_MAC, 0, 0, 0, MIRAS__AS_ROW)},
   {"titans-mag", MIRAS_PRESET_TITANS MIRAS__AS("", MIRAS_LAYER_MAG, 0, 0, 0, MIRAS__AS_ROW)},
   {"titans-mal", MIRAS_PRESET_TITANS MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
-  {"moneta-h", MIRAS_PRESET_MONETA MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
-  {"yaad-h", MIRAS_PRESET_YAAD MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
-  {"memora-h", MIRAS_PRESET_MEMORA MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
+  {"moneta-h", MIRAS_PRESET_MONETA MIRAS__AS("cmcw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
+  {"yaad-h", MIRAS_PRESET_YAAD MIRAS__AS("cmcw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
+  {"memora-h", MIRAS_PRESET_MEMORA MIRAS__AS("cmcw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
   {"kimi-linear", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 0,
                                                     MIRAS_ROPE_SHARE_NONE, MIRAS__AS_KDA)},
   {"qwen3.5", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 1,
@@ -17416,9 +17418,9 @@ static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
 
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset preset, int layers) {
   const size_t i = (size_t)preset - MIRAS_PRESET_ROWS;
-  const char *block;
+  const char *block, *at;
   char rest[8] = "";
-  int parts, as;
+  int parts, left, as;
   if (!d || (unsigned)preset >= MIRAS_PRESET_COUNT) return MIRAS_ERR_ARGUMENT;
   memset(d, 0, sizeof *d);
   miras__row_layer(&d->layer[0], miras__row_of(preset), 1);
@@ -17460,8 +17462,11 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
   if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
   d->layer[0].mlp.none = !miras__wholes[i].mlps && block[0] == 'm';
-  parts = miras__wholes[i].mlps ? (int)strlen(block) : 1;
-  memcpy(rest, block, (size_t)(layers % parts));
+  parts = 0;
+  for (at = block; *at; at++) parts += *at != 'c';
+  if (!miras__wholes[i].mlps) parts = 1;
+  for (at = block, left = layers % parts; left > 0; at++) left -= *at != 'c';
+  memcpy(rest, block, (size_t)(at - block));
   if (layers >= parts) miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", block, layers / parts);
   miras__say(d->pattern, sizeof d->pattern, "%s", rest);
   return MIRAS_OK;

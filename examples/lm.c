@@ -329,6 +329,9 @@ static miras_model_desc describe(const options *o, int vocab) {
     if (k || d.layer[0].type != MIRAS_LAYER_MEMORY)
       d.layer[k].attention.head_dim = !k && o->value_dim ? o->value_dim : o->key_dim;
   }
+  if (transformer && o->pattern && strchr(o->pattern, 'm'))
+    die(2, "--pattern is \"%s\"; a transformer has attention (a, w) where others have a memory (m)",
+        o->pattern);
   if (o->pattern && strlen(o->pattern) >= sizeof d.pattern)
     die(2, "--pattern is longer than %d characters", (int)sizeof d.pattern - 1);
   if (o->pattern) snprintf(d.pattern, sizeof d.pattern, "%s", o->pattern);
@@ -900,7 +903,7 @@ static int evaluate(const options *o) {
   int window = o->window ? o->window : v.context;
   score s, windows[BINS], stream[BINS], tenths[10];
   miras_session *session;
-  char *svg = o->svg ? join(o->svg, "") : join(o->file[0], ".positions.svg");
+  const char *svg = o->svg ? o->svg : "lm_eval.svg";
   char title[160];
   not_input("--svg", svg, o->file[0]), not_input("--svg", svg, o->file[1]);
   try_output(svg);
@@ -952,7 +955,7 @@ static int evaluate(const options *o) {
   positions_svg(windows, stream, svg, title);
   printf("\nwrote %s\n", svg);
   miras_model_close(m);
-  free(text), free(tokens), free(v.code), free(svg);
+  free(text), free(tokens), free(v.code);
   return 0;
 }
 
@@ -1061,14 +1064,14 @@ static int list_models(const char *only) {
              miras_model_desc_get(&d, miras_model_desc_field(i), value, sizeof value));
     return 0;
   }
-  printf("%-20s", "name");
+  printf("%-27s", "name");
   for (k = 0; k < 5; k++) printf("%-*s", width[k], strchr(field[k], '.') + 1);
   for (i = 0; i < MIRAS_PRESET_COUNT; i++) {
     miras_model_desc d;
     char value[32];
     if (i == MIRAS_PRESET_ROWS) printf("\n\nlayers and models as published:\n");
     miras_model_preset(&d, (miras_preset)i, 0);
-    printf("\n%-20s", miras_preset_name((miras_preset)i));
+    printf("\n%-27s", miras_preset_name((miras_preset)i));
     for (k = 0; k < 5; k++)
       printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }
@@ -1206,7 +1209,7 @@ static const option table[] = {
   {"weights", "gecr", 's', &given.weights, 0, 0, "how matrices are held: float, bf16, f16, q8"},
   {"limit", "gecr", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
   {"svg", "e", 's', &given.svg, 0, 0,
-   "chart of the losses by position (MODEL.positions.svg)"},
+   "chart of the losses by position (lm_eval.svg)"},
   {"svg", "r", 's', &given.svg, 0, 0, "chart of the losses along the page (lm_read.svg)"},
   {"seed", "tg", 'u', &given.seed, 0, 0, "of the parameters, windows and samples"},
 #ifdef LM_MORE_OPTIONS     /* of a program that includes this one */

@@ -105,7 +105,7 @@ static void named_models(void) {
     "titans-mac", "moneta-h", "yaad-h", "memora-h", "kimi-linear", "qwen3.5",
     "ttt-linear", "ttt-mlp-mamba", "ttt-mlp-memory", "gla", "hgrn2", "gla-memory",
     "linear-attention-memory" };
-  static const int layers[] = { 3, 3, 6, 3, 3, 3, 3, 3, 3, 3, 3, 6, 3, 3, 3, 3, 3 };
+  static const int layers[] = { 3, 3, 6, 3, 6, 6, 6, 6, 3, 3, 3, 6, 3, 3, 3, 3, 3 };
   static const int attends[] = { 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0,      /* or has a pattern */
     0, 0, 0, 0 };
   miras_model_desc d;

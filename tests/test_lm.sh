@@ -114,8 +114,8 @@ cmp -s mine out/y && cmp -s mine.vocab out/y.vocab && cmp -s learn text && cmp -
   say 'what was read was replaced'
 train learn --from mine --out mine; expect 0 'wrote mine' $?
 cmp -s mine out/y && say 'a model that goes on in its place stays as it was'
-"$lm" eval mine text >log 2>&1; expect 0 'wrote mine.positions.svg' $?
-"$lm" eval out/y text >log 2>&1; expect 0 'wrote out/y.positions.svg' $?
+"$lm" eval mine text >log 2>&1; expect 0 'wrote lm_eval.svg' $?
+"$lm" eval out/y text >log 2>&1; expect 0 'wrote lm_eval.svg' $?
 
 # Into a pipe is written, and who may read a file stays so.
 if mkfifo pipe 2>/dev/null; then
