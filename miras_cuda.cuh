@@ -4323,7 +4323,8 @@ static void miras__slab_fold(const miras__slabs *f, int layer, unsigned from, un
   const miras__side v = miras__slab_side(f, layer, 2, from);
   const unsigned last = f->size.chunk - 1, channel = f->size.channel;
   const float *const left_a = f->c->ca + (channel ? last * f->size.out : last);
-  const float by = v.p ? f->c->cf[last] : 0, h = v.p ? f->c->ch[last] : 0;
+  const int momentum = f->side[layer][2].p != NULL;
+  const float by = momentum ? f->c->cf[last] : 0, h = momentum ? f->c->ch[last] : 0;
   float *const W = (float *)(uintptr_t)w.p, *const S = (float *)(uintptr_t)v.p;
   miras__share s;
   for (unsigned turn = 0; miras__share_of(&s, turn, rows, columns); turn++) {
@@ -4333,7 +4334,7 @@ static void miras__slab_fold(const miras__slabs *f, int layer, unsigned from, un
     miras__share_clear(t);
     miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(c, left, right, row, s.frags,
                                                                    column, f->rows);
-    if (S)
+    if (momentum)
       miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(t, left_s, right_s, row,
                                                                      s.frags, column, f->rows);
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
@@ -4343,7 +4344,7 @@ static void miras__slab_fold(const miras__slabs *f, int layer, unsigned from, un
       a = left_a[!channel ? 0 : layer ? j : i];
       all = __fmul_rn(a, W[i * w.ld + j]);
       if (b.p) all = __fmaf_rn(__fsub_rn(1, a), b.p[i * b.ld + j], all);
-      if (S) {
+      if (momentum) {
         const float was = S[i * v.ld + j], now = __fsub_rn(__fmul_rn(h, was), K_OF(t)[e]);
         all = __fmaf_rn(by, was, all);
         S[i * v.ld + j] = f->flushes && fabsf(now) < MIRAS__FADED ? 0 : now;

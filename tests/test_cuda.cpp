@@ -276,7 +276,7 @@ static void many_tokens(const miras_memory *m, float **in) {
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) {
     const size_t n = rows * width_of(m, (int)i);
     in[i] = (float *)malloc((n + 1) * sizeof(float));
-    if (!in[i]) exit(2);
+    if (!in[i]) stop(__FILE__, __LINE__);
     for (j = 0; j < n; j++) {
       seed = seed * 1664525u + 1013904223u;
       in[i][j] = (float)(seed >> 8) / 8388608.0f - 1;
@@ -509,7 +509,7 @@ static void keep_made(int slot, const void *from, size_t floats) {
   float **to = &made[threads != 0][slot];
   free(*to);
   *to = (float *)malloc((floats + 1) * sizeof(float));
-  if (!*to) exit(2);
+  if (!*to) stop(__FILE__, __LINE__);
   memcpy(*to, from, floats * sizeof(float));
   made_size[slot] = floats;
 }
@@ -553,7 +553,7 @@ static int long_memory(miras_preset kind, int chunk) {
     miras_memory_close(m);
     return 2;
   }
-  if (H * m->plan.weights > sizeof weights / sizeof *weights) exit(2);
+  if (H * m->plan.weights > sizeof weights / sizeof *weights) stop(__FILE__, __LINE__);
   for (call = 0; call < 3; at += calls[call++]) {
     x.length = calls[call];
     for (i = 0; i < MIRAS__INPUT_COUNT; i++) input[i] = given[i] + (size_t)at * H * width_of(m, i);
@@ -572,7 +572,7 @@ static int long_memory(miras_preset kind, int chunk) {
   (void)miras_memory_params(m, &count);
   tape = (float *)malloc(miras_memory_tape_size(m, LONG) * sizeof(float));
   dparams = (float *)calloc(count + 1, sizeof(float));
-  if (!tape || !dparams) exit(2);
+  if (!tape || !dparams) stop(__FILE__, __LINE__);
   failed |= FORWARD(m, &x, y, tape) != MIRAS_OK;
   failed |= BACKWARD(m, &x, tape, dy, &g, dparams, NULL) != MIRAS_OK;
   keep_made(2, y, (size_t)(LONG * H * m->plan.d.value_dim));

@@ -25,7 +25,7 @@ static float *send(const float *from, size_t floats) {
 }
 static float *host_floats(size_t floats) {
   float *p = (float *)calloc(floats + 1, sizeof(float));
-  if (!p) exit(2);
+  if (!p) stop(__FILE__, __LINE__);
   return p;
 }
 
