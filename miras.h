@@ -295,7 +295,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_TITANS_MAG,          /* the memory as the gate of window attention                */
   MIRAS_PRESET_TITANS_MAL,          /* memory, then window attention, then the MLP               */
   MIRAS_PRESET_MONETA_H,            /* MIRAS' hybrids: memory and window attention in turn, as in */
-  MIRAS_PRESET_YAAD_H,              /* Samba, each behind a convolution; layers are of either kind */
+  MIRAS_PRESET_YAAD_H,              /* Samba, each behind a convolution; layers are of any kind  */
   MIRAS_PRESET_MEMORA_H,
   MIRAS_PRESET_KIMI_LINEAR,         /* three layers of KDA, then one of attention, which here has
                                        keys of its own                                           */

@@ -142,5 +142,6 @@ def roofline():
     p.save("roofline.svg")
 
 
-flat()
-roofline()
+if __name__ == "__main__":
+    flat()
+    roofline()

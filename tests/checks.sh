@@ -244,6 +244,15 @@ recall() {   # rows: small networks look pairs up
     { "$build/bin/recall" --set p=2 2>&1 || :; } | grep 'is it memory.p?'
 }
 
+evidence() {   # every question, quickly, has a table and a picture
+  CC="$gcc -DMIRAS_NO_AVX512" $limit python3 bench/evidence.py --quick --jobs 1 \
+    --folder "$build/evidence" >"$build/evidence.log" || return 1
+  for name in rows second parts context size space parity s3 s5 passkey number uuid; do
+    grep -q '^| [a-z]' "$build/evidence/$name.md" &&
+      tail -n 1 "$build/evidence/$name.svg" | grep -q '</svg>' || { echo "$name"; return 1; }
+  done
+}
+
 soak() {
   $gcc -O1 -Wall -Wextra -Werror -DMIRAS_NO_AVX512 bench/soak.c -o "$build/bin/soak" -lm &&
     $limit "$build/bin/soak" --quick --writes 3000

@@ -115,6 +115,7 @@ wanted() {   # the packages that are missing, one per line
   small_arm || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
   has qemu-system-arm || echo qemu-system-arm
   { has mpicc && has mpirun; } || echo openmpi-bin libopenmpi-dev
+  has python3 || echo python3
 }
 
 missing=$(wanted | tr '\n' ' ')

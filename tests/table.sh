@@ -297,9 +297,10 @@ recall_rows=$recall_rows,gated-deltanet,gated-deltanet-neg-eigval,gated-deltanet
 recall_rows=$recall_rows,gated-deltaproduct,kda-memory,comba,rwkv7-memory,mesa
 recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
-recall_rows=$recall_rows,retnet,mamba2,deltanet,kda,rwkv7,titans-mag
+recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv7,titans-mag
 job 'recall: small networks look pairs up' '' "recall $recall_rows"
 job 'soak: 3000 writes of every kind' '' soak
+job 'bench/evidence.py: every question is asked' 'all python3' evidence
 job 'examples/lm.c: its files' '' lm_files
 job 'examples/run.c: models of others' '' run_others
 job 'examples/npc.c: a character of invented players' '' npc_learns

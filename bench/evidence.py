@@ -1,0 +1,643 @@
+#!/usr/bin/env python3
+"""evidence.py: what the papers say of these memories, tried at small scale: the numbers and the
+pictures of bench/README.md.
+
+    python3 bench/evidence.py                     everything, about ten hours of two cores
+    python3 bench/evidence.py rows parts          some questions
+    python3 bench/evidence.py --quick             all of it in a minute: does it run?
+
+  rows     every memory as a language model: loss on prose, three learning rates
+  second   the same on a text that is unlike it, at the rates found for the first
+  parts    what each part of Titans, Yaad, Moneta and Memora is worth, and the depth, the chunk and
+           the gates of a memory
+  context  loss by the length of the training windows, at equal tokens
+  size     loss by the number of parameters
+  space    every bias with every retention: a memory alone at five jobs, and in a network
+  parity, s3, s5           can it keep track?
+  passkey, number, uuid    can it find a needle?
+
+  --folder FOLDER   where runs are kept (evidence)       --jobs N     runs side by side (2)
+  --seeds N         1 to N (3)                           --model A,B  only these lines of a question
+
+Prose is what examples/data.sh makes of Debian's packages (novels in the public domain); the second
+text is the source of Python's own library. Neither decided a default of this library. Networks
+have width 64, two layers and 170,000 parameters unless a question says otherwise, and see 300 steps
+of 2,048 bytes. The same command has the same losses. What has been run is in FOLDER and is not run
+again: stop it when you like, and start it again. A line on a terminal says how far it is.
+
+A question leaves FOLDER/NAME.csv (every run), NAME.md (the table) and NAME.svg.
+"""
+import argparse
+import concurrent.futures
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+sys.path.insert(0, HERE)
+import plots  # noqa: E402  (the folder of this file has it)
+
+# ---- the questions ----
+
+ROWS = """linear-attention dfw retnet-memory lightning gla-memory mamba-memory mamba2-memory
+  hgrn2-memory deltanet-memory deltanet-neg-eigval longhorn nlms gated-deltanet
+  gated-deltanet-neg-eigval gated-deltanet-2 deltaproduct gated-deltaproduct kda-memory comba
+  rwkv7-memory mesa rls softmax-attention sliding-window ttt-linear-memory ttt-mlp-memory titans
+  moneta yaad memora atlas""".split()
+WHOLES = """titans-mac titans-mag titans-mal moneta-h yaad-h memora-h ttt-linear-mamba ttt-mlp-mamba
+  rwkv7 transformer""".split()
+FOUR_HEADS = ("ttt-", "titans", "moneta", "yaad", "memora", "atlas", "transformer")
+RATES = (0.0025, 0.005, 0.01)
+RATE = 0.005
+
+
+def model(name, *more):
+    """Options of a model by its name; a name may bring FIELD=VALUE behind colons."""
+    name, *fields = name.split(":")
+    options = ["--model", name]
+    options += ["--heads", "4" if name.startswith(FOUR_HEADS) else "2"]
+    if name == "titans-mac":
+        options += ["--set", "attention.window=16"]  # segments that a window has several of
+    for field in fields:
+        options += ["--set", field]
+    return options + list(more)
+
+
+CONV = ("--pattern", "(cm)*2")
+EVERY_ROW = {name: model(name) for name in ROWS + WHOLES}
+EVERY_ROW["titans that do not learn"] = model("titans:memory.learning_rate=1e-8")
+EVERY_ROW["transformer, convolutions in front"] = model("transformer", "--pattern", "(ca)*2")
+EVERY_ROW["titans, convolutions in front"] = model("titans", *CONV)
+EVERY_ROW["gated-deltanet, convolutions in front"] = model("gated-deltanet", *CONV)
+
+SIX = {"yaad": model("yaad"), "titans": model("titans"), "moneta": model("moneta"),
+       "memora": model("memora"), "gated-deltanet": model("gated-deltanet"),
+       "transformer, convolutions in front": model("transformer", "--pattern", "(ca)*2")}
+
+# Every group begins with what the others are compared with.
+PARTS = {
+    "Titans": {
+        "as it comes": "titans",
+        "no decay": "titans:memory.retention=all",
+        "no momentum": "titans:memory.algorithm=gradient-descent",
+        "no convolution": "titans:mixer.conv_on=none",
+        "rates that no token sets": "titans:memory.decay_gate=constant:"
+                                    "memory.learning_rate_gate=constant:"
+                                    "memory.momentum_gate=constant",
+        "a gate per channel": "titans:memory.decay_gate=channel:memory.learning_rate_gate=channel",
+        "rotary positions": "titans:mixer.rope=position",
+        "a matrix": "titans:memory.architecture=matrix",
+        "it does not learn": "titans:memory.learning_rate=1e-8"},
+    "Titans' integrations": {
+        "MAC": "titans-mac", "MAC, no persistent pairs": "titans-mac:attention.persistent=0",
+        "MAG": "titans-mag", "MAG, no persistent pairs": "titans-mag:attention.persistent=0",
+        "MAL": "titans-mal", "MAL, no persistent pairs": "titans-mal:w.attention.persistent=0"},
+    "Yaad": {
+        "as it comes": "yaad",
+        "no retention": "yaad:memory.retention=all",
+        "a threshold that no token sets": "yaad:memory.threshold_gate=constant:memory.threshold=1",
+        "bias L2": "yaad:memory.bias=l2:memory.threshold_gate=constant",
+        "bias L1": "yaad:memory.bias=lp:memory.p=1:memory.threshold_gate=constant",
+        "a matrix": "yaad:memory.architecture=matrix",
+        "gates of a head": "yaad:memory.decay_gate=head:memory.learning_rate_gate=head:"
+                           "memory.threshold_gate=head",
+        "rotary positions": "yaad:mixer.rope=position",
+        "it does not learn": "yaad:memory.learning_rate=1e-8"},
+    "Moneta": dict(
+        {"as it comes (p 3, q 2.5)": "moneta"},
+        **{f"p {p}": f"moneta:memory.p={p}" for p in (1, 1.5, 2, 2.5, 4)},
+        **{f"q {q}": f"moneta:memory.q={q}" for q in (2, 3, 4, 5)},
+        **{"no retention": "moneta:memory.retention=all"}),
+    "Memora": {
+        "as it comes": "memora",
+        "as in the paper: weights positive": "memora:memory.simplex_signed=0",
+        "the whole layer one simplex": "memora:memory.simplex_whole=1",
+        "retention L2": "memora:memory.retention=l2",
+        "no retention": "memora:memory.retention=all"},
+    "depth": {f"yaad, depth {n}": f"yaad:memory.depth={n}" for n in (2, 1, 3, 4)},
+    "chunk": {f"yaad, chunk {n}": f"yaad:memory.chunk={n}" for n in (16, 1, 4, 64)},
+}
+
+BIASES = """dot l2 lp lp-smooth huber huber-norm huber-mixture pseudo-huber shift-robust
+  log-cosh""".split()
+RETENTIONS = """all l2 lq lq-pnorm kl l2-both elastic elastic-ftrl sigmoid chi2 reverse-kl hellinger
+  tanh""".split()
+JOBS = ["capacity", "outliers", "noise", "shift", "drift"]
+
+REFLECT = "memory.learning_rate=2"  # writes may reflect what the memory holds
+TRACKING = f"""linear-attention mamba-memory mamba2-memory gated-deltanet gated-deltanet-neg-eigval
+  gated-deltanet-2 comba deltanet-memory deltanet-neg-eigval deltaproduct gated-deltaproduct
+  rwkv7-memory kda-memory kda-memory:{REFLECT} mesa softmax-attention""".split()
+SEARCHING = """mamba2-memory deltanet-memory gated-deltanet ttt-mlp-memory titans yaad moneta memora
+  titans-mac titans-mag titans-mal softmax-attention titans:memory.learning_rate=1e-8""".split()
+TASKS = {
+    "parity": (TRACKING, "--length 32 --longer 2,4,8 --steps 1500"),
+    "s3": (TRACKING, "--length 32 --longer 2,4,8 --steps 3000"),
+    "s5": (TRACKING, "--length 16 --longer 2,4,8 --steps 3000"),
+    "passkey": (SEARCHING, "--length 512 --longer 4,16,32 --batch 4 --steps 1500 --stop 0.98 "
+                           "--sequences 32 --curve-sequences 64"),
+    "number": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 2000 --stop 0.98 "
+                          "--sequences 32 --curve-sequences 64"),
+    "uuid": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 2000 --stop 0.98 "
+                        "--sequences 32 --curve-sequences 64"),
+}
+
+# ---- runs ----
+
+
+class Runs:
+    """Runs of programs, kept in a file: a key and what the program said."""
+
+    def __init__(self, path, jobs):
+        self.path, self.jobs, self.lock = path, jobs, threading.Lock()
+        self.known = {}
+        if os.path.exists(path):
+            with open(path, newline="", encoding="utf-8") as f:
+                self.known = {row[0]: row[1] for row in csv.reader(f) if len(row) == 2}
+
+    def all(self, wanted):
+        """Run what is not known of wanted {key: function that returns a string}."""
+        missing = [key for key in wanted if key not in self.known]
+        start, done = time.monotonic(), 0
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            futures = {pool.submit(wanted[key]): key for key in missing}
+            try:
+                for future in concurrent.futures.as_completed(futures):
+                    self.keep(futures[future], future.result())
+                    done += 1
+                    left = (time.monotonic() - start) / done * (len(missing) - done) / 60
+                    self.say(f"{done} of {len(missing)}, about {left:.0f} minutes left: "
+                             f"{futures[future]}")
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return {key: self.known[key] for key in wanted}
+
+    def keep(self, key, said):
+        with self.lock:
+            self.known[key] = said
+            with open(self.path, "a", newline="", encoding="utf-8") as f:
+                csv.writer(f).writerow((key, said))
+
+    @staticmethod
+    def say(words):
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K" + words[:100])
+            sys.stderr.flush()
+
+
+class Bench:
+    """What the questions share: programs, texts, runs."""
+
+    def __init__(self, o):
+        self.o = o
+        os.makedirs(o.folder, exist_ok=True)
+        self.runs = Runs(os.path.join(o.folder, "quick.csv" if o.quick else "runs.csv"), o.jobs)
+        self.serial, self.compiled = 0, set()
+        self.seeds = range(1, 2 if o.quick else o.seeds + 1)
+
+    def path(self, name):
+        return os.path.join(self.o.folder, name)
+
+    def program(self, source):
+        """Compile bench/NAME.c or examples/NAME.c, if it has not been."""
+        name = self.path(os.path.basename(source)[:-2])
+        if name not in self.compiled:
+            cc = os.environ.get("CC", "cc").split() + ["-O1" if self.o.quick else "-O2"]
+            subprocess.run(cc + [os.path.join(ROOT, source), "-o", name, "-lm", "-lpthread"],
+                           check=True)
+            self.compiled.add(name)
+        return os.path.abspath(name)
+
+    def text(self, which):
+        """The path of a text: prose, or python."""
+        if self.o.quick:
+            return os.path.join(ROOT, "README.md")
+        path = self.path(which + ".txt")
+        if not os.path.exists(path) and which == "prose":
+            subprocess.run(["sh", os.path.join(ROOT, "examples", "data.sh"), "prose",
+                            self.o.folder], check=True)
+        elif not os.path.exists(path):
+            library = sysconfig.get_paths()["stdlib"]
+            names = sorted(n for n in os.listdir(library) if n.endswith(".py"))
+            with open(path + ".part", "wb") as f:
+                for name in names:
+                    with open(os.path.join(library, name), "rb") as source:
+                        f.write(source.read())
+            os.rename(path + ".part", path)
+        return os.path.abspath(path)
+
+    def loss(self, text, options, rate, seed, context=256, steps=300, size=(64, 170000)):
+        """(key, function): a language model's losses, "windows,pass,parameters" or a refusal."""
+        batch = max(1, 2048 // context)
+        steps = 4 if self.o.quick else steps * 2048 // (batch * context)
+        told = options + ["--context", str(context), "--batch", str(batch), "--steps", str(steps),
+                          "--lr", str(rate), "--seed", str(seed), "--dim", str(size[0]),
+                          "--parameters", str(size[1])]
+        return " ".join([text] + told), lambda: self.train(text, told)
+
+    def train(self, text, told):
+        with self.runs.lock:
+            self.serial += 1
+            out = self.path(f"model{self.serial}.safetensors")
+        command = [self.program("examples/lm.c"), "train", self.text(text), "--layers", "2",
+                   "--warmup", "50", "--val", "0.02", "--eval-every", "1000000", "--threads", "1",
+                   "--out", out] + told
+        done = subprocess.run(command, capture_output=True, check=False,
+                              encoding="utf-8", errors="replace")
+        for end in ("", ".vocab", ".loss.csv", ".loss.svg"):
+            if os.path.exists(out + end):
+                os.remove(out + end)
+        line = [x for x in done.stdout.splitlines() if x.startswith("result ")]
+        if not line:
+            return "refused: " + done.stderr.strip().splitlines()[-1]
+        said = dict(x.split("=", 1) for x in line[0].split()[1:])
+        return f"{said['val']},{said['stream']},{said['parameters']}"
+
+
+def numbers(said):
+    """(windows, pass, parameters), or None where a run was refused."""
+    return None if said.startswith("refused") else tuple(float(x) for x in said.split(","))
+
+
+def chosen(o, lines):
+    """Those of the lines of a question that --model names."""
+    wanted = o.model.split(",") if o.model else None
+    lines = {k: v for k, v in lines.items() if not wanted or k in wanted}
+    return dict(list(lines.items())[:2]) if o.quick else lines
+
+
+def swept(b, text, lines, rates=None, **more):
+    """{label: (rate, [(windows, pass, parameters) by seed])}: the rate that is best with seed 1."""
+    tried = {}
+    for label, options in lines.items():
+        for rate in rates[label] if rates else RATES[:1] if b.o.quick else RATES:
+            tried[label, rate] = b.loss(text, options, rate, 1, **more)
+    said = b.runs.all(dict(tried.values()))
+    best = {}
+    for (label, rate), (key, _) in tried.items():
+        x = numbers(said[key])
+        if x and (label not in best or x[0] < best[label][0]):
+            best[label] = x[0], rate
+        elif not x:
+            print(f"{label}: {said[key]}")
+    rest = {(label, seed): b.loss(text, lines[label], rate, seed, **more)
+            for label, (_, rate) in best.items() for seed in b.seeds}
+    said = b.runs.all(dict(rest.values()))
+    return {label: (rate, [numbers(said[rest[label, seed][0]]) for seed in b.seeds])
+            for label, (_, rate) in best.items()}
+
+
+# ---- tables and pictures ----
+
+
+def escaped(words):
+    return words.replace("&", "&amp;").replace("<", "&lt;")
+
+
+class Picture:
+    """An SVG of text, lines and dots, in the colours of plots.py."""
+
+    def __init__(self, title, what, width, height):
+        self.out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+                    f'width="{width}" height="{height}" role="img" aria-label="{escaped(title)}">',
+                    f"<title>{escaped(title)}</title><style>{plots.STYLE}</style>",
+                    f'<rect class="card" width="{width}" height="{height}" rx="8"/>']
+        self.text(20, 26, title, "title")
+        self.text(20, 46, what, "small")
+
+    def text(self, x, y, words, kind="", anchor="start"):
+        self.out.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">'
+                        f"{escaped(words)}</text>")
+
+    def draw(self, element):
+        self.out.append(element)
+
+    def save(self, path):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(self.out) + "\n</svg>\n")
+
+
+def dot_rows(path, title, what, rows, unit):
+    """rows: [(label, [values], colour)]; a dot each, a larger one at their median."""
+    step, left, right, top, width = 19, 300, 30, 66, 760
+    height = top + step * len(rows) + 46
+    p = Picture(title, what, width, height)
+    values = [v for _, vs, _ in rows for v in vs]
+    low, high = min(values), max(values)
+    high = min(high, low + 6 * (statistics.median(values) - low) + 1e-9)  # no row squeezes the rest
+    pad = 0.03 * (high - low) or 1
+    low, high = low - pad, high + pad
+
+    def at(v):
+        return left + (min(v, high) - low) / (high - low) * (width - left - right)
+    grid = 10 ** -2 * (5 if high - low > 0.2 else 2 if high - low > 0.08 else 1)
+    tick = (int(low / grid) + 1) * grid
+    while tick < high:
+        p.draw(f'<path class="grid" d="M{at(tick):.1f} {top - 8}V{height - 40}"/>')
+        p.text(at(tick), height - 24, f"{tick:.2f}", "small", "middle")
+        tick += grid
+    for i, (label, vs, colour) in enumerate(rows):
+        y = top + step * i + 6
+        p.text(left - 12, y + 4, label, "", "end")
+        if not vs:
+            continue
+        p.draw(f'<path class="line s{colour}" d="M{at(min(vs)):.1f} {y}H{at(max(vs)):.1f}"/>')
+        p.draw(f'<circle class="f{colour}" cx="{at(statistics.median(vs)):.1f}" cy="{y}" r="5"/>')
+        if max(vs) > high:
+            p.text(width - right + 2, y + 4, ">", "small")
+    p.text((left + width - right) / 2, height - 8, unit, "small", "middle")
+    p.save(path)
+
+
+def line_rows(path, title, what, xs, rows, xname, unit):
+    """rows: [(label, [median at each x])] against xs, evenly apart."""
+    width, height, left, right, top, bottom = 760, 420, 64, 210, 66, 56
+    p = Picture(title, what, width, height)
+    values = [v for _, vs in rows for v in vs if v]
+    low, high = min(values), max(values)
+    pad = 0.05 * (high - low) or 1
+    low, high = low - pad, high + pad
+
+    def px(i):
+        return left + i / max(1, len(xs) - 1) * (width - left - right)
+
+    def py(v):
+        return top + (high - v) / (high - low) * (height - top - bottom)
+    for i, x in enumerate(xs):
+        p.draw(f'<path class="grid" d="M{px(i):.1f} {top}V{height - bottom}"/>')
+        p.text(px(i), height - bottom + 20, f"{x:,}", "small", "middle")
+    for k in range(5):
+        v = low + (high - low) * (k + 0.5) / 5
+        p.draw(f'<path class="grid" d="M{left} {py(v):.1f}H{width - right}"/>')
+        p.text(left - 8, py(v) + 4, f"{v:.2f}", "small", "end")
+    ends = []
+    for k, (label, vs) in enumerate(rows):
+        points = [(px(i), py(v)) for i, v in enumerate(vs) if v]
+        dash = ' stroke-dasharray="6 4"' if k > 3 else ""
+        p.draw(f'<path class="line s{k % 4}"{dash} d="M'
+               + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) + '"/>')
+        for x, y in points:
+            p.draw(f'<circle class="f{k % 4}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+        ends.append([points[-1][1], label, k % 4])
+    ends.sort()
+    for i in range(1, len(ends)):
+        ends[i][0] = max(ends[i][0], ends[i - 1][0] + 16)
+    for y, label, k in ends:
+        p.text(width - right + 12, y + 4, label.replace(", convolutions in front", ""), f"f{k}")
+    p.text(left, top - 8, unit, "small")
+    p.text((left + width - right) / 2, height - 14, xname, "", "middle")
+    p.save(path)
+
+
+def grids(path, title, what, maps, form):
+    """maps: [(name, {(row, column): value})], darker is better: of biases and retentions."""
+    cell, left, top, gap = (44, 19), 116, 80, 96
+    columns = 2
+    wide = left + cell[0] * len(RETENTIONS) + 24
+    tall = gap + cell[1] * len(BIASES)
+    height = top + tall * ((len(maps) + columns - 1) // columns) + 10
+    p = Picture(title, what, wide * min(columns, len(maps)), height)
+    for m, (name, values, baseline) in enumerate(maps):
+        x0, y0 = wide * (m % columns) + left, top + tall * (m // columns) + 66
+        p.text(x0, y0 - 58, name, "title")
+        p.text(x0, y0 - 42, baseline, "small")
+        shown = sorted(values.values(), reverse=form[m][1])
+        best, worst = shown[0], shown[-1]
+        worst = shown[min(len(shown) - 1, int(0.9 * len(shown)))] if form[m][1] is False else worst
+        for j, r in enumerate(RETENTIONS):
+            x, y = x0 + cell[0] * j + cell[0] / 2, y0 - 6 - (12 if j % 2 else 0)
+            p.text(x, y, r, "small", "middle")
+        for i, bias in enumerate(BIASES):
+            y = y0 + cell[1] * i
+            p.text(x0 - 8, y + 14, bias, "small", "end")
+            for j, r in enumerate(RETENTIONS):
+                v = values.get((bias, r))
+                if v is None:
+                    continue
+                share = max(0.0, min(1.0, (v - worst) / (best - worst))) if best != worst else 1
+                p.draw(f'<rect class="f1" fill-opacity="{0.5 * share:.2f}" '
+                       f'x="{x0 + cell[0] * j}" y="{y}" width="{cell[0] - 1}" '
+                       f'height="{cell[1] - 1}"/>')
+                p.text(x0 + cell[0] * (j + 0.5), y + 13, form[m][0].format(v), "", "middle")
+    p.save(path)
+
+
+def table(path, head, rows):
+    """A Markdown table, printed too."""
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
+    lines += ["| " + " | ".join(str(x) for x in row) + " |" for row in rows]
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines) + "\n")
+    print("\n".join(lines) + "\n")
+
+
+def spread(xs):
+    """The median of some runs, and how far they lie apart."""
+    return f"{statistics.median(xs):.3f}", f"{min(xs):.3f}", f"{max(xs):.3f}"
+
+
+# ---- the answers ----
+
+
+def rows_on(b, name, text, rates=None):
+    found = swept(b, text, chosen(b.o, EVERY_ROW), rates)
+    order = sorted(found, key=lambda x: statistics.median(v[0] for v in found[x][1]))
+    table(b.path(name + ".md"),
+          ["row", "windows", "lowest", "highest", "one pass", "rate", "parameters"],
+          [[x, *spread([v[0] for v in found[x][1]]),
+            f"{statistics.median(v[1] for v in found[x][1]):.3f}", f"{found[x][0]:g}",
+            f"{found[x][1][0][2]:.0f}"] for x in order])
+    colour = {"transformer": 0, "softmax-attention": 0, "sliding-window": 0,
+              "titans that do not learn": 3}
+    dot_rows(b.path(name + ".svg"), f"Every memory as a language model, on {text}",
+             "nats per byte in windows of 256; 170,000 parameters, 614,000 bytes seen; dots are "
+             "medians of three seeds, lines their range",
+             [(x, [v[0] for v in found[x][1]], colour.get(x.split(",")[0],
+               1 if x.startswith(FOUR_HEADS) else 2)) for x in order], "nats per byte")
+    return found
+
+
+def rows(b):
+    rows_on(b, "rows", "prose")
+
+
+def second(b):
+    """At the rates that were best on the first text."""
+    first = swept(b, "prose", chosen(b.o, EVERY_ROW))
+    rows_on(b, "second", "python", {label: [rate] for label, (rate, _) in first.items()})
+
+
+def parts(b):
+    wanted = {(group, label, seed): b.loss("prose", model(name), RATE, seed)
+              for group, lines in PARTS.items() for label, name in chosen(b.o, lines).items()
+              for seed in b.seeds}
+    said = b.runs.all(dict(wanted.values()))
+    shown, lines = [], []
+    for group, names in PARTS.items():
+        base = None
+        lines.append((group, [], 0))
+        for label in chosen(b.o, names):
+            runs = [said[wanted[group, label, seed][0]] for seed in b.seeds]
+            xs = [numbers(x) for x in runs]
+            if None in xs:
+                shown.append([f"{group}: {label}", "refused", "", "", ""])
+                print(f"{group}: {label}: {runs[0]}")
+                continue
+            ys = [x[0] for x in xs]
+            base = statistics.median(ys) if base is None else base
+            shown.append([f"{group}: {label}", *spread(ys), f"{statistics.median(ys) - base:+.3f}"])
+            lines.append((label, ys, 1 if label.startswith(("as it", "MAC", "yaad, depth 2",
+                                                            "yaad, chunk 16")) else 2))
+    table(b.path("parts.md"), ["part", "windows", "lowest", "highest", "against the first"], shown)
+    dot_rows(b.path("parts.svg"), "What each part is worth",
+             "nats per byte of prose; each group's first line is the memory as it comes",
+             lines, "nats per byte")
+
+
+def by_number(b, name, lines, xs, told, title, what, xname):
+    """A loss for each of xs: windows, and one pass."""
+    wanted = {(label, x, seed): b.loss("prose", options, RATE, seed, **told(x))
+              for label, options in chosen(b.o, lines).items() for x in xs for seed in b.seeds}
+    said = b.runs.all(dict(wanted.values()))
+
+    def middle(label, x, which):
+        vs = [numbers(said[wanted[label, x, seed][0]]) for seed in b.seeds]
+        return None if None in vs else statistics.median(v[which] for v in vs)
+    labels = list(chosen(b.o, lines))
+    table(b.path(name + ".md"), ["row"] + [f"{x:,}" for x in xs] + [f"pass, {x:,}" for x in xs],
+          [[label] + [f"{middle(label, x, k):.3f}" if middle(label, x, k) else "" for k in (0, 1)
+                      for x in xs] for label in labels])
+    line_rows(b.path(name + ".svg"), title, what, xs,
+              [(label, [middle(label, x, 0) for x in xs]) for label in labels], xname,
+              "nats per byte")
+
+
+def context(b):
+    by_number(b, "context", SIX, (64, 256, 1024, 4096), lambda x: {"context": x},
+              "Do longer windows of training pay?",
+              "nats per byte of prose in windows of that length; 614,000 bytes seen by each",
+              "bytes of a training window")
+
+
+def size(b):
+    widths = {45000: 32, 170000: 64, 650000: 128}
+    by_number(b, "size", SIX, tuple(widths), lambda x: {"size": (widths[x], x)},
+              "Does more size pay?", "nats per byte of prose; 614,000 bytes seen by each",
+              "parameters")
+
+
+def space(b):
+    csv_file = b.path("space_alone.csv")
+    if not os.path.exists(csv_file) or b.o.quick:
+        with open(b.path("space_alone.md"), "w", encoding="utf-8") as f:
+            subprocess.run([b.program("bench/space.c"), "--csv", csv_file]
+                           + (["--quick"] if b.o.quick else []), check=True, stdout=f)
+    alone = {job: {} for job in JOBS}
+    nearest = {}
+    with open(csv_file, newline="", encoding="utf-8") as f:
+        for row in csv.DictReader(f):
+            if row["bias"] == "baseline":
+                nearest.setdefault(row["job"], []).append(
+                    f"{row['retention']} {float(row['score']):.2f}")
+            elif row["score"] != "refused":
+                alone[row["job"]][row["bias"], row["retention"]] = float(row["score"])
+    cells = [(x, r) for x in BIASES[:1 if b.o.quick else None]
+             for r in RETENTIONS[:2 if b.o.quick else None]]
+    wanted = {(x, r): b.loss("prose", model(f"yaad:memory.bias={x}:memory.retention={r}"),
+                             RATE, 1, steps=150) for x, r in cells}
+    said = b.runs.all(dict(wanted.values()))
+    network, refused = {}, []
+    for cell, (key, _) in wanted.items():
+        x = numbers(said[key])
+        if x:
+            network[cell] = x[0]
+        else:
+            refused.append([" with ".join(cell), said[key]])
+    table(b.path("space.md"), ["bias"] + RETENTIONS,
+          [[x] + [f"{network[x, r]:.3f}" if (x, r) in network else "" for r in RETENTIONS]
+           for x in BIASES])
+    for words in refused:
+        print(": ".join(words))
+    maps = [(job, alone[job], ", ".join(nearest.get(job, []))) for job in JOBS]
+    maps.append(("in a network (nats per byte)", network, "Yaad's perceptron, 150 steps of prose"))
+    grids(b.path("space.svg"), "Which bias and which retention for what?",
+          "darker is better; a matrix alone: the cosine of answer and truth at five jobs; then the "
+          "loss of a network", maps, [("{:.2f}", True)] * 5 + [("{:.2f}", False)])
+
+
+def task(name):
+    def ask(b):
+        models, told = TASKS[name]
+        models = [m for m in models if not b.o.model or m in b.o.model.split(",")]
+        told = told.split()
+        if b.o.quick:
+            models = models[-1:]
+            told[told.index("--steps") + 1] = "2"
+            told += ["--sequences", "2", "--curve-sequences", "2", "--longer", "2"]
+        command = [b.program("bench/recall.c"), "--task", name] + told
+        text = "README.md" if b.o.quick else "/usr/share/common-licenses/GPL-3"
+
+        def run(seed, m):
+            one = ["--model", m, "--seeds", f"{seed},", "--results",
+                   b.path(f"{name}.{m.replace('/', '_')}.{seed}.txt")]
+            done = subprocess.run(command + ["--text", os.path.join(ROOT, text)] + one,
+                                  stdout=subprocess.PIPE, encoding="utf-8", check=False)
+            lines = [x for x in done.stdout.splitlines() if x.startswith("result")]
+            return lines[-1] if lines else "refused: " + done.stdout[-200:]
+        wanted = {f"{name} {m} {' '.join(told)} seed {seed}":
+                  (lambda seed=seed, m=m: run(seed, m)) for m in models for seed in b.seeds}
+        b.runs.all(wanted)
+        kept = b.path(name + ".txt")      # all of them, for one table and one picture
+        with open(kept, "w", encoding="utf-8") as out:
+            for m in models:
+                for seed in b.seeds:
+                    part = b.path(f"{name}.{m.replace('/', '_')}.{seed}.txt")
+                    if os.path.exists(part):
+                        with open(part, encoding="utf-8") as f:
+                            out.write(f.read())
+        done = subprocess.run(command + ["--text", os.path.join(ROOT, text), "--model",
+                                         ",".join(models), "--seeds",
+                                         ",".join(str(s) for s in b.seeds) + ",", "--results",
+                                         kept, "--svg", b.path(name + ".svg")],
+                              stdout=subprocess.PIPE, encoding="utf-8", check=True)
+        lines = [x for x in done.stdout.splitlines() if not x.startswith("result")]
+        with open(b.path(name + ".md"), "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        print("\n".join(lines))
+    return ask
+
+
+QUESTIONS = {"rows": rows, "second": second, "parts": parts, "context": context, "size": size,
+             "space": space, **{name: task(name) for name in TASKS}}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("questions", nargs="*", metavar="QUESTION")
+    p.add_argument("--folder", default="evidence")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--seeds", type=int, default=3)
+    p.add_argument("--model", default="")
+    p.add_argument("--quick", action="store_true")
+    o = p.parse_args()
+    for name in o.questions:
+        if name not in QUESTIONS:
+            p.error(f"there is no question {name}; they are {', '.join(QUESTIONS)}")
+    b = Bench(o)
+    for source in ("examples/lm.c", "bench/recall.c"):
+        b.program(source)
+    for name in o.questions or QUESTIONS:
+        print(f"## {name}\n", flush=True)
+        QUESTIONS[name](b)
+
+
+if __name__ == "__main__":
+    main()
