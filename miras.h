@@ -246,7 +246,7 @@ typedef enum miras_result {
 /* The sentence that belongs to a result; never NULL, static storage. */
 MIRAS_API const char *miras_result_text(miras_result result);
 
-/* Name of the instruction set in use: "portable", "avx2", "avx512" or "neon". */
+/* Name of the instruction set in use: "portable", "avx2", "avx512", "neon" or "simd128" (wasm). */
 MIRAS_API const char *miras_isa(void);
 
 /* @03 TYPES ------------------------------------------------------------------------------------ */
@@ -295,7 +295,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_TITANS_MAG,          /* the memory as the gate of window attention                */
   MIRAS_PRESET_TITANS_MAL,          /* memory, then window attention, then the MLP               */
   MIRAS_PRESET_MONETA_H,            /* MIRAS' hybrids: memory and window attention in turn, as in */
-  MIRAS_PRESET_YAAD_H,              /* Samba, each behind a convolution; layers are of either kind */
+  MIRAS_PRESET_YAAD_H,              /* Samba, each behind a convolution; layers are of any kind  */
   MIRAS_PRESET_MEMORA_H,
   MIRAS_PRESET_KIMI_LINEAR,         /* three layers of KDA, then one of attention, which here has
                                        keys of its own                                           */
@@ -2573,6 +2573,8 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #elif defined(__aarch64__) && defined(__LITTLE_ENDIAN__) || \
       defined(__aarch64__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     #define MIRAS__NEON 1
+  #elif defined(__wasm_simd128__)
+    #define MIRAS__SIMD128 1
   #endif
 #endif
 #ifndef MIRAS__X86
@@ -2581,12 +2583,18 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #ifndef MIRAS__NEON
   #define MIRAS__NEON 0
 #endif
+#ifndef MIRAS__SIMD128
+  #define MIRAS__SIMD128 0
+#endif
 #if MIRAS__X86
   #include <cpuid.h>
   #include <immintrin.h>
 #endif
 #if MIRAS__NEON
   #include <arm_neon.h>
+#endif
+#if MIRAS__SIMD128
+  #include <wasm_simd128.h>
 #endif
 
 /* What a build leaves out (room @06) is NULL in the tables of functions, and as nothing else refers
@@ -4148,7 +4156,8 @@ MIRAS__LIGHT_END
   #define MIRAS__ISA_AVX2 2
   #define MIRAS__ISA_AVX512 3
   #define MIRAS__ISA_NEON 4
-  #define MIRAS__ISA_WARP 5
+  #define MIRAS__ISA_SIMD128 5
+  #define MIRAS__ISA_WARP 6
 #endif
 
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_TYPES) || \
@@ -5384,6 +5393,13 @@ struct miras__kernels {
     MIRAS__PASS_END
   #endif
 
+  #if MIRAS__SIMD128
+    MIRAS__PASS
+    #define MIRAS__ISA MIRAS__ISA_SIMD128
+    #include MIRAS_SELF
+    MIRAS__PASS_END
+  #endif
+
   #undef MIRAS__KERNEL_PASS
 #endif
 #endif   /* region C */
@@ -5397,7 +5413,7 @@ struct miras__kernels {
  *   V_LOAD(p) V_STORE(p, v) any alignment
  *   V_LOAD_N(p, n)          the first n > 0 lanes (all, when n >= V_W); the others read 0 and
  *   V_STORE_N(p, v, n)      memory behind them is not touched
- *   V_FMA(a, b, c)          a * b + c, rounded once (twice in the portable set)
+ *   V_FMA(a, b, c)          a * b + c, rounded once (twice in the portable set and wasm's)
  *   V_FNMA(a, b, c)         c - a * b, likewise
  *   V_MIN(a, b)             a < b ? a : b, so a NaN on either side gives b; V_MAX(a, b) alike
  *   V_LT(a, b) V_LE(a, b)   masks, false for NaN; V_SELECT(m, a, b) is m ? a : b
@@ -5430,7 +5446,8 @@ struct miras__kernels {
 
 /* A set is small where size is asked for, and so is the portable one beside vectors, which few
  * processors lack: the same bits from shorter, slower text. */
-#if defined(__OPTIMIZE_SIZE__) || (MIRAS__ISA == MIRAS__ISA_PORTABLE && (MIRAS__X86 || MIRAS__NEON))
+#if defined(__OPTIMIZE_SIZE__) || \
+    (MIRAS__ISA == MIRAS__ISA_PORTABLE && (MIRAS__X86 || MIRAS__NEON || MIRAS__SIMD128))
   #define K_SMALL 1
 #else
   #define K_SMALL 0
@@ -5787,6 +5804,94 @@ static inline float miras__hmax(const float32x4_t *v) {
 #define V_INT8(p) vcvtq_f32_s32(vmovl_s16(miras__load4(p)))
 #define V_HALF(p) miras__half_at(p)
 
+#elif MIRAS__ISA == MIRAS__ISA_SIMD128
+
+#define MIRAS__SET_SUFFIX _simd128
+#define MIRAS__SHARED_SUFFIX _simd128
+#define MIRAS__ISA_NAME "simd128"
+typedef v128_t miras__vf;
+typedef v128_t miras__vm;
+#define V_W 4
+#define V_MATHS static inline
+#define V_UNROLL MIRAS__UNROLL
+#define K_ROWS4 6
+#define K_ROWS2 8
+#define K_ROWS1 8
+
+static inline v128_t miras__load_n(const float *p, size_t n) {
+  v128_t v;
+  if (n >= 4) return wasm_v128_load(p);
+  if (n == 1) return wasm_v128_load32_zero(p);
+  v = wasm_v128_load64_zero(p);
+  return n == 3 ? wasm_v128_load32_lane(p + 2, v, 2) : v;
+}
+static inline void miras__store_n(float *p, v128_t v, size_t n) {
+  if (n >= 4) wasm_v128_store(p, v);
+  else if (n == 1) wasm_v128_store32_lane(p, v, 0);
+  else wasm_v128_store64_lane(p, v, 0);
+  if (n == 3) wasm_v128_store32_lane(p + 2, v, 2);
+}
+static inline v128_t miras__bytes(const unsigned char *p) {
+  return wasm_i32x4_extend_low_i16x8(wasm_i16x8_extend_low_i8x16(wasm_v128_load32_zero(p)));
+}
+static inline v128_t miras__pow2(v128_t n) {
+  return wasm_i32x4_shl(wasm_i32x4_add(wasm_i32x4_trunc_sat_f32x4(n), wasm_i32x4_splat(127)), 23);
+}
+static inline v128_t miras__logb(v128_t x) {
+  return wasm_i32x4_shr(wasm_i32x4_sub(x, wasm_i32x4_splat(0x3f3504f3)), 23);
+}
+static inline v128_t miras__fraction(v128_t x) {
+  return wasm_i32x4_sub(x, wasm_i32x4_shl(miras__logb(x), 23));
+}
+static inline void miras__turned4(miras__vf *v, const float *s, size_t lds) {
+  const v128_t a = wasm_v128_load(s), b = wasm_v128_load(s + lds);
+  const v128_t c = wasm_v128_load(s + 2 * lds), e = wasm_v128_load(s + 3 * lds);
+  const v128_t ab0 = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5);
+  const v128_t ab1 = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7);
+  const v128_t ce0 = wasm_i32x4_shuffle(c, e, 0, 4, 1, 5);
+  const v128_t ce1 = wasm_i32x4_shuffle(c, e, 2, 6, 3, 7);
+  v[0] = wasm_i64x2_shuffle(ab0, ce0, 0, 2);
+  v[1] = wasm_i64x2_shuffle(ab0, ce0, 1, 3);
+  v[2] = wasm_i64x2_shuffle(ab1, ce1, 0, 2);
+  v[3] = wasm_i64x2_shuffle(ab1, ce1, 1, 3);
+}
+static inline float miras__hsum(const v128_t *v) {
+  v128_t a = wasm_f32x4_add(wasm_f32x4_add(v[0], v[2]), wasm_f32x4_add(v[1], v[3]));
+  a = wasm_f32x4_add(a, wasm_i64x2_shuffle(a, a, 1, 0));
+  return wasm_f32x4_extract_lane(a, 0) + wasm_f32x4_extract_lane(a, 1);
+}
+static inline float miras__hmax(const v128_t *v) {
+  v128_t a = wasm_f32x4_pmax(wasm_f32x4_pmax(v[0], v[1]), wasm_f32x4_pmax(v[2], v[3]));
+  a = wasm_f32x4_pmax(a, wasm_i64x2_shuffle(a, a, 1, 0));
+  return wasm_f32x4_extract_lane(wasm_f32x4_pmax(a, wasm_i32x4_shuffle(a, a, 1, 0, 3, 2)), 0);
+}
+
+#define V_ZERO() wasm_f32x4_const_splat(0.0f)
+#define V_SET1(x) wasm_f32x4_splat(x)
+#define V_LOAD(p) wasm_v128_load(p)
+#define V_STORE(p, v) wasm_v128_store(p, v)
+#define V_ADD(a, b) wasm_f32x4_add(a, b)
+#define V_SUB(a, b) wasm_f32x4_sub(a, b)
+#define V_MUL(a, b) wasm_f32x4_mul(a, b)
+#define V_DIV(a, b) wasm_f32x4_div(a, b)
+#define V_FMA(a, b, c) V_ADD(V_MUL(a, b), c)
+#define V_FNMA(a, b, c) V_SUB(c, V_MUL(a, b))
+#define V_MIN(a, b) wasm_f32x4_pmin(b, a)
+#define V_MAX(a, b) wasm_f32x4_pmax(b, a)
+#define V_ABS(a) wasm_f32x4_abs(a)
+#define V_NEG(a) wasm_f32x4_neg(a)
+#define V_SQRT(a) wasm_f32x4_sqrt(a)
+#define V_LT(a, b) wasm_f32x4_lt(a, b)
+#define V_LE(a, b) wasm_f32x4_le(a, b)
+#define V_SELECT(m, a, b) wasm_v128_bitselect(a, b, m)
+#define V_COPYSIGN(m, s) wasm_v128_bitselect(s, m, wasm_i32x4_const_splat((int32_t)0x80000000))
+#define V_ROUND(a) wasm_f32x4_nearest(a)
+#define V_LOGB(x) wasm_f32x4_convert_i32x4(miras__logb(x))
+#define V_BF16(p) wasm_i32x4_shl(wasm_u32x4_extend_low_u16x8(wasm_v128_load64_zero(p)), 16)
+#define V_F16(p) miras__halfs(p)
+#define V_INT8(p) wasm_f32x4_convert_i32x4(miras__bytes(p))
+#define V_HALF(p) miras__half_at(p)
+
 #endif
 
 /* what differs in the width alone */
@@ -5861,8 +5966,9 @@ static inline float miras__hmax(const miras__vf *v) {
   #define V_FNMA(a, b, c) V_SUB(c, V_MUL(a, b))
 #endif
 
-/* without vectors, or by one thread */
-#if MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
+/* where no instruction widens them */
+#if MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_SIMD128 || \
+    MIRAS__ISA == MIRAS__ISA_WARP
 static inline float miras__half_to_float(unsigned h) {
   const uint32_t low = h & 0x7fff, up = low >= 0x7c00 ? 224u << 23 : 112u << 23;
   const float tiny = (float)(int)low * 5.9604645e-8f;      /* below 2^-14: 2^-24 each             */
@@ -5874,6 +5980,20 @@ static inline float miras__half_to_float(unsigned h) {
   memcpy(&x, &bits, sizeof x);
   return x;
 }
+#endif
+#if MIRAS__ISA == MIRAS__ISA_SIMD128
+static inline v128_t miras__half_at(const unsigned char *p) {
+  uint16_t h;
+  memcpy(&h, p, sizeof h);
+  return wasm_f32x4_splat(miras__half_to_float(h));
+}
+static inline v128_t miras__halfs(const unsigned char *p) {
+  uint16_t h[4];
+  memcpy(h, p, sizeof h);
+  return wasm_f32x4_make(miras__half_to_float(h[0]), miras__half_to_float(h[1]),
+                         miras__half_to_float(h[2]), miras__half_to_float(h[3]));
+}
+#elif MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
 static inline float miras__half_at(const unsigned char *p) {
   uint16_t h;
   memcpy(&h, p, sizeof h);
@@ -6568,7 +6688,7 @@ static MIRAS__UNUSED void miras__gemm_outer(int mode, float *C, size_t ldc, cons
 #if MIRAS__X86
   #define K_LANES 16
 #else
-  #define K_LANES (MIRAS__NEON ? 4 : 1)
+  #define K_LANES (MIRAS__NEON || MIRAS__SIMD128 ? 4 : 1)
 #endif
 /* Floats of the scratch that has a panel of B: four vectors of the build's widest set, 128 deep, or
  * a narrower one that is deeper. */
@@ -6591,7 +6711,8 @@ static MIRAS__UNUSED size_t miras__gemm_room(size_t M, size_t N, size_t K) {
     const size_t most = M < 256 || N < 256 ? 64 : 256, deep = K < 128 ? K : 128;
     room += (M < most ? M : most) * ((deep + K_LANES - 1) / K_LANES * K_LANES);
   }
-#if MIRAS__ISA == MIRAS__ISA_WARP || (defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON)
+#if MIRAS__ISA == MIRAS__ISA_WARP || \
+    (defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON && !MIRAS__SIMD128)
   room = turned = 0;               /* there are no tiles; a device has shared memory */
 #endif
   return room > turned ? room : turned;
@@ -10782,6 +10903,9 @@ static const miras__kernels *const miras__kernel_list[] = {
 #endif
 #if MIRAS__NEON
   &miras__kernel_table_neon,
+#endif
+#if MIRAS__SIMD128
+  &miras__kernel_table_simd128,
 #endif
   &miras__kernel_table_portable
 };
