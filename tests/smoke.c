@@ -9,6 +9,11 @@
 #include "calls.h"
 #include "fingerprint.h"
 #include <stdio.h>
+#if defined(__arm__) && !defined(__linux__)
+  #include "cortex.h"
+  #define printf(...) (sprintf(line, __VA_ARGS__), line[strlen(line) - 1] = 0, print(line))
+static char line[100];
+#endif
 
 static int one_model(miras_preset kind, uint64_t *h) {
   static int32_t tokens[2 * 12 + 1];
