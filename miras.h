@@ -246,7 +246,7 @@ typedef enum miras_result {
 /* The sentence that belongs to a result; never NULL, static storage. */
 MIRAS_API const char *miras_result_text(miras_result result);
 
-/* Name of the instruction set in use: "portable", "avx2", "avx512" or "neon". */
+/* Name of the instruction set in use: "portable", "avx2", "avx512", "neon" or "simd128" (wasm). */
 MIRAS_API const char *miras_isa(void);
 
 /* @03 TYPES ------------------------------------------------------------------------------------ */
@@ -2091,6 +2091,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    MIRAS_NO_SIMD   Only the portable kernels: plain C, one lane. For odd compilers, and to compare.
 
+   MIRAS_STRICT   The same bits on every machine: plain C, AVX2, AVX-512, NEON, wasm, RISC-V, big or
+     little end first, microcontrollers whose doubles are made by the compiler. All kernels multiply
+     and add in two roundings, and what the C library would say of exp, log, pow, sin and cos is the
+     header's own. Every file that includes the implementation has to agree, and whoever replays
+     what another machine did needs the same macro there. Needs arithmetic that is IEEE 754's
+     (not that of the x87, and no MIRAS_USE_BLIS); host only.
+
    MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
      AVX2 at up to half the speed. -Os leaves it out too.
 
@@ -2180,7 +2187,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        system; whatever neighbours are in the batch; in training and in decoding; on AVX2, AVX-512
        and NEON alike. Contraction is pinned, so the optimisation level and -std do not matter.
      Not the same   The portable kernels round twice where the others fuse, so they agree within a
-       tolerance, not to the bit. So does everything with MIRAS_USE_BLIS.
+       tolerance, not to the bit, and C libraries differ in what few elementary functions are theirs
+       (angles of attention, first values, rates); with MIRAS_STRICT nothing differs. Everything
+       with MIRAS_USE_BLIS agrees within a tolerance alone.
      NaN, infinity  propagate where IEEE 754 and the formula say, and nowhere else: a NaN in a key
        spoils its own memory from that token on, never an earlier output, another head, another
        sequence. A surprise that is not finite tells you in time to roll back. Masked positions are
@@ -2540,6 +2549,18 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #pragma fp_contract(off)
 #endif
 
+#ifdef MIRAS_STRICT
+  #ifdef MIRAS_USE_BLIS
+    #error "MIRAS_STRICT and MIRAS_USE_BLIS: BLIS adds in an order of its own; leave one out"
+  #endif
+  #if !defined(FLT_EVAL_METHOD) || FLT_EVAL_METHOD != 0
+    #error "MIRAS_STRICT: floats are held with more digits here; on x86: -msse2 -mfpmath=sse"
+  #endif
+  #ifdef __CUDACC__
+    #error "MIRAS_STRICT is the host's: kernels of a device fuse what they multiply and add"
+  #endif
+#endif
+
 /* Which instruction sets to build. Decided here and nowhere else: inside a target region compilers
  * disagree on whether __AVX2__ and its like are defined. Compilers that are not of the GNU family
  * take the portable set. */
@@ -2552,6 +2573,8 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #elif defined(__aarch64__) && defined(__LITTLE_ENDIAN__) || \
       defined(__aarch64__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     #define MIRAS__NEON 1
+  #elif defined(__wasm_simd128__)
+    #define MIRAS__SIMD128 1
   #endif
 #endif
 #ifndef MIRAS__X86
@@ -2560,12 +2583,18 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #ifndef MIRAS__NEON
   #define MIRAS__NEON 0
 #endif
+#ifndef MIRAS__SIMD128
+  #define MIRAS__SIMD128 0
+#endif
 #if MIRAS__X86
   #include <cpuid.h>
   #include <immintrin.h>
 #endif
 #if MIRAS__NEON
   #include <arm_neon.h>
+#endif
+#if MIRAS__SIMD128
+  #include <wasm_simd128.h>
 #endif
 
 /* What a build leaves out (room @06) is NULL in the tables of functions, and as nothing else refers
@@ -2761,6 +2790,115 @@ static MIRAS__COLD void miras__say(char *why, size_t size, const char *format, .
   va_end(list);
   why[at < size ? at : size - 1] = 0;
 }
+
+/* The elementary functions that decide bits outside of kernels. */
+#ifndef MIRAS_STRICT
+  #define miras__exp exp
+  #define miras__expm1 expm1
+  #define miras__log log
+  #define miras__log1p log1p
+  #define miras__pow pow
+  #define miras__cos cos
+  #define miras__sin sin
+  #define miras__expf expf
+  #define miras__logf logf
+#else
+/* C libraries differ in their last bits, so these are made of sums, products and quotients of
+ * doubles alone. Error in units in the last place: exp, log, cos, sin 2, the others 4, and pow as
+ * many as |y log x| beside that. Room @22 has those of kernels. */
+static const double miras__inverse[18] = {      /* 1 / k                                          */
+  0, 1.0, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5, 1.0 / 6, 1.0 / 7, 1.0 / 8, 1.0 / 9, 1.0 / 10,
+  1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17};
+#define MIRAS__LN2_HIGH 0.693145751953125       /* whole multiples of it are exact                */
+#define MIRAS__LN2_LOW 1.428606820309417232e-6
+
+static double miras__power_of_2(int n) {        /* n in -1022..1023                               */
+  const uint64_t bits = (uint64_t)(n + 1023) << 52;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* e^r - 1 = r (1 + r/2 (1 + r/3 (...))), |r| <= 0.35 */
+static double miras__expm1_near(double r) {
+  double sum = 1;
+  int k;
+  for (k = 14; k >= 2; k--) sum = 1 + sum * r * miras__inverse[k];
+  return sum * r;
+}
+
+/* e^x = 2^n e^r, x = n ln 2 + r. What would be below 1e-307 is 0. */
+static double miras__exp(double x) {
+  int n;
+  double r;
+  if (!(x < 709.7)) return x >= 709.7 ? HUGE_VAL : x;
+  if (x < -707) return 0;
+  n = (int)(x * 1.4426950408889634 + (x < 0 ? -0.5 : 0.5));
+  r = (x - n * MIRAS__LN2_HIGH) - n * MIRAS__LN2_LOW;
+  return (1 + miras__expm1_near(r)) * miras__power_of_2(n / 2) * miras__power_of_2(n - n / 2);
+}
+
+static double miras__expm1(double x) {
+  return x > -0.35 && x < 0.35 ? miras__expm1_near(x) : miras__exp(x) - 1;
+}
+
+/* log(1 + f) = 2 s (1 + s^2/3 + s^4/5 + ...), s = f / (2 + f), f in -0.3..0.42 */
+static double miras__log1p_near(double f) {
+  const double s = f / (2 + f), z = s * s;
+  double sum = 1.0 / 21;
+  int k;
+  for (k = 19; k >= 3; k -= 2) sum = (k > 17 ? 1.0 / 19 : miras__inverse[k]) + z * sum;
+  return 2 * s + 2 * s * z * sum;
+}
+
+/* log x = n ln 2 + log m, x = 2^n m, m in [sqrt(1/2), sqrt(2)) */
+static double miras__log(double x) {
+  uint64_t bits;
+  int n = 0, k;
+  if (!(x > 0)) return x < 0 ? (double)NAN : x == 0 ? -HUGE_VAL : x;
+  if (x > DBL_MAX) return x;
+  if (x < DBL_MIN) x *= 18014398509481984.0, n = -54;
+  memcpy(&bits, &x, sizeof bits);
+  k = (int)((int64_t)(bits - UINT64_C(0x3fe6a09e667f3bcd)) >> 52);
+  bits -= (uint64_t)k << 52;
+  n += k;
+  memcpy(&x, &bits, sizeof x);
+  return n * MIRAS__LN2_HIGH + (miras__log1p_near(x - 1) + n * MIRAS__LN2_LOW);
+}
+
+static double miras__log1p(double x) {
+  return x > -0.29 && x < 0.41 ? miras__log1p_near(x) : miras__log(1 + x);
+}
+
+/* x^y, x >= 0 */
+static double miras__pow(double x, double y) {
+  return y == 0 || x == 1 ? 1 : miras__exp(y * miras__log(x));
+}
+
+/* sin (quarter 0) or cos (1) of x = n pi/2 + r, |r| <= pi/4. Multiples of the parts of pi/2 are
+ * exact for |x| < 2^29; beyond 2^30 what counts is the remainder by this double's 2 pi. */
+static double miras__wave(double x, int quarter) {
+  double n, r, z, sum = 0;
+  int k, turn;
+  if (!(x - x == 0)) return x - x;
+  if (x > 1073741824.0 || x < -1073741824.0) x = fmod(x, 6.283185307179586);
+  n = (double)(int32_t)(x * 0.6366197723675814 + (x < 0 ? -0.5 : 0.5));
+  r = ((x - n * 1.57079625129699707031) - n * 7.54978941586159635335e-08) -
+      n * 5.39030285815811905e-15;
+  turn = (int)((int64_t)n + quarter) & 3;
+  z = r * r;
+  for (k = turn & 1 ? 16 : 17; k >= 2; k -= 2)  /* z/(1 2) (1 - z/(3 4) (...)), z/(2 3) (...)     */
+    sum = z * miras__inverse[k] * miras__inverse[k - 1] * (1 - sum);
+  r = turn & 1 ? 1 - sum : r - r * sum;
+  return turn & 2 ? -r : r;
+}
+static double miras__sin(double x) { return miras__wave(x, 0); }
+static double miras__cos(double x) { return miras__wave(x, 1); }
+static float miras__expf(float x) { return (float)miras__exp((double)x); }
+static float miras__logf(float x) { return (float)miras__log((double)x); }
+#undef MIRAS__LN2_HIGH
+#undef MIRAS__LN2_LOW
+#endif
 
 /* @11 RANDOM NUMBERS --------------------------------------------------------------- needs 10 -- */
 
@@ -4018,7 +4156,8 @@ MIRAS__LIGHT_END
   #define MIRAS__ISA_AVX2 2
   #define MIRAS__ISA_AVX512 3
   #define MIRAS__ISA_NEON 4
-  #define MIRAS__ISA_WARP 5
+  #define MIRAS__ISA_SIMD128 5
+  #define MIRAS__ISA_WARP 6
 #endif
 
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_TYPES) || \
@@ -4590,8 +4729,8 @@ static MIRAS__COLD double miras__deviation(const miras__plan *p, int l) {
       miras__divergence(d->retention))
     return 1;
   if (d->retention == MIRAS_RETENTION_LQ && fabs(3 - (double)d->q) > 0.25) {
-    double q = (double)d->q, m = pow(sqrt(3.0), q) / (q + 1);
-    return pow(deviation * pow(count * m, (q - 2) / q), 1 / (3 - q));
+    double q = (double)d->q, m = miras__pow(sqrt(3.0), q) / (q + 1);
+    return miras__pow(deviation * miras__pow(count * m, (q - 2) / q), 1 / (3 - q));
   }
   return deviation;
 }
@@ -4639,7 +4778,8 @@ static void miras__frozen_params(const miras__plan *p, uint64_t seed, float *ini
 
 /* Initial parameters of the Mesa and the recursive engine: the ridges. */
 static void miras__mesa_params(const miras__plan *p, uint64_t seed, float *init, float *gain) {
-  const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
+  const double ridge = (double)p->d.ridge;
+  const double raw = ridge > 30 ? ridge : miras__log(miras__expm1(ridge));
   (void)init, (void)seed;
   miras__draw(gain, (size_t)p->d.heads * (size_t)p->in[0], 0, raw, 0);
 }
@@ -4654,10 +4794,10 @@ static void miras__scan_params(const miras__plan *p, uint64_t seed, float *init,
   (void)init, (void)seed;
   for (h = 0; h < (size_t)p->d.heads; h++, forget *= (double)p->d.decay_ratio) {
     if (p->d.decay_rate > 0)
-      each = -2 * log(1 - (forget < 0.9999 ? forget : 0.9999)) /
+      each = -2 * miras__log(1 - (forget < 0.9999 ? forget : 0.9999)) /
              (MIRAS__FIRST_TIME * (double)(n + 1));
     for (i = 0; i < n; i++)
-      miras__draw(gain + (h * n + i) * dv, dv, 0, log(each * (double)(i + 1)), 0);
+      miras__draw(gain + (h * n + i) * dv, dv, 0, miras__log(each * (double)(i + 1)), 0);
   }
 }
 
@@ -5253,6 +5393,13 @@ struct miras__kernels {
     MIRAS__PASS_END
   #endif
 
+  #if MIRAS__SIMD128
+    MIRAS__PASS
+    #define MIRAS__ISA MIRAS__ISA_SIMD128
+    #include MIRAS_SELF
+    MIRAS__PASS_END
+  #endif
+
   #undef MIRAS__KERNEL_PASS
 #endif
 #endif   /* region C */
@@ -5266,7 +5413,7 @@ struct miras__kernels {
  *   V_LOAD(p) V_STORE(p, v) any alignment
  *   V_LOAD_N(p, n)          the first n > 0 lanes (all, when n >= V_W); the others read 0 and
  *   V_STORE_N(p, v, n)      memory behind them is not touched
- *   V_FMA(a, b, c)          a * b + c, rounded once (twice in the portable set)
+ *   V_FMA(a, b, c)          a * b + c, rounded once (twice in the portable set and wasm's)
  *   V_FNMA(a, b, c)         c - a * b, likewise
  *   V_MIN(a, b)             a < b ? a : b, so a NaN on either side gives b; V_MAX(a, b) alike
  *   V_LT(a, b) V_LE(a, b)   masks, false for NaN; V_SELECT(m, a, b) is m ? a : b
@@ -5299,7 +5446,8 @@ struct miras__kernels {
 
 /* A set is small where size is asked for, and so is the portable one beside vectors, which few
  * processors lack: the same bits from shorter, slower text. */
-#if defined(__OPTIMIZE_SIZE__) || (MIRAS__ISA == MIRAS__ISA_PORTABLE && (MIRAS__X86 || MIRAS__NEON))
+#if defined(__OPTIMIZE_SIZE__) || \
+    (MIRAS__ISA == MIRAS__ISA_PORTABLE && (MIRAS__X86 || MIRAS__NEON || MIRAS__SIMD128))
   #define K_SMALL 1
 #else
   #define K_SMALL 0
@@ -5656,6 +5804,94 @@ static inline float miras__hmax(const float32x4_t *v) {
 #define V_INT8(p) vcvtq_f32_s32(vmovl_s16(miras__load4(p)))
 #define V_HALF(p) miras__half_at(p)
 
+#elif MIRAS__ISA == MIRAS__ISA_SIMD128
+
+#define MIRAS__SET_SUFFIX _simd128
+#define MIRAS__SHARED_SUFFIX _simd128
+#define MIRAS__ISA_NAME "simd128"
+typedef v128_t miras__vf;
+typedef v128_t miras__vm;
+#define V_W 4
+#define V_MATHS static inline
+#define V_UNROLL MIRAS__UNROLL
+#define K_ROWS4 6
+#define K_ROWS2 8
+#define K_ROWS1 8
+
+static inline v128_t miras__load_n(const float *p, size_t n) {
+  v128_t v;
+  if (n >= 4) return wasm_v128_load(p);
+  if (n == 1) return wasm_v128_load32_zero(p);
+  v = wasm_v128_load64_zero(p);
+  return n == 3 ? wasm_v128_load32_lane(p + 2, v, 2) : v;
+}
+static inline void miras__store_n(float *p, v128_t v, size_t n) {
+  if (n >= 4) wasm_v128_store(p, v);
+  else if (n == 1) wasm_v128_store32_lane(p, v, 0);
+  else wasm_v128_store64_lane(p, v, 0);
+  if (n == 3) wasm_v128_store32_lane(p + 2, v, 2);
+}
+static inline v128_t miras__bytes(const unsigned char *p) {
+  return wasm_i32x4_extend_low_i16x8(wasm_i16x8_extend_low_i8x16(wasm_v128_load32_zero(p)));
+}
+static inline v128_t miras__pow2(v128_t n) {
+  return wasm_i32x4_shl(wasm_i32x4_add(wasm_i32x4_trunc_sat_f32x4(n), wasm_i32x4_splat(127)), 23);
+}
+static inline v128_t miras__logb(v128_t x) {
+  return wasm_i32x4_shr(wasm_i32x4_sub(x, wasm_i32x4_splat(0x3f3504f3)), 23);
+}
+static inline v128_t miras__fraction(v128_t x) {
+  return wasm_i32x4_sub(x, wasm_i32x4_shl(miras__logb(x), 23));
+}
+static inline void miras__turned4(miras__vf *v, const float *s, size_t lds) {
+  const v128_t a = wasm_v128_load(s), b = wasm_v128_load(s + lds);
+  const v128_t c = wasm_v128_load(s + 2 * lds), e = wasm_v128_load(s + 3 * lds);
+  const v128_t ab0 = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5);
+  const v128_t ab1 = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7);
+  const v128_t ce0 = wasm_i32x4_shuffle(c, e, 0, 4, 1, 5);
+  const v128_t ce1 = wasm_i32x4_shuffle(c, e, 2, 6, 3, 7);
+  v[0] = wasm_i64x2_shuffle(ab0, ce0, 0, 2);
+  v[1] = wasm_i64x2_shuffle(ab0, ce0, 1, 3);
+  v[2] = wasm_i64x2_shuffle(ab1, ce1, 0, 2);
+  v[3] = wasm_i64x2_shuffle(ab1, ce1, 1, 3);
+}
+static inline float miras__hsum(const v128_t *v) {
+  v128_t a = wasm_f32x4_add(wasm_f32x4_add(v[0], v[2]), wasm_f32x4_add(v[1], v[3]));
+  a = wasm_f32x4_add(a, wasm_i64x2_shuffle(a, a, 1, 0));
+  return wasm_f32x4_extract_lane(a, 0) + wasm_f32x4_extract_lane(a, 1);
+}
+static inline float miras__hmax(const v128_t *v) {
+  v128_t a = wasm_f32x4_pmax(wasm_f32x4_pmax(v[0], v[1]), wasm_f32x4_pmax(v[2], v[3]));
+  a = wasm_f32x4_pmax(a, wasm_i64x2_shuffle(a, a, 1, 0));
+  return wasm_f32x4_extract_lane(wasm_f32x4_pmax(a, wasm_i32x4_shuffle(a, a, 1, 0, 3, 2)), 0);
+}
+
+#define V_ZERO() wasm_f32x4_const_splat(0.0f)
+#define V_SET1(x) wasm_f32x4_splat(x)
+#define V_LOAD(p) wasm_v128_load(p)
+#define V_STORE(p, v) wasm_v128_store(p, v)
+#define V_ADD(a, b) wasm_f32x4_add(a, b)
+#define V_SUB(a, b) wasm_f32x4_sub(a, b)
+#define V_MUL(a, b) wasm_f32x4_mul(a, b)
+#define V_DIV(a, b) wasm_f32x4_div(a, b)
+#define V_FMA(a, b, c) V_ADD(V_MUL(a, b), c)
+#define V_FNMA(a, b, c) V_SUB(c, V_MUL(a, b))
+#define V_MIN(a, b) wasm_f32x4_pmin(b, a)
+#define V_MAX(a, b) wasm_f32x4_pmax(b, a)
+#define V_ABS(a) wasm_f32x4_abs(a)
+#define V_NEG(a) wasm_f32x4_neg(a)
+#define V_SQRT(a) wasm_f32x4_sqrt(a)
+#define V_LT(a, b) wasm_f32x4_lt(a, b)
+#define V_LE(a, b) wasm_f32x4_le(a, b)
+#define V_SELECT(m, a, b) wasm_v128_bitselect(a, b, m)
+#define V_COPYSIGN(m, s) wasm_v128_bitselect(s, m, wasm_i32x4_const_splat((int32_t)0x80000000))
+#define V_ROUND(a) wasm_f32x4_nearest(a)
+#define V_LOGB(x) wasm_f32x4_convert_i32x4(miras__logb(x))
+#define V_BF16(p) wasm_i32x4_shl(wasm_u32x4_extend_low_u16x8(wasm_v128_load64_zero(p)), 16)
+#define V_F16(p) miras__halfs(p)
+#define V_INT8(p) wasm_f32x4_convert_i32x4(miras__bytes(p))
+#define V_HALF(p) miras__half_at(p)
+
 #endif
 
 /* what differs in the width alone */
@@ -5723,8 +5959,16 @@ static inline float miras__hmax(const miras__vf *v) {
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
 #endif
 
-/* without vectors, or by one thread */
-#if MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
+#ifdef MIRAS_STRICT   /* two roundings on every set                                               */
+  #undef V_FMA
+  #undef V_FNMA
+  #define V_FMA(a, b, c) V_ADD(V_MUL(a, b), c)
+  #define V_FNMA(a, b, c) V_SUB(c, V_MUL(a, b))
+#endif
+
+/* where no instruction widens them */
+#if MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_SIMD128 || \
+    MIRAS__ISA == MIRAS__ISA_WARP
 static inline float miras__half_to_float(unsigned h) {
   const uint32_t low = h & 0x7fff, up = low >= 0x7c00 ? 224u << 23 : 112u << 23;
   const float tiny = (float)(int)low * 5.9604645e-8f;      /* below 2^-14: 2^-24 each             */
@@ -5736,6 +5980,20 @@ static inline float miras__half_to_float(unsigned h) {
   memcpy(&x, &bits, sizeof x);
   return x;
 }
+#endif
+#if MIRAS__ISA == MIRAS__ISA_SIMD128
+static inline v128_t miras__half_at(const unsigned char *p) {
+  uint16_t h;
+  memcpy(&h, p, sizeof h);
+  return wasm_f32x4_splat(miras__half_to_float(h));
+}
+static inline v128_t miras__halfs(const unsigned char *p) {
+  uint16_t h[4];
+  memcpy(h, p, sizeof h);
+  return wasm_f32x4_make(miras__half_to_float(h[0]), miras__half_to_float(h[1]),
+                         miras__half_to_float(h[2]), miras__half_to_float(h[3]));
+}
+#elif MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
 static inline float miras__half_at(const unsigned char *p) {
   uint16_t h;
   memcpy(&h, p, sizeof h);
@@ -6430,7 +6688,7 @@ static MIRAS__UNUSED void miras__gemm_outer(int mode, float *C, size_t ldc, cons
 #if MIRAS__X86
   #define K_LANES 16
 #else
-  #define K_LANES (MIRAS__NEON ? 4 : 1)
+  #define K_LANES (MIRAS__NEON || MIRAS__SIMD128 ? 4 : 1)
 #endif
 /* Floats of the scratch that has a panel of B: four vectors of the build's widest set, 128 deep, or
  * a narrower one that is deeper. */
@@ -6453,7 +6711,8 @@ static MIRAS__UNUSED size_t miras__gemm_room(size_t M, size_t N, size_t K) {
     const size_t most = M < 256 || N < 256 ? 64 : 256, deep = K < 128 ? K : 128;
     room += (M < most ? M : most) * ((deep + K_LANES - 1) / K_LANES * K_LANES);
   }
-#if MIRAS__ISA == MIRAS__ISA_WARP || (defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON)
+#if MIRAS__ISA == MIRAS__ISA_WARP || \
+    (defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON && !MIRAS__SIMD128)
   room = turned = 0;               /* there are no tiles; a device has shared memory */
 #endif
   return room > turned ? room : turned;
@@ -7560,11 +7819,11 @@ static float miras__norm_q(const float *a, float q, size_t n) {
                      lane[r] = V_ADD(lane[r], x)));
       total += (double)miras__hsum(lane);
     }
-    total = pow(total, 1.0 / (double)q);
+    total = miras__pow(total, 1.0 / (double)q);
     if (scale < 1 || scale > 1) return (float)(total / (double)scale);
     most = V_MOST(top);
     if (!(most > 1e-20f)) return 0;    /* far below the clamp, and 1 / most must stay finite */
-    power = pow((double)most, (double)q);
+    power = miras__pow((double)most, (double)q);
     if (power > 1e-20 && power < 1e20) return (float)total;
     scale = 1 / most;
   }
@@ -7574,7 +7833,7 @@ static float miras__norm_q(const float *a, float q, size_t n) {
 
 /* N^(2-q) */
 static float miras__lq_scale(float norm, float q) {
-  return (float)pow((double)norm, 2.0 - (double)q);
+  return (float)miras__pow((double)norm, 2.0 - (double)q);
 }
 
 /* Slices of a layer: slice i has n entries, the first at i * hop, then every stride. */
@@ -9375,9 +9634,10 @@ static void miras__rates_fwd(int form, float *rate, float *slope, const float *r
     const size_t t = (row + i) / inner_steps;
     const float r = rho ? rho[t] : 0, x = 1.0f / (float)(t + 1) + r;
     if (form == 2) {
-      const double y = 16 * (double)r + log(expm1(16.0 / (double)(t + 1))), u = exp(-fabs(y));
+      const double y = 16 * (double)r + miras__log(miras__expm1(16.0 / (double)(t + 1)));
+      const double u = miras__exp(-fabs(y));
       slope[i] = (float)(y > 0 ? 1 / (1 + u) : u / (1 + u));
-      rate[i] = (float)((log1p(u) + (y > 0 ? y : 0)) / 16);
+      rate[i] = (float)((miras__log1p(u) + (y > 0 ? y : 0)) / 16);
     } else {
       slope[i] = x < 0 ? 0.0f : 1.0f;
       rate[i] = x < 0 ? 0 : x;
@@ -10482,7 +10742,7 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
     V_SYNC();
     V_KEEP(x[target], x[target] - scale);
   }
-  return logf(total) + top - at;
+  return miras__logf(total) + top - at;
 }
 
 #ifndef MIRAS__SHARES
@@ -10643,6 +10903,9 @@ static const miras__kernels *const miras__kernel_list[] = {
 #endif
 #if MIRAS__NEON
   &miras__kernel_table_neon,
+#endif
+#if MIRAS__SIMD128
+  &miras__kernel_table_simd128,
 #endif
   &miras__kernel_table_portable
 };
@@ -17988,7 +18251,7 @@ static void miras__learn_task(void *argument, int index, int worker) {
   io.head = h;
   io.surprise = m->losses + i;
   miras__constant_gates(d, &keep, &io);
-  if (e->elapsed > 0) keep = (float)pow((double)keep, (double)e->elapsed);
+  if (e->elapsed > 0) keep = (float)miras__pow((double)keep, (double)e->elapsed);
   if (keep < MIRAS__FADED) keep = 0;
   if (!e->key && miras__takes_sparse(p)) {
     k.bits = bits;
@@ -19259,13 +19522,13 @@ static MIRAS__COLD void miras__draw_turns(const miras__shape *s) {
   float *turn = s->turns, *to = turn + MIRAS__TILE * s->turn;
   size_t t, i;
   for (i = 0; i < half; i++) {
-    const double by = pow(s->base, -2 * (double)i / (double)s->turn);
+    const double by = miras__pow(s->base, -2 * (double)i / (double)s->turn);
     memcpy(to + i * sizeof by / sizeof *to, &by, sizeof by);
   }
   for (t = 0; t < MIRAS__TILE; t++, turn += s->turn) {
     for (i = 0; i < half; i++) {
-      turn[i] = (float)cos(miras__angle(s, i, (uint64_t)t));
-      turn[half + i] = (float)sin(miras__angle(s, i, (uint64_t)t));
+      turn[i] = (float)miras__cos(miras__angle(s, i, (uint64_t)t));
+      turn[half + i] = (float)miras__sin(miras__angle(s, i, (uint64_t)t));
     }
   }
 }
@@ -19286,8 +19549,8 @@ static const float *miras__angles(const miras__visit *a) {
       const uint64_t within = at % MIRAS__TILE;
       const float *turn = s->turns + (size_t)within * s->turn + i;
       if (!t || !within) {
-        c = (float)cos(miras__angle(s, i, at - within));
-        z = (float)sin(miras__angle(s, i, at - within));
+        c = (float)miras__cos(miras__angle(s, i, at - within));
+        z = (float)miras__sin(miras__angle(s, i, at - within));
       }
       to[0] = turn[0] * c - turn[half] * z;
       to[half] = turn[half] * c + turn[0] * z;
@@ -20123,10 +20386,10 @@ static float miras__key_length(const miras__shape *s) {
 }
 
 #ifndef MIRAS__DEVICE
-static double miras__logit(double p) { return log(p / (1 - p)); }
+static double miras__logit(double p) { return miras__log(p / (1 - p)); }
 
 /* x with softplus(x) = y. */
-static double miras__softplus_inverse(double y) { return y > 30 ? y : log(expm1(y)); }
+static double miras__softplus_inverse(double y) { return y > 30 ? y : miras__log(miras__expm1(y)); }
 
 /* Find the bounds of g of decay gates, between which softplus(g) of a tied step, or the gate, has
  * the bounds that the descriptor asks for. */
@@ -20137,7 +20400,8 @@ static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
   s->low = low > 0 ? (float)miras__softplus_inverse(low) : -FLT_MAX;
   s->high = high > 0 ? (float)miras__softplus_inverse(high) : FLT_MAX;
   if (keep > 0)
-    s->low = (float)miras__logit(pow(keep, d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT ? 16 : 1));
+    s->low = (float)miras__logit(
+      miras__pow(keep, d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT ? 16 : 1));
 }
 
 /* The function behind a convolution (room @20). */
@@ -20300,15 +20564,15 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
     f = 1 - (1 - f) / (double)s->gate[MIRAS__KEEP].cap;
   if (f < 1e-4) f = 1e-4;
   if (f > 0.5) f = 0.5;
-  loss = -log(1 - f);
+  loss = -miras__log(1 - f);
   *rate = 0;
   switch (s->gate[MIRAS__KEEP].form) {
-    case MIRAS__GATE_ROOT: return miras__logit(exp(-16 * loss));
+    case MIRAS__GATE_ROOT: return miras__logit(miras__exp(-16 * loss));
     case MIRAS__GATE_RATE:
       /* a tied step starts at softplus(g) = 0.1; otherwise the loss is softplus(g) itself */
       g = s->tied ? 0.1 : loss;
-      *rate = log(loss / g);
-      return log(expm1(g));
+      *rate = miras__log(loss / g);
+      return miras__log(miras__expm1(g));
     case MIRAS__GATE_BOUNDED:
       g = loss / 0.60653066;
       return miras__logit(g < 0.95 ? g : 0.95);
@@ -20318,7 +20582,7 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
     case MIRAS__GATE_STEEP:
       g = loss / (double)s->gate[MIRAS__KEEP].cap;
       return miras__logit(g < 0.95 ? g : 0.95);
-    case MIRAS__GATE_SOFTPLUS: return log(expm1(MIRAS__FIRST_TIME));
+    case MIRAS__GATE_SOFTPLUS: return miras__log(miras__expm1(MIRAS__FIRST_TIME));
     default: return miras__logit(1 - f);
   }
 }
@@ -20352,7 +20616,7 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
     if (rate) miras__draw(rate + h * each, each, 0, c, 0);
     for (j = 0; j < each && spread; j++)
       offset[g[MIRAS__KEEP].offset + h * each + j] =
-        (float)miras__softplus_inverse(1e-3 * pow(100, ((double)j + 0.5) / (double)each));
+        (float)miras__softplus_inverse(1e-3 * miras__pow(100, ((double)j + 0.5) / (double)each));
     forget *= d->decay_ratio > 0 ? (double)d->decay_ratio : 1;
   }
 }
@@ -23544,9 +23808,9 @@ MIRAS_API void miras_model_predict(const miras_model *m, float *outputs, size_t 
       for (j = 1; j < of->size; j++)
         if (x[j] > top) top = x[j];
       for (j = 0; j < of->columns; j++) {
-        if (of->type == MIRAS_OUTPUT_CATEGORY) total += (double)(x[j] = expf(x[j] - top));
-        if (of->type == MIRAS_OUTPUT_BINARY) x[j] = 1 / (1 + expf(-x[j]));
-        if (of->type == MIRAS_OUTPUT_NORMAL && j >= of->size) x[j] = expf(x[j]);
+        if (of->type == MIRAS_OUTPUT_CATEGORY) total += (double)(x[j] = miras__expf(x[j] - top));
+        if (of->type == MIRAS_OUTPUT_BINARY) x[j] = 1 / (1 + miras__expf(-x[j]));
+        if (of->type == MIRAS_OUTPUT_NORMAL && j >= of->size) x[j] = miras__expf(x[j]);
       }
       for (j = 0; of->type == MIRAS_OUTPUT_CATEGORY && j < of->size; j++)
         x[j] = (float)((double)x[j] / total);
@@ -24743,7 +25007,8 @@ MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t s
   if (step < warmup) return (float)((double)peak * (double)(step + 1) / (double)warmup);
   if (step >= steps) return peak * lowest;
   t = (double)(step - warmup) / (double)(steps - warmup);
-  return (float)((double)peak * (low + (1 - low) * 0.5 * (1 + cos(3.14159265358979323846 * t))));
+  return (float)((double)peak *
+                 (low + (1 - low) * 0.5 * (1 + miras__cos(3.14159265358979323846 * t))));
 }
 
 #endif   /* MIRAS_NO_TRAINING */
@@ -25557,7 +25822,7 @@ static uint32_t miras__logit_key(float x) {
 }
 
 static double miras__chance(float x, float most, double inverse) {
-  return exp(((double)x - (double)most) * inverse);
+  return miras__exp(((double)x - (double)most) * inverse);
 }
 
 /* Is token i, whose key is u, in the prefix? seen counts the ties so far. */

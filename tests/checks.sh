@@ -40,6 +40,16 @@ smoke() {
     cat "$build/part_$tag" && mv "$build/part_$tag" "$build/$tag"
 }
 
+# strict TAG RUNNER COMPILER FLAGS...: the same with MIRAS_STRICT; RUNNER says how it is run.
+strict() {
+  tag=smoke_strict_$1 runner=$2
+  shift 2
+  "$@" -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512 tests/smoke.c -o "$build/bin/$tag.js" -lm || return 1
+  $limit $runner "$build/bin/$tag.js" >"$build/part_$tag" 2>&1 </dev/null
+  cat "$build/part_$tag"
+  grep -q '^models' "$build/part_$tag" && mv "$build/part_$tag" "$build/$tag"
+}
+
 smoke_neon() {
   aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static tests/smoke.c -o "$build/bin/arm" -lm &&
     $limit $qemu "$build/bin/arm" >"$build/smoke_arm" && cat "$build/smoke_arm" &&

@@ -111,6 +111,10 @@ wanted() {   # the packages that are missing, one per line
     aarch64-linux-gnu-gcc -x c - -static -o "$build/try" 2>/dev/null; } ||
     echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   has qemu-aarch64 || has qemu-aarch64-static || echo qemu-user
+  for machine in riscv64 s390x; do
+    has $machine-linux-gnu-gcc || echo gcc-$machine-linux-gnu libc6-dev-$machine-cross
+  done
+  has emcc || echo emscripten nodejs
   ! emulates || [ -f /usr/include/simde/x86/avx512.h ] || echo libsimde-dev
   small_arm || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
   has qemu-system-arm || echo qemu-system-arm
@@ -293,6 +297,13 @@ for file in "$build"/smoke_plain_*; do [ -f "$file" ] && set -- "$@" "$file"; do
 if [ $# -ge 2 ]; then
   fingerprints 'portable builds, memories' memories "$@"
   fingerprints 'portable builds, models' models "$@"
+fi
+
+set --
+for file in "$build"/smoke_strict_*; do [ -f "$file" ] && set -- "$@" "$file"; done
+if [ $# -ge 2 ]; then
+  fingerprints 'MIRAS_STRICT, memories' memories "$@"
+  fingerprints 'MIRAS_STRICT, models, files and samples' models "$@"
 fi
 
 for file in "$build"/jobs/*; do

@@ -9,6 +9,11 @@
 #include "calls.h"
 #include "fingerprint.h"
 #include <stdio.h>
+#if defined(__arm__) && !defined(__linux__)
+  #include "cortex.h"
+  #define printf(...) (sprintf(line, __VA_ARGS__), line[strlen(line) - 1] = 0, print(line))
+static char line[100];
+#endif
 
 static int one_model(miras_preset kind, uint64_t *h) {
   static int32_t tokens[2 * 12 + 1];
@@ -19,15 +24,17 @@ static int one_model(miras_preset kind, uint64_t *h) {
   miras_trainer *t;
   miras_session *s;
   const float *logits;
+  static unsigned char file[1 << 19];
+  miras_sampler draws;
   float loss, *params;
   size_t count;
   int i;
-  if (miras_model_preset(&d, kind, 0) != MIRAS_OK) return 1;
-  d.layer[0].memory.heads = 2;
-  d.layer[0].memory.key_dim = 8;
+  if (miras_model_preset(&d, kind, 4) != MIRAS_OK) return 1;
+  d.heads = 2;
+  if (kind < MIRAS_PRESET_ROWS) d.layer[0].memory.key_dim = 8;
   d.vocab = 13;
   d.width = 24;
-  d.layers = 2;
+  if (!d.pattern[0]) d.layers = 2;
   d.seed = 1;
   m = miras_model_open(&d, NULL, NULL, 0);
   memset(&room, 0, sizeof room);
@@ -51,6 +58,20 @@ static int one_model(miras_preset kind, uint64_t *h) {
   logits = s ? miras_session_prefill(s, tokens, 20) : NULL;
   if (!logits) return 1;
   *h = hash_of(*h, logits, 13 * sizeof(float));
+  memset(&draws, 0, sizeof draws);
+  draws.temperature = 0.9f, draws.top_p = 0.95f, draws.seed = 5;
+  for (i = 0; i < 8; i++) {
+    const int32_t token = miras_sampler_sample(&draws, logits, 13);
+    *h = hash_of(*h, &token, sizeof token);
+    logits = miras_session_step(s, token);
+    if (!logits) return 1;
+  }
+  count = miras_session_save_to(s, file, sizeof file);
+  if (count < 100 || count > sizeof file) return 1;
+  for (i = 0; (size_t)i < count; i++) *h = (*h ^ file[i]) * 1099511628211u;
+  count = miras_model_save_to(m, file, sizeof file);
+  if (count < 1000 || count > sizeof file) return 1;
+  for (i = 0; (size_t)i < count; i++) *h = (*h ^ file[i]) * 1099511628211u;
   miras_session_close(s);
   miras_trainer_close(t);
   miras_model_close(m);
@@ -64,8 +85,11 @@ int main(void) {
     if (one_memory((miras_preset)i, 1, NULL, &memories)) return 1;
     if (one_memory((miras_preset)i, 8, NULL, &memories)) return 1;
   }
-  for (i = 0; i < MIRAS_PRESET_ROWS; i++)
-    if (one_model((miras_preset)i, &models)) return 1;
+  for (i = 0; i < MIRAS_PRESET_COUNT; i++)
+    if (one_model((miras_preset)i, &models)) {
+      printf("%s\n", miras_preset_name((miras_preset)i));
+      return 1;
+    }
   printf("isa %s\n", miras_isa());
   printf("memories %08lx%08lx\n", (unsigned long)(memories >> 32),
          (unsigned long)(memories & 0xffffffffu));
