@@ -53,7 +53,7 @@ ROWS = """linear-attention dfw retnet-memory lightning gla-memory mamba-memory m
 WHOLES = """titans-mac titans-mag titans-mal moneta-h yaad-h memora-h ttt-linear-mamba ttt-mlp-mamba
   rwkv7 transformer""".split()
 FOUR_HEADS = ("ttt-", "titans", "moneta", "yaad", "memora", "atlas", "transformer")
-RATES = (0.0025, 0.005, 0.01)
+RATES = (0.005, 0.01, 0.02)
 RATE = 0.005
 
 
