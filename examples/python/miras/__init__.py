@@ -1,0 +1,10 @@
+"""Neural memories that learn at run time: miras.h for Python."""
+from ._core import Error, Refused, presets
+from ._memory import Memory, Tape
+from ._miras import ffi as _ffi
+from ._miras import lib as _lib
+
+isa: str = _ffi.string(_lib.miras_isa()).decode()
+"""The instruction set in use: "portable", "avx2", "avx512" or "neon"."""
+
+__all__ = ["Error", "Memory", "Refused", "Tape", "isa", "presets"]
