@@ -287,3 +287,35 @@ types() {
 run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }
+
+# A source distribution of the Python package builds elsewhere, and what it installs passes pytest.
+python_has() {
+  python -c 'import cffi, numpy, pytest, setuptools
+if tuple(map(int, setuptools.__version__.split(".")[:2])) < (70, 1): import wheel' 2>/dev/null
+}
+python_compiles() {
+  python -c 'import pathlib, sysconfig
+open(pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h")' 2>/dev/null
+}
+python_door() {
+  python3 -m venv --system-site-packages "$build/python" || {
+    echo 'missing: venv of python3 (Debian: python3-venv)'
+    return 77
+  }
+  PATH=$build/python/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+  export PATH PIP_DISABLE_PIP_VERSION_CHECK PYTHONDONTWRITEBYTECODE
+  python_compiles || {
+    echo 'missing: Python.h (Debian: python3-dev)'
+    return 77
+  }
+  python_has || pip install -q cffi numpy pytest 'setuptools>=70.1'
+  python_has || {
+    echo 'missing: cffi, numpy, pytest or setuptools, and pip cannot install them'
+    return 77
+  }
+  (cd examples/python && python -c 'import sys, setuptools.build_meta as build
+build.build_sdist(sys.argv[1])' "$build/sdist") >/dev/null &&
+    CFLAGS='-O1 -g0 -DMIRAS_NO_AVX512' pip install -q --no-build-isolation --no-deps \
+      "$build"/sdist/miras-*.tar.gz &&
+    $limit python -m pytest -q -rs -p no:cacheprovider examples/python/tests
+}

@@ -1,0 +1,308 @@
+"""What memories and models share: errors, arrays that C may see, fields by name, lifetimes."""
+from __future__ import annotations
+
+import difflib
+import functools
+import itertools
+import os
+import threading
+import warnings
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._miras import ffi, lib
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+Value = Union[str, int, float]
+Path = Union[str, "os.PathLike[str]"]
+Shape = Tuple[int, ...]
+
+
+class Error(Exception):
+    """A call of the library failed. `result` is its name, such as "MIRAS_ERR_IO"."""
+
+    def __init__(self, sentence: str, result: str = "") -> None:
+        super().__init__(sentence)
+        self.result = result
+
+
+class Refused(Error, ValueError):
+    """What was asked for has no meaning: the sentence names the field, its value and what is
+    allowed, or says which call wants something else."""
+
+
+def text(pointer: Any) -> str:
+    """A string of C's, "" of NULL."""
+    return "" if pointer == ffi.NULL else ffi.string(pointer).decode(errors="replace")
+
+
+def check(result: int, why: Any = ffi.NULL) -> None:
+    """Raise what a result other than MIRAS_OK says; the sentence in why comes first."""
+    if result != lib.MIRAS_OK:
+        kind = Refused if result in (lib.MIRAS_ERR_DESC, lib.MIRAS_ERR_ARGUMENT) else Error
+        raise kind(text(why) or text(lib.miras_result_text(result)),
+                   ffi.string(ffi.cast("miras_result", result)))
+
+
+def sentence() -> Any:
+    """Room for one."""
+    return ffi.new("char[256]")
+
+
+def owned(pointer: Any, close: Any, why: Any) -> Any:
+    """An object of C's that is closed when nothing in Python holds it; Refused where it is NULL."""
+    if pointer == ffi.NULL:
+        raise Refused(text(why))
+    return ffi.gc(pointer, close)
+
+
+# ---- arrays ----
+
+class _Window:
+    """A block of an object of C's as numpy takes it. Arrays made of it hold it, and it the
+    owner."""
+
+    def __init__(self, owner: object, interface: Dict[str, Any]) -> None:
+        self.owner = owner
+        self.__array_interface__ = interface
+
+
+def window(owner: object, pointer: Any, shape: Shape, dtype: Any = np.float32) -> Any:
+    """An array onto C's memory, without a copy, that keeps owner alive."""
+    if pointer == ffi.NULL or 0 in shape:
+        return np.zeros((0,), dtype)
+    return np.asarray(_Window(owner, {
+        "data": (int(ffi.cast("uintptr_t", pointer)), False), "shape": shape,
+        "typestr": np.dtype(dtype).str, "version": 3}))
+
+
+_TYPES = {"float": np.dtype(np.float32), "int32_t": np.dtype(np.int32),
+          "unsigned char": np.dtype(np.uint8)}
+
+
+def pointer(name: str, array: Any, kind: str = "float", write: bool = False) -> Any:
+    """An array as C takes it, without a copy; TypeError if it would not be what C sees there. The
+    result holds the array."""
+    wanted = _TYPES[kind]
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} is of type {type(array).__name__}; it must be a numpy array: "
+                        f"numpy.asarray({name}, numpy.{wanted})")
+    flags = array.flags
+    if array.dtype != wanted or not flags.c_contiguous or not flags.aligned:
+        raise TypeError(f"{name} is {array.dtype}{'' if flags.c_contiguous else ', not in C order'}"
+                        f"; it must be {wanted} in C order: "
+                        f"numpy.ascontiguousarray({name}, numpy.{wanted}) copies it")
+    if write and not flags.writeable:
+        raise TypeError(f"{name} is read-only, and would be written to")
+    return ffi.from_buffer(kind + "[]", array, require_writable=write)
+
+
+@functools.lru_cache(4096)
+def _fit(shape: Shape, full: Shape, free: Shape) -> Optional[Tuple[Shape, Shape]]:
+    for count in range(len(free) + 1):
+        for left in itertools.combinations(free, count):
+            kept = [axis for axis in range(len(full)) if axis not in left]
+            if len(kept) == len(shape) and all(full[axis] in (-1, n)
+                                               for axis, n in zip(kept, shape)):
+                lengths = dict(zip(kept, shape))
+                return left, tuple(lengths.get(axis, n) for axis, n in enumerate(full))
+    return None
+
+
+def fit(name: str, array: Any, full: Shape, free: Shape = ()) -> Tuple[Shape, Shape]:
+    """Which of the axes `free`, of length 1, are left out of an array of shape `full`, in which -1
+    is any length; and full with these lengths. ValueError if no choice fits."""
+    found = _fit(np.shape(array), full, free)
+    if found is None:
+        wants = ", ".join("any" if n == -1 else str(n) for n in full)
+        may = ", of which axes of batch and heads that are 1 may be left out" if free else ""
+        raise ValueError(f"{name} has the shape {np.shape(array)}; it must be ({wants}){may}")
+    return found
+
+
+def rows_of(name: str, array: Any, shape: Shape, count: int, kind: str = "float",
+            write: bool = False) -> Tuple[Any, Shape]:
+    """An array [shape ..., count] of rows of a model as C takes it, and its shape without count.
+    Where count is 1 that axis may be left out; where it is 0 there are no such arrays."""
+    if array is None or not count:
+        raise Refused(f"{name} is {'missing' if array is None else 'given'}; rows of this model "
+                      f"have {count} of them")
+    free = (len(shape),) if count == 1 else ()
+    return pointer(name, array, kind, write), fit(name, array, shape + (count,), free)[1][:-1]
+
+
+def without(full: Shape, left: Shape) -> Shape:
+    """full but for the axes `left`."""
+    return tuple(n for axis, n in enumerate(full) if axis not in left)
+
+
+# ---- presets and fields ----
+
+def presets() -> List[str]:
+    """The names of all presets."""
+    return [text(lib.miras_preset_name(i)) for i in range(lib.MIRAS_PRESET_COUNT)]
+
+
+def _nearest(name: str, known: Mapping[str, str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; is it {known[near[0]]}?" if near else ""
+
+
+def preset_of(name: str) -> int:
+    """The preset of that name; Refused, with the nearest, if there is none."""
+    found = lib.miras_preset_find(name.encode())
+    if found == lib.MIRAS_PRESET_COUNT:
+        raise Refused(f"there is no preset {name}"
+                      + _nearest(name, {known: known for known in presets()}))
+    return int(found)
+
+
+@functools.lru_cache(None)
+def field_names(kind: str) -> Tuple[str, ...]:
+    """The fields of a memory's or a model's descriptor, as the library lists them."""
+    of = getattr(lib, f"miras_{kind}_desc_field")
+    names = (of(i) for i in itertools.count())
+    return tuple(text(name) for name in itertools.takewhile(lambda name: name != ffi.NULL, names))
+
+
+def field_text(kind: str, d: Any, name: str) -> Optional[str]:
+    """A field's value as text, None if there is no such field."""
+    room = ffi.new("char[]", lib.MIRAS_PATTERN_SIZE)
+    got = getattr(lib, f"miras_{kind}_desc_get")(d, name.encode(), room, len(room))
+    return None if got == ffi.NULL else text(got)
+
+
+def field_value(said: str) -> Value:
+    """Numbers as numbers, words as words."""
+    for number in (int, float):
+        try:
+            return number(said)
+        except ValueError:
+            pass
+    return said
+
+
+def _as_text(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    raise TypeError(f"{name} is of type {type(value).__name__}; it must be a number or a word")
+
+
+def set_fields(kind: str, d: Any, fields: Mapping[str, Value]) -> None:
+    """Give fields of d these values, the library's first fields first, so that choices come before
+    what depends on them. What belonged to an old choice gives way, and a warning says so; what was
+    asked for does not, and is refused later if it has no meaning. In names `__` is a dot."""
+    names, texts = field_names(kind), {name.replace("__", "."): _as_text(name, value)
+                                       for name, value in fields.items()}
+    for name in texts:
+        if field_text(kind, d, name) is None:
+            known = {last: whole for whole in reversed(names)
+                     for last in (whole.split(".")[-1], whole)}
+            raise Refused(f"there is no field {name}{_nearest(name, known)}")
+
+    def place(name: str) -> int:
+        bare = name[2:] if name[1:2] == "." else name
+        return names.index(bare) if bare in names else len(names)
+
+    change, put = (getattr(lib, f"miras_{kind}_desc_{verb}") for verb in ("change", "set"))
+    for name in sorted(texts, key=place):
+        said = ffi.new("char[512]")
+        check(change(d, name.encode(), texts[name].encode(), said, len(said)), said)
+        gave = [one for one in text(said).split(", ") if one and one.split()[0] not in texts]
+        if gave:
+            warnings.warn(f"{name} {texts[name]} changes as well: {', '.join(gave)}", stacklevel=3)
+    for name, value in texts.items():
+        check(put(d, name.encode(), value.encode()))
+
+
+# ---- threads ----
+
+def pool_of(threads: int) -> Tuple[Any, Any]:
+    """A pool of so many threads, the caller's among them, and what descriptors call it."""
+    if threads == 1:
+        return None, ffi.NULL
+    if not hasattr(lib, "miras_pool_open"):
+        raise Refused(f"threads is {threads}; there are no POSIX threads here, it must be 1")
+    why = sentence()
+    pool = owned(lib.miras_pool_open(threads, ffi.NULL, why, len(why)), lib.miras_pool_close, why)
+    return pool, lib.miras_pool_parallel(pool)
+
+
+# ---- objects of the library ----
+
+class Held:
+    """An object of C's: it is closed when nothing in Python holds it, arrays onto it hold it, and
+    one call at a time works on it."""
+
+    _kind = ""
+
+    def _hold(self, c: Any, why: Any) -> None:
+        self._c = owned(c, getattr(lib, f"miras_{self._kind}_close"), why)
+        self._lock = threading.RLock()
+
+    def _of(self, verb: str) -> Any:
+        return getattr(lib, f"miras_{self._kind}_{verb}")
+
+    def _call(self, verb: str, *arguments: Any) -> None:
+        """A call that returns a result."""
+        with self._lock:
+            check(self._of(verb)(self._c, *arguments))
+
+    def _ask_why(self, verb: str, *arguments: Any) -> None:
+        """One that also says why not."""
+        why = sentence()
+        with self._lock:
+            check(self._of(verb)(self._c, *arguments, why, len(why)), why)
+
+    def _block(self, verb: str, dtype: Any = np.float32) -> Any:
+        """An array onto a block of the object."""
+        count = ffi.new("size_t *")
+        first = self._of(verb)(self._c, count)
+        return window(self, first, (count[0],), dtype)
+
+    def save(self, path: Path) -> None:
+        """Write all of it to a file, which is the old one or the whole new one."""
+        self._call("save", os.fsencode(path))
+
+    def load(self, path: Path) -> None:
+        """Read what save has written, of an object of this descriptor."""
+        self._ask_why("load", os.fsencode(path))
+
+
+class Running(Held):
+    """One with a state that tokens change."""
+
+    @property
+    def state(self) -> Bytes:
+        """The state, an array of bytes onto the library's memory: `state.copy()` is a snapshot, and
+        `state[:] = snapshot` brings it back. Zeros are the state after a reset."""
+        block: Bytes = self._block("state", np.uint8)
+        return block
+
+    @property
+    def position(self) -> int:
+        """Tokens, or rows, seen since the reset."""
+        return int(self._of("position")(self._c))
+
+    def reset(self) -> None:
+        """Forget everything: back to the beginning."""
+        with self._lock:
+            self._of("reset")(self._c)
+
+    def to_bytes(self) -> bytes:
+        """What save would write."""
+        with self._lock:
+            room = bytearray(self._of("save_to")(self._c, ffi.NULL, 0))
+            if not room:
+                raise Error("no load would take this state: its sequences stand at different "
+                            "positions, or at one from 2^62 on", "MIRAS_ERR_STATE")
+            self._of("save_to")(self._c, ffi.from_buffer(room), len(room))
+        return bytes(room)

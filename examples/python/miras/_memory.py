@@ -1,0 +1,303 @@
+"""One memory: write, read, forward, backward, state."""
+from __future__ import annotations
+
+import pathlib
+from typing import Any, Dict, Optional, Tuple
+
+import numpy as np
+
+from ._core import (Error, Floats, Path, Refused, Running, Shape, Value, check, field_names,
+                    field_text, field_value, fit, pointer, pool_of, preset_of, sentence, set_fields,
+                    text, without)
+from ._miras import ffi, lib
+
+
+class Tape:
+    """What `Memory.backward` needs of a call of `Memory.record`: the tokens, which must stay as
+    they are until then, and what the memory went through."""
+
+    def __init__(self, memory: Memory, tokens: Dict[str, Floats], x: Any, held: Any, y: Floats,
+                 floats: Floats) -> None:
+        self.memory, self.tokens, self.shape = memory, tokens, y.shape
+        self._x, self._held, self._floats = x, held, floats
+
+
+class Memory(Running):
+    """A memory of a preset, on its own: `Memory("titans", heads=4, key_dim=64, bias="huber")`.
+
+    Keywords are fields of miras_memory_desc. A choice that is changed puts fields of the old one to
+    rest, and a warning says which. What has no meaning is refused in the library's words.
+
+    seed: of the initial memory. limit: most bytes that it may take, 0: any. threads: that share out
+    sequences and heads; they change no bit.
+
+    Arrays are float32 in C order and are not copied; others are refused. Axes of batch and heads
+    may be left out where they are 1, and are then missing from what is returned. One call at a time
+    works on a memory: a second thread waits."""
+
+    _kind = "memory"
+
+    def __init__(self, preset: str, *, seed: int = 0, limit: int = 0, threads: int = 1,
+                 **fields: Value) -> None:
+        d = ffi.new("miras_memory_desc *")
+        check(lib.miras_memory_preset(d, preset_of(preset)))
+        set_fields("memory", d, fields)
+        self._open(d, seed, limit, threads)
+
+    def _open(self, d: Any, seed: int, limit: int, threads: int) -> None:
+        why = sentence()
+        d.seed, d.limit, self._threads = seed, limit, threads
+        self._pool, d.parallel = pool_of(threads)
+        self._hold(lib.miras_memory_open(d, ffi.NULL, why, len(why)), why)
+        self._d = d = lib.miras_memory_desc_of(self._c)
+        self.batch, self.heads = int(d.batch), int(d.heads)
+        self.key_dim, self.value_dim = int(d.key_dim), int(d.value_dim)
+        self._steps: Shape = (d.inner_steps,) if d.inner_steps > 1 else ()
+        self._asks = self._ask()
+        lib.miras_memory_can_write(self._c, why, len(why))
+        self._no_write = text(why)
+
+    def _ask(self) -> Dict[str, Shape]:
+        """What tokens bring, with its shape behind [batch, T, heads]."""
+        d, steps, value = self._d, self._steps, (self.value_dim,)
+        asks = {"key": steps + (self.key_dim,), "value": steps + value, "query": (self.key_dim,)}
+        features = next(shape for kind, shape in self.parts().values() if kind == "state")[:1]
+        matrix = d.architecture == lib.MIRAS_ARCH_MATRIX and d.decay_gate != lib.MIRAS_GATE_ENTRY
+        channels = {"decay": features if matrix else value}
+        for name in ("decay", "learning_rate", "momentum", "threshold"):
+            gate = getattr(d, name + "_gate")
+            if gate != lib.MIRAS_GATE_CONSTANT:
+                asks[name] = steps if name == "learning_rate" else ()
+                asks[name] += () if gate == lib.MIRAS_GATE_HEAD else channels.get(name, value)
+        if d.value_decay_gate != lib.MIRAS_GATE_CONSTANT:
+            asks["value_decay"] = value
+        if d.separate_erase:
+            asks["erase"] = asks["replace"] = (self.key_dim,)
+        return asks
+
+    @property
+    def fields(self) -> Dict[str, Value]:
+        """Every field of the descriptor, defaults filled in."""
+        return {name: field_value(field_text("memory", self._d, name) or "")
+                for name in field_names("memory")}
+
+    # ---- one pair at a time ----
+
+    def _row(self, name: str, array: Any, last: Shape) -> Tuple[Any, Shape]:
+        """An array [batch, heads, last ...] as C takes it, and the axes that it leaves out."""
+        row = pointer(name, array)
+        return row, fit(name, array, (self.batch, self.heads) + last, self._ones(1))[0]
+
+    def _ones(self, heads: int) -> Shape:
+        """Of the axes 0 (batch) and `heads` those that may be left out."""
+        return (0,) * (self.batch == 1) + (heads,) * (self.heads == 1)
+
+    def _answered(self, verb: str, name: str, array: Floats, wide: Shape,
+                  last: Shape, out: Optional[Floats] = None) -> Floats:
+        """What a call says of an array [batch, heads, wide], [batch, heads, last]."""
+        a, left = self._row(name, array, wide)
+        out, o = _room(out, without((self.batch, self.heads) + last, left))
+        _apart(out, array)
+        self._call(verb, a, o)
+        return out
+
+    def _can_write(self) -> None:
+        if self._no_write:
+            raise Refused(self._no_write, "MIRAS_ERR_DESC")
+
+    def write(self, key: Floats, value: Floats) -> float:
+        """Learn a pair, key [batch, heads, key_dim] and value [batch, heads, value_dim], and return
+        the surprise: the loss of the pair before the write. With inner_steps > 1 a token's pairs,
+        [batch, heads, inner_steps, ..]."""
+        k = self._row("key", key, self._asks["key"])[0]
+        v = self._row("value", value, self._asks["value"])[0]
+        surprise = ffi.new("float *")
+        self._can_write()
+        self._call("write", k, v, surprise)
+        return float(surprise[0])
+
+    def read(self, query: Floats, out: Optional[Floats] = None) -> Floats:
+        """The answer [batch, heads, value_dim] to a query [batch, heads, key_dim]; the memory does
+        not change. It is written to out, if given."""
+        return self._answered("read", "query", query, (self.key_dim,), (self.value_dim,), out)
+
+    def learn(self, key: Floats, value: Floats, *, elapsed: float = 1) -> Tuple[Floats, float]:
+        """Answer a key, then learn its value: the answer and the surprise. The state decays by
+        alpha to the power elapsed, above 0, for samples that come unevenly."""
+        if not elapsed > 0:
+            raise Refused(f"elapsed is {elapsed}; it must be above 0")
+        e, surprise = ffi.new("miras_memory_event *"), ffi.new("float *")
+        k, left = self._row("key", key, (self.key_dim,))
+        v, _ = self._row("value", value, (self.value_dim,))
+        out, o = _room(None, without((self.batch, self.heads, self.value_dim), left))
+        e.key, e.value, e.answer, e.surprise, e.elapsed = k, v, o, surprise, elapsed
+        self._can_write()
+        self._call("learn", e)
+        return out, float(surprise[0])
+
+    def probabilities(self, answer: Floats) -> Floats:
+        """Of an answer in logits (bias cross-entropy): every group sums to 1."""
+        return self._answered("probabilities", "answer", answer,
+                              (self.value_dim,), (self.value_dim,))
+
+    def variance(self, query: Floats) -> Floats:
+        """How unsure the answer to a query is, [batch, heads], of memories by least squares."""
+        return self._answered("variance", "query", query, (self.key_dim,), ())
+
+    # ---- many tokens, with gradients ----
+
+    def _tokens(self, given: Dict[str, Any]) -> Tuple[Any, Any, Dict[str, Floats],
+                                                      Shape]:
+        """Arrays as miras_memory_input, what they hold, those that are there, and y's shape."""
+        x, held, length = ffi.new("miras_memory_input *"), [], -1
+        shape: Shape = ()
+        given = {name: array for name, array in given.items() if array is not None}
+        if set(given) != set(self._asks):
+            odd = sorted(set(given) ^ set(self._asks))[0]
+            raise Refused(f"{odd} is {'given' if odd in given else 'missing'}; tokens of this "
+                          f"memory bring {', '.join(self._asks)}, as its fields say")
+        for name, last in self._asks.items():
+            held.append(pointer(name, given[name]))
+            left, full = fit(name, given[name], (self.batch, length, self.heads) + last,
+                             self._ones(2))
+            length = full[1]
+            setattr(x, name, held[-1])
+            if name == "query":
+                shape = without(full[:3] + (self.value_dim,), left)
+        x.length = length
+        return x, held, given, shape
+
+    def forward(self, key: Floats, value: Floats, query: Floats, *, out: Optional[Floats] = None,
+                **gates: Optional[Floats]) -> Floats:
+        """Run T tokens, each written, then read: key and query [batch, T, heads, key_dim], value
+        and what is returned [batch, T, heads, value_dim]. Gates are decay, learning_rate, momentum,
+        threshold, value_decay, erase and replace, those that the fields ask for, as in
+        miras_memory_input; they are not checked per token. The state is carried on. out: where to
+        write."""
+        x, held, given, shape = self._tokens({"key": key, "value": value, "query": query, **gates})
+        out, y = _room(out, shape)
+        _apart(out, *given.values())
+        self._call("forward", x, y, ffi.NULL)
+        return out
+
+    def record(self, key: Floats, value: Floats, query: Floats,
+               **gates: Optional[Floats]) -> Tuple[Floats, Tape]:
+        """forward, and a tape of it for backward. The position must be a multiple of chunk."""
+        x, held, given, shape = self._tokens({"key": key, "value": value, "query": query, **gates})
+        out, y = _room(None, shape)
+        size = lib.miras_memory_tape_size(self._c, x.length)
+        if not size:
+            raise Error(f"{x.length} tokens need more memory than there are addresses",
+                        "MIRAS_ERR_SIZE")
+        tape = Tape(self, given, x, held, out, np.empty(size, np.float32))
+        self._call("forward", x, y, pointer("tape", tape._floats))
+        return out, tape
+
+    def backward(self, tape: Tape, dy: Floats, *,
+                 state: Optional[Floats] = None) -> Dict[str, Floats]:
+        """The exact gradient of what record computed, from dy, that of its answers: by name those
+        of key, value, query and gates, and "params", that of `params`. state: [grad_state_size],
+        overwritten: in, the gradient by the state after the last token; out, by that before the
+        first."""
+        if tape.memory is not self:
+            raise Refused("the tape is of another memory")
+        fit("dy", dy, tape.shape)
+        d = pointer("dy", dy)
+        s = ffi.NULL
+        if state is not None:
+            s = pointer("state", state, write=True)
+            fit("state", state, (self.grad_state_size,))
+        grads = {name: np.empty_like(array) for name, array in tape.tokens.items()}
+        grads["params"] = np.zeros(self.params.shape, np.float32)
+        dx, held = ffi.new("miras_memory_input_grad *"), []
+        for name, array in grads.items():
+            held.append(pointer(name, array))
+            if name != "params":
+                setattr(dx, name, held[-1])
+        self._call("backward", tape._x, pointer("tape", tape._floats), d, dx, held[-1], s)
+        return grads
+
+    @property
+    def grad_state_size(self) -> int:
+        """Numbers of a gradient by the state."""
+        return int(lib.miras_memory_grad_state_size(self._c))
+
+    # ---- what it holds ----
+
+    @property
+    def params(self) -> Floats:
+        """The outer parameters in one block, an array onto the library's memory. A change of the
+        initial memory holds from the next reset on."""
+        block: Floats = self._block("params")
+        return block
+
+    def parts(self) -> Dict[str, Tuple[str, Shape]]:
+        """By name the parts of one head: "parameter", "state" or "derived", and the shape."""
+        kinds = {lib.MIRAS_PART_PARAMETER: "parameter", lib.MIRAS_PART_STATE: "state",
+                 lib.MIRAS_PART_DERIVED: "derived"}
+        view = ffi.new("miras_view *")
+        found: Dict[str, Tuple[str, Shape]] = {}
+        while True:
+            kind = lib.miras_memory_part(self._c, len(found), view)
+            if kind == lib.MIRAS_PART_NONE:
+                return found
+            found[text(view.name)] = kinds[kind], tuple(view.shape[0:view.rank])
+
+    def _part(self, name: str) -> Shape:
+        parts = self.parts()
+        if name not in parts:
+            raise Refused(f"there is no part {name}; there are {', '.join(parts)}")
+        return parts[name][1]
+
+    def get(self, name: str, sequence: int = 0, head: int = 0) -> Floats:
+        """A copy of the part of that name of one sequence and head."""
+        out, o = _room(None, self._part(name))
+        self._ask_why("get", sequence, head, name.encode(), o)
+        return out
+
+    def set(self, name: str, array: Floats, sequence: int = 0, head: int = 0) -> None:
+        """Set a part; the next token sees it."""
+        numbers = pointer(name, array)
+        fit(name, array, self._part(name))
+        self._ask_why("set", sequence, head, name.encode(), numbers)
+
+    # ---- files and copies ----
+
+    @classmethod
+    def open(cls, path: Path, *, limit: int = 0, threads: int = 1) -> Memory:
+        """The memory that a file holds."""
+        return cls.from_bytes(pathlib.Path(path).read_bytes(), limit=limit, threads=threads)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, seed: int = 0, limit: int = 0, threads: int = 1) -> Memory:
+        """The memory that to_bytes has written."""
+        d, self = ffi.new("miras_memory_desc *"), cls.__new__(cls)
+        check(lib.miras_memory_desc_from(d, data, len(data)))
+        self._open(d, seed, limit, threads)
+        self._ask_why("load_from", data, len(data))
+        return self
+
+    def fork(self) -> Memory:
+        """A memory of its own that goes on from here."""
+        return self.from_bytes(self.to_bytes(), seed=self._d.seed, limit=self._d.limit,
+                               threads=self._threads)
+
+    def __copy__(self) -> Memory:
+        return self.fork()
+
+    def __deepcopy__(self, memo: object) -> Memory:
+        return self.fork()
+
+
+def _room(out: Optional[Floats], shape: Shape) -> Tuple[Floats, Any]:
+    """out, or new room of that shape, and the same as C takes it."""
+    if out is None:
+        out = np.empty(shape, np.float32)
+    room = pointer("out", out, write=True)
+    fit("out", out, shape)
+    return out, room
+
+
+def _apart(out: Floats, *arrays: Floats) -> None:
+    if any(np.may_share_memory(out, array) for array in arrays):
+        raise ValueError("out overlaps what is read")

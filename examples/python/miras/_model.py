@@ -1,0 +1,389 @@
+"""Models: create, train, run, save; those of examples/lm.c and other people's."""
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+import numpy as np
+
+from ._core import (Bytes, Error, Floats, Held, Ints, Path, Refused, Running, Shape, Value,
+                    check, field_names, field_text, field_value, fit, pointer, pool_of, preset_of,
+                    rows_of, sentence, set_fields, text, window)
+from ._miras import ffi, lib
+
+Tokens = Union[Ints, Sequence[int], bytes]
+
+
+class Vocabulary:
+    """The tokens of a model of examples/lm.c: bytes, or the characters in the file MODEL.vocab."""
+
+    def __init__(self, path: Optional[Path] = None) -> None:
+        self.characters: Optional[str] = None
+        if path is None:
+            return
+        with open(path, encoding="ascii", errors="replace") as file:
+            said = re.match(r"miras-lm 1\ncontext \d+\n(bytes|characters (\d+)\s+"
+                            r"((?:[0-9a-f]+\s+)+))", file.read())
+        codes = [int(code, 16) for code in said[3].split()] if said and said[2] else []
+        if not said or len(codes) != int(said[2] or 0):
+            raise Error(f"{os.fspath(path)} is no vocabulary of lm", "MIRAS_ERR_FORMAT")
+        if codes:
+            self.characters = "".join(map(chr, codes))
+
+    def encode(self, said: str) -> Ints:
+        """Text as tokens; KeyError of a character that the model does not know."""
+        if self.characters is None:
+            return np.frombuffer(said.encode(), np.uint8).astype(np.int32)
+        places = {c: i for i, c in enumerate(self.characters)}
+        return np.array([places[c] for c in said], np.int32)
+
+    def decode(self, tokens: Tokens) -> str:
+        """Tokens as text; bytes that are no UTF-8 become the replacement character."""
+        if self.characters is None:
+            return bytes(int(t) for t in tokens).decode(errors="replace")
+        return "".join(self.characters[t] for t in tokens)
+
+
+def _tokens(tokens: Tokens) -> Ints:
+    """One row of tokens, copied to int32."""
+    given = np.frombuffer(tokens, np.uint8) if isinstance(tokens, bytes) else np.asarray(tokens)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise TypeError("tokens must be one row of whole numbers, or bytes")
+    row = given.astype(np.int32)
+    if not np.array_equal(row, given):
+        raise ValueError("a token does not fit into 32 bits")
+    return row
+
+
+class Model(Held):
+    """A network of a preset: `Model("titans", layers=2, vocab=256, width=128, heads=4)`.
+
+    Keywords are fields of miras_model_desc; in names `__` stands for a dot: `memory__chunk=16`,
+    `w__attention__window=64`. limit: most bytes that the model, or a session of it, may take; 0:
+    any. `row` says how many numbers a row has: tokens, vectors; outputs; classes and values, its
+    targets. `vocabulary`: of a model that was opened, if it has one."""
+
+    _kind = "model"
+
+    def __init__(self, preset: str, *, layers: int = 0, limit: int = 0, **fields: Value) -> None:
+        d, why = ffi.new("miras_model_desc *"), sentence()
+        check(lib.miras_model_preset(d, preset_of(preset), layers))
+        set_fields("model", d, fields)
+        d.limit = limit
+        self._begin(lib.miras_model_open(d, ffi.NULL, why, len(why)), why)
+
+    def _begin(self, c: Any, why: Any) -> None:
+        self._hold(c, why)
+        self._d = lib.miras_model_desc_of(self._c)
+        row = lib.miras_model_row(self._c)
+        self.vocabulary: Optional[Vocabulary] = None
+        self.width = int(self._d.width)
+        self.row: Dict[str, int] = {name: getattr(row, name)
+                                    for name, _ in ffi.typeof("miras_row").fields}
+
+    @classmethod
+    def open(cls, path: Path, *, weights: str = "float", limit: int = 0, window: int = 0,
+             ignore: str = "", **fields: Value) -> Model:
+        """The model in a file of examples/lm.c or `save`, with its vocabulary; or in a folder as
+        Hugging Face has them (config.json and safetensors), or one such file.
+
+        weights: float, bf16, f16 or q8, how matrices are held. limit: set one for files of others.
+        Of models of others, window: tokens that attention sees at most; ignore: fields of
+        config.json that count as not there. Fields of a file of one's own: adapt__learning_rate and
+        others of adapt, and memory__reset_every."""
+        os.stat(path)   # an OSError, if there is none
+        d, self = ffi.new("miras_model_desc *"), cls.__new__(cls)
+        name, why, result = os.fsencode(path), sentence(), ffi.new("miras_result *")
+        set_fields("model", d, {"weights": weights})
+        d.limit, held = limit, d.weights
+        if not os.path.isdir(path):
+            for field, value in fields.items():
+                if not field.replace("__", ".").startswith(("adapt.", "memory.reset_every")):
+                    raise Refused(f"{field} is {value}, but a file has its own; fields of adapt, "
+                                  "and memory.reset_every, may be given")
+            set_fields("model", d, fields)
+            c = lib.miras_model_open_file(name, d, ffi.NULL, result, why, len(why))
+            if result[0] != lib.MIRAS_ERR_FORMAT or not name.endswith(b".safetensors"):
+                check(result[0], why)
+            if c != ffi.NULL:
+                self._begin(c, why)
+                self._read_vocabulary(os.fspath(path) + ".vocab")
+                if window or ignore:
+                    raise Refused("window and ignore are for models of others, and this is a file "
+                                  "of miras.h")
+                for field in (field.replace("__", ".") for field in fields):
+                    asked, found = (field_text("model", of, field) for of in (d, self._d))
+                    if asked != found:
+                        raise Refused(f"{field} is {asked}, but the {found} of the file stays: "
+                                      "adapt needs a learning_rate, and 0 is what the file says")
+                return self
+        skip = ignore.encode() if ignore else ffi.NULL
+        d = ffi.new("miras_model_desc *", {"limit": limit, "weights": held})
+        check(lib.miras_checkpoint_desc(d, name, skip, ffi.NULL, why, len(why)), why)
+        for layer in d.layer:
+            if 0 < window < layer.attention.window:
+                layer.attention.window = window
+        set_fields("model", d, fields)
+        self._begin(lib.miras_checkpoint_open(d, name, skip, ffi.NULL, why, len(why)), why)
+        return self
+
+    def _read_vocabulary(self, path: str) -> None:
+        if os.path.exists(path):
+            self.vocabulary = Vocabulary(path)
+        elif self._d.vocab == 256:
+            self.vocabulary = Vocabulary()
+
+    @property
+    def fields(self) -> Dict[str, Value]:
+        """Every field of the descriptor, defaults filled in; of several kinds of layer with their
+        letters, "w.attention.window"."""
+        pattern = text(self._d.pattern)
+        letters = [layer.letter.decode() for layer in self._d.layer
+                   if layer.letter != b"\0" and layer.letter.decode() in pattern]
+        found: Dict[str, Value] = {}
+        for name in field_names("model") + ("heads", "weights"):
+            said = {f"{letter}.{name}": field_text("model", self._d, f"{letter}.{name}")
+                    for letter in letters}
+            if not any(said.values()):
+                said = {name: field_text("model", self._d, name)}
+            found.update((key, field_value(value)) for key, value in said.items()
+                         if value is not None)
+        return found
+
+    @property
+    def params(self) -> Floats:
+        """All parameters in one block, an array onto the library's memory; between the views lie
+        zeros that must stay so. Refused where weights are not float."""
+        if self._d.weights != lib.MIRAS_WEIGHTS_FLOAT:
+            raise Refused(f"weights is {self.fields['weights']}; params and views need float")
+        block: Floats = self._block("params")
+        return block
+
+    @property
+    def views(self) -> Dict[str, Floats]:
+        """The parameters by name, each an array onto the library's memory in its shape."""
+        block, count = self.params, ffi.new("int *")
+        first = lib.miras_model_views(self._c, count)
+        return {text(v.name): block[v.offset:v.offset + v.count].reshape(tuple(v.shape[0:v.rank]))
+                for v in first[0:count[0]]}
+
+    def train_only(self, patterns: Optional[str]) -> int:
+        """Steps of trainers change only parameters whose names match, as "*memory.init,*gates.*";
+        None: all again. How many numbers those are."""
+        count = lib.miras_model_train_only(self._c, patterns.encode() if patterns else ffi.NULL)
+        if not count:
+            raise Refused(f"a pattern of {patterns} matches no parameter")
+        return int(count)
+
+    def standardize(self, vectors: Floats) -> None:
+        """Take rows [rows, vectors] into the means and deviations of inputs "standardized"."""
+        numbers, (rows,) = rows_of("vectors", vectors, (-1,), self.row["vectors"])
+        self._call("standardize", numbers, rows)
+
+    def predict(self, outputs: Floats) -> None:
+        """Turn outputs [rows, outputs] in place into what they say: probabilities, deviations."""
+        numbers, (rows,) = rows_of("outputs", outputs, (-1,), self.row["outputs"], write=True)
+        lib.miras_model_predict(self._c, numbers, rows)
+
+    def generate(self, prompt: Tokens, count: int, *, temperature: float = 0.8, top_k: int = 0,
+                 top_p: float = 0, seed: int = 1) -> Ints:
+        """The tokens that follow the prompt."""
+        session = Session(self)
+        session.prefill(prompt)
+        return session.generate(count, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+
+
+class Trainer(Held):
+    """What trains a model: Trainer(model, batch=32, context=64). batch and context: the most
+    sequences, and rows of each, of a step; carried: running texts; threads change no bit."""
+
+    _kind = "trainer"
+
+    def __init__(self, model: Model, *, batch: int = 1, context: int, carried: int = 0,
+                 limit: int = 0, threads: int = 1) -> None:
+        d, why = ffi.new("miras_trainer_desc *"), sentence()
+        d.batch, d.context, d.carried, d.limit = batch, context, carried, limit
+        self._pool, d.parallel = pool_of(threads)
+        self._hold(lib.miras_trainer_open(model._c, d, ffi.NULL, why, len(why)), why)
+        self.model = model
+        self._last: Shape = (0, 0)
+        self.batch, self.context = max(batch, 1), context
+
+    def loss(self, tokens: Optional[Ints] = None, targets: Optional[Ints] = None, *,
+             vectors: Optional[Floats] = None, values: Optional[Floats] = None,
+             weights: Optional[Floats] = None, carry: Optional[Ints] = None,
+             restart: Optional[Bytes] = None, outputs: Optional[Floats] = None,
+             hidden: Optional[Floats] = None, train: bool = True) -> float:
+        """The mean loss in nats of targets [batch, T] given tokens [batch, T], int32; a target of
+        -1 is left out. With train it keeps what backward needs. Of models of other rows: tokens,
+        vectors, targets and values [batch, T, how many], and NaN of values is left out. weights
+        [batch, T] of rows, carry and restart [batch] as in miras_trainer_loss_carried; outputs (the
+        logits) and hidden [batch, T, ..] are written to."""
+        row = self.model.row
+        shape: Shape = (-1, -1)
+        x, held, loss = ffi.new("miras_batch *"), [], ffi.new("float *")
+        for field, name, array, kind in (
+                ("tokens", "tokens", tokens, "int32_t"), ("vectors", "vectors", vectors, "float"),
+                ("classes", "targets", targets, "int32_t"), ("values", "values", values, "float"),
+                ("outputs", "outputs", outputs, "float"), ("hidden", "hidden", hidden, "float"),
+                ("weights", "weights", weights, "float"), ("carry", "carry", carry, "int32_t"),
+                ("restart", "restart", restart, "unsigned char")):
+            asked = field in row and field != "outputs"
+            if array is not None or (asked and row[field]):
+                each = {"hidden": self.model.width, **row}.get(field, 1)
+                wants = shape[:1] if field in ("carry", "restart") else shape
+                numbers, found = rows_of(name, array, wants, each, kind, field in
+                                         ("outputs", "hidden"))
+                shape = (found + shape[1:])[:2]
+                held.append(numbers)
+                setattr(x, field, numbers)
+        if shape[0] > self.batch or shape[1] > self.context:
+            raise ValueError(f"there are {shape[0]} sequences of {shape[1]} rows; the trainer has "
+                             f"room for {self.batch} of {self.context}")
+        if restart is not None and carry is None:
+            raise Refused("restart is given, and nothing is carried")
+        x.batch, x.length = shape
+        self._call("loss_batch", x, train, loss)
+        self._last = shape
+        return float(loss[0])
+
+    def backward(self, *, outputs: Optional[Floats] = None,
+                 hidden: Optional[Floats] = None) -> None:
+        """Add the gradient of the last loss to grads. outputs, hidden: the gradient of a loss of
+        one's own by these, in their shapes, to be added."""
+        g, held = ffi.new("miras_batch_grad *"), []
+        for name, array, count in (("outputs", outputs, self.model.row["outputs"]),
+                                   ("hidden", hidden, self.model.width)):
+            if array is not None:
+                held.append(rows_of(name, array, self._last, count)[0])
+                setattr(g, name, held[-1])
+        self._call("backward_batch", g)
+
+    def step(self, learning_rate: float, *, weight_decay: float = 0, clip: float = 0,
+             beta1: float = 0.9, beta2: float = 0.95, epsilon: float = 1e-8) -> float:
+        """Clip the gradients to the norm clip (0: do not), one step of AdamW, and set them to zero.
+        Their norm before clipping; if that is not finite no step was made."""
+        o = ffi.new("miras_adamw_options *", [beta1, beta2, epsilon, weight_decay, clip])
+        norm = ffi.new("float *")
+        self._call("step", o, learning_rate, norm)
+        return float(norm[0])
+
+    @property
+    def grads(self) -> Floats:
+        """The gradients, in the layout of the model's params, onto the library's memory."""
+        block: Floats = window(self, lib.miras_trainer_grads(self._c), self.model.params.shape)
+        return block
+
+    @property
+    def steps(self) -> int:
+        """Steps taken so far, those before a save too."""
+        return int(lib.miras_trainer_steps(self._c))
+
+
+def schedule_cosine(step: int, warmup: int, steps: int, peak: float, floor: float) -> float:
+    """The learning rate at step: linear warm-up to peak, then a cosine down to floor * peak."""
+    return float(lib.miras_schedule_cosine(step, warmup, steps, peak, floor))
+
+
+class Session(Running):
+    """One running text of a model. batch_tokens are worked on together, 0: 64; threads change no
+    bit. What is returned is a copy: the library uses its room again with the next token."""
+
+    _kind = "session"
+
+    def __init__(self, model: Model, *, batch_tokens: int = 0, limit: int = 0,
+                 threads: int = 1) -> None:
+        d, why = ffi.new("miras_session_desc *"), sentence()
+        d.batch_tokens, d.limit = batch_tokens, limit
+        self._pool, d.parallel = pool_of(threads)
+        self._hold(lib.miras_session_open(model._c, d, ffi.NULL, why, len(why)), why)
+        self.model = model
+        self._given = {"batch_tokens": batch_tokens, "limit": limit, "threads": threads}
+
+    def _copy(self, row: Any, name: str) -> Floats:
+        if row == ffi.NULL:
+            raise Refused("there are no outputs: before the first row, or after reset, score, or a "
+                          "look at state")
+        count = self.model.width if name == "hidden" else self.model.row["outputs"]
+        return np.array(window(self, row, (count,)))
+
+    def feed(self, tokens: Optional[Tokens] = None, vectors: Optional[Floats] = None) -> Floats:
+        """Feed rows, tokens [rows, tokens] and vectors [rows, vectors]; the outputs after the last.
+        Of a model of words tokens are a row of whole numbers, or bytes; they are copied."""
+        row, held, count = self.model.row, [ffi.NULL, ffi.NULL], (-1,)
+        given: Any = tokens
+        if tokens is not None and row["tokens"] == 1 and np.ndim(given) < 2:
+            given = _tokens(tokens)
+        for i, (name, array) in enumerate((("tokens", given), ("vectors", vectors))):
+            if array is not None or row[name]:
+                held[i], found = rows_of(name, array, count, row[name], ("int32_t", "float")[i])
+                count = (found[0],)
+        with self._lock:
+            said = lib.miras_session_feed(self._c, *held, *count)
+            if said == ffi.NULL:
+                raise Refused("there is no row, or a token is out of range")
+            return self._copy(said, "outputs")
+
+    def prefill(self, tokens: Tokens) -> Floats:
+        """Feed many tokens; the logits after the last."""
+        return self.feed(tokens)
+
+    def step(self, token: int) -> Floats:
+        """Feed one token; the logits of the next."""
+        return self.feed([token])
+
+    def score(self, tokens: Tokens, targets: Tokens) -> float:
+        """Feed tokens; the summed cross entropy in nats of the targets, -1 left out."""
+        x, y, loss = _tokens(tokens), _tokens(targets), ffi.new("double *")
+        fit("targets", y, x.shape)
+        self._call("score", pointer("tokens", x, "int32_t"), pointer("targets", y, "int32_t"),
+                   len(x), loss)
+        return float(loss[0])
+
+    def learn(self, classes: Optional[Ints] = None, values: Optional[Floats] = None) -> None:
+        """What came of the last row, for a model whose head learns (adapt)."""
+        given = (("classes", classes, "int32_t"), ("values", values, "float"))
+        self._call("learn", *(
+            ffi.NULL if array is None else rows_of(name, array, (), self.model.row[name], kind)[0]
+            for name, array, kind in given))
+
+    def generate(self, count: int, *, temperature: float = 0.8, top_k: int = 0, top_p: float = 0,
+                 seed: int = 1) -> Ints:
+        """So many tokens that follow."""
+        how = ffi.new("miras_sampler *", [temperature, top_k, top_p, seed])
+        found: List[int] = []
+        vocab = self.model.row["outputs"]
+        with self._lock:
+            logits = self.logits
+            while len(found) < count:
+                token = lib.miras_sampler_sample(how, pointer("logits", logits), vocab)
+                if token == lib.MIRAS_SAMPLER_NONE:
+                    raise Refused("no token can be drawn: temperature, top_k or top_p is out of "
+                                  "its range, or no logit is a number")
+                found.append(token)
+                logits = self.step(token)
+        return np.array(found, np.int32)
+
+    @property
+    def logits(self) -> Floats:
+        """The outputs of the last row."""
+        return self._copy(lib.miras_session_logits(self._c), "outputs")
+
+    @property
+    def hidden(self) -> Floats:
+        """What these were made of."""
+        return self._copy(lib.miras_session_hidden(self._c), "hidden")
+
+    def adopt(self, path: Path) -> None:
+        """As load, under whatever weights of that descriptor, which load refuses."""
+        self._ask_why("adopt", os.fsencode(path))
+
+    def fork(self) -> Session:
+        """A text of its own that goes on from here."""
+        data, other = self.to_bytes(), Session(self.model, **self._given)
+        other._ask_why("load_from", data, len(data))
+        return other
+
+    def __copy__(self) -> Session:
+        return self.fork()

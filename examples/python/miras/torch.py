@@ -1,0 +1,79 @@
+"""A memory as a module of PyTorch's: forward and backward are the library's, on the CPU."""
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Tuple
+
+import numpy as np
+import torch
+
+from . import _memory
+from ._core import Floats, Refused, Value
+
+
+def _array(tensor: torch.Tensor) -> Floats:
+    """A tensor's numbers, copied only where they do not lie in C order."""
+    return tensor.detach().contiguous().numpy()
+
+
+class _Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, memory: _memory.Memory, names: Tuple[str, ...], weight: torch.Tensor,
+                *tensors: torch.Tensor) -> torch.Tensor:
+        given = {name: _array(tensor) for name, tensor in zip(names, tensors)}
+        ctx.memory, ctx.names = memory, names
+        ctx.save_for_backward(weight, *tensors)   # torch then tells if they change in place
+        with memory._lock:
+            _begin(memory, weight)
+            if any(ctx.needs_input_grad):
+                y, ctx.tape = memory.record(**given)
+            else:
+                y = memory.forward(**given)
+        return torch.from_numpy(y)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, dy: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
+        weight = ctx.saved_tensors[0]
+        with ctx.memory._lock:
+            _begin(ctx.memory, weight)
+            grads = ctx.memory.backward(ctx.tape, _array(dy))
+        return (None, None, *(torch.from_numpy(grads[name]) for name in ("params",) + ctx.names))
+
+
+def _begin(memory: _memory.Memory, weight: torch.Tensor) -> None:
+    """The initial memory is the module's, and nothing has been written."""
+    memory.params[:] = _array(weight)
+    memory.reset()
+
+
+class Memory(torch.nn.Module):
+    """A layer of memories: `Memory("titans", heads=4, key_dim=64)(key, value, query)`.
+
+    Arguments are those of miras.Memory but batch, which is that of the tensors: key and query
+    [batch, T, heads, key_dim], value and what is returned [batch, T, heads, value_dim], gates by
+    their names; float32 on the CPU, other tensors are refused. Every call starts from the initial
+    memory, which is the parameter `weight`, in the layout of miras.Memory.params."""
+
+    def __init__(self, preset: str, *, seed: int = 0, limit: int = 0, threads: int = 1,
+                 **fields: Value) -> None:
+        super().__init__()
+        if "batch" in fields:
+            raise Refused("batch comes with the tensors")
+        self._made = preset, dict(fields, seed=seed, limit=limit, threads=threads)
+        self._memory: Optional[_memory.Memory] = self._of(1)
+        self.weight = torch.nn.Parameter(torch.from_numpy(np.array(self._memory.params)))
+
+    def _of(self, batch: int) -> _memory.Memory:
+        made: Dict[str, Any] = dict(self._made[1], batch=batch)
+        return _memory.Memory(self._made[0], **made)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return dict(self.__dict__, _memory=None)   # copies and pickles make one of their own
+
+    def forward(self, key: torch.Tensor, value: torch.Tensor, query: torch.Tensor,
+                **gates: torch.Tensor) -> torch.Tensor:
+        if self._memory is None or self._memory.batch != key.shape[0]:
+            self._memory = self._of(key.shape[0])
+        named = {"key": key, "value": value, "query": query, **gates}
+        out: torch.Tensor = _Run.apply(self._memory, tuple(named), self.weight, *named.values())
+        return out

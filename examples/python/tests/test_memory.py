@@ -1,0 +1,308 @@
+"""Memories: against recurrences in double, finite differences, files, lifetimes, refusals."""
+import copy
+import gc
+import threading
+import time
+import warnings
+import weakref
+
+import miras
+import numpy as np
+import pytest
+
+B, T, H, K, V = 2, 11, 3, 6, 4
+PLAIN = dict(qk_norm="none", step_bound="auto")
+
+
+def draw(seed, *shapes):
+    r = np.random.default_rng(seed)
+    return [r.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+def tokens(seed, k=K, v=V, b=B, t=T, h=H):
+    return draw(seed, (b, t, h, k), (b, t, h, v), (b, t, h, k))
+
+
+def recurrence(key, value, query, write):
+    """y of a matrix S [key_dim, value_dim] per sequence and head, in double; write(S, k, v, at)
+    returns the next S."""
+    y = np.zeros(value.shape)
+    for b, h in np.ndindex(value.shape[0], value.shape[2]):
+        s = np.zeros((key.shape[-1], value.shape[-1]))
+        for t in range(key.shape[1]):
+            s = write(s, key[b, t, h].astype(float), value[b, t, h].astype(float), (b, t, h))
+            y[b, t, h] = query[b, t, h].astype(float) @ s
+    return y
+
+
+def test_linear_attention():
+    m = miras.Memory("linear-attention", batch=B, heads=H, key_dim=K, value_dim=V, normalize=0,
+                     feature_map="identity", **PLAIN)
+    key, value, query = tokens(1)
+    want = recurrence(key, value, query, lambda s, k, v, at: s + np.outer(k, v))
+    np.testing.assert_allclose(m.forward(key, value, query), want, rtol=1e-5, atol=1e-5)
+    assert m.position == T
+
+
+def test_gated_deltanet():
+    m = miras.Memory("gated-deltanet", batch=B, heads=H, key_dim=K, value_dim=V, chunk=4,
+                     learning_rate=1, decay_rate=0, decay_target="zero", decay_gate="head",
+                     learning_rate_gate="head", **PLAIN)
+    key, value, query = tokens(2)
+    key /= np.linalg.norm(key, axis=-1, keepdims=True)
+    r = np.random.default_rng(3)
+    decay, rate = (r.uniform(0.3, 1, (B, T, H)).astype(np.float32) for _ in range(2))
+
+    def write(s, k, v, at):
+        s = float(decay[at]) * s
+        return s + float(rate[at]) * np.outer(k, v - k @ s)
+    want = recurrence(key, value, query, write)
+    got = m.forward(key, value, query, decay=decay, learning_rate=rate)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_gradient_of_a_perceptron():
+    m = miras.Memory("titans", batch=B, heads=2, key_dim=4, expansion=2, chunk=4,
+                     momentum_gate="head")
+    key, value, query = tokens(4, k=4, v=4, h=2)
+    given = dict(key=key, value=value, query=query,
+                 momentum=np.random.default_rng(5).uniform(0, 0.9, (B, T, 2)).astype(np.float32))
+    dy, = draw(6, value.shape)
+    initial = m.params.copy()
+    assert initial.any()
+
+    def loss():
+        m.reset()
+        return float((m.forward(**given).astype(float) * dy).sum())
+    _, tape = m.record(**given)
+    grads = m.backward(tape, dy)
+    assert set(grads) == {"key", "value", "query", "momentum", "params"}
+    for name, grad in grads.items():
+        array = m.params if name == "params" else given[name]
+        along, = draw(7, array.shape)
+        along /= np.linalg.norm(along)
+        old, step, sides = array.copy(), 4e-3, []
+        for side in (step, -step):
+            array[...] = old + side * along
+            sides.append(loss())
+        array[...] = old
+        want = (sides[0] - sides[1]) / (2 * step)
+        np.testing.assert_allclose((grad.astype(float) * along).sum(), want, rtol=5e-3, atol=2e-3)
+
+
+def test_gradient_of_the_state():
+    """A sequence in two calls: what the second says of its beginning goes into the first."""
+    names = dict(batch=B, heads=H, key_dim=K, value_dim=V)
+    m, whole = (miras.Memory("deltanet", **names) for _ in range(2))
+    given, (dy,) = tokens(8, t=8), draw(9, (B, 8, H, V))
+    y, tape = whole.record(*given)
+    want = whole.backward(tape, dy)
+    halves = [[np.ascontiguousarray(a[:, part]) for a in given + [dy]]
+              for part in (slice(0, 4), slice(4, 8))]
+    tapes = [m.record(*half[:3]) for half in halves]
+    np.testing.assert_array_equal(np.concatenate([tapes[0][0], tapes[1][0]], axis=1), y)
+    state = np.zeros(m.grad_state_size, np.float32)
+    second = m.backward(tapes[1][1], halves[1][3], state=state)
+    first = m.backward(tapes[0][1], halves[0][3], state=state)
+    for name in ("key", "value", "query"):
+        np.testing.assert_allclose(np.concatenate([first[name], second[name]], axis=1), want[name],
+                                   rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="state has the shape"):
+        m.backward(tapes[0][1], halves[0][3], state=np.zeros(3, np.float32))
+    with pytest.raises(miras.Refused, match="another memory"):
+        whole.backward(tapes[0][1], halves[0][3])
+
+
+def test_pairs_and_axes():
+    m = miras.Memory("yaad", key_dim=K, value_dim=V)
+    (key, value), surprises = draw(10, (K,), (V,)), []
+    for _ in range(40):
+        surprises.append(m.write(key, value))
+    assert surprises[-1] < 1e-3 * surprises[0]
+    np.testing.assert_allclose(m.read(key), value, atol=0.05)
+    assert m.read(key[None, None]).shape == (1, 1, V)
+    out = np.empty(V, np.float32)
+    assert m.read(key, out) is out
+    np.testing.assert_array_equal(out, m.read(key))
+    assert m.forward(*[a[0, :, 0].copy() for a in tokens(11, b=1, h=1)]).shape == (T, V)
+    before = m.read(key)
+    np.testing.assert_array_equal(m.learn(key, value)[0], before)
+    r = miras.Memory("signals", key_dim=K, value_dim=V)
+    unsure = r.variance(key)
+    r.write(key, value)
+    assert r.variance(key) < 0.7 * unsure and unsure.shape == ()
+    c = miras.Memory("categories", key_dim=K, value_dim=5, groups="2,3")
+    said = c.probabilities(c.read(key))
+    np.testing.assert_allclose([said[:2].sum(), said[2:].sum()], 1, rtol=1e-6)
+
+
+def test_states_and_files(tmp_path):
+    given = tokens(12)
+    m = miras.Memory("yaad", batch=B, heads=H, key_dim=K, value_dim=V, chunk=4, seed=5)
+    threaded = miras.Memory("yaad", batch=B, heads=H, key_dim=K, value_dim=V, chunk=4, seed=5,
+                            threads=2)
+    first = m.forward(*given)
+    np.testing.assert_array_equal(threaded.forward(*given), first)
+    snapshot, (path, other) = m.state.copy(), (tmp_path / "a.memory", tmp_path / "other.memory")
+    m.save(path)
+    forks = [m.fork(), copy.deepcopy(m), miras.Memory.open(path), threaded.fork()]
+    want = m.forward(*given)
+    assert (want != first).any()
+    for fork in forks:
+        assert fork.fields == m.fields and fork.position == T
+        np.testing.assert_array_equal(fork.forward(*given), want)
+    m.state[:] = snapshot
+    np.testing.assert_array_equal(m.forward(*given), want)
+    m.load(path)
+    np.testing.assert_array_equal(m.forward(*given), want)
+    m.reset()
+    np.testing.assert_array_equal(m.forward(*given), first)
+    w, position = m.get("W1", 1, 2), m.position
+    assert w.shape == m.parts()["W1"][1]
+    m.set("W1", w + 1, 1, 2)
+    np.testing.assert_array_equal(m.get("W1", 1, 2), w + 1)
+    miras.Memory("yaad", key_dim=K).save(other)
+    with pytest.raises(miras.Error, match="heads is 3 and not 1 as in the file") as error:
+        m.load(other)
+    assert error.value.result == "MIRAS_ERR_MISMATCH" and m.position == position
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(miras.Error) as error:
+        m.load(path)
+    assert error.value.result == "MIRAS_ERR_FORMAT"
+    with pytest.raises(FileNotFoundError):
+        miras.Memory.open(tmp_path / "none")
+
+
+def test_views_keep_what_they_look_at():
+    m = miras.Memory("titans", key_dim=K)
+    params, part, alive = m.params, m.params[3:9].reshape(2, 3), weakref.ref(m)
+    params[:] = 0.25
+    m.reset()
+    assert (m.get("W1") == 0.25).all() and np.shares_memory(params, m.params)
+    del m, params
+    gc.collect()
+    assert alive() is not None and (part == 0.25).all()
+    part[0] = 1
+    assert alive().params[3] == 1
+    state = alive().state
+    del part
+    gc.collect()
+    assert alive() is not None and not state.any()
+    del state
+    gc.collect()
+    assert alive() is None
+    _, tape = miras.Memory("titans", key_dim=K).record(*[a[0, :, 0].copy()
+                                                          for a in tokens(13, v=K, b=1, h=1)])
+    gc.collect()
+    assert np.isfinite(tape.memory.backward(tape, np.ones((T, K), np.float32))["params"]).all()
+
+
+def test_memory_is_given_back():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+    try:
+        resident()
+    except OSError:
+        pytest.skip("there is no /proc/self/statm, which says how much memory is in use")
+    before = resident()
+    for seed in range(60):
+        m = miras.Memory("titans", key_dim=256, seed=seed)     # of 7 MB
+        m.itself = m
+        m.params[0] = 1
+    gc.collect()
+    assert resident() - before < 60 << 20
+
+
+@pytest.mark.parametrize("fields, says", [
+    (dict(leraning_rate=1), "no field leraning_rate; is it learning_rate?"),
+    (dict(bias="hubert"), 'bias cannot be "hubert"'),
+    (dict(key_dim=0), "key_dim is 0; it must lie in 1..4096"),
+    (dict(learning_rate=1e9), "learning_rate is 1e"),
+    (dict(p=2), "p is 2, but it has a meaning only with bias lp"),
+    (dict(bias="l2", threshold=0.5), "threshold is 0.5"),
+    pytest.param(dict(algorithm="momentum", decay_gate="channel"), "decay_gate",
+                 marks=pytest.mark.filterwarnings("ignore:.*changes as well")),
+    (dict(limit=1000), "limit"),
+    (dict(threads=0), "threads is 0; it must lie in 1..256"),
+])
+def test_refusals_in_the_library_s_words(fields, says):
+    with pytest.raises(miras.Refused) as error:
+        miras.Memory("titans", **{"key_dim": K, **fields})
+    assert says in str(error.value)
+
+
+def test_fields():
+    with pytest.raises(miras.Refused, match="no preset titan; is it titans?"):
+        miras.Memory("titan", key_dim=K)
+    with pytest.raises(TypeError, match="must be a number or a word"):
+        miras.Memory("titans", key_dim=[K])
+    m = miras.Memory("titans", heads=4, key_dim=64, learning_rate=np.float32(0.02), bias="huber")
+    assert m.fields["bias"] == "huber" and m.fields["heads"] == 4
+    assert abs(m.fields["learning_rate"] - 0.02) < 1e-9 and "yaad" in miras.presets()
+    with pytest.warns(UserWarning, match="changes as well: algorithm gradient-descent, mom"):
+        miras.Memory("titans", key_dim=K, decay_gate="channel")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        miras.Memory("titans", key_dim=K, decay_gate="channel", momentum=0,
+                     algorithm="gradient-descent")
+
+
+def test_arrays_that_c_must_not_see():
+    m = miras.Memory("gla", batch=B, heads=H, key_dim=K, value_dim=V, decay_gate="channel")
+    key, value, query = tokens(14)
+    decay = np.full((B, T, H, K), 0.9, np.float32)
+    given = dict(key=key, value=value, query=query, decay=decay)
+    read_only = np.empty(value.shape, np.float32)
+    read_only.flags.writeable = False
+    for change, kind, says in (
+            (dict(key=key.astype(float)), TypeError, "key is float64; it must be float32"),
+            (dict(key=key.astype(">f4")), TypeError, "key is >f4"),
+            (dict(key=key.tolist()), TypeError, "key is of type list"),
+            (dict(key=key[:, ::-1]), TypeError, "not in C order"),
+            (dict(key=key[:, 1:].copy()), ValueError, "value has the shape"),
+            (dict(value=value[..., :3].copy()), ValueError, "value has the shape"),
+            (dict(query=query[:1].copy()), ValueError, r"it must be \(2, 11, 3, 6\)"),
+            (dict(decay=decay[..., 0].copy()), ValueError, "decay has the shape"),
+            (dict(decay=None), miras.Refused, "decay is missing; .* bring key, value, query, deca"),
+            (dict(momentum=decay), miras.Refused, "momentum is given"),
+            (dict(dekay=decay), miras.Refused, "dekay is given"),
+            (dict(out=np.empty(3, np.float32)), ValueError, "out has the shape"),
+            (dict(out=read_only), TypeError, "out is read-only"),
+            (dict(out=value), ValueError, "out overlaps")):
+        with pytest.raises(kind, match=says):
+            m.forward(**{**given, **change})
+    assert m.position == 0
+    with pytest.raises(miras.Refused, match="decay_gate is 2 .channel., which comes with tokens"):
+        m.write(key[:, 0].copy(), value[:, 0].copy())
+    with pytest.raises(miras.Refused, match="no part W9; there are W1"):
+        m.get("W9")
+    with pytest.raises(ValueError, match="W1 has the shape"):
+        m.set("W1", np.zeros(2, np.float32))
+
+
+def test_threads_go_on_meanwhile():
+    m = miras.Memory("titans", heads=4, key_dim=64)
+    given = tokens(15, 64, 64, 1, 400, 4)
+    span, seen = [], []
+
+    def work():
+        span.append(time.perf_counter())
+        m.forward(*given)
+        span.append(time.perf_counter())
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        seen.append(time.perf_counter())
+    tenth = (span[1] - span[0]) / 10
+    assert sum(span[0] + tenth < at < span[1] - tenth for at in seen) > 10
+    for _ in range(2):
+        m.forward(*given)
+    want = m.state.copy()
+    m.reset()
+    threads = [threading.Thread(target=m.forward, args=given) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(m.state, want)     # one after the other

@@ -1,0 +1,255 @@
+"""Models: gradients, training, running texts, files of examples/lm.c and of others, other rows."""
+import gc
+import os
+import pathlib
+
+import miras
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(os.environ.get("MIRAS_ROOT") or pathlib.Path(__file__).resolve().parents[3])
+in_checkout = pytest.mark.skipif(not (ROOT / "examples" / "weights").exists(),
+                                 reason="no checkout is here: MIRAS_ROOT says where one is")
+
+
+def small(preset="gated-deltanet", **fields):
+    return miras.Model(preset, layers=2, **{"vocab": 17, "width": 16, "heads": 2, **fields})
+
+
+def batch(seed, *shape, vocab=17):
+    return np.random.default_rng(seed).integers(0, vocab, shape).astype(np.int32)
+
+
+def nats(logits, targets):
+    logits = logits.astype(float)
+    logits = logits - logits.max(-1, keepdims=True)
+    said = np.take_along_axis(logits, targets[..., None].astype(int), -1)[..., 0]
+    return np.log(np.exp(logits).sum(-1)) - said
+
+
+def test_gradient_and_step():
+    m = small()
+    t = miras.Trainer(m, batch=3, context=12, threads=2)
+    x, y, step = batch(1, 3, 9), batch(2, 3, 9), 2e-3
+    m.views["embed.weight"][...] *= 25     # behind a norm small ones curve the loss
+    logits = np.empty((3, 9, 17), np.float32)
+    loss = t.loss(x, y, outputs=logits)
+    assert abs(loss - nats(logits, y).mean()) < 1e-5
+    t.backward()
+    for name, view in m.views.items():
+        along = np.random.default_rng(3).standard_normal(view.shape).astype(np.float32)
+        along /= np.linalg.norm(along)
+        at = (view.__array_interface__["data"][0] - m.params.__array_interface__["data"][0]) // 4
+        said = float((t.grads[at:at + view.size].reshape(view.shape) * along).sum())
+        old, sides = view.copy(), []
+        for side in (step, -step):
+            view[...] = old + side * along
+            sides.append(t.loss(x, y, train=False))
+        view[...] = old
+        assert abs(said - (sides[0] - sides[1]) / (2 * step)) < 2e-3 * (1 + abs(said)), name
+    assert any(np.abs(t.grads) > 1e-3)
+    with pytest.raises(miras.Error) as error:
+        t.backward()
+    assert error.value.result == "MIRAS_ERR_STATE"
+    norm, before = np.linalg.norm(t.grads.astype(float)), m.params.copy()
+    assert abs(t.step(1e-2, clip=1) / norm - 1) < 1e-4 and t.steps == 1
+    assert (m.params != before).any() and not t.grads.any() and t.loss(x, y) < loss
+
+
+def test_training_goes_on_from_a_file(tmp_path):
+    x, y = batch(4, 2, 8), batch(5, 2, 8)
+
+    def run(t, steps):
+        for i in range(steps):
+            t.loss(x, y)
+            t.backward()
+            last = t.step(miras.schedule_cosine(t.steps, 1, 20, 1e-2, 0.1), weight_decay=0.1)
+        return last
+    m, n = small(), small()
+    assert m.train_only("*q.weight") < n.train_only("*") and m.train_only(None)
+    t, u = (miras.Trainer(model, batch=2, context=8) for model in (m, n))
+    before = t.loss(x, y, train=False)
+    run(t, 10)
+    assert t.loss(x, y, train=False) < 0.8 * before
+    t.save(tmp_path / "t.safetensors")
+    u.load(tmp_path / "t.safetensors")
+    assert u.steps == 10 and run(t, 3) == run(u, 3)
+    np.testing.assert_array_equal(m.params, n.params)
+    m.save(tmp_path / "m.safetensors")
+    o = miras.Model.open(tmp_path / "m.safetensors")
+    assert {**o.fields, "heads": 2} == m.fields and o.vocabulary is None   # layers have theirs
+    np.testing.assert_array_equal(o.params, m.params)
+    with pytest.raises(miras.Refused, match="no parameter|matches no"):
+        m.train_only("none*")
+
+
+def test_sessions(tmp_path):
+    m = small("titans")
+    x = batch(6, 1, 20)
+    logits = np.empty((1, 20, 17), np.float32)
+    miras.Trainer(m, context=20).loss(x, x, outputs=logits, train=False)
+    s, threaded = miras.Session(m), miras.Session(m, threads=2, batch_tokens=5)
+    steps = np.array([s.step(token) for token in x[0]])
+    np.testing.assert_array_equal(steps, logits[0])
+    np.testing.assert_array_equal(threaded.prefill(x[0]), steps[-1])
+    assert s.position == 20 and s.hidden.shape == (16,)
+    fork, path = s.fork(), tmp_path / "s.session"
+    s.save(path)
+    np.testing.assert_array_equal(fork.logits, steps[-1])
+    want, snapshot = s.step(3), s.state.copy()
+    np.testing.assert_array_equal(fork.step(3), want)
+    loaded = miras.Session(m)
+    loaded.load(path)
+    np.testing.assert_array_equal(loaded.step(3), want)
+    after = s.step(4)
+    s.state[:] = snapshot
+    np.testing.assert_array_equal(s.step(4), after)
+    s.reset()
+    assert abs(s.score(x[0, :-1], x[0, 1:]) - nats(logits[0, :-1], x[0, 1:]).sum()) < 1e-3
+    with pytest.raises(miras.Refused, match="there are no outputs"):
+        s.logits
+    m.params[:] *= 0.5
+    with pytest.raises(miras.Error) as error:
+        loaded.load(path)
+    assert error.value.result == "MIRAS_ERR_WEIGHTS"
+    loaded.adopt(path)
+    assert loaded.position == 20
+
+
+def test_generation():
+    m = small(seed=3)
+    greedy, s = m.generate([1, 2], 8, temperature=0), miras.Session(m)
+    logits = s.prefill([1, 2])
+    for token in greedy:
+        assert token == logits.argmax()
+        logits = s.step(int(token))
+    drawn = [m.generate([1, 2], 30, temperature=1, seed=seed).tolist() for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    for wrong, says in (([17], "out of range"), ([], "no row")):
+        with pytest.raises(miras.Refused, match=says):
+            m.generate(wrong, 3)
+    with pytest.raises(miras.Refused, match="no token can be drawn"):
+        m.generate([1], 3, temperature=-1)
+    with pytest.raises(TypeError, match="whole numbers"):
+        m.generate([0.5], 3)
+
+
+def test_everything_keeps_its_model():
+    t, s = (lambda m: (miras.Trainer(m, context=4), miras.Session(m)))(small())
+    view = small().views["norm.gain"]
+    gc.collect()
+    junk = [np.full(1 << 16, np.nan, np.float32) for _ in range(20)]
+    assert (view == 1).all() and np.isfinite(s.step(1)).all() and len(junk) == 20
+    assert np.isfinite(t.loss(batch(7, 1, 4), batch(8, 1, 4)))
+    grads, t = t.grads, None
+    gc.collect()
+    grads[:] = 0
+
+
+def test_fields():
+    m = small("yaad", pattern="mw", w__attention__window=8, **{"m.memory.chunk": 4})
+    assert m.fields["w.attention.window"] == 8 and m.fields["m.memory.chunk"] == 4
+    assert m.fields["width"] == 16 and m.fields["pattern"] == "mw"
+    for fields, says in ((dict(memory__chnk=2), "no field memory.chnk; is it memory.chunk?"),
+                         (dict(learning_rate=2), "is it memory.learning_rate?"),
+                         (dict(vocab=1), "vocab is 1; it must lie in 2.."),
+                         (dict(limit=1000), "limit")):
+        with pytest.raises(miras.Refused) as error:
+            small("yaad", **fields)
+        assert says in str(error.value)
+
+
+def test_rows_of_numbers():
+    names = dict(vocab=0, inputs="category 3, standardized 2")
+    m, raw = small(outputs="squared 2", **names), small(outputs="raw 2", **names)
+    assert m.row == dict(tokens=1, vectors=2, outputs=2, classes=0, values=2)
+    r = np.random.default_rng(9)
+    kinds = batch(10, 2, 6, vocab=3)
+    vectors, values = (r.normal(3, 2, (2, 6, 2)).astype(np.float32) for _ in range(2))
+    m.standardize(vectors.reshape(-1, 2))
+    raw.params[:] = m.params
+    raw.standardize(vectors.reshape(-1, 2))
+    t, u = miras.Trainer(m, batch=2, context=6), miras.Trainer(raw, batch=2, context=6)
+    out = np.empty((2, 6, 2), np.float32)
+    loss = t.loss(kinds, vectors=vectors, values=values, outputs=out)
+    assert abs(loss - 0.5 * ((out - values) ** 2).sum(-1).mean()) < 1e-4
+    t.backward()
+    u.loss(kinds, vectors=vectors)
+    u.backward(outputs=(out - values) / np.float32(12))
+    np.testing.assert_allclose(u.grads, t.grads, rtol=1e-3, atol=1e-5)
+    last = [miras.Session(m).feed(kinds[b], vectors[b]) for b in range(2)]
+    np.testing.assert_array_equal(last, out[:, -1])
+    for given, kind, says in ((dict(tokens=kinds), miras.Refused, "vectors is missing"),
+                              (dict(tokens=kinds, targets=kinds, vectors=vectors), miras.Refused,
+                               "targets is given; rows of this model have 0"),
+                              (dict(tokens=kinds, vectors=vectors[:, 1:].copy()), ValueError,
+                               "vectors has the shape"),
+                              (dict(tokens=batch(1, 3, 6), vectors=r.random((3, 6, 2)).astype("f4"),
+                                    values=r.random((3, 6, 2)).astype("f4")), ValueError,
+                               "room for 2 of 6")):
+        with pytest.raises(kind, match=says):
+            t.loss(**given)
+
+
+def test_vocabularies(tmp_path):
+    path = tmp_path / "m.safetensors"
+    small(vocab=4).save(path)
+    with open(f"{path}.vocab", "w") as file:
+        file.write("miras-lm 1\ncontext 8\ncharacters 4\n20 61 e9 1d11e\nmodel yaad\n")
+    v = miras.Model.open(path).vocabulary
+    assert v.decode(v.encode("a \u00e9\U0001d11e")) == "a \u00e9\U0001d11e"
+    assert v.encode("a ").tolist() == [1, 0]
+    with open(f"{path}.vocab", "w") as file:
+        file.write("miras-lm 1\ncontext 8\ncharacters 5\n20 61\n")
+    with pytest.raises(miras.Error, match="is no vocabulary of lm"):
+        miras.Model.open(path)
+
+
+@in_checkout
+def test_a_file_of_lm():
+    path = ROOT / "examples" / "weights" / "yaad.safetensors"
+    m, short = miras.Model.open(path), miras.Model.open(path, weights="bf16")
+    prompt = m.vocabulary.encode("It was the best of times, it was the worst of times. ")
+    bits = [miras.Session(n).score(prompt[:-1], prompt[1:]) / len(prompt) / np.log(2)
+            for n in (m, short)]
+    assert 1 < bits[0] < 3.5 and abs(bits[1] - bits[0]) < 0.1 and bits[1] != bits[0]
+    said = m.vocabulary.decode(m.generate(prompt, 40, temperature=0.5))
+    assert len(said) == 40 and " " in said
+    with pytest.raises(miras.Refused, match="weights is bf16"):
+        short.params
+    learns = miras.Model.open(path, adapt__learning_rate=1, adapt__hidden=1)
+    assert learns.fields["adapt.hidden"] == 1
+    s = miras.Session(learns)
+    first = [s.score(prompt[:-1], prompt[1:]) for _ in range(8)]
+    assert first[-1] < 0.8 * first[0]
+    with pytest.raises(miras.Refused, match="adapt.hidden is 1, but the 0 of the file stays"):
+        miras.Model.open(path, adapt__hidden=1)
+    with pytest.raises(miras.Refused, match="width is 3, but a file"):
+        miras.Model.open(path, width=3)
+    with pytest.raises(miras.Error, match="limit"):
+        miras.Model.open(path, limit=1000)
+
+
+@in_checkout
+@pytest.mark.parametrize("name", ["gated_deltanet", "mamba2", "rwkv7", "qwen3_next"])
+def test_models_of_others(name):
+    folder = ROOT / "tests" / "data" / "checkpoints" / name
+    m = miras.Model.open(folder)
+    tokens = [int(word) for word in (folder / "tokens.txt").read_text().split()]
+    want = np.fromfile(folder / "logits.f32", "<f4").reshape(len(tokens), -1)
+    s = miras.Session(m)
+    got = np.array([s.step(token) for token in tokens])
+    assert np.abs(got - want).max() < 2e-5 * want.std()
+
+
+@in_checkout
+def test_what_is_no_model(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        miras.Model.open(tmp_path / "none")
+    with pytest.raises(miras.Error, match="model.safetensors: it cannot be opened"):
+        miras.Model.open(tmp_path)
+    with pytest.raises(miras.Refused, match="no field"):
+        miras.Model.open(ROOT / "tests" / "data" / "checkpoints" / "gla", colour="red")
+    with pytest.raises(miras.Error) as error:
+        miras.Model.open(ROOT / "tests" / "data" / "6-gla.session")
+    assert error.value.result == "MIRAS_ERR_FORMAT"
