@@ -903,10 +903,7 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
 #elif defined(_WIN32)
     if (good) remove(path);    /* there, rename does not replace */
 #endif
-  #ifdef _WIN32
-  if (good) remove(path);   /* rename replaces nothing there */
-#endif
-  if (good && rename(part, path) != 0) good = 0;
+    if (good && rename(part, path) != 0) good = 0;
     if (!good) remove(part);
   }
   if (!good) fprintf(stderr, "run: the cache %s cannot be written: %s\n", path, strerror(errno));
