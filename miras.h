@@ -4672,7 +4672,7 @@ static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   size_t every = (size_t)p->d.reset_every, parts = 1, once;
   if (!tokens) return 0;
   if (every) parts += (tokens - 1) / every + ((tokens - 1) % every != 0);
-  if (parts > 1) chunks += every % per ? parts : (size_t)p->d.chunk % per != 0;
+  if (parts > 1) chunks += every % per ? (size_t)parts : (size_t)p->d.chunk % per != 0;
   if (!miras__size_mul(chunks, p->tape_chunk, &total) ||
       !miras__size_mul(parts, p->tape_once, &once))
     return 0;
@@ -13667,7 +13667,7 @@ static void miras__span_products(miras__chunk *c) {
     return;
   }
   if (x.rate)
-    c->K->rates_fwd(c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
+    c->K->rates_fwd((int)c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
                       x.inner_steps);
   if (c->lead) c->K->fill(c->last_g, 0, c->p->chunk_pairs);
   if (c->lead) c->K->fill(c->last_n, 0, c->p->chunk_pairs);
