@@ -329,3 +329,4 @@ job 'examples/npc.c: a character of invented players' '' npc_learns
 job 'examples/keyboard.c: bits, keys, states' '' types
 job 'examples/anomaly.c: forecasts, alarms, refusals' '' watches
 job 'examples/lm_mpi.c: processes learn as one' mpi 'sh tests/test_mpi.sh'
+job 'examples/web: the page learns' 'all emcc node' web_page
