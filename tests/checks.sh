@@ -288,6 +288,7 @@ run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }
 
+<<<<<<< HEAD
 # A source distribution of the Python package builds elsewhere, and what it installs passes pytest.
 python_has() {
   python -c 'import cffi, numpy, pytest, setuptools
@@ -318,4 +319,26 @@ build.build_sdist(sys.argv[1])' "$build/sdist") >/dev/null &&
     CFLAGS='-O1 -g0 -DMIRAS_NO_AVX512' pip install -q --no-build-isolation --no-deps \
       "$build"/sdist/miras-*.tar.gz &&
     $limit python -m pytest -q -rs -p no:cacheprovider examples/python/tests
+=======
+web_page() {   # built by the README's commands: its size, one hash everywhere, then a browser
+  test=$PWD/tests/test_web.js here=$build/web page=examples/web
+  mkdir "$here" "$here/examples" && cp miras.h "$here" && cp -r $page examples/encoders.h \
+    "$here/examples" && cd "$here" && rm -f $page/page $page/page.js || return 1
+  awk '/^    (emcc|cc) / {on = 1} on {print} !/\\$/ {on = 0}' $page/README.md >build.sh
+  cat build.sh && $limit sh -e build.sh >native && node "$test" $page >node && cat native node &&
+    tail -n 1 node | cmp - native || return 1
+  grep -qxF "    $(cat native)" $page/README.md || { echo 'README.md has another'; return 1; }
+  tr -s ' \n' ' ' <$page/index.html | grep -qF ">$(cat native)<" ||
+    { echo 'index.html has another'; return 1; }
+  bytes=$(cat $page/index.html $page/page.js | wc -c)
+  echo "$bytes bytes of 400000"
+  [ "$bytes" -le 400000 ] || return 1
+  for chromium in chromium chromium-browser google-chrome; do
+    command -v $chromium >/dev/null 2>&1 || continue
+    $limit node "$test" $page $page/page $chromium
+    return
+  done
+  echo 'there is no Chromium: nobody has looked at the page'
+  return 77
+>>>>>>> doors-web
 }

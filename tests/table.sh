@@ -330,3 +330,4 @@ job 'examples/keyboard.c: bits, keys, states' '' types
 job 'examples/anomaly.c: forecasts, alarms, refusals' '' watches
 job 'examples/lm_mpi.c: processes learn as one' mpi 'sh tests/test_mpi.sh'
 job 'examples/python: installs, pytest' 'all python3' python_door
+job 'examples/web: the page learns' 'all emcc node' web_page

@@ -1,0 +1,449 @@
+/* page.c: what the page computes; natively, the replay of a match.
+ *
+ *     cc -O2 examples/web/page.c -o examples/web/page -lm && examples/web/page [STEPS]
+ *
+ * Two memories learn what comes next of few kinds: the letters of a text, the steps of a walk. Each
+ * is a matrix under cross entropy with sparse keys, and stands beside a table of the last three.
+ * With MIRAS_STRICT the same steps end in the same bits here and in the page: this program prints
+ * the hash of the match that the page shows, or of the STEPS that it is given (l, r, u, d). */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIRAS_STRICT
+#define MIRAS_NO_TRAINING
+#define MIRAS_NO_MODEL
+#define MIRAS_NO_EXACT
+#define MIRAS_NO_MESA
+#define MIRAS_NO_RECURSIVE
+#define MIRAS_NO_ATTENTION
+#define MIRAS_NO_SCAN
+#define MIRAS_NO_STDIO
+#define MIRAS_IMPLEMENTATION
+#include "../../miras.h"
+#include "../encoders.h"
+
+#ifdef __EMSCRIPTEN__
+  #include <emscripten.h>
+  #define PAGE EMSCRIPTEN_KEEPALIVE   /* the page calls it */
+#else
+  #define PAGE
+#endif
+
+enum {
+  LETTERS = 224, LINE = 95,            /* kinds of letters: bytes from 32 on; the end of a line */
+  TEXT = 4000,                         /* letters of a text at most */
+  TEXT_BITS = 12, TEXT_LONGEST = 8,    /* places of a text's key, letters of a context in it */
+  MOVES = 4, WIDE = 16, HIGH = 10, WALK = 4000,
+  WALK_BITS = 8, WALK_LONGEST = 3, WALK_PLACES = (1 << WALK_BITS) + WIDE * HIGH * MOVES,
+  JUDGED = 200,                        /* latest steps: a file holds them, a memory is judged by */
+  MOST = 16                            /* places of a key that are not 0 */
+};
+
+static unsigned char buffer[1 << 17];  /* what the page hands in and gets out */
+static char why[256];
+
+PAGE unsigned char *page_buffer(void) { return buffer; }
+PAGE const char *page_why(void) { return why; }
+
+/* ---- what both memories share ---------------------------------------------------------------- */
+
+/* Where a key is 1: at the places of the last 0, 1, 2 .. symbols, hashed. */
+static int contexts(const unsigned char *seen, int count, int longest, int bits, int32_t *index) {
+  miras_encoder_contexts c = {0};
+  int i;
+  c.longest = longest, c.bits = bits;
+  for (i = count > longest ? count - longest : 0; i < count; i++)
+    miras_encode_contexts_push(&c, seen[i]);
+  return miras_encode_contexts(&c, index, NULL);
+}
+
+/* The baseline: p[kinds] of what followed the last three symbols of now, of fewer where less was
+ * seen (Witten and Bell 1991). p comes with what is said of nothing. */
+static void table_says(const unsigned char *seen, int count, const unsigned char *now, int length,
+                       int kinds, float *p) {
+  int order, i, c;
+  for (order = 0; order <= 3 && order <= length; order++) {
+    int times[LETTERS] = {0}, total = 0, different = 0;
+    for (i = order; i < count; i++) {
+      if (memcmp(seen + i - order, now + length - order, (size_t)order)) continue;
+      different += !times[seen[i]]++;
+      total++;
+    }
+    for (c = 0; c < kinds && total; c++)
+      p[c] = ((float)times[c] + (float)different * p[c]) / (float)(total + different);
+  }
+}
+
+/* A matrix that learns categories from W_0 = start [places, kinds] on. With a decay what it learned
+ * fades and W_0 stays. */
+static miras_memory *memory_open(int places, int kinds, float rate, float decay,
+                                 const float *start) {
+  miras_memory_desc d;
+  miras_memory *m;
+  miras_memory_preset(&d, MIRAS_PRESET_DELTANET_MEMORY);
+  d.bias = MIRAS_BIAS_CROSS_ENTROPY;
+  d.step_bound = MIRAS_STEP_BOUND_AUTO;
+  d.qk_norm = MIRAS_QK_NORM_NONE;
+  d.key_dim = places;
+  d.value_dim = kinds;
+  d.learning_rate = rate;
+  if (decay > 0) {
+    d.retention = MIRAS_RETENTION_L2;
+    d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+    d.decay_rate = decay;
+  }
+  m = miras_memory_open(&d, NULL, why, sizeof why);
+  return m && !miras_memory_set(m, 0, 0, "init.W1", start, why, sizeof why) ? m : NULL;
+}
+
+/* Probabilities of what comes next into p; then, if it is known (from 0 up), it is learned. entry
+ * NULL: ones. */
+static void memory_says(miras_memory *m, const int32_t *index, const float *entry, int count,
+                        int next, float *p) {
+  float value[LETTERS] = {0};
+  miras_memory_event e = {0};
+  e.index = index, e.entry = entry, e.count = count, e.answer = p;
+  if (next >= 0) value[next] = 1, e.value = value;
+  (void)miras_memory_learn(m, &e);
+  (void)miras_memory_probabilities(m, p, p);
+}
+
+static int likeliest(const float *p, int kinds) {
+  int c, best = 0;
+  for (c = 1; c < kinds; c++)
+    if (p[c] > p[best]) best = c;
+  return best;
+}
+
+/* ---- a text ---------------------------------------------------------------------------------- */
+
+static struct {
+  miras_memory *memory;
+  int count;
+  unsigned char seen[TEXT];
+  float start[LETTERS], said[LETTERS], both[2];
+} text;
+
+static int letter_of(int byte) { return byte < 32 ? LINE : (byte & 255) - 32; }
+static unsigned char byte_of(int letter) {
+  return (unsigned char)(letter == LINE ? '\n' : letter + 32);
+}
+
+/* W_0 of a text knows that most letters are ASCII, and the table is told the same. */
+static int text_open(void) {
+  static float start[(1 << TEXT_BITS) * LETTERS];
+  int32_t index[MOST];
+  int c;
+  (void)contexts(NULL, 0, TEXT_LONGEST, TEXT_BITS, index);
+  for (c = 0; c < LETTERS; c++)
+    start[index[0] * LETTERS + c] = c <= LINE ? 0.0f : -4.0f;
+  text.memory = memory_open(1 << TEXT_BITS, LETTERS, 0.5f, 0, start);
+  if (text.memory) memory_says(text.memory, index, NULL, 1, -1, text.start);
+  return text.memory != NULL;
+}
+
+PAGE void text_forget(void) {
+  miras_memory_reset(text.memory);
+  text.count = 0;
+}
+
+/* What the memory and the table gave this letter, two probabilities; then it is learned. */
+PAGE const float *text_learn(int byte) {
+  const int letter = letter_of(byte);
+  int32_t index[MOST];
+  int n;
+  if (text.count == TEXT) return NULL;
+  memcpy(text.said, text.start, sizeof text.said);
+  table_says(text.seen, text.count, text.seen, text.count, LETTERS, text.said);
+  text.both[1] = text.said[letter];
+  n = contexts(text.seen, text.count, TEXT_LONGEST, TEXT_BITS, index);
+  memory_says(text.memory, index, NULL, n, letter, text.said);
+  text.both[0] = text.said[letter];
+  text.seen[text.count++] = (unsigned char)letter;
+  return text.both;
+}
+
+/* Probabilities of the next letter behind the question in the buffer. who: 0 the memory before its
+ * first letter, 1 the memory, 2 the table. */
+static void text_answer(const unsigned char *now, int length, int who) {
+  int32_t index[MOST];
+  const int n = contexts(now, length, TEXT_LONGEST, TEXT_BITS, index);
+  memcpy(text.said, text.start, sizeof text.said);
+  if (who == 2) table_says(text.seen, text.count, now, length, LETTERS, text.said);
+  else memory_says(text.memory, index, NULL, n, -1, text.said);
+}
+
+/* The likeliest next letters, as bytes into the buffer; their probabilities. */
+PAGE const float *text_expect(int letters) {
+  static float p[MOST];
+  int i, c;
+  text_answer(text.seen, text.count, 1);
+  for (i = 0; i < letters && i < MOST; i++) {
+    c = likeliest(text.said, LETTERS);
+    buffer[i] = byte_of(c);
+    p[i] = text.said[c];
+    text.said[c] = -1;
+  }
+  return p;
+}
+
+/* Writes the likeliest letters behind the question of this length in the buffer; how sure the first
+ * is. Zeros are the state of a memory that has learned nothing. */
+PAGE float text_continue(int length, int letters, int who) {
+  static unsigned char kept[(1 << TEXT_BITS) * LETTERS * sizeof(float) + 65536], now[TEXT];
+  size_t bytes;
+  void *state = miras_memory_state(text.memory, &bytes);
+  float sure = 0;
+  int i, c;
+  if (length < 0 || letters < 0 || length + letters > TEXT || bytes > sizeof kept) return 0;
+  for (i = 0; i < length; i++) now[i] = (unsigned char)letter_of(buffer[i]);
+  if (!who) memcpy(kept, state, bytes), memset(state, 0, bytes);
+  for (i = 0; i < letters; i++) {
+    text_answer(now, length + i, who);
+    c = likeliest(text.said, LETTERS);
+    if (!i) sure = text.said[c];
+    now[length + i] = (unsigned char)c;
+    buffer[i] = byte_of(c);
+  }
+  if (!who) memcpy(state, kept, bytes);
+  return sure;
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+typedef struct walker {
+  miras_memory *memory;
+  int x, y, count;
+  int whole, foreseen;                 /* steps are all that the memory has learned; of those */
+  unsigned char steps[WALK];           /* 0 left, 1 right, 2 up, 3 down */
+} walker;
+static walker you, other, replayed;
+
+/* The last three steps, and above all where one stands and came from: habits of two who walk in
+ * different places share little of the matrix, so that their memories can be added. */
+static int walk_key(const unsigned char *steps, int count, int x, int y, int32_t *index,
+                    float *entry) {
+  const int n = contexts(steps, count, WALK_LONGEST, WALK_BITS, index);
+  int i;
+  for (i = 0; i < n; i++) entry[i] = 0.5f;
+  if (!count) return n;
+  index[n] = (1 << WALK_BITS) + (y * WIDE + x) * MOVES + steps[count - 1];
+  entry[n] = 1.5f;
+  return n + 1;
+}
+
+/* One step from x, y; 0 if there is a wall. */
+static int walk_to(int *x, int *y, int move) {
+  const int to_x = *x + (move == 1) - (move == 0), to_y = *y + (move == 3) - (move == 2);
+  if (to_x < 0 || to_x >= WIDE || to_y < 0 || to_y >= HIGH) return 0;
+  *x = to_x, *y = to_y;
+  return 1;
+}
+
+static void walk_forget(walker *w) {
+  miras_memory_reset(w->memory);
+  w->x = WIDE / 2, w->y = HIGH / 2, w->count = w->foreseen = 0, w->whole = 1;
+}
+
+/* W_0 of a walk goes straight on. */
+static int walk_open(walker *w) {
+  static float start[WALK_PLACES * MOVES];
+  int32_t index[MOST];
+  unsigned char move;
+  for (move = 0; move < MOVES; move++) {
+    (void)contexts(&move, 1, WALK_LONGEST, WALK_BITS, index);
+    start[index[1] * MOVES + move] = 4;
+  }
+  w->memory = memory_open(WALK_PLACES, MOVES, 0.5f, 0.001f, start);
+  if (w->memory) walk_forget(w);
+  return w->memory != NULL;
+}
+
+/* The step that is foreseen; and, if the next one is known, that is learned. */
+static int walk_guess(walker *w, const unsigned char *steps, int count, int x, int y, int next) {
+  int32_t index[MOST];
+  float p[MOVES], entry[MOST];
+  const int n = walk_key(steps, count, x, y, index, entry);
+  memory_says(w->memory, index, entry, n, next, p);
+  return likeliest(p, MOVES);
+}
+
+/* Who foresaw this step, a sum: 1 the memory, 2 the table, 4 straight on; -1: there is a wall. */
+static int walk_step(walker *w, int move) {
+  float p[MOVES] = {0.25f, 0.25f, 0.25f, 0.25f};
+  int x = w->x, y = w->y, right;
+  if (!walk_to(&x, &y, move)) return -1;
+  if (w->count == WALK) {
+    w->count /= 2, w->whole = 0;
+    memmove(w->steps, w->steps + w->count, (size_t)w->count);
+  }
+  table_says(w->steps, w->count, w->steps, w->count, MOVES, p);
+  right = 2 * (likeliest(p, MOVES) == move) + 4 * (w->count && w->steps[w->count - 1] == move);
+  right += walk_guess(w, w->steps, w->count, w->x, w->y, move) == move;
+  w->foreseen += right & 1;
+  w->steps[w->count++] = (unsigned char)move;
+  w->x = x, w->y = y;
+  return right;
+}
+
+static void weights(const walker *w, const char *name, float *to) {
+  (void)miras_memory_get(w->memory, 0, 0, name, to, NULL, 0);
+}
+
+/* What a walk came to, with FNV-1a of the memory, lowest byte of each number first. */
+static const char *walk_result(const walker *w) {
+  static float now[WALK_PLACES * MOVES];
+  static char line[128];
+  uint64_t hash = UINT64_C(14695981039346656037);
+  int i, byte;
+  if (!w->whole) return "no walk of at most 4000 steps from an untouched memory";
+  weights(w, "W1", now);
+  for (i = 0; i < WALK_PLACES * MOVES; i++) {
+    uint32_t bits;
+    memcpy(&bits, &now[i], sizeof bits);
+    for (byte = 0; byte < 4; byte++)
+      hash = (hash ^ (bits >> 8 * byte & 255)) * UINT64_C(1099511628211);
+  }
+  snprintf(line, sizeof line, "%d steps, %d foreseen, hash %08lx%08lx", w->count, w->foreseen,
+           (unsigned long)(hash >> 32), (unsigned long)(hash & 0xffffffffu));
+  return line;
+}
+
+/* A walker who makes his rounds by these corners, with a step in 16 by chance; one who feints does
+ * not go where he is expected in one of 8. */
+static int rounds_step(const walker *w, const int (*corner)[2], int *at, int guess,
+                       uint32_t *seed) {
+  int dx, dy, move;
+  if (w->x == corner[*at][0] && w->y == corner[*at][1]) *at = (*at + 1) & 7;
+  dx = corner[*at][0] - w->x, dy = corner[*at][1] - w->y;
+  move = dx ? dx > 0 : dy > 0 ? 3 : 2;
+  *seed = *seed * 1664525u + 1013904223u;
+  if (*seed >> 28 == 0) move = (int)(*seed >> 26 & 3);
+  if (*seed >> 29 == 7 && move == guess) move ^= 2;
+  return move;
+}
+
+/* The match: 1500 steps of a walker who feints, or these, 4000 at most. */
+PAGE const char *match(const char *steps) {
+  static const int corner[8][2] = {{13, 5}, {13, 8}, {3, 8}, {3, 2},
+                                   {9, 2},  {9, 6},  {6, 6}, {6, 4}};
+  static const char letters[] = "lrud";
+  walker *w = &replayed;
+  uint32_t seed = 1;
+  int at = 0, guess;
+  walk_forget(w);
+  for (; steps && *steps; steps++) {
+    const char *found = strchr(letters, *steps);
+    if (!found || walk_step(w, (int)(found - letters)) < 0) return "no walk: a wall, or no letter";
+  }
+  while (!steps && w->count < 1500) {
+    guess = walk_guess(w, w->steps, w->count, w->x, w->y, -1);
+    (void)walk_step(w, rounds_step(w, corner, &at, guess, &seed));
+  }
+  return walk_result(w);
+}
+
+/* ---- the game -------------------------------------------------------------------------------- */
+
+PAGE void game_forget(void) { walk_forget(&you); }
+PAGE int game_step(int move) { return walk_step(&you, move); }
+PAGE int game_field(void) { return you.y * WIDE + you.x; }
+PAGE const unsigned char *game_steps(void) { return you.steps; }
+PAGE int game_count(void) { return you.count; }
+PAGE int game_whole(void) { return you.whole; }
+PAGE const char *game_result(void) { return walk_result(&you); }
+
+/* The fields that the memory foresees, one after the other, into the buffer. */
+PAGE void game_foresee(int fields) {
+  unsigned char steps[JUDGED];
+  int i, n = you.count < WALK_LONGEST ? you.count : WALK_LONGEST, x = you.x, y = you.y, move;
+  memcpy(steps, you.steps + you.count - n, (size_t)n);
+  for (i = 0; i < fields && n < JUDGED; i++) {
+    move = walk_guess(&you, steps, n, x, y, -1);
+    (void)walk_to(&x, &y, move);
+    steps[n++] = (unsigned char)move;
+    buffer[i] = (unsigned char)(y * WIDE + x);
+  }
+}
+
+/* A friend, who makes other rounds, has walked with a memory of his own. */
+PAGE void game_friend(void) {
+  static const int corner[8][2] = {{2, 5},  {2, 1},  {5, 1},  {5, 7},
+                                   {11, 7}, {11, 3}, {14, 3}, {14, 8}};
+  uint32_t seed = 7;
+  int at = 0, t;
+  walk_forget(&other);
+  for (t = 0; t < 400; t++) (void)walk_step(&other, rounds_step(&other, corner, &at, MOVES, &seed));
+}
+
+/* How many in a hundred of the latest steps of one (0 you, 1 the friend) the memory of one foresees
+ * while it learns nothing; of nobody's memory (2): straight on. -1: there are no steps. */
+PAGE int game_judge(int memory_of, int steps_of) {
+  walker *m = memory_of ? &other : &you;
+  const walker *s = steps_of ? &other : &you;
+  const int from = s->count > JUDGED ? s->count - JUDGED : 0;
+  int x = s->x, y = s->y, t, right = 0;
+  for (t = s->count; t-- > from;) {
+    (void)walk_to(&x, &y, s->steps[t] ^ 1);        /* back */
+    right += (memory_of == 2 ? t && s->steps[t - 1] == s->steps[t]
+                             : walk_guess(m, s->steps, t, x, y, -1) == s->steps[t]);
+  }
+  return s->count ? (200 * right / (s->count - from) + 1) / 2 : -1;
+}
+
+/* Your memory becomes A + B - W_0, B the friend's. 0: they did not begin alike. */
+PAGE int game_merge(void) {
+  static float a[WALK_PLACES * MOVES], b[WALK_PLACES * MOVES], start[WALK_PLACES * MOVES];
+  int i;
+  weights(&you, "init.W1", start);
+  weights(&other, "init.W1", b);
+  if (memcmp(start, b, sizeof b)) return 0;
+  weights(&you, "W1", a);
+  weights(&other, "W1", b);
+  for (i = 0; i < WALK_PLACES * MOVES; i++) a[i] += b[i] - start[i];
+  you.whole = 0;
+  if (!miras_memory_position(you.memory)) (void)miras_memory_move(you.memory, 1);
+  return !miras_memory_set(you.memory, 0, 0, "W1", a, why, sizeof why);
+}
+
+/* A file: the memory, then the field and up to 200 of the latest steps. Into the buffer; its size,
+ * or 0. */
+PAGE int game_save(void) {
+  const int n = you.count < JUDGED ? you.count : JUDGED;
+  const size_t size = miras_memory_save_to(you.memory, buffer, sizeof buffer);
+  if (!size || size + 2 + JUDGED > sizeof buffer) return 0;
+  buffer[size] = (unsigned char)you.x, buffer[size + 1] = (unsigned char)you.y;
+  memcpy(buffer + size + 2, you.steps + you.count - n, (size_t)n);
+  return (int)size + 2 + n;
+}
+
+/* The file in the buffer becomes yours, or (friend 1) the friend's. 0: it is none, see page_why. */
+PAGE int game_load(int bytes, int friend) {
+  walker *w = friend ? &other : &you;
+  const size_t size = miras_memory_save_to(w->memory, NULL, 0);
+  const int n = bytes - (int)size - 2;
+  const unsigned char *rest = buffer + size;
+  int i, x, y;
+  snprintf(why, sizeof why, "it is no file of this page, or a damaged one");
+  if (n < 0 || n > JUDGED || rest[0] >= WIDE || rest[1] >= HIGH) return 0;
+  x = rest[0], y = rest[1];
+  for (i = n; i-- > 0;)
+    if (rest[2 + i] >= MOVES || !walk_to(&x, &y, rest[2 + i] ^ 1)) return 0;
+  if (miras_memory_load_from(w->memory, buffer, size, why, sizeof why)) return 0;
+  w->x = rest[0], w->y = rest[1], w->count = n, w->whole = 0;
+  memcpy(w->steps, rest + 2, (size_t)n);
+  return 1;
+}
+
+PAGE int page_open(void) {
+  return text_open() && walk_open(&you) && walk_open(&other) && walk_open(&replayed);
+}
+
+#ifndef __EMSCRIPTEN__
+int main(int argc, char **argv) {
+  if (!page_open()) return puts(why), 1;
+  puts(match(argc > 1 ? argv[1] : NULL));
+  return 0;
+}
+#endif

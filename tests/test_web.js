@@ -1,0 +1,196 @@
+// test_web.js: examples/web, by node.
+//   node test_web.js FOLDER                      what the page's code says of its match
+//   node test_web.js FOLDER PROGRAM CHROMIUM     the page itself, in a headless Chromium
+// In the browser it is typed, walked, saved, opened, merged: surprise falls, nothing is logged,
+// nothing is asked of a network, and PROGRAM, which is page.c for this machine, replays the walk to
+// the same hash. Screenshots go to FOLDER. Chromium is spoken to by two pipes, without packages.
+'use strict';
+const { spawn, execFileSync } = require('child_process'), fs = require('fs');
+const path = require('path'), folder = path.resolve(process.argv[2]);
+const [program, chromium] = process.argv.slice(3);
+const pause = ms => new Promise(f => setTimeout(f, ms));
+let bad = 0;
+function check(right, ...words) {
+  if (!right) bad = 1;
+  console.log(right ? 'ok  ' : 'FAIL', ...words);
+}
+
+async function underNode() {
+  const m = await require(path.join(folder, 'page.js'))();
+  check(m._page_open(), 'opened');
+  const at = m._match(0);
+  console.log(Buffer.from(m.HEAPU8.subarray(at, m.HEAPU8.indexOf(0, at))).toString());
+}
+
+function openBrowser() {
+  const profile = fs.mkdtempSync(path.join(folder, 'profile-'));
+  const child = spawn(chromium, ['--headless=new', '--no-sandbox', '--disable-gpu',
+    '--no-first-run', '--disable-dev-shm-usage', '--hide-scrollbars', '--remote-debugging-pipe',
+    `--user-data-dir=${profile}`, 'about:blank'],
+  { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+  const waiting = new Map(), events = [];
+  let number = 0, text = '';
+  child.stdio[4].on('data', data => {
+    const parts = (text + data).split('\0');
+    text = parts.pop();
+    for (const message of parts.map(part => JSON.parse(part))) {
+      const wait = waiting.get(message.id);
+      if (!wait) events.push(message);
+      else if (message.error) wait[1](Error(message.error.message));
+      else wait[0](message.result);
+    }
+  });
+  process.on('exit', () => child.kill());
+  child.on('exit', () => waiting.forEach(wait => wait[1](Error('chromium has ended'))));
+  const send = (method, params, sessionId) => new Promise((yes, no) => {
+    waiting.set(++number, [yes, no]);
+    child.stdio[3].write(JSON.stringify({ id: number, method, params, sessionId }) + '\0');
+  });
+  return { send, events };
+}
+
+async function inBrowser() {
+  const browser = openBrowser();
+  const { targetId } = await browser.send('Target.createTarget', { url: 'about:blank' });
+  const { sessionId } = await browser.send('Target.attachToTarget', { targetId, flatten: true });
+  const send = (method, params) => browser.send(method, params, sessionId);
+  const value = async expression => {
+    const r = await send('Runtime.evaluate', { expression, returnByValue: true });
+    if (r.exceptionDetails) throw Error(`${expression}: ${JSON.stringify(r.exceptionDetails)}`);
+    return r.result.value;
+  };
+  const until = async expression => {
+    for (let i = 0; i < 600; i++, await pause(50)) if (await value(expression)) return;
+    throw Error(`waited in vain for ${expression}`);
+  };
+  const words = id => value(`$('${id}').textContent`);
+  const key = async (name, code) => {
+    for (const type of ['rawKeyDown', 'keyUp'])
+      await send('Input.dispatchKeyEvent', { type, key: name, windowsVirtualKeyCode: code });
+  };
+  const tabTo = async id => {
+    for (let i = 0; i < 12 && await value('document.activeElement.id') !== id; i++)
+      await key('Tab', 9);
+    check(await value('document.activeElement.id') === id &&
+      await value(`getComputedStyle($('${id}')).outlineStyle`) === 'solid', `tab to ${id}: seen`);
+  };
+  const inside = async (id, across, down) => {
+    const b = await value(`$('${id}').scrollIntoView({ block: 'center' }); ` +
+      `$('${id}').getBoundingClientRect().toJSON()`);
+    return { x: b.x + b.width * across, y: b.y + b.height * down };
+  };
+  const click = async id => {
+    const at = await inside(id, 0.5, 0.5);
+    for (const type of ['mousePressed', 'mouseReleased'])
+      await send('Input.dispatchMouseEvent', { type, button: 'left', clickCount: 1, ...at });
+  };
+  const choose = async (id, file) => {
+    const { root } = await send('DOM.getDocument');
+    const { nodeId } = await send('DOM.querySelector',
+      { nodeId: root.nodeId, selector: `#${id}` });
+    await value("$('said').textContent = ''");
+    await send('DOM.setFileInputFiles', { nodeId, files: [path.join(folder, file)] });
+    await until("$('said').textContent !== ''");
+    return words('said');
+  };
+  const screen = width => send('Emulation.setDeviceMetricsOverride',
+    { width, height: 800, deviceScaleFactor: 1, mobile: width < 500 });
+
+  for (const part of ['Runtime', 'Log', 'Network', 'Page', 'DOM']) await send(`${part}.enable`);
+  await browser.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: folder });
+  await screen(1000);
+  const began = Date.now();
+  await send('Page.navigate', { url: `file://${folder}/index.html` });
+  await until("typeof $ === 'function' && $('same').textContent + $('trouble').textContent");
+  const took = Date.now() - began;   // a second is what a machine needs that does nothing else
+  check(took < 5000, `loaded in ${took} ms`);
+  check(/^\u2713/.test(await words('same')), await words('same'), await words('here'));
+
+  await tabTo('text');
+  for (const letter of 'the cat sat on the mat. '.repeat(4))
+    await send('Input.dispatchKeyEvent', { type: 'char', text: letter });
+  const [first, fourth] =
+    await value('[mean(read.memory.slice(0, 24), 24), mean(read.memory, 24)]');
+  check(fourth < 0.2 * first, 'bits a letter, the first and the fourth time:', first, fourth);
+  await until("$('verdict-text').textContent.includes('of all 96')");
+  const answers = await value("[...$('answers').rows].map(row => row.cells[1].textContent)");
+  check(/^no idea/.test(answers[0]) && /^(cat|mat)/.test(answers[1]), answers.join(' | '));
+  await value("$('text').value = 'anew'; readText()");
+  check(await value('read.memory.length') === 4, 'a text that is changed is read anew');
+  await click('forget-text');
+  await click('type');
+  await until("!typing && $('verdict-text').textContent.includes('of all 528')");
+  check(await value('mean(read.memory, 100) < 0.6 * mean(read.memory.slice(0, 100), 100)'),
+    'a rhyme surprises less and less.', await words('verdict-text'));
+
+  await value("$('type').focus()");
+  await tabTo('field');
+  const arrows = { l: ['ArrowLeft', 37], r: ['ArrowRight', 39], u: ['ArrowUp', 38],
+    d: ['ArrowDown', 40] };
+  for (const move of 'rrrrdddlllllluuurr'.repeat(5)) await key(...arrows[move]);
+  const rounds = await value('[mean(walk.memory.slice(0, 18), 18), mean(walk.memory, 18), ' +
+    'mean(walk.table, 18)]');
+  check(rounds[1] > 90 && rounds[1] > rounds[0], 'foreseen, rounds 1 and 5, table:', ...rounds);
+  await until("$('own').textContent.startsWith('90 steps')");
+  const mine = await words('own'), command = await value("$('command').value");
+  const native = execFileSync(program, command.split(' ').slice(1)).toString().trim();
+  check(mine === native, 'the same walk, here and by the program:', mine, '|', native);
+
+  const hash = "textAt(m._game_result()).split(' ').pop()", kept = await value(hash);
+  const memory = path.join(folder, 'walk.memory');
+  await click('save');
+  for (let i = 0; i < 200 && !(fs.existsSync(memory) && fs.statSync(memory).size); i++)
+    await pause(50);
+  const file = fs.readFileSync(memory);
+  const bytes = '[...bytesAt(m._page_buffer(), m._game_save())].join()';
+  check(await value(bytes) === file.join(), 'saved', file.length, 'bytes');
+  await click('forget-walk');
+  check(await value(hash) !== kept, 'forgotten');
+  console.log('    ', await choose('file', 'walk.memory'));
+  check(await value(bytes) === file.join(), 'opened: the same bytes');
+  file[file.length >> 1] ^= 1;
+  fs.writeFileSync(path.join(folder, 'broken.memory'), file);
+  check(/was not opened/.test(await choose('file', 'broken.memory')), await words('said'));
+  check(/^walk.memory is the friend/.test(await choose('file-friend', 'walk.memory')),
+    await words('said'));
+  await click('friend');
+  await click('merge');
+  const [a, b, both] = await value("[...$('judged').rows].map(row => [1, 2].map(i => " +
+    'Number(row.cells[i].textContent)))');
+  check(both[0] > a[0] - 10 && both[0] > b[0] && both[1] > b[1] - 10 && both[1] > a[1],
+    'your steps, the friend\'s: A', a, 'B', b, 'merged', both);
+
+  const corner = await inside('field', 0.1, 0.15);
+  await send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...corner });
+  await until('!route.length && m._game_field() === 17');
+  await click('forget-walk');
+  await click('walk');
+  await until('walk.memory.length > 90 && !route.length');
+  await click('friend');
+  await click('merge');
+  check(await value("[...document.querySelectorAll('button, input:not([hidden]), textarea, " +
+    "canvas')].every(e => e.textContent || e.ariaLabel || e.labels && e.labels.length)"),
+  'every control has a name.', await words('verdict-walk'));
+  for (const scheme of ['light', 'dark'])
+    for (const width of [1000, 360]) {
+      await screen(width);
+      await send('Emulation.setEmulatedMedia',
+        { features: [{ name: 'prefers-color-scheme', value: scheme }] });
+      await pause(500);
+      check(await value('document.documentElement.scrollWidth') <= width, scheme, width);
+      const { data } = await send('Page.captureScreenshot', { captureBeyondViewport: true });
+      fs.writeFileSync(path.join(folder, `${scheme}-${width}.png`), data, 'base64');
+    }
+  const logged = browser.events.filter(({ method }) =>
+    /^(Runtime.exceptionThrown|Runtime.consoleAPICalled|Log.entryAdded)$/.test(method));
+  check(!logged.length, 'nothing is logged', JSON.stringify(logged));
+  const asked = browser.events.filter(({ method }) => method === 'Network.requestWillBeSent')
+    .map(({ params }) => params.request.url.slice(0, 100));
+  check(asked.every(url => /^(file:.*\/(index.html|page.js)$|data:|blob:)/.test(url)),
+    'nothing is asked of a network');
+}
+
+(chromium ? inBrowser() : underNode()).then(() => process.exit(bad), e => {
+  console.log('FAIL', e);
+  process.exit(1);
+});
