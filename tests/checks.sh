@@ -288,7 +288,6 @@ run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }
 
-<<<<<<< HEAD
 # A source distribution of the Python package builds elsewhere, and what it installs passes pytest.
 python_has() {
   python -c 'import cffi, numpy, pytest, setuptools
@@ -319,7 +318,8 @@ build.build_sdist(sys.argv[1])' "$build/sdist") >/dev/null &&
     CFLAGS='-O1 -g0 -DMIRAS_NO_AVX512' pip install -q --no-build-isolation --no-deps \
       "$build"/sdist/miras-*.tar.gz &&
     $limit python -m pytest -q -rs -p no:cacheprovider examples/python/tests
-=======
+}
+
 web_page() {   # built by the README's commands: its size, one hash everywhere, then a browser
   test=$PWD/tests/test_web.js here=$build/web page=examples/web
   mkdir "$here" "$here/examples" && cp miras.h "$here" && cp -r $page examples/encoders.h \
@@ -340,5 +340,4 @@ web_page() {   # built by the README's commands: its size, one hash everywhere, 
   done
   echo 'there is no Chromium: nobody has looked at the page'
   return 77
->>>>>>> doors-web
 }
