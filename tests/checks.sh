@@ -173,6 +173,38 @@ cortex_rows() {
   cortex small_rows 0 -DEVERY_ROW && grep -q '^stack of the deepest: ' "$build/small_rows.txt"
 }
 
+# ---- examples for those who build something else ----
+
+few='-DMIRAS_NO_SIMD -DMIRAS_ONLY_MEMORIES -DMIRAS_ONLY_EXACT'   # what compiles in a second
+
+# The consumer in its three ways, and by pkg-config; without threads there is no pool.
+cmake_ways() {
+  here=$build/cmake from=examples/cmake/consumer
+  cmake -S examples/cmake -B "$here/miras" >/dev/null &&
+    cmake --install "$here/miras" --prefix "$here/a prefix" &&
+    cmake -S $from -B "$here/installed" -DCMAKE_C_FLAGS="$few" \
+      -DCMAKE_PREFIX_PATH="$here/a prefix" && cmake --build "$here/installed" &&
+    "$here/installed/consumer" && "$here/installed/pool" || return 1
+
+  mkdir -p "$here/repository/examples" && cp miras.h miras_cuda.cuh "$here/repository" &&
+    cp -R examples/cmake "$here/repository/examples" &&
+    (cd "$here/repository" && git init -q -b main && git add . &&
+      git -c user.name=tests -c user.email=tests@example.org commit -q -m tests) &&
+    cmake -S $from -B "$here/fetched" -DCMAKE_C_FLAGS="$few" -DMIRAS_INSTALL=OFF \
+      -DMIRAS_REPOSITORY="$here/repository" && cmake --build "$here/fetched" --target consumer &&
+    "$here/fetched/consumer" || return 1
+
+  cmake -S $from -B "$here/folder" -DCMAKE_C_FLAGS="$few" -DMIRAS_FOLDER="$PWD" \
+    -DMIRAS_THREADS=OFF && cmake --build "$here/folder" && "$here/folder/consumer" &&
+    [ ! -e "$here/folder/pool" ] || return 1
+
+  ln -s "$here/a prefix" "$here/prefix" && PKG_CONFIG_PATH=$here/prefix/share/pkgconfig &&
+    export PKG_CONFIG_PATH && pkg-config --validate miras &&
+    pkg-config --exact-version="$(sed -n 's/^#define MIRAS_VERSION_TEXT "\(.*\)"/\1/p' miras.h)" \
+      miras && (cd "$here" && $gcc $few "$OLDPWD/$from/main.c" "$OLDPWD/$from/miras.c" \
+      $(pkg-config --cflags --libs miras) -o main && ./main)
+}
+
 windows_compiles() {
   printf '%s\n' '#include <windows.h>' '#include "miras.h"' '#define MIRAS_IMPLEMENTATION' \
     '#include "miras.h"' >"$build/windows.c"

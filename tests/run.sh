@@ -102,6 +102,9 @@ wanted() {   # the packages that are missing, one per line
   has cmp || echo diffutils
   has nm || echo binutils
   { has gcc && has_cmocka gcc; } || echo libcmocka-dev
+  has cmake || echo cmake
+  has pkg-config || echo pkg-config
+  has git || echo git
   [ "$mode" = quick ] && { has g++ || echo g++; return; }
   has g++ || echo g++
   has clang || echo clang

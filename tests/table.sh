@@ -246,6 +246,10 @@ job 'Windows: programs under wine' 'all mingw wine' windows_runs
 job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 405000 &&
 size_at_most 345000 -DMIRAS_NO_SIMD && size_at_most 226000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 
+# ---- examples for those who build something else, each by its README's commands ----
+
+job 'examples/cmake: in place, fetched, installed, by pkg-config' 'cmake pkg-config git' cmake_ways
+
 # ---- the matrix: every flag by one of gcc's and one of clang's, in C and in C++ ----
 
 cell_row() {   # needs, compiler, dialect, flags
