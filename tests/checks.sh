@@ -175,7 +175,7 @@ cortex_rows() {
 
 # ---- examples for those who build something else ----
 
-few='-DMIRAS_NO_SIMD -DMIRAS_ONLY_MEMORIES -DMIRAS_ONLY_EXACT'   # what compiles in a second
+few="-DMIRAS_NO_SIMD -DMIRAS_ONLY_MEMORIES -DMIRAS_ONLY_EXACT"
 
 # The consumer in its three ways, and by pkg-config; without threads there is no pool.
 cmake_ways() {
@@ -201,8 +201,45 @@ cmake_ways() {
   ln -s "$here/a prefix" "$here/prefix" && PKG_CONFIG_PATH=$here/prefix/share/pkgconfig &&
     export PKG_CONFIG_PATH && pkg-config --validate miras &&
     pkg-config --exact-version="$(sed -n 's/^#define MIRAS_VERSION_TEXT "\(.*\)"/\1/p' miras.h)" \
-      miras && (cd "$here" && $gcc $few "$OLDPWD/$from/main.c" "$OLDPWD/$from/miras.c" \
-      $(pkg-config --cflags --libs miras) -o main && ./main)
+      miras && $gcc $few $from/main.c $(pkg-config --cflags miras) \
+      "$here/installed/libmemories.a" $(pkg-config --libs miras) -o "$here/main" && "$here/main"
+}
+
+# The portfile by CMake, and a consumer of what it installs.
+vcpkg_port() {
+  here=$build/vcpkg port=examples/packages/vcpkg/miras
+  python3 - $port/vcpkg.json miras.h <<'END' &&
+import json, re, sys
+manifest = json.load(open(sys.argv[1]))
+version = re.search('#define MIRAS_VERSION_TEXT "(.*)"', open(sys.argv[2]).read()).group(1)
+assert manifest["name"] == "miras" and manifest["version"] == version, manifest
+assert all(d["host"] for d in manifest["dependencies"])
+END
+    cmake -DPORTFILE="$PWD/$port/portfile.cmake" -DPORT=miras -DCURRENT_BUILDTREES_DIR="$here/b" \
+      -DCURRENT_PACKAGES_DIR="$here/p" -P tests/vcpkg.cmake &&
+    cmp LICENSE "$here/p/share/miras/copyright" &&
+    cmake -S examples/cmake/consumer -B "$here/c" -DCMAKE_C_FLAGS="$few" \
+      -DCMAKE_PREFIX_PATH="$here/p" && cmake --build "$here/c" --target consumer &&
+    "$here/c/consumer"
+}
+
+# Conan's own create, which builds the consumer too; pip brings Conan where it is missing.
+conan_package() {
+  if ! command -v conan >/dev/null; then
+    [ -z "${MIRAS_NO_INSTALL:-}" ] && python3 -m venv "$build/conan" &&
+      "$build/conan/bin/pip" install -q conan && PATH=$build/conan/bin:$PATH || {
+      echo 'there is no conan, and pip could not bring it'
+      return 77
+    }
+  fi
+  CONAN_HOME=$build/conan_home
+  export CONAN_HOME
+  conan profile detect && conan create examples/packages/conan -o '&:threads=True' \
+    -c "tools.build:cflags=$(echo "['$few']" | sed "s/ /','/g")" \
+    -c "tools.cmake.cmake_layout:test_folder=$build/conan_test" >"$build/conan.txt" 2>&1
+  status=$?
+  cat "$build/conan.txt"
+  [ $status = 0 ] && grep -q '^miras [0-9.]*, portable: 0.500 -0.250' "$build/conan.txt"
 }
 
 windows_compiles() {

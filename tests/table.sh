@@ -249,6 +249,8 @@ size_at_most 345000 -DMIRAS_NO_SIMD && size_at_most 226000 -DMIRAS_NO_SIMD -DMIR
 # ---- examples for those who build something else, each by its README's commands ----
 
 job 'examples/cmake: in place, fetched, installed, by pkg-config' 'cmake pkg-config git' cmake_ways
+job 'examples/packages: the port of vcpkg, without vcpkg' 'cmake python3' vcpkg_port
+job 'examples/packages: Conan' 'cmake python3' conan_package
 
 # ---- the matrix: every flag by one of gcc's and one of clang's, in C and in C++ ----
 
