@@ -187,7 +187,7 @@ cmake_ways() {
     "$here/installed/consumer" && "$here/installed/pool" || return 1
 
   mkdir -p "$here/repository/examples" && cp miras.h miras_cuda.cuh "$here/repository" &&
-    cp -R examples/cmake "$here/repository/examples" &&
+    cp -R examples/cmake examples/cpp "$here/repository/examples" &&
     (cd "$here/repository" && git init -q -b main && git add . &&
       git -c user.name=tests -c user.email=tests@example.org commit -q -m tests) &&
     cmake -S $from -B "$here/fetched" -DCMAKE_C_FLAGS="$few" -DMIRAS_INSTALL=OFF \
@@ -240,6 +240,23 @@ conan_package() {
   status=$?
   cat "$build/conan.txt"
   [ $status = 0 ] && grep -q '^miras [0-9.]*, portable: 0.500 -0.250' "$build/conan.txt"
+}
+
+# cpp COMPILER OBJECT: the classes with exceptions and without, their library plain or not.
+cpp() {
+  for how in -fexceptions -fno-exceptions; do
+    $1 -std=c++17 $strict $how -g1 -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+      -fno-sanitize-recover=all tests/test_cpp.cpp "$2" -o "$build/bin/cpp_$1" -lm -lpthread &&
+      $limit "$build/bin/cpp_$1" || return 1
+  done
+}
+cpp_example() {
+  g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/cpp/example.cpp \
+    -o "$build/bin/cpp_example" && "$build/bin/cpp_example" >"$build/cpp.txt" &&
+    cat "$build/cpp.txt" && grep -qx 'coral is 1.00 0.50 0.31' "$build/cpp.txt" &&
+    grep -qx 'refused: key_dim is 5000; it must lie in 1..4096' "$build/cpp.txt" &&
+    awk '/^said/ {n++; e = $2 - $4; sum += e * e} END {exit !(n == 4 && sum / n < 0.05)}' \
+      "$build/cpp.txt"
 }
 
 windows_compiles() {

@@ -249,6 +249,15 @@ size_at_most 345000 -DMIRAS_NO_SIMD && size_at_most 226000 -DMIRAS_NO_SIMD -DMIR
 # ---- examples for those who build something else, each by its README's commands ----
 
 job 'examples/cmake: in place, fetched, installed, by pkg-config' 'cmake pkg-config git' cmake_ways
+cpp_row() {   # needs, C++ compiler, C compiler, label, flags: of a library that tests have too
+  object=$(object_of "$4")
+  job "examples/cpp: $2, address and undefined sanitizers" "$1" "cpp $2 '$object'" &&
+    echo "$3 -std=c99 $strict_c $5 -c tests/object.c -o '$object'" >"$object.sh"
+}
+cpp_row 'all g++-asan' g++ "$gcc" "$gcc -O2 -DMIRAS_NO_SIMD" '-O2 -DMIRAS_NO_SIMD'
+label='clang -O1 -DMIRAS_NO_SIMD, address and undefined sanitizers'
+cpp_row 'all clang-asan clang++-asan' clang++ clang "$label" "$sane -O1 -DMIRAS_NO_SIMD"
+job 'examples/cpp: its example' g++ cpp_example
 job 'examples/packages: the port of vcpkg, without vcpkg' 'cmake python3' vcpkg_port
 job 'examples/packages: Conan' 'cmake python3' conan_package
 

@@ -16,7 +16,7 @@ class Miras(ConanFile):
     default_options = {"threads": False}
     no_copy_source = True
     implements = ["auto_header_only"]
-    headers = "miras.h", "miras_cuda.cuh"
+    headers = "miras.h", "miras_cuda.cuh", "examples/cpp/miras.hpp"
 
     def _root(self):
         return os.path.abspath(os.path.join(self.recipe_folder, "..", "..", ".."))
@@ -30,8 +30,9 @@ class Miras(ConanFile):
             copy(self, name, self._root(), self.export_sources_folder)
 
     def package(self):
+        include = os.path.join(self.package_folder, "include")
         for name in self.headers:
-            copy(self, name, self.source_folder, os.path.join(self.package_folder, "include"))
+            copy(self, name, self.source_folder, include, keep_path=False)
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
 
     def package_info(self):
