@@ -259,6 +259,25 @@ cpp_example() {
       "$build/cpp.txt"
 }
 
+# Mono: the sample, the same as Unity compiles it, and a test of every class.
+csharp() {
+  here=$build/csharp from=examples/csharp
+  mkdir "$here" || return 1
+  set -- mcs -unsafe -warnaserror $from/Runtime/Miras.cs
+  "$@" -out:"$here/pairs.exe" $from/Samples~/Pairs/Pairs.cs &&
+    mono "$here/pairs.exe" >"$here/said" && cat "$here/said" &&
+    grep -qx 'saved and opened: 0.010' "$here/said" &&
+    "$@" -d:UNITY_5_3_OR_NEWER -out:"$here/unity.exe" $from/Samples~/Pairs/Pairs.cs \
+      tests/unity.cs && (cd "$here" && mono unity.exe | diff said -) &&
+    "$@" -out:"$here/test.exe" tests/test_csharp.cs && mono "$here/test.exe" "$here" &&
+    python3 - $from/package.json $from/Runtime/Miras.asmdef miras.h <<'END'
+import json, re, sys
+package, assembly = (json.load(open(name)) for name in sys.argv[1:3])
+version = re.search('#define MIRAS_VERSION_TEXT "(.*)"', open(sys.argv[3]).read()).group(1)
+assert package["version"] == version and assembly["allowUnsafeCode"], package
+END
+}
+
 windows_compiles() {
   printf '%s\n' '#include <windows.h>' '#include "miras.h"' '#define MIRAS_IMPLEMENTATION' \
     '#include "miras.h"' >"$build/windows.c"

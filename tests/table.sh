@@ -258,6 +258,12 @@ cpp_row 'all g++-asan' g++ "$gcc" "$gcc -O2 -DMIRAS_NO_SIMD" '-O2 -DMIRAS_NO_SIM
 label='clang -O1 -DMIRAS_NO_SIMD, address and undefined sanitizers'
 cpp_row 'all clang-asan clang++-asan' clang++ clang "$label" "$sane -O1 -DMIRAS_NO_SIMD"
 job 'examples/cpp: its example' g++ cpp_example
+shared_row() {   # name, needs, command: over the shared library, which is built once
+  job "$1" "$2" "LD_LIBRARY_PATH='$build/bin' && export LD_LIBRARY_PATH && $3" &&
+    echo "$gcc -std=c99 $strict_c -O1 -DMIRAS_NO_SIMD -shared -fPIC -fvisibility=hidden \
+examples/shared/miras.c -o '$build/bin/libmiras.so' -lm" >"$build/bin/shared.o.sh"
+}
+shared_row 'examples/csharp: Mono, and as Unity compiles it' 'mcs mono python3' csharp
 job 'examples/packages: the port of vcpkg, without vcpkg' 'cmake python3' vcpkg_port
 job 'examples/packages: Conan' 'cmake python3' conan_package
 
