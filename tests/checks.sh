@@ -278,6 +278,13 @@ assert package["version"] == version and assembly["allowUnsafeCode"], package
 END
 }
 
+lua() {
+  luajit examples/lua/pairs.lua >"$build/lua.txt" && cat "$build/lua.txt" &&
+    grep -qx 'saved and opened: 0.010' "$build/lua.txt" &&
+    grep -qx 'refused: key_dim is 5000; it must lie in 1..4096' "$build/lua.txt" &&
+    luajit tests/test_lua.lua "$build"
+}
+
 windows_compiles() {
   printf '%s\n' '#include <windows.h>' '#include "miras.h"' '#define MIRAS_IMPLEMENTATION' \
     '#include "miras.h"' >"$build/windows.c"

@@ -103,6 +103,7 @@ wanted() {   # the packages that are missing, one per line
   has nm || echo binutils
   { has gcc && has_cmocka gcc; } || echo libcmocka-dev
   has cmake || echo cmake
+  has luajit || echo luajit
   { has mcs && has mono; } || echo mono-mcs mono-runtime
   has pkg-config || echo pkg-config
   has git || echo git

@@ -264,6 +264,7 @@ shared_row() {   # name, needs, command: over the shared library, which is built
 examples/shared/miras.c -o '$build/bin/libmiras.so' -lm" >"$build/bin/shared.o.sh"
 }
 shared_row 'examples/csharp: Mono, and as Unity compiles it' 'mcs mono python3' csharp
+shared_row 'examples/lua: LuaJIT' luajit lua
 job 'examples/packages: the port of vcpkg, without vcpkg' 'cmake python3' vcpkg_port
 job 'examples/packages: Conan' 'cmake python3' conan_package
 
