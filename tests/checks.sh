@@ -285,6 +285,32 @@ lua() {
     luajit tests/test_lua.lua "$build"
 }
 
+# bare NAME FLAGS AND FILES...: a program with examples/cortex-m/board.ld, run by an emulator.
+bare() {
+  program=$build/$1
+  shift
+  arm-none-eabi-gcc -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 \
+    -ffunction-sections -fdata-sections "$@" -nostartfiles -T examples/cortex-m/board.ld \
+    -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm -o "$program" &&
+    arm-none-eabi-size "$program" &&
+    $limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel "$program" \
+      >"$program.txt" 2>&1 </dev/null
+  status=$?
+  cat "$program.txt"
+  return $status
+}
+# The linker holds flash and data to board.ld, which keeps 12 KB for the stack. The program fails
+# where the network has not learned; here, that it is the best, by what, and what the memory is.
+cortex_learns() {
+  bare fridge -std=c99 -Wall -Wextra -Werror -Wno-maybe-uninitialized examples/cortex-m/fridge.c \
+    examples/cortex-m/board.c && awk '
+      $1 == "stack" {stack = $2}
+      $1 == "week" {same = $3; memory = $4; network = $5}
+      /^best of the week: network/ {best = 1}
+      END {exit !(best && stack > 4096 && stack < 12288 && memory < 0.35 * same &&
+                  network < 0.33 * same && network > 0.1)}' "$build/fridge.txt"
+}
+
 windows_compiles() {
   printf '%s\n' '#include <windows.h>' '#include "miras.h"' '#define MIRAS_IMPLEMENTATION' \
     '#include "miras.h"' >"$build/windows.c"

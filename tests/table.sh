@@ -265,6 +265,7 @@ examples/shared/miras.c -o '$build/bin/libmiras.so' -lm" >"$build/bin/shared.o.s
 }
 shared_row 'examples/csharp: Mono, and as Unity compiles it' 'mcs mono python3' csharp
 shared_row 'examples/lua: LuaJIT' luajit lua
+job 'examples/cortex-m: a memory and a network learn in 196 KB' cortex cortex_learns
 job 'examples/packages: the port of vcpkg, without vcpkg' 'cmake python3' vcpkg_port
 job 'examples/packages: Conan' 'cmake python3' conan_package
 
