@@ -175,6 +175,7 @@ cortex_rows() {
 
 # ---- examples for those who build something else ----
 
+version_of() { sed -n 's/^#define MIRAS_VERSION_TEXT "\(.*\)"/\1/p' miras.h; }
 few="-DMIRAS_NO_SIMD -DMIRAS_ONLY_MEMORIES -DMIRAS_ONLY_EXACT"
 
 # The consumer in its three ways, and by pkg-config; without threads there is no pool.
@@ -200,19 +201,18 @@ cmake_ways() {
 
   ln -s "$here/a prefix" "$here/prefix" && PKG_CONFIG_PATH=$here/prefix/share/pkgconfig &&
     export PKG_CONFIG_PATH && pkg-config --validate miras &&
-    pkg-config --exact-version="$(sed -n 's/^#define MIRAS_VERSION_TEXT "\(.*\)"/\1/p' miras.h)" \
-      miras && $gcc $few $from/main.c $(pkg-config --cflags miras) \
-      "$here/installed/libmemories.a" $(pkg-config --libs miras) -o "$here/main" && "$here/main"
+    pkg-config --exact-version="$(version_of)" miras &&
+    flags=$(pkg-config --cflags --libs miras) &&
+    $gcc $few $from/main.c "$here/installed/libmemories.a" $flags -o "$here/main" && "$here/main"
 }
 
 # The portfile by CMake, and a consumer of what it installs.
 vcpkg_port() {
   here=$build/vcpkg port=examples/packages/vcpkg/miras
-  python3 - $port/vcpkg.json miras.h <<'END' &&
-import json, re, sys
+  python3 - $port/vcpkg.json "$(version_of)" <<'END' &&
+import json, sys
 manifest = json.load(open(sys.argv[1]))
-version = re.search('#define MIRAS_VERSION_TEXT "(.*)"', open(sys.argv[2]).read()).group(1)
-assert manifest["name"] == "miras" and manifest["version"] == version, manifest
+assert manifest["name"] == "miras" and manifest["version"] == sys.argv[2], manifest
 assert all(d["host"] for d in manifest["dependencies"])
 END
     cmake -DPORTFILE="$PWD/$port/portfile.cmake" -DPORT=miras -DCURRENT_BUILDTREES_DIR="$here/b" \
@@ -225,12 +225,13 @@ END
 
 # Conan's own create, which builds the consumer too; pip brings Conan where it is missing.
 conan_package() {
+  if ! command -v conan >/dev/null && [ -z "${MIRAS_NO_INSTALL:-}" ]; then
+    python3 -m venv "$build/conan" && "$build/conan/bin/pip" install -q conan
+    PATH=$build/conan/bin:$PATH
+  fi
   if ! command -v conan >/dev/null; then
-    [ -z "${MIRAS_NO_INSTALL:-}" ] && python3 -m venv "$build/conan" &&
-      "$build/conan/bin/pip" install -q conan && PATH=$build/conan/bin:$PATH || {
-      echo 'there is no conan, and pip could not bring it'
-      return 77
-    }
+    echo 'there is no conan, and pip could not bring it'
+    return 77
   fi
   CONAN_HOME=$build/conan_home
   export CONAN_HOME
@@ -270,11 +271,10 @@ csharp() {
     "$@" -d:UNITY_5_3_OR_NEWER -out:"$here/unity.exe" $from/Samples~/Pairs/Pairs.cs \
       tests/unity.cs && (cd "$here" && mono unity.exe | diff said -) &&
     "$@" -out:"$here/test.exe" tests/test_csharp.cs && mono "$here/test.exe" "$here" &&
-    python3 - $from/package.json $from/Runtime/Miras.asmdef miras.h <<'END'
-import json, re, sys
+    python3 - $from/package.json $from/Runtime/Miras.asmdef "$(version_of)" <<'END'
+import json, sys
 package, assembly = (json.load(open(name)) for name in sys.argv[1:3])
-version = re.search('#define MIRAS_VERSION_TEXT "(.*)"', open(sys.argv[3]).read()).group(1)
-assert package["version"] == version and assembly["allowUnsafeCode"], package
+assert package["version"] == sys.argv[3] and assembly["allowUnsafeCode"], package
 END
 }
 
@@ -309,6 +309,42 @@ cortex_learns() {
       /^best of the week: network/ {best = 1}
       END {exit !(best && stack > 4096 && stack < 12288 && memory < 0.35 * same &&
                   network < 0.33 * same && network > 0.1)}' "$build/fridge.txt"
+}
+
+# The sketch of the Arduino library, as its copying script puts it together: on a stand-in for
+# Arduino's core, and so by Arduino's own builder. It must halve the error of "the same as now".
+sketch_learns() {
+  cat "$1" && awk -F '[:,]' '
+    /^sensor/ {n++; error = $6; same = $8}
+    /^stack/ {split($0, stack, " ")}
+    END {exit !(n == 9 && error > 0 && error < 0.55 * same && stack[2] < 4096)}' "$1"
+}
+arduino_sketch() {
+  here=$build/arduino flags='-Wall -Wextra -Werror'
+  grep -qx "version=$(version_of)" examples/arduino/library.properties &&
+    sh examples/arduino/copy.sh "$here" || return 1
+  lib=$here/Miras
+  set -- arm-none-eabi-g++ -std=gnu++17 -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard \
+    -mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections $flags -fno-exceptions -fno-rtti \
+    -fno-threadsafe-statics -Itests/arduino -I"$lib/src" -c -x c++
+  "$@" -include Arduino.h "$lib/examples/Forecast/Forecast.ino" -o "$here/sketch.o" &&
+    "$@" tests/arduino/board.cpp -o "$here/board.o" &&
+    bare forecast -std=gnu11 $flags "$lib/src/MirasMemory.c" examples/cortex-m/board.c \
+      "$here/sketch.o" "$here/board.o" && sketch_learns "$build/forecast.txt"
+}
+arduino_builder() {
+  here=$build/builder
+  board=$here/hardware/tests/samd
+  mkdir -p "$board/cores/emulated" "$here/out" && cp tests/arduino/*.txt "$board" &&
+    cp tests/arduino/Arduino.h tests/arduino/board.cpp examples/cortex-m/board.ld \
+      "$board/cores/emulated" && cp examples/cortex-m/board.c "$board/cores/emulated/start.c" &&
+    sh examples/arduino/copy.sh "$here/libraries" && arduino-builder -compile \
+      -hardware "$here/hardware" -hardware /usr/share/arduino-builder -tools /usr/bin \
+      -libraries "$here/libraries" -fqbn tests:samd:emulated -build-path "$here/out" \
+      "$here/libraries/Miras/examples/Forecast/Forecast.ino" &&
+    $limit qemu-system-arm -M mps2-an386 -nographic -semihosting \
+      -kernel "$here/out/Forecast.ino.elf" >"$here/said" 2>&1 </dev/null &&
+    sketch_learns "$here/said"
 }
 
 windows_compiles() {

@@ -102,11 +102,6 @@ wanted() {   # the packages that are missing, one per line
   has cmp || echo diffutils
   has nm || echo binutils
   { has gcc && has_cmocka gcc; } || echo libcmocka-dev
-  has cmake || echo cmake
-  has luajit || echo luajit
-  { has mcs && has mono; } || echo mono-mcs mono-runtime
-  has pkg-config || echo pkg-config
-  has git || echo git
   [ "$mode" = quick ] && { has g++ || echo g++; return; }
   has g++ || echo g++
   has clang || echo clang
@@ -117,6 +112,12 @@ wanted() {   # the packages that are missing, one per line
     echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   has qemu-aarch64 || has qemu-aarch64-static || echo qemu-user
   ! emulates || [ -f /usr/include/simde/x86/avx512.h ] || echo libsimde-dev
+  has cmake || echo cmake
+  has luajit || echo luajit
+  { has mcs && has mono; } || echo mono-mcs mono-runtime
+  has pkg-config || echo pkg-config
+  has git || echo git
+  has arduino-builder || echo arduino-builder
   small_arm || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
   has qemu-system-arm || echo qemu-system-arm
   { has mpicc && has mpirun; } || echo openmpi-bin libopenmpi-dev
