@@ -6,6 +6,7 @@ local miras = require "miras"
 local ffi = require "ffi"
 local path = arg[1] .. "/\195\169t\195\169.memory"
 local wrong = 0
+local floats = ffi.typeof "float[?]"
 
 local function expect(right, what)
   if right then return end
@@ -53,9 +54,14 @@ for _ = 1, 50 do c:write({1, 0}, {0, 1, 0}) end
 local p = c:probabilities(c:read {1, 0})
 expect(p[1] > 0.8 and near(p[0] + p[1] + p[2], 1), "probabilities")
 
-for i = 1, 3000 do   -- memories that nobody holds are given back, while others are at work
-  miras.memory("deltanet", {key_dim = 8}):write({i, 0, 0, 0, 0, 0, 0, 0}, {1, 2, 3, 4, 5, 6, 7, 8})
+-- Memories of 1 MB are given back, by the collector and by close, while another is at work.
+for i = 1, 1000 do
+  local large = miras.memory("deltanet", {key_dim = 512, value_dim = 512})
+  if i % 2 == 0 then large:close() elseif i % 10 == 1 then collectgarbage() end
+  if i == 2 then refused("argument", large.write, large, floats(512), floats(512)) end
 end
 collectgarbage()
+local file = io.open "/proc/self/statm"
+if file then expect(file:read "*n" < 65536, "more than 256 MB are still held") end
 expect(near(m:read(key)[1], -2), "after all of these")
 os.exit(wrong)

@@ -146,6 +146,12 @@ function memory:state(from)
   ffi.copy(at, from, bytes)
 end
 
+-- Gives the memory back at once; else the collector does, which does not know how large it is.
+function memory:close()
+  C.miras_memory_close(ffi.gc(self.handle, nil))
+  self.handle = nil
+end
+
 function memory:reset() C.miras_memory_reset(self.handle) end
 function memory:position() return tonumber(C.miras_memory_position(self.handle)) end
 function memory:save(path) check(C.miras_memory_save(self.handle, path)) end
