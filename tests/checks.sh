@@ -183,6 +183,180 @@ cortex_rows() {
   cortex small_rows 0 -DEVERY_ROW && grep -q '^stack of the deepest: ' "$build/small_rows.txt"
 }
 
+# ---- examples for those who build something else ----
+
+version_of() { sed -n 's/^#define MIRAS_VERSION_TEXT "\(.*\)"/\1/p' miras.h; }
+few="-DMIRAS_NO_SIMD -DMIRAS_ONLY_MEMORIES -DMIRAS_ONLY_EXACT"
+
+# The consumer in its three ways, and by pkg-config; without threads there is no pool.
+cmake_ways() {
+  here=$build/cmake from=examples/cmake/consumer
+  cmake -S examples/cmake -B "$here/miras" >/dev/null &&
+    cmake --install "$here/miras" --prefix "$here/a prefix" &&
+    cmake -S $from -B "$here/installed" -DCMAKE_C_FLAGS="$few" \
+      -DCMAKE_PREFIX_PATH="$here/a prefix" && cmake --build "$here/installed" &&
+    "$here/installed/consumer" && "$here/installed/pool" || return 1
+
+  mkdir -p "$here/repository/examples" && cp miras.h miras_cuda.cuh "$here/repository" &&
+    cp -R examples/cmake examples/cpp "$here/repository/examples" &&
+    (cd "$here/repository" && git init -q -b main && git add . &&
+      git -c user.name=tests -c user.email=tests@example.org commit -q -m tests) &&
+    cmake -S $from -B "$here/fetched" -DCMAKE_C_FLAGS="$few" -DMIRAS_INSTALL=OFF \
+      -DMIRAS_REPOSITORY="$here/repository" && cmake --build "$here/fetched" --target consumer &&
+    "$here/fetched/consumer" || return 1
+
+  cmake -S $from -B "$here/folder" -DCMAKE_C_FLAGS="$few" -DMIRAS_FOLDER="$PWD" \
+    -DMIRAS_THREADS=OFF && cmake --build "$here/folder" && "$here/folder/consumer" &&
+    [ ! -e "$here/folder/pool" ] || return 1
+
+  ln -s "$here/a prefix" "$here/prefix" && PKG_CONFIG_PATH=$here/prefix/share/pkgconfig &&
+    export PKG_CONFIG_PATH && pkg-config --validate miras &&
+    pkg-config --exact-version="$(version_of)" miras &&
+    flags=$(pkg-config --cflags --libs miras) &&
+    $gcc $few $from/main.c "$here/installed/libmemories.a" $flags -o "$here/main" && "$here/main"
+}
+
+# The portfile by CMake, and a consumer of what it installs.
+vcpkg_port() {
+  here=$build/vcpkg port=examples/packages/vcpkg/miras
+  python3 - $port/vcpkg.json "$(version_of)" <<'END' &&
+import json, sys
+manifest = json.load(open(sys.argv[1]))
+assert manifest["name"] == "miras" and manifest["version"] == sys.argv[2], manifest
+assert all(d["host"] for d in manifest["dependencies"])
+END
+    cmake -DPORTFILE="$PWD/$port/portfile.cmake" -DPORT=miras -DCURRENT_BUILDTREES_DIR="$here/b" \
+      -DCURRENT_PACKAGES_DIR="$here/p" -P tests/vcpkg.cmake &&
+    cmp LICENSE "$here/p/share/miras/copyright" &&
+    cmake -S examples/cmake/consumer -B "$here/c" -DCMAKE_C_FLAGS="$few" \
+      -DCMAKE_PREFIX_PATH="$here/p" && cmake --build "$here/c" --target consumer &&
+    "$here/c/consumer"
+}
+
+# Conan's own create, which builds the consumer too; pip brings Conan where it is missing.
+conan_package() {
+  if ! command -v conan >/dev/null && [ -z "${MIRAS_NO_INSTALL:-}" ]; then
+    python3 -m venv "$build/conan" && "$build/conan/bin/pip" install -q conan
+    PATH=$build/conan/bin:$PATH
+  fi
+  if ! command -v conan >/dev/null; then
+    echo 'there is no conan, and pip could not bring it'
+    return 77
+  fi
+  CONAN_HOME=$build/conan_home
+  export CONAN_HOME
+  conan profile detect && conan create examples/packages/conan -o '&:threads=True' \
+    -c "tools.build:cflags=$(echo "['$few']" | sed "s/ /','/g")" \
+    -c "tools.cmake.cmake_layout:test_folder=$build/conan_test" >"$build/conan.txt" 2>&1
+  status=$?
+  cat "$build/conan.txt"
+  [ $status = 0 ] && grep -q '^miras [0-9.]*, portable: 0.500 -0.250' "$build/conan.txt"
+}
+
+# cpp COMPILER OBJECT: the classes with exceptions and without, their library plain or not.
+cpp() {
+  for how in -fexceptions -fno-exceptions; do
+    $1 -std=c++17 $strict $how -g1 -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+      -fno-sanitize-recover=all tests/test_cpp.cpp "$2" -o "$build/bin/cpp_$1" -lm -lpthread &&
+      $limit "$build/bin/cpp_$1" || return 1
+  done
+}
+cpp_example() {
+  g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/cpp/example.cpp \
+    -o "$build/bin/cpp_example" && "$build/bin/cpp_example" >"$build/cpp.txt" &&
+    cat "$build/cpp.txt" && grep -qx 'coral is 1.00 0.50 0.31' "$build/cpp.txt" &&
+    grep -qx 'refused: key_dim is 5000; it must lie in 1..4096' "$build/cpp.txt" &&
+    awk '/^said/ {n++; e = $2 - $4; sum += e * e} END {exit !(n == 4 && sum / n < 0.05)}' \
+      "$build/cpp.txt"
+}
+
+# Mono: the sample, the same as Unity compiles it, and a test of every class.
+csharp() {
+  here=$build/csharp from=examples/csharp
+  mkdir "$here" || return 1
+  set -- mcs -unsafe -warnaserror $from/Runtime/Miras.cs
+  "$@" -out:"$here/pairs.exe" $from/Samples~/Pairs/Pairs.cs &&
+    mono "$here/pairs.exe" >"$here/said" && cat "$here/said" &&
+    grep -qx 'saved and opened: 0.010' "$here/said" &&
+    "$@" -d:UNITY_5_3_OR_NEWER -out:"$here/unity.exe" $from/Samples~/Pairs/Pairs.cs \
+      tests/unity.cs && (cd "$here" && mono unity.exe | diff said -) &&
+    "$@" -out:"$here/test.exe" tests/test_csharp.cs && mono "$here/test.exe" "$here" &&
+    python3 - $from/package.json $from/Runtime/Miras.asmdef "$(version_of)" <<'END'
+import json, sys
+package, assembly = (json.load(open(name)) for name in sys.argv[1:3])
+assert package["version"] == sys.argv[3] and assembly["allowUnsafeCode"], package
+END
+}
+
+lua() {
+  luajit examples/lua/pairs.lua >"$build/lua.txt" && cat "$build/lua.txt" &&
+    grep -qx 'saved and opened: 0.010' "$build/lua.txt" &&
+    grep -qx 'refused: key_dim is 5000; it must lie in 1..4096' "$build/lua.txt" &&
+    luajit tests/test_lua.lua "$build"
+}
+
+# bare NAME FLAGS AND FILES...: a program with examples/cortex-m/board.ld, run by an emulator.
+bare() {
+  program=$build/$1
+  shift
+  arm-none-eabi-gcc -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 \
+    -ffunction-sections -fdata-sections "$@" -nostartfiles -T examples/cortex-m/board.ld \
+    -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm -o "$program" &&
+    arm-none-eabi-size "$program" &&
+    $limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel "$program" \
+      >"$program.txt" 2>&1 </dev/null
+  status=$?
+  cat "$program.txt"
+  return $status
+}
+# The linker holds flash and data to board.ld, which keeps 12 KB for the stack. The program fails
+# where the network has not learned; here, that it is the best, by what, and what the memory is.
+cortex_learns() {
+  bare fridge -std=c99 -Wall -Wextra -Werror -Wno-maybe-uninitialized examples/cortex-m/fridge.c \
+    examples/cortex-m/board.c && awk '
+      $1 == "stack" {stack = $2}
+      $1 == "week" {same = $3; memory = $4; network = $5}
+      /^best of the week: network/ {best = 1}
+      END {exit !(best && stack > 4096 && stack < 12288 && memory < 0.35 * same &&
+                  network < 0.33 * same && network > 0.1)}' "$build/fridge.txt"
+}
+
+# The sketch of the Arduino library, as its copying script puts it together: on a stand-in for
+# Arduino's core, and so by Arduino's own builder. It must halve the error of "the same as now".
+sketch_learns() {
+  cat "$1" && awk -F '[:,]' '
+    /^sensor/ {n++; error = $6; same = $8}
+    /^stack/ {split($0, stack, " ")}
+    END {exit !(n == 9 && error > 0 && error < 0.55 * same && stack[2] < 4096)}' "$1"
+}
+arduino_sketch() {
+  here=$build/arduino flags='-Wall -Wextra -Werror'
+  grep -qx "version=$(version_of)" examples/arduino/library.properties &&
+    sh examples/arduino/copy.sh "$here" || return 1
+  lib=$here/Miras
+  set -- arm-none-eabi-g++ -std=gnu++17 -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard \
+    -mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections $flags -fno-exceptions -fno-rtti \
+    -fno-threadsafe-statics -Itests/arduino -I"$lib/src" -c -x c++
+  "$@" -include Arduino.h "$lib/examples/Forecast/Forecast.ino" -o "$here/sketch.o" &&
+    "$@" tests/arduino/board.cpp -o "$here/board.o" &&
+    bare forecast -std=gnu11 $flags "$lib/src/MirasMemory.c" examples/cortex-m/board.c \
+      "$here/sketch.o" "$here/board.o" && sketch_learns "$build/forecast.txt"
+}
+arduino_builder() {
+  here=$build/builder
+  board=$here/hardware/tests/samd
+  mkdir -p "$board/cores/emulated" "$here/out" && cp tests/arduino/*.txt "$board" &&
+    cp tests/arduino/Arduino.h tests/arduino/board.cpp examples/cortex-m/board.ld \
+      "$board/cores/emulated" && cp examples/cortex-m/board.c "$board/cores/emulated/start.c" &&
+    sh examples/arduino/copy.sh "$here/libraries" && arduino-builder -compile \
+      -hardware "$here/hardware" -hardware /usr/share/arduino-builder -tools /usr/bin \
+      -libraries "$here/libraries" -fqbn tests:samd:emulated -build-path "$here/out" \
+      "$here/libraries/Miras/examples/Forecast/Forecast.ino" &&
+    $limit qemu-system-arm -M mps2-an386 -nographic -semihosting \
+      -kernel "$here/out/Forecast.ino.elf" >"$here/said" 2>&1 </dev/null &&
+    sketch_learns "$here/said"
+}
+
 windows_compiles() {
   printf '%s\n' '#include <windows.h>' '#include "miras.h"' '#define MIRAS_IMPLEMENTATION' \
     '#include "miras.h"' >"$build/windows.c"

@@ -50,7 +50,13 @@ for file in $existing; do
 done >>"$findings"
 
 # 2. Text: 100 columns, ASCII, no tabs, no trailing blanks, a newline at the end.
-for file in $sources; do
+texts=$sources
+for file in $existing; do
+  case $file in
+    *.hpp|*.cs|*.lua|*.ino|*.ld|*.cmake|*.in|*/CMakeLists.txt) texts="$texts $file" ;;
+  esac
+done
+for file in $texts; do
   awk -v file="$file" '
     function say(text) { printf "%s:%d: %s\n", file, FNR, text }
     length($0) > 100 { say("is " length($0) " columns wide; 100 are allowed") }

@@ -116,6 +116,12 @@ wanted() {   # the packages that are missing, one per line
   done
   has emcc || echo emscripten nodejs
   ! emulates || [ -f /usr/include/simde/x86/avx512.h ] || echo libsimde-dev
+  has cmake || echo cmake
+  has luajit || echo luajit
+  { has mcs && has mono; } || echo mono-mcs mono-runtime
+  has pkg-config || echo pkg-config
+  has git || echo git
+  has arduino-builder || echo arduino-builder
   small_arm || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
   has qemu-system-arm || echo qemu-system-arm
   { has mpicc && has mpirun; } || echo openmpi-bin libopenmpi-dev

@@ -268,6 +268,32 @@ job 'Windows: programs under wine' 'all mingw wine' windows_runs
 job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 405000 &&
 size_at_most 345000 -DMIRAS_NO_SIMD && size_at_most 226000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 
+# ---- examples for those who build something else, each by its README's commands ----
+
+job 'examples/cmake: in place, fetched, installed, by pkg-config' 'all cmake pkg-config git' \
+  cmake_ways
+cpp_row() {   # needs, C++ compiler, C compiler, label, flags: of a library that tests have too
+  object=$(object_of "$4")
+  job "examples/cpp: $2, address and undefined sanitizers" "$1" "cpp $2 '$object'" &&
+    echo "$3 -std=c99 $strict_c $5 -c tests/object.c -o '$object'" >"$object.sh"
+}
+cpp_row 'all g++-asan' g++ "$gcc" "$gcc -O2 -DMIRAS_NO_SIMD" '-O2 -DMIRAS_NO_SIMD'
+label='clang -O1 -DMIRAS_NO_SIMD, address and undefined sanitizers'
+cpp_row 'all clang-asan clang++-asan' clang++ clang "$label" "$sane -O1 -DMIRAS_NO_SIMD"
+job 'examples/cpp: its example' 'all g++' cpp_example
+shared_row() {   # name, needs, command: over the shared library, which is built once
+  job "$1" "$2" "LD_LIBRARY_PATH='$build/bin' && export LD_LIBRARY_PATH && $3" &&
+    echo "$gcc -std=c99 $strict_c -O1 -DMIRAS_NO_SIMD -shared -fPIC -fvisibility=hidden \
+examples/shared/miras.c -o '$build/bin/libmiras.so' -lm" >"$build/bin/shared.o.sh"
+}
+shared_row 'examples/csharp: Mono, and as Unity compiles it' 'all mcs mono python3' csharp
+shared_row 'examples/lua: LuaJIT' 'all luajit' lua
+job 'examples/cortex-m: a memory and a network learn in 196 KB' 'all cortex' cortex_learns
+job 'examples/arduino: the sketch' 'all cortex arm-none-eabi-g++' arduino_sketch
+job "examples/arduino: by Arduino's own builder" 'all cortex arduino-builder' arduino_builder
+job 'examples/packages: the port of vcpkg, without vcpkg' 'all cmake python3' vcpkg_port
+job 'examples/packages: Conan' 'all cmake python3' conan_package
+
 # ---- the matrix: every flag by one of gcc's and one of clang's, in C and in C++ ----
 
 cell_row() {   # needs, compiler, dialect, flags

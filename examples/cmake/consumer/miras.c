@@ -1,0 +1,2 @@
+#define MIRAS_IMPLEMENTATION
+#include <miras.h>

@@ -1,0 +1,424 @@
+/* miras.hpp: miras.h for C++17: objects that own, views with sizes, refusals as exceptions.
+ *
+ *     miras::memory_desc d("yaad");                 // a preset by its name or its enumerator
+ *     d.key_dim = 8, d.value_dim = 2;               // fields of the C struct ...
+ *     d.set("learning_rate", 0.5).set("bias", "l2"); // ... or by the names that files have
+ *     miras::memory m(d);                           // throws miras::error: the library's sentence
+ *     float surprise = m.write(key, value);         // arrays, std::array, std::vector, {1, 2}
+ *     std::vector<float> answer = m.read(query);
+ *     m.save("words.memory");
+ *     miras::memory again = miras::memory::open("words.memory");
+ *
+ * Include it behind miras.h, which one source file, C++ or C, has with MIRAS_IMPLEMENTATION.
+ * Objects can be moved and not copied; one that was moved from is false, and its calls are refused.
+ * A model must outlive its trainers, sessions and servers, and may move. A span that a call takes
+ * is checked for its size and not kept; one that it returns lives as the manual of miras.h says.
+ * get() is the C object, for all calls that are not here.
+ *
+ * Without exceptions (-fno-exceptions, or MIRAS_HPP_NO_EXCEPTIONS) a refusal is kept instead: a
+ * constructor leaves an object that is false, other calls return nothing, zeros or NaN, and
+ * miras::refusal() has the first one of this thread until it is cleared:
+ *
+ *     miras::memory m(d);
+ *     if (!m) puts(miras::refusal().what());
+ *     miras::refusal().clear();
+ *
+ * The licence is that of miras.h. */
+#ifndef MIRAS_HPP
+#define MIRAS_HPP
+
+#ifndef MIRAS_H
+  #include "miras.h"
+#endif
+#if defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_TRAINING) || defined(MIRAS_NO_STDIO)
+  #error "miras.hpp is over all of miras.h: models, training, files"
+#endif
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace miras {
+
+/* ---- refusals ---- */
+
+/* A result that is not MIRAS_OK and its sentence. */
+class error : public std::exception {
+ public:
+  error() = default;
+  error(miras_result result, const char *sentence) : result_(result) {
+    std::strncat(text_, sentence, sizeof text_ - 1);
+  }
+  const char *what() const noexcept override { return text_; }
+  miras_result result() const noexcept { return result_; }
+  explicit operator bool() const noexcept { return result_ != MIRAS_OK; }
+  void clear() noexcept { *this = error(); }
+
+ private:
+  miras_result result_ = MIRAS_OK;
+  char text_[256] = "";
+};
+
+#if defined(__cpp_exceptions) && !defined(MIRAS_HPP_NO_EXCEPTIONS)
+[[noreturn]] inline void refuse(miras_result result, const char *sentence) {
+  throw error(result, sentence);
+}
+#else
+inline error &refusal() {
+  static thread_local error first;
+  return first;
+}
+inline void refuse(miras_result result, const char *sentence) {
+  if (!refusal()) refusal() = error(result, sentence);
+}
+#endif
+
+/* Was it MIRAS_OK? If not, it is refused with why, or with the result's own sentence. */
+inline bool check(miras_result result, const char *why = "") {
+  if (result != MIRAS_OK) refuse(result, *why ? why : miras_result_text(result));
+  return result == MIRAS_OK;
+}
+inline bool check_size(const char *what, size_t has, size_t wants) {
+  char why[128];
+  if (has == wants) return true;
+  std::snprintf(why, sizeof why, "%s has %zu numbers; %zu are wanted", what, has, wants);
+  return check(MIRAS_ERR_ARGUMENT, why);
+}
+
+/* ---- views ---- */
+
+/* Numbers of somebody else's, of anything that has data and size. */
+template <class T> class span {
+ public:
+  span() = default;
+  span(T *data, size_t size) : data_(data), size_(size) {}
+  template <class C, class = std::enable_if_t<
+                         std::is_convertible_v<decltype(std::data(std::declval<C &>())), T *>>>
+  span(C &&from) : data_(std::data(from)), size_(std::size(from)) {}
+  template <class U = T, class = std::enable_if_t<std::is_const_v<U>>>   /* for a call's time */
+  span(const std::initializer_list<std::remove_const_t<T>> &list)
+      : data_(std::data(list)), size_(list.size()) {}
+  T *data() const { return data_; }
+  size_t size() const { return size_; }
+  T *begin() const { return data_; }
+  T *end() const { return data_ + size_; }
+  T &operator[](size_t i) const { return data_[i]; }
+
+ private:
+  T *data_ = nullptr;
+  size_t size_ = 0;
+};
+using floats = span<const float>;
+using bytes = std::vector<unsigned char>;
+
+/* ---- what the classes below share ---- */
+
+namespace detail {
+/* An object of the C library, with those of its calls that several kinds of objects have. */
+template <class T, auto Open, auto Close, auto State = nullptr, auto SaveTo = nullptr,
+          auto LoadFrom = nullptr, auto Save = nullptr, auto Load = nullptr,
+          auto OpenFile = nullptr>
+class owner {
+ public:
+  T *get() const { return p_.get(); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+  /* The state, flat: a copy out, and back in (memories, sessions). */
+  bytes state() const {
+    size_t size = 0;
+    const auto *from = static_cast<const unsigned char *>(State(get(), &size));
+    return there() ? bytes(from, from + size) : bytes();
+  }
+  void state(const bytes &from) {
+    size_t size = 0;
+    void *to = State(get(), &size);
+    if (there() && check_size("the state", from.size(), size)) std::memcpy(to, from.data(), size);
+  }
+  /* Files, in memory and at a path. */
+  bytes saved() const {
+    bytes to(SaveTo(get(), nullptr, 0));
+    if (there() && check(to.empty() ? MIRAS_ERR_STATE : MIRAS_OK))
+      SaveTo(get(), to.data(), to.size());
+    return to;
+  }
+  void load(const bytes &from) {
+    char why[256] = "";
+    check(LoadFrom(get(), from.data(), from.size(), why, sizeof why), why);
+  }
+  void save(const std::string &path) const { check(Save(get(), path.c_str())); }
+  void load(const std::string &path) {
+    char why[256] = "";
+    check(Load(get(), path.c_str(), why, sizeof why), why);
+  }
+
+ protected:
+  owner() = default;
+  template <class... From> void make(From... from) {
+    char why[256] = "";
+    p_.reset(Open(from..., nullptr, why, sizeof why));
+    if (!p_) check(MIRAS_ERR_DESC, why);
+  }
+  template <class D> void make_from(const std::string &path, const D *given) {
+    char why[256] = "";
+    miras_result result = MIRAS_ERR_ALLOC;
+    p_.reset(OpenFile(path.c_str(), given, nullptr, &result, why, sizeof why));
+    if (!p_) check(result, why);
+  }
+  bool there() const { return check(p_ ? MIRAS_OK : MIRAS_ERR_ARGUMENT); }
+  bool fits(const char *what, size_t has, size_t wants) const {
+    return there() && check_size(what, has, wants);
+  }
+
+ private:
+  struct closer {
+    void operator()(T *p) const { Close(p); }
+  };
+  std::unique_ptr<T, closer> p_;
+};
+inline size_t count(int n) { return static_cast<size_t>(n); }
+}  // namespace detail
+
+/* ---- descriptors ---- */
+
+/* The C struct filled with a preset, by enumerator or name; a model's takes its layers besides. */
+template <class D, auto Fill, auto Set, auto Change, auto Get> class desc : public D {
+ public:
+  template <class... Layers> explicit desc(miras_preset preset, Layers... layers) : D() {
+    check(Fill(this, preset, layers...));
+  }
+  template <class... Layers> explicit desc(const char *name, Layers... layers) : D() {
+    const miras_preset preset = miras_preset_find(name);
+    const miras_result found = preset == MIRAS_PRESET_COUNT ? MIRAS_ERR_ARGUMENT : MIRAS_OK;
+    if (check(found, ("there is no preset " + std::string(name)).c_str()))
+      check(Fill(this, preset, layers...));
+  }
+  /* A field by its name in files; value is a number or text, an enumeration's word too. */
+  desc &set(const char *field, const std::string &value) {
+    check(Set(this, field, value.c_str()),
+          ("there is no field " + std::string(field) + ", or it does not take " + value).c_str());
+    return *this;
+  }
+  desc &set(const char *field, double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", value);
+    return set(field, std::string(text));
+  }
+  /* The same, and what belonged to the old value gives way; said receives what else changed. */
+  desc &change(const char *field, const std::string &value, std::string *said = nullptr) {
+    char text[512] = "";
+    if (check(Change(this, field, value.c_str(), text, sizeof text), text) && said)
+      *said = text;
+    return *this;
+  }
+  std::string get(const char *field) const {
+    char text[MIRAS_PATTERN_SIZE];
+    const char *value = Get(this, field, text, sizeof text);
+    check(value ? MIRAS_OK : MIRAS_ERR_ARGUMENT, "there is no such field");
+    return value ? value : "";
+  }
+};
+using memory_desc = desc<miras_memory_desc, miras_memory_preset, miras_memory_desc_set,
+                         miras_memory_desc_change, miras_memory_desc_get>;
+using model_desc = desc<miras_model_desc, miras_model_preset, miras_model_desc_set,
+                        miras_model_desc_change, miras_model_desc_get>;
+
+/* ---- one memory ---- */
+
+class memory
+    : public detail::owner<miras_memory, miras_memory_open, miras_memory_close, miras_memory_state,
+                           miras_memory_save_to, miras_memory_load_from, miras_memory_save,
+                           miras_memory_load, miras_memory_open_file> {
+ public:
+  explicit memory(const miras_memory_desc &d) { make(&d), measure(); }
+  static memory open(const std::string &path, const miras_memory_desc *given = nullptr) {
+    memory m;
+    m.make_from(path, given), m.measure();
+    return m;
+  }
+  const miras_memory_desc *desc() const { return miras_memory_desc_of(get()); }
+
+  /* Learns a pair; how surprised it was. */
+  float write(floats key, floats value) {
+    float surprise = NAN;
+    if (fits("the key", key.size(), keys_) && fits("the value", value.size(), values_))
+      check(miras_memory_write(get(), key.data(), value.data(), &surprise));
+    return surprise;
+  }
+  void read(floats query, span<float> out) {
+    if (fits("the query", query.size(), queries_) && fits("the answer", out.size(), answers_))
+      check(miras_memory_read(get(), query.data(), out.data()));
+  }
+  std::vector<float> read(floats query) {
+    std::vector<float> out(answers_);
+    read(query, out);
+    return out;
+  }
+  /* Answers a key, then learns its value; an event has sparse keys and elapsed time besides. */
+  float learn(floats key, floats value, span<float> answer) {
+    float surprise = NAN;
+    if (fits("the key", key.size(), keys_) && fits("the value", value.size(), values_) &&
+        fits("the answer", answer.size(), answers_))
+      learn({key.data(), nullptr, nullptr, 0, value.data(), 0, answer.data(), &surprise});
+    return surprise;
+  }
+  void learn(const miras_memory_event &e) { check(miras_memory_learn(get(), &e)); }
+  void probabilities(floats answer, span<float> to) const {
+    if (fits("the answer", answer.size(), answers_) && fits("the room", to.size(), answers_))
+      check(miras_memory_probabilities(get(), answer.data(), to.data()));
+  }
+  void reset() { miras_memory_reset(get()); }
+  uint64_t position() const { return miras_memory_position(get()); }
+  span<float> params() {
+    size_t size = 0;
+    float *p = miras_memory_params(get(), &size);
+    return {p, size};
+  }
+
+ private:
+  memory() = default;
+  void measure() {
+    if (!get()) return;
+    queries_ = detail::count(desc()->batch) * detail::count(desc()->heads);
+    answers_ = queries_ * detail::count(desc()->value_dim);
+    queries_ *= detail::count(desc()->key_dim);
+    keys_ = queries_ * detail::count(desc()->inner_steps);
+    values_ = answers_ * detail::count(desc()->inner_steps);
+  }
+  size_t keys_ = 0, values_ = 0, queries_ = 0, answers_ = 0;
+};
+
+/* ---- models, and what runs and trains them ---- */
+
+class model
+    : public detail::owner<miras_model, miras_model_open, miras_model_close, nullptr,
+                           miras_model_save_to, miras_model_load_from, miras_model_save,
+                           miras_model_load, miras_model_open_file> {
+ public:
+  explicit model(const miras_model_desc &d) { make(&d); }
+  static model open(const std::string &path, const miras_model_desc *given = nullptr) {
+    model m;
+    m.make_from(path, given);
+    return m;
+  }
+  const miras_model_desc *desc() const { return miras_model_desc_of(get()); }
+  miras_row row() const { return get() ? *miras_model_row(get()) : miras_row(); }
+  size_t state_size() const { return miras_model_state_size(get()); }
+  span<float> params() {
+    size_t size = 0;
+    float *p = miras_model_params(get(), &size);
+    return {p, size};
+  }
+  void standardize(floats vectors) {
+    const size_t width = detail::count(row().vectors);
+    check(miras_model_standardize(get(), vectors.data(), width ? vectors.size() / width : 0));
+  }
+  /* Outputs become what they say, row by row: probabilities, deviations. */
+  void predict(span<float> outputs) const {
+    const size_t width = detail::count(row().outputs);
+    if (there() && check_size("the last row", outputs.size() % width, 0))
+      miras_model_predict(get(), outputs.data(), outputs.size() / width);
+  }
+
+ private:
+  model() = default;
+};
+
+/* A running text, or a running series of rows. */
+class session
+    : public detail::owner<miras_session, miras_session_open, miras_session_close,
+                           miras_session_state, miras_session_save_to, miras_session_load_from,
+                           miras_session_save, miras_session_load> {
+ public:
+  explicit session(const model &m, const miras_session_desc &d = {}) : row_(m.row()) {
+    make(m.get(), &d);
+  }
+  /* Outputs after the last row, until the next call. */
+  floats step(int32_t token) { return outputs(miras_session_step(get(), token)); }
+  floats feed(span<const int32_t> tokens, floats vectors, size_t rows = 1) {
+    const bool whole = fits("tokens", tokens.size(), rows * detail::count(row_.tokens)) &&
+                       fits("vectors", vectors.size(), rows * detail::count(row_.vectors));
+    return whole ? outputs(miras_session_feed(get(), tokens.data(), vectors.data(), rows))
+                 : floats();
+  }
+  /* What came of the last row, for a head that learns. */
+  void learn(span<const int32_t> classes, floats values) {
+    if (fits("classes", classes.size(), detail::count(row_.classes)) &&
+        fits("values", values.size(), detail::count(row_.values)))
+      check(miras_session_learn(get(), classes.data(), values.data()));
+  }
+  void reset() { miras_session_reset(get()); }
+  uint64_t position() const { return miras_session_position(get()); }
+
+ private:
+  floats outputs(const float *p) const {
+    return check(p ? MIRAS_OK : MIRAS_ERR_ARGUMENT) ? floats(p, detail::count(row_.outputs))
+                                                    : floats();
+  }
+  miras_row row_ = {};
+};
+
+/* Many texts at a time; each is a block of model.state_size() bytes of yours. */
+class server : public detail::owner<miras_server, miras_server_open, miras_server_close> {
+ public:
+  explicit server(const model &m, const miras_server_desc &d = {})
+      : columns_(detail::count(m.row().outputs)) { make(m.get(), &d); }
+  void feed(span<const miras_sequence> texts, span<float> logits) {
+    size_t rows = 0;
+    for (const miras_sequence &text : texts) rows += text.logit_rows;
+    if (fits("the room for logits", logits.size(), rows * columns_))
+      check(miras_server_feed(get(), texts.data(), texts.size(), logits.data()));
+  }
+
+ private:
+  size_t columns_ = 0;
+};
+
+class trainer
+    : public detail::owner<miras_trainer, miras_trainer_open, miras_trainer_close, nullptr,
+                           miras_trainer_save_to, miras_trainer_load_from, miras_trainer_save,
+                           miras_trainer_load> {
+ public:
+  trainer(model &m, const miras_trainer_desc &d) { make(m.get(), &d); }
+  /* Of `length` tokens each; the loss, in nats. */
+  float loss(span<const int32_t> tokens, span<const int32_t> targets, int length,
+             bool train = true) {
+    float out = NAN;
+    const size_t batch = length > 0 ? tokens.size() / detail::count(length) : 0;
+    if (fits("tokens", tokens.size(), batch * detail::count(length)) &&
+        fits("targets", targets.size(), tokens.size()))
+      check(miras_trainer_loss(get(), tokens.data(), targets.data(), static_cast<int>(batch),
+                               length, train, &out));
+    return out;
+  }
+  float loss(const miras_batch &rows, bool train = true) {
+    float out = NAN;
+    check(miras_trainer_loss_batch(get(), &rows, train, &out));
+    return out;
+  }
+  void backward() { check(miras_trainer_backward(get())); }
+  /* One step of AdamW; the gradient's norm before clipping. */
+  float step(float learning_rate, const miras_adamw_options &o = {}) {
+    float norm = NAN;
+    check(miras_trainer_step(get(), &o, learning_rate, &norm));
+    return norm;
+  }
+  uint64_t steps() const { return miras_trainer_steps(get()); }
+};
+
+#ifdef MIRAS_PTHREADS
+/* Threads for miras_memory_desc.parallel and others; it must outlive what uses it. */
+class pool : public detail::owner<miras_pool, miras_pool_open, miras_pool_close> {
+ public:
+  explicit pool(int threads) { make(threads); }
+  const miras_parallel *parallel() const { return miras_pool_parallel(get()); }
+};
+#endif
+
+}  // namespace miras
+#endif

@@ -1,0 +1,413 @@
+// Miras.cs: miras.h for C#, over the shared library of examples/shared.
+//
+//     var d = new Miras.MemoryDesc("yaad").Set("key_dim", 8).Set("value_dim", 2);
+//     using (var m = new Miras.Memory(d)) {
+//       float surprise = m.Write(key, value);     // float[8], float[2]
+//       m.Read(key, answer);
+//       m.Save("pairs.memory");
+//     }
+//
+// A descriptor begins as a preset; its fields are set by the names that files have. What the
+// library refuses is a MirasException with its sentence. Calls check the lengths of arrays and
+// allocate nothing, unless they return an array. An object is not for two threads at a time.
+using System;
+using System.Runtime.InteropServices;
+using System.Text;
+
+namespace Miras {
+
+public sealed class MirasException : Exception {
+  public readonly int Result;   // miras_result
+  public MirasException(int result, string sentence) : base(sentence) { Result = result; }
+}
+
+// ---- descriptors ----
+
+public abstract class Desc {
+  internal readonly ulong[] Block;
+  internal Desc(int bytes) { Block = new ulong[bytes / 8]; }
+  internal static int Preset(string name) {
+    int preset = Native.miras_preset_find(Native.Text(name));
+    if (Native.miras_preset_name(preset) == IntPtr.Zero)
+      throw new MirasException(1, "there is no preset " + name);
+    return preset;
+  }
+  internal static string Number(double value) {
+    return value.ToString("R", System.Globalization.CultureInfo.InvariantCulture);
+  }
+  internal static void Took(int result, string field, string value) {
+    if (result != 0)
+      throw new MirasException(result, "there is no field " + field +
+                                       ", or it does not take " + value);
+  }
+}
+
+public sealed class MemoryDesc : Desc {
+  public MemoryDesc(string preset) : base(1024) {
+    Native.Check(Native.miras_memory_preset(Block, Preset(preset)));
+  }
+  public MemoryDesc Set(string field, string value) {
+    Took(Native.miras_memory_desc_set(Block, Native.Text(field), Native.Text(value)), field, value);
+    return this;
+  }
+  public MemoryDesc Set(string field, double value) { return Set(field, Number(value)); }
+}
+
+public sealed class ModelDesc : Desc {
+  public ModelDesc(string preset, int layers) : base(16384) {
+    Native.Check(Native.miras_model_preset(Block, Preset(preset), layers));
+  }
+  public ModelDesc Set(string field, string value) {
+    Took(Native.miras_model_desc_set(Block, Native.Text(field), Native.Text(value)), field, value);
+    return this;
+  }
+  public ModelDesc Set(string field, double value) { return Set(field, Number(value)); }
+}
+
+// ---- objects of the library ----
+
+public abstract class Owner : SafeHandle {
+  internal Owner() : base(IntPtr.Zero, true) {}
+  public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
+
+  internal void Take(IntPtr opened, int result, byte[] why) {
+    if (opened == IntPtr.Zero) Native.Check(result, why);
+    SetHandle(opened);
+  }
+  internal static void Fits(string what, Array has, int wants) {
+    int length = has == null ? 0 : has.Length;
+    if (length != wants)
+      throw new MirasException(1, what + " has " + length + " numbers; " + wants + " are wanted");
+  }
+  internal byte[] CopyState(IntPtr state, UIntPtr size) {
+    var to = new byte[(int)size];
+    Marshal.Copy(state, to, 0, to.Length);
+    return to;
+  }
+  internal void PutState(byte[] from, IntPtr state, UIntPtr size) {
+    Fits("the state", from, (int)size);
+    Marshal.Copy(from, 0, state, from.Length);
+  }
+}
+
+public sealed unsafe class Memory : Owner {
+  // Of one call: heads * inner_steps * key_dim and so on, of all sequences.
+  public int KeySize { get; private set; }
+  public int ValueSize { get; private set; }
+  public int QuerySize { get; private set; }
+  public int AnswerSize { get; private set; }
+
+  public Memory(MemoryDesc d) {
+    var why = new byte[256];
+    Take(Native.miras_memory_open(d.Block, IntPtr.Zero, why, (UIntPtr)256), 2, why);
+    Measure();
+  }
+  // The memory that a file describes.
+  public static Memory Open(string path) {
+    var m = new Memory();
+    var why = new byte[256];
+    int result;
+    IntPtr opened = Native.miras_memory_open_file(Native.Text(path), IntPtr.Zero, IntPtr.Zero,
+                                                  out result, why, (UIntPtr)256);
+    m.Take(opened, result, why);
+    m.Measure();
+    return m;
+  }
+  private Memory() {}
+  protected override bool ReleaseHandle() { Native.miras_memory_close(handle); return true; }
+  private int Field(string name) {
+    var text = new byte[32];
+    if (Native.miras_memory_desc_get(Native.miras_memory_desc_of(this), Native.Text(name), text,
+                                     (UIntPtr)32) == IntPtr.Zero)
+      throw new MirasException(1, "there is no field " + name);
+    return int.Parse(Native.Said(text));
+  }
+  private void Measure() {
+    int heads = Field("batch") * Field("heads"), steps = Field("inner_steps");
+    QuerySize = heads * Field("key_dim");
+    AnswerSize = heads * Field("value_dim");
+    KeySize = QuerySize * steps;
+    ValueSize = AnswerSize * steps;
+  }
+
+  // Learns a pair; how surprised it was.
+  public float Write(float[] key, float[] value) {
+    float surprise;
+    Fits("the key", key, KeySize);
+    Fits("the value", value, ValueSize);
+    Native.Check(Native.miras_memory_write(this, key, value, out surprise));
+    return surprise;
+  }
+  public void Read(float[] query, float[] answer) {
+    Fits("the query", query, QuerySize);
+    Fits("the answer", answer, AnswerSize);
+    Native.Check(Native.miras_memory_read(this, query, answer));
+  }
+  // Answers a key, then learns its value after a time that counts as so many writes.
+  public float Learn(float[] key, float[] value, float[] answer, float elapsed = 1) {
+    float surprise = 0;
+    Fits("the key", key, KeySize);
+    Fits("the value", value, ValueSize);
+    Fits("the answer", answer, AnswerSize);
+    fixed (float* k = key, v = value, a = answer) {
+      var e = new Native.Event { key = k, value = v, answer = a, elapsed = elapsed,
+                                 surprise = &surprise };
+      Native.Check(Native.miras_memory_learn(this, ref e));
+    }
+    return surprise;
+  }
+  // Of categories (cross entropy): an answer becomes probabilities; both may be one array.
+  public void Probabilities(float[] answer, float[] to) {
+    Fits("the answer", answer, AnswerSize);
+    Fits("the room", to, AnswerSize);
+    Native.Check(Native.miras_memory_probabilities(this, answer, to));
+  }
+  public void Reset() { Native.miras_memory_reset(this); }
+  public ulong Position { get { return Native.miras_memory_position(this); } }
+  // A snapshot, and back to one.
+  public byte[] State {
+    get { UIntPtr n; IntPtr p = Native.miras_memory_state(this, out n); return CopyState(p, n); }
+    set { UIntPtr n; IntPtr p = Native.miras_memory_state(this, out n); PutState(value, p, n); }
+  }
+  public void Save(string path) { Native.Check(Native.miras_memory_save(this, Native.Text(path))); }
+  public void Load(string path) {
+    var why = new byte[256];
+    Native.Check(Native.miras_memory_load(this, Native.Text(path), why, (UIntPtr)256), why);
+  }
+}
+
+public sealed class Model : Owner {
+  // How many numbers a row has: inputs, outputs, targets.
+  public int Tokens { get; private set; }
+  public int Vectors { get; private set; }
+  public int Outputs { get; private set; }
+  public int Classes { get; private set; }
+  public int Values { get; private set; }
+
+  public Model(ModelDesc d) {
+    var why = new byte[256];
+    Take(Native.miras_model_open(d.Block, IntPtr.Zero, why, (UIntPtr)256), 2, why);
+    Measure();
+  }
+  public static Model Open(string path) {
+    var m = new Model();
+    var why = new byte[256];
+    int result;
+    IntPtr opened = Native.miras_model_open_file(Native.Text(path), IntPtr.Zero, IntPtr.Zero,
+                                                 out result, why, (UIntPtr)256);
+    m.Take(opened, result, why);
+    m.Measure();
+    return m;
+  }
+  private Model() {}
+  protected override bool ReleaseHandle() { Native.miras_model_close(handle); return true; }
+  private void Measure() {
+    var row = new int[5];
+    Marshal.Copy(Native.miras_model_row(this), row, 0, 5);
+    Tokens = row[0]; Vectors = row[1]; Outputs = row[2]; Classes = row[3]; Values = row[4];
+  }
+
+  // Means and deviations of inputs "standardized", once, before training.
+  public void Standardize(float[] vectors) {
+    int rows = Vectors > 0 ? vectors.Length / Vectors : 0;
+    Fits("vectors", vectors, rows * Vectors);
+    Native.Check(Native.miras_model_standardize(this, vectors, (UIntPtr)rows));
+  }
+  // A row of outputs becomes what it says: probabilities, deviations.
+  public void Predict(float[] outputs) {
+    Fits("outputs", outputs, Outputs);
+    Native.miras_model_predict(this, outputs, (UIntPtr)1);
+  }
+  public void Save(string path) { Native.Check(Native.miras_model_save(this, Native.Text(path))); }
+}
+
+// What needs its model for as long as it lives.
+public abstract class OfModel : Owner {
+  internal readonly Model Model;
+  internal OfModel(Model model) {
+    bool added = false;
+    model.DangerousAddRef(ref added);
+    Model = model;
+  }
+  internal abstract void Free();
+  protected override bool ReleaseHandle() {
+    Free();
+    Model.DangerousRelease();
+    return true;
+  }
+}
+
+// A running text, or a running series of rows.
+public sealed class Session : OfModel {
+  public Session(Model model) : base(model) {
+    var why = new byte[256];
+    Take(Native.miras_session_open(model, IntPtr.Zero, IntPtr.Zero, why, (UIntPtr)256), 2, why);
+  }
+  internal override void Free() { Native.miras_session_close(handle); }
+
+  // Takes a row and says what comes of it; null for what the model does not read.
+  public void Feed(int[] tokens, float[] vectors, float[] outputs) {
+    Fits("tokens", tokens, Model.Tokens);
+    Fits("vectors", vectors, Model.Vectors);
+    Fits("outputs", outputs, Model.Outputs);
+    IntPtr said = Native.miras_session_feed(this, tokens, vectors, (UIntPtr)1);
+    if (said == IntPtr.Zero) Native.Check(1);
+    Marshal.Copy(said, outputs, 0, outputs.Length);
+  }
+  // What came of the last row, for a head that learns.
+  public void Learn(int[] classes, float[] values) {
+    Fits("classes", classes, Model.Classes);
+    Fits("values", values, Model.Values);
+    Native.Check(Native.miras_session_learn(this, classes, values));
+  }
+  public void Reset() { Native.miras_session_reset(this); }
+  public byte[] State {
+    get { UIntPtr n; IntPtr p = Native.miras_session_state(this, out n); return CopyState(p, n); }
+    set { UIntPtr n; IntPtr p = Native.miras_session_state(this, out n); PutState(value, p, n); }
+  }
+  public void Save(string path) {
+    Native.Check(Native.miras_session_save(this, Native.Text(path)));
+  }
+  public void Load(string path) {
+    var why = new byte[256];
+    Native.Check(Native.miras_session_load(this, Native.Text(path), why, (UIntPtr)256), why);
+  }
+}
+
+public sealed unsafe class Trainer : OfModel {
+  public Trainer(Model model, int batch, int length) : base(model) {
+    var why = new byte[256];
+    var room = new Native.Room { batch = batch, context = length };
+    Take(Native.miras_trainer_open(model, ref room, IntPtr.Zero, why, (UIntPtr)256), 2, why);
+  }
+  internal override void Free() { Native.miras_trainer_close(handle); }
+
+  // Of `batch` sequences of `length` rows, one behind the other: the loss and, with train, what
+  // Step needs. Null for what the model does not read or say.
+  public float Loss(int batch, int length, int[] tokens, float[] vectors, int[] classes,
+                    float[] values, bool train = true) {
+    int rows = batch * length;
+    float loss;
+    Fits("tokens", tokens, rows * Model.Tokens);
+    Fits("vectors", vectors, rows * Model.Vectors);
+    Fits("classes", classes, rows * Model.Classes);
+    Fits("values", values, rows * Model.Values);
+    fixed (int* t = tokens, c = classes)
+    fixed (float* x = vectors, y = values) {
+      var b = new Native.Batch { batch = batch, length = length, tokens = t, vectors = x,
+                                 classes = c, values = y };
+      Native.Check(Native.miras_trainer_loss_batch(this, ref b, train ? 1 : 0, out loss));
+    }
+    return loss;
+  }
+  // One step of AdamW along the gradient of the last loss; its norm before clipping.
+  public float Step(float learningRate, float weightDecay = 0, float clip = 0) {
+    float norm;
+    var o = new Native.AdamW { weight_decay = weightDecay, clip = clip };
+    Native.Check(Native.miras_trainer_backward(this));
+    Native.Check(Native.miras_trainer_step(this, ref o, learningRate, out norm));
+    return norm;
+  }
+}
+
+// ---- the calls of C ----
+
+internal static unsafe class Native {
+#if (UNITY_IOS || UNITY_WEBGL) && !UNITY_EDITOR
+  const string Lib = "__Internal";
+#else
+  const string Lib = "miras";
+#endif
+  internal struct Event {
+    public float* key; public int* index; public float* entry; public int count;
+    public float* value; public float elapsed; public float* answer, surprise;
+  }
+  internal struct Batch {
+    public int batch, length; public int* tokens; public float* vectors; public int* classes;
+    public float* values, weights; public int* carry; public byte* restart;
+    public float* outputs, hidden, losses;
+  }
+  internal struct Room {
+    public int batch, context, carried; public ulong limit; public void* parallel;
+  }
+  internal struct AdamW { public float beta1, beta2, epsilon, weight_decay, clip; }
+
+  internal static byte[] Text(string s) { return Encoding.UTF8.GetBytes(s + "\0"); }
+  internal static string Said(byte[] text) {
+    return Encoding.UTF8.GetString(text, 0, Array.IndexOf(text, (byte)0));
+  }
+  internal static void Check(int result, byte[] why = null) {
+    if (result == 0) return;
+    string sentence = why == null ? "" : Said(why);
+    if (sentence == "") sentence = Marshal.PtrToStringAnsi(miras_result_text(result));
+    throw new MirasException(result, sentence);
+  }
+
+  [DllImport(Lib)] internal static extern IntPtr miras_result_text(int result);
+  [DllImport(Lib)] internal static extern int miras_preset_find(byte[] name);
+  [DllImport(Lib)] internal static extern IntPtr miras_preset_name(int preset);
+
+  [DllImport(Lib)] internal static extern int miras_memory_preset(ulong[] d, int preset);
+  [DllImport(Lib)] internal static extern int miras_memory_desc_set(
+      ulong[] d, byte[] field, byte[] value);
+  [DllImport(Lib)] internal static extern IntPtr miras_memory_desc_of(Memory m);
+  [DllImport(Lib)] internal static extern IntPtr miras_memory_desc_get(
+      IntPtr d, byte[] field, byte[] text, UIntPtr size);
+  [DllImport(Lib)] internal static extern IntPtr miras_memory_open(
+      ulong[] d, IntPtr allocator, byte[] why, UIntPtr size);
+  [DllImport(Lib)] internal static extern IntPtr miras_memory_open_file(
+      byte[] path, IntPtr given, IntPtr allocator, out int result, byte[] why, UIntPtr size);
+  [DllImport(Lib)] internal static extern void miras_memory_close(IntPtr m);
+  [DllImport(Lib)] internal static extern int miras_memory_write(
+      Memory m, float[] key, float[] value, out float surprise);
+  [DllImport(Lib)] internal static extern int miras_memory_read(
+      Memory m, float[] query, float[] answer);
+  [DllImport(Lib)] internal static extern int miras_memory_learn(Memory m, ref Event e);
+  [DllImport(Lib)] internal static extern int miras_memory_probabilities(
+      Memory m, float[] answer, float[] to);
+  [DllImport(Lib)] internal static extern void miras_memory_reset(Memory m);
+  [DllImport(Lib)] internal static extern ulong miras_memory_position(Memory m);
+  [DllImport(Lib)] internal static extern IntPtr miras_memory_state(Memory m, out UIntPtr size);
+  [DllImport(Lib)] internal static extern int miras_memory_save(Memory m, byte[] path);
+  [DllImport(Lib)] internal static extern int miras_memory_load(
+      Memory m, byte[] path, byte[] why, UIntPtr size);
+
+  [DllImport(Lib)] internal static extern int miras_model_preset(ulong[] d, int preset, int layers);
+  [DllImport(Lib)] internal static extern int miras_model_desc_set(
+      ulong[] d, byte[] field, byte[] value);
+  [DllImport(Lib)] internal static extern IntPtr miras_model_open(
+      ulong[] d, IntPtr allocator, byte[] why, UIntPtr size);
+  [DllImport(Lib)] internal static extern IntPtr miras_model_open_file(
+      byte[] path, IntPtr given, IntPtr allocator, out int result, byte[] why, UIntPtr size);
+  [DllImport(Lib)] internal static extern void miras_model_close(IntPtr m);
+  [DllImport(Lib)] internal static extern IntPtr miras_model_row(Model m);
+  [DllImport(Lib)] internal static extern int miras_model_standardize(
+      Model m, float[] vectors, UIntPtr rows);
+  [DllImport(Lib)] internal static extern void miras_model_predict(
+      Model m, float[] outputs, UIntPtr rows);
+  [DllImport(Lib)] internal static extern int miras_model_save(Model m, byte[] path);
+
+  [DllImport(Lib)] internal static extern IntPtr miras_session_open(
+      Model m, IntPtr d, IntPtr allocator, byte[] why, UIntPtr size);
+  [DllImport(Lib)] internal static extern void miras_session_close(IntPtr s);
+  [DllImport(Lib)] internal static extern IntPtr miras_session_feed(
+      Session s, int[] tokens, float[] vectors, UIntPtr rows);
+  [DllImport(Lib)] internal static extern int miras_session_learn(
+      Session s, int[] classes, float[] values);
+  [DllImport(Lib)] internal static extern void miras_session_reset(Session s);
+  [DllImport(Lib)] internal static extern IntPtr miras_session_state(Session s, out UIntPtr size);
+  [DllImport(Lib)] internal static extern int miras_session_save(Session s, byte[] path);
+  [DllImport(Lib)] internal static extern int miras_session_load(
+      Session s, byte[] path, byte[] why, UIntPtr size);
+
+  [DllImport(Lib)] internal static extern IntPtr miras_trainer_open(
+      Model m, ref Room d, IntPtr allocator, byte[] why, UIntPtr size);
+  [DllImport(Lib)] internal static extern void miras_trainer_close(IntPtr t);
+  [DllImport(Lib)] internal static extern int miras_trainer_loss_batch(
+      Trainer t, ref Batch x, int train, out float loss);
+  [DllImport(Lib)] internal static extern int miras_trainer_backward(Trainer t);
+  [DllImport(Lib)] internal static extern int miras_trainer_step(
+      Trainer t, ref AdamW o, float learningRate, out float norm);
+}
+
+}
