@@ -458,6 +458,24 @@ watches() {
 types() {
   example keyboard -O1 && sh tests/test_keyboard.sh "$build/bin/keyboard-O1"
 }
+zips() {   # what vectors compress, plain C reads; damage is said
+  for how in -DMIRAS_NO_AVX512 -DMIRAS_NO_SIMD; do
+    $gcc -O1 -Wall -Wextra -Werror $how examples/zip.c -o "$build/bin/zip$how" -lm || return 1
+  done
+  head -c 5000 README.md >"$build/page" && cd "$build" || return 1
+  $limit bin/zip-DMIRAS_NO_AVX512 c page page.z --train 320 &&
+    $limit bin/zip-DMIRAS_NO_SIMD c page page.plain --train 320 && cmp page.z page.plain &&
+    $limit bin/zip-DMIRAS_NO_SIMD d page.z page.back && cmp page page.back || return 1
+  ls -l page page.z
+  [ "$(wc -c <page.z)" -lt 2900 ] || return 1
+  head -c 1500 page.z >page.short
+  { cat page.z | tr 'a' 'b'; } >page.other
+  for bad in page page.short page.other; do
+    bin/zip-DMIRAS_NO_SIMD d $bad page.bad 2>said && return 1
+    cat said
+    grep -q "damaged\|not what zip" said || return 1
+  done
+}
 run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }

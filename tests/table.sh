@@ -351,6 +351,7 @@ job 'soak: 3000 writes of every kind' '' soak
 job 'bench/evidence.py: every question is asked' 'all python3' evidence
 job 'examples/lm.c: its files' '' lm_files
 job 'examples/run.c: models of others' '' run_others
+job 'examples/zip.c: other arithmetic, same bytes' '' zips
 job 'examples/npc.c: a character of invented players' '' npc_learns
 job 'examples/keyboard.c: bits, keys, states' '' types
 job 'examples/anomaly.c: forecasts, alarms, refusals' '' watches
