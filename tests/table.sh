@@ -326,7 +326,7 @@ cell_row quick "$gcc" c99 -DMIRAS_NO_STDIO
 
 for file in examples/*.c bench/*.c; do
   case $file in
-    */recall.c|*/soak.c|*/lm_mpi.c|*/npc.c) continue ;;   # run below
+    */recall.c|*/soak.c|*/lm_mpi.c|*/npc.c|*/zip.c) continue ;;   # run below
     examples/lm.c|examples/run.c|bench/*) how=-fsyntax-only ;;
     *) how="-O1 -DMIRAS_NO_SIMD -o '$build/bin/$(basename "$file" .c)' -lm -lpthread" ;;
   esac
