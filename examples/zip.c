@@ -2,13 +2,13 @@
  * one machine, any other reads.
  *
  *     cc -O2 examples/zip.c -o zip -lm
- *     ./zip FILE                   bits a byte, forth and back, beside what counts say
- *     ./zip c FILE OUT             compress
- *     ./zip d OUT FILE             and back
- *     --train N                    a training step after each N bytes, 256; 0: the head alone learns
+ *     ./zip FILE            bits a byte, forth and back, beside what counts say
+ *     ./zip c FILE OUT      compress
+ *     ./zip d OUT FILE      and back
+ *     --train N             a training step after each N bytes, 256; 0: the head alone learns
  *
  * A network predicts every byte before it is coded and learns it afterwards, in two ways: its head
- * is a memory of the last bytes (miras_model_desc.adapt), which learns at once, and after each block
+ * is a memory of the last bytes (miras_model_desc.adapt), which learns at once, and now and then
  * the whole network takes a training step on what has been read. Nothing of that is in the file:
  * who decompresses has the same network, which learns the same. So both must compute the same bits,
  * which is what MIRAS_STRICT is for: the file does not care which of the machines in README.md's
