@@ -345,9 +345,10 @@ def dot_rows(path, title, what, rows, unit):
         tick += grid
     for i, (label, vs, colour) in enumerate(rows):
         y = top + step * i + 6
-        p.text(left - 12, y + 4, label, "", "end")
-        if not vs:
+        if not vs:      # a heading
+            p.text(20, y + 4, label, "title")
             continue
+        p.text(left - 12, y + 4, label, "", "end")
         p.draw(f'<path class="line s{colour}" d="M{at(min(vs)):.1f} {y}H{at(max(vs)):.1f}"/>')
         p.draw(f'<circle class="f{colour}" cx="{at(statistics.median(vs)):.1f}" cy="{y}" r="5"/>')
         if max(vs) > high:
@@ -493,8 +494,7 @@ def parts(b):
             ys = [x[0] for x in xs]
             base = statistics.median(ys) if base is None else base
             shown.append([f"{group}: {label}", *spread(ys), f"{statistics.median(ys) - base:+.3f}"])
-            lines.append((label, ys, 1 if label.startswith(("as it", "MAC", "yaad, depth 2",
-                                                            "yaad, chunk 16")) else 2))
+            lines.append((label, ys, 1 if not lines[-1][1] else 2))
     table(b.path("parts.md"), ["part", "windows", "lowest", "highest", "against the first"], shown)
     dot_rows(b.path("parts.svg"), "What each part is worth",
              "nats per byte of prose; each group's first line is the memory as it comes",
