@@ -458,8 +458,8 @@ def rows_on(b, name, text, rates=None):
     colour = {"transformer": 0, "softmax-attention": 0, "sliding-window": 0,
               "titans that do not learn": 3}
     dot_rows(b.path(name + ".svg"), f"Every memory as a language model, on {text}",
-             "nats per byte in windows of 256; 170,000 parameters, 614,000 bytes seen; dots are "
-             "medians of three seeds, lines their range",
+             "170,000 parameters, 614,000 bytes seen, windows of 256; dots are medians of three "
+             "seeds, lines their range",
              [(x, [v[0] for v in found[x][1]], colour.get(x.split(",")[0],
                1 if x.startswith(FOUR_HEADS) else 2)) for x in order], "nats per byte")
     return found
