@@ -217,6 +217,7 @@ static size_t compress(const unsigned char *text, size_t n, unsigned char *to, s
                        int every) {
   predictor p;
   coder c;
+  const uint32_t sum = sum_of(text, n);
   size_t i;
   int k;
   predictor_open(&p, every);
@@ -224,7 +225,7 @@ static size_t compress(const unsigned char *text, size_t n, unsigned char *to, s
   memcpy(to, "miraszip", 8);
   for (k = 0; k < 7; k++) to[8 + k] = (unsigned char)((uint64_t)n >> 8 * k);
   to[15] = (unsigned char)(every / 64);
-  for (k = 0; k < 4; k++) to[16 + k] = (unsigned char)(sum_of(text, n) >> 8 * k);
+  for (k = 0; k < 4; k++) to[16 + k] = (unsigned char)(sum >> 8 * k);
   coder_open(&c, to + HEAD, size - HEAD, 0);
   for (i = 0; i < n; i++) {
     predictor_shares(&p);
@@ -249,8 +250,10 @@ static size_t length_of(const unsigned char *from, size_t size) {
 static void decompress(unsigned char *from, size_t size, unsigned char *text, size_t n) {
   predictor p;
   coder c;
+  uint32_t sum = 0;
   size_t i;
   int k;
+  for (k = 3; k >= 0; k--) sum = sum << 8 | from[16 + k];
   predictor_open(&p, 64 * from[15]);
   p.text = text;
   coder_open(&c, from + HEAD, size - HEAD, 1);
@@ -263,9 +266,8 @@ static void decompress(unsigned char *from, size_t size, unsigned char *text, si
     predictor_learn(&p, b);
   }
   predictor_close(&p);
-  for (k = 0; k < 4; k++)
-    if (from[16 + k] != (unsigned char)(sum_of(text, n) >> 8 * k))
-      die(1, "the file is damaged, or was written under another arithmetic", "");
+  if (sum != sum_of(text, n))
+    die(1, "the file is damaged, or was written under another arithmetic", "");
 }
 
 /* ---- files ---- */

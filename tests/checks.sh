@@ -31,28 +31,25 @@ fuzzer() {
     $limit bin/fuzz -max_total_time=10 -seed=1 -rss_limit_mb=2048 -timeout=20 corpus
 }
 
-# smoke TAG COMPILER FLAGS...: build and run the smoke program. What it prints is compared when all
-# jobs have run, with that of the other builds of its kind.
+# smoke TAG RUNNER COMPILER FLAGS...: build and run the smoke program; RUNNER says how, and is empty
+# where it runs by itself. What it prints is compared when all jobs have run, with that of the other
+# builds of its kind.
 smoke() {
-  tag=$1
-  shift
-  "$@" -o "$build/bin/$tag" -lm -lpthread && $limit "$build/bin/$tag" >"$build/part_$tag" &&
-    cat "$build/part_$tag" && mv "$build/part_$tag" "$build/$tag"
+  tag=$1 runner=$2
+  shift 2
+  "$@" -o "$build/bin/$tag.js" -lm &&     # node asks for that name
+    $limit $runner "$build/bin/$tag.js" >"$build/part_$tag" 2>&1 </dev/null
+  status=$?
+  cat "$build/part_$tag"
+  [ $status = 0 ] && mv "$build/part_$tag" "$build/$tag"
 }
-
-# strict TAG RUNNER COMPILER FLAGS...: the same with MIRAS_STRICT; RUNNER says how it is run.
-strict() {
+strict() {   # tag, runner, compiler, flags: the same with MIRAS_STRICT
   tag=smoke_strict_$1 runner=$2
   shift 2
-  "$@" -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512 tests/smoke.c -o "$build/bin/$tag.js" -lm || return 1
-  $limit $runner "$build/bin/$tag.js" >"$build/part_$tag" 2>&1 </dev/null
-  cat "$build/part_$tag"
-  grep -q '^models' "$build/part_$tag" && mv "$build/part_$tag" "$build/$tag"
+  smoke "$tag" "$runner" "$@" -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512 tests/smoke.c
 }
-
 smoke_neon() {
-  aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static tests/smoke.c -o "$build/bin/arm" -lm &&
-    $limit $qemu "$build/bin/arm" >"$build/smoke_arm" && cat "$build/smoke_arm" &&
+  smoke smoke_arm "$qemu" aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static tests/smoke.c &&
     grep -q 'isa neon' "$build/smoke_arm"
 }
 
@@ -159,28 +156,32 @@ parts() {
   return 0
 }
 
-# cortex NAME BYTES FLAGS...: a program for a Cortex-M4, run by an emulator; BYTES 0: of any size.
-cortex() {
-  program=$build/$1 most=$2
-  shift 2
-  arm-none-eabi-gcc -std=c99 -Os -Wall -Wextra -Werror -mcpu=cortex-m4 -mthumb -mfloat-abi=hard \
-    -mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections "$@" tests/small.c -nostartfiles \
-    -T tests/small.ld -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm \
-    -o "$program" && arm-none-eabi-size "$program" || return 1
-  [ "$most" = 0 ] || arm-none-eabi-size "$program" |
-    awk -v most="$most" 'NR == 2 && $1 + $2 > most {exit 1}' || return 1
-  $limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel "$program" \
-    >"$program.txt" 2>&1 </dev/null
+# bare NAME FLAGS AND FILES...: a program for a Cortex-M4 that examples/cortex-m/board.c starts, run
+# by an emulator.
+bare() {
+  program=$build/$1
+  shift
+  arm-none-eabi-gcc -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 \
+    -ffunction-sections -fdata-sections "$@" examples/cortex-m/board.c -nostartfiles \
+    -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm -o "$program" &&
+    arm-none-eabi-size "$program" &&
+    $limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel "$program" \
+      >"$program.txt" 2>&1 </dev/null
   status=$?
   cat "$program.txt"
-  [ $status = 0 ]
+  return $status
+}
+# cortex NAME FLAGS...: small.c
+cortex() {
+  bare "$@" -std=c99 -Wall -Wextra -Werror tests/small.c -T tests/small.ld
 }
 cortex_memory() {
-  cortex small 40960 && grep -q 'one read' "$build/small.txt" &&
-    grep -q MIRAS_NO_FROZEN "$build/small.txt"
+  cortex small && grep -q 'one read' "$build/small.txt" &&
+    grep -q MIRAS_NO_FROZEN "$build/small.txt" &&
+    arm-none-eabi-size "$build/small" | awk 'NR == 2 && $1 + $2 > 40960 {exit 1}'
 }
 cortex_rows() {
-  cortex small_rows 0 -DEVERY_ROW && grep -q '^stack of the deepest: ' "$build/small_rows.txt"
+  cortex small_rows -DEVERY_ROW && grep -q '^stack of the deepest: ' "$build/small_rows.txt"
 }
 
 # ---- examples for those who build something else ----
@@ -295,25 +296,11 @@ lua() {
     luajit tests/test_lua.lua "$build"
 }
 
-# bare NAME FLAGS AND FILES...: a program with examples/cortex-m/board.ld, run by an emulator.
-bare() {
-  program=$build/$1
-  shift
-  arm-none-eabi-gcc -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 \
-    -ffunction-sections -fdata-sections "$@" -nostartfiles -T examples/cortex-m/board.ld \
-    -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm -o "$program" &&
-    arm-none-eabi-size "$program" &&
-    $limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel "$program" \
-      >"$program.txt" 2>&1 </dev/null
-  status=$?
-  cat "$program.txt"
-  return $status
-}
 # The linker holds flash and data to board.ld, which keeps 12 KB for the stack. The program fails
 # where the network has not learned; here, that it is the best, by what, and what the memory is.
 cortex_learns() {
   bare fridge -std=c99 -Wall -Wextra -Werror -Wno-maybe-uninitialized examples/cortex-m/fridge.c \
-    examples/cortex-m/board.c && awk '
+    -T examples/cortex-m/board.ld && awk '
       $1 == "stack" {stack = $2}
       $1 == "week" {same = $3; memory = $4; network = $5}
       /^best of the week: network/ {best = 1}
@@ -339,8 +326,8 @@ arduino_sketch() {
     -fno-threadsafe-statics -Itests/arduino -I"$lib/src" -c -x c++
   "$@" -include Arduino.h "$lib/examples/Forecast/Forecast.ino" -o "$here/sketch.o" &&
     "$@" tests/arduino/board.cpp -o "$here/board.o" &&
-    bare forecast -std=gnu11 $flags "$lib/src/MirasMemory.c" examples/cortex-m/board.c \
-      "$here/sketch.o" "$here/board.o" && sketch_learns "$build/forecast.txt"
+    bare forecast -std=gnu11 $flags "$lib/src/MirasMemory.c" "$here/sketch.o" "$here/board.o" \
+      -T examples/cortex-m/board.ld && sketch_learns "$build/forecast.txt"
 }
 arduino_builder() {
   here=$build/builder

@@ -10,10 +10,17 @@
 #include "fingerprint.h"
 #include <stdio.h>
 #if defined(__arm__) && !defined(__linux__)
-  #include "cortex.h"
-  #define printf(...) (sprintf(line, __VA_ARGS__), line[strlen(line) - 1] = 0, print(line))
+  #define printf(...) (sprintf(line, __VA_ARGS__), say(line))
 static char line[100];
+void say(const char *text);   /* of examples/cortex-m/board.c, which starts it, too */
 #endif
+
+/* The same bytes on every machine, of a file. */
+static uint64_t hash_of_file(uint64_t h, const unsigned char *file, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i++) h = (h ^ file[i]) * 1099511628211u;
+  return h;
+}
 
 static int one_model(miras_preset kind, uint64_t *h) {
   static int32_t tokens[2 * 12 + 1];
@@ -68,10 +75,10 @@ static int one_model(miras_preset kind, uint64_t *h) {
   }
   count = miras_session_save_to(s, file, sizeof file);
   if (count < 100 || count > sizeof file) return 1;
-  for (i = 0; (size_t)i < count; i++) *h = (*h ^ file[i]) * 1099511628211u;
+  *h = hash_of_file(*h, file, count);
   count = miras_model_save_to(m, file, sizeof file);
   if (count < 1000 || count > sizeof file) return 1;
-  for (i = 0; (size_t)i < count; i++) *h = (*h ^ file[i]) * 1099511628211u;
+  *h = hash_of_file(*h, file, count);
   miras_session_close(s);
   miras_trainer_close(t);
   miras_model_close(m);

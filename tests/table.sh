@@ -173,12 +173,13 @@ job 'fuzz_files: clang, 10 seconds of libFuzzer' 'all clang-fuzzer' fuzzer
 # ---- the smoke program at every level; fingerprints are compared at the end ----
 
 smoke_row() {   # needs, kind of arithmetic, compiler, flags, source
-  job "smoke: $3 $4" "$1" "smoke smoke_$2_$count $3 $strict_c $4 $5"
+  job "smoke: $3 $4" "$1" "smoke smoke_$2_$count '' $3 $strict_c $4 $5 -lpthread"
 }
 smoke_linked() {   # needs, kind, compiler, flags: of a test whose library is an object already
   object=$(object_of "$3 $4")
   [ ! -f "$object.sh" ] || job "smoke: $3 $4, linked" "$1" \
-    "smoke smoke_$2_$count $3 -std=c99 $strict_c -DMIRAS_TEST_LINKED tests/smoke.c '$object'"
+    "smoke smoke_$2_$count '' $3 -std=c99 $strict_c -DMIRAS_TEST_LINKED tests/smoke.c '$object' \
+-lpthread"
 }
 smoke_row '' simd "$gcc" '-std=c99 -O0' tests/smoke.c
 smoke_linked all simd "$gcc" -O2
@@ -194,7 +195,7 @@ smoke_row quick plain "$gcc" '-std=c99 -O2 -DMIRAS_NO_SIMD' tests/smoke.c
 for row in 'all g++:-std=c++20 -O1' 'all clang++:-std=c++11 -O1' 'quick g++:-std=c++11 -O2'; do
   needs=${row%%:*}
   job "smoke: ${needs#* } ${row#*:}" "$needs" \
-    "smoke smoke_simd_$count ${needs#* } $strict ${row#*:} tests/smoke.cpp"
+    "smoke smoke_simd_$count '' ${needs#* } $strict ${row#*:} tests/smoke.cpp -lpthread"
 done
 
 # One answer on every machine: with MIRAS_STRICT all of these say the same, which the end of a run
@@ -216,8 +217,8 @@ strict_row 'all emcc node' wasm 'node --no-experimental-fetch' emcc "$wasm"
 strict_row 'all emcc node' simd128 'node --no-experimental-fetch' emcc "-msimd128 $wasm"
 strict_row 'all cortex' cortex 'qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel' \
   arm-none-eabi-gcc "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 \
--ffunction-sections -fdata-sections -nostartfiles -T tests/small.ld -Wl,--gc-sections \
--Wl,--defsym=_large=1 --specs=nano.specs --specs=nosys.specs -DMIRAS_NO_STDIO"
+-ffunction-sections -fdata-sections examples/cortex-m/board.c -nostartfiles -T tests/small.ld \
+-Wl,--gc-sections -Wl,--defsym=_large=1 --specs=nano.specs --specs=nosys.specs -DMIRAS_NO_STDIO"
 
 # ---- how programs include the header ----
 
