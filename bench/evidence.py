@@ -124,12 +124,6 @@ PARTS = {
     "chunk": {f"yaad, chunk {n}": f"yaad:memory.chunk={n}" for n in (16, 1, 4, 64)},
 }
 
-BIASES = """dot l2 lp lp-smooth huber huber-norm huber-mixture pseudo-huber shift-robust
-  log-cosh""".split()
-RETENTIONS = """all l2 lq lq-pnorm kl l2-both elastic elastic-ftrl sigmoid chi2 reverse-kl hellinger
-  tanh""".split()
-JOBS = ["capacity", "outliers", "noise", "shift", "drift"]
-
 REFLECT = "memory.learning_rate=2"  # writes may reflect what the memory holds
 TRACKING = f"""linear-attention mamba-memory mamba2-memory gated-deltanet gated-deltanet-neg-eigval
   gated-deltanet-2 comba deltanet-memory deltanet-neg-eigval deltaproduct gated-deltaproduct
@@ -297,38 +291,11 @@ def swept(b, text, lines, rates=None, **more):
 # ---- tables and pictures ----
 
 
-def escaped(words):
-    return words.replace("&", "&amp;").replace("<", "&lt;")
-
-
-class Picture:
-    """An SVG of text, lines and dots, in the colours of plots.py."""
-
-    def __init__(self, title, what, width, height):
-        self.out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-                    f'width="{width}" height="{height}" role="img" aria-label="{escaped(title)}">',
-                    f"<title>{escaped(title)}</title><style>{plots.STYLE}</style>",
-                    f'<rect class="card" width="{width}" height="{height}" rx="8"/>']
-        self.text(20, 26, title, "title")
-        self.text(20, 46, what, "small")
-
-    def text(self, x, y, words, kind="", anchor="start"):
-        self.out.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">'
-                        f"{escaped(words)}</text>")
-
-    def draw(self, element):
-        self.out.append(element)
-
-    def save(self, path):
-        with open(path, "w", encoding="utf-8") as f:
-            f.write("\n".join(self.out) + "\n</svg>\n")
-
-
 def dot_rows(path, title, what, rows, unit):
     """rows: [(label, [values], colour)]; a dot each, a larger one at their median."""
     step, left, right, top, width = 19, 300, 30, 66, 760
     height = top + step * len(rows) + 46
-    p = Picture(title, what, width, height)
+    p = plots.Picture(title, what, width, height)
     values = [v for _, vs, _ in rows for v in vs]
     low, high = min(values), max(values)
     high = min(high, low + 6 * (statistics.median(values) - low) + 1e-9)  # no row squeezes the rest
@@ -340,7 +307,7 @@ def dot_rows(path, title, what, rows, unit):
     grid = 10 ** -2 * (5 if high - low > 0.2 else 2 if high - low > 0.08 else 1)
     tick = (int(low / grid) + 1) * grid
     while tick < high:
-        p.draw(f'<path class="grid" d="M{at(tick):.1f} {top - 8}V{height - 40}"/>')
+        p.path(f"M{at(tick):.1f} {top - 8}V{height - 40}", "grid")
         p.text(at(tick), height - 24, f"{tick:.2f}", "small", "middle")
         tick += grid
     for i, (label, vs, colour) in enumerate(rows):
@@ -349,8 +316,8 @@ def dot_rows(path, title, what, rows, unit):
             p.text(20, y + 4, label, "title")
             continue
         p.text(left - 12, y + 4, label, "", "end")
-        p.draw(f'<path class="line s{colour}" d="M{at(min(vs)):.1f} {y}H{at(max(vs)):.1f}"/>')
-        p.draw(f'<circle class="f{colour}" cx="{at(statistics.median(vs)):.1f}" cy="{y}" r="5"/>')
+        p.path(f"M{at(min(vs)):.1f} {y}H{at(max(vs)):.1f}", f"line s{colour}")
+        p.dot(at(statistics.median(vs)), y, f"f{colour}", 5)
         if max(vs) > high:
             p.text(width - right + 2, y + 4, ">", "small")
     p.text((left + width - right) / 2, height - 8, unit, "small", "middle")
@@ -360,7 +327,7 @@ def dot_rows(path, title, what, rows, unit):
 def line_rows(path, title, what, xs, rows, xname, unit):
     """rows: [(label, [median at each x])] against xs, evenly apart."""
     width, height, left, right, top, bottom = 760, 420, 64, 210, 66, 56
-    p = Picture(title, what, width, height)
+    p = plots.Picture(title, what, width, height)
     values = [v for _, vs in rows for v in vs if v]
     low, high = min(values), max(values)
     pad = 0.05 * (high - low) or 1
@@ -372,20 +339,19 @@ def line_rows(path, title, what, xs, rows, xname, unit):
     def py(v):
         return top + (high - v) / (high - low) * (height - top - bottom)
     for i, x in enumerate(xs):
-        p.draw(f'<path class="grid" d="M{px(i):.1f} {top}V{height - bottom}"/>')
+        p.path(f"M{px(i):.1f} {top}V{height - bottom}", "grid")
         p.text(px(i), height - bottom + 20, f"{x:,}", "small", "middle")
     for k in range(5):
         v = low + (high - low) * (k + 0.5) / 5
-        p.draw(f'<path class="grid" d="M{left} {py(v):.1f}H{width - right}"/>')
+        p.path(f"M{left} {py(v):.1f}H{width - right}", "grid")
         p.text(left - 8, py(v) + 4, f"{v:.2f}", "small", "end")
     ends = []
     for k, (label, vs) in enumerate(rows):
         points = [(px(i), py(v)) for i, v in enumerate(vs) if v]
-        dash = ' stroke-dasharray="6 4"' if k > 3 else ""
-        p.draw(f'<path class="line s{k % 4}"{dash} d="M'
-               + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) + '"/>')
+        p.path("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), f"line s{k % 4}",
+               ' stroke-dasharray="6 4"' if k > 3 else "")
         for x, y in points:
-            p.draw(f'<circle class="f{k % 4}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+            p.dot(x, y, f"f{k % 4}", 4)
         ends.append([points[-1][1], label, k % 4])
     ends.sort()
     for i in range(1, len(ends)):
@@ -397,36 +363,36 @@ def line_rows(path, title, what, xs, rows, xname, unit):
     p.save(path)
 
 
-def grids(path, title, what, maps, form):
-    """maps: [(name, {(row, column): value})], darker is better: of biases and retentions."""
-    cell, left, top, gap = (44, 19), 116, 80, 96
-    columns = 2
-    wide = left + cell[0] * len(RETENTIONS) + 24
-    tall = gap + cell[1] * len(BIASES)
-    height = top + tall * ((len(maps) + columns - 1) // columns) + 10
-    p = Picture(title, what, wide * min(columns, len(maps)), height)
-    for m, (name, values, baseline) in enumerate(maps):
-        x0, y0 = wide * (m % columns) + left, top + tall * (m // columns) + 66
+def grids(path, title, what, maps):
+    """maps: [(name, sentence, more is better, {(row, column): value})], all of the same rows and
+    columns or some of them; darker is better."""
+    rows, columns = (list(dict.fromkeys(cell[k] for cell in maps[0][3])) for k in (0, 1))
+    cell, left, top, gap, across = (44, 19), 116, 80, 96, 2
+    wide = left + cell[0] * len(columns) + 24
+    tall = gap + cell[1] * len(rows)
+    p = plots.Picture(title, what, wide * min(across, len(maps)),
+                      top + tall * ((len(maps) + across - 1) // across) + 10)
+    for m, (name, sentence, more, values) in enumerate(maps):
+        x0, y0 = wide * (m % across) + left, top + tall * (m // across) + 66
         p.text(x0, y0 - 58, name, "title")
-        p.text(x0, y0 - 42, baseline, "small")
-        shown = sorted(values.values(), reverse=form[m][1])
-        best, worst = shown[0], shown[-1]
-        worst = shown[min(len(shown) - 1, int(0.9 * len(shown)))] if form[m][1] is False else worst
-        for j, r in enumerate(RETENTIONS):
-            x, y = x0 + cell[0] * j + cell[0] / 2, y0 - 6 - (12 if j % 2 else 0)
-            p.text(x, y, r, "small", "middle")
-        for i, bias in enumerate(BIASES):
+        p.text(x0, y0 - 42, sentence, "small")
+        shown = sorted(values.values(), reverse=more)
+        best, worst = shown[0], shown[-1] if more else shown[int(0.9 * (len(shown) - 1))]
+        for j, column in enumerate(columns):
+            p.text(x0 + cell[0] * (j + 0.5), y0 - 6 - (12 if j % 2 else 0), column, "small",
+                   "middle")
+        for i, row in enumerate(rows):
             y = y0 + cell[1] * i
-            p.text(x0 - 8, y + 14, bias, "small", "end")
-            for j, r in enumerate(RETENTIONS):
-                v = values.get((bias, r))
+            p.text(x0 - 8, y + 14, row, "small", "end")
+            for j, column in enumerate(columns):
+                v = values.get((row, column))
                 if v is None:
                     continue
                 share = max(0.0, min(1.0, (v - worst) / (best - worst))) if best != worst else 1
-                p.draw(f'<rect class="f1" fill-opacity="{0.5 * share:.2f}" '
-                       f'x="{x0 + cell[0] * j}" y="{y}" width="{cell[0] - 1}" '
-                       f'height="{cell[1] - 1}"/>')
-                p.text(x0 + cell[0] * (j + 0.5), y + 13, form[m][0].format(v), "", "middle")
+                p.out.append(f'<rect class="f1" fill-opacity="{0.5 * share:.2f}" '
+                             f'x="{x0 + cell[0] * j}" y="{y}" width="{cell[0] - 1}" '
+                             f'height="{cell[1] - 1}"/>')
+                p.text(x0 + cell[0] * (j + 0.5), y + 13, f"{v:.2f}", "", "middle")
     p.save(path)
 
 
@@ -462,7 +428,6 @@ def rows_on(b, name, text, rates=None):
              "seeds, lines their range",
              [(x, [v[0] for v in found[x][1]], colour.get(x.split(",")[0],
                1 if x.startswith(FOUR_HEADS) else 2)) for x in order], "nats per byte")
-    return found
 
 
 def rows(b):
@@ -503,19 +468,20 @@ def parts(b):
 
 def by_number(b, name, lines, xs, told, title, what, xname):
     """A loss for each of xs: windows, and one pass."""
+    lines = chosen(b.o, lines)
     wanted = {(label, x, seed): b.loss("prose", options, RATE, seed, **told(x))
-              for label, options in chosen(b.o, lines).items() for x in xs for seed in b.seeds}
+              for label, options in lines.items() for x in xs for seed in b.seeds}
     said = b.runs.all(dict(wanted.values()))
 
     def middle(label, x, which):
         vs = [numbers(said[wanted[label, x, seed][0]]) for seed in b.seeds]
         return None if None in vs else statistics.median(v[which] for v in vs)
-    labels = list(chosen(b.o, lines))
+    found = {label: [[middle(label, x, k) for x in xs] for k in (0, 1)] for label in lines}
     table(b.path(name + ".md"), ["row"] + [f"{x:,}" for x in xs] + [f"pass, {x:,}" for x in xs],
-          [[label] + [f"{middle(label, x, k):.3f}" if middle(label, x, k) else "" for k in (0, 1)
-                      for x in xs] for label in labels])
+          [[label] + [f"{v:.3f}" if v else "" for v in windows + passes]
+           for label, (windows, passes) in found.items()])
     line_rows(b.path(name + ".svg"), title, what, xs,
-              [(label, [middle(label, x, 0) for x in xs]) for label in labels], xname,
+              [(label, windows) for label, (windows, _) in found.items()], xname,
               "nats per byte")
 
 
@@ -539,40 +505,38 @@ def space(b):
         with open(b.path("space_alone.md"), "w", encoding="utf-8") as f:
             subprocess.run([b.program("bench/space.c"), "--csv", csv_file]
                            + (["--quick"] if b.o.quick else []), check=True, stdout=f)
-    alone = {job: {} for job in JOBS}
-    nearest = {}
+    alone, nearest = {}, {}      # by job: scores of the cells, and of the rules that keep all pairs
     with open(csv_file, newline="", encoding="utf-8") as f:
         for row in csv.DictReader(f):
             if row["bias"] == "baseline":
                 nearest.setdefault(row["job"], []).append(
                     f"{row['retention']} {float(row['score']):.2f}")
             elif row["score"] != "refused":
-                alone[row["job"]][row["bias"], row["retention"]] = float(row["score"])
-    cells = [(x, r) for x in BIASES[:1 if b.o.quick else None]
-             for r in RETENTIONS[:2 if b.o.quick else None]]
+                cell = row["bias"], row["retention"]
+                alone.setdefault(row["job"], {})[cell] = float(row["score"])
+    cells = list(next(iter(alone.values())))[:2 if b.o.quick else None]
     wanted = {(x, r): b.loss("prose", model(f"yaad:memory.bias={x}:memory.retention={r}"),
                              RATE, 1, steps=150) for x, r in cells}
     said = b.runs.all(dict(wanted.values()))
-    network, refused = {}, []
-    for cell, (key, _) in wanted.items():
-        x = numbers(said[key])
-        if x:
-            network[cell] = x[0]
-        else:
-            refused.append([" with ".join(cell), said[key]])
-    table(b.path("space.md"), ["bias"] + RETENTIONS,
-          [[x] + [f"{network[x, r]:.3f}" if (x, r) in network else "" for r in RETENTIONS]
-           for x in BIASES])
-    for words in refused:
-        print(": ".join(words))
-    maps = [(job, alone[job], ", ".join(nearest.get(job, []))) for job in JOBS]
-    maps.append(("in a network (nats per byte)", network, "Yaad's perceptron, 150 steps of prose"))
+    network = {cell: numbers(said[key]) for cell, (key, _) in wanted.items()}
+    for cell, found in network.items():
+        if not found:
+            print(f"{' with '.join(cell)}: {said[wanted[cell][0]]}")
+    network = {cell: found[0] for cell, found in network.items() if found}
+    biases, retentions = (list(dict.fromkeys(cell[k] for cell in cells)) for k in (0, 1))
+    table(b.path("space.md"), ["bias"] + retentions,
+          [[x] + [f"{network[x, r]:.3f}" if (x, r) in network else "" for r in retentions]
+           for x in biases])
     grids(b.path("space.svg"), "Which bias and which retention for what?",
           "darker is better; a matrix alone: the cosine of answer and truth at five jobs; then the "
-          "loss of a network", maps, [("{:.2f}", True)] * 5 + [("{:.2f}", False)])
+          "loss of a network",
+          [(job, ", ".join(nearest[job]), True, values) for job, values in alone.items()]
+          + [("in a network (nats per byte)", "Yaad's perceptron, 150 steps of prose", False,
+              network)])
 
 
 def task(name):
+    """A question that bench/recall.c asks."""
     def ask(b):
         models, told = TASKS[name]
         models = [m for m in models if not b.o.model or m in b.o.model.split(",")]
@@ -581,33 +545,31 @@ def task(name):
             models = models[-1:]
             told[told.index("--steps") + 1] = "2"
             told += ["--sequences", "2", "--curve-sequences", "2", "--longer", "2"]
-        command = [b.program("bench/recall.c"), "--task", name] + told
         text = "README.md" if b.o.quick else "/usr/share/common-licenses/GPL-3"
+        command = [b.program("bench/recall.c"), "--task", name, "--text",
+                   os.path.join(ROOT, text)] + told
+        kept = b.path(name + ".txt")
 
-        def run(seed, m):
-            one = ["--model", m, "--seeds", f"{seed},", "--results",
-                   b.path(f"{name}.{m.replace('/', '_')}.{seed}.txt")]
-            done = subprocess.run(command + ["--text", os.path.join(ROOT, text)] + one,
-                                  stdout=subprocess.PIPE, encoding="utf-8", check=False)
-            lines = [x for x in done.stdout.splitlines() if x.startswith("result")]
-            return lines[-1] if lines else "refused: " + done.stdout[-200:]
-        wanted = {f"{name} {m} {' '.join(told)} seed {seed}":
-                  (lambda seed=seed, m=m: run(seed, m)) for m in models for seed in b.seeds}
-        b.runs.all(wanted)
-        kept = b.path(name + ".txt")      # all of them, for one table and one picture
-        with open(kept, "w", encoding="utf-8") as out:
-            for m in models:
-                for seed in b.seeds:
-                    part = b.path(f"{name}.{m.replace('/', '_')}.{seed}.txt")
-                    if os.path.exists(part):
-                        with open(part, encoding="utf-8") as f:
-                            out.write(f.read())
-        done = subprocess.run(command + ["--text", os.path.join(ROOT, text), "--model",
-                                         ",".join(models), "--seeds",
-                                         ",".join(str(s) for s in b.seeds) + ",", "--results",
-                                         kept, "--svg", b.path(name + ".svg")],
-                              stdout=subprocess.PIPE, encoding="utf-8", check=True)
-        lines = [x for x in done.stdout.splitlines() if not x.startswith("result")]
+        def recall(*more):
+            return subprocess.run(command + list(more), stdout=subprocess.PIPE, encoding="utf-8",
+                                  check=True).stdout
+
+        def run(m, seed):       # what recall keeps of a run
+            one = f"{kept}.{m.replace('/', '_')}.{seed}"
+            recall("--model", m, "--seeds", f"{seed},", "--results", one)
+            with open(one, encoding="utf-8") as f:
+                said = f.read()
+            os.remove(one)
+            return said
+        said = b.runs.all({f"{name} {m} {' '.join(told)} seed {seed}":
+                           (lambda m=m, seed=seed: run(m, seed))
+                           for m in models for seed in b.seeds})
+        with open(kept, "w", encoding="utf-8") as f:      # all of them: one table, one picture
+            f.write("".join(said.values()))
+        lines = [x for x in recall("--model", ",".join(models), "--seeds",
+                                   ",".join(str(s) for s in b.seeds) + ",", "--results", kept,
+                                   "--svg", b.path(name + ".svg")).splitlines()
+                 if not x.startswith("result")]
         with open(b.path(name + ".md"), "w", encoding="utf-8") as f:
             f.write("\n".join(lines) + "\n")
         print("\n".join(lines))

@@ -28,26 +28,51 @@ STYLE = """
 """
 
 
-class Plot:
+def escaped(words):
+    return words.replace("&", "&amp;").replace("<", "&lt;")
+
+
+class Picture:
+    """An SVG of text, lines and dots under a title and a sentence."""
+
+    def __init__(self, title, what, width=W, height=H, left=20):
+        self.out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+                    f'width="{width}" height="{height}" role="img" aria-label="{escaped(title)}">',
+                    f"<title>{escaped(title)}</title><style>{STYLE}</style>",
+                    f'<rect class="card" width="{width}" height="{height}" rx="8"/>']
+        self.text(left, 26, title, "title")
+        self.text(left, 46, what, "small")
+
+    def text(self, x, y, words, kind="", anchor="start", more=""):
+        self.out.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}" '
+                        f"{more}>{escaped(words)}</text>")
+
+    def path(self, way, kind, more=""):
+        self.out.append(f'<path class="{kind}" d="{way}"{more}/>')
+
+    def dot(self, x, y, kind, size=4.5):
+        self.out.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>')
+
+    def save(self, path):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(self.out) + "\n</svg>\n")
+
+
+class Plot(Picture):
     """Two logarithmic axes."""
 
     def __init__(self, title, what, x, y, xname, yname, xticks, yticks):
+        super().__init__(title, what, left=LEFT)
         self.x, self.y = [math.log10(v) for v in x], [math.log10(v) for v in y]
-        self.out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {W} {H}" '
-                    f'width="{W}" height="{H}" role="img" aria-label="{title}">',
-                    f"<title>{title}</title><style>{STYLE}</style>",
-                    f'<rect class="card" width="{W}" height="{H}" rx="8"/>']
-        self.text(LEFT, 26, title, "title")
-        self.text(LEFT, 46, what, "small")
         for value, name in xticks:
             at = self.px(value)
-            self.out.append(f'<path class="grid" d="M{at:.1f} {TOP}V{H - BOTTOM}"/>')
+            self.path(f"M{at:.1f} {TOP}V{H - BOTTOM}", "grid")
             self.text(at, H - BOTTOM + 20, name, "small", "middle")
         for value, name in yticks:
             at = self.py(value)
-            self.out.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{W - RIGHT}"/>')
+            self.path(f"M{LEFT} {at:.1f}H{W - RIGHT}", "grid")
             self.text(LEFT - 8, at + 4, name, "small", "end")
-        self.out.append(f'<path class="axis" d="M{LEFT} {TOP}V{H - BOTTOM}H{W - RIGHT}"/>')
+        self.path(f"M{LEFT} {TOP}V{H - BOTTOM}H{W - RIGHT}", "axis")
         self.text((LEFT + W - RIGHT) / 2, H - 14, xname, anchor="middle")
         self.text(0, 0, yname, anchor="middle",
                   more=f'transform="translate(18 {(TOP + H - BOTTOM) / 2}) rotate(-90)"')
@@ -60,23 +85,12 @@ class Plot:
         low, high = self.y
         return H - BOTTOM - (math.log10(v) - low) / (high - low) * (H - TOP - BOTTOM)
 
-    def text(self, x, y, words, kind="", anchor="start", more=""):
-        words = words.replace("&", "&amp;").replace("<", "&lt;")
-        self.out.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}" '
-                        f"{more}>{words}</text>")
-
     def line(self, points, kind):
-        way = "L".join(f"{self.px(x):.1f} {self.py(y):.1f}" for x, y in points)
-        self.out.append(f'<path class="{kind}" d="M{way}"/>')
+        self.path("M" + "L".join(f"{self.px(x):.1f} {self.py(y):.1f}" for x, y in points), kind)
 
-    def dots(self, points, kind, size=4.5):
+    def dots(self, points, kind):
         for x, y in points:
-            self.out.append(f'<circle class="{kind}" cx="{self.px(x):.1f}" cy="{self.py(y):.1f}" '
-                            f'r="{size}"/>')
-
-    def save(self, name):
-        with open(os.path.join(HERE, name), "w", encoding="utf-8") as f:
-            f.write("\n".join(self.out) + "\n</svg>\n")
+            self.dot(self.px(x), self.py(y), kind)
 
 
 def rows_of(name):
@@ -102,7 +116,7 @@ def flat():
         x, y = points[4]
         dx, dy = (-12, -6) if i == 0 else (0, 20 if i == 3 else -10)
         p.text(p.px(x) + dx, p.py(y) + dy, labels[name], f"f{i}", "end" if i == 0 else "middle")
-    p.save("flat.svg")
+    p.save(os.path.join(HERE, "flat.svg"))
 
 
 def roofline():
@@ -136,10 +150,9 @@ def roofline():
         points = [(float(r[2]), float(r[3])) for r in rows
                   if r[0] == "point" and word in r[1] and "'" not in r[1]]
         p.dots(points, f"f{kind}")
-        p.out.append(f'<circle class="f{kind}" cx="{W - 236}" cy="{H - BOTTOM - 62 + 20 * i}" '
-                     'r="4.5"/>')
+        p.dot(W - 236, H - BOTTOM - 62 + 20 * i, f"f{kind}")
         p.text(W - 224, H - BOTTOM - 58 + 20 * i, name)
-    p.save("roofline.svg")
+    p.save(os.path.join(HERE, "roofline.svg"))
 
 
 if __name__ == "__main__":
