@@ -55,7 +55,7 @@ local function check(result, sentence)
   error(sentence, 3)
 end
 
--- Numbers as C wants them: a table of that many, or a float array of at least that many bytes.
+-- Numbers as C wants them: a table of that many, or a float array of that many, as it is.
 local function numbers(what, x, count)
   local has = type(x) == "table" and #x or ffi.sizeof(x) / 4
   if has ~= count then
