@@ -2806,9 +2806,10 @@ static MIRAS__COLD void miras__say(char *why, size_t size, const char *format, .
 /* C libraries differ in their last bits, so these are made of sums, products and quotients of
  * doubles alone. Error in units in the last place: exp, log, cos, sin 2, the others 4, and pow as
  * many as |y log x| beside that. Room @22 has those of kernels. */
-static const double miras__inverse[18] = {      /* 1 / k                                          */
+static const double miras__inverse[22] = {      /* 1 / k                                          */
   0, 1.0, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5, 1.0 / 6, 1.0 / 7, 1.0 / 8, 1.0 / 9, 1.0 / 10,
-  1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17};
+  1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17, 1.0 / 18, 1.0 / 19,
+  1.0 / 20, 1.0 / 21};
 #define MIRAS__LN2_HIGH 0.693145751953125       /* whole multiples of it are exact                */
 #define MIRAS__LN2_LOW 1.428606820309417232e-6
 
@@ -2845,9 +2846,9 @@ static double miras__expm1(double x) {
 /* log(1 + f) = 2 s (1 + s^2/3 + s^4/5 + ...), s = f / (2 + f), f in -0.3..0.42 */
 static double miras__log1p_near(double f) {
   const double s = f / (2 + f), z = s * s;
-  double sum = 1.0 / 21;
+  double sum = 0;
   int k;
-  for (k = 19; k >= 3; k -= 2) sum = (k > 17 ? 1.0 / 19 : miras__inverse[k]) + z * sum;
+  for (k = 21; k >= 3; k -= 2) sum = miras__inverse[k] + z * sum;
   return 2 * s + 2 * s * z * sum;
 }
 
@@ -5980,13 +5981,13 @@ static inline float miras__half_to_float(unsigned h) {
   memcpy(&x, &bits, sizeof x);
   return x;
 }
-#endif
-#if MIRAS__ISA == MIRAS__ISA_SIMD128
-static inline v128_t miras__half_at(const unsigned char *p) {
+static inline miras__vf miras__half_at(const unsigned char *p) {
   uint16_t h;
   memcpy(&h, p, sizeof h);
-  return wasm_f32x4_splat(miras__half_to_float(h));
+  return V_SET1(miras__half_to_float(h));
 }
+#endif
+#if MIRAS__ISA == MIRAS__ISA_SIMD128
 static inline v128_t miras__halfs(const unsigned char *p) {
   uint16_t h[4];
   memcpy(h, p, sizeof h);
@@ -5994,11 +5995,6 @@ static inline v128_t miras__halfs(const unsigned char *p) {
                          miras__half_to_float(h[2]), miras__half_to_float(h[3]));
 }
 #elif MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
-static inline float miras__half_at(const unsigned char *p) {
-  uint16_t h;
-  memcpy(&h, p, sizeof h);
-  return miras__half_to_float(h);
-}
 static inline float miras__bfloat_at(const unsigned char *p) {
   uint32_t bits;
   uint16_t h;
@@ -17597,10 +17593,9 @@ enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__A
 
 /* Whole models: a row, the type of its layers m, and the block that is repeated where not all are
  * alike. A block is a layer, and its first part goes without an MLP, or (mlps) each of its parts is
- * a layer with one, convolutions (c) apart, and the last block may be cut. What attention sees goes
- * through a convolution first. gates: full attention has an output gate and
- * norms of queries and keys. rope_share: how much of it turns. as: what its layers m differ in from
- * the row. */
+ * a layer with one, convolutions (c) apart, and the last block may be cut. gates: full attention
+ * has an output gate and norms of queries and keys. rope_share: how much of it turns. as: what its
+ * layers m differ in from the row. */
 #ifndef MIRAS_NO_MODEL
   #define MIRAS__AS(...) , __VA_ARGS__
 #else
