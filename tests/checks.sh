@@ -512,7 +512,7 @@ web_page() {   # built by the README's commands: its size, one hash everywhere, 
   bytes=$(cat $page/index.html $page/page.js | wc -c)
   echo "$bytes bytes of 400000"
   [ "$bytes" -le 400000 ] || return 1
-  for chromium in chromium chromium-browser google-chrome; do
+  for chromium in chromium chromium-headless-shell google-chrome; do
     command -v $chromium >/dev/null 2>&1 || continue
     $limit node "$test" $page $page/page $chromium
     return

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh: runs every test of the library: the rows of table.sh. Run from anywhere:
-#   sh tests/run.sh           everything; about thirteen minutes on two cores
+#   sh tests/run.sh           everything; about twenty minutes on two cores
 #   sh tests/run.sh quick     one compiler, no sanitizers, no matrix: about a minute
 #   sh tests/run.sh device    the device half alone, all of it, ten minutes on two cores. When it
 #                             has passed, tests/device.txt says of which sources, and until one of
@@ -115,6 +115,7 @@ wanted() {   # the packages that are missing, one per line
     has $machine-linux-gnu-gcc || echo gcc-$machine-linux-gnu libc6-dev-$machine-cross
   done
   has emcc || echo emscripten nodejs
+  has chromium || has chromium-headless-shell || has google-chrome || echo chromium-headless-shell
   ! emulates || [ -f /usr/include/simde/x86/avx512.h ] || echo libsimde-dev
   has cmake || echo cmake
   has luajit || echo luajit
