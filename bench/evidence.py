@@ -134,11 +134,11 @@ TASKS = {
     "parity": (TRACKING, "--length 32 --longer 2,4,8 --steps 1500"),
     "s3": (TRACKING, "--length 32 --longer 2,4,8 --steps 3000"),
     "s5": (TRACKING, "--length 16 --longer 2,4,8 --steps 3000"),
-    "passkey": (SEARCHING, "--length 512 --longer 4,16,32 --batch 4 --steps 1500 --stop 0.98 "
+    "passkey": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 2000 --stop 0.98 "
                            "--sequences 32 --curve-sequences 64"),
     "number": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 2000 --stop 0.98 "
                           "--sequences 32 --curve-sequences 64"),
-    "uuid": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 2000 --stop 0.98 "
+    "uuid": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 3000 --stop 0.98 "
                         "--sequences 32 --curve-sequences 64"),
 }
 

@@ -27,7 +27,7 @@
  * in the hay stands "<name:value>", and at the end "<name:", behind which the value is asked, byte
  * by byte with the bytes before it given. Right is an answer of which every byte is. Passkey: hay
  * is one sentence over and over, there is no name, the value has 6 digits; number: hay is from
- * --text, another place of it each time, the name 5 letters; uuid: likewise, the value 12
+ * --text, another place of it each time, the name 5 letters; uuid: likewise, the value 8
  * hexadecimal digits. Hay is the first nine tenths of the text in training and then the rest.
  *
  * A sequence to track or to search has --length tokens, and at the end --longer times that, a list.
@@ -117,7 +117,7 @@ static double median(double *x, int n) {
 enum { TRAINING, CURVE, FINAL }; /* streams of sequences that share none */
 enum { RECALL, PARITY, S3, S5, PASSKEY, NUMBER, UUID, TASKS };
 enum { KEYED, TRACKED, HIDDEN };
-enum { KEY = 5, DIGITS = 6, HEXES = 12, NEEDLE = KEY + HEXES + 3 };
+enum { KEY = 5, DIGITS = 6, HEXES = 8, NEEDLE = KEY + HEXES + 3 };
 static const struct { const char *name; int kind, things; } task_table[TASKS] = {
   {"recall", KEYED, 0}, {"parity", TRACKED, 2}, {"s3", TRACKED, 3}, {"s5", TRACKED, 5},
   {"passkey", HIDDEN, 0}, {"number", HIDDEN, 0}, {"uuid", HIDDEN, 0}};
