@@ -5,7 +5,7 @@
 // nothing is asked of a network, and PROGRAM, which is page.c for this machine, replays the walk to
 // the same hash. Screenshots go to FOLDER. Chromium is spoken to by two pipes, without packages.
 'use strict';
-const { spawn, execFileSync } = require('child_process'), fs = require('fs');
+const { spawn, spawnSync, execFileSync } = require('child_process'), fs = require('fs');
 const path = require('path'), folder = path.resolve(process.argv[2]);
 const [program, chromium] = process.argv.slice(3);
 const pause = ms => new Promise(f => setTimeout(f, ms));
@@ -135,6 +135,9 @@ async function inBrowser() {
   const mine = await words('own'), command = await value("$('command').value");
   const native = execFileSync(program, command.split(' ').slice(1)).toString().trim();
   check(mine === native, 'the same walk, here and by the program:', mine, '|', native);
+
+  for (const steps of [['x'], ['--help'], ['l'.repeat(9)], ['l', 'r']])
+    check(spawnSync(program, steps).status === 1, 'the program refuses', ...steps);
 
   const hash = "textAt(m._game_result()).split(' ').pop()", kept = await value(hash);
   const memory = path.join(folder, 'walk.memory');

@@ -324,7 +324,8 @@ static int rounds_step(const walker *w, const int (*corner)[2], int *at, int gue
   return move;
 }
 
-/* The match: 1500 steps of a walker who feints, or these, 4000 at most. */
+/* The match: 1500 steps of a walker who feints, or these, 4000 at most. Without a result,
+ * replayed.whole is 0. */
 PAGE const char *match(const char *steps) {
   static const int corner[8][2] = {{13, 5}, {13, 8}, {3, 8}, {3, 2},
                                    {9, 2},  {9, 6},  {6, 6}, {6, 4}};
@@ -335,7 +336,8 @@ PAGE const char *match(const char *steps) {
   walk_forget(w);
   for (; steps && *steps; steps++) {
     const char *found = strchr(letters, *steps);
-    if (!found || walk_step(w, (int)(found - letters)) < 0) return "no walk: a wall, or no letter";
+    if (!found || walk_step(w, (int)(found - letters)) < 0)
+      return w->whole = 0, "no walk: a wall, or none of the letters l, r, u, d";
   }
   while (!steps && w->count < 1500) {
     guess = walk_guess(w, w->steps, w->count, w->x, w->y, -1);
@@ -442,8 +444,9 @@ PAGE int page_open(void) {
 
 #ifndef __EMSCRIPTEN__
 int main(int argc, char **argv) {
-  if (!page_open()) return puts(why), 1;
-  puts(match(argc > 1 ? argv[1] : NULL));
-  return 0;
+  const char *said = argc > 2 ? "usage: page [STEPS]" : !page_open() ? why : match(argv[1]);
+  const int wrong = argc > 2 || !replayed.whole;
+  fprintf(wrong ? stderr : stdout, "%s\n", said);
+  return wrong;
 }
 #endif
