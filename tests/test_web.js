@@ -93,6 +93,39 @@ async function inBrowser() {
     await until("$('said').textContent !== ''");
     return words('said');
   };
+  const forgotten = async () => {        // the table and the merge of a walk that is forgotten
+    const row = i => value(`[...$('judged').rows[${i}].cells].map(c => c.textContent).join()`);
+    const none = /,\u2013,\u2013$/, merge = "$('merge').disabled";
+    check(await value(merge), 'merged once');
+    await click('forget-walk');
+    check(none.test(await row(0)) && /,\u2013,\d+$/.test(await row(1)) && none.test(await row(2)),
+      await row(0), await row(1), await row(2));
+    check(/forgotten/.test(await words('said')) && await value(merge), 'nothing to merge');
+    await value('step(0), showWalk()');
+    check(!await value(merge), 'something to merge');
+  };
+  const stopped = async place => {       // all that ends a round, and a mouse that passes does not
+    const mouse = (type, more) =>
+      send('Input.dispatchMouseEvent', { type, ...place, y: place.y + 1, ...more });
+    const held = { button: 'left', clickCount: 1 };
+    const ends = {
+      'its button': () => click('walk'),
+      Forget: () => click('forget-walk'),
+      'a key': () => value("$('field').focus()").then(() => key('ArrowLeft', 37)),
+      'a file': () => choose('file', 'walk.memory'),
+      'a press': () => mouse('mousePressed', held).then(() => mouse('mouseReleased', held)),
+    };
+    for (const [name, end] of Object.entries(ends)) {
+      await click('walk');
+      await inside('field', 0.5, 0.5);
+      await mouse('mouseMoved');
+      check(await value("route.length > 8 && $('walk').textContent === 'Stop'"), 'walks a round');
+      await end();
+      check(await value("route.length < 2 && /^Walk/.test($('walk').textContent)"),
+        name, 'ends it');
+    }
+    await until('!route.length');
+  };
   const screen = width => send('Emulation.setDeviceMetricsOverride',
     { width, height: 800, deviceScaleFactor: 1, mobile: width < 500 });
 
@@ -166,6 +199,8 @@ async function inBrowser() {
   const corner = await inside('field', 0.1, 0.15);
   await send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...corner });
   await until('!route.length && m._game_field() === 17');
+  await forgotten();
+  await stopped(corner);
   await click('forget-walk');
   await click('walk');
   await until('walk.memory.length > 90 && !route.length');

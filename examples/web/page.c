@@ -352,7 +352,7 @@ PAGE void game_forget(void) { walk_forget(&you); }
 PAGE int game_step(int move) { return walk_step(&you, move); }
 PAGE int game_field(void) { return you.y * WIDE + you.x; }
 PAGE const unsigned char *game_steps(void) { return you.steps; }
-PAGE int game_count(void) { return you.count; }
+PAGE int game_count(int of) { return of ? other.count : you.count; }
 PAGE int game_whole(void) { return you.whole; }
 PAGE const char *game_result(void) { return walk_result(&you); }
 
@@ -380,18 +380,19 @@ PAGE void game_friend(void) {
 }
 
 /* How many in a hundred of the latest steps of one (0 you, 1 the friend) the memory of one foresees
- * while it learns nothing; of nobody's memory (2): straight on. -1: there are no steps. */
+ * while it learns nothing; of nobody's memory (2): straight on. -1: one of them has not walked. */
 PAGE int game_judge(int memory_of, int steps_of) {
   walker *m = memory_of ? &other : &you;
   const walker *s = steps_of ? &other : &you;
   const int from = s->count > JUDGED ? s->count - JUDGED : 0;
   int x = s->x, y = s->y, t, right = 0;
+  if (!s->count || (memory_of < 2 && !m->count)) return -1;
   for (t = s->count; t-- > from;) {
     (void)walk_to(&x, &y, s->steps[t] ^ 1);        /* back */
     right += (memory_of == 2 ? t && s->steps[t - 1] == s->steps[t]
                              : walk_guess(m, s->steps, t, x, y, -1) == s->steps[t]);
   }
-  return s->count ? (200 * right / (s->count - from) + 1) / 2 : -1;
+  return (200 * right / (s->count - from) + 1) / 2;
 }
 
 /* Your memory becomes A + B - W_0, B the friend's. 0: they did not begin alike. */
