@@ -184,9 +184,16 @@ async function inBrowser() {
   check(await value(hash) !== kept, 'forgotten');
   console.log('    ', await choose('file', 'walk.memory'));
   check(await value(bytes) === file.join(), 'opened: the same bytes');
-  file[file.length >> 1] ^= 1;
-  fs.writeFileSync(path.join(folder, 'broken.memory'), file);
-  check(/was not opened/.test(await choose('file', 'broken.memory')), await words('said'));
+  const flipped = at => file.map((byte, i) => i === at ? byte ^ 1 : byte), end = file.length;
+  for (const broken of [flipped(end >> 1), flipped(end - 1), flipped(end - 20),
+    Buffer.concat([file, Buffer.alloc(1)]), ...[0, end >> 1, end - 99, end - 10, end - 1].map(cut =>
+      file.subarray(0, cut))])
+    for (const input of ['file', 'file-friend']) {
+      fs.writeFileSync(path.join(folder, 'broken.memory'), broken);
+      check(/was not opened/.test(await choose(input, 'broken.memory')), await words('said'));
+    }
+  check(await value(bytes) === file.join() && await value('!m._game_count(1)'),
+    'files that are not opened change nothing');
   check(/^walk.memory is the friend/.test(await choose('file-friend', 'walk.memory')),
     await words('said'));
   await click('friend');

@@ -37,6 +37,7 @@ enum {
   MOVES = 4, WIDE = 16, HIGH = 10, WALK = 4000,
   WALK_BITS = 8, WALK_LONGEST = 3, WALK_PLACES = (1 << WALK_BITS) + WIDE * HIGH * MOVES,
   JUDGED = 200,                        /* latest steps: a file holds them, a memory is judged by */
+  SEAL = 4,                            /* bytes of the hash at the end of a file */
   MOST = 16                            /* places of a key that are not 0 */
 };
 
@@ -291,19 +292,24 @@ static void weights(const walker *w, const char *name, float *to) {
   (void)miras_memory_get(w->memory, 0, 0, name, to, NULL, 0);
 }
 
-/* What a walk came to, with FNV-1a of the memory, lowest byte of each number first. */
+/* FNV-1a, begun at FNV. */
+#define FNV UINT64_C(14695981039346656037)
+static uint64_t hashed(uint64_t hash, unsigned byte) {
+  return (hash ^ byte) * UINT64_C(1099511628211);
+}
+
+/* What a walk came to, with the hash of the memory, lowest byte of each number first. */
 static const char *walk_result(const walker *w) {
   static float now[WALK_PLACES * MOVES];
   static char line[128];
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = FNV;
   int i, byte;
   if (!w->whole) return "no walk of at most 4000 steps from an untouched memory";
   weights(w, "W1", now);
   for (i = 0; i < WALK_PLACES * MOVES; i++) {
     uint32_t bits;
     memcpy(&bits, &now[i], sizeof bits);
-    for (byte = 0; byte < 4; byte++)
-      hash = (hash ^ (bits >> 8 * byte & 255)) * UINT64_C(1099511628211);
+    for (byte = 0; byte < 4; byte++) hash = hashed(hash, bits >> 8 * byte & 255);
   }
   snprintf(line, sizeof line, "%d steps, %d foreseen, hash %08lx%08lx", w->count, w->foreseen,
            (unsigned long)(hash >> 32), (unsigned long)(hash & 0xffffffffu));
@@ -410,32 +416,50 @@ PAGE int game_merge(void) {
   return !miras_memory_set(you.memory, 0, 0, "W1", a, why, sizeof why);
 }
 
-/* A file: the memory, then the field and up to 200 of the latest steps. Into the buffer; its size,
- * or 0. */
+/* The hash of the first bytes of the buffer, behind them: written, or (check 1) compared. */
+static int sealed(size_t bytes, int check) {
+  uint64_t hash = FNV;
+  unsigned char *seal = buffer + bytes;
+  size_t i;
+  for (i = 0; i < bytes; i++) hash = hashed(hash, buffer[i]);
+  for (i = 0; i < SEAL; i++) {
+    const unsigned char byte = (unsigned char)(hash >> 8 * i & 255);
+    if (!check) seal[i] = byte;
+    else if (seal[i] != byte) return 0;
+  }
+  return 1;
+}
+
+/* A file: the memory; the field, the number of the latest steps, 200 at most, and these; a hash of
+ * all that. Into the buffer; its size, or 0. */
 PAGE int game_save(void) {
   const int n = you.count < JUDGED ? you.count : JUDGED;
   const size_t size = miras_memory_save_to(you.memory, buffer, sizeof buffer);
-  if (!size || size + 2 + JUDGED > sizeof buffer) return 0;
-  buffer[size] = (unsigned char)you.x, buffer[size + 1] = (unsigned char)you.y;
-  memcpy(buffer + size + 2, you.steps + you.count - n, (size_t)n);
-  return (int)size + 2 + n;
+  unsigned char *rest = buffer + size;
+  if (!size || size + 3 + JUDGED + SEAL > sizeof buffer) return 0;
+  rest[0] = (unsigned char)you.x, rest[1] = (unsigned char)you.y, rest[2] = (unsigned char)n;
+  memcpy(rest + 3, you.steps + you.count - n, (size_t)n);
+  (void)sealed(size + 3 + (size_t)n, 0);
+  return (int)size + 3 + n + SEAL;
 }
 
-/* The file in the buffer becomes yours, or (friend 1) the friend's. 0: it is none, see page_why. */
+/* The file in the buffer becomes yours, or (friend 1) the friend's. 0: it is none, see page_why,
+ * and nothing has changed. */
 PAGE int game_load(int bytes, int friend) {
   walker *w = friend ? &other : &you;
   const size_t size = miras_memory_save_to(w->memory, NULL, 0);
-  const int n = bytes - (int)size - 2;
   const unsigned char *rest = buffer + size;
+  const int n = bytes - (int)size - 3 - SEAL;
   int i, x, y;
   snprintf(why, sizeof why, "it is no file of this page, or a damaged one");
-  if (n < 0 || n > JUDGED || rest[0] >= WIDE || rest[1] >= HIGH) return 0;
+  if (n < 0 || n > JUDGED || rest[2] != n || !sealed(size + 3 + (size_t)n, 1)) return 0;
   x = rest[0], y = rest[1];
+  if (x >= WIDE || y >= HIGH) return 0;
   for (i = n; i-- > 0;)
-    if (rest[2 + i] >= MOVES || !walk_to(&x, &y, rest[2 + i] ^ 1)) return 0;
+    if (rest[3 + i] >= MOVES || !walk_to(&x, &y, rest[3 + i] ^ 1)) return 0;
   if (miras_memory_load_from(w->memory, buffer, size, why, sizeof why)) return 0;
   w->x = rest[0], w->y = rest[1], w->count = n, w->whole = 0;
-  memcpy(w->steps, rest + 2, (size_t)n);
+  memcpy(w->steps, rest + 3, (size_t)n);
   return 1;
 }
 
