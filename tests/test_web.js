@@ -93,6 +93,22 @@ async function inBrowser() {
     await until("$('said').textContent !== ''");
     return words('said');
   };
+  const foreignText = async () => {      // letters are counted, not bytes
+    for (const text of ['\u3044\u308d\u306f\u306b'.repeat(15), 'sch\u00f6n gr\u00fcn \u{1f600} '
+      .repeat(5)]) {
+      await value(`$('text').value = ${JSON.stringify(text)}; $('question').value = ` +
+        `${JSON.stringify(text.slice(0, 3))}; readText(), showText()`);
+      const n = [...text].length, said = await words('verdict-text');
+      check(said.includes(`(of all ${n}: `) && await words('heat') === text, said);
+      const [, now, table] = await value("[...$('answers').rows].map(row => " +
+        'row.cells[1].textContent)');
+      check(![now, table].some(answer => answer.includes('\ufffd')), now, '|', table);
+    }
+    await value("$('text').value = '\u3042'.repeat(1400); $('question').value = 'the '; " +
+      'readText(), showText()');
+    check(await value("read.letters.length === 1333 && $('verdict-text').textContent" +
+      ".includes('at most')"), 'a text that is too long is read to 4000 bytes');
+  };
   const forgotten = async () => {        // the table and the merge of a walk that is forgotten
     const row = i => value(`[...$('judged').rows[${i}].cells].map(c => c.textContent).join()`);
     const none = /,\u2013,\u2013$/, merge = "$('merge').disabled";
@@ -150,6 +166,11 @@ async function inBrowser() {
   check(/^no idea/.test(answers[0]) && /^(cat|mat)/.test(answers[1]), answers.join(' | '));
   await value("$('text').value = 'anew'; readText()");
   check(await value('read.memory.length') === 4, 'a text that is changed is read anew');
+  await foreignText();
+  await value("$('text').value = 'anew'.repeat(25); readText(); read.memory.fill(0.001), " +
+    "read.table.fill(0.004), showText()");
+  check(/0\.00 bits and the table 0\.00 .*They are level\.$/.test(await words('verdict-text')),
+    'what is shown as equal is level');
   await click('forget-text');
   await click('type');
   await until("!typing && $('verdict-text').textContent.includes('of all 528')");

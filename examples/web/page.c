@@ -5,7 +5,8 @@
  * Two memories learn what comes next of few kinds: the letters of a text, the steps of a walk. Each
  * is a matrix under cross entropy with sparse keys, and stands beside a table of the last three.
  * With MIRAS_STRICT the same steps end in the same bits here and in the page: this program prints
- * the hash of the match that the page shows, or of the STEPS that it is given (l, r, u, d). */
+ * the hash of the match that the page shows, or of the STEPS that it is given (l, r, u, d). What is
+ * called a letter here is a byte; the page adds up the bytes of a letter beyond ASCII. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -189,23 +190,24 @@ PAGE const float *text_expect(int letters) {
   return p;
 }
 
-/* Writes the likeliest letters behind the question of this length in the buffer; how sure the first
- * is. Zeros are the state of a memory that has learned nothing. */
+/* Writes the likeliest bytes behind the question of this length in the buffer; the probability of
+ * the first letter, all its bytes. Zeros are the state of a memory that has learned nothing. */
 PAGE float text_continue(int length, int letters, int who) {
   static unsigned char kept[(1 << TEXT_BITS) * LETTERS * sizeof(float) + 65536], now[TEXT];
   size_t bytes;
   void *state = miras_memory_state(text.memory, &bytes);
-  float sure = 0;
-  int i, c;
+  float sure = 1;
+  int i, c, first = 1;                 /* bytes of the first letter */
   if (length < 0 || letters < 0 || length + letters > TEXT || bytes > sizeof kept) return 0;
   for (i = 0; i < length; i++) now[i] = (unsigned char)letter_of(buffer[i]);
   if (!who) memcpy(kept, state, bytes), memset(state, 0, bytes);
   for (i = 0; i < letters; i++) {
     text_answer(now, length + i, who);
     c = likeliest(text.said, LETTERS);
-    if (!i) sure = text.said[c];
     now[length + i] = (unsigned char)c;
     buffer[i] = byte_of(c);
+    if (!i) first += (buffer[0] >= 0xC0) + (buffer[0] >= 0xE0) + (buffer[0] >= 0xF0);
+    if (i < first) sure *= text.said[c];
   }
   if (!who) memcpy(state, kept, bytes);
   return sure;
