@@ -5,7 +5,7 @@
 // nothing is asked of a network, and PROGRAM, which is page.c for this machine, replays the walk to
 // the same hash. Screenshots go to FOLDER. Chromium is spoken to by two pipes, without packages.
 'use strict';
-const { spawn, execFileSync } = require('child_process'), fs = require('fs');
+const { spawn, spawnSync, execFileSync } = require('child_process'), fs = require('fs');
 const path = require('path'), folder = path.resolve(process.argv[2]);
 const [program, chromium] = process.argv.slice(3);
 const pause = ms => new Promise(f => setTimeout(f, ms));
@@ -93,6 +93,55 @@ async function inBrowser() {
     await until("$('said').textContent !== ''");
     return words('said');
   };
+  const foreignText = async () => {      // letters are counted, not bytes
+    for (const text of ['\u3044\u308d\u306f\u306b'.repeat(15), 'sch\u00f6n gr\u00fcn \u{1f600} '
+      .repeat(5)]) {
+      await value(`$('text').value = ${JSON.stringify(text)}; $('question').value = ` +
+        `${JSON.stringify(text.slice(0, 3))}; readText(), showText()`);
+      const n = [...text].length, said = await words('verdict-text');
+      check(said.includes(`(of all ${n}: `) && await words('heat') === text, said);
+      const [, now, table] = await value("[...$('answers').rows].map(row => " +
+        'row.cells[1].textContent)');
+      check(![now, table].some(answer => answer.includes('\ufffd')), now, '|', table);
+    }
+    await value("$('text').value = '\u3042'.repeat(1400); $('question').value = 'the '; " +
+      'readText(), showText()');
+    check(await value("read.letters.length === 1333 && $('verdict-text').textContent" +
+      ".includes('at most')"), 'a text that is too long is read to 4000 bytes');
+  };
+  const forgotten = async () => {        // the table and the merge of a walk that is forgotten
+    const row = i => value(`[...$('judged').rows[${i}].cells].map(c => c.textContent).join()`);
+    const none = /,\u2013,\u2013$/, merge = "$('merge').disabled";
+    check(await value(merge), 'merged once');
+    await click('forget-walk');
+    check(none.test(await row(0)) && /,\u2013,\d+$/.test(await row(1)) && none.test(await row(2)),
+      await row(0), await row(1), await row(2));
+    check(/forgotten/.test(await words('said')) && await value(merge), 'nothing to merge');
+    await value('step(0), showWalk()');
+    check(!await value(merge), 'something to merge');
+  };
+  const stopped = async place => {       // all that ends a round, and a mouse that passes does not
+    const mouse = (type, more) =>
+      send('Input.dispatchMouseEvent', { type, ...place, y: place.y + 1, ...more });
+    const held = { button: 'left', clickCount: 1 };
+    const ends = {
+      'its button': () => click('walk'),
+      Forget: () => click('forget-walk'),
+      'a key': () => value("$('field').focus()").then(() => key('ArrowLeft', 37)),
+      'a file': () => choose('file', 'walk.memory'),
+      'a press': () => mouse('mousePressed', held).then(() => mouse('mouseReleased', held)),
+    };
+    for (const [name, end] of Object.entries(ends)) {
+      await click('walk');
+      await inside('field', 0.5, 0.5);
+      await mouse('mouseMoved');
+      check(await value("route.length > 8 && $('walk').textContent === 'Stop'"), 'walks a round');
+      await end();
+      check(await value("route.length < 2 && /^Walk/.test($('walk').textContent)"),
+        name, 'ends it');
+    }
+    await until('!route.length');
+  };
   const screen = width => send('Emulation.setDeviceMetricsOverride',
     { width, height: 800, deviceScaleFactor: 1, mobile: width < 500 });
 
@@ -117,6 +166,11 @@ async function inBrowser() {
   check(/^no idea/.test(answers[0]) && /^(cat|mat)/.test(answers[1]), answers.join(' | '));
   await value("$('text').value = 'anew'; readText()");
   check(await value('read.memory.length') === 4, 'a text that is changed is read anew');
+  await foreignText();
+  await value("$('text').value = 'anew'.repeat(25); readText(); read.memory.fill(0.001), " +
+    "read.table.fill(0.004), showText()");
+  check(/0\.00 bits and the table 0\.00 .*They are level\.$/.test(await words('verdict-text')),
+    'what is shown as equal is level');
   await click('forget-text');
   await click('type');
   await until("!typing && $('verdict-text').textContent.includes('of all 528')");
@@ -136,6 +190,9 @@ async function inBrowser() {
   const native = execFileSync(program, command.split(' ').slice(1)).toString().trim();
   check(mine === native, 'the same walk, here and by the program:', mine, '|', native);
 
+  for (const steps of [['x'], ['--help'], ['l'.repeat(9)], ['l', 'r']])
+    check(spawnSync(program, steps).status === 1, 'the program refuses', ...steps);
+
   const hash = "textAt(m._game_result()).split(' ').pop()", kept = await value(hash);
   const memory = path.join(folder, 'walk.memory');
   await click('save');
@@ -148,9 +205,16 @@ async function inBrowser() {
   check(await value(hash) !== kept, 'forgotten');
   console.log('    ', await choose('file', 'walk.memory'));
   check(await value(bytes) === file.join(), 'opened: the same bytes');
-  file[file.length >> 1] ^= 1;
-  fs.writeFileSync(path.join(folder, 'broken.memory'), file);
-  check(/was not opened/.test(await choose('file', 'broken.memory')), await words('said'));
+  const flipped = at => file.map((byte, i) => i === at ? byte ^ 1 : byte), end = file.length;
+  for (const broken of [flipped(end >> 1), flipped(end - 1), flipped(end - 20),
+    Buffer.concat([file, Buffer.alloc(1)]), ...[0, end >> 1, end - 99, end - 10, end - 1].map(cut =>
+      file.subarray(0, cut))])
+    for (const input of ['file', 'file-friend']) {
+      fs.writeFileSync(path.join(folder, 'broken.memory'), broken);
+      check(/was not opened/.test(await choose(input, 'broken.memory')), await words('said'));
+    }
+  check(await value(bytes) === file.join() && await value('!m._game_count(1)'),
+    'files that are not opened change nothing');
   check(/^walk.memory is the friend/.test(await choose('file-friend', 'walk.memory')),
     await words('said'));
   await click('friend');
@@ -163,6 +227,8 @@ async function inBrowser() {
   const corner = await inside('field', 0.1, 0.15);
   await send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...corner });
   await until('!route.length && m._game_field() === 17');
+  await forgotten();
+  await stopped(corner);
   await click('forget-walk');
   await click('walk');
   await until('walk.memory.length > 90 && !route.length');

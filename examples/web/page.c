@@ -5,7 +5,8 @@
  * Two memories learn what comes next of few kinds: the letters of a text, the steps of a walk. Each
  * is a matrix under cross entropy with sparse keys, and stands beside a table of the last three.
  * With MIRAS_STRICT the same steps end in the same bits here and in the page: this program prints
- * the hash of the match that the page shows, or of the STEPS that it is given (l, r, u, d). */
+ * the hash of the match that the page shows, or of the STEPS that it is given (l, r, u, d). What is
+ * called a letter here is a byte; the page adds up the bytes of a letter beyond ASCII. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,7 @@ enum {
   MOVES = 4, WIDE = 16, HIGH = 10, WALK = 4000,
   WALK_BITS = 8, WALK_LONGEST = 3, WALK_PLACES = (1 << WALK_BITS) + WIDE * HIGH * MOVES,
   JUDGED = 200,                        /* latest steps: a file holds them, a memory is judged by */
+  SEAL = 4,                            /* bytes of the hash at the end of a file */
   MOST = 16                            /* places of a key that are not 0 */
 };
 
@@ -188,23 +190,24 @@ PAGE const float *text_expect(int letters) {
   return p;
 }
 
-/* Writes the likeliest letters behind the question of this length in the buffer; how sure the first
- * is. Zeros are the state of a memory that has learned nothing. */
+/* Writes the likeliest bytes behind the question of this length in the buffer; the probability of
+ * the first letter, all its bytes. Zeros are the state of a memory that has learned nothing. */
 PAGE float text_continue(int length, int letters, int who) {
   static unsigned char kept[(1 << TEXT_BITS) * LETTERS * sizeof(float) + 65536], now[TEXT];
   size_t bytes;
   void *state = miras_memory_state(text.memory, &bytes);
-  float sure = 0;
-  int i, c;
+  float sure = 1;
+  int i, c, first = 1;                 /* bytes of the first letter */
   if (length < 0 || letters < 0 || length + letters > TEXT || bytes > sizeof kept) return 0;
   for (i = 0; i < length; i++) now[i] = (unsigned char)letter_of(buffer[i]);
   if (!who) memcpy(kept, state, bytes), memset(state, 0, bytes);
   for (i = 0; i < letters; i++) {
     text_answer(now, length + i, who);
     c = likeliest(text.said, LETTERS);
-    if (!i) sure = text.said[c];
     now[length + i] = (unsigned char)c;
     buffer[i] = byte_of(c);
+    if (!i) first += (buffer[0] >= 0xC0) + (buffer[0] >= 0xE0) + (buffer[0] >= 0xF0);
+    if (i < first) sure *= text.said[c];
   }
   if (!who) memcpy(state, kept, bytes);
   return sure;
@@ -291,19 +294,24 @@ static void weights(const walker *w, const char *name, float *to) {
   (void)miras_memory_get(w->memory, 0, 0, name, to, NULL, 0);
 }
 
-/* What a walk came to, with FNV-1a of the memory, lowest byte of each number first. */
+/* FNV-1a, begun at FNV. */
+#define FNV UINT64_C(14695981039346656037)
+static uint64_t hashed(uint64_t hash, unsigned byte) {
+  return (hash ^ byte) * UINT64_C(1099511628211);
+}
+
+/* What a walk came to, with the hash of the memory, lowest byte of each number first. */
 static const char *walk_result(const walker *w) {
   static float now[WALK_PLACES * MOVES];
   static char line[128];
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = FNV;
   int i, byte;
   if (!w->whole) return "no walk of at most 4000 steps from an untouched memory";
   weights(w, "W1", now);
   for (i = 0; i < WALK_PLACES * MOVES; i++) {
     uint32_t bits;
     memcpy(&bits, &now[i], sizeof bits);
-    for (byte = 0; byte < 4; byte++)
-      hash = (hash ^ (bits >> 8 * byte & 255)) * UINT64_C(1099511628211);
+    for (byte = 0; byte < 4; byte++) hash = hashed(hash, bits >> 8 * byte & 255);
   }
   snprintf(line, sizeof line, "%d steps, %d foreseen, hash %08lx%08lx", w->count, w->foreseen,
            (unsigned long)(hash >> 32), (unsigned long)(hash & 0xffffffffu));
@@ -324,7 +332,8 @@ static int rounds_step(const walker *w, const int (*corner)[2], int *at, int gue
   return move;
 }
 
-/* The match: 1500 steps of a walker who feints, or these, 4000 at most. */
+/* The match: 1500 steps of a walker who feints, or these, 4000 at most. Without a result,
+ * replayed.whole is 0. */
 PAGE const char *match(const char *steps) {
   static const int corner[8][2] = {{13, 5}, {13, 8}, {3, 8}, {3, 2},
                                    {9, 2},  {9, 6},  {6, 6}, {6, 4}};
@@ -335,7 +344,8 @@ PAGE const char *match(const char *steps) {
   walk_forget(w);
   for (; steps && *steps; steps++) {
     const char *found = strchr(letters, *steps);
-    if (!found || walk_step(w, (int)(found - letters)) < 0) return "no walk: a wall, or no letter";
+    if (!found || walk_step(w, (int)(found - letters)) < 0)
+      return w->whole = 0, "no walk: a wall, or none of the letters l, r, u, d";
   }
   while (!steps && w->count < 1500) {
     guess = walk_guess(w, w->steps, w->count, w->x, w->y, -1);
@@ -350,7 +360,7 @@ PAGE void game_forget(void) { walk_forget(&you); }
 PAGE int game_step(int move) { return walk_step(&you, move); }
 PAGE int game_field(void) { return you.y * WIDE + you.x; }
 PAGE const unsigned char *game_steps(void) { return you.steps; }
-PAGE int game_count(void) { return you.count; }
+PAGE int game_count(int of) { return of ? other.count : you.count; }
 PAGE int game_whole(void) { return you.whole; }
 PAGE const char *game_result(void) { return walk_result(&you); }
 
@@ -378,18 +388,19 @@ PAGE void game_friend(void) {
 }
 
 /* How many in a hundred of the latest steps of one (0 you, 1 the friend) the memory of one foresees
- * while it learns nothing; of nobody's memory (2): straight on. -1: there are no steps. */
+ * while it learns nothing; of nobody's memory (2): straight on. -1: one of them has not walked. */
 PAGE int game_judge(int memory_of, int steps_of) {
   walker *m = memory_of ? &other : &you;
   const walker *s = steps_of ? &other : &you;
   const int from = s->count > JUDGED ? s->count - JUDGED : 0;
   int x = s->x, y = s->y, t, right = 0;
+  if (!s->count || (memory_of < 2 && !m->count)) return -1;
   for (t = s->count; t-- > from;) {
     (void)walk_to(&x, &y, s->steps[t] ^ 1);        /* back */
     right += (memory_of == 2 ? t && s->steps[t - 1] == s->steps[t]
                              : walk_guess(m, s->steps, t, x, y, -1) == s->steps[t]);
   }
-  return s->count ? (200 * right / (s->count - from) + 1) / 2 : -1;
+  return (200 * right / (s->count - from) + 1) / 2;
 }
 
 /* Your memory becomes A + B - W_0, B the friend's. 0: they did not begin alike. */
@@ -407,32 +418,50 @@ PAGE int game_merge(void) {
   return !miras_memory_set(you.memory, 0, 0, "W1", a, why, sizeof why);
 }
 
-/* A file: the memory, then the field and up to 200 of the latest steps. Into the buffer; its size,
- * or 0. */
+/* The hash of the first bytes of the buffer, behind them: written, or (check 1) compared. */
+static int sealed(size_t bytes, int check) {
+  uint64_t hash = FNV;
+  unsigned char *seal = buffer + bytes;
+  size_t i;
+  for (i = 0; i < bytes; i++) hash = hashed(hash, buffer[i]);
+  for (i = 0; i < SEAL; i++) {
+    const unsigned char byte = (unsigned char)(hash >> 8 * i & 255);
+    if (!check) seal[i] = byte;
+    else if (seal[i] != byte) return 0;
+  }
+  return 1;
+}
+
+/* A file: the memory; the field, the number of the latest steps, 200 at most, and these; a hash of
+ * all that. Into the buffer; its size, or 0. */
 PAGE int game_save(void) {
   const int n = you.count < JUDGED ? you.count : JUDGED;
   const size_t size = miras_memory_save_to(you.memory, buffer, sizeof buffer);
-  if (!size || size + 2 + JUDGED > sizeof buffer) return 0;
-  buffer[size] = (unsigned char)you.x, buffer[size + 1] = (unsigned char)you.y;
-  memcpy(buffer + size + 2, you.steps + you.count - n, (size_t)n);
-  return (int)size + 2 + n;
+  unsigned char *rest = buffer + size;
+  if (!size || size + 3 + JUDGED + SEAL > sizeof buffer) return 0;
+  rest[0] = (unsigned char)you.x, rest[1] = (unsigned char)you.y, rest[2] = (unsigned char)n;
+  memcpy(rest + 3, you.steps + you.count - n, (size_t)n);
+  (void)sealed(size + 3 + (size_t)n, 0);
+  return (int)size + 3 + n + SEAL;
 }
 
-/* The file in the buffer becomes yours, or (friend 1) the friend's. 0: it is none, see page_why. */
+/* The file in the buffer becomes yours, or (friend 1) the friend's. 0: it is none, see page_why,
+ * and nothing has changed. */
 PAGE int game_load(int bytes, int friend) {
   walker *w = friend ? &other : &you;
   const size_t size = miras_memory_save_to(w->memory, NULL, 0);
-  const int n = bytes - (int)size - 2;
   const unsigned char *rest = buffer + size;
+  const int n = bytes - (int)size - 3 - SEAL;
   int i, x, y;
   snprintf(why, sizeof why, "it is no file of this page, or a damaged one");
-  if (n < 0 || n > JUDGED || rest[0] >= WIDE || rest[1] >= HIGH) return 0;
+  if (n < 0 || n > JUDGED || rest[2] != n || !sealed(size + 3 + (size_t)n, 1)) return 0;
   x = rest[0], y = rest[1];
+  if (x >= WIDE || y >= HIGH) return 0;
   for (i = n; i-- > 0;)
-    if (rest[2 + i] >= MOVES || !walk_to(&x, &y, rest[2 + i] ^ 1)) return 0;
+    if (rest[3 + i] >= MOVES || !walk_to(&x, &y, rest[3 + i] ^ 1)) return 0;
   if (miras_memory_load_from(w->memory, buffer, size, why, sizeof why)) return 0;
   w->x = rest[0], w->y = rest[1], w->count = n, w->whole = 0;
-  memcpy(w->steps, rest + 2, (size_t)n);
+  memcpy(w->steps, rest + 3, (size_t)n);
   return 1;
 }
 
@@ -442,8 +471,9 @@ PAGE int page_open(void) {
 
 #ifndef __EMSCRIPTEN__
 int main(int argc, char **argv) {
-  if (!page_open()) return puts(why), 1;
-  puts(match(argc > 1 ? argv[1] : NULL));
-  return 0;
+  const char *said = argc > 2 ? "usage: page [STEPS]" : !page_open() ? why : match(argv[1]);
+  const int wrong = argc > 2 || !replayed.whole;
+  fprintf(wrong ? stderr : stdout, "%s\n", said);
+  return wrong;
 }
 #endif
