@@ -36,6 +36,7 @@ void refused(Call call, miras_result result, const char *words, int line) {
 #endif
   expect(e.result() == result && std::strstr(e.what(), words), e.what(), line);
 }
+#define MOVED(call) REFUSED(call, MIRAS_ERR_ARGUMENT, "moved from")
 #define REFUSED(call, result, words) refused([&] { call; }, result, words, __LINE__)
 
 bool near(float a, float b, float by = 1e-3f) { return std::fabs(a - b) < by; }
@@ -88,9 +89,21 @@ void memories() {
 
   miras::memory moved(std::move(m));
   EXPECT(!m && moved && near(moved.read(key)[1], -2));
-  REFUSED(m.write(key, value), MIRAS_ERR_ARGUMENT, "null");
-  REFUSED(m.state(before), MIRAS_ERR_ARGUMENT, "null");
-  REFUSED(m.saved(), MIRAS_ERR_ARGUMENT, "null");
+  MOVED(m.write(key, value));
+  MOVED(m.read(key));
+  MOVED(m.learn(key, value, out));
+  MOVED(m.learn(miras_memory_event()));
+  MOVED(m.probabilities(value, out));
+  MOVED(m.state());
+  MOVED(m.state(before));
+  MOVED(m.saved());
+  MOVED(m.load(before));
+  MOVED(m.save("nowhere/test_cpp.memory"));
+  MOVED(m.load("nowhere/test_cpp.memory"));
+  MOVED(m.reset());
+  MOVED(m.position());
+  MOVED(m.params());
+  MOVED(m.desc());
   m = std::move(moved);
   REFUSED(m.write({1, 0}, value), MIRAS_ERR_ARGUMENT, "the key has 2 numbers; 3 are wanted");
   REFUSED(m.read(key, miras::span<float>()), MIRAS_ERR_ARGUMENT, "the answer has 0");
@@ -125,8 +138,18 @@ void words() {
   d.vocab = 4, d.width = 16, d.heads = 2;
   miras::model first(d);
   miras::model model(std::move(first));
-  miras::pool pool(2);
-  miras::trainer trainer(model, {2, 8, 0, 0, pool.parallel()});
+  MOVED(first.row());
+  MOVED(first.desc());
+  MOVED(first.state_size());
+  MOVED(first.params());
+  MOVED(first.standardize({}));
+  MOVED(first.predict({}));
+  MOVED(miras::session{first});
+  MOVED(miras::server{first});
+  MOVED(miras::trainer(first, {2, 8, 0, 0, nullptr}));
+  miras::pool pool(2), other_pool(std::move(pool));
+  MOVED(pool.parallel());
+  miras::trainer other(model, {2, 8, 0, 0, other_pool.parallel()}), trainer(std::move(other));
   std::vector<int32_t> tokens(16), targets(16);
   for (size_t i = 0; i < 16; i++) tokens[i] = int32_t(i % 4), targets[i] = int32_t((i + 1) % 4);
   const float before = trainer.loss(tokens, targets, 8, false);
@@ -139,6 +162,12 @@ void words() {
   EXPECT(trainer.steps() == 60);
   REFUSED(trainer.backward(), MIRAS_ERR_STATE, "");
   REFUSED(trainer.loss(tokens, targets, 5), MIRAS_ERR_ARGUMENT, "tokens has 16 numbers; 15");
+  REFUSED(trainer.step(NAN), MIRAS_ERR_ARGUMENT, "");
+  MOVED(other.loss(tokens, targets, 8));
+  MOVED(other.loss(miras_batch()));
+  MOVED(other.backward());
+  MOVED(other.step(0.01f));
+  MOVED(other.steps());
   REFUSED(trainer.step(NAN), MIRAS_ERR_ARGUMENT, "");
   const miras::bytes kept = trainer.saved();
   trainer.load(kept);
@@ -167,6 +196,15 @@ void words() {
   EXPECT(!std::memcmp(next.data(), logits.data(), 4 * sizeof(float)));
   REFUSED(server.feed({&text, 1}, miras::span<float>(logits.data(), 3)),
           MIRAS_ERR_ARGUMENT, "the room for logits has 3 numbers; 4");
+  miras::session moved(std::move(session));
+  miras::server gone(std::move(server));
+  MOVED(session.step(1));
+  MOVED(session.feed({&token, 1}, {}));
+  MOVED(session.learn({&token, 1}, {}));
+  MOVED(session.reset());
+  MOVED(session.position());
+  MOVED(session.state());
+  MOVED(server.feed({&text, 1}, logits));
 }
 
 void rows() {

@@ -10,9 +10,11 @@
  *     miras::memory again = miras::memory::open("words.memory");
  *
  * Include it behind miras.h, which one source file, C++ or C, has with MIRAS_IMPLEMENTATION.
- * Objects can be moved and not copied; one that was moved from is false, and its calls are refused.
+ * Objects can be moved and not copied; one that was moved from is false, and its calls are refused
+ * (get() is NULL). None has a default constructor: std::optional holds one that comes later.
  * A model must outlive its trainers, sessions and servers, and may move. A span that a call takes
  * is checked for its size and not kept; one that it returns lives as the manual of miras.h says.
+ * In C's own structs, events, sequences and batches, nobody checks what pointers lead to.
  * get() is the C object, for all calls that are not here.
  *
  * Without exceptions (-fno-exceptions, or MIRAS_HPP_NO_EXCEPTIONS) a refusal is kept instead: a
@@ -132,29 +134,29 @@ class owner {
   /* The state, flat: a copy out, and back in (memories, sessions). */
   bytes state() const {
     size_t size = 0;
-    const auto *from = static_cast<const unsigned char *>(State(get(), &size));
-    return there() ? bytes(from, from + size) : bytes();
+    const auto *from = static_cast<const unsigned char *>(State(the(), &size));
+    return bytes(from, from + size);
   }
   void state(const bytes &from) {
     size_t size = 0;
-    void *to = State(get(), &size);
-    if (there() && check_size("the state", from.size(), size)) std::memcpy(to, from.data(), size);
+    void *to = State(the(), &size);
+    if (to && check_size("the state", from.size(), size))
+      std::memcpy(to, from.data(), size);
   }
   /* Files, in memory and at a path. */
   bytes saved() const {
-    bytes to(SaveTo(get(), nullptr, 0));
-    if (there() && check(to.empty() ? MIRAS_ERR_STATE : MIRAS_OK))
-      SaveTo(get(), to.data(), to.size());
+    bytes to(SaveTo(the(), nullptr, 0));
+    if (check(to.empty() ? MIRAS_ERR_STATE : MIRAS_OK)) SaveTo(get(), to.data(), to.size());
     return to;
   }
   void load(const bytes &from) {
     char why[256] = "";
-    check(LoadFrom(get(), from.data(), from.size(), why, sizeof why), why);
+    check(LoadFrom(the(), from.data(), from.size(), why, sizeof why), why);
   }
-  void save(const std::string &path) const { check(Save(get(), path.c_str())); }
+  void save(const std::string &path) const { check(Save(the(), path.c_str())); }
   void load(const std::string &path) {
     char why[256] = "";
-    check(Load(get(), path.c_str(), why, sizeof why), why);
+    check(Load(the(), path.c_str(), why, sizeof why), why);
   }
 
  protected:
@@ -170,9 +172,13 @@ class owner {
     p_.reset(OpenFile(path.c_str(), given, nullptr, &result, why, sizeof why));
     if (!p_) check(result, why);
   }
-  bool there() const { return check(p_ ? MIRAS_OK : MIRAS_ERR_ARGUMENT); }
+  /* What a call is for: not NULL, or refused. */
+  T *the() const {
+    check(p_ ? MIRAS_OK : MIRAS_ERR_ARGUMENT, "there is no object: it was moved from or refused");
+    return get();
+  }
   bool fits(const char *what, size_t has, size_t wants) const {
-    return there() && check_size(what, has, wants);
+    return the() && check_size(what, has, wants);
   }
 
  private:
@@ -241,18 +247,18 @@ class memory
     m.make_from(path, given), m.measure();
     return m;
   }
-  const miras_memory_desc *desc() const { return miras_memory_desc_of(get()); }
+  const miras_memory_desc *desc() const { return miras_memory_desc_of(the()); }
 
   /* Learns a pair; how surprised it was. */
   float write(floats key, floats value) {
     float surprise = NAN;
     if (fits("the key", key.size(), keys_) && fits("the value", value.size(), values_))
-      check(miras_memory_write(get(), key.data(), value.data(), &surprise));
+      check(miras_memory_write(the(), key.data(), value.data(), &surprise));
     return surprise;
   }
   void read(floats query, span<float> out) {
     if (fits("the query", query.size(), queries_) && fits("the answer", out.size(), answers_))
-      check(miras_memory_read(get(), query.data(), out.data()));
+      check(miras_memory_read(the(), query.data(), out.data()));
   }
   std::vector<float> read(floats query) {
     std::vector<float> out(answers_);
@@ -267,16 +273,16 @@ class memory
       learn({key.data(), nullptr, nullptr, 0, value.data(), 0, answer.data(), &surprise});
     return surprise;
   }
-  void learn(const miras_memory_event &e) { check(miras_memory_learn(get(), &e)); }
+  void learn(const miras_memory_event &e) { check(miras_memory_learn(the(), &e)); }
   void probabilities(floats answer, span<float> to) const {
     if (fits("the answer", answer.size(), answers_) && fits("the room", to.size(), answers_))
-      check(miras_memory_probabilities(get(), answer.data(), to.data()));
+      check(miras_memory_probabilities(the(), answer.data(), to.data()));
   }
-  void reset() { miras_memory_reset(get()); }
-  uint64_t position() const { return miras_memory_position(get()); }
+  void reset() { miras_memory_reset(the()); }
+  uint64_t position() const { return miras_memory_position(the()); }
   span<float> params() {
     size_t size = 0;
-    float *p = miras_memory_params(get(), &size);
+    float *p = miras_memory_params(the(), &size);
     return {p, size};
   }
 
@@ -306,23 +312,23 @@ class model
     m.make_from(path, given);
     return m;
   }
-  const miras_model_desc *desc() const { return miras_model_desc_of(get()); }
-  miras_row row() const { return get() ? *miras_model_row(get()) : miras_row(); }
-  size_t state_size() const { return miras_model_state_size(get()); }
+  const miras_model_desc *desc() const { return miras_model_desc_of(the()); }
+  miras_row row() const { return the() ? *miras_model_row(get()) : miras_row(); }
+  size_t state_size() const { return miras_model_state_size(the()); }
   span<float> params() {
     size_t size = 0;
-    float *p = miras_model_params(get(), &size);
+    float *p = miras_model_params(the(), &size);
     return {p, size};
   }
   void standardize(floats vectors) {
     const size_t width = detail::count(row().vectors);
-    check(miras_model_standardize(get(), vectors.data(), width ? vectors.size() / width : 0));
+    check(miras_model_standardize(the(), vectors.data(), width ? vectors.size() / width : 0));
   }
   /* Outputs become what they say, row by row: probabilities, deviations. */
   void predict(span<float> outputs) const {
     const size_t width = detail::count(row().outputs);
-    if (there() && check_size("the last row", outputs.size() % width, 0))
-      miras_model_predict(get(), outputs.data(), outputs.size() / width);
+    if (the() && check_size("the last row", outputs.size() % width, 0))
+      miras_model_predict(the(), outputs.data(), outputs.size() / width);
   }
 
  private:
@@ -339,21 +345,21 @@ class session
     make(m.get(), &d);
   }
   /* Outputs after the last row, until the next call. */
-  floats step(int32_t token) { return outputs(miras_session_step(get(), token)); }
+  floats step(int32_t token) { return outputs(miras_session_step(the(), token)); }
   floats feed(span<const int32_t> tokens, floats vectors, size_t rows = 1) {
     const bool whole = fits("tokens", tokens.size(), rows * detail::count(row_.tokens)) &&
                        fits("vectors", vectors.size(), rows * detail::count(row_.vectors));
-    return whole ? outputs(miras_session_feed(get(), tokens.data(), vectors.data(), rows))
+    return whole ? outputs(miras_session_feed(the(), tokens.data(), vectors.data(), rows))
                  : floats();
   }
   /* What came of the last row, for a head that learns. */
   void learn(span<const int32_t> classes, floats values) {
     if (fits("classes", classes.size(), detail::count(row_.classes)) &&
         fits("values", values.size(), detail::count(row_.values)))
-      check(miras_session_learn(get(), classes.data(), values.data()));
+      check(miras_session_learn(the(), classes.data(), values.data()));
   }
-  void reset() { miras_session_reset(get()); }
-  uint64_t position() const { return miras_session_position(get()); }
+  void reset() { miras_session_reset(the()); }
+  uint64_t position() const { return miras_session_position(the()); }
 
  private:
   floats outputs(const float *p) const {
@@ -372,7 +378,7 @@ class server : public detail::owner<miras_server, miras_server_open, miras_serve
     size_t rows = 0;
     for (const miras_sequence &text : texts) rows += text.logit_rows;
     if (fits("the room for logits", logits.size(), rows * columns_))
-      check(miras_server_feed(get(), texts.data(), texts.size(), logits.data()));
+      check(miras_server_feed(the(), texts.data(), texts.size(), logits.data()));
   }
 
  private:
@@ -384,7 +390,7 @@ class trainer
                            miras_trainer_save_to, miras_trainer_load_from, miras_trainer_save,
                            miras_trainer_load> {
  public:
-  trainer(model &m, const miras_trainer_desc &d) { make(m.get(), &d); }
+  trainer(model &m, const miras_trainer_desc &d) { m.row(), make(m.get(), &d); }
   /* Of `length` tokens each; the loss, in nats. */
   float loss(span<const int32_t> tokens, span<const int32_t> targets, int length,
              bool train = true) {
@@ -392,23 +398,23 @@ class trainer
     const size_t batch = length > 0 ? tokens.size() / detail::count(length) : 0;
     if (fits("tokens", tokens.size(), batch * detail::count(length)) &&
         fits("targets", targets.size(), tokens.size()))
-      check(miras_trainer_loss(get(), tokens.data(), targets.data(), static_cast<int>(batch),
+      check(miras_trainer_loss(the(), tokens.data(), targets.data(), static_cast<int>(batch),
                                length, train, &out));
     return out;
   }
   float loss(const miras_batch &rows, bool train = true) {
     float out = NAN;
-    check(miras_trainer_loss_batch(get(), &rows, train, &out));
+    check(miras_trainer_loss_batch(the(), &rows, train, &out));
     return out;
   }
-  void backward() { check(miras_trainer_backward(get())); }
+  void backward() { check(miras_trainer_backward(the())); }
   /* One step of AdamW; the gradient's norm before clipping. */
   float step(float learning_rate, const miras_adamw_options &o = {}) {
     float norm = NAN;
-    check(miras_trainer_step(get(), &o, learning_rate, &norm));
+    check(miras_trainer_step(the(), &o, learning_rate, &norm));
     return norm;
   }
-  uint64_t steps() const { return miras_trainer_steps(get()); }
+  uint64_t steps() const { return miras_trainer_steps(the()); }
 };
 
 #ifdef MIRAS_PTHREADS
@@ -416,7 +422,7 @@ class trainer
 class pool : public detail::owner<miras_pool, miras_pool_open, miras_pool_close> {
  public:
   explicit pool(int threads) { make(threads); }
-  const miras_parallel *parallel() const { return miras_pool_parallel(get()); }
+  const miras_parallel *parallel() const { return miras_pool_parallel(the()); }
 };
 #endif
 
