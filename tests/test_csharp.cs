@@ -134,9 +134,25 @@ static class Test {
     Refused(() => new Model(new ModelDesc("yaad", 1)), 2, "vocab is 0");
   }
 
+  // Neither a trainer that is refused nor one that is closed keeps its model: a closed model's
+  // pages are given back, 60 models of 16 MB each.
+  static void GivenBack() {
+    var d = new ModelDesc("gated-deltanet", 1).Set("width", 512).Set("vocab", 4096);
+    for (int i = 0; i < 60; i++) {
+      using (var model = new Model(d)) {
+        Refused(() => new Trainer(model, 1, 0), 2, "context is 0");
+        new Session(model).Dispose();
+      }
+    }
+    if (!File.Exists("/proc/self/statm")) return;
+    long pages = long.Parse(File.ReadAllText("/proc/self/statm").Split(' ')[1]);
+    Expect(pages < 65536, "more than 256 MB are still held: " + pages + " pages");
+  }
+
   static int Main(string[] arguments) {
     Memories(arguments[0]);
     Models(arguments[0]);
+    GivenBack();
     return wrong;
   }
 }

@@ -79,14 +79,17 @@ public abstract class Owner : SafeHandle {
     if (length != wants)
       throw new MirasException(1, what + " has " + length + " numbers; " + wants + " are wanted");
   }
+  // What a pointer of this object's leads to lives until the copy is made.
   internal byte[] CopyState(IntPtr state, UIntPtr size) {
     var to = new byte[(int)size];
     Marshal.Copy(state, to, 0, to.Length);
+    GC.KeepAlive(this);
     return to;
   }
   internal void PutState(byte[] from, IntPtr state, UIntPtr size) {
     Fits("the state", from, (int)size);
     Marshal.Copy(from, 0, state, from.Length);
+    GC.KeepAlive(this);
   }
 }
 
@@ -224,10 +227,13 @@ public sealed class Model : Owner {
 // What needs its model for as long as it lives.
 public abstract class OfModel : Owner {
   internal readonly Model Model;
-  internal OfModel(Model model) {
+  internal OfModel(Model model) { Model = model; }
+  // A refusal holds nothing: what has no handle is never released.
+  internal void Take(IntPtr opened, byte[] why) {
     bool added = false;
-    model.DangerousAddRef(ref added);
-    Model = model;
+    if (opened == IntPtr.Zero) Native.Check(2, why);
+    Model.DangerousAddRef(ref added);
+    SetHandle(opened);
   }
   internal abstract void Free();
   protected override bool ReleaseHandle() {
@@ -241,7 +247,7 @@ public abstract class OfModel : Owner {
 public sealed class Session : OfModel {
   public Session(Model model) : base(model) {
     var why = new byte[256];
-    Take(Native.miras_session_open(model, IntPtr.Zero, IntPtr.Zero, why, (UIntPtr)256), 2, why);
+    Take(Native.miras_session_open(model, IntPtr.Zero, IntPtr.Zero, why, (UIntPtr)256), why);
   }
   internal override void Free() { Native.miras_session_close(handle); }
 
@@ -253,6 +259,7 @@ public sealed class Session : OfModel {
     IntPtr said = Native.miras_session_feed(this, tokens, vectors, (UIntPtr)1);
     if (said == IntPtr.Zero) Native.Check(1);
     Marshal.Copy(said, outputs, 0, outputs.Length);
+    GC.KeepAlive(this);
   }
   // What came of the last row, for a head that learns.
   public void Learn(int[] classes, float[] values) {
@@ -278,7 +285,7 @@ public sealed unsafe class Trainer : OfModel {
   public Trainer(Model model, int batch, int length) : base(model) {
     var why = new byte[256];
     var room = new Native.Room { batch = batch, context = length };
-    Take(Native.miras_trainer_open(model, ref room, IntPtr.Zero, why, (UIntPtr)256), 2, why);
+    Take(Native.miras_trainer_open(model, ref room, IntPtr.Zero, why, (UIntPtr)256), why);
   }
   internal override void Free() { Native.miras_trainer_close(handle); }
 
