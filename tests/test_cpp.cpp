@@ -36,6 +36,7 @@ void refused(Call call, miras_result result, const char *words, int line) {
 #endif
   expect(e.result() == result && std::strstr(e.what(), words), e.what(), line);
 }
+#define MOVED(call) REFUSED(call, MIRAS_ERR_ARGUMENT, "moved from")
 #define REFUSED(call, result, words) refused([&] { call; }, result, words, __LINE__)
 
 bool near(float a, float b, float by = 1e-3f) { return std::fabs(a - b) < by; }
@@ -59,10 +60,17 @@ void descriptors() {
   d.change("bias", "dot", &said);
   EXPECT(d.bias == MIRAS_BIAS_DOT);
   EXPECT(said.find("step_bound") != std::string::npos);
-  REFUSED(d.set("learning_rat", 1), MIRAS_ERR_ARGUMENT, "no field learning_rat,");
-  REFUSED(d.set("bias", "l3"), MIRAS_ERR_ARGUMENT, "does not take l3");
-  REFUSED(d.get("nothing"), MIRAS_ERR_ARGUMENT, "no such field");
-  REFUSED(miras::memory_desc("yad"), MIRAS_ERR_ARGUMENT, "no preset yad");
+  REFUSED(d.set("lerning_rate", 1), MIRAS_ERR_ARGUMENT,
+          "no field lerning_rate; is it learning_rate?");
+  REFUSED(d.set("bias", "l3"), MIRAS_ERR_ARGUMENT, "bias cannot be \"l3\"");
+  REFUSED(d.set("seed", 1), MIRAS_ERR_ARGUMENT,
+          "files have no field seed; what only the struct has is set there");
+  REFUSED(d.change("bais", "l2"), MIRAS_ERR_ARGUMENT, "no field bais; is it bias?");
+  REFUSED(d.get("nothing"), MIRAS_ERR_ARGUMENT, "no field nothing");
+  REFUSED(miras::model_desc("yaad", 1).set("chunks", 1), MIRAS_ERR_ARGUMENT,
+          "is it memory.chunk?");
+  REFUSED(miras::memory_desc("yad"), MIRAS_ERR_ARGUMENT, "no preset yad; is it yaad?");
+  REFUSED(miras::memory_desc(""), MIRAS_ERR_ARGUMENT, "no preset ");
   d.key_dim = 5000;
   REFUSED(miras::memory m(d); EXPECT(!m), MIRAS_ERR_DESC, "key_dim is 5000");
 }
@@ -88,14 +96,26 @@ void memories() {
 
   miras::memory moved(std::move(m));
   EXPECT(!m && moved && near(moved.read(key)[1], -2));
-  REFUSED(m.write(key, value), MIRAS_ERR_ARGUMENT, "null");
-  REFUSED(m.state(before), MIRAS_ERR_ARGUMENT, "null");
-  REFUSED(m.saved(), MIRAS_ERR_ARGUMENT, "null");
+  MOVED(m.write(key, value));
+  MOVED(m.read(key));
+  MOVED(m.learn(key, value, out));
+  MOVED(m.learn(miras_memory_event()));
+  MOVED(m.probabilities(value, out));
+  MOVED(m.state());
+  MOVED(m.state(before));
+  MOVED(m.saved());
+  MOVED(m.load(before));
+  MOVED(m.save("nowhere/test_cpp.memory"));
+  MOVED(m.load("nowhere/test_cpp.memory"));
+  MOVED(m.reset());
+  MOVED(m.position());
+  MOVED(m.params());
+  MOVED(m.desc());
   m = std::move(moved);
   REFUSED(m.write({1, 0}, value), MIRAS_ERR_ARGUMENT, "the key has 2 numbers; 3 are wanted");
   REFUSED(m.read(key, miras::span<float>()), MIRAS_ERR_ARGUMENT, "the answer has 0");
-  REFUSED(m.state(miras::bytes(3)), MIRAS_ERR_ARGUMENT, "the state has 3");
-  REFUSED(m.probabilities(value, out), MIRAS_ERR_DESC, "descriptor");
+  REFUSED(m.state(miras::bytes(3)), MIRAS_ERR_ARGUMENT, "the state has 3 bytes; ");
+  REFUSED(m.probabilities(value, out), MIRAS_ERR_DESC, "bias is cross-entropy");
 
   miras::bytes file = m.saved();
   miras::memory other(d);
@@ -113,11 +133,28 @@ void memories() {
   EXPECT(near(other.read(key)[0], 0.5f));
   d.key_dim = 4;
   miras::memory wider(d);
-  REFUSED(wider.load(path), MIRAS_ERR_MISMATCH, "key_dim");
+  REFUSED(wider.load(path), MIRAS_ERR_MISMATCH, "test_cpp.memory: key_dim");
   std::remove(path.c_str());
-  REFUSED(miras::memory::open(path), MIRAS_ERR_IO, "");
+  REFUSED(miras::memory::open(path), MIRAS_ERR_IO, "test_cpp.memory: a file could not");
+  REFUSED(m.save(path + "/a"), MIRAS_ERR_IO, "test_cpp.memory/a: a file could not");
+  REFUSED(m.load("/" + std::string(5000, 'b') + "/c"), MIRAS_ERR_IO, "bb/c: a file could not");
   other.params()[0] = 7, other.reset();
   EXPECT(other.params().size() == 6 && near(other.read(key)[0], 7));
+}
+
+/* Memories that cannot learn by every call say what keeps them from it. */
+void unable() {
+  std::array<float, 4> four = {};
+  miras::memory_desc erases("rwkv7");
+  erases.key_dim = 2, erases.value_dim = 2;
+  miras::memory by_tokens(erases);
+  REFUSED(by_tokens.write({1, 0}, {1, 0}), MIRAS_ERR_DESC, "comes with tokens");
+  miras::memory_desc twice("deltaproduct");
+  twice.key_dim = 2, twice.value_dim = 2;
+  miras::memory pairs(twice);
+  EXPECT(pairs.desc()->inner_steps == 2 && pairs.write(four, four) == 0);
+  REFUSED(pairs.learn({1, 0}, {1, 0}, miras::span<float>(four.data(), 2)), MIRAS_ERR_DESC,
+          "inner_steps is 2");
 }
 
 void words() {
@@ -125,8 +162,18 @@ void words() {
   d.vocab = 4, d.width = 16, d.heads = 2;
   miras::model first(d);
   miras::model model(std::move(first));
-  miras::pool pool(2);
-  miras::trainer trainer(model, {2, 8, 0, 0, pool.parallel()});
+  MOVED(first.row());
+  MOVED(first.desc());
+  MOVED(first.state_size());
+  MOVED(first.params());
+  MOVED(first.standardize({}));
+  MOVED(first.predict({}));
+  MOVED(miras::session{first});
+  MOVED(miras::server{first});
+  MOVED(miras::trainer(first, {2, 8, 0, 0, nullptr}));
+  miras::pool pool(2), other_pool(std::move(pool));
+  MOVED(pool.parallel());
+  miras::trainer other(model, {2, 8, 0, 0, other_pool.parallel()}), trainer(std::move(other));
   std::vector<int32_t> tokens(16), targets(16);
   for (size_t i = 0; i < 16; i++) tokens[i] = int32_t(i % 4), targets[i] = int32_t((i + 1) % 4);
   const float before = trainer.loss(tokens, targets, 8, false);
@@ -138,7 +185,18 @@ void words() {
   EXPECT(near(before, std::log(4.0f), 0.7f) && trainer.loss(tokens, targets, 8, false) < 0.1f);
   EXPECT(trainer.steps() == 60);
   REFUSED(trainer.backward(), MIRAS_ERR_STATE, "");
-  REFUSED(trainer.loss(tokens, targets, 5), MIRAS_ERR_ARGUMENT, "tokens has 16 numbers; 15");
+  REFUSED(trainer.loss(tokens, targets, 5), MIRAS_ERR_ARGUMENT,
+          "tokens has 16 numbers; rows of 5 are wanted");
+  REFUSED(trainer.loss(tokens, targets, 0), MIRAS_ERR_ARGUMENT,
+          "length is 0; it must lie in 1..8");
+  REFUSED(trainer.loss(tokens, targets, 4), MIRAS_ERR_ARGUMENT,
+          "batch is 4; it must lie in 1..2");
+  REFUSED(trainer.loss(miras_batch()), MIRAS_ERR_ARGUMENT, "length is 0; it must");
+  MOVED(other.loss(tokens, targets, 8));
+  MOVED(other.loss(miras_batch()));
+  MOVED(other.backward());
+  MOVED(other.step(0.01f));
+  MOVED(other.steps());
   REFUSED(trainer.step(NAN), MIRAS_ERR_ARGUMENT, "");
   const miras::bytes kept = trainer.saved();
   trainer.load(kept);
@@ -150,6 +208,9 @@ void words() {
   std::vector<float> now(said.begin(), said.end());
   model.predict(now);
   EXPECT(near(now[0] + now[1] + now[2] + now[3], 1) && now[1] > 0.8f);
+  REFUSED(model.predict({now.data(), 3}), MIRAS_ERR_ARGUMENT,
+          "outputs has 3 numbers; rows of 4 are wanted");
+  REFUSED(model.standardize(now), MIRAS_ERR_ARGUMENT, "no input of this model is standardized");
   REFUSED(session.step(4), MIRAS_ERR_ARGUMENT, "");
   REFUSED(session.learn({}, {}), MIRAS_ERR_ARGUMENT, "classes has 0 numbers; 1");
   REFUSED(session.load(miras::bytes(9)), MIRAS_ERR_FORMAT, "");
@@ -167,6 +228,15 @@ void words() {
   EXPECT(!std::memcmp(next.data(), logits.data(), 4 * sizeof(float)));
   REFUSED(server.feed({&text, 1}, miras::span<float>(logits.data(), 3)),
           MIRAS_ERR_ARGUMENT, "the room for logits has 3 numbers; 4");
+  miras::session moved(std::move(session));
+  miras::server gone(std::move(server));
+  MOVED(session.step(1));
+  MOVED(session.feed({&token, 1}, {}));
+  MOVED(session.learn({&token, 1}, {}));
+  MOVED(session.reset());
+  MOVED(session.position());
+  MOVED(session.state());
+  MOVED(server.feed({&text, 1}, logits));
 }
 
 void rows() {
@@ -176,6 +246,8 @@ void rows() {
   d.set("adapt.hidden", 1);
   miras::model model(d);
   EXPECT(model.row().vectors == 2 && model.row().values == 1);
+  REFUSED(model.standardize({1, 10, 3, 20, 5, 30, 7}), MIRAS_ERR_ARGUMENT,
+          "vectors has 7 numbers; rows of 2 are wanted");
   model.standardize({1, 10, 3, 20, 5, 30});
   miras::session session(model);
   float first = 0, last = 0;
@@ -201,6 +273,7 @@ void rows() {
 int main() {
   descriptors();
   memories();
+  unable();
   words();
   rows();
   return wrong;

@@ -40,9 +40,9 @@ static class Test {
       m.Read(key, answer);
       Expect(Near(answer[1], -2) && m.Position == 11, "rolled back");
       Refused(() => m.Write(answer, value), 1, "the key has 4 numbers; 6 are wanted");
-      Refused(() => m.State = new byte[5], 1, "the state has 5");
-      Refused(() => m.Probabilities(answer, answer), 2, "descriptor");
-      Refused(() => m.Learn(key, value, answer, 2.5f), 1, "argument");   // it has no decay
+      Refused(() => m.State = new byte[5], 1, "the state has 5 bytes; ");
+      Refused(() => m.Probabilities(answer, answer), 2, "bias is cross-entropy");
+      Refused(() => m.Learn(key, value, answer, 2.5f), 1, "elapsed is 2.5; ");   // it has no decay
       m.Save(path);
       m.Reset();
       m.Read(key, answer);
@@ -56,13 +56,23 @@ static class Test {
       Expect(m.QuerySize == 6 && Near(answer[0], 0.5f), "opened");
     }
     using (var m = new Memory(d.Set("key_dim", 4)))
-      Refused(() => m.Load(path), 7, "key_dim");
+      Refused(() => m.Load(path), 7, path + ": key_dim");
     File.WriteAllBytes(path, new byte[100]);
-    Refused(() => Memory.Open(path), 6, "");
+    Refused(() => Memory.Open(path), 6, path + ": ");
     File.Delete(path);
-    Refused(() => Memory.Open(path), 5, "");
-    Refused(() => new MemoryDesc("yad"), 1, "no preset yad");
-    Refused(() => d.Set("learning_rat", 1), 1, "no field learning_rat");
+    Refused(() => Memory.Open(path), 5, path + ": ");
+    using (var m = new Memory(d))
+      Refused(() => m.Save(Path.Combine(path, "a")), 5, Path.Combine(path, "a") + ": ");
+    Refused(() => new MemoryDesc("yad"), 1, "no preset yad; is it yaad?");
+    Refused(() => new MemoryDesc(null), 1, "no preset ");
+    Refused(() => d.Set("lerning_rate", 1), 1, "no field lerning_rate; is it learning_rate?");
+    Refused(() => d.Set("bias", "l3"), 1, "bias cannot be \"l3\"");
+    Refused(() => d.Set("seed", 1), 1, "files have no field seed");
+    Refused(() => new ModelDesc("yaad", 1).Set("chunks", 1), 1, "is it memory.chunk?");
+    using (var m = new Memory(new MemoryDesc("rwkv7").Set("key_dim", 1).Set("value_dim", 1)))
+      Refused(() => m.Write(new float[1], new float[1]), 2, "comes with tokens");
+    using (var m = new Memory(new MemoryDesc("deltaproduct").Set("key_dim", 1).Set("value_dim", 1)))
+      Refused(() => m.Learn(new float[1], new float[1], new float[1]), 2, "inner_steps is 2");
     var c = new MemoryDesc("categories").Set("key_dim", 2).Set("value_dim", 3);
     using (var m = new Memory(c)) {
       var p = new float[3];
@@ -101,9 +111,13 @@ static class Test {
           trainer.Step(0.01f, 0.01f, 1);
         }
         Refused(() => trainer.Loss(4, 7, null, x, larger, y), 1, "vectors has 64");
+        Refused(() => trainer.Loss(4, 0, null, x, larger, y), 1, "length is 0; it must lie in 1..");
+        Refused(() => trainer.Loss(5, 8, null, x, larger, y), 1, "batch is 5; it must lie in 1..4");
         Refused(() => trainer.Step(0.01f), 8, "not possible");
       }
       Expect(first > 0.6f && last < 0.2f, "trained from " + first + " to " + last);
+      Refused(() => model.Standardize(new float[3]), 1, "vectors has 3 numbers; rows of 2");
+      Refused(() => model.Standardize(x), 1, "no input of this model is standardized");
       model.Save(path);
     }
     Session running;
@@ -134,9 +148,25 @@ static class Test {
     Refused(() => new Model(new ModelDesc("yaad", 1)), 2, "vocab is 0");
   }
 
+  // Neither a trainer that is refused nor one that is closed keeps its model: a closed model's
+  // pages are given back, 60 models of 16 MB each.
+  static void GivenBack() {
+    var d = new ModelDesc("gated-deltanet", 1).Set("width", 512).Set("vocab", 4096);
+    for (int i = 0; i < 60; i++) {
+      using (var model = new Model(d)) {
+        Refused(() => new Trainer(model, 1, 0), 2, "context is 0");
+        new Session(model).Dispose();
+      }
+    }
+    if (!File.Exists("/proc/self/statm")) return;
+    long pages = long.Parse(File.ReadAllText("/proc/self/statm").Split(' ')[1]);
+    Expect(pages < 65536, "more than 256 MB are still held: " + pages + " pages");
+  }
+
   static int Main(string[] arguments) {
     Memories(arguments[0]);
     Models(arguments[0]);
+    GivenBack();
     return wrong;
   }
 }

@@ -29,16 +29,55 @@ public abstract class Desc {
   internal static int Preset(string name) {
     int preset = Native.miras_preset_find(Native.Text(name));
     if (Native.miras_preset_name(preset) == IntPtr.Zero)
-      throw new MirasException(1, "there is no preset " + name);
+      throw new MirasException(1, "there is no preset " + name +
+                                  Nearest(name, i => Native.miras_preset_name(i)));
     return preset;
   }
   internal static string Number(double value) {
     return value.ToString("R", System.Globalization.CultureInfo.InvariantCulture);
   }
-  internal static void Took(int result, string field, string value) {
+  // The library's calls for a kind of descriptor.
+  internal abstract int Put(byte[] field, byte[] value);
+  internal abstract IntPtr Get(byte[] field, byte[] text);
+  internal abstract IntPtr Field(int i);
+  internal void Put(string field, string value) {
+    byte[] name = Native.Text(field);
+    int result = Put(name, Native.Text(value));
     if (result != 0)
-      throw new MirasException(result, "there is no field " + field +
-                                       ", or it does not take " + value);
+      throw new MirasException(result, Get(name, new byte[256]) == IntPtr.Zero
+                                           ? "files have no field " + field + Nearest(field, Field)
+                                           : field + " cannot be \"" + value + "\"");
+  }
+  // Letters that are changed, left out or put in between two words.
+  static int Edits(string a, string b) {
+    var row = new int[b.Length + 1];
+    for (int j = 0; j <= b.Length; j++) row[j] = j;
+    for (int i = 0; i < a.Length; i++) {
+      int before = row[0]++;
+      for (int j = 0; j < b.Length; j++) {
+        int change = before + (a[i] == b[j] ? 0 : 1);
+        before = row[j + 1];
+        row[j + 1] = Math.Min(change, Math.Min(row[j], before) + 1);
+      }
+    }
+    return row[b.Length];
+  }
+  // "; is it NAME?" of the one of name(0), name(1), .. that is nearest, as a whole or behind its
+  // last dot; "" where more edits than a third of the letters and one lead to each.
+  static string Nearest(string word, Func<int, IntPtr> name) {
+    word = word ?? "";
+    int least = Math.Min(word.Length, word.Length / 3 + 2);
+    string found = "";
+    IntPtr at;
+    for (int i = 0; (at = name(i)) != IntPtr.Zero; i++) {
+      string whole = Marshal.PtrToStringAnsi(at);
+      string last = whole.Substring(whole.LastIndexOf('.') + 1);
+      int wrong = Math.Min(Edits(word, whole), Edits(word, last));
+      if (wrong >= least) continue;
+      least = wrong;
+      found = "; is it " + whole + "?";
+    }
+    return found;
   }
 }
 
@@ -47,10 +86,17 @@ public sealed class MemoryDesc : Desc {
     Native.Check(Native.miras_memory_preset(Block, Preset(preset)));
   }
   public MemoryDesc Set(string field, string value) {
-    Took(Native.miras_memory_desc_set(Block, Native.Text(field), Native.Text(value)), field, value);
+    Put(field, value);
     return this;
   }
   public MemoryDesc Set(string field, double value) { return Set(field, Number(value)); }
+  internal override int Put(byte[] field, byte[] value) {
+    return Native.miras_memory_desc_set(Block, field, value);
+  }
+  internal override IntPtr Get(byte[] field, byte[] text) {
+    return Native.miras_memory_desc_get(Block, field, text, (UIntPtr)text.Length);
+  }
+  internal override IntPtr Field(int i) { return Native.miras_memory_desc_field(i); }
 }
 
 public sealed class ModelDesc : Desc {
@@ -58,10 +104,17 @@ public sealed class ModelDesc : Desc {
     Native.Check(Native.miras_model_preset(Block, Preset(preset), layers));
   }
   public ModelDesc Set(string field, string value) {
-    Took(Native.miras_model_desc_set(Block, Native.Text(field), Native.Text(value)), field, value);
+    Put(field, value);
     return this;
   }
   public ModelDesc Set(string field, double value) { return Set(field, Number(value)); }
+  internal override int Put(byte[] field, byte[] value) {
+    return Native.miras_model_desc_set(Block, field, value);
+  }
+  internal override IntPtr Get(byte[] field, byte[] text) {
+    return Native.miras_model_desc_get(Block, field, text, (UIntPtr)text.Length);
+  }
+  internal override IntPtr Field(int i) { return Native.miras_model_desc_field(i); }
 }
 
 // ---- objects of the library ----
@@ -70,23 +123,30 @@ public abstract class Owner : SafeHandle {
   internal Owner() : base(IntPtr.Zero, true) {}
   public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
 
-  internal void Take(IntPtr opened, int result, byte[] why) {
-    if (opened == IntPtr.Zero) Native.Check(result, why);
+  internal void Take(IntPtr opened, int result, byte[] why, string path = null) {
+    if (opened == IntPtr.Zero) Native.Check(result, why, path);
     SetHandle(opened);
   }
-  internal static void Fits(string what, Array has, int wants) {
+  internal static void Fits(string what, Array has, long wants, string of = " numbers; ") {
     int length = has == null ? 0 : has.Length;
     if (length != wants)
-      throw new MirasException(1, what + " has " + length + " numbers; " + wants + " are wanted");
+      throw new MirasException(1, what + " has " + length + of + wants + " are wanted");
   }
+  internal static void InRange(string what, int value, int most) {
+    if (value < 1 || value > most)
+      throw new MirasException(1, what + " is " + value + "; it must lie in 1.." + most);
+  }
+  // What a pointer of this object's leads to lives until the copy is made.
   internal byte[] CopyState(IntPtr state, UIntPtr size) {
     var to = new byte[(int)size];
     Marshal.Copy(state, to, 0, to.Length);
+    GC.KeepAlive(this);
     return to;
   }
   internal void PutState(byte[] from, IntPtr state, UIntPtr size) {
-    Fits("the state", from, (int)size);
+    Fits("the state", from, (long)size, " bytes; ");
     Marshal.Copy(from, 0, state, from.Length);
+    GC.KeepAlive(this);
   }
 }
 
@@ -109,7 +169,7 @@ public sealed unsafe class Memory : Owner {
     int result;
     IntPtr opened = Native.miras_memory_open_file(Native.Text(path), IntPtr.Zero, IntPtr.Zero,
                                                   out result, why, (UIntPtr)256);
-    m.Take(opened, result, why);
+    m.Take(opened, result, why, path);
     m.Measure();
     return m;
   }
@@ -130,12 +190,21 @@ public sealed unsafe class Memory : Owner {
     ValueSize = AnswerSize * steps;
   }
 
+  // A descriptor that cannot learn so: which field of it, and what is allowed.
+  void CheckWrite(int result) {
+    if (result == 0) return;
+    var why = new byte[256];
+    if (result == 2 && Native.miras_memory_can_write(this, why, (UIntPtr)256) != 0)
+      why = Native.Text("inner_steps is " + Field("inner_steps") + "; for Learn it must be 1");
+    Native.Check(result, why);
+  }
+
   // Learns a pair; how surprised it was.
   public float Write(float[] key, float[] value) {
     float surprise;
     Fits("the key", key, KeySize);
     Fits("the value", value, ValueSize);
-    Native.Check(Native.miras_memory_write(this, key, value, out surprise));
+    CheckWrite(Native.miras_memory_write(this, key, value, out surprise));
     return surprise;
   }
   public void Read(float[] query, float[] answer) {
@@ -143,16 +212,21 @@ public sealed unsafe class Memory : Owner {
     Fits("the answer", answer, AnswerSize);
     Native.Check(Native.miras_memory_read(this, query, answer));
   }
-  // Answers a key, then learns its value after a time that counts as so many writes.
+  // Answers a key, then learns its value after a time that counts as so many writes. inner_steps
+  // must be 1.
   public float Learn(float[] key, float[] value, float[] answer, float elapsed = 1) {
     float surprise = 0;
-    Fits("the key", key, KeySize);
-    Fits("the value", value, ValueSize);
+    Fits("the key", key, QuerySize);
+    Fits("the value", value, AnswerSize);
     Fits("the answer", answer, AnswerSize);
     fixed (float* k = key, v = value, a = answer) {
       var e = new Native.Event { key = k, value = v, answer = a, elapsed = elapsed,
                                  surprise = &surprise };
-      Native.Check(Native.miras_memory_learn(this, ref e));
+      int result = Native.miras_memory_learn(this, ref e);
+      if (result == 1)   // all else was checked
+        throw new MirasException(1, "elapsed is " + Desc.Number(elapsed) + "; it must not be " +
+                                    "negative, and 0 or 1 of a memory without a decay gate");
+      CheckWrite(result);
     }
     return surprise;
   }
@@ -160,7 +234,9 @@ public sealed unsafe class Memory : Owner {
   public void Probabilities(float[] answer, float[] to) {
     Fits("the answer", answer, AnswerSize);
     Fits("the room", to, AnswerSize);
-    Native.Check(Native.miras_memory_probabilities(this, answer, to));
+    int result = Native.miras_memory_probabilities(this, answer, to);
+    if (result != 0)
+      throw new MirasException(result, "probabilities are of memories whose bias is cross-entropy");
   }
   public void Reset() { Native.miras_memory_reset(this); }
   public ulong Position { get { return Native.miras_memory_position(this); } }
@@ -169,10 +245,12 @@ public sealed unsafe class Memory : Owner {
     get { UIntPtr n; IntPtr p = Native.miras_memory_state(this, out n); return CopyState(p, n); }
     set { UIntPtr n; IntPtr p = Native.miras_memory_state(this, out n); PutState(value, p, n); }
   }
-  public void Save(string path) { Native.Check(Native.miras_memory_save(this, Native.Text(path))); }
+  public void Save(string path) {
+    Native.Check(Native.miras_memory_save(this, Native.Text(path)), null, path);
+  }
   public void Load(string path) {
     var why = new byte[256];
-    Native.Check(Native.miras_memory_load(this, Native.Text(path), why, (UIntPtr)256), why);
+    Native.Check(Native.miras_memory_load(this, Native.Text(path), why, (UIntPtr)256), why, path);
   }
 }
 
@@ -195,7 +273,7 @@ public sealed class Model : Owner {
     int result;
     IntPtr opened = Native.miras_model_open_file(Native.Text(path), IntPtr.Zero, IntPtr.Zero,
                                                  out result, why, (UIntPtr)256);
-    m.Take(opened, result, why);
+    m.Take(opened, result, why, path);
     m.Measure();
     return m;
   }
@@ -209,25 +287,33 @@ public sealed class Model : Owner {
 
   // Means and deviations of inputs "standardized", once, before training.
   public void Standardize(float[] vectors) {
-    int rows = Vectors > 0 ? vectors.Length / Vectors : 0;
-    Fits("vectors", vectors, rows * Vectors);
-    Native.Check(Native.miras_model_standardize(this, vectors, (UIntPtr)rows));
+    int has = vectors == null ? 0 : vectors.Length, rows = Vectors > 0 ? has / Vectors : 0;
+    if (Vectors > 0 && has % Vectors != 0)
+      throw new MirasException(1, "vectors has " + has + " numbers; rows of " + Vectors +
+                                  " are wanted");
+    if (Native.miras_model_standardize(this, vectors, (UIntPtr)rows) != 0)
+      throw new MirasException(1, "no input of this model is standardized");
   }
   // A row of outputs becomes what it says: probabilities, deviations.
   public void Predict(float[] outputs) {
     Fits("outputs", outputs, Outputs);
     Native.miras_model_predict(this, outputs, (UIntPtr)1);
   }
-  public void Save(string path) { Native.Check(Native.miras_model_save(this, Native.Text(path))); }
+  public void Save(string path) {
+    Native.Check(Native.miras_model_save(this, Native.Text(path)), null, path);
+  }
 }
 
 // What needs its model for as long as it lives.
 public abstract class OfModel : Owner {
   internal readonly Model Model;
-  internal OfModel(Model model) {
+  internal OfModel(Model model) { Model = model; }
+  // A refusal holds nothing: what has no handle is never released.
+  internal void Take(IntPtr opened, byte[] why) {
     bool added = false;
-    model.DangerousAddRef(ref added);
-    Model = model;
+    if (opened == IntPtr.Zero) Native.Check(2, why);
+    Model.DangerousAddRef(ref added);
+    SetHandle(opened);
   }
   internal abstract void Free();
   protected override bool ReleaseHandle() {
@@ -241,7 +327,7 @@ public abstract class OfModel : Owner {
 public sealed class Session : OfModel {
   public Session(Model model) : base(model) {
     var why = new byte[256];
-    Take(Native.miras_session_open(model, IntPtr.Zero, IntPtr.Zero, why, (UIntPtr)256), 2, why);
+    Take(Native.miras_session_open(model, IntPtr.Zero, IntPtr.Zero, why, (UIntPtr)256), why);
   }
   internal override void Free() { Native.miras_session_close(handle); }
 
@@ -253,6 +339,7 @@ public sealed class Session : OfModel {
     IntPtr said = Native.miras_session_feed(this, tokens, vectors, (UIntPtr)1);
     if (said == IntPtr.Zero) Native.Check(1);
     Marshal.Copy(said, outputs, 0, outputs.Length);
+    GC.KeepAlive(this);
   }
   // What came of the last row, for a head that learns.
   public void Learn(int[] classes, float[] values) {
@@ -266,19 +353,22 @@ public sealed class Session : OfModel {
     set { UIntPtr n; IntPtr p = Native.miras_session_state(this, out n); PutState(value, p, n); }
   }
   public void Save(string path) {
-    Native.Check(Native.miras_session_save(this, Native.Text(path)));
+    Native.Check(Native.miras_session_save(this, Native.Text(path)), null, path);
   }
   public void Load(string path) {
     var why = new byte[256];
-    Native.Check(Native.miras_session_load(this, Native.Text(path), why, (UIntPtr)256), why);
+    Native.Check(Native.miras_session_load(this, Native.Text(path), why, (UIntPtr)256), why, path);
   }
 }
 
 public sealed unsafe class Trainer : OfModel {
+  readonly int mostBatch, mostLength;
   public Trainer(Model model, int batch, int length) : base(model) {
     var why = new byte[256];
     var room = new Native.Room { batch = batch, context = length };
-    Take(Native.miras_trainer_open(model, ref room, IntPtr.Zero, why, (UIntPtr)256), 2, why);
+    mostBatch = batch == 0 ? 1 : batch;
+    mostLength = length;
+    Take(Native.miras_trainer_open(model, ref room, IntPtr.Zero, why, (UIntPtr)256), why);
   }
   internal override void Free() { Native.miras_trainer_close(handle); }
 
@@ -286,8 +376,10 @@ public sealed unsafe class Trainer : OfModel {
   // Step needs. Null for what the model does not read or say.
   public float Loss(int batch, int length, int[] tokens, float[] vectors, int[] classes,
                     float[] values, bool train = true) {
-    int rows = batch * length;
     float loss;
+    InRange("batch", batch, mostBatch);
+    InRange("length", length, mostLength);
+    long rows = (long)batch * length;
     Fits("tokens", tokens, rows * Model.Tokens);
     Fits("vectors", vectors, rows * Model.Vectors);
     Fits("classes", classes, rows * Model.Classes);
@@ -336,11 +428,11 @@ internal static unsafe class Native {
   internal static string Said(byte[] text) {
     return Encoding.UTF8.GetString(text, 0, Array.IndexOf(text, (byte)0));
   }
-  internal static void Check(int result, byte[] why = null) {
+  internal static void Check(int result, byte[] why = null, string path = null) {
     if (result == 0) return;
     string sentence = why == null ? "" : Said(why);
     if (sentence == "") sentence = Marshal.PtrToStringAnsi(miras_result_text(result));
-    throw new MirasException(result, sentence);
+    throw new MirasException(result, path == null ? sentence : path + ": " + sentence);
   }
 
   [DllImport(Lib)] internal static extern IntPtr miras_result_text(int result);
@@ -353,6 +445,11 @@ internal static unsafe class Native {
   [DllImport(Lib)] internal static extern IntPtr miras_memory_desc_of(Memory m);
   [DllImport(Lib)] internal static extern IntPtr miras_memory_desc_get(
       IntPtr d, byte[] field, byte[] text, UIntPtr size);
+  [DllImport(Lib)] internal static extern IntPtr miras_memory_desc_get(
+      ulong[] d, byte[] field, byte[] text, UIntPtr size);
+  [DllImport(Lib)] internal static extern IntPtr miras_memory_desc_field(int i);
+  [DllImport(Lib)] internal static extern int miras_memory_can_write(
+      Memory m, byte[] why, UIntPtr size);
   [DllImport(Lib)] internal static extern IntPtr miras_memory_open(
       ulong[] d, IntPtr allocator, byte[] why, UIntPtr size);
   [DllImport(Lib)] internal static extern IntPtr miras_memory_open_file(
@@ -375,6 +472,9 @@ internal static unsafe class Native {
   [DllImport(Lib)] internal static extern int miras_model_preset(ulong[] d, int preset, int layers);
   [DllImport(Lib)] internal static extern int miras_model_desc_set(
       ulong[] d, byte[] field, byte[] value);
+  [DllImport(Lib)] internal static extern IntPtr miras_model_desc_get(
+      ulong[] d, byte[] field, byte[] text, UIntPtr size);
+  [DllImport(Lib)] internal static extern IntPtr miras_model_desc_field(int i);
   [DllImport(Lib)] internal static extern IntPtr miras_model_open(
       ulong[] d, IntPtr allocator, byte[] why, UIntPtr size);
   [DllImport(Lib)] internal static extern IntPtr miras_model_open_file(
