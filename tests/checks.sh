@@ -462,6 +462,11 @@ zips() {   # what vectors compress, plain C reads; damage is said
     cat said
     grep -q "damaged\|not what zip" said || return 1
   done
+  for bad in '--train x' '--train 64x' '--train 100' '--train 16384' --train --trian; do
+    bin/zip-DMIRAS_NO_SIMD page $bad >said 2>&1
+    [ $? = 2 ] && grep -qe --tr said || { echo "$bad"; return 1; }
+  done
+  bin/zip-DMIRAS_NO_SIMD --help >said && grep -qe '--train N' said
 }
 run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
