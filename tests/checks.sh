@@ -48,6 +48,14 @@ strict() {   # tag, runner, compiler, flags: the same with MIRAS_STRICT
   shift 2
   smoke "$tag" "$runner" "$@" -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512 tests/smoke.c
 }
+strict_command() {   # README.md and the head of smoke.c have a command that prints README.md's line
+  flags=$(sed -n 's/^`cc \(.*tests.smoke\.c\) -o smoke -lm && \.\/smoke` .*/\1/p' README.md)
+  [ -n "$flags" ] && grep -qF "cc $flags -o smoke -lm && ./smoke" tests/smoke.c &&
+    $gcc $flags -o "$build/bin/command" -lm && "$build/bin/command" >"$build/command" || return 1
+  [ "$(wc -l <"$build/command")" -eq 3 ] && sed 1d "$build/command" | while read -r line; do
+    echo "$line" && grep -qF "\`$line\`" README.md || return 1
+  done
+}
 smoke_neon() {
   smoke smoke_arm "$qemu" aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static tests/smoke.c &&
     grep -q 'isa neon' "$build/smoke_arm"
