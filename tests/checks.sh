@@ -207,7 +207,7 @@ cmake_ways() {
     "$here/installed/consumer" && "$here/installed/pool" || return 1
 
   mkdir -p "$here/repository/examples" && cp miras.h miras_cuda.cuh "$here/repository" &&
-    cp -R examples/cmake examples/cpp "$here/repository/examples" &&
+    cp -R examples/cmake examples/cpp examples/encoders.h "$here/repository/examples" &&
     (cd "$here/repository" && git init -q -b main && git add . &&
       git -c user.name=tests -c user.email=tests@example.org commit -q -m tests) &&
     cmake -S $from -B "$here/fetched" -DCMAKE_C_FLAGS="$few" -DMIRAS_INSTALL=OFF \
@@ -222,7 +222,13 @@ cmake_ways() {
     export PKG_CONFIG_PATH && pkg-config --validate miras &&
     pkg-config --exact-version="$(version_of)" miras &&
     flags=$(pkg-config --cflags --libs miras) &&
-    $gcc $few $from/main.c "$here/installed/libmemories.a" $flags -o "$here/main" && "$here/main"
+    $gcc $few $from/main.c "$here/installed/libmemories.a" $flags -o "$here/main" &&
+    "$here/main" && companions "$here/a prefix"
+}
+# companions PREFIX: what lies beside an installed miras.h compiles with it.
+companions() {
+  printf '#include <%s>\n' miras.h huggingface.h encoders.h >"$build/companions.c" &&
+    $gcc -fsyntax-only -I"$1/include" "$build/companions.c"
 }
 
 # The portfile by CMake, and a consumer of what it installs.
@@ -239,7 +245,7 @@ END
     cmp LICENSE "$here/p/share/miras/copyright" &&
     cmake -S examples/cmake/consumer -B "$here/c" -DCMAKE_C_FLAGS="$few" \
       -DCMAKE_PREFIX_PATH="$here/p" && cmake --build "$here/c" --target consumer &&
-    "$here/c/consumer"
+    "$here/c/consumer" && companions "$here/p"
 }
 
 # Conan's own create, which builds the consumer too; pip brings Conan where it is missing.
