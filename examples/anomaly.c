@@ -4,6 +4,7 @@
  *     ./anomaly FILE                    the last column of a CSV or text file, or raw numbers
  *     ./anomaly FILE inject=0.1         the same with anomalies put in, and how well they are found
  *     ./anomaly FILE labels             rows of numbers, the last of which says 1 for an anomaly
+ *     ./anomaly --help                  says this in short
  *     ./anomaly                         a made-up series of 8000 samples (a day of 24, see make_up)
  *     sh examples/data.sh anomaly data  fetches the series that bench/results/jobs.md is about
  *
@@ -174,8 +175,10 @@ static void read_text(series *s, const options *o, const char *text) {
   enum { MOST = 256 };
   double field[MOST];
   const char *at, *end;
-  int which = o->column ? atoi(o->column) : 0, columns = 0, lines = 0, c;
-  const char *name = which ? NULL : o->column;
+  char *behind = NULL;
+  const long asked = o->column ? strtol(o->column, &behind, 10) : 0;
+  const char *name = behind && *behind ? o->column : NULL;   /* which may begin with a digit */
+  int which = name || asked < 1 || asked > MOST ? 0 : (int)asked, columns = 0, lines = 0, c;
   for (at = text; *at; at = end, lines++) {
     const int n = split(at, &end, field, MOST, name, &which);
     if (which) name = NULL;
@@ -923,6 +926,20 @@ static int is(const char *argument, const char *name, const char **value) {
   return 1;
 }
 
+static double number(const char *argument, const char *text, double least, double most) {
+  char *end;
+  const double x = strtod(text, &end);
+  if (end == text || *end || !(x >= least && x <= most))
+    die(2, "%s is not understood; a number from %g to %g may stand there", argument, least, most);
+  return x;
+}
+
+static int whole(const char *argument, const char *text, int least, int most) {
+  const double x = number(argument, text, least, most);
+  if (x > floor(x)) die(2, "%s is not understood; a whole number may stand there", argument);
+  return (int)x;
+}
+
 static options parse(int count, char **arguments) {
   options o = {NULL, NULL, "anomaly.svg", 0, 3, 1, 0, 0};
   int i;
@@ -930,22 +947,24 @@ static options parse(int count, char **arguments) {
     const char *value;
     if (is(arguments[i], "column=", &value)) o.column = value;
     else if (is(arguments[i], "plot=", &value)) o.plot = value;
-    else if (is(arguments[i], "lags=", &value)) o.lags = atoi(value);
-    else if (is(arguments[i], "seeds=", &value)) o.seeds = atoi(value);
-    else if (is(arguments[i], "first=", &value)) o.first = atoi(value);
-    else if (is(arguments[i], "inject=", &value)) o.inject = atof(value);
+    else if (is(arguments[i], "lags=", &value))
+      o.lags = whole(arguments[i], value, 1, MIRAS_ENCODER_LAGS - 1);
+    else if (is(arguments[i], "seeds=", &value)) o.seeds = whole(arguments[i], value, 1, SEEDS);
+    else if (is(arguments[i], "first=", &value)) o.first = whole(arguments[i], value, 0, 1 << 30);
+    else if (is(arguments[i], "inject=", &value)) o.inject = number(arguments[i], value, 0, 1e6);
     else if (!strcmp(arguments[i], "labels")) o.labels = 1;
-    else if (!o.file && !strchr(arguments[i], '=')) o.file = arguments[i];
+    else if (!strcmp(arguments[i], "--help") || !strcmp(arguments[i], "-h")) {
+      puts("anomaly [FILE [labels]] [column=NAME or 1, 2, ..] [inject=SIZE] [lags=N] [seeds=N] "
+           "[first=N] [plot=FILE.svg]");
+      exit(0);
+    } else if (!o.file && arguments[i][0] != '-' && !strchr(arguments[i], '='))
+      o.file = arguments[i];
     else die(2, "%s is not understood; the head of examples/anomaly.c says what is",
              arguments[i]);
   }
   if (!o.file) o.inject = o.inject > 0 ? o.inject : 0.5;
   if (!o.lags) o.lags = o.labels ? 1 : 32;
-  if (o.lags < 1 || o.lags >= MIRAS_ENCODER_LAGS)
-    die(2, "lags is %d; 1 to %d are allowed", o.lags, MIRAS_ENCODER_LAGS - 1);
-  if (o.seeds < 1 || o.seeds > SEEDS) die(2, "seeds is %d; 1 to %d are allowed", o.seeds, SEEDS);
-  if (o.inject < 0 || (o.inject > 0 && o.labels))
-    die(2, "inject is a size above 0, without labels");
+  if (o.inject > 0 && o.labels) die(2, "inject is for a series without labels");
   return o;
 }
 

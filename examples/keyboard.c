@@ -1018,6 +1018,12 @@ static double number(const char *name, const char *s, double least, double most)
   return x;
 }
 
+static long whole(const char *name, const char *s, double least, double most) {
+  const double x = number(name, s, least, most);
+  if (x > floor(x)) die(2, "%s is %s, and must be a whole number", name, s);
+  return (long)x;
+}
+
 /* Options, and what else stands there: at most USERS + 1 words. */
 static int parse(options *o, int argc, char **argv, const char **words) {
   int i, count = 0;
@@ -1028,17 +1034,23 @@ static int parse(options *o, int argc, char **argv, const char **words) {
       words[count++] = name;
       continue;
     }
+    if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+      puts("keyboard [USER.txt..], keyboard train TEXT or keyboard type --state F; and\n"
+           "--model F, --corpus TEXT, --characters N, --contexts N, --minutes N, --steps N, "
+           "--seed N, --plot F");
+      exit(0);
+    }
     i++;
-    if (!strcmp(name, "--contexts")) o->contexts = (int)number(name, s, 4, 24);
-    else if (!strcmp(name, "--characters")) o->characters = (long)number(name, s, CURVE, 1e9);
-    else if (!strcmp(name, "--steps")) o->steps = (long)number(name, s, 1, 1e9);
-    else if (!strcmp(name, "--seed")) o->seed = (long)number(name, s, 1, 1e9);
+    if (!strcmp(name, "--contexts")) o->contexts = (int)whole(name, s, 4, 24);
+    else if (!strcmp(name, "--characters")) o->characters = whole(name, s, CURVE, 1e9);
+    else if (!strcmp(name, "--steps")) o->steps = whole(name, s, 1, 1e9);
+    else if (!strcmp(name, "--seed")) o->seed = whole(name, s, 1, 1e9);
     else if (!strcmp(name, "--minutes")) o->minutes = number(name, s, 1e-3, 1e5);
     else if (!strcmp(name, "--model") && s) o->model = s;
     else if (!strcmp(name, "--corpus") && s) o->corpus = s;
     else if (!strcmp(name, "--plot") && s) o->plot = s;
     else if (!strcmp(name, "--state") && s) o->state = s;
-    else die(2, "%s: see the head of keyboard.c", name);
+    else die(2, "%s is no option, or nothing stands behind it; keyboard --help lists them", name);
   }
   return count;
 }

@@ -1039,13 +1039,17 @@ static int number(const char *option, const char *text, int least) {
 }
 
 static options read_options(int argc, char **argv) {
+  static const char usage[] = "npc [--seed N] [--steps N] [--synthetic] [FOLDER | WAD WAD...]";
   options o = {1, 3000, 0, 0, NULL};
   int i;
   for (i = 1; i < argc && argv[i][0] == '-'; i++) {
     if (!strcmp(argv[i], "--seed")) o.seed = number("--seed", argv[i + 1], 0), i++;
     else if (!strcmp(argv[i], "--steps")) o.steps = number("--steps", argv[i + 1], 1), i++;
     else if (!strcmp(argv[i], "--synthetic")) o.synthetic = 1;
-    else die("usage: npc [--seed N] [--steps N] [--synthetic] [FOLDER | WAD WAD...]");
+    else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+      puts(usage);
+      exit(0);
+    } else die("no option %s: %s", argv[i], usage);
   }
   o.files = argc - i, o.file = argv + i;
   return o;

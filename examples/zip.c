@@ -5,7 +5,8 @@
  *     ./zip FILE            bits a byte, forth and back, beside what counts say
  *     ./zip c FILE OUT      compress
  *     ./zip d OUT FILE      and back
- *     --train N             a training step after each N bytes, 256; 0: the head alone learns
+ *     --train N             a training step after each N bytes, 256; 0: the head alone learns. N is
+ *                           a multiple of 64 up to 16320; the file holds it, so d needs no --train
  *
  * A network predicts every byte before it is coded and learns it afterwards, in two ways: its head
  * is a memory of the last bytes (miras_model_desc.adapt), which learns at once, and now and then
@@ -328,19 +329,29 @@ static double seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static int every_of(const char *text) {
+  char *end;
+  const long n = text ? strtol(text, &end, 10) : 1;
+  if (!text || end == text || *end || n < 0 || n > 16320 || n % 64)
+    die(2, "--train must be followed by a multiple of 64 from 0 to 16320", "");
+  return (int)n;
+}
+
 int main(int argc, char **argv) {
+  static const char usage[] = "./zip FILE, ./zip c FILE OUT or ./zip d OUT FILE; before or behind "
+                              "that, --train N";
   const char *word[3] = {NULL, NULL, NULL};
   unsigned char *text, *packed, *again;
   size_t n, size;
   int i, words = 0, every = 256;
   double start;
   for (i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "--train") && i + 1 < argc) every = atoi(argv[++i]);
+    if (!strcmp(argv[i], "--train")) every = every_of(argv[++i]);
+    else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return puts(usage), 0;
+    else if (argv[i][0] == '-') die(2, ": there is no such option", argv[i]);
     else if (words < 3) word[words++] = argv[i];
     else words = 4;
   }
-  if (every < 0 || every > 16320 || every % 64)
-    die(2, "--train must be a multiple of 64 from 0 to 16320", "");
   if (words == 3 && !strcmp(word[0], "d")) {
     packed = read_file(word[1], &size);
     n = length_of(packed, size);
@@ -351,7 +362,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (words != 1 && (words != 3 || strcmp(word[0], "c")))
-    die(2, "./zip FILE, ./zip c FILE OUT or ./zip d OUT FILE", "");
+    die(2, usage, "");
   text = read_file(word[words / 2], &n);
   packed = (unsigned char *)room(n + n / 4 + 1024);
   start = seconds();

@@ -48,6 +48,14 @@ strict() {   # tag, runner, compiler, flags: the same with MIRAS_STRICT
   shift 2
   smoke "$tag" "$runner" "$@" -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512 tests/smoke.c
 }
+strict_command() {   # README.md and the head of smoke.c have a command that prints README.md's line
+  flags=$(sed -n 's/^`cc \(.*tests.smoke\.c\) -o smoke -lm && \.\/smoke` .*/\1/p' README.md)
+  [ -n "$flags" ] && grep -qF "cc $flags -o smoke -lm && ./smoke" tests/smoke.c &&
+    $gcc $flags -o "$build/bin/command" -lm && "$build/bin/command" >"$build/command" || return 1
+  [ "$(wc -l <"$build/command")" -eq 3 ] && sed 1d "$build/command" | while read -r line; do
+    echo "$line" && grep -qF "\`$line\`" README.md || return 1
+  done
+}
 smoke_neon() {
   smoke smoke_arm "$qemu" aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static tests/smoke.c &&
     grep -q 'isa neon' "$build/smoke_arm"
@@ -199,7 +207,7 @@ cmake_ways() {
     "$here/installed/consumer" && "$here/installed/pool" || return 1
 
   mkdir -p "$here/repository/examples" && cp miras.h miras_cuda.cuh "$here/repository" &&
-    cp -R examples/cmake examples/cpp "$here/repository/examples" &&
+    cp -R examples/cmake examples/cpp examples/encoders.h "$here/repository/examples" &&
     (cd "$here/repository" && git init -q -b main && git add . &&
       git -c user.name=tests -c user.email=tests@example.org commit -q -m tests) &&
     cmake -S $from -B "$here/fetched" -DCMAKE_C_FLAGS="$few" -DMIRAS_INSTALL=OFF \
@@ -214,7 +222,13 @@ cmake_ways() {
     export PKG_CONFIG_PATH && pkg-config --validate miras &&
     pkg-config --exact-version="$(version_of)" miras &&
     flags=$(pkg-config --cflags --libs miras) &&
-    $gcc $few $from/main.c "$here/installed/libmemories.a" $flags -o "$here/main" && "$here/main"
+    $gcc $few $from/main.c "$here/installed/libmemories.a" $flags -o "$here/main" &&
+    "$here/main" && companions "$here/a prefix"
+}
+# companions PREFIX: what lies beside an installed miras.h compiles with it.
+companions() {
+  printf '#include <%s>\n' miras.h huggingface.h encoders.h >"$build/companions.c" &&
+    $gcc -fsyntax-only -I"$1/include" "$build/companions.c"
 }
 
 # The portfile by CMake, and a consumer of what it installs.
@@ -231,7 +245,7 @@ END
     cmp LICENSE "$here/p/share/miras/copyright" &&
     cmake -S examples/cmake/consumer -B "$here/c" -DCMAKE_C_FLAGS="$few" \
       -DCMAKE_PREFIX_PATH="$here/p" && cmake --build "$here/c" --target consumer &&
-    "$here/c/consumer"
+    "$here/c/consumer" && companions "$here/p"
 }
 
 # Conan's own create, which builds the consumer too; pip brings Conan where it is missing.
@@ -302,7 +316,7 @@ cortex_learns() {
   bare fridge -std=c99 -Wall -Wextra -Werror -Wno-maybe-uninitialized examples/cortex-m/fridge.c \
     -T examples/cortex-m/board.ld && awk '
       $1 == "stack" {stack = $2}
-      $1 == "week" {same = $3; memory = $4; network = $5}
+      $1 == "week" && NF == 4 {same = $2; memory = $3; network = $4}
       /^best of the week: network/ {best = 1}
       END {exit !(best && stack > 4096 && stack < 12288 && memory < 0.35 * same &&
                   network < 0.33 * same && network > 0.1)}' "$build/fridge.txt"
@@ -462,6 +476,11 @@ zips() {   # what vectors compress, plain C reads; damage is said
     cat said
     grep -q "damaged\|not what zip" said || return 1
   done
+  for bad in '--train x' '--train 64x' '--train 100' '--train 16384' --train --trian; do
+    bin/zip-DMIRAS_NO_SIMD page $bad >said 2>&1
+    [ $? = 2 ] && grep -qe --tr said || { echo "$bad"; return 1; }
+  done
+  bin/zip-DMIRAS_NO_SIMD --help >said && grep -qe '--train N' said
 }
 run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"

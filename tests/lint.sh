@@ -262,6 +262,23 @@ for file in $sources; do
     }' "$file"
 done >>"$findings"
 
+# 7. What commands of pages and of head comments leave at the top level is ignored.
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+  for file in $existing; do
+    case $file in
+      *.md) lines='' ;;
+      *.c|*.h|*.cpp|*.cu|*.cuh|*.sh|*.py) lines='^( \*|#|//|    [a-z]*cc) ' ;;
+      *) continue ;;
+    esac
+    grep -E -e "$lines" "$file" |
+      grep -oE -e ' (-o|--out|--cache|--csv) [A-Za-z0-9_.]+([ `)]|$)' | tr -d '`)' |
+      while read -r _ name; do
+        git check-ignore -q --no-index "$name" ||
+          echo "$file: a command leaves $name, which .gitignore does not have"
+      done
+  done >>"$findings"
+fi
+
 if [ -s "$findings" ]; then
   head -n 200 "$findings"
   total=$(wc -l <"$findings")

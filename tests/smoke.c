@@ -1,7 +1,8 @@
 /* smoke.c: a little of everything, without cmocka, as C and as C++. It prints one fingerprint of
  * all bits that memories produce and one of a short training run; tests/run.sh compares them
  * between compilers, optimisation levels and instruction sets.
- *   cc -O2 tests/smoke.c -o smoke -lm && ./smoke */
+ *   cc -O2 -DMIRAS_STRICT tests/smoke.c -o smoke -lm && ./smoke     the line of README.md
+ *   cc -O2 tests/smoke.c -o smoke -lm && ./smoke                    one instruction set's */
 #ifndef MIRAS_TEST_LINKED /* else object.c has it */
   #define MIRAS_IMPLEMENTATION
 #endif

@@ -204,6 +204,7 @@ done
 strict_row() {   # needs, name, how it is run, compiler, flags
   job "strict: $4 $5" "$1" "strict $2 '$3' $4 -std=gnu99 $5"
 }
+job 'strict: the command of README.md' all strict_command
 strict_row '' plain '' "$gcc" -DMIRAS_NO_SIMD
 strict_row '' vectors '' "$gcc" ''
 strict_row 'all clang' clang '' clang ''

@@ -91,5 +91,10 @@ refused 1 'no column tide' "$here/wave.csv" column=tide
 refused 1 '1000 are the least' "$here/wave.csv" column=time
 refused 2 '1 to 63' lags=64
 refused 2 'is not understood' "$here/wave.csv" colour=red
+for bad in lags=x lags=8x lags=1.5 seeds=0 first=no inject=x inject=-1 --halp; do
+  refused 2 'is not understood' "$here/wave.csv" "$bad"
+done
+refused 1 'no column 2nd' "$here/wave.csv" column=2nd
+refused 0 'column=NAME' --help
 refused 2 'are too many' "$here/rows.csv" labels lags=40
 exit $failed

@@ -59,7 +59,11 @@ printf 'Kilo zivo ba. Talu zivo\nda zivo ba talu\n' >lines
   cmp -s once.state made-up-1.state && wrong "type: nothing was learned"
   grep -q 'zi\[vo\]\|\[zivo\]\|z\[ivo\]' once || wrong "type: a word typed before is not offered"
 
-  "$program" --steps 2>errors && wrong "--steps without a number is taken"
+  for option in --steps '--steps 2x' '--contexts 9.5' '--seed 1.5' --modle; do
+    "$program" nowhere.txt $option 2>errors
+    [ $? = 2 ] && grep -qe "${option% *}" errors || wrong "$option is taken: $(cat errors)"
+  done
+  "$program" --help | grep -qe '--contexts N' || wrong "--help is not there"
   "$program" nowhere.txt $models 2>errors && wrong "a text that is not there is taken"
   "$program" lines --model lines 2>errors && wrong "a model that is none is taken"
   "$program" type --state own $models <lines 2>errors >&2 && wrong "a state that is none is taken"

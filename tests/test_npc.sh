@@ -30,4 +30,6 @@ printf 'no wad at all, by far' >x.wad
 "$npc" x.wad x.wad >log 2>err && say 'a damaged WAD was taken'
 grep -q 'x.wad is no WAD' err || say "of a damaged WAD: $(cat err)"
 "$npc" --steps few >log 2>err && say '--steps few was taken'
+"$npc" --stepz 5 >log 2>err && say '--stepz was taken'
+"$npc" --help >log 2>err && grep -q -e '--steps N' log || say "--help: $(cat log err)"
 exit $bad

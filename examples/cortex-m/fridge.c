@@ -129,10 +129,9 @@ static void say_number(const char *before, size_t n, const char *behind) {
   say(before), say(digits + i), say(behind);
 }
 
-/* A line of errors, 0.000 degrees each, of which the means of their squares are given. */
-static void say_errors(const char *label, size_t day, float squares[ANSWERS]) {
+/* The rest of a line: errors, 0.000 degrees each, of which the means of their squares are given. */
+static void say_errors(float squares[ANSWERS]) {
   int i;
-  say_number(label, day, "");
   for (i = 0; i < ANSWERS; i++) {
     const size_t n = (size_t)(1000 * (squares[i] = sqrtf(squares[i])) + 0.5f);
     say_number("        ", n / 1000, ".");
@@ -226,9 +225,11 @@ int main(void) {
       week[i] += e2 / (DAY * DAYS);
     }
     if (t % DAY < DAY - 1) continue;
-    say_errors(t / DAY == DAYS / 2 ? "knob  " : "      ", (size_t)t / DAY + 1, error[t / DAY]);
+    say_number(t / DAY == DAYS / 2 ? "knob  " : "      ", (size_t)t / DAY + 1, "");
+    say_errors(error[t / DAY]);
   }
-  say_errors("week ", DAYS, week);
+  say("week   ");
+  say_errors(week);
 #if defined(__arm__) && !defined(__unix__)
   say_size("stack    ", stack_used());
 #endif

@@ -2,11 +2,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include <encoders.h>
 #include <miras.h>
 
 int main(void) {
-  static const float key[2][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}}, value[2] = {0.5f, -0.25f};
-  float out[2];
+  static const float value[2] = {0.5f, -0.25f};
+  float key[2][4], out[2];
   char why[256];
   miras_memory_desc d;
   miras_memory *m;
@@ -16,6 +17,7 @@ int main(void) {
   d.value_dim = 1;
   m = miras_memory_open(&d, NULL, why, sizeof why);
   if (!m) return puts(why), 1;
+  for (i = 0; i < 2; i++) miras_encode_one_hot(key[i], 4, i);
   for (i = 0; i < 20; i++) miras_memory_write(m, key[i % 2], &value[i % 2], NULL);
   for (i = 0; i < 2; i++) miras_memory_read(m, key[i], &out[i]);
   miras_memory_close(m);

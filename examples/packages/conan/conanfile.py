@@ -16,7 +16,8 @@ class Miras(ConanFile):
     default_options = {"threads": False}
     no_copy_source = True
     implements = ["auto_header_only"]
-    headers = "miras.h", "miras_cuda.cuh", "examples/cpp/miras.hpp"
+    headers = ("miras.h", "miras_cuda.cuh", "examples/cpp/miras.hpp", "examples/encoders.h",
+               "examples/huggingface.h")
 
     def _root(self):
         return os.path.abspath(os.path.join(self.recipe_folder, "..", "..", ".."))

@@ -1,13 +1,14 @@
 """What memories and models share: errors, arrays that C may see, fields by name, lifetimes."""
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import itertools
 import os
 import threading
 import warnings
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,16 @@ def check(result: int, why: Any = ffi.NULL) -> None:
         kind = Refused if result in (lib.MIRAS_ERR_DESC, lib.MIRAS_ERR_ARGUMENT) else Error
         raise kind(text(why) or text(lib.miras_result_text(result)),
                    ffi.string(ffi.cast("miras_result", result)))
+
+
+@contextlib.contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Puts the path of a file before what the library says of it."""
+    try:
+        yield
+    except Error as error:
+        error.args = (f"{os.fspath(path)}: {error}",)
+        raise
 
 
 def sentence() -> Any:
@@ -243,6 +254,13 @@ class Held:
     one call at a time works on it."""
 
     _kind = ""
+    _name = ""   # the preset that it was made of, or the file
+
+    def __repr__(self) -> str:
+        return f"<miras.{type(self).__name__} {self._name}: {self._shape()}>"
+
+    def _shape(self) -> str:
+        raise NotImplementedError
 
     def _hold(self, c: Any, why: Any) -> None:
         self._c = owned(c, getattr(lib, f"miras_{self._kind}_close"), why)
@@ -270,11 +288,13 @@ class Held:
 
     def save(self, path: Path) -> None:
         """Write all of it to a file, which is the old one or the whole new one."""
-        self._call("save", os.fsencode(path))
+        with about(path):
+            self._call("save", os.fsencode(path))
 
     def load(self, path: Path) -> None:
         """Read what save has written, of an object of this descriptor."""
-        self._ask_why("load", os.fsencode(path))
+        with about(path):
+            self._ask_why("load", os.fsencode(path))
 
 
 class Running(Held):

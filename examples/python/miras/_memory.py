@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
-from ._core import (Error, Floats, Path, Refused, Running, Shape, Value, check, field_names,
+from ._core import (Error, Floats, Path, Refused, Running, Shape, Value, about, check, field_names,
                     field_text, field_value, fit, pointer, pool_of, preset_of, sentence, set_fields,
                     text, without)
 from ._miras import ffi, lib
@@ -42,7 +42,12 @@ class Memory(Running):
         d = ffi.new("miras_memory_desc *")
         check(lib.miras_memory_preset(d, preset_of(preset)))
         set_fields("memory", d, fields)
+        self._name = preset
         self._open(d, seed, limit, threads)
+
+    def _shape(self) -> str:
+        return (f"batch {self.batch}, heads {self.heads}, key_dim {self.key_dim}, "
+                f"value_dim {self.value_dim}")
 
     def _open(self, d: Any, seed: int, limit: int, threads: int) -> None:
         why = sentence()
@@ -93,12 +98,18 @@ class Memory(Running):
         return (0,) * (self.batch == 1) + (heads,) * (self.heads == 1)
 
     def _answered(self, verb: str, name: str, array: Floats, wide: Shape,
-                  last: Shape, out: Optional[Floats] = None) -> Floats:
-        """What a call says of an array [batch, heads, wide], [batch, heads, last]."""
+                  last: Shape, out: Optional[Floats] = None,
+                  wants: Tuple[str, str] = ("", "")) -> Floats:
+        """What a call says of an array [batch, heads, wide], [batch, heads, last]. wants: a field,
+        and what it must be."""
         a, left = self._row(name, array, wide)
         out, o = _room(out, without((self.batch, self.heads) + last, left))
         _apart(out, array)
-        self._call(verb, a, o)
+        try:
+            self._call(verb, a, o)
+        except Refused as error:
+            error.args = (f"{wants[0]} is {self.fields[wants[0]]}; {wants[1]}",)
+            raise
         return out
 
     def _can_write(self) -> None:
@@ -132,17 +143,28 @@ class Memory(Running):
         out, o = _room(None, without((self.batch, self.heads, self.value_dim), left))
         e.key, e.value, e.answer, e.surprise, e.elapsed = k, v, o, surprise, elapsed
         self._can_write()
-        self._call("learn", e)
+        if self._steps:
+            raise Refused(f"inner_steps is {self._d.inner_steps}; learn takes one pair at a "
+                          "time, and write takes all of a token", "MIRAS_ERR_DESC")
+        try:
+            self._call("learn", e)
+        except Refused as error:
+            error.args = (f"elapsed is {elapsed}; it must be finite, and 1 where nothing decays: "
+                          f"retention is {self.fields['retention']}",)
+            raise
         return out, float(surprise[0])
 
     def probabilities(self, answer: Floats) -> Floats:
         """Of an answer in logits (bias cross-entropy): every group sums to 1."""
-        return self._answered("probabilities", "answer", answer,
-                              (self.value_dim,), (self.value_dim,))
+        return self._answered("probabilities", "answer", answer, (self.value_dim,),
+                              (self.value_dim,), wants=("bias", "probabilities are of bias "
+                                                        "cross-entropy (preset categories)"))
 
     def variance(self, query: Floats) -> Floats:
         """How unsure the answer to a query is, [batch, heads], of memories by least squares."""
-        return self._answered("variance", "query", query, (self.key_dim,), ())
+        return self._answered("variance", "query", query, (self.key_dim,), (), wants=(
+            "algorithm", "a variance is known to recursive-least-squares (presets signals, rls) "
+            "and least-squares (mesa)"))
 
     # ---- many tokens, with gradients ----
 
@@ -266,12 +288,17 @@ class Memory(Running):
     @classmethod
     def open(cls, path: Path, *, limit: int = 0, threads: int = 1) -> Memory:
         """The memory that a file holds."""
-        return cls.from_bytes(pathlib.Path(path).read_bytes(), limit=limit, threads=threads)
+        data = pathlib.Path(path).read_bytes()
+        with about(path):
+            self = cls.from_bytes(data, limit=limit, threads=threads)
+        self._name = pathlib.Path(path).name
+        return self
 
     @classmethod
     def from_bytes(cls, data: bytes, *, seed: int = 0, limit: int = 0, threads: int = 1) -> Memory:
         """The memory that to_bytes has written."""
         d, self = ffi.new("miras_memory_desc *"), cls.__new__(cls)
+        self._name = "of bytes"
         check(lib.miras_memory_desc_from(d, data, len(data)))
         self._open(d, seed, limit, threads)
         self._ask_why("load_from", data, len(data))
@@ -279,8 +306,10 @@ class Memory(Running):
 
     def fork(self) -> Memory:
         """A memory of its own that goes on from here."""
-        return self.from_bytes(self.to_bytes(), seed=self._d.seed, limit=self._d.limit,
-                               threads=self._threads)
+        other = self.from_bytes(self.to_bytes(), seed=self._d.seed, limit=self._d.limit,
+                                threads=self._threads)
+        other._name = self._name
+        return other
 
     def __copy__(self) -> Memory:
         return self.fork()

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
-from ._core import (Bytes, Error, Floats, Held, Ints, Path, Refused, Running, Shape, Value,
+from ._core import (Bytes, Error, Floats, Held, Ints, Path, Refused, Running, Shape, Value, about,
                     check, field_names, field_text, field_value, fit, pointer, pool_of, preset_of,
                     rows_of, sentence, set_fields, text, window)
 from ._miras import ffi, lib
@@ -57,7 +57,8 @@ def _tokens(tokens: Tokens) -> Ints:
 
 
 class Model(Held):
-    """A network of a preset: `Model("titans", layers=2, vocab=256, width=128, heads=4)`.
+    """A network of a preset: `Model("titans", layers=2, vocab=256, width=128, heads=4)`. layers may
+    be 0 where `pattern` says how many there are.
 
     Keywords are fields of miras_model_desc; in names `__` stands for a dot: `memory__chunk=16`,
     `w__attention__window=64`. limit: most bytes that the model, or a session of it, may take; 0:
@@ -71,6 +72,7 @@ class Model(Held):
         check(lib.miras_model_preset(d, preset_of(preset), layers))
         set_fields("model", d, fields)
         d.limit = limit
+        self._name = preset
         self._begin(lib.miras_model_open(d, ffi.NULL, why, len(why)), why)
 
     def _begin(self, c: Any, why: Any) -> None:
@@ -82,6 +84,12 @@ class Model(Held):
         self.row: Dict[str, int] = {name: getattr(row, name)
                                     for name, _ in ffi.typeof("miras_row").fields}
 
+    def _shape(self) -> str:
+        rows = [f"vocab {self._d.vocab}"] if self._d.vocab else []
+        rows += [f"{name} {said}" for name, said in (("inputs", text(self._d.inputs)),
+                                                     ("outputs", text(self._d.outputs))) if said]
+        return ", ".join([f"layers {self._d.layers}", f"width {self.width}"] + rows)
+
     @classmethod
     def open(cls, path: Path, *, weights: str = "float", limit: int = 0, window: int = 0,
              ignore: str = "", **fields: Value) -> Model:
@@ -89,11 +97,12 @@ class Model(Held):
         Hugging Face has them (config.json and safetensors), or one such file.
 
         weights: float, bf16, f16 or q8, how matrices are held. limit: set one for files of others.
-        Of models of others, window: tokens that attention sees at most; ignore: fields of
-        config.json that count as not there. Fields of a file of one's own: adapt__learning_rate and
-        others of adapt, and memory__reset_every."""
+        Of models of others, window: tokens that attention sees at most, 0: what the model says;
+        ignore: fields of config.json that count as not there. Fields of a file of one's own:
+        adapt__learning_rate and others of adapt, and memory__reset_every."""
         os.stat(path)   # an OSError, if there is none
         d, self = ffi.new("miras_model_desc *"), cls.__new__(cls)
+        self._name = os.path.basename(os.path.abspath(path))
         name, why, result = os.fsencode(path), sentence(), ffi.new("miras_result *")
         set_fields("model", d, {"weights": weights})
         d.limit, held = limit, d.weights
@@ -105,7 +114,8 @@ class Model(Held):
             set_fields("model", d, fields)
             c = lib.miras_model_open_file(name, d, ffi.NULL, result, why, len(why))
             if result[0] != lib.MIRAS_ERR_FORMAT or not name.endswith(b".safetensors"):
-                check(result[0], why)
+                with about(path):
+                    check(result[0], why)
             if c != ffi.NULL:
                 self._begin(c, why)
                 self._read_vocabulary(os.fspath(path) + ".vocab")
@@ -120,12 +130,14 @@ class Model(Held):
                 return self
         skip = ignore.encode() if ignore else ffi.NULL
         d = ffi.new("miras_model_desc *", {"limit": limit, "weights": held})
-        check(lib.miras_checkpoint_desc(d, name, skip, ffi.NULL, why, len(why)), why)
+        with about(path):
+            check(lib.miras_checkpoint_desc(d, name, skip, ffi.NULL, why, len(why)), why)
         for layer in d.layer:
             if 0 < window < layer.attention.window:
                 layer.attention.window = window
         set_fields("model", d, fields)
-        self._begin(lib.miras_checkpoint_open(d, name, skip, ffi.NULL, why, len(why)), why)
+        with about(path):
+            self._begin(lib.miras_checkpoint_open(d, name, skip, ffi.NULL, why, len(why)), why)
         return self
 
     def _read_vocabulary(self, path: str) -> None:
@@ -188,7 +200,8 @@ class Model(Held):
 
     def generate(self, prompt: Tokens, count: int, *, temperature: float = 0.8, top_k: int = 0,
                  top_p: float = 0, seed: int = 1) -> Ints:
-        """The tokens that follow the prompt."""
+        """The tokens that follow the prompt; temperature, top_k, top_p and seed are those of
+        `Session.generate`."""
         session = Session(self)
         session.prefill(prompt)
         return session.generate(count, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
@@ -196,7 +209,8 @@ class Model(Held):
 
 class Trainer(Held):
     """What trains a model: Trainer(model, batch=32, context=64). batch and context: the most
-    sequences, and rows of each, of a step; carried: running texts; threads change no bit."""
+    sequences, and rows of each, of a step; carried: running texts whose states go on from step to
+    step, 0: none; limit: most bytes that it may take, 0: any; threads change no bit."""
 
     _kind = "trainer"
 
@@ -206,9 +220,12 @@ class Trainer(Held):
         d.batch, d.context, d.carried, d.limit = batch, context, carried, limit
         self._pool, d.parallel = pool_of(threads)
         self._hold(lib.miras_trainer_open(model._c, d, ffi.NULL, why, len(why)), why)
-        self.model = model
+        self.model, self._name = model, f"of {model._name}"
         self._last: Shape = (0, 0)
         self.batch, self.context = max(batch, 1), context
+
+    def _shape(self) -> str:
+        return f"batch {self.batch}, context {self.context}, steps {self.steps}"
 
     def loss(self, tokens: Optional[Ints] = None, targets: Optional[Ints] = None, *,
              vectors: Optional[Floats] = None, values: Optional[Floats] = None,
@@ -262,8 +279,9 @@ class Trainer(Held):
 
     def step(self, learning_rate: float, *, weight_decay: float = 0, clip: float = 0,
              beta1: float = 0.9, beta2: float = 0.95, epsilon: float = 1e-8) -> float:
-        """Clip the gradients to the norm clip (0: do not), one step of AdamW, and set them to zero.
-        Their norm before clipping; if that is not finite no step was made."""
+        """Clip the gradients to the norm clip (0: do not), one step of AdamW (weight_decay 0: of
+        Adam), and set them to zero. Their norm before clipping; if that is not finite no step was
+        made."""
         o = ffi.new("miras_adamw_options *", [beta1, beta2, epsilon, weight_decay, clip])
         norm = ffi.new("float *")
         self._call("step", o, learning_rate, norm)
@@ -287,8 +305,9 @@ def schedule_cosine(step: int, warmup: int, steps: int, peak: float, floor: floa
 
 
 class Session(Running):
-    """One running text of a model. batch_tokens are worked on together, 0: 64; threads change no
-    bit. What is returned is a copy: the library uses its room again with the next token."""
+    """One running text of a model. batch_tokens are worked on together, 0: 64; limit: most bytes
+    that it may take, 0: any; threads change no bit. What is returned is a copy: the library uses
+    its room again with the next token."""
 
     _kind = "session"
 
@@ -298,8 +317,11 @@ class Session(Running):
         d.batch_tokens, d.limit = batch_tokens, limit
         self._pool, d.parallel = pool_of(threads)
         self._hold(lib.miras_session_open(model._c, d, ffi.NULL, why, len(why)), why)
-        self.model = model
+        self.model, self._name = model, f"of {model._name}"
         self._given = {"batch_tokens": batch_tokens, "limit": limit, "threads": threads}
+
+    def _shape(self) -> str:
+        return f"position {self.position}"
 
     def _copy(self, row: Any, name: str) -> Floats:
         if row == ffi.NULL:
@@ -350,7 +372,9 @@ class Session(Running):
 
     def generate(self, count: int, *, temperature: float = 0.8, top_k: int = 0, top_p: float = 0,
                  seed: int = 1) -> Ints:
-        """So many tokens that follow."""
+        """So many tokens that follow. temperature: 0 takes the likeliest. Of others, top_k: draw
+        from so many of the likeliest, 0: from all; top_p: from the likeliest that have this
+        probability together, 0 or 1: from all. The same seed draws the same."""
         how = ffi.new("miras_sampler *", [temperature, top_k, top_p, seed])
         found: List[int] = []
         vocab = self.model.row["outputs"]
@@ -372,12 +396,13 @@ class Session(Running):
 
     @property
     def hidden(self) -> Floats:
-        """What these were made of."""
+        """What the last row's outputs were made of, [width]."""
         return self._copy(lib.miras_session_hidden(self._c), "hidden")
 
     def adopt(self, path: Path) -> None:
         """As load, under whatever weights of that descriptor, which load refuses."""
-        self._ask_why("adopt", os.fsencode(path))
+        with about(path):
+            self._ask_why("adopt", os.fsencode(path))
 
     def fork(self) -> Session:
         """A text of its own that goes on from here."""

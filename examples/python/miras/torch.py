@@ -70,8 +70,15 @@ class Memory(torch.nn.Module):
     def __getstate__(self) -> Dict[str, Any]:
         return dict(self.__dict__, _memory=None)   # copies and pickles make one of their own
 
+    def extra_repr(self) -> str:
+        """The preset, and what was given with it; seed, limit and threads change no shape."""
+        shape = (f"{name}={value}" for name, value in self._made[1].items()
+                 if name not in ("seed", "limit", "threads"))
+        return ", ".join((self._made[0], *shape))
+
     def forward(self, key: torch.Tensor, value: torch.Tensor, query: torch.Tensor,
                 **gates: torch.Tensor) -> torch.Tensor:
+        """Every token is written, then read: the answers [batch, T, heads, value_dim]."""
         if self._memory is None or self._memory.batch != key.shape[0]:
             self._memory = self._of(key.shape[0])
         named = {"key": key, "value": value, "query": query, **gates}

@@ -162,15 +162,20 @@ def test_states_and_files(tmp_path):
     m.set("W1", w + 1, 1, 2)
     np.testing.assert_array_equal(m.get("W1", 1, 2), w + 1)
     miras.Memory("yaad", key_dim=K).save(other)
-    with pytest.raises(miras.Error, match="heads is 3 and not 1 as in the file") as error:
+    with pytest.raises(miras.Error, match="other.*: heads is 3 and not 1 as in the file") as error:
         m.load(other)
     assert error.value.result == "MIRAS_ERR_MISMATCH" and m.position == position
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(miras.Error) as error:
-        m.load(path)
-    assert error.value.result == "MIRAS_ERR_FORMAT"
-    with pytest.raises(FileNotFoundError):
+    for call in (m.load, miras.Memory.open):
+        with pytest.raises(miras.Error, match="a.memory: ") as error:
+            call(path)
+        assert error.value.result == "MIRAS_ERR_FORMAT"
+    with pytest.raises(FileNotFoundError, match="none"):
         miras.Memory.open(tmp_path / "none")
+    for call in (m.load, m.save):
+        with pytest.raises(miras.Error, match="none.x: a file could not be opened") as error:
+            call(tmp_path / "none" / "x")
+        assert error.value.result == "MIRAS_ERR_IO"
 
 
 def test_views_keep_what_they_look_at():
@@ -230,6 +235,28 @@ def test_refusals_in_the_library_s_words(fields, says):
     with pytest.raises(miras.Refused) as error:
         miras.Memory("titans", **{"key_dim": K, **fields})
     assert says in str(error.value)
+
+
+def test_what_a_call_wants():
+    (key, value), m = draw(16, (K,), (V,)), miras.Memory("deltanet", key_dim=K, value_dim=V)
+    pairs = miras.Memory("deltaproduct", key_dim=K, value_dim=V)
+    for call, says in (
+            (lambda: m.variance(key), "algorithm is gradient-descent; .* recursive-least-squares"),
+            (lambda: m.probabilities(value), "bias is l2; .* cross-entropy"),
+            (lambda: m.learn(key, value, elapsed=2), "elapsed is 2; .* retention is all"),
+            (lambda: pairs.learn(key, value), "inner_steps is 2; learn takes one pair")):
+        with pytest.raises(miras.Refused, match=says):
+            call()
+
+
+def test_what_is_printed(tmp_path):
+    m, path = miras.Memory("yaad", heads=H, key_dim=K, value_dim=V), tmp_path / "a.memory"
+    m.save(path)
+    shape = f"batch 1, heads {H}, key_dim {K}, value_dim {V}>"
+    assert repr(m) == repr(m.fork()) == f"<miras.Memory yaad: {shape}"
+    assert repr(miras.Memory.open(path)) == f"<miras.Memory a.memory: {shape}"
+    assert repr(miras.Memory.from_bytes(m.to_bytes())) == f"<miras.Memory of bytes: {shape}"
+    assert miras.__version__.count(".") == 2
 
 
 def test_fields():

@@ -1,5 +1,6 @@
 """Models: gradients, training, running texts, files of examples/lm.c and of others, other rows."""
 import gc
+import inspect
 import os
 import pathlib
 
@@ -159,6 +160,37 @@ def test_fields():
         assert says in str(error.value)
 
 
+def test_what_is_printed(tmp_path):
+    m, path = small("yaad"), tmp_path / "m.safetensors"
+    t, s = miras.Trainer(m, batch=3, context=4), miras.Session(m)
+    s.step(1)
+    m.save(path)
+    assert repr(m) == "<miras.Model yaad: layers 2, width 16, vocab 17>"
+    assert repr(t) == "<miras.Trainer of yaad: batch 3, context 4, steps 0>"
+    assert repr(s) == "<miras.Session of yaad: position 1>"
+    assert repr(miras.Model.open(path)) == repr(m).replace("yaad", path.name)
+    rows = small(vocab=0, inputs="vector 3", outputs="squared 2")
+    assert repr(rows).endswith("width 16, inputs vector 3, outputs squared 2>")
+    for call in (m.save, m.load, t.save, t.load, s.save, s.load, s.adopt):
+        with pytest.raises(miras.Error, match="none.x: a file could not be opened"):
+            call(tmp_path / "none" / "x")
+
+
+def test_help_explains_what_signatures_hold():
+    """Arguments whose default is 0, and the names of types; an attribute's words stand alone."""
+    for kind in (miras.Memory, miras.Model, miras.Trainer, miras.Session):
+        for name, call in inspect.getmembers(kind, callable):
+            if name.startswith("_") and name != "__init__":
+                continue
+            for argument in inspect.signature(call).parameters.values():
+                if argument.default is not False and argument.default == 0:
+                    said = kind.__doc__ + (call.__doc__ or "")
+                    assert argument.name in said, (kind, name, argument)
+    for name in ("Floats", "Ints", "Bytes", "Tokens", "Value", "Shape", "Path"):
+        assert name in miras.__doc__, name
+    assert "outputs" in miras.Session.hidden.__doc__
+
+
 def test_rows_of_numbers():
     names = dict(vocab=0, inputs="category 3, standardized 2")
     m, raw = small(outputs="squared 2", **names), small(outputs="raw 2", **names)
@@ -246,7 +278,7 @@ def test_models_of_others(name):
 def test_what_is_no_model(tmp_path):
     with pytest.raises(FileNotFoundError):
         miras.Model.open(tmp_path / "none")
-    with pytest.raises(miras.Error, match="model.safetensors: it cannot be opened"):
+    with pytest.raises(miras.Error, match=f"{tmp_path.name}: model.safetensors: it cannot be op"):
         miras.Model.open(tmp_path)
     with pytest.raises(miras.Refused, match="no field"):
         miras.Model.open(ROOT / "tests" / "data" / "checkpoints" / "gla", colour="red")

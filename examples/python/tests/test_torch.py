@@ -75,6 +75,12 @@ def test_it_learns_beside_others():
     assert losses[-1] < 0.8 * losses[0] and (net["memory"].weight != 0).any()
 
 
+def test_what_it_says_of_itself():
+    assert repr(miras.torch.Memory("titans", heads=H, key_dim=K)) == (
+        f"Memory(titans, heads={H}, key_dim={K})")
+    assert "answers" in miras.torch.Memory.forward.__doc__
+
+
 def test_what_it_refuses():
     m = miras.torch.Memory("titans", heads=H, key_dim=K)
     key, value, query = draw(B, T, H, K), draw(B, T, H, K), draw(B, T, H, K)
