@@ -226,7 +226,7 @@ extern "C" {
 #define MIRAS_RESULTS(X)                                                                  \
   X(MIRAS_OK, "no error")                                                                 \
   X(MIRAS_ERR_ARGUMENT, "an argument is null, negative or out of its documented range")   \
-  X(MIRAS_ERR_DESC, "the descriptor is not valid; the text beside it says which field")   \
+  X(MIRAS_ERR_DESC, "the descriptor does not allow it; where there is a text, it says why")  \
   X(MIRAS_ERR_ALLOC, "the allocator returned no memory")                                  \
   X(MIRAS_ERR_SIZE, "the size does not fit: into the buffer, the limit or this machine")  \
   X(MIRAS_ERR_IO, "a file could not be opened, read or written, or is no regular file")   \
@@ -1585,7 +1585,7 @@ MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
  * it is. The first eight are its position, a uint64_t. */
 MIRAS_API size_t miras_model_state_size(const miras_model *m);
 /* A server holds what calls work in and no text: its bytes depend on batch_tokens and workers
- * alone. */
+ * alone. d NULL: 64 tokens together on one thread. */
 MIRAS_API size_t miras_server_size(const miras_model *m, const miras_server_desc *d, char *why,
                                    size_t why_size);
 MIRAS_API miras_server *miras_server_init(void *buffer, size_t bytes, const miras_model *m,
@@ -4028,6 +4028,13 @@ static int miras__resolved(miras__case *c, miras__fault *fault) {
   return 1;
 }
 
+/* "; it must lie in 1..4096" */
+static MIRAS__COLD void miras__say_range(char *why, size_t n, const miras__field *f) {
+  if (f->kind == MIRAS__REAL)
+    miras__say(why, n, "; it must lie in %g..%g", (double)f->low, (double)f->high);
+  else miras__say(why, n, "; it must lie in %d..%d", (int)f->low, (int)f->high);
+}
+
 static MIRAS__COLD void miras__say_fault(char *why, size_t n, const miras__case *c,
                                          const miras__fault *fault) {
   const miras__field *f = fault->field;
@@ -4040,11 +4047,12 @@ static MIRAS__COLD void miras__say_fault(char *why, size_t n, const miras__case 
     miras__say(why, n, ", but it has a meaning only with ");
     miras__say_part(why, n, c, fault->when);
     miras__say(why, n, "; set it to 0");
-  } else if (f->kind == MIRAS__REAL) {
-    miras__say(why, n, "; it must lie in %g..%g", (double)f->low, (double)f->high);
-  } else {
-    miras__say(why, n, "; it must lie in %d..%d", (int)f->low, (int)f->high);
+    return;
   }
+  if ((int)f->normal == MIRAS__LIKE_SHARE && miras__number(c, f) == 0)
+    miras__say(why, n, ", for width %d is no multiple of the %d heads", c->d.width,
+               miras__of_memory(f) ? c->l.memory.heads : c->l.attention.heads);
+  miras__say_range(why, n, f);
 }
 
 /* Replace zeros by defaults and refuse what is not meant, with one sentence. 1 on success. */
@@ -25461,10 +25469,10 @@ static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const mir
   size_t heads = 1;
   int i;
   if (why && n) why[0] = 0;
-  if (!m || !from)
-    return miras__say(why, n, "the %s is NULL", m ? "descriptor" : "model"), MIRAS_ERR_ARGUMENT;
+  memset(d, 0, sizeof *d);
+  if (!m) return miras__say(why, n, "the model is NULL"), MIRAS_ERR_ARGUMENT;
   s->model = m;
-  *d = *from;
+  if (from) *d = *from;
   if (!d->batch_tokens) d->batch_tokens = MIRAS__TILE;
   if (!miras__whole(why, n, "batch_tokens", d->batch_tokens, 1, 65536) ||
       !miras__parallel_ok(d->parallel, why, n))
@@ -25484,7 +25492,7 @@ static MIRAS__COLD size_t miras__server_bytes(miras_server *s, const miras_model
   memset(s, 0, sizeof *s);
   if (miras__server_resolve(s, m, d, why, n) != MIRAS_OK) return 0;
   return miras__within_limit(miras__measure(s, sizeof *s, miras__server_layout, "server", why, n),
-                             d->limit, "server", why, n);
+                             s->desc.limit, "server", why, n);
 }
 
 MIRAS_API size_t miras_server_size(const miras_model *m, const miras_server_desc *d, char *why,
@@ -25570,13 +25578,10 @@ MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_sequence *
 /* Bytes of a session, which s becomes but for its arrays; 0 if there is none. */
 static MIRAS__COLD size_t miras__session_takes(miras_session *s, const miras_model *m,
                                                const miras_session_desc *d, char *why, size_t n) {
-  miras_session_desc plain;
-  memset(&plain, 0, sizeof plain);
-  if (!d) d = &plain;
   memset(s, 0, sizeof *s);
   if (miras__server_resolve(&s->in, m, d, why, n) != MIRAS_OK) return 0;
   return miras__within_limit(miras__measure(s, sizeof *s, miras__session_layout, "session", why,
-                                            n), d->limit, "session", why, n);
+                                            n), s->in.desc.limit, "session", why, n);
 }
 
 MIRAS_API size_t miras_session_size(const miras_model *m, const miras_session_desc *d, char *why,
@@ -27800,6 +27805,8 @@ static MIRAS__COLD miras_result miras__change(void *d, int kind, const miras__fi
   if (!f || !value || !miras__read_field(f, value, d, kind)) {
     miras__say(said, n, f ? "%s cannot be \"%s\"" : "there is no field %s", name ? name : "",
                value ? value : "");
+    if (f && f->kind == MIRAS__WORD) miras__say(said, n, "; it can be %s", f->words);
+    else if (f && f->kind != MIRAS__TEXT && f->kind != MIRAS__WIDE) miras__say_range(said, n, f);
     return MIRAS_ERR_ARGUMENT;
   }
   memset(&x, 0, sizeof x);

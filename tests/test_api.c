@@ -1188,7 +1188,10 @@ static void changes_say(void **state) {
   assert_true(strstr(said, "sharpness is 2, but it has a meaning only with") != NULL);
   assert_int_equal(miras_model_desc_change(&d, "memory.bias", "huge", said, sizeof said),
                    MIRAS_ERR_ARGUMENT);
-  assert_string_equal(said, "memory.bias cannot be \"huge\"");
+  assert_true(strstr(said, "memory.bias cannot be \"huge\"; it can be dot l2 lp ") == said);
+  assert_int_equal(miras_model_desc_change(&d, "memory.chunk", "all", said, sizeof said),
+                   MIRAS_ERR_ARGUMENT);
+  assert_string_equal(said, "memory.chunk cannot be \"all\"; it must lie in 1..1024");
   assert_int_equal(miras_model_desc_change(&d, "memory.colour", "1", said, sizeof said),
                    MIRAS_ERR_ARGUMENT);
   assert_string_equal(said, "there is no field memory.colour");
