@@ -72,13 +72,13 @@ def model(name, *more):
 CONV = ("--pattern", "(cm)*2")
 EVERY_ROW = {name: model(name) for name in ROWS + WHOLES}
 EVERY_ROW["titans that do not learn"] = model("titans:memory.learning_rate=1e-8")
-EVERY_ROW["transformer, convolutions in front"] = model("transformer", "--pattern", "(ca)*2")
-EVERY_ROW["titans, convolutions in front"] = model("titans", *CONV)
-EVERY_ROW["gated-deltanet, convolutions in front"] = model("gated-deltanet", *CONV)
+EVERY_ROW["transformer + convolutions"] = model("transformer", "--pattern", "(ca)*2")
+EVERY_ROW["titans + convolutions"] = model("titans", *CONV)
+EVERY_ROW["gated-deltanet + convolutions"] = model("gated-deltanet", *CONV)
 
 SIX = {"yaad": model("yaad"), "titans": model("titans"), "moneta": model("moneta"),
        "memora": model("memora"), "gated-deltanet": model("gated-deltanet"),
-       "transformer, convolutions in front": model("transformer", "--pattern", "(ca)*2")}
+       "transformer + convolutions": model("transformer", "--pattern", "(ca)*2")}
 
 # Every group begins with what the others are compared with.
 PARTS = {
@@ -357,7 +357,7 @@ def line_rows(path, title, what, xs, rows, xname, unit):
     for i in range(1, len(ends)):
         ends[i][0] = max(ends[i][0], ends[i - 1][0] + 16)
     for y, label, k in ends:
-        p.text(width - right + 12, y + 4, label.replace(", convolutions in front", ""), f"f{k}")
+        p.text(width - right + 12, y + 4, label, f"f{k}")
     p.text(left, top - 8, unit, "small")
     p.text((left + width - right) / 2, height - 14, xname, "", "middle")
     p.save(path)
@@ -426,7 +426,7 @@ def rows_on(b, name, text, rates=None):
     dot_rows(b.path(name + ".svg"), f"Every memory as a language model, on {text}",
              "170,000 parameters, 614,000 bytes seen, windows of 256; dots are medians of three "
              "seeds, lines their range",
-             [(x, [v[0] for v in found[x][1]], colour.get(x.split(",")[0],
+             [(x, [v[0] for v in found[x][1]], colour.get(x.split(" + ")[0],
                1 if x.startswith(FOUR_HEADS) else 2)) for x in order], "nats per byte")
 
 
