@@ -4049,7 +4049,7 @@ static MIRAS__COLD void miras__say_fault(char *why, size_t n, const miras__case 
     miras__say(why, n, "; set it to 0");
     return;
   }
-  if ((int)f->normal == MIRAS__LIKE_SHARE && miras__number(c, f) == 0)
+  if (c->inside && (int)f->normal == MIRAS__LIKE_SHARE && miras__number(c, f) == 0)
     miras__say(why, n, ", for width %d is no multiple of the %d heads", c->d.width,
                miras__of_memory(f) ? c->l.memory.heads : c->l.attention.heads);
   miras__say_range(why, n, f);

@@ -1166,7 +1166,7 @@ static void choices_change(void **state) {
 /* What a change says, and what it refuses. */
 static void changes_say(void **state) {
   miras_model_desc d, e;
-  miras_memory_desc m, n;
+  miras_memory_desc m, n, alone;
   miras_custom own;
   char said[256], cut[8], text[32];
   const char *name;
@@ -1192,6 +1192,10 @@ static void changes_say(void **state) {
   assert_int_equal(miras_model_desc_change(&d, "memory.chunk", "all", said, sizeof said),
                    MIRAS_ERR_ARGUMENT);
   assert_string_equal(said, "memory.chunk cannot be \"all\"; it must lie in 1..1024");
+  assert_int_equal(miras_memory_preset(&alone, MIRAS_PRESET_TITANS), MIRAS_OK);
+  alone.value_dim = 8;
+  assert_int_equal(miras_memory_size(&alone, said, sizeof said), 0);
+  assert_string_equal(said, "key_dim is 0; it must lie in 1..4096");
   assert_int_equal(miras_model_desc_change(&d, "memory.colour", "1", said, sizeof said),
                    MIRAS_ERR_ARGUMENT);
   assert_string_equal(said, "there is no field memory.colour");
