@@ -214,17 +214,18 @@ class Bench:
         if self.o.quick:
             return os.path.join(ROOT, "README.md")
         path = self.path(which + ".txt")
-        if not os.path.exists(path) and which == "prose":
-            subprocess.run(["sh", os.path.join(ROOT, "examples", "data.sh"), "prose",
-                            self.o.folder], check=True)
-        elif not os.path.exists(path):
-            library = sysconfig.get_paths()["stdlib"]
-            names = sorted(n for n in os.listdir(library) if n.endswith(".py"))
-            with open(path + ".part", "wb") as f:
-                for name in names:
-                    with open(os.path.join(library, name), "rb") as source:
-                        f.write(source.read())
-            os.rename(path + ".part", path)
+        with self.runs.lock:         # runs side by side ask for it at once
+            if not os.path.exists(path) and which == "prose":
+                subprocess.run(["sh", os.path.join(ROOT, "examples", "data.sh"), "prose",
+                                self.o.folder], check=True)
+            elif not os.path.exists(path):
+                library = sysconfig.get_paths()["stdlib"]
+                names = sorted(n for n in os.listdir(library) if n.endswith(".py"))
+                with open(path + ".part", "wb") as f:
+                    for name in names:
+                        with open(os.path.join(library, name), "rb") as source:
+                            f.write(source.read())
+                os.rename(path + ".part", path)
         return os.path.abspath(path)
 
     def loss(self, text, options, rate, seed, context=256, steps=300, size=(64, 170000)):
@@ -324,7 +325,7 @@ def dot_rows(path, title, what, rows, unit):
     p.save(path)
 
 
-def line_rows(path, title, what, xs, rows, xname, unit):
+def line_rows(path, title, what, xs, rows, xname):
     """rows: [(label, [median at each x])] against xs, evenly apart."""
     width, height, left, right, top, bottom = 760, 420, 64, 210, 66, 56
     p = plots.Picture(title, what, width, height)
@@ -358,7 +359,6 @@ def line_rows(path, title, what, xs, rows, xname, unit):
         ends[i][0] = max(ends[i][0], ends[i - 1][0] + 16)
     for y, label, k in ends:
         p.text(width - right + 12, y + 4, label, f"f{k}")
-    p.text(left, top - 8, unit, "small")
     p.text((left + width - right) / 2, height - 14, xname, "", "middle")
     p.save(path)
 
@@ -481,8 +481,7 @@ def by_number(b, name, lines, xs, told, title, what, xname):
           [[label] + [f"{v:.3f}" if v else "" for v in windows + passes]
            for label, (windows, passes) in found.items()])
     line_rows(b.path(name + ".svg"), title, what, xs,
-              [(label, windows) for label, (windows, _) in found.items()], xname,
-              "nats per byte")
+              [(label, windows) for label, (windows, _) in found.items()], xname)
 
 
 def context(b):
