@@ -357,6 +357,9 @@ def line_rows(path, title, what, xs, rows, xname):
     ends.sort()
     for i in range(1, len(ends)):
         ends[i][0] = max(ends[i][0], ends[i - 1][0] + 16)
+    ends[-1][0] = min(ends[-1][0], height - bottom)      # and none below the picture
+    for i in range(len(ends) - 1, 0, -1):
+        ends[i - 1][0] = min(ends[i - 1][0], ends[i][0] - 16)
     for y, label, k in ends:
         p.text(width - right + 12, y + 4, label, f"f{k}")
     p.text((left + width - right) / 2, height - 14, xname, "", "middle")
