@@ -426,7 +426,8 @@ def rows_on(b, name, text, rates=None):
             f"{found[x][1][0][2]:.0f}"] for x in order])
     colour = {"transformer": 0, "softmax-attention": 0, "sliding-window": 0,
               "titans that do not learn": 3}
-    dot_rows(b.path(name + ".svg"), f"Every memory as a language model, on {text}",
+    dot_rows(b.path(name + ".svg"), "Memories as language models: " +
+             {"prose": "novels", "python": "the source of Python's library"}[text],
              "170,000 parameters, 614,000 bytes seen, windows of 256; dots are medians of three "
              "seeds, lines their range",
              [(x, [v[0] for v in found[x][1]], colour.get(x.split(" + ")[0],
