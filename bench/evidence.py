@@ -134,12 +134,9 @@ TASKS = {
     "parity": (TRACKING, "--length 32 --longer 2,4,8 --steps 1500"),
     "s3": (TRACKING, "--length 32 --longer 2,4,8 --steps 3000"),
     "s5": (TRACKING, "--length 16 --longer 2,4,8 --steps 3000"),
-    "passkey": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 2000 --stop 0.98 "
-                           "--sequences 32 --curve-sequences 64"),
-    "number": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 2000 --stop 0.98 "
-                          "--sequences 32 --curve-sequences 64"),
-    "uuid": (SEARCHING, "--length 128 --longer 4,16,64,128 --batch 16 --steps 3000 --stop 0.98 "
-                        "--sequences 32 --curve-sequences 64"),
+    **{name: (SEARCHING, f"--length 128 --longer 4,16,64,128 --batch 16 --steps {steps} "
+                         "--stop 0.98 --sequences 32 --curve-sequences 64")
+       for name, steps in (("passkey", 2000), ("number", 2000), ("uuid", 3000))},
 }
 
 # ---- runs ----
@@ -215,18 +212,23 @@ class Bench:
             return os.path.join(ROOT, "README.md")
         path = self.path(which + ".txt")
         with self.runs.lock:         # runs side by side ask for it at once
-            if not os.path.exists(path) and which == "prose":
-                subprocess.run(["sh", os.path.join(ROOT, "examples", "data.sh"), "prose",
-                                self.o.folder], check=True)
-            elif not os.path.exists(path):
-                library = sysconfig.get_paths()["stdlib"]
-                names = sorted(n for n in os.listdir(library) if n.endswith(".py"))
-                with open(path + ".part", "wb") as f:
-                    for name in names:
-                        with open(os.path.join(library, name), "rb") as source:
-                            f.write(source.read())
-                os.rename(path + ".part", path)
+            if not os.path.exists(path):
+                (self.prose if which == "prose" else self.library)(path)
         return os.path.abspath(path)
+
+    @staticmethod
+    def prose(path):
+        subprocess.run(["sh", os.path.join(ROOT, "examples", "data.sh"), "prose",
+                        os.path.dirname(path)], check=True)
+
+    @staticmethod
+    def library(path):
+        library = sysconfig.get_paths()["stdlib"]
+        with open(path + ".part", "wb") as f:
+            for name in sorted(n for n in os.listdir(library) if n.endswith(".py")):
+                with open(os.path.join(library, name), "rb") as source:
+                    f.write(source.read())
+        os.rename(path + ".part", path)
 
     def loss(self, text, options, rate, seed, context=256, steps=300, size=(64, 170000)):
         """(key, function): a language model's losses, "windows,pass,parameters" or a refusal."""

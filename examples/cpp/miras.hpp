@@ -218,7 +218,7 @@ class owner {
     p_.reset(OpenFile(path.c_str(), given, nullptr, &result, why, sizeof why));
     if (!p_) check_file(result, path, why);
   }
-  /* What a call is for: not NULL, or refused. */
+  /* The object that a call is for; NULL is refused. */
   T *the() const {
     check(p_ ? MIRAS_OK : MIRAS_ERR_ARGUMENT, "there is no object: it was moved from or refused");
     return get();
@@ -336,7 +336,7 @@ class memory
     return surprise;
   }
   void learn(const miras_memory_event &e) { check_write(miras_memory_learn(the(), &e)); }
-  /* Of bias cross-entropy: an answer turned into probabilities; both may be one array. */
+  /* An answer of a memory of bias cross-entropy becomes probabilities; both may be one array. */
   void probabilities(floats answer, span<float> to) const {
     if (fits("the answer", answer.size(), answers_) && fits("the room", to.size(), answers_))
       check(miras_memory_probabilities(the(), answer.data(), to.data()),

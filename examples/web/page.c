@@ -418,18 +418,12 @@ PAGE int game_merge(void) {
   return !miras_memory_set(you.memory, 0, 0, "W1", a, why, sizeof why);
 }
 
-/* The hash of the first bytes of the buffer, behind them: written, or (check 1) compared. */
-static int sealed(size_t bytes, int check) {
+/* The hash of the first bytes of the buffer. */
+static void seal(size_t bytes, unsigned char to[SEAL]) {
   uint64_t hash = FNV;
-  unsigned char *seal = buffer + bytes;
   size_t i;
   for (i = 0; i < bytes; i++) hash = hashed(hash, buffer[i]);
-  for (i = 0; i < SEAL; i++) {
-    const unsigned char byte = (unsigned char)(hash >> 8 * i & 255);
-    if (!check) seal[i] = byte;
-    else if (seal[i] != byte) return 0;
-  }
-  return 1;
+  for (i = 0; i < SEAL; i++) to[i] = (unsigned char)(hash >> 8 * i & 255);
 }
 
 /* A file: the memory; the field, the number of the latest steps, 200 at most, and these; a hash of
@@ -441,7 +435,7 @@ PAGE int game_save(void) {
   if (!size || size + 3 + JUDGED + SEAL > sizeof buffer) return 0;
   rest[0] = (unsigned char)you.x, rest[1] = (unsigned char)you.y, rest[2] = (unsigned char)n;
   memcpy(rest + 3, you.steps + you.count - n, (size_t)n);
-  (void)sealed(size + 3 + (size_t)n, 0);
+  seal(size + 3 + (size_t)n, rest + 3 + n);
   return (int)size + 3 + n + SEAL;
 }
 
@@ -452,11 +446,13 @@ PAGE int game_load(int bytes, int friend) {
   const size_t size = miras_memory_save_to(w->memory, NULL, 0);
   const unsigned char *rest = buffer + size;
   const int n = bytes - (int)size - 3 - SEAL;
+  unsigned char want[SEAL];
   int i, x, y;
   snprintf(why, sizeof why, "it is no file of this page, or a damaged one");
-  if (n < 0 || n > JUDGED || rest[2] != n || !sealed(size + 3 + (size_t)n, 1)) return 0;
+  if (n < 0 || n > JUDGED || rest[2] != n || rest[0] >= WIDE || rest[1] >= HIGH) return 0;
+  seal(size + 3 + (size_t)n, want);
+  if (memcmp(want, rest + 3 + n, SEAL)) return 0;
   x = rest[0], y = rest[1];
-  if (x >= WIDE || y >= HIGH) return 0;
   for (i = n; i-- > 0;)
     if (rest[3 + i] >= MOVES || !walk_to(&x, &y, rest[3 + i] ^ 1)) return 0;
   if (miras_memory_load_from(w->memory, buffer, size, why, sizeof why)) return 0;

@@ -136,7 +136,7 @@ public abstract class Owner : SafeHandle {
     if (value < 1 || value > most)
       throw new MirasException(1, what + " is " + value + "; it must lie in 1.." + most);
   }
-  // What a pointer of this object's leads to lives until the copy is made.
+  // The pointer leads into this object, which must live until the copy is made.
   internal byte[] CopyState(IntPtr state, UIntPtr size) {
     var to = new byte[(int)size];
     Marshal.Copy(state, to, 0, to.Length);

@@ -99,7 +99,7 @@ class Memory(Running):
 
     def _answered(self, verb: str, name: str, array: Floats, wide: Shape,
                   last: Shape, out: Optional[Floats] = None,
-                  wants: Tuple[str, str] = ("", "")) -> Floats:
+                  wants: Optional[Tuple[str, str]] = None) -> Floats:
         """What a call says of an array [batch, heads, wide], [batch, heads, last]. wants: a field,
         and what it must be."""
         a, left = self._row(name, array, wide)
@@ -108,7 +108,8 @@ class Memory(Running):
         try:
             self._call(verb, a, o)
         except Refused as error:
-            error.args = (f"{wants[0]} is {self.fields[wants[0]]}; {wants[1]}",)
+            if wants:
+                error.args = (f"{wants[0]} is {self.fields[wants[0]]}; {wants[1]}",)
             raise
         return out
 

@@ -306,8 +306,8 @@ def schedule_cosine(step: int, warmup: int, steps: int, peak: float, floor: floa
 
 class Session(Running):
     """One running text of a model. batch_tokens are worked on together, 0: 64; limit: most bytes
-    that it may take, 0: any; threads change no bit. What is returned is a copy: the library uses
-    its room again with the next token."""
+    that it may take, 0: any; threads change no bit. Arrays that are returned are copies: the
+    library uses its room again with the next token."""
 
     _kind = "session"
 
@@ -372,9 +372,9 @@ class Session(Running):
 
     def generate(self, count: int, *, temperature: float = 0.8, top_k: int = 0, top_p: float = 0,
                  seed: int = 1) -> Ints:
-        """So many tokens that follow. temperature: 0 takes the likeliest. Of others, top_k: draw
-        from so many of the likeliest, 0: from all; top_p: from the likeliest that have this
-        probability together, 0 or 1: from all. The same seed draws the same."""
+        """So many tokens that follow. temperature: 0 takes the likeliest, others draw:
+        top_k: from so many of the likeliest, 0: from all; top_p: from the likeliest that have
+        this probability together, 0 or 1: from all. The same seed draws the same."""
         how = ffi.new("miras_sampler *", [temperature, top_k, top_p, seed])
         found: List[int] = []
         vocab = self.model.row["outputs"]
