@@ -8,7 +8,8 @@
 share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
-    test_framework|test_kernels|test_files) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
+    test_framework|test_kernels|test_files|test_learn|test_recursive|test_signals)
+      echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
     test_checkpoints) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * 2 - 1))" ;;
   esac
 }
@@ -127,7 +128,7 @@ for name in $tests; do
   level=-O1
   case $name in
     test_sizes|test_stack|test_kernels) continue ;;
-    test_api|test_attention|test_files|test_checkpoints) level=-O0 ;;
+    test_api|test_attention|test_files|test_checkpoints|test_learn|test_recursive) level=-O0 ;;
   esac
   test_row "all $checker-asan" $checker $name \
     "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \

@@ -133,6 +133,7 @@ static void test_learn(void **state) {
               if (miras__plan_make(&plan, &d, NULL, 0) != MIRAS_OK) continue;
               tried++;
               fast += miras__takes_sparse(&plan);
+              if (!my_share()) continue;
               check_learn(&d, (uint64_t)(tried + 1), tried % 3);
               check_learn(&d, (uint64_t)(tried + 2), 1);
             }

@@ -17,7 +17,7 @@
 #include "reference.h"
 #include "memories.h"
 
-enum { N = 8, WRITES = 1000000 };
+enum { N = 8, WRITES = 1000000 };   /* of a stream, unless MIRAS_TEST_SHARE is above 1 */
 
 /* H and G of a stream as it forgets, in double: what P and W must be the inverse and the solution
  * of, whatever has happened before. */
@@ -114,15 +114,16 @@ static void stream_pair(int stream, int t, const float *kept, float *key, float 
   *value = key[0] + 0.5f * key[3] + 0.1f * a;
 }
 
-/* A million writes of each: symmetric, finite, bounded by the ridges, what the sums say. Without
- * forgetting, floats do not tell 10^5 from 10^5 + 1 writes of one key any more. */
+/* A million writes of each (one in MIRAS_TEST_SHARE): symmetric, finite, bounded by the ridges,
+ * what the sums say. Without forgetting, floats do not tell 10^5 from 10^5 + 1 writes of one key
+ * any more. */
 static void test_streams(void **state) {
   (void)state;
   start();
   random_state = 34;
   for (int stream = 0; stream < COUNT(streams); stream++)
     for (int all = 0; all < 2; all++) {
-      const int writes = all ? WRITES / 100 : WRITES;
+      const int writes = (all ? WRITES / 100 : WRITES) / MIRAS_TEST_SHARE;
       float kept[N + 1], key[N] = {0}, value = 0.0f;
       miras_memory_desc d;
       miras_memory *m;

@@ -545,6 +545,12 @@ static void test_refusals(void **state) {
 
 /* ---- they learn ---- */
 
+/* One in MIRAS_TEST_SHARE of a training's steps is made; the whole alone tells what is learned. */
+#ifndef MIRAS_TEST_SHARE
+  #define MIRAS_TEST_SHARE 1
+#endif
+enum { WHOLE = MIRAS_TEST_SHARE == 1 };
+
 /* Train on rows that `make` makes; `losses` are then those of rows that it has not seen. */
 static void train(const char *inputs, const char *says, int steps, int standardize,
                   void (*make)(const miras_row *r, int row)) {
@@ -556,6 +562,7 @@ static void train(const char *inputs, const char *says, int steps, int standardi
   miras_adamw_options o;
   float loss;
   int step, i;
+  steps /= MIRAS_TEST_SHARE;
   d.width = 32;
   strcpy(d.pattern, "cm");
   d.layers = 0;
@@ -595,7 +602,7 @@ static void test_copies_a_lagged_vector(void **state) {
   begin(state);
   train("vector 2", "squared 2", 300, 0, lagged);
   /* the mean of the two says 1/3 */
-  if (!(losses[0] < 0.033f)) fail_msg("%g", (double)losses[0]);
+  if (WHOLE && !(losses[0] < 0.033f)) fail_msg("%g", (double)losses[0]);
 }
 
 /* Two sines and noise of deviation 0.1, far from 0; the next value, with its deviation and its
@@ -621,7 +628,8 @@ static void test_forecasts_a_noisy_mixture(void **state) {
   begin(state);
   train("standardized 1", "huber 1, normal 1, quantile 1 at 0.9, lp 1 at 2.5", 400, 1, sines);
   /* noise alone: 0.005, log 0.1 + 1/2 + 0.919 = -0.88, 0.0175; the value before: 0.14 and more */
-  if (!(losses[0] < 0.02f && losses[1] < -0.2f && losses[2] < 0.04f && losses[3] < 0.02f))
+  if (WHOLE &&
+      !(losses[0] < 0.02f && losses[1] < -0.2f && losses[2] < 0.04f && losses[3] < 0.02f))
     fail_msg("%g %g %g %g", (double)losses[0], (double)losses[1], (double)losses[2],
              (double)losses[3]);
 }
@@ -642,7 +650,7 @@ static void grammar(const miras_row *r, int row) {
 static void test_learns_a_grammar(void **state) {
   begin(state);
   train("category 4 2", "category 4 2, binary 1", 150, 0, grammar);
-  if (!(losses[0] < 0.05f && losses[2] < 0.05f))
+  if (WHOLE && !(losses[0] < 0.05f && losses[2] < 0.05f))
     fail_msg("%g %g", (double)losses[0], (double)losses[2]);
 }
 
