@@ -33,7 +33,7 @@
 #define MIRAS_HUGGINGFACE_H
 
 #ifndef MIRAS_H
-  #include "../miras.h"
+  #error "include miras.h before huggingface.h"
 #endif
 
 #ifdef __cplusplus
