@@ -15,6 +15,7 @@ pictures of bench/README.md.
   space    every bias with every retention: a memory alone at five jobs, and in a network
   parity, s3, s5           can it keep track?
   passkey, number, uuid    can it find a needle?
+  rates    those that did not learn one of these, at a third and at three times the learning rate
 
   --folder FOLDER   where runs are kept (evidence)       --jobs N     runs side by side (2)
   --seeds N         1 to N (3)                           --model A,B  only these lines of a question
@@ -25,7 +26,7 @@ have width 64, two layers and 170,000 parameters unless a question says otherwis
 of 2,048 bytes. The same command has the same losses. What has been run is in FOLDER and is not run
 again: stop it when you like, and start it again. A line on a terminal says how far it is.
 
-A question leaves FOLDER/NAME.csv (every run), NAME.md (the table) and NAME.svg.
+A question leaves FOLDER/NAME.csv (every run), NAME.md (the table) and NAME.svg (rates has none).
 """
 import argparse
 import concurrent.futures
@@ -137,6 +138,13 @@ TASKS = {
     **{name: (SEARCHING, f"--length 128 --longer 4,16,64,128 --batch 16 --steps {steps} "
                          "--stop 0.98 --sequences 32 --curve-sequences 64")
        for name, steps in (("passkey", 2000), ("number", 2000), ("uuid", 3000))},
+}
+STRUGGLING = {   # of them the rows that learn them with no seed or with one
+    "s5": ["deltanet-neg-eigval", "gated-deltaproduct", f"kda-memory:{REFLECT}",
+           "softmax-attention"],
+    "passkey": ["mamba2-memory"],
+    "number": ["mamba2-memory", "titans-mac"],
+    "uuid": ["gated-deltanet", "mamba2-memory"],
 }
 
 # ---- runs ----
@@ -540,40 +548,49 @@ def space(b):
               network)])
 
 
+def asks(b, name):
+    """The command of a question that bench/recall.c asks, and how it is told to."""
+    told = TASKS[name][1].split()
+    if b.o.quick:
+        told[told.index("--steps") + 1] = "2"
+        told += ["--sequences", "2", "--curve-sequences", "2", "--longer", "2"]
+    text = "README.md" if b.o.quick else "/usr/share/common-licenses/GPL-3"
+    return [b.program("bench/recall.c"), "--task", name, "--text", os.path.join(ROOT, text)], told
+
+
+def recall(command, *more):
+    return subprocess.run(command + list(more), stdout=subprocess.PIPE, encoding="utf-8",
+                          check=True).stdout
+
+
+def asked(b, name, m, seed, *more):
+    """(key, function): what recall keeps of a run."""
+    command, told = asks(b, name)
+    told += more
+    kept = b.path(".".join([name, m.replace("/", "_"), *more, str(seed)]))
+
+    def run():
+        recall(command, *told, "--model", m, "--seeds", f"{seed},", "--results", kept)
+        with open(kept, encoding="utf-8") as f:
+            said = f.read()
+        os.remove(kept)
+        return said
+    return f"{name} {m} {' '.join(told)} seed {seed}", run
+
+
 def task(name):
     """A question that bench/recall.c asks."""
     def ask(b):
-        models, told = TASKS[name]
-        models = [m for m in models if not b.o.model or m in b.o.model.split(",")]
-        told = told.split()
-        if b.o.quick:
-            models = models[-1:]
-            told[told.index("--steps") + 1] = "2"
-            told += ["--sequences", "2", "--curve-sequences", "2", "--longer", "2"]
-        text = "README.md" if b.o.quick else "/usr/share/common-licenses/GPL-3"
-        command = [b.program("bench/recall.c"), "--task", name, "--text",
-                   os.path.join(ROOT, text)] + told
+        models = [m for m in TASKS[name][0] if not b.o.model or m in b.o.model.split(",")]
+        models = models[-1:] if b.o.quick else models
+        command, told = asks(b, name)
         kept = b.path(name + ".txt")
-
-        def recall(*more):
-            return subprocess.run(command + list(more), stdout=subprocess.PIPE, encoding="utf-8",
-                                  check=True).stdout
-
-        def run(m, seed):       # what recall keeps of a run
-            one = f"{kept}.{m.replace('/', '_')}.{seed}"
-            recall("--model", m, "--seeds", f"{seed},", "--results", one)
-            with open(one, encoding="utf-8") as f:
-                said = f.read()
-            os.remove(one)
-            return said
-        said = b.runs.all({f"{name} {m} {' '.join(told)} seed {seed}":
-                           (lambda m=m, seed=seed: run(m, seed))
-                           for m in models for seed in b.seeds})
+        said = b.runs.all(dict(asked(b, name, m, seed) for m in models for seed in b.seeds))
         with open(kept, "w", encoding="utf-8") as f:      # all of them: one table, one picture
             f.write("".join(said.values()))
-        lines = [x for x in recall("--model", ",".join(models), "--seeds",
-                                   ",".join(str(s) for s in b.seeds) + ",", "--results", kept,
-                                   "--svg", b.path(name + ".svg")).splitlines()
+        seeds = ",".join(str(seed) for seed in b.seeds) + ","
+        lines = [x for x in recall(command, *told, "--model", ",".join(models), "--seeds", seeds,
+                                   "--results", kept, "--svg", b.path(name + ".svg")).splitlines()
                  if not x.startswith("result")]
         with open(b.path(name + ".md"), "w", encoding="utf-8") as f:
             f.write("\n".join(lines) + "\n")
@@ -581,8 +598,27 @@ def task(name):
     return ask
 
 
+def rates(b):
+    """Accuracies after training: the median, and every seed."""
+    tried = [("--lr", "0.001"), (), ("--lr", "0.01")]
+    lines = [(name, m) for name, models in STRUGGLING.items()
+             for m in chosen(b.o, dict.fromkeys(models))]
+    wanted = {(name, m, rate, seed): asked(b, name, m, seed, *rate)
+              for name, m in (lines[:1] if b.o.quick else lines) for rate in tried
+              for seed in b.seeds}
+    said = b.runs.all(dict(wanted.values()))
+
+    def shown(name, m, rate):
+        ys = [float(said[wanted[name, m, rate, seed][0]].split("\t")[1].split()[1])
+              for seed in b.seeds]
+        return f"{statistics.median(ys):.2f} ({', '.join(f'{y:.2f}' for y in ys)})"
+    table(b.path("rates.md"), ["question: row", "0.001", "0.003", "0.01"],
+          [[f"{name}: {m}", *(shown(name, m, rate) for rate in tried)]
+           for name, m in dict.fromkeys(key[:2] for key in wanted)])
+
+
 QUESTIONS = {"rows": rows, "second": second, "parts": parts, "context": context, "size": size,
-             "space": space, **{name: task(name) for name in TASKS}}
+             "space": space, **{name: task(name) for name in TASKS}, "rates": rates}
 
 
 def main():

@@ -436,6 +436,7 @@ evidence() {   # every question, quickly, has a table and a picture
     grep -q '^| [a-z]' "$build/evidence/$name.md" &&
       tail -n 1 "$build/evidence/$name.svg" | grep -q '</svg>' || { echo "$name"; return 1; }
   done
+  grep -q '^| [a-z]' "$build/evidence/rates.md"
 }
 
 soak() {
