@@ -787,23 +787,33 @@ static void write_svg(const char *path, const run *r, int count, const options *
 #undef Y
 }
 
-/* One line of the table: the runs of a model and a size, seeds innermost. */
-static void print_row(const options *o, const run *r, int rates, int seeds) {
-  double x[MOST], best = -1, best_loss = HUGE_VAL;
+/* Of the runs of a model and a size, seeds innermost, those of the best learning rate, and their
+ * medians of accuracy and loss. */
+static const run *best_of(const run *r, int rates, int seeds, double *best, double *best_loss) {
+  double x[MOST];
   const run *chosen = r;
-  int i, j, k;
+  int i, j;
+  *best = -1, *best_loss = HUGE_VAL;
   for (i = 0; i < rates; i++) {
     double a, l;
     for (j = 0; j < seeds; j++) x[j] = r[i * seeds + j].end.accuracy;
     a = median(x, seeds);
     for (j = 0; j < seeds; j++) x[j] = r[i * seeds + j].end.loss;
     l = median(x, seeds);
-    if (a > best || (a >= best && l < best_loss)) {
-      best = a;
-      best_loss = l;
+    if (a > *best || (a >= *best && l < *best_loss)) {
+      *best = a;
+      *best_loss = l;
       chosen = r + i * seeds;
     }
   }
+  return chosen;
+}
+
+/* One line of the table. */
+static void print_row(const options *o, const run *r, int rates, int seeds) {
+  double x[MOST], best, best_loss;
+  const run *chosen = best_of(r, rates, seeds, &best, &best_loss);
+  int j, k;
   for (j = 0; j < seeds; j++) x[j] = chosen[j].end.accuracy;
   median(x, seeds);                    /* sorts */
   printf("| %s | %d | %g | %.3f | %.3f | %.3f |", chosen->model, chosen->size, chosen->lr, best,
@@ -1032,6 +1042,16 @@ static int run_all(const options *o, const grid *g, const miras_parallel *parall
   for (i = 0; i < o->many_times; i++) printf("--:|");
   printf("\n");
   for (i = 0; i < table_rows; i++) print_row(o, runs + row_start[i], g->n_rates, g->n_seeds);
+  if (o->svg && o->many_times && g->n_rates > 1 && table_rows) {   /* a line per row of the table */
+    run *best = (run *)grow(NULL, (size_t)table_rows * (size_t)g->n_seeds, sizeof *best);
+    double a, l;
+    for (i = 0; i < table_rows; i++)
+      memcpy(best + i * g->n_seeds,
+             best_of(runs + row_start[i], g->n_rates, g->n_seeds, &a, &l),
+             (size_t)g->n_seeds * sizeof *best);
+    write_svg(o->svg, best, table_rows * g->n_seeds, o, g->n_sizes > 1, 1);
+    free(best);
+  }
   for (i = 0; i < count; i++) free(runs[i].curve);
   free(runs), free(row_start);
   return status;
