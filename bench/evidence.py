@@ -19,6 +19,7 @@ pictures of bench/README.md.
 
   --folder FOLDER   where runs are kept (evidence)       --jobs N     runs side by side (2)
   --seeds N         1 to N (3)                           --model A,B  only these lines of a question
+                                                     (recall.c's: A:FIELD=VALUE too)
 
 Prose is what examples/data.sh makes of Debian's packages (novels in the public domain); the second
 text is the source of Python's own library. Neither decided a default of this library. Networks
@@ -583,7 +584,9 @@ def asked(b, name, m, seed, rate):
 def task(name):
     """A question that bench/recall.c asks."""
     def ask(b):
-        models = [m for m in TASKS[name][0] if not b.o.model or m in b.o.model.split(",")]
+        named = [m for m in b.o.model.split(",") if m]
+        models = [m for m in TASKS[name][0] if not named or m in named]
+        models += [m for m in named if ":" in m and m not in models]
         models = models[-1:] if b.o.quick else models
         command, told = asks(b, name)
         kept = b.path(name + ".txt")
