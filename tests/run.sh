@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh: runs every test of the library: the rows of table.sh. Run from anywhere:
 #   sh tests/run.sh           everything; about twenty minutes on two cores
-#   sh tests/run.sh quick     one compiler, no sanitizers, no matrix: about a minute
+#   sh tests/run.sh quick     one compiler, no sanitizers, no matrix
 #   sh tests/run.sh device    the device half alone, all of it, ten minutes on two cores. When it
 #                             has passed, tests/device.txt says of which sources, and until one of
 #                             them changes, comments apart, its longer checks are left out above
