@@ -569,7 +569,7 @@ def recall(command, *more):
 def asked(b, name, m, seed, rate):
     """(key, function): what recall keeps of a run."""
     command, told = asks(b, name)
-    told += [] if rate == "0.003" else ["--lr", rate]
+    told += ["--lr", rate]
     kept = b.path(".".join([name, m.replace("/", "_"), rate, str(seed)]))
 
     def run():

@@ -17,7 +17,7 @@
 #include "reference.h"
 #include "memories.h"
 
-enum { N = 8, WRITES = 1000000 };   /* of a stream, unless MIRAS_TEST_SHARE is above 1 */
+enum { N = 8, WRITES = 1000000 };
 
 /* H and G of a stream as it forgets, in double: what P and W must be the inverse and the solution
  * of, whatever has happened before. */
