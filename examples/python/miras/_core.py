@@ -5,9 +5,12 @@ import contextlib
 import difflib
 import functools
 import itertools
+import operator
 import os
+import re
 import threading
 import warnings
+import weakref
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
@@ -19,7 +22,8 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 Value = Union[str, int, float]
-Path = Union[str, "os.PathLike[str]"]
+Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+Buffer = Union[bytes, bytearray, memoryview]
 Shape = Tuple[int, ...]
 
 
@@ -50,13 +54,57 @@ def check(result: int, why: Any = ffi.NULL) -> None:
 
 
 @contextlib.contextmanager
-def about(path: Path) -> Iterator[None]:
+def about(path: str) -> Iterator[None]:
     """Puts the path of a file before what the library says of it."""
     try:
         yield
     except Error as error:
-        error.args = (f"{os.fspath(path)}: {error}",)
+        error.args = (f"{path}: {error}",)
         raise
+
+
+@contextlib.contextmanager
+def instead(says: str) -> Iterator[None]:
+    """Says so where the library says no more than that an argument is wrong."""
+    try:
+        yield
+    except Refused as error:
+        error.args = (says,)
+        raise
+
+
+# ---- numbers and words ----
+
+def whole(name: str, value: Any, kind: str = "int") -> int:
+    """A whole number that a `kind` of C's holds."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is of type {type(value).__name__}; it must be a whole number"
+                        ) from None
+    bits = 8 * ffi.sizeof(kind)
+    low, high = (-1 << bits - 1, 1 << bits - 1) if kind == "int" else (0, 1 << bits)
+    if not low <= number < high:
+        raise Refused(f"{name} is {number}; it must "
+                      + ("not be negative" if low > number else f"be below {high}"))
+    return number
+
+
+def words(name: str, said: Any) -> bytes:
+    """Text as C takes it, where a NUL would end it."""
+    if not isinstance(said, str):
+        raise TypeError(f"{name} is of type {type(said).__name__}; it must be a string")
+    if "\0" in said:
+        raise ValueError(f"{name} is {said!r}: embedded null character")
+    return said.encode(errors="replace")
+
+
+def path_of(path: Path) -> str:
+    """A path as a string; os.fsencode makes of it what C takes."""
+    name = os.fsdecode(path)
+    if "\0" in name:
+        raise ValueError("embedded null byte")
+    return name
 
 
 def sentence() -> Any:
@@ -93,6 +141,25 @@ def window(owner: object, pointer: Any, shape: Shape, dtype: Any = np.float32) -
 
 _TYPES = {"float": np.dtype(np.float32), "int32_t": np.dtype(np.int32),
           "unsigned char": np.dtype(np.uint8)}
+
+
+def numbers(name: str, given: Any) -> Floats:
+    """What one pair or row brings as an array that C may read: a copy, if it is not one already."""
+    if (isinstance(given, np.ndarray) and given.dtype == np.float32 and given.flags.c_contiguous
+            and given.flags.aligned):
+        return given
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"{name} is no array of numbers: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} is of type {type(given).__name__}, of {array.dtype}; it must be "
+                        "numbers that float32 can hold")
+    with np.errstate(over="ignore"):
+        copy = np.array(array, np.float32, order="C")
+    if np.isinf(copy).sum() != np.isinf(array).sum():
+        raise ValueError(f"{name} holds a number beyond those of float32")
+    return copy
 
 
 def pointer(name: str, array: Any, kind: str = "float", write: bool = False) -> Any:
@@ -165,7 +232,7 @@ def _nearest(name: str, known: Mapping[str, str]) -> str:
 
 def preset_of(name: str) -> int:
     """The preset of that name; Refused, with the nearest, if there is none."""
-    found = lib.miras_preset_find(name.encode())
+    found = lib.miras_preset_find(words("preset", name))
     if found == lib.MIRAS_PRESET_COUNT:
         raise Refused(f"there is no preset {name}"
                       + _nearest(name, {known: known for known in presets()}))
@@ -183,7 +250,7 @@ def field_names(kind: str) -> Tuple[str, ...]:
 def field_text(kind: str, d: Any, name: str) -> Optional[str]:
     """A field's value as text, None if there is no such field."""
     room = ffi.new("char[]", lib.MIRAS_PATTERN_SIZE)
-    got = getattr(lib, f"miras_{kind}_desc_get")(d, name.encode(), room, len(room))
+    got = getattr(lib, f"miras_{kind}_desc_get")(d, words("a field", name), room, len(room))
     return None if got == ffi.NULL else text(got)
 
 
@@ -207,16 +274,18 @@ def _as_text(name: str, value: Any) -> str:
     raise TypeError(f"{name} is of type {type(value).__name__}; it must be a number or a word")
 
 
-def set_fields(kind: str, d: Any, fields: Mapping[str, Value]) -> None:
+def set_fields(kind: str, d: Any, fields: Mapping[str, Value], *beside: str) -> None:
     """Give fields of d these values, the library's first fields first, so that choices come before
     what depends on them. What belonged to an old choice gives way, and a warning says so; what was
-    asked for does not, and is refused later if it has no meaning. In names `__` is a dot."""
+    asked for does not, and is refused later if it has no meaning. In names `__` is a dot. beside:
+    keywords that are no fields."""
     names, texts = field_names(kind), {name.replace("__", "."): _as_text(name, value)
                                        for name, value in fields.items()}
     for name in texts:
         if field_text(kind, d, name) is None:
-            known = {last: whole for whole in reversed(names)
-                     for last in (whole.split(".")[-1], whole)}
+            known = {last: full for full in reversed(names)
+                     for last in (full.split(".")[-1], full)}
+            known.update((other, other) for other in beside)
             raise Refused(f"there is no field {name}{_nearest(name, known)}")
 
     def place(name: str) -> int:
@@ -226,12 +295,24 @@ def set_fields(kind: str, d: Any, fields: Mapping[str, Value]) -> None:
     change, put = (getattr(lib, f"miras_{kind}_desc_{verb}") for verb in ("change", "set"))
     for name in sorted(texts, key=place):
         said = ffi.new("char[512]")
-        check(change(d, name.encode(), texts[name].encode(), said, len(said)), said)
+        check(change(d, words("a field", name), words(name, texts[name]), said, len(said)), said)
         gave = [one for one in text(said).split(", ") if one and one.split()[0] not in texts]
         if gave:
             warnings.warn(f"{name} {texts[name]} changes as well: {', '.join(gave)}", stacklevel=3)
     for name, value in texts.items():
-        check(put(d, name.encode(), value.encode()))
+        check(put(d, words("a field", name), words(name, value)))
+
+
+@contextlib.contextmanager
+def needed(given: Mapping[str, Value]) -> Iterator[None]:
+    """Says that a field is needed where the library says that it is 0, and nobody gave it."""
+    try:
+        yield
+    except Refused as error:
+        said = re.fullmatch(r"([a-z_.]+) is 0; (it must lie in .*)", str(error))
+        if said and said[1] not in (name.replace("__", ".") for name in given):
+            error.args = (f"{said[1]} is needed; {said[2]}",)
+        raise
 
 
 # ---- threads ----
@@ -243,7 +324,8 @@ def pool_of(threads: int) -> Tuple[Any, Any]:
     if not hasattr(lib, "miras_pool_open"):
         raise Refused(f"threads is {threads}; there are no POSIX threads here, it must be 1")
     why = sentence()
-    pool = owned(lib.miras_pool_open(threads, ffi.NULL, why, len(why)), lib.miras_pool_close, why)
+    pool = owned(lib.miras_pool_open(whole("threads", threads), ffi.NULL, why, len(why)),
+                 lib.miras_pool_close, why)
     return pool, lib.miras_pool_parallel(pool)
 
 
@@ -251,10 +333,12 @@ def pool_of(threads: int) -> Tuple[Any, Any]:
 
 class Held:
     """An object of C's: it is closed when nothing in Python holds it, arrays onto it hold it, and
-    one call at a time works on it."""
+    one call at a time works on it. Copies and pickles are of its bytes, and objects of their
+    own."""
 
     _kind = ""
     _name = ""   # the preset that it was made of, or the file
+    _all: weakref.WeakSet[Held] = weakref.WeakSet()
 
     def __repr__(self) -> str:
         return f"<miras.{type(self).__name__} {self._name}: {self._shape()}>"
@@ -265,6 +349,7 @@ class Held:
     def _hold(self, c: Any, why: Any) -> None:
         self._c = owned(c, getattr(lib, f"miras_{self._kind}_close"), why)
         self._lock = threading.RLock()
+        Held._all.add(self)
 
     def _of(self, verb: str) -> Any:
         return getattr(lib, f"miras_{self._kind}_{verb}")
@@ -283,18 +368,48 @@ class Held:
     def _block(self, verb: str, dtype: Any = np.float32) -> Any:
         """An array onto a block of the object."""
         count = ffi.new("size_t *")
-        first = self._of(verb)(self._c, count)
+        with self._lock:
+            first = self._of(verb)(self._c, count)
         return window(self, first, (count[0],), dtype)
 
     def save(self, path: Path) -> None:
         """Write all of it to a file, which is the old one or the whole new one."""
-        with about(path):
-            self._call("save", os.fsencode(path))
+        name = path_of(path)
+        with about(name):
+            self._call("save", os.fsencode(name))
 
     def load(self, path: Path) -> None:
         """Read what save has written, of an object of this descriptor."""
-        with about(path):
-            self._ask_why("load", os.fsencode(path))
+        self._read("load", path)
+
+    def _read(self, verb: str, path: Path) -> None:
+        name = path_of(path)
+        with about(name):
+            self._ask_why(verb, os.fsencode(name))
+
+    def to_bytes(self) -> bytes:
+        """What save would write."""
+        with self._lock:
+            room = bytearray(self._of("save_to")(self._c, ffi.NULL, 0))
+            if not room:
+                raise Error("no load would take this state: its sequences stand at different "
+                            "positions, or at one from 2^62 on", "MIRAS_ERR_STATE")
+            self._of("save_to")(self._c, ffi.from_buffer(room), len(room))
+        return bytes(room)
+
+    def _load_from(self, data: Buffer) -> None:
+        block = ffi.from_buffer(data)
+        self._ask_why("load_from", block, len(block))
+
+
+def _new_locks() -> None:
+    """In a child of fork(), where a thread that held a lock is missing and would never let go."""
+    for one in Held._all:
+        one._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_locks)
 
 
 class Running(Held):
@@ -316,13 +431,3 @@ class Running(Held):
         """Forget everything: back to the beginning."""
         with self._lock:
             self._of("reset")(self._c)
-
-    def to_bytes(self) -> bytes:
-        """What save would write."""
-        with self._lock:
-            room = bytearray(self._of("save_to")(self._c, ffi.NULL, 0))
-            if not room:
-                raise Error("no load would take this state: its sequences stand at different "
-                            "positions, or at one from 2^62 on", "MIRAS_ERR_STATE")
-            self._of("save_to")(self._c, ffi.from_buffer(room), len(room))
-        return bytes(room)

@@ -1,14 +1,15 @@
 """One memory: write, read, forward, backward, state."""
 from __future__ import annotations
 
-import pathlib
-from typing import Any, Dict, Optional, Tuple
+import os
+from typing import Any, Callable, Dict, NoReturn, Optional, Tuple, Type
 
 import numpy as np
+import numpy.typing as npt
 
-from ._core import (Error, Floats, Path, Refused, Running, Shape, Value, about, check, field_names,
-                    field_text, field_value, fit, pointer, pool_of, preset_of, sentence, set_fields,
-                    text, without)
+from ._core import (Buffer, Error, Floats, Path, Refused, Running, Shape, Value, about, check,
+                    field_names, field_text, field_value, fit, needed, numbers, path_of,
+                    pointer, pool_of, preset_of, sentence, set_fields, text, whole, without, words)
 from ._miras import ffi, lib
 
 
@@ -21,6 +22,9 @@ class Tape:
         self.memory, self.tokens, self.shape = memory, tokens, y.shape
         self._x, self._held, self._floats = x, held, floats
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a tape is of one memory and its tokens; it cannot be copied or pickled")
+
 
 class Memory(Running):
     """A memory of a preset, on its own: `Memory("titans", heads=4, key_dim=64, bias="huber")`.
@@ -31,9 +35,10 @@ class Memory(Running):
     seed: of the initial memory. limit: most bytes that it may take, 0: any. threads: that share out
     sequences and heads; they change no bit.
 
-    Arrays are float32 in C order and are not copied; others are refused. Axes of batch and heads
-    may be left out where they are 1, and are then missing from what is returned. One call at a time
-    works on a memory: a second thread waits."""
+    Calls of one pair take whatever numpy makes numbers of. Arrays of many tokens are float32 in C
+    order and are not copied; others are refused. Axes of batch and heads may be left out where they
+    are 1, and are then missing from what is returned. One call at a time works on a memory: a
+    second thread waits."""
 
     _kind = "memory"
 
@@ -41,9 +46,10 @@ class Memory(Running):
                  **fields: Value) -> None:
         d = ffi.new("miras_memory_desc *")
         check(lib.miras_memory_preset(d, preset_of(preset)))
-        set_fields("memory", d, fields)
+        set_fields("memory", d, fields, "seed", "limit", "threads")
         self._name = preset
-        self._open(d, seed, limit, threads)
+        with needed({**fields, "threads": threads}):
+            self._open(d, seed, limit, threads)
 
     def _shape(self) -> str:
         return (f"batch {self.batch}, heads {self.heads}, key_dim {self.key_dim}, "
@@ -51,9 +57,13 @@ class Memory(Running):
 
     def _open(self, d: Any, seed: int, limit: int, threads: int) -> None:
         why = sentence()
-        d.seed, d.limit, self._threads = seed, limit, threads
+        d.seed, d.limit = whole("seed", seed, "uint64_t"), whole("limit", limit, "size_t")
         self._pool, d.parallel = pool_of(threads)
-        self._hold(lib.miras_memory_open(d, ffi.NULL, why, len(why)), why)
+        self._begin(lib.miras_memory_open(d, ffi.NULL, why, len(why)), why, threads)
+
+    def _begin(self, c: Any, why: Any, threads: int) -> None:
+        self._hold(c, why)
+        self._threads = threads
         self._d = d = lib.miras_memory_desc_of(self._c)
         self.batch, self.heads = int(d.batch), int(d.heads)
         self.key_dim, self.value_dim = int(d.key_dim), int(d.value_dim)
@@ -88,21 +98,23 @@ class Memory(Running):
 
     # ---- one pair at a time ----
 
-    def _row(self, name: str, array: Any, last: Shape) -> Tuple[Any, Shape]:
-        """An array [batch, heads, last ...] as C takes it, and the axes that it leaves out."""
-        row = pointer(name, array)
-        return row, fit(name, array, (self.batch, self.heads) + last, self._ones(1))[0]
+    def _row(self, name: str, given: Any, last: Shape) -> Tuple[Any, Shape, Floats]:
+        """Numbers [batch, heads, last ...] as C takes them, the axes that they leave out, and their
+        array."""
+        array = numbers(name, given)
+        left, _ = fit(name, array, (self.batch, self.heads) + last, self._ones(1))
+        return ffi.from_buffer("float[]", array), left, array
 
     def _ones(self, heads: int) -> Shape:
         """Of the axes 0 (batch) and `heads` those that may be left out."""
         return (0,) * (self.batch == 1) + (heads,) * (self.heads == 1)
 
-    def _answered(self, verb: str, name: str, array: Floats, wide: Shape,
+    def _answered(self, verb: str, name: str, given: Any, wide: Shape,
                   last: Shape, out: Optional[Floats] = None,
                   wants: Optional[Tuple[str, str]] = None) -> Floats:
-        """What a call says of an array [batch, heads, wide], [batch, heads, last]. wants: a field,
+        """What a call says of numbers [batch, heads, wide], [batch, heads, last]. wants: a field,
         and what it must be."""
-        a, left = self._row(name, array, wide)
+        a, left, array = self._row(name, given, wide)
         out, o = _room(out, without((self.batch, self.heads) + last, left))
         _apart(out, array)
         try:
@@ -117,7 +129,7 @@ class Memory(Running):
         if self._no_write:
             raise Refused(self._no_write, "MIRAS_ERR_DESC")
 
-    def write(self, key: Floats, value: Floats) -> float:
+    def write(self, key: npt.ArrayLike, value: npt.ArrayLike) -> float:
         """Learn a pair, key [batch, heads, key_dim] and value [batch, heads, value_dim], and return
         the surprise: the loss of the pair before the write. With inner_steps > 1 a token's pairs,
         [batch, heads, inner_steps, ..]."""
@@ -128,19 +140,20 @@ class Memory(Running):
         self._call("write", k, v, surprise)
         return float(surprise[0])
 
-    def read(self, query: Floats, out: Optional[Floats] = None) -> Floats:
+    def read(self, query: npt.ArrayLike, out: Optional[Floats] = None) -> Floats:
         """The answer [batch, heads, value_dim] to a query [batch, heads, key_dim]; the memory does
         not change. It is written to out, if given."""
         return self._answered("read", "query", query, (self.key_dim,), (self.value_dim,), out)
 
-    def learn(self, key: Floats, value: Floats, *, elapsed: float = 1) -> Tuple[Floats, float]:
+    def learn(self, key: npt.ArrayLike, value: npt.ArrayLike, *,
+              elapsed: float = 1) -> Tuple[Floats, float]:
         """Answer a key, then learn its value: the answer and the surprise. The state decays by
         alpha to the power elapsed, above 0, for samples that come unevenly."""
-        if not elapsed > 0:
+        if not float(elapsed) > 0:
             raise Refused(f"elapsed is {elapsed}; it must be above 0")
         e, surprise = ffi.new("miras_memory_event *"), ffi.new("float *")
-        k, left = self._row("key", key, (self.key_dim,))
-        v, _ = self._row("value", value, (self.value_dim,))
+        k, left, _ = self._row("key", key, (self.key_dim,))
+        v = self._row("value", value, (self.value_dim,))[0]
         out, o = _room(None, without((self.batch, self.heads, self.value_dim), left))
         e.key, e.value, e.answer, e.surprise, e.elapsed = k, v, o, surprise, elapsed
         self._can_write()
@@ -155,13 +168,13 @@ class Memory(Running):
             raise
         return out, float(surprise[0])
 
-    def probabilities(self, answer: Floats) -> Floats:
+    def probabilities(self, answer: npt.ArrayLike) -> Floats:
         """Of an answer in logits (bias cross-entropy): every group sums to 1."""
         return self._answered("probabilities", "answer", answer, (self.value_dim,),
                               (self.value_dim,), wants=("bias", "probabilities are of bias "
                                                         "cross-entropy (preset categories)"))
 
-    def variance(self, query: Floats) -> Floats:
+    def variance(self, query: npt.ArrayLike) -> Floats:
         """How unsure the answer to a query is, [batch, heads], of memories by least squares."""
         return self._answered("variance", "query", query, (self.key_dim,), (), wants=(
             "algorithm", "a variance is known to recursive-least-squares (presets signals, rls) "
@@ -275,48 +288,59 @@ class Memory(Running):
     def get(self, name: str, sequence: int = 0, head: int = 0) -> Floats:
         """A copy of the part of that name of one sequence and head."""
         out, o = _room(None, self._part(name))
-        self._ask_why("get", sequence, head, name.encode(), o)
+        self._ask_why("get", whole("sequence", sequence), whole("head", head),
+                      words("a part", name), o)
         return out
 
-    def set(self, name: str, array: Floats, sequence: int = 0, head: int = 0) -> None:
+    def set(self, name: str, array: npt.ArrayLike, sequence: int = 0, head: int = 0) -> None:
         """Set a part; the next token sees it."""
-        numbers = pointer(name, array)
-        fit(name, array, self._part(name))
-        self._ask_why("set", sequence, head, name.encode(), numbers)
+        part = numbers(name, array)
+        fit(name, part, self._part(name))
+        self._ask_why("set", whole("sequence", sequence), whole("head", head),
+                      words("a part", name), pointer(name, part))
 
     # ---- files and copies ----
 
     @classmethod
     def open(cls, path: Path, *, limit: int = 0, threads: int = 1) -> Memory:
         """The memory that a file holds."""
-        data = pathlib.Path(path).read_bytes()
-        with about(path):
-            self = cls.from_bytes(data, limit=limit, threads=threads)
-        self._name = pathlib.Path(path).name
+        name = path_of(path)
+        os.stat(name)   # an OSError, if there is none
+        self, why, result = cls.__new__(cls), sentence(), ffi.new("miras_result *")
+        given = ffi.new("miras_memory_desc *", {"limit": whole("limit", limit, "size_t")})
+        self._name = os.path.basename(os.path.abspath(name))
+        self._pool, given.parallel = pool_of(threads)
+        c = lib.miras_memory_open_file(os.fsencode(name), given, ffi.NULL, result, why, len(why))
+        with about(name):
+            check(result[0], why)
+            self._begin(c, why, threads)
         return self
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, seed: int = 0, limit: int = 0, threads: int = 1) -> Memory:
+    def from_bytes(cls, data: Buffer, *, seed: int = 0, limit: int = 0, threads: int = 1) -> Memory:
         """The memory that to_bytes has written."""
-        d, self = ffi.new("miras_memory_desc *"), cls.__new__(cls)
+        d, self, block = ffi.new("miras_memory_desc *"), cls.__new__(cls), ffi.from_buffer(data)
         self._name = "of bytes"
-        check(lib.miras_memory_desc_from(d, data, len(data)))
+        check(lib.miras_memory_desc_from(d, block, len(block)))
         self._open(d, seed, limit, threads)
-        self._ask_why("load_from", data, len(data))
+        self._load_from(data)
         return self
 
     def fork(self) -> Memory:
         """A memory of its own that goes on from here."""
-        other = self.from_bytes(self.to_bytes(), seed=self._d.seed, limit=self._d.limit,
-                                threads=self._threads)
-        other._name = self._name
-        return other
+        again, made = self.__reduce__()
+        return again(*made)
 
-    def __copy__(self) -> Memory:
-        return self.fork()
+    def __reduce__(self) -> Tuple[Callable[..., Memory], Tuple[Any, ...]]:
+        return _again, (type(self), self.to_bytes(), self._name,
+                        dict(seed=self._d.seed, limit=self._d.limit, threads=self._threads))
 
-    def __deepcopy__(self, memo: object) -> Memory:
-        return self.fork()
+
+def _again(kind: Type[Memory], data: bytes, name: str, made: Dict[str, int]) -> Memory:
+    """What was copied or pickled."""
+    self = kind.from_bytes(data, **made)
+    self._name = name
+    return self
 
 
 def _room(out: Optional[Floats], shape: Shape) -> Tuple[Floats, Any]:

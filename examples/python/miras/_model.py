@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
+import numpy.typing as npt
 
-from ._core import (Bytes, Error, Floats, Held, Ints, Path, Refused, Running, Shape, Value, about,
-                    check, field_names, field_text, field_value, fit, pointer, pool_of, preset_of,
-                    rows_of, sentence, set_fields, text, window)
+from ._core import (Buffer, Bytes, Error, Floats, Held, Ints, Path, Refused, Running, Shape, Value,
+                    about, check, field_names, field_text, field_value, fit, instead, needed,
+                    numbers, path_of, pointer, pool_of, preset_of, rows_of, sentence, set_fields,
+                    text, whole, window, words)
 from ._miras import ffi, lib
 
 Tokens = Union[Ints, Sequence[int], bytes]
@@ -22,12 +24,13 @@ class Vocabulary:
         self.characters: Optional[str] = None
         if path is None:
             return
-        with open(path, encoding="ascii", errors="replace") as file:
+        name = path_of(path)
+        with open(name, encoding="ascii", errors="replace") as file:
             said = re.match(r"miras-lm 1\ncontext \d+\n(bytes|characters (\d+)\s+"
                             r"((?:[0-9a-f]+\s+)+))", file.read())
         codes = [int(code, 16) for code in said[3].split()] if said and said[2] else []
         if not said or len(codes) != int(said[2] or 0):
-            raise Error(f"{os.fspath(path)} is no vocabulary of lm", "MIRAS_ERR_FORMAT")
+            raise Error(f"{name} is no vocabulary of lm", "MIRAS_ERR_FORMAT")
         if codes:
             self.characters = "".join(map(chr, codes))
 
@@ -69,15 +72,19 @@ class Model(Held):
 
     def __init__(self, preset: str, *, layers: int = 0, limit: int = 0, **fields: Value) -> None:
         d, why = ffi.new("miras_model_desc *"), sentence()
-        check(lib.miras_model_preset(d, preset_of(preset), layers))
-        set_fields("model", d, fields)
-        d.limit = limit
+        check(lib.miras_model_preset(d, preset_of(preset), whole("layers", layers)))
+        set_fields("model", d, fields, "layers", "heads", "weights", "limit")
+        d.limit = whole("limit", limit, "size_t")
         self._name = preset
-        self._begin(lib.miras_model_open(d, ffi.NULL, why, len(why)), why)
+        with needed({**fields, "layers": layers} if layers else fields):
+            self._begin(lib.miras_model_open(d, ffi.NULL, why, len(why)), why)
 
     def _begin(self, c: Any, why: Any) -> None:
         self._hold(c, why)
-        self._d = lib.miras_model_desc_of(self._c)
+        self._d, self._only = lib.miras_model_desc_of(self._c), ffi.NULL
+        self._ranges = ("tokens must be categories of inputs, and targets those of outputs or -1"
+                        if self._d.inputs[0] != b"\0" or self._d.outputs[0] != b"\0" else
+                        f"tokens must lie in 0..{self._d.vocab - 1}, and targets there or be -1")
         row = lib.miras_model_row(self._c)
         self.vocabulary: Optional[Vocabulary] = None
         self.width = int(self._d.width)
@@ -100,10 +107,13 @@ class Model(Held):
         Of models of others, window: tokens that attention sees at most, 0: what the model says;
         ignore: fields of config.json that count as not there. Fields of a file of one's own:
         adapt__learning_rate and others of adapt, and memory__reset_every."""
+        path = path_of(path)
         os.stat(path)   # an OSError, if there is none
         d, self = ffi.new("miras_model_desc *"), cls.__new__(cls)
         self._name = os.path.basename(os.path.abspath(path))
         name, why, result = os.fsencode(path), sentence(), ffi.new("miras_result *")
+        skip = words("ignore", ignore) if ignore else ffi.NULL
+        window, limit = whole("window", window), whole("limit", limit, "size_t")
         set_fields("model", d, {"weights": weights})
         d.limit, held = limit, d.weights
         if not os.path.isdir(path):
@@ -118,7 +128,7 @@ class Model(Held):
                     check(result[0], why)
             if c != ffi.NULL:
                 self._begin(c, why)
-                self._read_vocabulary(os.fspath(path) + ".vocab")
+                self._read_vocabulary(path + ".vocab")
                 if window or ignore:
                     raise Refused("window and ignore are for models of others, and this is a file "
                                   "of miras.h")
@@ -128,7 +138,6 @@ class Model(Held):
                         raise Refused(f"{field} is {asked}, but the {found} of the file stays: "
                                       "adapt needs a learning_rate, and 0 is what the file says")
                 return self
-        skip = ignore.encode() if ignore else ffi.NULL
         d = ffi.new("miras_model_desc *", {"limit": limit, "weights": held})
         with about(path):
             check(lib.miras_checkpoint_desc(d, name, skip, ffi.NULL, why, len(why)), why)
@@ -139,6 +148,29 @@ class Model(Held):
         with about(path):
             self._begin(lib.miras_checkpoint_open(d, name, skip, ffi.NULL, why, len(why)), why)
         return self
+
+    @classmethod
+    def from_bytes(cls, data: Buffer, *, weights: str = "float", limit: int = 0) -> Model:
+        """The model that to_bytes has written; weights and limit as in `open`."""
+        return cls._of_bytes(data, "of bytes", limit, {"weights": weights})
+
+    @classmethod
+    def _of_bytes(cls, data: Buffer, name: str, limit: int, beside: Mapping[str, Value]) -> Model:
+        """beside: fields that are not in files."""
+        d, why, self = ffi.new("miras_model_desc *"), sentence(), cls.__new__(cls)
+        self._name, block = name, ffi.from_buffer(data)
+        check(lib.miras_model_desc_from(d, block, len(block)))
+        set_fields("model", d, beside)
+        d.limit = whole("limit", limit, "size_t")
+        self._begin(lib.miras_model_open_empty(d, ffi.NULL, why, len(why)), why)
+        self._load_from(data)
+        return self
+
+    def __reduce__(self) -> Tuple[Callable[..., Model], Tuple[Any, ...]]:
+        beside = {name: field_text("model", self._d, name) for name in ("weights", "heads")}
+        only = None if self._only == ffi.NULL else self._only.decode()
+        return _again, (type(self), self.to_bytes(), self._name, self._d.limit, beside,
+                        self.vocabulary, only)
 
     def _read_vocabulary(self, path: str) -> None:
         if os.path.exists(path):
@@ -183,20 +215,24 @@ class Model(Held):
     def train_only(self, patterns: Optional[str]) -> int:
         """Steps of trainers change only parameters whose names match, as "*memory.init,*gates.*";
         None: all again. How many numbers those are."""
-        count = lib.miras_model_train_only(self._c, patterns.encode() if patterns else ffi.NULL)
-        if not count:
-            raise Refused(f"a pattern of {patterns} matches no parameter")
+        only = ffi.NULL if patterns is None else words("patterns", patterns)
+        with self._lock:
+            count = lib.miras_model_train_only(self._c, only)
+            if not count:
+                raise Refused(f'a pattern of "{patterns}" matches no parameter')
+            self._only = only
         return int(count)
 
     def standardize(self, vectors: Floats) -> None:
         """Take rows [rows, vectors] into the means and deviations of inputs "standardized"."""
-        numbers, (rows,) = rows_of("vectors", vectors, (-1,), self.row["vectors"])
-        self._call("standardize", numbers, rows)
+        x, (rows,) = rows_of("vectors", vectors, (-1,), self.row["vectors"])
+        with instead("inputs has no item standardized"):
+            self._call("standardize", x, rows)
 
     def predict(self, outputs: Floats) -> None:
         """Turn outputs [rows, outputs] in place into what they say: probabilities, deviations."""
-        numbers, (rows,) = rows_of("outputs", outputs, (-1,), self.row["outputs"], write=True)
-        lib.miras_model_predict(self._c, numbers, rows)
+        x, (rows,) = rows_of("outputs", outputs, (-1,), self.row["outputs"], write=True)
+        lib.miras_model_predict(self._c, x, rows)
 
     def generate(self, prompt: Tokens, count: int, *, temperature: float = 0.8, top_k: int = 0,
                  top_p: float = 0, seed: int = 1) -> Ints:
@@ -205,6 +241,22 @@ class Model(Held):
         session = Session(self)
         session.prefill(prompt)
         return session.generate(count, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+
+
+def _again(kind: Type[Model], data: bytes, name: str, limit: int, beside: Mapping[str, Value],
+           vocabulary: Optional[Vocabulary], only: Optional[str]) -> Model:
+    """What was copied or pickled."""
+    self = kind._of_bytes(data, name, limit, beside)
+    self.vocabulary = vocabulary
+    if only is not None:
+        self.train_only(only)
+    return self
+
+
+def _model_of(model: Any) -> Any:
+    if not isinstance(model, Model):
+        raise TypeError(f"model is of type {type(model).__name__}; it must be a miras.Model")
+    return model._c
 
 
 class Trainer(Held):
@@ -217,12 +269,19 @@ class Trainer(Held):
     def __init__(self, model: Model, *, batch: int = 1, context: int, carried: int = 0,
                  limit: int = 0, threads: int = 1) -> None:
         d, why = ffi.new("miras_trainer_desc *"), sentence()
-        d.batch, d.context, d.carried, d.limit = batch, context, carried, limit
+        d.batch, d.context = whole("batch", batch), whole("context", context)
+        d.carried, d.limit = whole("carried", carried), whole("limit", limit, "size_t")
         self._pool, d.parallel = pool_of(threads)
-        self._hold(lib.miras_trainer_open(model._c, d, ffi.NULL, why, len(why)), why)
+        self._hold(lib.miras_trainer_open(_model_of(model), d, ffi.NULL, why, len(why)), why)
         self.model, self._name = model, f"of {model._name}"
         self._last: Shape = (0, 0)
-        self.batch, self.context = max(batch, 1), context
+        self.batch, self.context = max(d.batch, 1), int(d.context)
+        self._given = {"batch": self.batch, "context": self.context, "carried": int(d.carried),
+                       "limit": int(d.limit), "threads": threads}
+
+    def __reduce__(self) -> Tuple[Callable[..., Trainer], Tuple[Any, ...]]:
+        grads = self.grads.copy() if self.grads.any() else None
+        return _trainer_again, (type(self), self.model, self.to_bytes(), grads, self._given)
 
     def _shape(self) -> str:
         return f"batch {self.batch}, context {self.context}, steps {self.steps}"
@@ -250,18 +309,23 @@ class Trainer(Held):
             if array is not None or (asked and row[field]):
                 each = {"hidden": self.model.width, **row}.get(field, 1)
                 wants = shape[:1] if field in ("carry", "restart") else shape
-                numbers, found = rows_of(name, array, wants, each, kind, field in
-                                         ("outputs", "hidden"))
+                block, found = rows_of(name, array, wants, each, kind, field in
+                                       ("outputs", "hidden"))
                 shape = (found + shape[1:])[:2]
-                held.append(numbers)
-                setattr(x, field, numbers)
-        if shape[0] > self.batch or shape[1] > self.context:
+                held.append(block)
+                setattr(x, field, block)
+        if not (0 < shape[0] <= self.batch and 0 < shape[1] <= self.context):
             raise ValueError(f"there are {shape[0]} sequences of {shape[1]} rows; the trainer has "
-                             f"room for {self.batch} of {self.context}")
+                             f"room for {self.batch} of {self.context}, and needs one")
         if restart is not None and carry is None:
             raise Refused("restart is given, and nothing is carried")
         x.batch, x.length = shape
-        self._call("loss_batch", x, train, loss)
+        odd = "; weights must be finite and not negative" if weights is not None else ""
+        if carry is not None:
+            odd += ("; carry takes different places of carried states, or -1, and rows as a "
+                    "multiple of the chunk, with train")
+        with instead(self.model._ranges + odd):
+            self._call("loss_batch", x, bool(train), loss)
         self._last = shape
         return float(loss[0])
 
@@ -284,7 +348,9 @@ class Trainer(Held):
         made."""
         o = ffi.new("miras_adamw_options *", [beta1, beta2, epsilon, weight_decay, clip])
         norm = ffi.new("float *")
-        self._call("step", o, learning_rate, norm)
+        with instead("learning_rate must lie in -1e6..1e6, beta1 and beta2 in 0..1 and below 1, "
+                     "weight_decay in 0..1e6, epsilon and clip must not be negative"):
+            self._call("step", o, learning_rate, norm)
         return float(norm[0])
 
     @property
@@ -299,9 +365,21 @@ class Trainer(Held):
         return int(lib.miras_trainer_steps(self._c))
 
 
+def _trainer_again(kind: Type[Trainer], model: Model, data: bytes, grads: Optional[Floats],
+                   given: Dict[str, int]) -> Trainer:
+    """What was copied or pickled."""
+    self = kind(model, **given)
+    self._load_from(data)
+    if grads is not None:
+        self.grads[:] = grads
+    return self
+
+
 def schedule_cosine(step: int, warmup: int, steps: int, peak: float, floor: float) -> float:
     """The learning rate at step: linear warm-up to peak, then a cosine down to floor * peak."""
-    return float(lib.miras_schedule_cosine(step, warmup, steps, peak, floor))
+    return float(lib.miras_schedule_cosine(
+        whole("step", step, "uint64_t"), whole("warmup", warmup, "uint64_t"),
+        whole("steps", steps, "uint64_t"), peak, floor))
 
 
 class Session(Running):
@@ -314,11 +392,12 @@ class Session(Running):
     def __init__(self, model: Model, *, batch_tokens: int = 0, limit: int = 0,
                  threads: int = 1) -> None:
         d, why = ffi.new("miras_session_desc *"), sentence()
-        d.batch_tokens, d.limit = batch_tokens, limit
+        d.batch_tokens = whole("batch_tokens", batch_tokens)
+        d.limit = whole("limit", limit, "size_t")
         self._pool, d.parallel = pool_of(threads)
-        self._hold(lib.miras_session_open(model._c, d, ffi.NULL, why, len(why)), why)
+        self._hold(lib.miras_session_open(_model_of(model), d, ffi.NULL, why, len(why)), why)
         self.model, self._name = model, f"of {model._name}"
-        self._given = {"batch_tokens": batch_tokens, "limit": limit, "threads": threads}
+        self._given = {"batch_tokens": d.batch_tokens, "limit": int(d.limit), "threads": threads}
 
     def _shape(self) -> str:
         return f"position {self.position}"
@@ -330,7 +409,8 @@ class Session(Running):
         count = self.model.width if name == "hidden" else self.model.row["outputs"]
         return np.array(window(self, row, (count,)))
 
-    def feed(self, tokens: Optional[Tokens] = None, vectors: Optional[Floats] = None) -> Floats:
+    def feed(self, tokens: Optional[Tokens] = None,
+             vectors: Optional[npt.ArrayLike] = None) -> Floats:
         """Feed rows, tokens [rows, tokens] and vectors [rows, vectors]; the outputs after the last.
         Of a model of words tokens are a row of whole numbers, or bytes; they are copied."""
         row, held, count = self.model.row, [ffi.NULL, ffi.NULL], (-1,)
@@ -339,12 +419,15 @@ class Session(Running):
             given = _tokens(tokens)
         for i, (name, array) in enumerate((("tokens", given), ("vectors", vectors))):
             if array is not None or row[name]:
+                if i and array is not None:
+                    array = numbers(name, array)
                 held[i], found = rows_of(name, array, count, row[name], ("int32_t", "float")[i])
                 count = (found[0],)
         with self._lock:
             said = lib.miras_session_feed(self._c, *held, *count)
             if said == ffi.NULL:
-                raise Refused("there is no row, or a token is out of range")
+                raise Refused("there is no row, or a token is out of range: "
+                              f"{self.model._ranges}")
             return self._copy(said, "outputs")
 
     def prefill(self, tokens: Tokens) -> Floats:
@@ -359,24 +442,31 @@ class Session(Running):
         """Feed tokens; the summed cross entropy in nats of the targets, -1 left out."""
         x, y, loss = _tokens(tokens), _tokens(targets), ffi.new("double *")
         fit("targets", y, x.shape)
-        self._call("score", pointer("tokens", x, "int32_t"), pointer("targets", y, "int32_t"),
-                   len(x), loss)
+        with instead(f"{self.model._ranges}; a score is of models of words"):
+            self._call("score", pointer("tokens", x, "int32_t"), pointer("targets", y, "int32_t"),
+                       len(x), loss)
         return float(loss[0])
 
-    def learn(self, classes: Optional[Ints] = None, values: Optional[Floats] = None) -> None:
+    def learn(self, classes: Optional[Tokens] = None,
+              values: Optional[npt.ArrayLike] = None) -> None:
         """What came of the last row, for a model whose head learns (adapt)."""
-        given = (("classes", classes, "int32_t"), ("values", values, "float"))
-        self._call("learn", *(
-            ffi.NULL if array is None else rows_of(name, array, (), self.model.row[name], kind)[0]
-            for name, array, kind in given))
+        given = (("classes", None if classes is None else _tokens(classes), "int32_t"),
+                 ("values", None if values is None else numbers("values", values), "float"))
+        with instead(f"classes or values must be given; {self.model._ranges}"):
+            self._call("learn", *(
+                ffi.NULL if array is None else
+                rows_of(name, array, (), self.model.row[name], kind)[0]
+                for name, array, kind in given))
 
     def generate(self, count: int, *, temperature: float = 0.8, top_k: int = 0, top_p: float = 0,
                  seed: int = 1) -> Ints:
         """So many tokens that follow. temperature: 0 takes the likeliest, others draw:
         top_k: from so many of the likeliest, 0: from all; top_p: from the likeliest that have
         this probability together, 0 or 1: from all. The same seed draws the same."""
-        how = ffi.new("miras_sampler *", [temperature, top_k, top_p, seed])
+        how = ffi.new("miras_sampler *", [temperature, whole("top_k", top_k), top_p,
+                                          whole("seed", seed, "uint64_t")])
         found: List[int] = []
+        count = whole("count", count, "size_t")
         vocab = self.model.row["outputs"]
         with self._lock:
             logits = self.logits
@@ -392,23 +482,31 @@ class Session(Running):
     @property
     def logits(self) -> Floats:
         """The outputs of the last row."""
-        return self._copy(lib.miras_session_logits(self._c), "outputs")
+        with self._lock:
+            return self._copy(lib.miras_session_logits(self._c), "outputs")
 
     @property
     def hidden(self) -> Floats:
         """What the last row's outputs were made of, [width]."""
-        return self._copy(lib.miras_session_hidden(self._c), "hidden")
+        with self._lock:
+            return self._copy(lib.miras_session_hidden(self._c), "hidden")
 
     def adopt(self, path: Path) -> None:
         """As load, under whatever weights of that descriptor, which load refuses."""
-        with about(path):
-            self._ask_why("adopt", os.fsencode(path))
+        self._read("adopt", path)
 
     def fork(self) -> Session:
-        """A text of its own that goes on from here."""
-        data, other = self.to_bytes(), Session(self.model, **self._given)
-        other._ask_why("load_from", data, len(data))
-        return other
+        """A text of its own that goes on from here, of the same model."""
+        again, made = self.__reduce__()
+        return again(*made)
 
-    def __copy__(self) -> Session:
-        return self.fork()
+    def __reduce__(self) -> Tuple[Callable[..., Session], Tuple[Any, ...]]:
+        return _session_again, (type(self), self.model, self.to_bytes(), self._given)
+
+
+def _session_again(kind: Type[Session], model: Model, data: bytes,
+                   given: Dict[str, int]) -> Session:
+    """What was copied or pickled."""
+    self = kind(model, **given)
+    self._load_from(data)
+    return self

@@ -1,8 +1,10 @@
 """Models: gradients, training, running texts, files of examples/lm.c and of others, other rows."""
+import copy
 import gc
 import inspect
 import os
 import pathlib
+import pickle
 
 import miras
 import numpy as np
@@ -117,6 +119,87 @@ def test_sessions(tmp_path):
     assert loaded.position == 20
 
 
+def both(thing):
+    return copy.deepcopy(thing), pickle.loads(pickle.dumps(thing))
+
+
+def test_copies_and_pickles(tmp_path):
+    m, x = small("titans", limit=1 << 30), batch(11, 2, 8)
+    chosen = m.train_only("*memory.init*")
+    t, s = miras.Trainer(m, batch=2, context=8, threads=2, carried=1), miras.Session(m)
+    for _ in range(3):
+        t.loss(x, x)
+        t.backward()
+        t.step(1e-2)
+    logits = s.prefill(x[0])
+    for n in both(m):
+        assert type(n) is miras.Model and n.fields == m.fields and repr(n) == repr(m)
+        np.testing.assert_array_equal(n.params, m.params)
+        n.params[0] += 1
+        assert n.params[0] != m.params[0]
+        count = int((n.params != m.params).sum())
+        u, before = miras.Trainer(n, batch=2, context=8), n.params.copy()
+        u.loss(x, x)
+        u.backward()
+        u.step(1e-2)
+        assert count == 1 and 0 < (n.params != before).sum() <= chosen < n.train_only(None)
+    for model, r, u in both([m, s, t]) + both((m, s, t)):
+        assert r.model is model and u.model is model is not m      # one of their own for both
+        np.testing.assert_array_equal(r.logits, logits)
+        np.testing.assert_array_equal(r.step(3), s.fork().step(3))
+        assert u.steps == 3 and repr(u) == repr(t)
+        u.loss(x, x)
+        u.backward()
+    t.loss(x, x)
+    t.backward()
+    for u in both(t):      # between a gradient and its step
+        np.testing.assert_array_equal(u.grads, t.grads)
+        np.testing.assert_array_equal(u.model.params, m.params)
+        u.step(1e-2)
+    r = copy.copy(s)
+    assert r.model is m and r.position == s.position
+    r.step(1)
+    assert r.position == s.position + 1
+    t.step(1e-2)
+    np.testing.assert_array_equal(u.model.params, m.params)
+    m.save(tmp_path / "m")
+    assert m.to_bytes() == (tmp_path / "m").read_bytes()
+    n = miras.Model.from_bytes(memoryview(m.to_bytes()), weights="bf16")
+    assert n.fields["weights"] == "bf16" and both(n)[1].to_bytes() == n.to_bytes()
+    with pytest.raises(miras.Error, match="limit"):
+        miras.Model.from_bytes(m.to_bytes(), limit=1000)
+    rows = small(vocab=0, inputs="category 3, vector 2", outputs="squared 2",
+                 adapt__learning_rate=0.5, adapt__hidden=1)
+    for n in both(rows):
+        assert n.fields == rows.fields and n.row == rows.row
+
+
+def test_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    m = small()
+    t, s = miras.Trainer(m, context=4), miras.Session(m)
+    s.step(1)
+    for name in ("a", b"b", pathlib.Path("c"), os.fsdecode(b"d\xff"), b"e\xff.safetensors"):
+        for one in (s, t, m):
+            one.save(name)
+            one.load(name)
+        s.save("session")
+        s.adopt("session")
+        np.testing.assert_array_equal(miras.Model.open(name).params, m.params)
+    with open(b"b.vocab", "w") as file:
+        file.write("miras-lm 1\ncontext 8\nbytes\nmodel gated-deltanet\n")
+    assert miras.Model.open(b"b").vocabulary is not None
+    kept = sorted(os.listdir())
+    for name in ("a\0", "a\0b", b"a\0", pathlib.Path("a\0")):
+        for call in (s.save, s.load, s.adopt, t.save, t.load, m.save, m.load, miras.Model.open):
+            with pytest.raises(ValueError, match="^embedded null byte$"):
+                call(name)
+    for call in (lambda: miras.Model.open("a", ignore="x\0"), lambda: m.train_only("*\0")):
+        with pytest.raises(ValueError, match="embedded null character"):
+            call()
+    assert sorted(os.listdir()) == kept
+
+
 def test_generation():
     m = small(seed=3)
     greedy, s = m.generate([1, 2], 8, temperature=0), miras.Session(m)
@@ -154,10 +237,76 @@ def test_fields():
     for fields, says in ((dict(memory__chnk=2), "no field memory.chnk; is it memory.chunk?"),
                          (dict(learning_rate=2), "is it memory.learning_rate?"),
                          (dict(vocab=1), "vocab is 1; it must lie in 2.."),
+                         (dict(vocab=0), "vocab is 0; it must lie in 2.."),
+                         (dict(layrs=2), "no field layrs; is it layers?"),
+                         (dict(head=2), "no field head; is it heads?"),
                          (dict(limit=1000), "limit")):
         with pytest.raises(miras.Refused) as error:
             small("yaad", **fields)
         assert says in str(error.value)
+
+
+@pytest.mark.parametrize("fields, says", [
+    (dict(layers=2), "vocab is needed; it must lie in 2.."),
+    (dict(layers=2, vocab=9), "width is needed; it must lie in 1..65536"),
+    (dict(vocab=9, width=8), "layers is needed; it must lie in 1..256"),
+    (dict(layers=-1, vocab=9, width=8), "layers is -1; it must lie in 1..256"),
+    (dict(layers=1 << 40), f"layers is {1 << 40}; it must be below {1 << 31}"),
+    (dict(layers=2, limit=-1), "limit is -1; it must not be negative"),
+])
+def test_what_is_needed(fields, says):
+    with pytest.raises(miras.Refused) as error:
+        miras.Model("titans", **fields)
+    assert says in str(error.value)
+
+
+def test_what_a_call_wants():
+    m = small()
+    t, s, x = miras.Trainer(m, batch=2, context=8), miras.Session(m), batch(12, 2, 8)
+    high, ranges = np.full((2, 8), 17, np.int32), "tokens must lie in 0..16, and targets there or"
+    refused, minus = miras.Refused, np.full((2, 8), -1, np.float32)
+    s.step(1)
+    for call, kind, says in (
+            (lambda: miras.Trainer(None, context=8), TypeError, "model is of type NoneType"),
+            (lambda: miras.Session(t), TypeError, "model is of type Trainer; it must be a miras.M"),
+            (lambda: miras.Trainer(m, context=-1), refused, "context is -1; it must lie in 1.."),
+            (lambda: miras.Trainer(m, context=8, batch=1 << 40), refused, "batch is 1099511627776"),
+            (lambda: miras.Session(m, batch_tokens=-1), refused, "batch_tokens is -1; it must lie"),
+            (lambda: t.loss(high, x), refused, ranges), (lambda: t.loss(x, high), refused, ranges),
+            (lambda: t.loss(x, x, weights=minus), refused, "weights must be finite and not negat"),
+            (lambda: t.loss(x, x, carry=np.zeros(2, np.int32)), refused, "carry takes different"),
+            (lambda: t.loss(x[:0], x[:0]), ValueError, "there are 0 sequences of 8 rows"),
+            (lambda: t.loss(x[:, :0], x[:, :0]), ValueError, "there are 2 sequences of 0 rows"),
+            (lambda: t.step(1e9), refused, "learning_rate must lie in -1e6..1e6"),
+            (lambda: t.step(1, beta1=1), refused, "beta1 and beta2 in 0..1 and below 1"),
+            (lambda: m.train_only(""), refused, 'a pattern of "" matches no parameter'),
+            (lambda: m.train_only(3), TypeError, "patterns is of type int; it must be a string"),
+            (lambda: s.step(17), refused, ranges), (lambda: s.score([1], [17]), refused, ranges),
+            (lambda: s.learn(), refused, "classes or values must be given"),
+            (lambda: s.generate(-1), refused, "count is -1; it must not be negative"),
+            (lambda: s.generate(1.5), TypeError, "count is of type float; it must be a whole numb"),
+            (lambda: s.generate(1, seed=-1), refused, "seed is -1; it must not be negative"),
+            (lambda: miras.schedule_cosine(-1, 1, 2, 3, 4), refused, "step is -1; it must not be"),
+            (lambda: miras.Model.from_bytes(b"none"), miras.Error, "not a valid file")):
+        with pytest.raises(kind) as error:
+            call()
+        assert says in str(error.value), says
+    assert s.position == 1 and t.steps == 0
+
+
+def test_rows_of_a_session_may_be_of_any_numbers():
+    m = small(vocab=0, inputs="vector 2", outputs="squared 1, category 3",
+              adapt__learning_rate=0.5, adapt__hidden=1)
+    rows, (s, r) = np.array([[1.5, -2], [0, 3]]), (miras.Session(m), miras.Session(m))
+    want = s.feed(vectors=rows.astype(np.float32))
+    for given in (rows, rows.tolist(), np.asfortranarray(rows), rows.astype(">f8")):
+        r.reset()
+        np.testing.assert_array_equal(r.feed(vectors=given), want)
+    s.learn(np.int32([2]), np.float32([0.5]))
+    r.learn([2], [0.5])
+    np.testing.assert_array_equal(r.state, s.state)
+    with pytest.raises(ValueError, match=r"vectors has the shape \(1, 3\); it must be \(any, 2\)"):
+        s.feed(vectors=[[1, 2, 3]])
 
 
 def test_what_is_printed(tmp_path):
@@ -272,6 +421,9 @@ def test_models_of_others(name):
     s = miras.Session(m)
     got = np.array([s.step(token) for token in tokens])
     assert np.abs(got - want).max() < 2e-5 * want.std()
+    for other in both(s):
+        assert other.model.fields == m.fields
+        np.testing.assert_array_equal(other.step(tokens[0]), s.fork().step(tokens[0]))
 
 
 @in_checkout
