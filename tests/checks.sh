@@ -487,7 +487,8 @@ run_others() {
   example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
 }
 
-# A source distribution of the Python package builds elsewhere, and what it installs passes pytest.
+# A source distribution of the Python package builds elsewhere, by wheel.sh into a wheel, and what
+# that installs passes pytest.
 python_has() {
   python -c 'import cffi, numpy, pytest, setuptools
 if tuple(map(int, setuptools.__version__.split(".")[:2])) < (70, 1): import wheel' 2>/dev/null
@@ -514,8 +515,9 @@ python_door() {
   }
   (cd examples/python && python -c 'import sys, setuptools.build_meta as build
 build.build_sdist(sys.argv[1])' "$build/sdist") >/dev/null &&
-    CFLAGS='-O1 -g0 -DMIRAS_NO_AVX512' pip install -q --no-build-isolation --no-deps \
-      "$build"/sdist/miras-*.tar.gz &&
+    CFLAGS='-O1 -g0 -DMIRAS_NO_AVX512' PYTHON=python FLAGS=--no-build-isolation \
+      sh examples/python/wheel.sh "$build/wheels" "$build"/sdist/miras-*.tar.gz &&
+    pip install -q --no-deps "$build"/wheels/miras-*.whl &&
     $limit python -m pytest -q -rs -p no:cacheprovider examples/python/tests
 }
 

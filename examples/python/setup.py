@@ -1,8 +1,10 @@
-"""setup.py: the version, the headers that an sdist carries, a folder for what a build leaves."""
+"""setup.py: the version, the headers that an sdist carries, one wheel for all versions of Python, a
+folder for what a build leaves."""
 import atexit
 import os
 import shutil
 import sys
+import sysconfig
 import tempfile
 
 from setuptools import setup
@@ -22,6 +24,8 @@ class WithHeaders(sdist):
 
 build = tempfile.mkdtemp(prefix="miras-build-")   # and nothing in the checkout
 atexit.register(shutil.rmtree, build, True)
+options = {"build": {"build_base": build}, "egg_info": {"egg_base": build}}
+if sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED"):
+    options["bdist_wheel"] = {"py_limited_api": "cp39"}   # what cffi writes keeps to it
 setup(version=miras_build.VERSION, cmdclass={"sdist": WithHeaders},
-      cffi_modules=["miras_build.py:ffi"],
-      options={"build": {"build_base": build}, "egg_info": {"egg_base": build}})
+      cffi_modules=["miras_build.py:ffi"], options=options)
