@@ -19895,7 +19895,8 @@ static size_t miras__up_column(const miras__shape *s, int i) {
   return i < 3 ? s->gate[group[i]].from : s->at_gate;
 }
 
-/* Jobs work on blocks of whole matrices; the jobs of a list are one phase. */
+/* Jobs work on blocks of whole matrices; the jobs of a list are one phase, of which none waits for
+ * another. */
 typedef enum miras__job_kind {
   MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE, MIRAS__TO_PANELS, MIRAS__TURN_TO_PANELS
 } miras__job_kind;
@@ -19914,7 +19915,7 @@ typedef struct miras__job {
   size_t first;            /* its first task                                                     */
 } miras__job;
 
-#define MIRAS__JOBS 48
+#define MIRAS__JOBS 48   /* of a list at a time: they lie on the stack, and in what a kernel is told */
 typedef struct miras__jobs {
   const miras__kernels *k;
   const miras_parallel *parallel;
@@ -20024,11 +20025,19 @@ static void miras__job_cut(miras__jobs *list, miras__job *j, size_t tall, size_t
   if (j->rows) list->tasks = j->first + miras__job_blocks(j);
 }
 
-/* Append a job, whose arrays the caller sets; an empty one does not count. */
+static void miras__jobs_run(miras__jobs *list) {
+  miras__each(list->parallel, list->tasks, miras__job_task, list);
+  list->tasks = 0;
+  list->count = 0;
+}
+
+/* Append a job, whose arrays the caller sets; an empty one does not count. A list that is full runs
+ * first: a layer has a job for each parameter, and one more for each matrix of the layer below. */
 static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_t rows,
                                   size_t cols) {
-  miras__job *j = &list->job[list->count];
-  MIRAS_ASSERT(list->count < MIRAS__JOBS);
+  miras__job *j;
+  if (list->count == MIRAS__JOBS) miras__jobs_run(list);
+  j = &list->job[list->count];
   j->kind = kind;
   j->rows = rows;
   j->cols = cols;
@@ -20037,12 +20046,6 @@ static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_
   miras__job_cut(list, j, MIRAS__JOB_ROWS, MIRAS__JOB_COLS);
   list->count += rows && cols;
   return j;
-}
-
-static void miras__jobs_run(miras__jobs *list) {
-  miras__each(list->parallel, list->tasks, miras__job_task, list);
-  list->tasks = 0;
-  list->count = 0;
 }
 
 /* Does the host run these, which multiplies by panels? */
@@ -20062,8 +20065,8 @@ static void miras__job_transpose(miras__jobs *list, miras__matrix c, const float
 /* The job dw [rows, cols] += a' b over the tokens of the step. A block reads from memory what no
  * other block uses: 512 x 512 of 2048 tokens runs at 116 GFLOP/s in blocks of 64 x 128, 122
  * of 128 x 128, 160 of 256 x 256 (AVX-512), as long as there are enough of them. */
-static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
-                               const float *a, size_t lda, const float *b, size_t ldb) {
+static miras__job *miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
+                                      const float *a, size_t lda, const float *b, size_t ldb) {
   miras__job *j = miras__job_add(list, MIRAS__PRODUCT, rows, cols);
   const size_t workers = miras__workers(list->parallel);
   size_t side = miras__on_device(list->parallel) ? MIRAS__JOB_ROWS : MIRAS__JOB_SIDE;
@@ -20073,6 +20076,7 @@ static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t
   j->depth = list->tokens;
   while (side > MIRAS__JOB_ROWS && 2 * rows * cols < side * side * workers) side /= 2;
   miras__job_cut(list, j, side, side < MIRAS__JOB_COLS ? MIRAS__JOB_COLS : side);
+  return j;
 }
 
 /* The job dw [cols] += the rows of a, ld apart. */
@@ -20088,8 +20092,8 @@ static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, 
                                const float *a, size_t lda, const float *b, size_t ldb) {
   const miras__shape *s = v->layer->s;
   const miras__param *p = &s->param[i];
-  miras__job *j = &list->job[list->count];
-  miras__job_product(list, g + p->at, miras__each_rows(s, i), p->cols, a, lda, b, ldb);
+  miras__job *j =
+    miras__job_product(list, g + p->at, miras__each_rows(s, i), p->cols, a, lda, b, ldb);
   if (!s->experts) return;
   list->place = v->kept.place, list->ld_place = v->work.rows, list->paths = s->paths;
   j->pairs = pairs;

@@ -854,6 +854,155 @@ static void test_gradient(void **state) {
   finish();
 }
 
+/* ---- lists of jobs ---- */
+
+/* A kind of layer of every type, in their order, each with all that makes parameters and may be
+ * together; `memory`, the row that those with memories are of. */
+static const struct {
+  char letter;
+  miras_preset memory;
+  const char *fields;
+} full[] = {
+  {'m', MIRAS_PRESET_TITANS,
+   ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 .token_rates=softplus "
+   ".decay_target=initial mixer.decay_form=floor mixer.conv_bias=1 mixer.projection_bias=1 "
+   "mixer.out_gate_rank=2 mixer.out_norm=layer mixer.d_skip=2"},
+  {'a', MIRAS_PRESET_COUNT, "attention.qk_norm=1 attention.out_gate=1 attention.persistent=2"},
+  {'g', MIRAS_PRESET_COUNT, ""},
+  {'b', MIRAS_PRESET_TITANS,
+   ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 .token_rates=softplus "
+   ".decay_target=initial mixer.decay_form=floor mixer.conv_bias=1 attention.qk_norm=1 "
+   "attention.persistent=2"},
+  {'c', MIRAS_PRESET_COUNT, "conv.size=3"},
+  {'r', MIRAS_PRESET_RWKV7_MEMORY,
+   ".decay_target=initial mixer.decay_form=floor rwkv.decay_rank=2 rwkv.rate_rank=2 "
+   "rwkv.value_rank=2 mixer.out_gate_rank=2"},
+  {'x', MIRAS_PRESET_TITANS,
+   ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 .token_rates=softplus "
+   ".decay_target=initial mixer.decay_form=floor mixer.conv_bias=1 attention.qk_norm=1 "
+   "attention.persistent=2 attention.window=4"}};
+
+static miras_model_desc full_model(const char *pattern) {
+  miras_model_desc d;
+  memset(&d, 0, sizeof d);
+  assert_int_equal(COUNT(full), MIRAS_LAYER_TYPE_COUNT);
+  for (int i = 0; i < COUNT(full); i++) {
+    miras_model_desc one;
+    memset(&one, 0, sizeof one);
+    if (full[i].memory < MIRAS_PRESET_COUNT) one = row(full[i].memory, 2).d;
+    one.layer[0].letter = 'm';
+    one.layer[0].type = (miras_layer_type)i;
+    one.layer[0].mixer.gate_rank = i == MIRAS_LAYER_RWKV ? 0 : one.layer[0].mixer.gate_rank;
+    set_fields(&one, full[i].fields);
+    set_fields(&one, "mlp.experts=2 mlp.shared_experts=1 mlp.hidden=6");
+    d.layer[i] = one.layer[0];
+    d.layer[i].letter = full[i].letter;
+  }
+  snprintf(d.pattern, sizeof d.pattern, "%s", pattern);
+  d.norm = MIRAS_NORM_LAYER;
+  d.embed_norm = d.untied = 1;
+  d.vocab = VOCAB;
+  d.width = WIDTH;
+  d.heads = HEADS;
+  return d;
+}
+
+/* The parameters of a layer, and (matrices) those of them that are one. */
+static int layer_views(const miras_model *m, int layer, int matrices) {
+  int count, n = 0;
+  const miras_view *v = miras_model_views(m, &count);
+  char start[16];
+  snprintf(start, sizeof start, "blocks.%d.", layer);
+  for (int i = 0; i < count; i++)
+    n += starts_with(v[i].name, start) && (!matrices || v[i].decay);
+  return n;
+}
+
+/* The gradient of every parameter, by the loss along it. */
+static void check_full(const char *pattern) {
+  enum { T = 8 };
+  const float h = 2e-3f;
+  const miras_model_desc d = full_model(pattern);
+  miras_model *m = open_model(&d, pattern);
+  miras_trainer *tr = open_trainer(m, NULL);
+  const miras_view *v;
+  float *params, *grads;
+  int count;
+  if (tr == NULL) return;
+  disturb(m, 3);
+  draw_text(T);
+  loss_of(tr, tokens, targets, BATCH, T, 1);
+  if (miras_trainer_backward(tr) != MIRAS_OK) failed("%s: backward", pattern);
+  v = miras_model_views(m, &count);
+  params = miras_model_params(m, NULL);
+  grads = miras_trainer_grads(tr);
+  for (int i = 0; i < count; i++) {
+    const float *g = grads + v[i].offset;
+    float *w = params + v[i].offset, *was = (float *)zeros(v[i].count, sizeof(float));
+    double length = 0.0, loss[2], is;
+    memcpy(was, w, v[i].count * sizeof(float));
+    for (size_t j = 0; j < v[i].count; j++) length += (double)g[j] * (double)g[j];
+    length = sqrt(length);
+    for (int side = 0; side < 2; side++) {
+      for (size_t j = 0; j < v[i].count; j++)
+        w[j] = was[j] + (side ? h : -h) * (float)((double)g[j] / length);
+      loss[side] = (double)loss_of(tr, tokens, targets, BATCH, T, 0);
+    }
+    is = (loss[1] - loss[0]) / (2.0 * (double)h);
+    if (!(length > 1e-6) || !(fabs(is - length) <= 0.05 * length + 2e-4))
+      failed("%s: the gradient of %s is %g, the loss moves by %g", pattern, v[i].name, length, is);
+    memcpy(w, was, v[i].count * sizeof(float));
+    free(was);
+  }
+  close_both(m, tr);
+}
+
+/* Two steps. */
+static void train_full(const char *pattern) {
+  const miras_model_desc d = full_model(pattern);
+  miras_model *m = open_model(&d, pattern);
+  miras_trainer *tr = open_trainer(m, NULL);
+  draw_text(8);
+  for (int i = 0; i < 2 && tr != NULL; i++) {
+    float norm;
+    loss_of(tr, tokens, targets, BATCH, 8, 1);
+    if (miras_trainer_backward(tr) != MIRAS_OK) failed("%s: backward", pattern);
+    norm = norm_of_step(tr, NULL, 1e-3f);
+    if (!(norm > 0 && norm < 1e6f)) failed("%s: a gradient of length %g", pattern, (double)norm);
+  }
+  close_both(m, tr);
+}
+
+/* A layer's jobs and those of the layer below, of any two types: some are more than fit into a list
+ * at a time. Then a model in which every type is above every other. */
+static void test_jobs(void **state) {
+  char pattern[64] = "rr";
+  int n = 2, longest = 0, full_lists = 0;
+  (void)state;
+  start();
+  for (int i = 0; i < COUNT(full); i++) {      /* each pair once: de Bruijn's circle, cut open */
+    pattern[n++] = full[i].letter;
+    for (int j = i + 1; j < COUNT(full); j++)
+      pattern[n++] = full[i].letter, pattern[n++] = full[j].letter;
+  }
+  pattern[n] = 0;
+  for (int i = 0; i < COUNT(full); i++)
+    for (int j = 0; j < COUNT(full); j++) {
+      const char three[4] = {'r', full[i].letter, full[j].letter, 0};
+      const miras_model_desc d = full_model(three);
+      miras_model *m = open_model(&d, three);
+      const int jobs = m == NULL ? 0 : layer_views(m, 2, 0) + layer_views(m, 1, 1);
+      miras_model_close(m);
+      if (jobs > longest) longest = jobs;
+      if (jobs > 48) full_lists++, check_full(three);
+      else train_full(three);
+    }
+  train_full(pattern);
+  print_message("%d lists are full, the longest has %d jobs\n", full_lists, longest);
+  assert_true(full_lists > 0);
+  finish();
+}
+
 /* ---- the parameters ---- */
 
 static int next_view(const miras_view *views, int count, int *at, const char *of, const char *name,
@@ -2959,6 +3108,7 @@ int main(void) {
     cmocka_unit_test(test_drawn_values),
     cmocka_unit_test(test_forward),
     cmocka_unit_test(test_gradient),
+    cmocka_unit_test(test_jobs),
     cmocka_unit_test(test_experts),
     cmocka_unit_test(test_session_bits),
     cmocka_unit_test(test_session_tiles),
