@@ -26668,7 +26668,7 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
   return 0;
 }
 
-#define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
+#define MIRAS__MAX_HEADER (1u << 22)   /* bytes of a model's header                               */
 
 #ifndef MIRAS_NO_MODEL
 /* ---- writing a model ---- */
@@ -26782,9 +26782,20 @@ static uint64_t miras__shape_in_file(uint64_t n, int form) {
   return form == MIRAS_WEIGHTS_Q8 ? miras__row_bytes(form, (size_t)n) : n;
 }
 
+/* The most tensors of a file: every layer with every parameter; what else there is, inputs of five
+ * each, a head, norms and what a trainer has, is less than two layers. Then the most characters of
+ * a note and of a tensor: no model is saved whose header no load takes. */
+enum { MIRAS__MAX_TENSORS = (MIRAS_MAX_LAYERS + 2) * MIRAS__PARAMS,
+       MIRAS__NOTE_SIZE = MIRAS__NAME_SIZE + MIRAS_PATTERN_SIZE + 8,
+       MIRAS__ENTRY_SIZE = sizeof(((miras_view *)0)->name) + 140 };
+typedef char miras__header_fits[
+  5 * (MIRAS__ITEMS + 1) + 10 <= 2 * MIRAS__PARAMS &&
+  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + MIRAS__PLACES * MIRAS__NOTE_SIZE <= MIRAS__MAX_HEADER
+    ? 1 : -1];
+
 /* ,"key":"value" */
 static void miras__out_note(miras__sink *s, const char *key, const char *value) {
-  char line[MIRAS__NAME_SIZE + MIRAS_PATTERN_SIZE + 8];
+  char line[MIRAS__NOTE_SIZE];
   line[0] = 0;
   miras__say(line, sizeof line, ",\"%s\":\"%s\"", key, value);
   miras__out_text(s, line);
@@ -26799,7 +26810,7 @@ static void miras__crc_text(char *text, uint32_t crc) {
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               int tensors, uint32_t checksum) {
   const int version = miras__version(&m->desc);
-  char text[MIRAS_PATTERN_SIZE], line[256];
+  char text[MIRAS_PATTERN_SIZE], line[MIRAS__ENTRY_SIZE];
   size_t offset = 0, end, each;
   int i, k;
   miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\"");
@@ -26860,8 +26871,6 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
 }
 
 /* ---- reading a model ---- */
-
-#define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 25 views                          */
 
 /* The entries of __metadata__ that are neither fields nor other people's notes. */
 enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
@@ -27067,14 +27076,15 @@ static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size
 }
 
 /* The index of this tensor among those of a file of m, whatever the number of running texts; -1
- * for none. hint: the index to try first. */
+ * for none. hint: the index to try first, then those around it: names in another order, as that of
+ * the alphabet, stand near each other too. */
 static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int hint) {
   const int n = m->view_count + 3;
   miras__tensor own;
   size_t each;
   int i, k;
   for (i = 0; i < n; i++) {
-    const int at = (hint + i) % n;
+    const int at = (hint + n + (i % 2 ? i / 2 + 1 : -(i / 2))) % n;
     miras__tensor_of(m, NULL, at, &own, &each);
     if (!miras__same(own.name, x->name)) continue;
     if (x->rank != own.rank || (x->form && (at >= m->view_count || own.rank != 2))) return -1;
@@ -27108,7 +27118,7 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
   if (miras__differs(&m->desc, &f->d, MIRAS__SHAPE, why, n))
     return miras__say(why, n, " as in the file"), MIRAS_ERR_MISMATCH;
   for (miras__rewind(f); miras__next(f, &x); count++) {
-    at = miras__find_tensor(m, &x, at + 1);
+    at = count < views + 3 ? miras__find_tensor(m, &x, at + 1) : -1;
     if (at < 0) return MIRAS_ERR_FORMAT;
     if (at == views + 2 && !miras__right_streams(m, f->payload + (size_t)x.range[0], x.shape[0]))
       return MIRAS_ERR_FORMAT;

@@ -1732,7 +1732,7 @@ static void test_hostile_patience(void **state) {
 /* So many tensors that sorting them by their place would take for ever, the last first: refused for
  * their number, and some hundreds are not. */
 static void test_hostile_crowds(void **state) {
-  static const int crowds[] = { 500, 8300, 100000 };
+  static const int crowds[] = { 500, MIRAS__MAX_TENSORS + 1, 100000 };
   subject s = { NULL, NULL, NULL, NULL };
   size_t header, payload, i;
   bytes f;
@@ -1764,6 +1764,66 @@ static void test_hostile_crowds(void **state) {
     free(head.at);
   }
   free(f.at);
+  close_subject(&s);
+}
+
+/* As many layers and tensors of each as there can be: such a model comes back, in whatever order
+ * its tensors stand. */
+static void test_many_tensors(void **state) {
+  char why[200] = "";
+  subject s = { NULL, NULL, NULL, NULL };
+  miras_model *other;
+  miras_model_desc d;
+  int views, i;
+  bytes f;
+  (void)state;
+  tiny(&d, MIRAS_PRESET_TITANS);
+  d.layers = MIRAS_MAX_LAYERS;
+  d.width = 2;
+  d.norm = MIRAS_NORM_LAYER;
+  d.layer[0].memory.heads = 1;
+  d.layer[0].memory.key_dim = 2;
+  d.layer[0].memory.algorithm = MIRAS_ALGORITHM_GD;
+  d.layer[0].memory.momentum_gate = MIRAS_GATE_CONSTANT;
+  d.layer[0].memory.momentum = 0;
+  d.layer[0].memory.token_rates = MIRAS_TOKEN_RATES_SOFTPLUS;
+  d.layer[0].memory.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+  d.layer[0].mixer.gate_rank = 1;
+  d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
+  d.layer[0].mixer.conv_bias = d.layer[0].mixer.projection_bias = d.layer[0].mixer.d_skip = 1;
+  d.layer[0].mixer.out_norm = MIRAS_NORM_LAYER;
+  d.layer[0].mixer.out_gate_rank = 1;
+  d.layer[0].mlp.experts = 2;
+  d.layer[0].mlp.shared_experts = 1;
+  d.layer[0].mlp.hidden = 2;
+  s.model = open_model(&d);
+  miras_model_views(s.model, &views);
+  print_message("%d tensors\n", views);
+  assert_true(views > 37 * MIRAS_MAX_LAYERS);
+  d.seed++;
+  other = open_model(&d);
+  for (i = 0; i < 2; i++) {
+    f = i ? foreign(&s, REVERSED, NULL) : saved(&s, 0);
+    memset(other->params, 0, other->param_count * 4);
+    if (miras_model_load_from(other, f.at, f.n, why, sizeof why) != MIRAS_OK) fail_msg("%s", why);
+    assert_memory_equal(other->params, s.model->params, s.model->param_count * 4);
+    free(f.at);
+  }
+  miras_model_close(other);
+#if defined(__unix__) && !defined(MIRAS_NO_STDIO)
+  {
+    char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+    miras_result result = MIRAS_OK;
+    assert_non_null(mkdtemp(folder));
+    sprintf(path, "%s/x", folder);
+    assert_int_equal(miras_model_save(s.model, path), MIRAS_OK);
+    other = miras_model_open_file(path, NULL, NULL, &result, why, sizeof why);
+    if (!other) fail_msg("%s", why);
+    assert_memory_equal(other->params, s.model->params, s.model->param_count * 4);
+    miras_model_close(other);
+    assert_int_equal(remove(path) || rmdir(folder), 0);
+  }
+#endif
   close_subject(&s);
 }
 
@@ -3203,6 +3263,7 @@ int main(void) {
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_hostile_headers),
     cmocka_unit_test(test_hostile_crowds),
+    cmocka_unit_test(test_many_tensors),
     cmocka_unit_test(test_hostile_patience),
     cmocka_unit_test(test_hostile_steps),
     cmocka_unit_test(test_later_fields),
