@@ -1002,7 +1002,7 @@ typedef enum miras_input_type {
 
 /* What a model says of a row, by the items of miras_model_desc.outputs, and its loss against
  * targets. x is a row's output, y the target. A row counts in the mean of each output that it has a
- * target for. */
+ * target for, as much as its weight in miras_batch says. */
 typedef enum miras_output_type {
   MIRAS_OUTPUT_CATEGORY,   /* "category 3": logits of 3 things; cross entropy in nats             */
   MIRAS_OUTPUT_BINARY,     /* "binary 4": logits of 4 answers, y in 0..1; cross entropy in nats   */
@@ -1193,12 +1193,13 @@ typedef struct miras_batch {
   const float *vectors;    /* [batch, T, vectors]                                                */
   const int32_t *classes;  /* [batch, T, classes] targets; -1 is left out                        */
   const float *values;     /* [batch, T, values] targets; what is not finite is left out         */
-  const float *weights;    /* NULL, or [batch, T] not below 0: losses of rows are times these    */
+  const float *weights;    /* NULL, or [batch, T] not below 0: how much a row counts in the means,
+                              2 as two rows, 0 not at all. All alike are as none                 */
   const int32_t *carry;    /* NULL, or as in miras_trainer_loss_carried, ...                     */
   const unsigned char *restart;    /* ... as is this                                             */
   float *outputs;          /* NULL, or receives [batch, T, outputs]                              */
   float *hidden;           /* NULL, or receives [batch, T, width], what outputs are made of      */
-  float *losses;           /* NULL, or receives the mean loss of each output, not weighed        */
+  float *losses;           /* NULL, or receives the mean loss of each output, without its `times` */
 } miras_batch;
 
 /* What is added to the gradient of a loss, and what else is wanted of it; members may be NULL. */
@@ -1492,9 +1493,10 @@ MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *t, const int32_
                                                   const int32_t *targets, int batch, int length,
                                                   const int32_t *carry,
                                                   const unsigned char *restart, float *loss);
-/* Both on any inputs and outputs: the loss is the sum over outputs of weight times the mean of
- * those rows that have a target for it (those two take models of tokens alone, whose outputs are
- * the next token). With carry train must be 1. MIRAS_ERR_ARGUMENT, too, if an array is missing. */
+/* Both on any inputs and outputs: the loss is the sum over outputs of what `times` says (1) times
+ * the mean over rows that have a target for it: sum of weight times loss / sum of weights, 0 where
+ * that is 0 (those two take models of tokens alone, whose outputs are the next token). With carry
+ * train must be 1. MIRAS_ERR_ARGUMENT, too, if an array is missing. */
 MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *t, const miras_batch *x, int train,
                                                 float *loss);
 /* Add the gradient of the last loss with train 1 to miras_trainer_grads. Once per such call, and
@@ -1918,7 +1920,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        outputs = norm(x of the last layer) W_head + offset
 
    miras_batch has the rows of a step, their targets (-1 and what is not finite are left out: an
-   alarm that nobody knows), weights of rows, and what is wanted back: outputs, hidden rows, losses.
+   alarm that nobody knows), how much each row counts, and what is wanted back: outputs, hidden
+   rows, losses. `times` is a factor of an output's loss, weights are shares in its mean.
    A loss of the caller's is an output "raw", or comes on top of others: after
    miras_trainer_loss_batch its gradient by outputs or hidden rows goes into
    miras_trainer_backward_batch, which also hands out that by the vectors. Sessions and servers take

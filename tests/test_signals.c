@@ -182,6 +182,48 @@ static void test_losses_are_their_formulas(void **state) {
 
 /* ---- gradients ---- */
 
+/* Weights of rows are shares of a mean, and `times` is a factor of a loss: all halves are as none,
+ * bit for bit, and their gradients too; a 2 is as that row twice; a 0 is as no target. */
+static void test_weights_are_shares(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 2", "squared 2 times 0.25");
+  miras_model *m = open_model(&d);
+  miras_trainer *t = open_trainer(m, BATCH, LENGTH, NULL);
+  miras_batch x = rows_of(m);
+  float loss, plain, first[3], *grads;
+  size_t count, i;
+  int k;
+  begin(state);
+  for (i = 0; i < ROWS * 2; i++) values[i] = (float)draw();
+  miras_model_params(m, &count);
+  grads = (float *)malloc(count * sizeof *grads);
+  assert_non_null(grads);
+  for (k = 0; k < 2; k++) {
+    x.weights = k ? weights : NULL;
+    for (i = 0; i < ROWS; i++) weights[i] = 0.5f;
+    assert_int_equal(miras_trainer_loss_batch(t, &x, 1, k ? &loss : &plain), MIRAS_OK);
+    assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+    if (!k) memcpy(grads, miras_trainer_grads(t), count * sizeof *grads);
+    else assert_memory_equal(grads, miras_trainer_grads(t), count * sizeof *grads);
+    memset(miras_trainer_grads(t), 0, count * sizeof *grads);
+  }
+  assert_memory_equal(&loss, &plain, sizeof loss);
+  assert_true(fabs((double)loss - 0.25 * (double)losses[0]) <= 1e-6 * (double)losses[0]);
+  for (k = 0; k < 3; k++) {                          /* of one row each */
+    for (i = 0; i < ROWS; i++) weights[i] = i == (size_t)k;
+    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &first[k]), MIRAS_OK);
+  }
+  for (i = 0; i < ROWS; i++) weights[i] = i == 0 ? 2.0f : i == 1;
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  assert_true(fabs((double)loss - (2 * (double)first[0] + (double)first[1]) / 3) <=
+              1e-6 * (double)loss);
+  memset(weights, 0, sizeof weights);
+  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  assert_true(loss >= 0 && loss <= 0);
+  free(grads);
+  miras_trainer_close(t);
+  miras_model_close(m);
+}
+
 /* The loss and what own_ and own have of outputs and hidden rows, in double. */
 static double objective(miras_trainer *t, const miras_batch *x, int outputs_of, int width) {
   float loss;
@@ -957,7 +999,7 @@ static void test_predictions(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_losses_are_their_formulas),
+    cmocka_unit_test(test_losses_are_their_formulas), cmocka_unit_test(test_weights_are_shares),
     cmocka_unit_test(test_gradients),
     cmocka_unit_test(test_same_bits),
     cmocka_unit_test(test_what_is_left_out),

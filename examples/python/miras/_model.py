@@ -294,8 +294,9 @@ class Trainer(Held):
         """The mean loss in nats of targets [batch, T] given tokens [batch, T], int32; a target of
         -1 is left out. With train it keeps what backward needs. Of models of other rows: tokens,
         vectors, targets and values [batch, T, how many], and NaN of values is left out. weights
-        [batch, T] of rows, carry and restart [batch] as in miras_trainer_loss_carried; outputs (the
-        logits) and hidden [batch, T, ..] are written to."""
+        [batch, T] say how much a row counts in the mean (all alike are as none); carry and restart
+        [batch] as in miras_trainer_loss_carried; outputs (the logits) and hidden [batch, T, ..] are
+        written to."""
         row = self.model.row
         shape: Shape = (-1, -1)
         x, held, loss = ffi.new("miras_batch *"), [], ffi.new("float *")
