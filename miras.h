@@ -2678,6 +2678,11 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #endif
 
+/* The rows of a table, and a thing that must be so: a table that has a row too few, or a sum that
+ * has outgrown its room, does not compile. */
+#define MIRAS__COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MIRAS__FITS(name, is) typedef char name[(is) ? 1 : -1]
+
 #define MIRAS__PANEL 64            /* columns of the widest panels of a right factor              */
 
 /* Product and sum of sizes; 0 when the result does not fit. */
@@ -3100,12 +3105,13 @@ typedef struct miras__own {
 #define MIRAS__OWN_FITS(f) \
   (offsetof(miras_model_desc, f) == MIRAS__OWN_AT + offsetof(miras__own, f) && \
    sizeof(((miras_model_desc *)0)->f) == sizeof(((miras__own *)0)->f))
-typedef char miras__own_fits[
+MIRAS__FITS(miras__own_fits,
   MIRAS__OWN_FITS(vocab) && MIRAS__OWN_FITS(width) && MIRAS__OWN_FITS(heads) &&
   MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
   MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(adapt) &&
   MIRAS__OWN_FITS(dropout) &&
-  MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) ? 1 : -1];
+  MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) &&
+  sizeof(miras_model_desc) - MIRAS__OWN_AT == sizeof(miras__own));   /* and none is left out */
 
 /* A descriptor between zeros and defaults, and the facts. Of a memory on its own all of d but
  * d.memory is 0. */
@@ -3137,6 +3143,9 @@ typedef struct miras__case {
   int speaks;              /* a model has tokens                                                 */
   int adapts, seen;        /* its head learns, by keys of hidden rows or vectors                 */
 } miras__case;
+
+/* The most weight matrices of a memory. */
+enum { MIRAS__DEPTH = 4 };
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
 enum { MIRAS__WORD, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT, MIRAS__FACT };
@@ -3204,7 +3213,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(memory.value_dim, 2, 1, 4096, MIRAS__LIKE_KEY, ""),
   MIRAS__N(memory.chunk, 2, 1, 1024, 1, ""),
-  MIRAS__N(memory.depth, 2, 1, 4, 2, "architecture mlp"),
+  MIRAS__N(memory.depth, 2, 1, MIRAS__DEPTH, 2, "architecture mlp"),
   MIRAS__N(memory.expansion, 2, 1, 16, 4, "deep"),
   MIRAS__W(memory.activation, 2, MIRAS_ACTIVATION_COUNT, "deep", "gelu silu identity"),
   MIRAS__N(memory.inner_norm, 2, 0, 1, 0, "architecture mlp gated-mlp"),
@@ -3251,7 +3260,7 @@ static const miras__field miras__fields[] = {
 #ifndef MIRAS_NO_MODEL
   MIRAS__M(vocab, 2, 2, 1 << 24, 0, "speaks"),
   MIRAS__M(width, 2, 1, 65536, 0, ""),
-  MIRAS__M(layers, 2, 1, 256, 0, ""),
+  MIRAS__M(layers, 2, 1, MIRAS_MAX_LAYERS, 0, ""),
   MIRAS__N(mlp.hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "mlp.none 0"),
   MIRAS__N(mixer.conv_size, 2, 1, 8, 4, "type not rwkv, mixer.conv_on not none"),
   MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv"),
@@ -3388,7 +3397,9 @@ static const miras__field miras__fields[] = {
 #undef MIRAS__A
 #undef MIRAS__T
 #undef MIRAS__F
-enum { MIRAS__FIELDS = (int)(sizeof miras__fields / sizeof miras__fields[0]) };
+enum { MIRAS__FIELDS = (int)MIRAS__COUNT(miras__fields) };
+MIRAS__FITS(miras__field_fits, sizeof(miras__case) <= UINT16_MAX &&
+  sizeof(miras_model_desc) <= UINT16_MAX && MIRAS_GROUPS_SIZE < MIRAS_PATTERN_SIZE);
 
 /* Under the first condition the second must hold; without a second, what is there is refused. */
 typedef struct miras__rule { const char *when, *needs, *because; } miras__rule;
@@ -3772,15 +3783,14 @@ static void miras__say_part(char *why, size_t n, const miras__case *c, const cha
 static void miras__say_rule(char *why, size_t n, const miras__case *c, const miras__rule *r,
                             const char *need) {
   const miras__field *subject = NULL;
-  const char *part[5], *text;
+  const char *text;
   char word[32];
-  int count = 0, said = 0, i;
-  for (text = r->when; *text; text += strcspn(text, ","), text += strspn(text, ", "))
-    part[count++] = text;
-  if (need) part[count++] = need;
-  for (i = 0; i < count; i++) {
+  int said = 0, last = 0;
+  for (text = r->when; !last; text += strcspn(text, ","), text += strspn(text, ", ")) {
     const miras__field *f;
-    miras__next_word(word, &part[i]);
+    last = !*text;                   /* behind the rule's conditions the one that does not hold  */
+    if (last) text = need ? need : "";
+    if (!miras__next_word(word, &text)) break;
     f = miras__named(word);
     if (f->kind == MIRAS__FACT || f == subject) continue;
     if (!said) subject = f;
@@ -4201,7 +4211,7 @@ MIRAS__LIGHT_END
  *   scan           S [features, value_dim] (room @52)                                            */
 enum {
   MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION,
-  MIRAS__RUN_RECURSIVE, MIRAS__RUN_SCAN
+  MIRAS__RUN_RECURSIVE, MIRAS__RUN_SCAN, MIRAS__RUN_COUNT
 };
 
 typedef struct miras__plan {
@@ -4215,8 +4225,9 @@ typedef struct miras__plan {
                               matrices of the key's features and of the value)                   */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
   int layers;              /* weight matrices: 1 of a matrix or vector, 3 of a gated perceptron  */
-  int in[4], out[4];       /* layer l maps in[l], ones included, to out[l]                       */
-  int from[4];             /* the layer whose input layer l reads: l, or 0 where two share it    */
+  int in[MIRAS__DEPTH];    /* layer l maps in[l], ones included, ...                             */
+  int out[MIRAS__DEPTH];   /* ... to out[l]                                                      */
+  int from[MIRAS__DEPTH];  /* the layer whose input layer l reads: l, or 0 where two share it    */
   int per_feature;         /* exact: decays are one number per feature                           */
   int channel;             /* frozen engine: keep or step is one number per channel              */
   int value_decay;         /* exact: entries of the value decay too                              */
@@ -4244,12 +4255,12 @@ typedef struct miras__plan {
   int holds;               /* frozen engine: the state keeps the weights W_B of B                */
   int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
   int widest;              /* largest in or out                                                  */
-  size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
+  size_t offset[MIRAS__DEPTH];   /* of layer l's weights [in, out] in A, W, S                    */
   size_t params;           /* outer parameters of all heads                                      */
   size_t at_rho;           /* of token_rates' rho [chunk] among them                             */
   size_t at_past;          /* of those pairs in the state                                        */
   size_t at_w, at_s, at_init, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
-  size_t at_y[4], at_d[4];
+  size_t at_y[MIRAS__DEPTH], at_d[MIRAS__DEPTH];
   size_t head_state;       /* floats                                                             */
   size_t head_dstate;      /* floats of a head in miras_memory_grad_state_size; in its state ... */
   size_t split, second;    /* ... the first `split` of them lie first, the others at `second`     */
@@ -4282,19 +4293,22 @@ MIRAS__INLINE float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 
 /* What a token brings, in the order of miras_memory_input: its name in head_io, that of its stride,
  * its member of miras_memory_input, and its numbers per token and head, of a descriptor d; 0: that
- * asks for none. */
+ * asks for none. The order is checked below. */
 #define MIRAS__ROWS_OF_TOKENS(X)                                                                   \
   X(k, ldk, key, (size_t)d->inner_steps * (size_t)d->key_dim)                                      \
   X(v, ldv, value, (size_t)d->inner_steps * (size_t)d->value_dim)                                  \
   X(q, ldq, query, (size_t)d->key_dim)                                                            \
-  X(keep, ld_keep, keep, miras__keep_width(d))                                                    \
-  X(step, ld_step, step, (size_t)d->inner_steps * miras__gate_width(d, d->learning_rate_gate))     \
+  X(keep, ld_keep, decay, miras__keep_width(d))                                                   \
+  X(step, ld_step, learning_rate,                                                                  \
+    (size_t)d->inner_steps * miras__gate_width(d, d->learning_rate_gate))                          \
   X(momentum, ld_momentum, momentum, miras__gate_width(d, d->momentum_gate))                       \
   X(threshold, ld_threshold, threshold, miras__gate_width(d, d->threshold_gate))                   \
   X(value_decay, ld_value_keep, value_decay, miras__gate_width(d, d->value_decay_gate))            \
   X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
   X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
-enum { MIRAS__INPUT_COUNT = 10 };
+#define MIRAS_X(name, ld, member, count) + 1
+enum { MIRAS__INPUT_COUNT = MIRAS__ROWS_OF_TOKENS(MIRAS_X) };
+#undef MIRAS_X
 
 /* The arrays that one head of one sequence reads and writes in a call. ld_* are floats between
  * tokens; 0 for a gate means a constant. Keys, values and steps of the inner_steps of a token lie
@@ -4322,6 +4336,19 @@ typedef struct miras__head_grads {
          ld_replace;
   float *rho;
 } miras__head_grads;
+
+/* A place among the inputs is one place in each of these records. */
+#define MIRAS_X(name, ld, member, count)                                                          \
+  && offsetof(miras__head_io, name) == offsetof(miras_memory_input_grad, member)                  \
+  && offsetof(miras__head_grads, name) == offsetof(miras__head_io, name)                          \
+  && offsetof(miras__head_grads, ld) == offsetof(miras__head_io, ld)                              \
+  && (offsetof(miras__head_io, ld) - offsetof(miras__head_io, ldk)) / sizeof(size_t) ==           \
+       offsetof(miras__head_io, name) / sizeof(float *)                                           \
+  && offsetof(miras_memory_input, member) - offsetof(miras_memory_input, key) ==                  \
+       offsetof(miras_memory_input_grad, member)
+MIRAS__FITS(miras__inputs_fit, 1 MIRAS__ROWS_OF_TOKENS(MIRAS_X) &&
+  sizeof(miras_memory_input_grad) == MIRAS__INPUT_COUNT * sizeof(float *));
+#undef MIRAS_X
 
 /* Both begin with the pointers of the inputs and have their strides behind them. Input i of either,
  * or of miras_memory_input and miras_memory_input_grad from key on; its stride; both set. */
@@ -11070,13 +11097,12 @@ static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mo
  * - xh mean(y xh) is the projection in every derivative of the layer norm. An architecture is how
  * its hidden rows come about and how its answer does, each with its adjoints. */
 
-#define MIRAS__COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 /* Rows on their way through the layers: their inputs and products, and what the answer needs. */
 typedef struct miras__pass {
   size_t m;
-  float *x[4], *z[4];      /* [m, in], [m, out]                                                  */
-  float *slope[4];         /* [m, out] act'(z) of hidden rows; of reads NULL, but for an adjoint */
+  float *x[MIRAS__DEPTH], *z[MIRAS__DEPTH];      /* [m, in], [m, out]                            */
+  float *slope[MIRAS__DEPTH];   /* [m, out] act'(z) of hidden rows; of reads NULL, but for an
+                              adjoint                                                            */
   float *xh, *rstd;        /* [m, dv], [m] layer norm; or xh, the keys that scale the answer     */
 } miras__pass;
 
@@ -11092,8 +11118,9 @@ typedef struct miras__net {
   float *along;            /* [C] where cross entropy leaves what is e.r elsewhere, or NULL      */
   const float *balong;     /* [C] cotangent of e.r, or NULL                                      */
   miras__pass pairs;
-  float *d[4], *back[4];   /* [C, out] dl/dz; d_(l+1) W_(l+1)', the gradient before act'         */
-  float *bx[4], *bd[4], *bz[4];
+  float *d[MIRAS__DEPTH];  /* [C, out] dl/dz                                                     */
+  float *back[MIRAS__DEPTH];    /* d_(l+1) W_(l+1)', the gradient before act'                    */
+  float *bx[MIRAS__DEPTH], *bd[MIRAS__DEPTH], *bz[MIRAS__DEPTH];
   float *r, *e, *loss;                 /* residuals, errors, values of the bias                  */
   float *v, *delta;                    /* values, thresholds                                     */
   float *bv, *bdelta, *bkey;           /* bkey: of keys that scale the answer                    */
@@ -11381,7 +11408,7 @@ static void miras__anchor_bwd(const miras__net *n) {
     miras__through(n, MIRAS__ADD | MIRAS__TN, l, n->bw, s->x[l], n->bz[l], m);
     miras__through(n, MIRAS__ADD | MIRAS__NT, l, n->bx[l], n->bz[l], n->w, m);
     if (MIRAS__HIDDEN(p, l)) {
-      float *d[4] = {n->t2, n->t2, n->t2, n->t2};      /* of a gated layer's first half */
+      float *d[MIRAS__DEPTH] = {n->t2, n->t2, n->t2, n->t2};   /* of a gated layer's first half */
       d[l - 1] = n->t1;
       n->hidden->bwd(n, l, d, s, n->bx[l], in);
       K->add(n->bz[l - 1], n->t1, m * mid);
@@ -11774,7 +11801,7 @@ enum {
 #define MIRAS__DIVERGENCE                                                                         \
   miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__TO_SIMPLEX
 
-static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
+static const miras__retention_record miras__retentions[] = {
   {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},
   {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},
   {1, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
@@ -11808,6 +11835,7 @@ static const miras__retention_record miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
    miras__close_muon, MIRAS__BACK(miras__close_muon_bwd), NULL, NULL, NULL, NULL}
 };
+MIRAS__FITS(miras__retentions_fit, MIRAS__COUNT(miras__retentions) == MIRAS__RETAIN_FORMS);
 
 /* Choose the records that run a chunk and its first token, which may have one of its own. */
 static void miras__retention_plan(miras__plan *p) {
@@ -12304,7 +12332,7 @@ typedef struct miras__block {
   size_t added;            /* floats                                                             */
 } miras__block;
 
-typedef char miras__block_fits[sizeof(miras__block) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
+MIRAS__FITS(miras__block_fits, sizeof(miras__block) <= MIRAS__RECORD * sizeof(void *));
 
 /* Lay an open block of `rows` rows out, in a state or in scratch, without gaps. Returns the floats
  * that it takes. */
@@ -13309,11 +13337,12 @@ typedef struct miras__chunk {
   const float *held;       /* ... those of the chunk's start                                     */
   const float *init;       /* where the recursion leads, or NULL for nothing                     */
   float *binit;
-  float *y[4], *d[4];      /* the chunk's pairs; what carries channels times its G               */
+  float *y[MIRAS__DEPTH], *d[MIRAS__DEPTH];   /* the chunk's pairs; what carries channels times
+                              its G                                                              */
   float *live_y, *live_d;  /* gates per channel: those of them that carry channels, or NULL      */
   float *last_g, *last_n, *last_a, *scalars;   /* coefficients of the row before r0              */
   /* scratch */
-  float *kq[4], *pq;       /* [C, C] x y', G (.) x y'                                            */
+  float *kq[MIRAS__DEPTH], *pq;  /* [C, C] x y', G (.) x y'                                      */
   float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of token_rates                   */
   float *left, *line;      /* rows of 1 - a; room [C]                                            */
   float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
@@ -13339,7 +13368,7 @@ typedef struct miras__chunk {
   miras__pass query;
 } miras__chunk;
 
-typedef char miras__chunk_fits[sizeof(miras__chunk) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
+MIRAS__FITS(miras__chunk_fits, sizeof(miras__chunk) <= MIRAS__RECORD * sizeof(void *));
 
 /* Sizes, in floats, of a chunk's arrays: n pairs; wide: a gate's numbers of each, 1 or one per
  * channel; all: the weights; tile [n, widest]. The others are 0 where the memory lacks what they
@@ -14207,7 +14236,7 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
   const size_t m = s->m, dv = (size_t)p->d.value_dim, ldo = call->lddy;
   const float *bo = call->dy + token * ldo;
   const int last = p->layers - 1;
-  float *bx = c->net.t3, *bzs[4];
+  float *bx = c->net.t3, *bzs[MIRAS__DEPTH];
   size_t n;
   float *q = miras__query_rows(c, s, &n);
   int l;
@@ -14877,8 +14906,7 @@ typedef struct miras__scanning {
   float *ds, *dx, *dq, *du, *ddt, *deta;
 } miras__scanning;
 
-typedef char miras__scanning_fits[
-  sizeof(miras__scanning) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
+MIRAS__FITS(miras__scanning_fits, sizeof(miras__scanning) <= MIRAS__RECORD * sizeof(void *));
 
 /* Lay scratch out at `scratch`, NULL to count only; returns the floats. */
 static MIRAS__CALLED size_t miras__scan_lay(const miras__plan *p, int backward, float *scratch,
@@ -15109,7 +15137,7 @@ typedef struct miras__mesa {
   float *square, *turned;  /* [n, n]                                                             */
 } miras__mesa;
 
-typedef char miras__mesa_fits[sizeof(miras__mesa) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
+MIRAS__FITS(miras__mesa_fits, sizeof(miras__mesa) <= MIRAS__RECORD * sizeof(void *));
 
 /* Lay a chunk's scratch out at `scratch`, NULL to count only; returns the floats. */
 static MIRAS__CALLED size_t miras__mesa_lay(const miras__plan *p, int backward, float *scratch,
@@ -16201,8 +16229,7 @@ typedef struct miras__recursive {
   float *turned;                /* [n, n]                                                        */
 } miras__recursive;
 
-typedef char miras__recursive_fits[
-  sizeof(miras__recursive) <= MIRAS__RECORD * sizeof(void *) ? 1 : -1];
+MIRAS__FITS(miras__recursive_fits, sizeof(miras__recursive) <= MIRAS__RECORD * sizeof(void *));
 
 /* Lay scratch out at `scratch`, NULL to count only; returns the floats. */
 static MIRAS__CALLED size_t miras__recursive_lay(const miras__plan *p, int backward, float *scratch,
@@ -16744,6 +16771,7 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
   {"MIRAS_NO_SCAN", MIRAS__SCAN(miras__scan_plan), MIRAS__SCAN(miras__scan_forward),
    MIRAS__SCAN_BACK(miras__scan_backward), MIRAS__SCAN(miras__scan_read)}
 };
+MIRAS__FITS(miras__engines_fit, MIRAS__COUNT(miras__engines) == MIRAS__RUN_COUNT);
 
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
  * the gradient of. empty: close an open chunk, so that what was written into the state is what the
@@ -16773,12 +16801,12 @@ static const miras__between_tokens miras__states_of[] = {
    MIRAS__RECURSIVE(miras__recursive_reset)},
   {NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 };
+MIRAS__FITS(miras__states_of_fit, MIRAS__COUNT(miras__states_of) == MIRAS__RUN_COUNT);
 
 #ifndef MIRAS__DEVICE
 /* Tokens with sparse keys, of those that take them. */
 static void (*const miras__sparse_of[])(const miras__call *a, const miras__sparse *k, float *o) = {
-  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse), NULL, NULL, NULL,
-  NULL};
+  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse)};
 
 static int miras__takes_sparse(const miras__plan *p) {
   const miras_memory_desc *d = &p->d;
@@ -17018,8 +17046,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
 /* The outer parameters of all heads, among zeros. */
 static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t seed, float *init,
                                                 float *gain) {
-  static void (*const of_engines[])(const miras__plan *p, uint64_t seed, float *init,
-                                    float *gain) = {
+  static void (*const of_engines[MIRAS__RUN_COUNT])(const miras__plan *p, uint64_t seed,
+                                                    float *init, float *gain) = {
     NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL,
     MIRAS__RECURSIVE(miras__mesa_params), MIRAS__SCAN(miras__scan_params)
   };
@@ -17368,7 +17396,7 @@ typedef struct miras__row {
 #define MIRAS__BOUND(how, most) \
   MIRAS__W(step_bound, how), MIRAS__R(learning_rate, most)
 #define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL)
-static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
+static const miras__row miras__table[] = {
   {"linear-attention", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__END)
@@ -17532,6 +17560,7 @@ static const miras__row miras__table[MIRAS_PRESET_ROWS] = {
     MIRAS__BOUND(MIRAS_STEP_BOUND_LAYERS, 1), MIRAS__R(decay_rate, 0.0005f),
     MIRAS__R(momentum, 0.25f)}},
 };
+MIRAS__FITS(miras__table_fit, MIRAS__COUNT(miras__table) == MIRAS_PRESET_ROWS);
 #undef MIRAS__W
 #undef MIRAS__R
 #undef MIRAS__BLOCKS
@@ -17564,11 +17593,11 @@ static MIRAS__COLD void miras__row_layer(miras_layer_desc *d, int index, int ins
   d->memory.retention = row->retention;
   d->memory.algorithm = row->algorithm;
   d->memory.chunk = 1;
-  miras__apply(d, row->always, (int)(sizeof row->always / sizeof row->always[0]));
+  miras__apply(d, row->always, (int)MIRAS__COUNT(row->always));
 #ifndef MIRAS_NO_MODEL
-  if (inside) miras__apply(d, row->inside, (int)(sizeof row->inside / sizeof row->inside[0]));
+  if (inside) miras__apply(d, row->inside, (int)MIRAS__COUNT(row->inside));
 #endif
-  if (!inside) miras__apply(d, row->alone, (int)(sizeof row->alone / sizeof row->alone[0]));
+  if (!inside) miras__apply(d, row->alone, (int)MIRAS__COUNT(row->alone));
 }
 
 #ifndef MIRAS_NO_MODEL
@@ -17598,6 +17627,7 @@ static const miras__setting miras__published_as[][8] = {
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
        MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
+MIRAS__FITS(miras__published_fit, MIRAS__COUNT(miras__published_as) == MIRAS__AS_TTT);
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
 #endif
@@ -17619,7 +17649,7 @@ static const struct {
   char block[8];
   unsigned char type, mlps, gates, rope_share, as;
 #endif
-} miras__wholes[MIRAS_PRESET_COUNT - MIRAS_PRESET_ROWS] = {
+} miras__wholes[] = {
   {"titans-lmm", MIRAS_PRESET_TITANS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
   {"titans-mac", MIRAS_PRESET_TITANS MIRAS__AS("cm", MIRAS_LAYER_MAC, 0, 0, 0, MIRAS__AS_ROW)},
   {"titans-mag", MIRAS_PRESET_TITANS MIRAS__AS("", MIRAS_LAYER_MAG, 0, 0, 0, MIRAS__AS_ROW)},
@@ -17654,6 +17684,8 @@ static const struct {
   {"associations", MIRAS_PRESET_YAAD MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
   {"signals", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
   {"categories", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)}};
+MIRAS__FITS(miras__wholes_fit,
+            MIRAS__COUNT(miras__wholes) == MIRAS_PRESET_COUNT - MIRAS_PRESET_ROWS);
 #undef MIRAS__AS
 
 /* The row of a preset. */
@@ -17688,7 +17720,7 @@ static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset preset, int layers) {
   const size_t i = (size_t)preset - MIRAS_PRESET_ROWS;
   const char *block, *at;
-  char rest[8] = "";
+  char rest[sizeof miras__wholes->block] = "";
   int parts, left, as;
   if (!d || (unsigned)preset >= MIRAS_PRESET_COUNT) return MIRAS_ERR_ARGUMENT;
   memset(d, 0, sizeof *d);
@@ -17726,7 +17758,8 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
   block = miras__wholes[i].block;
   as = miras__wholes[i].as;
   if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
-  else miras__apply(&d->layer[0], miras__published_as[as], 8);
+  else miras__apply(&d->layer[0], miras__published_as[as],
+                    (int)MIRAS__COUNT(miras__published_as[as]));
   if (as > MIRAS__AS_MAMBA2) d->norm_epsilon = 1e-6f;
   if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
@@ -17760,14 +17793,12 @@ MIRAS_API const char *miras_preset_name(miras_preset preset) {
 }
 
 MIRAS_API miras_preset miras_preset_find(const char *name) {
-  char whole[32];
   int i;
   for (i = 0; name && i < MIRAS_PRESET_COUNT; i++) {
-    if (miras__same(name, miras_preset_name((miras_preset)i))) return (miras_preset)i;
-    if (i >= MIRAS_PRESET_ROWS) continue;
-    whole[0] = 0;
-    miras__say(whole, sizeof whole, "%s-memory", miras__table[i].name);
-    if (miras__same(name, whole)) return (miras_preset)i;
+    const char *of = miras_preset_name((miras_preset)i), *at = name;
+    while (*of && *at == *of) at++, of++;
+    if (!*of && (!*at || (i < MIRAS_PRESET_ROWS && miras__same(at, "-memory"))))
+      return (miras_preset)i;
   }
   return MIRAS_PRESET_COUNT;
 }
@@ -18144,11 +18175,13 @@ MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m) {
   return m ? &m->plan.d : NULL;
 }
 
+/* The field that asks for each input behind key, value and query. */
+static const char *const miras__asks[] = {
+  "decay_gate",       "learning_rate_gate", "momentum_gate", "threshold_gate",
+  "value_decay_gate", "separate_erase",     "separate_erase"};
+MIRAS__FITS(miras__asks_fit, MIRAS__COUNT(miras__asks) == MIRAS__INPUT_COUNT - 3);
+
 MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
-  /* what asks for each input behind key, value and query */
-  static const char *const asks[MIRAS__INPUT_COUNT - 3] = {
-    "decay_gate",       "learning_rate_gate", "momentum_gate", "threshold_gate",
-    "value_decay_gate", "separate_erase",     "separate_erase"};
   const miras__field *f;
   char word[32];
   size_t i = 3;
@@ -18157,9 +18190,9 @@ MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t wh
   if (!m) return miras__say(why, why_size, "the memory is NULL"), 0;
   while (i < m->inputs && !m->width[i]) i++;
   if (i >= m->inputs) return 1;
-  f = miras__named(asks[i - 3]);
+  f = miras__named(miras__asks[i - 3]);
   x = (int)miras__bits(&m->plan.d, f->at - offsetof(miras__case, l.memory), f->size);
-  miras__say(why, why_size, "%s is %d", asks[i - 3], x);
+  miras__say(why, why_size, "%s is %d", miras__asks[i - 3], x);
   if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, why_size, " (%s)", word);
   miras__say(why, why_size,
              ", which comes with tokens; for miras_memory_write and miras_memory_step it must be "
@@ -18585,7 +18618,7 @@ static void miras__put_state(const miras__call *a, const float *values) {
 
 /* The weights [weights] at the chunk's start; before the first token the initial memory's. */
 static const float *miras__anchor_weights(const miras__call *a) {
-  float inv[4], *w = a->scratch + a->p->at_spare;
+  float inv[MIRAS__DEPTH], *w = a->scratch + a->p->at_spare;
   if (a->position) return a->state + a->p->at_w;
   if (!a->p->init_mapped) return a->init;
   miras__states_of[a->p->engine].weights_of(a->K, a->p, w, a->init, a->init, inv);
@@ -19049,7 +19082,7 @@ static const struct {
   char name[24];
   unsigned char origin, stream, start, fan;      /* start is in tenths                            */
   uint16_t rows, cols;                           /* cols 0: a vector                              */
-} miras__params[MIRAS__PARAMS] = {
+} miras__params[] = {
 #define MIRAS__L(member) (uint16_t)offsetof(miras__shape, member)
   {"norm1.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm1), 0},
   {"norm1.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias1), 0},
@@ -19117,6 +19150,9 @@ static const struct {
   {"mlp.down", MIRAS__MULTIPLIES, 14, 0, 1, MIRAS__L(mlp_width), MIRAS__L(width)}
 #undef MIRAS__L
 };
+MIRAS__FITS(miras__params_fit, MIRAS__COUNT(miras__params) == MIRAS__PARAMS &&
+                    sizeof miras__params->name + sizeof "blocks.255." <=
+                      sizeof(((miras_view *)0)->name) && MIRAS_MAX_LAYERS <= 256);
 
 /* One layer. */
 typedef struct miras__layer {
@@ -19460,6 +19496,8 @@ static int miras__late(const miras__shape *s, int i) {
 
 /* The first projections may have biases, parameters W_BIAS_Q on. Those of the first `count` are
  * added to n rows of projections. */
+MIRAS__FITS(miras__biases_fit, MIRAS__W_BIAS_LOW == MIRAS__W_BIAS_Q + 4 &&
+  MIRAS__COUNT(miras__projections) > 4);
 static void miras__project_biases(const miras__visit *a, size_t count, size_t n, float *proj) {
   const miras__shape *s = a->layer->s;
   int i;
@@ -19892,7 +19930,10 @@ static size_t miras__mix_of(int i) {
   }
 }
 
-/* The first column of g that low rank i (decay, rate, values, output gate) makes. */
+/* The first column of g that low rank i (decay, rate, values, output gate) makes. Their parameters
+ * follow each other, down and up. */
+MIRAS__FITS(miras__ranks_fit, MIRAS__W_RATE_UP == MIRAS__W_DECAY_UP + 2 &&
+  MIRAS__W_MIX_UP == MIRAS__W_DECAY_UP + 4 && MIRAS__W_OUT_UP == MIRAS__W_DECAY_UP + 6);
 static size_t miras__up_column(const miras__shape *s, int i) {
   static const unsigned char group[3] = {MIRAS__KEEP, MIRAS__ERASE, MIRAS__MIX};
   return i < 3 ? s->gate[group[i]].from : s->at_gate;
@@ -19918,7 +19959,7 @@ typedef struct miras__job {
   size_t first;            /* its first task                                                     */
 } miras__job;
 
-#define MIRAS__JOBS 48   /* of a list at a time: they lie on the stack, and in what a kernel is told */
+#define MIRAS__JOBS 48   /* of a list at a time, which is on the stack, or a kernel's argument    */
 typedef struct miras__jobs {
   const miras__kernels *k;
   const miras_parallel *parallel;
@@ -22535,6 +22576,7 @@ static const miras__layer_record *const miras__layer_types[] = {
   MIRAS__PAIRS(&miras__mag_layer), &miras__conv_layer, &miras__rwkv_layer,
   MIRAS__PAIRS(&miras__mac_layer)
 };
+MIRAS__FITS(miras__layer_types_fit, MIRAS__COUNT(miras__layer_types) == MIRAS_LAYER_TYPE_COUNT);
 
 static const miras__layer_record *miras__layer_acts(const miras__shape *s) {
   return miras__layer_types[s->type];
@@ -23008,19 +23050,22 @@ static MIRAS__CALLED miras_result miras__own_resolve(miras_model_desc *d, char *
 
 #define MIRAS__ITEMS 16            /* most inputs beside the token, and outputs that a model has  */
 
+/* What `at` may be of each output, and is without; 0: it has none. */
+static const struct { float normal, low, high; } miras__ats[] = {
+  {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {1, 1e-6f, 1e6f}, {3, 1, 8}, {0.5f, 0.001f, 0.999f}, {0, 0, 0},
+  {0, 0, 0}};
+MIRAS__FITS(miras__ats_fit, MIRAS__COUNT(miras__ats) == MIRAS_OUTPUT_TYPE_COUNT);
+
 /* What is wrong with an item of outputs, or of inputs; NULL: nothing. at has its default then. */
 static MIRAS__COLD const char *miras__item_wrong(miras__item *x, int says) {
-  static const float normal[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1, 3, 0.5f, 0, 0};
-  static const float low[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1e-6f, 1, 0.001f, 0, 0};
-  static const float high[MIRAS_OUTPUT_TYPE_COUNT] = {0, 0, 0, 1e6f, 8, 0.999f, 0, 0};
   const int least = x->type == MIRAS_OUTPUT_CATEGORY ? 2 : 1;   /* of an input the same number */
   const int most = x->type == MIRAS_OUTPUT_CATEGORY ? 1 << 24 : 65536;
   if (x->size < least || x->size > most)
     return "categories have sizes of 2..2^24, others of 1..65536";
   if (!says)
     return x->at > 0 || x->weight < 1 || x->weight > 1 ? "inputs have no at and times" : NULL;
-  if (!(x->at > 0)) x->at = normal[x->type];
-  if (!(x->at >= low[x->type] && x->at <= high[x->type]))
+  if (!(x->at > 0)) x->at = miras__ats[x->type].normal;
+  if (!(x->at >= miras__ats[x->type].low && x->at <= miras__ats[x->type].high))
     return "at is that of huber, 1e-6..1e6, of lp, 1..8, or of quantile, 0.001..0.999";
   return x->weight >= 0 && x->weight <= 1e6f ? NULL : "times must lie in 0..1e6";
 }
@@ -24519,7 +24564,7 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
                       "batch is %d; with context %d and heads %d a step would be larger than 2^31 "
                       "tokens or heads", d->batch, d->context, heads), MIRAS_ERR_DESC;
   if (d->carried && m->run > (size_t)INT_MAX)
-    return miras__say(why, n, "streams is %d; each has %zu numbers, and up to %d are allowed",
+    return miras__say(why, n, "carried is %d; each has %zu numbers, and up to %d are allowed",
                       d->carried, m->run, INT_MAX), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
@@ -26687,7 +26732,8 @@ typedef struct miras__tensor {
 } miras__tensor;
 
 /* The types of tensors, by miras_weights. */
-static const char *const miras__dtypes[MIRAS_WEIGHTS_COUNT] = {"F32", "BF16", "F16", "U8"};
+static const char *const miras__dtypes[] = {"F32", "BF16", "F16", "U8"};
+MIRAS__FITS(miras__dtypes_fit, MIRAS__COUNT(miras__dtypes) == MIRAS_WEIGHTS_COUNT);
 
 /* Weights of a form, n from the first of a block on, as in files, to what this machine has, or
  * back. */
@@ -26791,10 +26837,8 @@ static uint64_t miras__shape_in_file(uint64_t n, int form) {
 enum { MIRAS__MAX_TENSORS = (MIRAS_MAX_LAYERS + 2) * MIRAS__PARAMS,
        MIRAS__NOTE_SIZE = MIRAS__NAME_SIZE + MIRAS_PATTERN_SIZE + 8,
        MIRAS__ENTRY_SIZE = sizeof(((miras_view *)0)->name) + 140 };
-typedef char miras__header_fits[
-  5 * (MIRAS__ITEMS + 1) + 10 <= 2 * MIRAS__PARAMS &&
-  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + MIRAS__PLACES * MIRAS__NOTE_SIZE <= MIRAS__MAX_HEADER
-    ? 1 : -1];
+MIRAS__FITS(miras__header_fits, 5 * (MIRAS__ITEMS + 1) + 10 <= 2 * MIRAS__PARAMS &&
+  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + MIRAS__PLACES * MIRAS__NOTE_SIZE <= MIRAS__MAX_HEADER);
 
 /* ,"key":"value" */
 static void miras__out_note(miras__sink *s, const char *key, const char *value) {

@@ -195,6 +195,31 @@ awk -v file="$header" '
     say(FNR, "calls a function that the library does without")
   }' "$findings.code" >>"$findings"
 
+# A refusal that begins with a name, "NAME is ...", or asks miras__whole for it: callers know the
+# name, for it is declared in what they include, rooms @02 to @04.
+awk -v file="$header" '
+  function say(line, text) { printf "%s:%d: %s\n", file, line, text }
+  function known(name) {
+    sub(/.*[].>]/, "", name)
+    if (!(name in public)) say(FNR, "a refusal names " name ", which no caller knows")
+  }
+  /^@[0-9][0-9]$/ { room = substr($0, 2, 2) + 0; next }
+  room < 5 {
+    count = split($0, word, /[^A-Za-z0-9_]+/)
+    for (i = 1; i <= count; i++) public[word[i]] = 1
+    next
+  }
+  {
+    for (line = $0; match(line, /"[a-z][a-z0-9_.>%[-]*(][a-z0-9_.]*)* is [^a-z]/);
+         line = substr(line, RSTART + RLENGTH))
+      known(substr(line, RSTART + 1, RLENGTH - 6))
+    if (match($0, /miras__whole\([a-z_]+, [a-z_]+, "[a-z0-9_.>-]+"/)) {
+      line = substr($0, RSTART, RLENGTH - 1)
+      sub(/.*"/, "", line)
+      known(line)
+    }
+  }' "$findings.code" >>"$findings"
+
 # 6. Shape: functions of at most 100 lines and 10 parameters, and the real name of each stands in
 # the text: no macro makes it, and only MIRAS__JOIN2 of the rename block pastes. A function begins
 # at the first column and ends with a brace there.

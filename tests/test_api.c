@@ -178,6 +178,11 @@ static void names_round_trip(void **state) {
     }
     assert_true(name[0] != 0);
     assert_int_equal(miras_preset_find(name), i);
+    if (i < MIRAS_PRESET_ROWS) {
+      char memory[64];
+      snprintf(memory, sizeof memory, "%s-memory", name);
+      assert_int_equal(miras_preset_find(memory), i);
+    }
     for (j = 0; j < i; j++) assert_string_not_equal(name, miras_preset_name((miras_preset)j));
   }
   assert_string_equal(miras_preset_name(MIRAS_PRESET_YAAD), "yaad");
@@ -488,6 +493,13 @@ static void check_condition(const char *text) {
   }
 }
 
+static int words_of(const char *list) {
+  char word[32];
+  int n = 0;
+  while (miras__next_word(word, &list)) n++;
+  return n;
+}
+
 static void tables_are_right(void **state) {
   size_t i;
   (void)state;
@@ -507,6 +519,170 @@ static void tables_are_right(void **state) {
     check_condition(miras__rules[i].needs);
     assert_true(miras__rules[i].needs[0] || miras__rules[i].because);
   }
+  assert_int_equal(words_of(MIRAS__INPUT_WORDS), MIRAS_INPUT_TYPE_COUNT);
+  assert_int_equal(words_of(MIRAS__OUTPUT_WORDS), MIRAS_OUTPUT_TYPE_COUNT);
+  for (i = 0; i < sizeof miras__renamed / sizeof *miras__renamed; i++) {
+    size_t k;
+    for (k = 0; k < 2; k++) assert_true(strlen(miras__renamed[i][k]) < 48);
+  }
+}
+
+/* ---- the longest sentence of everything that tables refuse ---- */
+
+static size_t longest_sentence;
+static char longest_said[1200];
+
+/* 256 bytes hold it, and of a layer what says which it is of. */
+static void is_short(const char *why, int inside) {
+  const size_t n = strlen(why) + (inside ? strlen("layer[7]: ") : 0);
+  if (n > longest_sentence) {
+    longest_sentence = n;
+    strcpy(longest_said, why);
+  }
+  if (n > 255) fail_msg("%d characters: %s", (int)n, why);
+}
+
+/* Every field with the number that takes the most characters, within its range or not. */
+static void fill_case(miras__case *c, int within) {
+  size_t i;
+  memset(c, 0, sizeof *c);
+  for (i = 0; i < MIRAS__FIELDS; i++) {
+    const miras__field *f = &miras__fields[i];
+    uint64_t x = within ? (uint64_t)(f->high > 2e9f ? INT_MAX : (int)f->high) : (uint64_t)INT_MIN;
+    char word[32];
+    size_t most = 0;
+    int k;
+    if (miras__own_text(f)) continue;
+    if (f->kind == MIRAS__REAL) x = miras__real_bits(-1.23457e-30f);
+    for (k = 0; within && f->kind == MIRAS__WORD && miras__word(word, f, k); k++)
+      if (strlen(word) > most) most = strlen(word), x = (uint64_t)k;
+    if (f->kind == MIRAS__TEXT) memset((char *)c + f->at, '8', f->size);
+    else miras__set_bits(c, f->at, f->size, x);
+  }
+}
+
+static void sentences_are_short(void **state) {
+  miras__fault fault;
+  miras__case c;
+  char why[1200];
+  size_t i;
+  int inside;
+  (void)state;
+  longest_sentence = 0;
+  for (inside = 0; inside < 2; inside++) {
+    for (i = 0; i < MIRAS__FIELDS; i++) {
+      const miras__field *f = &miras__fields[i];
+      const char *when;
+      if (f->kind == MIRAS__FACT || f->kind == MIRAS__WIDE || miras__own_text(f)) continue;
+      if (!inside && !miras__of_memory(f)) continue;
+      memset(&fault, 0, sizeof fault);
+      fault.field = f;
+      fill_case(&c, 0);
+      c.inside = inside;
+      why[0] = 0;
+      if (f->kind != MIRAS__TEXT) miras__say_fault(why, sizeof why, &c, &fault);
+      is_short(why, inside);
+      for (when = f->when; *when; when += strcspn(when, ","), when += strspn(when, ", ")) {
+        fault.when = when;
+        why[0] = 0;
+        miras__say_fault(why, sizeof why, &c, &fault);
+        is_short(why, inside);
+      }
+    }
+    for (i = 0; i < sizeof miras__rules / sizeof *miras__rules; i++) {
+      const char *need = miras__rules[i].needs;
+      fill_case(&c, 1);
+      c.inside = inside;
+      do {
+        why[0] = 0;
+        miras__say_rule(why, sizeof why, &c, &miras__rules[i], *need ? need : NULL);
+        is_short(why, inside);
+        need += strcspn(need, ",");
+        need += strspn(need, ", ");
+      } while (*need);
+    }
+  }
+  print_message("%d characters: %s\n", (int)longest_sentence, longest_said);
+}
+
+/* Texts as long as they may be, and longer. */
+static void long_texts_are_refused(void **state) {
+  static const struct { const char *field, *text; } wrong[] = {
+    {"pattern", "x"}, {"pattern", "m"}, {"pattern", "("}, {"pattern", "(m)*9"}, {"pattern", " "},
+    {"inputs", "x"}, {"inputs", " "}, {"inputs", "vector 1,"}, {"inputs", "vector 70000,"},
+    {"inputs", "8"}, {"outputs", "x"}, {"outputs", " "}, {"outputs", "raw 1, "}, {"outputs", ","},
+    {"outputs", "binary 2 at 1 times 3, "}, {"outputs", "lp 1 at 9, "}, {"memory.groups", "1,"},
+    {"memory.groups", "x"}, {"memory.groups", " "}, {"memory.groups", "99999999"}};
+  const char *const fields[] = {"pattern", "inputs", "outputs", "memory.groups"};
+  char why[256], text[MIRAS_PATTERN_SIZE + 2];
+  size_t i, n;
+  (void)state;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    const miras__field *f = miras__field_called(wrong[i].field);
+    const size_t length = strlen(wrong[i].text);
+    for (n = 0; n < f->size; n += n + 2 < f->size ? f->size - 2 : 1) {
+      miras_model_desc d = small_model(MIRAS_PRESET_YAAD);
+      size_t k;
+      memset(text, 0, sizeof text);
+      for (k = 0; k < n + 1; k++) text[k] = wrong[i].text[k % length];
+      if (n + 1 == f->size) {                       /* one too many */
+        text[n + 1] = 0;
+        assert_int_equal(miras_model_desc_set(&d, wrong[i].field, text), MIRAS_ERR_ARGUMENT);
+        assert_int_equal(miras_model_desc_change(&d, wrong[i].field, text, why, sizeof why),
+                         MIRAS_ERR_ARGUMENT);
+        snprintf(text, sizeof text, "%s has %d characters; it must have less than %d",
+                 wrong[i].field, (int)f->size, (int)f->size);
+        assert_string_equal(why, text);
+        continue;
+      }
+      d.layers = !strcmp(wrong[i].field, "pattern") ? 0 : d.layers;
+      if (!strcmp(wrong[i].field, "outputs")) d.vocab = 0, strcpy(d.inputs, "vector 1");
+      d.layer[0].memory.bias =
+        !strcmp(wrong[i].field, "memory.groups") ? MIRAS_BIAS_CROSS_ENTROPY : MIRAS_BIAS_L2;
+      d.layer[0].memory.threshold_gate = MIRAS_GATE_CONSTANT;
+      d.layer[0].memory.threshold = d.layer[0].memory.sharpness = 0;
+      assert_int_equal(miras_model_desc_set(&d, wrong[i].field, text), MIRAS_OK);
+      if (miras_model_size(&d, why, sizeof why)) continue;        /* some of them mean something */
+      assert_true(strlen(why) < 255);
+      if (!strstr(why, strrchr(wrong[i].field, '.') ? "groups is \"" : wrong[i].field))
+        fail_msg("%s \"%s\": %s", wrong[i].field, text, why);
+    }
+  }
+  for (i = 0; i < 4; i++) {                         /* without an end; that differ at theirs      */
+    const miras__field *f = miras__field_called(fields[i]);
+    miras_model_desc a = small_model(MIRAS_PRESET_YAAD), b;
+    char *at = (char *)&a + miras__offset(f, 0);
+    a.layer[0].memory.bias = MIRAS_BIAS_CROSS_ENTROPY;
+    a.layer[0].memory.threshold_gate = MIRAS_GATE_CONSTANT;
+    memset(at, 'm', f->size);
+    assert_int_equal(miras_model_size(&a, why, sizeof why), 0);
+    assert_true(strlen(why) > 10 && strlen(why) < 255);
+    at[f->size - 1] = 0;
+    b = a;
+    ((char *)&b)[at - (char *)&a + (i == 3 ? 3 : 90)] = 'w';
+    assert_int_equal(miras_model_desc_differs(&a, &b, why, sizeof why), 1);
+    assert_true(strstr(why, fields[i]) == why && strlen(why) + strlen(" as in the file") < 256);
+  }
+}
+
+/* A pair that names a field: it is the one of the descriptor. */
+static void carried_states_that_do_not_fit(void **state) {
+  miras_model_desc d = small_model(MIRAS_PRESET_YAAD);
+  miras_trainer_desc room = small_trainer();
+  miras_model *m;
+  char why[256] = "";
+  (void)state;
+  d.layers = 0;
+  strcpy(d.pattern, "a");
+  d.layer[2].attention.heads = d.layer[2].attention.kv_heads = 1;
+  d.layer[2].attention.head_dim = 4096;
+  d.layer[2].attention.window = 1 << 20;
+  m = miras_model_open(&d, NULL, why, sizeof why);
+  if (!m) fail_msg("%s", why);
+  room.carried = 1;
+  assert_int_equal(miras_trainer_size(m, &room, why, sizeof why), 0);
+  assert_true(strstr(why, "carried is 1; each has ") == why);
+  miras_model_close(m);
 }
 
 /* ---- wrong descriptors ---- */
@@ -1297,6 +1473,31 @@ static void refusals_say_why(void **state) {
 #undef SAYS
   miras_model_close(m);
   assert_int_equal(malloc_count, 0);
+}
+
+/* Of what a field needs for a meaning the sentence names the part that is not there. */
+static void what_lacks_is_named(void **state) {
+  static const struct { const char *field, *value, *other, *to, *lacks; } lack[] = {
+    {"mixer.conv_size", "2", "mixer.conv_on", "none", "mixer.conv_on other than none"},
+    {"mixer.conv_bias", "1", "mixer.conv_on", "none", "mixer.conv_on other than none"},
+    {"mixer.decay_min", "0.5", "mixer.decay_form", "rate", "mixer.decay_form sigmoid or root"},
+    {"mixer.out_norm_epsilon", "0.5", "mixer.out_norm", "none", "mixer.out_norm other than none"},
+    {"mixer.norm_heads", "2", "mixer.out_norm", "none", "mixer.out_norm other than none"},
+    {"mixer.qk_act", "none", "mixer.from_values", "1", "mixer.from_values 0"},
+    {"mixer.norm_heads", "2", "type", "mag", "type memory"}};
+  char why[256];
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof lack / sizeof *lack; i++) {
+    miras_model_desc d = small_model(MIRAS_PRESET_GLA_MEMORY);
+    const int conv = !strcmp(lack[i].other, "mixer.conv_on");
+    d.layer[0].mixer.conv_size = 0;
+    assert_int_equal(miras_model_desc_set(&d, lack[i].field, lack[i].value), MIRAS_OK);
+    if (!miras_model_size(&d, why, sizeof why) && !conv) fail_msg("%s", why);
+    assert_int_equal(miras_model_desc_set(&d, lack[i].other, lack[i].to), MIRAS_OK);
+    assert_int_equal(miras_model_size(&d, why, sizeof why), 0);
+    if (!strstr(why, lack[i].field) || !strstr(why, lack[i].lacks)) fail_msg("%s", why);
+  }
 }
 
 static void wrong_trainers_are_refused(void **state) {
@@ -2705,7 +2906,9 @@ int main(void) {
     cmocka_unit_test(fields_are_finite),
     cmocka_unit_test(steps_refuse),
     cmocka_unit_test(fields_of_kinds),
-    cmocka_unit_test(tables_are_right),
+    cmocka_unit_test(tables_are_right), cmocka_unit_test(sentences_are_short),
+    cmocka_unit_test(long_texts_are_refused),
+    cmocka_unit_test(carried_states_that_do_not_fit),
     cmocka_unit_test(wrong_memories_are_refused),
     cmocka_unit_test(wrong_models_are_refused),
     cmocka_unit_test(types_refuse_each_other),
@@ -2737,7 +2940,7 @@ int main(void) {
     cmocka_unit_test(sampling_refuses),
     cmocka_unit_test(choices_change),
     cmocka_unit_test(changes_say),
-    cmocka_unit_test(refusals_say_why),
+    cmocka_unit_test(refusals_say_why), cmocka_unit_test(what_lacks_is_named),
     cmocka_unit_test(cosine_schedule),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
