@@ -1642,7 +1642,7 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
  * dot before it, of the kind with this letter: "w.attention.window". "heads" and "weights" can be
  * set although no file holds them. Whether the whole means something is asked later, by
  * miras_model_size. Names of older versions are taken too. MIRAS_ERR_ARGUMENT if there is no such
- * field, word or letter. */
+ * field, word or letter, or a text is too long (miras_model_desc_change says which). */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 /* The same, and what belonged to the old value gives way: fields that lose their meaning go to 0,
@@ -3974,7 +3974,7 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
  * part `need` does not hold (NULL: the rule needs nothing and refuses). */
 typedef struct miras__fault {
   const miras__field *field;
-  const char *when;          /* of a field without a meaning: where it has one; else NULL        */
+  const char *when;          /* of a field without a meaning: what it lacks for one; else NULL   */
   const miras__rule *rule;
   const char *need;
   int any_range;             /* numbers out of their ranges are no fault                         */
@@ -3983,21 +3983,21 @@ typedef struct miras__fault {
 /* Give a field its default and check its range, or that it is 0 where it has no meaning. 1 on
  * success. */
 static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fault *fault) {
-  const char *when = miras__when(c, f);
+  const char *unmet;
   const int other = f->normal < 0 || f->normal > 0;   /* than 0 */
   const double low = (double)f->low, high = (double)f->high;
   double x = miras__number(c, f);
-  int zero = x >= 0 && x <= 0, meant;
+  int zero = x >= 0 && x <= 0;
   if (zero && low <= 0 && !other) return 1;
-  meant = !miras__unmet(c, when);
-  if (zero && meant && other) {
+  unmet = miras__unmet(c, miras__when(c, f));
+  if (zero && !unmet && other) {
     miras__set_default(c, f);
     x = miras__number(c, f);
   }
-  if (meant ? fault->any_range || f->kind == MIRAS__TEXT || (x >= low && x <= high) : zero)
+  if (unmet ? zero : fault->any_range || f->kind == MIRAS__TEXT || (x >= low && x <= high))
     return 1;
   fault->field = f;
-  fault->when = meant ? NULL : when;
+  fault->when = unmet;
   return 0;
 }
 
@@ -4110,13 +4110,15 @@ static MIRAS__COLD int miras__item_read(miras__item *x, const char *text, const 
     x->at = 0, x->weight = 1;
     if (x->type < 0) return -1;
     while (miras__next_word(word, &text)) {
+      if (strlen(word) > 30) return -1;      /* as much as there is room for: it may be longer */
       if (miras__read_whole(word, &size)) {
         if (behind || size > (uint64_t)1 << 24) return -1;
         if (count++ == i) x->size = (int)size;
       } else {
         float *to = miras__same(word, "at") ? &x->at : miras__same(word, "times") ? &x->weight
                                                                                   : NULL;
-        if (!to || !count || !miras__next_word(word, &text) || !miras__read_real(word, to))
+        if (!to || !count || !miras__next_word(word, &text) || strlen(word) > 30 ||
+            !miras__read_real(word, to))
           return -1;
         behind = 1;
       }
@@ -20601,7 +20603,7 @@ static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
   if (s->proj > (size_t)INT_MAX || s->outs > (size_t)INT_MAX)
     return miras__say(
              why, n,
-             "heads, key_dim, value_dim, inner_steps and gates make %zu numbers per token; "
+             "memory.heads, key_dim, value_dim, inner_steps and gates make %zu numbers per token; "
              "a model allows up to %d",
              s->proj + s->outs, INT_MAX),
            MIRAS_ERR_DESC;
@@ -21767,7 +21769,8 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
   s->scratch_train = miras__attention_lay(&a, 1, NULL, 0, &work);
   if (s->window <= (size_t)-1 / 8 / s->dk && s->proj <= (size_t)INT_MAX) return MIRAS_OK;
-  miras__say(why, n, "heads, head_dim and window make more than this machine can address");
+  miras__say(why, n,
+             "attention.heads, head_dim and window make more than this machine can address");
   return MIRAS_ERR_DESC;
 }
 
@@ -22015,7 +22018,8 @@ static MIRAS__COLD miras_result miras__mag_layer_resolve(miras__shape *s, const 
   if (s->scratch < w->scratch) s->scratch = w->scratch;
   if (s->scratch_train < w->scratch_train) s->scratch_train = w->scratch_train;
   if (s->proj <= (size_t)INT_MAX - w->proj) return MIRAS_OK;
-  miras__say(why, n, "heads and their sizes make %zu numbers per token; a model allows up to %d",
+  miras__say(why, n, "memory.heads, attention.heads and their sizes make %zu numbers per token; a "
+                     "model allows up to %d",
              s->proj + w->proj, INT_MAX);
   return MIRAS_ERR_DESC;
 }
@@ -22922,7 +22926,7 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
                       (int)sizeof d->pattern), MIRAS_ERR_DESC;
   if (!d->pattern[0]) {
     if (!miras__is_letter(d->layer[0].letter))
-      return miras__say(why, n, "letter is %d; it must be 0 or lie in a..z or A..Z",
+      return miras__say(why, n, "layer[0].letter is %d; it must be 0 or lie in a..z or A..Z",
                         (int)d->layer[0].letter), MIRAS_ERR_DESC;
     return MIRAS_OK;
   }
@@ -23063,8 +23067,9 @@ static MIRAS__COLD const char *miras__item_wrong(miras__item *x, int says) {
   if (x->size < least || x->size > most)
     return "categories have sizes of 2..2^24, others of 1..65536";
   if (!says)
-    return x->at > 0 || x->weight < 1 || x->weight > 1 ? "inputs have no at and times" : NULL;
-  if (!(x->at > 0)) x->at = miras__ats[x->type].normal;
+    return x->at < 0 || x->at > 0 || x->weight < 1 || x->weight > 1 ? "inputs have no at and times"
+                                                                    : NULL;
+  if (x->at >= 0 && x->at <= 0) x->at = miras__ats[x->type].normal;
   if (!(x->at >= miras__ats[x->type].low && x->at <= miras__ats[x->type].high))
     return "at is that of huber, 1e-6..1e6, of lp, 1..8, or of quantile, 0.001..0.999";
   return x->weight >= 0 && x->weight <= 1e6f ? NULL : "times must lie in 0..1e6";
@@ -23093,17 +23098,18 @@ static MIRAS__COLD miras_result miras__items_resolve(const char *name, const cha
   if (!memchr(text, 0, MIRAS_PATTERN_SIZE))
     return miras__say(why, n, "%s has no end; it must have less than %d characters", name,
                       MIRAS_PATTERN_SIZE), MIRAS_ERR_DESC;
-  for (i = 0; (found = miras__item_read(&x, text, words, i)) != 0; i++) {
-    wrong = i == MIRAS__ITEMS ? "there are more than 16" : NULL;
-    if (found > 0 && !wrong) wrong = miras__item_wrong(&x, says);
-    if (found > 0 && !wrong) continue;
+  for (i = 0;; i++) {
+    found = miras__item_read(&x, text, words, i);
+    if (!found && (i || !text[0])) return MIRAS_OK;   /* but of blanks alone: these say nothing   */
+    wrong = found > 0 ? miras__item_wrong(&x, says) : NULL;
+    if (found > 0 && !wrong && i < MIRAS__ITEMS) continue;
     miras__say(why, n, "%s is \"%s\"; ", name, text);
-    if (wrong) miras__say(why, n, "%s", wrong);
+    if (i == MIRAS__ITEMS) miras__say(why, n, "there are more than %d", MIRAS__ITEMS);
+    else if (wrong) miras__say(why, n, "%s", wrong);
     else
       miras__say(why, n, "it must be items with commas between, each a word and sizes: %s", words);
     return MIRAS_ERR_DESC;
   }
-  return MIRAS_OK;
 }
 
 /* What rows bring and are answered: the numbers of each; with m->in and m->out the items too. */
@@ -23152,9 +23158,9 @@ static MIRAS__COLD miras_result miras__adapt_resolve(const miras_model_desc *d,
     return miras__say(why, n, "adapt.vectors is 1, but the model reads none; set it to 0"),
            MIRAS_ERR_DESC;
   if (x->contexts && (x->contexts < 4 || x->longest < x->shortest))
-    return miras__say(why, n, "adapt.contexts is %d with shortest %d, longest %d; it must lie in "
-                              "4..24, and the last not below the one before", x->contexts,
-                      x->shortest, x->longest), MIRAS_ERR_DESC;
+    return miras__say(why, n, "adapt.contexts is %d with adapt.shortest %d, adapt.longest %d; it "
+                              "must lie in 4..24, and the last not below the one before",
+                      x->contexts, x->shortest, x->longest), MIRAS_ERR_DESC;
   a->dense = x->hidden || x->vectors ? 1 + (x->hidden ? (size_t)d->width : 0) +
                                          (x->vectors ? (size_t)row->vectors : 0) : 0;
   a->doubt = 1 / (x->ridge > 1e-6f ? x->ridge : x->ridge > 0 ? 1e-6f : 2 * (float)a->dense);
@@ -23216,8 +23222,8 @@ static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, const mira
     m->ld_values = s->ld_y;
     if (s->value == seen[m->gives_kind].value) continue;
     miras__say(why, n,
-               "value_rank is %d; heads times value_dim must be those of the first layer of type "
-               "rwkv, whose values are mixed in", (int)s->rank);
+               "rwkv.value_rank is %d; memory.heads times value_dim must be those of the first "
+               "layer of type rwkv, whose values are mixed in", (int)s->rank);
     return MIRAS_ERR_DESC;
   }
   return MIRAS_OK;
@@ -26626,11 +26632,20 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
   return 1;
 }
 
-/* 0 of a field that is 0, or of a text that is empty. */
+/* 0 of a field that is 0, or of a text that is empty; a text may be without an end. */
 static uint64_t miras__field_bits(const void *d, const miras__field *f, int kind) {
   const char *at = (const char *)d + miras__offset(f, kind);
+  size_t n = 0;
   if (f->kind != MIRAS__TEXT) return miras__bits(at, 0, f->size);
-  return *at ? (uint64_t)1 << 32 | miras__crc32c(0, at, strlen(at)) : 0;
+  while (n < f->size && at[n]) n++;
+  return n ? (uint64_t)1 << 32 | miras__crc32c(0, at, n) : 0;
+}
+
+/* A text that is longer than its field. */
+static MIRAS__COLD void miras__say_long(char *why, size_t n, const char *name, size_t length,
+                                        const miras__field *f) {
+  miras__say(why, n, "%s has %zu characters; it must have less than %d", name, length,
+             (int)f->size);
 }
 
 /* The places that fields may have in a file: that of each without a letter, then with the letter of
@@ -26708,6 +26723,8 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
     miras__write_field(one, f, a, k);
     if (there >= 0) miras__write_field(other, f, b, there);
     if (miras__same(one, other)) continue;
+    if (strlen(one) > 105) memcpy(one + 102, "...", 4);        /* 256 bytes hold every sentence */
+    if (strlen(other) > 105) memcpy(other + 102, "...", 4);
     miras__say(why, n, f->kind == MIRAS__TEXT ? "%s%s is \"%s\" and not \"%s\""
                                               : "%s%s is %s and not %s",
                lettered ? letter : "", f->name, one, other);
@@ -26935,6 +26952,8 @@ typedef struct miras__file {
   int narrow;                        /* some tensors are not F32                                 */
   uint64_t steps;
   const char *checksum;              /* its eight digits                                         */
+  const miras__field *cut;           /* whose text is too long, or NULL, and its characters      */
+  size_t cut_length;
   unsigned char seen[MIRAS__PLACES], noted[MIRAS__NOTES];
 } miras__file;
 
@@ -26982,6 +27001,10 @@ static void miras__need_metadata(miras__file *f) {
     if (field) {
       at = letter ? miras__file_kind(&f->d, letter) : 0;
       right = at >= 0 && miras__read_field(field, value, &f->d, at);
+      if (field->kind == MIRAS__TEXT && (size_t)(t->at - start) > field->size) {
+        right = 0;
+        f->cut = field, f->cut_length = (size_t)(t->at - start) - 1;   /* without the quote */
+      }
       if (letter) at++;
       seen = &f->seen[at * MIRAS__FIELDS + (int)(field - miras__fields)];
     } else {
@@ -27104,6 +27127,12 @@ static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, si
    * borders of the payload. Sums of hashes say so in one pass; a file that is made to deceive them
    * has tensors that share bytes, and each is within the payload all the same. */
   return borders == miras__hash(0) - miras__hash(f->payload_size);
+}
+
+/* A file whose check failed: a text of it that is too long has a sentence of its own. */
+static MIRAS__COLD miras_result miras__file_wrong(const miras__file *f, char *why, size_t n) {
+  if (f->cut) miras__say_long(why, n, f->cut->name, f->cut_length, f->cut);
+  return MIRAS_ERR_FORMAT;
 }
 
 /* Check the file's structure, and its checksum. */
@@ -27661,7 +27690,7 @@ static MIRAS__COLD miras_result miras__accept(int what, void *object, const void
   if (what >= MIRAS__A_MODEL) {
     miras_trainer *tr = MIRAS__TRAINS && what == MIRAS__A_TRAINER ? (miras_trainer *)object : NULL;
     miras__file f;
-    if (!miras__check_file(&f, bytes, size)) return MIRAS_ERR_FORMAT;
+    if (!miras__check_file(&f, bytes, size)) return miras__file_wrong(&f, why, n);
 #ifndef MIRAS_NO_STDIO
     if (what == MIRAS__AN_OPENING)
       return miras__open_model((miras__opening *)object, &f, why, n);
@@ -27864,8 +27893,10 @@ static MIRAS__COLD miras_result miras__change(void *d, int kind, const miras__fi
                                               size_t n) {
   miras__changing x;
   if (!f || !value || !miras__read_field(f, value, d, kind)) {
-    miras__say(said, n, f ? "%s cannot be \"%s\"" : "there is no field %s", name ? name : "",
-               value ? value : "");
+    if (f && value && f->kind == MIRAS__TEXT) miras__say_long(said, n, name, strlen(value), f);
+    else
+      miras__say(said, n, f ? "%s cannot be \"%s\"" : "there is no field %s", name ? name : "",
+                 value ? value : "");
     if (f && f->kind == MIRAS__WORD) miras__say(said, n, "; it can be %s", f->words);
     else if (f && f->kind != MIRAS__TEXT && f->kind != MIRAS__WIDE) miras__say_range(said, n, f);
     return MIRAS_ERR_ARGUMENT;
@@ -28260,7 +28291,7 @@ static MIRAS__COLD miras_result miras__header_look(int what, const void *object,
                                                    size_t size, char *why, size_t n) {
   const miras_model *m = what == MIRAS__A_MODEL ? (const miras_model *)object : NULL;
   miras__file f;
-  if (!miras__check_header(&f, header, size)) return MIRAS_ERR_FORMAT;
+  if (!miras__check_header(&f, header, size)) return miras__file_wrong(&f, why, n);
   if (what == MIRAS__AN_OPENING)
     return miras__opening_fits((const miras__opening *)object, &f, NULL, why, n);
   if (MIRAS__TRAINS && what == MIRAS__A_TRAINER) m = ((const miras_trainer *)object)->model;

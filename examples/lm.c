@@ -263,8 +263,8 @@ static void words_of(const char *field, char *words, size_t room) {
   }
 }
 
-/* Why --set FIELD=VALUE cannot be done: leave with a sentence. */
-static void no_set(const miras_model_desc *d, const char *text) {
+/* Why --set FIELD=VALUE cannot be done: leave with a sentence. said: the library's. */
+static void no_set(const miras_model_desc *d, const char *text, const char *said) {
   const char *equals = strchr(text, '='), *bare, *last, *name;
   char field[64], value[MIRAS_PATTERN_SIZE], best[64] = "", words[160];
   int i, k, near = 64;
@@ -276,8 +276,8 @@ static void no_set(const miras_model_desc *d, const char *text) {
     if (strspn(value, "0123456789.e+-") == strlen(value) && value[0])
       die(2, "--set is \"%s\"; the value of %s must be a number, and without --set it is %s", text,
           field, value);
-    die(2, "--set is \"%s\"; the value of %s must be a word, such as one of: %s", text, field,
-        words[0] ? words : value);
+    if (!words[0]) die(2, "--set is \"%s\"; %s", text, said);
+    die(2, "--set is \"%s\"; the value of %s must be a word, such as one of: %s", text, field, words);
   }
   bare = field[1] == '.' ? field + 2 : field;
   for (i = 0; (name = miras_model_desc_field(i)) != NULL; i++) {
@@ -352,9 +352,9 @@ static miras_model_desc describe(const options *o, int vocab) {
     char field[64], said[512];
     miras_result result;
     snprintf(field, sizeof field, "%.*s", equals ? (int)(equals - o->set[k]) : 0, o->set[k]);
-    if (!equals) no_set(&d, o->set[k]);
+    if (!equals) no_set(&d, o->set[k], "");
     result = miras_model_desc_change(&d, field, equals + 1, said, sizeof said);
-    if (result == MIRAS_ERR_ARGUMENT) no_set(&d, o->set[k]);
+    if (result == MIRAS_ERR_ARGUMENT) no_set(&d, o->set[k], said);
     if (result != MIRAS_OK) die(2, "--set is \"%s\"; %s", o->set[k], said);
     if (said[0]) fprintf(stderr, "--set %s changes as well: %s\n", o->set[k], said);
   }

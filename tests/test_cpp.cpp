@@ -62,7 +62,9 @@ void descriptors() {
   EXPECT(said.find("step_bound") != std::string::npos);
   REFUSED(d.set("lerning_rate", 1), MIRAS_ERR_ARGUMENT,
           "no field lerning_rate; is it learning_rate?");
-  REFUSED(d.set("bias", "l3"), MIRAS_ERR_ARGUMENT, "bias cannot be \"l3\"");
+  REFUSED(d.set("bias", "l3"), MIRAS_ERR_ARGUMENT, "bias cannot be \"l3\"; it can be dot l2");
+  REFUSED(miras::model_desc("yaad", 1).set("outputs", std::string(112, 'x')), MIRAS_ERR_ARGUMENT,
+          "outputs has 112 characters; it must have less than 112");
   REFUSED(d.set("seed", 1), MIRAS_ERR_ARGUMENT,
           "files have no field seed; what only the struct has is set there");
   REFUSED(d.change("bais", "l2"), MIRAS_ERR_ARGUMENT, "no field bais; is it bias?");

@@ -66,7 +66,8 @@ static class Test {
     Refused(() => new MemoryDesc("yad"), 1, "no preset yad; is it yaad?");
     Refused(() => new MemoryDesc(null), 1, "no preset ");
     Refused(() => d.Set("lerning_rate", 1), 1, "no field lerning_rate; is it learning_rate?");
-    Refused(() => d.Set("bias", "l3"), 1, "bias cannot be \"l3\"");
+    Refused(() => d.Set("bias", "l3"), 1, "bias cannot be \"l3\"; it can be dot l2");
+    Refused(() => d.Set("groups", new string('1', 32)), 1, "groups has 32 characters; it must");
     Refused(() => d.Set("seed", 1), 1, "files have no field seed");
     Refused(() => new ModelDesc("yaad", 1).Set("chunks", 1), 1, "is it memory.chunk?");
     using (var m = new Memory(new MemoryDesc("rwkv7").Set("key_dim", 1).Set("value_dim", 1)))

@@ -1767,6 +1767,74 @@ static void test_hostile_crowds(void **state) {
   close_subject(&s);
 }
 
+/* Texts in a file whose checksum is right: blanks, which say nothing, and those that are longer
+ * than their fields, which are named. */
+static void test_hostile_texts(void **state) {
+  static const struct { const char *field, *text; int size; const char *why; } wrong[] = {
+    {"outputs", " ", 1, "outputs is \" \"; it must be items"},
+    {"outputs", " ", 111, "it must be items"}, {"inputs", " ", 9, "it must be items"},
+    {"outputs", "raw 1,", 111, "outputs is \"raw 1,"},
+    {"outputs", "x", 112, "outputs has 112 characters; it must have less than 112"},
+    {"inputs", " ", 127, "inputs has 127 characters; it must have less than 112"},
+    {"inputs", "vector 1,", 3000, "inputs has 3000 characters; it must have less than 112"},
+    {"pattern", "m", 112, "pattern has 112 characters; it must have less than 112"}};
+  subject s = { NULL, NULL, NULL, NULL };
+  miras_model_desc d;
+  size_t i;
+  bytes f;
+  (void)state;
+  tiny(&d, MIRAS_PRESET_GLA_MEMORY);
+  strcpy(d.pattern, "m");
+  d.vocab = d.layers = 0;
+  strcpy(d.inputs, "vector 1");
+  strcpy(d.outputs, "raw 1");
+  s.model = open_model(&d);
+  f = saved(&s, 0);
+  for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    const char *was = wrong[i].field[0] == 'p' ? "m"
+                    : wrong[i].field[0] == 'o' ? "raw 1" : "vector 1";
+    char find[64], put[4096], why[256] = "";
+    int n, k;
+    bytes g;
+    snprintf(find, sizeof find, "\"%s\":\"%s\"", wrong[i].field, was);
+    n = snprintf(put, sizeof put, "\"%s\":\"", wrong[i].field);
+    for (k = 0; k < wrong[i].size; k++)
+      put[n++] = wrong[i].text[(size_t)k % strlen(wrong[i].text)];
+    put[n++] = '"';
+    g = edited(f, (size_t)miras__get64(f.at), find, put, (size_t)n);
+    sign(g);
+    memset(&d, 0, sizeof d);
+    if (miras_model_desc_from(&d, g.at, g.n) == MIRAS_OK) {
+      assert_true(wrong[i].size < MIRAS_PATTERN_SIZE);
+      assert_int_equal(miras_model_size(&d, why, sizeof why), 0);
+    } else {
+      assert_true(wrong[i].size >= MIRAS_PATTERN_SIZE);
+      assert_int_equal(miras_model_load_from(s.model, g.at, g.n, why, sizeof why),
+                       MIRAS_ERR_FORMAT);
+    }
+    if (!strstr(why, wrong[i].why)) fail_msg("%s of %d: %s", wrong[i].field, wrong[i].size, why);
+#if defined(__unix__) && !defined(MIRAS_NO_STDIO)
+    {
+      char folder[] = "/tmp/miras_files_XXXXXX", path[80], same[256];
+      miras_result result = MIRAS_OK;
+      FILE *to;
+      assert_non_null(mkdtemp(folder));
+      sprintf(path, "%s/x", folder);
+      to = fopen(path, "wb");
+      assert_true(to && fwrite(g.at, 1, g.n, to) == g.n && fclose(to) == 0);
+      assert_null(miras_model_open_file(path, NULL, NULL, &result, same, sizeof same));
+      assert_int_equal(result, wrong[i].size < MIRAS_PATTERN_SIZE ? MIRAS_ERR_DESC
+                                                                  : MIRAS_ERR_FORMAT);
+      assert_string_equal(same, why);
+      assert_int_equal(remove(path) || rmdir(folder), 0);
+    }
+#endif
+    free(g.at);
+  }
+  free(f.at);
+  close_subject(&s);
+}
+
 /* As many layers and tensors of each as there can be: such a model comes back, in whatever order
  * its tensors stand. */
 static void test_many_tensors(void **state) {
@@ -3264,6 +3332,7 @@ int main(void) {
     cmocka_unit_test(test_hostile_headers),
     cmocka_unit_test(test_hostile_crowds),
     cmocka_unit_test(test_many_tensors),
+    cmocka_unit_test(test_hostile_texts),
     cmocka_unit_test(test_hostile_patience),
     cmocka_unit_test(test_hostile_steps),
     cmocka_unit_test(test_later_fields),

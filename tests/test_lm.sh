@@ -164,6 +164,8 @@ mistake 'model is "yad"; is it yaad?' train text --model yad
 mistake 'is it titans-mac?' train text --model titans-mc
 mistake 'is it deltanet?' models deltanot
 mistake 'there is no field p; is it memory.p?' train text --set p=2
+mistake 'outputs has 130 characters; it must have less than 112' train text \
+  --set "outputs=$(printf '%0130d' 0)"
 mistake 'there is no field m.memory.windo; is it m.memory.window?' train text --set m.memory.windo=2
 mistake 'no layers z, but m w a g' train text --set z.attention.window=2
 mistake 'the value of memory.p must be a number' train text --set memory.p=two

@@ -257,8 +257,10 @@ class desc : public D {
    * value is a number or text, an enumeration's word too. */
   desc &set(const char *field, const std::string &value) {
     const miras_result result = Set(this, field, value.c_str());
-    if (result != MIRAS_OK && there_is(field))
-      check(result, (std::string(field) + " cannot be \"" + value + "\"").c_str());
+    char text[512] = "";
+    if (result == MIRAS_OK || !there_is(field)) return *this;
+    Change(this, field, value.c_str(), text, sizeof text);   /* which refuses it, and says why */
+    check(result, text);
     return *this;
   }
   desc &set(const char *field, double value) {

@@ -23,6 +23,8 @@ int miras_preset_find(const char *name);
 const char *miras_preset_name(int preset);
 int miras_memory_preset(miras_memory_desc *d, int preset);
 int miras_memory_desc_set(miras_memory_desc *d, const char *field, const char *value);
+int miras_memory_desc_change(miras_memory_desc *d, const char *field, const char *value,
+                             char *said, size_t said_size);
 const char *miras_memory_desc_get(const miras_memory_desc *d, const char *field, char *text,
                                   size_t size);
 const char *miras_memory_desc_field(int i);
@@ -156,7 +158,11 @@ local function open_preset(preset, fields)
     if C.miras_memory_desc_get(d, field, why, 256) == nil then
       check(1, "files have no field " .. field .. nearest(field, C.miras_memory_desc_field))
     end
-    check(C.miras_memory_desc_set(d, field, value), field .. ' cannot be "' .. value .. '"')
+    local result = C.miras_memory_desc_set(d, field, value)
+    if result ~= 0 then
+      C.miras_memory_desc_change(d, field, value, why, 256)   -- which refuses it, and says why
+      check(result, ffi.string(why))
+    end
   end
   local handle = C.miras_memory_open(d, nil, why, 256)
   if handle == nil then check(2, ffi.string(why)) end

@@ -38,15 +38,18 @@ public abstract class Desc {
   }
   // The library's calls for a kind of descriptor.
   internal abstract int Put(byte[] field, byte[] value);
+  internal abstract int Change(byte[] field, byte[] value, byte[] said);
   internal abstract IntPtr Get(byte[] field, byte[] text);
   internal abstract IntPtr Field(int i);
   internal void Put(string field, string value) {
     byte[] name = Native.Text(field);
     int result = Put(name, Native.Text(value));
-    if (result != 0)
-      throw new MirasException(result, Get(name, new byte[256]) == IntPtr.Zero
-                                           ? "files have no field " + field + Nearest(field, Field)
-                                           : field + " cannot be \"" + value + "\"");
+    if (result == 0) return;
+    var said = new byte[512];
+    if (Get(name, said) == IntPtr.Zero)
+      throw new MirasException(result, "files have no field " + field + Nearest(field, Field));
+    Change(name, Native.Text(value), said);   // which refuses it, and says why
+    throw new MirasException(result, Native.Said(said));
   }
   // Letters that are changed, left out or put in between two words.
   static int Edits(string a, string b) {
@@ -93,6 +96,9 @@ public sealed class MemoryDesc : Desc {
   internal override int Put(byte[] field, byte[] value) {
     return Native.miras_memory_desc_set(Block, field, value);
   }
+  internal override int Change(byte[] field, byte[] value, byte[] said) {
+    return Native.miras_memory_desc_change(Block, field, value, said, (UIntPtr)said.Length);
+  }
   internal override IntPtr Get(byte[] field, byte[] text) {
     return Native.miras_memory_desc_get(Block, field, text, (UIntPtr)text.Length);
   }
@@ -110,6 +116,9 @@ public sealed class ModelDesc : Desc {
   public ModelDesc Set(string field, double value) { return Set(field, Number(value)); }
   internal override int Put(byte[] field, byte[] value) {
     return Native.miras_model_desc_set(Block, field, value);
+  }
+  internal override int Change(byte[] field, byte[] value, byte[] said) {
+    return Native.miras_model_desc_change(Block, field, value, said, (UIntPtr)said.Length);
   }
   internal override IntPtr Get(byte[] field, byte[] text) {
     return Native.miras_model_desc_get(Block, field, text, (UIntPtr)text.Length);
@@ -442,6 +451,8 @@ internal static unsafe class Native {
   [DllImport(Lib)] internal static extern int miras_memory_preset(ulong[] d, int preset);
   [DllImport(Lib)] internal static extern int miras_memory_desc_set(
       ulong[] d, byte[] field, byte[] value);
+  [DllImport(Lib)] internal static extern int miras_memory_desc_change(
+      ulong[] d, byte[] field, byte[] value, byte[] said, UIntPtr size);
   [DllImport(Lib)] internal static extern IntPtr miras_memory_desc_of(Memory m);
   [DllImport(Lib)] internal static extern IntPtr miras_memory_desc_get(
       IntPtr d, byte[] field, byte[] text, UIntPtr size);
@@ -472,6 +483,8 @@ internal static unsafe class Native {
   [DllImport(Lib)] internal static extern int miras_model_preset(ulong[] d, int preset, int layers);
   [DllImport(Lib)] internal static extern int miras_model_desc_set(
       ulong[] d, byte[] field, byte[] value);
+  [DllImport(Lib)] internal static extern int miras_model_desc_change(
+      ulong[] d, byte[] field, byte[] value, byte[] said, UIntPtr size);
   [DllImport(Lib)] internal static extern IntPtr miras_model_desc_get(
       ulong[] d, byte[] field, byte[] text, UIntPtr size);
   [DllImport(Lib)] internal static extern IntPtr miras_model_desc_field(int i);
