@@ -1337,7 +1337,8 @@ MIRAS_API size_t miras_memory_grad_state_size(const miras_memory *m);
  * out], one after the other, with inner_bias each followed by its bias [out]; a gated perceptron
  * has W_1, W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features,
  * value_dim] (H begins at 0) or by recursion W, then raw [heads, features] with lambda = log(1 +
- * exp(raw)), which no optimizer can make negative. KV cache: none, count is 0. With normalize the
+ * exp(raw)), which no optimizer can make negative. MIRAS_GATE_ENTRY: the initial S, then a [heads,
+ * features, value_dim]. KV cache: none, count is 0. With normalize the
  * initial sum of phi(k) [features] follows each head's S, here and in grad_state. Where there is a
  * link these are the A that it maps; of f-divergences and of KL they are logits. At first matrices
  * and vectors without a link are 0, and all else is random, perceptrons with variance 1/in. A
@@ -1359,23 +1360,31 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
 /* Part i of a memory, from 0 on, and what kind it is; MIRAS_PART_NONE past the end. Parts of
  * the state, of one sequence and head, with their offset in its part of grad_state; where a memory
  * has several layers there are W1, W2, ... :
- *   W1 [in, out], b1 [out]   weights of a layer and its inner bias; of a vector memory W1 [key_dim]
- *   A1                       where there is a link W = link(A): what decays and descends. W1 then
+ *   W1 [in, out], b1 [out]   weights of a layer and its inner bias; of a matrix W1 [features,
+ *                            value_dim], of a vector memory W1 [key_dim]
+ *   A1 [in, out]             where there is a link W = link(A): what decays and descends. W1 then
  *                            follows from it and cannot be set; in an open chunk it is that of the
  *                            chunk's start
  *   z [features]             with normalize: the sum of phi(k)
- *   momentum.W1, ...         the last update, of the same shapes
- *   last.keys [omega - 1, features], last.values, last.thresholds   with omega: the last pairs as
- *                            the layers see them, token t in row t % (omega - 1)
+ *   momentum.W1 [in, out], momentum.A1 [in, out], momentum.b1 [out]   the last update
+ *   last.keys [omega - 1, features], last.values [omega - 1, value_dim],
+ *   last.thresholds [omega - 1, 1 or value_dim]   with omega: the last pairs as the layers see
+ *                            them, token t in row t % (omega - 1)
  *   H [features, features], G [features, value_dim]   of least squares, H symmetric
- *   L [features, features]   of least squares by recursion, which is in grad_state as P: below the
- *                            diagonal, on it D > 0, what is right of it counts for nothing. P
- *                            [features, features] = L' diag(D) L, with ones on L's diagonal, is the
- *                            inverse of H with its ridges; it follows from L and cannot be set
+ *   W [features, value_dim]  of least squares by recursion: M(W; q) = phi(q) W
+ *   L [features, features]   of these, which is in grad_state as P: below the diagonal, on it D >
+ *                            0, what is right of it counts for nothing. P [features, features] = L'
+ *                            diag(D) L, with ones on L's diagonal, is the inverse of H with its
+ *                            ridges; it follows from L and cannot be set
  *   faded [features]         of these: the share of each ridge that has faded and is not back yet
  *   keys [window, key_dim], values [window, value_dim]   of a KV cache: token t in row t % window
- * Outer parameters, with their offset in miras_memory_params, of the first head: init.W1, ...
- * (init.A1, init.G), gain, bias, ridge, rates. */
+ * Outer parameters, with their offset in miras_memory_params, of the first head:
+ *   init.W1 [in, out], init.A1 [in, out], init.b1 [out], init.z [features], of least squares
+ *   init.G [features, value_dim], init.W [features, value_dim]   what that part begins with
+ *   gain [value_dim], bias [value_dim]   of inner_norm
+ *   ridge [features]         of least squares: log(exp(lambda) - 1)
+ *   decay_log [features, value_dim]   of MIRAS_GATE_ENTRY: a
+ *   rates [chunk]            of token_rates: rho */
 MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view *part);
 /* Read or set the part of that name of one sequence and head, in its shape. What is read is what
  * the memory has come to at this position, what is set what the next token sees; a part that is set

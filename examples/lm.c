@@ -277,7 +277,8 @@ static void no_set(const miras_model_desc *d, const char *text, const char *said
       die(2, "--set is \"%s\"; the value of %s must be a number, and without --set it is %s", text,
           field, value);
     if (!words[0]) die(2, "--set is \"%s\"; %s", text, said);
-    die(2, "--set is \"%s\"; the value of %s must be a word, such as one of: %s", text, field, words);
+    die(2, "--set is \"%s\"; the value of %s must be a word, such as one of: %s", text, field,
+        words);
   }
   bare = field[1] == '.' ? field + 2 : field;
   for (i = 0; (name = miras_model_desc_field(i)) != NULL; i++) {

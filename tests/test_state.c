@@ -475,6 +475,111 @@ static void test_names(void **state) {
   assert_int_equal(miras_memory_part(NULL, 0, NULL), MIRAS_PART_NONE);
 }
 
+/* ---- the names, and the manual's list of them ---- */
+
+static const char *const part_names[] = {
+  "W1", "b1", "A1", "z", "momentum.W1", "momentum.A1", "momentum.b1", "last.keys", "last.values",
+  "last.thresholds", "H", "G", "W", "L", "P", "faded", "keys", "values", "init.W1", "init.A1",
+  "init.b1", "init.z", "init.G", "init.W", "gain", "bias", "ridge", "decay_log", "rates"};
+static int met[COUNT(part_names)];
+
+/* A layer's number is 1 in the list. */
+static void meet(const char *of, const miras_view *v) {
+  char name[sizeof v->name];
+  const size_t n = strlen(v->name);
+  int i = 0;
+  memcpy(name, v->name, sizeof name);
+  if (name[n - 1] >= '2' && name[n - 1] <= '4') name[n - 1] = '1';
+  while (i < COUNT(part_names) && strcmp(name, part_names[i]) != 0) i++;
+  if (i == COUNT(part_names)) failed("%s: the manual does not know %s", of, v->name);
+  else met[i]++;
+}
+
+static void meet_memory(const miras_memory_desc *from, const char *of) {
+  miras_memory_desc d = *from;
+  char why[256];
+  miras_memory *m;
+  miras_view v;
+  d.key_dim = d.value_dim = 4;
+  m = miras_memory_open(&d, NULL, why, sizeof why);
+  if (m == NULL) failed("%s: %s", of, why);
+  for (int i = 0; miras_memory_part(m, i, &v); i++) meet(of, &v);
+  miras_memory_close(m);
+}
+
+static void test_every_name(void **state) {
+  static const char *const more[][2] = {
+    {"linear-attention", "feature_map=elu normalize=1"},
+    {"titans", "algorithm=momentum inner_bias=1 inner_residual=0 decay_target=initial"},
+    {"moneta", "algorithm=momentum"}, {"ttt-mlp", "inner_norm=1 token_rates=softplus chunk=4"},
+    {"yaad", "retention=l2 algorithm=momentum step_bound=auto omega=3"},
+    {"mamba-memory", "decay_gate=entry decay_rate=0"}, {"gla", "order=decay-first"},
+    {"deltanet-memory", "architecture=vector"}, {"memora", "retention=hellinger"}};
+  const char *folder = strrchr(__FILE__, '/');
+  char path[600], *text, *list, *end;
+  FILE *f;
+  size_t n;
+  (void)state;
+  start();
+  for (int i = 0; i < MIRAS_PRESET_COUNT; i++) {
+    const char *name = miras_preset_name((miras_preset)i);
+    miras_memory_desc d;
+    miras_model_desc all;
+    miras_session *s;
+    miras_model *m;
+    miras_view v;
+    char why[256];
+    miras_memory_preset(&d, (miras_preset)i);
+    meet_memory(&d, name);
+    miras_model_preset(&all, (miras_preset)i, 2);
+    all.vocab = 4, all.width = 8, all.heads = 2, all.layer[0].memory.key_dim = 4;
+    m = miras_model_open(&all, NULL, why, sizeof why);
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
+    if (s == NULL) failed("%s: %s", name, why);
+    for (int l = 0; l < 2; l++)
+      for (int k = 0; miras_session_part(s, l, k, &v); k++) meet(name, &v);
+    miras_session_close(s);
+    miras_model_close(m);
+  }
+  for (int i = 0; i < COUNT(more); i++) {
+    miras_memory_desc d;
+    miras_memory_preset(&d, miras_preset_find(more[i][0]));
+    for (const char *at = more[i][1]; *at; at += strspn(at, " ")) {
+      const int name = (int)strcspn(at, "="), whole = (int)strcspn(at, " ");
+      char field[40], value[40], said[300];
+      snprintf(field, sizeof field, "%.*s", name, at);
+      snprintf(value, sizeof value, "%.*s", whole - name - 1, at + name + 1);
+      if (miras_memory_desc_change(&d, field, value, said, sizeof said) != MIRAS_OK)
+        failed("%s, %s: %s", more[i][0], field, said);
+      at += whole;
+    }
+    meet_memory(&d, more[i][0]);
+  }
+  for (int i = 0; i < COUNT(part_names); i++)
+    if (!met[i]) failed("no memory has %s", part_names[i]);
+  /* the comment above miras_memory_part: a name and its shape in brackets */
+  snprintf(path, sizeof path, "%.*s../miras.h", folder ? (int)(folder + 1 - __FILE__) : 0,
+           __FILE__);
+  f = fopen(path, "rb");
+  assert_non_null(f);
+  text = (char *)zeros(1 << 19, 1);
+  n = fread(text, 1, (1 << 19) - 1, f);
+  fclose(f);
+  text[n] = 0;
+  list = strstr(text, "/* Part i of a memory, from 0 on");
+  assert_non_null(list);
+  end = strstr(list, "*/");
+  assert_non_null(end);
+  *end = 0;
+  for (int i = 0; i < COUNT(part_names); i++) {
+    char is[64];
+    snprintf(is, sizeof is, " %s [", part_names[i]);
+    if (!strstr(list, is)) failed("the manual's list has no %s", part_names[i]);
+  }
+  free(text);
+  finish();
+}
+
 static void test_refusals(void **state) {
   miras_memory_desc d;
   miras_memory *m;
@@ -690,7 +795,8 @@ static void test_session_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_names),     cmocka_unit_test(test_refusals),
+    cmocka_unit_test(test_names),     cmocka_unit_test(test_every_name),
+    cmocka_unit_test(test_refusals),
     cmocka_unit_test(test_parameters), cmocka_unit_test(test_reads),
     cmocka_unit_test(test_exact),     cmocka_unit_test(test_descended),
     cmocka_unit_test(test_sessions),  cmocka_unit_test(test_session_refusals),
