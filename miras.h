@@ -707,8 +707,12 @@ typedef struct miras_memory_event {
                               unevenly; 0 -> 1. Others need a memory with a decay gate; momentum
                               and all else take it for one write                                 */
   float *answer;           /* out [batch, heads, value_dim], or NULL: M(W; key) before anything is
-                              learned; of categories logits (miras_memory_probabilities)         */
-  float *surprise;         /* out, or NULL: as that of miras_memory_write                        */
+                              learned or decays; of categories logits
+                              (miras_memory_probabilities)                                       */
+  float *surprise;         /* out, or NULL: as that of miras_memory_write, which with
+                              MIRAS_ORDER_DECAY_FIRST is not of this answer: of a matrix that
+                              decays towards 0 by one number alpha it is the bias of
+                              alpha^elapsed answer - value                                       */
 } miras_memory_event;
 
 /* Where memory comes from. free receives the size that alloc was asked for; NULL frees nothing, as
@@ -1265,9 +1269,11 @@ MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t wh
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
  * [batch, heads, value_dim]; with inner_steps > 1 a token's pairs, key [batch, heads, inner_steps,
  * key_dim] and value likewise. surprise (may be NULL) receives the attentional bias before the
- * write (before the first of the inner steps), averaged over batch and heads; with normalize of the
- * answer before it is divided, and where the chunk is part of the model at the chunk's start. A
- * surprise that is NaN says that what the memory was given or holds is none. Needs constant gates,
+ * write (before the first of the inner steps), averaged over batch and heads, of the weights that
+ * the write corrects: with MIRAS_ORDER_DECAY_FIRST these have decayed already, where the chunk is
+ * part of the model they are those of the chunk's start, and where a head starts anew with this
+ * pair those of the initial memory; with normalize of the answer before it is divided. A surprise
+ * that is NaN says that what the memory was given or holds is none. Needs constant gates,
  * no value_decay_gate and no separate_erase, which take tokens: MIRAS_ERR_DESC where
  * miras_memory_can_write says no, and nothing is written. */
 MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, const float *value,

@@ -45,6 +45,63 @@ static int pair_of(const data *x, miras_memory **a, miras_memory **b) {
 
 /* ---- read and write in one ---- */
 
+/* Is the surprise the loss of the answer, or, where decay comes first, of the answer as it has
+ * decayed? Keys whole and sparse; time that passes; heads that start anew. */
+static void check_surprise(miras_preset preset, int sparse, int resets) {
+  enum { N = 6, M = 3 };
+  const float times[] = {0, 2.5f, 0, 0.25f};
+  miras_memory_desc d;
+  miras_memory *m, *young;
+  float k[N], v[M], answer[M], surprise, entry[2];
+  int32_t index[2];
+  miras_memory_preset(&d, preset);
+  d.key_dim = N, d.value_dim = d.inner_residual ? N : M;
+  if (d.value_dim != M || d.bias != MIRAS_BIAS_L2 || d.inner_steps > 1 || d.separate_erase) return;
+  if (resets) d.reset_every = 16;
+  if (d.retention == MIRAS_RETENTION_L2 && !d.decay_schedule) d.decay_rate = 0.2f;
+  m = opened(&d);
+  young = opened(&d);
+  for (int t = 0; t < 40; t++) {
+    const int decays = d.retention == MIRAS_RETENTION_L2 && !d.decay_schedule;
+    const float elapsed = decays ? times[t % 4] : 0;
+    const int anew = resets && t % 16 == 0 && t > 0;
+    double loss = 0, by = 1;
+    miras_memory_event e;
+    memset(&e, 0, sizeof e);
+    for (int i = 0; i < N; i++) k[i] = sparse ? 0 : uniform(-1, 1);
+    for (int i = 0; i < M; i++) v[i] = uniform(-1, 1);
+    for (int i = 0; i < 2; i++) {
+      index[i] = (t + 2 * i) % N;
+      entry[i] = uniform(-1, 1);
+      if (sparse) k[index[i]] = entry[i];
+    }
+    if (sparse) e.index = index, e.entry = entry, e.count = 2;
+    else e.key = k;
+    e.value = v, e.answer = answer, e.surprise = &surprise, e.elapsed = elapsed;
+    if (miras_memory_learn(m, &e) != MIRAS_OK) failed("%s is refused", miras_preset_name(preset));
+    if (anew) miras_memory_read(young, k, answer);
+    else if (d.order == MIRAS_ORDER_DECAY_FIRST) by = pow(0.8, elapsed > 0 ? (double)elapsed : 1);
+    for (int i = 0; i < M; i++) {
+      const double r = by * (double)answer[i] - (double)v[i];
+      loss += 0.5 * r * r;
+    }
+    if (!(fabs(loss - (double)surprise) <= 2e-5 * (1 + loss)))
+      failed("%s, token %d: surprise %g, the answer's loss %g", miras_preset_name(preset), t,
+             (double)surprise, loss);
+  }
+  miras_memory_close(m);
+  miras_memory_close(young);
+}
+
+static void test_surprise(void **state) {
+  (void)state;
+  start();
+  random_state = 5;
+  for (int i = 0; i < MIRAS_PRESET_COUNT; i++)
+    for (int k = 0; k < 4; k++) check_surprise((miras_preset)i, k % 2, k / 2);
+  finish();
+}
+
 /* Of one memory: what learn says and leaves against a read and a write; with sparse keys too. */
 static void check_learn(const miras_memory_desc *given, uint64_t seed, int sparse) {
   miras_memory_desc d = *given;
@@ -584,7 +641,8 @@ static void test_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_learn),      cmocka_unit_test(test_faded),
+    cmocka_unit_test(test_learn),      cmocka_unit_test(test_surprise),
+    cmocka_unit_test(test_faded),
     cmocka_unit_test(test_workers),    cmocka_unit_test(test_elapsed),
     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_overshoot),
     cmocka_unit_test(test_categories), cmocka_unit_test(test_groups),
