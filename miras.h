@@ -2814,6 +2814,17 @@ static MIRAS__COLD void miras__say(char *why, size_t size, const char *format, .
   why[at < size ? at : size - 1] = 0;
 }
 
+/* A text as sentences quote it: of one that does not fit into to[room] the beginning. to may be
+ * text. */
+static MIRAS__COLD MIRAS__UNUSED const char *miras__quoted(char *to, size_t room,
+                                                           const char *text) {
+  size_t n = 0;
+  for (; n + 1 < room && text[n]; n++) to[n] = text[n];
+  if (text[n]) memcpy(to + n - 3, "...", 3);
+  to[n] = 0;
+  return to;
+}
+
 /* The elementary functions that decide bits outside of kernels. */
 #ifndef MIRAS_STRICT
   #define miras__exp exp
@@ -18792,6 +18803,7 @@ static MIRAS__COLD miras_result miras__part_move(miras__call *a, size_t head, co
                                                  char *why, size_t n) {
   miras_view view;
   miras__parts x;
+  char said[sizeof view.name];
   size_t bytes;
   memset(&x, 0, sizeof x);
   x.view = &view;
@@ -18800,7 +18812,8 @@ static MIRAS__COLD miras_result miras__part_move(miras__call *a, size_t head, co
   if (!to && !from)
     return miras__say(why, n, "the values are NULL"), MIRAS_ERR_ARGUMENT;
   if (!x.found || (x.found == MIRAS_PART_PARAMETER && !params))
-    return miras__say(why, n, "name is \"%s\"; it must be that of a part which %s has", x.name,
+    return miras__say(why, n, "name is \"%s\"; it must be that of a part which %s has",
+                      miras__quoted(said, sizeof said, x.name),
                       params ? "the memory" : "the layer's state"), MIRAS_ERR_ARGUMENT;
   bytes = view.count * sizeof(float);
   miras__between(a, head);
@@ -26738,11 +26751,10 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
     miras__write_field(one, f, a, k);
     if (there >= 0) miras__write_field(other, f, b, there);
     if (miras__same(one, other)) continue;
-    if (strlen(one) > 105) memcpy(one + 102, "...", 4);        /* 256 bytes hold every sentence */
-    if (strlen(other) > 105) memcpy(other + 102, "...", 4);
     miras__say(why, n, f->kind == MIRAS__TEXT ? "%s%s is \"%s\" and not \"%s\""
                                               : "%s%s is %s and not %s",
-               lettered ? letter : "", f->name, one, other);
+               lettered ? letter : "", f->name, miras__quoted(one, 106, one),
+               miras__quoted(other, 106, other));      /* 256 bytes hold every sentence */
     return 1;
   }
   return 0;
@@ -27907,11 +27919,13 @@ static MIRAS__COLD miras_result miras__change(void *d, int kind, const miras__fi
                                               const char *name, const char *value, char *said,
                                               size_t n) {
   miras__changing x;
+  char of[48], to[48];
   if (!f || !value || !miras__read_field(f, value, d, kind)) {
     if (f && value && f->kind == MIRAS__TEXT) miras__say_long(said, n, name, strlen(value), f);
     else
-      miras__say(said, n, f ? "%s cannot be \"%s\"" : "there is no field %s", name ? name : "",
-                 value ? value : "");
+      miras__say(said, n, f ? "%s cannot be \"%s\"" : "there is no field %s",
+                 miras__quoted(of, sizeof of, name),
+                 miras__quoted(to, sizeof to, value ? value : ""));
     if (f && f->kind == MIRAS__WORD) miras__say(said, n, "; it can be %s", f->words);
     else if (f && f->kind != MIRAS__TEXT && f->kind != MIRAS__WIDE) miras__say_range(said, n, f);
     return MIRAS_ERR_ARGUMENT;

@@ -1,6 +1,7 @@
-/* Fuzzing of everything that reads a file. Any bytes give an error, and then the object has not
- * changed, or an object that saves, loads and runs. Files of models are opened too, as models of
- * whatever they describe within a limit, which then run and learn.
+/* Fuzzing of everything that reads a file, and of descriptors. Any bytes give an error, and then
+ * the object has not changed, or an object that saves, loads and runs. Files of models are opened
+ * too, as models of whatever they describe within a limit, which then run and learn; so are
+ * descriptors whose fields are set as text, or hold any bytes.
  *
  *   clang -g -O1 -I. -DMIRAS_LIBFUZZER -fsanitize=fuzzer,address,undefined tests/fuzz_files.c -lm
  *   ./a.out corpus                  libFuzzer; write its first corpus with the program below
@@ -10,9 +11,11 @@
  *   ./a.out --seeds FOLDER          write the first corpus
  *   ./a.out FILE ...                replay
  *
- * The first byte of an input chooses the object (0 model, 1 memory, 2 session; modulo 3) and, with
- * its bit 7, whether the checksums are made right first, so that what lies behind them is reached
- * too. The rest is the file. */
+ * The first byte of an input chooses the object (0 model, 1 memory, 2 session, 3 descriptor; modulo
+ * 4) and, with its bit 7, whether the checksums are made right first, so that what lies behind them
+ * is reached too. The rest is the file; of a descriptor a byte for the preset, then lines:
+ * FIELD=VALUE as miras_model_desc_set takes it, ~FIELD=VALUE as miras_model_desc_change does, and
+ * !FIELD=BYTES, which a text then holds, without an end if they are as many. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,21 +41,22 @@ static FILE *fuzz_fopen(const char *path, const char *mode) {
 #include "../miras.h"
 #include "calls.h"
 
-enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_KINDS };
-enum { FUZZ_LIMIT = 1 << 20, FUZZ_ROWS = FUZZ_KINDS + 2 * MIRAS_PRESET_ROWS,
-       FUZZ_FILES = FUZZ_ROWS + 5 };
+enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_DESC, FUZZ_KINDS };
+enum { FUZZ_LIMIT = 1 << 20, FUZZ_ROWS = FUZZ_DESC + 2 * MIRAS_PRESET_ROWS,
+       FUZZ_TEXTS = FUZZ_ROWS + 5, FUZZ_FILES = FUZZ_TEXTS + 6 };
 
 static miras_model *fuzz_model;
 static miras_trainer *fuzz_trainer;
 static miras_memory *fuzz_memory;
 static miras_session *fuzz_session;
 /* A good file of each kind, then models of every row, as it comes and with later fields, then of
- * several kinds of layer. */
+ * several kinds of layer, then of texts. */
 static unsigned char *fuzz_base[FUZZ_FILES];
 static size_t fuzz_size[FUZZ_FILES];
 static int fuzz_files;
-static uint64_t fuzz_print[FUZZ_KINDS];        /* of the object that it came from */
-static long fuzz_opened, fuzz_hybrids;         /* models that were, and those with a pattern */
+static uint64_t fuzz_print[FUZZ_DESC];         /* of the object that it came from */
+static long fuzz_opened, fuzz_hybrids, fuzz_rowed;   /* that were, with a pattern, with texts */
+static long fuzz_described;                    /* descriptors that are right */
 
 static void fuzz_check(int ok, const char *what) {
   if (ok) return;
@@ -140,10 +144,10 @@ static void fuzz_rows(void) {
 }
 
 static void fuzz_patterns(void) {
-  static const char *const patterns[FUZZ_FILES - FUZZ_ROWS] = { "mwm", "(mg)*2a", "a*2", "",
+  static const char *const patterns[FUZZ_TEXTS - FUZZ_ROWS] = { "mwm", "(mg)*2a", "a*2", "",
                                                                  "mfwf" };
   int i;
-  for (i = 0; i < FUZZ_FILES - FUZZ_ROWS; i++) {
+  for (i = 0; i < FUZZ_TEXTS - FUZZ_ROWS; i++) {
     miras_model_desc d, other;
     fuzz_describe(&d, MIRAS_PRESET_YAAD);
     fuzz_describe(&other, MIRAS_PRESET_GATED_DELTANET);
@@ -162,6 +166,35 @@ static void fuzz_patterns(void) {
       d.layer[0].mlp.hidden = 0;
     }
     if (!patterns[i][0]) d.layer[0] = d.layer[2];
+    fuzz_add(&d);
+  }
+}
+
+/* Models of rows, whose heads learn, and of groups of categories. */
+static void fuzz_texts(void) {
+  static const char *const texts[FUZZ_FILES - FUZZ_TEXTS][2] = {
+    {"vector 2", "raw 1"}, {"category 3, standardized 2", "category 3, huber 1 at 0.5 times 0.1"},
+    {"", "quantile 1 at 0.9, normal 1"}, {"vector 1", "lp 1, binary 2"}, {"", ""},
+    {"vector 1", ""}};
+  int i;
+  for (i = 0; i < FUZZ_FILES - FUZZ_TEXTS; i++) {
+    miras_model_desc d;
+    fuzz_describe(&d, i % 2 ? MIRAS_PRESET_GATED_DELTANET : MIRAS_PRESET_LINEAR_ATTENTION);
+    strcpy(d.inputs, texts[i][0]);
+    strcpy(d.outputs, texts[i][1]);
+    if (texts[i][0][0] && texts[i][1][0]) d.vocab = 0;
+    if (i > 1) {
+      d.adapt.learning_rate = d.adapt.ridge = 1;
+      d.adapt.hidden = 1;
+      d.adapt.vectors = strstr(texts[i][0], "vector") != NULL;
+      d.adapt.contexts = d.vocab ? 4 : 0;
+    }
+    if (i > 3) {
+      fuzz_describe(&d, MIRAS_PRESET_TITANS);
+      d.layer[0].memory.bias = MIRAS_BIAS_CROSS_ENTROPY;
+      d.layer[0].memory.value_dim = 2;
+      strcpy(d.layer[0].memory.groups, "1,1");
+    }
     fuzz_add(&d);
   }
 }
@@ -196,15 +229,16 @@ static void fuzz_start(void) {
   fuzz_memory = miras_memory_open(&one, NULL, NULL, 0);
   fuzz_check(fuzz_memory != NULL, "no memory");
   for (i = 0; i < 5; i++) surprise_of_step(fuzz_memory, x, x, x, y);
-  for (i = 0; i < FUZZ_KINDS; i++) {
+  for (i = 0; i < FUZZ_DESC; i++) {
     fuzz_size[i] = fuzz_save(i, NULL, 0);
     fuzz_base[i] = (unsigned char *)malloc(fuzz_size[i]);
     fuzz_check(fuzz_base[i] && fuzz_save(i, fuzz_base[i], fuzz_size[i]) == fuzz_size[i], "no file");
     fuzz_print[i] = fuzz_look(i);
   }
-  fuzz_files = FUZZ_KINDS;
+  fuzz_files = FUZZ_DESC;
   fuzz_rows();
   fuzz_patterns();
+  fuzz_texts();
 }
 
 /* Make the checksums of a file right, where it has any. */
@@ -237,18 +271,58 @@ static void fuzz_mend(int kind, unsigned char *file, size_t n) {
   }
 }
 
-/* Open a model of whatever the bytes describe, run it and train it. */
-static void fuzz_open(unsigned char *file, size_t n) {
-  static const int32_t tokens[6] = { 0, 1, 1, 0, 1, 0 };
-  miras_result result = MIRAS_OK;
-  miras_adamw_options adamw;
+/* Run a model and train it, on rows of whatever it reads and says. file NULL, or one that a trainer
+ * must take. */
+static void fuzz_run(miras_model *m, const unsigned char *file, size_t n) {
+  enum { ROWS = 6 };
   const miras_trainer_desc room = { 1, 4, 0, FUZZ_LIMIT, NULL };
-  miras_model_desc given;
+  const miras_row row = *miras_model_row(m);
+  const miras_batch_grad g = { NULL, NULL, NULL };
+  int32_t *tokens = (int32_t *)calloc((size_t)(ROWS * (row.tokens + row.classes)) + 1, 4);
+  int32_t *classes = tokens + ROWS * row.tokens;
+  float *numbers = (float *)malloc(4 * ((size_t)(ROWS * (row.vectors + row.values)) + 1));
+  float *values = numbers + ROWS * row.vectors, loss;
+  miras_adamw_options adamw;
   miras_session *s;
   miras_trainer *t;
+  miras_batch x;
+  int i;
+  fuzz_check(tokens && numbers, "no memory for rows");
+  for (i = 0; i < ROWS * row.tokens; i++) tokens[i] = i / 2 % 2;
+  for (i = 0; i < ROWS * row.classes; i++) classes[i] = i / 3 % 2;
+  for (i = 0; i < ROWS * (row.vectors + row.values); i++) numbers[i] = 0.25f * (float)(i % 5);
+  memset(&adamw, 0, sizeof adamw);
+  memset(&x, 0, sizeof x);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
+  fuzz_check(s != NULL, "a model within the limit has no session");
+  fuzz_check(miras_session_feed(s, tokens, numbers, 5) != NULL, "feeding refuses");
+  (void)miras_session_learn(s, classes, values);
+  fuzz_check(miras_session_feed(s, tokens, numbers, 1) != NULL, "a step refuses");
+  (void)score_of(s, tokens, tokens, 3);
+  miras_session_close(s);
+  t = miras_trainer_open(m, &room, NULL, NULL, 0);
+  fuzz_check((t != NULL) == (miras_trainer_size(m, &room, NULL, 0) != 0), "no trainer");
+  if (t) {
+    if (file)
+      fuzz_check(miras_trainer_load_from(t, file, n, NULL, 0) == MIRAS_OK,
+                 "a trainer refuses its file");
+    x.batch = 1, x.length = 4;
+    x.tokens = tokens, x.vectors = numbers, x.classes = classes, x.values = values;
+    fuzz_check(miras_trainer_loss_batch(t, &x, 1, &loss) == MIRAS_OK, "loss refuses");
+    fuzz_check(miras_trainer_backward_batch(t, &g) == MIRAS_OK, "backward refuses");
+    (void)norm_of_step(t, &adamw, 0.01f);
+  }
+  miras_trainer_close(t);
+  free(tokens);
+  free(numbers);
+}
+
+/* Open a model of whatever the bytes describe, run it and train it. */
+static void fuzz_open(unsigned char *file, size_t n) {
+  miras_result result = MIRAS_OK;
+  miras_model_desc given;
   miras_model *m;
   memset(&given, 0, sizeof given);
-  memset(&adamw, 0, sizeof adamw);
   given.limit = FUZZ_LIMIT;
   fuzz_input = file;
   fuzz_length = n;
@@ -258,27 +332,26 @@ static void fuzz_open(unsigned char *file, size_t n) {
   fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
              result == MIRAS_ERR_SIZE, "open_file: a strange result");
   if (m) {
+    const miras_model_desc *d = miras_model_desc_of(m);
     fuzz_opened++;
-    fuzz_hybrids += miras_model_desc_of(m)->pattern[0] != 0;
-    s = miras_session_open(m, NULL, NULL, NULL, 0);
-    fuzz_check(s != NULL, "a model within the limit has no session");
-    fuzz_check(miras_session_prefill(s, tokens, 5) != NULL, "prefill refuses");
-    fuzz_check(miras_session_step(s, 1) != NULL, "step refuses");
-    (void)score_of(s, tokens, tokens, 3);
-    miras_session_close(s);
-    t = miras_trainer_open(m, &room, NULL, NULL, 0);
-    fuzz_check((t != NULL) == (miras_trainer_size(m, &room, NULL, 0) != 0), "no trainer");
-    if (t) {
-      fuzz_check(miras_trainer_load_from(t, file, n, NULL, 0) == MIRAS_OK,
-                 "a trainer refuses its file");
-      (void)loss_of(t, tokens, tokens + 1, 1, 4, 1);
-      fuzz_check(miras_trainer_backward(t) == MIRAS_OK, "backward refuses");
-      (void)norm_of_step(t, &adamw, 0.01f);
-    }
-    miras_trainer_close(t);
+    fuzz_hybrids += d->pattern[0] != 0;
+    fuzz_rowed += d->inputs[0] || d->outputs[0] || d->layer[0].memory.groups[0];
+    fuzz_run(m, file, n);
     miras_model_close(m);
   }
   fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
+}
+
+static void fuzz_write_to(miras_memory *m) {
+  const miras_memory_desc *is = miras_memory_desc_of(m);
+  const size_t wide = (size_t)(is->key_dim > is->value_dim ? is->key_dim : is->value_dim);
+  const size_t key = (size_t)is->batch * (size_t)is->heads * (size_t)is->inner_steps * wide;
+  float *x = (float *)malloc(2 * key * sizeof *x);
+  size_t i;
+  fuzz_check(x != NULL, "no memory for tokens");
+  for (i = 0; i < key; i++) x[i] = 0.25f;
+  for (i = 0; i < 3; i++) (void)surprise_of_step(m, x, x, x, x + key);
+  free(x);
 }
 
 /* Open a memory of whatever the bytes describe, and run it. */
@@ -305,20 +378,128 @@ static void fuzz_open_memory(unsigned char *file, size_t n) {
   fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
              result == MIRAS_ERR_SIZE, "memory_open_file: a strange result");
   if (m) {
-    const miras_memory_desc *is = miras_memory_desc_of(m);
-    const size_t wide = (size_t)(is->key_dim > is->value_dim ? is->key_dim : is->value_dim);
-    const size_t key = (size_t)is->batch * (size_t)is->heads * (size_t)is->inner_steps * wide;
-    float *x;
-    size_t i;
     fuzz_opened++;
-    x = (float *)malloc(2 * key * sizeof *x);
-    fuzz_check(x != NULL, "no memory for tokens");
-    for (i = 0; i < key; i++) x[i] = 0.25f;
-    for (i = 0; i < 3; i++) (void)surprise_of_step(m, x, x, x, x + key);
-    free(x);
+    fuzz_write_to(m);
     miras_memory_close(m);
   }
   fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
+}
+
+/* A sentence where, and only where, something is refused; 256 bytes hold it. */
+static void fuzz_said(int refused, const char *why) {
+  fuzz_check(memchr(why, 0, 256) != NULL, "a sentence without an end");
+  fuzz_check(refused == (why[0] != 0), "a refusal without a sentence, or one without the other");
+  fuzz_check(strlen(why) < 255, "a sentence that 256 bytes do not hold");
+}
+
+/* The lines of an input, applied to a descriptor of a preset. */
+static void fuzz_lines(miras_model_desc *d, const uint8_t *at, size_t n) {
+  const uint8_t *const end = at + n;
+  while (at < end) {
+    const uint8_t *line = at, *stop = (const uint8_t *)memchr(at, '\n', (size_t)(end - at));
+    char field[64], value[300], said[256];
+    const uint8_t *equals;
+    size_t name, length;
+    at = stop ? stop + 1 : end;
+    if (!stop) stop = end;
+    equals = (const uint8_t *)memchr(line, '=', (size_t)(stop - line));
+    if (!equals || equals == line) continue;
+    name = (size_t)(equals - line) - (*line == '!' || *line == '~');
+    length = (size_t)(stop - equals) - 1;
+    if (name >= sizeof field || length >= sizeof value) continue;
+    memcpy(field, equals - name, name);
+    field[name] = 0;
+    memcpy(value, equals + 1, length);
+    value[length] = 0;
+    if (*line == '!') {
+      char *const texts[] = { d->pattern, d->inputs, d->outputs, d->layer[0].memory.groups };
+      static const char *const names[] = { "pattern", "inputs", "outputs", "memory.groups" };
+      size_t i;
+      for (i = 0; i < 4; i++) {
+        const size_t room = i < 3 ? MIRAS_PATTERN_SIZE : MIRAS_GROUPS_SIZE;
+        if (strcmp(field, names[i])) continue;
+        memset(texts[i], 0, room);
+        memcpy(texts[i], value, length < room ? length : room);
+      }
+    } else if (*line == '~') {
+      const miras_result result = miras_model_desc_change(d, field, value, said, sizeof said);
+      if (result != MIRAS_OK) fuzz_said(1, said);
+    } else {
+      (void)miras_model_desc_set(d, field, value);
+    }
+  }
+}
+
+/* A right descriptor: resolved it stays as large, every field comes back from its text, and its
+ * model runs and is described by its file. */
+static void fuzz_right(const miras_model_desc *d, size_t size) {
+  miras_model_desc e = *d, f;
+  unsigned char *file;
+  char text[MIRAS_PATTERN_SIZE], why[256];
+  const char *name;
+  miras_model *m;
+  size_t bytes;
+  int i;
+  fuzz_described++;
+  fuzz_check(size <= FUZZ_LIMIT, "more than its limit");
+  fuzz_check(miras_model_desc_resolve(&e, why, sizeof why) > 0, "sizes agree, resolving does not");
+  f = e;
+  for (i = 0; (name = miras_model_desc_field(i)) != NULL; i++) {
+    fuzz_check(miras_model_desc_get(&e, name, text, sizeof text) == text, "no text of a field");
+    fuzz_check(miras_model_desc_set(&f, name, text) == MIRAS_OK, "a field refuses its own text");
+  }
+  fuzz_check(!miras_model_desc_differs(&e, &f, why, sizeof why), "a field changed on its way");
+  fuzz_check(miras_model_size(&e, NULL, 0) == size, "resolved it has another size");
+  m = miras_model_open(d, NULL, NULL, 0);
+  if (!m) return;
+  bytes = miras_model_save_to(m, NULL, 0);
+  file = (unsigned char *)malloc(bytes ? bytes : 1);
+  fuzz_check(file && bytes && miras_model_save_to(m, file, bytes) == bytes, "it does not save");
+  memset(&f, 0, sizeof f);
+  fuzz_check(miras_model_desc_from(&f, file, bytes) == MIRAS_OK, "its file is none");
+  fuzz_check(!miras_model_desc_differs(&e, &f, why, sizeof why), "its file says another model");
+  if (!d->weights) fuzz_run(m, file, bytes);
+  free(file);
+  miras_model_close(m);
+}
+
+/* A descriptor of any texts, and the memory of its first layer on its own. */
+static void fuzz_descriptor(const uint8_t *data, size_t n) {
+  miras_model_desc d, e;
+  miras_memory_desc one;
+  miras_memory *m;
+  char why[256], text[MIRAS_PATTERN_SIZE];
+  const char *name;
+  size_t size;
+  int i;
+  if (!n) return;
+  fuzz_describe(&d, (miras_preset)(data[0] % MIRAS_PRESET_ROWS));
+  e = d;
+  d.limit = FUZZ_LIMIT;
+  fuzz_lines(&d, data + 1, n - 1);
+  size = miras_model_size(&d, why, sizeof why);
+  fuzz_said(size == 0, why);
+  (void)miras_model_desc_differs(&d, &e, why, sizeof why);
+  fuzz_check(strlen(why) < 255, "a difference that 256 bytes do not hold");
+  for (i = 0; (name = miras_model_desc_field(i)) != NULL; i++)
+    (void)miras_model_desc_get(&d, name, text, sizeof text);
+  if (size) {
+    fuzz_right(&d, size);
+  } else {
+    e = d;
+    fuzz_check(miras_model_desc_resolve(&e, why, sizeof why) == 0, "resolved, but without a size");
+    fuzz_check(memcmp(&e, &d, sizeof e) == 0, "a refusal has changed the descriptor");
+  }
+  one = d.layer[0].memory;
+  one.qk_norm = MIRAS_QK_NORM_NONE;
+  one.limit = FUZZ_LIMIT;
+  (void)miras_memory_desc_differs(&one, &e.layer[0].memory, why, sizeof why);
+  (void)miras_memory_desc_differs(&one, miras_memory_desc_of(fuzz_memory), why, sizeof why);
+  size = miras_memory_size(&one, why, sizeof why);
+  fuzz_said(size == 0, why);
+  m = size ? miras_memory_open(&one, NULL, NULL, 0) : NULL;
+  if (m) fuzz_write_to(m);
+  miras_memory_close(m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -331,6 +512,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_start();
   kind = (data[0] & 127) % FUZZ_KINDS;
   n = size - 1;
+  if (kind == FUZZ_DESC) {
+    fuzz_descriptor(data + 1, n);
+    return 0;
+  }
   file = (unsigned char *)malloc(n ? n : 1);   /* exactly as long, for the sanitizer */
   fuzz_check(file != NULL, "no memory for an input");
   memcpy(file, data + 1, n);
@@ -408,6 +593,108 @@ static void fuzz_repattern(unsigned char *file, size_t n, uint64_t r) {
   }
 }
 
+/* A text for a field, into to[300]: what a pattern, rows or groups are made of, in an order that
+ * may be right; or blanks, or too many of one thing. */
+static size_t fuzz_text(char *to, int what, uint64_t r) {
+  static const char *const parts[][16] = {
+    {"m", "w", "a", "g", "c", "(", ")", "*2", "*", "(mw)*2", "m*256", "m*257", " ", "x", "mm",
+     "*1"},
+    {"vector 1", "category 3", "standardized 2", "vector", "category 2 2", "1", "65536", ", ", ",",
+     " ", "at 1", "vector 65536", "category 16777216", "vector 0", "category 1", "x"},
+    {"raw 1", "category 3", "binary 2", "squared 1", "huber 1", "lp 2", "quantile 1", "normal 1",
+     " at 0.5", " times 0.1", ", ", ",", " ", "raw", " 2", " at 1e30"},
+    {"1", ",", "1,1", "2", "0", "3", "16", "01", " ", "1,", "4294967297", "x", ",,", "-1", "4096",
+     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"}};
+  const int count = 1 + (int)(r & 7), alike = (r >> 3 & 7) == 0;
+  size_t n = 0;
+  int i;
+  if ((r >> 6 & 15) == 0) {            /* one thing alone, as long as fields are or a little more */
+    const char *part = r >> 10 & 1 ? " " : parts[what][(r >> 16) & 15];
+    size_t most = (r >> 24 & 1) ? 111 + (r >> 25 & 3) : 1 + (r >> 25) % 130;
+    while (n < most) to[n] = part[n % strlen(part)], n++;
+    return n;
+  }
+  for (i = 0; i < count && n < 200; i++) {
+    const char *part = parts[what][(r >> 20) & 15];
+    if (what && what < 3 && i && (r >> 40 & 3)) memcpy(to + n, ", ", 2), n += 2;
+    memcpy(to + n, part, strlen(part));
+    n += strlen(part);
+    if (!alike) r = miras__hash(r);
+  }
+  return n;
+}
+
+static const char *const fuzz_fields[] = { "pattern", "inputs", "outputs", "m.memory.groups" };
+
+/* A field's text becomes another; where there is no such field, it comes to be there. */
+static size_t fuzz_retext(unsigned char *file, size_t n, size_t room, uint64_t r) {
+  static const char start[] = "\"__metadata__\":{";
+  const int what = (int)(r % 4);
+  char mark[40], text[400];
+  size_t at, old = 0, length, head = (size_t)miras__get64(file) + 8, much, i;
+  much = (size_t)sprintf(mark, "\"%s\":\"", fuzz_fields[what]);
+  for (at = 8; at + much < head && memcmp(file + at, mark, much) != 0;) at++;
+  length = fuzz_text(text, what, miras__hash(r));
+  if (at + much < head) {
+    at += much;
+    while (at + old < head && file[at + old] != '"') old++;
+  } else {
+    char put[500];
+    text[length] = 0;
+    length = (size_t)sprintf(put, "%s%s\",", mark, text);
+    memcpy(text, put, length);
+    for (at = 8; at + sizeof start < head && memcmp(file + at, start, sizeof start - 1) != 0;) at++;
+    at += sizeof start - 1;
+  }
+  if (at + old > head || n - old + length > room) return n;
+  memmove(file + at + length, file + at + old, n - at - old);
+  memcpy(file + at, text, length);
+  n += length - old;
+  miras__set64(file, head - 8 + length - old);
+  for (i = 0; (r >> 50 & 3) == 0 && i < 2; i++) {   /* rows without words, heads that learn */
+    static const char *const also[] = {
+      "\"adapt.learning_rate\":\"1\",\"adapt.hidden\":\"1\",", "\"adapt.vectors\":\"1\"," };
+    const size_t size = strlen(also[i]);
+    for (at = 8; at + sizeof start < n && memcmp(file + at, start, sizeof start - 1) != 0;) at++;
+    at += sizeof start - 1;
+    if (at > n || n + size > room) break;
+    memmove(file + at + size, file + at, n - at);
+    memcpy(file + at, also[i], size);
+    n += size;
+    miras__set64(file, miras__get64(file) + size);
+  }
+  return n;
+}
+
+/* Lines for a descriptor: texts, and other fields of all kinds. */
+static size_t fuzz_describe_lines(unsigned char *to, uint64_t r) {
+  static const char *const values[] = { "0", "1", "2", "3", "4", "8", "0.5", "-1", "1e9", "64",
+    "16", "256", "65536", "x", "", "l2", "cross-entropy", "mlp", "momentum", "channel", "head",
+    "initial", "memory", "rwkv", "mac", "layer", "none", "4096", "0.001", "100", "huber", "all" };
+  int lines = 1 + (int)(r >> 56 & 7), i;
+  size_t n = 2;
+  to[0] = FUZZ_DESC;
+  to[1] = (unsigned char)(r >> 48);
+  for (i = 0; i < lines; i++) {
+    char text[400];
+    size_t length;
+    r = miras__hash(r);
+    if (r & 1) {
+      const int what = (int)(r >> 1) & 3;
+      length = fuzz_text(text, what, miras__hash(r));
+      text[length] = 0;
+      n += (size_t)sprintf((char *)to + n, "%s%s=%s\n", (r >> 3 & 3) == 0 ? "!" : "",
+                           fuzz_fields[what] + (what == 3 ? 2 : 0), text);
+    } else {
+      const char *name = miras_model_desc_field((int)((r >> 8) % MIRAS__FIELDS));
+      n += (size_t)sprintf((char *)to + n, "%s%s=%s\n", (r >> 3 & 3) == 0 ? "" : "~",
+                           name ? name : "vocab",
+                           values[(r >> 32) % (sizeof values / sizeof *values)]);
+    }
+  }
+  return n;
+}
+
 /* One deterministic input: a good file with a few changes of the sorts that hurt readers. */
 static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
   static const char *const words[] = { "\"", "{", "}", "[", "]", ",", ":", "\\", "\\u0000", "0",
@@ -420,9 +707,10 @@ static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
   int kind = (int)(r % 8), edits = (int)(r >> 8 & 7), which, i;
   size_t n;
   if (kind >= FUZZ_KINDS) kind = FUZZ_MODEL;   /* the one with most to get wrong */
+  if (kind == FUZZ_DESC) return fuzz_describe_lines(to, miras__hash(r));
   which = kind;
   if (kind == FUZZ_MODEL && (r >> 25 & 1))     /* of another row */
-    which = FUZZ_KINDS + (int)((r >> 32) % (uint64_t)(fuzz_files - FUZZ_KINDS));
+    which = FUZZ_DESC + (int)((r >> 32) % (uint64_t)(fuzz_files - FUZZ_DESC));
   if (kind == FUZZ_MODEL && (r >> 26 & 7) == 0)
     which = FUZZ_ROWS + (int)((r >> 32) % (uint64_t)(fuzz_files - FUZZ_ROWS));
   to[0] = (unsigned char)((r >> 16 & 128) | (unsigned)kind);
@@ -433,6 +721,12 @@ static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
     memcpy(to + 1, fuzz_base[which], n);
   }
   if (which >= FUZZ_ROWS && (r >> 29 & 1)) fuzz_repattern(to + 1, n, r);
+  if (kind == FUZZ_MODEL && (r >> 36 & 3) == 0) {   /* today's texts, behind a right checksum */
+    n = fuzz_retext(to + 1, n, room - 1, miras__hash(r));
+    if (r >> 38 & 1) n = fuzz_retext(to + 1, n, room - 1, miras__hash(r + 1));
+    to[0] |= 128;
+    if (r >> 39 & 1) edits = 0;
+  }
   for (i = 0; i < edits; i++) {
     size_t head = kind == FUZZ_MODEL && n > 8 ? (size_t)(miras__get64(to + 1) % n) : n, at, much;
     const char *word;
@@ -504,12 +798,12 @@ int main(int argc, char **argv) {
   size_t room;
   unsigned char *input;
   fuzz_start();
-  for (room = 4096, i = 0; i < fuzz_files; i++) room += fuzz_size[i];
+  for (room = 8192, i = 0; i < fuzz_files; i++) room += fuzz_size[i];
   input = (unsigned char *)malloc(room);
   fuzz_check(input != NULL, "no memory");
   if (argc > 2 && !strcmp(argv[1], "--seeds")) {
     for (i = 0; i < fuzz_files; i++) {
-      input[0] = (unsigned char)(i < FUZZ_KINDS ? i : FUZZ_MODEL);
+      input[0] = (unsigned char)(i < FUZZ_DESC ? i : FUZZ_MODEL);
       memcpy(input + 1, fuzz_base[i], fuzz_size[i]);
       fuzz_write(argv[2], (int)i, input, 1 + fuzz_size[i]);
     }
@@ -523,8 +817,9 @@ int main(int argc, char **argv) {
     for (i = 1; i < argc; i++) fuzz_file(argv[i]);
   } else {
     for (i = 0; i < count; i++) LLVMFuzzerTestOneInput(input, fuzz_mutate(&seed, input, room));
-    printf("fuzz_files: %ld inputs, no fault; %ld models opened, %ld with patterns\n", count,
-           fuzz_opened, fuzz_hybrids);
+    printf("fuzz_files: %ld inputs, no fault; %ld models and memories opened, %ld with patterns, "
+           "%ld of rows or groups; %ld descriptors are right\n", count, fuzz_opened, fuzz_hybrids,
+           fuzz_rowed, fuzz_described);
   }
   free(input);
   for (i = 0; i < fuzz_files; i++) free(fuzz_base[i]);

@@ -648,6 +648,17 @@ static void long_texts_are_refused(void **state) {
         fail_msg("%s \"%s\": %s", wrong[i].field, text, why);
     }
   }
+  {                                                 /* of any length, where a word is asked for   */
+    miras_model_desc d = small_model(MIRAS_PRESET_YAAD);
+    char any[600];
+    memset(any, 'x', sizeof any);
+    any[sizeof any - 1] = 0;
+    assert_int_equal(miras_model_desc_change(&d, "memory.retention", any, why, sizeof why),
+                     MIRAS_ERR_ARGUMENT);
+    assert_true(strstr(why, "xxx...\"; it can be all l2 ") && strlen(why) < 255);
+    assert_int_equal(miras_model_desc_change(&d, any, "1", why, sizeof why), MIRAS_ERR_ARGUMENT);
+    assert_true(strstr(why, "there is no field xxx") == why && strlen(why) < 255);
+  }
   for (i = 0; i < 4; i++) {                         /* without an end; that differ at theirs      */
     const miras__field *f = miras__field_called(fields[i]);
     miras_model_desc a = small_model(MIRAS_PRESET_YAAD), b;
