@@ -4128,7 +4128,7 @@ typedef struct miras__item {
 static MIRAS__COLD int miras__item_read(miras__item *x, const char *text, const char *words,
                                         int i) {
   char word[32];
-  uint64_t size;
+  uint64_t size = 0;
   for (;;) {
     int count = 0, behind = 0;
     if (!miras__next_word(word, &text)) return *text ? -1 : 0;
