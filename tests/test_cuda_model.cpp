@@ -491,6 +491,30 @@ static int signals(void) {
   return ok;
 }
 
+/* A layer with more parameters than a list of jobs has room for beside the matrices of the one
+ * below. */
+static unsigned full_lists(int argc, char **argv) {
+  miras_model_desc d, other;
+  int ok;
+  if (argc > 1 && strcmp(argv[argc - 1], "jobs")) return 0;
+  miras_model_preset(&d, MIRAS_PRESET_TITANS, 0);
+  miras_model_preset(&other, MIRAS_PRESET_RWKV7, 2);
+  d.vocab = WORDS, d.width = 20, d.heads = 2, d.norm = MIRAS_NORM_LAYER, d.seed = 5;
+  d.layer[0].memory.key_dim = 6, d.layer[0].memory.chunk = 8;
+  d.layer[0].mixer.conv_bias = d.layer[0].mixer.projection_bias = d.layer[0].mixer.d_skip = 1;
+  d.layer[0].mixer.out_norm = MIRAS_NORM_LAYER, d.layer[0].mixer.out_gate_rank = 2;
+  d.layer[7] = other.layer[0];
+  d.layer[7].letter = 'r', d.layer[7].memory.key_dim = 6;
+  d.layer[7].mlp.none = 0;
+  d.layer[0].mlp.experts = d.layer[7].mlp.experts = 2;
+  d.layer[0].mlp.hidden = d.layer[7].mlp.hidden = 12;
+  strcpy(d.pattern, "rrm");
+  threads = 32;
+  ok = learns(&d, NULL, 0);
+  printf("jobs of two lists: %s\n", ok ? "the same" : "DIFFERS");
+  return !ok;
+}
+
 int main(int argc, char **argv) {
   unsigned failed = 0, kind, i, of_block;
   if (!strcmp(miras_isa(), "portable")) {
@@ -586,6 +610,7 @@ int main(int argc, char **argv) {
     printf("rows of vectors: %s\n", ok ? "the same" : "DIFFERS");
     failed += !ok;
   }
+  failed += full_lists(argc, argv);
   failed += chunked(argc, argv);
   printf("%u differ\n", failed);
   return failed != 0;
