@@ -22917,36 +22917,40 @@ typedef struct miras__draft {
 
 /* ---- patterns ---- */
 
-/* Items up to the end or a closing parenthesis: each a letter or items in parentheses, and *count
- * behind it repeats it. Their kinds go to kind[count] on; returns the new count, or -1. */
-static MIRAS__COLD int miras__pattern_read(const miras_model_desc *d, const char **at,
-                                           unsigned char *kind, int count) {
-  while (count >= 0 && **at && **at != ')') {
-    const int from = count;
-    int times = 0, each, i;
-    const char c = *(*at)++;
+/* Items: each a letter or items in parentheses, and *count behind it repeats it. Their kinds go to
+ * kind[MIRAS_MAX_LAYERS]; returns how many, or -1. Groups in groups take no stack. */
+static MIRAS__COLD int miras__pattern_read(const miras_model_desc *d, unsigned char *kind) {
+  uint16_t begun[MIRAS_PATTERN_SIZE];    /* the layers before each group that is open            */
+  const char *at = d->pattern;
+  int count = 0, depth = 0;
+  while (*at) {
+    const char c = *at++;
+    int from = count, times = 0, each, i;
     if (c == '(') {
-      count = miras__pattern_read(d, at, kind, count);
-      if (count < 0 || *(*at)++ != ')') return -1;
+      begun[depth++] = (uint16_t)count;
+      continue;
+    }
+    if (c == ')') {
+      if (!depth) return -1;
+      from = begun[--depth];
     } else {
       i = miras__kind_of(d, c);
       if (i < 0 || count == MIRAS_MAX_LAYERS || !miras__is_letter(c)) return -1;
       kind[count++] = (unsigned char)i;
     }
-    if (**at != '*') continue;
-    for (++*at; **at >= '0' && **at <= '9' && times <= MIRAS_MAX_LAYERS; ++*at)
-      times = 10 * times + (**at - '0');
+    if (*at != '*') continue;
+    for (++at; *at >= '0' && *at <= '9' && times <= MIRAS_MAX_LAYERS; ++at)
+      times = 10 * times + (*at - '0');
     each = count - from;
     if (times < 1 || (each && times > (MIRAS_MAX_LAYERS - from) / each)) return -1;
     for (i = each; i < each * times; i++, count++) kind[count] = kind[count - each];
   }
-  return count;
+  return depth ? -1 : count;
 }
 
 /* Expand the pattern: the kind of every layer, and desc.layers. */
 static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) {
   miras_model_desc *d = &m->desc;
-  const char *at = d->pattern;
   int i, j, count;
   if (!d->layer[0].letter) d->layer[0].letter = 'm';
   if (!memchr(d->pattern, 0, sizeof d->pattern))
@@ -22958,8 +22962,8 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
                         (int)d->layer[0].letter), MIRAS_ERR_DESC;
     return MIRAS_OK;
   }
-  count = miras__pattern_read(d, &at, m->kind, 0);
-  if (count < 1 || *at)
+  count = miras__pattern_read(d, m->kind);
+  if (count < 1)
     return miras__say(why, n,
                       "pattern is \"%s\"; it must be letters of kinds of layer, or groups of them "
                       "in parentheses, each with *count behind it or once, and up to %d layers",
@@ -23809,11 +23813,9 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
 
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer) {
   unsigned char kind[MIRAS_MAX_LAYERS];
-  const char *at;
   if (!m || layer < 0 || layer >= m->desc.layers) return NULL;
-  at = m->desc.pattern;
-  if (!*at) return &m->desc.layer[0];
-  miras__pattern_read(&m->desc, &at, kind, 0);
+  if (!m->desc.pattern[0]) return &m->desc.layer[0];
+  (void)miras__pattern_read(&m->desc, kind);
   return &m->desc.layer[kind[layer]];
 }
 

@@ -8751,7 +8751,8 @@ static void miras__cuda_each(void *user, int count,
     miras__call_begin, miras__call_count, miras__tile_begin, miras__layer_task, miras__tile_end,
     miras__call_end, miras__tile_end_bwd, miras__tile_begin_bwd, miras__embed_bwd, miras__job_task,
     miras__norm_task, miras__adam_begin, miras__adam_task};
-  const int known = (int)(sizeof all / sizeof all[0]);
+  const int known = (int)MIRAS__COUNT(all);
+  static_assert(MIRAS__COUNT(all) == miras_cuda::MIRAS__TEXT_BEGIN, "in the order of tasks");
   miras__held_trainer *t = (miras__held_trainer *)user;
   int i = 0;
   while (i < known && all[i] != task) i++;

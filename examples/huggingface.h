@@ -430,7 +430,6 @@ static miras_allocator hf__allocator(const miras_allocator *allocator) {
 
 enum { HF__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configuration               */
        HF__MAX_SHARDS = 1024,
-       HF__MAX_PIECES = 64,       /* of a layer                                                   */
        HF__TILE_COLS = 32, HF__TILE_ROW = 4096,
        HF__READ = 512 };         /* numbers read at a time, which lie on the stack                */
 
@@ -2992,7 +2991,7 @@ static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view 
 }
 
 /* Go over every view and its tensors: check that all fits and every tensor is used up, or with
- * `write` read and write. piece [HF__MAX_PIECES] is room to work in. */
+ * `write` read and write. piece is room for one of each row of the family. */
 static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) {
   const miras_view *views = miras_model_views(m, NULL);
   const int layers = miras_model_desc_of(m)->layers;
@@ -3113,7 +3112,7 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
   if (hf__reader_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
       (to = hf__describe(&c)) != NULL && hf__same_model(&c, to, d)) {
-    piece = (hf__piece *)hf__alloc(&c, HF__MAX_PIECES, sizeof *piece);
+    piece = (hf__piece *)hf__alloc(&c, (size_t)hf__families[c.family].count, sizeof *piece);
     if (piece && hf__fill(&c, m, piece, 0)) {
       for (i = 0; i < count; i++) {
         const size_t rows = hf__view_rows(&views[i]) * HF__TILE_COLS;

@@ -965,7 +965,7 @@ static void test_refusals_of_the_head(void **state) {
     const char *why;
   } wrong[] = {
     {0, 0, 0, 0, 0, "it needs keys"}, {0, 1, 0, 0, 0, "the model reads none"},
-    {0, 0, 3, 0, 0, "adapt.contexts is 3"}, {0, 0, 8, 5, 4, "shortest 5, longest 4"},
+    {0, 0, 3, 0, 0, "adapt.contexts is 3"}, {0, 0, 8, 5, 4, "adapt.longest 4"},
     {0, 0, 25, 0, 0, "adapt.contexts is 25"}, {0, 0, 8, 9, 9, "adapt.shortest is 9"},
     {1, 0, 0, 2, 0, "adapt.shortest is 2, but"}, {1, 0, 8, 0, 0, NULL}};
   miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "", "");

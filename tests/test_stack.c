@@ -100,11 +100,15 @@ static void model_named(work *w) {
 
 static void model_size(work *w) {
   const int layers = w->d.layers;
-  char why[256];
+  char why[256], was[MIRAS_PATTERN_SIZE];
   w->wrong |= !miras_model_size(&w->d, why, sizeof why);
   w->d.layers = -1;
   w->wrong |= !!miras_model_size(&w->d, why, sizeof why);
   w->d.layers = layers;
+  memcpy(was, w->d.pattern, sizeof was);
+  memset(w->d.pattern, '(', sizeof was - 1);   /* groups in groups, as deep as a pattern is long */
+  w->wrong |= !!miras_model_size(&w->d, why, sizeof why);
+  memcpy(w->d.pattern, was, sizeof was);
 }
 
 static void model_open(work *w) {
