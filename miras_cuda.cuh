@@ -8179,8 +8179,8 @@ static int miras__segments_can(const miras__plan *p, char *why, size_t n) {
                       (int)d->learning_rate_gate, (int)d->bias),
            0;
   if (p->delta && p->features > 4096)
-    return miras__say(why, n, "feature is %d with bias %d (l2), which makes %zu features of a key; "
-                              "segments take up to 4096", (int)d->feature_map, (int)d->bias,
+    return miras__say(why, n, "feature_map is %d with bias %d (l2), which makes %zu features of a "
+                              "key; segments take up to 4096", (int)d->feature_map, (int)d->bias,
                       p->features), 0;
   return 1;
 }
@@ -8563,8 +8563,8 @@ size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, 
                                      "learns", (double)m->desc.adapt.learning_rate), 0;
   if (!miras__cuda_options_ok(o, why, why_size)) return 0;
   if (o && (o->segments || o->segment_length))
-    return miras__say(why, why_size, "segments is %d; it must be 0: a model has none",
-                      o->segments), 0;
+    return miras__say(why, why_size, "segments is %d, segment_length %d; both must be 0: a model "
+                                     "has none", o->segments, o->segment_length), 0;
   if (!o || !o->half_state) return miras__model_block(m);
   miras__say(why, why_size, "half_state is 1; it must be 0: a model's states are float32");
   return 0;

@@ -10,7 +10,7 @@ export LC_ALL
 cd "$(dirname "$0")/.." || exit 2
 header=miras.h
 findings=$(mktemp) || exit 2
-trap 'rm -f "$findings" "$findings.code"' EXIT
+trap 'rm -f "$findings" "$findings.code" "$findings.cuda"' EXIT
 trap 'exit 2' HUP INT TERM
 
 if [ ! -f "$header" ]; then
@@ -142,28 +142,31 @@ awk -v file="$header" '
 
 # 5. What only some rooms may hold. Comments are blanked first; the lines keep their numbers and
 # "isa:" marks are kept as a character that occurs nowhere else.
-awk '
-  {
-    line = $0
-    marked = line ~ /\/\* isa: .*\*\//
-    out = ""
-    while (line != "") {
-      if (inside) {
-        at = index(line, "*/")
-        if (!at) { line = ""; break }
-        line = substr(line, at + 2)
-        inside = 0
-      } else {
-        at = index(line, "/*")
-        if (!at) { out = out line; line = ""; break }
-        out = out substr(line, 1, at - 1)
-        if ($0 ~ /^\/\* @[0-9][0-9] / && at == 1) out = out substr($0, 4, 3)
-        line = substr(line, at + 2)
-        inside = 1
+code() {
+  awk '
+    {
+      line = $0
+      marked = line ~ /\/\* isa: .*\*\//
+      out = ""
+      while (line != "") {
+        if (inside) {
+          at = index(line, "*/")
+          if (!at) { line = ""; break }
+          line = substr(line, at + 2)
+          inside = 0
+        } else {
+          at = index(line, "/*")
+          if (!at) { out = out line; line = ""; break }
+          out = out substr(line, 1, at - 1)
+          if ($0 ~ /^\/\* @[0-9][0-9] / && at == 1) out = out substr($0, 4, 3)
+          line = substr(line, at + 2)
+          inside = 1
+        }
       }
-    }
-    print out (marked ? "`" : "")
-  }' "$header" >"$findings.code"
+      print out (marked ? "`" : "")
+    }' "$1"
+}
+code "$header" >"$findings.code"
 awk -v file="$header" '
   function say(line, text) { printf "%s:%d: %s\n", file, line, text }
   /^@[0-9][0-9]$/ { room = substr($0, 2, 2) + 0; next }
@@ -196,14 +199,17 @@ awk -v file="$header" '
   }' "$findings.code" >>"$findings"
 
 # A refusal that begins with a name, "NAME is ...", or asks miras__whole for it: callers know the
-# name, for it is declared in what they include, rooms @02 to @04.
-awk -v file="$header" '
+# name, for it is declared in what they include, rooms @02 to @04, or the beginning of the GPU half.
+code miras_cuda.cuh >"$findings.cuda"
+awk -v header="$header" '
   function say(line, text) { printf "%s:%d: %s\n", file, line, text }
   function known(name) {
     sub(/.*[].>]/, "", name)
     if (!(name in public)) say(FNR, "a refusal names " name ", which no caller knows")
   }
+  FNR == 1 { file = FNR == NR ? header : "miras_cuda.cuh"; room = 0 }
   /^@[0-9][0-9]$/ { room = substr($0, 2, 2) + 0; next }
+  /^#ifdef MIRAS_CUDA_IMPLEMENTATION/ { room = 5 }
   room < 5 {
     count = split($0, word, /[^A-Za-z0-9_]+/)
     for (i = 1; i <= count; i++) public[word[i]] = 1
@@ -218,7 +224,7 @@ awk -v file="$header" '
       sub(/.*"/, "", line)
       known(line)
     }
-  }' "$findings.code" >>"$findings"
+  }' "$findings.code" "$findings.cuda" >>"$findings"
 
 # 6. Shape: functions of at most 100 lines and 10 parameters, and the real name of each stands in
 # the text: no macro makes it, and only MIRAS__JOIN2 of the rename block pastes. A function begins
