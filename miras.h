@@ -1303,8 +1303,9 @@ MIRAS_API miras_result miras_memory_probabilities(const miras_memory *m, const f
  * MIRAS_ALGORITHM_RECURSIVE, and of MIRAS_ALGORITHM_LEAST_SQUARES by its solver; MIRAS_ERR_DESC for
  * others, which do not know it. */
 MIRAS_API miras_result miras_memory_variance(miras_memory *m, const float *query, float *out);
-/* miras_memory_write and miras_memory_read in one pass (the last bits may differ from the two
- * calls'). Here and in miras_memory_forward what is written must not overlap what is read. */
+/* miras_memory_write and then miras_memory_read in one pass (the last bits may differ from the two
+ * calls'): surprise is of the weights that the pair corrects, out of those that it leaves. Here and
+ * in miras_memory_forward what is written must not overlap what is read. */
 MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, const float *value,
                                          const float *query, float *out, float *surprise);
 /* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten. Key,

@@ -158,6 +158,11 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
   memset(&options, 0, sizeof options);
   options.half_state = 1;            /* is for a memory alone                                     */
   if (miras_cuda_model_size(m, &options, why, sizeof why) || !strstr(why, "half_state")) return 0;
+  options.half_state = 0;
+  options.segment_length = 8;
+  if (miras_cuda_model_size(m, &options, why, sizeof why) ||
+      !strstr(why, "segments is 0, segment_length 8;"))
+    return 0;
   bytes = miras_cuda_model_size(m, how, why, sizeof why);
   if (!bytes) puts(why);
   of_model = device(bytes);

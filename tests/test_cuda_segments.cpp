@@ -471,7 +471,7 @@ static unsigned refused(void) {
   row_of(&d, MIRAS_PRESET_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
   d.feature_map = MIRAS_FEATURE_POLY2;
   d.key_dim = 100;
-  failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "features");
+  failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "feature_map is ");
   row_of(&d, MIRAS_PRESET_DFW, 8, MIRAS_GATE_HEAD);
   d.value_decay_gate = MIRAS_GATE_CHANNEL;
   failed += one("dfw", "", &d, 24, 0, 2, 0, "value_decay_gate is 2");

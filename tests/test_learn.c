@@ -46,12 +46,13 @@ static int pair_of(const data *x, miras_memory **a, miras_memory **b) {
 /* ---- read and write in one ---- */
 
 /* Is the surprise the loss of the answer, or, where decay comes first, of the answer as it has
- * decayed? Keys whole and sparse; time that passes; heads that start anew. */
+ * decayed? Keys whole and sparse; heads that start anew; time that passes, without which a step
+ * says the same. */
 static void check_surprise(miras_preset preset, int sparse, int resets) {
   enum { N = 6, M = 3 };
   const float times[] = {0, 2.5f, 0, 0.25f};
   miras_memory_desc d;
-  miras_memory *m, *young;
+  miras_memory *m, *young, *twin;
   float k[N], v[M], answer[M], surprise, entry[2];
   int32_t index[2];
   miras_memory_preset(&d, preset);
@@ -61,9 +62,10 @@ static void check_surprise(miras_preset preset, int sparse, int resets) {
   if (d.retention == MIRAS_RETENTION_L2 && !d.decay_schedule) d.decay_rate = 0.2f;
   m = opened(&d);
   young = opened(&d);
+  twin = opened(&d);
   for (int t = 0; t < 40; t++) {
     const int decays = d.retention == MIRAS_RETENTION_L2 && !d.decay_schedule;
-    const float elapsed = decays ? times[t % 4] : 0;
+    const float elapsed = decays && (sparse || resets) ? times[t % 4] : 0;
     const int anew = resets && t % 16 == 0 && t > 0;
     double loss = 0, by = 1;
     miras_memory_event e;
@@ -88,9 +90,15 @@ static void check_surprise(miras_preset preset, int sparse, int resets) {
     if (!(fabs(loss - (double)surprise) <= 2e-5 * (1 + loss)))
       failed("%s, token %d: surprise %g, the answer's loss %g", miras_preset_name(preset), t,
              (double)surprise, loss);
+    if (sparse || resets) continue;
+    if (miras_memory_step(twin, k, v, k, answer, &surprise) != MIRAS_OK ||
+        !(fabs(loss - (double)surprise) <= 2e-5 * (1 + loss)))
+      failed("%s, step %d: surprise %g, the loss before it %g", miras_preset_name(preset), t,
+             (double)surprise, loss);
   }
   miras_memory_close(m);
   miras_memory_close(young);
+  miras_memory_close(twin);
 }
 
 static void test_surprise(void **state) {
