@@ -1432,6 +1432,11 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
  * a model. Returns the number of parameters that such a model learns; 0, and why in words, if d
  * describes no model or one beyond its limit: then d stays as it was. */
 MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size_t why_size);
+/* The same number, and what a model of d would take, of which nothing is opened, whatever its
+ * limit: bytes of the model, of a session of it as it comes, and of a text's state
+ * (miras_model_state_size). Each may be NULL, and is 0 where size_t does not hold the bytes. */
+MIRAS_API uint64_t miras_model_needs(const miras_model_desc *d, size_t *model, size_t *session,
+                                     size_t *state, char *why, size_t why_size);
 /* The descriptor of layer 0..layers-1, whatever the pattern; NULL for another. */
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer);
 /* How many numbers the model's rows have; NULL for NULL. */
@@ -1747,6 +1752,10 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path,
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
+/* Read the descriptor of the model at path as miras_model_desc_from, from its header: parameters
+ * are not read, nor the checksum over them. What it takes is at most 4 MiB. */
+MIRAS_API miras_result miras_model_desc_load(miras_model_desc *d, const char *path,
+                                             const miras_allocator *allocator);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path,
                                           char *why, size_t why_size);
@@ -2393,7 +2402,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              examples/huggingface.h, over public calls: miras_checkpoint_desc (that of before and
              _desc_without in one), _load, _open(.., path, ignored, allocator, why, why_size); for
              it miras_model_view, _view_write, _view_read, miras_model_layer, _open_empty,
-             miras_model_desc_resolve. Training apart from running. Old and new names:
+             miras_model_desc_resolve, miras_model_needs, miras_model_desc_load. Training apart from
+             running. Old and new names:
                miras_model_desc.batch, context, streams, parallel     miras_trainer_desc.batch, ...
                miras_model_loss, _loss_streams, _backward, _grads     miras_trainer_loss, ...
                miras_model_steps, miras_adamw             miras_trainer_steps, miras_trainer_step
@@ -23804,6 +23814,21 @@ MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size
   return draft.model.learned;
 }
 
+MIRAS_API uint64_t miras_model_needs(const miras_model_desc *d, size_t *model, size_t *session,
+                                     size_t *state, char *why, size_t why_size) {
+  miras__draft draft;
+  miras_model *m = &draft.model;
+  miras_session s;
+  size_t bytes;
+  if (miras__model_resolve(m, draft.room, d, why, why_size) != MIRAS_OK) return 0;
+  bytes = miras__session_bytes(&s, m);
+  if (session) *session = bytes;
+  if (state) *state = bytes ? s.state_bytes : 0;   /* a part of it */
+  bytes = miras__measure(m, sizeof *m, miras__model_layout, "model", NULL, 0);
+  if (model) *model = bytes;
+  return m->learned;
+}
+
 MIRAS_API void miras_model_close(miras_model *m) {
   miras__close(m);
 }
@@ -27328,7 +27353,7 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f, char *w
 /* The objects that can be saved and loaded; the first two are numbers in files. An adoption loads
  * a session that was saved under other weights. */
 enum { MIRAS__A_MEMORY = 1, MIRAS__A_SESSION, MIRAS__AN_ADOPTION, MIRAS__A_NEW_MEMORY,
-       MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING };
+       MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING, MIRAS__A_DESCRIPTION };
 
 /* Bytes before the text, here and in version 1. */
 enum { MIRAS__STATE_HEAD = 88, MIRAS__OLD_HEAD = 64 };
@@ -28317,6 +28342,12 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
 }
 
 #ifndef MIRAS_NO_MODEL
+/* A descriptor that is to be read of a file, whose header is all that is looked at. */
+typedef struct miras__description {
+  miras__storage own;
+  miras_model_desc *d;
+} miras__description;
+
 /* Can a file with this header, of `size` bytes, be loaded? If its size is that of one of the
  * object's files the checksum decides what is wrong with it. */
 static MIRAS__COLD miras_result miras__header_look(int what, const void *object, const void *header,
@@ -28324,6 +28355,12 @@ static MIRAS__COLD miras_result miras__header_look(int what, const void *object,
   const miras_model *m = what == MIRAS__A_MODEL ? (const miras_model *)object : NULL;
   miras__file f;
   if (!miras__check_header(&f, header, size)) return miras__file_wrong(&f, why, n);
+  if (what == MIRAS__A_DESCRIPTION) {
+    miras_model_desc *d = ((const miras__description *)object)->d;
+    f.d.limit = d->limit;
+    *d = f.d;
+    return MIRAS_OK;
+  }
   if (what == MIRAS__AN_OPENING)
     return miras__opening_fits((const miras__opening *)object, &f, NULL, why, n);
   if (MIRAS__TRAINS && what == MIRAS__A_TRAINER) m = ((const miras_trainer *)object)->model;
@@ -28348,7 +28385,7 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
     header = n < 10 ? 0 : miras__get64(first);
     if (header < 2 || header > MIRAS__MAX_HEADER || header > size - 8 || first[8] != '{')
       return MIRAS_ERR_FORMAT;
-    if (size - 8 - header < 1u << 20) return MIRAS_OK;
+    if (size - 8 - header < 1u << 20 && what != MIRAS__A_DESCRIPTION) return MIRAS_OK;
     header += 8;
     bytes = from.alloc((size_t)header, from.user);
     if (!bytes) return MIRAS_ERR_ALLOC;
@@ -28451,6 +28488,10 @@ static MIRAS__COLD miras_result miras__read_path(int what, void *object, const c
     size = (size_t)end;
     result = miras__first_look(what, object, file, first, n, size, why, why_size);
   }
+  if (result == MIRAS_OK && what == MIRAS__A_DESCRIPTION) {
+    fclose(file);
+    return result;
+  }
   if (result == MIRAS_OK && fseek(file, 0, SEEK_SET) != 0) result = MIRAS_ERR_IO;
   if (result == MIRAS_OK) {
     bytes = (unsigned char *)from.alloc(size + 1, from.user);
@@ -28529,6 +28570,16 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   said = miras__load_path(MIRAS__AN_OPENING, &o, path, why, why_size);
   if (result) *result = said;
   return o.model;
+}
+
+MIRAS_API miras_result miras_model_desc_load(miras_model_desc *d, const char *path,
+                                             const miras_allocator *allocator) {
+  miras__description o;
+  if (!d) return MIRAS_ERR_ARGUMENT;
+  memset(&o, 0, sizeof o);
+  o.own.allocator = miras__alloc_of(allocator);
+  o.d = d;
+  return miras__read_path(MIRAS__A_DESCRIPTION, &o, path, NULL, 0);
 }
 
 #ifndef MIRAS_NO_TRAINING

@@ -2566,6 +2566,62 @@ static void test_hostile_hybrids(void **state) {
   close_subject(&s);
 }
 
+/* What a file says of its model, and what that takes, is known of the header alone. */
+static void test_descriptions(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], why[128];
+  subject s = { NULL, NULL, NULL, NULL };
+  miras_model_desc d, found, other;
+  size_t model, session, text;
+  uint64_t learned;
+  bytes b;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x.safetensors", folder);
+  tiny(&d, MIRAS_PRESET_YAAD);
+  d.vocab = 40000;                   /* a payload of more than a megabyte */
+  s.model = open_model(&d);
+  b = saved(&s, 0);
+  write_file(path, b);
+  memset(&found, 0, sizeof found);
+  memset(&other, 0, sizeof other);
+  found.limit = other.limit = 5;
+  test_largest = 0;
+  assert_int_equal(miras_model_desc_load(&found, path, NULL), MIRAS_OK);
+  assert_true(test_largest > 0 && test_largest < 8000 && b.n > 1 << 20);
+  assert_int_equal(miras_model_desc_from(&other, b.at, b.n), MIRAS_OK);
+  assert_memory_equal(&found, &other, sizeof found);
+  learned = miras_model_needs(&found, &model, &session, &text, why, sizeof why);
+  assert_int_equal(learned, s.model->learned);
+  assert_int_equal(model, miras_model_size(&d, NULL, 0));
+  assert_int_equal(session, miras_session_size(s.model, NULL, NULL, 0));
+  assert_int_equal(text, miras_model_state_size(s.model));
+  assert_int_equal(miras_model_needs(&found, NULL, NULL, NULL, NULL, 0), learned);
+  found.width = -1;
+  assert_int_equal(miras_model_needs(&found, &model, NULL, NULL, why, sizeof why), 0);
+  assert_non_null(strstr(why, "width is -1"));
+  assert_int_equal(miras_model_needs(NULL, &model, NULL, NULL, why, sizeof why), 0);
+  /* the rest is not looked at, but it must be there */
+  found = other;
+  b.at[b.n - 1] ^= 1;
+  write_file(path, b);
+  assert_int_equal(miras_model_desc_load(&found, path, NULL), MIRAS_OK);
+  assert_int_equal(miras_model_desc_from(&found, b.at, b.n), MIRAS_ERR_FORMAT);
+  b.n--;
+  write_file(path, b);
+  assert_int_equal(miras_model_desc_load(&found, path, NULL), MIRAS_ERR_FORMAT);
+  b.n = 20;
+  write_file(path, b);
+  assert_int_equal(miras_model_desc_load(&found, path, NULL), MIRAS_ERR_FORMAT);
+  assert_memory_equal(&found, &other, sizeof found);
+  assert_int_equal(miras_model_desc_load(&found, folder, NULL), MIRAS_ERR_IO);
+  assert_int_equal(miras_model_desc_load(&found, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_load(NULL, path, NULL), MIRAS_ERR_ARGUMENT);
+  remove(path);
+  rmdir(folder);
+  free(b.at);
+  close_subject(&s);
+}
+
 /* A small file that describes a small model can still ask for large sessions: the caller's limit is
  * checked before any of it is allocated. */
 static void test_limits(void **state) {
@@ -3343,7 +3399,7 @@ int main(void) {
 #if defined(__unix__) && !defined(MIRAS_NO_STDIO)
     cmocka_unit_test(test_hostile_sizes),
     cmocka_unit_test(test_hostile_hybrids),
-    cmocka_unit_test(test_limits),
+    cmocka_unit_test(test_descriptions), cmocka_unit_test(test_limits),
     cmocka_unit_test(test_custom_path),
     cmocka_unit_test(test_paths),
     cmocka_unit_test(test_disk_full),
