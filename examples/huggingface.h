@@ -18,15 +18,15 @@
  * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
  * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
- * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Mamba; Falcon Mamba; Mamba-2 in
- * three dialects; TTT; Qwen3-Next and Qwen3.5.
+ * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Falcon Mamba; Mamba and Mamba-2
+ * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
- * number, unless the caller names it in `ignored`. Tensors that no model needs may be of any type
- * and shape. Then tensors are read a tile at a time, transposed, widened from F16 or BF16 and
- * rounded to the weights of the model. All memory that reading takes counts against d->limit. The
- * files must stay as they are while they are read.
+ * number, unless it is null or the caller names it in `ignored`. Tensors that no model needs may
+ * have any name, type and shape. Then tensors are read a tile at a time, transposed, widened from
+ * F16 or BF16 and rounded to the weights of the model. All memory that reading takes counts against
+ * d->limit. The files must stay as they are while they are read.
  *
  * The licence is that of miras.h. */
 #ifndef MIRAS_HUGGINGFACE_H
@@ -43,16 +43,20 @@ extern "C" {
 /* Describe the model at `path`, a folder or one file of tensors with config.json beside it, in d.
  * limit and weights of d stay as they are: set them before. Fields of config.json in `ignored`, a
  * list with blanks or commas between, count as not there: for fields that you know to change
- * nothing; NULL: none. A name that config.json does not have is refused (of the first 64).
- * allocator NULL: malloc. Returns MIRAS_OK, or an error, and then why (may be NULL) receives a
- * sentence that names the file, the field or the tensor. */
+ * nothing; NULL: none. A name that config.json does not have is refused (of the first 64). The word
+ * `unknown` stands for all fields that are not known here of its model_type: on success why, else
+ * empty, says which these were. allocator NULL: malloc. Returns MIRAS_OK, or an error, and then why
+ * (may be NULL) receives a sentence that names the file, the fields or the tensor; 1,024 characters
+ * hold any. No weight is read: what that takes is a table of the tensors and the index, some 500
+ * bytes for each, and the longest header. */
 MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
                                              const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
 /* Load the tensors at `path` into m, a model of that descriptor; windows of attention, dropout,
  * seed and resets may differ. All is checked first, and then read piece by piece: when a disk fails
- * meanwhile, m holds a mixture, which MIRAS_ERR_IO says. */
+ * meanwhile, m holds a mixture, which MIRAS_ERR_IO says. Beside the model that takes what it takes
+ * to describe it, and 32 columns of its highest matrix. */
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
@@ -180,12 +184,6 @@ static const char *hf__scan_whole(const char *at, const char *end, uint64_t *x) 
   return at > start && (*start != '0' || at == start + 1) ? at : NULL;
 }
 
-/* The whole text as such a number: 1 on success. */
-static int hf__read_whole(const char *text, uint64_t *x) {
-  const char *end = text + strlen(text);
-  return hf__scan_whole(text, end, x) == end;
-}
-
 /* The whole text as a finite float, JSON's grammar. Computed in double with an error far below half
  * a float's last place, so that any float written with 9 digits or more comes back exactly. */
 static int hf__read_real(const char *text, float *x) {
@@ -233,7 +231,7 @@ typedef struct hf__cursor {
   int bad;
 } hf__cursor;
 
-#define HF__NAME_SIZE 128   /* longer names and values than 127 are none that we know */
+#define HF__NAME_SIZE 128   /* names and values that are known have at most 127 characters */
 
 static int hf__refuse(hf__cursor *t) {
   t->bad = 1;
@@ -272,26 +270,86 @@ static int hf__need_one_of(hf__cursor *t, const char *list) {
   return (int)(at - list);
 }
 
-/* A string, decoded. One that cannot be a name or value of ours (too long, not ASCII, a NUL inside)
- * becomes "?", which is none either. */
-static void hf__need_string(hf__cursor *t, char *out) {
-  size_t n = 0;
-  int known = hf__need_char(t, '"'), i;
+/* Where a string goes: its first characters into to[HF__NAME_SIZE], and of all of them the last
+ * ones and a hash. */
+enum { HF__LAST = 48 };
+
+typedef struct hf__sink {
+  char *to, last[HF__LAST];
+  size_t size;                       /* characters so far                                         */
+  uint64_t hash;
+} hf__sink;
+
+static void hf__put(hf__sink *s, unsigned byte) {
+  if (s->size < HF__NAME_SIZE) s->to[s->size] = (char)byte;
+  s->last[s->size++ % HF__LAST] = (char)byte;
+  s->hash = hf__hash(s->hash ^ byte);
+}
+
+/* A character as UTF-8. One that a terminal would act on, and half of a pair, stay an escape, and
+ * so a backslash is two. */
+static void hf__put_character(hf__sink *s, unsigned c) {
+  int i, more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  if (c < 0x20 || c == 0x7f || (c >= 0xd800 && c < 0xe000)) {
+    hf__put(s, '\\');
+    hf__put(s, 'u');
+    for (i = 12; i >= 0; i -= 4) hf__put(s, (unsigned char)"0123456789abcdef"[c >> i & 15]);
+    return;
+  }
+  if (c == '\\') hf__put(s, c);
+  hf__put(s, more ? (0x780u >> more & 0xff) | c >> 6 * more : c);
+  while (more--) hf__put(s, 0x80u | (c >> 6 * more & 0x3f));
+}
+
+static unsigned hf__need_hex(hf__cursor *t) {
+  unsigned c = 0;
+  int i;
+  for (i = 0; i < 4; i++)
+    c = c << 4 | (unsigned)(hf__need_one_of(t, "0123456789abcdef0123456789ABCDEF") & 15);
+  return c;
+}
+
+/* The character behind a backslash. */
+static unsigned hf__need_escape(hf__cursor *t) {
+  const int escape = hf__need_one_of(t, "\"\\/bfnrtu");
+  unsigned c = escape == 8 ? hf__need_hex(t) : (unsigned char)"\"\\/\b\f\n\r\t"[escape], low;
+  hf__cursor next = *t;
+  if (c < 0xd800 || c > 0xdbff || next.end - next.at < 6 || memcmp(next.at, "\\u", 2) != 0)
+    return c;
+  next.at += 2;
+  low = hf__need_hex(&next);
+  if (next.bad || low < 0xdc00 || low > 0xdfff) return c;
+  *t = next;
+  return 0x10000 + (c - 0xd800) * 0x400 + (low - 0xdc00);
+}
+
+/* A string, decoded, into out[HF__NAME_SIZE]: 1. Of one that is longer than 127 bytes the beginning
+ * and the end, and between them a hash of all of it, so that others stay others: 0. */
+static int hf__need_string(hf__cursor *t, char *out) {
+  hf__sink s;
+  size_t i, at;
+  memset(&s, 0, sizeof s);
+  s.to = out;
+  hf__need_char(t, '"');
   while (t->at < t->end && *t->at != '"') {
-    unsigned c = (unsigned char)*t->at++;
+    const unsigned c = (unsigned char)*t->at++;
     if (c < 0x20) hf__refuse(t);
-    if (c == '\\') {
-      const int escape = hf__need_one_of(t, "\"\\/bfnrtu");
-      c = (unsigned char)"\"\\/\b\f\n\r\t"[escape];
-      for (i = 0; escape == 8 && i < 4; i++)
-        c = c << 4 | (unsigned)(hf__need_one_of(t, "0123456789abcdef0123456789ABCDEF") & 15);
-    }
-    if (c < 1 || c > 126 || n == HF__NAME_SIZE - 1) known = 0;
-    else out[n++] = (char)c;
+    if (c == '\\') hf__put_character(&s, hf__need_escape(t));
+    else if (c < 0x80) hf__put_character(&s, c);
+    else hf__put(&s, c);
   }
   hf__need_char(t, '"');
-  out[n] = 0;
-  if (!known) memcpy(out, "?", 2);
+  if (s.size < HF__NAME_SIZE) {
+    out[s.size] = 0;
+    return 1;
+  }
+  at = HF__NAME_SIZE - 1 - HF__LAST;
+  for (i = 0; i < HF__LAST; i++) out[at + i] = s.last[(s.size + i) % HF__LAST];
+  out[HF__NAME_SIZE - 1] = 0;
+  out[--at] = '~';
+  for (i = 0; i < 16; i++) out[--at] = "0123456789abcdef"[s.hash >> 4 * i & 15];
+  out[--at] = '~';
+  return 0;
 }
 
 /* Two whole numbers in brackets. */
@@ -430,6 +488,7 @@ static miras_allocator hf__allocator(const miras_allocator *allocator) {
 
 enum { HF__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configuration               */
        HF__MAX_SHARDS = 1024,
+       HF__SENTENCE = 1024,       /* characters that are told of fields                           */
        HF__TILE_COLS = 32, HF__TILE_ROW = 4096,
        HF__READ = 512 };         /* numbers read at a time, which lie on the stack                */
 
@@ -455,8 +514,8 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
        HF__C_EXPAND_RATIO, HF__C_LOWER_BOUNDS, HF__C_SAFE, HF__C_STEEPEST,
        HF__C_CLAMP, HF__C_KEYS, HF__C_KEY_FORM, HF__C_ONE_CONV, HF__C_DECAY_RANK,
        HF__C_RATE_RANK, HF__C_OUT_RANK, HF__C_VALUE_RANK, HF__C_VALUES,
-       HF__C_PADDED, HF__C_LAYER, HF__C_CONV_BIAS, HF__C_BIAS, HF__C_TYPES,
-       HF__C_DENSE,
+       HF__C_PADDED, HF__C_LAYER, HF__C_FLA_NORM, HF__C_NORM_FIRST, HF__C_CONV_BIAS,
+       HF__C_BIAS, HF__C_TYPES, HF__C_DENSE,
        HF__C_FORGET, HF__C_STEPS, HF__C_INNER_EPSILON, HF__CONFIG_SLOTS };
 
 /* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
@@ -464,15 +523,16 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
  *
  *   number     a number, which the slot gets
  *   positive   one above 0, and finite
- *   null       nothing: what the original takes then
+ *   null auto  nothing: what the original takes then
  *   any        anything, for it changes no logit of the original
  *   list       a list, whose items are looked at
  *   object     an object, whose members are fields of the same family
  *   {} or []   one that is empty
  *
  * and of words, numbers and truths that are meant themselves; the slot gets the place among these.
- * Slot -1: those all mean the same. A field that no row of a family allows is refused by its
- * name. */
+ * Slot -1: those all mean the same; where a field is there for what layers here have not got, it is
+ * the value at which it means nothing. Another value is refused with the field's name, and so is a
+ * field that a family has not got, unless it is null. */
 typedef struct hf__field { const char *names, *says; int slot; } hf__field;
 
 /* The fields of all families. */
@@ -480,10 +540,19 @@ static const hf__field hf__says_all[] = {
   {"architectures auto_map _name_or_path name_or_path _commit_hash transformers_version "
    "torch_dtype dtype tokenizer_class prefix return_dict output_attentions output_hidden_states "
    "torchscript use_bfloat16 tf_legacy_loss is_decoder is_encoder_decoder problem_type "
-   "task_specific_params finetuning_task id2label label2id chunk_size_feed_forward", "any", -1},
+   "task_specific_params finetuning_task id2label label2id num_labels chunk_size_feed_forward "
+   "_attn_implementation_autoset attn_implementation _attn_implementation "
+   "experts_implementation unsloth_version unsloth_fixed", "any", -1},
   {"bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id "
-   "temperature top_k top_p typical_p do_sample num_beams max_length min_length", "any", -1},
-  {"initializer_range use_cache", "any", -1},
+   "forced_bos_token_id forced_eos_token_id temperature top_k top_p typical_p do_sample num_beams "
+   "num_beam_groups num_return_sequences max_length min_length early_stopping length_penalty "
+   "repetition_penalty diversity_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size "
+   "output_scores return_dict_in_generate remove_invalid_values bad_words_ids suppress_tokens "
+   "begin_suppress_tokens exponential_decay_length_penalty", "any", -1},
+  {"initializer_range initializer_cfg use_cache gradient_checkpointing", "any", -1},
+  {"add_cross_attention tie_encoder_decoder", "false", -1},
+  {"cross_attention_hidden_size", "null", -1},
+  {"pruned_heads", "{}", -1},
   {"hidden_size", "positive", HF__C_WIDTH},
   {"num_hidden_layers", "positive", HF__C_LAYERS},
   {"vocab_size", "positive", HF__C_VOCAB},
@@ -501,6 +570,7 @@ static const hf__field hf__says_all[] = {
 /* The fields of models with a SwiGLU, whose silu(x) = x sigmoid(x) is also called swish. */
 #define HF__SAYS_SWIGLU \
   HF__SAYS_FLA, {"fuse_swiglu", "any", -1}, {"hidden_act", "swish silu", -1}, \
+  {"norm_first", "false", -1}, \
   {"num_heads", "positive", HF__C_HEADS}
 
 static const hf__field hf__says_gated_deltanet[] = {
@@ -519,7 +589,7 @@ static const hf__field hf__says_gated_deltaproduct[] = {
   HF__SAYS_SWIGLU,
   {"head_dim", "positive", HF__C_HEAD_DIM},
   {"expand_v", "positive", HF__C_EXPAND_V},
-  {"use_output_gate", "false true", HF__C_GATE},
+  {"use_output_gate use_gate", "false true", HF__C_GATE},
   {"use_short_conv", "false true", HF__C_SHORT_CONV},
   {"conv_size", "positive", HF__C_CONV},
   {"use_forget_gate", "false true", HF__C_FORGET},
@@ -621,22 +691,31 @@ static const hf__field hf__says_rwkv7[] = {
   {"norm_first norm_bias", "true", -1}
 };
 
-/* The fields of Mamba and of Falcon Mamba; those of its authors that stay in configurations say
- * what others say. */
-#define HF__SAYS_MAMBA \
-  {"time_step_min time_step_max time_step_floor time_step_scale time_step_init_scheme " \
-   "rescale_prenorm_residual residual_in_fp32 fused_add_norm rms_norm d_model d_inner n_layer " \
-   "pad_vocab_size_multiple use_mambapy use_falcon_mambapy use_associative_scan", "any", -1}, \
-  {"ssm_cfg", "{}", -1}, \
-  {"layer_norm_epsilon", "positive", HF__C_EPSILON}, \
+/* How Mamba and Mamba-2 begin to be trained, and by which code they are computed. */
+#define HF__SAYS_MAMBAS \
+  {"time_step_min time_step_max time_step_floor time_step_scale time_step_init_scheme dt_min " \
+   "dt_max dt_scale dt_init dt_init_scheme dt_init_floor A_init_range conv_init chunk_size " \
+   "rescale_prenorm_residual residual_in_fp32 fused_add_norm use_fast_path use_mem_eff_path " \
+   "use_mambapy use_falcon_mambapy use_associative_scan fuse_norm fuse_cross_entropy " \
+   "fuse_linear_cross_entropy use_l2warp", "any", -1}
+/* The fields of both as others than their authors write them. */
+#define HF__SAYS_OTHERS \
+  HF__SAYS_MAMBAS, \
+  {"layer_norm_epsilon norm_eps", "positive", HF__C_EPSILON}, \
   {"state_size", "positive", HF__C_STATE}, \
   {"expand", "positive", HF__C_EXPAND}, \
   {"intermediate_size", "positive", HF__C_INNER}, \
   {"conv_kernel", "positive", HF__C_CONV}, \
-  {"time_step_rank", "positive", HF__C_RATE_RANK}, \
   {"use_bias", "false true", HF__C_BIAS}, \
   {"use_conv_bias", "false true", HF__C_CONV_BIAS}, \
   {"hidden_act", "silu swish", -1}
+/* The fields of Mamba and of Falcon Mamba; those of its authors that stay in configurations say
+ * what others say. */
+#define HF__SAYS_MAMBA \
+  HF__SAYS_OTHERS, \
+  {"rms_norm d_model d_inner n_layer pad_vocab_size_multiple", "any", -1}, \
+  {"ssm_cfg", "{}", -1}, \
+  {"time_step_rank dt_rank", "positive auto", HF__C_RATE_RANK}
 
 static const hf__field hf__says_mamba[] = {
   HF__SAYS_MAMBA
@@ -647,66 +726,53 @@ static const hf__field hf__says_falcon_mamba[] = {
   {"mixer_rms_eps", "positive", HF__C_INNER_EPSILON}
 };
 
-/* The fields of all three dialects of Mamba-2. */
-#define HF__SAYS_MAMBA2 \
-  {"time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max dt_init_floor " \
-   "A_init_range conv_init chunk_size residual_in_fp32 rescale_prenorm_residual " \
-   "fused_add_norm", "any", -1}
-
+/* Mamba-2 in two dialects. Norms stand behind the gate in both; Hugging Face's field for that means
+ * nothing, that of flash-linear-attention, which goes with rmsnorm, does. */
 static const hf__field hf__says_mamba2[] = {
-  HF__SAYS_MAMBA2,
-  {"layer_norm_epsilon", "positive", HF__C_EPSILON},
+  HF__SAYS_OTHERS,
+  {"time_step_rank rms_norm", "any", -1},
   {"num_heads", "positive", HF__C_HEADS},
   {"head_dim", "positive", HF__C_HEAD_DIM},
-  {"state_size", "positive", HF__C_STATE},
-  {"expand", "positive", HF__C_EXPAND},
   {"n_groups", "positive", HF__C_GROUPS},
-  {"conv_kernel", "positive", HF__C_CONV},
-  {"time_step_limit", "list", HF__C_LOW},
-  {"use_bias", "false true", HF__C_BIAS},
-  {"use_conv_bias", "false true", HF__C_CONV_BIAS},
-  {"hidden_act", "silu swish", -1},
-  {"rms_norm norm_before_gate", "any", -1}
+  {"time_step_limit dt_limit", "list", HF__C_LOW},
+  {"rmsnorm", "true", HF__C_FLA_NORM},
+  {"norm_before_gate", "false true", HF__C_NORM_FIRST},
+  {"D_has_hdim", "false", -1}
 };
 
-static const hf__field hf__says_mamba2_fla[] = {
-  HF__SAYS_MAMBA2,
-  {"fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp", "any", -1},
-  {"norm_eps", "positive", HF__C_EPSILON},
-  {"head_dim", "positive", HF__C_HEAD_DIM},
-  {"state_size", "positive", HF__C_STATE},
-  {"expand", "positive", HF__C_EXPAND},
-  {"n_groups", "positive", HF__C_GROUPS},
-  {"conv_kernel", "positive", HF__C_CONV},
-  {"dt_limit", "list", HF__C_LOW},
-  {"use_bias", "false true", HF__C_BIAS},
-  {"use_conv_bias", "false true", HF__C_CONV_BIAS},
-  {"hidden_act", "silu swish", -1},
-  {"rmsnorm", "true", -1},
-  {"norm_before_gate D_has_hdim", "false", -1}
+/* What both have in common as their authors write them. */
+#define HF__SAYS_AUTHORS \
+  HF__SAYS_MAMBAS, \
+  {"ssm_cfg", "object", -1}, \
+  {"d_model", "positive", HF__C_WIDTH}, \
+  {"n_layer", "positive", HF__C_LAYERS}, \
+  {"d_state", "positive", HF__C_STATE}, \
+  {"expand", "positive", HF__C_EXPAND}, \
+  {"d_conv", "positive", HF__C_CONV}, \
+  {"pad_vocab_size_multiple", "positive", HF__C_PADDED}, \
+  {"tie_embeddings", "false true", HF__C_TIED}, \
+  {"d_intermediate", "0", -1}, \
+  {"attn_layer_idx", "[] null", -1}, \
+  {"attn_cfg", "{} null", -1}, \
+  {"rms_norm", "true", -1}, \
+  {"bias", "false true", HF__C_BIAS}, \
+  {"conv_bias", "false true", HF__C_CONV_BIAS}
+
+static const hf__field hf__says_mamba_author[] = {
+  HF__SAYS_AUTHORS,
+  {"layer", "Mamba1", HF__C_LAYER},
+  {"dt_rank", "positive auto", HF__C_RATE_RANK},
+  {"bidirectional", "false", -1}
 };
 
 static const hf__field hf__says_mamba2_author[] = {
-  HF__SAYS_MAMBA2,
-  {"ssm_cfg", "object", -1},
-  {"d_model", "positive", HF__C_WIDTH},
-  {"n_layer", "positive", HF__C_LAYERS},
+  HF__SAYS_AUTHORS,
   {"layer", "Mamba2", HF__C_LAYER},
   {"headdim", "positive", HF__C_HEAD_DIM},
-  {"d_state", "positive", HF__C_STATE},
-  {"expand", "positive", HF__C_EXPAND},
   {"ngroups", "positive", HF__C_GROUPS},
-  {"d_conv", "positive", HF__C_CONV},
   {"dt_limit", "list", HF__C_LOW},
-  {"pad_vocab_size_multiple", "positive", HF__C_PADDED},
-  {"tie_embeddings", "false true", HF__C_TIED},
-  {"d_intermediate", "0", -1},
-  {"attn_layer_idx", "[] null", -1},
-  {"attn_cfg", "{} null", -1},
-  {"rms_norm rmsnorm", "true", -1},
-  {"norm_before_gate D_has_hdim bias", "false", -1},
-  {"bias", "false true", HF__C_BIAS},
-  {"conv_bias", "false true", HF__C_CONV_BIAS}
+  {"rmsnorm", "true", -1},
+  {"norm_before_gate D_has_hdim", "false", -1}
 };
 
 static const hf__field hf__says_ttt[] = {
@@ -735,11 +801,13 @@ static const hf__field hf__says_ttt[] = {
   {"rms_norm_eps", "positive", HF__C_EPSILON}, \
   {"attention_bias", "false", -1}, \
   {"attn_output_gate", "true", -1}, \
-  {"attention_dropout mtp_num_hidden_layers mamba_ssm_dtype", "any", -1}, \
+  {"output_gate_type", "swish silu", -1}, \
+  {"use_sliding_window", "false", -1}, \
+  {"sliding_window max_window_layers attention_dropout mtp_num_hidden_layers " \
+   "mtp_use_dedicated_embeddings mamba_ssm_dtype", "any", -1}, \
   {"max_position_embeddings", "positive", HF__C_POSITIONS}, \
-  {"rope_parameters", "object null", -1}, \
-  {"rope_scaling", "null", -1}, \
-  {"rope_type", "default", -1}, \
+  {"rope_parameters rope_scaling", "object null", -1}, \
+  {"rope_type type", "default", -1}, \
   {"rope_theta", "positive", HF__C_THETA}, \
   {"partial_rotary_factor", "positive", HF__C_PARTIAL}, \
   {"full_attention_interval", "positive", HF__C_INTERVAL}, \
@@ -760,7 +828,7 @@ static const hf__field hf__says_ttt[] = {
 #define HF__SAYS_PICTURES \
   {"text_config", "object", -1}, \
   {"vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id " \
-   "mrope_section mrope_interleaved", "any", -1}
+   "language_model_only mrope_section mrope_interleaved", "any", -1}
 
 static const hf__field hf__says_qwen3_next[] = {
   HF__SAYS_QWEN, HF__SAYS_EXPERTS,
@@ -772,13 +840,15 @@ static const hf__field hf__says_qwen3_next[] = {
 
 static const hf__field hf__says_qwen3_5[] = {
   HF__SAYS_QWEN, HF__SAYS_PICTURES,
-  {"intermediate_size", "positive", HF__C_INNER}
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"mlp_only_layers", "[]", -1}
 };
 
 static const hf__field hf__says_qwen3_5_moe[] = {
   HF__SAYS_QWEN, HF__SAYS_EXPERTS, HF__SAYS_PICTURES,
   {"intermediate_size", "any", -1},
-  {"norm_topk_prob", "true", -1}
+  {"norm_topk_prob", "true", -1},
+  {"mlp_only_layers", "[]", -1}
 };
 
 typedef struct hf__reader {
@@ -804,10 +874,15 @@ typedef struct hf__reader {
   const hf__field *says;        /* its own fields                                                 */
   const char *ignored;               /* names of fields, or NULL                                  */
   uint64_t met;                      /* bit i: the file has the field of the list's word i        */
-  int says_count, dialect;           /* whether a field told another dialect                      */
+  int passing;                       /* `unknown` is one of its words                             */
+  char *unknown;                     /* [HF__SENTENCE] the fields that no row knows, and values   */
+  int says_count, author, fla;       /* whether a field told one of these dialects                */
   char root[32];                     /* what its names begin with                                 */
   double *config;                    /* [HF__CONFIG_SLOTS] not on the stack                       */
   unsigned char said[HF__CONFIG_SLOTS], none[HF__CONFIG_SLOTS];  /* a value, null                 */
+  unsigned char word[HF__CONFIG_SLOTS];   /* which of its names the slot's field has              */
+  unsigned char listed[HF__CONFIG_SLOTS];   /* a list has been read                               */
+  char name[32];                     /* of the field that was asked for last                      */
   unsigned char full[MIRAS_MAX_LAYERS / 8], dense[MIRAS_MAX_LAYERS / 8];   /* a bit for each: it
                                         has attention; it has no experts                        */
   int types, values;                 /* layers of which a list says what they are, how wide       */
@@ -821,6 +896,7 @@ typedef struct hf__reader {
   int open;
   uint64_t stands;
   float *tile;
+  size_t tile_room;                  /* floats of the largest tile                                */
 } hf__reader;
 
 /* ---- JSON as others write it ---- */
@@ -930,10 +1006,17 @@ static void *hf__alloc_more(hf__reader *c, void *old, size_t *room,
   return at;
 }
 
-static void hf__reader_close(hf__reader *c) {
+/* Give everything back, and say which fields were passed over. */
+static miras_result hf__reader_close(hf__reader *c) {
+  if (c->result == MIRAS_OK && c->why && c->why_size) {
+    c->why[0] = 0;
+    if (c->unknown[0])
+      hf__say(c->why, c->why_size, "config.json: these fields were ignored: %s", c->unknown);
+  }
   if (c->file) fclose(c->file);
   while (c->allocs--)
     if (c->from.free) c->from.free(c->alloc[c->allocs].at, c->alloc[c->allocs].bytes, c->from.user);
+  return c->result;
 }
 
 /* Open a file of the folder and find its length. A file that is not needed may be missing: NULL
@@ -949,7 +1032,8 @@ static FILE *hf__folder_open(hf__reader *c, const char *name, int needed,
   return NULL;
 }
 
-/* Read the next `size` bytes of a file as a text, into at, and point a cursor at it. */
+/* Read the next `size` bytes of a file as a text, into at, and point a cursor at it, behind a mark
+ * of UTF-8. */
 static int hf__text_read(hf__reader *c, const char *name, FILE *file,
                                         uint64_t size, char *at, hf__cursor *t) {
   memset(t, 0, sizeof *t);
@@ -957,6 +1041,9 @@ static int hf__text_read(hf__reader *c, const char *name, FILE *file,
     return hf__reject_as(c, MIRAS_ERR_IO, name, "it cannot be read");
   t->at = at;
   t->end = at + (size_t)size;
+  if (size >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) t->at += 3;
+  if (size >= 2 && (memcmp(at, "\xff\xfe", 2) == 0 || memcmp(at, "\xfe\xff", 2) == 0))
+    return hf__reject_as(c, MIRAS_ERR_FORMAT, name, "it is UTF-16; it must be UTF-8");
   return 1;
 }
 
@@ -1148,9 +1235,6 @@ static int hf__tensors_add(hf__reader *c, int file, hf__cursor *t,
     memcpy(x->name, last, sizeof last);
     hf__need_tensor(t, x, range, payload);
     if (t->bad) break;
-    if (hf__same(last, "?"))
-      return hf__reject_as(c, MIRAS_ERR_FORMAT, name,
-                           "a tensor's name is too long or not ASCII");
     borders += hf__hash(range[0]) - hf__hash(range[1]);
     x->file = file;
     x->at = 8 + header + range[0];
@@ -1214,12 +1298,13 @@ static int hf__file_place(const hf__reader *c, const char *file) {
   return from;
 }
 
-/* Add a file that the index names to the sorted names. It must lie in this folder: no path. */
-static int hf__file_add(hf__reader *c, const char *index, const char *file) {
+/* Add a file that the index names to the sorted names. It must lie in this folder: no path. whole:
+ * the name is not too long. */
+static int hf__file_add(hf__reader *c, const char *index, const char *file, int whole) {
   const int place = hf__file_place(c, file);
   void *names;
   if (place < c->files && hf__same(c->names[place], file)) return 1;
-  if (c->files == HF__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:?"))
+  if (c->files == HF__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:") || !file[0] || !whole)
     return hf__reject_as(c, MIRAS_ERR_FORMAT, index, "its names of files are not valid");
   names = hf__alloc_more(c, c->names, &c->name_room, (size_t)c->files + 1, HF__NAME_SIZE);
   if (!names) return 0;
@@ -1250,6 +1335,7 @@ static int hf__index_read(hf__reader *c, hf__cursor t, const char *index,
                                          int pass) {
   char name[HF__NAME_SIZE], file[HF__NAME_SIZE];
   size_t count = 0, i;
+  int whole;
   hf__need_char(&t, '{');
   do {
     hf__need_string(&t, name);
@@ -1262,9 +1348,9 @@ static int hf__index_read(hf__reader *c, hf__cursor t, const char *index,
     do {
       hf__need_string(&t, name);
       hf__need_char(&t, ':');
-      hf__need_string(&t, file);
+      whole = hf__need_string(&t, file);
       if (t.bad) break;
-      if (!(pass ? hf__index_entry(c, index, name, file) : hf__file_add(c, index, file)))
+      if (!(pass ? hf__index_entry(c, index, name, file) : hf__file_add(c, index, file, whole)))
         return 0;
       count++;
     } while (hf__take_char(&t, ','));
@@ -1311,14 +1397,17 @@ static double hf__config_of(const hf__reader *c, int slot, double otherwise) {
   return c->said[slot] ? c->config[slot] : otherwise;
 }
 
-/* The name of the family's field for a slot. */
-static const char *hf__config_name(const hf__reader *c, int slot) {
+/* The name of the family's field for a slot, until the next call. */
+static const char *hf__config_name(hf__reader *c, int slot) {
+  const int count = (int)HF__COUNT(hf__says_all);
+  const char *names = "a";
   int i;
-  for (i = 0; i < c->says_count; i++)
-    if (c->says[i].slot == slot) return c->says[i].names;
-  for (i = 0; i < (int)HF__COUNT(hf__says_all); i++)
-    if (hf__says_all[i].slot == slot) return hf__says_all[i].names;
-  return "a field";
+  for (i = count; i--;)
+    if (hf__says_all[i].slot == slot) names = hf__says_all[i].names;
+  for (i = c->says_count; i--;)
+    if (c->says[i].slot == slot) names = c->says[i].names;
+  for (i = 0; i <= c->word[slot]; i++) hf__next_word(c->name, &names);
+  return c->name;
 }
 
 /* A whole number from `least` to 2^24: of the slot, or x where the configuration has none. 0:
@@ -1353,6 +1442,26 @@ static int hf__config_lacks(hf__reader *c, int slot, const char *known) {
   return 0;
 }
 
+/* Length i of a tensor's shape, outermost first; 0 if there is no such tensor. */
+static int hf__tensor_length(const hf__reader *c, const char *name, int i) {
+  const hf__tensor *x = hf__tensor_named(c, name);
+  return x && i < x->rank && i < 5 && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
+}
+
+/* The rows of the embedding. */
+static int hf__embedding_rows(const hf__reader *c) {
+  static const char *const tables[] = {"embeddings.weight", "embedding.weight",
+                                       "embed_tokens.weight"};
+  char name[64];
+  int i, rows = 0;
+  for (i = 0; i < (int)HF__COUNT(tables) && !rows; i++) {
+    name[0] = 0;
+    hf__say(name, sizeof name, "%s%s", c->root, tables[i]);
+    rows = hf__tensor_length(c, name, 0);
+  }
+  return rows;
+}
+
 /* Describe the sizes that all models with a SwiGLU have. */
 static int hf__describe_frame(hf__reader *c, miras_model_desc *d, miras_preset kind) {
   const double ratio = hf__config_of(c, HF__C_RATIO, 4);
@@ -1360,7 +1469,7 @@ static int hf__describe_frame(hf__reader *c, miras_model_desc *d, miras_preset k
   miras_model_preset(d, kind, 0);
   d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
   d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
-  d->vocab = hf__config_whole(c, HF__C_VOCAB, 0, 2);
+  d->vocab = hf__config_whole(c, HF__C_VOCAB, hf__embedding_rows(c), 2);
   d->heads = hf__config_whole(c, HF__C_HEADS, 0, 1);
   d->untied = hf__config_of(c, HF__C_TIED, 0) < 1;
   d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-6);
@@ -1370,12 +1479,6 @@ static int hf__describe_frame(hf__reader *c, miras_model_desc *d, miras_preset k
   l->mlp.hidden = hf__config_whole(c, HF__C_INNER, 256 * ceil(
     floor((double)d->width * ratio * 2 / 3) / 256), 1);
   return c->result == MIRAS_OK;
-}
-
-/* Length i of a tensor's shape, outermost first; 0 if there is no such tensor. */
-static int hf__tensor_length(const hf__reader *c, const char *name, int i) {
-  const hf__tensor *x = hf__tensor_named(c, name);
-  return x && i < x->rank && i < 5 && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
 }
 
 /* Check a rank that follows from a tensor against the field for it, if there is one. */
@@ -1416,13 +1519,13 @@ static void hf__describe_conv(hf__reader *c, miras_model_desc *d, int normally) 
 /* Gated DeltaNet, and what KDA has in common with it. */
 static int hf__describe_gated_delta(hf__reader *c, miras_model_desc *d,
                                     miras_preset kind) {
+  const int kda = kind == MIRAS_PRESET_KDA_MEMORY;
   miras_layer_desc *l = &d->layer[0];
   double key;
   if (!hf__describe_frame(c, d, kind)) return 0;
-  key = l->memory.key_dim = hf__config_whole(c, HF__C_HEAD_DIM, 256, 1);
-  l->memory.value_dim = hf__config_share(
-    c, HF__C_EXPAND_V,
-    key * hf__config_of(c, HF__C_EXPAND_V, kind == MIRAS_PRESET_KDA_MEMORY ? 1 : 2));
+  key = l->memory.key_dim = hf__config_whole(c, HF__C_HEAD_DIM, kda ? 128 : 256, 1);
+  l->memory.value_dim =
+    hf__config_share(c, HF__C_EXPAND_V, key * hf__config_of(c, HF__C_EXPAND_V, kda ? 1 : 2));
   l->memory.heads = hf__config_whole(c, HF__C_VALUE_HEADS, d->heads, 1);
   l->memory.learning_rate = hf__config_of(c, HF__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
   l->mixer.gate_rank = 2 * l->memory.heads;
@@ -1602,11 +1705,12 @@ static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
   static const char *const ranks[] = {
     "model.layers.0.attn.w_lora.lora.0.weight", "model.layers.0.attn.a_lora.lora.0.weight",
     "model.layers.0.attn.g_lora.lora.0.weight", "model.layers.1.attn.v_lora.lora.0.weight"};
+  static const char bonus[] = "model.layers.0.attn.r_k";        /* [heads, size] */
   const double ratio = hf__config_of(c, HF__C_RATIO, 4);
   const miras_layer_desc *l = &d->layer[0];
   int size;
   d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
-  d->vocab = hf__config_whole(c, HF__C_VOCAB, 0, 2);
+  d->vocab = hf__config_whole(c, HF__C_VOCAB, hf__embedding_rows(c), 2);
   d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
   /* num_heads counts where there is no head_dim */
   if (c->none[HF__C_HEAD_DIM]) {
@@ -1619,6 +1723,12 @@ static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
     d->heads = hf__config_share(c, HF__C_HEAD_DIM, (double)d->width / size);
   }
   if (c->result != MIRAS_OK) return 0;
+  if (hf__tensor_length(c, bonus, 1) && hf__tensor_length(c, bonus, 0) != d->heads) {
+    hf__reject(c, MIRAS_ERR_FORMAT, bonus);
+    hf__say(c->why, c->why_size, "it is of %d heads, and the model that config.json describes has "
+                                 "%d", hf__tensor_length(c, bonus, 0), d->heads);
+    return 0;
+  }
   if (!c->said[HF__C_INNER] && !(ratio > 0 && ratio <= 64))
     return hf__config_lacks(c, HF__C_RATIO, "above 0, up to 64");
   d->layer[0].mlp.hidden = hf__config_whole(c, HF__C_INNER, 32 * ceil(
@@ -1766,6 +1876,16 @@ static int hf__describe_ttt(hf__reader *c, miras_model_desc *d) {
   return c->result == MIRAS_OK;
 }
 
+/* The tokens of Mamba and Mamba-2, whose authors round them up to the rows of the embedding. 0:
+ * refused. */
+static int hf__describe_padded(hf__reader *c) {
+  const int rows = hf__embedding_rows(c), words = hf__config_whole(c, HF__C_VOCAB, rows, 2);
+  const int step = c->author ? hf__config_whole(c, HF__C_PADDED, 8, 1) : 1;
+  if (c->result != MIRAS_OK || !rows) return words;
+  if ((words + step - 1) / step * step == rows) return rows;
+  return hf__config_lacks(c, HF__C_VOCAB, "the rows of the embedding");
+}
+
 /* Mamba, and Falcon Mamba, which norms what values make. Channels are shared out to heads of at
  * most 64, for none of them sees another. */
 static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
@@ -1776,9 +1896,8 @@ static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
   d->pattern[0] = 0;
   d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
   d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
-  d->vocab = hf__config_whole(c, HF__C_VOCAB,
-                              hf__tensor_length(c, "backbone.embeddings.weight", 0), 2);
-  d->untied = hf__config_of(c, HF__C_TIED, 1) < 1;
+  d->vocab = hf__describe_padded(c);
+  d->untied = hf__config_of(c, HF__C_TIED, !c->fla) < 1;
   d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
   inner = hf__config_whole(c, HF__C_INNER,
                            floor(d->width * hf__config_of(c, HF__C_EXPAND, 2)), 1);
@@ -1797,35 +1916,32 @@ static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
   return 1;
 }
 
-/* Mamba-2, in three dialects. Its authors leave out what their code has as a default. */
+/* Mamba-2, whose authors leave out what their code has as a default. */
 static int hf__describe_mamba2(hf__reader *c, miras_model_desc *d) {
-  static const char *const tables[] = {"backbone.embeddings.weight", "backbone.embedding.weight"};
   const double low = hf__config_of(c, HF__C_LOW, 0);
   const double high = hf__config_of(c, HF__C_HIGH, (double)FLT_MAX);
-  const int authors = c->says == hf__says_mamba2_author;
   miras_layer_desc *l = &d->layer[0];
-  int inner, size, conv, words, step;
+  int inner, size, conv;
   miras_model_preset(d, MIRAS_PRESET_MAMBA2_MEMORY, 0);
   d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
   d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
-  /* the authors round it up */
-  d->vocab = hf__tensor_length(c, tables[0], 0) + hf__tensor_length(c, tables[1], 0);
-  step = authors ? hf__config_whole(c, HF__C_PADDED, 8, 1) : 1;
-  words = hf__config_whole(c, HF__C_VOCAB, d->vocab, 2);
-  if (c->empty || c->said[HF__C_LOW] != c->said[HF__C_HIGH])
+  d->vocab = hf__describe_padded(c);
+  if (c->empty)
     return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
                          "the limits of a step must be two numbers");
-  if (authors && !c->said[HF__C_LAYER])
+  if (c->author && !c->said[HF__C_LAYER])
     return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer of ssm_cfg is missing");
-  if (c->result == MIRAS_OK && (words + step - 1) / step * step != d->vocab)
-    return hf__config_lacks(c, HF__C_VOCAB, "the rows of the embedding");
-  d->untied = hf__config_of(c, HF__C_TIED, authors) < 1;
+  if (c->said[HF__C_FLA_NORM] && hf__config_of(c, HF__C_NORM_FIRST, 0) > 0)
+    return hf__config_lacks(c, HF__C_NORM_FIRST, "false where there is rmsnorm");
+  d->untied = hf__config_of(c, HF__C_TIED, c->author) < 1;
   d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
   size = hf__config_whole(c, HF__C_HEAD_DIM, 64, 1);
   inner = hf__config_share(c, HF__C_EXPAND,
                            d->width * hf__config_of(c, HF__C_EXPAND, 2));
   l->memory.key_dim = hf__config_whole(c, HF__C_STATE, 128, 1);
   if (c->result != MIRAS_OK) return 0;
+  if (hf__config_whole(c, HF__C_INNER, inner, 1) != inner)
+    return hf__config_lacks(c, HF__C_INNER, "expand times hidden_size");
   l->memory.value_dim = size;
   d->heads = l->memory.heads = hf__config_whole(c, HF__C_HEADS, inner / size, 1);
   if (c->result == MIRAS_OK && (double)d->heads * size != (double)inner)
@@ -2097,6 +2213,7 @@ static const hf__name_row hf__ttt_names[] = {
 
 static const hf__name_row hf__mamba_names[] = {
   {"embeddings.weight", "embed.weight", HF__KEPT},
+  {"embedding.weight", "embed.weight", HF__KEPT},
   {"norm_f.weight", "norm.gain", 0},
   {"/lm_head.weight", "head.weight", HF__KEPT},
   {".norm.weight", ".norm1.gain", 0},
@@ -2193,17 +2310,16 @@ static const struct {
    HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_falcon_mamba)},
   {"mamba2", "backbone.", "layers.", "", hf__describe_mamba2,
    HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2)},
-  /* without a model_type of their own: fields or tensors tell them */
-  {"", "backbone.", "layers.", "", hf__describe_mamba2,
-   HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2_fla)},
+  /* without a model_type: fields or tensors tell them */
+  {"", "backbone.", "layers.", "", hf__describe_mamba,
+   HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_mamba_author)},
   {"", "backbone.", "layers.", "", hf__describe_mamba2,
    HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2_author)},
   {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
    hf__describe_author, HF__NAMES(hf__author_names), NULL, 0}
 };
 enum { HF__F_AUTHOR = (int)HF__COUNT(hf__families) - 1,
-       HF__F_MAMBA2_AUTHOR = HF__F_AUTHOR - 1, HF__F_MAMBA2_FLA = HF__F_AUTHOR - 2,
-       HF__F_MAMBA2 = HF__F_AUTHOR - 3 };
+       HF__F_MAMBA2_AUTHOR = HF__F_AUTHOR - 1, HF__F_MAMBA_AUTHOR = HF__F_AUTHOR - 2 };
 
 /* ---- the configuration ---- */
 
@@ -2228,11 +2344,9 @@ static void hf__find_family(hf__reader *c, const char *type) {
       hf__say(c->why, c->why_size, " %s", hf__families[i].models);
 }
 
-/* Refuse a field that the family does not know. */
+/* Note a field that the family does not know. */
 static void hf__config_unknown(hf__reader *c, const char *name, const char *text) {
-  hf__reject(c, MIRAS_ERR_DESC, "config.json");
-  hf__say(c->why, c->why_size, "%s is %s, and no such field of this model_type is known here; "
-                                  "if it changes nothing, take it out", name, text);
+  hf__say(c->unknown, HF__SENTENCE, "%s%s is %s", c->unknown[0] ? ", " : "", name, text);
 }
 
 /* The row of the family for a field; NULL: it has none. */
@@ -2267,8 +2381,8 @@ static int hf__config_allows(const char *says, const char *text, int quoted, dou
   char word[32];
   while (hf__next_word(word, &says)) {
     if (hf__same(word, "any")) return 2;
-    if (hf__same(word, "null")) {
-      if (!quoted && hf__same(text, word)) return 2;
+    if (hf__same(word, "null") || hf__same(word, "auto")) {
+      if (quoted == (word[0] == 'a') && hf__same(text, word)) return 2;
     } else if (hf__same(word, "number") || hf__same(word, "positive")) {
       if (!quoted && hf__config_number(text, x) &&
           (word[0] == 'n' || (*x > 0 && *x < (double)FLT_MAX))) return 1;
@@ -2285,14 +2399,19 @@ static int hf__config_allows(const char *says, const char *text, int quoted, dou
   return 0;
 }
 
-/* Put a number into a slot; another field may have put the same number there, and no other. */
-static void hf__config_keep(hf__reader *c, int slot, const char *name, double x) {
+/* Put a number into a slot of a row; another field may have put the same number there, and no
+ * other. */
+static void hf__config_keep(hf__reader *c, const hf__field *row, int slot, const char *name,
+                            double x) {
+  const char *names = row->names;
+  char word[32];
   if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
     hf__reject(c, MIRAS_ERR_DESC, "config.json");
     hf__say(c->why, c->why_size, "%s is %g and %g", name, x, c->config[slot]);
   }
   c->said[slot] = 1;
   c->config[slot] = x;
+  for (c->word[slot] = 0; hf__next_word(word, &names) && !hf__same(word, name);) c->word[slot]++;
 }
 
 static void hf__config_scalar(hf__reader *c, const char *name, const char *text,
@@ -2312,7 +2431,7 @@ static void hf__config_scalar(hf__reader *c, const char *name, const char *text,
             : "%s is %s; known here: %s", name, quoted && !text[0] ? row->says : text,
             quoted && !text[0] ? "" : row->says);
   } else if (row->slot >= 0 && allowed == 1) {
-    hf__config_keep(c, row->slot, name, x);
+    hf__config_keep(c, row, row->slot, name, x);
   } else if (row->slot >= 0 && none) {
     c->none[row->slot] = 1;
   }
@@ -2322,7 +2441,6 @@ static void hf__config_scalar(hf__reader *c, const char *name, const char *text,
 static void hf__config_item(hf__reader *c, const hf__field *row, const char *name,
                             int n, const char *text, int quoted) {
   const int full = hf__same(text, "full_attention");
-  uint64_t layer = (uint64_t)n;
   double x = 0;
   int known = 0;
   if (row->slot == HF__C_TYPES) {
@@ -2330,13 +2448,14 @@ static void hf__config_item(hf__reader *c, const hf__field *row, const char *nam
     if (known && full) c->full[n / 8] |= (unsigned char)(1 << n % 8);
     if (known) c->types = n + 1;
   } else if (row->slot == HF__C_DENSE) {
-    known = !quoted && hf__read_whole(text, &layer) && layer < MIRAS_MAX_LAYERS;
-    if (known) c->dense[layer / 8] |= (unsigned char)(1 << layer % 8);
+    known = !quoted && hf__config_number(text, &x) && x >= 0 && x < MIRAS_MAX_LAYERS &&
+            x <= (double)(int)x;
+    if (known) c->dense[(int)x / 8] |= (unsigned char)(1 << (int)x % 8);
   } else {                                         /* numbers: the same slot, or two limits */
     const int slot = row->slot == HF__C_LOW && n == 1 ? (int)HF__C_HIGH : row->slot;
     known = !quoted && hf__config_number(text, &x) && x >= 0 &&
             (row->slot != HF__C_LOW || n < 2);
-    if (known) hf__config_keep(c, slot, name, x);
+    if (known) hf__config_keep(c, row, slot, name, x);
     if (row->slot == HF__C_VALUES) c->values = n + 1;
   }
   if (known) return;
@@ -2377,12 +2496,21 @@ static void hf__config_list(hf__reader *c, hf__cursor *t, const hf__field *row,
   }
   do {
     if (!hf__take_scalar(t, text, &quoted)) {
-      if (!t->bad) hf__config_unknown(c, name, "a list of lists or objects");
+      if (t->bad) return;
+      hf__reject(c, MIRAS_ERR_DESC, "config.json");
+      hf__say(c->why, c->why_size, "%s is a list of lists or objects", name);
       return;
     }
     if (!t->bad && c->result == MIRAS_OK) hf__config_item(c, row, name, n++, text, quoted);
   } while (c->result == MIRAS_OK && hf__take_char(t, ','));
   hf__need_char(t, ']');
+  if (row->slot == HF__C_LOW && n != 2 && !t->bad && c->result == MIRAS_OK)
+    hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "the limits of a step must be two numbers");
+  if (row->slot != HF__C_TYPES && row->slot != HF__C_DENSE) return;   /* numbers must be the same */
+  if (c->listed[row->slot]++ && !t->bad && c->result == MIRAS_OK) {
+    hf__reject(c, MIRAS_ERR_DESC, "config.json");
+    hf__say(c->why, c->why_size, "%s is there twice", name);
+  }
 }
 
 /* Read a list or an object. Returns 1 for an object whose members count, which is still to be
@@ -2398,8 +2526,18 @@ static int hf__config_nested(hf__reader *c, hf__cursor *t, const char *name) {
   } else {
     hf__skip_value(t, 0);
     if (t->bad || (row && hf__listed(row->says, "any"))) return 0;
-    if (row && t->at - from == 2 && hf__listed(row->says, object ? "{}" : "[]")) return 0;
-    hf__config_unknown(c, name, object ? "an object" : "a list");
+    if (row && hf__listed(row->says, object ? "{}" : "[]")) {
+      hf__cursor inside = *t;
+      inside.at = from + 1;
+      if (hf__take_char(&inside, object ? '}' : ']')) return 0;
+    }
+    if (!row) {
+      hf__config_unknown(c, name, object ? "an object" : "a list");
+      return 0;
+    }
+    hf__reject(c, MIRAS_ERR_DESC, "config.json");
+    hf__say(c->why, c->why_size, "%s is %s; known here: %s", name, object ? "an object" : "a list",
+            row->says);
   }
   return 0;
 }
@@ -2425,7 +2563,7 @@ static int hf__config_ignored(hf__reader *c, const char *name) {
   return 0;
 }
 
-/* Was each of the first 64 words met? */
+/* Was each of the first 64 words met but for `unknown`, which stands for all that no row knows? */
 static int hf__config_met(hf__reader *c) {
   const char *list = c->ignored, *word;
   size_t n;
@@ -2433,6 +2571,10 @@ static int hf__config_met(hf__reader *c) {
   for (i = 0; list && i < 64 && (word = hf__list_word(&list, &n)) != NULL; i++) {
     char name[64] = "";
     if (c->met >> i & 1) continue;
+    if (n == 7 && memcmp(word, "unknown", 7) == 0) {
+      c->passing = 1;
+      continue;
+    }
     memcpy(name, word, n < 63 ? n : 63);
     hf__reject(c, MIRAS_ERR_ARGUMENT, "config.json");
     hf__say(c->why, c->why_size, "it has no field \"%s\", which was to be ignored", name);
@@ -2463,7 +2605,18 @@ static void hf__config_object(hf__reader *c, hf__cursor *t, int depth) {
   hf__need_char(t, '}');
 }
 
-/* Find the family: by model_type, and of Mamba-2's dialects by fields that only one of them has. */
+/* Were there fields that no row knows? Refuse them all in one sentence, unless the caller passes
+ * over such ones. */
+static int hf__config_left(hf__reader *c) {
+  if (!hf__config_met(c)) return 0;
+  if (!c->unknown[0] || c->passing) return 1;
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size, "fields of this model_type that are not known here: %s; ignore "
+                               "those that change nothing", c->unknown);
+  return 0;
+}
+
+/* Find the family: by model_type, or by ssm_cfg and the tensors of Mamba's authors. */
 static void hf__config_family(hf__reader *c, hf__cursor *t) {
   char name[HF__NAME_SIZE], text[HF__NAME_SIZE];
   if (!hf__need_char(t, '{') || hf__take_char(t, '}')) return;
@@ -2471,8 +2624,11 @@ static void hf__config_family(hf__reader *c, hf__cursor *t) {
     hf__need_string(t, name);
     hf__need_char(t, ':');
     hf__skip_space(t);
-    if (hf__same(name, "ssm_cfg") && c->family < 0)
-      c->family = HF__F_MAMBA2_AUTHOR;
+    if (hf__same(name, "ssm_cfg") && c->family < 0) {
+      c->author = 1;
+      c->family = hf__tensor_named(c, "backbone.layers.0.mixer.x_proj.weight")
+                      ? HF__F_MAMBA_AUTHOR : HF__F_MAMBA2_AUTHOR;
+    }
     if (t->at < t->end && (*t->at == '{' || *t->at == '[')) {
       hf__skip_value(t, 0);
     } else {
@@ -2480,7 +2636,7 @@ static void hf__config_family(hf__reader *c, hf__cursor *t) {
       if (t->bad) return;
       if (hf__same(name, "model_type")) hf__find_family(c, text);
     }
-    if (hf__listed("norm_eps rmsnorm dt_limit D_has_hdim", name)) c->dialect = 1;
+    if (hf__listed("norm_eps fuse_norm", name)) c->fla = 1;
     if (c->result != MIRAS_OK) return;
   } while (hf__take_char(t, ','));
   hf__need_char(t, '}');
@@ -2502,11 +2658,11 @@ static int hf__config_read(hf__reader *c) {
       return hf__reject_as(c, MIRAS_ERR_FORMAT, "config.json", "it is not valid JSON");
     if (c->family < 0)
       return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "model_type is missing");
-    if (c->family == HF__F_MAMBA2 && c->dialect) c->family = HF__F_MAMBA2_FLA;
+    c->author &= c->family == HF__F_MAMBA_AUTHOR || c->family == HF__F_MAMBA2_AUTHOR;
     c->says = hf__families[c->family].says;
     c->says_count = hf__families[c->family].says_count;
   }
-  return hf__config_met(c);
+  return hf__config_left(c);
 }
 
 /* ---- from a path to tables ---- */
@@ -2547,6 +2703,9 @@ static int hf__reader_open(hf__reader *c, const char *path,
   c->config = (double *)hf__alloc(c, HF__CONFIG_SLOTS, sizeof(double));
   if (!c->config) return 0;
   memset(c->config, 0, HF__CONFIG_SLOTS * sizeof(double));
+  c->unknown = (char *)hf__alloc(c, HF__SENTENCE, 1);
+  if (!c->unknown) return 0;
+  c->unknown[0] = 0;
   c->path = (char *)hf__alloc(c, n + HF__NAME_SIZE + 2, 1);
   if (!c->path) return 0;
   memcpy(c->path, path, n + 1);
@@ -2588,6 +2747,7 @@ typedef struct hf__piece {
   int view, how, layer;
   size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
   size_t each, first, group, stride, again, steps, apart;
+  size_t heads, norms;               /* of its layer's memories, and of what they say             */
 } hf__piece;
 
 static size_t hf__view_rows(const miras_view *v) {
@@ -2670,7 +2830,8 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
   }
   if (p->cols && p->cols <= last && p->rows && p->rows <= below && x->count % p->each == 0 &&
       (p->rows == below || (p->how & (HF__CORNER | HF__BELOW))) &&
-      (!(p->how & (HF__AGAIN | HF__SPREAD)) || p->cols % p->each == 0) &&
+      (!(p->how & HF__AGAIN) || p->cols == p->each * p->norms) &&
+      (!(p->how & HF__SPREAD) || (p->cols % p->each == 0 && p->each == p->heads)) &&
       (!(p->how & HF__FLOORS) || x->shape[0] == (uint64_t)c->config[HF__C_LAYERS]) &&
       (!(p->how & HF__STACKED) || x->shape[0] == (uint64_t)c->config[HF__C_EXPERTS]))
     return 1;
@@ -2818,6 +2979,12 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
     piece[count].view = v;
     piece[count].how = row->how;
     piece[count].layer = layer / c->per;
+    if (layer >= 0) {
+      const miras_layer_desc *l = miras_model_layer(m, layer);
+      const int same = l->mixer.norm_heads > 0 ? l->mixer.norm_heads : 1;
+      piece[count].heads = (size_t)l->memory.heads;
+      piece[count].norms = (size_t)(l->memory.heads / same);
+    }
     view = hf__view_of(m, layer, expert, v);
     if (!hf__piece_fit(c, &view, x, piece, count)) return -1;
     count++;
@@ -2908,6 +3075,9 @@ static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t
   return 1;
 }
 
+/* A tensor's number as its view has it. Nothing is added to others, for -0 + 0 is 0. */
+static float hf__as_ours(const hf__piece *p, float x) { return p->how & HF__MORE ? x + 1 : x; }
+
 /* Read the part of a piece that lies in the tile of rows [row, row + rows) and columns [col, col +
  * cols). */
 static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
@@ -2916,7 +3086,6 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
   const size_t below = row + rows < p->row + p->rows ? row + rows : p->row + p->rows;
   const size_t right = col + cols < p->col + p->cols ? col + cols : p->col + p->cols;
   const size_t same = p->how & HF__SPREAD ? p->cols / p->each : 1;
-  const float more = p->how & HF__MORE ? 1.0f : 0.0f;
   float x[HF__READ];
   size_t i, j, k, n;
   for (i = top; !p->from && i < below; i++) {
@@ -2933,7 +3102,7 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
       for (i = top; i < below; i += n) {
         n = below - i < HF__READ ? below - i : (size_t)HF__READ;
         if (!hf__tensor_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
-        for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
+        for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = hf__as_ours(p, x[k]);
       }
     }
     return 1;
@@ -2962,15 +3131,16 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
       if (!(p->how & HF__FLOORS
             ? hf__floors_get(c, p, at, n, x)
             : hf__tensor_get(c, p->from, (i - p->row) * p->each + at, n, x))) return 0;
-      for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = x[k] + more;
+      for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = hf__as_ours(p, x[k]);
     }
   }
   return 1;
 }
 
-/* Write view i from its pieces; v is the view, or the rows of it that are the expert's. */
+/* Write view i from its pieces, or without `write` note what that will take; v is the view, or the
+ * rows of it that are the expert's. */
 static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view *v, int expert,
-                         const hf__piece *piece, int count) {
+                         const hf__piece *piece, int count, int write) {
   const miras_view *view = &miras_model_views(m, NULL)[i];
   const size_t rows = hf__view_rows(v), all = v->count / rows;
   const size_t first = expert < 0 ? 0 : rows * (size_t)expert;
@@ -2978,6 +3148,8 @@ static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view 
   int p;
   for (p = 0; p < count; p++)
     if (piece[p].view == i && piece[p].group && v->rank > 1) high = rows, wide = HF__TILE_COLS;
+  if (c->tile_room < high * wide) c->tile_room = high * wide;
+  if (!write) return 1;
   for (row = 0; row < rows; row += high) {
     for (col = 0; col < all; col += wide) {
       n = all - col < wide ? all - col : wide;
@@ -2990,8 +3162,9 @@ static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view 
   return 1;
 }
 
-/* Go over every view and its tensors: check that all fits and every tensor is used up, or with
- * `write` read and write. piece is room for one of each row of the family. */
+/* Go over every view and its tensors: check that all fits and every tensor is used up, and find how
+ * large tiles are, or with `write` read and write. piece is room for one of each row of the
+ * family. */
 static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) {
   const miras_view *views = miras_model_views(m, NULL);
   const int layers = miras_model_desc_of(m)->layers;
@@ -3009,10 +3182,10 @@ static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) 
     for (expert = -1; expert < (layer < 0 ? 0 : hf__experts(m, layer)); expert++) {
       count = hf__match(c, m, layer, expert, from, to, strlen(prefix), piece);
       if (count < 0) return 0;
-      for (v = from; write && v < to; v++) {
+      for (v = from; v < to; v++) {
         const miras_view view = hf__view_of(m, layer, expert, v);
         if (hf__of_experts(m, layer, view.name + strlen(prefix)) == (expert >= 0) &&
-            !hf__view_fill(c, m, v, &view, expert, piece, count)) return 0;
+            !hf__view_fill(c, m, v, &view, expert, piece, count, write)) return 0;
       }
     }
   }
@@ -3078,8 +3251,7 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
       if (c.result == MIRAS_OK) *d = to->is;
     }
   }
-  hf__reader_close(&c);
-  return c.result;
+  return hf__reader_close(&c);
 }
 
 /* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout and seed
@@ -3103,27 +3275,19 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size) {
   const miras_model_desc *d = miras_model_desc_of(m);
-  size_t floats = HF__TILE_ROW;
   hf__reader c;
   hf__described *to;
   hf__piece *piece;
-  int i, count;
-  const miras_view *views = miras_model_views(m, &count);
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
   if (hf__reader_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
       (to = hf__describe(&c)) != NULL && hf__same_model(&c, to, d)) {
     piece = (hf__piece *)hf__alloc(&c, (size_t)hf__families[c.family].count, sizeof *piece);
     if (piece && hf__fill(&c, m, piece, 0)) {
-      for (i = 0; i < count; i++) {
-        const size_t rows = hf__view_rows(&views[i]) * HF__TILE_COLS;
-        if (floats < rows) floats = rows;
-      }
-      c.tile = (float *)hf__alloc(&c, floats, sizeof(float));
+      c.tile = (float *)hf__alloc(&c, c.tile_room, sizeof(float));
       if (c.tile) hf__fill(&c, m, piece, 1);
     }
   }
-  hf__reader_close(&c);
-  return c.result;
+  return hf__reader_close(&c);
 }
 
 MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,

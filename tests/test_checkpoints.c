@@ -221,6 +221,12 @@ static const change changes[] = {
   {CONFIG, "\"attn\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\"}", "rope_scaling"},
   {CONFIG, "\"attn\": null", "\"layer_types\": [\"sliding_attention\"]", "layer_types"},
   {CONFIG, "\"attn\": null", "\"layer_types\": [[]]", "layer_types"},
+  {CONFIG, "\"attn\": null", "\"norm_first\": true", "norm_first is true; known here: false"},
+  {CONFIG, "\"attn\": null", "\"a\\\"\\u00e9\\ud83d\\ude00/\\u0000\\\\\": [1]",
+   "a\"\303\251\360\237\230\200/\\u0000\\\\ is a list"},
+  {CONFIG, "{", "\357\273\277{", NULL},
+  {CONFIG, "{", "\376\377{", "config.json: it is UTF-16; it must be UTF-8"},
+  {CONFIG, "{", "\377\376{", "config.json: it is UTF-16; it must be UTF-8"},
   {CONFIG, "\"attn\": null", "\"mlp_only_layers\": [256]", "mlp_only_layers"},
   {CONFIG, "\"attn\": null", "\"experts\": [1]", "experts"},
   {CONFIG, "\"attn\": null", "\"num_heads\": 4", "num_heads"},
@@ -294,7 +300,8 @@ static const change changes[] = {
    "model.embeddings.weight; there is module.model.embeddings.weight"},
   {TENSORS, "lm_head.weight", "model.embeddings.weight", "twice"},
   {TENSORS, "lm_head.weight", "lm_head.weights", "lm_head.weight"},
-  {TENSORS, "lm_head.weight", "lm_head.we\\u00eeght", "too long or not ASCII"},
+  {TENSORS, "lm_head.weight", "lm_head.we\\u00eeght", "lm_head.weight"},
+  {TENSORS, "lm_head.weight", "model.embeddings.\\u0077eight", "model.embeddings.weight is there"},
   {TENSORS, "model.layers.1.attn.A_log", "model.layers.7.attn.A_log", "model.layers.1.attn.A_log"},
   {INDEX, "\"model.safetensors\"", "\"../model.safetensors\"", "names of files"},
   {INDEX, "\"model.safetensors\"", "\"/etc/passwd\"", "names of files"},
@@ -307,6 +314,10 @@ static const change changes[] = {
    "model-1.safetensors: it cannot be opened; model.safetensors.index.json names it, but "
    "model.safetensors is there too"},
   {INDEX, "}", "", "not valid"},
+  {INDEX, "{", "\357\273\277{", NULL},
+  {INDEX, "{", "\377\376{", "index.json: it is UTF-16; it must be UTF-8"},
+  {INDEX, "\"model.safetensors\"", "\"\"", "names of files"},
+  {INDEX, "\"model.safetensors\"", "\"\\u00e9.safetensors\"", "\303\251.safetensors: it cannot"},
   {INDEX, "weight_map", "weight_maps", "list"},
   {INDEX, "weight_map", "weight_map", NULL}
 };
@@ -319,6 +330,12 @@ static const change expert_changes[] = {
   {CONFIG, EXPERTS, EXPERTS " \"decoder_sparse_step\": 2,", "decoder_sparse_step"},
   {CONFIG, EXPERTS, EXPERTS " \"mlp_only_layers\": [1],", "mlp_only_layers"},
   {CONFIG, EXPERTS, EXPERTS " \"layer_types\": [[]],", "layer_types"},
+  {CONFIG, EXPERTS, EXPERTS " \"layer_types\": [\"linear_attention\", \"full_attention\", "
+   "\"linear_attention\"],", "layer_types is there twice"},
+  {CONFIG, EXPERTS, EXPERTS " \"use_sliding_window\": true,", "use_sliding_window is true; known"},
+  {CONFIG, EXPERTS, EXPERTS " \"output_gate_type\": \"sigmoid\",", "output_gate_type is sigmoid"},
+  {CONFIG, EXPERTS, EXPERTS " \"rope_scaling\": {\"type\": \"yarn\"},", "type is yarn; known"},
+  {CONFIG, EXPERTS, EXPERTS " \"rope_scaling\": {\"factor\": 4.0},", "factor is 4.0"},
   {CONFIG, EXPERTS, EXPERTS " \"layer_types\": [0],", "layer_types has 0 at place 0"},
   {CONFIG, EXPERTS, "\"num_experts\": 7,", "blocks.0.mlp.router"},
   {CONFIG, EXPERTS, "\"num_experts\": 5,", "shared_expert_gate"},
@@ -396,6 +413,24 @@ static const struct { const char *name; change of; } others[] = {
   {"hgrn2", {TENSORS, "[3,32]", "[6,16]", "its shape [6, 16]"}},
   {"hgrn2", {TENSORS, "[3,32]", "[96]", "its shape [96]"}},
   {"hgrn2", {TENSORS, "model.lower_bounds", "model.lower_bound", "model.lower_bound"}},
+  {"mamba2", {CONFIG, "{", "{\"intermediate_size\": 65,",
+              "intermediate_size is 65; known here: expand times hidden_size"}},
+  {"mamba2-fla", {CONFIG, "\"norm_before_gate\": false", "\"norm_before_gate\": true",
+                  "norm_before_gate is 1; known here: false where there is rmsnorm"}},
+  {"mamba2-author", {CONFIG, "\"layer\": \"Mamba2\"", "\"layer\": \"Mamba1\"", "layer is Mamba1"}},
+  {"mamba2-author", {CONFIG, "\"layer\": \"Mamba2\",", "", "layer of ssm_cfg is missing"}},
+  {"mamba2-author", {CONFIG, "\"ssm_cfg\": {", "\"ssm_cfg\": {\"bias\": true,", "in_proj.bias"}},
+  {"mamba2-author", {CONFIG, "\"vocab_size\": 45", "\"vocab_size\": 32",
+                     "vocab_size is 32; known here: the rows of the embedding"}},
+  {"mamba", {CONFIG, "\"layer_norm_epsilon\": 1e-05", "\"norm_eps\": -1", "norm_eps is -1"}},
+  {"gated_deltaproduct", {CONFIG, "use_output_gate", "use_gate", NULL}},
+  /* more or fewer heads of the same width in all, which only what each has tells */
+  {"gla", {CONFIG, "\"num_heads\": 2", "\"num_heads\": 4", "g_norm_swish_gate.weight: its shape"}},
+  {"gla", {CONFIG, "\"num_heads\": 2", "\"num_heads\": 1", "g_norm_swish_gate.weight: its shape"}},
+  {"delta_net", {CONFIG, "\"num_heads\": 2", "\"num_heads\": 1", "attn.o_norm.weight: its shape"}},
+  {"retnet", {CONFIG, "\"num_heads\": 2", "\"num_heads\": 8", "g_norm_swish_gate.weight: its"}},
+  {"linear_attn", {CONFIG, "\"num_heads\": 4", "\"num_heads\": 2", "attn.norm.weight: its shape"}},
+  {"rwkv7", {CONFIG, "\"head_dim\": 16", "\"head_dim\": 8", "r_k: it is of 2 heads, and the"}},
   {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": 5",
            "lower_bound is 5; known here: below 0"}},
   {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": -1e9", "decay_log_limit is 1e+09"}},
@@ -599,6 +634,7 @@ static void test_ignored(void **state) {
                    MIRAS_ERR_DESC);
   assert_non_null(strstr(why, "new_field"));
   assert_int_equal(miras_checkpoint_desc(&d, folder, both, NULL, why, n), MIRAS_OK);
+  assert_string_equal(why, "");
   assert_int_equal(miras_checkpoint_desc(&d, folder, "attn, new_field new_feild", NULL, why, n),
                    MIRAS_ERR_ARGUMENT);
   assert_string_equal(why, "config.json: it has no field \"new_feild\", which was to be ignored");
@@ -611,6 +647,7 @@ static void test_ignored(void **state) {
   assert_int_equal(miras_checkpoint_load(NULL, folder, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   m = miras_checkpoint_open(&d, folder, both, NULL, why, n);
   assert_non_null(m);
+  assert_string_equal(why, "");
   assert_int_equal(miras_checkpoint_load(m, NULL, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   s = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(s);
@@ -632,6 +669,96 @@ static void test_ignored(void **state) {
     assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
     miras_model_close(m);
     miras_model_close(other);
+  }
+  assert_int_equal(test_live, 0);
+}
+
+/* All fields that are not known are named in one sentence, and passed over if the caller says
+ * so. */
+static void test_unknown(void **state) {
+  static const change unknown = {CONFIG, "\"attn\": null",
+                                 "\"a\": 1, \"b\": {\"c\": 2}, \"d\": null, \"e\": \"x\"", NULL};
+  static const change refused = {CONFIG, "\"attn\": null", "\"a\": 1, \"norm_eps\": 0", NULL};
+  static float want[SHORT * VOCAB], got[SHORT * VOCAB];
+  char why[256] = "", small[40];
+  miras_model_desc d;
+  miras_model *m;
+  (void)state;
+  take_base(BASE);
+  assert_true(first_logits(want, why, sizeof why));
+  put_change(&unknown);
+  memset(&d, 0, sizeof d);
+  assert_false(first_logits(got, why, sizeof why));
+  assert_string_equal(why, "config.json: fields of this model_type that are not known here: a is "
+                           "1, b is an object, e is x; ignore those that change nothing");
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "e a", NULL, why, sizeof why), MIRAS_ERR_DESC);
+  assert_non_null(strstr(why, "not known here: b is an object; "));
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "unknown", NULL, small, sizeof small),
+                   MIRAS_OK);
+  assert_int_equal(strlen(small), sizeof small - 1);
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "unknown", NULL, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "b,unknown", NULL, why, sizeof why), MIRAS_OK);
+  assert_string_equal(why, "config.json: these fields were ignored: a is 1, e is x");
+  m = miras_checkpoint_open(&d, folder, "unknown", NULL, why, sizeof why);
+  assert_non_null(m);
+  assert_string_equal(why, "config.json: these fields were ignored: a is 1, b is an object, "
+                           "e is x");
+  miras_model_close(m);
+  /* a value that cannot be is no field that is not known */
+  put_change(&refused);
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "unknown", NULL, why, sizeof why),
+                   MIRAS_ERR_DESC);
+  assert_non_null(strstr(why, "norm_eps is 0"));
+  drop_base();
+  assert_int_equal(test_live, 0);
+}
+
+/* ---- numbers that stay ---- */
+
+/* Every number of the files is -0, and so is every parameter, but for those to which one is added,
+ * floors, and what is in no file: in the forms that files and models have. */
+static void test_minus_zero(void **state) {
+  static const char *const names[] = {BASE, "kda-grouped", "gla-clamped", "hgrn2", "rwkv7-author",
+                                      "ttt-mlp-mamba", "qwen3_5", "qwen3_5_moe", "falcon_mamba"};
+  size_t i, k, n;
+  (void)state;
+  for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+    char why[256] = "";
+    const miras_view *views;
+    hf__reader c;
+    int form, count, v, found = 0;
+    take_base(names[i]);
+    assert_true(hf__reader_open(&c, folder, NULL, 0, NULL, why, sizeof why));
+    for (k = 0; k < c.tensor_count; k++) {
+      const hf__tensor *x = &c.tensors[k];
+      const size_t wide = x->form ? 2 : 4;
+      for (n = 0; x->form >= 0 && n < x->count; n++) {
+        memset(base[TENSORS] + x->at + n * wide, 0, wide);
+        base[TENSORS][x->at + n * wide + wide - 1] = 0x80;
+      }
+    }
+    hf__reader_close(&c);
+    put_file(TENSORS, base[TENSORS], length[TENSORS]);
+    for (form = 0; form < MIRAS_WEIGHTS_Q8; form++) {
+      miras_model *m = load(folder, (miras_weights)form);
+      views = miras_model_views(m, &count);
+      for (v = 0; v < count; v++) {
+        const char *name = views[v].name;
+        const size_t rows = views[v].rank > 1 ? (size_t)views[v].shape[0] : 1;
+        float *x = (float *)malloc(views[v].count * sizeof *x);
+        miras_model_view_read(m, &views[v], 0, rows, 0, views[v].count / rows, x);
+        for (n = 0; n < views[v].count; n++) {
+          if (x[n] == 0 && miras__real_bits(x[n]) >> 31 == 0 && !strstr(name, ".memory.init") &&
+              !strstr(name, ".gates."))
+            fail_msg("%s: number %d of %s is %g", names[i], (int)n, name, (double)x[n]);
+          found += miras__real_bits(x[n]) == 0x80000000u;
+        }
+        free(x);
+      }
+      miras_model_close(m);
+    }
+    assert_true(found > 1000);
+    drop_base();
   }
   assert_int_equal(test_live, 0);
 }
@@ -782,6 +909,17 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"delta_net delta_net-gated delta_net-sum gla-clamped", "share_conv_kernel", "false 0"},
   {"gla-shared", "share_conv_kernel", ""},
   {"mamba2-author", "conv_bias", "true 1"},
+  {"mamba2-author", "bias", "false 0"},
+  /* there is only one place of the norm in Hugging Face's dialect, and rmsnorm tells another */
+  {"mamba2 mamba2-grouped mamba2-unbiased mamba2-biased", "norm_before_gate", ""},
+  {"mamba2 mamba2-grouped mamba2-unbiased mamba2-biased mamba2-fla", "rmsnorm", "true 1"},
+  {"mamba2 mamba2-grouped mamba2-unbiased mamba2-biased mamba2-fla", "intermediate_size", "64"},
+  {"mamba2-fla", "norm_before_gate", "false 0"},
+  {"qwen3_next", "rope_scaling", "{}"},
+  /* other names of fields that there are */
+  {"mamba mamba-biased falcon_mamba", "dt_rank", "3 \"auto\""},
+  {"gated_deltaproduct gated_deltaproduct-single", "use_gate", "true 1"},
+  {"gated_deltaproduct-plain", "use_gate", "false 0"},
   {"mamba2-author", "expand", "2"},
   {"mamba2-author", "d_conv", "4"},
   {"mamba2-author", "hidden_size", "32"},
@@ -1003,6 +1141,285 @@ static void test_fields(void **state) {
   assert_int_equal(test_live, 0);
 }
 
+/* ---- configurations as they are published ---- */
+
+/* What libraries write beside sizes into a config.json: fields that change nothing of a model that
+ * has them like this. */
+static const char anybodys[] =
+  "\"return_dict\": true, \"output_hidden_states\": false, \"torchscript\": false, "
+  "\"use_bfloat16\": false, \"pruned_heads\": { }, \"chunk_size_feed_forward\": 0, "
+  "\"is_encoder_decoder\": false, \"cross_attention_hidden_size\": null, "
+  "\"add_cross_attention\": false, \"tie_encoder_decoder\": false, \"id2label\": {\"0\": \"L\"}, "
+  "\"label2id\": {\"L\": 0}, \"max_length\": 20, \"early_stopping\": false, "
+  "\"num_beam_groups\": 1, \"diversity_penalty\": 0.0, \"repetition_penalty\": 1.0, "
+  "\"length_penalty\": 1.0, \"no_repeat_ngram_size\": 0, \"encoder_no_repeat_ngram_size\": 0, "
+  "\"num_return_sequences\": 1, \"output_scores\": false, \"return_dict_in_generate\": false, "
+  "\"remove_invalid_values\": false, \"bad_words_ids\": null, \"suppress_tokens\": null, "
+  "\"_attn_implementation_autoset\": true, \"_name_or_path\": \"/a\", \"dtype\": \"bfloat16\", "
+  "\"unsloth_version\": \"2026.1\", ";
+#define OLD_FLA "\"norm_first\": false, \"fuse_linear_cross_entropy\": false, "
+static const struct { const char *folders, *fields; } published[] = {
+  {"gated_deltanet gated_deltanet-grouped gated_deltaproduct delta_net gla retnet linear_attn "
+   "hgrn2 kda", OLD_FLA "\"use_l2warp\": false, \"attnres_block_size\": null, "},
+  {"rwkv7", "\"fuse_linear_cross_entropy\": false, \"use_l2warp\": true, \"norm_first\": true, "},
+  {"mamba falcon_mamba mamba-biased", "\"d_inner\": 64, \"d_model\": 32, "
+   "\"use_associative_scan\": true, \"use_mambapy\": false, "},
+  {"mamba", "\"fuse_norm\": true, \"fuse_cross_entropy\": true, \"use_l2warp\": false, "
+   "\"dt_scale\": 1.0, \"dt_min\": 0.001, \"dt_max\": 0.1, \"dt_init_scheme\": \"random\", "
+   "\"dt_init_floor\": 0.0001, \"dt_rank\": 3, \"norm_eps\": 1e-05, "},
+  {"mamba2 mamba2-grouped", "\"intermediate_size\": 64, \"time_step_init_scheme\": \"random\", "
+   "\"time_step_scale\": 1.0, \"norm_before_gate\": true, "},
+  {"mamba2-fla", "\"num_heads\": 4, \"time_step_limit\": [0.0, Infinity], \"rms_norm\": true, "},
+  {"mamba2-author", "\"initializer_cfg\": null, "},
+  {"ttt-linear ttt-mlp-mamba", ""},
+  {"qwen3_next qwen3_next-experts", "\"use_sliding_window\": false, \"sliding_window\": null, "
+   "\"max_window_layers\": 28, \"output_router_logits\": false, \"router_aux_loss_coef\": 0.001, "},
+  {"qwen3_5 qwen3_5_moe", "\"mtp_num_hidden_layers\": 1, \"mtp_use_dedicated_embeddings\": false, "
+   "\"output_gate_type\": \"swish\", \"mlp_only_layers\": [], \"language_model_only\": false, "
+   "\"mamba_ssm_dtype\": \"float32\", \"attn_output_gate\": true, "
+   "\"partial_rotary_factor\": 0.25, \"rope_scaling\": {\"type\": \"default\"}, "}
+};
+
+/* The configuration of a folder, which then holds its tensors; how long it is. */
+static size_t take_config(const char *name, char *config, size_t size) {
+  FILE *file = fopen(path_of(name, "config.json"), "rb");
+  size_t n;
+  if (!file) return 0;               /* RWKV's author writes none */
+  n = fread(config, 1, size - 1, file);
+  assert_true(n && n < size - 1);
+  config[n] = 0;
+  fclose(file);
+  link_folder(name, 1);
+  return n;
+}
+
+static void put_config(const char *text) {
+  FILE *file = fopen(changed_path("config.json"), "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+  assert_int_equal(fclose(file), 0);
+}
+
+static void test_published(void **state) {
+  static float want[SHORT * VOCAB], got[SHORT * VOCAB];
+  char config[1 << 13], text[1 << 14], name[32], why[1024];
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof published / sizeof published[0]; i++) {
+    const char *list = published[i].folders;
+    while (hf__next_word(name, &list)) {
+      const char *inner;
+      assert_true(take_config(name, config, sizeof config) > 0);
+      put_config(config);
+      if (!first_logits(want, why, sizeof why)) fail_msg("%s: %s", name, why);
+      inner = strstr(config, "\"text_config\": {");   /* there, where there is one */
+      inner = inner ? inner + 16 : config + 1;
+      sprintf(text, "%.*s%s%s%s", (int)(inner - config), config, anybodys, published[i].fields,
+              inner);
+      put_config(text);
+      if (!first_logits(got, why, sizeof why)) fail_msg("%s: %s", name, why);
+      assert_string_equal(why, "");
+      assert_memory_equal(got, want, sizeof want);
+      link_folder(name, 0);
+    }
+  }
+  assert_int_equal(test_live, 0);
+}
+
+/* Without its number of tokens, a model has as many as its embedding has rows. */
+static void test_no_words(void **state) {
+  static float want[SHORT * VOCAB], got[SHORT * VOCAB];
+  char config[1 << 13], why[1024];
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+    char *at;
+    if (!take_config(known[i].name, config, sizeof config)) continue;
+    put_config(config);
+    if (!first_logits(want, why, sizeof why)) fail_msg("%s: %s", known[i].name, why);
+    at = strstr(config, "\"vocab_size\"");
+    assert_non_null(at);
+    memcpy(at, "\"top_k\"     ", 12);               /* which changes nothing */
+    put_config(config);
+    if (!first_logits(got, why, sizeof why)) fail_msg("%s: %s", known[i].name, why);
+    assert_memory_equal(got, want, sizeof want);
+    link_folder(known[i].name, 0);
+  }
+  assert_int_equal(test_live, 0);
+}
+
+/* Mamba as its authors write it: another name of the embedding, no model_type, their fields. */
+static void test_author(void **state) {
+  static const char *const configs[][2] = {
+    {"{\"d_model\": 32, \"n_layer\": 2, \"vocab_size\": 47, \"ssm_cfg\": {\"d_state\": 12, "
+     "\"dt_rank\": 3}, \"rms_norm\": true, \"residual_in_fp32\": true, \"fused_add_norm\": true, "
+     "\"pad_vocab_size_multiple\": 8}", NULL},
+    {"{\"d_model\": 32, \"n_layer\": 2, \"ssm_cfg\": {\"layer\": \"Mamba1\", \"d_state\": 12, "
+     "\"dt_rank\": 3, \"expand\": 2, \"d_conv\": 4, \"dt_init\": \"random\", \"bias\": false, "
+     "\"conv_bias\": true, \"use_fast_path\": true}, \"d_intermediate\": 0, "
+     "\"attn_layer_idx\": [], \"attn_cfg\": {}, \"tie_embeddings\": true}", NULL},
+    {"{\"d_model\": 32, \"n_layer\": 2, \"ssm_cfg\": {\"d_state\": 12}}",
+     "its shape [64, 3]"},                             /* and not 2, which is dt_rank auto */
+    {"{\"d_model\": 32, \"n_layer\": 2, \"ssm_cfg\": {\"dt_rank\": \"auto\", \"d_state\": 12}}",
+     "its shape [64, 3]"},
+    {"{\"d_model\": 32, \"n_layer\": 2, \"ssm_cfg\": {\"layer\": \"Mamba2\"}}",
+     "layer is Mamba2; known here: Mamba1"},
+    {"{\"d_model\": 32, \"n_layer\": 2, \"ssm_cfg\": {\"layer\": \"Mamba3\"}}",
+     "layer is Mamba3; known here: Mamba1"},
+    {"{\"d_model\": 32, \"n_layer\": 2, \"ssm_cfg\": {}, \"rms_norm\": false}",
+     "rms_norm is false; known here: true"},
+    {"{\"d_model\": 32, \"n_layer\": 2, \"ssm_cfg\": {}, \"attn_layer_idx\": [1]}",
+     "attn_layer_idx"},
+    {"{\"d_model\": 32, \"n_layer\": 2, \"ssm_cfg\": {}, \"vocab_size\": 40}",
+     "vocab_size is 40; known here: the rows of the embedding"},
+    {"{\"d_model\": 32, \"n_layer\": 2, \"vocab_size\": 48}", "model_type is missing"}
+  };
+  static const change embedding = {TENSORS, "backbone.embeddings.weight",
+                                   "backbone.embedding.weight", NULL};
+  static float want[SHORT * VOCAB], got[SHORT * VOCAB];
+  char why[256];
+  size_t i;
+  (void)state;
+  take_base("mamba");
+  assert_true(first_logits(want, why, sizeof why));
+  put_change(&embedding);
+  for (i = 0; i < sizeof configs / sizeof configs[0]; i++) {
+    put_config(configs[i][0]);
+    if (first_logits(got, why, sizeof why) != !configs[i][1] ||
+        (configs[i][1] && !strstr(why, configs[i][1])))
+      fail_msg("%s: \"%s\"", configs[i][0], why);
+    if (!configs[i][1]) assert_memory_equal(got, want, sizeof want);
+  }
+  drop_base();
+  assert_int_equal(test_live, 0);
+}
+
+/* ---- JSON in other forms ---- */
+
+static uint64_t drawn;
+
+static unsigned draw(unsigned n) {
+  drawn = miras__hash(drawn + 1);
+  return (unsigned)(drawn >> 33) % n;
+}
+
+/* White space, or none. */
+static void put_space(char **out) {
+  unsigned n = draw(3);
+  while (n--) *(*out)++ = " \n\t\r"[draw(4)];
+}
+
+static void put_value(hf__cursor *t, char **out);
+
+/* A string with some of its characters as escapes. */
+static void put_string(hf__cursor *t, char **out) {
+  *(*out)++ = *t->at++;
+  for (; *t->at != '"'; t->at++) {
+    assert_true(*t->at != '\\');
+    if (draw(4)) *(*out)++ = *t->at;
+    else *out += sprintf(*out, draw(2) ? "\\u%04x" : "\\u%04X", (unsigned char)*t->at);
+  }
+  *(*out)++ = *t->at++;
+}
+
+/* An object with its members in another order, or a list. */
+static void put_members(hf__cursor *t, char **out) {
+  hf__cursor member[64];
+  const int object = *t->at == '{';
+  unsigned n = 0, i;
+  *(*out)++ = *t->at++;
+  for (hf__skip_space(t); *t->at != (object ? '}' : ']'); hf__skip_space(t)) {
+    assert_true(n < 64);
+    if (*t->at == ',') t->at++;
+    hf__skip_space(t);
+    member[n++] = *t;
+    if (object) {
+      char name[HF__NAME_SIZE];
+      hf__need_string(t, name);
+      hf__need_char(t, ':');
+    }
+    hf__skip_value(t, 0);
+    assert_false(t->bad);
+  }
+  for (i = n; object && i > 1; i--) {
+    const unsigned k = draw(i);
+    const hf__cursor last = member[i - 1];
+    member[i - 1] = member[k], member[k] = last;
+  }
+  for (i = 0; i < n; i++) {
+    if (i) *(*out)++ = ',';
+    put_space(out);
+    if (object) {
+      put_string(&member[i], out);
+      put_space(out);
+      hf__need_char(&member[i], ':');
+      *(*out)++ = ':';
+    }
+    put_value(&member[i], out);
+  }
+  *(*out)++ = *t->at++;
+}
+
+/* A value in another form: whole numbers with a point or an exponent, truths as numbers. */
+static void put_value(hf__cursor *t, char **out) {
+  char text[HF__NAME_SIZE];
+  size_t n;
+  hf__skip_space(t);
+  put_space(out);
+  if (*t->at == '{' || *t->at == '[') {
+    put_members(t, out);
+  } else if (*t->at == '"') {
+    put_string(t, out);
+  } else {
+    hf__need_scalar(t, text);
+    n = strspn(text, "0123456789");
+    if (!text[n] && draw(2)) {
+      static const char *const forms[] = {"%s.0", "%se0", "%s0e-1", "%s.00E+0", "%s000E-3"};
+      *out += sprintf(*out, forms[draw(5)], strcmp(text, "0") ? text : "");
+      if (strcmp(text, "0") == 0) {
+        while ((*out)[-1] != ':' && !strchr(" \n\t\r,[", (*out)[-1])) --*out;
+        *(*out)++ = '0';
+      }
+    } else if ((!strcmp(text, "true") || !strcmp(text, "false")) && draw(2)) {
+      *(*out)++ = text[0] == 't' ? '1' : '0';
+    } else {
+      *out += sprintf(*out, "%s", text);
+    }
+  }
+  put_space(out);
+}
+
+/* Any form of a configuration is the same descriptor. */
+static void test_forms(void **state) {
+  char config[1 << 13], *text = (char *)malloc(1 << 17), why[1024];
+  size_t i;
+  int round;
+  (void)state;
+  for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+    miras_model_desc want, got;
+    memset(&want, 0, sizeof want);
+    if (!take_config(known[i].name, config, sizeof config)) continue;
+    put_config(config);
+    assert_int_equal(miras_checkpoint_desc(&want, folder, NULL, NULL, why, sizeof why), MIRAS_OK);
+    for (round = 0; round < 8; round++) {
+      char *out = text;
+      hf__cursor t;
+      memset(&t, 0, sizeof t);
+      t.at = config, t.end = config + strlen(config);
+      put_value(&t, &out);
+      *out = 0;
+      put_config(text);
+      memset(&got, 0, sizeof got);
+      if (miras_checkpoint_desc(&got, folder, NULL, NULL, why, sizeof why) != MIRAS_OK)
+        fail_msg("%s: %s\n%s", known[i].name, why, text);
+      assert_memory_equal(&got, &want, sizeof want);
+    }
+    link_folder(known[i].name, 0);
+  }
+  free(text);
+  assert_int_equal(test_live, 0);
+}
+
 /* Truncations, and bytes that have changed: a refusal, or a model. */
 static void damage(const char *name, int rounds) {
   char why[256];
@@ -1134,18 +1551,46 @@ static void test_least(void **state) {
   try_changes("qwen3_5_moe", least_qwen, sizeof least_qwen / sizeof least_qwen[0]);
 }
 
-/* Names of tensors of 127 characters are names like others, longer ones are refused. */
-static void test_long_names(void **state) {
-  char fits[128], beyond[129];
-  const change names[] = {
-    {TENSORS, "lm_head.weight", fits, "lm_head.weight"},
-    {TENSORS, "lm_head.weight", beyond, "too long or not ASCII"}
-  };
+/* Names of tensors that no model needs may be anything, and stay different from each other. */
+static void test_any_names(void **state) {
+  static const char rest[] = "\":{\"dtype\":\"X9\",\"shape\":[],\"data_offsets\":[0,0]}";
+  static const char *const odd_names[] = {
+    "", "\\u00e9\303\251\\ud83d\\ude00", "\\\"'/\\\\..\\/%s%n", "\\u0000", "\\ud800",
+    "\\udc00\\ud800",
+    "\\b\\f\\n\\r\\t", "x\\u007f\\u001b[31m", "?", "~"};
+  enum { ODD = sizeof odd_names / sizeof odd_names[0], LONG = 300 };
+  char *put = (char *)malloc(1 << 16), *at = put, middle[LONG + 1];
+  change names = {TENSORS, "{", put, NULL}, twice;
+  int i;
   (void)state;
-  memset(fits, 'x', 127);
-  memset(beyond, 'x', 128);
-  fits[127] = beyond[128] = 0;
-  try_changes(BASE, names, sizeof names / sizeof names[0]);
+  at += sprintf(at, "{");
+  for (i = 0; i < ODD; i++)
+    at += sprintf(at, "\"model.visual.%s%s,", odd_names[i], rest);
+  for (i = 0; i < 4; i++) {           /* the same beginning and end, or nearly */
+    memset(middle, 'x', LONG);
+    middle[LONG] = 0;
+    if (i) middle[i == 1 ? 0 : i == 2 ? LONG / 2 : LONG - 1] = 'y';
+    at += sprintf(at, "\"model.visual.%s%s,", middle, rest);
+  }
+  for (i = 120; i < 132; i++)
+    at += sprintf(at, "\"mtp.%.*s%s,", i, middle, rest);
+  memset(middle, 'x', LONG);
+  at += sprintf(at, "\"model.a.%s.inv_freq%s,", middle, rest);
+  twice = names;
+  try_changes("qwen3_5_moe", &names, 1);
+  sprintf(at, "\"model.visual.%s%s,", middle, rest);
+  twice.word = "xxx is there twice";
+  try_changes("qwen3_5_moe", &twice, 1);
+  sprintf(at, "\"model.visual.\\u00C9%s,\"model.visual.\303\211%s,", rest, rest);
+  twice.word = "model.visual.\303\211 is there twice";
+  try_changes("qwen3_5_moe", &twice, 1);
+  sprintf(at, "\"model.\\u00c9 %s,", rest);
+  twice.word = NULL;                  /* a single number */
+  try_changes("qwen3_5_moe", &twice, 1);
+  sprintf(at, "\"model.\\u00c9 \\n\":{\"dtype\":\"X9\",\"shape\":[1],\"data_offsets\":[0,0]},");
+  twice.word = "model.\303\211 \\u000a: the model that config.json describes has no such tensor";
+  try_changes("qwen3_5_moe", &twice, 1);
+  free(put);
 }
 
 /* Text with every `find` replaced, appended to *end. */
@@ -1162,10 +1607,11 @@ static double floor_number(size_t layer, size_t i) {
   return 0.125 * (double)((7 * i + 13 * layer) % 29);
 }
 
-/* HGRN2 ten times as wide: floors come in blocks of 256, and 320 are there. All else is zeros, a
- * hole in a shard whose name has 127 characters. */
+/* HGRN2 ten times as wide and of more tokens: floors come in blocks of 256, and 320 are there; room
+ * is that of 32 columns of a matrix that is turned, and no embedding is. All else is zeros, a hole
+ * in a shard whose name has 127 characters. */
 static void test_wide_floors(void **state) {
-  enum { WIDE = 320, LAYERS = 3 };
+  enum { WIDE = 320, LAYERS = 3, HIGHEST = 640, WORDS = 2000 };
   char shard[128], why[256] = "", *text = (char *)calloc(1, 1 << 17), *more, *end, *at, *last;
   unsigned char size[8] = {0};
   static float floors[LAYERS][WIDE];
@@ -1186,6 +1632,8 @@ static void test_wide_floors(void **state) {
   end = text, put_replaced(&end, (const char *)base[0], "hidden_size\": 32", "hidden_size\": 320");
   end = more, put_replaced(&end, text, "_size\": 64", "_size\": 640");
   end = text, put_replaced(&end, more, "ratio\": 16", "ratio\": 160");
+  end = more, put_replaced(&end, text, "vocab_size\": 48", "vocab_size\": 2000");
+  strcpy(text, more);
   put_file(0, text, strlen(text));
   end = text, put_replaced(&end, (const char *)base[INDEX], "model.safetensors", shard);
   put_file(INDEX, text, strlen(text));
@@ -1199,6 +1647,7 @@ static void test_wide_floors(void **state) {
     int rank;
     while (name[-1] != '"') name--;
     rank = sscanf(strstr(last, "\"shape\":[") + 9, "%lu,%lu", &n[0], &n[1]);
+    if (n[0] == VOCAB) n[0] = WORDS;
     for (v = 0; v < rank; v++) bytes *= n[v] *= n[v] % 32 == 0 ? 10 : 1;
     if (strncmp(name, "model.lower_bounds", 18) == 0) start = total;
     at += sprintf(at, "%c\"%.*s\":{\"dtype\":\"F32\",\"shape\":[%lu", at == text ? '{' : ',',
@@ -1226,9 +1675,12 @@ static void test_wide_floors(void **state) {
   v = miras_checkpoint_desc(&d, folder, NULL, NULL, why, sizeof why);
   assert_string_equal(why, "");
   assert_int_equal(v, MIRAS_OK);
-  m = miras_checkpoint_open(&d, folder, NULL, NULL, why, sizeof why);
-  assert_string_equal(why, "");
+  m = miras_model_open_empty(&d, NULL, why, sizeof why);
   assert_non_null(m);
+  test_largest = 0;
+  assert_int_equal(miras_checkpoint_load(m, folder, NULL, NULL, why, sizeof why), MIRAS_OK);
+  assert_int_equal(test_largest, HIGHEST * HF__TILE_COLS * sizeof(float));
+  assert_string_equal(why, "");
   views = miras_model_views(m, &count);
   params = miras_model_params(m, NULL);
   for (v = 0, l = 0; v < count; v++) {
@@ -1259,7 +1711,10 @@ int main(void) {
     cmocka_unit_test(test_changes), cmocka_unit_test(test_ignored),
     cmocka_unit_test(test_names), cmocka_unit_test(test_room),
     cmocka_unit_test(test_fields), cmocka_unit_test(test_damage),
-    cmocka_unit_test(test_least), cmocka_unit_test(test_long_names),
+    cmocka_unit_test(test_least), cmocka_unit_test(test_any_names),
+    cmocka_unit_test(test_unknown), cmocka_unit_test(test_published),
+    cmocka_unit_test(test_no_words), cmocka_unit_test(test_author),
+    cmocka_unit_test(test_forms), cmocka_unit_test(test_minus_zero),
     cmocka_unit_test(test_wide_floors),
 #endif
     cmocka_unit_test(test_no_arguments)
