@@ -8,9 +8,12 @@
  *     ./run FOLDER --vocab rwkv_vocab_v20230424.txt --prompt "The Eiffel tower is in the city of"
  *     ./run FOLDER --prompt "..."                   a model of bytes: 256 tokens
  *     ./tokenize | ./run FOLDER --ids | ./untokenize      any other tokenizer, as numbers
+ *     ./run FOLDER --info                           what it is and takes; no weight is read
  *     ./run --help                                  every option
  *
- * The text is the same to the bit for any number of threads and with or without a cache. A cache
+ * The text is the same to the bit for any number of threads, with or without a cache, and when it
+ * is saved by --save-state and goes on by --state: a draw is of --seed and of its place in the text
+ * alone. A cache
  * holds the state behind the longest prompt that began with it, the prompt's tokens, and a checksum
  * of the model's files and of what the options make of them: another model's is not taken, nor one
  * that is damaged; either is replaced. Exit status: 0 done, 1 a file or a model failed, 2 wrong
@@ -157,6 +160,17 @@ static char *read_file(const char *path, size_t *count, int may_miss) {
   return text;
 }
 
+/* The same of a text, behind a mark of UTF-8. */
+static char *read_text(const char *path, size_t *count) {
+  char *text = read_file(path, count, 0);
+  if (*count >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+    die(1, "%s is UTF-16; it must be UTF-8", path);
+  if (*count < 3 || memcmp(text, "\xef\xbb\xbf", 3) != 0) return text;
+  *count -= 3;
+  memmove(text, text + 3, *count + 1);
+  return text;
+}
+
 typedef struct tokens {
   int32_t *at;
   size_t count, room;
@@ -256,7 +270,7 @@ static long read_literal(const char *s, const char **end, unsigned char *to) {
 
 static void read_vocabulary(vocabulary *v, const char *path, int size) {
   size_t count;
-  char *text = read_file(path, &count, 0);
+  char *text = read_text(path, &count);
   const char *at = text;
   int line;
   memset(v, 0, sizeof *v);
@@ -330,7 +344,8 @@ typedef struct option {
 } option;
 
 static const option table[] = {
-  {"--prompt", 's', &given.prompt, 0, 0, "text to go on from; without one, token 0 alone"},
+  {"--prompt", 's', &given.prompt, 0, 0,
+   "text to go on from; without one, the end of --state or token 0 alone"},
   {"--file", 's', &given.file, 0, 0, "the prompt is what this file holds"},
   {"--ids", 'f', &given.ids, 0, 0,
    "the prompt is numbers on standard input, and numbers are written"},
@@ -340,20 +355,22 @@ static const option table[] = {
   {"--temperature", 'r', &given.temperature, 0, 100, "0 takes the likeliest"},
   {"--top-k", 'i', &given.top_k, 0, 1e9, "only among the k likeliest; 0: all"},
   {"--top-p", 'r', &given.top_p, 0, 1, "only among the likeliest that sum to p; 0: all"},
-  {"--seed", 'i', &given.seed, 0, 1e15, "of the draws"},
+  {"--seed", 'i', &given.seed, 0, 1e15, "of the draws, with their places in the text"},
   {"--threads", 'i', &given.threads, 1, 256, "cores to use; the text is the same"},
   {"--weights", 's', &given.weights, 0, 0, "float, bf16, f16 or q8: how matrices are held (float)"},
   {"--window", 'i', &given.window, 1, 1 << 20,
    "tokens that attention sees at most; else what the model says"},
   {"--ignore", 's', &given.ignore, 0, 0,
-   "fields of config.json that count as not there, with commas between"},
+   "fields of config.json that count as not there, with commas between; unknown: all that are not "
+   "known"},
   {"--limit", 'i', &given.limit, 1, 1e18, "bytes that the model, and a session of it, may take"},
   {"--cache", 's', &given.cache, 0, 0,
    "of prompts: what this file has of the prompt is not read again"},
-  {"--state", 's', &given.state, 0, 0, "go on from this state"},
+  {"--state", 's', &given.state, 0, 0, "go on from this state, as if it had never been saved"},
   {"--save-state", 's', &given.save_state, 0, 0, "write the state at the end"},
   {"--score", 'f', &given.score, 0, 0, "write no text, but the loss of the prompt per token"},
-  {"--info", 'f', &given.info, 0, 0, "write the descriptor, and no more"},
+  {"--info", 'f', &given.info, 0, 0,
+   "write the descriptor and what it takes, and no more; no weight is read"},
   {"--save", 's', &given.save, 0, 0, "write the model as a file of miras.h"},
   {NULL, 0, NULL, 0, 0, NULL}};
 
@@ -609,7 +626,7 @@ static uint64_t model_print(const options *o, const miras_model *m) {
 }
 
 /* Say why a model is none, and where its weights may be. */
-static void not_opened(const char *model, const char *why) {
+static void not_opened(const char *model, miras_result result, const char *why) {
   static const char *const ends[] = {".bin", ".pth", ".pt", ".ckpt"};
   const size_t n = strlen(model);
   FILE *f = fopen(model, "rb");
@@ -630,45 +647,59 @@ static void not_opened(const char *model, const char *why) {
     die(1, "%s: %s; there is no model.safetensors and no model.safetensors.index.json. Weights in "
            "files of PyTorch (.bin, .pth) become one: python3 examples/to_safetensors.py "
            "%s/pytorch_model*.bin %s", model, why, model, tensors);
-  die(1, "%s: %s", model, why);
+  die(1, "%s: %s%s", model, why,
+      result != MIRAS_ERR_DESC || strncmp(why, "config.json: ", 13) != 0 ? ""
+      : "; --ignore NAME,NAME goes on without these fields, --ignore unknown without all that are "
+        "not known");
 }
 
-/* A model of others, or else of our own. */
-static miras_model *open_model(const options *o) {
+/* The descriptor of our own model or of another's; asked receives what the options say of it. */
+static int describe_model(const options *o, miras_model_desc *asked, miras_model_desc *d) {
   static const char names[MIRAS_WEIGHTS_COUNT][8] = {"float", "bf16", "f16", "q8"};
   miras_result result = MIRAS_ERR_FORMAT;
-  miras_model *m = NULL;
-  miras_model_desc d;
-  char why[256] = "";
+  char why[1024] = "";
   int i;
-  memset(&d, 0, sizeof d);
-  d.limit = (uint64_t)o->limit;
+  memset(asked, 0, sizeof *asked);
+  asked->limit = (uint64_t)o->limit;
   for (i = 0; o->weights && i < MIRAS_WEIGHTS_COUNT && strcmp(o->weights, names[i]) != 0;) i++;
   if (i == MIRAS_WEIGHTS_COUNT)
     die(2, "--weights is %s; it must be float, bf16, f16 or q8", o->weights);
-  d.weights = (miras_weights)i;
+  asked->weights = (miras_weights)i;
+  *d = *asked;
   if (can_be_read(o->model))   /* a file and no folder */
-    m = miras_model_open_file(o->model, &d, NULL, &result, NULL, 0);
-  if (m && o->window > 0)
+    result = miras_model_desc_load(d, o->model, NULL);
+  d->weights = asked->weights;
+  if (result == MIRAS_OK && o->window > 0)
     die(2, "--window is %g, but a file of miras.h has its windows: it is for models of others",
         o->window);
-  if (m && o->ignore)
+  if (result == MIRAS_OK && o->ignore)
     die(2, "--ignore is %s, but a file of miras.h has no config.json", o->ignore);
-  if (m) return m;
+  if (result == MIRAS_OK) return 1;
   if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
-  if (miras_checkpoint_desc(&d, o->model, o->ignore, NULL, why, sizeof why) != MIRAS_OK)
-    not_opened(o->model, why);
+  result = miras_checkpoint_desc(d, o->model, o->ignore, NULL, why, sizeof why);
+  if (result != MIRAS_OK) not_opened(o->model, result, why);
+  if (why[0]) fprintf(stderr, "run: %s: %s\n", o->model, why);
   for (i = 0; o->window > 0 && i < MIRAS_MAX_LAYER_KINDS; i++)
-    if (d.layer[i].attention.window > o->window) d.layer[i].attention.window = (int)o->window;
-  m = miras_checkpoint_open(&d, o->model, o->ignore, NULL, why, sizeof why);
+    if (d->layer[i].attention.window > o->window) d->layer[i].attention.window = (int)o->window;
+  return 0;
+}
+
+static miras_model *open_model(const options *o, const miras_model_desc *d, int own) {
+  char why[1024] = "";
+  miras_model *m = own ? miras_model_open_file(o->model, d, NULL, NULL, why, sizeof why)
+                       : miras_checkpoint_open(d, o->model, o->ignore, NULL, why, sizeof why);
   if (!m) die(1, "%s: %s", o->model, why);
   return m;
 }
 
-static void say_info(const miras_model *m) {
-  const miras_model_desc *d = miras_model_desc_of(m);
-  char text[MIRAS_PATTERN_SIZE], name[80];
+/* Write the descriptor, with all defaults, and what such a model takes. */
+static void say_info(const options *o, miras_model_desc *d) {
+  char text[MIRAS_PATTERN_SIZE], name[80], why[256] = "";
+  size_t model = 0, session = 0, state = 0;
+  const uint64_t parameters = miras_model_desc_resolve(d, why, sizeof why);
   int i, k;
+  if (!parameters || !miras_model_needs(d, &model, &session, &state, why, sizeof why))
+    die(1, "%s: %s", o->model, why);
   for (i = 0; miras_model_desc_field(i); i++) {
     int said = 0;
     for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) {
@@ -682,12 +713,15 @@ static void say_info(const miras_model *m) {
     if (!said && miras_model_desc_get(d, name + 2, text, sizeof text))
       printf("%s %s\n", name + 2, text);
   }
+  printf("parameters %.0f\nbytes of the model %.0f\nbytes of a session %.0f\n"
+         "bytes of a text's state %.0f\n",
+         (double)parameters, (double)model, (double)session, (double)state);
 }
 
 static void read_prompt(const options *o, vocabulary *v, tokens *prompt, int vocab) {
   size_t n = 0, i;
   char *text = NULL;
-  if (o->ids || o->file) text = read_file(o->ids ? "-" : o->file, &n, 0);
+  if (o->ids || o->file) text = read_text(o->ids ? "-" : o->file, &n);
   if (o->ids) {
     char *at = text, *end;
     for (;; at = end) {
@@ -705,7 +739,7 @@ static void read_prompt(const options *o, vocabulary *v, tokens *prompt, int voc
     else for (i = 0; i < n; i++) add(prompt, (unsigned char)from[i]);
   }
   free(text);
-  if (!prompt->count) add(prompt, 0);
+  if (!prompt->count && !o->state) add(prompt, 0);
 }
 
 static void write_token(const options *o, const vocabulary *v, int32_t token) {
@@ -726,14 +760,18 @@ typedef struct writer {
   miras_pool *pool;
 #endif
   float *logits;           /* [PIECE, vocab] of the server                                        */
+  unsigned char *before;   /* the state before the last token of the server; NULL: is not wanted  */
+  int32_t last;            /* that token; -1: the server had none, or many                        */
   int vocab;
 } writer;
 
 enum { PIECE = 64 };       /* tokens that are scored together                                     */
 
-static void writer_open(writer *w, const miras_model *m, int threads) {
+/* saves: the state is wanted in the end. */
+static void writer_open(writer *w, const miras_model *m, int threads, int saves) {
   memset(w, 0, sizeof *w);
   w->vocab = miras_model_desc_of(m)->vocab;
+  w->last = -1;
   w->s = miras_session_open(m, NULL, NULL, NULL, 0);
   if (!w->s) die(1, "there is not enough memory for a session");
 #ifdef MIRAS_PTHREADS
@@ -746,10 +784,22 @@ static void writer_open(writer *w, const miras_model *m, int threads) {
     w->server = miras_server_open(m, &d, NULL, NULL, 0);
     if (!w->server) die(1, "there is not enough memory to work on %d threads", threads);
     w->logits = (float *)grow(NULL, (size_t)PIECE * (size_t)w->vocab, sizeof(float));
+    if (saves) w->before = (unsigned char *)grow(NULL, miras_model_state_size(m), 1);
   }
 #else
-  (void)threads;
+  (void)threads, (void)saves;
 #endif
+}
+
+/* A session that has seen its last token itself is saved with what it says of it: it sees the
+ * server's again. */
+static void writer_settle(writer *w) {
+  size_t bytes;
+  void *state;
+  if (!w->before || w->last < 0) return;
+  state = miras_session_state(w->s, &bytes);
+  memcpy(state, w->before, bytes);
+  miras_session_step(w->s, w->last);
 }
 
 static void writer_close(writer *w) {
@@ -758,7 +808,7 @@ static void writer_close(writer *w) {
   miras_pool_close(w->pool);
 #endif
   miras_session_close(w->s);
-  free(w->logits);
+  free(w->logits), free(w->before);
 }
 
 /* Feed tokens by the server; logits behind the last `asked` of them. */
@@ -768,6 +818,8 @@ static const float *serve(writer *w, const int32_t *ids, size_t count, size_t as
   miras_result result;
   memset(&text, 0, sizeof text);
   text.state = miras_session_state(w->s, &bytes);
+  w->last = count == 1 ? ids[0] : -1;
+  if (w->before && count == 1) memcpy(w->before, text.state, bytes);
   text.tokens = ids;
   text.count = count;
   text.logit_rows = asked;
@@ -791,31 +843,18 @@ static const float *feed(writer *w, const int32_t *ids, size_t count) {
   return logits;
 }
 
-/* Nats that the model gives the token, of its logits. */
-static double nats_of(const float *logits, int vocab, int32_t token) {
-  double sum = 0;
-  float most = logits[0];
-  int i;
-  for (i = 1; i < vocab; i++)
-    if (logits[i] > most) most = logits[i];
-  for (i = 0; i < vocab; i++) sum += exp((double)logits[i] - (double)most);
-  return log(sum) - ((double)logits[token] - (double)most);
-}
-
 /* The loss of the prompt: each token given those before it. */
-static void say_score(writer *w, const tokens *prompt) {
+static void say_score(const miras_model *m, writer *w, const tokens *prompt) {
   const size_t n = prompt->count - 1;
   double nats = 0;
-  size_t i, k, piece;
+  size_t i, piece;
   if (prompt->count < 2) die(2, "--score needs a prompt of two tokens and more");
   if (!w->server && miras_session_score(w->s, prompt->at, prompt->at + 1, n, &nats) != MIRAS_OK)
     die(1, "the prompt has a token that the model does not know");
   for (i = 0; w->server && i < n; i += piece) {
-    const float *logits;
     piece = n - i < PIECE ? n - i : PIECE;
-    logits = serve(w, prompt->at + i, piece, piece);
-    for (k = 0; k < piece; k++)
-      nats += nats_of(logits + k * (size_t)w->vocab, w->vocab, prompt->at[i + k + 1]);
+    miras_model_score(m, serve(w, prompt->at + i, piece, piece), piece, prompt->at + i + 1, NULL,
+                      &nats, NULL);
   }
   if (!(nats <= DBL_MAX)) die(1, "the loss is not finite: the model's weights are damaged");
   printf("%.6f nats per token, %lu tokens\n", nats / (double)n, (unsigned long)n);
@@ -937,22 +976,33 @@ static void say_speed(const char *what, size_t count, double seconds) {
   fputc('\n', stderr);
 }
 
-/* Read the prompt and write what follows. */
-static void write_text(const options *o, const miras_model *m, writer *w, const vocabulary *v,
-                       const tokens *prompt) {
+/* The token that follows. Of the places in a text each has a seed of its own, those of splitmix64
+ * (Steele, Lea and Flood 2014). */
+static int32_t draw(const options *o, const writer *w, const float *logits) {
   miras_sampler sampling = {0, 0, 0, 0};
-  double start = now(), count;
-  const float *logits;
-  const size_t seen = read_before(o, m, w, prompt);
   sampling.temperature = (float)o->temperature;
   sampling.top_k = (int)o->top_k;
   sampling.top_p = (float)o->top_p;
-  sampling.seed = (uint64_t)o->seed;
-  logits = feed(w, prompt->at + prompt->count - 1, 1);
-  say_speed("prompt: ", prompt->count - seen, now() - start);
+  sampling.seed = (uint64_t)o->seed +
+                  miras_session_position(w->s) * UINT64_C(0x9e3779b97f4a7c15);
+  return miras_sampler_sample(&sampling, logits, w->vocab);
+}
+
+/* Read the prompt and write what follows. */
+static void write_text(const options *o, const miras_model *m, writer *w, const vocabulary *v,
+                       const tokens *prompt) {
+  double start = now(), count;
+  const float *logits = miras_session_logits(w->s);
+  if (prompt->count) {
+    const size_t seen = read_before(o, m, w, prompt);
+    logits = feed(w, prompt->at + prompt->count - 1, 1);
+    say_speed("prompt: ", prompt->count - seen, now() - start);
+  } else if (!logits) {
+    die(1, "--state is %s, which is a state without its last token: a prompt is needed", o->state);
+  }
   start = now();
   for (count = 0; count < o->count; count++) {
-    const int32_t token = miras_sampler_sample(&sampling, logits, w->vocab);
+    const int32_t token = draw(o, w, logits);
     if (token < 0) die(1, "no token can be drawn: the model's logits are not finite");
     if ((double)token == o->stop) break;
     write_token(o, v, token);
@@ -965,20 +1015,26 @@ static void write_text(const options *o, const miras_model *m, writer *w, const 
 
 int main(int argc, char **argv) {
   options *o = &given;
+  miras_model_desc asked, d;
   miras_model *m;
   vocabulary v;
   tokens prompt;
   writer w;
-  int vocab;
+  int vocab, own;
   read_options(o, argc, argv);
   check_outputs(o);
-  m = open_model(o);
+  own = describe_model(o, &asked, &d);
+  if (o->info && !o->save) {
+    say_info(o, &d);
+    return 0;
+  }
+  m = open_model(o, own ? &asked : &d, own);
   vocab = miras_model_desc_of(m)->vocab;
   memset(&v, 0, sizeof v);
   memset(&prompt, 0, sizeof prompt);
   if (o->save && miras_model_save(m, o->save) != MIRAS_OK)
     die(1, "--save is %s, which cannot be written", o->save);
-  if (o->info) say_info(m);
+  if (o->info) say_info(o, &d);
   if (o->info || (o->save && !o->prompt && !o->file && !o->ids)) return 0;
   if (!o->ids && !o->vocab && vocab != 256)
     die(2, "the model has %d tokens, not bytes: --vocab or --ids is needed", vocab);
@@ -989,15 +1045,16 @@ int main(int argc, char **argv) {
     if (o->stop < 0) o->stop = 0;
   }
   read_prompt(o, &v, &prompt, vocab);
-  writer_open(&w, m, (int)o->threads);
+  writer_open(&w, m, (int)o->threads, o->save_state != NULL);
   if (o->state) {
     const miras_result result = miras_session_load(w.s, o->state, NULL, 0);
     if (result != MIRAS_OK)
       die(1, "--state is %s, which is no state of this model: %s", o->state,
           miras_result_text(result));
   }
-  if (o->score) say_score(&w, &prompt);
+  if (o->score) say_score(m, &w, &prompt);
   else write_text(o, m, &w, &v, &prompt);
+  writer_settle(&w);
   if (o->save_state && miras_session_save(w.s, o->save_state) != MIRAS_OK)
     die(1, "--save-state is %s, which cannot be written", o->save_state);
   writer_close(&w);

@@ -150,6 +150,24 @@ ids --state state <twelve >got
 same got want 'with a state'
 "$run" "$models/delta_net-gated" --ids --state state <twelve >log 2>&1; expect 1 'no state' $?
 
+# A text that was saved goes on as if it had not been: likeliest or drawn, on one thread or two.
+for name in gated_deltanet qwen3_5 ttt-mlp-mamba rwkv7; do
+  for heat in 0 1; do
+    "$run" $models/$name --ids --tokens 24 --temperature $heat <twenty >whole 2>log ||
+      say "$(cat log)"
+    for threads in 1 2; do
+      part() { "$run" $models/$name --ids --temperature $heat "$@" 2>log || say "$*: $(cat log)"; }
+      { part --tokens 7 --threads $threads --save-state saved <twenty
+        part --tokens 0 --threads $threads --state saved --save-state saved </dev/null
+        part --tokens 9 --state saved --save-state saved </dev/null
+        part --tokens 8 --threads $threads --state saved </dev/null; } >parts
+      same parts whole "$name, saved on the way with $threads threads, temperature $heat"
+    done
+  done
+done
+"$run" "$top/tests/data/0.3-yaad.safetensors" --ids --state "$top/tests/data/0.3-yaad.session" \
+  </dev/null >log 2>&1; expect 1 'a state without its last token: a prompt is needed' $?
+
 # No output takes the place of what is read.
 cp -r "$model" mine && chmod -R u+w mine && ln -s mine/model.safetensors link
 for out in mine/model.safetensors ./mine/../mine/model.safetensors link mine/config.json; do
@@ -176,6 +194,57 @@ for weights in bf16 f16 q8; do
   same got want "$weights"
 done
 "$run" "$model" --info >log 2>&1; expect 0 'm.memory.value_dim 16' $?
+grep -q '^parameters 25100$' log && grep -q "^bytes of a text's state 3648\$" log ||
+  say "no sizes: $(cat log)"
+sed -n '/^parameters/,$p' log >want
+"$run" own.safetensors --info 2>log | sed -n '/^parameters/,$p' >got
+same got want 'what a file of ours takes'
+
+# What a model is and takes is known without its weights, which here are a hole of 3 GB.
+words=400000 wide=4096 place=0
+tensor() {   # name, shape, how many numbers
+  printf '%s"%s":{"dtype":"F16","shape":[%s],"data_offsets":[%d,%d]}' "$comma" "$1" "$2" $place \
+    $((place + 2 * $3))
+  place=$((place + 2 * $3)) comma=,
+}
+mkdir large && {
+  comma='{' layer=model.layers.0.
+  tensor model.embeddings.weight $words,$wide $((words * wide))
+  tensor model.norm.weight $wide $wide
+  for name in attn_norm mlp_norm; do tensor ${layer}$name.weight $wide $wide; done
+  for name in q k v o; do
+    tensor ${layer}attn.${name}_proj.weight $wide,$wide $((wide * wide))
+  done
+  tensor ${layer}attn.norm.weight 128 128
+  for name in gate up; do tensor ${layer}mlp.${name}_proj.weight 64,$wide $((64 * wide)); done
+  tensor ${layer}mlp.down_proj.weight $wide,64 $((64 * wide))
+  printf '}'
+} >header
+printf '{"model_type":"linear_attn","hidden_size":%d,"num_hidden_layers":1,"num_heads":32,
+"feature_map":"relu","intermediate_size":64,"tie_word_embeddings":true}' $wide >large/config.json
+count=$(wc -c <header)
+{ printf "\\$(printf %o $((count % 256)))\\$(printf %o $((count / 256)))\\0\\0\\0\\0\\0\\0"
+  cat header; } >large/model.safetensors
+dd of=large/model.safetensors bs=1 count=0 seek=$((8 + count + place)) if=/dev/null 2>/dev/null
+(ulimit -v 300000 2>/dev/null; exec "$run" large --info --weights f16) >log 2>&1
+# beside what is read: what memories begin with, and the norm of each head
+expect 0 "^parameters $((place / 2 + 32 * 128 * 128 + 31 * 128))\$" $?
+grep -q '^vocab 400000$' log || say "no words of the embedding: $(cat log)"
+rm -r large
+
+# Fields that are not known are all named, and passed over if asked.
+cp -r "$model" fields && chmod -R u+w fields
+{ printf '\357\273\277'; sed 's/{/{"first": 1, "second": {"a": []}, "third": null,/' \
+    "$model/config.json"; } >fields/config.json
+"$run" fields --ids <twenty >log 2>&1
+expect 1 'first is 1, second is an object; .*--ignore unknown' $?
+"$run" fields --ids --ignore first <twenty >log 2>&1; expect 1 ': second is an object; ' $?
+ids <twenty >want
+for names in unknown first,second second,unknown; do
+  "$run" fields --ids --tokens 12 --seed 3 --ignore $names <twenty >got 2>log; expect 0 '' $?
+  same got want "with $names ignored"
+done
+grep -q 'ignored: first is 1' log || say "not said what was ignored: $(cat log)"
 "$run" "$model" --ids --score <twenty >log 2>&1; expect 0 'nats per token, 19 tokens' $?
 "$run" "$model" --ids <twenty --limit 1000 >log 2>&1; expect 1 'limit is 1000 bytes' $?
 "$run" "$model" --weights q4 >log 2>&1; expect 2 'weights is q4' $?
@@ -265,6 +334,20 @@ for line in "48 'x' 1" "1 'x' 1" "0 'x' 2" "0 'x 1" "0 x 1" "0 'x'" "0 '\\q' 1" 
   "$run" "$model" --vocab wrong --prompt abc >log 2>&1; expect 1 'wrong, line 48' $?
 done
 "$run" "$model" --vocab vocab --prompt xyz >log 2>&1; expect 1 'no token for byte 120' $?
+
+# A mark of UTF-8 is no text, and UTF-16 is not read.
+for file in vocab text twenty; do
+  { printf '\357\273\277'; cat $file; } >$file.8
+  { printf '\377\376'; cat $file; } >$file.16
+done
+"$run" "$model" --vocab vocab --file text --tokens 9 2>log >want || say "$(cat log)"
+"$run" "$model" --vocab vocab.8 --file text.8 --tokens 9 2>log >got || say "$(cat log)"
+same got want 'behind a mark of UTF-8'
+"$run" "$model" --vocab vocab.16 --file text >log 2>&1; expect 1 'vocab.16 is UTF-16; it must' $?
+"$run" "$model" --vocab vocab --file text.16 >log 2>&1; expect 1 'text.16 is UTF-16; it must' $?
+ids <twenty >want
+ids <twenty.8 >got
+same got want 'numbers behind a mark of UTF-8'
 
 # Bytes, with a model of our own.
 head -c 4000 "$top/miras.h" >learn
