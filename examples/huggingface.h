@@ -184,8 +184,9 @@ static const char *hf__scan_whole(const char *at, const char *end, uint64_t *x) 
   return at > start && (*start != '0' || at == start + 1) ? at : NULL;
 }
 
-/* The whole text as a finite float, JSON's grammar. Computed in double with an error far below half
- * a float's last place, so that any float written with 9 digits or more comes back exactly. */
+/* The whole text as a float, JSON's grammar; beyond all floats the largest. Computed in double with
+ * an error far below half a float's last place, so that any float written with 9 digits or more
+ * comes back exactly. */
 static int hf__read_real(const char *text, float *x) {
   uint64_t digits = 0;
   double value, power = 1;
@@ -217,7 +218,7 @@ static int hf__read_real(const char *text, float *x) {
     power *= 10;
   value = exponent < 0 ? value / power : value * power;
   /* halfway from FLT_MAX to 2^128: from here on the nearest float would be infinite */
-  if (!(value < 3.4028235677973366e38)) return 0;
+  if (!(value < 3.4028235677973366e38)) value = (double)FLT_MAX;
   *x = (float)(minus ? -value : value);
   return 1;
 }

@@ -224,6 +224,8 @@ static const change changes[] = {
   {CONFIG, "\"attn\": null", "\"norm_first\": true", "norm_first is true; known here: false"},
   {CONFIG, "\"attn\": null", "\"a\\\"\\u00e9\\ud83d\\ude00/\\u0000\\\\\": [1]",
    "a\"\303\251\360\237\230\200/\\u0000\\\\ is a list"},
+  {CONFIG, "\"attn\": null", "\"temperature\": -1e400", NULL},
+  {CONFIG, "\"norm_eps\": 1e-06", "\"norm_eps\": 1e400", "norm_eps is 1e400; known here: positive"},
   {CONFIG, "{", "\357\273\277{", NULL},
   {CONFIG, "{", "\376\377{", "config.json: it is UTF-16; it must be UTF-8"},
   {CONFIG, "{", "\377\376{", "config.json: it is UTF-16; it must be UTF-8"},
@@ -1143,8 +1145,9 @@ static void test_fields(void **state) {
 
 /* ---- configurations as they are published ---- */
 
-/* What libraries write beside sizes into a config.json: fields that change nothing of a model that
- * has them like this. */
+/* What libraries write beside sizes into a config.json (transformers 4.39 to 5.24, flash-linear-
+ * attention 0.1 to 0.6, Qwen and others by hand): fields that change nothing of a model that has
+ * them like this. */
 static const char anybodys[] =
   "\"return_dict\": true, \"output_hidden_states\": false, \"torchscript\": false, "
   "\"use_bfloat16\": false, \"pruned_heads\": { }, \"chunk_size_feed_forward\": 0, "
@@ -1169,7 +1172,8 @@ static const struct { const char *folders, *fields; } published[] = {
    "\"dt_init_floor\": 0.0001, \"dt_rank\": 3, \"norm_eps\": 1e-05, "},
   {"mamba2 mamba2-grouped", "\"intermediate_size\": 64, \"time_step_init_scheme\": \"random\", "
    "\"time_step_scale\": 1.0, \"norm_before_gate\": true, "},
-  {"mamba2-fla", "\"num_heads\": 4, \"time_step_limit\": [0.0, Infinity], \"rms_norm\": true, "},
+  {"mamba2-fla", "\"num_heads\": 4, \"time_step_limit\": [0.0, 1.7976931348623157e+308], "
+   "\"rms_norm\": true, "},
   {"mamba2-author", "\"initializer_cfg\": null, "},
   {"ttt-linear ttt-mlp-mamba", ""},
   {"qwen3_next qwen3_next-experts", "\"use_sliding_window\": false, \"sliding_window\": null, "
