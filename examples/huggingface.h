@@ -879,10 +879,9 @@ typedef struct hf__reader {
   char *unknown;                     /* [HF__SENTENCE] the fields that no row knows, and values   */
   int says_count, author, fla;       /* whether a field told one of these dialects                */
   char root[32];                     /* what its names begin with                                 */
-  double *config;                    /* [HF__CONFIG_SLOTS] not on the stack                       */
-  unsigned char said[HF__CONFIG_SLOTS], none[HF__CONFIG_SLOTS];  /* a value, null                 */
-  unsigned char word[HF__CONFIG_SLOTS];   /* which of its names the slot's field has              */
-  unsigned char listed[HF__CONFIG_SLOTS];   /* a list has been read                               */
+  double *config;                    /* [HF__CONFIG_SLOTS] each, which are not on the stack       */
+  unsigned char *said, *none;        /* a value, null                                             */
+  unsigned char *word, *listed;      /* which of its names a field has; a list has been read      */
   char name[32];                     /* of the field that was asked for last                      */
   unsigned char full[MIRAS_MAX_LAYERS / 8], dense[MIRAS_MAX_LAYERS / 8];   /* a bit for each: it
                                         has attention; it has no experts                        */
@@ -2701,9 +2700,13 @@ static int hf__reader_open(hf__reader *c, const char *path,
   c->family = c->open = -1;
   c->per = c->again = c->steps = 1;
   if (why && why_size) why[0] = 0;
-  c->config = (double *)hf__alloc(c, HF__CONFIG_SLOTS, sizeof(double));
+  c->config = (double *)hf__alloc(c, HF__CONFIG_SLOTS, sizeof(double) + 4);
   if (!c->config) return 0;
-  memset(c->config, 0, HF__CONFIG_SLOTS * sizeof(double));
+  memset(c->config, 0, HF__CONFIG_SLOTS * (sizeof(double) + 4));
+  c->said = (unsigned char *)(c->config + HF__CONFIG_SLOTS);
+  c->none = c->said + HF__CONFIG_SLOTS;
+  c->word = c->none + HF__CONFIG_SLOTS;
+  c->listed = c->word + HF__CONFIG_SLOTS;
   c->unknown = (char *)hf__alloc(c, HF__SENTENCE, 1);
   if (!c->unknown) return 0;
   c->unknown[0] = 0;
