@@ -2334,9 +2334,9 @@ static void hf__find_family(hf__reader *c, const char *type) {
                   "mesa here go on to it, and would give other logits");
     return;
   }
-  for (i = 0; i < HF__COUNT(hf__families); i++)
-    if (hf__listed(hf__families[i].models, type)) c->family = (int)i;
-  if (c->family >= 0) return;
+  for (i = 0; i < HF__COUNT(hf__families) && !hf__listed(hf__families[i].models, type);) i++;
+  if (i < HF__COUNT(hf__families)) c->family = (int)i;
+  if (i < HF__COUNT(hf__families) || c->family == HF__F_AUTHOR) return;   /* tensors tell him */
   hf__reject(c, MIRAS_ERR_DESC, "config.json");
   hf__say(c->why, c->why_size, "model_type is %s; known here:", type);
   for (i = 0; i < HF__COUNT(hf__families); i++)
