@@ -1432,11 +1432,6 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
  * a model. Returns the number of parameters that such a model learns; 0, and why in words, if d
  * describes no model or one beyond its limit: then d stays as it was. */
 MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size_t why_size);
-/* The same number, and what a model of d would take, of which nothing is opened, whatever its
- * limit: bytes of the model, of a session of it as it comes, and of a text's state
- * (miras_model_state_size). Each may be NULL, and is 0 where size_t does not hold the bytes. */
-MIRAS_API uint64_t miras_model_needs(const miras_model_desc *d, size_t *model, size_t *session,
-                                     size_t *state, char *why, size_t why_size);
 /* The descriptor of layer 0..layers-1, whatever the pattern; NULL for another. */
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer);
 /* How many numbers the model's rows have; NULL for NULL. */
@@ -1752,8 +1747,8 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path,
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
-/* Read the descriptor of the model at path as miras_model_desc_from, from its header: parameters
- * are not read, nor the checksum over them. What it takes is at most 4 MiB. */
+/* Read the descriptor of the model at path as miras_model_desc_from, but from its header alone, for
+ * which at most 4 MiB are allocated: parameters and the checksum over them are not read. */
 MIRAS_API miras_result miras_model_desc_load(miras_model_desc *d, const char *path,
                                              const miras_allocator *allocator);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
@@ -2402,8 +2397,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              examples/huggingface.h, over public calls: miras_checkpoint_desc (that of before and
              _desc_without in one), _load, _open(.., path, ignored, allocator, why, why_size); for
              it miras_model_view, _view_write, _view_read, miras_model_layer, _open_empty,
-             miras_model_desc_resolve, miras_model_needs, miras_model_desc_load. Training apart from
-             running. Old and new names:
+             miras_model_desc_resolve. miras_model_desc_load reads no parameters. Training apart
+             from running. Old and new names:
                miras_model_desc.batch, context, streams, parallel     miras_trainer_desc.batch, ...
                miras_model_loss, _loss_streams, _backward, _grads     miras_trainer_loss, ...
                miras_model_steps, miras_adamw             miras_trainer_steps, miras_trainer_step
@@ -23812,21 +23807,6 @@ MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size
   if (!miras__model_bytes_of(&draft.model, why, why_size)) return 0;
   *d = draft.model.desc;
   return draft.model.learned;
-}
-
-MIRAS_API uint64_t miras_model_needs(const miras_model_desc *d, size_t *model, size_t *session,
-                                     size_t *state, char *why, size_t why_size) {
-  miras__draft draft;
-  miras_model *m = &draft.model;
-  miras_session s;
-  size_t bytes;
-  if (miras__model_resolve(m, draft.room, d, why, why_size) != MIRAS_OK) return 0;
-  bytes = miras__session_bytes(&s, m);
-  if (session) *session = bytes;
-  if (state) *state = bytes ? s.state_bytes : 0;   /* a part of it */
-  bytes = miras__measure(m, sizeof *m, miras__model_layout, "model", NULL, 0);
-  if (model) *model = bytes;
-  return m->learned;
 }
 
 MIRAS_API void miras_model_close(miras_model *m) {

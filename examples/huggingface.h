@@ -55,8 +55,8 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
                                              size_t why_size);
 /* Load the tensors at `path` into m, a model of that descriptor; windows of attention, dropout,
  * seed and resets may differ. All is checked first, and then read piece by piece: when a disk fails
- * meanwhile, m holds a mixture, which MIRAS_ERR_IO says. Beside the model that takes what it takes
- * to describe it, and 32 columns of its highest matrix. */
+ * meanwhile, m holds a mixture, which MIRAS_ERR_IO says. Room is allocated as to describe
+ * it, and for 32 columns of the highest matrix. */
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
@@ -489,7 +489,7 @@ static miras_allocator hf__allocator(const miras_allocator *allocator) {
 
 enum { HF__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configuration               */
        HF__MAX_SHARDS = 1024,
-       HF__SENTENCE = 1024,       /* characters that are told of fields                           */
+       HF__SENTENCE = 900,        /* of the fields that are not known: with the rest below 1,024  */
        HF__TILE_COLS = 32, HF__TILE_ROW = 4096,
        HF__READ = 512 };         /* numbers read at a time, which lie on the stack                */
 

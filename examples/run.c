@@ -8,16 +8,15 @@
  *     ./run FOLDER --vocab rwkv_vocab_v20230424.txt --prompt "The Eiffel tower is in the city of"
  *     ./run FOLDER --prompt "..."                   a model of bytes: 256 tokens
  *     ./tokenize | ./run FOLDER --ids | ./untokenize      any other tokenizer, as numbers
- *     ./run FOLDER --info                           what it is and takes; no weight is read
+ *     ./run FOLDER --info                           what it is, and its size; no weight is read
  *     ./run --help                                  every option
  *
  * The text is the same to the bit for any number of threads, with or without a cache, and when it
  * is saved by --save-state and goes on by --state: a draw is of --seed and of its place in the text
- * alone. A cache
- * holds the state behind the longest prompt that began with it, the prompt's tokens, and a checksum
- * of the model's files and of what the options make of them: another model's is not taken, nor one
- * that is damaged; either is replaced. Exit status: 0 done, 1 a file or a model failed, 2 wrong
- * arguments. */
+ * alone. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
+ * and a checksum of the model's files and of what the options make of them: another model's is not
+ * taken, nor one that is damaged; either is replaced. Exit status: 0 done, 1 a file or a model
+ * failed, 2 wrong arguments. */
 #if defined(__unix__) || defined(__APPLE__)
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS
@@ -370,7 +369,7 @@ static const option table[] = {
   {"--save-state", 's', &given.save_state, 0, 0, "write the state at the end"},
   {"--score", 'f', &given.score, 0, 0, "write no text, but the loss of the prompt per token"},
   {"--info", 'f', &given.info, 0, 0,
-   "write the descriptor and what it takes, and no more; no weight is read"},
+   "write the descriptor and the model's size, and no more; no weight is read"},
   {"--save", 's', &given.save, 0, 0, "write the model as a file of miras.h"},
   {NULL, 0, NULL, 0, 0, NULL}};
 
@@ -692,14 +691,12 @@ static miras_model *open_model(const options *o, const miras_model_desc *d, int 
   return m;
 }
 
-/* Write the descriptor, with all defaults, and what such a model takes. */
+/* Write the descriptor, with all defaults, and how large such a model is. */
 static void say_info(const options *o, miras_model_desc *d) {
   char text[MIRAS_PATTERN_SIZE], name[80], why[256] = "";
-  size_t model = 0, session = 0, state = 0;
   const uint64_t parameters = miras_model_desc_resolve(d, why, sizeof why);
   int i, k;
-  if (!parameters || !miras_model_needs(d, &model, &session, &state, why, sizeof why))
-    die(1, "%s: %s", o->model, why);
+  if (!parameters) die(1, "%s: %s", o->model, why);
   for (i = 0; miras_model_desc_field(i); i++) {
     int said = 0;
     for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) {
@@ -713,9 +710,8 @@ static void say_info(const options *o, miras_model_desc *d) {
     if (!said && miras_model_desc_get(d, name + 2, text, sizeof text))
       printf("%s %s\n", name + 2, text);
   }
-  printf("parameters %.0f\nbytes of the model %.0f\nbytes of a session %.0f\n"
-         "bytes of a text's state %.0f\n",
-         (double)parameters, (double)model, (double)session, (double)state);
+  printf("parameters %.0f\nbytes %.0f\n", (double)parameters,
+         (double)miras_model_size(d, NULL, 0));
 }
 
 static void read_prompt(const options *o, vocabulary *v, tokens *prompt, int vocab) {

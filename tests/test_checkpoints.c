@@ -422,7 +422,7 @@ static const struct { const char *name; change of; } others[] = {
   {"mamba2-author", {CONFIG, "\"layer\": \"Mamba2\"", "\"layer\": \"Mamba1\"", "layer is Mamba1"}},
   {"mamba2-author", {CONFIG, "\"layer\": \"Mamba2\",", "", "layer of ssm_cfg is missing"}},
   {"mamba2-author", {CONFIG, "\"vocab_size\": 45", "\"model_type\": \"zamba\"", "is zamba; known"}},
-  {"mamba2-author", {CONFIG, "\"vocab_size\": 45", "\"model_type\": \"\"", "model_type is ; known"}},
+  {"mamba2-author", {CONFIG, "\"vocab_size\": 45", "\"model_type\": \"\"", "type is ; known"}},
   {"mamba2-author", {CONFIG, "\"ssm_cfg\": {", "\"ssm_cfg\": {\"bias\": true,", "in_proj.bias"}},
   {"mamba2-author", {CONFIG, "\"vocab_size\": 45", "\"vocab_size\": 32",
                      "vocab_size is 32; known here: the rows of the embedding"}},
