@@ -801,6 +801,7 @@ static double seconds(void) {
 /* Forecasts of the series as it is, and what they cost. */
 static void try_forecasts(desk *k, const series *s, const options *o, float *score, report *r) {
   int m;
+  const double begin = seconds();
   for (m = 0; m < METHODS; m++) {
     const double start = seconds();
     double took;
@@ -810,6 +811,11 @@ static void try_forecasts(desk *k, const series *s, const options *o, float *sco
     if (methods[m].forecaster == SQUARES && methods[m - 1].forecaster != SQUARES)
       r->squares_us = took;
     r->error[m] = mean_square(k, s);
+  }
+  if (o->inject > 0 || o->labels) {   /* as long for every kind and seed */
+    const double more = (seconds() - begin) * (o->labels ? 1 : KINDS * o->seeds);
+    if (more > 1)
+      fprintf(stderr, "%d methods look for anomalies: about %.0f s\n", (int)METHODS, more);
   }
 }
 
@@ -998,6 +1004,7 @@ int main(int count, char **arguments) {
   static report r;
   series s;
   desk k;
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);   /* into a pipe, too, line by line */
   open_series(&s, &o);
   open_desk(&k, &s, &o);   /* nothing is allocated behind this line */
   printf("%s: %d samples of %d, scored from %d on\n", s.name, s.n, s.channels, s.from);

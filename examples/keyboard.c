@@ -621,6 +621,8 @@ static void save_user(desk *d, const char *path) {
 }
 
 static void measure(desk *d, const text *t, size_t most, result *r) {
+  const double start = now();
+  double told = start;
   int tapped[METHODS], keys[METHODS], m, k;
   char path[80];
   size_t at, rest, n = t->n < most ? t->n : most;
@@ -646,6 +648,11 @@ static void measure(desk *d, const text *t, size_t most, result *r) {
     for (k = 0; k < BITS; k++) r->bits[k] += bits[k] / (double)n;
     for (k = 0; k < 2; k++)
       r->curve[k][at * CURVE / n] += bits[ALONE + k] * CURVE / (double)n;
+    if (now() - told > (told > start ? 5 : 1)) {
+      told = now();
+      fprintf(stderr, "%3.0f %%  about %.0f s left\n", 100 * (double)at / (double)n,
+              (told - start) * (double)(n - at) / (double)(at + 1));
+    }
   }
   for (m = 0; m < METHODS; m++) r->saved[m] = 100 * (1 - keys[m] / (double)n);
   r->ms = 1e3 * d->reader[1].seconds / (double)n;
@@ -837,7 +844,7 @@ static void train(const options *o, const text *t) {
   if (learn < CONTEXT + 1) die(1, "%s is too short to learn from", t->name);
   fprintf(stderr, "training on %s, %lu bytes: ", t->name, (unsigned long)learn);
   if (o->steps) fprintf(stderr, "%ld steps\n", o->steps);
-  else fprintf(stderr, "%g minutes\n", o->minutes);
+  else fprintf(stderr, "%g minute%s\n", o->minutes, o->minutes > 1 ? "s" : "");
   for (step = 0; part < 1; step++) {
     float loss;
     int i, k;
@@ -989,7 +996,7 @@ static void compare(const options *o, const text *users, int count, const text *
          o->model, o->characters, d.counter.known - 1, (unsigned long)d.reader[1].bytes,
          (unsigned long)d.reader[0].bytes);
   for (i = 0; i < count; i++) {
-    fprintf(stderr, "%s ..\n", users[i].name);
+    fprintf(stderr, "%s types\n", users[i].name);
     measure(&d, &users[i], (size_t)o->characters, &r[i]);
     fewer += 100 * (1 - r[i].bits[ADAPTED] / r[i].bits[ALONE]) / count;
     saved += r[i].saved[FULL] / count;
@@ -1061,6 +1068,7 @@ int main(int argc, char **argv) {
   text users[USERS], corpus = {"", NULL, 0};
   const int count = parse(&o, argc, argv, words);
   int i;
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);   /* into a pipe, too, line by line */
   if (count && !o.model) o.model = "keyboard.safetensors";
   if (!(o.minutes > 0)) o.minutes = count ? 20 : 1;
   if (o.corpus) corpus = read_text(o.corpus);

@@ -107,6 +107,12 @@ static score score_stream(const miras_model *m, const int32_t *tokens, size_t n)
   return s;
 }
 
+/* Says how long `left` tokens will take, as `done` took that long: if one would wonder. */
+static void say_wait(const char *what, size_t left, double took, size_t done) {
+  const double wait = took * (double)left / (double)(done ? done : 1);
+  if (wait > 2) fprintf(stderr, "%s: about %.0f s\n", what, wait);
+}
+
 /* length tokens by a session as it comes; the first one's position is 0. tenths: losses of each
  * tenth of the stretch; NULL: not asked for. */
 static void score_positions(miras_session *session, const int32_t *tokens, size_t length,
@@ -779,6 +785,7 @@ static void training_report(training *r, double seconds) {
   save_model(r->m, NULL, &r->v, o->out);
   record_csv(&r->history, r->csv);
   signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
+  say_wait("reading what was kept back", count, r->busy / 2, (step - r->first) * r->rows * r->T);
   final = mean(score_windows(r->t, kept, count, 0));
   if (!(final > r->best)) r->best = final;
   if (step) record_add(&r->history, step - 1, NAN, (float)final);
@@ -906,6 +913,7 @@ static int evaluate(const options *o) {
   miras_session *session;
   const char *svg = o->svg ? o->svg : "lm_eval.svg";
   char title[160];
+  double start;
   not_input("--svg", svg, o->file[0]), not_input("--svg", svg, o->file[1]);
   try_output(svg);
   if (count < 2) die(2, "%s is too short: it takes two tokens to predict one", o->file[1]);
@@ -914,6 +922,10 @@ static int evaluate(const options *o) {
          (unsigned long)(count - 1), (unsigned long)bytes);
   session = miras_session_open(m, NULL, NULL, NULL, 0);
   if (!session) die(1, "there is not enough memory for a session");
+  n = count - 1 < 256 ? count - 1 : 256;
+  start = now();
+  nats_of(session, tokens, n);
+  say_wait("reading it", (count - 1) * (o->adapt ? 4 : 2), now() - start, n);
   memset(windows, 0, sizeof windows);
   memset(stream, 0, sizeof stream);
   memset(tenths, 0, sizeof tenths);
@@ -1226,6 +1238,7 @@ int main(int argc, char **argv) {
 #ifdef _SC_NPROCESSORS_ONLN
   cores = sysconf(_SC_NPROCESSORS_ONLN);
 #endif
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);   /* into a pipe, too, line by line */
   o->model = "yaad";
   o->out = "model.safetensors";
   o->prompt = "\n";

@@ -578,6 +578,7 @@ static void train(int steps, int seed) {
   float *vectors = (float *)room(BATCH * WINDOW * FEATURES * sizeof(float)), loss, mean = 0;
   int32_t *classes = (int32_t *)room(BATCH * WINDOW * GROUPS * sizeof(int32_t));
   uint64_t s = (uint64_t)seed * 77 + 5;
+  const time_t begin = time(NULL);
   char why[256];
   long total = 0;
   int i, b;
@@ -589,6 +590,7 @@ static void train(int steps, int seed) {
   if (!t) die("the trainer: %s", why);
   memset(&x, 0, sizeof x);
   x.batch = BATCH, x.length = WINDOW, x.vectors = vectors, x.classes = classes;
+  fprintf(stderr, "a network learns from them: %d steps; 3000 take half a minute\n", steps);
   for (i = 0; i < steps; i++) {
     const float rate = miras_schedule_cosine((uint64_t)i, (uint64_t)(steps + 19) / 20,
                                              (uint64_t)steps, 3e-3f, 0.05f);
@@ -600,7 +602,8 @@ static void train(int steps, int seed) {
       die("training fails at step %d", i + 1);
     mean += (loss - mean) / (float)(i < 100 ? i + 1 : 100);
     if (steps < 10 || (i + 1) % (steps / 10) == 0)
-      fprintf(stderr, "step %d of %d: %.3f bits a tic\n", i + 1, steps, (double)mean / log(2));
+      fprintf(stderr, "step %d of %d: %.3f bits a tic, %.0f s left\n", i + 1, steps,
+              (double)mean / log(2), difftime(time(NULL), begin) / (i + 1) * (steps - i - 1));
   }
   miras_trainer_close(t);
   for (i = 0; i < player_count; i++) free(seen_by[0][i]), free(seen_by[1][i]);
@@ -1099,15 +1102,17 @@ int main(int argc, char **argv) {
   const char *source;
   float *line;
   size_t shared_bytes;
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);   /* into a pipe, too, line by line */
   source = find_players(&o);
   printf("%s\n", source);
   train(o.steps, o.seed);
   trained = seconds() - begin;
+  printf("trained for %.0f s\n\n", trained);
+  fprintf(stderr, "the others learn from the same tics, then all are scored: some seconds\n");
   open_network(o.seed);
   open_memories();
   open_learners(row);
   line = (float *)room((size_t)scored_tics() * sizeof(float));
-  printf("trained for %.0f s\n\n", trained);
   best = score_all(row, us, &allocated);
   cold = cold_all(row);
   try_change(row, line, &kept, &reset);

@@ -171,12 +171,15 @@ static double alone(house *h, int steps) {
 static void table(house *h) {
   const options *o = h->o;
   const double one = alone(h, o->steps);
+  double speed = 0;
   int k, i;
   printf("\n| users | tokens/s | of one alone | call, ms: fastest | median | slowest | states |\n"
          "|--:|--:|--:|--:|--:|--:|--:|\n");
   printf("| a session | %.0f | 1.0 | %.3f | | | %zu |\n", one, 1e3 / one, h->bytes);
   for (k = 0; k < o->sizes; k++) {
     const size_t n = (size_t)o->users[k];
+    const double takes = speed > 0 ? (double)n * o->steps / speed : 0;
+    if (takes > 2) fprintf(stderr, "%zu users, %d calls: about %.0f s\n", n, o->steps, takes);
     arrive(h, n);
     for (i = 0; i < o->steps; i++) {
       const double start = now();
@@ -187,6 +190,7 @@ static void table(house *h) {
     printf("| %zu | %.0f | %.1f | %.3f | %.3f | %.3f | %zu |\n", n, (double)n / h->calls[0],
            (double)n / h->calls[0] / one, 1e3 * h->calls[0], 1e3 * h->calls[o->steps / 2],
            1e3 * h->calls[o->steps - 1], n * h->bytes);
+    speed = (double)n / h->calls[o->steps / 2];
   }
 }
 
@@ -390,6 +394,7 @@ int main(int count, char **text) {
   char why[256];
   const miras_view *views;
   int n;
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);   /* into a pipe, too, line by line */
   read_options(&o, count, text);
   memset(&h, 0, sizeof h);
   h.o = &o;

@@ -206,6 +206,25 @@ static int coder_find(const coder *c, const uint32_t *from) {
 
 /* ---- both ways ---- */
 
+static double seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Says after a second, and then every five, how long it will still take. */
+static void tell(const char *what, size_t done, size_t n) {
+  static double start, told;
+  double t;
+  if (done % 64) return;
+  t = seconds();
+  if (!done) start = told = t;
+  if (t - told < (told > start ? 5 : 1)) return;
+  told = t;
+  fprintf(stderr, "%s: %2.0f %%, about %.0f s left\n", what, 100 * (double)done / (double)n,
+          (t - start) * (double)(n - done) / (double)done);
+}
+
 enum { HEAD = 20 };      /* "miraszip", the length in 7 bytes, how often it trains, a sum in 4 */
 
 static uint32_t sum_of(const unsigned char *text, size_t n) {   /* FNV-1a */
@@ -229,6 +248,7 @@ static size_t compress(const unsigned char *text, size_t n, unsigned char *to, s
   for (k = 0; k < 4; k++) to[16 + k] = (unsigned char)(sum >> 8 * k);
   coder_open(&c, to + HEAD, size - HEAD, 0);
   for (i = 0; i < n; i++) {
+    tell("compressing", i, n);
     predictor_shares(&p);
     coder_narrow(&c, p.from[text[i]], p.from[text[i] + 1] - p.from[text[i]], 0);
     predictor_learn(&p, text[i]);
@@ -260,6 +280,7 @@ static void decompress(unsigned char *from, size_t size, unsigned char *text, si
   coder_open(&c, from + HEAD, size - HEAD, 1);
   for (i = 0; i < n; i++) {
     int b;
+    tell("and back", i, n);
     predictor_shares(&p);
     b = coder_find(&c, p.from);
     text[i] = (unsigned char)b;
@@ -323,12 +344,6 @@ static double counted(const unsigned char *text, size_t n) {
   return bits;
 }
 
-static double seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int every_of(const char *text) {
   char *end;
   const long n = text ? strtol(text, &end, 10) : 1;
@@ -345,6 +360,7 @@ int main(int argc, char **argv) {
   size_t n, size;
   int i, words = 0, every = 256;
   double start;
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);   /* into a pipe, too, line by line */
   for (i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--train")) every = every_of(argv[++i]);
     else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return puts(usage), 0;

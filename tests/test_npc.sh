@@ -32,4 +32,9 @@ grep -q 'x.wad is no WAD' err || say "of a damaged WAD: $(cat err)"
 "$npc" --steps few >log 2>err && say '--steps few was taken'
 "$npc" --stepz 5 >log 2>err && say '--stepz was taken'
 "$npc" --help >log 2>err && grep -q -e '--steps N' log || say "--help: $(cat log err)"
+if command -v timeout >/dev/null 2>&1; then   # a reader of a pipe need not wait for the end
+  timeout 3 "$npc" --synthetic --steps 1000000 2>err | grep -q '^invented' ||
+    say 'nothing is said before the training'
+  grep -q 'steps; 3000 take' err || say "of the training is said: $(cat err)"
+fi
 exit $bad
