@@ -423,10 +423,20 @@ recall() {   # rows: small networks look pairs up
     $limit "$build/bin/recall" --quick --task parity --model deltanet-memory,deltaproduct \
       --set memory.learning_rate=2 &&
     $limit "$build/bin/recall" --quick --task passkey --length 48 --model deltanet-memory \
-      --results "$build/passkey.txt" --svg "$build/passkey.svg" --bar 0.9 &&
+      --results "$build/passkey.txt" --csv "$build/passkey.csv" --bar 0.9 &&
     grep -q '^passkey deltanet-memory' "$build/passkey.txt" &&
-    tail -n 1 "$build/passkey.svg" | grep -q '</svg>' &&
+    grep -q '^deltanet-memory,48,.*,1,[1-9]' "$build/passkey.csv" &&
     { "$build/bin/recall" --set p=2 2>&1 || :; } | grep 'is it memory.p?'
+}
+
+pictures() {   # are what the tables of bench/README.md and the numbers of bench/results say
+  mkdir "$build/pictures" && python3 bench/plots.py "$build/pictures" || return 1
+  for file in "$build"/pictures/*.svg; do
+    cmp "$file" "bench/results/${file##*/}" || return 1
+    grep -q "(results/${file##*/})" README.md bench/README.md ||
+      grep -q "(bench/results/${file##*/})" README.md || return 1
+  done
+  [ "$(ls "$build/pictures" | wc -l)" -eq 12 ]
 }
 
 evidence() {   # every question, quickly, has a table and a picture
@@ -521,22 +531,25 @@ build.build_sdist(sys.argv[1])' "$build/sdist") >/dev/null &&
     $limit python -m pytest -q -rs -p no:cacheprovider examples/python/tests
 }
 
-web_page() {   # built by the README's commands: its size, one hash everywhere, then a browser
+# Built by the README's commands: its size, one hash everywhere, then a browser, which gets the one
+# file that is released.
+web_page() {
   test=$PWD/tests/test_web.js here=$build/web page=examples/web
   mkdir "$here" "$here/examples" && cp miras.h "$here" && cp -r $page examples/encoders.h \
-    "$here/examples" && cd "$here" && rm -f $page/page $page/page.js || return 1
-  awk '/^    (emcc|cc) / {on = 1} on {print} !/\\$/ {on = 0}' $page/README.md >build.sh
-  cat build.sh && $limit sh -e build.sh >native && node "$test" $page >node && cat native node &&
+    "$here/examples" && cd "$here" && rm -rf $page/page $page/page.js $page/release || return 1
+  sed -n 's/^    \(\(sh\|cc\) .*\)/\1/p' $page/README.md >build.sh
+  cat build.sh && $limit sh -e build.sh >said && cat said && tail -n 1 said >native &&
+    node "$test" $page >node && cat node &&
     tail -n 1 node | cmp - native || return 1
   grep -qxF "    $(cat native)" $page/README.md || { echo 'README.md has another'; return 1; }
   tr -s ' \n' ' ' <$page/index.html | grep -qF ">$(cat native)<" ||
     { echo 'index.html has another'; return 1; }
-  bytes=$(cat $page/index.html $page/page.js | wc -c)
+  bytes=$(wc -c <$page/release/index.html)
   echo "$bytes bytes of 400000"
   [ "$bytes" -le 400000 ] || return 1
   for chromium in chromium chromium-headless-shell google-chrome; do
     command -v $chromium >/dev/null 2>&1 || continue
-    $limit node "$test" $page $page/page $chromium
+    $limit node "$test" $page/release $page/page $chromium
     return
   done
   echo 'there is no Chromium: nobody has looked at the page'
