@@ -27,7 +27,8 @@ have width 64, two layers and 170,000 parameters unless a question says otherwis
 of 2,048 bytes. The same command has the same losses. What has been run is in FOLDER and is not run
 again: stop it when you like, and start it again. A line on a terminal says how far it is.
 
-A question leaves FOLDER/NAME.csv (every run), NAME.md (the table) and NAME.svg (rates has none).
+A question leaves FOLDER/NAME.md (the table) and NAME.svg, which bench/plots.py draws of it (rates
+has none); FOLDER/runs.csv has every run.
 """
 import argparse
 import concurrent.futures
@@ -305,80 +306,6 @@ def swept(b, text, lines, rates=None, **more):
 # ---- tables and pictures ----
 
 
-def dot_rows(path, title, what, rows, unit):
-    """rows: [(label, [values], colour)]; a dot each, a larger one at their median."""
-    step, left, right, top, width = 19, 300, 30, 66, 760
-    height = top + step * len(rows) + 46
-    p = plots.Picture(title, what, width, height)
-    values = [v for _, vs, _ in rows for v in vs]
-    low, high = min(values), max(values)
-    high = min(high, low + 6 * (statistics.median(values) - low) + 1e-9)  # no row squeezes the rest
-    pad = 0.03 * (high - low) or 1
-    low, high = low - pad, high + pad
-
-    def at(v):
-        return left + (min(v, high) - low) / (high - low) * (width - left - right)
-    grid = 10 ** -2 * (5 if high - low > 0.2 else 2 if high - low > 0.08 else 1)
-    tick = (int(low / grid) + 1) * grid
-    while tick < high:
-        p.path(f"M{at(tick):.1f} {top - 8}V{height - 40}", "grid")
-        p.text(at(tick), height - 24, f"{tick:.2f}", "small", "middle")
-        tick += grid
-    for i, (label, vs, colour) in enumerate(rows):
-        y = top + step * i + 6
-        if not vs:      # a heading
-            p.text(20, y + 4, label, "title")
-            continue
-        p.text(left - 12, y + 4, label, "", "end")
-        p.path(f"M{at(min(vs)):.1f} {y}H{at(max(vs)):.1f}", f"line s{colour}")
-        p.dot(at(statistics.median(vs)), y, f"f{colour}", 5)
-        if max(vs) > high:
-            p.text(width - right + 2, y + 4, ">", "small")
-    p.text((left + width - right) / 2, height - 8, unit, "small", "middle")
-    p.save(path)
-
-
-def line_rows(path, title, what, xs, rows, xname):
-    """rows: [(label, [median at each x])] against xs, evenly apart."""
-    width, height, left, right, top, bottom = 760, 420, 64, 210, 66, 56
-    p = plots.Picture(title, what, width, height)
-    values = [v for _, vs in rows for v in vs if v]
-    low, high = min(values), max(values)
-    pad = 0.05 * (high - low) or 1
-    low, high = low - pad, high + pad
-
-    def px(i):
-        return left + i / max(1, len(xs) - 1) * (width - left - right)
-
-    def py(v):
-        return top + (high - v) / (high - low) * (height - top - bottom)
-    for i, x in enumerate(xs):
-        p.path(f"M{px(i):.1f} {top}V{height - bottom}", "grid")
-        p.text(px(i), height - bottom + 20, f"{x:,}", "small", "middle")
-    for k in range(5):
-        v = low + (high - low) * (k + 0.5) / 5
-        p.path(f"M{left} {py(v):.1f}H{width - right}", "grid")
-        p.text(left - 8, py(v) + 4, f"{v:.2f}", "small", "end")
-    ends = []
-    for k, (label, vs) in enumerate(rows):
-        points = [(px(i), py(v)) for i, v in enumerate(vs) if v]
-        p.path("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), f"line s{k % 4}",
-               ' stroke-dasharray="6 4"' if k > 3 else "")
-        for x, y in points:
-            p.dot(x, y, f"f{k % 4}", 4)
-        ends.append([points[-1][1], label, k % 4])
-    ends.sort()
-    for i in range(1, len(ends)):
-        ends[i][0] = max(ends[i][0], ends[i - 1][0] + 16)
-    ends[-1][0] = min(ends[-1][0], height - bottom)      # and none below the picture
-    for i in range(len(ends) - 1, 0, -1):
-        ends[i - 1][0] = min(ends[i - 1][0], ends[i][0] - 16)
-    for y, label, k in ends:
-        p.text(width - right + 12, y + 4, label, f"f{k}")
-    p.text((left + width - right) / 2, height - 14, xname, "", "middle")
-    p.save(path)
-
-
 def grids(path, title, what, maps):
     """maps: [(name, sentence, more is better, {(row, column): value})], all of the same rows and
     columns or some of them; darker is better."""
@@ -405,20 +332,23 @@ def grids(path, title, what, maps):
                 if v is None:
                     continue
                 share = max(0.0, min(1.0, (v - worst) / (best - worst))) if best != worst else 1
-                p.out.append(f'<rect class="f1" fill-opacity="{0.5 * share:.2f}" '
+                p.out.append(f'<rect class="map" fill-opacity="{0.5 * share:.2f}" '
                              f'x="{x0 + cell[0] * j}" y="{y}" width="{cell[0] - 1}" '
                              f'height="{cell[1] - 1}"/>')
                 p.text(x0 + cell[0] * (j + 0.5), y + 13, f"{v:.2f}", "", "middle")
     p.save(path)
 
 
-def table(path, head, rows):
-    """A Markdown table, printed too."""
+def table(b, name, head, rows):
+    """A Markdown table, printed too, and its picture, where it has one."""
+    rows = [[str(x) for x in row] for row in rows]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
-    lines += ["| " + " | ".join(str(x) for x in row) + " |" for row in rows]
-    with open(path, "w", encoding="utf-8") as f:
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    with open(b.path(name + ".md"), "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
     print("\n".join(lines) + "\n")
+    if name in plots.PICTURES:
+        plots.draw(name, head, rows, b.path(name + ".svg"))
 
 
 def spread(xs):
@@ -432,19 +362,11 @@ def spread(xs):
 def rows_on(b, name, text, rates=None):
     found = swept(b, text, chosen(b.o, EVERY_ROW), rates)
     order = sorted(found, key=lambda x: statistics.median(v[0] for v in found[x][1]))
-    table(b.path(name + ".md"),
+    table(b, name,
           ["row", "windows", "lowest", "highest", "one pass", "rate", "parameters"],
           [[x, *spread([v[0] for v in found[x][1]]),
             f"{statistics.median(v[1] for v in found[x][1]):.3f}", f"{found[x][0]:g}",
             f"{found[x][1][0][2]:.0f}"] for x in order])
-    colour = {"transformer": 0, "softmax-attention": 0, "sliding-window": 0,
-              "titans that do not learn": 3}
-    dot_rows(b.path(name + ".svg"), "Memories as language models: " +
-             {"prose": "novels", "python": "the source of Python's library"}[text],
-             "170,000 parameters, 614,000 bytes seen, windows of 256; dots are medians of three "
-             "seeds, lines their range",
-             [(x, [v[0] for v in found[x][1]], colour.get(x.split(" + ")[0],
-               1 if x.startswith(FOUR_HEADS) else 2)) for x in order], "nats per byte")
 
 
 def rows(b):
@@ -462,10 +384,9 @@ def parts(b):
               for group, lines in PARTS.items() for label, name in chosen(b.o, lines).items()
               for seed in b.seeds}
     said = b.runs.all(dict(wanted.values()))
-    shown, lines = [], []
+    shown = []
     for group, names in PARTS.items():
         base = None
-        lines.append((group, [], 0))
         for label in chosen(b.o, names):
             runs = [said[wanted[group, label, seed][0]] for seed in b.seeds]
             xs = [numbers(x) for x in runs]
@@ -476,14 +397,10 @@ def parts(b):
             ys = [x[0] for x in xs]
             base = statistics.median(ys) if base is None else base
             shown.append([f"{group}: {label}", *spread(ys), f"{statistics.median(ys) - base:+.3f}"])
-            lines.append((label, ys, 1 if not lines[-1][1] else 2))
-    table(b.path("parts.md"), ["part", "windows", "lowest", "highest", "against the first"], shown)
-    dot_rows(b.path("parts.svg"), "What each part is worth",
-             "nats per byte of prose; each group's first line is the memory as it comes",
-             lines, "nats per byte")
+    table(b, "parts", ["part", "windows", "lowest", "highest", "against the first"], shown)
 
 
-def by_number(b, name, lines, xs, told, title, what, xname):
+def by_number(b, name, lines, xs, told):
     """A loss for each of xs: windows, and one pass."""
     lines = chosen(b.o, lines)
     wanted = {(label, x, seed): b.loss("prose", options, RATE, seed, **told(x))
@@ -494,25 +411,18 @@ def by_number(b, name, lines, xs, told, title, what, xname):
         vs = [numbers(said[wanted[label, x, seed][0]]) for seed in b.seeds]
         return None if None in vs else statistics.median(v[which] for v in vs)
     found = {label: [[middle(label, x, k) for x in xs] for k in (0, 1)] for label in lines}
-    table(b.path(name + ".md"), ["row"] + [f"{x:,}" for x in xs] + [f"pass, {x:,}" for x in xs],
+    table(b, name, ["row"] + [f"{x:,}" for x in xs] + [f"pass, {x:,}" for x in xs],
           [[label] + [f"{v:.3f}" if v else "" for v in windows + passes]
            for label, (windows, passes) in found.items()])
-    line_rows(b.path(name + ".svg"), title, what, xs,
-              [(label, windows) for label, (windows, _) in found.items()], xname)
 
 
 def context(b):
-    by_number(b, "context", SIX, (64, 256, 1024, 4096), lambda x: {"context": x},
-              "Do longer windows of training pay?",
-              "nats per byte of prose in windows of that length; 614,000 bytes seen by each",
-              "bytes of a training window")
+    by_number(b, "context", SIX, (64, 256, 1024, 4096), lambda x: {"context": x})
 
 
 def size(b):
     widths = {45000: 32, 170000: 64, 650000: 128}
-    by_number(b, "size", SIX, tuple(widths), lambda x: {"size": (widths[x], x)},
-              "Does more size pay?", "nats per byte of prose; 614,000 bytes seen by each",
-              "parameters")
+    by_number(b, "size", SIX, tuple(widths), lambda x: {"size": (widths[x], x)})
 
 
 def space(b):
@@ -540,7 +450,7 @@ def space(b):
             print(f"{' with '.join(cell)}: {said[wanted[cell][0]]}")
     network = {cell: found[0] for cell, found in network.items() if found}
     biases, retentions = (list(dict.fromkeys(cell[k] for cell in cells)) for k in (0, 1))
-    table(b.path("space.md"), ["bias"] + retentions,
+    table(b, "space", ["bias"] + retentions,
           [[x] + [f"{network[x, r]:.3f}" if (x, r) in network else "" for r in retentions]
            for x in biases])
     grids(b.path("space.svg"), "Which bias and which retention for what?",
@@ -595,13 +505,16 @@ def task(name):
         with open(kept, "w", encoding="utf-8") as f:      # all of them: one table, one picture
             f.write("".join(said.values()))
         seeds = ",".join(str(seed) for seed in b.seeds) + ","
-        lines = [x for x in recall(command, *told, "--model", ",".join(models), "--seeds", seeds,
-                                   "--lr", ",".join(TASKS[name][2]), "--results", kept,
-                                   "--svg", b.path(name + ".svg")).splitlines()
-                 if not x.startswith("result")]
-        with open(b.path(name + ".md"), "w", encoding="utf-8") as f:
-            f.write("\n".join(lines) + "\n")
-        print("\n".join(lines))
+        lines = [plots.cells_of(x) for x in
+                 recall(command, *told, "--model", ",".join(models), "--seeds", seeds, "--lr",
+                        ",".join(TASKS[name][2]), "--results", kept).splitlines()
+                 if x.startswith("| ")]
+        times = [(k, int(x[6:])) for k, x in enumerate(lines[0]) if x.startswith("times ")]
+        length = int(lines[1][1])
+        table(b, name, ["row", "rate", f"{length:,}", "lowest", "highest"]
+              + [f"{length * n:,}" for _, n in times],
+              [[x[0].replace(":memory.", ", "), x[2], *x[3:6], *(x[k] for k, _ in times)]
+               for x in lines[1:]])
     return ask
 
 
@@ -619,7 +532,7 @@ def rates(b):
         ys = [float(said[wanted[name, m, rate, seed][0]].split("\t")[1].split()[1])
               for seed in b.seeds]
         return f"{statistics.median(ys):.2f} ({', '.join(f'{y:.2f}' for y in ys)})"
-    table(b.path("rates.md"), ["question: row", *tried],
+    table(b, "rates", ["question: row", *tried],
           [[f"{name}: {m}", *(shown(name, m, rate) for rate in tried)]
            for name, m in dict.fromkeys(key[:2] for key in wanted)])
 

@@ -3,7 +3,8 @@
  *
  *   cc -O2 bench/recall.c -o recall -lm         (older C libraries: add -pthread)
  *   ./recall                                    yaad and gated-deltanet, 8 pairs
- *   ./recall --model all --pairs 8,16 --seeds 3 --lr 1e-3,3e-3 --svg recall.svg
+ *   ./recall --model all --pairs 8,16 --seeds 3 --lr 1e-3,3e-3 --csv recall.csv
+ *   python3 bench/plots.py recall.csv           draws what that wrote, recall.svg
  *   ./recall --model yaad --set memory.decay_target=1 --step 0.02
  *   ./recall --task s3 --model deltanet-memory,deltanet-memory:memory.learning_rate=2
  *   ./recall --task number --text book.txt --length 512 --longer 2,8,32
@@ -33,8 +34,8 @@
  * A sequence to track or to search has --length tokens, and at the end --longer times that, a list.
  *
  * Every run prints a line when it ends; then a Markdown table has, for every model and size, the
- * learning rate of the best median accuracy and medians over its seeds. Accuracy on the way (--svg,
- * --csv, "reached" and --stop) is over --curve-sequences, always the same ones; at the end over
+ * learning rate of the best median accuracy and medians over its seeds. Accuracy on the way (--csv,
+ * "reached" and --stop) is over --curve-sequences, always the same ones; at the end over
  * --sequences others. With --results a grid that was stopped goes on where it was. The same options
  * give the same bits, for any number of threads; a run of 8 pairs takes a matrix memory about a
  * minute of one core and a perceptron about two.
@@ -318,7 +319,7 @@ static score measure(const miras_model *m, judge *a, const miras_parallel *paral
 /* ---- options ---- */
 
 typedef struct options {
-  const char *model, *sizes, *task, *text, *longer, *lr, *seeds, *svg, *csv, *results;
+  const char *model, *sizes, *task, *text, *longer, *lr, *seeds, *csv, *results;
   struct task asked;
   double times[MOST];      /* of --longer */
   int many_times, symbols, width, layers, heads, batch, steps, warmup;
@@ -687,106 +688,6 @@ static void write_csv(const char *path, const run *r, int count, const options *
   finish(f, path);
 }
 
-/* The median accuracy of group g's runs, at the length of training or, k > 0, at --longer k. */
-static double group_accuracy(const run *r, const int *group, int count, int g, int k) {
-  double x[MOST];
-  int i, n = 0;
-  for (i = 0; i < count && n < MOST; i++)
-    if (group[i] == g) x[n++] = k ? r[i].far[k - 1] : r[i].end.accuracy;
-  return median(x, n);
-}
-
-/* Accuracy by step, one line per run; or, where it was measured at several lengths, by length, one
- * line of medians per model, size and learning rate, which have one colour. */
-static void write_svg(const char *path, const run *r, int count, const options *o,
-                      int several_sizes, int several_rates) {
-  static const char *const colour[10] = {"#2563eb", "#ea580c", "#16a34a", "#db2777", "#7c3aed",
-                                         "#0891b2", "#ca8a04", "#dc2626", "#475569", "#65a30d"};
-  static const char *const dash[3] = {"", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""};
-  const double left = 74, right = 776, top = 56, bottom = 392;
-  const int by_length = o->many_times > 0;
-  const double guess = o->asked.kind == HIDDEN ? 0 : 1.0 / task_vocab(&o->asked);
-  int i, j, groups = 0, last = 1, height, *group = (int *)grow(NULL, (size_t)count, sizeof(int));
-  double t, unit, raw;
-  FILE *f;
-  for (i = 0; i < count; i++) {
-    for (j = 0; j < i; j++)
-      if (!strcmp(r[j].model, r[i].model) && r[j].size == r[i].size &&
-          r[j].lr >= r[i].lr && r[j].lr <= r[i].lr) break;
-    group[i] = j < i ? group[j] : groups++;
-    if (r[i].points && r[i].curve[r[i].points - 1].step > last)
-      last = r[i].curve[r[i].points - 1].step;
-  }
-  if (by_length) last = o->many_times;
-#define X(step) (left + (right - left) * (step) / (double)last)
-#define Y(accuracy) (bottom - (bottom - top) * (accuracy))
-  height = 76 + 20 * groups > 460 ? 76 + 20 * groups : 460;
-  f = create(path);
-  fprintf(f,
-    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 %d\" width=\"1060\" "
-    "height=\"%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
-    "fill=\"#475569\">\n<rect width=\"1060\" height=\"%d\" fill=\"#ffffff\"/>\n"
-    "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">",
-    height, height, height, left);
-  if (o->asked.kind == KEYED)
-    fprintf(f, "Recall of %s pairs of %d keys and %d values, width %d</text>\n", o->sizes,
-            o->symbols, o->symbols, o->width);
-  else
-    fprintf(f, "%s, learned over %s tokens, width %d</text>\n", o->task, o->sizes, o->width);
-  for (i = 0; i <= 5; i++)
-    fprintf(f, "<path d=\"M%g %.1fH%g\" stroke=\"#e2e8f0\"/>"
-               "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.1f</text>\n",
-            left, Y(i / 5.0), right, left - 10, Y(i / 5.0) + 4.5, i / 5.0);
-  unit = pow(10, floor(log10(last / 7.0)));
-  raw = last / 7.0 / unit;
-  unit *= raw < 1.5 ? 1 : raw < 3.5 ? 2 : raw < 7.5 ? 5 : 10;
-  if (unit < 1) unit = 1;
-  if (by_length) unit = 1;
-  for (t = 0; t < last + unit / 100; t += unit) {
-    const double times = t < 1 ? 1 : o->times[(int)t - 1];
-    fprintf(f, "<path d=\"M%.1f %gv6\" stroke=\"#94a3b8\"/>"
-               "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.0f</text>\n",
-            X(t), bottom, X(t), bottom + 23, !by_length ? t : several_sizes ? times :
-            times * r->size);
-  }
-  fprintf(f, "<path d=\"M%g %gV%gH%g\" fill=\"none\" stroke=\"#94a3b8\"/>\n", left, top, bottom,
-          right);
-  fprintf(f, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", (left + right) / 2,
-          bottom + 48, !by_length ? "step" : several_sizes ? "times as long" : "tokens");
-  fprintf(f, "<text transform=\"translate(24 %g) rotate(-90)\" text-anchor=\"middle\">"
-             "accuracy</text>\n", (top + bottom) / 2);
-  fprintf(f, "<g fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\">\n");
-  for (i = 0; i < (by_length ? groups : count); i++) {
-    const int g = by_length ? i : group[i];
-    fprintf(f, "<path stroke=\"%s\"%s d=\"M%g %.1f", colour[g % 10], dash[g / 10 % 3], left,
-            Y(by_length ? group_accuracy(r, group, count, g, 0) : guess));
-    for (j = 0; j < r[i].points && !by_length; j++)
-      fprintf(f, "L%.1f %.1f", X(r[i].curve[j].step), Y(r[i].curve[j].accuracy));
-    for (j = 1; j <= o->many_times; j++)
-      fprintf(f, "L%.1f %.1f", X(j), Y(group_accuracy(r, group, count, g, j)));
-    fprintf(f, "\"/>\n");
-  }
-  fprintf(f, "</g>\n");
-  for (i = 0, groups = 0; i < count; i++) {
-    const size_t name = strcspn(r[i].model, ":");
-    const char *own = r[i].model + name;
-    if (group[i] < groups) continue;   /* only the first run of a group has a line in the legend */
-    fprintf(f, "<path d=\"M796 %dh26\" stroke=\"%s\"%s stroke-width=\"3\"/>"
-               "<text x=\"832\" y=\"%d\" font-size=\"12\">%.*s", 66 + 20 * groups,
-            colour[groups % 10], dash[groups / 10 % 3], 70 + 20 * groups, (int)name, r[i].model);
-    if (*own) fprintf(f, ", %s", own + (strncmp(own, ":memory.", 8) ? 1 : 8));
-    if (several_sizes) fprintf(f, ", %s %d", size_name(o), r[i].size);
-    if (several_rates) fprintf(f, ", %g", r[i].lr);
-    fprintf(f, "</text>\n");
-    groups++;
-  }
-  fprintf(f, "</svg>\n");
-  finish(f, path);
-  free(group);
-#undef X
-#undef Y
-}
-
 /* Of the runs of a model and a size, seeds innermost, those of the best learning rate, and their
  * medians of accuracy and loss. */
 static const run *best_of(const run *r, int rates, int seeds, double *best, double *best_loss) {
@@ -865,7 +766,6 @@ static const option table[] = {
   {"stop", 'r', &given.stop, 0, 1, "stop a run when two points in turn reach this accuracy; 0: no"},
   {"bar", 'r', &given.bar, 0, 1, "exit status 1 if a run ends below this accuracy"},
   {"threads", 'i', &given.threads, 1, 256, "cores to use"},
-  {"svg", 's', &given.svg, 0, 0, "draw the curves into this file"},
   {"csv", 's', &given.csv, 0, 0, "write the curves into this file"},
   {"results", 's', &given.results, 0, 0, "a file of runs: those it has are not run again"},
   {"quick", 'f', &given.quick, 0, 0, "small numbers and a bar, for what is not set itself"},
@@ -1033,7 +933,6 @@ static int run_all(const options *o, const grid *g, const miras_parallel *parall
           run_one(o, r, parallel);
           if (!(r->end.accuracy >= o->bar)) status = 1;
           if (o->csv) write_csv(o->csv, runs, count, o);
-          if (o->svg) write_svg(o->svg, runs, count, o, g->n_sizes > 1, g->n_rates > 1);
         }
     }
   printf("\n| model | %s | learning rate | accuracy | lowest | highest |", size_name(o));
@@ -1042,16 +941,6 @@ static int run_all(const options *o, const grid *g, const miras_parallel *parall
   for (i = 0; i < o->many_times; i++) printf("--:|");
   printf("\n");
   for (i = 0; i < table_rows; i++) print_row(o, runs + row_start[i], g->n_rates, g->n_seeds);
-  if (o->svg && o->many_times && g->n_rates > 1 && table_rows) {   /* a line per row of the table */
-    run *best = (run *)grow(NULL, (size_t)table_rows * (size_t)g->n_seeds, sizeof *best);
-    double a, l;
-    for (i = 0; i < table_rows; i++)
-      memcpy(best + i * g->n_seeds,
-             best_of(runs + row_start[i], g->n_rates, g->n_seeds, &a, &l),
-             (size_t)g->n_seeds * sizeof *best);
-    write_svg(o->svg, best, table_rows * g->n_seeds, o, g->n_sizes > 1, 1);
-    free(best);
-  }
   for (i = 0; i < count; i++) free(runs[i].curve);
   free(runs), free(row_start);
   return status;
@@ -1088,7 +977,7 @@ int main(int argc, char **argv) {
     die(2, "--width is %d; it must be a multiple of --heads, %d", o->width, o->heads);
   grid_read(&g, o);
   for (i = 0; i < g.n_models; i++) (void)describe(o, g.models[i], (int)g.sizes[0], 1);
-  try_output("--svg", o->svg), try_output("--csv", o->csv);
+  try_output("--csv", o->csv);
   try_output("--results", o->results);
   if (o->threads > 1) {
     pool = miras_pool_open(o->threads, NULL, NULL, 0);

@@ -635,13 +635,17 @@ static double py(const axes *a, double v) {
   return a->bottom - (v - a->low) / (a->high - a->low) * (a->bottom - a->top);
 }
 
+/* A title, and lines at about four round numbers; logarithms: at 1, 3, 10, 30 and so on. */
 static void svg_frame(FILE *f, const axes *a, const char *title, int logarithmic) {
-  int i;
+  const double raw = (a->high - a->low) / 4, unit = pow(10, floor(log10(raw))), x = raw / unit;
+  const double step = logarithmic ? 0.5 : unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10);
+  double k;
   fprintf(f, "<text class=\"name\" x=\"%d\" y=\"%d\">%s</text>\n", LEFT, a->top - 8, title);
-  for (i = 0; i <= 2; i++) {
-    const double v = a->low + (a->high - a->low) * i / 2, y = py(a, v);
+  for (k = ceil(a->low / step); k * step <= a->high; k++) {
+    const double y = py(a, k * step);
     fprintf(f, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"tick\" x=\"%d\" y=\"%.1f\">"
-               "%.4g</text>\n", LEFT, y, RIGHT, LEFT - 6, y + 4, logarithmic ? pow(10, v) : v);
+               "%.9g</text>\n", LEFT, y, RIGHT, LEFT - 6, y + 4,
+            !logarithmic ? k * step + 0.0 : pow(10, floor(k / 2)) * (fmod(k, 2) > 0 ? 3 : 1));
   }
 }
 

@@ -707,22 +707,23 @@ static void print_verdict(const result *r, int users) {
 
 /* ---- the picture ---- */
 
-enum { WIDE = 940, ROW = 176, HEAD = 92, LEFT = 56, RIGHT = 500, BARS = 700, BARS_RIGHT = 890 };
+enum { WIDE = 940, ROW = 176, HEAD = 92, LEFT = 56, RIGHT = 440, BARS = 700, BARS_RIGHT = 890 };
 
 static const char svg_style[] =
   ".card{fill:#fff}text{font:13px system-ui,sans-serif;fill:#24292f}.head{font-size:17px;"
   "font-weight:600}.name{font-weight:600}.tick{font-size:11px;fill:#57606a}.end{text-anchor:end}"
   ".grid{stroke:#d8dee4}.alone{fill:none;stroke:#8c959f;stroke-width:2}.memory{fill:none;"
-  "stroke:#0a6ebd;stroke-width:2.5}.bar{fill:#afb8c1}.best{fill:#0a6ebd}"
+  "stroke:#0a6ebd;stroke-width:2.5}.n1{fill:#0a6ebd}.bar{fill:#afb8c1}.best{fill:#0a6ebd}"
   "@media(prefers-color-scheme:dark){.card{fill:#0d1117}text{fill:#e6edf3}.tick{fill:#9da7b3}"
   ".grid{stroke:#272e37}.alone{stroke:#8b949e}.memory{stroke:#58b0ff}.bar{fill:#484f58}"
-  ".best{fill:#58b0ff}}";
+  ".best,.n1{fill:#58b0ff}}";
 
 static void svg_user(FILE *f, const result *r, int top, double high, double most) {
   static const int shown[] = {USER_ANY, PAIRED, MODEL, MODEL_PAIRS, FULL};
   static const char *const label[] = {"user's words counted", "word pairs counted", "model alone",
                                       "model, word pairs", "and its memory"};
   const int bottom = top + ROW - 52;
+  double end[2];
   int i, k;
   fprintf(f, "<text class=\"name\" x=\"%d\" y=\"%d\">%s</text>\n"
              "<text class=\"tick end\" x=\"%d\" y=\"%d\">%.2f bits a byte alone, %.2f with its "
@@ -733,12 +734,16 @@ static void svg_user(FILE *f, const result *r, int top, double high, double most
     fprintf(f, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"tick end\" x=\"%d\" "
                "y=\"%.1f\">%d</text>\n", LEFT, y, RIGHT, LEFT - 6, y + 4, i);
   }
+  for (k = 0; k < 2; k++)
+    end[k] = bottom - fmin(r->curve[k][CURVE - 1], high) / high * (bottom - top);
+  if (fabs(end[1] - end[0]) < 12) end[end[1] > end[0]] = end[end[1] <= end[0]] + 12;
   for (k = 0; k < 2; k++) {
     fprintf(f, "<path class=\"%s\" d=\"", k ? "memory" : "alone");
     for (i = 0; i < CURVE; i++)
       fprintf(f, "%c%.1f %.1f", i ? 'L' : 'M', LEFT + (i + 0.5) / CURVE * (RIGHT - LEFT),
               bottom - fmin(r->curve[k][i], high) / high * (bottom - top));
-    fprintf(f, "\"/>\n");
+    fprintf(f, "\"/>\n<text class=\"tick %s\" x=\"%d\" y=\"%.1f\">%s</text>\n",
+            k ? "n1" : "n0", RIGHT, end[k] + 4, k ? "its head a memory" : "model alone");
   }
   fprintf(f, "<text class=\"tick\" x=\"%d\" y=\"%d\">first character</text><text class=\"tick end\""
              " x=\"%d\" y=\"%d\">%lu</text>\n", LEFT, bottom + 16, RIGHT, bottom + 16,
@@ -771,11 +776,9 @@ static void draw(const char *path, const result *r, int users) {
              "width=\"%d\" height=\"%d\" rx=\"8\"/>\n<text class=\"head\" x=\"%d\" y=\"30\">A "
              "keyboard that learns its user while he types</text>\n",
           WIDE, tall, WIDE, tall, svg_style, WIDE, tall, LEFT);
-  fprintf(f, "<text class=\"tick\" x=\"%d\" y=\"54\">bits a byte, less is better:</text><path "
-             "class=\"alone\" d=\"M214 50h24\"/><text class=\"tick\" x=\"244\" y=\"54\">model "
-             "alone</text><path class=\"memory\" d=\"M324 50h24\"/><text class=\"tick\" x=\"354\" "
-             "y=\"54\">its head as a memory</text>\n<text class=\"tick\" x=\"%d\" y=\"54\">keys "
-             "saved, of a hundred: more is better</text>\n", LEFT, BARS - 104);
+  fprintf(f, "<text class=\"tick\" x=\"%d\" y=\"54\">bits a byte: less is better</text>\n"
+             "<text class=\"tick\" x=\"%d\" y=\"54\">keys saved, of a hundred: more is better"
+             "</text>\n", LEFT, BARS - 104);
   for (i = 0; i < users; i++) svg_user(f, &r[i], HEAD + ROW * i, high, most);
   fprintf(f, "<text class=\"tick\" x=\"%d\" y=\"%d\">Each user begins from nothing. One rest of "
              "the word is offered before each letter; a tap takes it. Word pairs: of the user, "

@@ -73,7 +73,7 @@ static double tick(double span, int count) {
 }
 
 /* A chart of losses: its frame, and losses from low to high inside. */
-static const double left = 74, right = 776, top = 56, bottom = 392;
+static const double left = 74, right = 656, top = 56, bottom = 392;
 typedef struct chart { double low, high; } chart;
 
 static double chart_y(const chart *c, double loss) {
@@ -81,6 +81,30 @@ static double chart_y(const chart *c, double loss) {
 }
 
 static const char loss_unit[] = "loss (nats per token)";
+
+/* A line: its name, its colour, and where it ends. */
+typedef struct chart_line { const char *name, *colour; double x, y; } chart_line;
+
+/* The first is what learns, and blue, as a model that learns is in every picture of the project. */
+static const char *const chart_colour[3] = {"#2563eb", "#ea580c", "#64748b"};
+
+/* Names at the ends of the lines, the highest first, so that none lies on another. */
+static void chart_names(FILE *f, chart_line *line, int count) {
+  double above = top;
+  int i, k;
+  for (i = 0; i < count; i++) {
+    for (k = i + 1; k < count; k++)
+      if (line[k].y < line[i].y) {
+        const chart_line other = line[i];
+        line[i] = line[k], line[k] = other;
+      }
+    if (line[i].y < above) line[i].y = above;
+    if (line[i].y > bottom - 16 * (count - 1 - i)) line[i].y = bottom - 16 * (count - 1 - i);
+    above = line[i].y + 16;
+    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\" font-weight=\"bold\">%s</text>\n",
+            line[i].x + 10, line[i].y + 4.5, line[i].colour, line[i].name);
+  }
+}
 
 /* The file, its title, the grid of losses and both axes; c is widened to round numbers. */
 static FILE *chart_open(chart *c, const char *path, const char *title, const char *across,
@@ -116,18 +140,16 @@ static void chart_tick(FILE *f, double x, const char *text) {
           x, bottom, x, bottom + 23, text);
 }
 
-static void chart_close(FILE *f, const char *path, const char *blue, const char *orange) {
-  fprintf(f,
-    "<path d=\"M590 76h26\" stroke=\"#2563eb\" stroke-width=\"3\"/>"
-    "<text x=\"626\" y=\"80\">%s</text>\n"
-    "<path d=\"M590 98h26\" stroke=\"#ea580c\" stroke-width=\"3\"/>"
-    "<text x=\"626\" y=\"102\">%s</text>\n</svg>\n", blue, orange);
+static void chart_close(FILE *f, const char *path, chart_line *line, int count) {
+  chart_names(f, line, count);
+  fprintf(f, "</svg>\n");
   finish(f, path);
 }
 
 static void record_svg(const record *r, const char *path, const char *title) {
   chart c;
-  double low = HUGE_VAL, high = -HUGE_VAL, last_x = 0, last_y = 0, last_val = UNKNOWN, step, t;
+  double low = HUGE_VAL, high = -HUGE_VAL, step, t;
+  chart_line line[2] = {{"training", chart_colour[0], 0, 0}, {NULL, chart_colour[1], 0, 0}};
   size_t bins = r->count < 240 ? r->count : 240, i;
   char text[32];
   FILE *f;
@@ -156,28 +178,28 @@ static void record_svg(const record *r, const char *path, const char *title) {
   }
 
   fprintf(f, "<g fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\">\n");
-  fprintf(f, "<path stroke=\"#2563eb\" d=\"");
+  fprintf(f, "<path stroke=\"%s\" d=\"", line[0].colour);
   for (i = 0, t = 0; i < bins; i++) {
     double x = ((double)BIN(i) + (double)BIN(i + 1)) / 2, y = record_mean(r, BIN(i), BIN(i + 1));
     if (isnan(y)) continue;
-    fprintf(f, "%c%.1f %.1f", t > 0 ? 'L' : 'M', X(x), Y(y));
+    line[0].x = X(x), line[0].y = Y(y);
+    fprintf(f, "%c%.1f %.1f", t > 0 ? 'L' : 'M', line[0].x, line[0].y);
     t = 1;
   }
-  fprintf(f, "\"/>\n<path stroke=\"#ea580c\" d=\"");
+  fprintf(f, "\"/>\n<path stroke=\"%s\" d=\"", line[1].colour);
   for (i = 0, t = 0; i < r->count; i++) {
     if (isnan(r->val[i])) continue;
-    last_x = X((double)i + 1);
-    last_val = (double)r->val[i];
-    last_y = Y(last_val);
-    fprintf(f, "%c%.1f %.1f", t > 0 ? 'L' : 'M', last_x, last_y);
+    line[1].x = X((double)i + 1), line[1].y = Y((double)r->val[i]);
+    snprintf(text, sizeof text, "validation %.3f", (double)r->val[i]);
+    fprintf(f, "%c%.1f %.1f", t > 0 ? 'L' : 'M', line[1].x, line[1].y);
     t = 1;
   }
   fprintf(f, "\"/>\n</g>\n");
+  line[1].name = text;
   if (t > 0)
-    fprintf(f, "<g fill=\"#ea580c\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/><text x=\"%.1f\" "
-               "y=\"%.1f\" text-anchor=\"end\" font-weight=\"bold\">%.3f</text></g>\n",
-            last_x, last_y, last_x, last_y - 12, last_val);
-  chart_close(f, path, "training", "validation");
+    fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", line[1].x, line[1].y,
+            line[1].colour);
+  chart_close(f, path, line, t > 0 ? 2 : 1);
 #undef BIN
 #undef X
 #undef Y
@@ -188,7 +210,8 @@ static void record_svg(const record *r, const char *path, const char *title) {
 static void positions_svg(const score windows[BINS], const score stream[BINS], const char *path,
                           const char *title) {
   const score *line[2];
-  static const char *const colour[2] = {"#2563eb", "#ea580c"};
+  chart_line name[2] = {{"in windows", chart_colour[0], 0, 0},
+                        {"in one pass", chart_colour[1], 0, 0}};
   chart c = {HUGE_VAL, -HUGE_VAL};
   const size_t few = 32;
   int last = 0, i, k;
@@ -214,16 +237,17 @@ static void positions_svg(const score windows[BINS], const score stream[BINS], c
   for (k = 0; k < 2; k++) {
     char letter = 'M';
     fprintf(f, "<path fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\" stroke=\"%s\" "
-               "d=\"", colour[k]);
+               "d=\"", name[k].colour);
     for (i = 0; i <= last; i++) {
       if (line[k][i].targets < few) continue;
-      fprintf(f, "%c%.1f %.1f", letter, X(i), chart_y(&c, mean(line[k][i])));
+      name[k].x = X(i), name[k].y = chart_y(&c, mean(line[k][i]));
+      fprintf(f, "%c%.1f %.1f", letter, name[k].x, name[k].y);
       letter = 'L';
     }
     fprintf(f, "\"/>\n");
   }
 #undef X
-  chart_close(f, path, "in windows", "in one pass");
+  chart_close(f, path, name, 2);
 }
 
 #endif

@@ -211,7 +211,9 @@ static void page_line(int line, double learns, double frozen) {
 
 static void page_svg(const char *path, const char *title, const double *learns,
                      const double *frozen, const double *counts, const double *bytes) {
-  static const char *const colour[3] = {"#2563eb", "#ea580c", "#94a3b8"};
+  static const char *const names[3] = {"learning as it reads", "the same, frozen",
+                                       "counting bytes"};
+  chart_line name[3];
   const double *line[3];
   chart c = {HUGE_VAL, -HUGE_VAL};
   FILE *f;
@@ -224,7 +226,6 @@ static void page_svg(const char *path, const char *title, const double *learns,
       if (y > c.high) c.high = y;
     }
   if (!(c.high > c.low)) return;
-  c.high += 0.3 * (c.high - c.low);   /* for what the lines are */
 #define X(i) (left + (right - left) * (i) / (PARTS * CUTS))
   f = chart_open(&c, path, title, "part of the page that has been read", "bits per byte");
   for (i = 0; i <= 4; i++) {
@@ -234,16 +235,16 @@ static void page_svg(const char *path, const char *title, const double *learns,
   }
   for (k = 3; k-- > 0;) {
     fprintf(f, "<path fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\" stroke=\"%s\" "
-               "d=\"", colour[k]);
-    for (i = 0; i < PARTS * CUTS; i++)
-      fprintf(f, "%c%.1f %.1f", i ? 'L' : 'M', X(i + 0.5),
-              chart_y(&c, line[k][i] / bytes[i] / log(2)));
+               "d=\"", chart_colour[k]);
+    name[k].name = names[k], name[k].colour = chart_colour[k];
+    for (i = 0; i < PARTS * CUTS; i++) {
+      name[k].x = X(i + 0.5), name[k].y = chart_y(&c, line[k][i] / bytes[i] / log(2));
+      fprintf(f, "%c%.1f %.1f", i ? 'L' : 'M', name[k].x, name[k].y);
+    }
     fprintf(f, "\"/>\n");
   }
 #undef X
-  fprintf(f, "<path d=\"M590 120h26\" stroke=\"%s\" stroke-width=\"3\"/>"
-             "<text x=\"626\" y=\"124\">counting bytes</text>\n", colour[2]);
-  chart_close(f, path, "learning as it reads", "the same, frozen");
+  chart_close(f, path, name, 3);
 }
 
 /* The page's words, finished by the model before it had read and behind that; how many it knew. */

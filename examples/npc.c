@@ -886,7 +886,7 @@ typedef struct chart {
   int pieces;                      /* of time: COARSE or BINS */
   double low, high, top, bottom;   /* of the panel that is drawn */
 } chart;
-static const double left = 74, right = 796;
+static const double left = 74, right = 596;
 
 static double chart_x(const chart *c, double tics) {
   return left + (right - left) * tics / (double)c->tics;
@@ -913,7 +913,8 @@ static void chart_frame(chart *c, const char *title, int lowest) {
   for (t = c->low; t < c->high + step / 2; t += step)
     fprintf(c->f, "<path class=\"grid\" d=\"M%g %.1fH%g\"/>"
             "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.*f</text>\n", left, chart_y(c, t),
-            right, left - 10, chart_y(c, t) + 4.5, step < 0.95 ? 1 : 0, t);
+            right, left - 10, chart_y(c, t) + 4.5, step < 0.95 ? 1 : 0,
+            fabs(t) < step / 2 ? 0 : t);
   for (t = 0; t * 2100 <= (double)c->tics; t += across)
     fprintf(c->f, "<path class=\"axis\" d=\"M%.1f %gv6\"/>"
             "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n", chart_x(c, t * 2100),
@@ -949,6 +950,23 @@ static void chart_values(const chart *c, int saved, double y[LINES][BINS + 1]) {
   }
 }
 
+/* Names at the ends of the lines, the highest first, so that none lies on another. */
+static void chart_names(const chart *c, double y[LINES][BINS + 1]) {
+  double above = c->top;
+  int done[LINES] = {0}, n, k;
+  for (n = 0; n < LINES; n++) {
+    int next = -1;
+    double at;
+    for (k = 0; k < LINES; k++)
+      if (!done[k] && (next < 0 || y[k][c->pieces] > y[next][c->pieces])) next = k;
+    done[next] = 1;
+    at = fmin(fmax(chart_y(c, y[next][c->pieces]), above), c->bottom - 18 * (LINES - 1 - n));
+    above = at + 18;
+    fprintf(c->f, "<text class=\"n%d\" x=\"%g\" y=\"%.1f\">%s</text>\n", next, right + 8, at + 4.5,
+            c->name[next]);
+  }
+}
+
 static void chart_lines(chart *c, int saved, const char *title) {
   static double y[LINES][BINS + 1];
   int k, b;
@@ -970,16 +988,9 @@ static void chart_lines(chart *c, int saved, const char *title) {
               chart_y(c, y[k][b]));
     fprintf(c->f, "\"/>\n");
   }
+  if (saved) chart_names(c, y);
 }
 
-static void chart_legend(const chart *c) {
-  int k;
-  for (k = 0; k < LINES; k++) {
-    const double x = left + (k % 3) * 258, y = 60 + (k / 3) * 22;
-    fprintf(c->f, "<path class=\"line l%d\" d=\"M%g %gh26\"/><text x=\"%g\" y=\"%g\">%s</text>\n",
-            k, x, y - 4, x + 34, y, c->name[k]);
-  }
-}
 
 /* The row from..to-1 with the fewest bits. */
 static int best_row(const learner *row, int from, int to) {
@@ -1010,16 +1021,17 @@ static void write_svg(const char *path, const char *source, const learner *row,
     ".line { fill: none; stroke-width: 2; stroke-linejoin: round }\n"
     ".l0 { stroke: #94a3b8 } .l1 { stroke: #ea580c } .l2 { stroke: #059669 }\n"
     ".l3 { stroke: #2563eb; stroke-width: 2.5 } .l4 { stroke: #9333ea; stroke-dasharray: 6 3 }\n"
+    ".n1 { fill: #c2410c } .n2 { fill: #047857 } .n3 { fill: #2563eb } .n4 { fill: #9333ea }\n"
     "@media (prefers-color-scheme: dark) {\n"
     "text { fill: #cbd5e1 } .strong { fill: #f8fafc } .back { fill: #0f172a }\n"
     ".grid { stroke: #1e293b } .change { stroke: #94a3b8 }\n"
     ".l1 { stroke: #fb923c } .l2 { stroke: #34d399 } .l3 { stroke: #60a5fa } "
-    ".l4 { stroke: #c084fc } }\n</style>\n"
+    ".l4 { stroke: #c084fc }\n.n1 { fill: #fb923c } .n2 { fill: #34d399 } "
+    ".n3 { fill: #60a5fa } .n4 { fill: #c084fc } }\n</style>\n"
     "<rect class=\"back\" width=\"820\" height=\"700\"/>\n"
     "<text class=\"strong\" x=\"%g\" y=\"32\" font-size=\"17\">A character guesses what its player "
     "does next: bits a tic, fewer are better</text>\n", left);
-  chart_legend(&c);
-  c.top = 126, c.bottom = 336, c.pieces = COARSE;
+  c.top = 82, c.bottom = 312, c.pieces = COARSE;
   snprintf(title, sizeof title, "bits a tic, means of %.0f seconds: %s",
            (double)c.tics / COARSE / 35, source);
   chart_lines(&c, 0, title);

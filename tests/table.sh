@@ -351,6 +351,7 @@ recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv7,titans-mag
 job 'recall: small networks look pairs up' '' "recall $recall_rows"
 job 'soak: 3000 writes of every kind' '' soak
+job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
 job 'bench/evidence.py: every question is asked' 'all python3' evidence
 job 'examples/lm.c: its files' '' lm_files
 job 'examples/run.c: models of others' '' run_others
