@@ -3,12 +3,12 @@
 # $strict and $strict_c (warnings), $limit (a time), $cmocka, $qemu. A check fails by its status.
 # shellcheck shell=sh disable=SC2154,SC2086 # run.sh's variables; flags are several words
 
-# The table of combinations is the library's to say: the README holds the answer of this program.
+# What combines is the library's to say: bench/table.md holds the answer of this program.
 combinations() {
   $gcc -std=c99 -O1 -DMIRAS_NO_SIMD -DMIRAS_TEST_NO_CMOCKA tests/test_framework.c \
     -o "$build/bin/table" -lm && "$build/bin/table" --table >"$build/table" &&
-    sed -n '/^<!-- combinations -->/,/^<!-- end of combinations -->/p' README.md | sed '1d;$d' |
-    diff - "$build/table"
+    sed -n '/^<!-- combinations -->/,/^<!-- end of combinations -->/p' bench/table.md |
+    sed '1d;$d' | diff - "$build/table"
 }
 
 cuda_parts() {

@@ -164,7 +164,7 @@ for name in test_memory test_model test_framework test_kernels; do
   test_row 'all clang' clang $name 'clang -O2' "-O2 $(share $name 2)"
 done
 
-job 'README: the table of combinations' '' combinations
+job 'bench/table.md: what combines' '' combinations
 
 # Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
 job "fuzz_files: $gcc -O2" '' "$gcc -std=c99 $strict_c -O2 tests/fuzz_files.c \

@@ -1,6 +1,6 @@
 /* The framework as a whole: every combination of the four choices either works or is refused with a
- * sentence; the table of the README, made from the same answers; and the theorems that tie one
- * memory to another.
+ * sentence; the table of bench/table.md, made from the same answers; and the theorems that tie
+ * one memory to another.
  *
  *   cc -O2 tests/test_framework.c -o test_framework -lcmocka -lm && ./test_framework
  *   ./test_framework --table     prints the table in Markdown
