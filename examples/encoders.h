@@ -30,7 +30,8 @@
  * it runs, then its state, which is 0 at the start. There are no pointers in it: copying
  * the struct is a snapshot, and writing its bytes to a file saves it (for the same machine and the
  * same version of this file). Nothing is allocated, every call takes bounded time, and the same
- * calls give the same bits, wherever the C library's sin, cos and sqrt do.
+ * calls give the same bits on every machine whose floats are IEEE 754's (the x87 holds them with
+ * more digits) and under every flag but -ffast-math and clang's -ffp-contract=fast.
  *
  * Keys and their length. A memory whose keys are brought to unit length (most rows, as they come)
  * forgets how large its key was: right for one-hots and contexts, wrong for windows of a series,
@@ -47,6 +48,16 @@
 #ifndef MIRAS_ASSERT
   #include <assert.h>
   #define MIRAS_ASSERT(x) assert(x)
+#endif
+
+/* a * b + c rounds twice in all of this. */
+#if defined(__clang__)
+  #pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+  #pragma GCC push_options
+  #pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+  #pragma fp_contract(off)
 #endif
 
 #ifdef __cplusplus
@@ -226,6 +237,19 @@ static inline int miras_encode_window(const miras_encoder_window *w, float *out)
 #define MIRAS_ENCODER_WEEK 604800.0
 #define MIRAS_ENCODER_YEAR 31556952.0
 
+/* sin of x turns (quarter 0) or cos (1), |x| < 2^51, by sums, products and quotients alone, as C
+ * libraries differ: x = n / 4 + r, |r| <= 1/8, and with s = 2 pi r, z = s^2 the series
+ * sin s = s (1 - z/(3 2) (1 - z/(5 4) (...))), cos s = 1 - z/(2 1) (1 - z/(4 3) (...)). */
+static inline double miras_encode__wave(double x, int quarter) {
+  const double n = floor(4 * x + 0.5), s = 6.283185307179586 * (x - n / 4), z = s * s;
+  const int turn = ((int)(n - 4 * floor(n / 4)) + quarter) & 3;
+  double sum = 1;
+  int k;
+  for (k = turn & 1 ? 16 : 17; k >= 2; k -= 2) sum = 1 - z / (k * (k - 1)) * sum;
+  if (!(turn & 1)) sum *= s;
+  return turn & 2 ? -sum : sum;
+}
+
 /* A time as waves: sin and cos of 2 pi h t / period for h = 1 .. harmonics, out[2 * harmonics] =
  * sin 1, cos 1, sin 2, cos 2, ... Time and period are in seconds (or both in anything else), from
  * any origin: time() will do, of local time if people make the pattern. Each call is for one
@@ -236,12 +260,12 @@ static inline int miras_encode_window(const miras_encoder_window *w, float *out)
  *   fit the trend), or when it repeats at its own pace (a heart): then lags.
  * A time that is no finite number gives zeros. */
 static inline void miras_encode_waves(float *out, int harmonics, double t, double period) {
-  const double turn = 6.283185307179586 * (fmod(t, period) / period);
+  const double turns = fmod(t, period) / period;
   int h;
   for (h = 1; h <= harmonics; h++) {
-    const int known = turn - turn == 0;
-    *out++ = known ? (float)sin(h * turn) : 0.0f;
-    *out++ = known ? (float)cos(h * turn) : 0.0f;
+    const int known = turns - turns == 0;
+    *out++ = known ? (float)miras_encode__wave(h * turns, 0) : 0.0f;
+    *out++ = known ? (float)miras_encode__wave(h * turns, 1) : 0.0f;
   }
 }
 
@@ -408,5 +432,11 @@ static inline float miras_encode_error(miras_encoder_error *s, float error) {
 
 #ifdef __cplusplus
 }
+#endif
+
+#if defined(__clang__)
+  #pragma STDC FP_CONTRACT DEFAULT
+#elif defined(__GNUC__)
+  #pragma GCC pop_options
 #endif
 #endif /* MIRAS_ENCODERS_H */

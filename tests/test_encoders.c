@@ -365,6 +365,47 @@ static void copies_go_on(void **state) {
   assert_memory_equal(&a, &b, sizeof a);
 }
 
+/* One number of all bits that encoders of numbers make of a series: any machine's, any compiler's,
+ * whose products and sums would round otherwise where they were fused. */
+static uint64_t hash_of(uint64_t h, double x) {
+  uint64_t bits;
+  int k;
+  memcpy(&bits, &x, sizeof bits);
+  for (k = 0; k < 64; k += 8) h = (h ^ (bits >> k & 255)) * UINT64_C(1099511628211);
+  return h;
+}
+
+static void bits_are_the_same_everywhere(void **state) {
+  miras_encoder_scale scale;
+  miras_encoder_surprise surprise;
+  miras_encoder_error error;
+  miras_encoder_contexts c = contexts_of(0, 5, 12);
+  uint64_t h = UINT64_C(14695981039346656037);
+  uint32_t seed = 3;
+  int t, i, n;
+  (void)state;
+  memset(&scale, 0, sizeof scale);
+  memset(&surprise, 0, sizeof surprise);
+  memset(&error, 0, sizeof error);
+  scale.clip = 4, scale.horizon = 50, c.growth = 1.1f;
+  for (t = 0; t < 400; t++) {
+    const float x = (float)((int32_t)(seed = seed * 1664525u + 1013904223u) / 65536) / 7.0f;
+    int32_t index[6];
+    float y[14];
+    y[0] = miras_encode_standard_learn(&scale, x);
+    y[1] = miras_encode_standard_back(&scale, y[0]);
+    y[2] = miras_encode_surprise(&surprise, y[0] * y[0]);
+    y[3] = miras_encode_error(&error, y[0]);
+    miras_encode_waves(y + 4, 5, 1e9 + t * 977.3, MIRAS_ENCODER_DAY);
+    for (i = 0; i < 14; i++) h = hash_of(h, (double)y[i]);
+    miras_encode_contexts_push(&c, (int32_t)(seed >> 28));
+    n = miras_encode_contexts(&c, index, y);
+    for (i = 0; i < n; i++) h = hash_of(h, (double)y[i]);
+    h = hash_of(hash_of(hash_of(h, scale.variance), surprise.variance), error.late_square);
+  }
+  assert_true(h == UINT64_C(0x0259fd1a60b805ef));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(categories_are_ones_in_their_places),
@@ -379,6 +420,7 @@ int main(void) {
     cmocka_unit_test(surprise_is_compared_with_that_of_late),
     cmocka_unit_test(errors_are_compared_with_the_usual),
     cmocka_unit_test(copies_go_on),
+    cmocka_unit_test(bits_are_the_same_everywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
