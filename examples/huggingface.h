@@ -92,6 +92,17 @@ MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const ch
   #include <assert.h>
   #define MIRAS_ASSERT(x) assert(x)
 #endif
+
+/* C libraries differ in these, so strict builds take miras.h's. */
+#ifndef MIRAS_STRICT
+  #define hf__exp exp
+  #define hf__log log
+#elif defined(MIRAS__IMPLEMENTED)
+  #define hf__exp miras__exp
+  #define hf__log miras__log
+#else
+  #error "MIRAS_STRICT: put the implementation of miras.h before this one, into the same file"
+#endif
 #ifndef MIRAS_MALLOC
   #define MIRAS_MALLOC(bytes) malloc(bytes)
   #define MIRAS_FREE(pointer) free(pointer)
@@ -1613,7 +1624,7 @@ static int hf__describe_gla(hf__reader *c, miras_model_desc *d) {
   const double least = hf__config_of(c, HF__C_CLAMP, -100);    /* of a logarithm */
   if (!hf__describe_plain(c, d, MIRAS_PRESET_GLA_MEMORY, 1)) return 0;
   d->layer[0].mixer.gate_rank = hf__tensor_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
-  if (c->said[HF__C_CLAMP]) d->layer[0].mixer.decay_min = (float)exp(least);
+  if (c->said[HF__C_CLAMP]) d->layer[0].mixer.decay_min = (float)hf__exp(least);
   if (!hf__config_rank(c, HF__C_OUT_RANK, d->layer[0].mixer.gate_rank)) return 0;
   return least < -1e-4 || hf__config_lacks(c, HF__C_CLAMP, "below 0");
 }
@@ -3070,10 +3081,10 @@ static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t
   size_t i, j;
   for (j = 0; j < layers; j++) {
     if (!hf__tensor_get(c, p->from, j * p->each + from, n, x)) return 0;
-    for (i = 0; i < n; i++) sum[j && j <= (size_t)p->layer][i] += exp((double)x[i]);
+    for (i = 0; i < n; i++) sum[j && j <= (size_t)p->layer][i] += hf__exp((double)x[i]);
   }
   for (i = 0; i < n; i++) {
-    const double rate = log(sum[1][i]) - log(sum[0][i]);
+    const double rate = hf__log(sum[1][i]) - hf__log(sum[0][i]);
     x[i] = rate > -80 ? (float)rate : -80;
   }
   return 1;
