@@ -2119,7 +2119,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      and add in two roundings, and what the C library would say of exp, log, pow, sin and cos is the
      header's own. Every file that includes the implementation has to agree, and whoever replays
      what another machine did needs the same macro there. Needs arithmetic that is IEEE 754's
-     (not that of the x87, and no MIRAS_USE_BLIS); host only.
+     (not that of the x87, and no MIRAS_USE_BLIS); host only. What of that a compiler tells is
+     refused when it compiles, all parts of -ffast-math among it. The rest is tried whenever an
+     object is made, and refused with a sentence: products fused with sums (clang's
+     -ffp-contract=fast, which no pragma takes back), a thread that does not round to nearest or
+     that takes numbers below 1.2e-38 for 0 (as threads do when something was linked with
+     -ffast-math). What the program itself computes is not pinned: -ffp-contract=off is for that,
+     and no exp or sin of a C library.
 
    MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
      AVX2 at up to half the speed. -Os leaves it out too.
@@ -2173,10 +2179,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    Compile with any optimisation level and no -m flags: the instruction set is chosen when the
    program runs. -ffast-math is refused, and -ffinite-math-only and other parts of it are, because
-   they give away NaN, signs of zeros and the order of additions. One flag cannot be seen from here
-   and changes bits: clang's -ffp-contract=fast fuses products and sums of plain code in spite of
-   the pragma that forbids it (GCC's, which is its default, obeys). Give that file
-   -ffp-contract=off.
+   they give away NaN, signs of zeros and the order of additions. Two of clang's flags cannot be
+   seen from here and change bits: -ffp-contract=fast fuses products and sums in spite of the pragma
+   that forbids it (GCC's, which is its default, obeys), and -freciprocal-math changes a few
+   quotients. Give that file -ffp-contract=off; MIRAS_STRICT refuses both.
 
    STACK. Any call needs at most 16 KB on x86-64 as gcc -O2 compiles it, one that opens a model or
    trains it the most; a memory on its own 7 KB, and 3 KB on a Cortex-M4 (gcc -Os, without training
@@ -2553,15 +2559,20 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 /* a * b + c rounds twice unless V_FMA says otherwise. Left to itself the compiler may fuse, and
  * then bits depend on its version, its -std and its flags. Pinned from here to room 99. Clang says
  * nothing of the parts of -ffast-math that it was given one by one: float_control takes them
- * back. */
+ * back, all but some quotients, so strict builds ask for what is an error under such a part. */
 #if defined(__clang__)
+  #pragma clang diagnostic push
+  #pragma clang diagnostic ignored "-Wpass-failed"   /* -Os unrolls less than asked */
+  #pragma clang diagnostic ignored "-Wignored-pragmas"   /* not all targets know these */
   #if __clang_major__ >= 12 && !defined(__CUDACC__)
+    #ifdef MIRAS_STRICT   /* an error here is one of -ffast-math and its parts */
+      #pragma float_control(except, on, push)
+      #pragma float_control(pop)
+    #endif
     #define MIRAS__PRECISE 1
     #pragma float_control(precise, on, push)
   #endif
   #pragma STDC FP_CONTRACT OFF
-  #pragma clang diagnostic push
-  #pragma clang diagnostic ignored "-Wpass-failed"   /* -Os unrolls less than asked */
 #elif defined(__GNUC__)
   #pragma GCC push_options
   #pragma GCC optimize("fp-contract=off")
@@ -2573,12 +2584,21 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #pragma fp_contract(off)
 #endif
 
+/* Floats are computed as floats; 16 and 32 speak of shorter types, of which there are none here. A
+ * compiler that says nothing of it is asked when a strict program runs (room @31). */
+#ifdef FLT_EVAL_METHOD
+  #if FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16 || FLT_EVAL_METHOD == 32
+    #define MIRAS__PLAIN_FLOATS 1
+  #elif defined(MIRAS_STRICT)
+    #error "MIRAS_STRICT: floats are held with more digits here; on x86: -msse2 -mfpmath=sse"
+  #endif
+#elif defined(MIRAS_STRICT)
+  #define MIRAS__PLAIN_FLOATS 1
+#endif
+
 #ifdef MIRAS_STRICT
   #ifdef MIRAS_USE_BLIS
     #error "MIRAS_STRICT and MIRAS_USE_BLIS: BLIS adds in an order of its own; leave one out"
-  #endif
-  #if !defined(FLT_EVAL_METHOD) || FLT_EVAL_METHOD != 0
-    #error "MIRAS_STRICT: floats are held with more digits here; on x86: -msse2 -mfpmath=sse"
   #endif
   #ifdef __CUDACC__
     #error "MIRAS_STRICT is the host's: kernels of a device fuse what they multiply and add"
@@ -5638,7 +5658,7 @@ static inline float miras__hmax(const float *v) {
 #define V_LE(a, b) ((a) <= (b))
 #define V_SELECT(m, a, b) ((m) ? (a) : (b))
 #define V_COPYSIGN(m, s) copysignf(m, s)
-#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD == 0
+#ifdef MIRAS__PLAIN_FLOATS
   #define V_ROUND(a) (((a) + 12582912.0f) - 12582912.0f)   /* |a| < 2^22; no call of the library */
 #else
   #define V_ROUND(a) rintf(a)      /* sums that are held with more digits would not round        */
@@ -6030,6 +6050,14 @@ static inline float miras__hmax(const miras__vf *v) {
 #define V_LE(a, b) V_CMP(a, b, _CMP_LE_OQ)
 #define V_COPYSIGN(m, s) V_X86(or_ps)(V_ABS(m), V_X86(and_ps)(V_SET1(-0.0f), s))
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
+#endif
+
+/* Where clang's header of intrinsics came before this file, its products obey the command and not
+ * the pragmas of room @10. */
+#if defined(__clang__) && (MIRAS__ISA == MIRAS__ISA_AVX2 || MIRAS__ISA == MIRAS__ISA_AVX512 || \
+                           MIRAS__ISA == MIRAS__ISA_NEON)
+  #undef V_MUL
+  #define V_MUL(a, b) ((a) * (b))
 #endif
 
 #ifdef MIRAS_STRICT   /* two roundings on every set                                               */
@@ -11013,6 +11041,53 @@ static const miras__kernels *miras__kernels_best(void) {
 }
 
 MIRAS_API const char *miras_isa(void) { return miras__kernels_best()->name; }
+
+#ifdef MIRAS_STRICT
+/* Is a product not rounded before something is added to it, in kernels of the set K? x is
+ * 1 + 2^-12 and square 1 + 2^-11, its square but for the last bit. */
+static MIRAS__COLD int miras__fuses(const miras__kernels *K, float x, float square) {
+  float a[17], y[17];
+  int i, fused = 0;
+  K->fill(a, x, 17);
+  K->fill(y, -square, 17);
+  K->muladd(y, a, a, 17);
+  for (i = 0; i < 17; i++) fused |= y[i] != 0;
+  return fused;
+}
+
+/* Have this build and this thread the arithmetic whose bits are promised? Compilers do not tell a
+ * program of all flags, and of what another library has set nobody does. The numbers are volatile:
+ * none of this is for a compiler to know. */
+static MIRAS__COLD int miras__arithmetic_ok(char *why, size_t n) {
+#if defined(__clang__) && __clang_major__ >= 16   /* as in room @10, where that is not known */
+  #pragma clang fp eval_method(source)
+#endif
+  volatile float one = 1, five = 5, least = FLT_MIN, up, down, less;
+  volatile float step = 1.000244140625f, step2 = 1.00048828125f;
+  volatile double fine = 1 + 1.0 / (1 << 27), fine2 = 1 + 1.0 / (1 << 26);
+  const float x = five, s = step, s2 = step2;
+  const double f = fine, f2 = fine2;
+  const char *wrong = NULL;
+  up = one + 8.940697e-8f, down = one + 2.9802322e-8f;   /* 3/2 and 1/2 of 2^-24 */
+  less = least * 0.5f;
+  if (up != 1.00000012f || down != 1)
+    wrong = "this thread does not round to nearest; fesetround(FE_TONEAREST) does";
+  else if (less + less != least)
+    wrong = "numbers below 1.2e-38 are 0 on this thread, as programs and libraries that were "
+            "linked with -ffast-math ask the processor to have them";
+  else if (s * s - s2 != 0 || f * f - f2 != 0 || miras__fuses(miras__kernels_best(), s, s2) ||
+           miras__fuses(&miras__kernel_table_portable, s, s2))
+    wrong = "a product and a sum are rounded as one; compile miras.h with -ffp-contract=off, and "
+            "for x86 with SSE";
+  else if ((x + 8388607.5f) - 8388607.5f != 4.5f || x / 3 != 1.66666663f)
+    wrong = "sums or quotients are rearranged; compile miras.h without -ffast-math and its parts";
+  if (!wrong) return 1;
+  miras__say(why, n, "MIRAS_STRICT: %s", wrong);
+  return 0;
+}
+#else
+  #define miras__arithmetic_ok(why, n) 1
+#endif
 
 /* @32 LARGE PRODUCTS --------------------------------------------------------------- needs 31 -- */
 
@@ -18147,7 +18222,8 @@ static void miras__memory_run(miras_memory *m, const miras_memory_input *x, floa
 static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_memory_desc *d,
                                               char *why, size_t n) {
   memset(m, 0, sizeof *m);
-  if (miras__plan_make(&m->plan, d, why, n) != MIRAS_OK || !miras__parallel_ok(d->parallel, why, n))
+  if (miras__plan_make(&m->plan, d, why, n) != MIRAS_OK ||
+      !miras__parallel_ok(d->parallel, why, n) || !miras__arithmetic_ok(why, n))
     return 0;
   m->own.limit = d->limit;
   return miras__within_limit(miras__measure(m, sizeof *m, miras__memory_layout, "memory", why, n),
@@ -23400,6 +23476,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shap
   if (why && n) why[0] = 0;
   if (!from)
     return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
+  if (!miras__arithmetic_ok(why, n)) return MIRAS_ERR_DESC;
   memset(m, 0, sizeof *m);
   *d = *from;
   result = miras__pattern_resolve(m, why, n);
@@ -24598,7 +24675,8 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
       !miras__whole(why, n, "context", d->context, 1, 1 << 24) ||
       !miras__whole(why, n, "carried", d->carried, 0, 1 << 20))
     return MIRAS_ERR_DESC;
-  if (!miras__parallel_ok(d->parallel, why, n)) return MIRAS_ERR_DESC;
+  if (!miras__parallel_ok(d->parallel, why, n) || !miras__arithmetic_ok(why, n))
+    return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
     if ((int)m->shape[i].tasks > heads) heads = (int)m->shape[i].tasks;
   if (d->batch > INT_MAX / d->context || d->batch > INT_MAX / heads)
@@ -25569,7 +25647,7 @@ static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const mir
   if (from) *d = *from;
   if (!d->batch_tokens) d->batch_tokens = MIRAS__TILE;
   if (!miras__whole(why, n, "batch_tokens", d->batch_tokens, 1, 65536) ||
-      !miras__parallel_ok(d->parallel, why, n))
+      !miras__parallel_ok(d->parallel, why, n) || !miras__arithmetic_ok(why, n))
     return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
     if (m->shape[i].tasks > heads) heads = m->shape[i].tasks;

@@ -48,6 +48,30 @@ strict() {   # tag, runner, compiler, flags: the same with MIRAS_STRICT
   shift 2
   smoke "$tag" "$runner" "$@" -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512 tests/smoke.c
 }
+# A strict build makes nothing where its arithmetic is another, and calls nothing of the C library's
+# mathematics but what has one right answer. Companions, whose functions are inline, are held to
+# that too.
+strict_refuses() {
+  keep=
+  [ "$gcc" = clang ] || keep=-fkeep-inline-functions
+  $gcc -std=gnu99 $strict_c -O0 -DMIRAS_NO_SIMD -DMIRAS_STRICT $keep -c tests/strict.c \
+    -o "$build/strict.o" && $gcc "$build/strict.o" -o "$build/bin/strict" -lm &&
+    "$build/bin/strict" || return 1
+  rounds='a?(sin|cos|tan)h?|atan2|exp[2m]?1?|log(2|10|1p)?|pow|erfc?|[lt]gamma|cbrt|hypot|fma'
+  ! nm -u "$build/strict.o" | awk '{print $2}' | grep -xE "_?($rounds)[fl]?"
+}
+# What clang is given against the pragmas: in kernels, in plain code, and what it says by itself.
+strict_clang() {
+  grep -qw fma /proc/cpuinfo || return 77
+  some='-DMIRAS_STRICT -DMIRAS_ONLY_MEMORIES -DMIRAS_ONLY_EXACT'
+  for how in -DMIRAS_NO_AVX512 '-DMIRAS_NO_SIMD -mfma'; do
+    clang $strict_c -O1 $how $some -ffp-contract=fast tests/strict.c \
+      -o "$build/bin/strict_clang" -lm && "$build/bin/strict_clang" contract || return 1
+  done
+  clang -fsyntax-only -DMIRAS_NO_SIMD $some -freciprocal-math tests/strict.c \
+    2>"$build/strict.log" && return 1
+  cat "$build/strict.log" && grep -q float_control "$build/strict.log"
+}
 strict_command() {   # README.md and the head of smoke.c have a command that prints README.md's line
   flags=$(sed -n 's/^`cc \(.*tests.smoke\.c\) -o smoke -lm && \.\/smoke` .*/\1/p' README.md)
   [ -n "$flags" ] && grep -qF "cc $flags -o smoke -lm && ./smoke" tests/smoke.c &&

@@ -106,6 +106,7 @@ wanted() {   # the packages that are missing, one per line
   [ "$mode" = quick ] && { has g++ || echo g++; return; }
   has g++ || echo g++
   has clang || echo clang
+  has tcc || echo tcc
   compiles clang -fsanitize=address,undefined || echo libclang-rt-14-dev
   compiles gcc -lblis || echo libblis-dev
   { has aarch64-linux-gnu-gcc && echo 'int main(void) { return 0; }' |

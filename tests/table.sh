@@ -164,6 +164,16 @@ for name in test_memory test_model test_framework test_kernels; do
   test_row 'all clang' clang $name 'clang -O2' "-O2 $(share $name 2)"
 done
 
+# Products and sums that compilers would fuse.
+test_row all "$gcc" test_encoders "$gcc -O2 -std=gnu99 $fused" "-O2 -std=gnu99 $fused"
+[ "$gcc" = clang ] ||
+  test_row 'all clang' clang test_encoders "clang -O2 $fused" "-O2 $fused"
+job "test_encoders: $arm -O2" 'all aarch64' "$arm -O2 -static -DMIRAS_TEST_NO_CMOCKA \
+tests/test_encoders.c -o '$build/bin/arm_encoders' -lm && $qemu '$build/bin/arm_encoders'"
+# What clang does not know on every machine it must not warn of.
+job 'clang for AArch64: no warning' 'all clang aarch64' "clang --target=aarch64-linux-gnu -std=c99 \
+$strict_c -isystem /usr/aarch64-linux-gnu/include -fsyntax-only tests/object.c"
+
 job 'bench/table.md: what combines' '' combinations
 
 # Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
@@ -206,10 +216,13 @@ strict_row() {   # needs, name, how it is run, compiler, flags
   job "strict: $4 $5" "$1" "strict $2 '$3' $4 -std=gnu99 $5"
 }
 job 'strict: the command of README.md' all strict_command
+job 'strict: what is refused, what is called' all strict_refuses
+job 'strict: clang -ffp-contract=fast, -freciprocal-math' 'all clang x86' strict_clang
 strict_row '' plain '' "$gcc" -DMIRAS_NO_SIMD
-strict_row '' vectors '' "$gcc" ''
+strict_row '' vectors '' "$gcc" -march=native
 strict_row 'all clang' clang '' clang ''
-strict_row 'all aarch64' neon "$qemu" aarch64-linux-gnu-gcc -static
+strict_row 'all tcc' tcc '' tcc ''
+strict_row 'all aarch64' neon "$qemu" aarch64-linux-gnu-gcc '-static -march=armv8.2-a+fp16'
 for machine in riscv64 s390x; do
   strict_row "all $machine-linux-gnu-gcc qemu-$machine" $machine qemu-$machine \
     $machine-linux-gnu-gcc -static
