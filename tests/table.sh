@@ -235,6 +235,17 @@ strict_row 'all cortex' cortex 'qemu-system-arm -M mps2-an386 -nographic -semiho
 -ffunction-sections -fdata-sections examples/cortex-m/board.c -nostartfiles -T tests/small.ld \
 -Wl,--gc-sections -Wl,--defsym=_large=1 --specs=nano.specs --specs=nosys.specs -DMIRAS_NO_STDIO"
 
+of_targets=yes
+while IFS='|' read -r packages runner compiler flags; do
+  [ "$mode" = targets ] || break
+  needs=${runner%% *}
+  links $compiler $flags || needs=${packages%% *}   # which is no command: it is what is missing
+  strict_row "$needs" "target_$count" "$runner" "$compiler" "$flags"
+done <<END
+$(target_rows)
+END
+of_targets=
+
 # ---- how programs include the header ----
 
 job 'two files: one implementation' '' "two -DMIRAS_NO_SIMD $gcc -std=c99"
