@@ -327,7 +327,7 @@ typedef enum miras_preset {
   /* memories on their own for a purpose; as layers they are their rows */
   MIRAS_PRESET_ASSOCIATIONS,        /* keys and values that recur: Yaad's                        */
   MIRAS_PRESET_SIGNALS,             /* noisy numbers from numbers: least squares by recursion, of
-                                       keys as long as they come                                 */
+                                       keys in any unit and with wild pairs among them           */
   MIRAS_PRESET_CATEGORIES,          /* what happens next, of kinds: the same by cross entropy; set
                                        `groups`                                                  */
   MIRAS_PRESET_COUNT
@@ -602,6 +602,13 @@ typedef struct miras_memory_desc {
                               0 -> 1e-12                                                         */
   float ridge;             /* least squares, by recursion too: initial value of the outer parameter
                               lambda [heads, features] on the diagonal, 1e-6..1e6; 0 -> 1        */
+  int ridge_relative;      /* by recursion: 1 has ridges of lambda times the mean |phi(k)|^2 of
+                              keys, as they were weighed and have faded, so that their unit does
+                              not matter. Before the first key that is not 0 there is none       */
+  float outlier;           /* by recursion: 0, or how many times its usual size an error may be
+                              before its pair weighs less, 1..100; 4 is a usual choice. Pairs whose
+                              keys are far too long weigh less too, and a memory that is sure and
+                              wrong forgets faster (WILD PAIRS in room @55)                       */
   miras_gate decay_gate;   /* alpha, the factor that a step leaves of the state                  */
   miras_gate learning_rate_gate; /* eta, how far a step goes                                     */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
@@ -1298,8 +1305,9 @@ MIRAS_API miras_result miras_memory_probabilities(const miras_memory *m, const f
                                                   float *to);
 /* out [batch, heads] = q'P q: how unsure the answer to a query [batch, heads, key_dim] is. q stands
  * for its features, P for the inverse of H with the ridges on its diagonal: |q|^2 / ridge where
- * nothing is known, nearly 0 where much is. Times the variance of what is left of values (2 /
- * value_dim times the mean surprise, once the memory has learned) it is that of the answer. Of
+ * nothing is known (with ridge_relative over the square of a usual key, too), nearly 0 where much
+ * is. Times the variance of what is left of values (2 / value_dim times the mean surprise, once the
+ * memory has learned) it is that of the answer. Of
  * MIRAS_ALGORITHM_RECURSIVE, and of MIRAS_ALGORITHM_LEAST_SQUARES by its solver; MIRAS_ERR_DESC for
  * others, which do not know it. */
 MIRAS_API miras_result miras_memory_variance(miras_memory *m, const float *query, float *out);
@@ -1996,8 +2004,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    overshoots its own pair (step_bound), and decay leads back to the memory that was given. Room @73
    says where a row leaves its paper for that; every field of it can be set back.
 
-     Keys     of any length but zero: only their direction counts (rls, nlms: length too). A key of
-       zeros writes nothing but TTT's biases. Two pairs disturb each other as far as their keys
+     Keys     of any length but zero: only their direction counts (rls, nlms: length too; signals
+       and categories: length against other keys). A key of zeros writes nothing but TTT's biases.
+       Two pairs disturb each other as far as their keys
        point the same way, so directions drawn at random are the best for up to key_dim
        things. Of more, or of what has parts, one-hots side by side are (examples/encoders.h). Where
        amplitudes say something, as of a sensor, unit length loses it: take the presets signals and
@@ -2034,6 +2043,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
      rls                     0.00  0.07   0.84   6660  the same of keys as long as they are, every
                                                        write in one time; says how sure it is
+     signals                 0.00  0.00   0.84  10470  that of a sensor as it comes
      rwkv7                   0.10                 690  as a layer, rather
      ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
      ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
@@ -2059,6 +2069,43 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    layers takes no more of it than it can unlearn as soon. With one in 1000 (spikes of bench/soak),
    and 500 writes after the last, pairs just written come back at so much of |v| wrong: 0.2
    TTT-Linear, 0.6 to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
+
+   WILD AND TINY NUMBERS, with the 32 pairs that recur. Tiny: all keys times 1e-6. Key, value: the
+   pairs are known, then comes one of which the key or the value is 10,000 times as large; the error
+   behind it, and after how many writes it is what it was (a round of 32 is the least).
+
+     row                                      tiny     key           value
+     deltanet, longhorn                       0.00    0.13    96      850   1216
+     deltaproduct                             0.22    0.44    32     1100  never
+     nlms                      (0.00 at 1e-3) 1.00    0.09    64      890   1088
+     gated-deltanet, kda                      0.05    0.14    32      850    864
+     gated-deltaproduct                       0.33    0.44    32     1100   3808
+     mesa                                     0.01    0.01    32      8.7   7328
+     rls                       (0.99 at 1e-3) 1.00    0.00    32     0.45   7680
+     signals                                  0.00    0.00    32     0.00     32
+     rwkv7                                    0.10    0.13    32      450   1440
+     ttt-linear                               0.03    0.16    32      760    896
+     ttt-mlp                                  0.02    0.20    32      3.8    960
+     titans, atlas                            0.02    0.09    64     0.40    416
+     moneta                                   0.06    0.10    32     0.42    256
+     yaad                                     0.03    0.10    32     0.30     96
+     memora                                   0.02    0.11    64     0.40    192
+     softmax-attention         (0.99 at 1e-3) 0.99    0.81    32      6.3   1024
+     sliding-window            (0.99 at 1e-3) 0.99    0.83    32      100     64
+     dfw, retnet, gla, mamba, mamba2, hgrn2   0.70    0.71    32      900    256
+     lightning                                8.5     8.9     32      900   1312
+     linear-attention                         0.92    0.92    32      4.8  12576
+
+   A sensor asks more: values that are a map of 12 numbers and noise, where rls fills all that it
+   knows. There a key times 10,000 leaves 0.35 of |v| wrong for 18,100 writes, a value so large 26
+   times |v| for 8,400, and keys of 1e-6 are never learned; Mesa unlearns the value in 4,600. The
+   preset signals (`outlier`, `ridge_relative`) is at 0.004 before and behind either, behind 100
+   wild keys in turn at 0.014 and after 5,000 writes at 0.004 again, and learns keys of 1e-12 to
+   1e12 as it learns others. Its price: a unit that changes for good, or a map, is believed later,
+   1000 times longer keys after some 500 writes where rls takes 100. Pairs are passed over whose
+   keys are shorter than 1e-15 or whose errors are beyond 1e19. The preset categories, whose errors
+   are bounded, bounds keys alone: it learns in any unit, and a wild first key costs it 0.05 bits
+   each of the next 1,000.
 
    SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
    of one row and one size of values compare:
@@ -2332,6 +2379,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              (MIRAS_QK_MAP_ERASE_GATE), comba (MIRAS_QK_MAP_FEEDBACK), atlas
              (MIRAS_ALGORITHM_MUON, miras_memory_desc.omega); miras_memory_desc.ball. Files of
              version 8 where these fields are used.
+             WILD NUMBERS. miras_memory_desc.outlier, ridge_relative (files of version 9), which the
+             presets signals and categories have: their bits are others. For a state of before set
+             ridge to 0.1 (categories: 1) and both to 0. Sparse keys of what has overflowed have
+             the numbers of whole ones.
              DECAYS OF ENTRIES. MIRAS_GATE_ENTRY, MIRAS_DECAY_FORM_TIME, MIRAS_PRESET_MAMBA_MEMORY,
              MIRAS_NO_SCAN. Mamba's layer, MIRAS_PRESET_MAMBA: mixer.from_values and
              from_values_epsilon (files of version 8), MIRAS_NORM_NONE, d_skip 2.
@@ -3410,6 +3461,8 @@ static const miras__field miras__fields[] = {
    1e6f, 1e-6f, NULL, "algorithm normalized"},
   MIRAS__N(memory.omega, 8, 0, 64, 0, "architecture not kv-cache"),
   MIRAS__D(memory.ball, 8, 0, 1e6, 0, "architecture not kv-cache"),
+  MIRAS__N(memory.ridge_relative, 9, 0, 1, 0, "algorithm recursive-least-squares"),
+  MIRAS__D(memory.outlier, 9, 1, 100, 0, "algorithm recursive-least-squares"),
 #ifndef MIRAS_NO_MODEL
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -4040,7 +4093,7 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fa
   const double low = (double)f->low, high = (double)f->high;
   double x = miras__number(c, f);
   int zero = x >= 0 && x <= 0;
-  if (zero && low <= 0 && !other) return 1;
+  if (zero && !other && (low <= 0 || f->kind == MIRAS__REAL)) return 1;
   unmet = miras__unmet(c, miras__when(c, f));
   if (zero && !unmet && other) {
     miras__set_default(c, f);
@@ -4261,7 +4314,8 @@ MIRAS__LIGHT_END
  *                  keys [C, n] and values [C, value_dim]; the last row of coefficients N [C]; and
  *                  16 scalars, of which the first is B.
  *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window
- *   recursive      L [n, n in whole 16s], D and f [n in whole 16s], W [n, value_dim] (room @55)
+ *   recursive      L [n, n in whole 16s], D and f [n in whole 16s], with ridge_relative or outlier
+ *                  N, S, U and padding, W [n, value_dim] (room @55)
  *   scan           S [features, value_dim] (room @52)                                            */
 enum {
   MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION,
@@ -4517,13 +4571,15 @@ typedef struct miras__conjugate {
 
 /* A pair of weight `weight` enters a matrix of recursive least squares (room @28, which has the
  * letters): L [n, ld], d [n]; x [ld], zeros from n on, or NULL for the unit vector `first`. b [ld]
- * and s[n] are what it leaves. */
+ * and s[n] are what it leaves. With most > 0 the weight is found on the way: with h = x'P x it is
+ * 1 / max(inverse, far - h, h / most); and h and the weight are left in s[n + 1] and s[n + 2]. */
 typedef struct miras__absorbing {
   size_t n, ld, first;
   float *l, *d;
   const float *x;
   float weight;
-  float *v, *e, *s, *b;    /* [ld]; s [ld + 1]                                                   */
+  float *v, *e, *s, *b;    /* [ld]; s [ld + 3]                                                   */
+  float inverse, far, most;
 } miras__absorbing;
 
 /* The arguments of room @28's exact_solve: the rows of a block, which depend on each other. */
@@ -9269,16 +9325,23 @@ static void miras__absorb(const miras__absorbing *a) {
                     at + 16);
   V_MEET();
   if (V_UNIT == 0) {
-    const vf by = V_SET1(-a->weight), least = V_SET1(MIRAS__FADED);
-    float sum = 1;
+    const vf least = V_SET1(MIRAS__FADED);
+    float w = a->weight, sum = 1;
     if (!a->x) miras__copy_each(v, 1, a->l + first * ld + first, ld, left, 1);
     miras__mul(e, d, v, left);
+    if (a->most > 0) {
+      const float h = miras__dot(e, v, left), rest = a->far - h, top = h / a->most;
+      w = rest > a->inverse ? rest : a->inverse;
+      w = 1 / (top > w ? top : w);
+      a->s[n + 1] = h;
+      a->s[n + 2] = w;
+    }
     for (j = 0; j < left; j++) {
       s[j] = sum;
-      sum += a->weight * (v[j] * e[j]);
+      sum += w * (v[j] * e[j]);
     }
     a->s[n] = sum;
-    V_EACH(v, left, V_DIV(V_MUL(by, V_AT(v)), V_AT(s)));
+    V_EACH(v, left, V_DIV(V_MUL(V_SET1(-w), V_AT(v)), V_AT(s)));
     V_EACH(d, left, V_MAX(least, V_MUL(V_AT(d), V_DIV(V_AT(s), V_AT(s + 1)))));
   }
   V_MEET();
@@ -16306,10 +16369,38 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
  *   u = P k,    s = 1 + eta k'u,          P <- P - (eta / s) u u'    W <- W + (eta / s) u e'
  *   u = P e_i,  s = 1 + lambda_i f_i u_i, likewise with the error -W_i, row i of W
  *
+ * WILD PAIRS. With `outlier`, b, a pair is judged before it is taken in. N pairs are remembered,
+ * S is the usual square of an error as far as P does not expect it, h = k'P k and E = |e|^2 / dv:
+ *   N <- g N + 1            z = E / (1/eta + h), which is about S
+ *   the pair's weight, in the place of eta, is w:
+ *   1/w = max(1/eta, E / (b^2 S) - h, h / c)        c = 4 b^2 min(1, n/N)
+ * By the second an error counts as b times what is expected of a pair of that weight, at the most;
+ * by the third no pair knows more than 4 b^2 times what the memory does where it points, or later
+ * 4 b^2 times its share of all N. Pairs that nothing is wrong with have w = eta. Then
+ *   S <- S + (min(z, b^2 S) - S) / N, the first z where there is none, and as it is where P is
+ *   stiff: where h < n / (16 N eta), a 16th of what is usual. There, if z > b^2 S too, P is wrong
+ *   about keys that it takes for known (the first of all was wild, or their unit has shrunk):
+ *   d, what is left of ridges, N and U fade by N / (N + b^2 - 1), as if by g.
+ * What lasts is believed so: after some hundred pairs where N is 1,000. Of categories, whose errors
+ * are bounded and whose rare ones are what is to be learned, E weighs no pair. With
+ * `ridge_relative`, U lambda stands for lambda in all of the above, U being the usual square of a
+ * key as it weighed,
+ *   U <- U + (min(w |k|^2, b^2 U) - U) / N          at first eta |k|^2 of the first key
+ * without the b^2 U where there is no outlier. Before that key nothing happens at all; and if one
+ * of the next n has eta |k|^2 below U / 100, P and U fade by 1/16 until it has not, so that a first
+ * key which was the wild one gives way.
+ *
+ * With either of them, pairs are left out of which |k|^2 is below 1e-30 or E is not finite, and
+ * keys beyond 10^12 or so enter shortened by a power of two s, with s e and eta / s^2 in place of e
+ * and eta, which is the same to the sums. Corners and powers of two are constants to the adjoint.
+ *
  * Tokens follow each other; a chunk is nothing here. The tape keeps the state before every 16th
  * token of a call, and the adjoint recomputes those between. */
 
 enum { MIRAS__RECALLED = 16 };
+
+#define MIRAS__LEAST_KEY 1e-30f         /* |k|^2 below it counts as 0                             */
+#define MIRAS__LONGEST_KEY 1.2089258e24f   /* 2^80: the most that |k|^2 is                        */
 
 /* A token at work, and scratch. For the adjoint, of the tokens of a stretch between two states of
  * the tape: arrays with a T. */
@@ -16318,6 +16409,7 @@ typedef struct miras__recursive {
   const miras__plan *p;
   size_t n, ld, dv;
   float *d, *faded, *w;    /* of the state, whose L is first                                     */
+  float *usual;            /* [3] N, S, U there, or NULL                                         */
   miras__absorbing step;
   float *x, *v, *alpha, *eta;   /* [ld], [dv], [1], [1] rows of the token                        */
   float *q, *error, *moved;     /* [n], [dv], [dv] feature rows; e; eta / s e                    */
@@ -16329,10 +16421,12 @@ typedef struct miras__recursive {
   float *share;                 /* T [n] f before the token                                      */
   float *u, *u_ridge;           /* T [ld] of the token's two pairs, ...                          */
   float *e, *e_ridge;           /* T [dv]                                                        */
-  float *s;                     /* T [2]                                                         */
-  float *dk, *dvalue, *dalpha, *deta;   /* [n], [dv], [1], [1]                                   */
+  float *s;                     /* T [4] s, h, w of the pair, s of the ridge's                   */
+  float *was;                   /* T [3] N, S, U before the token                                */
+  float *dk, *dvalue, *dalpha, *deta, *drest;   /* [n], [dv], [1], [1], [1]                      */
   float *dp, *dw, *dfaded;      /* [n, n], [n, dv], [n] cotangents of P, W, f                    */
   float phi, along;             /* <dP, P>; what dx has of u                                     */
+  float dusual[3];              /* cotangents of N, S, U                                         */
   float *dlambda;               /* [n]                                                           */
   float *a, *pu, *du, *de;      /* [n], [ld], [ld], [dv]                                         */
   float *turned;                /* [n, n]                                                        */
@@ -16349,7 +16443,7 @@ static MIRAS__CALLED size_t miras__recursive_lay(const miras__plan *p, int backw
   k->x = miras__lay(&s, ld);
   k->step.v = miras__lay(&s, ld);
   k->step.e = miras__lay(&s, ld);
-  k->step.s = miras__lay(&s, ld + 1);
+  k->step.s = miras__lay(&s, ld + 3);
   k->step.b = miras__lay(&s, ld);
   k->q = miras__lay(&s, n);
   k->v = miras__lay(&s, dv);
@@ -16371,11 +16465,13 @@ static MIRAS__CALLED size_t miras__recursive_lay(const miras__plan *p, int backw
   k->u_ridge = miras__lay(&s, T * ld);
   k->e = miras__lay(&s, T * dv);
   k->e_ridge = miras__lay(&s, T * dv);
-  k->s = miras__lay(&s, T * 2);
+  k->s = miras__lay(&s, T * 4);
+  k->was = miras__lay(&s, T * 3);
   k->dk = miras__lay(&s, n);
   k->dvalue = miras__lay(&s, dv);
-  k->dalpha = miras__lay(&s, 2);
+  k->dalpha = miras__lay(&s, 3);
   k->deta = miras__to(k->dalpha, 1);
+  k->drest = miras__to(k->dalpha, 2);
   k->dp = miras__lay(&s, n * n);
   k->dw = miras__lay(&s, n * dv);
   k->dfaded = miras__lay(&s, n);
@@ -16395,17 +16491,19 @@ static void miras__recursive_gaps(const miras__call *a, int backward, int watch)
 }
 #endif
 
-/* The engine's part of a plan: a head's state is L [n, ld], D [ld], f [ld], W [n, dv]; dstate has
- * P [n, n], f [n], W. Returns the floats of a state. */
+/* The engine's part of a plan: a head's state is L [n, ld], D [ld], f [ld], N, S, U where they are
+ * kept, W [n, dv]; dstate has P [n, n], f [n], those, W. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
   const size_t n = p->features, ld = miras__pad(n);
+  const size_t usual = p->d.ridge_relative || p->d.outlier > 0 ? 3 : 0;
   miras__recursive k;
   p->params += (size_t)p->d.heads * n;
   p->at_g = n * ld;
   p->at_a = p->at_g + ld;
-  p->at_w = p->at_a + ld;
-  p->head_dstate = n * n + n + p->weights;
-  p->split = n * n + n;
+  p->at_scalars = usual ? p->at_a + ld : 0;
+  p->at_w = p->at_a + ld + miras__pad(usual);
+  p->split = n * n + n + usual;
+  p->head_dstate = p->split + p->weights;
   p->second = p->at_w;
   p->least_keep = (float)miras__decay_exp(-6.907755278982137 / (double)n);
   p->tape_chunk = p->at_w + miras__pad(p->weights);
@@ -16421,6 +16519,7 @@ static void miras__recursive_run(miras__recursive *k, float *state) {
   k->step.l = state;
   k->step.d = k->d = state + p->at_g;
   k->faded = state + p->at_a;
+  k->usual = p->at_scalars ? state + p->at_scalars : NULL;
   k->w = state + p->at_w;
 }
 
@@ -16439,19 +16538,32 @@ static miras__recursive *miras__recursive_begin(const miras__call *a, int backwa
   k->dv = (size_t)p->d.value_dim;
   k->K->fill(k->x + k->n, 0, k->ld - k->n);
   if (MIRAS__TRAINS && backward) k->K->fill(k->one, 1, 1);
+  k->step.most = 0;
   miras__recursive_run(k, backward ? k->state : a->state);
   return k;
 }
 
+/* d [n] = 1 / (unit lambda), P of a memory that knows nothing. */
+static void miras__recursive_inverse_ridges(const miras__recursive *k, const miras__call *a,
+                                            float unit, float *d) {
+  k->K->map(MIRAS__SOFTPLUS, d, a->ridge, k->n);
+  if (unit > 0) k->K->scale(d, unit, d, k->n);
+  k->K->invert(d, k->n);
+}
+
+/* P of a memory that knows nothing: the inverse of its ridges. */
+static void miras__recursive_anew(const miras__recursive *k, const miras__call *a, float unit) {
+  const miras__kernels *K = k->K;
+  K->fill(k->step.l, 0, k->n * k->ld);
+  K->fill_rows(k->step.l, k->ld + 1, 1, k->n, 1);
+  miras__recursive_inverse_ridges(k, a, unit, k->d);
+}
+
 /* The state before the first token: P the inverse of the ridges, W the initial memory. */
 static void miras__recursive_start(const miras__recursive *k, const miras__call *a) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->n;
-  K->fill(k->step.l, 0, a->p->at_w);
-  K->fill_rows(k->step.l, k->ld + 1, 1, n, 1);
-  K->map(MIRAS__SOFTPLUS, k->d, a->ridge, n);
-  K->invert(k->d, n);
-  K->copy(k->w, a->init, a->p->weights);
+  k->K->fill(k->d, 0, a->p->at_w - a->p->at_g);
+  miras__recursive_anew(k, a, 0);
+  k->K->copy(k->w, a->init, a->p->weights);
 }
 
 /* y [dv] = W'x of weights [n, dv]. A column is a vector. */
@@ -16532,6 +16644,152 @@ static void miras__recursive_error_bwd(const miras__recursive *k, const float *w
   K->add(k->dvalue, k->de, dv);
 }
 
+/* What is known of a pair before P is asked (miras__recursive_judge), and once h and w are known
+ * (miras__recursive_settle). */
+typedef struct miras__judged {
+  float bound;             /* b^2                                                                */
+  float shorter;           /* s, by which the key is multiplied                                  */
+  float square, wrong;     /* |x|^2 and E, of the shortened pair                                 */
+  float pairs, error, unit;   /* N with this one, S, U                                           */
+  float inverse, far, most;   /* s^2 / eta, E / (b^2 S), c                                       */
+  int taken, first;        /* it is no pair of zeros or of what is not finite; it brings U       */
+  float keep;              /* what the decay leaves of H, and more of the first keys             */
+  float h, w, z, brings;   /* brings: w |k|^2, or b^2 U                                          */
+  int stiff, strange, heavy;  /* h is small; z is beyond b^2 S; w |k|^2 beyond b^2 U             */
+  float rest;              /* what P keeps of H behind the pair                                  */
+  float now[3];            /* N, S, U behind it                                                  */
+} miras__judged;
+
+/* Shorten x, and e unless it is NULL, until |x|^2, which goes to *square, is a float with room
+ * above; returns by what. */
+static float miras__recursive_shorten(const miras__recursive *k, float *e, float *square) {
+  const miras__kernels *K = k->K;
+  const float by = 9.094947e-13f;                /* 2^-40 */
+  float s = 1;
+  int i;
+  *square = K->dot(k->x, k->x, k->n);
+  for (i = 0; i < 3 && !(*square <= MIRAS__LONGEST_KEY); i++) {
+    K->scale(k->x, by, k->x, k->n);
+    if (e) K->scale(e, by, e, k->dv);
+    *square = K->dot(k->x, k->x, k->n);
+    s *= by;
+  }
+  return s;
+}
+
+/* usual: N, S, U before the token; the pair and its error e as they were shortened. */
+static miras__judged miras__recursive_judge(const miras__recursive *k, const float *usual,
+                                            float keep, float shorter, float square,
+                                            const float *e) {
+  const miras_memory_desc *d = &k->p->d;
+  const float n = (float)k->n;
+  miras__judged j;
+  j.bound = d->outlier * d->outlier;
+  j.shorter = shorter;
+  j.square = square;
+  j.wrong = k->K->dot(e, e, k->dv) / (float)k->dv;
+  j.inverse = shorter * shorter / miras__recursive_weight(k);
+  j.taken = square >= MIRAS__LEAST_KEY && square <= MIRAS__LONGEST_KEY && j.wrong <= FLT_MAX;
+  j.first = j.taken && d->ridge_relative && !(usual[2] > 0);
+  j.pairs = keep * usual[0] + (j.taken ? 1.0f : 0.0f);
+  j.error = usual[1];
+  j.unit = j.first ? square / j.inverse : usual[2];
+  if (!(j.unit <= MIRAS__LONGEST_KEY)) j.unit = MIRAS__LONGEST_KEY;
+  j.keep = keep;
+  while (d->ridge_relative && j.taken && j.pairs <= n + 1 && j.unit * j.inverse > 100 * square) {
+    j.keep *= 0.0625f;
+    j.unit *= 0.0625f;
+  }
+  j.far = 0;
+  if (j.bound > 0 && j.error > 0 && !k->p->groups) j.far = j.wrong / (j.bound * j.error);
+  if (!(j.far <= FLT_MAX)) j.far = FLT_MAX;
+  j.most = FLT_MAX;
+  if (j.bound > 0) j.most = 4 * j.bound * (n < j.pairs ? n / j.pairs : 1);
+  j.rest = 1;
+  j.now[0] = j.pairs, j.now[1] = j.error, j.now[2] = j.unit;
+  return j;
+}
+
+/* And behind a pair that was taken, of which absorb has found h and w. */
+static void miras__recursive_settle(const miras__recursive *k, miras__judged *j, float h, float w) {
+  const float most = j->bound * j->unit;
+  float s = j->error, u;
+  j->brings = w * j->square;
+  j->heavy = most > 0 && j->brings > most;
+  if (j->heavy) j->brings = most;
+  u = j->unit + (j->brings - j->unit) / j->pairs;
+  j->h = h;
+  j->w = w;
+  j->z = j->wrong / (j->inverse + h);
+  j->stiff = 16 * h * j->pairs < j->inverse * (float)k->n;
+  j->strange = s > 0 && j->z > j->bound * s;
+  if (j->bound > 0 && !(s > 0)) s = j->z;
+  else if (j->bound > 0 && !j->stiff)
+    s += ((j->strange ? j->bound * s : j->z) - s) / j->pairs;
+  j->rest = j->bound > 0 && j->stiff && j->strange ? j->pairs / (j->pairs + j->bound - 1) : 1;
+  j->now[0] = j->rest * j->pairs;
+  j->now[1] = s > 0 && s < MIRAS__FADED ? MIRAS__FADED : s;
+  j->now[2] = j->rest * u < MIRAS__FADED ? MIRAS__FADED : j->rest * u;
+}
+
+/* P and what is left of ridges fade to `keep` of H. */
+static void miras__recursive_fade(const miras__recursive *k, float keep) {
+  const miras__kernels *K = k->K;
+  if (!k->p->d.ridge_relative) {
+    K->recede(k->d, k->faded, keep, k->n);
+    return;
+  }
+  K->scale(k->d, 1 / keep, k->d, k->n);
+  K->scale(k->faded, keep, k->faded, k->n);
+}
+
+/* The pair enters P and W with the weight that absorb has found or was given. */
+static void miras__recursive_enter(miras__recursive *k, float w) {
+  k->K->absorb(&k->step);
+  if (k->step.most > 0) w = k->step.s[k->n + 2];
+  miras__recursive_learn(k, k->w, w / k->step.s[k->n], k->step.b, k->error);
+}
+
+/* What a memory that judges its pairs does with one, whose error is at k->error; the decay, too. */
+static void miras__recursive_take(miras__recursive *k, const miras__call *a, float keep,
+                                  const size_t *to) {
+  const miras__kernels *K = k->K;
+  const size_t n = k->n, ld = k->ld;
+  const float was[3] = {k->usual[0], k->usual[1], k->usual[2]};
+  float square;
+  const float shorter = miras__recursive_shorten(k, k->error, &square);
+  miras__judged j = miras__recursive_judge(k, was, keep, shorter, square, k->error);
+  size_t i;
+  if (to) K->copy(k->was + *to * 3, k->usual, 3);
+  if (j.first) {
+    miras__recursive_anew(k, a, j.unit);
+    K->fill(k->faded, j.unit, n);
+  } else if (j.keep < 1 && (!k->p->d.ridge_relative || j.unit > 0)) {
+    miras__recursive_fade(k, j.keep);
+  }
+  if (to) K->copy(k->l + *to * (n + 1) * ld, k->step.l, (n + 1) * ld);
+  if (j.taken) {
+    k->step.inverse = j.inverse;
+    k->step.far = j.far;
+    k->step.most = j.most;
+    miras__recursive_enter(k, 0);
+    k->step.most = 0;
+    miras__recursive_settle(k, &j, k->step.s[n + 1], k->step.s[n + 2]);
+    if (to) K->copy(k->s + *to * 4, k->step.s + n, 3);
+    if (j.rest < 1) miras__recursive_fade(k, j.rest);
+  }
+  for (i = 0; i < 3; i++) K->fill(k->usual + i, j.now[i], 1);
+}
+
+/* The weight of the pair by which ridge i comes back, of which lambda is at k->lambda; 0: none. */
+static float miras__recursive_returns(const miras__recursive *k, const miras__call *a, size_t i) {
+  float due = k->faded[i];
+  if (k->p->d.ridge_relative) due = k->usual[2] - due;
+  if (!(due > 0)) return 0;
+  k->K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
+  return *k->lambda * due;
+}
+
 /* Take token t of the call in, which is at `position`, and set its surprise. to: NULL, or the place
  * in its stretch at which the adjoint, which wants no surprise, keeps what it has been. */
 static void miras__recursive_write(miras__recursive *k, const miras__call *a, size_t t,
@@ -16550,35 +16808,35 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
   if (to) {
     K->copy(k->weights + *to * n * dv, k->w, n * dv);
     K->copy(k->share + *to * n, k->faded, n);
-  }
-  keep = miras__recursive_keep(k, *k->alpha);
-  if (keep < 1) K->recede(k->d, k->faded, keep, n);
-  if (to) {
-    K->copy(k->l + *to * (n + 1) * ld, step->l, (n + 1) * ld);
     step->b = k->u + *to * ld;
   }
   step->x = k->x;
-  step->weight = miras__recursive_weight(k);
-  K->absorb(step);
-  miras__recursive_learn(k, k->w, step->weight / step->s[n], step->b, k->error);
+  keep = miras__recursive_keep(k, *k->alpha);
+  if (k->usual) {
+    miras__recursive_take(k, a, keep, to);
+  } else {
+    if (keep < 1) miras__recursive_fade(k, keep);
+    if (to) K->copy(k->l + *to * (n + 1) * ld, step->l, (n + 1) * ld);
+    step->weight = miras__recursive_weight(k);
+    miras__recursive_enter(k, step->weight);
+    if (to) K->copy(k->s + *to * 4, step->s + n, 1);
+  }
   if (to) {
     K->copy(k->e + *to * dv, k->error, dv);
-    K->copy(k->s + *to * 2, step->s + n, 1);
     step->b = k->u_ridge + *to * ld;
   }
-  if (to || !(k->faded[i] <= 0)) {                   /* else none comes back; its slope may       */
-    K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
+  if (to) K->fill(k->s + *to * 4 + 3, 0, 1);
+  step->weight = miras__recursive_returns(k, a, i);
+  if (step->weight > 0 || (to && !p->d.ridge_relative)) {  /* else none; but its slope may count */
     step->x = NULL;
     step->first = i;
-    step->weight = *k->lambda * k->faded[i];
-    K->absorb(step);
     K->scale(k->error, -1, k->w + i * dv, dv);
-    miras__recursive_learn(k, k->w, step->weight / step->s[n], step->b, k->error);
+    miras__recursive_enter(k, step->weight);
     if (to) {
       K->copy(k->e_ridge + *to * dv, k->error, dv);
-      K->copy(k->s + *to * 2 + 1, step->s + n, 1);
+      K->copy(k->s + *to * 4 + 3, step->s + n, 1);
     }
-    K->fill(k->faded + i, 0, 1);
+    K->fill(k->faded + i, p->d.ridge_relative ? k->usual[2] : 0, 1);
   }
   if (!miras__sweeps(&p->d, position + 1)) return;
   K->flush(step->l, step->l, n * ld);
@@ -16610,19 +16868,19 @@ static void miras__recursive_read(const miras__call *a, const float *q, float *o
   miras__recursive_answer(k, a->position ? k->w : a->init, k->q, o);
 }
 
-/* q'P q, in which P is that of the state. */
+/* q'P q, in which P is that of the state; before a first key that of q alone, if ridges follow
+ * keys. */
 static float miras__recursive_variance(const miras__call *a, const float *q) {
   const miras__kernels *K = a->K;
   const size_t n = a->p->features, ld = miras__pad(n);
   miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
   float *v = k->step.v, *e = k->step.e;
   K->feature_rows(a->p->map, k->x, 0, q, 0, 1, (size_t)a->p->d.key_dim);
-  if (a->position) {
+  if (a->position && (!a->p->d.ridge_relative || k->usual[2] > 0)) {
     K->dot_rows(0, v, 1, k->step.l, ld, k->x, 0, n, n);
     K->mul(e, k->d, v, n);
   } else {
-    K->map(MIRAS__SOFTPLUS, e, a->ridge, n);
-    K->invert(e, n);
+    miras__recursive_inverse_ridges(k, a, a->p->d.ridge_relative ? K->dot(k->x, k->x, n) : 0, e);
     K->copy(v, k->x, n);
     K->mul(e, e, v, n);
   }
@@ -16642,8 +16900,8 @@ static void miras__recursive_row(const miras__recursive *k, size_t r, float *row
   }
 }
 
-/* to = a part of `count` numbers whose place in dstate is `at`: f, W, and in that of P its factor,
- * L with d on the diagonal, or with `derived` P itself. */
+/* to = a part of `count` numbers whose place in dstate is `at`: f, N S U, W, and in that of P its
+ * factor, L with d on the diagonal, or with `derived` P itself. */
 static void miras__recursive_get(const miras__call *a, int derived, size_t at, size_t count,
                                  float *to) {
   const miras__kernels *K = a->K;
@@ -16655,7 +16913,7 @@ static void miras__recursive_get(const miras__call *a, int derived, size_t at, s
     K->copy(to, a->position ? k->w : a->init, count);
     return;
   }
-  if (at && a->position) K->copy(to, k->faded, count);
+  if (at && a->position) K->copy(to, at == n * n ? k->faded : k->usual, count);
   else K->fill(to, 0, count);
   if (at) return;
   for (r = 0; r < n && a->position; r++) {
@@ -16663,8 +16921,7 @@ static void miras__recursive_get(const miras__call *a, int derived, size_t at, s
     else K->copy(to + r * n, k->step.l + r * k->ld, r);
   }
   if (derived && a->position) return;
-  K->map(MIRAS__SOFTPLUS, k->q, a->ridge, n);
-  K->invert(k->q, n);
+  miras__recursive_inverse_ridges(k, a, 0, k->q);
   K->copy_rows(to, n + 1, a->position ? k->d : k->q, 1, n, 1);
 }
 
@@ -16676,7 +16933,7 @@ static void miras__recursive_set(const miras__call *a, size_t at, size_t count, 
   miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
   size_t r;
   if (at) {
-    K->copy(at >= p->split ? k->w : k->faded, from, count);
+    K->copy(at >= p->split ? k->w : at > n * n ? k->usual : k->faded, from, count);
     return;
   }
   K->copy_rows(k->d, 1, from, n + 1, n, 1);
@@ -16689,6 +16946,60 @@ static void miras__recursive_reset(const miras__call *a) {
   miras__recursive_start(miras__recursive_begin(a, 0, &own), a);
 }
 
+/* The adjoint of settling and of judging a pair, from dw, the cotangent of its weight where it
+ * enters, those in k->dusual and d->rest. Returns that of h; those of N with the pair, S and U are
+ * left in k->dusual, and those of square, wrong and inverse in d. */
+static float miras__recursive_judge_bwd(miras__recursive *k, const miras__judged *j, float dw,
+                                        miras__judged *d) {
+  const float b = j->bound, n = j->pairs, more = 1 / (j->inverse + j->h);
+  const float fresh = j->brings - j->unit, u = j->unit + fresh / n;
+  const float rest = j->far - j->h, top = j->h / j->most;
+  const float ds = k->dusual[1];
+  float dn = k->dusual[0], du = k->dusual[2], dz = 0, dh = 0;
+  if (j->rest * u < MIRAS__FADED) du = 0;
+  if (j->rest < 1) {
+    d->rest += dn * n + du * u;
+    dn = j->rest * dn + d->rest * (b - 1) / ((n + b - 1) * (n + b - 1));
+    du *= j->rest;
+  }
+  dn -= du * fresh / (n * n);
+  d->square = 0;
+  if (j->heavy) {
+    k->dusual[2] = du + du * (b - 1) / n;
+  } else {
+    k->dusual[2] = du - du / n;
+    d->square = du * j->w / n;
+    dw += du * j->square / n;
+  }
+  if (b > 0 && !(j->error > 0)) {
+    dz = ds;
+    k->dusual[1] = 0;
+  } else if (b > 0 && !j->stiff) {
+    const float by = j->strange ? (b - 1) * j->error : j->z - j->error;
+    if (!j->strange) dz = ds / n;
+    k->dusual[1] = j->strange ? ds + ds * (b - 1) / n : ds - ds / n;
+    dn -= ds * by / (n * n);
+  }
+  d->wrong = dz * more;
+  dh -= dz * j->z * more;
+  d->inverse = dh;
+  dw *= -(j->w * j->w);                          /* of 1/w */
+  if (top > (rest > j->inverse ? rest : j->inverse)) {
+    dh += dw / j->most;
+    if ((float)k->n < n) dn += dw * top / n;     /* c goes with 1/N */
+  } else if (rest > j->inverse) {
+    dh -= dw;
+    if (j->far < FLT_MAX) {
+      d->wrong += dw / (b * j->error);
+      k->dusual[1] -= dw * j->far / j->error;
+    }
+  } else {
+    d->inverse += dw;
+  }
+  k->dusual[0] = dn;
+  return dh;
+}
+
 /* The adjoint of one rank-1 update, in terms of P: P' = P - c u u', W' = W + c u e', u = P x,
  * c = w / s, s = 1 + w x'u. From the cotangents S of P' (symmetric) and dW':
  *   de = c dW' u         a  = dW e         dc = a.u - u.S u
@@ -16696,9 +17007,11 @@ static void miras__recursive_reset(const miras__call *a) {
  *   dP = S + (du x' + x du') / 2, symmetric to the bit
  * phi = <dP, P> goes on as phi + c u.S u + du.u: it does not change where P is scaled, and so says
  * the cotangent of the decay. k->de, k->du, k->phi become those, and k->along what dx has times u;
- * x NULL: the unit vector i. Returns dw. */
+ * x NULL: the unit vector i. Of a pair that was judged (j, else NULL) w depends on h = x'u and
+ * more: du gets dh x, and dx dh u. Returns dw. */
 static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size_t i,
-                                       const float *u, const float *e, float w, float s) {
+                                       const float *u, const float *e, float w, float s,
+                                       const miras__judged *j, miras__judged *d) {
   const miras__kernels *K = k->K;
   const size_t n = k->n;
   const float c = w / s;
@@ -16712,6 +17025,7 @@ static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size
   k->along = -(c * c) * dc;
   K->scale(k->du, c, k->a, n);
   K->axpy(k->du, -2 * c, k->pu, n);
+  if (j) k->along += miras__recursive_judge_bwd(k, j, dc / (s * s), d);
   if (x) K->axpy(k->du, k->along, x, n);
   else K->axpy(k->du + i, k->along, k->one, 1);
   k->phi += c * usu + K->dot(k->du, u, n);
@@ -16725,6 +17039,83 @@ static float miras__recursive_pair_bwd(miras__recursive *k, const float *x, size
   return dc / (s * s);
 }
 
+/* The adjoint of a fading to `keep`, of f [n] before it: k->dp and k->dfaded, and *dkeep. */
+static void miras__recursive_fade_bwd(miras__recursive *k, float keep, const float *f,
+                                      float *dkeep) {
+  const miras__kernels *K = k->K;
+  const size_t n = k->n;
+  float sum = 0;
+  K->copy(k->a, k->dfaded, n);
+  K->scale(k->dfaded, keep, k->dfaded, n);
+  K->dot_rows(0, dkeep, 0, k->a, 0, f, 0, 1, n);
+  if (!k->p->d.ridge_relative) {
+    K->fill(k->pu, 1, n);
+    sum = K->dot(k->a, k->pu, n);
+  }
+  K->axpy(dkeep, -(sum + k->phi / keep), k->one, 1);
+  K->scale(k->dp, 1 / keep, k->dp, n * n);
+}
+
+/* k->du = f behind the decay of a token, from f before it; of its first key's, U. */
+static void miras__recursive_left(const miras__recursive *k, const miras__judged *j, float keep,
+                                  const float *f) {
+  const int relative = k->p->d.ridge_relative;
+  k->K->fill(k->du, j->first ? j->unit : relative ? 0 : 1 - keep, k->n);
+  if (!j->first) k->K->axpy(k->du, keep, f, k->n);
+}
+
+/* The adjoint of a first key, which brought U: P = 1 / (U lambda), what is left of ridges U. */
+static void miras__recursive_first_key_bwd(miras__recursive *k, const miras__call *a,
+                                           const miras__judged *j, miras__judged *d) {
+  const miras__kernels *K = k->K;
+  const size_t n = k->n;
+  float du = k->dusual[2];
+  K->fill(k->a, 1, n);
+  du += K->dot(k->dfaded, k->a, n);
+  miras__recursive_inverse_ridges(k, a, j->unit, k->a);
+  K->copy_rows(k->pu, 1, k->dp, n + 1, n, 1);
+  K->mul(k->pu, k->pu, k->a, n);                 /* dP_ii P_ii, ... */
+  K->fill(k->du, -1 / j->unit, n);
+  du += K->dot(k->pu, k->du, n);
+  miras__recursive_inverse_ridges(k, a, 0, k->a);
+  K->mul(k->pu, k->pu, k->a, n);                 /* ... over lambda */
+  K->sub(k->dlambda, k->dlambda, k->pu, n);
+  if (j->unit < MIRAS__LONGEST_KEY) {
+    d->square += du / j->inverse;
+    d->inverse -= du * j->unit / j->inverse;
+  }
+  K->fill(k->dp, 0, n * n);
+  K->fill(k->dfaded, 0, n);
+  k->dusual[2] = k->phi = 0;
+}
+
+/* The adjoint of what came behind the pair of a token at place j, k->lambda being that of ridge i:
+ * its ridge's pair and, of one that was judged, P's fading. f [n] of the token. */
+static void miras__recursive_behind_bwd(miras__recursive *k, const miras__judged *of, size_t j,
+                                        size_t i, float keep, const float *f, miras__judged *d) {
+  const miras__kernels *K = k->K;
+  const size_t dv = k->dv;
+  const int relative = k->p->d.ridge_relative;
+  float due = 1 - keep * (1 - f[i]), dw;
+  if (k->usual) {
+    miras__recursive_left(k, of, keep, f);
+    due = relative ? of->now[2] - of->rest * k->du[i] : 1 - of->rest * (1 - due);
+  }
+  if (k->s[j * 4 + 3] > 0) {
+    dw = miras__recursive_pair_bwd(k, NULL, i, k->u_ridge + j * k->ld, k->e_ridge + j * dv,
+                                   *k->lambda * due, k->s[j * 4 + 3], NULL, NULL);
+    K->sub(k->dw + i * dv, k->dw + i * dv, k->de, dv);
+    K->axpy(k->dlambda + i, dw * due, k->one, 1);
+    if (relative) k->dusual[2] += dw * *k->lambda + k->dfaded[i];
+    K->fill(k->dfaded + i, relative ? -dw * *k->lambda : dw * *k->lambda, 1);
+  }
+  d->rest = 0;
+  if (!k->usual || !(of->rest < 1)) return;
+  miras__recursive_left(k, of, keep, f);
+  miras__recursive_fade_bwd(k, of->rest, k->du, k->drest);
+  d->rest = *k->drest;
+}
+
 /* The adjoint of token t of the call at place j of its stretch. */
 static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a, size_t t,
                                        size_t j) {
@@ -16734,40 +17125,61 @@ static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a
   const size_t i = miras__mod(a->position + (uint64_t)t, n);
   const miras__rows rows = miras__rows_of(n, k->x, k->v, k->alpha, k->eta);
   const miras__rows drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
-  const float *l = k->l + j * (n + 1) * ld, *s = k->s + j * 2, *share = k->share + j * n;
-  const float *u = k->u + j * ld;
+  const float *l = k->l + j * (n + 1) * ld, *s = k->s + j * 4, *share = k->share + j * n;
+  const float *u = k->u + j * ld, *e = k->e + j * dv, *was = k->was + j * 3;
   float *dk = k->dk;
-  float keep, faded, dw;
+  float alpha, keep, dw, square, shorter = 1;
+  int taken = 1, fades = 1;
+  miras__judged judged, d;
+  const miras__judged *of = k->usual ? &judged : NULL;
   miras__rows_fwd(K, p, a->io, t, 1, &rows);
-  keep = miras__recursive_keep(k, *k->alpha);
-  K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
-  faded = 1 - keep * (1 - share[i]);
-  dw = miras__recursive_pair_bwd(k, NULL, i, k->u_ridge + j * ld, k->e_ridge + j * dv,
-                                 *k->lambda * faded, s[1]);
-  K->sub(k->dw + i * dv, k->dw + i * dv, k->de, dv);
-  K->axpy(k->dlambda + i, dw * faded, k->one, 1);
-  K->fill(k->dfaded + i, dw * *k->lambda, 1);
-  dw = miras__recursive_pair_bwd(k, k->x, 0, u, k->e + j * dv, miras__recursive_weight(k), *s);
-  K->fill(k->deta, p->groups ? dw * 0.125f : dw, 1);
-  miras__recursive_error_bwd(k, k->weights + j * n * dv);
-  /* dk = P du + along u - W de */
-  K->dot_rows(0, k->pu, 1, l, ld, k->du, 0, n, n);
-  K->mul(k->pu, k->pu, l + n * ld, n);
-  K->gemm(MIRAS__SET, dk, n, miras__mat(k->pu, n), miras__mat(l, ld), 1, n, n, NULL);
-  K->axpy(dk, k->along, u, n);
-  miras__recursive_times(k, k->a, k->weights + j * n * dv, k->de);
-  K->sub(dk, dk, k->a, n);
-  miras__recursive_learn(k, k->dw, -1, k->x, k->de);
-  /* the decay: dP / g, and f */
-  K->copy(k->a, k->dfaded, n);
-  K->scale(k->dfaded, keep, k->dfaded, n);
-  K->fill(k->dalpha, 0, 1);
-  if (*k->alpha >= p->least_keep) {
-    K->dot_rows(0, k->dalpha, 0, k->a, 0, share, 0, 1, n);
-    K->fill(k->pu, 1, n);
-    K->axpy(k->dalpha, -(K->dot(k->a, k->pu, n) + k->phi / keep), k->one, 1);
+  alpha = keep = miras__recursive_keep(k, *k->alpha);
+  if (of) {
+    shorter = miras__recursive_shorten(k, NULL, &square);
+    judged = miras__recursive_judge(k, was, alpha, shorter, square, e);
+    taken = of->taken;
+    keep = of->keep;
+    if (taken) miras__recursive_settle(k, &judged, s[1], s[2]);
+    fades = !p->d.ridge_relative || (!of->first && of->unit > 0);
   }
-  K->scale(k->dp, 1 / keep, k->dp, n * n);
+  K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge + i, 1);
+  miras__recursive_behind_bwd(k, of, j, i, keep, share, &d);
+  K->fill(dk, 0, n);
+  K->fill(k->dvalue, 0, dv);
+  K->fill(k->deta, 0, 1);
+  if (taken) {
+    const float w = of ? of->w : miras__recursive_weight(k);
+    dw = miras__recursive_pair_bwd(k, k->x, 0, u, e, w, *s, of, &d);
+    /* dk = P du + along u - W de */
+    K->dot_rows(0, k->pu, 1, l, ld, k->du, 0, n, n);
+    K->mul(k->pu, k->pu, l + n * ld, n);
+    K->gemm(MIRAS__SET, dk, n, miras__mat(k->pu, n), miras__mat(l, ld), 1, n, n, NULL);
+    K->axpy(dk, k->along, u, n);
+    if (of) {
+      if (of->first) miras__recursive_first_key_bwd(k, a, of, &d);
+      K->axpy(dk, 2 * d.square, k->x, n);
+      K->axpy(k->de, 2 * d.wrong / (float)dv, e, dv);
+    }
+    K->fill(k->deta, of ? -d.inverse * of->inverse / *k->eta : p->groups ? dw * 0.125f : dw, 1);
+    if (shorter < 1) {
+      K->scale(dk, shorter, dk, n);
+      K->scale(k->de, shorter, k->de, dv);
+      K->scale(k->x, 1 / shorter, k->x, n);
+    }
+    miras__recursive_error_bwd(k, k->weights + j * n * dv);
+    miras__recursive_times(k, k->a, k->weights + j * n * dv, k->de);
+    K->sub(dk, dk, k->a, n);
+    miras__recursive_learn(k, k->dw, -1, k->x, k->de);
+  }
+  K->fill(k->dalpha, 0, 1);
+  if (fades) miras__recursive_fade_bwd(k, keep, share, k->dalpha);
+  if (of) {
+    K->scale(k->dalpha, keep / alpha, k->dalpha, 1);
+    K->axpy(k->dalpha, k->dusual[0] * was[0], k->one, 1);
+    k->dusual[0] *= alpha;
+    k->dusual[2] *= keep / alpha;
+  }
+  if (*k->alpha < p->least_keep) K->fill(k->dalpha, 0, 1);
   miras__rows_bwd(K, p, a->io, a->g, t, 1, &rows, &drows, NULL);
 }
 
@@ -16817,12 +17229,13 @@ static void miras__recursive_backward(const miras__call *a) {
   K->fill(k->dw, 0, n * dv);
   K->fill(k->dfaded, 0, n);
   K->fill(k->dlambda, 0, n);
-  k->phi = 0;
+  k->phi = k->dusual[0] = k->dusual[1] = k->dusual[2] = 0;
   if (left) {
     K->copy(k->dp, left, n * n);
     miras__recursive_even(k, k->dp);
     K->copy(k->dfaded, left + n * n, n);
     K->copy(k->dw, left + p->split, n * dv);
+    for (j = 0; k->usual && j < 3; j++) k->dusual[j] = left[n * n + n + j];
   }
   for (part = length / T + (length % T != 0); part-- > 0;) {
     const size_t t = part * T, m = length - t < T ? length - t : T;
@@ -16850,6 +17263,7 @@ static void miras__recursive_backward(const miras__call *a) {
   K->copy(left, k->dp, n * n);
   K->copy(left + n * n, k->dfaded, n);
   K->copy(left + p->split, k->dw, n * dv);
+  for (j = 0; k->usual && j < 3; j++) K->fill(left + n * n + n + j, k->dusual[j], 1);
 }
 
 /* @56 ENGINE TABLE -------------------------------------------------- needs 50 51 52 53 54 55 -- */
@@ -17454,7 +17868,9 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
  *                the answers of keys that are nearly alike
  *   rls          the same ridge, but keys as they are: lengths say what is signal, and the step is
- *                the right one for any. In silence pairs stay until they weigh no more than ridges
+ *                the right one for any. In silence pairs stay until they weigh no more than ridges.
+ *                On its own for signals and categories (miras_memory_preset) ridges are relative to
+ *                keys, 1e-4 and 1 of their square, and an error beyond 4 times the usual is no rule
  *   linear attention   squares of positive entries as features and a normaliser: an average of
  *                values instead of a sum that grows with every write
  *   Lightning    the decay of MiniMax-01: a single head of the first has none */
@@ -17890,7 +18306,7 @@ MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset pr
   miras__row_layer(&whole, miras__row_of(preset), 0);
   *d = whole.memory;
   if (preset == MIRAS_PRESET_SIGNALS || preset == MIRAS_PRESET_CATEGORIES)
-    d->qk_norm = MIRAS_QK_NORM_NONE;                 /* amplitudes matter, and zeros stand still */
+    d->ridge = 1e-4f, d->ridge_relative = 1, d->outlier = 4;   /* sensors as they come           */
   if (preset == MIRAS_PRESET_CATEGORIES) d->bias = MIRAS_BIAS_CROSS_ENTROPY, d->ridge = 1;
   return MIRAS_OK;
 }
@@ -18843,7 +19259,8 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
   if (mesa) miras__part_add(x, "H", 0, 0, n, n);
   if (p->engine == MIRAS__RUN_RECURSIVE) {
     miras__part_add(x, "L", 0, 0, n, n);
-    miras__part_add(x, "faded", 0, n * n, n, 0);
+    miras__part_add(x, p->d.ridge_relative ? "ridge_left" : "faded", 0, n * n, n, 0);
+    miras__part_add(x, "usual", 0, n * n + n, p->at_scalars ? 3 : 0, 0);
     x->kind = MIRAS_PART_DERIVED;
     miras__part_add(x, "P", 0, 0, n, n);
   }
@@ -26607,7 +27024,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-#define MIRAS__VERSION 8   /* of models' files; those from 2 on are read                         */
+#define MIRAS__VERSION 9   /* of models' files; those from 2 on are read                         */
 
 /* ---- fields as text ---- */
 

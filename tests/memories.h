@@ -231,6 +231,21 @@ HELP void other_lengths(tensor *t, size_t n) {
   }
 }
 
+/* Keys for a memory that judges its pairs: some far too long or too short, and in one case of four
+ * each the first of a head zeros, or by far the longest. One that brings the unit of ridges is not
+ * short: P is 1 / ridge of its square, of which a float's adjoint keeps few digits. */
+HELP void wild_lengths(tensor *t, const miras_memory_desc *d, int T, int which) {
+  const size_t n = (size_t)d->key_dim, heads = (size_t)d->heads;
+  for (size_t r = 0; r < t->count / n; r++) {
+    const int first = r / heads % (size_t)T == 0, kind = below(8);
+    float by = kind == 0 ? uniform(3.0f, 30.0f) : kind == 1 ? uniform(0.03f, 0.3f) : 1.0f;
+    if (r / heads % (size_t)T < 2 && by < 1.0f) by = 1.0f;
+    if (first && which == 1) by = 0.0f;
+    if (first && which == 2) by = uniform(20.0f, 60.0f);
+    for (size_t i = r * n; i < (r + 1) * n; i++) tensor_set(t, i, by * t->f[i]);
+  }
+}
+
 HELP void draw_edges(tensor *t) {
   static const float ends[] = {0.0f, 1e-45f, 1e-39f, 1e-20f, 0.5f, 1.0f, 1.0f};
   for (size_t i = 0; i < t->count; i++)
@@ -318,6 +333,8 @@ HELP void data_new(data *x, const miras_memory_desc *given, int T, uint64_t seed
     tensor_set(&x->params, params_rho(x) + (size_t)t,
                0.3f * x->params.f[params_rho(x) + (size_t)t]);
   x->dy = tensor_new(rows * x->out, -1.0f, 1.0f);
+  if (ref_judges(&d) && !d.qk_norm && !d.feature_map)
+    wild_lengths(&x->in[KEY], &d, T, (int)(seed % 4));
 }
 
 HELP void data_free(data *x) {
@@ -615,6 +632,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!pairs) d.window = 0;
   if ((newton || pairs) && d.inner_steps > 1) d.inner_steps = 0;
   if (!newton) d.ridge = 0.0f;
+  if (d.algorithm != MIRAS_ALGORITHM_RECURSIVE) d.outlier = 0.0f, d.ridge_relative = 0;
   if (d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) {
     d.iterations = 0;
     d.tolerance = 0.0f;
@@ -866,13 +884,15 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
 HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of
- * numbers and of categories, normalized steps, and decays of entries. */
-enum { EXACT_KINDS = 10, ENTRIES = 9 };
+ * numbers and of categories, normalized steps, decays of entries, and recursion again where pairs
+ * are judged or ridges relative to keys. */
+enum { EXACT_KINDS = 12, ENTRIES = 9, JUDGED = 10 };
 
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
                                       MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2, MIRAS_BIAS_L2,
-                                      MIRAS_BIAS_CROSS_ENTROPY, MIRAS_BIAS_L2};
+                                      MIRAS_BIAS_CROSS_ENTROPY, MIRAS_BIAS_L2, MIRAS_BIAS_L2,
+                                      MIRAS_BIAS_L2, MIRAS_BIAS_CROSS_ENTROPY};
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
@@ -881,16 +901,27 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_RECURSIVE,
                                                MIRAS_ALGORITHM_RECURSIVE,
-                                               MIRAS_ALGORITHM_NORMALIZED};
+                                               MIRAS_ALGORITHM_NORMALIZED,
+                                               MIRAS_ALGORITHM_GD,
+                                               MIRAS_ALGORITHM_RECURSIVE,
+                                               MIRAS_ALGORITHM_RECURSIVE};
   miras_memory_desc d;
   if (kind == ENTRIES) {
     d = cell(SHAPE_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, chunk, variant);
     d.decay_gate = MIRAS_GATE_ENTRY;
     return tidy(d);
   }
-  return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
-              kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
-              algorithms[kind], chunk, variant);
+  d = cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
+           kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
+           algorithms[kind], chunk, variant);
+  if (kind >= JUDGED) {
+    d.ridge_relative = variant % 5 < 3;
+    if (d.feature_map == MIRAS_FEATURE_RELU || d.feature_map == MIRAS_FEATURE_RELU2)
+      d.ridge_relative = 0; /* they can leave next to nothing of a first key */
+    d.outlier = d.ridge_relative && variant % 5 == 2 ? 0.0f : 1.1f + 0.2f * (float)(variant % 4);
+    d.ridge = variant % 2 ? 0.05f : 0.5f;
+  }
+  return d;
 }
 
 /* ---- dstate of miras_memory_backward ---- */
@@ -903,20 +934,22 @@ HELP size_t state_size(const miras_memory_desc *d) {
   const size_t pair = (size_t)(d->key_dim + d->value_dim);
   if (d->architecture == MIRAS_ARCH_KV_CACHE) return (size_t)d->window * pair;
   if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return F * F + P;
-  if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE) return F * F + F + P;
+  if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE) return F * F + F + (ref_judges(d) ? 3 : 0) + P;
   return (has_momentum(d) ? 2 * P : P) + ref_past(d) * ref_past_wide(d);
 }
 
 /* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G;
- * by recursion P, f, then W.
+ * by recursion P, f, what is usual where pairs are judged, then W.
  * Pairs: the keys, then the values, token t since the head's last reset in row t % window. */
 HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position) {
   const size_t F = (size_t)m->features, P = m->s.weights, window = (size_t)m->d.window;
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
     return i < F * F ? m->at_more + i : i - F * F;
-  if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE)
-    return i < F * F + F ? m->at_more + i : i - F * F - F;
+  if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) {
+    const size_t squares = F * F + F + (ref_judges(&m->d) ? 3 : 0);
+    return i < squares ? m->at_more + i : i - squares;
+  }
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE) {
     const size_t row = i < window * dk ? i / dk : (i - window * dk) / dv;
     const size_t column = i < window * dk ? i % dk : dk + (i - window * dk) % dv;
@@ -1175,15 +1208,16 @@ HELP double functional_head(const functional *f, int b, int h, ref_branches *bra
 }
 
 /* Central difference in *value over twice h0; b < 0: over all sequences, h < 0: over all heads. 0
- * when a corner lies between. */
+ * when a corner lies between, or, where pairs are judged, at the value itself: a key of zeros. */
 HELP int difference_over(const functional *f, double *value, int b, int h, double h0,
                          double *derivative) {
   const double middle = *value;
-  double sum[2] = {0.0, 0.0};
-  ref_branches branches[2];
-  for (int side = 0; side < 2; side++) {
+  const int sides = ref_judges(&f->x->d) ? 3 : 2;
+  double sum[3] = {0.0, 0.0, 0.0};
+  ref_branches branches[3];
+  for (int side = 0; side < sides; side++) {
     ref_branches_clear(&branches[side]);
-    *value = middle + (side ? h0 : -h0);
+    *value = side == 2 ? middle : middle + (side ? h0 : -h0);
     for (int n = 0; n < f->x->d.batch; n++)
       for (int k = 0; k < f->x->d.heads; k++)
         if ((b < 0 || n == b) && (h < 0 || k == h))
@@ -1191,7 +1225,8 @@ HELP int difference_over(const functional *f, double *value, int b, int h, doubl
   }
   *value = middle;
   *derivative = (sum[1] - sum[0]) / (2.0 * h0);
-  return branches[0].decisions == branches[1].decisions;
+  return branches[0].decisions == branches[1].decisions &&
+         branches[0].decisions == branches[sides - 1].decisions;
 }
 
 /* A step of 4e-5 is moved by a thousandth too: 2e-6 would be far enough for the curve to count. */

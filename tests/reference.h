@@ -867,6 +867,11 @@ REF size_t ref_past_wide(const miras_memory_desc *d) {
   return (size_t)ref_features(d) + (size_t)d->value_dim + ref_past_thresholds(d);
 }
 
+/* Does a memory keep what is usual, N, S and U, to judge its pairs or ridges by? */
+REF int ref_judges(const miras_memory_desc *d) {
+  return d->algorithm == MIRAS_ALGORITHM_RECURSIVE && (d->outlier > 0.0f || d->ridge_relative);
+}
+
 /* State of a head after a closed chunk: A [weights] and momentum S [weights]; then Newton's H
  * [features, features], or pairs [window, key_dim + value_dim] from the
  * oldest and how many there are. */
@@ -993,6 +998,7 @@ REF void ref_open(ref_memory *m, const miras_memory_desc *given, const double *p
   m->at_more = m->per_head = 2 * P;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) m->per_head += F * F;
   if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) m->per_head += F * F + F;
+  if (ref_judges(&m->d)) m->per_head += 3;
   m->per_head += ref_past(&m->d) * ref_past_wide(&m->d);
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE)
     m->per_head += 1 + (size_t)m->d.window * (size_t)(m->d.key_dim + m->d.value_dim);
@@ -1190,7 +1196,9 @@ REF double ref_write_newton(ref_memory *m, double *state, int h, const ref_token
  * faded. A token is taken as what it stands for, with two inversions:
  *   f <- 1 - keep (1 - f)       H' = keep H + eta k k' + lambda_i f_i e_i e_i'
  *   H' W' = keep H W + eta k v'                    f_i <- 0,   i the token's number modulo F
- * Of categories, eta is an eighth of itself and v is the answer less 8 times its error. */
+ * Of categories, eta is an eighth of itself and v is the answer less 8 times its error. Where pairs
+ * are judged, w stands for eta, and then N, S, U follow f in the state; where ridges are relative,
+ * lambda U for lambda, and f is what is left of a ridge over lambda. */
 REF void ref_invert(double *to, const double *from, size_t F) {
   const size_t wide = 2 * F;
   double *M = (double *)ref_zeros(F * wide);
@@ -1205,15 +1213,63 @@ REF void ref_invert(double *to, const double *from, size_t F) {
   free(M);
 }
 
+/* The weight that a pair of weight eta gets from a memory that judges it, P being what it knows by
+ * then: the errors e of a pair of weight w have the usual square S (1/w + x'P x), and may have b^2
+ * times that; and w x'P x may be 4 b^2, or later 4 b^2 F/N. usual: N, S, U, which follow. Returns
+ * the share of H that is left behind the pair. */
+REF double ref_judge(const ref_memory *m, const double *P, double square, double error, double eta,
+                     double *usual, double *weight) {
+  const double bb = (double)m->d.outlier * (double)m->d.outlier, F = (double)m->features;
+  const int weighs = bb > 0.0 && m->d.bias != MIRAS_BIAS_CROSS_ENTROPY;
+  double h = 0.0, inverse = 1.0 / eta, z, rest = 1.0;
+  for (size_t i = 0; i < (size_t)m->features; i++)
+    for (size_t j = 0; j < (size_t)m->features; j++)
+      h += m->x[i] * P[i * (size_t)m->features + j] * m->x[j];
+  z = error / (inverse + h);
+  if (weighs && usual[1] > 0.0) {
+    const double far = error / (bb * usual[1]) - h;
+    ref_branch(m->branches, far > inverse, far / inverse - 1.0);
+    if (far > inverse) inverse = far;
+  }
+  if (bb > 0.0) {
+    const double most = 4.0 * bb * (usual[0] > F ? F / usual[0] : 1.0);
+    ref_branch(m->branches, h / most > inverse, h / most / inverse - 1.0);
+    if (h / most > inverse) inverse = h / most;
+    if (fabs(usual[0] - F) > 1e-9) ref_branch(m->branches, usual[0] > F, usual[0] - F);
+  }
+  *weight = 1.0 / inverse;
+  if (bb > 0.0 && usual[2] > 0.0)
+    ref_branch(m->branches, square / inverse > bb * usual[2],
+               square / inverse / (bb * usual[2]) - 1.0);
+  if (bb > 0.0 && usual[2] > 0.0 && square / inverse > bb * usual[2])
+    usual[2] += (bb - 1.0) * usual[2] / usual[0];
+  else usual[2] += (square / inverse - usual[2]) / usual[0];
+  if (bb > 0.0 && usual[1] > 0.0) {
+    const double stiff = h * eta * usual[0] / F * 16.0, strange = z / (bb * usual[1]);
+    ref_branch(m->branches, stiff < 1.0, stiff - 1.0);
+    ref_branch(m->branches, strange > 1.0, strange - 1.0);
+    if (stiff >= 1.0) usual[1] += ((strange > 1.0 ? bb * usual[1] : z) - usual[1]) / usual[0];
+    else if (strange > 1.0) rest = usual[0] / (usual[0] + bb - 1.0);
+  } else if (bb > 0.0) {
+    usual[1] = z;
+  }
+  usual[0] *= rest;
+  usual[2] *= rest;
+  return rest;
+}
+
 REF double ref_write_recursive(ref_memory *m, double *state, int h, uint64_t position,
                                const ref_token *x) {
   const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim, at = (size_t)(position % F);
-  const int entropy = m->d.bias == MIRAS_BIAS_CROSS_ENTROPY;
+  const int entropy = m->d.bias == MIRAS_BIAS_CROSS_ENTROPY, relative = m->d.ridge_relative;
+  const int judges = ref_judges(&m->d);
   const double eta = entropy ? x->step[0] / 8.0 : x->step[0], least = pow(10.0, -3.0 / (double)F);
   const double keep = x->keep[0] < least ? least : x->keep[0];
-  double *W = state, *P = state + m->at_more, *f = P + F * F, loss = 0.0;
+  double *W = state, *P = state + m->at_more, *f = P + F * F, *usual = f + F, loss = 0.0;
   double *H = (double *)ref_zeros(F * F), *G = (double *)ref_zeros(F * dv);
   double *value = (double *)ref_zeros(2 * dv), *error = value + dv;
+  double square = 0.0, wrong = 0.0, weight = eta, rest = 1.0, due, young = 1.0;
+  int taken = 1, first = 0;
   ref_map(&m->d, x->key, m->x, m->branches);
   for (size_t o = 0; o < dv; o++) {
     double answer = 0.0;
@@ -1222,24 +1278,60 @@ REF double ref_write_recursive(ref_memory *m, double *state, int h, uint64_t pos
     value[o] = answer;
   }
   if (entropy) loss = ref_bias(&m->d, value, x->value, NULL, error, m->branches);
-  for (size_t o = 0; o < dv; o++) value[o] = entropy ? value[o] - 8.0 * error[o] : x->value[o];
-  ref_invert(H, P, F);
-  for (size_t i = 0; i < F; i++) {
-    f[i] = 1.0 - keep * (1.0 - f[i]);
-    for (size_t j = 0; j < F; j++)
-      for (size_t o = 0; o < dv; o++) G[i * dv + o] += keep * H[i * F + j] * W[j * dv + o];
-    for (size_t o = 0; o < dv; o++) G[i * dv + o] += eta * m->x[i] * value[o];
+  for (size_t o = 0; o < dv; o++) {
+    const double wanted = entropy ? value[o] - 8.0 * error[o] : x->value[o];
+    wrong += (wanted - value[o]) * (wanted - value[o]) / (double)dv;
+    value[o] = wanted;
   }
-  for (size_t i = 0; i < F; i++)
-    for (size_t j = 0; j < F; j++) H[i * F + j] = keep * H[i * F + j] + eta * m->x[i] * m->x[j];
-  H[at * F + at] += ref_ridge(m, h, at) * f[at];
-  f[at] = 0.0;
-  ref_invert(P, H, F);
-  for (size_t i = 0; i < F; i++)
-    for (size_t o = 0; o < dv; o++) {
-      W[i * dv + o] = 0.0;
-      for (size_t j = 0; j < F; j++) W[i * dv + o] += P[i * F + j] * G[j * dv + o];
+  for (size_t i = 0; i < F; i++) square += m->x[i] * m->x[i];
+  if (judges) {
+    taken = square >= 1e-30 && wrong < 1e38;
+    ref_branch(m->branches, taken, 1.0);
+    first = relative && taken && !(usual[2] > 0.0);
+  }
+  if (!relative || first || usual[2] > 0.0) {
+    if (judges) usual[0] = keep * usual[0] + taken;
+    if (first) usual[2] = square * eta;
+    if (relative && taken && usual[0] <= (double)F + 1.0) { /* an early key is far shorter */
+      for (; usual[2] > 100.0 * square * eta; young /= 16.0) usual[2] /= 16.0;
+      ref_branch(m->branches, young < 1.0, usual[2] / (100.0 * square * eta) - 1.0);
     }
+    ref_invert(H, P, F);
+    for (size_t i = 0; i < F; i++) {
+      const double left = keep * young;
+      f[i] = first ? square * eta : relative ? left * f[i] : 1.0 - left * (1.0 - f[i]);
+      for (size_t j = 0; j < F; j++)
+        H[i * F + j] = !first ? left * H[i * F + j] : i == j ? square * eta * ref_ridge(m, h, i)
+                                                             : 0.0;
+    }
+    ref_invert(P, H, F);
+    if (judges && taken) rest = ref_judge(m, P, square, wrong, eta, usual, &weight);
+    for (size_t i = 0; i < F; i++)
+      for (size_t o = 0; o < dv; o++) {
+        if (taken) G[i * dv + o] = rest * weight * m->x[i] * value[o];
+        for (size_t j = 0; j < F; j++) G[i * dv + o] += rest * H[i * F + j] * W[j * dv + o];
+      }
+    for (size_t i = 0; i < F; i++) {
+      f[i] = relative ? rest * f[i] : 1.0 - rest * (1.0 - f[i]);
+      for (size_t j = 0; j < F; j++) {
+        if (taken) H[i * F + j] += weight * m->x[i] * m->x[j];
+        H[i * F + j] *= rest;
+      }
+    }
+    due = relative ? usual[2] - f[at] : f[at];
+    if (relative && fabs(due) > 1e-9 * usual[2]) /* of a first key they may be one number */
+      ref_branch(m->branches, due > 0.0, due / usual[2]);
+    if (!relative || due > 0.0) {
+      H[at * F + at] += ref_ridge(m, h, at) * due;
+      f[at] = relative ? usual[2] : 0.0;
+    }
+    ref_invert(P, H, F);
+    for (size_t i = 0; i < F; i++)
+      for (size_t o = 0; o < dv; o++) {
+        W[i * dv + o] = 0.0;
+        for (size_t j = 0; j < F; j++) W[i * dv + o] += P[i * F + j] * G[j * dv + o];
+      }
+  }
   free(H);
   free(G);
   free(value);

@@ -168,7 +168,8 @@ static void names_round_trip(void **state) {
     miras_memory_desc alone, row;
     assert_non_null(name);
     assert_int_equal(miras_memory_preset(&alone, (miras_preset)i), MIRAS_OK);
-    if (i >= MIRAS_PRESET_ROWS && i != MIRAS_PRESET_CATEGORIES) {   /* it is its row's */
+    if (i >= MIRAS_PRESET_ROWS && i != MIRAS_PRESET_SIGNALS &&
+        i != MIRAS_PRESET_CATEGORIES) {                             /* it is its row's */
       int rows = 0;
       for (j = 0; j < MIRAS_PRESET_ROWS; j++) {
         miras_memory_preset(&row, (miras_preset)j);
@@ -943,6 +944,14 @@ static const wrong wrong_memories[] = {
   {EXACT, "iterations", "5", {{I(iterations), 5}}},
   {EXACT, "tolerance", "0.5", {{F(tolerance), 0.5}}},
   {EXACT, "ridge", "0.5", {{F(ridge), 0.5}}},
+  {EXACT, "ridge_relative", "1", {{I(ridge_relative), 1}}},
+  {EXACT, "outlier", "4", {{F(outlier), 4}}},
+  {EXACT, "outlier", "0.5", {{E(algorithm), MIRAS_ALGORITHM_RECURSIVE}, {F(outlier), 0.5}}},
+  {EXACT, "outlier", "nan", {{E(algorithm), MIRAS_ALGORITHM_RECURSIVE}, {F(outlier), (double)NAN}}},
+  {EXACT, "ridge_relative", "2",
+   {{E(algorithm), MIRAS_ALGORITHM_RECURSIVE}, {I(ridge_relative), 2}}},
+  {EXACT, "ridge_relative", "1",
+   {{E(algorithm), MIRAS_ALGORITHM_LEAST_SQUARES}, {I(ridge_relative), 1}}},
   {EXACT, "value_decay_gate", "2", {{E(value_decay_gate), MIRAS_GATE_CHANNEL}}},
   {EXACT, "balance", "0.5", {{F(balance), 0.5}}},
   {EXACT, "sparsity", "0.5", {{F(sparsity), 0.5}}},

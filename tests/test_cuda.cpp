@@ -627,6 +627,11 @@ int main(int argc, char **argv) {
       token_gates = pass[i].gates;
       failed += compare((miras_preset)kind, pass[i].chunk, (unsigned)pass[i].threads);
     }
+  for (kind = MIRAS_PRESET_SIGNALS; kind <= MIRAS_PRESET_CATEGORIES; kind++)
+    for (i = 0; asked(argc, argv, miras_preset_name((miras_preset)kind)) && i < 2; i++) {
+      token_gates = pass[i].gates;                 /* their own fields, which their row has not   */
+      failed += compare((miras_preset)kind, 1, (unsigned)pass[i].threads);
+    }
   for (i = 0; asked(argc, argv, "mamba-memory") && i < 2; i++) {
     token_gates = MIRAS_GATE_ENTRY;                /* which other rows have not got               */
     failed += compare(MIRAS_PRESET_MAMBA_MEMORY, i ? 8 : 1, i ? 32 : 96);
@@ -637,6 +642,7 @@ int main(int argc, char **argv) {
     if (asked(argc, argv, miras_preset_name((miras_preset)kind)))
       failed += drifts((miras_preset)kind, getenv("SIZE") ? atoi(getenv("SIZE")) : 20,
                        FED > 256 ? 10 : 0.05);
+  if (asked(argc, argv, "signals")) failed += drifts(MIRAS_PRESET_SIGNALS, 20, 0.05);
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (i = 0; asked(argc, argv, miras_preset_name((miras_preset)kind)) && i < 3; i++)
       failed += steps((miras_preset)kind, i ? 20 : 72, i == 1 ? 72 : 20, pass[i + 1].gates);

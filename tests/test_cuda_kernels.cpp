@@ -393,7 +393,8 @@ template <class Y> struct cases {
   }
   BOTH static void absorb(T *K, const shape *s, float *p) {
     const typename Y::absorbing a = {N, (N + 15) / 16 * 16, s->k % N, AT(0), AT(1),
-                                     F ? NULL : AT(2), 0.3f, AT(3), AT(4), AT(5), AT(6)};
+                                     F / 2 ? NULL : AT(2), 0.3f, AT(3), AT(4), AT(5), AT(6), 0.5f,
+                                     2, F ? 0.3f : 0};     /* or finds its weight */
     K->absorb(&a);
   }
   BOTH static void recede(T *K, const shape *s, float *p) { K->recede(AT(0), AT(1), 0.9f, N); }

@@ -819,26 +819,29 @@ static void test_fold_pair(void **state) {
 
 /* ---- least squares by recursion ---- */
 
-/* A pair enters P = L' diag(d) L: P - w b b' / s in double, with b = P x, s = 1 + w x'P x. What is
+/* A pair enters P = L' diag(d) L: P - w b b' / s in double, with b = P x, s = 1 + w x'P x; of a
+ * vector, of a unit vector, and (the last three) with a weight that is found on the way. What is
  * right of the diagonal and behind the rows stays 0, and all sets of vectors have the same bits. */
 static void test_absorb(void **state) {
-  enum { MOST = 50, WIDE = 64, COLUMN = WIDE + 1 };
+  enum { MOST = 50, WIDE = 64, COLUMN = WIDE + 3 };
+  static const float limits[][3] = {          /* inverse, far, most */
+    { 1.5f, 0, 1e30f }, { 1.5f, 1e4f, 1e30f }, { 1e-5f, 2, 0.3f } };
   static const size_t sizes[] = { 1, 2, 15, 16, 17, 26, 33, 48, 50 };
   static float L[MOST * WIDE], D[WIDE], x[WIDE], v[WIDE], e[WIDE], s[COLUMN], b[WIDE];
   static float first[MOST * WIDE], first_d[WIDE];
   static double P[MOST][MOST], px[MOST];
   size_t z, i, j, m;
-  int t, unit;
+  int t, how;
   (void)state;
   for (z = 0; z < sizeof sizes / sizeof *sizes; z++)
-    for (unit = 0; unit < 2; unit++) {
+    for (how = 0; how < 5; how++) {
       const miras__kernels *vectors = NULL;
       for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
         const miras__kernels *k = miras__kernel_list[t];
         const size_t n = sizes[z], ld = (n + 15) / 16 * 16, at = n / 3;
-        const float weight = 0.7f;
-        const miras__absorbing a = { n, ld, at, L, D, unit ? NULL : x, weight, v, e, s, b };
-        double size = 1;
+        const int unit = how == 1;
+        miras__absorbing a = { n, ld, at, L, D, unit ? NULL : x, 0.7f, v, e, s, b, 0, 0, 0 };
+        double size = 1, weight = (double)a.weight, h = 0;
         if (!miras__kernels_usable(k)) continue;
         draw_all(L, MOST * WIDE, UNIFORM, z + 1);
         draw_all(D, WIDE, UNIFORM, 2);
@@ -855,9 +858,17 @@ static void test_absorb(void **state) {
         for (i = 0; i < n; i++)
           for (px[i] = 0, j = 0; j < n; j++)
             px[i] += P[i][j] * (unit ? (double)(j == at) : (double)x[j]);
-        for (i = 0; i < n; i++)
-          size += (double)weight * px[i] * (unit ? (double)(i == at) : (double)x[i]);
+        for (i = 0; i < n; i++) h += px[i] * (unit ? (double)(i == at) : (double)x[i]);
+        if (how > 1) {
+          a.inverse = limits[how - 2][0], a.far = limits[how - 2][1], a.most = limits[how - 2][2];
+          weight = 1 / fmax(fmax((double)a.inverse, (double)a.far - h), h / (double)a.most);
+        }
+        size += weight * h;
         k->absorb(&a);
+        if (how > 1) {
+          assert_true(fabs((double)s[n + 1] - h) < 1e-5 * h);
+          assert_true(fabs((double)s[n + 2] - weight) < 1e-5 * weight);
+        }
         assert_true(fabs((double)s[n] - size) < 1e-5 * size);
         for (i = 0; i < n; i++) {
           assert_true(fabs((double)b[i] - px[i]) < 1e-5 * size);
@@ -867,7 +878,7 @@ static void test_absorb(void **state) {
             double now = 0;
             for (m = 0; m < n; m++)
               now += (double)D[m] * (double)L[m * ld + i] * (double)L[m * ld + j];
-            now -= P[i][j] - (double)weight * px[i] * px[j] / size;
+            now -= P[i][j] - weight * px[i] * px[j] / size;
             assert_true(fabs(now) < 2e-5 * size);
           }
         }

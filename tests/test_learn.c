@@ -1,5 +1,5 @@
 /* test_learn.c: the one call that answers and then learns, keys of which most entries are 0, decay
- * by time that has passed, and categories: what a memory on its own is used with.
+ * by time that has passed, categories, and sensors: what a memory on its own is used with.
  */
 #include <float.h>
 #include <math.h>
@@ -647,6 +647,172 @@ static void test_files(void **state) {
   finish();
 }
 
+/* ---- a sensor as it comes ---- */
+
+enum { SENSES = 12, READINGS = 4 };
+
+static double map_of[SENSES][READINGS];
+
+static void draw_map(void) {
+  random_state = 3;
+  for (int i = 0; i < SENSES; i++)
+    for (int j = 0; j < READINGS; j++) map_of[i][j] = (double)uniform(-1, 1);
+}
+
+/* |answer - value| / |value| of 200 pairs without noise; the draws behind it go on as before. */
+static double off_the_map(miras_memory *m, float unit) {
+  const uint64_t keep = random_state;
+  double wrong = 0.0, all = 0.0;
+  for (int s = 0; s < 200; s++) {
+    float key[SENSES], out[READINGS];
+    for (int i = 0; i < SENSES; i++) key[i] = unit * uniform(-1, 1);
+    miras_memory_read(m, key, out);
+    for (int j = 0; j < READINGS; j++) {
+      double y = 0.0;
+      for (int i = 0; i < SENSES; i++) y += map_of[i][j] * (double)key[i] / (double)unit;
+      wrong += ((double)out[j] - y) * ((double)out[j] - y);
+      all += y * y;
+    }
+  }
+  random_state = keep;
+  return sqrt(wrong / all);
+}
+
+/* One reading of the map and some noise; by key and by value so many times as large as others, and
+ * a wild one is of no map. */
+static miras_result sense(miras_memory *m, float unit, float by_key, float by_value) {
+  const int wild = by_key > 1 || by_value > 1;
+  float key[SENSES], value[READINGS], surprise;
+  for (int i = 0; i < SENSES; i++) key[i] = uniform(-1, 1);
+  for (int j = 0; j < READINGS; j++) {
+    double y = wild ? (double)(by_value * uniform(-1, 1)) : 0.1 * (double)uniform(-1, 1);
+    for (int i = 0; i < SENSES && !wild; i++) y += map_of[i][j] * (double)key[i];
+    value[j] = (float)y;
+  }
+  for (int i = 0; i < SENSES; i++) key[i] *= unit * by_key;
+  return miras_memory_write(m, key, value, &surprise);
+}
+
+static miras_memory *sensor(miras_preset preset, const char *groups) {
+  miras_memory_desc d;
+  miras_memory_preset(&d, preset);
+  strcpy(d.groups, groups);
+  d.key_dim = SENSES;
+  d.value_dim = READINGS;
+  return opened(&d);
+}
+
+/* A wild pair or ten do nothing to what is known, a hundred little; the first may be one, too. */
+static void test_wild_pairs(void **state) {
+  static const struct { int at, count; float by_key, by_value; double behind, later; } cases[] = {
+    {2000, 1, 1e4f, 1, 0.008, 0.008},      {2000, 10, 1e4f, 1, 0.008, 0.008},
+    {2000, 100, 1e4f, 1, 0.03, 0.015},     {2000, 1, 1, 1e4f, 0.008, 0.008},
+    {2000, 10, 1, 1e8f, 0.008, 0.008},     {2000, 1, 1e4f, 1e4f, 0.008, 0.008},
+    {2000, 1, 1e20f, 1, 0.008, 0.008},     {2000, 1, 1, 1e30f, 0.008, 0.008},
+    {2000, 1, 1e-20f, 1, 0.008, 0.008},    {3, 1, 1e4f, 1, 2, 0.008},
+    {0, 1, 1e4f, 1, 2, 0.012}};
+  (void)state;
+  start();
+  for (int c = 0; c < COUNT(cases); c++) {
+    miras_memory *m = sensor(MIRAS_PRESET_SIGNALS, "");
+    double behind = 0.0, later;
+    assert_non_null(m);
+    draw_map();
+    for (int t = 0; t < 3500; t++) {
+      const int wild = t >= cases[c].at && t < cases[c].at + cases[c].count;
+      if (t == cases[c].at + cases[c].count) behind = off_the_map(m, 1);
+      sense(m, 1, wild ? cases[c].by_key : 1, wild ? cases[c].by_value : 1);
+    }
+    later = off_the_map(m, 1);
+    if (!(behind <= cases[c].behind && later <= cases[c].later))
+      failed("%d wild from %d, keys times %g, values times %g: off by %g, later %g", cases[c].count,
+             cases[c].at, (double)cases[c].by_key, (double)cases[c].by_value, behind, later);
+    miras_memory_close(m);
+  }
+  finish();
+}
+
+/* Keys in another unit, a power of two, have the same answers to the bit, of numbers and of
+ * categories; zeros before the first key change nothing, and no key is too short to be learned. */
+static void test_units(void **state) {
+  static const float units[] = {9.5367432e-07f, 1048576.0f, 1.4551915e-11f, 6.8719477e10f};
+  (void)state;
+  start();
+  for (int kind = 0; kind < 2; kind++)
+    for (int u = 0; u < COUNT(units); u++) {
+      const miras_preset preset = kind ? MIRAS_PRESET_CATEGORIES : MIRAS_PRESET_SIGNALS;
+      miras_memory *a = sensor(preset, kind ? "4" : ""), *b = sensor(preset, kind ? "4" : "");
+      assert_true(a != NULL && b != NULL);
+      draw_map();
+      for (int t = 0; t < 400; t++) {
+        float key[SENSES], short_key[SENSES], value[READINGS] = {0}, y[READINGS], z[READINGS];
+        double first = 0.0;
+        for (int i = 0; i < SENSES; i++) key[i] = t < 2 ? 0.0f : uniform(-1, 1);
+        for (int i = 0; i < SENSES; i++) short_key[i] = units[u] * key[i];
+        for (int i = 0; i < SENSES; i++) first += map_of[i][0] * (double)key[i];
+        for (int j = 0; j < READINGS && !kind; j++) value[j] = j ? uniform(-1, 1) : (float)first;
+        if (kind) value[first > 0 ? 0 : 1] = 1;
+        if (miras_memory_write(a, key, value, NULL) != MIRAS_OK ||
+            miras_memory_write(b, short_key, value, NULL) != MIRAS_OK)
+          failed("refused");
+        miras_memory_read(a, key, y);
+        miras_memory_read(b, short_key, z);
+        if (memcmp(y, z, sizeof y)) {
+          failed("keys times %g, write %d: %g is %g", (double)units[u], t, (double)y[0],
+                 (double)z[0]);
+          break;
+        }
+      }
+      miras_memory_close(a);
+      miras_memory_close(b);
+    }
+  for (float unit = 1e-13f; unit < 2e12f; unit *= 10) {
+    miras_memory *m = sensor(MIRAS_PRESET_SIGNALS, "");
+    double off;
+    assert_non_null(m);
+    draw_map();
+    for (int t = 0; t < 500; t++) sense(m, unit, 1, 1);
+    off = off_the_map(m, unit);
+    if (!(off <= 0.02)) failed("keys of %g: off by %g", (double)unit, off);
+    miras_memory_close(m);
+  }
+  finish();
+}
+
+/* What is usual is in the state: a memory that goes on from a file has the same bits. */
+static void test_usual_in_files(void **state) {
+  static unsigned char file[16384];
+  char why[256];
+  (void)state;
+  start();
+  for (int kind = 0; kind < 2; kind++) {
+    const miras_preset preset = kind ? MIRAS_PRESET_CATEGORIES : MIRAS_PRESET_SIGNALS;
+    miras_memory *a = sensor(preset, kind ? "4" : ""), *b = sensor(preset, kind ? "4" : "");
+    float usual[3] = {0};
+    uint64_t keep;
+    size_t n;
+    assert_true(a != NULL && b != NULL);
+    draw_map();
+    for (int t = 0; t < 300; t++) sense(a, 1e-3f, 1, 1);
+    n = miras_memory_save_to(a, file, sizeof file);
+    assert_true(n > 0 && n <= sizeof file);
+    if (miras_memory_load_from(b, file, n, why, sizeof why) != MIRAS_OK) failed("%s", why);
+    if (miras_memory_get(b, 0, 0, "usual", usual, why, sizeof why) != MIRAS_OK ||
+        !(usual[0] > 100))
+      failed("%g pairs", (double)usual[0]);
+    for (int t = 0; t < 100; t++) {
+      keep = random_state;
+      sense(a, 1e-3f, t % 20 == 3 ? 1e4f : 1, 1);
+      random_state = keep;
+      sense(b, 1e-3f, t % 20 == 3 ? 1e4f : 1, 1);
+    }
+    if (!same_states(a, b)) failed("another state behind a file");
+    miras_memory_close(a);
+    miras_memory_close(b);
+  }
+  finish();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_learn),      cmocka_unit_test(test_surprise),
@@ -654,7 +820,8 @@ int main(void) {
     cmocka_unit_test(test_workers),    cmocka_unit_test(test_elapsed),
     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_overshoot),
     cmocka_unit_test(test_categories), cmocka_unit_test(test_groups),
-    cmocka_unit_test(test_files),
+    cmocka_unit_test(test_files),      cmocka_unit_test(test_wild_pairs),
+    cmocka_unit_test(test_units),      cmocka_unit_test(test_usual_in_files),
   };
   printf("instruction set: %s\n", miras_isa());
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -560,7 +560,9 @@ static void check_tensor(const functional *f, const gradient *g, int coordinates
     at[n++] = i;
   }
   for (int i = 0; i < COUNT(tops); i++) largest = fmax(largest, tops[i]);
-  if (largest < 1e-7) { /* too small for differences, but not zero */
+  /* too small for differences, but not zero; where ridges go with keys and steps, what all steps
+   * have in common changes nothing, and a single one nothing at all */
+  if (largest < (d->ridge_relative && !strcmp(g->name, "step") ? 1e-5 : 1e-7)) {
     if (!g->may_vanish && largest < 1e-10) failed("gradient of %s is zero: %s", g->name, label(d));
     return;
   }
@@ -740,7 +742,9 @@ static void check_params(const taping *t, int coordinates) {
     check_tensor(&t->f, &biases, coordinates);
   }
   if (d->token_rates) check_tensor(&t->f, &rates, coordinates);
-  if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) check_tensor(&t->f, &ridge, coordinates);
+  if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES || /* or it begins, or fades */
+      (ref_squares(d) && (t->before == 0 || d->retention != MIRAS_RETENTION_ALL)))
+    check_tensor(&t->f, &ridge, coordinates);
   if (d->decay_gate == MIRAS_GATE_ENTRY) check_tensor(&t->f, &entries, coordinates);
 }
 

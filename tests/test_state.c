@@ -183,7 +183,8 @@ static double other_value(const pair *p, const char *name, double value) {
   const miras_memory_desc *d = &p->x->d;
   if (strcmp(name, "H") == 0) return 1.25 * value;
   if (strcmp(name, "L") == 0) return 1.1 * value; /* not negative on its diagonal */
-  if (strcmp(name, "faded") == 0) return 0.9 * value;
+  if (strcmp(name, "faded") == 0 || strcmp(name, "ridge_left") == 0) return 0.9 * value;
+  if (strcmp(name, "usual") == 0) return 1.2 * value;
   if (strcmp(name, "z") == 0) return 1.1 * value;
   if (value == 0.0 && d->architecture == MIRAS_ARCH_KV_CACHE) return 0.0;
   value *= 1.0 + (double)uniform(-0.2f, 0.2f);
@@ -433,6 +434,8 @@ static void test_names(void **state) {
     {MIRAS_PRESET_MESA, "s H [4,4] 0; s G [4,6] 16; p init.G [4,6] 0; p ridge [4] 48;"},
     {MIRAS_PRESET_RLS, "s L [4,4] 0; s faded [4] 16; d P [4,4] 0; s W [4,6] 20; p init.W [4,6] 0; "
                        "p ridge [4] 48;"},
+    {MIRAS_PRESET_SIGNALS, "s L [4,4] 0; s ridge_left [4] 16; s usual [3] 20; d P [4,4] 0; "
+                           "s W [4,6] 23; p init.W [4,6] 0; p ridge [4] 48;"},
     {MIRAS_PRESET_TITANS, "s W1 [4,16] 0; s W2 [16,6] 64; s momentum.W1 [4,16] 160; "
                    "s momentum.W2 [16,6] 224; p init.W1 [4,16] 0; p init.W2 [16,6] 64;"},
     {MIRAS_PRESET_MONETA, "s A1 [4,16] 0; s A2 [16,6] 64; d W1 [4,16] 0; d W2 [16,6] 64; "
