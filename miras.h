@@ -1292,11 +1292,12 @@ MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, fl
  * of one that comes twice the last entry counts. Such a key costs what it holds, not key_dim, where
  * a matrix has chunk 1, inner_steps 1 and retention all, l2 or l2-both, and no feature map,
  * normalize, separate_erase, diagonal, momentum, token_rates or reset_every; a decay below 1, and
- * every 64th write (room @06, NUMERICS), still pass over the whole state. Other memories get the
- * whole key, made in room of their own. MIRAS_ERR_ARGUMENT, and nothing has changed, for a place or
- * count out of range, a key of both kinds, and an elapsed that is negative, no number or, other
- * than 0 and 1, for a memory without a decay gate; MIRAS_ERR_DESC for inner_steps > 1 and, with a
- * value, where miras_memory_can_write says no. */
+ * every 64th write (room @06, NUMERICS), still pass over the whole state, as does the first sparse
+ * key behind whole ones or miras_memory_state. Other memories, and what is no longer finite, get
+ * the whole key, made in room of their own. MIRAS_ERR_ARGUMENT, and nothing has changed, for a
+ * place or count out of range, a key of both kinds, and an elapsed that is negative, no number or,
+ * other than 0 and 1, for a memory without a decay gate; MIRAS_ERR_DESC for inner_steps > 1 and,
+ * with a value, where miras_memory_can_write says no. */
 MIRAS_API miras_result miras_memory_learn(miras_memory *m, const miras_memory_event *e);
 /* to [batch, heads, value_dim] = the probabilities that an answer of a memory with
  * MIRAS_BIAS_CROSS_ENTROPY says, of which every group sums to 1; to may be answer.
@@ -12285,10 +12286,10 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
 }
 
 #ifndef MIRAS__DEVICE
-/* A key of which most entries are 0: a bit for each of 32 `words` entries that need not be. */
+/* A key of which most of `places` entries are 0: a bit for each of 32 `words` that need not be. */
 typedef struct miras__sparse {
   const uint32_t *bits;
-  size_t words;
+  size_t words, places;
 } miras__sparse;
 
 /* The next place from *i on, into *i; 0 behind the last. */
@@ -12318,10 +12319,13 @@ static void miras__sparse_decay(const miras__kernels *K, float alpha, float *w, 
   if (b) K->axpy(w, 1 - alpha, b, n);
 }
 
+/* Where c u is not finite even 0 times it counts, as in a product. */
 static void miras__sparse_write(const miras__kernels *K, const miras__sparse *k, float c,
                                 const float *x, const float *u, size_t dv, float *w) {
+  const int all = !(fabsf(c) * K->dot(u, u, dv) <= FLT_MAX);
   size_t i;
-  for (i = 0; miras__sparse_next(k, &i); i++) K->axpy(w + i * dv, c * x[i], u, dv);
+  for (i = 0; all ? i < k->places : miras__sparse_next(k, &i); i++)
+    K->axpy(w + i * dv, c * x[i], u, dv);
 }
 #endif
 
@@ -17602,6 +17606,7 @@ struct miras_memory {
                                         and a bit for each of its entries, of the host alone     */
   size_t sparse_each;
   int zeros;                         /* the initial memory is, and nobody else can write there   */
+  uint64_t sound;                    /* 1 + where all that is known was finite (miras__sound)    */
   uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
   size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
   miras__head_io io;                 /* a head's, of which each call sets the pointers           */
@@ -18656,6 +18661,7 @@ static MIRAS__COLD void miras__memory_look(miras_memory *m) {
   const size_t n = (size_t)m->plan.d.heads * m->plan.weights;
   size_t i;
   for (i = 0; m->zeros && i < n; i++) m->zeros = m->params[i] == 0;
+  m->sound = 0;
 }
 
 static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d,
@@ -18775,6 +18781,7 @@ MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, fl
 typedef struct miras__learning {
   miras_memory *m;
   const miras_memory_event *e;
+  int sparse;                        /* at a sparse key's own cost                               */
 } miras__learning;
 
 /* Put a sparse key into the room for one, or (clear) take it out again: only its places are
@@ -18818,9 +18825,10 @@ static void miras__learn_task(void *argument, int index, int worker) {
   miras__constant_gates(d, &keep, &io);
   if (e->elapsed > 0) keep = (float)miras__pow((double)keep, (double)e->elapsed);
   if (keep < MIRAS__FADED) keep = 0;
-  if (!e->key && miras__takes_sparse(p)) {
+  if (w->sparse) {
     k.bits = bits;
     k.words = (dk + 31) / 32;
+    k.places = dk;
     if (answer || io.v) miras__sparse_of[p->engine](&run, &k, answer);
   } else {
     if (answer) miras__head_read(&run, h, io.k, answer);
@@ -18840,6 +18848,57 @@ static int miras__places_ok(const miras_memory *m, const miras_memory_event *e) 
   return 1;
 }
 
+/* Are they numbers? A sum of squares says so of all but huge ones. */
+static int miras__finite(const miras__kernels *K, const float *x, size_t n) {
+  size_t i;
+  if (K->dot(x, x, n) <= FLT_MAX) return 1;
+  for (i = 0; i < n && fabsf(x[i]) <= FLT_MAX; i++) {}
+  return i == n;
+}
+
+/* The state of head i % heads of sequence i / heads, which a matrix begins with. */
+static const float *miras__head_state(const miras_memory *m, size_t i) {
+  const miras__plan *p = &m->plan;
+  const size_t heads = (size_t)p->d.heads;
+  return m->state + i / heads * p->sequence_state + 16 + i % heads * p->head_state;
+}
+
+/* Is all of the state finite, and the event's key? A whole key multiplies every row, also by 0,
+ * which of what has overflowed is no 0: a sparse key must then be a whole one. The pass over the
+ * state is remembered as long as nothing but sparse keys has come, whose rows are looked at. */
+static int miras__sound(miras_memory *m, const miras_memory_event *e) {
+  const miras__plan *p = &m->plan;
+  const miras__kernels *K = miras__kernels_best();
+  const size_t heads = (size_t)p->d.heads, all = (size_t)p->d.batch * heads;
+  const uint64_t sound = miras__position(m->state) + 1;
+  size_t i;
+  if (e->entry && !miras__finite(K, e->entry, all * (size_t)e->count)) return 0;
+  if (m->sound == sound && (sound > 1 || m->zeros)) return 1;
+  m->sound = 0;
+  for (i = 0; i < all; i++) {
+    const float *w = m->params + i % heads * p->weights;
+    if (!miras__finite(K, sound > 1 ? miras__head_state(m, i) : w, p->weights)) return 0;
+  }
+  m->sound = sound;
+  return 1;
+}
+
+/* A sparse key has been learned: is all finite still? */
+static void miras__sound_yet(miras_memory *m, const miras_memory_event *e) {
+  const miras__plan *p = &m->plan;
+  const miras__kernels *K = miras__kernels_best();
+  const size_t dv = (size_t)p->d.value_dim, count = (size_t)e->count;
+  size_t i, j;
+  m->sound = 0;
+  if (!count || (miras__decays(&p->d) && !m->zeros)) return;
+  for (i = 0; i < (size_t)p->d.batch * (size_t)p->d.heads; i++) {
+    const float *w = miras__head_state(m, i);
+    for (j = i * count; j < (i + 1) * count; j++)
+      if (!miras__finite(K, w + (size_t)e->index[j] * dv, dv)) return;
+  }
+  m->sound = miras__position(m->state) + 1;
+}
+
 MIRAS_API miras_result miras_memory_learn(miras_memory *m, const miras_memory_event *e) {
   miras__learning w;
   if (!m || !e || !(e->elapsed >= 0 && e->elapsed <= FLT_MAX) ||
@@ -18850,9 +18909,11 @@ MIRAS_API miras_result miras_memory_learn(miras_memory *m, const miras_memory_ev
   if (m->plan.d.inner_steps > 1 || (e->value && m->inputs > 3)) return MIRAS_ERR_DESC;
   w.m = m;
   w.e = e;
+  w.sparse = !e->key && miras__takes_sparse(&m->plan) && miras__sound(m, e);
   miras__each(m->plan.d.parallel, (size_t)m->plan.d.batch * (size_t)m->plan.d.heads,
               miras__learn_task, &w);
   if (e->value) miras__memory_at(m, miras__position(m->state) + 1);
+  if (e->value && w.sparse) miras__sound_yet(m, e);
   if (e->value && e->surprise) *e->surprise = miras__memory_surprise(m);
   MIRAS__WATCH(miras__object_check(m));
   return MIRAS_OK;
@@ -19437,6 +19498,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
 }
 
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
+  if (m) m->sound = 0;
   if (bytes) *bytes = m ? m->state_bytes : 0;
   return m ? m->state : NULL;
 }

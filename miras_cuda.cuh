@@ -7964,6 +7964,7 @@ miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
       a->algorithm != b->algorithm)
     return MIRAS_ERR_MISMATCH;
   m->zeros = 0;
+  m->sound = 0;
   return miras__cuda_move(m->params, from->params, m->plan.params * sizeof(float),
                           cudaMemcpyDeviceToHost, stream) &&
                  miras__cuda_states(miras__cuda_held(g), m->state, 1, stream)

@@ -243,6 +243,75 @@ static void test_faded(void **state) {
   finish();
 }
 
+/* What is no longer finite has the numbers of whole keys, too: 0 times it is none. Keys, values and
+ * what is initial overflow here, and a state that is put back is looked at again. */
+static void test_overflow(void **state) {
+  enum { ALL = 26 };
+  int odd = 0;
+  (void)state;
+  start();
+  for (int kind = 0; kind < 240; kind++) {
+    static const miras_bias biases[] = {MIRAS_BIAS_DOT, MIRAS_BIAS_L2, MIRAS_BIAS_HUBER,
+                                        MIRAS_BIAS_CROSS_ENTROPY};
+    miras_memory_desc d;
+    miras_memory *a, *b;
+    size_t bytes;
+    memset(&d, 0, sizeof d);
+    d.bias = biases[kind % 4];
+    if (kind / 4 % 2) d.qk_norm = MIRAS_QK_NORM_L2;
+    if (kind / 8 % 2) d.retention = MIRAS_RETENTION_L2, d.decay_rate = 0.1f;
+    if (kind / 16 % 2 && kind / 8 % 2) d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+    d.heads = 1 + kind % 3;
+    d.key_dim = ALL;
+    d.value_dim = 3;
+    a = opened(&d);
+    b = opened(&d);
+    random_state = (uint64_t)kind + 1;
+    if (a && b && kind / 32 == 1) { /* what is initial, of the last place */
+      miras_memory_params(a, NULL)[3 * ALL - 1] = INFINITY;
+      miras_memory_params(b, NULL)[3 * ALL - 1] = INFINITY;
+    }
+    for (int t = 0; a && b && t < 70; t++) {
+      const int count = below(4), wild = below(12) == 0, by_key = below(2);
+      int32_t at[12];
+      float entry[12], key[3 * ALL] = {0}, value[9], answer[2][9], surprise[2];
+      miras_memory_event e;
+      for (int i = 0; i < count * d.heads; i++) {
+        at[i] = 8 * (i % count) + below(8);
+        entry[i] = uniform(-1, 1) * (wild && by_key ? 3e38f : 1);
+        if (wild && below(8) == 0) entry[i] = below(2) ? INFINITY : NAN;
+        key[i / count * ALL + at[i]] = entry[i];
+      }
+      for (int i = 0; i < 3 * d.heads; i++)
+        value[i] = uniform(0, 1) * (wild && !by_key ? 3e38f : 1);
+      if (kind / 32 == 2 && t == 40) { /* of a stranger at the same place */
+        float *p = (float *)miras_memory_state(a, &bytes) + 16 + 3 * ALL - 1;
+        *p = -INFINITY;
+        ((float *)miras_memory_state(b, NULL))[16 + 3 * ALL - 1] = *p;
+      }
+      memset(&e, 0, sizeof e);
+      e.index = at, e.entry = entry, e.count = count;
+      e.value = t % 7 == 6 ? NULL : value, e.answer = answer[0], e.surprise = &surprise[0];
+      if (miras_memory_learn(a, &e) != MIRAS_OK) failed("refused: %s", label(&d));
+      memset(&e, 0, sizeof e);
+      e.key = key;
+      e.value = t % 7 == 6 ? NULL : value, e.answer = answer[1], e.surprise = &surprise[1];
+      if (miras_memory_learn(b, &e) != MIRAS_OK) failed("refused: %s", label(&d));
+      for (int i = 0; i < 3 * d.heads; i++) odd += !isfinite(answer[1][i]);
+      if (!same_numbers(answer[0], answer[1], 3 * (size_t)d.heads) ||
+          (e.value && !same_numbers(&surprise[0], &surprise[1], 1)) ||
+          (t % 16 == 15 && !same_states(a, b))) { /* which asks for the states */
+        failed("%d, token %d: %s", kind, t, label(&d));
+        break;
+      }
+    }
+    miras_memory_close(a);
+    miras_memory_close(b);
+  }
+  if (odd < 1000) failed("only %d answers have overflowed", odd);
+  finish();
+}
+
 /* Workers share the heads out: the bits of one. */
 static void run_backwards(void *user, int count,
                           void (*task)(void *argument, int index, int worker), void *argument) {
@@ -821,6 +890,7 @@ int main(void) {
     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_overshoot),
     cmocka_unit_test(test_categories), cmocka_unit_test(test_groups),
     cmocka_unit_test(test_files),      cmocka_unit_test(test_wild_pairs),
+    cmocka_unit_test(test_overflow),
     cmocka_unit_test(test_units),      cmocka_unit_test(test_usual_in_files),
   };
   printf("instruction set: %s\n", miras_isa());
