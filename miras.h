@@ -1069,7 +1069,8 @@ typedef enum miras_weights {
  * the model stays as it is ("THE HEAD AS A MEMORY" in room @05). Not on a device. */
 typedef struct miras_adapt_desc {
   float learning_rate;     /* 0: nothing is learned; 1: as far as fits best; up to 100           */
-  float decay_rate;        /* what is learned decays by this with each row, 0..1                 */
+  float decay_rate;        /* all that is learned decays by this with each row that more is
+                              learned from, 0..1                                                 */
   float ridge;             /* how little is expected to be learned, 1e-6..1e6; 0: twice what
                               keys have of entries but hashes                                    */
   float drift;             /* how fast what is known is doubted again, 0..1: it is after 1/drift
@@ -1971,8 +1972,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    of words learns from each token that it is fed; of others miras_session_learn, or classes and
    values of miras_sequence, say what came of the row before. States grow by that, and are copied,
    saved and rolled back as ever. A text unlike a model's training is worth 10 to 30 percent fewer
-   bits so, one like it next to none (bench/results/jobs.md); it costs a hidden row's square and the
-   outputs times the keys a row.
+   bits so, one like it next to none (bench/results/jobs.md): an answer is changed no further than
+   what that has been worth so far allows, so that nothing to learn costs less than a hundredth of
+   the loss, whatever the output and the rate. It costs a hidden row's square and the outputs times
+   the keys a row.
 
    An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
    and others go without by mlp.none. MLPs may square a ReLU instead, norms be layer norms, and one
@@ -23257,9 +23260,27 @@ typedef struct miras__adapt {
   size_t state;                    /* all of it; 0: nothing is learned                            */
   size_t dense, ld;                /* entries of the key but hashes; floats of rows of outputs    */
   size_t rows, orders;             /* of the table of hashes; hashes of a key                     */
-  size_t key, place, gains, said, learned, u, p, table, often;
+  size_t key, place, trusts, said, learned, u, p, table, often;
+  size_t met, scales;              /* as of how many rows a row of the table stands; of numbers   */
   float doubt;                     /* 1/ridge                                                     */
 } miras__adapt;
+
+#define MIRAS__LEARNED 10  /* its place of how many rows were learned: 64 bits, if any decay */
+
+/* What it knows of an output: gains of logits, less 1, and what they were moved by; C less what it
+ * is at first, L, and of how many rows they are. */
+typedef struct miras__trust {
+  float model, model_slopes, learned, learned_slopes;
+  float credit, unit, rows, unused;
+} miras__trust;
+
+/* And of a number: how far the model is off in the mean, the unit of what follows `worst`; how
+ * steep its loss becomes, but of "normal"; how far off it was of late, of "normal" the square in
+ * its deviations; twice the mean loss; means of the gradient e, of what the model was off by, r,
+ * and of their products. */
+typedef struct miras__scale {
+  float size, steep, worst, loss, e, r, er, rr;
+} miras__scale;
 
 /* An input, and where its parameters lie in the flat block: of a category [size, W] in floats or,
  * held in fewer bytes, in bytes; of vectors [W, size] likewise, an offset [W], and, standardized,
@@ -23737,8 +23758,8 @@ static MIRAS__COLD void miras__items_make(miras_model *m) {
 
 /* Find the places, and refuse what is not meant. */
 static MIRAS__COLD miras_result miras__adapt_resolve(const miras_model_desc *d,
-                                                     const miras_row *row, miras__adapt *a,
-                                                     char *why, size_t n) {
+                                                     const miras_row *row, size_t answers,
+                                                     miras__adapt *a, char *why, size_t n) {
   const miras_adapt_desc *x = &d->adapt;
   const size_t outs = (size_t)row->outputs;
   memset(a, 0, sizeof *a);
@@ -23762,8 +23783,8 @@ static MIRAS__COLD miras_result miras__adapt_resolve(const miras_model_desc *d,
   a->orders = x->contexts ? (size_t)(x->longest - x->shortest + 1) : 0;
   a->key = 16;
   a->place = a->key + miras__pad(a->dense);
-  a->gains = a->place + 8;
-  a->said = a->place + 16;
+  a->trusts = a->place + 8;
+  a->said = a->place + miras__pad(8 + 8 * answers);
   a->learned = a->said + a->ld;
   a->u = a->learned + a->ld;
   a->state = a->u;
@@ -23774,6 +23795,10 @@ static MIRAS__COLD miras_result miras__adapt_resolve(const miras_model_desc *d,
   miras__grow(&a->state, a->rows, a->ld);
   a->often = a->state;
   miras__grow(&a->state, a->rows, 1);
+  a->met = a->state;
+  miras__grow(&a->state, x->decay_rate > 0 ? a->rows : 0, 2);
+  a->scales = a->state;
+  miras__grow(&a->state, miras__pad(8 * (size_t)row->values), 1);
   return MIRAS_OK;
 }
 
@@ -23790,7 +23815,7 @@ static MIRAS__COLD miras_result miras__rows_resolve(miras_model *m, char *why, s
   if (m->row.vectors > 1 << 20 || m->row.outputs > 1 << 25)
     return miras__say(why, n, "a row has %d vectors and %d outputs; up to 2^20 and 2^25 are "
                               "allowed", m->row.vectors, m->row.outputs), MIRAS_ERR_DESC;
-  return miras__adapt_resolve(d, &m->row, &m->adapt, why, n);
+  return miras__adapt_resolve(d, &m->row, (size_t)m->answers, &m->adapt, why, n);
 }
 
 /* The model's first layer of type rwkv, whose values others mix in; the number of layers: none. */
@@ -25908,45 +25933,110 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
 /* ---- the head as a memory ----
  *
  * Its state (miras__adapt): a header of 16 words, 1 while an answer waits for what came of it, then
- * the last tokens, the latest first; the key of that answer: phi [dense] = [1, hidden row, vectors]
- * and rows h_j of the table; g - 1, a - 1 and what they have been moved by; the model's answer z
- * and what was learned, m; U [dense, outs]; P - I/ridge [dense, dense]; the table T [rows, outs]
- * and how often a row was there. So all zeros are a new text.
+ * the last tokens, the latest first, and with decay how many rows were learned; the key of that
+ * answer: phi [dense] = [1, hidden row, vectors] and rows h_j of the table; a miras__trust for each
+ * output; the model's answer z and what was learned, m; U [dense, outs]; P - I/ridge [dense,
+ * dense]; the table T [rows, outs], how often a row was there, and with decay as of when it is; a
+ * miras__scale for each number. So all zeros are a new text. For each output:
  *
- *   m = U' phi + sum_j T[h_j],  said: g z + a m               g and a move for logits alone, else 1
- *   e = the loss' gradient by that (outputs of which nothing is known: 0),  eta = learning_rate
- *   q = phi' P phi,  g = P phi / (1 + c q)                    c: 1/8 of categories, 1 of numbers
- *   U = (1 - decay_rate) U - eta g e'                         towards the trained head
+ *   m = U' phi + sum_j T[h_j],  v = (g - 1) z + a m           g and a move for logits alone, else 1
+ *   said: z + v C / max(1, C, R/L)                            R: at most what v can cost
+ *   C = C + (loss of z - loss of said) / L                    0.0005 to 16, at first 2, not below
+ *                                                             an eighth of what it was
+ *
+ * L is twice the mean loss of a number, and 1 nat of logits. With d = the loss' gradient by z + v
+ * over its curvature in the mean (outputs of which nothing is known: 0), b = the curvature where d
+ * is in units of that one, c = 1, and eta = learning_rate:
+ *
+ *   q = phi' P phi,  U = (1 - decay_rate) U - eta P phi d' / (1 + max(1, eta) b q)
  *   P = P - c (P phi)(P phi)' / (1 + c q), then its diagonal + drift/ridge, up to 1/ridge
- *   T[h_j] -= context_rate / sqrt(1 + often_j) e
- *   G += (e.z)^2,  g = max(0.1, g - 0.1 e.z / sqrt(1 + G));  likewise of m:  a from 0 up
+ *   T[h_j] = (1 - decay_rate) T[h_j] - r_j d / max(1, b sum_j r_j)
+ *   r_j = context_rate / sqrt(1 + often_j);  all other rows of T decay too, once they are met
+ *   G += (d.z)^2,  g = max(0.1, g - 0.1 d.z / sqrt(1 + G));  likewise of m:  a from 0 up
  *
- * The gains say how far model and memory are right: g takes a model's certainty back in a text that
- * it does not know, and a the memory's share in one that it does.
+ * Nothing moves where nothing at all is known of a row. C is a purse: nothing is said that can cost
+ * more than what adapting has earned, so that a text with nothing to learn costs a few rows'
+ * losses, and a thousandth of a row's from then on. The gains say how far model and memory are
+ * right: g takes a model's certainty back in a text that it does not know, and a the memory's share
+ * in one that it does.
  *
  * With c = 1, eta = 1 and no drift the first is least squares by recursion (Sherman and Morrison
- * 1950), of numbers with a squared loss. Of logits it is Newton's step on their cross entropy,
- * whose curvature diag p - p p' is taken for c: the same for all outputs, so that they share P.
+ * 1950), of numbers with a squared loss. Numbers of other losses share P, as each gradient is over
+ * its own curvature: the slope of the gradient by what the model was off, over the text so far; of
+ * "normal" the Fisher information, exp -2 s of a mean and 2 of the logarithm s. Of logits it is
+ * Newton's step on their cross entropy, whose curvature diag p - p p' is taken for 1/8, the same
+ * for all of them: where all outputs are logits d is the gradient and b = c = 1/8, beside numbers
+ * d is 8 gradients. A step of any rate ends where its row fits, by max.
  * Drift is what a random walk of U would add to P, and keeps it from trusting itself for good;
  * bounded, it cannot wind up where nothing comes. */
+
+#define MIRAS__CREDIT 2.0f              /* C at first, */
+#define MIRAS__CREDIT_LEAST 0.0005f     /* at least */
+#define MIRAS__CREDIT_MOST 16.0f        /* and at most; */
+#define MIRAS__CREDIT_KEPT 0.125f       /* its share that no row takes                            */
+#define MIRAS__FAR 2.0f                 /* so many usual misses may come any time                 */
+#define MIRAS__SLOW (1 - 1 / 2048.0f)   /* the worst that came is forgotten so in a row           */
 
 static float *miras__adapt_state(const miras_model *m, void *text) {
   return (float *)text + m->run;
 }
 
-/* e [outs] = the gradient of what the answer z was worth; room [outs]. */
-static void miras__adapt_error(const miras_model *m, const miras__kernels *k, const float *z,
-                               const int32_t *classes, const float *values, float *e,
-                               float *room) {
-  int i;
-  k->copy(e, z, m->outs);
+/* x as far as it lies in -most..most; 0 where it is no number. */
+static float miras__held(float x, float most) {
+  return x > most ? most : x < -most ? -most : x <= most ? x : 0;
+}
+
+/* The scales of an output's numbers; NULL of others. */
+static miras__scale *miras__adapt_scales(const miras_model *m, float *a, const miras_output *of) {
+  if (of->type <= MIRAS_OUTPUT_BINARY || of->type == MIRAS_OUTPUT_RAW) return NULL;
+  return (miras__scale *)(void *)(a + m->adapt.scales) + of->first;
+}
+
+static miras__trust *miras__adapt_trust(const miras_model *m, float *a, int output) {
+  return (miras__trust *)(void *)(a + m->adapt.trusts) + output;
+}
+
+/* Outputs [outs] as they are said. */
+static void miras__adapt_say(const miras_model *m, float *a, float *to) {
+  const float *z = a + m->adapt.said, *learned = a + m->adapt.learned;
+  int i, j;
   for (i = 0; i < m->answers; i++) {
     const miras_output *of = &m->out[i];
-    float *at = e + of->column;
-    if (miras__has_target(of, classes, values))
-      (void)miras__target_loss(k, of, at, classes, values, 1, room);
-    else k->fill(at, 0, (size_t)of->columns);
+    const miras__trust *t = miras__adapt_trust(m, a, i);
+    const miras__scale *at = miras__adapt_scales(m, a, of);
+    const float credit = MIRAS__CREDIT + t->credit;
+    float top = 0, low = 0, risk = 0, share;
+    for (j = 0; j < of->columns; j++) {
+      float v = t->model * z[j] + (1 + t->learned) * learned[j], cost = v;
+      if (at && j >= of->size) {          /* logarithms: deviations too small cost squares */
+        v = miras__held(v, 8);
+        if (v < 0) cost = at[j - of->size].worst * (miras__expf(-2 * v) - 1) / 2;
+        else cost = v;
+      } else if (at) {
+        v = miras__held(v, 8 * at[j].size);
+        cost = v * at[j].steep;
+      }
+      if (at && of->type == MIRAS_OUTPUT_NORMAL && j < of->size) {
+        const float by = fmaxf(-miras__held(learned[j + of->size], 8), 0) - z[j + of->size];
+        cost = fabsf(v) * miras__expf(miras__held(by, 80));
+        cost *= sqrtf(at[j].worst) + cost / 2;
+      }
+      risk += cost * cost;
+      top = fmaxf(top, v), low = fminf(low, v);
+      to[j] = v;
+    }
+    risk = of->type == MIRAS_OUTPUT_CATEGORY ? top - low : sqrtf(risk);
+    share = credit / fmaxf(fmaxf(1, credit), t->unit > 0 ? risk / t->unit : 0);
+    for (j = 0; j < of->columns; j++) to[j] = z[j] + share * to[j];
+    z += of->columns, learned += of->columns, to += of->columns;
   }
+}
+
+/* Move a gain, less 1, that is not below `least`, against its slope; *slopes: their squares. */
+static void miras__adapt_gain(float *gain, float *slopes, float slope, float least) {
+  *slopes += slope * slope;
+  *gain -= 0.1f * slope / sqrtf(1 + *slopes);
+  if (!(*gain >= least - 1)) *gain = least - 1;
 }
 
 /* Are all outputs categories, or yes and no? */
@@ -25957,62 +26047,250 @@ static int miras__all_logits(const miras_model *m) {
   return 1;
 }
 
-/* Outputs [outs] as they are said. */
-static void miras__adapt_say(const miras_model *m, const miras__kernels *k, const float *a,
-                             float *to) {
-  const float *gains = a + m->adapt.gains;
-  k->copy(to, a + m->adapt.said, m->outs);
-  if (gains[0] < 0 || gains[0] > 0) k->scale(to, 1 + gains[0], to, m->outs);
-  k->axpy(to, 1 + gains[2], a + m->adapt.learned, m->outs);
+/* What came of an output's answer. */
+typedef struct miras__came {
+  const miras__kernels *k;
+  const miras_output *of;
+  float few;                 /* the row's share of means                                         */
+  float still, said;         /* losses of the model's answer alone, and of what was said         */
+  float unit, count;         /* L, in sum, of so many numbers                                    */
+} miras__came;
+
+/* The loss of an output's number x against y; x becomes its gradient. */
+static float miras__adapt_loss(const miras__came *c, float *x, float y, float at) {
+  float room;
+  return c->k->number_loss((int)c->of->type, x, &y, 1, at, 1, &room);
 }
 
-/* Move a gain, that is gain[0] + 1 and not below `least`, against its slope; gain[1]: the squares
- * of its slopes. */
-static void miras__adapt_gain(float *gain, float slope, float least) {
-  gain[1] += slope * slope;
-  gain[0] -= 0.1f * slope / sqrtf(1 + gain[1]);
-  if (!(gain[0] >= least - 1)) gain[0] = least - 1;
+/* A mean z[0] and the logarithm of a deviation z[n], n numbers behind it; so said; m was learned;
+ * the model was off by `by` in the mean, and what was said by said_by. d, b */
+static void miras__adapt_normal(miras__came *c, miras__scale *at, float by, float said_by,
+                                const float *z, const float *m, const float *said, float *d,
+                                float *b) {
+  const size_t n = (size_t)c->of->size;
+  const float s = at->size, off = miras__held(by / s, 8) + *m / s;
+  const float w = miras__expf(miras__held(-z[n], 80)), x = miras__held(by * w, 1e4f);
+  float y = miras__held(said_by * miras__expf(miras__held(-said[n], 80)), 1e4f);
+  c->still += 0.5f * x * x + z[n];
+  c->said += 0.5f * y * y + said[n];
+  at->loss += c->few * (fminf(x * x, 64) - at->loss);
+  c->unit += at->loss;
+  at->worst = fmaxf(fmaxf(x * x, MIRAS__FAR * MIRAS__FAR), at->worst * MIRAS__SLOW * MIRAS__SLOW);
+  y = miras__held(off * s * miras__expf(miras__held(-z[n] - miras__held(m[n], 8), 80)), 8);
+  *d = miras__held(off, 64) * s;
+  *b = 1;
+  d[n] = 0.5f * (1 - y * y);
+  b[n] = fmaxf(1, 0.5f * (1 + y * y));
 }
 
-/* Learn what came of the answer that waits. scratch: 2 rows of outputs, and one of a key. */
+/* A number of another output likewise. was: its size before the row, in which steep and L are. */
+static void miras__adapt_other(miras__came *c, miras__scale *at, float was, float by,
+                               float said_by, float m, float *d, float *b) {
+  const float s = at->size, r = miras__held(by / s, 64), off = miras__held(r, 8) + m / s;
+  const int huber = c->of->type == MIRAS_OUTPUT_HUBER;
+  float power = huber ? fmaxf(c->of->at / was, 1e-6f) : c->of->at;
+  float e = r, x = miras__held(by / was, 64), curve;
+  int i;
+  c->still += miras__adapt_loss(c, &x, 0, power);
+  x = miras__held(said_by / was, 64);
+  c->said += miras__adapt_loss(c, &x, 0, power);
+  if (huber) power = fmaxf(c->of->at / s, 1e-6f);
+  at->loss += c->few * (2 * miras__adapt_loss(c, &e, 0, power) - at->loss);
+  c->unit += at->loss;
+  at->worst = fmaxf(fabsf(r) * s, at->worst * MIRAS__SLOW);
+  for (at->steep = 0, i = 0; i < 4; i++) {     /* there, or half as steep as twice as far */
+    const float far_off = i < 2 ? 1 : 2;
+    x = far_off * (i % 2 ? 1 : -1) * fmaxf(at->worst / s, MIRAS__FAR);
+    (void)miras__adapt_loss(c, &x, 0, power);
+    at->steep = fmaxf(at->steep, fabsf(x) / (far_off * s));
+  }
+  at->e += c->few * (e - at->e);
+  at->r += c->few * (r - at->r);
+  at->er += c->few * (e * r - at->er);
+  at->rr += c->few * (r * r - at->rr);
+  /* 0.99: of one row, or rows that are all alike, the slope from 0 */
+  curve = (at->er - 0.99f * at->e * at->r) / (at->rr - 0.99f * at->r * at->r);
+  curve = curve > 0 ? 1 / curve : 0;
+  x = miras__held(off, 64);
+  (void)miras__adapt_loss(c, &x, 0, power);
+  *d = x * curve * s;
+  *b = fmaxf(1, off < 0 || off > 0 ? x * curve / off : 1);
+}
+
+/* Numbers, of targets y. */
+static void miras__adapt_numbers(miras__came *c, miras__scale *at, const float *y, const float *z,
+                                 const float *m, const float *said, float *d, float *b) {
+  int i;
+  for (i = 0; i < c->of->size; i++, at++) {
+    const float by = z[i] - y[i];
+    float was = at->size, r;
+    if (!(fabsf(y[i]) <= FLT_MAX)) {
+      b[i] = 1;
+      if (c->of->type == MIRAS_OUTPUT_NORMAL) b[i + c->of->size] = 1;
+      continue;
+    }
+    c->count += 1;
+    if (!(was > 0)) was = fmaxf(miras__held(fabsf(by), 1e18f), 1e-18f);
+    r = miras__held(by / was, 8);
+    at->size = fmaxf(fminf(was * sqrtf(1 + c->few * (r * r - 1)), 1e18f), 1e-18f);
+    if (c->of->type == MIRAS_OUTPUT_NORMAL)
+      miras__adapt_normal(c, at, by, said[i] - y[i], z + i, m + i, said + i, d + i, b + i);
+    else miras__adapt_other(c, at, was, by, said[i] - y[i], m[i], d + i, b + i);
+  }
+}
+
+/* Logits likewise: their gradient is d, of z + v. */
+static void miras__adapt_logits(miras__came *c, const miras__trust *t, int target, const float *y,
+                                const float *z, const float *m, float *said, float *d) {
+  const size_t n = (size_t)c->of->size;
+  size_t j;
+  c->k->scale(d, 1 + t->model, z, n);
+  c->k->axpy(d, 1 + t->learned, m, n);
+  c->unit = c->count = 1;
+  if (c->of->type == MIRAS_OUTPUT_CATEGORY) {
+    c->said = c->k->cross_entropy(said, n, (size_t)target, 0);
+    c->k->copy(said, z, n);
+    c->still = c->k->cross_entropy(said, n, (size_t)target, 0);
+    (void)c->k->cross_entropy(d, n, (size_t)target, 1);
+    return;
+  }
+  for (j = 0; j < n; j++) {
+    const float is = fminf(fmaxf(y[j], 0), 1);
+    float x = z[j];
+    if (!(fabsf(y[j]) <= FLT_MAX)) {
+      d[j] = 0;
+      continue;
+    }
+    c->still += miras__adapt_loss(c, &x, is, 0);
+    c->said += miras__adapt_loss(c, said + j, is, 0);
+    (void)miras__adapt_loss(c, d + j, is, 0);
+  }
+}
+
+/* What came of a row's answers: directions d and curvatures b [outs]; of logits the latter are not
+ * set. Returns whether anything is known. */
+static int miras__adapt_came(const miras_model *m, const miras__kernels *k, float *a,
+                             const int32_t *classes, const float *values, float *d, float *b) {
+  const float *z = a + m->adapt.said, *learned = a + m->adapt.learned;
+  miras__came c;
+  float *said = b;
+  int known = 0, i;
+  memset(&c, 0, sizeof c);
+  c.k = k;
+  miras__adapt_say(m, a, said);
+  k->fill(d, 0, m->outs);
+  for (i = 0; i < m->answers; i++) {
+    const miras_output *of = &m->out[i];
+    miras__trust *t = miras__adapt_trust(m, a, i);
+    const size_t n = (size_t)of->columns, at = (size_t)of->column;
+    float credit = MIRAS__CREDIT + t->credit;
+    const float *y = miras__at(values, (size_t)of->first);
+    if (!miras__has_target(of, classes, values)) {
+      k->fill(b + at, 1, n);
+      continue;
+    }
+    known = 1;
+    c.of = of;
+    c.few = 2 / (2 + t->rows);
+    c.still = c.said = c.unit = c.count = 0;
+    if (of->type > MIRAS_OUTPUT_BINARY) {
+      miras__adapt_numbers(&c, miras__adapt_scales(m, a, of), y, z + at, learned + at, said + at,
+                           d + at, b + at);
+    } else {
+      miras__adapt_logits(&c, t, classes ? classes[of->first] : 0, y, z + at, learned + at,
+                          said + at, d + at);
+      miras__adapt_gain(&t->model, &t->model_slopes, k->dot(d + at, z + at, n), 0.1f);
+      miras__adapt_gain(&t->learned, &t->learned_slopes, k->dot(d + at, learned + at, n), 0);
+    }
+    if (t->unit > 0)
+      credit = fmaxf(credit + fminf(c.still - c.said, 2 * t->unit) / t->unit,
+                     MIRAS__CREDIT_KEPT * credit);
+    t->credit = fminf(fmaxf(credit, MIRAS__CREDIT_LEAST), MIRAS__CREDIT_MOST) - MIRAS__CREDIT;
+    t->unit = c.unit / c.count;
+    if (t->rows < 510) t->rows += 1;
+  }
+  return known;
+}
+
+/* (1 - rate)^rows */
+static float miras__adapt_left(float rate, uint64_t rows) {
+  float left = 1, by = 1 - rate;
+  for (; rows; rows >>= 1, by *= by)
+    if (rows & 1) left *= by;
+  return left;
+}
+
+/* The places h_j of the key; of a file, whatever it holds, in the table. */
+static void miras__adapt_places(const miras_model *m, const float *a, size_t *place) {
+  const uint32_t *at = (const uint32_t *)(const void *)(a + m->adapt.place);
+  size_t i;
+  for (i = 0; i < m->adapt.orders; i++) place[i] = at[i] & (m->adapt.rows - 1);
+}
+
+/* The rows h_j of the table decay for all rows that were learned since they were met, and `more`
+ * that are learned now. */
+static void miras__adapt_pass(const miras_model *m, const miras__kernels *k, float *a,
+                              const size_t *place, uint64_t more) {
+  const miras__adapt *of = &m->adapt;
+  uint64_t now, met;
+  size_t i;
+  if (!(m->desc.adapt.decay_rate > 0)) return;
+  memcpy(&now, a + MIRAS__LEARNED, sizeof now);
+  now += more;
+  memcpy(a + MIRAS__LEARNED, &now, sizeof now);
+  for (i = 0; i < of->orders; i++) {
+    float *at = a + of->met + 2 * place[i], *row = a + of->table + place[i] * of->ld;
+    memcpy(&met, at, sizeof met);
+    k->scale(row, miras__adapt_left(m->desc.adapt.decay_rate, now - met), row, m->outs);
+    memcpy(at, &now, sizeof now);
+  }
+}
+
+/* Learn what came of the answer that waits. scratch: 2 rows of outputs, and one of a key or of
+ * outputs. */
 static void miras__adapt_learn(const miras_model *m, const miras__kernels *k, float *a,
                                const int32_t *classes, const float *values, float *scratch) {
-  const miras_adapt_desc *d = &m->desc.adapt;
+  const miras_adapt_desc *desc = &m->desc.adapt;
   const miras__adapt *of = &m->adapt;
   const size_t n = of->dense, ld = miras__pad(n), outs = m->outs;
-  const int logits = miras__all_logits(m);
-  const float c = logits ? 0.125f : 1, most = of->doubt;
-  float *e = scratch, *room = e + m->ld_v, *u = room + m->ld_v;
-  float *key = a + of->key, *p = a + of->p, q, by;
-  const uint32_t *place = (const uint32_t *)(const void *)(a + of->place);
+  const float most = of->doubt, rate = desc->learning_rate;
+  float *d = scratch, *b = d + m->ld_v, *u = b + m->ld_v;
+  const float c = miras__all_logits(m) ? 0.125f : 1;
+  float *key = a + of->key, *p = a + of->p, q, total = 0;
+  size_t place[8], i, j;
   uint32_t waits = 0;
-  size_t i;
-  miras__adapt_say(m, k, a, u);
-  miras__adapt_error(m, k, u, classes, values, e, room);
-  if (logits) {
-    miras__adapt_gain(a + of->gains, k->dot(e, a + of->said, outs), 0.1f);
-    miras__adapt_gain(a + of->gains + 2, k->dot(e, a + of->learned, outs), 0);
+  memcpy(a, &waits, sizeof waits);
+  if (!miras__adapt_came(m, k, a, classes, values, d, b)) return;
+  for (i = 0; i < (size_t)m->answers; i++) {
+    const miras_output *out = &m->out[i];
+    if (out->type > MIRAS_OUTPUT_BINARY) continue;
+    k->scale(d + out->column, 8 * c, d + out->column, (size_t)out->columns);
+    k->fill(b + out->column, c, (size_t)out->columns);
   }
-  for (i = 0; i < n; i++) u[i] = most * key[i] + k->dot(p + i * ld, key, n);
-  if (n) {
-    q = k->dot(u, key, n);
-    by = 1 / (1 + c * q);
-    if (d->decay_rate > 0) k->scale(a + of->u, 1 - d->decay_rate, a + of->u, n * of->ld);
-    for (i = 0; i < n; i++) k->axpy(a + of->u + i * of->ld, -d->learning_rate * by * u[i], e, outs);
-    k->scale(u, sqrtf(c * by), u, n);
-    for (i = 0; i < n; i++) {
-      k->axpy(p + i * ld, -u[i], u, n);
-      p[i * ld + i] += d->drift * most;
-      if (p[i * ld + i] > 0) p[i * ld + i] = 0;
-    }
-  }
+  miras__adapt_places(m, a, place);
+  miras__adapt_pass(m, k, a, place, 1);
+  for (i = 0; i < of->orders; i++)
+    total += desc->context_rate / sqrtf(1 + a[of->often + place[i]]);
+  for (j = 0; of->orders && j < outs; j++) u[j] = d[j] / fmaxf(1, total * b[j]);
   for (i = 0; i < of->orders; i++) {
-    float *often = a + of->often + place[i], *row = a + of->table + place[i] * of->ld;
-    if (d->decay_rate > 0) k->scale(row, 1 - d->decay_rate, row, outs);
-    k->axpy(row, -d->context_rate / sqrtf(1 + *often), e, outs);
+    float *often = a + of->often + place[i];
+    k->axpy(a + of->table + place[i] * of->ld, -desc->context_rate / sqrtf(1 + *often), u, outs);
     if (*often < 16777216) *often += 1;
   }
-  memcpy(a, &waits, sizeof waits);
+  if (!n) return;
+  if (desc->decay_rate > 0) k->scale(a + of->u, 1 - desc->decay_rate, a + of->u, n * of->ld);
+  for (i = 0; i < n; i++) u[i] = most * key[i] + k->dot(p + i * ld, key, n);
+  q = k->dot(u, key, n);
+  if (q >= 0 && q <= 1e18f) {       /* a key that is no number teaches nothing */
+    for (j = 0; j < outs; j++) d[j] *= rate / (1 + fmaxf(1, rate) * b[j] * q);
+    for (i = 0; i < n; i++) k->axpy(a + of->u + i * of->ld, -u[i], d, outs);
+    k->scale(u, sqrtf(c / (1 + c * q)), u, n);
+    for (i = 0; i < n; i++) k->axpy(p + i * ld, -u[i], u, n);
+  }
+  for (i = 0; i < n; i++) {
+    p[i * ld + i] += desc->drift * most;
+    if (p[i * ld + i] > 0) p[i * ld + i] = 0;
+  }
 }
 
 /* Answer: z [outs] of the model, to which what was learned is added. hidden [W], vectors. */
@@ -26022,8 +26300,8 @@ static void miras__adapt_answer(const miras_model *m, const miras__kernels *k, f
   const miras__adapt *of = &m->adapt;
   const size_t outs = m->outs;
   float *key = a + of->key, *learned = a + of->learned;
-  uint32_t *head = (uint32_t *)(void *)a, *place = (uint32_t *)(void *)(a + of->place);
-  size_t i, j;
+  uint32_t *head = (uint32_t *)(void *)a;
+  size_t place[8], i, j;
   if (of->dense) *key++ = 1;
   if (d->hidden) k->copy(key, hidden, m->width), key += m->width;
   if (d->vectors) k->copy(key, vectors, (size_t)m->row.vectors);
@@ -26034,10 +26312,18 @@ static void miras__adapt_answer(const miras_model *m, const miras__kernels *k, f
   for (i = 0; i < of->orders; i++) {
     uint64_t hash = (uint64_t)d->shortest + i;
     for (j = 0; j < (size_t)d->shortest + i; j++) hash = miras__hash(hash ^ head[1 + j]);
-    place[i] = (uint32_t)(hash & (of->rows - 1));
-    k->add(learned, a + of->table + place[i] * of->ld, outs);
+    place[i] = hash & (of->rows - 1);
+    ((uint32_t *)(void *)(a + of->place))[i] = (uint32_t)place[i];
   }
-  miras__adapt_say(m, k, a, z);
+  miras__adapt_pass(m, k, a, place, 0);
+  for (i = 0; i < of->orders; i++) k->add(learned, a + of->table + place[i] * of->ld, outs);
+  for (i = 0; i < (size_t)m->answers; i++) {        /* logits of 64 are certain, and no number is */
+    const miras_output *out = &m->out[i];
+    const float bound = out->type > MIRAS_OUTPUT_BINARY ? 1e30f : 64;
+    for (j = 0; j < (size_t)out->columns; j++)
+      learned[(size_t)out->column + j] = miras__held(learned[(size_t)out->column + j], bound);
+  }
+  miras__adapt_say(m, a, z);
   head[0] = 1;
 }
 
@@ -28054,7 +28340,7 @@ static MIRAS__COLD void miras__session_say(miras_session *s, const unsigned char
   s->in.asked[0] = 0;
   miras__round_logits(&s->in, 0, 1, s->logits);
   if (s->in.model->adapt.state)
-    miras__adapt_say(s->in.model, s->in.k, miras__adapt_state(s->in.model, s->state), s->logits);
+    miras__adapt_say(s->in.model, miras__adapt_state(s->in.model, s->state), s->logits);
   s->row = s->in.x;
   s->in.latest = 0;
   s->at = miras__position(s->state);

@@ -2,7 +2,8 @@
  * numbers: losses by their formulas in double precision, gradients by finite differences, the same
  * bits whatever the cut, the threads and the neighbours, files, refusals; and they learn.
  *
- *   cc -O2 tests/test_signals.c -o test_signals -lcmocka -lm && ./test_signals */
+ *   cc -O2 tests/test_signals.c -o test_signals -lcmocka -lm && ./test_signals
+ *   MIRAS_TEST_ROWS=1000000 ./test_signals     a soak of heads that learn: so many rows each */
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
@@ -718,12 +719,12 @@ static miras_adapt_desc adapt_of(int in_hidden, int in_vectors, int contexts) {
 /* The rule in double precision: what is added to the model's answers, row by row. */
 typedef struct rule {
   double u[64][32], p[64][64], table[ROWS_OF_IT][32], often[ROWS_OF_IT], phi[64];
-  double z[32], m[32], said[32], gain[2], slopes[2];
+  double z[32], m[32], full[32], said[32], gain[2], slopes[2], credit;
   int place[8], dense, outs, waits;
 } rule;
 
 static void rule_learns(rule *s, const miras_adapt_desc *a, const double *e, double c, int orders) {
-  double v[64], q = 0, slope[2] = {0, 0};
+  double v[64], q = 0, total = 0, slope[2] = {0, 0};
   int i, j;
   for (j = 0; j < s->outs; j++) slope[0] += e[j] * s->z[j], slope[1] += e[j] * s->m[j];
   for (i = 0; i < 2; i++) {
@@ -741,14 +742,43 @@ static void rule_learns(rule *s, const miras_adapt_desc *a, const double *e, dou
     s->p[i][i] += (double)a->drift / (double)a->ridge;
     if (s->p[i][i] > 1 / (double)a->ridge) s->p[i][i] = 1 / (double)a->ridge;
   }
+  for (i = 0; i < ROWS_OF_IT; i++)
+    for (j = 0; j < s->outs; j++) s->table[i][j] *= 1 - (double)a->decay_rate;
+  for (i = 0; i < orders; i++) total += (double)a->context_rate / sqrt(1 + s->often[s->place[i]]);
   for (i = 0; i < orders; i++) {
-    for (j = 0; j < s->outs; j++) {
-      double *t = &s->table[s->place[i]][j];
-      *t = (1 - (double)a->decay_rate) * *t -
-           (double)a->context_rate / sqrt(1 + s->often[s->place[i]]) * e[j];
-    }
+    for (j = 0; j < s->outs; j++)
+      s->table[s->place[i]][j] -= (double)a->context_rate / sqrt(1 + s->often[s->place[i]]) * e[j] /
+                                  fmax(1, c * total);
     s->often[s->place[i]]++;
   }
+}
+
+static double entropy(const double *x, int n, int target, double *e) {
+  double total = 0;
+  int j;
+  for (j = 0; j < n; j++) total += exp(x[j]);
+  for (j = 0; e && j < n; j++) e[j] = exp(x[j]) / total - (target == j);
+  return log(total) - x[target];
+}
+
+/* What is said of what is known: no more than is earned. */
+static double rule_says(rule *s, int j) {
+  double top = 0, low = 0;
+  int i;
+  for (i = 0; i < s->outs; i++) {
+    top = fmax(top, s->full[i] - s->z[i]);
+    low = fmin(low, s->full[i] - s->z[i]);
+  }
+  return s->z[j] + s->credit / fmax(fmax(1, s->credit), top - low) * (s->full[j] - s->z[j]);
+}
+
+/* What came: e, after what it has earned. */
+static void rule_earns(rule *s, int target, int first, double *e) {
+  const double earned = entropy(s->z, s->outs, target, NULL) -
+                        entropy(s->said, s->outs, target, NULL);
+  if (!first)
+    s->credit = fmin(fmax(fmax(s->credit + fmin(2, earned), s->credit / 8), 0.0005), 16);
+  (void)entropy(s->full, s->outs, target, e);
 }
 
 /* A text of words whose head learns by all keys, against the rule; then in other cuts, of a server,
@@ -786,17 +816,13 @@ static void test_the_head_learns(void **state) {
   base = miras_session_open(plain, NULL, NULL, NULL, 0);
   s = miras_session_open(m, NULL, NULL, NULL, 0);
   memset(&r, 0, sizeof r);
-  r.dense = 1 + d.width + 2, r.outs = V, r.gain[0] = r.gain[1] = 1;
+  r.dense = 1 + d.width + 2, r.outs = V, r.gain[0] = r.gain[1] = 1, r.credit = 2;
   for (i = 0; i < r.dense; i++) r.p[i][i] = 1 / (double)a.ridge;
   for (t = 0; t < T; t++) {
     const float *z = miras_session_feed(base, text + t, x[t], 1), *h = miras_session_hidden(base);
     const float *got = miras_session_feed(s, text + t, x[t], 1);
-    double e[V], total = 0;
-    if (t) {
-      for (j = 0; j < V; j++) total += exp(r.said[j]);
-      for (j = 0; j < V; j++) e[j] = exp(r.said[j]) / total - (text[t] == j);
-      rule_learns(&r, &a, e, 0.125, 3);
-    }
+    double e[V];
+    if (t) rule_earns(&r, text[t], t == 1, e), rule_learns(&r, &a, e, 0.125, 3);
     r.phi[0] = 1;
     for (i = 0; i < d.width; i++) r.phi[1 + i] = (double)h[i];
     r.phi[1 + d.width] = (double)x[t][0], r.phi[2 + d.width] = (double)x[t][1];
@@ -809,7 +835,10 @@ static void test_the_head_learns(void **state) {
       r.z[j] = (double)z[j], r.m[j] = 0;
       for (i = 0; i < r.dense; i++) r.m[j] += r.phi[i] * r.u[i][j];
       for (i = 0; i < 3; i++) r.m[j] += r.table[r.place[i]][j];
-      r.said[j] = r.gain[0] * r.z[j] + r.gain[1] * r.m[j];
+      r.full[j] = r.gain[0] * r.z[j] + r.gain[1] * r.m[j];
+    }
+    for (j = 0; j < V; j++) {
+      r.said[j] = rule_says(&r, j);
       off = fmax(off, fabs(r.said[j] - (double)got[j]));
       most = fmax(most, fabs(r.m[j]));
     }
@@ -881,6 +910,125 @@ static void test_the_head_fits_numbers(void **state) {
     assert_int_equal(miras_session_learn(s, &unknown, y), MIRAS_OK);
     assert_int_equal(miras_session_learn(s, &unknown, y), MIRAS_ERR_STATE);
   }
+  miras_session_close(s);
+  miras_model_close(m);
+}
+
+/* A stream of which a model knows all: what it says, and noise as it says, of a size. */
+static double gauss(void) {
+  return sqrt(-2 * log((draw() + 1) / 2 + 1e-300)) * cos(3.14159265358979 * draw());
+}
+
+static void own_targets(const miras_model *m, const float *z, double size, double shift, float *y,
+                        int32_t *class_of) {
+  miras_output of;
+  int i, j;
+  for (i = 0; miras_model_output(m, i, &of); i++, z += of.columns) {
+    double p = (draw() + 1) / 2, total = 0;
+    for (j = 0; j < of.size; j++) {
+      const double noise = gauss();
+      if (of.type == MIRAS_OUTPUT_CATEGORY) total += exp((double)z[j] + (j ? 0 : shift));
+      else if (of.type == MIRAS_OUTPUT_BINARY)
+        y[of.first + j] = (draw() + 1) / 2 < 1 / (1 + exp(-(double)z[j] - shift));
+      else if (of.type == MIRAS_OUTPUT_NORMAL)
+        y[of.first + j] = (float)((double)z[j] + exp((double)z[of.size + j]) * (noise + shift));
+      else if (of.type == MIRAS_OUTPUT_QUANTILE)   /* 0.9: 1.2816 deviations above the mean */
+        y[of.first + j] =
+          (float)((double)z[j] + size * (noise + shift - (of.at > 0.6f ? 1.281551566 : 0)));
+      else if (of.type != MIRAS_OUTPUT_RAW)
+        y[of.first + j] = (float)((double)z[j] + size * (noise + shift));
+    }
+    if (of.type != MIRAS_OUTPUT_CATEGORY) continue;
+    for (j = 0; j < of.size - 1; j++)
+      if ((p -= exp((double)z[j] + (j ? 0 : shift)) / total) < 0) break;
+    class_of[of.first] = j;
+  }
+}
+
+/* How much worse a head that learns is than the model alone, of the model's own loss, over rows. */
+static double cost_of(const char *says, float rate, double size, double shift, int rows) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 2", says);
+  miras_model *m;
+  miras_session *s;
+  float x[2], y[8], z[32];
+  double sum[2][4], worst = -1e30;
+  int32_t class_of[4];
+  uint64_t counts[4];
+  int t, i;
+  d.width = 8;
+  d.adapt.learning_rate = rate, d.adapt.hidden = d.adapt.vectors = 1;
+  m = open_model(&d);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
+  memset(sum, 0, sizeof sum);
+  for (t = 0; t < rows; t++) {
+    const float *said;
+    x[0] = (float)draw(), x[1] = (float)draw();
+    said = miras_session_feed(s, NULL, x, 1);
+    memcpy(z, miras__adapt_state(m, s->state) + m->adapt.said, m->outs * sizeof *z);
+    for (i = 0; i < miras_model_row(m)->outputs; i++)
+      if (!(fabsf(said[i]) <= FLT_MAX)) fail_msg("%s: %g of row %d", says, (double)said[i], t);
+    own_targets(m, z, size, shift, y, class_of);
+    assert_int_equal(miras_model_score(m, z, 1, class_of, y, sum[0], counts), MIRAS_OK);
+    assert_int_equal(miras_model_score(m, said, 1, class_of, y, sum[1], counts), MIRAS_OK);
+    assert_int_equal(miras_session_learn(s, class_of, y), MIRAS_OK);
+  }
+  for (i = 0; i < 4; i++)
+    if (sum[0][i] > 0) worst = fmax(worst, sum[1][i] / sum[0][i] - 1);
+  miras_session_close(s);
+  miras_model_close(m);
+  return worst;
+}
+
+/* On a stream that a model knows, adapting costs next to nothing, whatever is said at whatever rate
+ * and of whatever size; where it is off by three deviations, or logits by 3, it is worth much. */
+static void test_the_head_costs_little(void **state) {
+  static const char *const says[] = {
+    "squared 1", "squared 4", "huber 1 at 0.5", "huber 1 at 0.00001", "lp 1 at 1", "lp 1 at 1.5",
+    "lp 1", "lp 1 at 8", "quantile 1", "quantile 1 at 0.9", "normal 1", "normal 3", "binary 1",
+    "binary 3", "category 4", "normal 1, quantile 1, category 3, raw 2"};
+  static const float rates[] = {0.01f, 1, 100, 1, 100};
+  const char *long_run = getenv("MIRAS_TEST_ROWS");
+  const int rows = long_run ? atoi(long_run) : 2500;
+  size_t i, j;
+  begin(state);
+  for (i = 0; i < sizeof says / sizeof *says; i++) {
+    double cost, size;
+    for (j = 0; j < 5; j++) {
+      size = j < 3 ? 1 : j < 4 ? 1e-3 : 1e3;
+      if ((cost = cost_of(says[i], rates[j], size, 0, rows)) > 0.01)
+        fail_msg("%s at rate %g, of size %g: %g", says[i], (double)rates[j], size, cost);
+    }
+    cost = cost_of(says[i], 1, 1, 3, 1000);
+    if (cost > (strstr(says[i], "at 8") ? 0.01 : -0.25)) fail_msg("%s, shifted: %g", says[i], cost);
+    for (size = 10; size < 2e30; size *= 1e10) /* cost_of sees that what is said are numbers */
+      (void)cost_of(says[i], 1, 1, size, 100), (void)cost_of(says[i], 100, size, 1, 100);
+  }
+}
+
+/* Rows of which nothing is known teach nothing; and places that a file may bring, beyond the table,
+ * stay inside. */
+static void test_the_head_keeps_inside(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "", "");
+  miras_model *m;
+  miras_session *s;
+  const int32_t token = 1, unknown = -1;
+  float *a;
+  size_t i;
+  begin(state);
+  d.vocab = 8;
+  d.adapt = adapt_of(1, 0, 4);
+  m = open_model(&d);
+  s = miras_session_open(m, NULL, NULL, NULL, 0);
+  assert_non_null(miras_session_feed(s, &token, NULL, 1));
+  assert_int_equal(miras_session_learn(s, &unknown, NULL), MIRAS_OK);
+  a = miras__adapt_state(m, s->state);
+  for (i = m->adapt.u; i < m->adapt.state; i++)
+    if (a[i] < 0 || a[i] > 0) fail_msg("%d of %d moves", (int)i, (int)m->adapt.state);
+  assert_int_equal(miras_session_learn(s, &unknown, NULL), MIRAS_ERR_STATE);
+  assert_non_null(miras_session_feed(s, &token, NULL, 1));
+  for (i = 0; i < m->adapt.orders; i++) ((uint32_t *)(void *)(a + m->adapt.place))[i] = 0x3fffffff;
+  assert_int_equal(miras_session_learn(s, &token, NULL), MIRAS_OK);
+  assert_true(a[m->adapt.often + 15] > 0);
   miras_session_close(s);
   miras_model_close(m);
 }
@@ -1017,6 +1165,8 @@ int main(void) {
     cmocka_unit_test(test_learns_a_grammar),
     cmocka_unit_test(test_the_head_learns),
     cmocka_unit_test(test_the_head_fits_numbers),
+    cmocka_unit_test(test_the_head_costs_little),
+    cmocka_unit_test(test_the_head_keeps_inside),
     cmocka_unit_test(test_the_head_is_told),
     cmocka_unit_test(test_the_head_lasts),
     cmocka_unit_test(test_refusals_of_the_head),
