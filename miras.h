@@ -14514,6 +14514,16 @@ static void miras__past_clear(const miras__chunk *c, float *const *d) {
     c->K->fill(d[l], 0, missing * (size_t)c->p->out[l]);
 }
 
+/* The kept pairs as the first rows of a span. */
+static void miras__past_recall(const miras__chunk *c) {
+  const miras__plan *p = c->p;
+  float *const ring = (float *)(uintptr_t)c->held, *x = c->net.pairs.x[0];
+  if (c->lead)
+    miras__past_rows(c, MIRAS__RECALL, ring, miras__span_position(c), c->lead, x, c->net.v,
+                     c->net.delta, 0);
+  if (p->ones) c->K->fill_rows(x + p->features, (size_t)p->in[0], 1, c->lead, 1);
+}
+
 /* Make the new pairs of a span: rows, inner gradients, gates and coefficients. */
 static void miras__span_rows(miras__chunk *c) {
   const miras__plan *p = c->p;
@@ -14521,11 +14531,7 @@ static void miras__span_rows(miras__chunk *c) {
   c->rows.x = miras__query_rows(c, s, &c->rows.in);
   c->net.w = c->w;
   if (p->past) {
-    float *const ring = (float *)(uintptr_t)c->held;
-    if (c->lead)
-      miras__past_rows(c, MIRAS__RECALL, ring, miras__span_position(c), c->lead, s->x[0],
-                       c->net.v, c->net.delta, 0);
-    if (p->ones) c->K->fill_rows(s->x[0] + p->features, (size_t)p->in[0], 1, c->lead, 1);
+    miras__past_recall(c);
     c->rows.x += c->lead * c->rows.in;
     c->rows.v = c->net.v + c->lead * (size_t)p->d.value_dim;
     c->rows.delta = c->net.delta + c->lead * p->bounds;
@@ -15045,16 +15051,26 @@ static void miras__frozen_live(const miras__call *call, float *values) {
 }
 
 /* Drop an open chunk's pairs: the state is A and S, and what follows from them, and its anchor is
- * where the chunk stands. */
+ * where the chunk stands. With omega the last pairs stay in the windows of those that come. */
 static void miras__frozen_clear(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
+  const size_t open = miras__mod(call->position, (size_t)p->d.chunk);
   miras__chunk own, *c = miras__chunk_open(call, 0, &own);
   if (p->stores_link) miras__chunk_weights(c);
   if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
-  miras__state_clear(c, miras__mod(call->position, (size_t)p->d.chunk) != 0);
+  miras__state_clear(c, open != 0);
+  if (!c->past || !open) return;                 /* the next chunk recalls them */
+  c->t = c->m = 0;
+  c->r0 = p->past + open;
+  c->lead = c->net.pairs.m = p->past;
+  miras__span_state(c);
+  c->net.w = c->w;
+  miras__past_recall(c);
+  miras__anchor_fwd(&c->net);
+  miras__past_clear(c, c->net.d);
 }
 
 /* @52 SCAN ENGINE ------------------------------------------------------------ needs 14 20 45 -- */

@@ -186,6 +186,7 @@ static double other_value(const pair *p, const char *name, double value) {
   if (strcmp(name, "faded") == 0 || strcmp(name, "ridge_left") == 0) return 0.9 * value;
   if (strcmp(name, "usual") == 0) return 1.2 * value;
   if (strcmp(name, "z") == 0) return 1.1 * value;
+  if (strcmp(name, "last.thresholds") == 0) return 0.1 + 0.9 * value;
   if (value == 0.0 && d->architecture == MIRAS_ARCH_KV_CACHE) return 0.0;
   value *= 1.0 + (double)uniform(-0.2f, 0.2f);
   return value + (double)uniform(-0.03f, 0.03f);
@@ -424,6 +425,30 @@ static void test_descended(void **state) {
   parts_finish();
 }
 
+/* The last pairs, which steps look back at, without momentum and behind it. */
+static void test_windows(void **state) {
+  uint64_t variant = 5000;
+  (void)state;
+  parts_start();
+  for (int shape = 0; shape <= SHAPE_GATED; shape++)
+    for (int algorithm = 0; algorithm <= MIRAS_ALGORITHM_MOMENTUM; algorithm++)
+      for (int chunk = 1; chunk <= 5; chunk += 4)
+        for (int n = 0; n < 3; n++) {
+          miras_memory_desc d = cell(shape, n % 2 ? MIRAS_BIAS_HUBER : MIRAS_BIAS_L2,
+                                     MIRAS_RETENTION_L2, (miras_algorithm)algorithm, chunk,
+                                     ++variant);
+          const int before = somewhere(chunk, variant / 2);
+          if (d.decay_gate == MIRAS_GATE_CHANNEL) d.decay_gate = MIRAS_GATE_HEAD;
+          if (d.learning_rate_gate == MIRAS_GATE_CHANNEL) d.learning_rate_gate = MIRAS_GATE_HEAD;
+          d.order = MIRAS_ORDER_ERROR_FIRST;
+          d.step_bound = MIRAS_STEP_BOUND_AUTO;
+          d.inner_steps = d.separate_erase = d.normalize = 0;
+          d.omega = 2 + n;
+          check_parts(&d, before, before + chunk + 3, 2 * chunk + n, variant);
+        }
+  parts_finish();
+}
+
 /* Names, shapes and places of the parts of a few memories. */
 static void test_names(void **state) {
   static const struct {
@@ -444,6 +469,10 @@ static void test_names(void **state) {
      "s W1 [4,6] 0; s b1 [6] 24; p init.W1 [4,6] 0; p init.b1 [6] 24; "
                        "p gain [6] 60; p bias [6] 72; p rates [16] 84;"},
     {MIRAS_PRESET_SLIDING_WINDOW, "s keys [64,4] 0; s values [64,6] 256;"},
+    {MIRAS_PRESET_ATLAS, "s W1 [4,16] 0; s W2 [16,6] 64; s momentum.W1 [4,16] 160; "
+                         "s momentum.W2 [16,6] 224; s last.keys [3,4] 320; "
+                         "s last.values [3,6] 332; s last.thresholds [3,1] 350; "
+                         "p init.W1 [4,16] 0; p init.W2 [16,6] 64;"},
   };
   (void)state;
   for (int r = 0; r < COUNT(rows); r++) {
@@ -458,6 +487,11 @@ static void test_names(void **state) {
     if (rows[r].kind == MIRAS_PRESET_TTT_LINEAR_MEMORY) {
       d.inner_norm = d.token_rates = MIRAS_TOKEN_RATES_RELU;
       d.chunk = 16;
+    }
+    if (rows[r].kind == MIRAS_PRESET_ATLAS) {
+      d.omega = 4;
+      d.step_bound = MIRAS_STEP_BOUND_AUTO;
+      d.bias = MIRAS_BIAS_HUBER;
     }
     m = miras_memory_open(&d, NULL, NULL, 0);
     assert_non_null(m);
@@ -802,6 +836,7 @@ int main(void) {
     cmocka_unit_test(test_refusals),
     cmocka_unit_test(test_parameters), cmocka_unit_test(test_reads),
     cmocka_unit_test(test_exact),     cmocka_unit_test(test_descended),
+    cmocka_unit_test(test_windows),
     cmocka_unit_test(test_sessions),  cmocka_unit_test(test_session_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
