@@ -63,6 +63,31 @@ static double moved_norm(const data *x, int end) {
   return moved + 0.5 * (double)ULPS * top * norm;
 }
 
+/* A read between two calls, in the middle of a chunk too, answers as the last token's query did. */
+static void check_last(miras_memory *m, const data *x, const float *y) {
+  const size_t H = (size_t)x->d.heads, count = (size_t)x->d.batch * H * x->out;
+  tensor q, said;
+  float *out = (float *)zeros(count, sizeof(float));
+  double top = 1e-30, off = 0.0;
+  if (x->T > 0) {
+    q = tensor_cut(&x->in[QUERY], x->d.batch, x->T, H * x->per[QUERY], x->T - 1, x->T);
+    said = tensor_new(count, 0.0f, 0.0f);
+    cut_rows(said.f, y, x->d.batch, x->T, H * x->out, x->T - 1, x->T);
+    for (size_t i = 0; i < count; i++) out[i] = NAN; /* must be overwritten */
+    if (miras_memory_read(m, q.f, out) != MIRAS_OK) failed("read: %s", label(&x->d));
+    for (size_t i = 0; i < count; i++) {
+      top = fmax(top, fabs((double)said.f[i]));
+      if (!(fabs((double)said.f[i] - (double)out[i]) <= off)) /* NaN too */
+        off = fabs((double)said.f[i] - (double)out[i]);
+    }
+    if (!(off <= 4.0 * FORWARD * top))
+      failed("a read is off by %.2e from the last answer: %s", off / top, label(&x->d));
+    tensor_free(&q);
+    tensor_free(&said);
+  }
+  free(out);
+}
+
 /* Outputs of two calls (the second starts anywhere) and the norm after each. */
 static void check_forward(const miras_memory_desc *d, int T, uint64_t seed) {
   char why[200] = "";
@@ -99,7 +124,9 @@ static void check_forward(const miras_memory_desc *d, int T, uint64_t seed) {
     float *y = (float *)zeros(count, sizeof(float));
     double *expected = (double *)ref_zeros(count), top[MOST_HEADS], each[MOST_HEADS], error, norm;
     double off;
-    const miras_result result = miras_memory_forward(m, &tokens, y, NULL);
+    miras_result result;
+    for (size_t j = 0; j < count; j++) y[j] = NAN; /* must be overwritten */
+    result = miras_memory_forward(m, &tokens, y, NULL);
     if (result != MIRAS_OK) failed("forward: %s: %s", miras_result_text(result), label(d));
     ref_forward(&r, &reference, expected, NULL);
     head_tops(&x, expected, count, top);
@@ -115,6 +142,7 @@ static void check_forward(const miras_memory_desc *d, int T, uint64_t seed) {
       failed("norm %g, not %g, after %d tokens: %s", (double)miras_memory_norm(m), norm,
              (int)r.position, label(d));
     if (miras_memory_position(m) != r.position) failed("position: %s", label(d));
+    check_last(m, &part[i], y);
     free(y);
     free(expected);
     data_free(&part[i]);
@@ -617,6 +645,7 @@ static void taping_run(taping *t) {
   float *tape = (float *)zeros(miras_memory_tape_size(t->m, t->T), sizeof(float));
   miras_memory_input_grad grads;
   miras_result result;
+  for (size_t i = 0; i < miras_memory_tape_size(t->m, t->T); i++) tape[i] = NAN;
   if (t->T % x->d.chunk == 0) {
     t->dstate = (float *)zeros(states, sizeof(float));
     t->pull = (double *)ref_zeros(states);
@@ -918,6 +947,270 @@ static void test_gradient_heads(void **state) {
       taping_close(&t);
     }
   gradient_finish();
+}
+
+/* ---- units: all of it in seconds ----
+ * The choices once more, each on few tokens and with one number for all of its gradients: the slope
+ * along a direction in which every input, parameter and state has a part of one length. */
+
+typedef struct direction {
+  double **at, *u, *kept; /* entries, how far they go, and where they were */
+  size_t count;
+  double is, square, most; /* the slope by the gradients; of the bound; the largest u */
+} direction;
+
+/* An entry whose gradient is g, of a part that is so long and whose largest entry is top. */
+static void direction_add(direction *w, double *at, double g, double length, double top) {
+  const double u = (draw() % 2 ? 1.0 : -1.0) / (length > 1e-6 ? length : 1.0);
+  w->at[w->count] = at;
+  w->kept[w->count] = *at;
+  w->u[w->count++] = u;
+  w->is += u * g;
+  w->square += top * top * u * u;
+  w->most = fmax(w->most, fabs(u) / fmin(1.0, 1e-2 + 100.0 * fabs(*at)));
+}
+
+static void direction_part(direction *w, double *values, const float *grad, size_t count) {
+  double length = 0.0, top = 0.0;
+  for (size_t i = 0; i < count; i++) {
+    length += (double)grad[i] * (double)grad[i];
+    top = fmax(top, fabs((double)grad[i]));
+  }
+  length = sqrt(length);
+  for (size_t i = 0; i < count; i++) direction_add(w, values + i, (double)grad[i], length, top);
+}
+
+static void direction_state(direction *w, const taping *t, size_t head) {
+  const float *grad = t->dstate + head * t->per_state;
+  double *from = t->before_state + head * t->r.per_head, length = 0.0, top = 0.0;
+  const int h = (int)(head % (size_t)t->x.d.heads);
+  for (size_t i = 0; i < t->per_state; i++) {
+    length += (double)grad[i] * (double)grad[i];
+    top = fmax(top, fabs((double)grad[i]));
+  }
+  length = sqrt(length);
+  for (size_t i = 0; i < t->per_state; i++) {
+    const size_t at = state_entry(&t->r, h, i, (uint64_t)t->before);
+    if (at != NOWHERE && !twin_entry(&t->r, i))
+      direction_add(w, from + at, (double)grad[i], length, top);
+  }
+}
+
+/* The reference's slope; 0: a corner lies between. */
+static int direction_slope(direction *w, const taping *t, double *slope) {
+  const double h = 2e-6 / w->most;
+  double sum[2] = {0.0, 0.0};
+  ref_branches b[2];
+  for (int side = 0; side < 2; side++) {
+    ref_branches_clear(&b[side]);
+    for (size_t i = 0; i < w->count; i++)
+      *w->at[i] = w->kept[i] + (side ? h : -h) * w->u[i];
+    for (int n = 0; n < t->x.d.batch * t->x.d.heads; n++)
+      sum[side] += functional_head(&t->f, n / t->x.d.heads, n % t->x.d.heads, &b[side]);
+  }
+  for (size_t i = 0; i < w->count; i++) *w->at[i] = w->kept[i];
+  *slope = (sum[1] - sum[0]) / (2.0 * h);
+  return b[0].decisions == b[1].decisions;
+}
+
+/* How far it moves when all entries change by a few units in the last place. */
+static double direction_unavoidable(direction *w, const taping *t, double slope) {
+  double worst = 0.0, is;
+  for (int pass = 0; pass < 4; pass++) {
+    for (size_t i = 0; i < w->count; i++) w->kept[i] *= 1.0 + (double)uniform(-ULPS, ULPS);
+    direction_slope(w, t, &is);
+    worst = fmax(worst, fabs(is - slope));
+  }
+  return worst;
+}
+
+static void check_direction(taping *t) {
+  direction w;
+  const size_t states = t->before > 0 && t->dstate ? t->heads * t->per_state : 0;
+  size_t room = t->x.params.count + states;
+  double should, error, bound;
+  for (int i = 0; i < INPUTS; i++) room += t->x.in[i].count;
+  memset(&w, 0, sizeof w);
+  w.at = (double **)zeros(room, sizeof *w.at);
+  w.u = (double *)ref_zeros(room);
+  w.kept = (double *)ref_zeros(room);
+  for (int i = 0; i < INPUTS; i++)
+    direction_part(&w, t->x.in[i].d, t->dx[i], t->x.in[i].count);
+  direction_part(&w, t->r.params, t->dparams, t->heads / (size_t)t->x.d.batch * t->r.s.weights);
+  direction_part(&w, t->r.params + params_gain(&t->x), t->dparams + params_gain(&t->x),
+                 t->x.params.count - params_gain(&t->x));
+  for (size_t head = 0; states && head < t->heads; head++) direction_state(&w, t, head);
+  if (!(fabs(w.is) < 1e30)) {
+    failed("a gradient is not finite: %s", label(t->given));
+  } else if (!direction_slope(&w, t, &should)) {
+    skipped_coordinates++;
+  } else {
+    checked_coordinates++;
+    checked_gradients++;
+    error = fabs(should - w.is);
+    bound = gradient_bound(&t->x.d) * sqrt(w.square) + 1e-4;
+    if (error > bound && error <= gradient_excuse(&t->x.d) * direction_unavoidable(&w, t, should))
+      excused++;
+    else if (error > bound)
+      failed("a slope of %g is off by %g; %g is allowed: %s", should, error, bound,
+             label(t->given));
+    else
+      worst_gradient = fmax(worst_gradient, error / bound * GRADIENT);
+  }
+  free(w.at);
+  free(w.u);
+  free(w.kept);
+}
+
+/* Answers do not meet what comes behind them, not even times zero: tokens before one of NaN have
+ * the bits of a call that ends with them. */
+static void check_causal(const miras_memory_desc *d, int T, uint64_t seed) {
+  const size_t rows = (size_t)(ref_resolve(d).batch * T);
+  float *y[2] = {NULL, NULL};
+  data x, first;
+  if (miras_memory_size(d, NULL, 0) == 0) return;
+  data_new(&x, d, T, seed);
+  first = data_cut(&x, 0, T - 1);
+  for (int i = 0; i < INPUTS; i++)
+    for (size_t j = 0; j < x.in[i].count; j++) {
+      const size_t row = j / (x.in[i].count / rows);
+      if (row % (size_t)T == (size_t)T - 1) x.in[i].f[j] = NAN;
+    }
+  for (int i = 0; i < 2; i++) {
+    const data *of = i ? &x : &first;
+    const miras_memory_input tokens = data_tokens(of);
+    miras_memory *m = open_memory(of);
+    y[i] = (float *)zeros(x.dy.count, sizeof(float));
+    if (m == NULL || miras_memory_forward(m, &tokens, y[i], NULL) != MIRAS_OK)
+      failed("forward: %s", label(d));
+    miras_memory_close(m);
+  }
+  for (int n = 0; n < x.d.batch; n++) {
+    const size_t one = (size_t)x.d.heads * x.out;
+    if (!same_bits(y[0] + (size_t)n * (size_t)(T - 1) * one, y[1] + (size_t)(n * T) * one,
+                   (size_t)(T - 1) * one))
+      failed("a token changes what was said before it (T %d): %s", T, label(d));
+  }
+  free(y[0]);
+  free(y[1]);
+  data_free(&x);
+  data_free(&first);
+}
+
+static void check_unit(const miras_memory_desc *d, int before, int T, uint64_t seed) {
+  taping t;
+  slack = d->algorithm == MIRAS_ALGORITHM_MUON ? 8.0 : 1.0;
+  check_forward(d, before + T, seed);
+  check_causal(d, T, seed);
+  if (taping_open(&t, d, before, lasting(d, T), seed)) {
+    check_direction(&t);
+    taping_close(&t);
+  }
+  slack = 1.0;
+}
+
+static void unit_start(void) {
+  gradient_start();
+  refused = accepted = 0;
+  worst_forward = 0.0;
+}
+
+static void unit_finish(void) {
+  printf("  forward: %d descriptors, %d refused, largest error %.2e\n", accepted, refused,
+         worst_forward);
+  gradient_finish();
+}
+
+static void test_unit_pools(void **state) {
+  uint64_t variant = 900000;
+  (void)state;
+  unit_start();
+  for (EACH_POOL(p))
+    for (int n = 0; n < 300; n++) {
+      const int chunk = chunks[n % 3];
+      miras_memory_desc d =
+        cell(n % SHAPES, p->bias[below(p->biases)], p->retention[below(p->retentions)],
+             (miras_algorithm)below(MIRAS_ALGORITHM_COUNT), chunk, ++variant);
+      if (d.depth > 2) d.reset_every = 0; /* so many tokens would take too long */
+      check_unit(&d, n % 4 == 3 ? 2 * chunk : 0, n % 2 ? 2 * chunk : chunk + 3, variant);
+    }
+  unit_finish();
+}
+
+static void test_unit_exact(void **state) {
+  uint64_t variant = 950000;
+  (void)state;
+  unit_start();
+  for (int n = 0; n < 40 * EXACT_KINDS; n++) {
+    const int chunk = chunks[n / EXACT_KINDS % COUNT(chunks)];
+    const miras_memory_desc d = exact_cell(n % EXACT_KINDS, chunk, ++variant);
+    check_unit(&d, n % 3 == 2 ? 2 * chunk : 0, n % 2 ? 2 * chunk : chunk + 3, variant);
+  }
+  unit_finish();
+}
+
+/* Chunks that are swept on their way, of small steps. */
+static void test_unit_sweeps(void **state) {
+  uint64_t variant = 960000;
+  (void)state;
+  unit_start();
+  for (int n = 0; n < 24; n++) {
+    miras_memory_desc d = n < 8 ? exact_cell(n % 4, 100, ++variant)
+                                : cell(n % SHAPE_PAIRS, n % 3 ? MIRAS_BIAS_L2 : MIRAS_BIAS_HUBER,
+                                       n % 2 ? MIRAS_RETENTION_L2 : MIRAS_RETENTION_LQ,
+                                       (miras_algorithm)(n / 8 - 1), 100, ++variant);
+    d.batch = 1;
+    d.learning_rate *= n < 8 ? 1.0f : 0.05f;
+    check_unit(&d, 0, 130, variant);
+  }
+  unit_finish();
+}
+
+/* Tokens that say nothing, keys and values of zeros, leave every gradient finite. */
+static void test_silent_gradients(void **state) {
+  uint64_t variant = 970000;
+  (void)state;
+  start();
+  for (EACH_POOL(p))
+    for (int n = 0; n < 200; n++) {
+      const miras_memory_desc d =
+        cell(n % SHAPES, p->bias[n % p->biases], p->retention[n / 3 % p->retentions],
+             (miras_algorithm)(n / 5 % MIRAS_ALGORITHM_COUNT), chunks[n % 3], ++variant);
+      data x;
+      miras_memory *m;
+      miras_memory_input tokens;
+      miras_memory_input_grad grads;
+      float *dx[INPUTS], *y, *tape, *dparams, sum = 0.0f;
+      if (miras_memory_size(&d, NULL, 0) == 0) continue;
+      data_new(&x, &d, 6, variant);
+      for (int i = 0; i < INPUTS; i++) dx[i] = (float *)zeros(x.in[i].count, sizeof(float));
+      for (int i = 0; i < 2; i++) { /* the third token of the first sequence */
+        const size_t row = (size_t)x.d.heads * x.per[i ? VALUE : KEY];
+        for (size_t j = 2 * row; j < 3 * row; j++) tensor_set(&x.in[i ? VALUE : KEY], j, 0.0f);
+      }
+      m = open_memory(&x);
+      assert_non_null(m);
+      tokens = data_tokens(&x);
+      grads = data_grads(&x, dx);
+      y = (float *)zeros(x.dy.count, sizeof(float));
+      tape = (float *)zeros(miras_memory_tape_size(m, 6), sizeof(float));
+      dparams = (float *)zeros(x.params.count, sizeof(float));
+      assert_int_equal(miras_memory_forward(m, &tokens, y, tape), MIRAS_OK);
+      assert_int_equal(miras_memory_backward(m, &tokens, tape, x.dy.f, &grads, dparams, NULL),
+                       MIRAS_OK);
+      for (int i = 0; i < INPUTS; i++)
+        for (size_t j = 0; j < x.in[i].count; j++) sum += 0.0f * dx[i][j];
+      for (size_t j = 0; j < x.params.count; j++) sum += 0.0f * dparams[j];
+      for (size_t j = 0; j < x.dy.count; j++) sum += 0.0f * y[j];
+      if (!(sum >= 0.0f)) failed("not finite: %s", label(&d));
+      for (int i = 0; i < INPUTS; i++) free(dx[i]);
+      free(y);
+      free(tape);
+      free(dparams);
+      miras_memory_close(m);
+      data_free(&x);
+    }
+  finish();
 }
 
 /* What a case that names a bias in the first pool takes in later ones. */
@@ -1638,6 +1931,25 @@ static void test_muon_heads(void **state) {
   gradient_finish();
 }
 
+/* In seconds: the first tokens, which have fewer before them, and windows that cross chunks. */
+static void test_unit_windows(void **state) {
+  static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_MOMENTUM,
+                                               MIRAS_ALGORITHM_MUON};
+  uint64_t variant = 980000;
+  (void)state;
+  unit_start();
+  for (int shape = 0; shape <= SHAPE_GATED; shape++)
+    for (int a = 0; a < COUNT(algorithms); a++)
+      for (int n = 0; n < 3; n++, variant++) {
+        const miras_memory_desc d =
+          of_omega(cell(shape, n == 1 ? MIRAS_BIAS_HUBER : MIRAS_BIAS_L2,
+                        n == 2 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2, algorithms[a], chunks[n],
+                        variant), variant);
+        check_unit(&d, n == 1 ? 2 * chunks[n] : 0, 2 * chunks[n], variant);
+      }
+  unit_finish();
+}
+
 static void test_omega(void **state) {
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD, MIRAS_ALGORITHM_MOMENTUM};
   static const miras_algorithm muon[] = {MIRAS_ALGORITHM_MUON};
@@ -2207,6 +2519,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_unit_pools),
+    cmocka_unit_test(test_unit_exact),
+    cmocka_unit_test(test_unit_sweeps),
+    cmocka_unit_test(test_unit_windows),
+    cmocka_unit_test(test_silent_gradients),
     cmocka_unit_test(test_pools),
     cmocka_unit_test(test_forward_grid),
     cmocka_unit_test(test_forward_exact),

@@ -13,6 +13,7 @@
 #include "../miras.h"
 #include "calls.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -283,7 +284,8 @@ static const struct {
    "mixer.qk_heads=2 .heads=4 .value_dim=5 mixer.conv_size=3 mixer.d_skip=2"},
   {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys from values, a gate of low rank, no norm",
    "mixer.from_values=1 mixer.conv_on=none mixer.out_norm=none mixer.out_gate_rank=3 "
-   "mixer.qk_map=l1"}};
+   "mixer.qk_map=l1"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 12, TYPES = 7 /* with dropout too */ };
 
@@ -558,7 +560,7 @@ static miras_model *open_model(const miras_model_desc *d, const char *name) {
     failed("%s: refused (%s)", name, why);
     return NULL;
   }
-  m = miras_model_open(d, NULL, NULL, 0);
+  m = miras_model_open(d, &dirty, NULL, 0);
   if (m == NULL) failed("%s: not opened", name);
   return m;
 }
@@ -567,7 +569,7 @@ static miras_model *open_model(const miras_model_desc *d, const char *name) {
 static miras_trainer *open_trainer(miras_model *m, const miras_trainer_desc *d) {
   static const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL};
   miras_trainer *tr =
-    m == NULL ? NULL : miras_trainer_open(m, d == NULL ? &room : d, NULL, NULL, 0);
+    m == NULL ? NULL : miras_trainer_open(m, d == NULL ? &room : d, &dirty, NULL, 0);
   if (m != NULL && tr == NULL) failed("no trainer");
   return tr;
 }
@@ -619,7 +621,7 @@ static void check_loss(const subject *of, int T, const char *name, double is, do
 
 /* The session's logits and score of sequence b against the reference's. */
 static void check_session(miras_model *m, const subject *of, int b, int T, const double *logits) {
-  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
+  miras_session *s = miras_session_open(m, NULL, &dirty, NULL, 0);
   double score = 0.0, sum;
   if (s == NULL) {
     failed("%s: no session", of->name);
@@ -1001,6 +1003,174 @@ static void test_jobs(void **state) {
   print_message("%d lists are full, the longest has %d jobs\n", full_lists, longest);
   assert_true(full_lists > 0);
   finish();
+}
+
+
+/* ---- units: all of it in seconds ----
+ * Every subject once, on short texts: what mutants of the layers change, some line here sees before
+ * the grids above have begun. Loss, logits, the gradient of every parameter, a session. */
+
+/* The slope along a direction in which each view's part is as long as any other's: two losses of
+ * the reference tell whether a hundredth of any view is wrong. A view of zeros is an error. */
+static void check_directions(const subject *of, wide *w, int T, const float *grads,
+                             tally *count) {
+  double *u = (double *)ref_zeros(w->count), *kept = (double *)ref_zeros(w->count);
+  memcpy(kept, w->params, w->count * sizeof *kept);
+  for (int pass = 0; pass < 2; pass++) {
+    double is = 0.0, loss[2], top = 0.0, bound = 0.0, worst = 0.0;
+    ref_branches b[2];
+    for (int v = 0; v < w->r.view_count; v++) {
+      const miras_view *view = &w->r.views[v];
+      double square = 0.0, most = 0.0;
+      for (size_t i = view->offset; i < view->offset + view->count; i++) {
+        square += (double)grads[i] * (double)grads[i];
+        most = fmax(most, fabs((double)grads[i]));
+      }
+      if (!(most > 1e-9 && most < 1e30)) {
+        failed("%s: the gradient of %s is up to %g", of->name, view->name, most);
+        free(u);
+        free(kept);
+        return;
+      }
+      bound += most * most / square * (double)view->count;
+      for (size_t i = view->offset; i < view->offset + view->count; i++) {
+        u[i] = (draw() % 2 ? 1.0 : -1.0) / sqrt(square);
+        is += u[i] * (double)grads[i];
+        top = fmax(top, fabs(u[i]));
+      }
+    }
+    bound = 0.25 * MODEL_GRADIENT * sqrt(bound); /* roundings of views are not in step */
+    for (int shaken = 0; shaken < 4; shaken++) {
+      for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < w->count; i++)
+          w->params[i] = kept[i] * (1.0 + (shaken ? (double)uniform(-ULPS, ULPS) : 0.0)) +
+                         (side ? 1e-5 : -1e-5) / top * u[i];
+        ref_branches_clear(&b[side]);
+        loss[side] = ref_model_loss(&w->r, tokens, targets, BATCH, T, NULL, &b[side]);
+      }
+      worst = fmax(worst, fabs((loss[1] - loss[0]) * top / 2e-5 - is));
+      if (b[0].decisions != b[1].decisions || worst <= bound) break;
+    }
+    count->checked++;
+    count->skipped += b[0].decisions != b[1].decisions;
+    count->worst = fmax(count->worst, worst / bound);
+    if (b[0].decisions == b[1].decisions && worst > bound)
+      failed("%s: a slope of %g is off by %g; %g is allowed", of->name, is, worst, bound);
+  }
+  memcpy(w->params, kept, w->count * sizeof *kept);
+  free(u);
+  free(kept);
+}
+
+/* With dropout the loss and its slopes alone: no session drops anything. */
+static void check_unit(const subject *of, tally *count) {
+  const int T = of->d.layer[0].memory.chunk == 16 ? 18 : 10;
+  const int before = failures;
+  double *logits = (double *)ref_zeros((size_t)(BATCH * T * VOCAB));
+  miras_model *m = open_model(&of->d, of->name);
+  miras_trainer *tr = open_trainer(m, NULL);
+  wide w;
+  if (tr == NULL) return;
+  settle(m, of, T, &w);
+  check_loss(of, T, "loss", (double)loss_of(tr, tokens, targets, BATCH, T, 1),
+             ref_model_loss(&w.r, tokens, targets, BATCH, T, logits, NULL));
+  if (miras_trainer_backward(tr) != MIRAS_OK) failed("%s: backward", of->name);
+  if (failures == before) check_directions(of, &w, T, miras_trainer_grads(tr), count);
+  if (failures == before && !(of->d.dropout > 0.0f)) check_session(m, of, 1, T, logits);
+  free(logits);
+  free(w.params);
+  close_both(m, tr);
+}
+
+/* What a gate of a layer begins as: the constant of the descriptor, or one half of a rate. */
+static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md, int which, int h,
+                         size_t j) {
+  const double columns = (double)ref_gate_columns(d, md, which);
+  const double constant = md->decay_rate > 0.0f ? (double)md->decay_rate : 1.0 / 64.0;
+  const double ratio = md->decay_ratio > 0.0f ? (double)md->decay_ratio : 1.0;
+  const double most =
+    d->mixer.decay_horizon > 0 ? 1.0 - 1.0 / (double)d->mixer.decay_horizon : 1.0;
+  const int gated = d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
+  if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME)
+    return md->decay_rate > 0.0f ? 0.1 : 1e-3 * pow(100.0, ((double)j + 0.5) / columns);
+  if (which == REF_KEEP) /* as near to the most that a horizon allows as a logit should be */
+    return fmax((double)d->mixer.decay_min,
+                fmin(1.0 - constant * pow(ratio, h), most * (1.0 - 1e-4)));
+  if (which == REF_STEP) return (double)md->learning_rate / (1.0 + exp(gated ? -2.0 : 0.0));
+  if (which == REF_MOMENTUM) return fmax(0.05, fmin(0.95, (double)md->momentum));
+  if (which == REF_THRESHOLD) return (double)md->threshold;
+  if (which == REF_VALUE_KEEP) return 63.0 / 64.0;
+  return ref_sigmoid(gated ? 2.0 : d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1.0 : 0.0);
+}
+
+/* The offsets, before anything is projected. */
+static void test_unit_gates(void **state) {
+  int checked = 0;
+  subject of;
+  (void)state;
+  start();
+  for (int n = 0; subject_at(n, &of); n++) {
+    miras_model *m = open_model(&of.d, of.name);
+    wide w;
+    if (m == NULL) continue;
+    widen(&w, m, &of.d);
+    for (int l = 0; l < ref_layers(&w.r); l++) {
+      const miras_layer_desc *d = ref_layer_of(&w.r, l);
+      const miras_memory_desc md = ref_layer_memory(&w.r, l);
+      const double *offset, *rate = NULL;
+      char name[80];
+      size_t at = 0;
+      snprintf(name, sizeof name, "blocks.%d.gates.offset", l);
+      if (d->type == MIRAS_LAYER_RWKV || miras_model_view(m, name) == NULL) continue;
+      offset = ref_param(&w.r, l, "gates.offset");
+      snprintf(name, sizeof name, "blocks.%d.gates.rate", l);
+      if (miras_model_view(m, name) != NULL) rate = ref_param(&w.r, l, "gates.rate");
+      for (int which = 0; which < REF_GATES; which++)
+        for (int h = 0; h < md.heads; h++)
+          for (size_t j = 0; j < ref_gate_columns(d, &md, which); j++, at++) {
+            const size_t i = (size_t)h * ref_gate_columns(d, &md, which) + j;
+            const double should = first_gate(d, &md, which, h, j);
+            const double is = ref_gate(d, &md, which, offset[at], rate && !which ? rate[i] : 0.0);
+            checked++;
+            /* 0.5413 is a threshold of 1 to five digits; of a decay 1 - it counts */
+            if (!(fabs(is - should) <= 1e-4 * (which ? should : fmax(should / 100, 1 - should))))
+              failed("%s: gate %d of head %d of layer %d begins as %g, not %g", of.name, which, h,
+                     l, is, should);
+          }
+    }
+    free(w.params);
+    miras_model_close(m);
+  }
+  if (checked < 1000) failed("%d gates", checked);
+  finish();
+}
+
+static void check_units(int from, int to) {
+  tally count = {0, 0, 0.0};
+  subject of;
+  start();
+  for (int n = from; n < to && subject_at(n, &of); n++) {
+    check_unit(&of, &count);
+    of.d.dropout = 0.3f;
+    if (n % 4 == 0 || n >= 3 * MIRAS_PRESET_ROWS + OPTIONS) check_unit(&of, &count);
+  }
+  tally_print(&count);
+  finish();
+}
+
+static void test_unit_rows(void **state) {
+  (void)state;
+  check_units(0, 3 * MIRAS_PRESET_ROWS);
+}
+
+static void test_unit_options(void **state) {
+  (void)state;
+  check_units(3 * MIRAS_PRESET_ROWS, 3 * MIRAS_PRESET_ROWS + OPTIONS);
+}
+
+static void test_unit_layers(void **state) {
+  (void)state;
+  check_units(3 * MIRAS_PRESET_ROWS + OPTIONS, INT_MAX);
 }
 
 /* ---- the parameters ---- */
@@ -2722,7 +2892,7 @@ static void test_refusals(void **state) {
   char why[200] = "";
   static const char *const patterns[] = {"x",  "m*",   "*2",     "(mw",    "mw)", "m*0",
                                          "()", "m*-1", "m*2000", "m w",    "m**2",
-                                         "(((m*9)*9)*9)*9"};
+                                         "(((m*9)*9)*9)*9", "m(x)", "(mx)w", "(x)m"};
   (void)state;
   start();
   d.vocab = 1;
@@ -2796,6 +2966,14 @@ static void test_refusals(void **state) {
   assert_non_null(s);
   assert_null(miras_session_step(s, -1));
   assert_null(miras_session_step(s, VOCAB));
+  for (int i = 0; i < 4; i++) { /* tokens and targets of a score; -1 leaves one out */
+    static const int32_t wrong[4] = {-2, VOCAB, -1, VOCAB};
+    const int32_t ok[3] = {1, 0, 2}, bad[3] = {1, wrong[i], 2};
+    double nats = 7;
+    if (miras_session_score(s, i < 2 ? ok : bad, i < 2 ? bad : ok, 3, &nats) !=
+          MIRAS_ERR_ARGUMENT || nats < 7)
+      failed("a score of %s %d", i < 2 ? "target" : "token", (int)wrong[i]);
+  }
   if (miras_session_position(s) != 0) failed("a refused token counts");
   miras_session_close(s);
   close_both(m, tr);
@@ -3040,6 +3218,20 @@ static void test_streams(void **state) {
   finish();
 }
 
+/* Some of them, in seconds. */
+static void test_unit_streams(void **state) {
+  (void)state;
+  start();
+  random_state = 51;
+  for (int n = 1; n < MIRAS_PRESET_ROWS + OPTIONS + HYBRIDS; n += n < MIRAS_PRESET_ROWS ? 2 : 3) {
+    subject s = n < MIRAS_PRESET_ROWS ? row((miras_preset)n, n % 4 == 1 ? 4 : 8)
+                : n < MIRAS_PRESET_ROWS + OPTIONS ? option(n - MIRAS_PRESET_ROWS)
+                                                  : hybrid(n - MIRAS_PRESET_ROWS - OPTIONS);
+    check_streams(&s);
+  }
+  finish();
+}
+
 /* ---- biases that grow ---- */
 
 /* A session and a trainer of a row with this bias; 0: one of their numbers is not finite. */
@@ -3103,6 +3295,11 @@ static void test_biases(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_unit_rows),
+    cmocka_unit_test(test_unit_options),
+    cmocka_unit_test(test_unit_layers),
+    cmocka_unit_test(test_unit_gates),
+    cmocka_unit_test(test_unit_streams),
     cmocka_unit_test(test_views),
     cmocka_unit_test(test_first_values),
     cmocka_unit_test(test_drawn_values),
