@@ -2784,6 +2784,13 @@ static void sampling_follows_probabilities(void **state) {
   assert_int_equal(seen[1] + seen[3], DRAWS);
   assert_true(seen[3] > 0);
 
+  for (i = 0; i < 6; i++) logits[i] = 3;   /* of equal ones too, of which four are left */
+  s.top_p = 0.9f;
+  s.top_k = 4;
+  draw(logits, 6, &s, seen);
+  for (i = 0; i < 6; i++) assert_true((seen[i] > 0) == (i < 4));
+  for (i = 0; i < 6; i++) logits[i] = (float)(log(p[i]) + 7);
+
   s.top_k = 0;
   s.top_p = 0;
   logits[1] = -INFINITY;    /* forbidden by the caller */

@@ -181,6 +181,34 @@ static void test_losses_are_their_formulas(void **state) {
   miras_model_close(m);
 }
 
+/* What is said is the last hidden row times the head, and its offset. */
+static void test_outputs_are_the_head(void **state) {
+  miras_model_desc d = desc_of(MIRAS_PRESET_GATED_DELTANET, ins, outs);
+  miras_model *m = open_model(&d);
+  miras_trainer *t = open_trainer(m, BATCH, LENGTH, NULL);
+  const miras_batch x = rows_of(m);
+  const int n = miras_model_row(m)->outputs;
+  const float *head, *offset;
+  size_t count, i;
+  float loss, *params = miras_model_params(m, &count);
+  begin(state);
+  for (i = 0; i < count; i++) params[i] += (float)(0.1 * draw());
+  head = params + miras_model_view(m, "head.weight")->offset;
+  offset = params + miras_model_view(m, "head.offset")->offset;
+  for (int train = 0; train < 2; train++) {
+    assert_int_equal(miras_trainer_loss_batch(t, &x, train, &loss), MIRAS_OK);
+    for (int row = 0; row < ROWS; row++)
+      for (int j = 0; j < n; j++) {
+        double said = (double)offset[j];
+        for (int k = 0; k < d.width; k++)
+          said += (double)head[j * d.width + k] * (double)hidden[row * d.width + k];
+        assert_true(fabs(said - (double)outputs[row * n + j]) < 1e-5);
+      }
+  }
+  miras_trainer_close(t);
+  miras_model_close(m);
+}
+
 /* ---- gradients ---- */
 
 /* Weights of rows are shares of a mean, and `times` is a factor of a loss: all halves are as none,
@@ -439,16 +467,17 @@ static void test_what_is_left_out(void **state) {
 /* ---- standardized ---- */
 
 static void test_standardized(void **state) {
-  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1, standardized 3", "raw 1");
+  miras_model_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1, standardized 4", "raw 1");
   miras_model *m = open_model(&d);
   const float *mean, *scale, *seen;
   enum { MANY = 1000 };
-  static float x[MANY][4];
+  static float x[MANY][5];
   double a = 0, q = 0;
   int i;
   begin(state);
   for (i = 0; i < MANY; i++) {
     x[i][0] = 9, x[i][1] = (float)(3e4 + 0.5 * draw()), x[i][2] = 7.5f, x[i][3] = (float)draw();
+    x[i][4] = 1e-9f * (float)(i % 2);            /* small, and not all one */
     if (i % 10 == 3) x[i][3] = i % 20 == 3 ? NAN : INFINITY;
     a += (double)x[i][1] / MANY;
   }
@@ -465,6 +494,7 @@ static void test_standardized(void **state) {
   assert_true(fabs((double)mean[0] - a) <= 0.004);       /* a float of 3e4 */
   assert_true(fabs((double)scale[0] * sqrt(q) - 1) < 0.01);
   assert_true(mean[1] == 7.5f && scale[1] == 0);
+  assert_true(fabsf(scale[3] * 5e-10f - 1) < 1e-3f);
   assert_true(fabsf(scale[2] - 1.73f) < 0.1f && seen[2] == 900 && seen[0] == MANY);
   miras_model_close(m);
   d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1", "raw 1");
@@ -584,8 +614,13 @@ static void test_refusals(void **state) {
     assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
     x.values = values, x.vectors = NULL;
     assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
-    x.vectors = vectors, weights[3] = -1;
-    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+    x.vectors = vectors;
+    for (i = 0; i < 8; i++) {
+      const float was = weights[i];
+      weights[i] = i % 3 == 0 ? -1.0f : i % 3 == 1 ? INFINITY : NAN;
+      assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+      weights[i] = was;
+    }
     miras_trainer_close(t);
     miras_session_close(s);
   }
@@ -907,7 +942,8 @@ static void test_the_head_fits_numbers(void **state) {
     assert_non_null(out);
     if (t > 12) assert_true(fabsf(out[0] - y[0]) < 0.02f);
     if (t > 12) assert_true(fabsf(out[1] - x[3]) < 0.02f);
-    assert_int_equal(miras_session_learn(s, &unknown, y), MIRAS_OK);
+    assert_int_equal(miras_session_learn(s, NULL, NULL), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_session_learn(s, t % 2 ? &unknown : NULL, y), MIRAS_OK);
     assert_int_equal(miras_session_learn(s, &unknown, y), MIRAS_ERR_STATE);
   }
   miras_session_close(s);
@@ -1154,6 +1190,7 @@ static void test_predictions(void **state) {
 int main(void) {
   static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_losses_are_their_formulas), cmocka_unit_test(test_weights_are_shares),
+    cmocka_unit_test(test_outputs_are_the_head),
     cmocka_unit_test(test_gradients),
     cmocka_unit_test(test_same_bits),
     cmocka_unit_test(test_what_is_left_out),

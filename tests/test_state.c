@@ -473,6 +473,10 @@ static void test_names(void **state) {
                          "s momentum.W2 [16,6] 224; s last.keys [3,4] 320; "
                          "s last.values [3,6] 332; s last.thresholds [3,1] 350; "
                          "p init.W1 [4,16] 0; p init.W2 [16,6] 64;"},
+    {MIRAS_PRESET_LINEAR_ATTENTION,
+     "s W1 [4,6] 0; s z [4] 24; p init.W1 [4,6] 0; p init.z [4] 24;"},
+    {MIRAS_PRESET_MAMBA_MEMORY, "s W1 [4,6] 0; p init.W1 [4,6] 0; p decay_log [4,6] 48;"},
+    {MIRAS_PRESET_YAAD, "s W1 [4] 0; p init.W1 [4] 0;"},
   };
   (void)state;
   for (int r = 0; r < COUNT(rows); r++) {
@@ -492,6 +496,15 @@ static void test_names(void **state) {
       d.omega = 4;
       d.step_bound = MIRAS_STEP_BOUND_AUTO;
       d.bias = MIRAS_BIAS_HUBER;
+    } else if (rows[r].kind == MIRAS_PRESET_LINEAR_ATTENTION) {
+      d.normalize = 1;
+      d.feature_map = MIRAS_FEATURE_ELU;
+    } else if (rows[r].kind == MIRAS_PRESET_MAMBA_MEMORY) {
+      d.decay_gate = MIRAS_GATE_ENTRY;
+    } else if (rows[r].kind == MIRAS_PRESET_YAAD) {
+      d.architecture = MIRAS_ARCH_VECTOR;
+      d.depth = d.expansion = d.inner_norm = d.inner_residual = 0;
+      d.value_dim = 4;
     }
     m = miras_memory_open(&d, NULL, NULL, 0);
     assert_non_null(m);
@@ -826,6 +839,8 @@ static void test_session_refusals(void **state) {
   assert_int_equal(v.count, 8 * 8);
   assert_int_equal(miras_session_part(s, 1, 2, &v), MIRAS_PART_NONE);
   assert_int_equal(miras_session_part(NULL, 1, 0, &v), MIRAS_PART_NONE);
+  for (int i = 0; i < 8; i++) /* two layers and their momentum; parameters are the model's */
+    assert_int_equal(miras_session_part(s, 0, i, &v), i < 4 ? MIRAS_PART_STATE : MIRAS_PART_NONE);
   miras_session_close(s);
   miras_model_close(m);
 }
