@@ -1830,6 +1830,9 @@ static void null_memories(miras_memory *m, const miras_memory_desc *d) {
   assert_int_equal(miras_memory_backward(m, &t, x, NULL, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
   assert_true(isnan(surprise_of_write(m, NULL, x)));
   assert_true(isnan(surprise_of_write(m, x, NULL)));
+  assert_int_equal(miras_memory_read(NULL, x, x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_read(m, NULL, x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_read(m, x, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_position(m), 0);
 }
 
@@ -2220,6 +2223,8 @@ static void row_without_allocation(miras_preset kind, const miras_allocator *all
   miras_memory_norm(m);
   miras_memory_reset(m);
   assert_int_equal(miras_memory_forward(m, &t, y, tape), MIRAS_OK);
+  assert_int_equal(miras_memory_backward(m, &t, tape, NULL, &g, dparams, dstate),
+                   MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
   count = miras_memory_save_to(m, file, (size_t)-1 / 2);
   assert_int_equal(miras_memory_load_from(m, file, count, NULL, 0), MIRAS_OK);

@@ -2363,6 +2363,62 @@ static void test_nan(void **state) {
   finish();
 }
 
+/* How many numbers of a state have faded below 1e-30 and are still there. */
+static int faded_of(miras_memory *m) {
+  size_t bytes;
+  const float *held = (const float *)miras_memory_state(m, &bytes) + 16; /* behind the position */
+  int n = 0;
+  for (size_t i = 0; i + 16 < bytes / sizeof(float); i++)
+    n += fabsf(held[i]) > 0.0f && fabsf(held[i]) < 1e-30f;
+  return n;
+}
+
+/* It becomes 0 when as many chunks have passed as fit into 64 tokens, not before, wherever calls
+ * begin: one loud token, of which half is kept from token to token. */
+static void test_swept(void **state) {
+  static const miras_preset kinds[] = {
+    MIRAS_PRESET_DFW,          MIRAS_PRESET_RETNET_MEMORY, MIRAS_PRESET_GATED_DELTANET,
+    MIRAS_PRESET_KDA_MEMORY,   MIRAS_PRESET_MAMBA_MEMORY,  MIRAS_PRESET_LINEAR_ATTENTION,
+    MIRAS_PRESET_RWKV7_MEMORY, MIRAS_PRESET_MESA};
+  static const int of[] = {1, 5, 16}, before[] = {118, 115, 112}, swept[] = {128, 120, 128};
+  enum { N = 6, T = 128 };
+  float in[T * N] = {0}, y[T * N], half[T * N];
+  (void)state;
+  start();
+  for (int i = 0; i < N; i++) in[i] = 0.5f;
+  for (int i = 0; i < T * N; i++) half[i] = 0.5f;
+  for (int k = 0; k < COUNT(kinds); k++)
+    for (int c = 0; c < 3; c++)
+      for (int piece = 7; piece <= T; piece += 30) {
+        miras_memory_desc d = preset(kinds[k]);
+        miras_memory *m;
+        miras_memory_input x;
+        d.key_dim = d.value_dim = N;
+        d.heads = d.batch = 1;
+        d.chunk = of[c];
+        if (!d.decay_gate) d.decay_rate = 0.5f, d.decay_ratio = 1.0f;
+        m = miras_memory_open(&d, NULL, NULL, 0);
+        if (m == NULL) continue; /* a chunk that it has not */
+        memset(&x, 0, sizeof x);
+        for (int t = 0, end = before[c]; t < swept[c]; t += x.length) {
+          const float *at = in + t * N;
+          if (t == before[c]) end = swept[c];
+          x.length = end - t < piece ? end - t : piece;
+          x.key = x.value = x.query = at;
+          if (d.decay_gate) x.decay = half;
+          if (d.value_decay_gate) x.value_decay = half;
+          if (d.separate_erase) x.erase = x.replace = at;
+          if (d.learning_rate_gate) x.learning_rate = half;
+          assert_int_equal(miras_memory_forward(m, &x, y, NULL), MIRAS_OK);
+          if (t + x.length >= before[c] && (faded_of(m) > 0) != (t + x.length < swept[c]))
+            failed("%s, chunk %d, pieces of %d: %d faded numbers after %d tokens",
+                   miras_preset_name(kinds[k]), d.chunk, piece, faded_of(m), t + x.length);
+        }
+        miras_memory_close(m);
+      }
+  finish();
+}
+
 /* What fades does not stay behind as denormals, which would cost a hundred times as much. Silence
  * is tokens of zeros: chunks of 1, 5 and 16 are swept every 64, 60 and 64 tokens. */
 static void test_faded(void **state) {
@@ -2554,7 +2610,7 @@ int main(void) {
     cmocka_unit_test(test_alone_stores),
     cmocka_unit_test(test_alone_silence),
     cmocka_unit_test(test_nan),
-    cmocka_unit_test(test_faded),
+    cmocka_unit_test(test_faded), cmocka_unit_test(test_swept),
     cmocka_unit_test(test_refusals),
   };
   printf("instruction set: %s\n", miras_isa());

@@ -2460,6 +2460,40 @@ static void test_weights_refused(void **state) {
   assert_string_equal(why, "the model's weights is 3; training needs 0 (float)");
   assert_null(miras_trainer_open(m, &room, NULL, NULL, 0));
   miras_model_close(m);
+  d.width = 64; /* rows of two blocks of 32, of which no part is written or read */
+  m = open_model(&d, "packed model");
+  assert_non_null(m);
+  for (int i = 0; i < 8; i++) {
+    static const size_t places[8][2] = {{0, 64}, {0, 32}, {32, 32}, {64, 0},
+                                        {0, 16}, {16, 48}, {16, 16}, {32, 33}};
+    const miras_view *v = miras_model_view(m, "embed.weight");
+    float x[64] = {0};
+    assert_int_equal(miras_model_view_write(m, v, 1, 1, places[i][0], places[i][1], x),
+                     i < 4 ? MIRAS_OK : MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_view_read(m, v, 1, 1, places[i][0], places[i][1], x),
+                     i < 4 ? MIRAS_OK : MIRAS_ERR_ARGUMENT);
+  }
+  miras_model_close(m);
+}
+
+/* A trainer keeps at most 2^25 logits at a time. */
+static void test_many_words(void **state) {
+  miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 4);
+  miras_trainer_desc room;
+  miras_model *m;
+  size_t size[3];
+  (void)state;
+  d.vocab = 1 << 16;
+  m = open_model(&d, "a model of many words");
+  assert_non_null(m);
+  memset(&room, 0, sizeof room);
+  for (int i = 0; i < 3; i++) {
+    room.context = 256 << i;
+    size[i] = miras_trainer_size(m, &room, NULL, 0);
+  }
+  assert_true(size[1] - size[0] >= ((size_t)256 << 16) * sizeof(float));
+  assert_true(size[2] - size[1] < ((size_t)32 << 16) * sizeof(float));
+  miras_model_close(m);
 }
 
 /* Three steps of AdamW against the textbook, in double, every view at its own rate; gradients add
@@ -3326,7 +3360,7 @@ int main(void) {
     cmocka_unit_test(test_weights_damaged), cmocka_unit_test(test_view_parts),
     cmocka_unit_test(test_layers_of_pattern),
     cmocka_unit_test(test_weights),
-    cmocka_unit_test(test_weights_refused),
+    cmocka_unit_test(test_weights_refused), cmocka_unit_test(test_many_words),
     cmocka_unit_test(test_dropout),
     cmocka_unit_test(test_refusals),
   };

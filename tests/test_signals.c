@@ -7,6 +7,7 @@
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -193,6 +194,14 @@ static void test_outputs_are_the_head(void **state) {
   float loss, *params = miras_model_params(m, &count);
   begin(state);
   for (i = 0; i < count; i++) params[i] += (float)(0.1 * draw());
+  for (int k = -1; k < 11; k++) { /* it has 4 and 9 */
+    miras_input in;
+    miras_output out;
+    assert_int_equal(miras_model_input(m, k, &in), k >= 0 && k < 4);
+    assert_int_equal(miras_model_output(m, k, &out), k >= 0 && k < 9);
+    assert_int_equal(miras_model_input(m, k, NULL) + miras_model_input(NULL, k, &in), 0);
+    assert_int_equal(miras_model_output(m, k, NULL) + miras_model_output(NULL, k, &out), 0);
+  }
   head = params + miras_model_view(m, "head.weight")->offset;
   offset = params + miras_model_view(m, "head.offset")->offset;
   for (int train = 0; train < 2; train++) {
@@ -497,6 +506,12 @@ static void test_standardized(void **state) {
   assert_true(fabsf(scale[3] * 5e-10f - 1) < 1e-3f);
   assert_true(fabsf(scale[2] - 1.73f) < 0.1f && seen[2] == 900 && seen[0] == MANY);
   miras_model_close(m);
+  snprintf(d.inputs, sizeof d.inputs, "standardized 1");
+  m = open_model(&d);
+  x[0][0] = FLT_MAX;                             /* a number, if a large one */
+  assert_int_equal(miras_model_standardize(m, x[0], 1), MIRAS_OK);
+  assert_true(miras_model_params(m, NULL)[miras_model_view(m, "inputs.0.seen")->offset] == 1);
+  miras_model_close(m);
   d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1", "raw 1");
   m = open_model(&d);
   assert_int_equal(miras_model_standardize(m, x[0], 1), MIRAS_ERR_ARGUMENT);
@@ -586,6 +601,12 @@ static void test_refusals(void **state) {
     if (!miras_model_size(&d, why, sizeof why) != (wrong[i].why != NULL) ||
         (wrong[i].why && !strstr(why, wrong[i].why)))
       fail_msg("\"%s\" -> \"%s\": %s", wrong[i].in, wrong[i].out, why);
+  }
+  for (i = 0; sizeof(size_t) > 4 && i < 2; i++) {   /* 2^25 outputs are the most */
+    d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 3",
+                i ? "category 16777216 16777216, raw 1" : "category 16777216 16777216");
+    assert_int_equal(miras_model_size(&d, why, sizeof why) > 0, !i);
+    if (i) assert_non_null(strstr(why, "2^25"));
   }
   d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "", "raw 1");
   d.vocab = 5;
@@ -749,6 +770,47 @@ static miras_adapt_desc adapt_of(int in_hidden, int in_vectors, int contexts) {
   a.hidden = in_hidden, a.vectors = in_vectors;
   if (contexts) a.contexts = contexts, a.shortest = 2, a.longest = 4, a.context_rate = 0.4f;
   return a;
+}
+
+/* A context is of so many tokens: what came after it comes to mind behind other tokens before it,
+ * and not when its first token is another. */
+static void test_contexts_have_a_length(void **state) {
+  enum { V = 16 };
+  int n, same, t, j;
+  begin(state);
+  for (n = 1; n <= 3; n++)
+    for (same = 0; same < 2; same++) {
+      const int length = 2 * n + 4;
+      miras_model_desc d = desc_of(MIRAS_PRESET_GATED_DELTANET, "", "");
+      miras_model *plain, *m;
+      miras_session *base, *s;
+      double shift = 0, most = -1;
+      d.vocab = V;
+      plain = open_model(&d);
+      d.adapt = adapt_of(0, 0, 10);
+      d.adapt.ridge = d.adapt.drift = 0;
+      d.adapt.shortest = d.adapt.longest = n;
+      m = open_model(&d);
+      base = miras_session_open(plain, NULL, NULL, NULL, 0);
+      s = miras_session_open(m, NULL, NULL, NULL, 0);
+      /* for 2: 8 1 2 9 10 11 1 2, or at the end 12 2 */
+      for (t = 0; t < length; t++) {
+        const int32_t token = t == 0 ? 8 : t <= n ? t : t <= n + 2 ? 8 + t - n : t == n + 3 ? 11
+                              : t == n + 4 && !same ? 12 : t - n - 3;
+        const float *z = miras_session_step(base, token), *got = miras_session_step(s, token);
+        for (j = 0; t == length - 1 && j < V; j++) {
+          const double moved = (double)got[j] - (double)z[j];
+          if (j == 9) shift = moved;
+          else most = fmax(most, moved);
+        }
+      }
+      if (same ? !(shift > most + 0.2) : !(shift < most + 0.05))
+        fail_msg("order %d: %g, others %g", n, shift, most);
+      miras_session_close(base);
+      miras_session_close(s);
+      miras_model_close(plain);
+      miras_model_close(m);
+    }
 }
 
 /* The rule in double precision: what is added to the model's answers, row by row. */
@@ -1200,7 +1262,7 @@ int main(void) {
     cmocka_unit_test(test_copies_a_lagged_vector),
     cmocka_unit_test(test_forecasts_a_noisy_mixture),
     cmocka_unit_test(test_learns_a_grammar),
-    cmocka_unit_test(test_the_head_learns),
+    cmocka_unit_test(test_contexts_have_a_length), cmocka_unit_test(test_the_head_learns),
     cmocka_unit_test(test_the_head_fits_numbers),
     cmocka_unit_test(test_the_head_costs_little),
     cmocka_unit_test(test_the_head_keeps_inside),
