@@ -89,14 +89,13 @@ static void check_last(miras_memory *m, const data *x, const float *y) {
 }
 
 /* Outputs of two calls (the second starts anywhere) and the norm after each. */
-static void check_forward(const miras_memory_desc *d, int T, uint64_t seed) {
+static void check_outputs(const miras_memory_desc *d, int T, uint64_t seed) {
   char why[200] = "";
   const size_t bytes = miras_memory_size(d, why, sizeof why);
   data x, part[2];
   miras_memory *m;
   ref_memory r;
   int at;
-  if (!my_share()) return;
   T = lasting(d, T);
   if (bytes == 0) {
     refused++;
@@ -150,6 +149,10 @@ static void check_forward(const miras_memory_desc *d, int T, uint64_t seed) {
   ref_close(&r);
   miras_memory_close(m);
   data_free(&x);
+}
+
+static void check_forward(const miras_memory_desc *d, int T, uint64_t seed) {
+  if (my_share()) check_outputs(d, T, seed);
 }
 
 static const int chunks[] = {1, 4, 5, 16};
@@ -1100,7 +1103,7 @@ static void check_causal(const miras_memory_desc *d, int T, uint64_t seed) {
 static void check_unit(const miras_memory_desc *d, int before, int T, uint64_t seed) {
   taping t;
   slack = d->algorithm == MIRAS_ALGORITHM_MUON ? 8.0 : 1.0;
-  check_forward(d, before + T, seed);
+  check_outputs(d, before + T, seed);
   check_causal(d, T, seed);
   if (taping_open(&t, d, before, lasting(d, T), seed)) {
     check_direction(&t);
@@ -1145,6 +1148,22 @@ static void test_unit_exact(void **state) {
     const int chunk = chunks[n / EXACT_KINDS % COUNT(chunks)];
     const miras_memory_desc d = exact_cell(n % EXACT_KINDS, chunk, ++variant);
     check_unit(&d, n % 3 == 2 ? 2 * chunk : 0, n % 2 ? 2 * chunk : chunk + 3, variant);
+  }
+  unit_finish();
+}
+
+/* States that do not stay in the first cache, of which strips of columns take many tokens. */
+static void test_unit_strips(void **state) {
+  uint64_t variant = 990000;
+  (void)state;
+  unit_start();
+  for (int n = 0; n < EXACT_KINDS; n++) {
+    miras_memory_desc d = exact_cell(n, 1, ++variant);
+    if (d.algorithm > MIRAS_ALGORITHM_IMPLICIT) continue;
+    d.key_dim = 64;
+    d.value_dim = n % 2 ? 132 : 129;
+    d.batch = d.heads = 1;
+    check_unit(&d, 0, 20, variant);
   }
   unit_finish();
 }
@@ -2360,6 +2379,21 @@ static void test_nan(void **state) {
         failed("%s: a reset does not heal", miras_preset_name((miras_preset)kind));
       miras_memory_close(m);
     }
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) { /* one in another head's query */
+    miras_memory_desc d = preset((miras_preset)kind);
+    miras_memory *m;
+    float query[64], out[64];
+    d.batch = 1;
+    d.heads = 2;
+    m = miras_memory_open(&d, NULL, NULL, 0);
+    assert_non_null(m);
+    for (int i = 0; i < 64; i++) query[i] = i == d.key_dim ? NAN : 0.1f;
+    assert_int_equal(miras_memory_read(m, query, out), MIRAS_OK);
+    for (int i = 0; i < d.value_dim; i++)
+      if (isnan(out[i]))
+        failed("%s: a head reads another's NaN", miras_preset_name((miras_preset)kind));
+    miras_memory_close(m);
+  }
   finish();
 }
 
@@ -2388,7 +2422,7 @@ static void test_swept(void **state) {
   for (int i = 0; i < N; i++) in[i] = 0.5f;
   for (int i = 0; i < T * N; i++) half[i] = 0.5f;
   for (int k = 0; k < COUNT(kinds); k++)
-    for (int c = 0; c < 3; c++)
+    for (int c = 0; c < COUNT(of); c++)
       for (int piece = 7; piece <= T; piece += 30) {
         miras_memory_desc d = preset(kinds[k]);
         miras_memory *m;
@@ -2578,6 +2612,7 @@ int main(void) {
     cmocka_unit_test(test_unit_pools),
     cmocka_unit_test(test_unit_exact),
     cmocka_unit_test(test_unit_sweeps),
+    cmocka_unit_test(test_unit_strips),
     cmocka_unit_test(test_unit_windows),
     cmocka_unit_test(test_silent_gradients),
     cmocka_unit_test(test_pools),
