@@ -15079,7 +15079,7 @@ static void miras__frozen_clear(const miras__call *call) {
  * [n, dv], A = exp(a), x = phi(k), u = eta (.) v, a time tau_j of each column, and B the initial
  * memory where decays lead to it, else 0:
  *   w_ij = exp(-A_ij tau_j)
- *   S_t  = B + w (.) (S_(t-1) - B) + x u'       y = S_t' q       the surprise -v . S_(t-1)' x
+ *   S_t  = B + w (.) (S_(t-1) - B) + x u'       y = S_t' q
  * No chunk of this is a product of matrices, because what is left of a pair in row i and column j
  * is a number of its own. So tokens follow each other, and columns lie side by side (room @28); a
  * chunk is nothing here, but for where S is swept. The tape keeps S before every 16th token of a
@@ -15201,15 +15201,6 @@ static void miras__scan_tokens(miras__scanning *k, const miras__call *a, size_t 
   }
 }
 
-/* surprise = -v . S'x of token i of those at work. */
-static void miras__scan_surprise(miras__scanning *k, size_t i, const float *s, float *surprise) {
-  const size_t n = k->n, dv = k->dv;
-  float *y = k->u;                               /* the token's own comes afterwards              */
-  k->K->gemm(MIRAS__SET, y, dv, miras__mat(k->x + i * n, n), miras__mat(s, dv), 1, dv, n, NULL);
-  k->K->dot_rows(0, surprise, 0, y, 0, k->v + i * dv, 0, 1, dv);
-  k->K->scale(surprise, -1, surprise, 1);
-}
-
 static void miras__scan_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
@@ -15220,14 +15211,9 @@ static void miras__scan_forward(const miras__call *a) {
   if (!a->position && length) K->copy(a->state, a->init, p->weights);
   for (t = 0; t < length; t += m) {
     m = length - t < MIRAS__SCANNED ? length - t : MIRAS__SCANNED;
-    if (io->surprise) m = 1;
     if (MIRAS__TRAINS && a->tape && t % MIRAS__SCANNED == 0)
       K->copy(a->tape + t / MIRAS__SCANNED * p->tape_chunk, a->state, p->weights);
     miras__scan_rows(k, io, t, m);
-    if (io->surprise) {
-      miras__scan_surprise(k, 0, a->state, io->surprise + t);
-      miras__times_gate(K, p->rates > 1, k->u, k->eta, p->rates, k->v, m, k->dv);
-    }
     miras__scan_tokens(k, a, t, m, io->q ? io->y + t * io->ldy : NULL, io->ldy);
   }
 }
