@@ -517,7 +517,7 @@ class Runner:
         traces[mark, case] = seconds, met
         pickle.dump(traces, open(kept, 'wb'))
       seconds, met = traces[mark, case]
-      if met:
+      if met and seconds <= self.o.limit:
         self.met.append((seconds, program, binary, case, met))
 
   def judge(self, m):
