@@ -2025,6 +2025,21 @@ static miras_memory_desc preset(miras_preset kind) {
   return d;
 }
 
+/* Answers that are divided, those to a query inside a chunk too. */
+static void test_unit_normalize(void **state) {
+  uint64_t variant = 995000;
+  (void)state;
+  unit_start();
+  for (int n = 0; n < 12; n++) {
+    miras_memory_desc d = preset(MIRAS_PRESET_LINEAR_ATTENTION);
+    d.normalize = 1;
+    d.feature_map = MIRAS_FEATURE_ELU;
+    d.chunk = chunks[n % COUNT(chunks)];
+    check_unit(&d, n % 3 == 2 ? 2 * d.chunk : 0, n % 2 ? 2 * d.chunk : d.chunk + 3, ++variant);
+  }
+  unit_finish();
+}
+
 /* The same without what makes a memory on its own safe: relations hold between bare recurrences. */
 static miras_memory_desc bare(miras_preset kind) {
   miras_memory_desc d = preset(kind);
@@ -2619,6 +2634,7 @@ int main(void) {
     cmocka_unit_test(test_unit_exact),
     cmocka_unit_test(test_unit_sweeps),
     cmocka_unit_test(test_unit_large),
+    cmocka_unit_test(test_unit_normalize),
     cmocka_unit_test(test_unit_windows),
     cmocka_unit_test(test_silent_gradients),
     cmocka_unit_test(test_pools),
