@@ -16669,18 +16669,15 @@ typedef struct miras__judged {
   float now[3];            /* N, S, U behind it                                                  */
 } miras__judged;
 
-/* Shorten x, and e unless it is NULL, until |x|^2, which goes to *square, is a float with room
- * above; returns by what. */
-static float miras__recursive_shorten(const miras__recursive *k, float *e, float *square) {
+/* Shorten x, and e unless it is NULL, until |x|^2 is a float with room above; returns by what. */
+static float miras__recursive_shorten(const miras__recursive *k, float *e) {
   const miras__kernels *K = k->K;
   const float by = 9.094947e-13f;                /* 2^-40 */
   float s = 1;
   int i;
-  *square = K->dot(k->x, k->x, k->n);
-  for (i = 0; i < 3 && !(*square <= MIRAS__LONGEST_KEY); i++) {
+  for (i = 0; i < 3 && !(K->dot(k->x, k->x, k->n) <= MIRAS__LONGEST_KEY); i++) {
     K->scale(k->x, by, k->x, k->n);
     if (e) K->scale(e, by, e, k->dv);
-    *square = K->dot(k->x, k->x, k->n);
     s *= by;
   }
   return s;
@@ -16765,8 +16762,7 @@ static void miras__recursive_take(miras__recursive *k, const miras__call *a, flo
   const miras__kernels *K = k->K;
   const size_t n = k->n, ld = k->ld;
   const float was[3] = {k->usual[0], k->usual[1], k->usual[2]};
-  float square;
-  const float shorter = miras__recursive_shorten(k, k->error, &square);
+  const float shorter = miras__recursive_shorten(k, k->error), square = K->dot(k->x, k->x, n);
   miras__judged j = miras__recursive_judge(k, was, keep, shorter, square, k->error);
   size_t i;
   if (to) K->copy(k->was + *to * 3, k->usual, 3);
@@ -17144,7 +17140,8 @@ static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a
   miras__rows_fwd(K, p, a->io, t, 1, &rows);
   alpha = keep = miras__recursive_keep(k, *k->alpha);
   if (of) {
-    shorter = miras__recursive_shorten(k, NULL, &square);
+    shorter = miras__recursive_shorten(k, NULL);
+    square = K->dot(k->x, k->x, n);
     judged = miras__recursive_judge(k, was, alpha, shorter, square, e);
     taken = of->taken;
     keep = of->keep;
@@ -23280,9 +23277,9 @@ typedef struct miras__trust {
  * steep its loss becomes, but of "normal"; how far off it was of late, of "normal" the square in
  * its deviations; twice the mean loss; means of the gradient e, of what the model was off by, r,
  * and of their products. */
-typedef struct miras__scale {
+typedef struct miras__scaling {
   float size, steep, worst, loss, e, r, er, rr;
-} miras__scale;
+} miras__scaling;
 
 /* An input, and where its parameters lie in the flat block: of a category [size, W] in floats or,
  * held in fewer bytes, in bytes; of vectors [W, size] likewise, an offset [W], and, standardized,
@@ -25939,7 +25936,7 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
  * answer: phi [dense] = [1, hidden row, vectors] and rows h_j of the table; a miras__trust for each
  * output; the model's answer z and what was learned, m; U [dense, outs]; P - I/ridge [dense,
  * dense]; the table T [rows, outs], how often a row was there, and with decay as of when it is; a
- * miras__scale for each number. So all zeros are a new text. For each output:
+ * miras__scaling for each number. So all zeros are a new text. For each output:
  *
  *   m = U' phi + sum_j T[h_j],  v = (g - 1) z + a m           g and a move for logits alone, else 1
  *   said: z + v C / max(1, C, R/L)                            R: at most what v can cost
@@ -25984,14 +25981,14 @@ static float *miras__adapt_state(const miras_model *m, void *text) {
 }
 
 /* x as far as it lies in -most..most; 0 where it is no number. */
-static float miras__held(float x, float most) {
+static float miras__within(float x, float most) {
   return x > most ? most : x < -most ? -most : x <= most ? x : 0;
 }
 
 /* The scales of an output's numbers; NULL of others. */
-static miras__scale *miras__adapt_scales(const miras_model *m, float *a, const miras_output *of) {
+static miras__scaling *miras__adapt_scales(const miras_model *m, float *a, const miras_output *of) {
   if (of->type <= MIRAS_OUTPUT_BINARY || of->type == MIRAS_OUTPUT_RAW) return NULL;
-  return (miras__scale *)(void *)(a + m->adapt.scales) + of->first;
+  return (miras__scaling *)(void *)(a + m->adapt.scales) + of->first;
 }
 
 static miras__trust *miras__adapt_trust(const miras_model *m, float *a, int output) {
@@ -26005,22 +26002,22 @@ static void miras__adapt_say(const miras_model *m, float *a, float *to) {
   for (i = 0; i < m->answers; i++) {
     const miras_output *of = &m->out[i];
     const miras__trust *t = miras__adapt_trust(m, a, i);
-    const miras__scale *at = miras__adapt_scales(m, a, of);
+    const miras__scaling *at = miras__adapt_scales(m, a, of);
     const float credit = MIRAS__CREDIT + t->credit;
     float top = 0, low = 0, risk = 0, share;
     for (j = 0; j < of->columns; j++) {
       float v = t->model * z[j] + (1 + t->learned) * learned[j], cost = v;
       if (at && j >= of->size) {          /* logarithms: deviations too small cost squares */
-        v = miras__held(v, 8);
+        v = miras__within(v, 8);
         if (v < 0) cost = at[j - of->size].worst * (miras__expf(-2 * v) - 1) / 2;
         else cost = v;
       } else if (at) {
-        v = miras__held(v, 8 * at[j].size);
+        v = miras__within(v, 8 * at[j].size);
         cost = v * at[j].steep;
       }
       if (at && of->type == MIRAS_OUTPUT_NORMAL && j < of->size) {
-        const float by = fmaxf(-miras__held(learned[j + of->size], 8), 0) - z[j + of->size];
-        cost = fabsf(v) * miras__expf(miras__held(by, 80));
+        const float by = fmaxf(-miras__within(learned[j + of->size], 8), 0) - z[j + of->size];
+        cost = fabsf(v) * miras__expf(miras__within(by, 80));
         cost *= sqrtf(at[j].worst) + cost / 2;
       }
       risk += cost * cost;
@@ -26066,35 +26063,35 @@ static float miras__adapt_loss(const miras__came *c, float *x, float y, float at
 
 /* A mean z[0] and the logarithm of a deviation z[n], n numbers behind it; so said; m was learned;
  * the model was off by `by` in the mean, and what was said by said_by. d, b */
-static void miras__adapt_normal(miras__came *c, miras__scale *at, float by, float said_by,
+static void miras__adapt_normal(miras__came *c, miras__scaling *at, float by, float said_by,
                                 const float *z, const float *m, const float *said, float *d,
                                 float *b) {
   const size_t n = (size_t)c->of->size;
-  const float s = at->size, off = miras__held(by / s, 8) + *m / s;
-  const float w = miras__expf(miras__held(-z[n], 80)), x = miras__held(by * w, 1e4f);
-  float y = miras__held(said_by * miras__expf(miras__held(-said[n], 80)), 1e4f);
+  const float s = at->size, off = miras__within(by / s, 8) + *m / s;
+  const float w = miras__expf(miras__within(-z[n], 80)), x = miras__within(by * w, 1e4f);
+  float y = miras__within(said_by * miras__expf(miras__within(-said[n], 80)), 1e4f);
   c->still += 0.5f * x * x + z[n];
   c->said += 0.5f * y * y + said[n];
   at->loss += c->few * (fminf(x * x, 64) - at->loss);
   c->unit += at->loss;
   at->worst = fmaxf(fmaxf(x * x, MIRAS__FAR * MIRAS__FAR), at->worst * MIRAS__SLOW * MIRAS__SLOW);
-  y = miras__held(off * s * miras__expf(miras__held(-z[n] - miras__held(m[n], 8), 80)), 8);
-  *d = miras__held(off, 64) * s;
+  y = miras__within(off * s * miras__expf(miras__within(-z[n] - miras__within(m[n], 8), 80)), 8);
+  *d = miras__within(off, 64) * s;
   *b = 1;
   d[n] = 0.5f * (1 - y * y);
   b[n] = fmaxf(1, 0.5f * (1 + y * y));
 }
 
 /* A number of another output likewise. was: its size before the row, in which steep and L are. */
-static void miras__adapt_other(miras__came *c, miras__scale *at, float was, float by,
+static void miras__adapt_other(miras__came *c, miras__scaling *at, float was, float by,
                                float said_by, float m, float *d, float *b) {
-  const float s = at->size, r = miras__held(by / s, 64), off = miras__held(r, 8) + m / s;
+  const float s = at->size, r = miras__within(by / s, 64), off = miras__within(r, 8) + m / s;
   const int huber = c->of->type == MIRAS_OUTPUT_HUBER;
   float power = huber ? fmaxf(c->of->at / was, 1e-6f) : c->of->at;
-  float e = r, x = miras__held(by / was, 64), curve;
+  float e = r, x = miras__within(by / was, 64), curve;
   int i;
   c->still += miras__adapt_loss(c, &x, 0, power);
-  x = miras__held(said_by / was, 64);
+  x = miras__within(said_by / was, 64);
   c->said += miras__adapt_loss(c, &x, 0, power);
   if (huber) power = fmaxf(c->of->at / s, 1e-6f);
   at->loss += c->few * (2 * miras__adapt_loss(c, &e, 0, power) - at->loss);
@@ -26113,14 +26110,14 @@ static void miras__adapt_other(miras__came *c, miras__scale *at, float was, floa
   /* 0.99: of one row, or rows that are all alike, the slope from 0 */
   curve = (at->er - 0.99f * at->e * at->r) / (at->rr - 0.99f * at->r * at->r);
   curve = curve > 0 ? 1 / curve : 0;
-  x = miras__held(off, 64);
+  x = miras__within(off, 64);
   (void)miras__adapt_loss(c, &x, 0, power);
   *d = x * curve * s;
   *b = fmaxf(1, off < 0 || off > 0 ? x * curve / off : 1);
 }
 
 /* Numbers, of targets y. */
-static void miras__adapt_numbers(miras__came *c, miras__scale *at, const float *y, const float *z,
+static void miras__adapt_numbers(miras__came *c, miras__scaling *at, const float *y, const float *z,
                                  const float *m, const float *said, float *d, float *b) {
   int i;
   for (i = 0; i < c->of->size; i++, at++) {
@@ -26132,8 +26129,8 @@ static void miras__adapt_numbers(miras__came *c, miras__scale *at, const float *
       continue;
     }
     c->count += 1;
-    if (!(was > 0)) was = fmaxf(miras__held(fabsf(by), 1e18f), 1e-18f);
-    r = miras__held(by / was, 8);
+    if (!(was > 0)) was = fmaxf(miras__within(fabsf(by), 1e18f), 1e-18f);
+    r = miras__within(by / was, 8);
     at->size = fmaxf(fminf(was * sqrtf(1 + c->few * (r * r - 1)), 1e18f), 1e-18f);
     if (c->of->type == MIRAS_OUTPUT_NORMAL)
       miras__adapt_normal(c, at, by, said[i] - y[i], z + i, m + i, said + i, d + i, b + i);
@@ -26323,7 +26320,7 @@ static void miras__adapt_answer(const miras_model *m, const miras__kernels *k, f
     const miras_output *out = &m->out[i];
     const float bound = out->type > MIRAS_OUTPUT_BINARY ? 1e30f : 64;
     for (j = 0; j < (size_t)out->columns; j++)
-      learned[(size_t)out->column + j] = miras__held(learned[(size_t)out->column + j], bound);
+      learned[(size_t)out->column + j] = miras__within(learned[(size_t)out->column + j], bound);
   }
   miras__adapt_say(m, a, z);
   head[0] = 1;
