@@ -1394,6 +1394,10 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *                            diag(D) L, with ones on L's diagonal, is the inverse of H with its
  *                            ridges; it follows from L and cannot be set
  *   faded [features]         of these: the share of each ridge that has faded and is not back yet
+ *   ridge_left [features]    with ridge_relative in its place: what each ridge is multiplied by, of
+ *                            the usual square of a key as much as has not faded
+ *   usual [3]                of these with outlier or ridge_relative: how many pairs count, the
+ *                            usual square of an error, the usual square of a key
  *   keys [window, key_dim], values [window, value_dim]   of a KV cache: token t in row t % window
  * Outer parameters, with their offset in miras_memory_params, of the first head:
  *   init.W1 [in, out], init.A1 [in, out], init.b1 [out], init.z [features], of least squares

@@ -529,8 +529,9 @@ static void test_names(void **state) {
 
 static const char *const part_names[] = {
   "W1", "b1", "A1", "z", "momentum.W1", "momentum.A1", "momentum.b1", "last.keys", "last.values",
-  "last.thresholds", "H", "G", "W", "L", "P", "faded", "keys", "values", "init.W1", "init.A1",
-  "init.b1", "init.z", "init.G", "init.W", "gain", "bias", "ridge", "decay_log", "rates"};
+  "last.thresholds", "H", "G", "W", "L", "P", "faded", "ridge_left", "usual", "keys", "values",
+  "init.W1", "init.A1", "init.b1", "init.z", "init.G", "init.W", "gain", "bias", "ridge",
+  "decay_log", "rates"};
 static int met[COUNT(part_names)];
 
 /* A layer's number is 1 in the list. */
