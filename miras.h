@@ -25984,6 +25984,10 @@ static float *miras__adapt_state(const miras_model *m, void *text) {
   return (float *)text + m->run;
 }
 
+/* The larger and the smaller of two numbers, or the one that is a number. */
+static float miras__upper(float a, float b) { return a >= b || !(b >= b) ? a : b; }
+static float miras__lower(float a, float b) { return a <= b || !(b <= b) ? a : b; }
+
 /* x as far as it lies in -most..most; 0 where it is no number. */
 static float miras__within(float x, float most) {
   return x > most ? most : x < -most ? -most : x <= most ? x : 0;
@@ -26020,16 +26024,17 @@ static void miras__adapt_say(const miras_model *m, float *a, float *to) {
         cost = v * at[j].steep;
       }
       if (at && of->type == MIRAS_OUTPUT_NORMAL && j < of->size) {
-        const float by = fmaxf(-miras__within(learned[j + of->size], 8), 0) - z[j + of->size];
+        const float by =
+          miras__upper(-miras__within(learned[j + of->size], 8), 0) - z[j + of->size];
         cost = fabsf(v) * miras__expf(miras__within(by, 80));
         cost *= sqrtf(at[j].worst) + cost / 2;
       }
       risk += cost * cost;
-      top = fmaxf(top, v), low = fminf(low, v);
+      top = miras__upper(top, v), low = miras__lower(low, v);
       to[j] = v;
     }
     risk = of->type == MIRAS_OUTPUT_CATEGORY ? top - low : sqrtf(risk);
-    share = credit / fmaxf(fmaxf(1, credit), t->unit > 0 ? risk / t->unit : 0);
+    share = credit / miras__upper(miras__upper(1, credit), t->unit > 0 ? risk / t->unit : 0);
     for (j = 0; j < of->columns; j++) to[j] = z[j] + share * to[j];
     z += of->columns, learned += of->columns, to += of->columns;
   }
@@ -26076,14 +26081,15 @@ static void miras__adapt_normal(miras__came *c, miras__scaling *at, float by, fl
   float y = miras__within(said_by * miras__expf(miras__within(-said[n], 80)), 1e4f);
   c->still += 0.5f * x * x + z[n];
   c->said += 0.5f * y * y + said[n];
-  at->loss += c->few * (fminf(x * x, 64) - at->loss);
+  at->loss += c->few * (miras__lower(x * x, 64) - at->loss);
   c->unit += at->loss;
-  at->worst = fmaxf(fmaxf(x * x, MIRAS__FAR * MIRAS__FAR), at->worst * MIRAS__SLOW * MIRAS__SLOW);
+  at->worst = miras__upper(miras__upper(x * x, MIRAS__FAR * MIRAS__FAR),
+                           at->worst * MIRAS__SLOW * MIRAS__SLOW);
   y = miras__within(off * s * miras__expf(miras__within(-z[n] - miras__within(m[n], 8), 80)), 8);
   *d = miras__within(off, 64) * s;
   *b = 1;
   d[n] = 0.5f * (1 - y * y);
-  b[n] = fmaxf(1, 0.5f * (1 + y * y));
+  b[n] = miras__upper(1, 0.5f * (1 + y * y));
 }
 
 /* A number of another output likewise. was: its size before the row, in which steep and L are. */
@@ -26091,21 +26097,21 @@ static void miras__adapt_other(miras__came *c, miras__scaling *at, float was, fl
                                float said_by, float m, float *d, float *b) {
   const float s = at->size, r = miras__within(by / s, 64), off = miras__within(r, 8) + m / s;
   const int huber = c->of->type == MIRAS_OUTPUT_HUBER;
-  float power = huber ? fmaxf(c->of->at / was, 1e-6f) : c->of->at;
+  float power = huber ? miras__upper(c->of->at / was, 1e-6f) : c->of->at;
   float e = r, x = miras__within(by / was, 64), curve;
   int i;
   c->still += miras__adapt_loss(c, &x, 0, power);
   x = miras__within(said_by / was, 64);
   c->said += miras__adapt_loss(c, &x, 0, power);
-  if (huber) power = fmaxf(c->of->at / s, 1e-6f);
+  if (huber) power = miras__upper(c->of->at / s, 1e-6f);
   at->loss += c->few * (2 * miras__adapt_loss(c, &e, 0, power) - at->loss);
   c->unit += at->loss;
-  at->worst = fmaxf(fabsf(r) * s, at->worst * MIRAS__SLOW);
+  at->worst = miras__upper(fabsf(r) * s, at->worst * MIRAS__SLOW);
   for (at->steep = 0, i = 0; i < 4; i++) {     /* there, or half as steep as twice as far */
     const float far_off = i < 2 ? 1 : 2;
-    x = far_off * (i % 2 ? 1 : -1) * fmaxf(at->worst / s, MIRAS__FAR);
+    x = far_off * (i % 2 ? 1 : -1) * miras__upper(at->worst / s, MIRAS__FAR);
     (void)miras__adapt_loss(c, &x, 0, power);
-    at->steep = fmaxf(at->steep, fabsf(x) / (far_off * s));
+    at->steep = miras__upper(at->steep, fabsf(x) / (far_off * s));
   }
   at->e += c->few * (e - at->e);
   at->r += c->few * (r - at->r);
@@ -26117,7 +26123,7 @@ static void miras__adapt_other(miras__came *c, miras__scaling *at, float was, fl
   x = miras__within(off, 64);
   (void)miras__adapt_loss(c, &x, 0, power);
   *d = x * curve * s;
-  *b = fmaxf(1, off < 0 || off > 0 ? x * curve / off : 1);
+  *b = miras__upper(1, off < 0 || off > 0 ? x * curve / off : 1);
 }
 
 /* Numbers, of targets y. */
@@ -26133,9 +26139,9 @@ static void miras__adapt_numbers(miras__came *c, miras__scaling *at, const float
       continue;
     }
     c->count += 1;
-    if (!(was > 0)) was = fmaxf(miras__within(fabsf(by), 1e18f), 1e-18f);
+    if (!(was > 0)) was = miras__upper(miras__within(fabsf(by), 1e18f), 1e-18f);
     r = miras__within(by / was, 8);
-    at->size = fmaxf(fminf(was * sqrtf(1 + c->few * (r * r - 1)), 1e18f), 1e-18f);
+    at->size = miras__upper(miras__lower(was * sqrtf(1 + c->few * (r * r - 1)), 1e18f), 1e-18f);
     if (c->of->type == MIRAS_OUTPUT_NORMAL)
       miras__adapt_normal(c, at, by, said[i] - y[i], z + i, m + i, said + i, d + i, b + i);
     else miras__adapt_other(c, at, was, by, said[i] - y[i], m[i], d + i, b + i);
@@ -26158,7 +26164,7 @@ static void miras__adapt_logits(miras__came *c, const miras__trust *t, int targe
     return;
   }
   for (j = 0; j < n; j++) {
-    const float is = fminf(fmaxf(y[j], 0), 1);
+    const float is = miras__lower(miras__upper(y[j], 0), 1);
     float x = z[j];
     if (!(fabsf(y[j]) <= FLT_MAX)) {
       d[j] = 0;
@@ -26206,9 +26212,10 @@ static int miras__adapt_came(const miras_model *m, const miras__kernels *k, floa
       miras__adapt_gain(&t->learned, &t->learned_slopes, k->dot(d + at, learned + at, n), 0);
     }
     if (t->unit > 0)
-      credit = fmaxf(credit + fminf(c.still - c.said, 2 * t->unit) / t->unit,
-                     MIRAS__CREDIT_KEPT * credit);
-    t->credit = fminf(fmaxf(credit, MIRAS__CREDIT_LEAST), MIRAS__CREDIT_MOST) - MIRAS__CREDIT;
+      credit = miras__upper(credit + miras__lower(c.still - c.said, 2 * t->unit) / t->unit,
+                            MIRAS__CREDIT_KEPT * credit);
+    credit = miras__lower(miras__upper(credit, MIRAS__CREDIT_LEAST), MIRAS__CREDIT_MOST);
+    t->credit = credit - MIRAS__CREDIT;
     t->unit = c.unit / c.count;
     if (t->rows < 510) t->rows += 1;
   }
@@ -26274,7 +26281,7 @@ static void miras__adapt_learn(const miras_model *m, const miras__kernels *k, fl
   miras__adapt_pass(m, k, a, place, 1);
   for (i = 0; i < of->orders; i++)
     total += desc->context_rate / sqrtf(1 + a[of->often + place[i]]);
-  for (j = 0; of->orders && j < outs; j++) u[j] = d[j] / fmaxf(1, total * b[j]);
+  for (j = 0; of->orders && j < outs; j++) u[j] = d[j] / miras__upper(1, total * b[j]);
   for (i = 0; i < of->orders; i++) {
     float *often = a + of->often + place[i];
     k->axpy(a + of->table + place[i] * of->ld, -desc->context_rate / sqrtf(1 + *often), u, outs);
@@ -26285,7 +26292,7 @@ static void miras__adapt_learn(const miras_model *m, const miras__kernels *k, fl
   for (i = 0; i < n; i++) u[i] = most * key[i] + k->dot(p + i * ld, key, n);
   q = k->dot(u, key, n);
   if (q >= 0 && q <= 1e18f) {       /* a key that is no number teaches nothing */
-    for (j = 0; j < outs; j++) d[j] *= rate / (1 + fmaxf(1, rate) * b[j] * q);
+    for (j = 0; j < outs; j++) d[j] *= rate / (1 + miras__upper(1, rate) * b[j] * q);
     for (i = 0; i < n; i++) k->axpy(a + of->u + i * of->ld, -u[i], d, outs);
     k->scale(u, sqrtf(c / (1 + c * q)), u, n);
     for (i = 0; i < n; i++) k->axpy(p + i * ld, -u[i], u, n);
@@ -27736,7 +27743,8 @@ enum { MIRAS__MAX_TENSORS = (MIRAS_MAX_LAYERS + 2) * MIRAS__PARAMS,
        MIRAS__NOTE_SIZE = MIRAS__NAME_SIZE + MIRAS_PATTERN_SIZE + 8,
        MIRAS__ENTRY_SIZE = sizeof(((miras_view *)0)->name) + 140 };
 MIRAS__FITS(miras__header_fits, 5 * (MIRAS__ITEMS + 1) + 10 <= 2 * MIRAS__PARAMS &&
-  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + MIRAS__PLACES * MIRAS__NOTE_SIZE <= MIRAS__MAX_HEADER);
+  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + (int)MIRAS__PLACES * (int)MIRAS__NOTE_SIZE <=
+    MIRAS__MAX_HEADER);
 
 /* ,"key":"value" */
 static void miras__out_note(miras__sink *s, const char *key, const char *value) {
