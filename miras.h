@@ -3483,14 +3483,14 @@ static const miras__field miras__fields[] = {
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
   MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
            "custom, or an f-divergence with decay_target initial)"),
-  MIRAS__F(fades, "decay_schedule ratio and a retention with a decay gate (see decay_gate)"),
+  MIRAS__F(fades, "decay_schedule ratio and a retention with a decay gate"),
   MIRAS__F(deep, "architecture gated-mlp, or mlp of depth 2 or more"),
   MIRAS__F(by_channel, "a matrix that runs exactly, architecture vector or gated-mlp, or mlp of "
            "depth 1 or 2"),
   MIRAS__F(by_key, "a decay gate per entry of the key"),
   MIRAS__F(square, "value_dim equal to key_dim"),
-  MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither of them NULL"),
-  MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither of them NULL"),
+  MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither NULL"),
+  MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither NULL"),
   MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL), MIRAS__F(beyond, NULL),
   MIRAS__F(unsorted, NULL),
 #ifndef MIRAS_NO_MODEL
@@ -3590,7 +3590,7 @@ static const miras__rule miras__rules[] = {
   {"bias custom", "has_bias", NULL},
   {"retention custom", "has_link", NULL},
   {"bias not custom, retention not custom, called", "",
-   "without a custom choice the pointer custom must be NULL"},
+   "without a custom choice it must be NULL"},
 #ifndef MIRAS_NO_MODEL
   {"mixer.qk_map erase erase-gate feedback", "separate_erase 1", NULL},
   {"separate_erase, inside", "mixer.qk_map erase erase-gate feedback", NULL},
@@ -4587,7 +4587,7 @@ typedef struct miras__absorbing {
   const float *x;
   float weight;
   float *v, *e, *s, *b;    /* [ld]; s [ld + 3]                                                   */
-  float inverse, far, most;
+  float inverse, beyond, most;
 } miras__absorbing;
 
 /* The arguments of room @28's exact_solve: the rows of a block, which depend on each other. */
@@ -9338,7 +9338,7 @@ static void miras__absorb(const miras__absorbing *a) {
     if (!a->x) miras__copy_each(v, 1, a->l + first * ld + first, ld, left, 1);
     miras__mul(e, d, v, left);
     if (a->most > 0) {
-      const float h = miras__dot(e, v, left), rest = a->far - h, top = h / a->most;
+      const float h = miras__dot(e, v, left), rest = a->beyond - h, top = h / a->most;
       w = rest > a->inverse ? rest : a->inverse;
       w = 1 / (top > w ? top : w);
       a->s[n + 1] = h;
@@ -16664,7 +16664,7 @@ typedef struct miras__judged {
   float shorter;           /* s, by which the key is multiplied                                  */
   float square, wrong;     /* |x|^2 and E, of the shortened pair                                 */
   float pairs, error, unit;   /* N with this one, S, U                                           */
-  float inverse, far, most;   /* s^2 / eta, E / (b^2 S), c                                       */
+  float inverse, beyond, most;  /* s^2 / eta, E / (b^2 S), c                                  */
   int taken, first;        /* it is no pair of zeros or of what is not finite; it brings U       */
   float keep;              /* what the decay leaves of H, and more of the first keys             */
   float h, w, z, brings;   /* brings: w |k|^2, or b^2 U                                          */
@@ -16710,9 +16710,9 @@ static miras__judged miras__recursive_judge(const miras__recursive *k, const flo
     j.keep *= 0.0625f;
     j.unit *= 0.0625f;
   }
-  j.far = 0;
-  if (j.bound > 0 && j.error > 0 && !k->p->groups) j.far = j.wrong / (j.bound * j.error);
-  if (!(j.far <= FLT_MAX)) j.far = FLT_MAX;
+  j.beyond = 0;
+  if (j.bound > 0 && j.error > 0 && !k->p->groups) j.beyond = j.wrong / (j.bound * j.error);
+  if (!(j.beyond <= FLT_MAX)) j.beyond = FLT_MAX;
   j.most = FLT_MAX;
   if (j.bound > 0) j.most = 4 * j.bound * (n < j.pairs ? n / j.pairs : 1);
   j.rest = 1;
@@ -16779,7 +16779,7 @@ static void miras__recursive_take(miras__recursive *k, const miras__call *a, flo
   if (to) K->copy(k->l + *to * (n + 1) * ld, k->step.l, (n + 1) * ld);
   if (j.taken) {
     k->step.inverse = j.inverse;
-    k->step.far = j.far;
+    k->step.beyond = j.beyond;
     k->step.most = j.most;
     miras__recursive_enter(k, 0);
     k->step.most = 0;
@@ -16962,7 +16962,7 @@ static float miras__recursive_judge_bwd(miras__recursive *k, const miras__judged
                                         miras__judged *d) {
   const float b = j->bound, n = j->pairs, more = 1 / (j->inverse + j->h);
   const float fresh = j->brings - j->unit, u = j->unit + fresh / n;
-  const float rest = j->far - j->h, top = j->h / j->most;
+  const float rest = j->beyond - j->h, top = j->h / j->most;
   const float ds = k->dusual[1];
   float dn = k->dusual[0], du = k->dusual[2], dz = 0, dh = 0;
   if (j->rest * u < MIRAS__FADED) du = 0;
@@ -16998,9 +16998,9 @@ static float miras__recursive_judge_bwd(miras__recursive *k, const miras__judged
     if ((float)k->n < n) dn += dw * top / n;     /* c goes with 1/N */
   } else if (rest > j->inverse) {
     dh -= dw;
-    if (j->far < FLT_MAX) {
+    if (j->beyond < FLT_MAX) {
       d->wrong += dw / (b * j->error);
-      k->dusual[1] -= dw * j->far / j->error;
+      k->dusual[1] -= dw * j->beyond / j->error;
     }
   } else {
     d->inverse += dw;
