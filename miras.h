@@ -85,9 +85,9 @@
    @72 Results                             the sentences
    @73 The table of published models       one row each; presets
    @74 One memory                          write, read, forward, backward, state
-   @75 Layers: what they share             their record; rows, views, jobs; how a layer ends
-   @76 Memory layer                        a memory per head, gates and convolutions before it
-   @77 Attention layer                     rotary positions, windows; a memory beside it
+   @75 Programs                            what a layer is: operations, arrays, phases; jobs
+   @76 Operations                          what layers are made of, each with its adjoint
+   @77 Layers                              a builder for each type, and what follows from it
    @78 Model                               patterns of layers, sizes, initial values
    @79 Training                            loss, gradients, AdamW, schedule
    @80 Sessions                            one sequence, token by token; sampling
@@ -104,7 +104,7 @@
        what a memory is made of                 @41, and @57 for its sizes
        a default, a range, a refusal            @14: miras__fields, miras__rules
        an inner loop                            @23 or @24: one text for all instruction sets
-       what a layer of the network does         @76, @77, and @75 for how both end
+       what a layer of the network does         @77: its builder; @76: an operation
        the optimizer or the schedule            @79
        what is written to disk                  @85, and raise the version that it writes
        a public name                            @02 to @04, and the room that defines it */
@@ -842,11 +842,13 @@ typedef enum miras_layer_type {
                               not got                                                            */
   MIRAS_LAYER_CONV,        /* a causal convolution of each channel of the normed input, with a bias:
                               what TTT's blocks begin with on Mamba's backbone                   */
-  MIRAS_LAYER_RWKV,        /* the time mixing of RWKV-7 as published (room @76)                  */
+  MIRAS_LAYER_RWKV,        /* the time mixing of RWKV-7 as published (room @77)                  */
   MIRAS_LAYER_MAC,         /* attention within segments of `window` tokens, a memory as its context
                               (Titans): it sees what the memory of the segments before recalls,
                               learns from what attention says, and is then read by that as its gate,
                               as in a mag                                                        */
+  MIRAS_LAYER_PARALLEL,    /* attention and a memory of one norm, as in layers of their own, each
+                              with its W_o and its out_scale, added up (Falcon-H1)               */
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
 
@@ -858,8 +860,9 @@ typedef enum miras_mlp {
 } miras_mlp;
 
 /* A mixer stands around the memories of a layer: it makes keys, queries, values and gates of the
- * layer's input, and says what becomes of the answers. Layers of types memory, mag, mac and rwkv
- * have one; of a field that not all of them know, the comment says whose it is.
+ * layer's input, and says what becomes of the answers. Layers of types memory, mag, mac,
+ * rwkv and parallel have one; of a field that not all of them know, the comment says whose it is,
+ * and what is said of type memory holds for parallel.
  *
  * The learned gates of a memory are those that are not MIRAS_GATE_CONSTANT. Each is made from a
  * number g of a projection, whose offset lets it begin at the constant of the descriptor:
@@ -930,10 +933,12 @@ typedef struct miras_mixer_desc {
                               of Mamba)                                                          */
   int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
                               made of, and W_o have learned biases                               */
+  float out_scale;         /* type parallel: what W_o reads is times this, 1e-6..1e6; 0 -> 1      */
 } miras_mixer_desc;
 
-/* Softmax attention: of layers of types attention, mag and mac. In a mag, heads * head_dim must
- * be the memory's heads * value_dim; in a mac both must be width, and key_dim value_dim. */
+/* Softmax attention: of layers of types attention, mag, mac and parallel. In a mag, heads times
+ * head_dim must be the memory's heads * value_dim; in a mac both must be width, and key_dim
+ * value_dim. */
 typedef struct miras_attention_desc {
   int heads;               /* of queries, 1..65536; 0 -> those of the model                      */
   int kv_heads;            /* of keys and values, of which heads is a multiple; 0 -> heads       */
@@ -951,6 +956,7 @@ typedef struct miras_attention_desc {
                               queries are made of, before W_o                                    */
   int persistent;          /* learned keys and values per head of them, up to 1024, that every query
                               sees besides its window, and as it was before it turned            */
+  float out_scale;         /* type parallel: what its W_o reads is times this, 1e-6..1e6; 0 -> 1  */
 } miras_attention_desc;
 
 /* Ranks of the projections of type rwkv, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)). */
@@ -987,11 +993,11 @@ typedef struct miras_mlp_desc {
 typedef struct miras_layer_desc {
   char letter;             /* its name in a pattern, a..z or A..Z; of layer[0] 0 -> m            */
   miras_layer_type type;
-  miras_memory_desc memory;/* types memory, mag, mac, rwkv. heads 0 -> those of the model, key_dim
+  miras_memory_desc memory;/* of layers with memories. heads 0 -> those of the model, key_dim
                               0 -> width / heads where that is a whole number; batch and seed are
                               set by the model                                                   */
-  miras_mixer_desc mixer;          /* types memory, mag, mac, rwkv                               */
-  miras_attention_desc attention;  /* types attention, mag, mac                                  */
+  miras_mixer_desc mixer;          /* likewise                                                   */
+  miras_attention_desc attention;  /* of layers with attention                                   */
   miras_rwkv_desc rwkv;
   miras_conv_desc conv;
   miras_mlp_desc mlp;             /* all types                                                   */
@@ -1940,7 +1946,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        z       = memory(k, v, y, gates), with k, v and gates made of y instead of h
        x       = x + (norm(y) * sigmoid(norm(z))) W_o, and the MLP
 
-   A layer of type rwkv is RWKV-7's as published (room @76 has its formulas): its memory with token
+   A layer of type rwkv is RWKV-7's as published (room @77 has its formulas): its memory with token
    shifts, gates of low rank, values of the first such layer mixed in, and a bonus.
 
    ROWS. What a model reads and says need not be words. Its rows bring tokens, categories and
@@ -2350,16 +2356,16 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
               the inner gradient. The frozen-gradient engine needs no more.
 
    A TYPE OF LAYER
-     1. @03   a name in miras_layer_type, and a struct of its fields in miras_layer_desc; @14: its
-              word, and if it has fields their rows, miras__of_type and miras__when
-     2.       a room like @77: sizes; initial values beyond draws; what it keeps of a call; what it
-              does behind its projections, with a head and before W_o, and their adjoints. What
-              layers share (room @75) has the MLP that ends each, dropout and the table of
-              parameters (miras__params), from which views, sums and jobs follow; a type without
-              heads has no functions, as the MLP on its own at the end of that room
-     3. @78   its record in miras__layer_types; @73: a letter for it in miras_model_preset
-              where it is no form of m
-     Training and sessions take every record alike.
+     1. @03   a name in miras_layer_type and, if it has fields, a struct of them in
+              miras_layer_desc; @14: its word, the rows of its fields, miras__of_type, miras__when
+     2. @77   a builder, which asks the descriptor once and appends operations to the layer's
+              program with the vocabulary at the top of the room; a row in miras__builders. @75: a
+              line of MIRAS__PARAM_LIST for each parameter whose name is new
+     3. @76   an operation that is not there yet: its function, its adjoint below it, and a row of
+              miras__ops, which says what either reads
+     4. @73   a letter for it in miras_model_preset where it is no form of m
+     Parameters and their names, phases, the adjoint, the tape, sums and products of gradients,
+     states of running texts, files, and what a device launches follow from the program.
 
    AN INSTRUCTION SET
      1. @12   how to detect it, at compile time and at run time
@@ -2476,15 +2482,15 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              Models of several kinds of layer, attention, MLPs and convolutions among them: what was
              the model's is that of .layer[0]. MIRAS_NEWTON, MIRAS_PAIRS are LEAST_SQUARES,
              KV_CACHE; miras_adamw_options.decay is weight_decay. Fields that mean nothing to a
-             layer's type are refused. Bias log-cosh, retention tanh. Layers of type mac. What
-             published layers differ in is a field each. Parts of a memory's state by name:
-             miras_memory_part, _get, _set, _move, and the same of a session's layers; the state's
-             gradient where a sequence ends inside a chunk. Views say how their initial values were
-             drawn. miras_memory_desc.parallel shares the heads of one memory out; every field of a
-             descriptor has a value as text. Builds can leave parts out (MIRAS_NO_TRAINING and
-             others). All results keep their bits, but for gradients of outer parameters over
-             several sequences (and of token rates over several heads), which now are sums of what
-             each has left.
+             layer's type are refused. Bias log-cosh, retention tanh. Layers of types mac and
+             parallel. What published layers differ in is a field each. Parts of a memory's state by
+             name: miras_memory_part, _get, _set, _move, and the same of a session's layers; the
+             state's gradient where a sequence ends inside a chunk. Views say how their initial
+             values were drawn. miras_memory_desc.parallel shares the heads of one memory out; every
+             field of a descriptor has a value as text. Builds can leave parts out
+             (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients of outer
+             parameters over several sequences (and of token rates over several heads), which now
+             are sums of what each has left.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -3308,7 +3314,7 @@ typedef struct miras__field {
 static const miras__field miras__fields[] = {
 #ifndef MIRAS_NO_MODEL
   MIRAS__T(pattern, 4),
-  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv mac"),
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv mac parallel"),
 #endif
   MIRAS__W(memory.architecture, 2, MIRAS_ARCH_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
@@ -3406,9 +3412,10 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
-  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0, "type memory rwkv, mixer.out_norm not none"),
+  MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0,
+           "type memory parallel rwkv, mixer.out_norm not none"),
   MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
-  MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention"),
+  MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention parallel"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
   MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv, mixer.from_values 0",
@@ -3416,13 +3423,13 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
   MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__D(mixer.dt_max, 6, 0, 1e4f, 0, "mixer.tied_dt"),
-  MIRAS__N(mixer.d_skip, 6, 0, 2, 0, "type memory"),
-  MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, "type memory"),
+  MIRAS__N(mixer.d_skip, 6, 0, 2, 0, "type memory parallel"),
+  MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, "type memory parallel"),
   MIRAS__W(mlp.type, 6, MIRAS_MLP_COUNT, "mlp.none 0", "swiglu relu2"),
   MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
   MIRAS__N(rwkv.decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
   MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
-  MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory rwkv"),
+  MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory parallel rwkv"),
   MIRAS__N(rwkv.value_rank, 6, 0, 4096, 0, ""),
   {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_LAYER, 0,
    "rms layer", ""},
@@ -3433,14 +3440,14 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mixer.decay_log_limit, 6, 1e-3f, 1e3f, 5, "mixer.decay_form steep"),
   MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
-  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory, mixer.out_norm not none"),
-  MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory mag, mixer.qk_map l2 rms none",
+  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory parallel, mixer.out_norm not none"),
+  MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory parallel mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
   MIRAS__D(mixer.rope_theta, 6, 1, 1e9, 10000, "mixer.rope"),
-  MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory",
+  MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory parallel",
            "silu sigmoid none gelu silu-first"),
-  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer none"),
+  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory parallel", "rms layer none"),
   MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
@@ -3448,6 +3455,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
   MIRAS__D(mixer.decay_min, 6, 0, 0.9999f, 0,
            "decay_gate not constant, mixer.decay_form sigmoid root"),
+  MIRAS__D(mixer.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
+  MIRAS__D(attention.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
   MIRAS__T(inputs, 8),
   MIRAS__T(outputs, 8),
   MIRAS__A(adapt.learning_rate, MIRAS__REAL, 0, 100, 0, ""),
@@ -3631,7 +3640,7 @@ static const miras__rule miras__rules[] = {
    "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
   {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
   {"mixer.d_skip", "inner_steps 1", NULL},
-  {"type memory, mixer.out_gate_rank", "mixer.out_gate not none", NULL},
+  {"type memory parallel, mixer.out_gate_rank", "mixer.out_gate not none", NULL},
   {"mlp.experts", "mlp.type swiglu, mlp.token_shift 0", NULL},
   {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
   {"type rwkv",
@@ -3799,11 +3808,12 @@ static int miras__of_layer(const miras__field *f) {
 /* Has a layer of this type memories? Attention? */
 static int miras__remembers(miras_layer_type type) {
   return type == MIRAS_LAYER_MEMORY || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_RWKV ||
-         type == MIRAS_LAYER_MAC;
+         type == MIRAS_LAYER_MAC || type == MIRAS_LAYER_PARALLEL;
 }
 
 static int miras__attends(miras_layer_type type) {
-  return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC;
+  return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC ||
+         type == MIRAS_LAYER_PARALLEL;
 }
 
 /* Is field f in this struct of a layer? */
@@ -3822,9 +3832,9 @@ static int miras__of_type(const miras__field *f, miras_layer_type type) {
 /* The condition under which a field has a meaning: first of all, in layers of its types. */
 static const char *miras__when(const miras__case *c, const miras__field *f) {
   if (miras__of_type(f, c->l.type)) return f->when;
-  if (MIRAS__WITHIN(f, attention)) return "type attention mag mac";
+  if (MIRAS__WITHIN(f, attention)) return "type attention mag mac parallel";
   if (MIRAS__WITHIN(f, rwkv)) return "type rwkv";
-  return MIRAS__WITHIN(f, conv) ? "type conv" : "type memory mag mac rwkv";
+  return MIRAS__WITHIN(f, conv) ? "type conv" : "type memory mag mac rwkv parallel";
 }
 
 /* A field's name, of a memory on its own without "memory." before it. */
@@ -19514,30 +19524,209 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
 #if ((defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_LAYERS) || \
      defined(MIRAS__IMPLEMENTING)) && \
     !defined(MIRAS_NO_MODEL)
-/* @75 LAYERS: WHAT THEY SHARE --------------------------------------- needs 13 14 20 29 32 74 -- */
+/* @75 PROGRAMS ------------------------------------------------------ needs 13 14 20 29 32 74 -- */
 
 /* Letters of the rooms 75 to 80: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
  * rank behind the gates, B sequences of a call, T their tokens, N all of its tokens.
  *
- * A model is a pattern of layers, and a layer's type is a record of functions
- * (miras__layer_record). Training and sessions take rows of tokens through them and do not know
- * what a layer is:
- *   enter   a tile of rows: all that works row by row, up to what heads read
- *   head    one head of one sequence, over all rows of the call
- *   leave   a tile of rows: from what heads said to the layer's output
- * and back by the adjoints of the three. These functions are all that training, prefill and
- * decoding run, so the three agree to the bit. No two tasks of a phase write the same float, and
- * every sum has one order, fixed by batch and length alone: the number of workers cannot change a
- * bit. */
+ * A layer is a program: a list of operations on arrays, written once by the builder of its type
+ * (room @77), that everything else follows from:
+ *   parameters  those that its operations ask for, in the order of the table below
+ *   phases      a task takes a tile of rows, or a head through all rows of a sequence, through as
+ *               many operations as need nothing of what other tasks of the phase make
+ *   adjoint     the adjoints of the operations, the last one first, in phases of their own
+ *   arrays      what an adjoint reads is kept for it or, where that costs less, computed again;
+ *               what a task makes and uses lies in its scratch, all else in arrays of the call
+ *   jobs        gradients of weights, weights in panels and transposed: of the operations TIMES
+ *   a text      what operations remember of the rows before: tails, states of memories, windows
+ * Training, servers and a device take rows through the phases and do not know what a layer is. So
+ * training, prefill and decoding agree to the bit. No two tasks of a phase write the same float,
+ * and every sum has one order, fixed by batch and length alone: the number of workers cannot change
+ * a bit. */
 
 #define MIRAS__NORM_EPS 1e-5f      /* of root mean squares                                        */
 #define MIRAS__TILE 64             /* rows of tokens that one task takes through a layer          */
 
+/* ---- parameters ---- */
+
+/* How the gradient of a parameter arises:
+ *   TIMES     x' d, x the rows that the matrix multiplied and d the gradient of the product
+ *   BY_...    sums, each over one tile, sequence, or head of a sequence: a row of work.part[BY_...]
+ *             has all of its kind */
+enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRAS__ORIGINS };
+
+/* The parameters that layers have, in the order in which blocks and files have them. Initial values
+ * are `start` tenths everywhere or, where there is a stream of random numbers, have a deviation of
+ * start / sqrt(fan rows). Start 0 of a stream is that of what writes to the residual stream:
+ * smaller, so that the stream does not grow with depth. */
+#define MIRAS__PARAM_LIST(X)                                                                       \
+  X(MIRAS__W_NORM1, "norm1.gain", MIRAS__BY_TILE, 0, 10, 1)                                        \
+  X(MIRAS__W_NORM1_BIAS, "norm1.bias", MIRAS__BY_TILE, 0, 0, 1)                                    \
+  X(MIRAS__W_SHIFT, "shift.mix", MIRAS__BY_TILE, 0, 5, 1)                                          \
+  X(MIRAS__W_Q, "q.weight", MIRAS__BY_TIMES, 1, 10, 1)                                             \
+  X(MIRAS__W_K, "k.weight", MIRAS__BY_TIMES, 2, 10, 1)                                             \
+  X(MIRAS__W_V, "v.weight", MIRAS__BY_TIMES, 3, 10, 1)                                             \
+  X(MIRAS__W_NORM_Q, "q_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                                      \
+  X(MIRAS__W_NORM_K, "k_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                                      \
+  X(MIRAS__W_CONV_Q, "conv_q.weight", MIRAS__BY_TILE, 4, 10, 3)                                    \
+  X(MIRAS__W_CONV_K, "conv_k.weight", MIRAS__BY_TILE, 5, 10, 3)                                    \
+  X(MIRAS__W_CONV_V, "conv_v.weight", MIRAS__BY_TILE, 6, 10, 3)                                    \
+  X(MIRAS__W_CONV_BIAS_Q, "conv_q.bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
+  X(MIRAS__W_CONV_BIAS_K, "conv_k.bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
+  X(MIRAS__W_CONV_BIAS_V, "conv_v.bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
+  X(MIRAS__W_INNER, "inner.weight", MIRAS__BY_TIMES, 26, 10, 1)                                    \
+  X(MIRAS__W_GATES_DOWN, "gates.down", MIRAS__BY_TIMES, 7, 10, 1)                                  \
+  X(MIRAS__W_GATES_UP, "gates.up", MIRAS__BY_TIMES, 8, 1, 1)                                       \
+  X(MIRAS__W_DECAY_DOWN, "decay.down", MIRAS__BY_TIMES, 18, 10, 1)                                 \
+  X(MIRAS__W_DECAY_UP, "decay.up", MIRAS__BY_TIMES, 19, 1, 1)                                      \
+  X(MIRAS__W_RATE_DOWN, "rate.down", MIRAS__BY_TIMES, 20, 10, 1)                                   \
+  X(MIRAS__W_RATE_UP, "rate.up", MIRAS__BY_TIMES, 21, 1, 1)                                        \
+  X(MIRAS__W_MIX_DOWN, "value.down", MIRAS__BY_TIMES, 22, 10, 1)                                   \
+  X(MIRAS__W_MIX_UP, "value.up", MIRAS__BY_TIMES, 23, 1, 1)                                        \
+  X(MIRAS__W_OUT_DOWN, "out_gate.down", MIRAS__BY_TIMES, 24, 10, 1)                                \
+  X(MIRAS__W_OUT_UP, "out_gate.up", MIRAS__BY_TIMES, 25, 10, 1)                                    \
+  X(MIRAS__W_GATES_OFFSET, "gates.offset", MIRAS__BY_TILE, 0, 0, 1)                                \
+  X(MIRAS__W_GATES_RATE, "gates.rate", MIRAS__BY_TILE, 0, 0, 1)                                    \
+  X(MIRAS__W_ERASE_SCALE, "erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1)                             \
+  X(MIRAS__W_ERASE_MIX, "erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1)                                 \
+  X(MIRAS__W_FEEDBACK, "feedback.gain", MIRAS__BY_SEQUENCE, 0, 10, 1)                              \
+  X(MIRAS__W_MEMORY, "memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1)                                   \
+  X(MIRAS__W_GAIN, "memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1)                                    \
+  X(MIRAS__W_RIDGE, "memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1)                                   \
+  X(MIRAS__W_DECAY_LOG, "memory.decay_log", MIRAS__BY_SEQUENCE, 0, 0, 1)                           \
+  X(MIRAS__W_BIAS, "memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1)                                     \
+  X(MIRAS__W_RATES, "memory.rates", MIRAS__BY_HEAD, 0, 0, 1)                                       \
+  X(MIRAS__W_SKIP, "skip.gain", MIRAS__BY_SEQUENCE, 0, 10, 1)                                      \
+  X(MIRAS__W_BONUS, "bonus.gain", MIRAS__BY_SEQUENCE, 0, 0, 1)                                     \
+  X(MIRAS__W_OUT_NORM, "out_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                                  \
+  X(MIRAS__W_OUT_BIAS, "out_norm.bias", MIRAS__BY_TILE, 0, 0, 1)                                   \
+  X(MIRAS__W_OUT_GATE, "out_gate.weight", MIRAS__BY_TIMES, 10, 10, 1)                              \
+  X(MIRAS__W_OUT_OFFSET, "out_gate.offset", MIRAS__BY_TILE, 0, 0, 1)                               \
+  X(MIRAS__W_BIAS_Q, "q.bias", MIRAS__BY_TILE, 0, 0, 1)                                            \
+  X(MIRAS__W_BIAS_K, "k.bias", MIRAS__BY_TILE, 0, 0, 1)                                            \
+  X(MIRAS__W_BIAS_V, "v.bias", MIRAS__BY_TILE, 0, 0, 1)                                            \
+  X(MIRAS__W_BIAS_OUT, "out_gate.bias", MIRAS__BY_TILE, 0, 0, 1)                                   \
+  X(MIRAS__W_BIAS_LOW, "gates.bias", MIRAS__BY_TILE, 0, 0, 1)                                      \
+  X(MIRAS__W_BESIDE_Q, "attention.q.weight", MIRAS__BY_TIMES, 15, 10, 1)                           \
+  X(MIRAS__W_BESIDE_K, "attention.k.weight", MIRAS__BY_TIMES, 16, 10, 1)                           \
+  X(MIRAS__W_BESIDE_V, "attention.v.weight", MIRAS__BY_TIMES, 17, 10, 1)                           \
+  X(MIRAS__W_BESIDE_NORM_Q, "attention.q_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                     \
+  X(MIRAS__W_BESIDE_NORM_K, "attention.k_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                     \
+  X(MIRAS__W_PERSISTENT_K, "persistent.k", MIRAS__BY_SEQUENCE, 18, 10, 1)                          \
+  X(MIRAS__W_PERSISTENT_V, "persistent.v", MIRAS__BY_SEQUENCE, 0, 0, 1)                            \
+  X(MIRAS__W_NORM_Y, "attention_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                              \
+  X(MIRAS__W_NORM_Z, "memory_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                                 \
+  X(MIRAS__W_O, "o.weight", MIRAS__BY_TIMES, 11, 0, 1)                                             \
+  X(MIRAS__W_BIAS_O, "o.bias", MIRAS__BY_TILE, 0, 0, 1)                                            \
+  X(MIRAS__W_BESIDE_GATE, "attention.gate.weight", MIRAS__BY_TIMES, 28, 10, 1)                     \
+  X(MIRAS__W_BESIDE_O, "attention.o.weight", MIRAS__BY_TIMES, 27, 0, 1)                            \
+  X(MIRAS__W_NORM2, "norm2.gain", MIRAS__BY_TILE, 0, 10, 1)                                        \
+  X(MIRAS__W_NORM2_BIAS, "norm2.bias", MIRAS__BY_TILE, 0, 0, 1)                                    \
+  X(MIRAS__W_ROUTER, "mlp.router", MIRAS__BY_TIMES, 26, 10, 1)                                     \
+  X(MIRAS__W_MLP_GATE, "mlp.gate", MIRAS__BY_TIMES, 12, 10, 1)                                     \
+  X(MIRAS__W_MLP_UP, "mlp.up", MIRAS__BY_TIMES, 13, 10, 1)                                         \
+  X(MIRAS__W_MLP_DOWN, "mlp.down", MIRAS__BY_TIMES, 14, 0, 1)
+
+enum {
+  MIRAS__W_NONE,
+#define MIRAS__X(id, text, origin, stream, start, fan) id,
+  MIRAS__PARAM_LIST(MIRAS__X)
+#undef MIRAS__X
+  MIRAS__PARAMS
+};
+
+static const struct {
+  char name[24];
+  unsigned char origin, stream, start, fan;
+} miras__params[MIRAS__PARAMS] = {
+  {"", MIRAS__BY_TILE, 0, 0, 1},
+#define MIRAS__X(id, text, origin, stream, start, fan) {text, origin, stream, start, fan},
+  MIRAS__PARAM_LIST(MIRAS__X)
+#undef MIRAS__X
+};
+MIRAS__FITS(miras__params_fit, sizeof miras__params->name + sizeof "blocks.255." <=
+            sizeof(((miras_view *)0)->name) && MIRAS_MAX_LAYERS <= 256 && MIRAS__PARAMS <= 255);
+/* Of these, builders take the next. */
+MIRAS__FITS(miras__params_follow, MIRAS__W_NORM1_BIAS == MIRAS__W_NORM1 + 1 &&
+            MIRAS__W_NORM2_BIAS == MIRAS__W_NORM2 + 1 && MIRAS__W_NORM_K == MIRAS__W_NORM_Q + 1 &&
+            MIRAS__W_BESIDE_NORM_K == MIRAS__W_BESIDE_NORM_Q + 1 &&
+            MIRAS__W_CONV_V == MIRAS__W_CONV_Q + 2 &&
+            MIRAS__W_CONV_BIAS_V == MIRAS__W_CONV_BIAS_Q + 2);
+
+typedef struct miras__param {
+  uint32_t rows, cols;             /* rows 0: the layer has none; cols 0: a vector                */
+  uint32_t column;                 /* TIMES: the first that it makes                              */
+  unsigned char first, next;       /* the first and next one of the same product, or none         */
+  unsigned char bias;              /* of what it makes, or none                                   */
+  unsigned char experts;           /* 1: every expert has some of its rows                        */
+  size_t at;                       /* its first float, counted from the layer's; of a matrix that
+                                      is not float its first byte                                 */
+  size_t place;                    /* in a row of sums; TIMES: where it lies transposed or in
+                                      panels                                                      */
+} miras__param;
+
+/* ---- operations and arrays ---- */
+
+enum { MIRAS__OPS = 40, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10, MIRAS__HEADS = 4 };
+MIRAS__FITS(miras__lists_fit, 2 * MIRAS__OPS <= 255 && MIRAS__ARRAYS <= 64);
+
+/* Where an array lies. STREAM: the residual stream, `at` is how many norms have read it before.
+ * KEPT: of the layer, for its adjoint; CALL: of layers of its kind, one after the other; TASK: in a
+ * task's scratch. Of each token there are `at` floats before it, and `index` arrays. */
+enum { MIRAS__NOWHERE, MIRAS__STREAM, MIRAS__KEPT, MIRAS__CALL, MIRAS__TASK, MIRAS__LIVES };
+
+typedef struct miras__where {
+  unsigned char life, index;
+  uint32_t at;
+} miras__where;
+
+/* An array of a layer: rows [N, dim], ld apart, or by heads [B, heads, T, dim]. Its gradient is
+ * alike but for the number of heads: keys that several heads read have a gradient of each. The
+ * value is computed again on the way back where it is not kept. */
+typedef struct miras__array {
+  char name[6];
+  unsigned char by_head, heavy;    /* heavy: computing it again would cost too much               */
+  uint32_t heads, grad_heads, dim, ld;
+  miras__where value, again, grad;
+} miras__array;
+
+typedef struct miras__op {
+  unsigned char what;              /* MIRAS__OP_...                                               */
+  unsigned char out, in[MIRAS__INS];   /* arrays; 0: none                                         */
+  unsigned char param;             /* the first of its parameters, MIRAS__W_..., or none          */
+  unsigned char function;          /* of numbers; what else tells operations of a kind apart      */
+  unsigned char part;              /* of what goes by heads which of the program's it is; which
+                                      tail, mix, dropout site                                     */
+  unsigned char segment;           /* 1: it goes through a text segment by segment                */
+  unsigned char adds;              /* bit i: the adjoint adds to the gradient of in[i]            */
+  unsigned char turn;              /* of the stream's gradients: the one that it is given         */
+  unsigned char round;             /* operations before it that multiply by its weights           */
+  uint32_t out_at, in_at[3];       /* their first columns, of all but the first three 0           */
+  uint32_t cols, heads;            /* columns, of each of so many heads                           */
+} miras__op;
+
+/* A run of operations, one after the other in `op` or in the order back, that tasks go through
+ * together. heads: a task is one of so many heads of a sequence through all its rows, 0: a tile.
+ * text: a tile is of one text; else of any (rooms @79, @80). */
+typedef struct miras__phase_of {
+  unsigned char first, count, text, segments;
+  uint32_t heads;
+} miras__phase_of;
+
+/* Of each row the last so many, `back`, which an operation of the next call begins with: columns
+ * at..at + cols - 1 of rows of `array`. They lie at `state` in a text's state, rows cols apart, and
+ * with a tape at the same place among what is kept of a sequence. */
+typedef struct miras__tail {
+  unsigned char array;
+  uint32_t at, cols, back;
+  size_t state;
+} miras__tail;
+
 /* A group of learned gates: columns first..first + count - 1, each head's together. Its numbers g
  * are made from columns `from`, its own unless the group is tied. */
 typedef struct miras__gates {
-  size_t first, from, count;
-  size_t offset;                   /* among gates.offset, which has the groups in their order     */
+  uint32_t first, from, count;
+  uint32_t offset;                 /* among gates.offset, which has the groups in their order     */
   int form;
   float cap;                       /* of decay gates: 1 - 1/horizon; else 1                      */
 } miras__gates;
@@ -19545,222 +19734,111 @@ typedef struct miras__gates {
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
        MIRAS__MIX, MIRAS__GATE_GROUPS };
 
-/* The arrays that a memory reads of a token: query; keys and values of its inner_steps; and with
- * separate_erase the key before it was split, erase and replace. A mac reads with two queries: one
- * recalls, the other is made of what attention answered. */
-enum { MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_OWN, MIRAS__READ_ERASE,
-       MIRAS__READ_REPLACE, MIRAS__READ_SAID, MIRAS__READS };
+/* Rotary positions: `turn` entries of a head turn, by period of positions, or 0; pairs: of
+ * neighbours. turns: [tile, turn] cosines and sines of a tile's positions; then turn / 2 doubles:
+ * by what a position turns each pair; turning: floats of it. */
+typedef struct miras__rope {
+  size_t turn, period, turning;
+  double base;
+  int pairs;
+  float *turns;
+} miras__rope;
 
-/* The parameters of layers, in their order. How the gradient of one arises:
- *   PROJECTS     h' d, with h the rows of norm1 and d of its columns of the projections
- *   MULTIPLIES   x' d, with the rows that it was multiplied by
- *   BY_...       sums, each over one tile, sequence, or head of a sequence: a row of
- *                work->part[BY_...] has all of its kind */
-enum { MIRAS__PROJECTS, MIRAS__MULTIPLIES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD,
-       MIRAS__ORIGINS };
-
-enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V,
-       MIRAS__W_NORM_Q, MIRAS__W_NORM_K, MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V,
-       MIRAS__W_CONV_BIAS_Q, MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_INNER,
-       MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP,
-       MIRAS__W_RATE_DOWN,
-       MIRAS__W_RATE_UP, MIRAS__W_MIX_DOWN, MIRAS__W_MIX_UP, MIRAS__W_OUT_DOWN, MIRAS__W_OUT_UP,
-       MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
-       MIRAS__W_FEEDBACK, MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_DECAY_LOG,
-       MIRAS__W_BIAS, MIRAS__W_RATES, MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM,
-       MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE, MIRAS__W_OUT_OFFSET, MIRAS__W_BIAS_Q, MIRAS__W_BIAS_K,
-       MIRAS__W_BIAS_V, MIRAS__W_BIAS_OUT, MIRAS__W_BIAS_LOW, MIRAS__W_BESIDE_Q,
-       MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K,
-       MIRAS__W_PERSISTENT_K,
-       MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_BIAS_O,
-       MIRAS__W_NORM2,
-       MIRAS__W_NORM2_BIAS, MIRAS__W_ROUTER, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP,
-       MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
-
-typedef struct miras__param {
-  uint32_t rows, cols;             /* rows 0: the layer has none; cols 0: a vector                */
-  size_t at;                       /* its first float, counted from the layer's; of a matrix that
-                                      is not float its first byte                                 */
-  size_t place;                    /* PROJECTS: the first column that it makes; MULTIPLIES: in
-                                      work->turned; else in a row of sums                         */
-} miras__param;
-
-/* The sizes and choices that layers of one kind share. Sizes are in floats, and rows are padded to
- * whole cache lines (ld_*). The projections of a token lie in one row: q, k, v [before the
- * convolutions], the output gate, the gates' low rank, q, k, v of attention beside a memory; a
- * layer may project none of its keys. In a running text a layer has `run` floats: the first
- * `at_out` projections of the last taps - 1 tokens (one row each), then the states of the heads
- * (each part starts on a multiple of 16). */
-typedef struct miras__shape {
-  miras_layer_type type;
-  float epsilon, out_norm_epsilon;      /* of its norms, of what memories say                    */
-  size_t tasks;                    /* heads of a sequence that can be worked on apart             */
-  size_t states;                   /* heads that have a state of plan.head_state                  */
-  size_t beside;                   /* those of attention beside them, whose shape is the next one
-                                      (room @77)                                                  */
-  size_t chunk;                    /* windows of running texts are multiples of it                */
-  size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
-  size_t scratch, scratch_train;   /* of a worker                                                 */
-  size_t pack;                     /* of it that of products, which comes first; 0 on a device    */
-  size_t bare, bare_train;         /* and where products need none                                */
-  int form;                        /* of matrices (miras_weights)                                 */
-  int norm;                        /* miras_norm                                                  */
-  size_t mixes, ld_h;              /* token shifts (room @76); floats of the rows that project    */
-  size_t experts, routed;          /* MLPs, 0: one, for all; of them those that tokens choose     */
-  size_t routes, ld_r;             /* columns of the router                                       */
-  size_t paths;                    /* MLPs that a token goes through                              */
-  int sums_to_one;                 /* weights of those that it has chosen                         */
-  size_t mlp_rows, mlp_width;      /* of all experts, one below the other                         */
-  size_t wide;                     /* but float: where a tile of them lies in a worker's scratch  */
-  size_t packed;                   /* and the bytes of all of them                                */
-  size_t width, heads, dk, dv, value, hidden, taps;
-  size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
-  size_t plain;                    /* of them, where nothing is projected: the normed input       */
-  size_t ld_x, ld_p, ld_g, ld_y, ld_f;
-  size_t runs, per_token;          /* of a sequence, arrays of what heads read; floats of a token */
-  size_t runs_beside;              /* the first of these arrays that attention beside reads       */
-  size_t lengths;                  /* of a token's queries and keys that the adjoint wants        */
-  int late;                        /* a mac: keys, values and gates are made of what attention
-                                      said; answers have that behind them, and what was recalled  */
-  size_t at_recalled, recalled;    /* and its keys and values are projections more                */
-  size_t at_inner, at_read;        /* with from_values columns more: what the values make, which are
-                                      low rank, keys, queries; and those normed, or the same      */
-  float inner_epsilon;             /* of that norm, 0: there is none                              */
-  size_t at_states;                /* where scratch_train has states of a text that is new        */
-  float *idle;                     /* [2, idling] zeros and ones: gates of what only reads        */
-  size_t idling;
-  size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         inner, cols_down, decay_log, token_rates, out_norm, beside_q, beside_k, beside_norm,
-         persistent, cols_persistent, both, said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v,
-         bias1, bias2, gated, rank[4], bonus, skip, out_offset, biased_q, biased_k, biased_v,
-         biased_out, biased_low, biased_o, out_bias, split,
-         feedback;                 /* lengths of parameters, 0 of those that it has not got       */
-  miras__param param[MIRAS__PARAMS + 1];         /* the last is none                              */
-  size_t floats;                   /* of all of them                                              */
-  size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
-  miras__plan plan;                /* batch 1; of attention what names the parts of its state     */
-  size_t group;                    /* of attention: heads of queries for one of the keys and values,
-                                      a task; of memories: those that read the same keys          */
-  /* of memories */
-  size_t qk_heads, norm_heads;    /* heads of queries and keys; those that share a norm          */
-  float query_scale;
-  miras_out_gate out_gate;
+/* The memories of a layer, one per head. */
+typedef struct miras__mixer {
+  miras__plan plan;                /* batch 1                                                     */
+  size_t heads, dk, dv, value, inner_steps;
+  size_t qk_heads, group;          /* heads of queries and keys; how many heads read the same     */
+  size_t norm_heads;               /* heads that share a norm                                     */
   miras_qk_map qk_map;
-  int function[3];                 /* of queries, keys and values (room @20)                     */
-  int tied;                        /* the learning rate gate's numbers are the decay gate's      */
-  int shared;                      /* keys' convolution is one of queries                         */
-  float *gate_scale;               /* [outs]                                                      */
-  size_t inner_steps;
-  size_t read_at[MIRAS__READS];    /* parts of per_token: where they begin                        */
-  size_t read_dim[MIRAS__READS];   /* their numbers; 0: there is none                             */
+  float length, query_scale;       /* of keys, as qk_norm_fwd takes it, 0: their own              */
+  unsigned char function[3];       /* of queries, keys and values (room @20)                      */
+  unsigned char tied;              /* the learning rate gate's numbers are the decay gate's       */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
   size_t moving;                   /* the first of g's, which depend on the token                 */
-  size_t at_gate;                  /* behind all: of g the output gate's, where it has a low rank */
   miras__gates gate[MIRAS__GATE_GROUPS];
-  float low, high;                 /* what g of decay gates, and of a tied step, is held between */
-  /* of attention */
-  size_t at_still;                 /* queries before they turn in a row of what heads read        */
-  size_t window;
-  size_t at_turned;                /* and turned keys of what a mac recalls                       */
-  double base;
-  size_t turn;                     /* channels of a head that turn                                */
-  size_t period;                   /* of positions that they turn by, 0: none                     */
-  int pairs;                       /* of neighbours                                               */
-  float *turns;                    /* [tile, turn] cosines and sines of a tile's positions; then
-                                      turn / 2 doubles: by what a position turns each pair        */
-  size_t turning;                  /* floats of it                                                */
-} miras__shape;
+  float low, high;                 /* what g of decay gates, and of a tied step, is held between  */
+  float *gate_scale;               /* [outs]                                                      */
+  float *idle;                     /* [2, idling] zeros and ones: gates of what only reads        */
+  size_t idling;
+  miras__rope rope;
+  unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
+} miras__mixer;
 
-/* Initial values: `start` everywhere or, where there is a stream of random numbers, a deviation of
- * start / sqrt(fan rows). Start 0 is that of what writes to the residual stream: smaller, so that
- * the stream does not grow with depth. rows, cols: where a shape says how many; a layer has what
- * has some of both. */
-static const struct {
-  char name[24];
-  unsigned char origin, stream, start, fan;      /* start is in tenths                            */
-  uint16_t rows, cols;                           /* cols 0: a vector                              */
-} miras__params[] = {
-#define MIRAS__L(member) (uint16_t)offsetof(miras__shape, member)
-  {"norm1.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm1), 0},
-  {"norm1.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias1), 0},
-  {"shift.mix", MIRAS__BY_TILE, 0, 5, 1, MIRAS__L(mixes), MIRAS__L(width)},
-  {"q.weight", MIRAS__PROJECTS, 1, 10, 1, MIRAS__L(width), MIRAS__L(cols_q)},
-  {"k.weight", MIRAS__PROJECTS, 2, 10, 1, MIRAS__L(width), MIRAS__L(cols_k)},
-  {"v.weight", MIRAS__PROJECTS, 3, 10, 1, MIRAS__L(width), MIRAS__L(cols_v)},
-  {"q_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(qk_norm), 0},
-  {"k_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(qk_norm), 0},
-  {"conv_q.weight", MIRAS__BY_TILE, 4, 10, 3, MIRAS__L(conv), MIRAS__L(mix_q)},
-  {"conv_k.weight", MIRAS__BY_TILE, 5, 10, 3, MIRAS__L(conv), MIRAS__L(mix_k)},
-  {"conv_v.weight", MIRAS__BY_TILE, 6, 10, 3, MIRAS__L(conv_v), MIRAS__L(cols_v)},
-  {"conv_q.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_q), 0},
-  {"conv_k.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_k), 0},
-  {"conv_v.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_v), 0},
-  {"inner.weight", MIRAS__MULTIPLIES, 26, 10, 1, MIRAS__L(value), MIRAS__L(inner)},
-  {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_down)},
-  {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1, MIRAS__L(cols_low), MIRAS__L(moving)},
-  {"decay.down", MIRAS__PROJECTS, 18, 10, 1, MIRAS__L(width), MIRAS__L(rank[0])},
-  {"decay.up", MIRAS__MULTIPLIES, 19, 1, 1, MIRAS__L(rank[0]), MIRAS__L(cols_q)},
-  {"rate.down", MIRAS__PROJECTS, 20, 10, 1, MIRAS__L(width), MIRAS__L(rank[1])},
-  {"rate.up", MIRAS__MULTIPLIES, 21, 1, 1, MIRAS__L(rank[1]), MIRAS__L(cols_q)},
-  {"value.down", MIRAS__PROJECTS, 22, 10, 1, MIRAS__L(width), MIRAS__L(rank[2])},
-  {"value.up", MIRAS__MULTIPLIES, 23, 1, 1, MIRAS__L(rank[2]), MIRAS__L(value)},
-  {"out_gate.down", MIRAS__PROJECTS, 24, 10, 1, MIRAS__L(width), MIRAS__L(rank[3])},
-  {"out_gate.up", MIRAS__MULTIPLIES, 25, 10, 1, MIRAS__L(rank[3]), MIRAS__L(value)},
-  {"gates.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(gates), 0},
-  {"gates.rate", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(rate), 0},
-  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(split), 0},
-  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(split), 0},
-  {"feedback.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(feedback), 0},
-  {"memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(plan.weights)},
-  {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(heads), MIRAS__L(gain)},
-  {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
-  {"memory.decay_log", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(decay_log)},
-  {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(gain)},
-  {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(token_rates), 0},
-  {"skip.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(skip), 0},
-  {"bonus.gain", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(bonus), 0},
-  {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(out_norm), 0},
-  {"out_norm.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(out_bias), 0},
-  {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1, MIRAS__L(width), MIRAS__L(cols_out)},
-  {"out_gate.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(out_offset), 0},
-  {"q.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_q), 0},
-  {"k.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_k), 0},
-  {"v.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_v), 0},
-  {"out_gate.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_out), 0},
-  {"gates.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_low), 0},
-  {"attention.q.weight", MIRAS__PROJECTS, 15, 10, 1, MIRAS__L(width), MIRAS__L(beside_q)},
-  {"attention.k.weight", MIRAS__PROJECTS, 16, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
-  {"attention.v.weight", MIRAS__PROJECTS, 17, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
-  {"attention.q_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(beside_norm), 0},
-  {"attention.k_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(beside_norm), 0},
-  {"persistent.k", MIRAS__BY_SEQUENCE, 18, 10, 1, MIRAS__L(persistent), MIRAS__L(cols_persistent)},
-  {"persistent.v", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(persistent), MIRAS__L(cols_persistent)},
-  {"attention_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
-  {"memory_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
-  {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(said), MIRAS__L(width)},
-  {"o.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(biased_o), 0},
-  {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm2), 0},
-  {"norm2.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias2), 0},
-  {"mlp.router", MIRAS__MULTIPLIES, 26, 10, 1, MIRAS__L(width), MIRAS__L(routes)},
-  {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1, MIRAS__L(mlp_rows), MIRAS__L(gated)},
-  {"mlp.up", MIRAS__MULTIPLIES, 13, 10, 1, MIRAS__L(mlp_rows), MIRAS__L(hidden)},
-  {"mlp.down", MIRAS__MULTIPLIES, 14, 0, 1, MIRAS__L(mlp_width), MIRAS__L(width)}
-#undef MIRAS__L
-};
-MIRAS__FITS(miras__params_fit, MIRAS__COUNT(miras__params) == MIRAS__PARAMS &&
-                    sizeof miras__params->name + sizeof "blocks.255." <=
-                      sizeof(((miras_view *)0)->name) && MIRAS_MAX_LAYERS <= 256);
+/* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
+typedef struct miras__attending {
+  size_t heads, groups, group, dk, window, persistent;
+  size_t ring, state;              /* floats of a head's keys, or values, and of both             */
+  miras__rope rope;
+} miras__attending;
+
+/* A mixture of experts, or one MLP for all. */
+typedef struct miras__mlp {
+  size_t hidden, ld;               /* of one                                                      */
+  size_t experts, routed;          /* 0: one, for all; of them those that tokens choose           */
+  size_t routes;                   /* columns of the router                                       */
+  size_t paths;                    /* MLPs that a token goes through                              */
+  int sums_to_one;                 /* weights of those that it has chosen                         */
+} miras__mlp;
+
+/* A layer's program, and what follows from it. Sizes are in floats; rows are padded to whole cache
+ * lines (ld). */
+typedef struct miras__program {
+  miras_layer_type type;
+  float epsilon, out_epsilon, inner_epsilon;   /* of its norms, of what memories say, of what
+                                      values make; 0: there is none                               */
+  int norm;                        /* miras_norm                                                  */
+  int form;                        /* of matrices (miras_weights)                                 */
+  size_t width, ld_x;
+  int drops;                       /* branches go through dropout                                 */
+  size_t chunk;                    /* windows of running texts are multiples of it                */
+  size_t rank;                     /* by which others' values are mixed in, 0: they are not       */
+  miras__mixer mixer;
+  miras__attending attending;
+  miras__mlp mlp;
+  float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
+  /* lists */
+  int ops, arrays, tails, phases, backs, listed;
+  int headed;                      /* operations that are memories or attention                   */
+  int fits;                        /* 0: there is too much of something                           */
+  unsigned char stream;            /* array of the stream as it stands, while a program is built  */
+  unsigned char segmented;         /* 1: what is appended goes segment by segment                 */
+  unsigned char values;            /* array of the values that other layers mix in, or 0          */
+  unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
+  miras__op op[MIRAS__OPS];
+  miras__array array[MIRAS__ARRAYS];
+  miras__tail tail[2];
+  miras__phase_of phase[MIRAS__PHASES], back[MIRAS__PHASES];
+  miras__param param[MIRAS__PARAMS];
+  /* what follows */
+  size_t states;                   /* of a running text: tails; then states of heads, ...         */
+  size_t state[MIRAS__HEADS];      /* ... where those of each operation begin; and ...            */
+  size_t run;                      /* ... all of it                                               */
+  int writes;                      /* the memory whose state others recall                        */
+  size_t branches, norms;          /* of the stream: what adds to it, what reads it               */
+  size_t kept, call, call_train;   /* floats of a token in arrays that lie there                  */
+  unsigned char kept_count, call_count, call_train_count;
+  size_t pack;                     /* of a worker's scratch that of products, which comes first; 0
+                                      on a device                                                 */
+  size_t room;                     /* where arrays of a task end and an operation's own room is   */
+  size_t at_states;                /* of texts that go segment by segment: their states there     */
+  size_t scratch, scratch_train;   /* of a worker                                                 */
+  size_t bare, bare_train;         /* and where products need none                                */
+  size_t wide;                     /* but float: where a tile of matrices lies in it              */
+  size_t packed, floats;           /* bytes of matrices that are not float; floats of all else    */
+  size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of weights in panels or transposed        */
+} miras__program;
 
 /* One layer. */
 typedef struct miras__layer {
-  const miras__shape *s;
+  const miras__program *p;
   int index;
   size_t first, run;               /* its first float among parameters, and in a running text     */
   size_t site;                     /* the first of its masks: one for each of its branches        */
   int gives;                       /* its values are those that others mix in                     */
   float *w;                        /* its parameters                                              */
   unsigned char *packed;           /* and matrices that are not float                             */
-  float *keep;                     /* [H] constant decay gates                                   */
+  float *keep;                     /* [H] constant decay gates                                    */
 } miras__layer;
 
 /* Parameters on their way into the flat block, in order. */
@@ -19779,38 +19857,21 @@ typedef struct miras__extent {
   int train, carries;              /* with an adjoint; with running texts                         */
 } miras__extent;
 
-/* The arrays that one layer keeps of a call for its later phases and its adjoint. */
+/* What one layer keeps of a call for its adjoint: [N, W] its input; arrays; of each sequence the
+ * tails that it began with; tapes, per_tape floats for each task. */
 typedef struct miras__kept {
-  float *x;                        /* [N, W] its input                                            */
-  float *mid;                      /* [N, W] between its heads and the MLP, where it has both     */
-  float *proj;                     /* [N, proj]                                                   */
-  float *g;                        /* [N, gates] before their nonlinearity                        */
-  float *y;                        /* [N, value] what the heads said                              */
-  float *ab;                       /* [N, 2 F] before the SwiGLU; with experts [pairs, 2 F]       */
-  float *route;                    /* [N, routes] weights of experts                              */
-  int32_t *place;                  /* [experts, work.rows] of pairs, or MIRAS__ELSEWHERE          */
-  float *tape;                     /* [B, tasks, per_tape]                                        */
-  float *tails;                    /* [B, tail] where rows that go on began                       */
-  float *shift;                    /* [N, 2 W] see miras__shift                                   */
-  size_t per_tape;
+  float *x, *arrays, *tails;
+  float *tape[MIRAS__HEADS];
+  size_t per_tape[MIRAS__HEADS];
 } miras__kept;
 
-/* The arrays that layers of one kind work in, one layer after the other. */
+/* What layers of one kind work in, one layer after the other. */
 typedef struct miras__layer_work {
-  size_t per_qkv, context, rows;   /* N of the largest call                                       */
-  float *gates, *qkv;              /* [N, gates]; [B, runs, per_qkv]                              */
-  /* the adjoint */
-  float *dqkv, *inverse;           /* as qkv; [B, H, lengths, context] inverse lengths            */
-  float *dproj, *dgates, *dy;      /* as proj, gates, y                                           */
-  float *h, *h2, *out, *act;       /* forward values again: norm1 (with shifts the mixed rows),
-                                      norm2 (mixed), gated memory, SwiGLU                         */
-  float *droute;                   /* as route                                                    */
-  float *dshift;                   /* [N, 2 W] of a shifted row: the token's own part, and that of
-                                      the token before                                            */
-  float *part[MIRAS__ORIGINS];     /* [tiles | B | B H, sums] gradients                           */
-  float *turned;                   /* transposed weights of one layer: the projections', [proj, W],
-                                      then the others'; before, in a forward pass, the weights in
-                                      panels (rooms @14, @24), which on the host the transposed
+  size_t rows;                     /* N of the largest call                                       */
+  float *arrays;
+  float *part[MIRAS__ORIGINS];     /* [tiles | B | B tasks, sums] gradients                       */
+  float *turned;                   /* matrices of one layer, transposed; before, in a forward pass,
+                                      in panels (rooms @14, @24), which on the host the transposed
                                       ones are as well                                            */
 } miras__layer_work;
 
@@ -19822,29 +19883,30 @@ typedef struct miras__drop {
   float scale;
 } miras__drop;
 
-/* A task: rows first..first + n - 1 of a sequence, rows `row` on of the call. Pointers are at its
- * first row, its tile or its sequence. */
+/* A task: rows first..first + n - 1 of a sequence, which are rows `row` on of the call, and heads
+ * h..h_end - 1 of an operation that has heads. */
 typedef struct miras__visit {
   const miras__kernels *k;
   const miras__layer *layer;
   miras__kept kept;
   miras__layer_work work;
   size_t first, n, row;
+  size_t h, h_end;
+  size_t tile;                     /* its row of sums over tiles                                  */
+  size_t sequence;                 /* its row of sums over sequences                              */
   size_t length;                   /* rows of a sequence in the call                              */
   uint64_t position;               /* of its first                                                */
   float *run;                      /* what the layer has in its running text; NULL: a new one     */
   int train;                       /* the adjoint will follow                                     */
+  int back;                        /* it is the adjoint                                           */
   int panels;                      /* work.turned has the layer's weights                         */
-  int projected;                   /* proj has all rows of the call; else the visited ones        */
-  int only;                        /* 1: of what goes through convolutions queries alone, and no
-                                      gates; 2: all but queries                                   */
   int adds;                        /* sums of heads are not cleared first                         */
   const miras__drop *drop;         /* NULL: none                                                  */
   float *out;                      /* [N, W]                                                      */
   float *values, *dvalues;         /* [N, value] of the first layer of type rwkv; their gradient  */
-  /* the adjoint */
-  float *after, *mid, *before;     /* [N, W] gradients of output, middle and input ...            */
-  float *after_in, *mid_in;        /* ... as the two branches saw them, behind dropout            */
+  float *d[3];                     /* [N, W] gradients of the stream, from `turn` on in turn      */
+  size_t turn;
+  float *states, *dstates;         /* of a new text that goes segment by segment, in scratch      */
   float *scratch;
   miras__record *record;           /* of the worker, or NULL                                      */
 } miras__visit;
@@ -19861,7 +19923,7 @@ static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, s
 
 /* The arguments of a norm with one head, of rows x. */
 static miras__norming miras__norm_of(const float *x, size_t ldx, const float *gain, size_t rows,
-                                  size_t n, float epsilon) {
+                                     size_t n, float epsilon) {
   miras__norming of;
   memset(&of, 0, sizeof of);
   of.x = x, of.ldx = ldx, of.gain = gain;
@@ -19885,64 +19947,118 @@ static size_t miras__paneled(size_t n) {
 
 static size_t miras__tiles(size_t tokens) { return (tokens + MIRAS__TILE - 1) / MIRAS__TILE; }
 
-/* Move the tail on by n rows of proj: it keeps the last taps - 1 inputs of the convolutions. */
-static void miras__tail_move(const miras__kernels *k, const miras__shape *s, float *tail,
-                             const float *proj, size_t n) {
-  size_t back = s->taps - 1, wide = s->at_out, t;
-  for (t = 0; t < back; t++)
-    k->copy(tail + t * wide,
-            t + n < back ? tail + (t + n) * wide : proj + (t + n - back) * s->ld_p, wide);
-}
-
-/* A type of layer: what differs. All but resolve may be NULL, and without heads so is the rest. */
-typedef struct miras__layer_record {
-  /* Replace zeros of d by defaults and find the sizes, or refuse it. */
-  miras_result (*resolve)(miras__shape *s, const miras_layer_desc *d, char *why, size_t n);
-  /* What initial values are beyond the draws of miras__params, and constants; seed is the
-   * layer's. */
-  void (*draw)(const miras__layer *layer, uint64_t seed);
-  /* Floats that a task keeps for its adjoint; 0 or the largest number: too many. */
-  size_t (*tape)(const miras__shape *s, const miras__extent *e);
-  /* Behind the projections: what works row by row, then what looks at a text's rows before. */
-  void (*rows)(const miras__visit *a);
-  void (*enter)(const miras__visit *a);
-  void (*head)(const miras__visit *a, size_t h);
-  const float *(*leave)(const miras__visit *a);        /* what W_o receives if not kept->y        */
-  /* Their adjoints, in the order of a backward pass; from: of what W_o received. What the weights'
-   * gradients need is left in work and, for the layer's own rows, in kept. */
-  void (*leave_bwd)(const miras__visit *a, float *from);
-  void (*head_bwd)(const miras__visit *a, size_t h);
-  void (*enter_bwd)(const miras__visit *a);
-} miras__layer_record;
+/* The epsilon of a norm: the descriptor's, or `otherwise` where that is 0. */
+static float miras__epsilon(float said, float otherwise) { return said > 0 ? said : otherwise; }
 
 static size_t miras__count(const miras__param *p) {
   return (size_t)p->rows * (p->cols ? p->cols : 1);
 }
 
-static const float *miras__weight(const miras__layer *layer, int i) {
-  return layer->w + layer->s->param[i].at;
+/* Parameter `id` of a program; one without rows, if it has none. */
+static const miras__param *miras__param_of(const miras__program *p, int id) {
+  return &p->param[id];
 }
 
-/* The epsilon of a norm: the descriptor's, or `otherwise` where that is 0. */
-static float miras__epsilon(float said, float otherwise) { return said > 0 ? said : otherwise; }
-
-/* A norm of a layer, whose gain is parameter i. */
-static miras__norming miras__layer_norm(const miras__layer *layer, int i, const float *x,
-                                        size_t ldx, size_t rows, size_t n) {
-  return miras__norm_of(x, ldx, miras__weight(layer, i), rows, n, layer->s->epsilon);
+static const float *miras__weight(const miras__layer *layer, int id) {
+  return layer->w + miras__param_of(layer->p, id)->at;
 }
 
-/* The rows of parameter i that one expert has; all rows of a layer without experts. */
-static size_t miras__each_rows(const miras__shape *s, int i) {
-  const size_t rows = s->param[i].rows;
-  return s->experts && i >= MIRAS__W_MLP_GATE ? rows / s->experts : rows;
+/* ---- where rows lie ---- */
+
+/* `skip` floats behind the beginning of an array that lies at `at`; a task's own arrays begin with
+ * the visit's first row. */
+static float *miras__place(const miras__visit *a, const miras__where *at, size_t skip) {
+  float *arrays = at->life == MIRAS__KEPT ? a->kept.arrays : a->work.arrays;
+  if (at->life == MIRAS__STREAM) return (at->at ? a->out : a->kept.x) + skip;
+  if (at->life == MIRAS__TASK) return a->scratch + a->layer->p->pack + at->at;
+  return arrays + at->index * MIRAS__GAP + at->at * a->work.rows + skip;
+}
+
+static float *miras__value_of(const miras__visit *a, int i) {
+  const miras__array *r = &a->layer->p->array[i];
+  return miras__place(a, a->back ? &r->again : &r->value, a->row * r->ld);
+}
+
+/* Rows of operation o's result, from the columns on that it makes, and of what it reads. */
+static float *miras__out_of(const miras__visit *a, const miras__op *o) {
+  return miras__value_of(a, o->out) + o->out_at;
+}
+static float *miras__in_of(const miras__visit *a, const miras__op *o, int i) {
+  return miras__value_of(a, o->in[i]) + o->in_at[i];
+}
+static size_t miras__ld(const miras__visit *a, int i) { return a->layer->p->array[i].ld; }
+
+/* The same of gradients. */
+static float *miras__grad(const miras__visit *a, int i, size_t col) {
+  const miras__array *r = &a->layer->p->array[i];
+  return miras__place(a, &r->grad, a->row * r->ld) + col;
+}
+static float *miras__dout_of(const miras__visit *a, const miras__op *o) {
+  return miras__grad(a, o->out, o->out_at);
+}
+static float *miras__din_of(const miras__visit *a, const miras__op *o, int i) {
+  return miras__grad(a, o->in[i], o->in_at[i]);
+}
+
+/* Does the adjoint of o add to the gradient of what it reads, or set it? */
+static int miras__mode(const miras__op *o, int i) {
+  return o->adds >> i & 1 ? MIRAS__ADD : MIRAS__SET;
+}
+
+/* The visit's rows of head h in an array by heads, each head's [length, dim]; and its gradient.
+ * NULL where there is no such array. */
+static float *miras__head_at(const miras__visit *a, int i, const miras__where *at, size_t heads,
+                             size_t h) {
+  const miras__array *r = &a->layer->p->array[i];
+  const size_t start = a->row - a->first;
+  if (!i) return NULL;
+  return miras__place(a, at, (start * heads + h * a->length + a->first) * r->dim);
+}
+static float *miras__of_head(const miras__visit *a, int i, size_t h) {
+  const miras__array *r = &a->layer->p->array[i];
+  return miras__head_at(a, i, &r->value, r->heads, h);
+}
+static float *miras__grad_of_head(const miras__visit *a, int i, size_t h) {
+  const miras__array *r = &a->layer->p->array[i];
+  return miras__head_at(a, i, &r->grad, r->grad_heads, h);
+}
+
+/* The heads of n that the visit is of. */
+static size_t miras__heads_end(const miras__visit *a, size_t n) {
+  return a->h_end < n ? a->h_end : n;
+}
+
+/* An operation's own room in a worker's scratch, behind products and a task's arrays. */
+static float *miras__own_room(const miras__visit *a) {
+  return a->scratch + a->layer->p->pack + a->layer->p->room;
+}
+
+/* The tile's sums of a gradient. */
+static float *miras__tile_sum(const miras__visit *a, int id) {
+  const miras__program *p = a->layer->p;
+  return a->work.part[MIRAS__BY_TILE] + a->tile * p->sums[MIRAS__BY_TILE] +
+         miras__param_of(p, id)->place;
+}
+
+/* The sums of head h of H for the gradient of its own parameters, or of its part of shared ones;
+ * they are cleared first. NULL: the layer has none. */
+static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t heads) {
+  const miras__program *p = a->layer->p;
+  const miras__param *of = miras__param_of(p, id);
+  const int origin = miras__params[id].origin, own = origin == MIRAS__BY_HEAD;
+  const size_t n = miras__count(of) / (own ? 1 : heads), sums = p->sums[origin];
+  const size_t row = own ? a->sequence * heads + h : a->sequence;
+  float *sum = a->work.part[origin] + row * sums + of->place + (own ? 0 : h * n);
+  if (!n) return NULL;
+  if (!a->adds) a->k->fill(sum, 0, n);
+  return sum;
 }
 
 /* ---- weights once more, as products of many rows want them ----
  *
  * A step multiplies many tiles by the same weights. The host packs those of a layer in panels
  * before its tiles, and their transposes for the way back: a panel is read in one piece, which
- * memory is ahead of, and no product packs anything. Those of the projections [W, proj] are one
+ * memory is ahead of, and no product packs anything. Those of one operation [W, columns] are one
  * matrix, so that all projections are one product; so are their transposes, one below the other.
  * 64 rows by weights of 512 x 512 to 512 x 2064: AVX2 91 to 97 GFLOP/s of 103, 84 to 87 as rows.
  * Experts' weights stay rows, and so do all where BLIS multiplies or a device. */
@@ -19953,591 +20069,117 @@ static size_t miras__each_rows(const miras__shape *s, int i) {
   #define MIRAS__PANELS 1
 #endif
 
-/* The columns of a panel of weight i; 0: rows. */
-static size_t miras__panel_of(const miras__kernels *k, const miras__shape *s, int i) {
+/* The rows of a parameter that one expert has; all rows of a layer without experts. */
+static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
+  return w->experts ? w->rows / p->mlp.experts : w->rows;
+}
+
+/* The columns of a panel of a weight; 0: rows. */
+static size_t miras__panel_of(const miras__kernels *k, const miras__param *w) {
 #if MIRAS__PANELS
-  return miras__each_rows(s, i) == s->param[i].rows ? k->panel : 0;
+  return w->experts ? 0 : k->panel;
 #else
-  (void)k, (void)s, (void)i;
+  (void)k, (void)w;
   return 0;
 #endif
 }
 
-/* The matrix that weight i, or its transpose, is a part of. */
-static float *miras__turned_start(const miras__shape *s, const miras__layer_work *work, int i) {
-  const int projects = miras__params[i].origin == MIRAS__PROJECTS;
-  return work->turned + (projects ? 0 : s->sums[MIRAS__PROJECTS] + s->param[i].place);
+/* The last parameter of the product that `w` begins, and all columns that it makes. */
+static const miras__param *miras__last_of(const miras__program *p, const miras__param *w) {
+  while (w->next) w = miras__param_of(p, w->next);
+  return w;
+}
+static size_t miras__columns_of(const miras__program *p, const miras__param *w) {
+  const miras__param *last = miras__last_of(p, w);
+  return last->column + last->cols - w->column;
 }
 
-/* The transpose of weight i, expert e's, in panels of so many columns or as rows. */
-static miras__matrix miras__turned_weight(const miras__shape *s, const miras__layer_work *work,
-                                          size_t panel, int i, size_t e) {
-  const miras__param *p = &s->param[i];
-  const float *start = miras__turned_start(s, work, i);
-  const int projects = miras__params[i].origin == MIRAS__PROJECTS;
-  const size_t row = projects ? p->place : 0;
-  if (panel) return miras__panels(start + row * panel, projects ? s->proj : p->cols);
-  return miras__mat(start + row * s->ld_x + e * miras__each_rows(s, i), miras__pad(p->rows));
-}
-
-/* Norm 1 or 2, i, of n rows. */
-static miras__norming miras__rows_norm(const miras__visit *a, int i, const float *x, size_t n) {
-  const miras__shape *s = a->layer->s;
-  miras__norming of = miras__layer_norm(a->layer, i, x, s->ld_x, n, s->width);
-  if (s->norm) of.bias = miras__weight(a->layer, i + 1);
-  return of;
-}
-
-static void miras__norm_rows_of(const miras__visit *a, int i, float *y, const float *x, size_t n) {
-  const miras__norming of = miras__rows_norm(a, i, x, n);
-  a->k->heads_norm_fwd(y, a->layer->s->ld_x, &of);
-}
-
-/* A tile's room: a worker's scratch behind that of products. */
-static float *miras__room(const miras__visit *a) { return a->scratch + a->layer->s->pack; }
-
-/* c [n, cols] = or += x W, W parameter i, of expert e. */
-static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, float *c, size_t ldc,
+/* c [n, cols] = or += x W, of a weight or, with more than one, of one: expert e's. */
+static void miras__times_of(const miras__visit *a, int id, size_t e, int mode, float *c, size_t ldc,
                             const float *x, size_t ldx, size_t n) {
-  const miras__shape *s = a->layer->s;
-  const miras__param *p = &s->param[i];
-  const size_t each = miras__each_rows(s, i), row = e * each;
-  miras__matrix w = miras__mat(miras__weight(a->layer, i) + row * p->cols, p->cols);
-  MIRAS__CHECKED(miras__gemm_room(n, p->cols, each) <= s->pack);
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, id);
+  const size_t each = miras__each_rows(p, w), row = e * each;
+  miras__matrix m = miras__mat(a->layer->w + w->at + row * w->cols, w->cols);
+  MIRAS__CHECKED(miras__gemm_room(n, w->cols, each) <= p->pack);
 #ifndef MIRAS__DEVICE
-  if (s->form) {
+  if (p->form) {
     miras__packed few;
-    few.p = a->layer->packed + p->at + row * miras__row_bytes(s->form, p->cols);
-    few.form = s->form, few.turned = 0, few.cols = p->cols;
-    few.wide = a->scratch + s->wide;
-    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &few, n, p->cols, each,
+    few.p = a->layer->packed + w->at + row * miras__row_bytes(p->form, w->cols);
+    few.form = p->form, few.turned = 0, few.cols = w->cols;
+    few.wide = a->scratch + p->wide;
+    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &few, n, w->cols, each,
                         a->scratch);
     return;
   }
 #endif
-  if (a->panels && miras__params[i].origin == MIRAS__MULTIPLIES && miras__panel_of(a->k, s, i))
-    w = miras__panels(miras__turned_start(s, &a->work, i), p->rows);
-  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx), w, n, p->cols, each, a->scratch);
+  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx), m, n, w->cols, each, a->scratch);
 }
 
-static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
+/* c = or += x W of a product's weights, whose columns lie from c on. */
+static void miras__times(const miras__visit *a, int id, int mode, float *c, size_t ldc,
                          const float *x, size_t ldx, size_t n) {
-  miras__times_of(a, i, 0, mode, c, ldc, x, ldx, n);
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, id);
+  const size_t first = w->column;
+  if (a->panels && miras__panel_of(a->k, w)) {
+    const size_t cols = miras__columns_of(p, w);
+    MIRAS__CHECKED(miras__gemm_room(n, cols, w->rows) <= p->pack);
+    miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx),
+                  miras__panels(a->work.turned + w->place, w->rows), n, cols, w->rows, a->scratch);
+    return;
+  }
+  for (; id; id = w->next) {
+    w = miras__param_of(p, id);
+    miras__times_of(a, id, 0, mode, c + (w->column - first), ldc, x, ldx, n);
+  }
 }
 
-/* dx [n, rows] = or += d W'. */
-static void miras__times_of_bwd(const miras__visit *a, int i, size_t e, int mode, float *dx,
+/* dx [n, rows] = or += d W', of expert e. */
+static void miras__times_of_bwd(const miras__visit *a, int id, size_t e, int mode, float *dx,
                                 size_t ldx, const float *d, size_t ldd, size_t n) {
-  const miras__shape *s = a->layer->s;
-  const miras__param *p = &s->param[i];
-  MIRAS__CHECKED(miras__gemm_room(n, miras__each_rows(s, i), p->cols) <= s->pack);
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, id);
+  const size_t rows = miras__each_rows(p, w), cols = miras__columns_of(p, w);
+  const float *start = a->work.turned + w->place;
+  MIRAS__CHECKED(miras__gemm_room(n, rows, cols) <= p->pack);
   miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
-                miras__turned_weight(s, &a->work, miras__panel_of(a->k, s, i), i, e), n,
-                miras__each_rows(s, i), p->cols, a->scratch);
-}
-
-/* The adjoint of miras__times, for the rows of a tile. */
-static void miras__times_bwd(const miras__visit *a, int i, int mode, float *dx, size_t ldx,
-                             const float *d, size_t ldd) {
-  miras__times_of_bwd(a, i, 0, mode, dx, ldx, d, ldd, a->n);
-}
-
-/* The tile's sums of a gradient. */
-static float *miras__tile_sum(const miras__visit *a, int i) {
-  return a->work.part[MIRAS__BY_TILE] + a->layer->s->param[i].place;
-}
-
-/* The sums of head h for the gradient of its own parameters, or of its part of shared ones; they
- * are cleared first. NULL: the layer has none. */
-static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
-  const miras__shape *s = a->layer->s;
-  const int origin = miras__params[i].origin, own = origin == MIRAS__BY_HEAD;
-  const size_t n = miras__count(&s->param[i]) / (own ? 1 : s->heads);
-  const size_t each = !own ? n : s->late ? 0 : s->sums[origin];   /* a mac is one task            */
-  float *sum = a->work.part[origin] + s->param[i].place + h * each;
-  if (!n) return NULL;
-  if (!a->adds && (!h || each)) a->k->fill(sum, 0, n);
-  return sum;
-}
-
-/* Does a layer change the heads' answers before W_o? */
-static int miras__layer_rewrites(const miras__shape *s) {
-  return s->out_norm || s->cols_out || s->out_offset || s->beside;
-}
-
-/* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in heads_norm_bwd. */
-static void miras__norm_rows_bwd(const miras__visit *a, int i, float *dx, const float *base,
-                                 float *y, float *dy, const float *x) {
-  const miras__norming of = miras__rows_norm(a, i, x, a->n);
-  miras__block_norm_bwd(a->k, dx, base, miras__tile_sum(a, i), miras__tile_sum(a, i + 1), y, dy,
-                        a->layer->s->ld_x, &of);
-}
-
-/* The number of branches that a layer adds to its input: heads, MLP. */
-static size_t miras__branches(const miras__shape *s) { return s->value && s->hidden ? 2 : 1; }
-
-/* The projections, in the order of their columns. */
-static const unsigned char miras__projections[] = {
-  MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE, MIRAS__W_GATES_DOWN, MIRAS__W_BESIDE_Q,
-  MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_MIX_DOWN, MIRAS__W_DECAY_DOWN, MIRAS__W_RATE_DOWN,
-  MIRAS__W_OUT_DOWN
-};
-#define MIRAS__PROJECTIONS MIRAS__COUNT(miras__projections)
-
-/* Does projection i read attention's answers, and not norm(x)? */
-static int miras__late(const miras__shape *s, int i) {
-  return s->late && (i == MIRAS__W_K || i == MIRAS__W_V || i == MIRAS__W_GATES_DOWN);
-}
-
-/* ---- the start of a layer: rows of norm(x) W for all its projections ---- */
-
-/* The first projections may have biases, parameters W_BIAS_Q on. Those of the first `count` are
- * added to n rows of projections. */
-MIRAS__FITS(miras__biases_fit, MIRAS__W_BIAS_LOW == MIRAS__W_BIAS_Q + 4 &&
-  MIRAS__COUNT(miras__projections) > 4);
-static void miras__project_biases(const miras__visit *a, size_t count, size_t n, float *proj) {
-  const miras__shape *s = a->layer->s;
-  int i;
-  for (i = 0; i < (int)count && MIRAS__W_BIAS_Q + i <= MIRAS__W_BIAS_LOW; i++) {
-    const miras__param *p = &s->param[miras__projections[i]];
-    if (s->param[MIRAS__W_BIAS_Q + i].rows)
-      a->k->add_rows(proj + p->place, s->ld_p, miras__weight(a->layer, MIRAS__W_BIAS_Q + i), 0, n,
-                     p->cols);
-  }
-}
-
-/* The gradients of biases of projections are sums of dproj over the tile. */
-static void miras__project_biases_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  int i;
-  for (i = MIRAS__W_BIAS_Q; i <= MIRAS__W_BIAS_LOW; i++) {
-    const miras__param *p = &s->param[miras__projections[i - MIRAS__W_BIAS_Q]];
-    if (s->param[i].rows)
-      a->k->add_rows(miras__tile_sum(a, i), 0, a->work.dproj + p->place, s->ld_p, a->n, p->cols);
-  }
-}
-
-/* h = norm(x), proj = h W + b of n rows: of the first `count` projections, all or the 3 that may go
- * through convolutions; or h itself. */
-static void miras__project(const miras__visit *a, size_t count, size_t n, const float *x,
-                           float *proj) {
-  const miras__shape *s = a->layer->s;
-  const miras__norming in = miras__rows_norm(a, MIRAS__W_NORM1, x, n);
-  float *h = s->plain ? proj : miras__room(a);
-  size_t i;
-  a->k->heads_norm_fwd(h, s->plain ? s->ld_p : s->ld_x, &in);
-  if (a->panels && !s->late && !s->plain) {
-    const miras__param *last = &s->param[miras__projections[count - 1]];
-    MIRAS__CHECKED(miras__gemm_room(n, last->place + last->cols, s->width) <= s->pack);
-    miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x),
-                  miras__panels(a->work.turned, s->width), n, last->place + last->cols, s->width,
-                  a->scratch);
-  } else {
-    for (i = 0; i < count; i++) {
-      const int which = miras__projections[i];
-      const miras__param *p = &s->param[which];
-      if (p->rows && !miras__late(s, which))
-        miras__times(a, which, MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
-    }
-  }
-  if (s->biased_o) miras__project_biases(a, count, n, proj);
-}
-
-/* The rows that W_o receives, in a tile's room behind two rows of the residual stream each. */
-static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] */
-  return miras__room(a) + 2 * MIRAS__TILE * a->layer->s->ld_x;
+                miras__panel_of(a->k, w) ? miras__panels(start, cols)
+                                         : miras__mat(start + e * rows, miras__pad(w->rows)),
+                n, rows, cols, a->scratch);
 }
 
 /* ---- rotary positions ---- */
 
 /* Angle of the pair i of a head at a position: position * base^(-2i / turn). */
-static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
+static double miras__angle(const miras__rope *r, size_t i, uint64_t position) {
   double by;
-  memcpy(&by, s->turns + MIRAS__TILE * s->turn + i * sizeof by / sizeof(float), sizeof by);
+  memcpy(&by, r->turns + MIRAS__TILE * r->turn + i * sizeof by / sizeof(float), sizeof by);
   return (double)position * by;
 }
 
 #ifndef MIRAS__DEVICE
-static MIRAS__COLD void miras__draw_turns(const miras__shape *s) {
-  const size_t half = s->turn / 2;
-  float *turn = s->turns, *to = turn + MIRAS__TILE * s->turn;
+static MIRAS__COLD void miras__draw_turns(const miras__rope *r) {
+  const size_t half = r->turn / 2;
+  float *turn = r->turns, *to = turn + MIRAS__TILE * r->turn;
   size_t t, i;
   for (i = 0; i < half; i++) {
-    const double by = miras__pow(s->base, -2 * (double)i / (double)s->turn);
+    const double by = miras__pow(r->base, -2 * (double)i / (double)r->turn);
     memcpy(to + i * sizeof by / sizeof *to, &by, sizeof by);
   }
-  for (t = 0; t < MIRAS__TILE; t++, turn += s->turn) {
+  for (t = 0; t < MIRAS__TILE; t++, turn += r->turn) {
     for (i = 0; i < half; i++) {
-      turn[i] = (float)miras__cos(miras__angle(s, i, (uint64_t)t));
-      turn[half + i] = (float)miras__sin(miras__angle(s, i, (uint64_t)t));
+      turn[i] = (float)miras__cos(miras__angle(r, i, (uint64_t)t));
+      turn[half + i] = (float)miras__sin(miras__angle(r, i, (uint64_t)t));
     }
   }
 }
 #endif
+/* ---- jobs ---- */
 
-/* Angles of the tile's rows: cosines, then sines of each of the n rows. A
- * position's is that of its tile on the grid and that of its place there, added. */
-static const float *miras__angles(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const size_t half = s->turn / 2;
-  const uint64_t position = a->position + (uint64_t)a->first;
-  float *out = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f);
-  size_t t, i;
-  for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
-    float c = 1, z = 0, *to = out + i;
-    for (t = 0; t < a->n; t++, to += s->turn) {
-      const uint64_t all = position + (uint64_t)t, at = s->period ? all % s->period : all;
-      const uint64_t within = at % MIRAS__TILE;
-      const float *turn = s->turns + (size_t)within * s->turn + i;
-      if (!t || !within) {
-        c = (float)miras__cos(miras__angle(s, i, at - within));
-        z = (float)miras__sin(miras__angle(s, i, at - within));
-      }
-      to[0] = turn[0] * c - turn[half] * z;
-      to[half] = turn[half] * c + turn[0] * z;
-    }
-  }
-  MIRAS__MEET();
-  return out;
-}
+#define MIRAS__ELSEWHERE INT32_MIN   /* the place of a pair of token and expert that is none   */
 
-/* ---- the end of a layer: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
- * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
-
-/* out = x + from W behind dropout, over the tile, W parameter i (W_o with its bias), or x + from
- * where the layer has no such parameter, or i is MIRAS__PARAMS: from with rows of ld. out may be
- * x. */
-static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x, int i,
-                              const float *from, size_t ld) {
-  const miras__shape *s = a->layer->s;
-  const int drop = MIRAS__TRAINS && a->drop;
-  float *t = drop ? miras__room(a) + MIRAS__TILE * s->ld_x : out;
-  if (!drop && out != x) a->k->copy(out, x, a->n * s->ld_x);
-  if (s->param[i].rows)
-    miras__times(a, i, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, a->n);
-  else if (drop) a->k->copy_rows(t, s->ld_x, from, ld, a->n, s->width);
-  else a->k->add_rows(t, s->ld_x, from, ld, a->n, s->width);
-  if (i == MIRAS__W_O && s->biased_o)
-    a->k->add_rows(t, s->ld_x, miras__weight(a->layer, MIRAS__W_BIAS_O), 0, a->n, s->width);
-  if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
-}
-
-/* dfrom = d W' of d [n, W] behind dropout, which `in` receives. */
-static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in, const float *d,
-                                  int i, float *dfrom, size_t ld) {
-  const miras__shape *s = a->layer->s;
-  if (MIRAS__TRAINS && a->drop)
-    miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
-  if (s->param[i].rows) miras__times_bwd(a, i, MIRAS__SET, dfrom, ld, in, s->ld_x);
-  else a->k->copy_rows(dfrom, ld, in, s->ld_x, a->n, s->width);
-  if (i == MIRAS__W_O && s->biased_o)
-    a->k->add_rows(miras__tile_sum(a, MIRAS__W_BIAS_O), 0, in, s->ld_x, a->n, s->width);
-}
-
-/* The tile's rows that the MLP adds to. */
-static float *miras__mid(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  return !s->hidden ? a->out : s->value ? a->kept.mid : a->kept.x;
-}
-
-/* The dropout site of the MLP. */
-static size_t miras__mlp_site(const miras__visit *a) {
-  return a->layer->site + miras__branches(a->layer->s) - 1;
-}
-
-/* Does the MLP have the token shift? If not, the heads have it, or nothing does. */
-static int miras__shifts_mlp(const miras__shape *s) { return s->mixes && !s->value; }
-
-/* The shifted norm's rows, of heads or of an MLP, and those of the tokens before less these, side
- * by side; before a text there are zeros. */
-static void miras__shift(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const int i = s->value ? MIRAS__W_NORM1 : MIRAS__W_NORM2;
-  const size_t ld = 2 * s->ld_x;
-  const float *x = a->kept.x;
-  float *h = a->kept.shift, *d = h + s->ld_x;
-  miras__norming of = miras__rows_norm(a, i, x, a->n);
-  a->k->heads_norm_fwd(h, ld, &of);
-  if (a->first) {
-    of = miras__rows_norm(a, i, x - s->ld_x, 1);
-    a->k->heads_norm_fwd(d, ld, &of);
-  } else if (a->run) {
-    a->k->copy(d, a->run, s->width);
-  } else {
-    a->k->fill(d, 0, s->width);
-  }
-  a->k->copy_rows(d + ld, ld, h, ld, a->n - 1, s->width);
-  a->k->axpy_rows(d, ld, -1, NULL, 0, h, ld, a->n, s->width);
-}
-
-/* Keep the last of n shifted rows, which a running text goes on with. */
-static void miras__shift_keep(const miras__visit *a, size_t n) {
-  const miras__shape *s = a->layer->s;
-  a->k->copy(a->run, a->kept.shift + (n - 1) * 2 * s->ld_x, s->width);
-}
-
-/* z = h + d (.) mix j */
-static void miras__shift_mix(const miras__visit *a, size_t j, float *z, size_t ldz) {
-  const miras__shape *s = a->layer->s;
-  const float *h = a->kept.shift;
-  a->k->copy_rows(z, ldz, h, 2 * s->ld_x, a->n, s->width);
-  a->k->muladd_rows(z, ldz, h + s->ld_x, 2 * s->ld_x,
-                    miras__weight(a->layer, MIRAS__W_SHIFT) + j * s->width, 0, a->n, s->width);
-}
-
-/* The adjoint of shift_mix: dz is added to dshift, which collects all mixes, and to the tile's
- * sums; t: room like dz. */
-static void miras__shift_mix_bwd(const miras__visit *a, size_t j, const float *dz, float *t) {
-  const miras__shape *s = a->layer->s;
-  const size_t ld = s->ld_x, w = s->width;
-  float *own = a->work.dshift, *back = own + ld;
-  a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + j * w, 0, dz, ld, a->kept.shift + ld,
-                    2 * ld, a->n, w);
-  a->k->mul_rows(t, ld, dz, ld, miras__weight(a->layer, MIRAS__W_SHIFT) + j * w, 0, a->n, w);
-  if (!j) {
-    a->k->copy_rows(own, 2 * ld, dz, ld, a->n, w);
-    a->k->copy_rows(back, 2 * ld, t, ld, a->n, w);
-  } else {
-    a->k->add_rows(own, 2 * ld, dz, ld, a->n, w);
-    a->k->add_rows(back, 2 * ld, t, ld, a->n, w);
-  }
-  a->k->axpy_rows(own, 2 * ld, -1, NULL, 0, t, ld, a->n, w);
-}
-
-/* dshift -> dx, through norm i of rows x: a row's gradient comes from its own token and the next.
- * */
-static void miras__shift_bwd(const miras__visit *a, int i, float *dx, const float *base,
-                             const float *x) {
-  const miras__shape *s = a->layer->s;
-  const size_t ld = s->ld_x, next = a->n - (a->first + a->n == a->length);
-  float *t = miras__room(a);
-  a->k->copy_rows(t, ld, a->work.dshift, 2 * ld, a->n, s->width);
-  a->k->add_rows(t, ld, a->work.dshift + 3 * ld, 2 * ld, next, s->width);
-  miras__norm_rows_bwd(a, i, dx, base, NULL, t, x);
-}
-
-/* ab = the inputs of expert e's activation for n rows h. */
-static void miras__mlp_in(const miras__visit *a, size_t e, float *ab, const float *h, size_t n) {
-  const miras__shape *s = a->layer->s;
-  const size_t ld2 = 2 * s->ld_f;
-  if (s->gated) miras__times_of(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, ab, ld2, h, s->ld_x, n);
-  miras__times_of(a, MIRAS__W_MLP_UP, e, MIRAS__SET, ab + s->ld_f, ld2, h, s->ld_x, n);
-}
-
-/* act = the activation of ab: silu(a) b, or relu(a)^2. */
-static void miras__mlp_acts(const miras__visit *a, float *act, const float *ab, size_t n) {
-  const miras__shape *s = a->layer->s;
-  const float *up = ab + s->ld_f;
-  const size_t ld = 2 * s->ld_f;
-  if (s->gated)
-    a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, s->ld_f, up, ld, ab, ld, n, s->hidden);
-  else a->k->feature_rows(MIRAS_FEATURE_RELU2, act, s->ld_f, up, 2 * s->ld_f, n, s->hidden);
-}
-
-/* ---- a mixture of experts ----
- *
- * Of a row h, with the router's columns R, one for each of the experts that tokens choose, and r:
- *   p = softmax(h R); K: the largest of p, among equals the lower index first
- *   w_e = p_e of K, or that over the sum of K's; w_e = w = sigmoid(h r) of the shared ones
- *   o = sum_e w_e y_e, experts in their order; y_e = W_down a_e, a_e = SwiGLU(h) of expert e
- * Back, K as it was:
- *   da_e = w_e W_down' do;  dw_e = do . y_e = (W_down' do) . a_e
- *   dz_e = w_e (dw_e - sum_K w_j dw_j) for z = h R, 0 outside of K, which is the softmax's adjoint
- *          at w; where w is p all p take part, and only K has a dw
- *   dr   = w (1 - w) sum of the shared dw_e
- *
- * Rows of a tile that have chosen an expert are multiplied by its weights together: a row's bits do
- * not depend on their number. Row and expert are a pair; a row has `paths` of them, and the tile's
- * lie by expert in ab, so that row t and expert e have row t * paths + place[e][t]. */
-
-#define MIRAS__ELSEWHERE INT32_MIN
-
-/* Choose the experts of a row: place[e * rows] receives its place among the rows of expert e, and
- * p [routes] the weights. */
-static void miras__choose(const miras__shape *s, float *p, int32_t *place, size_t rows) {
-  const size_t chosen = s->paths - (s->experts - s->routed);
-  float sum = 0;
-  size_t e, i, best;
-  for (e = 0; e < s->experts; e++) place[e * rows] = e < s->routed ? MIRAS__ELSEWHERE : 0;
-  for (i = 0; i < chosen; i++) {                 /* of rows that are no numbers the first ones */
-    for (e = 0, best = s->routed; e < s->routed; e++)
-      if (place[e * rows] && (best == s->routed || p[e] > p[best])) best = e;
-    place[best * rows] = 0;
-    sum += p[best];
-  }
-  for (e = 0; s->sums_to_one && e < s->routed; e++) p[e] = place[e * rows] ? 0 : p[e] / sum;
-}
-
-/* Make the tile's pairs of row and expert, and their weights, from its rows h. */
-static void miras__route(const miras__visit *a, const float *h) {
-  const miras__shape *s = a->layer->s;
-  const size_t rows = a->work.rows;
-  float *w = a->kept.route;
-  int32_t *place = a->kept.place, at = 0;
-  size_t e, t;
-  miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w, s->ld_r, h, s->ld_x, a->n);
-  a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w, s->ld_r, w, s->ld_r, a->n, s->routed);
-  a->k->squash_fwd(MIRAS__SIGMOID, w + s->routed, s->ld_r, a->n, s->routes - s->routed);
-  for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
-    miras__choose(s, w + t * s->ld_r, place + t, rows);
-  MIRAS__MEET();
-  for (e = 0; !MIRAS__THREAD && e < s->experts; e++)
-    for (t = 0; t < a->n; t++)
-      if (!place[e * rows + t]) place[e * rows + t] = at++ - (int32_t)(t * s->paths);
-  MIRAS__MEET();
-}
-
-/* List the rows of the tile that have chosen expert e, and copy them one behind the other. */
-static size_t miras__gather(const miras__visit *a, size_t e, unsigned char *row, float *to,
-                            const float *from) {
-  const miras__shape *s = a->layer->s;
-  const int32_t *place = a->kept.place + e * a->work.rows;
-  size_t m = 0, t;
-  for (t = 0; t < a->n; t++)
-    if (place[t] != MIRAS__ELSEWHERE) row[m++] = (unsigned char)t;
-  for (t = 0; t < m; t++) a->k->copy(to + t * s->ld_x, from + row[t] * s->ld_x, s->width);
-  return m;
-}
-
-/* The place of expert e's weight in a row of weights. */
-static size_t miras__weight_of(const miras__shape *s, size_t e) {
-  return e < s->routed ? e : s->routed;
-}
-
-/* Room for the outputs of one expert, and of all. */
-static float *miras__expert_room(const miras__visit *a) {
-  return miras__from_scratch(a) + MIRAS__TILE * (a->layer->s->ld_y + a->layer->s->ld_f);
-}
-
-/* o = the mixture's output for the tile's rows h, behind which there is room for as many. */
-static float *miras__experts(const miras__visit *a, float *h) {
-  const miras__shape *s = a->layer->s;
-  float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y, *x = h + MIRAS__TILE * s->ld_x;
-  float *y = miras__expert_room(a), *o = y + MIRAS__TILE * s->ld_x, *ab = a->kept.ab;
-  unsigned char row[MIRAS__TILE];
-  size_t e, i, m;
-  miras__route(a, h);
-  a->k->fill(o, 0, a->n * s->ld_x);
-  for (e = 0; e < s->experts; e++, ab += m * 2 * s->ld_f) {
-    const float *w = a->kept.route + miras__weight_of(s, e);
-    m = miras__gather(a, e, row, x, h);
-    if (!m) continue;
-    miras__mlp_in(a, e, ab, x, m);
-    miras__mlp_acts(a, act, ab, m);
-    miras__times_of(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, y, s->ld_x, act, s->ld_f, m);
-    for (i = 0; i < m; i++)
-      a->k->axpy(o + row[i] * s->ld_x, w[row[i] * s->ld_r], y + i * s->ld_x, s->width);
-  }
-  return o;
-}
-
-/* after_in -> dh, which has such room. ab, act (times w) and droute receive what the weights'
- * gradients need. */
-static void miras__experts_bwd(const miras__visit *a, float *dh) {
-  const miras__shape *s = a->layer->s;
-  const size_t ld = s->ld_x, ldr = s->ld_r, ldf = s->ld_f, ld2 = 2 * ldf;
-  float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y, *ab = a->kept.ab;
-  float *x = dh + MIRAS__TILE * ld, *y = miras__expert_room(a), *da = a->work.act;
-  float *route = a->kept.route, *droute = a->work.droute;
-  unsigned char row[MIRAS__TILE];
-  size_t e, i, m;
-  a->k->fill(droute, 0, a->n * ldr);
-  a->k->fill(dh, 0, a->n * ld);
-  for (e = 0; e < s->experts; e++, ab += m * ld2, da += m * ldf) {
-    const size_t col = miras__weight_of(s, e);
-    m = miras__gather(a, e, row, x, a->after_in);
-    if (!m) continue;
-    miras__times_of_bwd(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, da, ldf, x, ld, m);
-    miras__mlp_acts(a, act, ab, m);
-    for (i = 0; i < m; i++) {
-      a->k->dot_rows(1, droute + row[i] * ldr + col, ldr, da + i * ldf, ldf, act + i * ldf, ldf, 1,
-                     s->hidden);
-      a->k->scale(da + i * ldf, route[row[i] * ldr + col], da + i * ldf, s->hidden);
-    }
-    a->k->gate_rows_bwd(MIRAS_ACTIVATION_SILU, da, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
-    miras__times_of_bwd(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, y, ld, ab, ld2, m);
-    miras__times_of_bwd(a, MIRAS__W_MLP_UP, e, MIRAS__ADD, y, ld, ab + ldf, ld2, m);
-    for (i = 0; i < m; i++) {
-      a->k->scale(da + i * ldf, route[row[i] * ldr + col], da + i * ldf, s->hidden);
-      a->k->add(dh + row[i] * ld, y + i * ld, s->width);
-    }
-  }
-  a->k->feature_rows_bwd(MIRAS_FEATURE_SOFTMAX, droute, ldr, droute, route, ldr, route, ldr, a->n,
-                         s->routed);
-  a->k->squash_bwd(MIRAS__SIGMOID, droute + s->routed, ldr, route + s->routed, ldr, a->n,
-                   s->routes - s->routed);
-  miras__times_bwd(a, MIRAS__W_ROUTER, MIRAS__ADD, dh, ld, droute, ldr);
-}
-
-/* ---- the MLP ---- */
-
-static void miras__layer_mlp(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *h = miras__room(a), *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
-  if (miras__shifts_mlp(s)) miras__shift_mix(a, 0, h, s->ld_x);
-  else miras__norm_rows_of(a, MIRAS__W_NORM2, h, miras__mid(a), a->n);
-  if (s->experts) {
-    miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a), MIRAS__PARAMS,
-                      miras__experts(a, h), s->ld_x);
-    return;
-  }
-  miras__mlp_in(a, 0, a->kept.ab, h, a->n);
-  miras__mlp_acts(a, act, a->kept.ab, a->n);
-  miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a), MIRAS__W_MLP_DOWN, act, s->ld_f);
-}
-
-/* The adjoint of the MLP: after -> mid, or -> dshift with a token shift. */
-static void miras__layer_mlp_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const size_t ld = s->ld_x, ld2 = 2 * s->ld_f;
-  float *ab = a->kept.ab, *up = ab + s->ld_f, *ds = a->work.act;
-  float *t = miras__room(a);
-  miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after,
-                        s->experts ? MIRAS__PARAMS : MIRAS__W_MLP_DOWN, s->experts ? t : ds,
-                        s->experts ? ld : s->ld_f);
-  if (s->experts) {
-    miras__experts_bwd(a, t);
-  } else if (s->gated) {
-    a->k->gate_rows_bwd(MIRAS_ACTIVATION_SILU, ds, s->ld_f, up, ld2, ab, ld2, a->n, s->hidden);
-    miras__times_bwd(a, MIRAS__W_MLP_GATE, MIRAS__SET, t, ld, ab, ld2);
-    miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__ADD, t, ld, up, ld2);
-  } else {                         /* the gate's place has what takes that of up */
-    a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, ab, ld2, ds, ds, s->ld_f, up, ld2, a->n, s->hidden);
-    a->k->feature_rows(MIRAS_FEATURE_RELU2, ds, s->ld_f, up, ld2, a->n, s->hidden);
-    a->k->copy_rows(up, ld2, ab, ld2, a->n, s->hidden);
-    miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__SET, t, ld, up, ld2);
-  }
-  if (!miras__shifts_mlp(s)) {
-    miras__norm_rows_bwd(a, MIRAS__W_NORM2, a->mid, a->after, a->work.h2, t, miras__mid(a));
-    return;
-  }
-  miras__shift_mix(a, 0, a->work.h2, ld);
-  miras__shift_mix_bwd(a, 0, t, t + MIRAS__TILE * ld);
-}
-
-/* The token shift that projection i reads, in the published order r, w, k, v, a, g. */
-static size_t miras__mix_of(int i) {
-  switch (i) {
-    case MIRAS__W_DECAY_DOWN: return 1;
-    case MIRAS__W_K: return 2;
-    case MIRAS__W_V: case MIRAS__W_MIX_DOWN: return 3;
-    case MIRAS__W_RATE_DOWN: return 4;
-    case MIRAS__W_OUT_DOWN: return 5;
-    default: return 0;
-  }
-}
-
-/* The first column of g that low rank i (decay, rate, values, output gate) makes. Their parameters
- * follow each other, down and up. */
-MIRAS__FITS(miras__ranks_fit, MIRAS__W_RATE_UP == MIRAS__W_DECAY_UP + 2 &&
-  MIRAS__W_MIX_UP == MIRAS__W_DECAY_UP + 4 && MIRAS__W_OUT_UP == MIRAS__W_DECAY_UP + 6);
-static size_t miras__up_column(const miras__shape *s, int i) {
-  static const unsigned char group[3] = {MIRAS__KEEP, MIRAS__ERASE, MIRAS__MIX};
-  return i < 3 ? s->gate[group[i]].from : s->at_gate;
-}
-
-/* Jobs work on blocks of whole matrices; the jobs of a list are one phase, of which none waits for
- * another. */
+/* Jobs work on blocks of whole matrices; the jobs of a list are one phase. */
 typedef enum miras__job_kind {
   MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE, MIRAS__TO_PANELS, MIRAS__TURN_TO_PANELS
 } miras__job_kind;
@@ -20556,7 +20198,7 @@ typedef struct miras__job {
   size_t first;            /* its first task                                                     */
 } miras__job;
 
-#define MIRAS__JOBS 48   /* of a list at a time, which is on the stack, or a kernel's argument    */
+#define MIRAS__JOBS 48             /* of a list at a time; a full one runs before one more       */
 typedef struct miras__jobs {
   const miras__kernels *k;
   const miras_parallel *parallel;
@@ -20672,8 +20314,7 @@ static void miras__jobs_run(miras__jobs *list) {
   list->count = 0;
 }
 
-/* Append a job, whose arrays the caller sets; an empty one does not count. A list that is full runs
- * first: a layer has a job for each parameter, and one more for each matrix of the layer below. */
+/* Append a job, whose arrays the caller sets; an empty one does not count. */
 static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_t rows,
                                   size_t cols) {
   miras__job *j;
@@ -20728,106 +20369,1650 @@ static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const f
   j->a = a, j->lda = ld;
 }
 
-/* A job dw += x' d for every expert of a layer. */
-static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, float *g, int pairs,
-                               const float *a, size_t lda, const float *b, size_t ldb) {
-  const miras__shape *s = v->layer->s;
-  const miras__param *p = &s->param[i];
-  miras__job *j =
-    miras__job_product(list, g + p->at, miras__each_rows(s, i), p->cols, a, lda, b, ldb);
-  if (!s->experts) return;
-  list->place = v->kept.place, list->ld_place = v->work.rows, list->paths = s->paths;
-  j->pairs = pairs;
-  miras__job_cut(list, j, MIRAS__JOB_ROWS, MIRAS__JOB_COLS);
-  list->tasks = j->first + s->experts * miras__job_blocks(j);
-}
-
-/* The job dw += x' d over all tokens, or one for every expert. */
-static void miras__times_weight(const miras__visit *a, int i, float *g, const float *x, size_t ldx,
-                                const float *d, size_t ldd, miras__jobs *list) {
-  const miras__param *p = &a->layer->s->param[i];
-  miras__job_product(list, g + p->at, p->rows, p->cols, x, ldx, d, ldd);
-}
-
 /* The jobs that put the weights of a layer into panels, for the products of a forward pass. */
 static void miras__layer_panels(const miras__layer *layer, const miras__layer_work *work,
                                 miras__jobs *list) {
-  const miras__shape *s = layer->s;
+  const miras__program *p = layer->p;
   int i;
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    const int projects = miras__params[i].origin == MIRAS__PROJECTS;
-    const miras__param *p = &s->param[i];
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    const miras__param *w = &p->param[i], *first = miras__param_of(p, w->first);
     miras__job *j;
-    if (miras__params[i].origin > MIRAS__MULTIPLIES || !miras__panel_of(list->k, s, i)) continue;
-    if (projects && s->late) continue;             /* see miras__project */
-    j = miras__job_add(list, MIRAS__TO_PANELS, p->rows, p->cols);
-    j->c = miras__turned_start(s, work, i), j->ldc = p->rows;
-    j->a = miras__weight(layer, i), j->lda = p->cols;
-    j->depth = projects ? p->place : 0;
+    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES || !miras__panel_of(list->k, w))
+      continue;
+    j = miras__job_add(list, MIRAS__TO_PANELS, w->rows, w->cols);
+    j->c = work->turned + first->place, j->ldc = w->rows;
+    j->a = layer->w + w->at, j->lda = w->cols;
+    j->depth = w->column - first->column;
   }
 }
 
 /* The jobs that transpose the weights of a layer, for the products of a backward pass. */
 static void miras__layer_transposes(const miras__layer *layer, const miras__layer_work *work,
                                     miras__jobs *list) {
-  const miras__shape *s = layer->s;
+  const miras__program *p = layer->p;
   int i;
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    const miras__param *p = &s->param[i];
-    const size_t panel = miras__jobs_panel(list) ? miras__panel_of(list->k, s, i) : 0;
-    if (miras__params[i].origin <= MIRAS__MULTIPLIES)
-      miras__job_transpose(list, miras__turned_weight(s, work, panel, i, 0),
-                           miras__weight(layer, i), p->rows, p->cols);
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    const miras__param *w = &p->param[i], *first = miras__param_of(p, w->first);
+    const size_t panel = miras__jobs_panel(list) ? miras__panel_of(list->k, w) : 0;
+    const size_t row = w->column - first->column, ld = miras__pad(w->rows);
+    const float *start = work->turned + first->place;
+    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES) continue;
+    miras__job_transpose(list, panel ? miras__panels(start + row * panel,
+                                                     miras__columns_of(p, first))
+                                     : miras__mat(start + row * ld, ld),
+                         layer->w + w->at, w->rows, w->cols);
+  }
+}
+#endif
+
+/* @76 OPERATIONS ------------------------------------------------------ needs 29 31 54 58 75 -- */
+
+/* Every operation on rows of a visit: a function forward and, below it, its adjoint. Forward, back
+ * tells whether values are computed again for the adjoint. o->out and o->in are arrays; x, y rows
+ * of them, dx, dy their gradients; "=+" sets or, where another operation has written there,
+ * adds. */
+
+/* The visit's rows of the residual stream before an adjoint, and behind it. */
+static float *miras__stream_d(const miras__visit *a, size_t turn) {
+  return a->d[(a->turn + turn) % 3] + a->row * a->layer->p->ld_x;
+}
+
+/* Does the way back want o's result again, which is not kept? */
+static int miras__makes_again(const miras__visit *a, const miras__op *o) {
+  const miras__array *r = &a->layer->p->array[o->out];
+  return r->again.life != MIRAS__NOWHERE && r->value.life != MIRAS__KEPT;
+}
+
+/* ---- norms ---- */
+
+/* A norm of a layer, whose gain is parameter `id`, or ones. */
+static miras__norming miras__layer_norm(const miras__visit *a, int id, const float *x, size_t ldx,
+                                        size_t n) {
+  const miras__program *p = a->layer->p;
+  miras__norming of = miras__norm_of(x, ldx, miras__weight(a->layer, id), a->n, n, p->epsilon);
+  if (p->norm && (id == MIRAS__W_NORM1 || id == MIRAS__W_NORM2))
+    of.bias = miras__weight(a->layer, id + 1);
+  return of;
+}
+
+/* y = norm(x), x of the stream. */
+static void miras__op_norm(const miras__visit *a, const miras__op *o) {
+  const miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0),
+                                              miras__ld(a, o->in[0]), o->cols);
+  a->k->heads_norm_fwd(miras__out_of(a, o), miras__ld(a, o->out), &of);
+}
+
+/* dx = that of the stream so far + J' dy; y again. */
+static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0),
+                                              miras__ld(a, o->in[0]), o->cols);
+  const int again = miras__makes_again(a, o);
+  miras__block_norm_bwd(a->k, miras__stream_d(a, o->turn + 1u), miras__stream_d(a, o->turn),
+                        miras__tile_sum(a, o->param), miras__tile_sum(a, o->param + 1),
+                        again ? miras__out_of(a, o) : NULL, miras__dout_of(a, o),
+                        miras__ld(a, o->out), &of);
+}
+
+/* The norm of rows of each of so many heads, with gains that they share or, without a parameter,
+ * of ones. Gains of ones lie in the operation's own room. */
+static miras__norming miras__rms_of(const miras__visit *a, const miras__op *o) {
+  float *ones = miras__own_room(a);
+  miras__norming of;
+  if (o->param) return miras__layer_norm(a, o->param, miras__in_of(a, o, 0),
+                                         miras__ld(a, o->in[0]), o->cols);
+  a->k->fill(ones, 1, o->cols);
+  of = miras__norm_of(miras__in_of(a, o, 0), miras__ld(a, o->in[0]), ones, a->n, o->cols,
+                      a->layer->p->inner_epsilon);
+  return of;
+}
+
+/* y = x / rms(x) (.) gain, of each of `function` heads. */
+static void miras__op_rms(const miras__visit *a, const miras__op *o) {
+  miras__norming of = miras__rms_of(a, o);
+  const size_t ld = miras__ld(a, o->out);
+  float *y = miras__out_of(a, o);
+  size_t h;
+  for (h = 0; h < o->heads; h++, y += o->cols, of.x += o->cols) a->k->heads_norm_fwd(y, ld, &of);
+}
+
+static void miras__op_rms_bwd(const miras__visit *a, const miras__op *o) {
+  miras__norming of = miras__rms_of(a, o);
+  miras__norm_grads g = {NULL, NULL, NULL, 0};
+  float *dx = miras__din_of(a, o, 0), *dy = miras__dout_of(a, o);
+  size_t h;
+  g.gain = o->param ? miras__tile_sum(a, o->param)
+                    : miras__own_room(a) + miras__pad(o->cols);      /* nobody's */
+  for (h = 0; h < o->heads; h++, dx += o->cols, dy += o->cols, of.x += o->cols)
+    a->k->heads_norm_bwd(dx, miras__ld(a, o->in[0]), NULL, 0, &g, NULL, 0, dy,
+                         miras__ld(a, o->out), &of);
+}
+
+/* y = the answers of memories, normed by heads, (.) f(gate), where there is one. */
+static miras__norming miras__answers_of(const miras__visit *a, const miras__op *o) {
+  miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0), miras__ld(a, o->in[0]),
+                                        o->cols);
+  of.heads = o->heads;
+  of.epsilon = a->layer->p->out_epsilon;
+  of.function = o->function;
+  if (miras__param_of(a->layer->p, MIRAS__W_OUT_BIAS)->rows)
+    of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
+  if (o->in[1]) of.gate = miras__in_of(a, o, 1), of.ld_gate = miras__ld(a, o->in[1]);
+  return of;
+}
+
+static void miras__op_head_norm(const miras__visit *a, const miras__op *o) {
+  const miras__norming of = miras__answers_of(a, o);
+  a->k->heads_norm_fwd(miras__out_of(a, o), miras__ld(a, o->out), &of);
+}
+
+/* dx, dgate = ...; y again. */
+static void miras__op_head_norm_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__norming of = miras__answers_of(a, o);
+  const int again = miras__makes_again(a, o);
+  miras__norm_grads g = {NULL, NULL, NULL, 0};
+  g.gain = miras__tile_sum(a, o->param);
+  g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
+  if (o->in[1]) g.gate = miras__din_of(a, o, 1), g.ld_gate = miras__ld(a, o->in[1]);
+  a->k->heads_norm_bwd(miras__din_of(a, o, 0), miras__ld(a, o->in[0]), NULL, 0, &g,
+                       again ? miras__out_of(a, o) : NULL, miras__ld(a, o->out),
+                       miras__dout_of(a, o), miras__ld(a, o->out), &of);
+}
+
+/* ---- pointwise ---- */
+
+/* y = x (.) f(gate) */
+static void miras__op_gate(const miras__visit *a, const miras__op *o) {
+  a->k->gate_rows_fwd(o->function, miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
+                      miras__ld(a, o->in[0]), miras__in_of(a, o, 1), miras__ld(a, o->in[1]), a->n,
+                      o->cols);
+}
+
+/* dx, dgate = ..., in whose places x and the gate lie first; y again where dy was. */
+static void miras__op_gate_bwd(const miras__visit *a, const miras__op *o) {
+  const size_t ldx = miras__ld(a, o->in[0]), ldg = miras__ld(a, o->in[1]);
+  float *x = miras__in_of(a, o, 0), *g = miras__in_of(a, o, 1);
+  float *dx = miras__din_of(a, o, 0), *dg = miras__din_of(a, o, 1);
+  if (dx != x) a->k->copy_rows(dx, ldx, x, ldx, a->n, o->cols);
+  if (dg != g) a->k->copy_rows(dg, ldg, g, ldg, a->n, o->cols);
+  a->k->gate_rows_bwd(o->function, miras__dout_of(a, o), miras__ld(a, o->out), dx, ldx, dg, ldg,
+                      a->n, o->cols);
+}
+
+/* y = relu(x)^2 */
+static void miras__op_relu2(const miras__visit *a, const miras__op *o) {
+  a->k->feature_rows(MIRAS_FEATURE_RELU2, miras__out_of(a, o), miras__ld(a, o->out),
+                     miras__in_of(a, o, 0), miras__ld(a, o->in[0]), a->n, o->cols);
+}
+
+/* dx, which has the place of x; y again where dy was. */
+static void miras__op_relu2_bwd(const miras__visit *a, const miras__op *o) {
+  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]);
+  float *d = miras__dout_of(a, o), *x = miras__in_of(a, o, 0), *t = miras__own_room(a);
+  a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, t, ld, d, d, ld, x, ldx, a->n, o->cols);
+  a->k->feature_rows(MIRAS_FEATURE_RELU2, d, ld, x, ldx, a->n, o->cols);
+  a->k->copy_rows(x, ldx, t, ld, a->n, o->cols);
+}
+
+/* y = x */
+static void miras__op_copy(const miras__visit *a, const miras__op *o) {
+  a->k->copy_rows(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
+                  miras__ld(a, o->in[0]), a->n, o->cols);
+}
+static void miras__op_copy_bwd(const miras__visit *a, const miras__op *o) {
+  a->k->copy_rows(miras__din_of(a, o, 0), miras__ld(a, o->in[0]), miras__dout_of(a, o),
+                  miras__ld(a, o->out), a->n, o->cols);
+}
+
+/* y = s x */
+static void miras__op_scale(const miras__visit *a, const miras__op *o) {
+  const float s = a->layer->p->scales[o->part];
+  float *y = miras__out_of(a, o);
+  a->k->fill_rows(y, miras__ld(a, o->out), 0, a->n, o->cols);
+  a->k->axpy_rows(y, miras__ld(a, o->out), s, NULL, 0, miras__in_of(a, o, 0),
+                  miras__ld(a, o->in[0]), a->n, o->cols);
+}
+static void miras__op_scale_bwd(const miras__visit *a, const miras__op *o) {
+  const float s = a->layer->p->scales[o->part];
+  float *dx = miras__din_of(a, o, 0);
+  a->k->fill_rows(dx, miras__ld(a, o->in[0]), 0, a->n, o->cols);
+  a->k->axpy_rows(dx, miras__ld(a, o->in[0]), s, NULL, 0, miras__dout_of(a, o),
+                  miras__ld(a, o->out), a->n, o->cols);
+}
+
+/* y = f(y) where it lies */
+static void miras__op_squash(const miras__visit *a, const miras__op *o) {
+  a->k->squash_fwd(o->function, miras__out_of(a, o), miras__ld(a, o->out), a->n, o->cols);
+}
+static void miras__op_squash_bwd(const miras__visit *a, const miras__op *o) {
+  const size_t ld = miras__ld(a, o->out);
+  a->k->squash_bwd(o->function, miras__dout_of(a, o), ld, miras__out_of(a, o), ld, a->n, o->cols);
+}
+
+/* y = x (.) z */
+static void miras__op_multiply(const miras__visit *a, const miras__op *o) {
+  a->k->mul_rows(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
+                 miras__ld(a, o->in[0]), miras__in_of(a, o, 1), miras__ld(a, o->in[1]), a->n,
+                 o->cols);
+}
+
+/* dx = dy (.) z, dz = dy (.) x; y again. */
+static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
+  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]),
+               ldz = miras__ld(a, o->in[1]);
+  const float *d = miras__dout_of(a, o), *x = miras__in_of(a, o, 0), *z = miras__in_of(a, o, 1);
+  a->k->mul_rows(miras__din_of(a, o, 0), ldx, d, ld, z, ldz, a->n, o->cols);
+  a->k->mul_rows(miras__din_of(a, o, 1), ldz, d, ld, x, ldx, a->n, o->cols);
+  a->k->mul_rows(miras__out_of(a, o), ld, x, ldx, z, ldz, a->n, o->cols);
+}
+
+/* ---- products ---- */
+
+/* y = x W + b */
+static void miras__op_times(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, o->param);
+  const size_t ld = miras__ld(a, o->out), first = w->column;
+  float *y = miras__out_of(a, o);
+  miras__times(a, o->param, MIRAS__SET, y, ld, miras__in_of(a, o, 0), miras__ld(a, o->in[0]), a->n);
+  for (;; w = miras__param_of(p, w->next)) {
+    if (w->bias)
+      a->k->add_rows(y + (w->column - first), ld, miras__weight(a->layer, w->bias), 0, a->n,
+                     w->cols);
+    if (!w->next) return;
   }
 }
 
-/* The jobs that make the gradients g of a layer's weights. */
-static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
-  const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = &a->work;
-  const miras__kept *kept = &a->kept;
-  const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, 0, list->tiles, b, b * s->tasks};
-  const float *from = miras__layer_rewrites(s) ? work->out : kept->y;
+/* dx =+ dy W', db += dy */
+static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, o->param);
+  const size_t ld = miras__ld(a, o->out), first = w->column;
+  const float *d = miras__dout_of(a, o);
+  miras__times_of_bwd(a, o->param, 0, miras__mode(o, 0), miras__din_of(a, o, 0),
+                      miras__ld(a, o->in[0]), d, ld, a->n);
+  for (;; w = miras__param_of(p, w->next)) {
+    if (w->bias)
+      a->k->add_rows(miras__tile_sum(a, w->bias), 0, d + (w->column - first), ld, a->n, w->cols);
+    if (!w->next) return;
+  }
+}
+
+/* y = x + u W + b, of the stream, u W + b behind dropout; without a weight u. */
+static void miras__op_branch(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, o->param);
+  const size_t ld = p->ld_x, ldu = miras__ld(a, o->in[1]);
+  const int drop = MIRAS__TRAINS && a->drop;
+  const float *x = miras__in_of(a, o, 0), *u = miras__in_of(a, o, 1);
+  float *y = miras__out_of(a, o), *t = drop ? miras__own_room(a) : y;
+  if (!drop && y != x) a->k->copy(y, x, a->n * ld);
+  if (w->rows) miras__times(a, o->param, drop ? MIRAS__SET : MIRAS__ADD, t, ld, u, ldu, a->n);
+  else if (drop) a->k->copy_rows(t, ld, u, ldu, a->n, p->width);
+  else a->k->add_rows(t, ld, u, ldu, a->n, p->width);
+  if (w->bias) a->k->add_rows(t, ld, miras__weight(a->layer, w->bias), 0, a->n, p->width);
+  if (drop)
+    miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, y, x, t, ld, a->n, p->width);
+}
+
+/* du = d W' of d, the stream's gradient, behind dropout, which an array of its own keeps. */
+static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, o->param);
+  const size_t ld = p->ld_x, ldu = miras__ld(a, o->in[1]);
+  float *d = miras__stream_d(a, o->turn), *du = miras__din_of(a, o, 1);
+  if (p->drops) {
+    float *in = miras__grad(a, o->in[2], 0);
+    miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, in, NULL, d, ld, a->n,
+                     p->width);
+    d = in;
+  }
+  if (w->rows) miras__times_of_bwd(a, o->param, 0, MIRAS__SET, du, ldu, d, ld, a->n);
+  else a->k->copy_rows(du, ldu, d, ld, a->n, p->width);
+  if (w->bias) a->k->add_rows(miras__tile_sum(a, w->bias), 0, d, ld, a->n, p->width);
+}
+
+/* ---- token shifts (RWKV) ---- */
+
+/* y = the normed rows and those of the tokens before less these, side by side; before a text there
+ * are zeros. */
+static void miras__op_shift(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const size_t ld = miras__ld(a, o->out);
+  const float *x = miras__in_of(a, o, 0);
+  float *h = miras__out_of(a, o), *d = h + p->ld_x;
+  miras__norming of = miras__layer_norm(a, o->param, x, p->ld_x, p->width);
+  a->k->heads_norm_fwd(h, ld, &of);
+  if (a->first) {
+    of.x = x - p->ld_x, of.rows = 1;
+    a->k->heads_norm_fwd(d, ld, &of);
+  } else if (a->run) {
+    a->k->copy(d, a->run + p->tail[0].state, p->width);
+  } else {
+    a->k->fill(d, 0, p->width);
+  }
+  a->k->copy_rows(d + ld, ld, h, ld, a->n - 1, p->width);
+  a->k->axpy_rows(d, ld, -1, NULL, 0, h, ld, a->n, p->width);
+}
+
+/* dy -> dx, through the norm: a row's gradient comes from its own token and the next. */
+static void miras__op_shift_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const size_t ld = miras__ld(a, o->out), next = a->n - (a->first + a->n == a->length);
+  const float *d = miras__dout_of(a, o);
+  float *t = miras__own_room(a);
+  const miras__norming of =
+    miras__layer_norm(a, o->param, miras__in_of(a, o, 0), p->ld_x, p->width);
+  a->k->copy_rows(t, p->ld_x, d, ld, a->n, p->width);
+  a->k->add_rows(t, p->ld_x, d + ld + p->ld_x, ld, next, p->width);
+  miras__block_norm_bwd(a->k, miras__stream_d(a, o->turn + 1u), miras__stream_d(a, o->turn),
+                        miras__tile_sum(a, o->param), miras__tile_sum(a, o->param + 1), NULL, t,
+                        p->ld_x, &of);
+}
+
+/* y = h + d (.) mix j */
+static void miras__op_mix(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const size_t ld = miras__ld(a, o->out), ldh = miras__ld(a, o->in[0]);
+  const float *h = miras__in_of(a, o, 0);
+  float *y = miras__out_of(a, o);
+  a->k->copy_rows(y, ld, h, ldh, a->n, p->width);
+  a->k->muladd_rows(y, ld, h + p->ld_x, ldh,
+                    miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * p->width, 0, a->n,
+                    p->width);
+}
+
+/* d of both parts of the shifted rows =+ ..., dmix; y again. */
+static void miras__op_mix_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const size_t ld = miras__ld(a, o->out), ldh = miras__ld(a, o->in[0]), w = p->width;
+  const float *dy = miras__dout_of(a, o),
+              *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
+  float *own = miras__din_of(a, o, 0), *back = own + p->ld_x, *t = miras__own_room(a);
+  miras__op_mix(a, o);
+  a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + o->part * w, 0, dy, ld,
+                    miras__in_of(a, o, 0) + p->ld_x, ldh, a->n, w);
+  a->k->mul_rows(t, p->ld_x, dy, ld, mix, 0, a->n, w);
+  if (miras__mode(o, 0) == MIRAS__SET) {
+    a->k->copy_rows(own, ldh, dy, ld, a->n, w);
+    a->k->copy_rows(back, ldh, t, p->ld_x, a->n, w);
+  } else {
+    a->k->add_rows(own, ldh, dy, ld, a->n, w);
+    a->k->add_rows(back, ldh, t, p->ld_x, a->n, w);
+  }
+  a->k->axpy_rows(own, ldh, -1, NULL, 0, t, p->ld_x, a->n, w);
+}
+
+/* ---- gates ---- */
+
+/* Has a gate of this form a learned number beside its offset? */
+static int miras__gate_learns(int form) {
+  return form == MIRAS__GATE_RATE || form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
+}
+
+/* The factors that the numbers of a group of gates are multiplied by. */
+static const float *miras__gate_scale(const miras__layer *layer, const miras__gates *group) {
+  return miras__gate_learns(group->form) ? miras__weight(layer, MIRAS__W_GATES_RATE)
+                                         : layer->p->mixer.gate_scale + group->first;
+}
+
+static miras__gating miras__gating_of(const miras__mixer *m, const miras__gates *group) {
+  const int held = group->from == m->gate[MIRAS__KEEP].from;
+  miras__gating how;
+  how.form = group->form, how.cap = group->cap;
+  how.low = held ? m->low : 0, how.high = held ? m->high : 0;
+  return how;
+}
+
+/* y = f(g + offset) of each group of gates, g receiving the sum; on the way back it holds it. Fixed
+ * gates have no g from before. */
+static void miras__op_gates(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const float *offset = a->back ? NULL : miras__weight(a->layer, MIRAS__W_GATES_OFFSET);
+  const size_t ld = miras__ld(a, o->in[0]);
+  float *g = miras__in_of(a, o, 0), *y = miras__out_of(a, o);
   int i;
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    const miras__param *p = &s->param[i];
+  if (!a->back && m->gates > m->moving)
+    a->k->fill_rows(g + m->moving, ld, 0, a->n, m->gates - m->moving);
+  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
+    const miras__gates *group = &m->gate[i];
+    const int tied = group->from != group->first;
+    const miras__gating how = miras__gating_of(m, group);
+    if (group->count)
+      a->k->gates_fwd(&how, y + group->first, g + group->from, ld,
+                      offset && !tied ? offset + group->offset : NULL,
+                      miras__gate_scale(a->layer, group), a->n, group->count);
+  }
+}
+
+/* dy becomes dg where it lies. */
+static void miras__op_gates_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const size_t ld = miras__ld(a, o->in[0]);
+  float *d = miras__dout_of(a, o);
+  int i;
+  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
+    const miras__gates *group = &m->gate[i];
+    const miras__gating how = miras__gating_of(m, group);
+    if (!group->count) continue;
+    a->k->gates_bwd(&how, d + group->first, miras__in_of(a, o, 0) + group->from, ld,
+                    miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
+                    miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group),
+                    a->n, group->count);
+    if (group->from != group->first)             /* tied: its source has been there before */
+      a->k->add_rows(d + group->from, ld, d + group->first, ld, a->n, group->count);
+  }
+}
+
+/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
+static float *miras__gate_of(const miras__mixer *m, int which, size_t h, float *gates) {
+  const miras__gates *group = &m->gate[which];
+  return group->count ? gates + group->first + h * (group->count / m->heads) : NULL;
+}
+
+/* ---- what heads read ---- */
+
+/* The tails that the visit's sequence began with. */
+static float *miras__tails_of(const miras__visit *a) {
+  return miras__to(a->kept.tails, a->sequence * a->layer->p->states);
+}
+
+/* The rows of proj ahead of the visit's, which its convolutions begin with, *ld apart: NULL at the
+ * start of a text; the last rows kept where a text goes on; else the rows ahead. A call shorter
+ * than the convolution needs both, copied together behind the other scratch. */
+static const float *miras__past(const miras__visit *a, const miras__op *o, size_t *ld,
+                                float *rows) {
+  const miras__tail *tail = &a->layer->p->tail[o->part];
+  const size_t back = tail->back, wide = tail->cols, first = a->first;
+  const size_t apart = miras__ld(a, o->in[0]), at = o->in_at[0] - tail->at;
+  const float *kept = miras__at(miras__tails_of(a), tail->state + at);
+  *ld = first ? apart : wide;
+  if (!first) return a->run ? kept : NULL;
+  if (first >= back) return miras__in_of(a, o, 0) - back * apart;
+  *ld = miras__pad(o->cols);
+  if (a->run) a->k->copy_rows(rows, *ld, kept + first * wide, wide, back - first, o->cols);
+  else a->k->fill_rows(rows, *ld, 0, back - first, o->cols);
+  a->k->copy_rows(rows + (back - first) * *ld, *ld, miras__in_of(a, o, 0) - first * apart, apart,
+                  first, o->cols);
+  return rows;
+}
+
+/* The arguments of a convolution. Its own room begins with the rows ahead. */
+static miras__conv miras__conv_of(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, o->param), *bias = &p->param[w->bias];
+  const miras__array *to = &p->array[o->out];
+  miras__conv of;
+  memset(&of, 0, sizeof of);
+  of.c = miras__in_of(a, o, 0), of.ldc = miras__ld(a, o->in[0]);
+  of.taps = w->rows ? w->rows : 1;
+  if (w->rows) of.past = miras__past(a, o, &of.ldpast, miras__own_room(a));
+  if (w->rows) of.w = miras__weight(a->layer, o->param);
+  if (bias->rows) of.bias = miras__weight(a->layer, w->bias);
+  of.function = o->function;
+  of.per = a->length * to->dim;
+  of.rows = a->n, of.heads = to->heads, of.group = to->grad_heads / to->heads;
+  of.dim = to->dim;
+  of.more = miras__mode(o, 0) == MIRAS__ADD;
+  return of;
+}
+
+/* y = f(conv(x) + b) by heads; without weights f(x). Where a text goes on, its tails are kept for
+ * the adjoint. */
+static void miras__op_conv(const miras__visit *a, const miras__op *o) {
+  miras__conv of;
+  if (!a->back && a->run && !a->first && miras__tails_of(a) != a->run)
+    a->k->copy(miras__tails_of(a), a->run, a->layer->p->states);
+  of = miras__conv_of(a, o);
+  a->k->conv_fwd(miras__of_head(a, o->out, 0), &of);
+}
+
+/* dx =+, of the tile's rows, by the gradients of rows behind it too. */
+static void miras__op_conv_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, o->param);
+  const size_t rest = a->length - a->first - a->n;
+  const miras__conv x = miras__conv_of(a, o);
+  const size_t back = x.taps - 1;
+  a->k->conv_bwd(miras__din_of(a, o, 0), x.ldc, miras__tile_sum(a, o->param),
+                 x.bias ? miras__tile_sum(a, w->bias) : NULL, miras__grad_of_head(a, o->out, 0),
+                 rest < back ? rest : back,
+                 miras__own_room(a) + p->tail[o->part].back * miras__pad(o->cols), &x);
+}
+
+/* y by heads = rows of x */
+static void miras__op_read(const miras__visit *a, const miras__op *o) {
+  const size_t n = o->cols;
+  size_t h;
+  for (h = 0; h < o->heads; h++)
+    a->k->copy_rows(miras__of_head(a, o->out, h), n, miras__in_of(a, o, 0) + h * n,
+                    miras__ld(a, o->in[0]), a->n, n);
+}
+
+/* dx =+ those of the heads that read it */
+static void miras__op_read_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__array *y = &a->layer->p->array[o->out];
+  const size_t n = o->cols, ld = miras__ld(a, o->in[0]), group = y->grad_heads / y->heads;
+  int add = miras__mode(o, 0) == MIRAS__ADD;
+  size_t h, j;
+  for (h = 0; h < o->heads; h++)
+    for (j = 0; j < group; j++) {
+      const float *d = miras__grad_of_head(a, o->out, h * group + j);
+      float *to = miras__din_of(a, o, 0) + h * n;
+      if (add || j) a->k->add_rows(to, ld, d, n, a->n, n);
+      else a->k->copy_rows(to, ld, d, n, a->n, n);
+    }
+}
+
+/* Rows of y = x by heads */
+static void miras__op_join(const miras__visit *a, const miras__op *o) {
+  const size_t n = o->cols;
+  size_t h;
+  for (h = 0; h < o->heads; h++)
+    a->k->copy_rows(miras__out_of(a, o) + h * n, miras__ld(a, o->out),
+                    miras__of_head(a, o->in[0], h), n, a->n, n);
+}
+
+/* dx += */
+static void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
+  const size_t n = o->cols;
+  size_t h;
+  for (h = 0; h < o->heads; h++)
+    a->k->add_rows(miras__grad_of_head(a, o->in[0], h), n, miras__dout_of(a, o) + h * n,
+                   miras__ld(a, o->out), a->n, n);
+}
+
+/* y = the angles of each row's position: cosines, then sines, of the rotary positions of attention
+ * (function 1) or of memories. A position's is that of its tile on the grid and that of its place
+ * there, added. */
+static const miras__rope *miras__rope_of(const miras__program *p, int attends) {
+  return attends ? &p->attending.rope : &p->mixer.rope;
+}
+static void miras__op_angles(const miras__visit *a, const miras__op *o) {
+  const miras__rope *r = miras__rope_of(a->layer->p, o->function);
+  const size_t half = r->turn / 2, ld = miras__ld(a, o->out);
+  const uint64_t position = a->position + (uint64_t)a->first;
+  float *out = miras__out_of(a, o);
+  size_t t, i;
+  for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
+    float c = 1, z = 0, *to = out + i;
+    for (t = 0; t < a->n; t++, to += ld) {
+      const uint64_t all = position + (uint64_t)t, at = r->period ? all % r->period : all;
+      const uint64_t within = at % MIRAS__TILE;
+      const float *turn = r->turns + (size_t)within * r->turn + i;
+      if (!t || !within) {
+        c = (float)miras__cos(miras__angle(r, i, at - within));
+        z = (float)miras__sin(miras__angle(r, i, at - within));
+      }
+      to[0] = turn[0] * c - turn[half] * z;
+      to[half] = turn[half] * c + turn[0] * z;
+    }
+  }
+  MIRAS__MEET();
+}
+
+/* x by heads turns by its rows' angles where it lies, way 1, or back. */
+static void miras__turn_heads(const miras__visit *a, const miras__op *o, int way) {
+  const miras__array *x = &a->layer->p->array[o->out];
+  const int pairs = a->layer->p->mixer.rope.pairs;
+  const size_t n = x->dim, end = miras__heads_end(a, way > 0 ? x->heads : x->grad_heads);
+  size_t h;
+  for (h = a->h; h < end; h++) {
+    float *rows = way > 0 ? miras__of_head(a, o->out, h) : miras__grad_of_head(a, o->out, h);
+    a->k->rotary(rows, n, rows, n, miras__in_of(a, o, 0), pairs ? 2 * way : way, a->n, 1, n, n);
+  }
+}
+static void miras__op_turn(const miras__visit *a, const miras__op *o) {
+  miras__turn_heads(a, o, 1);
+}
+static void miras__op_turn_bwd(const miras__visit *a, const miras__op *o) {
+  miras__turn_heads(a, o, -1);
+}
+
+/* y = x turned by its rows' angles, of rows of heads; x may be y. Without angles nothing turns, and
+ * what stands in their place is not read. */
+static void miras__op_rotate(const miras__visit *a, const miras__op *o) {
+  a->k->rotary(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
+               miras__ld(a, o->in[0]), miras__in_of(a, o, o->in[1] ? 1 : 0), 1, a->n, o->heads,
+               o->cols, a->layer->p->attending.rope.turn);
+}
+
+/* dx =+ */
+static void miras__op_rotate_bwd(const miras__visit *a, const miras__op *o) {
+  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]);
+  const size_t turn = a->layer->p->attending.rope.turn;
+  float *d = miras__dout_of(a, o), *dx = miras__din_of(a, o, 0);
+  const int add = miras__mode(o, 0) == MIRAS__ADD && dx != d;
+  a->k->rotary(add ? d : dx, add ? ld : ldx, d, ld, o->in[1] ? miras__in_of(a, o, 1) : d, -1,
+               a->n, o->heads, o->cols, turn);
+  if (add) a->k->add_rows(dx, ldx, d, ld, a->n, o->heads * o->cols);
+}
+
+/* x by heads gets the length that keys have, or queries, times query_scale; on the way back
+ * the gradient's place of in[0] [heads, T] has what each row was divided by. */
+static float miras__length_by(const miras__mixer *m, const miras__op *o) {
+  return o->function ? m->length : m->length * m->query_scale;
+}
+static void miras__op_length(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__array *x = &p->array[o->out];
+  const float by = miras__length_by(&p->mixer, o);
+  const size_t each = x->dim / o->cols;
+  size_t h;
+  for (h = 0; h < x->heads; h++) {
+    float *rows = miras__of_head(a, o->out, h);
+    if (p->mixer.length != 0)
+      a->k->qk_norm_fwd(rows, a->back ? miras__grad_of_head(a, o->in[0], h) : NULL, by,
+                        a->n * each, o->cols);
+    else a->k->scale(rows, p->mixer.query_scale, rows, a->n * each * o->cols);
+  }
+}
+static void miras__op_length_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__array *x = &p->array[o->out];
+  const float by = miras__length_by(&p->mixer, o);
+  const size_t each = x->dim / o->cols, group = x->grad_heads / x->heads;
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, x->grad_heads); h++) {
+    float *d = miras__grad_of_head(a, o->out, h);
+    if (p->mixer.length != 0)
+      a->k->qk_norm_bwd(d, miras__of_head(a, o->out, h / group),
+                        miras__grad_of_head(a, o->in[0], h / group), by, a->n * each, o->cols);
+    else a->k->scale(d, p->mixer.query_scale, d, a->n * each * o->cols);
+  }
+}
+
+/* ---- keys that are made with the help of gates ---- */
+
+/* The arguments that head h's keys are made of where it erases with vectors of their own. */
+static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  miras__erasing e;
+  e.x = miras__of_head(a, m->own, h);
+  e.c = miras__gate_of(m, MIRAS__ERASE, h, miras__value_of(a, m->gated));
+  e.a = miras__weight(a->layer, MIRAS__W_ERASE_SCALE) + h * m->dk;
+  e.b = miras__weight(a->layer, MIRAS__W_ERASE_MIX) + h * m->dk;
+  e.ldc = miras__ld(a, m->gated);
+  e.rows = a->n;
+  e.n = m->dk;
+  return e;
+}
+
+/* What head h erases by gates and keys x of length 1, with alpha, beta and c of the gates' rows:
+ *   erase gate  erase = alpha (.) c (.) x,  replace = -x
+ *   feedback    erase = c x,  replace = -beta x,  and the query less D erase */
+static void miras__erase_by_gates(const miras__visit *a, size_t h) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__kernels *k = a->k;
+  const size_t n = m->dk, ld = miras__ld(a, m->gated);
+  float *gates = miras__value_of(a, m->gated);
+  const float *x = miras__of_head(a, m->own, h), *c = miras__gate_of(m, MIRAS__ERASE, h, gates);
+  const float *beta = miras__gate_of(m, MIRAS__STEP, h, gates);
+  float *erase = miras__of_head(a, m->erase, h), *replace = miras__of_head(a, m->replace, h);
+  const int feedback = m->qk_map == MIRAS_QK_MAP_FEEDBACK;
+  k->copy_rows(miras__of_head(a, m->k, h), n, x, n, a->n, n);
+  k->scale_rows(replace, n, -1, feedback ? beta : NULL, ld, x, n, a->n, n);
+  if (!feedback) {
+    k->mul_rows(erase, n, miras__gate_of(m, MIRAS__KEEP, h, gates), ld, c, ld, a->n, n);
+    k->mul_rows(erase, n, erase, n, x, n, a->n, n);
+    return;
+  }
+  k->scale_rows(erase, n, 1, c, ld, x, n, a->n, n);
+  k->axpy_rows(miras__of_head(a, m->q, h), n,
+               -m->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h], NULL, 0, erase, n,
+               a->n, n);
+}
+
+/* The adjoint of erase_by_gates, of head h's rows: with derase, dreplace and dx in g (dx that of
+ * key), which uses derase and dreplace up, and b = c of the erase gate
+ *   erase gate  db = derase (.) alpha (.) x,  dalpha += derase (.) b (.) x,
+ *               dx += derase (.) alpha (.) b - dreplace
+ *   feedback    dD += -sum dq . erase,  derase -= D dq,  dc = derase . x,
+ *               dbeta += -dreplace . x,  dx += c derase - beta dreplace
+ * where with scaled queries D is D / sqrt(dk). The query is then again what has its length. */
+static void miras__erase_by_gates_bwd(const miras__visit *a, size_t h) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__kernels *k = a->k;
+  const size_t n = m->dk, ld = miras__ld(a, m->gated), rows = a->n;
+  float *gates = miras__value_of(a, m->gated), *dgates = miras__grad(a, m->gated, 0);
+  const float *x = miras__of_head(a, m->k, h), *erase = miras__of_head(a, m->erase, h);
+  const float *c = miras__gate_of(m, MIRAS__ERASE, h, gates);
+  const float *keep = miras__gate_of(m, MIRAS__KEEP, h, gates);
+  float *dc = miras__gate_of(m, MIRAS__ERASE, h, dgates), *b = a->scratch, *sum, by;
+  float *dx = miras__grad_of_head(a, m->k, h), *derase = miras__grad_of_head(a, m->erase, h);
+  float *dreplace = miras__grad_of_head(a, m->replace, h), *dq = miras__grad_of_head(a, m->q, h);
+  size_t i, each;
+  if (m->qk_map != MIRAS_QK_MAP_FEEDBACK) {
+    k->mul_rows(dc, ld, derase, n, x, n, rows, n);
+    k->muladd_rows(miras__gate_of(m, MIRAS__KEEP, h, dgates), ld, dc, ld, c, ld, rows, n);
+    k->mul_rows(dc, ld, dc, ld, keep, ld, rows, n);
+    k->mul_rows(derase, n, derase, n, keep, ld, rows, n);
+    k->muladd_rows(dx, n, derase, n, c, ld, rows, n);
+    k->axpy_rows(dx, n, -1, NULL, 0, dreplace, n, rows, n);
+    return;
+  }
+  sum = miras__head_sum(a, MIRAS__W_FEEDBACK, h, m->heads);
+  for (i = 0; i < rows; i += each) {
+    each = rows - i < MIRAS__TILE ? rows - i : MIRAS__TILE;
+    k->dot_rows(0, b, 1, dq + i * n, n, erase + i * n, n, each, n);
+    k->axpy_rows(sum, 0, -m->query_scale, NULL, 0, b, 1, each, 1);
+  }
+  by = m->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h];
+  k->axpy_rows(derase, n, -by, NULL, 0, dq, n, rows, n);
+  k->axpy_rows(miras__of_head(a, m->q, h), n, by, NULL, 0, erase, n, rows, n);
+  k->scale_rows(dreplace, n, -1, NULL, 0, dreplace, n, rows, n);
+  k->dot_rows(0, dc, ld, derase, n, x, n, rows, n);
+  k->dot_rows(1, miras__gate_of(m, MIRAS__STEP, h, dgates), ld, dreplace, n, x, n, rows, n);
+  k->axpy_rows(dx, n, 1, c, ld, derase, n, rows, n);
+  k->axpy_rows(dx, n, 1, miras__gate_of(m, MIRAS__STEP, h, gates), ld, dreplace, n, rows, n);
+}
+
+/* Keys, and what is erased and put in its place, by qk_map. */
+static void miras__op_keys(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__gates *keep = &m->gate[MIRAS__KEEP];
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
+      a->k->complement(keep->form, keep->cap, miras__of_head(a, m->k, h),
+                       miras__value_of(a, m->gated) + keep->first + h * m->dk,
+                       miras__in_of(a, o, 1) + keep->from + h * m->dk, miras__ld(a, m->gated), a->n,
+                       m->dk);
+    } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
+      const miras__erasing e = miras__erasing_of(a, h);
+      a->k->erase_fwd(miras__of_head(a, m->k, h), miras__of_head(a, m->erase, h),
+                      miras__of_head(a, m->replace, h), &e);
+    } else {
+      miras__erase_by_gates(a, h);
+    }
+  }
+}
+
+static void miras__op_keys_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  float *dgates = miras__grad(a, m->gated, 0);
+  const size_t ld = miras__ld(a, m->gated);
+  size_t h;
+  (void)o;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
+      a->k->axpy_rows(miras__gate_of(m, MIRAS__KEEP, h, dgates), ld, -1, NULL, 0,
+                      miras__grad_of_head(a, m->k, h), m->dk, a->n, m->dk);
+    } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
+      const miras__erasing e = miras__erasing_of(a, h);
+      a->k->erase_bwd(miras__grad_of_head(a, m->k, h), miras__grad_of_head(a, m->erase, h),
+                      miras__grad_of_head(a, m->replace, h),
+                      miras__gate_of(m, MIRAS__ERASE, h, dgates), ld,
+                      miras__head_sum(a, MIRAS__W_ERASE_SCALE, h, m->heads),
+                      miras__head_sum(a, MIRAS__W_ERASE_MIX, h, m->heads), a->scratch,
+                      miras__of_head(a, m->erase, h), &e);
+    } else {
+      miras__erase_by_gates_bwd(a, h);
+    }
+  }
+}
+
+/* ---- memories ---- */
+
+/* Head h's rows of all that it reads, and how far apart they are; NULL: the layer has none. Queries
+ * and keys are those of its group, their gradients its own. */
+static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op *o, size_t h,
+                                          int grads) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const unsigned char reads[] = {m->k, m->v, o->in[0], m->erase, m->replace};
+  float *gates = !m->gated ? NULL
+                 : grads   ? miras__grad(a, m->gated, 0)
+                           : miras__value_of(a, m->gated);
+  miras__head_grads g;
+  size_t i;
+  memset(&g, 0, sizeof g);
+  for (i = 0; i < 5; i++) {                            /* three reads, five gates, two reads      */
+    const int part = reads[i];
+    if (part)
+      miras__input_set(&g, i < 3 ? i : i + 5,
+                       grads ? miras__grad_of_head(a, part, h)
+                             : miras__of_head(a, part, part == m->v ? h : h / m->group),
+                       a->layer->p->array[part].dim);
+  }
+  for (i = 0; gates && i < 5; i++) {
+    float *rows = miras__gate_of(m, (int)i, h, gates);
+    if (rows) miras__input_set(&g, i + 3, rows, miras__ld(a, m->gated));
+  }
+  return g;
+}
+
+/* Head h of a layer: its outer parameters. */
+static void miras__layer_head(const miras__layer *layer, const miras__kernels *k, size_t h,
+                              miras__call *run) {
+  const miras__program *p = layer->p;
+  const miras__param *ridge = miras__param_of(p, MIRAS__W_RIDGE);
+  const miras__param *fade = miras__param_of(p, MIRAS__W_DECAY_LOG);
+  memset(run, 0, sizeof *run);
+  run->K = k;
+  run->p = &p->mixer.plan;
+  run->init = miras__weight(layer, MIRAS__W_MEMORY) + h * p->mixer.plan.weights;
+  run->zeros = 0;
+  if (ridge->rows) run->ridge = layer->w + ridge->at + h * ridge->cols;
+  if (fade->rows) run->decay_log = layer->w + fade->at + h * fade->cols;
+  if (!miras__param_of(p, MIRAS__W_GAIN)->rows) return;
+  run->gain = miras__weight(layer, MIRAS__W_GAIN) + h * p->mixer.dv;
+  run->bias = miras__weight(layer, MIRAS__W_BIAS) + h * p->mixer.dv;
+}
+
+/* Tokens of a segment that only recall: they keep all and write nothing (keep 1, step 0, keys and
+ * values of zeros), which leaves the memory as it is. */
+static void miras__only_reads(const miras__mixer *m, miras__head_io *io) {
+  const float *none = m->idle, *all = m->idle + m->idling;
+  miras__head_io is = *io;
+  memset(io, 0, sizeof *io);
+  io->length = is.length, io->head = is.head, io->rho = is.rho;
+  io->q = is.q, io->ldq = is.ldq;
+  io->k = none, io->v = none;
+  io->keep = m->plan.engine == MIRAS__RUN_SCAN ? none : all;   /* a factor, or times */
+  io->step = none;
+  if (is.momentum) io->momentum = none;
+  if (is.threshold) io->threshold = all;
+  if (is.value_decay) io->value_decay = all;
+  if (is.erase) io->erase = none, io->replace = none;
+  io->y = is.y, io->ldy = is.ldy;
+}
+
+/* Floats of the tape of a head over a segment. */
+static size_t miras__segment_tape(const miras__program *p, size_t length) {
+  return miras__padded(miras__plan_tape(&p->mixer.plan, length < p->chunk ? length : p->chunk));
+}
+
+/* The inputs and outputs of head h in its sequence, or in a segment of it. */
+static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t h,
+                              miras__head_io *io, miras__call *run) {
+  const miras__layer *layer = a->layer;
+  const miras__mixer *m = &layer->p->mixer;
+  const miras__head_grads rows = miras__head_rows(a, o, h, 0);
+  const size_t chunk = layer->p->chunk, segments = o->segment ? (a->length + chunk - 1) / chunk : 1;
+  const size_t segment = a->sequence * segments + (o->segment ? a->first / chunk : 0);
+  memset(io, 0, sizeof *io);
+  memcpy(io, &rows, offsetof(miras__head_io, rho));
+  io->length = (int)a->n;
+  io->head = h;
+  miras__constant_gates(&m->plan.d, layer->keep + h, io);
+  if (m->plan.d.token_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
+  io->y = miras__out_of(a, o) + h * m->dv;
+  io->ldy = miras__ld(a, o->out);
+  if (o->function) miras__only_reads(m, io);
+  miras__layer_head(layer, a->k, h, run);
+  run->io = io;
+  run->position = a->position + (uint64_t)a->first;
+  run->scratch = a->scratch;
+  run->record = a->record;
+  if (MIRAS__TRAINS && a->train)
+    run->tape = a->kept.tape[o->part] + (segment * m->heads + h) * a->kept.per_tape[o->part];
+}
+
+/* Where head h's state is: in the text's or, segment by segment of a new one, in scratch. */
+static float *miras__state_of_head(const miras__visit *a, const miras__op *o, size_t h) {
+  const miras__program *p = a->layer->p;
+  const size_t each = p->mixer.plan.head_state;
+  return (a->run ? a->run + p->state[o->part]
+                 : miras__to(a->states, o->function ? p->mixer.heads * each : 0)) +
+         h * each;
+}
+
+/* y = the answers of head h's memory to its queries, behind the writes of keys and values. What
+ * recalls alone has, from a segment's start on, a copy of the memory that writes. */
+static void miras__op_memory(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const size_t state = m->plan.head_state;
+  const int starts =
+    o->function && !miras__mod(a->position + (uint64_t)a->first, a->layer->p->chunk);
+  miras__head_io io;
+  miras__call run;
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    miras__layer_call(a, o, h, &io, &run);
+    if (o->segment || a->run) run.state = miras__state_of_head(a, o, h);
+    else run.state = a->scratch, run.scratch += state;
+    if (!a->run && !a->first && !o->function) a->k->fill(run.state, 0, state);
+    if (starts)
+      a->k->copy(run.state,
+                 (a->run ? a->run + a->layer->p->state[a->layer->p->writes] : a->states) +
+                   h * state, state);
+    miras__head_forward(&run);
+  }
+}
+
+/* The sums of head h for what its memory begins with. */
+static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run) {
+  const size_t heads = a->layer->p->mixer.heads;
+  run->dinit = miras__head_sum(a, MIRAS__W_MEMORY, h, heads);
+  run->dgain = miras__head_sum(a, MIRAS__W_GAIN, h, heads);
+  run->dbias = miras__head_sum(a, MIRAS__W_BIAS, h, heads);
+  run->dridge = miras__head_sum(a, MIRAS__W_RIDGE, h, heads);
+  run->ddecay_log = miras__head_sum(a, MIRAS__W_DECAY_LOG, h, heads);
+}
+
+/* dq, dk, dv, dgates = ..., and the head's sums. Segment by segment, the last one first, the
+ * state's gradient goes on in a->dstates; what only recalls gives that and dq alone. */
+static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const size_t n = m->plan.head_dstate, each = miras__padded(n);
+  miras__head_grads g;
+  miras__head_io io;
+  miras__call run;
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    float *dstate = o->segment ? a->dstates + h * each : NULL;
+    float *d = o->function ? a->dstates + m->heads * each : dstate;
+    miras__layer_call(a, o, h, &io, &run);
+    g = miras__head_rows(a, o, h, 1);
+    if (o->function) {
+      float *dq = g.q;
+      const size_t ldq = g.ldq;
+      memset(&g, 0, sizeof g);
+      g.q = dq, g.ldq = ldq;
+      a->k->fill(d, 0, n);
+    } else {
+      g.rho = miras__head_sum(a, MIRAS__W_RATES, h, m->heads);
+    }
+    run.g = &g;
+    run.dy = miras__dout_of(a, o) + h * m->dv;
+    run.lddy = miras__ld(a, o->out);
+    run.dstate = d;
+    miras__layer_sums(a, h, &run);
+    miras__head_backward(&run);
+    if (o->function) a->k->add(dstate, d, n);
+  }
+}
+
+/* y += D v, of head h's rows; D is a number, or one for each entry. */
+static void miras__op_skip(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const float *w = miras__weight(a->layer, o->param);
+  const size_t ld = miras__ld(a, o->out);
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    float *y = miras__out_of(a, o) + h * m->dv;
+    const float *v = miras__of_head(a, o->in[0], h);
+    if (o->function) a->k->muladd_rows(y, ld, v, m->dv, w + h * m->dv, 0, a->n, m->dv);
+    else a->k->axpy_rows(y, ld, w[h], NULL, 0, v, m->dv, a->n, m->dv);
+  }
+}
+
+/* dv += D dy, dD += sum dy . v */
+static void miras__op_skip_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__kernels *k = a->k;
+  const float *w = miras__weight(a->layer, o->param);
+  const size_t ld = miras__ld(a, o->out), n = m->dv;
+  float *b = a->scratch;
+  size_t h, i, rows;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    const float *dy = miras__dout_of(a, o) + h * n, *v = miras__of_head(a, o->in[0], h);
+    float *dv = miras__grad_of_head(a, o->in[0], h),
+          *sum = miras__head_sum(a, o->param, h, m->heads);
+    if (o->function) {
+      k->muladd_rows(dv, n, dy, ld, w + h * n, 0, a->n, n);
+      k->muladd_rows(sum, 0, dy, ld, v, n, a->n, n);
+      continue;
+    }
+    k->axpy_rows(dv, n, w[h], NULL, 0, dy, ld, a->n, n);
+    for (i = 0; i < a->n; i += rows) {
+      rows = a->n - i < MIRAS__TILE ? a->n - i : MIRAS__TILE;
+      k->dot_rows(0, b, 1, dy + i * ld, ld, v + i * n, n, rows, n);
+      k->add_rows(sum, 0, b, 1, rows, 1);
+    }
+  }
+}
+
+/* The bonus of RWKV-7: u += a v, a = sum over a head of q (.) k (.) w, with k as erase_fwd makes it
+ * of the projected key. */
+static void miras__op_bonus(const miras__visit *p, const miras__op *o) {
+  const miras__mixer *m = &p->layer->p->mixer;
+  const miras__kernels *k = p->k;
+  const size_t n = m->heads * m->dk, dk = m->dk, dv = m->dv, rows = p->n;
+  const size_t ldq = miras__ld(p, o->in[0]), ld = miras__ld(p, o->out);
+  const float *proj = miras__in_of(p, o, 0),
+              *q = proj + miras__param_of(p->layer->p, MIRAS__W_Q)->column;
+  const float *key = proj + miras__param_of(p->layer->p, MIRAS__W_K)->column;
+  const float *v = proj + miras__param_of(p->layer->p, MIRAS__W_V)->column;
+  float *y = miras__out_of(p, o), *t = miras__own_room(p), *a = t + MIRAS__TILE * n;
+  size_t h;
+  k->mul_rows(t, n, key, ldq, miras__value_of(p, m->gated) + m->gate[MIRAS__ERASE].first,
+              miras__ld(p, m->gated), rows, n);
+  k->axpy_rows(t, n, -1, NULL, 0, key, ldq, rows, n);
+  k->mul_rows(t, n, t, n, miras__weight(p->layer, MIRAS__W_ERASE_MIX), 0, rows, n);
+  k->add_rows(t, n, key, ldq, rows, n);
+  k->mul_rows(t, n, t, n, q, ldq, rows, n);
+  for (h = 0; h < m->heads; h++) {
+    k->dot_rows(0, a, 1, t + h * dk, n, miras__weight(p->layer, o->param) + h * dk, 0, rows, dk);
+    k->axpy_rows(y + h * dv, ld, 1, a, 1, v + h * dv, ldq, rows, dv);
+  }
+}
+
+/* With d the gradient of u and b = d . v per row, of head h's rows by heads:
+ *   dv += a d,  dq += b k (.) w,  dk += b q (.) w,  dw += sum b q (.) k */
+static void miras__op_bonus_bwd(const miras__visit *p, const miras__op *o) {
+  const miras__mixer *m = &p->layer->p->mixer;
+  const miras__kernels *k = p->k;
+  const size_t n = m->dk, dv = m->dv, ld = miras__ld(p, o->out);
+  float *t = p->scratch, *a = t + MIRAS__TILE * n, *b = a + MIRAS__TILE;
+  size_t h, i, rows;
+  for (h = p->h; h < miras__heads_end(p, m->heads); h++) {
+    const float *w = miras__weight(p->layer, o->param) + h * n, *d = miras__dout_of(p, o) + h * dv;
+    const float *q = miras__of_head(p, m->q, h), *key = miras__of_head(p, m->k, h);
+    const float *v = miras__of_head(p, m->v, h);
+    float *dq = miras__grad_of_head(p, m->q, h), *dk = miras__grad_of_head(p, m->k, h);
+    float *to = miras__grad_of_head(p, m->v, h), *dw = miras__head_sum(p, o->param, h, m->heads);
+    for (i = 0; i < p->n; i += rows, d += rows * ld, q += rows * n, key += rows * n) {
+      rows = p->n - i < MIRAS__TILE ? p->n - i : MIRAS__TILE;
+      k->dot_rows(0, b, 1, d, ld, v + i * dv, dv, rows, dv);
+      k->mul_rows(t, n, q, n, key, n, rows, n);
+      k->dot_rows(0, a, 1, t, n, w, 0, rows, n);
+      k->axpy_rows(to + i * dv, dv, 1, a, 1, d, ld, rows, dv);
+      k->axpy_rows(dw, 0, 1, b, 1, t, n, rows, n);
+      k->mul_rows(t, n, key, n, w, 0, rows, n);
+      k->axpy_rows(dq + i * n, n, 1, b, 1, t, n, rows, n);
+      k->mul_rows(t, n, q, n, w, 0, rows, n);
+      k->axpy_rows(dk + i * n, n, 1, b, 1, t, n, rows, n);
+    }
+  }
+}
+
+/* Values of the first layer of type rwkv, which others mix in (RWKV-7). What gives copies them;
+ * then, with in[1]: o = v_1 - v, which is kept, and v += o (.) m, m of the gates. */
+static void miras__op_values(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__kernels *k = a->k;
+  const size_t ld = miras__ld(a, o->out), ldv = miras__pad(m->value), n = m->value;
+  float *v = miras__out_of(a, o), *values = miras__to(a->values, a->row * ldv), *off;
+  if (a->layer->gives) k->copy_rows(values, ldv, v, ld, a->n, n);
+  if (!o->in[1]) return;
+  off = miras__in_of(a, o, 1);
+  k->copy_rows(off, miras__ld(a, o->in[1]), values, ldv, a->n, n);
+  k->axpy_rows(off, miras__ld(a, o->in[1]), -1, NULL, 0, v, ld, a->n, n);
+  k->muladd_rows(v, ld, off, miras__ld(a, o->in[1]),
+                 miras__value_of(a, m->gated) + m->gate[MIRAS__MIX].first, miras__ld(a, m->gated),
+                 a->n, n);
+}
+
+/* dm = d o,  dv_1 += d m,  dv = d - d m */
+static void miras__op_values_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__kernels *k = a->k;
+  const size_t ld = miras__ld(a, o->out), ldv = miras__pad(m->value), n = m->value;
+  const size_t column = m->gate[MIRAS__MIX].first;
+  float *d = miras__dout_of(a, o), *t = miras__own_room(a),
+        *dvalues = miras__to(a->dvalues, a->row * ldv);
+  if (o->in[1]) {
+    const size_t ldg = miras__ld(a, m->gated);
+    k->mul_rows(miras__grad(a, m->gated, column), ldg, d, ld, miras__in_of(a, o, 1),
+                miras__ld(a, o->in[1]), a->n, n);
+    k->mul_rows(t, n, d, ld, miras__value_of(a, m->gated) + column, ldg, a->n, n);
+    k->add_rows(dvalues, ldv, t, n, a->n, n);
+    k->axpy_rows(d, ld, -1, NULL, 0, t, n, a->n, n);
+  }
+  if (a->layer->gives) k->add_rows(d, ld, dvalues, ldv, a->n, n);
+}
+
+/* ---- attention ---- */
+
+static void miras__attending_sizes(const miras__attending *s, miras__attention *a) {
+  memset(a, 0, sizeof *a);
+  a->key_dim = a->value_dim = s->dk;
+  a->window = s->window;
+  a->group = s->group;
+  a->block = MIRAS__ATTENTION_BLOCK;
+  a->scale = 1 / sqrtf((float)s->dk);
+}
+
+/* Head h of keys and values with its queries, in rows q, k, v, y; and, of a segment, more keys and
+ * values of the same tokens, those of what was recalled. `more` and `more_io` are theirs. */
+static miras__attention miras__attend_of(const miras__visit *a, const miras__op *o, size_t h,
+                                            miras__head_io *io, miras__attention *more,
+                                            miras__head_io *more_io) {
+  const miras__program *p = a->layer->p;
+  const miras__attending *s = &p->attending;
+  const size_t q = h * s->group * s->dk, k = h * s->dk, ring = s->ring;
+  const size_t rows = s->group * (s->dk + 2);
+  miras__attention x;
+  miras__attending_sizes(s, &x);
+  x.K = a->k;
+  x.position = a->position;
+  if (o->segment) x.position = miras__mod(a->position + (uint64_t)a->first, p->chunk);
+  memset(io, 0, sizeof *io);
+  io->length = (int)a->n;
+  io->q = miras__in_of(a, o, 0) + q, io->ldq = miras__ld(a, o->in[0]);
+  io->k = miras__in_of(a, o, 1) + k, io->ldk = miras__ld(a, o->in[1]);
+  io->v = miras__in_of(a, o, 2) + k, io->ldv = miras__ld(a, o->in[2]);
+  io->y = miras__out_of(a, o) + q, io->ldy = miras__ld(a, o->out);
+  x.io = io;
+  x.scratch = a->scratch;
+  x.persistent = s->persistent;
+  x.ldp = s->groups * s->dk;
+  if (x.persistent) {
+    x.pk = miras__weight(a->layer, MIRAS__W_PERSISTENT_K) + k;
+    x.pv = miras__weight(a->layer, MIRAS__W_PERSISTENT_V) + k;
+    x.still = miras__value_of(a, o->in[3]) + q;
+  }
+  if (a->run) x.ring_k = a->run + p->state[o->part] + 2 * h * ring, x.ring_v = x.ring_k + ring;
+  if (MIRAS__TRAINS && a->train) {
+    const size_t per = a->kept.per_tape[o->part];
+    x.tape = a->kept.tape[o->part] + (a->sequence * s->groups + h) * per +
+             (o->segment ? a->first * rows : 0);
+    if (a->run && !o->segment) x.tape_k = x.tape + per - 2 * ring, x.tape_v = x.tape_k + ring;
+  }
+  if (!o->in[4]) return x;
+  *more = x, *more_io = *io;
+  more_io->k = miras__value_of(a, o->in[4]) + k, more_io->ldk = miras__ld(a, o->in[4]);
+  more_io->v = miras__value_of(a, o->in[5]) + k, more_io->ldv = miras__ld(a, o->in[5]);
+  more->ring_k = miras__to(x.ring_k, s->groups * s->state);
+  more->ring_v = miras__to(x.ring_v, s->groups * s->state);
+  more->io = more_io;
+  x.also = more;
+  return x;
+}
+
+static void miras__op_attend(const miras__visit *a, const miras__op *o) {
+  miras__head_io io, more_io;
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, a->layer->p->attending.groups); h++) {
+    miras__attention more;
+    const miras__attention x = miras__attend_of(a, o, h, &io, &more, &more_io);
+    miras__attention_run(&x);
+  }
+}
+
+/* Head h's columns of the sums of its persistent pairs, as miras__head_sum. */
+static float *miras__persistent_sum(const miras__visit *a, int id, size_t h) {
+  const miras__program *p = a->layer->p;
+  const miras__attending *s = &p->attending;
+  float *sum = a->work.part[MIRAS__BY_SEQUENCE] + a->sequence * p->sums[MIRAS__BY_SEQUENCE] +
+               miras__param_of(p, id)->place + h * s->dk;
+  if (!a->adds) a->k->fill_rows(sum, s->groups * s->dk, 0, s->persistent, s->dk);
+  return sum;
+}
+
+/* dq, dk, dv = ... */
+static void miras__op_attend_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__attending *s = &a->layer->p->attending;
+  miras__head_io io, more_io;
+  miras__head_grads g, also;
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, s->groups); h++) {
+    const size_t q = h * s->group * s->dk, k = h * s->dk;
+    miras__attention more, x = miras__attend_of(a, o, h, &io, &more, &more_io);
+    memset(&g, 0, sizeof g);
+    g.q = miras__din_of(a, o, 0) + q, g.ldq = io.ldq;
+    g.k = miras__din_of(a, o, 1) + k, g.ldk = io.ldk;
+    g.v = miras__din_of(a, o, 2) + k, g.ldv = io.ldv;
+    x.dy = miras__dout_of(a, o) + q, x.lddy = io.ldy;
+    x.g = &g;
+    if (o->segment) x.position = 0;
+    if (s->persistent) {
+      x.dstill = miras__grad(a, o->in[3], 0) + q;
+      x.dpk = miras__persistent_sum(a, MIRAS__W_PERSISTENT_K, h);
+      x.dpv = miras__persistent_sum(a, MIRAS__W_PERSISTENT_V, h);
+    }
+    if (o->in[4]) {
+      also = g;
+      also.k = miras__grad(a, o->in[4], 0) + k, also.ldk = more_io.ldk;
+      also.v = miras__grad(a, o->in[5], 0) + k, also.ldv = more_io.ldv;
+      more.g = &also;
+    }
+    miras__attention_run_bwd(&x);
+  }
+}
+
+/* A text's tail moves on by the call's rows. */
+static void miras__op_tail(const miras__visit *a, const miras__op *o) {
+  const miras__tail *x = &a->layer->p->tail[o->part];
+  const size_t back = x->back, ld = miras__ld(a, x->array), n = a->n;
+  const float *rows = miras__in_of(a, o, 0);
+  float *tail;
+  size_t t;
+  if (!a->run) return;
+  tail = a->run + x->state;
+  for (t = 0; t < back; t++)
+    a->k->copy(tail + t * x->cols, t + n < back ? tail + (t + n) * x->cols
+                                                : rows + (t + n - back) * ld, x->cols);
+}
+
+/* ---- a mixture of experts ----
+ *
+ * Of a row h, with the router's columns R, one for each of the experts that tokens choose, and r:
+ *   p = softmax(h R); K: the largest of p, among equals the lower index first
+ *   w_e = p_e of K, or that over the sum of K's; w_e = w = sigmoid(h r) of the shared ones
+ *   o = sum_e w_e y_e, experts in their order; y_e = W_down a_e, a_e = SwiGLU(h) of expert e
+ * Back, K as it was:
+ *   da_e = w_e W_down' do;  dw_e = do . y_e = (W_down' do) . a_e
+ *   dz_e = w_e (dw_e - sum_K w_j dw_j) for z = h R, 0 outside of K, which is the softmax's adjoint
+ *          at w; where w is p all p take part, and only K has a dw
+ *   dr   = w (1 - w) sum of the shared dw_e
+ *
+ * Rows of a tile that have chosen an expert are multiplied by its weights together: a row's bits do
+ * not depend on their number. Row and expert are a pair; a row has `paths` of them, and the tile's
+ * lie by expert in ab, so that row t and expert e have row t * paths + place[e][t]. The operation's
+ * arrays, in: h, ab [pairs, 2 F], route [N, routes], place [experts, N], act [pairs, F]. */
+
+/* Choose the experts of a row: place[e * rows] receives its place among the rows of expert e, and
+ * p [routes] the weights. */
+static void miras__choose(const miras__mlp *s, float *p, int32_t *place, size_t rows) {
+  const size_t chosen = s->paths - (s->experts - s->routed);
+  float sum = 0;
+  size_t e, i, best;
+  for (e = 0; e < s->experts; e++) place[e * rows] = e < s->routed ? MIRAS__ELSEWHERE : 0;
+  for (i = 0; i < chosen; i++) {                 /* of rows that are no numbers the first ones */
+    for (e = 0, best = s->routed; e < s->routed; e++)
+      if (place[e * rows] && (best == s->routed || p[e] > p[best])) best = e;
+    place[best * rows] = 0;
+    sum += p[best];
+  }
+  for (e = 0; s->sums_to_one && e < s->routed; e++) p[e] = place[e * rows] ? 0 : p[e] / sum;
+}
+
+static int32_t *miras__place_at(const miras__visit *a, const miras__op *o) {
+  return (int32_t *)(void *)miras__value_of(a, o->in[3]);
+}
+
+/* Make the tile's pairs of row and expert, and their weights, from its rows h. */
+static void miras__route(const miras__visit *a, const miras__op *o) {
+  const miras__mlp *s = &a->layer->p->mlp;
+  const size_t rows = a->work.rows, ld = miras__ld(a, o->in[2]);
+  float *w = miras__in_of(a, o, 2);
+  int32_t *place = miras__place_at(a, o), at = 0;
+  size_t e, t;
+  miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w, ld, miras__in_of(a, o, 0), miras__ld(a, o->in[0]),
+               a->n);
+  a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w, ld, w, ld, a->n, s->routed);
+  a->k->squash_fwd(MIRAS__SIGMOID, w + s->routed, ld, a->n, s->routes - s->routed);
+  for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
+    miras__choose(s, w + t * ld, place + t, rows);
+  MIRAS__MEET();
+  for (e = 0; !MIRAS__THREAD && e < s->experts; e++)
+    for (t = 0; t < a->n; t++)
+      if (!place[e * rows + t]) place[e * rows + t] = at++ - (int32_t)(t * s->paths);
+  MIRAS__MEET();
+}
+
+/* List the rows of the tile that have chosen expert e, and copy them one behind the other. */
+static size_t miras__gather(const miras__visit *a, const miras__op *o, size_t e, unsigned char *row,
+                            float *to, const float *from) {
+  const miras__program *p = a->layer->p;
+  const int32_t *place = miras__place_at(a, o) + e * a->work.rows;
+  size_t m = 0, t;
+  for (t = 0; t < a->n; t++)
+    if (place[t] != MIRAS__ELSEWHERE) row[m++] = (unsigned char)t;
+  for (t = 0; t < m; t++) a->k->copy(to + t * p->ld_x, from + row[t] * p->ld_x, p->width);
+  return m;
+}
+
+/* The place of expert e's weight in a row of weights. */
+static size_t miras__weight_of(const miras__mlp *s, size_t e) {
+  return e < s->routed ? e : s->routed;
+}
+
+/* o = the mixture's output. */
+static void miras__op_experts(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__mlp *s = &p->mlp;
+  const size_t ld = p->ld_x, ld2 = 2 * s->ld, ldr = miras__ld(a, o->in[2]);
+  const float *h = miras__in_of(a, o, 0);
+  float *x = miras__own_room(a), *y = x + MIRAS__TILE * ld, *act = y + MIRAS__TILE * ld;
+  float *to = miras__out_of(a, o), *ab = miras__in_of(a, o, 1);
+  unsigned char row[MIRAS__TILE];
+  size_t e, i, m;
+  miras__route(a, o);
+  a->k->fill(to, 0, a->n * ld);
+  for (e = 0; e < s->experts; e++, ab += m * ld2) {
+    const float *w = miras__in_of(a, o, 2) + miras__weight_of(s, e);
+    m = miras__gather(a, o, e, row, x, h);
+    if (!m) continue;
+    miras__times_of(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, ab, ld2, x, ld, m);
+    miras__times_of(a, MIRAS__W_MLP_UP, e, MIRAS__SET, ab + s->ld, ld2, x, ld, m);
+    a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, s->ld, ab + s->ld, ld2, ab, ld2, m, s->hidden);
+    miras__times_of(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, y, ld, act, s->ld, m);
+    for (i = 0; i < m; i++)
+      a->k->axpy(to + row[i] * ld, w[row[i] * ldr], y + i * ld, p->width);
+  }
+}
+
+/* dh = ... ab, act (times w) and the gradient of route receive what the weights' gradients need. */
+static void miras__op_experts_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__mlp *s = &p->mlp;
+  const size_t ld = p->ld_x, ldr = miras__ld(a, o->in[2]), ldf = s->ld, ld2 = 2 * ldf;
+  float *x = miras__own_room(a), *y = x + MIRAS__TILE * ld, *act = y + MIRAS__TILE * ld;
+  float *ab = miras__in_of(a, o, 1), *dh = miras__din_of(a, o, 0),
+        *da = miras__grad(a, o->in[4], 0);
+  float *route = miras__in_of(a, o, 2), *droute = miras__din_of(a, o, 2);
+  unsigned char row[MIRAS__TILE];
+  size_t e, i, m;
+  a->k->fill(droute, 0, a->n * ldr);
+  a->k->fill(dh, 0, a->n * ld);
+  for (e = 0; e < s->experts; e++, ab += m * ld2, da += m * ldf) {
+    const size_t col = miras__weight_of(s, e);
+    m = miras__gather(a, o, e, row, x, miras__dout_of(a, o));
+    if (!m) continue;
+    miras__times_of_bwd(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, da, ldf, x, ld, m);
+    a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
+    for (i = 0; i < m; i++) {
+      a->k->dot_rows(1, droute + row[i] * ldr + col, ldr, da + i * ldf, ldf, act + i * ldf, ldf, 1,
+                     s->hidden);
+      a->k->scale(da + i * ldf, route[row[i] * ldr + col], da + i * ldf, s->hidden);
+    }
+    a->k->gate_rows_bwd(MIRAS_ACTIVATION_SILU, da, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
+    miras__times_of_bwd(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, y, ld, ab, ld2, m);
+    miras__times_of_bwd(a, MIRAS__W_MLP_UP, e, MIRAS__ADD, y, ld, ab + ldf, ld2, m);
+    for (i = 0; i < m; i++) {
+      a->k->scale(da + i * ldf, route[row[i] * ldr + col], da + i * ldf, s->hidden);
+      a->k->add(dh + row[i] * ld, y + i * ld, p->width);
+    }
+  }
+  a->k->feature_rows_bwd(MIRAS_FEATURE_SOFTMAX, droute, ldr, droute, route, ldr, route, ldr, a->n,
+                         s->routed);
+  a->k->squash_bwd(MIRAS__SIGMOID, droute + s->routed, ldr, route + s->routed, ldr, a->n,
+                   s->routes - s->routed);
+  miras__times_of_bwd(a, MIRAS__W_ROUTER, 0, MIRAS__ADD, dh, ld, droute, ldr, a->n);
+}
+
+
+/* ---- the table of operations ---- */
+
+/* What is known of a kind of operation:
+ *   TEXT        it looks at a text: positions, rows before, or rows by heads
+ *   AHEAD       it reads rows before those of its tile; NEIGHBOURS: its adjoint gradients of rows
+ *               behind them
+ *   DENSE       its weights are read once for many rows, of any text
+ *   BY_HEAD     it goes through all rows of a head
+ *   FOLLOWS     its adjoint does, behind that of the memory or of attention
+ *   IN_PLACE    its result lies where it was; HEAVY: is kept rather than made again
+ *   AGAIN       its adjoint makes the result again; AT_GRAD: where the gradient was
+ *   THROUGH     the gradient of in[0] lies where that of the result was
+ *   STREAM      the adjoint adds in[0]'s gradient to that of the residual stream
+ * Then which of the result (bit 0) and in[i] (bit i + 1) the way back reads; which of in[i] it
+ * writes; of which the adjoint makes a gradient. */
+enum {
+  MIRAS__IS_TEXT = 1, MIRAS__IS_AHEAD = 2, MIRAS__IS_NEIGHBOURS = 4, MIRAS__IS_DENSE = 8,
+  MIRAS__IS_BY_HEADS = 16, MIRAS__IS_FOLLOWS = 32, MIRAS__IS_IN_PLACE = 64, MIRAS__IS_HEAVY = 128,
+  MIRAS__IS_AGAIN = 256, MIRAS__IS_AT_GRAD = 512, MIRAS__IS_THROUGH = 1024, MIRAS__IS_STREAMS = 2048
+};
+enum {
+  MIRAS__OP_NONE, MIRAS__OP_NORM, MIRAS__OP_RMS, MIRAS__OP_HEAD_NORM, MIRAS__OP_GATE,
+  MIRAS__OP_RELU2, MIRAS__OP_COPY, MIRAS__OP_SCALE, MIRAS__OP_SQUASH, MIRAS__OP_MULTIPLY,
+  MIRAS__OP_TIMES, MIRAS__OP_BRANCH, MIRAS__OP_SHIFT, MIRAS__OP_MIX, MIRAS__OP_GATES,
+  MIRAS__OP_CONV, MIRAS__OP_READ, MIRAS__OP_JOIN, MIRAS__OP_ANGLES, MIRAS__OP_TURN,
+  MIRAS__OP_ROTATE, MIRAS__OP_LENGTH, MIRAS__OP_KEYS, MIRAS__OP_MEMORY, MIRAS__OP_SKIP,
+  MIRAS__OP_BONUS, MIRAS__OP_VALUES, MIRAS__OP_ATTEND, MIRAS__OP_TAIL, MIRAS__OP_EXPERTS,
+  MIRAS__OP_COUNT
+};
+typedef void (*miras__op_fn)(const miras__visit *a, const miras__op *o);
+typedef struct miras__op_kind {
+  const char *word;
+  miras__op_fn run, back;
+  unsigned short flags;
+  unsigned char reads, writes, grads;
+} miras__op_kind;
+
+static const miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
+  {"", NULL, NULL, 0, 0, 0, 0},
+  {"norm", miras__op_norm, MIRAS__BACK(miras__op_norm_bwd),
+   MIRAS__IS_AGAIN | MIRAS__IS_STREAMS, 2, 0, 0},
+  {"rms", miras__op_rms, MIRAS__BACK(miras__op_rms_bwd), 0, 2, 0, 1},
+  {"head_norm", miras__op_head_norm, MIRAS__BACK(miras__op_head_norm_bwd),
+   MIRAS__IS_AGAIN, 6, 0, 3},
+  {"gate", miras__op_gate, MIRAS__BACK(miras__op_gate_bwd), MIRAS__IS_AT_GRAD, 6, 0, 3},
+  {"relu2", miras__op_relu2, MIRAS__BACK(miras__op_relu2_bwd), MIRAS__IS_AT_GRAD, 2, 0, 1},
+  {"copy", miras__op_copy, MIRAS__BACK(miras__op_copy_bwd), 0, 0, 0, 1},
+  {"scale", miras__op_scale, MIRAS__BACK(miras__op_scale_bwd), 0, 0, 0, 1},
+  {"squash", miras__op_squash, MIRAS__BACK(miras__op_squash_bwd), MIRAS__IS_IN_PLACE, 1, 0, 0},
+  {"multiply", miras__op_multiply, MIRAS__BACK(miras__op_multiply_bwd), MIRAS__IS_AGAIN, 6, 0, 3},
+  {"times", miras__op_times, MIRAS__BACK(miras__op_times_bwd),
+   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 2, 0, 1},
+  {"branch", miras__op_branch, MIRAS__BACK(miras__op_branch_bwd),
+   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 4, 0, 6},
+  {"shift", miras__op_shift, MIRAS__BACK(miras__op_shift_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_AHEAD | MIRAS__IS_NEIGHBOURS | MIRAS__IS_HEAVY | MIRAS__IS_STREAMS,
+   2, 0, 0},
+  {"mix", miras__op_mix, MIRAS__BACK(miras__op_mix_bwd),
+   MIRAS__IS_DENSE | MIRAS__IS_AGAIN, 2, 0, 1},
+  {"gates", miras__op_gates, MIRAS__BACK(miras__op_gates_bwd), MIRAS__IS_THROUGH, 2, 1, 0},
+  {"conv", miras__op_conv, MIRAS__BACK(miras__op_conv_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_AHEAD | MIRAS__IS_NEIGHBOURS, 2, 0, 1},
+  {"read", miras__op_read, MIRAS__BACK(miras__op_read_bwd), MIRAS__IS_TEXT, 0, 0, 1},
+  {"join", miras__op_join, MIRAS__BACK(miras__op_join_bwd), MIRAS__IS_TEXT, 0, 0, 1},
+  {"angles", miras__op_angles, NULL, MIRAS__IS_TEXT, 0, 0, 0},
+  {"turn", miras__op_turn, MIRAS__BACK(miras__op_turn_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_FOLLOWS | MIRAS__IS_IN_PLACE, 2, 0, 0},
+  {"rotate", miras__op_rotate, MIRAS__BACK(miras__op_rotate_bwd), 0, 4, 0, 1},
+  {"length", miras__op_length, MIRAS__BACK(miras__op_length_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_FOLLOWS | MIRAS__IS_IN_PLACE, 1, 0, 1},
+  /* in: own, g, gates, q, erase, replace */
+  {"keys", miras__op_keys, MIRAS__BACK(miras__op_keys_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_FOLLOWS | MIRAS__IS_THROUGH, 43, 48, 4},
+  /* in: q, k, v, gates, erase, replace */
+  {"memory", miras__op_memory, MIRAS__BACK(miras__op_memory_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY, 126, 0, 63},
+  {"skip", miras__op_skip, MIRAS__BACK(miras__op_skip_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_FOLLOWS | MIRAS__IS_IN_PLACE, 2, 0, 1},
+  /* in: projections, gates, -, q, k, v */
+  {"bonus", miras__op_bonus, MIRAS__BACK(miras__op_bonus_bwd),
+   MIRAS__IS_FOLLOWS | MIRAS__IS_IN_PLACE, 112, 0, 56},
+  {"values", miras__op_values, MIRAS__BACK(miras__op_values_bwd), MIRAS__IS_IN_PLACE, 6, 2, 1},
+  /* in: q, k, v, q of persistent pairs, k, v of what was recalled */
+  {"attend", MIRAS__PAIRS(miras__op_attend), MIRAS__PAIRS(MIRAS__BACK(miras__op_attend_bwd)),
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY, 126, 0, 63},
+  {"tail", miras__op_tail, NULL, MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS, 0, 0, 0},
+  {"experts", miras__op_experts, MIRAS__BACK(miras__op_experts_bwd), MIRAS__IS_DENSE, 30, 14, 23}
+};
+
+/* ---- going through them ---- */
+
+/* The tasks of an operation by heads: how many; and the first, behind those of memories, and of
+ * attention. */
+static size_t miras__tasks_of(const miras__program *p, const miras__op *o) {
+  return o->what == MIRAS__OP_TAIL ? 1 : o->what == MIRAS__OP_ATTEND ? p->attending.groups
+                                                                   : p->mixer.heads;
+}
+static size_t miras__task_of(const miras__program *p, const miras__op *o) {
+  return o->what == MIRAS__OP_TAIL ? p->mixer.heads + p->attending.groups
+       : o->what == MIRAS__OP_ATTEND ? p->mixer.heads : 0;
+}
+
+/* The operation of entry i, there or back; and run it on the visit's rows. */
+static const miras__op *miras__op_of(const miras__program *p, int i, int back) {
+  const int at = back ? p->list[i] : i;
+  return &p->op[at < MIRAS__OPS ? at : at - MIRAS__OPS];
+}
+static void miras__go_one(const miras__visit *a, int i, int back) {
+  const miras__program *p = a->layer->p;
+  const miras__op *o = miras__op_of(p, i, back);
+  if (back && p->list[i] < MIRAS__OPS) miras__ops[o->what].back(a, o);
+  else miras__ops[o->what].run(a, o);
+}
+
+/* A run of operations on the visit's rows. Where the phase goes by heads the visit is of one of its
+ * tasks, or of all. */
+static void miras__go(const miras__visit *visit, const miras__phase_of *ph, int back) {
+  const miras__program *p = visit->layer->p;
+  const int end = ph->first + ph->count, all = !ph->heads || visit->h_end == (size_t)-1;
+  miras__visit a;
+  int i;
+  if (all) {
+    for (i = ph->first; i < end; i++) miras__go_one(visit, i, back);
+    return;
+  }
+  a = *visit;
+  for (i = ph->first; i < end; i++) {
+    const miras__op *o = miras__op_of(p, i, back);
+    const size_t first = miras__task_of(p, o);
+    if (visit->h < first || visit->h - first >= miras__tasks_of(p, o)) continue;
+    a.h = visit->h - first, a.h_end = a.h + 1;
+    miras__go_one(&a, i, back);
+  }
+}
+
+/* Rows t..t + n - 1 of a visit. */
+static miras__visit miras__visit_rows(const miras__visit *a, size_t t, size_t n) {
+  miras__visit b = *a;
+  b.first += t;
+  b.row += t;
+  b.n = n;
+  return b;
+}
+
+/* Does an operation, or its adjoint, go through all rows of a head? */
+static int miras__goes_whole(const miras__op *o, int back) {
+  return miras__ops[o->what].flags &
+         (back ? MIRAS__IS_BY_HEADS | MIRAS__IS_FOLLOWS : MIRAS__IS_BY_HEADS);
+}
+
+/* Entries first..end - 1 of a phase on a segment: one of all heads, or some tile by tile. */
+static void miras__go_segment(const miras__visit *a, int first, int end, int whole, int back) {
+  const miras__program *p = a->layer->p;
+  size_t t, n;
+  int i;
+  for (t = 0; t < a->n; t += n) {
+    miras__visit b;
+    n = whole || a->n - t < MIRAS__TILE ? a->n - t : MIRAS__TILE;
+    b = miras__visit_rows(a, t, n);
+    for (i = first; i < end; i++) {
+      const miras__op *o = &p->op[back ? p->list[i] : i];
+      b.adds = a->adds || (o->what == MIRAS__OP_MEMORY && o->function);
+      if (back) miras__ops[o->what].back(&b, o);
+      else miras__ops[o->what].run(&b, o);
+    }
+  }
+}
+
+/* A sequence, segment by segment: windows of `chunk` tokens of its text. Back, the last one comes
+ * first, and what belongs to tiles goes to the sequence's first. */
+static void miras__go_segments(const miras__visit *visit, const miras__phase_of *ph, int back) {
+  const miras__program *p = visit->layer->p;
+  const size_t each = 2 * p->mixer.heads * miras__padded(p->mixer.plan.head_dstate);
+  const int end = ph->first + ph->count;
+  miras__visit a = *visit;
+  size_t t, left, n, in;
+  int i, next;
+  a.h = 0, a.h_end = (size_t)-1;
+  a.states = a.scratch + p->at_states;
+  a.dstates = a.states + 2 * p->mixer.heads * p->mixer.plan.head_state;
+  if (back) a.k->fill(a.dstates, 0, each);
+  for (left = a.n; left; left -= n) {
+    miras__visit b;
+    if (back) {
+      n = (left - 1) % p->chunk + 1, t = left - n;
+    } else {
+      t = a.n - left;
+      in = miras__mod(a.position + (uint64_t)t, p->chunk);
+      n = p->chunk - in < left ? p->chunk - in : left;
+    }
+    b = miras__visit_rows(&a, t, n);
+    b.adds = left < a.n;
+    for (i = ph->first; i < end; i = next) {
+      const int whole = miras__goes_whole(&p->op[back ? p->list[i] : i], back);
+      for (next = i + 1; !whole && next < end &&
+                         !miras__goes_whole(&p->op[back ? p->list[next] : next], back);) next++;
+      miras__go_segment(&b, i, next, whole, back);
+    }
+  }
+}
+
+/* A task of a phase. */
+static void miras__phase_run(const miras__visit *a, const miras__phase_of *ph, int back) {
+  if (ph->segments) miras__go_segments(a, ph, back);
+  else miras__go(a, ph, back);
+}
+
+/* The memory of a phase that goes by heads, which is not one of segments; NULL: there is none. */
+static MIRAS__UNUSED const miras__op *miras__memory_of(const miras__program *p,
+                                                       const miras__phase_of *ph, int back) {
+  int i;
+  for (i = ph->first; i < ph->first + ph->count; i++) {
+    const miras__op *o = &p->op[back ? p->list[i] % MIRAS__OPS : i];
+    if (o->what == MIRAS__OP_MEMORY && !ph->segments) return o;
+  }
+  return NULL;
+}
+
+/* ---- gradients of weights ---- */
+
+#ifndef MIRAS__DEVICE
+/* The job dw += x' d over all tokens, or, of pairs of token and expert, one for each expert: pairs
+ * 1, 2 as in miras__job. */
+static void miras__weight_job(const miras__visit *a, const miras__param *w, int pairs, float *g,
+                              const float *x, size_t ldx, const float *d, size_t ldd,
+                              miras__jobs *list) {
+  const miras__program *p = a->layer->p;
+  miras__job *j = miras__job_product(list, g + w->at, miras__each_rows(p, w), w->cols, x, ldx, d,
+                                     ldd);
+  if (!pairs) return;
+  list->ld_place = a->work.rows, list->paths = p->mlp.paths;
+  j->pairs = pairs;
+  miras__job_cut(list, j, MIRAS__JOB_ROWS, MIRAS__JOB_COLS);
+  list->tasks = j->first + p->mlp.experts * miras__job_blocks(j);
+}
+
+/* Those of a mixture of experts. */
+static void miras__expert_jobs(const miras__visit *a, const miras__op *o, float *g,
+                               miras__jobs *list) {
+  const miras__program *p = a->layer->p;
+  const size_t ldx = miras__ld(a, o->in[0]), ld = p->mlp.ld, ldr = miras__ld(a, o->in[2]);
+  const float *x = miras__in_of(a, o, 0), *ab = miras__in_of(a, o, 1);
+  list->place = miras__place_at(a, o);
+  miras__weight_job(a, miras__param_of(p, MIRAS__W_ROUTER), 0, g, x, ldx, miras__din_of(a, o, 2),
+                    ldr, list);
+  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_GATE), 2, g, x, ldx, ab, 2 * ld, list);
+  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_UP), 2, g, x, ldx, ab + ld, 2 * ld, list);
+  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_DOWN), 1, g, miras__grad(a, o->in[4], 0), ld,
+                    miras__dout_of(a, o), p->ld_x, list);
+}
+
+/* The jobs of operation o for its weights, x' d. */
+static void miras__op_jobs(const miras__visit *a, const miras__op *o, float *g, miras__jobs *list) {
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, o->param);
+  const int stream = o->what == MIRAS__OP_BRANCH, in = stream ? 1 : 0;
+  const size_t ldd = stream ? p->ld_x : miras__ld(a, o->out);
+  const float *d = !stream ? miras__dout_of(a, o)
+                 : p->drops ? miras__grad(a, o->in[2], 0) : miras__stream_d(a, o->turn);
+  const size_t first = w->column;
+  for (;; w = miras__param_of(p, w->next)) {
+    miras__weight_job(a, w, 0, g, miras__in_of(a, o, in), miras__ld(a, o->in[in]),
+                      d + (stream ? 0 : w->column - first), ldd, list);
+    if (!w->next) return;
+  }
+}
+
+/* The jobs that make the gradients g of a layer's parameters: those of weights of the operations
+ * that are the `round`th to multiply by them; the sums in round 0. Returns whether there are
+ * more. */
+static int miras__layer_weights(const miras__visit *a, float *g, int round, miras__jobs *list) {
+  const miras__program *p = a->layer->p;
+  const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, list->tiles, b, b * p->mixer.heads};
+  int i, more = 0;
+  for (i = 1; !round && i < MIRAS__PARAMS; i++) {
+    const miras__param *w = &p->param[i];
     const int origin = miras__params[i].origin;
-    if (origin == MIRAS__PROJECTS)
-      miras__times_weight(a, i, g,
-                          miras__late(s, i) ? kept->y + s->value
-                                            : work->h + (s->mixes ? miras__mix_of(i) * s->ld_x : 0),
-                          miras__late(s, i) ? s->ld_y : s->ld_h, work->dproj + p->place, s->ld_p,
-                          list);
-    else if (origin != MIRAS__MULTIPLIES)
-      miras__job_reduce(list, g + p->at, miras__count(p), work->part[origin] + p->place,
-                        s->sums[origin], rows[origin]);
+    if (origin != MIRAS__BY_TIMES)
+      miras__job_reduce(list, g + w->at, miras__count(w), a->work.part[origin] + w->place,
+                        p->sums[origin], rows[origin]);
   }
-  miras__times_weight(a, MIRAS__W_GATES_UP, g, kept->proj + s->at_low, s->ld_p, work->dgates,
-                      s->ld_g, list);
-  miras__times_weight(a, MIRAS__W_INNER, g, kept->y + s->value, s->ld_y,
-                      work->dproj + s->at_inner, s->ld_p, list);
-  for (i = 0; i < 4; i++) {
-    const int up = MIRAS__W_DECAY_UP + 2 * i;
-    miras__times_weight(a, up, g, kept->proj + s->param[up - 1].place, s->ld_p,
-                        work->dgates + miras__up_column(s, i), s->ld_g, list);
+  for (i = 0; i < p->ops; i++) {
+    const miras__op *o = &p->op[i];
+    if (o->what == MIRAS__OP_EXPERTS && !round) miras__expert_jobs(a, o, g, list);
+    if (!o->param || miras__params[o->param].origin != MIRAS__BY_TIMES ||
+        !miras__param_of(p, o->param)->rows)
+      continue;
+    if (o->round == round) miras__op_jobs(a, o, g, list);
+    more |= o->round > round;
   }
-  miras__times_weight(a, MIRAS__W_O, g, from, s->ld_y, a->mid_in, s->ld_x, list);
-  miras__times_weight(a, MIRAS__W_ROUTER, g, work->h2, s->ld_x, work->droute, s->ld_r, list);
-  miras__job_experts(list, a, MIRAS__W_MLP_GATE, g, 2, work->h2, s->ld_x, kept->ab, 2 * s->ld_f);
-  miras__job_experts(list, a, MIRAS__W_MLP_UP, g, 2, work->h2, s->ld_x, kept->ab + s->ld_f,
-                     2 * s->ld_f);
-  miras__job_experts(list, a, MIRAS__W_MLP_DOWN, g, 1, work->act, s->ld_f, a->after_in, s->ld_x);
+  return more;
 }
+#endif
 
-/* The jobs of a mac for the rows that it recalls, which go through attention's weights too; they
- * run after the jobs for the tokens. */
-static void miras__layer_recalled(const miras__visit *a, float *g, miras__jobs *list) {
-  const miras__shape *s = a->layer->s;
-  const float *from = a->kept.y + 2 * s->value, *d = a->work.dproj + s->at_recalled;
-  miras__times_weight(a, MIRAS__W_BESIDE_K, g, from, s->ld_y, d, s->ld_p, list);
-  miras__times_weight(a, MIRAS__W_BESIDE_V, g, from, s->ld_y, d + s->beside_k, s->ld_p, list);
-}
+/* @77 LAYERS ----------------------------------------------------------- needs 14 54 57 58 76 -- */
 
+/* What follows from a program, and the builders of the types of layers. */
+
+#ifndef MIRAS__DEVICE
 /* ---- parameters ---- */
 
 /* Append a parameter, unless it has no rows; cols 0: a vector. Its initial values are drawn from
@@ -20858,182 +22043,715 @@ static void miras__view_add(miras__views *v, const char *name, size_t rows, size
 
 /* Append the parameters of a layer. deep: 1 / sqrt(branches of the model), so that the sum of all
  * branches has the size of one. */
-static void miras__layer_views(const miras__shape *s, miras__views *v, double deep) {
+static void miras__layer_views(const miras__program *p, miras__views *v, double deep) {
   int i;
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    const miras__param *p = &s->param[i];
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    const miras__param *w = &p->param[i];
     const int stream = miras__params[i].stream;
     const double start = miras__params[i].start / 10.0, fan = miras__params[i].fan;
     const double most = stream && !miras__params[i].start ? deep : start;
-    if (!p->rows) continue;
-    miras__view_add(v, miras__params[i].name, p->rows, p->cols,
-                    miras__params[i].origin <= MIRAS__MULTIPLIES, stream, stream ? 0 : most,
-                    stream ? most / sqrt(fan * (double)miras__each_rows(s, i)) : 0);
+    miras__view_add(v, miras__params[i].name, w->rows, w->cols,
+                    miras__params[i].origin == MIRAS__BY_TIMES, stream, stream ? 0 : most,
+                    stream ? most / sqrt(fan * (double)miras__each_rows(p, w)) : 0);
     if (v->view && i == MIRAS__W_MEMORY)
-      v->view[v->count - 1].rate = (float)miras__init_rate(&s->plan);
+      v->view[v->count - 1].rate = (float)miras__init_rate(&p->mixer.plan);
   }
 }
 
-/* Find the parameters of a layer from their lengths, and the columns of its projections. Returns 0
- * if one is too long. */
-static MIRAS__COLD int miras__params_find(miras__shape *s) {
-  size_t i;
-  s->norm1 = s->value ? s->width : 0;
-  s->norm2 = s->hidden ? s->width : 0;
-  s->said = s->plain ? 0 : s->value;
-  s->bias1 = s->norm ? s->norm1 : 0;
-  s->bias2 = s->norm ? s->norm2 : 0;
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    miras__param *p = &s->param[i];
-    const size_t cols = miras__params[i].cols, rows = miras__params[i].rows;
-    size_t across = 0, down = 0;
-    if (cols) memcpy(&across, (const char *)s + cols, sizeof across);
-    if (across || !cols) memcpy(&down, (const char *)s + rows, sizeof down);
-    p->cols = (uint32_t)across, p->rows = (uint32_t)down;
-    if (p->cols != across || p->rows != down) return 0;
-  }
-  for (i = s->proj = 0; i < sizeof miras__projections; i++) {
-    miras__param *p = &s->param[miras__projections[i]];
-    p->place = s->proj;
-    s->proj += p->cols;
-  }
-  s->at_k = s->param[MIRAS__W_K].place;
-  s->at_v = s->param[MIRAS__W_V].place;
-  s->at_out = s->param[MIRAS__W_OUT_GATE].place + s->plain;
-  s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
-  s->proj += s->plain;
-  s->at_recalled = s->at_inner = s->at_read = s->proj;
-  if (s->inner_epsilon > 0) s->at_read += s->inner;
-  if (s->inner) s->at_low = s->at_read;
-  return 1;
+/* ---- the vocabulary of builders ---- */
+
+/* A program asks for parameter `id`, [rows, cols]; cols 0: a vector. Returns the id, or none where
+ * there is nothing of it. */
+static int miras__want(miras__program *p, int id, size_t rows, size_t cols) {
+  miras__param *w = &p->param[id];
+  if (!rows || (!cols && miras__params[id].origin == MIRAS__BY_TIMES)) return 0;
+  if (!w->first) w->first = (unsigned char)id;
+  w->rows = (uint32_t)rows, w->cols = (uint32_t)cols;
+  if (w->rows != rows || w->cols != cols) p->fits = 0;
+  return id;
 }
 
-/* ---- sizes ---- */
+/* The same of a matrix whose rows are heads': none, where a head has nothing of it. */
+static int miras__want_each(miras__program *p, int id, size_t heads, size_t each) {
+  return each ? miras__want(p, id, heads, each) : 0;
+}
 
-/* The shape of attention beside a memory, s[1]: its arrays are parts of the layer's, and so are its
- * parameters. */
-static void miras__shape_beside(miras__shape *s) {
-  static const unsigned char own[] = {MIRAS__W_NORM_Q, MIRAS__W_NORM_K};
-  static const unsigned char persistent[] = {MIRAS__W_PERSISTENT_K, MIRAS__W_PERSISTENT_V};
-  miras__shape *w = s + 1;
+/* An array of rows of n columns. */
+static int miras__rows_new(miras__program *p, const char *name, size_t n) {
+  miras__array *r = &p->array[p->arrays < MIRAS__ARRAYS ? p->arrays++ : (p->fits = 0, 0)];
+  memset(r, 0, sizeof *r);
+  miras__say(r->name, sizeof r->name, "%s", name);
+  r->heads = r->grad_heads = 1;
+  r->dim = (uint32_t)n, r->ld = (uint32_t)miras__pad(n);
+  if (r->dim != n || r->ld < n) p->fits = 0;
+  return (int)(r - p->array);
+}
+
+/* The columns that an array has, once it has them all. */
+static void miras__rows_wide(miras__program *p, int i, size_t n) {
+  p->array[i].dim = (uint32_t)n, p->array[i].ld = (uint32_t)miras__pad(n);
+  if (p->array[i].dim != n || p->array[i].ld < n) p->fits = 0;
+}
+
+/* An array by heads, each with n numbers of a token; `grads` heads have a gradient each. */
+static int miras__heads_new(miras__program *p, const char *name, size_t heads, size_t grads,
+                            size_t n) {
+  const int i = miras__rows_new(p, name, n);
+  miras__array *r = &p->array[i];
+  r->by_head = 1;
+  r->heads = (uint32_t)heads, r->grad_heads = (uint32_t)grads, r->ld = (uint32_t)n;
+  if (r->heads != heads || grads > (size_t)INT_MAX / (n + 1)) p->fits = 0;
+  return i;
+}
+
+/* Append an operation: out (columns from out_at on) <- in (from in_at on), `cols` columns. */
+static miras__op *miras__op_new(miras__program *p, int what, int out, size_t out_at, int in,
+                                size_t in_at, size_t cols) {
+  miras__op *o = &p->op[p->ops < MIRAS__OPS ? p->ops++ : (p->fits = 0, 0)];
+  memset(o, 0, sizeof *o);
+  o->what = (unsigned char)what;
+  o->out = (unsigned char)out, o->out_at = (uint32_t)out_at;
+  o->in[0] = (unsigned char)in, o->in_at[0] = (uint32_t)in_at;
+  o->cols = (uint32_t)cols, o->heads = 1;
+  o->segment = p->segmented;
+  return o;
+}
+
+/* It also reads `in`, from column `at` on. */
+static void miras__op_reads(miras__op *o, int i, int in, size_t at) {
+  o->in[i] = (unsigned char)in;
+  if (i < 3) o->in_at[i] = (uint32_t)at;
+}
+
+enum { MIRAS__X = 1, MIRAS__Y = 2 };   /* arrays: what a layer reads, and makes                  */
+
+/* h = norm(x), x of the stream as it stands. */
+static int miras__add_norm(miras__program *p, const char *name, int gain) {
+  const int h = miras__rows_new(p, name, p->width);
+  miras__want(p, gain, p->width, 0);
+  if (p->norm) miras__want(p, gain + 1, p->width, 0);
+  miras__op_new(p, MIRAS__OP_NORM, h, 0, p->stream, 0, p->width)->param = (unsigned char)gain;
+  return h;
+}
+
+/* Columns from `at` on of `out` = x W, W parameter id [rows, cols], with a bias or none; more: it
+ * is one product with the operation before, whose columns end there. Returns the column behind. */
+static size_t miras__add_times(miras__program *p, int out, size_t at, int in, size_t in_at, int id,
+                               size_t rows, size_t cols, int bias, int more) {
+  const int known = p->param[id].rows > 0;
+  miras__param *w = &p->param[id], *before;
+  miras__op *o;
+  if (!miras__want(p, id, rows, cols)) return at;
+  if (!known) w->column = (uint32_t)at;
+  if (bias) w->bias = (unsigned char)miras__want(p, bias, cols, 0);
+  o = p->ops ? &p->op[p->ops - 1] : NULL;
+  if (more && o && o->what == MIRAS__OP_TIMES && o->out == out && o->in[0] == in) {
+    for (before = &p->param[o->param]; before->next;) before = &p->param[before->next];
+    before->next = (unsigned char)id, w->first = o->param;
+    o->cols += (uint32_t)cols;
+    return at + cols;
+  }
+  o = miras__op_new(p, MIRAS__OP_TIMES, out, at, in, in_at, cols);
+  o->param = (unsigned char)id;
+  return at + cols;
+}
+
+/* The stream goes on: y = x + u W, with a bias or none, or without a weight x + u. The array that
+ * it lies in is a new one, if `read`: a norm will read it; the last one is what the layer makes. */
+static void miras__add_branch(miras__program *p, int u, size_t u_cols, int id, int bias, int read) {
+  const int to = read ? miras__rows_new(p, "mid", p->width) : MIRAS__Y;
+  miras__op *o = miras__op_new(p, MIRAS__OP_BRANCH, to, 0, p->stream, 0, p->width);
+  miras__op_reads(o, 1, u, 0);
+  o->part = (unsigned char)p->branches++;
+  if (p->drops) miras__op_reads(o, 2, miras__rows_new(p, "mask", p->width), 0);
+  if (id) o->param = (unsigned char)miras__want(p, id, u_cols, p->width);
+  if (o->param && bias) p->param[id].bias = (unsigned char)miras__want(p, bias, p->width, 0);
+  p->stream = (unsigned char)to;
+}
+
+/* ---- what follows: sets of arrays ---- */
+
+typedef uint64_t miras__set;       /* bit i: array i                                              */
+typedef char miras__set_fits[MIRAS__ARRAYS <= 64 ? 1 : -1];
+
+static miras__set miras__of(int i) { return i ? (uint64_t)1 << i : 0; }
+static int miras__has(miras__set x, int i) { return (int)(x >> i & 1); }
+static unsigned miras__flags(const miras__op *o) { return miras__ops[o->what].flags; }
+
+/* The arrays of an operation of which a mask has the bit: 0 for its result, i + 1 for in[i]. */
+static miras__set miras__slots(const miras__op *o, unsigned mask) {
+  miras__set all = mask & 1 ? miras__of(o->out) : 0;
   int i;
-  w->pack = s->pack, w->ld_x = s->ld_x, w->ld_p = s->ld_p, w->ld_y = s->ld_y, w->ld_f = s->ld_f;
-  for (i = 0; i < 2; i++) {
-    w->param[own[i]] = s->param[MIRAS__W_BESIDE_NORM_Q + i];
-    w->param[persistent[i]] = s->param[persistent[i]];
+  for (i = 0; i < MIRAS__INS; i++)
+    if (mask >> (i + 1) & 1) all |= miras__of(o->in[i]);
+  return all;
+}
+
+/* What it makes and all that it touches going forward; what a weight's gradient reads; what its
+ * adjoint reads beside gradients, and of which it makes gradients. */
+static miras__set miras__makes(const miras__op *o) {
+  return miras__slots(o, 1u | 2u * miras__ops[o->what].writes);
+}
+static miras__set miras__touches(const miras__op *o) { return miras__slots(o, 127); }
+static miras__set miras__multiplied(const miras__op *o) {
+  return o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_EXPERTS ? miras__of(o->in[0])
+       : o->what == MIRAS__OP_BRANCH && o->param ? miras__of(o->in[1]) : 0;
+}
+static miras__set miras__back_reads(const miras__op *o) {
+  const miras__set all = miras__slots(o, miras__ops[o->what].reads);
+  return o->what == MIRAS__OP_BRANCH ? 0 : all & ~miras__multiplied(o);
+}
+static miras__set miras__grads(const miras__op *o) {
+  return miras__slots(o, 2u * miras__ops[o->what].grads);
+}
+
+/* What is known of a program's arrays: made at all; kept, because making them again costs much or
+ * others read them beside their tile; made again by the adjoint of what made them last, there or
+ * where the gradient was; needed again; read by gradients of weights, or their gradients are; those
+ * whose gradient one adjoint leaves in their place, which alone has read them; or lies where that
+ * of a result does; the stream. */
+typedef struct miras__sets {
+  miras__set made, kept, by_adjoint, at_grad, again, multiplied, divided, in_place, through, stream;
+} miras__sets;
+
+static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
+  miras__set others = 0, once = 0, twice = 0, read;
+  miras__sets x;
+  int i;
+  memset(&x, 0, sizeof x);
+  x.stream = miras__of(MIRAS__X) | miras__of(MIRAS__Y);
+  for (i = 0; i < p->ops; i++) {
+    const miras__op *o = &p->op[i];
+    const unsigned flags = miras__flags(o);
+    const miras__set out = miras__of(o->out);
+    const int times = o->what == MIRAS__OP_TIMES, experts = o->what == MIRAS__OP_EXPERTS;
+    x.made |= miras__makes(o);
+    if (flags & MIRAS__IS_HEAVY) x.kept |= out;
+    if (flags & MIRAS__IS_THROUGH) x.through |= miras__of(o->in[0]);
+    if (flags & MIRAS__IS_AHEAD) x.kept |= miras__of(o->in[0]);
+    x.kept |= miras__makes(o) & ~out & (flags & MIRAS__IS_TEXT ? 0 : ~(miras__set)0);
+    x.by_adjoint = flags & (MIRAS__IS_AGAIN | MIRAS__IS_AT_GRAD) ? x.by_adjoint | out
+                                                                 : x.by_adjoint & ~out;
+    x.at_grad = flags & MIRAS__IS_AT_GRAD ? x.at_grad | out : x.at_grad & ~out;
+    x.multiplied |= miras__multiplied(o);
+    if (times || experts) x.divided |= out;
+    if (experts) x.divided |= miras__slots(o, 8 | 32);
+    if (o->what == MIRAS__OP_BRANCH) x.stream |= out, x.divided |= miras__of(o->in[2]);
+    read = miras__back_reads(o);
+    if (flags & MIRAS__IS_AT_GRAD) twice |= once & read, once |= read;
+    else others |= read;
+    if (!times) others |= out;
+    x.again |= read | miras__multiplied(o);
+  }
+  for (i = 0; i < p->ops; i++)
+    if (p->op[i].what == MIRAS__OP_EXPERTS) x.in_place |= miras__of(p->op[i].in[1]);
+  x.in_place |= once & ~twice & ~others;
+  x.kept |= x.stream & ~x.kept & miras__of(MIRAS__X);
+  for (i = 0, read = 0; i < p->ops; i++) read |= miras__back_reads(&p->op[i]);
+  x.again &= read | ~x.by_adjoint;
+  for (i = p->ops - 1; i >= 0; i--)                /* and what these are made of */
+    if (miras__makes(&p->op[i]) & x.again & ~x.kept) x.again |= miras__touches(&p->op[i]);
+  x.again &= ~(x.kept | x.stream);
+  return x;
+}
+
+/* ---- what follows: phases ---- */
+
+/* Can operation o go on in a phase that has made these arrays? */
+static int miras__phase_takes(const miras__phase_of *ph, miras__set made, const miras__op *o) {
+  const unsigned flags = miras__flags(o);
+  if (o->segment || ph->segments) return o->segment == ph->segments;
+  if (flags & MIRAS__IS_BY_HEADS)
+    return ph->heads && (flags & MIRAS__IS_FOLLOWS || !(miras__touches(o) & made));
+  if (ph->heads || (flags & MIRAS__IS_TEXT && !ph->text) || (flags & MIRAS__IS_DENSE && ph->text))
+    return 0;
+  return !(flags & MIRAS__IS_AHEAD && miras__of(o->in[0]) & made);
+}
+
+/* The tasks of a phase by heads are at least those of operation o. */
+static void miras__phase_heads(const miras__program *p, miras__phase_of *ph, const miras__op *o) {
+  const size_t end = miras__task_of(p, o) + miras__tasks_of(p, o);
+  if (!o->segment && ph->heads < end) ph->heads = (uint32_t)end;
+}
+
+/* Begin a phase, unless there are too many. */
+static miras__phase_of *miras__phase_new(miras__program *p, miras__phase_of *list, int *count,
+                                         int first, const miras__op *o) {
+  miras__phase_of *ph = &list[*count < MIRAS__PHASES ? (*count)++ : (p->fits = 0, 0)];
+  memset(ph, 0, sizeof *ph);
+  ph->first = (unsigned char)first, ph->segments = o->segment;
+  return ph;
+}
+
+static MIRAS__COLD void miras__phases_make(miras__program *p) {
+  miras__phase_of *ph = NULL;
+  miras__set made = 0;
+  int i;
+  for (i = 0; i < p->ops; i++) {
+    const miras__op *o = &p->op[i];
+    const unsigned flags = miras__flags(o);
+    if (!ph || !miras__phase_takes(ph, made, o))
+      ph = miras__phase_new(p, p->phase, &p->phases, i, o), made = 0;
+    ph->count++;
+    made |= miras__makes(o);
+    if (flags & MIRAS__IS_BY_HEADS) miras__phase_heads(p, ph, o);
+    else if (flags & MIRAS__IS_TEXT && !o->segment) ph->text = 1;
   }
 }
 
-/* Find the sizes that follow from what the type of a layer has set. Returns 0 if a parameter or
- * the state of a running text is too large. */
-static int miras__shape_end(miras__shape *s) {
-  size_t rows, jobs, side;
-  int i;
-  if (!miras__params_find(s)) return 0;
-  for (side = s->proj, i = 0; i < MIRAS__PARAMS; i++) {
-    const miras__param *p = &s->param[i];
-    if (side < miras__each_rows(s, i)) side = miras__each_rows(s, i);
-    if (side < p->cols) side = p->cols;
-  }
-  s->pack = miras__gemm_room(MIRAS__TILE, side, side);
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    miras__param *p = &s->param[i];
-    const int origin = miras__params[i].origin, turns = origin <= MIRAS__MULTIPLIES;
-    const size_t count = miras__pad(miras__count(p));
-    size_t room = 0, back = 0;                     /* in panels, and turned                      */
-    miras__grow(&room, p->rows, miras__paneled(p->cols));
-    miras__grow(&back, p->cols, miras__paneled(p->rows));
-    if (room < back) room = back;
-    p->at = turns && s->form ? s->packed : s->floats;
-    if (turns && s->form) {
-      miras__grow(&s->packed, p->rows, miras__row_bytes(s->form, p->cols));
-      s->packed = miras__padded(s->packed);
-    } else {
-      miras__grow(&s->floats, count, 1);
+/* ---- what follows: the way back ---- */
+
+/* Is there a memory before operation i, whose adjoint comes first? */
+static int miras__memory_before(const miras__program *p, int i) {
+  while (i-- > 0)
+    if (p->op[i].what == MIRAS__OP_MEMORY && !p->op[i].segment) return 1;
+  return 0;
+}
+
+/* The adjoint of operation i comes next, in a phase that has made gradients of these arrays. */
+static void miras__list_add(miras__program *p, miras__phase_of *ph, miras__set *made, int i) {
+  const miras__op *o = &p->op[i];
+  p->list[p->listed++] = (unsigned char)i;
+  ph->count++;
+  *made |= miras__grads(o);
+  if (miras__flags(o) & (MIRAS__IS_BY_HEADS | MIRAS__IS_FOLLOWS)) miras__phase_heads(p, ph, o);
+}
+
+/* The adjoints in their order, in phases: those by heads through all rows, others for a tile.
+ * What adds to gradients that a memory sets waits for it. */
+static MIRAS__COLD void miras__backs_make(miras__program *p) {
+  unsigned char next[MIRAS__OPS];
+  miras__phase_of *ph = NULL;
+  miras__set made = 0;
+  int i, j, waiting = 0;
+  for (i = p->ops - 1; i >= 0; i--) {
+    const miras__op *o = &p->op[i];
+    const unsigned flags = miras__flags(o);
+    const int heads = (flags & (MIRAS__IS_BY_HEADS | MIRAS__IS_FOLLOWS)) > 0 && !o->segment;
+    if (!miras__ops[o->what].back) continue;
+    if (flags & MIRAS__IS_FOLLOWS && miras__memory_before(p, i)) {
+      next[waiting++] = (unsigned char)i;
+      continue;
     }
-    if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
-    miras__grow(&s->sums[origin], 1, turns ? room : count);
+    if (!ph || ph->segments != o->segment || heads != (ph->heads > 0) ||
+        (flags & MIRAS__IS_NEIGHBOURS && !o->segment && miras__of(o->out) & made))
+      ph = miras__phase_new(p, p->back, &p->backs, p->listed, o), made = 0;
+    miras__list_add(p, ph, &made, i);
+    for (j = 0; heads && j < waiting; j++) miras__list_add(p, ph, &made, next[j]);
+    if (heads) waiting = 0;
   }
-  s->ld_p = miras__pad(s->proj + s->recalled + (s->at_read - s->at_inner) + s->inner);
-  s->ld_g = miras__pad(s->outs);
-  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) +
-                       (s->late || s->inner ? s->value : 0));
-  rows = MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
-         (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
-  if (s->experts) rows += 2 * MIRAS__TILE * s->ld_x;
-  s->bare = miras__larger(s->scratch, rows);
-  s->scratch = miras__larger(s->scratch, s->pack + rows);
-  jobs = s->experts ? MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS) : 0;   /* expert_block    */
-  s->bare_train = miras__larger(s->scratch_train, miras__larger(rows, jobs));
+}
+
+/* Put what is made again before the adjoints of the first phase that needs it, or of the tiles'
+ * phase ahead of that. */
+static MIRAS__CALLED void miras__again_make(miras__program *p, const miras__sets *x) {
+  unsigned char list[2 * MIRAS__OPS], at[MIRAS__OPS];
+  int i, j, ph, listed = 0;
+  for (i = p->ops - 1; i >= 0; i--) {
+    const miras__set makes = miras__makes(&p->op[i]) & x->again;
+    at[i] = MIRAS__PHASES;
+    for (ph = p->backs - 1; makes && ph >= 0; ph--)
+      for (j = p->back[ph].first; j < p->back[ph].first + p->back[ph].count; j++) {
+        const miras__op *o = &p->op[p->list[j]];
+        if ((miras__back_reads(o) | miras__multiplied(o)) & makes) at[i] = (unsigned char)ph;
+      }
+    for (j = i + 1; j < p->ops; j++)
+      if (at[j] < at[i] && miras__touches(&p->op[j]) & makes) at[i] = at[j];
+    if (at[i] == MIRAS__PHASES) continue;
+    while (at[i] && (p->back[at[i]].heads || p->back[at[i]].segments)) at[i]--;
+  }
+  for (ph = 0; ph < p->backs; ph++) {
+    miras__phase_of *now = &p->back[ph];
+    const int first = listed;
+    for (i = 0; i < p->ops; i++)
+      if (at[i] == ph) list[listed++] = (unsigned char)(i + MIRAS__OPS);
+    for (i = now->first; i < now->first + now->count; i++) list[listed++] = p->list[i];
+    now->first = (unsigned char)first, now->count = (unsigned char)(listed - first);
+  }
+  memcpy(p->list, list, sizeof list);
+  p->listed = listed;
+}
+
+/* The first column of what an operation reads. */
+static uint32_t miras__in_column(const miras__op *o, int i) { return i < 3 ? o->in_at[i] : 0; }
+
+/* Does an adjoint before entry i of the list make a gradient of these columns? */
+static int miras__grad_before(const miras__program *p, int i, int array, uint32_t column) {
+  int t;
+  while (i-- > 0) {
+    const miras__op *o = &p->op[p->list[i] % MIRAS__OPS];
+    for (t = 0; p->list[i] < MIRAS__OPS && t < MIRAS__INS; t++)
+      if (o->in[t] == array && miras__in_column(o, t) == column &&
+          (miras__ops[o->what].grads >> t & 1))
+        return 1;
+  }
+  return 0;
+}
+
+/* Which operations add to a gradient that another has set; which gradient of the stream each has;
+ * which are not the first to multiply by a weight. */
+static MIRAS__COLD void miras__order_make(miras__program *p) {
+  int i, j, s;
+  for (i = 0; i < p->listed; i++) {
+    miras__op *o = &p->op[p->list[i] % MIRAS__OPS];
+    if (p->list[i] >= MIRAS__OPS) continue;
+    o->turn = (unsigned char)p->norms;
+    p->norms += (miras__flags(o) & MIRAS__IS_STREAMS) > 0;
+    for (s = 0; s < MIRAS__INS; s++)
+      if (o->in[s] && miras__grad_before(p, i, o->in[s], miras__in_column(o, s)))
+        o->adds = (unsigned char)(o->adds | 1 << s);
+  }
+  for (i = 0; i < p->ops; i++)
+    for (j = 0; j < i; j++)
+      if (p->op[i].param && p->op[j].param == p->op[i].param) p->op[i].round++;
+}
+
+/* ---- what follows: arrays ---- */
+
+/* What an operation touches, how 0: going forward; of entry i of the list back the values, 1, or
+ * gradients, 2, of which it reads that of its result. */
+static miras__set miras__step_touches(const miras__program *p, int i, int how) {
+  const miras__op *o = &p->op[how ? p->list[i] % MIRAS__OPS : i];
+  if (!how || p->list[i] >= MIRAS__OPS) return how == 2 ? 0 : miras__touches(o);
+  if (how == 2) return miras__grads(o) | miras__of(o->out);
+  return miras__back_reads(o) | (miras__flags(o) & MIRAS__IS_AGAIN ? miras__of(o->out) : 0);
+}
+
+/* The arrays that are touched; `several`: in several phases, or where tasks are no tiles. */
+static miras__set miras__phases_touch(const miras__program *p, int how, miras__set *several) {
+  const miras__phase_of *ph = how ? p->back : p->phase;
+  const int count = how ? p->backs : p->phases;
+  miras__set all = 0;
+  int i, j;
+  *several = 0;
+  for (i = 0; i < count; i++) {
+    miras__set now = 0;
+    for (j = ph[i].first; j < ph[i].first + ph[i].count; j++)
+      now |= miras__step_touches(p, j, how);
+    *several |= now & (ph[i].segments ? now : all);
+    all |= now;
+  }
+  return all;
+}
+
+/* Floats of a token that array i has; grads: its gradient. */
+static size_t miras__array_each(const miras__array *r, int grads) {
+  return miras__pad(r->by_head ? (size_t)(grads ? r->grad_heads : r->heads) * r->dim : r->dim);
+}
+
+/* The next array of so many floats of a token in a block that has *all before. */
+static void miras__place_next(miras__program *p, miras__where *at, int life, size_t each,
+                              size_t *all, unsigned char *count) {
+  at->life = (unsigned char)life, at->index = (*count)++;
+  at->at = (uint32_t)*all;
+  if (*all > (uint32_t)-1 - each) p->fits = 0;
+  else *all += each;
+}
+
+/* Find where the arrays of a program lie. Forward alone needs those of p->call. */
+static MIRAS__COLD void miras__places_make(miras__program *p, const miras__sets *x) {
+  miras__set across, value_across, grad_across, grads;
+  int i;
+  (void)miras__phases_touch(p, 0, &across);
+  (void)miras__phases_touch(p, 1, &value_across);
+  grads = miras__phases_touch(p, 2, &grad_across) & ~(x->stream | x->through);
+  p->array[MIRAS__X].value.life = p->array[MIRAS__Y].value.life = MIRAS__STREAM;
+  p->array[MIRAS__Y].value.at = 1;
+  for (i = MIRAS__Y + 1; i < p->arrays; i++) {
+    miras__array *r = &p->array[i];
+    const size_t each = miras__array_each(r, 0);
+    if (miras__has(x->kept, i))
+      miras__place_next(p, &r->value, MIRAS__KEPT, each, &p->kept, &p->kept_count);
+    else if (miras__has(x->made & across, i) || (r->by_head && miras__has(x->made, i)))
+      miras__place_next(p, &r->value, MIRAS__CALL, each, &p->call, &p->call_count);
+    else if (miras__has(x->made, i)) r->value.life = MIRAS__TASK;
+  }
+  p->call_train = p->call, p->call_train_count = p->call_count;
+  for (i = MIRAS__X; i < p->arrays; i++) {
+    miras__array *r = &p->array[i];
+    const int life = r->value.life, weighs = miras__has(x->multiplied, i);
+    const int at_grad = weighs && miras__has(x->at_grad, i);
+    if (miras__has(x->in_place, i)) r->grad = r->value;
+    else if (miras__has(grads, i) &&
+             (r->by_head || at_grad || miras__has(x->divided | grad_across, i)))
+      miras__place_next(p, &r->grad, MIRAS__CALL, miras__array_each(r, 1), &p->call_train,
+                        &p->call_train_count);
+    else if (miras__has(grads, i)) r->grad.life = MIRAS__TASK;
+    if (life == MIRAS__KEPT || life == MIRAS__STREAM) r->again = r->value;
+    else if (!life || (!weighs && !miras__has(x->again, i))) continue;
+    else if (life == MIRAS__CALL) r->again = r->value;
+    else if (at_grad) r->again = r->grad;
+    else if (weighs || miras__has(value_across, i))
+      miras__place_next(p, &r->again, MIRAS__CALL, miras__array_each(r, 0), &p->call_train,
+                        &p->call_train_count);
+    else r->again.life = MIRAS__TASK;
+  }
+  for (i = 0; i < p->ops; i++)
+    if (miras__flags(&p->op[i]) & MIRAS__IS_THROUGH)
+      p->array[p->op[i].in[0]].grad = p->array[p->op[i].out].grad;
+}
+
+/* ---- what follows: a task's arrays ---- */
+
+/* One that lies in a task's scratch: a value going forward (how 0), a value (1) or a gradient (2)
+ * on the way back; the steps between which it is touched. */
+static miras__where *miras__where_of(miras__array *r, int how) {
+  return how == 2 ? &r->grad : how ? &r->again : &r->value;
+}
+static void miras__steps_of(const miras__program *p, int i, int how, int *first, int *last) {
+  int j;
+  for (*first = j = 0; j < (how ? p->listed : p->ops); j++)
+    if (miras__has(miras__step_touches(p, j, how), i)) {
+      if (!*first) *first = j + 1;
+      *last = j + 1;
+    }
+}
+
+/* Lay out what a task makes and uses: arrays whose times do not meet may share room. Returns the
+ * floats; back: of the way back. */
+static MIRAS__COLD size_t miras__tasks_make(miras__program *p, int back) {
+  const int from = back ? p->arrays : 0, end = back ? 3 * p->arrays : p->arrays;
+  size_t all = 0;
+  int i, j, first, last = 0, begin, stop = 0, moved;
+  for (i = from; i < end; i++) {                   /* of array i % arrays value, again, gradient */
+    miras__array *r = &p->array[i % p->arrays];
+    miras__where *at = miras__where_of(r, i / p->arrays);
+    const size_t size = MIRAS__TILE * (size_t)r->ld;
+    if (at->life != MIRAS__TASK) continue;
+    miras__steps_of(p, i % p->arrays, i / p->arrays, &first, &last);
+    for (moved = 1, at->at = 0; moved;)
+      for (moved = 0, j = from; j < i; j++) {
+        miras__array *other = &p->array[j % p->arrays];
+        const miras__where *x = miras__where_of(other, j / p->arrays);
+        const size_t behind = x->at + MIRAS__TILE * (size_t)other->ld;
+        if (x->life != MIRAS__TASK || x->at >= at->at + size || at->at >= behind) continue;
+        miras__steps_of(p, j % p->arrays, j / p->arrays, &begin, &stop);
+        if (begin <= last && stop >= first) at->at = (uint32_t)behind, moved = 1;
+      }
+    all = miras__larger(all, at->at + size);
+    if (all > (uint32_t)-1 / 2) p->fits = 0;
+  }
+  return all;
+}
+
+/* Floats of an operation's own room in a task. */
+static size_t miras__op_room(const miras__program *p, const miras__op *o) {
+  const size_t tile = MIRAS__TILE, n = (size_t)o->heads * o->cols;
+  switch (o->what) {
+    case MIRAS__OP_RMS: return 2 * miras__pad(o->cols);
+    case MIRAS__OP_RELU2: return tile * miras__pad(o->cols);
+    case MIRAS__OP_BRANCH: case MIRAS__OP_SHIFT: case MIRAS__OP_MIX: return tile * p->ld_x;
+    case MIRAS__OP_CONV: return p->tail[o->part].back * (miras__pad(o->cols) + o->cols) +
+                                tile * o->cols;
+    case MIRAS__OP_VALUES: return tile * o->cols;
+    case MIRAS__OP_BONUS: return tile * (n + 1);
+    case MIRAS__OP_EXPERTS: return tile * (2 * p->ld_x + p->mlp.ld);
+    default: return 0;
+  }
+}
+
+/* The heads with a state that sessions hand out, of an operation: in a mac attention has as many
+ * again, of what was recalled. */
+static size_t miras__heads_of(const miras__program *p, const miras__op *o) {
+  if (o->what == MIRAS__OP_MEMORY) return o->function ? 0 : p->mixer.heads;
+  return o->what == MIRAS__OP_ATTEND ? p->attending.groups * (o->in[4] ? 2 : 1) : 0;
+}
+
+/* ---- what follows: sizes ---- */
+
+/* Places of parameters in the layer's block, in rows of sums, and among transposed ones. */
+static MIRAS__COLD void miras__params_end(miras__program *p) {
+  size_t side = 0;
+  int i;
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    miras__param *w = &p->param[i];
+    const int origin = miras__params[i].origin, times = origin == MIRAS__BY_TIMES;
+    const size_t count = miras__pad(miras__count(w)), cols = times ? miras__columns_of(p, w) : 0;
+    if (!w->rows) continue;
+    w->experts = p->mlp.experts && i >= MIRAS__W_MLP_GATE;
+    w->at = times && p->form ? p->packed : p->floats;
+    if (times && p->form) {
+      miras__grow(&p->packed, w->rows, miras__row_bytes(p->form, w->cols));
+      p->packed = miras__padded(p->packed);
+    } else {
+      miras__grow(&p->floats, count, 1);
+    }
+    if (!times) {
+      w->place = p->sums[origin];
+      miras__grow(&p->sums[origin], 1, count);
+    } else if (w->first == i) {
+      size_t room = 0, back = 0;                   /* in panels, and turned                      */
+      miras__grow(&room, w->rows, miras__paneled(cols));
+      miras__grow(&back, cols, miras__paneled(w->rows));
+      w->place = p->sums[origin];
+      miras__grow(&p->sums[origin], 1, miras__larger(room, back));
+      side = miras__larger(side, miras__larger(cols, miras__each_rows(p, w)));
+    }
+  }
+  p->pack = miras__gemm_room(MIRAS__TILE, side, side);
+}
+
+/* The states of a running text: tails, then of memories, of attention, of memories that recall. */
+static MIRAS__COLD void miras__states_end(miras__program *p) {
+  int i;
+  for (i = 0; i < p->tails; i++) {
+    p->tail[i].state = p->run;
+    miras__grow(&p->run, 1, miras__pad((size_t)p->tail[i].back * p->tail[i].cols));
+  }
+  p->states = p->run;
+  for (i = 0; i < 3 * p->ops; i++) {
+    const miras__op *o = &p->op[i % p->ops];
+    const int memory = o->what == MIRAS__OP_MEMORY, attends = o->what == MIRAS__OP_ATTEND;
+    if (!(memory || attends) || (attends ? 1 : o->function ? 2 : 0) != i / p->ops) continue;
+    p->state[o->part] = p->run;
+    if (memory && !o->function) p->writes = o->part;
+    miras__grow(&p->run, memory ? p->mixer.heads : p->attending.groups * (o->in[4] ? 2 : 1),
+                memory ? p->mixer.plan.head_state : p->attending.state);
+  }
+}
+
+/* Scratch of a worker: products, a task's arrays and an operation's own room; or what a head works
+ * in. */
+static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
+  const size_t forward = miras__tasks_make(p, 0),
+               back = MIRAS__TRAINS ? miras__tasks_make(p, 1) : 0;
+  size_t own = 0, heads = 0, heads_back = 0, jobs = 0;
+  int i, segments = 0;
+  for (i = 0; i < p->ops; i++) {
+    const miras__op *o = &p->op[i];
+    own = miras__larger(own, miras__op_room(p, o));
+    segments |= o->segment;
+    if (o->what == MIRAS__OP_MEMORY) {
+      const miras__plan *plan = &p->mixer.plan;
+      heads = miras__larger(heads, plan->scratch);
+      heads_back = miras__larger(heads_back, plan->head_state + plan->scratch_backward);
+      heads_back = miras__larger(heads_back, MIRAS__TILE * (p->mixer.dk + 4));
+    }
+    if (o->what == MIRAS__OP_ATTEND) {
+      miras__attention x;
+      miras__attention_work work;
+      miras__attending_sizes(&p->attending, &x);
+      heads = miras__larger(heads, miras__attention_lay(&x, 0, NULL, 0, &work));
+      heads_back = miras__larger(heads_back, miras__attention_lay(&x, 1, NULL, 0, &work));
+    }
+    if (o->what == MIRAS__OP_EXPERTS) jobs = MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS);
+  }
+  p->room = miras__larger(forward, back);
+  p->bare = miras__larger(heads, p->room + own);
+  p->scratch = miras__larger(heads, p->pack + p->room + own);
+  p->bare_train = miras__larger(miras__larger(heads_back, p->bare), jobs);
   jobs += miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
-  s->scratch_train = miras__larger(s->scratch_train, miras__larger(s->pack + rows, jobs));
-  s->ld_h = (s->mixes > 1 ? s->mixes : 1) * s->ld_x;
-  if (s->late) {
-    s->at_states = miras__padded(s->scratch_train);
-    s->scratch_train = s->at_states;
-    miras__grow(&s->scratch_train, 2 * s->heads, s->plan.head_state);
-    miras__grow(&s->scratch_train, 2 * s->heads, miras__padded(s->plan.head_dstate));
-    s->bare_train = s->scratch_train;            /* a device has these states in that place       */
-  }
-  s->tail = s->mixes ? s->ld_x : miras__pad((s->taps - 1) * s->at_out);
-  s->run = s->tail;
-  miras__grow(&s->run, s->plan.head_state, s->states + (s->late ? s->heads : 0));
-  if (s->beside) {
-    miras__grow(&s->run, s[1].plan.head_state, s->beside);
-    miras__shape_beside(s);
-  }
-  return s->run + 1 != 0;
+  p->scratch_train = miras__larger(miras__larger(heads_back, p->scratch), jobs);
+  if (!segments) return;
+  p->at_states = miras__padded(p->scratch_train);
+  p->scratch_train = p->at_states;
+  miras__grow(&p->scratch_train, 2 * p->mixer.heads, p->mixer.plan.head_state);
+  miras__grow(&p->scratch_train, 2 * p->mixer.heads, miras__padded(p->mixer.plan.head_dstate));
+  p->bare_train = p->scratch_train;              /* a device has these states in that place       */
 }
 
-static void miras__works(const miras__shape *s, const miras__extent *e, miras__arena *a,
+/* All that follows from a program. Returns 0 if there is too much of something. */
+static MIRAS__CALLED int miras__program_end(miras__program *p) {
+  const miras__sets sets = miras__sets_of(p);
+  miras__params_end(p);
+  miras__phases_make(p);
+  if (MIRAS__TRAINS) {
+    miras__backs_make(p);
+    miras__again_make(p, &sets);
+    miras__order_make(p);
+  }
+  miras__places_make(p, &sets);
+  miras__states_end(p);
+  miras__scratch_end(p);
+  return p->fits && p->run + 1 != 0 && p->floats + 1 != 0 && p->packed + 1 != 0;
+}
+
+/* Lay out blocks of arrays of n tokens: those whose place has this life, of values or of all. */
+static float *miras__block_of(const miras__program *p, int life, int train, size_t n,
+                              miras__arena *a) {
+  const int count = life == MIRAS__KEPT ? p->kept_count : train ? p->call_train_count
+                                                                : p->call_count;
+  const size_t all = life == MIRAS__KEPT ? p->kept : train ? p->call_train : p->call;
+  float *first = NULL;
+  int i, j, how;
+  for (i = 0; i < count; i++) {
+    size_t from = 0, to = all;
+    float *at;
+    for (j = 1; j < p->arrays; j++)                /* where array i begins, and the next one */
+      for (how = 0; how < 3; how++) {
+        const miras__where *x = miras__where_of((miras__array *)(uintptr_t)&p->array[j], how);
+        if (x->life != life) continue;
+        if (x->index == i) from = x->at;
+        if (x->index == i + 1) to = x->at;
+      }
+    at = miras__floats(a, n, to - from);
+    if (!i) first = at;
+  }
+  return first;
+}
+
+static void miras__works(const miras__program *p, const miras__extent *e, miras__arena *a,
                          miras__layer_work *work) {
-  const size_t b = e->batch, t = e->length, n = b * t, runs = b * s->runs;
-  miras__grow(&work->per_qkv, t, s->per_token);
-  work->per_qkv = miras__padded(work->per_qkv);
-  work->context = t, work->rows = n;
-  work->gates = miras__floats(a, n, s->ld_g);
-  work->qkv = miras__floats(a, runs, work->per_qkv);
-  if (!MIRAS__TRAINS || !e->train) return;
-  work->dy = miras__floats(a, n, s->ld_y);
-  work->h = miras__floats(a, n, s->ld_h);
-  work->dshift = miras__floats(a, s->mixes ? n : 0, 2 * s->ld_x);
-  work->h2 = miras__floats(a, n, s->ld_x);
-  work->act = miras__floats(a, n, s->paths * s->ld_f);
-  work->droute = miras__floats(a, n, s->ld_r);
-  work->dproj = miras__floats(a, n, s->ld_p);
-  work->dqkv = miras__floats(a, runs, work->per_qkv);
-  work->inverse = miras__floats(a, runs * s->lengths, t);
-  work->dgates = miras__floats(a, n, s->ld_g);
-  work->out = miras__floats(a, miras__layer_rewrites(s) ? n : 0, s->ld_y);
-  work->part[MIRAS__BY_TILE] = miras__floats(a, b * miras__tiles(t), s->sums[MIRAS__BY_TILE]);
-  work->part[MIRAS__BY_SEQUENCE] = miras__floats(a, b, s->sums[MIRAS__BY_SEQUENCE]);
-  work->part[MIRAS__BY_HEAD] = miras__floats(a, b * s->tasks, s->sums[MIRAS__BY_HEAD]);
+  const size_t b = e->batch, n = b * e->length;
+  const int train = MIRAS__TRAINS && e->train;
+  work->rows = n;
+  work->arrays = miras__block_of(p, MIRAS__CALL, train, n, a);
+  if (!train) return;
+  work->part[MIRAS__BY_TILE] =
+    miras__floats(a, b * miras__tiles(e->length), p->sums[MIRAS__BY_TILE]);
+  work->part[MIRAS__BY_SEQUENCE] = miras__floats(a, b, p->sums[MIRAS__BY_SEQUENCE]);
+  work->part[MIRAS__BY_HEAD] = miras__floats(a, b * p->mixer.heads, p->sums[MIRAS__BY_HEAD]);
 }
 
-#endif
-
-/* The MLP as a layer of its own is one without heads. */
-static const miras__layer_record miras__mlp_layer = {
-  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-};
-
-/* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 57 75 -- */
-
-/* A memory per head, fed by convolutions and gates (MODELS in room @05). */
-
-/* Has a gate of this form a learned number beside its offset? */
-static int miras__gate_learns(int form) {
-  return form == MIRAS__GATE_RATE || form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
+/* Floats of the tape of a task of operation o; 0 or the largest number: too many. */
+static size_t miras__tape_of(const miras__program *p, const miras__op *o, const miras__extent *e) {
+  const miras__attending *s = &p->attending;
+  size_t all = 0;
+  if (o->what == MIRAS__OP_MEMORY)
+    return o->segment ? miras__segment_tape(p, e->length)
+                      : miras__padded(miras__plan_tape(&p->mixer.plan, e->length));
+  miras__grow(&all, e->length, s->group * (s->dk + 2));
+  if (o->segment) return all;
+  all = miras__padded(all);
+  miras__grow(&all, e->carries ? s->state : 0, 1);
+  return miras__padded(all);
 }
 
-/* Length that the layer gives keys and queries, as qk_norm_fwd takes it; 0: their own. */
-static float miras__key_length(const miras__shape *s) {
-  if (s->qk_map == MIRAS_QK_MAP_L2 || s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) return 1;
-  if (s->qk_map == MIRAS_QK_MAP_L1) return -1;
-  return s->qk_map == MIRAS_QK_MAP_RMS ? (float)sqrt((double)s->dk) : 0;
+/* Lay out the arrays that a layer keeps of a call; x is the caller's. */
+static void miras__keeps(const miras__program *p, const miras__extent *e, miras__arena *a,
+                         miras__kept *kept) {
+  int i;
+  kept->arrays = miras__block_of(p, MIRAS__KEPT, 0, e->batch * e->length, a);
+  kept->tails = miras__floats(a, e->carries ? e->batch : 0, p->states);
+  for (i = 0; MIRAS__TRAINS && e->train && i < p->ops; i++) {
+    const miras__op *o = &p->op[i];
+    const size_t segments = e->length / p->chunk + (e->length % p->chunk != 0);
+    const int tape = o->what == MIRAS__OP_MEMORY || o->what == MIRAS__OP_ATTEND;
+    size_t tasks = e->batch;
+    if (!tape) continue;
+    kept->per_tape[o->part] = miras__tape_of(p, o, e);
+    if (!kept->per_tape[o->part] || kept->per_tape[o->part] + 1 == 0) a->ok = 0;
+    tasks = 0;
+    miras__grow(&tasks, e->batch, o->what == MIRAS__OP_ATTEND ? p->attending.groups
+                                                              : p->mixer.heads);
+    if (o->segment && o->what == MIRAS__OP_MEMORY) {
+      const size_t of = tasks;
+      tasks = 0;
+      miras__grow(&tasks, of, segments);
+    }
+    kept->tape[o->part] = miras__floats(a, tasks, kept->per_tape[o->part]);
+  }
 }
 
-#ifndef MIRAS__DEVICE
+/* ---- memories: sizes and initial values ---- */
+
+/* Length that a layer gives keys and queries, as qk_norm_fwd takes it; 0: their own. */
+static float miras__key_length(miras_qk_map map, int dk) {
+  if (map == MIRAS_QK_MAP_L2 || map >= MIRAS_QK_MAP_ERASE_GATE) return 1;
+  if (map == MIRAS_QK_MAP_L1) return -1;
+  return map == MIRAS_QK_MAP_RMS ? (float)sqrt((double)dk) : 0;
+}
+
 static double miras__logit(double p) { return miras__log(p / (1 - p)); }
 
 /* x with softplus(x) = y. */
@@ -21041,14 +22759,14 @@ static double miras__softplus_inverse(double y) { return y > 30 ? y : miras__log
 
 /* Find the bounds of g of decay gates, between which softplus(g) of a tied step, or the gate, has
  * the bounds that the descriptor asks for. */
-static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
+static void miras__gate_bounds(miras__mixer *m, const miras_layer_desc *d) {
   const double low = (double)d->mixer.dt_min, high = (double)d->mixer.dt_max,
                keep = (double)d->mixer.decay_min;
   if (!(low > 0 || high > 0 || keep > 0)) return;
-  s->low = low > 0 ? (float)miras__softplus_inverse(low) : -FLT_MAX;
-  s->high = high > 0 ? (float)miras__softplus_inverse(high) : FLT_MAX;
+  m->low = low > 0 ? (float)miras__softplus_inverse(low) : -FLT_MAX;
+  m->high = high > 0 ? (float)miras__softplus_inverse(high) : FLT_MAX;
   if (keep > 0)
-    s->low = (float)miras__logit(
+    m->low = (float)miras__logit(
       miras__pow(keep, d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT ? 16 : 1));
 }
 
@@ -21059,166 +22777,102 @@ static int miras__qkv_function(miras_qkv_act act) {
        : act == MIRAS_QKV_ACT_ELU ? (int)MIRAS__ELU : (int)MIRAS_ACTIVATION_SILU;
 }
 
-/* The heads of a memory layer, and what they read of a token. */
-static void miras__heads_shape(miras__shape *s, const miras_layer_desc *d) {
-  const miras_memory_desc *m = &s->plan.d;
-  int i;
-  s->tasks = s->states = s->heads = s->runs = (size_t)m->heads;
-  s->chunk = (size_t)m->chunk;
-  s->tied = d->mixer.tied_dt;
-  s->dk = (size_t)m->key_dim;
-  s->dv = (size_t)m->value_dim;
-  s->qk_heads = d->mixer.qk_heads ? (size_t)d->mixer.qk_heads : s->heads;
-  s->group = s->heads / s->qk_heads;
-  if (d->mixer.rope) {
-    s->turn = s->dk;
-    s->pairs = d->mixer.rope_interleaved;
-    s->turning = (MIRAS__TILE + 1) * s->dk;
-    s->base = (double)d->mixer.rope_theta;
-    s->period = d->mixer.rope == MIRAS_ROPE_CHUNK ? s->chunk : 0;
-  }
-  s->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)s->dk) : 1;
-  s->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
-  if (s->norm_heads > s->heads) s->norm_heads = s->heads;
-  s->out_gate = d->type == MIRAS_LAYER_RWKV ? MIRAS_OUT_GATE_NONE : d->mixer.out_gate;
-  s->taps = d->mixer.conv_size ? (size_t)d->mixer.conv_size : 1;
-  s->qk_map = d->mixer.qk_map;
-  s->function[0] = s->function[1] = miras__qkv_function(d->mixer.qk_act);
-  s->function[2] = miras__qkv_function(d->mixer.v_act);
-  s->value = s->heads * s->dv;
-  s->inner_steps = (size_t)m->inner_steps;
-  s->late = d->type == MIRAS_LAYER_MAC;
-  if (s->qk_map == MIRAS_QK_MAP_L1 || miras__key_length(s) > 0)
-    s->lengths = 1 + s->inner_steps + (s->late ? 1 : 0);
-  for (i = 0; i < MIRAS__READS; i++) {
-    const size_t each = i == MIRAS__READ_V ? s->dv : s->dk;
-    s->read_at[i] = s->per_token;
-    s->read_dim[i] = i == MIRAS__READ_Q ? each : i <= MIRAS__READ_V ? s->inner_steps * each
-                   : i == MIRAS__READ_SAID ? (s->late ? each : 0)
-                   : m->separate_erase ? each : 0;
-    s->per_token += s->read_dim[i];
-  }
-}
-
-/* The gates of a memory layer: the columns of each group, where they lie, and their bounds. */
-static void miras__gates_shape(miras__shape *s, const miras_layer_desc *d) {
-  const miras_memory_desc *m = &s->plan.d;
+/* The gates of memories: the columns of each group, where they lie, and their bounds. Returns 0 if
+ * there are too many. */
+static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t rank) {
+  const miras_memory_desc *of = &m->plan.d;
   const int horizon = d->mixer.decay_horizon;
+  size_t counts[MIRAS__GATE_GROUPS];
   const int always =                              /* c of feedback is a number per head          */
     d->mixer.fixed_gates | (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1 << MIRAS__ERASE : 0);
-  miras__gates *group = s->gate;
+  miras__gates *group = m->gate;
+  size_t offset = 0, all = 0;
   int i;
-  group[MIRAS__KEEP].count = miras__keep_width(m);
+  counts[MIRAS__KEEP] = miras__keep_width(of);
+  counts[MIRAS__STEP] = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
+  counts[MIRAS__MOMENTUM] = miras__gate_width(of, of->momentum_gate);
+  counts[MIRAS__THRESHOLD] = miras__gate_width(of, of->threshold_gate);
+  counts[MIRAS__VALUE_KEEP] = of->value_decay_gate ? m->dv : 0;
+  counts[MIRAS__ERASE] = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
+                       : of->separate_erase ? m->dk : 0;
+  counts[MIRAS__MIX] = rank ? m->dv : 0;
   group[MIRAS__KEEP].form = (int)d->mixer.decay_form;
-  group[MIRAS__STEP].count = miras__gate_width(m, m->learning_rate_gate) * s->inner_steps;
-  group[MIRAS__STEP].form = d->mixer.tied_dt ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
-  group[MIRAS__MOMENTUM].count = miras__gate_width(m, m->momentum_gate);
-  group[MIRAS__THRESHOLD].count = miras__gate_width(m, m->threshold_gate);
+  group[MIRAS__STEP].form = m->tied ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
-  group[MIRAS__VALUE_KEEP].count = m->value_decay_gate ? s->dv : 0;
-  group[MIRAS__ERASE].count = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
-                            : m->separate_erase ? s->dk : 0;
-  group[MIRAS__MIX].count = d->rwkv.value_rank ? s->dv : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
-    group[i].count *= s->heads;
+    group[i].count = (uint32_t)(counts[i] * m->heads);
     group[i].cap = i == MIRAS__KEEP && horizon ? 1 - 1 / (float)horizon : 1;
     if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP)
       group[i].cap = d->mixer.decay_log_limit;
-    group[i].offset = s->outs;
-    if (i != MIRAS__STEP || !d->mixer.tied_dt) s->outs += group[i].count;
+    group[i].offset = (uint32_t)offset;
+    if (i != MIRAS__STEP || !m->tied) offset += group[i].count;
+    all += counts[i];
   }
   for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
     int at = i % MIRAS__GATE_GROUPS, fixed = always >> at & 1;
-    if (i == MIRAS__GATE_GROUPS) s->moving = s->gates;
+    if (i == MIRAS__GATE_GROUPS) m->moving = m->gates;
     if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
-    group[at].first = group[at].from = s->gates;
-    if (at != MIRAS__STEP || !d->mixer.tied_dt) s->gates += group[at].count;
+    group[at].first = group[at].from = (uint32_t)m->gates;
+    if (at != MIRAS__STEP || !m->tied) m->gates += group[at].count;
   }
-  s->outs = s->gates;
-  if (d->mixer.tied_dt) {
-    group[MIRAS__STEP].first = s->outs;
+  m->outs = m->gates;
+  if (m->tied) {
+    group[MIRAS__STEP].first = (uint32_t)m->outs;
     group[MIRAS__STEP].from = group[MIRAS__KEEP].first;
     group[MIRAS__STEP].offset = group[MIRAS__KEEP].offset;
-    s->outs += group[MIRAS__STEP].count;
+    m->outs += group[MIRAS__STEP].count;
   }
-  s->at_gate = s->outs;
-  s->rank[3] = (size_t)d->mixer.out_gate_rank;
-  if (d->mixer.out_gate_rank && d->type == MIRAS_LAYER_MEMORY) s->outs += s->out_offset = s->value;
-  miras__gate_bounds(s, d);
+  miras__gate_bounds(m, d);
+  return all <= (size_t)INT_MAX / m->heads;
 }
 
-/* The shape around s->plan. */
-static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
-  const miras_memory_desc *m = &s->plan.d;
-  miras__heads_shape(s, d);
-  miras__gates_shape(s, d);
-  s->skip = d->mixer.d_skip > 1 ? s->value : d->mixer.d_skip ? s->heads : 0;
-  s->split = d->mixer.qk_map == MIRAS_QK_MAP_ERASE ? s->gate[MIRAS__ERASE].count : 0;
-  s->feedback = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? s->heads : 0;
-  s->cols_q = d->mixer.from_values ? 0 : s->qk_heads * s->dk;
-  s->mix_q = s->cols_q;
-  s->mix_k = d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : s->inner_steps * s->cols_q;
-  s->shared = d->mixer.share_qk;
-  s->cols_k = s->shared ? 0 : s->mix_k;
-  s->cols_v = s->inner_steps * s->value;
-  s->out_norm = d->mixer.out_norm == MIRAS_NORM_NONE ? 0 : s->value;
-  s->out_bias = d->mixer.out_norm == MIRAS_NORM_LAYER ? s->value : 0;
-  s->cols_out = d->mixer.out_gate == MIRAS_OUT_GATE_NONE || d->mixer.out_gate_rank ? 0 : s->value;
-  s->cols_low = s->moving ? (size_t)d->mixer.gate_rank : 0;
-  s->cols_down = d->mixer.from_values ? 0 : s->cols_low;
-  if (d->mixer.from_values) s->inner = s->cols_low + 2 * s->qk_heads * s->dk;
-  s->inner_epsilon = d->mixer.from_values_epsilon;
-  if (d->mixer.projection_bias) {
-    s->biased_q = s->cols_q, s->biased_k = s->cols_k, s->biased_v = s->cols_v;
-    s->biased_out = s->cols_out, s->biased_low = s->cols_down, s->biased_o = s->width;
-  }
-  s->conv = (size_t)d->mixer.conv_size;
-  s->conv_v = d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : s->conv;
-  if (d->mixer.conv_bias) s->bias_q = s->mix_q, s->bias_k = s->mix_k;
-  if (d->mixer.conv_bias && s->conv_v) s->bias_v = s->cols_v;
-  s->rate = miras__gate_learns(s->gate->form) ? s->gate->count : 0;   /* of decay gates */
-  s->gain = m->inner_norm ? s->dv : 0;
-  s->ridge = miras__squares(&s->plan) ? (size_t)miras__features(m) : 0;
-  s->decay_log = s->plan.engine == MIRAS__RUN_SCAN ? s->plan.weights : 0;
-  s->token_rates = m->token_rates ? (size_t)m->chunk : 0;
-  miras__params_find(s);
-}
-
-static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
-                                                            const miras_layer_desc *d, char *why,
-                                                            size_t n) {
-  const miras_result result = miras__plan_make(&s->plan, &d->memory, why, n);
-  if (result != MIRAS_OK) return result;
-  if (s->plan.weights > (size_t)INT_MAX)
+/* Sizes of a layer's memories, whose plan is made. */
+static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras_layer_desc *d,
+                                                  char *why, size_t n) {
+  miras__mixer *m = &p->mixer;
+  const miras_memory_desc *of = &m->plan.d;
+  if (m->plan.weights > (size_t)INT_MAX)
     return miras__say(why, n, "a memory has %zu weights; a model allows up to %d per head",
-                      s->plan.weights, INT_MAX), MIRAS_ERR_DESC;
-  miras__memory_layer_shape(s, d);
-  s->scratch = s->plan.scratch;
-  s->scratch_train = s->plan.head_state + s->plan.scratch_backward;
-  if (s->proj > (size_t)INT_MAX || s->outs > (size_t)INT_MAX)
-    return miras__say(
-             why, n,
-             "memory.heads, key_dim, value_dim, inner_steps and gates make %zu numbers per token; "
-             "a model allows up to %d",
-             s->proj + s->outs, INT_MAX),
-           MIRAS_ERR_DESC;
-  return MIRAS_OK;
+                      m->plan.weights, INT_MAX), MIRAS_ERR_DESC;
+  m->heads = (size_t)of->heads, m->dk = (size_t)of->key_dim, m->dv = (size_t)of->value_dim;
+  m->value = m->heads * m->dv, m->inner_steps = (size_t)of->inner_steps;
+  m->qk_heads = d->mixer.qk_heads ? (size_t)d->mixer.qk_heads : m->heads;
+  m->group = m->heads / m->qk_heads;
+  m->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
+  if (m->norm_heads > m->heads) m->norm_heads = m->heads;
+  m->qk_map = d->mixer.qk_map;
+  m->length = miras__key_length(m->qk_map, of->key_dim);
+  m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
+  m->function[0] = m->function[1] = (unsigned char)miras__qkv_function(d->mixer.qk_act);
+  m->function[2] = (unsigned char)miras__qkv_function(d->mixer.v_act);
+  m->tied = d->mixer.tied_dt != 0;
+  if (d->mixer.rope) {
+    m->rope.turn = m->dk, m->rope.pairs = d->mixer.rope_interleaved;
+    m->rope.turning = (MIRAS__TILE + 1) * m->dk;
+    m->rope.base = (double)d->mixer.rope_theta;
+    m->rope.period = d->mixer.rope == MIRAS_ROPE_CHUNK ? (size_t)of->chunk : 0;
+  }
+  p->chunk = (size_t)of->chunk;
+  if (miras__mixer_gates(m, d, p->rank)) return MIRAS_OK;
+  miras__say(why, n, "memory.heads is %d; their gates make more than %d numbers per token",
+             of->heads, INT_MAX);
+  return MIRAS_ERR_DESC;
 }
 
 /* The g that makes a decay gate 1 - f, by the formulas of room @29; rate receives c of RATE. */
-static double miras__keep_start(const miras__shape *s, double f, double *rate) {
+static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
+  const miras__gates *group = &m->gate[MIRAS__KEEP];
   double loss, g;
-  if (s->gate[MIRAS__KEEP].form != MIRAS__GATE_STEEP)
-    f = 1 - (1 - f) / (double)s->gate[MIRAS__KEEP].cap;
+  if (group->form != MIRAS__GATE_STEEP) f = 1 - (1 - f) / (double)group->cap;
   if (f < 1e-4) f = 1e-4;
   if (f > 0.5) f = 0.5;
   loss = -miras__log(1 - f);
   *rate = 0;
-  switch (s->gate[MIRAS__KEEP].form) {
+  switch (group->form) {
     case MIRAS__GATE_ROOT: return miras__logit(miras__exp(-16 * loss));
     case MIRAS__GATE_RATE:
       /* a tied step starts at softplus(g) = 0.1; otherwise the loss is softplus(g) itself */
-      g = s->tied ? 0.1 : loss;
+      g = m->tied ? 0.1 : loss;
       *rate = miras__log(loss / g);
       return miras__log(miras__expm1(g));
     case MIRAS__GATE_BOUNDED:
@@ -21228,23 +22882,24 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
       *rate = miras__logit((1 - f) / 2);
       return miras__logit((1 - f) / (1 + f));
     case MIRAS__GATE_STEEP:
-      g = loss / (double)s->gate[MIRAS__KEEP].cap;
+      g = loss / (double)group->cap;
       return miras__logit(g < 0.95 ? g : 0.95);
     case MIRAS__GATE_SOFTPLUS: return miras__log(miras__expm1(MIRAS__FIRST_TIME));
     default: return miras__logit(1 - f);
   }
 }
+
 /* Draw the initial offsets of gates, so that decays are the descriptor's constants and learning
  * rates one half; but where erasing has gates of its own, both are near 1: at one half answers are
  * values times the noise of as many gates (8 pairs, seed 1: 0.91 of them recalled instead of
  * 0.998). rate: the decay gates' second parameter, or NULL. */
-static void miras__draw_gates(const miras__shape *s, float *offset, float *rate) {
-  const miras_memory_desc *d = &s->plan.d;
-  const miras__gates *g = s->gate;
+static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate) {
+  const miras_memory_desc *d = &m->plan.d;
+  const miras__gates *g = m->gate;
   const double momentum = (double)d->momentum;
   double forget = d->decay_rate > 0 ? (double)d->decay_rate : 1.0 / 64,
          start[MIRAS__GATE_GROUPS] = {0}, c;
-  const size_t each = g[MIRAS__KEEP].count / s->heads;
+  const size_t each = g[MIRAS__KEEP].count / m->heads;
   const int spread = g[MIRAS__KEEP].form == MIRAS__GATE_SOFTPLUS && !(d->decay_rate > 0);
   size_t h, j;
   int i;
@@ -21252,15 +22907,15 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
     miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
   start[MIRAS__THRESHOLD] = (double)0.5413f;     /* softplus of it is 1                           */
   start[MIRAS__VALUE_KEEP] = miras__logit(63.0 / 64);
-  if (s->feedback) start[MIRAS__ERASE] = 1;
-  if (s->qk_map == MIRAS_QK_MAP_ERASE_GATE) start[MIRAS__ERASE] = start[MIRAS__STEP] = 2;
+  if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) start[MIRAS__ERASE] = 1;
+  if (m->qk_map == MIRAS_QK_MAP_ERASE_GATE) start[MIRAS__ERASE] = start[MIRAS__STEP] = 2;
   if (start[MIRAS__STEP] > 0)
     miras__draw(offset + g[MIRAS__STEP].offset, g[MIRAS__STEP].count, 0, start[MIRAS__STEP], 0);
   for (i = MIRAS__MOMENTUM; i <= MIRAS__ERASE; i++)
     miras__draw(offset + g[i].offset, g[i].count, 0, start[i], 0);
-  for (h = 0; h < s->heads; h++) {
+  for (h = 0; h < m->heads; h++) {
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
-                miras__keep_start(s, forget, &c), 0);
+                miras__keep_start(m, forget, &c), 0);
     if (rate) miras__draw(rate + h * each, each, 0, c, 0);
     for (j = 0; j < each && spread; j++)
       offset[g[MIRAS__KEEP].offset + h * each + j] =
@@ -21268,13 +22923,15 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
     forget *= d->decay_ratio > 0 ? (double)d->decay_ratio : 1;
   }
 }
+
 /* q[rows, qk_heads, key_dim]: of k[rows, qk_heads, inner_steps, key_dim] the keys of the first of a
  * token's inner_steps. */
-static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, const float *k) {
+static void miras__query_as_key(const miras__mixer *m, size_t rows, float *q, const float *k) {
   size_t i;
-  for (i = 0; i < rows * s->qk_heads; i++)
-    memcpy(q + i * s->dk, k + i * s->inner_steps * s->dk, s->dk * sizeof *q);
+  for (i = 0; i < rows * m->qk_heads; i++)
+    memcpy(q + i * m->dk, k + i * m->inner_steps * m->dk, m->dk * sizeof *q);
 }
+
 /* Initial values beyond draws: of gates and memories. With an inner norm and keys of length 1
  *   queries start as the keys, projection and convolution: a new network then finds what it wrote
  *           (Trockman et al. 2024), and need not learn first that both must agree
@@ -21285,815 +22942,465 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
  *           than its value has a gradient of its seed, which L2 has not behind the norm
  * Matrices, which are linear in the value, learn to look up sooner without either, and so do
  * perceptrons with longer keys, which reach the bends of their activations. */
-static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
-  const miras__shape *s = layer->s;
-  const miras__param *at = s->param;
-  const miras__gates *step = &s->gate[MIRAS__STEP], *bound = &s->gate[MIRAS__THRESHOLD];
-  const int found = s->plan.d.inner_norm && s->qk_map == MIRAS_QK_MAP_L2 && !s->form;
+static MIRAS__COLD void miras__mixer_draw(const miras__layer *layer, uint64_t seed) {
+  const miras__program *p = layer->p;
+  const miras__mixer *m = &p->mixer;
+  const miras__param *at = p->param;
+  const miras__gates *step = &m->gate[MIRAS__STEP], *bound = &m->gate[MIRAS__THRESHOLD];
+  const int found = m->plan.d.inner_norm && m->qk_map == MIRAS_QK_MAP_L2 && !p->form;
+  const int shared = !at[MIRAS__W_K].rows;
   const size_t large =
-    (s->plan.d.bias == MIRAS_BIAS_LP ? s->heads : (s->heads + 1) / 2) * s->inner_steps * s->dv;
+    (m->plan.d.bias == MIRAS_BIAS_LP ? m->heads : (m->heads + 1) / 2) * m->inner_steps * m->dv;
   float *w = layer->w;
   size_t i, column;
-  if (s->turn) miras__draw_turns(s);
-  miras__constant_keeps(&s->plan.d, layer->index, layer->keep);
-  miras__draw(s->gate_scale, s->outs, 0, 1, 0);
-  miras__draw(s->gate_scale + step->first, step->count, 0, (double)s->plan.d.learning_rate, 0);
-  miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)s->plan.d.threshold, 0);
+  if (m->rope.turn) miras__draw_turns(&m->rope);
+  if (m->idling) {
+    miras__draw(m->idle, m->idling, 0, 0, 0);
+    miras__draw(m->idle + m->idling, m->idling, 0, 1, 0);
+  }
+  miras__constant_keeps(&m->plan.d, layer->index, layer->keep);
+  miras__draw(m->gate_scale, m->outs, 0, 1, 0);
+  miras__draw(m->gate_scale + step->first, step->count, 0, (double)m->plan.d.learning_rate, 0);
+  miras__draw(m->gate_scale + bound->first, bound->count, 0, (double)m->plan.d.threshold, 0);
   if (found) {
-    if (!s->shared)
-      miras__query_as_key(s, s->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
-    miras__query_as_key(s, s->conv, w + at[MIRAS__W_CONV_Q].at, w + at[MIRAS__W_CONV_K].at);
-    for (i = 0; i < s->width; i++)
+    if (!shared)
+      miras__query_as_key(m, p->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
+    miras__query_as_key(m, at[MIRAS__W_CONV_Q].rows, w + at[MIRAS__W_CONV_Q].at,
+                        w + at[MIRAS__W_CONV_K].at);
+    for (i = 0; i < p->width; i++)
       for (column = 0; column < large; column++)
         w[at[MIRAS__W_V].at + i * at[MIRAS__W_V].cols + column] *= 3;
   }
-  if (s->gates)
-    miras__draw_gates(s, w + at[MIRAS__W_GATES_OFFSET].at,
+  if (m->gates)
+    miras__draw_gates(m, w + at[MIRAS__W_GATES_OFFSET].at,
                       at[MIRAS__W_GATES_RATE].rows ? w + at[MIRAS__W_GATES_RATE].at : NULL);
   /* gains or ridges begin at one place */
-  miras__plan_init_params(&s->plan, miras__hash(seed + 9), w + at[MIRAS__W_MEMORY].at,
-                          w + at[s->decay_log ? MIRAS__W_DECAY_LOG : MIRAS__W_GAIN].at);
+  miras__plan_init_params(&m->plan, miras__hash(seed + 9), w + at[MIRAS__W_MEMORY].at,
+                          w + (at[MIRAS__W_DECAY_LOG].rows ? at[MIRAS__W_DECAY_LOG].at
+                               : at[MIRAS__W_RIDGE].rows ? at[MIRAS__W_RIDGE].at
+                                                         : at[MIRAS__W_GAIN].at));
 }
 
-static size_t miras__memory_layer_tape(const miras__shape *s, const miras__extent *e) {
-  return miras__plan_tape(&s->plan, e->length);
-}
-#endif
-
-/* Row a->first of a part of what head h reads, in an array like work.qkv: per head the parts one
- * behind the other, each [length, read_dim]. Queries and keys lie with the first qk_heads heads;
- * of their gradients each head has its own. */
-static float *miras__read_rows(const miras__visit *a, float *all, int part, size_t h) {
-  const miras__shape *s = a->layer->s;
-  return all + h * a->work.per_qkv + s->read_at[part] * a->length + a->first * s->read_dim[part];
-}
-
-/* The inverse lengths of head h's queries, keys or attention's answers (part), in an array like
- * work.inverse; NULL for NULL. */
-MIRAS__INLINE float *miras__length_of(const miras__visit *a, float *all, int part, size_t h) {
-  const miras__shape *s = a->layer->s;
-  const size_t keys = part == MIRAS__READ_K;
-  const size_t before = keys ? 1 : part == MIRAS__READ_Q ? 0 : 1 + s->inner_steps;
-  return miras__to(all, (h * s->lengths + before) * a->work.context +
-                          a->first * (keys ? s->inner_steps : 1));
+/* Initial values of a layer beyond the draws of miras__params, and constants; seed is the
+ * layer's. */
+static MIRAS__COLD void miras__layer_draw(const miras__layer *layer, uint64_t seed) {
+  const miras__program *p = layer->p;
+  const miras__param *shift = miras__param_of(p, MIRAS__W_SHIFT);
+  size_t j, i;
+  if (p->mixer.heads) miras__mixer_draw(layer, seed);
+  if (p->attending.rope.turn) miras__draw_turns(&p->attending.rope);
+  /* mixes from 0 to 1: some channels see the token, others the one before */
+  for (j = 0; p->type == MIRAS_LAYER_RWKV && j < shift->rows; j++)
+    for (i = 0; i < p->width; i++)
+      layer->w[shift->at + j * p->width + i] = (float)(i + 1) / (float)(p->width + 1);
 }
 
-/* The convolution of queries, keys or values (which 0, 1, 2); dim 0: none. past as in conv_fwd. */
-static miras__conv miras__conv_of(const miras__visit *a, int which, const float *past,
-                                  size_t ldpast) {
-  const miras__shape *s = a->layer->s;
-  const miras__param *p = &s->param[MIRAS__W_Q + (which == 1 && s->shared ? 0 : which)];
-  const int taps = s->param[MIRAS__W_CONV_Q + which].rows > 0;
-  const size_t heads = which < 2 ? s->qk_heads : s->heads;
-  const int biased = s->param[MIRAS__W_CONV_BIAS_Q + which].rows > 0;
-  miras__conv of;
-  of.c = a->kept.proj + p->place, of.ldc = s->ld_p;
-  of.past = miras__at(past, p->place), of.ldpast = ldpast;
-  of.w = taps ? miras__weight(a->layer, MIRAS__W_CONV_Q + which) : NULL;
-  of.bias = biased ? miras__weight(a->layer, MIRAS__W_CONV_BIAS_Q + which) : NULL;
-  of.taps = taps ? s->taps : 1;
-  of.function = s->function[which];
-  of.per = a->work.per_qkv;
-  of.rows = a->n, of.heads = heads, of.group = s->heads / heads;
-  of.dim = (p->cols + (which ? 0 : s->plain)) / heads;
-  of.more = which == 1 && s->shared;
-  if (a->only && (a->only == 1) != !which) of.dim = 0;
-  return of;
+/* ---- parts that layers share ---- */
+
+/* y = x (.) f(gate) */
+static void miras__add_gate(miras__program *p, int y, int x, size_t at, int gate, size_t at_gate,
+                            size_t n, int function) {
+  miras__op *o = miras__op_new(p, MIRAS__OP_GATE, y, 0, x, at, n);
+  miras__op_reads(o, 1, gate, at_gate);
+  o->function = (unsigned char)function;
 }
 
-/* The tile's queries or keys of a head turn, way 1, or back. */
-static void miras__turn_rows(const miras__visit *a, float *x, const float *angles, int way) {
-  const size_t n = a->layer->s->dk;
-  a->k->rotary(x, n, x, n, angles, a->layer->s->pairs ? 2 * way : way, a->n, 1, n, n);
-}
-
-/* ---- queries, keys and low rank from values (Mamba) ----
- *
- * With x the token's values of all heads, [value], behind convolution and activation, and W the
- * inner weight:
- *   (l, k, q) = x W,  with inner_epsilon each over its root mean square
- *   g         = l W_up + offset: what the gates are made of
- * Rows x lie behind answers in kept.y, and (l, k, q) behind projections in kept.proj. */
-
-/* The three parts of a row: where each lies in it, and its numbers. */
-static void miras__inner_part(const miras__shape *s, int i, size_t *at, size_t *n) {
-  const size_t each = s->qk_heads * s->dk;
-  *at = i ? s->cols_low + (size_t)(i - 1) * each : 0;
-  *n = i ? each : s->cols_low;
-}
-
-/* The norm of part i of the tile's rows. Gains of ones lie behind a tile's rows of projections. */
-static miras__norming miras__inner_norm(const miras__visit *a, size_t at, size_t n) {
-  const miras__shape *s = a->layer->s;
-  float *ones = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f + s->ld_p);
-  a->k->fill(ones, 1, n);
-  return miras__norm_of(a->kept.proj + s->at_inner + at, s->ld_p, ones, a->n, n,
-                        s->inner_epsilon);
-}
-
-/* A head's rows of keys (which 1) or queries (2) in an array like work.qkv. */
-static float *miras__inner_rows(const miras__visit *a, float *all, int which, size_t h) {
-  return miras__read_rows(a, all, which == 1 ? MIRAS__READ_K : MIRAS__READ_Q, h);
-}
-
-/* Values in qkv -> proj's inner columns, and keys and queries in qkv. */
-static void miras__inner_read(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const miras__kernels *k = a->k;
-  const size_t dk = s->dk, dv = s->dv, ld = s->ld_p;
-  float *x = a->kept.y + s->value, *z = a->kept.proj + s->at_read;
-  size_t h, at, n;
-  int i;
-  for (h = 0; h < s->heads; h++)
-    k->copy_rows(x + h * dv, s->ld_y, miras__read_rows(a, a->work.qkv, MIRAS__READ_V, h), dv, a->n,
-                 dv);
-  miras__times(a, MIRAS__W_INNER, MIRAS__SET, a->kept.proj + s->at_inner, ld, x, s->ld_y, a->n);
-  for (i = 0; i < 3; i++) {
-    miras__inner_part(s, i, &at, &n);
-    if (s->inner_epsilon > 0 && n) {
-      const miras__norming of = miras__inner_norm(a, at, n);
-      k->heads_norm_fwd(z + at, ld, &of);
-    }
-    for (h = 0; i && h < s->qk_heads; h++)
-      k->copy_rows(miras__inner_rows(a, a->work.qkv, i, h), dk, z + at + h * dk, ld, a->n, dk);
-  }
-}
-
-/* Convolve, activate, and bring keys and queries to their length: proj -> qkv. inverse NULL or, per
- * head, lengths of q, k. */
-static void miras__convolve(const miras__visit *a, const float *past, size_t ldpast,
-                            float *inverse) {
-  const miras__shape *s = a->layer->s;
-  const int key = s->read_dim[MIRAS__READ_OWN] ? MIRAS__READ_OWN : MIRAS__READ_K;
-  const float length = miras__key_length(s), scale = s->query_scale;
-  float *qkv = a->work.qkv;
-  size_t h;
-  int i;
-  for (i = 0; i < 3; i++) {
-    const miras__conv of = miras__conv_of(a, i, past, ldpast);
-    if (of.dim) a->k->conv_fwd(miras__read_rows(a, qkv, i == MIRAS__READ_K ? key : i, 0), &of);
-  }
-  if (s->inner) miras__inner_read(a);
-  if (s->turn) {
-    const float *angles = miras__angles(a);
-    for (h = 0; h < s->qk_heads; h++) {
-      miras__turn_rows(a, miras__read_rows(a, qkv, MIRAS__READ_Q, h), angles, 1);
-      miras__turn_rows(a, miras__read_rows(a, qkv, key, h), angles, 1);
-    }
-  }
-  for (h = 0; !s->lengths && scale < 1 && h < s->qk_heads && a->only != 2; h++) {
-    float *q = miras__read_rows(a, qkv, MIRAS__READ_Q, h);
-    a->k->scale(q, scale, q, a->n * s->dk);
-  }
-  for (h = 0; s->lengths && h < s->qk_heads; h++) {
-    if (a->only != 2)
-      a->k->qk_norm_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h),
-                     miras__length_of(a, inverse, MIRAS__READ_Q, h), length * scale, a->n, s->dk);
-    if (a->only != 1)
-      a->k->qk_norm_fwd(miras__read_rows(a, qkv, key, h),
-                     miras__length_of(a, inverse, MIRAS__READ_K, h), length, a->n * s->inner_steps,
-                     s->dk);
-  }
-}
-
-/* The factors that the numbers of a group of gates are multiplied by. */
-static const float *miras__gate_scale(const miras__layer *layer, const miras__gates *group) {
-  return miras__gate_learns(group->form) ? miras__weight(layer, MIRAS__W_GATES_RATE)
-                                         : layer->s->gate_scale + group->first;
-}
-
-static miras__gating miras__gating_of(const miras__shape *s, const miras__gates *group) {
-  const int held = group->from == s->gate[MIRAS__KEEP].from;
-  miras__gating how;
-  how.form = group->form, how.cap = group->cap;
-  how.low = held ? s->low : 0, how.high = held ? s->high : 0;
-  return how;
-}
-
-/* g [n, gates] -> gates [n, outs]. offset NULL: g holds it already. */
-static void miras__make_gates(const miras__visit *a, const float *offset) {
-  const miras__shape *s = a->layer->s;
-  int i;
-  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
-    const miras__gates *group = &s->gate[i];
-    const int tied = group->from != group->first;
-    const miras__gating how = miras__gating_of(s, group);
-    if (group->count)
-      a->k->gates_fwd(&how, a->work.gates + group->first, a->kept.g + group->from, s->ld_g,
-                      offset && !tied ? offset + group->offset : NULL,
-                      miras__gate_scale(a->layer, group), a->n, group->count);
-  }
-}
-
-/* The arguments that head h's keys are made of where it erases with vectors of their own. */
-static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
-  const miras__shape *s = a->layer->s;
-  miras__erasing e;
-  e.x = miras__read_rows(a, a->work.qkv, MIRAS__READ_OWN, h);
-  e.c = a->work.gates + s->gate[MIRAS__ERASE].first + h * s->dk;
-  e.a = miras__weight(a->layer, MIRAS__W_ERASE_SCALE) + h * s->dk;
-  e.b = miras__weight(a->layer, MIRAS__W_ERASE_MIX) + h * s->dk;
-  e.ldc = s->ld_g;
-  e.rows = a->n;
-  e.n = s->dk;
-  return e;
-}
-
-/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
-static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *gates) {
-  const miras__gates *group = &s->gate[which];
-  return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
-}
-
-/* What head h erases by gates and keys x of length 1, with alpha, beta and c of the gates' rows:
- *   erase gate  erase = alpha (.) c (.) x,  replace = -x
- *   feedback    erase = c x,  replace = -beta x,  and the query less D erase */
-static void miras__make_erase(const miras__visit *a, size_t h) {
-  const miras__shape *s = a->layer->s;
-  const miras__kernels *k = a->k;
-  const size_t n = s->dk, ld = s->ld_g;
-  const float *x = miras__read_rows(a, a->work.qkv, MIRAS__READ_OWN, h);
-  const float *c = miras__gate_of(s, MIRAS__ERASE, h, a->work.gates);
-  const float *beta = miras__gate_of(s, MIRAS__STEP, h, a->work.gates);
-  float *erase = miras__read_rows(a, a->work.qkv, MIRAS__READ_ERASE, h);
-  float *replace = miras__read_rows(a, a->work.qkv, MIRAS__READ_REPLACE, h);
-  k->copy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_K, h), n, x, n, a->n, n);
-  k->scale_rows(replace, n, -1, s->feedback ? beta : NULL, ld, x, n, a->n, n);
-  if (!s->feedback) {
-    k->mul_rows(erase, n, miras__gate_of(s, MIRAS__KEEP, h, a->work.gates), ld, c, ld, a->n, n);
-    k->mul_rows(erase, n, erase, n, x, n, a->n, n);
+/* out = mid + W_down SwiGLU(norm(mid)), or relu(W_up norm(mid))^2, or a mixture of experts; h: the
+ * rows that it reads instead of norm(mid), or none. */
+static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h) {
+  miras__mlp *m = &p->mlp;
+  const size_t w = p->width, n = m->hidden, ld = m->ld, all = m->experts ? m->experts : 1;
+  const int gated = d->mlp.type != MIRAS_MLP_RELU2;
+  int ab, act;
+  if (!n) return;
+  if (!h) h = miras__add_norm(p, "h2", MIRAS__W_NORM2);
+  if (m->experts) {
+    const int o = miras__rows_new(p, "o", w);
+    miras__op *op;
+    ab = miras__rows_new(p, "ab", 2 * m->paths * ld);
+    op = miras__op_new(p, MIRAS__OP_EXPERTS, o, 0, h, 0, w);
+    miras__op_reads(op, 1, ab, 0);
+    miras__op_reads(op, 2, miras__rows_new(p, "route", m->routes), 0);
+    miras__op_reads(op, 3, miras__rows_new(p, "place", m->experts), 0);
+    p->array[op->in[3]].ld = 1;
+    miras__op_reads(op, 4, miras__rows_new(p, "act", m->paths * ld), 0);
+    miras__want(p, MIRAS__W_ROUTER, w, m->routes);
+    miras__want(p, MIRAS__W_MLP_GATE, w * all, gated ? n : 0);
+    miras__want(p, MIRAS__W_MLP_UP, w * all, n);
+    miras__want(p, MIRAS__W_MLP_DOWN, n * all, w);
+    miras__add_branch(p, o, w, 0, 0, 0);
     return;
   }
-  k->scale_rows(erase, n, 1, c, ld, x, n, a->n, n);
-  k->axpy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), n,
-               -s->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h], NULL, 0, erase, n,
-               a->n, n);
-}
-
-/* The adjoint of make_erase, of head h's rows: with derase, dreplace and dx in g (dx that of key),
- * which uses derase and dreplace up, and b = c of the erase gate
- *   erase gate  db = derase (.) alpha (.) x,  dalpha += derase (.) b (.) x,
- *               dx += derase (.) alpha (.) b - dreplace
- *   feedback    dD += -sum dq . erase,  derase -= D dq,  dc = derase . x,
- *               dbeta += -dreplace . x,  dx += c derase - beta dreplace
- * where with scaled queries D is D / sqrt(dk). The query is then again what has its length. */
-static void miras__make_erase_bwd(const miras__visit *a, size_t h, const miras__head_io *io,
-                                  const miras__head_grads *g) {
-  const miras__shape *s = a->layer->s;
-  const miras__kernels *k = a->k;
-  const size_t n = s->dk, ld = s->ld_g, rows = a->n;
-  const float *c = miras__gate_of(s, MIRAS__ERASE, h, a->work.gates);
-  float *dc = miras__gate_of(s, MIRAS__ERASE, h, a->work.dgates), *b = a->scratch, *sum, by;
-  size_t i, m;
-  if (!s->feedback) {
-    k->mul_rows(dc, ld, g->erase, n, io->k, n, rows, n);
-    k->muladd_rows(g->keep, ld, dc, ld, c, ld, rows, n);
-    k->mul_rows(dc, ld, dc, ld, io->keep, ld, rows, n);
-    k->mul_rows(g->erase, n, g->erase, n, io->keep, ld, rows, n);
-    k->muladd_rows(g->k, n, g->erase, n, c, ld, rows, n);
-    k->axpy_rows(g->k, n, -1, NULL, 0, g->replace, n, rows, n);
-    return;
+  ab = miras__rows_new(p, "ab", gated ? ld + n : n);
+  act = miras__rows_new(p, "act", n);
+  miras__add_times(p, ab, gated ? ld : 0, h, 0, MIRAS__W_MLP_UP, w, n, 0, 0);
+  if (gated) {
+    miras__add_times(p, ab, 0, h, 0, MIRAS__W_MLP_GATE, w, n, 0, 0);
+    miras__add_gate(p, act, ab, ld, ab, 0, n, MIRAS_ACTIVATION_SILU);
+  } else {
+    miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
-  sum = miras__head_sum(a, MIRAS__W_FEEDBACK, h);
-  for (i = 0; i < rows; i += m) {
-    m = rows - i < MIRAS__TILE ? rows - i : MIRAS__TILE;
-    k->dot_rows(0, b, 1, g->q + i * n, n, io->erase + i * n, n, m, n);
-    k->axpy_rows(sum, 0, -s->query_scale, NULL, 0, b, 1, m, 1);
+  miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
+}
+
+/* y by heads = rows of x. */
+static void miras__add_read(miras__program *p, int y, int x, size_t at, size_t heads, size_t n) {
+  miras__op_new(p, MIRAS__OP_READ, y, 0, x, at, n)->heads = (uint32_t)heads;
+}
+
+/* Columns of an array, f of what they are. */
+static void miras__add_squash(miras__program *p, int x, size_t at, size_t n, int function) {
+  if (n) miras__op_new(p, MIRAS__OP_SQUASH, x, at, 0, 0, n)->function = (unsigned char)function;
+}
+
+/* The tail of `back` rows of columns 0 to n - 1 of an array, which convolutions or shifts begin
+ * with. */
+static int miras__tail_new(miras__program *p, int array, size_t n, size_t back) {
+  miras__tail *t = &p->tail[p->tails];
+  t->array = (unsigned char)array, t->at = 0, t->cols = (uint32_t)n, t->back = (uint32_t)back;
+  return p->tails++;
+}
+
+/* hd = rows of norm(x), and those of the tokens before less these, side by side. */
+static int miras__add_shift(miras__program *p, int gain) {
+  const int hd = miras__rows_new(p, "shift", p->ld_x + p->width);
+  miras__want(p, gain, p->width, 0);
+  if (p->norm) miras__want(p, gain + 1, p->width, 0);
+  miras__op_new(p, MIRAS__OP_SHIFT, hd, 0, p->stream, 0, p->width)->param = (unsigned char)gain;
+  miras__tail_new(p, hd, p->width, 1);
+  return hd;
+}
+
+/* z = h + (h' - h) (.) mix j, of so many mixes. */
+static int miras__add_mix(miras__program *p, int hd, int j, size_t mixes) {
+  const int z = miras__rows_new(p, "z", p->width);
+  miras__want(p, MIRAS__W_SHIFT, mixes, p->width);
+  miras__op_new(p, MIRAS__OP_MIX, z, 0, hd, 0, p->width)->part = (unsigned char)j;
+  return z;
+}
+
+/* Behind what has read it: the tail moves on. */
+static void miras__add_tail(miras__program *p, int i) {
+  const miras__tail *t = &p->tail[i];
+  if (t->back)
+    miras__op_new(p, MIRAS__OP_TAIL, 0, 0, t->array, 0, t->cols)->part = (unsigned char)i;
+}
+
+/* y by heads = f(conv(x)), x from column `at` on, of n columns; taps 0: f(x). */
+static void miras__add_conv(miras__program *p, int y, int x, size_t at, size_t n, size_t taps,
+                            int bias, int function, int which) {
+  const int id = MIRAS__W_CONV_Q + which;
+  miras__op *o = miras__op_new(p, MIRAS__OP_CONV, y, 0, x, at, n);
+  miras__want(p, id, taps, n);
+  if (bias && taps)
+    p->param[id].bias = (unsigned char)miras__want(p, MIRAS__W_CONV_BIAS_Q + which, n, 0);
+  o->param = (unsigned char)id, o->function = (unsigned char)function;
+}
+
+/* The arrays by heads that memories read, and the parameters that they have. */
+static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
+  miras__mixer *m = &p->mixer;
+  const miras_memory_desc *of = &m->plan.d;
+  const size_t heads = m->heads, dk = m->dk, keys = m->inner_steps * dk;
+  const size_t features = miras__squares(&m->plan) ? (size_t)miras__features(of) : 0;
+  m->q = (unsigned char)miras__heads_new(p, "q", m->qk_heads, heads, dk);
+  m->k = (unsigned char)miras__heads_new(p, "k", m->qk_heads, heads, keys);
+  m->v = (unsigned char)miras__heads_new(p, "v", heads, heads, m->inner_steps * m->dv);
+  if (of->separate_erase) {
+    m->own = (unsigned char)miras__heads_new(p, "own", m->qk_heads, heads, dk);
+    m->erase = (unsigned char)miras__heads_new(p, "erase", heads, heads, dk);
+    m->replace = (unsigned char)miras__heads_new(p, "put", heads, heads, dk);
   }
-  by = s->query_scale * miras__weight(a->layer, MIRAS__W_FEEDBACK)[h];
-  k->axpy_rows(g->erase, n, -by, NULL, 0, g->q, n, rows, n);
-  k->axpy_rows(miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), n, by, NULL, 0, io->erase, n,
-               rows, n);
-  k->scale_rows(g->replace, n, -1, NULL, 0, g->replace, n, rows, n);
-  k->dot_rows(0, dc, ld, g->erase, n, io->k, n, rows, n);
-  k->dot_rows(1, g->step, ld, g->replace, n, io->k, n, rows, n);
-  k->axpy_rows(g->k, n, 1, c, ld, g->erase, n, rows, n);
-  k->axpy_rows(g->k, n, 1, io->step, ld, g->replace, n, rows, n);
-}
-
-/* Keys that the layer makes with the help of gates. */
-static void miras__make_keys(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const miras__gates *keep = &s->gate[MIRAS__KEEP];
-  float *qkv = a->work.qkv;
-  size_t h;
-  for (h = 0; h < s->heads; h++) {
-    if (s->qk_map == MIRAS_QK_MAP_COMPLEMENT)
-      a->k->complement(keep->form, keep->cap, miras__read_rows(a, qkv, MIRAS__READ_K, h),
-                       a->work.gates + keep->first + h * s->dk, a->kept.g + keep->from + h * s->dk,
-                       s->ld_g, a->n, s->dk);
-    if (s->qk_map == MIRAS_QK_MAP_ERASE) {
-      const miras__erasing e = miras__erasing_of(a, h);
-      a->k->erase_fwd(miras__read_rows(a, qkv, MIRAS__READ_K, h),
-                      miras__read_rows(a, qkv, MIRAS__READ_ERASE, h),
-                      miras__read_rows(a, qkv, MIRAS__READ_REPLACE, h), &e);
-    }
-    if (s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) miras__make_erase(a, h);
+  if (m->outs) m->gated = (unsigned char)miras__rows_new(p, "gates", m->outs);
+  miras__want(p, MIRAS__W_GATES_OFFSET, m->gates, 0);
+  miras__want(p, MIRAS__W_GATES_RATE,
+              miras__gate_learns(m->gate->form) ? m->gate[MIRAS__KEEP].count : 0, 0);
+  if (m->qk_map == MIRAS_QK_MAP_ERASE) {
+    miras__want(p, MIRAS__W_ERASE_SCALE, m->gate[MIRAS__ERASE].count, 0);
+    miras__want(p, MIRAS__W_ERASE_MIX, m->gate[MIRAS__ERASE].count, 0);
   }
+  miras__want(p, MIRAS__W_FEEDBACK, m->qk_map == MIRAS_QK_MAP_FEEDBACK ? heads : 0, 0);
+  miras__want_each(p, MIRAS__W_MEMORY, heads, m->plan.weights);
+  miras__want_each(p, MIRAS__W_GAIN, heads, of->inner_norm ? m->dv : 0);
+  miras__want_each(p, MIRAS__W_BIAS, heads, of->inner_norm ? m->dv : 0);
+  miras__want_each(p, MIRAS__W_RIDGE, heads, features);
+  miras__want_each(p, MIRAS__W_DECAY_LOG, heads,
+                   m->plan.engine == MIRAS__RUN_SCAN ? m->plan.weights : 0);
+  miras__want(p, MIRAS__W_RATES, of->token_rates ? (size_t)of->chunk : 0, 0);
+  miras__want(p, MIRAS__W_SKIP, d->mixer.d_skip > 1 ? m->value : d->mixer.d_skip ? heads : 0, 0);
 }
 
-/* The rows of proj ahead of the pass's, which its convolutions begin with, *ld apart: NULL at the
- * start of a text; the last rows kept where a text goes on; else the rows ahead in proj. A segment
- * shorter than the convolution needs both, copied together behind the other scratch. */
-static const float *miras__past(const miras__visit *a, size_t *ld) {
-  const miras__shape *s = a->layer->s;
-  const size_t back = s->taps - 1, wide = s->at_out, first = a->first;
-  float *rows = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f + s->ld_p);
-  *ld = first ? s->ld_p : wide;
-  if (!first) return a->run ? a->kept.tails : NULL;
-  if (first >= back) return a->kept.proj - back * s->ld_p;
-  if (a->run)
-    a->k->copy_rows(rows, s->ld_p, a->kept.tails + first * wide, wide, back - first, wide);
-  else a->k->fill_rows(rows, s->ld_p, 0, back - first, wide);
-  a->k->copy_rows(rows + (back - first) * s->ld_p, s->ld_p, a->kept.proj - first * s->ld_p, s->ld_p,
-                  first, wide);
-  return rows;
-}
-
-/* Low rank in proj -> g, gates */
-static void miras__gates_rows(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *g = a->kept.g;
-  if (s->moving)
-    miras__times(a, MIRAS__W_GATES_UP, MIRAS__SET, g, s->ld_g, a->kept.proj + s->at_low, s->ld_p,
-                 a->n);
-  if (s->gates > s->moving)
-    a->k->fill_rows(g + s->moving, s->ld_g, 0, a->n, s->gates - s->moving);
-  if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
-}
-
-/* proj -> g, gates; what values make comes later */
-static void miras__memory_layer_rows(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *g = a->kept.g;
-  if (!s->inner) miras__gates_rows(a);
-  if (!s->out_offset) return;
-  g += s->at_gate;
-  miras__times(a, MIRAS__W_OUT_UP, MIRAS__SET, g, s->ld_g,
-               a->kept.proj + s->param[MIRAS__W_OUT_DOWN].place, s->ld_p, a->n);
-  a->k->add_rows(g, s->ld_g, miras__weight(a->layer, MIRAS__W_OUT_OFFSET), 0, a->n, s->value);
-}
-
-/* proj -> qkv. A tile that is not the first of its sequence projects the rows ahead of it, which
- * its convolutions need, once more. */
-static void miras__mix_rows(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const size_t back = s->taps - 1;
-  size_t ldpast;
-  const float *past = miras__past(a, &ldpast);
-  float *again = miras__room(a) + MIRAS__TILE * s->ld_x;
-  if (a->first && !a->projected) {
-    past = back ? again : NULL;
-    if (back) miras__project(a, 3, back, a->kept.x - back * s->ld_x, again);
-  }
-  miras__convolve(a, past, ldpast, NULL);
-}
-
-/* proj, gates -> qkv */
-static void miras__memory_layer_enter(const miras__visit *a) {
-  miras__mix_rows(a);
-  if (a->layer->s->inner) miras__gates_rows(a);
-  miras__make_keys(a);
-}
-
-/* The query that follows a write. */
-static unsigned char miras__reader(const miras__shape *s) {
-  return s->late ? MIRAS__READ_SAID : MIRAS__READ_Q;
-}
-
-/* Head h's rows of all that it reads, in arrays like work.qkv and work.gates, and how far apart
- * they are; NULL: the layer has none. Queries and keys are those of head `keys`. */
-static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, size_t keys, float *all,
-                                          float *gates) {
-  const miras__shape *s = a->layer->s;
-  const unsigned char reads[] = {MIRAS__READ_K, MIRAS__READ_V, miras__reader(s),
-                                 MIRAS__READ_ERASE, MIRAS__READ_REPLACE};
-  miras__head_grads g;
-  size_t i;
-  memset(&g, 0, sizeof g);
-  for (i = 0; i < MIRAS__INPUT_COUNT; i++) {           /* three reads, five gates, two reads      */
-    const int gate = i >= 3 && i < 8, part = gate ? 0 : reads[i < 3 ? i : i - 5];
-    float *rows = gate ? miras__gate_of(s, (int)i - 3, h, gates)
-                : s->read_dim[part]
-                    ? miras__read_rows(a, all, part, part == MIRAS__READ_V ? h : keys) : NULL;
-    miras__input_set(&g, i, rows, !rows ? 0 : gate ? s->ld_g : s->read_dim[part]);
-  }
+/* gates = f(low W_up + offset) of `low`, whose columns from `at` on are of low rank; g: where the
+ * numbers before f lie, made already, or none. */
+static int miras__build_gates(miras__program *p, int low, size_t at, size_t rank, int g) {
+  miras__mixer *m = &p->mixer;
+  if (!m->gates) return 0;
+  if (!g) g = miras__rows_new(p, "g", m->outs);
+  if (rank && m->moving)
+    miras__add_times(p, g, 0, low, at, MIRAS__W_GATES_UP, rank, m->moving, 0, 0);
+  miras__op_new(p, MIRAS__OP_GATES, m->gated, 0, g, 0, m->outs);
   return g;
 }
 
-/* Head h of a layer: its outer parameters. */
-static void miras__layer_head(const miras__layer *layer, const miras__kernels *k, size_t h,
-                              miras__call *run) {
-  const miras__shape *s = layer->s;
-  const miras__param *ridge = &s->param[MIRAS__W_RIDGE];
-  memset(run, 0, sizeof *run);
-  run->K = k;
-  run->p = &s->plan;
-  run->init = miras__weight(layer, MIRAS__W_MEMORY) + h * s->plan.weights;
-  run->zeros = 0;
-  if (ridge->rows) run->ridge = miras__weight(layer, MIRAS__W_RIDGE) + h * ridge->cols;
-  if (s->decay_log) run->decay_log = miras__weight(layer, MIRAS__W_DECAY_LOG) + h * s->decay_log;
-  if (!s->param[MIRAS__W_GAIN].rows) return;
-  run->gain = miras__weight(layer, MIRAS__W_GAIN) + h * s->dv;
-  run->bias = miras__weight(layer, MIRAS__W_BIAS) + h * s->dv;
+/* Queries, keys and values of columns of proj: convolutions and functions, the last one first, so
+ * that the way back begins with queries; of those of `which`, bits 0 to 2. */
+static void miras__build_convs(miras__program *p, const miras_layer_desc *d, int which, int proj) {
+  miras__mixer *m = &p->mixer;
+  const miras__param *w = p->param;
+  const size_t taps = (size_t)d->mixer.conv_size;
+  const int key = m->own ? m->own : m->k, bias = d->mixer.conv_bias;
+  const int shared = d->mixer.share_qk ? MIRAS__W_Q : MIRAS__W_K;
+  if (which & 4)
+    miras__add_conv(p, m->v, proj, w[MIRAS__W_V].column, w[MIRAS__W_V].cols,
+                    d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : taps, bias, m->function[2], 2);
+  if (which & 2 && w[shared].rows && m->qk_map != MIRAS_QK_MAP_COMPLEMENT)
+    miras__add_conv(p, key, proj, w[shared].column, w[shared].cols, taps, bias, m->function[1], 1);
+  if (which & 1 && w[MIRAS__W_Q].rows)
+    miras__add_conv(p, m->q, proj, w[MIRAS__W_Q].column, w[MIRAS__W_Q].cols, taps, bias,
+                    m->function[0], 0);
 }
 
-/* The inputs and outputs of head h in its sequence. */
-static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *io,
-                              miras__call *run) {
-  const miras__layer *layer = a->layer;
-  const miras__shape *s = layer->s;
-  const miras_memory_desc *d = &s->plan.d;
-  const miras__head_grads rows =
-    miras__head_rows(a, h, h / s->group, a->work.qkv, a->work.gates);
-  memset(io, 0, sizeof *io);
-  memcpy(io, &rows, offsetof(miras__head_io, rho));
-  io->length = (int)a->n;
-  io->head = h;
-  miras__constant_gates(d, layer->keep + h, io);
-  if (d->token_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
-  io->y = a->kept.y + h * s->dv;
-  io->ldy = s->ld_y;
-  miras__layer_head(layer, a->k, h, run);
-  run->io = io;
-  run->position = a->position + (uint64_t)a->first;
-  run->scratch = a->scratch;
-  run->record = a->record;
-  if (MIRAS__TRAINS && a->train)
-    run->tape = a->kept.tape + h * a->kept.per_tape;
+/* x by heads gets the length of keys, or, of queries (keys 0), times query_scale. */
+static void miras__add_length(miras__program *p, int x, int keys) {
+  miras__mixer *m = &p->mixer;
+  const miras__array *r = &p->array[x];
+  miras__op *o;
+  int lens = 0;
+  if (!(m->length != 0) && (keys || m->query_scale >= 1)) return;
+  if (m->length != 0) lens = miras__heads_new(p, "lens", r->heads, r->heads, r->dim / m->dk);
+  o = miras__op_new(p, MIRAS__OP_LENGTH, x, 0, lens, 0, m->dk);
+  o->function = (unsigned char)keys;
 }
 
-/* y += D v, of the head's rows; D is a number, or one for each entry. */
-static void miras__skip(const miras__visit *a, size_t h, const miras__head_io *io) {
-  const miras__shape *s = a->layer->s;
-  if (s->skip > s->heads) {
-    a->k->muladd_rows(io->y, s->ld_y, io->v, s->dv,
-                      miras__weight(a->layer, MIRAS__W_SKIP) + h * s->dv,
-                      0, a->n, s->dv);
-    return;
+/* Angles of positions, of attention or of memories; 0 where nothing turns. */
+static int miras__add_angles(miras__program *p, int attends) {
+  const miras__rope *r = attends ? &p->attending.rope : &p->mixer.rope;
+  int angles;
+  if (!r->turn) return 0;
+  angles = miras__rows_new(p, "angle", r->turn);
+  p->array[angles].ld = (uint32_t)r->turn;
+  miras__op_new(p, MIRAS__OP_ANGLES, angles, 0, 0, 0, r->turn)->function = (unsigned char)attends;
+  return angles;
+}
+
+/* Queries and keys turn, get their length, and are changed by gates. */
+static void miras__build_keys(miras__program *p, int keys_alone, int g) {
+  miras__mixer *m = &p->mixer;
+  const int key = m->own ? m->own : m->k, angles = keys_alone ? 0 : miras__add_angles(p, 0);
+  if (angles) {
+    miras__op_new(p, MIRAS__OP_TURN, m->q, 0, angles, 0, m->dk);
+    miras__op_new(p, MIRAS__OP_TURN, key, 0, angles, 0, m->dk);
   }
-  a->k->axpy_rows(io->y, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, io->v, s->dv,
-                  a->n, s->dv);
-}
-
-/* dv += D dy, dD += sum dy . v */
-static void miras__skip_bwd(const miras__visit *a, size_t h, const miras__head_io *io,
-                            const miras__head_grads *g) {
-  const miras__shape *s = a->layer->s;
-  const miras__kernels *k = a->k;
-  const float *dy = a->work.dy + h * s->dv;
-  float *sum = miras__head_sum(a, MIRAS__W_SKIP, h), *b = a->scratch;
-  size_t i, m;
-  if (s->skip > s->heads) {
-    k->muladd_rows(g->v, s->dv, dy, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP) + h * s->dv, 0,
-                   a->n, s->dv);
-    k->muladd_rows(sum, 0, dy, s->ld_y, io->v, s->dv, a->n, s->dv);
-    return;
-  }
-  k->axpy_rows(g->v, s->dv, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, dy, s->ld_y, a->n,
-               s->dv);
-  for (i = 0; i < a->n; i += m) {
-    m = a->n - i < MIRAS__TILE ? a->n - i : MIRAS__TILE;
-    k->dot_rows(0, b, 1, dy + i * s->ld_y, s->ld_y, io->v + i * s->dv, s->dv, m, s->dv);
-    k->add_rows(sum, 0, b, 1, m, 1);
+  if (!keys_alone) miras__add_length(p, m->q, 0);
+  miras__add_length(p, key, 1);
+  if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT || m->own) {
+    miras__op *o = miras__op_new(p, MIRAS__OP_KEYS, m->k, 0, m->own, 0, m->dk);
+    miras__op_reads(o, 1, g, 0);
+    miras__op_reads(o, 2, m->gated, 0);
+    if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
+    miras__op_reads(o, 4, m->erase, 0);
+    miras__op_reads(o, 5, m->replace, 0);
   }
 }
 
-static void miras__memory_layer_head(const miras__visit *a, size_t h) {
-  const miras__shape *s = a->layer->s;
-  const size_t state = s->plan.head_state;
-  miras__head_io io;
-  miras__call run;
-  miras__layer_call(a, h, &io, &run);
-  run.state = a->run ? a->run + s->tail + h * state : a->scratch;
-  if (!a->run) {
-    run.scratch += state;
-    a->k->fill(run.state, 0, state);
+/* y = the answers of memories to queries q; recalls: which read alone. Then y += D v. */
+static int miras__build_memory(miras__program *p, const miras_layer_desc *d, const char *name,
+                               int q, int recalls) {
+  miras__mixer *m = &p->mixer;
+  const int y = miras__rows_new(p, name, m->value);
+  miras__op *o = miras__op_new(p, MIRAS__OP_MEMORY, y, 0, q, 0, m->value);
+  o->part = (unsigned char)p->headed++, o->function = (unsigned char)recalls;
+  if (recalls) return y;
+  miras__op_reads(o, 1, m->k, 0);
+  miras__op_reads(o, 2, m->v, 0);
+  miras__op_reads(o, 3, m->gated, 0);
+  miras__op_reads(o, 4, m->erase, 0);
+  miras__op_reads(o, 5, m->replace, 0);
+  if (p->param[MIRAS__W_SKIP].rows) {
+    o = miras__op_new(p, MIRAS__OP_SKIP, y, 0, m->v, 0, m->dv);
+    o->param = MIRAS__W_SKIP, o->function = d->mixer.d_skip > 1;
   }
-  miras__head_forward(&run);
-  if (s->skip) miras__skip(a, h, &io);
+  return y;
 }
 
-/* The output gate's rows of arrays like proj and g, which are g's if it has a low rank. */
-static float *miras__gate_rows(const miras__shape *s, float *proj, float *g) {
-  return s->out_offset ? g + s->at_gate : proj + s->at_out;
+/* Memories of values, as Mamba's: of x, the values of all heads,
+ *   (l, k, q) = x W,  each over its root mean square, or as it is
+ * and gates are made of l, of low rank. */
+static void miras__build_from_values(miras__program *p, size_t low) {
+  miras__mixer *m = &p->mixer;
+  const size_t qk = m->qk_heads * m->dk, n = low + 2 * qk;
+  const int x = miras__rows_new(p, "x", m->value), z = miras__rows_new(p, "inner", n);
+  const size_t at[3] = {0, low, low + qk}, cols[3] = {low, qk, qk};
+  miras__op *o = miras__op_new(p, MIRAS__OP_JOIN, x, 0, m->v, 0, m->dv);
+  int i, r = z;
+  o->heads = (uint32_t)m->heads;
+  miras__add_times(p, z, 0, x, 0, MIRAS__W_INNER, m->value, n, 0, 0);
+  if (p->inner_epsilon > 0) r = miras__rows_new(p, "norm", n);
+  for (i = 2; i >= 0 && r != z; i--)
+    if (cols[i]) miras__op_new(p, MIRAS__OP_RMS, r, at[i], z, at[i], cols[i]);
+  miras__build_gates(p, r, 0, low, 0);
+  miras__add_read(p, m->k, r, low, m->qk_heads, m->dk);
+  miras__add_read(p, m->q, r, low + qk, m->qk_heads, m->dk);
 }
 
-/* The function of the output gate (room @20). */
-static int miras__gate_function(const miras__shape *s) {
-  return s->out_gate == MIRAS_OUT_GATE_GELU ? (int)MIRAS_ACTIVATION_GELU
-       : s->out_gate == MIRAS_OUT_GATE_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_ACTIVATION_SILU;
+/* Normed answers, with a gate (its array, from column `at` on, through a function) or none. */
+static int miras__add_head_norm(miras__program *p, const miras_layer_desc *d, int y, int gate,
+                                size_t at, int function) {
+  miras__mixer *m = &p->mixer;
+  const int u = miras__rows_new(p, "u", m->value);
+  miras__op *o = miras__op_new(p, MIRAS__OP_HEAD_NORM, u, 0, y, 0, m->norm_heads * m->dv);
+  miras__op_reads(o, 1, gate, at);
+  o->heads = (uint32_t)(m->heads / m->norm_heads), o->function = (unsigned char)function;
+  o->param = (unsigned char)miras__want(p, MIRAS__W_OUT_NORM, m->value, 0);
+  if (d->type == MIRAS_LAYER_RWKV || d->mixer.out_norm == MIRAS_NORM_LAYER)
+    miras__want(p, MIRAS__W_OUT_BIAS, m->value, 0);
+  return u;
 }
 
-/* The memories' answers, as arguments of the norm and gate behind them. A gate that comes first
- * leaves its product at `first`, and the norm has none. */
-static miras__norming miras__answers_of(const miras__visit *a, float *first) {
-  const miras__shape *s = a->layer->s;
-  const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
-  const size_t ld = s->out_offset ? s->ld_g : s->ld_p;
-  miras__norming of =
-    miras__layer_norm(a->layer, MIRAS__W_OUT_NORM, a->kept.y, s->ld_y, a->n,
-                      s->norm_heads * s->dv);
-  of.heads = s->heads / s->norm_heads;
-  of.epsilon = s->out_norm_epsilon;
-  of.function = miras__gate_function(s);
-  if (s->out_bias) of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
-  if (s->out_gate == MIRAS_OUT_GATE_SILU_FIRST) {
-    a->k->gate_rows_fwd(of.function, first, s->ld_y, of.x, s->ld_y, gate, ld, a->n, s->value);
-    of.x = first;
-  } else if (s->out_gate != MIRAS_OUT_GATE_NONE) {
-    of.gate = gate, of.ld_gate = ld;
+/* The function of an output gate (room @20). */
+static int miras__gate_function(miras_out_gate gate) {
+  return gate == MIRAS_OUT_GATE_GELU ? (int)MIRAS_ACTIVATION_GELU
+       : gate == MIRAS_OUT_GATE_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_ACTIVATION_SILU;
+}
+
+/* ---- the types ---- */
+
+/* The projections that memories have: columns of proj = h W, from `at` on; `first`: those that may
+ * go through convolutions, queries, keys and values (bits 0 to 2). Returns the column behind. */
+static size_t miras__build_projections(miras__program *p, const miras_layer_desc *d, int which,
+                                       int proj, size_t at, int h) {
+  miras__mixer *m = &p->mixer;
+  const size_t w = p->width, qk = d->mixer.from_values ? 0 : m->qk_heads * m->dk;
+  const int bias = d->mixer.projection_bias;
+  const int keys = m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk;
+  if (which & 1)
+    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_Q, w, qk, bias ? MIRAS__W_BIAS_Q : 0, 1);
+  if (which & 2 && keys)
+    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_K, w, m->inner_steps * qk,
+                          bias ? MIRAS__W_BIAS_K : 0, 1);
+  if (which & 4)
+    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_V, w, m->inner_steps * m->value,
+                          bias ? MIRAS__W_BIAS_V : 0, 1);
+  return at;
+}
+
+/* What a memory and its output gate are made of: columns of proj, for convolutions from 0, gates of
+ * low rank and the output gate behind them, whose array and first column are `gate` and at_gate. */
+typedef struct miras__source {
+  int proj, gate, g, tail;
+  size_t conv, at_low, at_gate;
+} miras__source;
+
+/* Their columns of proj = h W, side by side with what comes behind; returns the column behind. */
+static size_t miras__build_source(miras__program *p, const miras_layer_desc *d, int h,
+                                  miras__source *f) {
+  const miras__mixer *m = &p->mixer;
+  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
+  const size_t rank = (size_t)d->mixer.out_gate_rank;
+  const int b = d->mixer.projection_bias;
+  size_t at;
+  memset(f, 0, sizeof *f);
+  f->proj = miras__rows_new(p, "proj", 0);
+  f->conv = at = miras__build_projections(p, d, 7, f->proj, 0, h);
+  if (d->mixer.out_gate != MIRAS_OUT_GATE_NONE && !rank) {
+    f->gate = f->proj, f->at_gate = at;
+    at = miras__add_times(p, f->proj, at, h, 0, MIRAS__W_OUT_GATE, w, m->value,
+                          b ? MIRAS__W_BIAS_OUT : 0, 1);
   }
-  return of;
+  f->at_low = at;
+  if (!d->mixer.from_values)
+    at = miras__add_times(p, f->proj, at, h, 0, MIRAS__W_GATES_DOWN, w, low,
+                          b ? MIRAS__W_BIAS_LOW : 0, 1);
+  return miras__add_times(p, f->proj, at, h, 0, MIRAS__W_OUT_DOWN, w, rank, 0, 1);
 }
 
-/* y = what W_o receives. */
-static const float *miras__memory_layer_leave(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *out = miras__from_scratch(a);
-  miras__norming of;
-  if (!s->out_norm) {
-    a->k->gate_rows_fwd(miras__gate_function(s), out, s->ld_y, a->kept.y, s->ld_y,
-                        miras__gate_rows(s, a->kept.proj, a->kept.g),
-                        s->out_offset ? s->ld_g : s->ld_p,
-                        a->n, s->value);
-    return out;
+/* What is made of proj row by row, all columns of which there are now: gates. */
+static void miras__build_source_gates(miras__program *p, const miras_layer_desc *d,
+                                      miras__source *f) {
+  const size_t low = p->mixer.moving ? (size_t)d->mixer.gate_rank : 0;
+  const size_t rank = (size_t)d->mixer.out_gate_rank, back = (size_t)d->mixer.conv_size;
+  f->tail = miras__tail_new(p, f->proj, f->conv, back ? back - 1 : 0);
+  if (!d->mixer.from_values) f->g = miras__build_gates(p, f->proj, f->at_low, low, 0);
+  if (!rank) return;
+  f->gate = miras__rows_new(p, "og", p->mixer.value), f->at_gate = 0;
+  miras__add_times(p, f->gate, 0, f->proj, p->param[MIRAS__W_OUT_DOWN].column, MIRAS__W_OUT_UP,
+                   rank, p->mixer.value, MIRAS__W_OUT_OFFSET, 0);
+}
+
+/* y of a text: convolutions, positions, lengths, and then a memory per head. */
+static int miras__build_answers(miras__program *p, const miras_layer_desc *d,
+                                const miras__source *f) {
+  miras__build_convs(p, d, 7, f->proj);
+  if (d->mixer.from_values)
+    miras__build_from_values(p, p->mixer.moving ? (size_t)d->mixer.gate_rank : 0);
+  miras__build_keys(p, 0, f->g);
+  return miras__build_memory(p, d, "y", p->mixer.q, 0);
+}
+
+/* u = norm(y) (.) gate, row by row. */
+static int miras__build_gated(miras__program *p, const miras_layer_desc *d, const miras__source *f,
+                              int y) {
+  const int by = miras__gate_function(d->mixer.out_gate);
+  int gate = f->gate, u = y;
+  if (gate && (d->mixer.out_gate == MIRAS_OUT_GATE_SILU_FIRST ||
+               d->mixer.out_norm == MIRAS_NORM_NONE)) {
+    u = miras__rows_new(p, "gated", p->mixer.value);
+    miras__add_gate(p, u, y, 0, gate, f->at_gate, p->mixer.value, by);
+    gate = 0;
   }
-  of = miras__answers_of(a, out);
-  a->k->heads_norm_fwd(out, s->ld_y, &of);
-  return out;
+  if (d->mixer.out_norm == MIRAS_NORM_NONE) return u;
+  return miras__add_head_norm(p, d, u, gate, f->at_gate, by);
 }
 
-/* Compute again what the memories read: gates, queries, keys and values. */
-static void miras__memory_layer_again(const miras__visit *a) {
-  size_t ldpast;
-  const float *past = miras__past(a, &ldpast);
-  miras__convolve(a, past, ldpast, a->work.inverse);
-  if (a->layer->s->gates) miras__make_gates(a, NULL);
-  miras__make_keys(a);
-}
-
-/* from -> dy and the output gate's gradient. */
-static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
-  const miras__shape *s = a->layer->s;
-  const int bare = !s->out_norm, gated = s->cols_out || s->out_offset;
-  const int first = bare ? gated : s->out_gate == MIRAS_OUT_GATE_SILU_FIRST;
-  const float *gate = miras__gate_rows(s, a->kept.proj, a->kept.g);
-  miras__norming of;
-  miras__norm_grads g;
-  of.function = miras__gate_function(s);
-  g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
-  g.gate = miras__gate_rows(s, a->work.dproj, a->work.dgates);
-  g.ld_gate = s->out_offset ? s->ld_g : s->ld_p;
-  if (!bare) {
-    of = miras__answers_of(a, from + MIRAS__TILE * (s->ld_y + s->ld_f));
-    a->k->heads_norm_bwd(first ? from : a->work.dy, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y,
-                         from, s->ld_y, &of);
-  }
-  if (first) {
-    a->k->copy_rows(a->work.dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
-    a->k->copy_rows(g.gate, g.ld_gate, gate, g.ld_gate, a->n, s->value);
-    a->k->gate_rows_bwd(of.function, from, s->ld_y, a->work.dy, s->ld_y, g.gate, g.ld_gate, a->n,
-                        s->value);
-    if (bare) a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
-  }
-  miras__memory_layer_again(a);
-}
-
-/* The bonus of RWKV-7, adjoint of miras__bonus, of a head's rows: with d the gradient of what it
- * was added to, which leave_bwd has put in the values' columns of dproj, and b = d . v per row
- *   dv += a d,  dr += b k (.) u,  dk += b r (.) u,  du += sum b r (.) k */
-static void miras__bonus_bwd(const miras__visit *p, size_t h, const miras__head_io *io,
-                             const miras__head_grads *g) {
-  const miras__shape *s = p->layer->s;
-  const miras__kernels *k = p->k;
-  const size_t n = s->dk, dv = s->dv, ld = s->ld_p;
-  const float *u = miras__weight(p->layer, MIRAS__W_BONUS) + h * n;
-  const float *d = p->work.dproj + s->at_v + h * dv;
-  float *du = miras__head_sum(p, MIRAS__W_BONUS, h);
-  float *t = p->scratch, *a = t + MIRAS__TILE * n, *b = a + MIRAS__TILE;
-  size_t i, m;
-  for (i = 0; i < p->n; i += m) {
-    const float *q = io->q + i * n, *key = io->k + i * n;
-    m = p->n - i < MIRAS__TILE ? p->n - i : MIRAS__TILE;
-    k->dot_rows(0, b, 1, d + i * ld, ld, io->v + i * dv, dv, m, dv);
-    k->mul_rows(t, n, q, n, key, n, m, n);
-    k->dot_rows(0, a, 1, t, n, u, 0, m, n);
-    k->axpy_rows(g->v + i * dv, dv, 1, a, 1, d + i * ld, ld, m, dv);
-    k->axpy_rows(du, 0, 1, b, 1, t, n, m, n);
-    k->mul_rows(t, n, key, n, u, 0, m, n);
-    k->axpy_rows(g->q + i * n, n, 1, b, 1, t, n, m, n);
-    k->mul_rows(t, n, q, n, u, 0, m, n);
-    k->axpy_rows(g->k + i * n, n, 1, b, 1, t, n, m, n);
-  }
-}
-
-/* The head's sums. */
-static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run) {
-  run->dinit = miras__head_sum(a, MIRAS__W_MEMORY, h);
-  run->dgain = miras__head_sum(a, MIRAS__W_GAIN, h);
-  run->dbias = miras__head_sum(a, MIRAS__W_BIAS, h);
-  run->dridge = miras__head_sum(a, MIRAS__W_RIDGE, h);
-  run->ddecay_log = miras__head_sum(a, MIRAS__W_DECAY_LOG, h);
-}
-
-/* dy -> dqkv, dgates, and the head's sums. */
-static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape, float *dstate) {
-  const miras__kernels *k = a->k;
-  const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = &a->work;
-  const size_t n = a->n;
-  const float length = miras__key_length(s);
-  miras__head_grads g = miras__head_rows(a, h, h, work->dqkv, work->dgates);
-  miras__visit tile;
-  miras__head_io io;
-  miras__call run;
-  miras__layer_call(a, h, &io, &run);
-  g.rho = miras__head_sum(a, MIRAS__W_RATES, h);
-  run.g = &g;
-  run.dy = a->work.dy + h * s->dv;
-  run.lddy = s->ld_y;
-  run.tape = tape;
-  run.dstate = dstate;
-  miras__layer_sums(a, h, &run);
-  miras__head_backward(&run);
-  if (s->skip) miras__skip_bwd(a, h, &io, &g);
-  if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
-  if (s->qk_map >= MIRAS_QK_MAP_ERASE_GATE) miras__make_erase_bwd(a, h, &io, &g);
-  if (s->lengths) {
-    k->qk_norm_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
-                length * s->query_scale, n, s->dk);
-    k->qk_norm_bwd(g.k, io.k, miras__length_of(a, work->inverse, MIRAS__READ_K, h / s->group),
-                   length, n * s->inner_steps, s->dk);
-  }
-  if (!s->lengths && s->query_scale < 1) k->scale(g.q, s->query_scale, g.q, n * s->dk);
-  for (tile = *a; s->turn && tile.first < n; tile.first += MIRAS__TILE) {
-    const float *angles;
-    tile.n = n - tile.first < MIRAS__TILE ? n - tile.first : MIRAS__TILE;
-    angles = miras__angles(&tile);
-    miras__turn_rows(&tile, g.q + tile.first * s->dk, angles, -1);
-    miras__turn_rows(&tile, g.k + tile.first * s->dk, angles, -1);
-  }
-  if (s->qk_map == MIRAS_QK_MAP_COMPLEMENT)
-    k->axpy_rows(g.keep, s->ld_g, -1, NULL, 0, g.k, s->dk, n, s->dk);
-  if (s->qk_map == MIRAS_QK_MAP_ERASE) {
-    const miras__erasing e = miras__erasing_of(a, h);
-    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, work->dgates), s->ld_g,
-                 miras__head_sum(a, MIRAS__W_ERASE_SCALE, h),
-                 miras__head_sum(a, MIRAS__W_ERASE_MIX, h), a->scratch, io.erase, &e);
-  }
-}
-
-static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
-  miras__memory_head_bwd(a, h, a->kept.tape + h * a->kept.per_tape, NULL);
-}
-
-/* Adjoint of the convolutions: dqkv -> q, k, v of dproj, and the tile's share of the weights'. */
-static void miras__convolve_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const size_t rest = a->length - a->first - a->n;
-  size_t ldpast;
-  const float *past = miras__past(a, &ldpast);
-  int i;
-  for (i = 0; i < 3; i++) {
-    const miras__conv x = miras__conv_of(a, i, past, ldpast);
-    const size_t back = x.taps - 1;
-    if (x.dim)
-      a->k->conv_bwd(a->work.dproj + (x.c - a->kept.proj), s->ld_p,
-                     miras__tile_sum(a, MIRAS__W_CONV_Q + i),
-                     x.bias ? miras__tile_sum(a, MIRAS__W_CONV_BIAS_Q + i) : NULL,
-                     miras__read_rows(a, a->work.dqkv, i, 0), rest < back ? rest : back,
-                     miras__room(a), &x);
-  }
-}
-
-/* Gradients of gates become those of g, where they lie. */
-static void miras__gates_back(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *dg = a->work.dgates;
-  int i;
-  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
-    const miras__gates *group = &s->gate[i];
-    const miras__gating how = miras__gating_of(s, group);
-    if (!group->count) continue;
-    a->k->gates_bwd(&how, dg + group->first, a->kept.g + group->from, s->ld_g,
-                    miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
-                    miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group),
-                    a->n, group->count);
-    if (group->from != group->first)             /* tied: its source has been there before */
-      a->k->add_rows(dg + group->from, a->layer->s->ld_g, dg + group->first, a->layer->s->ld_g,
-                     a->n, group->count);
-  }
-}
-
-static void miras__gates_rows_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  miras__gates_back(a);
-  if (s->moving)
-    miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET, a->work.dproj + s->at_low, s->ld_p,
-                     a->work.dgates, s->ld_g);
-}
-
-/* The adjoint of what values make: dqkv's keys and queries, dgates -> dqkv's values. In a phase of
- * its own, because the adjoint of a convolution wants those of the rows behind its tile. */
-static void miras__inner_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const miras__kernels *k = a->k;
-  const size_t dk = s->dk, dv = s->dv, ld = s->ld_p;
-  float *d = a->work.dproj + s->at_read, *dz = a->work.dproj + s->at_inner;
-  float *t = miras__from_scratch(a);
-  size_t h, j, at, n;
-  int i;
-  miras__gates_rows_bwd(a);
-  for (i = 0; i < 3; i++) {
-    miras__inner_part(s, i, &at, &n);
-    for (h = 0; i && h < s->qk_heads; h++) {
-      float *to = d + at + h * dk;
-      k->copy_rows(to, ld, miras__inner_rows(a, a->work.dqkv, i, h * s->group), dk, a->n, dk);
-      for (j = 1; j < s->group; j++)
-        k->add_rows(to, ld, miras__inner_rows(a, a->work.dqkv, i, h * s->group + j), dk, a->n, dk);
-    }
-    if (s->inner_epsilon > 0 && n) {
-      const miras__norming of = miras__inner_norm(a, at, n);
-      miras__norm_grads g = {NULL, NULL, NULL, 0};
-      g.gain = miras__to((float *)(uintptr_t)of.gain, ld);      /* nobody's                       */
-      k->heads_norm_bwd(dz + at, ld, NULL, 0, &g, NULL, 0, d + at, ld, &of);
-    }
-  }
-  miras__times_bwd(a, MIRAS__W_INNER, MIRAS__SET, t, s->ld_y, dz, ld);
-  for (h = 0; h < s->heads; h++)
-    k->add_rows(miras__read_rows(a, a->work.dqkv, MIRAS__READ_V, h), dv, t + h * dv, s->ld_y, a->n,
-                dv);
-}
-
-static void miras__memory_layer_enter_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  miras__convolve_bwd(a);
-  if (a->only == 1) return;
-  if (!s->inner) miras__gates_rows_bwd(a);
-  if (!s->out_offset) return;
-  a->k->add_rows(miras__tile_sum(a, MIRAS__W_OUT_OFFSET), 0, a->work.dgates + s->at_gate, s->ld_g,
-                 a->n, s->value);
-  miras__times_bwd(a, MIRAS__W_OUT_UP, MIRAS__SET,
-                   a->work.dproj + s->param[MIRAS__W_OUT_DOWN].place, s->ld_p,
-                   a->work.dgates + s->at_gate, s->ld_g);
-}
-
-static const miras__layer_record miras__memory_layer = {
-  MIRAS__HOST(miras__memory_layer_resolve), MIRAS__HOST(miras__memory_layer_draw),
-  MIRAS__HOST(MIRAS__BACK(miras__memory_layer_tape)), miras__memory_layer_rows,
-  miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
-  MIRAS__BACK(miras__memory_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
-  MIRAS__BACK(miras__memory_layer_enter_bwd)
-};
-
-/* ---- a convolution as a layer ---- */
-
-/* out = x + convolution(norm(x)): the memory layer's convolution of queries, of rows that are not
- * projected, and no more. */
-
-#ifndef MIRAS__DEVICE
-static MIRAS__COLD miras_result miras__conv_layer_resolve(miras__shape *s,
-                                                          const miras_layer_desc *d, char *why,
-                                                          size_t n) {
-  (void)why;
-  (void)n;
-  s->heads = s->qk_heads = s->runs = 1;
-  s->query_scale = 1;
-  s->qk_map = MIRAS_QK_MAP_NONE;
-  s->function[0] = MIRAS_ACTIVATION_IDENTITY;
-  s->taps = s->conv = (size_t)d->conv.size;
-  s->value = s->plain = s->mix_q = s->bias_q = s->width;
-  s->per_token = s->read_dim[MIRAS__READ_Q] = s->width;
-  miras__params_find(s);
+/* A memory per head, fed by convolutions and gates (MODELS in room @05). */
+static miras_result miras__build_memory_layer(miras__program *p, const miras_layer_desc *d,
+                                              char *why, size_t n) {
+  const miras_result result = miras__mixer_make(p, d, why, n);
+  const int bias = d->mixer.projection_bias ? MIRAS__W_BIAS_O : 0;
+  miras__source f;
+  size_t at;
+  int h, y, u;
+  if (result != MIRAS_OK) return result;
+  miras__build_heads(p, d);
+  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  at = miras__build_source(p, d, h, &f);
+  miras__rows_wide(p, f.proj, at);
+  miras__build_source_gates(p, d, &f);
+  y = miras__build_answers(p, d, &f);
+  miras__add_tail(p, f.tail);
+  u = miras__build_gated(p, d, &f, y);
+  miras__add_branch(p, u, p->mixer.value, MIRAS__W_O, bias, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
   return MIRAS_OK;
 }
-#endif
 
-/* The tile's rows of the branch: [n, width]. */
-static float *miras__conv_layer_rows(const miras__visit *a, float *all) {
-  return miras__read_rows(a, all, MIRAS__READ_Q, 0);
+/* A convolution of each channel of the normed input. */
+static miras_result miras__build_conv_layer(miras__program *p, const miras_layer_desc *d, char *why,
+                                            size_t n) {
+  const size_t w = p->width, taps = (size_t)d->conv.size;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), y = miras__heads_new(p, "y", 1, 1, w);
+  const int tail = miras__tail_new(p, h, w, taps - 1);
+  (void)why, (void)n;
+  miras__add_conv(p, y, h, 0, w, taps, 1, MIRAS_ACTIVATION_IDENTITY, 0);
+  miras__add_tail(p, tail);
+  miras__add_branch(p, y, w, 0, 0, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
+  return MIRAS_OK;
 }
 
-static void miras__conv_layer_enter(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  miras__mix_rows(a);
-  a->k->copy_rows(a->kept.y, s->ld_y, miras__conv_layer_rows(a, a->work.qkv), s->width, a->n,
-                  s->width);
+/* The MLP alone; with a token shift its rows are h + (h' - h) (.) mix. */
+static miras_result miras__build_mlp_layer(miras__program *p, const miras_layer_desc *d, char *why,
+                                           size_t n) {
+  int h = 0;
+  (void)why, (void)n;
+  if (d->mlp.token_shift) {
+    const int hd = miras__add_shift(p, MIRAS__W_NORM2);
+    h = miras__add_mix(p, hd, 0, 1);
+  }
+  miras__build_mlp(p, d, h);
+  if (h) miras__add_tail(p, 0);
+  return MIRAS_OK;
 }
-
-static void miras__conv_layer_leave_bwd(const miras__visit *a, float *from) {
-  const miras__shape *s = a->layer->s;
-  a->k->copy_rows(miras__conv_layer_rows(a, a->work.dqkv), s->width, from, s->ld_y, a->n,
-                  s->width);
-}
-
-static const miras__layer_record miras__conv_layer = {
-  MIRAS__HOST(miras__conv_layer_resolve), NULL, NULL, NULL, miras__conv_layer_enter, NULL, NULL,
-  MIRAS__BACK(miras__conv_layer_leave_bwd), NULL, MIRAS__BACK(miras__convolve_bwd)
-};
-
-/* ---- RWKV-7's time mixing ---- */
 
 /* RWKV-7's layer as published (Peng et al. 2025), around the memory of its row. Of h, the norm of
  * the layer's input, and h' that of the token before (0 at the start of a text), with a learned mix
@@ -22108,199 +23415,67 @@ static const miras__layer_record miras__conv_layer = {
  *   y       = memory(k, v, q, erase, replace, keep)
  *   a       = sum over a head of q (.) k (.) u,   u learned: the bonus
  *   out     = (layer norm per head(y) + a v) (.) gate
- * Of a running text the layer holds the last h and the heads' states. Columns of g behind those of
- * gates are the output gate's, and then v_1 - v. */
-
-#ifndef MIRAS__DEVICE
-static MIRAS__COLD miras_result miras__rwkv_layer_resolve(miras__shape *s,
-                                                          const miras_layer_desc *d, char *why,
-                                                          size_t n) {
-  miras_result result;
-  s->rank[0] = (size_t)d->rwkv.decay_rank;
-  s->rank[1] = (size_t)d->rwkv.rate_rank;
-  s->rank[2] = (size_t)d->rwkv.value_rank;
-  s->mixes = 6;
-  result = miras__memory_layer_resolve(s, d, why, n);
-  s->taps = 1;
-  s->outs += 2 * s->value;         /* behind the gates: the output gate, then what is mixed in    */
-  s->bonus = s->cols_q;
-  s->out_bias = s->value;
-  return result;
-}
-
-/* Mixes from 0 to 1: some channels see the token, others the one before. */
-static MIRAS__COLD void miras__rwkv_layer_draw(const miras__layer *layer, uint64_t seed) {
-  const miras__shape *s = layer->s;
-  float *mix = layer->w + s->param[MIRAS__W_SHIFT].at;
-  size_t j, i;
-  miras__memory_layer_draw(layer, seed);
-  for (j = 0; j < s->mixes; j++)
-    for (i = 0; i < s->width; i++) *mix++ = (float)(i + 1) / (float)(s->width + 1);
-}
-#endif
-
-/* x -> proj, g, gates. Low ranks are squashed, and values mixed, where they lie. */
-static void miras__rwkv_layer_rows(const miras__visit *a) {
-  const miras__kernels *k = a->k;
-  const miras__shape *s = a->layer->s;
-  const miras__param *decay = &s->param[MIRAS__W_DECAY_DOWN], *out = &s->param[MIRAS__W_OUT_DOWN];
-  const size_t ld = s->ld_p, n = s->value;
-  float *proj = a->kept.proj, *g = a->kept.g, *z = miras__room(a), *v = proj + s->at_v;
-  float *off = g + s->gates + n;
-  size_t i;
-  for (i = 0; i < MIRAS__PROJECTIONS; i++) {
-    const int which = miras__projections[i];
-    const miras__param *p = &s->param[which];
-    if (!p->rows) continue;
-    miras__shift_mix(a, miras__mix_of(which), z, s->ld_x);
-    miras__times(a, which, MIRAS__SET, proj + p->place, ld, z, s->ld_x, a->n);
+ * Mixes come last one first, so that the way back goes from r to g. */
+static miras_result miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d, char *why,
+                                            size_t n) {
+  enum { COLUMNS = 7 };
+  static const struct { unsigned char id, mix; } columns[COLUMNS] = {   /* of proj */
+    {MIRAS__W_Q, 0}, {MIRAS__W_K, 2}, {MIRAS__W_V, 3}, {MIRAS__W_MIX_DOWN, 3},
+    {MIRAS__W_DECAY_DOWN, 1}, {MIRAS__W_RATE_DOWN, 4}, {MIRAS__W_OUT_DOWN, 5}
+  };
+  const miras_result result = miras__mixer_make(p, d, why, n);
+  miras__mixer *m = &p->mixer;
+  const size_t w = p->width, qk = m->heads * m->dk, value = m->value;
+  const size_t decay = (size_t)d->rwkv.decay_rank, rate = (size_t)d->rwkv.rate_rank,
+               mix = p->rank, out = (size_t)d->mixer.out_gate_rank;
+  const size_t cols[COLUMNS] = {qk, m->inner_steps * qk, m->inner_steps * value, mix, decay, rate,
+                                out};
+  size_t at[COLUMNS + 1] = {0};
+  int hd, proj, g, og, y, u, i, j;
+  miras__op *o;
+  if (result != MIRAS_OK) return result;
+  miras__build_heads(p, d);
+  hd = miras__add_shift(p, MIRAS__W_NORM1);
+  for (i = 0; i < COLUMNS; i++) at[i + 1] = at[i] + cols[i];
+  proj = miras__rows_new(p, "proj", at[COLUMNS]);
+  for (j = 5; j >= 0; j--) {
+    const int z = miras__add_mix(p, hd, j, 6);
+    for (i = COLUMNS - 1; i >= 0; i--)
+      if (columns[i].mix == j)
+        (void)miras__add_times(p, proj, at[i], z, 0, columns[i].id, w, cols[i], 0, 0);
   }
-  k->squash_fwd(MIRAS__TANH, proj + decay->place, ld, a->n, decay->cols);
-  k->squash_fwd(MIRAS__SIGMOID, proj + out->place, ld, a->n, out->cols);
-  for (i = 0; i < 4; i++) {
-    const int up = MIRAS__W_DECAY_UP + 2 * (int)i;
-    if (s->rank[i])
-      miras__times(a, up, MIRAS__SET, g + miras__up_column(s, (int)i), s->ld_g,
-                   proj + s->param[up - 1].place, ld, a->n);
-  }
-  miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
-  if (a->layer->gives) k->copy_rows(a->values, s->ld_y, v, ld, a->n, n);
-  if (!s->rank[2]) return;
-  k->copy_rows(off, s->ld_g, a->values, s->ld_y, a->n, n);
-  k->axpy_rows(off, s->ld_g, -1, NULL, 0, v, ld, a->n, n);
-  k->muladd_rows(v, ld, off, s->ld_g, a->work.gates + s->gate[MIRAS__MIX].first, s->ld_g, a->n, n);
+  miras__add_squash(p, proj, at[4], decay, MIRAS__TANH);
+  miras__add_squash(p, proj, at[6], out, MIRAS__SIGMOID);
+  g = miras__rows_new(p, "g", m->outs);
+  og = miras__rows_new(p, "og", value);
+  miras__add_times(p, g, m->gate[MIRAS__KEEP].from, proj, at[4], MIRAS__W_DECAY_UP, decay, qk, 0,
+                   0);
+  miras__add_times(p, g, m->gate[MIRAS__ERASE].from, proj, at[5], MIRAS__W_RATE_UP, rate, qk, 0, 0);
+  miras__add_times(p, g, m->gate[MIRAS__MIX].from, proj, at[3], MIRAS__W_MIX_UP, mix, value, 0, 0);
+  miras__add_times(p, og, 0, proj, at[6], MIRAS__W_OUT_UP, out, value, 0, 0);
+  miras__build_gates(p, 0, 0, 0, g);
+  o = miras__op_new(p, MIRAS__OP_VALUES, proj, at[2], m->gated, 0, value);
+  if (mix) miras__op_reads(o, 1, miras__rows_new(p, "off", value), 0);
+  p->values = 1;
+  miras__add_read(p, m->q, proj, at[0], m->heads, m->dk);
+  miras__add_read(p, m->own, proj, at[1], m->heads, m->dk);
+  miras__add_read(p, m->v, proj, at[2], m->heads, m->dv);
+  miras__build_keys(p, 0, g);
+  y = miras__build_memory(p, d, "y", m->q, 0);
+  miras__add_tail(p, 0);
+  u = miras__add_head_norm(p, d, y, 0, 0, 0);
+  o = miras__op_new(p, MIRAS__OP_BONUS, u, 0, proj, 0, m->dk);
+  o->param = (unsigned char)miras__want(p, MIRAS__W_BONUS, qk, 0), o->heads = (uint32_t)m->heads;
+  miras__op_reads(o, 1, m->gated, 0);
+  miras__op_reads(o, 3, m->q, 0);
+  miras__op_reads(o, 4, m->k, 0);
+  miras__op_reads(o, 5, m->v, 0);
+  i = miras__rows_new(p, "ugate", value);
+  miras__op_reads(miras__op_new(p, MIRAS__OP_MULTIPLY, i, 0, u, 0, value), 1, og, 0);
+  miras__add_branch(p, i, value, MIRAS__W_O, 0, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
+  return MIRAS_OK;
 }
-
-/* proj, gates -> qkv */
-static void miras__rwkv_layer_enter(const miras__visit *a) {
-  static const unsigned char reads[3] = {MIRAS__READ_Q, MIRAS__READ_OWN, MIRAS__READ_V};
-  const miras__shape *s = a->layer->s;
-  size_t h, i;
-  for (h = 0; h < s->heads; h++)
-    for (i = 0; i < 3; i++) {
-      const size_t n = s->read_dim[reads[i]];
-      a->k->copy_rows(miras__read_rows(a, a->work.qkv, reads[i], h), n,
-                      a->kept.proj + s->param[MIRAS__W_Q + i].place + h * n, s->ld_p, a->n, n);
-    }
-  miras__make_keys(a);
-}
-
-/* The rows [n, value] that the output gate multiplies before W_o. */
-static float *miras__bonus(const miras__visit *p) {
-  const miras__shape *s = p->layer->s;
-  const miras__kernels *k = p->k;
-  const size_t n = s->cols_q, dk = s->dk, dv = s->dv, ld = s->ld_p, rows = p->n;
-  const float *proj = p->kept.proj, *key = proj + s->at_k;
-  const miras__norming of = miras__answers_of(p, NULL);
-  float *y = miras__from_scratch(p), *t = y + MIRAS__TILE * s->ld_y, *a = t + MIRAS__TILE * n;
-  size_t h;
-  k->heads_norm_fwd(y, s->ld_y, &of);
-  k->mul_rows(t, n, key, ld, p->work.gates + s->gate[MIRAS__ERASE].first, s->ld_g, rows, n);
-  k->axpy_rows(t, n, -1, NULL, 0, key, ld, rows, n);
-  k->mul_rows(t, n, t, n, miras__weight(p->layer, MIRAS__W_ERASE_MIX), 0, rows, n);
-  k->add_rows(t, n, key, ld, rows, n);             /* the changed keys, as in erase_fwd           */
-  k->mul_rows(t, n, t, n, proj, ld, rows, n);
-  for (h = 0; h < s->heads; h++) {
-    k->dot_rows(0, a, 1, t + h * dk, n, miras__weight(p->layer, MIRAS__W_BONUS) + h * dk, 0, rows,
-                dk);
-    k->axpy_rows(y + h * dv, s->ld_y, 1, a, 1, proj + s->at_v + h * dv, ld, rows, dv);
-  }
-  return y;
-}
-
-static const float *miras__rwkv_layer_leave(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *y = miras__bonus(a);
-  a->k->mul_rows(y, s->ld_y, y, s->ld_y, a->kept.g + s->gates, s->ld_g, a->n, s->value);
-  return y;
-}
-
-/* from -> dy, the output gate's part of dgates, and what came before it in dproj's values. */
-static void miras__rwkv_layer_leave_bwd(const miras__visit *a, float *from) {
-  const miras__kernels *k = a->k;
-  const miras__shape *s = a->layer->s;
-  const float *gate = a->kept.g + s->gates;
-  float *d = a->work.dproj + s->at_v, *out = a->work.out, *y;
-  const miras__norming of = miras__answers_of(a, NULL);
-  miras__norm_grads g = {NULL, NULL, NULL, 0};
-  g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
-  k->copy_rows(out, s->ld_y, from, s->ld_y, a->n, s->value);     /* where miras__bonus writes */
-  k->mul_rows(d, s->ld_p, out, s->ld_y, gate, s->ld_g, a->n, s->value);
-  miras__make_gates(a, NULL);
-  miras__rwkv_layer_enter(a);
-  y = miras__bonus(a);
-  k->mul_rows(a->work.dgates + s->gates, s->ld_g, out, s->ld_y, y, s->ld_y, a->n, s->value);
-  k->mul_rows(out, s->ld_y, y, s->ld_y, gate, s->ld_g, a->n, s->value);
-  k->heads_norm_bwd(a->work.dy, s->ld_y, NULL, 0, &g, NULL, 0, d, s->ld_p, &of);
-}
-
-/* dqkv -> the columns of dproj that queries, keys and values are made of. What is mixed into
- * values, v + o m, o = v_1 - v:  dm = d o,  dv_1 += d m,  dv = d - d m */
-static void miras__rwkv_reads_bwd(const miras__visit *a) {
-  static const unsigned char reads[3] = {MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V};
-  const miras__kernels *k = a->k;
-  const miras__shape *s = a->layer->s;
-  const size_t ld = s->ld_p, n = s->value, column = s->gate[MIRAS__MIX].first;
-  float *dv = a->work.dproj + s->at_v, *t = a->scratch;
-  size_t h, i;
-  for (h = 0; h < s->heads; h++)
-    for (i = 0; i < 3; i++) {
-      const size_t dim = s->read_dim[reads[i]];
-      k->copy_rows(a->work.dproj + s->param[MIRAS__W_Q + i].place + h * dim, ld,
-                   miras__read_rows(a, a->work.dqkv, reads[i], h), dim, a->n, dim);
-    }
-  if (s->rank[2]) {
-    k->mul_rows(a->work.dgates + column, s->ld_g, dv, ld, a->kept.g + s->gates + n, s->ld_g, a->n,
-                n);
-    k->mul_rows(t, n, dv, ld, a->work.gates + column, s->ld_g, a->n, n);
-    k->add_rows(a->dvalues, s->ld_y, t, n, a->n, n);
-    k->axpy_rows(dv, ld, -1, NULL, 0, t, n, a->n, n);
-  }
-  if (a->layer->gives) k->add_rows(dv, ld, a->dvalues, s->ld_y, a->n, n);
-}
-
-/* dqkv and dgates -> dproj, dshift. */
-static void miras__rwkv_layer_enter_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const miras__param *decay = &s->param[MIRAS__W_DECAY_DOWN], *out = &s->param[MIRAS__W_OUT_DOWN];
-  float *dg = a->work.dgates, *dproj = a->work.dproj, *proj = a->kept.proj;
-  float *z = miras__room(a);
-  size_t j, i;
-  miras__rwkv_reads_bwd(a);
-  miras__gates_back(a);
-  for (i = 0; i < 4; i++) {
-    const int up = MIRAS__W_DECAY_UP + 2 * (int)i;
-    if (s->rank[i])
-      miras__times_bwd(a, up, MIRAS__SET, dproj + s->param[up - 1].place, s->ld_p,
-                       dg + miras__up_column(s, (int)i), s->ld_g);
-  }
-  a->k->squash_bwd(MIRAS__TANH, dproj + decay->place, s->ld_p, proj + decay->place, s->ld_p,
-                   a->n, decay->cols);
-  a->k->squash_bwd(MIRAS__SIGMOID, dproj + out->place, s->ld_p, proj + out->place, s->ld_p,
-                   a->n, out->cols);
-  for (j = 0; j < s->mixes; j++) {
-    int mode = MIRAS__SET;
-    miras__shift_mix(a, j, a->work.h + j * s->ld_x, s->ld_h);
-    for (i = 0; i < MIRAS__PROJECTIONS; i++) {
-      const int which = miras__projections[i];
-      const miras__param *p = &s->param[which];
-      if (!p->rows || miras__mix_of(which) != j) continue;
-      miras__times_bwd(a, which, mode, z, s->ld_x, dproj + p->place, s->ld_p);
-      mode = MIRAS__ADD;
-    }
-    miras__shift_mix_bwd(a, j, z, z + MIRAS__TILE * s->ld_x);
-  }
-}
-
-static const miras__layer_record miras__rwkv_layer = {
-  MIRAS__HOST(miras__rwkv_layer_resolve), MIRAS__HOST(miras__rwkv_layer_draw),
-  MIRAS__HOST(MIRAS__BACK(miras__memory_layer_tape)), miras__rwkv_layer_rows,
-  miras__rwkv_layer_enter, miras__memory_layer_head, miras__rwkv_layer_leave,
-  MIRAS__BACK(miras__rwkv_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
-  MIRAS__BACK(miras__rwkv_layer_enter_bwd)
-};
-
-/* @77 ATTENTION LAYER ----------------------------------------------------- needs 29 31 54 75 -- */
 
 /* Softmax attention over the last `window` tokens, with rotary positions: with h the RMS norm of
  * the layer's input x, per head
@@ -22311,433 +23486,225 @@ static const miras__layer_record miras__rwkv_layer = {
  * text the layer holds the turned keys and the values of its window. Persistent pairs, learned keys
  * and values that every query sees (Sukhbaatar et al. 2019), have no position: what reads them are
  * queries that have not turned, so that what they mean is the same however long the text. */
-
-static void miras__attention_layer_sizes(const miras__shape *s, miras__attention *a) {
-  memset(a, 0, sizeof *a);
-  a->key_dim = a->value_dim = s->dk;
-  a->window = s->window;
-  a->group = s->group;
-  a->block = MIRAS__ATTENTION_BLOCK;
-  a->scale = 1 / sqrtf((float)s->dk);
-}
-
-#ifndef MIRAS__DEVICE
-static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
-                                                               const miras_layer_desc *d, char *why,
-                                                               size_t n) {
-  miras__attention a;
-  miras__attention_work work;
-  s->heads = (size_t)d->attention.heads;
-  s->tasks = s->states = (size_t)d->attention.kv_heads;
-  s->group = s->heads / s->tasks;
-  s->chunk = s->taps = 1;
-  s->dk = s->dv = (size_t)d->attention.head_dim;
-  s->window = (size_t)d->attention.window;
-  s->base = (double)d->attention.rope_theta;
-  s->qk_norm = d->attention.qk_norm ? s->dk : 0;
-  s->turn = d->attention.rope_dim ? (size_t)d->attention.rope_dim : s->dk;
+static miras_result miras__attending_make(miras__program *p, const miras_layer_desc *d, char *why,
+                                          size_t n) {
+  miras__attending *s = &p->attending;
+  s->heads = (size_t)d->attention.heads, s->groups = (size_t)d->attention.kv_heads;
+  s->group = s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
+  s->window = (size_t)d->attention.window, s->persistent = (size_t)d->attention.persistent;
+  s->rope.base = (double)d->attention.rope_theta;
+  s->rope.turn = d->attention.rope_dim ? (size_t)d->attention.rope_dim : s->dk;
   if (d->attention.rope_share)
-    s->turn = d->attention.rope_share == MIRAS_ROPE_SHARE_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
-  s->turning = (MIRAS__TILE + 1) * s->turn;
-  s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
-  s->plan.d.heads = d->attention.kv_heads;
-  s->plan.d.chunk = 1;
-  s->plan.d.key_dim = s->plan.d.value_dim = d->attention.head_dim;
-  s->plan.d.window = d->attention.window;
-  s->plan.split = s->window * s->dk;
-  s->plan.second = miras__pad(s->plan.split);
-  s->plan.head_dstate = 2 * s->plan.split;
-  s->plan.head_state = 2 * s->plan.second;
-  s->value = s->heads * s->dk;
-  s->persistent = (size_t)d->attention.persistent;
-  s->cols_persistent = s->tasks * s->dk;
-  s->at_still = s->value + s->cols_persistent;   /* behind turned queries and keys                */
-  s->at_turned = s->at_still + (s->persistent ? s->value : 0);
-  s->per_token =
-    miras__pad(s->at_turned + (d->type == MIRAS_LAYER_MAC ? s->cols_persistent : 0));
-  s->runs = 1;
-  s->cols_q = s->value;
-  s->cols_k = s->cols_v = s->tasks * s->dk;
-  s->cols_out = d->attention.out_gate ? s->value : 0;
-  miras__params_find(s);
-  miras__attention_layer_sizes(s, &a);
-  s->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
-  s->scratch_train = miras__attention_lay(&a, 1, NULL, 0, &work);
-  if (s->window <= (size_t)-1 / 8 / s->dk && s->proj <= (size_t)INT_MAX) return MIRAS_OK;
+    s->rope.turn = d->attention.rope_share == MIRAS_ROPE_SHARE_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
+  s->rope.turning = (MIRAS__TILE + 1) * s->rope.turn;
+  s->ring = miras__pad(s->window * s->dk), s->state = 2 * s->ring;
+  if (s->window <= (size_t)-1 / 8 / s->dk && s->heads <= (size_t)INT_MAX / 4 / s->dk)
+    return MIRAS_OK;
   miras__say(why, n,
              "attention.heads, head_dim and window make more than this machine can address");
   return MIRAS_ERR_DESC;
 }
 
-static MIRAS__COLD void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed) {
-  (void)seed;
-  miras__draw_turns(layer->s);
-}
+/* The arrays that attention reads: queries and keys of rows of proj behind an RMS norm (their gains
+ * from `gain` on, which attention alone has under this name) or none, turned; queries that have not
+ * turned, for persistent pairs. */
+typedef struct miras__turned_arrays {
+  int q, k, still, angles;
+} miras__turned_arrays;
 
-static size_t miras__attention_layer_tape(const miras__shape *s, const miras__extent *e) {
-  size_t rows = 0;
-  miras__grow(&rows, e->length, s->group * (s->dv + 2));
-  rows = miras__padded(rows);
-  miras__grow(&rows, e->carries ? s->plan.head_state : 0, 1);
-  return rows;
-}
-#endif
-
-/* Heads of queries or keys, whose norm is `gain`, of rows of proj, normed to `normed`, turned to
- * `to`. */
-static void miras__heads_turn(const miras__visit *a, int gain, size_t heads, float *to,
-                              float *normed, const float *proj, const float *angles) {
-  const miras__shape *s = a->layer->s;
-  const size_t ld = s->per_token;
-  size_t h;
-  for (h = 0; s->qk_norm && h < heads; h++) {
-    const miras__norming of =
-      miras__layer_norm(a->layer, gain, proj + h * s->dk, s->ld_p, a->n, s->dk);
-    a->k->heads_norm_fwd(normed + h * s->dk, ld, &of);
+/* One of them: to <- turn(norm(x)), x from column `at` on, of so many heads; still: normed
+ * alone. */
+static void miras__add_turned(miras__program *p, int to, int still, int x, size_t at, size_t heads,
+                              int gain, int angles) {
+  const size_t dk = p->attending.dk;
+  const int between = still ? still : to;
+  miras__op *o;
+  if (gain) {
+    o = miras__op_new(p, MIRAS__OP_RMS, between, 0, x, at, dk);
+    o->param = (unsigned char)miras__want(p, gain, dk, 0), o->heads = (uint32_t)heads;
+    x = between, at = 0;
+  } else if (still) {
+    miras__op_new(p, MIRAS__OP_COPY, still, 0, x, at, heads * dk);
+    x = still, at = 0;
   }
-  a->k->rotary(to, ld, s->qk_norm ? normed : proj, s->qk_norm ? ld : s->ld_p, angles, 1, a->n,
-               heads, s->dk, s->turn);
+  o = miras__op_new(p, MIRAS__OP_ROTATE, to, 0, x, at, dk);
+  miras__op_reads(o, 1, angles, 0);
+  o->heads = (uint32_t)heads;
 }
 
-/* d, which is used up, and dnormed (or NULL) -> dproj */
-static void miras__heads_turn_bwd(const miras__visit *a, int gain, size_t heads, float *d,
-                                  const float *dnormed, float *dproj, const float *proj,
-                                  const float *angles) {
-  const miras__shape *s = a->layer->s;
-  const size_t ld = s->per_token, ldt = s->qk_norm ? ld : s->ld_p;
-  float *t = s->qk_norm ? d : dproj;
-  miras__norm_grads g = {NULL, NULL, NULL, 0};
-  size_t h;
-  g.gain = miras__tile_sum(a, gain);
-  a->k->rotary(t, ldt, d, ld, angles, -1, a->n, heads, s->dk, s->turn);
-  if (dnormed) a->k->add_rows(t, ldt, dnormed, ld, a->n, heads * s->dk);
-  for (h = 0; s->qk_norm && h < heads; h++) {
-    const miras__norming of =
-      miras__layer_norm(a->layer, gain, proj + h * s->dk, s->ld_p, a->n, s->dk);
-    a->k->heads_norm_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, &g, NULL, 0, d + h * s->dk, ld, &of);
+static miras__turned_arrays miras__build_turned(miras__program *p, const miras_layer_desc *d,
+                                                int proj, size_t at_q, size_t at_k, int gain) {
+  const miras__attending *s = &p->attending;
+  miras__turned_arrays t;
+  if (!d->attention.qk_norm) gain = 0;
+  t.angles = miras__add_angles(p, 1);
+  t.q = miras__rows_new(p, "tq", s->heads * s->dk);
+  t.k = miras__rows_new(p, "tk", s->groups * s->dk);
+  t.still = s->persistent ? miras__rows_new(p, "still", s->heads * s->dk) : 0;
+  miras__add_turned(p, t.q, t.still, proj, at_q, s->heads, gain, t.angles);
+  miras__add_turned(p, t.k, 0, proj, at_k, s->groups, gain ? gain + 1 : 0, t.angles);
+  miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, s->groups * s->dk);
+  miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, s->groups * s->dk);
+  return t;
+}
+
+/* y = attention, with values of rows of proj from column `at` on. */
+static miras__op *miras__add_attend(miras__program *p, int y, const miras__turned_arrays *t,
+                                    int proj, size_t at) {
+  miras__op *o = miras__op_new(p, MIRAS__OP_ATTEND, y, 0, t->q, 0, p->attending.dk);
+  miras__op_reads(o, 1, t->k, 0);
+  miras__op_reads(o, 2, proj, at);
+  miras__op_reads(o, 3, t->still, 0);
+  o->part = (unsigned char)p->headed++;
+  return o;
+}
+
+static miras_result miras__build_attention_layer(miras__program *p, const miras_layer_desc *d,
+                                                 char *why, size_t n) {
+  const miras_result result = miras__attending_make(p, d, why, n);
+  const miras__attending *s = &p->attending;
+  const size_t w = p->width, q = s->heads * s->dk, k = s->groups * s->dk;
+  miras__turned_arrays t;
+  int h, proj, y, u;
+  size_t at;
+  if (result != MIRAS_OK) return result;
+  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  proj = miras__rows_new(p, "proj", 0);
+  at = miras__add_times(p, proj, 0, h, 0, MIRAS__W_Q, w, q, 0, 1);
+  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_K, w, k, 0, 1);
+  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_V, w, k, 0, 1);
+  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_OUT_GATE, w, d->attention.out_gate ? q : 0, 0,
+                        1);
+  miras__rows_wide(p, proj, at);
+  t = miras__build_turned(p, d, proj, 0, q, MIRAS__W_NORM_Q);
+  u = y = miras__rows_new(p, "y", q);
+  miras__add_attend(p, y, &t, proj, q + k);
+  if (d->attention.out_gate) {
+    u = miras__rows_new(p, "u", q);
+    miras__add_gate(p, u, y, 0, proj, q + 2 * k, q, MIRAS__SIGMOID);
   }
+  miras__add_branch(p, u, q, MIRAS__W_O, 0, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
+  return MIRAS_OK;
 }
 
-/* proj -> qkv */
-static void miras__attention_turn(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const size_t ld = s->per_token;
-  const float *proj = a->kept.proj, *angles = miras__angles(a);
-  float *to = a->work.qkv + a->first * ld, *still = s->persistent ? to + s->at_still : to;
-  miras__heads_turn(a, MIRAS__W_NORM_Q, s->heads, to, still, proj, angles);
-  miras__heads_turn(a, MIRAS__W_NORM_K, s->tasks, to + s->at_k, to + s->at_k, proj + s->at_k,
-                    angles);
-  if (s->persistent && !s->qk_norm)
-    a->k->copy_rows(still, ld, proj, s->ld_p, a->n, s->value);
+/* u = norm(x) (.) sigmoid(norm(y)): x passes and y gates, each normed as a row. */
+static int miras__add_gated_pair(miras__program *p, int x, int gain_x, int y, int gain_y) {
+  const size_t n = p->mixer.value;
+  const int nx = miras__rows_new(p, "pass", n), ny = miras__rows_new(p, "gate", n);
+  const int u = miras__rows_new(p, "u", n);
+  miras__op_new(p, MIRAS__OP_RMS, nx, 0, x, 0, n)->param = (unsigned char)miras__want(p, gain_x, n,
+                                                                                       0);
+  miras__op_new(p, MIRAS__OP_RMS, ny, 0, y, 0, n)->param = (unsigned char)miras__want(p, gain_y, n,
+                                                                                       0);
+  miras__add_gate(p, u, nx, 0, ny, 0, n, MIRAS__SIGMOID);
+  return u;
 }
 
-/* Head h of keys and values with its queries. */
-static miras__attention miras__attention_layer_of(const miras__visit *p, size_t h,
-                                                  miras__head_io *io) {
-  const miras__shape *s = p->layer->s;
-  const size_t q = h * s->group * s->dk, k = s->at_k + h * s->dk;
-  const size_t ring = s->plan.second;
-  const float *rows = p->work.qkv;
-  miras__attention a;
-  miras__attention_layer_sizes(s, &a);
-  a.K = p->k;
-  a.position = p->position;
-  memset(io, 0, sizeof *io);
-  io->length = (int)p->n;
-  io->q = rows + q;
-  io->k = rows + k;
-  io->v = p->kept.proj + s->at_v + h * s->dk;
-  io->ldq = io->ldk = s->per_token;
-  io->ldv = s->ld_p;
-  io->y = p->kept.y + q;
-  io->ldy = s->ld_y;
-  a.io = io;
-  a.scratch = p->scratch;
-  a.persistent = s->persistent;
-  a.ldp = s->cols_persistent;
-  if (a.persistent) {
-    a.pk = miras__weight(p->layer, MIRAS__W_PERSISTENT_K) + h * s->dk;
-    a.pv = miras__weight(p->layer, MIRAS__W_PERSISTENT_V) + h * s->dk;
-    a.still = rows + s->at_still + q;
+/* u times scale i, or u itself. */
+static int miras__add_scale(miras__program *p, int i, float scale, int u, size_t n) {
+  const int y = scale < 1 || scale > 1 ? miras__rows_new(p, "scaled", n) : u;
+  p->scales[i] = scale;
+  if (y != u) miras__op_new(p, MIRAS__OP_SCALE, y, 0, u, 0, n)->part = (unsigned char)i;
+  return y;
+}
+
+/* Attention and memories side by side (Falcon-H1): of the same h = norm(x)
+ *   x <- x + s_m (norm(y_m) (.) gate) W_o + s_a (y_a (.) gate_a) W_o'
+ * with what layers of types memory and attention have in front of either. */
+static miras_result miras__build_parallel_layer(miras__program *p, const miras_layer_desc *d,
+                                                char *why, size_t n) {
+  miras_result result = miras__mixer_make(p, d, why, n);
+  const miras__attending *s = &p->attending;
+  const size_t w = p->width;
+  const int bias = d->mixer.projection_bias ? MIRAS__W_BIAS_O : 0;
+  size_t q, k, at, at_q;
+  miras__source f;
+  miras__turned_arrays t;
+  int h, y, z, u;
+  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
+  if (result != MIRAS_OK) return result;
+  q = s->heads * s->dk, k = s->groups * s->dk;
+  miras__build_heads(p, d);
+  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  at = at_q = miras__build_source(p, d, h, &f);
+  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_Q, w, q, 0, 1);
+  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_K, w, k, 0, 1);
+  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_V, w, k, 0, 1);
+  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_GATE, w,
+                        d->attention.out_gate ? q : 0, 0, 1);
+  miras__rows_wide(p, f.proj, at);
+  miras__build_source_gates(p, d, &f);
+  t = miras__build_turned(p, d, f.proj, at_q, at_q + q, MIRAS__W_BESIDE_NORM_Q);
+  z = miras__build_answers(p, d, &f);
+  y = miras__rows_new(p, "ya", q);
+  miras__add_attend(p, y, &t, f.proj, at_q + q + k);
+  miras__add_tail(p, f.tail);
+  z = miras__build_gated(p, d, &f, z);
+  z = miras__add_scale(p, 0, d->mixer.out_scale, z, p->mixer.value);
+  miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, bias, 1);
+  u = y;
+  if (d->attention.out_gate) {
+    u = miras__rows_new(p, "ua", q);
+    miras__add_gate(p, u, y, 0, f.proj, at_q + q + 2 * k, q, MIRAS__SIGMOID);
   }
-  if (p->run) {
-    a.ring_k = p->run + 2 * h * ring;
-    a.ring_v = a.ring_k + ring;
-  }
-  if (MIRAS__TRAINS && p->train) a.tape = p->kept.tape + h * p->kept.per_tape;
-  if (MIRAS__TRAINS && p->train && p->run) {
-    a.tape_k = a.tape + p->kept.per_tape - 2 * ring;
-    a.tape_v = a.tape_k + ring;
-  }
-  return a;
+  u = miras__add_scale(p, 1, d->attention.out_scale, u, q);
+  miras__add_branch(p, u, q, MIRAS__W_BESIDE_O, 0, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
+  return MIRAS_OK;
 }
 
-static void miras__attention_layer_head(const miras__visit *p, size_t h) {
-  miras__head_io io;
-  const miras__attention a = miras__attention_layer_of(p, h, &io);
-  miras__attention_run(&a);
-}
-
-static const float *miras__attention_layer_leave(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *out = miras__from_scratch(a);
-  a->k->gate_rows_fwd(MIRAS__SIGMOID, out, s->ld_y, a->kept.y, s->ld_y, a->kept.proj + s->at_out,
-                      s->ld_p, a->n, s->value);
-  return out;
-}
-
-static void miras__attention_layer_leave_bwd(const miras__visit *a, float *from) {
-  const miras__shape *s = a->layer->s;
-  float *dy = a->work.dy, *dgate = a->work.dproj + s->at_out;
-  if (s->cols_out) {
-    a->k->copy_rows(dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
-    a->k->copy_rows(dgate, s->ld_p, a->kept.proj + s->at_out, s->ld_p, a->n, s->value);
-    a->k->gate_rows_bwd(MIRAS__SIGMOID, from, s->ld_y, dy, s->ld_y, dgate, s->ld_p, a->n,
-                        s->value);
-    a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
-  }
-  miras__attention_turn(a);
-}
-
-/* Head h's columns of the sums of its persistent pairs, as miras__head_sum. */
-static float *miras__persistent_sum(const miras__visit *p, int i, size_t h) {
-  const miras__shape *s = p->layer->s;
-  float *sum = p->work.part[MIRAS__BY_SEQUENCE] + s->param[i].place + h * s->dk;
-  if (!p->adds) p->k->fill_rows(sum, s->cols_persistent, 0, s->persistent, s->dk);
-  return sum;
-}
-
-static void miras__attention_layer_head_bwd(const miras__visit *p, size_t h) {
-  const miras__shape *s = p->layer->s;
-  const miras__layer_work *work = &p->work;
-  const size_t q = h * s->group * s->dk, ld = s->per_token;
-  miras__head_io io;
-  miras__head_grads g;
-  miras__attention a = miras__attention_layer_of(p, h, &io);
-  memset(&g, 0, sizeof g);
-  g.q = work->dqkv + q;
-  g.k = work->dqkv + s->at_k + h * s->dk;
-  g.v = p->work.dproj + s->at_v + h * s->dk;
-  g.ldq = g.ldk = ld;
-  g.ldv = s->ld_p;
-  a.dy = p->work.dy + q;
-  a.lddy = s->ld_y;
-  a.g = &g;
-  if (s->persistent) {
-    a.dstill = work->dqkv + s->at_still + q;
-    a.dpk = miras__persistent_sum(p, MIRAS__W_PERSISTENT_K, h);
-    a.dpv = miras__persistent_sum(p, MIRAS__W_PERSISTENT_V, h);
-  }
-  miras__attention_run_bwd(&a);
-}
-
-static void miras__attention_layer_enter_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const float *proj = a->kept.proj, *angles = miras__angles(a);
-  float *d = a->work.dqkv + a->first * s->per_token, *dproj = a->work.dproj;
-  miras__heads_turn_bwd(a, MIRAS__W_NORM_Q, s->heads, d, s->persistent ? d + s->at_still : NULL,
-                        dproj, proj, angles);
-  miras__heads_turn_bwd(a, MIRAS__W_NORM_K, s->tasks, d + s->at_k, NULL, dproj + s->at_k,
-                        proj + s->at_k, angles);
-}
-
-static const miras__layer_record miras__attention_layer = {
-  MIRAS__HOST(miras__attention_layer_resolve), MIRAS__HOST(miras__attention_layer_draw),
-  MIRAS__HOST(MIRAS__BACK(miras__attention_layer_tape)), NULL, miras__attention_turn,
-  miras__attention_layer_head,
-  miras__attention_layer_leave, MIRAS__BACK(miras__attention_layer_leave_bwd),
-  MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd)
-};
-
-/* ---- attention beside a memory: a layer of type mag ---- */
-
-/* Titans' memory as a gate (Behrouz et al. 2024). Of the same rows h = norm(x) the memory of room
- * @76 makes z, and attention makes y:
+/* Titans' memory as a gate (Behrouz et al. 2024). Of the same rows h = norm(x) the memory makes z,
+ * and attention makes y:
  *   out = (z r_z g_z) (.) sigmoid(y r_y g_y)     r: 1 / RMS of the row, g: learned gains
  * The paper lets a nonlinearity gate one normed branch by the other and does not say which. What
  * passes can be read from the first step on, what gates only once the other branch is steady; with
  * the memory passing, pairs are recalled after 600 steps that are not after 2,500 the other way
  * round (bench/results/recall.md), and texts are learned as well.
- * The layer's own shape is the memory's; attention has the next one, whose columns of projections
- * and answers, whose rows of what heads read and whose heads and states lie behind the memory's.
  * The paper's persistent tokens are persistent pairs of the attention. For the memory, tokens ahead
  * of every text would only move what a text begins with, its learned initial memory: it has
  * none. */
-
-/* The first of arrays like work.qkv that are the attention's: the memory has one per head. */
-static float *miras__beside_rows(const miras__visit *a, float *all) {
-  return miras__to(all, a->layer->s->runs_beside * a->work.per_qkv);
-}
-
-/* The visit as attention sees it; `layer` receives its layer. */
-static miras__visit miras__beside_of(const miras__visit *a, miras__layer *layer) {
-  const miras__shape *s = a->layer->s;
-  const size_t column = s->param[MIRAS__W_BESIDE_Q].place, heads = s->states;
-  miras__visit b = *a;
-  *layer = *a->layer;
-  layer->s = s + 1;
-  b.layer = layer;
-  b.kept.proj += column;
-  b.kept.y += s->value;
-  b.kept.tape = miras__to(b.kept.tape, heads * b.kept.per_tape);
-  b.work.qkv = miras__beside_rows(a, b.work.qkv);
-  b.work.dqkv = miras__beside_rows(a, b.work.dqkv);
-  b.work.dproj = miras__to(b.work.dproj, column);
-  b.work.dy = miras__to(b.work.dy, s->value);
-  b.run = miras__to(b.run, s->tail + heads * s->plan.head_state);
-  return b;
-}
-
-#ifndef MIRAS__DEVICE
-static MIRAS__COLD miras_result miras__mag_layer_resolve(miras__shape *s, const miras_layer_desc *d,
-                                                         char *why, size_t n) {
-  miras__shape *w = s + 1;
-  miras_result result = miras__memory_layer_resolve(s, d, why, n);
-  memset(w, 0, sizeof *w);
-  w->type = MIRAS_LAYER_ATTENTION;
-  w->epsilon = s->epsilon;
-  w->width = s->width;
-  if (result == MIRAS_OK) result = miras__attention_layer_resolve(w, d, why, n);
+static miras_result miras__build_mag_layer(miras__program *p, const miras_layer_desc *d, char *why,
+                                           size_t n) {
+  miras_result result = miras__mixer_make(p, d, why, n);
+  const miras__attending *s = &p->attending;
+  miras__mixer *m = &p->mixer;
+  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
+  const int b = d->mixer.projection_bias;
+  size_t at = 0, at_low, q, k, conv;
+  miras__turned_arrays t;
+  int h, proj, g, y, z, u, tail;
+  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
   if (result != MIRAS_OK) return result;
-  s->cols_out = s->out_norm = 0;
-  s->beside = w->tasks;
-  s->tasks += w->tasks;
-  s->runs_beside = s->runs;
-  s->runs += (w->per_token + s->per_token - 1) / s->per_token;
-  s->beside_q = w->cols_q;
-  s->beside_k = w->cols_k;
-  s->beside_norm = w->qk_norm;
-  s->persistent = w->persistent;
-  s->cols_persistent = w->cols_persistent;
-  s->both = s->value;
-  if (s->scratch < w->scratch) s->scratch = w->scratch;
-  if (s->scratch_train < w->scratch_train) s->scratch_train = w->scratch_train;
-  if (s->proj <= (size_t)INT_MAX - w->proj) return MIRAS_OK;
-  miras__say(why, n, "memory.heads, attention.heads and their sizes make %zu numbers per token; a "
-                     "model allows up to %d",
-             s->proj + w->proj, INT_MAX);
-  return MIRAS_ERR_DESC;
+  q = s->heads * s->dk, k = s->groups * s->dk;
+  miras__build_heads(p, d);
+  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  proj = miras__rows_new(p, "proj", 0);
+  conv = at = at_low = miras__build_projections(p, d, 7, proj, at, h);
+  at =
+    miras__add_times(p, proj, at, h, 0, MIRAS__W_GATES_DOWN, w, low, b ? MIRAS__W_BIAS_LOW : 0, 1);
+  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, w, q, 0, 1);
+  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_K, w, k, 0, 1);
+  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_V, w, k, 0, 1);
+  miras__rows_wide(p, proj, at);
+  tail = miras__tail_new(p, proj, conv, d->mixer.conv_size ? (size_t)d->mixer.conv_size - 1 : 0);
+  g = miras__build_gates(p, proj, at_low, low, 0);
+  t = miras__build_turned(p, d, proj, at - 2 * k - q, at - 2 * k, MIRAS__W_BESIDE_NORM_Q);
+  miras__build_convs(p, d, 7, proj);
+  miras__build_keys(p, 0, g);
+  z = miras__build_memory(p, d, "z", m->q, 0);
+  y = miras__rows_new(p, "y", m->value);
+  miras__add_attend(p, y, &t, proj, at - k);
+  miras__add_tail(p, tail);
+  u = miras__add_gated_pair(p, z, MIRAS__W_NORM_Z, y, MIRAS__W_NORM_Y);
+  miras__add_branch(p, u, m->value, MIRAS__W_O, b ? MIRAS__W_BIAS_O : 0, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
+  return MIRAS_OK;
 }
-
-static MIRAS__COLD void miras__mag_layer_draw(const miras__layer *layer, uint64_t seed) {
-  miras__layer beside = *layer;
-  beside.s = layer->s + 1;
-  miras__memory_layer_draw(layer, seed);
-  miras__attention_layer_draw(&beside, seed);
-}
-
-/* A task's room is that of whichever needs more. */
-static size_t miras__mag_layer_tape(const miras__shape *s, const miras__extent *e) {
-  const size_t memory = miras__memory_layer_tape(s, e);
-  const size_t beside = miras__attention_layer_tape(s + 1, e);
-  return !memory || memory > beside ? memory : beside;
-}
-#endif
-
-static void miras__mag_layer_enter(const miras__visit *a) {
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  miras__memory_layer_enter(a);
-  miras__attention_turn(&beside);
-}
-
-static void miras__mag_layer_head(const miras__visit *a, size_t h) {
-  const size_t heads = a->layer->s->states;
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  if (h < heads) miras__memory_layer_head(a, h);
-  else miras__attention_layer_head(&beside, h - heads);
-}
-
-/* Is the branch that passes (gate 0) or that gates (1) attention's? In a mac attention passes. */
-static int miras__mag_attends(const miras__visit *a, int gate) {
-  return (a->layer->s->type == MIRAS_LAYER_MAG) == gate;
-}
-
-/* The norm of a branch; the answers of attention lie behind the memory's. */
-static miras__norming miras__mag_norm(const miras__visit *a, int gate) {
-  const miras__shape *s = a->layer->s;
-  const int attends = miras__mag_attends(a, gate);
-  return miras__layer_norm(a->layer, attends ? MIRAS__W_NORM_Y : MIRAS__W_NORM_Z,
-                           a->kept.y + (attends ? s->value : 0), s->ld_y, a->n, s->value);
-}
-
-/* t = both branches, normed: the branch that passes in columns 0 to value - 1, the one that gates
- * in the next. */
-static void miras__mag_norms(const miras__visit *a, float *t) {
-  const miras__shape *s = a->layer->s;
-  int gate;
-  for (gate = 0; gate < 2; gate++) {
-    const miras__norming of = miras__mag_norm(a, gate);
-    a->k->heads_norm_fwd(gate ? t + s->value : t, s->ld_y, &of);
-  }
-}
-
-static const float *miras__mag_layer_leave(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *t = miras__from_scratch(a);
-  miras__mag_norms(a, t);
-  a->k->gate_rows_fwd(MIRAS__SIGMOID, t, s->ld_y, t, s->ld_y, t + s->value, s->ld_y, a->n,
-                      s->value);
-  return t;
-}
-
-static void miras__mag_layer_leave_bwd(const miras__visit *a, float *from) {
-  const miras__shape *s = a->layer->s;
-  float *t = from + MIRAS__TILE * (s->ld_y + s->ld_f);
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  int gate;
-  miras__mag_norms(a, t);
-  a->k->gate_rows_bwd(MIRAS__SIGMOID, from, s->ld_y, t, s->ld_y, t + s->value, s->ld_y, a->n,
-                      s->value);
-  a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
-  for (gate = 0; gate < 2; gate++) {
-    const miras__norming of = miras__mag_norm(a, gate);
-    const int attends = miras__mag_attends(a, gate);
-    miras__norm_grads g = {NULL, NULL, NULL, 0};
-    g.gain = miras__tile_sum(a, attends ? MIRAS__W_NORM_Y : MIRAS__W_NORM_Z);
-    a->k->heads_norm_bwd(attends ? a->work.dy + s->value : a->work.dy, s->ld_y, NULL, 0, &g, NULL,
-                         0, gate ? t + s->value : t, s->ld_y, &of);
-  }
-  miras__memory_layer_again(a);
-  miras__attention_turn(&beside);
-}
-
-/* Attention has none of the sums of heads, which all tasks have room for. */
-static void miras__mag_layer_head_bwd(const miras__visit *a, size_t h) {
-  const miras__shape *s = a->layer->s;
-  const size_t heads = s->states, sums = s->sums[MIRAS__BY_HEAD];
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  if (h < heads) {
-    miras__memory_layer_head_bwd(a, h);
-    return;
-  }
-  a->k->fill(miras__to(a->work.part[MIRAS__BY_HEAD], h * sums), 0, sums);
-  miras__attention_layer_head_bwd(&beside, h - heads);
-}
-
-static void miras__mag_layer_enter_bwd(const miras__visit *a) {
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  miras__memory_layer_enter_bwd(a);
-  miras__attention_layer_enter_bwd(&beside);
-}
-
-static const miras__layer_record miras__mag_layer = {
-  MIRAS__HOST(miras__mag_layer_resolve), MIRAS__HOST(miras__mag_layer_draw),
-  MIRAS__HOST(MIRAS__BACK(miras__mag_layer_tape)), miras__memory_layer_rows,
-  miras__mag_layer_enter, miras__mag_layer_head,
-  miras__mag_layer_leave, MIRAS__BACK(miras__mag_layer_leave_bwd),
-  MIRAS__BACK(miras__mag_layer_head_bwd), MIRAS__BACK(miras__mag_layer_enter_bwd)
-};
-
-/* ---- attention that a memory gives its context: a layer of type mac ---- */
 
 /* Titans' memory as context (Behrouz et al. 2024). A text is cut into segments of `window` tokens.
- * With h = norm(x), the memory M_t that room @76 has after token t, s the last token before t's
- * segment, and P the persistent pairs, token t
+ * With h = norm(x), the memory M_t after token t, s the last token before t's segment, and P the
+ * persistent pairs, token t
  *   r_t   = M_s(q_t)                                  recalls; q_t = silu(conv(h_t W_q)), at the
  *                                                     length that qk_map gives keys
  *   y_t   = attention(h_t W_aq; P, (r_i, h_i) W_ak, (r_i, h_i) W_av; i of the segment, i <= t)
@@ -22750,512 +23717,85 @@ static const miras__layer_record miras__mag_layer = {
  *
  * One task walks through the segments of a sequence. A second state per head, a copy of the
  * memory's at the segment's start, reads: through the engine, by tokens that keep all and write
- * nothing (keep 1, step 0, keys and values of zeros), which leave it as it is. So an open segment
- * goes on wherever a call ended, and the adjoint is the engine's. Windows of training are whole
- * segments.
- *
- * Rows of kept.y and work.dy are z, y, r. A running text has: inputs of convolutions, the memories,
- * rings of the segment's h (heads of keys and values), of its r, and the states that read. */
-
-/* The visit's rows t..t+n-1. */
-static miras__visit miras__visit_rows(const miras__visit *a, size_t t, size_t n) {
-  const miras__shape *s = a->layer->s;
-  miras__visit b = *a;
-  b.first += t;
-  b.row += t;
-  b.n = n;
-  b.kept.proj += t * s->ld_p;
-  b.kept.g += t * s->ld_g;
-  b.kept.y += t * s->ld_y;
-  b.work.gates += t * s->ld_g;
-  b.work.dproj = miras__to(b.work.dproj, t * s->ld_p);
-  b.work.dgates = miras__to(b.work.dgates, t * s->ld_g);
-  b.work.dy = miras__to(b.work.dy, t * s->ld_y);
-  return b;
-}
-
-/* A visit of the rows from t on of a, up to a tile of them. */
-static miras__visit miras__visit_tile(const miras__visit *a, size_t t) {
-  return miras__visit_rows(a, t, a->n - t < MIRAS__TILE ? a->n - t : MIRAS__TILE);
-}
-
-/* The segment, as far as the call has it, that row t of the call is in; *in: of its tokens those
- * before t. */
-static miras__visit miras__visit_segment(const miras__visit *a, size_t t, size_t *in) {
-  const size_t segment = a->layer->s->chunk, left = a->n - t;
-  *in = miras__mod(a->position + (uint64_t)t, segment);
-  return miras__visit_rows(a, t, segment - *in < left ? segment - *in : left);
-}
-
-#ifndef MIRAS__DEVICE
-static MIRAS__COLD miras_result miras__mac_layer_resolve(miras__shape *s, const miras_layer_desc *d,
-                                                         char *why, size_t n) {
-  const miras_memory_desc *m = &d->memory;
-  const miras_result result = miras__mag_layer_resolve(s, d, why, n);
-  const size_t steps = miras__gate_width(m, m->learning_rate_gate) * (size_t)m->inner_steps;
+ * nothing, which leave it as it is. So an open segment goes on wherever a call ended, and the
+ * adjoint is the engine's. Windows of training are whole segments. A running text has: inputs of
+ * convolutions, the memories, rings of the segment's h (heads of keys and values), of its r, and
+ * the states that read. */
+static miras_result miras__build_mac_layer(miras__program *p, const miras_layer_desc *d, char *why,
+                                           size_t n) {
+  miras_result result = miras__mixer_make(p, d, why, n);
+  const miras__attending *s = &p->attending;
+  miras__mixer *m = &p->mixer;
+  const miras_memory_desc *of = &m->plan.d;
+  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
+  const size_t steps = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
+  const int own = m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk;
+  const size_t qk = m->qk_heads * m->dk, keys = own ? m->inner_steps * qk : 0;
+  size_t at_v = qk + keys, at_low = at_v + m->inner_steps * m->value, at, q, k;
+  miras__turned_arrays t;
+  int h, proj, rv, rk, turned, said, g, r, y, z, u, tail;
+  miras__op *o;
+  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
   if (result != MIRAS_OK) return result;
-  s->tasks = 1;
-  s->chunk = s[1].window;
-  s->beside *= 2;
-  s->recalled = 2 * s->beside_k;
-  s->idling = s->inner_steps * s->dk;               /* keys and values, and the widest gates     */
-  if (s->idling < miras__keep_width(m)) s->idling = miras__keep_width(m);
-  if (s->idling < steps) s->idling = steps;
-  s->idling = miras__pad(s->idling);
+  p->chunk = s->window;
+  m->idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
+  m->idling = miras__pad(m->idling);
+  q = s->heads * s->dk, k = s->groups * s->dk;
+  at = at_low + low;
+  miras__build_heads(p, d);
+  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  proj = miras__rows_new(p, "proj", at + q + 2 * k);
+  miras__add_times(p, proj, at + q + k, h, 0, MIRAS__W_BESIDE_V, w, k, 0, 0);
+  miras__add_times(p, proj, at + q, h, 0, MIRAS__W_BESIDE_K, w, k, 0, 0);
+  miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, w, q, 0, 0);
+  miras__add_times(p, proj, 0, h, 0, MIRAS__W_Q, w, qk, 0, 0);
+  tail = miras__tail_new(p, proj, at_low, d->mixer.conv_size ? (size_t)d->mixer.conv_size - 1 : 0);
+  t = miras__build_turned(p, d, proj, at, at + q, MIRAS__W_BESIDE_NORM_Q);
+  miras__build_convs(p, d, 1, proj);
+  miras__add_length(p, m->q, 0);
+  p->segmented = 1;
+  r = miras__build_memory(p, d, "r", m->q, 1);
+  rv = miras__rows_new(p, "rv", k);
+  rk = miras__rows_new(p, "rk", k);
+  turned = miras__rows_new(p, "trk", k);
+  miras__add_times(p, rv, 0, r, 0, MIRAS__W_BESIDE_V, w, k, 0, 0);
+  miras__add_times(p, rk, 0, r, 0, MIRAS__W_BESIDE_K, w, k, 0, 0);
+  miras__add_turned(p, turned, 0, rk, 0, s->groups,
+                    d->attention.qk_norm ? MIRAS__W_BESIDE_NORM_K : 0, t.angles);
+  y = miras__rows_new(p, "y", m->value);
+  o = miras__add_attend(p, y, &t, proj, at + q + k);
+  miras__op_reads(o, 4, turned, 0);
+  miras__op_reads(o, 5, rv, 0);
+  said = miras__heads_new(p, "said", m->heads, m->heads, m->dk);
+  miras__add_read(p, said, y, 0, m->heads, m->dk);
+  miras__add_length(p, said, 1);
+  miras__add_times(p, proj, at_low, y, 0, MIRAS__W_GATES_DOWN, w, low, 0, 0);
+  miras__add_times(p, proj, at_v, y, 0, MIRAS__W_V, w, m->inner_steps * m->value, 0, 0);
+  miras__add_times(p, proj, qk, y, 0, MIRAS__W_K, w, keys, 0, 0);
+  g = miras__build_gates(p, proj, at_low, low, 0);
+  miras__build_convs(p, d, 6, proj);
+  miras__build_keys(p, 1, g);
+  z = miras__build_memory(p, d, "z", said, 0);
+  p->segmented = 0;
+  miras__add_tail(p, tail);
+  u = miras__add_gated_pair(p, y, MIRAS__W_NORM_Y, z, MIRAS__W_NORM_Z);
+  miras__add_branch(p, u, m->value, MIRAS__W_O, 0, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
   return MIRAS_OK;
 }
 
-static MIRAS__COLD void miras__mac_layer_draw(const miras__layer *layer, uint64_t seed) {
-  const miras__shape *s = layer->s;
-  miras__mag_layer_draw(layer, seed);
-  miras__draw(s->idle, s->idling, 0, 0, 0);
-  miras__draw(s->idle + s->idling, s->idling, 0, 1, 0);
-}
-#endif
-
-/* Floats of the tape of a head of the memory over a segment: where it writes, or recalls. */
-static size_t miras__mac_head_tape(const miras__shape *s, size_t length) {
-  return miras__padded(miras__plan_tape(&s->plan, length < s->chunk ? length : s->chunk));
-}
-
-/* Tapes of so many tokens: of each segment those of its heads, then, at *attends, those of the
- * heads of attention. 0 or the largest number: too many. */
-static size_t miras__mac_tapes(const miras__shape *s, size_t length, size_t *attends) {
-  const size_t segments = length / s->chunk + (length % s->chunk != 0);
-  const size_t each = miras__mac_head_tape(s, length);
-  size_t all = 0;
-  if (!each) return 0;
-  miras__grow(&all, segments, 2 * s->heads);
-  if (all > (size_t)-1 / each) return (size_t)-1;
-  *attends = all *= each;
-  miras__grow(&all, length, s[1].heads * (s[1].dv + 2));
-  return all;
-}
-
-#ifndef MIRAS__DEVICE
-static size_t miras__mac_layer_tape(const miras__shape *s, const miras__extent *e) {
-  size_t attends;
-  return miras__mac_tapes(s, e->length, &attends);
-}
-#endif
-
-/* The tape of head h of the visit's segment, or NULL. */
-static float *miras__mac_tape(const miras__visit *a, size_t h, size_t writes) {
-  const miras__shape *s = a->layer->s;
-  const size_t at = (a->first / s->chunk * s->heads + h) * 2 + writes;
-  if (!MIRAS__TRAINS || !a->train) return NULL;
-  return a->kept.tape + at * miras__mac_head_tape(s, a->length);
-}
-
-/* States of heads that write, and of those that recall. */
-static float *miras__mac_states(const miras__visit *a, int recall) {
-  const miras__shape *s = a->layer->s;
-  const size_t rings = a->run ? s->beside * s[1].plan.head_state : 0;
-  float *states = a->run ? a->run + s->tail : a->scratch + s->at_states;
-  return recall ? states + s->heads * s->plan.head_state + rings : states;
-}
-
-/* norm(x) -> queries that recall, and attention's of h */
-static void miras__mac_layer_enter(const miras__visit *a) {
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  miras__visit queries = *a;
-  queries.only = 1;
-  miras__mix_rows(&queries);
-  miras__attention_turn(&beside);
-}
-
-/* Head h recalls: q -> r of the segment's tokens, which write nothing. */
-static void miras__recall_call(const miras__visit *a, size_t h, miras__head_io *io,
-                               miras__call *run) {
-  const miras__shape *s = a->layer->s;
-  const float *none = s->idle, *all = s->idle + s->idling;
-  miras__head_io is;
-  miras__layer_call(a, h, io, run);
-  is = *io;
-  memset(io, 0, sizeof *io);
-  io->length = is.length, io->head = h, io->rho = is.rho;
-  io->q = miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), io->ldq = s->dk;
-  io->k = none, io->v = none;
-  io->keep = s->decay_log ? none : all, io->step = none;   /* a factor, or times            */
-  if (is.momentum) io->momentum = none;
-  if (is.threshold) io->threshold = all;
-  if (is.value_decay) io->value_decay = all;
-  if (is.erase) io->erase = none, io->replace = none;
-  io->y = is.y + 2 * s->value, io->ldy = s->ld_y;
-  run->tape = miras__mac_tape(a, h, 0);
-}
-
-/* Attention's rows of a tile of what was recalled: their columns of proj, of what heads read and
- * their gradients. */
-static const float *miras__recalled_rows(const miras__visit *a, float **turned, float **d) {
-  const miras__shape *w = a->layer->s + 1;
-  const size_t at = a->first * w->per_token + w->at_turned;
-  *turned = miras__beside_rows(a, a->work.qkv) + at;
-  *d = miras__to(miras__beside_rows(a, a->work.dqkv), at);
-  return a->kept.proj + a->layer->s->at_recalled;
-}
-
-/* proj -> turned keys of what was recalled */
-static void miras__recalled_turn(const miras__visit *a) {
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  float *turned, *d;
-  const float *proj = miras__recalled_rows(a, &turned, &d);
-  miras__heads_turn(&beside, MIRAS__W_NORM_K, layer.s->tasks, turned, turned, proj,
-                    miras__angles(&beside));
-}
-
-/* r -> its keys and values */
-static void miras__recalled_keys(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const float *r = a->kept.y + 2 * s->value;
-  float *proj = a->kept.proj + s->at_recalled;
-  miras__times(a, MIRAS__W_BESIDE_K, MIRAS__SET, proj, s->ld_p, r, s->ld_y, a->n);
-  miras__times(a, MIRAS__W_BESIDE_V, MIRAS__SET, proj + s->beside_k, s->ld_p, r, s->ld_y, a->n);
-  miras__recalled_turn(a);
-}
-
-/* dqkv of its keys, and of its values in dproj, -> dr */
-static void miras__recalled_keys_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *dr = a->work.dy + 2 * s->value, *dproj = a->work.dproj + s->at_recalled;
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  float *turned, *d;
-  const float *proj = miras__recalled_rows(a, &turned, &d);
-  miras__heads_turn_bwd(&beside, MIRAS__W_NORM_K, layer.s->tasks, d, NULL, dproj, proj,
-                        miras__angles(&beside));
-  miras__times_bwd(a, MIRAS__W_BESIDE_K, MIRAS__SET, dr, s->ld_y, dproj, s->ld_p);
-  miras__times_bwd(a, MIRAS__W_BESIDE_V, MIRAS__ADD, dr, s->ld_y, dproj + s->beside_k, s->ld_p);
-}
-
-/* Head h of attention in a segment of which the call has what follows its first `in` tokens. */
-typedef struct miras__context {
-  miras__layer layer;
-  miras__visit beside;
-  miras__attention of, recalled;
-  miras__head_io io, recalled_io;
-} miras__context;
-
-static void miras__context_of(const miras__visit *a, size_t h, size_t in, miras__context *c) {
-  const miras__shape *s = a->layer->s, *w = s + 1;
-  const size_t skip = a->first * w->per_token, rows = w->group * (w->dv + 2);
-  size_t attends = 0;
-  c->beside = miras__beside_of(a, &c->layer);
-  c->beside.train = 0;                           /* tapes lie elsewhere                           */
-  c->of = miras__attention_layer_of(&c->beside, h, &c->io);
-  c->io.q += skip;
-  c->io.k += skip;
-  c->of.still = miras__at(c->of.still, skip);
-  c->of.position = (uint64_t)in;
-  c->of.io = &c->io;
-  if (MIRAS__TRAINS && a->train) {
-    (void)miras__mac_tapes(s, a->length, &attends);
-    c->of.tape = a->kept.tape + attends + (h * a->length + a->first) * rows;
-  }
-  c->recalled = c->of;
-  c->recalled_io = c->io;
-  c->recalled_io.k = c->beside.work.qkv + skip + w->at_turned + h * w->dk;
-  c->recalled_io.v = a->kept.proj + s->at_recalled + s->beside_k + h * w->dk;
-  c->recalled.ring_k = miras__to(c->of.ring_k, w->tasks * w->plan.head_state);
-  c->recalled.ring_v = miras__to(c->of.ring_v, w->tasks * w->plan.head_state);
-  c->recalled.io = &c->recalled_io;
-  c->of.also = &c->recalled;
-}
-
-/* y as the query that follows a write; inverse as in miras__convolve. */
-static void miras__said(const miras__visit *a, float *inverse) {
-  const miras__shape *s = a->layer->s;
-  const float length = miras__key_length(s), *y = a->kept.y + s->value;
-  size_t h;
-  for (h = 0; h < s->heads; h++) {
-    float *rows = miras__read_rows(a, a->work.qkv, MIRAS__READ_SAID, h);
-    a->k->copy_rows(rows, s->dk, y + h * s->dk, s->ld_y, a->n, s->dk);
-    if (s->lengths)
-      a->k->qk_norm_fwd(rows, miras__length_of(a, inverse, MIRAS__READ_SAID, h), length, a->n,
-                        s->dk);
-  }
-}
-
-static const unsigned char miras__of_said[] = {MIRAS__W_K, MIRAS__W_V, MIRAS__W_GATES_DOWN};
-
-/* y -> keys, values and gates of what is learned from it */
-static void miras__said_keys(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const float *y = a->kept.y + s->value;
-  miras__visit all = *a;
-  size_t i;
-  for (i = 0; i < MIRAS__COUNT(miras__of_said); i++) {
-    const miras__param *p = &s->param[miras__of_said[i]];
-    if (p->rows)
-      miras__times(a, miras__of_said[i], MIRAS__SET, a->kept.proj + p->place, s->ld_p, y, s->ld_y,
-                   a->n);
-  }
-  all.only = 2;
-  all.projected = 1;
-  miras__memory_layer_rows(&all);
-  miras__memory_layer_enter(&all);
-  miras__said(a, NULL);
-}
-
-/* dqkv and dgates -> dproj, and what y receives of it */
-static void miras__said_keys_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *dy = a->work.dy + s->value;
-  miras__visit all = *a;
-  size_t i, h;
-  all.only = 2;
-  miras__memory_layer_enter_bwd(&all);
-  for (i = 0; i < MIRAS__COUNT(miras__of_said); i++) {
-    const miras__param *p = &s->param[miras__of_said[i]];
-    if (p->rows)
-      miras__times_bwd(a, miras__of_said[i], MIRAS__ADD, dy, s->ld_y, a->work.dproj + p->place,
-                       s->ld_p);
-  }
-  for (h = 0; h < s->heads; h++)
-    a->k->add_rows(dy + h * s->dk, s->ld_y,
-                   miras__read_rows(a, a->work.dqkv, MIRAS__READ_SAID, h), s->dk, a->n, s->dk);
-}
-
-/* The whole sequence. */
-static void miras__mac_layer_head(const miras__visit *a, size_t h) {
-  const miras__shape *s = a->layer->s;
-  const size_t each = s->plan.head_state;
-  float *writes = miras__mac_states(a, 0), *recalls = miras__mac_states(a, 1);
-  miras__head_io io;
-  miras__call run;
-  size_t t, i, in;
-  if (!a->run) a->k->fill(writes, 0, s->heads * each);
-  for (t = 0; t < a->n;) {
-    const miras__visit b = miras__visit_segment(a, t, &in);
-    miras__visit tile;
-    if (!in) a->k->copy(recalls, writes, s->heads * each);
-    for (h = 0; h < s->heads; h++) {
-      miras__recall_call(&b, h, &io, &run);
-      run.state = recalls + h * each;
-      miras__head_forward(&run);
-    }
-    for (i = 0; i < b.n; i += tile.n) {
-      tile = miras__visit_tile(&b, i);
-      miras__recalled_keys(&tile);
-    }
-    for (h = 0; h < s[1].tasks; h++) {
-      miras__context c;
-      miras__context_of(&b, h, in, &c);
-      miras__attention_run(&c.of);
-    }
-    for (i = 0; i < b.n; i += tile.n) {
-      tile = miras__visit_tile(&b, i);
-      miras__said_keys(&tile);
-    }
-    for (h = 0; h < s->heads; h++) {
-      miras__layer_call(&b, h, &io, &run);
-      run.state = writes + h * each;
-      run.tape = miras__mac_tape(&b, h, 1);
-      miras__head_forward(&run);
-    }
-    t += b.n;
-  }
-}
-
-static void miras__mac_layer_leave_bwd(const miras__visit *a, float *from) {
-  miras__mag_layer_leave_bwd(a, from);
-  miras__said(a, a->work.inverse);
-  miras__recalled_turn(a);
-}
-
-/* Head h of attention in a segment. */
-static void miras__context_bwd(const miras__visit *a, size_t h) {
-  const miras__shape *s = a->layer->s, *w = s + 1;
-  const size_t skip = a->first * w->per_token, q = h * w->group * w->dk;
-  miras__head_grads g, more;
-  miras__context c;
-  float *rows;
-  miras__context_of(a, h, 0, &c);
-  rows = c.beside.work.dqkv + skip;
-  memset(&g, 0, sizeof g);
-  g.q = rows + q;
-  g.k = rows + w->at_k + h * w->dk;
-  g.v = c.beside.work.dproj + w->at_v + h * w->dk;
-  g.ldq = g.ldk = w->per_token;
-  g.ldv = s->ld_p;
-  more = g;
-  more.k = rows + w->at_turned + h * w->dk;
-  more.v = a->work.dproj + s->at_recalled + s->beside_k + h * w->dk;
-  c.of.dy = c.beside.work.dy + q;
-  c.of.lddy = s->ld_y;
-  c.of.g = &g;
-  c.recalled.g = &more;
-  if (w->persistent) {
-    c.of.dstill = rows + w->at_still + q;
-    c.of.dpk = miras__persistent_sum(&c.beside, MIRAS__W_PERSISTENT_K, h);
-    c.of.dpv = miras__persistent_sum(&c.beside, MIRAS__W_PERSISTENT_V, h);
-  }
-  miras__attention_run_bwd(&c.of);
-}
-
-/* The adjoint of head h's recall in a segment: from dr to dq and to the cotangent of the memory at
- * the segment's start. */
-static void miras__recall_bwd(const miras__visit *a, size_t h, float *dstate, float *d) {
-  const miras__shape *s = a->layer->s;
-  const float length = miras__key_length(s);
-  const size_t n = s->plan.head_dstate;
-  miras__head_grads g;
-  miras__head_io io;
-  miras__call run;
-  miras__recall_call(a, h, &io, &run);
-  memset(&g, 0, sizeof g);
-  g.q = miras__read_rows(a, a->work.dqkv, MIRAS__READ_Q, h);
-  g.ldq = s->dk;
-  a->k->fill(d, 0, n);
-  run.g = &g;
-  run.dy = a->work.dy + 2 * s->value + h * s->dv;
-  run.lddy = s->ld_y;
-  run.dstate = d;
-  miras__layer_sums(a, h, &run);
-  miras__head_backward(&run);
-  a->k->add(dstate, d, n);
-  if (s->lengths)
-    a->k->qk_norm_bwd(g.q, io.q, miras__length_of(a, a->work.inverse, MIRAS__READ_Q, h), length,
-                      a->n, s->dk);
-}
-
-/* The whole sequence; what belongs to tiles goes to its first. */
-static void miras__mac_layer_head_bwd(const miras__visit *a, size_t h) {
-  const miras__shape *s = a->layer->s;
-  const size_t each = miras__padded(s->plan.head_dstate);
-  float *dstates = a->scratch + s->at_states, *d = dstates + s->heads * each;
-  size_t t, i, in;
-  a->k->fill(dstates, 0, s->heads * each);
-  for (t = (a->n - 1) / s->chunk * s->chunk;; t -= s->chunk) {
-    miras__visit b = miras__visit_segment(a, t, &in), tile;
-    b.work.part[MIRAS__BY_TILE] +=
-      a->row / a->length * miras__tiles(a->length) * s->sums[MIRAS__BY_TILE];
-    b.adds = t + b.n < a->n;
-    for (h = 0; h < s->heads; h++)
-      miras__memory_head_bwd(&b, h, miras__mac_tape(&b, h, 1), dstates + h * each);
-    for (i = 0; i < b.n; i += tile.n) {
-      tile = miras__visit_tile(&b, i);
-      miras__said_keys_bwd(&tile);
-    }
-    for (h = 0; h < s[1].tasks; h++) miras__context_bwd(&b, h);
-    for (i = 0; i < b.n; i += tile.n) {
-      tile = miras__visit_tile(&b, i);
-      miras__recalled_keys_bwd(&tile);
-    }
-    b.adds = 1;
-    for (h = 0; h < s->heads; h++) miras__recall_bwd(&b, h, dstates + h * each, d);
-    if (!t) return;
-  }
-}
-
-static void miras__mac_layer_enter_bwd(const miras__visit *a) {
-  miras__layer layer;
-  const miras__visit beside = miras__beside_of(a, &layer);
-  miras__visit queries = *a;
-  queries.only = 1;
-  miras__memory_layer_enter_bwd(&queries);
-  miras__attention_layer_enter_bwd(&beside);
-}
-
-static const miras__layer_record miras__mac_layer = {
-  MIRAS__HOST(miras__mac_layer_resolve), MIRAS__HOST(miras__mac_layer_draw),
-  MIRAS__HOST(MIRAS__BACK(miras__mac_layer_tape)), NULL, miras__mac_layer_enter,
-  miras__mac_layer_head,
-  miras__mag_layer_leave, MIRAS__BACK(miras__mac_layer_leave_bwd),
-  MIRAS__BACK(miras__mac_layer_head_bwd), MIRAS__BACK(miras__mac_layer_enter_bwd)
-};
-
-/* @78 MODEL ------------------------------------------------------------------ needs 31 74 76 -- */
-
 /* In the order of miras_layer_type. */
-static const miras__layer_record *const miras__layer_types[] = {
-  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer,
-  MIRAS__PAIRS(&miras__mag_layer), &miras__conv_layer, &miras__rwkv_layer,
-  MIRAS__PAIRS(&miras__mac_layer)
+typedef miras_result (*miras__builder)(miras__program *p, const miras_layer_desc *d, char *why,
+                                       size_t n);
+static const miras__builder miras__builders[] = {
+  miras__build_memory_layer, MIRAS__PAIRS(miras__build_attention_layer), miras__build_mlp_layer,
+  MIRAS__PAIRS(miras__build_mag_layer), miras__build_conv_layer, miras__build_rwkv_layer,
+  MIRAS__PAIRS(miras__build_mac_layer), MIRAS__PAIRS(miras__build_parallel_layer)
 };
-MIRAS__FITS(miras__layer_types_fit, MIRAS__COUNT(miras__layer_types) == MIRAS_LAYER_TYPE_COUNT);
+MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TYPE_COUNT);
+#endif
 
-static const miras__layer_record *miras__layer_acts(const miras__shape *s) {
-  return miras__layer_types[s->type];
-}
-
-/* The part of a layer that looks at one row alone, whatever text the row is of, ... */
-static void miras__enter_rows(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  if (!a->projected && !s->mixes)
-    miras__project(a, MIRAS__PROJECTIONS, a->n, a->kept.x, a->kept.proj);
-  if (miras__layer_acts(s)->rows) miras__layer_acts(s)->rows(a);
-}
-
-/* ... and then in their text. Where it goes on, what its convolutions begin with is kept, for the
- * adjoint too, ... Shifted rows come before both. */
-static void miras__enter(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  if (a->run && !a->first && a->kept.tails != a->run && !s->mixes)
-    a->k->copy(a->kept.tails, a->run, s->tail);
-  if (s->mixes) miras__shift(a);
-  if (!s->value) return;
-  miras__enter_rows(a);
-  miras__layer_acts(s)->enter(a);
-}
-
-/* dproj and mid -> before, through norm1; h for the weights. With shifts dshift, and then ... */
-static void miras__enter_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *pack = a->scratch, *t = miras__room(a);
-  size_t i;
-  if (!s->value) return;
-  miras__layer_acts(s)->enter_bwd(a);
-  if (s->mixes) return;
-  if (s->biased_o) miras__project_biases_bwd(a);
-  MIRAS__CHECKED(miras__gemm_room(a->n, s->width, s->proj) <= s->pack);
-  if (s->plain) a->k->copy_rows(t, s->ld_x, a->work.dproj, s->ld_p, a->n, s->width);
-  else if (!s->late)
-    miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
-                  miras__panel_of(a->k, s, MIRAS__W_Q) ? miras__panels(a->work.turned, s->proj)
-                                                       : miras__mat(a->work.turned, s->ld_x),
-                  a->n, s->width, s->proj, pack);
-  for (i = 0; s->late && i < MIRAS__PROJECTIONS; i++) {
-    const int which = miras__projections[i];
-    if (s->param[which].rows && !miras__late(s, which))
-      miras__times_bwd(a, which, i ? MIRAS__ADD : MIRAS__SET, t, s->ld_x,
-                       a->work.dproj + s->param[which].place, s->ld_p);
-  }
-  miras__norm_rows_bwd(a, MIRAS__W_NORM1, a->before, a->mid, a->work.h, t, a->kept.x);
-}
-
-/* ... it goes through the norm, in a phase of its own: a row needs the next one's. */
-static void miras__shifted_bwd(const miras__visit *a) {
-  if (a->layer->s->value) miras__shift_bwd(a, MIRAS__W_NORM1, a->before, a->mid, a->kept.x);
-  else miras__shift_bwd(a, MIRAS__W_NORM2, a->mid, a->after, a->kept.x);
-}
-
-/* ... and its last rows are what the next call begins with. */
-static void miras__leave(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  if (a->run && a->first + a->n == a->length) {
-    if (s->mixes) miras__shift_keep(a, a->n);
-    else miras__tail_move(a->k, s, a->run, a->kept.proj - a->first * s->ld_p, a->length);
-  }
-  if (s->value)
-    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept.x, MIRAS__W_O,
-                      miras__layer_rewrites(s) ? miras__layer_acts(s)->leave(a) : a->kept.y,
-                      s->ld_y);
-  if (s->hidden) miras__layer_mlp(a);
-}
-
-/* after -> mid and what comes before W_o. Clears the tile's sums. */
-static void miras__leave_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *from = miras__layer_rewrites(s) ? miras__from_scratch(a) : a->work.dy;
-  a->k->fill(a->work.part[MIRAS__BY_TILE], 0, s->sums[MIRAS__BY_TILE]);
-  if (s->hidden) miras__layer_mlp_bwd(a);
-  if (!s->value) return;
-  miras__add_branch_bwd(a, a->layer->site, a->mid_in, a->mid, MIRAS__W_O, from, s->ld_y);
-  miras__layer_acts(s)->leave_bwd(a, from);
-}
+/* @78 MODEL ------------------------------------------------------------------ needs 31 74 77 -- */
 
 /* The head as a memory: what it has of a text's state, behind that of layers, in floats (room @80).
  * Its key is [1, hidden row, vectors], and a row for each hash. */
@@ -23296,9 +23836,9 @@ typedef struct miras__in {
 struct miras_model {
   miras__storage own;
   miras_model_desc desc;
-  unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: the first of their shapes       */
-  int kinds;                                    /* shapes in use                                  */
-  miras__shape *shape;                          /* [kinds]; NULL: they are counted, one by one    */
+  unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: their programs                  */
+  int kinds;                                    /* programs in use                                */
+  miras__program *program;                      /* [kinds]; NULL: they are counted, one by one    */
   miras__views all;                             /* of layers: what is counted of their parameters */
   size_t arrays, works;            /* floats of what layout hands out behind them; bytes that a
                                       session's layers work in                                    */
@@ -23492,13 +24032,7 @@ static float miras__target_loss(const miras__kernels *k, const miras_output *of,
 }
 
 #ifndef MIRAS__DEVICE
-#define MIRAS__SHAPES (2 * MIRAS_MAX_LAYER_KINDS)   /* most that a model has */
-
-/* A model that is being resolved: room for the shape of a kind and that of attention beside it. */
-typedef struct miras__draft {
-  miras_model model;
-  miras__shape room[2];
-} miras__draft;
+#define MIRAS__KINDS (MIRAS_MAX_LAYER_KINDS + 1)   /* most that a model has: one may come twice */
 
 /* ---- patterns ---- */
 
@@ -23600,9 +24134,9 @@ static MIRAS__CALLED int miras__layer_fields(const miras_model *m, miras_layer_d
   return 1;
 }
 
-static miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc *d,
-                                         miras__shape *s, char *why, size_t n) {
-  miras_result result;
+/* Resolve a kind of layer, and the plan of its memories. */
+static MIRAS__COLD miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc *d,
+                                                     char *why, size_t n) {
   if (d->memory.parallel)
     return miras__say(why, n,
                       "memory.parallel is set; a model's workers are those of its trainer: set it "
@@ -23616,37 +24150,46 @@ static miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc 
     d->memory.layers = m->desc.layers;
   }
   if (!miras__layer_fields(m, d, why, n)) return MIRAS_ERR_DESC;
-  s->type = d->type;
-  if (!miras__layer_acts(s))
+  if (!miras__builders[d->type])
     return miras__say(why, n,
-                      "type is %d (%s); this build leaves attention out (MIRAS_NO_ATTENTION)",
-                      (int)d->type, d->type == MIRAS_LAYER_MAG ? "mag"
-                                    : d->type == MIRAS_LAYER_MAC ? "mac" : "attention"),
-           MIRAS_ERR_DESC;
-  s->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
-  s->out_norm_epsilon = s->epsilon * (d->type == MIRAS_LAYER_RWKV ? (float)d->memory.value_dim : 1);
-  s->out_norm_epsilon = miras__epsilon(d->mixer.out_norm_epsilon, s->out_norm_epsilon);
-  s->width = m->width;
-  s->form = (int)m->desc.weights;
-  s->norm = (int)m->desc.norm;
-  s->hidden = (size_t)d->mlp.hidden;
-  s->gated = d->mlp.type == MIRAS_MLP_RELU2 ? 0 : s->hidden;
-  s->mixes = d->mlp.token_shift ? 1 : 0;
-  s->routed = (size_t)d->mlp.experts;
-  s->experts = (size_t)(d->mlp.experts + d->mlp.shared_experts);
-  s->routes = s->routed + (s->experts > s->routed);
-  s->ld_r = miras__pad(s->routes);
-  s->paths = s->experts ? (size_t)(d->mlp.experts_per_token + d->mlp.shared_experts) : 1;
-  s->sums_to_one = d->mlp.norm_topk;
-  s->mlp_rows = s->width * (s->experts ? s->experts : 1);
-  s->mlp_width = s->hidden * (s->experts ? s->experts : 1);
-  s->ld_x = miras__pad(s->width);
-  s->ld_f = miras__pad(s->hidden);
-  s->chunk = s->taps = 1;
-  result = miras__layer_acts(s)->resolve ? miras__layer_acts(s)->resolve(s, d, why, n) : MIRAS_OK;
-  if (result != MIRAS_OK || miras__shape_end(s)) return result;
-  miras__say(why, n, "a layer's parameter or the state of a running text is larger than this "
-                     "machine can address");
+                      "type is %d; this build leaves attention out (MIRAS_NO_ATTENTION), and with "
+                      "it types attention, mag, mac and parallel", (int)d->type), MIRAS_ERR_DESC;
+  return MIRAS_OK;
+}
+
+/* The program of a kind that is resolved; mixes 0: of the layer whose values others mix in. */
+static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const miras_layer_desc *d,
+                                                    int mixes, miras__program *p, char *why,
+                                                    size_t n) {
+  miras_result result = MIRAS_OK;
+  memset(p, 0, sizeof *p);
+  if (miras__remembers(d->type)) result = miras__plan_make(&p->mixer.plan, &d->memory, why, n);
+  if (result != MIRAS_OK) return result;
+  p->rank = mixes ? (size_t)d->rwkv.value_rank : 0;
+  p->type = d->type;
+  p->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
+  p->out_epsilon = p->epsilon * (d->type == MIRAS_LAYER_RWKV ? (float)d->memory.value_dim : 1);
+  p->out_epsilon = miras__epsilon(d->mixer.out_norm_epsilon, p->out_epsilon);
+  p->inner_epsilon = d->mixer.from_values_epsilon;
+  p->width = m->width, p->ld_x = m->ld_x;
+  p->form = (int)m->desc.weights;
+  p->norm = (int)m->desc.norm;
+  p->drops = m->desc.dropout > 0;
+  p->chunk = 1, p->fits = 1;
+  p->arrays = MIRAS__Y + 1, p->stream = MIRAS__X;
+  p->array[MIRAS__X].ld = p->array[MIRAS__Y].ld = (uint32_t)m->ld_x;
+  p->mlp.hidden = (size_t)d->mlp.hidden, p->mlp.ld = miras__pad(p->mlp.hidden);
+  p->mlp.routed = (size_t)d->mlp.experts;
+  p->mlp.experts = (size_t)(d->mlp.experts + d->mlp.shared_experts);
+  p->mlp.routes = p->mlp.routed + (p->mlp.experts > p->mlp.routed);
+  p->mlp.paths =
+    p->mlp.experts ? (size_t)(d->mlp.experts_per_token + d->mlp.shared_experts) : 1;
+  p->mlp.sums_to_one = d->mlp.norm_topk;
+  result = miras__builders[d->type](p, d, why, n);
+  if (result != MIRAS_OK || miras__program_end(p)) return result;
+  miras__say(why, n,
+             "heads and their sizes, width, hidden and gates make more numbers per token, a "
+             "larger parameter or a larger state of a running text than a model allows");
   return MIRAS_ERR_DESC;
 }
 
@@ -23828,49 +24371,25 @@ static int miras__gives(const miras_model *m) {
   return l;
 }
 
-/* The facts about layers of a kind that decide whether values are mixed into other layers. */
-typedef struct miras__seen {
-  uint32_t rank, value, ld_y;
-} miras__seen;
-
 /* Do the values of the first layer of type rwkv fit those that mix them in? */
-static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, const miras__seen *seen,
-                                                      char *why, size_t n) {
+static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, char *why, size_t n) {
   int l;
   for (l = m->gives + 1; l < m->desc.layers; l++) {
-    const miras__seen *s = &seen[m->kind[l]];
-    if (!s->rank) continue;
-    m->ld_values = s->ld_y;
-    if (s->value == seen[m->gives_kind].value) continue;
+    const miras_layer_desc *d = &m->desc.layer[m->kind[l]], *first = &m->desc.layer[m->gives_kind];
+    const size_t values = (size_t)d->memory.heads * (size_t)d->memory.value_dim;
+    if (d->type != MIRAS_LAYER_RWKV || !d->rwkv.value_rank) continue;
+    m->ld_values = miras__pad(values);
+    if (values == (size_t)first->memory.heads * (size_t)first->memory.value_dim) continue;
     miras__say(why, n,
                "rwkv.value_rank is %d; memory.heads times value_dim must be those of the first "
-               "layer of type rwkv, whose values are mixed in", (int)s->rank);
+               "layer of type rwkv, whose values are mixed in", d->rwkv.value_rank);
     return MIRAS_ERR_DESC;
   }
   return MIRAS_OK;
 }
 
-/* Lay out the arrays that a layer keeps of a call; x is the caller's. */
-static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
-                         miras__kept *kept) {
-  const size_t n = e->batch * e->length;
-  if (miras__branches(s) > 1) kept->mid = miras__floats(a, n, s->ld_x);
-  kept->y = miras__floats(a, n, s->ld_y);
-  kept->proj = miras__floats(a, n, s->ld_p);
-  kept->ab = miras__floats(a, n, 2 * s->paths * s->ld_f);
-  kept->route = miras__floats(a, n, s->ld_r);
-  kept->place = (int32_t *)miras__take(a, n, s->experts * sizeof(int32_t));
-  kept->g = miras__floats(a, n, s->ld_g);
-  kept->tails = miras__floats(a, e->carries ? e->batch : 0, s->tail);
-  kept->shift = miras__floats(a, s->mixes ? n : 0, 2 * s->ld_x);
-  if (!MIRAS__TRAINS || !e->train || !s->tasks) return;
-  kept->per_tape = miras__padded(miras__layer_acts(s)->tape(s, e));
-  if (!kept->per_tape) a->ok = 0;
-  kept->tape = miras__floats(a, e->batch * s->tasks, kept->per_tape);
-}
-
-/* Bytes that a session's layers of this shape work in; all kinds have the same room. */
-static MIRAS__CALLED void miras__shape_works(miras_model *m, const miras__shape *s) {
+/* Bytes that a session's layers of this kind work in; all kinds have the same room. */
+static MIRAS__CALLED void miras__program_works(miras_model *m, const miras__program *p) {
   miras__arena a = miras__arena_on(NULL);
   miras__layer_work w;
   miras__kept k;
@@ -23880,103 +24399,108 @@ static MIRAS__CALLED void miras__shape_works(miras_model *m, const miras__shape 
   memset(&e, 0, sizeof e);
   e.batch = MIRAS__TILE;
   e.length = 1;
-  miras__works(s, &e, &a, &w);
-  miras__keeps(s, &e, &a, &k);
+  miras__works(p, &e, &a, &w);
+  miras__keeps(p, &e, &a, &k);
   if (!a.ok) m->works = (size_t)-1;
   if (m->works < a.used) m->works = a.used;
 }
 
-/* Count a shape, and that beside it, of so many layers. */
-static MIRAS__CALLED void miras__shape_counts(miras_model *m, const miras__shape *s,
-                                              size_t layers) {
+/* The arrays that a kind has beside parameters: of its memories gate_scale and idle, and turns. */
+static MIRAS__CALLED void miras__constants(miras__program *p, miras__arena *a) {
+  p->mixer.gate_scale = miras__floats(a, p->mixer.outs, 1);
+  p->mixer.idle = miras__floats(a, 2, p->mixer.idling);
+  p->mixer.rope.turns = miras__floats(a, p->mixer.rope.turning, 1);
+  p->attending.rope.turns = miras__floats(a, p->attending.rope.turning, 1);
+}
+
+/* Count a program of so many layers. */
+static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *p, size_t layers) {
+  miras__arena a = miras__arena_on(NULL);
   miras__views v;
-  int i;
   memset(&v, 0, sizeof v);
   v.form = (int)m->desc.weights;
-  miras__layer_views(s, &v, 1);
+  miras__layer_views(p, &v, 1);
   m->all.count += (int)layers * v.count;
   miras__grow(&m->all.floats, layers, v.floats);
   miras__grow(&m->all.learned, layers, v.learned);
   miras__grow(&m->all.packed, layers, v.packed);
-  miras__grow(&m->run, layers, s->run);
-  miras__grow(&m->arrays, layers, MIRAS__GAP + miras__padded(s->heads));
-  for (i = 0; i <= (s->beside > 0); i++) {
-    miras__grow(&m->arrays, 1, MIRAS__GAP + miras__padded(s[i].outs));
-    miras__grow(&m->arrays, 1, MIRAS__GAP + miras__padded(s[i].turning));
-    miras__grow(&m->arrays, 1, MIRAS__GAP);
-    miras__grow(&m->arrays, 2, miras__padded(s[i].idling));
-    miras__shape_works(m, &s[i]);
-  }
+  miras__grow(&m->run, layers, p->run);
+  miras__grow(&m->arrays, layers, MIRAS__GAP + miras__padded(p->mixer.heads));
+  miras__constants(p, &a);
+  miras__grow(&m->arrays, 1, miras__padded(a.ok ? a.used / sizeof(float) : (size_t)-1));
+  miras__program_works(m, p);
 }
 
-/* The shape of kind i, and that beside it; mixes 0: of the layer whose values others mix in. */
-static MIRAS__COLD miras_result miras__kind_resolve(miras_model *m, int i, int mixes,
-                                                    miras__shape *s, char *why, size_t n) {
-  miras_layer_desc *d = &m->desc.layer[i];
-  const int rank = d->rwkv.value_rank;
-  miras_result result;
-  if (mixes) return miras__layer_resolve(m, d, s, why, n);
-  d->rwkv.value_rank = 0;
-  result = miras__layer_resolve(m, d, s, why, n);
-  d->rwkv.value_rank = rank;
-  return result;
-}
-
-/* The shapes of all kinds, one behind the other in m->shape. The descriptor has been resolved. */
-static MIRAS__COLD void miras__shapes_make(miras_model *m) {
+/* The programs of all kinds in m->program. The descriptor has been resolved. */
+static MIRAS__COLD void miras__programs_make(miras_model *m) {
   int i, again, kinds = 0;
-  memset(m->shape, 0, (size_t)m->kinds * sizeof *m->shape);
-  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++)
     for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
-      (void)miras__kind_resolve(m, i, !again, &m->shape[kinds], NULL, 0);
-      kinds += 1 + (m->shape[kinds].beside > 0);
+      (void)miras__program_make(m, &m->desc.layer[i], !again, &m->program[kinds], NULL, 0);
+      m->program[kinds++].wide = m->wide;
     }
-  }
-  for (i = 0; i < kinds; i++) m->shape[i].wide = m->wide;
 }
 
-/* Resolve the kinds one after the other in room [2], and count what they take. first: the shape of
- * each; returns that of the layer whose values others mix in, or 0. */
-static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__shape *room,
-                                                     miras__seen *seen, unsigned char *first,
-                                                     unsigned char *gives, char *why, size_t n) {
+/* Find what so many layers of kind i take; mixes as above. */
+static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, miras__program *p, int i,
+                                                   int mixes, size_t layers, char *why, size_t n) {
+  const miras_result result = miras__program_make(m, &m->desc.layer[i], mixes, p, why, n);
+  if (result != MIRAS_OK) return result;
+  miras__program_counts(m, p, layers);
+  m->kinds++;
+  m->scratch = miras__larger(m->scratch, p->scratch);
+  m->scratch_train = miras__larger(m->scratch_train, p->scratch_train);
+  m->bare = miras__larger(m->bare, p->bare);
+  m->bare_train = miras__larger(m->bare_train, p->bare_train);
+  return MIRAS_OK;
+}
+
+/* The same with the program in room or, where that is NULL, on the stack as long as it takes. */
+static MIRAS__CALLED miras_result miras__kind_counts_here(miras_model *m, int i, int mixes,
+                                                          size_t layers, char *why, size_t n) {
+  miras__program p;
+  return miras__kind_counts(m, &p, i, mixes, layers, why, n);
+}
+static miras_result miras__kind_counts_in(miras_model *m, miras__program *room, int i, int mixes,
+                                          size_t layers, char *why, size_t n) {
+  return room ? miras__kind_counts(m, room, i, mixes, layers, why, n)
+              : miras__kind_counts_here(m, i, mixes, layers, why, n);
+}
+
+/* Resolve the kinds one after the other, and count what they take. first: the program of each;
+ * gives: that of the layer whose values others mix in, or 0. */
+static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__program *room,
+                                                     unsigned char *first, unsigned char *gives,
+                                                     char *why, size_t n) {
   const int layers = m->desc.layers;
   miras_result result;
-  int i, l, again;
+  int i, l;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
     size_t count = 0, at = 0;
+    char *to;
     if (!miras__used(&m->desc, i)) continue;
     for (l = 0; l < layers; l++) count += m->kind[l] == i && l != m->gives;
     if (i) miras__say(why, n, "layer[%d]: ", i);
     if (why && n) at = strlen(why);
-    for (again = 0; again <= (i == m->gives_kind); again++) {
-      memset(room, 0, 2 * sizeof *room);
-      result = miras__kind_resolve(m, i, !again, room, why ? why + at : NULL, n - at);
-      if (result != MIRAS_OK && !again) return result;
-      miras__shape_counts(m, room, again ? 1 : count);
-      *(again ? gives : &first[i]) = (unsigned char)m->kinds;
-      m->kinds += 1 + (room->beside > 0);
-      if (again) break;
-      seen[i].rank = (uint32_t)room->rank[2];
-      seen[i].value = (uint32_t)room->value;
-      seen[i].ld_y = (uint32_t)room->ld_y;
-      if (m->scratch < room->scratch) m->scratch = room->scratch;
-      if (m->scratch_train < room->scratch_train) m->scratch_train = room->scratch_train;
-      m->bare = miras__larger(m->bare, room->bare);
-      m->bare_train = miras__larger(m->bare_train, room->bare_train);
-    }
+    to = why ? why + at : NULL;
+    result = miras__layer_resolve(m, &m->desc.layer[i], to, n - at);
+    first[i] = (unsigned char)m->kinds;
+    if (result == MIRAS_OK) result = miras__kind_counts_in(m, room, i, 1, count, to, n - at);
+    if (result != MIRAS_OK) return result;
     if (why && n) why[0] = 0;
+    if (i != m->gives_kind) continue;
+    *gives = (unsigned char)m->kinds;
+    (void)miras__kind_counts_in(m, room, i, 0, 1, NULL, 0);
   }
   return MIRAS_OK;
 }
 
 /* Replace zeros by defaults, refuse what is not meant, find all sizes: m is a draft, without
- * shapes, for which room [2] is lent, one kind at a time. */
-static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shape *room,
+ * programs; room: for one, or NULL. */
+static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__program *room,
                                                      const miras_model_desc *from, char *why,
                                                      size_t n) {
   miras_model_desc *d = &m->desc;
-  miras__seen seen[MIRAS_MAX_LAYER_KINDS];
   unsigned char first[MIRAS_MAX_LAYER_KINDS], gives = 0;
   miras_result result;
   int l;
@@ -23997,8 +24521,8 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shap
   m->run = 16;
   m->gives = miras__gives(m);
   m->gives_kind = m->gives < d->layers ? m->kind[m->gives] : -1;
-  result = miras__kinds_resolve(m, room, seen, first, &gives, why, n);
-  if (result == MIRAS_OK) result = miras__values_resolve(m, seen, why, n);
+  result = miras__kinds_resolve(m, room, first, &gives, why, n);
+  if (result == MIRAS_OK) result = miras__values_resolve(m, why, n);
   if (result != MIRAS_OK) return result;
   miras__head_scratch(m);
   m->wide = m->scratch;
@@ -24047,7 +24571,7 @@ static void miras__views_make(miras_model *m) {
   miras__views v;
   int l, i;
   for (l = 0; m->views && l < m->desc.layers; l++)
-    branches += miras__branches(&m->shape[m->kind[l]]);
+    branches += m->program[m->kind[l]].branches;
   memset(&v, 0, sizeof v);
   v.view = m->views;
   v.form = (int)m->desc.weights;
@@ -24070,7 +24594,7 @@ static void miras__views_make(miras_model *m) {
     v.layer = l;
     v.seed = miras__hash(seed + (uint64_t)l + 1);
     m->layers[l].first = v.floats, m->layers[l].packed = m->packed + v.packed;
-    miras__layer_views(&m->shape[m->kind[l]], &v, 1 / sqrt((double)branches));
+    miras__layer_views(&m->program[m->kind[l]], &v, 1 / sqrt((double)branches));
   }
   v.layer = -1;
   v.seed = seed;
@@ -24092,7 +24616,7 @@ static void miras__views_make(miras_model *m) {
 static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   miras_model *m = (miras_model *)object;
   const size_t layers = (size_t)m->desc.layers;
-  miras__shape *shape = (miras__shape *)miras__take(a, (size_t)m->kinds, sizeof *shape);
+  miras__program *programs = (miras__program *)miras__take(a, (size_t)m->kinds, sizeof *programs);
   miras__arena arrays;
   size_t run = 16, site = 1, l;
   float *behind;
@@ -24106,29 +24630,25 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   m->params = miras__floats(a, m->param_count, 1);
   m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
   behind = miras__floats(a, m->arrays, 1);
-  if (!shape) return;
-  m->shape = shape;
+  if (!programs) return;
+  m->program = programs;
   miras__items_make(m);
-  miras__shapes_make(m);
+  miras__programs_make(m);
   miras__views_make(m);
   arrays = miras__arena_on(behind);
-  for (i = 0; i < m->kinds; i++) {
-    shape[i].gate_scale = miras__floats(&arrays, shape[i].outs, 1);
-    shape[i].turns = miras__floats(&arrays, shape[i].turning, 1);
-    shape[i].idle = miras__floats(&arrays, 2, shape[i].idling);
-  }
+  for (i = 0; i < m->kinds; i++) miras__constants(&programs[i], &arrays);
   for (l = 0; l < layers; l++) {
-    const miras__shape *s = &m->shape[m->kind[l]];
-    float *keep = miras__floats(&arrays, s->heads, 1);
-    m->layers[l].s = s;
+    const miras__program *p = &m->program[m->kind[l]];
+    float *keep = miras__floats(&arrays, p->mixer.heads, 1);
+    m->layers[l].p = p;
     m->layers[l].index = (int)l;
     m->layers[l].w = m->params + m->layers[l].first;
     m->layers[l].run = run;
     m->layers[l].site = site;
     m->layers[l].gives = m->ld_values && (int)l == m->gives;
     m->layers[l].keep = keep;
-    run += s->run;
-    site += miras__branches(s);
+    run += p->run;
+    site += p->branches;
   }
   MIRAS_ASSERT(arrays.used <= m->arrays * sizeof(float));
 }
@@ -24146,7 +24666,7 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
 #ifdef MIRAS_CHECK
   const int watched = a->watched;
 #endif
-  if (!m->shape) {   /* a draft, which has counted */
+  if (!m->program) {   /* a draft, which has counted */
     if (m->works) a->used = start + (64 - start % 64) % 64;
     if (!miras__size_add(a->used, m->works, &a->used)) a->ok = 0;
     return;
@@ -24155,17 +24675,15 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
   if (m->kinds > 1) a->watched = 0;              /* gaps of one kind are arrays of another        */
 #endif
   for (i = 0; i < m->kinds; i++) {
-    const miras__shape *s = &m->shape[i];
+    const miras__program *p = &m->program[i];
     miras__layer_work w;
     miras__kept k;
-    size_t floats = s->sums[MIRAS__PROJECTS];
-    miras__grow(&floats, s->sums[MIRAS__MULTIPLIES], 1);
-    if (turns < floats) turns = floats;
+    if (turns < p->sums[MIRAS__BY_TIMES]) turns = p->sums[MIRAS__BY_TIMES];
     memset(&w, 0, sizeof w);
     memset(&k, 0, sizeof k);
     a->used = start;
-    miras__works(s, e, a, &w);
-    if (!e->train) miras__keeps(s, e, a, &k);
+    miras__works(p, e, a, &w);
+    if (!e->train) miras__keeps(p, e, a, &k);
     if (a->used > end) end = a->used;
     if (work) work[i] = w;
     if (kept) kept[i] = k;
@@ -24242,7 +24760,8 @@ struct miras_server {
   miras__record *records;          /* [workers]                                                   */
   /* a round */
   const miras__kernels *k;
-  const miras__layer *layer;
+  miras__visit all;                /* what visits of the layer have in common                     */
+  const miras__phase_of *phase;
   size_t rows, tiles, strands, split;  /* split: tasks that the heads of a strand are             */
   size_t asks;                     /* rows that were asked of                                     */
   size_t latest;                   /* the last of those, of the last round that had some          */
@@ -24332,14 +24851,13 @@ static void miras__model_draw(miras_model *m, int matrices) {
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
   }
   for (i = 0; i < (size_t)m->desc.layers; i++)
-    if (miras__layer_acts(m->layers[i].s)->draw)
-      miras__layer_acts(m->layers[i].s)->draw(&m->layers[i], miras__hash(seed + i + 1));
+    miras__layer_draw(&m->layers[i], miras__hash(seed + i + 1));
 }
 
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
-  miras__draft draft;
-  if (miras__model_resolve(&draft.model, draft.room, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__model_bytes_of(&draft.model, why, why_size);
+  miras_model m;
+  if (miras__model_resolve(&m, NULL, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__model_bytes_of(&m, why, why_size);
 }
 
 /* Build a model from a draft; miras__model_bytes_of has checked every offset. draw: are initial
@@ -24359,10 +24877,9 @@ static MIRAS__COLD miras_model *miras__model_build(miras_model *m, const miras__
 
 static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, const miras__site *at,
                                                   int draw) {
-  miras__draft draft;
-  if (miras__model_resolve(&draft.model, draft.room, d, at->why, at->why_size) != MIRAS_OK)
-    return NULL;
-  return miras__model_build(&draft.model, at, draw);
+  miras_model m;
+  if (miras__model_resolve(&m, NULL, d, at->why, at->why_size) != MIRAS_OK) return NULL;
+  return miras__model_build(&m, at, draw);
 }
 
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d,
@@ -24386,11 +24903,11 @@ MIRAS_API miras_model *miras_model_open_empty(const miras_model_desc *d,
 }
 
 MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size_t why_size) {
-  miras__draft draft;
-  if (miras__model_resolve(&draft.model, draft.room, d, why, why_size) != MIRAS_OK) return 0;
-  if (!miras__model_bytes_of(&draft.model, why, why_size)) return 0;
-  *d = draft.model.desc;
-  return draft.model.learned;
+  miras_model m;
+  if (miras__model_resolve(&m, NULL, d, why, why_size) != MIRAS_OK) return 0;
+  if (!miras__model_bytes_of(&m, why, why_size)) return 0;
+  *d = m.desc;
+  return m.learned;
 }
 
 MIRAS_API void miras_model_close(miras_model *m) {
@@ -24644,8 +25161,8 @@ MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_v
 
 /* A step is a sequence of phases; a phase is a number of tasks that run in any order, on any
  * worker:
- *   tiles   up to MIRAS__TILE tokens of one sequence, through everything that works row by row
- *   heads   one head of one sequence: convolutions, activations and the memory
+ *   tiles   up to MIRAS__TILE tokens of one sequence, through operations of a layer
+ *   heads   one head of one sequence, likewise
  *   jobs    blocks of weight gradients, of sums over tiles and of transposed weights
  * Which phases there are follows from the descriptors and the number of tokens; what follows from
  * the tokens themselves is known to tasks alone (miras__now). */
@@ -24671,8 +25188,7 @@ struct miras_trainer {
   size_t scratch_size;
   float *last, *logits;            /* [N, W] after the final norm; [group, outs]                  */
   float *head_t;                   /* [W, outs] or its panels                                     */
-  float *d[3];                     /* [N, W] gradient of the residual stream: after, mid, before  */
-  float *masked[2];                /* [N, W] the same behind dropout                              */
+  float *d[3];                     /* [N, W] gradients of the residual stream, in turn            */
   float *part;                     /* [tiles, 2 W] gradients of the final gain and bias, then of
                                       the embedding's                                             */
   float *values, *dvalues;         /* [N, ld_values]                                              */
@@ -24704,29 +25220,22 @@ typedef struct miras__phase {
   float *in, *out;         /* [N, W] what the first layer reads and the last one makes           */
   float *outputs, *hidden; /* [N, outs], [N, W] that the caller wants of a loss, or NULL         */
   miras_batch_grad grad;   /* what the caller has, and wants, of the way back                    */
-  int act;                 /* what a layer does with a tile or a head                            */
+  int act;                 /* the phase of a layer                                               */
   int drops;
   miras__drop drop;        /* its key is the model's                                             */
   miras__visit all;        /* what the tasks share: a layer, or none, and the call's rows        */
 } miras__phase;
 
-enum { MIRAS__ENTER, MIRAS__HEAD, MIRAS__LEAVE, MIRAS__LEAVE_BWD, MIRAS__HEAD_BWD,
-       MIRAS__INNER_BWD, MIRAS__ENTER_BWD, MIRAS__SHIFT_BWD };
+/* The phase that a layer is in. */
+static const miras__phase_of *miras__now_of(const miras__phase *ph) {
+  const miras__program *p = ph->all.layer->p;
+  return ph->all.back ? &p->back[ph->act] : &p->phase[ph->act];
+}
 
-static int miras__of_heads(int act) { return act == MIRAS__HEAD || act == MIRAS__HEAD_BWD; }
-
-static void miras__act(const miras__visit *a, int act, size_t h) {
-  const miras__layer_record *type = miras__layer_acts(a->layer->s);
-  switch (act) {
-    case MIRAS__ENTER: miras__enter(a); break;
-    case MIRAS__HEAD: type->head(a, h); break;
-    case MIRAS__LEAVE: miras__leave(a); break;
-    case MIRAS__LEAVE_BWD: miras__leave_bwd(a); break;
-    case MIRAS__HEAD_BWD: type->head_bwd(a, h); break;
-    case MIRAS__INNER_BWD: miras__inner_bwd(a); break;
-    case MIRAS__ENTER_BWD: miras__enter_bwd(a); break;
-    default: miras__shifted_bwd(a);
-  }
+/* The tasks of a sequence in it: heads, one, or tiles. */
+static size_t miras__tasks_now(const miras__phase *ph) {
+  const miras__phase_of *now = miras__now_of(ph);
+  return now->segments ? 1 : now->heads ? now->heads : ph->per;
 }
 
 static float *miras__worker_scratch(const miras_trainer *tr, int worker) {
@@ -24829,68 +25338,34 @@ static void miras__tile_begin(void *argument, int index, int worker) {
     miras__drop_rows(ph->all.k, &drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
 }
 
-/* Tile `at` of a layer or, where it acts by heads, sequence by sequence its heads. */
+/* Task `at` of a layer's phase: a tile or, where it goes by heads, sequence by sequence a head. */
 static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worker,
                                     miras__drop *drop) {
   const miras_trainer *tr = ph->trainer;
+  const miras__phase_of *now = miras__now_of(ph);
+  const size_t tasks = miras__tasks_now(ph), b = at / tasks;
+  const int tiles = !now->heads && !now->segments;
   miras__visit a = ph->all;
-  const miras__shape *s = a.layer->s;
-  const int heads = miras__of_heads(ph->act);
-  const size_t b = at / (heads ? s->tasks : ph->per);
-  size_t row = b * a.length, x, p, g, y, f, read = b * s->runs * a.work.per_qkv;
-  a.n = heads ? a.length : miras__tile_rows(ph, at, &row);
-  a.first = row - b * a.length;
-  a.row = row;
+  a.row = b * a.length;
+  a.n = tiles ? miras__tile_rows(ph, at, &a.row) : a.length;
+  a.first = a.row - b * a.length;
+  a.sequence = b, a.tile = tiles ? at : b * ph->per;
+  if (now->heads) a.h = at % tasks, a.h_end = a.h + 1;
   a.drop = miras__drop_of(ph, drop);
-  x = row * s->ld_x, p = row * s->ld_p, g = row * s->ld_g, y = row * s->ld_y;
-  f = row * s->paths * s->ld_f;
   a.position = tr->starts[b];
   if (tr->runs[b]) a.run = tr->runs[b] + a.layer->run;
   a.scratch = miras__worker_scratch(tr, worker);
-  a.kept.x += x;
-  a.kept.mid = miras__to(a.kept.mid, x);
-  a.kept.proj += p;
-  a.kept.g += g;
-  a.kept.y += y;
-  a.kept.ab += 2 * f;
-  a.kept.route += row * s->ld_r;
-  a.kept.place += s->experts ? row : 0;
-  a.kept.tape = miras__to(a.kept.tape, b * s->tasks * a.kept.per_tape);
-  a.kept.tails += b * s->tail;
-  a.kept.shift = miras__to(a.kept.shift, s->mixes ? 2 * x : 0);
-  a.work.gates += g;
-  a.work.qkv += read;
-  a.work.dqkv += read;
-  a.work.inverse += b * s->runs * s->lengths * a.work.context;
-  a.work.dproj += p;
-  a.work.dgates += g;
-  a.work.dy += y;
-  a.work.h += row * s->ld_h;
-  a.work.dshift = miras__to(a.work.dshift, s->mixes ? 2 * x : 0);
-  a.work.h2 += x;
-  a.work.out += y;
-  a.work.act += f;
-  a.work.droute = miras__to(a.work.droute, row * s->ld_r);
-  if (!heads) a.work.part[MIRAS__BY_TILE] += at * s->sums[MIRAS__BY_TILE];
-  a.work.part[MIRAS__BY_SEQUENCE] += b * s->sums[MIRAS__BY_SEQUENCE];
-  a.work.part[MIRAS__BY_HEAD] += b * s->tasks * s->sums[MIRAS__BY_HEAD];
-  a.out += x;
-  a.values = miras__to(a.values, s->mixes ? y : 0);
-  a.dvalues = miras__to(a.dvalues, s->mixes ? y : 0);
-  a.after = miras__to(a.after, x);
-  a.mid = miras__to(a.mid, x);
-  a.before = miras__to(a.before, x);
-  a.after_in = miras__to(a.after_in, x);
-  a.mid_in = miras__to(a.mid_in, x);
   return a;
 }
 
 static void miras__layer_task(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
+  const miras__phase_of *now = miras__now_of(ph);
   miras__drop drop;
   const miras__visit a = miras__visit_of(ph, (size_t)index, worker, &drop);
-  miras__act(&a, ph->act,
-             (size_t)index % (miras__of_heads(ph->act) ? a.layer->s->tasks : ph->per));
+  const size_t sums = a.layer->p->sums[MIRAS__BY_TILE];
+  if (a.back && !ph->act) a.k->fill(a.work.part[MIRAS__BY_TILE] + a.tile * sums, 0, sums);
+  miras__phase_run(&a, now, a.back);
 }
 
 /* The head's transpose. */
@@ -24963,7 +25438,7 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   if (ph->grad.hidden)
     k->add_rows(t, m->ld_x, ph->grad.hidden + row * m->width, m->width, n, m->width);
   k->fill(dgain, 0, 2 * m->ld_x);
-  miras__block_norm_bwd(k, ph->all.before + row * m->ld_x, NULL, dgain, dgain + m->ld_x, NULL, t,
+  miras__block_norm_bwd(k, ph->all.d[0] + row * m->ld_x, NULL, dgain, dgain + m->ld_x, NULL, t,
                         m->ld_x, &last);
   k->fill(miras__to(tr->dvalues, row * m->ld_values), 0, n * m->ld_values);
 }
@@ -24994,7 +25469,8 @@ static void miras__tile_begin_bwd(void *argument, int index, int worker) {
   const miras__kernels *k = ph->all.k;
   size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
   float *pack = miras__worker_scratch(tr, worker), *x = pack + m->pack;
-  float *d = ph->all.before + row * m->ld_x, *dgain = tr->part + (size_t)index * 2 * m->ld_x;
+  float *d = ph->all.d[ph->all.turn] + row * m->ld_x,
+        *dgain = tr->part + (size_t)index * 2 * m->ld_x;
   const miras__norming first = miras__first_norm(m, x, n);
   const miras__reading all = miras__reading_of(tr);
   miras__drop drop;
@@ -25050,7 +25526,7 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
       const uint32_t token = (uint32_t)tr->tokens[row * each + (size_t)in->of.first];
       if (token % (uint32_t)ph->shares == (uint32_t)index)
         ph->all.k->add(tr->grads + in->weight + (size_t)token * m->width,
-                       ph->all.before + row * m->ld_x, m->width);
+                       ph->all.d[ph->all.turn] + row * m->ld_x, m->width);
     }
   }
 }
@@ -25184,8 +25660,11 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
     return MIRAS_ERR_DESC;
   if (!miras__parallel_ok(d->parallel, why, n) || !miras__arithmetic_ok(why, n))
     return MIRAS_ERR_DESC;
-  for (i = 0; i < m->kinds; i++)
-    if ((int)m->shape[i].tasks > heads) heads = (int)m->shape[i].tasks;
+  for (i = 0; i < m->kinds; i++) {
+    const miras__program *p = &m->program[i];
+    const size_t tasks = p->mixer.heads + p->attending.groups + 1;
+    if (tasks > (size_t)heads) heads = tasks > (size_t)INT_MAX ? INT_MAX : (int)tasks;
+  }
   if (d->batch > INT_MAX / d->context || d->batch > INT_MAX / heads)
     return miras__say(why, n,
                       "batch is %d; with context %d and heads %d a step would be larger than 2^31 "
@@ -25217,11 +25696,11 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->starts = (uint64_t *)miras__take(a, b, sizeof(uint64_t));
   tr->kept = (miras__kept *)miras__take_records(a, layers + 1, sizeof(miras__kept));
   for (l = 0; l <= layers; l++) {
-    const miras__shape *s = &m->shape[l < layers ? m->kind[l] : 0];
+    const miras__program *p = &m->program[l < layers ? m->kind[l] : 0];
     miras__kept kept;
     memset(&kept, 0, sizeof kept);
     kept.x = miras__floats(a, n, m->ld_x);
-    if (l < layers) miras__keeps(s, &e, a, &kept);
+    if (l < layers) miras__keeps(p, &e, a, &kept);
     if (tr->kept) tr->kept[l] = kept;
   }
   tr->last = miras__floats(a, n, m->ld_x);
@@ -25234,7 +25713,6 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
   tr->head_t = miras__floats(a, m->width, miras__paneled(m->outs));
   for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
-  for (i = 0; i < 2 && m->desc.dropout > 0; i++) tr->masked[i] = miras__floats(a, n, m->ld_x);
   tr->part = miras__floats(a, b * miras__tiles(t), 2 * m->ld_x);
   tr->values = miras__floats(a, n, m->ld_values);
   tr->dvalues = miras__floats(a, n, m->ld_values);
@@ -25354,19 +25832,13 @@ static void miras__layer_of(miras__phase *ph, int l) {
   ph->all.work = tr->work[m->kind[l]];
 }
 
-/* Layer l, there or back: its tiles, its heads, and its tiles again. */
-static void miras__layer_run(miras__phase *ph, int l, int act) {
+/* Layer l, there or back: its phases. */
+static void miras__layer_run(miras__phase *ph, int l) {
   const miras_trainer *tr = ph->trainer;
-  const miras_model *m = tr->model;
-  const miras__shape *s = m->layers[l].s;
-  const int last = act == MIRAS__ENTER ? MIRAS__LEAVE
-                 : s->mixes ? MIRAS__SHIFT_BWD : MIRAS__ENTER_BWD;
+  const miras__program *p = tr->model->layers[l].p;
   miras__layer_of(ph, l);
-  for (ph->act = act; ph->act <= last; ph->act++)
-    if (ph->act != MIRAS__INNER_BWD || s->inner)
-      miras__each(tr->desc.parallel,
-                  (size_t)tr->batch * (miras__of_heads(ph->act) ? s->tasks : ph->per),
-                  miras__layer_task, ph);
+  for (ph->act = 0; ph->act < (ph->all.back ? p->backs : p->phases); ph->act++)
+    miras__each(tr->desc.parallel, (size_t)tr->batch * miras__tasks_now(ph), miras__layer_task, ph);
 }
 
 /* The state from which every call on the last loss's tokens starts. */
@@ -25381,6 +25853,8 @@ static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_traine
   ph->all.k = list->k = miras__kernels_best();
   ph->all.length = (size_t)tr->length;
   ph->all.train = train;
+  ph->all.h_end = (size_t)-1;
+  memcpy(ph->all.d, tr->d, sizeof tr->d);
   ph->all.values = tr->values;
   ph->all.dvalues = tr->dvalues;
   list->parallel = tr->desc.parallel;
@@ -25438,7 +25912,7 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train,
       miras__layer_panels(&m->layers[l], &tr->work[m->kind[l]], &jobs);
       miras__jobs_run(&jobs);
     }
-    miras__layer_run(&ph, l, MIRAS__ENTER);
+    miras__layer_run(&ph, l);
     MIRAS__WATCH(miras__object_check(tr));
   }
   for (i = 0; i < jobs.tiles;) i += miras__group_run(&ph, i);
@@ -25450,7 +25924,7 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train,
 static int miras__length_ok(const miras_model *m, int length) {
   int l;
   for (l = 0; l < m->desc.layers; l++)
-    if ((size_t)length % m->layers[l].s->chunk) return 0;
+    if ((size_t)length % m->layers[l].p->chunk) return 0;
   return 1;
 }
 
@@ -25576,11 +26050,10 @@ static void miras__input_weights(const miras_trainer *tr, const float *d, miras_
 MIRAS_API miras_result miras_trainer_backward_batch(miras_trainer *tr,
                                                     const miras_batch_grad *g) {
   const miras_model *m;
-  const miras__shape *s;
   miras__phase ph;
   miras__jobs jobs;
-  size_t tiles, tokens, i, turn = 0;
-  int l;
+  size_t tiles, tokens, i;
+  int l, round, more;
   if (!tr) return MIRAS_ERR_ARGUMENT;
   if (!tr->taped) return MIRAS_ERR_STATE;
   tr->taped = 0;
@@ -25589,7 +26062,7 @@ MIRAS_API miras_result miras_trainer_backward_batch(miras_trainer *tr,
   if (g) ph.grad = *g;
   tiles = jobs.tiles;
   tokens = jobs.tokens;
-  ph.all.before = tr->d[0];
+  ph.all.back = 1;
   /* the head, group by group; a single group still has its logits' gradient from the loss */
   for (i = 0; i < tiles;) {
     size_t count = tiles, row0 = 0, row1 = tokens;
@@ -25614,27 +26087,21 @@ MIRAS_API miras_result miras_trainer_backward_batch(miras_trainer *tr,
     miras__jobs_run(&jobs);
   }
   jobs.tokens = tokens;
-  for (l = m->desc.layers - 1; l >= 0; l--, turn = (turn + 2) % 3) {
-    s = m->layers[l].s;
-    ph.all.after = tr->d[turn];
-    ph.all.before = tr->d[(turn + 2) % 3];
-    ph.all.mid = !s->hidden ? ph.all.after : s->value ? tr->d[(turn + 1) % 3] : ph.all.before;
-    ph.all.after_in = ph.drops ? tr->masked[0] : ph.all.after;
-    ph.all.mid_in = ph.drops ? tr->masked[1] : ph.all.mid;
-    miras__layer_run(&ph, l, MIRAS__LEAVE_BWD);
-    miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, &jobs);
-    if (l > 0) miras__transposes(tr, l - 1, &jobs);
-    miras__jobs_run(&jobs);
+  for (l = m->desc.layers - 1; l >= 0; l--) {
+    miras__layer_run(&ph, l);
+    for (round = 0, more = 1; more; round++) {
+      more = miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, round, &jobs);
+      if (!round && l > 0) miras__transposes(tr, l - 1, &jobs);
+      miras__jobs_run(&jobs);
+    }
+    ph.all.turn = (ph.all.turn + m->layers[l].p->norms) % 3;
     MIRAS__WATCH(miras__object_check(tr));
-    if (!s->recalled) continue;
-    miras__layer_recalled(&ph.all, tr->grads + m->layers[l].first, &jobs);
-    miras__jobs_run(&jobs);
   }
   if (m->desc.embed_norm || ph.drops || ph.grad.vectors)
     miras__each(tr->desc.parallel, tiles, miras__tile_begin_bwd, &ph);
   if (m->desc.embed_norm)
     miras__norm_reduce(tr, &jobs, m->embed_norm, m->embed_norm + m->ld_x, tiles);
-  miras__input_weights(tr, ph.all.before, &jobs);
+  miras__input_weights(tr, ph.all.d[ph.all.turn], &jobs);
   miras__jobs_run(&jobs);
   if (m->row.tokens) miras__each(tr->desc.parallel, ph.shares, miras__embed_bwd, &ph);
   MIRAS__WATCH(miras__object_check(tr));
@@ -25774,90 +26241,58 @@ static size_t miras__round_tile(const miras_server *s, size_t index, size_t *row
   return (index + 1) * s->rows / s->tiles - *row;
 }
 
-/* n rows of the round from `row` on in a layer, as rows of no text. */
-static miras__visit miras__round_rows(const miras_server *s, size_t row, size_t n, int worker) {
-  const miras__layer *layer = s->layer;
-  const miras__shape *z = layer->s;
-  const size_t kind = s->model->kind[layer->index];
+/* What visits of a layer have in common. */
+static void miras__round_layer(miras_server *s, int l) {
+  const size_t kind = s->model->kind[l];
+  miras__visit *a = &s->all;
+  memset(a, 0, sizeof *a);
+  a->k = s->k;
+  a->layer = &s->model->layers[l];
+  a->kept = s->kept[kind];
+  a->work = s->work[kind];
+  a->h_end = (size_t)-1;
+  a->out = a->kept.x = s->x;
+  a->values = s->values;
+}
+
+/* n rows of a text from its row `first` of the round on. */
+static void miras__round_text(miras__visit *a, const miras__strand *p, size_t first, size_t n) {
+  a->first = first, a->n = n;
+  a->row = p->row + first;
+  a->length = p->length;
+  a->position = p->position;
+  a->run = p->run + a->layer->run;
+  a->kept.tails = a->run;
+}
+
+/* A task of a phase: a tile of rows of any texts, a strand, or heads of a text; a text has its
+ * heads as one task, or several share them. */
+static void miras__round_task(void *argument, int index, int worker) {
+  const miras_server *s = (const miras_server *)argument;
+  const miras__phase_of *ph = s->phase;
+  const size_t each = ph->heads ? s->split : 1, at = (size_t)index / each;
+  const miras__strand *p = &s->strand[at];
+  const int whole = ph->heads || ph->segments;
   miras__visit a;
-  memset(&a, 0, sizeof a);
-  a.k = s->k;
-  a.layer = layer;
-  a.kept = s->kept[kind];
-  a.work = s->work[kind];
-  a.row = row;
-  a.n = a.length = n;
+  if (whole && p->first) return;
+  a = s->all;
   a.scratch = s->scratch + (size_t)worker * s->scratch_size;
   a.record = s->records + worker;
-  a.out = a.kept.x = s->x + row * z->ld_x;
-  a.kept.mid = miras__to(a.kept.mid, row * z->ld_x);
-  a.kept.proj += row * z->ld_p;
-  a.kept.g += row * z->ld_g;
-  a.kept.y += row * z->ld_y;
-  a.kept.ab += row * 2 * z->paths * z->ld_f;
-  a.kept.route += row * z->ld_r;
-  a.kept.place += z->experts ? row : 0;
-  a.work.gates += row * z->ld_g;
-  a.kept.shift = miras__to(a.kept.shift, z->mixes ? row * 2 * z->ld_x : 0);
-  a.values = miras__to(s->values, z->mixes ? row * z->ld_y : 0);
-  return a;
+  if (whole) miras__round_text(&a, p, 0, p->length);
+  else if (ph->text) miras__round_text(&a, p, p->first, p->n);
+  else a.n = a.length = miras__round_tile(s, at, &a.row);
+  if (each > 1) a.h = (size_t)index % each, a.h_end = a.h + 1;
+  miras__phase_run(&a, ph, 0);
 }
 
-/* A strand of a text, or all of the text's rows. */
-static miras__visit miras__round_text(const miras_server *s, const miras__strand *p, int all,
-                                      int worker) {
-  const size_t first = all ? 0 : p->first;
-  miras__visit a = miras__round_rows(s, p->row + first, all ? p->length : p->n, worker);
-  a.first = first;
-  a.length = a.work.context = p->length;
-  a.position = p->position;
-  a.projected = 1;
-  a.run = p->run + a.layer->run;
-  a.kept.tails = a.run;
-  a.work.qkv += p->row * a.layer->s->runs * a.work.per_qkv;
-  a.work.per_qkv *= p->length;
-  return a;
-}
-
-static void miras__round_shift(void *argument, int index, int worker) {
-  const miras_server *s = (const miras_server *)argument;
-  const miras__visit a = miras__round_text(s, &s->strand[index], 0, worker);
-  miras__shift(&a);
-}
-
-static void miras__round_enter(void *argument, int index, int worker) {
-  const miras_server *s = (const miras_server *)argument;
-  size_t row, n = miras__round_tile(s, (size_t)index, &row);
-  const miras__visit a = miras__round_rows(s, row, n, worker);
-  miras__enter_rows(&a);
-}
-
-static void miras__round_enter_text(void *argument, int index, int worker) {
-  const miras_server *s = (const miras_server *)argument;
-  const miras__visit a = miras__round_text(s, &s->strand[index], 0, worker);
-  miras__layer_acts(a.layer->s)->enter(&a);
-}
-
-/* Heads of a text; the first task also keeps the last rows for the next call. */
-static void miras__round_heads(void *argument, int index, int worker) {
-  const miras_server *s = (const miras_server *)argument;
-  const miras__strand *p = &s->strand[(size_t)index / s->split];
-  size_t h = (size_t)index % s->split;
-  if (!p->first) {
-    const miras__visit a = miras__round_text(s, p, 1, worker);
-    const miras__shape *z = a.layer->s;
-    if (!h && z->mixes) miras__shift_keep(&a, a.n);
-    else if (!h && !z->late) miras__tail_move(s->k, z, a.run, a.kept.proj, a.n);
-    for (; h < z->tasks; h += s->split) miras__layer_acts(z)->head(&a, h);
-    if (z->late) miras__tail_move(s->k, z, a.run, a.kept.proj, a.n);   /* its task made them      */
-  }
-}
-
-static void miras__round_leave(void *argument, int index, int worker) {
-  const miras_server *s = (const miras_server *)argument;
-  size_t row, n = miras__round_tile(s, (size_t)index, &row);
-  const miras__visit a = miras__round_rows(s, row, n, worker);
-  miras__leave(&a);
+/* One text's few rows, by one worker: no phase waits for another's. */
+static void miras__round_alone(miras_server *s) {
+  const miras__program *p = s->all.layer->p;
+  int i;
+  s->all.scratch = s->scratch;
+  s->all.record = s->records;
+  miras__round_text(&s->all, s->strand, 0, s->strand->length);
+  for (i = 0; i < p->phases; i++) miras__phase_run(&s->all, &p->phase[i], 0);
 }
 
 /* The next round of the call through all layers; 0: none is left. With many workers tiles are
@@ -25866,23 +26301,24 @@ static int miras__round(miras_server *s, miras__queue *queue) {
   const miras_parallel *on = s->desc.parallel;
   const size_t workers = miras__workers(on);
   size_t i, few;
-  int l;
+  int l, alone;
   if (!miras__round_begin(s, queue)) return 0;
   few = (s->rows + 7) / 8;
   if (few > workers) few = workers;
   s->tiles = miras__tiles(s->rows);
   if (s->tiles < few) s->tiles = few;
+  alone = workers == 1 && s->strands == 1 && s->tiles == 1;
   for (l = 0; l < s->model->desc.layers; l++) {
-    const miras__shape *z = s->model->layers[l].s;
-    s->layer = &s->model->layers[l];
-    s->split = workers > 1 && z->tasks ? z->tasks : 1;
-    if (z->mixes) miras__each(on, s->strands, miras__round_shift, s);
-    if (z->value) {
-      miras__each(on, s->tiles, miras__round_enter, s);
-      miras__each(on, s->strands, miras__round_enter_text, s);
+    const miras__program *p = s->model->layers[l].p;
+    miras__round_layer(s, l);
+    if (alone) miras__round_alone(s);
+    for (i = 0; i < (size_t)p->phases && !alone; i++) {
+      s->phase = &p->phase[i];
+      s->split = workers > 1 ? s->phase->heads : 1;
+      miras__each(on, s->phase->heads ? s->strands * s->split
+                      : s->phase->text || s->phase->segments ? s->strands : s->tiles,
+                  miras__round_task, s);
     }
-    if (z->value || z->mixes) miras__each(on, s->strands * s->split, miras__round_heads, s);
-    miras__each(on, s->tiles, miras__round_leave, s);
     MIRAS__WATCH(miras__object_check(s));
   }
   for (i = 0; i < s->strands; i++) {
@@ -26425,7 +26861,7 @@ static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const mir
       !miras__parallel_ok(d->parallel, why, n) || !miras__arithmetic_ok(why, n))
     return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
-    if (m->shape[i].tasks > heads) heads = m->shape[i].tasks;
+    heads = miras__larger(heads, m->program[i].mixer.heads + m->program[i].attending.groups + 1);
   if ((size_t)d->batch_tokens > (size_t)INT_MAX / heads ||
       (size_t)d->batch_tokens > (size_t)INT_MAX / m->outs)
     return miras__say(why, n, "batch_tokens is %d; with %zu heads and %zu outputs a call would be "
@@ -26679,37 +27115,45 @@ MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes) {
   return s ? s->state : NULL;
 }
 
-/* The state of a head of a layer, as a memory's. */
+/* The state of a head of a layer, as a memory's: of its memories, then of its attention, of which
+ * plan receives what names the parts. */
 static miras_result miras__session_call(const miras_session *s, int layer, int head,
-                                        miras__call *a, char *why, size_t n) {
+                                        miras__call *a, miras__plan *plan, char *why, size_t n) {
   const miras__layer *of;
-  const miras__shape *z;
-  miras__layer beside;
-  size_t h = (size_t)head, first;
-  float *at;
+  const miras__program *p;
+  const miras__op *o;
+  size_t h = (size_t)head, heads = 0;
+  int i, attends;
   if (why && n) why[0] = 0;
   if (!s)
     return miras__say(why, n, "the session is NULL"), MIRAS_ERR_ARGUMENT;
   if (!miras__whole(why, n, "layer", layer, 0, s->in.model->desc.layers - 1))
     return MIRAS_ERR_ARGUMENT;
   of = &s->in.model->layers[layer];
-  z = of->s;
-  if (!z->tasks)
+  p = of->p;
+  for (i = 0; i < p->ops; i++) heads += miras__heads_of(p, &p->op[i]);
+  if (!heads)
     return miras__say(why, n, "layer is %d; it must be one with heads, for others have no state",
                       layer), MIRAS_ERR_ARGUMENT;
-  if (!miras__whole(why, n, "head", head, 0, (int)(z->states + z->beside) - 1))
+  if (!miras__whole(why, n, "head", head, 0, (int)heads - 1))
     return MIRAS_ERR_ARGUMENT;
-  at = (float *)s->state + of->run + z->tail;
-  first = z->states;
-  if (h >= first) {                /* of attention beside a memory */
-    beside = *of;
-    beside.s = z + 1;
-    of = &beside;
-    at += first * z->plan.head_state;
-    h -= first;
+  attends = h >= p->mixer.heads;
+  if (attends) h -= p->mixer.heads;
+  for (i = 0; p->op[i].what != (attends ? MIRAS__OP_ATTEND : MIRAS__OP_MEMORY) ||
+              (!attends && p->op[i].function);) i++;
+  o = &p->op[i];
+  miras__layer_head(of, miras__kernels_best(), attends ? 0 : h, a);
+  if (attends) {
+    memset(plan, 0, sizeof *plan);
+    plan->engine = MIRAS__RUN_ATTENTION;
+    plan->d.heads = (int)p->attending.groups, plan->d.chunk = 1;
+    plan->d.key_dim = plan->d.value_dim = (int)p->attending.dk;
+    plan->d.window = (int)p->attending.window;
+    plan->split = p->attending.window * p->attending.dk, plan->second = p->attending.ring;
+    plan->head_dstate = 2 * plan->split, plan->head_state = p->attending.state;
+    a->p = plan;
   }
-  miras__layer_head(of, miras__kernels_best(), h, a);
-  a->state = at + h * of->s->plan.head_state;
+  a->state = (float *)s->state + of->run + p->state[o->part] + h * a->p->head_state;
   a->scratch = s->in.scratch;
   a->position = miras__position(s->state);
   return MIRAS_OK;
@@ -26719,11 +27163,12 @@ MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i
                                         miras_view *part) {
   miras__parts x;
   miras_part kind;
+  miras__plan plan;
   miras__call a;
   memset(&x, 0, sizeof x);
   x.index = i;
   x.view = part;
-  if (!part || i < 0 || miras__session_call(s, layer, 0, &a, NULL, 0) != MIRAS_OK)
+  if (!part || i < 0 || miras__session_call(s, layer, 0, &a, &plan, NULL, 0) != MIRAS_OK)
     return MIRAS_PART_NONE;
   kind = miras__part_find(&x, a.p);
   return kind == MIRAS_PART_PARAMETER ? MIRAS_PART_NONE : kind;
@@ -26732,8 +27177,9 @@ MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i
 static miras_result miras__session_move(const miras_session *s, int layer, int head,
                                         const char *name, float *to, const float *from, char *why,
                                         size_t n) {
+  miras__plan plan;
   miras__call a;
-  const miras_result result = miras__session_call(s, layer, head, &a, why, n);
+  const miras_result result = miras__session_call(s, layer, head, &a, &plan, why, n);
   if (result != MIRAS_OK) return result;
   return miras__part_move(&a, (size_t)head, name, NULL, to, from, why, n);
 }
@@ -28068,7 +28514,7 @@ static int miras__right_streams(const miras_model *m, const unsigned char *from,
     int i;
     if (!miras__is_place(position)) return 0;
     for (i = 0; i < m->desc.layers; i++)
-      if (position % (uint64_t)m->layers[i].s->chunk) return 0;
+      if (position % (uint64_t)m->layers[i].p->chunk) return 0;
   }
   return 1;
 }
@@ -28130,12 +28576,18 @@ static int miras__fits(const miras_model *m, size_t payload, int narrow) {
   return payload == bytes || (payload >= moments && (payload - moments) % (4 * m->run) == 0);
 }
 
+/* A model that is being resolved, and room for the program of a kind. */
+typedef struct miras__draft {
+  miras_model model;
+  miras__program room;
+} miras__draft;
+
 /* Is this a model within its limit, and can the payload be its parameters? Asked before anything is
  * allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(miras__draft *draft, const miras_model_desc *d,
                                         size_t payload, int narrow, char *why, size_t n) {
   miras_model *m = &draft->model;
-  if (miras__model_resolve(m, draft->room, d, why, n) != MIRAS_OK) return MIRAS_ERR_DESC;
+  if (miras__model_resolve(m, &draft->room, d, why, n) != MIRAS_OK) return MIRAS_ERR_DESC;
   if (!miras__model_bytes_of(m, why, n)) return MIRAS_ERR_SIZE;
   return miras__fits(m, payload, narrow) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }

@@ -7015,7 +7015,7 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
   miras_model *m = a.m;
   int i;
   if (threadIdx.x) return;
-  miras__move(m->shape, a.by);
+  miras__move(m->program, a.by);
   miras__move(m->layers, a.by);
   miras__move(m->views, a.by);
   miras__move(m->params, a.by);
@@ -7023,13 +7023,15 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
   miras__move(m->out, a.by);
   m->pack = 0;
   for (i = 0; i < m->kinds; i++) {
-    m->shape[i].pack = 0;
-    miras__move(m->shape[i].gate_scale, a.by);
-    miras__move(m->shape[i].turns, a.by);
-    miras__move(m->shape[i].idle, a.by);
+    miras__program *p = &m->program[i];
+    p->pack = 0;
+    miras__move(p->mixer.gate_scale, a.by);
+    miras__move(p->mixer.idle, a.by);
+    miras__move(p->mixer.rope.turns, a.by);
+    miras__move(p->attending.rope.turns, a.by);
   }
   for (i = 0; i < m->desc.layers; i++) {
-    miras__move(m->layers[i].s, a.by);
+    miras__move(m->layers[i].p, a.by);
     miras__move(m->layers[i].w, a.by);
     miras__move(m->layers[i].keep, a.by);
   }
@@ -7052,109 +7054,66 @@ __device__ static void miras__text_begin(const miras__phase *ph, size_t b) {
   tr->starts[b] = miras__position(run);
 }
 
-/* ... a layer's products are shared out by columns, for a text has few rows: what a tile does on
- * the host in miras__enter and miras__leave is done by four grids here, of which each begins with
- * what its columns need of the rows; ... */
-enum { MIRAS__PROJECT, MIRAS__ADD_OUT, MIRAS__MLP_UP, MIRAS__MLP_DOWN };
+/* ... of a layer's operations some are shared out by columns, for a text has few rows: blocks that
+ * share a tile make for themselves what is a task's own, and each its columns of products. Which
+ * operations, one after the other; into how many tasks of how many columns a tile is shared out, 1:
+ * it is not. Of logits: those of the last `rows` of a text. */
+struct miras__columns {
+  int first, count;
+  size_t tasks, each, rows;
+};
 
-/* Columns c to end - 1 of parameter i, where it has them. */
-__device__ static void miras__times_columns(const miras__visit *a, int i, int mode, float *out,
-                                            size_t ldo, const float *x, size_t ldx, size_t c,
-                                            size_t end) {
-  const miras__param *p = &a->layer->s->param[i];
-  if (p->rows && c < p->cols)
-    miras__matmul(a->k, mode, out + c, ldo, miras__mat(x, ldx),
-                  miras__mat(miras__weight(a->layer, i) + c, p->cols), a->n,
-                  (end < p->cols ? end : p->cols) - c, p->rows, a->scratch);
-}
-
-/* Bias i, where there is one, to columns c to end - 1 of rows of out; its first is column `at`. */
-__device__ static void miras__bias_columns(const miras__visit *a, int i, float *out, size_t ld,
-                                           size_t at, size_t c, size_t end) {
-  const size_t n = a->layer->s->param[i].rows, from = c > at ? c : at;
-  const size_t to = end < at + n ? end : at + n;
-  if (from < to)
-    a->k->add_rows(out + from, ld, miras__weight(a->layer, i) + (from - at), 0, a->n, to - from);
-}
-
-__device__ static void miras__layer_columns(const miras__visit *a, int act, size_t c, size_t end) {
-  const miras__cuda_kernels *k = a->k;
-  const miras__shape *s = a->layer->s;
-  float *h = miras__room(a), *up = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
-  const float *from = a->kept.y;
-  int i;
-  switch (act) {
-    case MIRAS__PROJECT:
-      miras__norm_rows_of(a, MIRAS__W_NORM1, h, a->kept.x, a->n);
-      if (c < s->plain)
-        k->copy_rows(a->kept.proj + c, s->ld_p, h + c, s->ld_x, a->n,
-                     (end < s->plain ? end : s->plain) - c);
-      for (i = 0; i < (int)MIRAS__PROJECTIONS; i++) {
-        const int which = miras__projections[i];
-        const size_t at = s->param[which].place;
-        if (end > at && !miras__late(s, which))
-          miras__times_columns(a, which, MIRAS__SET, a->kept.proj + at, s->ld_p, h, s->ld_x,
-                               c > at ? c - at : 0, end - at);
-      }
-      for (i = MIRAS__W_BIAS_Q; i <= MIRAS__W_BIAS_LOW; i++)
-        miras__bias_columns(a, i, a->kept.proj, s->ld_p,
-                            s->param[miras__projections[i - MIRAS__W_BIAS_Q]].place, c, end);
-      break;
-    case MIRAS__ADD_OUT:
-      if (miras__layer_rewrites(s)) from = miras__layer_acts(s)->leave(a);
-      if (miras__mid(a) != a->kept.x)
-        k->copy_rows(miras__mid(a) + c, s->ld_x, a->kept.x + c, s->ld_x, a->n,
-                     (end < s->width ? end : s->width) - c);
-      miras__times_columns(a, MIRAS__W_O, MIRAS__ADD, miras__mid(a), s->ld_x, from, s->ld_y, c,
-                           end);
-      miras__bias_columns(a, MIRAS__W_BIAS_O, miras__mid(a), s->ld_x, 0, c, end);
-      if (s->plain)
-        k->add_rows(miras__mid(a) + c, s->ld_x, from + c, s->ld_y, a->n,
-                    (end < s->width ? end : s->width) - c);
-      break;
-    case MIRAS__MLP_UP:
-      miras__norm_rows_of(a, MIRAS__W_NORM2, h, miras__mid(a), a->n);
-      miras__times_columns(a, MIRAS__W_MLP_GATE, MIRAS__SET, a->kept.ab, 2 * s->ld_f, h, s->ld_x,
-                           c, end);
-      miras__times_columns(a, MIRAS__W_MLP_UP, MIRAS__SET, a->kept.ab + s->ld_f, 2 * s->ld_f, h,
-                           s->ld_x, c, end);
-      break;
-    default:
-      miras__mlp_acts(a, up, a->kept.ab, a->n);
-      if (miras__mid(a) != a->out)
-        k->copy_rows(a->out + c, s->ld_x, miras__mid(a) + c, s->ld_x, a->n,
-                     (end < s->width ? end : s->width) - c);
-      miras__times_columns(a, MIRAS__W_MLP_DOWN, MIRAS__ADD, a->out, s->ld_x, up, s->ld_f, c, end);
+/* Columns c to end - 1 of y = or += x W + b, of each weight of a product. */
+__device__ static void miras__times_columns(const miras__visit *a, const miras__op *o, int mode,
+                                            const float *x, size_t ldx, size_t c, size_t end) {
+  const miras__program *p = a->layer->p;
+  const miras__param *w = miras__param_of(p, o->param);
+  const size_t ld = miras__ld(a, o->out), first = w->column;
+  float *y = miras__out_of(a, o);
+  for (;; w = miras__param_of(p, w->next)) {
+    const size_t at = o->what == MIRAS__OP_BRANCH ? 0 : w->column - first;
+    const size_t from = c > at ? c - at : 0, to = end < at + w->cols ? end : at + w->cols;
+    if (at + from < to) {
+      const size_t n = to - at - from;
+      miras__matmul(a->k, mode, y + at + from, ld, miras__mat(x, ldx),
+                    miras__mat(a->layer->w + w->at + from, w->cols), a->n, n, w->rows, a->scratch);
+      if (w->bias)
+        a->k->add_rows(y + at + from, ld, miras__weight(a->layer, w->bias) + from, 0, a->n, n);
+    }
+    if (!w->next) return;
   }
 }
 
-/* Which of those four, and how it is shared out: a tile has so many tasks of so many columns. Of
- * logits: those of the last `rows` of a text. */
-struct miras__columns {
-  int act;
-  size_t tasks, each, rows;
-};
+/* The same of x + u W, of the residual stream. */
+__device__ static void miras__branch_columns(const miras__visit *a, const miras__op *o, size_t c,
+                                             size_t end) {
+  const miras__program *p = a->layer->p;
+  const size_t ld = p->ld_x, ldu = miras__ld(a, o->in[1]);
+  const float *x = miras__in_of(a, o, 0), *u = miras__in_of(a, o, 1);
+  float *y = miras__out_of(a, o);
+  if (end > p->width) end = p->width;
+  if (c >= end) return;
+  if (y != x) a->k->copy_rows(y + c, ld, x + c, ld, a->n, end - c);
+  if (miras__param_of(p, o->param)->rows)
+    miras__times_columns(a, o, MIRAS__ADD, u, ldu, c, end);
+  else a->k->add_rows(y + c, ld, u + c, ldu, a->n, end - c);
+}
 
 /* Where texts bring a token each, rows of a tile are texts (miras__cuda_columns). */
 __device__ static void miras__columns_task(const miras__phase *ph, const miras__columns *by,
                                            size_t index, int worker) {
-  const miras_trainer *tr = ph->trainer;
+  const size_t c = index % by->tasks * by->each, end = c + by->each;
   miras__drop drop;
-  const size_t c = index % by->tasks * by->each, each = (size_t)tr->length;
-  miras__visit a = miras__visit_of(ph, index / by->tasks, worker, &drop);
-  const miras__shape *s = a.layer->s;
-  size_t i;
-  if (by->act == MIRAS__ADD_OUT && !c) {          /* the last rows of texts that end here */
-    for (i = 0; i < a.n; i++) {
-      const size_t row = a.row + i, b = row / each;
-      if (row % each == each - 1)
-        miras__tail_move(a.k, s, tr->runs[b] + a.layer->run,
-                         a.kept.proj + ((ptrdiff_t)(b * each) - (ptrdiff_t)a.row) *
-                                         (ptrdiff_t)s->ld_p,
-                         each);
-    }
+  const miras__visit a = miras__visit_of(ph, index / by->tasks, worker, &drop);
+  int i;
+  for (i = by->first; i < by->first + by->count; i++) {
+    const miras__op *o = &a.layer->p->op[i];
+    if (by->tasks > 1 && o->what == MIRAS__OP_TIMES)
+      miras__times_columns(&a, o, MIRAS__SET, miras__in_of(&a, o, 0), miras__ld(&a, o->in[0]), c,
+                           end);
+    else if (by->tasks > 1 && o->what == MIRAS__OP_BRANCH) miras__branch_columns(&a, o, c, end);
+    else miras__ops[o->what].run(&a, o);
   }
-  miras__layer_columns(&a, by->act, c, c + by->each);
 }
 
 /* ... its last rows become logits, the columns of task `index`, of a tile of texts where they bring
@@ -7334,17 +7293,18 @@ __device__ __noinline__ void miras__chunks_of_memory(miras__chunks_told *to,
 __device__ __noinline__ void miras__chunks_of_layer(miras__chunks_told *to, const miras__tasks *a,
                                                     size_t i, int back, int again) {
   const miras__phase *ph = (const miras__phase *)miras__tasks_told(a);
-  const miras__shape *s = ph->all.layer->s;
+  const miras__op *o = miras__memory_of(ph->all.layer->p, miras__now_of(ph), back);
+  const miras__mixer *s = &ph->all.layer->p->mixer;
   const miras__plan *p = &s->plan;
-  const size_t h = i % s->tasks, length = ph->all.length;
+  const size_t h = i % s->heads, length = ph->all.length;
   miras__chunks *g = &to->x.g;
   miras__drop drop;
-  miras__visit v = miras__visit_of(ph, i, 0, &drop);
+  miras__visit v = miras__visit_of(ph, i / s->heads * miras__tasks_now(ph) + h, 0, &drop);
   miras__call *const run = &to->run;
-  miras__layer_call(&v, h, &to->io, run);
+  miras__layer_call(&v, o, h, &to->io, run);
   miras__chunks_of(to);
-  if (v.run) run->state = v.run + s->tail + h * p->head_state;
-  g->tape = back ? v.kept.tape + h * v.kept.per_tape : run->tape;
+  if (v.run) run->state = v.run + ph->all.layer->p->state[o->part] + h * p->head_state;
+  g->tape = run->tape;
   g->end = back || !g->tape ? length : length / (size_t)p->tape_tokens * (size_t)p->tape_tokens;
   to->from = run->position ? run->state : run->init;
   to->to = g->end < length ? g->tape + g->end / (size_t)p->tape_tokens * p->tape_chunk
@@ -7352,12 +7312,12 @@ __device__ __noinline__ void miras__chunks_of_layer(miras__chunks_told *to, cons
 #ifndef MIRAS_NO_TRAINING
   if (!back) return;
   v.adds = again;
-  (void)miras__head_sum(&v, MIRAS__W_SKIP, h);
+  (void)miras__head_sum(&v, MIRAS__W_SKIP, h, s->heads);
   miras__layer_sums(&v, h, run);
-  to->d = miras__head_rows(&v, h, h, v.work.dqkv, v.work.dgates);
-  to->d.rho = miras__head_sum(&v, MIRAS__W_RATES, h);
-  run->dy = v.work.dy + h * s->dv;
-  run->lddy = s->ld_y;
+  to->d = miras__head_rows(&v, o, h, 1);
+  to->d.rho = miras__head_sum(&v, MIRAS__W_RATES, h, s->heads);
+  run->dy = miras__dout_of(&v, o) + h * s->dv;
+  run->lddy = miras__ld(&v, o->out);
   run->scratch = (float *)(void *)(a->stash + i * a->words);
 #endif
 }
@@ -7423,15 +7383,16 @@ __device__ __noinline__ int miras__slabs_of_layer(const miras__chunks_job *job, 
                                                   miras__head_io *io, miras__call *run,
                                                   size_t *end) {
   const miras__phase *ph = (const miras__phase *)miras__tasks_told(&job->tasks);
-  const miras__shape *s = ph->all.layer->s;
+  const miras__op *o = miras__memory_of(ph->all.layer->p, miras__now_of(ph), 0);
+  const miras__mixer *s = &ph->all.layer->p->mixer;
   const miras__plan *p = &s->plan;
-  const size_t h = i % s->tasks, length = ph->all.length, chunk = (size_t)p->d.chunk;
+  const size_t h = i % s->heads, length = ph->all.length, chunk = (size_t)p->d.chunk;
   float *const own = (float *)(void *)job->tasks.stash + i * job->tasks.words;
   miras__drop drop;
-  miras__visit v = miras__visit_of(ph, i, 0, &drop);
-  miras__layer_call(&v, h, io, run);
+  miras__visit v = miras__visit_of(ph, i / s->heads * miras__tasks_now(ph) + h, 0, &drop);
+  miras__layer_call(&v, o, h, io, run);
   run->scratch = own + p->head_state;
-  run->state = v.run ? v.run + s->tail + h * p->head_state : own;
+  run->state = v.run ? v.run + ph->all.layer->p->state[o->part] + h * p->head_state : own;
   *end = length / chunk * chunk;
   return *end < length;
 }
@@ -8518,21 +8479,21 @@ static size_t miras__model_block(const miras_model *m) {
 #ifndef MIRAS__NO_TRAINER
 /* Bytes behind what such a grid works in, for what it is told. The perceptrons' adjoint works where
  * that has been, for blocks have read it by then. */
-static size_t miras__cuda_told(const miras__shape *s, int back) {
-  return back && s->plan.engine == MIRAS__RUN_FROZEN ? 0 : sizeof(miras_cuda::miras__tasks);
+static size_t miras__cuda_told(const miras__program *p, int back) {
+  return back && p->mixer.plan.engine == MIRAS__RUN_FROZEN ? 0 : sizeof(miras_cuda::miras__tasks);
 }
 
 /* The grids of chunks that heads of a layer have, forward or back; none: tasks run them. */
 static miras_cuda::miras__chunks_grid miras__cuda_layer_grid(const miras__there *there,
-                                                             const miras__shape *s, int back) {
-  const size_t told = miras__cuda_told(s, back), most = there->shared;
+                                                             const miras__program *p, int back) {
+  const size_t told = miras__cuda_told(p, back), most = there->shared;
   miras_cuda::miras__chunks_grid c;
   memset(&c, 0, sizeof c);
-  if (s->type != MIRAS_LAYER_MEMORY || s->late || most < told) return c;
+  if (p->type != MIRAS_LAYER_MEMORY || most < told) return c;
 #ifndef MIRAS_NO_TRAINING
-  if (back) return miras__cuda_chunks_back_for(&s->plan, &there->options, most - told);
+  if (back) return miras__cuda_chunks_back_for(&p->mixer.plan, &there->options, most - told);
 #endif
-  return back ? c : miras__cuda_chunks_for(&s->plan, &there->options, most - told);
+  return back ? c : miras__cuda_chunks_for(&p->mixer.plan, &there->options, most - told);
 }
 
 static int miras__cuda_layers_allow(const miras__there *there) {
@@ -8540,7 +8501,7 @@ static int miras__cuda_layers_allow(const miras__there *there) {
   for (i = 0; i < there->m->kinds; i++)
     for (back = 0; ok && back < 2; back++) {
       const miras_cuda::miras__chunks_grid c =
-        miras__cuda_layer_grid(there, &there->m->shape[i], back);
+        miras__cuda_layer_grid(there, &there->m->program[i], back);
       ok = !c.grid || (miras__cuda_allow(c.grid) && miras__cuda_allow(c.inits));
     }
   return ok;
@@ -8553,8 +8514,7 @@ size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, 
   if (why && why_size) why[0] = 0;
   if (!m) return miras__say(why, why_size, "the model is NULL"), 0;
   for (i = 0; i < m->kinds; i++)
-    if (miras__remembers(m->shape[i].type) &&
-        !miras__cuda_can(&m->shape[i].plan, why, why_size))
+    if (m->program[i].mixer.heads && !miras__cuda_can(&m->program[i].mixer.plan, why, why_size))
       return 0;
   if (m->desc.weights)
     return miras__say(why, why_size, "the model's weights is %d; a device takes 0 (float)",
@@ -8633,7 +8593,7 @@ typedef struct miras__held_trainer {
   unsigned *stash;                 /* of chunks, for all heads of a layer                         */
   int failed;
   uint64_t records[(MIRAS_MAX_LAYERS + 1) * sizeof(miras__kept) / 8 +
-                   MIRAS__SHAPES * sizeof(miras__layer_work) / 8 + 32];
+                   MIRAS__KINDS * sizeof(miras__layer_work) / 8 + 32];
 } miras__held_trainer;
 typedef char miras__trainer_fits[sizeof(miras__held_trainer) <= sizeof(miras_cuda_trainer) &&
                                          sizeof(miras__held_trainer) <= sizeof(miras_cuda_session)
@@ -8651,8 +8611,8 @@ static void miras__cuda_parts_in(miras__held_trainer *t, int back) {
   const miras_model *m = t->there.m;
   int i, pass;
   for (i = 0; i < m->kinds; i++)
-    for (pass = 0; pass <= back && miras__remembers(m->shape[i].type); pass++) {
-      const size_t part = miras__cuda_parts(&m->shape[i].plan, &t->there.options, pass,
+    for (pass = 0; pass <= back && m->program[i].mixer.heads; pass++) {
+      const size_t part = miras__cuda_parts(&m->program[i].mixer.plan, &t->there.options, pass,
                                             t->there.nearby);
       if (part > t->parts) t->parts = part;
     }
@@ -8661,30 +8621,30 @@ static void miras__cuda_parts_in(miras__held_trainer *t, int back) {
 /* And a head's state in such tasks. */
 static size_t miras__cuda_task_near(const miras__held_trainer *t, int task, const void *argument) {
   const miras__phase *ph = (const miras__phase *)argument;
-  const miras__shape *s;
-  if (task != miras_cuda::MIRAS__LAYER_TASK || ph->act != MIRAS__HEAD) return 0;
-  s = ph->all.layer->s;
-  return miras__remembers(s->type) && !s->late
-             ? miras__cuda_near(&s->plan, ph->all.length, t->there.nearby - t->parts)
-             : 0;
+  if (task != miras_cuda::MIRAS__LAYER_TASK || ph->all.back ||
+      !miras__memory_of(ph->all.layer->p, miras__now_of(ph), 0))
+    return 0;
+  return miras__cuda_near(&ph->all.layer->p->mixer.plan, ph->all.length,
+                          t->there.nearby - t->parts);
 }
 
 /* Heads of a layer in chunks on matrix units, before the tasks that do the rest of them; 0: tasks
  * do all of it. A call of a trainer begins on the chunk grid; one of a session does where that is
  * every token. */
-static int miras__cuda_layer_chunks(miras__held_trainer *t, const miras__phase *ph, size_t count,
+static int miras__cuda_layer_chunks(miras__held_trainer *t, const miras__phase *ph,
                                     const miras_cuda::miras__tasks *tasks) {
-  const miras__shape *s = ph->all.layer->s;
-  const int back = ph->act == MIRAS__HEAD_BWD;
+  const miras__program *p = ph->all.layer->p;
+  const miras__mixer *s = &p->mixer;
+  const int back = ph->all.back;
   const size_t length = ph->all.length, per = (size_t)s->plan.tape_tokens;
-  const size_t told = miras__cuda_told(s, back);
+  const size_t told = miras__cuda_told(p, back), count = (size_t)t->tr.batch * s->heads;
   miras_cuda::miras__chunks_grid c;
   miras_cuda::miras__chunks_job job;
   int ok;
-  if (!miras__of_heads(ph->act)) return 0;
-  c = miras__cuda_layer_grid(&t->there, s, back);
+  if (!miras__memory_of(p, miras__now_of(ph), back)) return 0;
+  c = miras__cuda_layer_grid(&t->there, p, back);
   if (!c.grid || length < miras_cuda::MIRAS__PART || length < per) return 0;
-  if (!back && !ph->all.train && (ph->all.kept.tape ? length % per != 0 : s->plan.d.chunk > 1))
+  if (!back && !ph->all.train && (ph->all.kept.tape[0] ? length % per != 0 : s->plan.d.chunk > 1))
     return 0;
   memset((void *)&job, 0, sizeof job);
   job.memory.m.plan.d.value_dim = (int)s->dv;
@@ -8734,7 +8694,7 @@ static void miras__cuda_tasks(miras__held_trainer *t, int task, size_t count, co
   }
   a.records = a.room + a.nearby + a.parts;
   if (count && task == miras_cuda::MIRAS__LAYER_TASK) {
-    a.ran = miras__cuda_layer_chunks(t, (const miras__phase *)argument, count, &a);
+    a.ran = miras__cuda_layer_chunks(t, (const miras__phase *)argument, &a);
     a.told.task.phase.all.adds = a.ran;
   }
   if (count && !MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count < workers ? count : workers,
@@ -8785,9 +8745,9 @@ static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cud
   a.records = &records;
   miras__trainer_layout(&t->tr, &a);
   for (i = 0; i < 2 * there.m->kinds; i++) {
-    const miras__shape *s = &there.m->shape[i / 2];
-    const miras_cuda::miras__chunks_grid c = miras__cuda_layer_grid(&there, s, i % 2);
-    if (c.grid && c.words * s->tasks > words) words = c.words * s->tasks;
+    const miras__program *p = &there.m->program[i / 2];
+    const miras_cuda::miras__chunks_grid c = miras__cuda_layer_grid(&there, p, i % 2);
+    if (c.grid && c.words * p->mixer.heads > words) words = c.words * p->mixer.heads;
   }
   t->stash = (unsigned *)(void *)miras__floats(&a, (size_t)t->tr.desc.batch, words);
   bytes = miras__arena_bytes(&a, "trainer", why, n);
@@ -8959,7 +8919,7 @@ static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cud
   const miras__there there = miras__there_of(g);
   const miras_model *m = there.m;
   const size_t b = (size_t)batch, n = b * (size_t)length, layers = (size_t)m->desc.layers;
-  miras__kept kind[MIRAS__SHAPES];
+  miras__kept kind[MIRAS__KINDS];
   miras__extent e;
   float *x;
   size_t l;
@@ -9017,54 +8977,69 @@ miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_mod
   return miras_cuda_session_reset(s, -1, stream);
 }
 
-/* A layer's products. Texts that bring a token each are rows of one sequence: weights are read once
- * for 64 of them. */
-static void miras__cuda_columns(miras__held_trainer *t, const miras__phase *all, int act,
-                                size_t columns) {
+/* Operations first..first + count - 1 of a layer, shared out by so many columns, or by tiles alone.
+ * Texts that bring a token each are rows of one sequence, unless an operation looks at texts:
+ * weights are read once for 64 of them. */
+static void miras__cuda_columns(miras__held_trainer *t, const miras__phase *all, int first,
+                                int count, size_t columns, int text) {
   const size_t batch = (size_t)t->tr.batch;
-  const int single = all->all.length == 1;
+  const int single = all->all.length == 1 && !text;
   miras__phase ph = *all;
   miras_cuda::miras__columns by;
   size_t tiles;
+  if (!count) return;
   if (single) ph.all.length = batch, ph.per = miras__tiles(batch);
   tiles = single ? ph.per : batch * ph.per;
-  by.act = act;
-  by.each = tiles > 64 || ph.all.length > 8 ? 64 : 32;
-  by.tasks = (columns + by.each - 1) / by.each;
+  by.first = first, by.count = count;
+  by.each = columns ? tiles > 64 || ph.all.length > 8 ? 64 : 32 : 1;
+  by.tasks = columns ? (columns + by.each - 1) / by.each : 1;
   by.rows = 0;
   miras__cuda_tasks(t, miras_cuda::MIRAS__COLUMNS, tiles * by.tasks, &ph, &by);
 }
 
+/* The columns of an operation that is worth sharing out, of products whose weights are many; 0:
+ * another. */
+static size_t miras__cuda_wide(const miras__program *p, const miras__op *o) {
+  const miras__param *w = miras__param_of(p, o->param);
+  if (o->what == MIRAS__OP_BRANCH) return w->rows > 64 ? p->width : 0;
+  return o->what == MIRAS__OP_TIMES && w->rows > 64 ? miras__columns_of(p, w) : 0;
+}
+
+/* A phase of tiles. What comes before a product that is shared out goes with it, if it is a task's
+ * own; products of the same rows go together. */
+static void miras__cuda_tiles(miras__held_trainer *t, const miras__phase *ph,
+                              const miras__phase_of *now) {
+  const miras__program *p = ph->all.layer->p;
+  const int end = now->first + now->count;
+  int from = now->first, i = from, j;
+  while (i < end) {
+    const miras__op *o = &p->op[i];
+    size_t columns = now->text ? 0 : miras__cuda_wide(p, o);
+    if (!columns) {
+      i++;
+      continue;
+    }
+    for (j = i; j > from && p->array[p->op[j - 1].out].value.life == MIRAS__TASK;) j--;
+    miras__cuda_columns(t, ph, from, j - from, 0, 0);
+    for (i++; i < end && miras__cuda_wide(p, &p->op[i]) && p->op[i].in[0] == o->in[0] &&
+              p->op[i].what == o->what; i++)
+      columns = miras__larger(columns, miras__cuda_wide(p, &p->op[i]));
+    miras__cuda_columns(t, ph, j, i - j, columns, 0);
+    from = i;
+  }
+  miras__cuda_columns(t, ph, from, end - from, 0, now->text);
+}
+
 /* Layer l of all texts. */
 static void miras__cuda_layer(miras__held_trainer *t, miras__phase *ph, int l) {
-  const miras__shape *s = t->there.m->layers[l].s;
-  const size_t batch = (size_t)t->tr.batch;
-  const int tiles = s->mixes || s->experts;
+  const miras__program *p = t->there.m->layers[l].p;
   miras__layer_of(ph, l);
-  ph->all.projected = !tiles;
-  ph->act = MIRAS__ENTER;
-  /* tile by tile where a row of products needs the one before, or chooses its weights */
-  if (tiles) {
-    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);
-    ph->act = MIRAS__HEAD;
-    if (s->tasks)
-      miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * s->tasks, ph, NULL);
-    ph->act = MIRAS__LEAVE;
-    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);
-    return;
-  }
-  if (s->value) {
-    miras__cuda_columns(t, ph, miras_cuda::MIRAS__PROJECT, s->proj);
-    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);
-    ph->act = MIRAS__HEAD;
-    if (s->tasks)
-      miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * s->tasks, ph, NULL);
-    ph->act = MIRAS__LEAVE;
-    miras__cuda_columns(t, ph, miras_cuda::MIRAS__ADD_OUT, s->width);
-  }
-  if (s->hidden) {
-    miras__cuda_columns(t, ph, miras_cuda::MIRAS__MLP_UP, s->hidden);
-    miras__cuda_columns(t, ph, miras_cuda::MIRAS__MLP_DOWN, s->width);
+  for (ph->act = 0; ph->act < p->phases; ph->act++) {
+    const miras__phase_of *now = &p->phase[ph->act];
+    if (now->heads || now->segments)
+      miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK,
+                        (size_t)t->tr.batch * miras__tasks_now(ph), ph, NULL);
+    else miras__cuda_tiles(t, ph, now);
   }
 }
 

@@ -40,8 +40,8 @@ INSIDE miras_memory_desc inside_meaningful(miras_memory_desc d) {
 }
 
 INSIDE int inside_found(const miras_model *m, int layer) {
-  const miras__shape *s = m->layers[layer].s;
-  return s && s->plan.d.inner_norm && s->qk_map == MIRAS_QK_MAP_L2;
+  const miras__mixer *of = &m->layers[layer].p->mixer;
+  return of->plan.d.inner_norm && of->qk_map == MIRAS_QK_MAP_L2;
 }
 
 INSIDE double inside_uniform(uint64_t seed, uint64_t i) { return (double)miras__uniform(seed, i); }

@@ -2575,7 +2575,9 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
         double gate = 0.0;
         for (size_t c = 0; c < width && d->attention.out_gate; c++)
           gate += h[(size_t)(b * T + t) * width + c] *
-                  ref_param(m, l, "out_gate.weight")[c * (size_t)(heads * dim) + (size_t)j];
+                  ref_param(m, l, d->type == MIRAS_LAYER_PARALLEL
+                                    ? "attention.gate.weight"
+                                    : "out_gate.weight")[c * (size_t)(heads * dim) + (size_t)j];
         y[j] /= sum[j / dim] * (d->attention.out_gate ? 1.0 + exp(-gate) : 1.0);
       }
       free(sum);
@@ -2786,6 +2788,22 @@ REF void ref_experts(const ref_model *m, int l, const double *h, size_t N, doubl
   free(w);
 }
 
+/* What attention adds in a layer of type parallel: add [batch, T, width] of h. */
+REF void ref_beside(const ref_model *m, int l, const double *h, int batch, int T, double *add) {
+  const size_t N = (size_t)batch * (size_t)T, width = (size_t)m->d.width;
+  const float by = ref_layer_of(m, l)->attention.out_scale;
+  char name[80];
+  size_t inner;
+  double *y;
+  snprintf(name, sizeof name, "blocks.%d.attention.o.weight", l);
+  inner = (size_t)ref_find(m, name)->shape[0];
+  y = (double *)ref_zeros(N * inner);
+  ref_attention_layer(m, l, h, NULL, batch, 0, T, y);
+  ref_project(add, y, ref_param(m, l, "attention.o.weight"), N, inner, width);
+  for (size_t i = 0; i < N * width && by > 0; i++) add[i] *= (double)by;
+  free(y);
+}
+
 /* Mean cross entropy of targets [batch, T] (-1: left out) given tokens, without dropout.
  * logits [batch, T, vocab] or NULL. */
 REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32_t *targets,
@@ -2831,10 +2849,18 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
         ref_rwkv_layer(m, l, h, batch, T, inner, mem, &values);
       else
         ref_memory_layer(m, l, h, batch, T, mem, branches);
+      for (size_t i = 0; i < N * inner && ref_layer_of(m, l)->mixer.out_scale > 0; i++)
+        mem[i] *= (double)ref_layer_of(m, l)->mixer.out_scale;
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
       if (ref_layer_of(m, l)->mixer.projection_bias)
         ref_add_bias(add, ref_param(m, l, "o.bias"), N, width);
       free(mem);
+    }
+    if (type == MIRAS_LAYER_PARALLEL) {   /* attention adds too, by a mask of its own */
+      site++;
+      for (size_t i = 0; i < N * width; i++)
+        x[i] += add[i] * ref_mask(m, site, i / width, i % width);
+      ref_beside(m, l, h, batch, T, add);
     }
     if (type != MIRAS_LAYER_MLP) {
       site++;

@@ -94,11 +94,11 @@ static int same(const char *what, const float *a, const float *b, size_t count) 
 static int chunks;
 
 static int in_chunks(miras_cuda_model *g) {
-  const miras__shape *s;
+  const miras__program *s;
   miras__there there;
   int back, ok = 1;
   memcpy(&there, g->held, sizeof there);
-  s = there.m->layers[0].s;
+  s = there.m->layers[0].p;
 #ifndef __CUDACC__
   shim_launched = count_launch;
   for (back = 0; back < 2; back++) {

@@ -287,7 +287,7 @@ static const struct {
    "mixer.qk_map=l1"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 12, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 15, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -471,7 +471,17 @@ static const struct {
   {"kimi-linear", "attention that knows no positions, persistent pairs", "aw",
    "w.attention.rope_share=none w.attention.persistent=2"},
   {"mamba", "mamba as published, with norms", "mwm",
-   "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values_epsilon=0.01"}};
+   "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values_epsilon=0.01"},
+  {"mamba2", "mamba2 and attention of one norm (falcon-h1)", NULL,
+   "m.type=parallel m.memory.key_dim=6 m.memory.value_dim=10 m.attention.window=5 "
+   "m.mlp.none=0 m.mlp.hidden=12 m.mixer.out_scale=0.7 m.attention.out_scale=1.4"},
+  {"kda", "the same of other layers, gated, in groups, persistent pairs, no MLP", "mwm",
+   "layers=0 m.type=parallel m.mlp.none=1 m.mixer.out_gate_rank=5 m.attention.window=3 "
+   "m.attention.heads=4 m.attention.kv_heads=2 m.attention.head_dim=6 m.attention.qk_norm=1 "
+   "m.attention.persistent=2 m.attention.out_gate=1 m.attention.out_scale=0.5"},
+  {"retnet", "the same with biases", NULL,
+   "m.type=parallel m.memory.value_dim=10 m.attention.window=5 m.mixer.projection_bias=1 "
+   "m.mixer.out_scale=2"}};
 
 static subject family(int n) {
   subject s;
@@ -882,7 +892,12 @@ static const struct {
   {'x', MIRAS_PRESET_TITANS,
    ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 .token_rates=softplus "
    ".decay_target=initial mixer.decay_form=floor mixer.conv_bias=1 attention.qk_norm=1 "
-   "attention.persistent=2 attention.window=4"}};
+   "attention.persistent=2 attention.window=4"},
+  {'p', MIRAS_PRESET_TITANS,
+   ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 .token_rates=softplus "
+   ".decay_target=initial mixer.decay_form=floor mixer.conv_bias=1 mixer.projection_bias=1 "
+   "mixer.out_gate_rank=2 mixer.out_norm=layer mixer.d_skip=2 mixer.out_scale=2 "
+   "attention.qk_norm=1 attention.out_gate=1 attention.persistent=2 attention.out_scale=3"}};
 
 static miras_model_desc full_model(const char *pattern) {
   miras_model_desc d;
@@ -978,7 +993,7 @@ static void train_full(const char *pattern) {
 /* A layer's jobs and those of the layer below, of any two types: some are more than fit into a list
  * at a time. Then a model in which every type is above every other. */
 static void test_jobs(void **state) {
-  char pattern[64] = "rr";
+  char pattern[96] = "rr";
   int n = 2, longest = 0, full_lists = 0;
   (void)state;
   start();
@@ -2964,7 +2979,7 @@ static void test_refusals(void **state) {
     failed("a gate of another width: %s", why);
   d.layer[0].type = MIRAS_LAYER_MEMORY;
   if (miras_model_size(&d, why, sizeof why) != 0 ||
-      strstr(why, "type attention, mag or mac") == NULL)
+      strstr(why, "type attention, mag, mac or parallel") == NULL)
     failed("a memory with attention's fields: %s", why);
   for (int i = 0; i < 4; i++) { /* a memory as context: segments, widths, and what recalls */
     static const char *const says[] = {"a multiple of it", "the model's width",
