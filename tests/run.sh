@@ -7,6 +7,8 @@
 #                             them changes, comments apart, its longer checks are left out above
 #   sh tests/run.sh targets   MIRAS_STRICT on the machines of targets.txt alone, emulated, half an
 #                             hour on two cores; installs 1.2 GB of cross compilers
+#   sh tests/run.sh learning  what networks of every row learn, and what many writes do to memories:
+#                             five minutes on two cores
 # One line per check, the log of what failed, and at the end "N passed, N failed, N skipped". The
 # exit status is 0 only if nothing failed. Missing packages are installed with apt-get where that is
 # possible without a password (all of them on a bare Debian 12: 740 MB to download, 3.8 GB);
@@ -49,8 +51,8 @@ fi
 
 mode=${1:-all}
 case $mode in
-  all|quick|device|targets) ;;
-  *) echo "usage: sh tests/run.sh [quick|device|targets]" >&2; exit 2 ;;
+  all|quick|device|targets|learning) ;;
+  *) echo "usage: sh tests/run.sh [quick|device|targets|learning]" >&2; exit 2 ;;
 esac
 self=$(cd "$(dirname "$0")" && pwd)/run.sh
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -229,10 +231,12 @@ has_all() {   # needs, as one argument
 count=0
 skipped=0
 of_device=   # in between: what follows is the device half's
-of_targets=  # the same of targets
+of_targets=  # the same of targets, and of what networks learn
+of_learning=
 chosen() {   # name
   [ "$mode" != device ] || [ -n "$of_device" ] || return 1
   [ "$mode" != targets ] || [ -n "$of_targets" ] || return 1
+  [ "$mode" != learning ] || [ -n "$of_learning" ] || return 1
   case $1 in
     *"${ONLY:-}"*) ;;
     *) return 1 ;;
@@ -270,7 +274,7 @@ for name in qemu-aarch64 qemu-aarch64-static; do
 done
 device_look() {   # have the device half's longer checks passed with these sources?
   longer=
-  case $mode in quick|targets) return 0 ;; esac
+  case $mode in quick|targets|learning) return 0 ;; esac
   sources=$(device_sources | sha256sum | cut -c1-32)
   longer=yes
   if [ "$mode" = all ] && grep -qx "sources $sources" tests/device.txt 2>/dev/null; then

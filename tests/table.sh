@@ -110,7 +110,7 @@ of_device=
 # NEON, emulated. What memories compute with these kernels, smoke compares with AVX, bit for bit.
 arm='aarch64-linux-gnu-gcc'
 job "test_kernels: $arm -O2, NEON under qemu" 'all aarch64' "$arm -std=c99 $strict_c -O2 -static \
-$(share test_kernels 15) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c -o '$build/bin/arm_kernels' \
+$(share test_kernels 30) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c -o '$build/bin/arm_kernels' \
 -lm -lpthread && $limit $qemu '$build/bin/arm_kernels'"
 job "smoke: $arm -O2, NEON under qemu" 'all aarch64' smoke_neon
 
@@ -121,7 +121,7 @@ job "smoke: $arm -O2, NEON under qemu" 'all aarch64' smoke_neon
 # sizes and stacks are those of optimised builds.
 sane='-g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
 test_row 'all gcc-asan' gcc test_kernels 'gcc -O1, address and undefined sanitizers' \
-  "$sane -O1 -DMIRAS_NO_AVX512 $(share test_kernels 8)"
+  "$sane -O1 -DMIRAS_NO_AVX512 $(share test_kernels 16)"
 checker=clang
 has_all 'all clang-asan' || checker=gcc
 for name in $tests; do
@@ -132,7 +132,7 @@ for name in $tests; do
   esac
   test_row "all $checker-asan" $checker $name \
     "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
-    "$sane $level -DMIRAS_NO_SIMD $(share $name 7)"
+    "$sane $level -DMIRAS_NO_SIMD $(share $name 10)"
 done
 
 checker=clang
@@ -147,13 +147,13 @@ $limit '$build/bin/simde'"
 # Gaps between arrays, looked at after every engine and layer.
 for name in test_memory test_model; do
   test_row all "$gcc" $name "$gcc -O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512" \
-    "-O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512 $(share $name 4)"
+    "-O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512 $(share $name 8)"
 done
 
 # The portable kernels: sanitizers above have run all tests on them; the optimiser is met where
 # memories and kernels are, and smoke does the same with models.
 for name in test_memory test_framework test_kernels test_attention; do
-  test_row all "$gcc" $name "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIMD $(share $name 4)"
+  test_row all "$gcc" $name "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIMD $(share $name 8)"
 done
 test_row 'all blis' "$gcc" test_model "$gcc -O2 -DMIRAS_USE_BLIS" \
   "-std=gnu99 -O2 -DMIRAS_USE_BLIS $(share test_model 4)" -lblis   # blis.h asks for gnu99
@@ -161,7 +161,7 @@ for name in $tests; do
   test_row '' "$gcc" $name "$gcc -O2" "-O2 $(share $name 1)"
 done
 for name in test_memory test_model test_framework test_kernels; do
-  test_row 'all clang' clang $name 'clang -O2' "-O2 $(share $name 2)"
+  test_row 'all clang' clang $name 'clang -O2' "-O2 $(share $name 4)"
 done
 
 # Products and sums that compilers would fuse.
@@ -292,8 +292,8 @@ job 'small: Cortex-M4, a memory of any row in 4 KB of stack' cortex cortex_rows
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 405000 &&
-size_at_most 345000 -DMIRAS_NO_SIMD && size_at_most 226500 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 427500 &&
+size_at_most 367000 -DMIRAS_NO_SIMD && size_at_most 250500 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 
 # ---- examples for those who build something else, each by its README's commands ----
 
@@ -353,7 +353,7 @@ cell_row quick "$gcc" c99 -DMIRAS_NO_STDIO
 
 for file in examples/*.c bench/*.c; do
   case $file in
-    */recall.c|*/soak.c|*/lm_mpi.c|*/npc.c|*/zip.c) continue ;;   # run below
+    */lm_mpi.c|*/npc.c|*/zip.c) continue ;;   # run below
     examples/lm.c|examples/run.c|bench/*) how=-fsyntax-only ;;
     *) how="-O1 -DMIRAS_NO_SIMD -o '$build/bin/$(basename "$file" .c)' -lm -lpthread" ;;
   esac
@@ -373,10 +373,15 @@ recall_rows=$recall_rows,gated-deltaproduct,kda-memory,comba,rwkv7-memory,mesa
 recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv7,titans-mag
-job 'recall: small networks look pairs up' '' "recall $recall_rows"
-job 'soak: 3000 writes of every kind' '' soak
+of_learning=yes
+if [ "$mode" = learning ]; then
+  job 'recall: small networks look pairs up' '' "recall $recall_rows"
+  job 'soak: 3000 writes of every kind' '' soak
+  job 'bench/evidence.py: every question is asked' python3 evidence
+fi
+of_learning=
+job 'recall: two rows look pairs up' '' 'recall deltanet-memory,titans'
 job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
-job 'bench/evidence.py: every question is asked' 'all python3' evidence
 job 'examples/lm.c: its files' '' lm_files
 job 'examples/run.c: models of others' '' run_others
 job 'examples/zip.c: other arithmetic, same bytes' '' zips
