@@ -3489,11 +3489,11 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (a matrix, dot or l2, retention all or l2, algorithm "
            "gradient-descent, implicit or normalized, no omega, no ball)"),
-  MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
+  MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, no exact run)"),
   MIRAS__F(decays, "a retention with a decay gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
            "custom, or an f-divergence with decay_target initial)"),
   MIRAS__F(fades, "decay_schedule ratio and a retention with a decay gate"),
-  MIRAS__F(deep, "architecture gated-mlp, or mlp of depth 2 or more"),
+  MIRAS__F(deep, "architecture gated-mlp, or mlp deeper than 1"),
   MIRAS__F(by_channel, "a matrix that runs exactly, architecture vector or gated-mlp, or mlp of "
            "depth 1 or 2"),
   MIRAS__F(by_key, "a decay gate per entry of the key"),
@@ -3588,9 +3588,9 @@ static const miras__rule miras__rules[] = {
   {"learning_rate_gate channel, deep, value_dim, key_dim", "square, inner_bias 0",
    "deeper than one layer a channel is an input and an output"},
   {"decay_schedule", "decay_gate constant", NULL},
-  {"beyond, layer, layers", "", "layer counts from 0 and must be below layers"},
+  {"beyond, layer, layers", "", "it must be below layers"},
   {"off_grid, reset_every, chunk, grid", "",
-   "it must be 0 or a multiple of the grid, the first of chunk from 16 on"},
+   "it must be a multiple of the grid, the first of chunk from 16 on"},
   {"retention kl, chunk not 1, simplex_logits 0",
    "algorithm not momentum, inner_steps 1, simplex_signed 0",
    "without simplex_logits steps are plain and weights positive"},
