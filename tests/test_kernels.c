@@ -824,7 +824,7 @@ static void test_fold_pair(void **state) {
  * right of the diagonal and behind the rows stays 0, and all sets of vectors have the same bits. */
 static void test_absorb(void **state) {
   enum { MOST = 50, WIDE = 64, COLUMN = WIDE + 3 };
-  static const float limits[][3] = {          /* inverse, far, most */
+  static const float limits[][3] = {          /* inverse, beyond, most */
     { 1.5f, 0, 1e30f }, { 1.5f, 1e4f, 1e30f }, { 1e-5f, 2, 0.3f } };
   static const size_t sizes[] = { 1, 2, 15, 16, 17, 26, 33, 48, 50 };
   static float L[MOST * WIDE], D[WIDE], x[WIDE], v[WIDE], e[WIDE], s[COLUMN], b[WIDE];
@@ -860,8 +860,10 @@ static void test_absorb(void **state) {
             px[i] += P[i][j] * (unit ? (double)(j == at) : (double)x[j]);
         for (i = 0; i < n; i++) h += px[i] * (unit ? (double)(i == at) : (double)x[i]);
         if (how > 1) {
-          a.inverse = limits[how - 2][0], a.far = limits[how - 2][1], a.most = limits[how - 2][2];
-          weight = 1 / fmax(fmax((double)a.inverse, (double)a.far - h), h / (double)a.most);
+          a.inverse = limits[how - 2][0];
+          a.beyond = limits[how - 2][1];
+          a.most = limits[how - 2][2];
+          weight = 1 / fmax(fmax((double)a.inverse, (double)a.beyond - h), h / (double)a.most);
         }
         size += weight * h;
         k->absorb(&a);
