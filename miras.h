@@ -3307,6 +3307,8 @@ typedef struct miras__field {
 #define MIRAS__F(f, phrase) \
   {MIRAS__AT(#f, f), MIRAS__FACT, 0, MIRAS__FREE, 0, 0, 0, phrase, ""}
 #define MIRAS__SIMPLEX "retention kl chi2 reverse-kl hellinger"
+/* Layers whose memories have all that those of type memory may have around them. */
+#define MIRAS__MEMORY_TYPES "type memory parallel"
 #define MIRAS__BOUNDED \
   "bias huber huber-norm huber-mixture pseudo-huber shift-robust log-cosh custom"
 /* All fields, in the order of files; a file holds the fields of later versions only if one of them
@@ -3413,7 +3415,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
   MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0,
-           "type memory parallel rwkv, mixer.out_norm not none"),
+           MIRAS__MEMORY_TYPES " rwkv, mixer.out_norm not none"),
   MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention parallel"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
@@ -3423,13 +3425,13 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
   MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__D(mixer.dt_max, 6, 0, 1e4f, 0, "mixer.tied_dt"),
-  MIRAS__N(mixer.d_skip, 6, 0, 2, 0, "type memory parallel"),
-  MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, "type memory parallel"),
+  MIRAS__N(mixer.d_skip, 6, 0, 2, 0, MIRAS__MEMORY_TYPES),
+  MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, MIRAS__MEMORY_TYPES),
   MIRAS__W(mlp.type, 6, MIRAS_MLP_COUNT, "mlp.none 0", "swiglu relu2"),
   MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
   MIRAS__N(rwkv.decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
   MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
-  MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory parallel rwkv"),
+  MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, MIRAS__MEMORY_TYPES " rwkv"),
   MIRAS__N(rwkv.value_rank, 6, 0, 4096, 0, ""),
   {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_LAYER, 0,
    "rms layer", ""},
@@ -3440,14 +3442,14 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mixer.decay_log_limit, 6, 1e-3f, 1e3f, 5, "mixer.decay_form steep"),
   MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
-  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, "type memory parallel, mixer.out_norm not none"),
-  MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, "type memory parallel mag, mixer.qk_map l2 rms none",
+  MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, MIRAS__MEMORY_TYPES ", mixer.out_norm not none"),
+  MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, MIRAS__MEMORY_TYPES " mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
   MIRAS__D(mixer.rope_theta, 6, 1, 1e9, 10000, "mixer.rope"),
-  MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, "type memory parallel",
+  MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, MIRAS__MEMORY_TYPES,
            "silu sigmoid none gelu silu-first"),
-  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, "type memory parallel", "rms layer none"),
+  MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, MIRAS__MEMORY_TYPES, "rms layer none"),
   MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
@@ -3640,7 +3642,7 @@ static const miras__rule miras__rules[] = {
    "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
   {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
   {"mixer.d_skip", "inner_steps 1", NULL},
-  {"type memory parallel, mixer.out_gate_rank", "mixer.out_gate not none", NULL},
+  {MIRAS__MEMORY_TYPES ", mixer.out_gate_rank", "mixer.out_gate not none", NULL},
   {"mlp.experts", "mlp.type swiglu, mlp.token_shift 0", NULL},
   {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
   {"type rwkv",
@@ -17681,12 +17683,16 @@ static void miras__memory_io(const miras_memory *m, const miras_memory_input *x,
   miras__constant_gates(d, m->keep + H, io);
 }
 
+/* The state of head h of sequence b. */
+static float *miras__head_state(const miras_memory *m, size_t b, size_t h) {
+  return m->state + b * m->plan.sequence_state + 16 + h * m->plan.head_state;
+}
+
 /* Point a at the outer parameters and the state of head h of sequence b. */
 static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras__call *a) {
   const miras__plan *p = &m->plan;
   const size_t heads = (size_t)p->d.heads, dv = (size_t)p->d.value_dim;
   const float *gain = m->params + heads * p->weights + h * dv;
-  float *state = m->state + b * p->sequence_state;
   a->gain = a->bias = a->ridge = a->decay_log = a->dy = NULL;
   /* memset takes 13 ns of a write of 160 */
   a->tape = a->dinit = a->dgain = a->dbias = a->dridge = a->ddecay_log = a->dstate = NULL;
@@ -17701,10 +17707,10 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   if (p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE)
     a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
   if (p->engine == MIRAS__RUN_SCAN) a->decay_log = m->params + (heads + h) * p->weights;
-  a->state = state + 16 + h * p->head_state;
+  a->state = miras__head_state(m, b, h);
   a->scratch = m->scratch;
   a->record = m->records;
-  memcpy(&a->position, state, sizeof a->position);
+  memcpy(&a->position, m->state + b * p->sequence_state, sizeof a->position);
 }
 
 /* A call on all heads of all sequences, or some tokens of it: task i is head i % heads of sequence
@@ -18872,13 +18878,6 @@ static int miras__finite(const miras__kernels *K, const float *x, size_t n) {
   return i == n;
 }
 
-/* The state of head i % heads of sequence i / heads, which a matrix begins with. */
-static const float *miras__head_state(const miras_memory *m, size_t i) {
-  const miras__plan *p = &m->plan;
-  const size_t heads = (size_t)p->d.heads;
-  return m->state + i / heads * p->sequence_state + 16 + i % heads * p->head_state;
-}
-
 /* Is all of the state finite, and the event's key? A whole key multiplies every row, also by 0,
  * which of what has overflowed is no 0: a sparse key must then be a whole one. The pass over the
  * state is remembered as long as nothing but sparse keys has come, whose rows are looked at. */
@@ -18892,8 +18891,9 @@ static int miras__sound(miras_memory *m, const miras_memory_event *e) {
   if (m->sound == sound && (sound > 1 || m->zeros)) return 1;
   m->sound = 0;
   for (i = 0; i < all; i++) {
-    const float *w = m->params + i % heads * p->weights;
-    if (!miras__finite(K, sound > 1 ? miras__head_state(m, i) : w, p->weights)) return 0;
+    const size_t b = i / heads, h = i % heads;
+    const float *w = sound > 1 ? miras__head_state(m, b, h) : m->params + h * p->weights;
+    if (!miras__finite(K, w, p->weights)) return 0;      /* a matrix begins its head's state     */
   }
   m->sound = sound;
   return 1;
@@ -18904,11 +18904,12 @@ static void miras__sound_yet(miras_memory *m, const miras_memory_event *e) {
   const miras__plan *p = &m->plan;
   const miras__kernels *K = miras__kernels_best();
   const size_t dv = (size_t)p->d.value_dim, count = (size_t)e->count;
+  const size_t heads = (size_t)p->d.heads, all = (size_t)p->d.batch * heads;
   size_t i, j;
   m->sound = 0;
   if (!count || (miras__decays(&p->d) && !m->zeros)) return;
-  for (i = 0; i < (size_t)p->d.batch * (size_t)p->d.heads; i++) {
-    const float *w = miras__head_state(m, i);
+  for (i = 0; i < all; i++) {
+    const float *w = miras__head_state(m, i / heads, i % heads);
     for (j = i * count; j < (i + 1) * count; j++)
       if (!miras__finite(K, w + (size_t)e->index[j] * dv, dv)) return;
   }
@@ -19667,13 +19668,14 @@ typedef struct miras__param {
 
 /* ---- operations and arrays ---- */
 
-enum { MIRAS__OPS = 40, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10, MIRAS__HEADS = 4 };
+enum { MIRAS__OPS = 40, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10,
+       MIRAS__HEADS = 4, MIRAS__TAILS = 2 };
 MIRAS__FITS(miras__lists_fit, 2 * MIRAS__OPS <= 255 && MIRAS__ARRAYS <= 64);
 
 /* Where an array lies. STREAM: the residual stream, `at` is how many norms have read it before.
  * KEPT: of the layer, for its adjoint; CALL: of layers of its kind, one after the other; TASK: in a
  * task's scratch. Of each token there are `at` floats before it, and `index` arrays. */
-enum { MIRAS__NOWHERE, MIRAS__STREAM, MIRAS__KEPT, MIRAS__CALL, MIRAS__TASK, MIRAS__LIVES };
+enum { MIRAS__NOWHERE, MIRAS__STREAM, MIRAS__KEPT, MIRAS__CALL, MIRAS__TASK };
 
 typedef struct miras__where {
   unsigned char life, index;
@@ -19807,14 +19809,14 @@ typedef struct miras__program {
   unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
   miras__op op[MIRAS__OPS];
   miras__array array[MIRAS__ARRAYS];
-  miras__tail tail[2];
+  miras__tail tail[MIRAS__TAILS];
   miras__phase_of phase[MIRAS__PHASES], back[MIRAS__PHASES];
   miras__param param[MIRAS__PARAMS];
   /* what follows */
   size_t states;                   /* of a running text: tails; then states of heads, ...         */
   size_t state[MIRAS__HEADS];      /* ... where those of each operation begin; and ...            */
   size_t run;                      /* ... all of it                                               */
-  int writes;                      /* the memory whose state others recall                        */
+  size_t writes;                   /* the memory whose state others recall                        */
   size_t branches, norms;          /* of the stream: what adds to it, what reads it               */
   size_t kept, call, call_train;   /* floats of a token in arrays that lie there                  */
   unsigned char kept_count, call_count, call_train_count;
@@ -20456,17 +20458,15 @@ static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
 /* The norm of rows of each of so many heads, with gains that they share or, without a parameter,
  * of ones. Gains of ones lie in the operation's own room. */
 static miras__norming miras__rms_of(const miras__visit *a, const miras__op *o) {
+  const float *x = miras__in_of(a, o, 0);
+  const size_t ldx = miras__ld(a, o->in[0]);
   float *ones = miras__own_room(a);
-  miras__norming of;
-  if (o->param) return miras__layer_norm(a, o->param, miras__in_of(a, o, 0),
-                                         miras__ld(a, o->in[0]), o->cols);
+  if (o->param) return miras__layer_norm(a, o->param, x, ldx, o->cols);
   a->k->fill(ones, 1, o->cols);
-  of = miras__norm_of(miras__in_of(a, o, 0), miras__ld(a, o->in[0]), ones, a->n, o->cols,
-                      a->layer->p->inner_epsilon);
-  return of;
+  return miras__norm_of(x, ldx, ones, a->n, o->cols, a->layer->p->inner_epsilon);
 }
 
-/* y = x / rms(x) (.) gain, of each of `function` heads. */
+/* y = x / rms(x) (.) gain, of each of `heads` heads. */
 static void miras__op_rms(const miras__visit *a, const miras__op *o) {
   miras__norming of = miras__rms_of(a, o);
   const size_t ld = miras__ld(a, o->out);
@@ -20610,30 +20610,30 @@ static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
 /* y = x W + b */
 static void miras__op_times(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const miras__param *w = miras__param_of(p, o->param);
-  const size_t ld = miras__ld(a, o->out), first = w->column;
+  const size_t ld = miras__ld(a, o->out), first = miras__param_of(p, o->param)->column;
   float *y = miras__out_of(a, o);
+  int id;
   miras__times(a, o->param, MIRAS__SET, y, ld, miras__in_of(a, o, 0), miras__ld(a, o->in[0]), a->n);
-  for (;; w = miras__param_of(p, w->next)) {
+  for (id = o->param; id; id = miras__param_of(p, id)->next) {
+    const miras__param *w = miras__param_of(p, id);
     if (w->bias)
       a->k->add_rows(y + (w->column - first), ld, miras__weight(a->layer, w->bias), 0, a->n,
                      w->cols);
-    if (!w->next) return;
   }
 }
 
 /* dx =+ dy W', db += dy */
 static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const miras__param *w = miras__param_of(p, o->param);
-  const size_t ld = miras__ld(a, o->out), first = w->column;
+  const size_t ld = miras__ld(a, o->out), first = miras__param_of(p, o->param)->column;
   const float *d = miras__dout_of(a, o);
+  int id;
   miras__times_of_bwd(a, o->param, 0, miras__mode(o, 0), miras__din_of(a, o, 0),
                       miras__ld(a, o->in[0]), d, ld, a->n);
-  for (;; w = miras__param_of(p, w->next)) {
+  for (id = o->param; id; id = miras__param_of(p, id)->next) {
+    const miras__param *w = miras__param_of(p, id);
     if (w->bias)
       a->k->add_rows(miras__tile_sum(a, w->bias), 0, d + (w->column - first), ld, a->n, w->cols);
-    if (!w->next) return;
   }
 }
 
@@ -20924,11 +20924,9 @@ static void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
 /* y = the angles of each row's position: cosines, then sines, of the rotary positions of attention
  * (function 1) or of memories. A position's is that of its tile on the grid and that of its place
  * there, added. */
-static const miras__rope *miras__rope_of(const miras__program *p, int attends) {
-  return attends ? &p->attending.rope : &p->mixer.rope;
-}
 static void miras__op_angles(const miras__visit *a, const miras__op *o) {
-  const miras__rope *r = miras__rope_of(a->layer->p, o->function);
+  const miras__program *p = a->layer->p;
+  const miras__rope *r = o->function ? &p->attending.rope : &p->mixer.rope;
   const size_t half = r->turn / 2, ld = miras__ld(a, o->out);
   const uint64_t position = a->position + (uint64_t)a->first;
   float *out = miras__out_of(a, o);
@@ -21247,34 +21245,31 @@ static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t 
     run->tape = a->kept.tape[o->part] + (segment * m->heads + h) * a->kept.per_tape[o->part];
 }
 
-/* Where head h's state is: in the text's or, segment by segment of a new one, in scratch. */
-static float *miras__state_of_head(const miras__visit *a, const miras__op *o, size_t h) {
+/* Where head h's state of memory `part` is: in the text's or, segment by segment of a new one, in
+ * scratch, that of what only recalls behind. */
+static float *miras__state_of_head(const miras__visit *a, size_t part, int recalls, size_t h) {
   const miras__program *p = a->layer->p;
   const size_t each = p->mixer.plan.head_state;
-  return (a->run ? a->run + p->state[o->part]
-                 : miras__to(a->states, o->function ? p->mixer.heads * each : 0)) +
+  return (a->run ? a->run + p->state[part]
+                 : miras__to(a->states, recalls ? p->mixer.heads * each : 0)) +
          h * each;
 }
 
 /* y = the answers of head h's memory to its queries, behind the writes of keys and values. What
  * recalls alone has, from a segment's start on, a copy of the memory that writes. */
 static void miras__op_memory(const miras__visit *a, const miras__op *o) {
-  const miras__mixer *m = &a->layer->p->mixer;
-  const size_t state = m->plan.head_state;
-  const int starts =
-    o->function && !miras__mod(a->position + (uint64_t)a->first, a->layer->p->chunk);
+  const miras__program *p = a->layer->p;
+  const size_t state = p->mixer.plan.head_state;
+  const int starts = o->function && !miras__mod(a->position + (uint64_t)a->first, p->chunk);
   miras__head_io io;
   miras__call run;
   size_t h;
-  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+  for (h = a->h; h < miras__heads_end(a, p->mixer.heads); h++) {
     miras__layer_call(a, o, h, &io, &run);
-    if (o->segment || a->run) run.state = miras__state_of_head(a, o, h);
+    if (o->segment || a->run) run.state = miras__state_of_head(a, o->part, o->function, h);
     else run.state = a->scratch, run.scratch += state;
     if (!a->run && !a->first && !o->function) a->k->fill(run.state, 0, state);
-    if (starts)
-      a->k->copy(run.state,
-                 (a->run ? a->run + a->layer->p->state[a->layer->p->writes] : a->states) +
-                   h * state, state);
+    if (starts) a->k->copy(run.state, miras__state_of_head(a, p->writes, 0, h), state);
     miras__head_forward(&run);
   }
 }
@@ -21874,10 +21869,9 @@ static void miras__go_segment(const miras__visit *a, int first, int end, int who
     n = whole || a->n - t < MIRAS__TILE ? a->n - t : MIRAS__TILE;
     b = miras__visit_rows(a, t, n);
     for (i = first; i < end; i++) {
-      const miras__op *o = &p->op[back ? p->list[i] : i];
+      const miras__op *o = miras__op_of(p, i, back);
       b.adds = a->adds || (o->what == MIRAS__OP_MEMORY && o->function);
-      if (back) miras__ops[o->what].back(&b, o);
-      else miras__ops[o->what].run(&b, o);
+      miras__go_one(&b, i, back);
     }
   }
 }
@@ -21907,9 +21901,9 @@ static void miras__go_segments(const miras__visit *visit, const miras__phase_of 
     b = miras__visit_rows(&a, t, n);
     b.adds = left < a.n;
     for (i = ph->first; i < end; i = next) {
-      const int whole = miras__goes_whole(&p->op[back ? p->list[i] : i], back);
-      for (next = i + 1; !whole && next < end &&
-                         !miras__goes_whole(&p->op[back ? p->list[next] : next], back);) next++;
+      const int whole = miras__goes_whole(miras__op_of(p, i, back), back);
+      next = i + 1;
+      while (!whole && next < end && !miras__goes_whole(miras__op_of(p, next, back), back)) next++;
       miras__go_segment(&b, i, next, whole, back);
     }
   }
@@ -21926,7 +21920,7 @@ static MIRAS__UNUSED const miras__op *miras__memory_of(const miras__program *p,
                                                        const miras__phase_of *ph, int back) {
   int i;
   for (i = ph->first; i < ph->first + ph->count; i++) {
-    const miras__op *o = &p->op[back ? p->list[i] % MIRAS__OPS : i];
+    const miras__op *o = miras__op_of(p, i, back);
     if (o->what == MIRAS__OP_MEMORY && !ph->segments) return o;
   }
   return NULL;
@@ -21968,16 +21962,16 @@ static void miras__expert_jobs(const miras__visit *a, const miras__op *o, float 
 /* The jobs of operation o for its weights, x' d. */
 static void miras__op_jobs(const miras__visit *a, const miras__op *o, float *g, miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  const miras__param *w = miras__param_of(p, o->param);
   const int stream = o->what == MIRAS__OP_BRANCH, in = stream ? 1 : 0;
   const size_t ldd = stream ? p->ld_x : miras__ld(a, o->out);
   const float *d = !stream ? miras__dout_of(a, o)
                  : p->drops ? miras__grad(a, o->in[2], 0) : miras__stream_d(a, o->turn);
-  const size_t first = w->column;
-  for (;; w = miras__param_of(p, w->next)) {
+  const size_t first = miras__param_of(p, o->param)->column;
+  int id;
+  for (id = o->param; id; id = miras__param_of(p, id)->next) {
+    const miras__param *w = miras__param_of(p, id);
     miras__weight_job(a, w, 0, g, miras__in_of(a, o, in), miras__ld(a, o->in[in]),
                       d + (stream ? 0 : w->column - first), ldd, list);
-    if (!w->next) return;
   }
 }
 
@@ -22172,7 +22166,6 @@ static void miras__add_branch(miras__program *p, int u, size_t u_cols, int id, i
 /* ---- what follows: sets of arrays ---- */
 
 typedef uint64_t miras__set;       /* bit i: array i                                              */
-typedef char miras__set_fits[MIRAS__ARRAYS <= 64 ? 1 : -1];
 
 static miras__set miras__of(int i) { return i ? (uint64_t)1 << i : 0; }
 static int miras__has(miras__set x, int i) { return (int)(x >> i & 1); }
@@ -22379,7 +22372,7 @@ static uint32_t miras__in_column(const miras__op *o, int i) { return i < 3 ? o->
 static int miras__grad_before(const miras__program *p, int i, int array, uint32_t column) {
   int t;
   while (i-- > 0) {
-    const miras__op *o = &p->op[p->list[i] % MIRAS__OPS];
+    const miras__op *o = miras__op_of(p, i, 1);
     for (t = 0; p->list[i] < MIRAS__OPS && t < MIRAS__INS; t++)
       if (o->in[t] == array && miras__in_column(o, t) == column &&
           (miras__ops[o->what].grads >> t & 1))
@@ -22393,8 +22386,9 @@ static int miras__grad_before(const miras__program *p, int i, int array, uint32_
 static MIRAS__COLD void miras__order_make(miras__program *p) {
   int i, j, s;
   for (i = 0; i < p->listed; i++) {
-    miras__op *o = &p->op[p->list[i] % MIRAS__OPS];
-    if (p->list[i] >= MIRAS__OPS) continue;
+    miras__op *o;
+    if (p->list[i] >= MIRAS__OPS) continue;        /* it is made again                            */
+    o = &p->op[p->list[i]];
     o->turn = (unsigned char)p->norms;
     p->norms += (miras__flags(o) & MIRAS__IS_STREAMS) > 0;
     for (s = 0; s < MIRAS__INS; s++)
@@ -22411,7 +22405,7 @@ static MIRAS__COLD void miras__order_make(miras__program *p) {
 /* What an operation touches, how 0: going forward; of entry i of the list back the values, 1, or
  * gradients, 2, of which it reads that of its result. */
 static miras__set miras__step_touches(const miras__program *p, int i, int how) {
-  const miras__op *o = &p->op[how ? p->list[i] % MIRAS__OPS : i];
+  const miras__op *o = miras__op_of(p, i, how > 0);
   if (!how || p->list[i] >= MIRAS__OPS) return how == 2 ? 0 : miras__touches(o);
   if (how == 2) return miras__grads(o) | miras__of(o->out);
   return miras__back_reads(o) | (miras__flags(o) & MIRAS__IS_AGAIN ? miras__of(o->out) : 0);
@@ -22605,7 +22599,7 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
     if (!(memory || attends) || (attends ? 1 : o->function ? 2 : 0) != i / p->ops) continue;
     p->state[o->part] = p->run;
     if (memory && !o->function) p->writes = o->part;
-    miras__grow(&p->run, memory ? p->mixer.heads : p->attending.groups * (o->in[4] ? 2 : 1),
+    miras__grow(&p->run, memory ? p->mixer.heads : miras__heads_of(p, o),
                 memory ? p->mixer.plan.head_state : p->attending.state);
   }
 }
@@ -22725,20 +22719,14 @@ static void miras__keeps(const miras__program *p, const miras__extent *e, miras_
   kept->tails = miras__floats(a, e->carries ? e->batch : 0, p->states);
   for (i = 0; MIRAS__TRAINS && e->train && i < p->ops; i++) {
     const miras__op *o = &p->op[i];
-    const size_t segments = e->length / p->chunk + (e->length % p->chunk != 0);
-    const int tape = o->what == MIRAS__OP_MEMORY || o->what == MIRAS__OP_ATTEND;
-    size_t tasks = e->batch;
-    if (!tape) continue;
+    const int memory = o->what == MIRAS__OP_MEMORY;
+    size_t times = 1, tasks = 0, heads = 0;
+    if (!memory && o->what != MIRAS__OP_ATTEND) continue;
     kept->per_tape[o->part] = miras__tape_of(p, o, e);
     if (!kept->per_tape[o->part] || kept->per_tape[o->part] + 1 == 0) a->ok = 0;
-    tasks = 0;
-    miras__grow(&tasks, e->batch, o->what == MIRAS__OP_ATTEND ? p->attending.groups
-                                                              : p->mixer.heads);
-    if (o->segment && o->what == MIRAS__OP_MEMORY) {
-      const size_t of = tasks;
-      tasks = 0;
-      miras__grow(&tasks, of, segments);
-    }
+    if (memory && o->segment) times = e->length / p->chunk + (e->length % p->chunk != 0);
+    miras__grow(&heads, times, memory ? p->mixer.heads : p->attending.groups);
+    miras__grow(&tasks, e->batch, heads);
     kept->tape[o->part] = miras__floats(a, tasks, kept->per_tape[o->part]);
   }
 }
@@ -23056,9 +23044,19 @@ static void miras__add_squash(miras__program *p, int x, size_t at, size_t n, int
 /* The tail of `back` rows of columns 0 to n - 1 of an array, which convolutions or shifts begin
  * with. */
 static int miras__tail_new(miras__program *p, int array, size_t n, size_t back) {
-  miras__tail *t = &p->tail[p->tails];
+  miras__tail *t = &p->tail[p->tails < MIRAS__TAILS ? p->tails++ : (p->fits = 0, 0)];
   t->array = (unsigned char)array, t->at = 0, t->cols = (uint32_t)n, t->back = (uint32_t)back;
-  return p->tails++;
+  return (int)(t - p->tail);
+}
+
+/* The same of those that a mixer's convolutions read. */
+static int miras__conv_tail_new(miras__program *p, const miras_layer_desc *d, int array, size_t n) {
+  return miras__tail_new(p, array, n, d->mixer.conv_size ? (size_t)d->mixer.conv_size - 1 : 0);
+}
+
+/* The number of a memory or attention among those of the program. */
+static unsigned char miras__head_new(miras__program *p) {
+  return (unsigned char)(p->headed < MIRAS__HEADS ? p->headed++ : (p->fits = 0, 0));
 }
 
 /* hd = rows of norm(x), and those of the tokens before less these, side by side. */
@@ -23209,7 +23207,7 @@ static int miras__build_memory(miras__program *p, const miras_layer_desc *d, con
   miras__mixer *m = &p->mixer;
   const int y = miras__rows_new(p, name, m->value);
   miras__op *o = miras__op_new(p, MIRAS__OP_MEMORY, y, 0, q, 0, m->value);
-  o->part = (unsigned char)p->headed++, o->function = (unsigned char)recalls;
+  o->part = miras__head_new(p), o->function = (unsigned char)recalls;
   if (recalls) return y;
   miras__op_reads(o, 1, m->k, 0);
   miras__op_reads(o, 2, m->v, 0);
@@ -23318,8 +23316,8 @@ static size_t miras__build_source(miras__program *p, const miras_layer_desc *d, 
 static void miras__build_source_gates(miras__program *p, const miras_layer_desc *d,
                                       miras__source *f) {
   const size_t low = p->mixer.moving ? (size_t)d->mixer.gate_rank : 0;
-  const size_t rank = (size_t)d->mixer.out_gate_rank, back = (size_t)d->mixer.conv_size;
-  f->tail = miras__tail_new(p, f->proj, f->conv, back ? back - 1 : 0);
+  const size_t rank = (size_t)d->mixer.out_gate_rank;
+  f->tail = miras__conv_tail_new(p, d, f->proj, f->conv);
   if (!d->mixer.from_values) f->g = miras__build_gates(p, f->proj, f->at_low, low, 0);
   if (!rank) return;
   f->gate = miras__rows_new(p, "og", p->mixer.value), f->at_gate = 0;
@@ -23328,13 +23326,13 @@ static void miras__build_source_gates(miras__program *p, const miras_layer_desc 
 }
 
 /* y of a text: convolutions, positions, lengths, and then a memory per head. */
-static int miras__build_answers(miras__program *p, const miras_layer_desc *d,
-                                const miras__source *f) {
-  miras__build_convs(p, d, 7, f->proj);
+static int miras__build_answers(miras__program *p, const miras_layer_desc *d, const char *name,
+                                int proj, int g) {
+  miras__build_convs(p, d, 7, proj);
   if (d->mixer.from_values)
     miras__build_from_values(p, p->mixer.moving ? (size_t)d->mixer.gate_rank : 0);
-  miras__build_keys(p, 0, f->g);
-  return miras__build_memory(p, d, "y", p->mixer.q, 0);
+  miras__build_keys(p, 0, g);
+  return miras__build_memory(p, d, name, p->mixer.q, 0);
 }
 
 /* u = norm(y) (.) gate, row by row. */
@@ -23366,7 +23364,7 @@ static miras_result miras__build_memory_layer(miras__program *p, const miras_lay
   at = miras__build_source(p, d, h, &f);
   miras__rows_wide(p, f.proj, at);
   miras__build_source_gates(p, d, &f);
-  y = miras__build_answers(p, d, &f);
+  y = miras__build_answers(p, d, "y", f.proj, f.g);
   miras__add_tail(p, f.tail);
   u = miras__build_gated(p, d, &f, y);
   miras__add_branch(p, u, p->mixer.value, MIRAS__W_O, bias, p->mlp.hidden > 0);
@@ -23555,7 +23553,7 @@ static miras__op *miras__add_attend(miras__program *p, int y, const miras__turne
   miras__op_reads(o, 1, t->k, 0);
   miras__op_reads(o, 2, proj, at);
   miras__op_reads(o, 3, t->still, 0);
-  o->part = (unsigned char)p->headed++;
+  o->part = miras__head_new(p);
   return o;
 }
 
@@ -23601,6 +23599,16 @@ static int miras__add_gated_pair(miras__program *p, int x, int gain_x, int y, in
   return u;
 }
 
+/* Columns of proj = h W from `at` on for attention beside memories: queries, keys, values. Returns
+ * the column behind. */
+static size_t miras__build_beside(miras__program *p, int proj, size_t at, int h) {
+  const miras__attending *s = &p->attending;
+  const size_t q = s->heads * s->dk, k = s->groups * s->dk;
+  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, p->width, q, 0, 1);
+  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_K, p->width, k, 0, 1);
+  return miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_V, p->width, k, 0, 1);
+}
+
 /* u times scale i, or u itself. */
 static int miras__add_scale(miras__program *p, int i, float scale, int u, size_t n) {
   const int y = scale < 1 || scale > 1 ? miras__rows_new(p, "scaled", n) : u;
@@ -23628,15 +23636,13 @@ static miras_result miras__build_parallel_layer(miras__program *p, const miras_l
   miras__build_heads(p, d);
   h = miras__add_norm(p, "h", MIRAS__W_NORM1);
   at = at_q = miras__build_source(p, d, h, &f);
-  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_Q, w, q, 0, 1);
-  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_K, w, k, 0, 1);
-  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_V, w, k, 0, 1);
+  at = miras__build_beside(p, f.proj, at, h);
   at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_GATE, w,
                         d->attention.out_gate ? q : 0, 0, 1);
   miras__rows_wide(p, f.proj, at);
   miras__build_source_gates(p, d, &f);
   t = miras__build_turned(p, d, f.proj, at_q, at_q + q, MIRAS__W_BESIDE_NORM_Q);
-  z = miras__build_answers(p, d, &f);
+  z = miras__build_answers(p, d, "y", f.proj, f.g);
   y = miras__rows_new(p, "ya", q);
   miras__add_attend(p, y, &t, f.proj, at_q + q + k);
   miras__add_tail(p, f.tail);
@@ -23683,16 +23689,12 @@ static miras_result miras__build_mag_layer(miras__program *p, const miras_layer_
   conv = at = at_low = miras__build_projections(p, d, 7, proj, at, h);
   at =
     miras__add_times(p, proj, at, h, 0, MIRAS__W_GATES_DOWN, w, low, b ? MIRAS__W_BIAS_LOW : 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, w, q, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_K, w, k, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_V, w, k, 0, 1);
+  at = miras__build_beside(p, proj, at, h);
   miras__rows_wide(p, proj, at);
-  tail = miras__tail_new(p, proj, conv, d->mixer.conv_size ? (size_t)d->mixer.conv_size - 1 : 0);
+  tail = miras__conv_tail_new(p, d, proj, conv);
   g = miras__build_gates(p, proj, at_low, low, 0);
   t = miras__build_turned(p, d, proj, at - 2 * k - q, at - 2 * k, MIRAS__W_BESIDE_NORM_Q);
-  miras__build_convs(p, d, 7, proj);
-  miras__build_keys(p, 0, g);
-  z = miras__build_memory(p, d, "z", m->q, 0);
+  z = miras__build_answers(p, d, "z", proj, g);
   y = miras__rows_new(p, "y", m->value);
   miras__add_attend(p, y, &t, proj, at - k);
   miras__add_tail(p, tail);
@@ -23749,7 +23751,7 @@ static miras_result miras__build_mac_layer(miras__program *p, const miras_layer_
   miras__add_times(p, proj, at + q, h, 0, MIRAS__W_BESIDE_K, w, k, 0, 0);
   miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, w, q, 0, 0);
   miras__add_times(p, proj, 0, h, 0, MIRAS__W_Q, w, qk, 0, 0);
-  tail = miras__tail_new(p, proj, at_low, d->mixer.conv_size ? (size_t)d->mixer.conv_size - 1 : 0);
+  tail = miras__conv_tail_new(p, d, proj, at_low);
   t = miras__build_turned(p, d, proj, at, at + q, MIRAS__W_BESIDE_NORM_Q);
   miras__build_convs(p, d, 1, proj);
   miras__add_length(p, m->q, 0);
@@ -24134,7 +24136,7 @@ static MIRAS__CALLED int miras__layer_fields(const miras_model *m, miras_layer_d
   return 1;
 }
 
-/* Resolve a kind of layer, and the plan of its memories. */
+/* Resolve the descriptor of a kind of layer. */
 static MIRAS__COLD miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc *d,
                                                      char *why, size_t n) {
   if (d->memory.parallel)

@@ -7067,10 +7067,11 @@ struct miras__columns {
 __device__ static void miras__times_columns(const miras__visit *a, const miras__op *o, int mode,
                                             const float *x, size_t ldx, size_t c, size_t end) {
   const miras__program *p = a->layer->p;
-  const miras__param *w = miras__param_of(p, o->param);
-  const size_t ld = miras__ld(a, o->out), first = w->column;
+  const size_t ld = miras__ld(a, o->out), first = miras__param_of(p, o->param)->column;
   float *y = miras__out_of(a, o);
-  for (;; w = miras__param_of(p, w->next)) {
+  int id;
+  for (id = o->param; id; id = miras__param_of(p, id)->next) {
+    const miras__param *w = miras__param_of(p, id);
     const size_t at = o->what == MIRAS__OP_BRANCH ? 0 : w->column - first;
     const size_t from = c > at ? c - at : 0, to = end < at + w->cols ? end : at + w->cols;
     if (at + from < to) {
@@ -7080,7 +7081,6 @@ __device__ static void miras__times_columns(const miras__visit *a, const miras__
       if (w->bias)
         a->k->add_rows(y + at + from, ld, miras__weight(a->layer, w->bias) + from, 0, a->n, n);
     }
-    if (!w->next) return;
   }
 }
 

@@ -335,8 +335,9 @@ static unsigned hf__need_escape(hf__cursor *t) {
   return 0x10000 + (c - 0xd800) * 0x400 + (low - 0xdc00);
 }
 
-/* A string, decoded, into out[HF__NAME_SIZE]: 1. Of one that is longer than 127 bytes the beginning
- * and the end, and between them a hash of all of it, so that others stay others: 0. */
+/* A string, decoded, into out[HF__NAME_SIZE]: 1. A string of more than 127 bytes leaves its
+ * beginning and its end there, and between them a hash of all of it, so that others stay others:
+ * 0. */
 static int hf__need_string(hf__cursor *t, char *out) {
   hf__sink s;
   size_t i, at;
@@ -752,7 +753,7 @@ static const hf__field hf__says_mamba2[] = {
   {"D_has_hdim", "false", -1}
 };
 
-/* What both have in common as their authors write them. */
+/* The fields that Mamba and Mamba-2 have in common as their authors write them. */
 #define HF__SAYS_AUTHORS \
   HF__SAYS_MAMBAS, \
   {"ssm_cfg", "object", -1}, \

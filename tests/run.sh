@@ -230,13 +230,12 @@ has_all() {   # needs, as one argument
 
 count=0
 skipped=0
-of_device=   # in between: what follows is the device half's
-of_targets=  # the same of targets, and of what networks learn
-of_learning=
+group=   # what follows is of device, which every run has too, or of targets or learning alone
 chosen() {   # name
-  [ "$mode" != device ] || [ -n "$of_device" ] || return 1
-  [ "$mode" != targets ] || [ -n "$of_targets" ] || return 1
-  [ "$mode" != learning ] || [ -n "$of_learning" ] || return 1
+  case $mode-$group in
+    "$mode-$mode"|all-|all-device|quick-|quick-device) ;;
+    *) return 1 ;;
+  esac
   case $1 in
     *"${ONLY:-}"*) ;;
     *) return 1 ;;

@@ -45,7 +45,7 @@ job lint '' 'sh tests/lint.sh'
 
 # Of sources that may have passed already: their text without comments (-P: and without line
 # numbers), the scripts, and what is built here with which flags.
-of_device=yes
+group=device
 device_sources() {
   for file in miras.h miras_cuda.cuh tests/cuda_*.h tests/fingerprint.h tests/test_cuda*.cpp \
     examples/lm.c examples/lm_*.h examples/lm_cuda.cu; do
@@ -54,7 +54,7 @@ device_sources() {
   done
   cat tests/cuda_table.sh tests/cuda_table.txt tests/cuda_faults.sh tests/test_cuda_lm.sh
   cat tests/cuda_front.sh
-  sed -n '/^of_device=yes/,/^of_device=$/p' tests/table.sh
+  sed -n '/^group=device/,/^group=$/p' tests/table.sh
 }
 device_look
 job 'engines are device code' device 'sh tests/test_device.sh'
@@ -103,7 +103,7 @@ for name in test_cuda test_cuda_chunks; do
 g++ -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
 $(cuda_of $name) -o '$build/$name.sane' -lm && $limit '$build/$name.sane' $rows"
 done
-of_device=
+group=
 
 # ---- tests that are programs ----
 
@@ -235,7 +235,7 @@ strict_row 'all cortex' cortex 'qemu-system-arm -M mps2-an386 -nographic -semiho
 -ffunction-sections -fdata-sections examples/cortex-m/board.c -nostartfiles -T tests/small.ld \
 -Wl,--gc-sections -Wl,--defsym=_large=1 --specs=nano.specs --specs=nosys.specs -DMIRAS_NO_STDIO"
 
-of_targets=yes
+group=targets
 while IFS='|' read -r packages runner compiler flags; do
   [ "$mode" = targets ] || break
   needs=${runner%% *}
@@ -244,7 +244,7 @@ while IFS='|' read -r packages runner compiler flags; do
 done <<END
 $(target_rows)
 END
-of_targets=
+group=
 
 # ---- how programs include the header ----
 
@@ -373,13 +373,11 @@ recall_rows=$recall_rows,gated-deltaproduct,kda-memory,comba,rwkv7-memory,mesa
 recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv7,titans-mag
-of_learning=yes
-if [ "$mode" = learning ]; then
-  job 'recall: small networks look pairs up' '' "recall $recall_rows"
-  job 'soak: 3000 writes of every kind' '' soak
-  job 'bench/evidence.py: every question is asked' python3 evidence
-fi
-of_learning=
+group=learning
+job 'recall: small networks look pairs up' '' "recall $recall_rows"
+job 'soak: 3000 writes of every kind' '' soak
+job 'bench/evidence.py: every question is asked' python3 evidence
+group=
 job 'recall: two rows look pairs up' '' 'recall deltanet-memory,titans'
 job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
 job 'examples/lm.c: its files' '' lm_files
