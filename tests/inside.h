@@ -22,6 +22,17 @@ INSIDE int inside_found(const miras_model *m, int layer);
 INSIDE double inside_uniform(uint64_t seed, uint64_t i);
 /* Whole model i of the table, NULL behind the last; layers: as many as show each kind of them. */
 INSIDE const char *inside_whole(int i, int *layers);
+/* Is there a memory so described, as miras_memory_size says? Then of how many groups its values
+ * are, and whether it takes keys of a few ones as they are. */
+INSIDE miras_result inside_plan(const miras_memory_desc *d, int *groups, int *sparse, char *why,
+                                size_t n);
+
+/* What a head has learned in a text, and where in it things lie. */
+typedef struct inside_head {
+  float *a;
+  size_t place, often, said, u, state, orders, outs;
+} inside_head;
+INSIDE inside_head inside_head_of(const miras_model *m, miras_session *s);
 
 #ifndef MIRAS_TEST_LINKED
 INSIDE int inside_word(char *to, const char *field, int i) {
@@ -50,6 +61,23 @@ INSIDE const char *inside_whole(int i, int *layers) {
   if (i >= MIRAS_PRESET_COUNT - MIRAS_PRESET_ROWS) return NULL;
   *layers = miras__wholes[i].mlps ? 4 : 2;
   return miras__wholes[i].name;
+}
+
+INSIDE miras_result inside_plan(const miras_memory_desc *d, int *groups, int *sparse, char *why,
+                                size_t n) {
+  miras__plan plan;
+  const miras_result made = miras__plan_make(&plan, d, why, n);
+  *groups = made == MIRAS_OK ? (int)plan.groups : 0;
+  *sparse = made == MIRAS_OK && miras__takes_sparse(&plan);
+  return made;
+}
+
+INSIDE inside_head inside_head_of(const miras_model *m, miras_session *s) {
+  inside_head h;
+  h.a = miras__adapt_state(m, miras_session_state(s, NULL));
+  h.place = m->adapt.place, h.often = m->adapt.often, h.said = m->adapt.said, h.u = m->adapt.u;
+  h.state = m->adapt.state, h.orders = m->adapt.orders, h.outs = m->outs;
+  return h;
 }
 #endif
 #endif

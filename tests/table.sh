@@ -17,7 +17,7 @@ share() {   # test, times
 # Build tests/NAME.c and run it. A test that holds tests/check.h can do without cmocka. What these
 # call is compiled once for all of them, before other jobs.
 linked='test_memory test_model test_framework test_state test_threads test_sessions'
-linked="$linked test_old_files"
+linked="$linked test_old_files test_learn test_recursive test_signals test_stack"
 object_of() {   # label: the library of tests with these flags
   echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
 }
@@ -58,7 +58,7 @@ device_sources() {
 }
 device_look
 job 'engines are device code' device 'sh tests/test_device.sh'
-job 'what runs on a device, for nvcc' nvcc 'sh tests/cuda_front.sh'
+job 'what runs on a device, for nvcc' 'device nvcc' 'sh tests/cuda_front.sh'
 job 'miras_cuda.cuh: registers, stack and spills' 'long nvcc' 'sh tests/cuda_table.sh'
 cuda='miras_cuda.cuh without a GPU'
 cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
@@ -72,9 +72,10 @@ cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
 cuda_tests='test_cuda test_cuda_segments test_cuda_chunks test_cuda_perceptrons test_cuda_kernels'
 cuda_tests="$cuda_tests test_cuda_model test_cuda_units test_cuda_limits"
 for name in $cuda_tests; do
-  needs='long g++'
-  [ $name = test_cuda ] || [ "$mode" = quick ] && needs='device g++'
-  job "$cuda: $name" "$needs" "g++ -O1 $(cuda_of $name) -o '$build/$name' -lm && '$build/$name'"
+  needs='long g++' rows=
+  [ $name = test_cuda ] && [ -z "$longer" ] && needs='all g++' rows='gla gated-deltanet titans'
+  job "$cuda: $name" "$needs" "
+g++ -O1 $(cuda_of $name) -o '$build/$name' -lm && '$build/$name' $rows"
 done
 job 'lm_cuda as lm, without a GPU' 'long g++' 'sh tests/test_cuda_lm.sh'
 job 'miras_cuda.cuh: builds that leave parts out' 'long g++' cuda_parts
@@ -128,7 +129,7 @@ for name in $tests; do
   level=-O1
   case $name in
     test_sizes|test_stack|test_kernels) continue ;;
-    test_api|test_attention|test_files|test_checkpoints|test_learn|test_recursive) level=-O0 ;;
+    test_api|test_attention|test_files|test_checkpoints) level=-O0 ;;
   esac
   test_row "all $checker-asan" $checker $name \
     "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
@@ -144,21 +145,29 @@ job 'test_kernels: AVX-512, emulated by SIMDe' 'all emulates simde gcc' "gcc -st
 -mavx2 -mfma -include tests/simde.h tests/test_kernels.c -o '$build/bin/simde' $cmocka -lm &&
 $limit '$build/bin/simde'"
 
-# Gaps between arrays, looked at after every engine and layer.
+# Gaps between arrays, looked at after every engine and layer; products by BLIS, whose header asks
+# for GNU C.
 for name in test_memory test_model; do
-  test_row all "$gcc" $name "$gcc -O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512" \
-    "-O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512 $(share $name 8)"
+  test_row 'all blis' "$gcc" $name "$gcc -O2 -DMIRAS_CHECK -DMIRAS_USE_BLIS" \
+    "-std=gnu99 -O2 -DMIRAS_CHECK -DMIRAS_USE_BLIS $(share $name 8)" -lblis
 done
 
 # The portable kernels: sanitizers above have run all tests on them; the optimiser is met where
 # memories and kernels are, and smoke does the same with models.
-for name in test_memory test_framework test_kernels test_attention; do
+for name in test_memory test_framework test_kernels; do
   test_row all "$gcc" $name "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIMD $(share $name 8)"
 done
-test_row 'all blis' "$gcc" test_model "$gcc -O2 -DMIRAS_USE_BLIS" \
-  "-std=gnu99 -O2 -DMIRAS_USE_BLIS $(share test_model 4)" -lblis   # blis.h asks for gnu99
 for name in $tests; do
-  test_row '' "$gcc" $name "$gcc -O2" "-O2 $(share $name 1)"
+  times=1
+  case $name in test_memory|test_model) times=2 ;; esac   # run.sh learning walks them whole
+  test_row all "$gcc" $name "$gcc -O2" "-O2 $(share $name $times)"
+done
+for name in $tests; do   # one library for nearly all of them
+  case " $linked test_attention test_files " in
+    *" $name "*)
+      test_row quick "$gcc" $name "$gcc -O1 -DMIRAS_NO_SIMD" \
+        "-O1 -DMIRAS_NO_SIMD $(share $name 16)" ;;
+  esac
 done
 for name in test_memory test_model test_framework test_kernels; do
   test_row 'all clang' clang $name 'clang -O2' "-O2 $(share $name 4)"
@@ -174,10 +183,10 @@ tests/test_encoders.c -o '$build/bin/arm_encoders' -lm && $qemu '$build/bin/arm_
 job 'clang for AArch64: no warning' 'all clang aarch64' "clang --target=aarch64-linux-gnu -std=c99 \
 $strict_c -isystem /usr/aarch64-linux-gnu/include -fsyntax-only tests/object.c"
 
-job 'bench/table.md: what combines' '' combinations
+job 'bench/table.md: what combines' all combinations
 
 # Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
-job "fuzz_files: $gcc -O2" '' "$gcc -std=c99 $strict_c -O2 tests/fuzz_files.c \
+job "fuzz_files: $gcc -O2" all "$gcc -std=c99 $strict_c -O2 tests/fuzz_files.c \
 -o '$build/bin/damage' -lm && $limit '$build/bin/damage'"
 job 'fuzz_files: clang, 10 seconds of libFuzzer' 'all clang-fuzzer' fuzzer
 
@@ -192,18 +201,18 @@ smoke_linked() {   # needs, kind, compiler, flags: of a test whose library is an
     "smoke smoke_$2_$count '' $3 -std=c99 $strict_c -DMIRAS_TEST_LINKED tests/smoke.c '$object' \
 -lpthread"
 }
-smoke_row '' simd "$gcc" '-std=c99 -O0' tests/smoke.c
+smoke_row all simd "$gcc" '-std=c99 -O0' tests/smoke.c
 smoke_linked all simd "$gcc" -O2
 [ "$gcc" = clang ] || smoke_row 'all clang' simd clang '-std=c99 -O0' tests/smoke.c
 [ "$gcc" = clang ] || smoke_linked 'all clang' simd clang -O2
-for flags in '-std=c99 -O3' '-std=gnu17 -O2 -march=native' '-std=c99 -O2 -DMIRAS_NO_AVX512'; do
+for flags in '-std=c99 -O3 -DMIRAS_NO_AVX512' '-std=gnu17 -O2 -march=native'; do
   smoke_row all simd "$gcc" "$flags" tests/smoke.c
 done
 smoke_linked all plain "$gcc" '-O2 -DMIRAS_NO_SIMD'
 smoke_row 'all clang' plain clang '-std=c99 -O2 -DMIRAS_NO_SIMD' tests/smoke.c
 smoke_row all plain "$gcc" '-std=c11 -O3 -DMIRAS_NO_SELF_INCLUDE' tests/smoke.c
-smoke_row quick plain "$gcc" '-std=c99 -O2 -DMIRAS_NO_SIMD' tests/smoke.c
-for row in 'all g++:-std=c++20 -O1' 'all clang++:-std=c++11 -O1' 'quick g++:-std=c++11 -O2'; do
+smoke_row quick simd "$gcc" '-std=c99 -O1 -DMIRAS_NO_AVX512' tests/smoke.c
+for row in 'all g++:-std=c++20 -O1' 'all clang++:-std=c++11 -O1' 'quick g++:-std=c++11 -O0'; do
   needs=${row%%:*}
   job "smoke: ${needs#* } ${row#*:}" "$needs" \
     "smoke smoke_simd_$count '' ${needs#* } $strict ${row#*:} tests/smoke.cpp -lpthread"
@@ -219,7 +228,7 @@ job 'strict: the command of README.md' all strict_command
 job 'strict: what is refused, what is called' all strict_refuses
 job 'strict: clang -ffp-contract=fast, -freciprocal-math' 'all clang x86' strict_clang
 strict_row '' plain '' "$gcc" -DMIRAS_NO_SIMD
-strict_row '' vectors '' "$gcc" -march=native
+strict_row all vectors '' "$gcc" -march=native
 strict_row 'all clang' clang '' clang ''
 strict_row 'all tcc' tcc '' tcc ''
 strict_row 'all aarch64' neon "$qemu" aarch64-linux-gnu-gcc '-static -march=armv8.2-a+fp16'
@@ -249,10 +258,10 @@ group=
 # ---- how programs include the header ----
 
 job 'two files: one implementation' '' "two -DMIRAS_NO_SIMD $gcc -std=c99"
-job 'two files: one implementation, MIRAS_PTHREADS' '' \
+job 'two files: one implementation, MIRAS_PTHREADS' all \
   "two '-DMIRAS_PTHREADS -DMIRAS_NO_SIMD' $gcc -std=gnu17"
-job 'two files: MIRAS_STATIC in both' '' "two '-DMIRAS_STATIC -DMIRAS_NO_SIMD' $gcc -std=c99"
-job 'two files: C++ calls the C implementation' 'gcc g++' \
+job 'two files: MIRAS_STATIC in both' all "two '-DMIRAS_STATIC -DMIRAS_NO_SIMD' $gcc -std=c99"
+job 'two files: C++ calls the C implementation' 'all gcc g++' \
   "two -DMIRAS_NO_SIMD g++ '-x c++ -std=c++11'"
 job 'renamed header, MIRAS_SELF' '' renamed
 job 'symbols' '' symbols
@@ -266,10 +275,10 @@ library=$library'#include "miras.h"\n'
 device='#include "tests/cuda_shim.h"\n'$library'#define MIRAS_CUDA_IMPLEMENTATION\n'
 device=$device'#include "miras_cuda.cuh"\n'
 job 'macros of hosts: miras.h' '' "macros c '$gcc -std=gnu99' '$library' $before"
-job 'macros of hosts: miras.h in C++' g++ \
+job 'macros of hosts: miras.h in C++' 'all g++' \
   "macros c++ 'g++ -std=c++11 -x c++' '$library' $before cmath cstdlib"
-job 'macros of hosts: miras_cuda.cuh' g++ "macros cuh 'g++ -std=c++11 -x c++ $fused -w' '$device' \
-$before cmath cstdlib vector algorithm"
+job 'macros of hosts: miras_cuda.cuh' 'all g++' "
+macros cuh 'g++ -std=c++11 -x c++ $fused -w' '$device' $before cmath cstdlib vector algorithm"
 
 # ---- what must not compile; clang takes the parts of -ffast-math back where it compiles ----
 
@@ -288,11 +297,11 @@ job 'refused: MIRAS_FREE without MIRAS_MALLOC' '' "refuse '-DMIRAS_FREE(p)=free(
 parts='TRAINING MODEL FILES EXACT FROZEN MESA RECURSIVE ATTENTION'
 job 'parts: what is left out is refused, the rest keeps its bits' all "parts $parts"
 job 'small: Cortex-M4, at most 40 KB' cortex cortex_memory
-job 'small: Cortex-M4, a memory of any row in 4 KB of stack' cortex cortex_rows
+job 'small: Cortex-M4, a memory of any row in 4 KB of stack' 'all cortex' cortex_rows
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'gcc x86' "size_at_most 427500 &&
+job 'sizes: machine code at -Os' 'all gcc x86' "size_at_most 427500 &&
 size_at_most 367000 -DMIRAS_NO_SIMD && size_at_most 250500 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 
 # ---- examples for those who build something else, each by its README's commands ----
@@ -354,7 +363,8 @@ cell_row quick "$gcc" c99 -DMIRAS_NO_STDIO
 for file in examples/*.c bench/*.c; do
   case $file in
     */lm_mpi.c|*/npc.c|*/zip.c) continue ;;   # run below
-    examples/lm.c|examples/run.c|bench/*) how=-fsyntax-only ;;
+    examples/lm.c|examples/run.c|examples/anomaly.c|examples/keyboard.c|bench/*)
+      how=-fsyntax-only ;;
     *) how="-O1 -DMIRAS_NO_SIMD -o '$build/bin/$(basename "$file" .c)' -lm -lpthread" ;;
   esac
   job "compiles: $file" '' "$gcc '$file' -Wall -Wextra -Werror $how"
@@ -376,16 +386,19 @@ recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv7,titans-mag
 group=learning
 job 'recall: small networks look pairs up' '' "recall $recall_rows"
 job 'soak: 3000 writes of every kind' '' soak
+for name in test_memory test_model; do
+  test_row '' "$gcc" $name "$gcc -O2, all of it" "-O2 $(share $name 1)"
+done
 job 'bench/evidence.py: every question is asked' python3 evidence
 group=
-job 'recall: two rows look pairs up' '' 'recall deltanet-memory,titans'
+job 'recall: two rows look pairs up' all 'recall deltanet-memory,titans'
 job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
 job 'examples/lm.c: its files' '' lm_files
 job 'examples/run.c: models of others' '' run_others
-job 'examples/zip.c: other arithmetic, same bytes' '' zips
-job 'examples/npc.c: a character of invented players' '' npc_learns
-job 'examples/keyboard.c: bits, keys, states' '' types
+job 'examples/zip.c: other arithmetic, same bytes' all zips
+job 'examples/npc.c: a character of invented players' all npc_learns
+job 'examples/keyboard.c: bits, keys, states' all types
 job 'examples/anomaly.c: forecasts, alarms, refusals' '' watches
-job 'examples/lm_mpi.c: processes learn as one' mpi 'sh tests/test_mpi.sh'
+job 'examples/lm_mpi.c: processes learn as one' 'all mpi' 'sh tests/test_mpi.sh'
 job 'examples/python: installs, pytest' 'all python3' python_door
 job 'examples/web: the page learns' 'all emcc node' web_page

@@ -1,7 +1,9 @@
 /* test_recursive.c: least squares by recursion, against the sums that it stands for, over streams
  * that are meant to hurt it, with a million writes each; and how sure it says it is.
  *   cc -O2 tests/test_recursive.c -o test_recursive -lcmocka -lm */
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 #include "calls.h"
 

@@ -4,7 +4,9 @@
  *
  *   cc -O2 tests/test_signals.c -o test_signals -lcmocka -lm && ./test_signals
  *   MIRAS_TEST_ROWS=1000000 ./test_signals     a soak of heads that learn: so many rows each */
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 
 #include <float.h>
@@ -15,6 +17,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "inside.h"
 
 enum { BATCH = 3, LENGTH = 20, ROWS = BATCH * LENGTH, MOST = ROWS * 64 };
 static const char ins[] = "category 5 3, vector 3, standardized 2";
@@ -924,8 +927,8 @@ static void test_the_head_learns(void **state) {
     for (i = 0; i < d.width; i++) r.phi[1 + i] = (double)h[i];
     r.phi[1 + d.width] = (double)x[t][0], r.phi[2 + d.width] = (double)x[t][1];
     for (i = 0; i < 3; i++) {      /* the library's own places */
-      const size_t at = m->run + m->adapt.place + (size_t)i;
-      r.place[i] = (int)((const uint32_t *)(const void *)s->state)[at];
+      const inside_head of = inside_head_of(m, s);
+      r.place[i] = (int)((const uint32_t *)(const void *)of.a)[of.place + (size_t)i];
       assert_true(r.place[i] < ROWS_OF_IT);
     }
     for (j = 0; j < V; j++) {
@@ -1059,10 +1062,11 @@ static double cost_of(const char *says, float rate, double size, double shift, i
   s = miras_session_open(m, NULL, NULL, NULL, 0);
   memset(sum, 0, sizeof sum);
   for (t = 0; t < rows; t++) {
+    const inside_head h = inside_head_of(m, s);
     const float *said;
     x[0] = (float)draw(), x[1] = (float)draw();
     said = miras_session_feed(s, NULL, x, 1);
-    memcpy(z, miras__adapt_state(m, s->state) + m->adapt.said, m->outs * sizeof *z);
+    memcpy(z, h.a + h.said, h.outs * sizeof *z);
     for (i = 0; i < miras_model_row(m)->outputs; i++)
       if (!(fabsf(said[i]) <= FLT_MAX)) fail_msg("%s: %g of row %d", says, (double)said[i], t);
     own_targets(m, z, size, shift, y, class_of);
@@ -1110,7 +1114,7 @@ static void test_the_head_keeps_inside(void **state) {
   miras_model *m;
   miras_session *s;
   const int32_t token = 1, unknown = -1;
-  float *a;
+  inside_head h;
   size_t i;
   begin(state);
   d.vocab = 8;
@@ -1119,14 +1123,14 @@ static void test_the_head_keeps_inside(void **state) {
   s = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(miras_session_feed(s, &token, NULL, 1));
   assert_int_equal(miras_session_learn(s, &unknown, NULL), MIRAS_OK);
-  a = miras__adapt_state(m, s->state);
-  for (i = m->adapt.u; i < m->adapt.state; i++)
-    if (a[i] < 0 || a[i] > 0) fail_msg("%d of %d moves", (int)i, (int)m->adapt.state);
+  h = inside_head_of(m, s);
+  for (i = h.u; i < h.state; i++)
+    if (h.a[i] < 0 || h.a[i] > 0) fail_msg("%d of %d moves", (int)i, (int)h.state);
   assert_int_equal(miras_session_learn(s, &unknown, NULL), MIRAS_ERR_STATE);
   assert_non_null(miras_session_feed(s, &token, NULL, 1));
-  for (i = 0; i < m->adapt.orders; i++) ((uint32_t *)(void *)(a + m->adapt.place))[i] = 0x3fffffff;
+  for (i = 0; i < h.orders; i++) ((uint32_t *)(void *)(h.a + h.place))[i] = 0x3fffffff;
   assert_int_equal(miras_session_learn(s, &token, NULL), MIRAS_OK);
-  assert_true(a[m->adapt.often + 15] > 0);
+  assert_true(h.a[h.often + 15] > 0);
   miras_session_close(s);
   miras_model_close(m);
 }
@@ -1138,6 +1142,7 @@ static void test_the_head_is_told(void **state) {
   miras_session *s;
   static const float x[3] = {1, -1, 0.5f};
   float first[3];
+  inside_head h;
   const int32_t token = 4;
   int t;
   begin(state);
@@ -1149,7 +1154,8 @@ static void test_the_head_is_told(void **state) {
     if (!t) memcpy(first, out, sizeof first);
     else assert_true(fabsf(out[0] - first[0]) < 0.5f && fabsf(out[1] - first[1]) < 0.5f);
   }
-  assert_true(miras__adapt_state(m, s->state)[m->adapt.u] == 0);
+  h = inside_head_of(m, s);
+  assert_true(h.a[h.u] == 0);
   miras_session_close(s);
   miras_model_close(m);
   for (t = 0; t < 2; t++) {   /* classes are looked at where the head learns */

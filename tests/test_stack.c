@@ -12,7 +12,9 @@
 #include "check.h"
 
 #define MIRAS_PTHREADS
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 #define MIRAS_HUGGINGFACE_IMPLEMENTATION
 #include "../examples/huggingface.h"
