@@ -12630,19 +12630,14 @@ static size_t miras__open_lay(const miras__plan *p, size_t rows, float *at, mira
   return s.used;
 }
 
-/* Tokens of a block. */
-static size_t miras__block_tokens(const miras__plan *p, int backward) {
-  return backward ? (size_t)miras__reset_grid(&p->d) : (size_t)p->d.chunk;
-}
-
-/* The arrays that each block between two states of the tape has for itself. An open part lies here
- * where the state holds none. */
+/* Lay out what each block between two states of the tape has for itself, an open part where the
+ * state holds none too, and, for `all`, behind it what those of the adjoint share. */
 static MIRAS__CALLED void miras__block_lay(miras__block *k, const miras__plan *p, int backward,
-                                           miras__space *s) {
-  const size_t rows = miras__block_tokens(p, backward) * (size_t)p->d.inner_steps;
+                                           int all, miras__space *s) {
+  const size_t tokens = (size_t)(backward ? miras__reset_grid(&p->d) : p->d.chunk);
+  const size_t rows = tokens * (size_t)p->d.inner_steps, ld = miras__pad(rows);
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
-  const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.inner_steps;
-  const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
+  const size_t stack = (p->delta ? rows : 0) + tokens, room = stack > rows ? stack : rows;
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
   const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
   const size_t sums = p->streams * rows;
@@ -12652,7 +12647,7 @@ static MIRAS__CALLED void miras__block_lay(miras__block *k, const miras__plan *p
     s->used += miras__open_lay(p, rows, miras__to(s->base, s->used), &k->open);
   k->r.beta = miras__lay(s, value * dv);
   k->x[0] = miras__lay(s, p->delta && !second ? 0 : rows * n);
-  k->x[1] = miras__lay(s, second * rows * n);
+  k->x[1] = k->r.replace = miras__lay(s, second * rows * n);
   k->r.v = miras__lay(s, rows * dv);
   k->r.alpha = miras__lay(s, rows * per);
   k->r.eta = miras__lay(s, rows * p->rates);
@@ -12673,37 +12668,14 @@ static MIRAS__CALLED void miras__block_lay(miras__block *k, const miras__plan *p
   k->f = miras__lay(s, p->to_init || (backward && p->tape_blocks > 1) ? p->weights : 0);
   if (p->delta && !second) k->x[0] = k->z;
   if (!value) k->r.beta = NULL;
-  k->r.in = n;
   k->r.x = k->x[0];
-  k->r.replace = k->x[1];
   k->r.erase = second ? k->z : NULL;
-  k->r.theta = k->r.delta = NULL;
-}
-
-/* A block in scratch, the first one of the adjoint's; behind all that this has lie those of the
- * other blocks between two states of the tape, which share what is only in exact_lay. */
-static MIRAS__CALLED void miras__exact_lay(void *record, const miras__plan *p, int backward,
-                                           miras__space *s) {
-  miras__block *k = (miras__block *)record;
-  const size_t n = p->features, dv = (size_t)p->d.value_dim;
-  const size_t per = p->per_feature ? n : 1, scalar = p->per_feature ? 0 : 1;
-  const size_t second = p->streams - 1;
-  miras__space first = *s;
-  size_t rows, stack, value, room, ld;
-  int i;
-  if (!backward && p->fused) {
-    (void)miras__lay(s, 3 * miras__pad(dv) + 3 * miras__pad(n) + (p->strip ? MIRAS__STRIP * n : 0));
-    return;
-  }
-  miras__block_lay(k, p, backward, s);
+  if (!all) return;
   k->own = s->used;
+  k->r.in = k->d.in = n;
+  k->r.theta = k->r.delta = NULL;
   k->pack = miras__lay(s, backward ? p->pack_backward : p->pack);
   if (!MIRAS__TRAINS || !backward) return;
-  rows = k->rows;
-  ld = k->ld;
-  value = p->value_decay ? rows : 0;
-  stack = (p->delta ? rows : 0) + rows / (size_t)p->d.inner_steps;
-  room = stack > rows ? stack : rows;
   k->added = s->used;
   s->gap = 0;
   k->d.x = k->dx[0] = miras__lay(s, rows * n);
@@ -12723,15 +12695,28 @@ static MIRAS__CALLED void miras__exact_lay(void *record, const miras__plan *p, i
   k->dlast[1] = miras__lay(s, second * rows * n);
   k->dscore[0] = miras__lay(s, stack * ld);
   k->dscore[1] = miras__lay(s, second * stack * ld);
-  k->d.erase = k->dz = miras__lay(s, room * n);
-  k->d.in = n;
+  k->dz = k->d.erase = miras__lay(s, room * n);
   k->dread = miras__lay(s, stack * dv);
   k->dden = miras__lay(s, rows);
   k->ds = miras__lay(s, p->weights);
   k->history = miras__lay(s, p->per_feature || value ? 64 * rows : 0);
   k->behind = s->used;
-  for (i = 1; i < p->tape_blocks; i++) miras__block_lay(k, p, backward, s);
-  miras__block_lay(k, p, backward, &first);
+}
+
+/* Of the adjoint the first block, and behind all that this has the others. */
+static void miras__exact_lay(void *record, const miras__plan *p, int backward, miras__space *s) {
+  miras__block *k = (miras__block *)record;
+  const size_t n = p->features, strip = p->strip ? MIRAS__STRIP * n : 0;
+  miras__space first = *s;
+  int i;
+  if (!backward && p->fused) {
+    (void)miras__lay(s, 3 * miras__pad((size_t)p->d.value_dim) + 3 * miras__pad(n) + strip);
+    return;
+  }
+  miras__block_lay(k, p, backward, 1, s);
+  if (!MIRAS__TRAINS || !backward) return;
+  for (i = 1; i < p->tape_blocks; i++) miras__block_lay(k, p, backward, 0, s);
+  miras__block_lay(k, p, backward, 0, &first);
 }
 
 /* The floats that matrix products of a block of `rows` rows pack their factors into. */
@@ -12914,7 +12899,7 @@ static void *miras__exact_open(void *own, const miras__call *a, int backward) {
 static void miras__exact_block(const miras__call *a, miras__block *k, int i) {
   miras__space s = miras__space_at(a->scratch, 0);
   if (i > 1) s.used = k->behind + (size_t)(i - 2) * k->own;
-  miras__block_lay(k, a->p, 1, &s);
+  miras__block_lay(k, a->p, 1, 0, &s);
   k->backward = i;
 }
 
@@ -13819,7 +13804,6 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   p->tape_state = p->head_dstate;
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / miras__fresh(p));
   p->tape_tokens = d->chunk;
-  p->head_state = state;
   p->pack = miras__rows_room(c, (size_t)p->widest > c ? (size_t)p->widest : c);
   if (p->muon) {
     const size_t side = (size_t)p->widest, room = miras__gemm_room(side, side, side);
@@ -17338,10 +17322,10 @@ static void miras__head_tokens(const miras__call *a) {
   size_t t, m;
   if (!a->position && length && e->start) e->start(k, a);
   for (t = 0; t < length; t += m) {
-    size_t left = each ? each - miras__mod(a->position + (uint64_t)t, each) : length;
-    m = length - t < left ? length - t : left;
-    left = per ? per - t % per : m;
-    if (left < m) m = left;
+    const size_t kept = per ? per - t % per : length;
+    m = each ? each - miras__mod(a->position + (uint64_t)t, each) : kept;
+    if (m > kept) m = kept;
+    if (m > length - t) m = length - t;
     e->tokens(k, a, t, m);
   }
 }
@@ -17468,13 +17452,71 @@ static miras_result miras__say_missing(char *why, size_t n, const miras_memory_d
   return MIRAS_ERR_DESC;
 }
 
+/* The layers of weights; returns what they take, which may be more than p->weights can say. */
+static MIRAS__COLD double miras__plan_layers(miras__plan *p) {
+  const miras_memory_desc *d = &p->d;
+  double floats = 0;
+  int l;
+  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
+   * layer without other inputs, whose answer w the key then scales. */
+  p->ones = d->inner_bias || d->architecture == MIRAS_ARCH_VECTOR;
+  p->layers = d->architecture == MIRAS_ARCH_MLP         ? d->depth
+              : d->architecture == MIRAS_ARCH_GATED_MLP ? 3
+              : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
+                                                        : 1;
+  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
+  for (l = 0; l < p->layers; l++) {
+    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
+    p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
+    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
+    if (d->architecture == MIRAS_ARCH_VECTOR) p->in[l] = 0;
+    p->in[l] += p->ones;
+    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
+    if (p->in[l] > p->widest) p->widest = p->in[l];
+    if (p->out[l] > p->widest) p->widest = p->out[l];
+    p->offset[l] = p->weights;
+    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
+    floats += (double)p->in[l] * (double)p->out[l];
+  }
+  return floats;
+}
+
+/* What follows from the weights, and what the engine wants of it. */
+static MIRAS__COLD void miras__plan_engine(miras__plan *p) {
+  const miras__engine *e = &miras__engines[p->engine];
+  const miras_memory_desc *d = &p->d;
+  miras__any_record own;
+  int back;
+  p->params = (size_t)d->heads * p->weights;
+  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
+  p->at_rho = p->params;
+  if (d->token_rates) p->params += (size_t)d->chunk;
+  p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
+  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
+                                                                       : p->weights;
+  p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
+  p->head_state = e->plan(p);
+  for (back = 0; e->lay && back <= MIRAS__TRAINS; back++) {
+    miras__space s = miras__space_at(NULL, 0);
+    e->lay(&own, p, back, &s);
+    *(back ? &p->scratch_backward : &p->scratch) = s.used;
+  }
+  p->at_spare = p->scratch;
+  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE &&
+      p->engine != MIRAS__RUN_SCAN)
+    p->scratch += miras__pad(p->head_dstate);
+  else if (p->init_mapped) p->scratch += miras__pad(p->weights);
+  if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
+  p->head_state = miras__pad(p->head_state);
+}
+
 /* Every product below is checked once, here; inner loops rely on it. */
 static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_memory_desc *d,
                                                  char *why, size_t n) {
   miras_result result;
-  size_t c, state = 0, limit = (size_t)-1 / 64, total;
-  double floats = 0;
-  int l, exact;
+  size_t c, limit = (size_t)-1 / 64, total;
+  double floats;
+  int exact;
   if (why && n) why[0] = 0;
   if (!d)
     return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
@@ -17504,33 +17546,13 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->channel = p->engine == MIRAS__RUN_FROZEN && (d->decay_gate == MIRAS_GATE_CHANNEL ||
                                                   d->learning_rate_gate == MIRAS_GATE_CHANNEL);
   if (p->channel) p->decays = p->rates = (size_t)d->value_dim;
-  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
-   * layer without other inputs, whose answer w the key then scales. */
-  p->ones = d->inner_bias || d->architecture == MIRAS_ARCH_VECTOR;
-  p->layers = d->architecture == MIRAS_ARCH_MLP         ? d->depth
-              : d->architecture == MIRAS_ARCH_GATED_MLP ? 3
-              : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
-                                                        : 1;
-  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
   p->past = d->omega > 1 ? (size_t)d->omega - 1 : 0;
 #ifndef MIRAS_NO_FROZEN
   if (miras__has_threshold(d->bias)) p->past_delta = p->bounds;
 #endif
-  p->chunk_pairs = c =
-    (d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps) + p->past;
-  for (l = 0; l < p->layers; l++) {
-    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
-    p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
-    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
-    if (d->architecture == MIRAS_ARCH_VECTOR) p->in[l] = 0;
-    p->in[l] += p->ones;
-    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
-    if (p->in[l] > p->widest) p->widest = p->in[l];
-    if (p->out[l] > p->widest) p->widest = p->out[l];
-    p->offset[l] = p->weights;
-    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
-    floats += (double)p->in[l] * (double)p->out[l];
-  }
+  c = (d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps) + p->past;
+  p->chunk_pairs = c;
+  floats = miras__plan_layers(p);
   if (d->normalize) p->weights += p->features;
   if (miras__squares(p)) floats += (double)p->in[0] * (double)p->in[0];
   if (p->engine == MIRAS__RUN_ATTENTION)
@@ -17544,28 +17566,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
     return miras__say(why, n,
                       "the memory needs about %g floats, more than this machine can address",
                       floats * (double)d->batch), MIRAS_ERR_DESC;
-  p->params = (size_t)d->heads * p->weights;
-  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
-  p->at_rho = p->params;
-  if (d->token_rates) p->params += (size_t)d->chunk;
-  p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
-  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
-                                                                       : p->weights;
-  p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
-  state = miras__engines[p->engine].plan(p);
-  for (l = 0; miras__engines[p->engine].lay && l <= MIRAS__TRAINS; l++) {
-    miras__space s = miras__space_at(NULL, 0);
-    miras__any_record own;
-    miras__engines[p->engine].lay(&own, p, l, &s);
-    *(l ? &p->scratch_backward : &p->scratch) = s.used;
-  }
-  p->at_spare = p->scratch;
-  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE &&
-      p->engine != MIRAS__RUN_SCAN)
-    p->scratch += miras__pad(p->head_dstate);
-  else if (p->init_mapped) p->scratch += miras__pad(p->weights);
-  if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
-  p->head_state = miras__pad(state);
+  miras__plan_engine(p);
   if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
       !miras__size_add(total, 16, &total))
     return miras__say(why, n, "the state is larger than this machine can address"), MIRAS_ERR_DESC;

@@ -114,10 +114,11 @@ for arch in $archs; do
       on[f] = 0
       return most + frame[f]
     }
-    # 1: kernels, and what engines call; 2: engines; 3: layers and all others; 4: grids
+    # 1: kernels, and what heads run, by a record; 2: heads; 3: layers and all others; 4: grids
     function rank(f) {
       if (f in grid) return 4
       if (f ~ /miras__visitE/) return 3
+      if (f ~ /EPvPKNS1_11miras__callE/) return 1
       if (f ~ /EPKNS1_11miras__callE/) return 2
       if (f ~ /_unit|miras__(by_|of_)?block|_kernelsE/) return 1
       return f ~ /EPKNS1_[0-9]+miras__(link|net|plan)E/ ? 1 : 3
