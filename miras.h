@@ -7884,7 +7884,6 @@ static float miras__bias_entropy_bwd(const miras__bias_row *x) {
     float *p = x->bdelta + from, *br = x->br + from, *bv = x->bv + from, a, bs = 0;
     const float sum = miras__group_logits(p, x->r + from, v, n, NULL);
     miras__scale(p, 1 / sum, p, n);
-    if (x->be != x->br) miras__copy(br, x->be + from, n);
     if (x->balong) {
       bs = -c * whole * (s < 0 ? -1.0f : 1.0f) * miras__dot(e, e, n);
       miras__axpy(br, 2 * c * (1 - whole * (fabsf(s) - slope)), e, n);
@@ -14779,7 +14778,7 @@ static void miras__frozen_tokens(void *record, const miras__call *call, size_t t
   const size_t open = miras__mod(call->position, (size_t)p->d.chunk) * inner_steps;
   size_t t = token * inner_steps;
   c->io = *io;
-  if (MIRAS__TRAINS && !t && call->position && c->wb && call->tape)   /* training may have moved it */
+  if (MIRAS__TRAINS && !t && call->position && c->wb && call->tape)   /* it may have been trained */
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   for (; t < end; t += c->m) {
     const size_t r0 = (open + t) % each, left = length - t;
@@ -17223,21 +17222,29 @@ static void miras__recursive_first(void *record, const miras__call *a) {
 
 /* @56 ENGINE TABLE -------------------------------------------------- needs 50 51 52 53 54 55 -- */
 
-#define MIRAS_X(of, name, start, read)                                                            \
-  of(miras__##name##_plan), of(miras__##name##_lay), of(miras__##name##_open), start,              \
-  of(miras__##name##_tokens), of(MIRAS__BACK(miras__##name##_undo)),                               \
-  of(MIRAS__BACK(miras__##name##_first)), of(read)
+#define MIRAS_X(of, plan, lay, open, start, tokens, undo, first, read)                           \
+  of(plan), of(lay), of(open), of(start), of(tokens), of(MIRAS__BACK(undo)),                       \
+  of(MIRAS__BACK(first)), of(read)
 static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_... */
-  {"MIRAS_NO_EXACT", MIRAS_X(MIRAS__EXACT, exact, miras__state_start, miras__exact_read_at)},
+  {"MIRAS_NO_EXACT",
+   MIRAS_X(MIRAS__EXACT, miras__exact_plan, miras__exact_lay, miras__exact_open, miras__state_start,
+           miras__exact_tokens, miras__exact_undo, miras__exact_first, miras__exact_read_at)},
   {"MIRAS_NO_FROZEN",
-   MIRAS_X(MIRAS__FROZEN, frozen, MIRAS__FROZEN(miras__begin), miras__frozen_read)},
-  {"MIRAS_NO_MESA", MIRAS_X(MIRAS__MESA, mesa, miras__state_start, miras__mesa_read)},
-  {"MIRAS_NO_ATTENTION", MIRAS__PAIRS(miras__attention_plan), NULL,
-   MIRAS__PAIRS(miras__attention_open), NULL, MIRAS__PAIRS(miras__attention_tokens), NULL,
-   MIRAS__PAIRS_BACK(miras__attention_first), MIRAS__PAIRS(miras__attention_read)},
-  {"MIRAS_NO_RECURSIVE", MIRAS_X(MIRAS__RECURSIVE, recursive,
-                                 MIRAS__RECURSIVE(miras__recursive_start), miras__recursive_read)},
-  {"MIRAS_NO_SCAN", MIRAS_X(MIRAS__SCAN, scan, miras__state_start, miras__scan_read)}
+   MIRAS_X(MIRAS__FROZEN, miras__frozen_plan, miras__frozen_lay, miras__frozen_open, miras__begin,
+           miras__frozen_tokens, miras__frozen_undo, miras__frozen_first, miras__frozen_read)},
+  {"MIRAS_NO_MESA",
+   MIRAS_X(MIRAS__MESA, miras__mesa_plan, miras__mesa_lay, miras__mesa_open, miras__state_start,
+           miras__mesa_tokens, miras__mesa_undo, miras__mesa_first, miras__mesa_read)},
+  {"MIRAS_NO_ATTENTION",
+   MIRAS_X(MIRAS__PAIRS, miras__attention_plan, NULL, miras__attention_open, NULL,
+           miras__attention_tokens, NULL, miras__attention_first, miras__attention_read)},
+  {"MIRAS_NO_RECURSIVE",
+   MIRAS_X(MIRAS__RECURSIVE, miras__recursive_plan, miras__recursive_lay, miras__recursive_open,
+           miras__recursive_start, miras__recursive_tokens, miras__recursive_undo,
+           miras__recursive_first, miras__recursive_read)},
+  {"MIRAS_NO_SCAN",
+   MIRAS_X(MIRAS__SCAN, miras__scan_plan, miras__scan_lay, miras__scan_open, miras__state_start,
+           miras__scan_tokens, miras__scan_undo, miras__scan_first, miras__scan_read)}
 };
 #undef MIRAS_X
 MIRAS__FITS(miras__engines_fit, MIRAS__COUNT(miras__engines) == MIRAS__RUN_COUNT);
