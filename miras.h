@@ -12256,25 +12256,16 @@ static void miras__tape_keep(const miras__call *a, size_t t) {
  * it w, where it is not NULL, goes to the initial memory if it began there, else all to dstate. */
 static void miras__dstate_in(const miras__call *a, float *one, float *other) {
   const size_t n = a->p->split, rest = a->p->head_dstate - n;
-  if (a->dstate) {
-    a->K->copy(one, a->dstate, n);
-    a->K->copy(other, a->dstate + n, rest);
-  } else {
-    a->K->fill(one, 0, n);
-    a->K->fill(other, 0, rest);
-  }
+  if (a->dstate) a->K->copy(one, a->dstate, n), a->K->copy(other, a->dstate + n, rest);
+  else a->K->fill(one, 0, n), a->K->fill(other, 0, rest);
 }
 static void miras__dstate_out(const miras__call *a, const float *w, const float *one,
                               const float *other) {
   const size_t n = a->p->split, all = a->p->head_dstate;
+  float *d = a->dstate;
   if (!a->position && w) a->K->add(a->dinit, w, a->p->weights);
-  if (!a->dstate) return;
-  if (!a->position) {
-    a->K->fill(a->dstate, 0, all);
-    return;
-  }
-  a->K->copy(a->dstate, one, n);
-  a->K->copy(a->dstate + n, other, all - n);
+  if (d && a->position) a->K->copy(d, one, n), a->K->copy(d + n, other, all - n);
+  else if (d) a->K->fill(d, 0, all);
 }
 
 /* S [n, n] <- (S + S') / 2 */
@@ -13270,7 +13261,7 @@ static void miras__linear_tokens(const miras__call *a, const float *init, size_t
 }
 
 /* Tokens t..t+m-1, which end no later than their block does. */
-static void miras__block_tokens_in(miras__block *k, const miras__call *a, size_t t, size_t m) {
+static void miras__block_take(miras__block *k, const miras__call *a, size_t t, size_t m) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
@@ -13304,7 +13295,7 @@ static void miras__exact_tokens(void *record, const miras__call *a, size_t t, si
   const size_t end = t + m, each = alone ? 1 : m;
   miras__tape_keep(a, t);
   if (p->fused) miras__linear_tokens(a, k->init, t, m);
-  else for (; t < end; t += each) miras__block_tokens_in(k, a, t, each);
+  else for (; t < end; t += each) miras__block_take(k, a, t, each);
 }
 
 /* dread from dy; of normalised answers y = read / den also dden = -dy . read / den^2. */
@@ -13356,11 +13347,10 @@ static void miras__exact_kept(const miras__call *a, miras__block *k, size_t t) {
     k->read = a->tape + t / per * p->tape_chunk + p->weights + t % per * p->tape_errors;
 }
 
-/* The tokens between two states of the tape are computed again in blocks, each with
- * arrays and an S_0 of its own, which the fold of the one before has made, and the blocks are then
- * undone, the last first: 2 key_dim value_dim operations more for each token, and a quarter of the
- * states to write and read, each of which is as much memory as a token takes time. Towards
- * B all is done with F_0 for S_0: dS passes S_m = B + F_m and F_0 = S_0 - B unchanged, and with
+/* The tokens between two states of the tape are computed again in blocks, each with arrays and an
+ * S_0 of its own, which the fold of the one before has made, and the blocks are then undone, the
+ * last first: 2 key_dim value_dim operations more for each token, and a quarter of the states to
+ * write and read, each of which is as much memory as a token takes time. Towards B all is done with F_0 for S_0: dS passes S_m = B + F_m and F_0 = S_0 - B unchanged, and with
  * dS_m, dS_0 for it at the block's end and start, dB += dS_m - dS_0 besides what rows read of it.
  * The differences of a call's blocks add up to the last dS less the first, and the first comes back
  * at position 0, where S_0 = B. */
@@ -15127,9 +15117,6 @@ static void miras__frozen_clear(const miras__call *call) {
 
 /* The tokens at work, up to 16, and scratch. */
 typedef struct miras__scanning {
-  const miras__kernels *K;
-  const miras__plan *p;
-  size_t n, dv;
   float *a;                      /* [n, dv] A                                                     */
   float *x, *v, *dt, *eta, *q;   /* rows [16, n], [16, dv], [16, dv], [16, rates], [16, n]        */
   float *u;                      /* [16, dv]                                                      */
@@ -15179,12 +15166,8 @@ static void *miras__scan_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
   miras__scanning *k = (miras__scanning *)miras__record_of(a, backward, miras__scan_lay, own);
   miras__scan *f = &k->run;
-  k->K = a->K;
-  k->p = p;
-  f->n = k->n = p->features;
-  f->dv = k->dv = (size_t)p->d.value_dim;
-  f->ld_x = f->ld_q = k->n;
-  f->ld_dt = f->ld_u = k->dv;
+  f->n = f->ld_x = f->ld_q = p->features;
+  f->dv = f->ld_dt = f->ld_u = (size_t)p->d.value_dim;
   f->step = 0;
   f->a = k->a;
   f->b = p->to_init ? a->init : NULL;
@@ -15198,13 +15181,12 @@ static void *miras__scan_open(void *own, const miras__call *a, int backward) {
 }
 
 /* The rows of m tokens of the call from t on. */
-static miras__rows miras__scan_rows(miras__scanning *k, const miras__head_io *io, size_t t,
-                                    size_t m) {
-  const miras__rows rows = miras__rows_of(k->n, k->x, k->v, k->dt, k->eta);
-  const size_t dv = k->dv, rates = k->p->rates;
-  miras__rows_fwd(k->K, k->p, io, t, m, &rows);
-  miras__times_gate(k->K, rates > 1, k->u, k->eta, rates, k->v, m, dv);
-  if (io->q) miras__rows_queries(k->K, k->p, io, t, m, k->q, k->n);
+static miras__rows miras__scan_rows(miras__scanning *k, const miras__call *a, size_t t, size_t m) {
+  const miras__rows rows = miras__rows_of(k->run.n, k->x, k->v, k->dt, k->eta);
+  const size_t rates = a->p->rates;
+  miras__rows_fwd(a->K, a->p, a->io, t, m, &rows);
+  miras__times_gate(a->K, rates > 1, k->u, k->eta, rates, k->v, m, k->run.dv);
+  if (a->io->q) miras__rows_queries(a->K, a->p, a->io, t, m, k->q, k->run.n);
   return rows;
 }
 
@@ -15217,14 +15199,14 @@ static void miras__scan_run(miras__scanning *k, const miras__call *a, size_t t, 
   for (i = 0; i < m; i += rows) {
     int swept = 0;
     for (rows = 0; i + rows < m && !swept; rows++)
-      swept = miras__sweeps(&k->p->d, a->position + (uint64_t)(t + i + rows + 1));
+      swept = miras__sweeps(&a->p->d, a->position + (uint64_t)(t + i + rows + 1));
     f.rows = rows;
     f.x = k->x + i * f.ld_x, f.dt = k->dt + i * f.ld_dt, f.u = k->u + i * f.ld_u;
     f.q = y ? k->q + i * f.ld_q : NULL;
     f.y = miras__to(y, i * ldy), f.ld_y = ldy;
-    k->K->scan_fwd(&f);
+    a->K->scan_fwd(&f);
     f.s += rows * f.step;
-    if (swept) k->K->flush(f.s, f.s, k->n * k->dv);
+    if (swept) a->K->flush(f.s, f.s, a->p->weights);
   }
 }
 
@@ -15232,14 +15214,14 @@ static void miras__scan_tokens(void *record, const miras__call *a, size_t t, siz
   miras__scanning *k = (miras__scanning *)record;
   const miras__head_io *io = a->io;
   miras__tape_keep(a, t);
-  miras__scan_rows(k, io, t, m);
+  miras__scan_rows(k, a, t, m);
   miras__scan_run(k, a, t, m, io->q ? io->y + t * io->ldy : NULL, io->ldy);
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
 static void miras__scan_read(const miras__call *a, const float *q, float *o) {
   miras__scanning own, *k = (miras__scanning *)miras__scan_open(&own, a, 0);
-  const size_t n = k->n, dv = k->dv;
+  const size_t n = k->run.n, dv = k->run.dv;
   a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
   a->K->gemm(MIRAS__SET, o, dv, miras__mat(k->q, n),
              miras__mat(a->position ? a->state : a->init, dv), 1, dv, n, NULL);
@@ -15252,8 +15234,8 @@ static void miras__scan_undo(void *record, const miras__call *a, size_t t, size_
   miras__scanning *k = (miras__scanning *)record;
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  const size_t n = k->n, dv = k->dv, rates = p->rates, each = n * dv;
-  const miras__rows rows = miras__scan_rows(k, a->io, t, m);
+  const size_t n = k->run.n, dv = k->run.dv, rates = p->rates, each = n * dv;
+  const miras__rows rows = miras__scan_rows(k, a, t, m);
   miras__rows drows;
   miras__scan *f = &k->run;
   miras__scan_grads g;
