@@ -13350,10 +13350,11 @@ static void miras__exact_kept(const miras__call *a, miras__block *k, size_t t) {
 /* The tokens between two states of the tape are computed again in blocks, each with arrays and an
  * S_0 of its own, which the fold of the one before has made, and the blocks are then undone, the
  * last first: 2 key_dim value_dim operations more for each token, and a quarter of the states to
- * write and read, each of which is as much memory as a token takes time. Towards B all is done with F_0 for S_0: dS passes S_m = B + F_m and F_0 = S_0 - B unchanged, and with
- * dS_m, dS_0 for it at the block's end and start, dB += dS_m - dS_0 besides what rows read of it.
- * The differences of a call's blocks add up to the last dS less the first, and the first comes back
- * at position 0, where S_0 = B. */
+ * write and read, each of which is as much memory as a token takes time. Towards B all is done with
+ * F_0 for S_0: dS passes S_m = B + F_m and F_0 = S_0 - B unchanged, and with dS_m, dS_0 for it at
+ * the block's end and start, dB += dS_m - dS_0 besides what rows read of it. The differences of a
+ * call's blocks add up to the last dS less the first, and the first comes back at position 0, where
+ * S_0 = B. */
 static void miras__exact_undo(void *record, const miras__call *a, size_t first, size_t m,
                               const float *kept) {
   miras__block *k = (miras__block *)record, next;
