@@ -4509,6 +4509,7 @@ static void miras__inputs_on(void *record, size_t t) {
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
 static size_t miras__larger(size_t a, size_t b) { return a > b ? a : b; }
+static size_t miras__least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Whole cache lines; what is too large stays it. */
 static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
@@ -12207,6 +12208,15 @@ static void *miras__record_of(const miras__call *a, int backward, miras__lays *l
   return own;
 }
 
+/* An engine's scratch, forward and for the adjoint; record: any of its. */
+static MIRAS__COLD void miras__plan_scratch(miras__plan *p, miras__lays *lay, void *record) {
+  miras__space s = miras__space_at(NULL, 0), back = s;
+  lay(record, p, 0, &s);
+  if (MIRAS__TRAINS) lay(record, p, 1, &back);
+  p->scratch = s.used;
+  p->scratch_backward = back.used;
+}
+
 /* An engine, as room @56 runs it: the macro that leaves it out, its part of a plan, which returns
  * the floats of a state, and the layout of its scratch, NULL where it lays that out by itself. A
  * call without resets is then
@@ -12724,7 +12734,7 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   const size_t chunk = (size_t)d->chunk, inner_steps = (size_t)d->inner_steps;
   const size_t grid = (size_t)miras__reset_grid(d);
   const size_t state = miras__pad(p->weights);
-  miras__open open;
+  miras__block k;
   p->tape_chunk = p->weights;
   p->tape_blocks = MIRAS__TRAINS && grid < MIRAS__SPACING ? MIRAS__SPACING / (int)grid : 1;
   while (p->tape_blocks > 1 && (size_t)d->reset_every / grid % (size_t)p->tape_blocks)
@@ -12740,7 +12750,8 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   p->pack_backward = miras__block_pack(p, grid * inner_steps);
   p->strip = p->weights * sizeof(float) > MIRAS__NEAR;
   p->stretch = p->fused ? 0 : d->chunk;
-  return chunk > 1 ? state + miras__open_lay(p, chunk * inner_steps, NULL, &open) : state;
+  miras__plan_scratch(p, miras__exact_lay, &k);
+  return chunk > 1 ? state + miras__open_lay(p, chunk * inner_steps, NULL, &k.open) : state;
 }
 
 /* ---- coefficients and rows ---- */
@@ -12866,12 +12877,13 @@ static const float *miras__init_of(const miras__call *a) {
 /* A block in the call's scratch, its open part in the state or there too. */
 static void *miras__exact_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
+  const int fused = !backward && p->fused;
   miras__block *k = (miras__block *)own;
-  if (backward || !p->fused)
-    k = (miras__block *)miras__record_of(a, backward, miras__exact_lay, own);
+  if (!fused) k = (miras__block *)miras__record_of(a, backward, miras__exact_lay, own);
+  k->init = miras__init_of(a);
+  if (fused) return k;
   k->K = a->K;
   k->p = p;
-  k->init = miras__init_of(a);
   if (!backward && p->d.chunk > 1)
     miras__open_lay(p, k->rows, a->state + p->at_open, &k->open);
   k->answers = !backward || p->d.normalize || p->value_decay;
@@ -13261,7 +13273,8 @@ static void miras__linear_tokens(const miras__call *a, const float *init, size_t
 }
 
 /* Tokens t..t+m-1, which end no later than their block does. */
-static void miras__block_take(miras__block *k, const miras__call *a, size_t t, size_t m) {
+static MIRAS__CALLED void miras__block_take(miras__block *k, const miras__call *a, size_t t,
+                                            size_t m) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
@@ -13291,7 +13304,7 @@ static void miras__block_take(miras__block *k, const miras__call *a, size_t t, s
 static void miras__exact_tokens(void *record, const miras__call *a, size_t t, size_t m) {
   miras__block *k = (miras__block *)record;
   const miras__plan *p = a->p;
-  const int alone = a->io->surprise && (!p->delta || p->streams > 1);
+  const int alone = !p->fused && a->io->surprise && (!p->delta || p->streams > 1);
   const size_t end = t + m, each = alone ? 1 : m;
   miras__tape_keep(a, t);
   if (p->fused) miras__linear_tokens(a, k->init, t, m);
@@ -13770,6 +13783,7 @@ static size_t miras__before_past(const miras__plan *p) {
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   size_t c = p->chunk_pairs, pad = miras__pad(p->weights), state = pad;
+  miras__chunk work;
   int l;
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
@@ -13799,6 +13813,8 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
     const size_t side = (size_t)p->widest, room = miras__gemm_room(side, side, side);
     if (p->pack < room) p->pack = room;
   }
+  p->head_state = state;
+  miras__plan_scratch(p, miras__frozen_lay, &work);
   return state;
 }
 
@@ -15152,6 +15168,7 @@ static MIRAS__CALLED void miras__scan_lay(void *record, const miras__plan *p, in
 
 /* The engine's part of a plan. Returns the floats of a state, which is S. */
 static MIRAS__COLD size_t miras__scan_plan(miras__plan *p) {
+  miras__scanning k;
   p->decays = (size_t)p->d.value_dim;
   if (p->d.learning_rate_gate == MIRAS_GATE_CHANNEL) p->rates = p->decays;
   p->to_init = p->d.decay_target != MIRAS_DECAY_TARGET_ZERO;
@@ -15160,6 +15177,7 @@ static MIRAS__COLD size_t miras__scan_plan(miras__plan *p) {
   p->tape_chunk = miras__pad(p->weights);
   p->tape_tokens = MIRAS__SCANNED;
   p->stretch = MIRAS__SCANNED;
+  miras__plan_scratch(p, miras__scan_lay, &k);
   return p->tape_chunk;
 }
 
@@ -15358,6 +15376,7 @@ static MIRAS__CALLED void miras__mesa_lay(void *record, const miras__plan *p, in
 static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
   const size_t side = n > dv ? n : dv;
+  miras__mesa k;
   size_t state;
   p->params += (size_t)p->d.heads * n;
   p->at_w = miras__pad(n * n);
@@ -15373,6 +15392,7 @@ static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   p->tape_tokens = p->d.chunk;
   p->stretch = p->d.chunk;
   p->pack = miras__rows_room(c, side > c ? side : c);
+  miras__plan_scratch(p, miras__mesa_lay, &k);
   return state;
 }
 
@@ -16263,6 +16283,8 @@ static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
   p->tape_tokens = 1;
   p->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
   p->scratch_backward = MIRAS__TRAINS ? miras__attention_lay(&a, 1, NULL, 0, &work) : p->scratch;
+  p->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
+  p->scratch_backward = MIRAS__TRAINS ? miras__attention_lay(&a, 1, NULL, 0, &work) : p->scratch;
   return p->at_d[0] + miras__pad(a.window * a.value_dim);
 }
 
@@ -16453,6 +16475,7 @@ static MIRAS__CALLED void miras__recursive_lay(void *record, const miras__plan *
 static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
   const size_t n = p->features, ld = miras__pad(n);
   const size_t usual = p->d.ridge_relative || p->d.outlier > 0 ? 3 : 0;
+  miras__recursive k;
   p->params += (size_t)p->d.heads * n;
   p->at_g = n * ld;
   p->at_a = p->at_g + ld;
@@ -16464,6 +16487,7 @@ static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
   p->least_keep = (float)miras__decay_exp(-6.907755278982137 / (double)n);
   p->tape_chunk = p->at_w + miras__pad(p->weights);
   p->tape_tokens = MIRAS__RECALLED;
+  miras__plan_scratch(p, miras__recursive_lay, &k);
   return p->tape_chunk;
 }
 
@@ -17312,10 +17336,9 @@ static void miras__head_tokens(const miras__call *a) {
   size_t t, m;
   if (!a->position && length && e->start) e->start(k, a);
   for (t = 0; t < length; t += m) {
-    const size_t kept = per ? per - t % per : length;
-    m = each ? each - miras__mod(a->position + (uint64_t)t, each) : kept;
-    if (m > kept) m = kept;
-    if (m > length - t) m = length - t;
+    m = length - t;
+    if (each) m = miras__least(m, each - miras__mod(a->position + (uint64_t)t, each));
+    if (per) m = miras__least(m, per - t % per);
     e->tokens(k, a, t, m);
   }
 }
@@ -17475,8 +17498,6 @@ static MIRAS__COLD double miras__plan_layers(miras__plan *p) {
 static MIRAS__COLD void miras__plan_engine(miras__plan *p) {
   const miras__engine *e = &miras__engines[p->engine];
   const miras_memory_desc *d = &p->d;
-  miras__any_record own;
-  int back;
   p->params = (size_t)d->heads * p->weights;
   if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
   p->at_rho = p->params;
@@ -17486,11 +17507,6 @@ static MIRAS__COLD void miras__plan_engine(miras__plan *p) {
                                                                        : p->weights;
   p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
   p->head_state = e->plan(p);
-  for (back = 0; e->lay && back <= MIRAS__TRAINS; back++) {
-    miras__space s = miras__space_at(NULL, 0);
-    e->lay(&own, p, back, &s);
-    *(back ? &p->scratch_backward : &p->scratch) = s.used;
-  }
   p->at_spare = p->scratch;
   if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE &&
       p->engine != MIRAS__RUN_SCAN)
