@@ -18,8 +18,8 @@
 # other functions those with 200 registers, 256 spilled bytes, or 1024 bytes of stack and more.
 # chain: the deepest stack that a grid's calls can add up to, those through pointers included. They
 # are taken to reach every function in a table that takes arguments of the same sizes, but that
-# nothing calls itself, engines (functions of a miras__call) are called by layers and grids alone,
-# and layers (of a miras__visit) by grids. It has to lie within seven eighths of MIRAS_CUDA_STACK.
+# nothing calls itself, heads (functions of a miras__call) are called by layers and grids alone, and
+# layers (of a miras__visit) by grids. It has to lie within seven eighths of MIRAS_CUDA_STACK.
 set -u
 LC_ALL=C
 export LC_ALL
