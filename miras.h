@@ -4383,6 +4383,7 @@ typedef struct miras__plan {
   int holds;               /* frozen engine: the state keeps the weights W_B of B                */
   int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
   int widest;              /* largest in or out                                                  */
+  int stretch;             /* engines take tokens up to the next multiple of so many, 0: all     */
   size_t offset[MIRAS__DEPTH];   /* of layer l's weights [in, out] in A, W, S                    */
   size_t params;           /* outer parameters of all heads                                      */
   size_t at_rho;           /* of token_rates' rho [chunk] among them                             */
@@ -4508,6 +4509,7 @@ static void miras__inputs_on(void *record, size_t t) {
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
 static size_t miras__larger(size_t a, size_t b) { return a > b ? a : b; }
+static size_t miras__least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Whole cache lines; what is too large stays it. */
 static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
@@ -7883,7 +7885,6 @@ static float miras__bias_entropy_bwd(const miras__bias_row *x) {
     float *p = x->bdelta + from, *br = x->br + from, *bv = x->bv + from, a, bs = 0;
     const float sum = miras__group_logits(p, x->r + from, v, n, NULL);
     miras__scale(p, 1 / sum, p, n);
-    if (x->be != x->br) miras__copy(br, x->be + from, n);
     if (x->balong) {
       bs = -c * whole * (s < 0 ? -1.0f : 1.0f) * miras__dot(e, e, n);
       miras__axpy(br, 2 * c * (1 - whole * (fabsf(s) - slope)), e, n);
@@ -12186,21 +12187,102 @@ static float *miras__lay(miras__space *s, size_t floats) {
   return at;
 }
 
-/* The record of an engine with its arrays, which a worker keeps from call to call: *laid says that
- * it has them already, for this plan and scratch. `own` where there is none to keep. */
-static void *miras__record_of(const miras__call *a, void *own, int *laid) {
+/* Lays the arrays of an engine's record out; backward: those that only the adjoint needs too. */
+typedef void miras__lays(void *record, const miras__plan *p, int backward, miras__space *s);
+
+/* The record of an engine with its arrays, which a worker keeps from call to call: of the forward
+ * pass, for this plan and scratch. `own` where there is none to keep. */
+static void *miras__record_of(const miras__call *a, int backward, miras__lays *lay, void *own) {
+  miras__space s = miras__space_at(a->scratch, 0);
 #ifndef MIRAS__DEVICE
-  miras__record *r = a->record;
+  miras__record *r = backward ? NULL : a->record;
   if (r) {
-    *laid = r->plan == a->p && r->scratch == a->scratch;
+    const int laid = r->plan == a->p && r->scratch == a->scratch;
     r->plan = a->p;
     r->scratch = a->scratch;
-    return r->at;
+    own = r->at;
+    if (laid) return own;
   }
 #endif
-  (void)a;
-  *laid = 0;
+  lay(own, a->p, backward, &s);
   return own;
+}
+
+/* An engine's scratch, forward and for the adjoint; record: any of its. */
+static MIRAS__COLD void miras__plan_scratch(miras__plan *p, miras__lays *lay, void *record) {
+  miras__space s = miras__space_at(NULL, 0), back = s;
+  lay(record, p, 0, &s);
+  if (MIRAS__TRAINS) lay(record, p, 1, &back);
+  p->scratch = s.used;
+  p->scratch_backward = back.used;
+}
+
+/* An engine, as room @56 runs it: the macro that leaves it out, its part of a plan, which returns
+ * the floats of a state, and the layout of its scratch, NULL where it lays that out by itself. A
+ * call without resets is then
+ *   open     the record for it, in `own` or where the worker keeps it; backward: with the
+ *            cotangents of the state behind the call
+ *   start    the state before a head's first token, NULL: nothing is there yet
+ *   tokens   take tokens t..t+m-1 in, answer them, and keep what the adjoint needs on the tape
+ *   undo     their adjoint, kept: their part of the tape, which covers plan.tape_tokens; NULL: all
+ *            is done by the next
+ *   first    what is left goes to the initial memory and to dstate
+ *   read     and a query o to q between tokens */
+typedef struct miras__engine {
+  const char *macro;
+  size_t (*plan)(miras__plan *p);
+  miras__lays *lay;
+  void *(*open)(void *own, const miras__call *a, int backward);
+  void (*start)(void *record, const miras__call *a);
+  void (*tokens)(void *record, const miras__call *a, size_t t, size_t m);
+  void (*undo)(void *record, const miras__call *a, size_t t, size_t m, const float *kept);
+  void (*first)(void *record, const miras__call *a);
+  void (*read)(const miras__call *a, const float *q, float *o);
+} miras__engine;
+
+/* The dual state of a head lies in its state in two pieces, and in dstate and on the tape in one.
+ * The state before its first token, where it is the initial memory behind zeros. */
+static void miras__state_start(void *record, const miras__call *a) {
+  const miras__plan *p = a->p;
+  (void)record;
+  if (p->second) a->K->fill(a->state, 0, p->split);
+  a->K->copy(a->state + p->second, a->init, p->weights);
+}
+
+static void miras__state_copy(const miras__call *a, float *to) {
+  const miras__plan *p = a->p;
+  a->K->copy(to, a->state, p->split);
+  a->K->copy(to + p->split, a->state + p->second, p->head_dstate - p->split);
+}
+
+/* Keep the state before token t on the tape, if there is one and t begins a part of it. */
+static void miras__tape_keep(const miras__call *a, size_t t) {
+  const size_t per = (size_t)a->p->tape_tokens;
+  if (MIRAS__TRAINS && a->tape && t % per == 0)
+    miras__state_copy(a, a->tape + t / per * a->p->tape_chunk);
+}
+
+/* The cotangents of the state behind a call come in, those of its two pieces; and of those before
+ * it w, where it is not NULL, goes to the initial memory if it began there, else all to dstate. */
+static void miras__dstate_in(const miras__call *a, float *one, float *other) {
+  const size_t n = a->p->split, rest = a->p->head_dstate - n;
+  if (a->dstate) a->K->copy(one, a->dstate, n), a->K->copy(other, a->dstate + n, rest);
+  else a->K->fill(one, 0, n), a->K->fill(other, 0, rest);
+}
+static void miras__dstate_out(const miras__call *a, const float *w, const float *one,
+                              const float *other) {
+  const size_t n = a->p->split, all = a->p->head_dstate;
+  float *d = a->dstate;
+  if (!a->position && w) a->K->add(a->dinit, w, a->p->weights);
+  if (d && a->position) a->K->copy(d, one, n), a->K->copy(d + n, other, all - n);
+  else if (d) a->K->fill(d, 0, all);
+}
+
+/* S [n, n] <- (S + S') / 2 */
+static void miras__even(const miras__kernels *K, float *s, float *room, size_t n) {
+  K->transpose(room, n, s, n, n, n);
+  K->add(s, room, n * n);
+  K->scale(s, 0.5f, s, n * n);
 }
 
 /* How many of the `left` pairs from `pair` on lie at equal distances: all with one pair per token,
@@ -12519,6 +12601,7 @@ typedef struct miras__block {
   miras__open open;        /* in the state; in scratch where that holds no open block            */
   miras__rows r, d;        /* the newest rows and their cotangents                               */
   int backward;            /* 0, or which block between two states of the tape, from 1           */
+  size_t own, behind;      /* floats that the first takes for itself; where the others' begin    */
   int live, answers;       /* does anything follow the block? is what queries read wanted: not
                               to the adjoint, but with normalisers and value gates               */
   int errors;              /* does read begin with errors that the tape has kept?                */
@@ -12547,76 +12630,93 @@ static size_t miras__open_lay(const miras__plan *p, size_t rows, float *at, mira
   return s.used;
 }
 
-/* Lay a block of `rows` rows out in scratch. backward: 0, or 1 and on for the blocks of the adjoint
- * between two states of the tape, of which each but the first has arrays of its own behind all that
- * the first has, up to `pack`, and shares the others. Returns the floats that all of them take; for
- * backward 0 of one that is open in the state, without those of the open part. */
-static MIRAS__CALLED size_t miras__block_lay(const miras__plan *p, size_t rows, int backward,
-                                             float *scratch, int watch, miras__block *k) {
+/* Lay out what each block between two states of the tape has for itself, an open part where the
+ * state holds none too, and, for `all`, behind it what those of the adjoint share. */
+static MIRAS__CALLED void miras__block_lay(miras__block *k, const miras__plan *p, int backward,
+                                           int all, miras__space *s) {
+  const size_t tokens = (size_t)(backward ? miras__reset_grid(&p->d) : p->d.chunk);
+  const size_t rows = tokens * (size_t)p->d.inner_steps, ld = miras__pad(rows);
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
-  const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.inner_steps;
-  const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
+  const size_t stack = (p->delta ? rows : 0) + tokens, room = stack > rows ? stack : rows;
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
   const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
   const size_t sums = p->streams * rows;
-  miras__space s = miras__space_at(scratch, watch);
-  size_t own, all = 0;
-  int block;
-  for (block = 1;; block = backward) {
-    if (backward || p->d.chunk == 1) s.used = miras__open_lay(p, rows, s.base, &k->open);
-    k->r.beta = miras__lay(&s, value * dv);
-    k->x[0] = miras__lay(&s, p->delta && !second ? 0 : rows * n);
-    k->x[1] = miras__lay(&s, second * rows * n);
-    k->r.v = miras__lay(&s, rows * dv);
-    k->r.alpha = miras__lay(&s, rows * per);
-    k->r.eta = miras__lay(&s, rows * p->rates);
-    k->score[0] = miras__lay(&s, stack * ld);
-    k->score[1] = miras__lay(&s, second * stack * ld);
-    k->product[0] = miras__lay(&s, scalar * stack * ld);
-    k->product[1] = miras__lay(&s, scalar * second * stack * ld);
-    k->z = miras__lay(&s, room * n);
-    k->zc = miras__lay(&s, (room > sums ? room : sums) * n);
-    k->read = miras__lay(&s, room * dv);
-    k->u = miras__lay(&s, value * dv);
-    k->raw = miras__lay(&s, value * dv);
-    k->den = miras__lay(&s, rows);
-    k->row = miras__lay(&s, wide);
-    k->l = miras__lay(&s, scalar * (rows + 1) * ld);
-    k->c = miras__lay(&s, (rows + 1) * per);
-    k->cv = miras__lay(&s, value ? (value + 1) * dv : 0);
-    k->f = miras__lay(&s, p->to_init || (backward && p->tape_blocks > 1) ? p->weights : 0);
-    if (block > 1) return all;
-    own = s.used;
-    k->pack = miras__lay(&s, backward ? p->pack_backward : p->pack);
-    if (!MIRAS__TRAINS || !backward) return s.used;
-    k->added = s.used;
-    s.gap = 0;
-    k->dx[0] = miras__lay(&s, rows * n);
-    k->dx[1] = miras__lay(&s, second * rows * n);
-    k->du[0] = miras__lay(&s, rows * dv);
-    k->du[1] = miras__lay(&s, (second ? rows : value) * dv);
-    k->d.alpha = miras__lay(&s, rows * per);
-    k->d.eta = miras__lay(&s, rows * p->rates);
-    k->d.beta = miras__lay(&s, value * dv);
-    k->dl = miras__lay(&s, scalar * (rows + 1) * ld);
-    k->dc = miras__lay(&s, (rows + 1) * per);
-    k->dcv = miras__lay(&s, value ? (value + 1) * dv : 0);
-    k->added = s.used - k->added;
-    s.gap = MIRAS__GAP;
-    (void)miras__lay(&s, 0);
-    k->dlast[0] = miras__lay(&s, rows * n);
-    k->dlast[1] = miras__lay(&s, second * rows * n);
-    k->dscore[0] = miras__lay(&s, stack * ld);
-    k->dscore[1] = miras__lay(&s, second * stack * ld);
-    k->dz = miras__lay(&s, room * n);
-    k->dread = miras__lay(&s, stack * dv);
-    k->dden = miras__lay(&s, rows);
-    k->ds = miras__lay(&s, p->weights);
-    k->history = miras__lay(&s, p->per_feature || value ? 64 * rows : 0);
-    all = s.used + (size_t)(p->tape_blocks - 1) * own;
-    if (backward == 1) return all;
-    s = miras__space_at(miras__to(scratch, s.used + (size_t)(backward - 2) * own), watch);
+  k->rows = rows;
+  k->ld = ld;
+  if (backward || p->d.chunk == 1)
+    s->used += miras__open_lay(p, rows, miras__to(s->base, s->used), &k->open);
+  k->r.beta = miras__lay(s, value * dv);
+  k->x[0] = miras__lay(s, p->delta && !second ? 0 : rows * n);
+  k->x[1] = k->r.replace = miras__lay(s, second * rows * n);
+  k->r.v = miras__lay(s, rows * dv);
+  k->r.alpha = miras__lay(s, rows * per);
+  k->r.eta = miras__lay(s, rows * p->rates);
+  k->score[0] = miras__lay(s, stack * ld);
+  k->score[1] = miras__lay(s, second * stack * ld);
+  k->product[0] = miras__lay(s, scalar * stack * ld);
+  k->product[1] = miras__lay(s, scalar * second * stack * ld);
+  k->z = miras__lay(s, room * n);
+  k->zc = miras__lay(s, (room > sums ? room : sums) * n);
+  k->read = miras__lay(s, room * dv);
+  k->u = miras__lay(s, value * dv);
+  k->raw = miras__lay(s, value * dv);
+  k->den = miras__lay(s, rows);
+  k->row = miras__lay(s, wide);
+  k->l = miras__lay(s, scalar * (rows + 1) * ld);
+  k->c = miras__lay(s, (rows + 1) * per);
+  k->cv = miras__lay(s, value ? (value + 1) * dv : 0);
+  k->f = miras__lay(s, p->to_init || (backward && p->tape_blocks > 1) ? p->weights : 0);
+  if (p->delta && !second) k->x[0] = k->z;
+  if (!value) k->r.beta = NULL;
+  k->r.x = k->x[0];
+  k->r.erase = second ? k->z : NULL;
+  if (!all) return;
+  k->own = s->used;
+  k->r.in = k->d.in = n;
+  k->r.theta = k->r.delta = NULL;
+  k->pack = miras__lay(s, backward ? p->pack_backward : p->pack);
+  if (!MIRAS__TRAINS || !backward) return;
+  k->added = s->used;
+  s->gap = 0;
+  k->d.x = k->dx[0] = miras__lay(s, rows * n);
+  k->d.replace = k->dx[1] = miras__lay(s, second * rows * n);
+  k->d.v = k->du[0] = miras__lay(s, rows * dv);
+  k->du[1] = miras__lay(s, (second ? rows : value) * dv);
+  k->d.alpha = miras__lay(s, rows * per);
+  k->d.eta = miras__lay(s, rows * p->rates);
+  k->d.beta = miras__lay(s, value * dv);
+  k->dl = miras__lay(s, scalar * (rows + 1) * ld);
+  k->dc = miras__lay(s, (rows + 1) * per);
+  k->dcv = miras__lay(s, value ? (value + 1) * dv : 0);
+  k->added = s->used - k->added;
+  s->gap = MIRAS__GAP;
+  (void)miras__lay(s, 0);
+  k->dlast[0] = miras__lay(s, rows * n);
+  k->dlast[1] = miras__lay(s, second * rows * n);
+  k->dscore[0] = miras__lay(s, stack * ld);
+  k->dscore[1] = miras__lay(s, second * stack * ld);
+  k->dz = k->d.erase = miras__lay(s, room * n);
+  k->dread = miras__lay(s, stack * dv);
+  k->dden = miras__lay(s, rows);
+  k->ds = miras__lay(s, p->weights);
+  k->history = miras__lay(s, p->per_feature || value ? 64 * rows : 0);
+  k->behind = s->used;
+}
+
+/* Of the adjoint the first block, and behind all that this has the others. */
+static void miras__exact_lay(void *record, const miras__plan *p, int backward, miras__space *s) {
+  miras__block *k = (miras__block *)record;
+  const size_t n = p->features, strip = p->strip ? MIRAS__STRIP * n : 0;
+  miras__space first = *s;
+  int i;
+  if (!backward && p->fused) {
+    (void)miras__lay(s, 3 * miras__pad((size_t)p->d.value_dim) + 3 * miras__pad(n) + strip);
+    return;
   }
+  miras__block_lay(k, p, backward, 1, s);
+  if (!MIRAS__TRAINS || !backward) return;
+  for (i = 1; i < p->tape_blocks; i++) miras__block_lay(k, p, backward, 0, s);
+  miras__block_lay(k, p, backward, 0, &first);
 }
 
 /* The floats that matrix products of a block of `rows` rows pack their factors into. */
@@ -12627,28 +12727,13 @@ static size_t miras__block_pack(const miras__plan *p, size_t rows) {
   return miras__rows_room(tall, wide > tall ? wide : tall);
 }
 
-#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-static void miras__exact_gaps(const miras__call *a, int backward, int watch) {
-  const miras__plan *p = a->p;
-  const size_t inner_steps = (size_t)p->d.inner_steps;
-  miras__block k;
-  int i;
-  if (!backward && p->fused)
-    miras__gap(a->scratch + p->at_spare - MIRAS__GAP, MIRAS__GAP_BYTES, watch == 2);
-  else if (!backward)
-    miras__block_lay(p, (size_t)p->d.chunk * inner_steps, 0, a->scratch, watch, &k);
-  for (i = 1; backward && i <= p->tape_blocks; i++)
-    miras__block_lay(p, (size_t)miras__reset_grid(&p->d) * inner_steps, i, a->scratch, watch, &k);
-}
-#endif
-
 /* The engine's part of a plan: the layout of a head's state, sizes of tape and scratch. Returns the
  * floats of a state. */
 static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   const size_t chunk = (size_t)d->chunk, inner_steps = (size_t)d->inner_steps;
   const size_t grid = (size_t)miras__reset_grid(d);
-  size_t state = miras__pad(p->weights), least;
+  const size_t state = miras__pad(p->weights);
   miras__block k;
   p->tape_chunk = p->weights;
   p->tape_blocks = MIRAS__TRAINS && grid < MIRAS__SPACING ? MIRAS__SPACING / (int)grid : 1;
@@ -12663,15 +12748,10 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   p->at_open = state;
   p->pack = miras__block_pack(p, chunk * inner_steps);
   p->pack_backward = miras__block_pack(p, grid * inner_steps);
-  least = miras__block_lay(p, grid * inner_steps, 1, NULL, 0, &k);
-  p->scratch = 3 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
   p->strip = p->weights * sizeof(float) > MIRAS__NEAR;
-  if (p->strip) p->scratch += MIRAS__STRIP * p->features;
-  p->scratch += MIRAS__GAP;
-  if (!p->fused) p->scratch = miras__block_lay(p, chunk * inner_steps, 0, NULL, 0, &k);
-  if (chunk > 1) state += miras__open_lay(p, chunk * inner_steps, NULL, &k.open);
-  p->scratch_backward = MIRAS__TRAINS && least > p->scratch ? least : p->scratch;
-  return state;
+  p->stretch = p->fused ? 0 : d->chunk;
+  miras__plan_scratch(p, miras__exact_lay, &k);
+  return chunk > 1 ? state + miras__open_lay(p, chunk * inner_steps, NULL, &k.open) : state;
 }
 
 /* ---- coefficients and rows ---- */
@@ -12794,40 +12874,35 @@ static const float *miras__init_of(const miras__call *a) {
   return a->p->to_init && !a->zeros && a->K->any(a->init, a->p->weights) ? a->init : NULL;
 }
 
-/* A block of `rows` rows in the call's scratch, its open part in the state or there too. own: where
- * its record is, unless the worker keeps one. */
-static miras__block *miras__exact_open(const miras__call *a, size_t rows, int backward,
-                                       miras__block *own) {
+/* A block in the call's scratch, its open part in the state or there too. */
+static void *miras__exact_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  int laid = 0;
-  miras__block *k = backward ? own : (miras__block *)miras__record_of(a, own, &laid);
-  if (!laid) {
-    miras__block_lay(p, rows, backward, a->scratch, 0, k);
-    if (p->delta && p->streams == 1) k->x[0] = k->z;
-    if (!p->value_decay) k->r.beta = NULL;
-    k->r.in = k->d.in = p->features;
-    k->r.x = k->x[0];
-    k->r.replace = k->x[1];
-    k->r.erase = p->streams > 1 ? k->z : NULL;
-    k->r.theta = k->r.delta = NULL;
-    k->rows = rows;
-    k->ld = miras__pad(rows);
-    k->p = p;
-  }
+  const int fused = !backward && p->fused;
+  miras__block *k = (miras__block *)own;
+  if (!fused) k = (miras__block *)miras__record_of(a, backward, miras__exact_lay, own);
+  k->init = miras__init_of(a);
+  if (fused) return k;
+  k->K = a->K;
+  k->p = p;
   if (!backward && p->d.chunk > 1)
-    miras__open_lay(p, rows, a->state + p->at_open, &k->open);
+    miras__open_lay(p, k->rows, a->state + p->at_open, &k->open);
   k->answers = !backward || p->d.normalize || p->value_decay;
   k->backward = backward;
   k->errors = 0;
-  k->K = a->K;
-  k->init = miras__init_of(a);
   if (!MIRAS__TRAINS || !backward) return k;
   if (!p->per_feature && !a->g->keep) k->dl = k->dc = NULL;
-  k->d.x = k->dx[0];
-  k->d.v = k->du[0];
-  k->d.replace = k->dx[1];
-  k->d.erase = k->dz;
+  miras__dstate_in(a, k->ds, k->ds);
+  if (p->to_init && a->dstate) a->K->add(a->dinit, k->ds, p->weights);
+  k->live = a->dstate != NULL;
   return k;
+}
+
+/* Let k have the arrays of block i. */
+static void miras__exact_block(const miras__call *a, miras__block *k, int i) {
+  miras__space s = miras__space_at(a->scratch, 0);
+  if (i > 1) s.used = k->behind + (size_t)(i - 2) * k->own;
+  miras__block_lay(k, a->p, 1, 0, &s);
+  k->backward = i;
 }
 
 /* Begin a block at the state s. */
@@ -13179,72 +13254,61 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
   K->scale(to, k->p->square ? 0.5f : -1, to, 1);
 }
 
-/* Forward with blocks of one token. A run of the kernel ends where a state is kept on the tape or
- * swept. */
-static void miras__linear_forward(const miras__call *a) {
+/* Blocks of one token. A run of the kernel ends where the state is swept. */
+static void miras__linear_tokens(const miras__call *a, const float *init, size_t t, size_t m) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  const size_t length = (size_t)a->io->length, per = (size_t)p->tape_tokens;
-  const float *init = miras__init_of(a);
+  const size_t last = t + m, per = (size_t)p->tape_tokens;
   float *errors = NULL;
-  size_t t, end;
-  if (a->position == 0 && length) K->copy(a->state, a->init, p->weights);
-  for (t = 0; t < length; t = end) {
+  size_t end;
+  for (; t < last; t = end) {
     end = t + MIRAS__SWEEP - (size_t)((a->position + (uint64_t)t) % MIRAS__SWEEP);
-    if (MIRAS__TRAINS && a->tape && end > t + per - t % per) end = t + per - t % per;
-    if (end > length) end = length;
-    if (MIRAS__TRAINS && a->tape) {
-      float *tape = a->tape + t / per * p->tape_chunk;
-      if (t % per == 0) K->copy(tape, a->state, p->weights);
-      if (p->tape_errors) errors = tape + p->weights + t % per * p->tape_errors;
-    }
+    if (end > last) end = last;
+    if (MIRAS__TRAINS && a->tape && p->tape_errors)
+      errors = a->tape + t / per * p->tape_chunk + p->weights + t % per * p->tape_errors;
     K->linear_run(p, a->io, init, a->state, errors, a->scratch, t, end);
     if ((a->position + (uint64_t)end) % MIRAS__SWEEP) continue;
     K->flush(a->state, a->state, p->weights);
   }
 }
 
-static void miras__exact_forward(const miras__call *a) {
+/* Tokens t..t+m-1, which end no later than their block does. */
+static MIRAS__CALLED void miras__block_take(miras__block *k, const miras__call *a, size_t t,
+                                            size_t m) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
   const size_t chunk = (size_t)p->d.chunk, inner_steps = (size_t)p->d.inner_steps;
-  const size_t length = (size_t)io->length;
-  const size_t dv = (size_t)p->d.value_dim, per = (size_t)p->tape_tokens;
-  const int alone = io->surprise && (!p->delta || p->streams > 1);
-  miras__block work, *k;
-  size_t t, m;
-  if (p->fused) {
-    miras__linear_forward(a);
-    return;
+  const size_t dv = (size_t)p->d.value_dim, r0 = miras__mod(a->position + t, chunk);
+  const float *answers;
+  if (!t || !r0) miras__exact_start(k, a->state);
+  if (io->surprise && (!p->delta || p->streams > 1))
+    miras__exact_surprise(k, io, t, r0 * inner_steps);
+  miras__exact_rows(k, io, t, r0 * inner_steps, m * inner_steps);
+  if (io->surprise && p->delta && p->streams == 1) {     /* of a token's first pair */
+    K->dot_rows(0, io->surprise + t, 1, k->read, inner_steps * dv, k->read, inner_steps * dv, m,
+                dv);
+    K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
   }
-  if (a->position == 0 && length) K->copy(a->state, a->init, p->weights);
-  k = miras__exact_open(a, chunk * inner_steps, 0, &work);
-  for (t = 0; t < length; t += m) {
-    const size_t r0 = miras__mod(a->position + t, chunk);
-    const float *answers;
-    m = chunk - r0 < length - t ? chunk - r0 : length - t;
-    if (alone) m = 1;
-    if (MIRAS__TRAINS && a->tape && t % per == 0)
-      K->copy(a->tape + t / per * p->tape_chunk, a->state, p->weights);
-    if (!t || !r0) miras__exact_start(k, a->state);
-    if (alone) miras__exact_surprise(k, io, t, r0 * inner_steps);
-    miras__exact_rows(k, io, t, r0 * inner_steps, m * inner_steps);
-    if (io->surprise && !alone) {                /* of a token's first pair */
-      K->dot_rows(0, io->surprise + t, 1, k->read, inner_steps * dv, k->read, inner_steps * dv, m,
-                  dv);
-      K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
-    }
-    answers = k->read + k->by[1].row * dv;
-    if (io->q && p->d.normalize)
-      K->scale_rows(io->y + t * io->ldy, io->ldy, 1, k->den, 1, answers, dv, m, dv);
-    else if (io->q)
-      K->copy_rows(io->y + t * io->ldy, io->ldy, answers, dv, m, dv);
-    if (r0 + m < chunk) continue;
-    miras__exact_close(k, a->state, chunk * inner_steps);
-    if (miras__sweeps(&p->d, a->position + (uint64_t)(t + m)))
-      K->flush(a->state, a->state, p->weights);
-  }
+  answers = k->read + k->by[1].row * dv;
+  if (io->q && p->d.normalize)
+    K->scale_rows(io->y + t * io->ldy, io->ldy, 1, k->den, 1, answers, dv, m, dv);
+  else if (io->q)
+    K->copy_rows(io->y + t * io->ldy, io->ldy, answers, dv, m, dv);
+  if (r0 + m < chunk) return;
+  miras__exact_close(k, a->state, chunk * inner_steps);
+  if (miras__sweeps(&p->d, a->position + (uint64_t)(t + m)))
+    K->flush(a->state, a->state, p->weights);
+}
+
+static void miras__exact_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+  miras__block *k = (miras__block *)record;
+  const miras__plan *p = a->p;
+  const int alone = !p->fused && a->io->surprise && (!p->delta || p->streams > 1);
+  const size_t end = t + m, each = alone ? 1 : m;
+  miras__tape_keep(a, t);
+  if (p->fused) miras__linear_tokens(a, k->init, t, m);
+  else for (; t < end; t += each) miras__block_take(k, a, t, each);
 }
 
 /* dread from dy; of normalised answers y = read / den also dden = -dy . read / den^2. */
@@ -13269,7 +13333,7 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
 /* From the cotangents of the answers of `reads` tokens from t on, and that of the state after them
  * in k->ds, make those of the block's inputs and of S_0. The steps of the forward pass are undone
  * in reverse order. */
-static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, size_t reads) {
+static void miras__block_undo(const miras__call *a, miras__block *k, size_t t, size_t reads) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t n = p->features, m = k->m, inner_steps = (size_t)p->d.inner_steps;
@@ -13296,63 +13360,52 @@ static void miras__exact_kept(const miras__call *a, miras__block *k, size_t t) {
     k->read = a->tape + t / per * p->tape_chunk + p->weights + t % per * p->tape_errors;
 }
 
-/* Adjoint of exact_forward, from the last state of the tape to the first; ds is the cotangent of
- * the state after the block. The tokens between two states are computed again in blocks, each with
- * arrays and an S_0 of its own, which the fold of the one before has made, and the blocks are then
- * undone, the last first: 2 key_dim value_dim operations more for each token, and a quarter of the
- * states to write and read, each of which is as much memory as a token takes time. Towards
- * B all is done with F_0 for S_0: dS passes S_m = B + F_m and F_0 = S_0 - B unchanged, and with
- * dS_m, dS_0 for it at the block's end and start, dB += dS_m - dS_0 besides what rows read of it.
- * The differences of a call's blocks add up to the last dS less the first, and the first comes back
- * at position 0, where S_0 = B. */
-static void miras__exact_backward(const miras__call *a) {
-  const miras__kernels *K = a->K;
-  const miras__plan *p = a->p;
-  const size_t per = (size_t)p->tape_tokens, grid = per / (size_t)p->tape_blocks;
-  const size_t inner_steps = (size_t)p->d.inner_steps, length = (size_t)a->io->length;
-  size_t part = (length + per - 1) / per;
-  miras__block work, next, *k = &work;
-  miras__exact_open(a, grid * inner_steps, 1, k);
-  if (a->dstate) K->copy(k->ds, a->dstate, p->weights);
-  else K->fill(k->ds, 0, p->weights);
-  if (p->to_init && a->dstate) K->add(a->dinit, k->ds, p->weights);
-  for (k->live = a->dstate != NULL; part-- > 0; k->live = 1) {
-    const float *state = a->tape + part * p->tape_chunk;
-    const size_t first = part * per, end = first + per < length ? first + per : length;
-    size_t t = first, reads;
-    miras__exact_start(k, state);
-    for (;; t += grid) {
-      reads = end - t < grid ? end - t : grid;
-      if (end - t < 2 * grid) miras__rows_fetch(a, t, grid, MIRAS__FETCH_ADJOINT);
-      else miras__rows_fetch(a, t + grid, grid, MIRAS__FETCH_INPUTS);
-      miras__exact_kept(a, k, t);
-      miras__exact_rows(k, a->io, t, 0, reads * inner_steps);
-      if (end - t <= grid) break;
-      next = *k;
-      miras__exact_open(a, grid * inner_steps, k->backward + 1, &next);
-      miras__exact_fold(k, next.f, k->s0, reads * inner_steps);
-      next.s0 = next.f;
-      *k = next;
-    }
-    for (;; t -= grid, reads = grid) {
-      if (t > first) miras__rows_fetch(a, t - grid, grid, MIRAS__FETCH_ADJOINT);
-      else if (part) miras__rows_fetch(a, t - per, grid, MIRAS__FETCH_INPUTS);
-      else if (a->io->by > 0) miras__rows_fetch(a, 0, grid, MIRAS__FETCH_NEXT);
-      miras__exact_undo(a, k, t, reads);
-      if (t == first) break;
-      miras__exact_open(a, grid * inner_steps, k->backward - 1, k);
-      k->s0 = k->backward > 1 || k->init ? k->f : state;
-      k->live = 1;
-      miras__exact_kept(a, k, t - grid);
-      miras__exact_stack(k, 0, grid * inner_steps, grid);
-    }
+/* The tokens between two states of the tape are computed again in blocks, each with arrays and an
+ * S_0 of its own, which the fold of the one before has made, and the blocks are then undone, the
+ * last first: 2 key_dim value_dim operations more for each token, and a quarter of the states to
+ * write and read, each of which is as much memory as a token takes time. Towards B all is done with
+ * F_0 for S_0: dS passes S_m = B + F_m and F_0 = S_0 - B unchanged, and with dS_m, dS_0 for it at
+ * the block's end and start, dB += dS_m - dS_0 besides what rows read of it. The differences of a
+ * call's blocks add up to the last dS less the first, and the first comes back at position 0, where
+ * S_0 = B. */
+static void miras__exact_undo(void *record, const miras__call *a, size_t first, size_t m,
+                              const float *kept) {
+  miras__block *k = (miras__block *)record, next;
+  const size_t grid = k->rows / (size_t)a->p->d.inner_steps, end = first + m;
+  const size_t per = (size_t)a->p->tape_tokens;
+  size_t t = first, reads;
+  miras__exact_start(k, kept);
+  for (;; t += grid) {
+    reads = end - t < grid ? end - t : grid;
+    if (end - t < 2 * grid) miras__rows_fetch(a, t, grid, MIRAS__FETCH_ADJOINT);
+    else miras__rows_fetch(a, t + grid, grid, MIRAS__FETCH_INPUTS);
+    miras__exact_kept(a, k, t);
+    miras__exact_rows(k, a->io, t, 0, reads * (size_t)a->p->d.inner_steps);
+    if (end - t <= grid) break;
+    next = *k;
+    miras__exact_block(a, &next, k->backward + 1);
+    miras__exact_fold(k, next.f, k->s0, k->rows);
+    next.s0 = next.f;
+    *k = next;
   }
-  if (a->position && p->to_init) K->axpy(a->dinit, -1, k->ds, p->weights);
-  if (a->position == 0) {
-    if (!p->to_init) K->add(a->dinit, k->ds, p->weights);
-    K->fill(k->ds, 0, p->weights);
+  for (;; t -= grid, reads = grid) {
+    if (t > first) miras__rows_fetch(a, t - grid, grid, MIRAS__FETCH_ADJOINT);
+    else if (t) miras__rows_fetch(a, t - per, grid, MIRAS__FETCH_INPUTS);
+    else if (a->io->by > 0) miras__rows_fetch(a, 0, grid, MIRAS__FETCH_NEXT);
+    miras__block_undo(a, k, t, reads);
+    k->live = 1;
+    if (t == first) return;
+    miras__exact_block(a, k, k->backward - 1);
+    k->s0 = k->backward > 1 || k->init ? k->f : kept;
+    miras__exact_kept(a, k, t - grid);
+    miras__exact_stack(k, 0, k->rows, grid);
   }
-  if (a->dstate) K->copy(a->dstate, k->ds, p->weights);
+}
+
+static void miras__exact_first(void *record, const miras__call *a) {
+  const miras__block *k = (miras__block *)record;
+  if (a->position && a->p->to_init) a->K->axpy(a->dinit, -1, k->ds, a->p->weights);
+  miras__dstate_out(a, a->p->to_init ? NULL : k->ds, k->ds, k->ds);
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
@@ -13364,9 +13417,9 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
   const size_t dv = (size_t)p->d.value_dim, rows = miras__mod(a->position, chunk) * inner_steps;
   const float *s = a->position ? a->state : a->init;
   float *x = a->scratch, *den = x + miras__pad(p->features);
-  miras__block work, *k = &work;
+  miras__block own, *k = &own;
   if (!p->fused) {
-    k = miras__exact_open(a, chunk * inner_steps, 0, &work);
+    k = (miras__block *)miras__exact_open(&own, a, 0);
     x = k->z;
     den = k->den;
   }
@@ -13422,7 +13475,7 @@ static void miras__exact_sparse(const miras__call *a, const miras__sparse *k, fl
 static void miras__exact_live(const miras__call *a, float *w) {
   const size_t chunk = (size_t)a->p->d.chunk, inner_steps = (size_t)a->p->d.inner_steps;
   const size_t rows = miras__mod(a->position, chunk) * inner_steps;
-  miras__block work, *k = miras__exact_open(a, chunk * inner_steps, 0, &work);
+  miras__block own, *k = (miras__block *)miras__exact_open(&own, a, 0);
   a->K->copy(w, a->state, a->p->weights);
   miras__exact_start(k, a->state);
   miras__exact_stack(k, rows, 0, 0);
@@ -13699,14 +13752,22 @@ static MIRAS__CALLED void miras__chunk_lay_bwd(const miras__plan *p, miras__spac
   }
 }
 
-#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-static void miras__frozen_gaps(const miras__call *a, int backward, int watch) {
-  miras__space s = miras__space_at(a->scratch, watch);
-  miras__chunk c;
-  miras__chunk_lay(a->p, &s, &c);
-  if (backward) miras__chunk_lay_bwd(a->p, &s, &c);
+static void miras__frozen_lay(void *record, const miras__plan *p, int backward, miras__space *s) {
+  miras__chunk *c = (miras__chunk *)record;
+  int l;
+  miras__chunk_lay(p, s, c);
+  if (MIRAS__TRAINS && backward) miras__chunk_lay_bwd(p, s, c);
+  for (l = 0; !backward && l < p->layers; l++) c->query.slope[l] = NULL;
+  c->p = c->net.p = p;
+  c->wide = p->rates;
+  c->rows.beta = c->rows.erase = c->rows.replace = NULL;
+  c->rows.v = c->net.v;
+  c->rows.delta = c->net.delta;
+  if (!p->at_s) c->rows.theta = NULL;            /* no momentum */
+  c->net.along = p->d.step_bound ? c->along : NULL;
+  c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.step_bound ? c->metric : NULL;
+  miras__architecture(&c->net);
 }
-#endif
 
 /* New pairs of a chunk; floats of the pairs that are kept, and of a tape's state before them. */
 static size_t miras__fresh(const miras__plan *p) { return p->chunk_pairs - p->past; }
@@ -13722,7 +13783,6 @@ static size_t miras__before_past(const miras__plan *p) {
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   size_t c = p->chunk_pairs, pad = miras__pad(p->weights), state = pad;
-  miras__space s = miras__space_at(NULL, 0);
   miras__chunk work;
   int l;
   miras__retention_plan(p);
@@ -13748,17 +13808,13 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   p->tape_state = p->head_dstate;
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / miras__fresh(p));
   p->tape_tokens = d->chunk;
-  p->head_state = state;
   p->pack = miras__rows_room(c, (size_t)p->widest > c ? (size_t)p->widest : c);
   if (p->muon) {
     const size_t side = (size_t)p->widest, room = miras__gemm_room(side, side, side);
     if (p->pack < room) p->pack = room;
   }
-  miras__chunk_lay(p, &s, &work);
-  p->scratch = p->scratch_backward = s.used;
-  if (!MIRAS__TRAINS) return state;
-  miras__chunk_lay_bwd(p, &s, &work);
-  p->scratch_backward = s.used;
+  p->head_state = state;
+  miras__plan_scratch(p, miras__frozen_lay, &work);
   return state;
 }
 
@@ -14299,27 +14355,10 @@ static void miras__span_retain(miras__chunk *c, int retain) {
             : c->retain->init == MIRAS__INIT_B ? c->b : c->wb;
 }
 
-/* A record with all that the spans of a call share. own: room for the record, used by the adjoint
- * and where the worker keeps none. */
-static miras__chunk *miras__chunk_open(const miras__call *call, int backward, miras__chunk *own) {
+/* A record with all that the spans of a call share. */
+static miras__chunk *miras__chunk_open(void *own, const miras__call *call, int backward) {
+  miras__chunk *c = (miras__chunk *)miras__record_of(call, backward, miras__frozen_lay, own);
   const miras__plan *p = call->p;
-  int laid = 0, l;
-  miras__chunk *c = backward ? own : (miras__chunk *)miras__record_of(call, own, &laid);
-  if (!laid) {
-    miras__space s = miras__space_at(call->scratch, 0);
-    miras__chunk_lay(p, &s, c);
-    if (MIRAS__TRAINS && backward) miras__chunk_lay_bwd(p, &s, c);
-    for (l = 0; !backward && l < p->layers; l++) c->query.slope[l] = NULL;
-    c->p = c->net.p = p;
-    c->wide = p->rates;
-    c->rows.beta = c->rows.erase = c->rows.replace = NULL;
-    c->rows.v = c->net.v;
-    c->rows.delta = c->net.delta;
-    if (!p->at_s) c->rows.theta = NULL;          /* no momentum */
-    c->net.along = p->d.step_bound ? c->along : NULL;
-    c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.step_bound ? c->metric : NULL;
-    miras__architecture(&c->net);
-  }
   c->call = call;
   c->K = c->net.K = call->K;
   c->net.gain = call->gain;
@@ -14658,10 +14697,11 @@ static void miras__span_close_bwd(miras__chunk *c, float *ca, float *cs) {
 /* Bring a state to position 0: A_0 is the initial memory, no momentum. The normaliser of an LQ link
  * is kept in scalars[4 + layer] for the reads of the open chunk. Where A holds weights, the initial
  * memory is their logits. */
-static void miras__begin(miras__chunk *c) {
+static void miras__begin(void *record, const miras__call *call) {
+  miras__chunk *c = (miras__chunk *)record;
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const float *init = c->call->init;
+  const float *init = call->init;
   if (!p->init_mapped || p->stores_link) K->copy(c->a, init, p->weights);
   if (c->s) K->fill(c->s, 0, p->weights);
   if (c->past) K->fill(c->past, 0, miras__past_floats(p));
@@ -14717,34 +14757,47 @@ static void miras__state_keep(const miras__chunk *c) {
   if (c->s || c->p->d.token_rates) K->copy(c->last_n, c->n + last * c->p->chunk_pairs, rows);
 }
 
-static void miras__frozen_forward(const miras__call *call) {
+/* What a span that ends does to the state. */
+static void miras__span_end(miras__chunk *c, int closes) {
+  const miras__plan *p = c->p;
+  float *sum = miras__apart(c) ? c->u : c->a;
+#ifndef MIRAS__DEVICE
+  if (!c->folds)
+#endif
+  miras__span_sum(c, sum, c->a, c->s);
+  if (sum == c->a && miras__span_sweeps(c)) {
+    c->K->flush(sum, sum, p->weights);
+    if (c->s) c->K->flush(c->s, c->s, p->weights);
+  }
+  miras__span_close(c, c->w, sum, c->s, c->a, p->stores_link ? c->scalars + 4 : c->line);
+  c->measured = c->retain->metric == MIRAS__J_BESIDE;
+  if (c->r0 > p->past || !closes) miras__state_clear(c, !closes);   /* of others nothing was kept */
+}
+
+static void miras__frozen_tokens(void *record, const miras__call *call, size_t token,
+                                 size_t count) {
+  miras__chunk *c = (miras__chunk *)record;
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_io *io = call->io;
   const size_t each = miras__fresh(p), inner_steps = (size_t)p->d.inner_steps;
-  const size_t length = (size_t)io->length * inner_steps;
+  const size_t length = (size_t)io->length * inner_steps, end = (token + count) * inner_steps;
   const size_t open = miras__mod(call->position, (size_t)p->d.chunk) * inner_steps;
-  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
-  size_t t = 0;
+  size_t t = token * inner_steps;
   c->io = *io;
-  if (call->position == 0 && length) miras__begin(c);
-  else if (MIRAS__TRAINS && c->wb && call->tape && length)   /* training may have moved it */
+  if (MIRAS__TRAINS && !t && call->position && c->wb && call->tape)   /* it may have been trained */
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
-  while (t < length) {
+  for (; t < end; t += c->m) {
     const size_t r0 = (open + t) % each, left = length - t;
     const int exact = p->first != p->retain && r0 == 0;
     const size_t rest = exact ? 1 : each - r0, m = rest < left ? rest : left;
-    const int closes = r0 + m == each, ends = closes || exact;
-    miras__span(c, exact ? p->first : p->retain, t, r0 + p->past, m, ends);
+    const int closes = r0 + m == each;
+    miras__span(c, exact ? p->first : p->retain, t, r0 + p->past, m, closes || exact);
     miras__span_state(c);
     if (MIRAS__TRAINS && left > m)
       miras__rows_fetch(call, (t + m) / inner_steps, each / inner_steps, MIRAS__FETCH_INPUTS);
-    if (MIRAS__TRAINS && call->tape && r0 == 0) {
-      float *to = call->tape + t / each * p->tape_state;
-      K->copy(to, c->a, p->weights);
-      if (c->s) K->copy(to + p->weights, c->s, p->weights);
-      if (c->past) K->copy(to + miras__before_past(p), c->past, miras__past_floats(p));
-    }
+    if (MIRAS__TRAINS && call->tape && r0 == 0)
+      miras__state_copy(call, call->tape + t / each * p->tape_state);
 #ifndef MIRAS__DEVICE
     c->folds = p->chunk_pairs == 1 && !p->channel && !c->retain->close && c->reads;
 #endif
@@ -14754,33 +14807,15 @@ static void miras__frozen_forward(const miras__call *call) {
       const size_t begun = (inner_steps - t % inner_steps) % inner_steps;
       if (begun < m)
         K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + c->lead + begun,
-                     inner_steps,
-                     (m - begun - 1) / inner_steps + 1, 1);
+                     inner_steps, (m - begun - 1) / inner_steps + 1, 1);
     }
-    t += m;
-    if (!ends) {
-      miras__state_keep(c);
-      continue;
-    }
-    {
-      float *sum = miras__apart(c) ? c->u : c->a;
-#ifndef MIRAS__DEVICE
-      if (!c->folds)
-#endif
-      miras__span_sum(c, sum, c->a, c->s);
-      if (sum == c->a && miras__span_sweeps(c)) {
-        K->flush(sum, sum, p->weights);
-        if (c->s) K->flush(c->s, c->s, p->weights);
-      }
-      miras__span_close(c, c->w, sum, c->s, c->a, p->stores_link ? c->scalars + 4 : c->line);
-      c->measured = c->retain->metric == MIRAS__J_BESIDE;
-      if (r0 || exact) miras__state_clear(c, !closes);   /* of others nothing was kept */
-    }
+    if (c->ends) miras__span_end(c, closes);
+    else miras__state_keep(c);
     if (c->closing) {
-      const size_t token = c->token + c->reads;
+      const size_t at = c->token + c->reads;
       miras__query x;
       miras__read_by(c, c->w, 0, 1, &x);
-      miras__read_query(c, &x, token, io->y + token * io->ldy);
+      miras__read_query(c, &x, at, io->y + at * io->ldy);
     }
   }
 }
@@ -14792,7 +14827,7 @@ static void miras__frozen_sparse(const miras__call *call, const miras__sparse *k
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const size_t dv = (size_t)p->d.value_dim;
-  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
+  miras__chunk own, *c = miras__chunk_open(&own, call, 0);
   float *z = c->net.pairs.z[0];
   const float *x = call->io->k, *w = call->position ? c->a : call->init;
   c->io = *call->io;
@@ -14801,7 +14836,7 @@ static void miras__frozen_sparse(const miras__call *call, const miras__sparse *k
     miras__sparse_read(K, k, x, w, dv, o);
     return;
   }
-  if (!call->position) miras__begin(c);
+  if (!call->position) miras__begin(c, call);
   miras__span(c, p->retain, 0, 0, 1, 1);
   miras__span_state(c);
   miras__span_rows(c);
@@ -14960,57 +14995,51 @@ static int miras__span_of(miras__chunk *c, size_t which) {
   return 1;
 }
 
-static void miras__frozen_backward(const miras__call *call) {
-  const miras__kernels *K = call->K;
+static void *miras__frozen_open(void *own, const miras__call *call, int backward) {
   const miras__plan *p = call->p;
   const miras__head_grads *g = call->g;
-  const size_t inner_steps = (size_t)p->d.inner_steps,
-               length = (size_t)call->io->length * inner_steps;
-  const size_t size = p->weights;
-  const size_t each = miras__fresh(p), chunks = length / each + (length % each != 0);
-  float *dstate = call->dstate;
-  miras__chunk own, *c = miras__chunk_open(call, 1, &own);
-  size_t which;
-  float *ca, *cs;
+  miras__chunk *c = miras__chunk_open(own, call, backward);
+  if (!MIRAS__TRAINS || !backward) return c;
   c->io = *call->io;
   c->io.ldy = (size_t)p->d.value_dim;
-  ca = c->a;
-  cs = c->s;
   if (p->holds) {
-    miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
-    K->fill(c->bwb, 0, size);
+    miras__weights_of(c->K, p, c->wb, call->init, NULL, c->inv);
+    c->K->fill(c->bwb, 0, p->weights);
   }
-  if (dstate) K->copy(ca, dstate, size);
-  else K->fill(ca, 0, size);
-  if (cs && dstate) K->copy(cs, dstate + size, size);
-  else if (cs) K->fill(cs, 0, size);
-  if (c->past) {
-    K->fill(c->past, 0, miras__past_floats(p));
-    if (dstate) K->copy(c->past, dstate + miras__before_past(p), miras__past_floats(p));
-  }
+  miras__dstate_in(call, c->state, c->state + p->second);
   if (g->threshold)                              /* its inner_steps add to a token's */
-    K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
-  for (which = p->first != p->retain ? 2 * chunks : chunks; which-- > 0;) {
-    if (p->stores_link && which + 1 < chunks) miras__anchor_passes(c);
+    c->K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
+  return c;
+}
+
+static void miras__frozen_undo(void *record, const miras__call *call, size_t token, size_t count,
+                               const float *kept) {
+  miras__chunk *c = (miras__chunk *)record;
+  const miras__plan *p = call->p;
+  const size_t each = miras__fresh(p), inner_steps = (size_t)p->d.inner_steps;
+  const size_t two = p->first != p->retain ? 2 : 1, first = token * inner_steps / each * two;
+  const size_t length = (size_t)call->io->length * inner_steps;
+  size_t which = ((token + count) * inner_steps + each - 1) / each * two;
+  (void)kept;
+  while (which-- > first) {
+    if (p->stores_link && (which + 1) * each < length) miras__anchor_passes(c);
     if (!miras__span_of(c, which)) continue;
     c->binit = c->init == c->wb ? c->bwb : call->dinit;
     if (c->t >= each)
       miras__rows_fetch(call, (c->t - each) / inner_steps, each / inner_steps, MIRAS__FETCH_BOTH);
-    miras__span_bwd(c, ca, cs);
+    miras__span_bwd(c, c->state, p->at_s ? c->state + p->at_s : NULL);
   }
+}
+
+static void miras__frozen_first(void *record, const miras__call *call) {
+  const miras__chunk *c = (miras__chunk *)record;
+  const miras__plan *p = call->p;
+  const int maps = p->init_mapped && !p->stores_link && call->io->length > 0;
   if (p->holds)                                  /* W_B is a map of its logits */
-    miras__weights_of_bwd(K, p, call->dinit, c->bwb, c->wb);
-  if (call->position == 0) {
-    if (p->init_mapped && !p->stores_link && chunks)
-      miras__weights_of_bwd(K, p, call->dinit, ca, call->tape);
-    else
-      K->add(call->dinit, ca, size);
-    if (dstate) K->fill(dstate, 0, p->head_dstate);
-  } else if (dstate) {
-    K->copy(dstate, ca, size);
-    if (cs) K->copy(dstate + size, cs, size);
-    if (c->past) K->copy(dstate + miras__before_past(p), c->past, miras__past_floats(p));
-  }
+    miras__weights_of_bwd(call->K, p, call->dinit, c->bwb, c->wb);
+  if (!call->position && maps)
+    miras__weights_of_bwd(call->K, p, call->dinit, c->state, call->tape);
+  miras__dstate_out(call, maps ? NULL : c->state, c->state, c->state + p->second);
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
@@ -15018,7 +15047,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   const miras__plan *p = call->p;
   const size_t seen = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps;
   const float *w;
-  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
+  miras__chunk own, *c = miras__chunk_open(&own, call, 0);
   float *const g = c->g, *const ca = c->ca, *const cf = c->cf;
   miras__query x;
   c->io.q = q;
@@ -15048,7 +15077,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
  * weights that it would close to. */
 static void miras__frozen_live(const miras__call *call, float *values) {
   const miras__plan *p = call->p;
-  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
+  miras__chunk own, *c = miras__chunk_open(&own, call, 0);
   const miras__chunk laid = *c;
   float *s = p->at_s ? values + p->weights : NULL, *sum;
   c->m = 1;                                      /* the last row before the next */
@@ -15072,7 +15101,7 @@ static void miras__frozen_clear(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const size_t open = miras__mod(call->position, (size_t)p->d.chunk);
-  miras__chunk own, *c = miras__chunk_open(call, 0, &own);
+  miras__chunk own, *c = miras__chunk_open(&own, call, 0);
   if (p->stores_link) miras__chunk_weights(c);
   if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
@@ -15105,9 +15134,6 @@ static void miras__frozen_clear(const miras__call *call) {
 
 /* The tokens at work, up to 16, and scratch. */
 typedef struct miras__scanning {
-  const miras__kernels *K;
-  const miras__plan *p;
-  size_t n, dv;
   float *a;                      /* [n, dv] A                                                     */
   float *x, *v, *dt, *eta, *q;   /* rows [16, n], [16, dv], [16, dv], [16, rates], [16, n]        */
   float *u;                      /* [16, dv]                                                      */
@@ -15119,35 +15145,26 @@ typedef struct miras__scanning {
 
 MIRAS__FITS(miras__scanning_fits, sizeof(miras__scanning) <= MIRAS__RECORD * sizeof(void *));
 
-/* Lay scratch out at `scratch`, NULL to count only; returns the floats. */
-static MIRAS__CALLED size_t miras__scan_lay(const miras__plan *p, int backward, float *scratch,
-                                            int watch, miras__scanning *k) {
+static MIRAS__CALLED void miras__scan_lay(void *record, const miras__plan *p, int backward,
+                                          miras__space *s) {
+  miras__scanning *k = (miras__scanning *)record;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, T = MIRAS__SCANNED;
-  miras__space s = miras__space_at(scratch, watch);
-  k->a = miras__lay(&s, n * dv);
-  k->x = miras__lay(&s, T * n);
-  k->q = miras__lay(&s, T * n);
-  k->v = miras__lay(&s, T * dv);
-  k->dt = miras__lay(&s, T * dv);
-  k->u = miras__lay(&s, T * dv);
-  k->eta = miras__lay(&s, T * p->rates);
-  if (!MIRAS__TRAINS || !backward) return s.used;
-  k->states = miras__lay(&s, (T + 1) * n * dv);
-  k->ds = miras__lay(&s, n * dv);
-  k->dx = miras__lay(&s, T * n);
-  k->dq = miras__lay(&s, T * n);
-  k->du = miras__lay(&s, T * dv);
-  k->ddt = miras__lay(&s, T * dv);
-  k->deta = miras__lay(&s, T * p->rates);
-  return s.used;
+  k->a = miras__lay(s, n * dv);
+  k->x = miras__lay(s, T * n);
+  k->q = miras__lay(s, T * n);
+  k->v = miras__lay(s, T * dv);
+  k->dt = miras__lay(s, T * dv);
+  k->u = miras__lay(s, T * dv);
+  k->eta = miras__lay(s, T * p->rates);
+  if (!MIRAS__TRAINS || !backward) return;
+  k->states = miras__lay(s, (T + 1) * n * dv);
+  k->ds = miras__lay(s, n * dv);
+  k->dx = miras__lay(s, T * n);
+  k->dq = miras__lay(s, T * n);
+  k->du = miras__lay(s, T * dv);
+  k->ddt = miras__lay(s, T * dv);
+  k->deta = miras__lay(s, T * p->rates);
 }
-
-#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-static void miras__scan_gaps(const miras__call *a, int backward, int watch) {
-  miras__scanning k;
-  miras__scan_lay(a->p, backward, a->scratch, watch, &k);
-}
-#endif
 
 /* The engine's part of a plan. Returns the floats of a state, which is S. */
 static MIRAS__COLD size_t miras__scan_plan(miras__plan *p) {
@@ -15159,85 +15176,71 @@ static MIRAS__COLD size_t miras__scan_plan(miras__plan *p) {
   p->split = p->weights;
   p->tape_chunk = miras__pad(p->weights);
   p->tape_tokens = MIRAS__SCANNED;
-  p->scratch = miras__scan_lay(p, 0, NULL, 0, &k);
-  p->scratch_backward = miras__scan_lay(p, 1, NULL, 0, &k);
+  p->stretch = MIRAS__SCANNED;
+  miras__plan_scratch(p, miras__scan_lay, &k);
   return p->tape_chunk;
 }
 
-/* The record for a call. own: room for the record where the worker keeps none. */
-static miras__scanning *miras__scan_begin(const miras__call *a, int backward,
-                                          miras__scanning *own) {
+static void *miras__scan_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  int laid = 0;
-  miras__scanning *k = backward ? own : (miras__scanning *)miras__record_of(a, own, &laid);
+  miras__scanning *k = (miras__scanning *)miras__record_of(a, backward, miras__scan_lay, own);
   miras__scan *f = &k->run;
-  if (!laid) miras__scan_lay(p, backward, a->scratch, 0, k);
-  k->K = a->K;
-  k->p = p;
-  f->n = k->n = p->features;
-  f->dv = k->dv = (size_t)p->d.value_dim;
-  f->ld_x = f->ld_q = k->n;
-  f->ld_dt = f->ld_u = k->dv;
+  f->n = f->ld_x = f->ld_q = p->features;
+  f->dv = f->ld_dt = f->ld_u = (size_t)p->d.value_dim;
   f->step = 0;
   f->a = k->a;
   f->b = p->to_init ? a->init : NULL;
   f->s = a->state;
   a->K->map(MIRAS__EXP, k->a, a->decay_log, p->weights);
+  if (!MIRAS__TRAINS || !backward) return k;
+  miras__dstate_in(a, k->ds, k->ds);
+  f->s = k->states;
+  f->step = p->weights;
   return k;
 }
 
 /* The rows of m tokens of the call from t on. */
-static miras__rows miras__scan_rows(miras__scanning *k, const miras__head_io *io, size_t t,
-                                    size_t m) {
-  const miras__rows rows = miras__rows_of(k->n, k->x, k->v, k->dt, k->eta);
-  const size_t dv = k->dv, rates = k->p->rates;
-  miras__rows_fwd(k->K, k->p, io, t, m, &rows);
-  miras__times_gate(k->K, rates > 1, k->u, k->eta, rates, k->v, m, dv);
-  if (io->q) miras__rows_queries(k->K, k->p, io, t, m, k->q, k->n);
+static miras__rows miras__scan_rows(miras__scanning *k, const miras__call *a, size_t t, size_t m) {
+  const miras__rows rows = miras__rows_of(k->run.n, k->x, k->v, k->dt, k->eta);
+  const size_t rates = a->p->rates;
+  miras__rows_fwd(a->K, a->p, a->io, t, m, &rows);
+  miras__times_gate(a->K, rates > 1, k->u, k->eta, rates, k->v, m, k->run.dv);
+  if (a->io->q) miras__rows_queries(a->K, a->p, a->io, t, m, k->q, k->run.n);
   return rows;
 }
 
 /* Take m tokens of the call from t on, whose rows are there; y NULL: answer nothing. Swept are
  * states where chunks have closed. */
-static void miras__scan_tokens(miras__scanning *k, const miras__call *a, size_t t, size_t m,
-                               float *y, size_t ldy) {
+static void miras__scan_run(miras__scanning *k, const miras__call *a, size_t t, size_t m, float *y,
+                            size_t ldy) {
   miras__scan f = k->run;
   size_t i, rows;
   for (i = 0; i < m; i += rows) {
     int swept = 0;
     for (rows = 0; i + rows < m && !swept; rows++)
-      swept = miras__sweeps(&k->p->d, a->position + (uint64_t)(t + i + rows + 1));
+      swept = miras__sweeps(&a->p->d, a->position + (uint64_t)(t + i + rows + 1));
     f.rows = rows;
     f.x = k->x + i * f.ld_x, f.dt = k->dt + i * f.ld_dt, f.u = k->u + i * f.ld_u;
     f.q = y ? k->q + i * f.ld_q : NULL;
     f.y = miras__to(y, i * ldy), f.ld_y = ldy;
-    k->K->scan_fwd(&f);
+    a->K->scan_fwd(&f);
     f.s += rows * f.step;
-    if (swept) k->K->flush(f.s, f.s, k->n * k->dv);
+    if (swept) a->K->flush(f.s, f.s, a->p->weights);
   }
 }
 
-static void miras__scan_forward(const miras__call *a) {
-  const miras__kernels *K = a->K;
-  const miras__plan *p = a->p;
+static void miras__scan_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+  miras__scanning *k = (miras__scanning *)record;
   const miras__head_io *io = a->io;
-  const size_t length = (size_t)io->length;
-  miras__scanning own, *k = miras__scan_begin(a, 0, &own);
-  size_t t, m;
-  if (!a->position && length) K->copy(a->state, a->init, p->weights);
-  for (t = 0; t < length; t += m) {
-    m = length - t < MIRAS__SCANNED ? length - t : MIRAS__SCANNED;
-    if (MIRAS__TRAINS && a->tape && t % MIRAS__SCANNED == 0)
-      K->copy(a->tape + t / MIRAS__SCANNED * p->tape_chunk, a->state, p->weights);
-    miras__scan_rows(k, io, t, m);
-    miras__scan_tokens(k, a, t, m, io->q ? io->y + t * io->ldy : NULL, io->ldy);
-  }
+  miras__tape_keep(a, t);
+  miras__scan_rows(k, a, t, m);
+  miras__scan_run(k, a, t, m, io->q ? io->y + t * io->ldy : NULL, io->ldy);
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
 static void miras__scan_read(const miras__call *a, const float *q, float *o) {
-  miras__scanning own, *k = miras__scan_begin(a, 0, &own);
-  const size_t n = k->n, dv = k->dv;
+  miras__scanning own, *k = (miras__scanning *)miras__scan_open(&own, a, 0);
+  const size_t n = k->run.n, dv = k->run.dv;
   a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
   a->K->gemm(MIRAS__SET, o, dv, miras__mat(k->q, n),
              miras__mat(a->position ? a->state : a->init, dv), 1, dv, n, NULL);
@@ -15245,48 +15248,40 @@ static void miras__scan_read(const miras__call *a, const float *q, float *o) {
 
 /* The adjoint, for which room @28 has the letters: dq = S_t dy and dx = g u of each token, and
  * dv = eta (.) du, deta = v (.) du. What ds is in the end goes to B where the call began there. */
-static void miras__scan_backward(const miras__call *a) {
+static void miras__scan_undo(void *record, const miras__call *a, size_t t, size_t m,
+                             const float *kept) {
+  miras__scanning *k = (miras__scanning *)record;
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  const size_t length = (size_t)a->io->length, T = MIRAS__SCANNED;
-  miras__scanning own, *k = miras__scan_begin(a, 1, &own);
-  const size_t n = k->n, dv = k->dv, rates = p->rates, each = n * dv;
+  const size_t n = k->run.n, dv = k->run.dv, rates = p->rates, each = n * dv;
+  const miras__rows rows = miras__scan_rows(k, a, t, m);
+  miras__rows drows;
   miras__scan *f = &k->run;
   miras__scan_grads g;
-  size_t part, i;
+  size_t i;
   g.ds = k->ds, g.da = a->ddecay_log, g.db = p->to_init ? a->dinit : NULL;
   g.du = k->du, g.ddt = k->ddt;
-  if (a->dstate) K->copy(k->ds, a->dstate, each);
-  else K->fill(k->ds, 0, each);
-  f->s = k->states;
-  f->step = each;
-  for (part = length / T + (length % T != 0); part-- > 0;) {
-    const size_t t = part * T, m = length - t < T ? length - t : T;
-    const miras__rows rows = miras__scan_rows(k, a->io, t, m);
-    miras__rows drows;
-    K->copy(k->states, a->tape + part * p->tape_chunk, each);
-    miras__scan_tokens(k, a, t, m, NULL, 0);
-    g.dy = a->dy + t * a->lddy;
-    for (i = 0; i < m; i++)
-      K->dot_rows(0, k->dq + i * n, 1, k->states + (i + 1) * each, dv, g.dy + i * a->lddy, 0, n,
-                  dv);
-    f->rows = m;
-    f->x = k->x, f->dt = k->dt, f->u = k->u, f->q = k->q, f->ld_y = a->lddy;
-    K->scan_bwd(f, &g);
-    for (i = 0; i < m; i++)
-      K->dot_rows(0, k->dx + i * n, 1, k->states + (i + 1) * each, dv, k->u + i * dv, 0, n, dv);
-    if (rates > 1) K->mul_rows(k->deta, dv, k->du, dv, k->v, dv, m, dv);
-    else K->dot_rows(0, k->deta, 1, k->du, dv, k->v, dv, m, dv);
-    miras__times_gate(K, rates > 1, k->v, k->eta, rates, k->du, m, dv);
-    drows = miras__rows_of(n, k->dx, k->v, k->ddt, k->deta);
-    miras__rows_bwd(K, p, a->io, a->g, t, m, &rows, &drows, NULL);
-    miras__rows_queries_bwd(K, p, a->io, a->g, t, m, k->dq, k->q, n);
-  }
-  if (!a->position) {
-    K->add(a->dinit, k->ds, each);
-    K->fill(k->ds, 0, each);
-  }
-  if (a->dstate) K->copy(a->dstate, k->ds, each);
+  g.dy = a->dy + t * a->lddy;
+  K->copy(k->states, kept, each);
+  miras__scan_run(k, a, t, m, NULL, 0);
+  for (i = 0; i < m; i++)
+    K->dot_rows(0, k->dq + i * n, 1, k->states + (i + 1) * each, dv, g.dy + i * a->lddy, 0, n, dv);
+  f->rows = m;
+  f->x = k->x, f->dt = k->dt, f->u = k->u, f->q = k->q, f->ld_y = a->lddy;
+  K->scan_bwd(f, &g);
+  for (i = 0; i < m; i++)
+    K->dot_rows(0, k->dx + i * n, 1, k->states + (i + 1) * each, dv, k->u + i * dv, 0, n, dv);
+  if (rates > 1) K->mul_rows(k->deta, dv, k->du, dv, k->v, dv, m, dv);
+  else K->dot_rows(0, k->deta, 1, k->du, dv, k->v, dv, m, dv);
+  miras__times_gate(K, rates > 1, k->v, k->eta, rates, k->du, m, dv);
+  drows = miras__rows_of(n, k->dx, k->v, k->ddt, k->deta);
+  miras__rows_bwd(K, p, a->io, a->g, t, m, &rows, &drows, NULL);
+  miras__rows_queries_bwd(K, p, a->io, a->g, t, m, k->dq, k->q, n);
+}
+
+static void miras__scan_first(void *record, const miras__call *a) {
+  const miras__scanning *k = (miras__scanning *)record;
+  miras__dstate_out(a, k->ds, k->ds, k->ds);
 }
 
 /* @53 MESA ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
@@ -15336,54 +15331,45 @@ typedef struct miras__mesa {
 
 MIRAS__FITS(miras__mesa_fits, sizeof(miras__mesa) <= MIRAS__RECORD * sizeof(void *));
 
-/* Lay a chunk's scratch out at `scratch`, NULL to count only; returns the floats. */
-static MIRAS__CALLED size_t miras__mesa_lay(const miras__plan *p, int backward, float *scratch,
-                                            int watch, miras__mesa *k) {
+static MIRAS__CALLED void miras__mesa_lay(void *record, const miras__plan *p, int backward,
+                                          miras__space *s) {
+  miras__mesa *k = (miras__mesa *)record;
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
-  miras__space s = miras__space_at(scratch, watch);
-  k->pack = miras__lay(&s, p->pack);
-  k->solve.lambda = miras__lay(&s, n);
-  k->alpha = miras__lay(&s, c);
-  k->eta = miras__lay(&s, c);
-  k->n = miras__lay(&s, (c + 1) * c);
-  k->b = miras__lay(&s, c + 1);
-  k->kt = miras__lay(&s, n * c);
-  k->x = miras__lay(&s, c * n);
-  k->solve.r = miras__lay(&s, c * n);
-  k->solve.s = miras__lay(&s, c * n);
-  k->solve.u = miras__lay(&s, c * n);
-  k->w = miras__lay(&s, c * c);
-  k->solve.rr = miras__lay(&s, c);
-  k->solve.limit = miras__lay(&s, c);
-  k->o = miras__lay(&s, c * dv);
-  if (!MIRAS__TRAINS || !backward) return s.used;
-  k->k = miras__lay(&s, c * n);
-  k->v = miras__lay(&s, c * dv);
-  k->z = miras__lay(&s, c * n);
-  k->xk = miras__lay(&s, c * c);
-  k->zk = miras__lay(&s, c * c);
-  k->vo = miras__lay(&s, c * c);
-  k->dn = miras__lay(&s, c * c);
-  k->db = miras__lay(&s, c);
-  k->dk = miras__lay(&s, c * n);
-  k->dvalue = miras__lay(&s, c * dv);
-  k->dy = miras__lay(&s, c * dv);
-  k->dalpha = miras__lay(&s, c);
-  k->deta = miras__lay(&s, c);
-  k->dh = miras__lay(&s, n * n);
-  k->dg = miras__lay(&s, n * dv);
-  k->dlambda = miras__lay(&s, n);
-  k->square = miras__lay(&s, n * n);
-  k->turned = miras__lay(&s, n * n);
-  return s.used;
+  k->pack = miras__lay(s, p->pack);
+  k->solve.lambda = miras__lay(s, n);
+  k->alpha = miras__lay(s, c);
+  k->eta = miras__lay(s, c);
+  k->n = miras__lay(s, (c + 1) * c);
+  k->b = miras__lay(s, c + 1);
+  k->kt = miras__lay(s, n * c);
+  k->x = miras__lay(s, c * n);
+  k->solve.r = miras__lay(s, c * n);
+  k->solve.s = miras__lay(s, c * n);
+  k->solve.u = miras__lay(s, c * n);
+  k->w = miras__lay(s, c * c);
+  k->solve.rr = miras__lay(s, c);
+  k->solve.limit = miras__lay(s, c);
+  k->o = miras__lay(s, c * dv);
+  if (!MIRAS__TRAINS || !backward) return;
+  k->k = miras__lay(s, c * n);
+  k->v = miras__lay(s, c * dv);
+  k->z = miras__lay(s, c * n);
+  k->xk = miras__lay(s, c * c);
+  k->zk = miras__lay(s, c * c);
+  k->vo = miras__lay(s, c * c);
+  k->dn = miras__lay(s, c * c);
+  k->db = miras__lay(s, c);
+  k->dk = miras__lay(s, c * n);
+  k->dvalue = miras__lay(s, c * dv);
+  k->dy = miras__lay(s, c * dv);
+  k->dalpha = miras__lay(s, c);
+  k->deta = miras__lay(s, c);
+  k->dh = miras__lay(s, n * n);
+  k->dg = miras__lay(s, n * dv);
+  k->dlambda = miras__lay(s, n);
+  k->square = miras__lay(s, n * n);
+  k->turned = miras__lay(s, n * n);
 }
-
-#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-static void miras__mesa_gaps(const miras__call *a, int backward, int watch) {
-  miras__mesa k;
-  miras__mesa_lay(a->p, backward, a->scratch, watch, &k);
-}
-#endif
 
 /* The engine's part of a plan: the layout of a head's state, sizes of tape and scratch. Returns the
  * floats of a state. */
@@ -15404,19 +15390,16 @@ static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   p->second = p->at_w;
   p->tape_chunk = p->head_dstate + c * n;      /* and the solutions of the chunk's reads         */
   p->tape_tokens = p->d.chunk;
+  p->stretch = p->d.chunk;
   p->pack = miras__rows_room(c, side > c ? side : c);
-  p->scratch = miras__mesa_lay(p, 0, NULL, 0, &k);
-  p->scratch_backward = miras__mesa_lay(p, 1, NULL, 0, &k);
+  miras__plan_scratch(p, miras__mesa_lay, &k);
   return state;
 }
 
-/* The record of a chunk for a call at its position. own: room for the record where the worker keeps
- * none. */
-static miras__mesa *miras__mesa_begin(const miras__call *a, int backward, miras__mesa *own) {
+/* A chunk at the call's position. */
+static void *miras__mesa_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  int laid = 0;
-  miras__mesa *k = backward ? own : (miras__mesa *)miras__record_of(a, own, &laid);
-  if (!laid) miras__mesa_lay(p, backward, a->scratch, 0, k);
+  miras__mesa *k = (miras__mesa *)miras__record_of(a, backward, miras__mesa_lay, own);
   k->p = p;
   k->K = a->K;
   k->c = (size_t)p->d.chunk;
@@ -15431,6 +15414,10 @@ static miras__mesa *miras__mesa_begin(const miras__call *a, int backward, miras_
   k->h = a->state;
   k->g = miras__to(a->state, p->at_w);
   k->K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, k->features);
+  if (!MIRAS__TRAINS || !backward) return k;
+  miras__dstate_in(a, k->dh, k->dg);
+  if (a->dstate) miras__even(k->K, k->dh, k->turned, k->features);
+  k->K->fill(k->dlambda, 0, k->features);
   return k;
 }
 
@@ -15536,88 +15523,79 @@ static void miras__mesa_close_bwd(const miras__mesa *k) {
   K->scale(k->dg, b, k->dg, n * dv);
 }
 
-static void miras__mesa_forward(const miras__call *a) {
+static void miras__mesa_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+  miras__mesa *k = (miras__mesa *)record;
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
-  miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
-  const size_t length = (size_t)io->length;
+  const size_t c = k->c, n = k->features, dv = k->dv;
   float *h = a->state, *g = a->state + p->at_w;
-  size_t t, c, n, dv, m;
-  c = k->c, n = k->features, dv = k->dv;
-  if (a->position == 0 && length) {
-    K->fill(h, 0, n * n);
-    K->copy(g, a->init, p->weights);
+  float *keys = k->keys + k->r0 * n, *values = k->values + k->r0 * dv;
+  const miras__rows rows = miras__rows_of(n, keys, values, k->alpha, k->eta);
+  miras__tape_keep(a, t);
+  k->m = m;
+  miras__rows_fwd(K, p, io, t, m, &rows);
+  miras__mesa_rows(k);
+  if (io->surprise) {                              /* 1/2 |v - M(k)|^2 before each write */
+    K->copy(k->solve.r, keys, m * n);
+    miras__mesa_solve(k, 0, k->x);
+    miras__mesa_product(k, 0, 1, k->x, k->o, dv, 0, m);
+    K->sub(k->o, k->o, values, m * dv);
+    K->dot_rows(0, io->surprise + t, 1, k->o, dv, k->o, dv, m, dv);
+    K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
   }
-  for (t = 0; t < length; t += m, k->r0 = (k->r0 + m) % c) {
-    float *keys = k->keys + k->r0 * n, *values = k->values + k->r0 * dv;
-    float *kept = MIRAS__TRAINS ? miras__to(a->tape, t / c * p->tape_chunk) : NULL;
-    const miras__rows rows = miras__rows_of(n, keys, values, k->alpha, k->eta);
-    k->m = m = length - t < c - k->r0 ? length - t : c - k->r0;
-    if (kept) {
-      K->copy(kept, h, n * n);
-      K->copy(kept + n * n, g, p->weights);
-    }
-    miras__rows_fwd(K, p, io, t, m, &rows);
-    miras__mesa_rows(k);
-    if (io->surprise) {                            /* 1/2 |v - M(k)|^2 before each write */
-      K->copy(k->solve.r, keys, m * n);
-      miras__mesa_solve(k, 0, k->x);
-      miras__mesa_product(k, 0, 1, k->x, k->o, dv, 0, m);
-      K->sub(k->o, k->o, values, m * dv);
-      K->dot_rows(0, io->surprise + t, 1, k->o, dv, k->o, dv, m, dv);
-      K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
-    }
-    if (io->q) {
-      float *x = kept ? kept + p->head_dstate : k->x;
-      miras__rows_queries(K, p, io, t, m, k->solve.r, n);
-      miras__mesa_solve(k, 1, x);
-      miras__mesa_product(k, 1, 1, x, io->y + t * io->ldy, io->ldy, 0, m);
-    }
-    if (k->ld < c) {
-      K->copy(k->open, k->n + m * c, k->ld);
-      K->copy(k->scale, k->b + m, 1);
-      continue;
-    }
-    miras__mesa_close(k, h, g);
-    if (miras__sweeps(&p->d, a->position + (uint64_t)(t + m))) {
-      K->flush(h, h, n * n);
-      K->flush(g, g, p->weights);
-    }
-    if (c == 1) continue;        /* of which nothing was kept */
-    /* how calls were cut must not show in the state */
-    K->fill(k->open, 0, (size_t)(k->scale + 1 - k->open));
+  if (io->q) {
+    float *x = k->x;
+    if (MIRAS__TRAINS && a->tape) x = a->tape + t / c * p->tape_chunk + p->head_dstate;
+    miras__rows_queries(K, p, io, t, m, k->solve.r, n);
+    miras__mesa_solve(k, 1, x);
+    miras__mesa_product(k, 1, 1, x, io->y + t * io->ldy, io->ldy, 0, m);
   }
+  if (k->ld < c) {
+    K->copy(k->open, k->n + m * c, k->ld);
+    K->copy(k->scale, k->b + m, 1);
+    k->r0 = k->ld;
+    return;
+  }
+  miras__mesa_close(k, h, g);
+  k->r0 = 0;
+  if (miras__sweeps(&p->d, a->position + (uint64_t)(t + m))) {
+    K->flush(h, h, n * n);
+    K->flush(g, g, p->weights);
+  }
+  if (c == 1) return;            /* of which nothing was kept */
+  /* how calls were cut must not show in the state */
+  K->fill(k->open, 0, (size_t)(k->scale + 1 - k->open));
 }
 
-/* Answer one query o [dv] to q between tokens; the state stays as it is. */
-static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
-  miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
+/* Solve for q between tokens. */
+static miras__mesa *miras__mesa_look(void *own, const miras__call *a, const float *q) {
+  miras__mesa *k = (miras__mesa *)miras__mesa_open(own, a, 0);
   miras__mesa_rows(k);
   if (!a->position) k->h = NULL, k->g = a->init;
   k->m = 1;
   a->K->feature_rows(a->p->map, k->solve.r, 0, q, 0, 1, (size_t)a->p->d.key_dim);
   miras__mesa_solve(k, 0, k->x);
+  return k;
+}
+
+/* Answer one query o [dv] to q between tokens; the state stays as it is. */
+static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
+  miras__mesa own, *k = miras__mesa_look(&own, a, q);
   miras__mesa_product(k, 0, 1, k->x, o, k->dv, 0, 1);
 }
 
 /* q'(H + Lambda)^-1 q between tokens. */
 static float miras__mesa_variance(const miras__call *a, const float *q) {
-  const size_t n = a->p->features;
-  miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
-  miras__mesa_rows(k);
-  if (!a->position) k->h = NULL;
-  k->m = 1;
+  miras__mesa own, *k = miras__mesa_look(&own, a, q);
   a->K->feature_rows(a->p->map, k->solve.r, 0, q, 0, 1, (size_t)a->p->d.key_dim);
-  miras__mesa_solve(k, 0, k->x);
-  a->K->feature_rows(a->p->map, k->solve.r, 0, q, 0, 1, (size_t)a->p->d.key_dim);
-  return a->K->dot(k->x, k->solve.r, n);
+  return a->K->dot(k->x, k->solve.r, k->features);
 }
 
 /* values = H, then G, behind the open chunk's pairs, which stay open. */
 static void miras__mesa_live(const miras__call *a, float *values) {
   const miras__plan *p = a->p;
-  miras__mesa own, *k = miras__mesa_begin(a, 0, &own);
+  miras__mesa own, *k = (miras__mesa *)miras__mesa_open(&own, a, 0);
   miras__mesa_rows(k);
   a->K->copy(values, k->h, p->split);
   a->K->copy(values + p->split, k->g, p->weights);
@@ -15686,54 +15664,37 @@ static void miras__mesa_chunk_bwd(miras__mesa *k, const float *x) {
   K->axpy(k->dh, -0.5f, k->turned, n * n);
 }
 
-static void miras__mesa_backward(const miras__call *a) {
+static void miras__mesa_undo(void *record, const miras__call *a, size_t t, size_t m,
+                             const float *kept) {
+  miras__mesa *k = (miras__mesa *)record;
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  const miras__head_io *io = a->io;
-  miras__mesa own, *k = miras__mesa_begin(a, 1, &own);
-  miras__rows rows, drows;
-  const size_t length = (size_t)io->length;
-  size_t c, n, dv, chunk;
-  c = k->c, n = k->features, dv = k->dv;
-  rows = miras__rows_of(n, k->k, k->v, k->alpha, k->eta);
-  drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
-  K->fill(k->dh, 0, n * n);
-  K->fill(k->dg, 0, n * dv);
-  K->fill(k->dlambda, 0, n);
-  if (a->dstate) {
-    K->transpose(k->dh, n, a->dstate, n, n, n);
-    K->add(k->dh, a->dstate, n * n);
-    K->scale(k->dh, 0.5f, k->dh, n * n);
-    K->copy(k->dg, a->dstate + n * n, p->weights);
-  }
-  for (chunk = length / c + (length % c != 0); chunk-- > 0;) {
-    const size_t t = chunk * c, m = length - t < c ? length - t : c;
-    k->m = m;
-    k->h = a->tape + chunk * p->tape_chunk;
-    k->g = k->h + n * n;
-    miras__rows_fwd(K, p, io, t, m, &rows);
-    miras__mesa_rows(k);
-    K->fill(k->dn, 0, c * c);
-    K->fill(k->db, 0, c);
-    K->fill(k->dk, 0, c * n);
-    K->fill(k->dvalue, 0, m * dv);
-    if (m == c) miras__mesa_close_bwd(k);
-    K->copy_rows(k->dy, dv, a->dy + t * a->lddy, a->lddy, m, dv);
-    miras__mesa_chunk_bwd(k, k->g + p->weights);
-    K->decay_rows_bwd(K, k->dn, c, k->db, k->dalpha, k->deta, k->n, k->b, k->alpha, m);
-    if (a->g->q) miras__rows_queries(K, p, io, t, m, k->solve.u, n);
-    miras__rows_queries_bwd(K, p, io, a->g, t, m, k->z, k->solve.u, n);
-    miras__rows_bwd(K, p, io, a->g, t, m, &rows, &drows, NULL);
-  }
-  K->map(MIRAS__SIGMOID, k->solve.u, a->ridge, n);
-  K->muladd(a->dridge, k->dlambda, k->solve.u, n);
-  if (a->position == 0) {
-    K->add(a->dinit, k->dg, p->weights);
-    if (a->dstate) K->fill(a->dstate, 0, p->head_dstate);
-  } else if (a->dstate) {
-    K->copy(a->dstate, k->dh, n * n);
-    K->copy(a->dstate + n * n, k->dg, p->weights);
-  }
+  const size_t c = k->c, n = k->features, dv = k->dv;
+  const miras__rows rows = miras__rows_of(n, k->k, k->v, k->alpha, k->eta);
+  const miras__rows drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
+  k->m = m;
+  k->h = kept;
+  k->g = kept + n * n;
+  miras__rows_fwd(K, p, a->io, t, m, &rows);
+  miras__mesa_rows(k);
+  K->fill(k->dn, 0, c * c);
+  K->fill(k->db, 0, c);
+  K->fill(k->dk, 0, c * n);
+  K->fill(k->dvalue, 0, m * dv);
+  if (m == c) miras__mesa_close_bwd(k);
+  K->copy_rows(k->dy, dv, a->dy + t * a->lddy, a->lddy, m, dv);
+  miras__mesa_chunk_bwd(k, k->g + p->weights);
+  K->decay_rows_bwd(K, k->dn, c, k->db, k->dalpha, k->deta, k->n, k->b, k->alpha, m);
+  if (a->g->q) miras__rows_queries(K, p, a->io, t, m, k->solve.u, n);
+  miras__rows_queries_bwd(K, p, a->io, a->g, t, m, k->z, k->solve.u, n);
+  miras__rows_bwd(K, p, a->io, a->g, t, m, &rows, &drows, NULL);
+}
+
+static void miras__mesa_first(void *record, const miras__call *a) {
+  const miras__mesa *k = (miras__mesa *)record;
+  a->K->map(MIRAS__SIGMOID, k->solve.u, a->ridge, k->features);
+  a->K->muladd(a->dridge, k->dlambda, k->solve.u, k->features);
+  miras__dstate_out(a, k->dg, k->dh, k->dg);
 }
 
 /* @54 ATTENTION ENGINE ------------------------------------------------------- needs 14 20 45 -- */
@@ -16322,10 +16283,13 @@ static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
   p->tape_tokens = 1;
   p->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
   p->scratch_backward = MIRAS__TRAINS ? miras__attention_lay(&a, 1, NULL, 0, &work) : p->scratch;
+  p->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
+  p->scratch_backward = MIRAS__TRAINS ? miras__attention_lay(&a, 1, NULL, 0, &work) : p->scratch;
   return p->at_d[0] + miras__pad(a.window * a.value_dim);
 }
 
-static void miras__attention_of(const miras__call *c, miras__attention *a) {
+static void *miras__attention_open(void *own, const miras__call *c, int backward) {
+  miras__attention *a = (miras__attention *)own;
   miras__attention_sizes(c->p, a);
   a->K = c->K;
   a->position = c->position;
@@ -16333,37 +16297,36 @@ static void miras__attention_of(const miras__call *c, miras__attention *a) {
   a->ring_k = c->state;
   a->ring_v = miras__to(c->state, c->p->at_d[0]);
   a->scratch = c->scratch;
-  if (!MIRAS__TRAINS) return;
+  if (!MIRAS__TRAINS) return a;
   a->tape = miras__to(c->tape, c->p->tape_once);
   a->tape_k = c->tape;
   a->tape_v = miras__to(c->tape, a->window * a->key_dim);
+  if (!backward) return a;
+  a->dy = c->dy;
+  a->lddy = c->lddy;
+  a->g = c->g;
+  a->dring_k = c->dstate;
+  a->dring_v = miras__to(c->dstate, a->window * a->key_dim);
+  return a;
 }
 
-static void miras__attention_forward(const miras__call *c) {
-  miras__attention a;
-  miras__attention_of(c, &a);
-  miras__attention_run(&a);
+static void miras__attention_tokens(void *record, const miras__call *c, size_t t, size_t m) {
+  (void)c, (void)t, (void)m;                       /* a call is one piece                        */
+  miras__attention_run((const miras__attention *)record);
 }
 
-static void miras__attention_backward(const miras__call *c) {
-  miras__attention a;
-  miras__attention_of(c, &a);
-  a.dy = c->dy;
-  a.lddy = c->lddy;
-  a.g = c->g;
-  a.dring_k = c->dstate;
-  a.dring_v = miras__to(c->dstate, a.window * a.key_dim);
-  miras__attention_run_bwd(&a);
+static void miras__attention_first(void *record, const miras__call *c) {
+  (void)c;
+  miras__attention_run_bwd((const miras__attention *)record);
 }
 
 static void miras__attention_read(const miras__call *c, const float *q, float *o) {
-  miras__attention a;
+  miras__attention own, *a = (miras__attention *)miras__attention_open(&own, c, 0);
   miras__head_io io;
-  miras__attention_of(c, &a);
-  a.io = &io;
+  a->io = &io;
   io.q = q;
   io.ldq = 0;
-  miras__attention_query(&a, o);
+  miras__attention_query(a, o);
 }
 
 /* @55 RECURSIVE ENGINE ------------------------------------------------------- needs 14 20 45 -- */
@@ -16459,62 +16422,53 @@ typedef struct miras__recursive {
 
 MIRAS__FITS(miras__recursive_fits, sizeof(miras__recursive) <= MIRAS__RECORD * sizeof(void *));
 
-/* Lay scratch out at `scratch`, NULL to count only; returns the floats. */
-static MIRAS__CALLED size_t miras__recursive_lay(const miras__plan *p, int backward, float *scratch,
-                                                 int watch, miras__recursive *k) {
+static MIRAS__CALLED void miras__recursive_lay(void *record, const miras__plan *p, int backward,
+                                               miras__space *s) {
+  miras__recursive *k = (miras__recursive *)record;
   const size_t n = p->features, ld = miras__pad(n), dv = (size_t)p->d.value_dim;
   const size_t T = MIRAS__RECALLED;
-  miras__space s = miras__space_at(scratch, watch);
-  k->x = miras__lay(&s, ld);
-  k->step.v = miras__lay(&s, ld);
-  k->step.e = miras__lay(&s, ld);
-  k->step.s = miras__lay(&s, ld + 3);
-  k->step.b = miras__lay(&s, ld);
-  k->q = miras__lay(&s, n);
-  k->v = miras__lay(&s, dv);
-  k->error = miras__lay(&s, dv);
-  k->moved = miras__lay(&s, dv);
-  k->alpha = miras__lay(&s, 4);
+  k->x = miras__lay(s, ld);
+  k->step.v = miras__lay(s, ld);
+  k->step.e = miras__lay(s, ld);
+  k->step.s = miras__lay(s, ld + 3);
+  k->step.b = miras__lay(s, ld);
+  k->q = miras__lay(s, n);
+  k->v = miras__lay(s, dv);
+  k->error = miras__lay(s, dv);
+  k->moved = miras__lay(s, dv);
+  k->alpha = miras__lay(s, 4);
   k->eta = miras__to(k->alpha, 1);
   k->lambda = miras__to(k->alpha, 2);
   k->one = miras__to(k->alpha, 3);
-  k->logits = miras__lay(&s, p->groups ? dv : 0);
-  k->room = miras__lay(&s, p->groups ? 2 * dv + 1 : 0);
+  k->logits = miras__lay(s, p->groups ? dv : 0);
+  k->room = miras__lay(s, p->groups ? 2 * dv + 1 : 0);
   k->loss = miras__to(k->room, 2 * dv);
-  if (!MIRAS__TRAINS || !backward) return s.used;
-  k->state = miras__lay(&s, p->tape_chunk);
-  k->l = miras__lay(&s, T * (n + 1) * ld);
-  k->weights = miras__lay(&s, T * n * dv);
-  k->share = miras__lay(&s, T * n);
-  k->u = miras__lay(&s, T * ld);
-  k->u_ridge = miras__lay(&s, T * ld);
-  k->e = miras__lay(&s, T * dv);
-  k->e_ridge = miras__lay(&s, T * dv);
-  k->s = miras__lay(&s, T * 4);
-  k->was = miras__lay(&s, T * 3);
-  k->dk = miras__lay(&s, n);
-  k->dvalue = miras__lay(&s, dv);
-  k->dalpha = miras__lay(&s, 3);
+  if (!MIRAS__TRAINS || !backward) return;
+  k->state = miras__lay(s, p->tape_chunk);
+  k->l = miras__lay(s, T * (n + 1) * ld);
+  k->weights = miras__lay(s, T * n * dv);
+  k->share = miras__lay(s, T * n);
+  k->u = miras__lay(s, T * ld);
+  k->u_ridge = miras__lay(s, T * ld);
+  k->e = miras__lay(s, T * dv);
+  k->e_ridge = miras__lay(s, T * dv);
+  k->s = miras__lay(s, T * 4);
+  k->was = miras__lay(s, T * 3);
+  k->dk = miras__lay(s, n);
+  k->dvalue = miras__lay(s, dv);
+  k->dalpha = miras__lay(s, 3);
   k->deta = miras__to(k->dalpha, 1);
   k->drest = miras__to(k->dalpha, 2);
-  k->dp = miras__lay(&s, n * n);
-  k->dw = miras__lay(&s, n * dv);
-  k->dfaded = miras__lay(&s, n);
-  k->dlambda = miras__lay(&s, n);
-  k->a = miras__lay(&s, n);
-  k->pu = miras__lay(&s, ld);
-  k->du = miras__lay(&s, ld);
-  k->de = miras__lay(&s, dv);
-  k->turned = miras__lay(&s, n * n);
-  return s.used;
+  k->dp = miras__lay(s, n * n);
+  k->dw = miras__lay(s, n * dv);
+  k->dfaded = miras__lay(s, n);
+  k->dlambda = miras__lay(s, n);
+  k->a = miras__lay(s, n);
+  k->pu = miras__lay(s, ld);
+  k->du = miras__lay(s, ld);
+  k->de = miras__lay(s, dv);
+  k->turned = miras__lay(s, n * n);
 }
-
-#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
-static void miras__recursive_gaps(const miras__call *a, int backward, int watch) {
-  miras__recursive k;
-  miras__recursive_lay(a->p, backward, a->scratch, watch, &k);
-}
-#endif
 
 /* The engine's part of a plan: a head's state is L [n, ld], D [ld], f [ld], N, S, U where they are
  * kept, W [n, dv]; dstate has P [n, n], f [n], those, W. Returns the floats of a state. */
@@ -16533,8 +16487,7 @@ static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
   p->least_keep = (float)miras__decay_exp(-6.907755278982137 / (double)n);
   p->tape_chunk = p->at_w + miras__pad(p->weights);
   p->tape_tokens = MIRAS__RECALLED;
-  p->scratch = miras__recursive_lay(p, 0, NULL, 0, &k);
-  p->scratch_backward = miras__recursive_lay(p, 1, NULL, 0, &k);
+  miras__plan_scratch(p, miras__recursive_lay, &k);
   return p->tape_chunk;
 }
 
@@ -16548,23 +16501,34 @@ static void miras__recursive_run(miras__recursive *k, float *state) {
   k->w = state + p->at_w;
 }
 
-/* The record for a call. own: room for the record where the worker keeps none. */
-static miras__recursive *miras__recursive_begin(const miras__call *a, int backward,
-                                                miras__recursive *own) {
+static void *miras__recursive_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  int laid = 0;
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  const float *left = a->dstate;
   miras__recursive *k =
-    backward ? own : (miras__recursive *)miras__record_of(a, own, &laid);
-  if (!laid) miras__recursive_lay(p, backward, a->scratch, 0, k);
+    (miras__recursive *)miras__record_of(a, backward, miras__recursive_lay, own);
+  size_t j;
   k->K = a->K;
   k->p = p;
-  k->n = k->step.n = p->features;
-  k->ld = k->step.ld = miras__pad(p->features);
-  k->dv = (size_t)p->d.value_dim;
-  k->K->fill(k->x + k->n, 0, k->ld - k->n);
-  if (MIRAS__TRAINS && backward) k->K->fill(k->one, 1, 1);
+  k->n = k->step.n = n;
+  k->ld = k->step.ld = miras__pad(n);
+  k->dv = dv;
+  k->K->fill(k->x + n, 0, k->ld - n);
   k->step.most = 0;
   miras__recursive_run(k, backward ? k->state : a->state);
+  if (!MIRAS__TRAINS || !backward) return k;
+  k->K->fill(k->one, 1, 1);
+  k->K->fill(k->dp, 0, n * n);
+  k->K->fill(k->dw, 0, n * dv);
+  k->K->fill(k->dfaded, 0, n);
+  k->K->fill(k->dlambda, 0, n);
+  k->phi = k->dusual[0] = k->dusual[1] = k->dusual[2] = 0;
+  if (!left) return k;
+  k->K->copy(k->dp, left, n * n);
+  miras__even(k->K, k->dp, k->turned, n);
+  k->K->copy(k->dfaded, left + n * n, n);
+  k->K->copy(k->dw, left + p->split, n * dv);
+  for (j = 0; k->usual && j < 3; j++) k->dusual[j] = left[n * n + n + j];
   return k;
 }
 
@@ -16585,7 +16549,8 @@ static void miras__recursive_anew(const miras__recursive *k, const miras__call *
 }
 
 /* The state before the first token: P the inverse of the ridges, W the initial memory. */
-static void miras__recursive_start(const miras__recursive *k, const miras__call *a) {
+static void miras__recursive_start(void *record, const miras__call *a) {
+  const miras__recursive *k = (miras__recursive *)record;
   k->K->fill(k->d, 0, a->p->at_w - a->p->at_g);
   miras__recursive_anew(k, a, 0);
   k->K->copy(k->w, a->init, a->p->weights);
@@ -16864,27 +16829,23 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
   K->flush(k->w, k->w, n * dv);
 }
 
-static void miras__recursive_forward(const miras__call *a) {
-  const miras__kernels *K = a->K;
-  const miras__plan *p = a->p;
+static void miras__recursive_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+  miras__recursive *k = (miras__recursive *)record;
   const miras__head_io *io = a->io;
-  const size_t length = (size_t)io->length;
-  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
-  size_t t;
-  if (!a->position && length) miras__recursive_start(k, a);
-  for (t = 0; t < length; t++) {
-    if (MIRAS__TRAINS && a->tape && t % MIRAS__RECALLED == 0)
-      K->copy(a->tape + t / MIRAS__RECALLED * p->tape_chunk, a->state, p->tape_chunk);
+  const size_t end = t + m;
+  if (MIRAS__TRAINS && a->tape && t % MIRAS__RECALLED == 0)
+    a->K->copy(a->tape + t / MIRAS__RECALLED * a->p->tape_chunk, a->state, a->p->tape_chunk);
+  for (; t < end; t++) {
     miras__recursive_write(k, a, t, a->position + (uint64_t)t, NULL);
     if (!io->q) continue;
-    miras__rows_queries(K, p, io, t, 1, k->q, k->n);
+    miras__rows_queries(a->K, a->p, io, t, 1, k->q, k->n);
     miras__recursive_answer(k, k->w, k->q, io->y + t * io->ldy);
   }
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
 static void miras__recursive_read(const miras__call *a, const float *q, float *o) {
-  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  miras__recursive own, *k = (miras__recursive *)miras__recursive_open(&own, a, 0);
   a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
   miras__recursive_answer(k, a->position ? k->w : a->init, k->q, o);
 }
@@ -16894,7 +16855,7 @@ static void miras__recursive_read(const miras__call *a, const float *q, float *o
 static float miras__recursive_variance(const miras__call *a, const float *q) {
   const miras__kernels *K = a->K;
   const size_t n = a->p->features, ld = miras__pad(n);
-  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  miras__recursive own, *k = (miras__recursive *)miras__recursive_open(&own, a, 0);
   float *v = k->step.v, *e = k->step.e;
   K->feature_rows(a->p->map, k->x, 0, q, 0, 1, (size_t)a->p->d.key_dim);
   if (a->position && (!a->p->d.ridge_relative || k->usual[2] > 0)) {
@@ -16928,7 +16889,7 @@ static void miras__recursive_get(const miras__call *a, int derived, size_t at, s
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t n = p->features;
-  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  miras__recursive own, *k = (miras__recursive *)miras__recursive_open(&own, a, 0);
   size_t r;
   if (at >= p->split) {
     K->copy(to, a->position ? k->w : a->init, count);
@@ -16951,7 +16912,7 @@ static void miras__recursive_set(const miras__call *a, size_t at, size_t count, 
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t n = p->features;
-  miras__recursive own, *k = miras__recursive_begin(a, 0, &own);
+  miras__recursive own, *k = (miras__recursive *)miras__recursive_open(&own, a, 0);
   size_t r;
   if (at) {
     K->copy(at >= p->split ? k->w : at > n * n ? k->usual : k->faded, from, count);
@@ -16964,7 +16925,7 @@ static void miras__recursive_set(const miras__call *a, size_t at, size_t count, 
 /* The state before the first token, put into the state. */
 static void miras__recursive_reset(const miras__call *a) {
   miras__recursive own;
-  miras__recursive_start(miras__recursive_begin(a, 0, &own), a);
+  miras__recursive_start(miras__recursive_open(&own, a, 0), a);
 }
 
 /* The adjoint of settling and of judging a pair, from dw, the cotangent of its weight where it
@@ -17205,14 +17166,6 @@ static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a
   miras__rows_bwd(K, p, a->io, a->g, t, 1, &rows, &drows, NULL);
 }
 
-/* S [n, n] <- (S + S') / 2 */
-static void miras__recursive_even(const miras__recursive *k, float *s) {
-  const size_t n = k->n;
-  k->K->transpose(k->turned, n, s, n, n, n);
-  k->K->add(s, k->turned, n * n);
-  k->K->scale(s, 0.5f, s, n * n);
-}
-
 /* <dP, P> of the state that has run. */
 static float miras__recursive_along(const miras__recursive *k) {
   const size_t n = k->n;
@@ -17225,58 +17178,44 @@ static float miras__recursive_along(const miras__recursive *k) {
   return sum;
 }
 
-/* What came in was P = diag(1 / lambda) and the initial memory: dlambda_i -= dP_ii / lambda_i^2. */
-static void miras__recursive_first(miras__recursive *k, const miras__call *a) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->n;
-  K->map(MIRAS__SOFTPLUS, k->a, a->ridge, n);
-  K->invert(k->a, n);
-  K->mul(k->a, k->a, k->a, n);
-  K->copy_rows(k->pu, 1, k->dp, n + 1, n, 1);
-  K->mul(k->a, k->a, k->pu, n);
-  K->sub(k->dlambda, k->dlambda, k->a, n);
-  K->add(a->dinit, k->dw, a->p->weights);
+static void miras__recursive_undo(void *record, const miras__call *a, size_t t, size_t m,
+                                  const float *kept) {
+  miras__recursive *k = (miras__recursive *)record;
+  const size_t n = k->n, dv = k->dv;
+  size_t j;
+  a->K->copy(k->state, kept, a->p->tape_chunk);
+  for (j = 0; j < m; j++)
+    miras__recursive_write(k, a, t + j, a->position + (uint64_t)(t + j), &j);
+  if (a->dstate && t + m == (size_t)a->io->length) k->phi = miras__recursive_along(k);
+  for (j = m; j-- > 0;) {
+    const float *w = j + 1 < m ? k->weights + (j + 1) * n * dv : k->w;
+    const float *dy = a->dy + (t + j) * a->lddy;
+    miras__rows_queries(a->K, a->p, a->io, t + j, 1, k->q, n);
+    miras__recursive_times(k, k->a, w, dy);
+    miras__rows_queries_bwd(a->K, a->p, a->io, a->g, t + j, 1, k->a, k->q, n);
+    miras__recursive_learn(k, k->dw, 1, k->q, dy);
+    miras__recursive_write_bwd(k, a, t + j, j);
+  }
 }
 
-static void miras__recursive_backward(const miras__call *a) {
-  const miras__kernels *K = a->K;
+/* What came in was P = diag(1 / lambda) and the initial memory: dlambda_i -= dP_ii / lambda_i^2. */
+static void miras__recursive_first(void *record, const miras__call *a) {
+  miras__recursive *k = (miras__recursive *)record;
+  const miras__kernels *K = k->K;
   const miras__plan *p = a->p;
-  const miras__head_io *io = a->io;
-  const size_t length = (size_t)io->length, T = MIRAS__RECALLED;
-  miras__recursive own, *k = miras__recursive_begin(a, 1, &own);
-  const size_t n = k->n, dv = k->dv;
+  const size_t n = k->n;
   float *left = a->dstate;
-  size_t part, j;
-  K->fill(k->dp, 0, n * n);
-  K->fill(k->dw, 0, n * dv);
-  K->fill(k->dfaded, 0, n);
-  K->fill(k->dlambda, 0, n);
-  k->phi = k->dusual[0] = k->dusual[1] = k->dusual[2] = 0;
-  if (left) {
-    K->copy(k->dp, left, n * n);
-    miras__recursive_even(k, k->dp);
-    K->copy(k->dfaded, left + n * n, n);
-    K->copy(k->dw, left + p->split, n * dv);
-    for (j = 0; k->usual && j < 3; j++) k->dusual[j] = left[n * n + n + j];
+  size_t j;
+  miras__even(K, k->dp, k->turned, n);
+  if (!a->position) {
+    K->map(MIRAS__SOFTPLUS, k->a, a->ridge, n);
+    K->invert(k->a, n);
+    K->mul(k->a, k->a, k->a, n);
+    K->copy_rows(k->pu, 1, k->dp, n + 1, n, 1);
+    K->mul(k->a, k->a, k->pu, n);
+    K->sub(k->dlambda, k->dlambda, k->a, n);
+    K->add(a->dinit, k->dw, p->weights);
   }
-  for (part = length / T + (length % T != 0); part-- > 0;) {
-    const size_t t = part * T, m = length - t < T ? length - t : T;
-    K->copy(k->state, a->tape + part * p->tape_chunk, p->tape_chunk);
-    for (j = 0; j < m; j++)
-      miras__recursive_write(k, a, t + j, a->position + (uint64_t)(t + j), &j);
-    if (left && t + m == length) k->phi = miras__recursive_along(k);
-    for (j = m; j-- > 0;) {
-      const float *w = j + 1 < m ? k->weights + (j + 1) * n * dv : k->w;
-      const float *dy = a->dy + (t + j) * a->lddy;
-      miras__rows_queries(K, p, io, t + j, 1, k->q, n);
-      miras__recursive_times(k, k->a, w, dy);
-      miras__rows_queries_bwd(K, p, io, a->g, t + j, 1, k->a, k->q, n);
-      miras__recursive_learn(k, k->dw, 1, k->q, dy);
-      miras__recursive_write_bwd(k, a, t + j, j);
-    }
-  }
-  miras__recursive_even(k, k->dp);
-  if (!a->position) miras__recursive_first(k, a);
   K->map(MIRAS__SIGMOID, k->a, a->ridge, n);
   K->muladd(a->dridge, k->dlambda, k->a, n);
   if (!left) return;
@@ -17284,39 +17223,44 @@ static void miras__recursive_backward(const miras__call *a) {
   if (!a->position) return;
   K->copy(left, k->dp, n * n);
   K->copy(left + n * n, k->dfaded, n);
-  K->copy(left + p->split, k->dw, n * dv);
+  K->copy(left + p->split, k->dw, n * k->dv);
   for (j = 0; k->usual && j < 3; j++) K->fill(left + n * n + n + j, k->dusual[j], 1);
 }
 
 /* @56 ENGINE TABLE -------------------------------------------------- needs 50 51 52 53 54 55 -- */
 
-/* An engine: the macro that leaves it out, its part of a plan, a run over tokens, its adjoint, and
- * a read between tokens. */
-typedef struct miras__engine {
-  const char *macro;
-  size_t (*plan)(miras__plan *p);
-  void (*forward)(const miras__call *a);
-  void (*backward)(const miras__call *a);
-  void (*read)(const miras__call *a, const float *q, float *o);
-} miras__engine;
-
+#define MIRAS_X(of, plan, lay, open, start, tokens, undo, first, read)                           \
+  of(plan), of(lay), of(open), of(start), of(tokens), of(MIRAS__BACK(undo)),                       \
+  of(MIRAS__BACK(first)), of(read)
 static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_... */
-  {"MIRAS_NO_EXACT", MIRAS__EXACT(miras__exact_plan), MIRAS__EXACT(miras__exact_forward),
-   MIRAS__EXACT_BACK(miras__exact_backward), MIRAS__EXACT(miras__exact_read_at)},
-  {"MIRAS_NO_FROZEN", MIRAS__FROZEN(miras__frozen_plan), MIRAS__FROZEN(miras__frozen_forward),
-   MIRAS__FROZEN_BACK(miras__frozen_backward), MIRAS__FROZEN(miras__frozen_read)},
-  {"MIRAS_NO_MESA", MIRAS__MESA(miras__mesa_plan), MIRAS__MESA(miras__mesa_forward),
-   MIRAS__MESA_BACK(miras__mesa_backward), MIRAS__MESA(miras__mesa_read)},
-  {"MIRAS_NO_ATTENTION", MIRAS__PAIRS(miras__attention_plan),
-   MIRAS__PAIRS(miras__attention_forward), MIRAS__PAIRS_BACK(miras__attention_backward),
-   MIRAS__PAIRS(miras__attention_read)},
-  {"MIRAS_NO_RECURSIVE", MIRAS__RECURSIVE(miras__recursive_plan),
-   MIRAS__RECURSIVE(miras__recursive_forward), MIRAS__RECURSIVE_BACK(miras__recursive_backward),
-   MIRAS__RECURSIVE(miras__recursive_read)},
-  {"MIRAS_NO_SCAN", MIRAS__SCAN(miras__scan_plan), MIRAS__SCAN(miras__scan_forward),
-   MIRAS__SCAN_BACK(miras__scan_backward), MIRAS__SCAN(miras__scan_read)}
+  {"MIRAS_NO_EXACT",
+   MIRAS_X(MIRAS__EXACT, miras__exact_plan, miras__exact_lay, miras__exact_open, miras__state_start,
+           miras__exact_tokens, miras__exact_undo, miras__exact_first, miras__exact_read_at)},
+  {"MIRAS_NO_FROZEN",
+   MIRAS_X(MIRAS__FROZEN, miras__frozen_plan, miras__frozen_lay, miras__frozen_open, miras__begin,
+           miras__frozen_tokens, miras__frozen_undo, miras__frozen_first, miras__frozen_read)},
+  {"MIRAS_NO_MESA",
+   MIRAS_X(MIRAS__MESA, miras__mesa_plan, miras__mesa_lay, miras__mesa_open, miras__state_start,
+           miras__mesa_tokens, miras__mesa_undo, miras__mesa_first, miras__mesa_read)},
+  {"MIRAS_NO_ATTENTION",
+   MIRAS_X(MIRAS__PAIRS, miras__attention_plan, NULL, miras__attention_open, NULL,
+           miras__attention_tokens, NULL, miras__attention_first, miras__attention_read)},
+  {"MIRAS_NO_RECURSIVE",
+   MIRAS_X(MIRAS__RECURSIVE, miras__recursive_plan, miras__recursive_lay, miras__recursive_open,
+           miras__recursive_start, miras__recursive_tokens, miras__recursive_undo,
+           miras__recursive_first, miras__recursive_read)},
+  {"MIRAS_NO_SCAN",
+   MIRAS_X(MIRAS__SCAN, miras__scan_plan, miras__scan_lay, miras__scan_open, miras__state_start,
+           miras__scan_tokens, miras__scan_undo, miras__scan_first, miras__scan_read)}
 };
+#undef MIRAS_X
 MIRAS__FITS(miras__engines_fit, MIRAS__COUNT(miras__engines) == MIRAS__RUN_COUNT);
+
+/* Room for the record of any. */
+typedef union miras__any_record {
+  miras__block exact; miras__chunk frozen; miras__mesa mesa;
+  miras__attention pairs; miras__recursive recursive; miras__scanning scan;
+} miras__any_record;
 
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
  * the gradient of. empty: close an open chunk, so that what was written into the state is what the
@@ -17374,13 +17318,45 @@ static int miras__takes_sparse(const miras__plan *p) {
 /* Write the pattern into the gaps of an engine's scratch (watch 1), or check it (2). Attention does
  * so itself. */
 static void miras__head_gaps(const miras__call *a, int backward, int watch) {
-  static void (*const of_engines[])(const miras__call *a, int backward, int watch) = {
-    MIRAS__EXACT(miras__exact_gaps), MIRAS__FROZEN(miras__frozen_gaps),
-    MIRAS__MESA(miras__mesa_gaps), NULL, MIRAS__RECURSIVE(miras__recursive_gaps),
-    MIRAS__SCAN(miras__scan_gaps)};
-  if (of_engines[a->p->engine]) of_engines[a->p->engine](a, backward, watch);
+  miras__space s = miras__space_at(a->scratch, watch);
+  miras__any_record own;
+  if (miras__engines[a->p->engine].lay)
+    miras__engines[a->p->engine].lay(&own, a->p, backward, &s);
 }
 #endif
+
+/* A call without resets, from its first tokens to the last. */
+static void miras__head_tokens(const miras__call *a) {
+  const miras__plan *p = a->p;
+  const miras__engine *e = &miras__engines[p->engine];
+  const size_t length = (size_t)a->io->length, each = (size_t)p->stretch;
+  const size_t per = MIRAS__TRAINS && a->tape && e->undo ? (size_t)p->tape_tokens : 0;
+  miras__any_record own;
+  void *k = e->open(&own, a, 0);
+  size_t t, m;
+  if (!a->position && length && e->start) e->start(k, a);
+  for (t = 0; t < length; t += m) {
+    m = length - t;
+    if (each) m = miras__least(m, each - miras__mod(a->position + (uint64_t)t, each));
+    if (per) m = miras__least(m, per - t % per);
+    e->tokens(k, a, t, m);
+  }
+}
+
+/* And its adjoint, from the last to the first. */
+static void miras__head_undo(const miras__call *a) {
+  const miras__plan *p = a->p;
+  const miras__engine *e = &miras__engines[p->engine];
+  const size_t length = (size_t)a->io->length, per = (size_t)p->tape_tokens;
+  miras__any_record own;
+  void *k = e->open(&own, a, 1);
+  size_t part;
+  for (part = e->undo ? (length + per - 1) / per : 0; part-- > 0;) {
+    const size_t t = part * per, m = length - t < per ? length - t : per;
+    e->undo(k, a, t, m, a->tape + part * p->tape_chunk);
+  }
+  e->first(k, a);
+}
 
 /* Run the stretches of a call, or in reverse their adjoints. */
 static void miras__head_stretches(const miras__call *a, int backward,
@@ -17417,8 +17393,8 @@ static void miras__head_stretches(const miras__call *a, int backward,
 }
 
 MIRAS__INLINE void miras__head_run(const miras__call *a, int backward) {
-  const miras__engine *engine = &miras__engines[a->p->engine];
-  void (*const stretch)(const miras__call *a) = backward ? engine->backward : engine->forward;
+  void (*const stretch)(const miras__call *a) =
+    backward ? MIRAS__BACK(miras__head_undo) : miras__head_tokens;
   MIRAS__WATCH(miras__head_gaps(a, backward, 1));
   if (a->p->d.reset_every) miras__head_stretches(a, backward, stretch);
   else stretch(a);
@@ -17489,13 +17465,64 @@ static miras_result miras__say_missing(char *why, size_t n, const miras_memory_d
   return MIRAS_ERR_DESC;
 }
 
+/* The layers of weights; returns what they take, which may be more than p->weights can say. */
+static MIRAS__COLD double miras__plan_layers(miras__plan *p) {
+  const miras_memory_desc *d = &p->d;
+  double floats = 0;
+  int l;
+  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
+   * layer without other inputs, whose answer w the key then scales. */
+  p->ones = d->inner_bias || d->architecture == MIRAS_ARCH_VECTOR;
+  p->layers = d->architecture == MIRAS_ARCH_MLP         ? d->depth
+              : d->architecture == MIRAS_ARCH_GATED_MLP ? 3
+              : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
+                                                        : 1;
+  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
+  for (l = 0; l < p->layers; l++) {
+    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
+    p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
+    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
+    if (d->architecture == MIRAS_ARCH_VECTOR) p->in[l] = 0;
+    p->in[l] += p->ones;
+    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
+    if (p->in[l] > p->widest) p->widest = p->in[l];
+    if (p->out[l] > p->widest) p->widest = p->out[l];
+    p->offset[l] = p->weights;
+    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
+    floats += (double)p->in[l] * (double)p->out[l];
+  }
+  return floats;
+}
+
+/* What follows from the weights, and what the engine wants of it. */
+static MIRAS__COLD void miras__plan_engine(miras__plan *p) {
+  const miras__engine *e = &miras__engines[p->engine];
+  const miras_memory_desc *d = &p->d;
+  p->params = (size_t)d->heads * p->weights;
+  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
+  p->at_rho = p->params;
+  if (d->token_rates) p->params += (size_t)d->chunk;
+  p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
+  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
+                                                                       : p->weights;
+  p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
+  p->head_state = e->plan(p);
+  p->at_spare = p->scratch;
+  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE &&
+      p->engine != MIRAS__RUN_SCAN)
+    p->scratch += miras__pad(p->head_dstate);
+  else if (p->init_mapped) p->scratch += miras__pad(p->weights);
+  if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
+  p->head_state = miras__pad(p->head_state);
+}
+
 /* Every product below is checked once, here; inner loops rely on it. */
 static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_memory_desc *d,
                                                  char *why, size_t n) {
   miras_result result;
-  size_t c, state = 0, limit = (size_t)-1 / 64, total;
-  double floats = 0;
-  int l, exact;
+  size_t c, limit = (size_t)-1 / 64, total;
+  double floats;
+  int exact;
   if (why && n) why[0] = 0;
   if (!d)
     return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
@@ -17525,33 +17552,13 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->channel = p->engine == MIRAS__RUN_FROZEN && (d->decay_gate == MIRAS_GATE_CHANNEL ||
                                                   d->learning_rate_gate == MIRAS_GATE_CHANNEL);
   if (p->channel) p->decays = p->rates = (size_t)d->value_dim;
-  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
-   * layer without other inputs, whose answer w the key then scales. */
-  p->ones = d->inner_bias || d->architecture == MIRAS_ARCH_VECTOR;
-  p->layers = d->architecture == MIRAS_ARCH_MLP         ? d->depth
-              : d->architecture == MIRAS_ARCH_GATED_MLP ? 3
-              : d->architecture == MIRAS_ARCH_KV_CACHE  ? 0
-                                                        : 1;
-  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
   p->past = d->omega > 1 ? (size_t)d->omega - 1 : 0;
 #ifndef MIRAS_NO_FROZEN
   if (miras__has_threshold(d->bias)) p->past_delta = p->bounds;
 #endif
-  p->chunk_pairs = c =
-    (d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps) + p->past;
-  for (l = 0; l < p->layers; l++) {
-    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
-    p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
-    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
-    if (d->architecture == MIRAS_ARCH_VECTOR) p->in[l] = 0;
-    p->in[l] += p->ones;
-    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
-    if (p->in[l] > p->widest) p->widest = p->in[l];
-    if (p->out[l] > p->widest) p->widest = p->out[l];
-    p->offset[l] = p->weights;
-    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
-    floats += (double)p->in[l] * (double)p->out[l];
-  }
+  c = (d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->inner_steps) + p->past;
+  p->chunk_pairs = c;
+  floats = miras__plan_layers(p);
   if (d->normalize) p->weights += p->features;
   if (miras__squares(p)) floats += (double)p->in[0] * (double)p->in[0];
   if (p->engine == MIRAS__RUN_ATTENTION)
@@ -17565,22 +17572,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
     return miras__say(why, n,
                       "the memory needs about %g floats, more than this machine can address",
                       floats * (double)d->batch), MIRAS_ERR_DESC;
-  p->params = (size_t)d->heads * p->weights;
-  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
-  p->at_rho = p->params;
-  if (d->token_rates) p->params += (size_t)d->chunk;
-  p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
-  p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
-                                                                       : p->weights;
-  p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
-  state = miras__engines[p->engine].plan(p);
-  p->at_spare = p->scratch;
-  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE &&
-      p->engine != MIRAS__RUN_SCAN)
-    p->scratch += miras__pad(p->head_dstate);
-  else if (p->init_mapped) p->scratch += miras__pad(p->weights);
-  if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
-  p->head_state = miras__pad(state);
+  miras__plan_engine(p);
   if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
       !miras__size_add(total, 16, &total))
     return miras__say(why, n, "the state is larger than this machine can address"), MIRAS_ERR_DESC;

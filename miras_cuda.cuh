@@ -4779,12 +4779,12 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
   const miras__plan *p = call->p;
   miras__chunk chunk, *c = &chunk;
   miras__slabs slabs, *f = &slabs;
-  miras__chunk_open(call, 0, c);
+  miras__chunk_open(c, call, 0);
   c->io = *call->io;
   f->c = c, f->size = *size;
   f->rows = (size->chunk + 15) / 16 * 16, f->hidden = (size->mid + 15) / 16 * 16;
   (void)miras__slabs_lay(&f->at, size, (char *)(void *)(miras__shared + MIRAS__ROOM));
-  if (call->position + first == 0) miras__begin(c);
+  if (call->position + first == 0) miras__begin(c, call);
   if (p->d.token_rates)
     c->K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
@@ -6443,30 +6443,21 @@ static void miras__back_move(const miras__back *f, float *all, int back) {
   __syncthreads();
 }
 
-/* All of a call, as miras__frozen_backward. */
+/* All of a call, as by room @51. */
 template <int P>
 static void miras__back_all(const miras__call *call, const miras__slabs_size *size) {
   const miras__plan *p = call->p;
-  const miras__kernels *K = call->K;
   const size_t all = p->weights, length = (size_t)call->io->length;
-  float *const dstate = call->dstate, *ca, *cs;
+  float *ca, *cs;
   miras__chunk chunk, *const c = &chunk;
   miras__back back, *const f = &back;
-  miras__chunk_open(call, 1, c);
-  c->io = *call->io;
-  c->io.ldy = (size_t)p->d.value_dim;
+  miras__frozen_open(c, call, 1);
   ca = c->a, cs = c->s;
   f->look.c = c, f->look.size = *size;
   f->look.rows = (size->chunk + 15) / 16 * 16, f->look.hidden = (size->mid + 15) / 16 * 16;
   (void)miras__back_lay(&f->at, size, (char *)(void *)(miras__shared + MIRAS__ROOM));
-  if (dstate) K->copy(ca, dstate, all);
-  else K->fill(ca, 0, all);
-  if (cs && dstate) K->copy(cs, dstate + all, all);
-  else if (cs) K->fill(cs, 0, all);
-  if (call->g->threshold)
-    K->fill_rows(call->g->threshold, call->g->ld_threshold, 0, length, p->bounds);
   if (p->d.token_rates)
-    K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
+    c->K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->ca[l] = miras__side_floats(size->nearby & 1 ? f->at.w[l] : ca + at,
@@ -6494,13 +6485,7 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
                          (unsigned)(length - t < size->chunk ? length - t : size->chunk));
   }
   miras__back_move(f, ca, 1);
-  if (call->position == 0) {
-    K->add(call->dinit, ca, all);
-    if (dstate) K->fill(dstate, 0, p->head_dstate);
-  } else if (dstate) {
-    K->copy(dstate, ca, all);
-    if (cs) K->copy(dstate + all, cs, all);
-  }
+  miras__frozen_first(c, call);
 }
 #undef K_SLABS
 #undef K_WIDE
