@@ -2328,8 +2328,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      2. @14   its row behind all that files hold, with the next version of files, which room @85
               counts (MIRAS__VERSION): a file has the oldest that knows all its fields that are
               not 0
-     Files, states, sentences, changes, examples/lm.c and the tests' labels then know it. A field
-     that is renamed gets a line in miras__renamed (@85).
+     Files, states, sentences, changes, examples/lm.c and the tests' labels then know it.
 
    AN ATTENTIONAL BIAS
      1. @03   a name in miras_bias; a field of miras_memory_desc if it has a constant of its own
@@ -2388,117 +2387,20 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    MORE ROWS. deltanet-neg-eigval, gated-deltanet-neg-eigval, nlms
-             (MIRAS_ALGORITHM_NORMALIZED, step_epsilon), gated-deltanet-2
-             (MIRAS_QK_MAP_ERASE_GATE), comba (MIRAS_QK_MAP_FEEDBACK), atlas
-             (MIRAS_ALGORITHM_MUON, miras_memory_desc.omega); miras_memory_desc.ball. Files of
-             version 8 where these fields are used.
-             WILD NUMBERS. miras_memory_desc.outlier, ridge_relative (files of version 9), which the
-             presets signals and categories have: their bits are others. For a state of before set
-             ridge to 0.1 (categories: 1) and both to 0. Sparse keys of what has overflowed have
-             the numbers of whole ones.
-             DECAYS OF ENTRIES. MIRAS_GATE_ENTRY, MIRAS_DECAY_FORM_TIME, MIRAS_PRESET_MAMBA_MEMORY,
-             MIRAS_NO_SCAN. Mamba's layer, MIRAS_PRESET_MAMBA: mixer.from_values and
-             from_values_epsilon (files of version 8), MIRAS_NORM_NONE, d_skip 2.
-             THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
-             miras_sequence.classes, .values.
-             ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
-             miras_trainer_loss_batch, _backward_batch, miras_session_feed, _hidden,
-             miras_model_row, _input, _output, _standardize, _predict, _score,
-             miras_sequence.vectors; files of version 8 where these are used. A pattern may have 111
-             characters. miras_cuda_session_feed takes vectors too, miras_cuda_trainer_loss bytes
-             for what begins anew.
-             THE FIELD'S OWN WORDS. Calls, old and new (the arguments beside the name have changed
-             where the right column shows them):
-               miras_write, miras_step(m, ..)      miras_memory_write, _step(m, .., &surprise)
-               miras_read, _forward, _backward     miras_memory_read, _forward, _backward
-               miras_tape_size, miras_dstate_size  miras_memory_tape_size, _grad_state_size
-               miras_preset(&d, kind)              miras_memory_preset(&d, preset)
-               miras_model_preset(&d, kind)        miras_model_preset(&d, preset, layers)
-               miras_model_named(&d, name, n)      the same of miras_preset_find(name)
-               miras_kind_name, miras_kind_find    miras_preset_name, miras_preset_find
-               miras_memory_desc(m)                miras_memory_desc_of(m)
-               miras_*_open, _init, _load, _adopt, _open_file   .., why, why_size
-               miras_session_open(m, allocator)    miras_session_open(m, NULL, allocator, ..)
-               miras_trainer_loss(..), _step(..)   the same, &loss; the same, &norm
-               miras_trainer_loss_streams          miras_trainer_loss_carried
-               miras_session_score(..)             the same, &loss
-               miras_sample(logits, vocab, &s)     miras_sampler_sample(&s, logits, vocab)
-               miras_cosine                        miras_schedule_cosine
-               miras_cuda_forward, _read, ...      miras_cuda_memory_forward, _read, ...
-               miras_cuda_segments_*               miras_cuda_memory_* with options.segments
-             Types: miras_desc miras_memory_desc, miras_tokens miras_memory_input, miras_token_grads
-             miras_memory_input_grad, miras_text miras_sequence, miras_sampling miras_sampler.
-             Enumerators have their type's prefix: MIRAS_YAAD MIRAS_PRESET_YAAD, MIRAS_MATRIX
-             MIRAS_ARCH_MATRIX, MIRAS_L2 MIRAS_BIAS_L2, MIRAS_RETAIN_L2 MIRAS_RETENTION_L2,
-             MIRAS_GRADIENT_DESCENT MIRAS_ALGORITHM_GD, MIRAS_GELU MIRAS_ACTIVATION_GELU, ... A row
-             whose name a published layer has is NAME-memory: MIRAS_DELTANET
-             MIRAS_PRESET_DELTANET_MEMORY.
-             Fields of a memory:
-               keep_gate, step_gate, value_gate    decay_gate, learning_rate_gate, value_decay_gate
-               forget, forget_ratio, slopes        decay_rate, decay_ratio, decay_schedule
-               toward, step, descents              decay_target, learning_rate, inner_steps
-               feature, normalise, key_length      feature_map, normalize, qk_norm
-               bounded_step 1, 2                   step_bound PAIR, LAYERS
-               row_rates 1, 2                      token_rates RELU, SOFTPLUS
-             and of its tokens keep, step, value_keep: decay, learning_rate, value_decay. Fields of
-             a layer, now in a struct each:
-               conv, convolved, conv_bias          mixer.conv_size, conv_on, conv_bias
-               shared_keys, key_mixing, value_mixing   mixer.share_qk, qk_act, v_act
-               key_heads, key_map, turn            mixer.qk_heads, qk_map, rope
-               turn_base, turn_pairs               mixer.rope_theta, rope_interleaved
-               gate_rank, fixed_gates              mixer.gate_rank, fixed_gates
-               keep_form, steepest, keep_low       mixer.decay_form, decay_log_limit, decay_min
-               horizon, tied_step                  mixer.decay_horizon, tied_dt
-               step_low, step_high                 mixer.dt_min, dt_max
-               norm_heads, out_norm, out_epsilon   mixer.norm_heads, out_norm, out_norm_epsilon
-               out_gate, out_rank, skip            mixer.out_gate, out_gate_rank, d_skip
-               heads, kv_heads, head_dim, window   attention.heads, kv_heads, head_dim, window
-               rotary, rotary_base, rotary_dim     attention.rope_share, rope_theta, rope_dim
-               qk_norm, output_gate, persistent    attention.qk_norm, out_gate, persistent
-               decay_rank, rate_rank, value_rank   rwkv.decay_rank, rate_rank, value_rank
-               taps                                conv.size
-               no_mlp, mlp, hidden, shift          mlp.none, type, hidden, token_shift
-               experts, norm_topk, ...             mlp.experts, norm_topk, ...
-             miras_trainer_desc.streams carried, miras_server_desc.rows batch_tokens,
-             miras_text.logits logit_rows. Files have these words from version 7 on, and only fields
-             that are not 0; files, states and words of all older versions are read as before. New
-             beside them: miras_memory_desc_change, miras_model_desc_change, miras_memory_desc_set,
-             _get, _field, miras_custom_check, miras_session_desc. Models of others are opened by
-             examples/huggingface.h, over public calls: miras_checkpoint_desc (that of before and
-             _desc_without in one), _load, _open(.., path, ignored, allocator, why, why_size); for
-             it miras_model_view, _view_write, _view_read, miras_model_layer, _open_empty,
-             miras_model_desc_resolve. miras_model_desc_load reads no parameters. Training apart
-             from running. Old and new names:
-               miras_model_desc.batch, context, streams, parallel     miras_trainer_desc.batch, ...
-               miras_model_loss, _loss_streams, _backward, _grads     miras_trainer_loss, ...
-               miras_model_steps, miras_adamw             miras_trainer_steps, miras_trainer_step
-               miras_model_save, _save_to(m, ..., 0)      without the 0
-               with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
-               miras_model_load, _load_from to go on      miras_trainer_load, _load_from
-             MIRAS_BIAS_CROSS_ENTROPY, of answers in groups: files of version 8 where they are told
-             (memory.groups). miras_memory_learn answers, then learns, with sparse keys and a decay
-             by time that has passed; miras_memory_probabilities.
-             Models of several kinds of layer, attention, MLPs and convolutions among them: what was
-             the model's is that of .layer[0]. MIRAS_NEWTON, MIRAS_PAIRS are LEAST_SQUARES,
-             KV_CACHE; miras_adamw_options.decay is weight_decay. Fields that mean nothing to a
-             layer's type are refused. Bias log-cosh, retention tanh. Layers of types mac and
-             parallel. What published layers differ in is a field each. Parts of a memory's state by
-             name: miras_memory_part, _get, _set, _move, and the same of a session's layers; the
-             state's gradient where a sequence ends inside a chunk. Views say how their initial
-             values were drawn. miras_memory_desc.parallel shares the heads of one memory out; every
-             field of a descriptor has a value as text. Builds can leave parts out
-             (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients of outer
-             parameters over several sequences (and of token rates over several heads), which now
-             are sums of what each has left.
+     next    models of several kinds of layer, attention, MLPs, convolutions and published layers
+             among them; rows of vectors (inputs and outputs, miras_batch); training apart from
+             running (miras_trainer); a head that learns while it runs (adapt); parts of states by
+             name; more rows (recursive least squares, Muon, normalized steps, decays of entries);
+             cross entropy in groups. Names are the field's own words: files have them from version
+             7 on, and older ones are read no more, which a build of 0.3.0 loads and saves anew. The
+             presets signals and categories have outlier and ridge_relative: for a state of before
+             set ridge to 0.1 (categories: 1) and both to 0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
-             presets (models and memories of 0.2.0 load as they were); files of version 3 where a
-             new field is used.
+             presets.
      0.2.0   the whole framework: 23 models, exact matrix memories in chunks, Newton and attention
-             engines, all biases, retentions and algorithms of the paper, callbacks; files of
-             version 2.
+             engines, all biases, retentions and algorithms of the paper, callbacks.
      0.1.0   first slice: matrix and perceptron memories, seven biases, five retentions, momentum,
              ten models, training, sessions, files. */
 
@@ -27810,7 +27712,8 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
  * eight digits of the checksum itself count as zeros; so no single changed byte goes unnoticed, be
  * it in the header or in the numbers.
- * From version 4 on fields of layers have the letter of a kind before them: "w.window".
+ * Fields of layers have the letter of a kind before them: "w.window". Files from version 7 on are
+ * read, and states of version 2; of others a build of 0.3.0 makes such.
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 2       12  u32 what: 1 memory, 2 session
@@ -27823,71 +27726,17 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  *       up with line ends to a multiple of four; of a session the row of its last token before the
  *       last norm, from which its logits follow; the outer parameters as f32; then for each
  *       sequence its position as u64, the same for all, and the rest of its state as 32-bit words.
- * In version 1 there are neither the three numbers nor text and row.
  *
  * Loading checks everything first and writes second: after any error the destination is as it was.
  * It needs no memory of its own. Two things are not checked. Values: a NaN or an infinity may be
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-#define MIRAS__VERSION 9   /* of models' files; those from 2 on are read                         */
+enum { MIRAS__OLDEST = 7, MIRAS__VERSION = 9 };   /* of models' files that are read */
 
 /* ---- fields as text ---- */
 
-/* Names and words that older files have: of versions 2 and 3 first, then of those up to version 6;
- * all are read. A pair is {now, then}; a word stands behind the name of its field. */
-static const char *const miras__renamed[][2] = {
-  {"memory.descents", "memory.steps"}, {"key_map", "keys"}, {"keep_form", "keep"},
-  {"memory.feature_map", "memory.feature"}, {"memory.normalize", "memory.normalise"},
-  {"memory.inner_steps", "memory.descents"}, {"memory.token_rates", "memory.row_rates"},
-  {"memory.decay_gate", "memory.keep_gate"}, {"memory.learning_rate_gate", "memory.step_gate"},
-  {"memory.value_decay_gate", "memory.value_gate"}, {"memory.decay_rate", "memory.forget"},
-  {"memory.decay_ratio", "memory.forget_ratio"}, {"memory.decay_schedule", "memory.slopes"},
-  {"memory.learning_rate", "memory.step"}, {"memory.qk_norm", "memory.key_length"},
-  {"memory.decay_target", "memory.toward"}, {"memory.step_bound", "memory.bounded_step"},
-  {"mlp.hidden", "hidden"}, {"mlp.none", "no_mlp"}, {"mlp.type", "mlp"}, {"mlp.experts", "experts"},
-  {"mlp.experts_per_token", "experts_per_token"}, {"mlp.norm_topk", "norm_topk"},
-  {"mlp.shared_experts", "shared_experts"}, {"mlp.token_shift", "shift"}, {"conv.size", "taps"},
-  {"mixer.conv_size", "conv"}, {"mixer.conv_on", "convolved"}, {"mixer.conv_bias", "conv_bias"},
-  {"mixer.share_qk", "shared_keys"}, {"mixer.qk_act", "key_mixing"},
-  {"mixer.v_act", "value_mixing"}, {"mixer.norm_heads", "norm_heads"},
-  {"mixer.out_norm", "out_norm"}, {"mixer.out_gate", "out_gate"}, {"mixer.qk_heads", "key_heads"},
-  {"mixer.scaled_queries", "scaled_queries"}, {"mixer.rope", "turn"},
-  {"mixer.rope_interleaved", "turn_pairs"}, {"mixer.gate_rank", "gate_rank"},
-  {"mixer.qk_map", "key_map"}, {"mixer.decay_form", "keep_form"},
-  {"mixer.decay_log_limit", "steepest"}, {"mixer.tied_dt", "tied_step"},
-  {"mixer.decay_min", "keep_low"}, {"mixer.dt_min", "step_low"}, {"mixer.dt_max", "step_high"},
-  {"mixer.d_skip", "skip"}, {"mixer.projection_bias", "projection_bias"},
-  {"mixer.fixed_gates", "fixed_gates"}, {"mixer.decay_horizon", "horizon"},
-  {"mixer.out_norm_epsilon", "out_epsilon"}, {"mixer.out_gate_rank", "out_rank"},
-  {"rwkv.decay_rank", "decay_rank"}, {"rwkv.rate_rank", "rate_rank"},
-  {"rwkv.value_rank", "value_rank"}, {"attention.heads", "heads"},
-  {"attention.kv_heads", "kv_heads"}, {"attention.head_dim", "head_dim"},
-  {"attention.window", "window"}, {"attention.rope_theta", "rotary_base"},
-  {"attention.qk_norm", "qk_norm"}, {"attention.rope_dim", "rotary_dim"},
-  {"attention.rope_share", "rotary"}, {"attention.out_gate", "output_gate"},
-  {"attention.persistent", "persistent"}, {"mixer.rope_theta", "turn_base"},
-  {"heads", "model.heads"},
-  {"memory.architecture kv-cache", "memory.architecture pairs"},
-  {"memory.algorithm least-squares", "memory.algorithm newton"},
-  {"memory.decay_target zero", "memory.decay_target nothing"},
-  {"memory.qk_norm none", "memory.qk_norm free"}, {"memory.qk_norm l2", "memory.qk_norm unit"},
-  {"memory.qk_norm rms", "memory.qk_norm root"}, {"mixer.qk_map l2", "mixer.qk_map unit"},
-  {"mixer.qk_map none", "mixer.qk_map free"}, {"mixer.qk_map l1", "mixer.qk_map sum"}
-};
-
-/* The name of today for one of older files, or, to 1, the one of version 6 for that of today. */
-static MIRAS__COLD const char *miras__rename(const char *name, int to) {
-  size_t i;
-  for (i = 0; i < sizeof miras__renamed / sizeof miras__renamed[0]; i++)
-    if (miras__same(name, miras__renamed[i][!to])) {
-      name = miras__renamed[i][to];
-      if (to) break;
-    }
-  return name;
-}
-
-/* The field of a descriptor that has this name today, in files or not; NULL for none: facts are no
+/* The field of a descriptor that has this name, in files or not; NULL for none: facts are no
  * fields. */
 static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   const miras__field *f = miras__fields;
@@ -27898,35 +27747,21 @@ static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   return NULL;
 }
 
-/* The field that a name in files says, of today or older; NULL for none. A layer's field may have
- * the letter of a kind and a dot before it; else *letter is 0. */
+/* The field that a name in files says; NULL for none. A layer's field may have the letter of a kind
+ * and a dot before it; else *letter is 0. */
 static MIRAS__COLD const miras__field *miras__find_field(const char *name, char *letter) {
   const miras__field *f;
   *letter = (char)(miras__is_letter(name[0]) && name[1] == '.' ? name[0] : 0);
   name += *letter ? 2 : 0;
   f = miras__field_called(name);
-  if (!f || !f->since) f = miras__field_called(miras__rename(name, 0));
   return f && f->since && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 
 /* A field of a memory's descriptor by its name without "memory."; NULL for none. */
 static MIRAS__COLD const miras__field *miras__memory_field(const char *name) {
-  const miras__field *f;
   char whole[48] = "";
   miras__say(whole, sizeof whole, "memory.%s", name);
-  f = miras__field_called(whole);
-  return f ? f : miras__field_called(miras__rename(whole, 0));
-}
-
-/* The number that a word of a field stands for, in the words of today or of older files; -1 for
- * none. */
-static MIRAS__COLD int miras__word_meaning(const miras__field *f, const char *text) {
-  const int x = miras__meaning(f, text);
-  char whole[64] = "";
-  if (x >= 0) return x;
-  miras__say(whole, sizeof whole, "%s %s", f->name, text);
-  text = strchr(miras__rename(whole, 0), ' ');
-  return text ? miras__meaning(f, text + 1) : -1;
+  return miras__field_called(whole);
 }
 
 /* Write a field into text[MIRAS_PATTERN_SIZE]: a word that does not exist as its number. d and
@@ -27956,7 +27791,7 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
     return 1;
   }
   if (f->kind == MIRAS__WORD) {
-    const int x = miras__word_meaning(f, text);
+    const int x = miras__meaning(f, text);
     if (x >= 0) bits = (uint64_t)x;
     else if (!miras__read_whole(text, &bits) || (double)bits > (double)f->high) return 0;
   } else if (f->kind == MIRAS__REAL) {
@@ -27989,29 +27824,23 @@ static MIRAS__COLD void miras__say_long(char *why, size_t n, const char *name, s
  * each kind of layer. */
 enum { MIRAS__PLACES = (MIRAS_MAX_LAYER_KINDS + 1) * MIRAS__FIELDS };
 
-/* The field that a file of this version may hold at a place, and of which kind; NULL for none.
- * Until version 3 there are no letters, for all layers are of one kind. Then a layer's field has
- * that of each kind that there is and whose type it means something to. Up to version 6 files hold
- * all of these fields, from version 7 on those that are not 0. */
+/* The field that a file of this version may hold at a place, and of which kind; NULL for none. A
+ * layer's field has the letter of each kind that there is and whose type it means something to.
+ * Files hold those that are not 0. */
 static const miras__field *miras__in_file(const miras_model_desc *d, int version, int place,
                                           int *kind) {
   const miras__field *f = &miras__fields[place % MIRAS__FIELDS];
   const int lettered = place >= MIRAS__FIELDS;
   *kind = lettered ? place / MIRAS__FIELDS - 1 : 0;
-  if (!f->since || f->since > version || lettered != (version >= 4 && miras__of_layer(f)))
-    return NULL;
-  if (!lettered) return f;
-  if (!miras__used(d, *kind)) return NULL;
-  if (version < 7 && MIRAS__WITHIN(f, conv)) return f;   /* versions 4 to 6 knew fewer parts */
-  if (version < 7 && MIRAS__WITHIN(f, rwkv))
-    return miras__remembers(d->layer[*kind].type) ? f : NULL;
-  return miras__of_type(f, d->layer[*kind].type) ? f : NULL;
+  if (!f->since || f->since > version || lettered != miras__of_layer(f)) return NULL;
+  if (lettered && (!miras__used(d, *kind) || !miras__of_type(f, d->layer[*kind].type))) return NULL;
+  return f;
 }
 
-/* The version of files that a model is saved in: the oldest from 7 on that has all its fields, so
- * that older readers know what they can. */
+/* The version of files that a model is saved in: the oldest that has all its fields, so that older
+ * readers know what they can. */
 static int miras__version(const miras_model_desc *d) {
-  int version = 7, place, kind;
+  int version = MIRAS__OLDEST, place, kind;
   for (place = 0; place < MIRAS__PLACES; place++) {
     const miras__field *f = miras__in_file(d, MIRAS__VERSION, place, &kind);
     if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
@@ -28019,9 +27848,32 @@ static int miras__version(const miras_model_desc *d) {
   return version;
 }
 
+/* What a fingerprint calls a field that came with version 3 to 6 of files: as it was called then,
+ * which is without the name of its struct, but for these. */
+static MIRAS__COLD const char *miras__print_name(const miras__field *f) {
+  static const char *const then[][2] = {
+    {"memory.qk_norm", "memory.key_length"}, {"memory.decay_target", "memory.toward"},
+    {"memory.step_bound", "memory.bounded_step"}, {"mlp.none", "no_mlp"}, {"mlp.type", "mlp"},
+    {"mlp.token_shift", "shift"}, {"conv.size", "taps"}, {"mixer.conv_on", "convolved"},
+    {"mixer.share_qk", "shared_keys"}, {"mixer.qk_act", "key_mixing"},
+    {"mixer.v_act", "value_mixing"}, {"mixer.qk_heads", "key_heads"}, {"mixer.rope", "turn"},
+    {"mixer.rope_interleaved", "turn_pairs"}, {"mixer.decay_log_limit", "steepest"},
+    {"mixer.decay_min", "keep_low"}, {"mixer.dt_min", "step_low"}, {"mixer.dt_max", "step_high"},
+    {"mixer.d_skip", "skip"}, {"mixer.decay_horizon", "horizon"},
+    {"mixer.out_norm_epsilon", "out_epsilon"}, {"mixer.out_gate_rank", "out_rank"},
+    {"mixer.rope_theta", "turn_base"}, {"attention.rope_theta", "rotary_base"},
+    {"attention.rope_dim", "rotary_dim"}, {"attention.rope_share", "rotary"},
+    {"attention.out_gate", "output_gate"}
+  };
+  const char *dot = strchr(f->name, '.');
+  size_t i;
+  for (i = 0; i < MIRAS__COUNT(then); i++)
+    if (miras__same(f->name, then[i][0])) return then[i][1];
+  return dot && f->since < MIRAS__OLDEST && !miras__of_memory(f) ? dot + 1 : f->name;
+}
+
 /* A hash of the fields of d in [from, to) of a case: those of version 2 in their order, and those
- * of later versions by name where they are not 0. So states of version 0.2 keep their fingerprint,
- * and all do when fields are added. */
+ * of later versions by name where they are not 0, so that it stays when fields are added. */
 static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t to,
                                    uint64_t start) {
   const miras__field *f = miras__fields;
@@ -28030,7 +27882,7 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
     const size_t place = miras__own_text(f) ? offsetof(miras__case, d) : f->at;
     if (!f->since || f->decides == MIRAS__FREE || place < from || place >= to) continue;
     bits = miras__field_bits(d, f, kind);
-    /* log-cosh and tanh came before custom, whose old number is in old states */
+    /* log-cosh and tanh came before custom, whose number of before they have here */
     if (f->at == offsetof(miras__case, l.memory.bias) && bits >= MIRAS_BIAS_LOG_COSH &&
         bits <= MIRAS_BIAS_CUSTOM)
       bits ^= MIRAS_BIAS_LOG_COSH ^ MIRAS_BIAS_CUSTOM;
@@ -28038,7 +27890,7 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
       bits ^= MIRAS_RETENTION_TANH ^ MIRAS_RETENTION_CUSTOM;
     if (f->since > 2 && !bits) continue;
     if (f->since > 2) {
-      const char *name = miras__rename(f->name, 1);   /* as states of older versions have it */
+      const char *name = miras__print_name(f);
       start = miras__hash(start ^ miras__crc32c(0, name, strlen(name)));
     }
     start = miras__hash(start ^ bits);
@@ -28314,7 +28166,7 @@ static int miras__read_note(miras__file *f, int *note, const char *name, const c
     case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
     case MIRAS__NOTE_WRITER: return miras__same(value, "miras.h");
     case MIRAS__NOTE_VERSION: f->version = value[0] - '0';
-      return f->version >= 2 && f->version <= MIRAS__VERSION && !value[1];
+      return f->version >= MIRAS__OLDEST && f->version <= MIRAS__VERSION && !value[1];
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &f->steps);
     case MIRAS__NOTE_CHECKSUM: f->checksum = start;
       return f->t.at - start == 9;   /* eight plain digits and the quote */
@@ -28427,14 +28279,11 @@ static int miras__next(miras__file *f, miras__tensor *x) {
   return 0;
 }
 
-/* Does the file say its version, and every field that such a file must hold, and none that it may
- * not? */
+/* Does the file say its version, and no field that such a file may not hold? */
 static int miras__complete(const miras__file *f) {
   int place, kind;
-  for (place = 0; place < MIRAS__PLACES; place++) {
-    const int held = miras__in_file(&f->d, f->version, place, &kind) != NULL;
-    if (f->version < 7 ? f->seen[place] != held : f->seen[place] && !held) return 0;
-  }
+  for (place = 0; place < MIRAS__PLACES; place++)
+    if (f->seen[place] && !miras__in_file(&f->d, f->version, place, &kind)) return 0;
   /* Our files name their writer and carry a checksum. One without the other is damage. */
   return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
@@ -28466,9 +28315,13 @@ static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, si
   return borders == miras__hash(0) - miras__hash(f->payload_size);
 }
 
-/* A file whose check failed: a text of it that is too long has a sentence of its own. */
+/* A file whose check failed: one that is too old or has too long a text has a sentence. */
 static MIRAS__COLD miras_result miras__file_wrong(const miras__file *f, char *why, size_t n) {
-  if (f->cut) miras__say_long(why, n, f->cut->name, f->cut_length, f->cut);
+  if (f->version > 1 && f->version < MIRAS__OLDEST)
+    miras__say(why, n, "the model's file is of version %d, which miras.h %s wrote; those from %d "
+               "on are read: a build of 0.3.0 loads this one and saves it as such", f->version,
+               f->version == 2 ? "0.2.0" : "0.3.0 in its beginnings", (int)MIRAS__OLDEST);
+  else if (f->cut) miras__say_long(why, n, f->cut->name, f->cut_length, f->cut);
   return MIRAS_ERR_FORMAT;
 }
 
@@ -28643,8 +28496,8 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f, char *w
 enum { MIRAS__A_MEMORY = 1, MIRAS__A_SESSION, MIRAS__AN_ADOPTION, MIRAS__A_NEW_MEMORY,
        MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING, MIRAS__A_DESCRIPTION };
 
-/* Bytes before the text, here and in version 1. */
-enum { MIRAS__STATE_HEAD = 88, MIRAS__OLD_HEAD = 64 };
+/* Bytes before the payload, and before the text in it; the version. */
+enum { MIRAS__PAYLOAD_AT = 64, MIRAS__STATE_HEAD = 88, MIRAS__STATE_VERSION = 2 };
 
 /* The parts of a state's file: the head, without checksums, then these. */
 typedef struct miras__state {
@@ -28738,7 +28591,7 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
 #endif
   memcpy(&says[3], s->at, 8);
   memcpy(s->head, "mirastat", 8);
-  miras__set32(s->head + 8, 2);
+  miras__set32(s->head + 8, MIRAS__STATE_VERSION);
   miras__set32(s->head + 12, (uint32_t)what);
   for (i = 0; i < 5; i++) miras__set64(s->head + 16 + 8 * i, says[i]);
   miras__set64(s->head + 72, s->row ? s->width : 0);
@@ -28750,7 +28603,7 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
 
 /* The payload. */
 static void miras__out_state(miras__sink *to, const miras__state *s) {
-  miras__out(to, s->head + MIRAS__OLD_HEAD, MIRAS__STATE_HEAD - MIRAS__OLD_HEAD);
+  miras__out(to, s->head + MIRAS__PAYLOAD_AT, MIRAS__STATE_HEAD - MIRAS__PAYLOAD_AT);
   if (s->desc) miras__out_memory(to, s->desc);
   if (s->row) miras__out_words(to, s->row, s->width, 0);
   if (s->count) miras__out_words(to, s->params, s->count, 0);
@@ -28822,29 +28675,23 @@ typedef struct miras__places {
  * head are there, and the file has `whole` bytes. */
 static MIRAS__COLD int miras__state_places(const unsigned char *head, size_t size, uint64_t whole,
                                            miras__places *at) {
-  uint64_t left = whole, part[4];
-  size_t start = MIRAS__OLD_HEAD;
-  uint32_t version;
+  uint64_t left = whole - MIRAS__STATE_HEAD, part[4];
   int i;
-  if (size < start || memcmp(head, "mirastat", 8) != 0 ||
-      miras__crc32c(0, head, 60) != miras__get32(head + 60))
+  if (size < MIRAS__STATE_HEAD || whole < MIRAS__STATE_HEAD || memcmp(head, "mirastat", 8) != 0 ||
+      miras__crc32c(0, head, 60) != miras__get32(head + 60) ||
+      miras__get32(head + 8) != MIRAS__STATE_VERSION)
     return 0;
-  version = miras__get32(head + 8);
-  if (version == 2) start = MIRAS__STATE_HEAD;
-  else if (version != 1) return 0;
-  if (size < start || whole < start) return 0;
-  part[0] = version == 2 ? miras__get64(head + 80) : 0;
-  part[1] = version == 2 ? miras__get64(head + 72) : 0;
+  part[0] = miras__get64(head + 80);
+  part[1] = miras__get64(head + 72);
   part[2] = miras__get64(head + 24);
   part[3] = miras__get64(head + 32);
-  left -= start;
   for (i = 0; i < 4; i++) {
     const uint64_t wide = i == 1 || i == 2 ? 4 : 1;
     if (part[i] > left / wide || (i == 0 && part[i] % 4)) return 0;
     left -= part[i] *= wide;
   }
   if (left) return 0;
-  at->text = start;
+  at->text = MIRAS__STATE_HEAD;
   at->row = at->text + (size_t)part[0];
   at->params = at->row + (size_t)part[1];
   at->state = at->params + (size_t)part[2];
@@ -28854,6 +28701,15 @@ static MIRAS__COLD int miras__state_places(const unsigned char *head, size_t siz
 /* Does an undamaged head belong to the object, version and position apart? */
 static int miras__state_alike(const unsigned char *head, const miras__state *s) {
   return memcmp(head + 12, s->head + 12, 28) == 0 && memcmp(head + 48, s->head + 48, 8) == 0;
+}
+
+/* A file that is no state of today: one of version 1 has a sentence. */
+static MIRAS__COLD miras_result miras__state_wrong(const unsigned char *head, size_t size,
+                                                   char *why, size_t n) {
+  if (size >= 12 && memcmp(head, "mirastat", 8) == 0 && miras__get32(head + 8) == 1)
+    miras__say(why, n, "the state's file is of version 1, which miras.h 0.2.0 and 0.3.0 in its "
+               "beginnings wrote; a build of 0.3.0 loads it and saves it as version 2");
+  return MIRAS_ERR_FORMAT;
 }
 
 /* Are these bytes a state's file, and undamaged? */
@@ -28870,8 +28726,7 @@ static MIRAS__COLD int miras__desc_of_file(miras_memory_desc *to, const void *by
   miras__places at;
   miras_memory_desc d;
   uint64_t batch;
-  if (!miras__state_whole(head, size, &at) || miras__get32(head + 12) != MIRAS__A_MEMORY ||
-      at.text == MIRAS__OLD_HEAD)
+  if (!miras__state_whole(head, size, &at) || miras__get32(head + 12) != MIRAS__A_MEMORY)
     return 0;
   memset(&d, 0, sizeof d);
   batch = miras__get64(head + 48);
@@ -28921,7 +28776,7 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   miras__state s;
   size_t i;
   miras__find_state(&s, one, object);
-  if (!miras__state_whole(head, size, &at)) return MIRAS_ERR_FORMAT;
+  if (!miras__state_whole(head, size, &at)) return miras__state_wrong(head, size, why, n);
   if (!miras__state_alike(head, &s)) {
     if (one == MIRAS__A_MEMORY)
       miras__memory_unlike((const miras_memory *)object, bytes, size, why, n);
@@ -28934,7 +28789,7 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   for (i = 0; i < s.sequences; i++)
     if (memcmp(from + 4 * i * s.words, head + 40, 8) != 0) return MIRAS_ERR_FORMAT;
 #ifndef MIRAS_NO_MODEL
-  if (one == MIRAS__A_SESSION && at.text > MIRAS__OLD_HEAD) {
+  if (one == MIRAS__A_SESSION) {
     says = miras__get64(head + 64) == miras__weights_print(((miras_session *)object)->in.model);
     if (!says && what != MIRAS__AN_ADOPTION) return MIRAS_ERR_WEIGHTS;
   }
@@ -28971,7 +28826,7 @@ static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, con
   size_t takes;
   memset(&d, 0, sizeof d);
   if (o->given) d.seed = o->given->seed, d.parallel = o->given->parallel;
-  if (!miras__desc_of_file(&d, bytes, size)) return MIRAS_ERR_FORMAT;
+  if (!miras__desc_of_file(&d, bytes, size)) return miras__state_wrong(head, size, why, n);
   if (o->given && (d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM))
     d.custom = o->given->custom;
   takes = miras__memory_bytes(&draft, &d, why, n);
@@ -29020,10 +28875,10 @@ static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink 
   miras__set32(state.head + 56, sum.crc);
   miras__set32(state.head + 60, miras__crc32c(0, state.head, 60));
   if (s) {
-    miras__out(s, state.head, MIRAS__OLD_HEAD);
+    miras__out(s, state.head, MIRAS__PAYLOAD_AT);
     miras__out_state(s, &state);
   }
-  return miras__size_add(sum.size, MIRAS__OLD_HEAD, &sum.size) ? sum.size : 0;
+  return miras__size_add(sum.size, MIRAS__PAYLOAD_AT, &sum.size) ? sum.size : 0;
 }
 
 static MIRAS__COLD miras_result miras__accept(int what, void *object, const void *bytes,
@@ -29339,10 +29194,6 @@ static const miras__field *miras__field_of(const miras_model_desc *d, const char
   if (!d || !name || (f && !miras__of_layer(f))) return f;
   f = miras__find_field(name, &letter);
   if (letter) *kind = miras__kind_of(d, letter);
-  if (!f && !letter) {
-    f = miras__field_called(miras__rename(name, 0));
-    if (f && miras__of_layer(f)) f = NULL;
-  }
   return *kind < 0 ? NULL : f;
 }
 
@@ -29684,9 +29535,8 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
   }
 #endif
   (void)file;
-  (void)why;
-  (void)why_size;
-  if (!miras__state_places(first, n, size, &at)) return MIRAS_ERR_FORMAT;
+  if (!miras__state_places(first, n, size, &at))
+    return miras__state_wrong(first, n, why, why_size);
   if (what != MIRAS__A_NEW_MEMORY) {
     miras__state state;
     miras__find_state(&state, what == MIRAS__A_MEMORY ? what : MIRAS__A_SESSION, object);
