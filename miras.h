@@ -646,13 +646,11 @@ typedef struct miras_memory_desc {
   int simplex_whole;       /* simplex slices: 0 one per channel (of the key for first layers, of the
                               value for last ones; layers between are one), 1 one per weight
                               matrix; vectors need 1                                             */
-  int simplex_signed;      /* KL with chunk 1 or simplex_logits 1: 1 keeps every weight as the
-                              difference of two positive ones of the slice, W = c sinh(A) / sum
-                              cosh(A), the softmax over A and -A: |W| sums to less than c, and
-                              weights can say something negative                                 */
-  int simplex_logits;      /* KL, chunk > 1: 0 as in the paper, the first token of a chunk exactly
-                              and the others linear in W (eq. 30-32); 1 linear in the logits. At
-                              chunk 1 both are the same                                          */
+  int simplex_signed;      /* KL: 1 keeps every weight as the difference of two positive ones of the
+                              slice, W = c sinh(A) / sum cosh(A), the softmax over A and -A: |W|
+                              sums to less than c, and weights can say something negative        */
+  int simplex_logits;      /* KL: 1 is a chunk that is linear in the logits; chunk > 1 needs it, and
+                              with chunk 1 it changes nothing                                    */
   float balance;           /* beta of MIRAS_RETENTION_L2_BOTH, 1e-6..1e6; 0 -> 1                 */
   float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
   float step_epsilon;      /* of MIRAS_ALGORITHM_NORMALIZED: keys whose k.k is far below it are
@@ -3495,9 +3493,7 @@ static const miras__rule miras__rules[] = {
   {"beyond, layer, layers", "", "it must be below layers"},
   {"off_grid, reset_every, chunk, grid", "",
    "it must be a multiple of the grid, the first of chunk from 16 on"},
-  {"retention kl, chunk not 1, simplex_logits 0",
-   "algorithm not momentum, inner_steps 1, simplex_signed 0",
-   "without simplex_logits steps are plain and weights positive"},
+  {"retention kl, chunk not 1", "simplex_logits 1", "its chunks are linear in the logits"},
   {"architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1", "a channel of it is a single weight"},
   {"unsorted, groups, value_dim", "", "it must be 1 to 16 sizes, as in 3,3,5,2, that add up to it"},
   {"bias custom", "has_bias", NULL},
@@ -4274,8 +4270,7 @@ typedef struct miras__plan {
   int strip;               /* and its scratch has room for a strip of the state                  */
   int map;                 /* what keys and queries go through (room @25)                        */
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
-  int retain, first;       /* frozen engine: records of the retention (room @42), first: of the
-                              first token of a chunk, where it is exact                          */
+  int retain;              /* frozen engine: record of the retention (room @42)                  */
   int muon;                /* frozen engine: S reaches A at the close alone (room @42)            */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
@@ -4980,8 +4975,6 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN_BACK, void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))       \
   X(FROZEN, void, divergence_step, (const miras__plan *p, float *w, float *bw, const float *w0,   \
     const float *a))                                                                              \
-  X(FROZEN, void, log_weights, (float *a, const float *w, size_t n))                              \
-  X(FROZEN_BACK, void, log_weights_bwd, (float *b, const float *w, size_t n))                     \
   X(FROZEN, void, channel_decay, (const miras__kernels *K, float *a, const float *before,         \
     const float *alpha, size_t m, size_t n))                                                      \
   X(BACK, void, channel_decay_bwd, (const miras__kernels *K, float *dalpha, float *ba,            \
@@ -5253,8 +5246,6 @@ struct miras__kernels {
 #define miras__lq_fwd MIRAS__IN_SET(miras__lq_fwd)
 #define miras__lq_bwd MIRAS__IN_SET(miras__lq_bwd)
 #define miras__sigmoid_bwd MIRAS__IN_SET(miras__sigmoid_bwd)
-#define miras__log_weights MIRAS__IN_SET(miras__log_weights)
-#define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
 #define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
@@ -7865,15 +7856,14 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
  *             of the two halves of a softmax over A and -A, J = c cosh(A) / sum cosh(A). A slice
  *             belongs to one of the d channels: the first layer's rows (inputs) when the memory is
  *             deeper than one, the last layer's columns (outputs); layers between have no such
- *             channel and are one slice, as is every layer on request. f-divergences and Memora's
- *             paper form map the initial memory so and keep W from there on
+ *             channel and are one slice, as is every layer on request. f-divergences map the
+ *             initial memory so and keep W from there on
  *   FTRL      W = shrink(A; gamma), gamma = sparsity; towards the initial memory B, W = B +
  *             shrink(A - B; gamma)
  *   sigmoid   W = 1 / (1 + exp -A),  J = W (1 - W)
  *   tanh      W = tanh A,  J = 1 - W^2
  *   custom    the caller's
- * Further down: what a closing chunk does beyond a link, the f-divergence step and the logarithm
- * of Memora's exact token. */
+ * Further down: what a closing chunk does beyond a link, and the f-divergence step. */
 
 /* ||A||_q; where powers would overflow or underflow, with the largest entry taken out first. */
 static float miras__norm_q(const float *a, float q, size_t n) {
@@ -8349,19 +8339,6 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
   }
 }
 #endif
-
-/* Memora's exact token starts from log max(W, 1e-8): what was linear in W may have left the
- * simplex. In place or not; no gradient passes the clamp. */
-static void miras__log_weights(float *a, const float *w, size_t n) {
-  const vf low = V_SET1(1e-8f);
-  V_FOR(n) V_PUT(a, miras__v_log(V_SELECT(V_LE(V_AT(w), low), low, V_AT(w))));
-}
-
-/* b <- b / w where w > 1e-8, else 0 */
-static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
-  const vf low = V_SET1(1e-8f), zero = V_ZERO();
-  V_EACH(b, n, V_SELECT(V_LE(V_AT(w), low), zero, V_DIV(V_AT(b), V_AT(w))));
-}
 
 /* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
 
@@ -11544,18 +11521,15 @@ typedef struct miras__link {
 /* J as the bounded step reads it (room @51): a number, the weights, or a matrix of its own, which
  * may come about beside W. */
 enum { MIRAS__J_NUMBER, MIRAS__J_WEIGHTS, MIRAS__J_OWN, MIRAS__J_BESIDE };
-/* What (1 - a) adds to A_t where decays lead to the initial memory: nothing (the link, or the
- * closing chunk, has it), B, or its weights W_B. */
-enum { MIRAS__INIT_NONE, MIRAS__INIT_B, MIRAS__INIT_WEIGHTS };
-/* What the recursion of a chunk starts from: A_0; log A_0 (Memora's exact token); or nothing: A
- * holds W, the chunk's steps are summed apart, and decays act on W. */
-enum { MIRAS__SUM_A, MIRAS__SUM_LOG, MIRAS__SUM_APART };
 
 typedef struct miras__retention_record {
   int stores_link;         /* the state keeps W = link(A) beside A                               */
   int reads_live;          /* reads of an open chunk follow A_t; else they use the anchor        */
   int from_dual;           /* and start from A_0, not W_0: a threshold would cut the anchor off  */
-  int sum, init, metric;
+  int apart;               /* A holds W, a chunk's steps are summed apart, decays act on W       */
+  int init;                /* where decays lead to the initial memory (1 - a) B is part of A_t;
+                              else the link, or the closing chunk, has it                        */
+  int metric;              /* what J is                                                          */
   float slope;             /* times inv: the number of J                                         */
   void (*close)(const miras__link *x);                 /* NULL: W_C = A_C                        */
   void (*close_bwd)(const miras__link *x);
@@ -11697,13 +11671,6 @@ static void miras__close_link(const miras__link *x) {
 }
 
 static void miras__close_link_bwd(const miras__link *x) { miras__links(x, x->retain->link_bwd); }
-
-/* Memora's exact token: W_1 = c softmax(sum); A ends there. */
-static void miras__close_exact_bwd(const miras__link *x) {
-  x->K->add(x->bw, x->ba, x->p->weights);
-  x->K->fill(x->ba, 0, x->p->weights);
-  miras__links(x, x->retain->link_bwd);
-}
 
 /* The elastic net: A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; with B, A_C - B is
  * shrunk. Its adjoint: bG_Cj += sparsity bgamma. */
@@ -11882,8 +11849,6 @@ static void miras__close_divergence_bwd(const miras__link *x) {
 
 enum {
   MIRAS__RETAIN_SIGNED = MIRAS_RETENTION_COUNT,        /* KL on signed slices                    */
-  MIRAS__RETAIN_FIRST,     /* Memora's paper form: the exact first token of a chunk ...          */
-  MIRAS__RETAIN_OTHERS,    /* ... and the others, linear in W with their gradients at W_1        */
   MIRAS__RETAIN_BALL,      /* W = A in a ball                                                    */
   MIRAS__RETAIN_MUON,      /* what Muon closes to, in a ball or not                              */
   MIRAS__RETAIN_FORMS
@@ -11896,61 +11861,48 @@ enum {
   miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__TO_SIMPLEX
 
 static const miras__retention_record miras__retentions[] = {
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},
-  {1, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {0, 1, 0, 0, 1, MIRAS__PLAIN},
+  {0, 1, 0, 0, 1, MIRAS__PLAIN},
+  {1, 1, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},                              /* L2 both */
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+  {1, 0, 0, 0, 1, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
+  {0, 1, 0, 0, 1, MIRAS__PLAIN},                              /* L2 both */
+  {0, 1, 0, 0, 1, MIRAS__J_NUMBER, 1,
    miras__close_elastic, MIRAS__BACK(miras__close_elastic_bwd), NULL, NULL, NULL, NULL},
-  {1, 1, 1, MIRAS__SUM_A, MIRAS__INIT_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
+  {1, 1, 1, 0, 0, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
    miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_map, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
    MIRAS__BACK(miras__sigmoid_metric_bwd)},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
+  {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
+  {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
+  {1, 0, 0, 0, 1, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_map, MIRAS__BACK(miras__link_tanh_bwd), miras__tanh_metric,
    MIRAS__BACK(miras__tanh_metric_bwd)},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_BESIDE, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_BESIDE, 1, MIRAS__LINKED,
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__link_signed, NULL},
-  {0, 0, 0, MIRAS__SUM_LOG, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1,
-   miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+  {0, 1, 0, 0, 1, MIRAS__J_NUMBER, 1,
    miras__close_ball, MIRAS__BACK(miras__close_ball_bwd), NULL, NULL, NULL, NULL},
-  {0, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+  {0, 0, 0, 0, 1, MIRAS__J_NUMBER, 1,
    miras__close_muon, MIRAS__BACK(miras__close_muon_bwd), NULL, NULL, NULL, NULL}
 };
 MIRAS__FITS(miras__retentions_fit, MIRAS__COUNT(miras__retentions) == MIRAS__RETAIN_FORMS);
 
-/* Choose the records that run a chunk and its first token, which may have one of its own. */
+/* Choose the record that runs a chunk. */
 static void miras__retention_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   const miras__retention_record *retain;
-  p->retain = p->first = (int)d->retention;
-  if (d->retention == MIRAS_RETENTION_KL && d->chunk > 1 && !d->simplex_logits) {
-    p->retain = MIRAS__RETAIN_OTHERS;
-    p->first = MIRAS__RETAIN_FIRST;
-  } else if (d->simplex_signed) {
-    p->retain = p->first = MIRAS__RETAIN_SIGNED;
-  } else if (p->muon) {
-    p->retain = p->first = MIRAS__RETAIN_MUON;
-  } else if (d->ball > 0) {
-    p->retain = p->first = MIRAS__RETAIN_BALL;
-  }
+  p->retain = d->simplex_signed ? MIRAS__RETAIN_SIGNED : p->muon ? MIRAS__RETAIN_MUON
+              : d->ball > 0 ? MIRAS__RETAIN_BALL : (int)d->retention;
   retain = &miras__retentions[p->retain];
   p->stores_link = retain->stores_link;
   p->init_mapped = retain->link != NULL;
-  p->holds =
-    d->decay_target && (retain->sum == MIRAS__SUM_APART || retain->init == MIRAS__INIT_WEIGHTS);
+  p->holds = d->decay_target && retain->apart;
 }
 
 /* The weights w of a dual state a, where p->init_mapped; b: the initial one; inv [layers] as in
@@ -13382,10 +13334,6 @@ static void miras__exact_clear(const miras__call *a) {
  *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j', and W_C is their
  *                  step (room @27) from W_0; towards B, with W_B = c softmax(B), from
  *                  a_C W_0 + (1 - a_C) W_B, and only then there is a decay
- *   Memora         (KL, chunk > 1, eq. 30-32) A holds W. The first token of a chunk is a chunk of
- *                  its own: W_1 = c softmax(alpha_1 log max(W_0, 1e-8) [+ (1 - alpha_1) B] -
- *                  eta_1 g(W_0)). The others are linear in W with their gradients at W_1, and with
- *                  W_B for B; nothing happens when they close.
  *
  * A bounded step is eta' = s eta, one s for each pair:
  *   s = e.r / (e.r + c Q),  Q = sum over all weights of J eta g^2,  c = max(p - 1, 1) of L_p or 1
@@ -13433,7 +13381,6 @@ typedef struct miras__chunk {
   float *past;             /* the last pairs, and ...                                            */
   const float *held;       /* ... those of the chunk's start                                     */
   const float *init;       /* where the recursion leads, or NULL for nothing                     */
-  float *binit;
   float *y[MIRAS__DEPTH], *d[MIRAS__DEPTH];   /* the chunk's pairs; what carries channels times
                               its G                                                              */
   float *live_y, *live_d;  /* gates per channel: those of them that carry channels, or NULL      */
@@ -13485,7 +13432,7 @@ static miras__chunk_floats miras__chunk_sizes(const miras__plan *p) {
   z.all = p->weights;
   z.tile = z.n * (size_t)p->widest;
   z.two = p->layers > 1 && p->from[1] == 0 ? z.tile : 0;
-  z.apart = retain->sum == MIRAS__SUM_APART ? z.all : 0;
+  z.apart = retain->apart ? z.all : 0;
   z.own = retain->metric >= MIRAS__J_OWN ? z.all : 0;
   z.held = p->holds ? z.all : 0;
   z.bounded = p->d.step_bound ? z.n : 0;
@@ -14008,7 +13955,7 @@ static void miras__channel_init_bwd(miras__chunk *c, int l, const miras__query *
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
   if (by_input) K->axpy_rows(c->net.t3, in, inv, NULL, 0, one, in, m, in);
   miras__times_gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
-  miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->binit, by_input ? t : q,
+  miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->call->dinit, by_input ? t : q,
                  by_input ? bz : t, m);
 }
 
@@ -14064,7 +14011,7 @@ static void miras__read_layer_bwd(miras__chunk *c, int l, const miras__query *x,
   if (scalar_init) {
     K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
     K->scale_rows(u, out, inv, c->left, inner_steps, bz, out, m, out);
-    miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->binit, q, u, m);
+    miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->call->dinit, q, u, m);
   }
   if (by_input) miras__times_gate(K, side, t, a, apart, q, m, in);
   else miras__times_gate(K, side, u, a, apart, bz, m, out);
@@ -14169,7 +14116,7 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
     K->momentum_bwd(cs + offset, c->bf + last, c->bh + last, c->s + offset, ca + offset,
                     c->cf[last], c->ch[last], size);
   }
-  miras__layer_fade_bwd(c, l, ca, a, c->init, c->binit, last);
+  miras__layer_fade_bwd(c, l, ca, a, c->init, c->call->dinit, last);
 }
 
 /* ---- spans ---- */
@@ -14192,13 +14139,6 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
     c->y[l] = state + p->at_y[l];
     c->d[l] = state + p->at_d[l];
   }
-}
-
-/* Take record `retain` as the span's retention, and the initial memory that its decay leads to. */
-static void miras__span_retain(miras__chunk *c, int retain) {
-  c->retain = &miras__retentions[retain];
-  c->init = !c->b || c->retain->init == MIRAS__INIT_NONE ? NULL
-            : c->retain->init == MIRAS__INIT_B ? c->b : c->wb;
 }
 
 /* A record with all that the spans of a call share. own: room for the record, used by the adjoint
@@ -14228,7 +14168,8 @@ static miras__chunk *miras__chunk_open(const miras__call *call, int backward, mi
   c->net.bias = call->bias;
   miras__chunk_state(c, backward ? c->state : call->state);
   c->b = p->d.decay_target ? call->init : NULL;
-  miras__span_retain(c, p->retain);
+  c->retain = &miras__retentions[p->retain];
+  c->init = c->retain->init ? c->b : NULL;
   c->live_y = c->live_d = NULL;
   c->measured = 0;
   c->kept = NULL;
@@ -14246,9 +14187,8 @@ static miras__chunk *miras__chunk_open(const miras__call *call, int backward, mi
 
 /* Begin the span of m pairs of the call from pair t on, from row r0 of their chunk on. ends: the
  * chunk closes behind them. */
-static void miras__span(miras__chunk *c, int retain, size_t t, size_t r0, size_t m, int ends) {
+static void miras__span(miras__chunk *c, size_t t, size_t r0, size_t m, int ends) {
   const size_t inner_steps = (size_t)c->p->d.inner_steps;
-  miras__span_retain(c, retain);
   c->t = t;
   c->r0 = r0;
   c->m = m;
@@ -14481,12 +14421,11 @@ static void miras__span_run(miras__chunk *c, float *o) {
                         follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.inner_steps : 0);
 }
 
-static int miras__apart(const miras__chunk *c) { return c->retain->sum == MIRAS__SUM_APART; }
+static int miras__apart(const miras__chunk *c) { return c->retain->apart; }
 
 /* sum = the recursion's start, made of A_0 = a; sum may be a. */
 static void miras__sum_begin(const miras__chunk *c, float *sum, const float *a) {
   if (miras__apart(c)) c->K->fill(sum, 0, c->p->weights);
-  else if (c->retain->sum == MIRAS__SUM_LOG) c->K->log_weights(sum, a, c->p->weights);
   else c->K->copy(sum, a, c->p->weights);
 }
 
@@ -14589,7 +14528,7 @@ static void miras__span_state(miras__chunk *c) {
 }
 
 /* Clear the state's rows behind a span that has closed, since how calls were cut must not show in
- * the state. Where the chunk goes on, its first token is in W_1 and has the coefficient 0. */
+ * the state. Where the chunk goes on, what was open of it is in A and has the coefficient 0. */
 static void miras__state_clear(const miras__chunk *c, int goes_on) {
   const miras__kernels *K = c->K;
   K->fill(c->last_g, 0, c->p->chunk_pairs);
@@ -14634,10 +14573,9 @@ static void miras__frozen_forward(const miras__call *call) {
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   while (t < length) {
     const size_t r0 = (open + t) % each, left = length - t;
-    const int exact = p->first != p->retain && r0 == 0;
-    const size_t rest = exact ? 1 : each - r0, m = rest < left ? rest : left;
-    const int closes = r0 + m == each, ends = closes || exact;
-    miras__span(c, exact ? p->first : p->retain, t, r0 + p->past, m, ends);
+    const size_t m = each - r0 < left ? each - r0 : left;
+    const int ends = r0 + m == each;
+    miras__span(c, t, r0 + p->past, m, ends);
     miras__span_state(c);
     if (MIRAS__TRAINS && left > m)
       miras__rows_fetch(call, (t + m) / inner_steps, each / inner_steps, MIRAS__FETCH_INPUTS);
@@ -14676,7 +14614,7 @@ static void miras__frozen_forward(const miras__call *call) {
       }
       miras__span_close(c, c->w, sum, c->s, c->a, p->stores_link ? c->scalars + 4 : c->line);
       c->measured = c->retain->metric == MIRAS__J_BESIDE;
-      if (r0 || exact) miras__state_clear(c, !closes);   /* of others nothing was kept */
+      if (r0) miras__state_clear(c, 0);          /* of others nothing was kept */
     }
     if (c->closing) {
       const size_t token = c->token + c->reads;
@@ -14704,7 +14642,7 @@ static void miras__frozen_sparse(const miras__call *call, const miras__sparse *k
     return;
   }
   if (!call->position) miras__begin(c);
-  miras__span(c, p->retain, 0, 0, 1, 1);
+  miras__span(c, 0, 0, 1, 1);
   miras__span_state(c);
   miras__span_rows(c);
   x = c->net.pairs.x[0];
@@ -14760,7 +14698,7 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
     if (!c->kept) {
       if (c->s) K->copy(c->bw, c->s, p->weights);
       miras__span_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
-      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) {
+      if (!retain->apart && miras__span_sweeps(c)) {
         K->flush(c->ac, c->ac, p->weights);
         if (p->muon) K->flush(c->bw, c->bw, p->weights);
       }
@@ -14778,12 +14716,11 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
   }
   if (!c->ends) return;
   from = c->a;
-  if (retain->sum != MIRAS__SUM_A) {
+  if (retain->apart) {
     miras__sum_begin(c, c->ac, c->a);
     from = c->ac;
   }
   for (l = 0; l < p->layers; l++) miras__fold_layer_bwd(c, l, from, bsum, cs);
-  if (retain->sum == MIRAS__SUM_LOG) K->log_weights_bwd(ca, c->a, p->weights);
 }
 
 /* Clear the cotangents that a span's adjoint adds to. */
@@ -14833,33 +14770,16 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   }
 }
 
-/* Span `which` of a call: chunks in their order, each of two spans where its first token is
- * exact, that and the others from its W_1. Returns 0 if there is none. */
-static int miras__span_of(miras__chunk *c, size_t which) {
-  const miras__call *call = c->call;
+/* Span `which` of a call, its chunks in their order, again. */
+static void miras__span_of(miras__chunk *c, size_t which) {
   const miras__plan *p = c->p;
-  const size_t two = p->first != p->retain, each = miras__fresh(p), t = which / (1 + two) * each;
-  const size_t left = (size_t)call->io->length * (size_t)p->d.inner_steps - t;
+  const size_t each = miras__fresh(p), t = which * each;
+  const size_t left = (size_t)c->call->io->length * (size_t)p->d.inner_steps - t;
   const size_t m = left < each ? left : each;
-  float *a = call->tape + t / each * p->tape_state;
-  if (!two) {
-    c->held = a + miras__before_past(p);
-    miras__span(c, p->retain, t, p->past, m, m == each);
-  } else {
-    const int exact = which % 2 == 0;
-    if (!exact && m == 1) return 0;
-    miras__span(c, p->first, t, 0, 1, 1);
-    if (!exact) {
-      c->reads = 0;
-      miras__span_again(c, a, NULL);
-      miras__span_sum(c, c->wc, a, NULL);
-      miras__span_close(c, c->wc, c->wc, NULL, a, c->line);
-      a = c->wc;
-      miras__span(c, p->retain, t + 1, 0, m - 1, m == each);
-    }
-  }
+  float *a = c->call->tape + which * p->tape_state;
+  c->held = a + miras__before_past(p);
+  miras__span(c, t, p->past, m, m == each);
   miras__span_again(c, a, p->at_s ? a + p->weights : NULL);
-  return 1;
 }
 
 static void miras__frozen_backward(const miras__call *call) {
@@ -14892,10 +14812,9 @@ static void miras__frozen_backward(const miras__call *call) {
   }
   if (g->threshold)                              /* its inner_steps add to a token's */
     K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
-  for (which = p->first != p->retain ? 2 * chunks : chunks; which-- > 0;) {
+  for (which = chunks; which-- > 0;) {
     if (p->stores_link && which + 1 < chunks) miras__anchor_passes(c);
-    if (!miras__span_of(c, which)) continue;
-    c->binit = c->init == c->wb ? c->bwb : call->dinit;
+    miras__span_of(c, which);
     if (c->t >= each)
       miras__rows_fetch(call, (c->t - each) / inner_steps, each / inner_steps, MIRAS__FETCH_BOTH);
     miras__span_bwd(c, ca, cs);
