@@ -514,7 +514,8 @@ typedef enum miras_token_rates {
 } miras_token_rates;
 
 /* An attentional bias or a retention link of your own. The functions are called from any thread and
- * must not keep anything between calls; dv is value_dim, n the weights of one layer. */
+ * must not keep anything between calls; dv is value_dim, n the weights of one layer.
+ * examples/custom_check.h compares them with differences. */
 typedef struct miras_custom {
   /* error[dv] = dl/dM for residual r = M(k) - v and value v; returns l. */
   float (*bias)(void *user, float *error, const float *r, const float *value, float threshold,
@@ -1267,13 +1268,6 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m);
 
-/* Compare the functions of a custom choice with central differences at random places: error with
- * the loss, bias_adjoint with error, link_adjoint with link (of a layer [dim, dim]; it must add).
- * dim is 1..16, threshold what your bias is used with. Functions that are NULL are left out.
- * MIRAS_OK, or MIRAS_ERR_ARGUMENT and a sentence with both numbers. At a corner either side's slope
- * is right. */
-MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float threshold,
-                                          char *why, size_t why_size);
 /* 1 if miras_memory_write and miras_memory_step can be used; 0 where tokens bring more than key,
  * value and query, with a sentence in why, as in miras_memory_size, that names the field which asks
  * for it. Such a memory runs by miras_memory_forward. */
@@ -18785,130 +18779,6 @@ MIRAS_API miras_result miras_memory_probabilities(const miras_memory *m, const f
     for (g = 0; g < m->plan.groups; from = m->plan.group_end[g++])
       K->feature_rows(MIRAS_FEATURE_SOFTMAX, to + from, 0, answer + from, 0, 1,
                       m->plan.group_end[g] - from);
-  }
-  return MIRAS_OK;
-}
-
-/* ---- custom choices ---- */
-
-enum { MIRAS__CUSTOM = 16 };         /* most entries of a residual that are tried                 */
-
-/* A place where the functions of a custom choice are tried, and a direction to go in. */
-typedef struct miras__trial {
-  const miras_custom *c;
-  float r[MIRAS__CUSTOM], v[MIRAS__CUSTOM], be[MIRAS__CUSTOM], u[MIRAS__CUSTOM], threshold;
-  int n;
-} miras__trial;
-
-/* The number that a difference moves: the residual r while the value is held, the value while r is
- * held, or the threshold. */
-enum { MIRAS__MOVE_R, MIRAS__MOVE_VALUE, MIRAS__MOVE_THRESHOLD };
-
-/* The loss (of_loss), or be.error, where what moves has gone so far. */
-static MIRAS__COLD double miras__custom_at(const miras__trial *t, int moves, int of_loss,
-                                           double length) {
-  float r[MIRAS__CUSTOM], v[MIRAS__CUSTOM], error[MIRAS__CUSTOM], loss;
-  const float threshold = t->threshold + (moves == MIRAS__MOVE_THRESHOLD ? (float)length : 0);
-  double sum = 0;
-  int i;
-  for (i = 0; i < t->n; i++) {
-    r[i] = t->r[i] + (moves == MIRAS__MOVE_R ? (float)length * t->u[i] : 0);
-    v[i] = t->v[i] + (moves == MIRAS__MOVE_VALUE ? (float)length * t->u[i] : 0);
-    error[i] = 0;
-  }
-  loss = t->c->bias(t->c->user, error, r, v, threshold, t->n);
-  if (of_loss) return (double)loss;
-  for (i = 0; i < t->n; i++) sum += (double)t->be[i] * (double)error[i];
-  return sum;
-}
-
-/* Is x the slope of what three points say, each `step` from the next? 1, or 0 and why. */
-static MIRAS__COLD int miras__slope_is(double x, const double at[3], double step, const char *what,
-                                       char *why, size_t n) {
-  const double left = (at[1] - at[0]) / step, right = (at[2] - at[1]) / step;
-  const double slack = 0.02 * (fabs(left) + fabs(right) + fabs(x)) + 2e-3 * (1 + fabs(at[1]));
-  if (x >= (left < right ? left : right) - slack && x <= (left > right ? left : right) + slack)
-    return 1;
-  miras__say(why, n, "%s says %g where differences say %g", what, x, (left + right) / 2);
-  return 0;
-}
-
-static MIRAS__COLD int miras__custom_bias_right(const miras__trial *t, char *why, size_t n) {
-  static const char *const what[] = {"bias: error", "bias_adjoint: dr", "bias_adjoint: dvalue",
-                                     "bias_adjoint: what it returns for the threshold"};
-  static const int moves[] = {MIRAS__MOVE_R, MIRAS__MOVE_R, MIRAS__MOVE_VALUE,
-                              MIRAS__MOVE_THRESHOLD};
-  const double step = 4e-3;
-  float d[3][MIRAS__CUSTOM];           /* error, dr, dvalue                                       */
-  double at[3], says = 0;
-  int i, k;
-  memset(d, 0, sizeof d);
-  t->c->bias(t->c->user, d[0], t->r, t->v, t->threshold, t->n);
-  if (t->c->bias_adjoint)
-    says = (double)t->c->bias_adjoint(t->c->user, d[1], d[2], t->be, t->r, t->v, t->threshold,
-                                      t->n);
-  for (k = 0; k < (t->c->bias_adjoint ? 4 : 1); k++) {
-    double along = k == 3 ? says : 0;
-    for (i = 0; i < 3; i++) at[i] = miras__custom_at(t, moves[k], k == 0, step * (i - 1));
-    for (i = 0; k < 3 && i < t->n; i++) along += (double)d[k][i] * (double)t->u[i];
-    if (!miras__slope_is(along, at, step, what[k], why, n)) return 0;
-  }
-  return 1;
-}
-
-static MIRAS__COLD int miras__custom_link_right(const miras_custom *c, int dim, uint64_t seed,
-                                                char *why, size_t n) {
-  enum { MOST = MIRAS__CUSTOM * MIRAS__CUSTOM };
-  const size_t count = (size_t)dim * (size_t)dim;
-  const double step = 4e-3;
-  float a[MOST], w[MOST], dw[MOST], da[MOST], u;
-  double at[3] = {0, 0, 0}, says = 0;
-  size_t i, k;
-  for (k = 0; k < 3; k++) {
-    for (i = 0; i < count; i++) {
-      a[i] = 2 * miras__uniform(seed, i);
-      a[i] += (float)(step * ((double)k - 1)) * miras__uniform(seed, i + count);
-      dw[i] = miras__uniform(seed, i + 2 * count);
-    }
-    c->link(c->user, w, a, dim, dim);
-    for (i = 0; i < count; i++) at[k] += (double)w[i] * (double)dw[i];
-  }
-  for (i = 0; i < count; i++) {
-    a[i] = 2 * miras__uniform(seed, i);
-    da[i] = 1;                                   /* it must add to what is there */
-  }
-  c->link(c->user, w, a, dim, dim);
-  c->link_adjoint(c->user, da, dw, a, w, dim, dim);
-  for (i = 0; i < count; i++) {
-    u = miras__uniform(seed, i + count);
-    says += (double)(da[i] - 1) * (double)u;
-  }
-  return miras__slope_is(says, at, step, "link_adjoint: da", why, n);
-}
-
-MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float threshold,
-                                          char *why, size_t why_size) {
-  miras__trial t;
-  int round, i;
-  if (why && why_size) why[0] = 0;
-  if (!c || !(fabsf(threshold) <= FLT_MAX) ||
-      !miras__whole(why, why_size, "dim", dim, 1, MIRAS__CUSTOM))
-    return MIRAS_ERR_ARGUMENT;
-  memset(&t, 0, sizeof t);
-  t.c = c;
-  t.n = dim;
-  t.threshold = threshold;
-  for (round = 0; round < 32; round++) {
-    const uint64_t seed = miras__hash((uint64_t)round + 1);
-    for (i = 0; i < dim; i++) {
-      t.r[i] = 2 * miras__uniform(seed, (uint64_t)i);
-      t.v[i] = 2 * miras__uniform(seed, (uint64_t)i + 16);
-      t.be[i] = miras__uniform(seed, (uint64_t)i + 32);
-      t.u[i] = miras__uniform(seed, (uint64_t)i + 48);
-    }
-    if (c->bias && !miras__custom_bias_right(&t, why, why_size)) return MIRAS_ERR_ARGUMENT;
-    if (c->link && c->link_adjoint && !miras__custom_link_right(c, dim, seed, why, why_size))
-      return MIRAS_ERR_ARGUMENT;
   }
   return MIRAS_OK;
 }

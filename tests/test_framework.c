@@ -11,6 +11,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "../examples/custom_check.h"
 #include "calls.h"
 
 #include <math.h>
@@ -1947,19 +1948,16 @@ static void test_custom_check(void **state) {
   start();
   for (int dim = 1; dim <= 16; dim += dim < 4 ? 1 : 4)
     for (int i = 0; i < COUNT(right); i++)
-      if (miras_custom_check(&right[i], dim, 0.75f, why, sizeof why) != MIRAS_OK || why[0])
+      if (!custom_check(&right[i], dim, 0.75f, why, sizeof why) || why[0])
         failed("custom choice %d, dim %d: %s", i, dim, why);
   for (wrong_part = 1; wrong_part < COUNT(says); wrong_part++)
-    if (miras_custom_check(&wrong, 5, 0.75f, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
-        strstr(why, says[wrong_part]) == NULL)
+    if (custom_check(&wrong, 5, 0.75f, why, sizeof why) || strstr(why, says[wrong_part]) == NULL)
       failed("part %d is wrong, and the sentence says \"%s\"", wrong_part, why);
   wrong_part = 0;
-  if (miras_custom_check(&wrong, 5, 0.75f, NULL, 0) != MIRAS_OK) failed("nothing was wrong");
-  if (miras_custom_check(NULL, 5, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
-      miras_custom_check(&right[0], 0, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
-      miras_custom_check(&right[0], 17, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
-      strstr(why, "dim is 17") == NULL ||
-      miras_custom_check(&right[0], 4, NAN, why, sizeof why) != MIRAS_ERR_ARGUMENT)
+  if (!custom_check(&wrong, 5, 0.75f, NULL, 0)) failed("nothing was wrong");
+  if (custom_check(NULL, 5, 1, why, sizeof why) || custom_check(&right[0], 0, 1, why, sizeof why) ||
+      custom_check(&right[0], 4, NAN, why, sizeof why) ||
+      custom_check(&right[0], 17, 1, why, sizeof why) || strstr(why, "dim is 17") == NULL)
     failed("arguments of the checker: %s", why);
   finish();
 }
