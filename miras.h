@@ -2034,41 +2034,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
        half way in 0.69 / decay_rate writes, and for head h in decay_ratio^-h times that.
 
-   What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
-   |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
-   16 on: a pair written three times amid new ones, after 16 more. Half: writes of silence until
-   half of it is gone.
+   README.md has a table of what each row is good for, bench/results/soak.md one of all rows, with
+   what wild and tiny numbers do to each. Rows that differ from another in gates of their layer
+   alone are that row here: deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval
+   gated-deltanet, gated-deltanet-2 kda. comba, whose error is that of what has not decayed yet, is
+   a little nearer to gated-deltanet.
 
-     row                       32    64  16 on   half  good for
-     deltanet, longhorn      0.00  0.25   0.61  never  few pairs exactly; quickest to write
-     deltaproduct            0.00  0.25   0.60  never  the same, two pairs a write
-     nlms                    0.00  0.25   0.66  never  the same of keys as long as they are; what
-                                                       was just written is exact, wild pairs too
-     gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
-     gated-deltaproduct      0.03  0.33   0.59    690
-     mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
-     rls                     0.00  0.07   0.84   6660  the same of keys as long as they are, every
-                                                       write in one time; says how sure it is
-     signals                 0.00  0.00   0.84  10470  that of a sensor as it comes
-     rwkv7                   0.10                 690  as a layer, rather
-     ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
-     ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
-     titans, atlas           0.02  0.05   0.48   1390  more pairs than key entries
-     moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
-     yaad                    0.03  0.08   0.54   1390  more pairs, and a wild one does little
-     memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
-     softmax-attention       0.71                      the last 1024 pairs, with longer queries
-     sliding-window          0.71                      the last 64 pairs, likewise
-     dfw, retnet, gla, mamba,
-       mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
-     lightning               8.5                  177  sums of the last 256 writes
-     linear-attention        0.91                never  an average of all values, by likeness
-
-   Rows that differ from another in gates of their layer alone are that row here:
-   deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval gated-deltanet, gated-deltanet-2 kda.
-   comba, whose error is that of what has not decayed yet, is a little nearer to gated-deltanet.
-
-   So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
+   A memory holds about as many pairs as a key has entries, a deep perceptron about twice as
    many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
    is new is written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000
    times as large as the others leaves a matrix by 1/key_dim of itself a write; a perceptron of two
@@ -2076,42 +2048,11 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    and 500 writes after the last, pairs just written come back at so much of |v| wrong: 0.2
    TTT-Linear, 0.6 to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
 
-   WILD AND TINY NUMBERS, with the 32 pairs that recur. Tiny: all keys times 1e-6. Key, value: the
-   pairs are known, then comes one of which the key or the value is 10,000 times as large; the error
-   behind it, and after how many writes it is what it was (a round of 32 is the least).
-
-     row                                      tiny     key           value
-     deltanet, longhorn                       0.00    0.13    96      850   1216
-     deltaproduct                             0.22    0.44    32     1100  never
-     nlms                      (0.00 at 1e-3) 1.00    0.09    64      890   1088
-     gated-deltanet, kda                      0.05    0.14    32      850    864
-     gated-deltaproduct                       0.33    0.44    32     1100   3808
-     mesa                                     0.01    0.01    32      8.7   7328
-     rls                       (0.99 at 1e-3) 1.00    0.00    32     0.45   7680
-     signals                                  0.00    0.00    32     0.00     32
-     rwkv7                                    0.10    0.13    32      450   1440
-     ttt-linear                               0.03    0.16    32      760    896
-     ttt-mlp                                  0.02    0.20    32      3.8    960
-     titans, atlas                            0.02    0.09    64     0.40    416
-     moneta                                   0.06    0.10    32     0.42    256
-     yaad                                     0.03    0.10    32     0.30     96
-     memora                                   0.02    0.11    64     0.40    192
-     softmax-attention         (0.99 at 1e-3) 0.99    0.81    32      6.3   1024
-     sliding-window            (0.99 at 1e-3) 0.99    0.83    32      100     64
-     dfw, retnet, gla, mamba, mamba2, hgrn2   0.70    0.71    32      900    256
-     lightning                                8.5     8.9     32      900   1312
-     linear-attention                         0.92    0.92    32      4.8  12576
-
-   A sensor asks more: values that are a map of 12 numbers and noise, where rls fills all that it
-   knows. There a key times 10,000 leaves 0.35 of |v| wrong for 18,100 writes, a value so large 26
-   times |v| for 8,400, and keys of 1e-6 are never learned; Mesa unlearns the value in 4,600. The
-   preset signals (`outlier`, `ridge_relative`) is at 0.004 before and behind either, behind 100
-   wild keys in turn at 0.014 and after 5,000 writes at 0.004 again, and learns keys of 1e-12 to
-   1e12 as it learns others. Its price: a unit that changes for good, or a map, is believed later,
-   1000 times longer keys after some 500 writes where rls takes 100. Pairs are passed over whose
-   keys are shorter than 1e-15 or whose errors are beyond 1e19. The preset categories, whose errors
-   are bounded, bounds keys alone: it learns in any unit, and a wild first key costs it 0.05 bits
-   each of the next 1,000.
+   Of a sensor the preset signals (`outlier`, `ridge_relative`) takes what comes: it learns keys of
+   1e-12 to 1e12 alike and passes wild pairs by. Its price: a unit that changes for good, or a map,
+   is believed later, 1000 times longer keys after some 500 writes where rls takes 100. Pairs are
+   passed over whose keys are shorter than 1e-15 or whose errors are beyond 1e19. The preset
+   categories, whose errors are bounded, bounds keys alone.
 
    SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
    of one row and one size of values compare:
@@ -2195,10 +2136,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    MIRAS_SELF   The name by which the header includes itself, in quotes; default "miras.h". Define
      it if you rename the file.
 
-   MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Then their
-     order of additions is that library's, and the promises on bits below hold only as far as its
-     own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large. BLIS's
-     own header needs POSIX: compile without -std, or with a GNU dialect such as -std=gnu99.
+   MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Measured on
+     AVX2 and AVX-512 it pays for nobody (bench/results/cpu-products.md); a processor whose vectors
+     are not in room @21 may gain. The order of additions is then that library's, and the
+     promises on bits below hold only as far as its own do. MIRAS_BLIS_MIN is the number of
+     multiplications from which a product is large. BLIS's own header needs POSIX: compile without
+     -std, or with a GNU dialect such as -std=gnu99.
 
    MIRAS_NO_...   You pay for what you use. What such a macro leaves out is not compiled; its calls
      are not declared, and a descriptor that needs it is refused with a sentence that names the
