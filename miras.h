@@ -41,8 +41,8 @@
        }
 
    ROOMS. The file reads from the bottom of the building to its roof: nothing is used before it is
-   defined, there are no prototypes, and "needs" in a banner names the rooms below that it stands
-   on. Search for the @ and two digits to walk from this list to a room.
+   defined, there are no prototypes, and "needs" in a banner names the rooms below whose names it
+   uses. Search for the @ and two digits to walk from this list to a room.
 
    @01 Concepts                            what a memory is, shapes, the four choices, gates
    @02 Linkage and results                 version, result codes and their sentences
@@ -2344,7 +2344,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #endif
 #endif /* MIRAS_H */
 #if defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED)
-/* @10 PLATFORM --------------------------------------------------------------------- needs 05 -- */
+/* @10 PLATFORM --------------------------------------------------------------------------------- */
 
 #include <float.h>
 #include <limits.h>
@@ -4146,7 +4146,7 @@ MIRAS__LIGHT_END
 
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_TYPES) || \
     (defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED))
-/* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
+/* @15 PLAN ------------------------------------------------------------------- needs 10 11 14 -- */
 
 /* A descriptor that has been checked and resolved, with every size that follows from it. It holds
  * no pointers, so it can be compared and copied freely. Letters: C chunk, L layers, P weights.
@@ -4804,7 +4804,7 @@ static void miras__scan_params(const miras__plan *p, uint64_t seed, float *init,
   }
 }
 
-/* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
+/* @20 KERNEL TABLE -------------------------------------------------------------- needs 14 15 -- */
 
 /* Modes of gemm: C = AB, C += AB, C -= AB; and what may be added to them where engines multiply
  * whole matrices (rooms @41, @53): A or B lies turned; without the row or column of biases. */
@@ -5404,7 +5404,7 @@ struct miras__kernels {
 #endif   /* region C */
 
 #ifdef MIRAS__ISA
-/* @21 VECTOR VOCABULARY ------------------------------------------------------------ needs 20 -- */
+/* @21 VECTOR VOCABULARY ------------------------------------------------------ needs 10 14 20 -- */
 
 /* The only place with intrinsics. Kernels are written in these words:
  *   vf, vm                  a vector of V_W floats, a mask of V_W lanes
@@ -6141,7 +6141,7 @@ static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
 #define V_LOAD_N(p, n) miras__load_n(p, n)
 #define V_STORE_N(p, v, n) miras__store_n(p, v, n)
 
-/* @22 VECTOR MATHS ----------------------------------------------------------------- needs 21 -- */
+/* @22 VECTOR MATHS -------------------------------------------------------- needs 10 14 20 21 -- */
 
 /* V_MATHS stands before what loops should hold rather than call; in the portable set nothing is.
  * Total functions: any float goes in; NaN comes out only where NaN went in or the logarithm of a
@@ -6334,7 +6334,7 @@ MIRAS__INLINE vf miras__v_function(int f, vf x, vf *d) {
   return usual ? miras__v_silu_all(x, d, &dd) : miras__v_other(f, x, d);
 }
 
-/* @23 LEVEL 1 ------------------------------------------------------------------- needs 06 22 -- */
+/* @23 LEVEL 1 ---------------------------------------------------------- needs 10 15 20 21 22 -- */
 
 /* Vectors of n floats, no alignment asked for. Outputs first; an output may be the same vector as
  * an input, but not overlap it in part. Tails go through V_LOAD_N: element i is computed the same
@@ -6663,7 +6663,7 @@ static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_
 }
 #endif
 
-/* @24 MATRIX PRODUCT --------------------------------------------------------- needs 14 21 23 -- */
+/* @24 MATRIX PRODUCT ------------------------------------------------ needs 10 13 15 20 21 23 -- */
 
 /* C[i,j] = sum_k A[i,k] B[k,j], every element one chain of fused multiply-adds in the order of k.
  * Tiles, panels and blocks of k are a schedule: a chain that is interrupted continues from C, where
@@ -7156,7 +7156,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
 }
 #endif
 
-/* @25 FEATURE MAPS ----------------------------------------------------------- needs 06 22 23 -- */
+/* @25 FEATURE MAPS -------------------------------------------------------------- needs 21 23 -- */
 
 K_SHORT
 
@@ -7269,7 +7269,7 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 
 K_SHORT_END
 
-/* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
+/* @26 ATTENTIONAL BIASES -------------------------------------------- needs 10 15 20 21 22 23 -- */
 
 /* x^a of any a, with x kept off zero. */
 static vf miras__v_power_of(vf x, float a) {
@@ -7783,7 +7783,7 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
 
 #endif
 
-/* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
+/* @27 RETENTION LINKS ----------------------------------------------- needs 10 15 21 22 23 26 -- */
 
 /* W = link(A) for each layer [in, out]; J, how far a weight moves with its A, is what a bounded
  * step asks for (room @51):
@@ -8277,7 +8277,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
 }
 #endif
 
-/* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
+/* @28 CHANNEL PRODUCTS ---------------------------------------------- needs 10 15 20 21 23 25 -- */
 
 /* Where a decay is one number per channel, the weight of row j in what row i sees is a vector, and
  * the products of a block are no matrix products. Row j of a block enters as x_j, scaled by a step
@@ -9926,7 +9926,7 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 }
 #endif
 
-/* @29 LAYER KERNELS ------------------------------------------------- needs 14 20 21 22 23 28 -- */
+/* @29 LAYER KERNELS ------------------------------------------- needs 10 15 20 21 22 23 26 28 -- */
 
 K_SHORT
 
@@ -10791,7 +10791,7 @@ static float miras__number_loss(int type, float *x, const float *y, size_t n, fl
 
 K_SHORT_END
 
-/* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
+/* @30 TABLE OF THIS INSTRUCTION SET ------------------------------------------ needs 10 20 21 -- */
 
 #if MIRAS__ISA < MIRAS__ISA_WARP   /* a device has a record of its own */
 static const miras__kernels miras__kernel_table = {
@@ -10885,7 +10885,7 @@ static const miras__kernels miras__kernel_table = {
 #define MIRAS__IMPLEMENTED
 #define MIRAS__IMPLEMENTING
 MIRAS__LIGHT
-/* @31 DISPATCH --------------------------------------------------------------- needs 12 20 30 -- */
+/* @31 DISPATCH ------------------------------------------------------------ needs 10 12 20 30 -- */
 
 /* The tables of this build, best first. The first MIRAS__KERNEL_COUNT entries exist; whether the
  * processor can run them is miras__kernels_usable's to say. */
@@ -10988,7 +10988,7 @@ static MIRAS__COLD int miras__arithmetic_ok(char *why, size_t n) {
   #define miras__arithmetic_ok(why, n) 1
 #endif
 
-/* @32 LARGE PRODUCTS --------------------------------------------------------------- needs 31 -- */
+/* @32 LARGE PRODUCTS --------------------------------------------------------- needs 10 15 20 -- */
 
 #ifdef MIRAS_USE_BLIS
   #if defined(__has_include)
@@ -11094,7 +11094,7 @@ static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mo
   #define MIRAS__WATCH(statement) ((void)0)
 #endif
 
-/* @41 MEMORY ARCHITECTURES ------------------------------------------ needs 14 23 24 26 28 31 -- */
+/* @41 MEMORY ARCHITECTURES ------------------------------------------------ needs 10 14 15 20 -- */
 
 /* M(W; x) with weights [in, out] and tokens as rows (x at its length, @25):
  *   x_1 = x,  z_l = x_l W_l,  x_(l+1) = act(z_l),  M = [gain LN(z_L) + bias | z_L] [+ x]
@@ -11425,7 +11425,7 @@ static void miras__anchor_bwd(const miras__net *n) {
   }
 }
 
-/* @42 RETENTIONS ------------------------------------------------------------- needs 14 27 31 -- */
+/* @42 RETENTIONS ------------------------------------------------------- needs 10 15 20 27 41 -- */
 
 /* Retentions as records: how the weights follow from the dual state A, what a close does to a chunk
  * beyond the recursion of A, and what the queries of an open chunk read. The decay itself is the
@@ -11864,7 +11864,7 @@ static void miras__weights_of_bwd(const miras__kernels *K, const miras__plan *p,
   miras__close_link_bwd(&x);
 }
 
-/* @45 NORMAL FORM --------------------------------------------------------------- needs 14 20 -- */
+/* @45 NORMAL FORM ------------------------------------------------------ needs 10 13 15 20 24 -- */
 
 /* An engine is a program over kernels: it loops over chunks and layers and counts, and the floats
  * of arrays are touched by kernels alone, each of which acts on a whole tile. So a GPU can run the
@@ -12230,7 +12230,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
                         io->ldq, reads, (size_t)p->d.key_dim);
 }
 
-/* @50 EXACT LINEAR ENGINE ---------------------------------------------------- needs 14 20 45 -- */
+/* @50 EXACT LINEAR ENGINE ---------------------------------------- needs 10 13 14 15 20 41 45 -- */
 
 /* Matrix memories whose update is linear in the state S [features, dv]. Rows are those of room @45:
  * a token is one row of a block, or `inner_steps` rows. Row i does
@@ -13232,7 +13232,7 @@ static void miras__exact_clear(const miras__call *a) {
   if (p->value_decay) a->K->fill(open.cv, 1, (size_t)p->d.value_dim);
 }
 
-/* @51 FROZEN-GRADIENT ENGINE ---------------------------------- needs 14 23 24 27 28 41 42 45 -- */
+/* @51 FROZEN-GRADIENT ENGINE ------------------------------- needs 10 13 14 15 20 24 41 42 45 -- */
 
 /* Inside a chunk of C tokens every gradient is taken at the weights W_0 of the chunk's start. The
  * gradient of token j is rank one in every layer, y_j d_j', so with the per-token gates
@@ -14847,7 +14847,7 @@ static void miras__frozen_clear(const miras__call *call) {
   miras__past_clear(c, c->net.d);
 }
 
-/* @52 SCAN ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
+/* @52 SCAN ENGINE --------------------------------------------------------- needs 10 15 20 45 -- */
 
 /* Matrix memories with the dot product whose entries decay each by itself (MIRAS_GATE_ENTRY): S
  * [n, dv], A = exp(a), x = phi(k), u = eta (.) v, a time tau_j of each column, and B the initial
@@ -15047,7 +15047,7 @@ static void miras__scan_backward(const miras__call *a) {
   if (a->dstate) K->copy(a->dstate, k->ds, each);
 }
 
-/* @53 MESA ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
+/* @53 MESA ENGINE ------------------------------------------------------ needs 10 15 20 41 45 -- */
 
 /* Matrix memories whose weights are the exact minimiser over all pairs so far (von Oswald 2023,
  * MesaNet 2025). k and q stand for phi(k) and phi(q), n features wide; Lambda = diag(lambda):
@@ -15494,7 +15494,7 @@ static void miras__mesa_backward(const miras__call *a) {
   }
 }
 
-/* @54 ATTENTION ENGINE ------------------------------------------------------- needs 14 20 45 -- */
+/* @54 ATTENTION ENGINE ------------------------------------------------- needs 10 15 20 32 45 -- */
 
 /* The nonparametric memory: the last `window` pairs themselves (w of them), and an answer that
  * minimises sum_i s_i 1/2 |v_i - y|^2 over y, which is softmax attention (Nadaraya and Watson):
@@ -16124,7 +16124,7 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
   miras__attention_query(&a, o);
 }
 
-/* @55 RECURSIVE ENGINE ------------------------------------------------------- needs 14 20 45 -- */
+/* @55 RECURSIVE ENGINE ---------------------------------------------------- needs 10 15 20 45 -- */
 
 /* Matrix memories whose weights are the least-squares fit to all pairs so far, kept up by recursion
  * (Plackett 1950): room @53 without a solver, O(n^2) a token. k and q stand for phi(k) and phi(q),
@@ -17046,7 +17046,7 @@ static void miras__recursive_backward(const miras__call *a) {
   for (j = 0; k->usual && j < 3; j++) K->fill(left + n * n + n + j, k->dusual[j], 1);
 }
 
-/* @56 ENGINE TABLE -------------------------------------------------- needs 50 51 52 53 54 55 -- */
+/* @56 ENGINE TABLE -------------------------------- needs 10 15 20 32 42 45 50 51 52 53 54 55 -- */
 
 /* An engine: the macro that leaves it out, its part of a plan, a run over tokens, its adjoint, and
  * a read between tokens. */
@@ -17206,7 +17206,7 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 #endif   /* region F */
 
 #ifdef MIRAS__IMPLEMENTING
-/* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
+/* @57 MAKING PLANS -------------------------------------------------------- needs 10 14 15 56 -- */
 
 /* The host chooses the engine that runs a descriptor, and computes every size. */
 
@@ -17360,7 +17360,7 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t s
 #endif   /* region G */
 
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_HEADS) || defined(MIRAS__IMPLEMENTING)
-/* @58 HEADS OF A MEMORY --------------------------------------------------- needs 14 15 20 56 -- */
+/* @58 HEADS OF A MEMORY ------------------------------------------------ needs 10 15 31 45 56 -- */
 
 /* Where an object lies: its first member. */
 typedef struct miras__storage {
@@ -17588,7 +17588,7 @@ static void miras__memory_collect_rates(const miras__memory_call *c, float *dpar
 #endif   /* region H */
 
 #ifdef MIRAS__IMPLEMENTING
-/* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
+/* @72 RESULTS ---------------------------------------------------------------------------------- */
 
 MIRAS_API const char *miras_result_text(miras_result result) {
   static const char *const texts[] = {
@@ -17599,7 +17599,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
   return (unsigned)result >= MIRAS_RESULT_COUNT ? "unknown result" : texts[result];
 }
 
-/* @73 THE TABLE OF PUBLISHED MODELS ------------------------------------------------ needs 10 -- */
+/* @73 THE TABLE OF PUBLISHED MODELS --------------------------------------------- needs 10 14 -- */
 
 /* One row per model: its four choices; then the fields that follow from it always, those of a layer
  * inside a model, and those of a memory on its own. Inside a model gates are learned, and
@@ -18117,7 +18117,7 @@ MIRAS_API miras_preset miras_preset_find(const char *name) {
 #undef MIRAS__L
 #undef MIRAS__END
 
-/* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
+/* @74 ONE MEMORY ------------------------------------- needs 10 13 14 15 20 31 32 45 56 57 58 -- */
 
 /* Positions that files and servers take: counts that go on from one do not wrap. */
 static int miras__is_place(uint64_t position) { return !(position >> 62); }
@@ -19159,7 +19159,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
 #if ((defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_LAYERS) || \
      defined(MIRAS__IMPLEMENTING)) && \
     !defined(MIRAS_NO_MODEL)
-/* @75 PROGRAMS ------------------------------------------------------ needs 13 14 20 29 32 74 -- */
+/* @75 PROGRAMS --------------------------------------------- needs 10 11 13 15 20 24 32 45 74 -- */
 
 /* Letters of the rooms 75 to 80: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
  * rank behind the gates, B sequences of a call, T their tokens, N all of its tokens.
@@ -20041,7 +20041,7 @@ static void miras__layer_transposes(const miras__layer *layer, const miras__laye
 }
 #endif
 
-/* @76 OPERATIONS ------------------------------------------------------ needs 29 31 54 58 75 -- */
+/* @76 OPERATIONS ---------------------------------------------- needs 10 15 20 45 54 56 58 75 -- */
 
 /* Every operation on rows of a visit: a function forward and, below it, its adjoint. Forward, back
  * tells whether values are computed again for the adjoint. o->out and o->in are arrays; x, y rows
@@ -21636,7 +21636,7 @@ static int miras__layer_weights(const miras__visit *a, float *g, int round, mira
 }
 #endif
 
-/* @77 LAYERS ----------------------------------------------------------- needs 14 54 57 58 76 -- */
+/* @77 LAYERS -------------------------------------- needs 10 11 13 15 20 24 32 54 57 74 75 76 -- */
 
 /* What follows from a program, and the builders of the types of layers. */
 
@@ -23431,7 +23431,7 @@ static const miras__builder miras__builders[] = {
 MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TYPE_COUNT);
 #endif
 
-/* @78 MODEL ------------------------------------------------------------------ needs 31 74 77 -- */
+/* @78 MODEL ------------------------------ needs 10 11 13 14 15 20 24 31 32 45 57 58 74 75 77 -- */
 
 /* The head as a memory: what it has of a text's state, behind that of layers, in floats (room @80).
  * Its key is [1, hidden row, vectors], and a row for each hash. */
@@ -24793,7 +24793,7 @@ MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_v
 }
 #endif
 
-/* @79 TRAINING --------------------------------------------------------------- needs 29 31 78 -- */
+/* @79 TRAINING ------------------------------ needs 10 11 13 15 20 24 31 32 58 74 75 76 77 78 -- */
 
 /* A step is a sequence of phases; a phase is a number of tasks that run in any order, on any
  * worker:
@@ -25798,7 +25798,7 @@ MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t s
 
 #endif   /* MIRAS_NO_TRAINING */
 
-/* @80 SESSIONS --------------------------------------------------------------- needs 31 74 78 -- */
+/* @80 SESSIONS --------------------------------- needs 10 11 15 20 31 32 45 58 74 75 76 77 78 -- */
 
 /* ---- rounds ---- */
 
@@ -26955,7 +26955,7 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampling, const float *log
 }
 #endif   /* MIRAS_NO_MODEL */
 
-/* @82 THREAD POOL --------------------------------------------------------------- needs 10 74 -- */
+/* @82 THREAD POOL ------------------------------------------------------------ needs 10 15 74 -- */
 
 #ifdef MIRAS_PTHREADS
 #ifndef __GNUC__
@@ -27199,7 +27199,7 @@ MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool) {
 }
 #endif
 #ifndef MIRAS_NO_FILES
-/* @84 BYTES AND TEXT --------------------------------------------------------------- needs 10 -- */
+/* @84 BYTES AND TEXT ------------------------------------------------------------ needs 10 14 -- */
 
 /* ---- bytes, little-endian whatever the machine ---- */
 
@@ -27436,7 +27436,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
   return n;
 }
 
-/* @85 FILES --------------------------------------------------- needs 10 11 14 74 78 79 80 84 -- */
+/* @85 FILES ------------------------------------ needs 10 11 14 31 32 58 72 74 75 78 79 80 84 -- */
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 4 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
