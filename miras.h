@@ -1056,7 +1056,6 @@ typedef struct miras_row {
   int classes, values;     /* targets: of categories; of all else but raw                        */
 } miras_row;
 
-/* A whole model. Fill it with miras_model_preset. */
 /* How a model that only runs holds its matrices. A product with one of them gives the bits of
  * MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates' offsets,
  * convolutions, initial memories, what sessions hold, every sum. */
@@ -1089,6 +1088,7 @@ typedef struct miras_adapt_desc {
                               0 -> 0.5                                                           */
 } miras_adapt_desc;
 
+/* A whole model. Fill it with miras_model_preset. */
 typedef struct miras_model_desc {
   miras_layer_desc layer[MIRAS_MAX_LAYER_KINDS];   /* those that the pattern does not name are
                               unused                                                             */
@@ -3038,8 +3038,9 @@ MIRAS__LIGHT
  * and values as text are loops over them.
  *
  * Conditions are written in the words of files: "bias lp lp-smooth" holds if bias is one of these,
- * "slopes not ratio" if it is none of them, a name alone if the number is not 0; of several, with
- * commas between, all must hold. They may name facts, numbers that follow from several fields. */
+ * "decay_schedule not ratio" if it is none of them, a name alone if the number is not 0; of
+ * several, with commas between, all must hold. They may name facts, numbers that follow from
+ * several fields. */
 
 /* A model's descriptor without its layers and texts: what calls have on their stacks. */
 typedef struct miras__own {
@@ -3074,7 +3075,7 @@ typedef struct miras__case {
   miras__own d;            /* what the model says of all its layers                              */
   int inside;              /* the memory is a model's                                            */
   int exact, frozen;       /* the memory's engine: exact; or that of frozen gradients            */
-  int decays, fades;       /* it has a decay gate, and `forget` describes it                      */
+  int decays, fades;       /* it has a decay gate, and decay_rate describes it                    */
   int deep;                /* a perceptron with activations                                      */
   int by_channel;          /* gates may be one number per channel                                */
   int by_key;              /* the decay gate's channels are the key's                             */
@@ -3725,7 +3726,7 @@ static void miras__say_value(char *why, size_t n, const miras__case *c, const mi
   if (f->kind == MIRAS__WORD && miras__word(word, f, (int)x)) miras__say(why, n, " (%s)", word);
 }
 
-/* The first part of a condition: "bias lp or lp-smooth", "slopes other than ratio", or a fact. */
+/* The first part of a condition: "bias lp or lp-smooth", "bias other than dot", or a fact. */
 static void miras__say_part(char *why, size_t n, const miras__case *c, const char *text) {
   const miras__field *f;
   char word[32];
@@ -28122,7 +28123,7 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
       return MIRAS_ERR_FORMAT;
     sum += miras__hash((uint64_t)at);
   }
-  /* Those there are are the first ones, each once: of that their sum of hashes is proof enough. */
+  /* The tensors are the model's first `count`, each once, if their hashes add up to those. */
   for (i = 0; i < count; i++) sum -= miras__hash((uint64_t)i);
   if (sum || count < views || count == views + 1 ||
       (count > views && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)))
