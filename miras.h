@@ -1669,8 +1669,8 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
  * files, such as "l2", or its number. A layer's field is that of layer[0] or, with a letter and a
  * dot before it, of the kind with this letter: "w.attention.window". "heads" and "weights" can be
  * set although no file holds them. Whether the whole means something is asked later, by
- * miras_model_size. Names of older versions are taken too. MIRAS_ERR_ARGUMENT if there is no such
- * field, word or letter, or a text is too long (miras_model_desc_change says which). */
+ * miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field, word or letter, or a text is too
+ * long (miras_model_desc_change says which). */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 /* The same, and what belonged to the old value gives way: fields that lose their meaning go to 0,
@@ -1713,7 +1713,7 @@ MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size,
                                               char *why, size_t why_size);
 /* Read the descriptor of a saved memory; seed, limit and parallel stay as they are in d, custom
- * becomes NULL. Files of versions up to 0.3.0 hold none: MIRAS_ERR_FORMAT. */
+ * becomes NULL. */
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size);
 /* As the calls of a model's descriptor of these names, for one memory: "bias", "learning_rate". */
 MIRAS_API miras_result miras_memory_desc_set(miras_memory_desc *d, const char *field,
