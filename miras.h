@@ -41,8 +41,8 @@
        }
 
    ROOMS. The file reads from the bottom of the building to its roof: nothing is used before it is
-   defined, there are no prototypes, and "needs" in a banner names the rooms below that it stands
-   on. Search for the @ and two digits to walk from this list to a room.
+   defined, there are no prototypes, and "needs" in a banner names the rooms below whose names it
+   uses. Search for the @ and two digits to walk from this list to a room.
 
    @01 Concepts                            what a memory is, shapes, the four choices, gates
    @02 Linkage and results                 version, result codes and their sentences
@@ -514,7 +514,8 @@ typedef enum miras_token_rates {
 } miras_token_rates;
 
 /* An attentional bias or a retention link of your own. The functions are called from any thread and
- * must not keep anything between calls; dv is value_dim, n the weights of one layer. */
+ * must not keep anything between calls; dv is value_dim, n the weights of one layer.
+ * examples/custom_check.h compares them with differences. */
 typedef struct miras_custom {
   /* error[dv] = dl/dM for residual r = M(k) - v and value v; returns l. */
   float (*bias)(void *user, float *error, const float *r, const float *value, float threshold,
@@ -646,13 +647,11 @@ typedef struct miras_memory_desc {
   int simplex_whole;       /* simplex slices: 0 one per channel (of the key for first layers, of the
                               value for last ones; layers between are one), 1 one per weight
                               matrix; vectors need 1                                             */
-  int simplex_signed;      /* KL with chunk 1 or simplex_logits 1: 1 keeps every weight as the
-                              difference of two positive ones of the slice, W = c sinh(A) / sum
-                              cosh(A), the softmax over A and -A: |W| sums to less than c, and
-                              weights can say something negative                                 */
-  int simplex_logits;      /* KL, chunk > 1: 0 as in the paper, the first token of a chunk exactly
-                              and the others linear in W (eq. 30-32); 1 linear in the logits. At
-                              chunk 1 both are the same                                          */
+  int simplex_signed;      /* KL: 1 keeps every weight as the difference of two positive ones of the
+                              slice, W = c sinh(A) / sum cosh(A), the softmax over A and -A: |W|
+                              sums to less than c, and weights can say something negative        */
+  int simplex_logits;      /* KL: 1 is a chunk that is linear in the logits; chunk > 1 needs it, and
+                              with chunk 1 it changes nothing                                    */
   float balance;           /* beta of MIRAS_RETENTION_L2_BOTH, 1e-6..1e6; 0 -> 1                 */
   float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
   float step_epsilon;      /* of MIRAS_ALGORITHM_NORMALIZED: keys whose k.k is far below it are
@@ -1057,7 +1056,6 @@ typedef struct miras_row {
   int classes, values;     /* targets: of categories; of all else but raw                        */
 } miras_row;
 
-/* A whole model. Fill it with miras_model_preset. */
 /* How a model that only runs holds its matrices. A product with one of them gives the bits of
  * MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates' offsets,
  * convolutions, initial memories, what sessions hold, every sum. */
@@ -1090,6 +1088,7 @@ typedef struct miras_adapt_desc {
                               0 -> 0.5                                                           */
 } miras_adapt_desc;
 
+/* A whole model. Fill it with miras_model_preset. */
 typedef struct miras_model_desc {
   miras_layer_desc layer[MIRAS_MAX_LAYER_KINDS];   /* those that the pattern does not name are
                               unused                                                             */
@@ -1269,13 +1268,6 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m);
 
-/* Compare the functions of a custom choice with central differences at random places: error with
- * the loss, bias_adjoint with error, link_adjoint with link (of a layer [dim, dim]; it must add).
- * dim is 1..16, threshold what your bias is used with. Functions that are NULL are left out.
- * MIRAS_OK, or MIRAS_ERR_ARGUMENT and a sentence with both numbers. At a corner either side's slope
- * is right. */
-MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float threshold,
-                                          char *why, size_t why_size);
 /* 1 if miras_memory_write and miras_memory_step can be used; 0 where tokens bring more than key,
  * value and query, with a sentence in why, as in miras_memory_size, that names the field which asks
  * for it. Such a memory runs by miras_memory_forward. */
@@ -1677,8 +1669,8 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
  * files, such as "l2", or its number. A layer's field is that of layer[0] or, with a letter and a
  * dot before it, of the kind with this letter: "w.attention.window". "heads" and "weights" can be
  * set although no file holds them. Whether the whole means something is asked later, by
- * miras_model_size. Names of older versions are taken too. MIRAS_ERR_ARGUMENT if there is no such
- * field, word or letter, or a text is too long (miras_model_desc_change says which). */
+ * miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field, word or letter, or a text is too
+ * long (miras_model_desc_change says which). */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 /* The same, and what belonged to the old value gives way: fields that lose their meaning go to 0,
@@ -1721,7 +1713,7 @@ MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size,
                                               char *why, size_t why_size);
 /* Read the descriptor of a saved memory; seed, limit and parallel stay as they are in d, custom
- * becomes NULL. Files of versions up to 0.3.0 hold none: MIRAS_ERR_FORMAT. */
+ * becomes NULL. */
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size);
 /* As the calls of a model's descriptor of these names, for one memory: "bias", "learning_rate". */
 MIRAS_API miras_result miras_memory_desc_set(miras_memory_desc *d, const char *field,
@@ -2042,41 +2034,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
        half way in 0.69 / decay_rate writes, and for head h in decay_ratio^-h times that.
 
-   What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
-   |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
-   16 on: a pair written three times amid new ones, after 16 more. Half: writes of silence until
-   half of it is gone.
+   README.md has a table of what each row is good for, bench/results/soak.md one of all rows, with
+   what wild and tiny numbers do to each. Rows that differ from another in gates of their layer
+   alone are that row here: deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval
+   gated-deltanet, gated-deltanet-2 kda. comba, whose error is that of what has not decayed yet, is
+   a little nearer to gated-deltanet.
 
-     row                       32    64  16 on   half  good for
-     deltanet, longhorn      0.00  0.25   0.61  never  few pairs exactly; quickest to write
-     deltaproduct            0.00  0.25   0.60  never  the same, two pairs a write
-     nlms                    0.00  0.25   0.66  never  the same of keys as long as they are; what
-                                                       was just written is exact, wild pairs too
-     gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
-     gated-deltaproduct      0.03  0.33   0.59    690
-     mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
-     rls                     0.00  0.07   0.84   6660  the same of keys as long as they are, every
-                                                       write in one time; says how sure it is
-     signals                 0.00  0.00   0.84  10470  that of a sensor as it comes
-     rwkv7                   0.10                 690  as a layer, rather
-     ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
-     ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
-     titans, atlas           0.02  0.05   0.48   1390  more pairs than key entries
-     moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
-     yaad                    0.03  0.08   0.54   1390  more pairs, and a wild one does little
-     memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
-     softmax-attention       0.71                      the last 1024 pairs, with longer queries
-     sliding-window          0.71                      the last 64 pairs, likewise
-     dfw, retnet, gla, mamba,
-       mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
-     lightning               8.5                  177  sums of the last 256 writes
-     linear-attention        0.91                never  an average of all values, by likeness
-
-   Rows that differ from another in gates of their layer alone are that row here:
-   deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval gated-deltanet, gated-deltanet-2 kda.
-   comba, whose error is that of what has not decayed yet, is a little nearer to gated-deltanet.
-
-   So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
+   A memory holds about as many pairs as a key has entries, a deep perceptron about twice as
    many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
    is new is written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000
    times as large as the others leaves a matrix by 1/key_dim of itself a write; a perceptron of two
@@ -2084,42 +2048,11 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    and 500 writes after the last, pairs just written come back at so much of |v| wrong: 0.2
    TTT-Linear, 0.6 to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
 
-   WILD AND TINY NUMBERS, with the 32 pairs that recur. Tiny: all keys times 1e-6. Key, value: the
-   pairs are known, then comes one of which the key or the value is 10,000 times as large; the error
-   behind it, and after how many writes it is what it was (a round of 32 is the least).
-
-     row                                      tiny     key           value
-     deltanet, longhorn                       0.00    0.13    96      850   1216
-     deltaproduct                             0.22    0.44    32     1100  never
-     nlms                      (0.00 at 1e-3) 1.00    0.09    64      890   1088
-     gated-deltanet, kda                      0.05    0.14    32      850    864
-     gated-deltaproduct                       0.33    0.44    32     1100   3808
-     mesa                                     0.01    0.01    32      8.7   7328
-     rls                       (0.99 at 1e-3) 1.00    0.00    32     0.45   7680
-     signals                                  0.00    0.00    32     0.00     32
-     rwkv7                                    0.10    0.13    32      450   1440
-     ttt-linear                               0.03    0.16    32      760    896
-     ttt-mlp                                  0.02    0.20    32      3.8    960
-     titans, atlas                            0.02    0.09    64     0.40    416
-     moneta                                   0.06    0.10    32     0.42    256
-     yaad                                     0.03    0.10    32     0.30     96
-     memora                                   0.02    0.11    64     0.40    192
-     softmax-attention         (0.99 at 1e-3) 0.99    0.81    32      6.3   1024
-     sliding-window            (0.99 at 1e-3) 0.99    0.83    32      100     64
-     dfw, retnet, gla, mamba, mamba2, hgrn2   0.70    0.71    32      900    256
-     lightning                                8.5     8.9     32      900   1312
-     linear-attention                         0.92    0.92    32      4.8  12576
-
-   A sensor asks more: values that are a map of 12 numbers and noise, where rls fills all that it
-   knows. There a key times 10,000 leaves 0.35 of |v| wrong for 18,100 writes, a value so large 26
-   times |v| for 8,400, and keys of 1e-6 are never learned; Mesa unlearns the value in 4,600. The
-   preset signals (`outlier`, `ridge_relative`) is at 0.004 before and behind either, behind 100
-   wild keys in turn at 0.014 and after 5,000 writes at 0.004 again, and learns keys of 1e-12 to
-   1e12 as it learns others. Its price: a unit that changes for good, or a map, is believed later,
-   1000 times longer keys after some 500 writes where rls takes 100. Pairs are passed over whose
-   keys are shorter than 1e-15 or whose errors are beyond 1e19. The preset categories, whose errors
-   are bounded, bounds keys alone: it learns in any unit, and a wild first key costs it 0.05 bits
-   each of the next 1,000.
+   Of a sensor the preset signals (`outlier`, `ridge_relative`) takes what comes: it learns keys of
+   1e-12 to 1e12 alike and passes wild pairs by. Its price: a unit that changes for good, or a map,
+   is believed later, 1000 times longer keys after some 500 writes where rls takes 100. Pairs are
+   passed over whose keys are shorter than 1e-15 or whose errors are beyond 1e19. The preset
+   categories, whose errors are bounded, bounds keys alone.
 
    SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
    of one row and one size of values compare:
@@ -2203,10 +2136,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    MIRAS_SELF   The name by which the header includes itself, in quotes; default "miras.h". Define
      it if you rename the file.
 
-   MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Then their
-     order of additions is that library's, and the promises on bits below hold only as far as its
-     own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large. BLIS's
-     own header needs POSIX: compile without -std, or with a GNU dialect such as -std=gnu99.
+   MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Measured on
+     AVX2 and AVX-512 it pays for nobody (bench/results/cpu-products.md); a processor whose vectors
+     are not in room @21 may gain. The order of additions is then that library's, and the
+     promises on bits below hold only as far as its own do. MIRAS_BLIS_MIN is the number of
+     multiplications from which a product is large. BLIS's own header needs POSIX: compile without
+     -std, or with a GNU dialect such as -std=gnu99.
 
    MIRAS_NO_...   You pay for what you use. What such a macro leaves out is not compiled; its calls
      are not declared, and a descriptor that needs it is refused with a sentence that names the
@@ -2328,8 +2263,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      2. @14   its row behind all that files hold, with the next version of files, which room @85
               counts (MIRAS__VERSION): a file has the oldest that knows all its fields that are
               not 0
-     Files, states, sentences, changes, examples/lm.c and the tests' labels then know it. A field
-     that is renamed gets a line in miras__renamed (@85).
+     Files, states, sentences, changes, examples/lm.c and the tests' labels then know it.
 
    AN ATTENTIONAL BIAS
      1. @03   a name in miras_bias; a field of miras_memory_desc if it has a constant of its own
@@ -2388,117 +2322,20 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    MORE ROWS. deltanet-neg-eigval, gated-deltanet-neg-eigval, nlms
-             (MIRAS_ALGORITHM_NORMALIZED, step_epsilon), gated-deltanet-2
-             (MIRAS_QK_MAP_ERASE_GATE), comba (MIRAS_QK_MAP_FEEDBACK), atlas
-             (MIRAS_ALGORITHM_MUON, miras_memory_desc.omega); miras_memory_desc.ball. Files of
-             version 8 where these fields are used.
-             WILD NUMBERS. miras_memory_desc.outlier, ridge_relative (files of version 9), which the
-             presets signals and categories have: their bits are others. For a state of before set
-             ridge to 0.1 (categories: 1) and both to 0. Sparse keys of what has overflowed have
-             the numbers of whole ones.
-             DECAYS OF ENTRIES. MIRAS_GATE_ENTRY, MIRAS_DECAY_FORM_TIME, MIRAS_PRESET_MAMBA_MEMORY,
-             MIRAS_NO_SCAN. Mamba's layer, MIRAS_PRESET_MAMBA: mixer.from_values and
-             from_values_epsilon (files of version 8), MIRAS_NORM_NONE, d_skip 2.
-             THE HEAD AS A MEMORY. miras_model_desc.adapt, miras_session_learn,
-             miras_sequence.classes, .values.
-             ROWS OF VECTORS. miras_model_desc.inputs and outputs, miras_batch,
-             miras_trainer_loss_batch, _backward_batch, miras_session_feed, _hidden,
-             miras_model_row, _input, _output, _standardize, _predict, _score,
-             miras_sequence.vectors; files of version 8 where these are used. A pattern may have 111
-             characters. miras_cuda_session_feed takes vectors too, miras_cuda_trainer_loss bytes
-             for what begins anew.
-             THE FIELD'S OWN WORDS. Calls, old and new (the arguments beside the name have changed
-             where the right column shows them):
-               miras_write, miras_step(m, ..)      miras_memory_write, _step(m, .., &surprise)
-               miras_read, _forward, _backward     miras_memory_read, _forward, _backward
-               miras_tape_size, miras_dstate_size  miras_memory_tape_size, _grad_state_size
-               miras_preset(&d, kind)              miras_memory_preset(&d, preset)
-               miras_model_preset(&d, kind)        miras_model_preset(&d, preset, layers)
-               miras_model_named(&d, name, n)      the same of miras_preset_find(name)
-               miras_kind_name, miras_kind_find    miras_preset_name, miras_preset_find
-               miras_memory_desc(m)                miras_memory_desc_of(m)
-               miras_*_open, _init, _load, _adopt, _open_file   .., why, why_size
-               miras_session_open(m, allocator)    miras_session_open(m, NULL, allocator, ..)
-               miras_trainer_loss(..), _step(..)   the same, &loss; the same, &norm
-               miras_trainer_loss_streams          miras_trainer_loss_carried
-               miras_session_score(..)             the same, &loss
-               miras_sample(logits, vocab, &s)     miras_sampler_sample(&s, logits, vocab)
-               miras_cosine                        miras_schedule_cosine
-               miras_cuda_forward, _read, ...      miras_cuda_memory_forward, _read, ...
-               miras_cuda_segments_*               miras_cuda_memory_* with options.segments
-             Types: miras_desc miras_memory_desc, miras_tokens miras_memory_input, miras_token_grads
-             miras_memory_input_grad, miras_text miras_sequence, miras_sampling miras_sampler.
-             Enumerators have their type's prefix: MIRAS_YAAD MIRAS_PRESET_YAAD, MIRAS_MATRIX
-             MIRAS_ARCH_MATRIX, MIRAS_L2 MIRAS_BIAS_L2, MIRAS_RETAIN_L2 MIRAS_RETENTION_L2,
-             MIRAS_GRADIENT_DESCENT MIRAS_ALGORITHM_GD, MIRAS_GELU MIRAS_ACTIVATION_GELU, ... A row
-             whose name a published layer has is NAME-memory: MIRAS_DELTANET
-             MIRAS_PRESET_DELTANET_MEMORY.
-             Fields of a memory:
-               keep_gate, step_gate, value_gate    decay_gate, learning_rate_gate, value_decay_gate
-               forget, forget_ratio, slopes        decay_rate, decay_ratio, decay_schedule
-               toward, step, descents              decay_target, learning_rate, inner_steps
-               feature, normalise, key_length      feature_map, normalize, qk_norm
-               bounded_step 1, 2                   step_bound PAIR, LAYERS
-               row_rates 1, 2                      token_rates RELU, SOFTPLUS
-             and of its tokens keep, step, value_keep: decay, learning_rate, value_decay. Fields of
-             a layer, now in a struct each:
-               conv, convolved, conv_bias          mixer.conv_size, conv_on, conv_bias
-               shared_keys, key_mixing, value_mixing   mixer.share_qk, qk_act, v_act
-               key_heads, key_map, turn            mixer.qk_heads, qk_map, rope
-               turn_base, turn_pairs               mixer.rope_theta, rope_interleaved
-               gate_rank, fixed_gates              mixer.gate_rank, fixed_gates
-               keep_form, steepest, keep_low       mixer.decay_form, decay_log_limit, decay_min
-               horizon, tied_step                  mixer.decay_horizon, tied_dt
-               step_low, step_high                 mixer.dt_min, dt_max
-               norm_heads, out_norm, out_epsilon   mixer.norm_heads, out_norm, out_norm_epsilon
-               out_gate, out_rank, skip            mixer.out_gate, out_gate_rank, d_skip
-               heads, kv_heads, head_dim, window   attention.heads, kv_heads, head_dim, window
-               rotary, rotary_base, rotary_dim     attention.rope_share, rope_theta, rope_dim
-               qk_norm, output_gate, persistent    attention.qk_norm, out_gate, persistent
-               decay_rank, rate_rank, value_rank   rwkv.decay_rank, rate_rank, value_rank
-               taps                                conv.size
-               no_mlp, mlp, hidden, shift          mlp.none, type, hidden, token_shift
-               experts, norm_topk, ...             mlp.experts, norm_topk, ...
-             miras_trainer_desc.streams carried, miras_server_desc.rows batch_tokens,
-             miras_text.logits logit_rows. Files have these words from version 7 on, and only fields
-             that are not 0; files, states and words of all older versions are read as before. New
-             beside them: miras_memory_desc_change, miras_model_desc_change, miras_memory_desc_set,
-             _get, _field, miras_custom_check, miras_session_desc. Models of others are opened by
-             examples/huggingface.h, over public calls: miras_checkpoint_desc (that of before and
-             _desc_without in one), _load, _open(.., path, ignored, allocator, why, why_size); for
-             it miras_model_view, _view_write, _view_read, miras_model_layer, _open_empty,
-             miras_model_desc_resolve. miras_model_desc_load reads no parameters. Training apart
-             from running. Old and new names:
-               miras_model_desc.batch, context, streams, parallel     miras_trainer_desc.batch, ...
-               miras_model_loss, _loss_streams, _backward, _grads     miras_trainer_loss, ...
-               miras_model_steps, miras_adamw             miras_trainer_steps, miras_trainer_step
-               miras_model_save, _save_to(m, ..., 0)      without the 0
-               with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
-               miras_model_load, _load_from to go on      miras_trainer_load, _load_from
-             MIRAS_BIAS_CROSS_ENTROPY, of answers in groups: files of version 8 where they are told
-             (memory.groups). miras_memory_learn answers, then learns, with sparse keys and a decay
-             by time that has passed; miras_memory_probabilities.
-             Models of several kinds of layer, attention, MLPs and convolutions among them: what was
-             the model's is that of .layer[0]. MIRAS_NEWTON, MIRAS_PAIRS are LEAST_SQUARES,
-             KV_CACHE; miras_adamw_options.decay is weight_decay. Fields that mean nothing to a
-             layer's type are refused. Bias log-cosh, retention tanh. Layers of types mac and
-             parallel. What published layers differ in is a field each. Parts of a memory's state by
-             name: miras_memory_part, _get, _set, _move, and the same of a session's layers; the
-             state's gradient where a sequence ends inside a chunk. Views say how their initial
-             values were drawn. miras_memory_desc.parallel shares the heads of one memory out; every
-             field of a descriptor has a value as text. Builds can leave parts out
-             (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients of outer
-             parameters over several sequences (and of token rates over several heads), which now
-             are sums of what each has left.
+     next    models of several kinds of layer, attention, MLPs, convolutions and published layers
+             among them; rows of vectors (inputs and outputs, miras_batch); training apart from
+             running (miras_trainer); a head that learns while it runs (adapt); parts of states by
+             name; more rows (recursive least squares, Muon, normalized steps, decays of entries);
+             cross entropy in groups. Names are the field's own words: files have them from version
+             7 on, and older ones are read no more, which a build of 0.3.0 loads and saves anew. The
+             presets signals and categories have outlier and ridge_relative: for a state of before
+             set ridge to 0.1 (categories: 1) and both to 0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
-             presets (models and memories of 0.2.0 load as they were); files of version 3 where a
-             new field is used.
+             presets.
      0.2.0   the whole framework: 23 models, exact matrix memories in chunks, Newton and attention
-             engines, all biases, retentions and algorithms of the paper, callbacks; files of
-             version 2.
+             engines, all biases, retentions and algorithms of the paper, callbacks.
      0.1.0   first slice: matrix and perceptron memories, seven biases, five retentions, momentum,
              ten models, training, sessions, files. */
 
@@ -2507,7 +2344,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #endif
 #endif /* MIRAS_H */
 #if defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED)
-/* @10 PLATFORM --------------------------------------------------------------------- needs 05 -- */
+/* @10 PLATFORM --------------------------------------------------------------------------------- */
 
 #include <float.h>
 #include <limits.h>
@@ -3201,8 +3038,9 @@ MIRAS__LIGHT
  * and values as text are loops over them.
  *
  * Conditions are written in the words of files: "bias lp lp-smooth" holds if bias is one of these,
- * "slopes not ratio" if it is none of them, a name alone if the number is not 0; of several, with
- * commas between, all must hold. They may name facts, numbers that follow from several fields. */
+ * "decay_schedule not ratio" if it is none of them, a name alone if the number is not 0; of
+ * several, with commas between, all must hold. They may name facts, numbers that follow from
+ * several fields. */
 
 /* A model's descriptor without its layers and texts: what calls have on their stacks. */
 typedef struct miras__own {
@@ -3237,7 +3075,7 @@ typedef struct miras__case {
   miras__own d;            /* what the model says of all its layers                              */
   int inside;              /* the memory is a model's                                            */
   int exact, frozen;       /* the memory's engine: exact; or that of frozen gradients            */
-  int decays, fades;       /* it has a decay gate, and `forget` describes it                      */
+  int decays, fades;       /* it has a decay gate, and decay_rate describes it                    */
   int deep;                /* a perceptron with activations                                      */
   int by_channel;          /* gates may be one number per channel                                */
   int by_key;              /* the decay gate's channels are the key's                             */
@@ -3593,9 +3431,7 @@ static const miras__rule miras__rules[] = {
   {"beyond, layer, layers", "", "it must be below layers"},
   {"off_grid, reset_every, chunk, grid", "",
    "it must be a multiple of the grid, the first of chunk from 16 on"},
-  {"retention kl, chunk not 1, simplex_logits 0",
-   "algorithm not momentum, inner_steps 1, simplex_signed 0",
-   "without simplex_logits steps are plain and weights positive"},
+  {"retention kl, chunk not 1", "simplex_logits 1", "its chunks are linear in the logits"},
   {"architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1", "a channel of it is a single weight"},
   {"unsorted, groups, value_dim", "", "it must be 1 to 16 sizes, as in 3,3,5,2, that add up to it"},
   {"bias custom", "has_bias", NULL},
@@ -3890,7 +3726,7 @@ static void miras__say_value(char *why, size_t n, const miras__case *c, const mi
   if (f->kind == MIRAS__WORD && miras__word(word, f, (int)x)) miras__say(why, n, " (%s)", word);
 }
 
-/* The first part of a condition: "bias lp or lp-smooth", "slopes other than ratio", or a fact. */
+/* The first part of a condition: "bias lp or lp-smooth", "bias other than dot", or a fact. */
 static void miras__say_part(char *why, size_t n, const miras__case *c, const char *text) {
   const miras__field *f;
   char word[32];
@@ -4311,7 +4147,7 @@ MIRAS__LIGHT_END
 
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_TYPES) || \
     (defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED))
-/* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
+/* @15 PLAN ------------------------------------------------------------------- needs 10 11 14 -- */
 
 /* A descriptor that has been checked and resolved, with every size that follows from it. It holds
  * no pointers, so it can be compared and copied freely. Letters: C chunk, L layers, P weights.
@@ -4372,8 +4208,7 @@ typedef struct miras__plan {
   int strip;               /* and its scratch has room for a strip of the state                  */
   int map;                 /* what keys and queries go through (room @25)                        */
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
-  int retain, first;       /* frozen engine: records of the retention (room @42), first: of the
-                              first token of a chunk, where it is exact                          */
+  int retain;              /* frozen engine: record of the retention (room @42)                  */
   int muon;                /* frozen engine: S reaches A at the close alone (room @42)            */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
@@ -4972,7 +4807,7 @@ static void miras__scan_params(const miras__plan *p, uint64_t seed, float *init,
   }
 }
 
-/* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
+/* @20 KERNEL TABLE -------------------------------------------------------------- needs 14 15 -- */
 
 /* Modes of gemm: C = AB, C += AB, C -= AB; and what may be added to them where engines multiply
  * whole matrices (rooms @41, @53): A or B lies turned; without the row or column of biases. */
@@ -5080,8 +4915,6 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN_BACK, void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))       \
   X(FROZEN, void, divergence_step, (const miras__plan *p, float *w, float *bw, const float *w0,   \
     const float *a))                                                                              \
-  X(FROZEN, void, log_weights, (float *a, const float *w, size_t n))                              \
-  X(FROZEN_BACK, void, log_weights_bwd, (float *b, const float *w, size_t n))                     \
   X(FROZEN, void, channel_decay, (const miras__kernels *K, float *a, const float *before,         \
     const float *alpha, size_t m, size_t n))                                                      \
   X(BACK, void, channel_decay_bwd, (const miras__kernels *K, float *dalpha, float *ba,            \
@@ -5353,8 +5186,6 @@ struct miras__kernels {
 #define miras__lq_fwd MIRAS__IN_SET(miras__lq_fwd)
 #define miras__lq_bwd MIRAS__IN_SET(miras__lq_bwd)
 #define miras__sigmoid_bwd MIRAS__IN_SET(miras__sigmoid_bwd)
-#define miras__log_weights MIRAS__IN_SET(miras__log_weights)
-#define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
 #define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
@@ -5576,7 +5407,7 @@ struct miras__kernels {
 #endif   /* region C */
 
 #ifdef MIRAS__ISA
-/* @21 VECTOR VOCABULARY ------------------------------------------------------------ needs 20 -- */
+/* @21 VECTOR VOCABULARY ------------------------------------------------------ needs 10 14 20 -- */
 
 /* The only place with intrinsics. Kernels are written in these words:
  *   vf, vm                  a vector of V_W floats, a mask of V_W lanes
@@ -6313,7 +6144,7 @@ static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
 #define V_LOAD_N(p, n) miras__load_n(p, n)
 #define V_STORE_N(p, v, n) miras__store_n(p, v, n)
 
-/* @22 VECTOR MATHS ----------------------------------------------------------------- needs 21 -- */
+/* @22 VECTOR MATHS -------------------------------------------------------- needs 10 14 20 21 -- */
 
 /* V_MATHS stands before what loops should hold rather than call; in the portable set nothing is.
  * Total functions: any float goes in; NaN comes out only where NaN went in or the logarithm of a
@@ -6506,7 +6337,7 @@ MIRAS__INLINE vf miras__v_function(int f, vf x, vf *d) {
   return usual ? miras__v_silu_all(x, d, &dd) : miras__v_other(f, x, d);
 }
 
-/* @23 LEVEL 1 ------------------------------------------------------------------- needs 06 22 -- */
+/* @23 LEVEL 1 ---------------------------------------------------------- needs 10 15 20 21 22 -- */
 
 /* Vectors of n floats, no alignment asked for. Outputs first; an output may be the same vector as
  * an input, but not overlap it in part. Tails go through V_LOAD_N: element i is computed the same
@@ -6835,7 +6666,7 @@ static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_
 }
 #endif
 
-/* @24 MATRIX PRODUCT --------------------------------------------------------- needs 14 21 23 -- */
+/* @24 MATRIX PRODUCT ------------------------------------------------ needs 10 13 15 20 21 23 -- */
 
 /* C[i,j] = sum_k A[i,k] B[k,j], every element one chain of fused multiply-adds in the order of k.
  * Tiles, panels and blocks of k are a schedule: a chain that is interrupted continues from C, where
@@ -7328,7 +7159,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
 }
 #endif
 
-/* @25 FEATURE MAPS ----------------------------------------------------------- needs 06 22 23 -- */
+/* @25 FEATURE MAPS -------------------------------------------------------------- needs 21 23 -- */
 
 K_SHORT
 
@@ -7441,7 +7272,7 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 
 K_SHORT_END
 
-/* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
+/* @26 ATTENTIONAL BIASES -------------------------------------------- needs 10 15 20 21 22 23 -- */
 
 /* x^a of any a, with x kept off zero. */
 static vf miras__v_power_of(vf x, float a) {
@@ -7954,7 +7785,7 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
 
 #endif
 
-/* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
+/* @27 RETENTION LINKS ----------------------------------------------- needs 10 15 21 22 23 26 -- */
 
 /* W = link(A) for each layer [in, out]; J, how far a weight moves with its A, is what a bounded
  * step asks for (room @51):
@@ -7964,15 +7795,14 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
  *             of the two halves of a softmax over A and -A, J = c cosh(A) / sum cosh(A). A slice
  *             belongs to one of the d channels: the first layer's rows (inputs) when the memory is
  *             deeper than one, the last layer's columns (outputs); layers between have no such
- *             channel and are one slice, as is every layer on request. f-divergences and Memora's
- *             paper form map the initial memory so and keep W from there on
+ *             channel and are one slice, as is every layer on request. f-divergences map the
+ *             initial memory so and keep W from there on
  *   FTRL      W = shrink(A; gamma), gamma = sparsity; towards the initial memory B, W = B +
  *             shrink(A - B; gamma)
  *   sigmoid   W = 1 / (1 + exp -A),  J = W (1 - W)
  *   tanh      W = tanh A,  J = 1 - W^2
  *   custom    the caller's
- * Further down: what a closing chunk does beyond a link, the f-divergence step and the logarithm
- * of Memora's exact token. */
+ * Further down: what a closing chunk does beyond a link, and the f-divergence step. */
 
 /* ||A||_q; where powers would overflow or underflow, with the largest entry taken out first. */
 static float miras__norm_q(const float *a, float q, size_t n) {
@@ -8449,20 +8279,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
 }
 #endif
 
-/* Memora's exact token starts from log max(W, 1e-8): what was linear in W may have left the
- * simplex. In place or not; no gradient passes the clamp. */
-static void miras__log_weights(float *a, const float *w, size_t n) {
-  const vf low = V_SET1(1e-8f);
-  V_FOR(n) V_PUT(a, miras__v_log(V_SELECT(V_LE(V_AT(w), low), low, V_AT(w))));
-}
-
-/* b <- b / w where w > 1e-8, else 0 */
-static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
-  const vf low = V_SET1(1e-8f), zero = V_ZERO();
-  V_EACH(b, n, V_SELECT(V_LE(V_AT(w), low), zero, V_DIV(V_AT(b), V_AT(w))));
-}
-
-/* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
+/* @28 CHANNEL PRODUCTS ---------------------------------------------- needs 10 15 20 21 23 25 -- */
 
 /* Where a decay is one number per channel, the weight of row j in what row i sees is a vector, and
  * the products of a block are no matrix products. Row j of a block enters as x_j, scaled by a step
@@ -10111,7 +9928,7 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 }
 #endif
 
-/* @29 LAYER KERNELS ------------------------------------------------- needs 14 20 21 22 23 28 -- */
+/* @29 LAYER KERNELS ------------------------------------------- needs 10 15 20 21 22 23 26 28 -- */
 
 K_SHORT
 
@@ -10976,7 +10793,7 @@ static float miras__number_loss(int type, float *x, const float *y, size_t n, fl
 
 K_SHORT_END
 
-/* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
+/* @30 TABLE OF THIS INSTRUCTION SET ------------------------------------------ needs 10 20 21 -- */
 
 #if MIRAS__ISA < MIRAS__ISA_WARP   /* a device has a record of its own */
 static const miras__kernels miras__kernel_table = {
@@ -11070,7 +10887,7 @@ static const miras__kernels miras__kernel_table = {
 #define MIRAS__IMPLEMENTED
 #define MIRAS__IMPLEMENTING
 MIRAS__LIGHT
-/* @31 DISPATCH --------------------------------------------------------------- needs 12 20 30 -- */
+/* @31 DISPATCH ------------------------------------------------------------ needs 10 12 20 30 -- */
 
 /* The tables of this build, best first. The first MIRAS__KERNEL_COUNT entries exist; whether the
  * processor can run them is miras__kernels_usable's to say. */
@@ -11173,7 +10990,7 @@ static MIRAS__COLD int miras__arithmetic_ok(char *why, size_t n) {
   #define miras__arithmetic_ok(why, n) 1
 #endif
 
-/* @32 LARGE PRODUCTS --------------------------------------------------------------- needs 31 -- */
+/* @32 LARGE PRODUCTS --------------------------------------------------------- needs 10 15 20 -- */
 
 #ifdef MIRAS_USE_BLIS
   #if defined(__has_include)
@@ -11279,7 +11096,7 @@ static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mo
   #define MIRAS__WATCH(statement) ((void)0)
 #endif
 
-/* @41 MEMORY ARCHITECTURES ------------------------------------------ needs 14 23 24 26 28 31 -- */
+/* @41 MEMORY ARCHITECTURES ------------------------------------------------ needs 10 14 15 20 -- */
 
 /* M(W; x) with weights [in, out] and tokens as rows (x at its length, @25):
  *   x_1 = x,  z_l = x_l W_l,  x_(l+1) = act(z_l),  M = [gain LN(z_L) + bias | z_L] [+ x]
@@ -11610,7 +11427,7 @@ static void miras__anchor_bwd(const miras__net *n) {
   }
 }
 
-/* @42 RETENTIONS ------------------------------------------------------------- needs 14 27 31 -- */
+/* @42 RETENTIONS ------------------------------------------------------- needs 10 15 20 27 41 -- */
 
 /* Retentions as records: how the weights follow from the dual state A, what a close does to a chunk
  * beyond the recursion of A, and what the queries of an open chunk read. The decay itself is the
@@ -11643,18 +11460,15 @@ typedef struct miras__link {
 /* J as the bounded step reads it (room @51): a number, the weights, or a matrix of its own, which
  * may come about beside W. */
 enum { MIRAS__J_NUMBER, MIRAS__J_WEIGHTS, MIRAS__J_OWN, MIRAS__J_BESIDE };
-/* What (1 - a) adds to A_t where decays lead to the initial memory: nothing (the link, or the
- * closing chunk, has it), B, or its weights W_B. */
-enum { MIRAS__INIT_NONE, MIRAS__INIT_B, MIRAS__INIT_WEIGHTS };
-/* What the recursion of a chunk starts from: A_0; log A_0 (Memora's exact token); or nothing: A
- * holds W, the chunk's steps are summed apart, and decays act on W. */
-enum { MIRAS__SUM_A, MIRAS__SUM_LOG, MIRAS__SUM_APART };
 
 typedef struct miras__retention_record {
   int stores_link;         /* the state keeps W = link(A) beside A                               */
   int reads_live;          /* reads of an open chunk follow A_t; else they use the anchor        */
   int from_dual;           /* and start from A_0, not W_0: a threshold would cut the anchor off  */
-  int sum, init, metric;
+  int apart;               /* A holds W, a chunk's steps are summed apart, decays act on W       */
+  int init;                /* where decays lead to the initial memory (1 - a) B is part of A_t;
+                              else the link, or the closing chunk, has it                        */
+  int metric;              /* what J is                                                          */
   float slope;             /* times inv: the number of J                                         */
   void (*close)(const miras__link *x);                 /* NULL: W_C = A_C                        */
   void (*close_bwd)(const miras__link *x);
@@ -11796,13 +11610,6 @@ static void miras__close_link(const miras__link *x) {
 }
 
 static void miras__close_link_bwd(const miras__link *x) { miras__links(x, x->retain->link_bwd); }
-
-/* Memora's exact token: W_1 = c softmax(sum); A ends there. */
-static void miras__close_exact_bwd(const miras__link *x) {
-  x->K->add(x->bw, x->ba, x->p->weights);
-  x->K->fill(x->ba, 0, x->p->weights);
-  miras__links(x, x->retain->link_bwd);
-}
 
 /* The elastic net: A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; with B, A_C - B is
  * shrunk. Its adjoint: bG_Cj += sparsity bgamma. */
@@ -11981,8 +11788,6 @@ static void miras__close_divergence_bwd(const miras__link *x) {
 
 enum {
   MIRAS__RETAIN_SIGNED = MIRAS_RETENTION_COUNT,        /* KL on signed slices                    */
-  MIRAS__RETAIN_FIRST,     /* Memora's paper form: the exact first token of a chunk ...          */
-  MIRAS__RETAIN_OTHERS,    /* ... and the others, linear in W with their gradients at W_1        */
   MIRAS__RETAIN_BALL,      /* W = A in a ball                                                    */
   MIRAS__RETAIN_MUON,      /* what Muon closes to, in a ball or not                              */
   MIRAS__RETAIN_FORMS
@@ -11995,61 +11800,48 @@ enum {
   miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__TO_SIMPLEX
 
 static const miras__retention_record miras__retentions[] = {
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},
-  {1, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {0, 1, 0, 0, 1, MIRAS__PLAIN},
+  {0, 1, 0, 0, 1, MIRAS__PLAIN},
+  {1, 1, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__PLAIN},                              /* L2 both */
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+  {1, 0, 0, 0, 1, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
+  {0, 1, 0, 0, 1, MIRAS__PLAIN},                              /* L2 both */
+  {0, 1, 0, 0, 1, MIRAS__J_NUMBER, 1,
    miras__close_elastic, MIRAS__BACK(miras__close_elastic_bwd), NULL, NULL, NULL, NULL},
-  {1, 1, 1, MIRAS__SUM_A, MIRAS__INIT_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
+  {1, 1, 1, 0, 0, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
    miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_map, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
    MIRAS__BACK(miras__sigmoid_metric_bwd)},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
-  {0, 0, 0, MIRAS__SUM_APART, MIRAS__INIT_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
+  {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
+  {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
+  {1, 0, 0, 0, 1, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_map, MIRAS__BACK(miras__link_tanh_bwd), miras__tanh_metric,
    MIRAS__BACK(miras__tanh_metric_bwd)},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_BESIDE, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_BESIDE, 1, MIRAS__LINKED,
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__link_signed, NULL},
-  {0, 0, 0, MIRAS__SUM_LOG, MIRAS__INIT_B, MIRAS__J_WEIGHTS, 1,
-   miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX},
-  {0, 1, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+  {0, 1, 0, 0, 1, MIRAS__J_NUMBER, 1,
    miras__close_ball, MIRAS__BACK(miras__close_ball_bwd), NULL, NULL, NULL, NULL},
-  {0, 0, 0, MIRAS__SUM_A, MIRAS__INIT_B, MIRAS__J_NUMBER, 1,
+  {0, 0, 0, 0, 1, MIRAS__J_NUMBER, 1,
    miras__close_muon, MIRAS__BACK(miras__close_muon_bwd), NULL, NULL, NULL, NULL}
 };
 MIRAS__FITS(miras__retentions_fit, MIRAS__COUNT(miras__retentions) == MIRAS__RETAIN_FORMS);
 
-/* Choose the records that run a chunk and its first token, which may have one of its own. */
+/* Choose the record that runs a chunk. */
 static void miras__retention_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   const miras__retention_record *retain;
-  p->retain = p->first = (int)d->retention;
-  if (d->retention == MIRAS_RETENTION_KL && d->chunk > 1 && !d->simplex_logits) {
-    p->retain = MIRAS__RETAIN_OTHERS;
-    p->first = MIRAS__RETAIN_FIRST;
-  } else if (d->simplex_signed) {
-    p->retain = p->first = MIRAS__RETAIN_SIGNED;
-  } else if (p->muon) {
-    p->retain = p->first = MIRAS__RETAIN_MUON;
-  } else if (d->ball > 0) {
-    p->retain = p->first = MIRAS__RETAIN_BALL;
-  }
+  p->retain = d->simplex_signed ? MIRAS__RETAIN_SIGNED : p->muon ? MIRAS__RETAIN_MUON
+              : d->ball > 0 ? MIRAS__RETAIN_BALL : (int)d->retention;
   retain = &miras__retentions[p->retain];
   p->stores_link = retain->stores_link;
   p->init_mapped = retain->link != NULL;
-  p->holds =
-    d->decay_target && (retain->sum == MIRAS__SUM_APART || retain->init == MIRAS__INIT_WEIGHTS);
+  p->holds = d->decay_target && retain->apart;
 }
 
 /* The weights w of a dual state a, where p->init_mapped; b: the initial one; inv [layers] as in
@@ -12074,7 +11866,7 @@ static void miras__weights_of_bwd(const miras__kernels *K, const miras__plan *p,
   miras__close_link_bwd(&x);
 }
 
-/* @45 NORMAL FORM --------------------------------------------------------------- needs 14 20 -- */
+/* @45 NORMAL FORM ------------------------------------------------------ needs 10 13 15 20 24 -- */
 
 /* An engine is a program over kernels: it loops over chunks and layers and counts, and the floats
  * of arrays are touched by kernels alone, each of which acts on a whole tile. So a GPU can run the
@@ -12521,7 +12313,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
                         io->ldq, reads, (size_t)p->d.key_dim);
 }
 
-/* @50 EXACT LINEAR ENGINE ---------------------------------------------------- needs 14 20 45 -- */
+/* @50 EXACT LINEAR ENGINE ---------------------------------------- needs 10 13 14 15 20 41 45 -- */
 
 /* Matrix memories whose update is linear in the state S [features, dv]. Rows are those of room @45:
  * a token is one row of a block, or `inner_steps` rows. Row i does
@@ -13494,7 +13286,7 @@ static void miras__exact_clear(const miras__call *a) {
   if (p->value_decay) a->K->fill(open.cv, 1, (size_t)p->d.value_dim);
 }
 
-/* @51 FROZEN-GRADIENT ENGINE ---------------------------------- needs 14 23 24 27 28 41 42 45 -- */
+/* @51 FROZEN-GRADIENT ENGINE ------------------------------- needs 10 13 14 15 20 24 41 42 45 -- */
 
 /* Inside a chunk of C tokens every gradient is taken at the weights W_0 of the chunk's start. The
  * gradient of token j is rank one in every layer, y_j d_j', so with the per-token gates
@@ -13533,10 +13325,6 @@ static void miras__exact_clear(const miras__call *a) {
  *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j', and W_C is their
  *                  step (room @27) from W_0; towards B, with W_B = c softmax(B), from
  *                  a_C W_0 + (1 - a_C) W_B, and only then there is a decay
- *   Memora         (KL, chunk > 1, eq. 30-32) A holds W. The first token of a chunk is a chunk of
- *                  its own: W_1 = c softmax(alpha_1 log max(W_0, 1e-8) [+ (1 - alpha_1) B] -
- *                  eta_1 g(W_0)). The others are linear in W with their gradients at W_1, and with
- *                  W_B for B; nothing happens when they close.
  *
  * A bounded step is eta' = s eta, one s for each pair:
  *   s = e.r / (e.r + c Q),  Q = sum over all weights of J eta g^2,  c = max(p - 1, 1) of L_p or 1
@@ -13584,7 +13372,6 @@ typedef struct miras__chunk {
   float *past;             /* the last pairs, and ...                                            */
   const float *held;       /* ... those of the chunk's start                                     */
   const float *init;       /* where the recursion leads, or NULL for nothing                     */
-  float *binit;
   float *y[MIRAS__DEPTH], *d[MIRAS__DEPTH];   /* the chunk's pairs; what carries channels times
                               its G                                                              */
   float *live_y, *live_d;  /* gates per channel: those of them that carry channels, or NULL      */
@@ -13636,7 +13423,7 @@ static miras__chunk_floats miras__chunk_sizes(const miras__plan *p) {
   z.all = p->weights;
   z.tile = z.n * (size_t)p->widest;
   z.two = p->layers > 1 && p->from[1] == 0 ? z.tile : 0;
-  z.apart = retain->sum == MIRAS__SUM_APART ? z.all : 0;
+  z.apart = retain->apart ? z.all : 0;
   z.own = retain->metric >= MIRAS__J_OWN ? z.all : 0;
   z.held = p->holds ? z.all : 0;
   z.bounded = p->d.step_bound ? z.n : 0;
@@ -14162,7 +13949,7 @@ static void miras__channel_init_bwd(miras__chunk *c, int l, const miras__query *
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
   if (by_input) K->axpy_rows(c->net.t3, in, inv, NULL, 0, one, in, m, in);
   miras__times_gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
-  miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->binit, by_input ? t : q,
+  miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->call->dinit, by_input ? t : q,
                  by_input ? bz : t, m);
 }
 
@@ -14218,7 +14005,7 @@ static void miras__read_layer_bwd(miras__chunk *c, int l, const miras__query *x,
   if (scalar_init) {
     K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
     K->scale_rows(u, out, inv, c->left, inner_steps, bz, out, m, out);
-    miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->binit, q, u, m);
+    miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->call->dinit, q, u, m);
   }
   if (by_input) miras__times_gate(K, side, t, a, apart, q, m, in);
   else miras__times_gate(K, side, u, a, apart, bz, m, out);
@@ -14323,7 +14110,7 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
     K->momentum_bwd(cs + offset, c->bf + last, c->bh + last, c->s + offset, ca + offset,
                     c->cf[last], c->ch[last], size);
   }
-  miras__layer_fade_bwd(c, l, ca, a, c->init, c->binit, last);
+  miras__layer_fade_bwd(c, l, ca, a, c->init, c->call->dinit, last);
 }
 
 /* ---- spans ---- */
@@ -14348,13 +14135,6 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   }
 }
 
-/* Take record `retain` as the span's retention, and the initial memory that its decay leads to. */
-static void miras__span_retain(miras__chunk *c, int retain) {
-  c->retain = &miras__retentions[retain];
-  c->init = !c->b || c->retain->init == MIRAS__INIT_NONE ? NULL
-            : c->retain->init == MIRAS__INIT_B ? c->b : c->wb;
-}
-
 /* A record with all that the spans of a call share. */
 static miras__chunk *miras__chunk_open(void *own, const miras__call *call, int backward) {
   miras__chunk *c = (miras__chunk *)miras__record_of(call, backward, miras__frozen_lay, own);
@@ -14365,7 +14145,8 @@ static miras__chunk *miras__chunk_open(void *own, const miras__call *call, int b
   c->net.bias = call->bias;
   miras__chunk_state(c, backward ? c->state : call->state);
   c->b = p->d.decay_target ? call->init : NULL;
-  miras__span_retain(c, p->retain);
+  c->retain = &miras__retentions[p->retain];
+  c->init = c->retain->init ? c->b : NULL;
   c->live_y = c->live_d = NULL;
   c->measured = 0;
   c->kept = NULL;
@@ -14383,9 +14164,8 @@ static miras__chunk *miras__chunk_open(void *own, const miras__call *call, int b
 
 /* Begin the span of m pairs of the call from pair t on, from row r0 of their chunk on. ends: the
  * chunk closes behind them. */
-static void miras__span(miras__chunk *c, int retain, size_t t, size_t r0, size_t m, int ends) {
+static void miras__span(miras__chunk *c, size_t t, size_t r0, size_t m, int ends) {
   const size_t inner_steps = (size_t)c->p->d.inner_steps;
-  miras__span_retain(c, retain);
   c->t = t;
   c->r0 = r0;
   c->m = m;
@@ -14618,12 +14398,11 @@ static void miras__span_run(miras__chunk *c, float *o) {
                         follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.inner_steps : 0);
 }
 
-static int miras__apart(const miras__chunk *c) { return c->retain->sum == MIRAS__SUM_APART; }
+static int miras__apart(const miras__chunk *c) { return c->retain->apart; }
 
 /* sum = the recursion's start, made of A_0 = a; sum may be a. */
 static void miras__sum_begin(const miras__chunk *c, float *sum, const float *a) {
   if (miras__apart(c)) c->K->fill(sum, 0, c->p->weights);
-  else if (c->retain->sum == MIRAS__SUM_LOG) c->K->log_weights(sum, a, c->p->weights);
   else c->K->copy(sum, a, c->p->weights);
 }
 
@@ -14727,7 +14506,7 @@ static void miras__span_state(miras__chunk *c) {
 }
 
 /* Clear the state's rows behind a span that has closed, since how calls were cut must not show in
- * the state. Where the chunk goes on, its first token is in W_1 and has the coefficient 0. */
+ * the state. Where the chunk goes on, what was open of it is in A and has the coefficient 0. */
 static void miras__state_clear(const miras__chunk *c, int goes_on) {
   const miras__kernels *K = c->K;
   K->fill(c->last_g, 0, c->p->chunk_pairs);
@@ -14758,7 +14537,7 @@ static void miras__state_keep(const miras__chunk *c) {
 }
 
 /* What a span that ends does to the state. */
-static void miras__span_end(miras__chunk *c, int closes) {
+static void miras__span_end(miras__chunk *c) {
   const miras__plan *p = c->p;
   float *sum = miras__apart(c) ? c->u : c->a;
 #ifndef MIRAS__DEVICE
@@ -14771,7 +14550,7 @@ static void miras__span_end(miras__chunk *c, int closes) {
   }
   miras__span_close(c, c->w, sum, c->s, c->a, p->stores_link ? c->scalars + 4 : c->line);
   c->measured = c->retain->metric == MIRAS__J_BESIDE;
-  if (c->r0 > p->past || !closes) miras__state_clear(c, !closes);   /* of others nothing was kept */
+  if (c->r0 > p->past) miras__state_clear(c, 0);   /* of others nothing was kept */
 }
 
 static void miras__frozen_tokens(void *record, const miras__call *call, size_t token,
@@ -14789,10 +14568,8 @@ static void miras__frozen_tokens(void *record, const miras__call *call, size_t t
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   for (; t < end; t += c->m) {
     const size_t r0 = (open + t) % each, left = length - t;
-    const int exact = p->first != p->retain && r0 == 0;
-    const size_t rest = exact ? 1 : each - r0, m = rest < left ? rest : left;
-    const int closes = r0 + m == each;
-    miras__span(c, exact ? p->first : p->retain, t, r0 + p->past, m, closes || exact);
+    const size_t m = each - r0 < left ? each - r0 : left;
+    miras__span(c, t, r0 + p->past, m, r0 + m == each);
     miras__span_state(c);
     if (MIRAS__TRAINS && left > m)
       miras__rows_fetch(call, (t + m) / inner_steps, each / inner_steps, MIRAS__FETCH_INPUTS);
@@ -14809,7 +14586,7 @@ static void miras__frozen_tokens(void *record, const miras__call *call, size_t t
         K->copy_rows(io->surprise + (t + begun) / inner_steps, 1, c->net.loss + c->lead + begun,
                      inner_steps, (m - begun - 1) / inner_steps + 1, 1);
     }
-    if (c->ends) miras__span_end(c, closes);
+    if (c->ends) miras__span_end(c);
     else miras__state_keep(c);
     if (c->closing) {
       const size_t at = c->token + c->reads;
@@ -14837,7 +14614,7 @@ static void miras__frozen_sparse(const miras__call *call, const miras__sparse *k
     return;
   }
   if (!call->position) miras__begin(c, call);
-  miras__span(c, p->retain, 0, 0, 1, 1);
+  miras__span(c, 0, 0, 1, 1);
   miras__span_state(c);
   miras__span_rows(c);
   x = c->net.pairs.x[0];
@@ -14893,7 +14670,7 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
     if (!c->kept) {
       if (c->s) K->copy(c->bw, c->s, p->weights);
       miras__span_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
-      if (retain->sum == MIRAS__SUM_A && miras__span_sweeps(c)) {
+      if (!retain->apart && miras__span_sweeps(c)) {
         K->flush(c->ac, c->ac, p->weights);
         if (p->muon) K->flush(c->bw, c->bw, p->weights);
       }
@@ -14911,12 +14688,11 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
   }
   if (!c->ends) return;
   from = c->a;
-  if (retain->sum != MIRAS__SUM_A) {
+  if (retain->apart) {
     miras__sum_begin(c, c->ac, c->a);
     from = c->ac;
   }
   for (l = 0; l < p->layers; l++) miras__fold_layer_bwd(c, l, from, bsum, cs);
-  if (retain->sum == MIRAS__SUM_LOG) K->log_weights_bwd(ca, c->a, p->weights);
 }
 
 /* Clear the cotangents that a span's adjoint adds to. */
@@ -14966,33 +14742,16 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   }
 }
 
-/* Span `which` of a call: chunks in their order, each of two spans where its first token is
- * exact, that and the others from its W_1. Returns 0 if there is none. */
-static int miras__span_of(miras__chunk *c, size_t which) {
-  const miras__call *call = c->call;
+/* Span `which` of a call, its chunks in their order, again. */
+static void miras__span_of(miras__chunk *c, size_t which) {
   const miras__plan *p = c->p;
-  const size_t two = p->first != p->retain, each = miras__fresh(p), t = which / (1 + two) * each;
-  const size_t left = (size_t)call->io->length * (size_t)p->d.inner_steps - t;
+  const size_t each = miras__fresh(p), t = which * each;
+  const size_t left = (size_t)c->call->io->length * (size_t)p->d.inner_steps - t;
   const size_t m = left < each ? left : each;
-  float *a = call->tape + t / each * p->tape_state;
-  if (!two) {
-    c->held = a + miras__before_past(p);
-    miras__span(c, p->retain, t, p->past, m, m == each);
-  } else {
-    const int exact = which % 2 == 0;
-    if (!exact && m == 1) return 0;
-    miras__span(c, p->first, t, 0, 1, 1);
-    if (!exact) {
-      c->reads = 0;
-      miras__span_again(c, a, NULL);
-      miras__span_sum(c, c->wc, a, NULL);
-      miras__span_close(c, c->wc, c->wc, NULL, a, c->line);
-      a = c->wc;
-      miras__span(c, p->retain, t + 1, 0, m - 1, m == each);
-    }
-  }
+  float *a = c->call->tape + which * p->tape_state;
+  c->held = a + miras__before_past(p);
+  miras__span(c, t, p->past, m, m == each);
   miras__span_again(c, a, p->at_s ? a + p->weights : NULL);
-  return 1;
 }
 
 static void *miras__frozen_open(void *own, const miras__call *call, int backward) {
@@ -15017,14 +14776,13 @@ static void miras__frozen_undo(void *record, const miras__call *call, size_t tok
   miras__chunk *c = (miras__chunk *)record;
   const miras__plan *p = call->p;
   const size_t each = miras__fresh(p), inner_steps = (size_t)p->d.inner_steps;
-  const size_t two = p->first != p->retain ? 2 : 1, first = token * inner_steps / each * two;
+  const size_t first = token * inner_steps / each;
   const size_t length = (size_t)call->io->length * inner_steps;
-  size_t which = ((token + count) * inner_steps + each - 1) / each * two;
+  size_t which = ((token + count) * inner_steps + each - 1) / each;
   (void)kept;
   while (which-- > first) {
     if (p->stores_link && (which + 1) * each < length) miras__anchor_passes(c);
-    if (!miras__span_of(c, which)) continue;
-    c->binit = c->init == c->wb ? c->bwb : call->dinit;
+    miras__span_of(c, which);
     if (c->t >= each)
       miras__rows_fetch(call, (c->t - each) / inner_steps, each / inner_steps, MIRAS__FETCH_BOTH);
     miras__span_bwd(c, c->state, p->at_s ? c->state + p->at_s : NULL);
@@ -15118,7 +14876,7 @@ static void miras__frozen_clear(const miras__call *call) {
   miras__past_clear(c, c->net.d);
 }
 
-/* @52 SCAN ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
+/* @52 SCAN ENGINE --------------------------------------------------------- needs 10 15 20 45 -- */
 
 /* Matrix memories with the dot product whose entries decay each by itself (MIRAS_GATE_ENTRY): S
  * [n, dv], A = exp(a), x = phi(k), u = eta (.) v, a time tau_j of each column, and B the initial
@@ -15284,7 +15042,7 @@ static void miras__scan_first(void *record, const miras__call *a) {
   miras__dstate_out(a, k->ds, k->ds, k->ds);
 }
 
-/* @53 MESA ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
+/* @53 MESA ENGINE ------------------------------------------------------ needs 10 15 20 41 45 -- */
 
 /* Matrix memories whose weights are the exact minimiser over all pairs so far (von Oswald 2023,
  * MesaNet 2025). k and q stand for phi(k) and phi(q), n features wide; Lambda = diag(lambda):
@@ -15697,7 +15455,7 @@ static void miras__mesa_first(void *record, const miras__call *a) {
   miras__dstate_out(a, k->dg, k->dh, k->dg);
 }
 
-/* @54 ATTENTION ENGINE ------------------------------------------------------- needs 14 20 45 -- */
+/* @54 ATTENTION ENGINE ------------------------------------------------- needs 10 15 20 32 45 -- */
 
 /* The nonparametric memory: the last `window` pairs themselves (w of them), and an answer that
  * minimises sum_i s_i 1/2 |v_i - y|^2 over y, which is softmax attention (Nadaraya and Watson):
@@ -16329,7 +16087,7 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
   miras__attention_query(a, o);
 }
 
-/* @55 RECURSIVE ENGINE ------------------------------------------------------- needs 14 20 45 -- */
+/* @55 RECURSIVE ENGINE ---------------------------------------------------- needs 10 15 20 45 -- */
 
 /* Matrix memories whose weights are the least-squares fit to all pairs so far, kept up by recursion
  * (Plackett 1950): room @53 without a solver, O(n^2) a token. k and q stand for phi(k) and phi(q),
@@ -17227,7 +16985,7 @@ static void miras__recursive_first(void *record, const miras__call *a) {
   for (j = 0; k->usual && j < 3; j++) K->fill(left + n * n + n + j, k->dusual[j], 1);
 }
 
-/* @56 ENGINE TABLE -------------------------------------------------- needs 50 51 52 53 54 55 -- */
+/* @56 ENGINE TABLE -------------------------------- needs 10 15 20 32 42 45 50 51 52 53 54 55 -- */
 
 #define MIRAS_X(of, plan, lay, open, start, tokens, undo, first, read)                           \
   of(plan), of(lay), of(open), of(start), of(tokens), of(MIRAS__BACK(undo)),                       \
@@ -17424,7 +17182,7 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 #endif   /* region F */
 
 #ifdef MIRAS__IMPLEMENTING
-/* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
+/* @57 MAKING PLANS -------------------------------------------------------- needs 10 14 15 56 -- */
 
 /* The host chooses the engine that runs a descriptor, and computes every size. */
 
@@ -17594,7 +17352,7 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t s
 #endif   /* region G */
 
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_HEADS) || defined(MIRAS__IMPLEMENTING)
-/* @58 HEADS OF A MEMORY --------------------------------------------------- needs 14 15 20 56 -- */
+/* @58 HEADS OF A MEMORY ------------------------------------------------ needs 10 15 31 45 56 -- */
 
 /* Where an object lies: its first member. */
 typedef struct miras__storage {
@@ -17822,7 +17580,7 @@ static void miras__memory_collect_rates(const miras__memory_call *c, float *dpar
 #endif   /* region H */
 
 #ifdef MIRAS__IMPLEMENTING
-/* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
+/* @72 RESULTS ---------------------------------------------------------------------------------- */
 
 MIRAS_API const char *miras_result_text(miras_result result) {
   static const char *const texts[] = {
@@ -17833,7 +17591,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
   return (unsigned)result >= MIRAS_RESULT_COUNT ? "unknown result" : texts[result];
 }
 
-/* @73 THE TABLE OF PUBLISHED MODELS ------------------------------------------------ needs 10 -- */
+/* @73 THE TABLE OF PUBLISHED MODELS --------------------------------------------- needs 10 14 -- */
 
 /* One row per model: its four choices; then the fields that follow from it always, those of a layer
  * inside a model, and those of a memory on its own. Inside a model gates are learned, and
@@ -18351,7 +18109,7 @@ MIRAS_API miras_preset miras_preset_find(const char *name) {
 #undef MIRAS__L
 #undef MIRAS__END
 
-/* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
+/* @74 ONE MEMORY ------------------------------------- needs 10 13 14 15 20 31 32 45 56 57 58 -- */
 
 /* Positions that files and servers take: counts that go on from one do not wrap. */
 static int miras__is_place(uint64_t position) { return !(position >> 62); }
@@ -18960,130 +18718,6 @@ MIRAS_API miras_result miras_memory_probabilities(const miras_memory *m, const f
   return MIRAS_OK;
 }
 
-/* ---- custom choices ---- */
-
-enum { MIRAS__CUSTOM = 16 };         /* most entries of a residual that are tried                 */
-
-/* A place where the functions of a custom choice are tried, and a direction to go in. */
-typedef struct miras__trial {
-  const miras_custom *c;
-  float r[MIRAS__CUSTOM], v[MIRAS__CUSTOM], be[MIRAS__CUSTOM], u[MIRAS__CUSTOM], threshold;
-  int n;
-} miras__trial;
-
-/* The number that a difference moves: the residual r while the value is held, the value while r is
- * held, or the threshold. */
-enum { MIRAS__MOVE_R, MIRAS__MOVE_VALUE, MIRAS__MOVE_THRESHOLD };
-
-/* The loss (of_loss), or be.error, where what moves has gone so far. */
-static MIRAS__COLD double miras__custom_at(const miras__trial *t, int moves, int of_loss,
-                                           double length) {
-  float r[MIRAS__CUSTOM], v[MIRAS__CUSTOM], error[MIRAS__CUSTOM], loss;
-  const float threshold = t->threshold + (moves == MIRAS__MOVE_THRESHOLD ? (float)length : 0);
-  double sum = 0;
-  int i;
-  for (i = 0; i < t->n; i++) {
-    r[i] = t->r[i] + (moves == MIRAS__MOVE_R ? (float)length * t->u[i] : 0);
-    v[i] = t->v[i] + (moves == MIRAS__MOVE_VALUE ? (float)length * t->u[i] : 0);
-    error[i] = 0;
-  }
-  loss = t->c->bias(t->c->user, error, r, v, threshold, t->n);
-  if (of_loss) return (double)loss;
-  for (i = 0; i < t->n; i++) sum += (double)t->be[i] * (double)error[i];
-  return sum;
-}
-
-/* Is x the slope of what three points say, each `step` from the next? 1, or 0 and why. */
-static MIRAS__COLD int miras__slope_is(double x, const double at[3], double step, const char *what,
-                                       char *why, size_t n) {
-  const double left = (at[1] - at[0]) / step, right = (at[2] - at[1]) / step;
-  const double slack = 0.02 * (fabs(left) + fabs(right) + fabs(x)) + 2e-3 * (1 + fabs(at[1]));
-  if (x >= (left < right ? left : right) - slack && x <= (left > right ? left : right) + slack)
-    return 1;
-  miras__say(why, n, "%s says %g where differences say %g", what, x, (left + right) / 2);
-  return 0;
-}
-
-static MIRAS__COLD int miras__custom_bias_right(const miras__trial *t, char *why, size_t n) {
-  static const char *const what[] = {"bias: error", "bias_adjoint: dr", "bias_adjoint: dvalue",
-                                     "bias_adjoint: what it returns for the threshold"};
-  static const int moves[] = {MIRAS__MOVE_R, MIRAS__MOVE_R, MIRAS__MOVE_VALUE,
-                              MIRAS__MOVE_THRESHOLD};
-  const double step = 4e-3;
-  float d[3][MIRAS__CUSTOM];           /* error, dr, dvalue                                       */
-  double at[3], says = 0;
-  int i, k;
-  memset(d, 0, sizeof d);
-  t->c->bias(t->c->user, d[0], t->r, t->v, t->threshold, t->n);
-  if (t->c->bias_adjoint)
-    says = (double)t->c->bias_adjoint(t->c->user, d[1], d[2], t->be, t->r, t->v, t->threshold,
-                                      t->n);
-  for (k = 0; k < (t->c->bias_adjoint ? 4 : 1); k++) {
-    double along = k == 3 ? says : 0;
-    for (i = 0; i < 3; i++) at[i] = miras__custom_at(t, moves[k], k == 0, step * (i - 1));
-    for (i = 0; k < 3 && i < t->n; i++) along += (double)d[k][i] * (double)t->u[i];
-    if (!miras__slope_is(along, at, step, what[k], why, n)) return 0;
-  }
-  return 1;
-}
-
-static MIRAS__COLD int miras__custom_link_right(const miras_custom *c, int dim, uint64_t seed,
-                                                char *why, size_t n) {
-  enum { MOST = MIRAS__CUSTOM * MIRAS__CUSTOM };
-  const size_t count = (size_t)dim * (size_t)dim;
-  const double step = 4e-3;
-  float a[MOST], w[MOST], dw[MOST], da[MOST], u;
-  double at[3] = {0, 0, 0}, says = 0;
-  size_t i, k;
-  for (k = 0; k < 3; k++) {
-    for (i = 0; i < count; i++) {
-      a[i] = 2 * miras__uniform(seed, i);
-      a[i] += (float)(step * ((double)k - 1)) * miras__uniform(seed, i + count);
-      dw[i] = miras__uniform(seed, i + 2 * count);
-    }
-    c->link(c->user, w, a, dim, dim);
-    for (i = 0; i < count; i++) at[k] += (double)w[i] * (double)dw[i];
-  }
-  for (i = 0; i < count; i++) {
-    a[i] = 2 * miras__uniform(seed, i);
-    da[i] = 1;                                   /* it must add to what is there */
-  }
-  c->link(c->user, w, a, dim, dim);
-  c->link_adjoint(c->user, da, dw, a, w, dim, dim);
-  for (i = 0; i < count; i++) {
-    u = miras__uniform(seed, i + count);
-    says += (double)(da[i] - 1) * (double)u;
-  }
-  return miras__slope_is(says, at, step, "link_adjoint: da", why, n);
-}
-
-MIRAS_API miras_result miras_custom_check(const miras_custom *c, int dim, float threshold,
-                                          char *why, size_t why_size) {
-  miras__trial t;
-  int round, i;
-  if (why && why_size) why[0] = 0;
-  if (!c || !(fabsf(threshold) <= FLT_MAX) ||
-      !miras__whole(why, why_size, "dim", dim, 1, MIRAS__CUSTOM))
-    return MIRAS_ERR_ARGUMENT;
-  memset(&t, 0, sizeof t);
-  t.c = c;
-  t.n = dim;
-  t.threshold = threshold;
-  for (round = 0; round < 32; round++) {
-    const uint64_t seed = miras__hash((uint64_t)round + 1);
-    for (i = 0; i < dim; i++) {
-      t.r[i] = 2 * miras__uniform(seed, (uint64_t)i);
-      t.v[i] = 2 * miras__uniform(seed, (uint64_t)i + 16);
-      t.be[i] = miras__uniform(seed, (uint64_t)i + 32);
-      t.u[i] = miras__uniform(seed, (uint64_t)i + 48);
-    }
-    if (c->bias && !miras__custom_bias_right(&t, why, why_size)) return MIRAS_ERR_ARGUMENT;
-    if (c->link && c->link_adjoint && !miras__custom_link_right(c, dim, seed, why, why_size))
-      return MIRAS_ERR_ARGUMENT;
-  }
-  return MIRAS_OK;
-}
-
 /* Gradients of outer parameters that one head of one sequence leaves: init, gain or ridge, bias,
  * rho; of the scan engine init and decay_log. They are added up afterwards in one order, whoever
  * made them. */
@@ -19517,7 +19151,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
 #if ((defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_LAYERS) || \
      defined(MIRAS__IMPLEMENTING)) && \
     !defined(MIRAS_NO_MODEL)
-/* @75 PROGRAMS ------------------------------------------------------ needs 13 14 20 29 32 74 -- */
+/* @75 PROGRAMS --------------------------------------------- needs 10 11 13 15 20 24 32 45 74 -- */
 
 /* Letters of the rooms 75 to 80: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
  * rank behind the gates, B sequences of a call, T their tokens, N all of its tokens.
@@ -20399,7 +20033,7 @@ static void miras__layer_transposes(const miras__layer *layer, const miras__laye
 }
 #endif
 
-/* @76 OPERATIONS ------------------------------------------------------ needs 29 31 54 58 75 -- */
+/* @76 OPERATIONS ---------------------------------------------- needs 10 15 20 45 54 56 58 75 -- */
 
 /* Every operation on rows of a visit: a function forward and, below it, its adjoint. Forward, back
  * tells whether values are computed again for the adjoint. o->out and o->in are arrays; x, y rows
@@ -21994,7 +21628,7 @@ static int miras__layer_weights(const miras__visit *a, float *g, int round, mira
 }
 #endif
 
-/* @77 LAYERS ----------------------------------------------------------- needs 14 54 57 58 76 -- */
+/* @77 LAYERS -------------------------------------- needs 10 11 13 15 20 24 32 54 57 74 75 76 -- */
 
 /* What follows from a program, and the builders of the types of layers. */
 
@@ -23789,7 +23423,7 @@ static const miras__builder miras__builders[] = {
 MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TYPE_COUNT);
 #endif
 
-/* @78 MODEL ------------------------------------------------------------------ needs 31 74 77 -- */
+/* @78 MODEL ------------------------------ needs 10 11 13 14 15 20 24 31 32 45 57 58 74 75 77 -- */
 
 /* The head as a memory: what it has of a text's state, behind that of layers, in floats (room @80).
  * Its key is [1, hidden row, vectors], and a row for each hash. */
@@ -25151,7 +24785,7 @@ MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_v
 }
 #endif
 
-/* @79 TRAINING --------------------------------------------------------------- needs 29 31 78 -- */
+/* @79 TRAINING ------------------------------ needs 10 11 13 15 20 24 31 32 58 74 75 76 77 78 -- */
 
 /* A step is a sequence of phases; a phase is a number of tasks that run in any order, on any
  * worker:
@@ -26156,7 +25790,7 @@ MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t s
 
 #endif   /* MIRAS_NO_TRAINING */
 
-/* @80 SESSIONS --------------------------------------------------------------- needs 31 74 78 -- */
+/* @80 SESSIONS --------------------------------- needs 10 11 15 20 31 32 45 58 74 75 76 77 78 -- */
 
 /* ---- rounds ---- */
 
@@ -27313,7 +26947,7 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampling, const float *log
 }
 #endif   /* MIRAS_NO_MODEL */
 
-/* @82 THREAD POOL --------------------------------------------------------------- needs 10 74 -- */
+/* @82 THREAD POOL ------------------------------------------------------------ needs 10 15 74 -- */
 
 #ifdef MIRAS_PTHREADS
 #ifndef __GNUC__
@@ -27557,7 +27191,7 @@ MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool) {
 }
 #endif
 #ifndef MIRAS_NO_FILES
-/* @84 BYTES AND TEXT --------------------------------------------------------------- needs 10 -- */
+/* @84 BYTES AND TEXT ------------------------------------------------------------ needs 10 14 -- */
 
 /* ---- bytes, little-endian whatever the machine ---- */
 
@@ -27794,7 +27428,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
   return n;
 }
 
-/* @85 FILES --------------------------------------------------- needs 10 11 14 74 78 79 80 84 -- */
+/* @85 FILES ------------------------------------ needs 10 11 14 31 32 58 72 74 75 78 79 80 84 -- */
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 4 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
@@ -27802,7 +27436,8 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
  * eight digits of the checksum itself count as zeros; so no single changed byte goes unnoticed, be
  * it in the header or in the numbers.
- * From version 4 on fields of layers have the letter of a kind before them: "w.window".
+ * Fields of layers have the letter of a kind before them: "w.window". Files from version 7 on are
+ * read, and states of version 2; of others a build of 0.3.0 makes such.
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 2       12  u32 what: 1 memory, 2 session
@@ -27815,71 +27450,17 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  *       up with line ends to a multiple of four; of a session the row of its last token before the
  *       last norm, from which its logits follow; the outer parameters as f32; then for each
  *       sequence its position as u64, the same for all, and the rest of its state as 32-bit words.
- * In version 1 there are neither the three numbers nor text and row.
  *
  * Loading checks everything first and writes second: after any error the destination is as it was.
  * It needs no memory of its own. Two things are not checked. Values: a NaN or an infinity may be
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-#define MIRAS__VERSION 9   /* of models' files; those from 2 on are read                         */
+enum { MIRAS__OLDEST = 7, MIRAS__VERSION = 9 };   /* of models' files that are read */
 
 /* ---- fields as text ---- */
 
-/* Names and words that older files have: of versions 2 and 3 first, then of those up to version 6;
- * all are read. A pair is {now, then}; a word stands behind the name of its field. */
-static const char *const miras__renamed[][2] = {
-  {"memory.descents", "memory.steps"}, {"key_map", "keys"}, {"keep_form", "keep"},
-  {"memory.feature_map", "memory.feature"}, {"memory.normalize", "memory.normalise"},
-  {"memory.inner_steps", "memory.descents"}, {"memory.token_rates", "memory.row_rates"},
-  {"memory.decay_gate", "memory.keep_gate"}, {"memory.learning_rate_gate", "memory.step_gate"},
-  {"memory.value_decay_gate", "memory.value_gate"}, {"memory.decay_rate", "memory.forget"},
-  {"memory.decay_ratio", "memory.forget_ratio"}, {"memory.decay_schedule", "memory.slopes"},
-  {"memory.learning_rate", "memory.step"}, {"memory.qk_norm", "memory.key_length"},
-  {"memory.decay_target", "memory.toward"}, {"memory.step_bound", "memory.bounded_step"},
-  {"mlp.hidden", "hidden"}, {"mlp.none", "no_mlp"}, {"mlp.type", "mlp"}, {"mlp.experts", "experts"},
-  {"mlp.experts_per_token", "experts_per_token"}, {"mlp.norm_topk", "norm_topk"},
-  {"mlp.shared_experts", "shared_experts"}, {"mlp.token_shift", "shift"}, {"conv.size", "taps"},
-  {"mixer.conv_size", "conv"}, {"mixer.conv_on", "convolved"}, {"mixer.conv_bias", "conv_bias"},
-  {"mixer.share_qk", "shared_keys"}, {"mixer.qk_act", "key_mixing"},
-  {"mixer.v_act", "value_mixing"}, {"mixer.norm_heads", "norm_heads"},
-  {"mixer.out_norm", "out_norm"}, {"mixer.out_gate", "out_gate"}, {"mixer.qk_heads", "key_heads"},
-  {"mixer.scaled_queries", "scaled_queries"}, {"mixer.rope", "turn"},
-  {"mixer.rope_interleaved", "turn_pairs"}, {"mixer.gate_rank", "gate_rank"},
-  {"mixer.qk_map", "key_map"}, {"mixer.decay_form", "keep_form"},
-  {"mixer.decay_log_limit", "steepest"}, {"mixer.tied_dt", "tied_step"},
-  {"mixer.decay_min", "keep_low"}, {"mixer.dt_min", "step_low"}, {"mixer.dt_max", "step_high"},
-  {"mixer.d_skip", "skip"}, {"mixer.projection_bias", "projection_bias"},
-  {"mixer.fixed_gates", "fixed_gates"}, {"mixer.decay_horizon", "horizon"},
-  {"mixer.out_norm_epsilon", "out_epsilon"}, {"mixer.out_gate_rank", "out_rank"},
-  {"rwkv.decay_rank", "decay_rank"}, {"rwkv.rate_rank", "rate_rank"},
-  {"rwkv.value_rank", "value_rank"}, {"attention.heads", "heads"},
-  {"attention.kv_heads", "kv_heads"}, {"attention.head_dim", "head_dim"},
-  {"attention.window", "window"}, {"attention.rope_theta", "rotary_base"},
-  {"attention.qk_norm", "qk_norm"}, {"attention.rope_dim", "rotary_dim"},
-  {"attention.rope_share", "rotary"}, {"attention.out_gate", "output_gate"},
-  {"attention.persistent", "persistent"}, {"mixer.rope_theta", "turn_base"},
-  {"heads", "model.heads"},
-  {"memory.architecture kv-cache", "memory.architecture pairs"},
-  {"memory.algorithm least-squares", "memory.algorithm newton"},
-  {"memory.decay_target zero", "memory.decay_target nothing"},
-  {"memory.qk_norm none", "memory.qk_norm free"}, {"memory.qk_norm l2", "memory.qk_norm unit"},
-  {"memory.qk_norm rms", "memory.qk_norm root"}, {"mixer.qk_map l2", "mixer.qk_map unit"},
-  {"mixer.qk_map none", "mixer.qk_map free"}, {"mixer.qk_map l1", "mixer.qk_map sum"}
-};
-
-/* The name of today for one of older files, or, to 1, the one of version 6 for that of today. */
-static MIRAS__COLD const char *miras__rename(const char *name, int to) {
-  size_t i;
-  for (i = 0; i < sizeof miras__renamed / sizeof miras__renamed[0]; i++)
-    if (miras__same(name, miras__renamed[i][!to])) {
-      name = miras__renamed[i][to];
-      if (to) break;
-    }
-  return name;
-}
-
-/* The field of a descriptor that has this name today, in files or not; NULL for none: facts are no
+/* The field of a descriptor that has this name, in files or not; NULL for none: facts are no
  * fields. */
 static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   const miras__field *f = miras__fields;
@@ -27890,35 +27471,21 @@ static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   return NULL;
 }
 
-/* The field that a name in files says, of today or older; NULL for none. A layer's field may have
- * the letter of a kind and a dot before it; else *letter is 0. */
+/* The field that a name in files says; NULL for none. A layer's field may have the letter of a kind
+ * and a dot before it; else *letter is 0. */
 static MIRAS__COLD const miras__field *miras__find_field(const char *name, char *letter) {
   const miras__field *f;
   *letter = (char)(miras__is_letter(name[0]) && name[1] == '.' ? name[0] : 0);
   name += *letter ? 2 : 0;
   f = miras__field_called(name);
-  if (!f || !f->since) f = miras__field_called(miras__rename(name, 0));
   return f && f->since && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 
 /* A field of a memory's descriptor by its name without "memory."; NULL for none. */
 static MIRAS__COLD const miras__field *miras__memory_field(const char *name) {
-  const miras__field *f;
   char whole[48] = "";
   miras__say(whole, sizeof whole, "memory.%s", name);
-  f = miras__field_called(whole);
-  return f ? f : miras__field_called(miras__rename(whole, 0));
-}
-
-/* The number that a word of a field stands for, in the words of today or of older files; -1 for
- * none. */
-static MIRAS__COLD int miras__word_meaning(const miras__field *f, const char *text) {
-  const int x = miras__meaning(f, text);
-  char whole[64] = "";
-  if (x >= 0) return x;
-  miras__say(whole, sizeof whole, "%s %s", f->name, text);
-  text = strchr(miras__rename(whole, 0), ' ');
-  return text ? miras__meaning(f, text + 1) : -1;
+  return miras__field_called(whole);
 }
 
 /* Write a field into text[MIRAS_PATTERN_SIZE]: a word that does not exist as its number. d and
@@ -27948,7 +27515,7 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
     return 1;
   }
   if (f->kind == MIRAS__WORD) {
-    const int x = miras__word_meaning(f, text);
+    const int x = miras__meaning(f, text);
     if (x >= 0) bits = (uint64_t)x;
     else if (!miras__read_whole(text, &bits) || (double)bits > (double)f->high) return 0;
   } else if (f->kind == MIRAS__REAL) {
@@ -27981,29 +27548,23 @@ static MIRAS__COLD void miras__say_long(char *why, size_t n, const char *name, s
  * each kind of layer. */
 enum { MIRAS__PLACES = (MIRAS_MAX_LAYER_KINDS + 1) * MIRAS__FIELDS };
 
-/* The field that a file of this version may hold at a place, and of which kind; NULL for none.
- * Until version 3 there are no letters, for all layers are of one kind. Then a layer's field has
- * that of each kind that there is and whose type it means something to. Up to version 6 files hold
- * all of these fields, from version 7 on those that are not 0. */
+/* The field that a file of this version may hold at a place, and of which kind; NULL for none. A
+ * layer's field has the letter of each kind that there is and whose type it means something to.
+ * Files hold those that are not 0. */
 static const miras__field *miras__in_file(const miras_model_desc *d, int version, int place,
                                           int *kind) {
   const miras__field *f = &miras__fields[place % MIRAS__FIELDS];
   const int lettered = place >= MIRAS__FIELDS;
   *kind = lettered ? place / MIRAS__FIELDS - 1 : 0;
-  if (!f->since || f->since > version || lettered != (version >= 4 && miras__of_layer(f)))
-    return NULL;
-  if (!lettered) return f;
-  if (!miras__used(d, *kind)) return NULL;
-  if (version < 7 && MIRAS__WITHIN(f, conv)) return f;   /* versions 4 to 6 knew fewer parts */
-  if (version < 7 && MIRAS__WITHIN(f, rwkv))
-    return miras__remembers(d->layer[*kind].type) ? f : NULL;
-  return miras__of_type(f, d->layer[*kind].type) ? f : NULL;
+  if (!f->since || f->since > version || lettered != miras__of_layer(f)) return NULL;
+  if (lettered && (!miras__used(d, *kind) || !miras__of_type(f, d->layer[*kind].type))) return NULL;
+  return f;
 }
 
-/* The version of files that a model is saved in: the oldest from 7 on that has all its fields, so
- * that older readers know what they can. */
+/* The version of files that a model is saved in: the oldest that has all its fields, so that older
+ * readers know what they can. */
 static int miras__version(const miras_model_desc *d) {
-  int version = 7, place, kind;
+  int version = MIRAS__OLDEST, place, kind;
   for (place = 0; place < MIRAS__PLACES; place++) {
     const miras__field *f = miras__in_file(d, MIRAS__VERSION, place, &kind);
     if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
@@ -28011,9 +27572,32 @@ static int miras__version(const miras_model_desc *d) {
   return version;
 }
 
+/* What a fingerprint calls a field that came with version 3 to 6 of files: as it was called then,
+ * which is without the name of its struct, but for these. */
+static MIRAS__COLD const char *miras__print_name(const miras__field *f) {
+  static const char *const then[][2] = {
+    {"memory.qk_norm", "memory.key_length"}, {"memory.decay_target", "memory.toward"},
+    {"memory.step_bound", "memory.bounded_step"}, {"mlp.none", "no_mlp"}, {"mlp.type", "mlp"},
+    {"mlp.token_shift", "shift"}, {"conv.size", "taps"}, {"mixer.conv_on", "convolved"},
+    {"mixer.share_qk", "shared_keys"}, {"mixer.qk_act", "key_mixing"},
+    {"mixer.v_act", "value_mixing"}, {"mixer.qk_heads", "key_heads"}, {"mixer.rope", "turn"},
+    {"mixer.rope_interleaved", "turn_pairs"}, {"mixer.decay_log_limit", "steepest"},
+    {"mixer.decay_min", "keep_low"}, {"mixer.dt_min", "step_low"}, {"mixer.dt_max", "step_high"},
+    {"mixer.d_skip", "skip"}, {"mixer.decay_horizon", "horizon"},
+    {"mixer.out_norm_epsilon", "out_epsilon"}, {"mixer.out_gate_rank", "out_rank"},
+    {"mixer.rope_theta", "turn_base"}, {"attention.rope_theta", "rotary_base"},
+    {"attention.rope_dim", "rotary_dim"}, {"attention.rope_share", "rotary"},
+    {"attention.out_gate", "output_gate"}
+  };
+  const char *dot = strchr(f->name, '.');
+  size_t i;
+  for (i = 0; i < MIRAS__COUNT(then); i++)
+    if (miras__same(f->name, then[i][0])) return then[i][1];
+  return dot && f->since < MIRAS__OLDEST && !miras__of_memory(f) ? dot + 1 : f->name;
+}
+
 /* A hash of the fields of d in [from, to) of a case: those of version 2 in their order, and those
- * of later versions by name where they are not 0. So states of version 0.2 keep their fingerprint,
- * and all do when fields are added. */
+ * of later versions by name where they are not 0, so that it stays when fields are added. */
 static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t to,
                                    uint64_t start) {
   const miras__field *f = miras__fields;
@@ -28022,7 +27606,7 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
     const size_t place = miras__own_text(f) ? offsetof(miras__case, d) : f->at;
     if (!f->since || f->decides == MIRAS__FREE || place < from || place >= to) continue;
     bits = miras__field_bits(d, f, kind);
-    /* log-cosh and tanh came before custom, whose old number is in old states */
+    /* log-cosh and tanh came before custom, whose number of before they have here */
     if (f->at == offsetof(miras__case, l.memory.bias) && bits >= MIRAS_BIAS_LOG_COSH &&
         bits <= MIRAS_BIAS_CUSTOM)
       bits ^= MIRAS_BIAS_LOG_COSH ^ MIRAS_BIAS_CUSTOM;
@@ -28030,7 +27614,7 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
       bits ^= MIRAS_RETENTION_TANH ^ MIRAS_RETENTION_CUSTOM;
     if (f->since > 2 && !bits) continue;
     if (f->since > 2) {
-      const char *name = miras__rename(f->name, 1);   /* as states of older versions have it */
+      const char *name = miras__print_name(f);
       start = miras__hash(start ^ miras__crc32c(0, name, strlen(name)));
     }
     start = miras__hash(start ^ bits);
@@ -28306,7 +27890,7 @@ static int miras__read_note(miras__file *f, int *note, const char *name, const c
     case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
     case MIRAS__NOTE_WRITER: return miras__same(value, "miras.h");
     case MIRAS__NOTE_VERSION: f->version = value[0] - '0';
-      return f->version >= 2 && f->version <= MIRAS__VERSION && !value[1];
+      return f->version >= MIRAS__OLDEST && f->version <= MIRAS__VERSION && !value[1];
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &f->steps);
     case MIRAS__NOTE_CHECKSUM: f->checksum = start;
       return f->t.at - start == 9;   /* eight plain digits and the quote */
@@ -28419,14 +28003,11 @@ static int miras__next(miras__file *f, miras__tensor *x) {
   return 0;
 }
 
-/* Does the file say its version, and every field that such a file must hold, and none that it may
- * not? */
+/* Does the file say its version, and no field that such a file may not hold? */
 static int miras__complete(const miras__file *f) {
   int place, kind;
-  for (place = 0; place < MIRAS__PLACES; place++) {
-    const int held = miras__in_file(&f->d, f->version, place, &kind) != NULL;
-    if (f->version < 7 ? f->seen[place] != held : f->seen[place] && !held) return 0;
-  }
+  for (place = 0; place < MIRAS__PLACES; place++)
+    if (f->seen[place] && !miras__in_file(&f->d, f->version, place, &kind)) return 0;
   /* Our files name their writer and carry a checksum. One without the other is damage. */
   return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
@@ -28458,9 +28039,13 @@ static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, si
   return borders == miras__hash(0) - miras__hash(f->payload_size);
 }
 
-/* A file whose check failed: a text of it that is too long has a sentence of its own. */
+/* A file whose check failed: one that is too old or has too long a text has a sentence. */
 static MIRAS__COLD miras_result miras__file_wrong(const miras__file *f, char *why, size_t n) {
-  if (f->cut) miras__say_long(why, n, f->cut->name, f->cut_length, f->cut);
+  if (f->version > 1 && f->version < MIRAS__OLDEST)
+    miras__say(why, n, "the model's file is of version %d, which miras.h %s wrote; those from %d "
+               "on are read: a build of 0.3.0 loads this one and saves it as such", f->version,
+               f->version == 2 ? "0.2.0" : "0.3.0 in its beginnings", (int)MIRAS__OLDEST);
+  else if (f->cut) miras__say_long(why, n, f->cut->name, f->cut_length, f->cut);
   return MIRAS_ERR_FORMAT;
 }
 
@@ -28529,7 +28114,7 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
       return MIRAS_ERR_FORMAT;
     sum += miras__hash((uint64_t)at);
   }
-  /* Those there are are the first ones, each once: of that their sum of hashes is proof enough. */
+  /* The tensors are the model's first `count`, each once, if their hashes add up to those. */
   for (i = 0; i < count; i++) sum -= miras__hash((uint64_t)i);
   if (sum || count < views || count == views + 1 ||
       (count > views && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)))
@@ -28635,8 +28220,8 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f, char *w
 enum { MIRAS__A_MEMORY = 1, MIRAS__A_SESSION, MIRAS__AN_ADOPTION, MIRAS__A_NEW_MEMORY,
        MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING, MIRAS__A_DESCRIPTION };
 
-/* Bytes before the text, here and in version 1. */
-enum { MIRAS__STATE_HEAD = 88, MIRAS__OLD_HEAD = 64 };
+/* Bytes before the payload, and before the text in it; the version. */
+enum { MIRAS__PAYLOAD_AT = 64, MIRAS__STATE_HEAD = 88, MIRAS__STATE_VERSION = 2 };
 
 /* The parts of a state's file: the head, without checksums, then these. */
 typedef struct miras__state {
@@ -28730,7 +28315,7 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
 #endif
   memcpy(&says[3], s->at, 8);
   memcpy(s->head, "mirastat", 8);
-  miras__set32(s->head + 8, 2);
+  miras__set32(s->head + 8, MIRAS__STATE_VERSION);
   miras__set32(s->head + 12, (uint32_t)what);
   for (i = 0; i < 5; i++) miras__set64(s->head + 16 + 8 * i, says[i]);
   miras__set64(s->head + 72, s->row ? s->width : 0);
@@ -28742,7 +28327,7 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
 
 /* The payload. */
 static void miras__out_state(miras__sink *to, const miras__state *s) {
-  miras__out(to, s->head + MIRAS__OLD_HEAD, MIRAS__STATE_HEAD - MIRAS__OLD_HEAD);
+  miras__out(to, s->head + MIRAS__PAYLOAD_AT, MIRAS__STATE_HEAD - MIRAS__PAYLOAD_AT);
   if (s->desc) miras__out_memory(to, s->desc);
   if (s->row) miras__out_words(to, s->row, s->width, 0);
   if (s->count) miras__out_words(to, s->params, s->count, 0);
@@ -28814,29 +28399,23 @@ typedef struct miras__places {
  * head are there, and the file has `whole` bytes. */
 static MIRAS__COLD int miras__state_places(const unsigned char *head, size_t size, uint64_t whole,
                                            miras__places *at) {
-  uint64_t left = whole, part[4];
-  size_t start = MIRAS__OLD_HEAD;
-  uint32_t version;
+  uint64_t left = whole - MIRAS__STATE_HEAD, part[4];
   int i;
-  if (size < start || memcmp(head, "mirastat", 8) != 0 ||
-      miras__crc32c(0, head, 60) != miras__get32(head + 60))
+  if (size < MIRAS__STATE_HEAD || whole < MIRAS__STATE_HEAD || memcmp(head, "mirastat", 8) != 0 ||
+      miras__crc32c(0, head, 60) != miras__get32(head + 60) ||
+      miras__get32(head + 8) != MIRAS__STATE_VERSION)
     return 0;
-  version = miras__get32(head + 8);
-  if (version == 2) start = MIRAS__STATE_HEAD;
-  else if (version != 1) return 0;
-  if (size < start || whole < start) return 0;
-  part[0] = version == 2 ? miras__get64(head + 80) : 0;
-  part[1] = version == 2 ? miras__get64(head + 72) : 0;
+  part[0] = miras__get64(head + 80);
+  part[1] = miras__get64(head + 72);
   part[2] = miras__get64(head + 24);
   part[3] = miras__get64(head + 32);
-  left -= start;
   for (i = 0; i < 4; i++) {
     const uint64_t wide = i == 1 || i == 2 ? 4 : 1;
     if (part[i] > left / wide || (i == 0 && part[i] % 4)) return 0;
     left -= part[i] *= wide;
   }
   if (left) return 0;
-  at->text = start;
+  at->text = MIRAS__STATE_HEAD;
   at->row = at->text + (size_t)part[0];
   at->params = at->row + (size_t)part[1];
   at->state = at->params + (size_t)part[2];
@@ -28846,6 +28425,15 @@ static MIRAS__COLD int miras__state_places(const unsigned char *head, size_t siz
 /* Does an undamaged head belong to the object, version and position apart? */
 static int miras__state_alike(const unsigned char *head, const miras__state *s) {
   return memcmp(head + 12, s->head + 12, 28) == 0 && memcmp(head + 48, s->head + 48, 8) == 0;
+}
+
+/* A file that is no state of today: one of version 1 has a sentence. */
+static MIRAS__COLD miras_result miras__state_wrong(const unsigned char *head, size_t size,
+                                                   char *why, size_t n) {
+  if (size >= 12 && memcmp(head, "mirastat", 8) == 0 && miras__get32(head + 8) == 1)
+    miras__say(why, n, "the state's file is of version 1, which miras.h 0.2.0 and 0.3.0 in its "
+               "beginnings wrote; a build of 0.3.0 loads it and saves it as version 2");
+  return MIRAS_ERR_FORMAT;
 }
 
 /* Are these bytes a state's file, and undamaged? */
@@ -28862,8 +28450,7 @@ static MIRAS__COLD int miras__desc_of_file(miras_memory_desc *to, const void *by
   miras__places at;
   miras_memory_desc d;
   uint64_t batch;
-  if (!miras__state_whole(head, size, &at) || miras__get32(head + 12) != MIRAS__A_MEMORY ||
-      at.text == MIRAS__OLD_HEAD)
+  if (!miras__state_whole(head, size, &at) || miras__get32(head + 12) != MIRAS__A_MEMORY)
     return 0;
   memset(&d, 0, sizeof d);
   batch = miras__get64(head + 48);
@@ -28913,7 +28500,7 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   miras__state s;
   size_t i;
   miras__find_state(&s, one, object);
-  if (!miras__state_whole(head, size, &at)) return MIRAS_ERR_FORMAT;
+  if (!miras__state_whole(head, size, &at)) return miras__state_wrong(head, size, why, n);
   if (!miras__state_alike(head, &s)) {
     if (one == MIRAS__A_MEMORY)
       miras__memory_unlike((const miras_memory *)object, bytes, size, why, n);
@@ -28926,7 +28513,7 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   for (i = 0; i < s.sequences; i++)
     if (memcmp(from + 4 * i * s.words, head + 40, 8) != 0) return MIRAS_ERR_FORMAT;
 #ifndef MIRAS_NO_MODEL
-  if (one == MIRAS__A_SESSION && at.text > MIRAS__OLD_HEAD) {
+  if (one == MIRAS__A_SESSION) {
     says = miras__get64(head + 64) == miras__weights_print(((miras_session *)object)->in.model);
     if (!says && what != MIRAS__AN_ADOPTION) return MIRAS_ERR_WEIGHTS;
   }
@@ -28963,7 +28550,7 @@ static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, con
   size_t takes;
   memset(&d, 0, sizeof d);
   if (o->given) d.seed = o->given->seed, d.parallel = o->given->parallel;
-  if (!miras__desc_of_file(&d, bytes, size)) return MIRAS_ERR_FORMAT;
+  if (!miras__desc_of_file(&d, bytes, size)) return miras__state_wrong(head, size, why, n);
   if (o->given && (d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM))
     d.custom = o->given->custom;
   takes = miras__memory_bytes(&draft, &d, why, n);
@@ -29012,10 +28599,10 @@ static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink 
   miras__set32(state.head + 56, sum.crc);
   miras__set32(state.head + 60, miras__crc32c(0, state.head, 60));
   if (s) {
-    miras__out(s, state.head, MIRAS__OLD_HEAD);
+    miras__out(s, state.head, MIRAS__PAYLOAD_AT);
     miras__out_state(s, &state);
   }
-  return miras__size_add(sum.size, MIRAS__OLD_HEAD, &sum.size) ? sum.size : 0;
+  return miras__size_add(sum.size, MIRAS__PAYLOAD_AT, &sum.size) ? sum.size : 0;
 }
 
 static MIRAS__COLD miras_result miras__accept(int what, void *object, const void *bytes,
@@ -29331,10 +28918,6 @@ static const miras__field *miras__field_of(const miras_model_desc *d, const char
   if (!d || !name || (f && !miras__of_layer(f))) return f;
   f = miras__find_field(name, &letter);
   if (letter) *kind = miras__kind_of(d, letter);
-  if (!f && !letter) {
-    f = miras__field_called(miras__rename(name, 0));
-    if (f && miras__of_layer(f)) f = NULL;
-  }
   return *kind < 0 ? NULL : f;
 }
 
@@ -29676,9 +29259,8 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
   }
 #endif
   (void)file;
-  (void)why;
-  (void)why_size;
-  if (!miras__state_places(first, n, size, &at)) return MIRAS_ERR_FORMAT;
+  if (!miras__state_places(first, n, size, &at))
+    return miras__state_wrong(first, n, why, why_size);
   if (what != MIRAS__A_NEW_MEMORY) {
     miras__state state;
     miras__find_state(&state, what == MIRAS__A_MEMORY ? what : MIRAS__A_SESSION, object);

@@ -562,8 +562,6 @@ MIRAS_X(map)
 MIRAS_X(act_grad2)
 MIRAS_X(sub)
 MIRAS_X(sigmoid_bwd)
-MIRAS_X(log_weights)
-MIRAS_X(log_weights_bwd)
 MIRAS_X(rest)
 MIRAS_X(momentum_fwd)
 MIRAS_X(shrink_from)
@@ -4479,7 +4477,7 @@ static void miras__slabs_rows(miras__slabs *f, size_t t) {
   const miras__side *tile = f->at.tile;
   const unsigned n = f->size.chunk, in = f->size.in;
   miras__chunk *const c = f->c;
-  miras__span(c, c->p->retain, t, 0, n, 1);
+  miras__span(c, t, 0, n, 1);
   miras__span_state(c);
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
   miras__rows_fwd(c->K, c->p, &c->io, t, n, &c->rows);
@@ -5560,7 +5558,7 @@ template <int P> static void miras__back_again(miras__back *f, size_t t, unsigne
   const unsigned in = l->size.in;
   miras__chunk *const c = l->c;
   unsigned from;
-  miras__span(c, c->p->retain, t, 0, m, m == c->p->chunk_pairs);
+  miras__span(c, t, 0, m, m == c->p->chunk_pairs);
   if (l->size.linked) miras__chunk_weights(c);
   miras__span_state(c);
   l->reads = (unsigned)c->reads, l->live = c->retain->reads_live;
@@ -7617,7 +7615,7 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   miras_cuda::miras__slabs_size *s = &c.slabs;
   int nearby;
   memset((void *)&c, 0, sizeof c);
-  if (p->layers != 2 || p->from[1] != 1 || p->retain != p->first || d->inner_steps > 1 ||
+  if (p->layers != 2 || p->from[1] != 1 || d->inner_steps > 1 ||
       p->past || d->reset_every || d->chunk < 8 || d->chunk > 128 ||
       (p->channel && p->rates > 128) ||
       (retain->close && !retain->stores_link) || retain->from_dual ||

@@ -450,6 +450,34 @@ static int below_bars(row *r, const cell *c, int input, double bar) {
   return failed;
 }
 
+/* Write t of a moment, before it is written. */
+static void moment_note(moment *o, const row *r, size_t t, const float *key, const float *value) {
+  const size_t keys = (size_t)r->steps * (size_t)r->dk, values = (size_t)r->steps * (size_t)r->dv;
+  size_t bytes;
+  if (t == 0) memcpy(o->state, miras_memory_state(r->m, &bytes), o->bytes);
+  memcpy(o->keys + t * keys, key, keys * sizeof *key);
+  memcpy(o->values + t * values, value, values * sizeof *value);
+}
+
+/* How many of so many writes are not forgotten. */
+static double remembered(const row *r, uint64_t writes) {
+  const double all = (double)writes * r->steps;
+  return r->d.retention == MIRAS_RETENTION_ALL || !(r->d.decay_rate > 0)
+           ? all : fmin(all, 1 / (double)r->d.decay_rate);
+}
+
+/* What a memory that stayed finite comes to. */
+static void judge(row *r, int input, moment *o, double *error, double bar, const char *self,
+                  cell *c) {
+  int k;
+  qsort(error, PAIRS, sizeof *error, by_size);
+  c->error = (error[PAIRS / 2 - 1] + error[PAIRS / 2]) / 2;
+  c->denormal = denormals(r);
+  time_moments(r, o, c->time, bar);
+  for (k = 0; self && k < 2; k++) c->count[k] = count_moment(r, &o[k], self);
+  c->failed = below_bars(r, c, input, bar);
+}
+
 static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, const char *self,
                  cell *c) {
   const size_t dk = (size_t)r->dk, dv = (size_t)r->dv, steps = (size_t)r->steps;
@@ -460,9 +488,9 @@ static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, c
   float *value = (float *)room(steps * dv, sizeof *value), *probe;
   float *last_key = (float *)room(PAIRS * dk, sizeof *key);   /* the last that were not zero */
   float *last_value = (float *)room(PAIRS * dv, sizeof *value);
-  double error[PAIRS], largest = 0, largest_key = 0, largest_query = 0, remembered, before = 0;
+  double error[PAIRS], largest = 0, largest_key = 0, largest_query = 0, before = 0;
   uint64_t i, from[2], heard = 0, other = ~seed;
-  size_t j, bytes;
+  size_t j;
   int errors = 0, k, sound = 1;
 
   memset(c, 0, sizeof *c);
@@ -489,12 +517,8 @@ static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, c
       }
     }
     for (k = 0; k < 2; k++)
-      if (i >= from[k] && i < from[k] + TIMED) {
-        const size_t t = (size_t)(i - from[k]);
-        if (t == 0) memcpy(o[k].state, miras_memory_state(r->m, &bytes), o[k].bytes);
-        memcpy(o[k].keys + t * steps * dk, key, steps * dk * sizeof *key);
-        memcpy(o[k].values + t * steps * dv, value, steps * dv * sizeof *value);
-      }
+      if (i >= from[k] && i < from[k] + TIMED)
+        moment_note(&o[k], r, (size_t)(i - from[k]), key, value);
     if (i == 0) {
       uniform(&other, probe, r->dk, scale_of(input));
       row_read(r, probe, out);
@@ -522,22 +546,11 @@ static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, c
     sound = look(r, c, last_key + (size_t)k * dk, largest, &largest_query, out);
     error[errors++] = difference(out, v, r->dv) / norm(v, r->dv);
   }
-  remembered = r->d.retention == MIRAS_RETENTION_ALL || !(r->d.decay_rate > 0)
-                 ? (double)i * r->steps : fmin((double)i * r->steps, 1 / (double)r->d.decay_rate);
   if (r->d.qk_norm == MIRAS_QK_NORM_L2) largest_key = largest_query = 1;
-  c->most = sums(r) ? 1.01 * remembered * (double)r->d.learning_rate * largest_key * largest_query
-                    : 1000 * fmax(1, before / largest);
-  if (!sound) {
-    c->failed = FINITE;
-  } else {
-    qsort(error, PAIRS, sizeof *error, by_size);
-    c->error = (error[PAIRS / 2 - 1] + error[PAIRS / 2]) / 2;
-    c->denormal = denormals(r);
-    time_moments(r, o, c->time, bar);
-    if (self)
-      for (k = 0; k < 2; k++) c->count[k] = count_moment(r, &o[k], self);
-    c->failed = below_bars(r, c, input, bar);
-  }
+  c->most = sums(r) ? 1.01 * remembered(r, i) * (double)r->d.learning_rate * largest_key *
+                        largest_query : 1000 * fmax(1, before / largest);
+  if (sound) judge(r, input, o, error, bar, self, c);
+  else c->failed = FINITE;
   source_close(&s);
   for (k = 0; k < 2; k++) moment_close(&o[k]);
   free(key), free(value), free(out), free(probe), free(last_key), free(last_value);
@@ -763,6 +776,19 @@ static void choose(const char *option, const char *list, int *chosen, int most,
 static const char *name_of_input(int i) { return input_name[i]; }
 static const char *name_of_kind(int i) { return miras_preset_name((miras_preset)i); }
 
+static void help(void) {
+  puts("soak: what many writes do to a memory on its own, for every row of the table\n\n"
+       "  --rows A,B,...     these rows (all)\n"
+       "  --inputs A,B,...   these inputs (random,recurring,constant,silent,small,large,spikes,"
+       "drifting)\n"
+       "  --writes N         of each (1000000), rounded up to whole rounds of what recurs\n"
+       "  --quick            10000 writes, and wider bars for times\n"
+       "  --noise            noisy targets instead, in a table of its own\n"
+       "  --dim N            width of keys and values (64)\n"
+       "  --seed N           of the inputs (1)\n"
+       "  --counts           instructions per write, by valgrind");
+}
+
 int main(int argc, char **argv) {
   static cell cells[MIRAS_PRESET_ROWS][INPUTS];
   int kinds[MIRAS_PRESET_ROWS], inputs[INPUTS], dim = 64, counts = 0, i, k, failed = 0;
@@ -776,16 +802,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[i], "--quick")) { count = 10000, bar = 2; continue; }
     if (!strcmp(argv[i], "--noise")) return noise_table();
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-      puts("soak: what many writes do to a memory on its own, for every row of the table\n\n"
-           "  --rows A,B,...     these rows (all)\n"
-           "  --inputs A,B,...   these inputs (random,recurring,constant,silent,small,large,spikes,"
-           "drifting)\n"
-           "  --writes N         of each (1000000), rounded up to whole rounds of what recurs\n"
-           "  --quick            10000 writes, and wider bars for times\n"
-           "  --noise            noisy targets instead, in a table of its own\n"
-           "  --dim N            width of keys and values (64)\n"
-           "  --seed N           of the inputs (1)\n"
-           "  --counts           instructions per write, by valgrind");
+      help();
       return 0;
     }
     if (!value && (argv[i][0] != '-' || !strstr(" --rows --inputs --writes --dim --seed", argv[i])))

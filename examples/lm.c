@@ -309,6 +309,27 @@ static void no_set(const miras_model_desc *d, const char *text, const char *said
   die(2, "--set is \"%s\"; there is no field %s; lm models NAME lists them all", text, field);
 }
 
+/* The width of the MLPs that comes nearest to --parameters from below. */
+static void fit_parameters(const options *o, miras_model_desc *d) {
+  char why[256] = "";
+  double at[2];
+  int i;
+  for (i = 0; i < 2; i++) {
+    miras_model_desc small = *d;
+    miras_model *m;
+    set_hidden(&small, 1 + i);
+    if (!miras_model_size(&small, why, sizeof why)) die(2, "%s", why);
+    m = miras_model_open(&small, NULL, NULL, 0);
+    if (!m) die(1, "there is not enough memory for the model");
+    at[i] = (double)count_parameters(m);
+    miras_model_close(m);
+  }
+  if (!(at[1] > at[0])) die(2, "--parameters is %d, but no layer has an MLP", o->parameters);
+  if (at[0] > o->parameters)
+    die(2, "--parameters is %d; without an MLP the model has %.0f", o->parameters, at[0]);
+  set_hidden(d, 1 + (int)((o->parameters - at[0]) / (at[1] - at[0])));
+}
+
 /* What the options ask for; leaves with a sentence if that is not a model. */
 static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
@@ -372,24 +393,7 @@ static miras_model_desc describe(const options *o, int vocab) {
     const int grid = (15 + chunk) / chunk * chunk;
     d.layer[0].memory.reset_every = (2 * o->context + grid - 1) / grid * grid;
   }
-  if (o->parameters) {   /* the width of the MLPs that comes nearest from below */
-    double at[2];
-    int i;
-    for (i = 0; i < 2; i++) {
-      miras_model_desc small = d;
-      miras_model *m;
-      set_hidden(&small, 1 + i);
-      if (!miras_model_size(&small, why, sizeof why)) die(2, "%s", why);
-      m = miras_model_open(&small, NULL, NULL, 0);
-      if (!m) die(1, "there is not enough memory for the model");
-      at[i] = (double)count_parameters(m);
-      miras_model_close(m);
-    }
-    if (!(at[1] > at[0])) die(2, "--parameters is %d, but no layer has an MLP", o->parameters);
-    if (at[0] > o->parameters)
-      die(2, "--parameters is %d; without an MLP the model has %.0f", o->parameters, at[0]);
-    set_hidden(&d, 1 + (int)((o->parameters - at[0]) / (at[1] - at[0])));
-  }
+  if (o->parameters) fit_parameters(o, &d);
   if (!miras_model_size(&d, why, sizeof why)) die(2, "%s", why);
   return d;
 }

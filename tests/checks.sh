@@ -407,7 +407,7 @@ windows_runs() {
       -o "$build/windows/$(basename $file).exe" -lm -lpthread || return 1
   done
   cp README.md "$build/windows" && mkdir -p "$build/windows/tests/data" &&
-    cp tests/data/6-gla.safetensors "$build/windows/tests/data" && cd "$build/windows" &&
+    cp tests/data/0.3-yaad.safetensors "$build/windows/tests/data" && cd "$build/windows" &&
     $limit wine quickstart.exe && $limit wine test_api.exe && $limit wine test_files.exe &&
     $limit wine lm.exe train README.md --dim 16 --heads 1 --steps 3 --out small.safetensors &&
     ls -l small.safetensors

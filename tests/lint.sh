@@ -2,6 +2,7 @@
 # lint.sh: the rules of the house that a compiler does not check. Run from anywhere:
 #   sh tests/lint.sh          prints file:line: what, one line per finding; exit status 1 if any
 #   sh tests/lint.sh --toc    prints the table of contents that the banners of miras.h imply
+#   sh tests/lint.sh --rooms  prints the lines of each room of miras.h
 # Each pattern is written so that it does not match itself.
 # shellcheck disable=SC2129 # one block per rule reads better than one redirection
 set -u
@@ -9,6 +10,8 @@ LC_ALL=C
 export LC_ALL
 cd "$(dirname "$0")/.." || exit 2
 header=miras.h
+# Functions and records that are longer than rules 5 and 6 allow, until somebody shortens them.
+over='miras__plan_make miras__run_step miras__plan miras__chunk miras_memory_desc'
 findings=$(mktemp) || exit 2
 trap 'rm -f "$findings" "$findings.code" "$findings.cuda"' EXIT
 trap 'exit 2' HUP INT TERM
@@ -20,6 +23,17 @@ fi
 
 if [ "${1:-}" = --toc ]; then
   sed -n 's|^/\* \(@[0-9][0-9] .*[^ -]\) ---.*|  \1|p' "$header"
+  exit 0
+fi
+if [ "${1:-}" = --rooms ]; then
+  awk '
+    /^\/\* @[0-9][0-9] / {
+      if (room) printf "%6d  %s\n", FNR - from, room
+      from = FNR
+      room = substr($0, 4)
+      sub(/ --+.*/, "", room)
+    }
+    END { printf "%6d  %s\n%6d  in all\n", FNR + 1 - from, room, FNR }' "$header"
   exit 0
 fi
 
@@ -198,6 +212,103 @@ awk -v file="$header" '
     say(FNR, "calls a function that the library does without")
   }' "$findings.code" >>"$findings"
 
+# What a banner names after "needs" is the rooms whose functions, types, macros, enumerators and
+# tables the room's text uses: names of miras__, MIRAS__, the vector vocabulary and public calls. Of
+# a name that several rooms define the nearest below counts. K->name is a use of @20, whose table it
+# is; struct members are none.
+awk -v file="$header" '
+  function say(line, text) { printf "%s:%d: %s\n", file, line, text }
+  function define(name) {
+    sub(/[^A-Za-z0-9_].*/, "", name)
+    if (name !~ /^(miras_|MIRAS__|[VK]_)/ || (name, room) in own) return
+    own[name, room] = 1
+    homes[name] = homes[name] " " room
+  }
+  FNR == NR {
+    asks = /^ *# *(if|el|undef)/ || (asks && more)     # a conditional is about the build, no use
+    more = /\\$/
+    if (/^@[0-9][0-9]$/) room = substr($0, 2, 2)
+    else if (room + 0 < 10 || room + 0 == 99 || asks || /MIRAS__IN_SET/ || /^MIRAS__FITS/) next
+    text[++lines] = $0
+    in_room[lines] = room
+    if (/^ *# *define /) {
+      sub(/^ *# *define +/, "")
+      define($0)
+    } else if (/^struct miras__[a-z_]+ *\{/) {
+      define(substr($0, 8))
+    } else if (/^} *[A-Za-z_]+;/) {
+      sub(/^} */, "")
+      define($0)
+    } else if (/^(static|MIRAS_API|typedef|MIRAS__).*miras_[a-z0-9_]*( *=|[[(])/) {
+      match($0, /miras_[a-z0-9_]*( *=|[[(])/)
+      define(substr($0, RSTART))
+    }
+    if (/^(typedef )?enum[ a-z_]*\{/) within = sub(/^[^{]*\{/, "")
+    while (within && match($0, /MIRAS__[A-Z0-9_]+ *(,|=|}|$)/)) {
+      define(substr($0, RSTART))
+      $0 = substr($0, RSTART + RLENGTH)
+    }
+    if (/}/) within = 0
+    next
+  }
+  /^\/\* @[0-9][0-9] / {
+    room = substr($0, 5, 2)
+    where[room] = FNR
+    order[++rooms] = room
+    if (match($0, / needs [0-9 ]+/)) {
+      count = split(substr($0, RSTART + 7, RLENGTH - 7), need, " ")
+      for (i = 1; i <= count; i++) named[room, need[i]] = 1
+    }
+  }
+  END {
+    for (i = 1; i <= lines; i++) {
+      room = in_room[i]
+      count = split(text[i], word, /[^A-Za-z0-9_]+/)
+      for (k = 1; k <= count; k++) {
+        name = word[k]
+        sub(/_(portable|avx2|avx512|neon|simd128)$/, "", name)
+        if (!(name in homes) || (name, room) in own) continue
+        m = split(homes[name], home, " ")
+        for (best = 0; m && !best; m--) if (home[m] + 0 < room + 0) best = home[m]
+        if (best && !((room, best) in uses)) uses[room, best] = name
+      }
+    }
+    for (i = 1; i <= rooms; i++) {
+      room = order[i]
+      right = more = less = ""
+      for (k = 1; k < i; k++) {
+        used = (room, order[k]) in uses
+        if (used) right = right " " order[k]
+        if (used && !((room, order[k]) in named))
+          more = more " @" order[k] " (" uses[room, order[k]] ")"
+        if (!used && (room, order[k]) in named) less = less " @" order[k]
+      }
+      if (more != "") more = " uses" more " unsaid;"
+      if (less != "") less = " uses nothing of" less ";"
+      if (more less != "") say(where[room], "@" room more less " its banner needs" right)
+    }
+  }' "$findings.code" "$header" >>"$findings"
+
+# Records of at most 60 members.
+awk -v file="$header" '
+  /^(typedef )?struct [a-z_0-9]+ *\{/ && !/}/ {
+    name = $0
+    sub(/^(typedef )?struct /, "", name)
+    sub(/[^a-z_0-9].*/, "", name)
+    start = FNR
+    members = 0
+    next
+  }
+  start && /^}/ {
+    if (members > 60)
+      printf "%s:%d: %s has %d members; 60 are allowed\n", file, start, name, members
+    start = 0
+  }
+  start && !/^ *#/ {
+    while (gsub(/\([^()]*\)|\[[^][]*\]/, "")) {}
+    members += gsub(/[,;]/, "")
+  }' "$findings.code" >>"$findings"
+
 # A refusal that begins with a name, "NAME is ...", or asks miras__whole for it: callers know the
 # name, for it is declared in what they include, rooms @02 to @04, or the beginning of the GPU half.
 code miras_cuda.cuh >"$findings.cuda"
@@ -226,7 +337,8 @@ awk -v header="$header" '
     }
   }' "$findings.code" "$findings.cuda" >>"$findings"
 
-# 6. Shape: functions of at most 100 lines and 10 parameters, and the real name of each stands in
+# 6. Shape: functions of at most 80 lines (of tests, which are lists of cases, 100) and 10
+# parameters, and the real name of each stands in
 # the text: no macro makes it, and only MIRAS__JOIN2 of the rename block pastes. A function begins
 # at the first column and ends with a brace there.
 for file in $sources; do
@@ -234,7 +346,8 @@ for file in $sources; do
     *.c|*.h|*.cpp|*.cu|*.cuh) ;;
     *) continue ;;
   esac
-  awk -v file="$file" '
+  case $file in tests/*) most=100 ;; *) most=80 ;; esac
+  awk -v file="$file" -v most=$most '
     function say(line, text) { printf "%s:%d: %s\n", file, line, text }
     function begin(text,   i, c, depth, count) {   # of the text before the body
       sub(/[ \t]*\{.*/, "", text)
@@ -275,8 +388,8 @@ for file in $sources; do
     }
     body {
       if (out !~ /^}/) next
-      if (name != "" && FNR - start >= 100)
-        say(start, name " has " FNR - start + 1 " lines; 100 are allowed")
+      if (name != "" && FNR - start >= most)
+        say(start, name " has " FNR - start + 1 " lines; " most " are allowed")
       body = 0
       next
     }
@@ -292,6 +405,15 @@ for file in $sources; do
       head = ""
     }' "$file"
 done >>"$findings"
+
+for name in $over; do
+  if grep -q ": $name has " "$findings"; then
+    grep -v ": $name has " "$findings" >"$findings.code"
+    cp "$findings.code" "$findings"
+  else
+    echo "tests/lint.sh: $name is not too long any more; take it off the list" >>"$findings"
+  fi
+done
 
 # 7. What commands of pages and of head comments leave at the top level is ignored.
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then

@@ -312,7 +312,7 @@ HELP void data_new(data *x, const miras_memory_desc *given, int T, uint64_t seed
       for (size_t i = 0; i < (size_t)s.in[l] * (size_t)s.out[l]; i++) {
         const size_t at = (size_t)h * s.weights + s.at[l] + i;
         float w = x->params.f[at];
-        if (d.retention == MIRAS_RETENTION_KL && !ref_lags(&d))
+        if (d.retention == MIRAS_RETENTION_KL)
           w *= logit_spread;
         else if (d.retention == MIRAS_RETENTION_SIGMOID) /* all weights are positive: small ones */
           w = 0.6f * logit_spread * w - logf((float)s.in[l]);
@@ -660,8 +660,8 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
     d.simplex = 0.0f;
     d.simplex_whole = 0;
   }
-  if (d.retention != MIRAS_RETENTION_KL) d.simplex_logits = 0;
-  if (d.retention != MIRAS_RETENTION_KL || ref_lags(&d)) d.simplex_signed = 0;
+  if (d.retention != MIRAS_RETENTION_KL) d.simplex_logits = d.simplex_signed = 0;
+  else if (d.chunk > 1) d.simplex_logits = 1;
   if (d.retention != MIRAS_RETENTION_L2_BOTH) d.balance = 0.0f;
   if (!may_shorten(&d)) d.ball = 0.0f;
   if (!may_look_back(&d)) d.omega = 0;
@@ -724,16 +724,15 @@ HELP int has_meaning(const miras_memory_desc *d) {
     return d->architecture == MIRAS_ARCH_MATRIX && d->bias == MIRAS_BIAS_L2 && plain;
   if (d->algorithm == MIRAS_ALGORITHM_MUON)
     return plain && d->architecture != MIRAS_ARCH_VECTOR && d->inner_steps <= 1;
-  if (d->algorithm != MIRAS_ALGORITHM_MOMENTUM) return !(ref_lags(d) && d->inner_steps > 1);
-  return !ref_lags(d) && d->retention != MIRAS_RETENTION_ELASTIC && !ref_is_divergence(d);
+  return d->algorithm != MIRAS_ALGORITHM_MOMENTUM ||
+         (d->retention != MIRAS_RETENTION_ELASTIC && !ref_is_divergence(d));
 }
 
 static int plain_cells; /* 1: no extras, all gates constant */
 
 /* Where decays lead, how far steps may go, how long keys are: half, a quarter and a quarter of the
- * cells in which they mean something. A few start anew. Memora's paper form has channels more often
- * than others, for there are few of it. Drawn after all else, so that what else a cell is does not
- * depend on them. */
+ * cells in which they mean something. A few start anew. Drawn after all else, so that what else a
+ * cell is does not depend on them. */
 HELP void late_extras(miras_memory_desc *d) {
   const int perceptron =
     d->architecture != MIRAS_ARCH_MATRIX && d->architecture != MIRAS_ARCH_KV_CACHE;
@@ -756,12 +755,6 @@ HELP void late_extras(miras_memory_desc *d) {
   if (below(16) == 0) d->reset_every = ref_reset_grid(d) * (1 + below(2));
   if (!perceptron && below(3) == 0) d->learning_rate_gate = MIRAS_GATE_CHANNEL;
   if (d->token_rates || (may_rate(d) && below(4) == 0)) d->token_rates = 1 + below(2);
-  if (ref_lags(d) &&
-      (d->architecture == MIRAS_ARCH_GATED_MLP || d->architecture == MIRAS_ARCH_MLP) &&
-      d->depth <= 2 && (d->depth == 1 || d->key_dim == d->value_dim) && below(2) == 0) {
-    d->decay_gate = MIRAS_GATE_CHANNEL;
-    if (below(2) == 0) d->learning_rate_gate = MIRAS_GATE_CHANNEL;
-  }
   if (d->inner_norm && below(4) == 0) d->norm_epsilon = below(2) ? 0.05f : 1e-4f;
 }
 
@@ -1260,7 +1253,7 @@ HELP int difference(const functional *f, double *value, int b, int h, double *de
  * a thousandth at most. */
 HELP int state_difference(const functional *f, double *value, int b, int h, double *derivative) {
   double h0 = 2e-6;
-  if ((ref_is_divergence(&f->m->d) || ref_lags(&f->m->d)) && 1e-3 * fabs(*value) < h0)
+  if (ref_is_divergence(&f->m->d) && 1e-3 * fabs(*value) < h0)
     h0 = 1e-3 * fabs(*value) + 1e-9;
   return difference_over(f, value, b, h, h0, derivative);
 }

@@ -652,15 +652,12 @@ def perceptron(x, weights, offsets, inputs):
                      x.memory_bias[:, None])
 
 
-def descend(x, peers, loss, link=lambda a, anchor: a, lag=False):
+def descend(x, peers, loss, link=lambda a, anchor: a):
     """link(a, anchor): the weights of a layer; anchor is its state at the chunk's start, None when
-    the chunk closes and at its start. lag: the state is the weights, and only the first token of a
-    chunk passes by the link."""
+    the chunk closes and at its start."""
     state = [per_batch(x.memory_1), per_batch(x.memory_2)]
     if hasattr(x, 'memory_offset_1'):
         state += [per_batch(t)[:, :, None] for t in (x.memory_offset_1, x.memory_offset_2)]
-    if lag:
-        state, link, back = [link(a, None) for a in state], lambda a, anchor: a, link
     speed = [0.0] * len(state)
     outputs = []
 
@@ -682,12 +679,7 @@ def descend(x, peers, loss, link=lambda a, anchor: a, lag=False):
         else:
             theta = x.momentum[:, t, :, None, None] if hasattr(x, 'momentum') else 0.0
             speed = [theta * a - b for a, b in zip(speed, steps)]
-            first = lag and t % x.chunk == 0
-            if first:
-                state = [a.clamp(min=1e-8).log() for a in state]
             state = [x.keep[:, t, :, None, None] * a + b for a, b in zip(state, speed)]
-            if first:
-                weights = state = [back(a, None) for a in state]
         closes = (t + 1) % x.chunk == 0
         read = [link(a, None if closes else b) for a, b in zip(state, start)]
         outputs.append(answers(read, x.q[:, t, :, None])[:, :, 0])
@@ -761,8 +753,6 @@ perceptron_row('Moneta', 'moneta', 0.1, 0.002, cubes, four_norm, fields=dict(DEC
 perceptron_row('Yaad', 'yaad', 0.25, 0.03, mixture,
                fields=dict(DECAYS, threshold_gate='GATE_HEAD', threshold=0.0, sharpness=2.0),
                keep=SLOW, threshold=uniform(3.0, 7.0, B, T, H))
-perceptron_row('Memora', 'memora', 2.0, 0.02, squares, simplex, True,
-               fields=dict(DECAYS, simplex=16.0, simplex_signed=0, simplex_logits=0), keep=SLOW)
 perceptron_row('Memora, linear in the logits', 'memora', 2.0, 0.02, squares, simplex,
                fields=dict(DECAYS, simplex=16.0, simplex_signed=0, simplex_logits=1), keep=SLOW)
 

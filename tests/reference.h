@@ -104,12 +104,6 @@ REF int ref_exact(const miras_memory_desc *d) {
          !d->token_rates && !(d->ball > 0.0f) && !d->omega;
 }
 
-/* Memora as in the paper: the first token of a chunk exactly, the others linear in W. The state is
- * then W itself and no longer its logits. */
-REF int ref_lags(const miras_memory_desc *d) {
-  return d->retention == MIRAS_RETENTION_KL && d->chunk > 1 && !d->simplex_logits && !ref_exact(d);
-}
-
 /* Width of what a matrix memory sees of a key. */
 REF int ref_features(const miras_memory_desc *d) {
   const int n = d->key_dim;
@@ -798,7 +792,7 @@ REF void ref_link(const miras_memory_desc *d, const ref_shape *s, const double *
         default: break;
       }
   }
-  if (d->retention == MIRAS_RETENTION_KL && !ref_lags(d)) {
+  if (d->retention == MIRAS_RETENTION_KL) {
     ref_branch_logits(branches, A, s->weights);
     if (d->simplex_signed)
       ref_signed_simplex(d, s, A, W, NULL);
@@ -808,20 +802,18 @@ REF void ref_link(const miras_memory_desc *d, const ref_shape *s, const double *
 }
 
 /* J of the bounded step: how far each weight W moves with its own entry of the dual state A, the
- * norms and sums of its layer held. first: of a chunk's first token (Memora's paper form). */
+ * norms and sums of its layer held. */
 REF void ref_slopes(const miras_memory_desc *d, const ref_shape *s, const double *A,
-                    const double *W, const double *c, int first, double *J) {
+                    const double *W, const double *c, double *J) {
   for (size_t i = 0; i < s->weights; i++) J[i] = 1.0;
   for (int l = 0; l < s->layers; l++)
     for (size_t n = 0; n < (size_t)s->in[l] * (size_t)s->out[l]; n++) {
       const size_t i = s->at[l] + n;
       switch (d->retention) {
         case MIRAS_RETENTION_LQ: J[i] = 1.0 / c[l]; break;
-        case MIRAS_RETENTION_KL:
-          if (!ref_lags(d) || first) J[i] = W[i];
-          break;
         case MIRAS_RETENTION_SIGMOID: J[i] = W[i] * (1.0 - W[i]); break;
         case MIRAS_RETENTION_TANH: J[i] = 1.0 / (cosh(A[i]) * cosh(A[i])); break;
+        case MIRAS_RETENTION_KL:
         case MIRAS_RETENTION_CHI2:
         case MIRAS_RETENTION_REVERSE_KL: J[i] = W[i]; break;
         case MIRAS_RETENTION_HELLINGER: J[i] = 2.0 * W[i]; break;
@@ -950,7 +942,7 @@ REF void ref_reset_head(ref_memory *m, int b, int h) {
   for (size_t i = 0; i < m->per_head; i++) state[i] = i < P ? init[i] : 0.0;
   for (size_t i = 0; m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE && i < (size_t)m->features; i++)
     state[m->at_more + i * ((size_t)m->features + 1)] = 1.0 / ref_ridge(m, h, i);
-  if (ref_is_divergence(&m->d) || ref_lags(&m->d)) ref_simplex(&m->d, &m->s, init, state);
+  if (ref_is_divergence(&m->d)) ref_simplex(&m->d, &m->s, init, state);
   for (size_t i = 0; i < P; i++) home[i] = state[i];
   ref_link(&m->d, &m->s, home, state, ref_head_open(m, b, h, OPEN_READ), c, NULL);
 }
@@ -1557,7 +1549,6 @@ REF void ref_read_open(const ref_memory *m, double *read, const double *A, const
       case MIRAS_RETENTION_ELASTIC:
       case MIRAS_RETENTION_ELASTIC_FTRL: read[i] = A[i]; break;
       case MIRAS_RETENTION_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
-      case MIRAS_RETENTION_KL: read[i] = ref_lags(&m->d) ? A[i] : anchor[i]; break;
       default: read[i] = anchor[i]; break;
     }
 }
@@ -1575,7 +1566,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
   const miras_memory_desc *d = &m->d;
   const size_t P = m->s.weights, head = (size_t)b * (size_t)d->heads + (size_t)h;
   const uint64_t C = (uint64_t)d->chunk, row = position % C;
-  const int divergence = ref_is_divergence(d), exactly = row == 0 && ref_lags(d);
+  const int divergence = ref_is_divergence(d);
   const int muon = d->algorithm == MIRAS_ALGORITHM_MUON;
   double *A = ref_head_state(m, b, h), *S = A + m->at_s, *c = m->c + head * REF_LAYERS;
   double *anchor = ref_head_open(m, b, h, OPEN_ANCHOR), *base = ref_head_open(m, b, h, OPEN_BASE);
@@ -1585,19 +1576,14 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
   double *F = (double *)ref_zeros(P), *B = (double *)ref_zeros(P), loss = 0.0, one;
   const double rate = ref_rate(m, row);
   int closes = 0;
-  for (size_t i = 0; i < P && d->decay_target; i++) /* the exact token of Memora adds logarithms */
-    B[i] = exactly ? ref_init(m, h)[i] : ref_head_open(m, b, h, OPEN_HOME)[i];
+  for (size_t i = 0; i < P && d->decay_target; i++) B[i] = ref_head_open(m, b, h, OPEN_HOME)[i];
   for (int j = 0; j < d->inner_steps; j++) {
     double bound;
     if (j == 0 ? row == 0 : C == 1) { /* a chunk opens */
       ref_link(d, &m->s, B, A, anchor, c, m->branches);
-      ref_slopes(d, &m->s, A, anchor, c, 1, J);
+      ref_slopes(d, &m->s, A, anchor, c, J);
       for (size_t i = 0; i < P; i++) {
         base[i] = A[i];
-        if (exactly) {
-          base[i] = log(A[i] > 1e-8 ? A[i] : 1e-8);
-          ref_branch(m->branches, A[i] > 1e-8, A[i] - 1e-8);
-        }
         s[i] = S[i];
         own[i] = so[i] = gamma[i] = 0.0;
       }
@@ -1637,17 +1623,6 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
           ref_divergence(d, A, own, first, stride, count, m->branches);
       }
     }
-  }
-  if (exactly) { /* the others start from the weights of this token */
-    ref_branch_logits(m->branches, F, P);
-    ref_simplex(d, &m->s, F, A);
-    for (size_t i = 0; i < P; i++) {
-      anchor[i] = base[i] = A[i];
-      own[i] = 0.0;
-      s[i] = S[i];
-      so[i] = 0.0;
-    }
-    ref_slopes(d, &m->s, A, anchor, c, 0, J);
   }
   if (closes) {
     double closing[REF_LAYERS];

@@ -170,16 +170,14 @@ static unsigned changed(int argc, char **argv) {
     {"bias", offsetof(miras_memory_desc, bias), MIRAS_BIAS_COUNT},
     {"retention", offsetof(miras_memory_desc, retention), MIRAS_RETENTION_COUNT},
     {"inner norm", offsetof(miras_memory_desc, inner_norm), 2},
-    {"simplex logits", offsetof(miras_memory_desc, simplex_logits), 2},
     {"key length", offsetof(miras_memory_desc, qk_norm), MIRAS_QK_NORM_COUNT},
     {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FEATURE_COUNT},
     {"diagonal", offsetof(miras_memory_desc, diagonal), 2},
     {"row rates", offsetof(miras_memory_desc, token_rates), 3}};
   static const struct { miras_preset kind; int chunk; unsigned from, till; } row[] = {
-    {MIRAS_PRESET_TITANS, 8, 0, 4}, {MIRAS_PRESET_MEMORA, 8, 0, 5}, {MIRAS_PRESET_GATED_DELTANET, 8,
-     0, 8},
-    {MIRAS_PRESET_LONGHORN, 8, 7, 8}, {MIRAS_PRESET_TTT_LINEAR_MEMORY, 8, 8, 9},
-     {MIRAS_PRESET_GLA_MEMORY, 1, 2, 7}};
+    {MIRAS_PRESET_TITANS, 8, 0, 4}, {MIRAS_PRESET_MEMORA, 8, 0, 4},
+    {MIRAS_PRESET_GATED_DELTANET, 8, 0, 7}, {MIRAS_PRESET_LONGHORN, 8, 6, 7},
+    {MIRAS_PRESET_TTT_LINEAR_MEMORY, 8, 7, 8}, {MIRAS_PRESET_GLA_MEMORY, 1, 2, 6}};
   unsigned failed = 0, i, r;
   token_gates = MIRAS_GATE_CONSTANT;
   for (r = 0; r < sizeof row / sizeof row[0]; r++)

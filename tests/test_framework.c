@@ -11,6 +11,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "../examples/custom_check.h"
 #include "calls.h"
 
 #include <math.h>
@@ -48,7 +49,7 @@ static miras_memory_desc combination(int f, int bias, int retention, int algorit
   d.batch = d.heads = 1;
   d.key_dim = 4;
   d.value_dim = forms[f].shape >= 2 && forms[f].shape <= SHAPE_VECTOR ? 4 : 3;
-  d.inner_norm = d.inner_residual = d.simplex_logits = d.smooth_shrink = 0;
+  d.inner_norm = d.inner_residual = d.smooth_shrink = 0;
   /* a vector is a single slice, and has to say so */
   d.simplex_whole = forms[f].shape == SHAPE_VECTOR && ref_is_simplex(&d);
   if (d.expansion) d.expansion = 2;
@@ -99,7 +100,7 @@ static void vary(miras_memory_desc *d, int gates) {
     d->qk_norm = (miras_qk_norm)(1 + below(2));
   if (d->qk_norm == MIRAS_QK_NORM_RMS && d->architecture != MIRAS_ARCH_KV_CACHE)
     d->learning_rate *= 0.25f;
-  if (below(2) == 0 && (anywhere || (d->retention == MIRAS_RETENTION_KL && !ref_lags(d))))
+  if (below(2) == 0 && (anywhere || d->retention == MIRAS_RETENTION_KL))
     d->simplex_signed = 1;
   if (below(16) == 0) d->reset_every = 16 + anywhere;
 }
@@ -294,9 +295,9 @@ static void promises_of_form(int f, int c) {
     d = combination(f, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD, 2, chunk);
     if (forms[f].shape == SHAPE_VECTOR) d.decay_gate = MIRAS_GATE_HEAD;
     d.learning_rate_gate = MIRAS_GATE_CHANNEL;
-    d.simplex_logits = logits && chunk > 1;
-    PROMISED("Memora by channels, in the paper's form too");
-    d.simplex_signed = logits || chunk == 1;
+    d.simplex_logits = logits || chunk > 1;
+    PROMISED("Memora by channels");
+    d.simplex_signed = 1;
     PROMISED("weights of both signs");
   }
   for (int retention = 0; retention <= MIRAS_RETENTION_L2; retention++) {
@@ -476,8 +477,8 @@ static void test_meaningless(void **state) {
         MEANINGLESS("token_rates");
       }
       d = combination(f, MIRAS_BIAS_LP, MIRAS_RETENTION_KL, MIRAS_ALGORITHM_GD, 0, lengths[c]);
-      d.simplex_signed = 1;
-      if (lengths[c] > 1) MEANINGLESS("simplex_signed");
+      d.simplex_logits = 0;
+      if (lengths[c] > 1) MEANINGLESS("simplex_logits");
     }
     d = combination(0, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_IMPLICIT, 1, lengths[c]);
     d.step_bound = MIRAS_STEP_BOUND_PAIR;
@@ -1383,21 +1384,6 @@ static void test_rows(void **state) {
   finish();
 }
 
-/* Memora: the first token of the first chunk is exact, and with chunk 1 all are. */
-static void test_memora(void **state) {
-  (void)state;
-  start();
-  for (int depth = 1; depth <= 2; depth++)
-    for (int chunk = 2; chunk <= 16; chunk += 7) {
-      miras_memory_desc a = layers(depth, MIRAS_BIAS_L2, MIRAS_RETENTION_KL, 1), b = a;
-      a.decay_rate = b.decay_rate = 0.1f;
-      a.simplex = b.simplex = 2.0f;
-      b.chunk = chunk;
-      same(__LINE__, "the lag token", &a, &b, 1, CLOSE);
-    }
-  finish();
-}
-
 /* ---- the return to the initial memory ---- */
 
 /* A combination whose decay leads to the initial memory; 0: it has none, or is refused anyway. */
@@ -1798,6 +1784,7 @@ static void test_resets(void **state) {
       a.batch = 2;
       a.heads = 3;
       a.reset_every = 0;
+      a.simplex_logits = deep >= 2;
       if (kind >= 6 && kind < 8) a.algorithm = MIRAS_ALGORITHM_MOMENTUM;
       if (kind >= 6 && kind < 8) a.momentum = 0.4f;
       if (kind >= 6) a.decay_rate = 0.1f;
@@ -1961,19 +1948,16 @@ static void test_custom_check(void **state) {
   start();
   for (int dim = 1; dim <= 16; dim += dim < 4 ? 1 : 4)
     for (int i = 0; i < COUNT(right); i++)
-      if (miras_custom_check(&right[i], dim, 0.75f, why, sizeof why) != MIRAS_OK || why[0])
+      if (!custom_check(&right[i], dim, 0.75f, why, sizeof why) || why[0])
         failed("custom choice %d, dim %d: %s", i, dim, why);
   for (wrong_part = 1; wrong_part < COUNT(says); wrong_part++)
-    if (miras_custom_check(&wrong, 5, 0.75f, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
-        strstr(why, says[wrong_part]) == NULL)
+    if (custom_check(&wrong, 5, 0.75f, why, sizeof why) || strstr(why, says[wrong_part]) == NULL)
       failed("part %d is wrong, and the sentence says \"%s\"", wrong_part, why);
   wrong_part = 0;
-  if (miras_custom_check(&wrong, 5, 0.75f, NULL, 0) != MIRAS_OK) failed("nothing was wrong");
-  if (miras_custom_check(NULL, 5, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
-      miras_custom_check(&right[0], 0, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
-      miras_custom_check(&right[0], 17, 1, why, sizeof why) != MIRAS_ERR_ARGUMENT ||
-      strstr(why, "dim is 17") == NULL ||
-      miras_custom_check(&right[0], 4, NAN, why, sizeof why) != MIRAS_ERR_ARGUMENT)
+  if (!custom_check(&wrong, 5, 0.75f, NULL, 0)) failed("nothing was wrong");
+  if (custom_check(NULL, 5, 1, why, sizeof why) || custom_check(&right[0], 0, 1, why, sizeof why) ||
+      custom_check(&right[0], 4, NAN, why, sizeof why) ||
+      custom_check(&right[0], 17, 1, why, sizeof why) || strstr(why, "dim is 17") == NULL)
     failed("arguments of the checker: %s", why);
   finish();
 }
@@ -2194,7 +2178,6 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_vectors),
     cmocka_unit_test(test_biases),
     cmocka_unit_test(test_rows),
-    cmocka_unit_test(test_memora),
     cmocka_unit_test(test_keeping_all),
     cmocka_unit_test(test_forgetting_all),
     cmocka_unit_test(test_silence),

@@ -1300,11 +1300,9 @@ static void test_channels(void **state) {
             variant++;
             d.decay_target = (miras_decay_target)toward;
             d.step_bound = (int)(variant % 3);
-            d.simplex_logits = c == 1;
             d.simplex_whole = shapes[s] == SHAPE_VECTOR;
             d.inner_bias = d.token_rates = MIRAS_TOKEN_RATES_NONE;
             if (has_logits(&d)) d.inner_norm = 0; /* calm data would be hard to find */
-            if (c == 2 && d.retention == MIRAS_RETENTION_KL) d.inner_steps = 1;
             d.value_dim = d.key_dim;
             d.decay_gate = d.learning_rate_gate = MIRAS_GATE_CHANNEL;
             d = tidy(d);

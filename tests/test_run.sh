@@ -165,7 +165,7 @@ for name in gated_deltanet qwen3_5 ttt-mlp-mamba rwkv7; do
     done
   done
 done
-"$run" "$top/tests/data/0.3-yaad.safetensors" --ids --state "$top/tests/data/0.3-yaad.session" \
+"$run" "$top/tests/data/0.3-yaad.safetensors" --ids --state "$top/tests/data/0.3-yaad.fresh" \
   </dev/null >log 2>&1; expect 1 'a state without its last token: a prompt is needed' $?
 
 # No output takes the place of what is read.

@@ -33,7 +33,7 @@ static void ref_adopt(ref_memory *m, int b, int h) {
   const double *B = m->d.decay_target ? ref_head_open(m, b, h, OPEN_HOME) : zero;
   if (!ref_exact(&m->d)) {
     ref_link(&m->d, &m->s, B, A, anchor, c, m->branches);
-    ref_slopes(&m->d, &m->s, A, anchor, c, 0, ref_head_open(m, b, h, OPEN_SLOPE));
+    ref_slopes(&m->d, &m->s, A, anchor, c, ref_head_open(m, b, h, OPEN_SLOPE));
     /* an open chunk of this one reads before the threshold */
     memcpy(ref_head_open(m, b, h, OPEN_READ),
            m->d.retention == MIRAS_RETENTION_ELASTIC_FTRL && m->position % (uint64_t)m->d.chunk ? A
@@ -207,7 +207,7 @@ static double *other_simplex(const pair *p, int b, int h) {
 
 static void check_set(pair *p, int b, int h, const miras_view *v) {
   float *values = (float *)zeros(v->count, sizeof(float)), *back;
-  const int simplex = ref_is_divergence(&p->x->d) || ref_lags(&p->x->d);
+  const int simplex = ref_is_divergence(&p->x->d);
   double top = 1e-6, *w = simplex ? other_simplex(p, b, h) : NULL;
   char why[256];
   miras_memory_get(p->m, b, h, v->name, values, NULL, 0);
