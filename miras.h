@@ -17614,7 +17614,6 @@ typedef struct miras__storage {
 
 struct miras_memory {
   miras__storage own;
-  miras__plan plan;
   float *params, *state, *scratch;
   miras__record *records;            /* [workers], which a device does without                    */
   size_t state_bytes;
@@ -17628,6 +17627,7 @@ struct miras_memory {
   uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
   size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
   miras__head_io io;                 /* a head's, of which each call sets the pointers           */
+  miras__plan plan;
 };
 
 /* The number of tokens so far, which a sequence's state begins with. */
@@ -19748,7 +19748,6 @@ typedef struct miras__rope {
 
 /* The memories of a layer, one per head. */
 typedef struct miras__mixer {
-  miras__plan plan;                /* batch 1                                                     */
   size_t heads, dk, dv, value, inner_steps;
   size_t qk_heads, group;          /* heads of queries and keys; how many heads read the same     */
   size_t norm_heads;               /* heads that share a norm                                     */
@@ -19765,6 +19764,7 @@ typedef struct miras__mixer {
   size_t idling;
   miras__rope rope;
   unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
+  miras__plan plan;                /* batch 1                                                     */
 } miras__mixer;
 
 /* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
@@ -19795,10 +19795,6 @@ typedef struct miras__program {
   int drops;                       /* branches go through dropout                                 */
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t rank;                     /* by which others' values are mixed in, 0: they are not       */
-  miras__mixer mixer;
-  miras__attending attending;
-  miras__mlp mlp;
-  float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
   /* lists */
   int ops, arrays, tails, phases, backs, listed;
   int headed;                      /* operations that are memories or attention                   */
@@ -19806,12 +19802,6 @@ typedef struct miras__program {
   unsigned char stream;            /* array of the stream as it stands, while a program is built  */
   unsigned char segmented;         /* 1: what is appended goes segment by segment                 */
   unsigned char values;            /* array of the values that other layers mix in, or 0          */
-  unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
-  miras__op op[MIRAS__OPS];
-  miras__array array[MIRAS__ARRAYS];
-  miras__tail tail[MIRAS__TAILS];
-  miras__phase_of phase[MIRAS__PHASES], back[MIRAS__PHASES];
-  miras__param param[MIRAS__PARAMS];
   /* what follows */
   size_t states;                   /* of a running text: tails; then states of heads, ...         */
   size_t state[MIRAS__HEADS];      /* ... where those of each operation begin; and ...            */
@@ -19829,6 +19819,17 @@ typedef struct miras__program {
   size_t wide;                     /* but float: where a tile of matrices lies in it              */
   size_t packed, floats;           /* bytes of matrices that are not float; floats of all else    */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of weights in panels or transposed        */
+  miras__mixer mixer;
+  miras__attending attending;
+  miras__mlp mlp;
+  float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
+  /* the lists */
+  unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
+  miras__op op[MIRAS__OPS];
+  miras__array array[MIRAS__ARRAYS];
+  miras__tail tail[MIRAS__TAILS];
+  miras__phase_of phase[MIRAS__PHASES], back[MIRAS__PHASES];
+  miras__param param[MIRAS__PARAMS];
 } miras__program;
 
 /* One layer. */
@@ -19890,8 +19891,6 @@ typedef struct miras__drop {
 typedef struct miras__visit {
   const miras__kernels *k;
   const miras__layer *layer;
-  miras__kept kept;
-  miras__layer_work work;
   size_t first, n, row;
   size_t h, h_end;
   size_t tile;                     /* its row of sums over tiles                                  */
@@ -19911,6 +19910,8 @@ typedef struct miras__visit {
   float *states, *dstates;         /* of a new text that goes segment by segment, in scratch      */
   float *scratch;
   miras__record *record;           /* of the worker, or NULL                                      */
+  miras__kept kept;
+  miras__layer_work work;
 } miras__visit;
 
 static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, size_t site,
@@ -23837,8 +23838,6 @@ typedef struct miras__in {
 
 struct miras_model {
   miras__storage own;
-  miras_model_desc desc;
-  unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: their programs                  */
   int kinds;                                    /* programs in use                                */
   miras__program *program;                      /* [kinds]; NULL: they are counted, one by one    */
   miras__views all;                             /* of layers: what is counted of their parameters */
@@ -23872,6 +23871,8 @@ struct miras_model {
   size_t wide;                     /* and where a tile of them lies in scratch                    */
   float *params;
   unsigned char *packed;
+  unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: their programs                  */
+  miras_model_desc desc;
 };
 
 #ifndef MIRAS__DEVICE
