@@ -19982,24 +19982,38 @@ static float *miras__value_of(const miras__visit *a, int i) {
   return miras__place(a, a->back ? &r->again : &r->value, a->row * r->ld);
 }
 
-/* Rows of operation o's result, from the columns on that it makes, and of what it reads. */
-static float *miras__out_of(const miras__visit *a, const miras__op *o) {
-  return miras__value_of(a, o->out) + o->out_at;
+/* Some columns of rows, ld apart: of array i from column `col` on; of operation o's result, those
+ * that it makes, y; and of what it reads, x. */
+typedef struct miras__sheet {
+  float *p;
+  size_t ld;
+} miras__sheet;
+
+static miras__sheet miras__sheet_of(const miras__visit *a, int i, size_t col) {
+  miras__sheet x;
+  x.p = miras__value_of(a, i) + col;
+  x.ld = a->layer->p->array[i].ld;
+  return x;
 }
-static float *miras__in_of(const miras__visit *a, const miras__op *o, int i) {
-  return miras__value_of(a, o->in[i]) + o->in_at[i];
+static miras__sheet miras__y_of(const miras__visit *a, const miras__op *o) {
+  return miras__sheet_of(a, o->out, o->out_at);
 }
-static size_t miras__ld(const miras__visit *a, int i) { return a->layer->p->array[i].ld; }
+static miras__sheet miras__x_of(const miras__visit *a, const miras__op *o, int i) {
+  return miras__sheet_of(a, o->in[i], o->in_at[i]);
+}
 
 /* The same of gradients. */
-static float *miras__grad(const miras__visit *a, int i, size_t col) {
+static miras__sheet miras__grad(const miras__visit *a, int i, size_t col) {
   const miras__array *r = &a->layer->p->array[i];
-  return miras__place(a, &r->grad, a->row * r->ld) + col;
+  miras__sheet d;
+  d.p = miras__place(a, &r->grad, a->row * r->ld) + col;
+  d.ld = r->ld;
+  return d;
 }
-static float *miras__dout_of(const miras__visit *a, const miras__op *o) {
+static miras__sheet miras__dy_of(const miras__visit *a, const miras__op *o) {
   return miras__grad(a, o->out, o->out_at);
 }
-static float *miras__din_of(const miras__visit *a, const miras__op *o, int i) {
+static miras__sheet miras__dx_of(const miras__visit *a, const miras__op *o, int i) {
   return miras__grad(a, o->in[i], o->in_at[i]);
 }
 
@@ -20428,11 +20442,10 @@ static int miras__makes_again(const miras__visit *a, const miras__op *o) {
 
 /* ---- norms ---- */
 
-/* A norm of a layer, whose gain is parameter `id`, or ones. */
-static miras__norming miras__layer_norm(const miras__visit *a, int id, const float *x, size_t ldx,
-                                        size_t n) {
+/* A norm of rows x of a layer, whose gain is parameter `id`, or ones. */
+static miras__norming miras__layer_norm(const miras__visit *a, int id, miras__sheet x, size_t n) {
   const miras__program *p = a->layer->p;
-  miras__norming of = miras__norm_of(x, ldx, miras__weight(a->layer, id), a->n, n, p->epsilon);
+  miras__norming of = miras__norm_of(x.p, x.ld, miras__weight(a->layer, id), a->n, n, p->epsilon);
   if (p->norm && (id == MIRAS__W_NORM1 || id == MIRAS__W_NORM2))
     of.bias = miras__weight(a->layer, id + 1);
   return of;
@@ -20440,170 +20453,169 @@ static miras__norming miras__layer_norm(const miras__visit *a, int id, const flo
 
 /* y = norm(x), x of the stream. */
 static void miras__op_norm(const miras__visit *a, const miras__op *o) {
-  const miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0),
-                                              miras__ld(a, o->in[0]), o->cols);
-  a->k->heads_norm_fwd(miras__out_of(a, o), miras__ld(a, o->out), &of);
+  const miras__norming of = miras__layer_norm(a, o->param, miras__x_of(a, o, 0), o->cols);
+  const miras__sheet y = miras__y_of(a, o);
+  a->k->heads_norm_fwd(y.p, y.ld, &of);
 }
 
-/* dx = that of the stream so far + J' dy; y again. */
-static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
-  const miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0),
-                                              miras__ld(a, o->in[0]), o->cols);
-  const int again = miras__makes_again(a, o);
+/* dx = that of the stream so far + J' d, of a norm of the stream; y again, or NULL. */
+static void miras__stream_norm_bwd(const miras__visit *a, const miras__op *o, float *y, float *d,
+                                   size_t ld) {
+  const miras__norming of =
+    miras__layer_norm(a, o->param, miras__x_of(a, o, 0), a->layer->p->width);
   miras__block_norm_bwd(a->k, miras__stream_d(a, o->turn + 1u), miras__stream_d(a, o->turn),
-                        miras__tile_sum(a, o->param), miras__tile_sum(a, o->param + 1),
-                        again ? miras__out_of(a, o) : NULL, miras__dout_of(a, o),
-                        miras__ld(a, o->out), &of);
+                        miras__tile_sum(a, o->param), miras__tile_sum(a, o->param + 1), y, d, ld,
+                        &of);
+}
+
+static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__sheet d = miras__dy_of(a, o);
+  miras__stream_norm_bwd(a, o, miras__makes_again(a, o) ? miras__y_of(a, o).p : NULL, d.p, d.ld);
 }
 
 /* The norm of rows of each of so many heads, with gains that they share or, without a parameter,
  * of ones. Gains of ones lie in the operation's own room. */
 static miras__norming miras__rms_of(const miras__visit *a, const miras__op *o) {
-  const float *x = miras__in_of(a, o, 0);
-  const size_t ldx = miras__ld(a, o->in[0]);
+  const miras__sheet x = miras__x_of(a, o, 0);
   float *ones = miras__own_room(a);
-  if (o->param) return miras__layer_norm(a, o->param, x, ldx, o->cols);
+  if (o->param) return miras__layer_norm(a, o->param, x, o->cols);
   a->k->fill(ones, 1, o->cols);
-  return miras__norm_of(x, ldx, ones, a->n, o->cols, a->layer->p->inner_epsilon);
+  return miras__norm_of(x.p, x.ld, ones, a->n, o->cols, a->layer->p->inner_epsilon);
 }
 
 /* y = x / rms(x) (.) gain, of each of `heads` heads. */
 static void miras__op_rms(const miras__visit *a, const miras__op *o) {
   miras__norming of = miras__rms_of(a, o);
-  const size_t ld = miras__ld(a, o->out);
-  float *y = miras__out_of(a, o);
+  miras__sheet y = miras__y_of(a, o);
   size_t h;
-  for (h = 0; h < o->heads; h++, y += o->cols, of.x += o->cols) a->k->heads_norm_fwd(y, ld, &of);
+  for (h = 0; h < o->heads; h++, y.p += o->cols, of.x += o->cols)
+    a->k->heads_norm_fwd(y.p, y.ld, &of);
 }
 
 static void miras__op_rms_bwd(const miras__visit *a, const miras__op *o) {
   miras__norming of = miras__rms_of(a, o);
   miras__norm_grads g = {NULL, NULL, NULL, 0};
-  float *dx = miras__din_of(a, o, 0), *dy = miras__dout_of(a, o);
+  miras__sheet dx = miras__dx_of(a, o, 0), d = miras__dy_of(a, o);
   size_t h;
   g.gain = o->param ? miras__tile_sum(a, o->param)
                     : miras__own_room(a) + miras__pad(o->cols);      /* nobody's */
-  for (h = 0; h < o->heads; h++, dx += o->cols, dy += o->cols, of.x += o->cols)
-    a->k->heads_norm_bwd(dx, miras__ld(a, o->in[0]), NULL, 0, &g, NULL, 0, dy,
-                         miras__ld(a, o->out), &of);
+  for (h = 0; h < o->heads; h++, dx.p += o->cols, d.p += o->cols, of.x += o->cols)
+    a->k->heads_norm_bwd(dx.p, dx.ld, NULL, 0, &g, NULL, 0, d.p, d.ld, &of);
 }
 
 /* y = the answers of memories, normed by heads, (.) f(gate), where there is one. */
 static miras__norming miras__answers_of(const miras__visit *a, const miras__op *o) {
-  miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0), miras__ld(a, o->in[0]),
-                                        o->cols);
+  miras__norming of = miras__layer_norm(a, o->param, miras__x_of(a, o, 0), o->cols);
+  miras__sheet gate;
   of.heads = o->heads;
   of.epsilon = a->layer->p->out_epsilon;
   of.function = o->function;
   if (miras__param_of(a->layer->p, MIRAS__W_OUT_BIAS)->rows)
     of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
-  if (o->in[1]) of.gate = miras__in_of(a, o, 1), of.ld_gate = miras__ld(a, o->in[1]);
+  if (!o->in[1]) return of;
+  gate = miras__x_of(a, o, 1);
+  of.gate = gate.p, of.ld_gate = gate.ld;
   return of;
 }
 
 static void miras__op_head_norm(const miras__visit *a, const miras__op *o) {
   const miras__norming of = miras__answers_of(a, o);
-  a->k->heads_norm_fwd(miras__out_of(a, o), miras__ld(a, o->out), &of);
+  const miras__sheet y = miras__y_of(a, o);
+  a->k->heads_norm_fwd(y.p, y.ld, &of);
 }
 
 /* dx, dgate = ...; y again. */
 static void miras__op_head_norm_bwd(const miras__visit *a, const miras__op *o) {
   const miras__norming of = miras__answers_of(a, o);
+  const miras__sheet y = miras__y_of(a, o), d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  const miras__sheet dgate = miras__dx_of(a, o, 1);
   const int again = miras__makes_again(a, o);
   miras__norm_grads g = {NULL, NULL, NULL, 0};
   g.gain = miras__tile_sum(a, o->param);
   g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
-  if (o->in[1]) g.gate = miras__din_of(a, o, 1), g.ld_gate = miras__ld(a, o->in[1]);
-  a->k->heads_norm_bwd(miras__din_of(a, o, 0), miras__ld(a, o->in[0]), NULL, 0, &g,
-                       again ? miras__out_of(a, o) : NULL, miras__ld(a, o->out),
-                       miras__dout_of(a, o), miras__ld(a, o->out), &of);
+  if (o->in[1]) g.gate = dgate.p, g.ld_gate = dgate.ld;
+  a->k->heads_norm_bwd(dx.p, dx.ld, NULL, 0, &g, again ? y.p : NULL, y.ld, d.p, d.ld, &of);
 }
 
 /* ---- pointwise ---- */
 
 /* y = x (.) f(gate) */
 static void miras__op_gate(const miras__visit *a, const miras__op *o) {
-  a->k->gate_rows_fwd(o->function, miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
-                      miras__ld(a, o->in[0]), miras__in_of(a, o, 1), miras__ld(a, o->in[1]), a->n,
-                      o->cols);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0), g = miras__x_of(a, o, 1);
+  a->k->gate_rows_fwd(o->function, y.p, y.ld, x.p, x.ld, g.p, g.ld, a->n, o->cols);
 }
 
 /* dx, dgate = ..., in whose places x and the gate lie first; y again where dy was. */
 static void miras__op_gate_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ldx = miras__ld(a, o->in[0]), ldg = miras__ld(a, o->in[1]);
-  float *x = miras__in_of(a, o, 0), *g = miras__in_of(a, o, 1);
-  float *dx = miras__din_of(a, o, 0), *dg = miras__din_of(a, o, 1);
-  if (dx != x) a->k->copy_rows(dx, ldx, x, ldx, a->n, o->cols);
-  if (dg != g) a->k->copy_rows(dg, ldg, g, ldg, a->n, o->cols);
-  a->k->gate_rows_bwd(o->function, miras__dout_of(a, o), miras__ld(a, o->out), dx, ldx, dg, ldg,
-                      a->n, o->cols);
+  const miras__sheet x = miras__x_of(a, o, 0), dx = miras__dx_of(a, o, 0);
+  const miras__sheet g = miras__x_of(a, o, 1), dg = miras__dx_of(a, o, 1);
+  const miras__sheet d = miras__dy_of(a, o);
+  if (dx.p != x.p) a->k->copy_rows(dx.p, x.ld, x.p, x.ld, a->n, o->cols);
+  if (dg.p != g.p) a->k->copy_rows(dg.p, g.ld, g.p, g.ld, a->n, o->cols);
+  a->k->gate_rows_bwd(o->function, d.p, d.ld, dx.p, dx.ld, dg.p, dg.ld, a->n, o->cols);
 }
 
 /* y = relu(x)^2 */
 static void miras__op_relu2(const miras__visit *a, const miras__op *o) {
-  a->k->feature_rows(MIRAS_FEATURE_RELU2, miras__out_of(a, o), miras__ld(a, o->out),
-                     miras__in_of(a, o, 0), miras__ld(a, o->in[0]), a->n, o->cols);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  a->k->feature_rows(MIRAS_FEATURE_RELU2, y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 
 /* dx, which has the place of x; y again where dy was. */
 static void miras__op_relu2_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]);
-  float *d = miras__dout_of(a, o), *x = miras__in_of(a, o, 0), *t = miras__own_room(a);
-  a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, t, ld, d, d, ld, x, ldx, a->n, o->cols);
-  a->k->feature_rows(MIRAS_FEATURE_RELU2, d, ld, x, ldx, a->n, o->cols);
-  a->k->copy_rows(x, ldx, t, ld, a->n, o->cols);
+  const miras__sheet x = miras__x_of(a, o, 0), d = miras__dy_of(a, o);
+  float *t = miras__own_room(a);
+  a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, t, d.ld, d.p, d.p, d.ld, x.p, x.ld, a->n, o->cols);
+  a->k->feature_rows(MIRAS_FEATURE_RELU2, d.p, d.ld, x.p, x.ld, a->n, o->cols);
+  a->k->copy_rows(x.p, x.ld, t, d.ld, a->n, o->cols);
 }
 
 /* y = x */
 static void miras__op_copy(const miras__visit *a, const miras__op *o) {
-  a->k->copy_rows(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
-                  miras__ld(a, o->in[0]), a->n, o->cols);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  a->k->copy_rows(y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 static void miras__op_copy_bwd(const miras__visit *a, const miras__op *o) {
-  a->k->copy_rows(miras__din_of(a, o, 0), miras__ld(a, o->in[0]), miras__dout_of(a, o),
-                  miras__ld(a, o->out), a->n, o->cols);
+  const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  a->k->copy_rows(dx.p, dx.ld, d.p, d.ld, a->n, o->cols);
 }
 
 /* y = s x */
+static void miras__scale_to(const miras__visit *a, const miras__op *o, miras__sheet y,
+                            miras__sheet x) {
+  a->k->fill_rows(y.p, y.ld, 0, a->n, o->cols);
+  a->k->axpy_rows(y.p, y.ld, a->layer->p->scales[o->part], NULL, 0, x.p, x.ld, a->n, o->cols);
+}
 static void miras__op_scale(const miras__visit *a, const miras__op *o) {
-  const float s = a->layer->p->scales[o->part];
-  float *y = miras__out_of(a, o);
-  a->k->fill_rows(y, miras__ld(a, o->out), 0, a->n, o->cols);
-  a->k->axpy_rows(y, miras__ld(a, o->out), s, NULL, 0, miras__in_of(a, o, 0),
-                  miras__ld(a, o->in[0]), a->n, o->cols);
+  miras__scale_to(a, o, miras__y_of(a, o), miras__x_of(a, o, 0));
 }
 static void miras__op_scale_bwd(const miras__visit *a, const miras__op *o) {
-  const float s = a->layer->p->scales[o->part];
-  float *dx = miras__din_of(a, o, 0);
-  a->k->fill_rows(dx, miras__ld(a, o->in[0]), 0, a->n, o->cols);
-  a->k->axpy_rows(dx, miras__ld(a, o->in[0]), s, NULL, 0, miras__dout_of(a, o),
-                  miras__ld(a, o->out), a->n, o->cols);
+  miras__scale_to(a, o, miras__dx_of(a, o, 0), miras__dy_of(a, o));
 }
 
 /* y = f(y) where it lies */
 static void miras__op_squash(const miras__visit *a, const miras__op *o) {
-  a->k->squash_fwd(o->function, miras__out_of(a, o), miras__ld(a, o->out), a->n, o->cols);
+  const miras__sheet y = miras__y_of(a, o);
+  a->k->squash_fwd(o->function, y.p, y.ld, a->n, o->cols);
 }
 static void miras__op_squash_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ld = miras__ld(a, o->out);
-  a->k->squash_bwd(o->function, miras__dout_of(a, o), ld, miras__out_of(a, o), ld, a->n, o->cols);
+  const miras__sheet d = miras__dy_of(a, o), y = miras__y_of(a, o);
+  a->k->squash_bwd(o->function, d.p, d.ld, y.p, y.ld, a->n, o->cols);
 }
 
 /* y = x (.) z */
 static void miras__op_multiply(const miras__visit *a, const miras__op *o) {
-  a->k->mul_rows(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
-                 miras__ld(a, o->in[0]), miras__in_of(a, o, 1), miras__ld(a, o->in[1]), a->n,
-                 o->cols);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0), z = miras__x_of(a, o, 1);
+  a->k->mul_rows(y.p, y.ld, x.p, x.ld, z.p, z.ld, a->n, o->cols);
 }
 
 /* dx = dy (.) z, dz = dy (.) x; y again. */
 static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]),
-               ldz = miras__ld(a, o->in[1]);
-  const float *d = miras__dout_of(a, o), *x = miras__in_of(a, o, 0), *z = miras__in_of(a, o, 1);
-  a->k->mul_rows(miras__din_of(a, o, 0), ldx, d, ld, z, ldz, a->n, o->cols);
-  a->k->mul_rows(miras__din_of(a, o, 1), ldz, d, ld, x, ldx, a->n, o->cols);
-  a->k->mul_rows(miras__out_of(a, o), ld, x, ldx, z, ldz, a->n, o->cols);
+  const miras__sheet d = miras__dy_of(a, o), x = miras__x_of(a, o, 0), z = miras__x_of(a, o, 1);
+  const miras__sheet dx = miras__dx_of(a, o, 0), dz = miras__dx_of(a, o, 1);
+  a->k->mul_rows(dx.p, dx.ld, d.p, d.ld, z.p, z.ld, a->n, o->cols);
+  a->k->mul_rows(dz.p, dz.ld, d.p, d.ld, x.p, x.ld, a->n, o->cols);
+  miras__op_multiply(a, o);
 }
 
 /* ---- products ---- */
@@ -20611,14 +20623,14 @@ static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
 /* y = x W + b */
 static void miras__op_times(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), first = miras__param_of(p, o->param)->column;
-  float *y = miras__out_of(a, o);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  const size_t first = miras__param_of(p, o->param)->column;
   int id;
-  miras__times(a, o->param, MIRAS__SET, y, ld, miras__in_of(a, o, 0), miras__ld(a, o->in[0]), a->n);
+  miras__times(a, o->param, MIRAS__SET, y.p, y.ld, x.p, x.ld, a->n);
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
     const miras__param *w = miras__param_of(p, id);
     if (w->bias)
-      a->k->add_rows(y + (w->column - first), ld, miras__weight(a->layer, w->bias), 0, a->n,
+      a->k->add_rows(y.p + (w->column - first), y.ld, miras__weight(a->layer, w->bias), 0, a->n,
                      w->cols);
   }
 }
@@ -20626,15 +20638,15 @@ static void miras__op_times(const miras__visit *a, const miras__op *o) {
 /* dx =+ dy W', db += dy */
 static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), first = miras__param_of(p, o->param)->column;
-  const float *d = miras__dout_of(a, o);
+  const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  const size_t first = miras__param_of(p, o->param)->column;
   int id;
-  miras__times_of_bwd(a, o->param, 0, miras__mode(o, 0), miras__din_of(a, o, 0),
-                      miras__ld(a, o->in[0]), d, ld, a->n);
+  miras__times_of_bwd(a, o->param, 0, miras__mode(o, 0), dx.p, dx.ld, d.p, d.ld, a->n);
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
     const miras__param *w = miras__param_of(p, id);
     if (w->bias)
-      a->k->add_rows(miras__tile_sum(a, w->bias), 0, d + (w->column - first), ld, a->n, w->cols);
+      a->k->add_rows(miras__tile_sum(a, w->bias), 0, d.p + (w->column - first), d.ld, a->n,
+                     w->cols);
   }
 }
 
@@ -20642,14 +20654,15 @@ static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
 static void miras__op_branch(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
-  const size_t ld = p->ld_x, ldu = miras__ld(a, o->in[1]);
+  const size_t ld = p->ld_x;
   const int drop = MIRAS__TRAINS && a->drop;
-  const float *x = miras__in_of(a, o, 0), *u = miras__in_of(a, o, 1);
-  float *y = miras__out_of(a, o), *t = drop ? miras__own_room(a) : y;
+  const miras__sheet u = miras__x_of(a, o, 1);
+  const float *x = miras__x_of(a, o, 0).p;
+  float *y = miras__y_of(a, o).p, *t = drop ? miras__own_room(a) : y;
   if (!drop && y != x) a->k->copy(y, x, a->n * ld);
-  if (w->rows) miras__times(a, o->param, drop ? MIRAS__SET : MIRAS__ADD, t, ld, u, ldu, a->n);
-  else if (drop) a->k->copy_rows(t, ld, u, ldu, a->n, p->width);
-  else a->k->add_rows(t, ld, u, ldu, a->n, p->width);
+  if (w->rows) miras__times(a, o->param, drop ? MIRAS__SET : MIRAS__ADD, t, ld, u.p, u.ld, a->n);
+  else if (drop) a->k->copy_rows(t, ld, u.p, u.ld, a->n, p->width);
+  else a->k->add_rows(t, ld, u.p, u.ld, a->n, p->width);
   if (w->bias) a->k->add_rows(t, ld, miras__weight(a->layer, w->bias), 0, a->n, p->width);
   if (drop)
     miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, y, x, t, ld, a->n, p->width);
@@ -20659,16 +20672,17 @@ static void miras__op_branch(const miras__visit *a, const miras__op *o) {
 static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
-  const size_t ld = p->ld_x, ldu = miras__ld(a, o->in[1]);
-  float *d = miras__stream_d(a, o->turn), *du = miras__din_of(a, o, 1);
+  const miras__sheet du = miras__dx_of(a, o, 1);
+  const size_t ld = p->ld_x;
+  float *d = miras__stream_d(a, o->turn);
   if (p->drops) {
-    float *in = miras__grad(a, o->in[2], 0);
+    float *in = miras__grad(a, o->in[2], 0).p;
     miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, in, NULL, d, ld, a->n,
                      p->width);
     d = in;
   }
-  if (w->rows) miras__times_of_bwd(a, o->param, 0, MIRAS__SET, du, ldu, d, ld, a->n);
-  else a->k->copy_rows(du, ldu, d, ld, a->n, p->width);
+  if (w->rows) miras__times_of_bwd(a, o->param, 0, MIRAS__SET, du.p, du.ld, d, ld, a->n);
+  else a->k->copy_rows(du.p, du.ld, d, ld, a->n, p->width);
   if (w->bias) a->k->add_rows(miras__tile_sum(a, w->bias), 0, d, ld, a->n, p->width);
 }
 
@@ -20678,46 +20692,39 @@ static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
  * are zeros. */
 static void miras__op_shift(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out);
-  const float *x = miras__in_of(a, o, 0);
-  float *h = miras__out_of(a, o), *d = h + p->ld_x;
-  miras__norming of = miras__layer_norm(a, o->param, x, p->ld_x, p->width);
-  a->k->heads_norm_fwd(h, ld, &of);
+  const miras__sheet h = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  float *d = h.p + p->ld_x;
+  miras__norming of = miras__layer_norm(a, o->param, x, p->width);
+  a->k->heads_norm_fwd(h.p, h.ld, &of);
   if (a->first) {
-    of.x = x - p->ld_x, of.rows = 1;
-    a->k->heads_norm_fwd(d, ld, &of);
+    of.x = x.p - x.ld, of.rows = 1;
+    a->k->heads_norm_fwd(d, h.ld, &of);
   } else if (a->run) {
     a->k->copy(d, a->run + p->tail[0].state, p->width);
   } else {
     a->k->fill(d, 0, p->width);
   }
-  a->k->copy_rows(d + ld, ld, h, ld, a->n - 1, p->width);
-  a->k->axpy_rows(d, ld, -1, NULL, 0, h, ld, a->n, p->width);
+  a->k->copy_rows(d + h.ld, h.ld, h.p, h.ld, a->n - 1, p->width);
+  a->k->axpy_rows(d, h.ld, -1, NULL, 0, h.p, h.ld, a->n, p->width);
 }
 
 /* dy -> dx, through the norm: a row's gradient comes from its own token and the next. */
 static void miras__op_shift_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), next = a->n - (a->first + a->n == a->length);
-  const float *d = miras__dout_of(a, o);
+  const size_t next = a->n - (a->first + a->n == a->length);
+  const miras__sheet d = miras__dy_of(a, o);
   float *t = miras__own_room(a);
-  const miras__norming of =
-    miras__layer_norm(a, o->param, miras__in_of(a, o, 0), p->ld_x, p->width);
-  a->k->copy_rows(t, p->ld_x, d, ld, a->n, p->width);
-  a->k->add_rows(t, p->ld_x, d + ld + p->ld_x, ld, next, p->width);
-  miras__block_norm_bwd(a->k, miras__stream_d(a, o->turn + 1u), miras__stream_d(a, o->turn),
-                        miras__tile_sum(a, o->param), miras__tile_sum(a, o->param + 1), NULL, t,
-                        p->ld_x, &of);
+  a->k->copy_rows(t, p->ld_x, d.p, d.ld, a->n, p->width);
+  a->k->add_rows(t, p->ld_x, d.p + d.ld + p->ld_x, d.ld, next, p->width);
+  miras__stream_norm_bwd(a, o, NULL, t, p->ld_x);
 }
 
 /* y = h + d (.) mix j */
 static void miras__op_mix(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), ldh = miras__ld(a, o->in[0]);
-  const float *h = miras__in_of(a, o, 0);
-  float *y = miras__out_of(a, o);
-  a->k->copy_rows(y, ld, h, ldh, a->n, p->width);
-  a->k->muladd_rows(y, ld, h + p->ld_x, ldh,
+  const miras__sheet y = miras__y_of(a, o), h = miras__x_of(a, o, 0);
+  a->k->copy_rows(y.p, y.ld, h.p, h.ld, a->n, p->width);
+  a->k->muladd_rows(y.p, y.ld, h.p + p->ld_x, h.ld,
                     miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * p->width, 0, a->n,
                     p->width);
 }
@@ -20725,22 +20732,22 @@ static void miras__op_mix(const miras__visit *a, const miras__op *o) {
 /* d of both parts of the shifted rows =+ ..., dmix; y again. */
 static void miras__op_mix_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), ldh = miras__ld(a, o->in[0]), w = p->width;
-  const float *dy = miras__dout_of(a, o),
-              *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
-  float *own = miras__din_of(a, o, 0), *back = own + p->ld_x, *t = miras__own_room(a);
+  const size_t w = p->width, ld = p->ld_x;
+  const miras__sheet d = miras__dy_of(a, o), h = miras__x_of(a, o, 0), own = miras__dx_of(a, o, 0);
+  const float *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
+  float *back = own.p + ld, *t = miras__own_room(a);
   miras__op_mix(a, o);
-  a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + o->part * w, 0, dy, ld,
-                    miras__in_of(a, o, 0) + p->ld_x, ldh, a->n, w);
-  a->k->mul_rows(t, p->ld_x, dy, ld, mix, 0, a->n, w);
+  a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + o->part * w, 0, d.p, d.ld, h.p + ld, h.ld,
+                    a->n, w);
+  a->k->mul_rows(t, ld, d.p, d.ld, mix, 0, a->n, w);
   if (miras__mode(o, 0) == MIRAS__SET) {
-    a->k->copy_rows(own, ldh, dy, ld, a->n, w);
-    a->k->copy_rows(back, ldh, t, p->ld_x, a->n, w);
+    a->k->copy_rows(own.p, own.ld, d.p, d.ld, a->n, w);
+    a->k->copy_rows(back, own.ld, t, ld, a->n, w);
   } else {
-    a->k->add_rows(own, ldh, dy, ld, a->n, w);
-    a->k->add_rows(back, ldh, t, p->ld_x, a->n, w);
+    a->k->add_rows(own.p, own.ld, d.p, d.ld, a->n, w);
+    a->k->add_rows(back, own.ld, t, ld, a->n, w);
   }
-  a->k->axpy_rows(own, ldh, -1, NULL, 0, t, p->ld_x, a->n, w);
+  a->k->axpy_rows(own.p, own.ld, -1, NULL, 0, t, ld, a->n, w);
 }
 
 /* ---- gates ---- */
@@ -20769,17 +20776,17 @@ static miras__gating miras__gating_of(const miras__mixer *m, const miras__gates 
 static void miras__op_gates(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const float *offset = a->back ? NULL : miras__weight(a->layer, MIRAS__W_GATES_OFFSET);
-  const size_t ld = miras__ld(a, o->in[0]);
-  float *g = miras__in_of(a, o, 0), *y = miras__out_of(a, o);
+  const miras__sheet g = miras__x_of(a, o, 0);
+  float *y = miras__y_of(a, o).p;
   int i;
   if (!a->back && m->gates > m->moving)
-    a->k->fill_rows(g + m->moving, ld, 0, a->n, m->gates - m->moving);
+    a->k->fill_rows(g.p + m->moving, g.ld, 0, a->n, m->gates - m->moving);
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     const miras__gates *group = &m->gate[i];
     const int tied = group->from != group->first;
     const miras__gating how = miras__gating_of(m, group);
     if (group->count)
-      a->k->gates_fwd(&how, y + group->first, g + group->from, ld,
+      a->k->gates_fwd(&how, y + group->first, g.p + group->from, g.ld,
                       offset && !tied ? offset + group->offset : NULL,
                       miras__gate_scale(a->layer, group), a->n, group->count);
   }
@@ -20788,19 +20795,19 @@ static void miras__op_gates(const miras__visit *a, const miras__op *o) {
 /* dy becomes dg where it lies. */
 static void miras__op_gates_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
-  const size_t ld = miras__ld(a, o->in[0]);
-  float *d = miras__dout_of(a, o);
+  const miras__sheet g = miras__x_of(a, o, 0);
+  float *d = miras__dy_of(a, o).p;
   int i;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     const miras__gates *group = &m->gate[i];
     const miras__gating how = miras__gating_of(m, group);
     if (!group->count) continue;
-    a->k->gates_bwd(&how, d + group->first, miras__in_of(a, o, 0) + group->from, ld,
+    a->k->gates_bwd(&how, d + group->first, g.p + group->from, g.ld,
                     miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
                     miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group),
                     a->n, group->count);
     if (group->from != group->first)             /* tied: its source has been there before */
-      a->k->add_rows(d + group->from, ld, d + group->first, ld, a->n, group->count);
+      a->k->add_rows(d + group->from, g.ld, d + group->first, g.ld, a->n, group->count);
   }
 }
 
@@ -20824,16 +20831,15 @@ static const float *miras__past(const miras__visit *a, const miras__op *o, size_
                                 float *rows) {
   const miras__tail *tail = &a->layer->p->tail[o->part];
   const size_t back = tail->back, wide = tail->cols, first = a->first;
-  const size_t apart = miras__ld(a, o->in[0]), at = o->in_at[0] - tail->at;
-  const float *kept = miras__at(miras__tails_of(a), tail->state + at);
-  *ld = first ? apart : wide;
+  const miras__sheet x = miras__x_of(a, o, 0);
+  const float *kept = miras__at(miras__tails_of(a), tail->state + o->in_at[0] - tail->at);
+  *ld = first ? x.ld : wide;
   if (!first) return a->run ? kept : NULL;
-  if (first >= back) return miras__in_of(a, o, 0) - back * apart;
+  if (first >= back) return x.p - back * x.ld;
   *ld = miras__pad(o->cols);
   if (a->run) a->k->copy_rows(rows, *ld, kept + first * wide, wide, back - first, o->cols);
   else a->k->fill_rows(rows, *ld, 0, back - first, o->cols);
-  a->k->copy_rows(rows + (back - first) * *ld, *ld, miras__in_of(a, o, 0) - first * apart, apart,
-                  first, o->cols);
+  a->k->copy_rows(rows + (back - first) * *ld, *ld, x.p - first * x.ld, x.ld, first, o->cols);
   return rows;
 }
 
@@ -20842,9 +20848,10 @@ static miras__conv miras__conv_of(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param), *bias = &p->param[w->bias];
   const miras__array *to = &p->array[o->out];
+  const miras__sheet x = miras__x_of(a, o, 0);
   miras__conv of;
   memset(&of, 0, sizeof of);
-  of.c = miras__in_of(a, o, 0), of.ldc = miras__ld(a, o->in[0]);
+  of.c = x.p, of.ldc = x.ld;
   of.taps = w->rows ? w->rows : 1;
   if (w->rows) of.past = miras__past(a, o, &of.ldpast, miras__own_room(a));
   if (w->rows) of.w = miras__weight(a->layer, o->param);
@@ -20874,7 +20881,7 @@ static void miras__op_conv_bwd(const miras__visit *a, const miras__op *o) {
   const size_t rest = a->length - a->first - a->n;
   const miras__conv x = miras__conv_of(a, o);
   const size_t back = x.taps - 1;
-  a->k->conv_bwd(miras__din_of(a, o, 0), x.ldc, miras__tile_sum(a, o->param),
+  a->k->conv_bwd(miras__dx_of(a, o, 0).p, x.ldc, miras__tile_sum(a, o->param),
                  x.bias ? miras__tile_sum(a, w->bias) : NULL, miras__grad_of_head(a, o->out, 0),
                  rest < back ? rest : back,
                  miras__own_room(a) + p->tail[o->part].back * miras__pad(o->cols), &x);
@@ -20882,44 +20889,44 @@ static void miras__op_conv_bwd(const miras__visit *a, const miras__op *o) {
 
 /* y by heads = rows of x */
 static void miras__op_read(const miras__visit *a, const miras__op *o) {
+  const miras__sheet x = miras__x_of(a, o, 0);
   const size_t n = o->cols;
   size_t h;
   for (h = 0; h < o->heads; h++)
-    a->k->copy_rows(miras__of_head(a, o->out, h), n, miras__in_of(a, o, 0) + h * n,
-                    miras__ld(a, o->in[0]), a->n, n);
+    a->k->copy_rows(miras__of_head(a, o->out, h), n, x.p + h * n, x.ld, a->n, n);
 }
 
 /* dx =+ those of the heads that read it */
 static void miras__op_read_bwd(const miras__visit *a, const miras__op *o) {
   const miras__array *y = &a->layer->p->array[o->out];
-  const size_t n = o->cols, ld = miras__ld(a, o->in[0]), group = y->grad_heads / y->heads;
-  int add = miras__mode(o, 0) == MIRAS__ADD;
+  const miras__sheet dx = miras__dx_of(a, o, 0);
+  const size_t n = o->cols, group = y->grad_heads / y->heads;
+  const int add = miras__mode(o, 0) == MIRAS__ADD;
   size_t h, j;
   for (h = 0; h < o->heads; h++)
     for (j = 0; j < group; j++) {
       const float *d = miras__grad_of_head(a, o->out, h * group + j);
-      float *to = miras__din_of(a, o, 0) + h * n;
-      if (add || j) a->k->add_rows(to, ld, d, n, a->n, n);
-      else a->k->copy_rows(to, ld, d, n, a->n, n);
+      if (add || j) a->k->add_rows(dx.p + h * n, dx.ld, d, n, a->n, n);
+      else a->k->copy_rows(dx.p + h * n, dx.ld, d, n, a->n, n);
     }
 }
 
 /* Rows of y = x by heads */
 static void miras__op_join(const miras__visit *a, const miras__op *o) {
+  const miras__sheet y = miras__y_of(a, o);
   const size_t n = o->cols;
   size_t h;
   for (h = 0; h < o->heads; h++)
-    a->k->copy_rows(miras__out_of(a, o) + h * n, miras__ld(a, o->out),
-                    miras__of_head(a, o->in[0], h), n, a->n, n);
+    a->k->copy_rows(y.p + h * n, y.ld, miras__of_head(a, o->in[0], h), n, a->n, n);
 }
 
 /* dx += */
 static void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__sheet d = miras__dy_of(a, o);
   const size_t n = o->cols;
   size_t h;
   for (h = 0; h < o->heads; h++)
-    a->k->add_rows(miras__grad_of_head(a, o->in[0], h), n, miras__dout_of(a, o) + h * n,
-                   miras__ld(a, o->out), a->n, n);
+    a->k->add_rows(miras__grad_of_head(a, o->in[0], h), n, d.p + h * n, d.ld, a->n, n);
 }
 
 /* y = the angles of each row's position: cosines, then sines, of the rotary positions of attention
@@ -20928,13 +20935,13 @@ static void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
 static void miras__op_angles(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__rope *r = o->function ? &p->attending.rope : &p->mixer.rope;
-  const size_t half = r->turn / 2, ld = miras__ld(a, o->out);
+  const size_t half = r->turn / 2;
   const uint64_t position = a->position + (uint64_t)a->first;
-  float *out = miras__out_of(a, o);
+  const miras__sheet y = miras__y_of(a, o);
   size_t t, i;
   for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
-    float c = 1, z = 0, *to = out + i;
-    for (t = 0; t < a->n; t++, to += ld) {
+    float c = 1, z = 0, *to = y.p + i;
+    for (t = 0; t < a->n; t++, to += y.ld) {
       const uint64_t all = position + (uint64_t)t, at = r->period ? all % r->period : all;
       const uint64_t within = at % MIRAS__TILE;
       const float *turn = r->turns + (size_t)within * r->turn + i;
@@ -20957,7 +20964,7 @@ static void miras__turn_heads(const miras__visit *a, const miras__op *o, int way
   size_t h;
   for (h = a->h; h < end; h++) {
     float *rows = way > 0 ? miras__of_head(a, o->out, h) : miras__grad_of_head(a, o->out, h);
-    a->k->rotary(rows, n, rows, n, miras__in_of(a, o, 0), pairs ? 2 * way : way, a->n, 1, n, n);
+    a->k->rotary(rows, n, rows, n, miras__x_of(a, o, 0).p, pairs ? 2 * way : way, a->n, 1, n, n);
   }
 }
 static void miras__op_turn(const miras__visit *a, const miras__op *o) {
@@ -20970,20 +20977,20 @@ static void miras__op_turn_bwd(const miras__visit *a, const miras__op *o) {
 /* y = x turned by its rows' angles, of rows of heads; x may be y. Without angles nothing turns, and
  * what stands in their place is not read. */
 static void miras__op_rotate(const miras__visit *a, const miras__op *o) {
-  a->k->rotary(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
-               miras__ld(a, o->in[0]), miras__in_of(a, o, o->in[1] ? 1 : 0), 1, a->n, o->heads,
-               o->cols, a->layer->p->attending.rope.turn);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  a->k->rotary(y.p, y.ld, x.p, x.ld, miras__x_of(a, o, o->in[1] > 0).p, 1, a->n, o->heads, o->cols,
+               a->layer->p->attending.rope.turn);
 }
 
 /* dx =+ */
 static void miras__op_rotate_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]);
   const size_t turn = a->layer->p->attending.rope.turn;
-  float *d = miras__dout_of(a, o), *dx = miras__din_of(a, o, 0);
-  const int add = miras__mode(o, 0) == MIRAS__ADD && dx != d;
-  a->k->rotary(add ? d : dx, add ? ld : ldx, d, ld, o->in[1] ? miras__in_of(a, o, 1) : d, -1,
-               a->n, o->heads, o->cols, turn);
-  if (add) a->k->add_rows(dx, ldx, d, ld, a->n, o->heads * o->cols);
+  const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  const int add = miras__mode(o, 0) == MIRAS__ADD && dx.p != d.p;
+  const miras__sheet to = add ? d : dx;
+  a->k->rotary(to.p, to.ld, d.p, d.ld, o->in[1] ? miras__x_of(a, o, 1).p : d.p, -1, a->n, o->heads,
+               o->cols, turn);
+  if (add) a->k->add_rows(dx.p, dx.ld, d.p, d.ld, a->n, o->heads * o->cols);
 }
 
 /* x by heads gets the length that keys have, or queries, times query_scale; on the way back
@@ -21025,12 +21032,13 @@ static void miras__op_length_bwd(const miras__visit *a, const miras__op *o) {
 /* The arguments that head h's keys are made of where it erases with vectors of their own. */
 static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
   const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
   miras__erasing e;
   e.x = miras__of_head(a, m->own, h);
-  e.c = miras__gate_of(m, MIRAS__ERASE, h, miras__value_of(a, m->gated));
+  e.c = miras__gate_of(m, MIRAS__ERASE, h, gates.p);
   e.a = miras__weight(a->layer, MIRAS__W_ERASE_SCALE) + h * m->dk;
   e.b = miras__weight(a->layer, MIRAS__W_ERASE_MIX) + h * m->dk;
-  e.ldc = miras__ld(a, m->gated);
+  e.ldc = gates.ld;
   e.rows = a->n;
   e.n = m->dk;
   return e;
@@ -21042,16 +21050,16 @@ static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
 static void miras__erase_by_gates(const miras__visit *a, size_t h) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
-  const size_t n = m->dk, ld = miras__ld(a, m->gated);
-  float *gates = miras__value_of(a, m->gated);
-  const float *x = miras__of_head(a, m->own, h), *c = miras__gate_of(m, MIRAS__ERASE, h, gates);
-  const float *beta = miras__gate_of(m, MIRAS__STEP, h, gates);
+  const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
+  const size_t n = m->dk, ld = gates.ld;
+  const float *x = miras__of_head(a, m->own, h), *c = miras__gate_of(m, MIRAS__ERASE, h, gates.p);
+  const float *beta = miras__gate_of(m, MIRAS__STEP, h, gates.p);
   float *erase = miras__of_head(a, m->erase, h), *replace = miras__of_head(a, m->replace, h);
   const int feedback = m->qk_map == MIRAS_QK_MAP_FEEDBACK;
   k->copy_rows(miras__of_head(a, m->k, h), n, x, n, a->n, n);
   k->scale_rows(replace, n, -1, feedback ? beta : NULL, ld, x, n, a->n, n);
   if (!feedback) {
-    k->mul_rows(erase, n, miras__gate_of(m, MIRAS__KEEP, h, gates), ld, c, ld, a->n, n);
+    k->mul_rows(erase, n, miras__gate_of(m, MIRAS__KEEP, h, gates.p), ld, c, ld, a->n, n);
     k->mul_rows(erase, n, erase, n, x, n, a->n, n);
     return;
   }
@@ -21071,8 +21079,8 @@ static void miras__erase_by_gates(const miras__visit *a, size_t h) {
 static void miras__erase_by_gates_bwd(const miras__visit *a, size_t h) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
-  const size_t n = m->dk, ld = miras__ld(a, m->gated), rows = a->n;
-  float *gates = miras__value_of(a, m->gated), *dgates = miras__grad(a, m->gated, 0);
+  const size_t n = m->dk, rows = a->n, ld = miras__grad(a, m->gated, 0).ld;
+  float *gates = miras__value_of(a, m->gated), *dgates = miras__grad(a, m->gated, 0).p;
   const float *x = miras__of_head(a, m->k, h), *erase = miras__of_head(a, m->erase, h);
   const float *c = miras__gate_of(m, MIRAS__ERASE, h, gates);
   const float *keep = miras__gate_of(m, MIRAS__KEEP, h, gates);
@@ -21109,13 +21117,13 @@ static void miras__erase_by_gates_bwd(const miras__visit *a, size_t h) {
 static void miras__op_keys(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP];
+  const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
   size_t h;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
       a->k->complement(keep->form, keep->cap, miras__of_head(a, m->k, h),
-                       miras__value_of(a, m->gated) + keep->first + h * m->dk,
-                       miras__in_of(a, o, 1) + keep->from + h * m->dk, miras__ld(a, m->gated), a->n,
-                       m->dk);
+                       gates.p + keep->first + h * m->dk,
+                       miras__x_of(a, o, 1).p + keep->from + h * m->dk, gates.ld, a->n, m->dk);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
       const miras__erasing e = miras__erasing_of(a, h);
       a->k->erase_fwd(miras__of_head(a, m->k, h), miras__of_head(a, m->erase, h),
@@ -21128,19 +21136,18 @@ static void miras__op_keys(const miras__visit *a, const miras__op *o) {
 
 static void miras__op_keys_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
-  float *dgates = miras__grad(a, m->gated, 0);
-  const size_t ld = miras__ld(a, m->gated);
+  const miras__sheet dgates = miras__grad(a, m->gated, 0);
   size_t h;
   (void)o;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
-      a->k->axpy_rows(miras__gate_of(m, MIRAS__KEEP, h, dgates), ld, -1, NULL, 0,
+      a->k->axpy_rows(miras__gate_of(m, MIRAS__KEEP, h, dgates.p), dgates.ld, -1, NULL, 0,
                       miras__grad_of_head(a, m->k, h), m->dk, a->n, m->dk);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
       const miras__erasing e = miras__erasing_of(a, h);
       a->k->erase_bwd(miras__grad_of_head(a, m->k, h), miras__grad_of_head(a, m->erase, h),
                       miras__grad_of_head(a, m->replace, h),
-                      miras__gate_of(m, MIRAS__ERASE, h, dgates), ld,
+                      miras__gate_of(m, MIRAS__ERASE, h, dgates.p), dgates.ld,
                       miras__head_sum(a, MIRAS__W_ERASE_SCALE, h, m->heads),
                       miras__head_sum(a, MIRAS__W_ERASE_MIX, h, m->heads), a->scratch,
                       miras__of_head(a, m->erase, h), &e);
@@ -21158,9 +21165,7 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
                                           int grads) {
   const miras__mixer *m = &a->layer->p->mixer;
   const unsigned char reads[] = {m->k, m->v, o->in[0], m->erase, m->replace};
-  float *gates = !m->gated ? NULL
-                 : grads   ? miras__grad(a, m->gated, 0)
-                           : miras__value_of(a, m->gated);
+  const miras__sheet gates = grads ? miras__grad(a, m->gated, 0) : miras__sheet_of(a, m->gated, 0);
   miras__head_grads g;
   size_t i;
   memset(&g, 0, sizeof g);
@@ -21172,9 +21177,9 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
                              : miras__of_head(a, part, part == m->v ? h : h / m->group),
                        a->layer->p->array[part].dim);
   }
-  for (i = 0; gates && i < 5; i++) {
-    float *rows = miras__gate_of(m, (int)i, h, gates);
-    if (rows) miras__input_set(&g, i + 3, rows, miras__ld(a, m->gated));
+  for (i = 0; m->gated && i < 5; i++) {
+    float *rows = miras__gate_of(m, (int)i, h, gates.p);
+    if (rows) miras__input_set(&g, i + 3, rows, gates.ld);
   }
   return g;
 }
@@ -21228,14 +21233,14 @@ static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t 
   const miras__head_grads rows = miras__head_rows(a, o, h, 0);
   const size_t chunk = layer->p->chunk, segments = o->segment ? (a->length + chunk - 1) / chunk : 1;
   const size_t segment = a->sequence * segments + (o->segment ? a->first / chunk : 0);
+  const miras__sheet y = miras__y_of(a, o);
   memset(io, 0, sizeof *io);
   memcpy(io, &rows, offsetof(miras__head_io, rho));
   io->length = (int)a->n;
   io->head = h;
   miras__constant_gates(&m->plan.d, layer->keep + h, io);
   if (m->plan.d.token_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
-  io->y = miras__out_of(a, o) + h * m->dv;
-  io->ldy = miras__ld(a, o->out);
+  io->y = y.p + h * m->dv, io->ldy = y.ld;
   if (o->function) miras__only_reads(m, io);
   miras__layer_head(layer, a->k, h, run);
   run->io = io;
@@ -21290,6 +21295,7 @@ static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run)
 static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const size_t n = m->plan.head_dstate, each = miras__padded(n);
+  const miras__sheet dy = miras__dy_of(a, o);
   miras__head_grads g;
   miras__head_io io;
   miras__call run;
@@ -21309,8 +21315,7 @@ static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
       g.rho = miras__head_sum(a, MIRAS__W_RATES, h, m->heads);
     }
     run.g = &g;
-    run.dy = miras__dout_of(a, o) + h * m->dv;
-    run.lddy = miras__ld(a, o->out);
+    run.dy = dy.p + h * m->dv, run.lddy = dy.ld;
     run.dstate = d;
     miras__layer_sums(a, h, &run);
     miras__head_backward(&run);
@@ -21322,13 +21327,13 @@ static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
 static void miras__op_skip(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const float *w = miras__weight(a->layer, o->param);
-  const size_t ld = miras__ld(a, o->out);
+  const miras__sheet y = miras__y_of(a, o);
+  const size_t n = m->dv;
   size_t h;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
-    float *y = miras__out_of(a, o) + h * m->dv;
     const float *v = miras__of_head(a, o->in[0], h);
-    if (o->function) a->k->muladd_rows(y, ld, v, m->dv, w + h * m->dv, 0, a->n, m->dv);
-    else a->k->axpy_rows(y, ld, w[h], NULL, 0, v, m->dv, a->n, m->dv);
+    if (o->function) a->k->muladd_rows(y.p + h * n, y.ld, v, n, w + h * n, 0, a->n, n);
+    else a->k->axpy_rows(y.p + h * n, y.ld, w[h], NULL, 0, v, n, a->n, n);
   }
 }
 
@@ -21337,11 +21342,12 @@ static void miras__op_skip_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
   const float *w = miras__weight(a->layer, o->param);
-  const size_t ld = miras__ld(a, o->out), n = m->dv;
+  const miras__sheet all = miras__dy_of(a, o);
+  const size_t ld = all.ld, n = m->dv;
   float *b = a->scratch;
   size_t h, i, rows;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
-    const float *dy = miras__dout_of(a, o) + h * n, *v = miras__of_head(a, o->in[0], h);
+    const float *dy = all.p + h * n, *v = miras__of_head(a, o->in[0], h);
     float *dv = miras__grad_of_head(a, o->in[0], h),
           *sum = miras__head_sum(a, o->param, h, m->heads);
     if (o->function) {
@@ -21364,22 +21370,22 @@ static void miras__op_bonus(const miras__visit *p, const miras__op *o) {
   const miras__mixer *m = &p->layer->p->mixer;
   const miras__kernels *k = p->k;
   const size_t n = m->heads * m->dk, dk = m->dk, dv = m->dv, rows = p->n;
-  const size_t ldq = miras__ld(p, o->in[0]), ld = miras__ld(p, o->out);
-  const float *proj = miras__in_of(p, o, 0),
-              *q = proj + miras__param_of(p->layer->p, MIRAS__W_Q)->column;
-  const float *key = proj + miras__param_of(p->layer->p, MIRAS__W_K)->column;
-  const float *v = proj + miras__param_of(p->layer->p, MIRAS__W_V)->column;
-  float *y = miras__out_of(p, o), *t = miras__own_room(p), *a = t + MIRAS__TILE * n;
+  const miras__sheet proj = miras__x_of(p, o, 0), y = miras__y_of(p, o);
+  const miras__sheet gate = miras__sheet_of(p, m->gated, m->gate[MIRAS__ERASE].first);
+  const size_t ldq = proj.ld;
+  const float *q = proj.p + miras__param_of(p->layer->p, MIRAS__W_Q)->column;
+  const float *key = proj.p + miras__param_of(p->layer->p, MIRAS__W_K)->column;
+  const float *v = proj.p + miras__param_of(p->layer->p, MIRAS__W_V)->column;
+  float *t = miras__own_room(p), *a = t + MIRAS__TILE * n;
   size_t h;
-  k->mul_rows(t, n, key, ldq, miras__value_of(p, m->gated) + m->gate[MIRAS__ERASE].first,
-              miras__ld(p, m->gated), rows, n);
+  k->mul_rows(t, n, key, ldq, gate.p, gate.ld, rows, n);
   k->axpy_rows(t, n, -1, NULL, 0, key, ldq, rows, n);
   k->mul_rows(t, n, t, n, miras__weight(p->layer, MIRAS__W_ERASE_MIX), 0, rows, n);
   k->add_rows(t, n, key, ldq, rows, n);
   k->mul_rows(t, n, t, n, q, ldq, rows, n);
   for (h = 0; h < m->heads; h++) {
     k->dot_rows(0, a, 1, t + h * dk, n, miras__weight(p->layer, o->param) + h * dk, 0, rows, dk);
-    k->axpy_rows(y + h * dv, ld, 1, a, 1, v + h * dv, ldq, rows, dv);
+    k->axpy_rows(y.p + h * dv, y.ld, 1, a, 1, v + h * dv, ldq, rows, dv);
   }
 }
 
@@ -21388,11 +21394,12 @@ static void miras__op_bonus(const miras__visit *p, const miras__op *o) {
 static void miras__op_bonus_bwd(const miras__visit *p, const miras__op *o) {
   const miras__mixer *m = &p->layer->p->mixer;
   const miras__kernels *k = p->k;
-  const size_t n = m->dk, dv = m->dv, ld = miras__ld(p, o->out);
+  const miras__sheet dy = miras__dy_of(p, o);
+  const size_t n = m->dk, dv = m->dv, ld = dy.ld;
   float *t = p->scratch, *a = t + MIRAS__TILE * n, *b = a + MIRAS__TILE;
   size_t h, i, rows;
   for (h = p->h; h < miras__heads_end(p, m->heads); h++) {
-    const float *w = miras__weight(p->layer, o->param) + h * n, *d = miras__dout_of(p, o) + h * dv;
+    const float *w = miras__weight(p->layer, o->param) + h * n, *d = dy.p + h * dv;
     const float *q = miras__of_head(p, m->q, h), *key = miras__of_head(p, m->k, h);
     const float *v = miras__of_head(p, m->v, h);
     float *dq = miras__grad_of_head(p, m->q, h), *dk = miras__grad_of_head(p, m->k, h);
@@ -21417,35 +21424,32 @@ static void miras__op_bonus_bwd(const miras__visit *p, const miras__op *o) {
 static void miras__op_values(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
-  const size_t ld = miras__ld(a, o->out), ldv = miras__pad(m->value), n = m->value;
-  float *v = miras__out_of(a, o), *values = miras__to(a->values, a->row * ldv), *off;
-  if (a->layer->gives) k->copy_rows(values, ldv, v, ld, a->n, n);
+  const miras__sheet v = miras__y_of(a, o), off = miras__x_of(a, o, 1);
+  const miras__sheet mix = miras__sheet_of(a, m->gated, m->gate[MIRAS__MIX].first);
+  const size_t ldv = miras__pad(m->value), n = m->value;
+  float *values = miras__to(a->values, a->row * ldv);
+  if (a->layer->gives) k->copy_rows(values, ldv, v.p, v.ld, a->n, n);
   if (!o->in[1]) return;
-  off = miras__in_of(a, o, 1);
-  k->copy_rows(off, miras__ld(a, o->in[1]), values, ldv, a->n, n);
-  k->axpy_rows(off, miras__ld(a, o->in[1]), -1, NULL, 0, v, ld, a->n, n);
-  k->muladd_rows(v, ld, off, miras__ld(a, o->in[1]),
-                 miras__value_of(a, m->gated) + m->gate[MIRAS__MIX].first, miras__ld(a, m->gated),
-                 a->n, n);
+  k->copy_rows(off.p, off.ld, values, ldv, a->n, n);
+  k->axpy_rows(off.p, off.ld, -1, NULL, 0, v.p, v.ld, a->n, n);
+  k->muladd_rows(v.p, v.ld, off.p, off.ld, mix.p, mix.ld, a->n, n);
 }
 
 /* dm = d o,  dv_1 += d m,  dv = d - d m */
 static void miras__op_values_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
-  const size_t ld = miras__ld(a, o->out), ldv = miras__pad(m->value), n = m->value;
-  const size_t column = m->gate[MIRAS__MIX].first;
-  float *d = miras__dout_of(a, o), *t = miras__own_room(a),
-        *dvalues = miras__to(a->dvalues, a->row * ldv);
+  const size_t ldv = miras__pad(m->value), n = m->value, column = m->gate[MIRAS__MIX].first;
+  const miras__sheet d = miras__dy_of(a, o);
+  float *t = miras__own_room(a), *dvalues = miras__to(a->dvalues, a->row * ldv);
   if (o->in[1]) {
-    const size_t ldg = miras__ld(a, m->gated);
-    k->mul_rows(miras__grad(a, m->gated, column), ldg, d, ld, miras__in_of(a, o, 1),
-                miras__ld(a, o->in[1]), a->n, n);
-    k->mul_rows(t, n, d, ld, miras__value_of(a, m->gated) + column, ldg, a->n, n);
+    const miras__sheet off = miras__x_of(a, o, 1), mix = miras__sheet_of(a, m->gated, column);
+    k->mul_rows(miras__grad(a, m->gated, column).p, mix.ld, d.p, d.ld, off.p, off.ld, a->n, n);
+    k->mul_rows(t, n, d.p, d.ld, mix.p, mix.ld, a->n, n);
     k->add_rows(dvalues, ldv, t, n, a->n, n);
-    k->axpy_rows(d, ld, -1, NULL, 0, t, n, a->n, n);
+    k->axpy_rows(d.p, d.ld, -1, NULL, 0, t, n, a->n, n);
   }
-  if (a->layer->gives) k->add_rows(d, ld, dvalues, ldv, a->n, n);
+  if (a->layer->gives) k->add_rows(d.p, d.ld, dvalues, ldv, a->n, n);
 }
 
 /* ---- attention ---- */
@@ -21468,6 +21472,9 @@ static miras__attention miras__attend_of(const miras__visit *a, const miras__op 
   const miras__attending *s = &p->attending;
   const size_t q = h * s->group * s->dk, k = h * s->dk, ring = s->ring;
   const size_t rows = s->group * (s->dk + 2);
+  const miras__sheet xq = miras__x_of(a, o, 0), xk = miras__x_of(a, o, 1);
+  const miras__sheet xv = miras__x_of(a, o, 2), y = miras__y_of(a, o);
+  const miras__sheet ak = miras__sheet_of(a, o->in[4], k), av = miras__sheet_of(a, o->in[5], k);
   miras__attention x;
   miras__attending_sizes(s, &x);
   x.K = a->k;
@@ -21475,10 +21482,10 @@ static miras__attention miras__attend_of(const miras__visit *a, const miras__op 
   if (o->segment) x.position = miras__mod(a->position + (uint64_t)a->first, p->chunk);
   memset(io, 0, sizeof *io);
   io->length = (int)a->n;
-  io->q = miras__in_of(a, o, 0) + q, io->ldq = miras__ld(a, o->in[0]);
-  io->k = miras__in_of(a, o, 1) + k, io->ldk = miras__ld(a, o->in[1]);
-  io->v = miras__in_of(a, o, 2) + k, io->ldv = miras__ld(a, o->in[2]);
-  io->y = miras__out_of(a, o) + q, io->ldy = miras__ld(a, o->out);
+  io->q = xq.p + q, io->ldq = xq.ld;
+  io->k = xk.p + k, io->ldk = xk.ld;
+  io->v = xv.p + k, io->ldv = xv.ld;
+  io->y = y.p + q, io->ldy = y.ld;
   x.io = io;
   x.scratch = a->scratch;
   x.persistent = s->persistent;
@@ -21497,8 +21504,8 @@ static miras__attention miras__attend_of(const miras__visit *a, const miras__op 
   }
   if (!o->in[4]) return x;
   *more = x, *more_io = *io;
-  more_io->k = miras__value_of(a, o->in[4]) + k, more_io->ldk = miras__ld(a, o->in[4]);
-  more_io->v = miras__value_of(a, o->in[5]) + k, more_io->ldv = miras__ld(a, o->in[5]);
+  more_io->k = ak.p, more_io->ldk = ak.ld;
+  more_io->v = av.p, more_io->ldv = av.ld;
   more->ring_k = miras__to(x.ring_k, s->groups * s->state);
   more->ring_v = miras__to(x.ring_v, s->groups * s->state);
   more->io = more_io;
@@ -21536,21 +21543,21 @@ static void miras__op_attend_bwd(const miras__visit *a, const miras__op *o) {
     const size_t q = h * s->group * s->dk, k = h * s->dk;
     miras__attention more, x = miras__attend_of(a, o, h, &io, &more, &more_io);
     memset(&g, 0, sizeof g);
-    g.q = miras__din_of(a, o, 0) + q, g.ldq = io.ldq;
-    g.k = miras__din_of(a, o, 1) + k, g.ldk = io.ldk;
-    g.v = miras__din_of(a, o, 2) + k, g.ldv = io.ldv;
-    x.dy = miras__dout_of(a, o) + q, x.lddy = io.ldy;
+    g.q = miras__dx_of(a, o, 0).p + q, g.ldq = io.ldq;
+    g.k = miras__dx_of(a, o, 1).p + k, g.ldk = io.ldk;
+    g.v = miras__dx_of(a, o, 2).p + k, g.ldv = io.ldv;
+    x.dy = miras__dy_of(a, o).p + q, x.lddy = io.ldy;
     x.g = &g;
     if (o->segment) x.position = 0;
     if (s->persistent) {
-      x.dstill = miras__grad(a, o->in[3], 0) + q;
+      x.dstill = miras__grad(a, o->in[3], q).p;
       x.dpk = miras__persistent_sum(a, MIRAS__W_PERSISTENT_K, h);
       x.dpv = miras__persistent_sum(a, MIRAS__W_PERSISTENT_V, h);
     }
     if (o->in[4]) {
       also = g;
-      also.k = miras__grad(a, o->in[4], 0) + k, also.ldk = more_io.ldk;
-      also.v = miras__grad(a, o->in[5], 0) + k, also.ldv = more_io.ldv;
+      also.k = miras__grad(a, o->in[4], k).p, also.ldk = more_io.ldk;
+      also.v = miras__grad(a, o->in[5], k).p, also.ldv = more_io.ldv;
       more.g = &also;
     }
     miras__attention_run_bwd(&x);
@@ -21560,15 +21567,15 @@ static void miras__op_attend_bwd(const miras__visit *a, const miras__op *o) {
 /* A text's tail moves on by the call's rows. */
 static void miras__op_tail(const miras__visit *a, const miras__op *o) {
   const miras__tail *x = &a->layer->p->tail[o->part];
-  const size_t back = x->back, ld = miras__ld(a, x->array), n = a->n;
-  const float *rows = miras__in_of(a, o, 0);
+  const miras__sheet rows = miras__x_of(a, o, 0);
+  const size_t back = x->back, n = a->n;
   float *tail;
   size_t t;
   if (!a->run) return;
   tail = a->run + x->state;
   for (t = 0; t < back; t++)
     a->k->copy(tail + t * x->cols, t + n < back ? tail + (t + n) * x->cols
-                                                : rows + (t + n - back) * ld, x->cols);
+                                                : rows.p + (t + n - back) * rows.ld, x->cols);
 }
 
 /* ---- a mixture of experts ----
@@ -21611,16 +21618,15 @@ static int32_t *miras__place_at(const miras__visit *a, const miras__op *o) {
 /* Make the tile's pairs of row and expert, and their weights, from its rows h. */
 static void miras__route(const miras__visit *a, const miras__op *o) {
   const miras__mlp *s = &a->layer->p->mlp;
-  const size_t rows = a->work.rows, ld = miras__ld(a, o->in[2]);
-  float *w = miras__in_of(a, o, 2);
+  const miras__sheet w = miras__x_of(a, o, 2), x = miras__x_of(a, o, 0);
+  const size_t rows = a->work.rows;
   int32_t *place = miras__place_at(a, o), at = 0;
   size_t e, t;
-  miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w, ld, miras__in_of(a, o, 0), miras__ld(a, o->in[0]),
-               a->n);
-  a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w, ld, w, ld, a->n, s->routed);
-  a->k->squash_fwd(MIRAS__SIGMOID, w + s->routed, ld, a->n, s->routes - s->routed);
+  miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w.p, w.ld, x.p, x.ld, a->n);
+  a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w.p, w.ld, w.p, w.ld, a->n, s->routed);
+  a->k->squash_fwd(MIRAS__SIGMOID, w.p + s->routed, w.ld, a->n, s->routes - s->routed);
   for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
-    miras__choose(s, w + t * ld, place + t, rows);
+    miras__choose(s, w.p + t * w.ld, place + t, rows);
   MIRAS__MEET();
   for (e = 0; !MIRAS__THREAD && e < s->experts; e++)
     for (t = 0; t < a->n; t++)
@@ -21649,16 +21655,17 @@ static size_t miras__weight_of(const miras__mlp *s, size_t e) {
 static void miras__op_experts(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__mlp *s = &p->mlp;
-  const size_t ld = p->ld_x, ld2 = 2 * s->ld, ldr = miras__ld(a, o->in[2]);
-  const float *h = miras__in_of(a, o, 0);
+  const miras__sheet route = miras__x_of(a, o, 2);
+  const size_t ld = p->ld_x, ld2 = 2 * s->ld;
+  const float *h = miras__x_of(a, o, 0).p;
   float *x = miras__own_room(a), *y = x + MIRAS__TILE * ld, *act = y + MIRAS__TILE * ld;
-  float *to = miras__out_of(a, o), *ab = miras__in_of(a, o, 1);
+  float *to = miras__y_of(a, o).p, *ab = miras__x_of(a, o, 1).p;
   unsigned char row[MIRAS__TILE];
   size_t e, i, m;
   miras__route(a, o);
   a->k->fill(to, 0, a->n * ld);
   for (e = 0; e < s->experts; e++, ab += m * ld2) {
-    const float *w = miras__in_of(a, o, 2) + miras__weight_of(s, e);
+    const float *w = route.p + miras__weight_of(s, e);
     m = miras__gather(a, o, e, row, x, h);
     if (!m) continue;
     miras__times_of(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, ab, ld2, x, ld, m);
@@ -21666,7 +21673,7 @@ static void miras__op_experts(const miras__visit *a, const miras__op *o) {
     a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, s->ld, ab + s->ld, ld2, ab, ld2, m, s->hidden);
     miras__times_of(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, y, ld, act, s->ld, m);
     for (i = 0; i < m; i++)
-      a->k->axpy(to + row[i] * ld, w[row[i] * ldr], y + i * ld, p->width);
+      a->k->axpy(to + row[i] * ld, w[row[i] * route.ld], y + i * ld, p->width);
   }
 }
 
@@ -21674,18 +21681,18 @@ static void miras__op_experts(const miras__visit *a, const miras__op *o) {
 static void miras__op_experts_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__mlp *s = &p->mlp;
-  const size_t ld = p->ld_x, ldr = miras__ld(a, o->in[2]), ldf = s->ld, ld2 = 2 * ldf;
+  const size_t ld = p->ld_x, ldr = miras__x_of(a, o, 2).ld, ldf = s->ld, ld2 = 2 * ldf;
   float *x = miras__own_room(a), *y = x + MIRAS__TILE * ld, *act = y + MIRAS__TILE * ld;
-  float *ab = miras__in_of(a, o, 1), *dh = miras__din_of(a, o, 0),
-        *da = miras__grad(a, o->in[4], 0);
-  float *route = miras__in_of(a, o, 2), *droute = miras__din_of(a, o, 2);
+  float *ab = miras__x_of(a, o, 1).p, *dh = miras__dx_of(a, o, 0).p;
+  float *da = miras__grad(a, o->in[4], 0).p;
+  float *route = miras__x_of(a, o, 2).p, *droute = miras__dx_of(a, o, 2).p;
   unsigned char row[MIRAS__TILE];
   size_t e, i, m;
   a->k->fill(droute, 0, a->n * ldr);
   a->k->fill(dh, 0, a->n * ld);
   for (e = 0; e < s->experts; e++, ab += m * ld2, da += m * ldf) {
     const size_t col = miras__weight_of(s, e);
-    m = miras__gather(a, o, e, row, x, miras__dout_of(a, o));
+    m = miras__gather(a, o, e, row, x, miras__dy_of(a, o).p);
     if (!m) continue;
     miras__times_of_bwd(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, da, ldf, x, ld, m);
     a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
@@ -21932,12 +21939,12 @@ static MIRAS__UNUSED const miras__op *miras__memory_of(const miras__program *p,
 #ifndef MIRAS__DEVICE
 /* The job dw += x' d over all tokens, or, of pairs of token and expert, one for each expert: pairs
  * 1, 2 as in miras__job. */
-static void miras__weight_job(const miras__visit *a, const miras__param *w, int pairs, float *g,
-                              const float *x, size_t ldx, const float *d, size_t ldd,
-                              miras__jobs *list) {
+static void miras__weight_job(const miras__visit *a, int id, int pairs, float *g, miras__sheet x,
+                              miras__sheet d, miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  miras__job *j = miras__job_product(list, g + w->at, miras__each_rows(p, w), w->cols, x, ldx, d,
-                                     ldd);
+  const miras__param *w = miras__param_of(p, id);
+  miras__job *j = miras__job_product(list, g + w->at, miras__each_rows(p, w), w->cols, x.p, x.ld,
+                                     d.p, d.ld);
   if (!pairs) return;
   list->ld_place = a->work.rows, list->paths = p->mlp.paths;
   j->pairs = pairs;
@@ -21949,30 +21956,28 @@ static void miras__weight_job(const miras__visit *a, const miras__param *w, int 
 static void miras__expert_jobs(const miras__visit *a, const miras__op *o, float *g,
                                miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  const size_t ldx = miras__ld(a, o->in[0]), ld = p->mlp.ld, ldr = miras__ld(a, o->in[2]);
-  const float *x = miras__in_of(a, o, 0), *ab = miras__in_of(a, o, 1);
+  const miras__sheet x = miras__x_of(a, o, 0);
+  const size_t ld = p->mlp.ld;
+  miras__sheet ab = miras__x_of(a, o, 1), act = miras__grad(a, o->in[4], 0);
   list->place = miras__place_at(a, o);
-  miras__weight_job(a, miras__param_of(p, MIRAS__W_ROUTER), 0, g, x, ldx, miras__din_of(a, o, 2),
-                    ldr, list);
-  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_GATE), 2, g, x, ldx, ab, 2 * ld, list);
-  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_UP), 2, g, x, ldx, ab + ld, 2 * ld, list);
-  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_DOWN), 1, g, miras__grad(a, o->in[4], 0), ld,
-                    miras__dout_of(a, o), p->ld_x, list);
+  ab.ld = 2 * ld, act.ld = ld;
+  miras__weight_job(a, MIRAS__W_ROUTER, 0, g, x, miras__dx_of(a, o, 2), list);
+  miras__weight_job(a, MIRAS__W_MLP_GATE, 2, g, x, ab, list);
+  ab.p += ld;
+  miras__weight_job(a, MIRAS__W_MLP_UP, 2, g, x, ab, list);
+  miras__weight_job(a, MIRAS__W_MLP_DOWN, 1, g, act, miras__dy_of(a, o), list);
 }
 
 /* The jobs of operation o for its weights, x' d. */
 static void miras__op_jobs(const miras__visit *a, const miras__op *o, float *g, miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  const int stream = o->what == MIRAS__OP_BRANCH, in = stream ? 1 : 0;
-  const size_t ldd = stream ? p->ld_x : miras__ld(a, o->out);
-  const float *d = !stream ? miras__dout_of(a, o)
-                 : p->drops ? miras__grad(a, o->in[2], 0) : miras__stream_d(a, o->turn);
-  const size_t first = miras__param_of(p, o->param)->column;
+  const int stream = o->what == MIRAS__OP_BRANCH;
+  miras__sheet d = stream && p->drops ? miras__grad(a, o->in[2], 0) : miras__dy_of(a, o);
   int id;
+  if (stream && !p->drops) d.p = miras__stream_d(a, o->turn), d.ld = p->ld_x;
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
-    const miras__param *w = miras__param_of(p, id);
-    miras__weight_job(a, w, 0, g, miras__in_of(a, o, in), miras__ld(a, o->in[in]),
-                      d + (stream ? 0 : w->column - first), ldd, list);
+    miras__weight_job(a, id, 0, g, miras__x_of(a, o, stream), d, list);
+    d.p += miras__param_of(p, id)->cols;
   }
 }
 
