@@ -19750,6 +19750,8 @@ typedef struct miras__rope {
 typedef struct miras__mixer {
   size_t heads, dk, dv, value, inner_steps;
   size_t qk_heads, group;          /* heads of queries and keys; how many heads read the same     */
+  size_t qk, keys, values;         /* columns of a row's queries, keys and values                 */
+  size_t low_rank;                 /* columns that gates are made of; 0: of none                  */
   size_t norm_heads;               /* heads that share a norm                                     */
   miras_qk_map qk_map;
   float length, query_scale;       /* of keys, as qk_norm_fwd takes it, 0: their own              */
@@ -19770,6 +19772,7 @@ typedef struct miras__mixer {
 /* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
 typedef struct miras__attending {
   size_t heads, groups, group, dk, window, persistent;
+  size_t q, k;                     /* columns of a row's queries, and of its keys or values       */
   size_t ring, state;              /* floats of a head's keys, or values, and of both             */
   miras__rope rope;
 } miras__attending;
@@ -19793,6 +19796,7 @@ typedef struct miras__program {
   int form;                        /* of matrices (miras_weights)                                 */
   size_t width, ld_x;
   int drops;                       /* branches go through dropout                                 */
+  int biased;                      /* projections of memories have biases                         */
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t rank;                     /* by which others' values are mixed in, 0: they are not       */
   /* lists */
@@ -22135,7 +22139,8 @@ static int miras__add_norm(miras__program *p, const char *name, int gain) {
 }
 
 /* Columns from `at` on of `out` = x W, W parameter id [rows, cols], with a bias or none; more: it
- * is one product with the operation before, whose columns end there. Returns the column behind. */
+ * is one product with the operation before where that reads the same and its columns end there.
+ * Returns the column behind. */
 static size_t miras__add_times(miras__program *p, int out, size_t at, int in, size_t in_at, int id,
                                size_t rows, size_t cols, int bias, int more) {
   const int known = p->param[id].rows > 0;
@@ -22145,7 +22150,8 @@ static size_t miras__add_times(miras__program *p, int out, size_t at, int in, si
   if (!known) w->column = (uint32_t)at;
   if (bias) w->bias = (unsigned char)miras__want(p, bias, cols, 0);
   o = p->ops ? &p->op[p->ops - 1] : NULL;
-  if (more && o && o->what == MIRAS__OP_TIMES && o->out == out && o->in[0] == in) {
+  if (more && o && o->what == MIRAS__OP_TIMES && o->out == out && o->in[0] == in &&
+      o->out_at + o->cols == at) {
     for (before = &p->param[o->param]; before->next;) before = &p->param[before->next];
     before->next = (unsigned char)id, w->first = o->param;
     o->cols += (uint32_t)cols;
@@ -22154,6 +22160,19 @@ static size_t miras__add_times(miras__program *p, int out, size_t at, int in, si
   o = miras__op_new(p, MIRAS__OP_TIMES, out, at, in, in_at, cols);
   o->param = (unsigned char)id;
   return at + cols;
+}
+
+/* The same of all columns of `in`, with the biases that projections of memories may have. */
+static size_t miras__add_columns(miras__program *p, int out, size_t at, int in, int id,
+                                 size_t cols) {
+  static const unsigned char biases[] = {
+    MIRAS__W_Q, MIRAS__W_BIAS_Q, MIRAS__W_K, MIRAS__W_BIAS_K, MIRAS__W_V, MIRAS__W_BIAS_V,
+    MIRAS__W_OUT_GATE, MIRAS__W_BIAS_OUT, MIRAS__W_GATES_DOWN, MIRAS__W_BIAS_LOW
+  };
+  int i, bias = 0;
+  for (i = 0; p->biased && i < (int)sizeof biases; i += 2)
+    if (biases[i] == id) bias = biases[i + 1];
+  return miras__add_times(p, out, at, in, 0, id, p->array[in].dim, cols, bias, 1);
 }
 
 /* The stream goes on: y = x + u W, with a bias or none, or without a weight x + u. The array that
@@ -22834,7 +22853,9 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->group = m->heads / m->qk_heads;
   m->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
   if (m->norm_heads > m->heads) m->norm_heads = m->heads;
+  m->qk = m->qk_heads * m->dk, m->values = m->inner_steps * m->value;
   m->qk_map = d->mixer.qk_map;
+  if (m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk) m->keys = m->inner_steps * m->qk;
   m->length = miras__key_length(m->qk_map, of->key_dim);
   m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
   m->function[0] = m->function[1] = (unsigned char)miras__qkv_function(d->mixer.qk_act);
@@ -22847,7 +22868,10 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
     m->rope.period = d->mixer.rope == MIRAS_ROPE_CHUNK ? (size_t)of->chunk : 0;
   }
   p->chunk = (size_t)of->chunk;
-  if (miras__mixer_gates(m, d, p->rank)) return MIRAS_OK;
+  if (miras__mixer_gates(m, d, p->rank)) {
+    m->low_rank = m->moving ? (size_t)d->mixer.gate_rank : 0;
+    return MIRAS_OK;
+  }
   miras__say(why, n, "memory.heads is %d; their gates make more than %d numbers per token",
              of->heads, INT_MAX);
   return MIRAS_ERR_DESC;
@@ -23027,14 +23051,21 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   }
   ab = miras__rows_new(p, "ab", gated ? ld + n : n);
   act = miras__rows_new(p, "act", n);
-  miras__add_times(p, ab, gated ? ld : 0, h, 0, MIRAS__W_MLP_UP, w, n, 0, 0);
+  miras__add_columns(p, ab, gated ? ld : 0, h, MIRAS__W_MLP_UP, n);
   if (gated) {
-    miras__add_times(p, ab, 0, h, 0, MIRAS__W_MLP_GATE, w, n, 0, 0);
+    miras__add_columns(p, ab, 0, h, MIRAS__W_MLP_GATE, n);
     miras__add_gate(p, act, ab, ld, ab, 0, n, MIRAS_ACTIVATION_SILU);
   } else {
     miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
   miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
+}
+
+/* What layers end with: the stream goes on with u, times W, parameter id or none, and the MLP. */
+static void miras__build_end(miras__program *p, const miras_layer_desc *d, int u, int id) {
+  miras__add_branch(p, u, p->array[u].dim, id,
+                    id == MIRAS__W_O && p->biased ? MIRAS__W_BIAS_O : 0, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
 }
 
 /* y by heads = rows of x. */
@@ -23134,14 +23165,14 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   miras__want(p, MIRAS__W_SKIP, d->mixer.d_skip > 1 ? m->value : d->mixer.d_skip ? heads : 0, 0);
 }
 
-/* gates = f(low W_up + offset) of `low`, whose columns from `at` on are of low rank; g: where the
- * numbers before f lie, made already, or none. */
-static int miras__build_gates(miras__program *p, int low, size_t at, size_t rank, int g) {
+/* gates = f(low W_up + offset) of `low`, whose columns from `at` on are of low rank; or, low 0, of
+ * numbers g that are made already. */
+static int miras__build_gates(miras__program *p, int low, size_t at, int g) {
   miras__mixer *m = &p->mixer;
   if (!m->gates) return 0;
-  if (!g) g = miras__rows_new(p, "g", m->outs);
-  if (rank && m->moving)
-    miras__add_times(p, g, 0, low, at, MIRAS__W_GATES_UP, rank, m->moving, 0, 0);
+  if (low) g = miras__rows_new(p, "g", m->outs);
+  if (low && m->low_rank)
+    miras__add_times(p, g, 0, low, at, MIRAS__W_GATES_UP, m->low_rank, m->moving, 0, 0);
   miras__op_new(p, MIRAS__OP_GATES, m->gated, 0, g, 0, m->outs);
   return g;
 }
@@ -23230,19 +23261,19 @@ static int miras__build_memory(miras__program *p, const miras_layer_desc *d, con
 /* Memories of values, as Mamba's: of x, the values of all heads,
  *   (l, k, q) = x W,  each over its root mean square, or as it is
  * and gates are made of l, of low rank. */
-static void miras__build_from_values(miras__program *p, size_t low) {
+static void miras__build_from_values(miras__program *p) {
   miras__mixer *m = &p->mixer;
-  const size_t qk = m->qk_heads * m->dk, n = low + 2 * qk;
+  const size_t low = m->low_rank, qk = m->qk, n = low + 2 * qk;
   const int x = miras__rows_new(p, "x", m->value), z = miras__rows_new(p, "inner", n);
   const size_t at[3] = {0, low, low + qk}, cols[3] = {low, qk, qk};
   miras__op *o = miras__op_new(p, MIRAS__OP_JOIN, x, 0, m->v, 0, m->dv);
   int i, r = z;
   o->heads = (uint32_t)m->heads;
-  miras__add_times(p, z, 0, x, 0, MIRAS__W_INNER, m->value, n, 0, 0);
+  miras__add_columns(p, z, 0, x, MIRAS__W_INNER, n);
   if (p->inner_epsilon > 0) r = miras__rows_new(p, "norm", n);
   for (i = 2; i >= 0 && r != z; i--)
     if (cols[i]) miras__op_new(p, MIRAS__OP_RMS, r, at[i], z, at[i], cols[i]);
-  miras__build_gates(p, r, 0, low, 0);
+  miras__build_gates(p, r, 0, 0);
   miras__add_read(p, m->k, r, low, m->qk_heads, m->dk);
   miras__add_read(p, m->q, r, low + qk, m->qk_heads, m->dk);
 }
@@ -23269,23 +23300,15 @@ static int miras__gate_function(miras_out_gate gate) {
 
 /* ---- the types ---- */
 
-/* The projections that memories have: columns of proj = h W, from `at` on; `first`: those that may
- * go through convolutions, queries, keys and values (bits 0 to 2). Returns the column behind. */
-static size_t miras__build_projections(miras__program *p, const miras_layer_desc *d, int which,
-                                       int proj, size_t at, int h) {
-  miras__mixer *m = &p->mixer;
-  const size_t w = p->width, qk = d->mixer.from_values ? 0 : m->qk_heads * m->dk;
-  const int bias = d->mixer.projection_bias;
-  const int keys = m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk;
-  if (which & 1)
-    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_Q, w, qk, bias ? MIRAS__W_BIAS_Q : 0, 1);
-  if (which & 2 && keys)
-    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_K, w, m->inner_steps * qk,
-                          bias ? MIRAS__W_BIAS_K : 0, 1);
-  if (which & 4)
-    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_V, w, m->inner_steps * m->value,
-                          bias ? MIRAS__W_BIAS_V : 0, 1);
-  return at;
+/* The projections that memories have, queries, keys and values: columns of proj = h W from 0 on.
+ * Returns the column behind. */
+static size_t miras__build_projections(miras__program *p, const miras_layer_desc *d, int proj,
+                                       int h) {
+  const miras__mixer *m = &p->mixer;
+  const int all = !d->mixer.from_values;
+  size_t at = miras__add_columns(p, proj, 0, h, MIRAS__W_Q, all ? m->qk : 0);
+  at = miras__add_columns(p, proj, at, h, MIRAS__W_K, all ? m->keys : 0);
+  return miras__add_columns(p, proj, at, h, MIRAS__W_V, m->values);
 }
 
 /* What a memory and its output gate are made of: columns of proj, for convolutions from 0, gates of
@@ -23299,32 +23322,27 @@ typedef struct miras__source {
 static size_t miras__build_source(miras__program *p, const miras_layer_desc *d, int h,
                                   miras__source *f) {
   const miras__mixer *m = &p->mixer;
-  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
   const size_t rank = (size_t)d->mixer.out_gate_rank;
-  const int b = d->mixer.projection_bias;
   size_t at;
   memset(f, 0, sizeof *f);
   f->proj = miras__rows_new(p, "proj", 0);
-  f->conv = at = miras__build_projections(p, d, 7, f->proj, 0, h);
+  f->conv = at = miras__build_projections(p, d, f->proj, h);
   if (d->mixer.out_gate != MIRAS_OUT_GATE_NONE && !rank) {
     f->gate = f->proj, f->at_gate = at;
-    at = miras__add_times(p, f->proj, at, h, 0, MIRAS__W_OUT_GATE, w, m->value,
-                          b ? MIRAS__W_BIAS_OUT : 0, 1);
+    at = miras__add_columns(p, f->proj, at, h, MIRAS__W_OUT_GATE, m->value);
   }
   f->at_low = at;
   if (!d->mixer.from_values)
-    at = miras__add_times(p, f->proj, at, h, 0, MIRAS__W_GATES_DOWN, w, low,
-                          b ? MIRAS__W_BIAS_LOW : 0, 1);
-  return miras__add_times(p, f->proj, at, h, 0, MIRAS__W_OUT_DOWN, w, rank, 0, 1);
+    at = miras__add_columns(p, f->proj, at, h, MIRAS__W_GATES_DOWN, m->low_rank);
+  return miras__add_columns(p, f->proj, at, h, MIRAS__W_OUT_DOWN, rank);
 }
 
 /* What is made of proj row by row, all columns of which there are now: gates. */
 static void miras__build_source_gates(miras__program *p, const miras_layer_desc *d,
                                       miras__source *f) {
-  const size_t low = p->mixer.moving ? (size_t)d->mixer.gate_rank : 0;
   const size_t rank = (size_t)d->mixer.out_gate_rank;
   f->tail = miras__conv_tail_new(p, d, f->proj, f->conv);
-  if (!d->mixer.from_values) f->g = miras__build_gates(p, f->proj, f->at_low, low, 0);
+  if (!d->mixer.from_values) f->g = miras__build_gates(p, f->proj, f->at_low, 0);
   if (!rank) return;
   f->gate = miras__rows_new(p, "og", p->mixer.value), f->at_gate = 0;
   miras__add_times(p, f->gate, 0, f->proj, p->param[MIRAS__W_OUT_DOWN].column, MIRAS__W_OUT_UP,
@@ -23335,8 +23353,7 @@ static void miras__build_source_gates(miras__program *p, const miras_layer_desc 
 static int miras__build_answers(miras__program *p, const miras_layer_desc *d, const char *name,
                                 int proj, int g) {
   miras__build_convs(p, d, 7, proj);
-  if (d->mixer.from_values)
-    miras__build_from_values(p, p->mixer.moving ? (size_t)d->mixer.gate_rank : 0);
+  if (d->mixer.from_values) miras__build_from_values(p);
   miras__build_keys(p, 0, g);
   return miras__build_memory(p, d, name, p->mixer.q, 0);
 }
@@ -23357,53 +23374,34 @@ static int miras__build_gated(miras__program *p, const miras_layer_desc *d, cons
 }
 
 /* A memory per head, fed by convolutions and gates (MODELS in room @05). */
-static miras_result miras__build_memory_layer(miras__program *p, const miras_layer_desc *d,
-                                              char *why, size_t n) {
-  const miras_result result = miras__mixer_make(p, d, why, n);
-  const int bias = d->mixer.projection_bias ? MIRAS__W_BIAS_O : 0;
+static void miras__build_memory_layer(miras__program *p, const miras_layer_desc *d) {
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
   miras__source f;
-  size_t at;
-  int h, y, u;
-  if (result != MIRAS_OK) return result;
-  miras__build_heads(p, d);
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  at = miras__build_source(p, d, h, &f);
+  const size_t at = miras__build_source(p, d, h, &f);
+  int y;
   miras__rows_wide(p, f.proj, at);
   miras__build_source_gates(p, d, &f);
   y = miras__build_answers(p, d, "y", f.proj, f.g);
   miras__add_tail(p, f.tail);
-  u = miras__build_gated(p, d, &f, y);
-  miras__add_branch(p, u, p->mixer.value, MIRAS__W_O, bias, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, miras__build_gated(p, d, &f, y), MIRAS__W_O);
 }
 
 /* A convolution of each channel of the normed input. */
-static miras_result miras__build_conv_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                            size_t n) {
+static void miras__build_conv_layer(miras__program *p, const miras_layer_desc *d) {
   const size_t w = p->width, taps = (size_t)d->conv.size;
   const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), y = miras__heads_new(p, "y", 1, 1, w);
   const int tail = miras__tail_new(p, h, w, taps - 1);
-  (void)why, (void)n;
   miras__add_conv(p, y, h, 0, w, taps, 1, MIRAS_ACTIVATION_IDENTITY, 0);
   miras__add_tail(p, tail);
-  miras__add_branch(p, y, w, 0, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, y, 0);
 }
 
 /* The MLP alone; with a token shift its rows are h + (h' - h) (.) mix. */
-static miras_result miras__build_mlp_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                           size_t n) {
+static void miras__build_mlp_layer(miras__program *p, const miras_layer_desc *d) {
   int h = 0;
-  (void)why, (void)n;
-  if (d->mlp.token_shift) {
-    const int hd = miras__add_shift(p, MIRAS__W_NORM2);
-    h = miras__add_mix(p, hd, 0, 1);
-  }
+  if (d->mlp.token_shift) h = miras__add_mix(p, miras__add_shift(p, MIRAS__W_NORM2), 0, 1);
   miras__build_mlp(p, d, h);
   if (h) miras__add_tail(p, 0);
-  return MIRAS_OK;
 }
 
 /* RWKV-7's layer as published (Peng et al. 2025), around the memory of its row. Of h, the norm of
@@ -23420,46 +23418,43 @@ static miras_result miras__build_mlp_layer(miras__program *p, const miras_layer_
  *   a       = sum over a head of q (.) k (.) u,   u learned: the bonus
  *   out     = (layer norm per head(y) + a v) (.) gate
  * Mixes come last one first, so that the way back goes from r to g. */
-static miras_result miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                            size_t n) {
+static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d) {
   enum { COLUMNS = 7 };
   static const struct { unsigned char id, mix; } columns[COLUMNS] = {   /* of proj */
     {MIRAS__W_Q, 0}, {MIRAS__W_K, 2}, {MIRAS__W_V, 3}, {MIRAS__W_MIX_DOWN, 3},
     {MIRAS__W_DECAY_DOWN, 1}, {MIRAS__W_RATE_DOWN, 4}, {MIRAS__W_OUT_DOWN, 5}
   };
-  const miras_result result = miras__mixer_make(p, d, why, n);
+  static const struct { unsigned char id, gates, from; } ups[] = {      /* of g */
+    {MIRAS__W_DECAY_UP, MIRAS__KEEP, 4}, {MIRAS__W_RATE_UP, MIRAS__ERASE, 5},
+    {MIRAS__W_MIX_UP, MIRAS__MIX, 3}
+  };
   miras__mixer *m = &p->mixer;
-  const size_t w = p->width, qk = m->heads * m->dk, value = m->value;
-  const size_t decay = (size_t)d->rwkv.decay_rank, rate = (size_t)d->rwkv.rate_rank,
-               mix = p->rank, out = (size_t)d->mixer.out_gate_rank;
-  const size_t cols[COLUMNS] = {qk, m->inner_steps * qk, m->inner_steps * value, mix, decay, rate,
-                                out};
+  const size_t value = m->value;
+  const size_t cols[COLUMNS] = {
+    m->qk, m->keys, m->values, p->rank, (size_t)d->rwkv.decay_rank, (size_t)d->rwkv.rate_rank,
+    (size_t)d->mixer.out_gate_rank
+  };
   size_t at[COLUMNS + 1] = {0};
-  int hd, proj, g, og, y, u, i, j;
+  int hd = miras__add_shift(p, MIRAS__W_NORM1), proj, g, og, y, u, i, j;
   miras__op *o;
-  if (result != MIRAS_OK) return result;
-  miras__build_heads(p, d);
-  hd = miras__add_shift(p, MIRAS__W_NORM1);
   for (i = 0; i < COLUMNS; i++) at[i + 1] = at[i] + cols[i];
   proj = miras__rows_new(p, "proj", at[COLUMNS]);
   for (j = 5; j >= 0; j--) {
     const int z = miras__add_mix(p, hd, j, 6);
     for (i = COLUMNS - 1; i >= 0; i--)
-      if (columns[i].mix == j)
-        (void)miras__add_times(p, proj, at[i], z, 0, columns[i].id, w, cols[i], 0, 0);
+      if (columns[i].mix == j) miras__add_columns(p, proj, at[i], z, columns[i].id, cols[i]);
   }
-  miras__add_squash(p, proj, at[4], decay, MIRAS__TANH);
-  miras__add_squash(p, proj, at[6], out, MIRAS__SIGMOID);
+  miras__add_squash(p, proj, at[4], cols[4], MIRAS__TANH);
+  miras__add_squash(p, proj, at[6], cols[6], MIRAS__SIGMOID);
   g = miras__rows_new(p, "g", m->outs);
   og = miras__rows_new(p, "og", value);
-  miras__add_times(p, g, m->gate[MIRAS__KEEP].from, proj, at[4], MIRAS__W_DECAY_UP, decay, qk, 0,
-                   0);
-  miras__add_times(p, g, m->gate[MIRAS__ERASE].from, proj, at[5], MIRAS__W_RATE_UP, rate, qk, 0, 0);
-  miras__add_times(p, g, m->gate[MIRAS__MIX].from, proj, at[3], MIRAS__W_MIX_UP, mix, value, 0, 0);
-  miras__add_times(p, og, 0, proj, at[6], MIRAS__W_OUT_UP, out, value, 0, 0);
-  miras__build_gates(p, 0, 0, 0, g);
+  for (i = 0; i < 3; i++)
+    miras__add_times(p, g, m->gate[ups[i].gates].from, proj, at[ups[i].from], ups[i].id,
+                     cols[ups[i].from], m->gate[ups[i].gates].count, 0, 0);
+  miras__add_times(p, og, 0, proj, at[6], MIRAS__W_OUT_UP, cols[6], value, 0, 0);
+  miras__build_gates(p, 0, 0, g);
   o = miras__op_new(p, MIRAS__OP_VALUES, proj, at[2], m->gated, 0, value);
-  if (mix) miras__op_reads(o, 1, miras__rows_new(p, "off", value), 0);
+  if (p->rank) miras__op_reads(o, 1, miras__rows_new(p, "off", value), 0);
   p->values = 1;
   miras__add_read(p, m->q, proj, at[0], m->heads, m->dk);
   miras__add_read(p, m->own, proj, at[1], m->heads, m->dk);
@@ -23469,16 +23464,12 @@ static miras_result miras__build_rwkv_layer(miras__program *p, const miras_layer
   miras__add_tail(p, 0);
   u = miras__add_head_norm(p, d, y, 0, 0, 0);
   o = miras__op_new(p, MIRAS__OP_BONUS, u, 0, proj, 0, m->dk);
-  o->param = (unsigned char)miras__want(p, MIRAS__W_BONUS, qk, 0), o->heads = (uint32_t)m->heads;
+  o->param = (unsigned char)miras__want(p, MIRAS__W_BONUS, m->qk, 0), o->heads = (uint32_t)m->heads;
   miras__op_reads(o, 1, m->gated, 0);
-  miras__op_reads(o, 3, m->q, 0);
-  miras__op_reads(o, 4, m->k, 0);
-  miras__op_reads(o, 5, m->v, 0);
+  for (i = 0; i < 3; i++) miras__op_reads(o, 3 + i, i > 1 ? m->v : i ? m->k : m->q, 0);
   i = miras__rows_new(p, "ugate", value);
   miras__op_reads(miras__op_new(p, MIRAS__OP_MULTIPLY, i, 0, u, 0, value), 1, og, 0);
-  miras__add_branch(p, i, value, MIRAS__W_O, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, i, MIRAS__W_O);
 }
 
 /* Softmax attention over the last `window` tokens, with rotary positions: with h the RMS norm of
@@ -23496,6 +23487,7 @@ static miras_result miras__attending_make(miras__program *p, const miras_layer_d
   s->heads = (size_t)d->attention.heads, s->groups = (size_t)d->attention.kv_heads;
   s->group = s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
   s->window = (size_t)d->attention.window, s->persistent = (size_t)d->attention.persistent;
+  s->q = s->heads * s->dk, s->k = s->groups * s->dk;
   s->rope.base = (double)d->attention.rope_theta;
   s->rope.turn = d->attention.rope_dim ? (size_t)d->attention.rope_dim : s->dk;
   if (d->attention.rope_share)
@@ -23542,13 +23534,13 @@ static miras__turned_arrays miras__build_turned(miras__program *p, const miras_l
   miras__turned_arrays t;
   if (!d->attention.qk_norm) gain = 0;
   t.angles = miras__add_angles(p, 1);
-  t.q = miras__rows_new(p, "tq", s->heads * s->dk);
-  t.k = miras__rows_new(p, "tk", s->groups * s->dk);
-  t.still = s->persistent ? miras__rows_new(p, "still", s->heads * s->dk) : 0;
+  t.q = miras__rows_new(p, "tq", s->q);
+  t.k = miras__rows_new(p, "tk", s->k);
+  t.still = s->persistent ? miras__rows_new(p, "still", s->q) : 0;
   miras__add_turned(p, t.q, t.still, proj, at_q, s->heads, gain, t.angles);
   miras__add_turned(p, t.k, 0, proj, at_k, s->groups, gain ? gain + 1 : 0, t.angles);
-  miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, s->groups * s->dk);
-  miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, s->groups * s->dk);
+  miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, s->k);
+  miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, s->k);
   return t;
 }
 
@@ -23563,56 +23555,55 @@ static miras__op *miras__add_attend(miras__program *p, int y, const miras__turne
   return o;
 }
 
-static miras_result miras__build_attention_layer(miras__program *p, const miras_layer_desc *d,
-                                                 char *why, size_t n) {
-  const miras_result result = miras__attending_make(p, d, why, n);
+/* Columns of proj = h W from `at` on for attention: queries, keys, values, whose parameters follow
+ * `id`, and a gate or none. Returns the column behind. */
+static size_t miras__build_attended(miras__program *p, const miras_layer_desc *d, int proj,
+                                    size_t at, int h, int id, int gate) {
   const miras__attending *s = &p->attending;
-  const size_t w = p->width, q = s->heads * s->dk, k = s->groups * s->dk;
+  at = miras__add_columns(p, proj, at, h, id, s->q);
+  at = miras__add_columns(p, proj, at, h, id + 1, s->k);
+  at = miras__add_columns(p, proj, at, h, id + 2, s->k);
+  return miras__add_columns(p, proj, at, h, gate, d->attention.out_gate ? s->q : 0);
+}
+
+/* y, times sigmoid of the gate behind those columns, if there is one. */
+static int miras__build_let(miras__program *p, const miras_layer_desc *d, const char *name, int y,
+                            int proj, size_t at) {
+  const miras__attending *s = &p->attending;
+  int u;
+  if (!d->attention.out_gate) return y;
+  u = miras__rows_new(p, name, s->q);
+  miras__add_gate(p, u, y, 0, proj, at + s->q + 2 * s->k, s->q, MIRAS__SIGMOID);
+  return u;
+}
+
+static void miras__build_attention_layer(miras__program *p, const miras_layer_desc *d) {
+  const miras__attending *s = &p->attending;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), proj = miras__rows_new(p, "proj", 0);
   miras__turned_arrays t;
-  int h, proj, y, u;
-  size_t at;
-  if (result != MIRAS_OK) return result;
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  proj = miras__rows_new(p, "proj", 0);
-  at = miras__add_times(p, proj, 0, h, 0, MIRAS__W_Q, w, q, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_K, w, k, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_V, w, k, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_OUT_GATE, w, d->attention.out_gate ? q : 0, 0,
-                        1);
-  miras__rows_wide(p, proj, at);
-  t = miras__build_turned(p, d, proj, 0, q, MIRAS__W_NORM_Q);
-  u = y = miras__rows_new(p, "y", q);
-  miras__add_attend(p, y, &t, proj, q + k);
-  if (d->attention.out_gate) {
-    u = miras__rows_new(p, "u", q);
-    miras__add_gate(p, u, y, 0, proj, q + 2 * k, q, MIRAS__SIGMOID);
-  }
-  miras__add_branch(p, u, q, MIRAS__W_O, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  int y;
+  miras__rows_wide(p, proj, miras__build_attended(p, d, proj, 0, h, MIRAS__W_Q, MIRAS__W_OUT_GATE));
+  t = miras__build_turned(p, d, proj, 0, s->q, MIRAS__W_NORM_Q);
+  y = miras__rows_new(p, "y", s->q);
+  miras__add_attend(p, y, &t, proj, s->q + s->k);
+  miras__build_end(p, d, miras__build_let(p, d, "u", y, proj, 0), MIRAS__W_O);
+}
+
+/* Rows of x, normed with a gain of its own. */
+static int miras__add_rms(miras__program *p, const char *name, int x, int gain) {
+  const size_t n = p->array[x].dim;
+  const int y = miras__rows_new(p, name, n);
+  miras__op_new(p, MIRAS__OP_RMS, y, 0, x, 0, n)->param =
+    (unsigned char)miras__want(p, gain, n, 0);
+  return y;
 }
 
 /* u = norm(x) (.) sigmoid(norm(y)): x passes and y gates, each normed as a row. */
 static int miras__add_gated_pair(miras__program *p, int x, int gain_x, int y, int gain_y) {
-  const size_t n = p->mixer.value;
-  const int nx = miras__rows_new(p, "pass", n), ny = miras__rows_new(p, "gate", n);
-  const int u = miras__rows_new(p, "u", n);
-  miras__op_new(p, MIRAS__OP_RMS, nx, 0, x, 0, n)->param = (unsigned char)miras__want(p, gain_x, n,
-                                                                                       0);
-  miras__op_new(p, MIRAS__OP_RMS, ny, 0, y, 0, n)->param = (unsigned char)miras__want(p, gain_y, n,
-                                                                                       0);
-  miras__add_gate(p, u, nx, 0, ny, 0, n, MIRAS__SIGMOID);
+  const int nx = miras__add_rms(p, "pass", x, gain_x), ny = miras__add_rms(p, "gate", y, gain_y);
+  const int u = miras__rows_new(p, "u", p->array[x].dim);
+  miras__add_gate(p, u, nx, 0, ny, 0, p->array[x].dim, MIRAS__SIGMOID);
   return u;
-}
-
-/* Columns of proj = h W from `at` on for attention beside memories: queries, keys, values. Returns
- * the column behind. */
-static size_t miras__build_beside(miras__program *p, int proj, size_t at, int h) {
-  const miras__attending *s = &p->attending;
-  const size_t q = s->heads * s->dk, k = s->groups * s->dk;
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, p->width, q, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_K, p->width, k, 0, 1);
-  return miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_V, p->width, k, 0, 1);
 }
 
 /* u times scale i, or u itself. */
@@ -23626,44 +23617,27 @@ static int miras__add_scale(miras__program *p, int i, float scale, int u, size_t
 /* Attention and memories side by side (Falcon-H1): of the same h = norm(x)
  *   x <- x + s_m (norm(y_m) (.) gate) W_o + s_a (y_a (.) gate_a) W_o'
  * with what layers of types memory and attention have in front of either. */
-static miras_result miras__build_parallel_layer(miras__program *p, const miras_layer_desc *d,
-                                                char *why, size_t n) {
-  miras_result result = miras__mixer_make(p, d, why, n);
+static void miras__build_parallel_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
-  const size_t w = p->width;
-  const int bias = d->mixer.projection_bias ? MIRAS__W_BIAS_O : 0;
-  size_t q, k, at, at_q;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
   miras__source f;
+  const size_t at = miras__build_source(p, d, h, &f);
   miras__turned_arrays t;
-  int h, y, z, u;
-  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
-  if (result != MIRAS_OK) return result;
-  q = s->heads * s->dk, k = s->groups * s->dk;
-  miras__build_heads(p, d);
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  at = at_q = miras__build_source(p, d, h, &f);
-  at = miras__build_beside(p, f.proj, at, h);
-  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_GATE, w,
-                        d->attention.out_gate ? q : 0, 0, 1);
-  miras__rows_wide(p, f.proj, at);
+  int y, z, u;
+  miras__rows_wide(p, f.proj, miras__build_attended(p, d, f.proj, at, h, MIRAS__W_BESIDE_Q,
+                                                    MIRAS__W_BESIDE_GATE));
   miras__build_source_gates(p, d, &f);
-  t = miras__build_turned(p, d, f.proj, at_q, at_q + q, MIRAS__W_BESIDE_NORM_Q);
+  t = miras__build_turned(p, d, f.proj, at, at + s->q, MIRAS__W_BESIDE_NORM_Q);
   z = miras__build_answers(p, d, "y", f.proj, f.g);
-  y = miras__rows_new(p, "ya", q);
-  miras__add_attend(p, y, &t, f.proj, at_q + q + k);
+  y = miras__rows_new(p, "ya", s->q);
+  miras__add_attend(p, y, &t, f.proj, at + s->q + s->k);
   miras__add_tail(p, f.tail);
   z = miras__build_gated(p, d, &f, z);
   z = miras__add_scale(p, 0, d->mixer.out_scale, z, p->mixer.value);
-  miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, bias, 1);
-  u = y;
-  if (d->attention.out_gate) {
-    u = miras__rows_new(p, "ua", q);
-    miras__add_gate(p, u, y, 0, f.proj, at_q + q + 2 * k, q, MIRAS__SIGMOID);
-  }
-  u = miras__add_scale(p, 1, d->attention.out_scale, u, q);
-  miras__add_branch(p, u, q, MIRAS__W_BESIDE_O, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, p->biased ? MIRAS__W_BIAS_O : 0, 1);
+  u = miras__build_let(p, d, "ua", y, f.proj, at);
+  u = miras__add_scale(p, 1, d->attention.out_scale, u, s->q);
+  miras__build_end(p, d, u, MIRAS__W_BESIDE_O);
 }
 
 /* Titans' memory as a gate (Behrouz et al. 2024). Of the same rows h = norm(x) the memory makes z,
@@ -23676,38 +23650,24 @@ static miras_result miras__build_parallel_layer(miras__program *p, const miras_l
  * The paper's persistent tokens are persistent pairs of the attention. For the memory, tokens ahead
  * of every text would only move what a text begins with, its learned initial memory: it has
  * none. */
-static miras_result miras__build_mag_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                           size_t n) {
-  miras_result result = miras__mixer_make(p, d, why, n);
+static void miras__build_mag_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
-  miras__mixer *m = &p->mixer;
-  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
-  const int b = d->mixer.projection_bias;
-  size_t at = 0, at_low, q, k, conv;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), proj = miras__rows_new(p, "proj", 0);
+  const size_t conv = miras__build_projections(p, d, proj, h);
+  const size_t at = miras__add_columns(p, proj, conv, h, MIRAS__W_GATES_DOWN, p->mixer.low_rank);
   miras__turned_arrays t;
-  int h, proj, g, y, z, u, tail;
-  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
-  if (result != MIRAS_OK) return result;
-  q = s->heads * s->dk, k = s->groups * s->dk;
-  miras__build_heads(p, d);
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  proj = miras__rows_new(p, "proj", 0);
-  conv = at = at_low = miras__build_projections(p, d, 7, proj, at, h);
-  at =
-    miras__add_times(p, proj, at, h, 0, MIRAS__W_GATES_DOWN, w, low, b ? MIRAS__W_BIAS_LOW : 0, 1);
-  at = miras__build_beside(p, proj, at, h);
-  miras__rows_wide(p, proj, at);
+  int g, y, z, tail;
+  miras__rows_wide(p, proj, miras__build_attended(p, d, proj, at, h, MIRAS__W_BESIDE_Q,
+                                                  MIRAS__W_BESIDE_GATE));
   tail = miras__conv_tail_new(p, d, proj, conv);
-  g = miras__build_gates(p, proj, at_low, low, 0);
-  t = miras__build_turned(p, d, proj, at - 2 * k - q, at - 2 * k, MIRAS__W_BESIDE_NORM_Q);
+  g = miras__build_gates(p, proj, conv, 0);
+  t = miras__build_turned(p, d, proj, at, at + s->q, MIRAS__W_BESIDE_NORM_Q);
   z = miras__build_answers(p, d, "z", proj, g);
-  y = miras__rows_new(p, "y", m->value);
-  miras__add_attend(p, y, &t, proj, at - k);
+  y = miras__rows_new(p, "y", p->mixer.value);
+  miras__add_attend(p, y, &t, proj, at + s->q + s->k);
   miras__add_tail(p, tail);
-  u = miras__add_gated_pair(p, z, MIRAS__W_NORM_Z, y, MIRAS__W_NORM_Y);
-  miras__add_branch(p, u, m->value, MIRAS__W_O, b ? MIRAS__W_BIAS_O : 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, miras__add_gated_pair(p, z, MIRAS__W_NORM_Z, y, MIRAS__W_NORM_Y),
+                   MIRAS__W_O);
 }
 
 /* Titans' memory as context (Behrouz et al. 2024). A text is cut into segments of `window` tokens.
@@ -23729,72 +23689,70 @@ static miras_result miras__build_mag_layer(miras__program *p, const miras_layer_
  * adjoint is the engine's. Windows of training are whole segments. A running text has: inputs of
  * convolutions, the memories, rings of the segment's h (heads of keys and values), of its r, and
  * the states that read. */
-static miras_result miras__build_mac_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                           size_t n) {
-  miras_result result = miras__mixer_make(p, d, why, n);
+static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
   miras__mixer *m = &p->mixer;
   const miras_memory_desc *of = &m->plan.d;
-  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
   const size_t steps = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
-  const int own = m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk;
-  const size_t qk = m->qk_heads * m->dk, keys = own ? m->inner_steps * qk : 0;
-  size_t at_v = qk + keys, at_low = at_v + m->inner_steps * m->value, at, q, k;
+  const size_t at_v = m->qk + m->keys, at_low = at_v + m->values, at = at_low + m->low_rank;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  const int proj = miras__rows_new(p, "proj", at + s->q + 2 * s->k);
   miras__turned_arrays t;
-  int h, proj, rv, rk, turned, said, g, r, y, z, u, tail;
+  int rv, rk, turned, said, g, r, y, z, tail;
   miras__op *o;
-  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
-  if (result != MIRAS_OK) return result;
   p->chunk = s->window;
   m->idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
   m->idling = miras__pad(m->idling);
-  q = s->heads * s->dk, k = s->groups * s->dk;
-  at = at_low + low;
-  miras__build_heads(p, d);
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  proj = miras__rows_new(p, "proj", at + q + 2 * k);
-  miras__add_times(p, proj, at + q + k, h, 0, MIRAS__W_BESIDE_V, w, k, 0, 0);
-  miras__add_times(p, proj, at + q, h, 0, MIRAS__W_BESIDE_K, w, k, 0, 0);
-  miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, w, q, 0, 0);
-  miras__add_times(p, proj, 0, h, 0, MIRAS__W_Q, w, qk, 0, 0);
+  miras__add_columns(p, proj, at + s->q + s->k, h, MIRAS__W_BESIDE_V, s->k);
+  miras__add_columns(p, proj, at + s->q, h, MIRAS__W_BESIDE_K, s->k);
+  miras__add_columns(p, proj, at, h, MIRAS__W_BESIDE_Q, s->q);
+  miras__add_columns(p, proj, 0, h, MIRAS__W_Q, m->qk);
   tail = miras__conv_tail_new(p, d, proj, at_low);
-  t = miras__build_turned(p, d, proj, at, at + q, MIRAS__W_BESIDE_NORM_Q);
+  t = miras__build_turned(p, d, proj, at, at + s->q, MIRAS__W_BESIDE_NORM_Q);
   miras__build_convs(p, d, 1, proj);
   miras__add_length(p, m->q, 0);
   p->segmented = 1;
   r = miras__build_memory(p, d, "r", m->q, 1);
-  rv = miras__rows_new(p, "rv", k);
-  rk = miras__rows_new(p, "rk", k);
-  turned = miras__rows_new(p, "trk", k);
-  miras__add_times(p, rv, 0, r, 0, MIRAS__W_BESIDE_V, w, k, 0, 0);
-  miras__add_times(p, rk, 0, r, 0, MIRAS__W_BESIDE_K, w, k, 0, 0);
+  rv = miras__rows_new(p, "rv", s->k);
+  rk = miras__rows_new(p, "rk", s->k);
+  turned = miras__rows_new(p, "trk", s->k);
+  miras__add_columns(p, rv, 0, r, MIRAS__W_BESIDE_V, s->k);
+  miras__add_columns(p, rk, 0, r, MIRAS__W_BESIDE_K, s->k);
   miras__add_turned(p, turned, 0, rk, 0, s->groups,
                     d->attention.qk_norm ? MIRAS__W_BESIDE_NORM_K : 0, t.angles);
   y = miras__rows_new(p, "y", m->value);
-  o = miras__add_attend(p, y, &t, proj, at + q + k);
+  o = miras__add_attend(p, y, &t, proj, at + s->q + s->k);
   miras__op_reads(o, 4, turned, 0);
   miras__op_reads(o, 5, rv, 0);
   said = miras__heads_new(p, "said", m->heads, m->heads, m->dk);
   miras__add_read(p, said, y, 0, m->heads, m->dk);
   miras__add_length(p, said, 1);
-  miras__add_times(p, proj, at_low, y, 0, MIRAS__W_GATES_DOWN, w, low, 0, 0);
-  miras__add_times(p, proj, at_v, y, 0, MIRAS__W_V, w, m->inner_steps * m->value, 0, 0);
-  miras__add_times(p, proj, qk, y, 0, MIRAS__W_K, w, keys, 0, 0);
-  g = miras__build_gates(p, proj, at_low, low, 0);
+  miras__add_columns(p, proj, at_low, y, MIRAS__W_GATES_DOWN, m->low_rank);
+  miras__add_columns(p, proj, at_v, y, MIRAS__W_V, m->values);
+  miras__add_columns(p, proj, m->qk, y, MIRAS__W_K, m->keys);
+  g = miras__build_gates(p, proj, at_low, 0);
   miras__build_convs(p, d, 6, proj);
   miras__build_keys(p, 1, g);
   z = miras__build_memory(p, d, "z", said, 0);
   p->segmented = 0;
   miras__add_tail(p, tail);
-  u = miras__add_gated_pair(p, y, MIRAS__W_NORM_Y, z, MIRAS__W_NORM_Z);
-  miras__add_branch(p, u, m->value, MIRAS__W_O, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, miras__add_gated_pair(p, y, MIRAS__W_NORM_Y, z, MIRAS__W_NORM_Z),
+                   MIRAS__W_O);
+}
+
+/* What a layer has of memories and attention, before its builder. */
+static miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d, char *why,
+                                      size_t n) {
+  miras_result result = MIRAS_OK;
+  p->biased = d->mixer.projection_bias;
+  if (miras__remembers(d->type)) result = miras__mixer_make(p, d, why, n);
+  if (result == MIRAS_OK && miras__attends(d->type)) result = miras__attending_make(p, d, why, n);
+  if (result == MIRAS_OK && miras__remembers(d->type)) miras__build_heads(p, d);
+  return result;
 }
 
 /* In the order of miras_layer_type. */
-typedef miras_result (*miras__builder)(miras__program *p, const miras_layer_desc *d, char *why,
-                                       size_t n);
+typedef void (*miras__builder)(miras__program *p, const miras_layer_desc *d);
 static const miras__builder miras__builders[] = {
   miras__build_memory_layer, MIRAS__PAIRS(miras__build_attention_layer), miras__build_mlp_layer,
   MIRAS__PAIRS(miras__build_mag_layer), miras__build_conv_layer, miras__build_rwkv_layer,
@@ -24193,8 +24151,10 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->mlp.paths =
     p->mlp.experts ? (size_t)(d->mlp.experts_per_token + d->mlp.shared_experts) : 1;
   p->mlp.sums_to_one = d->mlp.norm_topk;
-  result = miras__builders[d->type](p, d, why, n);
-  if (result != MIRAS_OK || miras__program_end(p)) return result;
+  result = miras__parts_make(p, d, why, n);
+  if (result != MIRAS_OK) return result;
+  miras__builders[d->type](p, d);
+  if (miras__program_end(p)) return result;
   miras__say(why, n,
              "heads and their sizes, width, hidden and gates make more numbers per token, a "
              "larger parameter or a larger state of a running text than a model allows");
