@@ -19981,9 +19981,12 @@ static float *miras__place(const miras__visit *a, const miras__where *at, size_t
   return arrays + at->index * MIRAS__GAP + at->at * a->work.rows + skip;
 }
 
+/* Is the visit of the way back? */
+static int miras__goes_back(const miras__visit *a) { return MIRAS__TRAINS && a->back; }
+
 static float *miras__value_of(const miras__visit *a, int i) {
   const miras__array *r = &a->layer->p->array[i];
-  return miras__place(a, a->back ? &r->again : &r->value, a->row * r->ld);
+  return miras__place(a, miras__goes_back(a) ? &r->again : &r->value, a->row * r->ld);
 }
 
 /* Some columns of rows, ld apart: of array i from column `col` on; of operation o's result, those
@@ -20779,11 +20782,12 @@ static miras__gating miras__gating_of(const miras__mixer *m, const miras__gates 
  * gates have no g from before. */
 static void miras__op_gates(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
-  const float *offset = a->back ? NULL : miras__weight(a->layer, MIRAS__W_GATES_OFFSET);
+  const int back = miras__goes_back(a);
+  const float *offset = back ? NULL : miras__weight(a->layer, MIRAS__W_GATES_OFFSET);
   const miras__sheet g = miras__x_of(a, o, 0);
   float *y = miras__y_of(a, o).p;
   int i;
-  if (!a->back && m->gates > m->moving)
+  if (!back && m->gates > m->moving)
     a->k->fill_rows(g.p + m->moving, g.ld, 0, a->n, m->gates - m->moving);
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     const miras__gates *group = &m->gate[i];
@@ -20872,7 +20876,7 @@ static miras__conv miras__conv_of(const miras__visit *a, const miras__op *o) {
  * the adjoint. */
 static void miras__op_conv(const miras__visit *a, const miras__op *o) {
   miras__conv of;
-  if (!a->back && a->run && !a->first && miras__tails_of(a) != a->run)
+  if (MIRAS__TRAINS && !a->back && a->run && !a->first && miras__tails_of(a) != a->run)
     a->k->copy(miras__tails_of(a), a->run, a->layer->p->states);
   of = miras__conv_of(a, o);
   a->k->conv_fwd(miras__of_head(a, o->out, 0), &of);
@@ -21011,7 +21015,7 @@ static void miras__op_length(const miras__visit *a, const miras__op *o) {
   for (h = 0; h < x->heads; h++) {
     float *rows = miras__of_head(a, o->out, h);
     if (p->mixer.length != 0)
-      a->k->qk_norm_fwd(rows, a->back ? miras__grad_of_head(a, o->in[0], h) : NULL, by,
+      a->k->qk_norm_fwd(rows, miras__goes_back(a) ? miras__grad_of_head(a, o->in[0], h) : NULL, by,
                         a->n * each, o->cols);
     else a->k->scale(rows, p->mixer.query_scale, rows, a->n * each * o->cols);
   }
@@ -21276,9 +21280,11 @@ static void miras__op_memory(const miras__visit *a, const miras__op *o) {
   size_t h;
   for (h = a->h; h < miras__heads_end(a, p->mixer.heads); h++) {
     miras__layer_call(a, o, h, &io, &run);
-    if (o->segment || a->run) run.state = miras__state_of_head(a, o->part, o->function, h);
+    if (!MIRAS__TRAINS || o->segment || a->run)
+      run.state = miras__state_of_head(a, o->part, o->function, h);
     else run.state = a->scratch, run.scratch += state;
-    if (!a->run && !a->first && !o->function) a->k->fill(run.state, 0, state);
+    if (MIRAS__TRAINS && !a->run && !a->first && !o->function)
+      a->k->fill(run.state, 0, state);
     if (starts) a->k->copy(run.state, miras__state_of_head(a, p->writes, 0, h), state);
     miras__head_forward(&run);
   }
@@ -21898,9 +21904,11 @@ static void miras__go_segments(const miras__visit *visit, const miras__phase_of 
   size_t t, left, n, in;
   int i, next;
   a.h = 0, a.h_end = (size_t)-1;
-  a.states = a.scratch + p->at_states;
-  a.dstates = a.states + 2 * p->mixer.heads * p->mixer.plan.head_state;
-  if (back) a.k->fill(a.dstates, 0, each);
+  if (MIRAS__TRAINS) a.states = a.scratch + p->at_states;
+  if (back) {
+    a.dstates = a.states + 2 * p->mixer.heads * p->mixer.plan.head_state;
+    a.k->fill(a.dstates, 0, each);
+  }
   for (left = a.n; left; left -= n) {
     miras__visit b;
     if (back) {
@@ -22248,6 +22256,7 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
     if (flags & MIRAS__IS_THROUGH) x.through |= miras__of(o->in[0]);
     if (flags & MIRAS__IS_AHEAD) x.kept |= miras__of(o->in[0]);
     x.kept |= miras__makes(o) & ~out & (flags & MIRAS__IS_TEXT ? 0 : ~(miras__set)0);
+    if (!MIRAS__TRAINS) continue;
     x.by_adjoint = flags & (MIRAS__IS_AGAIN | MIRAS__IS_AT_GRAD) ? x.by_adjoint | out
                                                                  : x.by_adjoint & ~out;
     x.at_grad = flags & MIRAS__IS_AT_GRAD ? x.at_grad | out : x.at_grad & ~out;
@@ -22261,6 +22270,7 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
     if (!times) others |= out;
     x.again |= read | miras__multiplied(o);
   }
+  if (!MIRAS__TRAINS) return x;
   for (i = 0; i < p->ops; i++)
     if (p->op[i].what == MIRAS__OP_EXPERTS) x.in_place |= miras__of(p->op[i].in[1]);
   x.in_place |= once & ~twice & ~others;
@@ -22467,13 +22477,11 @@ static void miras__place_next(miras__program *p, miras__where *at, int life, siz
   else *all += each;
 }
 
-/* Find where the arrays of a program lie. Forward alone needs those of p->call. */
+/* Find where the values of arrays lie, going forward. */
 static MIRAS__COLD void miras__places_make(miras__program *p, const miras__sets *x) {
-  miras__set across, value_across, grad_across, grads;
+  miras__set across;
   int i;
   (void)miras__phases_touch(p, 0, &across);
-  (void)miras__phases_touch(p, 1, &value_across);
-  grads = miras__phases_touch(p, 2, &grad_across) & ~(x->stream | x->through);
   p->array[MIRAS__X].value.life = p->array[MIRAS__Y].value.life = MIRAS__STREAM;
   p->array[MIRAS__Y].value.at = 1;
   for (i = MIRAS__Y + 1; i < p->arrays; i++) {
@@ -22485,6 +22493,14 @@ static MIRAS__COLD void miras__places_make(miras__program *p, const miras__sets 
       miras__place_next(p, &r->value, MIRAS__CALL, each, &p->call, &p->call_count);
     else if (miras__has(x->made, i)) r->value.life = MIRAS__TASK;
   }
+}
+
+/* And on the way back they and gradients: arrays of the call behind those. */
+static MIRAS__COLD void miras__back_places_make(miras__program *p, const miras__sets *x) {
+  miras__set value_across, grad_across, grads;
+  int i;
+  (void)miras__phases_touch(p, 1, &value_across);
+  grads = miras__phases_touch(p, 2, &grad_across) & ~(x->stream | x->through);
   p->call_train = p->call, p->call_train_count = p->call_count;
   for (i = MIRAS__X; i < p->arrays; i++) {
     miras__array *r = &p->array[i];
@@ -22600,8 +22616,10 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
       miras__grow(&p->sums[origin], 1, count);
     } else if (w->first == i) {
       size_t room = 0, back = 0;                   /* in panels, and turned                      */
-      miras__grow(&room, w->rows, miras__paneled(cols));
-      miras__grow(&back, cols, miras__paneled(w->rows));
+      if (MIRAS__TRAINS) {
+        miras__grow(&room, w->rows, miras__paneled(cols));
+        miras__grow(&back, cols, miras__paneled(w->rows));
+      }
       w->place = p->sums[origin];
       miras__grow(&p->sums[origin], 1, miras__larger(room, back));
       side = miras__larger(side, miras__larger(cols, miras__each_rows(p, w)));
@@ -22632,40 +22650,40 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
 /* Scratch of a worker: products, a task's arrays and an operation's own room; or what a head works
  * in. */
 static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
-  const size_t forward = miras__tasks_make(p, 0),
-               back = MIRAS__TRAINS ? miras__tasks_make(p, 1) : 0;
-  size_t own = 0, heads = 0, heads_back = 0, jobs = 0;
+  const miras__plan *plan = &p->mixer.plan;
+  const size_t states = 2 * p->mixer.heads;
+  size_t room = miras__tasks_make(p, 0), own = 0, heads = 0, back = 0, jobs = 0;
   int i, segments = 0;
+  if (MIRAS__TRAINS) room = miras__larger(room, miras__tasks_make(p, 1));
   for (i = 0; i < p->ops; i++) {
     const miras__op *o = &p->op[i];
     own = miras__larger(own, miras__op_room(p, o));
     segments |= o->segment;
     if (o->what == MIRAS__OP_MEMORY) {
-      const miras__plan *plan = &p->mixer.plan;
       heads = miras__larger(heads, plan->scratch);
-      heads_back = miras__larger(heads_back, plan->head_state + plan->scratch_backward);
-      heads_back = miras__larger(heads_back, MIRAS__TILE * (p->mixer.dk + 4));
+      back = miras__larger(back, plan->head_state + plan->scratch_backward);
+      back = miras__larger(back, MIRAS__TILE * (p->mixer.dk + 4));
     }
     if (o->what == MIRAS__OP_ATTEND) {
       miras__attention x;
       miras__attention_work work;
       miras__attending_sizes(&p->attending, &x);
       heads = miras__larger(heads, miras__attention_lay(&x, 0, NULL, 0, &work));
-      heads_back = miras__larger(heads_back, miras__attention_lay(&x, 1, NULL, 0, &work));
+      if (MIRAS__TRAINS) back = miras__larger(back, miras__attention_lay(&x, 1, NULL, 0, &work));
     }
     if (o->what == MIRAS__OP_EXPERTS) jobs = MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS);
   }
-  p->room = miras__larger(forward, back);
-  p->bare = miras__larger(heads, p->room + own);
-  p->scratch = miras__larger(heads, p->pack + p->room + own);
-  p->bare_train = miras__larger(miras__larger(heads_back, p->bare), jobs);
+  p->room = room;
+  p->bare = miras__larger(heads, room + own);
+  p->scratch = miras__larger(heads, p->pack + room + own);
+  if (!MIRAS__TRAINS) return;
+  p->bare_train = miras__larger(miras__larger(back, p->bare), jobs);
   jobs += miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
-  p->scratch_train = miras__larger(miras__larger(heads_back, p->scratch), jobs);
+  p->scratch_train = miras__larger(miras__larger(back, p->scratch), jobs);
   if (!segments) return;
-  p->at_states = miras__padded(p->scratch_train);
-  p->scratch_train = p->at_states;
-  miras__grow(&p->scratch_train, 2 * p->mixer.heads, p->mixer.plan.head_state);
-  miras__grow(&p->scratch_train, 2 * p->mixer.heads, miras__padded(p->mixer.plan.head_dstate));
+  p->at_states = p->scratch_train = miras__padded(p->scratch_train);
+  miras__grow(&p->scratch_train, states, plan->head_state);
+  miras__grow(&p->scratch_train, states, miras__padded(plan->head_dstate));
   p->bare_train = p->scratch_train;              /* a device has these states in that place       */
 }
 
@@ -22674,12 +22692,13 @@ static MIRAS__CALLED int miras__program_end(miras__program *p) {
   const miras__sets sets = miras__sets_of(p);
   miras__params_end(p);
   miras__phases_make(p);
+  miras__places_make(p, &sets);
   if (MIRAS__TRAINS) {
     miras__backs_make(p);
     miras__again_make(p, &sets);
     miras__order_make(p);
+    miras__back_places_make(p, &sets);
   }
-  miras__places_make(p, &sets);
   miras__states_end(p);
   miras__scratch_end(p);
   return p->fits && p->run + 1 != 0 && p->floats + 1 != 0 && p->packed + 1 != 0;
