@@ -17364,7 +17364,6 @@ typedef struct miras__storage {
 
 struct miras_memory {
   miras__storage own;
-  miras__plan plan;
   float *params, *state, *scratch;
   miras__record *records;            /* [workers], which a device does without                    */
   size_t state_bytes;
@@ -17378,6 +17377,7 @@ struct miras_memory {
   uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
   size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
   miras__head_io io;                 /* a head's, of which each call sets the pointers           */
+  miras__plan plan;
 };
 
 /* The number of tokens so far, which a sequence's state begins with. */
@@ -19374,9 +19374,10 @@ typedef struct miras__rope {
 
 /* The memories of a layer, one per head. */
 typedef struct miras__mixer {
-  miras__plan plan;                /* batch 1                                                     */
   size_t heads, dk, dv, value, inner_steps;
   size_t qk_heads, group;          /* heads of queries and keys; how many heads read the same     */
+  size_t qk, keys, values;         /* columns of a row's queries, keys and values                 */
+  size_t low_rank;                 /* columns that gates are made of; 0: of none                  */
   size_t norm_heads;               /* heads that share a norm                                     */
   miras_qk_map qk_map;
   float length, query_scale;       /* of keys, as qk_norm_fwd takes it, 0: their own              */
@@ -19391,11 +19392,13 @@ typedef struct miras__mixer {
   size_t idling;
   miras__rope rope;
   unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
+  miras__plan plan;                /* batch 1                                                     */
 } miras__mixer;
 
 /* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
 typedef struct miras__attending {
   size_t heads, groups, group, dk, window, persistent;
+  size_t q, k;                     /* columns of a row's queries, and of its keys or values       */
   size_t ring, state;              /* floats of a head's keys, or values, and of both             */
   miras__rope rope;
 } miras__attending;
@@ -19419,12 +19422,9 @@ typedef struct miras__program {
   int form;                        /* of matrices (miras_weights)                                 */
   size_t width, ld_x;
   int drops;                       /* branches go through dropout                                 */
+  int biased;                      /* projections of memories have biases                         */
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t rank;                     /* by which others' values are mixed in, 0: they are not       */
-  miras__mixer mixer;
-  miras__attending attending;
-  miras__mlp mlp;
-  float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
   /* lists */
   int ops, arrays, tails, phases, backs, listed;
   int headed;                      /* operations that are memories or attention                   */
@@ -19432,12 +19432,6 @@ typedef struct miras__program {
   unsigned char stream;            /* array of the stream as it stands, while a program is built  */
   unsigned char segmented;         /* 1: what is appended goes segment by segment                 */
   unsigned char values;            /* array of the values that other layers mix in, or 0          */
-  unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
-  miras__op op[MIRAS__OPS];
-  miras__array array[MIRAS__ARRAYS];
-  miras__tail tail[MIRAS__TAILS];
-  miras__phase_of phase[MIRAS__PHASES], back[MIRAS__PHASES];
-  miras__param param[MIRAS__PARAMS];
   /* what follows */
   size_t states;                   /* of a running text: tails; then states of heads, ...         */
   size_t state[MIRAS__HEADS];      /* ... where those of each operation begin; and ...            */
@@ -19455,6 +19449,17 @@ typedef struct miras__program {
   size_t wide;                     /* but float: where a tile of matrices lies in it              */
   size_t packed, floats;           /* bytes of matrices that are not float; floats of all else    */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of weights in panels or transposed        */
+  miras__mixer mixer;
+  miras__attending attending;
+  miras__mlp mlp;
+  float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
+  /* the lists */
+  unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
+  miras__op op[MIRAS__OPS];
+  miras__array array[MIRAS__ARRAYS];
+  miras__tail tail[MIRAS__TAILS];
+  miras__phase_of phase[MIRAS__PHASES], back[MIRAS__PHASES];
+  miras__param param[MIRAS__PARAMS];
 } miras__program;
 
 /* One layer. */
@@ -19516,8 +19521,6 @@ typedef struct miras__drop {
 typedef struct miras__visit {
   const miras__kernels *k;
   const miras__layer *layer;
-  miras__kept kept;
-  miras__layer_work work;
   size_t first, n, row;
   size_t h, h_end;
   size_t tile;                     /* its row of sums over tiles                                  */
@@ -19537,6 +19540,8 @@ typedef struct miras__visit {
   float *states, *dstates;         /* of a new text that goes segment by segment, in scratch      */
   float *scratch;
   miras__record *record;           /* of the worker, or NULL                                      */
+  miras__kept kept;
+  miras__layer_work work;
 } miras__visit;
 
 static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, size_t site,
@@ -19602,29 +19607,46 @@ static float *miras__place(const miras__visit *a, const miras__where *at, size_t
   return arrays + at->index * MIRAS__GAP + at->at * a->work.rows + skip;
 }
 
+/* Is the visit of the way back? */
+static int miras__goes_back(const miras__visit *a) { return MIRAS__TRAINS && a->back; }
+
 static float *miras__value_of(const miras__visit *a, int i) {
   const miras__array *r = &a->layer->p->array[i];
-  return miras__place(a, a->back ? &r->again : &r->value, a->row * r->ld);
+  return miras__place(a, miras__goes_back(a) ? &r->again : &r->value, a->row * r->ld);
 }
 
-/* Rows of operation o's result, from the columns on that it makes, and of what it reads. */
-static float *miras__out_of(const miras__visit *a, const miras__op *o) {
-  return miras__value_of(a, o->out) + o->out_at;
+/* Some columns of rows, ld apart: of array i from column `col` on; of operation o's result, those
+ * that it makes, y; and of what it reads, x. */
+typedef struct miras__sheet {
+  float *p;
+  size_t ld;
+} miras__sheet;
+
+static miras__sheet miras__sheet_of(const miras__visit *a, int i, size_t col) {
+  miras__sheet x;
+  x.p = miras__value_of(a, i) + col;
+  x.ld = a->layer->p->array[i].ld;
+  return x;
 }
-static float *miras__in_of(const miras__visit *a, const miras__op *o, int i) {
-  return miras__value_of(a, o->in[i]) + o->in_at[i];
+static miras__sheet miras__y_of(const miras__visit *a, const miras__op *o) {
+  return miras__sheet_of(a, o->out, o->out_at);
 }
-static size_t miras__ld(const miras__visit *a, int i) { return a->layer->p->array[i].ld; }
+static miras__sheet miras__x_of(const miras__visit *a, const miras__op *o, int i) {
+  return miras__sheet_of(a, o->in[i], o->in_at[i]);
+}
 
 /* The same of gradients. */
-static float *miras__grad(const miras__visit *a, int i, size_t col) {
+static miras__sheet miras__grad(const miras__visit *a, int i, size_t col) {
   const miras__array *r = &a->layer->p->array[i];
-  return miras__place(a, &r->grad, a->row * r->ld) + col;
+  miras__sheet d;
+  d.p = miras__place(a, &r->grad, a->row * r->ld) + col;
+  d.ld = r->ld;
+  return d;
 }
-static float *miras__dout_of(const miras__visit *a, const miras__op *o) {
+static miras__sheet miras__dy_of(const miras__visit *a, const miras__op *o) {
   return miras__grad(a, o->out, o->out_at);
 }
-static float *miras__din_of(const miras__visit *a, const miras__op *o, int i) {
+static miras__sheet miras__dx_of(const miras__visit *a, const miras__op *o, int i) {
   return miras__grad(a, o->in[i], o->in_at[i]);
 }
 
@@ -20053,11 +20075,10 @@ static int miras__makes_again(const miras__visit *a, const miras__op *o) {
 
 /* ---- norms ---- */
 
-/* A norm of a layer, whose gain is parameter `id`, or ones. */
-static miras__norming miras__layer_norm(const miras__visit *a, int id, const float *x, size_t ldx,
-                                        size_t n) {
+/* A norm of rows x of a layer, whose gain is parameter `id`, or ones. */
+static miras__norming miras__layer_norm(const miras__visit *a, int id, miras__sheet x, size_t n) {
   const miras__program *p = a->layer->p;
-  miras__norming of = miras__norm_of(x, ldx, miras__weight(a->layer, id), a->n, n, p->epsilon);
+  miras__norming of = miras__norm_of(x.p, x.ld, miras__weight(a->layer, id), a->n, n, p->epsilon);
   if (p->norm && (id == MIRAS__W_NORM1 || id == MIRAS__W_NORM2))
     of.bias = miras__weight(a->layer, id + 1);
   return of;
@@ -20065,170 +20086,169 @@ static miras__norming miras__layer_norm(const miras__visit *a, int id, const flo
 
 /* y = norm(x), x of the stream. */
 static void miras__op_norm(const miras__visit *a, const miras__op *o) {
-  const miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0),
-                                              miras__ld(a, o->in[0]), o->cols);
-  a->k->heads_norm_fwd(miras__out_of(a, o), miras__ld(a, o->out), &of);
+  const miras__norming of = miras__layer_norm(a, o->param, miras__x_of(a, o, 0), o->cols);
+  const miras__sheet y = miras__y_of(a, o);
+  a->k->heads_norm_fwd(y.p, y.ld, &of);
 }
 
-/* dx = that of the stream so far + J' dy; y again. */
-static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
-  const miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0),
-                                              miras__ld(a, o->in[0]), o->cols);
-  const int again = miras__makes_again(a, o);
+/* dx = that of the stream so far + J' d, of a norm of the stream; y again, or NULL. */
+static void miras__stream_norm_bwd(const miras__visit *a, const miras__op *o, float *y, float *d,
+                                   size_t ld) {
+  const miras__norming of =
+    miras__layer_norm(a, o->param, miras__x_of(a, o, 0), a->layer->p->width);
   miras__block_norm_bwd(a->k, miras__stream_d(a, o->turn + 1u), miras__stream_d(a, o->turn),
-                        miras__tile_sum(a, o->param), miras__tile_sum(a, o->param + 1),
-                        again ? miras__out_of(a, o) : NULL, miras__dout_of(a, o),
-                        miras__ld(a, o->out), &of);
+                        miras__tile_sum(a, o->param), miras__tile_sum(a, o->param + 1), y, d, ld,
+                        &of);
+}
+
+static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__sheet d = miras__dy_of(a, o);
+  miras__stream_norm_bwd(a, o, miras__makes_again(a, o) ? miras__y_of(a, o).p : NULL, d.p, d.ld);
 }
 
 /* The norm of rows of each of so many heads, with gains that they share or, without a parameter,
  * of ones. Gains of ones lie in the operation's own room. */
 static miras__norming miras__rms_of(const miras__visit *a, const miras__op *o) {
-  const float *x = miras__in_of(a, o, 0);
-  const size_t ldx = miras__ld(a, o->in[0]);
+  const miras__sheet x = miras__x_of(a, o, 0);
   float *ones = miras__own_room(a);
-  if (o->param) return miras__layer_norm(a, o->param, x, ldx, o->cols);
+  if (o->param) return miras__layer_norm(a, o->param, x, o->cols);
   a->k->fill(ones, 1, o->cols);
-  return miras__norm_of(x, ldx, ones, a->n, o->cols, a->layer->p->inner_epsilon);
+  return miras__norm_of(x.p, x.ld, ones, a->n, o->cols, a->layer->p->inner_epsilon);
 }
 
 /* y = x / rms(x) (.) gain, of each of `heads` heads. */
 static void miras__op_rms(const miras__visit *a, const miras__op *o) {
   miras__norming of = miras__rms_of(a, o);
-  const size_t ld = miras__ld(a, o->out);
-  float *y = miras__out_of(a, o);
+  miras__sheet y = miras__y_of(a, o);
   size_t h;
-  for (h = 0; h < o->heads; h++, y += o->cols, of.x += o->cols) a->k->heads_norm_fwd(y, ld, &of);
+  for (h = 0; h < o->heads; h++, y.p += o->cols, of.x += o->cols)
+    a->k->heads_norm_fwd(y.p, y.ld, &of);
 }
 
 static void miras__op_rms_bwd(const miras__visit *a, const miras__op *o) {
   miras__norming of = miras__rms_of(a, o);
   miras__norm_grads g = {NULL, NULL, NULL, 0};
-  float *dx = miras__din_of(a, o, 0), *dy = miras__dout_of(a, o);
+  miras__sheet dx = miras__dx_of(a, o, 0), d = miras__dy_of(a, o);
   size_t h;
   g.gain = o->param ? miras__tile_sum(a, o->param)
                     : miras__own_room(a) + miras__pad(o->cols);      /* nobody's */
-  for (h = 0; h < o->heads; h++, dx += o->cols, dy += o->cols, of.x += o->cols)
-    a->k->heads_norm_bwd(dx, miras__ld(a, o->in[0]), NULL, 0, &g, NULL, 0, dy,
-                         miras__ld(a, o->out), &of);
+  for (h = 0; h < o->heads; h++, dx.p += o->cols, d.p += o->cols, of.x += o->cols)
+    a->k->heads_norm_bwd(dx.p, dx.ld, NULL, 0, &g, NULL, 0, d.p, d.ld, &of);
 }
 
 /* y = the answers of memories, normed by heads, (.) f(gate), where there is one. */
 static miras__norming miras__answers_of(const miras__visit *a, const miras__op *o) {
-  miras__norming of = miras__layer_norm(a, o->param, miras__in_of(a, o, 0), miras__ld(a, o->in[0]),
-                                        o->cols);
+  miras__norming of = miras__layer_norm(a, o->param, miras__x_of(a, o, 0), o->cols);
+  miras__sheet gate;
   of.heads = o->heads;
   of.epsilon = a->layer->p->out_epsilon;
   of.function = o->function;
   if (miras__param_of(a->layer->p, MIRAS__W_OUT_BIAS)->rows)
     of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
-  if (o->in[1]) of.gate = miras__in_of(a, o, 1), of.ld_gate = miras__ld(a, o->in[1]);
+  if (!o->in[1]) return of;
+  gate = miras__x_of(a, o, 1);
+  of.gate = gate.p, of.ld_gate = gate.ld;
   return of;
 }
 
 static void miras__op_head_norm(const miras__visit *a, const miras__op *o) {
   const miras__norming of = miras__answers_of(a, o);
-  a->k->heads_norm_fwd(miras__out_of(a, o), miras__ld(a, o->out), &of);
+  const miras__sheet y = miras__y_of(a, o);
+  a->k->heads_norm_fwd(y.p, y.ld, &of);
 }
 
 /* dx, dgate = ...; y again. */
 static void miras__op_head_norm_bwd(const miras__visit *a, const miras__op *o) {
   const miras__norming of = miras__answers_of(a, o);
+  const miras__sheet y = miras__y_of(a, o), d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  const miras__sheet dgate = miras__dx_of(a, o, 1);
   const int again = miras__makes_again(a, o);
   miras__norm_grads g = {NULL, NULL, NULL, 0};
   g.gain = miras__tile_sum(a, o->param);
   g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
-  if (o->in[1]) g.gate = miras__din_of(a, o, 1), g.ld_gate = miras__ld(a, o->in[1]);
-  a->k->heads_norm_bwd(miras__din_of(a, o, 0), miras__ld(a, o->in[0]), NULL, 0, &g,
-                       again ? miras__out_of(a, o) : NULL, miras__ld(a, o->out),
-                       miras__dout_of(a, o), miras__ld(a, o->out), &of);
+  if (o->in[1]) g.gate = dgate.p, g.ld_gate = dgate.ld;
+  a->k->heads_norm_bwd(dx.p, dx.ld, NULL, 0, &g, again ? y.p : NULL, y.ld, d.p, d.ld, &of);
 }
 
 /* ---- pointwise ---- */
 
 /* y = x (.) f(gate) */
 static void miras__op_gate(const miras__visit *a, const miras__op *o) {
-  a->k->gate_rows_fwd(o->function, miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
-                      miras__ld(a, o->in[0]), miras__in_of(a, o, 1), miras__ld(a, o->in[1]), a->n,
-                      o->cols);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0), g = miras__x_of(a, o, 1);
+  a->k->gate_rows_fwd(o->function, y.p, y.ld, x.p, x.ld, g.p, g.ld, a->n, o->cols);
 }
 
 /* dx, dgate = ..., in whose places x and the gate lie first; y again where dy was. */
 static void miras__op_gate_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ldx = miras__ld(a, o->in[0]), ldg = miras__ld(a, o->in[1]);
-  float *x = miras__in_of(a, o, 0), *g = miras__in_of(a, o, 1);
-  float *dx = miras__din_of(a, o, 0), *dg = miras__din_of(a, o, 1);
-  if (dx != x) a->k->copy_rows(dx, ldx, x, ldx, a->n, o->cols);
-  if (dg != g) a->k->copy_rows(dg, ldg, g, ldg, a->n, o->cols);
-  a->k->gate_rows_bwd(o->function, miras__dout_of(a, o), miras__ld(a, o->out), dx, ldx, dg, ldg,
-                      a->n, o->cols);
+  const miras__sheet x = miras__x_of(a, o, 0), dx = miras__dx_of(a, o, 0);
+  const miras__sheet g = miras__x_of(a, o, 1), dg = miras__dx_of(a, o, 1);
+  const miras__sheet d = miras__dy_of(a, o);
+  if (dx.p != x.p) a->k->copy_rows(dx.p, x.ld, x.p, x.ld, a->n, o->cols);
+  if (dg.p != g.p) a->k->copy_rows(dg.p, g.ld, g.p, g.ld, a->n, o->cols);
+  a->k->gate_rows_bwd(o->function, d.p, d.ld, dx.p, dx.ld, dg.p, dg.ld, a->n, o->cols);
 }
 
 /* y = relu(x)^2 */
 static void miras__op_relu2(const miras__visit *a, const miras__op *o) {
-  a->k->feature_rows(MIRAS_FEATURE_RELU2, miras__out_of(a, o), miras__ld(a, o->out),
-                     miras__in_of(a, o, 0), miras__ld(a, o->in[0]), a->n, o->cols);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  a->k->feature_rows(MIRAS_FEATURE_RELU2, y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 
 /* dx, which has the place of x; y again where dy was. */
 static void miras__op_relu2_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]);
-  float *d = miras__dout_of(a, o), *x = miras__in_of(a, o, 0), *t = miras__own_room(a);
-  a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, t, ld, d, d, ld, x, ldx, a->n, o->cols);
-  a->k->feature_rows(MIRAS_FEATURE_RELU2, d, ld, x, ldx, a->n, o->cols);
-  a->k->copy_rows(x, ldx, t, ld, a->n, o->cols);
+  const miras__sheet x = miras__x_of(a, o, 0), d = miras__dy_of(a, o);
+  float *t = miras__own_room(a);
+  a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, t, d.ld, d.p, d.p, d.ld, x.p, x.ld, a->n, o->cols);
+  a->k->feature_rows(MIRAS_FEATURE_RELU2, d.p, d.ld, x.p, x.ld, a->n, o->cols);
+  a->k->copy_rows(x.p, x.ld, t, d.ld, a->n, o->cols);
 }
 
 /* y = x */
 static void miras__op_copy(const miras__visit *a, const miras__op *o) {
-  a->k->copy_rows(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
-                  miras__ld(a, o->in[0]), a->n, o->cols);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  a->k->copy_rows(y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 static void miras__op_copy_bwd(const miras__visit *a, const miras__op *o) {
-  a->k->copy_rows(miras__din_of(a, o, 0), miras__ld(a, o->in[0]), miras__dout_of(a, o),
-                  miras__ld(a, o->out), a->n, o->cols);
+  const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  a->k->copy_rows(dx.p, dx.ld, d.p, d.ld, a->n, o->cols);
 }
 
 /* y = s x */
+static void miras__scale_to(const miras__visit *a, const miras__op *o, miras__sheet y,
+                            miras__sheet x) {
+  a->k->fill_rows(y.p, y.ld, 0, a->n, o->cols);
+  a->k->axpy_rows(y.p, y.ld, a->layer->p->scales[o->part], NULL, 0, x.p, x.ld, a->n, o->cols);
+}
 static void miras__op_scale(const miras__visit *a, const miras__op *o) {
-  const float s = a->layer->p->scales[o->part];
-  float *y = miras__out_of(a, o);
-  a->k->fill_rows(y, miras__ld(a, o->out), 0, a->n, o->cols);
-  a->k->axpy_rows(y, miras__ld(a, o->out), s, NULL, 0, miras__in_of(a, o, 0),
-                  miras__ld(a, o->in[0]), a->n, o->cols);
+  miras__scale_to(a, o, miras__y_of(a, o), miras__x_of(a, o, 0));
 }
 static void miras__op_scale_bwd(const miras__visit *a, const miras__op *o) {
-  const float s = a->layer->p->scales[o->part];
-  float *dx = miras__din_of(a, o, 0);
-  a->k->fill_rows(dx, miras__ld(a, o->in[0]), 0, a->n, o->cols);
-  a->k->axpy_rows(dx, miras__ld(a, o->in[0]), s, NULL, 0, miras__dout_of(a, o),
-                  miras__ld(a, o->out), a->n, o->cols);
+  miras__scale_to(a, o, miras__dx_of(a, o, 0), miras__dy_of(a, o));
 }
 
 /* y = f(y) where it lies */
 static void miras__op_squash(const miras__visit *a, const miras__op *o) {
-  a->k->squash_fwd(o->function, miras__out_of(a, o), miras__ld(a, o->out), a->n, o->cols);
+  const miras__sheet y = miras__y_of(a, o);
+  a->k->squash_fwd(o->function, y.p, y.ld, a->n, o->cols);
 }
 static void miras__op_squash_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ld = miras__ld(a, o->out);
-  a->k->squash_bwd(o->function, miras__dout_of(a, o), ld, miras__out_of(a, o), ld, a->n, o->cols);
+  const miras__sheet d = miras__dy_of(a, o), y = miras__y_of(a, o);
+  a->k->squash_bwd(o->function, d.p, d.ld, y.p, y.ld, a->n, o->cols);
 }
 
 /* y = x (.) z */
 static void miras__op_multiply(const miras__visit *a, const miras__op *o) {
-  a->k->mul_rows(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
-                 miras__ld(a, o->in[0]), miras__in_of(a, o, 1), miras__ld(a, o->in[1]), a->n,
-                 o->cols);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0), z = miras__x_of(a, o, 1);
+  a->k->mul_rows(y.p, y.ld, x.p, x.ld, z.p, z.ld, a->n, o->cols);
 }
 
 /* dx = dy (.) z, dz = dy (.) x; y again. */
 static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]),
-               ldz = miras__ld(a, o->in[1]);
-  const float *d = miras__dout_of(a, o), *x = miras__in_of(a, o, 0), *z = miras__in_of(a, o, 1);
-  a->k->mul_rows(miras__din_of(a, o, 0), ldx, d, ld, z, ldz, a->n, o->cols);
-  a->k->mul_rows(miras__din_of(a, o, 1), ldz, d, ld, x, ldx, a->n, o->cols);
-  a->k->mul_rows(miras__out_of(a, o), ld, x, ldx, z, ldz, a->n, o->cols);
+  const miras__sheet d = miras__dy_of(a, o), x = miras__x_of(a, o, 0), z = miras__x_of(a, o, 1);
+  const miras__sheet dx = miras__dx_of(a, o, 0), dz = miras__dx_of(a, o, 1);
+  a->k->mul_rows(dx.p, dx.ld, d.p, d.ld, z.p, z.ld, a->n, o->cols);
+  a->k->mul_rows(dz.p, dz.ld, d.p, d.ld, x.p, x.ld, a->n, o->cols);
+  miras__op_multiply(a, o);
 }
 
 /* ---- products ---- */
@@ -20236,14 +20256,14 @@ static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
 /* y = x W + b */
 static void miras__op_times(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), first = miras__param_of(p, o->param)->column;
-  float *y = miras__out_of(a, o);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  const size_t first = miras__param_of(p, o->param)->column;
   int id;
-  miras__times(a, o->param, MIRAS__SET, y, ld, miras__in_of(a, o, 0), miras__ld(a, o->in[0]), a->n);
+  miras__times(a, o->param, MIRAS__SET, y.p, y.ld, x.p, x.ld, a->n);
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
     const miras__param *w = miras__param_of(p, id);
     if (w->bias)
-      a->k->add_rows(y + (w->column - first), ld, miras__weight(a->layer, w->bias), 0, a->n,
+      a->k->add_rows(y.p + (w->column - first), y.ld, miras__weight(a->layer, w->bias), 0, a->n,
                      w->cols);
   }
 }
@@ -20251,15 +20271,15 @@ static void miras__op_times(const miras__visit *a, const miras__op *o) {
 /* dx =+ dy W', db += dy */
 static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), first = miras__param_of(p, o->param)->column;
-  const float *d = miras__dout_of(a, o);
+  const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  const size_t first = miras__param_of(p, o->param)->column;
   int id;
-  miras__times_of_bwd(a, o->param, 0, miras__mode(o, 0), miras__din_of(a, o, 0),
-                      miras__ld(a, o->in[0]), d, ld, a->n);
+  miras__times_of_bwd(a, o->param, 0, miras__mode(o, 0), dx.p, dx.ld, d.p, d.ld, a->n);
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
     const miras__param *w = miras__param_of(p, id);
     if (w->bias)
-      a->k->add_rows(miras__tile_sum(a, w->bias), 0, d + (w->column - first), ld, a->n, w->cols);
+      a->k->add_rows(miras__tile_sum(a, w->bias), 0, d.p + (w->column - first), d.ld, a->n,
+                     w->cols);
   }
 }
 
@@ -20267,14 +20287,15 @@ static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
 static void miras__op_branch(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
-  const size_t ld = p->ld_x, ldu = miras__ld(a, o->in[1]);
+  const size_t ld = p->ld_x;
   const int drop = MIRAS__TRAINS && a->drop;
-  const float *x = miras__in_of(a, o, 0), *u = miras__in_of(a, o, 1);
-  float *y = miras__out_of(a, o), *t = drop ? miras__own_room(a) : y;
+  const miras__sheet u = miras__x_of(a, o, 1);
+  const float *x = miras__x_of(a, o, 0).p;
+  float *y = miras__y_of(a, o).p, *t = drop ? miras__own_room(a) : y;
   if (!drop && y != x) a->k->copy(y, x, a->n * ld);
-  if (w->rows) miras__times(a, o->param, drop ? MIRAS__SET : MIRAS__ADD, t, ld, u, ldu, a->n);
-  else if (drop) a->k->copy_rows(t, ld, u, ldu, a->n, p->width);
-  else a->k->add_rows(t, ld, u, ldu, a->n, p->width);
+  if (w->rows) miras__times(a, o->param, drop ? MIRAS__SET : MIRAS__ADD, t, ld, u.p, u.ld, a->n);
+  else if (drop) a->k->copy_rows(t, ld, u.p, u.ld, a->n, p->width);
+  else a->k->add_rows(t, ld, u.p, u.ld, a->n, p->width);
   if (w->bias) a->k->add_rows(t, ld, miras__weight(a->layer, w->bias), 0, a->n, p->width);
   if (drop)
     miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, y, x, t, ld, a->n, p->width);
@@ -20284,16 +20305,17 @@ static void miras__op_branch(const miras__visit *a, const miras__op *o) {
 static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
-  const size_t ld = p->ld_x, ldu = miras__ld(a, o->in[1]);
-  float *d = miras__stream_d(a, o->turn), *du = miras__din_of(a, o, 1);
+  const miras__sheet du = miras__dx_of(a, o, 1);
+  const size_t ld = p->ld_x;
+  float *d = miras__stream_d(a, o->turn);
   if (p->drops) {
-    float *in = miras__grad(a, o->in[2], 0);
+    float *in = miras__grad(a, o->in[2], 0).p;
     miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, in, NULL, d, ld, a->n,
                      p->width);
     d = in;
   }
-  if (w->rows) miras__times_of_bwd(a, o->param, 0, MIRAS__SET, du, ldu, d, ld, a->n);
-  else a->k->copy_rows(du, ldu, d, ld, a->n, p->width);
+  if (w->rows) miras__times_of_bwd(a, o->param, 0, MIRAS__SET, du.p, du.ld, d, ld, a->n);
+  else a->k->copy_rows(du.p, du.ld, d, ld, a->n, p->width);
   if (w->bias) a->k->add_rows(miras__tile_sum(a, w->bias), 0, d, ld, a->n, p->width);
 }
 
@@ -20303,46 +20325,39 @@ static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
  * are zeros. */
 static void miras__op_shift(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out);
-  const float *x = miras__in_of(a, o, 0);
-  float *h = miras__out_of(a, o), *d = h + p->ld_x;
-  miras__norming of = miras__layer_norm(a, o->param, x, p->ld_x, p->width);
-  a->k->heads_norm_fwd(h, ld, &of);
+  const miras__sheet h = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  float *d = h.p + p->ld_x;
+  miras__norming of = miras__layer_norm(a, o->param, x, p->width);
+  a->k->heads_norm_fwd(h.p, h.ld, &of);
   if (a->first) {
-    of.x = x - p->ld_x, of.rows = 1;
-    a->k->heads_norm_fwd(d, ld, &of);
+    of.x = x.p - x.ld, of.rows = 1;
+    a->k->heads_norm_fwd(d, h.ld, &of);
   } else if (a->run) {
     a->k->copy(d, a->run + p->tail[0].state, p->width);
   } else {
     a->k->fill(d, 0, p->width);
   }
-  a->k->copy_rows(d + ld, ld, h, ld, a->n - 1, p->width);
-  a->k->axpy_rows(d, ld, -1, NULL, 0, h, ld, a->n, p->width);
+  a->k->copy_rows(d + h.ld, h.ld, h.p, h.ld, a->n - 1, p->width);
+  a->k->axpy_rows(d, h.ld, -1, NULL, 0, h.p, h.ld, a->n, p->width);
 }
 
 /* dy -> dx, through the norm: a row's gradient comes from its own token and the next. */
 static void miras__op_shift_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), next = a->n - (a->first + a->n == a->length);
-  const float *d = miras__dout_of(a, o);
+  const size_t next = a->n - (a->first + a->n == a->length);
+  const miras__sheet d = miras__dy_of(a, o);
   float *t = miras__own_room(a);
-  const miras__norming of =
-    miras__layer_norm(a, o->param, miras__in_of(a, o, 0), p->ld_x, p->width);
-  a->k->copy_rows(t, p->ld_x, d, ld, a->n, p->width);
-  a->k->add_rows(t, p->ld_x, d + ld + p->ld_x, ld, next, p->width);
-  miras__block_norm_bwd(a->k, miras__stream_d(a, o->turn + 1u), miras__stream_d(a, o->turn),
-                        miras__tile_sum(a, o->param), miras__tile_sum(a, o->param + 1), NULL, t,
-                        p->ld_x, &of);
+  a->k->copy_rows(t, p->ld_x, d.p, d.ld, a->n, p->width);
+  a->k->add_rows(t, p->ld_x, d.p + d.ld + p->ld_x, d.ld, next, p->width);
+  miras__stream_norm_bwd(a, o, NULL, t, p->ld_x);
 }
 
 /* y = h + d (.) mix j */
 static void miras__op_mix(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), ldh = miras__ld(a, o->in[0]);
-  const float *h = miras__in_of(a, o, 0);
-  float *y = miras__out_of(a, o);
-  a->k->copy_rows(y, ld, h, ldh, a->n, p->width);
-  a->k->muladd_rows(y, ld, h + p->ld_x, ldh,
+  const miras__sheet y = miras__y_of(a, o), h = miras__x_of(a, o, 0);
+  a->k->copy_rows(y.p, y.ld, h.p, h.ld, a->n, p->width);
+  a->k->muladd_rows(y.p, y.ld, h.p + p->ld_x, h.ld,
                     miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * p->width, 0, a->n,
                     p->width);
 }
@@ -20350,22 +20365,22 @@ static void miras__op_mix(const miras__visit *a, const miras__op *o) {
 /* d of both parts of the shifted rows =+ ..., dmix; y again. */
 static void miras__op_mix_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), ldh = miras__ld(a, o->in[0]), w = p->width;
-  const float *dy = miras__dout_of(a, o),
-              *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
-  float *own = miras__din_of(a, o, 0), *back = own + p->ld_x, *t = miras__own_room(a);
+  const size_t w = p->width, ld = p->ld_x;
+  const miras__sheet d = miras__dy_of(a, o), h = miras__x_of(a, o, 0), own = miras__dx_of(a, o, 0);
+  const float *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
+  float *back = own.p + ld, *t = miras__own_room(a);
   miras__op_mix(a, o);
-  a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + o->part * w, 0, dy, ld,
-                    miras__in_of(a, o, 0) + p->ld_x, ldh, a->n, w);
-  a->k->mul_rows(t, p->ld_x, dy, ld, mix, 0, a->n, w);
+  a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + o->part * w, 0, d.p, d.ld, h.p + ld, h.ld,
+                    a->n, w);
+  a->k->mul_rows(t, ld, d.p, d.ld, mix, 0, a->n, w);
   if (miras__mode(o, 0) == MIRAS__SET) {
-    a->k->copy_rows(own, ldh, dy, ld, a->n, w);
-    a->k->copy_rows(back, ldh, t, p->ld_x, a->n, w);
+    a->k->copy_rows(own.p, own.ld, d.p, d.ld, a->n, w);
+    a->k->copy_rows(back, own.ld, t, ld, a->n, w);
   } else {
-    a->k->add_rows(own, ldh, dy, ld, a->n, w);
-    a->k->add_rows(back, ldh, t, p->ld_x, a->n, w);
+    a->k->add_rows(own.p, own.ld, d.p, d.ld, a->n, w);
+    a->k->add_rows(back, own.ld, t, ld, a->n, w);
   }
-  a->k->axpy_rows(own, ldh, -1, NULL, 0, t, p->ld_x, a->n, w);
+  a->k->axpy_rows(own.p, own.ld, -1, NULL, 0, t, ld, a->n, w);
 }
 
 /* ---- gates ---- */
@@ -20393,18 +20408,19 @@ static miras__gating miras__gating_of(const miras__mixer *m, const miras__gates 
  * gates have no g from before. */
 static void miras__op_gates(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
-  const float *offset = a->back ? NULL : miras__weight(a->layer, MIRAS__W_GATES_OFFSET);
-  const size_t ld = miras__ld(a, o->in[0]);
-  float *g = miras__in_of(a, o, 0), *y = miras__out_of(a, o);
+  const int back = miras__goes_back(a);
+  const float *offset = back ? NULL : miras__weight(a->layer, MIRAS__W_GATES_OFFSET);
+  const miras__sheet g = miras__x_of(a, o, 0);
+  float *y = miras__y_of(a, o).p;
   int i;
-  if (!a->back && m->gates > m->moving)
-    a->k->fill_rows(g + m->moving, ld, 0, a->n, m->gates - m->moving);
+  if (!back && m->gates > m->moving)
+    a->k->fill_rows(g.p + m->moving, g.ld, 0, a->n, m->gates - m->moving);
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     const miras__gates *group = &m->gate[i];
     const int tied = group->from != group->first;
     const miras__gating how = miras__gating_of(m, group);
     if (group->count)
-      a->k->gates_fwd(&how, y + group->first, g + group->from, ld,
+      a->k->gates_fwd(&how, y + group->first, g.p + group->from, g.ld,
                       offset && !tied ? offset + group->offset : NULL,
                       miras__gate_scale(a->layer, group), a->n, group->count);
   }
@@ -20413,19 +20429,19 @@ static void miras__op_gates(const miras__visit *a, const miras__op *o) {
 /* dy becomes dg where it lies. */
 static void miras__op_gates_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
-  const size_t ld = miras__ld(a, o->in[0]);
-  float *d = miras__dout_of(a, o);
+  const miras__sheet g = miras__x_of(a, o, 0);
+  float *d = miras__dy_of(a, o).p;
   int i;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     const miras__gates *group = &m->gate[i];
     const miras__gating how = miras__gating_of(m, group);
     if (!group->count) continue;
-    a->k->gates_bwd(&how, d + group->first, miras__in_of(a, o, 0) + group->from, ld,
+    a->k->gates_bwd(&how, d + group->first, g.p + group->from, g.ld,
                     miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
                     miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group),
                     a->n, group->count);
     if (group->from != group->first)             /* tied: its source has been there before */
-      a->k->add_rows(d + group->from, ld, d + group->first, ld, a->n, group->count);
+      a->k->add_rows(d + group->from, g.ld, d + group->first, g.ld, a->n, group->count);
   }
 }
 
@@ -20449,16 +20465,15 @@ static const float *miras__past(const miras__visit *a, const miras__op *o, size_
                                 float *rows) {
   const miras__tail *tail = &a->layer->p->tail[o->part];
   const size_t back = tail->back, wide = tail->cols, first = a->first;
-  const size_t apart = miras__ld(a, o->in[0]), at = o->in_at[0] - tail->at;
-  const float *kept = miras__at(miras__tails_of(a), tail->state + at);
-  *ld = first ? apart : wide;
+  const miras__sheet x = miras__x_of(a, o, 0);
+  const float *kept = miras__at(miras__tails_of(a), tail->state + o->in_at[0] - tail->at);
+  *ld = first ? x.ld : wide;
   if (!first) return a->run ? kept : NULL;
-  if (first >= back) return miras__in_of(a, o, 0) - back * apart;
+  if (first >= back) return x.p - back * x.ld;
   *ld = miras__pad(o->cols);
   if (a->run) a->k->copy_rows(rows, *ld, kept + first * wide, wide, back - first, o->cols);
   else a->k->fill_rows(rows, *ld, 0, back - first, o->cols);
-  a->k->copy_rows(rows + (back - first) * *ld, *ld, miras__in_of(a, o, 0) - first * apart, apart,
-                  first, o->cols);
+  a->k->copy_rows(rows + (back - first) * *ld, *ld, x.p - first * x.ld, x.ld, first, o->cols);
   return rows;
 }
 
@@ -20467,9 +20482,10 @@ static miras__conv miras__conv_of(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param), *bias = &p->param[w->bias];
   const miras__array *to = &p->array[o->out];
+  const miras__sheet x = miras__x_of(a, o, 0);
   miras__conv of;
   memset(&of, 0, sizeof of);
-  of.c = miras__in_of(a, o, 0), of.ldc = miras__ld(a, o->in[0]);
+  of.c = x.p, of.ldc = x.ld;
   of.taps = w->rows ? w->rows : 1;
   if (w->rows) of.past = miras__past(a, o, &of.ldpast, miras__own_room(a));
   if (w->rows) of.w = miras__weight(a->layer, o->param);
@@ -20486,7 +20502,7 @@ static miras__conv miras__conv_of(const miras__visit *a, const miras__op *o) {
  * the adjoint. */
 static void miras__op_conv(const miras__visit *a, const miras__op *o) {
   miras__conv of;
-  if (!a->back && a->run && !a->first && miras__tails_of(a) != a->run)
+  if (MIRAS__TRAINS && !a->back && a->run && !a->first && miras__tails_of(a) != a->run)
     a->k->copy(miras__tails_of(a), a->run, a->layer->p->states);
   of = miras__conv_of(a, o);
   a->k->conv_fwd(miras__of_head(a, o->out, 0), &of);
@@ -20499,7 +20515,7 @@ static void miras__op_conv_bwd(const miras__visit *a, const miras__op *o) {
   const size_t rest = a->length - a->first - a->n;
   const miras__conv x = miras__conv_of(a, o);
   const size_t back = x.taps - 1;
-  a->k->conv_bwd(miras__din_of(a, o, 0), x.ldc, miras__tile_sum(a, o->param),
+  a->k->conv_bwd(miras__dx_of(a, o, 0).p, x.ldc, miras__tile_sum(a, o->param),
                  x.bias ? miras__tile_sum(a, w->bias) : NULL, miras__grad_of_head(a, o->out, 0),
                  rest < back ? rest : back,
                  miras__own_room(a) + p->tail[o->part].back * miras__pad(o->cols), &x);
@@ -20507,44 +20523,44 @@ static void miras__op_conv_bwd(const miras__visit *a, const miras__op *o) {
 
 /* y by heads = rows of x */
 static void miras__op_read(const miras__visit *a, const miras__op *o) {
+  const miras__sheet x = miras__x_of(a, o, 0);
   const size_t n = o->cols;
   size_t h;
   for (h = 0; h < o->heads; h++)
-    a->k->copy_rows(miras__of_head(a, o->out, h), n, miras__in_of(a, o, 0) + h * n,
-                    miras__ld(a, o->in[0]), a->n, n);
+    a->k->copy_rows(miras__of_head(a, o->out, h), n, x.p + h * n, x.ld, a->n, n);
 }
 
 /* dx =+ those of the heads that read it */
 static void miras__op_read_bwd(const miras__visit *a, const miras__op *o) {
   const miras__array *y = &a->layer->p->array[o->out];
-  const size_t n = o->cols, ld = miras__ld(a, o->in[0]), group = y->grad_heads / y->heads;
-  int add = miras__mode(o, 0) == MIRAS__ADD;
+  const miras__sheet dx = miras__dx_of(a, o, 0);
+  const size_t n = o->cols, group = y->grad_heads / y->heads;
+  const int add = miras__mode(o, 0) == MIRAS__ADD;
   size_t h, j;
   for (h = 0; h < o->heads; h++)
     for (j = 0; j < group; j++) {
       const float *d = miras__grad_of_head(a, o->out, h * group + j);
-      float *to = miras__din_of(a, o, 0) + h * n;
-      if (add || j) a->k->add_rows(to, ld, d, n, a->n, n);
-      else a->k->copy_rows(to, ld, d, n, a->n, n);
+      if (add || j) a->k->add_rows(dx.p + h * n, dx.ld, d, n, a->n, n);
+      else a->k->copy_rows(dx.p + h * n, dx.ld, d, n, a->n, n);
     }
 }
 
 /* Rows of y = x by heads */
 static void miras__op_join(const miras__visit *a, const miras__op *o) {
+  const miras__sheet y = miras__y_of(a, o);
   const size_t n = o->cols;
   size_t h;
   for (h = 0; h < o->heads; h++)
-    a->k->copy_rows(miras__out_of(a, o) + h * n, miras__ld(a, o->out),
-                    miras__of_head(a, o->in[0], h), n, a->n, n);
+    a->k->copy_rows(y.p + h * n, y.ld, miras__of_head(a, o->in[0], h), n, a->n, n);
 }
 
 /* dx += */
 static void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__sheet d = miras__dy_of(a, o);
   const size_t n = o->cols;
   size_t h;
   for (h = 0; h < o->heads; h++)
-    a->k->add_rows(miras__grad_of_head(a, o->in[0], h), n, miras__dout_of(a, o) + h * n,
-                   miras__ld(a, o->out), a->n, n);
+    a->k->add_rows(miras__grad_of_head(a, o->in[0], h), n, d.p + h * n, d.ld, a->n, n);
 }
 
 /* y = the angles of each row's position: cosines, then sines, of the rotary positions of attention
@@ -20553,13 +20569,13 @@ static void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
 static void miras__op_angles(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__rope *r = o->function ? &p->attending.rope : &p->mixer.rope;
-  const size_t half = r->turn / 2, ld = miras__ld(a, o->out);
+  const size_t half = r->turn / 2;
   const uint64_t position = a->position + (uint64_t)a->first;
-  float *out = miras__out_of(a, o);
+  const miras__sheet y = miras__y_of(a, o);
   size_t t, i;
   for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
-    float c = 1, z = 0, *to = out + i;
-    for (t = 0; t < a->n; t++, to += ld) {
+    float c = 1, z = 0, *to = y.p + i;
+    for (t = 0; t < a->n; t++, to += y.ld) {
       const uint64_t all = position + (uint64_t)t, at = r->period ? all % r->period : all;
       const uint64_t within = at % MIRAS__TILE;
       const float *turn = r->turns + (size_t)within * r->turn + i;
@@ -20582,7 +20598,7 @@ static void miras__turn_heads(const miras__visit *a, const miras__op *o, int way
   size_t h;
   for (h = a->h; h < end; h++) {
     float *rows = way > 0 ? miras__of_head(a, o->out, h) : miras__grad_of_head(a, o->out, h);
-    a->k->rotary(rows, n, rows, n, miras__in_of(a, o, 0), pairs ? 2 * way : way, a->n, 1, n, n);
+    a->k->rotary(rows, n, rows, n, miras__x_of(a, o, 0).p, pairs ? 2 * way : way, a->n, 1, n, n);
   }
 }
 static void miras__op_turn(const miras__visit *a, const miras__op *o) {
@@ -20595,20 +20611,20 @@ static void miras__op_turn_bwd(const miras__visit *a, const miras__op *o) {
 /* y = x turned by its rows' angles, of rows of heads; x may be y. Without angles nothing turns, and
  * what stands in their place is not read. */
 static void miras__op_rotate(const miras__visit *a, const miras__op *o) {
-  a->k->rotary(miras__out_of(a, o), miras__ld(a, o->out), miras__in_of(a, o, 0),
-               miras__ld(a, o->in[0]), miras__in_of(a, o, o->in[1] ? 1 : 0), 1, a->n, o->heads,
-               o->cols, a->layer->p->attending.rope.turn);
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  a->k->rotary(y.p, y.ld, x.p, x.ld, miras__x_of(a, o, o->in[1] > 0).p, 1, a->n, o->heads, o->cols,
+               a->layer->p->attending.rope.turn);
 }
 
 /* dx =+ */
 static void miras__op_rotate_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t ld = miras__ld(a, o->out), ldx = miras__ld(a, o->in[0]);
   const size_t turn = a->layer->p->attending.rope.turn;
-  float *d = miras__dout_of(a, o), *dx = miras__din_of(a, o, 0);
-  const int add = miras__mode(o, 0) == MIRAS__ADD && dx != d;
-  a->k->rotary(add ? d : dx, add ? ld : ldx, d, ld, o->in[1] ? miras__in_of(a, o, 1) : d, -1,
-               a->n, o->heads, o->cols, turn);
-  if (add) a->k->add_rows(dx, ldx, d, ld, a->n, o->heads * o->cols);
+  const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  const int add = miras__mode(o, 0) == MIRAS__ADD && dx.p != d.p;
+  const miras__sheet to = add ? d : dx;
+  a->k->rotary(to.p, to.ld, d.p, d.ld, o->in[1] ? miras__x_of(a, o, 1).p : d.p, -1, a->n, o->heads,
+               o->cols, turn);
+  if (add) a->k->add_rows(dx.p, dx.ld, d.p, d.ld, a->n, o->heads * o->cols);
 }
 
 /* x by heads gets the length that keys have, or queries, times query_scale; on the way back
@@ -20625,7 +20641,7 @@ static void miras__op_length(const miras__visit *a, const miras__op *o) {
   for (h = 0; h < x->heads; h++) {
     float *rows = miras__of_head(a, o->out, h);
     if (p->mixer.length != 0)
-      a->k->qk_norm_fwd(rows, a->back ? miras__grad_of_head(a, o->in[0], h) : NULL, by,
+      a->k->qk_norm_fwd(rows, miras__goes_back(a) ? miras__grad_of_head(a, o->in[0], h) : NULL, by,
                         a->n * each, o->cols);
     else a->k->scale(rows, p->mixer.query_scale, rows, a->n * each * o->cols);
   }
@@ -20650,12 +20666,13 @@ static void miras__op_length_bwd(const miras__visit *a, const miras__op *o) {
 /* The arguments that head h's keys are made of where it erases with vectors of their own. */
 static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
   const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
   miras__erasing e;
   e.x = miras__of_head(a, m->own, h);
-  e.c = miras__gate_of(m, MIRAS__ERASE, h, miras__value_of(a, m->gated));
+  e.c = miras__gate_of(m, MIRAS__ERASE, h, gates.p);
   e.a = miras__weight(a->layer, MIRAS__W_ERASE_SCALE) + h * m->dk;
   e.b = miras__weight(a->layer, MIRAS__W_ERASE_MIX) + h * m->dk;
-  e.ldc = miras__ld(a, m->gated);
+  e.ldc = gates.ld;
   e.rows = a->n;
   e.n = m->dk;
   return e;
@@ -20667,16 +20684,16 @@ static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
 static void miras__erase_by_gates(const miras__visit *a, size_t h) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
-  const size_t n = m->dk, ld = miras__ld(a, m->gated);
-  float *gates = miras__value_of(a, m->gated);
-  const float *x = miras__of_head(a, m->own, h), *c = miras__gate_of(m, MIRAS__ERASE, h, gates);
-  const float *beta = miras__gate_of(m, MIRAS__STEP, h, gates);
+  const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
+  const size_t n = m->dk, ld = gates.ld;
+  const float *x = miras__of_head(a, m->own, h), *c = miras__gate_of(m, MIRAS__ERASE, h, gates.p);
+  const float *beta = miras__gate_of(m, MIRAS__STEP, h, gates.p);
   float *erase = miras__of_head(a, m->erase, h), *replace = miras__of_head(a, m->replace, h);
   const int feedback = m->qk_map == MIRAS_QK_MAP_FEEDBACK;
   k->copy_rows(miras__of_head(a, m->k, h), n, x, n, a->n, n);
   k->scale_rows(replace, n, -1, feedback ? beta : NULL, ld, x, n, a->n, n);
   if (!feedback) {
-    k->mul_rows(erase, n, miras__gate_of(m, MIRAS__KEEP, h, gates), ld, c, ld, a->n, n);
+    k->mul_rows(erase, n, miras__gate_of(m, MIRAS__KEEP, h, gates.p), ld, c, ld, a->n, n);
     k->mul_rows(erase, n, erase, n, x, n, a->n, n);
     return;
   }
@@ -20696,8 +20713,8 @@ static void miras__erase_by_gates(const miras__visit *a, size_t h) {
 static void miras__erase_by_gates_bwd(const miras__visit *a, size_t h) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
-  const size_t n = m->dk, ld = miras__ld(a, m->gated), rows = a->n;
-  float *gates = miras__value_of(a, m->gated), *dgates = miras__grad(a, m->gated, 0);
+  const size_t n = m->dk, rows = a->n, ld = miras__grad(a, m->gated, 0).ld;
+  float *gates = miras__value_of(a, m->gated), *dgates = miras__grad(a, m->gated, 0).p;
   const float *x = miras__of_head(a, m->k, h), *erase = miras__of_head(a, m->erase, h);
   const float *c = miras__gate_of(m, MIRAS__ERASE, h, gates);
   const float *keep = miras__gate_of(m, MIRAS__KEEP, h, gates);
@@ -20734,13 +20751,13 @@ static void miras__erase_by_gates_bwd(const miras__visit *a, size_t h) {
 static void miras__op_keys(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP];
+  const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
   size_t h;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
       a->k->complement(keep->form, keep->cap, miras__of_head(a, m->k, h),
-                       miras__value_of(a, m->gated) + keep->first + h * m->dk,
-                       miras__in_of(a, o, 1) + keep->from + h * m->dk, miras__ld(a, m->gated), a->n,
-                       m->dk);
+                       gates.p + keep->first + h * m->dk,
+                       miras__x_of(a, o, 1).p + keep->from + h * m->dk, gates.ld, a->n, m->dk);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
       const miras__erasing e = miras__erasing_of(a, h);
       a->k->erase_fwd(miras__of_head(a, m->k, h), miras__of_head(a, m->erase, h),
@@ -20753,19 +20770,18 @@ static void miras__op_keys(const miras__visit *a, const miras__op *o) {
 
 static void miras__op_keys_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
-  float *dgates = miras__grad(a, m->gated, 0);
-  const size_t ld = miras__ld(a, m->gated);
+  const miras__sheet dgates = miras__grad(a, m->gated, 0);
   size_t h;
   (void)o;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
-      a->k->axpy_rows(miras__gate_of(m, MIRAS__KEEP, h, dgates), ld, -1, NULL, 0,
+      a->k->axpy_rows(miras__gate_of(m, MIRAS__KEEP, h, dgates.p), dgates.ld, -1, NULL, 0,
                       miras__grad_of_head(a, m->k, h), m->dk, a->n, m->dk);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
       const miras__erasing e = miras__erasing_of(a, h);
       a->k->erase_bwd(miras__grad_of_head(a, m->k, h), miras__grad_of_head(a, m->erase, h),
                       miras__grad_of_head(a, m->replace, h),
-                      miras__gate_of(m, MIRAS__ERASE, h, dgates), ld,
+                      miras__gate_of(m, MIRAS__ERASE, h, dgates.p), dgates.ld,
                       miras__head_sum(a, MIRAS__W_ERASE_SCALE, h, m->heads),
                       miras__head_sum(a, MIRAS__W_ERASE_MIX, h, m->heads), a->scratch,
                       miras__of_head(a, m->erase, h), &e);
@@ -20783,9 +20799,7 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
                                           int grads) {
   const miras__mixer *m = &a->layer->p->mixer;
   const unsigned char reads[] = {m->k, m->v, o->in[0], m->erase, m->replace};
-  float *gates = !m->gated ? NULL
-                 : grads   ? miras__grad(a, m->gated, 0)
-                           : miras__value_of(a, m->gated);
+  const miras__sheet gates = grads ? miras__grad(a, m->gated, 0) : miras__sheet_of(a, m->gated, 0);
   miras__head_grads g;
   size_t i;
   memset(&g, 0, sizeof g);
@@ -20797,9 +20811,9 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
                              : miras__of_head(a, part, part == m->v ? h : h / m->group),
                        a->layer->p->array[part].dim);
   }
-  for (i = 0; gates && i < 5; i++) {
-    float *rows = miras__gate_of(m, (int)i, h, gates);
-    if (rows) miras__input_set(&g, i + 3, rows, miras__ld(a, m->gated));
+  for (i = 0; m->gated && i < 5; i++) {
+    float *rows = miras__gate_of(m, (int)i, h, gates.p);
+    if (rows) miras__input_set(&g, i + 3, rows, gates.ld);
   }
   return g;
 }
@@ -20853,14 +20867,14 @@ static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t 
   const miras__head_grads rows = miras__head_rows(a, o, h, 0);
   const size_t chunk = layer->p->chunk, segments = o->segment ? (a->length + chunk - 1) / chunk : 1;
   const size_t segment = a->sequence * segments + (o->segment ? a->first / chunk : 0);
+  const miras__sheet y = miras__y_of(a, o);
   memset(io, 0, sizeof *io);
   memcpy(io, &rows, offsetof(miras__head_io, rho));
   io->length = (int)a->n;
   io->head = h;
   miras__constant_gates(&m->plan.d, layer->keep + h, io);
   if (m->plan.d.token_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
-  io->y = miras__out_of(a, o) + h * m->dv;
-  io->ldy = miras__ld(a, o->out);
+  io->y = y.p + h * m->dv, io->ldy = y.ld;
   if (o->function) miras__only_reads(m, io);
   miras__layer_head(layer, a->k, h, run);
   run->io = io;
@@ -20892,9 +20906,11 @@ static void miras__op_memory(const miras__visit *a, const miras__op *o) {
   size_t h;
   for (h = a->h; h < miras__heads_end(a, p->mixer.heads); h++) {
     miras__layer_call(a, o, h, &io, &run);
-    if (o->segment || a->run) run.state = miras__state_of_head(a, o->part, o->function, h);
+    if (!MIRAS__TRAINS || o->segment || a->run)
+      run.state = miras__state_of_head(a, o->part, o->function, h);
     else run.state = a->scratch, run.scratch += state;
-    if (!a->run && !a->first && !o->function) a->k->fill(run.state, 0, state);
+    if (MIRAS__TRAINS && !a->run && !a->first && !o->function)
+      a->k->fill(run.state, 0, state);
     if (starts) a->k->copy(run.state, miras__state_of_head(a, p->writes, 0, h), state);
     miras__head_forward(&run);
   }
@@ -20915,6 +20931,7 @@ static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run)
 static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const size_t n = m->plan.head_dstate, each = miras__padded(n);
+  const miras__sheet dy = miras__dy_of(a, o);
   miras__head_grads g;
   miras__head_io io;
   miras__call run;
@@ -20934,8 +20951,7 @@ static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
       g.rho = miras__head_sum(a, MIRAS__W_RATES, h, m->heads);
     }
     run.g = &g;
-    run.dy = miras__dout_of(a, o) + h * m->dv;
-    run.lddy = miras__ld(a, o->out);
+    run.dy = dy.p + h * m->dv, run.lddy = dy.ld;
     run.dstate = d;
     miras__layer_sums(a, h, &run);
     miras__head_backward(&run);
@@ -20947,13 +20963,13 @@ static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
 static void miras__op_skip(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const float *w = miras__weight(a->layer, o->param);
-  const size_t ld = miras__ld(a, o->out);
+  const miras__sheet y = miras__y_of(a, o);
+  const size_t n = m->dv;
   size_t h;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
-    float *y = miras__out_of(a, o) + h * m->dv;
     const float *v = miras__of_head(a, o->in[0], h);
-    if (o->function) a->k->muladd_rows(y, ld, v, m->dv, w + h * m->dv, 0, a->n, m->dv);
-    else a->k->axpy_rows(y, ld, w[h], NULL, 0, v, m->dv, a->n, m->dv);
+    if (o->function) a->k->muladd_rows(y.p + h * n, y.ld, v, n, w + h * n, 0, a->n, n);
+    else a->k->axpy_rows(y.p + h * n, y.ld, w[h], NULL, 0, v, n, a->n, n);
   }
 }
 
@@ -20962,11 +20978,12 @@ static void miras__op_skip_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
   const float *w = miras__weight(a->layer, o->param);
-  const size_t ld = miras__ld(a, o->out), n = m->dv;
+  const miras__sheet all = miras__dy_of(a, o);
+  const size_t ld = all.ld, n = m->dv;
   float *b = a->scratch;
   size_t h, i, rows;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
-    const float *dy = miras__dout_of(a, o) + h * n, *v = miras__of_head(a, o->in[0], h);
+    const float *dy = all.p + h * n, *v = miras__of_head(a, o->in[0], h);
     float *dv = miras__grad_of_head(a, o->in[0], h),
           *sum = miras__head_sum(a, o->param, h, m->heads);
     if (o->function) {
@@ -20989,22 +21006,22 @@ static void miras__op_bonus(const miras__visit *p, const miras__op *o) {
   const miras__mixer *m = &p->layer->p->mixer;
   const miras__kernels *k = p->k;
   const size_t n = m->heads * m->dk, dk = m->dk, dv = m->dv, rows = p->n;
-  const size_t ldq = miras__ld(p, o->in[0]), ld = miras__ld(p, o->out);
-  const float *proj = miras__in_of(p, o, 0),
-              *q = proj + miras__param_of(p->layer->p, MIRAS__W_Q)->column;
-  const float *key = proj + miras__param_of(p->layer->p, MIRAS__W_K)->column;
-  const float *v = proj + miras__param_of(p->layer->p, MIRAS__W_V)->column;
-  float *y = miras__out_of(p, o), *t = miras__own_room(p), *a = t + MIRAS__TILE * n;
+  const miras__sheet proj = miras__x_of(p, o, 0), y = miras__y_of(p, o);
+  const miras__sheet gate = miras__sheet_of(p, m->gated, m->gate[MIRAS__ERASE].first);
+  const size_t ldq = proj.ld;
+  const float *q = proj.p + miras__param_of(p->layer->p, MIRAS__W_Q)->column;
+  const float *key = proj.p + miras__param_of(p->layer->p, MIRAS__W_K)->column;
+  const float *v = proj.p + miras__param_of(p->layer->p, MIRAS__W_V)->column;
+  float *t = miras__own_room(p), *a = t + MIRAS__TILE * n;
   size_t h;
-  k->mul_rows(t, n, key, ldq, miras__value_of(p, m->gated) + m->gate[MIRAS__ERASE].first,
-              miras__ld(p, m->gated), rows, n);
+  k->mul_rows(t, n, key, ldq, gate.p, gate.ld, rows, n);
   k->axpy_rows(t, n, -1, NULL, 0, key, ldq, rows, n);
   k->mul_rows(t, n, t, n, miras__weight(p->layer, MIRAS__W_ERASE_MIX), 0, rows, n);
   k->add_rows(t, n, key, ldq, rows, n);
   k->mul_rows(t, n, t, n, q, ldq, rows, n);
   for (h = 0; h < m->heads; h++) {
     k->dot_rows(0, a, 1, t + h * dk, n, miras__weight(p->layer, o->param) + h * dk, 0, rows, dk);
-    k->axpy_rows(y + h * dv, ld, 1, a, 1, v + h * dv, ldq, rows, dv);
+    k->axpy_rows(y.p + h * dv, y.ld, 1, a, 1, v + h * dv, ldq, rows, dv);
   }
 }
 
@@ -21013,11 +21030,12 @@ static void miras__op_bonus(const miras__visit *p, const miras__op *o) {
 static void miras__op_bonus_bwd(const miras__visit *p, const miras__op *o) {
   const miras__mixer *m = &p->layer->p->mixer;
   const miras__kernels *k = p->k;
-  const size_t n = m->dk, dv = m->dv, ld = miras__ld(p, o->out);
+  const miras__sheet dy = miras__dy_of(p, o);
+  const size_t n = m->dk, dv = m->dv, ld = dy.ld;
   float *t = p->scratch, *a = t + MIRAS__TILE * n, *b = a + MIRAS__TILE;
   size_t h, i, rows;
   for (h = p->h; h < miras__heads_end(p, m->heads); h++) {
-    const float *w = miras__weight(p->layer, o->param) + h * n, *d = miras__dout_of(p, o) + h * dv;
+    const float *w = miras__weight(p->layer, o->param) + h * n, *d = dy.p + h * dv;
     const float *q = miras__of_head(p, m->q, h), *key = miras__of_head(p, m->k, h);
     const float *v = miras__of_head(p, m->v, h);
     float *dq = miras__grad_of_head(p, m->q, h), *dk = miras__grad_of_head(p, m->k, h);
@@ -21042,35 +21060,32 @@ static void miras__op_bonus_bwd(const miras__visit *p, const miras__op *o) {
 static void miras__op_values(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
-  const size_t ld = miras__ld(a, o->out), ldv = miras__pad(m->value), n = m->value;
-  float *v = miras__out_of(a, o), *values = miras__to(a->values, a->row * ldv), *off;
-  if (a->layer->gives) k->copy_rows(values, ldv, v, ld, a->n, n);
+  const miras__sheet v = miras__y_of(a, o), off = miras__x_of(a, o, 1);
+  const miras__sheet mix = miras__sheet_of(a, m->gated, m->gate[MIRAS__MIX].first);
+  const size_t ldv = miras__pad(m->value), n = m->value;
+  float *values = miras__to(a->values, a->row * ldv);
+  if (a->layer->gives) k->copy_rows(values, ldv, v.p, v.ld, a->n, n);
   if (!o->in[1]) return;
-  off = miras__in_of(a, o, 1);
-  k->copy_rows(off, miras__ld(a, o->in[1]), values, ldv, a->n, n);
-  k->axpy_rows(off, miras__ld(a, o->in[1]), -1, NULL, 0, v, ld, a->n, n);
-  k->muladd_rows(v, ld, off, miras__ld(a, o->in[1]),
-                 miras__value_of(a, m->gated) + m->gate[MIRAS__MIX].first, miras__ld(a, m->gated),
-                 a->n, n);
+  k->copy_rows(off.p, off.ld, values, ldv, a->n, n);
+  k->axpy_rows(off.p, off.ld, -1, NULL, 0, v.p, v.ld, a->n, n);
+  k->muladd_rows(v.p, v.ld, off.p, off.ld, mix.p, mix.ld, a->n, n);
 }
 
 /* dm = d o,  dv_1 += d m,  dv = d - d m */
 static void miras__op_values_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
-  const size_t ld = miras__ld(a, o->out), ldv = miras__pad(m->value), n = m->value;
-  const size_t column = m->gate[MIRAS__MIX].first;
-  float *d = miras__dout_of(a, o), *t = miras__own_room(a),
-        *dvalues = miras__to(a->dvalues, a->row * ldv);
+  const size_t ldv = miras__pad(m->value), n = m->value, column = m->gate[MIRAS__MIX].first;
+  const miras__sheet d = miras__dy_of(a, o);
+  float *t = miras__own_room(a), *dvalues = miras__to(a->dvalues, a->row * ldv);
   if (o->in[1]) {
-    const size_t ldg = miras__ld(a, m->gated);
-    k->mul_rows(miras__grad(a, m->gated, column), ldg, d, ld, miras__in_of(a, o, 1),
-                miras__ld(a, o->in[1]), a->n, n);
-    k->mul_rows(t, n, d, ld, miras__value_of(a, m->gated) + column, ldg, a->n, n);
+    const miras__sheet off = miras__x_of(a, o, 1), mix = miras__sheet_of(a, m->gated, column);
+    k->mul_rows(miras__grad(a, m->gated, column).p, mix.ld, d.p, d.ld, off.p, off.ld, a->n, n);
+    k->mul_rows(t, n, d.p, d.ld, mix.p, mix.ld, a->n, n);
     k->add_rows(dvalues, ldv, t, n, a->n, n);
-    k->axpy_rows(d, ld, -1, NULL, 0, t, n, a->n, n);
+    k->axpy_rows(d.p, d.ld, -1, NULL, 0, t, n, a->n, n);
   }
-  if (a->layer->gives) k->add_rows(d, ld, dvalues, ldv, a->n, n);
+  if (a->layer->gives) k->add_rows(d.p, d.ld, dvalues, ldv, a->n, n);
 }
 
 /* ---- attention ---- */
@@ -21093,6 +21108,9 @@ static miras__attention miras__attend_of(const miras__visit *a, const miras__op 
   const miras__attending *s = &p->attending;
   const size_t q = h * s->group * s->dk, k = h * s->dk, ring = s->ring;
   const size_t rows = s->group * (s->dk + 2);
+  const miras__sheet xq = miras__x_of(a, o, 0), xk = miras__x_of(a, o, 1);
+  const miras__sheet xv = miras__x_of(a, o, 2), y = miras__y_of(a, o);
+  const miras__sheet ak = miras__sheet_of(a, o->in[4], k), av = miras__sheet_of(a, o->in[5], k);
   miras__attention x;
   miras__attending_sizes(s, &x);
   x.K = a->k;
@@ -21100,10 +21118,10 @@ static miras__attention miras__attend_of(const miras__visit *a, const miras__op 
   if (o->segment) x.position = miras__mod(a->position + (uint64_t)a->first, p->chunk);
   memset(io, 0, sizeof *io);
   io->length = (int)a->n;
-  io->q = miras__in_of(a, o, 0) + q, io->ldq = miras__ld(a, o->in[0]);
-  io->k = miras__in_of(a, o, 1) + k, io->ldk = miras__ld(a, o->in[1]);
-  io->v = miras__in_of(a, o, 2) + k, io->ldv = miras__ld(a, o->in[2]);
-  io->y = miras__out_of(a, o) + q, io->ldy = miras__ld(a, o->out);
+  io->q = xq.p + q, io->ldq = xq.ld;
+  io->k = xk.p + k, io->ldk = xk.ld;
+  io->v = xv.p + k, io->ldv = xv.ld;
+  io->y = y.p + q, io->ldy = y.ld;
   x.io = io;
   x.scratch = a->scratch;
   x.persistent = s->persistent;
@@ -21122,8 +21140,8 @@ static miras__attention miras__attend_of(const miras__visit *a, const miras__op 
   }
   if (!o->in[4]) return x;
   *more = x, *more_io = *io;
-  more_io->k = miras__value_of(a, o->in[4]) + k, more_io->ldk = miras__ld(a, o->in[4]);
-  more_io->v = miras__value_of(a, o->in[5]) + k, more_io->ldv = miras__ld(a, o->in[5]);
+  more_io->k = ak.p, more_io->ldk = ak.ld;
+  more_io->v = av.p, more_io->ldv = av.ld;
   more->ring_k = miras__to(x.ring_k, s->groups * s->state);
   more->ring_v = miras__to(x.ring_v, s->groups * s->state);
   more->io = more_io;
@@ -21161,21 +21179,21 @@ static void miras__op_attend_bwd(const miras__visit *a, const miras__op *o) {
     const size_t q = h * s->group * s->dk, k = h * s->dk;
     miras__attention more, x = miras__attend_of(a, o, h, &io, &more, &more_io);
     memset(&g, 0, sizeof g);
-    g.q = miras__din_of(a, o, 0) + q, g.ldq = io.ldq;
-    g.k = miras__din_of(a, o, 1) + k, g.ldk = io.ldk;
-    g.v = miras__din_of(a, o, 2) + k, g.ldv = io.ldv;
-    x.dy = miras__dout_of(a, o) + q, x.lddy = io.ldy;
+    g.q = miras__dx_of(a, o, 0).p + q, g.ldq = io.ldq;
+    g.k = miras__dx_of(a, o, 1).p + k, g.ldk = io.ldk;
+    g.v = miras__dx_of(a, o, 2).p + k, g.ldv = io.ldv;
+    x.dy = miras__dy_of(a, o).p + q, x.lddy = io.ldy;
     x.g = &g;
     if (o->segment) x.position = 0;
     if (s->persistent) {
-      x.dstill = miras__grad(a, o->in[3], 0) + q;
+      x.dstill = miras__grad(a, o->in[3], q).p;
       x.dpk = miras__persistent_sum(a, MIRAS__W_PERSISTENT_K, h);
       x.dpv = miras__persistent_sum(a, MIRAS__W_PERSISTENT_V, h);
     }
     if (o->in[4]) {
       also = g;
-      also.k = miras__grad(a, o->in[4], 0) + k, also.ldk = more_io.ldk;
-      also.v = miras__grad(a, o->in[5], 0) + k, also.ldv = more_io.ldv;
+      also.k = miras__grad(a, o->in[4], k).p, also.ldk = more_io.ldk;
+      also.v = miras__grad(a, o->in[5], k).p, also.ldv = more_io.ldv;
       more.g = &also;
     }
     miras__attention_run_bwd(&x);
@@ -21185,15 +21203,15 @@ static void miras__op_attend_bwd(const miras__visit *a, const miras__op *o) {
 /* A text's tail moves on by the call's rows. */
 static void miras__op_tail(const miras__visit *a, const miras__op *o) {
   const miras__tail *x = &a->layer->p->tail[o->part];
-  const size_t back = x->back, ld = miras__ld(a, x->array), n = a->n;
-  const float *rows = miras__in_of(a, o, 0);
+  const miras__sheet rows = miras__x_of(a, o, 0);
+  const size_t back = x->back, n = a->n;
   float *tail;
   size_t t;
   if (!a->run) return;
   tail = a->run + x->state;
   for (t = 0; t < back; t++)
     a->k->copy(tail + t * x->cols, t + n < back ? tail + (t + n) * x->cols
-                                                : rows + (t + n - back) * ld, x->cols);
+                                                : rows.p + (t + n - back) * rows.ld, x->cols);
 }
 
 /* ---- a mixture of experts ----
@@ -21236,16 +21254,15 @@ static int32_t *miras__place_at(const miras__visit *a, const miras__op *o) {
 /* Make the tile's pairs of row and expert, and their weights, from its rows h. */
 static void miras__route(const miras__visit *a, const miras__op *o) {
   const miras__mlp *s = &a->layer->p->mlp;
-  const size_t rows = a->work.rows, ld = miras__ld(a, o->in[2]);
-  float *w = miras__in_of(a, o, 2);
+  const miras__sheet w = miras__x_of(a, o, 2), x = miras__x_of(a, o, 0);
+  const size_t rows = a->work.rows;
   int32_t *place = miras__place_at(a, o), at = 0;
   size_t e, t;
-  miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w, ld, miras__in_of(a, o, 0), miras__ld(a, o->in[0]),
-               a->n);
-  a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w, ld, w, ld, a->n, s->routed);
-  a->k->squash_fwd(MIRAS__SIGMOID, w + s->routed, ld, a->n, s->routes - s->routed);
+  miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w.p, w.ld, x.p, x.ld, a->n);
+  a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w.p, w.ld, w.p, w.ld, a->n, s->routed);
+  a->k->squash_fwd(MIRAS__SIGMOID, w.p + s->routed, w.ld, a->n, s->routes - s->routed);
   for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
-    miras__choose(s, w + t * ld, place + t, rows);
+    miras__choose(s, w.p + t * w.ld, place + t, rows);
   MIRAS__MEET();
   for (e = 0; !MIRAS__THREAD && e < s->experts; e++)
     for (t = 0; t < a->n; t++)
@@ -21274,16 +21291,17 @@ static size_t miras__weight_of(const miras__mlp *s, size_t e) {
 static void miras__op_experts(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__mlp *s = &p->mlp;
-  const size_t ld = p->ld_x, ld2 = 2 * s->ld, ldr = miras__ld(a, o->in[2]);
-  const float *h = miras__in_of(a, o, 0);
+  const miras__sheet route = miras__x_of(a, o, 2);
+  const size_t ld = p->ld_x, ld2 = 2 * s->ld;
+  const float *h = miras__x_of(a, o, 0).p;
   float *x = miras__own_room(a), *y = x + MIRAS__TILE * ld, *act = y + MIRAS__TILE * ld;
-  float *to = miras__out_of(a, o), *ab = miras__in_of(a, o, 1);
+  float *to = miras__y_of(a, o).p, *ab = miras__x_of(a, o, 1).p;
   unsigned char row[MIRAS__TILE];
   size_t e, i, m;
   miras__route(a, o);
   a->k->fill(to, 0, a->n * ld);
   for (e = 0; e < s->experts; e++, ab += m * ld2) {
-    const float *w = miras__in_of(a, o, 2) + miras__weight_of(s, e);
+    const float *w = route.p + miras__weight_of(s, e);
     m = miras__gather(a, o, e, row, x, h);
     if (!m) continue;
     miras__times_of(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, ab, ld2, x, ld, m);
@@ -21291,7 +21309,7 @@ static void miras__op_experts(const miras__visit *a, const miras__op *o) {
     a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, s->ld, ab + s->ld, ld2, ab, ld2, m, s->hidden);
     miras__times_of(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, y, ld, act, s->ld, m);
     for (i = 0; i < m; i++)
-      a->k->axpy(to + row[i] * ld, w[row[i] * ldr], y + i * ld, p->width);
+      a->k->axpy(to + row[i] * ld, w[row[i] * route.ld], y + i * ld, p->width);
   }
 }
 
@@ -21299,18 +21317,18 @@ static void miras__op_experts(const miras__visit *a, const miras__op *o) {
 static void miras__op_experts_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__mlp *s = &p->mlp;
-  const size_t ld = p->ld_x, ldr = miras__ld(a, o->in[2]), ldf = s->ld, ld2 = 2 * ldf;
+  const size_t ld = p->ld_x, ldr = miras__x_of(a, o, 2).ld, ldf = s->ld, ld2 = 2 * ldf;
   float *x = miras__own_room(a), *y = x + MIRAS__TILE * ld, *act = y + MIRAS__TILE * ld;
-  float *ab = miras__in_of(a, o, 1), *dh = miras__din_of(a, o, 0),
-        *da = miras__grad(a, o->in[4], 0);
-  float *route = miras__in_of(a, o, 2), *droute = miras__din_of(a, o, 2);
+  float *ab = miras__x_of(a, o, 1).p, *dh = miras__dx_of(a, o, 0).p;
+  float *da = miras__grad(a, o->in[4], 0).p;
+  float *route = miras__x_of(a, o, 2).p, *droute = miras__dx_of(a, o, 2).p;
   unsigned char row[MIRAS__TILE];
   size_t e, i, m;
   a->k->fill(droute, 0, a->n * ldr);
   a->k->fill(dh, 0, a->n * ld);
   for (e = 0; e < s->experts; e++, ab += m * ld2, da += m * ldf) {
     const size_t col = miras__weight_of(s, e);
-    m = miras__gather(a, o, e, row, x, miras__dout_of(a, o));
+    m = miras__gather(a, o, e, row, x, miras__dy_of(a, o).p);
     if (!m) continue;
     miras__times_of_bwd(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, da, ldf, x, ld, m);
     a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
@@ -21512,9 +21530,11 @@ static void miras__go_segments(const miras__visit *visit, const miras__phase_of 
   size_t t, left, n, in;
   int i, next;
   a.h = 0, a.h_end = (size_t)-1;
-  a.states = a.scratch + p->at_states;
-  a.dstates = a.states + 2 * p->mixer.heads * p->mixer.plan.head_state;
-  if (back) a.k->fill(a.dstates, 0, each);
+  if (MIRAS__TRAINS) a.states = a.scratch + p->at_states;
+  if (back) {
+    a.dstates = a.states + 2 * p->mixer.heads * p->mixer.plan.head_state;
+    a.k->fill(a.dstates, 0, each);
+  }
   for (left = a.n; left; left -= n) {
     miras__visit b;
     if (back) {
@@ -21557,12 +21577,12 @@ static MIRAS__UNUSED const miras__op *miras__memory_of(const miras__program *p,
 #ifndef MIRAS__DEVICE
 /* The job dw += x' d over all tokens, or, of pairs of token and expert, one for each expert: pairs
  * 1, 2 as in miras__job. */
-static void miras__weight_job(const miras__visit *a, const miras__param *w, int pairs, float *g,
-                              const float *x, size_t ldx, const float *d, size_t ldd,
-                              miras__jobs *list) {
+static void miras__weight_job(const miras__visit *a, int id, int pairs, float *g, miras__sheet x,
+                              miras__sheet d, miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  miras__job *j = miras__job_product(list, g + w->at, miras__each_rows(p, w), w->cols, x, ldx, d,
-                                     ldd);
+  const miras__param *w = miras__param_of(p, id);
+  miras__job *j = miras__job_product(list, g + w->at, miras__each_rows(p, w), w->cols, x.p, x.ld,
+                                     d.p, d.ld);
   if (!pairs) return;
   list->ld_place = a->work.rows, list->paths = p->mlp.paths;
   j->pairs = pairs;
@@ -21574,30 +21594,28 @@ static void miras__weight_job(const miras__visit *a, const miras__param *w, int 
 static void miras__expert_jobs(const miras__visit *a, const miras__op *o, float *g,
                                miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  const size_t ldx = miras__ld(a, o->in[0]), ld = p->mlp.ld, ldr = miras__ld(a, o->in[2]);
-  const float *x = miras__in_of(a, o, 0), *ab = miras__in_of(a, o, 1);
+  const miras__sheet x = miras__x_of(a, o, 0);
+  const size_t ld = p->mlp.ld;
+  miras__sheet ab = miras__x_of(a, o, 1), act = miras__grad(a, o->in[4], 0);
   list->place = miras__place_at(a, o);
-  miras__weight_job(a, miras__param_of(p, MIRAS__W_ROUTER), 0, g, x, ldx, miras__din_of(a, o, 2),
-                    ldr, list);
-  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_GATE), 2, g, x, ldx, ab, 2 * ld, list);
-  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_UP), 2, g, x, ldx, ab + ld, 2 * ld, list);
-  miras__weight_job(a, miras__param_of(p, MIRAS__W_MLP_DOWN), 1, g, miras__grad(a, o->in[4], 0), ld,
-                    miras__dout_of(a, o), p->ld_x, list);
+  ab.ld = 2 * ld, act.ld = ld;
+  miras__weight_job(a, MIRAS__W_ROUTER, 0, g, x, miras__dx_of(a, o, 2), list);
+  miras__weight_job(a, MIRAS__W_MLP_GATE, 2, g, x, ab, list);
+  ab.p += ld;
+  miras__weight_job(a, MIRAS__W_MLP_UP, 2, g, x, ab, list);
+  miras__weight_job(a, MIRAS__W_MLP_DOWN, 1, g, act, miras__dy_of(a, o), list);
 }
 
 /* The jobs of operation o for its weights, x' d. */
 static void miras__op_jobs(const miras__visit *a, const miras__op *o, float *g, miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  const int stream = o->what == MIRAS__OP_BRANCH, in = stream ? 1 : 0;
-  const size_t ldd = stream ? p->ld_x : miras__ld(a, o->out);
-  const float *d = !stream ? miras__dout_of(a, o)
-                 : p->drops ? miras__grad(a, o->in[2], 0) : miras__stream_d(a, o->turn);
-  const size_t first = miras__param_of(p, o->param)->column;
+  const int stream = o->what == MIRAS__OP_BRANCH;
+  miras__sheet d = stream && p->drops ? miras__grad(a, o->in[2], 0) : miras__dy_of(a, o);
   int id;
+  if (stream && !p->drops) d.p = miras__stream_d(a, o->turn), d.ld = p->ld_x;
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
-    const miras__param *w = miras__param_of(p, id);
-    miras__weight_job(a, w, 0, g, miras__in_of(a, o, in), miras__ld(a, o->in[in]),
-                      d + (stream ? 0 : w->column - first), ldd, list);
+    miras__weight_job(a, id, 0, g, miras__x_of(a, o, stream), d, list);
+    d.p += miras__param_of(p, id)->cols;
   }
 }
 
@@ -21755,7 +21773,8 @@ static int miras__add_norm(miras__program *p, const char *name, int gain) {
 }
 
 /* Columns from `at` on of `out` = x W, W parameter id [rows, cols], with a bias or none; more: it
- * is one product with the operation before, whose columns end there. Returns the column behind. */
+ * is one product with the operation before where that reads the same and its columns end there.
+ * Returns the column behind. */
 static size_t miras__add_times(miras__program *p, int out, size_t at, int in, size_t in_at, int id,
                                size_t rows, size_t cols, int bias, int more) {
   const int known = p->param[id].rows > 0;
@@ -21765,7 +21784,8 @@ static size_t miras__add_times(miras__program *p, int out, size_t at, int in, si
   if (!known) w->column = (uint32_t)at;
   if (bias) w->bias = (unsigned char)miras__want(p, bias, cols, 0);
   o = p->ops ? &p->op[p->ops - 1] : NULL;
-  if (more && o && o->what == MIRAS__OP_TIMES && o->out == out && o->in[0] == in) {
+  if (more && o && o->what == MIRAS__OP_TIMES && o->out == out && o->in[0] == in &&
+      o->out_at + o->cols == at) {
     for (before = &p->param[o->param]; before->next;) before = &p->param[before->next];
     before->next = (unsigned char)id, w->first = o->param;
     o->cols += (uint32_t)cols;
@@ -21774,6 +21794,19 @@ static size_t miras__add_times(miras__program *p, int out, size_t at, int in, si
   o = miras__op_new(p, MIRAS__OP_TIMES, out, at, in, in_at, cols);
   o->param = (unsigned char)id;
   return at + cols;
+}
+
+/* The same of all columns of `in`, with the biases that projections of memories may have. */
+static size_t miras__add_columns(miras__program *p, int out, size_t at, int in, int id,
+                                 size_t cols) {
+  static const unsigned char biases[] = {
+    MIRAS__W_Q, MIRAS__W_BIAS_Q, MIRAS__W_K, MIRAS__W_BIAS_K, MIRAS__W_V, MIRAS__W_BIAS_V,
+    MIRAS__W_OUT_GATE, MIRAS__W_BIAS_OUT, MIRAS__W_GATES_DOWN, MIRAS__W_BIAS_LOW
+  };
+  int i, bias = 0;
+  for (i = 0; p->biased && i < (int)sizeof biases; i += 2)
+    if (biases[i] == id) bias = biases[i + 1];
+  return miras__add_times(p, out, at, in, 0, id, p->array[in].dim, cols, bias, 1);
 }
 
 /* The stream goes on: y = x + u W, with a bias or none, or without a weight x + u. The array that
@@ -21849,6 +21882,7 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
     if (flags & MIRAS__IS_THROUGH) x.through |= miras__of(o->in[0]);
     if (flags & MIRAS__IS_AHEAD) x.kept |= miras__of(o->in[0]);
     x.kept |= miras__makes(o) & ~out & (flags & MIRAS__IS_TEXT ? 0 : ~(miras__set)0);
+    if (!MIRAS__TRAINS) continue;
     x.by_adjoint = flags & (MIRAS__IS_AGAIN | MIRAS__IS_AT_GRAD) ? x.by_adjoint | out
                                                                  : x.by_adjoint & ~out;
     x.at_grad = flags & MIRAS__IS_AT_GRAD ? x.at_grad | out : x.at_grad & ~out;
@@ -21862,6 +21896,7 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
     if (!times) others |= out;
     x.again |= read | miras__multiplied(o);
   }
+  if (!MIRAS__TRAINS) return x;
   for (i = 0; i < p->ops; i++)
     if (p->op[i].what == MIRAS__OP_EXPERTS) x.in_place |= miras__of(p->op[i].in[1]);
   x.in_place |= once & ~twice & ~others;
@@ -22068,13 +22103,11 @@ static void miras__place_next(miras__program *p, miras__where *at, int life, siz
   else *all += each;
 }
 
-/* Find where the arrays of a program lie. Forward alone needs those of p->call. */
+/* Find where the values of arrays lie, going forward. */
 static MIRAS__COLD void miras__places_make(miras__program *p, const miras__sets *x) {
-  miras__set across, value_across, grad_across, grads;
+  miras__set across;
   int i;
   (void)miras__phases_touch(p, 0, &across);
-  (void)miras__phases_touch(p, 1, &value_across);
-  grads = miras__phases_touch(p, 2, &grad_across) & ~(x->stream | x->through);
   p->array[MIRAS__X].value.life = p->array[MIRAS__Y].value.life = MIRAS__STREAM;
   p->array[MIRAS__Y].value.at = 1;
   for (i = MIRAS__Y + 1; i < p->arrays; i++) {
@@ -22086,6 +22119,14 @@ static MIRAS__COLD void miras__places_make(miras__program *p, const miras__sets 
       miras__place_next(p, &r->value, MIRAS__CALL, each, &p->call, &p->call_count);
     else if (miras__has(x->made, i)) r->value.life = MIRAS__TASK;
   }
+}
+
+/* And on the way back they and gradients: arrays of the call behind those. */
+static MIRAS__COLD void miras__back_places_make(miras__program *p, const miras__sets *x) {
+  miras__set value_across, grad_across, grads;
+  int i;
+  (void)miras__phases_touch(p, 1, &value_across);
+  grads = miras__phases_touch(p, 2, &grad_across) & ~(x->stream | x->through);
   p->call_train = p->call, p->call_train_count = p->call_count;
   for (i = MIRAS__X; i < p->arrays; i++) {
     miras__array *r = &p->array[i];
@@ -22201,8 +22242,10 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
       miras__grow(&p->sums[origin], 1, count);
     } else if (w->first == i) {
       size_t room = 0, back = 0;                   /* in panels, and turned                      */
-      miras__grow(&room, w->rows, miras__paneled(cols));
-      miras__grow(&back, cols, miras__paneled(w->rows));
+      if (MIRAS__TRAINS) {
+        miras__grow(&room, w->rows, miras__paneled(cols));
+        miras__grow(&back, cols, miras__paneled(w->rows));
+      }
       w->place = p->sums[origin];
       miras__grow(&p->sums[origin], 1, miras__larger(room, back));
       side = miras__larger(side, miras__larger(cols, miras__each_rows(p, w)));
@@ -22233,40 +22276,40 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
 /* Scratch of a worker: products, a task's arrays and an operation's own room; or what a head works
  * in. */
 static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
-  const size_t forward = miras__tasks_make(p, 0),
-               back = MIRAS__TRAINS ? miras__tasks_make(p, 1) : 0;
-  size_t own = 0, heads = 0, heads_back = 0, jobs = 0;
+  const miras__plan *plan = &p->mixer.plan;
+  const size_t states = 2 * p->mixer.heads;
+  size_t room = miras__tasks_make(p, 0), own = 0, heads = 0, back = 0, jobs = 0;
   int i, segments = 0;
+  if (MIRAS__TRAINS) room = miras__larger(room, miras__tasks_make(p, 1));
   for (i = 0; i < p->ops; i++) {
     const miras__op *o = &p->op[i];
     own = miras__larger(own, miras__op_room(p, o));
     segments |= o->segment;
     if (o->what == MIRAS__OP_MEMORY) {
-      const miras__plan *plan = &p->mixer.plan;
       heads = miras__larger(heads, plan->scratch);
-      heads_back = miras__larger(heads_back, plan->head_state + plan->scratch_backward);
-      heads_back = miras__larger(heads_back, MIRAS__TILE * (p->mixer.dk + 4));
+      back = miras__larger(back, plan->head_state + plan->scratch_backward);
+      back = miras__larger(back, MIRAS__TILE * (p->mixer.dk + 4));
     }
     if (o->what == MIRAS__OP_ATTEND) {
       miras__attention x;
       miras__attention_work work;
       miras__attending_sizes(&p->attending, &x);
       heads = miras__larger(heads, miras__attention_lay(&x, 0, NULL, 0, &work));
-      heads_back = miras__larger(heads_back, miras__attention_lay(&x, 1, NULL, 0, &work));
+      if (MIRAS__TRAINS) back = miras__larger(back, miras__attention_lay(&x, 1, NULL, 0, &work));
     }
     if (o->what == MIRAS__OP_EXPERTS) jobs = MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS);
   }
-  p->room = miras__larger(forward, back);
-  p->bare = miras__larger(heads, p->room + own);
-  p->scratch = miras__larger(heads, p->pack + p->room + own);
-  p->bare_train = miras__larger(miras__larger(heads_back, p->bare), jobs);
+  p->room = room;
+  p->bare = miras__larger(heads, room + own);
+  p->scratch = miras__larger(heads, p->pack + room + own);
+  if (!MIRAS__TRAINS) return;
+  p->bare_train = miras__larger(miras__larger(back, p->bare), jobs);
   jobs += miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
-  p->scratch_train = miras__larger(miras__larger(heads_back, p->scratch), jobs);
+  p->scratch_train = miras__larger(miras__larger(back, p->scratch), jobs);
   if (!segments) return;
-  p->at_states = miras__padded(p->scratch_train);
-  p->scratch_train = p->at_states;
-  miras__grow(&p->scratch_train, 2 * p->mixer.heads, p->mixer.plan.head_state);
-  miras__grow(&p->scratch_train, 2 * p->mixer.heads, miras__padded(p->mixer.plan.head_dstate));
+  p->at_states = p->scratch_train = miras__padded(p->scratch_train);
+  miras__grow(&p->scratch_train, states, plan->head_state);
+  miras__grow(&p->scratch_train, states, miras__padded(plan->head_dstate));
   p->bare_train = p->scratch_train;              /* a device has these states in that place       */
 }
 
@@ -22275,12 +22318,13 @@ static MIRAS__CALLED int miras__program_end(miras__program *p) {
   const miras__sets sets = miras__sets_of(p);
   miras__params_end(p);
   miras__phases_make(p);
+  miras__places_make(p, &sets);
   if (MIRAS__TRAINS) {
     miras__backs_make(p);
     miras__again_make(p, &sets);
     miras__order_make(p);
+    miras__back_places_make(p, &sets);
   }
-  miras__places_make(p, &sets);
   miras__states_end(p);
   miras__scratch_end(p);
   return p->fits && p->run + 1 != 0 && p->floats + 1 != 0 && p->packed + 1 != 0;
@@ -22454,7 +22498,9 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->group = m->heads / m->qk_heads;
   m->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
   if (m->norm_heads > m->heads) m->norm_heads = m->heads;
+  m->qk = m->qk_heads * m->dk, m->values = m->inner_steps * m->value;
   m->qk_map = d->mixer.qk_map;
+  if (m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk) m->keys = m->inner_steps * m->qk;
   m->length = miras__key_length(m->qk_map, of->key_dim);
   m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
   m->function[0] = m->function[1] = (unsigned char)miras__qkv_function(d->mixer.qk_act);
@@ -22467,7 +22513,10 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
     m->rope.period = d->mixer.rope == MIRAS_ROPE_CHUNK ? (size_t)of->chunk : 0;
   }
   p->chunk = (size_t)of->chunk;
-  if (miras__mixer_gates(m, d, p->rank)) return MIRAS_OK;
+  if (miras__mixer_gates(m, d, p->rank)) {
+    m->low_rank = m->moving ? (size_t)d->mixer.gate_rank : 0;
+    return MIRAS_OK;
+  }
   miras__say(why, n, "memory.heads is %d; their gates make more than %d numbers per token",
              of->heads, INT_MAX);
   return MIRAS_ERR_DESC;
@@ -22647,14 +22696,21 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   }
   ab = miras__rows_new(p, "ab", gated ? ld + n : n);
   act = miras__rows_new(p, "act", n);
-  miras__add_times(p, ab, gated ? ld : 0, h, 0, MIRAS__W_MLP_UP, w, n, 0, 0);
+  miras__add_columns(p, ab, gated ? ld : 0, h, MIRAS__W_MLP_UP, n);
   if (gated) {
-    miras__add_times(p, ab, 0, h, 0, MIRAS__W_MLP_GATE, w, n, 0, 0);
+    miras__add_columns(p, ab, 0, h, MIRAS__W_MLP_GATE, n);
     miras__add_gate(p, act, ab, ld, ab, 0, n, MIRAS_ACTIVATION_SILU);
   } else {
     miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
   miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
+}
+
+/* What layers end with: the stream goes on with u, times W, parameter id or none, and the MLP. */
+static void miras__build_end(miras__program *p, const miras_layer_desc *d, int u, int id) {
+  miras__add_branch(p, u, p->array[u].dim, id,
+                    id == MIRAS__W_O && p->biased ? MIRAS__W_BIAS_O : 0, p->mlp.hidden > 0);
+  miras__build_mlp(p, d, 0);
 }
 
 /* y by heads = rows of x. */
@@ -22754,14 +22810,14 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   miras__want(p, MIRAS__W_SKIP, d->mixer.d_skip > 1 ? m->value : d->mixer.d_skip ? heads : 0, 0);
 }
 
-/* gates = f(low W_up + offset) of `low`, whose columns from `at` on are of low rank; g: where the
- * numbers before f lie, made already, or none. */
-static int miras__build_gates(miras__program *p, int low, size_t at, size_t rank, int g) {
+/* gates = f(low W_up + offset) of `low`, whose columns from `at` on are of low rank; or, low 0, of
+ * numbers g that are made already. */
+static int miras__build_gates(miras__program *p, int low, size_t at, int g) {
   miras__mixer *m = &p->mixer;
   if (!m->gates) return 0;
-  if (!g) g = miras__rows_new(p, "g", m->outs);
-  if (rank && m->moving)
-    miras__add_times(p, g, 0, low, at, MIRAS__W_GATES_UP, rank, m->moving, 0, 0);
+  if (low) g = miras__rows_new(p, "g", m->outs);
+  if (low && m->low_rank)
+    miras__add_times(p, g, 0, low, at, MIRAS__W_GATES_UP, m->low_rank, m->moving, 0, 0);
   miras__op_new(p, MIRAS__OP_GATES, m->gated, 0, g, 0, m->outs);
   return g;
 }
@@ -22850,19 +22906,19 @@ static int miras__build_memory(miras__program *p, const miras_layer_desc *d, con
 /* Memories of values, as Mamba's: of x, the values of all heads,
  *   (l, k, q) = x W,  each over its root mean square, or as it is
  * and gates are made of l, of low rank. */
-static void miras__build_from_values(miras__program *p, size_t low) {
+static void miras__build_from_values(miras__program *p) {
   miras__mixer *m = &p->mixer;
-  const size_t qk = m->qk_heads * m->dk, n = low + 2 * qk;
+  const size_t low = m->low_rank, qk = m->qk, n = low + 2 * qk;
   const int x = miras__rows_new(p, "x", m->value), z = miras__rows_new(p, "inner", n);
   const size_t at[3] = {0, low, low + qk}, cols[3] = {low, qk, qk};
   miras__op *o = miras__op_new(p, MIRAS__OP_JOIN, x, 0, m->v, 0, m->dv);
   int i, r = z;
   o->heads = (uint32_t)m->heads;
-  miras__add_times(p, z, 0, x, 0, MIRAS__W_INNER, m->value, n, 0, 0);
+  miras__add_columns(p, z, 0, x, MIRAS__W_INNER, n);
   if (p->inner_epsilon > 0) r = miras__rows_new(p, "norm", n);
   for (i = 2; i >= 0 && r != z; i--)
     if (cols[i]) miras__op_new(p, MIRAS__OP_RMS, r, at[i], z, at[i], cols[i]);
-  miras__build_gates(p, r, 0, low, 0);
+  miras__build_gates(p, r, 0, 0);
   miras__add_read(p, m->k, r, low, m->qk_heads, m->dk);
   miras__add_read(p, m->q, r, low + qk, m->qk_heads, m->dk);
 }
@@ -22889,23 +22945,15 @@ static int miras__gate_function(miras_out_gate gate) {
 
 /* ---- the types ---- */
 
-/* The projections that memories have: columns of proj = h W, from `at` on; `first`: those that may
- * go through convolutions, queries, keys and values (bits 0 to 2). Returns the column behind. */
-static size_t miras__build_projections(miras__program *p, const miras_layer_desc *d, int which,
-                                       int proj, size_t at, int h) {
-  miras__mixer *m = &p->mixer;
-  const size_t w = p->width, qk = d->mixer.from_values ? 0 : m->qk_heads * m->dk;
-  const int bias = d->mixer.projection_bias;
-  const int keys = m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk;
-  if (which & 1)
-    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_Q, w, qk, bias ? MIRAS__W_BIAS_Q : 0, 1);
-  if (which & 2 && keys)
-    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_K, w, m->inner_steps * qk,
-                          bias ? MIRAS__W_BIAS_K : 0, 1);
-  if (which & 4)
-    at = miras__add_times(p, proj, at, h, 0, MIRAS__W_V, w, m->inner_steps * m->value,
-                          bias ? MIRAS__W_BIAS_V : 0, 1);
-  return at;
+/* The projections that memories have, queries, keys and values: columns of proj = h W from 0 on.
+ * Returns the column behind. */
+static size_t miras__build_projections(miras__program *p, const miras_layer_desc *d, int proj,
+                                       int h) {
+  const miras__mixer *m = &p->mixer;
+  const int all = !d->mixer.from_values;
+  size_t at = miras__add_columns(p, proj, 0, h, MIRAS__W_Q, all ? m->qk : 0);
+  at = miras__add_columns(p, proj, at, h, MIRAS__W_K, all ? m->keys : 0);
+  return miras__add_columns(p, proj, at, h, MIRAS__W_V, m->values);
 }
 
 /* What a memory and its output gate are made of: columns of proj, for convolutions from 0, gates of
@@ -22919,32 +22967,27 @@ typedef struct miras__source {
 static size_t miras__build_source(miras__program *p, const miras_layer_desc *d, int h,
                                   miras__source *f) {
   const miras__mixer *m = &p->mixer;
-  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
   const size_t rank = (size_t)d->mixer.out_gate_rank;
-  const int b = d->mixer.projection_bias;
   size_t at;
   memset(f, 0, sizeof *f);
   f->proj = miras__rows_new(p, "proj", 0);
-  f->conv = at = miras__build_projections(p, d, 7, f->proj, 0, h);
+  f->conv = at = miras__build_projections(p, d, f->proj, h);
   if (d->mixer.out_gate != MIRAS_OUT_GATE_NONE && !rank) {
     f->gate = f->proj, f->at_gate = at;
-    at = miras__add_times(p, f->proj, at, h, 0, MIRAS__W_OUT_GATE, w, m->value,
-                          b ? MIRAS__W_BIAS_OUT : 0, 1);
+    at = miras__add_columns(p, f->proj, at, h, MIRAS__W_OUT_GATE, m->value);
   }
   f->at_low = at;
   if (!d->mixer.from_values)
-    at = miras__add_times(p, f->proj, at, h, 0, MIRAS__W_GATES_DOWN, w, low,
-                          b ? MIRAS__W_BIAS_LOW : 0, 1);
-  return miras__add_times(p, f->proj, at, h, 0, MIRAS__W_OUT_DOWN, w, rank, 0, 1);
+    at = miras__add_columns(p, f->proj, at, h, MIRAS__W_GATES_DOWN, m->low_rank);
+  return miras__add_columns(p, f->proj, at, h, MIRAS__W_OUT_DOWN, rank);
 }
 
 /* What is made of proj row by row, all columns of which there are now: gates. */
 static void miras__build_source_gates(miras__program *p, const miras_layer_desc *d,
                                       miras__source *f) {
-  const size_t low = p->mixer.moving ? (size_t)d->mixer.gate_rank : 0;
   const size_t rank = (size_t)d->mixer.out_gate_rank;
   f->tail = miras__conv_tail_new(p, d, f->proj, f->conv);
-  if (!d->mixer.from_values) f->g = miras__build_gates(p, f->proj, f->at_low, low, 0);
+  if (!d->mixer.from_values) f->g = miras__build_gates(p, f->proj, f->at_low, 0);
   if (!rank) return;
   f->gate = miras__rows_new(p, "og", p->mixer.value), f->at_gate = 0;
   miras__add_times(p, f->gate, 0, f->proj, p->param[MIRAS__W_OUT_DOWN].column, MIRAS__W_OUT_UP,
@@ -22955,8 +22998,7 @@ static void miras__build_source_gates(miras__program *p, const miras_layer_desc 
 static int miras__build_answers(miras__program *p, const miras_layer_desc *d, const char *name,
                                 int proj, int g) {
   miras__build_convs(p, d, 7, proj);
-  if (d->mixer.from_values)
-    miras__build_from_values(p, p->mixer.moving ? (size_t)d->mixer.gate_rank : 0);
+  if (d->mixer.from_values) miras__build_from_values(p);
   miras__build_keys(p, 0, g);
   return miras__build_memory(p, d, name, p->mixer.q, 0);
 }
@@ -22977,53 +23019,34 @@ static int miras__build_gated(miras__program *p, const miras_layer_desc *d, cons
 }
 
 /* A memory per head, fed by convolutions and gates (MODELS in room @05). */
-static miras_result miras__build_memory_layer(miras__program *p, const miras_layer_desc *d,
-                                              char *why, size_t n) {
-  const miras_result result = miras__mixer_make(p, d, why, n);
-  const int bias = d->mixer.projection_bias ? MIRAS__W_BIAS_O : 0;
+static void miras__build_memory_layer(miras__program *p, const miras_layer_desc *d) {
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
   miras__source f;
-  size_t at;
-  int h, y, u;
-  if (result != MIRAS_OK) return result;
-  miras__build_heads(p, d);
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  at = miras__build_source(p, d, h, &f);
+  const size_t at = miras__build_source(p, d, h, &f);
+  int y;
   miras__rows_wide(p, f.proj, at);
   miras__build_source_gates(p, d, &f);
   y = miras__build_answers(p, d, "y", f.proj, f.g);
   miras__add_tail(p, f.tail);
-  u = miras__build_gated(p, d, &f, y);
-  miras__add_branch(p, u, p->mixer.value, MIRAS__W_O, bias, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, miras__build_gated(p, d, &f, y), MIRAS__W_O);
 }
 
 /* A convolution of each channel of the normed input. */
-static miras_result miras__build_conv_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                            size_t n) {
+static void miras__build_conv_layer(miras__program *p, const miras_layer_desc *d) {
   const size_t w = p->width, taps = (size_t)d->conv.size;
   const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), y = miras__heads_new(p, "y", 1, 1, w);
   const int tail = miras__tail_new(p, h, w, taps - 1);
-  (void)why, (void)n;
   miras__add_conv(p, y, h, 0, w, taps, 1, MIRAS_ACTIVATION_IDENTITY, 0);
   miras__add_tail(p, tail);
-  miras__add_branch(p, y, w, 0, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, y, 0);
 }
 
 /* The MLP alone; with a token shift its rows are h + (h' - h) (.) mix. */
-static miras_result miras__build_mlp_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                           size_t n) {
+static void miras__build_mlp_layer(miras__program *p, const miras_layer_desc *d) {
   int h = 0;
-  (void)why, (void)n;
-  if (d->mlp.token_shift) {
-    const int hd = miras__add_shift(p, MIRAS__W_NORM2);
-    h = miras__add_mix(p, hd, 0, 1);
-  }
+  if (d->mlp.token_shift) h = miras__add_mix(p, miras__add_shift(p, MIRAS__W_NORM2), 0, 1);
   miras__build_mlp(p, d, h);
   if (h) miras__add_tail(p, 0);
-  return MIRAS_OK;
 }
 
 /* RWKV-7's layer as published (Peng et al. 2025), around the memory of its row. Of h, the norm of
@@ -23040,46 +23063,43 @@ static miras_result miras__build_mlp_layer(miras__program *p, const miras_layer_
  *   a       = sum over a head of q (.) k (.) u,   u learned: the bonus
  *   out     = (layer norm per head(y) + a v) (.) gate
  * Mixes come last one first, so that the way back goes from r to g. */
-static miras_result miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                            size_t n) {
+static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d) {
   enum { COLUMNS = 7 };
   static const struct { unsigned char id, mix; } columns[COLUMNS] = {   /* of proj */
     {MIRAS__W_Q, 0}, {MIRAS__W_K, 2}, {MIRAS__W_V, 3}, {MIRAS__W_MIX_DOWN, 3},
     {MIRAS__W_DECAY_DOWN, 1}, {MIRAS__W_RATE_DOWN, 4}, {MIRAS__W_OUT_DOWN, 5}
   };
-  const miras_result result = miras__mixer_make(p, d, why, n);
+  static const struct { unsigned char id, gates, from; } ups[] = {      /* of g */
+    {MIRAS__W_DECAY_UP, MIRAS__KEEP, 4}, {MIRAS__W_RATE_UP, MIRAS__ERASE, 5},
+    {MIRAS__W_MIX_UP, MIRAS__MIX, 3}
+  };
   miras__mixer *m = &p->mixer;
-  const size_t w = p->width, qk = m->heads * m->dk, value = m->value;
-  const size_t decay = (size_t)d->rwkv.decay_rank, rate = (size_t)d->rwkv.rate_rank,
-               mix = p->rank, out = (size_t)d->mixer.out_gate_rank;
-  const size_t cols[COLUMNS] = {qk, m->inner_steps * qk, m->inner_steps * value, mix, decay, rate,
-                                out};
+  const size_t value = m->value;
+  const size_t cols[COLUMNS] = {
+    m->qk, m->keys, m->values, p->rank, (size_t)d->rwkv.decay_rank, (size_t)d->rwkv.rate_rank,
+    (size_t)d->mixer.out_gate_rank
+  };
   size_t at[COLUMNS + 1] = {0};
-  int hd, proj, g, og, y, u, i, j;
+  int hd = miras__add_shift(p, MIRAS__W_NORM1), proj, g, og, y, u, i, j;
   miras__op *o;
-  if (result != MIRAS_OK) return result;
-  miras__build_heads(p, d);
-  hd = miras__add_shift(p, MIRAS__W_NORM1);
   for (i = 0; i < COLUMNS; i++) at[i + 1] = at[i] + cols[i];
   proj = miras__rows_new(p, "proj", at[COLUMNS]);
   for (j = 5; j >= 0; j--) {
     const int z = miras__add_mix(p, hd, j, 6);
     for (i = COLUMNS - 1; i >= 0; i--)
-      if (columns[i].mix == j)
-        (void)miras__add_times(p, proj, at[i], z, 0, columns[i].id, w, cols[i], 0, 0);
+      if (columns[i].mix == j) miras__add_columns(p, proj, at[i], z, columns[i].id, cols[i]);
   }
-  miras__add_squash(p, proj, at[4], decay, MIRAS__TANH);
-  miras__add_squash(p, proj, at[6], out, MIRAS__SIGMOID);
+  miras__add_squash(p, proj, at[4], cols[4], MIRAS__TANH);
+  miras__add_squash(p, proj, at[6], cols[6], MIRAS__SIGMOID);
   g = miras__rows_new(p, "g", m->outs);
   og = miras__rows_new(p, "og", value);
-  miras__add_times(p, g, m->gate[MIRAS__KEEP].from, proj, at[4], MIRAS__W_DECAY_UP, decay, qk, 0,
-                   0);
-  miras__add_times(p, g, m->gate[MIRAS__ERASE].from, proj, at[5], MIRAS__W_RATE_UP, rate, qk, 0, 0);
-  miras__add_times(p, g, m->gate[MIRAS__MIX].from, proj, at[3], MIRAS__W_MIX_UP, mix, value, 0, 0);
-  miras__add_times(p, og, 0, proj, at[6], MIRAS__W_OUT_UP, out, value, 0, 0);
-  miras__build_gates(p, 0, 0, 0, g);
+  for (i = 0; i < 3; i++)
+    miras__add_times(p, g, m->gate[ups[i].gates].from, proj, at[ups[i].from], ups[i].id,
+                     cols[ups[i].from], m->gate[ups[i].gates].count, 0, 0);
+  miras__add_times(p, og, 0, proj, at[6], MIRAS__W_OUT_UP, cols[6], value, 0, 0);
+  miras__build_gates(p, 0, 0, g);
   o = miras__op_new(p, MIRAS__OP_VALUES, proj, at[2], m->gated, 0, value);
-  if (mix) miras__op_reads(o, 1, miras__rows_new(p, "off", value), 0);
+  if (p->rank) miras__op_reads(o, 1, miras__rows_new(p, "off", value), 0);
   p->values = 1;
   miras__add_read(p, m->q, proj, at[0], m->heads, m->dk);
   miras__add_read(p, m->own, proj, at[1], m->heads, m->dk);
@@ -23089,16 +23109,12 @@ static miras_result miras__build_rwkv_layer(miras__program *p, const miras_layer
   miras__add_tail(p, 0);
   u = miras__add_head_norm(p, d, y, 0, 0, 0);
   o = miras__op_new(p, MIRAS__OP_BONUS, u, 0, proj, 0, m->dk);
-  o->param = (unsigned char)miras__want(p, MIRAS__W_BONUS, qk, 0), o->heads = (uint32_t)m->heads;
+  o->param = (unsigned char)miras__want(p, MIRAS__W_BONUS, m->qk, 0), o->heads = (uint32_t)m->heads;
   miras__op_reads(o, 1, m->gated, 0);
-  miras__op_reads(o, 3, m->q, 0);
-  miras__op_reads(o, 4, m->k, 0);
-  miras__op_reads(o, 5, m->v, 0);
+  for (i = 0; i < 3; i++) miras__op_reads(o, 3 + i, i > 1 ? m->v : i ? m->k : m->q, 0);
   i = miras__rows_new(p, "ugate", value);
   miras__op_reads(miras__op_new(p, MIRAS__OP_MULTIPLY, i, 0, u, 0, value), 1, og, 0);
-  miras__add_branch(p, i, value, MIRAS__W_O, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, i, MIRAS__W_O);
 }
 
 /* Softmax attention over the last `window` tokens, with rotary positions: with h the RMS norm of
@@ -23116,6 +23132,7 @@ static miras_result miras__attending_make(miras__program *p, const miras_layer_d
   s->heads = (size_t)d->attention.heads, s->groups = (size_t)d->attention.kv_heads;
   s->group = s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
   s->window = (size_t)d->attention.window, s->persistent = (size_t)d->attention.persistent;
+  s->q = s->heads * s->dk, s->k = s->groups * s->dk;
   s->rope.base = (double)d->attention.rope_theta;
   s->rope.turn = d->attention.rope_dim ? (size_t)d->attention.rope_dim : s->dk;
   if (d->attention.rope_share)
@@ -23162,13 +23179,13 @@ static miras__turned_arrays miras__build_turned(miras__program *p, const miras_l
   miras__turned_arrays t;
   if (!d->attention.qk_norm) gain = 0;
   t.angles = miras__add_angles(p, 1);
-  t.q = miras__rows_new(p, "tq", s->heads * s->dk);
-  t.k = miras__rows_new(p, "tk", s->groups * s->dk);
-  t.still = s->persistent ? miras__rows_new(p, "still", s->heads * s->dk) : 0;
+  t.q = miras__rows_new(p, "tq", s->q);
+  t.k = miras__rows_new(p, "tk", s->k);
+  t.still = s->persistent ? miras__rows_new(p, "still", s->q) : 0;
   miras__add_turned(p, t.q, t.still, proj, at_q, s->heads, gain, t.angles);
   miras__add_turned(p, t.k, 0, proj, at_k, s->groups, gain ? gain + 1 : 0, t.angles);
-  miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, s->groups * s->dk);
-  miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, s->groups * s->dk);
+  miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, s->k);
+  miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, s->k);
   return t;
 }
 
@@ -23183,56 +23200,55 @@ static miras__op *miras__add_attend(miras__program *p, int y, const miras__turne
   return o;
 }
 
-static miras_result miras__build_attention_layer(miras__program *p, const miras_layer_desc *d,
-                                                 char *why, size_t n) {
-  const miras_result result = miras__attending_make(p, d, why, n);
+/* Columns of proj = h W from `at` on for attention: queries, keys, values, whose parameters follow
+ * `id`, and a gate or none. Returns the column behind. */
+static size_t miras__build_attended(miras__program *p, const miras_layer_desc *d, int proj,
+                                    size_t at, int h, int id, int gate) {
   const miras__attending *s = &p->attending;
-  const size_t w = p->width, q = s->heads * s->dk, k = s->groups * s->dk;
+  at = miras__add_columns(p, proj, at, h, id, s->q);
+  at = miras__add_columns(p, proj, at, h, id + 1, s->k);
+  at = miras__add_columns(p, proj, at, h, id + 2, s->k);
+  return miras__add_columns(p, proj, at, h, gate, d->attention.out_gate ? s->q : 0);
+}
+
+/* y, times sigmoid of the gate behind those columns, if there is one. */
+static int miras__build_let(miras__program *p, const miras_layer_desc *d, const char *name, int y,
+                            int proj, size_t at) {
+  const miras__attending *s = &p->attending;
+  int u;
+  if (!d->attention.out_gate) return y;
+  u = miras__rows_new(p, name, s->q);
+  miras__add_gate(p, u, y, 0, proj, at + s->q + 2 * s->k, s->q, MIRAS__SIGMOID);
+  return u;
+}
+
+static void miras__build_attention_layer(miras__program *p, const miras_layer_desc *d) {
+  const miras__attending *s = &p->attending;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), proj = miras__rows_new(p, "proj", 0);
   miras__turned_arrays t;
-  int h, proj, y, u;
-  size_t at;
-  if (result != MIRAS_OK) return result;
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  proj = miras__rows_new(p, "proj", 0);
-  at = miras__add_times(p, proj, 0, h, 0, MIRAS__W_Q, w, q, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_K, w, k, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_V, w, k, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_OUT_GATE, w, d->attention.out_gate ? q : 0, 0,
-                        1);
-  miras__rows_wide(p, proj, at);
-  t = miras__build_turned(p, d, proj, 0, q, MIRAS__W_NORM_Q);
-  u = y = miras__rows_new(p, "y", q);
-  miras__add_attend(p, y, &t, proj, q + k);
-  if (d->attention.out_gate) {
-    u = miras__rows_new(p, "u", q);
-    miras__add_gate(p, u, y, 0, proj, q + 2 * k, q, MIRAS__SIGMOID);
-  }
-  miras__add_branch(p, u, q, MIRAS__W_O, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  int y;
+  miras__rows_wide(p, proj, miras__build_attended(p, d, proj, 0, h, MIRAS__W_Q, MIRAS__W_OUT_GATE));
+  t = miras__build_turned(p, d, proj, 0, s->q, MIRAS__W_NORM_Q);
+  y = miras__rows_new(p, "y", s->q);
+  miras__add_attend(p, y, &t, proj, s->q + s->k);
+  miras__build_end(p, d, miras__build_let(p, d, "u", y, proj, 0), MIRAS__W_O);
+}
+
+/* Rows of x, normed with a gain of its own. */
+static int miras__add_rms(miras__program *p, const char *name, int x, int gain) {
+  const size_t n = p->array[x].dim;
+  const int y = miras__rows_new(p, name, n);
+  miras__op_new(p, MIRAS__OP_RMS, y, 0, x, 0, n)->param =
+    (unsigned char)miras__want(p, gain, n, 0);
+  return y;
 }
 
 /* u = norm(x) (.) sigmoid(norm(y)): x passes and y gates, each normed as a row. */
 static int miras__add_gated_pair(miras__program *p, int x, int gain_x, int y, int gain_y) {
-  const size_t n = p->mixer.value;
-  const int nx = miras__rows_new(p, "pass", n), ny = miras__rows_new(p, "gate", n);
-  const int u = miras__rows_new(p, "u", n);
-  miras__op_new(p, MIRAS__OP_RMS, nx, 0, x, 0, n)->param = (unsigned char)miras__want(p, gain_x, n,
-                                                                                       0);
-  miras__op_new(p, MIRAS__OP_RMS, ny, 0, y, 0, n)->param = (unsigned char)miras__want(p, gain_y, n,
-                                                                                       0);
-  miras__add_gate(p, u, nx, 0, ny, 0, n, MIRAS__SIGMOID);
+  const int nx = miras__add_rms(p, "pass", x, gain_x), ny = miras__add_rms(p, "gate", y, gain_y);
+  const int u = miras__rows_new(p, "u", p->array[x].dim);
+  miras__add_gate(p, u, nx, 0, ny, 0, p->array[x].dim, MIRAS__SIGMOID);
   return u;
-}
-
-/* Columns of proj = h W from `at` on for attention beside memories: queries, keys, values. Returns
- * the column behind. */
-static size_t miras__build_beside(miras__program *p, int proj, size_t at, int h) {
-  const miras__attending *s = &p->attending;
-  const size_t q = s->heads * s->dk, k = s->groups * s->dk;
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, p->width, q, 0, 1);
-  at = miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_K, p->width, k, 0, 1);
-  return miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_V, p->width, k, 0, 1);
 }
 
 /* u times scale i, or u itself. */
@@ -23246,44 +23262,27 @@ static int miras__add_scale(miras__program *p, int i, float scale, int u, size_t
 /* Attention and memories side by side (Falcon-H1): of the same h = norm(x)
  *   x <- x + s_m (norm(y_m) (.) gate) W_o + s_a (y_a (.) gate_a) W_o'
  * with what layers of types memory and attention have in front of either. */
-static miras_result miras__build_parallel_layer(miras__program *p, const miras_layer_desc *d,
-                                                char *why, size_t n) {
-  miras_result result = miras__mixer_make(p, d, why, n);
+static void miras__build_parallel_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
-  const size_t w = p->width;
-  const int bias = d->mixer.projection_bias ? MIRAS__W_BIAS_O : 0;
-  size_t q, k, at, at_q;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
   miras__source f;
+  const size_t at = miras__build_source(p, d, h, &f);
   miras__turned_arrays t;
-  int h, y, z, u;
-  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
-  if (result != MIRAS_OK) return result;
-  q = s->heads * s->dk, k = s->groups * s->dk;
-  miras__build_heads(p, d);
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  at = at_q = miras__build_source(p, d, h, &f);
-  at = miras__build_beside(p, f.proj, at, h);
-  at = miras__add_times(p, f.proj, at, h, 0, MIRAS__W_BESIDE_GATE, w,
-                        d->attention.out_gate ? q : 0, 0, 1);
-  miras__rows_wide(p, f.proj, at);
+  int y, z, u;
+  miras__rows_wide(p, f.proj, miras__build_attended(p, d, f.proj, at, h, MIRAS__W_BESIDE_Q,
+                                                    MIRAS__W_BESIDE_GATE));
   miras__build_source_gates(p, d, &f);
-  t = miras__build_turned(p, d, f.proj, at_q, at_q + q, MIRAS__W_BESIDE_NORM_Q);
+  t = miras__build_turned(p, d, f.proj, at, at + s->q, MIRAS__W_BESIDE_NORM_Q);
   z = miras__build_answers(p, d, "y", f.proj, f.g);
-  y = miras__rows_new(p, "ya", q);
-  miras__add_attend(p, y, &t, f.proj, at_q + q + k);
+  y = miras__rows_new(p, "ya", s->q);
+  miras__add_attend(p, y, &t, f.proj, at + s->q + s->k);
   miras__add_tail(p, f.tail);
   z = miras__build_gated(p, d, &f, z);
   z = miras__add_scale(p, 0, d->mixer.out_scale, z, p->mixer.value);
-  miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, bias, 1);
-  u = y;
-  if (d->attention.out_gate) {
-    u = miras__rows_new(p, "ua", q);
-    miras__add_gate(p, u, y, 0, f.proj, at_q + q + 2 * k, q, MIRAS__SIGMOID);
-  }
-  u = miras__add_scale(p, 1, d->attention.out_scale, u, q);
-  miras__add_branch(p, u, q, MIRAS__W_BESIDE_O, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, p->biased ? MIRAS__W_BIAS_O : 0, 1);
+  u = miras__build_let(p, d, "ua", y, f.proj, at);
+  u = miras__add_scale(p, 1, d->attention.out_scale, u, s->q);
+  miras__build_end(p, d, u, MIRAS__W_BESIDE_O);
 }
 
 /* Titans' memory as a gate (Behrouz et al. 2024). Of the same rows h = norm(x) the memory makes z,
@@ -23296,38 +23295,24 @@ static miras_result miras__build_parallel_layer(miras__program *p, const miras_l
  * The paper's persistent tokens are persistent pairs of the attention. For the memory, tokens ahead
  * of every text would only move what a text begins with, its learned initial memory: it has
  * none. */
-static miras_result miras__build_mag_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                           size_t n) {
-  miras_result result = miras__mixer_make(p, d, why, n);
+static void miras__build_mag_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
-  miras__mixer *m = &p->mixer;
-  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
-  const int b = d->mixer.projection_bias;
-  size_t at = 0, at_low, q, k, conv;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), proj = miras__rows_new(p, "proj", 0);
+  const size_t conv = miras__build_projections(p, d, proj, h);
+  const size_t at = miras__add_columns(p, proj, conv, h, MIRAS__W_GATES_DOWN, p->mixer.low_rank);
   miras__turned_arrays t;
-  int h, proj, g, y, z, u, tail;
-  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
-  if (result != MIRAS_OK) return result;
-  q = s->heads * s->dk, k = s->groups * s->dk;
-  miras__build_heads(p, d);
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  proj = miras__rows_new(p, "proj", 0);
-  conv = at = at_low = miras__build_projections(p, d, 7, proj, at, h);
-  at =
-    miras__add_times(p, proj, at, h, 0, MIRAS__W_GATES_DOWN, w, low, b ? MIRAS__W_BIAS_LOW : 0, 1);
-  at = miras__build_beside(p, proj, at, h);
-  miras__rows_wide(p, proj, at);
+  int g, y, z, tail;
+  miras__rows_wide(p, proj, miras__build_attended(p, d, proj, at, h, MIRAS__W_BESIDE_Q,
+                                                  MIRAS__W_BESIDE_GATE));
   tail = miras__conv_tail_new(p, d, proj, conv);
-  g = miras__build_gates(p, proj, at_low, low, 0);
-  t = miras__build_turned(p, d, proj, at - 2 * k - q, at - 2 * k, MIRAS__W_BESIDE_NORM_Q);
+  g = miras__build_gates(p, proj, conv, 0);
+  t = miras__build_turned(p, d, proj, at, at + s->q, MIRAS__W_BESIDE_NORM_Q);
   z = miras__build_answers(p, d, "z", proj, g);
-  y = miras__rows_new(p, "y", m->value);
-  miras__add_attend(p, y, &t, proj, at - k);
+  y = miras__rows_new(p, "y", p->mixer.value);
+  miras__add_attend(p, y, &t, proj, at + s->q + s->k);
   miras__add_tail(p, tail);
-  u = miras__add_gated_pair(p, z, MIRAS__W_NORM_Z, y, MIRAS__W_NORM_Y);
-  miras__add_branch(p, u, m->value, MIRAS__W_O, b ? MIRAS__W_BIAS_O : 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, miras__add_gated_pair(p, z, MIRAS__W_NORM_Z, y, MIRAS__W_NORM_Y),
+                   MIRAS__W_O);
 }
 
 /* Titans' memory as context (Behrouz et al. 2024). A text is cut into segments of `window` tokens.
@@ -23349,72 +23334,70 @@ static miras_result miras__build_mag_layer(miras__program *p, const miras_layer_
  * adjoint is the engine's. Windows of training are whole segments. A running text has: inputs of
  * convolutions, the memories, rings of the segment's h (heads of keys and values), of its r, and
  * the states that read. */
-static miras_result miras__build_mac_layer(miras__program *p, const miras_layer_desc *d, char *why,
-                                           size_t n) {
-  miras_result result = miras__mixer_make(p, d, why, n);
+static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
   miras__mixer *m = &p->mixer;
   const miras_memory_desc *of = &m->plan.d;
-  const size_t w = p->width, low = m->moving ? (size_t)d->mixer.gate_rank : 0;
   const size_t steps = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
-  const int own = m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk;
-  const size_t qk = m->qk_heads * m->dk, keys = own ? m->inner_steps * qk : 0;
-  size_t at_v = qk + keys, at_low = at_v + m->inner_steps * m->value, at, q, k;
+  const size_t at_v = m->qk + m->keys, at_low = at_v + m->values, at = at_low + m->low_rank;
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  const int proj = miras__rows_new(p, "proj", at + s->q + 2 * s->k);
   miras__turned_arrays t;
-  int h, proj, rv, rk, turned, said, g, r, y, z, u, tail;
+  int rv, rk, turned, said, g, r, y, z, tail;
   miras__op *o;
-  if (result == MIRAS_OK) result = miras__attending_make(p, d, why, n);
-  if (result != MIRAS_OK) return result;
   p->chunk = s->window;
   m->idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
   m->idling = miras__pad(m->idling);
-  q = s->heads * s->dk, k = s->groups * s->dk;
-  at = at_low + low;
-  miras__build_heads(p, d);
-  h = miras__add_norm(p, "h", MIRAS__W_NORM1);
-  proj = miras__rows_new(p, "proj", at + q + 2 * k);
-  miras__add_times(p, proj, at + q + k, h, 0, MIRAS__W_BESIDE_V, w, k, 0, 0);
-  miras__add_times(p, proj, at + q, h, 0, MIRAS__W_BESIDE_K, w, k, 0, 0);
-  miras__add_times(p, proj, at, h, 0, MIRAS__W_BESIDE_Q, w, q, 0, 0);
-  miras__add_times(p, proj, 0, h, 0, MIRAS__W_Q, w, qk, 0, 0);
+  miras__add_columns(p, proj, at + s->q + s->k, h, MIRAS__W_BESIDE_V, s->k);
+  miras__add_columns(p, proj, at + s->q, h, MIRAS__W_BESIDE_K, s->k);
+  miras__add_columns(p, proj, at, h, MIRAS__W_BESIDE_Q, s->q);
+  miras__add_columns(p, proj, 0, h, MIRAS__W_Q, m->qk);
   tail = miras__conv_tail_new(p, d, proj, at_low);
-  t = miras__build_turned(p, d, proj, at, at + q, MIRAS__W_BESIDE_NORM_Q);
+  t = miras__build_turned(p, d, proj, at, at + s->q, MIRAS__W_BESIDE_NORM_Q);
   miras__build_convs(p, d, 1, proj);
   miras__add_length(p, m->q, 0);
   p->segmented = 1;
   r = miras__build_memory(p, d, "r", m->q, 1);
-  rv = miras__rows_new(p, "rv", k);
-  rk = miras__rows_new(p, "rk", k);
-  turned = miras__rows_new(p, "trk", k);
-  miras__add_times(p, rv, 0, r, 0, MIRAS__W_BESIDE_V, w, k, 0, 0);
-  miras__add_times(p, rk, 0, r, 0, MIRAS__W_BESIDE_K, w, k, 0, 0);
+  rv = miras__rows_new(p, "rv", s->k);
+  rk = miras__rows_new(p, "rk", s->k);
+  turned = miras__rows_new(p, "trk", s->k);
+  miras__add_columns(p, rv, 0, r, MIRAS__W_BESIDE_V, s->k);
+  miras__add_columns(p, rk, 0, r, MIRAS__W_BESIDE_K, s->k);
   miras__add_turned(p, turned, 0, rk, 0, s->groups,
                     d->attention.qk_norm ? MIRAS__W_BESIDE_NORM_K : 0, t.angles);
   y = miras__rows_new(p, "y", m->value);
-  o = miras__add_attend(p, y, &t, proj, at + q + k);
+  o = miras__add_attend(p, y, &t, proj, at + s->q + s->k);
   miras__op_reads(o, 4, turned, 0);
   miras__op_reads(o, 5, rv, 0);
   said = miras__heads_new(p, "said", m->heads, m->heads, m->dk);
   miras__add_read(p, said, y, 0, m->heads, m->dk);
   miras__add_length(p, said, 1);
-  miras__add_times(p, proj, at_low, y, 0, MIRAS__W_GATES_DOWN, w, low, 0, 0);
-  miras__add_times(p, proj, at_v, y, 0, MIRAS__W_V, w, m->inner_steps * m->value, 0, 0);
-  miras__add_times(p, proj, qk, y, 0, MIRAS__W_K, w, keys, 0, 0);
-  g = miras__build_gates(p, proj, at_low, low, 0);
+  miras__add_columns(p, proj, at_low, y, MIRAS__W_GATES_DOWN, m->low_rank);
+  miras__add_columns(p, proj, at_v, y, MIRAS__W_V, m->values);
+  miras__add_columns(p, proj, m->qk, y, MIRAS__W_K, m->keys);
+  g = miras__build_gates(p, proj, at_low, 0);
   miras__build_convs(p, d, 6, proj);
   miras__build_keys(p, 1, g);
   z = miras__build_memory(p, d, "z", said, 0);
   p->segmented = 0;
   miras__add_tail(p, tail);
-  u = miras__add_gated_pair(p, y, MIRAS__W_NORM_Y, z, MIRAS__W_NORM_Z);
-  miras__add_branch(p, u, m->value, MIRAS__W_O, 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
-  return MIRAS_OK;
+  miras__build_end(p, d, miras__add_gated_pair(p, y, MIRAS__W_NORM_Y, z, MIRAS__W_NORM_Z),
+                   MIRAS__W_O);
+}
+
+/* What a layer has of memories and attention, before its builder. */
+static miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d, char *why,
+                                      size_t n) {
+  miras_result result = MIRAS_OK;
+  p->biased = d->mixer.projection_bias;
+  if (miras__remembers(d->type)) result = miras__mixer_make(p, d, why, n);
+  if (result == MIRAS_OK && miras__attends(d->type)) result = miras__attending_make(p, d, why, n);
+  if (result == MIRAS_OK && miras__remembers(d->type)) miras__build_heads(p, d);
+  return result;
 }
 
 /* In the order of miras_layer_type. */
-typedef miras_result (*miras__builder)(miras__program *p, const miras_layer_desc *d, char *why,
-                                       size_t n);
+typedef void (*miras__builder)(miras__program *p, const miras_layer_desc *d);
 static const miras__builder miras__builders[] = {
   miras__build_memory_layer, MIRAS__PAIRS(miras__build_attention_layer), miras__build_mlp_layer,
   MIRAS__PAIRS(miras__build_mag_layer), miras__build_conv_layer, miras__build_rwkv_layer,
@@ -23463,8 +23446,6 @@ typedef struct miras__in {
 
 struct miras_model {
   miras__storage own;
-  miras_model_desc desc;
-  unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: their programs                  */
   int kinds;                                    /* programs in use                                */
   miras__program *program;                      /* [kinds]; NULL: they are counted, one by one    */
   miras__views all;                             /* of layers: what is counted of their parameters */
@@ -23498,6 +23479,8 @@ struct miras_model {
   size_t wide;                     /* and where a tile of them lies in scratch                    */
   float *params;
   unsigned char *packed;
+  unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: their programs                  */
+  miras_model_desc desc;
 };
 
 #ifndef MIRAS__DEVICE
@@ -23813,8 +23796,10 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->mlp.paths =
     p->mlp.experts ? (size_t)(d->mlp.experts_per_token + d->mlp.shared_experts) : 1;
   p->mlp.sums_to_one = d->mlp.norm_topk;
-  result = miras__builders[d->type](p, d, why, n);
-  if (result != MIRAS_OK || miras__program_end(p)) return result;
+  result = miras__parts_make(p, d, why, n);
+  if (result != MIRAS_OK) return result;
+  miras__builders[d->type](p, d);
+  if (miras__program_end(p)) return result;
   miras__say(why, n,
              "heads and their sizes, width, hidden and gates make more numbers per token, a "
              "larger parameter or a larger state of a running text than a model allows");

@@ -7048,10 +7048,10 @@ struct miras__columns {
 
 /* Columns c to end - 1 of y = or += x W + b, of each weight of a product. */
 __device__ static void miras__times_columns(const miras__visit *a, const miras__op *o, int mode,
-                                            const float *x, size_t ldx, size_t c, size_t end) {
+                                            miras__sheet x, size_t c, size_t end) {
   const miras__program *p = a->layer->p;
-  const size_t ld = miras__ld(a, o->out), first = miras__param_of(p, o->param)->column;
-  float *y = miras__out_of(a, o);
+  const miras__sheet y = miras__y_of(a, o);
+  const size_t first = miras__param_of(p, o->param)->column;
   int id;
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
     const miras__param *w = miras__param_of(p, id);
@@ -7059,10 +7059,10 @@ __device__ static void miras__times_columns(const miras__visit *a, const miras__
     const size_t from = c > at ? c - at : 0, to = end < at + w->cols ? end : at + w->cols;
     if (at + from < to) {
       const size_t n = to - at - from;
-      miras__matmul(a->k, mode, y + at + from, ld, miras__mat(x, ldx),
+      miras__matmul(a->k, mode, y.p + at + from, y.ld, miras__mat(x.p, x.ld),
                     miras__mat(a->layer->w + w->at + from, w->cols), a->n, n, w->rows, a->scratch);
       if (w->bias)
-        a->k->add_rows(y + at + from, ld, miras__weight(a->layer, w->bias) + from, 0, a->n, n);
+        a->k->add_rows(y.p + at + from, y.ld, miras__weight(a->layer, w->bias) + from, 0, a->n, n);
     }
   }
 }
@@ -7071,15 +7071,16 @@ __device__ static void miras__times_columns(const miras__visit *a, const miras__
 __device__ static void miras__branch_columns(const miras__visit *a, const miras__op *o, size_t c,
                                              size_t end) {
   const miras__program *p = a->layer->p;
-  const size_t ld = p->ld_x, ldu = miras__ld(a, o->in[1]);
-  const float *x = miras__in_of(a, o, 0), *u = miras__in_of(a, o, 1);
-  float *y = miras__out_of(a, o);
+  const miras__sheet u = miras__x_of(a, o, 1);
+  const size_t ld = p->ld_x;
+  const float *x = miras__x_of(a, o, 0).p;
+  float *y = miras__y_of(a, o).p;
   if (end > p->width) end = p->width;
   if (c >= end) return;
   if (y != x) a->k->copy_rows(y + c, ld, x + c, ld, a->n, end - c);
   if (miras__param_of(p, o->param)->rows)
-    miras__times_columns(a, o, MIRAS__ADD, u, ldu, c, end);
-  else a->k->add_rows(y + c, ld, u + c, ldu, a->n, end - c);
+    miras__times_columns(a, o, MIRAS__ADD, u, c, end);
+  else a->k->add_rows(y + c, ld, u.p + c, u.ld, a->n, end - c);
 }
 
 /* Where texts bring a token each, rows of a tile are texts (miras__cuda_columns). */
@@ -7092,8 +7093,7 @@ __device__ static void miras__columns_task(const miras__phase *ph, const miras__
   for (i = by->first; i < by->first + by->count; i++) {
     const miras__op *o = &a.layer->p->op[i];
     if (by->tasks > 1 && o->what == MIRAS__OP_TIMES)
-      miras__times_columns(&a, o, MIRAS__SET, miras__in_of(&a, o, 0), miras__ld(&a, o->in[0]), c,
-                           end);
+      miras__times_columns(&a, o, MIRAS__SET, miras__x_of(&a, o, 0), c, end);
     else if (by->tasks > 1 && o->what == MIRAS__OP_BRANCH) miras__branch_columns(&a, o, c, end);
     else miras__ops[o->what].run(&a, o);
   }
@@ -7299,8 +7299,8 @@ __device__ __noinline__ void miras__chunks_of_layer(miras__chunks_told *to, cons
   miras__layer_sums(&v, h, run);
   to->d = miras__head_rows(&v, o, h, 1);
   to->d.rho = miras__head_sum(&v, MIRAS__W_RATES, h, s->heads);
-  run->dy = miras__dout_of(&v, o) + h * s->dv;
-  run->lddy = miras__ld(&v, o->out);
+  run->dy = miras__dy_of(&v, o).p + h * s->dv;
+  run->lddy = miras__dy_of(&v, o).ld;
   run->scratch = (float *)(void *)(a->stash + i * a->words);
 #endif
 }
