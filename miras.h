@@ -1006,6 +1006,7 @@ typedef struct miras_layer_desc {
 #define MIRAS_MAX_LAYER_KINDS 8   /* kinds of layer that a model may have                         */
 #define MIRAS_MAX_LAYERS 256      /* layers that a model may have                                 */
 #define MIRAS_PATTERN_SIZE 112    /* characters of pattern, inputs, outputs, their ends included  */
+#define MIRAS_PROGRAM_SIZE 16384  /* those of program, with a blank between words and one a line   */
 
 /* What a model reads: tokens, of which there are `vocab`, and the items of miras_model_desc.inputs.
  * What they make of a row adds up. */
@@ -1677,7 +1678,8 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampler, const float *logi
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size,
                                              char *why, size_t why_size);
-/* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
+/* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL, and
+ * program is where it stands in bytes. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, which is that of the member: "dropout", or of a layer
  * "memory.learning_rate", "attention.heads". value is a number, or of an enumeration the word in
@@ -1775,7 +1777,8 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
 /* Read the descriptor of the model at path as miras_model_desc_from, but from its header alone, for
- * which at most 4 MiB are allocated: parameters and the checksum over them are not read. */
+ * which at most 5 MiB are allocated: parameters and the checksum over them are not read. program
+ * becomes NULL, for the text goes with the header. */
 MIRAS_API miras_result miras_model_desc_load(miras_model_desc *d, const char *path,
                                              const miras_allocator *allocator);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
@@ -22508,8 +22511,8 @@ static MIRAS__COLD void miras__places_make(miras__program *p, const miras__sets 
     else if (miras__has(grads, i)) r->grad.life = MIRAS__TASK;
     if (life == MIRAS__KEPT || life == MIRAS__STREAM) r->again = r->value;
     else if (!life || (!weighs && !miras__has(x->again, i))) continue;
-    else if (life == MIRAS__CALL) r->again = r->value;
     else if (at_grad) r->again = r->grad;
+    else if (life == MIRAS__CALL) r->again = r->value;
     else if (weighs || miras__has(value_across, i))
       miras__place_next(p, &r->again, MIRAS__CALL, miras__array_each(r, 0), &p->call_train,
                         &p->call_train_count);
@@ -23758,6 +23761,16 @@ static miras_result miras__build_mag_layer(miras__program *p, const miras_layer_
   return MIRAS_OK;
 }
 
+/* The windows of a mac, and what its memories that only recall read. */
+static void miras__mac_make(miras__program *p) {
+  miras__mixer *m = &p->mixer;
+  const miras_memory_desc *of = &m->plan.d;
+  const size_t steps = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
+  p->chunk = p->attending.window;
+  m->idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
+  m->idling = miras__pad(m->idling);
+}
+
 /* Titans' memory as context (Behrouz et al. 2024). A text is cut into segments of `window` tokens.
  * With h = norm(x), the memory M_t after token t, s the last token before t's segment, and P the
  * persistent pairs, token t
@@ -23777,15 +23790,6 @@ static miras_result miras__build_mag_layer(miras__program *p, const miras_layer_
  * adjoint is the engine's. Windows of training are whole segments. A running text has: inputs of
  * convolutions, the memories, rings of the segment's h (heads of keys and values), of its r, and
  * the states that read. */
-static void miras__mac_make(miras__program *p) {
-  miras__mixer *m = &p->mixer;
-  const miras_memory_desc *of = &m->plan.d;
-  const size_t steps = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
-  p->chunk = p->attending.window;
-  m->idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
-  m->idling = miras__pad(m->idling);
-}
-
 static miras_result miras__build_mac_layer(miras__program *p, const miras_layer_desc *d, char *why,
                                            size_t n) {
   miras_result result = miras__mixer_make(p, d, why, n);
@@ -24684,15 +24688,16 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
   const int i = slot ? o->in[slot - 1] : o->out;
   const miras__array *x = &p->array[i];
   const size_t all = (size_t)x->heads * x->dim, each = (size_t)o->heads * o->cols;
+  const size_t q = p->attending.heads * p->attending.dk;
   const size_t k = p->attending.groups * p->attending.dk;
   *at = slot ? slot < 4 ? o->in_at[slot - 1] : 0 : o->out_at;
-  if (!i || x->by_head) return i ? all : 0;
+  if (!i || (x->by_head && x->heads > 1)) return i ? all : 0;
   switch (o->what) {
     case MIRAS__OP_TIMES: return slot ? p->param[o->param].rows : o->cols;
     case MIRAS__OP_BRANCH: return slot != 2 ? all : o->param ? p->param[o->param].rows : p->width;
     case MIRAS__OP_GATES: return slot ? p->mixer.moving : all;
     case MIRAS__OP_KEYS: return slot == 2 ? p->mixer.moving : all;
-    case MIRAS__OP_ATTEND: return slot == 3 ? k : slot ? all : p->attending.heads * p->attending.dk;
+    case MIRAS__OP_ATTEND: return slot < 2 || slot == 4 ? q : k;
     case MIRAS__OP_HEAD_NORM: case MIRAS__OP_READ: case MIRAS__OP_JOIN: return each;
     case MIRAS__OP_RMS: return each;
     case MIRAS__OP_ROTATE: return slot == 2 ? all : each;
@@ -25077,7 +25082,8 @@ static void miras__print_slot(miras__printer *x, const miras__op *o, int slot) {
   }
   if (at && id) miras__print(x, "@"), miras__print(x, miras__param_name(p, id, name));
   else if (at) miras__print_number(x, "@", at);
-  if (slot && (at || cols != all) && (o->what != MIRAS__OP_GATES)) miras__print_number(x, ":", cols);
+  if (slot && (at || cols != all) && cols && o->what != MIRAS__OP_GATES)
+    miras__print_number(x, ":", cols);
 }
 
 static void miras__print_param(miras__printer *x, int id) {
@@ -25629,6 +25635,33 @@ static MIRAS__COLD miras_result miras__items_resolve(const char *name, const cha
   }
 }
 
+/* Look through the texts of layers, whose lines the kinds look at: letters, size, characters. */
+static MIRAS__COLD miras_result miras__texts_resolve(const miras_model_desc *d, char *why,
+                                                     size_t n) {
+  unsigned char seen[MIRAS_MAX_LAYER_KINDS] = {0};
+  miras__reader r;
+  memset(&r, 0, sizeof r);
+  r.at = d->program, r.line = 1, r.why = why, r.n = n;
+  while (d->program) {
+    const char *at = r.at;
+    if (miras__text_word(&r) && miras__same(r.word, "layer")) {
+      int kind = miras__text_word(&r) && !r.word[1] ? miras__kind_of(d, r.word[0]) : -1;
+      if (kind >= 0 && !miras__used(d, kind)) kind = -1;
+      if (kind < 0 || seen[kind]++)
+        return miras__text_bad(&r), miras__say(why, n, "\"%s\" %s", r.word,
+                                               kind < 0 ? "is no letter of a kind of layer here"
+                                                        : "has had its lines"), MIRAS_ERR_DESC;
+    }
+    while (miras__text_word(&r)) continue;
+    if (!miras__text_next(&r)) break;
+    if (at == r.at) return miras__text_not(&r, "a character that no word has"), MIRAS_ERR_DESC;
+  }
+  if (miras__text_copy(d->program, NULL) < MIRAS_PROGRAM_SIZE) return MIRAS_OK;
+  miras__say(why, n, "program has %zu characters; it must have less than %d",
+             miras__text_copy(d->program, NULL), MIRAS_PROGRAM_SIZE);
+  return MIRAS_ERR_DESC;
+}
+
 /* What rows bring and are answered: the numbers of each; with m->in and m->out the items too. */
 static MIRAS__COLD void miras__items_make(miras_model *m) {
   miras_row *row = &m->row;
@@ -25872,6 +25905,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__prog
   result = miras__pattern_resolve(m, why, n);
   if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
   if (result == MIRAS_OK) result = miras__rows_resolve(m, why, n);
+  if (result == MIRAS_OK) result = miras__texts_resolve(d, why, n);
   if (result != MIRAS_OK) return result;
   m->width = (size_t)d->width;
   m->vocab = (size_t)d->vocab;
@@ -29181,7 +29215,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
 
 /* @85 FILES --------------------------------------------------- needs 10 11 14 74 78 79 80 84 -- */
 
-/* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 4 MiB,
+/* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 5 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
  * them that only runs: BF16, F16, and for Q8 U8 of [rows, bytes of a row]. The header's
  * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
@@ -29393,6 +29427,7 @@ static int miras__version(const miras_model_desc *d) {
     const miras__field *f = miras__in_file(d, MIRAS__VERSION, place, &kind);
     if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
   }
+  if (d->program) version = 9;
   return version;
 }
 
@@ -29423,6 +29458,28 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
   return start;
 }
 
+/* Do two texts of layers, or none, say different words? */
+static MIRAS__COLD int miras__texts_differ(const char *a, const char *b) {
+  miras__reader r[2];
+  int i, ends[2];
+  memset(r, 0, sizeof r);
+  r[0].at = a ? a : "", r[1].at = b ? b : "";
+  do {
+    int line[2];
+    for (i = 0; i < 2; i++) {
+      const char *at;
+      line[i] = r[i].line, ends[i] = 0;
+      while (!miras__text_word(&r[i]) && !ends[i])
+        at = r[i].at, ends[i] = !miras__text_next(&r[i]) || at == r[i].at;
+      line[i] = r[i].line > line[i];
+    }
+    if (r[0].at - r[0].start != r[1].at - r[1].start || (!ends[0] && line[0] != line[1]) ||
+        memcmp(r[0].start, r[1].start, (size_t)(r[0].at - r[0].start)))
+      return 1;
+  } while (!ends[0]);
+  return 0;
+}
+
 /* A field that decides as much as `decides` in which two models differ: 1, and a sentence. */
 static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_model_desc *b,
                                       int decides, char *why, size_t n) {
@@ -29443,7 +29500,9 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
                miras__quoted(other, 106, other));      /* 256 bytes hold every sentence */
     return 1;
   }
-  return 0;
+  if (decides != MIRAS__SHAPE || !miras__texts_differ(a->program, b->program)) return 0;
+  miras__say(why, n, "program has other lines than program");
+  return 1;
 }
 
 #define MIRAS__MAX_HEADER (5u << 20)   /* bytes of a model's header                               */
@@ -29568,8 +29627,8 @@ enum { MIRAS__MAX_TENSORS = (MIRAS_MAX_LAYERS + 2) * MIRAS__PARAMS,
        MIRAS__NOTE_SIZE = MIRAS__NAME_SIZE + MIRAS_PATTERN_SIZE + 8,
        MIRAS__ENTRY_SIZE = sizeof(((miras_view *)0)->name) + 140 };
 MIRAS__FITS(miras__header_fits, 5 * (MIRAS__ITEMS + 1) + 10 <= 2 * MIRAS__PARAMS &&
-  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + (int)MIRAS__PLACES * (int)MIRAS__NOTE_SIZE <=
-    MIRAS__MAX_HEADER);
+  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + (int)MIRAS__PLACES * (int)MIRAS__NOTE_SIZE +
+    MIRAS_PROGRAM_SIZE <= MIRAS__MAX_HEADER);
 
 /* ,"key":"value" */
 static void miras__out_note(miras__sink *s, const char *key, const char *value) {
@@ -29605,6 +29664,11 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
     line[0] = 0;
     miras__say(line, MIRAS__NAME_SIZE, "%s%s", i < MIRAS__FIELDS ? "" : letter, f->name);
     miras__out_note(s, line, text);
+  }
+  if (m->desc.program) {
+    miras__out_text(s, ",\"program\":\"");
+    miras__out_text(s, m->desc.program);
+    miras__out_text(s, "\"");
   }
   if (tr) {
     text[miras__put_digits(text, sizeof text, 0, tr->now->steps, 1)] = 0;
@@ -29652,7 +29716,7 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
 
 /* The entries of __metadata__ that are neither fields nor other people's notes. */
 enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
-       MIRAS__NOTE_STEPS, MIRAS__NOTES };
+       MIRAS__NOTE_STEPS, MIRAS__NOTE_PROGRAM, MIRAS__NOTES };
 
 /* A model's file, and a cursor in its header. */
 typedef struct miras__file {
@@ -29685,7 +29749,8 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
  * right, 0 for a wrong one, -1 for anybody else's. */
 static int miras__read_note(miras__file *f, int *note, const char *name, const char *value,
                             const char *start) {
-  static const char names[MIRAS__NOTES][12] = {"format", "version", "writer", "checksum", "steps"};
+  static const char names[MIRAS__NOTES][12] = {"format", "version", "writer", "checksum", "steps",
+                                               "program"};
   for (*note = 0; *note < MIRAS__NOTES && !miras__same(name, names[*note]);) ++*note;
   switch (*note) {
     case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
@@ -29695,6 +29760,9 @@ static int miras__read_note(miras__file *f, int *note, const char *name, const c
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &f->steps);
     case MIRAS__NOTE_CHECKSUM: f->checksum = start;
       return f->t.at - start == 9;   /* eight plain digits and the quote */
+    case MIRAS__NOTE_PROGRAM: f->d.program = start;   /* which ends with a quote too */
+      return f->t.at - start > 1 && f->t.at - start <= MIRAS_PROGRAM_SIZE &&
+             !memchr(start, '\\', (size_t)(f->t.at - start));
     default: return -1;
   }
 }
@@ -29814,6 +29882,7 @@ static int miras__complete(const miras__file *f) {
   }
   /* Our files name their writer and carry a checksum. One without the other is damage. */
   return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
+         (f->version >= 9 || !f->noted[MIRAS__NOTE_PROGRAM]) &&
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
 }
 
@@ -30107,6 +30176,8 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
     for (; *at; at++)
       if (miras__is_letter(*at))
         says[0] = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, says[0]);
+    if (d->program)
+      says[0] = miras__hash(says[0] ^ miras__crc32c(0, d->program, strlen(d->program)));
     says[2] = session->state_bytes;
     s->at = session->state;
     s->width = session->in.model->width;
@@ -31022,7 +31093,7 @@ static MIRAS__COLD miras_result miras__header_look(int what, const void *object,
   if (!miras__check_header(&f, header, size)) return miras__file_wrong(&f, why, n);
   if (what == MIRAS__A_DESCRIPTION) {
     miras_model_desc *d = ((const miras__description *)object)->d;
-    f.d.limit = d->limit;
+    f.d.limit = d->limit, f.d.program = NULL;
     *d = f.d;
     return MIRAS_OK;
   }
