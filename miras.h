@@ -1006,7 +1006,7 @@ typedef struct miras_layer_desc {
 #define MIRAS_MAX_LAYER_KINDS 8   /* kinds of layer that a model may have                         */
 #define MIRAS_MAX_LAYERS 256      /* layers that a model may have                                 */
 #define MIRAS_PATTERN_SIZE 112    /* characters of pattern, inputs, outputs, their ends included  */
-#define MIRAS_PROGRAM_SIZE 16384  /* those of program, with a blank between words and one a line   */
+#define MIRAS_PROGRAM_SIZE 16384  /* those of program, its words and lines one apart              */
 
 /* What a model reads: tokens, of which there are `vocab`, and the items of miras_model_desc.inputs.
  * What they make of a row adds up. */
@@ -23965,8 +23965,8 @@ static int miras__text_number(miras__reader *r, const char **s, size_t *number) 
     return *number < 1u << 24;
   }
   for (i = 1; i < MIRAS__PARAMS && n < sizeof name; i++)
-    if ((r->p->param[i].rows || r->p->param[i].column) && strlen(miras__param_name(r->p, i, name)) == n &&
-        !memcmp(name, *s, n)) {
+    if ((r->p->param[i].rows || r->p->param[i].column) &&
+        strlen(miras__param_name(r->p, i, name)) == n && !memcmp(name, *s, n)) {
       *number = r->p->param[i].column, *s += n;
       return 1;
     }
@@ -23980,7 +23980,7 @@ static int miras__text_count(miras__reader *r, const char *of, size_t low, size_
   const char *s = r->word;
   if (miras__text_word(r) && miras__text_number(r, &s, number) && !*s && *number >= low) return 1;
   miras__text_bad(r);
-  miras__say(r->why, r->n, "\"%s\" is no number of %s, which must be from %zu on", r->word, of, low);
+  miras__say(r->why, r->n, "\"%s\" is no number of %s, from %zu on", r->word, of, low);
   return 0;
 }
 
@@ -24158,8 +24158,10 @@ static int miras__text_operand(miras__reader *r, char letter, miras__said *x) {
     return x->param && (letter == 'b' || miras__text_count(r, "taps", 1, &x->number)) &&
            miras__text_bias(r, &x->bias);
   }
-  if (letter == 'm' && x->what == MIRAS__OP_MIX) return miras__text_count(r, "mixes", 0, &x->number);
-  if (letter == 'm' || letter == 't') words = letter == 'm' ? "mixer attention" : "memory attention";
+  if (letter == 'm' && x->what == MIRAS__OP_MIX)
+    return miras__text_count(r, "mixes", 0, &x->number);
+  if (letter == 'm') words = "mixer attention";
+  if (letter == 't') words = "memory attention";
   (void)miras__text_word(r);
   x->function = miras__place_of(letter == 'f' ? MIRAS__FUNCTIONS : words, r->word);
   if (x->function >= 0 && miras__place_of(words, r->word) >= 0) return 1;
@@ -24212,7 +24214,7 @@ static size_t miras__text_cols(const miras__reader *r, const miras__piece *x) {
 }
 static int miras__text_is(miras__reader *r, miras__piece *x, size_t cols) {
   const size_t wide = miras__text_wide(r, x->array);
-  const size_t has = x->cols ? x->cols : x->at + cols <= wide ? cols : wide - x->at;
+  const size_t has = x->cols ? x->cols : x->at && x->at + cols <= wide ? cols : wide - x->at;
   x->cols = cols;
   if (has == cols) return 1;
   miras__text_bad(r);
@@ -24628,8 +24630,8 @@ static int miras__text_what(const char *word, int *recalls) {
 /* Does an operation stand, in a layer of type mac, where it can: attention, gates, and keys of what
  * was said between segments and whole, what reads or makes the stream elsewhere? */
 static int miras__text_stands(miras__reader *r, int what) {
-  const int inside = what == MIRAS__OP_ATTEND || what == MIRAS__OP_GATES || what == MIRAS__OP_KEYS ||
-                     what == MIRAS__OP_READ || what == MIRAS__OP_MEMORY;
+  const int inside = what == MIRAS__OP_ATTEND || what == MIRAS__OP_GATES ||
+                     what == MIRAS__OP_KEYS || what == MIRAS__OP_READ || what == MIRAS__OP_MEMORY;
   const int both = what == MIRAS__OP_TIMES || what == MIRAS__OP_RMS || what == MIRAS__OP_ROTATE ||
                    what == MIRAS__OP_LENGTH || what == MIRAS__OP_CONV;
   return both || inside == r->p->segmented ||
@@ -24712,7 +24714,8 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
 
 /* Does it change its result where that lies? */
 static int miras__in_place(const miras__op *o) {
-  return miras__flags(o) & MIRAS__IS_IN_PLACE || (o->what == MIRAS__OP_ROTATE && o->out == o->in[0]);
+  return miras__flags(o) & MIRAS__IS_IN_PLACE ||
+         (o->what == MIRAS__OP_ROTATE && o->out == o->in[0]);
 }
 
 /* Slots, by bits, that an operation makes, and of which its adjoint makes a gradient. */
@@ -25061,7 +25064,7 @@ static void miras__print_name(miras__printer *x, int i) {
   const char *name = i == MIRAS__X ? "x" : i == MIRAS__Y ? "out" : of[i].name;
   size_t same = i > MIRAS__Y && miras__same(name, "x");
   int j;
-  for (j = MIRAS__Y + 1; j < i; j++) same += miras__same(name, of[j].name);
+  for (j = MIRAS__Y + 1; j < i; j++) same += miras__same(name, of[j].name) != 0;
   miras__print(x, name);
   if (same) miras__print_number(x, "", same + 1);
 }
@@ -25076,7 +25079,7 @@ static void miras__print_slot(miras__printer *x, const miras__op *o, int slot) {
   char name[24];
   int i, id = 0;
   miras__print(x, slot || miras__in_place(o) ? " " : ""), miras__print_name(x, array);
-  for (i = 0; slot && !id && at && i < p->ops; i++) {   /* by the weight that makes them            */
+  for (i = 0; slot && !id && at && i < p->ops; i++) {   /* by the weight that makes them         */
     if (p->op[i].what == MIRAS__OP_TIMES && p->op[i].out == array) id = p->op[i].param;
     while (id && p->param[id].column != at) id = p->param[id].next;
   }
@@ -25548,7 +25551,8 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
     p->mlp.experts ? (size_t)(d->mlp.experts_per_token + d->mlp.shared_experts) : 1;
   p->mlp.sums_to_one = d->mlp.norm_topk;
   text = miras__text_of(m->desc.program, d->letter, d == &m->desc.layer[0], &line);
-  result = text ? miras__build_text(p, d, text, line, why, n) : miras__builders[d->type](p, d, why, n);
+  result = text ? miras__build_text(p, d, text, line, why, n)
+                : miras__builders[d->type](p, d, why, n);
   if (result != MIRAS_OK || miras__program_end(p)) return result;
   miras__say(why, n,
              "heads and their sizes, width, hidden and gates make more numbers per token, a "
@@ -26024,7 +26028,8 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   m->params = miras__floats(a, m->param_count, 1);
   m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
   behind = miras__floats(a, m->arrays, 1);
-  text = (char *)miras__take(a, m->desc.program ? miras__text_copy(m->desc.program, NULL) + 1 : 0, 1);
+  text = (char *)miras__take(a, m->desc.program ? 1 + miras__text_copy(m->desc.program, NULL) : 0,
+                             1);
   if (!programs) return;
   m->program = programs;
   if (m->desc.program) miras__text_copy(m->desc.program, text), m->desc.program = text;
