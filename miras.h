@@ -2377,6 +2377,38 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      Parameters and their names, phases, the adjoint, the tape, sums and products of gradients,
      states of running texts, files, and what a device launches follow from the program.
 
+   LAYERS AS TEXT
+     miras_model_desc.program says layers line by line, in place of the ones that their types have;
+     miras_model_program prints any layer so. A type says which fields there are (memory: a
+     memory's, attention: its own, parallel: both, mlp: neither), the lines what is done with them:
+       layer m                                 whose lines follow; none: those of layer[0]
+       h = norm x norm1.gain                   x: the stream, out: what the layer makes of it
+       ab = times h mine.up 40 mine.gate 40    weights and their columns, side by side
+       act = gate ab:40 ab@mine.gate:40 silu   name@column:columns; a weight is its first column
+       out = branch act mine.down              out = x + act W                 # a remark
+     Words are apart by blanks or commas, lines by their ends or semicolons. Of rows a and b:
+       norm x GAIN, shift x GAIN    the stream normed; with that of the token before, for
+       mix a N                      a + (before - a) (.) mix N, N from 0 on
+       times a WEIGHT N [bias B] .. products; conv a [WEIGHT TAPS [bias B]] FUNCTION: silu,
+                                    identity, relu or elu of a causal convolution, or of a
+       rms a HEADS [GAIN]           norms of so many parts of a; head_norm a [b FUNCTION]: of what
+                                    a memory says; gate a b FUNCTION: a (.) f(b), f silu, sigmoid or
+                                    gelu; multiply a b, relu2 a, copy a
+       scale a mixer                times out_scale of mixer or attention; squash a tanh: in place
+       experts a                    the mixture of mlp.experts
+       branch a [WEIGHT [bias B]]   the stream goes on: the name is new, or out, the last
+     A memory reads q, k and v (own, where its keys are made by gates) and gates, by heads:
+       q = conv ..., q = read a     of rows; join v: rows again. Then, in this order: turn q ANGLES,
+                                    length q, both of keys too, and keys, where fields ask for them
+       gates = gates a              of numbers before their functions
+       y = memory q, skip y v       its answers; with mixer.d_skip. recall, segments, whole: of a mac
+     Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
+     [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
+     if not at the end. Weights have names of published layers, which say how they begin,
+     or others: 4 of products, 2 each of branches, convolutions, gains, biases; these are in files
+     under their names. Every number that is made is read; what is read twice is read first by
+     times, mix, conv, read or rotate, the same columns each time.
+
    AN INSTRUCTION SET
      1. @12   how to detect it, at compile time and at run time
      2. @20   one more include of this file, inside its target region
