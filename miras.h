@@ -2401,7 +2401,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        q = conv ..., q = read a     of rows; join v: rows again. Then, in this order: turn q ANGLES,
                                     length q, both of keys too, and keys, where fields ask for them
        gates = gates a              of numbers before their functions
-       y = memory q, skip y v       its answers; with mixer.d_skip. recall, segments, whole: of a mac
+       y = memory q, skip y v       its answers; with mixer.d_skip. recall, segments, whole: of mac
      Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
      [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
      if not at the end. Weights have names of published layers, which say how they begin,
@@ -23914,9 +23914,9 @@ static const char *const miras__as[] = {
 
 /* Columns of an array; cols 0: to its end. */
 typedef struct miras__piece {
-  int array;                       /* 0: one that is not there yet, of this name                  */
-  size_t at, cols, length;
   const char *name;
+  uint32_t length, at, cols;
+  int array;                       /* 0: one that is not there yet, of this name                  */
 } miras__piece;
 
 /* A line. */
@@ -23986,14 +23986,14 @@ static int miras__text_columns(miras__reader *r, int array, size_t at, size_t co
 }
 
 /* The number at *s, or the first column of a weight, or "width"; 0 for none. */
-static int miras__text_number(miras__reader *r, const char **s, size_t *number) {
+static int miras__text_number(miras__reader *r, const char **s, uint32_t *number) {
   char name[24];
   size_t n = strcspn(*s, ":");
   int i;
   *number = 0;
   if (**s >= '0' && **s <= '9') {
     for (; **s >= '0' && **s <= '9' && *number < 1u << 24; ++*s)
-      *number = 10 * *number + (size_t)(**s - '0');
+      *number = 10 * *number + (uint32_t)(**s - '0');
     return *number < 1u << 24;
   }
   for (i = 1; i < MIRAS__PARAMS && n < sizeof name; i++)
@@ -24003,14 +24003,17 @@ static int miras__text_number(miras__reader *r, const char **s, size_t *number) 
       return 1;
     }
   if (n != 5 || memcmp(*s, "width", 5)) return 0;
-  *number = r->p->width, *s += n;
+  *number = (uint32_t)r->p->width, *s += n;
   return 1;
 }
 
 /* The word as a number of its own, from `low` on. */
 static int miras__text_count(miras__reader *r, const char *of, size_t low, size_t *number) {
   const char *s = r->word;
-  if (miras__text_word(r) && miras__text_number(r, &s, number) && !*s && *number >= low) return 1;
+  uint32_t has = 0;
+  const int right = miras__text_word(r) && miras__text_number(r, &s, &has) && !*s && has >= low;
+  *number = has;
+  if (right) return 1;
   miras__text_bad(r);
   miras__say(r->why, r->n, "\"%s\" is no number of %s, from %zu on", r->word, of, low);
   return 0;
@@ -24031,7 +24034,7 @@ static int miras__text_piece(miras__reader *r, miras__piece *x, int makes) {
   const char *s;
   int right = miras__is_letter(r->word[0]);
   x->array = miras__text_array(r, &s), x->at = x->cols = 0;
-  x->name = r->start, x->length = (size_t)(s - r->word);
+  x->name = r->start, x->length = (uint32_t)(s - r->word);
   if (right && *s == '@') s++, right = miras__text_number(r, &s, &x->at);
   if (right && *s == ':') s++, right = miras__text_number(r, &s, &x->cols) && x->cols;
   if (right && !*s && (makes || x->array)) return 1;
@@ -24236,7 +24239,7 @@ static int miras__text_out(miras__reader *r, miras__piece *x, size_t cols) {
     miras__rows_wide(r->p, x->array, x->at + cols);
   if (!x->cols || x->cols == cols) return 1;
   miras__text_bad(r);
-  miras__say(r->why, r->n, "it makes %zu columns and not %zu", cols, x->cols);
+  miras__say(r->why, r->n, "it makes %zu columns and not %zu", cols, (size_t)x->cols);
   return 0;
 }
 
@@ -24247,11 +24250,12 @@ static size_t miras__text_cols(const miras__reader *r, const miras__piece *x) {
 static int miras__text_is(miras__reader *r, miras__piece *x, size_t cols) {
   const size_t wide = miras__text_wide(r, x->array);
   const size_t has = x->cols ? x->cols : x->at && x->at + cols <= wide ? cols : wide - x->at;
-  x->cols = cols;
-  if (has == cols) return 1;
+  x->cols = (uint32_t)cols;
+  if (has == cols && cols < 1u << 30) return 1;
   miras__text_bad(r);
   miras__say_name(r, x->array);
-  miras__say(r->why, r->n, " has %zu columns from %zu on; %zu were expected", has, x->at, cols);
+  miras__say(r->why, r->n, " has %zu columns from %zu on; %zu were expected", has, (size_t)x->at,
+             cols);
   return 0;
 }
 
@@ -25012,7 +25016,7 @@ static MIRAS__COLD miras_result miras__text_begin(miras__reader *r, miras__progr
   for (i = 0; i < 9; i++) {
     miras__piece x;
     memset(&x, 0, sizeof x);
-    x.name = names[i], x.length = strlen(names[i]);
+    x.name = names[i], x.length = (uint32_t)strlen(names[i]);
     if (at[i]) miras__text_name(r, at[i], &x, i < 2 ? MIRAS__AS_STREAM : i < 8 ? MIRAS__AS_HEADS
                                                                                : MIRAS__AS_GATES);
   }
