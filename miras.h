@@ -29500,6 +29500,7 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
 }
 
 /* Do two texts of layers, or none, say different words? */
+#ifndef MIRAS_NO_MODEL
 static MIRAS__COLD int miras__texts_differ(const char *a, const char *b) {
   miras__reader r[2];
   int i, ends[2];
@@ -29520,6 +29521,9 @@ static MIRAS__COLD int miras__texts_differ(const char *a, const char *b) {
   } while (!ends[0]);
   return 0;
 }
+#else
+static int miras__texts_differ(const char *a, const char *b) { return a != b; }
+#endif
 
 /* A field that decides as much as `decides` in which two models differ: 1, and a sentence. */
 static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_model_desc *b,
