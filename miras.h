@@ -2450,6 +2450,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              miras_sequence.vectors; files of version 8 where these are used. A pattern may have 111
              characters. miras_cuda_session_feed takes vectors too, miras_cuda_trainer_loss bytes
              for what begins anew.
+             LAYERS AS TEXT. miras_model_desc.program, miras_model_program; files of version 9 where
+             it is used.
              THE FIELD'S OWN WORDS. Calls, old and new (the arguments beside the name have changed
              where the right column shows them):
                miras_write, miras_step(m, ..)      miras_memory_write, _step(m, .., &surprise)

@@ -543,6 +543,7 @@ static unsigned lines(int argc, char **argv) {
     memset(&d, 0, sizeof d);
     d.vocab = WORDS, d.width = 20, d.heads = 2, d.layers = 2, d.seed = 5, d.dropout = 0.1f;
     d.layer[0].type = row[i].type, d.program = row[i].text;
+    if (d.layer[0].type == MIRAS_LAYER_ATTENTION) d.layer[0].attention.window = 20;
     ok = learns(&d, NULL, 0) && answers(&d);
     printf("layers of lines, %u: %s\n", i, ok ? "the same" : "DIFFERS");
     failed += !ok;
