@@ -1005,6 +1005,7 @@ typedef struct miras_layer_desc {
 #define MIRAS_MAX_LAYER_KINDS 8   /* kinds of layer that a model may have                         */
 #define MIRAS_MAX_LAYERS 256      /* layers that a model may have                                 */
 #define MIRAS_PATTERN_SIZE 112    /* characters of pattern, inputs, outputs, their ends included  */
+#define MIRAS_PROGRAM_SIZE 16384  /* those of program, its words and lines one apart              */
 
 /* What a model reads: tokens, of which there are `vocab`, and the items of miras_model_desc.inputs.
  * What they make of a row adds up. */
@@ -1101,6 +1102,9 @@ typedef struct miras_model_desc {
   char outputs[MIRAS_PATTERN_SIZE]; /* what a row is answered: likewise of miras_output_type,
                               "category 3 5, huber 2 at 0.5 times 0.1", where `times` weighs its
                               loss; empty: the next token, "category vocab"                      */
+  const char *program;     /* NULL, or texts by which layers go instead of the ones that their types
+                              have (LAYERS AS TEXT in room @07); read while a model is made, which
+                              has its own copy                                                   */
   int vocab;               /* tokens there are, 2..2^24; 0 where inputs and outputs say it all   */
   int width;               /* of the residual stream, 1..65536; no default                       */
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
@@ -1444,6 +1448,10 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
  * a model. Returns the number of parameters that such a model learns; 0, and why in words, if d
  * describes no model or one beyond its limit: then d stays as it was. */
 MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size_t why_size);
+/* The kind of layer with this letter as a text that miras_model_desc.program takes (LAYERS AS TEXT
+ * in room @07): into text [size], cut to that. Returns the characters that all of it has; 0: there
+ * is no such kind. */
+MIRAS_API size_t miras_model_program(const miras_model *m, char letter, char *text, size_t size);
 /* The descriptor of layer 0..layers-1, whatever the pattern; NULL for another. */
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer);
 /* How many numbers the model's rows have; NULL for NULL. */
@@ -1662,7 +1670,8 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampler, const float *logi
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size,
                                              char *why, size_t why_size);
-/* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
+/* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL, and
+ * program is where it stands in bytes. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, which is that of the member: "dropout", or of a layer
  * "memory.learning_rate", "attention.heads". value is a number, or of an enumeration the word in
@@ -1760,7 +1769,8 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
 /* Read the descriptor of the model at path as miras_model_desc_from, but from its header alone, for
- * which at most 4 MiB are allocated: parameters and the checksum over them are not read. */
+ * which at most 5 MiB are allocated: parameters and the checksum over them are not read. program
+ * becomes NULL, for the text goes with the header. */
 MIRAS_API miras_result miras_model_desc_load(miras_model_desc *d, const char *path,
                                              const miras_allocator *allocator);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
@@ -2301,6 +2311,38 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      Parameters and their names, phases, the adjoint, the tape, sums and products of gradients,
      states of running texts, files, and what a device launches follow from the program.
 
+   LAYERS AS TEXT
+     miras_model_desc.program says layers line by line, in place of the ones that their types have;
+     miras_model_program prints any layer so. A type says which fields there are (memory: a
+     memory's, attention: its own, parallel: both, mlp: neither), the lines what is done with them:
+       layer m                                 whose lines follow; none: those of layer[0]
+       h = norm x norm1.gain                   x: the stream, out: what the layer makes of it
+       ab = times h mine.up 40 mine.gate 40    weights and their columns, side by side
+       act = gate ab:40 ab@mine.gate:40 silu   name@column:columns; a weight is its first column
+       out = branch act mine.down              out = x + act W                 # a remark
+     Words are apart by blanks or commas, lines by their ends or semicolons. Of rows a and b:
+       norm x GAIN, shift x GAIN    the stream normed; with that of the token before, for
+       mix a N                      a + (before - a) (.) mix N, N from 0 on
+       times a WEIGHT N [bias B] .. products; conv a [WEIGHT TAPS [bias B]] FUNCTION: silu,
+                                    identity, relu or elu of a causal convolution, or of a
+       rms a HEADS [GAIN]           norms of so many parts of a; head_norm a [b FUNCTION]: of what
+                                    a memory says; gate a b FUNCTION: a (.) f(b), f silu, sigmoid or
+                                    gelu; multiply a b, relu2 a, copy a
+       scale a mixer                times out_scale of mixer or attention; squash a tanh: in place
+       experts a                    the mixture of mlp.experts
+       branch a [WEIGHT [bias B]]   the stream goes on: the name is new, or out, the last
+     A memory reads q, k and v (own, where its keys are made by gates) and gates, by heads:
+       q = conv ..., q = read a     of rows; join v: rows again. Then, in this order: turn q ANGLES,
+                                    length q, both of keys too, and keys, where fields ask for them
+       gates = gates a              of numbers before their functions
+       y = memory q, skip y v       its answers; with mixer.d_skip. recall, segments, whole: of mac
+     Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
+     [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
+     if not at the end. Weights have names of published layers, which say how they begin,
+     or others: 4 of products, 2 each of branches, convolutions, gains, biases; these are in files
+     under their names. Every number that is made is read; what is read twice is read first by
+     times, mix, conv, read or rotate, the same columns each time.
+
    AN INSTRUCTION SET
      1. @12   how to detect it, at compile time and at run time
      2. @20   one more include of this file, inside its target region
@@ -2326,10 +2368,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              among them; rows of vectors (inputs and outputs, miras_batch); training apart from
              running (miras_trainer); a head that learns while it runs (adapt); parts of states by
              name; more rows (recursive least squares, Muon, normalized steps, decays of entries);
-             cross entropy in groups. Names are the field's own words: files have them from version
-             7 on, and older ones are read no more, which a build of 0.3.0 loads and saves anew. The
-             presets signals and categories have outlier and ridge_relative: for a state of before
-             set ridge to 0.1 (categories: 1) and both to 0.
+             cross entropy in groups; layers as text (program). Names are the field's own words:
+             files have them from version 7 on, and older ones are read no more, which a build of
+             0.3.0 loads and saves anew. The presets signals and categories have outlier and
+             ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -17182,7 +17224,7 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 #endif   /* region F */
 
 #ifdef MIRAS__IMPLEMENTING
-/* @57 MAKING PLANS -------------------------------------------------------- needs 10 14 15 56 -- */
+/* @57 MAKING PLANS ----------------------------------------------------- needs 10 14 15 45 56 -- */
 
 /* The host chooses the engine that runs a descriptor, and computes every size. */
 
@@ -19247,6 +19289,18 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_BIAS_O, "o.bias", MIRAS__BY_TILE, 0, 0, 1)                                            \
   X(MIRAS__W_BESIDE_GATE, "attention.gate.weight", MIRAS__BY_TIMES, 28, 10, 1)                     \
   X(MIRAS__W_BESIDE_O, "attention.o.weight", MIRAS__BY_TIMES, 27, 0, 1)                            \
+  X(MIRAS__W_OWN_TIMES, "", MIRAS__BY_TIMES, 32, 10, 1)                                            \
+  X(MIRAS__W_OWN_TIMES2, "", MIRAS__BY_TIMES, 33, 10, 1)                                           \
+  X(MIRAS__W_OWN_TIMES3, "", MIRAS__BY_TIMES, 34, 10, 1)                                           \
+  X(MIRAS__W_OWN_TIMES4, "", MIRAS__BY_TIMES, 35, 10, 1)                                           \
+  X(MIRAS__W_OWN_BRANCH, "", MIRAS__BY_TIMES, 36, 0, 1)                                            \
+  X(MIRAS__W_OWN_BRANCH2, "", MIRAS__BY_TIMES, 37, 0, 1)                                           \
+  X(MIRAS__W_OWN_CONV, "", MIRAS__BY_TILE, 38, 10, 3)                                              \
+  X(MIRAS__W_OWN_CONV2, "", MIRAS__BY_TILE, 39, 10, 3)                                             \
+  X(MIRAS__W_OWN_GAIN, "", MIRAS__BY_TILE, 0, 10, 1)                                               \
+  X(MIRAS__W_OWN_GAIN2, "", MIRAS__BY_TILE, 0, 10, 1)                                              \
+  X(MIRAS__W_OWN_BIAS, "", MIRAS__BY_TILE, 0, 0, 1)                                                \
+  X(MIRAS__W_OWN_BIAS2, "", MIRAS__BY_TILE, 0, 0, 1)                                               \
   X(MIRAS__W_NORM2, "norm2.gain", MIRAS__BY_TILE, 0, 10, 1)                                        \
   X(MIRAS__W_NORM2_BIAS, "norm2.bias", MIRAS__BY_TILE, 0, 0, 1)                                    \
   X(MIRAS__W_ROUTER, "mlp.router", MIRAS__BY_TIMES, 26, 10, 1)                                     \
@@ -19259,7 +19313,8 @@ enum {
 #define MIRAS__X(id, text, origin, stream, start, fan) id,
   MIRAS__PARAM_LIST(MIRAS__X)
 #undef MIRAS__X
-  MIRAS__PARAMS
+  MIRAS__PARAMS,
+  MIRAS__OWN = MIRAS__W_OWN_BIAS2 - MIRAS__W_OWN_TIMES + 1
 };
 
 static const struct {
@@ -19453,6 +19508,7 @@ typedef struct miras__program {
   miras__attending attending;
   miras__mlp mlp;
   float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
+  const char *own[MIRAS__OWN];     /* names in its text of parameters of its own                  */
   /* the lists */
   unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
   miras__op op[MIRAS__OPS];
@@ -20194,13 +20250,13 @@ static void miras__op_relu2(const miras__visit *a, const miras__op *o) {
   a->k->feature_rows(MIRAS_FEATURE_RELU2, y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 
-/* dx, which has the place of x; y again where dy was. */
+/* dx, which may have the place of x; y again where dy was. */
 static void miras__op_relu2_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet x = miras__x_of(a, o, 0), d = miras__dy_of(a, o);
   float *t = miras__own_room(a);
   a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, t, d.ld, d.p, d.p, d.ld, x.p, x.ld, a->n, o->cols);
   a->k->feature_rows(MIRAS_FEATURE_RELU2, d.p, d.ld, x.p, x.ld, a->n, o->cols);
-  a->k->copy_rows(x.p, x.ld, t, d.ld, a->n, o->cols);
+  a->k->copy_rows(miras__dx_of(a, o, 0).p, x.ld, t, d.ld, a->n, o->cols);
 }
 
 /* y = x */
@@ -20248,7 +20304,7 @@ static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet dx = miras__dx_of(a, o, 0), dz = miras__dx_of(a, o, 1);
   a->k->mul_rows(dx.p, dx.ld, d.p, d.ld, z.p, z.ld, a->n, o->cols);
   a->k->mul_rows(dz.p, dz.ld, d.p, d.ld, x.p, x.ld, a->n, o->cols);
-  miras__op_multiply(a, o);
+  if (miras__makes_again(a, o)) miras__op_multiply(a, o);
 }
 
 /* ---- products ---- */
@@ -20369,7 +20425,7 @@ static void miras__op_mix_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet d = miras__dy_of(a, o), h = miras__x_of(a, o, 0), own = miras__dx_of(a, o, 0);
   const float *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
   float *back = own.p + ld, *t = miras__own_room(a);
-  miras__op_mix(a, o);
+  if (miras__makes_again(a, o)) miras__op_mix(a, o);
   a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + o->part * w, 0, d.p, d.ld, h.p + ld, h.ld,
                     a->n, w);
   a->k->mul_rows(t, ld, d.p, d.ld, mix, 0, a->n, w);
@@ -21646,7 +21702,7 @@ static int miras__layer_weights(const miras__visit *a, float *g, int round, mira
 }
 #endif
 
-/* @77 LAYERS -------------------------------------- needs 10 11 13 15 20 24 32 54 57 74 75 76 -- */
+/* @77 LAYERS ----------------------------------- needs 10 11 13 14 15 20 24 32 54 57 74 75 76 -- */
 
 /* What follows from a program, and the builders of the types of layers. */
 
@@ -21679,6 +21735,18 @@ static void miras__view_add(miras__views *v, const char *name, size_t rows, size
   v->count++;
 }
 
+/* The name of a parameter: of a layer's own, that in its text, up to 23 characters of it. */
+static const char *miras__param_name(const miras__program *p, int id, char name[24]) {
+  const int own = id >= MIRAS__W_OWN_TIMES && id < MIRAS__W_OWN_TIMES + MIRAS__OWN;
+  const char *at = own ? p->own[id - MIRAS__W_OWN_TIMES] : miras__params[id].name;
+  size_t n = 0;
+  for (; at && n < 23 && (at[n] == '.' || at[n] == '_' || miras__is_letter(at[n]) ||
+                          (at[n] >= '0' && at[n] <= '9')); n++)
+    name[n] = at[n];
+  name[n] = 0;
+  return name;
+}
+
 /* Append the parameters of a layer. deep: 1 / sqrt(branches of the model), so that the sum of all
  * branches has the size of one. */
 static void miras__layer_views(const miras__program *p, miras__views *v, double deep) {
@@ -21688,7 +21756,8 @@ static void miras__layer_views(const miras__program *p, miras__views *v, double 
     const int stream = miras__params[i].stream;
     const double start = miras__params[i].start / 10.0, fan = miras__params[i].fan;
     const double most = stream && !miras__params[i].start ? deep : start;
-    miras__view_add(v, miras__params[i].name, w->rows, w->cols,
+    char name[24];
+    miras__view_add(v, miras__param_name(p, i, name), w->rows, w->cols,
                     miras__params[i].origin == MIRAS__BY_TIMES, stream, stream ? 0 : most,
                     stream ? most / sqrt(fan * (double)miras__each_rows(p, w)) : 0);
     if (v->view && i == MIRAS__W_MEMORY)
@@ -21899,7 +21968,7 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
   if (!MIRAS__TRAINS) return x;
   for (i = 0; i < p->ops; i++)
     if (p->op[i].what == MIRAS__OP_EXPERTS) x.in_place |= miras__of(p->op[i].in[1]);
-  x.in_place |= once & ~twice & ~others;
+  x.in_place |= once & ~twice & ~others & ~x.multiplied;
   x.kept |= x.stream & ~x.kept & miras__of(MIRAS__X);
   for (i = 0, read = 0; i < p->ops; i++) read |= miras__back_reads(&p->op[i]);
   x.again &= read | ~x.by_adjoint;
@@ -22131,7 +22200,7 @@ static MIRAS__COLD void miras__back_places_make(miras__program *p, const miras__
   for (i = MIRAS__X; i < p->arrays; i++) {
     miras__array *r = &p->array[i];
     const int life = r->value.life, weighs = miras__has(x->multiplied, i);
-    const int at_grad = weighs && miras__has(x->at_grad, i);
+    const int at_grad = weighs && miras__has(x->at_grad & ~x->again, i);
     if (miras__has(x->in_place, i)) r->grad = r->value;
     else if (miras__has(grads, i) &&
              (r->by_head || at_grad || miras__has(x->divided | grad_across, i)))
@@ -22140,8 +22209,8 @@ static MIRAS__COLD void miras__back_places_make(miras__program *p, const miras__
     else if (miras__has(grads, i)) r->grad.life = MIRAS__TASK;
     if (life == MIRAS__KEPT || life == MIRAS__STREAM) r->again = r->value;
     else if (!life || (!weighs && !miras__has(x->again, i))) continue;
-    else if (life == MIRAS__CALL) r->again = r->value;
     else if (at_grad) r->again = r->grad;
+    else if (life == MIRAS__CALL) r->again = r->value;
     else if (weighs || miras__has(value_across, i))
       miras__place_next(p, &r->again, MIRAS__CALL, miras__array_each(r, 0), &p->call_train,
                         &p->call_train_count);
@@ -22595,6 +22664,19 @@ static void miras__query_as_key(const miras__mixer *m, size_t rows, float *q, co
     memcpy(q + i * m->dk, k + i * m->inner_steps * m->dk, m->dk * sizeof *q);
 }
 
+/* Have projections and convolutions of queries, keys and values the shapes of published layers? */
+static int miras__draws_alike(const miras__program *p, int shared) {
+  const miras__mixer *m = &p->mixer;
+  const miras__param *at = p->param;
+  const size_t q = m->qk_heads * m->dk, k = q * m->inner_steps, v = m->value * m->inner_steps;
+  const int q_taps = at[MIRAS__W_CONV_Q].rows > 0;
+  return at[MIRAS__W_Q].rows == p->width && at[MIRAS__W_Q].cols == q &&
+         (shared || (at[MIRAS__W_K].rows == p->width && at[MIRAS__W_K].cols == k)) &&
+         at[MIRAS__W_V].rows == p->width && at[MIRAS__W_V].cols == v &&
+         at[MIRAS__W_CONV_K].rows == at[MIRAS__W_CONV_Q].rows &&
+         (!q_taps || (at[MIRAS__W_CONV_Q].cols == q && at[MIRAS__W_CONV_K].cols == k));
+}
+
 /* Initial values beyond draws: of gates and memories. With an inner norm and keys of length 1
  *   queries start as the keys, projection and convolution: a new network then finds what it wrote
  *           (Trockman et al. 2024), and need not learn first that both must agree
@@ -22610,8 +22692,9 @@ static MIRAS__COLD void miras__mixer_draw(const miras__layer *layer, uint64_t se
   const miras__mixer *m = &p->mixer;
   const miras__param *at = p->param;
   const miras__gates *step = &m->gate[MIRAS__STEP], *bound = &m->gate[MIRAS__THRESHOLD];
-  const int found = m->plan.d.inner_norm && m->qk_map == MIRAS_QK_MAP_L2 && !p->form;
   const int shared = !at[MIRAS__W_K].rows;
+  const int found = m->plan.d.inner_norm && m->qk_map == MIRAS_QK_MAP_L2 && !p->form &&
+                    miras__draws_alike(p, shared);
   const size_t large =
     (m->plan.d.bias == MIRAS_BIAS_LP ? m->heads : (m->heads + 1) / 2) * m->inner_steps * m->dv;
   float *w = layer->w;
@@ -22668,30 +22751,35 @@ static void miras__add_gate(miras__program *p, int y, int x, size_t at, int gate
   o->function = (unsigned char)function;
 }
 
+/* o = what a mixture of experts says of rows h. */
+static int miras__add_experts(miras__program *p, int h) {
+  const miras__mlp *m = &p->mlp;
+  const size_t w = p->width, n = m->hidden, all = m->experts;
+  const int o = miras__rows_new(p, "o", w), ab = miras__rows_new(p, "ab", 2 * m->paths * m->ld);
+  miras__op *op = miras__op_new(p, MIRAS__OP_EXPERTS, o, 0, h, 0, w);
+  miras__op_reads(op, 1, ab, 0);
+  miras__op_reads(op, 2, miras__rows_new(p, "route", m->routes), 0);
+  miras__op_reads(op, 3, miras__rows_new(p, "place", m->experts), 0);
+  p->array[op->in[3]].ld = 1;
+  miras__op_reads(op, 4, miras__rows_new(p, "act", m->paths * m->ld), 0);
+  miras__want(p, MIRAS__W_ROUTER, w, m->routes);
+  miras__want(p, MIRAS__W_MLP_GATE, w * all, n);
+  miras__want(p, MIRAS__W_MLP_UP, w * all, n);
+  miras__want(p, MIRAS__W_MLP_DOWN, n * all, w);
+  return o;
+}
+
 /* out = mid + W_down SwiGLU(norm(mid)), or relu(W_up norm(mid))^2, or a mixture of experts; h: the
  * rows that it reads instead of norm(mid), or none. */
 static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h) {
   miras__mlp *m = &p->mlp;
-  const size_t w = p->width, n = m->hidden, ld = m->ld, all = m->experts ? m->experts : 1;
+  const size_t w = p->width, n = m->hidden, ld = m->ld;
   const int gated = d->mlp.type != MIRAS_MLP_RELU2;
   int ab, act;
   if (!n) return;
   if (!h) h = miras__add_norm(p, "h2", MIRAS__W_NORM2);
   if (m->experts) {
-    const int o = miras__rows_new(p, "o", w);
-    miras__op *op;
-    ab = miras__rows_new(p, "ab", 2 * m->paths * ld);
-    op = miras__op_new(p, MIRAS__OP_EXPERTS, o, 0, h, 0, w);
-    miras__op_reads(op, 1, ab, 0);
-    miras__op_reads(op, 2, miras__rows_new(p, "route", m->routes), 0);
-    miras__op_reads(op, 3, miras__rows_new(p, "place", m->experts), 0);
-    p->array[op->in[3]].ld = 1;
-    miras__op_reads(op, 4, miras__rows_new(p, "act", m->paths * ld), 0);
-    miras__want(p, MIRAS__W_ROUTER, w, m->routes);
-    miras__want(p, MIRAS__W_MLP_GATE, w * all, gated ? n : 0);
-    miras__want(p, MIRAS__W_MLP_UP, w * all, n);
-    miras__want(p, MIRAS__W_MLP_DOWN, n * all, w);
-    miras__add_branch(p, o, w, 0, 0, 0);
+    miras__add_branch(p, miras__add_experts(p, h), w, 0, 0, 0);
     return;
   }
   ab = miras__rows_new(p, "ab", gated ? ld + n : n);
@@ -23315,6 +23403,16 @@ static void miras__build_mag_layer(miras__program *p, const miras_layer_desc *d)
                    MIRAS__W_O);
 }
 
+/* The windows of a mac, and what its memories that only recall read. */
+static void miras__mac_make(miras__program *p) {
+  miras__mixer *m = &p->mixer;
+  const miras_memory_desc *of = &m->plan.d;
+  const size_t steps = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
+  p->chunk = p->attending.window;
+  m->idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
+  m->idling = miras__pad(m->idling);
+}
+
 /* Titans' memory as context (Behrouz et al. 2024). A text is cut into segments of `window` tokens.
  * With h = norm(x), the memory M_t after token t, s the last token before t's segment, and P the
  * persistent pairs, token t
@@ -23337,17 +23435,13 @@ static void miras__build_mag_layer(miras__program *p, const miras_layer_desc *d)
 static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
   miras__mixer *m = &p->mixer;
-  const miras_memory_desc *of = &m->plan.d;
-  const size_t steps = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
   const size_t at_v = m->qk + m->keys, at_low = at_v + m->values, at = at_low + m->low_rank;
   const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
   const int proj = miras__rows_new(p, "proj", at + s->q + 2 * s->k);
   miras__turned_arrays t;
   int rv, rk, turned, said, g, r, y, z, tail;
   miras__op *o;
-  p->chunk = s->window;
-  m->idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
-  m->idling = miras__pad(m->idling);
+  miras__mac_make(p);
   miras__add_columns(p, proj, at + s->q + s->k, h, MIRAS__W_BESIDE_V, s->k);
   miras__add_columns(p, proj, at + s->q, h, MIRAS__W_BESIDE_K, s->k);
   miras__add_columns(p, proj, at, h, MIRAS__W_BESIDE_Q, s->q);
@@ -23404,6 +23498,1296 @@ static const miras__builder miras__builders[] = {
   MIRAS__PAIRS(miras__build_mac_layer), MIRAS__PAIRS(miras__build_parallel_layer)
 };
 MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TYPE_COUNT);
+
+/* ---- layers as text ----
+ *
+ * A text says the operations of a layer line by line (LAYERS AS TEXT in room @07). What a line says
+ * of each, by the letters of its form: o what it makes, i what it changes where that lies, 0 to 5
+ * what it reads into these places, s the stream, p a gain, w weights, b a branch's, c a
+ * convolution's, h heads, f a function, m which one, t whose angles; ? behind: if there is one. */
+static const char *const miras__forms[] = {
+  "", "osp", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp", "o0m",
+  "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0", "i0", "i0", "i", "o0123?4?5?", "0",
+  "o0"
+};
+MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
+
+/* What an array is to a text: rows; rows by heads of a memory; the stream; ... */
+enum { MIRAS__AS_ROWS, MIRAS__AS_HEADS, MIRAS__AS_STREAM, MIRAS__AS_SHIFTED, MIRAS__AS_GATES,
+       MIRAS__AS_ANGLES, MIRAS__AS_TURNS, MIRAS__AS_OWN };
+static const char *const miras__as[] = {
+  "rows", "heads of a memory", "the stream as it stands", "shifted rows", "gates",
+  "angles of attention", "angles of a memory", "nothing that has a name"
+};
+
+/* Columns of an array; cols 0: to its end. */
+typedef struct miras__piece {
+  const char *name;
+  uint32_t length, at, cols;
+  int array;                       /* 0: one that is not there yet, of this name                  */
+} miras__piece;
+
+/* A line. */
+typedef struct miras__said {
+  int what, recalls, param, bias, function;
+  size_t number;                   /* taps, heads, mix                                            */
+  miras__piece out, in[MIRAS__INS];
+} miras__said;
+
+/* A text that is being read. */
+typedef struct miras__reader {
+  miras__program *p;
+  const miras_layer_desc *d;
+  const char *at, *start;          /* what follows; where the word began                          */
+  char word[48], *why;
+  size_t n;
+  int line;
+  unsigned char as[MIRAS__ARRAYS], length[MIRAS__ARRAYS];
+  const char *name[MIRAS__ARRAYS];
+  uint16_t from[MIRAS__OPS];       /* lines of operations                                         */
+} miras__reader;
+
+/* Characters of which a text's words are made; 0 ends it, and so does a quote, behind which a file
+ * goes on. */
+static int miras__in_word(char c) {
+  return c > ' ' && c < 127 && c != ',' && c != ';' && c != '#' && c != '"';
+}
+static int miras__ends(char c) { return !c || c == '"'; }
+
+/* The next word of the line; 0 at its end. */
+static int miras__text_word(miras__reader *r) {
+  size_t n = 0;
+  while (*r->at == ' ' || *r->at == '\t' || *r->at == '\r' || *r->at == ',') r->at++;
+  for (r->start = r->at; miras__in_word(*r->at); r->at++)
+    if (n + 1 < sizeof r->word) r->word[n++] = *r->at;
+  r->word[n] = 0;
+  return n > 0;
+}
+
+/* Is there one more word, which stays there? */
+static int miras__text_more(miras__reader *r) {
+  const char *at = r->at;
+  const int more = miras__text_word(r);
+  r->at = at;
+  return more;
+}
+
+/* Begin the sentence that refuses a line. */
+static int miras__text_bad(miras__reader *r) {
+  miras__say(r->why, r->n, "program, line %d: ", r->line);
+  return 0;
+}
+
+/* A name in sentences; and columns of an array. */
+static void miras__say_name(miras__reader *r, int i) {
+  char name[48];
+  const size_t n = r->length[i] < sizeof name ? r->length[i] : sizeof name - 1;
+  if (r->name[i]) memcpy(name, r->name[i], n);
+  name[r->name[i] ? n : 0] = 0;
+  miras__say(r->why, r->n, "%s", name);
+}
+static int miras__text_columns(miras__reader *r, int array, size_t at, size_t cols) {
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "columns %zu to %zu of ", at, at + cols - 1);
+  miras__say_name(r, array);
+  return 0;
+}
+
+/* The number at *s, or the first column of a weight, or "width"; 0 for none. */
+static int miras__text_number(miras__reader *r, const char **s, uint32_t *number) {
+  char name[24];
+  size_t n = strcspn(*s, ":");
+  int i;
+  *number = 0;
+  if (**s >= '0' && **s <= '9') {
+    for (; **s >= '0' && **s <= '9' && *number < 1u << 24; ++*s)
+      *number = 10 * *number + (uint32_t)(**s - '0');
+    return *number < 1u << 24;
+  }
+  for (i = 1; i < MIRAS__PARAMS && n < sizeof name; i++)
+    if ((r->p->param[i].rows || r->p->param[i].column) &&
+        strlen(miras__param_name(r->p, i, name)) == n && !memcmp(name, *s, n)) {
+      *number = r->p->param[i].column, *s += n;
+      return 1;
+    }
+  if (n != 5 || memcmp(*s, "width", 5)) return 0;
+  *number = (uint32_t)r->p->width, *s += n;
+  return 1;
+}
+
+/* The word as a number of its own, from `low` on. */
+static int miras__text_count(miras__reader *r, const char *of, size_t low, size_t *number) {
+  const char *s = r->word;
+  uint32_t has = 0;
+  const int right = miras__text_word(r) && miras__text_number(r, &s, &has) && !*s && has >= low;
+  *number = has;
+  if (right) return 1;
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "\"%s\" is no number of %s, from %zu on", r->word, of, low);
+  return 0;
+}
+
+/* The array that the word names, and what comes behind the name. */
+static int miras__text_array(miras__reader *r, const char **rest) {
+  const size_t n = strcspn(r->word, "@:");
+  int i;
+  *rest = r->word + n;
+  for (i = 1; i < r->p->arrays; i++)
+    if (r->name[i] && r->length[i] == n && !memcmp(r->name[i], r->word, n)) return i;
+  return 0;
+}
+
+/* The word as name, name@column or name@column:columns; makes: the array may be a new one. */
+static int miras__text_piece(miras__reader *r, miras__piece *x, int makes) {
+  const char *s;
+  int right = miras__is_letter(r->word[0]);
+  x->array = miras__text_array(r, &s), x->at = x->cols = 0;
+  x->name = r->start, x->length = (uint32_t)(s - r->word);
+  if (right && *s == '@') s++, right = miras__text_number(r, &s, &x->at);
+  if (right && *s == ':') s++, right = miras__text_number(r, &s, &x->cols) && x->cols;
+  if (right && !*s && (makes || x->array)) return 1;
+  miras__text_bad(r);
+  miras__say(r->why, r->n,
+             right && !*s ? "there is no array %s yet"
+                          : "\"%s\" is no array: a name, name@column or name@column:columns",
+             r->word);
+  return 0;
+}
+
+/* ---- its parameters ---- */
+
+enum { MIRAS__FOR_TIMES, MIRAS__FOR_BRANCH, MIRAS__FOR_CONV, MIRAS__FOR_GAIN, MIRAS__FOR_BIAS };
+static const struct {
+  unsigned char first, count;
+  const char *words;
+} miras__owns[] = {
+  {MIRAS__W_OWN_TIMES, 4, "the weight of a product"},
+  {MIRAS__W_OWN_BRANCH, 2, "the weight of a branch"}, {MIRAS__W_OWN_CONV, 2, "a convolution"},
+  {MIRAS__W_OWN_GAIN, 2, "a gain"}, {MIRAS__W_OWN_BIAS, 2, "a bias"}
+};
+
+/* Is a parameter of published layers one for that? */
+static int miras__is_for(const miras__program *p, int id, int group) {
+  const int origin = miras__params[id].origin, start = miras__params[id].start;
+  if (group <= MIRAS__FOR_BRANCH)
+    return origin == MIRAS__BY_TIMES && (id < MIRAS__W_ROUTER || !p->mlp.experts) &&
+           id != MIRAS__W_ROUTER;
+  if (group == MIRAS__FOR_CONV) return id >= MIRAS__W_CONV_Q && id <= MIRAS__W_CONV_V;
+  if (origin != MIRAS__BY_TILE || miras__params[id].stream) return 0;
+  if (group == MIRAS__FOR_GAIN) return start == 10 && id != MIRAS__W_OUT_NORM;
+  return !start && id != MIRAS__W_GATES_OFFSET && id != MIRAS__W_GATES_RATE &&
+         id != MIRAS__W_OUT_BIAS && id != MIRAS__W_NORM1_BIAS && id != MIRAS__W_NORM2_BIAS;
+}
+
+/* The parameter that the next word names: of published layers, or one of its own. */
+static int miras__text_param(miras__reader *r, int group) {
+  miras__program *p = r->p;
+  const int first = miras__owns[group].first;
+  char name[24];
+  int i, free = 0;
+  (void)miras__text_word(r);
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    const int own = i >= MIRAS__W_OWN_TIMES && i < MIRAS__W_OWN_TIMES + MIRAS__OWN;
+    if (!miras__same(miras__param_name(p, i, name), r->word) || !name[0]) continue;
+    if (own ? i >= first && i < first + miras__owns[group].count : miras__is_for(p, i, group))
+      return i;
+    miras__text_bad(r);
+    miras__say(r->why, r->n, "%s is not %s", r->word, miras__owns[group].words);
+    return 0;
+  }
+  for (i = first + miras__owns[group].count - 1; i >= first; i--)
+    if (!p->own[i - MIRAS__W_OWN_TIMES]) free = i;
+  if (free) p->own[free - MIRAS__W_OWN_TIMES] = r->start;
+  if (free && miras__is_letter(r->word[0]) &&
+      miras__same(miras__param_name(p, free, name), r->word))
+    return free;
+  miras__text_bad(r);
+  miras__say(r->why, r->n, free ? "\"%s\" is no name of %s: up to 23 letters, digits, points"
+                                : "%s is one more of one's own that is %s; there is room for %d",
+             r->word, miras__owns[group].words, miras__owns[group].count);
+  return 0;
+}
+
+/* "bias" and its name, if they come next. */
+static int miras__text_bias(miras__reader *r, int *bias) {
+  const char *at = r->at;
+  *bias = 0;
+  if (!miras__text_word(r) || !miras__same(r->word, "bias")) {
+    r->at = at;
+    return 1;
+  }
+  *bias = miras__text_param(r, MIRAS__FOR_BIAS);
+  return *bias > 0;
+}
+
+/* A parameter is asked for; one that has come before only where it may. */
+static int miras__text_want(miras__reader *r, int id, size_t rows, size_t cols, int again) {
+  const miras__param *w = &r->p->param[id];
+  char name[24];
+  if (!id) return 1;
+  if (!w->rows || (again && w->rows == rows && w->cols == cols)) {
+    (void)miras__want(r->p, id, rows, cols);
+    return 1;
+  }
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "%s is there already, with %zu rows and %zu columns",
+             miras__param_name(r->p, id, name), (size_t)w->rows, (size_t)(w->cols ? w->cols : 1));
+  return 0;
+}
+
+/* ---- its lines ---- */
+
+#define MIRAS__FUNCTIONS "gelu silu identity exp log softplus sigmoid tanh relu elu"
+
+/* What operation `what` may have for arrays in the place of this letter. */
+static int miras__text_as(int what, char letter) {
+  if (letter == 'o' || (letter == 'i' && (what == MIRAS__OP_SKIP || what == MIRAS__OP_SQUASH ||
+                                          what == MIRAS__OP_BONUS || what == MIRAS__OP_VALUES)))
+    return MIRAS__AS_ROWS;
+  if (letter == 'i') return MIRAS__AS_HEADS;
+  if (letter == 's') return MIRAS__AS_STREAM;
+  if (what == MIRAS__OP_ROTATE && letter == '1') return MIRAS__AS_ANGLES;
+  if (letter != '0') return MIRAS__AS_ROWS;
+  return what == MIRAS__OP_MIX ? MIRAS__AS_SHIFTED : what == MIRAS__OP_TURN ? MIRAS__AS_TURNS
+       : what == MIRAS__OP_JOIN || what == MIRAS__OP_MEMORY || what == MIRAS__OP_SKIP
+         ? MIRAS__AS_HEADS : MIRAS__AS_ROWS;
+}
+
+/* Columns that an array has so far. */
+static size_t miras__text_wide(const miras__reader *r, int i) {
+  return (size_t)r->p->array[i].heads * r->p->array[i].dim;
+}
+
+/* The next word as an array that is read, or changed, in the place of this letter. */
+static int miras__text_reads(miras__reader *r, int what, char letter, miras__piece *x) {
+  const int as = miras__text_as(what, letter);
+  const int makes = what == MIRAS__OP_GATES;       /* numbers of gates that are fixed             */
+  size_t wide;
+  (void)miras__text_word(r);
+  if (!miras__text_piece(r, x, makes)) return 0;
+  if (!x->array) return 1;
+  wide = miras__text_wide(r, x->array);
+  if (r->as[x->array] != as && !(what == MIRAS__OP_TAIL && r->as[x->array] == MIRAS__AS_SHIFTED)) {
+    miras__text_bad(r);
+    miras__say(r->why, r->n, "%s is %s; %s reads %s here", r->word, miras__as[r->as[x->array]],
+               miras__ops[what].word, miras__as[as]);
+    return 0;
+  }
+  if (as == MIRAS__AS_STREAM && x->array != r->p->stream)
+    return miras__text_bad(r), miras__say(r->why, r->n, "%s is not the stream as it stands: a "
+                                          "branch has added to it", r->word), 0;
+  if (as == MIRAS__AS_STREAM ? !x->at && !x->cols
+                             : x->at < wide && (x->cols ? x->cols : 1) <= wide - x->at)
+    return 1;
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "%s goes beyond the %zu columns that there are", r->word, wide);
+  return 0;
+}
+
+/* The next words as what a letter of a form stands for. */
+static int miras__text_operand(miras__reader *r, char letter, miras__said *x) {
+  static const char *const functions[] = {"silu identity relu elu", "tanh sigmoid",
+                                          "silu sigmoid gelu"};
+  const char *words = functions[x->what == MIRAS__OP_CONV ? 0 : x->what == MIRAS__OP_SQUASH ? 1
+                                                                                            : 2];
+  if (letter == 'i') return miras__text_reads(r, x->what, letter, &x->out);
+  if (letter >= '0' && letter <= '5')
+    return miras__text_reads(r, x->what, letter, &x->in[letter - '0']);
+  if (letter == 's') return miras__text_reads(r, x->what, letter, &x->in[0]);
+  if (letter == 'h') return miras__text_count(r, "heads", 1, &x->number);
+  if (letter == 'p') return (x->param = miras__text_param(r, MIRAS__FOR_GAIN)) > 0;
+  if (letter == 'b' || letter == 'c') {
+    x->param = miras__text_param(r, letter == 'b' ? MIRAS__FOR_BRANCH : MIRAS__FOR_CONV);
+    return x->param && (letter == 'b' || miras__text_count(r, "taps", 1, &x->number)) &&
+           miras__text_bias(r, &x->bias);
+  }
+  if (letter == 'm' && x->what == MIRAS__OP_MIX)
+    return miras__text_count(r, "mixes", 0, &x->number);
+  if (letter == 'm') words = "mixer attention";
+  if (letter == 't') words = "memory attention";
+  (void)miras__text_word(r);
+  x->function = miras__place_of(letter == 'f' ? MIRAS__FUNCTIONS : words, r->word);
+  if (x->function >= 0 && miras__place_of(words, r->word) >= 0) return 1;
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "\"%s\" stands where %s has one of: %s", r->word,
+             miras__ops[x->what].word, words);
+  return 0;
+}
+
+/* Is the next word, which may be left out, there for this letter? */
+static int miras__text_has(miras__reader *r, char letter) {
+  const char *at = r->at, *rest;
+  int has = miras__text_word(r);
+  if (letter >= '0' && letter <= '5') has = has && miras__text_array(r, &rest);
+  else if (letter == 'c') has = has && miras__place_of(MIRAS__FUNCTIONS, r->word) < 0;
+  r->at = at;
+  return has;
+}
+
+/* An array gets its name. */
+static int miras__text_name(miras__reader *r, int i, const miras__piece *x, int as) {
+  r->name[i] = x->name, r->length[i] = (unsigned char)(x->length < 255 ? x->length : 255);
+  r->as[i] = (unsigned char)as;
+  memset(r->p->array[i].name, 0, sizeof r->p->array[i].name);
+  memcpy(r->p->array[i].name, x->name,
+         x->length < sizeof r->p->array[i].name ? x->length : sizeof r->p->array[i].name - 1);
+  return i;
+}
+
+/* What is made are these columns of rows, which may be an array that others have begun. */
+static int miras__text_out(miras__reader *r, miras__piece *x, size_t cols) {
+  if (!x->array)
+    x->array = miras__text_name(r, miras__rows_new(r->p, "own", 0), x, MIRAS__AS_ROWS);
+  if (r->as[x->array] != MIRAS__AS_ROWS || r->p->array[x->array].by_head) {
+    miras__text_bad(r), miras__say_name(r, x->array);
+    miras__say(r->why, r->n, " is %s; a line cannot make it", miras__as[r->as[x->array]]);
+    return 0;
+  }
+  if (x->at + cols > miras__text_wide(r, x->array))
+    miras__rows_wide(r->p, x->array, x->at + cols);
+  if (!x->cols || x->cols == cols) return 1;
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "it makes %zu columns and not %zu", cols, (size_t)x->cols);
+  return 0;
+}
+
+/* The columns of what is read; and they must be so many. */
+static size_t miras__text_cols(const miras__reader *r, const miras__piece *x) {
+  return x->cols ? x->cols : miras__text_wide(r, x->array) - x->at;
+}
+static int miras__text_is(miras__reader *r, miras__piece *x, size_t cols) {
+  const size_t wide = miras__text_wide(r, x->array);
+  const size_t has = x->cols ? x->cols : x->at && x->at + cols <= wide ? cols : wide - x->at;
+  x->cols = (uint32_t)cols;
+  if (has == cols && cols < 1u << 30) return 1;
+  miras__text_bad(r);
+  miras__say_name(r, x->array);
+  miras__say(r->why, r->n, " has %zu columns from %zu on; %zu were expected", has, (size_t)x->at,
+             cols);
+  return 0;
+}
+
+/* An operation of a line that makes `cols` columns of x->out of x->in[0]. */
+static miras__op *miras__text_op(miras__reader *r, const miras__said *x, size_t cols) {
+  miras__op *o = miras__op_new(r->p, x->what, x->out.array, x->out.at, x->in[0].array, x->in[0].at,
+                               cols);
+  int i;
+  for (i = 1; i < MIRAS__INS; i++)
+    if (x->in[i].array) miras__op_reads(o, i, x->in[i].array, x->in[i].at);
+  o->param = (unsigned char)x->param, o->function = (unsigned char)x->function;
+  return o;
+}
+
+/* Refuse a line in which something does not go together. */
+static int miras__text_not(miras__reader *r, const char *because) {
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "%s", because);
+  return 0;
+}
+
+/* Norms of rows. */
+static int miras__text_norm(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  const miras__mixer *m = &p->mixer;
+  const int blocks = x->param == MIRAS__W_NORM1 || x->param == MIRAS__W_NORM2;
+  size_t n, heads = x->number ? x->number : 1;
+  miras__op *o;
+  if (x->what == MIRAS__OP_HEAD_NORM) {
+    if (!m->heads) return miras__text_not(r, "head_norm is of what a memory says");
+    n = m->norm_heads * m->dv, heads = m->heads / m->norm_heads;
+    x->param = MIRAS__W_OUT_NORM;
+    if (!miras__text_is(r, &x->in[0], m->value) || !miras__text_out(r, &x->out, m->value) ||
+        (x->in[1].array && !miras__text_is(r, &x->in[1], m->value)) ||
+        !miras__text_want(r, MIRAS__W_OUT_NORM, m->value, 0, 0))
+      return 0;
+    if (r->d->type == MIRAS_LAYER_RWKV || r->d->mixer.out_norm == MIRAS_NORM_LAYER)
+      (void)miras__want(p, MIRAS__W_OUT_BIAS, m->value, 0);
+  } else if (x->what == MIRAS__OP_RMS) {
+    n = miras__text_cols(r, &x->in[0]) / heads;
+    if (!n || !miras__text_is(r, &x->in[0], n * heads) || !miras__text_out(r, &x->out, n * heads))
+      return n ? 0 : miras__text_not(r, "there are more heads than columns");
+    if (blocks) return miras__text_not(r, "norm1.gain and norm2.gain are of norm and shift");
+    if (!x->param && !(p->inner_epsilon > 0))
+      return miras__text_not(r, "rms without a gain needs mixer.from_values_epsilon");
+    if (!miras__text_want(r, x->param, n, 0, 1)) return 0;
+  } else {
+    n = p->width;
+    if (p->norm && !blocks)
+      return miras__text_not(r, "with norm layer the gain is norm1.gain or norm2.gain");
+    if (p->stream == MIRAS__Y) return miras__text_not(r, "out is the last of the stream");
+    if (x->what == MIRAS__OP_SHIFT && (p->stream != MIRAS__X || p->tails))
+      return miras__text_not(r, "shift reads x, is the only one, and comes before convolutions");
+    if (!miras__text_want(r, x->param, n, 0, 0)) return 0;
+    if (p->norm) (void)miras__want(p, x->param + 1, n, 0);
+    if (x->out.array || x->out.at) return miras__text_not(r, "it makes an array of its own");
+    if (!miras__text_out(r, &x->out, x->what == MIRAS__OP_SHIFT ? p->ld_x + n : n)) return 0;
+    if (x->what == MIRAS__OP_SHIFT) r->as[x->out.array] = MIRAS__AS_SHIFTED;
+    if (x->what == MIRAS__OP_SHIFT) (void)miras__tail_new(p, x->out.array, n, 1);
+  }
+  o = miras__text_op(r, x, n);
+  o->heads = (uint32_t)heads;
+  return 1;
+}
+
+/* What goes over rows number by number. */
+static int miras__text_points(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  size_t n;
+  miras__op *o;
+  if (x->what == MIRAS__OP_SQUASH) {
+    n = miras__text_cols(r, &x->out);
+  } else if (x->what == MIRAS__OP_MIX) {
+    n = p->width;
+    if (x->in[0].at || x->number > 15)
+      return miras__text_not(r, "mixes are 0 to 15 of all that shift made");
+    if (p->param[MIRAS__W_SHIFT].rows > x->number) {
+      if (!miras__text_out(r, &x->out, n)) return 0;
+    } else if (!miras__want(p, MIRAS__W_SHIFT, x->number + 1, n) ||
+               !miras__text_out(r, &x->out, n)) {
+      return 0;
+    }
+  } else {
+    n = miras__text_cols(r, &x->in[0]);
+    if ((x->in[1].array && !miras__text_is(r, &x->in[1], n)) || !miras__text_out(r, &x->out, n))
+      return 0;
+  }
+  o = miras__text_op(r, x, n);
+  if (x->what == MIRAS__OP_MIX) o->part = (unsigned char)x->number;
+  if (x->what == MIRAS__OP_SCALE) {
+    p->scales[x->function] = x->function ? r->d->attention.out_scale : r->d->mixer.out_scale;
+    o->part = (unsigned char)x->function, o->function = 0;
+  }
+  return 1;
+}
+
+/* Is there an operation of this kind that multiplies by, or made, that? */
+static const miras__op *miras__text_op_of(const miras__program *p, int what, int param, int out) {
+  int i;
+  for (i = 0; i < p->ops; i++)
+    if (p->op[i].what == what && (!param || p->op[i].param == param) &&
+        (!out || p->op[i].out == out))
+      return &p->op[i];
+  return NULL;
+}
+
+/* A product: columns of each weight in turn. */
+static int miras__text_times(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  const size_t rows = miras__text_cols(r, &x->in[0]);
+  size_t at = x->out.at, cols;
+  int bias, some = 0, id, known;
+  if (!miras__text_out(r, &x->out, 0)) return 0;
+  for (; miras__text_more(r); some = 1) {
+    if (!(id = miras__text_param(r, MIRAS__FOR_TIMES)) ||
+        !miras__text_count(r, "columns", 1, &cols) || !miras__text_bias(r, &bias))
+      return 0;
+    if ((id == MIRAS__W_MIX_DOWN || id == MIRAS__W_MIX_UP) && !p->rank && r->d->rwkv.value_rank) {
+      p->param[id].column = (uint32_t)at;          /* the layer whose values others mix in       */
+      if (id == MIRAS__W_MIX_DOWN && (at += cols) > miras__text_wide(r, x->out.array))
+        miras__rows_wide(p, x->out.array, at);
+      continue;
+    }
+    known = p->param[id].rows > 0;
+    if (known &&
+        (some || bias || miras__text_more(r) || p->param[id].next || p->param[id].bias ||
+         p->param[id].first != id || !miras__text_op_of(p, MIRAS__OP_TIMES, id, 0)))
+      return miras__text_not(r, "a weight that is used again stands alone in either line, "
+                                "without a bias");
+    if (!miras__text_want(r, id, rows, cols, 1) || !miras__text_want(r, bias, cols, 0, 0)) return 0;
+    if (!known) p->param[id].column = (uint32_t)at;
+    at = miras__add_times(p, x->out.array, at, x->in[0].array, x->in[0].at, id, rows, cols, bias,
+                          some);
+    if (at >= 1u << 24) p->fits = 0;
+    else if (at > miras__text_wide(r, x->out.array)) miras__rows_wide(p, x->out.array, at);
+  }
+  return some || miras__text_not(r, "times has no weight");
+}
+
+static int miras__text_branch(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  const size_t n = miras__text_cols(r, &x->in[1]);
+  const int last = x->out.array == MIRAS__Y;
+  if (p->stream == MIRAS__Y || (x->out.array && !last))
+    return miras__text_not(r, "a branch makes what the stream is from there on, the last one out");
+  if (!x->param && !miras__text_is(r, &x->in[1], p->width)) return 0;
+  if (!miras__text_want(r, x->param, n, p->width, 0) ||
+      !miras__text_want(r, x->bias, p->width, 0, 0))
+    return 0;
+  miras__add_branch(p, x->in[1].array, n, x->param, x->bias, !last);
+  p->op[p->ops - 1].in_at[1] = (uint32_t)x->in[1].at;
+  if (!last) miras__text_name(r, p->stream, &x->out, MIRAS__AS_STREAM);
+  return 1;
+}
+
+/* A convolution, or rows, as what heads read; or, in an array of its own, as rows. */
+static int miras__text_heads(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  const miras__mixer *m = &p->mixer;
+  const int conv = x->what == MIRAS__OP_CONV;
+  miras__array *y;
+  miras__op *o;
+  size_t n;
+  int i;
+  if (!x->out.array && conv) {
+    n = miras__text_cols(r, &x->in[0]);
+    x->out.array =
+      miras__text_name(r, miras__heads_new(p, "own", 1, 1, n), &x->out, MIRAS__AS_ROWS);
+  } else if (!x->out.array && m->heads && r->d->type == MIRAS_LAYER_MAC) {
+    x->out.array = miras__text_name(r, miras__heads_new(p, "own", m->heads, m->heads, m->dk),
+                                    &x->out, MIRAS__AS_HEADS);
+  } else if (!x->out.array || r->as[x->out.array] != MIRAS__AS_HEADS) {
+    return miras__text_not(r, "it makes an array of its own, or what heads of a memory read");
+  }
+  y = &p->array[x->out.array], n = miras__text_wide(r, x->out.array);
+  if (x->out.at || x->out.cols) return miras__text_not(r, "it makes all of an array");
+  if (!miras__text_is(r, &x->in[0], n) || !miras__text_want(r, x->param, x->number, n, 0) ||
+      !miras__text_want(r, x->bias, n, 0, 0))
+    return 0;
+  o = miras__text_op(r, x, conv ? n : y->dim);
+  if (!conv) o->heads = y->heads;
+  if (!x->param) return 1;
+  if (miras__text_op_of(p, MIRAS__OP_TAIL, 0, 0))
+    return miras__text_not(r, "tails come behind all convolutions");
+  p->param[x->param].bias = (unsigned char)x->bias;
+  for (i = 0; i < p->tails && p->tail[i].array != x->in[0].array;) i++;
+  if (i == p->tails) i = miras__tail_new(p, x->in[0].array, 0, x->number - 1);
+  if (p->tail[i].back != x->number - 1)
+    return miras__text_not(r, "convolutions of one array have the same taps");
+  if (p->tail[i].cols < x->in[0].at + n) p->tail[i].cols = (uint32_t)(x->in[0].at + n);
+  o->part = (unsigned char)i;
+  return 1;
+}
+
+/* The tail of an array moves on. */
+static int miras__text_tail(miras__reader *r, const miras__said *x) {
+  miras__program *p = r->p;
+  int i, j;
+  for (i = 0; i < p->tails && p->tail[i].array != x->in[0].array;) i++;
+  if (i == p->tails || x->in[0].at)
+    return miras__text_not(r, "a tail is of an array that a convolution or shift has read");
+  for (j = 0; j < p->ops; j++)
+    if (p->op[j].what == MIRAS__OP_TAIL && p->op[j].part == i)
+      return miras__text_not(r, "the array's tail has been named before");
+  if (p->tail[i].cols < x->in[0].cols) p->tail[i].cols = (uint32_t)x->in[0].cols;
+  miras__add_tail(p, i);
+  return 1;
+}
+
+/* What turns, measures and changes what heads read. */
+static int miras__text_keys(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  miras__mixer *m = &p->mixer;
+  const miras__op *gates = miras__text_op_of(p, MIRAS__OP_GATES, 0, 0);
+  const miras__array *y = &p->array[x->out.array];
+  const int key = m->own ? m->own : m->k, all = m->replace ? m->replace : m->v;
+  miras__op *o;
+  if (x->what != MIRAS__OP_KEYS && x->out.array <= all && x->out.array != m->q &&
+      x->out.array != key)
+    return miras__text_not(r, "it is of queries, and of keys as they were read");
+  if (x->what == MIRAS__OP_LENGTH) {
+    x->function = x->out.array != m->q;
+    if (!(m->length != 0) && (x->function || m->query_scale >= 1))
+      return miras__text_not(r, "mixer.qk_map gives it no length");
+    if (m->length != 0)
+      x->in[0].array = miras__heads_new(p, "lens", y->heads, y->heads, y->dim / m->dk);
+    (void)miras__text_op(r, x, m->dk);
+    return 1;
+  }
+  if (x->what == MIRAS__OP_TURN) {
+    if (y->dim != m->dk || miras__text_op_of(p, MIRAS__OP_LENGTH, 0, x->out.array))
+      return miras__text_not(r, "queries and keys turn before they get their length");
+    (void)miras__text_op(r, x, m->dk);
+    return 1;
+  }
+  if (!(m->own || m->qk_map == MIRAS_QK_MAP_COMPLEMENT) || !gates || !m->heads)
+    return miras__text_not(r, "keys is of a mixer.qk_map that makes keys by gates, behind these");
+  o = miras__op_new(p, x->what, m->k, 0, m->own, 0, m->dk);
+  miras__op_reads(o, 1, gates->in[0], 0);
+  miras__op_reads(o, 2, m->gated, 0);
+  if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
+  miras__op_reads(o, 4, m->erase, 0);
+  miras__op_reads(o, 5, m->replace, 0);
+  return 1;
+}
+
+/* Gates; memories; what adds to their answers. */
+static int miras__text_memory(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  miras__mixer *m = &p->mixer;
+  miras__op *o;
+  if (!m->heads) return miras__text_not(r, "a layer of this type has no memory");
+  if (x->what == MIRAS__OP_GATES) {
+    if (x->out.array != m->gated || !m->gated || x->out.at || x->in[0].at || x->in[0].cols)
+      return miras__text_not(r, "it makes gates, of all numbers of an array");
+    if (!x->in[0].array)
+      x->in[0].array = miras__text_name(r, miras__rows_new(p, "g", 0), &x->in[0], MIRAS__AS_ROWS);
+    if (miras__text_wide(r, x->in[0].array) > m->outs)
+      return miras__text_is(r, &x->in[0], m->outs);
+    miras__rows_wide(p, x->in[0].array, m->outs);
+    (void)miras__text_op(r, x, m->outs);
+    return 1;
+  }
+  if (x->what == MIRAS__OP_MEMORY) {
+    const int mac = r->d->type == MIRAS_LAYER_MAC;
+    const miras__array *q = &p->array[x->in[0].array];
+    if (p->segmented != mac || (x->recalls && !mac))
+      return miras__text_not(r, mac ? "it stands between segments and whole"
+                                    : "recall is of type mac");
+    if ((!mac || x->recalls) && x->in[0].array != m->q)
+      return miras__text_not(r, "it reads q");
+    if (mac && !x->recalls && (x->in[0].array == m->q || q->dim != m->dk || q->heads != m->heads))
+      return miras__text_not(r, "a memory of type mac is read by what attention says");
+    if (x->out.at || !miras__text_out(r, &x->out, m->value)) return 0;
+    o = miras__op_new(p, x->what, x->out.array, 0, x->in[0].array, 0, m->value);
+    o->part = miras__head_new(p), o->function = (unsigned char)x->recalls;
+    if (x->recalls) return 1;
+    miras__op_reads(o, 1, m->k, 0);
+    miras__op_reads(o, 2, m->v, 0);
+    miras__op_reads(o, 3, m->gated, 0);
+    miras__op_reads(o, 4, m->erase, 0);
+    miras__op_reads(o, 5, m->replace, 0);
+    return 1;
+  }
+  if (x->what == MIRAS__OP_SKIP) {
+    if (!p->param[MIRAS__W_SKIP].rows || x->in[0].array != m->v || x->out.at ||
+        !miras__text_op_of(p, MIRAS__OP_MEMORY, 0, x->out.array))
+      return miras__text_not(r, "skip adds v to what a memory says, with mixer.d_skip");
+    o = miras__text_op(r, x, m->dv);
+    o->param = MIRAS__W_SKIP, o->function = r->d->mixer.d_skip > 1;
+    return 1;
+  }
+  if (x->what == MIRAS__OP_JOIN) {
+    if (x->in[0].array != m->v || p->array[m->v].dim != m->dv)
+      return miras__text_not(r, "join is of v, with inner_steps 1");
+    if (!miras__text_out(r, &x->out, m->value)) return 0;
+    miras__text_op(r, x, m->dv)->heads = (uint32_t)m->heads;
+    return 1;
+  }
+  if (r->d->type != MIRAS_LAYER_RWKV) return miras__text_not(r, "it is of type rwkv");
+  if (x->what == MIRAS__OP_VALUES) {
+    if (p->values) return miras__text_not(r, "a layer has it once");
+    if (!miras__text_is(r, &x->out, m->value)) return 0;
+    o = miras__op_new(p, x->what, x->out.array, x->out.at, m->gated, 0, m->value);
+    if (p->rank) miras__op_reads(o, 1, miras__rows_new(p, "off", m->value), 0);
+    p->values = 1;
+    return 1;
+  }
+  o = miras__op_new(p, x->what, x->out.array, x->out.at, x->in[0].array, 0, m->dk);
+  o->param = MIRAS__W_BONUS, o->heads = (uint32_t)m->heads;
+  miras__op_reads(o, 3, m->q, 0);
+  miras__op_reads(o, 4, m->k, 0);
+  miras__op_reads(o, 5, m->v, 0);
+  miras__op_reads(o, 1, m->gated, 0);
+  return miras__text_want(r, MIRAS__W_BONUS, m->heads * m->dk, 0, 0);
+}
+
+/* Attention, what it reads, and the angles of positions. */
+static int miras__text_attention(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  const miras__attending *s = &p->attending;
+  const size_t q = s->heads * s->dk, k = s->groups * s->dk;
+  const miras__rope *rope = x->function ? &s->rope : &p->mixer.rope;
+  miras__op *o;
+  if (x->what == MIRAS__OP_ANGLES) {
+    if (!rope->turn || x->out.array)
+      return miras__text_not(r, x->out.array ? "it makes an array of its own" : "nothing turns");
+    x->out.array = miras__text_name(r, miras__rows_new(p, "angle", rope->turn), &x->out,
+                                    x->function ? MIRAS__AS_ANGLES : MIRAS__AS_TURNS);
+    p->array[x->out.array].ld = (uint32_t)rope->turn;
+    (void)miras__text_op(r, x, rope->turn);
+    return 1;
+  }
+  if (!s->heads) return miras__text_not(r, "a layer of this type has no attention");
+  if (x->what == MIRAS__OP_ROTATE) {
+    const size_t cols = x->number * s->dk;
+    const int same = x->out.array == x->in[0].array && x->out.array;
+    if (!x->in[1].array != !s->rope.turn)
+      return miras__text_not(r, "rotate reads angles if attention has any, and none otherwise");
+    if (x->number > s->heads || !miras__text_is(r, &x->in[0], cols) ||
+        (same ? x->out.at != x->in[0].at : !miras__text_out(r, &x->out, cols)))
+      return x->number > s->heads ? miras__text_not(r, "attention has fewer heads") : 0;
+    o = miras__text_op(r, x, s->dk);
+    o->heads = (uint32_t)x->number;
+    return 1;
+  }
+  if (!x->in[3].array != !s->persistent ||
+      (!x->in[4].array || !x->in[5].array) != (r->d->type != MIRAS_LAYER_MAC))
+    return miras__text_not(r, "attend reads queries, keys, values, with attention.persistent "
+                              "queries that have not turned, of type mac keys and values that "
+                              "were recalled");
+  if (!miras__text_is(r, &x->in[0], q) || !miras__text_is(r, &x->in[1], k) ||
+      !miras__text_is(r, &x->in[2], k) ||
+      (s->persistent && !miras__text_is(r, &x->in[3], q)) ||
+      (x->in[4].array && (!miras__text_is(r, &x->in[4], k) || !miras__text_is(r, &x->in[5], k))))
+    return 0;
+  if (x->in[3].at || x->in[4].at || x->in[5].at || x->out.at)
+    return miras__text_not(r, "attend reads columns of queries, keys and values, and all of other "
+                              "arrays");
+  if (!miras__text_out(r, &x->out, q)) return 0;
+  o = miras__text_op(r, x, s->dk);
+  o->part = miras__head_new(p);
+  (void)miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, k);
+  (void)miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, k);
+  return 1;
+}
+
+static int miras__text_experts(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  if (!p->mlp.experts || r->d->mlp.type == MIRAS_MLP_RELU2)
+    return miras__text_not(r, "experts needs mlp.experts, of type swiglu");
+  if (x->in[0].at || x->out.array || p->array[x->in[0].array].dim != p->width ||
+      !miras__text_is(r, &x->in[0], p->width))
+    return miras__text_not(r, "experts reads all columns of a norm, and makes an array of its own");
+  x->out.array = miras__text_name(r, miras__add_experts(p, x->in[0].array), &x->out,
+                                  MIRAS__AS_ROWS);
+  return 1;
+}
+
+/* What a line says. */
+static int miras__text_make(miras__reader *r, miras__said *x) {
+  switch (x->what) {
+    case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM: case MIRAS__OP_SHIFT:
+      return miras__text_norm(r, x);
+    case MIRAS__OP_TIMES: return miras__text_times(r, x);
+    case MIRAS__OP_BRANCH: return miras__text_branch(r, x);
+    case MIRAS__OP_CONV: case MIRAS__OP_READ: return miras__text_heads(r, x);
+    case MIRAS__OP_TAIL: return miras__text_tail(r, x);
+    case MIRAS__OP_LENGTH: case MIRAS__OP_TURN: case MIRAS__OP_KEYS:
+      return miras__text_keys(r, x);
+    case MIRAS__OP_ANGLES: case MIRAS__OP_ROTATE: case MIRAS__OP_ATTEND:
+      return miras__text_attention(r, x);
+    case MIRAS__OP_EXPERTS: return miras__text_experts(r, x);
+    case MIRAS__OP_GATES: case MIRAS__OP_MEMORY: case MIRAS__OP_SKIP: case MIRAS__OP_JOIN:
+    case MIRAS__OP_VALUES: case MIRAS__OP_BONUS: return miras__text_memory(r, x);
+    default: return miras__text_points(r, x);
+  }
+}
+
+/* The operation of a word, and whether it recalls alone; 0: the word is none. */
+static int miras__text_what(const char *word, int *recalls) {
+  int what = MIRAS__OP_COUNT;
+  *recalls = miras__same(word, "recall");
+  while (--what && !miras__same(word, *recalls ? "" : miras__ops[what].word)) continue;
+  return *recalls ? (int)MIRAS__OP_MEMORY : what;
+}
+
+/* Does an operation stand, in a layer of type mac, where it can: attention, gates, and keys of what
+ * was said between segments and whole, what reads or makes the stream elsewhere? */
+static int miras__text_stands(miras__reader *r, int what) {
+  const int inside = what == MIRAS__OP_ATTEND || what == MIRAS__OP_GATES ||
+                     what == MIRAS__OP_KEYS || what == MIRAS__OP_READ || what == MIRAS__OP_MEMORY;
+  const int both = what == MIRAS__OP_TIMES || what == MIRAS__OP_RMS || what == MIRAS__OP_ROTATE ||
+                   what == MIRAS__OP_LENGTH || what == MIRAS__OP_CONV;
+  return both || inside == r->p->segmented ||
+         miras__text_not(r, inside ? "it stands between segments and whole"
+                                   : "it does not stand between segments and whole");
+}
+
+/* Read a line, of which there is a word. */
+static int miras__text_line(miras__reader *r) {
+  const char *form, *at;
+  const int ops = r->p->ops;
+  miras__said x;
+  int i;
+  memset(&x, 0, sizeof x);
+  if (miras__same(r->word, "segments") || miras__same(r->word, "whole")) {
+    if (r->d->type != MIRAS_LAYER_MAC) return miras__text_not(r, "segments are of type mac");
+    r->p->segmented = r->word[0] == 's';
+    return !miras__text_more(r) || miras__text_not(r, "there is more behind it");
+  }
+  x.what = miras__text_what(r->word, &x.recalls);
+  if (!x.what || strchr(miras__forms[x.what], 'o')) {
+    x.what = 0;
+    if (!miras__text_piece(r, &x.out, 1)) return 0;
+    if (!miras__text_word(r) || !miras__same(r->word, "=") || !miras__text_word(r) ||
+        !(x.what = miras__text_what(r->word, &x.recalls)) ||
+        miras__forms[x.what][0] != 'o') {
+      miras__text_bad(r);
+      miras__say(r->why, r->n, "\"%s\" stands where %s", r->word,
+                 x.what ? "an operation makes something of its own"
+                        : "a name, = and an operation were expected");
+      return 0;
+    }
+  }
+  for (form = miras__forms[x.what]; *form; form = at) {
+    at = form + 1 + (form[1] == '?');
+    if (*form == 'o' || *form == 'w' || (form[1] == '?' && !miras__text_has(r, *form))) continue;
+    if (!miras__text_operand(r, *form, &x)) return 0;
+  }
+  if (!miras__text_make(r, &x)) return 0;
+  if (r->d->type == MIRAS_LAYER_MAC && !miras__text_stands(r, x.what)) return 0;
+  if (miras__text_word(r))
+    return miras__text_bad(r), miras__say(r->why, r->n, "\"%s\" is one word too many", r->word), 0;
+  for (i = ops; i < r->p->ops; i++) r->from[i] = (uint16_t)r->line;
+  if (r->p->fits) return 1;
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "a layer has up to %d operations, %d arrays and %d memories or "
+             "attentions, of up to 2^24 columns", MIRAS__OPS, MIRAS__ARRAYS - 1, MIRAS__HEADS);
+  return 0;
+}
+
+/* ---- does it hold together? ---- */
+
+/* The columns that an operation makes (slot 0) or reads in in[slot - 1]; cols 0: none that lines
+ * speak of. */
+static size_t miras__slot_of(const miras__program *p, const miras__op *o, int slot, size_t *at) {
+  const int i = slot ? o->in[slot - 1] : o->out;
+  const miras__array *x = &p->array[i];
+  const size_t all = (size_t)x->heads * x->dim, each = (size_t)o->heads * o->cols;
+  const size_t q = p->attending.heads * p->attending.dk;
+  const size_t k = p->attending.groups * p->attending.dk;
+  *at = slot ? slot < 4 ? o->in_at[slot - 1] : 0 : o->out_at;
+  if (!i || (x->by_head && x->heads > 1)) return i ? all : 0;
+  switch (o->what) {
+    case MIRAS__OP_TIMES: return slot ? p->param[o->param].rows : o->cols;
+    case MIRAS__OP_BRANCH: return slot != 2 ? all : o->param ? p->param[o->param].rows : p->width;
+    case MIRAS__OP_GATES: return slot ? p->mixer.moving : all;
+    case MIRAS__OP_KEYS: return slot == 2 ? p->mixer.moving : all;
+    case MIRAS__OP_ATTEND: return slot < 2 || slot == 4 ? q : k;
+    case MIRAS__OP_HEAD_NORM: case MIRAS__OP_READ: case MIRAS__OP_JOIN: return each;
+    case MIRAS__OP_RMS: return each;
+    case MIRAS__OP_ROTATE: return slot == 2 ? all : each;
+    case MIRAS__OP_GATE: case MIRAS__OP_RELU2: case MIRAS__OP_COPY: case MIRAS__OP_SCALE:
+    case MIRAS__OP_SQUASH: case MIRAS__OP_MULTIPLY: case MIRAS__OP_CONV: case MIRAS__OP_TAIL:
+      return o->cols;
+    case MIRAS__OP_VALUES: return slot ? all : p->mixer.value;
+    case MIRAS__OP_BONUS: return slot ? 0 : all;   /* miras__text_bonus knows                     */
+    default: return all;
+  }
+}
+
+/* Does it change its result where that lies? */
+static int miras__in_place(const miras__op *o) {
+  return miras__flags(o) & MIRAS__IS_IN_PLACE ||
+         (o->what == MIRAS__OP_ROTATE && o->out == o->in[0]);
+}
+
+/* Slots, by bits, that an operation makes, and of which its adjoint makes a gradient. */
+static unsigned miras__slots_made(const miras__op *o) {
+  return (miras__in_place(o) ? 0 : 1u) |
+         (o->what == MIRAS__OP_GATES ? 0 : 2u * miras__ops[o->what].writes);
+}
+static unsigned miras__slots_back(const miras__op *o) {
+  return 2u * (miras__ops[o->what].grads | (miras__flags(o) & MIRAS__IS_THROUGH ? 1u : 0)) &
+         (miras__in_place(o) && o->what == MIRAS__OP_ROTATE ? 0 : 127u);
+}
+
+/* The array in a slot. */
+static int miras__slot_array(const miras__op *o, int slot) {
+  return slot ? o->in[slot - 1] : o->out;
+}
+
+/* From column *at of `cols` on, the first that no operation of [from, end) has in one of its slots
+ * of this kind; 0: there is none. */
+static int miras__slot_missing(const miras__program *p, int from, int end, int back, int array,
+                               size_t *at, size_t cols) {
+  const size_t stop = *at + cols;
+  int i, s, more = 1;
+  while (more && *at < stop) {
+    for (more = 0, i = from; i < end; i++)
+      for (s = 0; s <= MIRAS__INS; s++) {
+        const miras__op *o = &p->op[i];
+        size_t has, first;
+        if (miras__slot_array(o, s) != array ||
+            !((back ? miras__slots_back(o) : miras__slots_made(o)) >> s & 1))
+          continue;
+        has = miras__slot_of(p, o, s, &first);
+        if (first <= *at && *at - first < has) *at = first + has, more = 1;
+      }
+  }
+  return *at < stop;
+}
+
+/* Operation i reads what was made, and makes what was not. */
+static int miras__text_made(miras__reader *r, int i) {
+  const miras__program *p = r->p;
+  const miras__op *o = &p->op[i];
+  size_t at, cols, other, first, end;
+  int s, t, j;
+  for (s = 0; s <= MIRAS__INS; s++) {
+    const int array = miras__slot_array(o, s), makes = (int)(miras__slots_made(o) >> s & 1);
+    if (!array || r->as[array] == MIRAS__AS_OWN) continue;
+    cols = miras__slot_of(p, o, s, &at), end = at + cols, first = at;
+    if (!makes && array != MIRAS__X && miras__slot_missing(p, 0, i, 0, array, &first, cols)) {
+      miras__text_columns(r, array, first, end - first);
+      return miras__say(r->why, r->n, " have not been made"), 0;
+    }
+    if (s && !makes) continue;
+    for (j = 0; j < i; j++)
+      for (t = 0; t <= MIRAS__INS; t++) {
+        const miras__op *was = &p->op[j];
+        const int made = (int)(miras__slots_made(was) >> t & 1);
+        if (miras__slot_array(was, t) != array) continue;
+        other = miras__slot_of(p, was, t, &first);
+        if (made && makes && (was->what != o->what || (o->what != MIRAS__OP_TIMES &&
+                                                       o->what != MIRAS__OP_RMS)))
+          first = 0, other = end;                  /* an array is made by one kind alone         */
+        if (made && o->what == MIRAS__OP_SQUASH && was->what != MIRAS__OP_TIMES)
+          return miras__text_not(r, "squash is of what times makes");
+        if (made && o->what == MIRAS__OP_ROTATE && !makes && was->what != MIRAS__OP_RMS)
+          return miras__text_not(r, "rotate turns what rms makes where it lies, or makes an array");
+        if (first >= end || at >= first + other || made != makes ||
+            (!made && !t && o->what != MIRAS__OP_SQUASH && was->what != MIRAS__OP_SQUASH))
+          continue;
+        miras__text_columns(r, array, at, cols);
+        miras__say(r->why, r->n, makes ? " have been made by line %d" : " were read by line %d",
+                   r->from[j]);
+        return 0;
+      }
+  }
+  return 1;
+}
+
+/* May an operation read what later ones read too, whose adjoints come first? */
+static int miras__adds_to(const miras__program *p, const miras__op *o) {
+  return o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_MIX || o->what == MIRAS__OP_READ ||
+         o->what == MIRAS__OP_ROTATE || o->what == MIRAS__OP_JOIN ||
+         (o->what == MIRAS__OP_CONV && p->param[o->param].rows > 0);
+}
+
+/* The gradients that operation i makes: where others make some too, all but the last are added. */
+static int miras__text_read(miras__reader *r, int i) {
+  const miras__program *p = r->p;
+  const miras__op *o = &p->op[i];
+  size_t at, cols, first, other;
+  int s, t, j, later = 0;
+  for (s = 1; s <= MIRAS__INS; s++) {
+    const int array = miras__slot_array(o, s);
+    if (!(miras__slots_back(o) >> s & 1) || !array || r->as[array] == MIRAS__AS_OWN ||
+        r->as[array] == MIRAS__AS_GATES || o->what == MIRAS__OP_SKIP || o->what == MIRAS__OP_BONUS)
+      continue;
+    cols = miras__slot_of(p, o, s, &at);
+    for (j = i; j < p->ops; j++)
+      for (t = j == i ? s + 1 : 1; t <= MIRAS__INS; t++) {
+        const miras__op *now = &p->op[j];
+        if (miras__slot_array(now, t) != array || !(miras__slots_back(now) >> t & 1) ||
+            now->what == MIRAS__OP_SKIP || now->what == MIRAS__OP_BONUS)
+          continue;
+        other = miras__slot_of(p, now, t, &first);
+        if (first >= at + cols || at >= first + other) continue;
+        later = 1;
+        if (first == at && other == cols && miras__adds_to(p, o)) continue;
+        r->line = r->from[j];
+        miras__text_columns(r, array, first, other);
+        miras__say(r->why, r->n, " are read by line %d already; what is read twice is the same "
+                   "columns, first by times, mix, conv, read or rotate", r->from[i]);
+        return 0;
+      }
+  }
+  return later || o->what != MIRAS__OP_JOIN ||
+         miras__text_not(r, "no memory reads v behind join");
+}
+
+/* Is all that operation i makes read? */
+static int miras__text_used(miras__reader *r, int i) {
+  const miras__program *p = r->p;
+  const miras__op *o = &p->op[i];
+  size_t at, cols, first;
+  int s;
+  for (s = 0; s <= MIRAS__INS; s++) {
+    const int array = miras__slot_array(o, s);
+    if (!(miras__slots_made(o) >> s & 1) || !array || r->as[array] == MIRAS__AS_OWN ||
+        r->as[array] == MIRAS__AS_STREAM || r->as[array] == MIRAS__AS_ANGLES ||
+        r->as[array] == MIRAS__AS_TURNS)
+      continue;
+    cols = miras__slot_of(p, o, s, &first), at = first;
+    if (!miras__slot_missing(p, i + 1, p->ops, 1, array, &at, cols)) continue;
+    miras__text_columns(r, array, at, first + cols - at);
+    return miras__say(r->why, r->n, " are read by no line"), 0;
+  }
+  return 1;
+}
+
+/* Are there as many of these operations, with this result if it is not 0, as there must be? */
+static int miras__text_has_all(miras__reader *r, int what, int out, int recalls, int want) {
+  int i, has = 0;
+  for (i = 0; i < r->p->ops; i++)
+    has += r->p->op[i].what == what && (!out || r->p->op[i].out == out) &&
+           (what != MIRAS__OP_MEMORY || r->p->op[i].function == recalls);
+  if (has == want) return 1;
+  miras__text_bad(r);
+  miras__say(r->why, r->n, "%s ", recalls ? "recall" : miras__ops[what].word);
+  if (out) miras__say_name(r, out), miras__say(r->why, r->n, " ");
+  miras__say(r->why, r->n, "stands there %d times; by the layer's fields it stands %d times", has,
+             want);
+  return 0;
+}
+
+/* Do the operations around memories and attention go with the descriptor? */
+static int miras__text_complete(miras__reader *r) {
+  const miras__program *p = r->p;
+  const miras__mixer *m = &p->mixer;
+  const int memory = m->heads > 0, mac = r->d->type == MIRAS_LAYER_MAC;
+  const int key = m->own ? m->own : m->k, keys = m->qk_map == MIRAS_QK_MAP_COMPLEMENT;
+  const int length = m->length != 0, turn = memory && m->rope.turn > 0;
+  if (p->stream != MIRAS__Y) return miras__text_not(r, "the last branch must make out");
+  if (p->segmented) return miras__text_not(r, "segments have no end: whole");
+  if (!miras__text_has_all(r, MIRAS__OP_MEMORY, 0, 0, memory) ||
+      !miras__text_has_all(r, MIRAS__OP_MEMORY, 0, 1, mac) ||
+      !miras__text_has_all(r, MIRAS__OP_ATTEND, 0, 0, p->attending.heads > 0) ||
+      !miras__text_has_all(r, MIRAS__OP_GATES, 0, 0, memory && m->gates) ||
+      !miras__text_has_all(r, MIRAS__OP_KEYS, 0, 0, memory && (m->own || keys)) ||
+      !miras__text_has_all(r, MIRAS__OP_SKIP, 0, 0, p->param[MIRAS__W_SKIP].rows > 0) ||
+      !miras__text_has_all(r, MIRAS__OP_VALUES, 0, 0, r->d->type == MIRAS_LAYER_RWKV))
+    return 0;
+  if (!memory) return 1;
+  return miras__text_has_all(r, MIRAS__OP_LENGTH, m->q, 0, length || m->query_scale < 1) &&
+         (keys || miras__text_has_all(r, MIRAS__OP_LENGTH, key, 0, length)) &&
+         miras__text_has_all(r, MIRAS__OP_TURN, m->q, 0, turn) &&
+         (keys || miras__text_has_all(r, MIRAS__OP_TURN, key, 0, turn));
+}
+
+/* The bonus finds queries, keys and values in columns that these were read from. */
+static int miras__text_bonus(miras__reader *r, const miras__op *o) {
+  const miras__mixer *m = &r->p->mixer;
+  const unsigned char ids[3] = {MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V}, to[3] = {m->q, m->own, m->v};
+  int i;
+  for (i = 0; i < 3; i++) {
+    const miras__op *read = miras__text_op_of(r->p, MIRAS__OP_READ, 0, to[i]);
+    if (!read || read->in[0] != o->in[0] || read->in_at[0] != r->p->param[ids[i]].column ||
+        !r->p->param[ids[i]].rows)
+      return miras__text_not(r, "bonus reads the array in which q.weight, k.weight and v.weight "
+                                "make what q, own and v read");
+  }
+  return miras__text_op_of(r->p, MIRAS__OP_HEAD_NORM, 0, o->out) != NULL ||
+         miras__text_not(r, "bonus adds to what head_norm makes");
+}
+
+static int miras__text_sound(miras__reader *r) {
+  const miras__program *p = r->p;
+  const int last = r->line;
+  int i;
+  for (i = MIRAS__Y + 1; i < p->arrays; i++)
+    if (!r->name[i]) r->as[i] = MIRAS__AS_OWN;
+  for (i = 0; i < p->ops; i++) {
+    r->line = r->from[i];
+    if (!miras__text_made(r, i) || !miras__text_read(r, i) || !miras__text_used(r, i) ||
+        (p->op[i].what == MIRAS__OP_BONUS && !miras__text_bonus(r, &p->op[i])))
+      return 0;
+  }
+  r->line = last;
+  return miras__text_complete(r);
+}
+
+/* ---- all of it ---- */
+
+/* Behind what is left of a line: the next one; 0 at the end. A wrong character is refused by the
+ * line that begins with it. */
+static int miras__text_next(miras__reader *r) {
+  if (*r->at == '#')
+    while (!miras__ends(*r->at) && *r->at != '\n') r->at++;
+  if (miras__ends(*r->at)) return 0;
+  if (*r->at == '\n' || *r->at == ';') r->at++, r->line++;
+  return 1;
+}
+
+/* The text of a kind of layer, behind its line "layer" and the letter, or, of the first kind, what
+ * stands before any; NULL: there is none. */
+static const char *miras__text_of(const char *text, char letter, int first, int *line) {
+  miras__reader r;
+  int here = first;
+  memset(&r, 0, sizeof r);
+  r.at = text, r.line = 1;
+  while (text) {
+    const char *at = r.at;
+    *line = r.line;
+    if (miras__text_word(&r) && miras__same(r.word, "layer")) {
+      here = miras__text_word(&r) && r.word[0] == letter && !r.word[1];
+      at = r.at;
+    } else if (here && r.word[0]) {
+      return at;
+    }
+    while (miras__text_word(&r)) continue;
+    if (!miras__text_next(&r) || at == r.at) break;
+  }
+  return NULL;
+}
+
+/* Begin a program whose lines a text says: what its type has. */
+static MIRAS__COLD void miras__text_begin(miras__reader *r) {
+  static const char *const names[] = {"x", "out", "q", "k", "v", "own", "erase", "put", "gates"};
+  miras__mixer *m = &r->p->mixer;
+  unsigned char at[9] = {MIRAS__X, MIRAS__Y, 0, 0, 0, 0, 0, 0, 0};
+  int i;
+  if (r->d->type == MIRAS_LAYER_MAC) miras__mac_make(r->p);
+  at[2] = m->q, at[3] = m->k, at[4] = m->v, at[5] = m->own, at[6] = m->erase, at[7] = m->replace,
+  at[8] = m->gated;
+  for (i = 0; i < 9; i++) {
+    miras__piece x;
+    memset(&x, 0, sizeof x);
+    x.name = names[i], x.length = (uint32_t)strlen(names[i]);
+    if (at[i]) miras__text_name(r, at[i], &x, i < 2 ? MIRAS__AS_STREAM : i < 8 ? MIRAS__AS_HEADS
+                                                                               : MIRAS__AS_GATES);
+  }
+}
+
+/* The program that a text says, from its line `line` on. */
+static MIRAS__COLD miras_result miras__build_text(miras__program *p, const miras_layer_desc *d,
+                                                  const char *text, int line, char *why, size_t n) {
+  miras__reader r;
+  int i, right = 1;
+  memset(&r, 0, sizeof r);
+  r.p = p, r.d = d, r.at = text, r.line = line, r.why = why, r.n = n;
+  miras__text_begin(&r);
+  while (right) {
+    const char *at = r.at;
+    if (miras__text_word(&r)) {
+      if (miras__same(r.word, "layer")) break;
+      right = miras__text_line(&r);
+    }
+    if (!right || !miras__text_next(&r)) break;
+    if (at == r.at) right = miras__text_not(&r, "a character that no word has");
+  }
+  for (i = 0; right && i < p->tails; i++) {
+    int j = 0;
+    while (j < p->ops && (p->op[j].what != MIRAS__OP_TAIL || p->op[j].part != i)) j++;
+    if (j == p->ops) miras__add_tail(p, i), r.from[j < MIRAS__OPS ? j : 0] = (uint16_t)r.line;
+  }
+  if (right && !p->fits) right = miras__text_not(&r, "there are too many operations");
+  return right && miras__text_sound(&r) ? MIRAS_OK : MIRAS_ERR_DESC;
+}
+
+/* ---- and back ---- */
+
+/* A text as models and files have it: words with a blank between, lines with a semicolon behind.
+ * Returns its characters; to: NULL, or room for them and an end. */
+static size_t miras__text_copy(const char *from, char *to) {
+  miras__reader r;
+  size_t n = 0;
+  int words;
+  memset(&r, 0, sizeof r);
+  for (r.at = from; from;) {
+    const char *at = r.at;
+    for (words = 0; miras__text_word(&r); words++) {
+      const size_t length = (size_t)(r.at - r.start);
+      if (words && to) to[n] = ' ';
+      n += words > 0;
+      if (to) memcpy(to + n, r.start, length);
+      n += length;
+    }
+    if (words && to) to[n] = ';';
+    n += words > 0;
+    if (!miras__text_next(&r) || at == r.at) break;
+  }
+  if (to) to[n] = 0;
+  return n;
+}
+
+/* A text that is made; beyond `size` its characters are counted. */
+typedef struct miras__printer {
+  const miras__program *p;
+  char *text;
+  size_t size, n;
+} miras__printer;
+
+static void miras__print(miras__printer *x, const char *word) {
+  for (; *word; word++, x->n++)
+    if (x->n + 1 < x->size) x->text[x->n] = *word, x->text[x->n + 1] = 0;
+}
+static void miras__print_number(miras__printer *x, const char *before, size_t number) {
+  char text[32] = "";
+  miras__say(text, sizeof text, "%zu", number);
+  miras__print(x, before), miras__print(x, text);
+}
+
+/* The name of an array: of those with one name all but the first have a number behind it. */
+static void miras__print_array(miras__printer *x, int i) {
+  const miras__array *of = x->p->array;
+  const char *name = i == MIRAS__X ? "x" : i == MIRAS__Y ? "out" : of[i].name;
+  size_t same = i > MIRAS__Y && miras__same(name, "x");
+  int j;
+  for (j = MIRAS__Y + 1; j < i; j++) same += miras__same(name, of[j].name) != 0;
+  miras__print(x, name);
+  if (same) miras__print_number(x, "", same + 1);
+}
+
+/* The array in a slot, with its columns where they are not all. */
+static void miras__print_slot(miras__printer *x, const miras__op *o, int slot) {
+  const miras__program *p = x->p;
+  const int array = miras__slot_array(o, slot);
+  const miras__array *a = &p->array[array];
+  const size_t all = (size_t)a->heads * a->dim;
+  size_t at, cols = miras__slot_of(p, o, slot, &at);
+  char name[24];
+  int i, id = 0;
+  miras__print(x, slot || miras__in_place(o) ? " " : ""), miras__print_array(x, array);
+  for (i = 0; slot && !id && at && i < p->ops; i++) {   /* by the weight that makes them         */
+    if (p->op[i].what == MIRAS__OP_TIMES && p->op[i].out == array) id = p->op[i].param;
+    while (id && p->param[id].column != at) id = p->param[id].next;
+  }
+  if (at && id) miras__print(x, "@"), miras__print(x, miras__param_name(p, id, name));
+  else if (at) miras__print_number(x, "@", at);
+  if (slot && (at || cols != all) && cols && o->what != MIRAS__OP_GATES)
+    miras__print_number(x, ":", cols);
+}
+
+static void miras__print_param(miras__printer *x, int id) {
+  char name[24];
+  miras__print(x, " "), miras__print(x, miras__param_name(x->p, id, name));
+}
+
+/* A weight, the numbers behind it, and its bias. */
+static void miras__print_weight(miras__printer *x, int id, size_t number) {
+  miras__print_param(x, id);
+  if (number) miras__print_number(x, " ", number);
+  if (!x->p->param[id].bias) return;
+  miras__print(x, " bias"), miras__print_param(x, x->p->param[id].bias);
+}
+
+/* What stands for a letter of a form. */
+static void miras__print_operand(miras__printer *x, const miras__op *o, char letter, int may) {
+  static const char words[] = MIRAS__FUNCTIONS;
+  const miras__program *p = x->p;
+  const char *at = letter == 'f' ? words : letter == 't' ? "memory attention" : "mixer attention";
+  const int slot = letter - '0' + 1;
+  char word[32];
+  int i, id;
+  if (letter == 'i') {
+    miras__print_slot(x, o, 0);
+    if (o->what == MIRAS__OP_SQUASH) miras__print_number(x, ":", o->cols);
+  } else if (letter >= '0' && letter <= '5') {
+    if (!may || o->in[slot - 1]) miras__print_slot(x, o, slot);
+  } else if (letter == 's') {
+    miras__print(x, " "), miras__print_array(x, o->in[0]);
+  } else if (letter == 'h') {
+    miras__print_number(x, " ", o->heads);
+  } else if (letter == 'p') {
+    if (o->param) miras__print_param(x, o->param);
+  } else if (letter == 'b' || letter == 'c') {
+    const size_t rows = p->param[o->param].rows;
+    if (rows) miras__print_weight(x, o->param, letter == 'c' ? rows : 0);
+  } else if (letter == 'w') {
+    for (id = o->param; id; id = p->param[id].next)
+      miras__print_weight(x, id, p->param[id].cols);
+  } else if (letter == 'm' && o->what == MIRAS__OP_MIX) {
+    miras__print_number(x, " ", o->part);
+  } else if (!may || o->in[1]) {
+    for (i = letter == 'm' ? o->part : o->function; miras__next_word(word, &at) && i--;) continue;
+    miras__print(x, " "), miras__print(x, word);
+  }
+}
+
+/* The program as a text. */
+static MIRAS__COLD void miras__program_print(miras__printer *x) {
+  const miras__program *p = x->p;
+  int i, segmented = 0;
+  for (i = 0; i < p->ops; i++) {
+    const miras__op *o = &p->op[i];
+    const char *form = miras__forms[o->what];
+    const int recalls = o->what == MIRAS__OP_MEMORY && o->function;
+    if (o->segment != segmented) miras__print(x, segmented ? "whole\n" : "segments\n");
+    segmented = o->segment;
+    if (*form == 'o') {
+      miras__print_slot(x, o, 0);
+      miras__print(x, " = ");
+      form++;
+    }
+    miras__print(x, recalls ? "recall" : miras__ops[o->what].word);
+    for (; *form; form += 1 + (form[1] == '?'))
+      miras__print_operand(x, o, *form, form[1] == '?');
+    miras__print(x, "\n");
+  }
+}
 #endif
 
 /* @78 MODEL ------------------------------ needs 10 11 13 14 15 20 24 31 32 45 57 58 74 75 77 -- */
@@ -23773,6 +25157,8 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
                                                     int mixes, miras__program *p, char *why,
                                                     size_t n) {
   miras_result result = MIRAS_OK;
+  const char *text;
+  int line = 1;
   memset(p, 0, sizeof *p);
   if (miras__remembers(d->type)) result = miras__plan_make(&p->mixer.plan, &d->memory, why, n);
   if (result != MIRAS_OK) return result;
@@ -23798,8 +25184,10 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->mlp.sums_to_one = d->mlp.norm_topk;
   result = miras__parts_make(p, d, why, n);
   if (result != MIRAS_OK) return result;
-  miras__builders[d->type](p, d);
-  if (miras__program_end(p)) return result;
+  text = miras__text_of(m->desc.program, d->letter, d == &m->desc.layer[0], &line);
+  if (text) result = miras__build_text(p, d, text, line, why, n);
+  else miras__builders[d->type](p, d);
+  if (result != MIRAS_OK || miras__program_end(p)) return result;
   miras__say(why, n,
              "heads and their sizes, width, hidden and gates make more numbers per token, a "
              "larger parameter or a larger state of a running text than a model allows");
@@ -23883,6 +25271,33 @@ static MIRAS__COLD miras_result miras__items_resolve(const char *name, const cha
       miras__say(why, n, "it must be items with commas between, each a word and sizes: %s", words);
     return MIRAS_ERR_DESC;
   }
+}
+
+/* Look through the texts of layers, whose lines the kinds look at: letters, size, characters. */
+static MIRAS__COLD miras_result miras__texts_resolve(const miras_model_desc *d, char *why,
+                                                     size_t n) {
+  unsigned char seen[MIRAS_MAX_LAYER_KINDS] = {0};
+  miras__reader r;
+  memset(&r, 0, sizeof r);
+  r.at = d->program, r.line = 1, r.why = why, r.n = n;
+  while (d->program) {
+    const char *at = r.at;
+    if (miras__text_word(&r) && miras__same(r.word, "layer")) {
+      int kind = miras__text_word(&r) && !r.word[1] ? miras__kind_of(d, r.word[0]) : -1;
+      if (kind >= 0 && !miras__used(d, kind)) kind = -1;
+      if (kind < 0 || seen[kind]++)
+        return miras__text_bad(&r), miras__say(why, n, "\"%s\" %s", r.word,
+                                               kind < 0 ? "is no letter of a kind of layer here"
+                                                        : "has had its lines"), MIRAS_ERR_DESC;
+    }
+    while (miras__text_word(&r)) continue;
+    if (!miras__text_next(&r)) break;
+    if (at == r.at) return miras__text_not(&r, "a character that no word has"), MIRAS_ERR_DESC;
+  }
+  if (miras__text_copy(d->program, NULL) < MIRAS_PROGRAM_SIZE) return MIRAS_OK;
+  miras__say(why, n, "program has %zu characters; it must have less than %d",
+             miras__text_copy(d->program, NULL), MIRAS_PROGRAM_SIZE);
+  return MIRAS_ERR_DESC;
 }
 
 /* What rows bring and are answered: the numbers of each; with m->in and m->out the items too. */
@@ -24100,10 +25515,12 @@ static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__prog
     first[i] = (unsigned char)m->kinds;
     if (result == MIRAS_OK) result = miras__kind_counts_in(m, room, i, 1, count, to, n - at);
     if (result != MIRAS_OK) return result;
+    if (i == m->gives_kind) {
+      *gives = (unsigned char)m->kinds;
+      result = miras__kind_counts_in(m, room, i, 0, 1, to, n - at);
+      if (result != MIRAS_OK) return result;
+    }
     if (why && n) why[0] = 0;
-    if (i != m->gives_kind) continue;
-    *gives = (unsigned char)m->kinds;
-    (void)miras__kind_counts_in(m, room, i, 0, 1, NULL, 0);
   }
   return MIRAS_OK;
 }
@@ -24126,6 +25543,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__prog
   result = miras__pattern_resolve(m, why, n);
   if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
   if (result == MIRAS_OK) result = miras__rows_resolve(m, why, n);
+  if (result == MIRAS_OK) result = miras__texts_resolve(d, why, n);
   if (result != MIRAS_OK) return result;
   m->width = (size_t)d->width;
   m->vocab = (size_t)d->vocab;
@@ -24233,6 +25651,7 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   miras__arena arrays;
   size_t run = 16, site = 1, l;
   float *behind;
+  char *text;
   int i;
   m->views = NULL, m->in = NULL, m->out = NULL;
   miras__views_make(m);
@@ -24243,8 +25662,11 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   m->params = miras__floats(a, m->param_count, 1);
   m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
   behind = miras__floats(a, m->arrays, 1);
+  text = (char *)miras__take(a, m->desc.program ? 1 + miras__text_copy(m->desc.program, NULL) : 0,
+                             1);
   if (!programs) return;
   m->program = programs;
+  if (m->desc.program) miras__text_copy(m->desc.program, text), m->desc.program = text;
   miras__items_make(m);
   miras__programs_make(m);
   miras__views_make(m);
@@ -24529,6 +25951,23 @@ MIRAS_API void miras_model_close(miras_model *m) {
 
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
   return m ? &m->desc : NULL;
+}
+
+MIRAS_API size_t miras_model_program(const miras_model *m, char letter, char *text, size_t size) {
+  miras__printer x;
+  int i, at = 0;
+  memset(&x, 0, sizeof x);
+  if (text && size) text[0] = 0;
+  if (!m) return 0;
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS && !x.p; i++) {
+    if (!miras__used(&m->desc, i)) continue;
+    if (miras__letter(&m->desc, i) == letter) x.p = &m->program[at];
+    at += 1 + (i == m->gives_kind);
+  }
+  if (!x.p) return 0;
+  x.text = text, x.size = text ? size : 0;
+  miras__program_print(&x);
+  return x.n;
 }
 
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer) {
@@ -27413,9 +28852,9 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
   return n;
 }
 
-/* @85 FILES ------------------------------------ needs 10 11 14 31 32 58 72 74 75 78 79 80 84 -- */
+/* @85 FILES --------------------------------- needs 10 11 14 31 32 58 72 74 75 77 78 79 80 84 -- */
 
-/* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 4 MiB,
+/* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 5 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
  * them that only runs: BF16, F16, and for Q8 U8 of [rows, bytes of a row]. The header's
  * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
@@ -27554,6 +28993,7 @@ static int miras__version(const miras_model_desc *d) {
     const miras__field *f = miras__in_file(d, MIRAS__VERSION, place, &kind);
     if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
   }
+  if (d->program) version = 9;
   return version;
 }
 
@@ -27607,6 +29047,32 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
   return start;
 }
 
+/* Do two texts of layers, or none, say different words? */
+#ifndef MIRAS_NO_MODEL
+static MIRAS__COLD int miras__texts_differ(const char *a, const char *b) {
+  miras__reader r[2];
+  int i, ends[2];
+  memset(r, 0, sizeof r);
+  r[0].at = a ? a : "", r[1].at = b ? b : "";
+  do {
+    int line[2];
+    for (i = 0; i < 2; i++) {
+      const char *at;
+      line[i] = r[i].line, ends[i] = 0;
+      while (!miras__text_word(&r[i]) && !ends[i])
+        at = r[i].at, ends[i] = !miras__text_next(&r[i]) || at == r[i].at;
+      line[i] = r[i].line > line[i];
+    }
+    if (r[0].at - r[0].start != r[1].at - r[1].start || (!ends[0] && line[0] != line[1]) ||
+        memcmp(r[0].start, r[1].start, (size_t)(r[0].at - r[0].start)))
+      return 1;
+  } while (!ends[0]);
+  return 0;
+}
+#else
+static int miras__texts_differ(const char *a, const char *b) { return a != b; }
+#endif
+
 /* A field that decides as much as `decides` in which two models differ: 1, and a sentence. */
 static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_model_desc *b,
                                       int decides, char *why, size_t n) {
@@ -27627,10 +29093,12 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
                miras__quoted(other, 106, other));      /* 256 bytes hold every sentence */
     return 1;
   }
-  return 0;
+  if (decides != MIRAS__SHAPE || !miras__texts_differ(a->program, b->program)) return 0;
+  miras__say(why, n, "program has other lines than program");
+  return 1;
 }
 
-#define MIRAS__MAX_HEADER (1u << 22)   /* bytes of a model's header                               */
+#define MIRAS__MAX_HEADER (5u << 20)   /* bytes of a model's header                               */
 
 #ifndef MIRAS_NO_MODEL
 /* ---- writing a model ---- */
@@ -27752,8 +29220,8 @@ enum { MIRAS__MAX_TENSORS = (MIRAS_MAX_LAYERS + 2) * MIRAS__PARAMS,
        MIRAS__NOTE_SIZE = MIRAS__NAME_SIZE + MIRAS_PATTERN_SIZE + 8,
        MIRAS__ENTRY_SIZE = sizeof(((miras_view *)0)->name) + 140 };
 MIRAS__FITS(miras__header_fits, 5 * (MIRAS__ITEMS + 1) + 10 <= 2 * MIRAS__PARAMS &&
-  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + (int)MIRAS__PLACES * (int)MIRAS__NOTE_SIZE <=
-    MIRAS__MAX_HEADER);
+  MIRAS__MAX_TENSORS * MIRAS__ENTRY_SIZE + (int)MIRAS__PLACES * (int)MIRAS__NOTE_SIZE +
+    MIRAS_PROGRAM_SIZE <= MIRAS__MAX_HEADER);
 
 /* ,"key":"value" */
 static void miras__out_note(miras__sink *s, const char *key, const char *value) {
@@ -27789,6 +29257,11 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
     line[0] = 0;
     miras__say(line, MIRAS__NAME_SIZE, "%s%s", i < MIRAS__FIELDS ? "" : letter, f->name);
     miras__out_note(s, line, text);
+  }
+  if (m->desc.program) {
+    miras__out_text(s, ",\"program\":\"");
+    miras__out_text(s, m->desc.program);
+    miras__out_text(s, "\"");
   }
   if (tr) {
     text[miras__put_digits(text, sizeof text, 0, tr->now->steps, 1)] = 0;
@@ -27836,7 +29309,7 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
 
 /* The entries of __metadata__ that are neither fields nor other people's notes. */
 enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
-       MIRAS__NOTE_STEPS, MIRAS__NOTES };
+       MIRAS__NOTE_STEPS, MIRAS__NOTE_PROGRAM, MIRAS__NOTES };
 
 /* A model's file, and a cursor in its header. */
 typedef struct miras__file {
@@ -27869,7 +29342,8 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
  * right, 0 for a wrong one, -1 for anybody else's. */
 static int miras__read_note(miras__file *f, int *note, const char *name, const char *value,
                             const char *start) {
-  static const char names[MIRAS__NOTES][12] = {"format", "version", "writer", "checksum", "steps"};
+  static const char names[MIRAS__NOTES][12] = {"format", "version", "writer", "checksum", "steps",
+                                               "program"};
   for (*note = 0; *note < MIRAS__NOTES && !miras__same(name, names[*note]);) ++*note;
   switch (*note) {
     case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
@@ -27879,6 +29353,9 @@ static int miras__read_note(miras__file *f, int *note, const char *name, const c
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &f->steps);
     case MIRAS__NOTE_CHECKSUM: f->checksum = start;
       return f->t.at - start == 9;   /* eight plain digits and the quote */
+    case MIRAS__NOTE_PROGRAM: f->d.program = start;   /* which ends with a quote too */
+      return f->t.at - start > 1 && f->t.at - start <= MIRAS_PROGRAM_SIZE &&
+             !memchr(start, '\\', (size_t)(f->t.at - start));
     default: return -1;
   }
 }
@@ -27995,6 +29472,7 @@ static int miras__complete(const miras__file *f) {
     if (f->seen[place] && !miras__in_file(&f->d, f->version, place, &kind)) return 0;
   /* Our files name their writer and carry a checksum. One without the other is damage. */
   return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
+         (f->version >= 9 || !f->noted[MIRAS__NOTE_PROGRAM]) &&
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
 }
 
@@ -28292,6 +29770,8 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
     for (; *at; at++)
       if (miras__is_letter(*at))
         says[0] = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, says[0]);
+    if (d->program)
+      says[0] = miras__hash(says[0] ^ miras__crc32c(0, d->program, strlen(d->program)));
     says[2] = session->state_bytes;
     s->at = session->state;
     s->width = session->in.model->width;
@@ -29205,7 +30685,7 @@ static MIRAS__COLD miras_result miras__header_look(int what, const void *object,
   if (!miras__check_header(&f, header, size)) return miras__file_wrong(&f, why, n);
   if (what == MIRAS__A_DESCRIPTION) {
     miras_model_desc *d = ((const miras__description *)object)->d;
-    f.d.limit = d->limit;
+    f.d.limit = d->limit, f.d.program = NULL;
     *d = f.d;
     return MIRAS_OK;
   }

@@ -55,6 +55,7 @@
 
 #include "lm_charts.h"
 #include "lm_options.h"
+#include "lm_layers.h"
 #include "lm_vocabulary.h"
 
 /* ---- losses over a text ---------------------------------------------------------------------- */
@@ -228,7 +229,10 @@ static size_t count_parameters(const miras_model *m) {
  * windows do not teach to forget what came before them. */
 static int lives_on(const options *o, const miras_model_desc *d) {
   const miras_memory_desc *m = &d->layer[0].memory;
+  const miras_layer_type type = d->layer[0].type;
   if (d->pattern[0] && !strchr(d->pattern, 'm')) return 0;
+  if (type == MIRAS_LAYER_MLP || type == MIRAS_LAYER_CONV || type == MIRAS_LAYER_ATTENTION)
+    return 0;
   if (m->decay_target || d->layer[0].mixer.decay_horizon || o->carry > 0 || m->reset_every)
     return 0;
   return m->architecture != MIRAS_ARCH_KV_CACHE || m->window > o->context;
@@ -375,6 +379,8 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.layer[0].mixer.conv_size = o->conv;
   d.dropout = (float)o->dropout;
   d.seed = o->seed;
+  if (o->layer) read_layers(&d, o->layer);
+  if (d.pattern[0]) d.layers = 0;
   for (k = 0; k < 16 && o->set[k]; k++) {
     const char *equals = strchr(o->set[k], '=');
     char field[64], said[512];
@@ -1066,7 +1072,8 @@ static int emit(const options *o) {
   return 0;
 }
 
-static int list_models(const char *only) {
+static int list_models(const options *o) {
+  const char *only = o->file[0];
   static const char *const field[] = {"memory.architecture", "memory.bias", "memory.retention",
                                       "memory.algorithm", "memory.chunk"};
   static const int width[] = {13, 15, 11, 18, 0};
@@ -1076,6 +1083,17 @@ static int list_models(const char *only) {
     char value[32];
     if (miras_model_preset(&d, miras_preset_find(only), 1) != MIRAS_OK)
       no_model("the name", only);
+    if (o->program) {
+      options of = *o;
+      miras_model *m;
+      char why[256] = "";
+      of.model = only;
+      d = describe(&of, 256);
+      if (!(m = miras_model_open(&d, NULL, why, sizeof why))) die(1, "%s", why);
+      print_layers(m);
+      miras_model_close(m);
+      return 0;
+    }
     for (i = 0; miras_model_desc_field(i) != NULL; i++)
       printf("%s=%s\n", miras_model_desc_field(i),
              miras_model_desc_get(&d, miras_model_desc_field(i), value, sizeof value));
@@ -1178,6 +1196,11 @@ static const option table[] = {
   {"hidden", "t", 'i', &given.hidden, 0, 1 << 20, "width of the MLPs; 0: 8/3 of --dim"},
   {"parameters", "t", 'i', &given.parameters, 0, INT_MAX,
    "choose --hidden for at most so many; 0: do not"},
+  {"layer", "t", 's', &given.layer, 0, 0,
+   "a file of layers of one's own, such as examples/mine.layer; --model has what else there is"},
+  {"program", "m", 'f', &given.program, 0, 0, "a model's layers as such a file"},
+  {"dim", "m", 'i', &given.dim, 1, 65536, "width of the network"},
+  {"heads", "m", 'i', &given.heads, 1, 4096, "memories per layer"},
   {"untied", "t", 'f', &given.untied, 0, 0, "a matrix of its own for the head"},
   {"conv", "t", 'i', &given.conv, 1, 8, "taps of the causal convolutions"},
   {"chunk", "t", 'i', &given.chunk, 0, 1024, "tokens that share one anchor; 0: the model's own"},
@@ -1259,7 +1282,7 @@ int main(int argc, char **argv) {
   else if (!strcmp(command, "help")) { print_help(table); status = 0; }
   else if (!strcmp(command, "models")) {
     parse(o, table, argc, argv, 'm', argc > 2);
-    status = list_models(o->file[0]);
+    status = list_models(o);
   } else if (!strcmp(command, "read")) {
     parse(o, table, argc, argv, 'r', 1);
     status = read_with(o, o->file[0]);

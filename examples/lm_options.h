@@ -5,11 +5,11 @@
 #include "lm_tools.h"
 
 typedef struct options {
-  const char *model, *pattern, *out, *prompt, *svg, *from, *only, *weights, *with;
+  const char *model, *pattern, *layer, *out, *prompt, *svg, *from, *only, *weights, *with;
   const char *set[16];
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
-  int streams, horizon, reset, anew, limit, adapt;
+  int streams, horizon, reset, anew, limit, adapt, program;
   double lr, decay, dropout, val, minutes, temperature, top_p, carry, step;
   uint64_t seed;
   int steps_given;
@@ -18,7 +18,7 @@ typedef struct options {
 
 typedef struct option {
   const char *name;        /* without the dashes */
-  const char *commands;    /* t(rain), g(enerate), e(val), c(onvert and emit), r(ead) */
+  const char *commands;    /* t(rain), g(enerate), e(val), c(onvert and emit), r(ead), m(odels) */
   char type;               /* i(nt), u(int64), r(eal), s(tring), l(ist of 16 of them), f(lag) */
   void *value;
   double low, high;
@@ -37,7 +37,8 @@ static const char usage[] =
   "  lm convert MODEL --out FILE       the model with shorter weights\n"
   "  lm emit FILE --out FILE           C source of a model, or of a saved memory or session\n"
   "  lm models                         the memories to choose from\n"
-  "  lm models NAME                    the fields of one, as --set takes them\n";
+  "  lm models NAME                    the fields of one, as --set takes them\n"
+  "  lm models NAME --program          its layers line by line, as --layer takes them\n";
 
 static const option *find_option(const option *table, const char *name, char command) {
   for (; table->name; table++)
@@ -72,7 +73,8 @@ static void no_option(const option *o, const char *text, const char *name, char 
 
 static void print_help(const option *table) {
   static const struct { char letter; const char *name; } part[] = {
-    {'r', "read"}, {'t', "train"}, {'g', "generate"}, {'e', "eval"}, {'c', "convert, emit"}};
+    {'r', "read"}, {'t', "train"}, {'g', "generate"}, {'e', "eval"}, {'c', "convert, emit"},
+    {'m', "models"}};
   int i;
   fputs(usage, stdout);
   for (i = 0; i < (int)(sizeof part / sizeof part[0]); i++) {

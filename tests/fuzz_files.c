@@ -165,6 +165,9 @@ static void fuzz_patterns(void) {
       d.layer[0].mlp.none = 1;
       d.layer[0].mlp.hidden = 0;
     }
+    if (strchr(patterns[i], 'f'))
+      d.program = "layer f; h = norm x norm2.gain; a = times h mine.up 3; b = conv a:3 c.weight 2 "
+                  "silu; r = relu2 b; out = branch r mlp.down";
     if (!patterns[i][0]) d.layer[0] = d.layer[2];
     fuzz_add(&d);
   }
@@ -414,7 +417,9 @@ static void fuzz_lines(miras_model_desc *d, const uint8_t *at, size_t n) {
     if (*line == '!') {
       char *const texts[] = { d->pattern, d->inputs, d->outputs, d->layer[0].memory.groups };
       static const char *const names[] = { "pattern", "inputs", "outputs", "memory.groups" };
+      static char program[sizeof value];
       size_t i;
+      if (!strcmp(field, "program")) d->program = strcpy(program, value);
       for (i = 0; i < 4; i++) {
         const size_t room = i < 3 ? MIRAS_PATTERN_SIZE : MIRAS_GROUPS_SIZE;
         if (strcmp(field, names[i])) continue;
@@ -582,14 +587,16 @@ static size_t fuzz_foreign(unsigned char *to, int which) {
   return n - cut;
 }
 
-/* Other characters in a pattern, some of them wrong. */
+/* Other characters in a pattern, or in the lines of layers, some of them wrong. */
 static void fuzz_repattern(unsigned char *file, size_t n, uint64_t r) {
-  static const char mark[] = "\"pattern\":\"";
-  size_t i = 8, length = sizeof mark - 1;
-  while (i + length < n && memcmp(file + i, mark, length) != 0) i++;
+  static const char marks[2][12] = {"\"pattern\":\"", "\"program\":\""};
+  const int lines = (int)(r >> 40 & 1);
+  size_t i = 8, length = sizeof marks[0] - 1;
+  while (i + length < n && memcmp(file + i, marks[lines], length) != 0) i++;
   for (i += length; i < n && file[i] != '"'; i++) {
     r = miras__hash(r);
-    if (r & 3) file[i] = (unsigned char)"mwgam(*2)9x"[(r >> 8) % 11];
+    if (lines ? !(r & 31) : r & 3)
+      file[i] = (unsigned char)(lines ? "haxrbc=@:;1" : "mwgam(*2)9x")[(r >> 8) % 11];
   }
 }
 

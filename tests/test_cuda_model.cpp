@@ -520,6 +520,37 @@ static unsigned full_lists(int argc, char **argv) {
   return !ok;
 }
 
+/* Layers of lines. */
+static unsigned lines(int argc, char **argv) {
+  static const struct { miras_layer_type type; const char *text; } row[] = {
+    {MIRAS_LAYER_CONV,
+     "h = norm x in.gain; b = times h b.weight 20; c = times h c.weight 20\n"
+     "v = times h v.weight 20; bv = multiply b v; y = conv bv short.weight 3 identity\n"
+     "z = gate y c silu; mid = branch z o.weight bias o.bias; h2 = norm mid norm2.gain\n"
+     "a = times h2 mlp.up 32; s = times a more.weight 32; r = relu2 a; u = gate r s gelu\n"
+     "n = rms u 4 n.gain; out = branch n mlp.down"},
+    {MIRAS_LAYER_ATTENTION,
+     "h = norm x norm1.gain; qkv = times h q.weight 20 k.weight 20 v.weight 20 out_gate.weight 20\n"
+     "an = angles attention; tq = rotate qkv:20 2 an; tk = rotate qkv@k.weight:20 2 an\n"
+     "y = attend tq tk qkv@v.weight:20; c = conv y conv_q.weight 3 silu\n"
+     "u = gate c qkv@out_gate.weight:20 sigmoid; out = branch u o.weight"}};
+  unsigned i, failed = 0;
+  if (argc > 1 && strcmp(argv[argc - 1], "lines")) return 0;
+  threads = 64;
+  for (i = 0; i < sizeof row / sizeof *row; i++) {
+    miras_model_desc d;
+    int ok;
+    memset(&d, 0, sizeof d);
+    d.vocab = WORDS, d.width = 20, d.heads = 2, d.layers = 2, d.seed = 5, d.dropout = 0.1f;
+    d.layer[0].type = row[i].type, d.program = row[i].text;
+    if (d.layer[0].type == MIRAS_LAYER_ATTENTION) d.layer[0].attention.window = 20;
+    ok = learns(&d, NULL, 0) && answers(&d);
+    printf("layers of lines, %u: %s\n", i, ok ? "the same" : "DIFFERS");
+    failed += !ok;
+  }
+  return failed;
+}
+
 int main(int argc, char **argv) {
   unsigned failed = 0, kind, i, of_block;
   if (!strcmp(miras_isa(), "portable")) {
@@ -616,7 +647,7 @@ int main(int argc, char **argv) {
     failed += !ok;
   }
   failed += full_lists(argc, argv);
-  failed += chunked(argc, argv);
+  failed += chunked(argc, argv) + lines(argc, argv);
   printf("%u differ\n", failed);
   return failed != 0;
 }

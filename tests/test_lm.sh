@@ -147,6 +147,20 @@ train text --steps 100000000 --eval-every 0 --minutes 0.02 --out timed
 expect 0 'stopped after .* validation [0-9.]* nats per token' $?
 tail -n 1 timed.loss.csv | grep -q '^[0-9]*,[0-9.]*,[0-9.]' || say 'no validation in the record'
 
+# Layers as text: what is printed is what is trained, and a line that is wrong is named.
+small='--dim 16 --heads 2'
+# shellcheck disable=SC2086 # options are words
+{
+  "$lm" models deltanet --program $small >own.layer; expect 0 '' $?
+  "$lm" train text $small --model deltanet --steps 3 --batch 2 --out own1 >log 2>&1; expect 0 '' $?
+  "$lm" train text $small --layer own.layer --steps 3 --batch 2 --out own2 >log 2>&1; expect 0 '' $?
+  cmp own1.loss.csv own2.loss.csv || say "a printed layer is trained to other losses"
+  "$lm" generate own2 --tokens 3 >log 2>&1; expect 0 '' $?
+  sed 's/^y = memory q/y = memory p/' own.layer >wrong.layer
+  "$lm" train text $small --layer wrong.layer >log 2>&1
+  expect 2 'line [0-9]*: there is no array p yet' $?
+}
+
 # Mistakes are said with what is allowed.
 mistake() {   # words, arguments...: status 2
   words=$1

@@ -118,6 +118,24 @@ static void model_open(work *w) {
   w->wrong |= !w->model;
 }
 
+/* The same of its layers as text. */
+static void model_lines(work *w) {
+  static miras_model_desc d;
+  static char text[1 << 14];
+  size_t n = 0;
+  int k;
+  d = w->d;
+  for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) {
+    const char letter = miras_model_desc_of(w->model)->layer[k].letter;
+    const size_t more = letter ? miras_model_program(w->model, letter, NULL, 0) : 0;
+    if (!more) continue;
+    n += (size_t)snprintf(text + n, sizeof text - n, "layer %c\n", letter);
+    n += miras_model_program(w->model, letter, text + n, sizeof text - n);
+  }
+  d.program = text;
+  w->wrong |= !n || n >= sizeof text || !miras_model_size(&d, NULL, 0);
+}
+
 static void model_file(work *w) {
   w->saved = miras_model_save_to(w->model, w->bytes, BYTES);
   w->wrong |= !w->saved || miras_model_load_from(w->model, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
@@ -289,6 +307,7 @@ static const step memory_steps[] = {
   {"memory_init, forward, backward", memory_init}};
 static const step model_steps[] = {
   {"model_named", model_named}, {"model_size", model_size}, {"model_open", model_open},
+  {"model_size of lines", model_lines},
   {"model_save_to, _load_from", model_file}, {"model_save, _load, _open_file", model_path},
   {"session: step, prefill", session}, {"session_save, _load", session_path},
   {"session: score, part, reset", session_other}, {"trainer: loss, backward, step", trainer},
