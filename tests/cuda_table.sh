@@ -19,7 +19,8 @@
 # chain: the deepest stack that a grid's calls can add up to, those through pointers included. They
 # are taken to reach every function in a table that takes arguments of the same sizes, but that
 # nothing calls itself, engines (functions of a record and a miras__call) are called by heads alone,
-# heads (of a miras__call) by layers and grids, and layers (of a miras__visit) by grids. It has to lie within seven eighths of MIRAS_CUDA_STACK.
+# heads (of a miras__call) by layers and grids, and layers (of a miras__visit) by grids. It has to
+# lie within seven eighths of MIRAS_CUDA_STACK.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -114,7 +115,7 @@ for arch in $archs; do
       on[f] = 0
       return most + frame[f]
     }
-    # 1: kernels, and what engines call; 1.5: engines, of a record; 2: heads, which alone call these; 3: layers and all others; 4: grids
+    # 1: kernels, and what engines call; 1.5: engines; 2: heads; 3: layers and all others; 4: grids
     function rank(f) {
       if (f in grid) return 4
       if (f ~ /miras__visitE/) return 3
