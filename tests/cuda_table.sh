@@ -18,8 +18,9 @@
 # other functions those with 200 registers, 256 spilled bytes, or 1024 bytes of stack and more.
 # chain: the deepest stack that a grid's calls can add up to, those through pointers included. They
 # are taken to reach every function in a table that takes arguments of the same sizes, but that
-# nothing calls itself, heads (functions of a miras__call) are called by layers and grids alone, and
-# layers (of a miras__visit) by grids. It has to lie within seven eighths of MIRAS_CUDA_STACK.
+# nothing calls itself, engines (functions of a record and a miras__call) are called by heads alone,
+# heads (of a miras__call) by layers and grids, and layers (of a miras__visit) by grids. It has to
+# lie within seven eighths of MIRAS_CUDA_STACK.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -114,11 +115,11 @@ for arch in $archs; do
       on[f] = 0
       return most + frame[f]
     }
-    # 1: kernels, and what heads run, by a record; 2: heads; 3: layers and all others; 4: grids
+    # 1: kernels, and what engines call; 1.5: engines; 2: heads; 3: layers and all others; 4: grids
     function rank(f) {
       if (f in grid) return 4
       if (f ~ /miras__visitE/) return 3
-      if (f ~ /EPvPKNS1_11miras__callE/) return 1
+      if (f ~ /EPvPKNS1_11miras__callE/) return 1.5
       if (f ~ /EPKNS1_11miras__callE/) return 2
       if (f ~ /_unit|miras__(by_|of_)?block|_kernelsE/) return 1
       return f ~ /EPKNS1_[0-9]+miras__(link|net|plan)E/ ? 1 : 3
@@ -184,7 +185,8 @@ for arch in $archs; do
         for (j = 1; j <= opens[f]; j++)
           for (k = 1; k <= functions; k++) {
             g = all[k]
-            if (taken[g] && sizes[g] == open[f, j] && rank(f) > rank(g) - (rank(g) < 2))
+            if (taken[g] && sizes[g] == open[f, j] &&
+                (rank(g) == 1.5 ? rank(f) == 2 : rank(f) > rank(g) - (rank(g) < 2)))
               call(f, g)
           }
       }
