@@ -615,7 +615,7 @@ typedef struct miras_memory_desc {
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
   miras_gate threshold_gate;  /* delta of the Huber family, log-cosh, shift-robust and custom    */
   miras_gate value_decay_gate; /* matrix, dot product, MIRAS_RETENTION_L2: MIRAS_GATE_CHANNEL
-                              decays the value channels too: S <- diag(decay) S diag(value_decay)
+                              decays the value channels too: S <- diag(decay) S diag(value_keep)
                               (DFW)                                                              */
   miras_decay_target decay_target; /* where the decay leads. For retentions with a decay gate, L2
                               both and FTRL (W = A_0 + shrink(A - A_0)); it also gives
@@ -683,22 +683,22 @@ typedef struct miras_memory_desc {
  *   With inner_steps > 1: key [batch, T, heads, inner_steps, key_dim], value [batch, T, heads,
  *   inner_steps, value_dim], learning_rate [batch, T, heads, inner_steps] or [.., inner_steps,
  *   channels]; queries and other gates as without.
- *   value_decay, erase, replace: where the descriptor asks for them, else NULL.
+ *   value_keep, erase, replace: where the descriptor asks for them, else NULL.
  * decay (the factor that is left) and momentum lie in 0..1, learning_rate and threshold are
  * positive; nothing is checked per token. */
 typedef struct miras_memory_input {
   int length;                                          /* T >= 0                                 */
   const float *key, *value, *query;
-  const float *decay, *learning_rate, *momentum, *threshold;
-  const float *value_decay;                             /* [batch, T, heads, value_dim]          */
+  const float *keep, *learning_rate, *momentum, *threshold;
+  const float *value_keep;                              /* [batch, T, heads, value_dim]          */
   const float *erase, *replace;                        /* [batch, T, heads, key_dim]             */
 } miras_memory_input;
 
 /* Gradients in the shapes of miras_memory_input; overwritten; a member is NULL where not wanted. */
 typedef struct miras_memory_input_grad {
   float *key, *value, *query;
-  float *decay, *learning_rate, *momentum, *threshold;
-  float *value_decay, *erase, *replace;
+  float *keep, *learning_rate, *momentum, *threshold;
+  float *value_keep, *erase, *replace;
 } miras_memory_input_grad;
 
 /* One event of a memory on its own (miras_memory_learn): a key, what is to be learned of it and
@@ -791,7 +791,7 @@ typedef enum miras_out_gate {
   MIRAS_OUT_GATE_COUNT
 } miras_out_gate;
 
-/* How many of the entries of a head of attention turn with the position (RoPE), the first ones. */
+/* How many of the entries of a head turn with the position (RoPE), the first ones. */
 typedef enum miras_rope_share {
   MIRAS_ROPE_SHARE_ALL,
   MIRAS_ROPE_SHARE_QUARTER,    /* rounded up to an even number                         (Qwen3.5) */
@@ -799,12 +799,22 @@ typedef enum miras_rope_share {
   MIRAS_ROPE_SHARE_COUNT
 } miras_rope_share;
 
-/* By what queries and keys of memories turn (RoPE), as those of attention. */
-typedef enum miras_rope {
-  MIRAS_ROPE_NONE,
-  MIRAS_ROPE_POSITION,     /* the token's position                                  (RetNet)     */
-  MIRAS_ROPE_CHUNK,        /* its place in its chunk                                (TTT)        */
-  MIRAS_ROPE_COUNT
+/* By what queries and keys of memories turn. */
+typedef enum miras_rope_type {
+  MIRAS_ROPE_TYPE_NONE,
+  MIRAS_ROPE_TYPE_POSITION,     /* the token's position                                  (RetNet) */
+  MIRAS_ROPE_TYPE_CHUNK,        /* its place in its chunk                                (TTT)   */
+  MIRAS_ROPE_TYPE_COUNT
+} miras_rope_type;
+
+/* Rotary positions: of the n entries of a head that turn, entries i and i + n/2 of queries and keys
+ * turn by the angle position * theta^(-2i/n). */
+typedef struct miras_rope {
+  miras_rope_type type;    /* of memories: by what; attention has positions, and 0 here          */
+  float theta;             /* 1..1e9; 0 -> 10000                                                 */
+  int dim;                 /* how many entries turn, the first: even, up to all; 0: see share    */
+  miras_rope_share share;  /* how many do where dim is 0                                         */
+  int interleaved;         /* 1: entries 2i and 2i + 1 turn together instead                     */
 } miras_rope;
 
 /* How a model makes a learned decay gate alpha from the number g of its projection. */
@@ -894,18 +904,15 @@ typedef struct miras_mixer_desc {
   int qk_heads;            /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
-  miras_rope rope;         /* types memory, mag: by what entries i and i + key_dim/2 of queries and
-                              keys turn, before they get a length; needs inner_steps 1 and keys that
-                              have the queries' shape                                            */
-  float rope_theta;        /* base of the angles, as of attention, 1..1e9; 0 -> 10000            */
-  int rope_interleaved;    /* 1: entries 2i and 2i + 1 turn together instead                     */
+  miras_rope rope;         /* types memory, mag: queries and keys turn before they get a length;
+                              needs inner_steps 1 and keys that have the queries' shape         */
   miras_qk_map qk_map;     /* what becomes of keys and queries at last; all types                */
   /* gates */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
                               type rwkv                                                          */
   miras_decay_form decay_form; /* how a learned decay gate is made; 0 when it is a constant      */
   float decay_log_limit;   /* of MIRAS_DECAY_FORM_STEEP, 1e-3..1e3; 0 -> 5                       */
-  float decay_min;         /* forms sigmoid and root: least value of the gate before decay_horizon
+  float keep_min;          /* forms sigmoid and root: least value of the gate before decay_horizon
                               has its say, up to 0.9999; 0: no bound (GLA's clamp_min)           */
   int decay_horizon;       /* 0, or the tokens that learned decay gates may at most look back: alpha
                               is held to 1 - 1/decay_horizon, 2..2^30                            */
@@ -944,12 +951,7 @@ typedef struct miras_attention_desc {
   int head_dim;            /* even, 2..4096; 0 -> width / heads where that is a whole number     */
   int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024. Of a
                               mac the tokens of a segment, a multiple of memory.chunk            */
-  float rope_theta;        /* entries i and i + head_dim/2 of queries and keys turn by the angle
-                              position * rope_theta^(-2i/head_dim), 1..1e9; 0 -> 10000. Of fewer
-                              entries: see rope_dim                                              */
-  int rope_dim;            /* 0, or how many of a head's entries turn, the first: even, to head_dim.
-                              They do as those of a head of rope_dim entries would               */
-  miras_rope_share rope_share; /* how many do where rope_dim is 0                                */
+  miras_rope rope;         /* queries and keys turn by their positions                           */
   int qk_norm;             /* 1: queries and keys go through an RMS norm per head first          */
   int out_gate;            /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
                               queries are made of, before W_o                                    */
@@ -1141,7 +1143,7 @@ typedef struct miras_view {
   size_t count;            /* in floats: the product of shape                                    */
   int rank;                /* 1..3                                                               */
   int shape[3];            /* row-major, outermost first; unused entries are 1                   */
-  int decay;               /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
+  int weight_decay;        /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
   int frozen;              /* 1: steps leave it alone (miras_model_train_only)                   */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETENTION_LQ the first size of its entries over that of
@@ -3290,13 +3292,13 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
   MIRAS__N(attention.head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(attention.window, 4, 1, 1 << 20, 1024, ""),
-  MIRAS__D(attention.rope_theta, 4, 1, 1e9, 10000, "attention.rope_share not none"),
+  MIRAS__D(attention.rope.theta, 4, 1, 1e9, 10000, "attention.rope.share not none"),
   MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
   MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0,
            MIRAS__MEMORY_TYPES " rwkv, mixer.out_norm not none"),
-  MIRAS__N(attention.rope_dim, 6, 0, 4096, 0, ""),
+  MIRAS__N(attention.rope.dim, 6, 0, 4096, 0, ""),
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention parallel"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
@@ -3323,19 +3325,20 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
   MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, MIRAS__MEMORY_TYPES ", mixer.out_norm not none"),
-  MIRAS__W(mixer.rope, 6, MIRAS_ROPE_COUNT, MIRAS__MEMORY_TYPES " mag, mixer.qk_map l2 rms none",
+  MIRAS__W(mixer.rope.type, 6, MIRAS_ROPE_TYPE_COUNT,
+           MIRAS__MEMORY_TYPES " mag, mixer.qk_map l2 rms none",
            "none position chunk"),
-  MIRAS__N(mixer.rope_interleaved, 6, 0, 1, 0, "mixer.rope"),
-  MIRAS__D(mixer.rope_theta, 6, 1, 1e9, 10000, "mixer.rope"),
+  MIRAS__N(mixer.rope.interleaved, 6, 0, 1, 0, "mixer.rope.type"),
+  MIRAS__D(mixer.rope.theta, 6, 1, 1e9, 10000, "mixer.rope.type"),
   MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, MIRAS__MEMORY_TYPES,
            "silu sigmoid none gelu silu-first"),
   MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, MIRAS__MEMORY_TYPES, "rms layer none"),
-  MIRAS__W(attention.rope_share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
+  MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
   MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
-  MIRAS__D(mixer.decay_min, 6, 0, 0.9999f, 0,
+  MIRAS__D(mixer.keep_min, 6, 0, 0.9999f, 0,
            "decay_gate not constant, mixer.decay_form sigmoid root"),
   MIRAS__D(mixer.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
   MIRAS__D(attention.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
@@ -3488,8 +3491,8 @@ static const miras__rule miras__rules[] = {
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
   {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1",
    "queries and keys are parts of one product"},
-  {"mixer.rope", "inner_steps 1", NULL},
-  {"mixer.rope, odd", "", "key_dim must be even"},
+  {"mixer.rope.type", "inner_steps 1", NULL},
+  {"mixer.rope.type, odd", "", "key_dim must be even"},
   {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
   {"qk_norm, inside", "", "in a model the field mixer.qk_map says how long they are: set it to 0"},
   {"mixer.fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
@@ -3500,8 +3503,8 @@ static const miras__rule miras__rules[] = {
   {"unjoined, mixer.norm_heads", "", "the memory's heads must be a multiple of it"},
   {"uneven, attention.head_dim", "", "it must be even"},
   {"ungrouped, attention.kv_heads", "", "heads must be a multiple of it"},
-  {"unturned, attention.rope_dim", "", "it must be even and at most head_dim"},
-  {"attention.rope_share, attention.rope_dim", "attention.rope_share all",
+  {"unturned, attention.rope.dim", "", "it must be even and at most head_dim"},
+  {"attention.rope.share, attention.rope.dim", "attention.rope.share all",
    "one of them says how much turns"},
   {"unequal, attention.head_dim", "", "heads times it must be the memory's heads times value_dim"},
   {"apart, type, attention.head_dim, key_dim, value_dim", "",
@@ -3891,7 +3894,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->crossed = c->l.mixer.dt_max > 0 && !(c->l.mixer.dt_min < c->l.mixer.dt_max);
   c->scarce = c->l.mlp.experts_per_token > c->l.mlp.experts;
   c->uneven = c->l.attention.head_dim % 2;
-  c->unturned = c->l.attention.rope_dim % 2 || c->l.attention.rope_dim > c->l.attention.head_dim;
+  c->unturned = c->l.attention.rope.dim % 2 || c->l.attention.rope.dim > c->l.attention.head_dim;
   c->ungrouped = c->l.attention.kv_heads > 0 && c->l.attention.heads % c->l.attention.kv_heads;
   c->unequal =
     c->l.type == MIRAS_LAYER_MAG &&
@@ -4236,7 +4239,7 @@ typedef struct miras__plan {
   int from[MIRAS__DEPTH];  /* the layer whose input layer l reads: l, or 0 where two share it    */
   int per_feature;         /* exact: decays are one number per feature                           */
   int channel;             /* frozen engine: keep or step is one number per channel              */
-  int value_decay;         /* exact: entries of the value decay too                              */
+  int value_keep;          /* exact: entries of the value decay too                              */
   int delta;               /* exact: the write depends on an error                               */
   int stores_link;         /* the state keeps weights W = link(A) beside A                       */
   int engine;              /* which of the above runs a head                                     */
@@ -4304,12 +4307,12 @@ MIRAS__INLINE float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
   X(k, ldk, key, (size_t)d->inner_steps * (size_t)d->key_dim)                                      \
   X(v, ldv, value, (size_t)d->inner_steps * (size_t)d->value_dim)                                  \
   X(q, ldq, query, (size_t)d->key_dim)                                                            \
-  X(keep, ld_keep, decay, miras__keep_width(d))                                                   \
+  X(keep, ld_keep, keep, miras__keep_width(d))                                                   \
   X(step, ld_step, learning_rate,                                                                  \
     (size_t)d->inner_steps * miras__gate_width(d, d->learning_rate_gate))                          \
   X(momentum, ld_momentum, momentum, miras__gate_width(d, d->momentum_gate))                       \
   X(threshold, ld_threshold, threshold, miras__gate_width(d, d->threshold_gate))                   \
-  X(value_decay, ld_value_keep, value_decay, miras__gate_width(d, d->value_decay_gate))            \
+  X(value_keep, ld_value_keep, value_keep, miras__gate_width(d, d->value_decay_gate))            \
   X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
   X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
 #define MIRAS_X(name, ld, member, count) + 1
@@ -4318,10 +4321,10 @@ enum { MIRAS__INPUT_COUNT = MIRAS__ROWS_OF_TOKENS(MIRAS_X) };
 
 /* The arrays that one head of one sequence reads and writes in a call. ld_* are floats between
  * tokens; 0 for a gate means a constant. Keys, values and steps of the inner_steps of a token lie
- * side by side. value_decay, erase, replace are NULL unless the descriptor asks for them; surprise
+ * side by side. value_keep, erase, replace are NULL unless the descriptor asks for them; surprise
  * may be NULL. */
 typedef struct miras__head_io {
-  const float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_decay, *erase, *replace;
+  const float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_keep, *erase, *replace;
   size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
          ld_replace;
   const float *rho;                                    /* [chunk] of token_rates; NULL: zeros    */
@@ -4337,7 +4340,7 @@ typedef struct miras__head_io {
 /* The arrays of the gradients of one head; all are overwritten but rho, which is added to; any
  * pointer may be NULL. */
 typedef struct miras__head_grads {
-  float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_decay, *erase, *replace;
+  float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_keep, *erase, *replace;
   size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
          ld_replace;
   float *rho;
@@ -12206,7 +12209,7 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
                    inner_steps == 1 ? io->ld_threshold : 0, n, p->bounds);
     if (r->beta && inner_steps > 1) K->fill(r->beta + i * dv, 1, n * dv);
     if (r->beta && s == 0)
-      K->copy_rows(r->beta + i * dv, dv, io->value_decay + token * io->ld_value_keep,
+      K->copy_rows(r->beta + i * dv, dv, io->value_keep + token * io->ld_value_keep,
                    io->ld_value_keep, inner_steps == 1 ? n : 1, dv);
     if (r->erase) {
       K->copy_rows(r->erase + i * in, in, io->erase + token * io->ld_erase, io->ld_erase, n, dk);
@@ -12334,8 +12337,8 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
     if (g->threshold)
       miras__rows_gate_bwd(K, 1, g->threshold + token * g->ld_threshold, ld_threshold, p->bounds,
                            b->delta + i * p->bounds, p->bounds, n);
-    if (g->value_decay && first)
-      K->copy_rows(g->value_decay + token * g->ld_value_keep, g->ld_value_keep, b->beta + i * dv,
+    if (g->value_keep && first)
+      K->copy_rows(g->value_keep + token * g->ld_value_keep, g->ld_value_keep, b->beta + i * dv,
                    dv, first, dv);
     if (g->erase)
       K->copy_rows(g->erase + token * g->ld_erase, g->ld_erase, b->erase + i * in, in, n, dk);
@@ -12460,7 +12463,7 @@ static size_t miras__open_lay(const miras__plan *p, size_t rows, float *at, mira
   o->eta = miras__lay(&s, p->d.normalize ? rows : 0);
   o->l = miras__lay(&s, p->per_feature ? 0 : rows);
   o->c = miras__lay(&s, p->per_feature ? n : 1);
-  o->cv = miras__lay(&s, p->value_decay ? dv : 0);
+  o->cv = miras__lay(&s, p->value_keep ? dv : 0);
   return s.used;
 }
 
@@ -12473,7 +12476,7 @@ static MIRAS__CALLED void miras__block_lay(miras__block *k, const miras__plan *p
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
   const size_t stack = (p->delta ? rows : 0) + tokens, room = stack > rows ? stack : rows;
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
-  const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
+  const size_t value = p->value_keep ? rows : 0, second = p->streams - 1;
   const size_t sums = p->streams * rows;
   k->rows = rows;
   k->ld = ld;
@@ -12575,7 +12578,7 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
     p->tape_blocks--;
   p->tape_tokens = p->tape_blocks * (int)grid;
   p->fused = chunk == 1 && inner_steps == 1 && p->streams == 1 && !d->diagonal && !d->normalize &&
-             !p->value_decay;
+             !p->value_keep;
   p->tape_errors = p->fused && p->delta ? (size_t)d->value_dim : 0;
   p->tape_chunk += (size_t)p->tape_tokens * p->tape_errors;
   p->split = p->weights;
@@ -12605,7 +12608,7 @@ static void miras__exact_decays(miras__block *k) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
   if (p->per_feature) k->K->channel_decays(k->K, k->open.c, k->c, k->r.alpha, n, k->r0, k->m);
   else k->K->scalar_decays(k->K, k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
-  if (p->value_decay) k->K->channel_decays(k->K, k->open.cv, k->cv, k->r.beta, dv, k->r0, k->m);
+  if (p->value_keep) k->K->channel_decays(k->K, k->open.cv, k->cv, k->r.beta, dv, k->r0, k->m);
 }
 
 static void miras__exact_decays_bwd(miras__block *k) {
@@ -12720,7 +12723,7 @@ static void *miras__exact_open(void *own, const miras__call *a, int backward) {
   k->p = p;
   if (!backward && p->d.chunk > 1)
     miras__open_lay(p, k->rows, a->state + p->at_open, &k->open);
-  k->answers = !backward || p->d.normalize || p->value_decay;
+  k->answers = !backward || p->d.normalize || p->value_keep;
   k->backward = backward;
   k->errors = 0;
   if (!MIRAS__TRAINS || !backward) return k;
@@ -12772,7 +12775,7 @@ static void miras__exact_solve_pairs(miras__block *k) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t dv = (size_t)p->d.value_dim, last = p->streams - 1;
-  float *u = p->value_decay ? k->u : k->open.u[0] + k->r0 * dv;
+  float *u = p->value_keep ? k->u : k->open.u[0] + k->r0 * dv;
   if (!p->delta || last || k->errors)
     miras__times_gate(K, p->rates > 1, u, k->r.eta, p->rates, k->errors ? k->read : k->r.v,
                       k->m, dv);
@@ -12817,7 +12820,7 @@ static void miras__exact_intra(miras__block *k) {
   const miras__readers *q = &k->by[1];
   float *read = k->read + q->row * dv;
   size_t i, s;
-  if (k->p->value_decay && k->m) {
+  if (k->p->value_keep && k->m) {
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
     c.p = k->score[0] + q->row * N;
     K->channel_rows(K, &c, q->count ? read : NULL, dv, k->r0, k->m);
@@ -12845,11 +12848,11 @@ static void miras__exact_intra_bwd(miras__block *k) {
   for (s = 0; s < k->p->streams; s++) {
     float *score = k->score[s] + q->row * N;
     K->mask_rows(score, N, 0, q->count, m, -(ptrdiff_t)m, (ptrdiff_t)q->seen, q->step);
-    if (!k->p->value_decay)
+    if (!k->p->value_keep)
       K->gemm(MIRAS__ADD, k->du[s], dv, miras__turned(score, N), miras__mat(dread, dv), m, dv,
               q->count, k->pack);
   }
-  if (k->p->value_decay) {
+  if (k->p->value_keep) {
     const size_t at = q->left * dv, by = q->step * dv;
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
     miras__channel_grads g;
@@ -12892,7 +12895,7 @@ static void miras__exact_inter(miras__block *k) {
     K->dot_rows(0, k->den, 1, z + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
     if (!per) miras__times_gate(K, 1, k->den, k->c + q->left, q->step, k->den, q->count, 1);
   }
-  if (!k->p->value_decay) return;
+  if (!k->p->value_keep) return;
   if (MIRAS__TRAINS && k->backward) K->copy_rows(k->raw, dv, read, dv, q->count, dv);
   miras__times_gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
 }
@@ -12919,7 +12922,7 @@ static void miras__exact_inter_bwd(miras__block *k, float *dinit, const float *d
   const miras__readers *g, *q = &k->by[1];
   float *dq = k->dz + q->row * n;
   size_t s;
-  for (s = 0; s < p->streams && !p->value_decay; s++)
+  for (s = 0; s < p->streams && !p->value_keep; s++)
     K->gemm(MIRAS__SET, k->dscore[s], N, miras__mat(k->dread, dv), miras__turned(k->open.u[s], dv),
             all, m, dv, k->pack);
   miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, k->dz, k->dread, k->s0, all, n, dv);
@@ -12939,8 +12942,8 @@ static void miras__exact_inter_bwd(miras__block *k, float *dinit, const float *d
   if (p->d.normalize)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
   if (p->to_init) {
-    const float *dread = p->value_decay ? dy : k->dread;
-    const size_t ld = p->value_decay ? lddy : dv;
+    const float *dread = p->value_keep ? dy : k->dread;
+    const size_t ld = p->value_keep ? lddy : dv;
     K->gemm(MIRAS__ADD, dinit, dv, miras__turned(k->z, n), miras__mat(dread, ld), n, dv, all,
             k->pack);
     if (k->init)
@@ -12989,7 +12992,7 @@ static void miras__exact_fold(miras__block *k, float *s, const float *from, size
   for (j = 0; j < p->streams; j++)
     rows_of[j] = miras__exact_decayed_keys(k, j, rows, k->zc + j * rows * n,
                                     p->d.normalize ? s + n * dv : NULL);
-  if (rows <= 2 && !p->value_decay) {              /* one pass over the state for a few pairs */
+  if (rows <= 2 && !p->value_keep) {              /* one pass over the state for a few pairs */
     if (MIRAS__TRAINS) K->copy(s, from, n * dv);
     for (j = i = 0; j < p->streams; j++) {
       for (r = 0; r < rows; r++, i++) x[i] = rows_of[j] + r * n, u[i] = o->u[j] + r * dv;
@@ -12998,7 +13001,7 @@ static void miras__exact_fold(miras__block *k, float *s, const float *from, size
     return;
   }
   K->scale_rows(s, dv, 1, o->c, ld_c, from, dv, n, dv);
-  if (p->value_decay) K->mul_rows(s, dv, s, dv, o->cv, 0, n, dv);
+  if (p->value_keep) K->mul_rows(s, dv, s, dv, o->cv, 0, n, dv);
   for (j = 0; j < p->streams; j++)
     miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, s, rows_of[j], o->u[j], n, dv, rows);
 }
@@ -13025,9 +13028,9 @@ static void miras__exact_fold_bwd(miras__block *k) {
     if (k->dl) K->dot_rows(1, k->dl + m * k->ld, 1, k->x[s], n, k->dlast[s], n, m, n);
     K->axpy_rows(k->dx[s], n, 1, k->open.l, 1, k->dlast[s], n, m, n);
   }
-  K->decays_bwd(k->ds, k->dc ? k->dc + m * per : NULL, p->value_decay ? k->dcv + m * dv : NULL,
+  K->decays_bwd(k->ds, k->dc ? k->dc + m * per : NULL, p->value_keep ? k->dcv + m * dv : NULL,
               k->s0, k->c + m * per, (size_t)p->per_feature,
-              p->value_decay ? k->cv + m * dv : NULL, p->d.normalize, n, dv);
+              p->value_keep ? k->cv + m * dv : NULL, p->d.normalize, n, dv);
 }
 
 /* Close the block: s [weights] becomes the state after its rows, made of F where there is a B. */
@@ -13325,7 +13328,7 @@ static void miras__exact_clear(const miras__call *a) {
   miras__open_lay(p, chunk * (size_t)p->d.inner_steps, a->state + p->at_open, &open);
   a->K->fill(a->state + p->at_open, 0, p->head_state - p->at_open);
   a->K->fill(open.c, 1, p->per_feature ? p->features : 1);
-  if (p->value_decay) a->K->fill(open.cv, 1, (size_t)p->d.value_dim);
+  if (p->value_keep) a->K->fill(open.cv, 1, (size_t)p->d.value_dim);
 }
 
 /* @51 FROZEN-GRADIENT ENGINE ------------------------------- needs 10 13 14 15 20 24 41 42 45 -- */
@@ -17237,7 +17240,7 @@ static void miras__plan_exact(miras__plan *p) {
   p->epsilon = d->algorithm == MIRAS_ALGORITHM_NORMALIZED ? d->step_epsilon : 0;
   p->implicit = d->algorithm == MIRAS_ALGORITHM_IMPLICIT || d->step_bound || p->epsilon > 0;
   p->per_feature = d->decay_gate == MIRAS_GATE_CHANNEL || d->diagonal;
-  p->value_decay = d->value_decay_gate != MIRAS_GATE_CONSTANT;
+  p->value_keep = d->value_decay_gate != MIRAS_GATE_CONSTANT;
   p->to_init = d->decay_target != MIRAS_DECAY_TARGET_ZERO;
   p->streams = d->separate_erase ? 2 : 1;
   if (p->per_feature) p->decays = p->features;
@@ -17964,7 +17967,7 @@ static const miras__setting miras__published_as[][8] = {
    MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SILU_FIRST), MIRAS__L(mixer.norm_heads, 65536)},
   {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE)}, /* DeltaNet */
   {MIRAS__RAW, MIRAS__L(mixer.gate_rank, 16)},                                        /* GLA      */
-  {MIRAS__RAW, MIRAS__L(mixer.rope, MIRAS_ROPE_POSITION)},                            /* RetNet   */
+  {MIRAS__RAW, MIRAS__L(mixer.rope.type, MIRAS_ROPE_TYPE_POSITION)},                    /* RetNet */
   {MIRAS__UNMIXED, MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_FLOOR), MIRAS__L(mixer.out_gate,
    MIRAS_OUT_GATE_NONE),
    MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}     /* HGRN2 */
@@ -18051,8 +18054,8 @@ static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
   m->norm_epsilon = l->mixer.out_norm_epsilon = 1e-6f;
   m->learning_rate = m->depth == 1 ? 1.0f / 64 : 0.1f / 64;
   l->mixer.qk_map = MIRAS_QK_MAP_NONE;
-  l->mixer.rope = MIRAS_ROPE_CHUNK;
-  l->mixer.rope_interleaved = 1;
+  l->mixer.rope.type = MIRAS_ROPE_TYPE_CHUNK;
+  l->mixer.rope.interleaved = 1;
   l->mixer.conv_on = mamba ? MIRAS_CONV_ON_QK : MIRAS_CONV_ON_NONE;
   l->mixer.conv_bias = l->mixer.share_qk = mamba;
   l->mixer.qk_act = l->mixer.v_act = MIRAS_QKV_ACT_NONE;
@@ -18098,7 +18101,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
     d->layer[3].mlp.token_shift = 1;
   }
   d->layer[2].attention.out_gate = d->layer[2].attention.qk_norm = miras__wholes[i].gates;
-  d->layer[2].attention.rope_share = (miras_rope_share)miras__wholes[i].rope_share;
+  d->layer[2].attention.rope.share = (miras_rope_share)miras__wholes[i].rope_share;
   block = miras__wholes[i].block;
   as = miras__wholes[i].as;
   if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
@@ -20905,7 +20908,7 @@ static void miras__only_reads(const miras__mixer *m, miras__head_io *io) {
   io->step = none;
   if (is.momentum) io->momentum = none;
   if (is.threshold) io->threshold = all;
-  if (is.value_decay) io->value_decay = all;
+  if (is.value_keep) io->value_keep = all;
   if (is.erase) io->erase = none, io->replace = none;
   io->y = is.y, io->ldy = is.ldy;
 }
@@ -21727,7 +21730,7 @@ static void miras__view_add(miras__views *v, const char *name, size_t rows, size
     miras__view_set(view, offset, rows, cols);
     if (v->layer >= 0) miras__say(view->name, sizeof view->name, "blocks.%d.", v->layer);
     miras__say(view->name, sizeof view->name, "%s", name);
-    view->decay = decay;
+    view->weight_decay = decay;
     view->seed = v->seed + (uint64_t)stream;
     view->mean = mean;
     view->deviation = deviation;
@@ -22488,7 +22491,7 @@ static double miras__softplus_inverse(double y) { return y > 30 ? y : miras__log
  * the bounds that the descriptor asks for. */
 static void miras__gate_bounds(miras__mixer *m, const miras_layer_desc *d) {
   const double low = (double)d->mixer.dt_min, high = (double)d->mixer.dt_max,
-               keep = (double)d->mixer.decay_min;
+               keep = (double)d->mixer.keep_min;
   if (!(low > 0 || high > 0 || keep > 0)) return;
   m->low = low > 0 ? (float)miras__softplus_inverse(low) : -FLT_MAX;
   m->high = high > 0 ? (float)miras__softplus_inverse(high) : FLT_MAX;
@@ -22575,11 +22578,11 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->function[0] = m->function[1] = (unsigned char)miras__qkv_function(d->mixer.qk_act);
   m->function[2] = (unsigned char)miras__qkv_function(d->mixer.v_act);
   m->tied = d->mixer.tied_dt != 0;
-  if (d->mixer.rope) {
-    m->rope.turn = m->dk, m->rope.pairs = d->mixer.rope_interleaved;
+  if (d->mixer.rope.type) {
+    m->rope.turn = m->dk, m->rope.pairs = d->mixer.rope.interleaved;
     m->rope.turning = (MIRAS__TILE + 1) * m->dk;
-    m->rope.base = (double)d->mixer.rope_theta;
-    m->rope.period = d->mixer.rope == MIRAS_ROPE_CHUNK ? (size_t)of->chunk : 0;
+    m->rope.base = (double)d->mixer.rope.theta;
+    m->rope.period = d->mixer.rope.type == MIRAS_ROPE_TYPE_CHUNK ? (size_t)of->chunk : 0;
   }
   p->chunk = (size_t)of->chunk;
   if (miras__mixer_gates(m, d, p->rank)) {
@@ -23221,10 +23224,10 @@ static miras_result miras__attending_make(miras__program *p, const miras_layer_d
   s->group = s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
   s->window = (size_t)d->attention.window, s->persistent = (size_t)d->attention.persistent;
   s->q = s->heads * s->dk, s->k = s->groups * s->dk;
-  s->rope.base = (double)d->attention.rope_theta;
-  s->rope.turn = d->attention.rope_dim ? (size_t)d->attention.rope_dim : s->dk;
-  if (d->attention.rope_share)
-    s->rope.turn = d->attention.rope_share == MIRAS_ROPE_SHARE_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
+  s->rope.base = (double)d->attention.rope.theta;
+  s->rope.turn = d->attention.rope.dim ? (size_t)d->attention.rope.dim : s->dk;
+  if (d->attention.rope.share)
+    s->rope.turn = d->attention.rope.share == MIRAS_ROPE_SHARE_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
   s->rope.turning = (MIRAS__TILE + 1) * s->rope.turn;
   s->ring = miras__pad(s->window * s->dk), s->state = 2 * s->ring;
   if (s->window <= (size_t)-1 / 8 / s->dk && s->heads <= (size_t)INT_MAX / 4 / s->dk)
@@ -25882,7 +25885,7 @@ static void miras__model_draw(miras_model *m, int matrices) {
   size_t i;
   for (i = 0; matrices && i < (size_t)m->view_count; i++) {
     const miras_view *v = &m->views[i];
-    if (v->decay && m->desc.weights) continue;
+    if (v->weight_decay && m->desc.weights) continue;
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
   }
   for (i = 0; i < (size_t)m->desc.layers; i++)
@@ -26153,7 +26156,7 @@ static MIRAS__COLD void miras__narrow(int form, unsigned char *to, const float *
 
 /* How a model holds a view. */
 static int miras__view_form(const miras_model *m, const miras_view *v) {
-  return v->decay ? (int)m->desc.weights : MIRAS_WEIGHTS_FLOAT;
+  return v->weight_decay ? (int)m->desc.weights : MIRAS_WEIGHTS_FLOAT;
 }
 
 static unsigned char *miras__view_at(const miras_model *m, const miras_view *v) {
@@ -26673,7 +26676,7 @@ static void miras__adam_task(void *argument, int index, int worker) {
     if (view->frozen) continue;
     memcpy(c, tr->now->c, sizeof c);
     c[5] *= view->rate;
-    c[8] = view->decay ? 1 - o->rate * view->rate * o->o.weight_decay : 1;
+    c[8] = view->weight_decay ? 1 - o->rate * view->rate * o->o.weight_decay : 1;
     o->k->adamw(m->params + at, tr->moment1 + at, tr->moment2 + at, tr->grads + at, stop - at, c);
   }
 }
@@ -29005,13 +29008,13 @@ static MIRAS__COLD const char *miras__print_name(const miras__field *f) {
     {"memory.step_bound", "memory.bounded_step"}, {"mlp.none", "no_mlp"}, {"mlp.type", "mlp"},
     {"mlp.token_shift", "shift"}, {"conv.size", "taps"}, {"mixer.conv_on", "convolved"},
     {"mixer.share_qk", "shared_keys"}, {"mixer.qk_act", "key_mixing"},
-    {"mixer.v_act", "value_mixing"}, {"mixer.qk_heads", "key_heads"}, {"mixer.rope", "turn"},
-    {"mixer.rope_interleaved", "turn_pairs"}, {"mixer.decay_log_limit", "steepest"},
-    {"mixer.decay_min", "keep_low"}, {"mixer.dt_min", "step_low"}, {"mixer.dt_max", "step_high"},
+    {"mixer.v_act", "value_mixing"}, {"mixer.qk_heads", "key_heads"}, {"mixer.rope.type", "turn"},
+    {"mixer.rope.interleaved", "turn_pairs"}, {"mixer.decay_log_limit", "steepest"},
+    {"mixer.keep_min", "keep_low"}, {"mixer.dt_min", "step_low"}, {"mixer.dt_max", "step_high"},
     {"mixer.d_skip", "skip"}, {"mixer.decay_horizon", "horizon"},
     {"mixer.out_norm_epsilon", "out_epsilon"}, {"mixer.out_gate_rank", "out_rank"},
-    {"mixer.rope_theta", "turn_base"}, {"attention.rope_theta", "rotary_base"},
-    {"attention.rope_dim", "rotary_dim"}, {"attention.rope_share", "rotary"},
+    {"mixer.rope.theta", "turn_base"}, {"attention.rope.theta", "rotary_base"},
+    {"attention.rope.dim", "rotary_dim"}, {"attention.rope.share", "rotary"},
     {"attention.out_gate", "output_gate"}
   };
   const char *dot = strchr(f->name, '.');

@@ -7552,7 +7552,7 @@ static size_t miras__cuda_memory_near(const miras__held *g, size_t length) {
 static size_t miras__cuda_parts(const miras__plan *p, const miras_cuda_options *o, int back,
                                 size_t most) {
   const size_t n = p->channel ? p->rates : p->per_feature ? p->features : 0;
-  const size_t dv = p->value_decay ? (size_t)p->d.value_dim : 0, wide = n > dv ? n : dv;
+  const size_t dv = p->value_keep ? (size_t)p->d.value_dim : 0, wide = n > dv ? n : dv;
   const size_t part = miras_cuda::MIRAS__PART, least = miras_cuda::MIRAS__PART_END;
   size_t rows = p->chunk_pairs < 64 ? p->chunk_pairs : 64;
   size_t need = miras__pad((least + 1) * wide + least * 48);
@@ -7648,7 +7648,7 @@ miras__cuda_chunks_for(const miras__plan *p, const miras_cuda_options *o, size_t
   if (o->products != MIRAS_CUDA_FLOAT && !o->half_state && p->engine == MIRAS__RUN_FROZEN)
     return miras__cuda_slabs_for(p, parts, most);
   if (o->products == MIRAS_CUDA_FLOAT || o->half_state || p->engine != MIRAS__RUN_EXACT ||
-      p->streams > 1 || d->inner_steps > 1 || d->normalize || p->value_decay || d->diagonal ||
+      p->streams > 1 || d->inner_steps > 1 || d->normalize || p->value_keep || d->diagonal ||
       p->rates > 1 || p->map % 16 || d->reset_every || p->features > 128)
     return c;
 #define MIRAS__CHUNKS(P, CH) \

@@ -94,7 +94,7 @@ PARTS = {
                                     "memory.learning_rate_gate=constant:"
                                     "memory.momentum_gate=constant",
         "a gate per channel": "titans:memory.decay_gate=channel:memory.learning_rate_gate=channel",
-        "rotary positions": "titans:mixer.rope=position",
+        "rotary positions": "titans:mixer.rope.type=position",
         "a matrix": "titans:memory.architecture=matrix",
         "it does not learn": "titans:memory.learning_rate=1e-8"},
     "Titans' integrations": {
@@ -110,7 +110,7 @@ PARTS = {
         "a matrix": "yaad:memory.architecture=matrix",
         "gates of a head": "yaad:memory.decay_gate=head:memory.learning_rate_gate=head:"
                            "memory.threshold_gate=head",
-        "rotary positions": "yaad:mixer.rope=position",
+        "rotary positions": "yaad:mixer.rope.type=position",
         "it does not learn": "yaad:memory.learning_rate=1e-8"},
     "Moneta": dict(
         {"as it comes (p 3, q 2.5)": "moneta"},

@@ -150,7 +150,7 @@ static miras_memory_input tokens(const miras_memory *m, int size, int length) {
   if (number("CHANNELS", 0)) {                   /* decays between 0.9 and 1 */
     float *keep = floats(n, 0.05f);
     shift<<<1024, 256, 0, stream>>>(keep, n, 0.95f);
-    x.decay = keep;
+    x.keep = keep;
   }
   return x;
 }

@@ -139,8 +139,8 @@ static void one(miras_preset kind, int size, int chunk) {
   memset(&dx, 0, sizeof dx);
   x.key = take(n), x.value = take(n), x.query = take(n);
   x.erase = x.key, x.replace = x.value;
-  x.decay = x.learning_rate = take(n);         /* for rows that ask for them */
-  dx.key = take(n), dx.value = take(n), dx.query = take(n), dx.decay = take(n),
+  x.keep = x.learning_rate = take(n);         /* for rows that ask for them */
+  dx.key = take(n), dx.value = take(n), dx.query = take(n), dx.keep = take(n),
   dx.learning_rate = take(n);
   y = take(n);
   tape = take(miras_cuda_memory_tape_size(&g, tokens));

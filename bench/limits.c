@@ -230,7 +230,7 @@ static layer *open_layer(const char *kind, int chunk, int T, int H, int n, int t
   INPUT(key, KEY);
   INPUT(value, VALUE);
   INPUT(query, QUERY);
-  INPUT(decay, KEEP);
+  INPUT(keep, KEEP);
   INPUT(learning_rate, STEP);
   INPUT(momentum, MOMENTUM);
   INPUT(threshold, THRESHOLD);
@@ -270,7 +270,7 @@ static void run_decode(void *with) {
     one.key = b->in[KEY] + at * b->per[KEY];
     one.value = b->in[VALUE] + at * b->per[VALUE];
     one.query = b->in[QUERY] + at * b->per[QUERY];
-    one.decay = b->in[KEEP] + at * b->per[KEEP];
+    one.keep = b->in[KEEP] + at * b->per[KEEP];
     one.learning_rate = b->in[STEP] + at * b->per[STEP];
     one.momentum = b->in[MOMENTUM] + at * b->per[MOMENTUM];
     one.threshold = b->in[THRESHOLD] + at * b->per[THRESHOLD];

@@ -236,11 +236,11 @@ static void open_row(bench *b, miras_preset kind, const char *said, int T, int H
   INPUT(key, KEY);
   INPUT(value, VALUE);
   INPUT(query, QUERY);
-  INPUT(decay, KEEP);
+  INPUT(keep, KEEP);
   INPUT(learning_rate, STEP);
   INPUT(momentum, MOMENTUM);
   INPUT(threshold, THRESHOLD);
-  INPUT(value_decay, VALUE_KEEP);
+  INPUT(value_keep, VALUE_KEEP);
   INPUT(erase, ERASE);
   INPUT(replace, REPLACE);
 #undef INPUT
@@ -277,11 +277,11 @@ static double measure(bench *b, int what, int T, int H, int n) {
       one.key = b->in[KEY] + at * b->per[KEY];
       one.value = b->in[VALUE] + at * b->per[VALUE];
       one.query = b->in[QUERY] + at * b->per[QUERY];
-      one.decay = b->in[KEEP] + at * b->per[KEEP];
+      one.keep = b->in[KEEP] + at * b->per[KEEP];
       one.learning_rate = b->in[STEP] + at * b->per[STEP];
       one.momentum = b->in[MOMENTUM] + at * b->per[MOMENTUM];
       one.threshold = b->in[THRESHOLD] + at * b->per[THRESHOLD];
-      one.value_decay = b->in[VALUE_KEEP] + at * b->per[VALUE_KEEP];
+      one.value_keep = b->in[VALUE_KEEP] + at * b->per[VALUE_KEEP];
       one.erase = b->in[ERASE] + at * b->per[ERASE];
       one.replace = b->in[REPLACE] + at * b->per[REPLACE];
       miras_memory_forward(b->m, &one, b->y + at * (size_t)n, NULL);

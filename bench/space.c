@@ -334,7 +334,7 @@ static double run_memory(miras_memory *m, const set *x, int rate, int decay, flo
   memset(&in, 0, sizeof in);
   in.length = 1;
   in.learning_rate = step;
-  if (d->decay_gate == MIRAS_GATE_HEAD) in.decay = keep;
+  if (d->decay_gate == MIRAS_GATE_HEAD) in.keep = keep;
   for (size_t b = 0; b < batch; b++) step[b] = rates[rate], keep[b] = decays[decay];
   miras_memory_reset(m);
   for (int t = 0, a = 0; t < x->writes || a < x->asks;) {

@@ -1625,7 +1625,7 @@ static int hf__describe_gla(hf__reader *c, miras_model_desc *d) {
   const double least = hf__config_of(c, HF__C_CLAMP, -100);    /* of a logarithm */
   if (!hf__describe_plain(c, d, MIRAS_PRESET_GLA_MEMORY, 1)) return 0;
   d->layer[0].mixer.gate_rank = hf__tensor_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
-  if (c->said[HF__C_CLAMP]) d->layer[0].mixer.decay_min = (float)hf__exp(least);
+  if (c->said[HF__C_CLAMP]) d->layer[0].mixer.keep_min = (float)hf__exp(least);
   if (!hf__config_rank(c, HF__C_OUT_RANK, d->layer[0].mixer.gate_rank)) return 0;
   return least < -1e-4 || hf__config_lacks(c, HF__C_CLAMP, "below 0");
 }
@@ -1634,7 +1634,7 @@ static int hf__describe_retnet(hf__reader *c, miras_model_desc *d) {
   if (!c->said[HF__C_RATIO] && !c->none[HF__C_RATIO])
     c->said[HF__C_RATIO] = 1, c->config[HF__C_RATIO] = 2;
   if (!hf__describe_plain(c, d, MIRAS_PRESET_RETNET_MEMORY, 2)) return 0;
-  d->layer[0].mixer.rope = MIRAS_ROPE_POSITION;
+  d->layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_POSITION;
   return 1;
 }
 
@@ -1834,8 +1834,8 @@ static int hf__describe_qwen(hf__reader *c, miras_model_desc *d) {
   a->attention.heads = c->groups[1] = d->heads;
   a->attention.kv_heads = hf__config_whole(c, HF__C_KV_HEADS, d->heads, 1);
   a->attention.head_dim = hf__config_whole(c, HF__C_HEAD_DIM, 256, 2);
-  a->attention.rope_theta = (float)hf__config_of(c, HF__C_THETA, 10000);
-  a->attention.rope_dim = share > 0 && share <= 1 ? (int)(a->attention.head_dim * share) : 0;
+  a->attention.rope.theta = (float)hf__config_of(c, HF__C_THETA, 10000);
+  a->attention.rope.dim = share > 0 && share <= 1 ? (int)(a->attention.head_dim * share) : 0;
   a->attention.window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
   a->attention.qk_norm = a->attention.out_gate = 1;
   for (i = 0; i < 2 && experts; i++) {
@@ -1879,7 +1879,7 @@ static int hf__describe_ttt(hf__reader *c, miras_model_desc *d) {
   if (shared) l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
   l->mixer.out_gate =
     hf__config_of(c, HF__C_GATE, 0) > 0 ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
-  l->mixer.rope_theta = (float)hf__config_of(c, HF__C_THETA, 10000);
+  l->mixer.rope.theta = (float)hf__config_of(c, HF__C_THETA, 10000);
   if (!(hf__config_of(c, HF__C_PRE, 0) > 0)) return c->result == MIRAS_OK;
   d->layer[4].conv.size = hf__config_whole(c, HF__C_CONV, 4, 1);
   c->per = 2;

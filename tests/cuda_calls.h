@@ -42,7 +42,7 @@ typedef struct made {
   size_t floats[TENSORS];
 } made;
 static const char *const names[TENSORS] = {"key", "value", "query", "keep", "step", "momentum",
-                                           "threshold", "value_decay", "erase", "replace",
+                                           "threshold", "value_keep", "erase", "replace",
                                            "answers", "states", "dparams", "dstate", "a read"};
 
 typedef struct memory_case {

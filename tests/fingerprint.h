@@ -105,13 +105,13 @@ static int one_memory(miras_preset kind, int chunk, const miras_parallel *parall
   x.query = q;
   x.erase = erase;
   x.replace = replace;
-  x.decay = x.learning_rate = x.momentum = x.threshold = x.value_decay = gate;
+  x.keep = x.learning_rate = x.momentum = x.threshold = x.value_keep = gate;
   memset(&g, 0, sizeof g);
   g.key = dk;
   g.value = dv;
   g.query = dq;
-  g.decay = dgate[0], g.learning_rate = dgate[1], g.momentum = dgate[2], g.threshold = dgate[3];
-  g.value_decay = dgate[4];
+  g.keep = dgate[0], g.learning_rate = dgate[1], g.momentum = dgate[2], g.threshold = dgate[3];
+  g.value_keep = dgate[4];
   (void)miras_memory_params(m, &count);
   tape = (float *)malloc(miras_memory_tape_size(m, T) * sizeof(float));
   dparams = (float *)calloc(count + 1, sizeof(float));

@@ -353,11 +353,11 @@ HELP miras_memory_input data_tokens(const data *x) {
   t.key = x->in[KEY].f;
   t.value = x->in[VALUE].f;
   t.query = x->in[QUERY].f;
-  t.decay = x->per[KEEP] ? x->in[KEEP].f : NULL;
+  t.keep = x->per[KEEP] ? x->in[KEEP].f : NULL;
   t.learning_rate = x->per[STEP] ? x->in[STEP].f : NULL;
   t.momentum = x->per[MOMENTUM] ? x->in[MOMENTUM].f : NULL;
   t.threshold = x->per[THRESHOLD] ? x->in[THRESHOLD].f : NULL;
-  t.value_decay = x->per[VALUE_KEEP] ? x->in[VALUE_KEEP].f : NULL;
+  t.value_keep = x->per[VALUE_KEEP] ? x->in[VALUE_KEEP].f : NULL;
   t.erase = x->per[ERASE] ? x->in[ERASE].f : NULL;
   t.replace = x->per[REPLACE] ? x->in[REPLACE].f : NULL;
   return t;
@@ -374,7 +374,7 @@ HELP ref_tokens data_reference(const data *x) {
   t.step = x->in[STEP].d;
   t.momentum = x->in[MOMENTUM].d;
   t.threshold = x->in[THRESHOLD].d;
-  t.value_decay = x->in[VALUE_KEEP].d;
+  t.value_keep = x->in[VALUE_KEEP].d;
   t.erase = x->in[ERASE].d;
   t.replace = x->in[REPLACE].d;
   return t;
@@ -387,11 +387,11 @@ HELP miras_memory_input_grad data_grads(const data *x, float *const *dx) {
   g.key = dx[KEY];
   g.value = dx[VALUE];
   g.query = dx[QUERY];
-  g.decay = x->per[KEEP] ? dx[KEEP] : NULL;
+  g.keep = x->per[KEEP] ? dx[KEEP] : NULL;
   g.learning_rate = x->per[STEP] ? dx[STEP] : NULL;
   g.momentum = x->per[MOMENTUM] ? dx[MOMENTUM] : NULL;
   g.threshold = x->per[THRESHOLD] ? dx[THRESHOLD] : NULL;
-  g.value_decay = x->per[VALUE_KEEP] ? dx[VALUE_KEEP] : NULL;
+  g.value_keep = x->per[VALUE_KEEP] ? dx[VALUE_KEEP] : NULL;
   g.erase = x->per[ERASE] ? dx[ERASE] : NULL;
   g.replace = x->per[REPLACE] ? dx[REPLACE] : NULL;
   return g;

@@ -56,7 +56,7 @@ static int memory(const char *name, const miras_memory_desc *d) {
   x.key = k;
   x.value = v;
   x.query = q;
-  x.decay = x.learning_rate = x.momentum = x.threshold = x.value_decay = x.erase = x.replace = gate;
+  x.keep = x.learning_rate = x.momentum = x.threshold = x.value_keep = x.erase = x.replace = gate;
   if (miras_memory_forward(m, &x, y, NULL) != MIRAS_OK) return 1;
   h = hash_of(h, y, (size_t)T * H * (size_t)miras_memory_desc_of(m)->value_dim * sizeof *y);
   state = miras_memory_state(m, &bytes);

@@ -111,7 +111,7 @@ class Refused(Exception):
 
 
 GATES = ('decay_gate', 'learning_rate_gate', 'momentum_gate', 'threshold_gate', 'value_decay_gate')
-TOKENS = ('key', 'value', 'query', 'decay', 'learning_rate', 'momentum', 'threshold', 'value_decay',
+TOKENS = ('key', 'value', 'query', 'keep', 'learning_rate', 'momentum', 'threshold', 'value_keep',
           'erase', 'replace')
 
 
@@ -304,7 +304,7 @@ row('the same, second-order features (Based)', 'linear-attention',
 def dfw(x, peers):
     """A value channel of a memory under diag(a) S diag(b) is a GLA memory that keeps a b_j."""
     q, k = (t.repeat_interleave(V, 2) for t in (rescaled(x.q), x.k))
-    gate = (x.keep.log()[..., None, :] + x.value_decay.log()[..., None]).reshape(B, T, H * V, K)
+    gate = (x.keep.log()[..., None, :] + x.value_keep.log()[..., None]).reshape(B, T, H * V, K)
     start = per_batch(x.memory).transpose(-1, -2).reshape(B, H * V, K, 1)
     y, s = peers.load('gla/naive').naive_recurrent_gla(
         q, k, x.v.reshape(B, T, H * V, 1), gate, initial_state=start, output_final_state=True)
@@ -312,8 +312,8 @@ def dfw(x, peers):
 
 
 row('DFW', 'dfw', dict(decay_gate='GATE_CHANNEL', value_decay_gate='GATE_CHANNEL', decay_rate=0.0),
-    dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, value_decay=uniform(0.7, 1.0, B, T, H, V), memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, value_decay=x.value_decay,
+    dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, value_keep=uniform(0.7, 1.0, B, T, H, V), memory=MEMORY),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, value_keep=x.value_keep,
                    memory=x.memory), dfw, 'each value channel as a GLA memory of its own')
 
 
@@ -341,13 +341,13 @@ row('Lightning attention', 'lightning', dict(layer=1, layers=4),
     lambda x: dict(key=x.k, value=x.v, query=x.q, memory=x.memory), lightning)
 row('simple GLA', 'mamba2', dict(decay_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, memory=x.memory),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
     lambda x, peers: simple_gla(x, peers, x.v, x.keep.log()))
 row('Mamba-2', 'mamba2', dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD',
                               decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, dt=uniform(0.01, 0.5, B, T, H), a=uniform(0.2, 2.0, H),
          memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=torch.exp(-x.a * x.dt), learning_rate=x.dt,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=torch.exp(-x.a * x.dt), learning_rate=x.dt,
                    memory=x.memory),
     lambda x, peers: simple_gla(x, peers, x.v * x.dt[..., None], -x.a * x.dt),
     'simple GLA with values times dt; gates are dt and A')
@@ -361,11 +361,11 @@ def gla(x, peers, key):
 
 row('GLA', 'gla', dict(decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, memory=x.memory),
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
     lambda x, peers: gla(x, peers, x.k))
 row('HGRN2', 'hgrn2', dict(decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, v=VALUE, keep=KEEPS, memory=MEMORY),
-    lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, decay=x.keep, memory=x.memory),
+    lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, keep=x.keep, memory=x.memory),
     lambda x, peers: gla(x, peers, 1 - x.keep), 'GLA with k = 1 - alpha')
 
 
@@ -380,7 +380,7 @@ row('HGRN', None,
     dict(architecture='ARCH_VECTOR', bias='BIAS_DOT', retention='RETENTION_L2',
          decay_gate='GATE_CHANNEL'),
     dict(q=Q, v=SQUARE, keep=KEEPS, memory=normal(H, K)),
-    lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, decay=x.keep, memory=x.memory), hgrn,
+    lambda x: dict(key=1 - x.keep, value=x.v, query=x.q, keep=x.keep, memory=x.memory), hgrn,
     'the vector memory', linear=False, chunks=(1,))
 
 
@@ -410,7 +410,7 @@ def gated_delta_rule(x, peers):
 row('Gated DeltaNet', 'gated-deltanet',
     dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEP, step=STEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, learning_rate=x.step,
                    memory=x.memory),
     gated_delta_rule)
 
@@ -431,7 +431,7 @@ row('DeltaProduct', 'deltaproduct', dict(learning_rate_gate='GATE_HEAD'), PRODUC
 row('Gated DeltaProduct', 'gated-deltaproduct',
     dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0), dict(PRODUCT,
                                                                                        keep=KEEP),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, learning_rate=x.step,
                    memory=x.memory),
     delta_product)
 
@@ -444,7 +444,7 @@ def kda(x, peers):
 
 row('KDA', 'kda', dict(decay_gate='GATE_CHANNEL', learning_rate_gate='GATE_HEAD', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, step=STEP, memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, learning_rate=x.step,
                    memory=x.memory), kda)
 
 
@@ -459,7 +459,7 @@ def rwkv7(x, peers):
 row('RWKV-7', 'rwkv7', dict(decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, k=normal(B, T, H, K, size=0.3), v=VALUE, keep=uniform(0.55, 1.0, B, T, H, K),
          kappa=KEY, rate=uniform(0.0, 1.0, B, T, H, K), memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, erase=-x.kappa,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, erase=-x.kappa,
                    replace=x.kappa * x.rate, memory=x.memory), rwkv7)
 
 
@@ -472,7 +472,7 @@ def gdn2(x, peers):
 row('Gated DeltaNet-2', 'rwkv7', dict(decay_gate='GATE_CHANNEL', decay_rate=0.0),
     dict(q=Q, k=KEY, v=VALUE, keep=KEEPS, erase=uniform(0.0, 1.0, B, T, H, K),
          write=uniform(0.0, 1.0, B, T, H, V), memory=MEMORY),
-    lambda x: dict(key=x.k, value=x.v * x.write, query=x.q, decay=x.keep,
+    lambda x: dict(key=x.k, value=x.v * x.write, query=x.q, keep=x.keep,
                    erase=-x.keep * x.erase * x.k, replace=x.k, memory=x.memory), gdn2,
     'as a memory with separate erase keys')
 
@@ -500,7 +500,7 @@ for form, function, remark in (
          'kernels; corrected: before it')):
     row('Comba, ' + form, 'rwkv7',
         dict(decay_gate='GATE_HEAD', learning_rate_gate='GATE_HEAD', decay_rate=0.0), COMBA,
-        lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step, erase=x.p,
+        lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, learning_rate=x.step, erase=x.p,
                        replace=-x.step[..., None] * x.k, memory=x.memory), function, remark)
 
 
@@ -530,7 +530,7 @@ for form, function, remark in (
                                       decay_rate=0.0),
         dict(q=unit(B, T, H, K), k=KEY, v=SQUARE, keep=uniform(0.9, 1.0, B, T, H), step=STEP,
              memory=normal(H, K, K, size=0.3), ridge=uniform(0.5, 1.5, H, K)),
-        lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+        lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, learning_rate=x.step,
                        memory=torch.cat([x.memory.flatten(), x.ridge.expm1().log().flatten()])),
         function, remark, linear=False)
 
@@ -631,7 +631,7 @@ row('Titans, one layer', 'titans',
          momentum_gate='GATE_HEAD', momentum=0.0),
     dict(NORMED, keep=uniform(0.98, 1.0, B, T, H), step=uniform(0.02, 0.2, B, T, H),
          momentum=uniform(0.1, 0.9, B, T, H)),
-    lambda x: dict(key=x.k, value=x.v, query=x.q, decay=x.keep, learning_rate=x.step,
+    lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, learning_rate=x.step,
                    momentum=x.momentum,
                    memory=torch.cat([x.memory.flatten(), x.memory_gain.flatten(),
                                      x.memory_bias.flatten()])), titans,
@@ -722,7 +722,7 @@ def perceptron_parameters(x):
 
 
 def perceptron_tokens(x):
-    own = dict(keep='decay', step='learning_rate', momentum='momentum', threshold='threshold')
+    own = dict(keep='keep', step='learning_rate', momentum='momentum', threshold='threshold')
     gates = {n: getattr(x, m) for m, n in own.items() if hasattr(x, m)}
     return dict(key=x.k, value=x.v, query=x.q, memory=perceptron_parameters(x), **gates)
 

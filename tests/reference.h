@@ -832,14 +832,14 @@ REF void ref_slopes(const miras_memory_desc *d, const ref_shape *s, const double
 typedef struct ref_tokens {
   int length;
   const double *key, *value, *query, *keep, *step, *momentum, *threshold;
-  const double *value_decay, *erase, *replace;
+  const double *value_keep, *erase, *replace;
 } ref_tokens;
 
 /* One token of one head, every gate spelled out. */
 typedef struct ref_token {
   const double *key, *value, *query; /* [steps, key_dim], [steps, value_dim], [key_dim] or NULL */
   const double *erase, *replace;     /* [key_dim] */
-  double *keep, *value_decay;         /* [keep_channels], [value_dim] */
+  double *keep, *value_keep;         /* [keep_channels], [value_dim] */
   double *step, *threshold;          /* [steps, value_dim], [value_dim] */
   double momentum;
 } ref_token;
@@ -1041,7 +1041,7 @@ REF double ref_rate(const ref_memory *m, uint64_t t) {
 }
 
 /* The exact linear memory: S [features, value_dim] = A, with initial memory B.
- *   S~ = B + diag(keep) (S - B) diag(value_decay), or the same with 0 for B
+ *   S~ = B + diag(keep) (S - B) diag(value_keep), or the same with 0 for B
  *   error first:    S <- S~ - k (eta (.) (S' k - v))'   decay first: the error is that of S~
  *   normalized:     eta / (step_epsilon + k.k) for eta
  *   implicit:       eta / (1 + eta k.k) for eta, and so when steps are bounded; diagonal: k^2 (.) S
@@ -1067,7 +1067,7 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
       const double to = d->decay_target ? B[i] : 0.0;
       const double left = d->decay_gate == MIRAS_GATE_ENTRY
                             ? ref_left_of_entry(m, h, i, x->keep[i % dv]) : x->keep[i / dv];
-      S[i] = to + left * (S[i] - to) * x->value_decay[i % dv];
+      S[i] = to + left * (S[i] - to) * x->value_keep[i % dv];
     }
     for (size_t i = 0; i < F && j == 0 && d->normalize; i++) {
       const double to = d->decay_target ? B[P + i] : 0.0;
@@ -1687,7 +1687,7 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
   ref_token token;
   memset(&token, 0, sizeof token);
   token.keep = (double *)ref_zeros(n);
-  token.value_decay = (double *)ref_zeros(dv);
+  token.value_keep = (double *)ref_zeros(dv);
   token.step = (double *)ref_zeros(dv * steps);
   token.threshold = (double *)ref_zeros(dv);
   for (int t = 0; t < x->length; t++) {
@@ -1707,8 +1707,8 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
         if (d->learning_rate_gate == MIRAS_GATE_CHANNEL) *step = x->step[(at * steps + j) * dv + o];
       }
     for (size_t o = 0; o < dv; o++) {
-      token.value_decay[o] =
-        d->value_decay_gate == MIRAS_GATE_CHANNEL ? x->value_decay[at * dv + o] : 1.0;
+      token.value_keep[o] =
+        d->value_decay_gate == MIRAS_GATE_CHANNEL ? x->value_keep[at * dv + o] : 1.0;
       token.threshold[o] = (double)d->threshold;
       if (d->threshold_gate == MIRAS_GATE_HEAD) token.threshold[o] = x->threshold[at];
       if (d->threshold_gate == MIRAS_GATE_CHANNEL) token.threshold[o] = x->threshold[at * dv + o];
@@ -1725,7 +1725,7 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
     if (y != NULL) ref_read_head(m, b, h, token.query, y + at * dv);
   }
   free(token.keep);
-  free(token.value_decay);
+  free(token.value_keep);
   free(token.step);
   free(token.threshold);
 }
@@ -2051,7 +2051,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
   switch (which) {
     case REF_KEEP:
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT)
-        return most * fmax((double)d->mixer.decay_min, pow(ref_sigmoid(g), 1.0 / 16.0));
+        return most * fmax((double)d->mixer.keep_min, pow(ref_sigmoid(g), 1.0 / 16.0));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE)
         return most * exp(-exp(a) * ref_softplus(g));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR)
@@ -2062,7 +2062,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_BOUNDED)
         return most * exp(-exp(-0.5) * ref_sigmoid(g));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_TIME) return ref_softplus(g);
-      return most * fmax((double)d->mixer.decay_min, ref_sigmoid(g));
+      return most * fmax((double)d->mixer.keep_min, ref_sigmoid(g));
     case REF_STEP:
       return (double)md->learning_rate * ref_sigmoid(g);
     case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
@@ -2190,12 +2190,12 @@ REF void ref_turn(double *x, int n, double base, int position, int neighbours) {
 /* Queries and keys [N, H, dk] of sequences of T tokens. */
 REF void ref_turn_keys(const miras_layer_desc *d, int chunk, double *q, double *k, size_t N,
                        size_t H, size_t dk, int T) {
-  const double base = d->mixer.rope_theta > 0.0f ? (double)d->mixer.rope_theta : 10000.0;
-  const int whole = d->mixer.rope == MIRAS_ROPE_CHUNK ? chunk : T;
-  for (size_t i = 0; i < N * H && d->mixer.rope != MIRAS_ROPE_NONE; i++) {
+  const double base = d->mixer.rope.theta > 0.0f ? (double)d->mixer.rope.theta : 10000.0;
+  const int whole = d->mixer.rope.type == MIRAS_ROPE_TYPE_CHUNK ? chunk : T;
+  for (size_t i = 0; i < N * H && d->mixer.rope.type != MIRAS_ROPE_TYPE_NONE; i++) {
     const int place = (int)(i / H) % T % whole;
-    ref_turn(q + i * dk, (int)dk, base, place, d->mixer.rope_interleaved);
-    ref_turn(k + i * dk, (int)dk, base, place, d->mixer.rope_interleaved);
+    ref_turn(q + i * dk, (int)dk, base, place, d->mixer.rope.interleaved);
+    ref_turn(k + i * dk, (int)dk, base, place, d->mixer.rope.interleaved);
   }
 }
 
@@ -2419,7 +2419,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   x.step = gate[REF_STEP];
   x.momentum = gate[REF_MOMENTUM];
   x.threshold = gate[REF_THRESHOLD];
-  x.value_decay = gate[REF_VALUE_KEEP];
+  x.value_keep = gate[REF_VALUE_KEEP];
   x.erase = erase;
   x.replace = replace;
   ref_open(&memory, &md, params);
@@ -2462,10 +2462,10 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
  * time. */
 REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
                     const double *gain, double epsilon, const miras_layer_desc *d, int position) {
-  const double base = d->attention.rope_theta > 0.0f ? (double)d->attention.rope_theta : 10000.0;
-  const int turn = d->attention.rope_dim > 0                   ? d->attention.rope_dim
-                   : d->attention.rope_share == MIRAS_ROPE_SHARE_NONE    ? 0
-                   : d->attention.rope_share == MIRAS_ROPE_SHARE_QUARTER ? n / 4 + n / 4 % 2
+  const double base = d->attention.rope.theta > 0.0f ? (double)d->attention.rope.theta : 10000.0;
+  const int turn = d->attention.rope.dim > 0                   ? d->attention.rope.dim
+                   : d->attention.rope.share == MIRAS_ROPE_SHARE_NONE    ? 0
+                   : d->attention.rope.share == MIRAS_ROPE_SHARE_QUARTER ? n / 4 + n / 4 % 2
                                                        : n;
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;

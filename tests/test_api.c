@@ -124,9 +124,9 @@ static void named_models(void) {
   }
   assert_int_equal(miras_model_preset(&d, miras_preset_find("qwen3.5"), 10), MIRAS_OK);
   assert_string_equal(d.pattern, "(mmma)*2mm");
-  assert_int_equal(d.layer[2].attention.rope_share, MIRAS_ROPE_SHARE_QUARTER);
+  assert_int_equal(d.layer[2].attention.rope.share, MIRAS_ROPE_SHARE_QUARTER);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("kimi-linear"), 2), MIRAS_OK);
-  assert_int_equal(d.layer[2].attention.rope_share, MIRAS_ROPE_SHARE_NONE);
+  assert_int_equal(d.layer[2].attention.rope.share, MIRAS_ROPE_SHARE_NONE);
   assert_string_equal(d.pattern, "mm");
   assert_int_equal(miras_model_preset(&d, miras_preset_find("ttt-linear-mamba"), 2), MIRAS_OK);
   assert_string_equal(d.pattern, "(cm)*2");
@@ -139,7 +139,7 @@ static void named_models(void) {
   row.layers = 2;
   assert_memory_equal(&d, &row, sizeof d);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("retnet"), 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].mixer.rope, MIRAS_ROPE_POSITION);
+  assert_int_equal(d.layer[0].mixer.rope.type, MIRAS_ROPE_TYPE_POSITION);
   assert_int_equal(d.layer[0].mixer.conv_on, MIRAS_CONV_ON_NONE);
   assert_true(d.norm_epsilon == 1e-6f && d.layer[0].mixer.out_norm_epsilon == 0);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("hgrn2"), 2), MIRAS_OK);
@@ -364,7 +364,7 @@ static void fields_as_text(void **state) {
     d.seed = UINT64_MAX - (uint64_t)kind;
     d.layer[0].memory.custom = (const miras_custom *)&d;
     d.layer[0].attention.kv_heads = kind;
-    d.layer[0].attention.rope_theta = 0.1f * (float)kind;
+    d.layer[0].attention.rope.theta = 0.1f * (float)kind;
     snprintf(d.pattern, sizeof d.pattern, "m*%d", kind);
     e = d;                             /* what these names do not reach: other kinds, letters */
     memset(&e.layer[0], 0, sizeof e.layer[0]);
@@ -422,12 +422,12 @@ static void fields_of_kinds(void **state) {
   size_t i;
   (void)state;
   assert_int_equal(miras_model_desc_set(&d, "w.attention.window", "7"), MIRAS_OK);
-  assert_int_equal(miras_model_desc_set(&d, "a.attention.rope_theta", "500.5"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "a.attention.rope.theta", "500.5"), MIRAS_OK);
   assert_int_equal(miras_model_desc_set(&d, "m.memory.learning_rate", "0.25"), MIRAS_OK);
   assert_int_equal(miras_model_desc_set(&d, "w.type", "memory"), MIRAS_OK);
   assert_int_equal(miras_model_desc_set(&d, "attention.heads", "3"), MIRAS_OK);
   assert_true(d.layer[1].attention.window == 7 && d.layer[1].type == MIRAS_LAYER_MEMORY);
-  assert_near(d.layer[2].attention.rope_theta, 500.5, 0);
+  assert_near(d.layer[2].attention.rope.theta, 500.5, 0);
   assert_near(d.layer[0].memory.learning_rate, 0.25, 0);
   assert_true(d.layer[0].attention.heads == 3 && d.heads == 0);
   assert_string_equal(miras_model_desc_get(&d, "a.attention.window", text, sizeof text), "1024");
@@ -1013,15 +1013,15 @@ static const wrong wrong_models[] = {
   {BASES, "norm", "2", {{MI(norm), MIRAS_NORM_NONE}}},
   {BASES, "embed_norm", "2", {{MI(embed_norm), 2}}},
   {BASES,
-   "mixer.decay_min",
+   "mixer.keep_min",
    "1",
-   {{MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD}, {MF(layer[0].mixer.decay_min), 1}}},
+   {{MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD}, {MF(layer[0].mixer.keep_min), 1}}},
   {BASES,
-   "mixer.decay_min",
+   "mixer.keep_min",
    "0.5",
    {{MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD},
     {MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_BOUNDED},
-    {MF(layer[0].mixer.decay_min), 0.5}}},
+    {MF(layer[0].mixer.keep_min), 0.5}}},
   {BASES, "rwkv.decay_rank", "8", {{MI(layer[0].rwkv.decay_rank), 8}}},
   {BASES, "rwkv.rate_rank", "8", {{MI(layer[0].rwkv.rate_rank), 8}}},
   {BASES, "mixer.out_gate_rank", "4097", {{MI(layer[0].mixer.out_gate_rank), 4097}}},
@@ -1495,7 +1495,7 @@ static void what_lacks_is_named(void **state) {
   static const struct { const char *field, *value, *other, *to, *lacks; } lack[] = {
     {"mixer.conv_size", "2", "mixer.conv_on", "none", "mixer.conv_on other than none"},
     {"mixer.conv_bias", "1", "mixer.conv_on", "none", "mixer.conv_on other than none"},
-    {"mixer.decay_min", "0.5", "mixer.decay_form", "rate", "mixer.decay_form sigmoid or root"},
+    {"mixer.keep_min", "0.5", "mixer.decay_form", "rate", "mixer.decay_form sigmoid or root"},
     {"mixer.out_norm_epsilon", "0.5", "mixer.out_norm", "none", "mixer.out_norm other than none"},
     {"mixer.norm_heads", "2", "mixer.out_norm", "none", "mixer.out_norm other than none"},
     {"mixer.qk_act", "none", "mixer.from_values", "1", "mixer.from_values 0"},
@@ -2354,7 +2354,7 @@ static void run_memory(miras_memory *m, int tokens, uint64_t seed, float *y) {
       one.length = 1;
       one.key = one.erase = one.replace = k;
       one.query = k + nk;
-      one.value = one.value_decay = k + nk + nq;
+      one.value = one.value_keep = k + nk + nq;
       assert_int_equal(miras_memory_forward(m, &one, y + (size_t)t * nv, NULL), MIRAS_OK);
     } else {
       surprise_of_step(m, k, k + nk + nq, k + nk, y + (size_t)t * nv);

@@ -547,7 +547,7 @@ static int long_memory(miras_preset kind, int chunk) {
   one_gate(&d, &d.learning_rate_gate);
   one_gate(&d, &d.value_decay_gate);
   m = miras_memory_open(&d, NULL, NULL, 0);
-  if (!m || !(m->plan.channel || m->plan.per_feature || m->plan.value_decay)) {
+  if (!m || !(m->plan.channel || m->plan.per_feature || m->plan.value_keep)) {
     miras_memory_close(m);
     return 2;
   }

@@ -204,7 +204,7 @@ static void company(void) {
   want(miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK, "no memory");
   want(shim_stack == MIRAS_CUDA_STACK, "init leaves the stack low");
   memset(&x, 0, sizeof x);
-  x.key = x.value = x.query = x.decay = x.learning_rate = anything;
+  x.key = x.value = x.query = x.keep = x.learning_rate = anything;
   x.length = 1;
   shim_stack = 1024;
   want(miras_cuda_memory_forward(&g, &x, anything, NULL, 0) == MIRAS_OK &&

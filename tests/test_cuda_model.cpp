@@ -573,7 +573,7 @@ int main(int argc, char **argv) {
     d.layer[0].memory.key_dim = 6;
     if (kind == MIRAS_PRESET_KDA_MEMORY || kind == MIRAS_PRESET_GLA_MEMORY)
       d.layer[0].mixer.out_gate_rank = 3;
-    if (kind == MIRAS_PRESET_GLA_MEMORY) d.layer[0].mixer.decay_min = 0.87f;
+    if (kind == MIRAS_PRESET_GLA_MEMORY) d.layer[0].mixer.keep_min = 0.87f;
     if (kind == MIRAS_PRESET_DELTANET_MEMORY) {
       d.layer[0].mixer.qk_map = MIRAS_QK_MAP_L1;
       d.layer[0].mixer.qk_act = MIRAS_QKV_ACT_ELU;
@@ -584,8 +584,8 @@ int main(int argc, char **argv) {
     d.layer[1].attention.window = 20;
     d.layer[1].attention.qk_norm = 1;
     d.layer[1].attention.out_gate = kind % 4 == 1;
-    d.layer[1].attention.rope_dim = kind % 3 * 2;
-    if (kind % 3 == 0) d.layer[1].attention.rope_share = (miras_rope_share)(kind / 3 % 3);
+    d.layer[1].attention.rope.dim = kind % 3 * 2;
+    if (kind % 3 == 0) d.layer[1].attention.rope.share = (miras_rope_share)(kind / 3 % 3);
     d.layer[1].attention.persistent = kind % 3;
     d.heads = 2;
     d.vocab = WORDS;

@@ -62,7 +62,7 @@ static unsigned differs(const char *what, const char *part, const float *a, cons
 }
 
 static const char *const names[] = {"key", "value", "query", "keep", "step", "momentum",
-                                    "threshold", "value_decay", "erase", "replace"};
+                                    "threshold", "value_keep", "erase", "replace"};
 
 /* What a call of the host reads and writes. */
 typedef struct call {

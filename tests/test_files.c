@@ -461,7 +461,7 @@ static void hybrid(miras_model_desc *d, int n) {
   d->layer[1].mlp.hidden = d->layer[2].mlp.hidden = 8;
   d->layer[2].attention.qk_norm = 1;
   d->layer[2].attention.kv_heads = 1;
-  d->layer[2].attention.rope_theta = 100.5f;
+  d->layer[2].attention.rope.theta = 100.5f;
   d->layer[2].attention.persistent = n == 2;
   d->layer[3] = other.layer[0];
   d->layer[3].letter = 'g';
@@ -2254,7 +2254,7 @@ static void test_hybrid_mismatch(void **state) {
     {"w.attention.kv_heads", "1", "w.attention.kv_heads is 2 and not 1"},
     {"w.attention.head_dim", "2", "w.attention.head_dim is 4 and not 2"},
     {"w.attention.qk_norm", "1", "w.attention.qk_norm"},
-    {"w.attention.rope_theta", "9000", "w.attention.rope_theta is 10000 and not 9000"},
+    {"w.attention.rope.theta", "9000", "w.attention.rope.theta is 10000 and not 9000"},
     {"w.mlp.hidden", "9", "w.mlp.hidden"},
     {"m.mlp.hidden", "9", "m.mlp.hidden is 8 and not 9"},
     {"m.memory.learning_rate", "0.5", "m.memory.learning_rate is"},
@@ -2450,9 +2450,9 @@ static void test_hostile_hybrids(void **state) {
     {"\"w.attention.heads\":\"2\"", "\"w.attention.heads\":\"65537\"", "heads is 65537"},
     {"\"w.attention.kv_heads\":\"2\"", "\"w.attention.kv_heads\":\"3\"", "kv_heads is 3"},
     {"\"w.attention.head_dim\":\"4\"", "\"w.attention.head_dim\":\"5\"", "head_dim is 5"},
-    {"\"w.attention.rope_theta\":\"10000\"", "\"w.attention.rope_theta\":\"0.5\"",
+    {"\"w.attention.rope.theta\":\"10000\"", "\"w.attention.rope.theta\":\"0.5\"",
      "rope_theta is 0.5"},
-    {"\"w.attention.rope_theta\":\"10000\"", "\"w.attention.rope_theta\":\"nan\"", NULL},
+    {"\"w.attention.rope.theta\":\"10000\"", "\"w.attention.rope.theta\":\"nan\"", NULL},
     {"\"w.type\"", "\"w.attention.qk_norm\":\"2\",\"w.type\"", "qk_norm is 2"},
     {"\"m.memory.heads\":\"2\"", "\"m.memory.heads\":\"9999999\"", "heads is 9999999"},
     {"\"layers\":\"3\"", "\"layers\":\"4\"", "layers is 4"}};

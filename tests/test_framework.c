@@ -629,14 +629,14 @@ static void test_delta_rules(void **state) {
     data_new(&x, &gdn, T, 31);
     t = u = data_tokens(&x);
     wide = repeated(&x.in[KEEP], 4);
-    u.decay = wide;
+    u.keep = wide;
     equal(__LINE__, "KDA of equal channels and Gated DeltaNet",
           answers(&gdn, &t, x.params.f, x.params.count, x.dy.count),
           answers(&kda, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
     free(wide);
     for (size_t i = 0; i < x.in[KEEP].count; i++) x.in[KEEP].f[i] = 1.0f;
     u = t;
-    u.decay = NULL;
+    u.keep = NULL;
     equal(__LINE__, "Gated DeltaNet that keeps all and DeltaNet",
           answers(&gdn, &t, x.params.f, x.params.count, x.dy.count),
           answers(&delta, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -824,7 +824,7 @@ static void test_delta_product(void **state) {
       if (x.per[THRESHOLD]) threshold = repeated(&x.in[THRESHOLD], (size_t)n);
       u.length = T * n;
       u.query = query.f;
-      u.decay = keep.f;
+      u.keep = keep.f;
       u.threshold = threshold;
       y[0] = answers(&a, &t, x.params.f, x.params.count, rows * out);
       y[1] = answers(&b, &u, x.params.f, x.params.count, rows * (size_t)n * out);
@@ -1009,7 +1009,7 @@ static void test_l2_both(void **state) {
         step[i] = (float)(4.0 / (4.0 + x.in[STEP].d[i]) * x.in[STEP].d[i]);
       }
       t = u = data_tokens(&x);
-      u.decay = keep;
+      u.keep = keep;
       u.learning_rate = step;
       equal(__LINE__, "L2 twice", answers(&a, &t, x.params.f, x.params.count, x.dy.count),
             answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -1239,7 +1239,7 @@ static void test_channels(void **state) {
         wide[0] = repeated(&x.in[KEEP], (size_t)ref_keep_channels(&a));
         wide[1] = repeated(&x.in[STEP], x.out);
         wide[2] = repeated(&x.in[THRESHOLD], x.out);
-        if (gates & 1) u.decay = wide[0];
+        if (gates & 1) u.keep = wide[0];
         if (gates & 2) u.learning_rate = wide[1];
         if (gates & 4) u.threshold = wide[2];
         equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
@@ -1259,7 +1259,7 @@ static void test_channels(void **state) {
     ones = (float *)zeros(x.dy.count, sizeof(float));
     for (size_t i = 0; i < x.dy.count; i++) ones[i] = 1.0f;
     t = u = data_tokens(&x);
-    u.value_decay = ones;
+    u.value_keep = ones;
     equal(__LINE__, "a value gate of ones",
           answers(&a, &t, x.params.f, x.params.count, x.dy.count),
           answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
@@ -1424,7 +1424,7 @@ static void test_keeping_all(void **state) {
             t = u = data_tokens(&x);
             if (ref_is_divergence(&b)) { /* it has no decay gate then */
               b = tidy(b);
-              u.decay = NULL;
+              u.keep = NULL;
             }
             equal(__LINE__, label(&a), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
                   answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);

@@ -182,7 +182,7 @@ static miras_model_desc own_desc(int i) {
   memset(&d, 0, sizeof d);
   d.vocab = VOCAB, d.width = WIDTH, d.heads = 2, d.layers = 2, d.seed = 3;
   d.layer[0].type = own[i].type;
-  if (i == 6) d.layer[0].attention.rope_share = MIRAS_ROPE_SHARE_NONE;
+  if (i == 6) d.layer[0].attention.rope.share = MIRAS_ROPE_SHARE_NONE;
   if (own[i].type == MIRAS_LAYER_PARALLEL) {
     d.layer[0].memory.bias = MIRAS_BIAS_L2, d.layer[0].memory.retention = MIRAS_RETENTION_L2;
     d.layer[0].memory.decay_gate = MIRAS_GATE_HEAD, d.layer[0].memory.chunk = 8;

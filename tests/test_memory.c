@@ -2458,8 +2458,8 @@ static void test_swept(void **state) {
           if (t == before[c]) end = last;
           x.length = end - t < piece ? end - t : piece;
           x.key = x.value = x.query = at;
-          if (d.decay_gate) x.decay = half;
-          if (d.value_decay_gate) x.value_decay = half;
+          if (d.decay_gate) x.keep = half;
+          if (d.value_decay_gate) x.value_keep = half;
           if (d.separate_erase) x.erase = x.replace = at;
           if (d.learning_rate_gate) x.learning_rate = half;
           assert_int_equal(miras_memory_forward(m, &x, y, NULL), MIRAS_OK);
@@ -2508,8 +2508,8 @@ static void test_faded(void **state) {
         memset(&x, 0, sizeof x);
         x.length = T;
         x.key = x.value = x.query = in;
-        if (d.decay_gate) x.decay = keep;
-        if (d.value_decay_gate) x.value_decay = keep;
+        if (d.decay_gate) x.keep = keep;
+        if (d.value_decay_gate) x.value_keep = keep;
         if (d.separate_erase) x.erase = x.replace = in;
         assert_int_equal(miras_memory_forward(m, &x, y, NULL), MIRAS_OK);
         held = (const float *)miras_memory_state(m, &bytes) + 16; /* behind the position */

@@ -221,16 +221,16 @@ static const struct {
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, one head of keys for three, no gate",
    "mixer.qk_heads=1 .heads=3 mixer.out_gate=none mixer.norm_heads=3"},
   {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys that turn by position",
-   "mixer.rope=position mixer.rope_theta=50 mixer.scaled_queries=1 mixer.qk_map=none "
+   "mixer.rope.type=position mixer.rope.theta=50 mixer.scaled_queries=1 mixer.qk_map=none "
    "mixer.qk_heads=1"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp, keys that turn in their chunk",
-   "mixer.rope=chunk mixer.rope_theta=9 mixer.rope_interleaved=1"},
+   "mixer.rope.type=chunk mixer.rope.theta=9 mixer.rope.interleaved=1"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp as published, on Mamba's backbone",
    ".retention=all .decay_target=zero .decay_gate=constant .decay_rate=0 .decay_ratio=0 "
    ".token_rates=1 "
    "mixer.conv_on=qk mixer.conv_bias=1 mixer.share_qk=1 mixer.qk_act=none mixer.v_act=none "
    "mixer.qk_map=none "
-   "mixer.rope=chunk mixer.rope_interleaved=1 mixer.out_norm=layer mixer.norm_heads=9 "
+   "mixer.rope.type=chunk mixer.rope.interleaved=1 mixer.out_norm=layer mixer.norm_heads=9 "
    "mixer.out_gate=gelu"},
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, layer norms per head",
    "mixer.out_norm=layer mixer.out_norm_epsilon=0.01"},
@@ -252,8 +252,8 @@ static const struct {
   {MIRAS_PRESET_TITANS, 16, "titans, three experts, all for all tokens, two shared ones",
    "mlp.experts=3 mlp.experts_per_token=3 mlp.shared_experts=2 mlp.hidden=7"},
   {MIRAS_PRESET_GLA_MEMORY, 4, "gla, decay gates held from below, horizon",
-   "mixer.decay_min=0.87 mixer.decay_horizon=20"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, decay gates held from below", "mixer.decay_min=0.9"},
+   "mixer.keep_min=0.87 mixer.decay_horizon=20"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, decay gates held from below", "mixer.keep_min=0.9"},
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
    "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
@@ -280,7 +280,8 @@ static const struct {
   {MIRAS_PRESET_MAMBA_MEMORY, 16, "mamba, norms of what values make, no gate of answers",
    "mixer.from_values=1 mixer.from_values_epsilon=0.02 mixer.out_gate=none mixer.out_norm=none"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, keys and gates from values, turning, a skip",
-   "mixer.from_values=1 mixer.from_values_epsilon=0.01 mixer.rope=position mixer.scaled_queries=1 "
+   "mixer.from_values=1 mixer.from_values_epsilon=0.01 mixer.rope.type=position "
+   "mixer.scaled_queries=1 "
    "mixer.qk_heads=2 .heads=4 .value_dim=5 mixer.conv_size=3 mixer.d_skip=2"},
   {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys from values, a gate of low rank, no norm",
    "mixer.from_values=1 mixer.conv_on=none mixer.out_norm=none mixer.out_gate_rank=3 "
@@ -315,9 +316,9 @@ static void beside(miras_model_desc *d, int n) {
     m->attention.kv_heads = 2;
     m->attention.head_dim = 6;
     m->attention.qk_norm = 1;
-    m->attention.rope_theta = 100.0f;
+    m->attention.rope.theta = 100.0f;
     d->norm_epsilon = 0.01f;
-    m->attention.rope_dim = 4;
+    m->attention.rope.dim = 4;
     m->attention.persistent = 2;
   } else if (n == 14) {
     m->attention.heads = 2 * HEADS;
@@ -338,7 +339,7 @@ static void context(miras_model_desc *d, int n) {
     m->attention.heads = 4;
     m->attention.kv_heads = 2;
     m->attention.qk_norm = 1;
-    m->attention.rope_theta = 100.0f;
+    m->attention.rope.theta = 100.0f;
     m->attention.persistent = 2;
   }
   if (n == 21) without_mlp(m);
@@ -405,7 +406,7 @@ static subject hybrid(int n) {
     w->attention.heads = 4;
     w->attention.kv_heads = 2;
     w->attention.head_dim = 6;
-    w->attention.rope_theta = 100.0f;
+    w->attention.rope.theta = 100.0f;
     w->attention.qk_norm = 1;
     w->attention.persistent = 3;
   } else if (n == 2) {
@@ -429,7 +430,7 @@ static subject hybrid(int n) {
     w->attention.heads = 2 * HEADS;
     w->attention.kv_heads = n == 15 ? 0 : HEADS;
     w->attention.head_dim = n == 15 ? DIM : 6;
-    w->attention.rope_dim = 2;
+    w->attention.rope.dim = 2;
     w->attention.out_gate = 1;
     w->attention.qk_norm = n == 16;
   }
@@ -469,7 +470,7 @@ static const struct {
   {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.mixer.out_gate_rank=5"},
   {"qwen3.5", "attention of which a quarter turns", "am", "a.attention.head_dim=12"},
   {"kimi-linear", "attention that knows no positions, persistent pairs", "aw",
-   "w.attention.rope_share=none w.attention.persistent=2"},
+   "w.attention.rope.share=none w.attention.persistent=2"},
   {"mamba", "mamba as published, with norms", "mwm",
    "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values_epsilon=0.01"},
   {"mamba2", "mamba2 and attention of one norm (falcon-h1)", NULL,
@@ -934,7 +935,7 @@ static int layer_views(const miras_model *m, int layer, int matrices) {
   char start[16];
   snprintf(start, sizeof start, "blocks.%d.", layer);
   for (int i = 0; i < count; i++)
-    n += starts_with(v[i].name, start) && (!matrices || v[i].decay);
+    n += starts_with(v[i].name, start) && (!matrices || v[i].weight_decay);
   return n;
 }
 
@@ -1112,7 +1113,7 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
   if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME)
     return md->decay_rate > 0.0f ? 0.1 : 1e-3 * pow(100.0, ((double)j + 0.5) / columns);
   if (which == REF_KEEP) /* as near to the most that a horizon allows as a logit should be */
-    return fmax((double)d->mixer.decay_min,
+    return fmax((double)d->mixer.keep_min,
                 fmin(1.0 - constant * pow(ratio, h), most * (1.0 - 1e-4)));
   if (which == REF_STEP) return (double)md->learning_rate / (1.0 + exp(gated ? -2.0 : 0.0));
   if (which == REF_MOMENTUM) return fmax(0.05, fmin(0.95, (double)md->momentum));
@@ -1209,7 +1210,7 @@ static int next_view(const miras_view *views, int count, int *at, const char *of
       v->shape[2] != c)
     failed("%s: %s: rank %d, shape %d %d %d, not %d, %d %d %d", of, name, v->rank, v->shape[0],
            v->shape[1], v->shape[2], rank, a, b, c);
-  if (v->decay != decay) failed("%s: %s: decay %d", of, name, v->decay);
+  if (v->weight_decay != decay) failed("%s: %s: decay %d", of, name, v->weight_decay);
   (*at)++;
   return 1;
 }
@@ -2443,7 +2444,7 @@ static void test_weights(void **state) {
                   most = fabs((double)w[v[j].offset + l]);
               most *= worst[form] * 1.01;
             }
-            if (v[j].decay ? !(fabs((double)was - (double)is) <= most) : was != is) {
+            if (v[j].weight_decay ? !(fabs((double)was - (double)is) <= most) : was != is) {
               failed("weights %d: %s[%d] is %g and was %g", form, v[j].name, (int)k, (double)is,
                      (double)was);
               break;
@@ -2573,7 +2574,7 @@ static void test_adamw(void **state) {
         const double gi = (double)g[i] * scale, rate = peak * (double)views[v].rate;
         m1[i] = b1 * m1[i] + (1.0 - b1) * gi;
         m2[i] = b2 * m2[i] + (1.0 - b2) * gi * gi;
-        if (views[v].decay) w[i] -= rate * (double)o.weight_decay * w[i];
+        if (views[v].weight_decay) w[i] -= rate * (double)o.weight_decay * w[i];
         w[i] -=
           rate * (m1[i] / (1.0 - pow(b1, step))) / (sqrt(m2[i] / (1.0 - pow(b2, step))) + eps);
       }
@@ -2837,17 +2838,17 @@ static void test_layer_refusals(void) {
   d.layer[0].mixer.qk_map = MIRAS_QK_MAP_L2; /* and the memory wants to be told what to erase */
   refused(&d, "qk_map");
   d = describe(MIRAS_PRESET_RETNET_MEMORY, 1);
-  d.layer[0].mixer.rope = MIRAS_ROPE_COUNT;
+  d.layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_COUNT;
   refused(&d, "rope");
-  d.layer[0].mixer.rope = MIRAS_ROPE_POSITION;
+  d.layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_POSITION;
   d.layer[0].memory.key_dim = 5; /* and pairs turn */
   refused(&d, "key_dim");
   d = describe(MIRAS_PRESET_DELTAPRODUCT, 4);
-  d.layer[0].mixer.rope = MIRAS_ROPE_CHUNK; /* and a token has two keys */
+  d.layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_CHUNK; /* and a token has two keys */
   refused(&d, "inner_steps");
   d = describe(MIRAS_PRESET_MAMBA2_MEMORY, 4);
-  d.layer[0].mixer.rope_theta = 50; /* and nothing turns */
-  refused(&d, "rope_theta");
+  d.layer[0].mixer.rope.theta = 50; /* and nothing turns */
+  refused(&d, "rope.theta");
   d = describe(MIRAS_PRESET_RETNET_MEMORY, 1);
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_ROOT; /* and the decay gate is a constant */
   refused(&d, "decay_form");
@@ -2876,7 +2877,7 @@ static void test_rwkv_refusals(void) {
     {"m.mixer.norm_heads=2", "norm_heads is 2"},
     {"m.mixer.out_gate=none", "out_gate is 2 (none)"},
     {"m.mixer.out_norm=layer", "out_norm is 1 (layer)"},
-    {"m.mixer.rope=position", "rope is 1 (position)"},
+    {"m.mixer.rope.type=position", "rope.type is 1 (position)"},
     {"m.mixer.qk_heads=1", "qk_heads is 1"},
     {"m.mixer.qk_map=l2", "separate_erase is 1"},
     {"m.mixer.qk_map=l2 m.memory.separate_erase=0", "it needs memory.separate_erase"},
@@ -2904,10 +2905,10 @@ static void test_kind_refusals(void) {
   for (int i = 0; i < 20; i++) {
     static const char *const field[20] = {
       "head_dim",           "heads",      "kv_heads",   "window",
-      "head_dim",           "rope_theta", "qk_norm",    "type",
+      "head_dim",           "rope.theta", "qk_norm",    "type",
       "mlp.none",           "hidden",     "mlp.none",   "window",
-      "conv_size",          "rope_dim",   "rope_dim",   "attention.out_gate",
-      "attention.out_gate", "rope_share", "rope_share", "rope_theta"};
+      "conv_size",          "rope.dim",   "rope.dim",   "attention.out_gate",
+      "attention.out_gate", "rope.share", "rope.share", "rope.theta"};
     miras_model_desc d = hybrid(0).d;
     miras_layer_desc *w = &d.layer[1];
     if (i == 0) w->attention.head_dim = 5;
@@ -2915,7 +2916,7 @@ static void test_kind_refusals(void) {
     if (i == 2) w->attention.kv_heads = 3;
     if (i == 3) w->attention.window = (1 << 20) + 1;
     if (i == 4) w->attention.heads = 3; /* and the width is no multiple of it */
-    if (i == 5) w->attention.rope_theta = 0.5f;
+    if (i == 5) w->attention.rope.theta = 0.5f;
     if (i == 6) w->attention.qk_norm = 2;
     if (i == 7) w->type = MIRAS_LAYER_TYPE_COUNT;
     if (i == 8) w->mlp.none = 2, w->mlp.hidden = 0;
@@ -2923,14 +2924,14 @@ static void test_kind_refusals(void) {
     if (i == 10) w->type = MIRAS_LAYER_MLP, w->attention.window = 0, w->mlp.none = 1;
     if (i == 11) w->type = MIRAS_LAYER_MLP;
     if (i == 12) w->type = MIRAS_LAYER_MLP, w->attention.window = 0, w->mixer.conv_size = 4;
-    if (i == 13) w->attention.rope_dim = 3;
-    if (i == 14) w->attention.rope_dim = DIM + 2;
+    if (i == 13) w->attention.rope.dim = 3;
+    if (i == 14) w->attention.rope.dim = DIM + 2;
     if (i == 15) w->attention.out_gate = 2;
-    if (i == 17) w->attention.rope_share = MIRAS_ROPE_SHARE_COUNT;
-    if (i == 18) w->attention.rope_share = MIRAS_ROPE_SHARE_QUARTER, w->attention.rope_dim = 2;
+    if (i == 17) w->attention.rope.share = MIRAS_ROPE_SHARE_COUNT;
+    if (i == 18) w->attention.rope.share = MIRAS_ROPE_SHARE_QUARTER, w->attention.rope.dim = 2;
     if (i == 19)
-      w->attention.rope_share = MIRAS_ROPE_SHARE_NONE,
-      w->attention.rope_theta = 100; /* and nothing turns */
+      w->attention.rope.share = MIRAS_ROPE_SHARE_NONE,
+      w->attention.rope.theta = 100; /* and nothing turns */
     if (i == 16)
       w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->attention.out_gate = 1;
     if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, field[i]) == NULL ||

@@ -252,7 +252,7 @@ static void test_variance(void **state) {
 
 /* Gradients of heads that start anew, taped and played back; the floats behind the tape stay. */
 enum { TAPED = 93, HEADS = 2, KEYS = TAPED * HEADS * N, VALUES = TAPED * HEADS, GUARD = 8192 };
-typedef struct taped { float key[KEYS], query[KEYS], value[VALUES], decay[VALUES]; } taped;
+typedef struct taped { float key[KEYS], query[KEYS], value[VALUES], keep[VALUES]; } taped;
 
 static void play(int chunk, int every, const taped *x, const float *dy, taped *dx) {
   static float y[VALUES];
@@ -268,9 +268,9 @@ static void play(int chunk, int every, const taped *x, const float *dy, taped *d
   m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   memset(&in, 0, sizeof in), memset(&g, 0, sizeof g);
-  in.key = x->key, in.query = x->query, in.value = x->value, in.decay = x->decay;
+  in.key = x->key, in.query = x->query, in.value = x->value, in.keep = x->keep;
   in.length = TAPED;
-  g.key = dx->key, g.query = dx->query, g.value = dx->value, g.decay = dx->decay;
+  g.key = dx->key, g.query = dx->query, g.value = dx->value, g.keep = dx->keep;
   size = miras_memory_tape_size(m, TAPED);
   tape = (float *)zeros(size + GUARD, sizeof *tape);
   for (size_t i = 0; i < GUARD; i++) tape[size + i] = 7.0f;
@@ -297,7 +297,7 @@ static void test_tape(void **state) {
   for (int i = 0; i < KEYS; i++) x.key[i] = uniform(-1.0f, 1.0f), x.query[i] = uniform(-1.0f, 1.0f);
   for (int i = 0; i < VALUES; i++) {
     x.value[i] = uniform(-1.0f, 1.0f), dy[i] = uniform(-1.0f, 1.0f);
-    x.decay[i] = uniform(0.9f, 1.0f);
+    x.keep[i] = uniform(0.9f, 1.0f);
   }
   for (int c = 0; c < COUNT(chunks); c++) {
     const int grid = (15 + chunks[c]) / chunks[c] * chunks[c];

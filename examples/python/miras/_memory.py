@@ -85,7 +85,7 @@ class Memory(Running):
                 asks[name] = steps if name == "learning_rate" else ()
                 asks[name] += () if gate == lib.MIRAS_GATE_HEAD else channels.get(name, value)
         if d.value_decay_gate != lib.MIRAS_GATE_CONSTANT:
-            asks["value_decay"] = value
+            asks["value_keep"] = value
         if d.separate_erase:
             asks["erase"] = asks["replace"] = (self.key_dim,)
         return asks
@@ -207,7 +207,7 @@ class Memory(Running):
                 **gates: Optional[Floats]) -> Floats:
         """Run T tokens, each written, then read: key and query [batch, T, heads, key_dim], value
         and what is returned [batch, T, heads, value_dim]. Gates are decay, learning_rate, momentum,
-        threshold, value_decay, erase and replace, those that the fields ask for, as in
+        threshold, value_keep, erase and replace, those that the fields ask for, as in
         miras_memory_input; they are not checked per token. The state is carried on. out: where to
         write."""
         x, held, given, shape = self._tokens({"key": key, "value": value, "query": query, **gates})

@@ -61,7 +61,7 @@ def test_gated_deltanet():
         s = float(decay[at]) * s
         return s + float(rate[at]) * np.outer(k, v - k @ s)
     want = recurrence(key, value, query, write)
-    got = m.forward(key, value, query, decay=decay, learning_rate=rate)
+    got = m.forward(key, value, query, keep=decay, learning_rate=rate)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
@@ -476,7 +476,7 @@ def test_arrays_that_c_must_not_see():
     m = miras.Memory("gla", batch=B, heads=H, key_dim=K, value_dim=V, decay_gate="channel")
     key, value, query = tokens(14)
     decay = np.full((B, T, H, K), 0.9, np.float32)
-    given = dict(key=key, value=value, query=query, decay=decay)
+    given = dict(key=key, value=value, query=query, keep=decay)
     read_only = np.empty(value.shape, np.float32)
     read_only.flags.writeable = False
     for change, kind, says in (
@@ -487,8 +487,8 @@ def test_arrays_that_c_must_not_see():
             (dict(key=key[:, 1:].copy()), ValueError, "value has the shape"),
             (dict(value=value[..., :3].copy()), ValueError, "value has the shape"),
             (dict(query=query[:1].copy()), ValueError, r"it must be \(2, 11, 3, 6\)"),
-            (dict(decay=decay[..., 0].copy()), ValueError, "decay has the shape"),
-            (dict(decay=None), miras.Refused, "decay is missing; .* bring key, value, query, deca"),
+            (dict(keep=decay[..., 0].copy()), ValueError, "keep has the shape"),
+            (dict(keep=None), miras.Refused, "keep is missing; .* bring key, value, query, keep"),
             (dict(momentum=decay), miras.Refused, "momentum is given"),
             (dict(dekay=decay), miras.Refused, "dekay is given"),
             (dict(out=np.empty(3, np.float32)), ValueError, "out has the shape"),
