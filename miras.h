@@ -1916,7 +1916,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    order, a letter each: "mmwm" has a window of attention between layers of memories, as in Samba
    (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions by turning
    entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of
-   them or some (rope_dim):
+   them or some (rope.dim):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs
@@ -3130,9 +3130,10 @@ typedef struct miras__case {
   int beyond;              /* layer is not below layers                                          */
   int loose;               /* those of fixed_gates that are not learned                          */
   int unshared, unjoined;  /* a memory's heads are no multiple of qk_heads, of norm_heads       */
-  int odd;                 /* key_dim                                                            */
+  int odd;                 /* key_dim, all of which turns                                        */
   int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
-  int unturned;            /* rope_dim is odd or beyond head_dim                               */
+  int unturned;            /* attention's rope.dim is odd or beyond head_dim                     */
+  int unturned_keys;       /* the memory's, or beyond key_dim                                    */
   int unequal;             /* a memory and the attention that it gates differ in width           */
   int apart, broken;       /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
@@ -3330,10 +3331,14 @@ static const miras__field miras__fields[] = {
            "none position chunk"),
   MIRAS__N(mixer.rope.interleaved, 6, 0, 1, 0, "mixer.rope.type"),
   MIRAS__D(mixer.rope.theta, 6, 1, 1e9, 10000, "mixer.rope.type"),
+  MIRAS__N(mixer.rope.dim, 9, 0, 4096, 0, "mixer.rope.type"),
+  MIRAS__W(mixer.rope.share, 9, MIRAS_ROPE_SHARE_COUNT - 1, "mixer.rope.type", "all quarter"),
   MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, MIRAS__MEMORY_TYPES,
            "silu sigmoid none gelu silu-first"),
   MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, MIRAS__MEMORY_TYPES, "rms layer none"),
   MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
+  MIRAS__N(attention.rope.interleaved, 9, 0, 1, 0, "attention.rope.share not none"),
+  MIRAS__W(attention.rope.type, 9, 1, "", "none"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
   MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
@@ -3389,7 +3394,8 @@ static const miras__field miras__fields[] = {
   MIRAS__F(unsorted, NULL),
 #ifndef MIRAS_NO_MODEL
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL), MIRAS__F(unjoined, NULL),
-  MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
+  MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL),
+  MIRAS__F(unturned_keys, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
   MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens"), MIRAS__F(adapts, "adapt.learning_rate"),
   MIRAS__F(seen, "adapt.learning_rate, and adapt.hidden or adapt.vectors")
@@ -3493,6 +3499,8 @@ static const miras__rule miras__rules[] = {
    "queries and keys are parts of one product"},
   {"mixer.rope.type", "inner_steps 1", NULL},
   {"mixer.rope.type, odd", "", "key_dim must be even"},
+  {"unturned_keys, mixer.rope.dim", "", "it must be even and at most key_dim"},
+  {"mixer.rope.share, mixer.rope.dim", "mixer.rope.share all", "one of them says how much turns"},
   {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
   {"qk_norm, inside", "", "in a model the field mixer.qk_map says how long they are: set it to 0"},
   {"mixer.fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
@@ -3890,11 +3898,12 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->unshared = c->l.mixer.qk_heads > 0 && d->heads % c->l.mixer.qk_heads;
   c->unjoined = c->l.mixer.norm_heads > 0 && c->l.mixer.norm_heads < d->heads &&
                 d->heads % c->l.mixer.norm_heads;
-  c->odd = d->key_dim % 2;
+  c->odd = d->key_dim % 2 && !c->l.mixer.rope.dim && !c->l.mixer.rope.share;
   c->crossed = c->l.mixer.dt_max > 0 && !(c->l.mixer.dt_min < c->l.mixer.dt_max);
   c->scarce = c->l.mlp.experts_per_token > c->l.mlp.experts;
   c->uneven = c->l.attention.head_dim % 2;
   c->unturned = c->l.attention.rope.dim % 2 || c->l.attention.rope.dim > c->l.attention.head_dim;
+  c->unturned_keys = c->l.mixer.rope.dim % 2 || c->l.mixer.rope.dim > d->key_dim;
   c->ungrouped = c->l.attention.kv_heads > 0 && c->l.attention.heads % c->l.attention.kv_heads;
   c->unequal =
     c->l.type == MIRAS_LAYER_MAG &&
@@ -19426,7 +19435,7 @@ enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE
 typedef struct miras__rope {
   size_t turn, period, turning;
   double base;
-  int pairs;
+  int way;                         /* 1: halves turn together, 2: neighbours (room @29's rotary)  */
   float *turns;
 } miras__rope;
 
@@ -19859,6 +19868,18 @@ static void miras__times_of_bwd(const miras__visit *a, int id, size_t e, int mod
 }
 
 /* ---- rotary positions ---- */
+
+/* What of heads of n entries turns, and by what; chunk 0: not of a memory. */
+static MIRAS__COLD void miras__rope_make(miras__rope *to, const miras_rope *r, size_t n,
+                                         size_t chunk) {
+  to->turn = r->dim                              ? (size_t)r->dim
+             : r->share == MIRAS_ROPE_SHARE_NONE ? 0
+             : r->share == MIRAS_ROPE_SHARE_ALL  ? n : (n / 4 + 1) / 2 * 2;
+  to->turning = (MIRAS__TILE + 1) * to->turn;
+  to->way = r->interleaved ? 2 : 1;
+  to->base = (double)r->theta;
+  to->period = r->type == MIRAS_ROPE_TYPE_CHUNK ? chunk : 0;
+}
 
 /* Angle of the pair i of a head at a position: position * base^(-2i / turn). */
 static double miras__angle(const miras__rope *r, size_t i, uint64_t position) {
@@ -20652,12 +20673,12 @@ static void miras__op_angles(const miras__visit *a, const miras__op *o) {
 /* x by heads turns by its rows' angles where it lies, way 1, or back. */
 static void miras__turn_heads(const miras__visit *a, const miras__op *o, int way) {
   const miras__array *x = &a->layer->p->array[o->out];
-  const int pairs = a->layer->p->mixer.rope.pairs;
+  const miras__rope *r = &a->layer->p->mixer.rope;
   const size_t n = x->dim, end = miras__heads_end(a, way > 0 ? x->heads : x->grad_heads);
   size_t h;
   for (h = a->h; h < end; h++) {
     float *rows = way > 0 ? miras__of_head(a, o->out, h) : miras__grad_of_head(a, o->out, h);
-    a->k->rotary(rows, n, rows, n, miras__x_of(a, o, 0).p, pairs ? 2 * way : way, a->n, 1, n, n);
+    a->k->rotary(rows, n, rows, n, miras__x_of(a, o, 0).p, r->way * way, a->n, 1, n, r->turn);
   }
 }
 static void miras__op_turn(const miras__visit *a, const miras__op *o) {
@@ -20671,18 +20692,19 @@ static void miras__op_turn_bwd(const miras__visit *a, const miras__op *o) {
  * what stands in their place is not read. */
 static void miras__op_rotate(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
-  a->k->rotary(y.p, y.ld, x.p, x.ld, miras__x_of(a, o, o->in[1] > 0).p, 1, a->n, o->heads, o->cols,
-               a->layer->p->attending.rope.turn);
+  const miras__rope *r = &a->layer->p->attending.rope;
+  a->k->rotary(y.p, y.ld, x.p, x.ld, miras__x_of(a, o, o->in[1] > 0).p, r->way, a->n, o->heads,
+               o->cols, r->turn);
 }
 
 /* dx =+ */
 static void miras__op_rotate_bwd(const miras__visit *a, const miras__op *o) {
-  const size_t turn = a->layer->p->attending.rope.turn;
+  const miras__rope *r = &a->layer->p->attending.rope;
   const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
   const int add = miras__mode(o, 0) == MIRAS__ADD && dx.p != d.p;
   const miras__sheet to = add ? d : dx;
-  a->k->rotary(to.p, to.ld, d.p, d.ld, o->in[1] ? miras__x_of(a, o, 1).p : d.p, -1, a->n, o->heads,
-               o->cols, turn);
+  a->k->rotary(to.p, to.ld, d.p, d.ld, o->in[1] ? miras__x_of(a, o, 1).p : d.p, -r->way, a->n,
+               o->heads, o->cols, r->turn);
   if (add) a->k->add_rows(dx.p, dx.ld, d.p, d.ld, a->n, o->heads * o->cols);
 }
 
@@ -22578,12 +22600,7 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->function[0] = m->function[1] = (unsigned char)miras__qkv_function(d->mixer.qk_act);
   m->function[2] = (unsigned char)miras__qkv_function(d->mixer.v_act);
   m->tied = d->mixer.tied_dt != 0;
-  if (d->mixer.rope.type) {
-    m->rope.turn = m->dk, m->rope.pairs = d->mixer.rope.interleaved;
-    m->rope.turning = (MIRAS__TILE + 1) * m->dk;
-    m->rope.base = (double)d->mixer.rope.theta;
-    m->rope.period = d->mixer.rope.type == MIRAS_ROPE_TYPE_CHUNK ? (size_t)of->chunk : 0;
-  }
+  if (d->mixer.rope.type) miras__rope_make(&m->rope, &d->mixer.rope, m->dk, (size_t)of->chunk);
   p->chunk = (size_t)of->chunk;
   if (miras__mixer_gates(m, d, p->rank)) {
     m->low_rank = m->moving ? (size_t)d->mixer.gate_rank : 0;
@@ -23224,11 +23241,7 @@ static miras_result miras__attending_make(miras__program *p, const miras_layer_d
   s->group = s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
   s->window = (size_t)d->attention.window, s->persistent = (size_t)d->attention.persistent;
   s->q = s->heads * s->dk, s->k = s->groups * s->dk;
-  s->rope.base = (double)d->attention.rope.theta;
-  s->rope.turn = d->attention.rope.dim ? (size_t)d->attention.rope.dim : s->dk;
-  if (d->attention.rope.share)
-    s->rope.turn = d->attention.rope.share == MIRAS_ROPE_SHARE_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
-  s->rope.turning = (MIRAS__TILE + 1) * s->rope.turn;
+  miras__rope_make(&s->rope, &d->attention.rope, s->dk, 0);
   s->ring = miras__pad(s->window * s->dk), s->state = 2 * s->ring;
   if (s->window <= (size_t)-1 / 8 / s->dk && s->heads <= (size_t)INT_MAX / 4 / s->dk)
     return MIRAS_OK;
@@ -28887,6 +28900,20 @@ enum { MIRAS__OLDEST = 7, MIRAS__VERSION = 9 };   /* of models' files that are r
 
 /* ---- fields as text ---- */
 
+/* The name of today for one that a file has; pairs are {now, in files of 0.3}. */
+static MIRAS__COLD const char *miras__renamed(const char *name) {
+  static const char *const pairs[][2] = {
+    {"mixer.rope.type", "mixer.rope"}, {"mixer.rope.theta", "mixer.rope_theta"},
+    {"mixer.rope.interleaved", "mixer.rope_interleaved"},
+    {"attention.rope.theta", "attention.rope_theta"}, {"attention.rope.dim", "attention.rope_dim"},
+    {"attention.rope.share", "attention.rope_share"}, {"mixer.keep_min", "mixer.decay_min"}
+  };
+  size_t i;
+  for (i = 0; i < MIRAS__COUNT(pairs); i++)
+    if (miras__same(name, pairs[i][1])) return pairs[i][0];
+  return name;
+}
+
 /* The field of a descriptor that has this name, in files or not; NULL for none: facts are no
  * fields. */
 static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
@@ -28904,7 +28931,7 @@ static MIRAS__COLD const miras__field *miras__find_field(const char *name, char 
   const miras__field *f;
   *letter = (char)(miras__is_letter(name[0]) && name[1] == '.' ? name[0] : 0);
   name += *letter ? 2 : 0;
-  f = miras__field_called(name);
+  f = miras__field_called(miras__renamed(name));
   return f && f->since && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 

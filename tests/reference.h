@@ -2187,15 +2187,24 @@ REF void ref_turn(double *x, int n, double base, int position, int neighbours) {
   }
 }
 
+/* How many of n entries of a head turn. */
+REF int ref_turning(const miras_rope *r, int n) {
+  return r->dim > 0                              ? r->dim
+         : r->share == MIRAS_ROPE_SHARE_NONE    ? 0
+         : r->share == MIRAS_ROPE_SHARE_QUARTER ? n / 4 + n / 4 % 2
+                                                : n;
+}
+
 /* Queries and keys [N, H, dk] of sequences of T tokens. */
 REF void ref_turn_keys(const miras_layer_desc *d, int chunk, double *q, double *k, size_t N,
                        size_t H, size_t dk, int T) {
   const double base = d->mixer.rope.theta > 0.0f ? (double)d->mixer.rope.theta : 10000.0;
+  const int turn = ref_turning(&d->mixer.rope, (int)dk);
   const int whole = d->mixer.rope.type == MIRAS_ROPE_TYPE_CHUNK ? chunk : T;
   for (size_t i = 0; i < N * H && d->mixer.rope.type != MIRAS_ROPE_TYPE_NONE; i++) {
     const int place = (int)(i / H) % T % whole;
-    ref_turn(q + i * dk, (int)dk, base, place, d->mixer.rope.interleaved);
-    ref_turn(k + i * dk, (int)dk, base, place, d->mixer.rope.interleaved);
+    ref_turn(q + i * dk, turn, base, place, d->mixer.rope.interleaved);
+    ref_turn(k + i * dk, turn, base, place, d->mixer.rope.interleaved);
   }
 }
 
@@ -2463,10 +2472,7 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
 REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
                     const double *gain, double epsilon, const miras_layer_desc *d, int position) {
   const double base = d->attention.rope.theta > 0.0f ? (double)d->attention.rope.theta : 10000.0;
-  const int turn = d->attention.rope.dim > 0                   ? d->attention.rope.dim
-                   : d->attention.rope.share == MIRAS_ROPE_SHARE_NONE    ? 0
-                   : d->attention.rope.share == MIRAS_ROPE_SHARE_QUARTER ? n / 4 + n / 4 % 2
-                                                       : n;
+  const int turn = ref_turning(&d->attention.rope, n);
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
     for (int j = 0; j < n; j++) {
@@ -2477,7 +2483,7 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
     }
     for (int j = 0; j < n && gain != NULL; j++)
       head[j] *= gain[j] / sqrt(square / (double)n + epsilon);
-    ref_turn(head, turn, base, position, 0);
+    ref_turn(head, turn, base, position, d->attention.rope.interleaved);
   }
 }
 

@@ -223,6 +223,10 @@ static const struct {
   {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys that turn by position",
    "mixer.rope.type=position mixer.rope.theta=50 mixer.scaled_queries=1 mixer.qk_map=none "
    "mixer.qk_heads=1"},
+  {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, neighbours turn, of four entries",
+   "mixer.rope.type=position mixer.rope.dim=4 mixer.rope.interleaved=1"},
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, a quarter turns in its chunk",
+   "mixer.rope.type=chunk mixer.rope.share=quarter"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp, keys that turn in their chunk",
    "mixer.rope.type=chunk mixer.rope.theta=9 mixer.rope.interleaved=1"},
   {MIRAS_PRESET_TTT_MLP_MEMORY, 4, "ttt-mlp as published, on Mamba's backbone",
@@ -471,6 +475,8 @@ static const struct {
   {"qwen3.5", "attention of which a quarter turns", "am", "a.attention.head_dim=12"},
   {"kimi-linear", "attention that knows no positions, persistent pairs", "aw",
    "w.attention.rope.share=none w.attention.persistent=2"},
+  {"deltanet", "attention of which neighbours turn", "wm",
+   "w.attention.head_dim=6 w.attention.rope.dim=4 w.attention.rope.interleaved=1"},
   {"mamba", "mamba as published, with norms", "mwm",
    "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values_epsilon=0.01"},
   {"mamba2", "mamba2 and attention of one norm (falcon-h1)", NULL,
@@ -2849,6 +2855,11 @@ static void test_layer_refusals(void) {
   d = describe(MIRAS_PRESET_MAMBA2_MEMORY, 4);
   d.layer[0].mixer.rope.theta = 50; /* and nothing turns */
   refused(&d, "rope.theta");
+  d = describe(MIRAS_PRESET_RETNET_MEMORY, 1);
+  d.layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_POSITION, d.layer[0].mixer.rope.dim = 3;
+  refused(&d, "rope.dim");
+  d.layer[0].mixer.rope.dim = 2, d.layer[0].mixer.rope.share = MIRAS_ROPE_SHARE_QUARTER;
+  refused(&d, "rope.share");
   d = describe(MIRAS_PRESET_RETNET_MEMORY, 1);
   d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_ROOT; /* and the decay gate is a constant */
   refused(&d, "decay_form");
