@@ -552,7 +552,8 @@ typedef struct miras_parallel {
 } miras_parallel;
 
 /* One learning memory: the four choices, sizes and constants. Fill it with miras_memory_preset,
- * then change what you like; a zero field means the default that its comment names. */
+ * then change what you like. A zero means the default that the field's comment names (0 -> 4); there
+ * is one only where zero itself could not be meant. Else it is the number 0, or refused. */
 typedef struct miras_memory_desc {
   miras_arch architecture;
   miras_bias bias;
@@ -602,7 +603,7 @@ typedef struct miras_memory_desc {
   float tolerance;         /* of those: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
                               0 -> 1e-12                                                         */
   float ridge;             /* least squares, by recursion too: initial value of the outer parameter
-                              lambda [heads, features] on the diagonal, 1e-6..1e6; 0 -> 1        */
+                              lambda [heads, features] on the diagonal, 1e-6..1e6; presets 1     */
   int ridge_relative;      /* by recursion: 1 has ridges of lambda times the mean |phi(k)|^2 of
                               keys, as they were weighed and have faded, so that their unit does
                               not matter. Before the first key that is not 0 there is none       */
@@ -621,7 +622,7 @@ typedef struct miras_memory_desc {
                               both and FTRL (W = A_0 + shrink(A - A_0)); it also gives
                               f-divergences a decay gate. Not with `diagonal` and least squares  */
   float decay_rate;        /* constant decay gate: alpha = 1 - decay_rate, 0..1                  */
-  float decay_ratio;       /* head h has the rate decay_rate * decay_ratio^h, 0..1; 0 -> 1       */
+  float decay_ratio;       /* head h has the rate decay_rate * decay_ratio^h, 1e-6..1; 0 -> 1    */
   miras_decay_schedule decay_schedule; /* other published families of constant decay gates       */
   int layer, layers;       /* decay_schedule: which layer of how many (1..65536), 0-based; layers
                               0 -> 1. A model sets them                                          */
@@ -630,7 +631,8 @@ typedef struct miras_memory_desc {
                               chunk from 16 on. Heads take turns: head h of H at tokens t with
                               (t + h reset_every / H, rounded down to that grid) mod
                               reset_every = 0, before the write                                  */
-  float learning_rate;     /* constant learning rate gate, 1e-8..1e4; 0 -> 1                     */
+  float learning_rate;     /* constant learning rate gate, to 1e4; presets have 1 or their paper's.
+                              0: nothing is learned                                              */
   miras_step_bound step_bound; /* needs a bias with a residual of its own (not the dot product, not
                               a custom one), and not separate_erase, least squares or the implicit
                               step                                                               */
@@ -653,7 +655,7 @@ typedef struct miras_memory_desc {
   int simplex_logits;      /* KL: 1 is a chunk that is linear in the logits; chunk > 1 needs it, and
                               with chunk 1 it changes nothing                                    */
   float balance;           /* beta of MIRAS_RETENTION_L2_BOTH, 1e-6..1e6; 0 -> 1                 */
-  float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
+  float sparsity;          /* of the elastic nets, 1e-8..1e4; presets 1e-3                       */
   float step_epsilon;      /* of MIRAS_ALGORITHM_NORMALIZED: keys whose k.k is far below it are
                               noise and write little, 1e-12..1e6; 0 -> 1e-6                      */
   int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
@@ -810,7 +812,7 @@ typedef enum miras_rope_type {
 /* Rotary positions: of the n entries of a head that turn, entries i and i + n/2 of queries and keys
  * turn by the angle position * theta^(-2i/n). */
 typedef struct miras_rope {
-  miras_rope_type type;    /* of memories: by what; attention has positions, and 0 here          */
+  miras_rope_type type;    /* of memories: by what; of attention 0, by the position              */
   float theta;             /* 1..1e9; 0 -> 10000                                                 */
   int dim;                 /* how many entries turn, the first: even, up to all; 0: see share    */
   miras_rope_share share;  /* how many do where dim is 0                                         */
@@ -886,7 +888,7 @@ typedef enum miras_mlp {
  *   value decay     sigmoid(g), begins at 63/64 */
 typedef struct miras_mixer_desc {
   /* keys, queries and values; not of type rwkv */
-  int conv_size;           /* taps of their causal convolutions, 1..8; 0 -> 4                    */
+  int conv_size;           /* taps of their causal convolutions, 1..8, presets 4; 0 with NONE    */
   miras_conv_on conv_on;   /* what goes through one                                              */
   int conv_bias;           /* 1: convolutions have a learned bias                                */
   int share_qk;            /* 1: keys have no projection: their convolution is one of the queries'
@@ -3128,6 +3130,7 @@ typedef struct miras__case {
   int has_bias, has_link;  /* and both functions of that choice are there                        */
   int grid, off_grid;      /* miras__reset_grid; reset_every is no multiple of it                */
   int beyond;              /* layer is not below layers                                          */
+  int idle;                /* a learned gate of learning rates up to 0                           */
   int loose;               /* those of fixed_gates that are not learned                          */
   int unshared, unjoined;  /* a memory's heads are no multiple of qk_heads, of norm_heads       */
   int odd;                 /* key_dim, all of which turns                                        */
@@ -3242,12 +3245,12 @@ static const miras__field miras__fields[] = {
            "constant head channel"),
   MIRAS__W(memory.value_decay_gate, 2, MIRAS_GATE_CHANNEL + 1, "exact", "constant head channel"),
   MIRAS__R(memory.decay_rate, MIRAS__SHAPE, 0, 1, 0, "fades"),
-  MIRAS__R(memory.decay_ratio, MIRAS__SHAPE, 0, 1, 1, "fades"),
+  MIRAS__R(memory.decay_ratio, MIRAS__SHAPE, 1e-6, 1, 1, "fades"),
   MIRAS__W(memory.decay_schedule, 2, MIRAS_DECAY_SCHEDULE_COUNT, "decays",
            "ratio lightning minimax"),
   MIRAS__N(memory.layer, 2, 0, 65535, 0, "decay_schedule not ratio"),
   MIRAS__N(memory.layers, 2, 1, 65536, 1, "decay_schedule not ratio"),
-  MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
+  MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 0, 1e4, 1, "architecture not kv-cache"),
   MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum muon"),
   MIRAS__R(memory.threshold, MIRAS__SHAPE, 1e-6, 1e30, MIRAS__LIKE_NORM, MIRAS__BOUNDED),
   MIRAS__R(memory.p, MIRAS__SHAPE, 1, 8, 3, "bias lp lp-smooth"),
@@ -3338,7 +3341,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, MIRAS__MEMORY_TYPES, "rms layer none"),
   MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(attention.rope.interleaved, 9, 0, 1, 0, "attention.rope.share not none"),
-  MIRAS__W(attention.rope.type, 9, 1, "", "none"),
+  MIRAS__W(attention.rope.type, 9, 1, "", "position"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
   MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
@@ -3393,9 +3396,9 @@ static const miras__field miras__fields[] = {
   MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL), MIRAS__F(beyond, NULL),
   MIRAS__F(unsorted, NULL),
 #ifndef MIRAS_NO_MODEL
-  MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL), MIRAS__F(unjoined, NULL),
-  MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL),
-  MIRAS__F(unturned_keys, NULL), MIRAS__F(odd, NULL),
+  MIRAS__F(inside, NULL), MIRAS__F(idle, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
+  MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
+  MIRAS__F(unturned, NULL), MIRAS__F(unturned_keys, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
   MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens"), MIRAS__F(adapts, "adapt.learning_rate"),
   MIRAS__F(seen, "adapt.learning_rate, and adapt.hidden or adapt.vectors")
@@ -3503,6 +3506,7 @@ static const miras__rule miras__rules[] = {
   {"mixer.rope.share, mixer.rope.dim", "mixer.rope.share all", "one of them says how much turns"},
   {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
   {"qk_norm, inside", "", "in a model the field mixer.qk_map says how long they are: set it to 0"},
+  {"idle, learning_rate_gate, learning_rate", "", "a learned rate is a share of it: 1 is usual"},
   {"mixer.fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
   {"mixer.decay_form steep, mixer.decay_horizon", "mixer.decay_horizon 0",
    "a gate of this form has a bound of its own"},
@@ -3694,6 +3698,14 @@ static int miras__of_memory(const miras__field *f) {
 
 static int miras__of_layer(const miras__field *f) {
   return !miras__own_text(f) && f->at < offsetof(miras__case, d);
+}
+
+/* Is a 0 in f what it says, or else refused? Presets put f->normal there. */
+static int miras__is_plain(const miras__field *f) {
+  return f->at == offsetof(miras__case, l.memory.learning_rate) ||
+         f->at == offsetof(miras__case, l.memory.ridge) ||
+         f->at == offsetof(miras__case, l.memory.sparsity) ||
+         f->at == offsetof(miras__case, l.mixer.conv_size);
 }
 
 /* Has a layer of this type memories? Attention? */
@@ -3912,6 +3924,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
              ((int64_t)c->l.attention.heads * c->l.attention.head_dim != c->d.width ||
               d->key_dim != d->value_dim || (int64_t)d->heads * d->value_dim != c->d.width);
   c->broken = c->l.type == MIRAS_LAYER_MAC && d->chunk > 0 && c->l.attention.window % d->chunk;
+  c->idle = c->inside && d->learning_rate_gate && !(d->learning_rate > 0);
   c->loose = c->l.mixer.fixed_gates &
              ~((d->decay_gate ? MIRAS_FIXED_DECAY : 0) |
                (d->learning_rate_gate && !c->l.mixer.tied_dt ? MIRAS_FIXED_LEARNING_RATE : 0) |
@@ -3999,11 +4012,12 @@ typedef struct miras__fault {
  * success. */
 static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fault *fault) {
   const char *unmet;
-  const int other = f->normal < 0 || f->normal > 0;   /* than 0 */
+  const int plain = miras__is_plain(f);
+  const int other = !plain && (f->normal < 0 || f->normal > 0);   /* than 0 */
   const double low = (double)f->low, high = (double)f->high;
   double x = miras__number(c, f);
   int zero = x >= 0 && x <= 0;
-  if (zero && !other && (low <= 0 || f->kind == MIRAS__REAL)) return 1;
+  if (zero && !other && (low <= 0 || (f->kind == MIRAS__REAL && !plain))) return 1;
   unmet = miras__unmet(c, miras__when(c, f));
   if (zero && !unmet && other) {
     miras__set_default(c, f);
@@ -4014,6 +4028,22 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fa
   fault->field = f;
   fault->when = unmet;
   return 0;
+}
+
+/* Give fields whose 0 is plain their usual values, where they are 0 and have a meaning, but not if
+ * they had one in `before` (may be NULL); `given` (may be NULL) receives which. */
+static MIRAS__COLD void miras__give_usual(miras__case *c, const miras__case *before,
+                                          unsigned char *given) {
+  size_t i;
+  miras__find_facts(c);
+  for (i = 0; i < MIRAS__FIELDS; i++) {
+    const miras__field *f = &miras__fields[i];
+    const int give = f->since && miras__is_plain(f) && !miras__bits(c, f->at, f->size) &&
+                     !miras__unmet(c, miras__when(c, f)) &&
+                     (!before || miras__unmet(before, miras__when(before, f)));
+    if (give) miras__set_default(c, f);
+    if (given) given[i] = (unsigned char)give;
+  }
 }
 
 /* Resolve the fields that lie in [from, to) of the case. */
@@ -17956,6 +17986,15 @@ static MIRAS__COLD void miras__row_layer(miras_layer_desc *d, int index, int ins
   if (!inside) miras__apply(d, row->alone, (int)MIRAS__COUNT(row->alone));
 }
 
+/* What presets put where a 0 would not stand for it. */
+static MIRAS__COLD void miras__usual_layer(miras_layer_desc *l) {
+  miras__case c;
+  memset(&c, 0, sizeof c);
+  c.l = *l;
+  miras__give_usual(&c, NULL, NULL);
+  *l = c.l;
+}
+
 #ifndef MIRAS_NO_MODEL
 #define MIRAS__PERSISTENT 4        /* pairs of Titans' attention                                  */
 #define MIRAS__UNMIXED \
@@ -18094,7 +18133,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
   d->layer[4].type = MIRAS_LAYER_CONV;
   d->layer[4].mlp.none = 1;
   d->layers = layers;
-  if (preset < MIRAS_PRESET_ROWS) return MIRAS_OK;
+  if (preset < MIRAS_PRESET_ROWS) return miras__usual_layer(&d->layer[0]), MIRAS_OK;
   d->layer[0].type = (miras_layer_type)miras__wholes[i].type;
   if (miras__wholes[i].row == MIRAS_PRESET_TITANS)
     d->layer[1].attention.persistent = MIRAS__PERSISTENT;
@@ -18117,6 +18156,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
   else miras__apply(&d->layer[0], miras__published_as[as],
                     (int)MIRAS__COUNT(miras__published_as[as]));
   if (as > MIRAS__AS_MAMBA2) d->norm_epsilon = 1e-6f;
+  miras__usual_layer(&d->layer[0]);
   if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
   d->layer[0].mlp.none = !miras__wholes[i].mlps && block[0] == 'm';
@@ -18135,6 +18175,7 @@ MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset pr
   miras_layer_desc whole;
   if (!d || (unsigned)preset >= MIRAS_PRESET_COUNT) return MIRAS_ERR_ARGUMENT;
   miras__row_layer(&whole, miras__row_of(preset), 0);
+  miras__usual_layer(&whole);
   *d = whole.memory;
   if (preset == MIRAS_PRESET_SIGNALS || preset == MIRAS_PRESET_CATEGORIES)
     d->ridge = 1e-4f, d->ridge_relative = 1, d->outlier = 4;   /* sensors as they come           */
@@ -30177,21 +30218,25 @@ typedef struct miras__changing {
   size_t said_size;
 } miras__changing;
 
-/* The case as it stands now, and whether it is right but for sizes that are not there yet. */
+/* The case as it stands now; facts are not known. */
+static MIRAS__COLD void miras__change_case(miras__case *c, const void *d, int kind) {
+  memset(c, 0, sizeof *c);
+  if (kind < 0) c->l.memory = *(const miras_memory_desc *)d;
+#ifndef MIRAS_NO_MODEL
+  else {
+    c->l = ((const miras_model_desc *)d)->layer[kind];
+    memcpy(&c->d, (const char *)d + MIRAS__OWN_AT, MIRAS__OWN_END);
+    c->inside = 1;
+  }
+#endif
+}
+
+/* The same, and whether it is right but for sizes that are not there yet. */
 static MIRAS__COLD int miras__change_right(const miras__changing *x, miras__case *c,
                                            miras__fault *fault) {
-  memset(c, 0, sizeof *c);
+  miras__change_case(c, x->d, x->kind);
   memset(fault, 0, sizeof *fault);
   fault->any_range = 1;
-  if (x->kind < 0) {
-    c->l.memory = *(const miras_memory_desc *)x->d;
-    return miras__resolved(c, fault);
-  }
-#ifndef MIRAS_NO_MODEL
-  c->l = ((const miras_model_desc *)x->d)->layer[x->kind];
-  memcpy(&c->d, (const char *)x->d + MIRAS__OWN_AT, MIRAS__OWN_END);
-  c->inside = 1;
-#endif
   return miras__resolved(c, fault);
 }
 
@@ -30304,12 +30349,30 @@ static MIRAS__COLD int miras__settle(miras__changing *x, char *why, size_t n) {
   return 1;
 }
 
+/* Fields that had no meaning and have one now get the values that presets would give them. */
+static MIRAS__COLD void miras__change_usual(miras__changing *x, miras__case *before) {
+  unsigned char given[MIRAS__FIELDS];
+  miras__case c;
+  size_t i;
+  miras__find_facts(before);
+  miras__change_case(&c, x->d, x->kind);
+  miras__give_usual(&c, before, given);
+  for (i = 0; i < MIRAS__FIELDS; i++)
+    if (given[i] && &miras__fields[i] != x->chosen) {
+      miras__change_set(x, &miras__fields[i],
+                        miras__bits(&c, miras__fields[i].at, miras__fields[i].size));
+      miras__change_say(x, &miras__fields[i]);
+    }
+}
+
 /* A field that there is, to a value that it can have; then all else. */
 static MIRAS__COLD miras_result miras__change(void *d, int kind, const miras__field *f,
                                               const char *name, const char *value, char *said,
                                               size_t n) {
   miras__changing x;
+  miras__case before;
   char of[48], to[48];
+  if (f) miras__change_case(&before, d, kind);
   if (!f || !value || !miras__read_field(f, value, d, kind)) {
     if (f && value && f->kind == MIRAS__TEXT) miras__say_long(said, n, name, strlen(value), f);
     else
@@ -30327,7 +30390,9 @@ static MIRAS__COLD miras_result miras__change(void *d, int kind, const miras__fi
   x.said = said;
   x.said_size = n;
   if (kind >= 0 && !miras__of_layer(f)) return MIRAS_OK;
-  return miras__settle(&x, said, n) ? MIRAS_OK : MIRAS_ERR_DESC;
+  if (!miras__settle(&x, said, n)) return MIRAS_ERR_DESC;
+  miras__change_usual(&x, &before);
+  return MIRAS_OK;
 }
 
 MIRAS_API miras_result miras_memory_desc_change(miras_memory_desc *d, const char *field,

@@ -92,7 +92,7 @@ static const choice retentions[] = {
   {"lq-pnorm", "q=2.5", 1, 0},
   {"kl", "simplex=8:simplex_signed=1", 1, 0},
   {"l2-both", "balance=100", 0, 0},
-  {"elastic", "", 1, 0},
+  {"elastic", "sparsity=0.001", 1, 0},
   {"elastic-ftrl", "sparsity=0.03", 0, 0},
   {"sigmoid", "", 1, 1},
   {"chi2", "simplex=8", 0, 1},

@@ -635,6 +635,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!pairs) d.window = 0;
   if ((newton || pairs) && d.inner_steps > 1) d.inner_steps = 0;
   if (!newton) d.ridge = 0.0f;
+  else if (!(d.ridge > 0.0f)) d.ridge = 1.0f; /* has no default, as sparsity */
   if (d.algorithm != MIRAS_ALGORITHM_RECURSIVE) d.outlier = 0.0f, d.ridge_relative = 0;
   if (d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) {
     d.iterations = 0;
@@ -665,6 +666,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (d.retention != MIRAS_RETENTION_L2_BOTH) d.balance = 0.0f;
   if (!may_shorten(&d)) d.ball = 0.0f;
   if (!may_look_back(&d)) d.omega = 0;
+  if (elastic && !(d.sparsity > 0.0f)) d.sparsity = 1e-3f;
   if (!elastic) {
     d.sparsity = 0.0f;
     d.smooth_shrink = 0;

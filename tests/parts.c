@@ -124,6 +124,10 @@ static int memories(void) {
               d.heads = H;
               d.key_dim = D;
               d.chunk = chunk;
+              d.learning_rate = a != MIRAS_ARCH_KV_CACHE;
+              if (l == MIRAS_ALGORITHM_LEAST_SQUARES || l == MIRAS_ALGORITHM_RECURSIVE) d.ridge = 1;
+              if (r == MIRAS_RETENTION_ELASTIC || r == MIRAS_RETENTION_ELASTIC_FTRL)
+                d.sparsity = 1e-3f;
               if (channel) d.decay_gate = MIRAS_GATE_CHANNEL;
               sprintf(name, "%d-%d-%d-%d-%d-%d", a, b, r, l, chunk, channel);
               if (memory(name, &d)) return 1;

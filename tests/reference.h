@@ -182,11 +182,8 @@ REF miras_memory_desc ref_resolve(const miras_memory_desc *given) {
   if (d.window == 0) d.window = 1024;
   if (d.iterations == 0) d.iterations = 30;
   if (!(d.tolerance > 0.0f)) d.tolerance = 1e-12f;
-  if (!(d.ridge > 0.0f)) d.ridge = 1.0f;
   if (!(d.balance > 0.0f)) d.balance = 1.0f;
-  if (!(d.sparsity > 0.0f)) d.sparsity = 1e-3f;
   if (!(d.decay_ratio > 0.0f)) d.decay_ratio = 1.0f;
-  if (!(d.learning_rate > 0.0f)) d.learning_rate = 1.0f;
   if (!(d.threshold > 0.0f)) {
     d.threshold = 1.0f;
     if (d.inner_norm && (d.bias == MIRAS_BIAS_HUBER_NORM || d.bias == MIRAS_BIAS_HUBER_MIXTURE))

@@ -700,7 +700,10 @@ static void test_choices(void **state) {
     m->depth = 1;
     m->heads = 2;
     m->bias = MIRAS_BIAS_L2;
+    m->learning_rate = 1;
     if (retention) m->retention = (miras_retention)n;
+    if (m->retention == MIRAS_RETENTION_ELASTIC || m->retention == MIRAS_RETENTION_ELASTIC_FTRL)
+      m->sparsity = 1e-3f;
     if (!retention) m->bias = (miras_bias)(n - MIRAS_RETENTION_COUNT);
     if (m->retention == MIRAS_RETENTION_CUSTOM || m->bias == MIRAS_BIAS_CUSTOM) continue;
     snprintf(field, sizeof field, "memory.%s", retention ? "retention" : "bias");
@@ -2451,7 +2454,7 @@ static void test_hostile_hybrids(void **state) {
     {"\"w.attention.kv_heads\":\"2\"", "\"w.attention.kv_heads\":\"3\"", "kv_heads is 3"},
     {"\"w.attention.head_dim\":\"4\"", "\"w.attention.head_dim\":\"5\"", "head_dim is 5"},
     {"\"w.attention.rope.theta\":\"10000\"", "\"w.attention.rope.theta\":\"0.5\"",
-     "rope_theta is 0.5"},
+     "rope.theta is 0.5"},
     {"\"w.attention.rope.theta\":\"10000\"", "\"w.attention.rope.theta\":\"nan\"", NULL},
     {"\"w.type\"", "\"w.attention.qk_norm\":\"2\",\"w.type\"", "qk_norm is 2"},
     {"\"m.memory.heads\":\"2\"", "\"m.memory.heads\":\"9999999\"", "heads is 9999999"},

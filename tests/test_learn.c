@@ -265,6 +265,7 @@ static void test_overflow(void **state) {
     if (kind / 8 % 2) d.retention = MIRAS_RETENTION_L2, d.decay_rate = 0.1f;
     if (kind / 16 % 2 && kind / 8 % 2) d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
     d.heads = 1 + kind % 3;
+    d.learning_rate = 1;
     d.key_dim = ALL;
     d.value_dim = 3;
     a = opened(&d);
@@ -337,6 +338,7 @@ static void test_workers(void **state) {
     d.bias = kind ? MIRAS_BIAS_CROSS_ENTROPY : MIRAS_BIAS_L2;
     d.batch = 2;
     d.heads = 3;
+    d.learning_rate = 1;
     d.key_dim = 40;
     d.value_dim = 5;
     alone = d;
@@ -386,7 +388,7 @@ static void test_elapsed(void **state) {
       if (kind != 1 && kind != 4) d.order = MIRAS_ORDER_DECAY_FIRST;
       if (kind == 2) d.algorithm = MIRAS_ALGORITHM_IMPLICIT;
       if (kind == 3) d.decay_target = MIRAS_DECAY_TARGET_INITIAL;
-      if (kind == 4) d.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES;
+      if (kind == 4) d.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES, d.ridge = 1;
       d.decay_rate = 0.1f;
       d.learning_rate = 0.4f;
       a = opened(&d);
@@ -679,6 +681,7 @@ static void test_files(void **state) {
   d.key_dim = 3;
   d.value_dim = 13;
   strcpy(d.groups, "3,3,5,2");
+  d.learning_rate = 1;
   m = opened(&d);
   assert_non_null(m);
   n = miras_memory_save_to(m, bytes, sizeof bytes);

@@ -211,6 +211,7 @@ static void test_variance(void **state) {
         d.bias = MIRAS_BIAS_L2;
         d.retention = map % 2 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2;
         d.algorithm = algorithms[a];
+        d.learning_rate = d.ridge = 1;
         d.key_dim = 4;
         d.value_dim = 3;
         d.batch = 2;
