@@ -3130,7 +3130,6 @@ typedef struct miras__case {
   int has_bias, has_link;  /* and both functions of that choice are there                        */
   int grid, off_grid;      /* miras__reset_grid; reset_every is no multiple of it                */
   int beyond;              /* layer is not below layers                                          */
-  int idle;                /* a learned gate of learning rates up to 0                           */
   int loose;               /* those of fixed_gates that are not learned                          */
   int unshared, unjoined;  /* a memory's heads are no multiple of qk_heads, of norm_heads       */
   int odd;                 /* key_dim, all of which turns                                        */
@@ -3396,7 +3395,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL), MIRAS__F(beyond, NULL),
   MIRAS__F(unsorted, NULL),
 #ifndef MIRAS_NO_MODEL
-  MIRAS__F(inside, NULL), MIRAS__F(idle, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
+  MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
   MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
   MIRAS__F(unturned, NULL), MIRAS__F(unturned_keys, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
@@ -3506,7 +3505,6 @@ static const miras__rule miras__rules[] = {
   {"mixer.rope.share, mixer.rope.dim", "mixer.rope.share all", "one of them says how much turns"},
   {"mixer.share_qk", "inner_steps 1, mixer.qk_map not complement", "keys are made as queries are"},
   {"qk_norm, inside", "", "in a model the field mixer.qk_map says how long they are: set it to 0"},
-  {"idle, learning_rate_gate, learning_rate", "", "a learned rate is a share of it: 1 is usual"},
   {"mixer.fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
   {"mixer.decay_form steep, mixer.decay_horizon", "mixer.decay_horizon 0",
    "a gate of this form has a bound of its own"},
@@ -3924,7 +3922,6 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
              ((int64_t)c->l.attention.heads * c->l.attention.head_dim != c->d.width ||
               d->key_dim != d->value_dim || (int64_t)d->heads * d->value_dim != c->d.width);
   c->broken = c->l.type == MIRAS_LAYER_MAC && d->chunk > 0 && c->l.attention.window % d->chunk;
-  c->idle = c->inside && d->learning_rate_gate && !(d->learning_rate > 0);
   c->loose = c->l.mixer.fixed_gates &
              ~((d->decay_gate ? MIRAS_FIXED_DECAY : 0) |
                (d->learning_rate_gate && !c->l.mixer.tied_dt ? MIRAS_FIXED_LEARNING_RATE : 0) |

@@ -74,7 +74,7 @@ def model(name, *more):
 
 CONV = ("--pattern", "(cm)*2")
 EVERY_ROW = {name: model(name) for name in ROWS + WHOLES}
-EVERY_ROW["titans that do not learn"] = model("titans:memory.learning_rate=1e-8")
+EVERY_ROW["titans that do not learn"] = model("titans:memory.learning_rate=0")
 EVERY_ROW["transformer + convolutions"] = model("transformer", "--pattern", "(ca)*2")
 EVERY_ROW["titans + convolutions"] = model("titans", *CONV)
 EVERY_ROW["gated-deltanet + convolutions"] = model("gated-deltanet", *CONV)
@@ -96,7 +96,7 @@ PARTS = {
         "a gate per channel": "titans:memory.decay_gate=channel:memory.learning_rate_gate=channel",
         "rotary positions": "titans:mixer.rope.type=position",
         "a matrix": "titans:memory.architecture=matrix",
-        "it does not learn": "titans:memory.learning_rate=1e-8"},
+        "it does not learn": "titans:memory.learning_rate=0"},
     "Titans' integrations": {
         "MAC": "titans-mac", "MAC, no persistent pairs": "titans-mac:attention.persistent=0",
         "MAG": "titans-mag", "MAG, no persistent pairs": "titans-mag:attention.persistent=0",
@@ -111,7 +111,7 @@ PARTS = {
         "gates of a head": "yaad:memory.decay_gate=head:memory.learning_rate_gate=head:"
                            "memory.threshold_gate=head",
         "rotary positions": "yaad:mixer.rope.type=position",
-        "it does not learn": "yaad:memory.learning_rate=1e-8"},
+        "it does not learn": "yaad:memory.learning_rate=0"},
     "Moneta": dict(
         {"as it comes (p 3, q 2.5)": "moneta"},
         **{f"p {p}": f"moneta:memory.p={p}" for p in (1, 1.5, 2, 2.5, 4)},
@@ -132,7 +132,7 @@ TRACKING = f"""linear-attention mamba-memory mamba2-memory gated-deltanet gated-
   gated-deltanet-2 comba deltanet-memory deltanet-neg-eigval deltaproduct gated-deltaproduct
   rwkv7-memory kda-memory kda-memory:{REFLECT} mesa softmax-attention""".split()
 SEARCHING = """mamba2-memory deltanet-memory gated-deltanet ttt-mlp-memory titans yaad moneta memora
-  titans-mac titans-mag titans-mal softmax-attention titans:memory.learning_rate=1e-8""".split()
+  titans-mac titans-mag titans-mal softmax-attention titans:memory.learning_rate=0""".split()
 TASKS = {   # rows, how, learning rates
     "parity": (TRACKING, "--length 32 --longer 2,4,8 --steps 1500", ["0.003"]),
     "s3": (TRACKING, "--length 32 --longer 2,4,8 --steps 3000", ["0.003", "0.01"]),

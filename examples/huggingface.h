@@ -1521,7 +1521,8 @@ static void hf__describe_gate(hf__reader *c, miras_model_desc *d, int normally) 
  * refused. */
 static void hf__describe_conv(hf__reader *c, miras_model_desc *d, int normally) {
   miras_layer_desc *l = &d->layer[0];
-  if (hf__config_of(c, HF__C_SHORT_CONV, normally) < 1) l->mixer.conv_on = MIRAS_CONV_ON_NONE;
+  if (hf__config_of(c, HF__C_SHORT_CONV, normally) < 1)
+    l->mixer.conv_on = MIRAS_CONV_ON_NONE, l->mixer.conv_size = 0;
   else if (!(hf__config_of(c, HF__C_ONE_CONV, 0) > 0))
     l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
   else if (c->result == MIRAS_OK)
@@ -1672,6 +1673,7 @@ static int hf__describe_hgrn2(hf__reader *c, miras_model_desc *d) {
   if (length) l->memory.key_dim = length;
   l->mixer.gate_rank = d->heads * l->memory.key_dim;
   l->mixer.conv_on = MIRAS_CONV_ON_NONE;
+  l->mixer.conv_size = 0;
   l->mixer.v_act = MIRAS_QKV_ACT_NONE;
   l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
   l->mixer.out_norm_epsilon = 1e-5f * (float)l->memory.key_dim;

@@ -376,7 +376,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.vocab = vocab;
   d.width = o->dim;
   d.layers = d.pattern[0] ? 0 : o->layers;
-  d.layer[0].mixer.conv_size = o->conv;
+  if (o->conv) d.layer[0].mixer.conv_size = o->conv;
   d.dropout = (float)o->dropout;
   d.seed = o->seed;
   if (o->layer) read_layers(&d, o->layer);

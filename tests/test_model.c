@@ -198,10 +198,10 @@ static const struct {
   {MIRAS_PRESET_TITANS, 4, "titans, convolutions of keys with biases and without an activation",
    "mixer.conv_on=qk mixer.conv_bias=1 mixer.qk_act=none mixer.v_act=none"},
   {MIRAS_PRESET_GLA_MEMORY, 4, "gla, bare projections",
-   "mixer.conv_on=none mixer.qk_act=none mixer.v_act=none"},
+   "mixer.conv_on=none mixer.conv_size=0 mixer.qk_act=none mixer.v_act=none"},
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, elu", "mixer.qk_act=elu"},
   {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, bare values, no convolution",
-   "mixer.conv_on=none mixer.v_act=none"},
+   "mixer.conv_on=none mixer.conv_size=0 mixer.v_act=none"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, keys of the queries' projection",
    "mixer.share_qk=1 mixer.conv_on=qk mixer.conv_bias=1 mixer.qk_act=none mixer.v_act=none"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, keys of the queries' projection",
@@ -242,7 +242,8 @@ static const struct {
    "mixer.out_norm=layer mixer.norm_heads=2 mixer.out_gate=gelu"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4,
    "mamba2, one head of keys for two, scaled queries, bare projections",
-   "mixer.qk_heads=1 mixer.scaled_queries=1 mixer.conv_on=none mixer.out_gate=none"},
+   "mixer.qk_heads=1 mixer.scaled_queries=1 mixer.conv_on=none mixer.conv_size=0 "
+   "mixer.out_gate=none"},
   {MIRAS_PRESET_KDA_MEMORY, 16, "kda, an output gate of low rank",
    "mixer.out_gate_rank=3 mixer.out_gate=sigmoid"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, an output gate of low rank before the norm",
@@ -288,7 +289,8 @@ static const struct {
    "mixer.scaled_queries=1 "
    "mixer.qk_heads=2 .heads=4 .value_dim=5 mixer.conv_size=3 mixer.d_skip=2"},
   {MIRAS_PRESET_RETNET_MEMORY, 4, "retnet, keys from values, a gate of low rank, no norm",
-   "mixer.from_values=1 mixer.conv_on=none mixer.out_norm=none mixer.out_gate_rank=3 "
+   "mixer.from_values=1 mixer.conv_on=none mixer.conv_size=0 mixer.out_norm=none "
+   "mixer.out_gate_rank=3 "
    "mixer.qk_map=l1"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
@@ -2944,7 +2946,8 @@ static void test_kind_refusals(void) {
       w->attention.rope.share = MIRAS_ROPE_SHARE_NONE,
       w->attention.rope.theta = 100; /* and nothing turns */
     if (i == 16)
-      w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->attention.out_gate = 1;
+      w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->attention.out_gate = 1,
+      w->mixer = d.layer[0].mixer;
     if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, field[i]) == NULL ||
         strstr(why, "layer[1]") == NULL)
       failed("a layer with a wrong %s: %s", field[i], why);
