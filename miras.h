@@ -711,9 +711,9 @@ typedef struct miras_memory_event {
   const float *entry;      /* [batch, heads, count] its entries there; NULL: all are 1           */
   int count;               /* 0..key_dim; 0: a key of zeros                                      */
   const float *value;      /* [batch, heads, value_dim]; NULL: nothing is learned                */
-  float elapsed;           /* the state decays by alpha to this power, for samples that come
-                              unevenly; 0 -> 1. Others need a memory with a decay gate; momentum
-                              and all else take it for one write                                 */
+  const float *elapsed;    /* NULL, or what the state decays by alpha to the power of instead of 1,
+                              from 0 on, for samples that come unevenly. Needs a memory with a decay
+                              gate; momentum and all else take it for one write                  */
   float *answer;           /* out [batch, heads, value_dim], or NULL: M(W; key) before anything is
                               learned or decays; of categories logits
                               (miras_memory_probabilities)                                       */
@@ -1303,7 +1303,7 @@ MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, fl
  * key behind whole ones or miras_memory_state. Other memories, and what is no longer finite, get
  * the whole key, made in room of their own. MIRAS_ERR_ARGUMENT, and nothing has changed, for a
  * place or count out of range, a key of both kinds, and an elapsed that is negative, no number or,
- * other than 0 and 1, for a memory without a decay gate; MIRAS_ERR_DESC for inner_steps > 1 and,
+ * other than 1, for a memory without a decay gate; MIRAS_ERR_DESC for inner_steps > 1 and,
  * with a value, where miras_memory_can_write says no. */
 MIRAS_API miras_result miras_memory_learn(miras_memory *m, const miras_memory_event *e);
 /* to [batch, heads, value_dim] = the probabilities that an answer of a memory with
@@ -18687,7 +18687,7 @@ static void miras__learn_task(void *argument, int index, int worker) {
   io.head = h;
   io.surprise = m->losses + i;
   miras__constant_gates(d, &keep, &io);
-  if (e->elapsed > 0) keep = (float)miras__pow((double)keep, (double)e->elapsed);
+  if (e->elapsed) keep = (float)miras__pow((double)keep, (double)*e->elapsed);
   if (keep < MIRAS__FADED) keep = 0;
   if (w->sparse) {
     k.bits = bits;
@@ -18760,10 +18760,10 @@ static void miras__sound_yet(miras_memory *m, const miras_memory_event *e) {
 
 MIRAS_API miras_result miras_memory_learn(miras_memory *m, const miras_memory_event *e) {
   miras__learning w;
-  if (!m || !e || !(e->elapsed >= 0 && e->elapsed <= FLT_MAX) ||
+  if (!m || !e || (e->elapsed && !(*e->elapsed >= 0 && *e->elapsed <= FLT_MAX)) ||
       (e->key ? e->index || e->entry || e->count : !miras__places_ok(m, e)))
     return MIRAS_ERR_ARGUMENT;
-  if ((e->elapsed < 1 || e->elapsed > 1) && e->elapsed > 0 && !miras__decays(&m->plan.d))
+  if (e->elapsed && (*e->elapsed < 1 || *e->elapsed > 1) && !miras__decays(&m->plan.d))
     return MIRAS_ERR_ARGUMENT;
   if (m->plan.d.inner_steps > 1 || (e->value && m->inputs > 3)) return MIRAS_ERR_DESC;
   w.m = m;

@@ -82,7 +82,8 @@ static void check_surprise(miras_preset preset, int sparse, int resets) {
     }
     if (sparse) e.index = index, e.entry = entry, e.count = 2;
     else e.key = k;
-    e.value = v, e.answer = answer, e.surprise = &surprise, e.elapsed = elapsed;
+    e.value = v, e.answer = answer, e.surprise = &surprise;
+    if (elapsed > 0) e.elapsed = &elapsed;
     if (miras_memory_learn(m, &e) != MIRAS_OK) failed("%s is refused", miras_preset_name(preset));
     if (anew) miras_memory_read(young, k, answer);
     else if (d.order == MIRAS_ORDER_DECAY_FIRST) by = pow(0.8, elapsed > 0 ? (double)elapsed : 1);
@@ -395,6 +396,7 @@ static void test_elapsed(void **state) {
       b = opened(&d);
       for (int t = 0; a && b && t < 40; t++) {
         const int passed = 1 + below(5);
+        const float elapsed = (float)passed;
         miras_memory_event e;
         int32_t at[2];
         at[0] = below(6), at[1] = (at[0] + 1 + below(5)) % 6;
@@ -405,7 +407,7 @@ static void test_elapsed(void **state) {
         if (sparse) e.index = at, e.count = 2;
         else e.key = key;
         e.value = value;
-        e.elapsed = (float)passed;
+        e.elapsed = &elapsed;
         if (miras_memory_learn(a, &e) != MIRAS_OK) failed("refused: %s", label(&d));
         for (int i = 1; i < passed; i++) miras_memory_write(b, zero, zero, &x);
         miras_memory_write(b, key, value, &x);
@@ -415,6 +417,15 @@ static void test_elapsed(void **state) {
           if (!(fabsf(y[0][i] - y[1][i]) <= 2e-6f))
             failed("after %d steps %g and not %g: %s", passed, (double)y[0][i], (double)y[1][i],
                    label(&d));
+      }
+      if (a) { /* no time at all */
+        miras_memory_event e;
+        const float elapsed = 0;
+        memset(&e, 0, sizeof e);
+        e.key = zero, e.value = zero, e.elapsed = &elapsed;
+        if (miras_memory_learn(a, &e) != MIRAS_OK) failed("refused: %s", label(&d));
+        miras_memory_read(a, key, y[1]);
+        if (memcmp(y[0], y[1], sizeof y[0])) failed("it decays in no time: %s", label(&d));
       }
       miras_memory_close(a);
       miras_memory_close(b);
@@ -427,6 +438,7 @@ static void test_refusals(void **state) {
   miras_memory *m;
   miras_memory_event e;
   const float key[4] = {1, 0, 0, 0}, value[3] = {1, 2, 3}, bad[] = {-1.0f, NAN, INFINITY};
+  const float one = 1, two = 2;
   float before[2][3], p[3];
   int32_t at[4] = {0, 3, 1, 1};
   (void)state;
@@ -447,12 +459,12 @@ static void test_refusals(void **state) {
   if (miras_memory_learn(NULL, &e) != MIRAS_ERR_ARGUMENT) failed("no memory");
   if (miras_memory_learn(m, NULL) != MIRAS_ERR_ARGUMENT) failed("no event");
   for (int i = 0; i < 3; i++) {
-    e.elapsed = bad[i];
+    e.elapsed = &bad[i];
     IS(MIRAS_ERR_ARGUMENT);
   }
-  e.elapsed = 2;                                 /* there is no decay gate */
+  e.elapsed = &two;                              /* there is no decay gate */
   IS(MIRAS_ERR_ARGUMENT);
-  e.elapsed = 0;
+  e.elapsed = NULL;
   e.index = at;                                  /* two keys */
   e.count = 2;
   IS(MIRAS_ERR_ARGUMENT);
@@ -471,7 +483,7 @@ static void test_refusals(void **state) {
   if (miras_memory_probabilities(m, before[0], p) != MIRAS_ERR_DESC) failed("probabilities of L2");
   e.index = at;
   at[1] = 3;
-  e.elapsed = 1;
+  e.elapsed = &one;
   IS(MIRAS_OK);
   e.count = 0;                                   /* a key of zeros */
   e.index = NULL;

@@ -334,7 +334,7 @@ class memory
     float surprise = NAN;
     if (fits("the key", key.size(), queries_) && fits("the value", value.size(), answers_) &&
         fits("the answer", answer.size(), answers_))
-      learn({key.data(), nullptr, nullptr, 0, value.data(), 0, answer.data(), &surprise});
+      learn({key.data(), nullptr, nullptr, 0, value.data(), nullptr, answer.data(), &surprise});
     return surprise;
   }
   void learn(const miras_memory_event &e) { check_write(miras_memory_learn(the(), &e)); }

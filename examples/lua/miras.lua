@@ -16,7 +16,7 @@ typedef struct { uint64_t block[128]; } miras_memory_desc;   /* examples/shared/
 typedef struct miras_memory miras_memory;
 typedef struct {
   const float *key; const int32_t *index; const float *entry; int count;
-  const float *value; float elapsed; float *answer; float *surprise;
+  const float *value; const float *elapsed; float *answer; float *surprise;
 } miras_memory_event;
 const char *miras_result_text(int result);
 int miras_preset_find(const char *name);
@@ -209,11 +209,12 @@ function memory:learn(key, value, elapsed)
   value = numbers("the value", value, self.answer_size)
   if type(elapsed or 1) ~= "number" then check(1, "elapsed is no number") end
   local out = floats(self.answer_size)
+  local passed = ffi.new("float[1]", elapsed or 1)
   local e = ffi.new("miras_memory_event", {key = key, value = value, answer = out,
-                                           surprise = surprise, elapsed = elapsed or 1})
+                                           surprise = surprise, elapsed = passed})
   local result = C.miras_memory_learn(handle, e)
   if result == 1 then   -- all else was checked
-    check(1, "elapsed is " .. elapsed .. "; it must not be negative, and 0 or 1 of a memory " ..
+    check(1, "elapsed is " .. elapsed .. "; it must not be negative, and 1 of a memory " ..
              "without a decay gate")
   end
   check(result, result == 2 and cannot(self))

@@ -229,12 +229,12 @@ public sealed unsafe class Memory : Owner {
     Fits("the value", value, AnswerSize);
     Fits("the answer", answer, AnswerSize);
     fixed (float* k = key, v = value, a = answer) {
-      var e = new Native.Event { key = k, value = v, answer = a, elapsed = elapsed,
+      var e = new Native.Event { key = k, value = v, answer = a, elapsed = &elapsed,
                                  surprise = &surprise };
       int result = Native.miras_memory_learn(this, ref e);
       if (result == 1)   // all else was checked
         throw new MirasException(1, "elapsed is " + Desc.Number(elapsed) + "; it must not be " +
-                                    "negative, and 0 or 1 of a memory without a decay gate");
+                                    "negative, and 1 of a memory without a decay gate");
       CheckWrite(result);
     }
     return surprise;
@@ -421,7 +421,7 @@ internal static unsafe class Native {
 #endif
   internal struct Event {
     public float* key; public int* index; public float* entry; public int count;
-    public float* value; public float elapsed; public float* answer, surprise;
+    public float* value, elapsed, answer, surprise;
   }
   internal struct Batch {
     public int batch, length; public int* tokens; public float* vectors; public int* classes;

@@ -148,14 +148,15 @@ class Memory(Running):
     def learn(self, key: npt.ArrayLike, value: npt.ArrayLike, *,
               elapsed: float = 1) -> Tuple[Floats, float]:
         """Answer a key, then learn its value: the answer and the surprise. The state decays by
-        alpha to the power elapsed, above 0, for samples that come unevenly."""
-        if not float(elapsed) > 0:
-            raise Refused(f"elapsed is {elapsed}; it must be above 0")
+        alpha to the power elapsed, from 0 on, for samples that come unevenly."""
+        if not float(elapsed) >= 0:
+            raise Refused(f"elapsed is {elapsed}; it must not be negative")
         e, surprise = ffi.new("miras_memory_event *"), ffi.new("float *")
+        passed = ffi.new("float *", elapsed)
         k, left, _ = self._row("key", key, (self.key_dim,))
         v = self._row("value", value, (self.value_dim,))[0]
         out, o = _room(None, without((self.batch, self.heads, self.value_dim), left))
-        e.key, e.value, e.answer, e.surprise, e.elapsed = k, v, o, surprise, elapsed
+        e.key, e.value, e.answer, e.surprise, e.elapsed = k, v, o, surprise, passed
         self._can_write()
         if self._steps:
             raise Refused(f"inner_steps is {self._d.inner_steps}; learn takes one pair at a "
