@@ -1164,12 +1164,13 @@ typedef enum miras_part {
 } miras_part;
 
 typedef struct miras_adamw_options {
-  float beta1;             /* 0..1 without 1; 0 -> 0.9                                           */
-  float beta2;             /* 0..1 without 1; 0 -> 0.95                                          */
-  float epsilon;           /* finite, not below 0; 0 -> 1e-8                                     */
-  float weight_decay;      /* decoupled: w -= learning rate * weight_decay * w; 0..1e6, 0 is none */
+  float beta1, beta2;      /* 0..1 without 1                                                     */
+  float epsilon;           /* finite, above 0                                                    */
+  float weight_decay;      /* decoupled: w -= learning rate * weight_decay * w; 0..1e6           */
   float clip;              /* largest global gradient norm, not below 0; 0 is no clipping        */
 } miras_adamw_options;
+/* The usual options: miras_adamw_options o = MIRAS_ADAMW(0.1f, 1); */
+#define MIRAS_ADAMW(weight_decay, clip) {0.9f, 0.95f, 1e-8f, weight_decay, clip}
 
 /* What miras_sampler_sample returns where it draws no token. */
 #define MIRAS_SAMPLER_NONE (-1)
@@ -1554,7 +1555,7 @@ MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns);
 /* The gradients, in the layout of miras_model_params. */
 MIRAS_API float *miras_trainer_grads(miras_trainer *t);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
- * the defaults, no decay, no clipping. learning_rate lies in -1e6..1e6; below 0 climbs. norm (may
+ * MIRAS_ADAMW(0, 0). learning_rate lies in -1e6..1e6; below 0 climbs. norm (may
  * be NULL) receives the gradient norm before clipping; if that is not finite only the gradients
  * change, and no step is counted. MIRAS_ERR_ARGUMENT, and nothing changes, the gradients neither,
  * if learning_rate or a number in o is NaN or outside its range. */
@@ -27224,7 +27225,7 @@ static MIRAS__COLD int miras__adamw_ok(const miras_adamw_options *o, float learn
   const float most = 1e6f;
   if (!(fabsf(learning_rate) <= most)) return 0;
   return !o || (o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 &&
-                o->epsilon >= 0 && o->epsilon <= FLT_MAX && o->weight_decay >= 0 &&
+                o->epsilon > 0 && o->epsilon <= FLT_MAX && o->weight_decay >= 0 &&
                 o->weight_decay <= most && o->clip >= 0);
 }
 
@@ -27232,12 +27233,10 @@ static void miras__step_run(miras_trainer *tr, const miras_adamw_options *option
                             float learning_rate) {
   const miras_parallel *parallel = tr->desc.parallel;
   const size_t count = tr->model->param_count;
+  const miras_adamw_options usual = MIRAS_ADAMW(0, 0);
   miras__adam a;
   memset(&a, 0, sizeof a);
-  if (options) a.o = *options;
-  if (!(a.o.beta1 > 0)) a.o.beta1 = 0.9f;
-  if (!(a.o.beta2 > 0)) a.o.beta2 = 0.95f;
-  if (!(a.o.epsilon > 0)) a.o.epsilon = 1e-8f;
+  a.o = options ? *options : usual;
   a.trainer = tr;
   a.k = miras__kernels_best();
   a.rate = learning_rate;

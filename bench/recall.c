@@ -601,7 +601,7 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
   const miras_trainer_desc room = {o->batch, task_length(&o->asked, r->size), 0, 0, parallel};
   miras_model *m = model_of(o, r->model, r->size, r->seed);
   miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
-  miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
+  miras_adamw_options adamw = MIRAS_ADAMW(0.1f, 1.0f);
   const size_t T = (size_t)room.context, rows = (size_t)o->batch;
   int32_t *x = (int32_t *)grow(NULL, 2 * rows * T + (size_t)o->symbols, sizeof *x);
   int32_t *y = x + rows * T, *keys = y + rows * T;

@@ -67,7 +67,7 @@ float step_run(step *s) {
   float loss = 0;
   miras_trainer_loss(s->trainer, s->tokens, s->targets, s->batch, s->length, 1, &loss);
   memset(&o, 0, sizeof o);
-  o.clip = 1;
+  o.beta1 = 0.9f, o.beta2 = 0.95f, o.epsilon = 1e-8f, o.clip = 1;
   miras_trainer_backward(s->trainer);
   miras_trainer_step(s->trainer, &o, 1e-4f, NULL);
   return loss;

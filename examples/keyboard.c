@@ -833,7 +833,7 @@ static miras_model *new_model(const options *o, int context) {
 static void train(const options *o, const text *t) {
   enum { BATCH = 16, CONTEXT = 128 };
   static int32_t x[BATCH * CONTEXT], y[BATCH * CONTEXT];
-  const miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
+  const miras_adamw_options adamw = MIRAS_ADAMW(0.1f, 1.0f);
   miras_trainer_desc d = {BATCH, CONTEXT, 0, 0, NULL};
   const size_t kept = t->n / 100 < 20000 ? t->n / 100 : 20000, learn = t->n - kept;
   const double start = now();

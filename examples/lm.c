@@ -669,7 +669,7 @@ static void training_save(training *r) {
 
 /* The loss of one step on its windows, which it learns from. */
 static float training_learn(training *r) {
-  const miras_adamw_options adamw = {0, 0, 0, (float)r->o->decay, 1.0f};
+  const miras_adamw_options adamw = MIRAS_ADAMW((float)r->o->decay, 1.0f);
   const options *o = r->o;
   const size_t T = r->T;
   const double peak = o->lr > 0 ? o->lr : o->from ? 1e-3 : 3e-3;   /* what is known is kept */

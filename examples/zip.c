@@ -126,7 +126,7 @@ static void predictor_shares(predictor *p) {
 /* A training step on the last window and on some from before. */
 static void predictor_train(predictor *p) {
   static int32_t tokens[ROWS * WINDOW], targets[ROWS * WINDOW];
-  const miras_adamw_options o = {.weight_decay = 0.1f, .clip = 1};
+  const miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
   const uint64_t step = miras_trainer_steps(p->trainer);
   float loss;
   int r, t;

@@ -206,7 +206,7 @@ static void fuzz_start(void) {
   int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 }, stream = 1;
   float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
   static const miras_trainer_desc room = { 1, 8, 2, 0, NULL };
-  miras_adamw_options adamw;
+  miras_adamw_options adamw = MIRAS_ADAMW(0, 0);
   miras_model_desc d;
   miras_memory_desc one;
   int i;
@@ -216,7 +216,6 @@ static void fuzz_start(void) {
   fuzz_check(fuzz_model != NULL, "no model");
   fuzz_trainer = miras_trainer_open(fuzz_model, &room, NULL, NULL, 0);
   fuzz_check(fuzz_trainer != NULL, "no trainer");
-  memset(&adamw, 0, sizeof adamw);
   (void)loss_carried(fuzz_trainer, tokens, tokens, 1, 8, &stream, NULL);
   miras_trainer_backward(fuzz_trainer);
   (void)norm_of_step(fuzz_trainer, &adamw, 0.01f);
@@ -285,7 +284,7 @@ static void fuzz_run(miras_model *m, const unsigned char *file, size_t n) {
   int32_t *classes = tokens + ROWS * row.tokens;
   float *numbers = (float *)malloc(4 * ((size_t)(ROWS * (row.vectors + row.values)) + 1));
   float *values = numbers + ROWS * row.vectors, loss;
-  miras_adamw_options adamw;
+  miras_adamw_options adamw = MIRAS_ADAMW(0, 0);
   miras_session *s;
   miras_trainer *t;
   miras_batch x;
@@ -294,7 +293,6 @@ static void fuzz_run(miras_model *m, const unsigned char *file, size_t n) {
   for (i = 0; i < ROWS * row.tokens; i++) tokens[i] = i / 2 % 2;
   for (i = 0; i < ROWS * row.classes; i++) classes[i] = i / 3 % 2;
   for (i = 0; i < ROWS * (row.vectors + row.values); i++) numbers[i] = 0.25f * (float)(i % 5);
-  memset(&adamw, 0, sizeof adamw);
   memset(&x, 0, sizeof x);
   s = miras_session_open(m, NULL, NULL, NULL, 0);
   fuzz_check(s != NULL, "a model within the limit has no session");

@@ -26,7 +26,7 @@ static uint64_t hash_of_file(uint64_t h, const unsigned char *file, size_t n) {
 static int one_model(miras_preset kind, uint64_t *h) {
   static int32_t tokens[2 * 12 + 1];
   miras_model_desc d;
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   miras_model *m;
   miras_trainer_desc room;
   miras_trainer *t;
@@ -51,7 +51,6 @@ static int one_model(miras_preset kind, uint64_t *h) {
   t = miras_trainer_open(m, &room, NULL, NULL, 0);
   if (!t) return 1;
   for (i = 0; i < 25; i++) tokens[i] = i * i % 13;
-  memset(&o, 0, sizeof o);
   o.clip = 1;
   for (i = 0; i < 3; i++) {
     loss = loss_of(t, tokens, tokens + 1, 2, 12, 1);

@@ -132,9 +132,8 @@ static void memories(void) {
 static void models(void) {
   static miras_cuda_trainer t;
   static miras_cuda_session s;
-  miras_adamw_options adam;
+  miras_adamw_options adam = MIRAS_ADAMW(0, 0);
   int i;
-  memset(&adam, 0, sizeof adam);
   adam.clip = 1;
   for (i = 0; i < MIRAS_PRESET_ROWS * 6; i++) {
     const int kind = i % MIRAS_PRESET_ROWS, rest = i / MIRAS_PRESET_ROWS;

@@ -41,12 +41,11 @@ static miras_result step(miras_cuda_trainer *t, const int32_t *tokens, int lengt
                          const int32_t *rows, const unsigned char *fresh, float *said) {
   static char *room;
   const size_t bytes = sizeof(int32_t) * BATCH * LENGTH;
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   miras_result result;
   float *out;
   if (!room) room = (char *)device(4 * bytes);
   out = (float *)(void *)(room + 3 * bytes);
-  memset(&o, 0, sizeof o);
   o.clip = 1;
   o.weight_decay = 0.1f;
   if (cudaMemcpyAsync(room, tokens, sizeof(int32_t) * (size_t)(BATCH * length),
@@ -134,7 +133,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
   miras_trainer_desc room;
   miras_trainer *host, *mirror;
   miras_cuda_model g;
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   miras_cuda_options options;
   float *params, *params2;
   void *of_model, *of_trainer;
@@ -171,7 +170,6 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
   if (!bytes) puts(why);
   of_trainer = device(bytes);
   if (!bytes || miras_cuda_trainer_init(&t, &g, &room, of_trainer, bytes, 0) != MIRAS_OK) return 0;
-  memset(&o, 0, sizeof o);
   o.clip = 1;
   o.weight_decay = 0.1f;
   params = miras_model_params(m, &count);

@@ -109,14 +109,13 @@ static miras_trainer *open_trainer(miras_model *m, int streams) {
 /* One training step on tokens that follow from its number; returns the loss. */
 static float train(miras_trainer *t, int step) {
   int32_t tokens[BATCH * LENGTH], targets[BATCH * LENGTH];
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   float loss;
   int i;
   for (i = 0; i < BATCH * LENGTH; i++) {
     tokens[i] = (int32_t)(miras__hash((uint64_t)(100 * step + i)) % VOCAB);
     targets[i] = (tokens[i] + 1) % VOCAB;
   }
-  memset(&o, 0, sizeof o);
   o.weight_decay = 0.1f;
   o.clip = 1;
   loss = loss_of(t, tokens, targets, BATCH, LENGTH, 1);

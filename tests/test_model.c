@@ -1834,12 +1834,11 @@ static void test_threads(void **state) {
       miras_pool *pool = NULL;
       miras_model *m;
       miras_trainer *tr;
-      miras_adamw_options o;
+      miras_adamw_options o = MIRAS_ADAMW(0, 0);
       miras_session *session;
       const float *row;
       size_t count = 0;
       float is;
-      memset(&o, 0, sizeof o);
       if (way >= 1 && way <= 4) {
         s.workers = way;
         p.run = shuffled_run;
@@ -2138,7 +2137,7 @@ static void test_training(void **state) {
   for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     miras_model_desc d = describe((miras_preset)kind, 4);
     const char *name = miras_preset_name((miras_preset)kind);
-    miras_adamw_options o;
+    miras_adamw_options o = MIRAS_ADAMW(0, 0);
     float first, last = 0.0f;
     miras_model *m;
     miras_trainer *tr;
@@ -2146,7 +2145,6 @@ static void test_training(void **state) {
     m = open_model(&d, name);
     tr = open_trainer(m, NULL);
     if (tr == NULL) continue;
-    memset(&o, 0, sizeof o);
     o.clip = 1.0f;
     random_state = 11;
     draw_text(20);
@@ -2186,12 +2184,11 @@ static void test_train_only(void **state) {
   int view_count = 0, changed = 0;
   float *w = miras_model_params(m, &count), *before = (float *)malloc(count * sizeof *before);
   const miras_view *v = miras_model_views(m, &view_count);
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   (void)state;
   start();
   assert_non_null(tr);
   assert_non_null(before);
-  memset(&o, 0, sizeof o);
   o.weight_decay = 0.1f;
   for (int i = 0; i < view_count; i++)
     if (tuned(v[i].name)) floats += v[i].count;
@@ -2532,7 +2529,7 @@ static void test_adamw(void **state) {
   miras_model_desc d = describe(MIRAS_PRESET_MONETA, 4);
   miras_model *m;
   miras_trainer *tr;
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   double *w, *m1, *m2;
   size_t count = 0;
   int view_count = 0;
@@ -2547,16 +2544,15 @@ static void test_adamw(void **state) {
   w = (double *)ref_zeros(count);
   m1 = (double *)ref_zeros(count);
   m2 = (double *)ref_zeros(count);
-  memset(&o, 0, sizeof o);
-  o.beta1 = 0.8f;
   o.weight_decay = 0.1f;
   random_state = 12;
   for (int step = 1; step <= 3; step++) {
-    const double peak = 1e-3 * step, b1 = (double)0.8f, b2 = 0.95, eps = 1e-8;
+    const double peak = 1e-3 * step, b1 = step < 3 ? (double)0.8f : 0, b2 = 0.95, eps = 1e-8;
     double norm = 0.0, scale = 1.0;
     float is;
     const float *g = miras_trainer_grads(tr);
     o.clip = step == 2 ? 0.0f : 0.25f;
+    o.beta1 = step < 3 ? 0.8f : 0.0f;
     for (int twice = 0; twice < 2; twice++) { /* gradients of two batches add up */
       float *before = (float *)zeros(count, sizeof(float));
       memcpy(before, g, count * sizeof(float));
@@ -2708,10 +2704,9 @@ static void test_learns(void **state) {
       const miras_trainer_desc room = {SEQUENCES, T, 0, 0, NULL};
       miras_model *m = open_model(&d, name);
       miras_trainer *tr = open_trainer(m, &room);
-      miras_adamw_options o;
+      miras_adamw_options o = MIRAS_ADAMW(0, 0);
       double last = 0.0, ratio;
       if (tr == NULL) break;
-      memset(&o, 0, sizeof o);
       o.clip = 1.0f;
       random_state = 21;
       for (int step = 0; step < (pass == 0 ? LESSONS : AGAIN); step++) {
@@ -2761,8 +2756,7 @@ static void test_resume(void **state) {
     disturb(m[1], 8); /* what is in the file counts */
     for (int half = 0; half < 2; half++) {
       for (int which = 0; which <= half; which++) {
-        miras_adamw_options o;
-        memset(&o, 0, sizeof o);
+        miras_adamw_options o = MIRAS_ADAMW(0, 0);
         o.clip = 0.5f;
         o.weight_decay = 0.1f;
         random_state = 31 + (uint64_t)half;
@@ -3307,7 +3301,7 @@ static void test_unit_streams(void **state) {
 /* A session and a trainer of a row with this bias; 0: one of their numbers is not finite. */
 static int stays_finite(const miras_model_desc *d) {
   const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL};
-  miras_adamw_options o = {0};
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   miras_model *m = miras_model_open(d, NULL, NULL, 0);
   miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   miras_trainer *tr = miras_trainer_open(m, &room, NULL, NULL, 0);

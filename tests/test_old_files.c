@@ -76,14 +76,13 @@ static double run(miras_session *s, int from, int to, double *size) {
 /* One step on a text of a simple rule; its loss. */
 static double train(miras_trainer *t, int step) {
   int32_t tokens[BATCH * LENGTH], targets[BATCH * LENGTH];
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   float loss;
   int i;
   for (i = 0; i < BATCH * LENGTH; i++) {
     tokens[i] = (int32_t)((step * 11 + i * i) % VOCAB);
     targets[i] = (tokens[i] * 3 + 1) % VOCAB;
   }
-  memset(&o, 0, sizeof o);
   o.beta1 = 0.9f;
   o.beta2 = 0.95f;
   o.epsilon = 1e-8f;

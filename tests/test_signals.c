@@ -667,7 +667,7 @@ static void train(const char *inputs, const char *says, int steps, int standardi
   miras_model *m;
   miras_trainer *t;
   miras_batch x;
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   float loss;
   int step, i;
   steps /= MIRAS_TEST_SHARE;
@@ -677,7 +677,6 @@ static void train(const char *inputs, const char *says, int steps, int standardi
   m = open_model(&d);
   t = open_trainer(m, WIDE, LONG, NULL);
   memset(&x, 0, sizeof x);
-  memset(&o, 0, sizeof o);
   o.clip = 1;
   x.batch = WIDE, x.length = LONG, x.losses = losses;
   x.tokens = tokens, x.vectors = vectors, x.classes = classes, x.values = values;

@@ -234,13 +234,12 @@ static trace train(miras_preset kind, const miras_parallel *parallel) {
   miras_model_desc d = model_desc(kind);
   miras_model *m = miras_model_open(&d, NULL, NULL, 0);
   miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
-  miras_adamw_options o;
+  miras_adamw_options o = MIRAS_ADAMW(0, 0);
   trace r;
   size_t count, at = 0;
   const float *params;
   int step;
   assert_non_null(t);
-  memset(&o, 0, sizeof o);
   o.clip = 0.5f;
   o.weight_decay = 0.1f;
   params = miras_model_params(m, &count);

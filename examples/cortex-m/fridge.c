@@ -99,7 +99,7 @@ static void row_of(int t, float row[INPUTS]) {
 /* One step on a window of the day before sample t, whose change is known by now. */
 static int train(miras_trainer *trainer, int t) {
   static float rows[WINDOW * INPUTS], changes[WINDOW];
-  static const miras_adamw_options options = {0, 0, 0, 0.01f, 1};
+  static const miras_adamw_options options = MIRAS_ADAMW(0.01f, 1);
   static uint32_t random = 7;
   const int most = t < DAY ? t - WINDOW - 2 : DAY - WINDOW - 3;
   int from, i;

@@ -495,7 +495,7 @@ class trainer
   }
   void backward() { check(miras_trainer_backward(the())); }
   /* One step of AdamW; the gradient's norm before clipping. */
-  float step(float learning_rate, const miras_adamw_options &o = {}) {
+  float step(float learning_rate, const miras_adamw_options &o = MIRAS_ADAMW(0, 0)) {
     float norm = NAN;
     check(miras_trainer_step(the(), &o, learning_rate, &norm));
     return norm;

@@ -404,7 +404,8 @@ public sealed unsafe class Trainer : OfModel {
   // One step of AdamW along the gradient of the last loss; its norm before clipping.
   public float Step(float learningRate, float weightDecay = 0, float clip = 0) {
     float norm;
-    var o = new Native.AdamW { weight_decay = weightDecay, clip = clip };
+    var o = new Native.AdamW { beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f,
+                               weight_decay = weightDecay, clip = clip };
     Native.Check(Native.miras_trainer_backward(this));
     Native.Check(Native.miras_trainer_step(this, ref o, learningRate, out norm));
     return norm;
