@@ -1,4 +1,4 @@
-/* miras.h - v0.3.0 - memories that learn while the program runs; public domain or MIT
+/* miras.h - v0.4.0 - memories that learn while the program runs; public domain or MIT
 
    One header, C99 (or C++11), the C library only. It gives a program a memory that takes key/value
    pairs, learns each by a step of gradient descent on itself, answers queries, forgets gracefully,
@@ -153,7 +153,7 @@
    with a sentence rather than ignore a field. (One kind of field may rest: the constant of a gate
    that comes with the tokens. Inside a model it says where that gate begins.)
 
-   THE RECURRENCE. For a token with key k, value v, query q and gates decay (alpha, the factor that
+   THE RECURRENCE. For a token with key k, value v, query q and gates keep (alpha, the factor that
    is left), learning rate (eta), momentum (theta), threshold (delta):
 
        r   = M(W; k) - v
@@ -174,8 +174,8 @@
    (MIRAS_GATE_HEAD). All but momentum can be one per channel (MIRAS_GATE_CHANNEL): of the key for
    the decay of exact matrix memories, of the value for vectors and perceptrons. Inside a model the
    network computes them from the token, or learns one number for each (fixed_gates). Gates are not
-   checked per token: decay and momentum belong in 0..1, learning rate and threshold above 0. A
-   memory with an inner norm whose decay leads towards 0 wants a decay near 1, and the nearer the
+   checked per token: keep and momentum belong in 0..1, learning rate and threshold above 0. A
+   memory with an inner norm whose decay leads towards 0 wants a keep near 1, and the nearer the
    longer the sequences: what is forgotten of the weights is missing from what the norm divides
    by. */
 
@@ -186,8 +186,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MIRAS_VERSION 300          /* 0.3.0: major * 10000 + minor * 100 + patch */
-#define MIRAS_VERSION_TEXT "0.3.0"
+#define MIRAS_VERSION 400          /* 0.4.0: major * 10000 + minor * 100 + patch */
+#define MIRAS_VERSION_TEXT "0.4.0"
 
 #ifdef MIRAS_ONLY_MEMORIES
   #define MIRAS_NO_TRAINING
@@ -552,8 +552,8 @@ typedef struct miras_parallel {
 } miras_parallel;
 
 /* One learning memory: the four choices, sizes and constants. Fill it with miras_memory_preset,
- * then change what you like. A zero means the default that the field's comment names (0 -> 4); there
- * is one only where zero itself could not be meant. Else it is the number 0, or refused. */
+ * then change what you like. A zero means the default that the field's comment names (0 -> 4), and
+ * there is one only where zero itself could not be meant: else it is the number 0, or refused. */
 typedef struct miras_memory_desc {
   miras_arch architecture;
   miras_bias bias;
@@ -611,12 +611,12 @@ typedef struct miras_memory_desc {
                               before its pair weighs less, 1..100; 4 is a usual choice. Pairs whose
                               keys are far too long weigh less too, and a memory that is sure and
                               wrong forgets faster (WILD PAIRS in room @55)                       */
-  miras_gate decay_gate;   /* alpha, the factor that a step leaves of the state                  */
+  miras_gate decay_gate;   /* of alpha, the factor that a step leaves of the state: input.keep   */
   miras_gate learning_rate_gate; /* eta, how far a step goes                                     */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
   miras_gate threshold_gate;  /* delta of the Huber family, log-cosh, shift-robust and custom    */
   miras_gate value_decay_gate; /* matrix, dot product, MIRAS_RETENTION_L2: MIRAS_GATE_CHANNEL
-                              decays the value channels too: S <- diag(decay) S diag(value_keep)
+                              decays the value channels too: S <- diag(keep) S diag(value_keep)
                               (DFW)                                                              */
   miras_decay_target decay_target; /* where the decay leads. For retentions with a decay gate, L2
                               both and FTRL (W = A_0 + shrink(A - A_0)); it also gives
@@ -686,8 +686,8 @@ typedef struct miras_memory_desc {
  *   inner_steps, value_dim], learning_rate [batch, T, heads, inner_steps] or [.., inner_steps,
  *   channels]; queries and other gates as without.
  *   value_keep, erase, replace: where the descriptor asks for them, else NULL.
- * decay (the factor that is left) and momentum lie in 0..1, learning_rate and threshold are
- * positive; nothing is checked per token. */
+ * keep (alpha, the factor that is left, by decay_gate) and momentum lie in 0..1, learning_rate and
+ * threshold are positive; nothing is checked per token. */
 typedef struct miras_memory_input {
   int length;                                          /* T >= 0                                 */
   const float *key, *value, *query;
@@ -2259,7 +2259,18 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    what its head and length show to be wrong is neither allocated nor read. Saving to a path writes
    a new neighbour and renames it, so that readers find the old file or the new one, whole, also
    while several save at once: the last to end stays, with mode and owner of the file it replaces.
-   Nothing is forced out to the disk. */
+   Nothing is forced out to the disk.
+
+   VERSIONS. From 0.4 on a program that compiles goes on to compile, and to mean what it meant, but
+   for what REVISIONS (room @07) names. Until 1.0 a version may still merge calls of which one is a
+   line over another, put fields that belong together into a record, and correct a preset to its
+   paper; it then says what to write instead. At any time records get new members, anywhere, and
+   enumerations new names: fill records by presets, by memset or by name, ask sizes when a program
+   runs, and keep numbers of enumerators out of files. No version changes what 0 means in a field
+   that is there, nor what this room promises of memory, threads, bits and errors. Results keep
+   their bits on a machine unless REVISIONS says which do not. Files since 0.3, of models, trainers,
+   memories and sessions, are read by every later version. Sentences, sizes of objects, tapes and
+   states, and whatever begins with miras__ are no part of this. */
 
 /* @07 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -2369,14 +2380,23 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     next    models of several kinds of layer, attention, MLPs, convolutions and published layers
-             among them; rows of vectors (inputs and outputs, miras_batch); training apart from
-             running (miras_trainer); a head that learns while it runs (adapt); parts of states by
-             name; more rows (recursive least squares, Muon, normalized steps, decays of entries);
-             cross entropy in groups; layers as text (program). Names are the field's own words:
-             files have them from version 7 on, and older ones are read no more, which a build of
-             0.3.0 loads and saves anew. The presets signals and categories have outlier and
-             ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
+     0.4.0   ONE WORD FOR ONE THING. What is left of a state is keep, what goes is decay: tokens
+             bring keep and value_keep (before: decay, value_decay), mixer.keep_min (decay_min);
+             miras_view.weight_decay (decay). Rotary positions are a record, mixer.rope and
+             attention.rope: .type, .theta, .dim, .share, .interleaved, with the same names in
+             files; memories can turn in part, attention by neighbours. A 0 is a default only where
+             zero could not be meant: learning_rate 0 learns nothing, ridge, sparsity and
+             mixer.conv_size have no default (presets and changes put 1, 1e-3 and 4 there), an
+             event's elapsed is a pointer, and AdamW's options are MIRAS_ADAMW(decay, clip).
+             Models of several kinds of layer, attention, MLPs, convolutions and published layers
+             among them; layers as text (program); rows of vectors (inputs and outputs,
+             miras_batch); training apart from running (miras_trainer); a head that learns while it
+             runs (adapt); parts of states by name; more rows (recursive least squares, Muon,
+             normalized steps, decays of entries); cross entropy in groups. Names are the field's
+             own words: files have them from version 7 on, and older ones are read no more, which a
+             build of 0.3.0 loads and saves anew. The presets signals and categories have outlier
+             and ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to
+             0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other

@@ -1,4 +1,4 @@
-/* miras_cuda.cuh - v0.3.0 - the memories of miras.h on a GPU; public domain or MIT (see miras.h)
+/* miras_cuda.cuh - v0.4.0 - the memories of miras.h on a GPU; public domain or MIT (see miras.h)
 
    The engines of miras.h are programs over kernels. Here their text is compiled once more as device
    code: a block of threads owns a memory, one head of one sequence, and runs the engine in every

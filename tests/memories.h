@@ -666,11 +666,8 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (d.retention != MIRAS_RETENTION_L2_BOTH) d.balance = 0.0f;
   if (!may_shorten(&d)) d.ball = 0.0f;
   if (!may_look_back(&d)) d.omega = 0;
-  if (elastic && !(d.sparsity > 0.0f)) d.sparsity = 1e-3f;
-  if (!elastic) {
-    d.sparsity = 0.0f;
-    d.smooth_shrink = 0;
-  }
+  if (!elastic) d.sparsity = 0.0f, d.smooth_shrink = 0;
+  else if (!(d.sparsity > 0.0f)) d.sparsity = 1e-3f;
   if (!ref_decays(&d) || d.decay_gate != MIRAS_GATE_CONSTANT) {
     d.decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
     d.layer = d.layers = 0;

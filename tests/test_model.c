@@ -921,7 +921,7 @@ static miras_model_desc full_model(const char *pattern) {
     if (full[i].memory < MIRAS_PRESET_COUNT) one = row(full[i].memory, 2).d;
     one.layer[0].letter = 'm';
     one.layer[0].type = (miras_layer_type)i;
-    one.layer[0].mixer.gate_rank = i == MIRAS_LAYER_RWKV ? 0 : one.layer[0].mixer.gate_rank;
+    if (i == MIRAS_LAYER_RWKV) one.layer[0].mixer.gate_rank = one.layer[0].mixer.conv_size = 0;
     set_fields(&one, full[i].fields);
     set_fields(&one, "mlp.experts=2 mlp.shared_experts=1 mlp.hidden=6");
     d.layer[i] = one.layer[0];
