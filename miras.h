@@ -1649,7 +1649,7 @@ MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_sequence *
                                          float *logits);
 /* Draw a token from logits [vocab]; one whose logit is NaN or -infinity is never drawn. The result
  * is MIRAS_SAMPLER_NONE, and the seed stays as it is, if no token can be drawn (a damaged model has
- * logits of NaN alone), an argument is NULL, vocab is below 1 or a number in sampling is outside
+ * logits of NaN alone), an argument is NULL, vocab is below 1 or a number in sampler is outside
  * its range: a caller that generates stops there. */
 MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampler, const float *logits, int vocab);
 #endif
@@ -3105,9 +3105,9 @@ MIRAS__LIGHT
  * and values as text are loops over them.
  *
  * Conditions are written in the words of files: "bias lp lp-smooth" holds if bias is one of these,
- * "decay_schedule not ratio" if it is none of them, a name alone if the number is not 0; of
- * several, with commas between, all must hold. They may name facts, numbers that follow from
- * several fields. */
+ * "bias not dot custom" if it is none of them, a name alone if the number is not 0; of several,
+ * with commas between, all must hold. They may name facts, numbers that follow from several
+ * fields. */
 
 /* A model's descriptor without its layers and texts: what calls have on their stacks. */
 typedef struct miras__own {
@@ -3142,7 +3142,7 @@ typedef struct miras__case {
   miras__own d;            /* what the model says of all its layers                              */
   int inside;              /* the memory is a model's                                            */
   int exact, frozen;       /* the memory's engine: exact; or that of frozen gradients            */
-  int decays, fades;       /* it has a decay gate, and decay_rate describes it                    */
+  int decays, fades;       /* it has a decay gate, and decay_rate describes it                   */
   int deep;                /* a perceptron with activations                                      */
   int by_channel;          /* gates may be one number per channel                                */
   int by_key;              /* the decay gate's channels are the key's                             */
