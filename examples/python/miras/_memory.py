@@ -78,9 +78,9 @@ class Memory(Running):
         asks = {"key": steps + (self.key_dim,), "value": steps + value, "query": (self.key_dim,)}
         features = next(shape for kind, shape in self.parts().values() if kind == "state")[:1]
         matrix = d.architecture == lib.MIRAS_ARCH_MATRIX and d.decay_gate != lib.MIRAS_GATE_ENTRY
-        channels = {"decay": features if matrix else value}
-        for name in ("decay", "learning_rate", "momentum", "threshold"):
-            gate = getattr(d, name + "_gate")
+        channels = {"keep": features if matrix else value}
+        for name in ("keep", "learning_rate", "momentum", "threshold"):
+            gate = d.decay_gate if name == "keep" else getattr(d, name + "_gate")
             if gate != lib.MIRAS_GATE_CONSTANT:
                 asks[name] = steps if name == "learning_rate" else ()
                 asks[name] += () if gate == lib.MIRAS_GATE_HEAD else channels.get(name, value)
@@ -207,7 +207,7 @@ class Memory(Running):
     def forward(self, key: Floats, value: Floats, query: Floats, *, out: Optional[Floats] = None,
                 **gates: Optional[Floats]) -> Floats:
         """Run T tokens, each written, then read: key and query [batch, T, heads, key_dim], value
-        and what is returned [batch, T, heads, value_dim]. Gates are decay, learning_rate, momentum,
+        and what is returned [batch, T, heads, value_dim]. Gates are keep, learning_rate, momentum,
         threshold, value_keep, erase and replace, those that the fields ask for, as in
         miras_memory_input; they are not checked per token. The state is carried on. out: where to
         write."""

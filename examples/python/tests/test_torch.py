@@ -24,9 +24,9 @@ def test_gradients(preset, fields):
     torch.manual_seed(0)
     m = miras.torch.Memory(preset, heads=H, key_dim=K, **fields)
     given = dict(key=draw(B, T, H, K), value=draw(B, T, H, K), query=draw(B, T, H, K))
-    for gate in ("decay", "learning_rate"):
+    for gate, token in (("decay", "keep"), ("learning_rate", "learning_rate")):
         if f"{gate}_gate" in fields:
-            given[gate] = (torch.rand(B, T, H) * 0.5 + 0.5).requires_grad_()
+            given[token] = (torch.rand(B, T, H) * 0.5 + 0.5).requires_grad_()
     weigh = torch.randn(B, T, H, K)
 
     def loss():
