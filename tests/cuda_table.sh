@@ -124,6 +124,7 @@ for arch in $archs; do
       if (f ~ /_unit|miras__(by_|of_)?block|_kernelsE/) return 1
       return f ~ /EPKNS1_[0-9]+miras__(link|net|plan)E/ ? 1 : 3
     }
+    function runs(f) { return f in grid || f ~ /miras__head_/ }   # heads, or what they are part of
     function call(f, g) { if (!((f, g) in has)) { has[f, g] = 1; callee[f, ++calls[f]] = g } }
 
     FILENAME ~ /log$/ {   # frames and spills, of ptxas
@@ -186,7 +187,7 @@ for arch in $archs; do
           for (k = 1; k <= functions; k++) {
             g = all[k]
             if (taken[g] && sizes[g] == open[f, j] &&
-                (rank(g) == 1.5 ? rank(f) == 2 : rank(f) > rank(g) - (rank(g) < 2)))
+                (rank(g) == 1.5 ? runs(f) : rank(f) > rank(g) - (rank(g) < 2)))
               call(f, g)
           }
       }
