@@ -2355,7 +2355,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
      [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
      if not at the end. Weights have names of published layers, which say how they begin,
-     or others: 4 of products, 2 each of branches, convolutions, gains, biases; these are in files
+     or others: 4 of products, 2 of branches, 2 gains, a convolution, a bias; these are in files
      under their names. Every number that is made is read; what is read twice is read first by
      times, mix, conv, read or rotate, the same columns each time.
 
@@ -12103,7 +12103,7 @@ static void *miras__record_of(const miras__call *a, int backward, miras__lays *l
 }
 
 /* An engine's scratch, forward and for the adjoint; record: any of its. */
-static MIRAS__COLD void miras__plan_scratch(miras__plan *p, miras__lays *lay, void *record) {
+MIRAS__ALWAYS void miras__plan_scratch(miras__plan *p, miras__lays *lay, void *record) {
   miras__space s = miras__space_at(NULL, 0), back = s;
   lay(record, p, 0, &s);
   if (MIRAS__TRAINS) lay(record, p, 1, &back);
@@ -13499,7 +13499,8 @@ typedef struct miras__chunk {
   float *live, *blive_y, *blive_d, *mixed, *history;   /* gates per channel                      */
   size_t added;            /* floats from bg on, without gaps, in which a span begins at zero   */
   /* parts */
-  miras__head_io io;       /* y: unused; ldy: between answers                                    */
+  const miras__head_io *io;  /* y: unused */
+  size_t ldy;              /* between answers                                                    */
   miras__net net;
   miras__rows rows, brows; /* the new pairs as tokens in normal form                             */
   miras__pass query;
@@ -13843,7 +13844,7 @@ static void miras__span_products(miras__chunk *c) {
     return;
   }
   if (x.rate)
-    c->K->rates_fwd((int)c->p->d.token_rates, c->rate, c->slope, c->io.rho, c->r0, c->m,
+    c->K->rates_fwd((int)c->p->d.token_rates, c->rate, c->slope, c->io->rho, c->r0, c->m,
                       x.inner_steps);
   if (c->lead) c->K->fill(c->last_g, 0, c->p->chunk_pairs);
   if (c->lead) c->K->fill(c->last_n, 0, c->p->chunk_pairs);
@@ -14276,7 +14277,7 @@ static void miras__span(miras__chunk *c, size_t t, size_t r0, size_t m, int ends
   c->ends = ends;
   c->first = inner_steps - 1 - t % inner_steps;
   c->token = (t + c->first) / inner_steps;
-  c->reads = c->io.q && m > c->first ? (m - c->first - 1) / inner_steps + 1 : 0;
+  c->reads = c->io->q && m > c->first ? (m - c->first - 1) / inner_steps + 1 : 0;
   c->closing = ends && c->retain->close && c->reads;
   if (c->closing) c->reads--;
 }
@@ -14330,15 +14331,15 @@ static void miras__read_query(miras__chunk *c, const miras__query *x, size_t tok
   size_t n;
   float *q = miras__query_rows(c, s, &n);
   int l;
-  miras__rows_queries(c->K, p, &c->io, token, s->m, q, n);
+  miras__rows_queries(c->K, p, c->io, token, s->m, q, n);
   if (q != s->x[0]) c->K->fill(s->x[0], 1, s->m * (size_t)p->in[0]);
   for (l = 0; l < p->layers; l++) {
     if (MIRAS__HIDDEN(p, l)) c->net.hidden->fwd(&c->net, l, s);
     miras__read_layer(c, l, x);
   }
-  c->net.answer->fwd(&c->net, s, o, c->io.ldy);
+  c->net.answer->fwd(&c->net, s, o, c->ldy);
   if (p->d.inner_residual)
-    c->K->add_rows(o, c->io.ldy, s->x[0], (size_t)p->in[0], s->m, (size_t)p->d.key_dim);
+    c->K->add_rows(o, c->ldy, s->x[0], (size_t)p->in[0], s->m, (size_t)p->d.key_dim);
 }
 
 /* The adjoint of read_query; bw, bs (NULL without momentum): the cotangents of the weights that
@@ -14374,7 +14375,7 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
   } else if (p->d.inner_residual) {
     K->add_rows(bx, n, bo, ldo, m, dv);
   }
-  miras__rows_queries_bwd(K, p, &c->io, call->g, token, m, bx, q, n);
+  miras__rows_queries_bwd(K, p, c->io, call->g, token, m, bx, q, n);
 }
 
 /* ---- the last pairs, with omega ----
@@ -14473,7 +14474,7 @@ static void miras__span_rows(miras__chunk *c) {
     c->rows.v = c->net.v + c->lead * (size_t)p->d.value_dim;
     c->rows.delta = c->net.delta + c->lead * p->bounds;
   }
-  miras__rows_fwd(c->K, p, &c->io, c->t, c->m, &c->rows);
+  miras__rows_fwd(c->K, p, c->io, c->t, c->m, &c->rows);
   if (c->net.answer->keyed) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
 }
 
@@ -14665,7 +14666,7 @@ static void miras__frozen_tokens(void *record, const miras__call *call, size_t t
   const size_t length = (size_t)io->length * inner_steps, end = (token + count) * inner_steps;
   const size_t open = miras__mod(call->position, (size_t)p->d.chunk) * inner_steps;
   size_t t = token * inner_steps;
-  c->io = *io;
+  c->io = io, c->ldy = io->ldy;
   if (MIRAS__TRAINS && !t && call->position && c->wb && call->tape)   /* it may have been trained */
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   for (; t < end; t += c->m) {
@@ -14709,8 +14710,8 @@ static void miras__frozen_sparse(const miras__call *call, const miras__sparse *k
   miras__chunk own, *c = miras__chunk_open(&own, call, 0);
   float *z = c->net.pairs.z[0];
   const float *x = call->io->k, *w = call->position ? c->a : call->init;
-  c->io = *call->io;
-  if (!c->io.v) {
+  c->io = call->io, c->ldy = call->io->ldy;
+  if (!c->io->v) {
     if (p->map) K->feature_rows(p->map, c->query.x[0], 0, x, 0, 1, p->features), x = c->query.x[0];
     miras__sparse_read(K, k, x, w, dv, o);
     return;
@@ -14727,7 +14728,7 @@ static void miras__frozen_sparse(const miras__call *call, const miras__sparse *k
   miras__span_products(c);
   if (!(*c->ca >= 1)) miras__sparse_decay(K, *c->ca, c->a, c->init, p->weights);
   miras__sparse_write(K, k, -*c->g, x, c->d[0], dv, c->a);
-  if (c->io.surprise) K->copy(c->io.surprise, c->net.loss, 1);
+  if (c->io->surprise) K->copy(c->io->surprise, c->net.loss, 1);
   if (miras__span_sweeps(c)) K->flush(c->a, c->a, p->weights);
 }
 #endif
@@ -14837,7 +14838,7 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
     c->brows.v = c->net.bv + c->lead * (size_t)p->d.value_dim;
     c->brows.delta = c->net.bdelta + c->lead * p->bounds;
   }
-  miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
+  miras__rows_bwd(K, p, c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
   if (p->stores_link) {
     const miras__link link = miras__anchor_link(c, bw, ca);
     miras__links(&link, c->retain->link_bwd);
@@ -14861,8 +14862,7 @@ static void *miras__frozen_open(void *own, const miras__call *call, int backward
   const miras__head_grads *g = call->g;
   miras__chunk *c = miras__chunk_open(own, call, backward);
   if (!MIRAS__TRAINS || !backward) return c;
-  c->io = *call->io;
-  c->io.ldy = (size_t)p->d.value_dim;
+  c->io = call->io, c->ldy = (size_t)p->d.value_dim;
   if (p->holds) {
     miras__weights_of(c->K, p, c->wb, call->init, NULL, c->inv);
     c->K->fill(c->bwb, 0, p->weights);
@@ -14910,8 +14910,10 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   miras__chunk own, *c = miras__chunk_open(&own, call, 0);
   float *const g = c->g, *const ca = c->ca, *const cf = c->cf;
   miras__query x;
-  c->io.q = q;
-  c->io.ldq = c->io.ldy = c->r0 = c->lead = 0;
+  miras__head_io io;
+  io.q = q, io.ldq = 0;
+  c->io = &io;
+  c->ldy = c->r0 = c->lead = 0;
   w = c->w;
   if (call->position == 0) w = call->init;
   if (call->position == 0 && p->init_mapped) {
@@ -19367,11 +19369,9 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_OWN_BRANCH, "", MIRAS__BY_TIMES, 36, 0, 1)                                            \
   X(MIRAS__W_OWN_BRANCH2, "", MIRAS__BY_TIMES, 37, 0, 1)                                           \
   X(MIRAS__W_OWN_CONV, "", MIRAS__BY_TILE, 38, 10, 3)                                              \
-  X(MIRAS__W_OWN_CONV2, "", MIRAS__BY_TILE, 39, 10, 3)                                             \
   X(MIRAS__W_OWN_GAIN, "", MIRAS__BY_TILE, 0, 10, 1)                                               \
   X(MIRAS__W_OWN_GAIN2, "", MIRAS__BY_TILE, 0, 10, 1)                                              \
   X(MIRAS__W_OWN_BIAS, "", MIRAS__BY_TILE, 0, 0, 1)                                                \
-  X(MIRAS__W_OWN_BIAS2, "", MIRAS__BY_TILE, 0, 0, 1)                                               \
   X(MIRAS__W_NORM2, "norm2.gain", MIRAS__BY_TILE, 0, 10, 1)                                        \
   X(MIRAS__W_NORM2_BIAS, "norm2.bias", MIRAS__BY_TILE, 0, 0, 1)                                    \
   X(MIRAS__W_ROUTER, "mlp.router", MIRAS__BY_TIMES, 26, 10, 1)                                     \
@@ -19385,7 +19385,7 @@ enum {
   MIRAS__PARAM_LIST(MIRAS__X)
 #undef MIRAS__X
   MIRAS__PARAMS,
-  MIRAS__OWN = MIRAS__W_OWN_BIAS2 - MIRAS__W_OWN_TIMES + 1
+  MIRAS__OWN = MIRAS__W_OWN_BIAS - MIRAS__W_OWN_TIMES + 1
 };
 
 static const struct {
@@ -19579,7 +19579,8 @@ typedef struct miras__program {
   miras__attending attending;
   miras__mlp mlp;
   float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
-  const char *own[MIRAS__OWN];     /* names in its text of parameters of its own                  */
+  const char *text;                /* NULL, or what it was read from; and where there ...         */
+  uint32_t own[MIRAS__OWN];        /* ... parameters of its own have their names, or 0            */
   /* the lists */
   unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
   miras__op op[MIRAS__OPS];
@@ -21822,7 +21823,8 @@ static void miras__view_add(miras__views *v, const char *name, size_t rows, size
 /* The name of a parameter: of a layer's own, that in its text, up to 23 characters of it. */
 static const char *miras__param_name(const miras__program *p, int id, char name[24]) {
   const int own = id >= MIRAS__W_OWN_TIMES && id < MIRAS__W_OWN_TIMES + MIRAS__OWN;
-  const char *at = own ? p->own[id - MIRAS__W_OWN_TIMES] : miras__params[id].name;
+  const size_t named = own ? p->own[id - MIRAS__W_OWN_TIMES] : 0;
+  const char *at = named ? p->text + named : miras__params[id].name;
   size_t n = 0;
   for (; at && n < 23 && (at[n] == '.' || at[n] == '_' || miras__is_letter(at[n]) ||
                           (at[n] >= '0' && at[n] <= '9')); n++)
@@ -23555,8 +23557,8 @@ static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d)
 }
 
 /* What a layer has of memories and attention, before its builder. */
-static miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d, char *why,
-                                      size_t n) {
+static MIRAS__CALLED miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d,
+                                                   char *why, size_t n) {
   miras_result result = MIRAS_OK;
   p->biased = d->mixer.projection_bias;
   if (miras__remembers(d->type)) result = miras__mixer_make(p, d, why, n);
@@ -23737,8 +23739,8 @@ static const struct {
   const char *words;
 } miras__owns[] = {
   {MIRAS__W_OWN_TIMES, 4, "the weight of a product"},
-  {MIRAS__W_OWN_BRANCH, 2, "the weight of a branch"}, {MIRAS__W_OWN_CONV, 2, "a convolution"},
-  {MIRAS__W_OWN_GAIN, 2, "a gain"}, {MIRAS__W_OWN_BIAS, 2, "a bias"}
+  {MIRAS__W_OWN_BRANCH, 2, "the weight of a branch"}, {MIRAS__W_OWN_CONV, 1, "a convolution"},
+  {MIRAS__W_OWN_GAIN, 2, "a gain"}, {MIRAS__W_OWN_BIAS, 1, "a bias"}
 };
 
 /* Is a parameter of published layers one for that? */
@@ -23772,7 +23774,7 @@ static int miras__text_param(miras__reader *r, int group) {
   }
   for (i = first + miras__owns[group].count - 1; i >= first; i--)
     if (!p->own[i - MIRAS__W_OWN_TIMES]) free = i;
-  if (free) p->own[free - MIRAS__W_OWN_TIMES] = r->start;
+  if (free) p->own[free - MIRAS__W_OWN_TIMES] = (uint32_t)(r->start - p->text);
   if (free && miras__is_letter(r->word[0]) &&
       miras__same(miras__param_name(p, free, name), r->word))
     return free;
@@ -24702,7 +24704,7 @@ static MIRAS__COLD miras_result miras__build_text(miras__program *p, const miras
   miras__reader r;
   int i, right = 1;
   memset(&r, 0, sizeof r);
-  r.p = p, r.d = d, r.at = text, r.line = line, r.why = why, r.n = n;
+  r.p = p, r.d = d, r.at = p->text = text, r.line = line, r.why = why, r.n = n;
   miras__text_begin(&r);
   while (right) {
     const char *at = r.at;

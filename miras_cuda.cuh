@@ -4465,7 +4465,7 @@ static void miras__slabs_scores(const miras__slabs *f, const miras__side *to, co
 /* Rows of queries from the chunk's token on. With gates per channel their tile waits for these. */
 template <int P> static void miras__slabs_queries(const miras__slabs *f) {
   miras__chunk *const c = f->c;
-  miras__rows_queries(c->K, c->p, &c->io, c->token, f->reads, c->query.x[0], f->size.in);
+  miras__rows_queries(c->K, c->p, c->io, c->token, f->reads, c->query.x[0], f->size.in);
   if (f->size.channel && f->live) return;
   miras__side_fill<P>(&f->at.tile[MIRAS__Q], f->read_rows, c->query.x[0], f->reads, f->size.in,
                       NULL);
@@ -4480,7 +4480,7 @@ static void miras__slabs_rows(miras__slabs *f, size_t t) {
   miras__span(c, t, 0, n, 1);
   miras__span_state(c);
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
-  miras__rows_fwd(c->K, c->p, &c->io, t, n, &c->rows);
+  miras__rows_fwd(c->K, c->p, c->io, t, n, &c->rows);
   miras__side_fill<P>(&tile[MIRAS__X], f->rows, c->rows.x, n, in, NULL);
   f->reads = (unsigned)c->reads, f->read_rows = f->rows, f->live = c->retain->reads_live;
   if (f->reads) miras__slabs_queries<P>(f);
@@ -4640,7 +4640,7 @@ static void miras__slabs_answers(const miras__slabs *f) {
   const size_t dv = f->size.out;
   miras__chunk *const k = f->c;
   miras__pass s = k->query;
-  float *const o = k->io.y + k->token * k->io.ldy;
+  float *const o = k->io->y + k->token * k->ldy;
   miras__share at;
   const int scores = f->live && !f->size.channel;
   if (scores) miras__slabs_scores<P>(f, &tile[MIRAS__SCORES], k->kq[1], k->g, k->inv[1]);
@@ -4657,9 +4657,9 @@ static void miras__slabs_answers(const miras__slabs *f) {
   }
   __syncthreads();
   s.m = f->reads;
-  k->net.answer->fwd(&k->net, &s, o, k->io.ldy);
+  k->net.answer->fwd(&k->net, &s, o, k->ldy);
   if (k->p->d.inner_residual)
-    k->K->add_rows(o, k->io.ldy, s.x[0], f->size.in, s.m, (size_t)k->p->d.key_dim);
+    k->K->add_rows(o, k->ldy, s.x[0], f->size.in, s.m, (size_t)k->p->d.key_dim);
 }
 
 /* Weights come to shared memory where they lie near; and go from there, or from the state, to
@@ -4778,13 +4778,13 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
   miras__chunk chunk, *c = &chunk;
   miras__slabs slabs, *f = &slabs;
   miras__chunk_open(c, call, 0);
-  c->io = *call->io;
+  c->io = call->io, c->ldy = call->io->ldy;
   f->c = c, f->size = *size;
   f->rows = (size->chunk + 15) / 16 * 16, f->hidden = (size->mid + 15) / 16 * 16;
   (void)miras__slabs_lay(&f->at, size, (char *)(void *)(miras__shared + MIRAS__ROOM));
   if (call->position + first == 0) miras__begin(c, call);
   if (p->d.token_rates)
-    c->K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
+    c->K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io->rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->w[l] = size->nearby ? f->at.w[l] : c->w + at;
@@ -5563,7 +5563,7 @@ template <int P> static void miras__back_again(miras__back *f, size_t t, unsigne
   miras__span_state(c);
   l->reads = (unsigned)c->reads, l->live = c->retain->reads_live;
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
-  miras__rows_fwd(c->K, c->p, &c->io, t, m, &c->rows);
+  miras__rows_fwd(c->K, c->p, c->io, t, m, &c->rows);
   miras__back_fill<P>(&tile[MIRAS__BACK_X], c->rows.x, in, m, in);
   for (int i = 0; i < 2 && f->at.weights[i].tile; i++) {
     const miras__side *w = &l->side[i][0];
@@ -5600,7 +5600,7 @@ template <int P> static void miras__back_asks(const miras__back *f, size_t token
   miras__chunk *const c = l->c;
   float *const q = c->query.x[0];
   unsigned from;
-  miras__rows_queries(c->K, c->p, &c->io, token, reads, q, in);
+  miras__rows_queries(c->K, c->p, c->io, token, reads, q, in);
   c->K->fill(q + reads * (size_t)in, 0, (c->m - reads) * (size_t)in);
   if (c->p->d.inner_norm) c->K->fill(c->query.z[1], 0, c->m * (size_t)l->size.out);
   if (l->size.channel && l->live) {
@@ -6149,7 +6149,7 @@ static void miras__back_asking(const miras__back *f, size_t token, float *bq) {
   const size_t in = f->look.size.in, reads = f->look.reads;
   if (c->p->d.inner_residual)
     c->K->add_rows(bq, in, call->dy + token * call->lddy, call->lddy, reads, f->look.size.out);
-  miras__rows_queries_bwd(c->K, c->p, &c->io, call->g, token, reads, bq, c->query.x[0], in);
+  miras__rows_queries_bwd(c->K, c->p, c->io, call->g, token, reads, bq, c->query.x[0], in);
 }
 
 /* ---- a link, back ---- */
@@ -6422,7 +6422,7 @@ __device__ __noinline__ void miras__back_chunk(miras__back *f, size_t t, unsigne
     __syncthreads();
   }
   c->brows.x = c->net.bx[0];
-  miras__rows_bwd(K, c->p, &c->io, c->call->g, t, m, &c->rows, &c->brows, c->net.row);
+  miras__rows_bwd(K, c->p, c->io, c->call->g, t, m, &c->rows, &c->brows, c->net.row);
   if (l->size.linked) miras__back_linked(f);
 }
 
@@ -6455,7 +6455,7 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
   f->look.rows = (size->chunk + 15) / 16 * 16, f->look.hidden = (size->mid + 15) / 16 * 16;
   (void)miras__back_lay(&f->at, size, (char *)(void *)(miras__shared + MIRAS__ROOM));
   if (p->d.token_rates)
-    c->K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
+    c->K->rates_fwd(p->d.token_rates, c->rate, c->slope, c->io->rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->ca[l] = miras__side_floats(size->nearby & 1 ? f->at.w[l] : ca + at,
