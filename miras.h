@@ -1106,9 +1106,6 @@ typedef struct miras_model_desc {
   char outputs[MIRAS_PATTERN_SIZE]; /* what a row is answered: likewise of miras_output_type,
                               "category 3 5, huber 2 at 0.5 times 0.1", where `times` weighs its
                               loss; empty: the next token, "category vocab"                      */
-  const char *program;     /* NULL, or texts by which layers go instead of the ones that their types
-                              have (LAYERS AS TEXT in room @07); read while a model is made, which
-                              has its own copy                                                   */
   int vocab;               /* tokens there are, 2..2^24; 0 where inputs and outputs say it all   */
   int width;               /* of the residual stream, 1..65536; no default                       */
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
@@ -1125,6 +1122,9 @@ typedef struct miras_model_desc {
                               refused, also when a file asks for it; 0: no limit                 */
   miras_weights weights;   /* how matrices are held; but for MIRAS_WEIGHTS_FLOAT the model cannot be
                               trained, and its matrices are zeros until a file is loaded         */
+  const char *program;     /* NULL, or texts by which layers go instead of the ones that their types
+                              have (LAYERS AS TEXT in room @07); read while a model is made, which
+                              has its own copy                                                   */
 } miras_model_desc;
 
 /* What the training of a model needs: room and workers. Nothing here changes a bit of it; what does
@@ -3119,6 +3119,7 @@ typedef struct miras__own {
   float dropout;
   uint64_t seed, limit;
   miras_weights weights;
+  const char *program;     /* NULL: texts are apart                                              */
 } miras__own;
 
 /* The members of this record lie as they do in miras_model_desc, from vocab on. */
@@ -17200,7 +17201,7 @@ static void miras__head_tokens(const miras__call *a) {
   for (t = 0; t < length; t += m) {
     m = length - t;
     if (each) m = miras__least(m, each - miras__mod(a->position + (uint64_t)t, each));
-    if (per) m = miras__least(m, per - t % per);
+    if (per) m = miras__least(m, per - miras__mod((uint64_t)t, per));
     e->tokens(k, a, t, m);
   }
 }

@@ -1123,7 +1123,7 @@ static void test_features(void **state) {
         size_t F;
         a.learning_rate =
           feature == MIRAS_FEATURE_ELU || feature == MIRAS_FEATURE_POLY2 ? 0.2f : 0.6f;
-        if (kind == 4) a.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES;
+        if (kind == 4) a.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES, a.ridge = 1;
         a.feature_map = (miras_feature)feature;
         F = (size_t)ref_features(&a);
         b = a;
@@ -1785,7 +1785,7 @@ static void test_resets(void **state) {
       a.heads = 3;
       a.reset_every = 0;
       a.simplex_logits = deep >= 2;
-      if (kind >= 6 && kind < 8) a.algorithm = MIRAS_ALGORITHM_MOMENTUM;
+      if (kind >= 6 && kind < 8) a.algorithm = MIRAS_ALGORITHM_MOMENTUM, a.ridge = 0;
       if (kind >= 6 && kind < 8) a.momentum = 0.4f;
       if (kind >= 6) a.decay_rate = 0.1f;
       a.decay_target =
@@ -1975,6 +1975,7 @@ static void test_mesa(void **state) {
     double *expected;
     const size_t n = 4, dv = 5, T = 8;
     d.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES;
+    d.ridge = 1;
     d.batch = d.heads = 1;
     data_new(&x, &d, (int)T, 45);
     for (size_t i = 0; i < n * dv; i++) x.params.f[i] = 0.0f;

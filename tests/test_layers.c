@@ -142,7 +142,7 @@ static const struct own { const char *name; miras_layer_type type; const char *t
    "z = multiply y c; out = branch z o.weight bias o.bias"},
   {"three branches", MIRAS_LAYER_MLP,
    "h = norm x norm1.gain; p = times h p.weight 48; c = copy h; s = multiply p:24 c\n"
-   "w = copy p@24:24; y = conv s a.weight 3 silu; sy = multiply y w\n"
+   "w = copy p@24:24; y = conv s conv_k.weight 3 silu; sy = multiply y w\n"
    "y2 = conv sy b.weight 2 bias b.bias silu; n = rms y2 2 n.gain; mid = branch n o.weight\n"
    "h2 = norm mid norm2.gain; a = times h2 mlp.up 32; r = relu2 a; w2 = times r wide.weight 20\n"
    "rr = rms w2 4 m.gain; x3 = branch rr m.down; h3 = norm x3 q_norm.gain; out = branch h3"},
@@ -186,7 +186,7 @@ static miras_model_desc own_desc(int i) {
   if (own[i].type == MIRAS_LAYER_PARALLEL) {
     d.layer[0].memory.bias = MIRAS_BIAS_L2, d.layer[0].memory.retention = MIRAS_RETENTION_L2;
     d.layer[0].memory.decay_gate = MIRAS_GATE_HEAD, d.layer[0].memory.chunk = 8;
-    d.layer[0].mixer.gate_rank = 8;
+    d.layer[0].mixer.gate_rank = 8, d.layer[0].mixer.conv_size = 4;
   }
   d.program = own[i].text;
   return d;

@@ -182,7 +182,7 @@ static const struct {
    ".decay_gate=channel .learning_rate_gate=channel .threshold_gate=channel mixer.fixed_gates=10 "
    ".decay_target=initial"},
   {MIRAS_PRESET_DFW, 4, "dfw, both decays fixed, resets", "mixer.fixed_gates=17 .reset_every=16"},
-  {MIRAS_PRESET_MEMORA, 4, "memora, the paper's form with gates per channel",
+  {MIRAS_PRESET_MEMORA, 1, "memora, the paper's form with gates per channel",
    ".simplex_signed=0 .simplex_logits=0 .decay_gate=channel .learning_rate_gate=channel "
    ".decay_target=initial"},
   {MIRAS_PRESET_MEMORA, 4, "memora, signed slices, bounded steps",
@@ -294,7 +294,7 @@ static const struct {
    "mixer.qk_map=l1"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 15, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 16, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
