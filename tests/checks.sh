@@ -25,7 +25,7 @@ fuzzer() {
   mkdir "$build/corpus" &&
     $gcc -std=c99 -O1 -DMIRAS_NO_SIMD tests/fuzz_files.c -o "$build/bin/seeds" -lm &&
     "$build/bin/seeds" --seeds "$build/corpus" &&
-    clang -std=c99 $strict -O1 -g1 -DMIRAS_NO_SIMD -DMIRAS_LIBFUZZER \
+    clang -std=c99 $strict -O0 -g1 -DMIRAS_NO_SIMD -DMIRAS_LIBFUZZER \
       -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all tests/fuzz_files.c \
       -o "$build/bin/fuzz" -lm && cd "$build" &&
     $limit bin/fuzz -max_total_time=10 -seed=1 -rss_limit_mb=2048 -timeout=20 corpus

@@ -2,7 +2,9 @@
  * bits; layers of one's own have right gradients, say in a session what they say to a trainer, and
  * come back from files; what is wrong is refused by its line.
  *   cc -O2 tests/test_layers.c -o test_layers -lcmocka -lm */
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 #include "calls.h"
 

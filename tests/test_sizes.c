@@ -66,7 +66,8 @@ static const wide_case wide_cases[] = {
   {"deltanet-memory", "a", ""},                  /* types of layer                               */
   {"deltanet-memory", "g", ""},
   {"deltanet-memory", "c", ""},
-  {"deltanet-memory", "", "mlp.experts=3 mlp.experts_per_token=3"},   /* no choice that a step turns */
+  {"deltanet-memory", "",
+   "mlp.experts=3 mlp.experts_per_token=3"},     /* no choice that a step turns                  */
   {"titans-mag", "", ""},
   {"titans-mac", "", ""},
   {"rwkv7", "mg", ""},
