@@ -307,7 +307,7 @@ static void add_perceptron(const char *kind, int chunk, int H, int n, int T) {
     work += (l ? 8 : 6) * in * out;
     if (p->at_s) work += 4 * in * out;
     if (retain->reads_live) work += b->d.chunk * (in + out);
-    if (retain->reads_live && b->d.decay_target && retain->init != MIRAS__INIT_NONE)
+    if (retain->reads_live && b->d.decay_target && retain->init)
       work += 2 * in * out;
   }
   work *= (double)H * T;

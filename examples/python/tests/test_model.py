@@ -435,5 +435,5 @@ def test_what_is_no_model(tmp_path):
     with pytest.raises(miras.Refused, match="no field"):
         miras.Model.open(ROOT / "tests" / "data" / "checkpoints" / "gla", colour="red")
     with pytest.raises(miras.Error) as error:
-        miras.Model.open(ROOT / "tests" / "data" / "6-gla.session")
+        miras.Model.open(ROOT / "tests" / "data" / "0.3-yaad.session")
     assert error.value.result == "MIRAS_ERR_FORMAT"
