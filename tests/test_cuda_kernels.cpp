@@ -132,12 +132,6 @@ template <class Y> struct cases {
   BOTH static void sigmoid_bwd(T *K, const shape *s, float *p) {
     K->sigmoid_bwd(AT(0), AT(1), AT(2), M * N);
   }
-  BOTH static void log_weights(T *K, const shape *s, float *p) {
-    K->log_weights(TO(1), AT(1), M * N);
-  }
-  BOTH static void log_weights_bwd(T *K, const shape *s, float *p) {
-    K->log_weights_bwd(AT(0), AT(1), M * N);
-  }
   BOTH static void invert(T *K, const shape *s, float *p) { K->invert(AT(0), M * N); }
   BOTH static void diagonal(T *K, const shape *s, float *p) {
     K->diagonal(AT(0), 0.4f, AT(1), F, M * N);
@@ -568,7 +562,7 @@ template <class Y> struct cases {
 #define CASES(X)                                                                                  \
   X(gemm, 24) X(axpy, 1) X(scale, 2) X(add, 2) X(sub, 2) X(mul, 2) X(muladd, 2) X(fill, 1)        \
   X(copy, 1) X(flush, 2) X(rest, 2) X(map, 8) X(act_rows, 6) X(act_grad2, 3) X(sigmoid_bwd, 1)    \
-  X(log_weights, 2) X(log_weights_bwd, 1) X(invert, 1) X(diagonal, 2) X(both_fwd, 1)              \
+  X(invert, 1) X(diagonal, 2) X(both_fwd, 1)              \
   X(both_bwd, 1) X(shrink_from, 4) X(shrink_from_bwd, 8) X(adamw, 1) X(dropout, 2) X(any, 4)      \
   X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(copy_rows, 3) X(fill_rows, 1) X(spread_rows, 2)       \
   X(add_rows, 4) X(mul_rows, 3) X(muladd_rows, 4) X(scale_rows, 8) X(axpy_rows, 8) X(dot_rows, 4) \

@@ -72,6 +72,7 @@ static unsigned others(void) {
     miras_memory *m;
     row_of(&c, change[i].name, MIRAS_PRESET_YAAD, change[i].size, change[i].size, 16);
     if (!change[i].shared) memcpy((char *)&c.d + change[i].at, &change[i].value, sizeof(int));
+    if (c.d.retention == MIRAS_RETENTION_ELASTIC) c.d.sparsity = 1e-3f;
     options.products = MIRAS_CUDA_BF16;
     m = miras_memory_open(&c.d, NULL, NULL, 0);
     most_shared = change[i].shared ? (size_t)change[i].shared << 10 : 227 << 10;
