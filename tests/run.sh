@@ -7,8 +7,8 @@
 #                             them changes, comments apart, its longer checks are left out above
 #   sh tests/run.sh targets   MIRAS_STRICT on the machines of targets.txt alone, emulated, half an
 #                             hour on two cores; installs 1.2 GB of cross compilers
-#   sh tests/run.sh learning  what networks of every row learn, and what many writes do to memories:
-#                             five minutes on two cores
+#   sh tests/run.sh learning  what networks of every row learn, what many writes do to memories, and
+#                             the longest grids whole: ten minutes on two cores
 # One line per check, the log of what failed, and at the end "N passed, N failed, N skipped". The
 # exit status is 0 only if nothing failed. Missing packages are installed with apt-get where that is
 # possible without a password (all of them on a bare Debian 12: 740 MB to download, 3.8 GB);
