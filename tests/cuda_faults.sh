@@ -186,8 +186,8 @@ plant "a link's number without its gradient" linked "from the host's" \
 plant "a chunk's last read goes back by the weights before" linked "from the host's" \
   $cuh 'void miras__back_closing(' 'p = c->wc' 'p = (FAULT ? c->w : c->wc)'
 plant "a layer's heads go back by another head's rows" layers 'differs: by' \
-  $cuh 'void miras__chunks_of_layer(' '_dout_of(&v, o) + h *' \
-  '_dout_of(&v, o) + (h ^ (size_t)FAULT) *'
+  $cuh 'void miras__chunks_of_layer(' '_dy_of(&v, o).p + h *' \
+  '_dy_of(&v, o).p + (h ^ (size_t)FAULT) *'
 plant "sums of a layer's heads are not begun" layers 'differs: by' \
   $cuh 'void miras__chunks_of_layer(' 'v.adds = again' 'v.adds = again || FAULT'
 
