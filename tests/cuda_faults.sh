@@ -63,8 +63,6 @@ plant 'no barrier behind a kernel of rows' titans 'race: .* global memory' \
   $cuh '#define MIRAS__BY_ROWS' "$barrier" "$less"
 plant 'no barrier behind a kernel of one unit' titans 'race: .* global memory' \
   $cuh 'threadIdx.x < 16) f(' "$barrier" "$less"
-plant 'no barrier before a state in shared memory is used' gla 'race: .* shared memory' \
-  $cuh 'void miras__state_bring' "$barrier" "$less"
 plant 'no wait for copies to shared memory' gla 'copies are on their way' \
   $cuh 'void miras__state_bring' 'miras__copies_wait();' 'if (!FAULT) miras__copies_wait();'
 plant 'an index beyond shared memory' gla 'not to shared memory' \
