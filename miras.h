@@ -2064,9 +2064,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    TTT-Linear, 0.6 to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
 
    Of a sensor the preset signals (`outlier`, `ridge_relative`) takes what comes: it learns keys of
-   1e-12 to 1e12 alike and passes wild pairs by. Its price: a unit that changes for good, or a map,
-   is believed later, 1000 times longer keys after some 500 writes where rls takes 100. Pairs are
-   passed over whose keys are shorter than 1e-15 or whose errors are beyond 1e19. The preset
+   1e-12 to 1e12 alike and passes wild pairs by. The price is that a unit that changes for good, or
+   a map, is believed later, 1000 times longer keys after some 500 writes where rls takes 100. Pairs
+   are passed over whose keys are shorter than 1e-15 or whose errors are beyond 1e19. The preset
    categories, whose errors are bounded, bounds keys alone.
 
    SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
@@ -2336,7 +2336,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        ab = times h mine.up 40 mine.gate 40    weights and their columns, side by side
        act = gate ab:40 ab@mine.gate:40 silu   name@column:columns; a weight is its first column
        out = branch act mine.down              out = x + act W                 # a remark
-     Words are apart by blanks or commas, lines by their ends or semicolons. Of rows a and b:
+     Words are apart by blanks or commas, lines by their ends or semicolons. These read rows a, b:
        norm x GAIN, shift x GAIN    the stream normed; with that of the token before, for
        mix a N                      a + (before - a) (.) mix N, N from 0 on
        times a WEIGHT N [bias B] .. products; conv a [WEIGHT TAPS [bias B]] FUNCTION: silu,
@@ -2380,7 +2380,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
 
    REVISIONS
-     0.4.0   ONE WORD FOR ONE THING. What is left of a state is keep, what goes is decay: tokens
+     0.4.0   ONE WORD FOR ONE THING. A state keeps what is left and decays by what goes: tokens
              bring keep and value_keep (before: decay, value_decay), mixer.keep_min (decay_min);
              miras_view.weight_decay (decay). Rotary positions are a record, mixer.rope and
              attention.rope: .type, .theta, .dim, .share, .interleaved, with the same names in
@@ -3106,7 +3106,7 @@ MIRAS__LIGHT
  *
  * Conditions are written in the words of files: "bias lp lp-smooth" holds if bias is one of these,
  * "bias not dot custom" if it is none of them, a name alone if the number is not 0; of several,
- * with commas between, all must hold. They may name facts, numbers that follow from several
+ * with commas between, all must hold. Conditions may name facts, numbers that follow from several
  * fields. */
 
 /* A model's descriptor without its layers and texts: what calls have on their stacks. */
@@ -3119,10 +3119,10 @@ typedef struct miras__own {
   float dropout;
   uint64_t seed, limit;
   miras_weights weights;
-  const char *program;     /* NULL: texts are apart                                              */
 } miras__own;
 
-/* The members of this record lie as they do in miras_model_desc, from vocab on. */
+/* The members of this record lie as they do in miras_model_desc, from vocab on, whose last one, the
+ * program, is a text too. */
 #define MIRAS__OWN_AT offsetof(miras_model_desc, vocab)
 #define MIRAS__OWN_END (offsetof(miras__own, weights) + sizeof(miras_weights))
 #define MIRAS__OWN_FITS(f) \
@@ -3134,7 +3134,9 @@ MIRAS__FITS(miras__own_fits,
   MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(adapt) &&
   MIRAS__OWN_FITS(dropout) &&
   MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) &&
-  sizeof(miras_model_desc) - MIRAS__OWN_AT == sizeof(miras__own));   /* and none is left out */
+  offsetof(miras_model_desc, program) - MIRAS__OWN_AT - MIRAS__OWN_END < sizeof(char *) &&
+  sizeof(miras_model_desc) - offsetof(miras_model_desc, program) <= sizeof(uint64_t));
+                           /* and none is left out                                               */
 
 /* A descriptor between zeros and defaults, and the facts. Of a memory on its own all of d but
  * d.memory is 0. */
@@ -21821,10 +21823,14 @@ static void miras__view_add(miras__views *v, const char *name, size_t rows, size
   v->count++;
 }
 
+/* Is it a parameter that a text has named? */
+static int miras__is_own(int id) {
+  return id >= MIRAS__W_OWN_TIMES && id < MIRAS__W_OWN_TIMES + MIRAS__OWN;
+}
+
 /* The name of a parameter: of a layer's own, that in its text, up to 23 characters of it. */
 static const char *miras__param_name(const miras__program *p, int id, char name[24]) {
-  const int own = id >= MIRAS__W_OWN_TIMES && id < MIRAS__W_OWN_TIMES + MIRAS__OWN;
-  const size_t named = own ? p->own[id - MIRAS__W_OWN_TIMES] : 0;
+  const size_t named = miras__is_own(id) ? p->own[id - MIRAS__W_OWN_TIMES] : 0;
   const char *at = named ? p->text + named : miras__params[id].name;
   size_t n = 0;
   for (; at && n < 23 && (at[n] == '.' || at[n] == '_' || miras__is_letter(at[n]) ||
@@ -22929,6 +22935,18 @@ static int miras__add_mix(miras__program *p, int hd, int j, size_t mixes) {
   return z;
 }
 
+/* The tail of an array, or as many as there are: it has none; and does one move on already? */
+static int miras__tail_of(const miras__program *p, int array) {
+  int i = 0;
+  while (i < p->tails && p->tail[i].array != array) i++;
+  return i;
+}
+static int miras__tail_moves(const miras__program *p, int i) {
+  int j = 0;
+  while (j < p->ops && (p->op[j].what != MIRAS__OP_TAIL || p->op[j].part != i)) j++;
+  return j < p->ops;
+}
+
 /* Behind what has read it: the tail moves on. */
 static void miras__add_tail(miras__program *p, int i) {
   const miras__tail *t = &p->tail[i];
@@ -23033,6 +23051,17 @@ static int miras__add_angles(miras__program *p, int attends) {
   return angles;
 }
 
+/* Keys are changed by gates, which are made of numbers g. */
+static void miras__add_keys(miras__program *p, int g) {
+  const miras__mixer *m = &p->mixer;
+  miras__op *o = miras__op_new(p, MIRAS__OP_KEYS, m->k, 0, m->own, 0, m->dk);
+  miras__op_reads(o, 1, g, 0);
+  miras__op_reads(o, 2, m->gated, 0);
+  if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
+  miras__op_reads(o, 4, m->erase, 0);
+  miras__op_reads(o, 5, m->replace, 0);
+}
+
 /* Queries and keys turn, get their length, and are changed by gates. */
 static void miras__build_keys(miras__program *p, int keys_alone, int g) {
   miras__mixer *m = &p->mixer;
@@ -23043,33 +23072,35 @@ static void miras__build_keys(miras__program *p, int keys_alone, int g) {
   }
   if (!keys_alone) miras__add_length(p, m->q, 0);
   miras__add_length(p, key, 1);
-  if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT || m->own) {
-    miras__op *o = miras__op_new(p, MIRAS__OP_KEYS, m->k, 0, m->own, 0, m->dk);
-    miras__op_reads(o, 1, g, 0);
-    miras__op_reads(o, 2, m->gated, 0);
-    if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
-    miras__op_reads(o, 4, m->erase, 0);
-    miras__op_reads(o, 5, m->replace, 0);
-  }
+  if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT || m->own) miras__add_keys(p, g);
 }
 
-/* y = the answers of memories to queries q; recalls: which read alone. Then y += D v. */
-static int miras__build_memory(miras__program *p, const miras_layer_desc *d, const char *name,
-                               int q, int recalls) {
-  miras__mixer *m = &p->mixer;
-  const int y = miras__rows_new(p, name, m->value);
+/* y = the answers of memories to queries q; recalls: which read alone. */
+static void miras__add_memory(miras__program *p, int y, int q, int recalls) {
+  const miras__mixer *m = &p->mixer;
   miras__op *o = miras__op_new(p, MIRAS__OP_MEMORY, y, 0, q, 0, m->value);
   o->part = miras__head_new(p), o->function = (unsigned char)recalls;
-  if (recalls) return y;
+  if (recalls) return;
   miras__op_reads(o, 1, m->k, 0);
   miras__op_reads(o, 2, m->v, 0);
   miras__op_reads(o, 3, m->gated, 0);
   miras__op_reads(o, 4, m->erase, 0);
   miras__op_reads(o, 5, m->replace, 0);
-  if (p->param[MIRAS__W_SKIP].rows) {
-    o = miras__op_new(p, MIRAS__OP_SKIP, y, 0, m->v, 0, m->dv);
-    o->param = MIRAS__W_SKIP, o->function = d->mixer.d_skip > 1;
-  }
+}
+
+/* y += D v */
+static void miras__add_skip(miras__program *p, const miras_layer_desc *d, int y) {
+  const miras__mixer *m = &p->mixer;
+  miras__op *o = miras__op_new(p, MIRAS__OP_SKIP, y, 0, m->v, 0, m->dv);
+  o->param = MIRAS__W_SKIP, o->function = d->mixer.d_skip > 1;
+}
+
+/* Both in rows of their own, which are returned. */
+static int miras__build_memory(miras__program *p, const miras_layer_desc *d, const char *name,
+                               int q, int recalls) {
+  const int y = miras__rows_new(p, name, p->mixer.value);
+  miras__add_memory(p, y, q, recalls);
+  if (!recalls && p->param[MIRAS__W_SKIP].rows) miras__add_skip(p, d, y);
   return y;
 }
 
@@ -23219,6 +23250,26 @@ static void miras__build_mlp_layer(miras__program *p, const miras_layer_desc *d)
   if (h) miras__add_tail(p, 0);
 }
 
+/* Values, which lie in rows of `array` from column `at` on: those of others are mixed in, or they
+ * are what others mix in. */
+static void miras__add_values(miras__program *p, int array, size_t at) {
+  const size_t value = p->mixer.value;
+  miras__op *o = miras__op_new(p, MIRAS__OP_VALUES, array, at, p->mixer.gated, 0, value);
+  if (p->rank) miras__op_reads(o, 1, miras__rows_new(p, "off", value), 0);
+  p->values = 1;
+}
+
+/* Columns of u from `at` on += the bonus of queries, keys and values, which were read from proj. */
+static void miras__add_bonus(miras__program *p, int u, size_t at, int proj) {
+  const miras__mixer *m = &p->mixer;
+  miras__op *o = miras__op_new(p, MIRAS__OP_BONUS, u, at, proj, 0, m->dk);
+  o->param = MIRAS__W_BONUS, o->heads = (uint32_t)m->heads;
+  miras__op_reads(o, 1, m->gated, 0);
+  miras__op_reads(o, 3, m->q, 0);
+  miras__op_reads(o, 4, m->k, 0);
+  miras__op_reads(o, 5, m->v, 0);
+}
+
 /* RWKV-7's layer as published (Peng et al. 2025), around the memory of its row. Of h, the norm of
  * the layer's input, and h' that of the token before (0 at the start of a text), with a learned mix
  * m per channel and its own W each time:
@@ -23251,7 +23302,6 @@ static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d
   };
   size_t at[COLUMNS + 1] = {0};
   int hd = miras__add_shift(p, MIRAS__W_NORM1), proj, g, og, y, u, i, j;
-  miras__op *o;
   for (i = 0; i < COLUMNS; i++) at[i + 1] = at[i] + cols[i];
   proj = miras__rows_new(p, "proj", at[COLUMNS]);
   for (j = 5; j >= 0; j--) {
@@ -23268,9 +23318,7 @@ static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d
                      cols[ups[i].from], m->gate[ups[i].gates].count, 0, 0);
   miras__add_times(p, og, 0, proj, at[6], MIRAS__W_OUT_UP, cols[6], value, 0, 0);
   miras__build_gates(p, 0, 0, g);
-  o = miras__op_new(p, MIRAS__OP_VALUES, proj, at[2], m->gated, 0, value);
-  if (p->rank) miras__op_reads(o, 1, miras__rows_new(p, "off", value), 0);
-  p->values = 1;
+  miras__add_values(p, proj, at[2]);
   miras__add_read(p, m->q, proj, at[0], m->heads, m->dk);
   miras__add_read(p, m->own, proj, at[1], m->heads, m->dk);
   miras__add_read(p, m->v, proj, at[2], m->heads, m->dv);
@@ -23278,10 +23326,8 @@ static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d
   y = miras__build_memory(p, d, "y", m->q, 0);
   miras__add_tail(p, 0);
   u = miras__add_head_norm(p, d, y, 0, 0, 0);
-  o = miras__op_new(p, MIRAS__OP_BONUS, u, 0, proj, 0, m->dk);
-  o->param = (unsigned char)miras__want(p, MIRAS__W_BONUS, m->qk, 0), o->heads = (uint32_t)m->heads;
-  miras__op_reads(o, 1, m->gated, 0);
-  for (i = 0; i < 3; i++) miras__op_reads(o, 3 + i, i > 1 ? m->v : i ? m->k : m->q, 0);
+  miras__want(p, MIRAS__W_BONUS, m->qk, 0);
+  miras__add_bonus(p, u, 0, proj);
   i = miras__rows_new(p, "ugate", value);
   miras__op_reads(miras__op_new(p, MIRAS__OP_MULTIPLY, i, 0, u, 0, value), 1, og, 0);
   miras__build_end(p, d, i, MIRAS__W_O);
@@ -23765,9 +23811,9 @@ static int miras__text_param(miras__reader *r, int group) {
   int i, free = 0;
   (void)miras__text_word(r);
   for (i = 1; i < MIRAS__PARAMS; i++) {
-    const int own = i >= MIRAS__W_OWN_TIMES && i < MIRAS__W_OWN_TIMES + MIRAS__OWN;
     if (!miras__same(miras__param_name(p, i, name), r->word) || !name[0]) continue;
-    if (own ? i >= first && i < first + miras__owns[group].count : miras__is_for(p, i, group))
+    if (miras__is_own(i) ? i >= first && i < first + miras__owns[group].count
+                         : miras__is_for(p, i, group))
       return i;
     miras__text_bad(r);
     miras__say(r->why, r->n, "%s is not %s", r->word, miras__owns[group].words);
@@ -24127,7 +24173,7 @@ static int miras__text_heads(miras__reader *r, miras__said *x) {
   if (miras__text_op_of(p, MIRAS__OP_TAIL, 0, 0))
     return miras__text_not(r, "tails come behind all convolutions");
   p->param[x->param].bias = (unsigned char)x->bias;
-  for (i = 0; i < p->tails && p->tail[i].array != x->in[0].array;) i++;
+  i = miras__tail_of(p, x->in[0].array);
   if (i == p->tails) i = miras__tail_new(p, x->in[0].array, 0, x->number - 1);
   if (p->tail[i].back != x->number - 1)
     return miras__text_not(r, "convolutions of one array have the same taps");
@@ -24139,13 +24185,10 @@ static int miras__text_heads(miras__reader *r, miras__said *x) {
 /* The tail of an array moves on. */
 static int miras__text_tail(miras__reader *r, const miras__said *x) {
   miras__program *p = r->p;
-  int i, j;
-  for (i = 0; i < p->tails && p->tail[i].array != x->in[0].array;) i++;
+  const int i = miras__tail_of(p, x->in[0].array);
   if (i == p->tails || x->in[0].at)
     return miras__text_not(r, "a tail is of an array that a convolution or shift has read");
-  for (j = 0; j < p->ops; j++)
-    if (p->op[j].what == MIRAS__OP_TAIL && p->op[j].part == i)
-      return miras__text_not(r, "the array's tail has been named before");
+  if (miras__tail_moves(p, i)) return miras__text_not(r, "the array's tail has been named before");
   if (p->tail[i].cols < x->in[0].cols) p->tail[i].cols = (uint32_t)x->in[0].cols;
   miras__add_tail(p, i);
   return 1;
@@ -24158,18 +24201,13 @@ static int miras__text_keys(miras__reader *r, miras__said *x) {
   const miras__op *gates = miras__text_op_of(p, MIRAS__OP_GATES, 0, 0);
   const miras__array *y = &p->array[x->out.array];
   const int key = m->own ? m->own : m->k, all = m->replace ? m->replace : m->v;
-  miras__op *o;
   if (x->what != MIRAS__OP_KEYS && x->out.array <= all && x->out.array != m->q &&
       x->out.array != key)
     return miras__text_not(r, "it is of queries, and of keys as they were read");
   if (x->what == MIRAS__OP_LENGTH) {
-    x->function = x->out.array != m->q;
-    if (!(m->length != 0) && (x->function || m->query_scale >= 1))
-      return miras__text_not(r, "mixer.qk_map gives it no length");
-    if (m->length != 0)
-      x->in[0].array = miras__heads_new(p, "lens", y->heads, y->heads, y->dim / m->dk);
-    (void)miras__text_op(r, x, m->dk);
-    return 1;
+    const int ops = p->ops;
+    miras__add_length(p, x->out.array, x->out.array != m->q);
+    return p->ops > ops || !p->fits || miras__text_not(r, "mixer.qk_map gives it no length");
   }
   if (x->what == MIRAS__OP_TURN) {
     if (y->dim != m->dk || miras__text_op_of(p, MIRAS__OP_LENGTH, 0, x->out.array))
@@ -24179,12 +24217,7 @@ static int miras__text_keys(miras__reader *r, miras__said *x) {
   }
   if (!(m->own || m->qk_map == MIRAS_QK_MAP_COMPLEMENT) || !gates || !m->heads)
     return miras__text_not(r, "keys is of a mixer.qk_map that makes keys by gates, behind these");
-  o = miras__op_new(p, x->what, m->k, 0, m->own, 0, m->dk);
-  miras__op_reads(o, 1, gates->in[0], 0);
-  miras__op_reads(o, 2, m->gated, 0);
-  if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
-  miras__op_reads(o, 4, m->erase, 0);
-  miras__op_reads(o, 5, m->replace, 0);
+  miras__add_keys(p, gates->in[0]);
   return 1;
 }
 
@@ -24192,7 +24225,6 @@ static int miras__text_keys(miras__reader *r, miras__said *x) {
 static int miras__text_memory(miras__reader *r, miras__said *x) {
   miras__program *p = r->p;
   miras__mixer *m = &p->mixer;
-  miras__op *o;
   if (!m->heads) return miras__text_not(r, "a layer of this type has no memory");
   if (x->what == MIRAS__OP_GATES) {
     if (x->out.array != m->gated || !m->gated || x->out.at || x->in[0].at || x->in[0].cols)
@@ -24216,22 +24248,14 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
     if (mac && !x->recalls && (x->in[0].array == m->q || q->dim != m->dk || q->heads != m->heads))
       return miras__text_not(r, "a memory of type mac is read by what attention says");
     if (x->out.at || !miras__text_out(r, &x->out, m->value)) return 0;
-    o = miras__op_new(p, x->what, x->out.array, 0, x->in[0].array, 0, m->value);
-    o->part = miras__head_new(p), o->function = (unsigned char)x->recalls;
-    if (x->recalls) return 1;
-    miras__op_reads(o, 1, m->k, 0);
-    miras__op_reads(o, 2, m->v, 0);
-    miras__op_reads(o, 3, m->gated, 0);
-    miras__op_reads(o, 4, m->erase, 0);
-    miras__op_reads(o, 5, m->replace, 0);
+    miras__add_memory(p, x->out.array, x->in[0].array, x->recalls);
     return 1;
   }
   if (x->what == MIRAS__OP_SKIP) {
     if (!p->param[MIRAS__W_SKIP].rows || x->in[0].array != m->v || x->out.at ||
         !miras__text_op_of(p, MIRAS__OP_MEMORY, 0, x->out.array))
       return miras__text_not(r, "skip adds v to what a memory says, with mixer.d_skip");
-    o = miras__text_op(r, x, m->dv);
-    o->param = MIRAS__W_SKIP, o->function = r->d->mixer.d_skip > 1;
+    miras__add_skip(p, r->d, x->out.array);
     return 1;
   }
   if (x->what == MIRAS__OP_JOIN) {
@@ -24245,17 +24269,10 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
   if (x->what == MIRAS__OP_VALUES) {
     if (p->values) return miras__text_not(r, "a layer has it once");
     if (!miras__text_is(r, &x->out, m->value)) return 0;
-    o = miras__op_new(p, x->what, x->out.array, x->out.at, m->gated, 0, m->value);
-    if (p->rank) miras__op_reads(o, 1, miras__rows_new(p, "off", m->value), 0);
-    p->values = 1;
+    miras__add_values(p, x->out.array, x->out.at);
     return 1;
   }
-  o = miras__op_new(p, x->what, x->out.array, x->out.at, x->in[0].array, 0, m->dk);
-  o->param = MIRAS__W_BONUS, o->heads = (uint32_t)m->heads;
-  miras__op_reads(o, 3, m->q, 0);
-  miras__op_reads(o, 4, m->k, 0);
-  miras__op_reads(o, 5, m->v, 0);
-  miras__op_reads(o, 1, m->gated, 0);
+  miras__add_bonus(p, x->out.array, x->out.at, x->in[0].array);
   return miras__text_want(r, MIRAS__W_BONUS, m->heads * m->dk, 0, 0);
 }
 
@@ -24263,16 +24280,13 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
 static int miras__text_attention(miras__reader *r, miras__said *x) {
   miras__program *p = r->p;
   const miras__attending *s = &p->attending;
-  const size_t q = s->heads * s->dk, k = s->groups * s->dk;
   const miras__rope *rope = x->function ? &s->rope : &p->mixer.rope;
   miras__op *o;
   if (x->what == MIRAS__OP_ANGLES) {
     if (!rope->turn || x->out.array)
       return miras__text_not(r, x->out.array ? "it makes an array of its own" : "nothing turns");
-    x->out.array = miras__text_name(r, miras__rows_new(p, "angle", rope->turn), &x->out,
-                                    x->function ? MIRAS__AS_ANGLES : MIRAS__AS_TURNS);
-    p->array[x->out.array].ld = (uint32_t)rope->turn;
-    (void)miras__text_op(r, x, rope->turn);
+    (void)miras__text_name(r, miras__add_angles(p, x->function), &x->out,
+                           x->function ? MIRAS__AS_ANGLES : MIRAS__AS_TURNS);
     return 1;
   }
   if (!s->heads) return miras__text_not(r, "a layer of this type has no attention");
@@ -24293,19 +24307,20 @@ static int miras__text_attention(miras__reader *r, miras__said *x) {
     return miras__text_not(r, "attend reads queries, keys, values, with attention.persistent "
                               "queries that have not turned, of type mac keys and values that "
                               "were recalled");
-  if (!miras__text_is(r, &x->in[0], q) || !miras__text_is(r, &x->in[1], k) ||
-      !miras__text_is(r, &x->in[2], k) ||
-      (s->persistent && !miras__text_is(r, &x->in[3], q)) ||
-      (x->in[4].array && (!miras__text_is(r, &x->in[4], k) || !miras__text_is(r, &x->in[5], k))))
+  if (!miras__text_is(r, &x->in[0], s->q) || !miras__text_is(r, &x->in[1], s->k) ||
+      !miras__text_is(r, &x->in[2], s->k) ||
+      (s->persistent && !miras__text_is(r, &x->in[3], s->q)) ||
+      (x->in[4].array &&
+       (!miras__text_is(r, &x->in[4], s->k) || !miras__text_is(r, &x->in[5], s->k))))
     return 0;
   if (x->in[3].at || x->in[4].at || x->in[5].at || x->out.at)
     return miras__text_not(r, "attend reads columns of queries, keys and values, and all of other "
                               "arrays");
-  if (!miras__text_out(r, &x->out, q)) return 0;
+  if (!miras__text_out(r, &x->out, s->q)) return 0;
   o = miras__text_op(r, x, s->dk);
   o->part = miras__head_new(p);
-  (void)miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, k);
-  (void)miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, k);
+  (void)miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, s->k);
+  (void)miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, s->k);
   return 1;
 }
 
@@ -24412,8 +24427,6 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
   const int i = slot ? o->in[slot - 1] : o->out;
   const miras__array *x = &p->array[i];
   const size_t all = (size_t)x->heads * x->dim, each = (size_t)o->heads * o->cols;
-  const size_t q = p->attending.heads * p->attending.dk;
-  const size_t k = p->attending.groups * p->attending.dk;
   *at = slot ? slot < 4 ? o->in_at[slot - 1] : 0 : o->out_at;
   if (!i || (x->by_head && x->heads > 1)) return i ? all : 0;
   switch (o->what) {
@@ -24421,9 +24434,9 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
     case MIRAS__OP_BRANCH: return slot != 2 ? all : o->param ? p->param[o->param].rows : p->width;
     case MIRAS__OP_GATES: return slot ? p->mixer.moving : all;
     case MIRAS__OP_KEYS: return slot == 2 ? p->mixer.moving : all;
-    case MIRAS__OP_ATTEND: return slot < 2 || slot == 4 ? q : k;
-    case MIRAS__OP_HEAD_NORM: case MIRAS__OP_READ: case MIRAS__OP_JOIN: return each;
-    case MIRAS__OP_RMS: return each;
+    case MIRAS__OP_ATTEND: return slot < 2 || slot == 4 ? p->attending.q : p->attending.k;
+    case MIRAS__OP_HEAD_NORM: case MIRAS__OP_RMS: case MIRAS__OP_READ: case MIRAS__OP_JOIN:
+      return each;
     case MIRAS__OP_ROTATE: return slot == 2 ? all : each;
     case MIRAS__OP_GATE: case MIRAS__OP_RELU2: case MIRAS__OP_COPY: case MIRAS__OP_SCALE:
     case MIRAS__OP_SQUASH: case MIRAS__OP_MULTIPLY: case MIRAS__OP_CONV: case MIRAS__OP_TAIL:
@@ -24717,9 +24730,9 @@ static MIRAS__COLD miras_result miras__build_text(miras__program *p, const miras
     if (at == r.at) right = miras__text_not(&r, "a character that no word has");
   }
   for (i = 0; right && i < p->tails; i++) {
-    int j = 0;
-    while (j < p->ops && (p->op[j].what != MIRAS__OP_TAIL || p->op[j].part != i)) j++;
-    if (j == p->ops) miras__add_tail(p, i), r.from[j < MIRAS__OPS ? j : 0] = (uint16_t)r.line;
+    const int at = p->ops;
+    if (!miras__tail_moves(p, i))
+      miras__add_tail(p, i), r.from[at < MIRAS__OPS ? at : 0] = (uint16_t)r.line;
   }
   if (right && !p->fits) right = miras__text_not(&r, "there are too many operations");
   return right && miras__text_sound(&r) ? MIRAS_OK : MIRAS_ERR_DESC;

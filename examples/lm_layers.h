@@ -1,6 +1,6 @@
 /* lm_layers.h, a part of lm.c: layers of one's own, as text. A file has lines of the library's
  * (LAYERS AS TEXT in miras.h) and, before the lines of each layer, its fields, each a name and a
- * value. What `lm models NAME --program` prints is such a file. */
+ * value. `lm models NAME --program` prints such a file. */
 #ifndef LM_LAYERS_H
 #define LM_LAYERS_H
 
@@ -78,16 +78,17 @@ static void print_layers(const miras_model *m) {
   for (k = 0; k < sizeof whole / sizeof whole[0]; k++) print_field(d, 0, whole[k]);
   for (i = 0; i < d->layers; i++) {
     const char letter = miras_model_layer(m, i)->letter, *field;
-    const size_t n = miras_model_program(m, letter, NULL, 0);
-    char *text = (char *)grow(NULL, n + 1, 1);
-    if (!strchr(done, letter)) {
-      done[strlen(done)] = letter;
-      printf("layer %c\n", letter);
-      for (j = 0; (field = miras_model_desc_field(j)) != NULL; j++)
-        if (!strcmp(field, "type") || strchr(field, '.')) print_field(d, letter, field);
-      miras_model_program(m, letter, text, n + 1);
-      fputs(text, stdout);
-    }
+    char *text;
+    size_t n;
+    if (strchr(done, letter)) continue;
+    done[strlen(done)] = letter;
+    printf("layer %c\n", letter);
+    for (j = 0; (field = miras_model_desc_field(j)) != NULL; j++)
+      if (!strcmp(field, "type") || strchr(field, '.')) print_field(d, letter, field);
+    n = miras_model_program(m, letter, NULL, 0);
+    text = (char *)grow(NULL, n + 1, 1);
+    miras_model_program(m, letter, text, n + 1);
+    fputs(text, stdout);
     free(text);
   }
 }

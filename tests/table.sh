@@ -7,9 +7,8 @@
 # whole in run.sh learning; what is slower, or compiles the same text again, one case in so many.
 share() {   # test, times
   case $1 in
-    test_layers) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
-    test_framework|test_kernels|test_files|test_learn|test_recursive|test_signals)
+    test_framework|test_kernels|test_files|test_layers|test_learn|test_recursive|test_signals)
       echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
     test_checkpoints) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * 2 - 1))" ;;
   esac
