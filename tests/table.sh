@@ -364,7 +364,7 @@ cell_row quick "$gcc" c99 -DMIRAS_NO_STDIO
 for file in examples/*.c bench/*.c; do
   case $file in
     */lm_mpi.c|*/npc.c|*/zip.c) continue ;;   # run below
-    examples/lm.c|examples/run.c|examples/anomaly.c|examples/keyboard.c|bench/*)
+    examples/lm.c|examples/run.c|examples/anomaly.c|examples/keyboard.c|examples/forecast.c|bench/*)
       how=-fsyntax-only ;;
     *) how="-O1 -DMIRAS_NO_SIMD -o '$build/bin/$(basename "$file" .c)' -lm -lpthread" ;;
   esac
@@ -400,6 +400,7 @@ job 'examples/zip.c: other arithmetic, same bytes' all zips
 job 'examples/npc.c: a character of invented players' all npc_learns
 job 'examples/keyboard.c: bits, keys, states' all types
 job 'examples/anomaly.c: forecasts, alarms, refusals' '' watches
+job 'examples/forecast.c: networks, lines, fans, refusals' all foresees
 job 'examples/lm_mpi.c: processes learn as one' 'all mpi' 'sh tests/test_mpi.sh'
 job 'examples/python: installs, pytest' 'all python3' python_door
 job 'examples/web: the page learns' 'all emcc node' web_page
