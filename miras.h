@@ -330,6 +330,8 @@ typedef enum miras_preset {
                                        keys in any unit and with wild pairs among them           */
   MIRAS_PRESET_CATEGORIES,          /* what happens next, of kinds: the same by cross entropy; set
                                        `groups`                                                  */
+  MIRAS_PRESET_EVENTS,              /* the same of keys that are mostly 0 (who, what, where): each
+                                       entry learns by how often it came; set `groups`           */
   MIRAS_PRESET_COUNT
 } miras_preset;
 
@@ -595,7 +597,10 @@ typedef struct miras_memory_desc {
                               MIRAS_ORDER_ERROR_FIRST                                            */
   int diagonal;            /* matrix, implicit: 1 keeps only the diagonal of the erase, as the code
                               released with Longhorn (there with an eta per channel): S <-
-                              diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k)                  */
+                              diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k). By recursion: 1
+                              keeps of what is known of keys how often each of their entries came,
+                              and lets only entries that come fade ("ONE COUNT AN ENTRY" in room
+                              @55); not with ridge_relative and outlier                          */
   miras_token_rates token_rates; /* scales of the steps within a chunk                           */
   int window;              /* KV cache: how many pairs it holds, 1..2^20; 0 -> 1024. As many as the
                               longest sequence make it full attention                            */
@@ -3252,7 +3257,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.normalize, 2, 0, 1, 0, "exact"),
   MIRAS__N(memory.inner_steps, 2, 1, 8, 1, ""),
   MIRAS__N(memory.separate_erase, 2, 0, 1, 0, "exact"),
-  MIRAS__N(memory.diagonal, 2, 0, 1, 0, "algorithm implicit"),
+  MIRAS__N(memory.diagonal, 2, 0, 1, 0, "algorithm implicit recursive-least-squares"),
   MIRAS__W(memory.token_rates, 2, MIRAS_TOKEN_RATES_COUNT, "frozen", "none relu softplus"),
   MIRAS__N(memory.window, 2, 1, 1 << 20, 1024, "architecture kv-cache"),
   MIRAS__N(memory.iterations, 2, 1, 256, 30, "algorithm least-squares"),
@@ -3458,6 +3463,8 @@ static const miras__rule miras__rules[] = {
   {"bias cross-entropy", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
 #endif
   {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
+  {"algorithm recursive-least-squares, diagonal", "ridge_relative 0, outlier 0",
+   "it counts single entries of keys"},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
 #ifdef MIRAS_NO_FROZEN
@@ -4277,10 +4284,11 @@ MIRAS__LIGHT_END
  *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window
  *   recursive      L [n, n in whole 16s], D and f [n in whole 16s], with ridge_relative or outlier
  *                  N, S, U and padding, W [n, value_dim] (room @55)
- *   scan           S [features, value_dim] (room @52)                                            */
+ *   scan           S [features, value_dim] (room @52)
+ *   counting       W, C [features, value_dim] (room @55)                                         */
 enum {
   MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION,
-  MIRAS__RUN_RECURSIVE, MIRAS__RUN_SCAN, MIRAS__RUN_COUNT
+  MIRAS__RUN_RECURSIVE, MIRAS__RUN_SCAN, MIRAS__RUN_COUNTING, MIRAS__RUN_COUNT
 };
 
 typedef struct miras__plan {
@@ -4355,6 +4363,7 @@ typedef struct miras__plan {
 #define MIRAS__STRIP 64    /* columns of a strip of a state that does not, at most                */
 #define MIRAS__RUN 16      /* tokens for which it is worth to have a strip in one piece           */
 #define MIRAS__FADED 1e-30f   /* below this                                                       */
+#define MIRAS__LONGEST_KEY 1.2089258e24f   /* 2^80: the most that |k|^2 is to least squares       */
 
 /* p + n of an array that may be absent: NULL then. */
 MIRAS__INLINE const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
@@ -4543,6 +4552,20 @@ typedef struct miras__absorbing {
   float *v, *e, *s, *b;    /* [ld]; s [ld + 3]                                                   */
   float inverse, beyond, most;
 } miras__absorbing;
+
+/* A token of a memory that counts (room @28's count_meet, which has the letters): alpha [1], eta [1];
+ * x, lambda [n]; e, s [dv], v [dv] or NULL; W and C [n, dv]. */
+typedef struct miras__meeting {
+  size_t n, dv;
+  const float *alpha, *eta, *x, *lambda, *e, *v;
+  float *w, *c, *s;
+} miras__meeting;
+
+/* The cotangents: dw, dc [n, dv] of W and C behind the token, which become those before it; and set
+ * are de, deta [dv], dv [dv] where there is v, and [n, dv] dx, dlambda, dalpha. */
+typedef struct miras__meeting_grads {
+  float *dw, *dc, *de, *dv, *deta, *dx, *dlambda, *dalpha;
+} miras__meeting_grads;
 
 /* The arguments of room @28's exact_solve: the rows of a block, which depend on each other. */
 typedef struct miras__solve {
@@ -5067,6 +5090,9 @@ typedef struct miras__kernels miras__kernels;
   X(RECURSIVE, void, absorb, (const miras__absorbing *a))                                         \
   X(RECURSIVE, void, recede, (float *d, float *f, float g, size_t n))                             \
   X(RECURSIVE_BACK, void, outer_even, (float *s, const float *a, const float *b, size_t n))       \
+  X(RECURSIVE, void, count_meet, (const miras__meeting *m))                                       \
+  X(RECURSIVE, void, count_take, (const miras__meeting *m))                                       \
+  X(RECURSIVE_BACK, void, count_bwd, (const miras__meeting *m, const miras__meeting_grads *g))    \
   X(SCAN, void, scan_fwd, (const miras__scan *f))                                                 \
   X(SCAN_BACK, void, scan_bwd, (const miras__scan *f, const miras__scan_grads *g))                \
   X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
@@ -5329,6 +5355,12 @@ struct miras__kernels {
 #define miras__absorb MIRAS__IN_SET(miras__absorb)
 #define miras__recede MIRAS__IN_SET(miras__recede)
 #define miras__outer_even MIRAS__IN_SET(miras__outer_even)
+#define miras__squared MIRAS__IN_SET(miras__squared)
+#define miras__counts_as MIRAS__IN_SET(miras__counts_as)
+#define miras__left MIRAS__IN_SET(miras__left)
+#define miras__count_meet MIRAS__IN_SET(miras__count_meet)
+#define miras__count_take MIRAS__IN_SET(miras__count_take)
+#define miras__count_bwd MIRAS__IN_SET(miras__count_bwd)
 #define miras__v_left_of MIRAS__IN_SET(miras__v_left_of)
 #define miras__scan_fwd MIRAS__IN_SET(miras__scan_fwd)
 #define miras__scan_bwd MIRAS__IN_SET(miras__scan_bwd)
@@ -9322,6 +9354,122 @@ static void miras__outer_even(float *s, const float *a, const float *b, size_t n
   }
 }
 
+/* A token of a memory that counts (room @55's ONE COUNT AN ENTRY), in two steps, the one that the
+ * error e and s are asked between, s being added to:
+ *   meet   r = lambda_i + alpha C_ic     W_ic <- alpha (lambda_i + C_ic) / r W_ic
+ *          C_ic <- alpha C_ic            s_c <- s_c + x_i^2 / r
+ *   take   h = max(v - e / 2, 0), without v 1           g = eta e / (1 + eta h s)
+ *          W_ic <- W_ic + x_i g_c / (lambda_i + C_ic)   C_ic <- C_ic + eta h_c x_i^2
+ * Rows whose x is 0 stay as they are. Columns do not see each other. x^2 beyond 2^80 counts as
+ * that, and so no sum of the rest is infinite. */
+MIRAS__ALWAYS vf miras__squared(float x) {
+  const float most = MIRAS__LONGEST_KEY, squared = x * x;
+  return V_SET1(squared < most ? squared : most);
+}
+
+/* h */
+MIRAS__ALWAYS vf miras__counts_as(const miras__meeting *m, vf e, vf v) {
+  return m->v ? V_MAX(V_FNMA(V_SET1(0.5f), e, v), V_ZERO()) : V_SET1(1.0f);
+}
+
+/* What decays below the least is 0, as in flush. */
+MIRAS__ALWAYS vf miras__left(vf x) {
+  return V_SELECT(V_LT(V_ABS(x), V_SET1(MIRAS__FADED)), V_ZERO(), x);
+}
+
+static void miras__count_meet(const miras__meeting *m) {
+  const size_t n = m->n, dv = m->dv;
+  size_t i;
+  V_SHARE(dv) {
+    const vf alpha = V_SET1(*m->alpha);
+    vf s = V_AT(m->s);
+    for (i = 0; i < n; i++) {
+      const vf lambda = V_SET1(m->lambda[i]), c = V_AT(m->c + i * dv);
+      const vf left = miras__left(V_MUL(alpha, c)), r = V_ADD(lambda, left);
+      float *w = m->w + i * dv;
+      if (!(fabsf(m->x[i]) > 0)) continue;
+      V_PUT(w, miras__left(V_MUL(V_AT(w), V_DIV(V_MUL(alpha, V_ADD(lambda, c)), r))));
+      V_PUT(m->c + i * dv, left);
+      s = V_ADD(s, V_DIV(miras__squared(m->x[i]), r));
+    }
+    V_PUT(m->s, s);
+  }
+}
+
+static void miras__count_take(const miras__meeting *m) {
+  const size_t n = m->n, dv = m->dv;
+  size_t i;
+  V_SHARE(dv) {
+    const vf eta = V_SET1(*m->eta), e = V_AT(m->e);
+    const vf H = V_MUL(eta, miras__counts_as(m, e, m->v ? V_AT(m->v) : e));
+    const vf g = V_DIV(V_MUL(eta, e), V_FMA(H, V_AT(m->s), V_SET1(1.0f)));
+    for (i = 0; i < n; i++) {
+      const vf x = V_SET1(m->x[i]), c = V_AT(m->c + i * dv), r = V_ADD(V_SET1(m->lambda[i]), c);
+      float *w = m->w + i * dv;
+      if (!(fabsf(m->x[i]) > 0)) continue;
+      V_PUT(w, V_ADD(V_AT(w), V_DIV(V_MUL(x, g), r)));
+      V_PUT(m->c + i * dv, V_FMA(H, miras__squared(m->x[i]), c));
+    }
+  }
+}
+
+/* The adjoint, from W and C before the token. With H = eta h, per column,
+ *   G = sum_i dW_i x_i / r_i       f = 1 + H s          u = -G g / f      ds = u H
+ *   dH = u s + sum_i dC_i x_i^2    deta = G e / f + h dH
+ *   de = G eta / f - eta dH / 2    dv = eta dH          of losses without v only G eta / f
+ * and per entry, alpha standing for 1 and its cotangent for 0 where x_i is 0,
+ *   z = dW W / r^2                 dr = -(dW x g + ds x^2) / r^2
+ *   dx = (dW g + 2 x ds) / r + 2 x H dC
+ *   dlambda = dr - alpha (1 - alpha) C z                dalpha = (lambda + C) lambda z + C (dr + dC)
+ *   dW <- alpha (lambda + C) / r dW                     dC <- alpha (dC + dr + (1 - alpha) lambda z)
+ * What e is made of has its own adjoint. */
+static void miras__count_bwd(const miras__meeting *m, const miras__meeting_grads *d) {
+  const size_t n = m->n, dv = m->dv;
+  size_t i;
+  V_SHARE(dv) {
+    const vf one = V_SET1(1.0f), eta = V_SET1(*m->eta), alpha = V_SET1(*m->alpha);
+    const vf e = V_AT(m->e), s = V_AT(m->s), h = miras__counts_as(m, e, m->v ? V_AT(m->v) : e);
+    const vf H = V_MUL(eta, h), f = V_FMA(H, s, one), g = V_DIV(V_MUL(eta, e), f);
+    vf G = V_ZERO(), dH = V_ZERO(), u, ds, de;
+    for (i = 0; i < n; i++) {
+      const size_t at = i * dv;
+      const vf r = V_FMA(alpha, V_AT(m->c + at), V_SET1(m->lambda[i]));
+      if (!(fabsf(m->x[i]) > 0)) continue;
+      G = V_ADD(G, V_DIV(V_MUL(V_AT(d->dw + at), V_SET1(m->x[i])), r));
+      dH = V_FMA(V_AT(d->dc + at), miras__squared(m->x[i]), dH);
+    }
+    u = V_NEG(V_DIV(V_MUL(G, g), f));
+    ds = V_MUL(u, H);
+    dH = V_FMA(u, s, dH);
+    de = V_DIV(G, f);
+    V_PUT(d->deta, V_FMA(de, e, V_MUL(dH, h)));
+    de = V_MUL(de, eta);
+    if (m->v) {
+      const vf dh = V_SELECT(V_LT(V_ZERO(), h), V_MUL(eta, dH), V_ZERO());
+      V_PUT(d->dv, dh);
+      de = V_FNMA(V_SET1(0.5f), dh, de);
+    }
+    V_PUT(d->de, de);
+    for (i = 0; i < n; i++) {
+      const size_t at = i * dv;
+      const int came = fabsf(m->x[i]) > 0;
+      const vf x = V_SET1(m->x[i]), keep = came ? alpha : one, lambda = V_SET1(m->lambda[i]);
+      const vf w = V_AT(m->w + at), c = V_AT(m->c + at), dw = V_AT(d->dw + at);
+      const vf dc = V_AT(d->dc + at), all = V_ADD(lambda, c), r = V_FMA(keep, c, lambda);
+      const vf rr = V_MUL(r, r), z = V_DIV(V_MUL(dw, w), rr), twice = V_ADD(x, x);
+      const vf gone = V_MUL(V_SUB(one, keep), z), by = V_MUL(ds, miras__squared(m->x[i]));
+      const vf dr = V_NEG(V_DIV(V_FMA(V_MUL(dw, x), g, by), rr));
+      const vf dx = V_DIV(V_FMA(twice, ds, V_MUL(dw, g)), r);
+      V_PUT(d->dx + at, V_FMA(V_MUL(twice, H), dc, dx));
+      V_PUT(d->dlambda + at, V_FNMA(V_MUL(keep, c), gone, dr));
+      V_PUT(d->dalpha + at, came ? V_FMA(V_MUL(all, lambda), z, V_MUL(c, V_ADD(dr, dc)))
+                                 : V_ZERO());
+      V_PUT(d->dw + at, V_MUL(V_DIV(V_MUL(keep, all), r), dw));
+      V_PUT(d->dc + at, V_MUL(keep, V_ADD(dc, V_FMA(lambda, gone, dr))));
+    }
+  }
+}
+
 /* Tokens of a state S [n, dv] whose entries decay each by itself (room @52), A = exp(a) [n, dv]:
  *   w_ij = exp(-A_ij dt_j)
  *   S_ij <- b_ij + w_ij (S_ij - b_ij) + x_i u_j        y_j = sum_i q_i S_ij
@@ -12278,7 +12426,7 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
     }
   }
   if (p->implicit) K->implicit_rows(p->epsilon, r->eta, p->rates, r->x, in, m, in);
-  for (i = 0; d->diagonal && i < m; i++)
+  for (i = 0; p->implicit && d->diagonal && i < m; i++)
     K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, p->after, in);
   if (p->both) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
 }
@@ -16253,7 +16401,6 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
 enum { MIRAS__RECALLED = 16 };
 
 #define MIRAS__LEAST_KEY 1e-30f         /* |k|^2 below it counts as 0                             */
-#define MIRAS__LONGEST_KEY 1.2089258e24f   /* 2^80: the most that |k|^2 is                        */
 
 /* A token at work, and scratch. For the adjoint, of the tokens of a stretch between two states of
  * the tape: arrays with a T. */
@@ -17092,6 +17239,322 @@ static void miras__recursive_first(void *record, const miras__call *a) {
   for (j = 0; k->usual && j < 3; j++) K->fill(left + n * n + n + j, k->dusual[j], 1);
 }
 
+/* ONE COUNT AN ENTRY. With `diagonal` H is taken for diagonal, and each column of W has its own:
+ * C [n, dv] says how much entry i has told of column c, beside the ridge lambda_i. So a step costs
+ * what a key has of entries that are not 0, and an entry that comes for the first time moves far,
+ * one that came a thousand times hardly at all. Only entries that come fade: alpha is what is left
+ * of C_i, and so of W_i beside its ridge, when x_i is not 0, so entries that come once in a
+ * thousand tokens are as well remembered as those that always come, and nothing winds up.
+ *   M = W'x     e = v - M, h = 1       of categories e = v - s p, h = (v + s p) / 2 = v - e / 2
+ * h is the curvature of the loss in a logit if all others went along (s p, as of a Poisson count,
+ * whose sum over C is what Newton's step needs), at the middle of the way from s p to v: so no step
+ * moves a logit by more than 2. Room @28 has a token; s of all its entries together keeps the step
+ * of a key with many of them within what the loss allows. */
+
+/* A token at work, and scratch; for the adjoint those of a stretch, arrays with a T. */
+typedef struct miras__counting {
+  const miras__kernels *K;
+  const miras__plan *p;
+  size_t n, dv;
+  miras__meeting token;
+  float *x, *v, *q;             /* [n], [dv], [n] rows of the token                              */
+  float *alpha, *eta;           /* [1], [1]                                                      */
+  float *answer, *e, *s;        /* [dv] M, e, s                                                  */
+  float *lambda;                /* [n]                                                           */
+  float *room, *loss;           /* of categories: [2 dv], [1]                                    */
+  /* backward only */
+  float *state;                 /* W, C, as a state has them                                     */
+  float *kept, *errors, *sums;  /* T [2, n, dv] W and C before the token, T [dv] e, T [dv] s     */
+  miras__meeting_grads grads;
+  float *dk, *dvalue, *ones;    /* [n], [dv], [dv]                                               */
+  float *dalpha, *deta;         /* [1], [1]                                                      */
+  float *dlambda, *row;         /* [n], [n]                                                      */
+} miras__counting;
+
+MIRAS__FITS(miras__counting_fits, sizeof(miras__counting) <= MIRAS__RECORD * sizeof(void *));
+
+static MIRAS__CALLED void miras__counting_lay(void *record, const miras__plan *p, int backward,
+                                              miras__space *s) {
+  miras__counting *k = (miras__counting *)record;
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, all = p->weights;
+  const size_t T = MIRAS__RECALLED;
+  k->x = miras__lay(s, n);
+  k->q = miras__lay(s, n);
+  k->lambda = miras__lay(s, n);
+  k->v = miras__lay(s, dv);
+  k->answer = miras__lay(s, dv);
+  k->e = miras__lay(s, dv);
+  k->s = miras__lay(s, dv);
+  k->alpha = miras__lay(s, 3);
+  k->eta = miras__to(k->alpha, 1);
+  k->loss = miras__to(k->alpha, 2);
+  k->room = miras__lay(s, p->groups ? 2 * dv : 0);
+  if (!MIRAS__TRAINS || !backward) return;
+  k->state = miras__lay(s, p->tape_chunk);
+  k->kept = miras__lay(s, T * 2 * all);
+  k->errors = miras__lay(s, T * dv);
+  k->sums = miras__lay(s, T * dv);
+  k->grads.dw = miras__lay(s, all);
+  k->grads.dc = miras__lay(s, all);
+  k->grads.dx = miras__lay(s, all);
+  k->grads.dlambda = miras__lay(s, all);
+  k->grads.dalpha = miras__lay(s, all);
+  k->grads.de = miras__lay(s, dv);
+  k->grads.dv = miras__lay(s, dv);
+  k->grads.deta = miras__lay(s, dv);
+  k->dk = miras__lay(s, n);
+  k->dvalue = miras__lay(s, dv);
+  k->ones = miras__lay(s, dv);
+  k->dalpha = miras__lay(s, 2);
+  k->deta = miras__to(k->dalpha, 1);
+  k->dlambda = miras__lay(s, n);
+  k->row = miras__lay(s, n);
+}
+
+/* The engine's part of a plan: a head's state is W [n, dv], C [n, dv]. */
+static MIRAS__COLD size_t miras__counting_plan(miras__plan *p) {
+  miras__counting k;
+  p->params += (size_t)p->d.heads * p->features;
+  p->split = p->weights;
+  p->second = miras__pad(p->weights);
+  p->head_dstate = 2 * p->weights;
+  p->tape_chunk = p->head_dstate;
+  p->tape_tokens = MIRAS__RECALLED;
+  miras__plan_scratch(p, miras__counting_lay, &k);
+  return 2 * p->second;
+}
+
+/* Let k run the state whose W and C these are. */
+static void miras__counting_run(miras__counting *k, float *w, float *c) {
+  k->token.w = w;
+  k->token.c = c;
+}
+
+static void *miras__counting_open(void *own, const miras__call *a, int backward) {
+  const miras__plan *p = a->p;
+  miras__counting *k = (miras__counting *)miras__record_of(a, backward, miras__counting_lay, own);
+  k->K = a->K;
+  k->p = p;
+  k->n = k->token.n = p->features;
+  k->dv = k->token.dv = (size_t)p->d.value_dim;
+  k->token.alpha = k->alpha, k->token.eta = k->eta;
+  k->token.x = k->x, k->token.lambda = k->lambda;
+  k->token.e = k->e, k->token.s = k->s;
+  k->token.v = p->groups ? k->v : NULL;
+  miras__counting_run(k, a->state, a->state + p->second);
+  if (!MIRAS__TRAINS || !backward) return k;
+  miras__counting_run(k, k->state, k->state + p->split);
+  miras__dstate_in(a, k->grads.dw, k->grads.dc);
+  a->K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge, k->n);
+  a->K->fill(k->dlambda, 0, k->n);
+  a->K->fill(k->ones, 1, k->dv);
+  return k;
+}
+
+/* The state before the first token. */
+static void miras__counting_start(void *record, const miras__call *a) {
+  (void)record;
+  a->K->copy(a->state, a->init, a->p->weights);
+  a->K->fill(a->state + a->p->second, 0, a->p->weights);
+}
+
+/* What bias rows are told of a token of categories, whose r = M - v is in k->answer. */
+static miras__errors miras__counting_errors(const miras__counting *k) {
+  miras__errors x;
+  x.d = &k->p->d, x.rows = 1, x.n = k->dv, x.bounds = 0, x.r = k->answer, x.v = k->v;
+  x.delta = k->v, x.e = k->e, x.loss = k->loss;
+  x.groups = k->p->groups, x.group_end = k->p->group_end, x.along = NULL, x.balong = NULL;
+  return x;
+}
+
+/* e of a token from its answer, and the surprise, or NULL. */
+static void miras__counting_error(const miras__counting *k, float *surprise) {
+  const miras__kernels *K = k->K;
+  const size_t dv = k->dv;
+  if (k->p->groups) {
+    miras__errors x = miras__counting_errors(k);
+    K->sub(k->answer, k->answer, k->v, dv);
+    K->bias_rows(&x, NULL, NULL, NULL, NULL);
+    K->scale(k->e, -1, k->e, dv);
+    if (surprise) K->copy(surprise, k->loss, 1);
+    return;
+  }
+  K->sub(k->e, k->v, k->answer, dv);
+  if (!surprise) return;
+  K->dot_rows(0, surprise, 0, k->e, 0, k->e, 0, 1, dv);
+  K->scale(surprise, 0.5f, surprise, 1);
+}
+
+/* y [dv] = W'x */
+static void miras__counting_answer(const miras__counting *k, const float *w, const float *x,
+                                   float *y) {
+  k->K->gemm(MIRAS__SET, y, k->dv, miras__mat(x, k->n), miras__mat(w, k->dv), 1, k->dv, k->n, NULL);
+}
+
+/* Take token t of the call in, and set its surprise. to: NULL, or the place in its stretch at which
+ * the adjoint, which wants no surprise, keeps what it has been. */
+static void miras__counting_write(miras__counting *k, const miras__call *a, size_t t,
+                                  const size_t *to) {
+  const miras__kernels *K = k->K;
+  const size_t all = k->p->weights, dv = k->dv;
+  const miras__rows rows = miras__rows_of(k->n, k->x, k->v, k->alpha, k->eta);
+  miras__rows_fwd(K, k->p, a->io, t, 1, &rows);
+  if (to) {
+    K->copy(k->kept + *to * 2 * all, k->token.w, all);
+    K->copy(k->kept + (*to * 2 + 1) * all, k->token.c, all);
+  }
+  miras__counting_answer(k, k->token.w, k->x, k->answer);
+  miras__counting_error(k, to ? NULL : miras__to(a->io->surprise, t));
+  K->fill(k->s, 0, dv);
+  K->count_meet(&k->token);
+  K->count_take(&k->token);
+  if (!to) return;
+  K->copy(k->errors + *to * dv, k->e, dv);
+  K->copy(k->sums + *to * dv, k->s, dv);
+}
+
+static void miras__counting_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+  miras__counting *k = (miras__counting *)record;
+  const miras__head_io *io = a->io;
+  const size_t end = t + m;
+  miras__tape_keep(a, t);
+  if (!t) a->K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge, k->n);
+  for (; t < end; t++) {
+    miras__counting_write(k, a, t, NULL);
+    if (!io->q) continue;
+    miras__rows_queries(a->K, a->p, io, t, 1, k->q, k->n);
+    miras__counting_answer(k, k->token.w, k->q, io->y + t * io->ldy);
+  }
+}
+
+/* Answer one query o [dv] to q between tokens; the state stays as it is. */
+static void miras__counting_read(const miras__call *a, const float *q, float *o) {
+  miras__counting own, *k = (miras__counting *)miras__counting_open(&own, a, 0);
+  a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  miras__counting_answer(k, a->position ? k->token.w : a->init, k->q, o);
+}
+
+/* q'P q, in which P is the mean over columns of the inverse of lambda + C. */
+static float miras__counting_variance(const miras__call *a, const float *q) {
+  const miras__kernels *K = a->K;
+  miras__counting own, *k = (miras__counting *)miras__counting_open(&own, a, 0);
+  const size_t n = k->n, dv = k->dv;
+  size_t i;
+  K->feature_rows(a->p->map, k->x, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  K->map(MIRAS__SOFTPLUS, k->lambda, a->ridge, n);
+  K->fill(k->s, 0, dv);
+  for (i = 0; i < n; i++) {
+    K->fill(k->e, k->lambda[i], dv);
+    if (a->position) K->add(k->e, k->token.c + i * dv, dv);
+    K->invert(k->e, dv);
+    K->axpy(k->s, k->x[i] * k->x[i], k->e, dv);
+  }
+  K->fill(k->e, 1 / (float)dv, dv);
+  return K->dot(k->s, k->e, dv);
+}
+
+#ifndef MIRAS__DEVICE
+/* A token with a sparse key: o (or NULL) = what W says of it, then (io->v) it is taken in, row by
+ * row as a whole key's rows are. */
+static void miras__counting_sparse(const miras__call *a, const miras__sparse *key, float *o) {
+  const miras__kernels *K = a->K;
+  const miras__head_io *io = a->io;
+  miras__counting own, *k = (miras__counting *)miras__counting_open(&own, a, 0);
+  const size_t dv = k->dv;
+  const float *x = io->k;
+  miras__meeting row = k->token;
+  size_t i;
+  if (a->p->map) K->feature_rows(a->p->map, k->x, 0, io->k, 0, 1, k->n), x = k->x;
+  miras__sparse_read(K, key, x, a->position ? k->token.w : a->init, dv, k->answer);
+  if (o) K->copy(o, k->answer, dv);
+  if (!io->v) return;
+  if (!a->position) miras__counting_start(k, a);
+  K->copy(k->v, io->v, dv);
+  K->copy(k->alpha, io->keep, 1);
+  K->copy(k->eta, io->step, 1);
+  miras__counting_error(k, io->surprise);
+  K->fill(k->s, 0, dv);
+  row.n = 1;
+  for (i = 0; miras__sparse_next(key, &i); i++) {
+    K->map(MIRAS__SOFTPLUS, k->lambda + i, a->ridge + i, 1);
+    row.x = x + i, row.lambda = k->lambda + i;
+    row.w = k->token.w + i * dv, row.c = k->token.c + i * dv;
+    K->count_meet(&row);
+  }
+  for (i = 0; miras__sparse_next(key, &i); i++) {
+    row.x = x + i, row.lambda = k->lambda + i;
+    row.w = k->token.w + i * dv, row.c = k->token.c + i * dv;
+    K->count_take(&row);
+  }
+}
+#endif
+
+/* The adjoint of token t of the call at place j of its stretch: M = W'x, whose cotangent is -de, of
+ * categories by the loss's curvature. */
+static void miras__counting_write_bwd(miras__counting *k, const miras__call *a, size_t t,
+                                      size_t j) {
+  const miras__kernels *K = k->K;
+  const size_t n = k->n, dv = k->dv, all = k->p->weights;
+  const miras__rows rows = miras__rows_of(n, k->x, k->v, k->alpha, k->eta);
+  const miras__rows drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
+  const miras__meeting_grads *g = &k->grads;
+  miras__meeting token = k->token;
+  float *w = k->kept + j * 2 * all;
+  token.w = w, token.c = w + all;
+  token.e = k->errors + j * dv, token.s = k->sums + j * dv;
+  miras__rows_fwd(K, k->p, a->io, t, 1, &rows);
+  K->count_bwd(&token, g);
+  K->dot_rows(0, k->dk, 1, g->dx, dv, k->ones, 0, n, dv);
+  K->dot_rows(1, k->dlambda, 1, g->dlambda, dv, k->ones, 0, n, dv);
+  K->dot_rows(0, k->row, 1, g->dalpha, dv, k->ones, 0, n, dv);
+  K->sum_rows(0, k->dalpha, 0, k->row, n, 1, n);
+  K->sum_rows(0, k->deta, 0, g->deta, dv, 1, dv);
+  if (k->p->groups) {
+    miras__errors x = miras__counting_errors(k);
+    miras__counting_answer(k, w, k->x, k->answer);
+    K->sub(k->answer, k->answer, k->v, dv);
+    K->scale(g->de, -1, g->de, dv);
+    K->bias_rows(&x, g->de, k->room, k->loss, k->room + dv);
+    K->copy(k->dvalue, k->room, dv);
+    K->add(k->dvalue, g->dv, dv);
+    K->scale(g->de, -1, g->de, dv);              /* r = M - v moves with v too                    */
+    K->add(k->dvalue, g->de, dv);
+  } else {
+    K->copy(k->dvalue, g->de, dv);
+  }
+  K->dot_rows(0, k->row, 1, w, dv, g->de, 0, n, dv);
+  K->sub(k->dk, k->dk, k->row, n);
+  K->scale(g->de, -1, g->de, dv);
+  K->gemm(MIRAS__ADD, g->dw, dv, miras__mat(k->x, 1), miras__mat(g->de, dv), n, dv, 1, NULL);
+  miras__rows_bwd(K, k->p, a->io, a->g, t, 1, &rows, &drows, NULL);
+}
+
+static void miras__counting_undo(void *record, const miras__call *a, size_t t, size_t m,
+                                 const float *kept) {
+  miras__counting *k = (miras__counting *)record;
+  const miras__kernels *K = a->K;
+  const size_t n = k->n, dv = k->dv;
+  size_t j;
+  K->copy(k->state, kept, a->p->tape_chunk);
+  for (j = 0; j < m; j++) miras__counting_write(k, a, t + j, &j);
+  for (j = m; j-- > 0;) {
+    const float *w = j + 1 < m ? k->kept + (j + 1) * 2 * a->p->weights : k->state;
+    const float *dy = a->dy + (t + j) * a->lddy;
+    miras__rows_queries(K, a->p, a->io, t + j, 1, k->q, n);
+    K->dot_rows(0, k->row, 1, w, dv, dy, 0, n, dv);
+    miras__rows_queries_bwd(K, a->p, a->io, a->g, t + j, 1, k->row, k->q, n);
+    K->gemm(MIRAS__ADD, k->grads.dw, dv, miras__mat(k->q, 1), miras__mat(dy, dv), n, dv, 1, NULL);
+    miras__counting_write_bwd(k, a, t + j, j);
+  }
+}
+
+static void miras__counting_first(void *record, const miras__call *a) {
+  miras__counting *k = (miras__counting *)record;
+  a->K->map(MIRAS__SIGMOID, k->row, a->ridge, k->n);
+  a->K->muladd(a->dridge, k->dlambda, k->row, k->n);
+  miras__dstate_out(a, k->grads.dw, k->grads.dw, k->grads.dc);
+}
+
 /* @56 ENGINE TABLE -------------------------------- needs 10 15 20 32 42 45 50 51 52 53 54 55 -- */
 
 #define MIRAS_X(of, plan, lay, open, start, tokens, undo, first, read)                           \
@@ -17116,7 +17579,11 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
            miras__recursive_first, miras__recursive_read)},
   {"MIRAS_NO_SCAN",
    MIRAS_X(MIRAS__SCAN, miras__scan_plan, miras__scan_lay, miras__scan_open, miras__state_start,
-           miras__scan_tokens, miras__scan_undo, miras__scan_first, miras__scan_read)}
+           miras__scan_tokens, miras__scan_undo, miras__scan_first, miras__scan_read)},
+  {"MIRAS_NO_RECURSIVE",
+   MIRAS_X(MIRAS__RECURSIVE, miras__counting_plan, miras__counting_lay, miras__counting_open,
+           miras__counting_start, miras__counting_tokens, miras__counting_undo,
+           miras__counting_first, miras__counting_read)}
 };
 #undef MIRAS_X
 MIRAS__FITS(miras__engines_fit, MIRAS__COUNT(miras__engines) == MIRAS__RUN_COUNT);
@@ -17124,7 +17591,7 @@ MIRAS__FITS(miras__engines_fit, MIRAS__COUNT(miras__engines) == MIRAS__RUN_COUNT
 /* Room for the record of any. */
 typedef union miras__any_record {
   miras__block exact; miras__chunk frozen; miras__mesa mesa;
-  miras__attention pairs; miras__recursive recursive; miras__scanning scan;
+  miras__attention pairs; miras__recursive recursive; miras__scanning scan; miras__counting counting;
 } miras__any_record;
 
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
@@ -17153,14 +17620,17 @@ static const miras__between_tokens miras__states_of[] = {
   {NULL, NULL, NULL, MIRAS__RECURSIVE(miras__recursive_variance),
    MIRAS__RECURSIVE(miras__recursive_get), MIRAS__RECURSIVE(miras__recursive_set),
    MIRAS__RECURSIVE(miras__recursive_reset)},
-  {NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+  {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+  {NULL, NULL, NULL, MIRAS__RECURSIVE(miras__counting_variance), NULL, NULL, NULL}
 };
 MIRAS__FITS(miras__states_of_fit, MIRAS__COUNT(miras__states_of) == MIRAS__RUN_COUNT);
 
 #ifndef MIRAS__DEVICE
 /* Tokens with sparse keys, of those that take them. */
-static void (*const miras__sparse_of[])(const miras__call *a, const miras__sparse *k, float *o) = {
-  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse)};
+static void (*const miras__sparse_of[MIRAS__RUN_COUNT])(const miras__call *a,
+                                                        const miras__sparse *k, float *o) = {
+  MIRAS__EXACT(miras__exact_sparse), MIRAS__FROZEN(miras__frozen_sparse), NULL, NULL, NULL, NULL,
+  MIRAS__RECURSIVE(miras__counting_sparse)};
 
 static int miras__takes_sparse(const miras__plan *p) {
   const miras_memory_desc *d = &p->d;
@@ -17168,6 +17638,7 @@ static int miras__takes_sparse(const miras__plan *p) {
       d->inner_steps > 1)
     return 0;
   if (p->engine == MIRAS__RUN_EXACT) return p->fused && p->rates == 1 && !p->per_feature;
+  if (p->engine == MIRAS__RUN_COUNTING) return 1;
   return p->engine == MIRAS__RUN_FROZEN && d->retention <= MIRAS_RETENTION_L2_BOTH &&
          !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates && !(d->ball > 0) &&
          !d->omega;
@@ -17311,7 +17782,8 @@ static void miras__plan_exact(miras__plan *p) {
 
 /* Engines of least squares, whose outer parameters have ridges. */
 static int miras__squares(const miras__plan *p) {
-  return p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE;
+  return p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE ||
+         p->engine == MIRAS__RUN_COUNTING;
 }
 
 /* Why a build without an engine has not got this memory. */
@@ -17373,8 +17845,7 @@ static MIRAS__COLD void miras__plan_engine(miras__plan *p) {
   p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
   p->head_state = e->plan(p);
   p->at_spare = p->scratch;
-  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION && p->engine != MIRAS__RUN_RECURSIVE &&
-      p->engine != MIRAS__RUN_SCAN)
+  if (d->chunk > 1 && p->engine < MIRAS__RUN_ATTENTION)   /* the others have no open chunk       */
     p->scratch += miras__pad(p->head_dstate);
   else if (p->init_mapped) p->scratch += miras__pad(p->weights);
   if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
@@ -17398,7 +17869,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   d = &p->d;
   p->engine = d->architecture == MIRAS_ARCH_KV_CACHE ? MIRAS__RUN_ATTENTION :
               d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? MIRAS__RUN_MESA :
-              d->algorithm == MIRAS_ALGORITHM_RECURSIVE ? MIRAS__RUN_RECURSIVE :
+              d->algorithm == MIRAS_ALGORITHM_RECURSIVE
+                ? d->diagonal ? MIRAS__RUN_COUNTING : MIRAS__RUN_RECURSIVE :
               d->decay_gate == MIRAS_GATE_ENTRY ? MIRAS__RUN_SCAN :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
   if (!miras__engines[p->engine].plan)
@@ -17425,7 +17897,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
   p->chunk_pairs = c;
   floats = miras__plan_layers(p);
   if (d->normalize) p->weights += p->features;
-  if (miras__squares(p)) floats += (double)p->in[0] * (double)p->in[0];
+  if (p->engine == MIRAS__RUN_COUNTING) floats *= 2;
+  else if (miras__squares(p)) floats += (double)p->in[0] * (double)p->in[0];
   if (p->engine == MIRAS__RUN_ATTENTION)
     floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
   /* A generous bound in floating point first: everything below is a small multiple of it. */
@@ -17451,7 +17924,8 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t s
   static void (*const of_engines[MIRAS__RUN_COUNT])(const miras__plan *p, uint64_t seed,
                                                     float *init, float *gain) = {
     NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL,
-    MIRAS__RECURSIVE(miras__mesa_params), MIRAS__SCAN(miras__scan_params)
+    MIRAS__RECURSIVE(miras__mesa_params), MIRAS__SCAN(miras__scan_params),
+    MIRAS__RECURSIVE(miras__mesa_params)
   };
   if (of_engines[p->engine]) of_engines[p->engine](p, seed, init, gain);
 }
@@ -17561,7 +18035,7 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   a->init = m->params + h * p->weights;
   a->zeros = m->zeros;
   if (p->d.inner_norm) a->gain = gain, a->bias = gain + heads * dv;
-  if (p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE)
+  if (miras__squares(p))
     a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
   if (p->engine == MIRAS__RUN_SCAN) a->decay_log = m->params + (heads + h) * p->weights;
   a->state = miras__head_state(m, b, h);
@@ -18101,7 +18575,8 @@ static const struct {
   {"kda", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)},
   {"associations", MIRAS_PRESET_YAAD MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
   {"signals", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
-  {"categories", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)}};
+  {"categories", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
+  {"events", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)}};
 MIRAS__FITS(miras__wholes_fit,
             MIRAS__COUNT(miras__wholes) == MIRAS_PRESET_COUNT - MIRAS_PRESET_ROWS);
 #undef MIRAS__AS
@@ -18203,6 +18678,8 @@ MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset pr
   if (preset == MIRAS_PRESET_SIGNALS || preset == MIRAS_PRESET_CATEGORIES)
     d->ridge = 1e-4f, d->ridge_relative = 1, d->outlier = 4;   /* sensors as they come           */
   if (preset == MIRAS_PRESET_CATEGORIES) d->bias = MIRAS_BIAS_CROSS_ENTROPY, d->ridge = 1;
+  if (preset == MIRAS_PRESET_EVENTS)
+    d->bias = MIRAS_BIAS_CROSS_ENTROPY, d->diagonal = 1, d->ridge = 2, d->decay_rate = 0.02f;
   return MIRAS_OK;
 }
 
@@ -18775,7 +19252,7 @@ static void miras__sound_yet(miras_memory *m, const miras_memory_event *e) {
   const size_t heads = (size_t)p->d.heads, all = (size_t)p->d.batch * heads;
   size_t i, j;
   m->sound = 0;
-  if (!count || (miras__decays(&p->d) && !m->zeros)) return;
+  if (!count || (miras__decays(&p->d) && !m->zeros && p->engine != MIRAS__RUN_COUNTING)) return;
   for (i = 0; i < all; i++) {
     const float *w = miras__head_state(m, i / heads, i % heads);
     for (j = i * count; j < (i + 1) * count; j++)
@@ -19068,7 +19545,7 @@ static MIRAS__COLD void miras__part_weights(miras__parts *x, const miras__plan *
 static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
   const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
   const size_t window = (size_t)p->d.window, heads = (size_t)p->d.heads, more = heads * p->weights;
-  const int mesa = p->engine == MIRAS__RUN_MESA;
+  const int mesa = p->engine == MIRAS__RUN_MESA, counts = p->engine == MIRAS__RUN_COUNTING;
   const char *name = mesa ? "G" : p->stores_link ? "A" : "W";
   x->found = MIRAS_PART_NONE;
   x->kind = MIRAS_PART_STATE;
@@ -19086,7 +19563,9 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
     x->kind = MIRAS_PART_DERIVED;
     miras__part_add(x, "P", 0, 0, n, n);
   }
-  miras__part_weights(x, p, MIRAS_PART_STATE, "", name, miras__squares(p) ? p->split : 0);
+  miras__part_weights(x, p, MIRAS_PART_STATE, "", name,
+                      miras__squares(p) && !counts ? p->split : 0);
+  if (counts) miras__part_add(x, "counts", 0, p->split, n, dv);
   if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
   if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
   if (p->past) {

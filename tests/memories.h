@@ -619,7 +619,8 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
   if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
   if (d.decay_gate == MIRAS_GATE_ENTRY) plain_scan(&d);
-  if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT) d.diagonal = 0;
+  if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT && d.algorithm != MIRAS_ALGORITHM_RECURSIVE)
+    d.diagonal = 0;
   if (d.algorithm != MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = 0.0f;
   if (!may_return(&d)) d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   if (!may_bound(&d)) d.step_bound = MIRAS_STEP_BOUND_AUTO;
@@ -636,7 +637,8 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if ((newton || pairs) && d.inner_steps > 1) d.inner_steps = 0;
   if (!newton) d.ridge = 0.0f;
   else if (!(d.ridge > 0.0f)) d.ridge = 1.0f; /* has no default, as sparsity */
-  if (d.algorithm != MIRAS_ALGORITHM_RECURSIVE) d.outlier = 0.0f, d.ridge_relative = 0;
+  if (d.algorithm != MIRAS_ALGORITHM_RECURSIVE || d.diagonal)
+    d.outlier = 0.0f, d.ridge_relative = 0;
   if (d.algorithm != MIRAS_ALGORITHM_LEAST_SQUARES) {
     d.iterations = 0;
     d.tolerance = 0.0f;
@@ -881,12 +883,13 @@ HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every;
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of
  * numbers and of categories, normalized steps, decays of entries, and recursion again where pairs
  * are judged or ridges relative to keys. */
-enum { EXACT_KINDS = 12, ENTRIES = 9, JUDGED = 10 };
+enum { EXACT_KINDS = 14, ENTRIES = 9, JUDGED = 10, COUNTED = 12 };
 
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
                                       MIRAS_BIAS_L2, MIRAS_BIAS_L2,  MIRAS_BIAS_L2, MIRAS_BIAS_L2,
                                       MIRAS_BIAS_CROSS_ENTROPY, MIRAS_BIAS_L2, MIRAS_BIAS_L2,
+                                      MIRAS_BIAS_L2, MIRAS_BIAS_CROSS_ENTROPY,
                                       MIRAS_BIAS_L2, MIRAS_BIAS_CROSS_ENTROPY};
   static const miras_algorithm algorithms[] = {MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_GD,
@@ -899,6 +902,8 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
                                                MIRAS_ALGORITHM_NORMALIZED,
                                                MIRAS_ALGORITHM_GD,
                                                MIRAS_ALGORITHM_RECURSIVE,
+                                               MIRAS_ALGORITHM_RECURSIVE,
+                                               MIRAS_ALGORITHM_RECURSIVE,
                                                MIRAS_ALGORITHM_RECURSIVE};
   miras_memory_desc d;
   if (kind == ENTRIES) {
@@ -909,7 +914,11 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   d = cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
            kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
            algorithms[kind], chunk, variant);
-  if (kind >= JUDGED) {
+  if (kind >= COUNTED) d.diagonal = 1;
+  if (kind >= COUNTED && (d.feature_map == MIRAS_FEATURE_RELU ||
+                          d.feature_map == MIRAS_FEATURE_RELU2))
+    d.retention = MIRAS_RETENTION_ALL; /* decays begin with an entry that is not 0: a jump */
+  if (kind >= JUDGED && kind < COUNTED) {
     d.ridge_relative = variant % 5 < 3;
     if (d.feature_map == MIRAS_FEATURE_RELU || d.feature_map == MIRAS_FEATURE_RELU2)
       d.ridge_relative = 0; /* they can leave next to nothing of a first key */
@@ -929,18 +938,20 @@ HELP size_t state_size(const miras_memory_desc *d) {
   const size_t pair = (size_t)(d->key_dim + d->value_dim);
   if (d->architecture == MIRAS_ARCH_KV_CACHE) return (size_t)d->window * pair;
   if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return F * F + P;
+  if (ref_counts(d)) return 2 * P;
   if (d->algorithm == MIRAS_ALGORITHM_RECURSIVE) return F * F + F + (ref_judges(d) ? 3 : 0) + P;
   return (has_momentum(d) ? 2 * P : P) + ref_past(d) * ref_past_wide(d);
 }
 
 /* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G;
- * by recursion P, f, what is usual where pairs are judged, then W.
+ * by recursion P, f, what is usual where pairs are judged, then W; with counts W, then these.
  * Pairs: the keys, then the values, token t since the head's last reset in row t % window. */
 HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position) {
   const size_t F = (size_t)m->features, P = m->s.weights, window = (size_t)m->d.window;
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES)
     return i < F * F ? m->at_more + i : i - F * F;
+  if (ref_counts(&m->d)) return i < P ? i : m->at_more + i - P;
   if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) {
     const size_t squares = F * F + F + (ref_judges(&m->d) ? 3 : 0);
     return i < squares ? m->at_more + i : i - squares;
@@ -961,7 +972,7 @@ HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position)
  * be moved alone. */
 HELP int twin_entry(const ref_memory *m, size_t i) {
   const size_t F = (size_t)m->features;
-  return ref_squares(&m->d) && i < F * F && i / F != i % F;
+  return ref_squares(&m->d) && !ref_counts(&m->d) && i < F * F && i / F != i % F;
 }
 
 /* Memory as others leave it: all NaN, which shows what is read before it is written. */

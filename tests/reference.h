@@ -93,6 +93,11 @@ REF int ref_squares(const miras_memory_desc *d) {
   return d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES || d->algorithm == MIRAS_ALGORITHM_RECURSIVE;
 }
 
+/* By recursion with one count for each weight instead of a matrix of features. */
+REF int ref_counts(const miras_memory_desc *d) {
+  return d->algorithm == MIRAS_ALGORITHM_RECURSIVE && d->diagonal;
+}
+
 /* Chunks are only a schedule: the update is linear in the state (or the state is everything). */
 REF int ref_exact(const miras_memory_desc *d) {
   if (d->architecture == MIRAS_ARCH_KV_CACHE || ref_squares(d)) return 1;
@@ -937,7 +942,8 @@ REF void ref_reset_head(ref_memory *m, int b, int h) {
   double *state = ref_head_state(m, b, h), *home = ref_head_open(m, b, h, OPEN_HOME);
   double c[REF_LAYERS];
   for (size_t i = 0; i < m->per_head; i++) state[i] = i < P ? init[i] : 0.0;
-  for (size_t i = 0; m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE && i < (size_t)m->features; i++)
+  for (size_t i = 0; m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE && !m->d.diagonal &&
+                     i < (size_t)m->features; i++)
     state[m->at_more + i * ((size_t)m->features + 1)] = 1.0 / ref_ridge(m, h, i);
   if (ref_is_divergence(&m->d)) ref_simplex(&m->d, &m->s, init, state);
   for (size_t i = 0; i < P; i++) home[i] = state[i];
@@ -986,7 +992,7 @@ REF void ref_open(ref_memory *m, const miras_memory_desc *given, const double *p
   m->at_s = P;
   m->at_more = m->per_head = 2 * P;
   if (m->d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) m->per_head += F * F;
-  if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) m->per_head += F * F + F;
+  if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE) m->per_head += m->d.diagonal ? P : F * F + F;
   if (ref_judges(&m->d)) m->per_head += 3;
   m->per_head += ref_past(&m->d) * ref_past_wide(&m->d);
   if (m->d.architecture == MIRAS_ARCH_KV_CACHE)
@@ -1327,6 +1333,45 @@ REF double ref_write_recursive(ref_memory *m, double *state, int h, uint64_t pos
   return loss;
 }
 
+/* Each column o of W by itself: minimise, over steps z of each weight, what the loss is near the
+ * answer to first order and, with a curvature h of its own, to second, plus the ridges' and the
+ * counts' hold on each weight, after what has come before has faded where the key is not 0. */
+REF double ref_write_counting(ref_memory *m, double *state, int h, const ref_token *x) {
+  const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim;
+  const int entropy = m->d.bias == MIRAS_BIAS_CROSS_ENTROPY;
+  double *W = state, *C = state + m->at_more, loss = 0.0;
+  double *answer = (double *)ref_zeros(2 * dv), *error = answer + dv;
+  ref_map(&m->d, x->key, m->x, m->branches);
+  for (size_t o = 0; o < dv; o++) {
+    for (size_t i = 0; i < F; i++) answer[o] += W[i * dv + o] * m->x[i];
+    error[o] = answer[o] - x->value[o];
+    loss += 0.5 * error[o] * error[o];
+  }
+  if (entropy) loss = ref_bias(&m->d, answer, x->value, NULL, error, m->branches);
+  for (size_t o = 0; o < dv; o++) {
+    const double says = x->value[o] + error[o]; /* of categories s p */
+    const double mean = 0.5 * (says + x->value[o]), curvature = !entropy ? 1.0 : fmax(mean, 0.0);
+    double spread = 0.0, moved;
+    if (entropy) ref_branch(m->branches, mean > 0.0, mean); /* values may be no probabilities */
+    for (size_t i = 0; i < F; i++)
+      if (m->x[i] < 0.0 || m->x[i] > 0.0) {
+        const double ridge = ref_ridge(m, h, i), before = C[i * dv + o];
+        C[i * dv + o] *= x->keep[0]; /* what was seen fades, at its own mean W (ridge + C) / C */
+        W[i * dv + o] *= x->keep[0] * (ridge + before) / (ridge + C[i * dv + o]);
+        spread += m->x[i] * m->x[i] / (ridge + C[i * dv + o]);
+      }
+    moved = -error[o] * x->step[0] * spread / (1.0 + x->step[0] * curvature * spread);
+    for (size_t i = 0; i < F; i++)
+      if (m->x[i] < 0.0 || m->x[i] > 0.0) {
+        const double hold = ref_ridge(m, h, i) + C[i * dv + o];
+        W[i * dv + o] += moved * m->x[i] / (hold * spread);
+        C[i * dv + o] += x->step[0] * curvature * m->x[i] * m->x[i];
+      }
+  }
+  free(answer);
+  return loss;
+}
+
 /* q'P q, of the head that answers; of Mesa by way of an answer whose G is the query. */
 REF double ref_variance_head(ref_memory *m, int b, int h, const double *query) {
   const size_t F = (size_t)m->features;
@@ -1657,6 +1702,7 @@ REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const 
       memcpy(ref_head_open(m, b, h, OPEN_ANCHOR), state, m->s.weights * sizeof(double));
     return ref_write_newton(m, state, h, x);
   }
+  if (ref_counts(&m->d)) return ref_write_counting(m, state, h, x);
   if (m->d.algorithm == MIRAS_ALGORITHM_RECURSIVE)
     return ref_write_recursive(m, state, h,
                                ref_restarts(&m->d, h, position) ? 0 : ref_age(&m->d, h, position),

@@ -1147,8 +1147,10 @@ static void test_unit_exact(void **state) {
   (void)state;
   unit_start();
   for (int n = 0; n < 40 * EXACT_KINDS; n++) {
-    const int chunk = chunks[n / EXACT_KINDS % COUNT(chunks)];
-    const miras_memory_desc d = exact_cell(n % EXACT_KINDS, chunk, ++variant);
+    const int counts = n >= 40 * COUNTED, kinds = counts ? EXACT_KINDS - COUNTED : COUNTED;
+    const int chunk = chunks[n / kinds % COUNT(chunks)];
+    const int kind = counts ? COUNTED + n % kinds : n % kinds;
+    const miras_memory_desc d = exact_cell(kind, chunk, ++variant);
     check_unit(&d, n % 3 == 2 ? 2 * chunk : 0, n % 2 ? 2 * chunk : chunk + 3, variant);
   }
   unit_finish();
