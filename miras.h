@@ -1981,6 +1981,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    means and deviations that are the model's (miras_model_standardize). Amplitudes survive what
    norms do to a row, because the offset is part of it. Numbers to forecast want the same size.
 
+   Of several sensors give each a sequence of its own, and which it is as a category: where all are
+   in one row and their next values its targets, what one does is taken for a cause of the others.
+   Let vectors hold a window of the past, and targets be differences from the latest value, or from
+   what a line says: a level that moves, and all that is linear, is then known from the first step.
+   Keep the parameters that are best on held-out rows. examples/forecast.c does all of it, and has a
+   memory and a line in the same run; of one sensor take these first.
+
    THE HEAD AS A MEMORY. A model that is frozen meets a user whom it does not know. What it says can
    go on being learned while his text runs: with miras_model_desc.adapt the head's answers get a
    term of a matrix that is part of the text's state, and learns from what came of each row, by the

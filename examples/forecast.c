@@ -110,20 +110,24 @@ static char *read_file(const char *path) {
   return text;
 }
 
-/* The fields of the line at `at`, between commas, semicolons or tabs: numbers, NaN for what is
- * none, and how many there are; names [FIELDS][NAME], unless NULL. *end is the line's end. */
+/* The fields of the line at `at`, between commas, semicolons or tabs, in quotes or without: numbers
+ * or NaN, and how many there are, 0 of an empty line; names [FIELDS][NAME], unless NULL. *end is
+ * the line's end. */
 static int split(const char *at, const char **end, double *field, char (*names)[NAME]) {
   const size_t length = strcspn(at, "\n");
   int n = 0;
   *end = at + length + (at[length] != 0);
+  if (strspn(at, " \r") >= length) return 0;
   for (; n < FIELDS; at++) {
-    const size_t width = strcspn(at, ",;\t\r\n");
+    const int quoted = *at == '"';
+    const size_t width = strcspn(at += quoted, quoted ? "\"\n" : ",;\t\r\n");
     char *stop;
     const double x = strtod(at, &stop);
     field[n] = width && stop == at + width && x - x == 0 ? x : (double)NAN;
     if (names) snprintf(names[n], NAME, "%.*s", (int)(width < NAME ? width : NAME - 1), at);
     n++;
     at += width;
+    at += strcspn(at, ",;\t\r\n");
     if (!*at || *at == '\r' || *at == '\n') break;
   }
   return n;
@@ -147,8 +151,9 @@ static void choose(table *s, const options *o, const char *text, int *from) {
   int numbers[FIELDS] = {0}, i, fields;
   const char *at, *end;
   fields = split(text, &end, field, names);
-  for (at = end; *at; at = end, s->n++) {
+  for (at = end; *at; at = end) {
     const int n = split(at, &end, field, NULL);
+    s->n += n > 0;
     for (i = 0; i < n; i++) numbers[i] += field[i] - field[i] == 0;
   }
   for (i = 0; i < fields; i++) {
@@ -163,17 +168,19 @@ static void choose(table *s, const options *o, const char *text, int *from) {
 
 static void read_table(table *s, const options *o) {
   char *text = read_file(o->file);
-  const char *at = text, *end, *slash = strrchr(o->file, '/');
+  const char *at = strncmp(text, "\xef\xbb\xbf", 3) ? text : text + 3;   /* of UTF-8 */
+  const char *end, *slash = strrchr(o->file, '/');
   int from[COLUMNS], t = 0, c;
   double field[FIELDS];
   s->name = slash ? slash + 1 : o->file;
-  choose(s, o, text, from);
+  choose(s, o, at, from);
   s->x = (float *)get((size_t)s->n * (size_t)s->columns + 1, sizeof(float));
   split(at, &end, field, NULL);
-  for (at = end; *at; at = end, t++) {
+  for (at = end; *at; at = end) {
     const int n = split(at, &end, field, NULL);
-    for (c = 0; c < s->columns; c++)
+    for (c = 0; n && c < s->columns; c++)
       s->x[t * s->columns + c] = from[c] < n ? (float)field[from[c]] : (float)NAN;
+    t += n > 0;
   }
   free(text);
 }
@@ -844,9 +851,9 @@ static int parse_number(options *o, const char *x) {
   else if (is(x, "layers=", &v)) o->layers = whole(x, v, 1, 64);
   else if (is(x, "rate=", &v)) numbers(x, v, &o->rate, 1, 1e-6, 1);
   else if (is(x, "dropout=", &v)) numbers(x, v, &o->dropout, 1, 0, 0.9);
-  else if (is(x, "train=", &v)) numbers(x, v, &o->train, 1, 0.01, 1e9);
-  else if (is(x, "valid=", &v)) numbers(x, v, &o->valid, 1, 0.01, 1e9);
-  else if (is(x, "test=", &v)) numbers(x, v, &o->test, 1, 0.01, 1e9);
+  else if (is(x, "train=", &v)) numbers(x, v, &o->train, 1, 0.01, 1e8);
+  else if (is(x, "valid=", &v)) numbers(x, v, &o->valid, 1, 0.01, 1e8);
+  else if (is(x, "test=", &v)) numbers(x, v, &o->test, 1, 0.01, 1e8);
   else return 0;
   return 1;
 }

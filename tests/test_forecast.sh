@@ -52,15 +52,15 @@ forecast again "$@"
 grep -v drawn "$here/own" >"$here/own.same"
 grep -v drawn "$here/again" | cmp -s - "$here/own.same" || wrong "own: another run differs"
 
-# A table with dates, a gap, a column of words, and one that never moves; two of its columns, one
-# row ahead and with one quantile.
+# A table with dates, gaps, quotes, a column of words, and one that never moves; one of its columns,
+# one row ahead and with one quantile.
 awk 'BEGIN {
   srand(3)
-  print "time,wave,word,still,other"
+  print "time,\"wave\",word,still,other"
   for (t = 0; t < 900; t++)
-    printf "2020-01-%02d 00:00,%s,a<b,7,%.4f\n", t % 28,
+    printf "2020-01-%02d 00:00,%s,\"a,b\",\"7\",%.4f\n%s", t % 28,
       t % 97 == 50 ? "" : sprintf("%.3f", 2000 + 1000 * sin(t * 0.2618) + 20 * rand()),
-      cos(t * 0.2618) + rand() / 9
+      cos(t * 0.2618) + rand() / 9, t == 899 ? "\n" : ""
 }' >"$here/table.csv"
 set -- width=16 layers=1 steps=30 every=10
 forecast table "$here/table.csv" "$@" horizon=12 season=24,168
