@@ -217,8 +217,8 @@ static void measure(table *s, const options *o) {
   if (s->test > s->n) s->test = s->n;
   if (s->train < 2 * o->lags + 2 * o->horizon + 2 * LENGTH || s->valid >= s->test ||
       s->valid - s->train < o->horizon || s->test - s->valid < o->horizon)
-    die(1, "%s has %d rows; train=%d, valid=%d, test=%d are too few for lags=%d, horizon=%d",
-        s->name, s->n, s->train, s->valid - s->train, s->test - s->valid, o->lags, o->horizon);
+    die(1, "%s has %d rows; train to %d, valid to %d, test to %d are too few for lags=%d, "
+           "horizon=%d", s->name, s->n, s->train, s->valid, s->test, o->lags, o->horizon);
   s->real = (unsigned char *)get((size_t)s->n * (size_t)s->columns, 1);
   for (c = 0; c < s->columns; c++) {
     float last = 0;
