@@ -1405,6 +1405,8 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *                            0, what is right of it counts for nothing. P [features, features] = L'
  *                            diag(D) L, with ones on L's diagonal, is the inverse of H with its
  *                            ridges; it follows from L and cannot be set
+ *   counts [features, value_dim]   with `diagonal` in the place of L, P and what follows here: how
+ *                            much each entry of a key has told of each entry of a value
  *   faded [features]         of these: the share of each ridge that has faded and is not back yet
  *   ridge_left [features]    with ridge_relative in its place: what each ridge is multiplied by, of
  *                            the usual square of a key as much as has not faded
@@ -1889,7 +1891,9 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    solves the ridge regression over all pairs anew for every query, by conjugate gradients.
    MIRAS_ALGORITHM_RECURSIVE (room @55) keeps their solution and the inverse instead, and brings
    both up to date with each pair (recursive least squares): features^2 a write whatever the keys
-   are like, a read as of any matrix, and how sure an answer is. Training takes as long with either.
+   are like, a read as of any matrix, and how sure an answer is. With `diagonal` it keeps of the
+   inverse one count for each weight: a write costs what a key has of entries that are not 0, and
+   counts fade as their entries come. Training takes as long with either.
    MIRAS_ARCH_KV_CACHE (room @54) keeps the last `window` pairs and reads them by softmax attention.
    For all four, as for exact matrix memories, the chunk is only a schedule.
 
@@ -2037,15 +2041,15 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    overshoots its own pair (step_bound), and decay leads back to the memory that was given. Room @73
    says where a row leaves its paper for that; every field of it can be set back.
 
-     Keys     of any length but zero: only their direction counts (rls, nlms: length too; signals
-       and categories: length against other keys). A key of zeros writes nothing but TTT's biases.
-       Two pairs disturb each other as far as their keys
-       point the same way, so directions drawn at random are the best for up to key_dim
-       things. Of more, or of what has parts, one-hots side by side are (examples/encoders.h). Where
-       amplitudes say something, as of a sensor, unit length loses it: take the presets signals and
-       categories. Attention sees keys as they are and is as sharp as they are long: 32 pairs with
-       keys uniform in -1..1 come back at 0.71 of |v| wrong, with the query times 4 at 0.003. RWKV-7
-       takes tokens, not writes, and lengths are the caller's.
+     Keys     of any length but zero: only their direction counts (rls, nlms, events: length too;
+       signals and categories: length against other keys). A key of zeros writes nothing but TTT's
+       biases. Two pairs disturb each other as far as their keys point the same way, so directions
+       drawn at random are the best for up to key_dim things. Of more, or of what has parts,
+       one-hots side by side are (examples/encoders.h). Where amplitudes say something, as of a
+       sensor, unit length loses it: take the presets signals and categories. Attention sees keys
+       as they are and is as sharp as they are long: 32 pairs with keys uniform in -1..1 come back
+       at 0.71 of |v| wrong, with the query times 4 at 0.003. RWKV-7 takes tokens, not writes, and
+       lengths are the caller's.
      Values   of any size for matrices and attention, which are linear in them. For perceptrons,
        entries from about 0.1 up, whatever their mean: a pair is within 0.1 of |v| after 20 writes,
        mostly after five. Smaller ones drown at first in what an untrained memory answers (about
@@ -2080,6 +2084,15 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    a map, is believed later, 1000 times longer keys after some 500 writes where rls takes 100. Pairs
    are passed over whose keys are shorter than 1e-15 or whose errors are beyond 1e19. The preset
    categories, whose errors are bounded, bounds keys alone.
+
+   Keys that are mostly 0, who, what and where of thousands, want the preset events: a sparse key
+   (miras_memory_learn) costs what it holds, a new entry learns fast and an old one slowly, and only
+   entries that come fade. Least squares in full is the wrong tool there: it takes features^2 a
+   write, and with a decay what is known of an entry that comes once in a thousand writes is gone
+   when it comes again, and the next write overshoots. Of keys with a dozen entries in each, which
+   go together, it is the better one: it knows how they do, where counts take each for itself.
+   Entries of a key count by their square, so a wild one, 10,000 times as large, stops the learning
+   of its own place until it has come a few hundred times.
 
    SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
    of one row and one size of values compare:
@@ -4560,8 +4573,8 @@ typedef struct miras__absorbing {
   float inverse, beyond, most;
 } miras__absorbing;
 
-/* A token of a memory that counts (room @28's count_meet, which has the letters): alpha [1], eta [1];
- * x, lambda [n]; e, s [dv], v [dv] or NULL; W and C [n, dv]. */
+/* A token of a memory that counts (room @28's count_meet, which has the letters): alpha [1], eta
+ * [1]; x, lambda [n]; e, s [dv], v [dv] or NULL; W and C [n, dv]. */
 typedef struct miras__meeting {
   size_t n, dv;
   const float *alpha, *eta, *x, *lambda, *e, *v;
@@ -9427,8 +9440,8 @@ static void miras__count_take(const miras__meeting *m) {
  * and per entry, alpha standing for 1 and its cotangent for 0 where x_i is 0,
  *   z = dW W / r^2                 dr = -(dW x g + ds x^2) / r^2
  *   dx = (dW g + 2 x ds) / r + 2 x H dC
- *   dlambda = dr - alpha (1 - alpha) C z                dalpha = (lambda + C) lambda z + C (dr + dC)
- *   dW <- alpha (lambda + C) / r dW                     dC <- alpha (dC + dr + (1 - alpha) lambda z)
+ *   dlambda = dr - alpha (1 - alpha) C z     dalpha = (lambda + C) lambda z + C (dr + dC)
+ *   dW <- alpha (lambda + C) / r dW          dC <- alpha (dC + dr + (1 - alpha) lambda z)
  * What e is made of has its own adjoint. */
 static void miras__count_bwd(const miras__meeting *m, const miras__meeting_grads *d) {
   const size_t n = m->n, dv = m->dv;
@@ -17395,7 +17408,8 @@ static void miras__counting_error(const miras__counting *k, float *surprise) {
 /* y [dv] = W'x */
 static void miras__counting_answer(const miras__counting *k, const float *w, const float *x,
                                    float *y) {
-  k->K->gemm(MIRAS__SET, y, k->dv, miras__mat(x, k->n), miras__mat(w, k->dv), 1, k->dv, k->n, NULL);
+  k->K->gemm(MIRAS__SET, y, k->dv, miras__mat(x, k->n), miras__mat(w, k->dv), 1, k->dv, k->n,
+             NULL);
 }
 
 /* Take token t of the call in, and set its surprise. to: NULL, or the place in its stretch at which
@@ -17524,7 +17538,7 @@ static void miras__counting_write_bwd(miras__counting *k, const miras__call *a, 
     K->bias_rows(&x, g->de, k->room, k->loss, k->room + dv);
     K->copy(k->dvalue, k->room, dv);
     K->add(k->dvalue, g->dv, dv);
-    K->scale(g->de, -1, g->de, dv);              /* r = M - v moves with v too                    */
+    K->scale(g->de, -1, g->de, dv);              /* r = M - v moves with v too                   */
     K->add(k->dvalue, g->de, dv);
   } else {
     K->copy(k->dvalue, g->de, dv);
@@ -17595,10 +17609,17 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
 #undef MIRAS_X
 MIRAS__FITS(miras__engines_fit, MIRAS__COUNT(miras__engines) == MIRAS__RUN_COUNT);
 
+/* Engines of least squares, whose outer parameters have ridges. */
+MIRAS__INLINE int miras__squares(const miras__plan *p) {
+  return p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE ||
+         p->engine == MIRAS__RUN_COUNTING;
+}
+
 /* Room for the record of any. */
 typedef union miras__any_record {
   miras__block exact; miras__chunk frozen; miras__mesa mesa;
-  miras__attention pairs; miras__recursive recursive; miras__scanning scan; miras__counting counting;
+  miras__attention pairs; miras__recursive recursive; miras__scanning scan;
+  miras__counting counting;
 } miras__any_record;
 
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
@@ -17785,12 +17806,6 @@ static void miras__plan_exact(miras__plan *p) {
   p->streams = d->separate_erase ? 2 : 1;
   if (p->per_feature) p->decays = p->features;
   if (d->learning_rate_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
-}
-
-/* Engines of least squares, whose outer parameters have ridges. */
-static int miras__squares(const miras__plan *p) {
-  return p->engine == MIRAS__RUN_MESA || p->engine == MIRAS__RUN_RECURSIVE ||
-         p->engine == MIRAS__RUN_COUNTING;
 }
 
 /* Why a build without an engine has not got this memory. */
@@ -22276,7 +22291,7 @@ static int miras__layer_weights(const miras__visit *a, float *g, int round, mira
 }
 #endif
 
-/* @77 LAYERS ----------------------------------- needs 10 11 13 14 15 20 24 32 54 57 74 75 76 -- */
+/* @77 LAYERS -------------------------------- needs 10 11 13 14 15 20 24 32 54 56 57 74 75 76 -- */
 
 /* What follows from a program, and the builders of the types of layers. */
 

@@ -20,7 +20,8 @@
  *   its head      goes on learning from each tic as a memory (miras_model_desc.adapt)
  *   a matrix      78 -> 13 beside it, by cross entropy and gradient descent, warm from the same
  *                 players (miras_memory_learn); the character says the mean of both logits
- *   from nothing  one memory of preset "categories", keys: the last two tics. No training at all
+ *   from nothing  one memory, keys: the last two tics. No training at all. Of preset "categories",
+ *                 and of "events", which has half its bytes and takes entries of keys one by one
  *
  * Baselines of the same run: counts of whole tics given the last 0, 1 or 2 (Witten-Bell), and
  * softmax regression with AdaGrad on the same features. All go on learning while they are scored.
@@ -438,8 +439,9 @@ static double regression_tic(void *state, const tic *t) {
 typedef struct shared {
   miras_model *trained, *model;          /* as it was trained; the same with a head that learns */
   miras_server *still, *learning;        /* what they work in */
-  miras_memory *matrix, *nothing;        /* beside the network; alone, from nothing */
-  size_t matrix_bytes, nothing_bytes;    /* of their states */
+  miras_memory *matrix, *cold[2];        /* beside the network; alone, from nothing */
+  miras_memory *nothing;                 /* one of them */
+  size_t matrix_bytes;                   /* of its state */
 } shared;
 static shared game;
 
@@ -637,6 +639,7 @@ static void open_network(int seed) {
 static void open_memories(void) {
   miras_memory_desc d;
   char why[256];
+  int i;
   memset(&d, 0, sizeof d);                      /* a matrix, gradient descent, keys as they are */
   d.bias = MIRAS_BIAS_CROSS_ENTROPY;
   snprintf(d.groups, sizeof d.groups, "3,3,5,2");
@@ -647,13 +650,14 @@ static void open_memories(void) {
   if (!game.matrix) die("the matrix memory: %s", why);
   (void)miras_memory_state(game.matrix, &game.matrix_bytes);
 
-  miras_memory_preset(&d, MIRAS_PRESET_CATEGORIES);
-  snprintf(d.groups, sizeof d.groups, "3,3,5,2");
-  d.key_dim = 2 * ENTRIES + 1;
-  d.value_dim = ENTRIES;
-  game.nothing = miras_memory_open(&d, NULL, why, sizeof why);
-  if (!game.nothing) die("the memory from nothing: %s", why);
-  (void)miras_memory_state(game.nothing, &game.nothing_bytes);
+  for (i = 0; i < 2; i++) {
+    miras_memory_preset(&d, i ? MIRAS_PRESET_EVENTS : MIRAS_PRESET_CATEGORIES);
+    snprintf(d.groups, sizeof d.groups, "3,3,5,2");
+    d.key_dim = 2 * ENTRIES + 1;
+    d.value_dim = ENTRIES;
+    game.cold[i] = miras_memory_open(&d, NULL, why, sizeof why);
+    if (!game.cold[i]) die("the memory from nothing: %s", why);
+  }
 }
 
 static learner character_make(const char *name, int parts) {
@@ -723,9 +727,7 @@ static double score_all(learner *row, double *us, long *allocated) {
 }
 
 static double cold_all(learner *row) {
-  learner memory = learner_make("memory, preset categories", nothing_tic, 0,
-                                sizeof(view) + game.nothing_bytes);
-  double bits;
+  double bits = 0;
   int i;
   printf("\nBits a tic, from nothing: all %d recordings, each by itself\n", player_count);
   for (i = 0; i < 3; i++) {
@@ -743,10 +745,16 @@ static double cold_all(learner *row) {
            learner_cold(&row[REGRESSIONS + i], r));
     free(r);
   }
-  memcpy((view *)memory.start + 1, miras_memory_state(game.nothing, NULL), game.nothing_bytes);
-  bits = learner_cold(&memory, memory.start);
-  printf("  %-32s %7.4f  (%lu bytes)\n", memory.name, bits, (unsigned long)memory.bytes);
-  learner_free(&memory);
+  for (i = 1; i >= 0; i--) {
+    size_t bytes;
+    void *state = miras_memory_state(game.nothing = game.cold[i], &bytes);
+    learner memory = learner_make(i ? "memory, preset events" : "memory, preset categories",
+                                  nothing_tic, 0, sizeof(view) + bytes);
+    memcpy((view *)memory.start + 1, state, bytes);
+    bits = learner_cold(&memory, memory.start);
+    printf("  %-32s %7.4f  (%lu bytes)\n", memory.name, bits, (unsigned long)memory.bytes);
+    learner_free(&memory);
+  }
   return bits;
 }
 
@@ -1147,6 +1155,7 @@ int main(int argc, char **argv) {
   free(line);
   miras_server_close(game.still), miras_server_close(game.learning);
   miras_model_close(game.model), miras_model_close(game.trained);
-  miras_memory_close(game.matrix), miras_memory_close(game.nothing);
+  miras_memory_close(game.matrix);
+  miras_memory_close(game.cold[0]), miras_memory_close(game.cold[1]);
   return rollback && file && !allocated ? 0 : 1;
 }

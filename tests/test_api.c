@@ -169,7 +169,7 @@ static void names_round_trip(void **state) {
     assert_non_null(name);
     assert_int_equal(miras_memory_preset(&alone, (miras_preset)i), MIRAS_OK);
     if (i >= MIRAS_PRESET_ROWS && i != MIRAS_PRESET_SIGNALS &&
-        i != MIRAS_PRESET_CATEGORIES) {                             /* it is its row's */
+        i != MIRAS_PRESET_CATEGORIES && i != MIRAS_PRESET_EVENTS) {   /* it is its row's */
       int rows = 0;
       for (j = 0; j < MIRAS_PRESET_ROWS; j++) {
         miras_memory_preset(&row, (miras_preset)j);

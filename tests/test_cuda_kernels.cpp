@@ -28,7 +28,7 @@ static unsigned threads = 32;
 /* The records and tables of the two sides. */
 #define RECORDS(X) X(matrix) X(norming) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
   X(gating) X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads) \
-  X(absorbing) X(scan) X(scan_grads)
+  X(absorbing) X(scan) X(scan_grads) X(meeting) X(meeting_grads)
 #define RECORD(name) typedef ::miras__##name name;
 struct host {
   typedef ::miras__kernels table;
@@ -419,6 +419,28 @@ template <class Y> struct cases {
     K->scan_bwd(&f, &g);
   }
 
+  /* 9 rows of states [n, N], of which one is not met; form: with values */
+  BOTH static typename Y::meeting meeting_of(const shape *s, float *p) {
+    typename Y::meeting m;
+    m.n = M < 9 ? M : 9, m.dv = N, m.x = AT(3), m.lambda = AT(3) + 9, m.alpha = AT(3) + 18;
+    m.eta = AT(3) + 19, m.e = AT(4), m.v = F ? AT(5) : NULL, m.w = AT(0), m.c = AT(1), m.s = AT(2);
+    return m;
+  }
+  BOTH static void count_meet(T *K, const shape *s, float *p) {
+    const typename Y::meeting m = meeting_of(s, p);
+    K->count_meet(&m);
+  }
+  BOTH static void count_take(T *K, const shape *s, float *p) {
+    const typename Y::meeting m = meeting_of(s, p);
+    K->count_take(&m);
+  }
+  BOTH static void count_bwd(T *K, const shape *s, float *p) {
+    const typename Y::meeting m = meeting_of(s, p);
+    const typename Y::meeting_grads g = {AT(6), AT(7), AT(8), AT(9), AT(10), AT(11), AT(12),
+                                         AT(13)};
+    K->count_bwd(&m, &g);
+  }
+
   /* of the frozen engine: two layers, whose slices are rows and columns, or all of each */
   BOTH static typename Y::plan *plan_of(const shape *s, float *p) {
     typename Y::plan *plan = (typename Y::plan *)(void *)AT(13);
@@ -581,7 +603,7 @@ template <class Y> struct cases {
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
   X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 14)            \
   X(gate_rows_bwd, 7) X(number_loss, 12) X(absorb, 2) X(recede, 1) X(outer_even, 1)  \
-  X(scan_fwd, 4) X(scan_bwd, 2)
+  X(scan_fwd, 4) X(scan_bwd, 2) X(count_meet, 2) X(count_take, 2) X(count_bwd, 2)
 
 /* Those by parts, of which `which` counts behind the others. */
 #define PARTS(X) X(part_rows, 20) X(part_bwd, 20)

@@ -34,7 +34,7 @@
   #define MIRAS_TEST_SHARE 1
 #endif
 
-enum { SLOTS = 12, SLOT_BYTES = 1 << 20 };
+enum { SLOTS = 18, SLOT_BYTES = 1 << 20 };
 
 static unsigned char *slot_base[SLOTS];
 
@@ -981,6 +981,127 @@ static void test_scan(void **state) {
       for (home = 0; home < 2; home++) check_scan(sizes[i][0], sizes[i][1], side, home);
 }
 
+/* ---- memories that count entries ---- */
+
+/* A token of a state [n, dv] against the formula in double, some entries of the key being 0, and
+ * the adjoint against differences of the formula. All sets of vectors have the same bits. */
+enum { MEET_AT = 15, MEET_MOST = 9 * 40 };
+
+/* sum of pull over W and C behind a token, of W, C, x, lambda, e; alpha and eta at the end of x. */
+static double met(size_t n, size_t dv, int kinds, double *const *z, const double *v,
+                  const double *pull_w, const double *pull_c, double *w_to, double *c_to) {
+  const double alpha = z[2][n], eta = z[2][n + 1];
+  double total = 0;
+  size_t i, j;
+  for (j = 0; j < dv; j++) {
+    const double e = z[4][j], h = kinds ? v[j] - e / 2 : 1;
+    double s = 0, g;
+    for (i = 0; i < n; i++)
+      if (z[2][i] < 0 || z[2][i] > 0)
+        s += z[2][i] * z[2][i] / (z[3][i] + alpha * z[1][i * dv + j]);
+    g = eta * e / (1 + eta * h * s);
+    for (i = 0; i < n; i++) {
+      const size_t at = i * dv + j;
+      const double x = z[2][i], keep = x < 0 || x > 0 ? alpha : 1, r = z[3][i] + keep * z[1][at];
+      const double w = keep * (z[3][i] + z[1][at]) / r * z[0][at] + x * g / r;
+      const double c = keep * z[1][at] + eta * h * x * x;
+      total += pull_w[at] * w + pull_c[at] * c;
+      if (w_to) w_to[at] = w, c_to[at] = c;
+    }
+  }
+  return total;
+}
+
+static void check_meeting(size_t n, size_t dv, int side, int kinds) {
+  static float first[MEET_AT][MEET_MOST];
+  static double z[5][MEET_MOST], v[40], pull[2][MEET_MOST], w[MEET_MOST], c[MEET_MOST];
+  double *const in[5] = {z[0], z[1], z[2], z[3], z[4]};
+  const size_t all = n * dv;
+  const size_t counts[MEET_AT] = {all, all, n + 2, n, dv, dv, dv, all, all, dv, dv, dv, all, all,
+                                  all};
+  const miras__kernels *vectors = NULL;
+  size_t i, j;
+  int t, s;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    float *x[MEET_AT], *after[2];
+    miras__meeting m;
+    miras__meeting_grads g;
+    if (!miras__kernels_usable(k)) continue;
+    for (s = 0; s < MEET_AT; s++) {
+      x[s] = place(s, counts[s], side);
+      draw_all(x[s], counts[s], UNIFORM, (uint64_t)s + all);
+    }
+    for (i = 0; i < all; i++) x[1][i] = i % 3 ? fabsf(x[1][i]) * 4 : 0;
+    for (i = 0; i < n; i++) x[3][i] = 0.3f + fabsf(x[3][i]);
+    for (i = 0; i < n; i += 4) x[2][i] = 0;
+    x[2][n] = all % 2 ? 0.75f : 1, x[2][n + 1] = 0.5f;
+    for (j = 0; j < dv; j++) x[5][j] = 1.5f + fabsf(x[5][j]), x[6][j] = 0;
+    for (s = 0; s < 5; s++)
+      for (i = 0; i < counts[s]; i++) z[s][i] = (double)x[s][i];
+    for (j = 0; j < dv; j++) v[j] = (double)x[5][j];
+    for (i = 0; i < all; i++) pull[0][i] = (double)x[7][i], pull[1][i] = (double)x[8][i];
+    m.n = n, m.dv = dv, m.x = x[2], m.alpha = x[2] + n, m.eta = x[2] + n + 1, m.lambda = x[3];
+    m.e = x[4], m.v = kinds ? x[5] : NULL, m.s = x[6];
+    after[0] = place(MEET_AT, all, side), after[1] = place(MEET_AT + 1, all, side);
+    memcpy(after[0], x[0], all * sizeof(float)), memcpy(after[1], x[1], all * sizeof(float));
+    m.w = after[0], m.c = after[1];
+    k->count_meet(&m);
+    k->count_take(&m);
+    (void)met(n, dv, kinds, in, v, pull[0], pull[1], w, c);
+    for (i = 0; i < all; i++)
+      assert_true(fabs((double)after[0][i] - w[i]) < 1e-5 &&
+                  fabs((double)after[1][i] - c[i]) < 1e-5);
+    m.w = x[0], m.c = x[1];
+    g.dw = x[7], g.dc = x[8], g.de = x[9], g.dv = x[10], g.deta = x[11], g.dx = x[12];
+    g.dlambda = x[13], g.dalpha = x[14];
+    k->count_bwd(&m, &g);
+    for (s = 0; s < 5; s++)
+      for (i = 0; i < counts[s]; i++) {
+        const double step = 1e-6, was = z[s][i];
+        double slope, is = 0;
+        if (s == 2 && i < n && !(was < 0 || was > 0)) continue;      /* decays begin there */
+        z[s][i] = was + step;
+        slope = met(n, dv, kinds, in, v, pull[0], pull[1], NULL, NULL);
+        z[s][i] = was - step;
+        slope = (slope - met(n, dv, kinds, in, v, pull[0], pull[1], NULL, NULL)) / (2 * step);
+        z[s][i] = was;
+        if (s < 2) is = (double)x[7 + s][i];
+        else if (s == 4) is = (double)x[9][i];
+        else if (s == 2 && i == n + 1)
+          for (j = 0; j < dv; j++) is += (double)x[11][j];
+        else if (s == 2 && i == n)
+          for (j = 0; j < all; j++) is += (double)x[14][j];
+        else
+          for (j = 0; j < dv; j++) is += (double)x[s == 2 ? 12 : 13][i * dv + j];
+        if (!(fabs(is - slope) < 2e-4 * (1 + fabs(slope))))
+          fail_msg("count_bwd of %s: %d of %d is %g, not %g", k->name, (int)i, s, is, slope);
+      }
+    if (!fused(k)) continue;
+    for (s = 7; s < MEET_AT; s++) {
+      if (vectors && !same_bits(x[s], first[s], counts[s]))
+        fail_msg("count_bwd: %s has other bits than %s", k->name, vectors->name);
+      memcpy(first[s], x[s], counts[s] * sizeof(float));
+    }
+    for (s = 0; s < 2; s++) {
+      if (vectors && !same_bits(after[s], first[s], all))
+        fail_msg("count_take: %s has other bits than %s", k->name, vectors->name);
+      memcpy(first[s], after[s], all * sizeof(float));
+    }
+    vectors = k;
+  }
+}
+
+static void test_meeting(void **state) {
+  static const size_t sizes[][2] = { { 1, 1 }, { 2, 3 }, { 9, 7 }, { 3, 8 }, { 5, 17 }, { 4, 40 } };
+  size_t i;
+  int side, kinds;
+  (void)state;
+  for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (side = 0; side < 3; side++)
+      for (kinds = 0; kinds < 2; kinds++) check_meeting(sizes[i][0], sizes[i][1], side, kinds);
+}
+
 /* ---- links ---- */
 
 enum { LINKED = 66 * 70 };
@@ -1823,6 +1944,7 @@ int main(void) {
     cmocka_unit_test(test_widen),         cmocka_unit_test(test_widen_times),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
     cmocka_unit_test(test_absorb),        cmocka_unit_test(test_scan),
+    cmocka_unit_test(test_meeting),
     cmocka_unit_test(test_lq),
     cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),
     cmocka_unit_test(test_rotary),

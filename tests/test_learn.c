@@ -206,6 +206,18 @@ static void test_learn(void **state) {
               check_learn(&d, (uint64_t)(tried + 1), tried % 3);
               check_learn(&d, (uint64_t)(tried + 2), 1);
             }
+  for (int n = 0; n < 40; n++) { /* those that count entries */
+    miras_memory_desc d = exact_cell(COUNTED + n % 2, 1, (uint64_t)(7000 + n));
+    int groups, sparse;
+    d.decay_gate = d.learning_rate_gate = MIRAS_GATE_CONSTANT;
+    if (n % 8) d.feature_map = MIRAS_FEATURE_IDENTITY;
+    d = tidy(d);
+    if (inside_plan(&d, &groups, &sparse, NULL, 0) != MIRAS_OK) failed("refused: %s", label(&d));
+    if (!sparse && !d.feature_map && !d.reset_every) failed("not sparse: %s", label(&d));
+    tried++, fast += sparse;
+    check_learn(&d, (uint64_t)(n + 1), n % 3);
+    check_learn(&d, (uint64_t)(n + 2), 1);
+  }
   printf("  %d memories, %d of them with sparse keys at their own cost\n", tried, fast);
   if (tried < 500 || fast < 40) failed("only %d memories, %d fast", tried, fast);
   finish();

@@ -461,6 +461,7 @@ static void test_names(void **state) {
                        "p ridge [4] 48;"},
     {MIRAS_PRESET_SIGNALS, "s L [4,4] 0; s ridge_left [4] 16; s usual [3] 20; d P [4,4] 0; "
                            "s W [4,6] 23; p init.W [4,6] 0; p ridge [4] 48;"},
+    {MIRAS_PRESET_EVENTS, "s W [4,6] 0; s counts [4,6] 24; p init.W [4,6] 0; p ridge [4] 48;"},
     {MIRAS_PRESET_TITANS, "s W1 [4,16] 0; s W2 [16,6] 64; s momentum.W1 [4,16] 160; "
                    "s momentum.W2 [16,6] 224; p init.W1 [4,16] 0; p init.W2 [16,6] 64;"},
     {MIRAS_PRESET_MONETA, "s A1 [4,16] 0; s A2 [16,6] 64; d W1 [4,16] 0; d W2 [16,6] 64; "
@@ -529,7 +530,8 @@ static void test_names(void **state) {
 
 static const char *const part_names[] = {
   "W1", "b1", "A1", "z", "momentum.W1", "momentum.A1", "momentum.b1", "last.keys", "last.values",
-  "last.thresholds", "H", "G", "W", "L", "P", "faded", "ridge_left", "usual", "keys", "values",
+  "last.thresholds", "H", "G", "W", "L", "P", "counts", "faded", "ridge_left", "usual",
+  "keys", "values",
   "init.W1", "init.A1", "init.b1", "init.z", "init.G", "init.W", "gain", "bias", "ridge",
   "decay_log", "rates"};
 static int met[COUNT(part_names)];
