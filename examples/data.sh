@@ -7,6 +7,7 @@
 #                                         shuttle.csv  nine numbers of a radiator, labelled
 #   sh examples/data.sh forecast FOLDER   etth1.csv    two years of a transformer, seven columns by
 #                                         the hour
+#   sh examples/data.sh events FOLDER     ml-100k.inter  100,000 times somebody's stars for a film
 #   sh examples/data.sh npc FOLDER        freedm.wad, freedoom1.wad, freedoom2.wad: recorded games
 #   sh examples/data.sh keyboard FOLDER   corpus.txt   most of an FAQ of seven sections, to train on
 #                                         heldout.txt  the rest of it
@@ -84,6 +85,14 @@ anomaly() {
     from=$(pypi river 0.26.1 river/datasets/shuttle.csv.gz) || exit 1
     gzip -dc "$from" | keep shuttle.csv || exit 1
   fi
+}
+
+# ---- events ----
+
+events() {
+  has ml-100k.inter && return
+  file=$(pypi recbole 1.2.1 recbole/dataset_example/ml-100k/ml-100k.inter) || exit 1
+  keep ml-100k.inter <"$file"
 }
 
 # ---- forecast ----
@@ -201,8 +210,8 @@ prose() {
 }
 
 case $what in
-  anomaly|forecast|npc|keyboard|prose) ;;
-  *) fail "what for? sh examples/data.sh anomaly|forecast|npc|keyboard|prose FOLDER" ;;
+  anomaly|events|forecast|npc|keyboard|prose) ;;
+  *) fail "what for? sh examples/data.sh anomaly|events|forecast|npc|keyboard|prose FOLDER" ;;
 esac
 [ -n "$folder" ] || fail "where to? sh examples/data.sh $what FOLDER"
 mkdir -p "$folder" || exit 1

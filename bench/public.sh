@@ -1,0 +1,45 @@
+#!/bin/sh
+# public.sh: data that decided nothing here, beside the field's plain methods: the tables of
+# bench/results/public.md.
+#
+#   sh bench/public.sh [FOLDER]         all of it; data into ./public
+#   JOBS=events sh bench/public.sh      one: events, series
+#
+#   events   MovieLens-100k in the order of time: will a user like a film? (bench/events.c)
+#   series   ETTh1, seven columns by the hour, 1 and 24 hours ahead (examples/forecast.c)
+#
+# Data comes from packages of PyPI (examples/data.sh). Baselines are in the same run.
+set -eu
+cd "$(dirname "$0")/.."
+folder=${1:-public}
+mkdir -p "$folder"
+cc=${CC:-cc}
+
+heading() { printf '\n## %s\n\n' "$1"; }
+
+machine() {
+  name=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1)
+  echo "${name:-unknown processor}, $($cc --version | head -n 1), $(date +%Y-%m-%d)"
+}
+
+events() {
+  heading 'Sparse categories: MovieLens-100k'
+  sh examples/data.sh events "$folder" >&2
+  $cc -O2 bench/events.c -o "$folder/events" -lm
+  "$folder/events" "$folder/ml-100k.inter"
+}
+
+series() {
+  sh examples/data.sh forecast "$folder" >&2
+  $cc -O2 examples/forecast.c -o "$folder/forecast" -lm
+  for hours in 1 24; do
+    heading "A series with seasons: ETTh1, $hours ahead"
+    echo '```'
+    (cd "$folder" && ./forecast etth1.csv season=24 horizon=$hours train=8640 valid=2880 \
+      test=2880 seeds=3) 2>/dev/null
+    echo '```'
+  done
+}
+
+echo "$(machine); \`JOBS='${JOBS:-events series}' sh bench/public.sh\`"
+for job in ${JOBS:-events series}; do $job; done
