@@ -428,24 +428,22 @@ typedef enum miras_algorithm {
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
-typedef enum miras_activation {
-  MIRAS_ACTIVATION_GELU,
-  MIRAS_ACTIVATION_SILU,
-  MIRAS_ACTIVATION_IDENTITY,
-  MIRAS_ACTIVATION_COUNT
-} miras_activation;
-
-/* Map of keys and queries before a matrix memory sees them; its width is "features". */
-typedef enum miras_feature {
-  MIRAS_FEATURE_IDENTITY,
-  MIRAS_FEATURE_ELU,       /* elu(x) + 1: x + 1 for x > 0, else exp(x)                           */
-  MIRAS_FEATURE_RELU,
-  MIRAS_FEATURE_RELU2,     /* max(x, 0)^2                                                        */
-  MIRAS_FEATURE_SOFTMAX,   /* over the key's entries                                             */
-  MIRAS_FEATURE_POLY2,     /* [1, x, x_i x_j (i <= j)] with sqrt(1, 1, 1/2 (i = j) or 1), so that
+/* What numbers go through. The comment of a field says which of these it takes, first of all the
+ * usual one, which MIRAS_FN_USUAL stands for, a 0. */
+typedef enum miras_function {
+  MIRAS_FN_USUAL,
+  MIRAS_FN_NONE,           /* x as it is; of what multiplies: nothing does                       */
+  MIRAS_FN_GELU,           /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                      */
+  MIRAS_FN_SILU,           /* x sigmoid(x)                                                       */
+  MIRAS_FN_SIGMOID,
+  MIRAS_FN_RELU,           /* max(x, 0)                                                          */
+  MIRAS_FN_RELU2,          /* max(x, 0)^2                                                        */
+  MIRAS_FN_ELU,            /* elu(x) + 1: x + 1 for x > 0, else exp(x)                           */
+  MIRAS_FN_SOFTMAX,        /* over all entries                                                   */
+  MIRAS_FN_POLY2,          /* [1, x, x_i x_j (i <= j)] with sqrt(1, 1, 1/2 (i = j) or 1), so that
                               phi(q).phi(k) = 1 + q.k + (q.k)^2/2; width 1 + d + d(d+1)/2        */
-  MIRAS_FEATURE_COUNT
-} miras_feature;
+  MIRAS_FN_COUNT
+} miras_function;
 
 /* Is the error measured before or after the state has decayed? Matters with decay and L2 only.   */
 typedef enum miras_order {
@@ -555,7 +553,8 @@ typedef struct miras_parallel {
 
 /* One learning memory: the four choices, sizes and constants. Fill it with miras_memory_preset,
  * then change what you like. A zero means the default that the field's comment names (0 -> 4), and
- * there is one only where zero itself could not be meant: else it is the number 0, or refused. */
+ * there is one only where zero itself could not be meant, as of sizes, exponents and divisors: else
+ * it is the number 0, or refused. */
 typedef struct miras_memory_desc {
   miras_arch architecture;
   miras_bias bias;
@@ -573,7 +572,7 @@ typedef struct miras_memory_desc {
   int depth;               /* MLP: layers, 1..4; 0 -> 2                                          */
   int expansion;           /* MLP of 2 to 4 layers, gated MLP: hidden width = expansion * key_dim,
                               1..16; 0 -> 4                                                      */
-  miras_activation activation; /* of those: between the layers                                   */
+  miras_function activation; /* of those: between the layers: GELU, SILU, NONE                   */
   int inner_norm;          /* MLP, gated MLP: 1 puts a layer norm (learned gain and bias) on the
                               output                                                             */
   float norm_epsilon;      /* of inner_norm, added to the variance, up to 1; 0 -> 1e-5           */
@@ -582,7 +581,8 @@ typedef struct miras_memory_desc {
                               MIRAS_RETENTION_ALL, or MIRAS_RETENTION_L2 or L2_BOTH and
                               MIRAS_DECAY_TARGET_INITIAL                                         */
   miras_qk_norm qk_norm; /* not of KV caches, nor inside a model, whose qk_map says it           */
-  miras_feature feature_map; /* matrix memories: the map of keys and queries                     */
+  miras_function feature_map; /* matrix memories: the map of keys and queries, whose width is
+                              "features": NONE, ELU, RELU, RELU2, SOFTMAX, POLY2                 */
   int normalize;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
                               negative (ELU, RELU, RELU2, SOFTMAX)                               */
@@ -605,8 +605,8 @@ typedef struct miras_memory_desc {
   int window;              /* KV cache: how many pairs it holds, 1..2^20; 0 -> 1024. As many as the
                               longest sequence make it full attention                            */
   int iterations;          /* least squares: most steps of conjugate gradients, 1..256; 0 -> 30  */
-  float tolerance;         /* of those: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
-                              0 -> 1e-12                                                         */
+  float tolerance;         /* of those: stop when |residual|^2 <= tolerance |query|^2, 0..1, presets
+                              1e-12; 0 where nothing is left of it                               */
   float ridge;             /* least squares, by recursion too: initial value of the outer parameter
                               lambda [heads, features] on the diagonal, 1e-6..1e6; presets 1     */
   int ridge_relative;      /* by recursion: 1 has ridges of lambda times the mean |phi(k)|^2 of
@@ -761,16 +761,6 @@ typedef enum miras_qk_map {
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
-/* Each number of queries, keys or values goes through this function behind its convolution, or,
- * where it has none, behind its projection. */
-typedef enum miras_qkv_act {
-  MIRAS_QKV_ACT_SILU,
-  MIRAS_QKV_ACT_NONE,
-  MIRAS_QKV_ACT_RELU,
-  MIRAS_QKV_ACT_ELU,           /* elu(x) + 1, as MIRAS_FEATURE_ELU                               */
-  MIRAS_QKV_ACT_COUNT
-} miras_qkv_act;
-
 /* These of queries, keys and values go through a convolution. */
 typedef enum miras_conv_on {
   MIRAS_CONV_ON_ALL,
@@ -786,17 +776,6 @@ typedef enum miras_norm {
   MIRAS_NORM_NONE,         /* nothing; of what memories say alone (Mamba)                        */
   MIRAS_NORM_COUNT
 } miras_norm;
-
-/* The normed answers of memories are multiplied by this function of g = h W_g, h the layer's normed
- * input. */
-typedef enum miras_out_gate {
-  MIRAS_OUT_GATE_SILU,
-  MIRAS_OUT_GATE_SIGMOID,
-  MIRAS_OUT_GATE_NONE,          /* nothing; there is no W_g                                      */
-  MIRAS_OUT_GATE_GELU,
-  MIRAS_OUT_GATE_SILU_FIRST,    /* silu(g), and what it has multiplied is normed then (Mamba-2)  */
-  MIRAS_OUT_GATE_COUNT
-} miras_out_gate;
 
 /* How many of the entries of a head turn with the position (RoPE), the first ones. */
 typedef enum miras_rope_share {
@@ -868,13 +847,6 @@ typedef enum miras_layer_type {
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
 
-/* The MLP that ends a layer, of h = norm(x). */
-typedef enum miras_mlp {
-  MIRAS_MLP_SWIGLU,        /* W_down (silu(W_gate h) (.) W_up h)                                 */
-  MIRAS_MLP_RELU2,         /* W_down max(W_up h, 0)^2                                            */
-  MIRAS_MLP_COUNT
-} miras_mlp;
-
 /* A mixer stands around the memories of a layer: it makes keys, queries, values and gates of the
  * layer's input, and says what becomes of the answers. Layers of types memory, mag, mac,
  * rwkv and parallel have one; of a field that not all of them know, the comment says whose it is,
@@ -898,8 +870,9 @@ typedef struct miras_mixer_desc {
   int conv_bias;           /* 1: convolutions have a learned bias                                */
   int share_qk;            /* 1: keys have no projection: their convolution is one of the queries'
                               projection (TTT on Mamba's backbone)                               */
-  miras_qkv_act qk_act;    /* activation of queries and keys                                     */
-  miras_qkv_act v_act;     /* activation of values                                               */
+  miras_function qk_act;   /* of queries and keys, behind their convolutions, or where they have
+                              none behind their projections: SILU, NONE, RELU, ELU               */
+  miras_function v_act;    /* of values, likewise                                                */
   int from_values;         /* type memory: 1 makes queries, keys and what the gates are made of from
                               the token's values, all heads side by side, as their convolution and
                               activation have left them, and not from the layer's normed input, by
@@ -937,7 +910,9 @@ typedef struct miras_mixer_desc {
   miras_norm out_norm;     /* type memory: the norm of answers                                   */
   float out_norm_epsilon;  /* types memory, rwkv: epsilon of the norm of answers, up to 1; 0 -> the
                               model's norm_epsilon, of rwkv times value_dim                      */
-  miras_out_gate out_gate; /* type memory: what multiplies normed answers                        */
+  miras_function out_gate; /* type memory: multiplies normed answers, of g = h W_g, h the layer's
+                              normed input: SILU, SIGMOID, NONE (there is no W_g), GELU          */
+  int out_gate_first;      /* 1: answers are multiplied first and normed then (Mamba-2)          */
   int out_gate_rank;       /* type memory: 0: W_g of the output gate is one matrix; else the gate is
                               of g = h W W' + a learned offset, and this their rank (KDA). Type
                               rwkv: as the ranks of miras_rwkv_desc, c = 5                       */
@@ -984,14 +959,14 @@ typedef struct miras_conv_desc {
 /* The MLP that ends a layer, or is all of it (type MLP). */
 typedef struct miras_mlp_desc {
   int none;                /* 1: the layer has no MLP; not of type MLP                           */
-  miras_mlp type;          /* which                                                              */
+  miras_function act;      /* of h = norm(x): SILU: SwiGLU, W_down (silu(W_gate h) (.) W_up h);
+                              RELU2: W_down relu2(W_up h)                                        */
   int hidden;              /* its width, 1..2^20; 0 -> 8/3 width, rounded up to a multiple of 8, or
-                              with MIRAS_MLP_RELU2 4 width; with none it must be 0               */
+                              with RELU2 4 width; with none it must be 0                         */
   int token_shift;         /* of layers of type MLP, 1: it reads h + (h of the token before - h) (.)
                               a learned mix per channel (RWKV's channel mixing)                  */
   int experts;             /* 0, or how many MLPs there are instead of one, up to 1024: a mixture of
-                              experts (EXPERTS in room @05); needs MIRAS_MLP_SWIGLU, token_shift
-                              0                                                                  */
+                              experts (EXPERTS in room @05); needs SILU, token_shift 0           */
   int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
   int norm_topk;           /* 1: their probabilities are divided by their sum                    */
   int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
@@ -1085,10 +1060,10 @@ typedef struct miras_adapt_desc {
   float learning_rate;     /* 0: nothing is learned; 1: as far as fits best; up to 100           */
   float decay_rate;        /* all that is learned decays by this with each row that more is
                               learned from, 0..1                                                 */
-  float ridge;             /* how little is expected to be learned, 1e-6..1e6; 0: twice what
+  float ridge;             /* how little is expected to be learned, 1e-6..1e6; 0 -> twice what
                               keys have of entries but hashes                                    */
-  float drift;             /* how fast what is known is doubted again, 0..1: it is after 1/drift
-                              rows; 0 -> 1e-4                                                    */
+  float drift;             /* how fast what is known is doubted again, 1e-9..1: it is after 1/drift
+                              rows; 0 -> 1e-4, for with none later rows would teach ever less    */
   int hidden;              /* 1: keys hold what outputs are made of, the last hidden row         */
   int vectors;             /* 1: keys hold the row's vectors                                     */
   int contexts;            /* 0, or keys hold hashes of the last tokens, which share 2^contexts
@@ -2012,7 +1987,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
    An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
    and others go without by mlp.none. MLPs may square a ReLU instead, norms be layer norms, and one
-   more stand behind the embedding: `mlp.type`, `norm`, `embed_norm`. A convolution (c) as a layer
+   more stand behind the embedding: `mlp.act`, `norm`, `embed_norm`. A convolution (c) as a layer
    is x + convolution(norm(x)) + bias, channel by channel. Parameters lie in one flat block with a
    table of named views, and a model is hardly more.
 
@@ -2365,7 +2340,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
        norm x GAIN, shift x GAIN    the stream normed; with that of the token before, for
        mix a N                      a + (before - a) (.) mix N, N from 0 on
        times a WEIGHT N [bias B] .. products; conv a [WEIGHT TAPS [bias B]] FUNCTION: silu,
-                                    identity, relu or elu of a causal convolution, or of a
+                                    none, relu or elu of a causal convolution, or of a
        rms a HEADS [GAIN]           norms of so many parts of a; head_norm a [b FUNCTION]: of what
                                     a memory says; gate a b FUNCTION: a (.) f(b), f silu, sigmoid or
                                     gelu; multiply a b, relu2 a, copy a
@@ -2409,10 +2384,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              bring keep and value_keep (before: decay, value_decay), mixer.keep_min (decay_min);
              miras_view.weight_decay (decay). Rotary positions are a record, mixer.rope and
              attention.rope: .type, .theta, .dim, .share, .interleaved, with the same names in
-             files; memories can turn in part, attention by neighbours. A 0 is a default only where
-             zero could not be meant: learning_rate 0 learns nothing, ridge, sparsity and
-             mixer.conv_size have no default (presets and changes put 1, 1e-3 and 4 there), an
-             event's elapsed is a pointer, and AdamW's options are MIRAS_ADAMW(decay, clip).
+             files; memories can turn in part, attention by neighbours. Functions are of one type:
+             MIRAS_FN_SILU (MIRAS_ACTIVATION_SILU, _QKV_ACT_, _OUT_GATE_), MIRAS_FN_ELU
+             (MIRAS_FEATURE_ELU) and so on; MIRAS_FN_NONE, in files none, for _IDENTITY, mlp.act for
+             mlp.type (silu for swiglu), mixer.out_gate_first for _SILU_FIRST. A 0 is a default only
+             where zero could not be meant: learning_rate 0 learns nothing, tolerance 0 allows none,
+             ridge, sparsity and mixer.conv_size have no default (presets and changes put 1, 1e-12,
+             1, 1e-3 and 4 there), an event's elapsed is a pointer, and AdamW's options are
+             MIRAS_ADAMW(decay, clip).
              Models of several kinds of layer, attention, MLPs, convolutions and published layers
              among them; layers as text (program); rows of vectors (inputs and outputs,
              miras_batch); training apart from running (miras_trainer); a head that learns while it
@@ -3199,7 +3178,8 @@ typedef struct miras__case {
 enum { MIRAS__DEPTH = 4 };
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
-enum { MIRAS__WORD, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT, MIRAS__FACT };
+enum { MIRAS__WORD, MIRAS__FUNCTION, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT,
+       MIRAS__FACT };
 /* What files must agree in: none of them, those of states, all. */
 enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE };
 /* Defaults that follow from other fields. */
@@ -3215,7 +3195,8 @@ typedef struct miras__field {
   unsigned char decides;
   float low, high;
   float normal;            /* what 0 stands for                                                  */
-  const char *words;       /* of the numbers from 0 on; of a fact, what is so                    */
+  const char *words;       /* of the numbers from 0 on; of functions those that it takes, the usual
+                              one first; of a fact, what is so                                   */
   const char *when;        /* where it has a meaning; elsewhere it must be 0                     */
 } miras__field;
 
@@ -3223,6 +3204,8 @@ typedef struct miras__field {
   name, (uint16_t)offsetof(miras__case, member), (uint16_t)sizeof(((miras__case *)0)->member)
 #define MIRAS__W(f, since, count, when, words) \
   {MIRAS__AT(#f, l.f), MIRAS__WORD, since, MIRAS__SHAPE, 0, (count) - 1, 0, words, when}
+#define MIRAS__P(f, since, x, when, words) \
+  {MIRAS__AT(#f, l.f), MIRAS__FUNCTION, since, MIRAS__SHAPE, 0, MIRAS_FN_COUNT - 1, x, words, when}
 #define MIRAS__N(f, since, low, high, normal, when) \
   {MIRAS__AT(#f, l.f), MIRAS__WHOLE, since, MIRAS__SHAPE, low, high, normal, NULL, when}
 #define MIRAS__M(f, since, low, high, normal, when) \
@@ -3268,12 +3251,12 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.chunk, 2, 1, 1024, 1, ""),
   MIRAS__N(memory.depth, 2, 1, MIRAS__DEPTH, 2, "architecture mlp"),
   MIRAS__N(memory.expansion, 2, 1, 16, 4, "deep"),
-  MIRAS__W(memory.activation, 2, MIRAS_ACTIVATION_COUNT, "deep", "gelu silu identity"),
+  MIRAS__P(memory.activation, 2, MIRAS_FN_GELU, "deep", "gelu silu none"),
   MIRAS__N(memory.inner_norm, 2, 0, 1, 0, "architecture mlp gated-mlp"),
   MIRAS__N(memory.inner_residual, 2, 0, 1, 0, "architecture mlp gated-mlp"),
   MIRAS__N(memory.inner_bias, 2, 0, 1, 0, "architecture mlp"),
-  MIRAS__W(memory.feature_map, 2, MIRAS_FEATURE_COUNT, "architecture matrix",
-           "identity elu relu relu2 softmax poly2"),
+  MIRAS__P(memory.feature_map, 2, MIRAS_FN_NONE, "architecture matrix",
+           "none elu relu relu2 softmax poly2"),
   MIRAS__N(memory.normalize, 2, 0, 1, 0, "exact"),
   MIRAS__N(memory.inner_steps, 2, 1, 8, 1, ""),
   MIRAS__N(memory.separate_erase, 2, 0, 1, 0, "exact"),
@@ -3281,7 +3264,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.token_rates, 2, MIRAS_TOKEN_RATES_COUNT, "frozen", "none relu softplus"),
   MIRAS__N(memory.window, 2, 1, 1 << 20, 1024, "architecture kv-cache"),
   MIRAS__N(memory.iterations, 2, 1, 256, 30, "algorithm least-squares"),
-  MIRAS__R(memory.tolerance, MIRAS__SHAPE, 1e-14, 1, 1e-12, "algorithm least-squares"),
+  MIRAS__R(memory.tolerance, MIRAS__SHAPE, 0, 1, 1e-12, "algorithm least-squares"),
   MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1,
            "algorithm least-squares recursive-least-squares"),
   MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel entry"),
@@ -3354,14 +3337,14 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention parallel"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
-  MIRAS__W(mixer.qk_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv, mixer.from_values 0",
+  MIRAS__P(mixer.qk_act, 6, MIRAS_FN_SILU, "type not rwkv, mixer.from_values 0",
            "silu none relu elu"),
-  MIRAS__W(mixer.v_act, 6, MIRAS_QKV_ACT_COUNT, "type not rwkv", "silu none relu elu"),
+  MIRAS__P(mixer.v_act, 6, MIRAS_FN_SILU, "type not rwkv", "silu none relu elu"),
   MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__D(mixer.dt_max, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__N(mixer.d_skip, 6, 0, 2, 0, MIRAS__MEMORY_TYPES),
   MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, MIRAS__MEMORY_TYPES),
-  MIRAS__W(mlp.type, 6, MIRAS_MLP_COUNT, "mlp.none 0", "swiglu relu2"),
+  MIRAS__P(mlp.act, 6, MIRAS_FN_SILU, "mlp.none 0", "silu relu2"),
   MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
   MIRAS__N(rwkv.decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
   MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
@@ -3384,8 +3367,7 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mixer.rope.theta, 6, 1, 1e9, 10000, "mixer.rope.type"),
   MIRAS__N(mixer.rope.dim, 9, 0, 4096, 0, "mixer.rope.type"),
   MIRAS__W(mixer.rope.share, 9, MIRAS_ROPE_SHARE_COUNT - 1, "mixer.rope.type", "all quarter"),
-  MIRAS__W(mixer.out_gate, 6, MIRAS_OUT_GATE_COUNT, MIRAS__MEMORY_TYPES,
-           "silu sigmoid none gelu silu-first"),
+  MIRAS__P(mixer.out_gate, 6, MIRAS_FN_SILU, MIRAS__MEMORY_TYPES, "silu sigmoid none gelu"),
   MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, MIRAS__MEMORY_TYPES, "rms layer none"),
   MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(attention.rope.interleaved, 9, 0, 1, 0, "attention.rope.share not none"),
@@ -3396,14 +3378,15 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
   MIRAS__D(mixer.keep_min, 6, 0, 0.9999f, 0,
            "decay_gate not constant, mixer.decay_form sigmoid root"),
+  MIRAS__N(mixer.out_gate_first, 9, 0, 1, 0, MIRAS__MEMORY_TYPES ", mixer.out_gate not none"),
   MIRAS__D(mixer.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
   MIRAS__D(attention.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
   MIRAS__T(inputs, 8),
   MIRAS__T(outputs, 8),
   MIRAS__A(adapt.learning_rate, MIRAS__REAL, 0, 100, 0, ""),
   MIRAS__A(adapt.decay_rate, MIRAS__REAL, 0, 1, 0, "adapts"),
-  MIRAS__A(adapt.ridge, MIRAS__REAL, 0, 1e6f, 0, "seen"),
-  MIRAS__A(adapt.drift, MIRAS__REAL, 0, 1, 1e-4f, "seen"),
+  MIRAS__A(adapt.ridge, MIRAS__REAL, 1e-6f, 1e6f, 0, "seen"),
+  MIRAS__A(adapt.drift, MIRAS__REAL, 1e-9f, 1, 1e-4f, "seen"),
   MIRAS__A(adapt.hidden, MIRAS__WHOLE, 0, 1, 0, "adapts"),
   MIRAS__A(adapt.vectors, MIRAS__WHOLE, 0, 1, 0, "adapts"),
   MIRAS__A(adapt.contexts, MIRAS__WHOLE, 0, 24, 0, "adapts, speaks"),
@@ -3454,6 +3437,7 @@ static const miras__field miras__fields[] = {
 };
 #undef MIRAS__AT
 #undef MIRAS__W
+#undef MIRAS__P
 #undef MIRAS__N
 #undef MIRAS__M
 #undef MIRAS__R
@@ -3512,7 +3496,7 @@ static const miras__rule miras__rules[] = {
   {"normalize", "bias dot, feature_map elu relu relu2 softmax",
    "what it divides by must not be negative"},
   {"separate_erase",
-   "bias l2, algorithm gradient-descent, order error-first, feature_map identity, "
+   "bias l2, algorithm gradient-descent, order error-first, feature_map none, "
    "inner_steps 1",
    NULL},
   {"value_decay_gate", "value_decay_gate channel, bias dot, retention l2, normalize 0", NULL},
@@ -3585,7 +3569,7 @@ static const miras__rule miras__rules[] = {
   {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
   {"mixer.d_skip", "inner_steps 1", NULL},
   {MIRAS__MEMORY_TYPES ", mixer.out_gate_rank", "mixer.out_gate not none", NULL},
-  {"mlp.experts", "mlp.type swiglu, mlp.token_shift 0", NULL},
+  {"mlp.experts", "mlp.act silu, mlp.token_shift 0", NULL},
   {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
   {"type rwkv",
    "separate_erase 1, mixer.qk_map erase, decay_gate channel, learning_rate_gate constant", NULL}
@@ -3713,9 +3697,13 @@ static int miras__next_word(char *word, const char **text) {
   return n > 0;
 }
 
+/* The words of miras_function, of which the first is no field's; and all of room @20. */
+#define MIRAS__FUNCTIONS "usual none gelu silu sigmoid relu relu2 elu softmax poly2"
+#define MIRAS__KERNEL_FUNCTIONS MIRAS__FUNCTIONS " exp log softplus tanh"
+
 /* Word i of a field that has words, into word[32]. */
 static int miras__word(char *word, const miras__field *f, int i) {
-  const char *list = f->words;
+  const char *list = f->kind == MIRAS__FUNCTION && i ? MIRAS__FUNCTIONS : f->words;
   while (miras__next_word(word, &list) && i > 0) i--;
   return word[0] != 0 && i == 0;
 }
@@ -3731,7 +3719,15 @@ static int miras__place_of(const char *list, const char *text) {
 
 /* The value that a word, or a digit, of a field stands for; -1 for any other word. */
 static int miras__meaning(const miras__field *f, const char *text) {
-  return f->kind != MIRAS__WORD ? text[0] - '0' : miras__place_of(f->words, text);
+  const int x = f->kind > MIRAS__FUNCTION ? text[0] - '0' : miras__place_of(f->words, text);
+  return f->kind != MIRAS__FUNCTION || x < 0 ? x : miras__place_of(MIRAS__FUNCTIONS, text);
+}
+
+/* A field's number in files: of functions the place among those that it takes, -1 for another. */
+static int miras__listed(const miras__field *f, int x) {
+  char word[32];
+  return f->kind != MIRAS__FUNCTION ? x : miras__word(word, f, x) ? miras__place_of(f->words, word)
+                                                                  : -1;
 }
 
 /* Is f one of the model's own texts, which are in no case? */
@@ -3752,6 +3748,7 @@ static int miras__of_layer(const miras__field *f) {
 /* Is a 0 in f what it says, or else refused? Presets put f->normal there. */
 static int miras__is_plain(const miras__field *f) {
   return f->at == offsetof(miras__case, l.memory.learning_rate) ||
+         f->at == offsetof(miras__case, l.memory.tolerance) ||
          f->at == offsetof(miras__case, l.memory.ridge) ||
          f->at == offsetof(miras__case, l.memory.sparsity) ||
          f->at == offsetof(miras__case, l.mixer.conv_size);
@@ -3813,7 +3810,7 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
     miras__next_word(word, &text);
     f = miras__named(word);
     number = miras__number(c, f);
-    x = (int)number;
+    x = f->kind == MIRAS__FUNCTION && !(number > 0) ? (int)f->normal : (int)number;
     while (miras__next_word(word, &text)) {
       if (miras__same(word, "not")) none = 1;
       else met = met > 0 || x == miras__meaning(f, word);
@@ -3837,21 +3834,27 @@ static void miras__say_value(char *why, size_t n, const miras__case *c, const mi
     miras__say(why, n, "\"%s\"", text);
   } else if (f->kind == MIRAS__REAL) miras__say(why, n, "%g", x);
   else miras__say(why, n, "%d", (int)x);
-  if (f->kind == MIRAS__WORD && miras__word(word, f, (int)x)) miras__say(why, n, " (%s)", word);
+  if (f->kind <= MIRAS__FUNCTION && miras__word(word, f, (int)x)) miras__say(why, n, " (%s)", word);
+}
+
+/* The words of a list, or of the rest of a condition: " lp or lp-smooth", " other than dot". */
+static void miras__say_words(char *why, size_t n, const char *text) {
+  char word[32];
+  int count = 0;
+  while (miras__next_word(word, &text)) {
+    if (miras__same(word, "not")) miras__say(why, n, " other than");
+    else miras__say(why, n, "%s %s", !count++ ? "" : !*text || *text == ',' ? " or" : ",", word);
+  }
 }
 
 /* The first part of a condition: "bias lp or lp-smooth", "bias other than dot", or a fact. */
 static void miras__say_part(char *why, size_t n, const miras__case *c, const char *text) {
   const miras__field *f;
   char word[32];
-  int count = 0;
   miras__next_word(word, &text);
   f = miras__named(word);
   miras__say(why, n, "%s", f->kind == MIRAS__FACT ? f->words : miras__name(f, c->inside));
-  while (miras__next_word(word, &text)) {
-    if (miras__same(word, "not")) miras__say(why, n, " other than");
-    else miras__say(why, n, "%s %s", !count++ ? "" : !*text || *text == ',' ? " or" : ",", word);
-  }
+  miras__say_words(why, n, text);
 }
 
 /* need: the part of r->needs that does not hold, or NULL. */
@@ -3944,7 +3947,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
     c->exact || gated || d->architecture == MIRAS_ARCH_VECTOR || (mlp && d->depth <= 2);
   c->square = d->value_dim == d->key_dim;
   c->by_key =
-    d->architecture == MIRAS_ARCH_MATRIX ? d->feature_map != MIRAS_FEATURE_POLY2 : c->square;
+    d->architecture == MIRAS_ARCH_MATRIX ? d->feature_map != MIRAS_FN_POLY2 : c->square;
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->decay_schedule && d->layer >= d->layers;
@@ -4022,7 +4025,7 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
 #ifndef MIRAS_NO_MODEL
     case MIRAS__LIKE_WIDTH:
       x =
-        c->l.mlp.type == MIRAS_MLP_RELU2 ? 4 * c->d.width : ((8 * c->d.width + 2) / 3 + 7) / 8 * 8;
+        c->l.mlp.act == MIRAS_FN_RELU2 ? 4 * c->d.width : ((8 * c->d.width + 2) / 3 + 7) / 8 * 8;
       break;
     case MIRAS__LIKE_ROOT:
       x = 32 * floor((f->at == offsetof(miras__case, l.mixer.out_gate_rank) ? 5 : 2.5) *
@@ -4062,17 +4065,17 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, miras__fa
   const char *unmet;
   const int plain = miras__is_plain(f);
   const int other = !plain && (f->normal < 0 || f->normal > 0);   /* than 0 */
-  const double low = (double)f->low, high = (double)f->high;
   double x = miras__number(c, f);
   int zero = x >= 0 && x <= 0;
-  if (zero && !other && (low <= 0 || (f->kind == MIRAS__REAL && !plain))) return 1;
+  if (zero && !other && (f->low <= 0 || (f->kind == MIRAS__REAL && !plain))) return 1;
   unmet = miras__unmet(c, miras__when(c, f));
   if (zero && !unmet && other) {
     miras__set_default(c, f);
     x = miras__number(c, f);
   }
-  if (unmet ? zero : fault->any_range || f->kind == MIRAS__TEXT || (x >= low && x <= high))
-    return 1;
+  if (unmet ? zero : fault->any_range || f->kind == MIRAS__TEXT) return 1;
+  if (!unmet && x >= (double)f->low && x <= (double)f->high &&
+      (f->kind == MIRAS__REAL || miras__listed(f, (int)x) >= 0)) return 1;
   fault->field = f;
   fault->when = unmet;
   return 0;
@@ -4134,9 +4137,11 @@ static int miras__resolved(miras__case *c, miras__fault *fault) {
   return 1;
 }
 
-/* "; it must lie in 1..4096" */
+/* "; it must lie in 1..4096", "; it must be gelu, silu or none" */
 static MIRAS__COLD void miras__say_range(char *why, size_t n, const miras__field *f) {
-  if (f->kind == MIRAS__REAL)
+  if (f->kind == MIRAS__FUNCTION)
+    miras__say(why, n, "; it must be"), miras__say_words(why, n, f->words);
+  else if (f->kind == MIRAS__REAL)
     miras__say(why, n, "; it must lie in %g..%g", (double)f->low, (double)f->high);
   else miras__say(why, n, "; it must lie in %d..%d", (int)f->low, (int)f->high);
 }
@@ -4741,7 +4746,7 @@ static int miras__whole(char *why, size_t size, const char *field, int value, in
 
 /* Width of phi(k). */
 static int miras__features(const miras_memory_desc *d) {
-  return d->feature_map == MIRAS_FEATURE_POLY2 ? 1 + d->key_dim + d->key_dim * (d->key_dim + 1) / 2
+  return d->feature_map == MIRAS_FN_POLY2 ? 1 + d->key_dim + d->key_dim * (d->key_dim + 1) / 2
                                            : d->key_dim;
 }
 
@@ -4961,12 +4966,9 @@ static void miras__scan_params(const miras__plan *p, uint64_t seed, float *init,
  * whole matrices (rooms @41, @53): A or B lies turned; without the row or column of biases. */
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB, MIRAS__TN = 4, MIRAS__NT = 8, MIRAS__BARE = 16 };
 
-/* The functions of one number that kernels take by name: those of miras_activation, and these. Room
+/* The functions of one number that kernels take by name: those of miras_function, and these. Room
  * @22 has their slopes, but for those of MIRAS__EXP, MIRAS__LOG and MIRAS__SOFTPLUS. */
-enum {
-  MIRAS__EXP = MIRAS_ACTIVATION_COUNT, MIRAS__LOG, MIRAS__SOFTPLUS, MIRAS__SIGMOID, MIRAS__TANH,
-  MIRAS__RELU, MIRAS__ELU          /* ELU: x + 1, e^x below 0                                     */
-};
+enum { MIRAS__EXP = MIRAS_FN_COUNT, MIRAS__LOG, MIRAS__SOFTPLUS, MIRAS__TANH };
 
 /* The side of a layer whose channels a gate belongs to; 0: its numbers are one per token. */
 enum { MIRAS__INPUTS = 1, MIRAS__OUTPUTS };
@@ -5230,6 +5232,8 @@ struct miras__kernels {
 #define miras__v_halves MIRAS__IN_SET(miras__v_halves)
 #define miras__v_silu_all MIRAS__IN_SET(miras__v_silu_all)
 #define miras__v_gelu_all MIRAS__IN_SET(miras__v_gelu_all)
+#define miras__v_relu MIRAS__IN_SET(miras__v_relu)
+#define miras__v_elu MIRAS__IN_SET(miras__v_elu)
 #define miras__v_act MIRAS__IN_SET(miras__v_act)
 #define miras__dot MIRAS__IN_SET(miras__dot)
 #define miras__sum MIRAS__IN_SET(miras__sum)
@@ -6229,8 +6233,8 @@ static inline float miras__bfloat_at(const unsigned char *p) {
   #define V_BY(f, n, ...) do { const int v_f = f; V_FOR(n) __VA_ARGS__; } while (0)
 #else
   #define V_BY(f, n, ...) do { \
-    if ((f) == MIRAS_ACTIVATION_SILU) { \
-      const int v_f = MIRAS_ACTIVATION_SILU; \
+    if ((f) == MIRAS_FN_SILU) { \
+      const int v_f = MIRAS_FN_SILU; \
       V_LOOP(n, __VA_ARGS__); \
     } else { \
       const int v_f = f; \
@@ -6455,10 +6459,21 @@ static inline vf miras__v_gelu_all(vf x, vf *d, vf *dd) {
   return V_MUL(V_MAX(V_SET1(-20.0f), x), s);
 }
 
+/* max(x, 0), and elu(x) + 1; NaN stays: it is the second operand. */
+static inline vf miras__v_relu(vf x, vf *d) {
+  *d = V_SELECT(V_LT(V_ZERO(), x), V_SET1(1.0f), V_ZERO());
+  return V_MAX(V_ZERO(), x);
+}
+
+static inline vf miras__v_elu(vf x, vf *d) {
+  *d = miras__v_exp(V_MIN(V_ZERO(), x));
+  return V_SELECT(V_LT(V_ZERO(), x), V_ADD(x, V_SET1(1.0f)), *d);
+}
+
 /* An activation, and its derivatives in d and dd. */
 static inline vf miras__v_act(int kind, vf x, vf *d, vf *dd) {
-  if (kind == MIRAS_ACTIVATION_GELU) return miras__v_gelu_all(x, d, dd);
-  if (kind == MIRAS_ACTIVATION_SILU) return miras__v_silu_all(x, d, dd);
+  if (kind == MIRAS_FN_GELU) return miras__v_gelu_all(x, d, dd);
+  if (kind == MIRAS_FN_SILU) return miras__v_silu_all(x, d, dd);
   *d = V_SET1(1.0f);
   *dd = V_ZERO();
   return x;
@@ -6466,10 +6481,10 @@ static inline vf miras__v_act(int kind, vf x, vf *d, vf *dd) {
 
 /* A function of room @20, and its slope in d. */
 static vf miras__v_other(int f, vf x, vf *d) {
-  const vf zero = V_ZERO(), one = V_SET1(1.0f);
+  const vf one = V_SET1(1.0f);
   vf y, dd;
   switch (f) {
-    case MIRAS__SIGMOID:
+    case MIRAS_FN_SIGMOID:
       y = miras__v_sigmoid(x);
       *d = V_MUL(y, V_SUB(one, y));
       return y;
@@ -6477,12 +6492,8 @@ static vf miras__v_other(int f, vf x, vf *d) {
       y = miras__v_tanh(x);
       *d = V_FNMA(y, y, one);
       return y;
-    case MIRAS__RELU:
-      *d = V_SELECT(V_LT(zero, x), one, zero);
-      return V_MAX(x, zero);
-    case MIRAS__ELU:
-      *d = miras__v_exp(V_MIN(x, zero));
-      return V_SELECT(V_LT(zero, x), V_ADD(x, one), *d);
+    case MIRAS_FN_RELU: return miras__v_relu(x, d);
+    case MIRAS_FN_ELU: return miras__v_elu(x, d);
     default: return miras__v_act(f, x, d, &dd);
   }
 }
@@ -6490,7 +6501,7 @@ static vf miras__v_other(int f, vf x, vf *d) {
 /* The same. SiLU, which nearly all layers have, is inlined; the others are called. */
 MIRAS__INLINE vf miras__v_function(int f, vf x, vf *d) {
   vf dd;
-  const int usual = !K_SMALL && MIRAS__ISA != MIRAS__ISA_WARP && f == MIRAS_ACTIVATION_SILU;
+  const int usual = !K_SMALL && MIRAS__ISA != MIRAS__ISA_WARP && f == MIRAS_FN_SILU;
   return usual ? miras__v_silu_all(x, d, &dd) : miras__v_other(f, x, d);
 }
 
@@ -6607,10 +6618,13 @@ static void miras__flush(float *y, const float *x, size_t n) {
 static void miras__map(int f, float *y, const float *x, size_t n) {
   vf d, dd;
   switch (f) {
-    case MIRAS_ACTIVATION_GELU: V_FOR(n) V_PUT(y, miras__v_gelu_all(V_AT(x), &d, &dd)); return;
-    case MIRAS_ACTIVATION_SILU: V_FOR(n) V_PUT(y, miras__v_silu_all(V_AT(x), &d, &dd)); return;
+    case MIRAS_FN_GELU: V_FOR(n) V_PUT(y, miras__v_gelu_all(V_AT(x), &d, &dd)); return;
+    case MIRAS_FN_SILU: V_FOR(n) V_PUT(y, miras__v_silu_all(V_AT(x), &d, &dd)); return;
+    case MIRAS_FN_RELU: V_FOR(n) V_PUT(y, miras__v_relu(V_AT(x), &d)); return;
+    case MIRAS_FN_RELU2: V_FOR(n) dd = miras__v_relu(V_AT(x), &d), V_PUT(y, V_MUL(dd, dd)); return;
+    case MIRAS_FN_ELU: V_FOR(n) V_PUT(y, miras__v_elu(V_AT(x), &d)); return;
     case MIRAS__EXP: V_FOR(n) V_PUT(y, miras__v_exp(V_AT(x))); return;
-    case MIRAS__SIGMOID: V_FOR(n) V_PUT(y, miras__v_sigmoid(V_AT(x))); return;
+    case MIRAS_FN_SIGMOID: V_FOR(n) V_PUT(y, miras__v_sigmoid(V_AT(x))); return;
     case MIRAS__TANH: V_FOR(n) V_PUT(y, miras__v_tanh(V_AT(x))); return;
     case MIRAS__LOG: V_FOR(n) V_PUT(y, miras__v_log(V_AT(x))); return;
     case MIRAS__SOFTPLUS: V_FOR(n) V_PUT(y, miras__v_softplus(V_AT(x))); return;
@@ -6623,7 +6637,7 @@ static void miras__act_rows(int kind, float *y, size_t ldy, float *slope, const 
                             size_t rows, size_t n) {
   for (; rows; rows--, y += ldy, z += n, slope = slope ? slope + n : NULL) {
     vf d, dd;
-    if (slope && kind == MIRAS_ACTIVATION_GELU)
+    if (slope && kind == MIRAS_FN_GELU)
       V_FOR(n) V_PUT(y, miras__v_gelu_all(V_AT(z), &d, &dd)), V_PUT(slope, d);
     else if (slope)
       V_FOR(n) V_PUT(y, miras__v_act(kind, V_AT(z), &d, &dd)), V_PUT(slope, d);
@@ -6636,7 +6650,7 @@ static void miras__act_rows(int kind, float *y, size_t ldy, float *slope, const 
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
-  if (kind == MIRAS_ACTIVATION_IDENTITY) {
+  if (kind == MIRAS_FN_NONE) {
     miras__copy(gbar, dbar, n);
     return;
   }
@@ -7320,12 +7334,10 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
 
 K_SHORT
 
-/* What a memory makes of keys and queries: map = feature + 16 * length, from miras__plan.map. First
- * the length, u = r x with r = length / sqrt(|x|^2 + 1e-12), or u = x; then f = phi(u), x [n],
- * f [miras__features]. f does not overlap x, except for the identity.
- *   ELU      u + 1 for u > 0, else e^u
- *   RELU     max(u, 0)
- *   RELU2    max(u, 0)^2
+/* What a memory makes of keys and queries: map = function + 16 * length, from miras__plan.map.
+ * First the length, u = r x with r = length / sqrt(|x|^2 + 1e-12), or u = x; then f = phi(u),
+ * x [n], f [miras__features]. f does not overlap x, except for phi(u) = u. phi is a function of
+ * miras__map, or
  *   SOFTMAX  e^u / sum e^u
  *   POLY2    1; u; then for i, for j >= i: u_i u_j, times sqrt(1/2) where j = i */
 #define MIRAS__LENGTH_EPS 1e-12f
@@ -7339,22 +7351,13 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
   int kind = map % 16;
   size_t i;
   if (map >= 16) {
-    float *u = kind == MIRAS_FEATURE_POLY2 ? f + 1 : f;
+    float *u = kind == MIRAS_FN_POLY2 ? f + 1 : f;
     miras__scale(u, miras__length_factor(map, x, n), x, n);
     x = u;
   }
   switch (kind) {
-    case MIRAS_FEATURE_ELU:
-      V_FOR(n) V_PUT(f, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
-                                 miras__v_exp(V_AT(x))));
-      return;
-    case MIRAS_FEATURE_RELU:
-    case MIRAS_FEATURE_RELU2:
-      V_EACH(f, n, V_MAX(V_ZERO(), V_AT(x)));   /* NaN stays: it is the second operand */
-      if (kind == MIRAS_FEATURE_RELU2) miras__mul(f, f, f, n);
-      return;
-    case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
-    case MIRAS_FEATURE_POLY2:
+    case MIRAS_FN_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
+    case MIRAS_FN_POLY2:
       *f++ = 1;
       miras__copy(f, x, n);
       x = f;
@@ -7364,9 +7367,7 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
         V_KEEP(f[0], f[0] * 0.707106781f);
       }
       return;
-    default:
-      miras__copy(f, x, n);
-      return;
+    default: miras__map(kind, f, x, n);
   }
 }
 
@@ -7392,23 +7393,23 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
     const vf factor = V_SET1(r);
     float along;
     switch (kind) {
-      case MIRAS_FEATURE_ELU:
-      case MIRAS_FEATURE_RELU:
-      case MIRAS_FEATURE_RELU2:
+      case MIRAS_FN_ELU:
+      case MIRAS_FN_RELU:
+      case MIRAS_FN_RELU2:
         V_FOR(n) {
           vf v = V_AT(x), d = V_AT(df), low = V_ZERO();
           vm upper = V_LT(V_ZERO(), v);
           v = V_MUL(factor, v);
-          if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_AT(f));
-          if (kind == MIRAS_FEATURE_RELU2) d = V_MUL(d, V_ADD(v, v));
+          if (kind == MIRAS_FN_ELU) low = V_MUL(d, V_AT(f));
+          if (kind == MIRAS_FN_RELU2) d = V_MUL(d, V_ADD(v, v));
           V_PUT(dx, V_SELECT(upper, d, low));
         }
         break;
-      case MIRAS_FEATURE_SOFTMAX:
+      case MIRAS_FN_SOFTMAX:
         along = miras__dot(f, df, n);
         V_EACH(dx, n, V_MUL(V_AT(f), V_SUB(V_AT(df), V_SET1(along))));
         break;
-      case MIRAS_FEATURE_POLY2:
+      case MIRAS_FN_POLY2:
         miras__copy(dx, df + 1, n);
         for (i = 0; i < n; pairs += n - i, i++) {
           const float *u = f + 1 + i;
@@ -11828,7 +11829,7 @@ static void miras__link_threshold_bwd(const miras__link *x) {
 /* tanh or sigmoid */
 static void miras__link_map(const miras__link *x) {
   const int tanh_of = x->p->d.retention == MIRAS_RETENTION_TANH;
-  x->K->map(tanh_of ? MIRAS__TANH : MIRAS__SIGMOID, x->w, x->a, x->n);
+  x->K->map(tanh_of ? MIRAS__TANH : MIRAS_FN_SIGMOID, x->w, x->a, x->n);
   x->K->flush(x->w, x->w, x->n);
 }
 
@@ -15725,7 +15726,7 @@ static void miras__mesa_undo(void *record, const miras__call *a, size_t t, size_
 
 static void miras__mesa_first(void *record, const miras__call *a) {
   const miras__mesa *k = (miras__mesa *)record;
-  a->K->map(MIRAS__SIGMOID, k->solve.u, a->ridge, k->features);
+  a->K->map(MIRAS_FN_SIGMOID, k->solve.u, a->ridge, k->features);
   a->K->muladd(a->dridge, k->dlambda, k->solve.u, k->features);
   miras__dstate_out(a, k->dg, k->dh, k->dg);
 }
@@ -17248,7 +17249,7 @@ static void miras__recursive_first(void *record, const miras__call *a) {
     K->sub(k->dlambda, k->dlambda, k->a, n);
     K->add(a->dinit, k->dw, p->weights);
   }
-  K->map(MIRAS__SIGMOID, k->a, a->ridge, n);
+  K->map(MIRAS_FN_SIGMOID, k->a, a->ridge, n);
   K->muladd(a->dridge, k->dlambda, k->a, n);
   if (!left) return;
   K->fill(left, 0, p->head_dstate);
@@ -17662,7 +17663,7 @@ static void (*const miras__sparse_of[MIRAS__RUN_COUNT])(const miras__call *a,
 
 static int miras__takes_sparse(const miras__plan *p) {
   const miras_memory_desc *d = &p->d;
-  if (d->architecture != MIRAS_ARCH_MATRIX || d->feature_map || d->chunk > 1 || d->reset_every ||
+  if (d->architecture != MIRAS_ARCH_MATRIX || p->map % 16 || d->chunk > 1 || d->reset_every ||
       d->inner_steps > 1)
     return 0;
   if (p->engine == MIRAS__RUN_EXACT) return p->fused && p->rates == 1 && !p->per_feature;
@@ -17906,7 +17907,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_mem
     p->groups = miras__groups(d->groups, d->value_dim, p->group_end);
 #endif
   p->features = (size_t)miras__features(d);
-  p->map = (int)d->feature_map + 16 * (int)d->qk_norm;
+  p->map = (d->feature_map > MIRAS_FN_NONE ? (int)d->feature_map : 0) + 16 * (int)d->qk_norm;
   if (exact) miras__plan_exact(p);
   p->channel = p->engine == MIRAS__RUN_FROZEN && (d->decay_gate == MIRAS_GATE_CHANNEL ||
                                                   d->learning_rate_gate == MIRAS_GATE_CHANNEL);
@@ -18305,7 +18306,7 @@ static const miras__row miras__table[] = {
   {"linear-attention", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__END)
-   {MIRAS__UNIT, MIRAS__W(feature_map, MIRAS_FEATURE_RELU2), MIRAS__W(normalize, 1)}},
+   {MIRAS__UNIT, MIRAS__W(feature_map, MIRAS_FN_RELU2), MIRAS__W(normalize, 1)}},
   {"dfw", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_decay_gate, MIRAS_GATE_CHANNEL),
@@ -18518,25 +18519,25 @@ static MIRAS__COLD void miras__usual_layer(miras_layer_desc *l) {
 #define MIRAS__PERSISTENT 4        /* pairs of Titans' attention                                  */
 #define MIRAS__UNMIXED \
   MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE), \
-  MIRAS__L(mixer.v_act, MIRAS_QKV_ACT_NONE)
+  MIRAS__L(mixer.v_act, MIRAS_FN_NONE)
 #define MIRAS__RAW MIRAS__UNMIXED, \
-  MIRAS__L(mixer.qk_act, MIRAS_QKV_ACT_NONE), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE)
+  MIRAS__L(mixer.qk_act, MIRAS_FN_NONE), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE)
 /* The settings that make a row's layer the published one, beside the sizes. */
 static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
-  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SIGMOID),    /* KDA */
+  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_FN_SIGMOID),    /* KDA */
    MIRAS__L(mixer.out_gate_rank, 32)},
   {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 2), MIRAS__L(mixer.qk_heads, 1),
    MIRAS__L(mixer.from_values, 1), MIRAS__L(mixer.out_norm, MIRAS_NORM_NONE),            /* Mamba */
    MIRAS__FIELD(memory.decay_rate, 1, 0), MIRAS__FIELD(memory.decay_ratio, 1, 0)},
   {MIRAS__L(mixer.conv_bias, 1), MIRAS__L(mixer.d_skip, 1), MIRAS__L(mixer.qk_heads, 1),
              /* Mamba-2  */
-   MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_SILU_FIRST), MIRAS__L(mixer.norm_heads, 65536)},
-  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_OUT_GATE_NONE)}, /* DeltaNet */
+   MIRAS__L(mixer.out_gate_first, 1), MIRAS__L(mixer.norm_heads, 65536)},
+  {MIRAS__L(mixer.scaled_queries, 1), MIRAS__L(mixer.out_gate, MIRAS_FN_NONE)}, /* DeltaNet */
   {MIRAS__RAW, MIRAS__L(mixer.gate_rank, 16)},                                        /* GLA      */
   {MIRAS__RAW, MIRAS__L(mixer.rope.type, MIRAS_ROPE_TYPE_POSITION)},                    /* RetNet */
   {MIRAS__UNMIXED, MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_FLOOR), MIRAS__L(mixer.out_gate,
-   MIRAS_OUT_GATE_NONE),
+   MIRAS_FN_NONE),
    MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}     /* HGRN2 */
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
@@ -18626,10 +18627,10 @@ static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
   l->mixer.rope.interleaved = 1;
   l->mixer.conv_on = mamba ? MIRAS_CONV_ON_QK : MIRAS_CONV_ON_NONE;
   l->mixer.conv_bias = l->mixer.share_qk = mamba;
-  l->mixer.qk_act = l->mixer.v_act = MIRAS_QKV_ACT_NONE;
+  l->mixer.qk_act = l->mixer.v_act = MIRAS_FN_NONE;
   l->mixer.out_norm = MIRAS_NORM_LAYER;
   l->mixer.norm_heads = 65536;
-  l->mixer.out_gate = mamba ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
+  l->mixer.out_gate = mamba ? MIRAS_FN_GELU : MIRAS_FN_NONE;
 }
 
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset preset, int layers) {
@@ -18665,7 +18666,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
     d->norm = MIRAS_NORM_LAYER;
     d->embed_norm = d->untied = 1;
     d->layer[0].rwkv.value_rank = 32;
-    d->layer[3].mlp.type = MIRAS_MLP_RELU2;
+    d->layer[3].mlp.act = MIRAS_FN_RELU2;
     d->layer[3].mlp.token_shift = 1;
   }
   d->layer[2].attention.out_gate = d->layer[2].attention.qk_norm = miras__wholes[i].gates;
@@ -19329,7 +19330,7 @@ MIRAS_API miras_result miras_memory_probabilities(const miras_memory *m, const f
   for (; rows--; answer += m->plan.d.value_dim, to += m->plan.d.value_dim) {
     size_t from = 0;
     for (g = 0; g < m->plan.groups; from = m->plan.group_end[g++])
-      K->feature_rows(MIRAS_FEATURE_SOFTMAX, to + from, 0, answer + from, 0, 1,
+      K->feature_rows(MIRAS_FN_SOFTMAX, to + from, 0, answer + from, 0, 1,
                       m->plan.group_end[g] - from);
   }
   return MIRAS_OK;
@@ -20835,15 +20836,15 @@ static void miras__op_gate_bwd(const miras__visit *a, const miras__op *o) {
 /* y = relu(x)^2 */
 static void miras__op_relu2(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
-  a->k->feature_rows(MIRAS_FEATURE_RELU2, y.p, y.ld, x.p, x.ld, a->n, o->cols);
+  a->k->feature_rows(MIRAS_FN_RELU2, y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 
 /* dx, which may have the place of x; y again where dy was. */
 static void miras__op_relu2_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet x = miras__x_of(a, o, 0), d = miras__dy_of(a, o);
   float *t = miras__own_room(a);
-  a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, t, d.ld, d.p, d.p, d.ld, x.p, x.ld, a->n, o->cols);
-  a->k->feature_rows(MIRAS_FEATURE_RELU2, d.p, d.ld, x.p, x.ld, a->n, o->cols);
+  a->k->feature_rows_bwd(MIRAS_FN_RELU2, t, d.ld, d.p, d.p, d.ld, x.p, x.ld, a->n, o->cols);
+  a->k->feature_rows(MIRAS_FN_RELU2, d.p, d.ld, x.p, x.ld, a->n, o->cols);
   a->k->copy_rows(miras__dx_of(a, o, 0).p, x.ld, t, d.ld, a->n, o->cols);
 }
 
@@ -21904,8 +21905,8 @@ static void miras__route(const miras__visit *a, const miras__op *o) {
   int32_t *place = miras__place_at(a, o), at = 0;
   size_t e, t;
   miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w.p, w.ld, x.p, x.ld, a->n);
-  a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w.p, w.ld, w.p, w.ld, a->n, s->routed);
-  a->k->squash_fwd(MIRAS__SIGMOID, w.p + s->routed, w.ld, a->n, s->routes - s->routed);
+  a->k->feature_rows(MIRAS_FN_SOFTMAX, w.p, w.ld, w.p, w.ld, a->n, s->routed);
+  a->k->squash_fwd(MIRAS_FN_SIGMOID, w.p + s->routed, w.ld, a->n, s->routes - s->routed);
   for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
     miras__choose(s, w.p + t * w.ld, place + t, rows);
   MIRAS__MEET();
@@ -21951,7 +21952,7 @@ static void miras__op_experts(const miras__visit *a, const miras__op *o) {
     if (!m) continue;
     miras__times_of(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, ab, ld2, x, ld, m);
     miras__times_of(a, MIRAS__W_MLP_UP, e, MIRAS__SET, ab + s->ld, ld2, x, ld, m);
-    a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, s->ld, ab + s->ld, ld2, ab, ld2, m, s->hidden);
+    a->k->gate_rows_fwd(MIRAS_FN_SILU, act, s->ld, ab + s->ld, ld2, ab, ld2, m, s->hidden);
     miras__times_of(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, y, ld, act, s->ld, m);
     for (i = 0; i < m; i++)
       a->k->axpy(to + row[i] * ld, w[row[i] * route.ld], y + i * ld, p->width);
@@ -21976,13 +21977,13 @@ static void miras__op_experts_bwd(const miras__visit *a, const miras__op *o) {
     m = miras__gather(a, o, e, row, x, miras__dy_of(a, o).p);
     if (!m) continue;
     miras__times_of_bwd(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, da, ldf, x, ld, m);
-    a->k->gate_rows_fwd(MIRAS_ACTIVATION_SILU, act, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
+    a->k->gate_rows_fwd(MIRAS_FN_SILU, act, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
     for (i = 0; i < m; i++) {
       a->k->dot_rows(1, droute + row[i] * ldr + col, ldr, da + i * ldf, ldf, act + i * ldf, ldf, 1,
                      s->hidden);
       a->k->scale(da + i * ldf, route[row[i] * ldr + col], da + i * ldf, s->hidden);
     }
-    a->k->gate_rows_bwd(MIRAS_ACTIVATION_SILU, da, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
+    a->k->gate_rows_bwd(MIRAS_FN_SILU, da, ldf, ab + ldf, ld2, ab, ld2, m, s->hidden);
     miras__times_of_bwd(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, y, ld, ab, ld2, m);
     miras__times_of_bwd(a, MIRAS__W_MLP_UP, e, MIRAS__ADD, y, ld, ab + ldf, ld2, m);
     for (i = 0; i < m; i++) {
@@ -21990,9 +21991,9 @@ static void miras__op_experts_bwd(const miras__visit *a, const miras__op *o) {
       a->k->add(dh + row[i] * ld, y + i * ld, p->width);
     }
   }
-  a->k->feature_rows_bwd(MIRAS_FEATURE_SOFTMAX, droute, ldr, droute, route, ldr, route, ldr, a->n,
+  a->k->feature_rows_bwd(MIRAS_FN_SOFTMAX, droute, ldr, droute, route, ldr, route, ldr, a->n,
                          s->routed);
-  a->k->squash_bwd(MIRAS__SIGMOID, droute + s->routed, ldr, route + s->routed, ldr, a->n,
+  a->k->squash_bwd(MIRAS_FN_SIGMOID, droute + s->routed, ldr, route + s->routed, ldr, a->n,
                    s->routes - s->routed);
   miras__times_of_bwd(a, MIRAS__W_ROUTER, 0, MIRAS__ADD, dh, ld, droute, ldr, a->n);
 }
@@ -23091,13 +23092,6 @@ static void miras__gate_bounds(miras__mixer *m, const miras_layer_desc *d) {
       miras__pow(keep, d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT ? 16 : 1));
 }
 
-/* The function behind a convolution (room @20). */
-static int miras__qkv_function(miras_qkv_act act) {
-  return act == MIRAS_QKV_ACT_NONE ? (int)MIRAS_ACTIVATION_IDENTITY
-       : act == MIRAS_QKV_ACT_RELU ? (int)MIRAS__RELU
-       : act == MIRAS_QKV_ACT_ELU ? (int)MIRAS__ELU : (int)MIRAS_ACTIVATION_SILU;
-}
-
 /* The gates of memories: the columns of each group, where they lie, and their bounds. Returns 0 if
  * there are too many. */
 static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t rank) {
@@ -23166,8 +23160,8 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   if (m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk) m->keys = m->inner_steps * m->qk;
   m->length = miras__key_length(m->qk_map, of->key_dim);
   m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
-  m->function[0] = m->function[1] = (unsigned char)miras__qkv_function(d->mixer.qk_act);
-  m->function[2] = (unsigned char)miras__qkv_function(d->mixer.v_act);
+  m->function[0] = m->function[1] = (unsigned char)d->mixer.qk_act;
+  m->function[2] = (unsigned char)d->mixer.v_act;
   m->tied = d->mixer.tied_dt != 0;
   if (d->mixer.rope.type) miras__rope_make(&m->rope, &d->mixer.rope, m->dk, (size_t)of->chunk);
   p->chunk = (size_t)of->chunk;
@@ -23363,7 +23357,7 @@ static int miras__add_experts(miras__program *p, int h) {
 static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h) {
   miras__mlp *m = &p->mlp;
   const size_t w = p->width, n = m->hidden, ld = m->ld;
-  const int gated = d->mlp.type != MIRAS_MLP_RELU2;
+  const int gated = d->mlp.act != MIRAS_FN_RELU2;
   int ab, act;
   if (!n) return;
   if (!h) h = miras__add_norm(p, "h2", MIRAS__W_NORM2);
@@ -23376,7 +23370,7 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   miras__add_columns(p, ab, gated ? ld : 0, h, MIRAS__W_MLP_UP, n);
   if (gated) {
     miras__add_columns(p, ab, 0, h, MIRAS__W_MLP_GATE, n);
-    miras__add_gate(p, act, ab, ld, ab, 0, n, MIRAS_ACTIVATION_SILU);
+    miras__add_gate(p, act, ab, ld, ab, 0, n, MIRAS_FN_SILU);
   } else {
     miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
@@ -23639,12 +23633,6 @@ static int miras__add_head_norm(miras__program *p, const miras_layer_desc *d, in
   return u;
 }
 
-/* The function of an output gate (room @20). */
-static int miras__gate_function(miras_out_gate gate) {
-  return gate == MIRAS_OUT_GATE_GELU ? (int)MIRAS_ACTIVATION_GELU
-       : gate == MIRAS_OUT_GATE_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_ACTIVATION_SILU;
-}
-
 /* ---- the types ---- */
 
 /* The projections that memories have, queries, keys and values: columns of proj = h W from 0 on.
@@ -23674,7 +23662,7 @@ static size_t miras__build_source(miras__program *p, const miras_layer_desc *d, 
   memset(f, 0, sizeof *f);
   f->proj = miras__rows_new(p, "proj", 0);
   f->conv = at = miras__build_projections(p, d, f->proj, h);
-  if (d->mixer.out_gate != MIRAS_OUT_GATE_NONE && !rank) {
+  if (d->mixer.out_gate != MIRAS_FN_NONE && !rank) {
     f->gate = f->proj, f->at_gate = at;
     at = miras__add_columns(p, f->proj, at, h, MIRAS__W_OUT_GATE, m->value);
   }
@@ -23708,10 +23696,9 @@ static int miras__build_answers(miras__program *p, const miras_layer_desc *d, co
 /* u = norm(y) (.) gate, row by row. */
 static int miras__build_gated(miras__program *p, const miras_layer_desc *d, const miras__source *f,
                               int y) {
-  const int by = miras__gate_function(d->mixer.out_gate);
+  const int by = (int)d->mixer.out_gate;
   int gate = f->gate, u = y;
-  if (gate && (d->mixer.out_gate == MIRAS_OUT_GATE_SILU_FIRST ||
-               d->mixer.out_norm == MIRAS_NORM_NONE)) {
+  if (gate && (d->mixer.out_gate_first || d->mixer.out_norm == MIRAS_NORM_NONE)) {
     u = miras__rows_new(p, "gated", p->mixer.value);
     miras__add_gate(p, u, y, 0, gate, f->at_gate, p->mixer.value, by);
     gate = 0;
@@ -23738,7 +23725,7 @@ static void miras__build_conv_layer(miras__program *p, const miras_layer_desc *d
   const size_t w = p->width, taps = (size_t)d->conv.size;
   const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), y = miras__heads_new(p, "y", 1, 1, w);
   const int tail = miras__tail_new(p, h, w, taps - 1);
-  miras__add_conv(p, y, h, 0, w, taps, 1, MIRAS_ACTIVATION_IDENTITY, 0);
+  miras__add_conv(p, y, h, 0, w, taps, 1, MIRAS_FN_NONE, 0);
   miras__add_tail(p, tail);
   miras__build_end(p, d, y, 0);
 }
@@ -23811,7 +23798,7 @@ static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d
       if (columns[i].mix == j) miras__add_columns(p, proj, at[i], z, columns[i].id, cols[i]);
   }
   miras__add_squash(p, proj, at[4], cols[4], MIRAS__TANH);
-  miras__add_squash(p, proj, at[6], cols[6], MIRAS__SIGMOID);
+  miras__add_squash(p, proj, at[6], cols[6], MIRAS_FN_SIGMOID);
   g = miras__rows_new(p, "g", m->outs);
   og = miras__rows_new(p, "og", value);
   for (i = 0; i < 3; i++)
@@ -23931,7 +23918,7 @@ static int miras__build_let(miras__program *p, const miras_layer_desc *d, const 
   int u;
   if (!d->attention.out_gate) return y;
   u = miras__rows_new(p, name, s->q);
-  miras__add_gate(p, u, y, 0, proj, at + s->q + 2 * s->k, s->q, MIRAS__SIGMOID);
+  miras__add_gate(p, u, y, 0, proj, at + s->q + 2 * s->k, s->q, MIRAS_FN_SIGMOID);
   return u;
 }
 
@@ -23960,7 +23947,7 @@ static int miras__add_rms(miras__program *p, const char *name, int x, int gain) 
 static int miras__add_gated_pair(miras__program *p, int x, int gain_x, int y, int gain_y) {
   const int nx = miras__add_rms(p, "pass", x, gain_x), ny = miras__add_rms(p, "gate", y, gain_y);
   const int u = miras__rows_new(p, "u", p->array[x].dim);
-  miras__add_gate(p, u, nx, 0, ny, 0, p->array[x].dim, MIRAS__SIGMOID);
+  miras__add_gate(p, u, nx, 0, ny, 0, p->array[x].dim, MIRAS_FN_SIGMOID);
   return u;
 }
 
@@ -24362,8 +24349,6 @@ static int miras__text_want(miras__reader *r, int id, size_t rows, size_t cols, 
 
 /* ---- its lines ---- */
 
-#define MIRAS__FUNCTIONS "gelu silu identity exp log softplus sigmoid tanh relu elu"
-
 /* What operation `what` may have for arrays in the place of this letter. */
 static int miras__text_as(int what, char letter) {
   if (letter == 'o' || (letter == 'i' && (what == MIRAS__OP_SKIP || what == MIRAS__OP_SQUASH ||
@@ -24411,7 +24396,7 @@ static int miras__text_reads(miras__reader *r, int what, char letter, miras__pie
 
 /* The next words as what a letter of a form stands for. */
 static int miras__text_operand(miras__reader *r, char letter, miras__said *x) {
-  static const char *const functions[] = {"silu identity relu elu", "tanh sigmoid",
+  static const char *const functions[] = {"silu none relu elu", "tanh sigmoid",
                                           "silu sigmoid gelu"};
   const char *words = functions[x->what == MIRAS__OP_CONV ? 0 : x->what == MIRAS__OP_SQUASH ? 1
                                                                                             : 2];
@@ -24431,7 +24416,7 @@ static int miras__text_operand(miras__reader *r, char letter, miras__said *x) {
   if (letter == 'm') words = "mixer attention";
   if (letter == 't') words = "memory attention";
   (void)miras__text_word(r);
-  x->function = miras__place_of(letter == 'f' ? MIRAS__FUNCTIONS : words, r->word);
+  x->function = miras__place_of(letter == 'f' ? MIRAS__KERNEL_FUNCTIONS : words, r->word);
   if (x->function >= 0 && miras__place_of(words, r->word) >= 0) return 1;
   miras__text_bad(r);
   miras__say(r->why, r->n, "\"%s\" stands where %s has one of: %s", r->word,
@@ -24444,7 +24429,7 @@ static int miras__text_has(miras__reader *r, char letter) {
   const char *at = r->at, *rest;
   int has = miras__text_word(r);
   if (letter >= '0' && letter <= '5') has = has && miras__text_array(r, &rest);
-  else if (letter == 'c') has = has && miras__place_of(MIRAS__FUNCTIONS, r->word) < 0;
+  else if (letter == 'c') has = has && miras__place_of(MIRAS__KERNEL_FUNCTIONS, r->word) < 0;
   r->at = at;
   return has;
 }
@@ -24827,8 +24812,8 @@ static int miras__text_attention(miras__reader *r, miras__said *x) {
 
 static int miras__text_experts(miras__reader *r, miras__said *x) {
   miras__program *p = r->p;
-  if (!p->mlp.experts || r->d->mlp.type == MIRAS_MLP_RELU2)
-    return miras__text_not(r, "experts needs mlp.experts, of type swiglu");
+  if (!p->mlp.experts || r->d->mlp.act == MIRAS_FN_RELU2)
+    return miras__text_not(r, "experts needs mlp.experts, with mlp.act silu");
   if (x->in[0].at || x->out.array || p->array[x->in[0].array].dim != p->width ||
       !miras__text_is(r, &x->in[0], p->width))
     return miras__text_not(r, "experts reads all columns of a norm, and makes an array of its own");
@@ -25328,7 +25313,7 @@ static void miras__print_weight(miras__printer *x, int id, size_t number) {
 
 /* What stands for a letter of a form. */
 static void miras__print_operand(miras__printer *x, const miras__op *o, char letter, int may) {
-  static const char words[] = MIRAS__FUNCTIONS;
+  static const char words[] = MIRAS__KERNEL_FUNCTIONS;
   const miras__program *p = x->p;
   const char *at = letter == 'f' ? words : letter == 't' ? "memory attention" : "mixer attention";
   const int slot = letter - '0' + 1;
@@ -29480,7 +29465,8 @@ static MIRAS__COLD const char *miras__renamed(const char *name) {
     {"mixer.rope.type", "mixer.rope"}, {"mixer.rope.theta", "mixer.rope_theta"},
     {"mixer.rope.interleaved", "mixer.rope_interleaved"},
     {"attention.rope.theta", "attention.rope_theta"}, {"attention.rope.dim", "attention.rope_dim"},
-    {"attention.rope.share", "attention.rope_share"}, {"mixer.keep_min", "mixer.decay_min"}
+    {"attention.rope.share", "attention.rope_share"}, {"mixer.keep_min", "mixer.decay_min"},
+    {"mlp.act", "mlp.type"}
   };
   size_t i;
   for (i = 0; i < MIRAS__COUNT(pairs); i++)
@@ -29522,7 +29508,7 @@ static MIRAS__COLD void miras__write_field(char *text, const miras__field *f, co
                                            int kind) {
   const size_t at = miras__offset(f, kind);
   const uint64_t bits = f->kind == MIRAS__TEXT ? 0 : miras__bits(d, at, f->size);
-  if (f->kind == MIRAS__WORD && miras__word(text, f, (int)bits)) return;
+  if (f->kind <= MIRAS__FUNCTION && miras__word(text, f, (int)bits)) return;
   memset(text, 0, MIRAS_PATTERN_SIZE);
   if (f->kind == MIRAS__TEXT) memcpy(text, (const char *)d + at, f->size - 1u);
   else if (f->kind == MIRAS__WIDE) miras__put_digits(text, 32, 0, bits, 1);
@@ -29530,7 +29516,8 @@ static MIRAS__COLD void miras__write_field(char *text, const miras__field *f, co
   else miras__say(text, 32, "%d", (int)bits);
 }
 
-/* Read a field's value from text. Returns 1 on success. */
+/* Read a field's value from text: of functions the usual one as 0. It may have words of 0.3, one of
+ * which is for two fields of today. Returns 1 on success. */
 static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text, void *d,
                                          int kind) {
   const size_t at = miras__offset(f, kind);
@@ -29542,10 +29529,15 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
     memcpy((char *)d + at, text, strlen(text));
     return 1;
   }
-  if (f->kind == MIRAS__WORD) {
-    const int x = miras__meaning(f, text);
-    if (x >= 0) bits = (uint64_t)x;
-    else if (!miras__read_whole(text, &bits) || (double)bits > (double)f->high) return 0;
+  if (f->kind <= MIRAS__FUNCTION) {
+    const int fn = f->kind == MIRAS__FUNCTION;
+    int x = miras__meaning(f, text);
+    if (fn && f->since == 2 && miras__same(text, "identity")) x = MIRAS_FN_NONE;
+    if (f->at == offsetof(miras__case, l.mlp.act) && miras__same(text, "swiglu")) x = MIRAS_FN_SILU;
+    if (f->at == offsetof(miras__case, l.mixer.out_gate) && miras__same(text, "silu-first"))
+      x = MIRAS_FN_SILU, ((miras_model_desc *)d)->layer[kind].mixer.out_gate_first = 1;
+    if (x >= 0) bits = fn && x == (int)f->normal ? 0 : (uint64_t)x;
+    else if (fn || !miras__read_whole(text, &bits) || (double)bits > (double)f->high) return 0;
   } else if (f->kind == MIRAS__REAL) {
     if (!miras__read_real(text, &real)) return 0;
     bits = miras__real_bits(real);
@@ -29560,6 +29552,8 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
 static uint64_t miras__field_bits(const void *d, const miras__field *f, int kind) {
   const char *at = (const char *)d + miras__offset(f, kind);
   size_t n = 0;
+  if (f->kind == MIRAS__FUNCTION)
+    return (uint64_t)miras__listed(f, (int)miras__bits(at, 0, f->size));
   if (f->kind != MIRAS__TEXT) return miras__bits(at, 0, f->size);
   while (n < f->size && at[n]) n++;
   return n ? (uint64_t)1 << 32 | miras__crc32c(0, at, n) : 0;
@@ -29606,7 +29600,7 @@ static int miras__version(const miras_model_desc *d) {
 static MIRAS__COLD const char *miras__print_name(const miras__field *f) {
   static const char *const then[][2] = {
     {"memory.qk_norm", "memory.key_length"}, {"memory.decay_target", "memory.toward"},
-    {"memory.step_bound", "memory.bounded_step"}, {"mlp.none", "no_mlp"}, {"mlp.type", "mlp"},
+    {"memory.step_bound", "memory.bounded_step"}, {"mlp.none", "no_mlp"}, {"mlp.act", "mlp"},
     {"mlp.token_shift", "shift"}, {"conv.size", "taps"}, {"mixer.conv_on", "convolved"},
     {"mixer.share_qk", "shared_keys"}, {"mixer.qk_act", "key_mixing"},
     {"mixer.v_act", "value_mixing"}, {"mixer.qk_heads", "key_heads"}, {"mixer.rope.type", "turn"},
@@ -29641,6 +29635,11 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
       bits ^= MIRAS_BIAS_LOG_COSH ^ MIRAS_BIAS_CUSTOM;
     if (f->at == offsetof(miras__case, l.memory.retention) && bits >= MIRAS_RETENTION_TANH)
       bits ^= MIRAS_RETENTION_TANH ^ MIRAS_RETENTION_CUSTOM;
+    /* an output gate that was first was its fifth word, silu-first */
+    if (f->at == offsetof(miras__case, l.mixer.out_gate) && !bits)
+      bits = ((const miras_model_desc *)d)->layer[kind].mixer.out_gate_first ? 4 : 0;
+    if (f->at == offsetof(miras__case, l.mixer.out_gate_first) && bits)
+      bits = ((const miras_model_desc *)d)->layer[kind].mixer.out_gate != MIRAS_FN_SILU;
     if (f->since > 2 && !bits) continue;
     if (f->since > 2) {
       const char *name = miras__print_name(f);
@@ -30804,7 +30803,7 @@ static int miras__meets(const miras__field *f, const char *text) {
     const int x = miras__meaning(f, word);
     if (miras__same(word, "not")) none = 1;
     else if (first < 0) first = x;
-    if (x == 0) zero = 1;
+    if (x == 0 || (f->kind == MIRAS__FUNCTION && x == (int)f->normal)) zero = 1;
   }
   if (none) return zero ? 1 : 0;
   return zero || first < 0 ? 0 : first;
@@ -30837,7 +30836,7 @@ static MIRAS__COLD int miras__give_way(miras__changing *x, const miras__fault *w
   miras__next_word(word, &condition);
   f = miras__named(word);
   if (f->kind == MIRAS__FACT || f == x->chosen || (!rest && x->gave[f - miras__fields]) ||
-      miras__is_choice(f) != choices || (!f->since && f->kind != MIRAS__WORD))
+      miras__is_choice(f) != choices || (!f->since && f->kind > MIRAS__FUNCTION))
     return 0;
   if (!rest) return miras__change_try(x, was, f, (uint64_t)miras__meets(f, condition));
   return (f->kind == MIRAS__WORD && miras__meaning(f, "channel") == MIRAS_GATE_CHANNEL &&
@@ -30912,7 +30911,7 @@ static MIRAS__COLD miras_result miras__change(void *d, int kind, const miras__fi
       miras__say(said, n, f ? "%s cannot be \"%s\"" : "there is no field %s",
                  miras__quoted(of, sizeof of, name),
                  miras__quoted(to, sizeof to, value ? value : ""));
-    if (f && f->kind == MIRAS__WORD) miras__say(said, n, "; it can be %s", f->words);
+    if (f && f->kind <= MIRAS__FUNCTION) miras__say(said, n, "; it can be %s", f->words);
     else if (f && f->kind != MIRAS__TEXT && f->kind != MIRAS__WIDE) miras__say_range(said, n, f);
     return MIRAS_ERR_ARGUMENT;
   }

@@ -622,7 +622,7 @@ static const hf__field hf__says_delta_net[] = {
   {"allow_neg_eigval", "false true", HF__C_NEGATIVE},
   {"use_output_norm", "true", -1},
   {"qk_norm", "l2 sum", HF__C_KEYS},
-  {"qk_activation", "silu identity relu elu", HF__C_KEY_FORM}      /* as miras_qkv_act */
+  {"qk_activation", "silu identity relu elu", HF__C_KEY_FORM}
 };
 
 static const hf__field hf__says_gla[] = {
@@ -1512,9 +1512,9 @@ static void hf__describe_scale(miras_model_desc *d) {
 /* Describe the gate behind the norm of the memories' answers. */
 static void hf__describe_gate(hf__reader *c, miras_model_desc *d, int normally) {
   d->layer[0].mixer.out_gate =
-    hf__config_of(c, HF__C_GATE, normally) < 1  ? MIRAS_OUT_GATE_NONE
-    : hf__config_of(c, HF__C_GATE_FORM, 0) == 1 ? MIRAS_OUT_GATE_SIGMOID
-                                                      : MIRAS_OUT_GATE_SILU;
+    hf__config_of(c, HF__C_GATE, normally) < 1  ? MIRAS_FN_NONE
+    : hf__config_of(c, HF__C_GATE_FORM, 0) == 1 ? MIRAS_FN_SIGMOID
+                                                      : MIRAS_FN_SILU;
 }
 
 /* Describe the convolutions of queries, keys and values. A kernel that is shared by all of them is
@@ -1578,7 +1578,7 @@ static int hf__describe_kda(hf__reader *c, miras_model_desc *d) {
   if (!hf__describe_gated_delta(c, d, MIRAS_PRESET_KDA_MEMORY)) return 0;
   l->mixer.gate_rank = l->memory.heads + hf__tensor_length(c, down[0], 0);
   l->mixer.out_gate_rank = hf__tensor_length(c, down[1], 0);
-  l->mixer.out_gate = MIRAS_OUT_GATE_SIGMOID;
+  l->mixer.out_gate = MIRAS_FN_SIGMOID;
   if (c->said[HF__C_STEEPEST])
     l->mixer.decay_form = MIRAS_DECAY_FORM_STEEP, l->mixer.decay_log_limit = (float)-bound;
   if (c->said[HF__C_STEEPEST] && !(bound < 0))
@@ -1617,7 +1617,7 @@ static int hf__describe_plain(hf__reader *c, miras_model_desc *d, miras_preset k
   if (!hf__describe_shared(c, d)) return 0;
   hf__describe_conv(c, d, 0);
   l->mixer.qk_map = MIRAS_QK_MAP_NONE;
-  if (l->mixer.conv_on) l->mixer.qk_act = l->mixer.v_act = MIRAS_QKV_ACT_NONE;
+  if (l->mixer.conv_on) l->mixer.qk_act = l->mixer.v_act = MIRAS_FN_NONE;
   hf__describe_gate(c, d, 1);
   return c->result == MIRAS_OK;
 }
@@ -1641,13 +1641,13 @@ static int hf__describe_retnet(hf__reader *c, miras_model_desc *d) {
 
 /* Linear attention. Its default map has tensors of its own and is refused. */
 static int hf__describe_linear_attn(hf__reader *c, miras_model_desc *d) {
-  static const miras_qkv_act forms[] = {MIRAS_QKV_ACT_NONE, MIRAS_QKV_ACT_RELU, MIRAS_QKV_ACT_ELU};
+  static const miras_function forms[] = {MIRAS_FN_NONE, MIRAS_FN_RELU, MIRAS_FN_ELU};
   miras_layer_desc *l = &d->layer[0];
   if (!hf__describe_plain(c, d, MIRAS_PRESET_LINEAR_ATTENTION, 1)) return 0;
   l->memory.key_dim = hf__config_share(
     c, HF__C_EXPAND_K, d->width * hf__config_of(c, HF__C_EXPAND_K, 1) / d->heads);
   hf__describe_scale(d);
-  l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
+  l->mixer.out_gate = MIRAS_FN_NONE;
   if (c->result == MIRAS_OK && !c->said[HF__C_KEY_FORM])
     return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
                          "feature_map is elementwise_product; known here: identity relu elu");
@@ -1674,8 +1674,8 @@ static int hf__describe_hgrn2(hf__reader *c, miras_model_desc *d) {
   l->mixer.gate_rank = d->heads * l->memory.key_dim;
   l->mixer.conv_on = MIRAS_CONV_ON_NONE;
   l->mixer.conv_size = 0;
-  l->mixer.v_act = MIRAS_QKV_ACT_NONE;
-  l->mixer.out_gate = MIRAS_OUT_GATE_NONE;
+  l->mixer.v_act = MIRAS_FN_NONE;
+  l->mixer.out_gate = MIRAS_FN_NONE;
   l->mixer.out_norm_epsilon = 1e-5f * (float)l->memory.key_dim;
   l->mixer.norm_heads = d->heads;
   if (hf__config_of(c, HF__C_LOWER_BOUNDS, 1) > 0)
@@ -1684,6 +1684,7 @@ static int hf__describe_hgrn2(hf__reader *c, miras_model_desc *d) {
 }
 
 static int hf__describe_delta_net(hf__reader *c, miras_model_desc *d) {
+  static const miras_function forms[] = {MIRAS_FN_SILU, MIRAS_FN_NONE, MIRAS_FN_RELU, MIRAS_FN_ELU};
   miras_layer_desc *l = &d->layer[0];
   if (!hf__describe_frame(c, d, MIRAS_PRESET_DELTANET_MEMORY) ||
       !hf__describe_heads(c, d, 1, 1))
@@ -1692,7 +1693,7 @@ static int hf__describe_delta_net(hf__reader *c, miras_model_desc *d) {
   l->mixer.gate_rank = d->heads;
   if (hf__config_of(c, HF__C_BETA, 1) < 1) l->memory.learning_rate_gate = MIRAS_GATE_CONSTANT;
   if (hf__config_of(c, HF__C_KEYS, 0) > 0) l->mixer.qk_map = MIRAS_QK_MAP_L1;
-  l->mixer.qk_act = (miras_qkv_act)hf__config_of(c, HF__C_KEY_FORM, 0);
+  l->mixer.qk_act = forms[(int)hf__config_of(c, HF__C_KEY_FORM, 0)];
   hf__describe_conv(c, d, 1);
   hf__describe_gate(c, d, 0);
   return c->result == MIRAS_OK;
@@ -1880,7 +1881,7 @@ static int hf__describe_ttt(hf__reader *c, miras_model_desc *d) {
   l->mixer.gate_rank = d->heads;
   if (shared) l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
   l->mixer.out_gate =
-    hf__config_of(c, HF__C_GATE, 0) > 0 ? MIRAS_OUT_GATE_GELU : MIRAS_OUT_GATE_NONE;
+    hf__config_of(c, HF__C_GATE, 0) > 0 ? MIRAS_FN_GELU : MIRAS_FN_NONE;
   l->mixer.rope.theta = (float)hf__config_of(c, HF__C_THETA, 10000);
   if (!(hf__config_of(c, HF__C_PRE, 0) > 0)) return c->result == MIRAS_OK;
   d->layer[4].conv.size = hf__config_whole(c, HF__C_CONV, 4, 1);
@@ -1971,7 +1972,7 @@ static int hf__describe_mamba2(hf__reader *c, miras_model_desc *d) {
   l->mixer.projection_bias = hf__config_of(c, HF__C_BIAS, 0) > 0;
   l->mixer.d_skip = l->mlp.none = 1;
   l->mixer.gate_rank = l->memory.heads;
-  l->mixer.out_gate = MIRAS_OUT_GATE_SILU_FIRST;
+  l->mixer.out_gate_first = 1;
   l->mixer.dt_min = (float)low;
   l->mixer.dt_max = high < 1e4 ? (float)high : 0;
   return 1;

@@ -770,15 +770,15 @@ HELP void extras(miras_memory_desc *d, int shape) {
     if (extra == 2) d->diagonal = d->algorithm == MIRAS_ALGORITHM_IMPLICIT;
     if (extra == 3) {
       d->normalize = 1;
-      d->feature_map = (miras_feature)(1 + below(4));
+      d->feature_map = ref_feature_map(1 + below(4));
       d->order = MIRAS_ORDER_ERROR_FIRST;
     } else if (extra == 4) {
       d->value_decay_gate = MIRAS_GATE_CHANNEL;
     } else if (!d->separate_erase) {
-      d->feature_map = (miras_feature)below(MIRAS_FEATURE_COUNT);
+      d->feature_map = ref_feature_map(below(FEATURE_MAPS));
     }
   } else if (shape == SHAPE_MATRIX) {
-    d->feature_map = (miras_feature)below(MIRAS_FEATURE_COUNT);
+    d->feature_map = ref_feature_map(below(FEATURE_MAPS));
     if (extra == 0) d->inner_steps = 2;
   } else if (shape != SHAPE_PAIRS) {
     if (extra == 0) d->inner_steps = 2 + below(2);
@@ -792,8 +792,8 @@ HELP void extras(miras_memory_desc *d, int shape) {
     }
   }
   /* |phi(k)|^2 is larger than |k|^2 */
-  if (d->feature_map == MIRAS_FEATURE_ELU) d->learning_rate /= (float)d->key_dim;
-  if (d->feature_map == MIRAS_FEATURE_POLY2) d->learning_rate /= 2.5f;
+  if (d->feature_map == MIRAS_FN_ELU) d->learning_rate /= (float)d->key_dim;
+  if (d->feature_map == MIRAS_FN_POLY2) d->learning_rate /= 2.5f;
   if (d->inner_steps > 1) d->learning_rate /= (float)d->inner_steps;
 }
 
@@ -833,7 +833,7 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
   d.depth = layered && shape <= SHAPE_DEEPEST ? shape : 0;
   if (layered) {
     d.expansion = 1 + below(shape == SHAPE_GATED ? 3 : 4);
-    d.activation = (miras_activation)below(3);
+    d.activation = ref_activation_at(below(ACTIVATIONS));
     d.inner_norm = below(2);
     d.inner_residual = below(2);
     if (d.inner_residual) d.value_dim = d.key_dim;
@@ -920,7 +920,7 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
     d.retention = MIRAS_RETENTION_ALL; /* decays begin with an entry that is not 0: a jump */
   if (kind >= JUDGED && kind < COUNTED) {
     d.ridge_relative = variant % 5 < 3;
-    if (d.feature_map == MIRAS_FEATURE_RELU || d.feature_map == MIRAS_FEATURE_RELU2)
+    if (d.feature_map == MIRAS_FN_RELU || d.feature_map == MIRAS_FN_RELU2)
       d.ridge_relative = 0; /* they can leave next to nothing of a first key */
     d.outlier = d.ridge_relative && variant % 5 == 2 ? 0.0f : 1.1f + 0.2f * (float)(variant % 4);
     d.ridge = variant % 2 ? 0.05f : 0.5f;

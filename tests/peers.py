@@ -281,7 +281,7 @@ def normalised(x, peers):
     return y, reads / (torch.einsum('ik,bhk->bhi', phi, z[:, 0]) + 1e-10)[..., None]
 
 
-row('the same, elu + 1, normalised', 'linear-attention', dict(feature_map='FEATURE_ELU',
+row('the same, elu + 1, normalised', 'linear-attention', dict(feature_map='FN_ELU',
                                                               normalize=1),
     dict(q=Q, k=normal(B, T, H, K), v=VALUE, memory=MEMORY, memory_z=uniform(1, 2, H, K)),
     lambda x: dict(key=x.k, value=x.v, query=x.q,
@@ -296,7 +296,7 @@ def based(x, peers):
 
 
 row('the same, second-order features (Based)', 'linear-attention',
-    dict(feature_map='FEATURE_POLY2'),
+    dict(feature_map='FN_POLY2'),
     dict(q=unit(B, T, H, K), k=KEY, v=VALUE), lambda x: dict(key=x.k, value=x.v, query=x.q), based,
     linear=False)
 

@@ -109,10 +109,23 @@ REF int ref_exact(const miras_memory_desc *d) {
          !d->token_rates && !(d->ball > 0.0f) && !d->omega;
 }
 
+/* The feature maps and the activations of perceptrons, the usual ones first. */
+enum { FEATURE_MAPS = 6, ACTIVATIONS = 3 };
+REF miras_function ref_feature_map(int i) {
+  static const miras_function maps[FEATURE_MAPS] = {
+    MIRAS_FN_NONE, MIRAS_FN_ELU, MIRAS_FN_RELU, MIRAS_FN_RELU2, MIRAS_FN_SOFTMAX, MIRAS_FN_POLY2};
+  return maps[i];
+}
+
+REF miras_function ref_activation_at(int i) {
+  static const miras_function all[ACTIVATIONS] = {MIRAS_FN_GELU, MIRAS_FN_SILU, MIRAS_FN_NONE};
+  return all[i];
+}
+
 /* Width of what a matrix memory sees of a key. */
 REF int ref_features(const miras_memory_desc *d) {
   const int n = d->key_dim;
-  return d->feature_map == MIRAS_FEATURE_POLY2 ? 1 + n + n * (n + 1) / 2 : n;
+  return d->feature_map == MIRAS_FN_POLY2 ? 1 + n + n * (n + 1) / 2 : n;
 }
 
 /* Channels of the decay gate: features of an exact matrix, else entries of the value, as those of
@@ -186,7 +199,6 @@ REF miras_memory_desc ref_resolve(const miras_memory_desc *given) {
   if (d.inner_steps == 0) d.inner_steps = 1;
   if (d.window == 0) d.window = 1024;
   if (d.iterations == 0) d.iterations = 30;
-  if (!(d.tolerance > 0.0f)) d.tolerance = 1e-12f;
   if (!(d.balance > 0.0f)) d.balance = 1.0f;
   if (!(d.decay_ratio > 0.0f)) d.decay_ratio = 1.0f;
   if (!(d.threshold > 0.0f)) {
@@ -283,22 +295,22 @@ REF void ref_map(const miras_memory_desc *d, const double *given, double *phi,
     if (x[i] > top) top = x[i];
   for (int i = 0; i < n; i++) sum += exp(x[i] - top);
   switch (d->feature_map) {
-    case MIRAS_FEATURE_ELU:
+    case MIRAS_FN_ELU:
       for (int i = 0; i < n; i++) phi[i] = x[i] > 0.0 ? x[i] + 1.0 : exp(x[i]);
       break;
-    case MIRAS_FEATURE_RELU:
+    case MIRAS_FN_RELU:
       for (int i = 0; i < n; i++) {
         phi[i] = x[i] > 0.0 ? x[i] : 0.0;
         ref_branch(branches, x[i] > 0.0, x[i]);
       }
       break;
-    case MIRAS_FEATURE_RELU2:
+    case MIRAS_FN_RELU2:
       for (int i = 0; i < n; i++) phi[i] = x[i] > 0.0 ? x[i] * x[i] : 0.0;
       break;
-    case MIRAS_FEATURE_SOFTMAX:
+    case MIRAS_FN_SOFTMAX:
       for (int i = 0; i < n; i++) phi[i] = exp(x[i] - top) / sum;
       break;
-    case MIRAS_FEATURE_POLY2:
+    case MIRAS_FN_POLY2:
       phi[at++] = 1.0;
       for (int i = 0; i < n; i++) phi[at++] = x[i];
       for (int i = 0; i < n; i++)
@@ -461,19 +473,20 @@ REF double ref_entropy_along(const miras_memory_desc *d, const double *e, const 
 
 /* ---- memory architecture ---- */
 
-REF double ref_activation(miras_activation kind, double z) {
+REF double ref_activation(miras_function kind, double z) {
   const double y = 0.79788456080286535588 * (z + 0.044715 * z * z * z);
-  if (kind == MIRAS_ACTIVATION_GELU) return 0.5 * z * (1.0 + tanh(y));
-  if (kind == MIRAS_ACTIVATION_SILU) return z / (1.0 + exp(-z));
+  if (kind == MIRAS_FN_GELU || !kind) return 0.5 * z * (1.0 + tanh(y));
+  if (kind == MIRAS_FN_SILU) return z / (1.0 + exp(-z));
   return z;
 }
 
-REF double ref_activation_slope(miras_activation kind, double z) {
+REF double ref_activation_slope(miras_function kind, double z) {
   const double y = 0.79788456080286535588 * (z + 0.044715 * z * z * z);
   const double dy = 0.79788456080286535588 * (1.0 + 3.0 * 0.044715 * z * z);
   const double t = tanh(y), s = 1.0 / (1.0 + exp(-z));
-  if (kind == MIRAS_ACTIVATION_GELU) return 0.5 * (1.0 + t) + 0.5 * z * (1.0 - t * t) * dy;
-  if (kind == MIRAS_ACTIVATION_SILU) return s * (1.0 + z * (1.0 - s));
+  if (kind == MIRAS_FN_GELU || !kind)
+    return 0.5 * (1.0 + t) + 0.5 * z * (1.0 - t * t) * dy;
+  if (kind == MIRAS_FN_SILU) return s * (1.0 + z * (1.0 - s));
   return 1.0;
 }
 
@@ -2014,7 +2027,7 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
                       int T, size_t columns) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t N = (size_t)batch * (size_t)T;
-  const miras_qkv_act mixing = name[0] == 'v' ? d->mixer.v_act : d->mixer.qk_act;
+  const miras_function mixing = name[0] == 'v' ? d->mixer.v_act : d->mixer.qk_act;
   const int taps = d->mixer.conv_on == MIRAS_CONV_ON_NONE                       ? 0
                    : d->mixer.conv_on == MIRAS_CONV_ON_QK && name[0] == 'v' ? 0
                    : d->mixer.conv_size == 0                                           ? 4
@@ -2038,9 +2051,10 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
   }
   for (size_t i = 0; i < N * columns; i++)
     switch (mixing) {
-      case MIRAS_QKV_ACT_SILU: y[i] *= ref_sigmoid(y[i]); break;
-      case MIRAS_QKV_ACT_RELU: y[i] = y[i] > 0.0 ? y[i] : 0.0; break;
-      case MIRAS_QKV_ACT_ELU: y[i] = y[i] > 0.0 ? y[i] + 1.0 : exp(y[i]); break;
+      case MIRAS_FN_USUAL:
+      case MIRAS_FN_SILU: y[i] *= ref_sigmoid(y[i]); break;
+      case MIRAS_FN_RELU: y[i] = y[i] > 0.0 ? y[i] : 0.0; break;
+      case MIRAS_FN_ELU: y[i] = y[i] > 0.0 ? y[i] + 1.0 : exp(y[i]); break;
       default: break;
     }
   return y;
@@ -2252,11 +2266,11 @@ REF void ref_turn_keys(const miras_layer_desc *d, int chunk, double *q, double *
 }
 
 /* What multiplies the answers of memories where its projection says g. */
-REF double ref_out_gate(miras_out_gate form, double g) {
+REF double ref_out_gate(miras_function form, double g) {
   switch (form) {
-    case MIRAS_OUT_GATE_NONE: return 1.0;
-    case MIRAS_OUT_GATE_SIGMOID: return ref_sigmoid(g);
-    case MIRAS_OUT_GATE_GELU:
+    case MIRAS_FN_NONE: return 1.0;
+    case MIRAS_FN_SIGMOID: return ref_sigmoid(g);
+    case MIRAS_FN_GELU:
       return 0.5 * g * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (g + 0.044715 * pow(g, 3.0))));
     default: return g * ref_sigmoid(g);
   }
@@ -2306,16 +2320,16 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
     d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon : ref_epsilon(m);
   const double *gain =
     d->mixer.out_norm == MIRAS_NORM_NONE ? NULL : ref_param(m, l, "out_norm.gain");
-  const int first = d->mixer.out_gate == MIRAS_OUT_GATE_SILU_FIRST;
+  const int first = d->mixer.out_gate_first;
   const size_t asked = d->mixer.norm_heads > 0 ? (size_t)d->mixer.norm_heads : 1;
   const size_t joined = asked > H ? H : asked;
   double *g = (double *)ref_zeros(N * H * dv);
   if (d->mixer.out_gate_rank > 0)
     ref_low_rank(m, l, "out_gate", 0, h, (int)N, H * dv, ref_param(m, l, "out_gate.offset"), g);
-  else if (d->mixer.out_gate != MIRAS_OUT_GATE_NONE)
+  else if (d->mixer.out_gate != MIRAS_FN_NONE)
     ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
   if (d->mixer.projection_bias && d->mixer.out_gate_rank == 0 &&
-      d->mixer.out_gate != MIRAS_OUT_GATE_NONE)
+      d->mixer.out_gate != MIRAS_FN_NONE)
     ref_add_bias(g, ref_param(m, l, "out_gate.bias"), N, H * dv);
   for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->mixer.out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
@@ -2754,7 +2768,7 @@ REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *o
   up = (double *)ref_zeros(N * F);
   gate = (double *)ref_zeros(N * F);
   ref_project(up, h, ref_param(m, l, "mlp.up"), N, width, F);
-  if (ref_layer_of(m, l)->mlp.type == MIRAS_MLP_RELU2) {
+  if (ref_layer_of(m, l)->mlp.act == MIRAS_FN_RELU2) {
     for (size_t i = 0; i < N * F; i++) up[i] = up[i] > 0.0 ? up[i] * up[i] : 0.0;
   } else {
     ref_project(gate, h, ref_param(m, l, "mlp.gate"), N, width, F);

@@ -146,9 +146,9 @@ static void named_models(void) {
   assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_FLOOR);
   assert_true(d.layer[0].mixer.out_norm_epsilon == 1e-5f);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("deltanet"), 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_OUT_GATE_NONE);
+  assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_FN_NONE);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("kda"), 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_OUT_GATE_SIGMOID);
+  assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_FN_SIGMOID);
   assert_int_equal(d.layer[0].mixer.out_gate_rank, 32);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("titans-man"), 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("gla-memor"), 3), MIRAS_ERR_ARGUMENT);
@@ -389,6 +389,14 @@ static void fields_as_text(void **state) {
     { "memory.batch", "1" }, { "memory.custom", "0" }, { "grid", "1" }, { "version", "3" },
     { "", "1" }
   };
+  static const char *const functions[][3] = {   /* field, word, the word that is written    */
+    { "memory.activation", "identity", "none" }, { "memory.activation", "1", NULL },
+    { "memory.feature_map", "identity", "none" }, { "memory.feature_map", "gelu", NULL },
+    { "mixer.qk_act", "silu", "silu" }, { "mixer.qk_act", "identity", NULL },
+    { "mixer.v_act", "elu", "elu" }, { "mixer.v_act", "usual", NULL },
+    { "mixer.out_gate", "identity", NULL }, { "mixer.out_gate", "silu-first", "silu" },
+    { "mlp.type", "swiglu", "silu" }, { "mlp.act", "swiglu", "silu" }, { "mlp.act", "elu", NULL }
+  };
   miras_model_desc d, e;
   char text[32], exact[8];
   int kind, i, k;
@@ -423,6 +431,8 @@ static void fields_as_text(void **state) {
       const char *name = miras_model_desc_field(i);
       assert_ptr_equal(miras_model_desc_get(&d, name, text, sizeof text), text);
       assert_int_equal(miras_model_desc_set(&e, name, text), MIRAS_OK);
+      /* a usual function, which the model has by its own name, comes back as 0 */
+      assert_int_equal(miras_model_desc_set(&d, name, text), MIRAS_OK);
     }
     assert_memory_equal(&d, &e, sizeof d);
     miras_model_close(m);
@@ -437,16 +447,31 @@ static void fields_as_text(void **state) {
   assert_null(miras_model_desc_get(&d, NULL, text, sizeof text));
   assert_null(miras_model_desc_get(&d, "vocab", NULL, sizeof text));
   assert_null(miras_model_desc_get(&d, "memory.batch", text, sizeof text));
+  /* functions: the usual one of a field is 0, whatever its word; words and names of 0.3 are read */
+  memset(&d, 0, sizeof d);
+  for (i = 0; i < (int)(sizeof functions / sizeof *functions); i++) {
+    const char *const *f = functions[i];
+    assert_int_equal(miras_model_desc_set(&d, f[0], f[1]),
+                     f[2] ? MIRAS_OK : MIRAS_ERR_ARGUMENT);
+    if (f[2]) assert_string_equal(miras_model_desc_get(&d, f[0], text, sizeof text), f[2]);
+  }
+  assert_int_equal(d.layer[0].memory.activation, MIRAS_FN_NONE);
+  assert_int_equal(d.layer[0].memory.feature_map, MIRAS_FN_USUAL);
+  assert_int_equal(d.layer[0].mixer.qk_act, MIRAS_FN_USUAL);
+  assert_int_equal(d.layer[0].mixer.v_act, MIRAS_FN_ELU);
+  assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_FN_USUAL);
+  assert_int_equal(d.layer[0].mixer.out_gate_first, 1);
+  assert_int_equal(d.layer[0].mlp.act, MIRAS_FN_USUAL);
   /* what is no valid value has a text too, and none is written past its room */
   memset(&d, 0, sizeof d);
   d.layer[0].memory.heads = INT_MIN;
   d.layer[0].memory.decay_rate = (float)NAN;
   d.layer[0].memory.p = (float)-INFINITY;
-  d.layer[0].memory.feature_map = MIRAS_FEATURE_COUNT;
+  d.layer[0].memory.feature_map = MIRAS_FN_COUNT;
   assert_string_equal(miras_model_desc_get(&d, "memory.heads", text, 12), "-2147483648");
   assert_string_equal(miras_model_desc_get(&d, "memory.decay_rate", text, 4), "nan");
   assert_string_equal(miras_model_desc_get(&d, "memory.p", text, 5), "-inf");
-  assert_string_equal(miras_model_desc_get(&d, "memory.feature_map", text, 2), "6");
+  assert_string_equal(miras_model_desc_get(&d, "memory.feature_map", text, 3), "10");
   memset(exact, 1, sizeof exact);
   assert_ptr_equal(miras_model_desc_get(&d, "memory.architecture", exact, 7), exact);
   assert_string_equal(exact, "matrix");
@@ -534,7 +559,7 @@ static void check_condition(const char *text) {
     while (miras__next_word(word, &text)) {
       if (strcmp(word, "not") == 0) continue;
       assert_true(miras__meaning(f, word) >= 0 && (float)miras__meaning(f, word) <= f->high);
-      assert_true(f->kind == MIRAS__WORD || word[1] == 0);
+      assert_true(f->kind <= MIRAS__FUNCTION || word[1] == 0);
     }
     while (*text == ',' || *text == ' ') text++;
   }
@@ -556,6 +581,12 @@ static void tables_are_right(void **state) {
     int words = 0;
     check_condition(f->when);
     assert_true(f->low <= f->high && f->normal <= f->high);
+    if (f->kind == MIRAS__FUNCTION) {   /* the usual one first, and all of them are some          */
+      const char *list = f->words;
+      while (miras__next_word(word, &list))
+        assert_true(miras__listed(f, miras__place_of(MIRAS__FUNCTIONS, word)) >= 0);
+      assert_true(miras__word(word, f, 0) && miras__meaning(f, word) == (int)f->normal);
+    }
     if (f->kind != MIRAS__WORD) continue;
     while (miras__word(word, f, words)) words++;
     /* momentum has no gate per channel, but the word is known */
@@ -566,6 +597,7 @@ static void tables_are_right(void **state) {
     check_condition(miras__rules[i].needs);
     assert_true(miras__rules[i].needs[0] || miras__rules[i].because);
   }
+  assert_int_equal(words_of(MIRAS__FUNCTIONS), MIRAS_FN_COUNT);
   assert_int_equal(words_of(MIRAS__INPUT_WORDS), MIRAS_INPUT_TYPE_COUNT);
   assert_int_equal(words_of(MIRAS__OUTPUT_WORDS), MIRAS_OUTPUT_TYPE_COUNT);
 }
@@ -597,7 +629,7 @@ static void fill_case(miras__case *c, int within) {
     int k;
     if (miras__own_text(f)) continue;
     if (f->kind == MIRAS__REAL) x = miras__real_bits(-1.23457e-30f);
-    for (k = 0; within && f->kind == MIRAS__WORD && miras__word(word, f, k); k++)
+    for (k = 0; within && f->kind <= MIRAS__FUNCTION && miras__word(word, f, k); k++)
       if (strlen(word) > most) most = strlen(word), x = (uint64_t)k;
     if (f->kind == MIRAS__TEXT) memset((char *)c + f->at, '8', f->size);
     else miras__set_bits(c, f->at, f->size, x);
@@ -820,7 +852,8 @@ static const wrong wrong_memories[] = {
   {MLP, "expansion", "-1", {{I(expansion), -1}}},
   {MLP, "expansion", "17", {{I(expansion), 17}}},
   {MLP, "activation", "-1", {{E(activation), -1}}},
-  {MLP, "activation", "3", {{E(activation), MIRAS_ACTIVATION_COUNT}}},
+  {MLP, "activation", "10", {{E(activation), MIRAS_FN_COUNT}}},
+  {MLP, "activation", "5 (relu); it must be gelu, silu or none", {{E(activation), MIRAS_FN_RELU}}},
   {MLP, "inner_norm", "-1", {{I(inner_norm), -1}}},
   {MLP, "inner_norm", "2", {{I(inner_norm), 2}}},
   {MLP, "inner_residual", "-1", {{I(inner_residual), -1}}},
@@ -967,14 +1000,15 @@ static const wrong wrong_memories[] = {
   {MLP, "p", "nan", {{F(p), (double)NAN}}},
   {EXACT, "depth", "2", {{I(depth), 2}}},
   {EXACT, "expansion", "4", {{I(expansion), 4}}},
-  {EXACT, "activation", "1", {{E(activation), MIRAS_ACTIVATION_SILU}}},
+  {EXACT, "activation", "3", {{E(activation), MIRAS_FN_SILU}}},
   {EXACT, "inner_norm", "1", {{I(inner_norm), 1}}},
   {EXACT, "inner_residual", "1", {{I(inner_residual), 1}}},
   {EXACT, "inner_bias", "1", {{I(inner_bias), 1}}},
   {MLP, "inner_bias", "2", {{I(inner_bias), 2}}},
   {EXACT, "feature_map", "-1", {{E(feature_map), -1}}},
-  {EXACT, "feature_map", "6", {{E(feature_map), MIRAS_FEATURE_COUNT}}},
-  {MLP, "feature_map", "1", {{E(feature_map), MIRAS_FEATURE_ELU}}},
+  {EXACT, "feature_map", "10", {{E(feature_map), MIRAS_FN_COUNT}}},
+  {EXACT, "feature_map", "3 (silu)", {{E(feature_map), MIRAS_FN_SILU}}},
+  {MLP, "feature_map", "7", {{E(feature_map), MIRAS_FN_ELU}}},
   {EXACT, "normalize", "1", {{I(normalize), 1}}},
   {EXACT, "normalize", "2", {{I(normalize), 2}}},
   {EXACT, "inner_steps", "-1", {{I(inner_steps), -1}}},
@@ -1031,15 +1065,21 @@ static const wrong wrong_models[] = {
   {BASES, "mlp.hidden", "2147483647", {{MI(layer[0].mlp.hidden), LARGE}}},
   {BASES, "mlp.none", "2", {{MI(layer[0].mlp.hidden), 0}, {MI(layer[0].mlp.none), 2}}},
   {BASES, "mlp.hidden", "24", {{MI(layer[0].mlp.none), 1}}},
-  {BASES, "mlp.type", "2", {{MI(layer[0].mlp.type), MIRAS_MLP_COUNT}}},
+  {BASES, "mlp.act", "2 (gelu); it must be silu or relu2",
+   {{MI(layer[0].mlp.act), MIRAS_FN_GELU}}},
   {BASES,
-   "mlp.type",
-   "1",
-   {{MI(layer[0].mlp.hidden), 0}, {MI(layer[0].mlp.none), 1}, {MI(layer[0].mlp.type), 1}}},
+   "mlp.act",
+   "6",
+   {{MI(layer[0].mlp.hidden), 0},
+    {MI(layer[0].mlp.none), 1},
+    {MI(layer[0].mlp.act), MIRAS_FN_RELU2}}},
   {BASES, "mlp.token_shift", "1", {{MI(layer[0].mlp.token_shift), 1}}},
   {BASES, "mlp.experts", "-1", {{MI(layer[0].mlp.experts), -1}}},
   {BASES, "mlp.experts", "1025", {{MI(layer[0].mlp.experts), 1025}}},
-  {BASES, "mlp.experts", "4", {{MI(layer[0].mlp.experts), 4}, {MI(layer[0].mlp.type), 1}}},
+  {BASES,
+   "mlp.experts",
+   "4",
+   {{MI(layer[0].mlp.experts), 4}, {MI(layer[0].mlp.act), MIRAS_FN_RELU2}}},
   {BASES,
    "mlp.experts",
    "4",
@@ -1077,7 +1117,7 @@ static const wrong wrong_models[] = {
   {BASES,
    "mixer.out_gate_rank",
    "8",
-   {{MI(layer[0].mixer.out_gate_rank), 8}, {MI(layer[0].mixer.out_gate), MIRAS_OUT_GATE_NONE}}},
+   {{MI(layer[0].mixer.out_gate_rank), 8}, {MI(layer[0].mixer.out_gate), MIRAS_FN_NONE}}},
   {BASES,
    "mixer.out_gate_rank",
    "8",
@@ -1201,8 +1241,10 @@ static void types_refuse_each_other(void **state) {
     snprintf(d.pattern, sizeof d.pattern, "wm");
     if (!miras_model_size(&d, why, sizeof why)) fail_msg("%s", why);
     snprintf(full, sizeof full, "m.%s", name);
+    if (miras__field_called(name)->kind == MIRAS__FUNCTION)   /* which have no numbers in texts    */
+      strcpy(number, strcmp(name, "memory.feature_map") ? "none" : "elu");
     assert_int_equal(miras_model_desc_set(&d, full, number), MIRAS_OK);
-    refuse(miras_model_size(&d, why, sizeof why), why, name, "1", (size_t)i);
+    refuse(miras_model_size(&d, why, sizeof why), why, name, number, (size_t)i);
     if (!strstr(why, only))
       fail_msg("no type in \"%s\"", why);
     d = small_model(MIRAS_PRESET_TITANS);
@@ -1211,7 +1253,7 @@ static void types_refuse_each_other(void **state) {
     if (!miras_model_size(&d, why, sizeof why)) fail_msg("%s", why);
     full[0] = 'g';
     assert_int_equal(miras_model_desc_set(&d, full, number), MIRAS_OK);
-    refuse(miras_model_size(&d, why, sizeof why), why, name, "1", (size_t)i);
+    refuse(miras_model_size(&d, why, sizeof why), why, name, number, (size_t)i);
     if (!strstr(why, only))
       fail_msg("no type in \"%s\"", why);
     refusals++;

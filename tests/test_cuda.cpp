@@ -171,7 +171,7 @@ static unsigned changed(int argc, char **argv) {
     {"retention", offsetof(miras_memory_desc, retention), MIRAS_RETENTION_COUNT},
     {"inner norm", offsetof(miras_memory_desc, inner_norm), 2},
     {"key length", offsetof(miras_memory_desc, qk_norm), MIRAS_QK_NORM_COUNT},
-    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FEATURE_COUNT},
+    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FN_COUNT},
     {"diagonal", offsetof(miras_memory_desc, diagonal), 2},
     {"row rates", offsetof(miras_memory_desc, token_rates), 3}};
   static const struct { miras_preset kind; int chunk; unsigned from, till; } row[] = {
@@ -410,7 +410,7 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
   room = take(bytes / sizeof(float) + 1);
   ok = miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK &&
        (miras__cuda_step_for(&m->plan, 0) != NULL) ==
-         (m->plan.fused && d.feature_map == MIRAS_FEATURE_IDENTITY && m->plan.features <= 128);
+         (m->plan.fused && d.feature_map == MIRAS_FN_NONE && m->plan.features <= 128);
   many_tokens(m, in);                            /* of HEADS: TOKENS times BATCH of them */
   for (j = 0; j < MIRAS__INPUT_COUNT; j++)
     there[j] = send(in[j], (size_t)FED * HEADS * width_of(m, j));

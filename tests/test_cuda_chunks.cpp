@@ -32,7 +32,7 @@ static unsigned others(void) {
     row_of(&c, change[i].name, MIRAS_PRESET_RETNET_MEMORY, 16, 16, 16);
     options.products = i ? MIRAS_CUDA_BF16 : MIRAS_CUDA_FLOAT;
     if (i) memcpy((char *)&c.d + change[i].at, &change[i].value, sizeof(int));
-    if (c.d.normalize) c.d.feature_map = MIRAS_FEATURE_ELU;
+    if (c.d.normalize) c.d.feature_map = MIRAS_FN_ELU;
     m = miras_memory_open(&c.d, NULL, NULL, 0);
     take_back();
     bytes = miras_cuda_memory_size(m, &options, NULL, 0);

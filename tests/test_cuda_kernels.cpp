@@ -264,7 +264,7 @@ template <class Y> struct cases {
     K->fill(AT(9), 0, N);              /* room */
   }
   BOTH static void feature_rows(T *K, const shape *s, float *p) {
-    K->feature_rows(F / 2 * 16 + (F % 2 ? MIRAS_FEATURE_SOFTMAX : MIRAS_FEATURE_ELU), AT(0), LD,
+    K->feature_rows(F / 2 * 16 + (F % 2 ? MIRAS_FN_SOFTMAX : MIRAS_FN_ELU), AT(0), LD,
                     AT(1), LD, M, N);
   }
   BOTH static void implicit_rows(T *K, const shape *s, float *p) {
@@ -492,12 +492,12 @@ template <class Y> struct cases {
   /* The functions of gates; the first four are those of convolutions. */
   BOTH static int function(int i) {
     switch (i) {
-      case 0: return MIRAS_ACTIVATION_SILU;
-      case 1: return MIRAS_ACTIVATION_IDENTITY;
-      case 2: return MIRAS__RELU;
-      case 3: return MIRAS__ELU;
-      case 4: return MIRAS_ACTIVATION_GELU;
-      case 5: return MIRAS__SIGMOID;
+      case 0: return MIRAS_FN_SILU;
+      case 1: return MIRAS_FN_NONE;
+      case 2: return MIRAS_FN_RELU;
+      case 3: return MIRAS_FN_ELU;
+      case 4: return MIRAS_FN_GELU;
+      case 5: return MIRAS_FN_SIGMOID;
       default: return MIRAS__TANH;
     }
   }
@@ -532,10 +532,10 @@ template <class Y> struct cases {
                       F & 4 ? AT(0) : AT(7), WIDE, &x);
   }
   BOTH static void squash_fwd(T *K, const shape *s, float *p) {
-    K->squash_fwd(F ? MIRAS__TANH : MIRAS__SIGMOID, AT(0), LD, M, N);
+    K->squash_fwd(F ? MIRAS__TANH : MIRAS_FN_SIGMOID, AT(0), LD, M, N);
   }
   BOTH static void squash_bwd(T *K, const shape *s, float *p) {
-    K->squash_bwd(F ? MIRAS__TANH : MIRAS__SIGMOID, AT(0), LD, AT(1), LD + 1, M, N);
+    K->squash_bwd(F ? MIRAS__TANH : MIRAS_FN_SIGMOID, AT(0), LD, AT(1), LD + 1, M, N);
   }
   BOTH static void gate_rows_fwd(T *K, const shape *s, float *p) {
     K->gate_rows_fwd(function(F / 2 % 7), F & 1 ? AT(1) : AT(0), LD, AT(1), LD, AT(2), LD + 1, M,

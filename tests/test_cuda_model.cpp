@@ -523,7 +523,7 @@ static unsigned lines(int argc, char **argv) {
   static const struct { miras_layer_type type; const char *text; } row[] = {
     {MIRAS_LAYER_CONV,
      "h = norm x in.gain; b = times h b.weight 20; c = times h c.weight 20\n"
-     "v = times h v.weight 20; bv = multiply b v; y = conv bv short.weight 3 identity\n"
+     "v = times h v.weight 20; bv = multiply b v; y = conv bv short.weight 3 none\n"
      "z = gate y c silu; mid = branch z o.weight bias o.bias; h2 = norm mid norm2.gain\n"
      "a = times h2 mlp.up 32; s = times a more.weight 32; r = relu2 a; u = gate r s gelu\n"
      "n = rms u 4 n.gain; out = branch n mlp.down"},
@@ -574,7 +574,7 @@ int main(int argc, char **argv) {
     if (kind == MIRAS_PRESET_GLA_MEMORY) d.layer[0].mixer.keep_min = 0.87f;
     if (kind == MIRAS_PRESET_DELTANET_MEMORY) {
       d.layer[0].mixer.qk_map = MIRAS_QK_MAP_L1;
-      d.layer[0].mixer.qk_act = MIRAS_QKV_ACT_ELU;
+      d.layer[0].mixer.qk_act = MIRAS_FN_ELU;
     }
     if (whole) d.layer[0].memory.value_dim = 10;
     if (d.layer[0].mixer.from_values) d.layer[0].mixer.from_values_epsilon = 1e-3f;

@@ -248,7 +248,9 @@ int main(int argc, char **argv) {
     gates(&c, (miras_gate)p->keep, (miras_gate)p->step);
     if (p->keep == 2 && p->kind == MIRAS_PRESET_YAAD) c.d.threshold_gate = MIRAS_GATE_CHANNEL;
     c.d.expansion = p->expansion;
-    c.d.activation = (miras_activation)(i * 2 % 3);
+    c.d.activation = i % 3 == 0   ? MIRAS_FN_GELU
+                     : i % 3 == 1 ? MIRAS_FN_NONE
+                                  : MIRAS_FN_SILU;
     if (p->normed) c.d.inner_norm = c.d.inner_residual = 1, c.d.step_bound = MIRAS_STEP_BOUND_AUTO,
      c.d.learning_rate = 0.05f;
     if (p->kind == MIRAS_PRESET_MEMORA) c.d.simplex = 256, c.d.learning_rate = 0.01f;

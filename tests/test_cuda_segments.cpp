@@ -397,8 +397,8 @@ static unsigned choices(int argc, char **argv) {
     {"decay_target", offsetof(miras_memory_desc, decay_target), MIRAS_DECAY_TARGET_ZERO, ALL},
     {"order", offsetof(miras_memory_desc, order), MIRAS_ORDER_ERROR_FIRST, ALL},
     {"order", offsetof(miras_memory_desc, order), MIRAS_ORDER_DECAY_FIRST, ALL},
-    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FEATURE_SOFTMAX, TWO},
-    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FEATURE_POLY2, TWO},
+    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FN_SOFTMAX, TWO},
+    {"feature_map", offsetof(miras_memory_desc, feature_map), MIRAS_FN_POLY2, TWO},
     {"qk_norm", offsetof(miras_memory_desc, qk_norm), MIRAS_QK_NORM_NONE, ALL},
     {"step_bound", offsetof(miras_memory_desc, step_bound), 0, ALL},
     {"step_bound", offsetof(miras_memory_desc, step_bound), 1, ALL},
@@ -419,8 +419,8 @@ static unsigned choices(int argc, char **argv) {
         if (own == choice[i].value) continue;
         memcpy((char *)&d + choice[i].at, &choice[i].value, sizeof own);
         if (d.normalize)
-          d.feature_map = MIRAS_FEATURE_ELU, d.decay_target = (miras_decay_target)pass;
-        if (d.feature_map == MIRAS_FEATURE_POLY2) d.key_dim = 6;
+          d.feature_map = MIRAS_FN_ELU, d.decay_target = (miras_decay_target)pass;
+        if (d.feature_map == MIRAS_FN_POLY2) d.key_dim = 6;
         if (d.diagonal && d.algorithm != MIRAS_ALGORITHM_IMPLICIT) continue;
         if (!miras_memory_size(&d, NULL, 0)) continue;
         snprintf(with, sizeof with, ", %s %d", choice[i].name, choice[i].value);
@@ -469,7 +469,7 @@ static unsigned refused(void) {
   d.reset_every = 64;
   failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "reset_every is 64");
   row_of(&d, MIRAS_PRESET_GATED_DELTANET, 8, MIRAS_GATE_HEAD);
-  d.feature_map = MIRAS_FEATURE_POLY2;
+  d.feature_map = MIRAS_FN_POLY2;
   d.key_dim = 100;
   failed += one("gated-deltanet", "", &d, 24, 0, 2, 0, "feature_map is ");
   row_of(&d, MIRAS_PRESET_DFW, 8, MIRAS_GATE_HEAD);

@@ -336,11 +336,11 @@ static void promises_of_matrices(int chunk) {
     for (int retention = 0; retention <= MIRAS_RETENTION_L2; retention++) {
       d = combination(0, bias, retention, MIRAS_ALGORITHM_GD, retention ? 2 : 1, chunk);
       PROMISED("an exact matrix");
-      for (int feature = 0; feature < MIRAS_FEATURE_COUNT; feature++) {
-        d.feature_map = (miras_feature)feature;
+      for (int feature = 0; feature < FEATURE_MAPS; feature++) {
+        d.feature_map = ref_feature_map(feature);
         PROMISED("a feature map");
       }
-      d.feature_map = MIRAS_FEATURE_IDENTITY;
+      d.feature_map = MIRAS_FN_NONE;
       d.inner_steps = 3;
       PROMISED("several inner_steps");
       d.learning_rate_gate = MIRAS_GATE_CHANNEL;
@@ -370,8 +370,8 @@ static void promises_of_matrices(int chunk) {
   PROMISED("DFW that returns");
   d = combination(0, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 1, chunk);
   d.normalize = 1;
-  for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++) {
-    d.feature_map = (miras_feature)feature;
+  for (int feature = 1; feature < FEATURE_MAPS - 1; feature++) {
+    d.feature_map = ref_feature_map(feature);
     d.decay_target = feature % 2 ? MIRAS_DECAY_TARGET_INITIAL : MIRAS_DECAY_TARGET_ZERO;
     PROMISED("a normalised memory");
   }
@@ -392,7 +392,7 @@ static void promises_of_matrices(int chunk) {
     d = combination(0, MIRAS_BIAS_L2, retention, MIRAS_ALGORITHM_RECURSIVE, 1, chunk);
     PROMISED("recursive least squares");
     d.qk_norm = MIRAS_QK_NORM_RMS;
-    d.feature_map = MIRAS_FEATURE_POLY2;
+    d.feature_map = MIRAS_FN_POLY2;
     d.reset_every = 64;
     PROMISED("recursive least squares of features, with resets");
   }
@@ -494,7 +494,7 @@ static void test_meaningless(void **state) {
     d.separate_erase = d.step_bound = MIRAS_STEP_BOUND_PAIR;
     MEANINGLESS("step_bound");
     d = combination(0, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, 1, lengths[c]);
-    d.feature_map = MIRAS_FEATURE_RELU;
+    d.feature_map = MIRAS_FN_RELU;
     d.normalize = 1;
     d.learning_rate_gate = MIRAS_GATE_CHANNEL;
     MEANINGLESS("learning_rate_gate");
@@ -1107,7 +1107,7 @@ static void test_schedules(void **state) {
 static void test_features(void **state) {
   (void)state;
   start();
-  for (int feature = 1; feature < MIRAS_FEATURE_COUNT; feature++)
+  for (int feature = 1; feature < FEATURE_MAPS; feature++)
     for (int kind = 0; kind < 5; kind++)
       for (int c = 0; c < COUNT(lengths); c++) {
         miras_memory_desc a =
@@ -1121,13 +1121,13 @@ static void test_features(void **state) {
         miras_memory_input t, u;
         tensor mapped[2];
         size_t F;
-        a.learning_rate =
-          feature == MIRAS_FEATURE_ELU || feature == MIRAS_FEATURE_POLY2 ? 0.2f : 0.6f;
         if (kind == 4) a.algorithm = MIRAS_ALGORITHM_LEAST_SQUARES, a.ridge = 1;
-        a.feature_map = (miras_feature)feature;
+        a.feature_map = ref_feature_map(feature);
+        a.learning_rate =
+          a.feature_map == MIRAS_FN_ELU || a.feature_map == MIRAS_FN_POLY2 ? 0.2f : 0.6f;
         F = (size_t)ref_features(&a);
         b = a;
-        b.feature_map = MIRAS_FEATURE_IDENTITY;
+        b.feature_map = MIRAS_FN_NONE;
         b.key_dim = (int)F;
         data_new(&x, &a, 37, 38);
         t = u = data_tokens(&x);
@@ -1153,7 +1153,7 @@ static void test_features(void **state) {
     data x;
     miras_memory_input t;
     float *y;
-    d.feature_map = MIRAS_FEATURE_POLY2;
+    d.feature_map = MIRAS_FN_POLY2;
     d.batch = d.heads = 1;
     data_new(&x, &d, 1, 39);
     memset(x.params.f, 0, x.params.count * sizeof(float));
@@ -1176,7 +1176,7 @@ static void test_features(void **state) {
 static void test_normalised(void **state) {
   (void)state;
   start();
-  for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++)
+  for (int feature = 1; feature < FEATURE_MAPS - 1; feature++)
     for (int keep = 0; keep < 3; keep++)
       for (int c = 0; c < COUNT(lengths); c++) {
         miras_memory_desc a =
@@ -1187,7 +1187,7 @@ static void test_normalised(void **state) {
         miras_memory_input t, u;
         float *y, *number, *ones, *zero;
         size_t rows;
-        a.feature_map = (miras_feature)feature;
+        a.feature_map = ref_feature_map(feature);
         top = bottom = a;
         bottom.value_dim = 1;
         a.normalize = 1;
@@ -1731,7 +1731,7 @@ static void test_key_lengths(void **state) {
           data x, z;
           miras_memory_input t, u;
           if (f == 0 && kind > 0)
-            a.feature_map = kind == 1 ? MIRAS_FEATURE_SOFTMAX : MIRAS_FEATURE_POLY2;
+            a.feature_map = kind == 1 ? MIRAS_FN_SOFTMAX : MIRAS_FN_POLY2;
           if (f > 0 && forms[f].shape != SHAPE_VECTOR) {
             a.value_dim = a.key_dim;
             a.inner_residual = kind;
@@ -2043,7 +2043,7 @@ static int answer(int f, int bias, int retention, int option, int chunk) {
   if (option == STEP_CHANNEL) d.learning_rate_gate = MIRAS_GATE_CHANNEL;
   if (option == THRESHOLD_CHANNEL) d.threshold_gate = MIRAS_GATE_CHANNEL;
   if (option == VALUE_CHANNEL) d.value_decay_gate = MIRAS_GATE_CHANNEL;
-  if (option == FEATURES || option == NORMALISE) d.feature_map = MIRAS_FEATURE_ELU;
+  if (option == FEATURES || option == NORMALISE) d.feature_map = MIRAS_FN_ELU;
   if (option == NORMALISE) d.normalize = 1;
   if (option == SEPARATE_ERASE) d.separate_erase = 1;
   if (option == ROW_RATES) d.token_rates = MIRAS_TOKEN_RATES_RELU;

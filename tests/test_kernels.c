@@ -153,11 +153,11 @@ static double ref_act(int kind, int order, double x) {
   const double c = 2 * 0.79788456080286535588, k = 0.044715;
   double w, w1, w2, s, t;
   if (isnan(x)) return x;
-  if (kind == MIRAS_ACTIVATION_IDENTITY) return order == 0 ? x : order == 1 ? 1 : 0;
+  if (kind == MIRAS_FN_NONE) return order == 0 ? x : order == 1 ? 1 : 0;
   if (fabs(x) > 1000) return order == 0 ? (x > 0 ? x : 0) : order == 1 ? (x > 0) : 0;
-  w = kind == MIRAS_ACTIVATION_GELU ? c * (x + k * x * x * x) : x;
-  w1 = kind == MIRAS_ACTIVATION_GELU ? c * (1 + 3 * k * x * x) : 1;
-  w2 = kind == MIRAS_ACTIVATION_GELU ? c * 6 * k * x : 0;
+  w = kind == MIRAS_FN_GELU ? c * (x + k * x * x * x) : x;
+  w1 = kind == MIRAS_FN_GELU ? c * (1 + 3 * k * x * x) : 1;
+  w2 = kind == MIRAS_FN_GELU ? c * 6 * k * x : 0;
   s = ref_sigmoid(w);
   t = ref_sigmoid(-w);
   if (order == 0) return x * s;
@@ -192,7 +192,7 @@ static float run_op(const miras__kernels *k, int op, int kind, float *y, float *
     case FILL: k->fill(y, s, n); break;
     case FLUSH: k->flush(y, a, n); break;
     case EXP: k->map(MIRAS__EXP, y, a, n); break;
-    case SIGMOID: k->map(MIRAS__SIGMOID, y, a, n); break;
+    case SIGMOID: k->map(MIRAS_FN_SIGMOID, y, a, n); break;
     case TANH: k->map(MIRAS__TANH, y, a, n); break;
     case LOG: k->map(MIRAS__LOG, y, a, n); break;
     case SOFTPLUS: k->map(MIRAS__SOFTPLUS, y, a, n); break;
@@ -200,7 +200,7 @@ static float run_op(const miras__kernels *k, int op, int kind, float *y, float *
     case ACT_GRAD: k->act_rows(kind, y2, n, y, a, 1, n); k->mul(y, y, b, n); break;
     case ACT_GRAD2: k->act_grad2(kind, y, y2, a, b, c, n); break;
     default:
-      k->feature_rows(MIRAS_FEATURE_SOFTMAX, y, 0, a, 0, 1, n);
+      k->feature_rows(MIRAS_FN_SOFTMAX, y, 0, a, 0, 1, n);
       k->scale(y, s, y, n);
       break;
   }
@@ -226,11 +226,11 @@ static double ref_op(int op, int kind, double y0, double a, double b, double s, 
     case SOFTPLUS: v = ref_softplus(a); scale = 5 * fabs(v); break;
     case ACT:
       v = ref_act(kind, 0, a);
-      scale = kind == MIRAS_ACTIVATION_IDENTITY ? 0 : 8 * fmax(fabs(v), 1);
+      scale = kind == MIRAS_FN_NONE ? 0 : 8 * fmax(fabs(v), 1);
       break;
     default:
-      v = kind == MIRAS_ACTIVATION_IDENTITY ? b : b * ref_act(kind, 1, a);
-      scale = kind == MIRAS_ACTIVATION_IDENTITY ? 0 : 16 * fmax(fabs(v), fabs(b));
+      v = kind == MIRAS_FN_NONE ? b : b * ref_act(kind, 1, a);
+      scale = kind == MIRAS_FN_NONE ? 0 : 16 * fmax(fabs(v), fabs(b));
       break;
   }
   *bound = isfinite(scale) ? EPS * scale * 1.01 + 1.5e-45 : 0;
@@ -283,10 +283,10 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
       double bound, v;
       if (op == ACT_GRAD2) {
         double g2 = ref_act(kind, 2, (double)a[i]), v2;
-        v = (double)c[i] * (kind == MIRAS_ACTIVATION_IDENTITY ? 1 : ref_act(kind, 1, (double)a[i]));
+        v = (double)c[i] * (kind == MIRAS_FN_NONE ? 1 : ref_act(kind, 1, (double)a[i]));
         if (!near(y[i], v, 16 * EPS * fabs((double)c[i]))) bad = 1;
         v2 = (double)z0[i] + (double)c[i] * (double)b[i] * g2;
-        if (kind == MIRAS_ACTIVATION_IDENTITY) v2 = (double)z0[i];
+        if (kind == MIRAS_FN_NONE) v2 = (double)z0[i];
         bound = EPS * (fabs((double)z0[i]) + 16 * fabs((double)c[i] * (double)b[i]));
         /* infinity times a derivative of zero */
         if (isfinite(b[i]) && !near(y2[i], v2, isfinite(bound) ? bound + 1.5e-45 : 0)) bad = 1;
@@ -296,7 +296,7 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
       if (op == AXPY || op == MULADD) {   /* an infinite product and an infinite sum */
         if (isinf(y0[i]) || fabs((double)y0[i]) >= (double)FLT_MAX) continue;
       }
-      if (op == ACT_GRAD && !isfinite(b[i]) && kind != MIRAS_ACTIVATION_IDENTITY) continue;
+      if (op == ACT_GRAD && !isfinite(b[i]) && kind != MIRAS_FN_NONE) continue;
       if (!near(y[i], v, bound)) {
         print_error("element %d: %a gives %.9g, not %.9g\n", (int)i, (double)a[i], (double)y[i], v);
         bad = 1;
@@ -325,7 +325,7 @@ static void test_level1(void **state) {
   for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     if (!miras__kernels_usable(miras__kernel_list[t])) continue;
     for (op = 0; op < OPS; op++)
-      for (kind = 0; kind < (op >= ACT && op <= ACT_GRAD2 ? MIRAS_ACTIVATION_COUNT : 1); kind++)
+      for (kind = 0; kind < (op >= ACT && op <= ACT_GRAD2 ? MIRAS_FN_SILU + 1 : 1); kind++)
         for (family = 0; family < FAMILIES; family++)
           for (side = 0; side < 3; side++)
             for (n = 0; n <= 4 * 16 + 3; n++)
@@ -344,7 +344,7 @@ static void test_level1_bounds(void **state) {
       for (n = 0; n <= 67; n++) {
         float y[128], y2[128], a[128];
         for (i = 0; i < 128; i++) y[i] = y2[i] = a[i] = 0.5f;
-        run_op(miras__kernel_list[t], op, MIRAS_ACTIVATION_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f,
+        run_op(miras__kernel_list[t], op, MIRAS_FN_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f,
                n);
         for (i = 0; i < 128; i++)
           if (i < 5 || i >= 5 + n) {
@@ -368,7 +368,7 @@ static void test_level1_same(void **state) {
       continue;
     }
     for (op = 0; op < OPS; op++)
-      for (kind = 0; kind < (op >= ACT && op <= ACT_GRAD2 ? MIRAS_ACTIVATION_COUNT : 1); kind++)
+      for (kind = 0; kind < (op >= ACT && op <= ACT_GRAD2 ? MIRAS_FN_SILU + 1 : 1); kind++)
         for (family = 0; family < FAMILIES; family++) {
           size_t n;
           for (n = 0; n <= 1000; n = n < 67 ? n + 1 : n + 311) {
@@ -405,12 +405,12 @@ static const struct {
   { "tanh", TANH, 0, 2.4 },
   { "sigmoid", SIGMOID, 0, 2.4 },
   { "softplus", SOFTPLUS, 0, 1.7 },
-  { "gelu", ACT, MIRAS_ACTIVATION_GELU, 1.8 },
-  { "gelu'", ACT_GRAD, MIRAS_ACTIVATION_GELU, 1.8 },
-  { "gelu''", ACT_GRAD2, MIRAS_ACTIVATION_GELU, 2.4 },
-  { "silu", ACT, MIRAS_ACTIVATION_SILU, 1.9 },
-  { "silu'", ACT_GRAD, MIRAS_ACTIVATION_SILU, 1.5 },
-  { "silu''", ACT_GRAD2, MIRAS_ACTIVATION_SILU, 1.2 }
+  { "gelu", ACT, MIRAS_FN_GELU, 1.8 },
+  { "gelu'", ACT_GRAD, MIRAS_FN_GELU, 1.8 },
+  { "gelu''", ACT_GRAD2, MIRAS_FN_GELU, 2.4 },
+  { "silu", ACT, MIRAS_FN_SILU, 1.9 },
+  { "silu'", ACT_GRAD, MIRAS_FN_SILU, 1.5 },
+  { "silu''", ACT_GRAD2, MIRAS_FN_SILU, 1.2 }
 };
 
 static void test_accuracy(void **state) {
@@ -494,16 +494,16 @@ static void test_limits(void **state) {
     assert_true(isinf(y[0]) && y[1] == 0 && y[2] == 1 && y[3] == 1 && isinf(y[5]) && y[6] > 0);
     k->map(MIRAS__TANH, y, x, 9);
     assert_true(y[0] == 1 && y[1] == -1 && y[2] == 0 && y[3] == x[3] && y[4] == x[4] && y[8] == -1);
-    k->map(MIRAS__SIGMOID, y, x, 9);
+    k->map(MIRAS_FN_SIGMOID, y, x, 9);
     assert_true(y[0] == 1 && y[1] == 0 && y[2] == 0.5f && y[5] == 1 && y[6] > 0 && y[8] == 0);
     k->map(MIRAS__LOG, y, x, 9);
     assert_true(isinf(y[0]) && isnan(y[1]) && isinf(y[2]) && y[2] < 0);
     assert_true(near(y[3], log((double)x[3]), 2e-5));
     k->map(MIRAS__SOFTPLUS, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[6] > 0 && y[8] == 0);
-    k->map(MIRAS_ACTIVATION_GELU, y, x, 9);
+    k->map(MIRAS_FN_GELU, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[6] == 0 && y[7] == 1e38f && y[8] == 0);
-    k->map(MIRAS_ACTIVATION_SILU, y, x, 9);
+    k->map(MIRAS_FN_SILU, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[7] == 1e38f && y[8] == 0);
   }
 }
@@ -1316,8 +1316,8 @@ static operand apart(trial *t, size_t rows, size_t cols) {
 /* The functions of gates; the first four are those of convolutions. */
 static int function_of(size_t variant) {
   static const int ours[7] = {
-    MIRAS_ACTIVATION_SILU, MIRAS_ACTIVATION_IDENTITY, MIRAS__RELU, MIRAS__ELU,
-    MIRAS_ACTIVATION_GELU, MIRAS__SIGMOID, MIRAS__TANH
+    MIRAS_FN_SILU, MIRAS_FN_NONE, MIRAS_FN_RELU, MIRAS_FN_ELU,
+    MIRAS_FN_GELU, MIRAS_FN_SIGMOID, MIRAS__TANH
   };
   return ours[variant % 7];
 }
@@ -1356,12 +1356,12 @@ static void layer_heads_norm_bwd(const miras__kernels *k, trial *t) {
 
 static void layer_squash_fwd(const miras__kernels *k, trial *t) {
   operand y = apart(t, t->rows, t->n);
-  k->squash_fwd(t->variant % 2 ? MIRAS__TANH : MIRAS__SIGMOID, y.p, y.ld, t->rows, t->n);
+  k->squash_fwd(t->variant % 2 ? MIRAS__TANH : MIRAS_FN_SIGMOID, y.p, y.ld, t->rows, t->n);
 }
 
 static void layer_squash_bwd(const miras__kernels *k, trial *t) {
   operand dy = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n);
-  k->squash_bwd(t->variant % 2 ? MIRAS__TANH : MIRAS__SIGMOID, dy.p, dy.ld, y.p, y.ld, t->rows,
+  k->squash_bwd(t->variant % 2 ? MIRAS__TANH : MIRAS_FN_SIGMOID, dy.p, dy.ld, y.p, y.ld, t->rows,
                 t->n);
 }
 

@@ -140,7 +140,7 @@ static const struct own { const char *name; miras_layer_type type; const char *t
    "out = branch act mine.down"},
   {"gated convolution", MIRAS_LAYER_CONV,
    "h = norm x in.gain; b = times h b.weight 24; c = times h c.weight 24\n"
-   "v = times h v.weight 24; bv = multiply b v; y = conv bv short.weight 3 identity\n"
+   "v = times h v.weight 24; bv = multiply b v; y = conv bv short.weight 3 none\n"
    "z = multiply y c; out = branch z o.weight bias o.bias"},
   {"three branches", MIRAS_LAYER_MLP,
    "h = norm x norm1.gain; p = times h p.weight 48; c = copy h; s = multiply p:24 c\n"
@@ -155,7 +155,7 @@ static const struct own { const char *name; miras_layer_type type; const char *t
   {"shift", MIRAS_LAYER_MLP,
    "h = shift x norm1.gain; z0 = mix h 0; z1 = mix h 1; a = times z0 a.weight 24\n"
    "b = times z1 b.weight 48; squash b:24 tanh; s = multiply a b:24\n"
-   "c = conv s c.weight 4 identity; g = gate c b@24:24 silu; out = branch g o.weight"},
+   "c = conv s c.weight 4 none; g = gate c b@24:24 silu; out = branch g o.weight"},
   {"attention", MIRAS_LAYER_ATTENTION,
    "h = norm x norm1.gain; qkv = times h q.weight 24 k.weight 24 v.weight 24 out_gate.weight 24\n"
    "an = angles attention; tq = rotate qkv:24 2 an; tk = rotate qkv@k.weight:24 2 an\n"
@@ -320,7 +320,7 @@ static void test_refused(void **unused) {
     {0, LAYER("mid = branch h o.weight"), "program, line 2: the last branch must make out"},
     {0, LAYER("y = memory h"), "program, line 2: h is rows; memory reads heads of a memory here"},
     {0, LAYER("a = times h a.weight 8\nb = conv a b.weight 3 gelu"),
-     "program, line 3: \"gelu\" stands where conv has one of: silu identity relu elu"},
+     "program, line 3: \"gelu\" stands where conv has one of: silu none relu elu"},
     {0, LAYER("a = times h@20:8 a.weight 8"),
      "program, line 2: h@20:8 goes beyond the 24 columns that there are"},
     {0, LAYER("out = branch h\nout = branch h"),

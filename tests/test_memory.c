@@ -854,7 +854,7 @@ static void test_features_many(void **state) {
     d.value_dim = DV;
     d.chunk = T;
     d.heads = d.iterations = 1;
-    d.feature_map = MIRAS_FEATURE_POLY2;
+    d.feature_map = MIRAS_FN_POLY2;
     for (int i = 0; i < 2; i++) m[i] = miras_memory_open(&d, NULL, NULL, 0);
     memset(&x, 0, sizeof x);
     x.key = x.query = key;
@@ -2033,7 +2033,7 @@ static void test_unit_normalize(void **state) {
   for (int n = 0; n < 12; n++) {
     miras_memory_desc d = preset(MIRAS_PRESET_LINEAR_ATTENTION);
     d.normalize = 1;
-    d.feature_map = MIRAS_FEATURE_ELU;
+    d.feature_map = MIRAS_FN_ELU;
     d.chunk = chunks[n % COUNT(chunks)];
     check_unit(&d, n % 3 == 2 ? 2 * d.chunk : 0, n % 2 ? 2 * d.chunk : d.chunk + 3, ++variant);
   }
@@ -2044,7 +2044,7 @@ static void test_unit_normalize(void **state) {
 static miras_memory_desc bare(miras_preset kind) {
   miras_memory_desc d = preset(kind);
   d.qk_norm = MIRAS_QK_NORM_NONE;
-  d.feature_map = MIRAS_FEATURE_IDENTITY;
+  d.feature_map = MIRAS_FN_NONE;
   d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   d.normalize = d.step_bound = MIRAS_STEP_BOUND_AUTO;
   if (d.learning_rate > 1.0f) d.learning_rate = 1.0f;

@@ -110,11 +110,11 @@ static const struct {
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, step of its own, keep bounded",
    "mixer.tied_dt=0 mixer.decay_form=bounded"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 16, "mamba2, bounded steps, values past the memory",
-   "mixer.dt_min=0.08 mixer.dt_max=0.12 mixer.d_skip=1 mixer.out_gate=silu-first "
+   "mixer.dt_min=0.08 mixer.dt_max=0.12 mixer.d_skip=1 mixer.out_gate_first=1 "
    "mixer.norm_heads=2"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "values past the memory, gated before a layer norm",
    "mixer.d_skip=1 "
-   "mixer.out_gate=silu-first mixer.out_norm=layer"},
+   "mixer.out_gate_first=1 mixer.out_gate=sigmoid mixer.out_norm=layer"},
   {MIRAS_PRESET_TITANS, 4, "titans, values past the memory", "mixer.d_skip=1"},
   {MIRAS_PRESET_GLA_MEMORY, 4, "gla, rms keys, keep rate, learning rate gate",
    "mixer.qk_map=rms mixer.decay_form=rate .learning_rate_gate=head .learning_rate=0.5"},
@@ -247,7 +247,7 @@ static const struct {
   {MIRAS_PRESET_KDA_MEMORY, 16, "kda, an output gate of low rank",
    "mixer.out_gate_rank=3 mixer.out_gate=sigmoid"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, an output gate of low rank before the norm",
-   "mixer.out_gate_rank=2 mixer.out_gate=silu-first"},
+   "mixer.out_gate_rank=2 mixer.out_gate_first=1"},
   {MIRAS_PRESET_TTT_LINEAR_MEMORY, 4, "ttt-linear, layer norms, a gate of low rank by GELU",
    "mixer.out_gate_rank=3 mixer.out_norm=layer mixer.out_gate=gelu"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, four experts, of which two and a shared one",
@@ -466,10 +466,10 @@ static const struct {
    "v.memory.value_dim=5 m.mixer.decay_form=sigmoid m.mixer.out_norm_epsilon=0.01 "
    "m.mixer.decay_horizon=30 m.rwkv.value_rank=0"},
   {"rwkv7", "rwkv7 and attention, an RMS norm behind the embedding", "(mw)*2",
-   "norm=rms norm_epsilon=0.001 w.mlp.type=relu2 m.rwkv.value_rank=2"},
+   "norm=rms norm_epsilon=0.001 w.mlp.act=relu2 m.rwkv.value_rank=2"},
   {"titans-mal", "layer norms around titans and shifted MLPs", "mgwg",
-   "norm=layer g.mlp.token_shift=1 w.mlp.none=1 m.mlp.type=swiglu"},
-  {"rwkv7", "a shift ahead, values of one layer", "gmg", "g.mlp.type=swiglu m.rwkv.value_rank=2"},
+   "norm=layer g.mlp.token_shift=1 w.mlp.none=1 m.mlp.act=silu"},
+  {"rwkv7", "a shift ahead, values of one layer", "gmg", "g.mlp.act=silu m.rwkv.value_rank=2"},
   {"mamba2", "mamba2 as published", NULL, "m.memory.key_dim=6 m.memory.value_dim=10"},
   {"retnet", "retnet as published", NULL, "m.memory.value_dim=10"},
   {"hgrn2", "hgrn2 as published", NULL, "m.memory.value_dim=10"},
@@ -1335,11 +1335,11 @@ static void test_views(void **state) {
       if (mix->out_norm != MIRAS_NORM_NONE) NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (mix->out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
       if (mix->out_gate_rank > 0) NEXT(NAME("out_gate.offset"), 1, values, 1, 1, 0);
-      else if (mix->out_gate != MIRAS_OUT_GATE_NONE)
+      else if (mix->out_gate != MIRAS_FN_NONE)
         NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
       if (mix->projection_bias) {
         const int low = projected > 0 ? mix->gate_rank : 0;
-        const int out = mix->out_gate_rank || mix->out_gate == MIRAS_OUT_GATE_NONE ? 0 : values;
+        const int out = mix->out_gate_rank || mix->out_gate == MIRAS_FN_NONE ? 0 : values;
         const int own = mix->share_qk ? 0 : own_keys, all = values * md.inner_steps;
         const int lengths[] = {keys, own, all, out, low};
         next_biases(views, count, &at, of.name, l, lengths);

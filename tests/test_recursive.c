@@ -198,7 +198,7 @@ static void test_variance(void **state) {
   random_state = 36;
   for (int a = 0; a < COUNT(algorithms); a++)
     for (int n = 0; n < COUNT(befores); n++)
-      for (int map = 0; map < MIRAS_FEATURE_COUNT; map++) {
+      for (int map = 0; map < FEATURE_MAPS; map++) {
         miras_memory_desc d;
         data x, first;
         ref_memory r;
@@ -218,7 +218,7 @@ static void test_variance(void **state) {
         d.heads = 2;
         d.chunk = 4;
         d.decay_rate = map % 2 ? 0.0f : 0.05f;
-        d.feature_map = (miras_feature)map;
+        d.feature_map = ref_feature_map(map);
         assert_true(data_settled(&x, &d, 41, (uint64_t)(100 + n), 1e-4));
         first = data_cut(&x, 0, befores[n]);
         m = open_memory(&x);

@@ -61,7 +61,7 @@ static void memory_open(work *w) {
   d.key_dim = 32;
   w->wrong |= !miras_memory_size(&d, why, sizeof why);
   w->memory = miras_memory_open(&d, NULL, NULL, 0);
-  d.feature_map = MIRAS_FEATURE_POLY2;
+  d.feature_map = MIRAS_FN_POLY2;
   d.depth = 9;
   miras_memory_size(&d, why, sizeof why);   /* a refusal */
 }

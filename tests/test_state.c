@@ -499,7 +499,7 @@ static void test_names(void **state) {
       d.bias = MIRAS_BIAS_HUBER;
     } else if (rows[r].kind == MIRAS_PRESET_LINEAR_ATTENTION) {
       d.normalize = 1;
-      d.feature_map = MIRAS_FEATURE_ELU;
+      d.feature_map = MIRAS_FN_ELU;
     } else if (rows[r].kind == MIRAS_PRESET_MAMBA_MEMORY) {
       d.decay_gate = MIRAS_GATE_ENTRY;
     } else if (rows[r].kind == MIRAS_PRESET_YAAD) {

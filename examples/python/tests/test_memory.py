@@ -41,7 +41,7 @@ def recurrence(key, value, query, write):
 
 def test_linear_attention():
     m = miras.Memory("linear-attention", batch=B, heads=H, key_dim=K, value_dim=V, normalize=0,
-                     feature_map="identity", **PLAIN)
+                     feature_map="none", **PLAIN)
     key, value, query = tokens(1)
     want = recurrence(key, value, query, lambda s, k, v, at: s + np.outer(k, v))
     np.testing.assert_allclose(m.forward(key, value, query), want, rtol=1e-5, atol=1e-5)
