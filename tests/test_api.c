@@ -1241,7 +1241,7 @@ static void types_refuse_each_other(void **state) {
     snprintf(d.pattern, sizeof d.pattern, "wm");
     if (!miras_model_size(&d, why, sizeof why)) fail_msg("%s", why);
     snprintf(full, sizeof full, "m.%s", name);
-    if (miras__field_called(name)->kind == MIRAS__FUNCTION)   /* which have no numbers in texts    */
+    if (miras__field_called(name)->kind == MIRAS__FUNCTION)  /* which have no numbers in texts    */
       strcpy(number, strcmp(name, "memory.feature_map") ? "none" : "elu");
     assert_int_equal(miras_model_desc_set(&d, full, number), MIRAS_OK);
     refuse(miras_model_size(&d, why, sizeof why), why, name, number, (size_t)i);

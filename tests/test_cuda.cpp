@@ -410,7 +410,7 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
   room = take(bytes / sizeof(float) + 1);
   ok = miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK &&
        (miras__cuda_step_for(&m->plan, 0) != NULL) ==
-         (m->plan.fused && d.feature_map == MIRAS_FN_NONE && m->plan.features <= 128);
+         (m->plan.fused && d.feature_map <= MIRAS_FN_NONE && m->plan.features <= 128);
   many_tokens(m, in);                            /* of HEADS: TOKENS times BATCH of them */
   for (j = 0; j < MIRAS__INPUT_COUNT; j++)
     there[j] = send(in[j], (size_t)FED * HEADS * width_of(m, j));

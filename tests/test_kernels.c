@@ -325,7 +325,8 @@ static void test_level1(void **state) {
   for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     if (!miras__kernels_usable(miras__kernel_list[t])) continue;
     for (op = 0; op < OPS; op++)
-      for (kind = 0; kind < (op >= ACT && op <= ACT_GRAD2 ? MIRAS_FN_SILU + 1 : 1); kind++)
+      for (kind = MIRAS_FN_NONE;
+           kind <= (op >= ACT && op <= ACT_GRAD2 ? MIRAS_FN_SILU : MIRAS_FN_NONE); kind++)
         for (family = 0; family < FAMILIES; family++)
           for (side = 0; side < 3; side++)
             for (n = 0; n <= 4 * 16 + 3; n++)
@@ -368,7 +369,8 @@ static void test_level1_same(void **state) {
       continue;
     }
     for (op = 0; op < OPS; op++)
-      for (kind = 0; kind < (op >= ACT && op <= ACT_GRAD2 ? MIRAS_FN_SILU + 1 : 1); kind++)
+      for (kind = MIRAS_FN_NONE;
+           kind <= (op >= ACT && op <= ACT_GRAD2 ? MIRAS_FN_SILU : MIRAS_FN_NONE); kind++)
         for (family = 0; family < FAMILIES; family++) {
           size_t n;
           for (n = 0; n <= 1000; n = n < 67 ? n + 1 : n + 311) {

@@ -196,7 +196,7 @@ static void test_learn(void **state) {
               d.decay_gate = d.learning_rate_gate = d.momentum_gate = MIRAS_GATE_CONSTANT;
               d.threshold_gate = d.value_decay_gate = MIRAS_GATE_CONSTANT;
               d.inner_steps = d.separate_erase = 0;
-              if (variant != 2) d.feature_map = MIRAS_FN_NONE, d.normalize = 0;
+              if (variant != 2) d.feature_map = MIRAS_FN_USUAL, d.normalize = 0;
               if (variant == 1) d.order = d.bias < MIRAS_BIAS_LP && d.decay_rate > 0;
               d = tidy(d);
               if (inside_plan(&d, &groups, &sparse, NULL, 0) != MIRAS_OK) continue;

@@ -2044,7 +2044,7 @@ static void test_unit_normalize(void **state) {
 static miras_memory_desc bare(miras_preset kind) {
   miras_memory_desc d = preset(kind);
   d.qk_norm = MIRAS_QK_NORM_NONE;
-  d.feature_map = MIRAS_FN_NONE;
+  d.feature_map = MIRAS_FN_USUAL;
   d.decay_target = MIRAS_DECAY_TARGET_ZERO;
   d.normalize = d.step_bound = MIRAS_STEP_BOUND_AUTO;
   if (d.learning_rate > 1.0f) d.learning_rate = 1.0f;
