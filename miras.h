@@ -2387,7 +2387,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
              files; memories can turn in part, attention by neighbours. Functions are of one type:
              MIRAS_FN_SILU (MIRAS_ACTIVATION_SILU, _QKV_ACT_, _OUT_GATE_), MIRAS_FN_ELU
              (MIRAS_FEATURE_ELU) and so on; MIRAS_FN_NONE, in files none, for _IDENTITY, mlp.act for
-             mlp.type (silu for swiglu), mixer.out_gate_first for _SILU_FIRST. A 0 is a default only
+             mlp.type (SILU: _SWIGLU), mixer.out_gate_first for _SILU_FIRST. A 0 is a default only
              where zero could not be meant: learning_rate 0 learns nothing, tolerance 0 allows none,
              ridge, sparsity and mixer.conv_size have no default (presets and changes put 1, 1e-12,
              1, 1e-3 and 4 there), an event's elapsed is a pointer, and AdamW's options are
@@ -3837,24 +3837,18 @@ static void miras__say_value(char *why, size_t n, const miras__case *c, const mi
   if (f->kind <= MIRAS__FUNCTION && miras__word(word, f, (int)x)) miras__say(why, n, " (%s)", word);
 }
 
-/* The words of a list, or of the rest of a condition: " lp or lp-smooth", " other than dot". */
-static void miras__say_words(char *why, size_t n, const char *text) {
-  char word[32];
-  int count = 0;
-  while (miras__next_word(word, &text)) {
-    if (miras__same(word, "not")) miras__say(why, n, " other than");
-    else miras__say(why, n, "%s %s", !count++ ? "" : !*text || *text == ',' ? " or" : ",", word);
-  }
-}
-
 /* The first part of a condition: "bias lp or lp-smooth", "bias other than dot", or a fact. */
 static void miras__say_part(char *why, size_t n, const miras__case *c, const char *text) {
   const miras__field *f;
   char word[32];
+  int count = 0;
   miras__next_word(word, &text);
   f = miras__named(word);
   miras__say(why, n, "%s", f->kind == MIRAS__FACT ? f->words : miras__name(f, c->inside));
-  miras__say_words(why, n, text);
+  while (miras__next_word(word, &text)) {
+    if (miras__same(word, "not")) miras__say(why, n, " other than");
+    else miras__say(why, n, "%s %s", !count++ ? "" : !*text || *text == ',' ? " or" : ",", word);
+  }
 }
 
 /* need: the part of r->needs that does not hold, or NULL. */
@@ -4137,10 +4131,9 @@ static int miras__resolved(miras__case *c, miras__fault *fault) {
   return 1;
 }
 
-/* "; it must lie in 1..4096", "; it must be gelu, silu or none" */
+/* "; it must lie in 1..4096", "; it can be gelu silu none" */
 static MIRAS__COLD void miras__say_range(char *why, size_t n, const miras__field *f) {
-  if (f->kind == MIRAS__FUNCTION)
-    miras__say(why, n, "; it must be"), miras__say_words(why, n, f->words);
+  if (f->kind == MIRAS__FUNCTION) miras__say(why, n, "; it can be %s", f->words);
   else if (f->kind == MIRAS__REAL)
     miras__say(why, n, "; it must lie in %g..%g", (double)f->low, (double)f->high);
   else miras__say(why, n, "; it must lie in %d..%d", (int)f->low, (int)f->high);
@@ -29533,7 +29526,6 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
     const int fn = f->kind == MIRAS__FUNCTION;
     int x = miras__meaning(f, text);
     if (fn && f->since == 2 && miras__same(text, "identity")) x = MIRAS_FN_NONE;
-    if (f->at == offsetof(miras__case, l.mlp.act) && miras__same(text, "swiglu")) x = MIRAS_FN_SILU;
     if (f->at == offsetof(miras__case, l.mixer.out_gate) && miras__same(text, "silu-first"))
       x = MIRAS_FN_SILU, ((miras_model_desc *)d)->layer[kind].mixer.out_gate_first = 1;
     if (x >= 0) bits = fn && x == (int)f->normal ? 0 : (uint64_t)x;
@@ -29635,11 +29627,11 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
       bits ^= MIRAS_BIAS_LOG_COSH ^ MIRAS_BIAS_CUSTOM;
     if (f->at == offsetof(miras__case, l.memory.retention) && bits >= MIRAS_RETENTION_TANH)
       bits ^= MIRAS_RETENTION_TANH ^ MIRAS_RETENTION_CUSTOM;
-    /* an output gate that was first was its fifth word, silu-first */
-    if (f->at == offsetof(miras__case, l.mixer.out_gate) && !bits)
-      bits = ((const miras_model_desc *)d)->layer[kind].mixer.out_gate_first ? 4 : 0;
-    if (f->at == offsetof(miras__case, l.mixer.out_gate_first) && bits)
-      bits = ((const miras_model_desc *)d)->layer[kind].mixer.out_gate != MIRAS_FN_SILU;
+    /* silu that comes first was the fifth word of output gates; out_gate_first is part of theirs */
+    if (f->at == offsetof(miras__case, l.mixer.out_gate) &&
+        ((const miras_model_desc *)d)->layer[kind].mixer.out_gate_first)
+      bits += 4;
+    if (f->at == offsetof(miras__case, l.mixer.out_gate_first)) continue;
     if (f->since > 2 && !bits) continue;
     if (f->since > 2) {
       const char *name = miras__print_name(f);
