@@ -11822,7 +11822,7 @@ static void miras__link_threshold_bwd(const miras__link *x) {
 /* tanh or sigmoid */
 static void miras__link_map(const miras__link *x) {
   const int tanh_of = x->p->d.retention == MIRAS_RETENTION_TANH;
-  x->K->map(tanh_of ? MIRAS__TANH : MIRAS_FN_SIGMOID, x->w, x->a, x->n);
+  x->K->map(tanh_of ? (int)MIRAS__TANH : (int)MIRAS_FN_SIGMOID, x->w, x->a, x->n);
   x->K->flush(x->w, x->w, x->n);
 }
 

@@ -532,10 +532,10 @@ template <class Y> struct cases {
                       F & 4 ? AT(0) : AT(7), WIDE, &x);
   }
   BOTH static void squash_fwd(T *K, const shape *s, float *p) {
-    K->squash_fwd(F ? MIRAS__TANH : MIRAS_FN_SIGMOID, AT(0), LD, M, N);
+    K->squash_fwd(F ? (int)MIRAS__TANH : (int)MIRAS_FN_SIGMOID, AT(0), LD, M, N);
   }
   BOTH static void squash_bwd(T *K, const shape *s, float *p) {
-    K->squash_bwd(F ? MIRAS__TANH : MIRAS_FN_SIGMOID, AT(0), LD, AT(1), LD + 1, M, N);
+    K->squash_bwd(F ? (int)MIRAS__TANH : (int)MIRAS_FN_SIGMOID, AT(0), LD, AT(1), LD + 1, M, N);
   }
   BOTH static void gate_rows_fwd(T *K, const shape *s, float *p) {
     K->gate_rows_fwd(function(F / 2 % 7), F & 1 ? AT(1) : AT(0), LD, AT(1), LD, AT(2), LD + 1, M,
