@@ -6613,9 +6613,6 @@ static void miras__map(int f, float *y, const float *x, size_t n) {
   switch (f) {
     case MIRAS_FN_GELU: V_FOR(n) V_PUT(y, miras__v_gelu_all(V_AT(x), &d, &dd)); return;
     case MIRAS_FN_SILU: V_FOR(n) V_PUT(y, miras__v_silu_all(V_AT(x), &d, &dd)); return;
-    case MIRAS_FN_RELU: V_FOR(n) V_PUT(y, miras__v_relu(V_AT(x), &d)); return;
-    case MIRAS_FN_RELU2: V_FOR(n) dd = miras__v_relu(V_AT(x), &d), V_PUT(y, V_MUL(dd, dd)); return;
-    case MIRAS_FN_ELU: V_FOR(n) V_PUT(y, miras__v_elu(V_AT(x), &d)); return;
     case MIRAS__EXP: V_FOR(n) V_PUT(y, miras__v_exp(V_AT(x))); return;
     case MIRAS_FN_SIGMOID: V_FOR(n) V_PUT(y, miras__v_sigmoid(V_AT(x))); return;
     case MIRAS__TANH: V_FOR(n) V_PUT(y, miras__v_tanh(V_AT(x))); return;
@@ -7323,14 +7320,14 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
 }
 #endif
 
-/* @25 FEATURE MAPS -------------------------------------------------------------- needs 21 23 -- */
+/* @25 FEATURE MAPS ----------------------------------------------------------- needs 21 22 23 -- */
 
 K_SHORT
 
 /* What a memory makes of keys and queries: map = function + 16 * length, from miras__plan.map.
  * First the length, u = r x with r = length / sqrt(|x|^2 + 1e-12), or u = x; then f = phi(u),
  * x [n], f [miras__features]. f does not overlap x, except for phi(u) = u. phi is a function of
- * miras__map, or
+ * room @22, or
  *   SOFTMAX  e^u / sum e^u
  *   POLY2    1; u; then for i, for j >= i: u_i u_j, times sqrt(1/2) where j = i */
 #define MIRAS__LENGTH_EPS 1e-12f
@@ -7343,12 +7340,19 @@ static float miras__length_factor(int map, const float *x, size_t n) {
 static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
   int kind = map % 16;
   size_t i;
+  vf d;
   if (map >= 16) {
     float *u = kind == MIRAS_FN_POLY2 ? f + 1 : f;
     miras__scale(u, miras__length_factor(map, x, n), x, n);
     x = u;
   }
   switch (kind) {
+    case MIRAS_FN_ELU: V_FOR(n) V_PUT(f, miras__v_elu(V_AT(x), &d)); return;
+    case MIRAS_FN_RELU:
+    case MIRAS_FN_RELU2:
+      V_FOR(n) V_PUT(f, miras__v_relu(V_AT(x), &d));
+      if (kind == MIRAS_FN_RELU2) miras__mul(f, f, f, n);
+      return;
     case MIRAS_FN_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
     case MIRAS_FN_POLY2:
       *f++ = 1;
@@ -7360,7 +7364,7 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
         V_KEEP(f[0], f[0] * 0.707106781f);
       }
       return;
-    default: miras__map(kind, f, x, n);
+    default: miras__copy(f, x, n);
   }
 }
 
