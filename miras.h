@@ -3181,7 +3181,7 @@ enum { MIRAS__DEPTH = 4 };
 enum { MIRAS__WORD, MIRAS__FUNCTION, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT,
        MIRAS__FACT };
 /* What files must agree in: none of them, those of states, all. */
-enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE };
+enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE, MIRAS__PLAIN = 4 };   /* PLAIN: and 0 is 0        */
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
        MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7,
@@ -3264,8 +3264,8 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.token_rates, 2, MIRAS_TOKEN_RATES_COUNT, "frozen", "none relu softplus"),
   MIRAS__N(memory.window, 2, 1, 1 << 20, 1024, "architecture kv-cache"),
   MIRAS__N(memory.iterations, 2, 1, 256, 30, "algorithm least-squares"),
-  MIRAS__R(memory.tolerance, MIRAS__SHAPE, 0, 1, 1e-12, "algorithm least-squares"),
-  MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1,
+  MIRAS__R(memory.tolerance, MIRAS__SHAPE | MIRAS__PLAIN, 0, 1, 1e-12, "algorithm least-squares"),
+  MIRAS__R(memory.ridge, MIRAS__SHAPE | MIRAS__PLAIN, 1e-6, 1e6, 1,
            "algorithm least-squares recursive-least-squares"),
   MIRAS__W(memory.decay_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel entry"),
   MIRAS__W(memory.learning_rate_gate, 2, MIRAS_GATE_CHANNEL + 1, "architecture not kv-cache",
@@ -3281,7 +3281,8 @@ static const miras__field miras__fields[] = {
            "ratio lightning minimax"),
   MIRAS__N(memory.layer, 2, 0, 65535, 0, "decay_schedule not ratio"),
   MIRAS__N(memory.layers, 2, 1, 65536, 1, "decay_schedule not ratio"),
-  MIRAS__R(memory.learning_rate, MIRAS__SHAPE, 0, 1e4, 1, "architecture not kv-cache"),
+  MIRAS__R(memory.learning_rate, MIRAS__SHAPE | MIRAS__PLAIN, 0, 1e4, 1,
+           "architecture not kv-cache"),
   MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum muon"),
   MIRAS__R(memory.threshold, MIRAS__SHAPE, 1e-6, 1e30, MIRAS__LIKE_NORM, MIRAS__BOUNDED),
   MIRAS__R(memory.p, MIRAS__SHAPE, 1, 8, 3, "bias lp lp-smooth"),
@@ -3291,14 +3292,16 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.simplex_whole, 2, 0, 1, 0, MIRAS__SIMPLEX),
   MIRAS__N(memory.simplex_logits, 2, 0, 1, 0, "retention kl"),
   MIRAS__R(memory.balance, MIRAS__SHAPE, 1e-6, 1e6, 1, "retention l2-both"),
-  MIRAS__R(memory.sparsity, MIRAS__SHAPE, 1e-8, 1e4, 1e-3, "retention elastic elastic-ftrl"),
+  MIRAS__R(memory.sparsity, MIRAS__SHAPE | MIRAS__PLAIN, 1e-8, 1e4, 1e-3,
+           "retention elastic elastic-ftrl"),
   MIRAS__N(memory.smooth_shrink, 2, 0, 1, 0, "retention elastic elastic-ftrl"),
 #ifndef MIRAS_NO_MODEL
   MIRAS__M(vocab, 2, 2, 1 << 24, 0, "speaks"),
   MIRAS__M(width, 2, 1, 65536, 0, ""),
   MIRAS__M(layers, 2, 1, MIRAS_MAX_LAYERS, 0, ""),
   MIRAS__N(mlp.hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "mlp.none 0"),
-  MIRAS__N(mixer.conv_size, 2, 1, 8, 4, "type not rwkv, mixer.conv_on not none"),
+  {MIRAS__AT("mixer.conv_size", l.mixer.conv_size), MIRAS__WHOLE, 2, MIRAS__SHAPE | MIRAS__PLAIN,
+   1, 8, 4, NULL, "type not rwkv, mixer.conv_on not none"},
   MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv"),
   MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
            "l2 rms none complement erase l1 erase-gate feedback"),
@@ -3746,13 +3749,7 @@ static int miras__of_layer(const miras__field *f) {
 }
 
 /* Is a 0 in f what it says, or else refused? Presets put f->normal there. */
-static int miras__is_plain(const miras__field *f) {
-  return f->at == offsetof(miras__case, l.memory.learning_rate) ||
-         f->at == offsetof(miras__case, l.memory.tolerance) ||
-         f->at == offsetof(miras__case, l.memory.ridge) ||
-         f->at == offsetof(miras__case, l.memory.sparsity) ||
-         f->at == offsetof(miras__case, l.mixer.conv_size);
-}
+static int miras__is_plain(const miras__field *f) { return f->decides & MIRAS__PLAIN; }
 
 /* Has a layer of this type memories? Attention? */
 static int miras__remembers(miras_layer_type type) {
@@ -3810,7 +3807,7 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
     miras__next_word(word, &text);
     f = miras__named(word);
     number = miras__number(c, f);
-    x = f->kind == MIRAS__FUNCTION && !(number > 0) ? (int)f->normal : (int)number;
+    x = (int)number;
     while (miras__next_word(word, &text)) {
       if (miras__same(word, "not")) none = 1;
       else met = met > 0 || x == miras__meaning(f, word);
@@ -29682,7 +29679,7 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
     const char letter[3] = {miras__letter(a, k), '.', 0};
     const int there = lettered ? miras__kind_of(b, letter[0]) : 0;
     char one[MIRAS_PATTERN_SIZE], other[MIRAS_PATTERN_SIZE] = "absent";
-    if (!f || f->decides != decides) continue;
+    if (!f || (f->decides & 3) != decides) continue;
     miras__write_field(one, f, a, k);
     if (there >= 0) miras__write_field(other, f, b, there);
     if (miras__same(one, other)) continue;
