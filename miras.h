@@ -1112,8 +1112,7 @@ typedef struct miras_model_desc {
 typedef struct miras_trainer_desc {
   int batch;               /* most sequences of a step, 1..65536; 0 -> 1                         */
   int context;             /* longest sequence of a step, 1..2^24; no default                    */
-  int carried;             /* states that miras_trainer_loss_carried carries from call to call,
-                              0..2^20                                                            */
+  int carried;             /* states that miras_batch.carry names, 0..2^20; saved with a trainer */
   uint64_t limit;          /* most bytes that the trainer may take; 0: no limit                  */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the trainer                  */
 } miras_trainer_desc;
@@ -1201,8 +1200,15 @@ typedef struct miras_batch {
   const float *values;     /* [batch, T, values] targets; what is not finite is left out         */
   const float *weights;    /* NULL, or [batch, T] not below 0: how much a row counts in the means,
                               2 as two rows, 0 not at all. All alike are as none                 */
-  const int32_t *carry;    /* NULL, or as in miras_trainer_loss_carried, ...                     */
-  const unsigned char *restart;    /* ... as is this                                             */
+  const int32_t *carry;    /* NULL, or [batch], of texts longer than a call (truncated
+                              back-propagation through time): row b goes on where carried state
+                              carry[b] stood, memories and convolutions both, and leaves it at the
+                              window's end; gradients stop at its start, but reach what every window
+                              shares, the initial memory too where decays lead to it. One of the
+                              trainer's carried states, no two alike, or -1 for a window of its own.
+                              Needs a length that is a multiple of memory.chunk, and of a mac's
+                              window                                                             */
+  const unsigned char *restart;    /* NULL, or [batch]: not 0 starts the row's carried state anew */
   float *outputs;          /* NULL, or receives [batch, T, outputs]                              */
   float *hidden;           /* NULL, or receives [batch, T, width], what outputs are made of      */
   float *losses;           /* NULL, or receives the mean loss of each output, without its `times` */
@@ -1257,9 +1263,9 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m);
 
-/* 1 if miras_memory_write and miras_memory_step can be used; 0 where tokens bring more than key,
- * value and query, with a sentence in why, as in miras_memory_size, that names the field which asks
- * for it. Such a memory runs by miras_memory_forward. */
+/* 1 if miras_memory_write can be used; 0 where tokens bring more than key, value and query, with a
+ * sentence in why, as in miras_memory_size, that names the field which asks for it. Such a memory
+ * runs by miras_memory_forward. */
 MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size);
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
  * [batch, heads, value_dim]; with inner_steps > 1 a token's pairs, key [batch, heads, inner_steps,
@@ -1300,13 +1306,10 @@ MIRAS_API miras_result miras_memory_probabilities(const miras_memory *m, const f
  * MIRAS_ALGORITHM_RECURSIVE, and of MIRAS_ALGORITHM_LEAST_SQUARES by its solver; MIRAS_ERR_DESC for
  * others, which do not know it. */
 MIRAS_API miras_result miras_memory_variance(miras_memory *m, const float *query, float *out);
-/* miras_memory_write and then miras_memory_read in one pass (the last bits may differ from the two
- * calls'): surprise is of the weights that the pair corrects, out of those that it leaves. Here and
- * in miras_memory_forward what is written must not overlap what is read. */
-MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, const float *value,
-                                         const float *query, float *out, float *surprise);
-/* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten. Key,
- * value, query, y and what the descriptor asks for must be there when T > 0.
+/* Run T tokens: each is written, then read, in one pass (the last bits may differ from those of
+ * miras_memory_write and miras_memory_read). y [batch, T, heads, value_dim] is overwritten, and
+ * must not overlap what is read. Key, value, query, y and what the descriptor asks for must be
+ * there when T > 0.
  * tape: NULL, or miras_memory_tape_size(m, T) floats that miras_memory_backward will need (states,
  * and room to work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any
  * split of a sequence into calls gives the same bits. */
@@ -1497,36 +1500,18 @@ MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_
                                             size_t why_size);
 MIRAS_API void miras_trainer_close(miras_trainer *t);
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *t);
-/* loss = mean cross entropy in nats of targets [batch, T] given tokens [batch, T]; a target of -1
- * is left out, and the mean of none is 0. train 1 applies dropout and keeps what
- * miras_trainer_backward needs. T may be any length up to context; sequences start from the initial
- * memory. MIRAS_ERR_ARGUMENT, and loss stays as it is, if a token, target or argument is out of
- * range. */
-MIRAS_API miras_result miras_trainer_loss(miras_trainer *t, const int32_t *tokens,
-                                          const int32_t *targets, int batch, int length,
-                                          int train, float *loss);
-/* The same with train 1 on texts longer than a call (truncated back-propagation through time): row
- * b goes on where carried state carry[b] stood, memories and convolutions both, and leaves it at
- * the window's end; gradients stop at its start, but reach what every window shares, the initial
- * memory too where decays lead to it. carry[b] is one of desc.carried states, no two alike, or -1
- * for a window of its own; restart[b] not 0 starts the state anew. restart NULL: none is. length
- * must be a multiple of memory.chunk, and of a mac's window. Carried states are part of a saved
- * trainer. */
-MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *t, const int32_t *tokens,
-                                                  const int32_t *targets, int batch, int length,
-                                                  const int32_t *carry,
-                                                  const unsigned char *restart, float *loss);
-/* Both on any inputs and outputs: the loss is the sum over outputs of what `times` says (1) times
- * the mean over rows that have a target for it: sum of weight times loss / sum of weights, 0 where
- * that is 0 (those two take models of tokens alone, whose outputs are the next token). With carry
- * train must be 1. MIRAS_ERR_ARGUMENT, too, if an array is missing. */
-MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *t, const miras_batch *x, int train,
-                                                float *loss);
-/* Add the gradient of the last loss with train 1 to miras_trainer_grads. Once per such call, and
- * before any other: MIRAS_ERR_STATE otherwise. */
-MIRAS_API miras_result miras_trainer_backward(miras_trainer *t);
-/* The same with what g has of it. */
-MIRAS_API miras_result miras_trainer_backward_batch(miras_trainer *t, const miras_batch_grad *g);
+/* loss = the sum over the model's outputs of what `times` says (1) times the mean over rows that
+ * have a target for it: sum of weight times loss / sum of weights, 0 where that is 0. Of a model of
+ * words, whose x has tokens and classes, it is the mean cross entropy of the next token in nats.
+ * train 1 applies dropout and keeps what miras_trainer_backward needs. length may be any up to
+ * context; sequences start from the initial memory, unless x carries them on: then train is 1.
+ * MIRAS_ERR_ARGUMENT, and loss stays as it is, if an array is missing, or a token, a target or
+ * another argument is out of range. */
+MIRAS_API miras_result miras_trainer_loss(miras_trainer *t, const miras_batch *x, int train,
+                                          float *loss);
+/* Add the gradient of the last loss with train 1, and what g (may be NULL) has of it, to
+ * miras_trainer_grads. Once per such call, and before any other: MIRAS_ERR_STATE otherwise. */
+MIRAS_API miras_result miras_trainer_backward(miras_trainer *t, const miras_batch_grad *g);
 /* From now on steps of trainers of m change only parameters whose names match one of the patterns:
  * separated by commas, and * stands for any characters, so "*memory.init,*gates.*" tunes what
  * memories begin with and their gates. NULL: all parameters again. Returns how many floats those
@@ -1564,14 +1549,14 @@ MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_se
                                             size_t why_size);
 MIRAS_API void miras_session_close(miras_session *s);
 MIRAS_API const miras_session_desc *miras_session_desc_of(const miras_session *s);
-/* Feed one token; logits [vocab] for the next, valid until the next call. NULL if out of range. */
-MIRAS_API const float *miras_session_step(miras_session *s, int32_t token);
-/* Feed count tokens, many at a time; logits after the last; NULL for none. */
-MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *tokens, size_t count);
-/* Both for any inputs and outputs: feed count rows, tokens [count, tokens] and vectors [count,
- * vectors]; outputs after the last, or NULL as above and where an array is missing. */
+/* Feed count rows, many at a time: tokens [count, tokens] and vectors [count, vectors], NULL of
+ * what the model does not read. Outputs behind the last, of a model of words logits [vocab] of the
+ * next token, valid until the next call; NULL for no rows, a token out of range or an array that is
+ * missing. */
 MIRAS_API const float *miras_session_feed(miras_session *s, const int32_t *tokens,
                                           const float *vectors, size_t count);
+/* The same with one token, for models that read no more. */
+MIRAS_API const float *miras_session_step(miras_session *s, int32_t token);
 /* What came of the last row, for a model whose head learns: targets [classes] and [values] as in
  * miras_batch, NULL where it says none. Once a row, before the next; models of words learn from
  * each token that they are fed by themselves. MIRAS_ERR_STATE if there is nothing to learn, or it
@@ -1584,7 +1569,7 @@ MIRAS_API const float *miras_session_hidden(const miras_session *s);
  * MIRAS_ERR_ARGUMENT, and nothing has changed, if a token or target is out of range. */
 MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *tokens,
                                            const int32_t *targets, size_t count, double *loss);
-/* What the last step or prefill returned, or after a load what had been saved with the state; NULL
+/* What the last of these returned, or after a load what had been saved with the state; NULL
  * if there is none: before the first token, and after a reset, miras_session_score,
  * miras_session_state (whose caller may change the text) or a file without. */
 MIRAS_API const float *miras_session_logits(const miras_session *s);
@@ -1775,16 +1760,14 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path,
 #endif
 
 #ifdef MIRAS_PTHREADS
-/* A small thread pool (POSIX threads). threads 1..256 counts the calling thread. NULL on failure.
- * The pool is the caller's; miras_pool_parallel is valid until the pool is closed. Its threads
- * block all signals. A child of fork() has none of them: there a pool works on the calling thread
+/* A small thread pool (POSIX threads), for descriptors to name. threads 1..256 counts the calling
+ * thread. NULL on failure. The pool is the caller's until it is closed. Its threads block all
+ * signals. A child of fork() has none of them: there a pool works on the calling thread
  * alone, with the same results, and can be closed; what another thread was at work on at the fork
  * stays unfinished. */
-typedef struct miras_pool miras_pool;
-MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator, char *why,
-                                      size_t why_size);
-MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool);
-MIRAS_API void miras_pool_close(miras_pool *pool);
+MIRAS_API const miras_parallel *miras_pool_open(int threads, const miras_allocator *allocator,
+                                                char *why, size_t why_size);
+MIRAS_API void miras_pool_close(const miras_parallel *pool);
 #endif
 
 /* @05 CONCEPTS AT LENGTH ----------------------------------------------------------------------- */
@@ -1800,11 +1783,11 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      decay_horizon  of a model: a learned alpha stays below 1 - 1/decay_horizon, so that a memory
                     never holds more of its past than a horizon. Take the window that is trained
                     with, or less.
-     carried states miras_trainer_loss_carried carries states from window to window: training then
-                    meets memories as full as they become later. Draw from a pool of texts much
-                    larger than the batch (128 for 8), or consecutive steps see too much of the
-                    same, and start a text anew now and then (one in four), or nothing trains the
-                    start. examples/lm.c: --streams 128 --carry 0.75.
+     carried states miras_batch.carry takes states from window to window: training then meets
+                    memories as full as they become later. Draw from a pool of texts much larger
+                    than the batch (128 for 8), or consecutive steps see too much of the same, and
+                    start a text anew now and then (one in four), or nothing trains the start.
+                    examples/lm.c: --streams 128 --carry 0.75.
      reset_every    heads begin anew every so many tokens, in turn, so that one of them always
                     remembers. The remedy for rows that keep everything by definition (linear
                     attention, DeltaNet, Longhorn) and for models that were trained without the
@@ -1953,12 +1936,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    miras_batch has the rows of a step, their targets (-1 and what is not finite are left out: an
    alarm that nobody knows), how much each row counts, and what is wanted back: outputs, hidden
    rows, losses. `times` is a factor of an output's loss, weights are shares in its mean.
-   A loss of the caller's is an output "raw", or comes on top of others: after
-   miras_trainer_loss_batch its gradient by outputs or hidden rows goes into
-   miras_trainer_backward_batch, which also hands out that by the vectors. Sessions and servers take
-   vectors beside tokens, or alone. Vectors want entries of size 1: give them so, or standardized by
-   means and deviations that are the model's (miras_model_standardize). Amplitudes survive what
-   norms do to a row, because the offset is part of it. Numbers to forecast want the same size.
+   A loss of the caller's is an output "raw", or comes on top of others: its gradient by outputs or
+   hidden rows goes into miras_trainer_backward, which also hands out that by the vectors. Sessions
+   and servers take vectors beside tokens, or alone. Vectors want entries of size 1: give them so, or
+   standardized by means and deviations that are the model's (miras_model_standardize). Amplitudes
+   survive what norms do to a row, because the offset is part of it. Numbers to forecast want the
+   same size.
 
    Of several sensors give each a sequence of its own, and which it is as a category: where all are
    in one row and their next values its targets, what one does is taken for a cause of the others.
@@ -2108,8 +2091,8 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
      shared library exports them by __declspec(dllexport), its users import them by dllimport; with
      -fvisibility=hidden it is __attribute__((visibility("default"))).
 
-   MIRAS_PTHREADS   Adds miras_pool, a small thread pool over POSIX threads. Without it the header
-     knows no threads at all; you can still hand it your own job system (below).
+   MIRAS_PTHREADS   Adds miras_pool_open: a small thread pool over POSIX threads. Without it the
+     header knows no threads at all; you can still hand it your own job system (below).
 
    MIRAS_NO_STDIO   Leaves out the calls that take paths, <stdio.h> and <time.h>. Saving to and
      loading from memory remain.
@@ -2208,7 +2191,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
    same build on a machine of the same byte order; use *_save to move it elsewhere.
 
    THREADS. The header starts none. Trainers and memories take a miras_parallel, three fields
-   that connect them to your job system; miras_pool is one ready-made. Calls that only read an
+   that connect them to your job system; miras_pool_open has one ready-made. Calls that only read an
    object (sessions reading their model, miras_preset_name, the views) may run at the same time;
    calls that change an object need it to themselves, and so do miras_memory_read and
    miras_memory_norm, which work in its scratch. Different sessions of one model may run on
@@ -19111,8 +19094,8 @@ MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t wh
   miras__say(why, why_size, "%s is %d", miras__asks[i - 3], x);
   if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, why_size, " (%s)", word);
   miras__say(why, why_size,
-             ", which comes with tokens; for miras_memory_write and miras_memory_step it must be "
-             "0: set it to 0, or use miras_memory_forward");
+             ", which comes with tokens; for miras_memory_write it must be 0: set it to 0, or use "
+             "miras_memory_forward");
   return 0;
 }
 
@@ -19126,24 +19109,18 @@ static float miras__memory_surprise(const miras_memory *m) {
   return (float)(sum / (double)heads);
 }
 
-MIRAS_API miras_result miras_memory_step(miras_memory *m, const float *key, const float *value,
-                                         const float *query, float *out, float *surprise) {
+MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, const float *value,
+                                          float *surprise) {
   miras_memory_input x;
   memset(&x, 0, sizeof x);
   x.length = 1;
   x.key = key;
   x.value = value;
-  x.query = query;
-  if (!m || !key || !value || (query && !out)) return MIRAS_ERR_ARGUMENT;
+  if (!m || !key || !value) return MIRAS_ERR_ARGUMENT;
   if (m->inputs > 3) return MIRAS_ERR_DESC;
-  miras__memory_run(m, &x, out, NULL, m->losses);
+  miras__memory_run(m, &x, NULL, NULL, m->losses);
   if (surprise) *surprise = miras__memory_surprise(m);
   return MIRAS_OK;
-}
-
-MIRAS_API miras_result miras_memory_write(miras_memory *m, const float *key, const float *value,
-                                          float *surprise) {
-  return miras_memory_step(m, key, value, NULL, NULL, surprise);
 }
 
 MIRAS_API miras_result miras_memory_read(miras_memory *m, const float *query, float *out) {
@@ -27579,8 +27556,8 @@ static int miras__batch_ok(const miras_trainer *tr, const miras_batch *x) {
   return 1;
 }
 
-MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *tr, const miras_batch *x, int train,
-                                                float *loss) {
+MIRAS_API miras_result miras_trainer_loss(miras_trainer *tr, const miras_batch *x, int train,
+                                          float *loss) {
   const miras_model *m;
   size_t n;
   int b;
@@ -27605,39 +27582,6 @@ MIRAS_API miras_result miras_trainer_loss_batch(miras_trainer *tr, const miras_b
   *loss = tr->now->loss;
   if (x->losses) memcpy(x->losses, tr->now->losses, (size_t)m->answers * sizeof *x->losses);
   return MIRAS_OK;
-}
-
-/* A batch of texts. */
-static miras_batch miras__text_batch(const int32_t *tokens, const int32_t *targets, int batch,
-                                     int length) {
-  miras_batch x;
-  memset(&x, 0, sizeof x);
-  x.tokens = tokens, x.classes = targets, x.batch = batch, x.length = length;
-  return x;
-}
-
-/* Can a model learn from texts? */
-static int miras__learns_texts(const miras_trainer *tr, const int32_t *tokens,
-                               const int32_t *targets) {
-  return tr && tokens && targets && miras__reads_tokens(tr->model) && miras__says_tokens(tr->model);
-}
-
-MIRAS_API miras_result miras_trainer_loss(miras_trainer *tr, const int32_t *tokens,
-                                          const int32_t *targets, int batch, int length,
-                                          int train, float *loss) {
-  const miras_batch x = miras__text_batch(tokens, targets, batch, length);
-  if (!miras__learns_texts(tr, tokens, targets)) return MIRAS_ERR_ARGUMENT;
-  return miras_trainer_loss_batch(tr, &x, train, loss);
-}
-
-MIRAS_API miras_result miras_trainer_loss_carried(miras_trainer *tr, const int32_t *tokens,
-                                                  const int32_t *targets, int batch, int length,
-                                                  const int32_t *carry,
-                                                  const unsigned char *restart, float *loss) {
-  miras_batch x = miras__text_batch(tokens, targets, batch, length);
-  if (!carry || !miras__learns_texts(tr, tokens, targets)) return MIRAS_ERR_ARGUMENT;
-  x.carry = carry, x.restart = restart;
-  return miras_trainer_loss_batch(tr, &x, 1, loss);
 }
 
 /* Transposed weights of layer l, for its tiles on the way back. */
@@ -27670,8 +27614,7 @@ static void miras__input_weights(const miras_trainer *tr, const float *d, miras_
   }
 }
 
-MIRAS_API miras_result miras_trainer_backward_batch(miras_trainer *tr,
-                                                    const miras_batch_grad *g) {
+MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_batch_grad *g) {
   const miras_model *m;
   miras__phase ph;
   miras__jobs jobs;
@@ -27729,10 +27672,6 @@ MIRAS_API miras_result miras_trainer_backward_batch(miras_trainer *tr,
   if (m->row.tokens) miras__each(tr->desc.parallel, ph.shares, miras__embed_bwd, &ph);
   MIRAS__WATCH(miras__object_check(tr));
   return MIRAS_OK;
-}
-
-MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
-  return miras_trainer_backward_batch(tr, NULL);
 }
 
 /* Is every number within its range? NaN is in none. Within these no coefficient of a step that
@@ -28674,19 +28613,9 @@ MIRAS_API miras_result miras_session_learn(miras_session *s, const int32_t *clas
   return MIRAS_OK;
 }
 
-/* Tokens alone. */
-static const float *miras__session_read(miras_session *s, const int32_t *tokens, size_t count) {
-  if (!s || !tokens || !miras__reads_tokens(s->in.model)) return NULL;
-  return miras_session_feed(s, tokens, NULL, count);
-}
-
 MIRAS_API const float *miras_session_step(miras_session *s, int32_t token) {
-  return miras__session_read(s, &token, 1);
-}
-
-MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *tokens,
-                                             size_t count) {
-  return miras__session_read(s, tokens, count);
+  if (!s || !miras__reads_tokens(s->in.model)) return NULL;
+  return miras_session_feed(s, &token, NULL, 1);
 }
 
 MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *tokens,
@@ -28972,12 +28901,12 @@ extern int pthread_sigmask(int how, const miras__signals *set, miras__signals *o
  * nothing is left and nothing is running. `done` counts finished indices; the last one may wake the
  * caller. */
 typedef struct miras__worker {
-  struct miras_pool *pool;
+  struct miras__pool *pool;
   pthread_t thread;
   int number;              /* 1..threads; the caller is 0                                         */
 } miras__worker;
 
-struct miras_pool {
+typedef struct miras__pool {
   miras_parallel parallel;
   pthread_mutex_t busy;    /* held by the thread whose job runs                                   */
   pthread_mutex_t lock;    /* of the two conditions                                               */
@@ -28991,7 +28920,7 @@ struct miras_pool {
   long process;            /* that has them: fork() leaves them out of its copy                   */
   miras_allocator allocator;
   miras__worker worker[255];
-};
+} miras__pool;
 
 #define MIRAS__SPIN 2000   /* about 100 microseconds of pauses */
 
@@ -29012,7 +28941,7 @@ static void miras__relax(void) {
 }
 
 /* Run one index; 0 when none is left. */
-static int miras__pool_take(miras_pool *p, int worker) {
+static int miras__pool_take(miras__pool *p, int worker) {
   uint64_t word = __atomic_load_n(&p->word, __ATOMIC_ACQUIRE);
   int index, count;
   do {
@@ -29033,7 +28962,7 @@ static int miras__pool_take(miras_pool *p, int worker) {
 
 static void *miras__pool_main(void *argument) {
   miras__worker *me = (miras__worker *)argument;
-  miras_pool *p = me->pool;
+  miras__pool *p = me->pool;
   int spin = 0;
   for (;;) {
     if (miras__pool_take(p, me->number)) {
@@ -29059,7 +28988,7 @@ static void *miras__pool_main(void *argument) {
 
 static void miras__pool_run(void *user, int count,
                             void (*task)(void *argument, int index, int worker), void *argument) {
-  miras_pool *p = (miras_pool *)user;
+  miras__pool *p = (miras__pool *)user;
   uint64_t word;
   int i;
   if (count <= 0) return;
@@ -29094,7 +29023,8 @@ static void miras__pool_run(void *user, int count,
   pthread_mutex_unlock(&p->busy);
 }
 
-MIRAS_API void miras_pool_close(miras_pool *pool) {
+MIRAS_API void miras_pool_close(const miras_parallel *parallel) {
+  miras__pool *pool = parallel ? (miras__pool *)parallel->user : NULL;
   miras_allocator from;
   int i;
   if (!pool) return;
@@ -29115,7 +29045,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool) {
 
 /* Make all threads but the caller, with all signals blocked: those are for threads that the program
  * knows. 0 if one cannot be made; p->threads says how many there are. */
-static int miras__pool_start(miras_pool *p, int threads) {
+static int miras__pool_start(miras__pool *p, int threads) {
   int ok = 1;
 #ifndef _WIN32
   #ifdef MIRAS__SIGNALS_HIDDEN
@@ -29141,16 +29071,16 @@ static int miras__pool_start(miras_pool *p, int threads) {
   return ok;
 }
 
-MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator, char *why,
-                                      size_t why_size) {
+MIRAS_API const miras_parallel *miras_pool_open(int threads, const miras_allocator *allocator,
+                                                char *why, size_t why_size) {
   miras_allocator from = miras__alloc_of(allocator);
-  miras_pool *p;
+  miras__pool *p;
   if (why && why_size) why[0] = 0;
   if (!miras__whole(why, why_size, "threads", threads, 1, MIRAS__WORKERS)) return NULL;
-  p = (miras_pool *)from.alloc(sizeof *p, from.user);
+  p = (miras__pool *)from.alloc(sizeof *p, from.user);
   if (!p)
     return miras__say(why, why_size, "the allocator returned no memory for %zu bytes", sizeof *p),
-           (miras_pool *)NULL;
+           (miras_parallel *)NULL;
   memset(p, 0, sizeof *p);
   p->allocator = from;
   if (pthread_mutex_init(&p->busy, NULL)) goto none;
@@ -29158,15 +29088,15 @@ MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *alloca
   if (pthread_cond_init(&p->wake, NULL)) goto lock;
   if (pthread_cond_init(&p->finished, NULL)) goto wake;
   p->process = miras__process();
-  if (!miras__pool_start(p, threads)) {
-    miras__say(why, why_size, "threads is %d; the system did not start as many", threads);
-    miras_pool_close(p);
-    return NULL;
-  }
   p->parallel.run = miras__pool_run;
   p->parallel.user = p;
   p->parallel.workers = threads;
-  return p;
+  if (!miras__pool_start(p, threads)) {
+    miras__say(why, why_size, "threads is %d; the system did not start as many", threads);
+    miras_pool_close(&p->parallel);
+    return NULL;
+  }
+  return &p->parallel;
 wake:
   pthread_cond_destroy(&p->wake);
 lock:
@@ -29177,10 +29107,6 @@ none:
   miras__release(&from, p, sizeof *p);
   miras__say(why, why_size, "the system has no mutex or condition left");
   return NULL;
-}
-
-MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool) {
-  return pool ? &pool->parallel : NULL;
 }
 #endif
 #ifndef MIRAS_NO_FILES

@@ -244,19 +244,13 @@ size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_de
 miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
                                      const miras_trainer_desc *d, void *device, size_t bytes,
                                      cudaStream_t stream);
-/* miras_trainer_loss_batch of arrays on the device, which all of x's are; of what must be right in
+/* miras_trainer_loss of arrays on the device, which all of x's are; of what must be right in
  * them, as there, nothing is checked. loss: one float on the device, or NULL. */
-miras_result miras_cuda_trainer_loss_batch(miras_cuda_trainer *t, const miras_batch *x, int train,
-                                           float *loss, cudaStream_t stream);
-/* The same of texts, as miras_trainer_loss or, with carry not NULL, miras_trainer_loss_carried. */
-miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *tokens,
-                                     const int32_t *targets, int batch, int length, int train,
-                                     const int32_t *carry, const unsigned char *restart,
+miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const miras_batch *x, int train,
                                      float *loss, cudaStream_t stream);
-miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream);
-/* As miras_trainer_backward_batch; what g has, and wants, lies on the device. */
-miras_result miras_cuda_trainer_backward_batch(miras_cuda_trainer *t, const miras_batch_grad *g,
-                                               cudaStream_t stream);
+/* As miras_trainer_backward; what g (may be NULL) has, and wants, lies on the device. */
+miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, const miras_batch_grad *g,
+                                         cudaStream_t stream);
 /* miras_trainer_step; norm: one float on the device, or NULL. In a graph the learning rate is that
  * of the capture. */
 miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
@@ -8777,8 +8771,8 @@ static int miras__cuda_bring(void *to, const void *from, size_t rows, int each,
                                    cudaMemcpyDeviceToDevice, stream);
 }
 
-miras_result miras_cuda_trainer_loss_batch(miras_cuda_trainer *t, const miras_batch *x, int train,
-                                           float *loss, cudaStream_t stream) {
+miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const miras_batch *x, int train,
+                                     float *loss, cudaStream_t stream) {
   miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
   const cudaMemcpyKind way = cudaMemcpyDeviceToDevice;
   const miras_row *row = t ? &held->there.m->row : NULL;
@@ -8814,28 +8808,15 @@ miras_result miras_cuda_trainer_loss_batch(miras_cuda_trainer *t, const miras_ba
   return held->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
-miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *tokens,
-                                     const int32_t *targets, int batch, int length, int train,
-                                     const int32_t *carry, const unsigned char *restart,
-                                     float *loss, cudaStream_t stream) {
-  miras_batch x = miras__text_batch(tokens, targets, batch, length);
-  x.carry = carry, x.restart = restart;
-  return miras_cuda_trainer_loss_batch(t, &x, train, loss, stream);
-}
-
-miras_result miras_cuda_trainer_backward_batch(miras_cuda_trainer *t, const miras_batch_grad *g,
-                                               cudaStream_t stream) {
+miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, const miras_batch_grad *g,
+                                         cudaStream_t stream) {
   miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
   miras_result result;
   if (!t) return MIRAS_ERR_ARGUMENT;
   held->stream = stream;
   held->failed = 0;
-  result = miras_trainer_backward_batch(&held->tr, g);
+  result = miras_trainer_backward(&held->tr, g);
   return held->failed ? MIRAS_ERR_DEVICE : result;
-}
-
-miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream) {
-  return miras_cuda_trainer_backward_batch(t, NULL, stream);
 }
 
 miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,

@@ -94,10 +94,13 @@ static double next_token(const char *name, int length) {
   x.key = rows[0];
   x.value = rows[1];
   for (i = 0; i < length; i += STEPS) miras__memory_run(m, &x, NULL, NULL, NULL);   /* no reads */
+  x.length = 1;
   for (i = 0; i < WIDE; i++) {                     /* means over 16, for chunks of 16 */
     double s = now();
-    for (j = 0; j < 16; j++)
-      miras_memory_step(m, rows[(i + j) % STEPS], rows[j], rows[(i + 2 * j) % STEPS], y, NULL);
+    for (j = 0; j < 16; j++) {
+      x.key = rows[(i + j) % STEPS], x.value = rows[j], x.query = rows[(i + 2 * j) % STEPS];
+      miras_memory_forward(m, &x, y, NULL);
+    }
     s = (now() - s) / 16;
     if (s < best) best = s;
     if (i > 3 && s > 1e-3) break;
@@ -142,7 +145,7 @@ int main(int count, char **text) {
       while (!reads && at < positions[k]) {
         const long n = positions[k] - at < PIECE ? positions[k] - at : PIECE;
         for (i = 0; i < n; i++) piece[i] = token_of(at + i);
-        miras_session_prefill(s, piece, (size_t)n);
+        miras_session_feed(s, piece, NULL, (size_t)n);
         at += n;
       }
       ok = reads ? fread(state, bytes, 1, f) == 1 : fwrite(state, bytes, 1, f) == 1;

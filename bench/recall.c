@@ -265,7 +265,7 @@ static void judge_part(void *argument, int part, int worker) {
       double sum = 0;
       int best = 0;
       if (targets[at] < 0) continue;
-      logits = miras_session_prefill(s, tokens + fed, (size_t)(at + 1 - fed));
+      logits = miras_session_feed(s, tokens + fed, NULL, (size_t)(at + 1 - fed));
       fed = at + 1;
       for (v = 1; v < vocab; v++)
         if (logits[v] > logits[best]) best = v;
@@ -607,8 +607,11 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
   int32_t *y = x + rows * T, *keys = y + rows * T;
   double start = now(), training = 0;
   judge a;
+  miras_batch batch;
   int step, i, measured = 0, live = isatty(STDERR_FILENO);
   if (!t) die(1, "there is not enough memory for the model");
+  memset(&batch, 0, sizeof batch);
+  batch.batch = o->batch, batch.length = room.context, batch.tokens = x, batch.classes = y;
   memset(&a, 0, sizeof a);
   adamw.weight_decay = (float)o->decay;
   a.task = &o->asked;
@@ -620,8 +623,8 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
     for (row = 0; row < rows; row++)
       sequence(&o->asked, x + row * T, y + row * T, r->size, (uint64_t)r->seed, TRAINING,
                (uint64_t)(step - 1) * rows + row, keys);
-    if (miras_trainer_loss(t, x, y, (int)rows, (int)T, 1, &loss) != MIRAS_OK) loss = (float)NAN;
-    miras_trainer_backward(t);
+    if (miras_trainer_loss(t, &batch, 1, &loss) != MIRAS_OK) loss = (float)NAN;
+    miras_trainer_backward(t, NULL);
     miras_trainer_step(t, &adamw, miras_schedule_cosine((uint64_t)step - 1, (uint64_t)o->warmup,
                                                (uint64_t)o->steps, (float)r->lr, 0.05f),
                        NULL);
@@ -956,7 +959,7 @@ static void try_output(const char *name, const char *path) {
 int main(int argc, char **argv) {
   options *o = &given;
   grid g;
-  miras_pool *pool = NULL;
+  const miras_parallel *pool = NULL;
   int i, status;
   o->model = "yaad,gated-deltanet", o->task = "recall", o->text = "README.md";
   o->seeds = "1", o->lr = "3e-3";
@@ -991,7 +994,7 @@ int main(int argc, char **argv) {
          o->heads == 1 ? "" : "s", o->width / o->heads, o->batch, o->steps,
          o->threads, o->threads == 1 ? "" : "s", miras_isa());
   for (i = 0; i < o->sets; i++) printf("- %s = %s\n", o->field[i], o->value[i]);
-  status = run_all(o, &g, miras_pool_parallel(pool));
+  status = run_all(o, &g, pool);
   if (o->bar > 0 && status) printf("\nNot every run reached %g.\n", o->bar);
   miras_pool_close(pool);
   if (fflush(stdout) || ferror(stdout)) die(1, "the output cannot be written: %s", strerror(errno));

@@ -15,7 +15,7 @@
 #include <time.h>
 
 typedef struct step {
-  miras_pool *pool;
+  const miras_parallel *pool;
   miras_model *model;
   miras_trainer *trainer;
   int32_t *tokens, *targets;
@@ -41,7 +41,7 @@ step *step_open(const char *name, const int *sizes) {
   t.batch = s->batch = sizes[4];
   t.context = s->length = sizes[5];
   s->pool = miras_pool_open(sizes[7], NULL, NULL, 0);
-  t.parallel = miras_pool_parallel(s->pool);
+  t.parallel = s->pool;
   s->model = miras_model_open(&d, NULL, NULL, 0);
   s->trainer = miras_trainer_open(s->model, &t, NULL, NULL, 0);
   s->tokens = (int32_t *)malloc(2 * n * sizeof *s->tokens);
@@ -64,11 +64,14 @@ size_t step_parameters(const step *s) {
 float step_run(step *s);
 float step_run(step *s) {
   miras_adamw_options o;
+  miras_batch x;
   float loss = 0;
-  miras_trainer_loss(s->trainer, s->tokens, s->targets, s->batch, s->length, 1, &loss);
+  memset(&x, 0, sizeof x);
+  x.batch = s->batch, x.length = s->length, x.tokens = s->tokens, x.classes = s->targets;
+  miras_trainer_loss(s->trainer, &x, 1, &loss);
   memset(&o, 0, sizeof o);
   o.beta1 = 0.9f, o.beta2 = 0.95f, o.epsilon = 1e-8f, o.clip = 1;
-  miras_trainer_backward(s->trainer);
+  miras_trainer_backward(s->trainer, NULL);
   miras_trainer_step(s->trainer, &o, 1e-4f, NULL);
   return loss;
 }

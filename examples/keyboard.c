@@ -842,7 +842,10 @@ static void train(const options *o, const text *t) {
   miras_model *m = new_model(o, CONTEXT);
   miras_trainer *trainer = miras_trainer_open(m, &d, NULL, why, sizeof why);
   uint64_t seed = (uint64_t)o->seed;
+  miras_batch batch;
   long step;
+  memset(&batch, 0, sizeof batch);
+  batch.batch = BATCH, batch.length = CONTEXT, batch.tokens = x, batch.classes = y;
   if (!trainer) die(1, "%s", why);
   if (learn < CONTEXT + 1) die(1, "%s is too short to learn from", t->name);
   fprintf(stderr, "training on %s, %lu bytes: ", t->name, (unsigned long)learn);
@@ -858,8 +861,8 @@ static void train(const options *o, const text *t) {
         y[i * CONTEXT + k] = t->at[at + (size_t)k + 1];
       }
     }
-    if (miras_trainer_loss(trainer, x, y, BATCH, CONTEXT, 1, &loss) != MIRAS_OK ||
-        miras_trainer_backward(trainer) != MIRAS_OK ||
+    if (miras_trainer_loss(trainer, &batch, 1, &loss) != MIRAS_OK ||
+        miras_trainer_backward(trainer, NULL) != MIRAS_OK ||
         miras_trainer_step(trainer, &adamw,
                            miras_schedule_cosine((uint64_t)(1e4 * part), 200, 10000, 3e-3f, 0.05f),
                            NULL) != MIRAS_OK)

@@ -67,7 +67,10 @@ static score score_windows(miras_trainer *t, const int32_t *tokens, size_t n, si
   size_t T = (size_t)d->context, windows = n < 2 ? 0 : (n - 2) / T + 1, stride = 1, w = 0;
   int32_t *x = (int32_t *)grow(NULL, 2 * T * (size_t)d->batch, sizeof *x);
   int32_t *y = x + T * (size_t)d->batch;
+  miras_batch batch;
   score s = {0, 0};
+  memset(&batch, 0, sizeof batch);
+  batch.length = d->context, batch.tokens = x, batch.classes = y;
   if (most && windows > most) stride = (windows + most - 1) / most;
   while (w < windows) {
     int rows = 0;
@@ -80,7 +83,8 @@ static score score_windows(miras_trainer *t, const int32_t *tokens, size_t n, si
         y[to] = at + 1 < n ? tokens[at + 1] : -1;
         counted += at + 1 < n;
       }
-    if (miras_trainer_loss(t, x, y, rows, (int)T, 0, &loss) != MIRAS_OK) loss = (float)NAN;
+    batch.batch = rows;
+    if (miras_trainer_loss(t, &batch, 0, &loss) != MIRAS_OK) loss = (float)NAN;
     s.nats += (double)loss * (double)counted;
     s.targets += counted;
   }
@@ -189,7 +193,7 @@ static void write_sample(const miras_model *m, const vocabulary *v, const int32_
   miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   const float *logits;
   if (!s) die(1, "there is not enough memory for a session");
-  logits = miras_session_prefill(s, prompt, n);
+  logits = miras_session_feed(s, prompt, NULL, n);
   while (count-- > 0 && logits) {
     unsigned char text[4];
     const int drawn = can_draw(logits, v->count);
@@ -447,14 +451,14 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
 }
 
 /* A trainer for m; with --resume it goes on where the file ends. */
-static miras_trainer *open_trainer(const options *o, miras_model *m, const miras_pool *pool) {
+static miras_trainer *open_trainer(const options *o, miras_model *m, const miras_parallel *pool) {
   miras_trainer_desc d = {0, 0, 0, 0, NULL};
   char why[256];
   miras_trainer *t;
   d.batch = o->batch;
   d.context = o->context;
   if (o->carry > 0) d.carried = o->streams > o->batch ? o->streams : o->batch;
-  if (pool) d.parallel = miras_pool_parallel(pool);
+  d.parallel = pool;
   t = miras_trainer_open(m, &d, NULL, why, sizeof why);
   if (!t) die(1, "the model cannot be trained: %s", why);
   if (o->resume && miras_trainer_load(t, o->out, why, sizeof why) != MIRAS_OK)
@@ -520,7 +524,7 @@ typedef struct training {
   miras_model_desc d;
   miras_model *m;
   miras_trainer *t;
-  miras_pool *pool;
+  const miras_parallel *pool;
   record history;
   progress line;
   texts running;
@@ -674,6 +678,7 @@ static float training_learn(training *r) {
   const size_t T = r->T;
   const double peak = o->lr > 0 ? o->lr : o->from ? 1e-3 : 3e-3;   /* what is known is kept */
   miras_result result;
+  miras_batch batch;
   size_t row;
   float loss;
   /* Which windows a step sees depends on the options and the step alone. */
@@ -682,12 +687,12 @@ static float training_learn(training *r) {
     memcpy(r->x + row * T, r->tokens + at, T * sizeof *r->x);
     memcpy(r->y + row * T, r->tokens + at + 1, T * sizeof *r->y);
   }
-  result = o->carry > 0
-             ? miras_trainer_loss_carried(r->t, r->x, r->y, (int)r->rows, (int)T,
-                                          r->running.stream, r->running.fresh, &loss)
-             : miras_trainer_loss(r->t, r->x, r->y, (int)r->rows, (int)T, 1, &loss);
+  memset(&batch, 0, sizeof batch);
+  batch.batch = (int)r->rows, batch.length = (int)T, batch.tokens = r->x, batch.classes = r->y;
+  if (o->carry > 0) batch.carry = r->running.stream, batch.restart = r->running.fresh;
+  result = miras_trainer_loss(r->t, &batch, 1, &loss);
   if (result != MIRAS_OK) die(1, "a step was refused: %s", miras_result_text(result));
-  miras_trainer_backward(r->t);
+  miras_trainer_backward(r->t, NULL);
   miras_trainer_step(r->t, &adamw, miras_schedule_cosine(r->step, (uint64_t)o->warmup, r->planned,
                                                 (float)peak, 0.05f), NULL);
   return loss;

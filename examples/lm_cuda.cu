@@ -161,36 +161,22 @@ static miras_result cuda_model_save(const miras_model *m, const char *path) {
   return miras_model_save(m, path);
 }
 
-static miras_result run(cuda_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
-                        int length, int train, const int32_t *rows, const unsigned char *fresh,
-                        float *loss) {
-  const size_t bytes = (size_t)batch * (size_t)length * sizeof *tokens;
-  send(t->tokens, tokens, bytes);
-  send(t->targets, targets, bytes);
-  if (rows) send(t->rows, rows, (size_t)batch * sizeof *rows);
-  if (rows && fresh) send(t->fresh, fresh, (size_t)batch);
-  must(miras_cuda_trainer_loss(&t->t, t->tokens, t->targets, batch, length, train,
-                               rows ? t->rows : NULL, rows && fresh ? t->fresh : NULL, t->said,
-                               0) == MIRAS_OK, "run the model");
+static miras_result cuda_trainer_loss(cuda_trainer *t, const miras_batch *x, int train,
+                                      float *loss) {
+  const size_t rows = (size_t)x->batch, bytes = rows * (size_t)x->length * sizeof *x->tokens;
+  miras_batch there = *x;
+  there.tokens = t->tokens, there.classes = t->targets;
+  send(t->tokens, x->tokens, bytes);
+  send(t->targets, x->classes, bytes);
+  if (x->carry) send(t->rows, x->carry, rows * sizeof *x->carry), there.carry = t->rows;
+  if (x->restart) send(t->fresh, x->restart, rows), there.restart = t->fresh;
+  must(miras_cuda_trainer_loss(&t->t, &there, train, t->said, 0) == MIRAS_OK, "run the model");
   bring(loss, t->said, sizeof *loss);
   return MIRAS_OK;
 }
 
-static miras_result cuda_trainer_loss(cuda_trainer *t, const int32_t *tokens,
-                                      const int32_t *targets, int batch, int length, int train,
-                                      float *loss) {
-  return run(t, tokens, targets, batch, length, train, NULL, NULL, loss);
-}
-
-static miras_result cuda_trainer_loss_carried(cuda_trainer *t, const int32_t *tokens,
-                                              const int32_t *targets, int batch, int length,
-                                              const int32_t *carry, const unsigned char *restart,
-                                              float *loss) {
-  return run(t, tokens, targets, batch, length, 1, carry, restart, loss);
-}
-
-static miras_result cuda_trainer_backward(cuda_trainer *t) {
-  return miras_cuda_trainer_backward(&t->t, 0);
+static miras_result cuda_trainer_backward(cuda_trainer *t, const miras_batch_grad *g) {
+  return miras_cuda_trainer_backward(&t->t, g, 0);
 }
 
 static miras_result cuda_trainer_step(cuda_trainer *t, const miras_adamw_options *o, float rate,
@@ -254,9 +240,11 @@ static const float *feed(cuda_session *s, const int32_t *tokens, size_t n, size_
   return s->logits;
 }
 
-static const float *cuda_session_prefill(cuda_session *s, const int32_t *tokens, size_t count) {
+static const float *cuda_session_feed(cuda_session *s, const int32_t *tokens, const float *vectors,
+                                      size_t count) {
   const float *logits = NULL;
   size_t n;
+  must(!vectors, "read vectors: lm has words alone");
   for (; count; tokens += n, count -= n) {
     n = count < PIECE ? count : PIECE;
     logits = feed(s, tokens, n, n == count);
@@ -303,7 +291,6 @@ static void *cuda_session_state(cuda_session *s, size_t *bytes) {
 #define miras_trainer_load cuda_trainer_load
 #define miras_trainer_save cuda_trainer_save
 #define miras_trainer_loss cuda_trainer_loss
-#define miras_trainer_loss_carried cuda_trainer_loss_carried
 #define miras_trainer_backward cuda_trainer_backward
 #define miras_trainer_step cuda_trainer_step
 #define miras_trainer_steps cuda_trainer_steps
@@ -311,7 +298,7 @@ static void *cuda_session_state(cuda_session *s, size_t *bytes) {
 #define miras_session cuda_session
 #define miras_session_open cuda_session_open
 #define miras_session_close cuda_session_close
-#define miras_session_prefill cuda_session_prefill
+#define miras_session_feed cuda_session_feed
 #define miras_session_step cuda_session_step
 #define miras_session_score cuda_session_score
 #define miras_session_reset cuda_session_reset

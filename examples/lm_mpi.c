@@ -14,7 +14,7 @@
  *     mpicc -O3 -DMPI_TRAINS='"yours.c"' -I FOLDER_OF_YOURS lm_mpi.c -o yours_mpi -lm -lpthread
  *     mpirun -n 2 ./yours_mpi ...
  *
- * It opens its trainer for the whole batch, calls miras_trainer_loss_batch, _backward and _step in
+ * It opens its trainer for the whole batch, calls miras_trainer_loss, _backward and _step in
  * every process, and miras_trainer_close when it has learned; from there on only the first process
  * goes on. A loss is a mean over a share's targets, and shares count alike, whatever they have.
  *
@@ -139,9 +139,9 @@ static miras_result mpi_learn(mpi_trainer *t, const miras_batch *x, float *loss)
   for (s = 0; s < own; s++) {
     const size_t row = (size_t)(ranks > 1 ? rank : s) * (size_t)each;
     const miras_batch share = share_of(t->model, x, row, each);
-    miras_result result = miras_trainer_loss_batch(t->t, &share, 1, &t->part[count]);
+    miras_result result = miras_trainer_loss(t->t, &share, 1, &t->part[count]);
     if (result != MIRAS_OK) return result;
-    miras_trainer_backward(t->t);
+    miras_trainer_backward(t->t, NULL);
     memcpy(t->part, grads, bytes);
     memset(grads, 0, bytes);
     if (ranks == 1) add(t->sum, t->part, t->count, !s);
@@ -155,32 +155,14 @@ static miras_result mpi_learn(mpi_trainer *t, const miras_batch *x, float *loss)
   return MIRAS_OK;
 }
 
-#ifdef MPI_TRAINS
-static miras_result mpi_trainer_loss_batch(mpi_trainer *t, const miras_batch *x, int train,
-                                           float *loss) {
-  return train ? mpi_learn(t, x, loss) : miras_trainer_loss_batch(t->t, x, 0, loss);
-}
-#else
-static miras_result mpi_trainer_loss_carried(mpi_trainer *t, const int32_t *tokens,
-                                             const int32_t *targets, int batch, int length,
-                                             const int32_t *carry, const unsigned char *restart,
-                                             float *loss) {
-  miras_batch x;
-  memset(&x, 0, sizeof x);
-  x.tokens = tokens, x.classes = targets, x.batch = batch, x.length = length;
-  x.carry = carry, x.restart = restart;
-  return mpi_learn(t, &x, loss);
+static miras_result mpi_trainer_loss(mpi_trainer *t, const miras_batch *x, int train,
+                                     float *loss) {
+  return train ? mpi_learn(t, x, loss) : miras_trainer_loss(t->t, x, 0, loss);
 }
 
-static miras_result mpi_trainer_loss(mpi_trainer *t, const int32_t *tokens, const int32_t *targets,
-                                     int batch, int length, int train, float *loss) {
-  if (!train) return miras_trainer_loss(t->t, tokens, targets, batch, length, 0, loss);
-  return mpi_trainer_loss_carried(t, tokens, targets, batch, length, NULL, NULL, loss);
-}
-#endif
-
-static miras_result mpi_trainer_backward(mpi_trainer *t) {
+static miras_result mpi_trainer_backward(mpi_trainer *t, const miras_batch_grad *g) {
   (void)t;                         /* the loss has brought the gradients with it                  */
+  if (g) stop("a loss of the caller's own is not shared out");
   return MIRAS_OK;
 }
 
@@ -221,19 +203,16 @@ static int mpi_clock(clockid_t which, struct timespec *t) {
 #define miras_model_save mpi_model_save
 #define miras_trainer_load mpi_trainer_load
 #define miras_trainer_save mpi_trainer_save
-#define miras_trainer_loss mpi_trainer_loss
-#define miras_trainer_loss_carried mpi_trainer_loss_carried
 #define miras_trainer_steps mpi_trainer_steps
 #define miras_trainer_desc_of mpi_trainer_desc_of
 #define MPI_LM
 #define MPI_TRAINS "lm.c"
-#else
-#define miras_trainer_loss_batch mpi_trainer_loss_batch
 #endif
 
 #define miras_trainer mpi_trainer
 #define miras_trainer_open mpi_trainer_open
 #define miras_trainer_close mpi_trainer_close
+#define miras_trainer_loss mpi_trainer_loss
 #define miras_trainer_backward mpi_trainer_backward
 #define miras_trainer_step mpi_trainer_step
 #define main single_main

@@ -69,7 +69,7 @@ static void reader_close(reader *r) {
 static const float *reader_ask(reader *r, const char *prompt, size_t n) {
   size_t count;
   int32_t *tokens = encode(r->v, (const unsigned char *)prompt, n, "the prompt", &count);
-  const float *logits = miras_session_prefill(r->session, tokens, count);
+  const float *logits = miras_session_feed(r->session, tokens, NULL, count);
   free(tokens);
   if (!logits) die(1, "the model cannot be asked");
   return logits;

@@ -598,8 +598,8 @@ static void train(int steps, int seed) {
                                              (uint64_t)steps, 3e-3f, 0.05f);
     for (b = 0; b < BATCH; b++)
       draw_window(&s, total, vectors + b * WINDOW * FEATURES, classes + b * WINDOW * GROUPS);
-    if (miras_trainer_loss_batch(t, &x, 1, &loss) != MIRAS_OK ||
-        miras_trainer_backward(t) != MIRAS_OK ||
+    if (miras_trainer_loss(t, &x, 1, &loss) != MIRAS_OK ||
+        miras_trainer_backward(t, NULL) != MIRAS_OK ||
         miras_trainer_step(t, &o, rate, NULL) != MIRAS_OK)
       die("training fails at step %d", i + 1);
     mean += (loss - mean) / (float)(i < 100 ? i + 1 : 100);

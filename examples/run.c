@@ -753,7 +753,7 @@ typedef struct writer {
   miras_session *s;
   miras_server *server;    /* NULL: one thread                                                    */
 #ifdef MIRAS_PTHREADS
-  miras_pool *pool;
+  const miras_parallel *pool;
 #endif
   float *logits;           /* [PIECE, vocab] of the server                                        */
   unsigned char *before;   /* the state before the last token of the server; NULL: is not wanted  */
@@ -776,7 +776,7 @@ static void writer_open(writer *w, const miras_model *m, int threads, int saves)
     d.batch_tokens = 256;          /* of a prompt that is read: some for every thread            */
     w->pool = miras_pool_open(threads, NULL, NULL, 0);
     if (!w->pool) die(1, "--threads is %d; so many cannot be started", threads);
-    d.parallel = miras_pool_parallel(w->pool);
+    d.parallel = w->pool;
     w->server = miras_server_open(m, &d, NULL, NULL, 0);
     if (!w->server) die(1, "there is not enough memory to work on %d threads", threads);
     w->logits = (float *)grow(NULL, (size_t)PIECE * (size_t)w->vocab, sizeof(float));
@@ -827,7 +827,7 @@ static const float *serve(writer *w, const int32_t *ids, size_t count, size_t as
 /* Logits behind count tokens; never NULL. A damaged model ends the program. */
 static const float *feed(writer *w, const int32_t *ids, size_t count) {
   const float *logits = w->server ? serve(w, ids, count, 1)
-                                  : miras_session_prefill(w->s, ids, count);
+                                  : miras_session_feed(w->s, ids, NULL, count);
   int i, numbers = 0;
   for (i = 0; logits && i < w->vocab; i++) {
     if (!(logits[i] <= FLT_MAX)) break;

@@ -388,7 +388,7 @@ static void feed_prefix(house *h) {
 int main(int count, char **text) {
   options o = {"gated-deltanet", 256, 4, 4, 1, 256, 20, 2048, {1, 4, 16, 64, 256, 1024}, 6};
   miras_server_desc d = {0, 0, NULL};
-  miras_pool *pool = NULL;
+  const miras_parallel *pool = NULL;
   size_t most = DRAFT + 1, parameters = 0, bytes, among, i;
   house h;
   char why[256];
@@ -402,7 +402,7 @@ int main(int count, char **text) {
   if (o.threads > 1 && !(pool = miras_pool_open(o.threads, NULL, NULL, 0)))
     stop("the threads cannot be started", NULL);
   d.batch_tokens = o.rows;
-  d.parallel = pool ? miras_pool_parallel(pool) : NULL;
+  d.parallel = pool;
   bytes = miras_server_size(h.model, &d, why, sizeof why);
   h.server = bytes ? miras_server_open(h.model, &d, NULL, NULL, 0) : NULL;
   if (!h.server) stop("no server", why);

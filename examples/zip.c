@@ -128,6 +128,7 @@ static void predictor_train(predictor *p) {
   static int32_t tokens[ROWS * WINDOW], targets[ROWS * WINDOW];
   const miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
   const uint64_t step = miras_trainer_steps(p->trainer);
+  miras_batch batch;
   float loss;
   int r, t;
   for (r = 0; r < ROWS; r++) {
@@ -141,8 +142,10 @@ static void predictor_train(predictor *p) {
       targets[r * WINDOW + t] = p->text[at + (size_t)t + 1];
     }
   }
-  if (miras_trainer_loss(p->trainer, tokens, targets, ROWS, WINDOW, 1, &loss) != MIRAS_OK ||
-      miras_trainer_backward(p->trainer) != MIRAS_OK ||
+  memset(&batch, 0, sizeof batch);
+  batch.batch = ROWS, batch.length = WINDOW, batch.tokens = tokens, batch.classes = targets;
+  if (miras_trainer_loss(p->trainer, &batch, 1, &loss) != MIRAS_OK ||
+      miras_trainer_backward(p->trainer, NULL) != MIRAS_OK ||
       miras_trainer_step(p->trainer, &o, step < 20 ? 0.0002f * (float)(step + 1) : 0.004f, NULL) !=
         MIRAS_OK)
     die(1, "a training step failed", "");

@@ -155,8 +155,8 @@ static void check_text(const miras_model *m, int prefix, int suffix) {
   miras_session *whole = open_session(m), *steps = open_session(m);
   int32_t *text = words((size_t)(prefix + suffix), vocab);
   int i;
-  miras_session_prefill(whole, text, (size_t)(prefix + suffix));
-  miras_session_prefill(steps, text, (size_t)prefix);
+  miras_session_feed(whole, text, NULL, (size_t)(prefix + suffix));
+  miras_session_feed(steps, text, NULL, (size_t)prefix);
   for (i = 0; i < suffix; i++) miras_session_step(steps, text[prefix + i]);
   same_sessions(whole, steps, vocab, "a prefill and its steps");
   miras_session_close(whole);
@@ -273,7 +273,7 @@ static void check_slope(miras_trainer *tr, miras_model *m, const float *g, const
 static void check_training(const miras_model_desc *d, int batch, int length) {
   const size_t count = (size_t)batch * (size_t)length;
   int32_t *text = words(count, d->vocab), *next = words(count, d->vocab);
-  miras_pool *pool = miras_pool_open(2, NULL, NULL, 0);
+  const miras_parallel *pool = miras_pool_open(2, NULL, NULL, 0);
   miras_model *m = open_model(d);
   size_t n;
   float loss[2], *g[2];
@@ -282,9 +282,9 @@ static void check_training(const miras_model_desc *d, int batch, int length) {
   if (!pool) give_up("pool", "there are no threads");
   miras_model_params(m, &n);
   for (k = 0; k < 2; k++) {
-    tr = open_trainer(m, batch, length, k ? miras_pool_parallel(pool) : NULL);
+    tr = open_trainer(m, batch, length, k ? pool : NULL);
     loss[k] = loss_of(tr, text, next, batch, length, 1);
-    if (miras_trainer_backward(tr) != MIRAS_OK) fault("there is no gradient");
+    if (miras_trainer_backward(tr, NULL) != MIRAS_OK) fault("there is no gradient");
     g[k] = (float *)room(n * sizeof *g[k]);
     memcpy(g[k], miras_trainer_grads(tr), n * sizeof *g[k]);
     if (k) check_slope(tr, m, g[1], text, next, batch, length);
@@ -449,14 +449,14 @@ static void run_tokens(const char *name, int chunk) {
 static float *with_threads(const miras_memory_desc *given, int threads, input *in, int length,
                            const float *dy, size_t *count) {
   miras_memory_desc d = *given;
-  miras_pool *pool = miras_pool_open(threads, NULL, NULL, 0);
+  const miras_parallel *pool = miras_pool_open(threads, NULL, NULL, 0);
   miras_memory_input_grad g;
   miras_memory *m;
   float *all, *at, *tape;
   size_t n, params;
   const size_t y = (size_t)length * in->out;
   if (!pool) give_up("pool", "there are no threads");
-  d.parallel = miras_pool_parallel(pool);
+  d.parallel = pool;
   m = open_memory(&d);
   miras_memory_params(m, &params);
   n = y + params;
@@ -552,12 +552,12 @@ static void run_session(const char *name, int heads) {
   a = open_session(m);
   b = open_session(m);
   printf("%.1f MB; ", (double)miras_model_state_size(m) / 1e6);
-  miras_session_prefill(a, text, CUT);
+  miras_session_feed(a, text, NULL, CUT);
   if (miras_session_save(a, path) != MIRAS_OK) fault("it cannot be saved");
   if (miras_session_load(b, path, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
   unlink(path);
-  miras_session_prefill(a, text + CUT, T - CUT);
-  miras_session_prefill(b, text + CUT, T - CUT);
+  miras_session_feed(a, text + CUT, NULL, T - CUT);
+  miras_session_feed(b, text + CUT, NULL, T - CUT);
   same_sessions(a, b, 512, "gone on after a load");
   miras_session_close(a);
   miras_session_close(b);
@@ -573,9 +573,9 @@ static void run_prefill(const char *name, int layers) {
   miras_session *a = open_session(m), *b = open_session(m);
   int32_t *text = words(T, 512);
   int i;
-  miras_session_prefill(a, text, T);
+  miras_session_feed(a, text, NULL, T);
   for (i = 0; i < T; i += 977)
-    miras_session_prefill(b, text + i, (size_t)(T - i < 977 ? T - i : 977));
+    miras_session_feed(b, text + i, NULL, (size_t)(T - i < 977 ? T - i : 977));
   same_sessions(a, b, 512, "one prefill and many");
   if (miras_session_position(a) != T) fault("its position is not 100000");
   miras_session_close(a);

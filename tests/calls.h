@@ -4,6 +4,7 @@
 #define MIRAS_TEST_CALLS_H
 
 #include <math.h>
+#include <string.h>
 
 #if defined(__GNUC__)
   #define CALL static __attribute__((unused))
@@ -16,11 +17,13 @@ CALL float surprise_of_write(miras_memory *m, const float *key, const float *val
   return miras_memory_write(m, key, value, &surprise) == MIRAS_OK ? surprise : (float)NAN;
 }
 
-CALL float surprise_of_step(miras_memory *m, const float *key, const float *value,
-                            const float *query, float *out) {
-  float surprise = 0;
-  return miras_memory_step(m, key, value, query, out, &surprise) == MIRAS_OK ? surprise
-                                                                             : (float)NAN;
+/* Write, then read, in one pass. */
+CALL miras_result forward_one(miras_memory *m, const float *key, const float *value,
+                              const float *query, float *out) {
+  miras_memory_input x;
+  memset(&x, 0, sizeof x);
+  x.length = 1, x.key = key, x.value = value, x.query = query;
+  return miras_memory_forward(m, &x, out, NULL);
 }
 
 #ifndef MIRAS_NO_MODEL
@@ -31,18 +34,26 @@ CALL double score_of(miras_session *s, const int32_t *tokens, const int32_t *tar
 }
 
 #ifndef MIRAS_NO_TRAINING
+CALL miras_batch texts_of(const int32_t *tokens, const int32_t *targets, int batch, int length) {
+  miras_batch x;
+  memset(&x, 0, sizeof x);
+  x.tokens = tokens, x.classes = targets, x.batch = batch, x.length = length;
+  return x;
+}
+
 CALL float loss_of(miras_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
                    int length, int train) {
+  const miras_batch x = texts_of(tokens, targets, batch, length);
   float loss = 0;
-  return miras_trainer_loss(t, tokens, targets, batch, length, train, &loss) == MIRAS_OK
-             ? loss : (float)NAN;
+  return miras_trainer_loss(t, &x, train, &loss) == MIRAS_OK ? loss : (float)NAN;
 }
 
 CALL float loss_carried(miras_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
                         int length, const int32_t *carry, const unsigned char *restart) {
+  miras_batch x = texts_of(tokens, targets, batch, length);
   float loss = 0;
-  return miras_trainer_loss_carried(t, tokens, targets, batch, length, carry, restart, &loss) ==
-                 MIRAS_OK ? loss : (float)NAN;
+  x.carry = carry, x.restart = restart;
+  return miras_trainer_loss(t, &x, 1, &loss) == MIRAS_OK ? loss : (float)NAN;
 }
 
 CALL float norm_of_step(miras_trainer *t, const miras_adamw_options *o, float learning_rate) {

@@ -217,11 +217,11 @@ static void fuzz_start(void) {
   fuzz_trainer = miras_trainer_open(fuzz_model, &room, NULL, NULL, 0);
   fuzz_check(fuzz_trainer != NULL, "no trainer");
   (void)loss_carried(fuzz_trainer, tokens, tokens, 1, 8, &stream, NULL);
-  miras_trainer_backward(fuzz_trainer);
+  miras_trainer_backward(fuzz_trainer, NULL);
   (void)norm_of_step(fuzz_trainer, &adamw, 0.01f);
   fuzz_session = miras_session_open(fuzz_model, NULL, NULL, NULL, 0);
   fuzz_check(fuzz_session != NULL, "no session");
-  miras_session_prefill(fuzz_session, tokens, 5);
+  miras_session_feed(fuzz_session, tokens, NULL, 5);
   miras_memory_preset(&one, MIRAS_PRESET_MEMORA);
   one.heads = 1;
   one.key_dim = 2;
@@ -230,7 +230,7 @@ static void fuzz_start(void) {
   one.batch = 2;
   fuzz_memory = miras_memory_open(&one, NULL, NULL, 0);
   fuzz_check(fuzz_memory != NULL, "no memory");
-  for (i = 0; i < 5; i++) surprise_of_step(fuzz_memory, x, x, x, y);
+  for (i = 0; i < 5; i++) forward_one(fuzz_memory, x, x, x, y);
   for (i = 0; i < FUZZ_DESC; i++) {
     fuzz_size[i] = fuzz_save(i, NULL, 0);
     fuzz_base[i] = (unsigned char *)malloc(fuzz_size[i]);
@@ -309,8 +309,8 @@ static void fuzz_run(miras_model *m, const unsigned char *file, size_t n) {
                  "a trainer refuses its file");
     x.batch = 1, x.length = 4;
     x.tokens = tokens, x.vectors = numbers, x.classes = classes, x.values = values;
-    fuzz_check(miras_trainer_loss_batch(t, &x, 1, &loss) == MIRAS_OK, "loss refuses");
-    fuzz_check(miras_trainer_backward_batch(t, &g) == MIRAS_OK, "backward refuses");
+    fuzz_check(miras_trainer_loss(t, &x, 1, &loss) == MIRAS_OK, "loss refuses");
+    fuzz_check(miras_trainer_backward(t, &g) == MIRAS_OK, "backward refuses");
     (void)norm_of_step(t, &adamw, 0.01f);
   }
   miras_trainer_close(t);
@@ -351,7 +351,7 @@ static void fuzz_write_to(miras_memory *m) {
   size_t i;
   fuzz_check(x != NULL, "no memory for tokens");
   for (i = 0; i < key; i++) x[i] = 0.25f;
-  for (i = 0; i < 3; i++) (void)surprise_of_step(m, x, x, x, x + key);
+  for (i = 0; i < 3; i++) (void)forward_one(m, x, x, x, x + key);
   free(x);
 }
 
@@ -560,8 +560,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       (void)loss_of(fuzz_trainer, tokens, tokens, 1, 3, 0);
       (void)loss_carried(fuzz_trainer, tokens, tokens, 1, 2, &stream, NULL);
     }
-    if (kind == FUZZ_MEMORY) (void)surprise_of_step(fuzz_memory, x, x, x, y);
-    if (kind == FUZZ_SESSION) (void)miras_session_prefill(fuzz_session, tokens, 3);
+    if (kind == FUZZ_MEMORY) (void)forward_one(fuzz_memory, x, x, x, y);
+    if (kind == FUZZ_SESSION) (void)miras_session_feed(fuzz_session, tokens, NULL, 3);
     free(again);
     fuzz_check(fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK &&
                fuzz_look(kind) == fuzz_print[kind], "the good file does not load any more");

@@ -152,7 +152,7 @@ static int model(const char *name, const miras_model_desc *d) {
   m = miras_model_open(d, NULL, NULL, 0);
   s = m ? miras_session_open(m, NULL, NULL, NULL, 0) : NULL;
   for (i = 0; i < 25; i++) tokens[i] = i * i % 13;
-  logits = s ? miras_session_prefill(s, tokens, 20) : NULL;
+  logits = s ? miras_session_feed(s, tokens, NULL, 20) : NULL;
   if (!logits) return 1;
   h = hash_of(h, logits, 13 * sizeof(float));
   printf("model %s %08lx\n", name, (unsigned long)(h & 0xffffffffu));
@@ -168,7 +168,7 @@ static int model(const char *name, const miras_model_desc *d) {
     t = miras_trainer_open(m, &room, NULL, NULL, 0);
     for (i = 0; t && i < 2; i++) {
       loss = loss_of(t, tokens, tokens + 1, 2, 12, 1);
-      if (miras_trainer_backward(t) != MIRAS_OK) return 1;
+      if (miras_trainer_backward(t, NULL) != MIRAS_OK) return 1;
       (void)norm_of_step(t, NULL, 0.01f);
     }
     if (!(loss > 0)) return 1;

@@ -73,7 +73,6 @@ static int open_and_use(miras_preset kind) {
     if (!miras_memory_can_write(m, why, sizeof why)) break;
     surprise_of_write(m, key, value);
     miras_memory_read(m, key, out);
-    surprise_of_step(m, key, value, key, out);
   }
   memset(&token, 0, sizeof token);
   token.key = key, token.value = value, token.query = key;

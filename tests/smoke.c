@@ -55,14 +55,14 @@ static int one_model(miras_preset kind, uint64_t *h) {
   for (i = 0; i < 3; i++) {
     loss = loss_of(t, tokens, tokens + 1, 2, 12, 1);
     *h = hash_of(*h, &loss, sizeof loss);
-    if (!(loss > 0 && loss < 10) || miras_trainer_backward(t) != MIRAS_OK) return 1;
+    if (!(loss > 0 && loss < 10) || miras_trainer_backward(t, NULL) != MIRAS_OK) return 1;
     loss = norm_of_step(t, &o, miras_schedule_cosine((uint64_t)i, 1, 3, 0.01f, 0.1f));
     *h = hash_of(*h, &loss, sizeof loss);
   }
   params = miras_model_params(m, &count);
   *h = hash_of(*h, params, count * sizeof(float));
   s = miras_session_open(m, NULL, NULL, NULL, 0);
-  logits = s ? miras_session_prefill(s, tokens, 20) : NULL;
+  logits = s ? miras_session_feed(s, tokens, NULL, 20) : NULL;
   if (!logits) return 1;
   *h = hash_of(*h, logits, 13 * sizeof(float));
   memset(&draws, 0, sizeof draws);

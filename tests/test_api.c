@@ -1331,7 +1331,7 @@ static void steps_refuse(void **state) {
   grads = (float *)malloc(count * sizeof *grads);
   assert_non_null(grads);
   assert_true(isfinite(loss_of(t, tokens, tokens + 1, 1, 8, 1)));
-  assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(t, NULL), MIRAS_OK);
   memcpy(grads, miras_trainer_grads(t), count * sizeof *grads);
   assert_int_equal(miras_trainer_save_to(t, before, bytes), bytes);
   for (i = 0; i < 3; i++) {
@@ -1958,8 +1958,8 @@ static void null_models(miras_model *model, miras_trainer *tr, const miras_model
   tokens[2] = -1;   /* allowed as a target, not as a token */
   assert_true(isnan(loss_of(tr, tokens, tokens, 1, 4, 0)));
   tokens[2] = 2;
-  assert_int_equal(miras_trainer_backward(NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_not_equal(miras_trainer_backward(tr), MIRAS_OK);   /* no training loss before */
+  assert_int_equal(miras_trainer_backward(NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_not_equal(miras_trainer_backward(tr, NULL), MIRAS_OK);   /* no training loss before */
 }
 
 static void null_sessions(miras_session *s, const miras_model *model) {
@@ -1975,12 +1975,12 @@ static void null_sessions(miras_session *s, const miras_model *model) {
   assert_null(miras_session_step(s, -1));
   assert_null(miras_session_step(s, 11));
   assert_null(miras_session_step(s, INT32_MAX));
-  assert_null(miras_session_prefill(s, NULL, 3));
+  assert_null(miras_session_feed(s, NULL, NULL, 3));
   tokens[3] = 11;
-  assert_null(miras_session_prefill(s, tokens, 4));
+  assert_null(miras_session_feed(s, tokens, NULL, 4));
   assert_int_equal(miras_session_position(s), 0);   /* a refused call leaves no trace */
   tokens[3] = 3;
-  assert_non_null(miras_session_prefill(s, tokens, 4));
+  assert_non_null(miras_session_feed(s, tokens, NULL, 4));
   assert_int_equal(miras_session_position(s), 4);
 }
 
@@ -2045,7 +2045,6 @@ static void write_needs_constant_gates(void **state) {
   m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   assert_true(isnan(surprise_of_write(m, x, x)));
-  assert_true(isnan(surprise_of_step(m, x, x, x, out)));
   assert_int_equal(miras_memory_position(m), 0);
   memset(&t, 0, sizeof t);
   t.length = 1;
@@ -2162,7 +2161,7 @@ static void *open_session(const world *w, const miras_allocator *a) {
 }
 static void *open_pool(const world *w, const miras_allocator *a) {
   (void)w;
-  return miras_pool_open(3, a, NULL, 0);
+  return (void *)miras_pool_open(3, a, NULL, 0);
 }
 static void *open_file(const world *w, const miras_allocator *a) {
   miras_result result = MIRAS_OK;
@@ -2174,7 +2173,7 @@ static void close_memory(void *p) { miras_memory_close((miras_memory *)p); }
 static void close_model(void *p) { miras_model_close((miras_model *)p); }
 static void close_trainer(void *p) { miras_trainer_close((miras_trainer *)p); }
 static void close_session(void *p) { miras_session_close((miras_session *)p); }
-static void close_pool(void *p) { miras_pool_close((miras_pool *)p); }
+static void close_pool(void *p) { miras_pool_close((const miras_parallel *)p); }
 
 static void each_allocation_fails(const char *name, opener open, void (*close)(void *),
                                   const world *w) {
@@ -2306,7 +2305,6 @@ static void row_without_allocation(miras_preset kind, const miras_allocator *all
   malloc_forbidden = 1;
   surprise_of_write(m, x[0], x[1]);
   miras_memory_read(m, x[2], y);
-  surprise_of_step(m, x[0], x[1], x[2], y);
   miras_memory_norm(m);
   miras_memory_reset(m);
   assert_int_equal(miras_memory_forward(m, &t, y, tape), MIRAS_OK);
@@ -2316,12 +2314,12 @@ static void row_without_allocation(miras_preset kind, const miras_allocator *all
   count = miras_memory_save_to(m, file, (size_t)-1 / 2);
   assert_int_equal(miras_memory_load_from(m, file, count, NULL, 0), MIRAS_OK);
   assert_true(isfinite(loss_of(tr, tokens, tokens, 2, 5, 1)));
-  assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(tr, NULL), MIRAS_OK);
   assert_true(isfinite(norm_of_step(tr, &o, 0.01f)));
   assert_int_equal(miras_trainer_save_to(tr, file, bytes), bytes);
   assert_int_equal(miras_trainer_load_from(tr, file, bytes, NULL, 0), MIRAS_OK);
   assert_int_equal(miras_model_load_from(model, file, bytes, NULL, 0), MIRAS_OK);
-  assert_non_null(miras_session_prefill(s, tokens, 10));
+  assert_non_null(miras_session_feed(s, tokens, NULL, 10));
   assert_int_not_equal(miras_sampler_sample(&sampling, miras_session_step(s, 3), 11), -1);
   assert_true(isfinite(score_of(s, tokens, tokens + 1, 9)));
   count = miras_session_save_to(s, file, (size_t)-1 / 2);
@@ -2385,7 +2383,7 @@ static void arena_allocator(void **state) {
   unsigned char *room = (unsigned char *)grab(bytes + 32 + more), *at = room;
   miras_allocator allocator;
   miras_memory *m;
-  miras_pool *pool;
+  const miras_parallel *pool;
   (void)state;
   allocator.alloc = arena_alloc;
   allocator.free = NULL;
@@ -2449,7 +2447,7 @@ static void run_memory(miras_memory *m, int tokens, uint64_t seed, float *y) {
       one.value = one.value_keep = k + nk + nq;
       assert_int_equal(miras_memory_forward(m, &one, y + (size_t)t * nv, NULL), MIRAS_OK);
     } else {
-      surprise_of_step(m, k, k + nk + nq, k + nk, y + (size_t)t * nv);
+      forward_one(m, k, k + nk + nq, k + nk, y + (size_t)t * nv);
     }
   }
   free(k);
@@ -2510,7 +2508,7 @@ static void buffers_are_exact(void **state) {
       {
         float loss = loss_of(tr, tokens, tokens, 2, 5, 1);
         assert_true(isfinite(loss));
-        assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+        assert_int_equal(miras_trainer_backward(tr, NULL), MIRAS_OK);
         norm_of_step(tr, NULL, 0.01f);
         loss = loss_of(tr, tokens, tokens, 1, 10, 0);
         assert_true(isfinite(loss));
@@ -2530,7 +2528,7 @@ static void buffers_are_exact(void **state) {
         assert_null(miras_session_init(inner, session_bytes - 1, model, NULL, NULL, 0));
         s = miras_session_init(inner + shift, session_bytes, model, NULL, NULL, 0);
         assert_non_null(s);
-        logits = miras_session_prefill(s, tokens, 10);
+        logits = miras_session_feed(s, tokens, NULL, 10);
         assert_non_null(logits);
         for (n = 0; n < 11; n++) assert_true(isfinite(logits[n]));
         free(inner);
@@ -2612,7 +2610,7 @@ static void session_snapshot_and_rollback(void **state) {
     assert_non_null(other);
     block = miras_session_state(s, &bytes);
     saved = grab(bytes);
-    memcpy(first, miras_session_prefill(s, tokens, 6), sizeof first);
+    memcpy(first, miras_session_feed(s, tokens, NULL, 6), sizeof first);
     memcpy(saved, block, bytes);
     for (t = 6; t < 16; t++) memcpy(logits, miras_session_step(s, tokens[t]), sizeof logits);
     memcpy(block, saved, bytes);
@@ -2627,9 +2625,9 @@ static void session_snapshot_and_rollback(void **state) {
     assert_memory_equal(logits, miras_session_step(other, tokens[15]), sizeof logits);
     memset(block, 0, bytes);
     assert_int_equal(miras_session_position(s), 0);
-    assert_memory_equal(first, miras_session_prefill(s, tokens, 6), sizeof first);
+    assert_memory_equal(first, miras_session_feed(s, tokens, NULL, 6), sizeof first);
     miras_session_reset(other);
-    assert_memory_equal(first, miras_session_prefill(other, tokens, 6), sizeof first);
+    assert_memory_equal(first, miras_session_feed(other, tokens, NULL, 6), sizeof first);
     free(saved);
     miras_session_close(s);
     miras_session_close(other);
@@ -2666,18 +2664,17 @@ static void calls_agree(void **state) {
       assert_int_equal(miras_memory_forward(m[0], &x, whole, NULL), MIRAS_OK);
       for (n = 0; n < N; n++) assert_true(isfinite(whole[n]));
       for (t = 0; t < T; t++) {
-        float s1, s2;
+        float surprise;
         for (b = 0; b < B; b++) {
           memcpy(one[0] + b * R, k + (b * T + t) * R, R * sizeof(float));
           memcpy(one[1] + b * R, v + (b * T + t) * R, R * sizeof(float));
           memcpy(one[2] + b * R, q + (b * T + t) * R, R * sizeof(float));
         }
-        s1 = surprise_of_step(m[1], one[0], one[1], one[2], out);
-        s2 = surprise_of_write(m[2], one[0], one[1]);
+        assert_int_equal(forward_one(m[1], one[0], one[1], one[2], out), MIRAS_OK);
+        surprise = surprise_of_write(m[2], one[0], one[1]);
         miras_memory_read(m[2], one[2], out2);
-        assert_true(isfinite(s1));
-        assert_memory_equal(&s1, &s2, sizeof s1);
-        /* a read of its own may add up in another order than the read that ends a step */
+        assert_true(isfinite(surprise));
+        /* a read of its own may add up in another order than the read that ends a token */
         for (n = 0; n < B * R; n++)       /* or be solved to another last digit */
           assert_near(out[n], out2[n], d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? 4e-5 : 4e-6);
         miras_memory_read(m[2], one[2], out3);   /* reading changes nothing */

@@ -127,7 +127,7 @@ static void say(miras_model *m, const int32_t *tokens, float *logits) {
     memcpy(logits + i * VOCAB, miras_session_step(s, tokens[i]), VOCAB * sizeof(float));
   miras_session_reset(s);
   for (i = 0, n = 1; i < TOKENS; i += n, n = n * 2 < TOKENS - i ? n * 2 : TOKENS - i) {
-    const float *last = miras_session_prefill(s, tokens + i, (size_t)n);
+    const float *last = miras_session_feed(s, tokens + i, NULL, (size_t)n);
     assert_memory_equal(last, logits + (i + n - 1) * VOCAB, VOCAB * sizeof(float));
   }
   miras_session_close(s);

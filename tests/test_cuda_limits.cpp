@@ -143,6 +143,7 @@ static void models(void) {
     miras_cuda_model g;
     miras_model_desc d;
     miras_model *m;
+    miras_batch x;
     void *of_model, *of_trainer;
     size_t bytes;
     if (miras_model_preset(&d, (miras_preset)kind, 0) != MIRAS_OK) exit(2);
@@ -160,9 +161,10 @@ static void models(void) {
     bytes = miras_cuda_trainer_size(&g, &room, NULL, 0);
     of_trainer = malloc(bytes);
     want(miras_cuda_trainer_init(&t, &g, &room, of_trainer, bytes, 0) == MIRAS_OK, what);
-    want(miras_cuda_trainer_loss(&t, (int32_t *)(void *)anything, (int32_t *)(void *)anything, 2,
-                                 MOST, 1, NULL, NULL, anything, 0) == MIRAS_OK, what);
-    want(miras_cuda_trainer_backward(&t, 0) == MIRAS_OK, what);
+    memset(&x, 0, sizeof x);
+    x.batch = 2, x.length = MOST, x.tokens = x.classes = (int32_t *)(void *)anything;
+    want(miras_cuda_trainer_loss(&t, &x, 1, anything, 0) == MIRAS_OK, what);
+    want(miras_cuda_trainer_backward(&t, NULL, 0) == MIRAS_OK, what);
     want(miras_cuda_trainer_step(&t, &adam, 0.1f, anything, 0) == MIRAS_OK, what);
     free(of_trainer);
     bytes = miras_cuda_session_size(&g, 3, MOST);

@@ -43,6 +43,7 @@ static miras_result step(miras_cuda_trainer *t, const int32_t *tokens, int lengt
   const size_t bytes = sizeof(int32_t) * BATCH * LENGTH;
   miras_adamw_options o = MIRAS_ADAMW(0, 0);
   miras_result result;
+  miras_batch x;
   float *out;
   if (!room) room = (char *)device(4 * bytes);
   out = (float *)(void *)(room + 3 * bytes);
@@ -58,12 +59,13 @@ static miras_result step(miras_cuda_trainer *t, const int32_t *tokens, int lengt
                cudaMemcpyAsync(room + 2 * bytes + 64, fresh, BATCH * sizeof *fresh,
                                cudaMemcpyHostToDevice, 0)))
     return MIRAS_ERR_DEVICE;
-  result = miras_cuda_trainer_loss(t, (const int32_t *)(void *)room,
-                                   (const int32_t *)(void *)(room + bytes), BATCH, length, 1,
-                                   rows ? (const int32_t *)(void *)(room + 2 * bytes) : NULL,
-                                   rows ? (const unsigned char *)room + 2 * bytes + 64 : NULL,
-                                   out, 0);
-  if (result == MIRAS_OK) result = miras_cuda_trainer_backward(t, 0);
+  memset(&x, 0, sizeof x);
+  x.batch = BATCH, x.length = length;
+  x.tokens = (const int32_t *)(void *)room, x.classes = (const int32_t *)(void *)(room + bytes);
+  if (rows) x.carry = (const int32_t *)(void *)(room + 2 * bytes);
+  if (rows) x.restart = (const unsigned char *)room + 2 * bytes + 64;
+  result = miras_cuda_trainer_loss(t, &x, 1, out, 0);
+  if (result == MIRAS_OK) result = miras_cuda_trainer_backward(t, NULL, 0);
   if (result == MIRAS_OK) result = miras_cuda_trainer_step(t, &o, 0.01f, out + 1, 0);
   if (cudaMemcpyAsync(said, out, 2 * sizeof *said, cudaMemcpyDeviceToHost, 0) ||
       cudaDeviceSynchronize())
@@ -185,7 +187,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
     here[0] = part ? loss_carried(host, tokens, tokens + 1, BATCH, length, rows,
                                                 new_texts)
                    : loss_of(host, tokens, tokens + 1, BATCH, length, 1);
-    ok = ok && miras_trainer_backward(host) == MIRAS_OK;
+    ok = ok && miras_trainer_backward(host, NULL) == MIRAS_OK;
     here[1] = norm_of_step(host, &o, 0.01f);
     ok = ok && step(&t, tokens, length, part ? rows : NULL, new_texts, said) == MIRAS_OK;
     ok = ok && here[0] > 0 && here[0] < 10;
@@ -286,7 +288,7 @@ static int answers(const miras_model_desc *d) {
       for (row = 0; ok && row < rows; row++) {
         const size_t fed = t - (size_t)(rows - row - 1);
         const float *x = row ? miras_session_step(host, tokens[text][fed - 1])
-                             : miras_session_prefill(host, tokens[text], fed);
+                             : miras_session_feed(host, tokens[text], NULL, fed);
         memcpy(wanted, x, sizeof wanted);
         ok = same("logits", wanted, logits + (text * rows + row) * WORDS, WORDS);
       }
@@ -319,7 +321,7 @@ static int many(const miras_model_desc *d) {
   for (text = 0; ok && text < TEXTS; text++) {
     for (step = 0; step < STEPS; step++) fed[step] = (text * (step + 3) + step) % WORDS;
     miras_session_reset(texts.host);
-    ok = same("logits of many", miras_session_prefill(texts.host, fed, STEPS),
+    ok = same("logits of many", miras_session_feed(texts.host, fed, NULL, STEPS),
               logits + text * WORDS, WORDS);
   }
   texts_close();
@@ -409,8 +411,8 @@ static int step_of_rows(miras_trainer *host, miras_cuda_trainer *t, float *block
   x.weights = part ? NULL : weights;
   x.outputs = outputs[0], x.hidden = hidden[0], x.losses = losses[0];
   g.outputs = own, g.hidden = own, g.vectors = dvectors[0];
-  ok = miras_trainer_loss_batch(host, &x, 1, &loss[0]) == MIRAS_OK &&
-       miras_trainer_backward_batch(host, &g) == MIRAS_OK &&
+  ok = miras_trainer_loss(host, &x, 1, &loss[0]) == MIRAS_OK &&
+       miras_trainer_backward(host, &g) == MIRAS_OK &&
        miras_trainer_step(host, NULL, 0.01f, &norms[0]) == MIRAS_OK &&
        sent(THERE(0), tokens, MANY) && sent(THERE(1), vectors, MANY) &&
        sent(THERE(2), classes, MANY) && sent(THERE(3), values, MANY) &&
@@ -420,8 +422,8 @@ static int step_of_rows(miras_trainer *host, miras_cuda_trainer *t, float *block
   x.weights = part ? NULL : THERE(4);
   x.outputs = THERE(5), x.hidden = THERE(6), x.losses = at + 16;
   g.outputs = g.hidden = THERE(8), g.vectors = THERE(7);
-  return ok && miras_cuda_trainer_loss_batch(t, &x, 1, at, 0) == MIRAS_OK &&
-         miras_cuda_trainer_backward_batch(t, &g, 0) == MIRAS_OK &&
+  return ok && miras_cuda_trainer_loss(t, &x, 1, at, 0) == MIRAS_OK &&
+         miras_cuda_trainer_backward(t, &g, 0) == MIRAS_OK &&
          miras_cuda_trainer_step(t, NULL, 0.01f, at + 1, 0) == MIRAS_OK &&
          brought(outputs[1], THERE(5), MANY) && brought(hidden[1], THERE(6), MANY) &&
          brought(dvectors[1], THERE(7), MANY) && brought(losses[1], at + 16, 16) &&

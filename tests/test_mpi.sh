@@ -51,8 +51,9 @@ int main(int argc, char **argv) {
       values[2 * i] = vectors[3 * i + 1], values[2 * i + 1] = at % 5 ? vectors[3 * i + 2] : NAN;
       weights[i] = (float)(at % 4);
     }
-    if (miras_trainer_loss_batch(t, &x, 1, &loss) != MIRAS_OK ||
-        miras_trainer_backward(t) != MIRAS_OK || miras_trainer_step(t, &o, 1e-2f, NULL) != MIRAS_OK)
+    if (miras_trainer_loss(t, &x, 1, &loss) != MIRAS_OK ||
+        miras_trainer_backward(t, NULL) != MIRAS_OK ||
+        miras_trainer_step(t, &o, 1e-2f, NULL) != MIRAS_OK)
       return 1;
     if (!step) first = loss;
   }

@@ -266,7 +266,7 @@ static void test_forks(void **state) {
   for (i = 0; i < FORKS; i += 37) {
     miras_session *one = miras_session_open(m, NULL, NULL, NULL, 0);
     size_t own;
-    miras_session_prefill(one, prefix, 70);
+    miras_session_feed(one, prefix, NULL, 70);
     assert_memory_equal(miras_session_step(one, next[i]), logits + i * VOCAB,
                         VOCAB * sizeof *logits);
     assert_memory_equal(miras_session_state(one, &own), block + i * bytes, bytes);
@@ -372,7 +372,7 @@ static void test_session_descs(void **state) {
     const float *logits;
     assert_non_null(plain);
     assert_int_equal(miras_session_desc_of(plain)->batch_tokens, 64);
-    logits = miras_session_prefill(plain, words, LONGEST - 9);
+    logits = miras_session_feed(plain, words, NULL, LONGEST - 9);
     assert_non_null(logits);
     assert_int_equal(miras_session_score(plain, words, words + 1, 8, &loss[0]), MIRAS_OK);
     for (k = 0; k < 4; k++) {
@@ -386,7 +386,7 @@ static void test_session_descs(void **state) {
       s = miras_session_open(m, &d, NULL, NULL, 0);
       assert_non_null(s);
       assert_int_equal(miras_session_desc_of(s)->batch_tokens, ways[k].tokens);
-      assert_non_null(miras_session_prefill(s, words, LONGEST - 9));
+      assert_non_null(miras_session_feed(s, words, NULL, LONGEST - 9));
       assert_int_equal(miras_session_score(s, words, words + 1, 8, &loss[1]), MIRAS_OK);
       left = miras_session_state(s, &again), right = miras_session_state(plain, &bytes);
       if (memcmp(&loss[0], &loss[1], sizeof loss[0]) || again != bytes ||

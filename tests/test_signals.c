@@ -8,6 +8,7 @@
   #define MIRAS_IMPLEMENTATION
 #endif
 #include "../miras.h"
+#include "calls.h"
 
 #include <float.h>
 #include <math.h>
@@ -163,7 +164,7 @@ static void test_losses_are_their_formulas(void **state) {
   float loss;
   int i, j, there;
   begin(state);
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_OK);
   assert_int_equal(miras_model_score(m, outputs, ROWS, classes, values, scored, counts), MIRAS_OK);
   for (j = 0; miras_model_output(m, j, &o); j++) {
     double total = 0, weight = 0, plain = 0;
@@ -208,7 +209,7 @@ static void test_outputs_are_the_head(void **state) {
   head = params + miras_model_view(m, "head.weight")->offset;
   offset = params + miras_model_view(m, "head.offset")->offset;
   for (int train = 0; train < 2; train++) {
-    assert_int_equal(miras_trainer_loss_batch(t, &x, train, &loss), MIRAS_OK);
+    assert_int_equal(miras_trainer_loss(t, &x, train, &loss), MIRAS_OK);
     for (int row = 0; row < ROWS; row++)
       for (int j = 0; j < n; j++) {
         double said = (double)offset[j];
@@ -241,8 +242,8 @@ static void test_weights_are_shares(void **state) {
   for (k = 0; k < 2; k++) {
     x.weights = k ? weights : NULL;
     for (i = 0; i < ROWS; i++) weights[i] = 0.5f;
-    assert_int_equal(miras_trainer_loss_batch(t, &x, 1, k ? &loss : &plain), MIRAS_OK);
-    assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+    assert_int_equal(miras_trainer_loss(t, &x, 1, k ? &loss : &plain), MIRAS_OK);
+    assert_int_equal(miras_trainer_backward(t, NULL), MIRAS_OK);
     if (!k) memcpy(grads, miras_trainer_grads(t), count * sizeof *grads);
     else assert_memory_equal(grads, miras_trainer_grads(t), count * sizeof *grads);
     memset(miras_trainer_grads(t), 0, count * sizeof *grads);
@@ -251,14 +252,14 @@ static void test_weights_are_shares(void **state) {
   assert_true(fabs((double)loss - 0.25 * (double)losses[0]) <= 1e-6 * (double)losses[0]);
   for (k = 0; k < 3; k++) {                          /* of one row each */
     for (i = 0; i < ROWS; i++) weights[i] = i == (size_t)k;
-    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &first[k]), MIRAS_OK);
+    assert_int_equal(miras_trainer_loss(t, &x, 0, &first[k]), MIRAS_OK);
   }
   for (i = 0; i < ROWS; i++) weights[i] = i == 0 ? 2.0f : i == 1;
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_OK);
   assert_true(fabs((double)loss - (2 * (double)first[0] + (double)first[1]) / 3) <=
               1e-6 * (double)loss);
   memset(weights, 0, sizeof weights);
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_OK);
   assert_true(loss >= 0 && loss <= 0);
   free(grads);
   miras_trainer_close(t);
@@ -270,7 +271,7 @@ static double objective(miras_trainer *t, const miras_batch *x, int outputs_of, 
   float loss;
   double total;
   int i;
-  assert_int_equal(miras_trainer_loss_batch(t, x, 0, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, x, 0, &loss), MIRAS_OK);
   total = (double)loss;
   for (i = 0; i < ROWS * outputs_of; i++) total += (double)own[i] * (double)outputs[i];
   for (i = 0; i < ROWS * width; i++) total += (double)own_hidden[i] * (double)hidden[i];
@@ -317,9 +318,9 @@ static void gradients(miras_preset preset, const char *inputs, int embed_norm) {
   (void)miras_model_standardize(m, vectors, ROWS);
   params = miras_model_params(m, NULL);
   g.outputs = own, g.hidden = own_hidden, g.vectors = miras_model_row(m)->vectors ? dvectors : NULL;
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 1, &loss), MIRAS_OK);
-  assert_int_equal(miras_trainer_backward_batch(t, &g), MIRAS_OK);
-  assert_int_equal(miras_trainer_backward_batch(t, &g), MIRAS_ERR_STATE);
+  assert_int_equal(miras_trainer_loss(t, &x, 1, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(t, &g), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(t, &g), MIRAS_ERR_STATE);
   grads = miras_trainer_grads(t);
   v = miras_model_views(m, &count);
   for (i = 0; i < count; i++) {
@@ -386,22 +387,22 @@ static void test_same_bits(void **state) {
   three = open_trainer(m, BATCH, 2 * LENGTH, &by_three);
   small = open_trainer(m, 1, LENGTH, NULL);
   /* workers */
-  assert_int_equal(miras_trainer_loss_batch(one, &x, 1, &loss), MIRAS_OK);
-  assert_int_equal(miras_trainer_backward(one), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(one, &x, 1, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(one, NULL), MIRAS_OK);
   memcpy(gradient, miras_trainer_grads(one), count * sizeof(float));
-  assert_int_equal(miras_trainer_loss_batch(three, &x, 1, &again), MIRAS_OK);
-  assert_int_equal(miras_trainer_backward(three), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(three, &x, 1, &again), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(three, NULL), MIRAS_OK);
   assert_memory_equal(&loss, &again, sizeof loss);
   assert_memory_equal(gradient, miras_trainer_grads(three), count * sizeof(float));
   /* neighbours, then the same row by row */
-  assert_int_equal(miras_trainer_loss_batch(one, &x, 0, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(one, &x, 0, &loss), MIRAS_OK);
   memcpy(alone, outputs, sizeof outputs);
   for (b = 0; b < BATCH; b++) {
     const int row = b * LENGTH;
     y = x;
     y.batch = 1, y.tokens += row * r->tokens, y.vectors += row * r->vectors;
     y.classes += row * r->classes, y.values += row * r->values, y.weights += row;
-    assert_int_equal(miras_trainer_loss_batch(small, &y, 0, &again), MIRAS_OK);
+    assert_int_equal(miras_trainer_loss(small, &y, 0, &again), MIRAS_OK);
     assert_memory_equal(outputs, alone + row * r->outputs,
                         (size_t)(LENGTH * r->outputs) * sizeof(float));
     s = miras_session_open(m, NULL, NULL, NULL, 0);
@@ -452,24 +453,24 @@ static void test_what_is_left_out(void **state) {
   float loss, again, third;
   int i;
   begin(state);
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_OK);
   for (i = 0; i < ROWS; i++)
     if (!(weights[i] > 0)) values[2 * i] = 1e9f, classes[i] = 0;
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &again), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, &x, 0, &again), MIRAS_OK);
   assert_true(loss == again);
   x.weights = NULL;
   for (i = 0; i < ROWS; i++)
     if (!(weights[i] > 0)) values[2 * i] = values[2 * i + 1] = INFINITY, classes[i] = -1;
     else values[2 * i + 1] = NAN;
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_OK);
   for (i = 0; i < ROWS; i++) weights[i] = weights[i] > 0 ? 7 : 0;
   x.weights = weights;   /* a factor of all weights is none */
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &third), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, &x, 0, &third), MIRAS_OK);
   assert_true(fabsf(loss - third) <= 1e-6f * loss);
   for (i = 0; i < ROWS; i++) weights[i] = 0;
-  assert_int_equal(miras_trainer_loss_batch(t, &x, 1, &loss), MIRAS_OK);
+  assert_int_equal(miras_trainer_loss(t, &x, 1, &loss), MIRAS_OK);
   assert_true(loss == 0);
-  assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(t, NULL), MIRAS_OK);
   assert_int_equal(miras_trainer_step(t, NULL, 0.1f, &again), MIRAS_OK);
   assert_true(again == 0);
   miras_trainer_close(t);
@@ -625,24 +626,24 @@ static void test_refusals(void **state) {
     miras_batch x = rows_of(m);
     double total;
     x.batch = 1, x.length = 8;
-    assert_int_equal(miras_trainer_loss(t, word, word, 1, 1, 0, &loss), MIRAS_ERR_ARGUMENT);
+    assert_true(isnan(loss_of(t, word, word, 1, 1, 0)));
     assert_null(miras_session_step(s, 0));
     assert_null(miras_session_feed(s, NULL, NULL, 1));
     assert_non_null(miras_session_feed(s, NULL, vectors, 1));
     assert_int_equal(miras_session_score(s, word, word, 1, &total), MIRAS_ERR_ARGUMENT);
     x.tokens = NULL, x.classes = NULL;
-    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_OK);
+    assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_OK);
     x.length = 9;
-    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
     x.length = 8, x.values = NULL;
-    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
     x.values = values, x.vectors = NULL;
-    assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
     x.vectors = vectors;
     for (i = 0; i < 8; i++) {
       const float was = weights[i];
       weights[i] = i % 3 == 0 ? -1.0f : i % 3 == 1 ? INFINITY : NAN;
-      assert_int_equal(miras_trainer_loss_batch(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
+      assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
       weights[i] = was;
     }
     miras_trainer_close(t);
@@ -683,9 +684,9 @@ static void train(const char *inputs, const char *says, int steps, int standardi
   for (step = 0; step <= steps; step++) {
     for (i = 0; i < WIDE * LONG; i++) make(miras_model_row(m), i % LONG ? i : -i - 1);
     if (!step && standardize) (void)miras_model_standardize(m, vectors, WIDE * LONG);
-    assert_int_equal(miras_trainer_loss_batch(t, &x, step < steps, &loss), MIRAS_OK);
+    assert_int_equal(miras_trainer_loss(t, &x, step < steps, &loss), MIRAS_OK);
     if (step == steps) break;
-    assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+    assert_int_equal(miras_trainer_backward(t, NULL), MIRAS_OK);
     assert_int_equal(
       miras_trainer_step(t, &o, miras_schedule_cosine((uint64_t)step, 20, (uint64_t)steps, 1e-2f,
                                                       0.05f), NULL), MIRAS_OK);

@@ -143,7 +143,7 @@ static void check_prefill(const miras_model *m, const char *name, int width) {
   int i;
   assert_non_null(whole);
   assert_non_null(step);
-  a = miras_session_prefill(whole, tokens, CONTEXT);
+  a = miras_session_feed(whole, tokens, NULL, CONTEXT);
   for (i = 0; i < CONTEXT; i++) b = miras_session_step(step, tokens[i]);
   sa = miras_session_state(whole, &na);
   sb = miras_session_state(step, &nb);
@@ -212,7 +212,7 @@ static void check_slope(miras_model *m, const char *name, int width) {
   const float *g;
   assert_non_null(tr);
   loss_of(tr, tokens, targets, 1, CONTEXT, 1);
-  assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+  assert_int_equal(miras_trainer_backward(tr, NULL), MIRAS_OK);
   g = miras_trainer_grads(tr);
   for (i = 0; i < count; i++) {
     const int is = check_view(tr, &v[i], p + v[i].offset, g + v[i].offset, name, width);

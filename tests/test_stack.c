@@ -70,7 +70,7 @@ static void memory_step(work *w) {
   float key[64] = {1, 2, 3}, value[64] = {1}, out[64];
   surprise_of_write(w->memory, key, value);
   miras_memory_read(w->memory, key, out);
-  surprise_of_step(w->memory, key, value, key, out);
+  forward_one(w->memory, key, value, key, out);
 }
 
 static void memory_learn(work *w) {
@@ -155,7 +155,7 @@ static void session(work *w) {
   w->session = miras_session_open(w->model, NULL, NULL, NULL, 0);
   w->wrong |= !w->session;
   miras_session_step(w->session, 3);
-  miras_session_prefill(w->session, tokens, 100);
+  miras_session_feed(w->session, tokens, NULL, 100);
 }
 
 static void session_path(work *w) {
@@ -173,7 +173,7 @@ static miras_trainer *train(work *w, const miras_parallel *parallel) {
   t = miras_trainer_open(w->model, &d, NULL, NULL, 0);
   w->wrong |= !t;
   loss_of(t, tokens, tokens, 1, CONTEXT, 1);
-  miras_trainer_backward(t);
+  miras_trainer_backward(t, NULL);
   return t;
 }
 
@@ -184,8 +184,8 @@ static void trainer(work *w) {
 
 /* A trainer's tasks on threads, whose stacks are the pool's own: of the caller's, what it takes. */
 static void pool(work *w) {
-  miras_pool *p = miras_pool_open(2, NULL, NULL, 0);
-  miras_trainer *t = train(w, miras_pool_parallel(p));
+  const miras_parallel *p = miras_pool_open(2, NULL, NULL, 0);
+  miras_trainer *t = train(w, p);
   w->wrong |= !p || miras_trainer_save(t, w->path) != MIRAS_OK ||
               miras_trainer_load(t, w->path, NULL, 0) != MIRAS_OK;
   miras_trainer_close(t);

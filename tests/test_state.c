@@ -786,12 +786,12 @@ static void test_sessions(void **state) {
       assert_non_null(a);
       assert_non_null(b);
       for (int i = 0; i < 12; i++) one[i] = i * 5 % 17, other[i] = i * 3 % 11;
-      miras_session_prefill(a, one, (size_t)n);
-      miras_session_prefill(b, other, (size_t)n);
+      miras_session_feed(a, one, NULL, (size_t)n);
+      miras_session_feed(b, other, NULL, (size_t)n);
       logits = miras_session_step(b, 4);
       memcpy(was, logits, sizeof was);
       miras_session_reset(b);
-      miras_session_prefill(b, other, (size_t)n);
+      miras_session_feed(b, other, NULL, (size_t)n);
       copy_parts(b, a);
       copy_parts(a, a);
       memcpy(is, miras_session_step(b, 4), sizeof is);

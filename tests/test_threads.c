@@ -42,12 +42,12 @@ static void pool_runs_each_task_once(void **state) {
   (void)state;
   for (threads = 1; threads <= 8; threads = threads < 4 ? threads + 1 : threads * 2) {
     static const int counts[] = { 0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 100, MOST };
-    miras_pool *pool = miras_pool_open(threads, NULL, NULL, 0);
+    const miras_parallel *pool = miras_pool_open(threads, NULL, NULL, 0);
     const miras_parallel *p;
     size_t c;
     int round;
     assert_non_null(pool);
-    p = miras_pool_parallel(pool);
+    p = pool;
     assert_non_null(p);
     assert_non_null(p->run);
     assert_int_equal(p->workers, threads);
@@ -68,13 +68,13 @@ static void pool_runs_each_task_once(void **state) {
 }
 
 static void pool_survives_many_tiny_runs(void **state) {
-  miras_pool *pool = miras_pool_open(4, NULL, NULL, 0);
+  const miras_parallel *pool = miras_pool_open(4, NULL, NULL, 0);
   const miras_parallel *p;
   static ledger l;
   int i;
   (void)state;
   assert_non_null(pool);
-  p = miras_pool_parallel(pool);
+  p = pool;
   memset(&l, 0, sizeof l);
   l.workers = 4;
   for (i = 0; i < 20000; i++) p->run(p->user, i % 3, enter, &l);
@@ -87,13 +87,13 @@ static void pools_come_and_go(void **state) {
   int i;
   (void)state;
   for (i = 0; i < 100; i++) {
-    miras_pool *a = miras_pool_open(1 + i % 4, NULL, NULL, 0),
+    const miras_parallel *a = miras_pool_open(1 + i % 4, NULL, NULL, 0),
                *b = miras_pool_open(2, NULL, NULL, 0);
     assert_non_null(a);
     assert_non_null(b);
     if (i % 3 == 0) {
       static ledger l;
-      const miras_parallel *p = miras_pool_parallel(a);
+      const miras_parallel *p = a;
       memset(&l, 0, sizeof l);
       l.workers = p->workers;
       p->run(p->user, 5, enter, &l);
@@ -105,7 +105,7 @@ static void pools_come_and_go(void **state) {
 }
 
 /* What a child of fork() does with a pool whose threads it has not: `last` closes it. */
-static int child_works(const miras_parallel *p, miras_pool *last) {
+static int child_works(const miras_parallel *p, const miras_parallel *last) {
   static ledger l;
   int i, bad = 0;
   memset(&l, 0, sizeof l);
@@ -119,13 +119,13 @@ static int child_works(const miras_parallel *p, miras_pool *last) {
 
 /* Threads asleep, spinning, or between the two; locks held or not. */
 static void a_child_works_without_the_pool(void **state) {
-  miras_pool *pool = miras_pool_open(4, NULL, NULL, 0);
+  const miras_parallel *pool = miras_pool_open(4, NULL, NULL, 0);
   const miras_parallel *p;
   static ledger l;
   int round;
   (void)state;
   assert_non_null(pool);
-  p = miras_pool_parallel(pool);
+  p = pool;
   l.workers = 4;
   for (round = 0; round < 60; round++) {
     const struct timespec nap = { 0, 50000 * (round % 5) };
@@ -159,7 +159,7 @@ static void take_signal(int number) {
 static void threads_of_a_pool_take_no_signal(void **state) {
   struct sigaction action, before;
   sigset_t one, old, now;
-  miras_pool *pool;
+  const miras_parallel *pool;
   int i;
   (void)state;
   memset(&action, 0, sizeof action);
@@ -249,7 +249,7 @@ static trace train(miras_preset kind, const miras_parallel *parallel) {
   for (step = 0; step < 3; step++) {
     int length = step == 1 ? 10 : 19, batch = step == 2 ? 2 : 3;
     r.bits[at++] = loss_of(t, text, text + 1, batch, length, 1);
-    assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+    assert_int_equal(miras_trainer_backward(t, NULL), MIRAS_OK);
     memcpy(r.bits + at, miras_trainer_grads(t), count * sizeof(float));
     at += count;
     r.bits[at++] = norm_of_step(t, &o, 0.01f);
@@ -277,10 +277,10 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     trace alone = train((miras_preset)kind, NULL);
     for (threads = 1; threads <= 4; threads++) {
-      miras_pool *pool = miras_pool_open(threads, NULL, NULL, 0);
+      const miras_parallel *pool = miras_pool_open(threads, NULL, NULL, 0);
       trace shared;
       assert_non_null(pool);
-      shared = train((miras_preset)kind, miras_pool_parallel(pool));
+      shared = train((miras_preset)kind, pool);
       same_trace(&alone, &shared, (miras_preset)kind, threads);
       free(shared.bits);
       miras_pool_close(pool);
@@ -416,10 +416,10 @@ static void a_memory_shares_its_heads_out(void **state) {
       free(r);
     }
     if (kind % 5 == 0) {               /* and threads that are real */
-      miras_pool *pool = miras_pool_open(3, NULL, NULL, 0);
+      const miras_parallel *pool = miras_pool_open(3, NULL, NULL, 0);
       float *r;
       assert_non_null(pool);
-      r = memory_trace((miras_preset)kind, miras_pool_parallel(pool), &again);
+      r = memory_trace((miras_preset)kind, pool, &again);
       assert_memory_equal(alone, r, count * sizeof *r);
       free(r);
       miras_pool_close(pool);
@@ -476,7 +476,7 @@ static void *read_along(void *argument) {
   int i;
   r->ok = 0;
   if (!s) return NULL;
-  logits = miras_session_prefill(s, text + r->first, 17);
+  logits = miras_session_feed(s, text + r->first, NULL, 17);
   for (i = 0; logits && i < ROUNDS; i++) logits = miras_session_step(s, (r->first + i * 5) % 31);
   if (logits) {
     memcpy(r->logits, logits, sizeof r->logits);
@@ -534,7 +534,7 @@ static void *learn_along(void *argument) {
   if (!m) return NULL;
   for (t = 0; t < 50; t++) {
     for (i = 0; i < 12; i++) x[i] = (float)((t * 31 + i * 17) % 23 - 11) / 23.0f;
-    surprise_of_step(m, x, x + 4, x + 8, out);
+    forward_one(m, x, x + 4, x + 8, out);
   }
   miras_memory_close(m);
   return NULL;
@@ -591,8 +591,8 @@ static void texts_share_the_work_of_a_call(void **state) {
     miras_model *m = miras_model_open(&d, NULL, NULL, 0);
     trace alone = serve(m, NULL);
     for (threads = 2; threads <= 4; threads++) {
-      miras_pool *pool = miras_pool_open(threads, NULL, NULL, 0);
-      trace shared = serve(m, miras_pool_parallel(pool));
+      const miras_parallel *pool = miras_pool_open(threads, NULL, NULL, 0);
+      trace shared = serve(m, pool);
       same_trace(&alone, &shared, (miras_preset)kind, threads);
       free(shared.bits);
       miras_pool_close(pool);

@@ -114,8 +114,8 @@ static int train(miras_trainer *trainer, int t) {
   }
   memset(&x, 0, sizeof x);
   x.batch = 1, x.length = WINDOW, x.vectors = rows, x.values = changes;
-  return miras_trainer_loss_batch(trainer, &x, 1, &loss) == MIRAS_OK &&
-         miras_trainer_backward(trainer) == MIRAS_OK &&
+  return miras_trainer_loss(trainer, &x, 1, &loss) == MIRAS_OK &&
+         miras_trainer_backward(trainer, NULL) == MIRAS_OK &&
          miras_trainer_step(trainer, &options, 3e-3f, NULL) == MIRAS_OK;
 }
 

@@ -480,9 +480,11 @@ class trainer
         !check_rows("tokens", tokens.size(), detail::count(length)) ||
         !check_size("targets", targets.size(), tokens.size())) return out;
     const auto batch = static_cast<long long>(tokens.size() / detail::count(length));
-    if (check_range("batch", batch, room->batch))
-      check(miras_trainer_loss(the(), tokens.data(), targets.data(), static_cast<int>(batch),
-                               length, train, &out));
+    if (!check_range("batch", batch, room->batch)) return out;
+    miras_batch rows{};
+    rows.batch = static_cast<int>(batch), rows.length = length;
+    rows.tokens = tokens.data(), rows.classes = targets.data();
+    check(miras_trainer_loss(the(), &rows, train, &out));
     return out;
   }
   float loss(const miras_batch &rows, bool train = true) {
@@ -490,10 +492,10 @@ class trainer
     const miras_trainer_desc *room = miras_trainer_desc_of(the());
     if (room && check_range("length", rows.length, room->context) &&
         check_range("batch", rows.batch, room->batch))
-      check(miras_trainer_loss_batch(the(), &rows, train, &out));
+      check(miras_trainer_loss(the(), &rows, train, &out));
     return out;
   }
-  void backward() { check(miras_trainer_backward(the())); }
+  void backward() { check(miras_trainer_backward(the(), nullptr)); }
   /* One step of AdamW; the gradient's norm before clipping. */
   float step(float learning_rate, const miras_adamw_options &o = MIRAS_ADAMW(0, 0)) {
     float norm = NAN;
@@ -505,10 +507,10 @@ class trainer
 
 #ifdef MIRAS_PTHREADS
 /* Threads for miras_memory_desc.parallel and others; it must outlive what uses it. */
-class pool : public detail::owner<miras_pool, miras_pool_open, miras_pool_close> {
+class pool : public detail::owner<const miras_parallel, miras_pool_open, miras_pool_close> {
  public:
   explicit pool(int threads) { make(threads); }
-  const miras_parallel *parallel() const { return miras_pool_parallel(the()); }
+  const miras_parallel *parallel() const { return the(); }
 };
 #endif
 

@@ -6,9 +6,9 @@
 
 int main(void) {
   char why[256];
-  miras_pool *pool = miras_pool_open(2, NULL, why, sizeof why);
+  const miras_parallel *pool = miras_pool_open(2, NULL, why, sizeof why);
   if (!pool) return puts(why), 1;
-  printf("%d workers\n", miras_pool_parallel(pool)->workers);
+  printf("%d workers\n", pool->workers);
   miras_pool_close(pool);
   return 0;
 }

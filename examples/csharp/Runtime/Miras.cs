@@ -397,7 +397,7 @@ public sealed unsafe class Trainer : OfModel {
     fixed (float* x = vectors, y = values) {
       var b = new Native.Batch { batch = batch, length = length, tokens = t, vectors = x,
                                  classes = c, values = y };
-      Native.Check(Native.miras_trainer_loss_batch(this, ref b, train ? 1 : 0, out loss));
+      Native.Check(Native.miras_trainer_loss(this, ref b, train ? 1 : 0, out loss));
     }
     return loss;
   }
@@ -406,7 +406,7 @@ public sealed unsafe class Trainer : OfModel {
     float norm;
     var o = new Native.AdamW { beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f,
                                weight_decay = weightDecay, clip = clip };
-    Native.Check(Native.miras_trainer_backward(this));
+    Native.Check(Native.miras_trainer_backward(this, IntPtr.Zero));
     Native.Check(Native.miras_trainer_step(this, ref o, learningRate, out norm));
     return norm;
   }
@@ -517,9 +517,9 @@ internal static unsafe class Native {
   [DllImport(Lib)] internal static extern IntPtr miras_trainer_open(
       Model m, ref Room d, IntPtr allocator, byte[] why, UIntPtr size);
   [DllImport(Lib)] internal static extern void miras_trainer_close(IntPtr t);
-  [DllImport(Lib)] internal static extern int miras_trainer_loss_batch(
+  [DllImport(Lib)] internal static extern int miras_trainer_loss(
       Trainer t, ref Batch x, int train, out float loss);
-  [DllImport(Lib)] internal static extern int miras_trainer_backward(Trainer t);
+  [DllImport(Lib)] internal static extern int miras_trainer_backward(Trainer t, IntPtr g);
   [DllImport(Lib)] internal static extern int miras_trainer_step(
       Trainer t, ref AdamW o, float learningRate, out float norm);
 }

@@ -317,16 +317,15 @@ def needed(given: Mapping[str, Value]) -> Iterator[None]:
 
 # ---- threads ----
 
-def pool_of(threads: int) -> Tuple[Any, Any]:
-    """A pool of so many threads, the caller's among them, and what descriptors call it."""
+def pool_of(threads: int) -> Any:
+    """A pool of so many threads, the caller's among them."""
     if threads == 1:
-        return None, ffi.NULL
+        return ffi.NULL
     if not hasattr(lib, "miras_pool_open"):
         raise Refused(f"threads is {threads}; there are no POSIX threads here, it must be 1")
     why = sentence()
-    pool = owned(lib.miras_pool_open(whole("threads", threads), ffi.NULL, why, len(why)),
+    return owned(lib.miras_pool_open(whole("threads", threads), ffi.NULL, why, len(why)),
                  lib.miras_pool_close, why)
-    return pool, lib.miras_pool_parallel(pool)
 
 
 # ---- objects of the library ----

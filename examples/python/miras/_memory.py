@@ -58,7 +58,7 @@ class Memory(Running):
     def _open(self, d: Any, seed: int, limit: int, threads: int) -> None:
         why = sentence()
         d.seed, d.limit = whole("seed", seed, "uint64_t"), whole("limit", limit, "size_t")
-        self._pool, d.parallel = pool_of(threads)
+        self._pool = d.parallel = pool_of(threads)
         self._begin(lib.miras_memory_open(d, ffi.NULL, why, len(why)), why, threads)
 
     def _begin(self, c: Any, why: Any, threads: int) -> None:
@@ -310,7 +310,7 @@ class Memory(Running):
         self, why, result = cls.__new__(cls), sentence(), ffi.new("miras_result *")
         given = ffi.new("miras_memory_desc *", {"limit": whole("limit", limit, "size_t")})
         self._name = os.path.basename(os.path.abspath(name))
-        self._pool, given.parallel = pool_of(threads)
+        self._pool = given.parallel = pool_of(threads)
         c = lib.miras_memory_open_file(os.fsencode(name), given, ffi.NULL, result, why, len(why))
         with about(name):
             check(result[0], why)

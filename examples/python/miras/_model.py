@@ -271,7 +271,7 @@ class Trainer(Held):
         d, why = ffi.new("miras_trainer_desc *"), sentence()
         d.batch, d.context = whole("batch", batch), whole("context", context)
         d.carried, d.limit = whole("carried", carried), whole("limit", limit, "size_t")
-        self._pool, d.parallel = pool_of(threads)
+        self._pool = d.parallel = pool_of(threads)
         self._hold(lib.miras_trainer_open(_model_of(model), d, ffi.NULL, why, len(why)), why)
         self.model, self._name = model, f"of {model._name}"
         self._last: Shape = (0, 0)
@@ -295,7 +295,7 @@ class Trainer(Held):
         -1 is left out. With train it keeps what backward needs. Of models of other rows: tokens,
         vectors, targets and values [batch, T, how many], and NaN of values is left out. weights
         [batch, T] say how much a row counts in the mean (all alike are as none); carry and restart
-        [batch] as in miras_trainer_loss_carried; outputs (the logits) and hidden [batch, T, ..] are
+        [batch] as in miras_batch; outputs (the logits) and hidden [batch, T, ..] are
         written to."""
         row = self.model.row
         shape: Shape = (-1, -1)
@@ -326,7 +326,7 @@ class Trainer(Held):
             odd += ("; carry takes different places of carried states, or -1, and rows as a "
                     "multiple of the chunk, with train")
         with instead(self.model._ranges + odd):
-            self._call("loss_batch", x, bool(train), loss)
+            self._call("loss", x, bool(train), loss)
         self._last = shape
         return float(loss[0])
 
@@ -340,7 +340,7 @@ class Trainer(Held):
             if array is not None:
                 held.append(rows_of(name, array, self._last, count)[0])
                 setattr(g, name, held[-1])
-        self._call("backward_batch", g)
+        self._call("backward", g)
 
     def step(self, learning_rate: float, *, weight_decay: float = 0, clip: float = 0,
              beta1: float = 0.9, beta2: float = 0.95, epsilon: float = 1e-8) -> float:
@@ -395,7 +395,7 @@ class Session(Running):
         d, why = ffi.new("miras_session_desc *"), sentence()
         d.batch_tokens = whole("batch_tokens", batch_tokens)
         d.limit = whole("limit", limit, "size_t")
-        self._pool, d.parallel = pool_of(threads)
+        self._pool = d.parallel = pool_of(threads)
         self._hold(lib.miras_session_open(_model_of(model), d, ffi.NULL, why, len(why)), why)
         self.model, self._name = model, f"of {model._name}"
         self._given = {"batch_tokens": d.batch_tokens, "limit": int(d.limit), "threads": threads}
