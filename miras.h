@@ -1245,6 +1245,14 @@ MIRAS_API const char *miras_preset_name(miras_preset preset);
  * name. */
 MIRAS_API miras_preset miras_preset_find(const char *name);
 
+/* ---- objects ---- */
+
+/* Memories, models, trainers, sessions and servers are objects. Of each kind *_size tells the bytes
+ * of one, *_init makes it in the caller's buffer, *_open in one allocation, and *_desc_of shows the
+ * descriptor in use. This gives the allocation back; NULL is fine, and an object in the caller's
+ * buffer needs none of it. */
+MIRAS_API void miras_close(void *object);
+
 /* ---- one memory ---- */
 
 /* Bytes that miras_memory_init needs, or 0 with a sentence in why (may be NULL) that names the
@@ -1258,8 +1266,6 @@ MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const mira
 MIRAS_API miras_memory *miras_memory_open(const miras_memory_desc *d,
                                           const miras_allocator *allocator, char *why,
                                           size_t why_size);
-/* Of miras_memory_open only; NULL is fine. */
-MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m);
 
@@ -1432,7 +1438,6 @@ MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
 MIRAS_API miras_model *miras_model_open_empty(const miras_model_desc *d,
                                               const miras_allocator *allocator, char *why,
                                               size_t why_size);
-MIRAS_API void miras_model_close(miras_model *m);
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
 /* Replace each 0 in d that stands for a default by that default, as miras_model_desc_of has them of
  * a model. Returns the number of parameters that such a model learns; 0, and why in words, if d
@@ -1498,7 +1503,6 @@ MIRAS_API miras_trainer *miras_trainer_init(void *buffer, size_t bytes, miras_mo
 MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_desc *d,
                                             const miras_allocator *allocator, char *why,
                                             size_t why_size);
-MIRAS_API void miras_trainer_close(miras_trainer *t);
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *t);
 /* loss = the sum over the model's outputs of what `times` says (1) times the mean over rows that
  * have a target for it: sum of weight times loss / sum of weights, 0 where that is 0. Of a model of
@@ -1547,7 +1551,6 @@ MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const mi
 MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_session_desc *d,
                                             const miras_allocator *allocator, char *why,
                                             size_t why_size);
-MIRAS_API void miras_session_close(miras_session *s);
 MIRAS_API const miras_session_desc *miras_session_desc_of(const miras_session *s);
 /* Feed count rows, many at a time: tokens [count, tokens] and vectors [count, vectors], NULL of
  * what the model does not read. Outputs behind the last, of a model of words logits [vocab] of the
@@ -1604,7 +1607,6 @@ MIRAS_API miras_server *miras_server_init(void *buffer, size_t bytes, const mira
 MIRAS_API miras_server *miras_server_open(const miras_model *m, const miras_server_desc *d,
                                           const miras_allocator *allocator, char *why,
                                           size_t why_size);
-MIRAS_API void miras_server_close(miras_server *s);
 MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s);
 /* Feed `count` texts, each any number of tokens, and leave their states behind them: one token of
  * each is a step of all, many of one a prefill, or a piece of it. Bits are those of a session that
@@ -1634,14 +1636,34 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampler, const float *logi
  * the descriptors agree, in every constant and in the chunk, or it says MIRAS_ERR_MISMATCH; seed,
  * dropout and memory.reset_every of a model and the seed of a memory may differ. A session's state
  * is of the weights that it came about with: under others loading says MIRAS_ERR_WEIGHTS, by some
- * numbers of each tensor. Callbacks are not in files. The *_to and *_from forms work on memory;
- * *_to returns the bytes needed and writes only when capacity suffices (0: more than size_t, or a
- * state that no load takes: sequences that stand at different positions, or at one from 2^62 on; to
- * a path that is MIRAS_ERR_STATE). */
+ * numbers of each tensor. Callbacks are not in files. */
+
+/* Save a memory, a model, a trainer or a session to memory: the bytes that takes, which are written
+ * only where capacity suffices. 0: more than size_t, an object that is none of these, or a state
+ * that no load takes, of sequences that stand at different positions, or at one from 2^62 on. */
+MIRAS_API size_t miras_save_to(const void *object, void *buffer, size_t capacity);
+/* Load what was saved into such an object; why as in miras_memory_size. */
+MIRAS_API miras_result miras_load_from(void *object, const void *bytes, size_t size, char *why,
+                                       size_t why_size);
+#ifndef MIRAS_NO_STDIO
+/* The same at a path; a state that no load takes is MIRAS_ERR_STATE. Saving writes a new file
+ * beside path, its name and .tmp- and eight letters (of a long name only the beginning, so that
+ * what can be a name can be saved to), and renames it: path is always the old file or the whole new
+ * one, however many save to it (on Windows it is missing between two steps). So the folder must be
+ * writable. Under POSIX a symbolic link at path stays, and what it leads to is replaced; the new
+ * file has the old one's mode and, as far as allowed, its owner and group; what is there and is no
+ * regular file, such as a folder, a device or a FIFO, is neither replaced nor written to nor read:
+ * MIRAS_ERR_IO at once. A killed save leaves its new file behind. Paths are UTF-8 on Windows; one
+ * that is not is taken in the system's code page. Where long has 32 bits, as on Windows, files from
+ * 2 GiB on are loaded by miras_load_from only. */
+MIRAS_API miras_result miras_save(const void *object, const char *path);
+MIRAS_API miras_result miras_load(void *object, const char *path, char *why, size_t why_size);
+#endif
 #ifndef MIRAS_NO_MODEL
-MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size,
-                                             char *why, size_t why_size);
+/* From now on loads take a state into s that came about with any weights of its descriptor (adopts
+ * 0: no more), as after more training: a text that goes on with them. If they are others there are
+ * no logits before the next token. */
+MIRAS_API void miras_session_adopt(miras_session *s, int adopts);
 /* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL, and
  * program is where it stands in bytes. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
@@ -1677,22 +1699,7 @@ MIRAS_API const char *miras_model_desc_field(int i);
  * that gave MIRAS_ERR_MISMATCH, beside miras_model_desc_of. */
 MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_model_desc *b,
                                        char *why, size_t why_size);
-MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size,
-                                               char *why, size_t why_size);
-/* The same under whatever weights of that descriptor, as after more training: a text that goes on
- * with them. If they are others there are no logits before the next token. */
-MIRAS_API miras_result miras_session_adopt_from(miras_session *s, const void *bytes, size_t size,
-                                                char *why, size_t why_size);
 #endif
-#ifndef MIRAS__NO_TRAINER
-MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *bytes, size_t size,
-                                               char *why, size_t why_size);
-#endif
-MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size,
-                                              char *why, size_t why_size);
 /* Read the descriptor of a saved memory; seed, limit and parallel stay as they are in d, custom
  * becomes NULL. */
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes, size_t size);
@@ -1710,33 +1717,17 @@ MIRAS_API const char *miras_memory_desc_field(int i);
 MIRAS_API int miras_memory_desc_differs(const miras_memory_desc *a, const miras_memory_desc *b,
                                         char *why, size_t why_size);
 #ifndef MIRAS_NO_STDIO
-/* Saving writes a new file beside path, its name and .tmp- and eight letters (of a long name only
- * the beginning, so that what can be a name can be saved to), and renames it: path is always the
- * old file or the whole new one, however many save to it (on Windows it is missing between two
- * steps). So the folder must be writable. Under POSIX a symbolic link at path stays, and what it
- * leads to is replaced; the new file has the old one's mode and, as far as allowed, its owner and
- * group; what is there and is no regular file, such as a folder, a device or a FIFO, is neither
- * replaced nor written to nor read: MIRAS_ERR_IO at once. A killed save leaves its new file behind.
- * Paths are UTF-8 on Windows; one that is not is taken in the system's code page. Where long has 32
- * bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
-MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path,
-                                         char *why, size_t why_size);
 /* Open the memory that path describes, with custom, seed, limit and parallel of given (may be NULL:
  * none). What is beyond the limit is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
 MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
                                                const miras_allocator *allocator,
                                                miras_result *result, char *why, size_t why_size);
 #ifndef MIRAS_NO_MODEL
-MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path);
-MIRAS_API miras_result miras_model_load(miras_model *m, const char *path,
-                                        char *why, size_t why_size);
 /* Open the model that path describes, with limit, weights and memory.custom of given (may be NULL:
  * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, and its
  * memory.reset_every where that is not 0: a model that does not last as it was trained can be given
- * resets. A few kilobytes can describe a model whose
- * sessions take gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE
- * before it is allocated; result may be NULL. */
+ * resets. A few kilobytes can describe a model whose sessions take gigabytes: set a limit for files
+ * from others. What is beyond it is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
@@ -1745,26 +1736,16 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
  * becomes NULL, for the text goes with the header. */
 MIRAS_API miras_result miras_model_desc_load(miras_model_desc *d, const char *path,
                                              const miras_allocator *allocator);
-MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
-MIRAS_API miras_result miras_session_load(miras_session *s, const char *path,
-                                          char *why, size_t why_size);
-MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path,
-                                           char *why, size_t why_size);
-#endif
-#ifndef MIRAS__NO_TRAINER
-MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
-MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path,
-                                          char *why, size_t why_size);
 #endif
 #endif
 #endif
 
 #ifdef MIRAS_PTHREADS
-/* A small thread pool (POSIX threads), for descriptors to name. threads 1..256 counts the calling
- * thread. NULL on failure. The pool is the caller's until it is closed. Its threads block all
- * signals. A child of fork() has none of them: there a pool works on the calling thread
- * alone, with the same results, and can be closed; what another thread was at work on at the fork
- * stays unfinished. */
+/* A small thread pool (POSIX threads), for the descriptors' parallel. threads 1..256 counts the
+ * calling thread. NULL on failure. The pool is the caller's until it is closed. Its threads block
+ * all signals. A child of fork() has none of them: there a pool works on the calling thread alone,
+ * with the same results, and can be closed; what another thread was at work on at the fork stays
+ * unfinished. */
 MIRAS_API const miras_parallel *miras_pool_open(int threads, const miras_allocator *allocator,
                                                 char *why, size_t why_size);
 MIRAS_API void miras_pool_close(const miras_parallel *pool);
@@ -1938,10 +1919,10 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
    rows, losses. `times` is a factor of an output's loss, weights are shares in its mean.
    A loss of the caller's is an output "raw", or comes on top of others: its gradient by outputs or
    hidden rows goes into miras_trainer_backward, which also hands out that by the vectors. Sessions
-   and servers take vectors beside tokens, or alone. Vectors want entries of size 1: give them so, or
-   standardized by means and deviations that are the model's (miras_model_standardize). Amplitudes
-   survive what norms do to a row, because the offset is part of it. Numbers to forecast want the
-   same size.
+   and servers take vectors beside tokens, or alone. Vectors want entries of size 1: give them so,
+   or standardized by means and deviations that are the model's (miras_model_standardize).
+   Amplitudes survive what norms do to a row, because the offset is part of it. Numbers to forecast
+   want the same size.
 
    Of several sensors give each a sequence of its own, and which it is as a category: where all are
    in one row and their next values its targets, what one does is taken for a cause of the others.
@@ -2184,11 +2165,12 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
 
    MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
    alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
-   training step, not a token. (Loading from and saving to a path borrow room while they run; the
-   *_from and *_to forms need none.) Objects hold pointers into their buffer and must not be moved,
-   but their STATE is a flat block without pointers: memcpy takes a snapshot, memcpy brings it back.
-   A state of zeros is the state after a reset. It belongs to a descriptor, and for chunk > 1 to the
-   same build on a machine of the same byte order; use *_save to move it elsewhere.
+   training step, not a token. (Loading from and saving to a path borrow room while they run;
+   miras_load_from and miras_save_to need none.) Objects hold pointers into their buffer and must
+   not be moved, but their STATE is a flat block without pointers: memcpy takes a snapshot, memcpy
+   brings it back. A state of zeros is the state after a reset. It belongs to a descriptor, and for
+   chunk > 1 to the same build on a machine of the same byte order; use miras_save to move it
+   elsewhere.
 
    THREADS. The header starts none. Trainers and memories take a miras_parallel, three fields
    that connect them to your job system; miras_pool_open has one ready-made. Calls that only read an
@@ -2234,10 +2216,10 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
    the descriptor (its pattern and every kind of layer) and a checksum in __metadata__; other
    programs can read it as it is. Saved by a trainer it has the optimizer's moments and step count
    and running texts as well, and training continues to the bit: from a save between two steps, with
-   the same seed and dropout, which miras_model_open_file takes from the file, and
-   miras_trainer_load the rest. A memory (descriptor, outer parameters and state) or a session
-   (state, and the row that its last logits follow from) is a block of its own with a checksum; a
-   session's is refused under other weights, unless it is adopted. Loading checks every size and sum
+   the same seed and dropout, which miras_model_open_file takes from the file, and miras_load into
+   the trainer the rest. A memory (descriptor, outer parameters and state) or a session (state, and
+   the row that its last logits follow from) is a block of its own with a checksum; a session's is
+   refused under other weights, unless it is adopted. Loading checks every size and sum
    against the object before it writes the first byte, so damage is an error and never half a model;
    what its head and length show to be wrong is neither allocated nor read. Saving to a path writes
    a new neighbour and renames it, so that readers find the old file or the new one, whole, also
@@ -2375,6 +2357,11 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              ridge, sparsity and mixer.conv_size have no default (presets and changes put 1, 1e-12,
              1, 1e-3 and 4 there), an event's elapsed is a pointer, and AdamW's options are
              MIRAS_ADAMW(decay, clip).
+             ONE CALL FOR ONE THING. Objects of every kind share miras_close, _save, _load, _save_to
+             and _load_from (before: miras_model_close and its like); write miras_session_adopt and
+             miras_load for an adoption, miras_session_feed for prefill, miras_memory_forward for a
+             step, and miras_trainer_loss and _backward with a miras_batch and what is wanted back;
+             miras_pool_open returns what descriptors take.
              Models of several kinds of layer, attention, MLPs, convolutions and published layers
              among them; layers as text (program); rows of vectors (inputs and outputs,
              miras_batch); training apart from running (miras_trainer); a head that learns while it
@@ -17935,8 +17922,16 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t s
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_HEADS) || defined(MIRAS__IMPLEMENTING)
 /* @58 HEADS OF A MEMORY ------------------------------------------------ needs 10 15 31 45 56 -- */
 
-/* Where an object lies: its first member. */
+/* What an object is. All but servers have files, those of memories and sessions with these numbers;
+ * the last three are not built yet, and read files as objects do. */
+enum { MIRAS__A_SERVER, MIRAS__A_MEMORY, MIRAS__A_SESSION, MIRAS__A_MODEL, MIRAS__A_TRAINER,
+       MIRAS__A_NEW_MEMORY, MIRAS__A_NEW_MODEL, MIRAS__A_DESCRIPTION, MIRAS__OBJECTS };
+
+#define MIRAS__MARK 0x6d697200u      /* what else begins with this number is rare                */
+
+/* What it is, and where it lies: an object's first member. */
 typedef struct miras__storage {
+  uint32_t mark;                     /* MIRAS__MARK + MIRAS__A_MEMORY or another                  */
   miras_allocator allocator;         /* alloc NULL: the buffer is the caller's                   */
   void *buffer;
   size_t bytes;
@@ -18783,8 +18778,8 @@ static miras__site miras__site_from(const miras_allocator *allocator, char *why,
 }
 
 /* The object itself. bytes is what it takes; 0 says that there is none, and why was told. */
-static MIRAS__COLD void *miras__build(void *draft, size_t size, miras__layout *layout, size_t bytes,
-                                      const miras__site *at) {
+static MIRAS__COLD void *miras__build(int what, void *draft, size_t size, miras__layout *layout,
+                                      size_t bytes, const miras__site *at) {
   miras__storage *own = (miras__storage *)draft;
   void *buffer = at->buffer, *object;
   miras__arena a;
@@ -18802,6 +18797,7 @@ static MIRAS__COLD void *miras__build(void *draft, size_t size, miras__layout *l
       return miras__say(at->why, at->why_size, "the allocator returned no memory for %zu bytes",
                         bytes), (void *)NULL;
   }
+  own->mark = MIRAS__MARK + (uint32_t)what;
   own->buffer = buffer;
   own->bytes = bytes;
   a = miras__arena_on(buffer);
@@ -18826,13 +18822,23 @@ static void miras__object_check(const void *object) {
 }
 #endif
 
+/* What it is; -1 for NULL and what miras__build has not made. */
+static int miras__what(const void *object) {
+  uint32_t what = MIRAS__OBJECTS;
+  if (object) memcpy(&what, object, sizeof what), what -= MIRAS__MARK;
+  return what < MIRAS__OBJECTS ? (int)what : -1;
+}
+
 /* The object goes with it. */
 static void miras__close(void *object) {
   miras__storage own;
-  if (!object) return;
+  MIRAS_ASSERT(!object || miras__what(object) >= 0);
+  if (miras__what(object) < 0) return;
   memcpy(&own, object, sizeof own);
   miras__release(&own.allocator, own.buffer, own.bytes);
 }
+
+MIRAS_API void miras_close(void *object) { miras__close(object); }
 
 enum { MIRAS__WORKERS = 256 };      /* most of a caller's job system                              */
 
@@ -19037,7 +19043,8 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_memory_desc *d,
   const size_t bytes = miras__memory_bytes(&draft, d, at->why, at->why_size);
   const miras__plan *p = &draft.plan;
   size_t i;
-  m = (miras_memory *)miras__build(&draft, sizeof draft, miras__memory_layout, bytes, at);
+  m = (miras_memory *)miras__build(MIRAS__A_MEMORY, &draft, sizeof draft, miras__memory_layout,
+                                   bytes, at);
   if (!m) return NULL;
   miras__memory_widths(m);
   miras__constant_keeps(&p->d, p->d.layer, m->keep);
@@ -19064,10 +19071,6 @@ MIRAS_API miras_memory *miras_memory_open(const miras_memory_desc *d,
                                           size_t why_size) {
   const miras__site at = miras__site_from(allocator, why, why_size);
   return miras__memory_make(d, &at);
-}
-
-MIRAS_API void miras_memory_close(miras_memory *m) {
-  miras__close(m);
 }
 
 MIRAS_API const miras_memory_desc *miras_memory_desc_of(const miras_memory *m) {
@@ -26379,6 +26382,7 @@ static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
 struct miras_session {
   miras__storage own;
   miras_server in;
+  int adopts;                        /* states of other weights                                   */
   void *state;
   size_t state_bytes;
   size_t held;                     /* rows of logits                                              */
@@ -26448,7 +26452,7 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
 static MIRAS__COLD miras_model *miras__model_build(miras_model *m, const miras__site *at,
                                                    int draw) {
   m->own.limit = m->desc.limit;
-  m = (miras_model *)miras__build(m, sizeof *m, miras__model_layout,
+  m = (miras_model *)miras__build(MIRAS__A_MODEL, m, sizeof *m, miras__model_layout,
                                   miras__model_bytes_of(m, at->why, at->why_size), at);
   if (!m) return NULL;
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
@@ -26491,10 +26495,6 @@ MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size
   if (!miras__model_bytes_of(&m, why, why_size)) return 0;
   *d = m.desc;
   return m.learned;
-}
-
-MIRAS_API void miras_model_close(miras_model *m) {
-  miras__close(m);
 }
 
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
@@ -27354,7 +27354,7 @@ static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const mira
   miras_trainer draft, *tr = &draft;
   if (miras__trainer_resolve(tr, m, d, at->why, at->why_size) != MIRAS_OK) return NULL;
   tr->own.limit = d->limit;
-  tr = (miras_trainer *)miras__build(tr, sizeof *tr, miras__trainer_layout,
+  tr = (miras_trainer *)miras__build(MIRAS__A_TRAINER, tr, sizeof *tr, miras__trainer_layout,
                                      miras__trainer_bytes(tr, at->why, at->why_size), at);
   if (!tr) return NULL;
   miras__trainer_clear(tr);
@@ -27373,10 +27373,6 @@ MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_
                                             size_t why_size) {
   const miras__site at = miras__site_from(allocator, why, why_size);
   return miras__trainer_make(m, d, &at);
-}
-
-MIRAS_API void miras_trainer_close(miras_trainer *tr) {
-  miras__close(tr);
 }
 
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *tr) {
@@ -28450,7 +28446,8 @@ static MIRAS__COLD miras_server *miras__server_make(const miras_model *m,
                                                     const miras__site *at) {
   miras_server draft;
   const size_t bytes = miras__server_bytes(&draft, m, d, at->why, at->why_size);
-  return (miras_server *)miras__build(&draft, sizeof draft, miras__server_layout, bytes, at);
+  return (miras_server *)miras__build(MIRAS__A_SERVER, &draft, sizeof draft, miras__server_layout,
+                                      bytes, at);
 }
 
 MIRAS_API miras_server *miras_server_init(void *buffer, size_t bytes, const miras_model *m,
@@ -28465,10 +28462,6 @@ MIRAS_API miras_server *miras_server_open(const miras_model *m, const miras_serv
                                           size_t why_size) {
   const miras__site at = miras__site_from(allocator, why, why_size);
   return miras__server_make(m, d, &at);
-}
-
-MIRAS_API void miras_server_close(miras_server *s) {
-  miras__close(s);
 }
 
 MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s) {
@@ -28538,7 +28531,8 @@ static MIRAS__COLD miras_session *miras__session_make(const miras_model *m,
                                                       const miras__site *at) {
   miras_session draft, *s;
   const size_t bytes = miras__session_takes(&draft, m, d, at->why, at->why_size);
-  s = (miras_session *)miras__build(&draft, sizeof draft, miras__session_layout, bytes, at);
+  s = (miras_session *)miras__build(MIRAS__A_SESSION, &draft, sizeof draft, miras__session_layout,
+                                    bytes, at);
   if (!s) return NULL;
   memset(s->state, 0, s->state_bytes);
   return s;
@@ -28560,10 +28554,6 @@ MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_se
 
 MIRAS_API const miras_session_desc *miras_session_desc_of(const miras_session *s) {
   return s ? &s->in.desc : NULL;
-}
-
-MIRAS_API void miras_session_close(miras_session *s) {
-  miras__close(s);
 }
 
 MIRAS_API const float *miras_session_feed(miras_session *s, const int32_t *tokens,
@@ -30200,11 +30190,6 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f, char *w
 
 /* ---- states ---- */
 
-/* The objects that can be saved and loaded; the first two are numbers in files. An adoption loads
- * a session that was saved under other weights. */
-enum { MIRAS__A_MEMORY = 1, MIRAS__A_SESSION, MIRAS__AN_ADOPTION, MIRAS__A_NEW_MEMORY,
-       MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING, MIRAS__A_DESCRIPTION };
-
 /* Bytes before the payload, and before the text in it; the version. */
 enum { MIRAS__PAYLOAD_AT = 64, MIRAS__STATE_HEAD = 88, MIRAS__STATE_VERSION = 2 };
 
@@ -30265,7 +30250,8 @@ static uint64_t miras__memory_print(const miras_memory_desc *d) {
   return miras__fingerprint(d, -1, at, at + sizeof *d, (uint64_t)d->batch);
 }
 
-static void miras__find_state(miras__state *s, int what, const void *object) {
+static void miras__find_state(miras__state *s, const void *object) {
+  const int what = miras__what(object);
   uint64_t says[5] = {0, 0, 0, 0, 1};   /* fingerprint, parameters, bytes, position, sequences */
   miras__sink text;
   int i;
@@ -30478,18 +30464,18 @@ static MIRAS__COLD void miras__memory_unlike(const miras_memory *m, const void *
     miras__say(why, n, " as in the file");
 }
 
-static miras_result miras__load_state(int what, void *object, const void *bytes, size_t size,
-                                      char *why, size_t n) {
-  const int one = what == MIRAS__A_MEMORY ? MIRAS__A_MEMORY : MIRAS__A_SESSION;
+static miras_result miras__load_state(void *object, const void *bytes, size_t size, char *why,
+                                      size_t n) {
+  const int what = miras__what(object);
   const unsigned char *head = (const unsigned char *)bytes, *from;
   int says = 0;                          /* a row that the model at hand can make logits of      */
   miras__places at;
   miras__state s;
   size_t i;
-  miras__find_state(&s, one, object);
+  miras__find_state(&s, object);
   if (!miras__state_whole(head, size, &at)) return miras__state_wrong(head, size, why, n);
   if (!miras__state_alike(head, &s)) {
-    if (one == MIRAS__A_MEMORY)
+    if (what == MIRAS__A_MEMORY)
       miras__memory_unlike((const miras_memory *)object, bytes, size, why, n);
     return MIRAS_ERR_MISMATCH;
   }
@@ -30500,15 +30486,15 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   for (i = 0; i < s.sequences; i++)
     if (memcmp(from + 4 * i * s.words, head + 40, 8) != 0) return MIRAS_ERR_FORMAT;
 #ifndef MIRAS_NO_MODEL
-  if (one == MIRAS__A_SESSION) {
+  if (what == MIRAS__A_SESSION) {
     says = miras__get64(head + 64) == miras__weights_print(((miras_session *)object)->in.model);
-    if (!says && what != MIRAS__AN_ADOPTION) return MIRAS_ERR_WEIGHTS;
+    if (!says && !((miras_session *)object)->adopts) return MIRAS_ERR_WEIGHTS;
   }
 #endif
   /* From here on nothing can fail. */
   if (s.count) miras__get_words(s.params, head + at.params, s.count, 0);
   miras__get_words(s.at, from, s.sequences * s.words, s.words);
-  if (one == MIRAS__A_MEMORY) miras__memory_look((miras_memory *)object);
+  if (what == MIRAS__A_MEMORY) miras__memory_look((miras_memory *)object);
 #ifndef MIRAS_NO_MODEL
   else
     miras__session_say((miras_session *)object,
@@ -30548,7 +30534,7 @@ static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, con
   d.limit = o->own.limit;
   o->memory = miras__memory_make(&d, &at);
   if (!o->memory) return MIRAS_ERR_ALLOC;
-  if (miras__load_state(MIRAS__A_MEMORY, o->memory, bytes, size, why, n) == MIRAS_OK)
+  if (miras__load_state(o->memory, bytes, size, why, n) == MIRAS_OK)
     return MIRAS_OK;
   miras__close(o->memory);
   o->memory = NULL;
@@ -30558,16 +30544,24 @@ static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, con
 
 /* ---- whatever can be saved and loaded ---- */
 
+#ifndef MIRAS_NO_MODEL
+/* Are its files those of models, and not of memories or sessions? */
+static int miras__of_models(int what) {
+  return what == MIRAS__A_MODEL || what == MIRAS__A_TRAINER || what == MIRAS__A_NEW_MODEL ||
+         what == MIRAS__A_DESCRIPTION;
+}
+#endif
+
 /* The whole file into s, or nowhere if that is NULL. Its length; 0 if that is too large, or no
  * load would take the file. */
-static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink *s) {
+static MIRAS__COLD size_t miras__emit(const void *object, miras__sink *s) {
   miras__state state;
   miras__sink sum;
   memset(&sum, 0, sizeof sum);
   sum.sums = s != NULL;
 #ifndef MIRAS_NO_MODEL
-  if (what >= MIRAS__A_MODEL) {
-    const miras_trainer *tr = MIRAS__TRAINS && what == MIRAS__A_TRAINER
+  if (miras__of_models(miras__what(object))) {
+    const miras_trainer *tr = MIRAS__TRAINS && miras__what(object) == MIRAS__A_TRAINER
                                   ? (const miras_trainer *)object : NULL;
     const miras_model *m = tr ? tr->model : (const miras_model *)object;
     miras__out_model(&sum, m, tr, 0);
@@ -30575,10 +30569,10 @@ static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink 
     return sum.size == (size_t)-1 ? 0 : sum.size;
   }
 #endif
-  miras__find_state(&state, what, object);
+  miras__find_state(&state, object);
   if (!miras__state_ok(&state)) return 0;
 #ifndef MIRAS_NO_MODEL
-  if (s && what == MIRAS__A_SESSION)
+  if (s && miras__what(object) == MIRAS__A_SESSION)
     miras__set64(state.head + 64,
                  miras__weights_print(((const miras_session *)object)->in.model));
 #endif
@@ -30592,16 +30586,17 @@ static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink 
   return miras__size_add(sum.size, MIRAS__PAYLOAD_AT, &sum.size) ? sum.size : 0;
 }
 
-static MIRAS__COLD miras_result miras__accept(int what, void *object, const void *bytes,
-                                              size_t size, char *why, size_t n) {
-  if (!object || !bytes) return MIRAS_ERR_ARGUMENT;
+static MIRAS__COLD miras_result miras__accept(void *object, const void *bytes, size_t size,
+                                              char *why, size_t n) {
+  const int what = miras__what(object);
+  if (what <= 0 || !bytes) return MIRAS_ERR_ARGUMENT;
 #ifndef MIRAS_NO_MODEL
-  if (what >= MIRAS__A_MODEL) {
+  if (miras__of_models(what)) {
     miras_trainer *tr = MIRAS__TRAINS && what == MIRAS__A_TRAINER ? (miras_trainer *)object : NULL;
     miras__file f;
     if (!miras__check_file(&f, bytes, size)) return miras__file_wrong(&f, why, n);
 #ifndef MIRAS_NO_STDIO
-    if (what == MIRAS__AN_OPENING)
+    if (what == MIRAS__A_NEW_MODEL)
       return miras__open_model((miras__opening *)object, &f, why, n);
 #endif
     return miras__load_model(tr ? tr->model : (miras_model *)object, tr, &f, why, n);
@@ -30611,7 +30606,7 @@ static MIRAS__COLD miras_result miras__accept(int what, void *object, const void
   if (what == MIRAS__A_NEW_MEMORY)
     return miras__open_memory((miras__memory_opening *)object, bytes, size, why, n);
 #endif
-  return miras__load_state(what, object, bytes, size, why, n);
+  return miras__load_state(object, bytes, size, why, n);
 }
 
 /* A result with a sentence: that of what went wrong, or the one of its number. */
@@ -30621,33 +30616,24 @@ static MIRAS__COLD miras_result miras__told(miras_result result, char *why, size
   return result;
 }
 
-static MIRAS__COLD miras_result miras__load_from(int what, void *object, const void *bytes,
-                                                 size_t size, char *why, size_t n) {
-  if (why && n) why[0] = 0;
-  return miras__told(miras__accept(what, object, bytes, size, why, n), why, n);
-}
-
 /* ---- the public forms on memory ---- */
 
-static size_t miras__save_to(int what, const void *object, void *buffer, size_t capacity) {
-  const size_t bytes = object ? miras__emit(what, object, NULL) : 0;
+MIRAS_API size_t miras_save_to(const void *object, void *buffer, size_t capacity) {
+  const size_t bytes = miras__what(object) > 0 ? miras__emit(object, NULL) : 0;
   if (buffer && bytes && bytes <= capacity) {
     miras__sink s;
     memset(&s, 0, sizeof s);
     s.to = (unsigned char *)buffer;
-    miras__emit(what, object, &s);
+    miras__emit(object, &s);
     MIRAS_ASSERT(s.size == bytes);
   }
   return bytes;
 }
 
-MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
-  return miras__save_to(MIRAS__A_MEMORY, m, buffer, capacity);
-}
-
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size,
-                                              char *why, size_t why_size) {
-  return miras__load_from(MIRAS__A_MEMORY, m, bytes, size, why, why_size);
+MIRAS_API miras_result miras_load_from(void *object, const void *bytes, size_t size, char *why,
+                                       size_t why_size) {
+  if (why && why_size) why[0] = 0;
+  return miras__told(miras__accept(object, bytes, size, why, why_size), why, why_size);
 }
 
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes,
@@ -30888,27 +30874,8 @@ MIRAS_API const char *miras_memory_desc_field(int i) {
 }
 
 #ifndef MIRAS_NO_MODEL
-MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
-  return miras__save_to(MIRAS__A_MODEL, m, buffer, capacity);
-}
-
-MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
-  return miras__save_to(MIRAS__A_SESSION, s, buffer, capacity);
-}
-
-MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size,
-                                             char *why, size_t why_size) {
-  return miras__load_from(MIRAS__A_MODEL, m, bytes, size, why, why_size);
-}
-
-MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size,
-                                               char *why, size_t why_size) {
-  return miras__load_from(MIRAS__A_SESSION, s, bytes, size, why, why_size);
-}
-
-MIRAS_API miras_result miras_session_adopt_from(miras_session *s, const void *bytes, size_t size,
-                                                char *why, size_t why_size) {
-  return miras__load_from(MIRAS__AN_ADOPTION, s, bytes, size, why, why_size);
+MIRAS_API void miras_session_adopt(miras_session *s, int adopts) {
+  if (s) s->adopts = adopts;
 }
 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size) {
@@ -30974,17 +30941,6 @@ MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_mo
 MIRAS_API const char *miras_model_desc_field(int i) {
   return i >= 0 && i < MIRAS__FIELDS && miras__fields[i].since ? miras__fields[i].name : NULL;
 }
-
-#ifndef MIRAS_NO_TRAINING
-MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, size_t capacity) {
-  return miras__save_to(MIRAS__A_TRAINER, tr, buffer, capacity);
-}
-
-MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size,
-                                               char *why, size_t why_size) {
-  return miras__load_from(MIRAS__A_TRAINER, tr, bytes, size, why, why_size);
-}
-#endif
 #endif   /* MIRAS_NO_MODEL */
 
 /* ---- the public forms on paths ---- */
@@ -31157,8 +31113,7 @@ static MIRAS__COLD int miras__replace(const char *part, const char *path) {
 }
 
 /* Into a new file beside `path`, which then replaces it. part: room for 14 characters more. */
-static MIRAS__COLD int miras__save_beside(int what, const void *object, const char *path,
-                                          char *part) {
+static MIRAS__COLD int miras__save_beside(const void *object, const char *path, char *part) {
   const size_t length = strlen(path), stem = miras__stem(path, length);
   miras__sink s;
   int ok;
@@ -31174,7 +31129,7 @@ static MIRAS__COLD int miras__save_beside(int what, const void *object, const ch
 #ifdef MIRAS__POSIX
   if (there) miras__file_like(part, &old);           /* before a word of it could be read         */
 #endif
-  miras__emit(what, object, &s);
+  miras__emit(object, &s);
   ok = fflush(s.file) == 0 && !ferror(s.file);
   if (fclose(s.file) != 0) ok = 0;
   if (ok) return miras__replace(part, path);
@@ -31183,14 +31138,16 @@ static MIRAS__COLD int miras__save_beside(int what, const void *object, const ch
 }
 
 /* Can the object be saved? A state only if its file could be loaded. */
-static MIRAS__COLD int miras__savable(int what, const void *object) {
+static MIRAS__COLD int miras__savable(const void *object) {
   miras__state state;
-  if (what >= MIRAS__A_MODEL) return 1;
-  miras__find_state(&state, what, object);
+#ifndef MIRAS_NO_MODEL
+  if (miras__of_models(miras__what(object))) return 1;
+#endif
+  miras__find_state(&state, object);
   return miras__state_ok(&state);
 }
 
-static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path) {
+MIRAS_API miras_result miras_save(const void *object, const char *path) {
 #ifdef MIRAS__POSIX
   const size_t links = 4096;             /* characters that links may add                         */
 #else
@@ -31200,17 +31157,17 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
   size_t length, each, room;
   char *to;
   int ok;
-  if (!object || !path) return MIRAS_ERR_ARGUMENT;
+  if (miras__what(object) <= 0 || !path) return MIRAS_ERR_ARGUMENT;
   from = miras__alloc_of(&((const miras__storage *)object)->allocator);
   length = strlen(path);
-  if (!miras__savable(what, object)) return MIRAS_ERR_STATE;
-  if (!miras__emit(what, object, NULL) || !miras__size_add(length, links + 14, &each) ||
+  if (!miras__savable(object)) return MIRAS_ERR_STATE;
+  if (!miras__emit(object, NULL) || !miras__size_add(length, links + 14, &each) ||
       !miras__size_add(each, each, &room))
     return MIRAS_ERR_SIZE;
   to = (char *)from.alloc(room, from.user);
   if (!to) return MIRAS_ERR_ALLOC;
   ok = miras__save_target(path, length, to, to + each, each - 13) &&
-       miras__save_beside(what, object, to, to + each);
+       miras__save_beside(object, to, to + each);
   miras__release(&from, to, room);
   return ok ? MIRAS_OK : MIRAS_ERR_IO;
 }
@@ -31224,8 +31181,9 @@ typedef struct miras__description {
 
 /* Can a file with this header, of `size` bytes, be loaded? If its size is that of one of the
  * object's files the checksum decides what is wrong with it. */
-static MIRAS__COLD miras_result miras__header_look(int what, const void *object, const void *header,
+static MIRAS__COLD miras_result miras__header_look(const void *object, const void *header,
                                                    size_t size, char *why, size_t n) {
+  const int what = miras__what(object);
   const miras_model *m = what == MIRAS__A_MODEL ? (const miras_model *)object : NULL;
   miras__file f;
   if (!miras__check_header(&f, header, size)) return miras__file_wrong(&f, why, n);
@@ -31235,7 +31193,7 @@ static MIRAS__COLD miras_result miras__header_look(int what, const void *object,
     *d = f.d;
     return MIRAS_OK;
   }
-  if (what == MIRAS__AN_OPENING)
+  if (what == MIRAS__A_NEW_MODEL)
     return miras__opening_fits((const miras__opening *)object, &f, NULL, why, n);
   if (MIRAS__TRAINS && what == MIRAS__A_TRAINER) m = ((const miras_trainer *)object)->model;
   if (miras__fits(m, f.payload_size, f.narrow)) return MIRAS_OK;
@@ -31246,16 +31204,17 @@ static MIRAS__COLD miras_result miras__header_look(int what, const void *object,
 
 /* Can a file of `size` bytes be loaded that begins with `n` bytes of `first`? Asked before more is
  * read: of states all but the checksum, of models of a megabyte and more what the header says. */
-static MIRAS__COLD miras_result miras__first_look(int what, const void *object, FILE *file,
+static MIRAS__COLD miras_result miras__first_look(const void *object, FILE *file,
                                                   const unsigned char *first, size_t n,
                                                   size_t size, char *why, size_t why_size) {
+  const int what = miras__what(object);
   miras__places at;
 #ifndef MIRAS_NO_MODEL
   const miras_allocator from = miras__alloc_of(&((const miras__storage *)object)->allocator);
   miras_result result = MIRAS_ERR_IO;
   uint64_t header;
   void *bytes;
-  if (what >= MIRAS__A_MODEL) {
+  if (miras__of_models(what)) {
     header = n < 10 ? 0 : miras__get64(first);
     if (header < 2 || header > MIRAS__MAX_HEADER || header > size - 8 || first[8] != '{')
       return MIRAS_ERR_FORMAT;
@@ -31264,7 +31223,7 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
     bytes = from.alloc((size_t)header, from.user);
     if (!bytes) return MIRAS_ERR_ALLOC;
     if (fseek(file, 0, SEEK_SET) == 0 && fread(bytes, 1, (size_t)header, file) == header)
-      result = miras__header_look(what, object, bytes, size, why, why_size);
+      result = miras__header_look(object, bytes, size, why, why_size);
     miras__release(&from, bytes, (size_t)header);
     return result;
   }
@@ -31274,7 +31233,7 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
     return miras__state_wrong(first, n, why, why_size);
   if (what != MIRAS__A_NEW_MEMORY) {
     miras__state state;
-    miras__find_state(&state, what == MIRAS__A_MEMORY ? what : MIRAS__A_SESSION, object);
+    miras__find_state(&state, object);
     if (what == MIRAS__A_MEMORY && at.text < at.row) return MIRAS_OK;   /* the text says more */
     if (!miras__state_alike(first, &state)) return MIRAS_ERR_MISMATCH;
   }
@@ -31340,17 +31299,18 @@ static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
 /* A whole file in one allocation of its length and a byte. Where a model has a limit, the file's
  * payload, with both moments, is at most three times that; a file whose running texts make it
  * longer is refused as well. */
-static MIRAS__COLD miras_result miras__read_path(int what, void *object, const char *path,
-                                                 char *why, size_t why_size) {
+static MIRAS__COLD miras_result miras__read_path(void *object, const char *path, char *why,
+                                                 size_t why_size) {
+  const int what = miras__what(object);
   const uint64_t most_header = 8 + (uint64_t)MIRAS__MAX_HEADER;
   unsigned char first[MIRAS__STATE_HEAD], *bytes = NULL;
   miras_result result = MIRAS_ERR_IO;
-  FILE *file = path && object ? miras__file_read(path) : NULL;
+  FILE *file = path && what > 0 ? miras__file_read(path) : NULL;
   miras_allocator from;
   uint64_t limit, end = 0;
   size_t size = 0, n;
   int known;
-  if (!file) return path && object ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
+  if (!file) return path && what > 0 ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
   from = miras__alloc_of(&((const miras__storage *)object)->allocator);
   limit = ((const miras__storage *)object)->limit;
   n = fread(first, 1, sizeof first, file);
@@ -31359,7 +31319,7 @@ static MIRAS__COLD miras_result miras__read_path(int what, void *object, const c
     result = MIRAS_ERR_SIZE;
   } else if (known && end < (size_t)-1) {
     size = (size_t)end;
-    result = miras__first_look(what, object, file, first, n, size, why, why_size);
+    result = miras__first_look(object, file, first, n, size, why, why_size);
   }
   if (result == MIRAS_OK && what == MIRAS__A_DESCRIPTION) {
     fclose(file);
@@ -31373,24 +31333,29 @@ static MIRAS__COLD miras_result miras__read_path(int what, void *object, const c
       result = MIRAS_ERR_IO;
   }
   fclose(file);
-  if (result == MIRAS_OK) result = miras__accept(what, object, bytes, size, why, why_size);
+  if (result == MIRAS_OK) result = miras__accept(object, bytes, size, why, why_size);
   if (bytes) miras__release(&from, bytes, size + 1);
   return result;
 }
 
-static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path,
-                                                 char *why, size_t n) {
+static MIRAS__COLD miras_result miras__load_path(void *object, const char *path, char *why,
+                                                 size_t n) {
   if (why && n) why[0] = 0;
-  return miras__told(miras__read_path(what, object, path, why, n), why, n);
+  return miras__told(miras__read_path(object, path, why, n), why, n);
 }
 
-MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
-  return miras__save_path(MIRAS__A_MEMORY, m, path);
+MIRAS_API miras_result miras_load(void *object, const char *path, char *why, size_t why_size) {
+  return miras__load_path(object, path, why, why_size);
 }
 
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path, char *why,
-                                         size_t why_size) {
-  return miras__load_path(MIRAS__A_MEMORY, m, path, why, why_size);
+static MIRAS__COLD miras__storage miras__file_reader(int what, const miras_allocator *allocator,
+                                                     uint64_t limit) {
+  miras__storage own;
+  memset(&own, 0, sizeof own);
+  own.mark = MIRAS__MARK + (uint32_t)what;
+  own.allocator = miras__alloc_of(allocator);
+  own.limit = limit;
+  return own;
 }
 
 MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
@@ -31398,49 +31363,24 @@ MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_mem
                                                miras_result *result, char *why, size_t why_size) {
   miras__memory_opening o;
   miras_result said;
-  memset(&o, 0, sizeof o);
-  o.own.allocator = miras__alloc_of(allocator);
-  o.own.limit = given ? given->limit : 0;
+  o.own = miras__file_reader(MIRAS__A_NEW_MEMORY, allocator, given ? given->limit : 0);
   o.given = given;
-  said = miras__load_path(MIRAS__A_NEW_MEMORY, &o, path, why, why_size);
+  o.memory = NULL;
+  said = miras__load_path(&o, path, why, why_size);
   if (result) *result = said;
   return o.memory;
 }
 
 #ifndef MIRAS_NO_MODEL
-MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
-  return miras__save_path(MIRAS__A_MODEL, m, path);
-}
-
-MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
-  return miras__save_path(MIRAS__A_SESSION, s, path);
-}
-
-MIRAS_API miras_result miras_model_load(miras_model *m, const char *path, char *why,
-                                        size_t why_size) {
-  return miras__load_path(MIRAS__A_MODEL, m, path, why, why_size);
-}
-
-MIRAS_API miras_result miras_session_load(miras_session *s, const char *path, char *why,
-                                          size_t why_size) {
-  return miras__load_path(MIRAS__A_SESSION, s, path, why, why_size);
-}
-
-MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path, char *why,
-                                           size_t why_size) {
-  return miras__load_path(MIRAS__AN_ADOPTION, s, path, why, why_size);
-}
-
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size) {
   miras__opening o;
   miras_result said;
-  memset(&o, 0, sizeof o);
-  o.own.allocator = miras__alloc_of(allocator);
-  o.own.limit = given ? given->limit : 0;
+  o.own = miras__file_reader(MIRAS__A_NEW_MODEL, allocator, given ? given->limit : 0);
   o.given = given;
-  said = miras__load_path(MIRAS__AN_OPENING, &o, path, why, why_size);
+  o.model = NULL;
+  said = miras__load_path(&o, path, why, why_size);
   if (result) *result = said;
   return o.model;
 }
@@ -31449,22 +31389,10 @@ MIRAS_API miras_result miras_model_desc_load(miras_model_desc *d, const char *pa
                                              const miras_allocator *allocator) {
   miras__description o;
   if (!d) return MIRAS_ERR_ARGUMENT;
-  memset(&o, 0, sizeof o);
-  o.own.allocator = miras__alloc_of(allocator);
+  o.own = miras__file_reader(MIRAS__A_DESCRIPTION, allocator, 0);
   o.d = d;
-  return miras__read_path(MIRAS__A_DESCRIPTION, &o, path, NULL, 0);
+  return miras__read_path(&o, path, NULL, 0);
 }
-
-#ifndef MIRAS_NO_TRAINING
-MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
-  return miras__save_path(MIRAS__A_TRAINER, tr, path);
-}
-
-MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path, char *why,
-                                          size_t why_size) {
-  return miras__load_path(MIRAS__A_TRAINER, tr, path, why, why_size);
-}
-#endif
 #endif   /* MIRAS_NO_MODEL */
 
 #endif   /* MIRAS_NO_STDIO */

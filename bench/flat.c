@@ -105,7 +105,7 @@ static double next_token(const char *name, int length) {
     if (s < best) best = s;
     if (i > 3 && s > 1e-3) break;
   }
-  miras_memory_close(m);
+  miras_close(m);
   return 1e9 * best;
 }
 
@@ -151,8 +151,8 @@ int main(int count, char **text) {
       ok = reads ? fread(state, bytes, 1, f) == 1 : fwrite(state, bytes, 1, f) == 1;
       if (reads && ok) steps_of(s, positions[k], miras_preset_name((miras_preset)kind));
     }
-    miras_session_close(s);
-    miras_model_close(m);
+    miras_close(s);
+    miras_close(m);
   }
   if (fclose(f) || !ok) return fprintf(stderr, "flat: %s is not whole\n", text[2]), 1;
   return 0;

@@ -130,7 +130,7 @@ static miras_memory *begin(miras_cuda_memory *g, miras_preset kind, int batch, i
   m = miras_memory_open(&d, NULL, NULL, 0);
   bytes = miras_cuda_memory_size(m, &options, NULL, 0);
   if (!bytes || miras_memory_desc_of(m)->chunk != chunk || bytes > room_left() / 2) {
-    miras_memory_close(m);
+    miras_close(m);
     return NULL;
   }
   done(miras_cuda_memory_init(g, m, &options, take(bytes), bytes, stream),
@@ -173,7 +173,7 @@ static void decode(miras_preset kind, int size, int heads) {
   if (!m) return;
   batch = (int)(((size_t)1 << 28) / states_of(m)) + 1;
   if (options.half_state) batch *= 2;
-  miras_memory_close(m);
+  miras_close(m);
   give_back();
   m = begin(&g, kind, batch, heads, size, 1);
   if (!m) return;
@@ -191,7 +191,7 @@ static void decode(miras_preset kind, int size, int heads) {
          options.half_state ? " of halves" : "", step.median, step.least,
          2 * bytes / step.median / 1e6, copy.median / step.median);
   fflush(stdout);
-  miras_memory_close(m);
+  miras_close(m);
   give_back();
 }
 
@@ -251,7 +251,7 @@ static void pass(miras_preset kind, int size, int heads, int chunk) {
   chunks = miras__cuda_chunks_back_for(&miras__cuda_of(&g)->plan, &options,
                                        miras__cuda_held(&g)->shared).grid != NULL;
   line("adjoint", kind, m, length, t, 3, chunks);
-  miras_memory_close(m);
+  miras_close(m);
   give_back();
 }
 

@@ -158,7 +158,7 @@ static void one(miras_preset kind, int size, int chunk) {
   show(single);
   putchar('\n');
   fflush(stdout);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 int main(int argc, char **argv) {

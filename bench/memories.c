@@ -254,7 +254,7 @@ static void open_row(bench *b, miras_preset kind, const char *said, int T, int H
 }
 
 static void close_row(bench *b) {
-  miras_memory_close(b->m);
+  miras_close(b->m);
   for (int i = 0; i < INPUTS; i++) free(b->in[i]), free(b->gradient[i]);
   free(b->y), free(b->dy), free(b->tape), free(b->dparams), free(b->state);
 }

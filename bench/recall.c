@@ -309,7 +309,7 @@ static score measure(const miras_model *m, judge *a, const miras_parallel *paral
     asked += (double)a->asked[i];
     answers += (double)a->answers[i];
   }
-  for (i = 0; i < workers; i++) miras_session_close(a->session[i]);
+  for (i = 0; i < workers; i++) miras_close(a->session[i]);
   free(a->loss), free(a->right), free(a->room);
   s.loss /= asked;
   s.accuracy /= answers;
@@ -546,7 +546,7 @@ static miras_model_desc describe(const options *o, const char *model_and_sets, i
   int longest = 1, i;
   if (file) {
     d = *miras_model_desc_of(file);
-    miras_model_close(file);
+    miras_close(file);
     return d;
   }
   snprintf(model, sizeof model, "%s", model_and_sets);
@@ -660,8 +660,8 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
   r->seconds = now() - start;
   if (live) fputs("\r\033[K", stderr);
   progress_open = 0;
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
   free(x);
 }
 

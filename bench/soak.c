@@ -237,7 +237,7 @@ static void row_open(row *r, miras_preset kind, int dim) {
 }
 
 static void row_close(row *r) {
-  miras_memory_close(r->m);
+  miras_close(r->m);
   free(r->unit), free(r->half), free(r->erase), free(r->y);
 }
 
@@ -739,7 +739,7 @@ static int noise_table(void) {
       else printf(" no number |");
     }
     printf("\n");
-    miras_memory_close(m);
+    miras_close(m);
   }
   printf("| *what knows the map* | 0 | 0 | 0 | %.3g |\n", best);
   return fflush(stdout) || ferror(stdout);

@@ -464,7 +464,7 @@ static void run_cell(bench *x, int bias, int retention, float *y) {
       r->score[g] = run_memory(m, &x->report[g][k], r->rate, r->decay, y);
     median(r->score, GROUPS);
   }
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* ---- what is printed ---- */

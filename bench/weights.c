@@ -41,10 +41,10 @@ static int open_all(miras_model **m, miras_session **s, const char *name, int wi
     m[form] = miras_model_open(&d, NULL, NULL, 0);
     if (!m[form]) return 0;
     if (!form) {
-      bytes = miras_model_save_to(m[0], NULL, 0);
+      bytes = miras_save_to(m[0], NULL, 0);
       file = malloc(bytes);
-      if (!file || miras_model_save_to(m[0], file, bytes) != bytes) return 0;
-    } else if (miras_model_load_from(m[form], file, bytes, NULL, 0) != MIRAS_OK) {
+      if (!file || miras_save_to(m[0], file, bytes) != bytes) return 0;
+    } else if (miras_load_from(m[form], file, bytes, NULL, 0) != MIRAS_OK) {
       return 0;
     }
     s[form] = miras_session_open(m[form], NULL, NULL, NULL, 0);
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
       printf("\n");
     }
     fflush(stdout);
-    for (form = 0; form < FORMS; form++) miras_session_close(s[form]), miras_model_close(m[form]);
+    for (form = 0; form < FORMS; form++) miras_close(s[form]), miras_close(m[form]);
   }
   return 0;
 }

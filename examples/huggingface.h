@@ -3318,7 +3318,7 @@ MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const ch
   if (!d || !path) return NULL;
   m = miras_model_open_empty(d, allocator, why, why_size);
   if (!m || miras_checkpoint_load(m, path, ignored, allocator, why, why_size) == MIRAS_OK) return m;
-  miras_model_close(m);
+  miras_close(m);
   return NULL;
 }
 #endif /* MIRAS_HUGGINGFACE_IMPLEMENTATION */

@@ -404,10 +404,10 @@ static void reader_close(reader *r) {
   if (!r->model) return;
   for (i = 0; i < 2; i++)
     for (k = 0; k < BEAM; k++) free(r->room[i][k].state);
-  miras_server_close(r->server);
-  miras_session_close(r->copy);
-  miras_session_close(r->session);
-  miras_model_close(r->model);
+  miras_close(r->server);
+  miras_close(r->copy);
+  miras_close(r->session);
+  miras_close(r->model);
 }
 
 static void reader_feed(reader *r, int byte) {
@@ -603,7 +603,7 @@ static void desk_learn(desk *d, int byte, double bits[BITS]) {
 static int loads(reader *r, const char *path, const text *t) {
   char why[256] = "";
   size_t i;
-  if (miras_session_load(r->copy, path, why, sizeof why) != MIRAS_OK) die(1, "%s: %s", path, why);
+  if (miras_load(r->copy, path, why, sizeof why) != MIRAS_OK) die(1, "%s: %s", path, why);
   for (i = 0; i < t->n && i < 200; i++) {
     const float *one = miras_session_step(r->session, t->at[i]);
     const float *other = miras_session_step(r->copy, t->at[i]);
@@ -614,7 +614,7 @@ static int loads(reader *r, const char *path, const text *t) {
 
 static void save_user(desk *d, const char *path) {
   char words[256];
-  const miras_result said = miras_session_save(d->reader[1].session, path);
+  const miras_result said = miras_save(d->reader[1].session, path);
   if (said != MIRAS_OK) die(1, "%s: %s", path, miras_result_text(said));
   snprintf(words, sizeof words, "%.240s.words", path);
   counter_save(&d->counter, words);
@@ -808,7 +808,7 @@ static double validate(const miras_model *m, const unsigned char *at, size_t n) 
     if (miras_session_score(s, x, x + 1, 1, &loss) != MIRAS_OK) die(1, "the model cannot be run");
     sum += loss;
   }
-  miras_session_close(s);
+  miras_close(s);
   return n > 1 ? sum / log(2) / (double)(n - 1) : 0;
 }
 
@@ -876,11 +876,11 @@ static void train(const options *o, const text *t) {
               100 * fmin(part, 1), step + 1, mean, (int)left / 60, (int)left % 60);
     }
   }
-  miras_trainer_close(trainer);
-  if (miras_model_save(m, o->model) != MIRAS_OK) die(1, "%s cannot be written", o->model);
+  miras_close(trainer);
+  if (miras_save(m, o->model) != MIRAS_OK) die(1, "%s cannot be written", o->model);
   fprintf(stderr, "%s is written; of %lu bytes kept back it takes %.3f bits a byte\n", o->model,
           (unsigned long)kept, validate(m, t->at + learn, kept));
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* ---- made-up text ---- */
@@ -966,7 +966,7 @@ static void type(const options *o, const text *corpus) {
   if (f) {
     const float *logits;
     fclose(f);
-    if (miras_session_load(d.reader[1].session, o->state, why, sizeof why) != MIRAS_OK)
+    if (miras_load(d.reader[1].session, o->state, why, sizeof why) != MIRAS_OK)
       die(1, "%s: %s", o->state, why);
     snprintf(words, sizeof words, "%.240s.words", o->state);
     counter_load(&d.counter, words);

@@ -108,7 +108,7 @@ static score score_stream(const miras_model *m, const int32_t *tokens, size_t n)
   if (!session) die(1, "there is not enough memory for a session");
   for (i = 0; i + 1 < n; i += piece)
     s.nats += nats_of(session, tokens + i, n - 1 - i < piece ? n - 1 - i : piece);
-  miras_session_close(session);
+  miras_close(session);
   return s;
 }
 
@@ -208,13 +208,13 @@ static void write_sample(const miras_model *m, const vocabulary *v, const int32_
     logits = miras_session_step(s, token);
     n++;
   }
-  miras_session_close(s);
+  miras_close(s);
 }
 
 /* The model, with all that training needs to go on where t is its trainer and not NULL. */
 static void save_model(const miras_model *m, const miras_trainer *t, const vocabulary *v,
                        const char *path) {
-  miras_result result = t ? miras_trainer_save(t, path) : miras_model_save(m, path);
+  const miras_result result = t ? miras_save(t, path) : miras_save(m, path);
   if (result != MIRAS_OK) die(1, "%s cannot be saved: %s", path, miras_result_text(result));
   save_vocabulary(v, path);
 }
@@ -330,7 +330,7 @@ static void fit_parameters(const options *o, miras_model_desc *d) {
     m = miras_model_open(&small, NULL, NULL, 0);
     if (!m) die(1, "there is not enough memory for the model");
     at[i] = (double)count_parameters(m);
-    miras_model_close(m);
+    miras_close(m);
   }
   if (!(at[1] > at[0])) die(2, "--parameters is %d, but no layer has an MLP", o->parameters);
   if (at[0] > o->parameters)
@@ -446,7 +446,7 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
   if (miras_model_desc_differs(miras_model_desc_of(m), miras_model_desc_of(fresh), why, sizeof why))
     die(2, "%s holds another model than these options describe: %s; --resume needs those of the "
            "start", o->out, why);
-  miras_model_close(fresh);
+  miras_close(fresh);
   return m;
 }
 
@@ -461,7 +461,7 @@ static miras_trainer *open_trainer(const options *o, miras_model *m, const miras
   d.parallel = pool;
   t = miras_trainer_open(m, &d, NULL, why, sizeof why);
   if (!t) die(1, "the model cannot be trained: %s", why);
-  if (o->resume && miras_trainer_load(t, o->out, why, sizeof why) != MIRAS_OK)
+  if (o->resume && miras_load(t, o->out, why, sizeof why) != MIRAS_OK)
     die(1, "%s cannot be resumed: %s", o->out, why);
   if (o->resume && miras_trainer_steps(t) == 0)
     die(1, "%s holds no training state: a finished model is saved without it", o->out);
@@ -474,7 +474,7 @@ static double state_kib(const miras_model *m) {
   size_t bytes;
   if (!s) die(1, "there is not enough memory for a session");
   (void)miras_session_state(s, &bytes);
-  miras_session_close(s);
+  miras_close(s);
   return (double)bytes / 1024 / miras_model_desc_of(m)->layers;
 }
 
@@ -591,7 +591,7 @@ static void training_open(training *r, const options *o, const unsigned char *te
     if (!r->pool) die(1, "%d threads cannot be started", o->threads);
   }
   if (o->resume) {
-    miras_model_close(r->m);
+    miras_close(r->m);
     r->m = resume(o, &r->d);
   } else if (!o->from) {
     r->m = miras_model_open(&r->d, NULL, NULL, 0);
@@ -619,8 +619,8 @@ static void training_open(training *r, const options *o, const unsigned char *te
 }
 
 static void training_close(training *r) {
-  miras_trainer_close(r->t);
-  miras_model_close(r->m);
+  miras_close(r->t);
+  miras_close(r->m);
   miras_pool_close(r->pool);
   free(r->tokens), free(r->x), free(r->history.loss), free(r->history.val), free(r->v.code);
   free(r->csv), free(r->svg), free(r->vocab);
@@ -913,7 +913,7 @@ static int generate(const options *o) {
   fputc('\n', stdout);
   if (isatty(STDERR_FILENO)) fprintf(stderr, "%.0f tokens/s\n", o->tokens / (now() - start));
   free(prompt), free(v.code);
-  miras_model_close(m);
+  miras_close(m);
   return 0;
 }
 
@@ -956,7 +956,7 @@ static int evaluate(const options *o) {
     s = score_stream(learns, tokens, count);
     printf("%-44s %13.4f  %13.4f  %14.4f\n", "one pass, the head learning from the text",
            s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
-    miras_model_close(learns);
+    miras_close(learns);
   }
   for (i = 0; i + 1 < count; i += (size_t)window)
     score_positions(session, tokens + i, count - 1 - i < (size_t)window ? count - 1 - i
@@ -965,7 +965,7 @@ static int evaluate(const options *o) {
   s = score_all(windows);
   printf("windows of %-33d %13.4f  %13.4f  %14.4f\n", window, s.nats / log(2) / (double)bytes,
          s.nats / (double)bytes, mean(s));
-  miras_session_close(session);
+  miras_close(session);
   if (count > 1000) {   /* of less, a tenth says nothing */
     printf("one pass, tenth after tenth:");
     for (i = 0; i < 10; i++) printf(i ? " %.4f" : "\n  %.4f", mean(tenths[i]));
@@ -982,7 +982,7 @@ static int evaluate(const options *o) {
   snprintf(title, sizeof title, "loss by position, windows of %d and one pass", window);
   positions_svg(windows, stream, svg, title);
   printf("\nwrote %s\n", svg);
-  miras_model_close(m);
+  miras_close(m);
   free(text), free(tokens), free(v.code);
   return 0;
 }
@@ -1005,7 +1005,7 @@ static int convert(const options *o) {
   save_model(m, NULL, &v, o->out);
   printf("wrote %s\n", o->out);
   free(v.code);
-  miras_model_close(m);
+  miras_close(m);
   return 0;
 }
 
@@ -1028,10 +1028,10 @@ static int emit(const options *o) {
     miras_model *m = open_model(o, 0);
     free(bytes);
     v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
-    n = miras_model_save_to(m, NULL, 0);
+    n = miras_save_to(m, NULL, 0);
     bytes = (unsigned char *)grow(NULL, n, 1);
-    if (miras_model_save_to(m, bytes, n) != n) die(1, "%s cannot be written", o->out);
-    miras_model_close(m);
+    if (miras_save_to(m, bytes, n) != n) die(1, "%s cannot be written", o->out);
+    miras_close(m);
   }
   f = create(o->out);
   fprintf(f, "/* Written by lm emit. Include it behind miras.h in one source file. */\n"
@@ -1042,8 +1042,8 @@ static int emit(const options *o) {
   if (memory)
     fprintf(
       f,
-      "\n/* miras_memory_load_from(m, memory_file, sizeof memory_file, NULL, 0), into a memory of "
-      "the same descriptor;\n * miras_session_load_from, if it is a session's. */\n");
+      "\n/* miras_load_from(m, memory_file, sizeof memory_file, NULL, 0), into a memory or a "
+      "session of the same\n * descriptor. */\n");
   for (i = 0; i < v.count && v.characters; i++)
     fprintf(f, i ? "%s0x%lx," : "\n/* Code points of the tokens. */\n"
                                 "static const uint32_t model_characters[] = {%s0x%lx,",
@@ -1067,7 +1067,7 @@ static int emit(const options *o) {
       "static miras_model *model_init(void *buffer, size_t bytes) {\n"
       "  miras_model_desc d;\n"
       "  miras_model *m = model_describe(&d) ? miras_model_init(buffer, bytes, &d, NULL, 0) : NULL;"
-      "\n  return m && miras_model_load_from(m, model_file, sizeof model_file, NULL, 0) ==\n"
+      "\n  return m && miras_load_from(m, model_file, sizeof model_file, NULL, 0) ==\n"
       "             MIRAS_OK ? m : NULL;\n"
       "}\n",
       name[weights_of(o)]);
@@ -1096,7 +1096,7 @@ static int list_models(const options *o) {
       d = describe(&of, 256);
       if (!(m = miras_model_open(&d, NULL, why, sizeof why))) die(1, "%s", why);
       print_layers(m);
-      miras_model_close(m);
+      miras_close(m);
       return 0;
     }
     for (i = 0; miras_model_desc_field(i) != NULL; i++)
@@ -1153,9 +1153,9 @@ static int read_with(const options *o, const char *page) {
            "  ./lm train                  from nothing, in a minute; ./lm --help has the rest\n",
            page, path);
   free(v.code);
-  miras_model_close(frozen);
-  miras_model_close(learning);
-  miras_model_close(knowing);
+  miras_close(frozen);
+  miras_close(learning);
+  miras_close(knowing);
   return 0;
 }
 

@@ -129,18 +129,19 @@ static void catch_up(const cuda_trainer *t) {
          cudaDeviceSynchronize() == cudaSuccess, "give back what it learned");
 }
 
-static void cuda_trainer_close(cuda_trainer *t) {
+static void cuda_close(void *object) { miras_close(object); }
+
+static void cuda_close(cuda_trainer *t) {
   if (!t) return;
   catch_up(t);
-  miras_trainer_close(t->host);
+  miras_close(t->host);
   cudaFree(t->there.memory), cudaFree(t->memory), cudaFree(t->tokens), cudaFree(t->said);
   if (training_now == t) training_now = NULL;
   free(t);
 }
 
-static miras_result cuda_trainer_load(cuda_trainer *t, const char *path, char *why,
-                                      size_t why_size) {
-  const miras_result result = miras_trainer_load(t->host, path, why, why_size);
+static miras_result cuda_load(cuda_trainer *t, const char *path, char *why, size_t why_size) {
+  const miras_result result = miras_load(t->host, path, why, why_size);
   miras_cuda_options o;
   size_t bytes;
   if (result != MIRAS_OK) return result;
@@ -151,14 +152,14 @@ static miras_result cuda_trainer_load(cuda_trainer *t, const char *path, char *w
   return MIRAS_OK;
 }
 
-static miras_result cuda_trainer_save(const cuda_trainer *t, const char *path) {
+static miras_result cuda_save(const cuda_trainer *t, const char *path) {
   catch_up(t);
-  return miras_trainer_save(t->host, path);
+  return miras_save(t->host, path);
 }
 
-static miras_result cuda_model_save(const miras_model *m, const char *path) {
+static miras_result cuda_save(const miras_model *m, const char *path) {
   if (training_now && training_now->m == m) catch_up(training_now);
-  return miras_model_save(m, path);
+  return miras_save(m, path);
 }
 
 static miras_result cuda_trainer_loss(cuda_trainer *t, const miras_batch *x, int train,
@@ -225,7 +226,7 @@ static cuda_session *cuda_session_open(const miras_model *m, const miras_session
   return s->logits ? s : NULL;
 }
 
-static void cuda_session_close(cuda_session *s) {
+static void cuda_close(cuda_session *s) {
   if (!s) return;
   cudaFree(s->there.memory), cudaFree(s->memory), cudaFree(s->tokens), cudaFree(s->out);
   free(s->logits);
@@ -284,12 +285,11 @@ static void *cuda_session_state(cuda_session *s, size_t *bytes) {
   return miras_cuda_session_state(&s->s, 0, bytes);
 }
 
-#define miras_model_save cuda_model_save
+#define miras_close cuda_close
+#define miras_load cuda_load
+#define miras_save cuda_save
 #define miras_trainer cuda_trainer
 #define miras_trainer_open cuda_trainer_open
-#define miras_trainer_close cuda_trainer_close
-#define miras_trainer_load cuda_trainer_load
-#define miras_trainer_save cuda_trainer_save
 #define miras_trainer_loss cuda_trainer_loss
 #define miras_trainer_backward cuda_trainer_backward
 #define miras_trainer_step cuda_trainer_step
@@ -297,7 +297,6 @@ static void *cuda_session_state(cuda_session *s, size_t *bytes) {
 #define miras_trainer_desc_of cuda_trainer_desc_of
 #define miras_session cuda_session
 #define miras_session_open cuda_session_open
-#define miras_session_close cuda_session_close
 #define miras_session_feed cuda_session_feed
 #define miras_session_step cuda_session_step
 #define miras_session_score cuda_session_score

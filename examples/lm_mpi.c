@@ -15,7 +15,7 @@
  *     mpirun -n 2 ./yours_mpi ...
  *
  * It opens its trainer for the whole batch, calls miras_trainer_loss, _backward and _step in
- * every process, and miras_trainer_close when it has learned; from there on only the first process
+ * every process, and miras_close when it has learned; from there on only the first process
  * goes on. A loss is a mean over a share's targets, and shares count alike, whatever they have.
  *
  *     --shares 3     one process takes the shares of three in turn: a batch larger than memory
@@ -45,17 +45,17 @@ static void stop(const char *why) {
   exit(2);
 }
 
-/* A trainer whose batch is a share; the sums of a step's gradients, and behind them its loss. */
-typedef struct mpi_trainer {
+/* The trainer, whose batch is a share; the sums of a step's gradients, and behind them its loss. */
+static struct {
   const miras_model *model;
   miras_trainer *t;
   float *sum, *part;
   int count;
-} mpi_trainer;
+} mpi;
 
-static mpi_trainer *mpi_trainer_open(miras_model *m, const miras_trainer_desc *d,
-                                     const miras_allocator *allocator, char *why, size_t why_size) {
-  mpi_trainer *t = (mpi_trainer *)calloc(1, sizeof *t);
+static miras_trainer *mpi_trainer_open(miras_model *m, const miras_trainer_desc *d,
+                                       const miras_allocator *allocator, char *why,
+                                       size_t why_size) {
   miras_trainer_desc own = *d;
   size_t count;
   if (!shares) shares = ranks;
@@ -63,25 +63,25 @@ static mpi_trainer *mpi_trainer_open(miras_model *m, const miras_trainer_desc *d
   if (ranks > 1 && d->carried)
     stop("--carry needs one process: a text may go on in another process than it stood in");
   if (d->batch % shares) stop("--batch must be a multiple of the processes, or of --shares");
+  if (mpi.t) stop("there is one trainer at a time");
   own.batch = d->batch / shares;
-  if (!t) return NULL;
-  t->model = m;
-  t->t = miras_trainer_open(m, &own, allocator, why, why_size);
-  if (!t->t) return NULL;
+  mpi.model = m;
+  mpi.t = miras_trainer_open(m, &own, allocator, why, why_size);
+  if (!mpi.t) return NULL;
   (void)miras_model_params(m, &count);
   if (count >= INT_MAX) stop("the model has more parameters than MPI counts");
-  t->count = (int)count + 1;
-  t->sum = (float *)malloc(2 * (count + 1) * sizeof *t->sum);
-  if (!t->sum) return NULL;
-  t->part = t->sum + t->count;
-  return t;
+  mpi.count = (int)count + 1;
+  mpi.sum = (float *)malloc(2 * (count + 1) * sizeof *mpi.sum);
+  if (!mpi.sum) return NULL;
+  mpi.part = mpi.sum + mpi.count;
+  return mpi.t;
 }
 
-static void mpi_trainer_close(mpi_trainer *t) {
-  if (!t) return;
-  miras_trainer_close(t->t);
-  free(t->sum);
-  free(t);
+static void mpi_close(void *object) {
+  miras_close(object);
+  if (!object || object != mpi.t) return;
+  free(mpi.sum);
+  mpi.t = NULL;
 #ifdef MPI_TRAINS
   if (rank) {
     MPI_Finalize();
@@ -128,67 +128,44 @@ static miras_batch share_of(const miras_model *m, const miras_batch *whole, size
 }
 
 /* Learn from this process's shares of a step, and all processes' gradients and loss together. */
-static miras_result mpi_learn(mpi_trainer *t, const miras_batch *x, float *loss) {
+static miras_result mpi_trainer_loss(miras_trainer *t, const miras_batch *x, int train,
+                                     float *loss) {
   const int each = x->batch / shares, own = ranks > 1 ? 1 : shares;
-  const int count = t->count - 1;
-  float *grads = miras_trainer_grads(t->t);
+  const int count = mpi.count - 1;
+  float *grads = miras_trainer_grads(t);
   const size_t bytes = (size_t)count * sizeof *grads;
   int s, i;
+  if (!train) return miras_trainer_loss(t, x, 0, loss);
   if (x->outputs || x->hidden || x->losses)
     stop("a process has outputs, hidden rows and losses of its own share alone");
   for (s = 0; s < own; s++) {
     const size_t row = (size_t)(ranks > 1 ? rank : s) * (size_t)each;
-    const miras_batch share = share_of(t->model, x, row, each);
-    miras_result result = miras_trainer_loss(t->t, &share, 1, &t->part[count]);
+    const miras_batch share = share_of(mpi.model, x, row, each);
+    miras_result result = miras_trainer_loss(t, &share, 1, &mpi.part[count]);
     if (result != MIRAS_OK) return result;
-    miras_trainer_backward(t->t, NULL);
-    memcpy(t->part, grads, bytes);
+    miras_trainer_backward(t, NULL);
+    memcpy(mpi.part, grads, bytes);
     memset(grads, 0, bytes);
-    if (ranks == 1) add(t->sum, t->part, t->count, !s);
+    if (ranks == 1) add(mpi.sum, mpi.part, mpi.count, !s);
   }
-  if (ranks > 1 && ordered) add_in_order(t->sum, t->part, t->count);
+  if (ranks > 1 && ordered) add_in_order(mpi.sum, mpi.part, mpi.count);
   else if (ranks > 1)
-    MPI_Allreduce(t->part, t->sum, t->count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  for (i = 0; i < t->count; i++) t->sum[i] /= (float)shares;
-  memcpy(grads, t->sum, bytes);
-  *loss = t->sum[count];
+    MPI_Allreduce(mpi.part, mpi.sum, mpi.count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  for (i = 0; i < mpi.count; i++) mpi.sum[i] /= (float)shares;
+  memcpy(grads, mpi.sum, bytes);
+  *loss = mpi.sum[count];
   return MIRAS_OK;
 }
 
-static miras_result mpi_trainer_loss(mpi_trainer *t, const miras_batch *x, int train,
-                                     float *loss) {
-  return train ? mpi_learn(t, x, loss) : miras_trainer_loss(t->t, x, 0, loss);
-}
-
-static miras_result mpi_trainer_backward(mpi_trainer *t, const miras_batch_grad *g) {
+static miras_result mpi_trainer_backward(miras_trainer *t, const miras_batch_grad *g) {
   (void)t;                         /* the loss has brought the gradients with it                  */
   if (g) stop("a loss of the caller's own is not shared out");
   return MIRAS_OK;
 }
 
-static miras_result mpi_trainer_step(mpi_trainer *t, const miras_adamw_options *o, float rate,
-                                     float *norm) {
-  return miras_trainer_step(t->t, o, rate, norm);
-}
-
 #ifndef MPI_TRAINS
-static uint64_t mpi_trainer_steps(const mpi_trainer *t) { return miras_trainer_steps(t->t); }
-
-static const miras_trainer_desc *mpi_trainer_desc_of(const mpi_trainer *t) {
-  return miras_trainer_desc_of(t->t);
-}
-
-static miras_result mpi_trainer_load(mpi_trainer *t, const char *path, char *why,
-                                     size_t why_size) {
-  return miras_trainer_load(t->t, path, why, why_size);
-}
-
-static miras_result mpi_trainer_save(const mpi_trainer *t, const char *path) {
-  return rank ? MIRAS_OK : miras_trainer_save(t->t, path);
-}
-
-static miras_result mpi_model_save(const miras_model *m, const char *path) {
-  return rank ? MIRAS_OK : miras_model_save(m, path);
+static miras_result mpi_save(const void *object, const char *path) {
+  return rank ? MIRAS_OK : miras_save(object, path);
 }
 
 /* All go by one clock, because what a step does depends on it. */
@@ -200,21 +177,15 @@ static int mpi_clock(clockid_t which, struct timespec *t) {
 
 #define clock_gettime mpi_clock
 #define sigaction(signal, action, old) ((void)(action))   /* mpirun ends all of them              */
-#define miras_model_save mpi_model_save
-#define miras_trainer_load mpi_trainer_load
-#define miras_trainer_save mpi_trainer_save
-#define miras_trainer_steps mpi_trainer_steps
-#define miras_trainer_desc_of mpi_trainer_desc_of
+#define miras_save mpi_save
 #define MPI_LM
 #define MPI_TRAINS "lm.c"
 #endif
 
-#define miras_trainer mpi_trainer
 #define miras_trainer_open mpi_trainer_open
-#define miras_trainer_close mpi_trainer_close
+#define miras_close mpi_close
 #define miras_trainer_loss mpi_trainer_loss
 #define miras_trainer_backward mpi_trainer_backward
-#define miras_trainer_step mpi_trainer_step
 #define main single_main
 #include MPI_TRAINS
 #undef main

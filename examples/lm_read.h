@@ -61,7 +61,7 @@ static void reader_back(reader *r) {
 }
 
 static void reader_close(reader *r) {
-  miras_session_close(r->session);
+  miras_close(r->session);
   free(r->kept);
 }
 

@@ -607,7 +607,7 @@ static void train(int steps, int seed) {
       fprintf(stderr, "step %d of %d: %.3f bits a tic, %.0f s left\n", i + 1, steps,
               (double)mean / log(2), difftime(time(NULL), begin) / (i + 1) * (steps - i - 1));
   }
-  miras_trainer_close(t);
+  miras_close(t);
   for (i = 0; i < player_count; i++) free(seen_by[0][i]), free(seen_by[1][i]);
   free(vectors);
   free(classes);
@@ -1153,9 +1153,9 @@ int main(int argc, char **argv) {
   for (i = 0; i < ROWS; i++) learner_free(&row[i]);
   for (i = 0; i < player_count; i++) free(players[i].tics), free(players[i].mirrored);
   free(line);
-  miras_server_close(game.still), miras_server_close(game.learning);
-  miras_model_close(game.model), miras_model_close(game.trained);
-  miras_memory_close(game.matrix);
-  miras_memory_close(game.cold[0]), miras_memory_close(game.cold[1]);
+  miras_close(game.still), miras_close(game.learning);
+  miras_close(game.model), miras_close(game.trained);
+  miras_close(game.matrix);
+  miras_close(game.cold[0]), miras_close(game.cold[1]);
   return rollback && file && !allocated ? 0 : 1;
 }

@@ -121,11 +121,11 @@ int main(void) {
   /* Rollback, then a file, read into a memory that knows nothing. */
   memcpy(state, snapshot, state_bytes);
   undone = error_of(yaad);
-  if (miras_memory_save(yaad, file) != MIRAS_OK) return puts("cannot write colours.memory"), 1;
+  if (miras_save(yaad, file) != MIRAS_OK) return puts("cannot write colours.memory"), 1;
   copy = miras_memory_open_file(file, NULL, NULL, NULL, why, sizeof why);
   if (!copy) return puts(why), 1;
   restored = error_of(copy);
-  miras_memory_close(copy);
+  miras_close(copy);
   remove(file);
 
   printf("\nA broken sensor reports, once, that teal is %d %d %d.\n\n", level(nonsense[0]),

@@ -799,11 +799,11 @@ static void writer_settle(writer *w) {
 }
 
 static void writer_close(writer *w) {
-  miras_server_close(w->server);
+  miras_close(w->server);
 #ifdef MIRAS_PTHREADS
   miras_pool_close(w->pool);
 #endif
-  miras_session_close(w->s);
+  miras_close(w->s);
   free(w->logits), free(w->before);
 }
 
@@ -902,7 +902,7 @@ static size_t cache_read(const char *path, miras_session *s, const tokens *promp
   else if (head.count < prompt->count &&
            memcmp(rest, prompt->at, (size_t)head.count * sizeof(int32_t)) == 0) {
     rest += head.count * sizeof(int32_t);
-    if (miras_session_load_from(s, rest, (size_t)head.bytes, NULL, 0) == MIRAS_OK)
+    if (miras_load_from(s, rest, (size_t)head.bytes, NULL, 0) == MIRAS_OK)
       seen = (size_t)head.count;
     else why = "is of another model";
   }
@@ -915,7 +915,7 @@ static size_t cache_read(const char *path, miras_session *s, const tokens *promp
  * and nothing else. */
 static void cache_write(const char *path, const miras_session *s, const tokens *prompt,
                         size_t count, uint64_t model) {
-  const size_t n = miras_session_save_to(s, NULL, 0), tokens_size = count * sizeof(int32_t);
+  const size_t n = miras_save_to(s, NULL, 0), tokens_size = count * sizeof(int32_t);
   char *bytes = (char *)grow(NULL, n + tokens_size, 1), *part = NULL;
   cache_head head = {{'m', 'i', 'r', 'a', 'p', 'r', 'o', 'm'}, CACHE_VERSION, 0, 0, 0, 0};
   FILE *f = new_file(path, &part);
@@ -927,7 +927,7 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
   head.count = count;
   head.bytes = n;
   memcpy(bytes, prompt->at, tokens_size);
-  miras_session_save_to(s, bytes + tokens_size, n);
+  miras_save_to(s, bytes + tokens_size, n);
   head.sum = cache_sum(head, bytes, n + tokens_size);
   if (f) {
     good = fwrite(&head, sizeof head, 1, f) == 1 &&
@@ -1028,7 +1028,7 @@ int main(int argc, char **argv) {
   vocab = miras_model_desc_of(m)->vocab;
   memset(&v, 0, sizeof v);
   memset(&prompt, 0, sizeof prompt);
-  if (o->save && miras_model_save(m, o->save) != MIRAS_OK)
+  if (o->save && miras_save(m, o->save) != MIRAS_OK)
     die(1, "--save is %s, which cannot be written", o->save);
   if (o->info) say_info(o, &d);
   if (o->info || (o->save && !o->prompt && !o->file && !o->ids)) return 0;
@@ -1043,7 +1043,7 @@ int main(int argc, char **argv) {
   read_prompt(o, &v, &prompt, vocab);
   writer_open(&w, m, (int)o->threads, o->save_state != NULL);
   if (o->state) {
-    const miras_result result = miras_session_load(w.s, o->state, NULL, 0);
+    const miras_result result = miras_load(w.s, o->state, NULL, 0);
     if (result != MIRAS_OK)
       die(1, "--state is %s, which is no state of this model: %s", o->state,
           miras_result_text(result));
@@ -1051,9 +1051,9 @@ int main(int argc, char **argv) {
   if (o->score) say_score(m, &w, &prompt);
   else write_text(o, m, &w, &v, &prompt);
   writer_settle(&w);
-  if (o->save_state && miras_session_save(w.s, o->save_state) != MIRAS_OK)
+  if (o->save_state && miras_save(w.s, o->save_state) != MIRAS_OK)
     die(1, "--save-state is %s, which cannot be written", o->save_state);
   writer_close(&w);
-  miras_model_close(m);
+  miras_close(m);
   return 0;
 }

@@ -164,7 +164,7 @@ static double alone(house *h, int steps) {
     took = now() - start;
     if (took < best) best = took;
   }
-  miras_session_close(s);
+  miras_close(s);
   return 1 / best;
 }
 
@@ -427,9 +427,9 @@ int main(int count, char **text) {
          o.prompt, among);
   for (i = (size_t)o.prompt; i >= 64; i = i > 256 ? 256 : i / 4) newcomer(&h, among, i);
   drafts(&h);
-  miras_server_close(h.server);
+  miras_close(h.server);
   miras_pool_close(pool);
-  miras_model_close(h.model);
+  miras_close(h.model);
   free(h.users), free(h.parts), free(h.states), free(h.logits), free(h.calls), free(h.prefix);
   return 0;
 }

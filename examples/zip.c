@@ -82,9 +82,9 @@ static void predictor_open(predictor *p, int every) {
 }
 
 static void predictor_close(predictor *p) {
-  miras_trainer_close(p->trainer);
-  miras_session_close(p->session);
-  miras_model_close(p->model);
+  miras_close(p->trainer);
+  miras_close(p->session);
+  miras_close(p->model);
 }
 
 /* 2^30 * 2^(-x / 65536), x >= 0, by whole numbers */

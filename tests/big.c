@@ -159,15 +159,15 @@ static void check_text(const miras_model *m, int prefix, int suffix) {
   miras_session_feed(steps, text, NULL, (size_t)prefix);
   for (i = 0; i < suffix; i++) miras_session_step(steps, text[prefix + i]);
   same_sessions(whole, steps, vocab, "a prefill and its steps");
-  miras_session_close(whole);
-  miras_session_close(steps);
+  miras_close(whole);
+  miras_close(steps);
   free(text);
 }
 
 static void check_suffix(const miras_model_desc *d, int prefix, int suffix) {
   miras_model *m = open_model(d);
   check_text(m, prefix, suffix);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 static void run_row(const char *name, int layers) {
@@ -200,17 +200,17 @@ static void run_weights(const char *name, int ignored) {
   (void)ignored;
   for (weights = 1; weights < 3 && strcmp(word[weights], name) != 0; weights++) ;
   m = open_model(&d);
-  size = miras_model_save_to(m, NULL, 0);
+  size = miras_save_to(m, NULL, 0);
   bytes = room(size);
-  if (miras_model_save_to(m, bytes, size) != size) fault("it cannot be saved");
-  miras_model_close(m);
+  if (miras_save_to(m, bytes, size) != size) fault("it cannot be saved");
+  miras_close(m);
   d.weights = (miras_weights)weights;
   m = miras_model_open(&d, NULL, NULL, 0);
   if (!m) give_up("model", "it cannot be opened");
-  if (miras_model_load_from(m, bytes, size, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
+  if (miras_load_from(m, bytes, size, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
   free(bytes);
   check_text(m, 75, 38);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* ---- training ---- */
@@ -288,13 +288,13 @@ static void check_training(const miras_model_desc *d, int batch, int length) {
     g[k] = (float *)room(n * sizeof *g[k]);
     memcpy(g[k], miras_trainer_grads(tr), n * sizeof *g[k]);
     if (k) check_slope(tr, m, g[1], text, next, batch, length);
-    miras_trainer_close(tr);
+    miras_close(tr);
   }
   if (!isfinite(loss[0])) fault("the loss is %g", (double)loss[0]);
   if (!all_finite(g[0], n)) fault("the gradient is not finite");
   if (memcmp(&loss[0], &loss[1], sizeof loss[0])) fault("two threads have another loss");
   if (memcmp(g[0], g[1], n * sizeof *g[0])) fault("two threads have another gradient");
-  miras_model_close(m);
+  miras_close(m);
   miras_pool_close(pool);
   free(g[0]); free(g[1]); free(text); free(next);
 }
@@ -331,8 +331,8 @@ static void run_score(const char *name, int ignored) {
   said = score_of(s, text, text + 1, T);
   printf("%.6f nats; ", said / T);
   if (!(fabs(said - sum) <= 1e-5 * sum)) fault("a score of %.8g, its logits say %.8g", said, sum);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
   free(text);
 }
 
@@ -433,8 +433,8 @@ static void check_split(const miras_memory_desc *d, int length, int piece) {
   for (i = 0; i < n && memcmp(&y[i], &z[i], sizeof y[i]) == 0; i++) ;
   if (i < n) fault("token %d: calls of %d differ from one", (int)(i / in.out), piece);
   same_states(a, b, "one call and many");
-  miras_memory_close(a);
-  miras_memory_close(b);
+  miras_close(a);
+  miras_close(b);
   free(y); free(z);
   empty(&in);
 }
@@ -475,7 +475,7 @@ static float *with_threads(const miras_memory_desc *given, int threads, input *i
   if (miras_memory_backward(m, &in->x, tape, dy, &g, all + y, NULL) != MIRAS_OK)
     fault("backward is refused");
   free(tape);
-  miras_memory_close(m);
+  miras_close(m);
   miras_pool_close(pool);
   return all;
 }
@@ -518,10 +518,10 @@ static void run_state(const char *name, int heads) {
   printf("%.1f MB; ", (double)state / 1e6);
   if (state < 16000000) fault("a state of only %lu bytes", (unsigned long)state);
   go(a, &in, 0, CUT, T, y);
-  size = miras_memory_save_to(a, NULL, 0);
+  size = miras_save_to(a, NULL, 0);
   bytes = room(size);
-  if (miras_memory_save_to(a, bytes, size) != size) fault("it cannot be saved");
-  if (miras_memory_load_from(b, bytes, size, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
+  if (miras_save_to(a, bytes, size) != size) fault("it cannot be saved");
+  if (miras_load_from(b, bytes, size, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
   free(bytes);
   same_states(a, b, "saved and loaded");
   go(a, &in, CUT, T, T, y);
@@ -530,8 +530,8 @@ static void run_state(const char *name, int heads) {
   if (memcmp(y + CUT * in.out, y + (T + CUT) * in.out, (T - CUT) * in.out * sizeof *y))
     fault("answers differ after a load");
   if (!all_finite(y, T * in.out)) fault("an answer is not finite");
-  miras_memory_close(a);
-  miras_memory_close(b);
+  miras_close(a);
+  miras_close(b);
   free(y);
   empty(&in);
 }
@@ -553,15 +553,15 @@ static void run_session(const char *name, int heads) {
   b = open_session(m);
   printf("%.1f MB; ", (double)miras_model_state_size(m) / 1e6);
   miras_session_feed(a, text, NULL, CUT);
-  if (miras_session_save(a, path) != MIRAS_OK) fault("it cannot be saved");
-  if (miras_session_load(b, path, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
+  if (miras_save(a, path) != MIRAS_OK) fault("it cannot be saved");
+  if (miras_load(b, path, NULL, 0) != MIRAS_OK) fault("it cannot be loaded");
   unlink(path);
   miras_session_feed(a, text + CUT, NULL, T - CUT);
   miras_session_feed(b, text + CUT, NULL, T - CUT);
   same_sessions(a, b, 512, "gone on after a load");
-  miras_session_close(a);
-  miras_session_close(b);
-  miras_model_close(m);
+  miras_close(a);
+  miras_close(b);
+  miras_close(m);
   free(text);
 }
 
@@ -578,9 +578,9 @@ static void run_prefill(const char *name, int layers) {
     miras_session_feed(b, text + i, NULL, (size_t)(T - i < 977 ? T - i : 977));
   same_sessions(a, b, 512, "one prefill and many");
   if (miras_session_position(a) != T) fault("its position is not 100000");
-  miras_session_close(a);
-  miras_session_close(b);
-  miras_model_close(m);
+  miras_close(a);
+  miras_close(b);
+  miras_close(m);
   free(text);
 }
 

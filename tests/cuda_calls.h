@@ -180,7 +180,7 @@ static int run(const memory_case *c, int way, made *to) {
     memcpy(state + i * m->plan.weights, m->state + 16 + i * m->plan.head_state,
            m->plan.weights * sizeof(float));
   keep(to, MIRAS__INPUT_COUNT + 1, HOST, state, tasks * m->plan.weights);
-  miras_memory_close(m);
+  miras_close(m);
   return 0;
 }
 

@@ -128,6 +128,6 @@ static int one_memory(miras_preset kind, int chunk, const miras_parallel *parall
   *h = hash_of(*h, dparams, count * sizeof(float));
   free(tape);
   free(dparams);
-  miras_memory_close(m);
+  miras_close(m);
   return 0;
 }

@@ -64,16 +64,17 @@ static void fuzz_check(int ok, const char *what) {
   abort();
 }
 
+static void *fuzz_object(int kind) {
+  return kind == FUZZ_MODEL ? (void *)fuzz_trainer
+       : kind == FUZZ_MEMORY ? (void *)fuzz_memory : (void *)fuzz_session;
+}
+
 static size_t fuzz_save(int kind, void *to, size_t capacity) {
-  return kind == FUZZ_MODEL ? miras_trainer_save_to(fuzz_trainer, to, capacity)
-       : kind == FUZZ_MEMORY ? miras_memory_save_to(fuzz_memory, to, capacity)
-       : miras_session_save_to(fuzz_session, to, capacity);
+  return miras_save_to(fuzz_object(kind), to, capacity);
 }
 
 static miras_result fuzz_load(int kind, const void *from, size_t n) {
-  return kind == FUZZ_MODEL ? miras_trainer_load_from(fuzz_trainer, from, n, NULL, 0)
-       : kind == FUZZ_MEMORY ? miras_memory_load_from(fuzz_memory, from, n, NULL, 0)
-       : miras_session_load_from(fuzz_session, from, n, NULL, 0);
+  return miras_load_from(fuzz_object(kind), from, n, NULL, 0);
 }
 
 static uint64_t fuzz_look(int kind) {
@@ -115,12 +116,12 @@ static void fuzz_describe(miras_model_desc *d, miras_preset kind) {
 static void fuzz_add(const miras_model_desc *d) {
   miras_model *m = miras_model_open(d, NULL, NULL, 0);
   fuzz_check(m != NULL, "no model of a row or pattern");
-  fuzz_size[fuzz_files] = miras_model_save_to(m, NULL, 0);
+  fuzz_size[fuzz_files] = miras_save_to(m, NULL, 0);
   fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
   fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
-  miras_model_save_to(m, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
+  miras_save_to(m, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
   fuzz_files++;
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* Two files of every row of the table, where the second descriptor means something. */
@@ -300,12 +301,12 @@ static void fuzz_run(miras_model *m, const unsigned char *file, size_t n) {
   (void)miras_session_learn(s, classes, values);
   fuzz_check(miras_session_feed(s, tokens, numbers, 1) != NULL, "a step refuses");
   (void)score_of(s, tokens, tokens, 3);
-  miras_session_close(s);
+  miras_close(s);
   t = miras_trainer_open(m, &room, NULL, NULL, 0);
   fuzz_check((t != NULL) == (miras_trainer_size(m, &room, NULL, 0) != 0), "no trainer");
   if (t) {
     if (file)
-      fuzz_check(miras_trainer_load_from(t, file, n, NULL, 0) == MIRAS_OK,
+      fuzz_check(miras_load_from(t, file, n, NULL, 0) == MIRAS_OK,
                  "a trainer refuses its file");
     x.batch = 1, x.length = 4;
     x.tokens = tokens, x.vectors = numbers, x.classes = classes, x.values = values;
@@ -313,7 +314,7 @@ static void fuzz_run(miras_model *m, const unsigned char *file, size_t n) {
     fuzz_check(miras_trainer_backward(t, &g) == MIRAS_OK, "backward refuses");
     (void)norm_of_step(t, &adamw, 0.01f);
   }
-  miras_trainer_close(t);
+  miras_close(t);
   free(tokens);
   free(numbers);
 }
@@ -338,7 +339,7 @@ static void fuzz_open(unsigned char *file, size_t n) {
     fuzz_hybrids += d->pattern[0] != 0;
     fuzz_rowed += d->inputs[0] || d->outputs[0] || d->layer[0].memory.groups[0];
     fuzz_run(m, file, n);
-    miras_model_close(m);
+    miras_close(m);
   }
   fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
 }
@@ -381,7 +382,7 @@ static void fuzz_open_memory(unsigned char *file, size_t n) {
   if (m) {
     fuzz_opened++;
     fuzz_write_to(m);
-    miras_memory_close(m);
+    miras_close(m);
   }
   fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
 }
@@ -455,15 +456,15 @@ static void fuzz_right(const miras_model_desc *d, size_t size) {
   fuzz_check(miras_model_size(&e, NULL, 0) == size, "resolved it has another size");
   m = miras_model_open(d, NULL, NULL, 0);
   if (!m) return;
-  bytes = miras_model_save_to(m, NULL, 0);
+  bytes = miras_save_to(m, NULL, 0);
   file = (unsigned char *)malloc(bytes ? bytes : 1);
-  fuzz_check(file && bytes && miras_model_save_to(m, file, bytes) == bytes, "it does not save");
+  fuzz_check(file && bytes && miras_save_to(m, file, bytes) == bytes, "it does not save");
   memset(&f, 0, sizeof f);
   fuzz_check(miras_model_desc_from(&f, file, bytes) == MIRAS_OK, "its file is none");
   fuzz_check(!miras_model_desc_differs(&e, &f, why, sizeof why), "its file says another model");
   if (!d->weights) fuzz_run(m, file, bytes);
   free(file);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* A descriptor of any texts, and the memory of its first layer on its own. */
@@ -502,7 +503,7 @@ static void fuzz_descriptor(const uint8_t *data, size_t n) {
   fuzz_said(size == 0, why);
   m = size ? miras_memory_open(&one, NULL, NULL, 0) : NULL;
   if (m) fuzz_write_to(m);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -541,9 +542,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (result != MIRAS_OK) {
     fuzz_check(result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_MISMATCH ||
                (kind == FUZZ_SESSION && result == MIRAS_ERR_WEIGHTS), "a strange result");
-    if (result == MIRAS_ERR_WEIGHTS)
-      fuzz_check(miras_session_adopt_from(fuzz_session, file, n, NULL, 0) == MIRAS_OK &&
+    if (result == MIRAS_ERR_WEIGHTS) {
+      miras_session_adopt(fuzz_session, 1);
+      fuzz_check(fuzz_load(kind, file, n) == MIRAS_OK &&
                  fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK, "no adoption");
+      miras_session_adopt(fuzz_session, 0);
+    }
     fuzz_check(fuzz_look(kind) == fuzz_print[kind], "an error has changed the object");
   } else {
     uint64_t look = fuzz_look(kind);
@@ -828,9 +832,9 @@ int main(int argc, char **argv) {
   }
   free(input);
   for (i = 0; i < fuzz_files; i++) free(fuzz_base[i]);
-  miras_session_close(fuzz_session);
-  miras_memory_close(fuzz_memory);
-  miras_model_close(fuzz_model);
+  miras_close(fuzz_session);
+  miras_close(fuzz_memory);
+  miras_close(fuzz_model);
   return 0;
 }
 #endif

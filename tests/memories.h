@@ -999,7 +999,7 @@ HELP miras_memory *open_memory(const data *x) {
   params = miras_memory_params(m, &count);
   if (count != x->params.count) {
     failed("%zu outer parameters, not %zu: %s", count, x->params.count, label(&x->d));
-    miras_memory_close(m);
+    miras_close(m);
     return NULL;
   }
   memcpy(params, x->params.f, count * sizeof(float));

@@ -96,7 +96,7 @@ static int memory(const char *name, const miras_memory_desc *d) {
     free(tape);
   }
 #endif
-  miras_memory_close(m);
+  miras_close(m);
   return 0;
 }
 
@@ -156,7 +156,7 @@ static int model(const char *name, const miras_model_desc *d) {
   if (!logits) return 1;
   h = hash_of(h, logits, 13 * sizeof(float));
   printf("model %s %08lx\n", name, (unsigned long)(h & 0xffffffffu));
-  miras_session_close(s);
+  miras_close(s);
 #ifndef MIRAS_NO_TRAINING
   {
     miras_trainer_desc room;
@@ -173,10 +173,10 @@ static int model(const char *name, const miras_model_desc *d) {
     }
     if (!(loss > 0)) return 1;
     printf("training %s %08lx\n", name, (unsigned long)(hash_of(h, &loss, 4) & 0xffffffffu));
-    miras_trainer_close(t);
+    miras_close(t);
   }
 #endif
-  miras_model_close(m);
+  miras_close(m);
   return 0;
 }
 

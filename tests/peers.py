@@ -59,7 +59,7 @@ class Library:
                 ('miras_memory_size', size, [any_pointer, ctypes.c_char_p, size]),
                 ('miras_memory_open', any_pointer, [any_pointer, any_pointer, ctypes.c_char_p,
                                                     size]),
-                ('miras_memory_close', None, [any_pointer]),
+                ('miras_close', None, [any_pointer]),
                 ('miras_memory_params', any_pointer, [any_pointer, any_pointer]),
                 ('miras_memory_reset', None, [any_pointer]),
                 ('miras_memory_tape_size', size, [any_pointer, whole]),
@@ -172,7 +172,7 @@ class Miras(torch.autograd.Function):
                             dparams.data_ptr() if dparams is not None else None,
                             dstate.data_ptr() if dstate is not None else None) != 0:
             raise ValueError('miras_memory_backward failed')
-        c.miras_memory_close(memory)
+        c.miras_close(memory)
         return (None,) * 5 + tuple(grads[n].to(t.dtype) for n, t in zip(names, tensors))
 
 

@@ -73,15 +73,15 @@ static int one_model(miras_preset kind, uint64_t *h) {
     logits = miras_session_step(s, token);
     if (!logits) return 1;
   }
-  count = miras_session_save_to(s, file, sizeof file);
+  count = miras_save_to(s, file, sizeof file);
   if (count < 100 || count > sizeof file) return 1;
   *h = hash_of_file(*h, file, count);
-  count = miras_model_save_to(m, file, sizeof file);
+  count = miras_save_to(m, file, sizeof file);
   if (count < 1000 || count > sizeof file) return 1;
   *h = hash_of_file(*h, file, count);
-  miras_session_close(s);
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(t);
+  miras_close(m);
   return 0;
 }
 

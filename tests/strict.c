@@ -32,7 +32,7 @@ static void memories(const char *word) {
   expect("size of a memory", miras_memory_size(&d, why, sizeof why) > 0, why, word);
   m = miras_memory_open(&d, NULL, why, sizeof why);
   expect("memory", m != NULL, why, word);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 #ifdef MIRAS_NO_MODEL
@@ -56,17 +56,17 @@ static void objects(const char *word) {
   m = miras_model_open(&d, NULL, why, sizeof why);
   expect("model", m != NULL, why, word);
   if (!model) model = m;
-  else miras_model_close(m);
+  else miras_close(m);
   if (!model) return;
   t = miras_trainer_open(model, &room, NULL, why, sizeof why);
   expect("trainer", t != NULL, why, word);
-  miras_trainer_close(t);
+  miras_close(t);
   s = miras_session_open(model, NULL, NULL, why, sizeof why);
   expect("session", s != NULL, why, word);
-  miras_session_close(s);
+  miras_close(s);
   all = miras_server_open(model, NULL, NULL, why, sizeof why);
   expect("server", all != NULL, why, word);
-  miras_server_close(all);
+  miras_close(all);
 }
 #endif
 

@@ -120,7 +120,7 @@ static void named_models(void) {
     assert_non_null(m);
     assert_int_equal(miras_model_desc_of(m)->layers, layers[i]);
     assert_int_equal(d.pattern[0] != 0 || miras__attends(d.layer[0].type), attends[i]);
-    miras_model_close(m);
+    miras_close(m);
   }
   assert_int_equal(miras_model_preset(&d, miras_preset_find("qwen3.5"), 10), MIRAS_OK);
   assert_string_equal(d.pattern, "(mmma)*2mm");
@@ -275,7 +275,7 @@ static void presets_are_valid(void **state) {
       assert_non_null(m);
       if (!miras_trainer_size(m, &t, why, sizeof why))
         fail_msg("model preset %s, training: %s", miras_preset_name((miras_preset)i), why);
-      miras_model_close(m);
+      miras_close(m);
     }
   }
   {
@@ -316,11 +316,11 @@ static void defaults_are_filled_in(void **state) {
   assert_near(r->sharpness, 10, 0);
   again = *r;
   assert_int_equal(miras_memory_size(&again, NULL, 0), miras_memory_size(&d, NULL, 0));
-  miras_memory_close(m);
+  miras_close(m);
   m = miras_memory_open(&again, NULL, NULL, 0);
   assert_non_null(m);
   assert_memory_equal(miras_memory_desc_of(m), &again, sizeof again);
-  miras_memory_close(m);
+  miras_close(m);
 
   memset(&d, 0, sizeof d);
   d.architecture = MIRAS_ARCH_MATRIX;
@@ -332,7 +332,7 @@ static void defaults_are_filled_in(void **state) {
   r = miras_memory_desc_of(m);
   assert_near(r->threshold, 1, 0);
   assert_near(r->simplex, 1, 0);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* A 0 that could be meant is: a memory of rate 0 learns nothing, whatever its choices, and what has
@@ -362,7 +362,7 @@ static void zeros_are_zeros(void **state) {
     miras_memory_read(m, key, out[1]);
     if (memcmp(out[0], out[1], sizeof(float) * (size_t)miras_memory_desc_of(m)->value_dim))
       fail_msg("%s learns at rate 0", miras_preset_name((miras_preset)i));
-    miras_memory_close(m);
+    miras_close(m);
   }
   assert_int_equal(miras_memory_preset(&d, MIRAS_PRESET_DELTANET_MEMORY), MIRAS_OK);
   d.key_dim = 6;
@@ -435,7 +435,7 @@ static void fields_as_text(void **state) {
       assert_int_equal(miras_model_desc_set(&d, name, text), MIRAS_OK);
     }
     assert_memory_equal(&d, &e, sizeof d);
-    miras_model_close(m);
+    miras_close(m);
   }
   for (i = 0; i < (int)(sizeof wrong / sizeof *wrong); i++)
     assert_int_equal(miras_model_desc_set(&d, wrong[i][0], wrong[i][1]), MIRAS_ERR_ARGUMENT);
@@ -768,7 +768,7 @@ static void carried_states_that_do_not_fit(void **state) {
   room.carried = 1;
   assert_int_equal(miras_trainer_size(m, &room, why, sizeof why), 0);
   assert_true(strstr(why, "carried is 1; each has ") == why);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* ---- wrong descriptors ---- */
@@ -1318,7 +1318,7 @@ static void steps_refuse(void **state) {
   miras_trainer_desc td = small_trainer();
   miras_trainer *t = miras_trainer_open(m, &td, NULL, NULL, 0);
   int32_t tokens[9] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
-  const size_t bytes = miras_trainer_save_to(t, NULL, 0);
+  const size_t bytes = miras_save_to(t, NULL, 0);
   unsigned char *before = (unsigned char *)malloc(bytes), *after = (unsigned char *)malloc(bytes);
   const miras_adamw_options usual = MIRAS_ADAMW(0, 0);
   miras_adamw_options o = usual;
@@ -1333,7 +1333,7 @@ static void steps_refuse(void **state) {
   assert_true(isfinite(loss_of(t, tokens, tokens + 1, 1, 8, 1)));
   assert_int_equal(miras_trainer_backward(t, NULL), MIRAS_OK);
   memcpy(grads, miras_trainer_grads(t), count * sizeof *grads);
-  assert_int_equal(miras_trainer_save_to(t, before, bytes), bytes);
+  assert_int_equal(miras_save_to(t, before, bytes), bytes);
   for (i = 0; i < 3; i++) {
     assert_true(isnan(norm_of_step(t, NULL, bad[i])));
     assert_true(isnan(norm_of_step(t, NULL, i ? 1.1e6f : -1.1e6f)));
@@ -1351,7 +1351,7 @@ static void steps_refuse(void **state) {
     assert_true(isnan(norm_of_step(t, NULL, miras_schedule_cosine(3, 0, 9, bad[i], 0.1f))));
   }
   assert_int_equal(miras_trainer_steps(t), 0);
-  assert_int_equal(miras_trainer_save_to(t, after, bytes), bytes);
+  assert_int_equal(miras_save_to(t, after, bytes), bytes);
   assert_memory_equal(before, after, bytes);
   assert_memory_equal(grads, miras_trainer_grads(t), count * sizeof *grads);
   memset(&o, 0, sizeof o);
@@ -1368,8 +1368,8 @@ static void steps_refuse(void **state) {
   free(before);
   free(after);
   free(grads);
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
 }
 
 /* Three fields are called heads; each has a name of its own, and a refusal says it. */
@@ -1579,7 +1579,7 @@ static void refusals_say_why(void **state) {
   SAYS(miras_model_open_file("/nowhere/x", NULL, NULL, NULL, why, sizeof why),
        "could not be opened");
 #undef SAYS
-  miras_model_close(m);
+  miras_close(m);
   assert_int_equal(malloc_count, 0);
 }
 
@@ -1633,7 +1633,7 @@ static void wrong_trainers_are_refused(void **state) {
   assert_true(names(why, "model"));
   assert_int_equal(miras_trainer_size(m, NULL, why, sizeof why), 0);
   assert_true(names(why, "descriptor"));
-  miras_model_close(m);
+  miras_close(m);
   assert_int_equal(malloc_count, 0);
 }
 
@@ -1689,7 +1689,7 @@ static void garbage_is_refused(void **state) {
     if (d.bias == MIRAS_BIAS_CUSTOM || d.retention == MIRAS_RETENTION_CUSTOM) d.custom = NULL;
     (void)miras_memory_size(&d, why, sizeof why);
   }
-  miras_model_close(m);
+  miras_close(m);
 }
 
 static void no_run(void *user, int count, void (*task)(void *, int, int), void *argument) {
@@ -1721,7 +1721,7 @@ static void wrong_parallel_is_refused(void **state) {
   parallel.workers = 1;
   assert_int_equal(miras_trainer_size(m, &d, why, sizeof why), 0);
   assert_true(names(why, "run"));
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* Sizes that do not fit this machine are refused with a sentence, not wrapped around. */
@@ -1779,7 +1779,7 @@ static void limits_are_kept(void **state) {
     assert_non_null(m);
     need = miras_model_size(&d, NULL, 0);
     session = miras_session_size(m, NULL, NULL, 0);
-    miras_model_close(m);
+    miras_close(m);
     for (below = 0; below < 2; below++) {
       char why[256] = "nothing was written", value[24];
       void *buffer = grab(need);
@@ -1793,7 +1793,7 @@ static void limits_are_kept(void **state) {
       malloc_forbidden = 0;
       assert_true((m == NULL) == below);
       if (m) assert_true(miras_model_desc_of(m)->limit == d.limit);
-      miras_model_close(m);
+      miras_close(m);
       free(buffer);
     }
     d.limit = UINT64_MAX;
@@ -1812,9 +1812,9 @@ static void limits_are_kept(void **state) {
       malloc_forbidden = 0;
       assert_true((t == NULL) == below);
       if (t) assert_true(miras_trainer_desc_of(t)->limit == room.limit);
-      miras_trainer_close(t);
+      miras_close(t);
     }
-    miras_model_close(m);
+    miras_close(m);
   }
   if (sizeof(size_t) >= 8) {   /* a session that no machine can hold */
     miras_model_desc d = small_model(MIRAS_PRESET_SOFTMAX_ATTENTION);
@@ -1853,7 +1853,7 @@ static void counts_that_do_not_fit_are_refused(void **state) {
   assert_non_null(m);
   assert_true(miras_memory_tape_size(m, INT_MAX) <= SIZE_MAX / sizeof(float));
   assert_true(miras_memory_tape_size(m, 1) > 0);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* The sentence is cut to the room it has, always ends, and never runs over. */
@@ -1896,7 +1896,7 @@ static void null_memories(miras_memory *m, const miras_memory_desc *d) {
   assert_null(miras_memory_init(buffer, sizeof buffer, NULL, NULL, 0));
   assert_null(miras_memory_init(buffer, 0, d, NULL, 0));
   assert_null(miras_memory_open(NULL, NULL, NULL, 0));
-  miras_memory_close(NULL);
+  miras_close(NULL);
 
   t.length = 2;   /* with key, value and query missing */
   assert_int_equal(miras_memory_forward(m, &t, x, NULL), MIRAS_ERR_ARGUMENT);
@@ -1934,7 +1934,7 @@ static void null_models(miras_model *model, miras_trainer *tr, const miras_model
   assert_null(miras_model_init(NULL, 100000000, md, NULL, 0));
   assert_null(miras_model_init(buffer, sizeof buffer, NULL, NULL, 0));
   assert_null(miras_model_open(NULL, NULL, NULL, 0));
-  miras_model_close(NULL);
+  miras_close(NULL);
   assert_null(miras_trainer_init(NULL, 100000000, model, td, NULL, 0));
   assert_null(miras_trainer_init(buffer, sizeof buffer, model, td, NULL, 0));
   assert_null(miras_trainer_init(buffer, sizeof buffer, NULL, td, NULL, 0));
@@ -1943,7 +1943,7 @@ static void null_models(miras_model *model, miras_trainer *tr, const miras_model
   assert_null(miras_trainer_grads(NULL));
   assert_int_equal(miras_trainer_steps(NULL), 0);
   assert_true(isnan(norm_of_step(NULL, NULL, 0.01f)));
-  miras_trainer_close(NULL);
+  miras_close(NULL);
   assert_true(isnan(loss_of(NULL, tokens, tokens, 1, 4, 0)));
   assert_true(isnan(loss_of(tr, NULL, tokens, 1, 4, 0)));
   assert_true(isnan(loss_of(tr, tokens, NULL, 1, 4, 0)));
@@ -1970,7 +1970,7 @@ static void null_sessions(miras_session *s, const miras_model *model) {
   assert_null(miras_session_init(buffer, sizeof buffer, NULL, NULL, NULL, 0));
   assert_null(miras_session_init(buffer, sizeof buffer, model, NULL, NULL, 0));
   assert_null(miras_session_open(NULL, NULL, NULL, NULL, 0));
-  miras_session_close(NULL);
+  miras_close(NULL);
   assert_null(miras_session_step(NULL, 0));
   assert_null(miras_session_step(s, -1));
   assert_null(miras_session_step(s, 11));
@@ -1988,21 +1988,21 @@ static void null_files(miras_memory *m, miras_model *model, miras_session *s) {
   float x[64] = { 0 };
   miras_model_desc d;
   miras_result result;
-  assert_int_equal(miras_model_load_from(model, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(model, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_desc_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_desc_from(&d, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load_from(m, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load_from(s, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_save(model, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load(model, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_save(m, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load(m, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_save(s, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load(s, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(m, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(s, NULL, 100, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(NULL, x, sizeof x, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_save(model, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load(model, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_save(m, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load(m, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_save(s, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load(s, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_null(miras_model_open_file(NULL, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_ARGUMENT);
   assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, &result, NULL, 0));
@@ -2027,10 +2027,10 @@ static void null_arguments(void **state) {
   null_sessions(s, model);
   null_files(m, model, s);
   miras_pool_close(NULL);
-  miras_session_close(s);
-  miras_trainer_close(tr);
-  miras_model_close(model);
-  miras_memory_close(m);
+  miras_close(s);
+  miras_close(tr);
+  miras_close(model);
+  miras_close(m);
   assert_int_equal(malloc_count, 0);
 }
 
@@ -2051,7 +2051,7 @@ static void write_needs_constant_gates(void **state) {
   t.key = t.value = t.query = x;
   assert_int_equal(miras_memory_forward(m, &t, out, NULL),
                    MIRAS_ERR_ARGUMENT); /* step is missing */
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* Whether a memory can be written without tokens is told, with the field that asks for more; the
@@ -2077,7 +2077,7 @@ static void can_write_says_why(void **state) {
     assert_int_equal(miras_memory_can_write(m, why, sizeof why), k != MIRAS_PRESET_RWKV7_MEMORY);
     assert_int_equal(why[0] != 0, k == MIRAS_PRESET_RWKV7_MEMORY);
     assert_int_equal(isnan(surprise_of_write(m, x, x)) != 0, k == MIRAS_PRESET_RWKV7_MEMORY);
-    miras_memory_close(m);
+    miras_close(m);
   }
   for (i = 0; i < sizeof cases / sizeof *cases; i++) {
     miras_memory_desc d = small_memory(cases[i].kind);
@@ -2097,7 +2097,7 @@ static void can_write_says_why(void **state) {
     assert_int_equal(miras_memory_can_write(m, NULL, 0), 0);
     refuse((size_t)miras_memory_can_write(m, why, sizeof why), why, f, cases[i].value, i);
     assert_true(isnan(surprise_of_write(m, x, x)));
-    miras_memory_close(m);
+    miras_close(m);
   }
   assert_int_equal(miras_memory_can_write(NULL, why, sizeof why), 0);
   assert_string_equal(why, "the memory is NULL");
@@ -2169,10 +2169,6 @@ static void *open_file(const world *w, const miras_allocator *a) {
   assert_int_equal(result, p ? MIRAS_OK : MIRAS_ERR_ALLOC);
   return p;
 }
-static void close_memory(void *p) { miras_memory_close((miras_memory *)p); }
-static void close_model(void *p) { miras_model_close((miras_model *)p); }
-static void close_trainer(void *p) { miras_trainer_close((miras_trainer *)p); }
-static void close_session(void *p) { miras_session_close((miras_session *)p); }
 static void close_pool(void *p) { miras_pool_close((const miras_parallel *)p); }
 
 static void each_allocation_fails(const char *name, opener open, void (*close)(void *),
@@ -2227,20 +2223,20 @@ static void failing_allocations(void **state) {
   memset(&w, 0, sizeof w);
   for (i = 0; i < MIRAS_PRESET_ROWS; i++) {
     w.d = small_memory((miras_preset)i);
-    each_allocation_fails("memory", open_memory, close_memory, &w);
+    each_allocation_fails("memory", open_memory, miras_close, &w);
     w.md = small_model((miras_preset)i);
-    each_allocation_fails("model", open_model, close_model, &w);
+    each_allocation_fails("model", open_model, miras_close, &w);
   }
   w.model = miras_model_open(&w.md, NULL, NULL, 0);
   assert_non_null(w.model);
-  each_allocation_fails("trainer", open_trainer, close_trainer, &w);
-  each_allocation_fails("session", open_session, close_session, &w);
+  each_allocation_fails("trainer", open_trainer, miras_close, &w);
+  each_allocation_fails("session", open_session, miras_close, &w);
   each_allocation_fails("pool", open_pool, close_pool, &w);
   make_path(w.path, sizeof w.path, "model.safetensors");
-  assert_int_equal(miras_model_save(w.model, w.path), MIRAS_OK);
-  each_allocation_fails("file", open_file, close_model, &w);
+  assert_int_equal(miras_save(w.model, w.path), MIRAS_OK);
+  each_allocation_fails("file", open_file, miras_close, &w);
   remove(w.path);
-  miras_model_close(w.model);
+  miras_close(w.model);
   assert_int_equal(malloc_count, 0);
 }
 
@@ -2281,9 +2277,9 @@ static void row_without_allocation(miras_preset kind, const miras_allocator *all
   dstate = (float *)calloc(miras_memory_grad_state_size(m), sizeof(float));
   assert_non_null(dparams);
   assert_non_null(dstate);
-  bytes = miras_trainer_save_to(tr, NULL, 0);
-  file = (unsigned char *)grab(bytes + miras_memory_save_to(m, NULL, 0) +
-                               miras_session_save_to(s, NULL, 0));
+  bytes = miras_save_to(tr, NULL, 0);
+  file = (unsigned char *)grab(bytes + miras_save_to(m, NULL, 0) +
+                               miras_save_to(s, NULL, 0));
   numbers(&x[0][0], 3 * N, 5);
   memset(&t, 0, sizeof t);
   t.length = T;
@@ -2311,28 +2307,28 @@ static void row_without_allocation(miras_preset kind, const miras_allocator *all
   assert_int_equal(miras_memory_backward(m, &t, tape, NULL, &g, dparams, dstate),
                    MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
-  count = miras_memory_save_to(m, file, (size_t)-1 / 2);
-  assert_int_equal(miras_memory_load_from(m, file, count, NULL, 0), MIRAS_OK);
+  count = miras_save_to(m, file, (size_t)-1 / 2);
+  assert_int_equal(miras_load_from(m, file, count, NULL, 0), MIRAS_OK);
   assert_true(isfinite(loss_of(tr, tokens, tokens, 2, 5, 1)));
   assert_int_equal(miras_trainer_backward(tr, NULL), MIRAS_OK);
   assert_true(isfinite(norm_of_step(tr, &o, 0.01f)));
-  assert_int_equal(miras_trainer_save_to(tr, file, bytes), bytes);
-  assert_int_equal(miras_trainer_load_from(tr, file, bytes, NULL, 0), MIRAS_OK);
-  assert_int_equal(miras_model_load_from(model, file, bytes, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_save_to(tr, file, bytes), bytes);
+  assert_int_equal(miras_load_from(tr, file, bytes, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load_from(model, file, bytes, NULL, 0), MIRAS_OK);
   assert_non_null(miras_session_feed(s, tokens, NULL, 10));
   assert_int_not_equal(miras_sampler_sample(&sampling, miras_session_step(s, 3), 11), -1);
   assert_true(isfinite(score_of(s, tokens, tokens + 1, 9)));
-  count = miras_session_save_to(s, file, (size_t)-1 / 2);
-  assert_int_equal(miras_session_load_from(s, file, count, NULL, 0), MIRAS_OK);
+  count = miras_save_to(s, file, (size_t)-1 / 2);
+  assert_int_equal(miras_load_from(s, file, count, NULL, 0), MIRAS_OK);
   miras_session_reset(s);
   malloc_forbidden = 0;
   assert_int_equal(a->calls, before);
   assert_int_equal(malloc_count, 0);
 
-  miras_session_close(s);
-  miras_trainer_close(tr);
-  miras_model_close(model);
-  miras_memory_close(m);
+  miras_close(s);
+  miras_close(tr);
+  miras_close(model);
+  miras_close(m);
   free(tape);
   free(dparams);
   free(dstate);
@@ -2364,7 +2360,7 @@ static void default_allocator(void **state) {
   m = miras_memory_open(&d, NULL, NULL, 0);
   assert_non_null(m);
   assert_int_equal(malloc_count, 1);
-  miras_memory_close(m);
+  miras_close(m);
   assert_int_equal(malloc_count, 0);
 }
 
@@ -2392,7 +2388,7 @@ static void arena_allocator(void **state) {
   assert_non_null(m);
   assert_true(at > room);
   assert_int_equal(malloc_count, 0);
-  miras_memory_close(m);
+  miras_close(m);
   pool = miras_pool_open(2, &allocator, NULL, 0);
   assert_non_null(pool);
   assert_true(at <= room + bytes + 32 + more);
@@ -2423,7 +2419,7 @@ static void no_tokens(void **state) {
     for (i = 0; i < n; i++) assert_true(dstate[i] == 0);   /* it was the initial memory */
     free(dstate);
     free(tape);
-    miras_memory_close(m);
+    miras_close(m);
   }
 }
 
@@ -2583,8 +2579,8 @@ static void snapshot_and_rollback(void **state) {
       assert_int_equal(miras_memory_position(other), 0);
       run_memory(other, 7, 21, again);
       assert_memory_equal(early, again, sizeof early);
-      miras_memory_close(m);
-      miras_memory_close(other);
+      miras_close(m);
+      miras_close(other);
       free(saved);
     }
   }
@@ -2629,9 +2625,9 @@ static void session_snapshot_and_rollback(void **state) {
     miras_session_reset(other);
     assert_memory_equal(first, miras_session_feed(other, tokens, NULL, 6), sizeof first);
     free(saved);
-    miras_session_close(s);
-    miras_session_close(other);
-    miras_model_close(model);
+    miras_close(s);
+    miras_close(other);
+    miras_close(model);
   }
 }
 
@@ -2714,7 +2710,7 @@ static void calls_agree(void **state) {
           assert_memory_equal(&norm[0], &norm[n], sizeof norm[0]);
         }
       }
-      for (n = 0; n < 4; n++) miras_memory_close(m[n]);
+      for (n = 0; n < 4; n++) miras_close(m[n]);
     }
   }
 }
@@ -2743,8 +2739,8 @@ static void params_hold_from_reset(void **state) {
   miras_memory_reset(same);
   run_memory(same, 3, 5, kept);
   assert_memory_equal(before, kept, sizeof before);
-  miras_memory_close(m);
-  miras_memory_close(same);
+  miras_close(m);
+  miras_close(same);
 }
 
 /* Decays that lead to the initial memory find what it has come to, whoever has written it: zeros
@@ -2774,19 +2770,19 @@ static void initial_memory_is_seen(void **state) {
     if (way == 2) assert_int_equal(miras_memory_set(m, 0, 0, "init.W1", four, NULL, 0), MIRAS_OK);
     if (way == 3) {
       memcpy(miras_memory_params(other, NULL), four, sizeof four);
-      n = miras_memory_save_to(other, NULL, 0);
+      n = miras_save_to(other, NULL, 0);
       file = malloc(n);
       assert_non_null(file);
-      assert_int_equal(miras_memory_save_to(other, file, n), n);
-      assert_int_equal(miras_memory_load_from(m, file, n, NULL, 0), MIRAS_OK);
+      assert_int_equal(miras_save_to(other, file, n), n);
+      assert_int_equal(miras_load_from(m, file, n, NULL, 0), MIRAS_OK);
       free(file);
     }
     assert_int_equal(miras_memory_set(m, 0, 0, "W1", zero, NULL, 0), MIRAS_OK);
     surprise_of_write(m, zero, zero);
     assert_int_equal(miras_memory_get(m, 0, 0, "W1", s, NULL, 0), MIRAS_OK);
     assert_true(s[3] == (way ? 2.0f : 0.0f));
-    miras_memory_close(m);
-    miras_memory_close(other);
+    miras_close(m);
+    miras_close(other);
   }
 }
 

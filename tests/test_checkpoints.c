@@ -130,7 +130,7 @@ static void say(miras_model *m, const int32_t *tokens, float *logits) {
     const float *last = miras_session_feed(s, tokens + i, NULL, (size_t)n);
     assert_memory_equal(last, logits + (i + n - 1) * VOCAB, VOCAB * sizeof(float));
   }
-  miras_session_close(s);
+  miras_close(s);
 }
 
 static double apart(const float *a, const float *b) {
@@ -155,7 +155,7 @@ static void test_logits(void **state) {
     say(m, tokens, got);
     error = apart(want, got) / deviation;
     if (!(error <= 5e-6)) fail_msg("%s: %g deviations apart", known[i].name, error);
-    miras_model_close(m);
+    miras_close(m);
   }
   assert_int_equal(test_live, 0);
 }
@@ -175,9 +175,9 @@ static void test_weights(void **state) {
     int form;
     say(m, tokens, want);
     /* through a file of ours */
-    n = miras_model_save_to(m, NULL, 0);
+    n = miras_save_to(m, NULL, 0);
     file = (unsigned char *)malloc(n);
-    assert_int_equal(miras_model_save_to(m, file, n), n);
+    assert_int_equal(miras_save_to(m, file, n), n);
     for (form = 0; form < MIRAS_WEIGHTS_COUNT; form += MIRAS_TEST_SHARE > 1 ? 3 : 1) {
       /* the sixteen bits that the file has */
       const int exact = known[i].kept == "fbhq"[form];
@@ -185,18 +185,18 @@ static void test_weights(void **state) {
       double error;
       d.weights = (miras_weights)form;
       again = miras_model_open(&d, NULL, NULL, 0);
-      assert_int_equal(miras_model_load_from(again, file, n, NULL, 0), MIRAS_OK);
+      assert_int_equal(miras_load_from(again, file, n, NULL, 0), MIRAS_OK);
       say(again, tokens, got);
-      miras_model_close(again);
+      miras_close(again);
       error = apart(want, got) / deviation;
       if (!(error <= (exact ? 0 : most[form]))) fail_msg("%s, weights %d: %g", path, form, error);
       again = load(path, (miras_weights)form);
       say(again, tokens, theirs);
       assert_memory_equal(theirs, got, sizeof got);
-      miras_model_close(again);
+      miras_close(again);
     }
     free(file);
-    miras_model_close(m);
+    miras_close(m);
   }
   assert_int_equal(test_live, 0);
 }
@@ -544,12 +544,12 @@ static void attempt(const char *path, char *why, size_t n) {
         miras_session *session = miras_session_open(m, NULL, NULL, NULL, 0);
         assert_true(!why[0]);
         if (session) assert_non_null(miras_session_step(session, 1));
-        miras_session_close(session);
+        miras_close(session);
       } else {
         assert_true(why[0] != 0);
         assert_int_equal(miras__crc32c(0, m->params, bytes), before);
       }
-      miras_model_close(m);
+      miras_close(m);
     } else {
       assert_true(test_fail_at != 0);
       strcpy(why, "allocator");
@@ -604,10 +604,10 @@ static int first_logits(float *logits, char *why, size_t n) {
     assert_non_null(s);
     for (i = 0; i < SHORT; i++)
       memcpy(logits + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));
-    miras_session_close(s);
+    miras_close(s);
     ok = 1;
   }
-  miras_model_close(m);
+  miras_close(m);
   return ok;
 }
 
@@ -658,8 +658,8 @@ static void test_ignored(void **state) {
   for (i = 0; i < SHORT; i++)
     memcpy(got + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));
   assert_memory_equal(got, want, sizeof want);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
   drop_base();
   /* of every family the same model as opened and loaded */
   for (k = 0; k < sizeof known / sizeof known[0]; k++) {
@@ -671,8 +671,8 @@ static void test_ignored(void **state) {
     say(m, tokens, logits[0]);
     say(other, tokens, logits[1]);
     assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
-    miras_model_close(m);
-    miras_model_close(other);
+    miras_close(m);
+    miras_close(other);
   }
   assert_int_equal(test_live, 0);
 }
@@ -707,7 +707,7 @@ static void test_unknown(void **state) {
   assert_non_null(m);
   assert_string_equal(why, "config.json: these fields were ignored: a is 1, b is an object, "
                            "e is x");
-  miras_model_close(m);
+  miras_close(m);
   /* a value that cannot be is no field that is not known */
   put_change(&refused);
   assert_int_equal(miras_checkpoint_desc(&d, folder, "unknown", NULL, why, sizeof why),
@@ -759,7 +759,7 @@ static void test_minus_zero(void **state) {
         }
         free(x);
       }
-      miras_model_close(m);
+      miras_close(m);
     }
     assert_true(found > 1000);
     drop_base();
@@ -1501,7 +1501,7 @@ static void test_no_arguments(void **state) {
                    MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_checkpoint_load(m, path, NULL, NULL, NULL, 0), MIRAS_OK);
   assert_int_equal(miras_checkpoint_desc(&d, path, NULL, NULL, NULL, 0), MIRAS_OK);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 #if defined(__unix__)
@@ -1703,7 +1703,7 @@ static void test_wide_floors(void **state) {
     l++;
   }
   assert_int_equal(l, LAYERS);
-  miras_model_close(m);
+  miras_close(m);
   remove(changed_path(shard));
   drop_base();
   free(text);

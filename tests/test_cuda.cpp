@@ -380,7 +380,7 @@ static unsigned drifts(miras_preset kind, int size, double bound) {
   printf("answers off by %.4f, the state of one call by %.4f: %s\n", drift, once,
          ok ? "as rounded here" : "DIFFERS");
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) free(in[i]);
-  miras_memory_close(m), miras_memory_close(mirror), miras_memory_close(back);
+  miras_close(m), miras_close(mirror), miras_close(back);
   return !ok || !(drift <= bound);
 }
 
@@ -401,7 +401,7 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
   d.batch = BATCH, d.heads = HEADS, d.key_dim = key_dim, d.value_dim = value_dim, d.chunk = 1;
   if (gates) d.decay_gate = gates, d.learning_rate_gate = gates;
   m = miras_memory_open(&d, NULL, NULL, 0), back = miras_memory_open(&d, NULL, NULL, 0);
-  if (!m || !back || !m->plan.fused) return miras_memory_close(m), miras_memory_close(back), 0u;
+  if (!m || !back || !m->plan.fused) return miras_close(m), miras_close(back), 0u;
   params = miras_memory_params(m, &count);
   for (i = 0; gates != MIRAS_GATE_HEAD && i < count; i++) params[i] = (float)(i % 7) / 40 - 0.1f;
   take_back();
@@ -433,7 +433,7 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
          (int)gates, miras__cuda_step_for(&m->plan, 0) ? " in registers" : "",
          ok ? "the same" : "DIFFERS");
   for (j = 0; j < MIRAS__INPUT_COUNT; j++) free(in[j]);
-  miras_memory_close(m), miras_memory_close(back);
+  miras_close(m), miras_close(back);
   return !ok;
 }
 
@@ -451,7 +451,7 @@ static unsigned refuses(int size, int chunk, int half, const char *says) {
   o.half_state = half;
   ok = m && !miras_cuda_memory_size(m, &o, why, sizeof why) && strstr(why, says);
   printf("%s%s\n", why, ok ? "" : ": IS NOT SAID");
-  miras_memory_close(m);
+  miras_close(m);
   return !ok;
 }
 
@@ -493,7 +493,7 @@ static unsigned sends(void) {
     miras_cuda_memory_forward(&g, &x, arrived, arrived, 0) == MIRAS_ERR_ARGUMENT &&
     miras_cuda_memory_backward(&g, &x, arrived, arrived, &dx, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT;
   printf("states of three sequences, rounded on the way: %s\n", ok ? "the same" : "DIFFERS");
-  miras_memory_close(m), miras_memory_close(back);
+  miras_close(m), miras_close(back);
   return !ok;
 }
 
@@ -548,7 +548,7 @@ static int long_memory(miras_preset kind, int chunk) {
   one_gate(&d, &d.value_decay_gate);
   m = miras_memory_open(&d, NULL, NULL, 0);
   if (!m || !(m->plan.channel || m->plan.per_feature || m->plan.value_keep)) {
-    miras_memory_close(m);
+    miras_close(m);
     return 2;
   }
   if (H * m->plan.weights > sizeof weights / sizeof *weights) stop(__FILE__, __LINE__);
@@ -579,7 +579,7 @@ static int long_memory(miras_preset kind, int chunk) {
     keep_made(4 + i, dx[i], (size_t)(LONG * H) * width_of(m, i));
   free(tape);
   free(dparams);
-  miras_memory_close(m);
+  miras_close(m);
   return failed;
 }
 

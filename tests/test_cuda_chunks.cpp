@@ -42,7 +42,7 @@ static unsigned others(void) {
       printf("%s: %s\n", change[i].name, there ? "runs in chunks" : "is no memory");
       failed++;
     }
-    miras_memory_close(m);
+    miras_close(m);
   }
   return failed;
 }

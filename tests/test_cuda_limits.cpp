@@ -124,7 +124,7 @@ static void memories(void) {
              (int)o.products, o.half_state);
     calls_of(m, &o, what);
     if (how < 3) segments_of(m, &o, what);
-    miras_memory_close(m);
+    miras_close(m);
   }
 }
 
@@ -181,7 +181,7 @@ static void models(void) {
     }
     free(of_trainer);
     free(of_model);
-    miras_model_close(m);
+    miras_close(m);
   }
 }
 
@@ -232,7 +232,7 @@ static void company(void) {
   want(miras_cuda_memory_size(m, NULL, NULL, 0) > 0, "nor has it the host's bits");
   shim_code = 80;
   want(miras_cuda_memory_size(m, &half, NULL, 0) > 0, "code that has is refused");
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* The registers that a card would count are the table's. */

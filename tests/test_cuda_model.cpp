@@ -210,10 +210,10 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
   if (!ran_in_chunks(m)) ok = 0, puts("  other kernels than those of chunks ran, or they did");
   cudaFree(of_model);
   cudaFree(of_trainer);
-  miras_trainer_close(host);
-  miras_trainer_close(mirror);
-  miras_model_close(m);
-  miras_model_close(there);
+  miras_close(host);
+  miras_close(mirror);
+  miras_close(m);
+  miras_close(there);
   return ok;
 }
 
@@ -252,8 +252,8 @@ static void texts_close(void) {
   cudaFree(texts.of_session);
   cudaFree(texts.in);
   cudaFree(texts.out);
-  miras_session_close(texts.host);
-  miras_model_close(texts.m);
+  miras_close(texts.host);
+  miras_close(texts.m);
 }
 
 /* Feed so many tokens that lie in texts.in, and bring the logits of the last rows. */
@@ -490,9 +490,9 @@ static int signals(void) {
        brought(outputs[1], THERE(5), (size_t)row->outputs) && !cudaDeviceSynchronize() &&
        same("a text", miras_session_feed(text, tokens, vectors, LENGTH), outputs[1],
             (size_t)row->outputs);
-  miras_session_close(text);
-  miras_trainer_close(host);
-  miras_model_close(m);
+  miras_close(text);
+  miras_close(host);
+  miras_close(m);
   return ok;
 }
 

@@ -80,7 +80,7 @@ static unsigned others(void) {
       printf("%s: %s\n", change[i].name, m ? "has a kernel of its own" : "is no memory");
       failed++;
     }
-    miras_memory_close(m);
+    miras_close(m);
   }
   return failed;
 }
@@ -153,7 +153,7 @@ static unsigned anywhere(int channels) {
       printf("%s: near was %x alone\n", c.name, seen);
       failed++;
     }
-    miras_memory_close(m);
+    miras_close(m);
     give_back();
     most_shared = 227 << 10;
     failed += compare(&c);
@@ -268,7 +268,7 @@ int main(int argc, char **argv) {
         failed++;
       }
     }
-    miras_memory_close(m);
+    miras_close(m);
     failed += compare(&c);
   }
   if (argc < 2)

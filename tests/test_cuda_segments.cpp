@@ -293,8 +293,8 @@ static unsigned compare(const char *what, const miras_memory_desc *d, int length
     free(state[i]);
   }
   free(tape);
-  miras_memory_close(back);
-  miras_memory_close(m);
+  miras_close(back);
+  miras_close(m);
   return failed;
 }
 
@@ -347,7 +347,7 @@ static unsigned one(const char *row, const char *with, const miras_memory_desc *
     failed = miras_cuda_memory_size(m, &with, why, sizeof why) != 0 || !strstr(why, because);
   }
   printf("%s: %s%s\n", what, why, failed ? ", WHICH IS NOT THE REASON" : "");
-  miras_memory_close(m);
+  miras_close(m);
   return failed;
 }
 

@@ -194,17 +194,15 @@ static void with_trainer(subject *s, miras_model *m) {
 }
 
 static size_t save(const subject *s, int training, void *to, size_t capacity) {
-  return s->session ? miras_session_save_to(s->session, to, capacity)
-       : s->memory ? miras_memory_save_to(s->memory, to, capacity)
-       : training ? miras_trainer_save_to(s->trainer, to, capacity)
-       : miras_model_save_to(s->model, to, capacity);
+  const void *object = s->session ? (void *)s->session : s->memory ? (void *)s->memory
+                     : training ? (void *)s->trainer : (void *)s->model;
+  return miras_save_to(object, to, capacity);
 }
 
 static miras_result load(const subject *s, const void *from, size_t n) {
-  return s->session ? miras_session_load_from(s->session, from, n, NULL, 0)
-       : s->memory ? miras_memory_load_from(s->memory, from, n, NULL, 0)
-       : s->trainer ? miras_trainer_load_from(s->trainer, from, n, NULL, 0)
-       : miras_model_load_from(s->model, from, n, NULL, 0);
+  void *object = s->session ? (void *)s->session : s->memory ? (void *)s->memory
+               : s->trainer ? (void *)s->trainer : (void *)s->model;
+  return miras_load_from(object, from, n, NULL, 0);
 }
 
 static bytes saved(const subject *s, int training) {
@@ -247,10 +245,10 @@ static uint64_t print_of(const subject *s) {
 }
 
 static void close_subject(subject *s) {
-  miras_session_close(s->session);
-  miras_memory_close(s->memory);
-  miras_trainer_close(s->trainer);
-  miras_model_close(s->model);
+  miras_close(s->session);
+  miras_close(s->memory);
+  miras_close(s->trainer);
+  miras_close(s->model);
   memset(s, 0, sizeof *s);
 }
 
@@ -676,7 +674,7 @@ static void test_session_round_trip(void **state) {
       close_subject(&a);
       close_subject(&b);
     }
-    miras_model_close(m);
+    miras_close(m);
   }
 }
 
@@ -839,7 +837,7 @@ static void test_damage_states(void **state) {
     prefill(s.session, 0, 3);
     damage(&s, 0);
     close_subject(&s);
-    miras_model_close(m);
+    miras_close(m);
     s.memory = tiny_memory(kinds[i], 2);
     feed(s.memory, 0, 4);
     damage(&s, 0);
@@ -879,43 +877,47 @@ static void test_capacity(void **state) {
 static void test_arguments(void **state) {
   subject s = { NULL, NULL, NULL, NULL };
   miras_model_desc d;
+  miras_server *server;
   miras_result result = MIRAS_OK;
+  void *none[3];
+  int i;
   (void)state;
+  memset(&d, 0, sizeof d);
   with_trainer(&s, tiny_model(MIRAS_PRESET_RETNET_MEMORY));
   s.memory = tiny_memory(MIRAS_PRESET_RETNET_MEMORY, 1);
   s.session = miras_session_open(s.model, NULL, NULL, NULL, 0);
-  assert_int_equal(miras_model_save_to(NULL, NULL, 0), 0);
-  assert_int_equal(miras_trainer_save_to(NULL, NULL, 0), 0);
-  assert_int_equal(miras_memory_save_to(NULL, NULL, 0), 0);
-  assert_int_equal(miras_session_save_to(NULL, NULL, 0), 0);
-  assert_int_equal(miras_model_load_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load_from(s.model, NULL, 9, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load_from(s.model, "", 0, NULL, 0), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_trainer_load_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_load_from(s.trainer, NULL, 9, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_load_from(s.trainer, "", 0, NULL, 0), MIRAS_ERR_FORMAT);
+  /* nothing, a server and a descriptor have no files */
+  server = miras_server_open(s.model, NULL, NULL, NULL, 0);
+  assert_non_null(server);
+  none[0] = NULL, none[1] = server, none[2] = &d;
+  for (i = 0; i < 3; i++) {
+    assert_int_equal(miras_save_to(none[i], NULL, 0), 0);
+    assert_int_equal(miras_load_from(none[i], "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+#ifndef MIRAS_NO_STDIO
+    assert_int_equal(miras_save(none[i], "x"), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_load(none[i], "x", NULL, 0), MIRAS_ERR_ARGUMENT);
+#endif
+  }
+  miras_close(server);
+  assert_int_equal(miras_load_from(s.model, NULL, 9, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(s.model, "", 0, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load_from(s.trainer, NULL, 9, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(s.trainer, "", 0, NULL, 0), MIRAS_ERR_FORMAT);
   assert_int_equal(miras_model_desc_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_desc_from(&d, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load_from(s.memory, NULL, 0, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load_from(s.session, NULL, 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(s.memory, NULL, 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load_from(s.session, NULL, 0, NULL, 0), MIRAS_ERR_ARGUMENT);
 #ifndef MIRAS_NO_STDIO
-  assert_int_equal(miras_model_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_save(s.model, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_save(s.trainer, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_load(NULL, "x", NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_trainer_load(s.trainer, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load(NULL, "x", NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_load(s.model, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_save(s.model, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_save(s.trainer, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load(s.trainer, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load(s.model, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_null(miras_model_open_file(NULL, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_save(s.memory, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_memory_load(s.memory, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_save(s.session, NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_session_load(s.session, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_save(s.memory, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load(s.memory, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_save(s.session, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_load(s.session, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
 #endif
   (void)result;
   close_subject(&s);
@@ -1062,28 +1064,28 @@ static void test_session_weights(void **state) {
     assert_int_equal(b.n, silent + WIDTH * 4);
     /* without a token: the same logits, the same bits from there on, the same file */
     prefill(other, 3, 9);
-    assert_int_equal(miras_session_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
     assert_non_null(logits = miras_session_logits(other));
     assert_memory_equal(logits, want, sizeof want);
-    again.n = miras_session_save_to(other, NULL, 0);
+    again.n = miras_save_to(other, NULL, 0);
     again.at = (unsigned char *)malloc(again.n);
-    assert_true(again.at && miras_session_save_to(other, again.at, again.n) == b.n);
+    assert_true(again.at && miras_save_to(other, again.at, again.n) == b.n);
     assert_memory_equal(again.at, b.at, b.n);
     free(again.at);
     on = prefill(s.session, 5, 9);
     assert_true(prefill(other, 5, 9) == on);
     /* a score, a reset, a state that somebody has, and none are left */
-    assert_int_equal(miras_session_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
     (void)score_of(other, (const int32_t *)want, (const int32_t *)want, 0);
     assert_null(miras_session_logits(other));
-    assert_int_equal(miras_session_save_to(other, NULL, 0), silent);
-    assert_int_equal(miras_session_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_save_to(other, NULL, 0), silent);
+    assert_int_equal(miras_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
     miras_session_reset(other);
     assert_null(miras_session_logits(other));
-    assert_int_equal(miras_session_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load_from(other, b.at, b.n, NULL, 0), MIRAS_OK);
     (void)miras_session_state(other, NULL);
     assert_null(miras_session_logits(other));
-    miras_session_close(other);
+    miras_close(other);
     /* one number of any tensor */
     params = miras_model_params(s.model, NULL);
     for (i = 0; i < s.model->view_count; i++) {
@@ -1093,20 +1095,22 @@ static void test_session_weights(void **state) {
       assert_int_equal(load(&s, b.at, b.n), MIRAS_ERR_WEIGHTS);
       assert_true(print_of(&s) == before);
       if (!i) {
-        assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n, NULL, 0), MIRAS_OK);
+        miras_session_adopt(s.session, 1);
+        assert_int_equal(load(&s, b.at, b.n), MIRAS_OK);
+        miras_session_adopt(s.session, 0);
         assert_int_equal(miras_session_position(s.session), 5);
         assert_null(miras_session_logits(s.session));
       }
       *x = was;
     }
-    assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n, NULL, 0), MIRAS_OK);
+    assert_int_equal(load(&s, b.at, b.n), MIRAS_OK);
     assert_memory_equal(miras_session_logits(s.session), want, sizeof want);
     assert_true(prefill(s.session, 5, 9) == on);
     free(b.at);
     close_subject(&s);
     s.session = NULL;
   }
-  assert_int_equal(miras_session_adopt_from(NULL, "", 0, NULL, 0), MIRAS_ERR_ARGUMENT);
+  miras_session_adopt(NULL, 1);
   assert_null(miras_session_logits(NULL));
 }
 
@@ -1165,7 +1169,7 @@ static void test_memory_opens(void **state) {
       miras_memory *m;
       assert_non_null(mkdtemp(folder));
       sprintf(path, "%s/x", folder);
-      assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+      assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
       memset(&e, 0, sizeof e);
       e.limit = 1000;
       assert_null(miras_memory_open_file(path, &e, NULL, &result, NULL, 0));
@@ -1176,13 +1180,13 @@ static void test_memory_opens(void **state) {
       m = miras_memory_open_file(path, &e, NULL, &result, NULL, 0);
       assert_true(m && result == MIRAS_OK);
       assert_true(miras_memory_desc_of(m)->limit == 1 << 26 && miras_memory_desc_of(m)->seed == 4);
-      miras_memory_close(m);
+      miras_close(m);
       m = miras_memory_open_file(path, NULL, NULL, NULL, NULL, 0);
       assert_non_null(m);
       assert_int_equal(miras_memory_position(m), 4);
       on = feed(a.memory, 4, 9);
       assert_true(feed(m, 4, 9) == on);
-      miras_memory_close(m);
+      miras_close(m);
       assert_int_equal(test_live, live);
       assert_int_equal(remove(path), 0);
       assert_null(miras_memory_open_file(path, NULL, NULL, &result, NULL, 0));
@@ -1225,7 +1229,7 @@ static void test_places(void **state) {
   assert_true(miras_memory_position(m) == beyond);
   assert_int_equal(save(&s, 0, b.at, b.n), 0);
 #ifndef MIRAS_NO_STDIO
-  assert_int_equal(miras_memory_save(m, "test_places.bin"), MIRAS_ERR_STATE);
+  assert_int_equal(miras_save(m, "test_places.bin"), MIRAS_ERR_STATE);
   assert_null(fopen("test_places.bin", "rb"));
 #endif
   assert_int_equal(load(&s, b.at, b.n), MIRAS_OK);
@@ -1233,7 +1237,7 @@ static void test_places(void **state) {
   memset((char *)miras_memory_state(m, NULL) + n, 0, 8);
   assert_int_equal(save(&s, 0, b.at, b.n), 0);
   free(b.at);
-  miras_memory_close(m);
+  miras_close(m);
   s.memory = NULL;
   s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   s.session = session = miras_session_open(s.model, NULL, NULL, NULL, 0);
@@ -1830,7 +1834,7 @@ static void test_hostile_texts(void **state) {
       assert_int_equal(miras_model_size(&d, why, sizeof why), 0);
     } else {
       assert_true(wrong[i].size >= MIRAS_PATTERN_SIZE);
-      assert_int_equal(miras_model_load_from(s.model, g.at, g.n, why, sizeof why),
+      assert_int_equal(miras_load_from(s.model, g.at, g.n, why, sizeof why),
                        MIRAS_ERR_FORMAT);
     }
     if (!strstr(why, wrong[i].why)) fail_msg("%s of %d: %s", wrong[i].field, wrong[i].size, why);
@@ -1894,22 +1898,22 @@ static void test_many_tensors(void **state) {
   for (i = 0; i < 2; i++) {
     f = i ? foreign(&s, REVERSED, NULL) : saved(&s, 0);
     memset(other->params, 0, other->param_count * 4);
-    if (miras_model_load_from(other, f.at, f.n, why, sizeof why) != MIRAS_OK) fail_msg("%s", why);
+    if (miras_load_from(other, f.at, f.n, why, sizeof why) != MIRAS_OK) fail_msg("%s", why);
     assert_memory_equal(other->params, s.model->params, s.model->param_count * 4);
     free(f.at);
   }
-  miras_model_close(other);
+  miras_close(other);
 #if defined(__unix__) && !defined(MIRAS_NO_STDIO)
   {
     char folder[] = "/tmp/miras_files_XXXXXX", path[80];
     miras_result result = MIRAS_OK;
     assert_non_null(mkdtemp(folder));
     sprintf(path, "%s/x", folder);
-    assert_int_equal(miras_model_save(s.model, path), MIRAS_OK);
+    assert_int_equal(miras_save(s.model, path), MIRAS_OK);
     other = miras_model_open_file(path, NULL, NULL, &result, why, sizeof why);
     if (!other) fail_msg("%s", why);
     assert_memory_equal(other->params, s.model->params, s.model->param_count * 4);
-    miras_model_close(other);
+    miras_close(other);
     assert_int_equal(remove(path) || rmdir(folder), 0);
   }
 #endif
@@ -2081,19 +2085,19 @@ static void test_old_versions(void **state) {
   s.model = tiny_model(MIRAS_PRESET_DELTANET_MEMORY);
   f = foreign(&s, 0, &header);
   g = edited(f, header, "\"version\":\"7\"", "\"version\":\"6\"", 13);
-  assert_int_equal(miras_model_load_from(s.model, g.at, g.n, why, sizeof why), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load_from(s.model, g.at, g.n, why, sizeof why), MIRAS_ERR_FORMAT);
   assert_string_equal(why, "the model's file is of version 6, which miras.h 0.3.0 in its "
                       "beginnings wrote; those from 7 on are read: a build of 0.3.0 loads this "
                       "one and saves it as such");
   *(strstr((char *)g.at + 8, "\"version\":\"") + 11) = '2';
-  assert_int_equal(miras_model_load_from(s.model, g.at, g.n, why, sizeof why), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load_from(s.model, g.at, g.n, why, sizeof why), MIRAS_ERR_FORMAT);
   assert_non_null(strstr(why, "is of version 2, which miras.h 0.2.0 wrote;"));
   free(f.at), free(g.at);
   s.session = miras_session_open(s.model, NULL, NULL, NULL, 0);
   f = saved(&s, 0);
   miras__set32(f.at + 8, 1);
   miras__set32(f.at + 60, miras__crc32c(0, f.at, 60));
-  assert_int_equal(miras_session_load_from(s.session, f.at, f.n, why, sizeof why),
+  assert_int_equal(miras_load_from(s.session, f.at, f.n, why, sizeof why),
                    MIRAS_ERR_FORMAT);
   assert_string_equal(why, "the state's file is of version 1, which miras.h 0.2.0 and 0.3.0 in its "
                       "beginnings wrote; a build of 0.3.0 loads it and saves it as version 2");
@@ -2290,7 +2294,7 @@ static void test_hybrid_mismatch(void **state) {
     if (miras_model_desc_set(&d, edits[i][0], edits[i][1]) != MIRAS_OK) fail_msg("%s", edits[i][0]);
     with_trainer(&b, open_model(&d));
     others_are_refused(&b, &model, &session);
-    assert_int_equal(miras_model_load_from(b.model, model.at, model.n, why, sizeof why),
+    assert_int_equal(miras_load_from(b.model, model.at, model.n, why, sizeof why),
                      MIRAS_ERR_MISMATCH);      /* which says the same from the other side */
     n = strcspn(edits[i][2], " ");
     if (strncmp(why, edits[i][2], n) || !strstr(why, " as in the file")) fail_msg("%s", why);
@@ -2304,7 +2308,7 @@ static void test_hybrid_mismatch(void **state) {
   assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_MISMATCH);
   free(session.at);
   session = saved(&b, 0);
-  miras_session_close(a.session);
+  miras_close(a.session);
   a.session = NULL;
   assert_int_equal(load(&a, session.at, session.n), MIRAS_ERR_MISMATCH);
   close_subject(&b);
@@ -2594,7 +2598,7 @@ static void test_limits(void **state) {
   tiny(&d, MIRAS_PRESET_SOFTMAX_ATTENTION);
   d.layer[0].memory.window = 1 << 20;
   s.model = open_model(&d);
-  assert_int_equal(miras_model_save(s.model, path), MIRAS_OK);
+  assert_int_equal(miras_save(s.model, path), MIRAS_OK);
   b = saved(&s, 0);
   assert_true(b.n < 8000);
   free(b.at);
@@ -2620,7 +2624,7 @@ static void test_limits(void **state) {
   /* a file that is longer than any model within the limit is not even read */
   tiny(&d, MIRAS_PRESET_DELTANET_MEMORY);
   s.model = open_model(&d);
-  assert_int_equal(miras_model_save(s.model, path), MIRAS_OK);
+  assert_int_equal(miras_save(s.model, path), MIRAS_OK);
   close_subject(&s);
   given.limit = 1 << 20;
   assert_int_equal(truncate(path, 8 + (off_t)MIRAS__MAX_HEADER + 3 * (1 << 20) + 1), 0);
@@ -2629,18 +2633,18 @@ static void test_limits(void **state) {
   assert_int_equal(result, MIRAS_ERR_SIZE);
   assert_int_equal(test_largest, 0);
   s.model = open_model(&d);
-  assert_int_equal(miras_model_load(s.model, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load(s.model, path, NULL, 0), MIRAS_ERR_FORMAT);
   close_subject(&s);
   d.limit = 1 << 20;
   s.model = open_model(&d);
   test_largest = 0;
-  assert_int_equal(miras_model_load(s.model, path, NULL, 0), MIRAS_ERR_SIZE);
+  assert_int_equal(miras_load(s.model, path, NULL, 0), MIRAS_ERR_SIZE);
   assert_int_equal(test_largest, 0);
   room.limit = 1 << 20;
   s.trainer = miras_trainer_open(s.model, &room, NULL, NULL, 0);
   assert_non_null(s.trainer);
   test_largest = 0;
-  assert_int_equal(miras_trainer_load(s.trainer, path, NULL, 0), MIRAS_ERR_SIZE);
+  assert_int_equal(miras_load(s.trainer, path, NULL, 0), MIRAS_ERR_SIZE);
   assert_int_equal(test_largest, 0);
   close_subject(&s);
   assert_int_equal(remove(path), 0);
@@ -2687,14 +2691,14 @@ static void test_custom_path(void **state) {
   d.layer[0].memory.custom = &custom;
   with_trainer(&a, open_model(&d));
   train(a.trainer, 0);
-  assert_int_equal(miras_trainer_save(a.trainer, path), MIRAS_OK);
+  assert_int_equal(miras_save(a.trainer, path), MIRAS_OK);
   assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_DESC);
   memset(&given, 0, sizeof given);
   given.layer[0].memory.custom = &custom;
   with_trainer(&b, miras_model_open_file(path, &given, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_OK);
-  assert_int_equal(miras_trainer_load(b.trainer, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load(b.trainer, path, NULL, 0), MIRAS_OK);
   train(a.trainer, 1);
   train(b.trainer, 1);
   assert_true(print_of(&a) == print_of(&b));
@@ -2702,7 +2706,7 @@ static void test_custom_path(void **state) {
   close_subject(&a);
   /* a model without custom choices does not mind callbacks that wait */
   with_trainer(&a, tiny_model(MIRAS_PRESET_DELTANET_MEMORY));
-  assert_int_equal(miras_model_save(a.model, path), MIRAS_OK);
+  assert_int_equal(miras_save(a.model, path), MIRAS_OK);
   b.model = miras_model_open_file(path, &given, NULL, &result, NULL, 0);
   assert_int_equal(result, MIRAS_OK);
   close_subject(&b);
@@ -2716,8 +2720,8 @@ static void paths_of_models(subject *a, subject *b, const char *folder, const ch
   miras_result result;
   miras_model *m;
   FILE *f;
-  assert_int_equal(miras_model_save(a->model, path), MIRAS_OK);
-  assert_int_equal(miras_trainer_save(a->trainer, path), MIRAS_OK);
+  assert_int_equal(miras_save(a->model, path), MIRAS_OK);
+  assert_int_equal(miras_save(a->trainer, path), MIRAS_OK);
   assert_int_equal(names_in(folder), 1);
   {
     bytes want = saved(a, 1);
@@ -2734,12 +2738,12 @@ static void paths_of_models(subject *a, subject *b, const char *folder, const ch
   assert_non_null(m);
   assert_int_equal(result, MIRAS_OK);
   with_trainer(b, m);
-  assert_int_equal(miras_trainer_load(b->trainer, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load(b->trainer, path, NULL, 0), MIRAS_OK);
   assert_true(print_of(a) == print_of(b));
   train(a->trainer, 1);
   train(b->trainer, 1);
   assert_true(print_of(a) == print_of(b));
-  assert_int_equal(miras_trainer_load(a->trainer, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load(a->trainer, path, NULL, 0), MIRAS_OK);
   assert_int_equal(miras_trainer_steps(a->trainer), 1);
   close_subject(b);
   b->model = miras_model_open_file(path, NULL, NULL, NULL, NULL, 0);   /* for inference */
@@ -2752,14 +2756,14 @@ static void paths_of_states(subject *a, subject *b, const char *path) {
   a->memory = tiny_memory(MIRAS_PRESET_MONETA, 2);
   b->memory = tiny_memory(MIRAS_PRESET_MONETA, 2);
   feed(a->memory, 0, 4);
-  assert_int_equal(miras_memory_save(a->memory, path), MIRAS_OK);
-  assert_int_equal(miras_memory_load(b->memory, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_save(a->memory, path), MIRAS_OK);
+  assert_int_equal(miras_load(b->memory, path, NULL, 0), MIRAS_OK);
   assert_true(feed(a->memory, 4, 6) == feed(b->memory, 4, 6));
   a->session = miras_session_open(a->model, NULL, NULL, NULL, 0);
   b->session = miras_session_open(a->model, NULL, NULL, NULL, 0);
   prefill(a->session, 0, 3);
-  assert_int_equal(miras_session_save(a->session, path), MIRAS_OK);
-  assert_int_equal(miras_session_load(b->session, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_save(a->session, path), MIRAS_OK);
+  assert_int_equal(miras_load(b->session, path, NULL, 0), MIRAS_OK);
   assert_true(prefill(a->session, 3, 6) == prefill(b->session, 3, 6));
 }
 
@@ -2768,24 +2772,24 @@ static void paths_of_others(subject *a, const char *folder, const char *path, co
   const uint64_t before = print_of(a);
   miras_result result;
   FILE *f;
-  assert_int_equal(miras_memory_load(a->memory, path, NULL, 0), MIRAS_ERR_MISMATCH);
-  assert_int_equal(miras_model_load(a->model, path, NULL, 0), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_trainer_load(a->trainer, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load(a->memory, path, NULL, 0), MIRAS_ERR_MISMATCH);
+  assert_int_equal(miras_load(a->model, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load(a->trainer, path, NULL, 0), MIRAS_ERR_FORMAT);
   assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_FORMAT);
   f = fopen(path, "wb");
   assert_non_null(f);
   fclose(f);
-  assert_int_equal(miras_model_load(a->model, path, NULL, 0), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_memory_load(a->memory, path, NULL, 0), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_session_load(a->session, path, NULL, 0), MIRAS_ERR_FORMAT);
-  assert_int_equal(miras_model_load(a->model, nested, NULL, 0), MIRAS_ERR_IO);
-  assert_int_equal(miras_trainer_load(a->trainer, nested, NULL, 0), MIRAS_ERR_IO);
-  assert_int_equal(miras_memory_load(a->memory, nested, NULL, 0), MIRAS_ERR_IO);
-  assert_int_equal(miras_session_load(a->session, nested, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_load(a->model, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load(a->memory, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load(a->session, path, NULL, 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_load(a->model, nested, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_load(a->trainer, nested, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_load(a->memory, nested, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_load(a->session, nested, NULL, 0), MIRAS_ERR_IO);
   assert_null(miras_model_open_file(nested, NULL, NULL, &result, NULL, 0));
   assert_int_equal(result, MIRAS_ERR_IO);
-  assert_int_equal(miras_model_load(a->model, folder, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_load(a->model, folder, NULL, 0), MIRAS_ERR_IO);
   assert_true(print_of(a) == before);
 }
 
@@ -2819,7 +2823,7 @@ static void paths_without_memory(subject *a, const char *path) {
   miras_result result;
   uint64_t before;
   long k;
-  assert_int_equal(miras_trainer_save(a->trainer, path), MIRAS_OK);
+  assert_int_equal(miras_save(a->trainer, path), MIRAS_OK);
   before = print_of(a);
   for (k = 1; k < 100; k++) {
     long live = test_live;
@@ -2832,22 +2836,22 @@ static void paths_without_memory(subject *a, const char *path) {
     assert_int_equal(test_live, live);
   }
   assert_true(m && k > 1);
-  miras_model_close(m);
+  miras_close(m);
   for (k = 0; k < 8; k++) {
     long live = test_live;
-    assert_int_equal(k == 1 ? miras_memory_save(a->memory, path)
-                     : k == 2 ? miras_session_save(a->session, path)
-                     : miras_trainer_save(a->trainer, path), MIRAS_OK);
+    assert_int_equal(k == 1 ? miras_save(a->memory, path)
+                     : k == 2 ? miras_save(a->session, path)
+                     : miras_save(a->trainer, path), MIRAS_OK);
     test_calls = 0;
     test_fail_at = 1;
-    result = k == 0 ? miras_model_load(a->model, path, NULL, 0)
-           : k == 1 ? miras_memory_load(a->memory, path, NULL, 0)
-           : k == 2 ? miras_session_load(a->session, path, NULL, 0)
-           : k == 3 ? miras_model_save(a->model, path)
-           : k == 4 ? miras_memory_save(a->memory, path)
-           : k == 5 ? miras_trainer_load(a->trainer, path, NULL, 0)
-           : k == 6 ? miras_trainer_save(a->trainer, path)
-           : miras_session_save(a->session, path);
+    result = k == 0 ? miras_load(a->model, path, NULL, 0)
+           : k == 1 ? miras_load(a->memory, path, NULL, 0)
+           : k == 2 ? miras_load(a->session, path, NULL, 0)
+           : k == 3 ? miras_save(a->model, path)
+           : k == 4 ? miras_save(a->memory, path)
+           : k == 5 ? miras_load(a->trainer, path, NULL, 0)
+           : k == 6 ? miras_save(a->trainer, path)
+           : miras_save(a->session, path);
     test_fail_at = 0;
     assert_int_equal(result, MIRAS_ERR_ALLOC);
     assert_int_equal(test_live, live);
@@ -2869,21 +2873,21 @@ static void test_paths(void **state) {
   paths_of_others(&a, folder, path, nested);
   paths_of_misfits(&a, path);
   /* a folder that is not there; a folder where the file should go */
-  assert_int_equal(miras_model_save(a.model, nested), MIRAS_ERR_IO);
-  assert_int_equal(miras_trainer_save(a.trainer, nested), MIRAS_ERR_IO);
-  assert_int_equal(miras_memory_save(a.memory, nested), MIRAS_ERR_IO);
-  assert_int_equal(miras_session_save(a.session, nested), MIRAS_ERR_IO);
+  assert_int_equal(miras_save(a.model, nested), MIRAS_ERR_IO);
+  assert_int_equal(miras_save(a.trainer, nested), MIRAS_ERR_IO);
+  assert_int_equal(miras_save(a.memory, nested), MIRAS_ERR_IO);
+  assert_int_equal(miras_save(a.session, nested), MIRAS_ERR_IO);
   sprintf(nested, "%s/folder", folder);
   assert_int_equal(mkdir(nested, 0700), 0);
-  assert_int_equal(miras_model_save(a.model, nested), MIRAS_ERR_IO);
+  assert_int_equal(miras_save(a.model, nested), MIRAS_ERR_IO);
   assert_int_equal(names_in(folder), 2);
   assert_int_equal(rmdir(nested), 0);
 
   paths_without_memory(&a, path);
   assert_int_equal(remove(path), 0);
   assert_int_equal(rmdir(folder), 0);   /* which also shows that nothing was left in it */
-  miras_session_close(b.session);
-  miras_memory_close(b.memory);
+  miras_close(b.session);
+  miras_close(b.memory);
   close_subject(&a);
 }
 
@@ -2899,7 +2903,7 @@ static void test_disk_full(void **state) {
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
   with_trainer(&a, tiny_model(MIRAS_PRESET_YAAD));
-  assert_int_equal(miras_trainer_save(a.trainer, path), MIRAS_OK);
+  assert_int_equal(miras_save(a.trainer, path), MIRAS_OK);
   old = saved(&a, 1);
   before = print_of(&a);
   train(a.trainer, 0);
@@ -2912,12 +2916,12 @@ static void test_disk_full(void **state) {
     now.rlim_cur = (rlim_t)limit;
     fflush(stdout);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
-    result = miras_trainer_save(a.trainer, path);
+    result = miras_save(a.trainer, path);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
     assert_int_equal(result, MIRAS_ERR_IO);
     assert_int_equal(names_in(folder), 1);
   }
-  assert_int_equal(miras_trainer_load(a.trainer, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load(a.trainer, path, NULL, 0), MIRAS_OK);
   assert_true(print_of(&a) == before);
   assert_int_equal(remove(path), 0);
   assert_int_equal(rmdir(folder), 0);
@@ -2931,7 +2935,7 @@ static pid_t writer(const miras_trainer *t, const char *path, int n) {
   assert_true(child >= 0);
   if (child) return child;
   for (; n; n--)
-    if (miras_trainer_save(t, path) != MIRAS_OK) _exit(1);
+    if (miras_save(t, path) != MIRAS_OK) _exit(1);
   _exit(0);
 }
 
@@ -2955,7 +2959,7 @@ static void test_writers(void **state) {
     train(s[i].trainer, i);
     print[i] = print_of(&s[i]);
   }
-  assert_int_equal(miras_trainer_save(s[0].trainer, path), MIRAS_OK);
+  assert_int_equal(miras_save(s[0].trainer, path), MIRAS_OK);
   fflush(stdout);
   for (i = 0; i < WRITERS; i++) child[i] = writer(s[i % 2].trainer, path, 300);
   for (running = WRITERS; running;) {
@@ -2965,7 +2969,7 @@ static void test_writers(void **state) {
     back.model = miras_model_open_file(path, NULL, NULL, &result, NULL, 0);
     if (result != MIRAS_OK) fail_msg("load %d: %s", loads, miras_result_text(result));
     back.trainer = open_trainer(back.model, 0);
-    result = miras_trainer_load(back.trainer, path, NULL, 0);
+    result = miras_load(back.trainer, path, NULL, 0);
     if (result == MIRAS_OK) {
       found = print_of(&back);
       assert_true(found == print[0] || found == print[1]);
@@ -3028,7 +3032,7 @@ static void test_planted(void **state) {
   for (i = 0; i < 5; i++) {
     long planted = i == 4 ? LONG_MAX : i;
     test_plants = planted;
-    assert_int_equal(miras_memory_save(a.memory, path), i == 4 ? MIRAS_ERR_IO : MIRAS_OK);
+    assert_int_equal(miras_save(a.memory, path), i == 4 ? MIRAS_ERR_IO : MIRAS_OK);
     planted -= test_plants;
     test_plants = 0;
     assert_true(planted == i || (i == 4 && planted < 1000));
@@ -3037,7 +3041,7 @@ static void test_planted(void **state) {
     fclose(f);
     assert_string_equal(word, "gold");
     assert_true(lstat(path, &st) == 0 && S_ISREG(st.st_mode));
-    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load(a.memory, path, NULL, 0), MIRAS_OK);
     assert_int_equal(names_in(folder), 2 + (i < 4 ? i * (i + 1) / 2 : 6 + planted));
   }
   close_subject(&a);
@@ -3062,10 +3066,10 @@ static void test_links(void **state) {
   sprintf(to, "../inner/./third");
   assert_int_equal(symlink(to, name), 0);
   for (i = 0; i < 2; i++) {                        /* a new file, then another in its place */
-    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
     assert_true(lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
     assert_true(lstat(name, &st) == 0 && S_ISLNK(st.st_mode));
-    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load(a.memory, path, NULL, 0), MIRAS_OK);
     assert_int_equal(names_in(folder), 2);
     assert_int_equal(names_in(inner), 2);
   }
@@ -3074,13 +3078,13 @@ static void test_links(void **state) {
   sprintf(path, "%s/whole", folder);                /* a link that says a whole path */
   assert_int_equal(symlink(name, path), 0);
   assert_int_equal(chmod(name, 0640), 0);
-  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+  assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
   assert_true(lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
   assert_true(lstat(name, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 07777) == 0640);
   sprintf(path, "%s/ring", folder);
   assert_int_equal(symlink("ring", path), 0);
-  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_ERR_IO);
-  assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_save(a.memory, path), MIRAS_ERR_IO);
+  assert_int_equal(miras_load(a.memory, path, NULL, 0), MIRAS_ERR_IO);
   assert_int_equal(names_in(folder), 4);
   close_subject(&a);
   remove_all(inner);
@@ -3100,17 +3104,17 @@ static void test_modes(void **state) {
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
   a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
-  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+  assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
   assert_true(stat(path, &st) == 0 && (st.st_mode & 07777) == 0644);
   for (i = 0; i < sizeof modes / sizeof *modes; i++) {
     assert_int_equal(chmod(path, modes[i]), 0);
-    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
     assert_true(stat(path, &st) == 0);
     if ((st.st_mode & 07777) != modes[i])
       fail_msg("mode %o became %o", (unsigned)modes[i], (unsigned)(st.st_mode & 07777));
     if (getuid() != 0) continue;
     assert_int_equal(chown(path, 12345, 23456), 0);
-    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
     assert_true(stat(path, &st) == 0 && st.st_uid == 12345 && st.st_gid == 23456);
     assert_int_equal(st.st_mode & 07777, modes[i]);
   }
@@ -3143,14 +3147,14 @@ static void test_special_files(void **state) {
 #endif
     assert_int_equal(stat(path, &st), 0);
     type = st.st_mode & S_IFMT;
-    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_ERR_IO);
-    assert_int_equal(miras_session_save(a.session, path), MIRAS_ERR_IO);
-    assert_int_equal(miras_model_save(a.model, path), MIRAS_ERR_IO);
-    assert_int_equal(miras_trainer_save(a.trainer, path), MIRAS_ERR_IO);
-    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_ERR_IO);
-    assert_int_equal(miras_session_load(a.session, path, NULL, 0), MIRAS_ERR_IO);
-    assert_int_equal(miras_model_load(a.model, path, NULL, 0), MIRAS_ERR_IO);
-    assert_int_equal(miras_trainer_load(a.trainer, path, NULL, 0), MIRAS_ERR_IO);
+    assert_int_equal(miras_save(a.memory, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_save(a.session, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_save(a.model, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_save(a.trainer, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_load(a.memory, path, NULL, 0), MIRAS_ERR_IO);
+    assert_int_equal(miras_load(a.session, path, NULL, 0), MIRAS_ERR_IO);
+    assert_int_equal(miras_load(a.model, path, NULL, 0), MIRAS_ERR_IO);
+    assert_int_equal(miras_load(a.trainer, path, NULL, 0), MIRAS_ERR_IO);
     assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
     assert_int_equal(result, MIRAS_ERR_IO);
     assert_int_equal(stat(path, &st), 0);
@@ -3175,17 +3179,17 @@ static void test_long_names(void **state) {
   for (n = 1; n <= 256; n += n < 12 || n >= 185 ? 1 : 7) {
     memset(path + at, 'n', n);
     path[at + n] = 0;
-    assert_int_equal(miras_memory_save(a.memory, path), n < 256 ? MIRAS_OK : MIRAS_ERR_IO);
+    assert_int_equal(miras_save(a.memory, path), n < 256 ? MIRAS_OK : MIRAS_ERR_IO);
     if (n == 256) break;
-    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
     assert_int_equal(names_in(folder), 1);
-    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load(a.memory, path, NULL, 0), MIRAS_OK);
     assert_int_equal(remove(path), 0);
   }
   for (n = 0; n < 255; n++) path[at + n] = "\xe2\x82\xac"[n % 3];   /* a sign of three bytes */
   path[at + 255] = 0;
-  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
-  assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
+  assert_int_equal(miras_load(a.memory, path, NULL, 0), MIRAS_OK);
   n = miras__stem(path, at + 255);
   assert_true(n <= at + 242 && n > at + 230 && (path[n] & 0xc0) != 0x80);
   close_subject(&a);
@@ -3207,18 +3211,18 @@ static void test_first_look(void **state) {
   a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
   a.session = miras_session_open(a.model, NULL, NULL, NULL, 0);
   for (i = 0; i < 5; i++) {
-    if (i == 0) assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
-    if (i == 1) assert_int_equal(miras_session_save(a.session, path), MIRAS_OK);
-    if (i == 2) assert_int_equal(miras_model_save(a.model, path), MIRAS_OK);
-    if (i == 3) assert_int_equal(miras_model_save(other, path), MIRAS_OK);
+    if (i == 0) assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
+    if (i == 1) assert_int_equal(miras_save(a.session, path), MIRAS_OK);
+    if (i == 2) assert_int_equal(miras_save(a.model, path), MIRAS_OK);
+    if (i == 3) assert_int_equal(miras_save(other, path), MIRAS_OK);
     if (i == 4) assert_int_equal(remove(path), 0);
     if (i == 4) write_file(path, (bytes){ (unsigned char *)"?", 1 });
     assert_int_equal(truncate(path, (off_t)1 << 30), 0);   /* a hole of a gigabyte */
     test_largest = 0;
-    assert_int_equal(miras_memory_load(a.memory, path, NULL, 0), MIRAS_ERR_FORMAT);
-    assert_int_equal(miras_session_load(a.session, path, NULL, 0), MIRAS_ERR_FORMAT);
-    assert_int_equal(miras_model_load(a.model, path, NULL, 0), MIRAS_ERR_FORMAT);
-    assert_int_equal(miras_trainer_load(a.trainer, path, NULL, 0), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_load(a.memory, path, NULL, 0), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_load(a.session, path, NULL, 0), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_load(a.model, path, NULL, 0), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_load(a.trainer, path, NULL, 0), MIRAS_ERR_FORMAT);
     assert_null(miras_model_open_file(path, NULL, NULL, &result, NULL, 0));
     assert_int_equal(result, MIRAS_ERR_FORMAT);
     assert_null(miras_memory_open_file(path, NULL, NULL, &result, NULL, 0));
@@ -3232,18 +3236,18 @@ static void test_first_look(void **state) {
     tiny(&d, MIRAS_PRESET_DELTANET_MEMORY);
     d.vocab = 40000;
     big = open_model(&d);
-    assert_int_equal(miras_model_save(big, path), MIRAS_OK);
+    assert_int_equal(miras_save(big, path), MIRAS_OK);
     back = miras_model_open_file(path, NULL, NULL, &result, NULL, 0);
     assert_true(back && result == MIRAS_OK);
     assert_memory_equal(big->params, back->params, big->param_count * 4);
-    assert_int_equal(miras_model_load(back, path, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load(back, path, NULL, 0), MIRAS_OK);
     test_largest = 0;
-    assert_int_equal(miras_model_load(other, path, NULL, 0), MIRAS_ERR_MISMATCH);
+    assert_int_equal(miras_load(other, path, NULL, 0), MIRAS_ERR_MISMATCH);
     assert_true(test_largest < 1 << 20);
-    miras_model_close(big);
-    miras_model_close(back);
+    miras_close(big);
+    miras_close(back);
   }
-  miras_model_close(other);
+  miras_close(other);
   close_subject(&a);
   remove_all(folder);
 }
@@ -3258,7 +3262,7 @@ static void test_closed_folder(void **state) {
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
   a.memory = tiny_memory(MIRAS_PRESET_DELTANET_MEMORY, 1);
-  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+  assert_int_equal(miras_save(a.memory, path), MIRAS_OK);
   assert_int_equal(chmod(path, 0666), 0);
   assert_int_equal(chmod(folder, 0555), 0);
   feed(a.memory, 0, 3);
@@ -3267,8 +3271,8 @@ static void test_closed_folder(void **state) {
   assert_true(child >= 0);
   if (!child) {                                    /* root may write everywhere */
     if (getuid() == 0 && setuid(12345) != 0) _exit(2);
-    if (miras_memory_save(a.memory, path) != MIRAS_ERR_IO) _exit(3);
-    if (miras_memory_load(a.memory, path, NULL, 0) != MIRAS_OK) _exit(4);
+    if (miras_save(a.memory, path) != MIRAS_ERR_IO) _exit(3);
+    if (miras_load(a.memory, path, NULL, 0) != MIRAS_OK) _exit(4);
     _exit(miras_memory_position(a.memory) == 0 ? 0 : 5);
   }
   assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
@@ -3296,15 +3300,15 @@ static void test_wide_paths(void **state) {
   assert_true(miras__wide_path(wide, path) && wcscmp(wide, name) == 0);
   for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
     assert_int_equal(miras__wide_path(wide, wrong[i]), 0);
-  assert_int_equal(miras_memory_save(m, path), MIRAS_OK);
-  assert_int_equal(miras_memory_save(m, path), MIRAS_OK);
+  assert_int_equal(miras_save(m, path), MIRAS_OK);
+  assert_int_equal(miras_save(m, path), MIRAS_OK);
   f = _wfopen(name, L"rb");
   assert_non_null(f);
   fclose(f);
-  assert_int_equal(miras_memory_load(m, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load(m, path, NULL, 0), MIRAS_OK);
   assert_int_equal(_wremove(name), 0);
-  assert_int_equal(miras_memory_load(m, path, NULL, 0), MIRAS_ERR_IO);
-  miras_memory_close(m);
+  assert_int_equal(miras_load(m, path, NULL, 0), MIRAS_ERR_IO);
+  miras_close(m);
 }
 #endif
 

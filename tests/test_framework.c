@@ -191,7 +191,7 @@ static void check_combination(const miras_memory_desc *d, uint64_t seed) {
     if (named(why) < 1) failed("refused with \"%s\": %s", why, label(d));
     m = miras_memory_open(d, NULL, NULL, 0);
     if (m != NULL) failed("refused, yet opened: %s", label(d));
-    miras_memory_close(m);
+    miras_close(m);
     return;
   }
   works++;
@@ -231,7 +231,7 @@ static void check_combination(const miras_memory_desc *d, uint64_t seed) {
   free(whole);
   free(y);
   free(expected);
-  miras_memory_close(m);
+  miras_close(m);
   data_free(&x);
 }
 
@@ -534,14 +534,14 @@ static float *answers(const miras_memory_desc *d, const miras_memory_input *toke
   to = miras_memory_params(m, &n);
   if (n != count) {
     failed("%zu parameters, not %zu: %s", n, count, label(d));
-    miras_memory_close(m);
+    miras_close(m);
     free(y);
     return NULL;
   }
   if (count > 0) memcpy(to, params, count * sizeof(float));
   miras_memory_reset(m);
   if (miras_memory_forward(m, tokens, y, NULL) != MIRAS_OK) failed("forward: %s", label(d));
-  miras_memory_close(m);
+  miras_close(m);
   return y;
 }
 
@@ -1523,7 +1523,7 @@ static void test_silence(void **state) {
                 failed("silence leaves a difference of %.2e: %s", error_of(last, wide, x.out),
                        label(&d));
               free(zero);
-              miras_memory_close(m);
+              miras_close(m);
               data_free(&x);
             }
   if (compared < 200) failed("only %d were compared", compared);
@@ -1664,7 +1664,7 @@ static void test_signed(void **state) {
       } else {
         failed("not opened: %s", label(&d));
       }
-      miras_memory_close(m);
+      miras_close(m);
       data_free(&x);
     }
   for (int n = 0; n < 8; n++)

@@ -75,14 +75,14 @@ static void check_same(const char *name, const miras_model_desc *d, const miras_
     at = miras_session_state(s, &bytes[i]);
     state[i] = malloc(bytes[i]);
     memcpy(state[i], at, bytes[i]);
-    miras_session_close(s);
+    miras_close(s);
   }
   assert_int_equal(bytes[0], bytes[1]);
   assert_memory_equal(state[0], state[1], bytes[0]);
   for (i = 0; i < 2; i++) {
     free(state[i]);
-    miras_trainer_close(t[i]);
-    miras_model_close(m[i]);
+    miras_close(t[i]);
+    miras_close(m[i]);
   }
 }
 
@@ -127,7 +127,7 @@ static void test_published(void **unused) {
     print_all(m, text, sizeof text);
     e = d, e.program = text;
     check_same(miras_preset_name((miras_preset)i), &d, &e);
-    miras_model_close(m);
+    miras_close(m);
   }
 }
 
@@ -223,7 +223,7 @@ static void check_gradients(const char *name, miras_model *m) {
                  (double)g[at], is);
     }
   free(g);
-  miras_trainer_close(t);
+  miras_close(t);
 }
 
 /* A session, in one piece and in two, says what a trainer says. */
@@ -239,19 +239,19 @@ static void check_session(miras_model *m) {
   assert_int_equal(miras_trainer_loss(t, &b, 0, &loss), MIRAS_OK);
   for (i = 0; i < ROWS; i++)
     assert_memory_equal(miras_session_step(s, tokens[i]), out + i * VOCAB, VOCAB * sizeof *out);
-  miras_session_close(s);
+  miras_close(s);
   s = miras_session_open(m, NULL, NULL, NULL, 0);
   miras_session_feed(s, tokens, NULL, 33);
   assert_memory_equal(miras_session_feed(s, tokens + 33, NULL, ROWS - 33), out + (ROWS - 1) * VOCAB,
                       VOCAB * sizeof *out);
-  miras_session_close(s);
-  miras_trainer_close(t);
+  miras_close(s);
+  miras_close(t);
 }
 
 /* Saved, and opened by what the file says. */
 static void check_file(miras_model *m) {
   unsigned char *bytes = (unsigned char *)malloc(FILE_SIZE), *state = bytes + FILE_SIZE / 2;
-  const size_t n = miras_model_save_to(m, bytes, FILE_SIZE / 2);
+  const size_t n = miras_save_to(m, bytes, FILE_SIZE / 2);
   miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
   miras_model_desc d;
   miras_model *other;
@@ -263,15 +263,15 @@ static void check_file(miras_model *m) {
   assert_int_equal(miras_model_desc_from(&d, bytes, n), MIRAS_OK);
   assert_int_equal(miras_model_desc_differs(&d, miras_model_desc_of(m), NULL, 0), 0);
   other = opened(&d);
-  assert_int_equal(miras_model_load_from(other, bytes, n, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load_from(other, bytes, n, NULL, 0), MIRAS_OK);
   assert_memory_equal(miras_model_params(other, NULL), of, more * sizeof *of);
   miras_session_feed(s, tokens, NULL, 9);
-  more = miras_session_save_to(s, state, FILE_SIZE / 2);
-  miras_session_close(s);
+  more = miras_save_to(s, state, FILE_SIZE / 2);
+  miras_close(s);
   s = miras_session_open(other, NULL, NULL, NULL, 0);
-  assert_int_equal(miras_session_load_from(s, state, more, NULL, 0), MIRAS_OK);
-  miras_session_close(s);
-  miras_model_close(other);
+  assert_int_equal(miras_load_from(s, state, more, NULL, 0), MIRAS_OK);
+  miras_close(s);
+  miras_close(other);
   d.program = "h = norm x norm1.gain; out = branch h";
   d.layer[0].type = MIRAS_LAYER_MLP;
   assert_int_equal(miras_model_desc_differs(&d, miras_model_desc_of(m), why, sizeof why), 1);
@@ -292,7 +292,7 @@ static void test_own(void **unused) {
     print_all(m, text, sizeof text);
     e.program = text;
     check_same(own[i].name, &d, &e);
-    miras_model_close(m);
+    miras_close(m);
   }
 }
 
@@ -371,10 +371,10 @@ static void test_damaged(void **unused) {
       (void)loss_of_both(t, 1);
       assert_int_equal(miras_trainer_backward(t, NULL), MIRAS_OK);
       miras_session_feed(s, tokens, NULL, 5);
-      miras_session_close(s);
-      miras_trainer_close(t);
+      miras_close(s);
+      miras_close(t);
     }
-    miras_model_close(m);
+    miras_close(m);
   }
   assert_true(passed > 0);
 }

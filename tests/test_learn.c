@@ -101,9 +101,9 @@ static void check_surprise(miras_preset preset, int sparse, int resets) {
       failed("%s, write %d: surprise %g, the loss before it %g", miras_preset_name(preset), t,
              (double)surprise, loss);
   }
-  miras_memory_close(m);
-  miras_memory_close(young);
-  miras_memory_close(twin);
+  miras_close(m);
+  miras_close(young);
+  miras_close(twin);
 }
 
 static void test_surprise(void **state) {
@@ -169,8 +169,8 @@ static void check_learn(const miras_memory_desc *given, uint64_t seed, int spars
         break;
       }
     }
-  miras_memory_close(a);
-  miras_memory_close(b);
+  miras_close(a);
+  miras_close(b);
   free(key);
   free(entry);
   free(index);
@@ -254,8 +254,8 @@ static void test_faded(void **state) {
       miras_memory_write(b, key, value, &surprise);
       if (!same_states(a, b)) failed("token %d: %s", t, label(&d));
     }
-    miras_memory_close(a);
-    miras_memory_close(b);
+    miras_close(a);
+    miras_close(b);
   }
   finish();
 }
@@ -323,8 +323,8 @@ static void test_overflow(void **state) {
         break;
       }
     }
-    miras_memory_close(a);
-    miras_memory_close(b);
+    miras_close(a);
+    miras_close(b);
   }
   if (odd < 1000) failed("only %d answers have overflowed", odd);
   finish();
@@ -376,8 +376,8 @@ static void test_workers(void **state) {
           !same_bits(&surprise[0], &surprise[1], 1))
         failed("token %d: %s", t, label(&d));
     }
-    miras_memory_close(a);
-    miras_memory_close(b);
+    miras_close(a);
+    miras_close(b);
   }
   finish();
 }
@@ -440,8 +440,8 @@ static void test_elapsed(void **state) {
         miras_memory_read(a, key, y[1]);
         if (memcmp(y[0], y[1], sizeof y[0])) failed("it decays in no time: %s", label(&d));
       }
-      miras_memory_close(a);
-      miras_memory_close(b);
+      miras_close(a);
+      miras_close(b);
     }
   finish();
 }
@@ -501,7 +501,7 @@ static void test_refusals(void **state) {
   e.count = 0;                                   /* a key of zeros */
   e.index = NULL;
   IS(MIRAS_OK);
-  miras_memory_close(m);
+  miras_close(m);
   d.learning_rate_gate = MIRAS_GATE_HEAD;        /* comes with tokens */
   m = opened(&d);
   e.key = key;
@@ -509,12 +509,12 @@ static void test_refusals(void **state) {
   IS(MIRAS_ERR_DESC);
   e.value = NULL;
   IS(MIRAS_OK);
-  miras_memory_close(m);
+  miras_close(m);
   d.learning_rate_gate = MIRAS_GATE_CONSTANT;
   d.inner_steps = 2;
   m = opened(&d);
   IS(MIRAS_ERR_DESC);
-  miras_memory_close(m);
+  miras_close(m);
 #undef IS
   finish();
 }
@@ -577,7 +577,7 @@ static void test_overshoot(void **state) {
             }
             if (bound && over) failed("%d overshot, kind %d: %s", over, kind, label(&d));
             if (!bound) rose += over;
-            miras_memory_close(m);
+            miras_close(m);
           }
   if (rose < 500) failed("without a bound only %d have", rose);
   finish();
@@ -629,7 +629,7 @@ static void test_categories(void **state) {
   memcpy(before, logits, sizeof before);
   miras_memory_probabilities(m, logits, logits); /* in place */
   if (memcmp(logits, p, sizeof p)) failed("not in place");
-  miras_memory_close(m);
+  miras_close(m);
   finish();
 }
 
@@ -709,19 +709,19 @@ static void test_files(void **state) {
   d.learning_rate = 1;
   m = opened(&d);
   assert_non_null(m);
-  n = miras_memory_save_to(m, bytes, sizeof bytes);
+  n = miras_save_to(m, bytes, sizeof bytes);
   assert_true(n > 0 && n <= sizeof bytes);
   memset(&from, 0, sizeof from);
   if (miras_memory_desc_from(&from, bytes, n) != MIRAS_OK || strcmp(from.groups, d.groups))
     failed("of a memory: \"%s\"", from.groups);
-  miras_memory_close(m);
+  miras_close(m);
   strcpy(d.groups, "3,3,4,3");
   m = opened(&d);
   assert_non_null(m);
-  if (miras_memory_load_from(m, bytes, n, why, sizeof why) != MIRAS_ERR_MISMATCH ||
+  if (miras_load_from(m, bytes, n, why, sizeof why) != MIRAS_ERR_MISMATCH ||
       !strstr(why, "groups"))
     failed("other groups: %s", why);
-  miras_memory_close(m);
+  miras_close(m);
   miras_model_preset(&md, MIRAS_PRESET_DELTANET_MEMORY, 1);
   md.vocab = 8;
   md.width = 16;
@@ -734,7 +734,7 @@ static void test_files(void **state) {
     model = miras_model_open(&md, NULL, why, sizeof why);
     if (!model) failed("%s", why);
     assert_non_null(model);
-    n = miras_model_save_to(model, whole, sizeof whole);
+    n = miras_save_to(model, whole, sizeof whole);
     assert_true(n > 0 && n <= sizeof whole);
     memset(&found, 0, sizeof found);
     if (miras_model_desc_from(&found, whole, n) != MIRAS_OK ||
@@ -742,7 +742,7 @@ static void test_files(void **state) {
       failed("of a model: \"%s\"", found.layer[0].memory.groups);
     for (i = 0; i + 13 < n && memcmp(whole + i, "\"version\":\"", 11); i++) {}
     if (whole[i + 11] != (groups ? '8' : '7')) failed("a file of version %c", whole[i + 11]);
-    miras_model_close(model);
+    miras_close(model);
   }
   finish();
 }
@@ -827,7 +827,7 @@ static void test_wild_pairs(void **state) {
     if (!(behind <= cases[c].behind && later <= cases[c].later))
       failed("%d wild from %d, keys times %g, values times %g: off by %g, later %g", cases[c].count,
              cases[c].at, (double)cases[c].by_key, (double)cases[c].by_value, behind, later);
-    miras_memory_close(m);
+    miras_close(m);
   }
   finish();
 }
@@ -863,8 +863,8 @@ static void test_units(void **state) {
           break;
         }
       }
-      miras_memory_close(a);
-      miras_memory_close(b);
+      miras_close(a);
+      miras_close(b);
     }
   for (float unit = 1e-13f; unit < 2e12f; unit *= 10) {
     miras_memory *m = sensor(MIRAS_PRESET_SIGNALS, "");
@@ -874,7 +874,7 @@ static void test_units(void **state) {
     for (int t = 0; t < 500; t++) sense(m, unit, 1, 1);
     off = off_the_map(m, unit);
     if (!(off <= 0.02)) failed("keys of %g: off by %g", (double)unit, off);
-    miras_memory_close(m);
+    miras_close(m);
   }
   finish();
 }
@@ -894,9 +894,9 @@ static void test_usual_in_files(void **state) {
     assert_true(a != NULL && b != NULL);
     draw_map();
     for (int t = 0; t < 300; t++) sense(a, 1e-3f, 1, 1);
-    n = miras_memory_save_to(a, file, sizeof file);
+    n = miras_save_to(a, file, sizeof file);
     assert_true(n > 0 && n <= sizeof file);
-    if (miras_memory_load_from(b, file, n, why, sizeof why) != MIRAS_OK) failed("%s", why);
+    if (miras_load_from(b, file, n, why, sizeof why) != MIRAS_OK) failed("%s", why);
     if (miras_memory_get(b, 0, 0, "usual", usual, why, sizeof why) != MIRAS_OK ||
         !(usual[0] > 100))
       failed("%g pairs", (double)usual[0]);
@@ -907,8 +907,8 @@ static void test_usual_in_files(void **state) {
       sense(b, 1e-3f, t % 20 == 3 ? 1e4f : 1, 1);
     }
     if (!same_states(a, b)) failed("another state behind a file");
-    miras_memory_close(a);
-    miras_memory_close(b);
+    miras_close(a);
+    miras_close(b);
   }
   finish();
 }

@@ -147,7 +147,7 @@ static void check_outputs(const miras_memory_desc *d, int T, uint64_t seed) {
     data_free(&part[i]);
   }
   ref_close(&r);
-  miras_memory_close(m);
+  miras_close(m);
   data_free(&x);
 }
 
@@ -354,7 +354,7 @@ static int walk_open(walk *w, const miras_memory_desc *d, int T, uint64_t seed) 
   all = data_tokens(&w->x);
   if (miras_memory_forward(whole, &all, w->whole, NULL) != MIRAS_OK)
     failed("forward: %s", label(d));
-  miras_memory_close(whole);
+  miras_close(whole);
   wide = (double *)ref_zeros(w->x.dy.count);
   for (size_t i = 0; i < w->x.dy.count; i++) wide[i] = (double)w->whole[i];
   head_tops(&w->x, wide, w->x.dy.count, w->top);
@@ -364,7 +364,7 @@ static int walk_open(walk *w, const miras_memory_desc *d, int T, uint64_t seed) 
 
 static void walk_close(walk *w) {
   ref_close(&w->r);
-  miras_memory_close(w->m);
+  miras_close(w->m);
   free(w->whole);
   free(w->y);
   free(w->again);
@@ -718,7 +718,7 @@ static void taping_close(taping *t) {
   free(t->before_state);
   free(t->pull);
   ref_close(&t->r);
-  miras_memory_close(t->m);
+  miras_close(t->m);
   data_free(&t->x);
 }
 
@@ -863,7 +863,7 @@ static void test_features_many(void **state) {
     for (int t = 0; t < T; t++, x.key = x.query = x.key + N, x.value += DV)
       if (miras_memory_forward(m[1], &x, one + t * DV, NULL) != MIRAS_OK) failed("token %d", t);
     if (memcmp(all, one, T * DV * sizeof *all) != 0) failed("a call is not its tokens");
-    for (int i = 0; i < 2; i++) miras_memory_close(m[i]);
+    for (int i = 0; i < 2; i++) miras_close(m[i]);
     finish();
   }
   free(key);
@@ -1084,7 +1084,7 @@ static void check_causal(const miras_memory_desc *d, int T, uint64_t seed) {
     y[i] = (float *)zeros(x.dy.count, sizeof(float));
     if (m == NULL || miras_memory_forward(m, &tokens, y[i], NULL) != MIRAS_OK)
       failed("forward: %s", label(d));
-    miras_memory_close(m);
+    miras_close(m);
   }
   for (int n = 0; n < x.d.batch; n++) {
     const size_t one = (size_t)x.d.heads * x.out;
@@ -1231,7 +1231,7 @@ static void test_silent_gradients(void **state) {
       free(y);
       free(tape);
       free(dparams);
-      miras_memory_close(m);
+      miras_close(m);
       data_free(&x);
     }
   finish();
@@ -1480,7 +1480,7 @@ static void test_long(void **state) {
       free(expected);
     }
     free(y);
-    miras_memory_close(m);
+    miras_close(m);
     data_free(&x);
   }
   printf("  %d tokens in a call: largest error of the exact rows %.2e\n", T, worst);
@@ -1525,7 +1525,7 @@ static void test_ragged(void **state) {
       free(tape);
     }
     free(y);
-    miras_memory_close(m);
+    miras_close(m);
     data_free(&x);
   }
   finish();
@@ -1611,7 +1611,7 @@ static double check_chained(const miras_memory_desc *d, int chunk, int c, uint64
     error = check_cut(&x, m, cut, y);
     free(y);
   }
-  miras_memory_close(m);
+  miras_close(m);
   data_free(&x);
   return error;
 }
@@ -1766,7 +1766,7 @@ static void check_alone(const data *x, const answer *whole) {
     if (!same_bits(y, whole->y + single.dy.count, single.dy.count))
       failed("a batch of one differs: %s", label(&x->given));
   }
-  miras_memory_close(one);
+  miras_close(one);
   data_free(&single);
   free(y);
 }
@@ -1798,7 +1798,7 @@ static void check_bits(const miras_memory_desc *d, int T, uint64_t variant) {
   check_alone(&x, &whole);
   free(whole.state);
   free(whole.y);
-  miras_memory_close(m);
+  miras_close(m);
   data_free(&x);
 }
 
@@ -2006,7 +2006,7 @@ static double distance(const miras_memory_desc *a, const miras_memory_desc *b, i
   error = error_of(y[1], wide, x.dy.count);
   free(wide);
   for (int i = 0; i < 2; i++) {
-    miras_memory_close(m[i]);
+    miras_close(m[i]);
     free(y[i]);
   }
   data_free(&x);
@@ -2156,7 +2156,7 @@ static void test_linear_attention(void **state) {
     failed("linear attention off by %.2e", error_of(y, expected, x.dy.count));
   free(y);
   free(expected);
-  miras_memory_close(m);
+  miras_close(m);
   data_free(&x);
   finish();
 }
@@ -2243,7 +2243,7 @@ static void test_alone_lives(void **state) {
         break;
       }
     }
-    miras_memory_close(m);
+    miras_close(m);
   }
   finish();
 }
@@ -2266,7 +2266,7 @@ static void test_alone_stores(void **state) {
     const miras_memory_desc *d = miras_memory_desc_of(m);
     if (m == NULL) continue;
     if (d->bias == MIRAS_BIAS_DOT || d->architecture == MIRAS_ARCH_KV_CACHE) {
-      miras_memory_close(m);
+      miras_close(m);
       continue;
     }
     for (int t = 0; t < 30 * PAIRS; t += d->inner_steps)
@@ -2303,7 +2303,7 @@ static void test_alone_stores(void **state) {
         failed("%s: a value %g +- %g is off by %.2g of |v|", miras_preset_name((miras_preset)kind),
                (double)sizes[i][0], (double)sizes[i][1], error);
     }
-    miras_memory_close(m);
+    miras_close(m);
   }
   finish();
 }
@@ -2325,7 +2325,7 @@ static void test_alone_silence(void **state) {
       float *params;
       const miras_memory_desc *d = miras_memory_desc_of(m);
       const int returns = m != NULL && d->decay_target == MIRAS_DECAY_TARGET_INITIAL;
-      miras_memory_close(m);
+      miras_close(m);
       if (!returns) continue;
       m = alone(kind, DIM, quick ? 0.05f : 0.0f);
       d = miras_memory_desc_of(m);
@@ -2355,7 +2355,7 @@ static void test_alone_silence(void **state) {
       if (quick && !(y <= 1e-4 * length_of(fresh, NULL, DIM)))
         failed("%s: after silence off by %g from the initial memory",
                miras_preset_name((miras_preset)kind), y);
-      miras_memory_close(m);
+      miras_close(m);
     }
   finish();
 }
@@ -2395,7 +2395,7 @@ static void test_nan(void **state) {
       miras_memory_read(m, key, out);
       if (isnan(out[0]) || isnan(surprise_of_write(m, key, value)))
         failed("%s: a reset does not heal", miras_preset_name((miras_preset)kind));
-      miras_memory_close(m);
+      miras_close(m);
     }
   for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) { /* one in another head's query */
     miras_memory_desc d = preset((miras_preset)kind);
@@ -2410,7 +2410,7 @@ static void test_nan(void **state) {
     for (int i = 0; i < d.value_dim; i++)
       if (isnan(out[i]))
         failed("%s: a head reads another's NaN", miras_preset_name((miras_preset)kind));
-    miras_memory_close(m);
+    miras_close(m);
   }
   finish();
 }
@@ -2467,7 +2467,7 @@ static void test_swept(void **state) {
             failed("%s, chunk %d, pieces of %d: %d faded numbers after %d tokens",
                    miras_preset_name(kinds[k]), d.chunk, piece, faded_of(m), t + x.length);
         }
-        miras_memory_close(m);
+        miras_close(m);
       }
   finish();
 }
@@ -2520,7 +2520,7 @@ static void test_faded(void **state) {
         if (tiny > 0) failed("%d denormals after silence: %s", (int)tiny, label(&d));
         if (left != (toward && d.decay_target ? (size_t)N : 0))
           failed("%d weights are left after silence: %s", (int)left, label(&d));
-        miras_memory_close(m);
+        miras_close(m);
       }
   free(in);
   free(y);

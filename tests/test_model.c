@@ -594,8 +594,8 @@ static miras_trainer *open_trainer(miras_model *m, const miras_trainer_desc *d) 
 }
 
 static void close_both(miras_model *m, miras_trainer *tr) {
-  miras_trainer_close(tr);
-  miras_model_close(m);
+  miras_close(tr);
+  miras_close(m);
 }
 
 /* Three running texts. */
@@ -666,7 +666,7 @@ static void check_session(miras_model *m, const subject *of, int b, int T, const
   worst_score = fmax(worst_score, fabs(sum - score) / (score + 1.0));
   if (!(fabs(sum - score) <= LOSS * (score + 1.0)))
     failed("%s T %d: score %.8g, not %.8g", of->name, T, sum, score);
-  miras_session_close(s);
+  miras_close(s);
 }
 
 static void shake_params(wide *w, miras_model *m, float by) {
@@ -1021,7 +1021,7 @@ static void test_jobs(void **state) {
       const miras_model_desc d = full_model(three);
       miras_model *m = open_model(&d, three);
       const int jobs = m == NULL ? 0 : layer_views(m, 2, 0) + layer_views(m, 1, 1);
-      miras_model_close(m);
+      miras_close(m);
       if (jobs > longest) longest = jobs;
       if (jobs > 48) full_lists++, check_full(three);
       else if (MIRAS_TEST_SHARE <= 16 || (i + j) % 3 == 0) train_full(three);
@@ -1166,7 +1166,7 @@ static void test_unit_gates(void **state) {
           }
     }
     free(w.params);
-    miras_model_close(m);
+    miras_close(m);
   }
   if (checked < 1000) failed("%d gates", checked);
   finish();
@@ -1360,7 +1360,7 @@ static void test_views(void **state) {
 #undef NEXT
     if (at != count) failed("%s: %d parameters, not %d", of.name, count, at);
     check_places(m, of.name);
-    miras_model_close(m);
+    miras_close(m);
   }
   finish();
 }
@@ -1425,7 +1425,7 @@ static void test_first_values(void **state) {
                  mean[0], mean[1]);
       }
     }
-    miras_model_close(m);
+    miras_close(m);
   }
   finish();
 }
@@ -1466,7 +1466,7 @@ static void test_drawn_values(void **state) {
         if (views[i].deviation > 0 && views[i].seed == view->seed)
           failed("%s: %s is drawn as %s is", of.name, view->name, views[i].name);
     }
-    miras_model_close(m);
+    miras_close(m);
   }
   finish();
 }
@@ -1541,7 +1541,7 @@ static void test_experts(void **state) {
       for (int i = 0; i < VOCAB; i++) finite &= fabs((double)y[i]) < 1e30;
       if (finite != b) failed("text %d, with%s NaN", b, b ? "out" : "");
     }
-    miras_session_close(s);
+    miras_close(s);
   }
   close_both(m, tr);
   finish();
@@ -1630,8 +1630,8 @@ static void test_session_bits(void **state) {
     parts += score_of(s, text + 11, text + 12, T - 12);
     if (!(fabs(once - parts) <= 1e-9 * once)) failed("%s: scores in parts", of.name);
     free(kept);
-    miras_session_close(s);
-    miras_model_close(m);
+    miras_close(s);
+    miras_close(m);
   }
   finish();
 }
@@ -1694,7 +1694,7 @@ static void test_hybrid_sessions(void **state) {
                expected);
     }
     free(kept);
-    miras_session_close(s);
+    miras_close(s);
     close_both(m, tr);
   }
   finish();
@@ -1748,8 +1748,8 @@ static void check_tiles(const subject *of) {
       failed("%s: a score of %d tokens at %d leaves another state", of->name, n, from);
   }
   free(kept);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
 }
 
 static void test_session_tiles(void **state) {
@@ -1790,7 +1790,7 @@ static void test_session_training(void **state) {
       if (!(fabs((double)loss - score) <= 1e-6 * (1.0 + score)))
         failed("%s T %d: loss %.9g, score %.9g", of.name, T, (double)loss, score);
     }
-    miras_session_close(s);
+    miras_close(s);
     close_both(m, tr);
   }
   finish();
@@ -1885,7 +1885,7 @@ static void test_threads(void **state) {
       session = miras_session_open(m, NULL, NULL, NULL, 0);
       row = session == NULL ? NULL : miras_session_feed(session, tokens, NULL, 19);
       if (row == NULL) failed("%s, way %d: no prefill", name, way);
-      miras_session_close(session);
+      miras_close(session);
       if (way >= 2 && way <= 4 && s.calls == 0) failed("%s: the job system was not asked", name);
       close_both(m, tr);
       if (pool != NULL) miras_pool_close(pool);
@@ -2028,7 +2028,7 @@ static void check_split(miras_preset kind, float dropout, int workers) {
     if (a == NULL || b == NULL || !same_bits(a, b, VOCAB)) failed("%s: other logits", of.name);
   }
   for (int i = 0; i < 2; i++) {
-    miras_session_close(s[i]);
+    miras_close(s[i]);
     close_both(m[i], tr[i]);
   }
   if (pool != NULL) miras_pool_close(pool);
@@ -2065,8 +2065,8 @@ static void test_no_state(void **state) {
   if (strstr(why, "layer is 1; it must be one with heads") == NULL) failed("\"%s\"", why);
   assert_int_equal(miras_session_set(s, 3, 0, part.name, x, why, sizeof why), MIRAS_ERR_ARGUMENT);
   if (strstr(why, "layer is 3") == NULL) failed("\"%s\"", why);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
   of = hybrid(9);   /* a text in such a model is its position */
   m = open_model(&of.d, of.name);
   s = miras_session_open(m, NULL, NULL, NULL, 0);
@@ -2075,8 +2075,8 @@ static void test_no_state(void **state) {
   at = (const unsigned char *)miras_session_state(s, &bytes);
   assert_int_equal(bytes, 64);
   for (size_t i = 8; i < bytes; i++) assert_int_equal(at[i], 0);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
   finish();
 }
 
@@ -2240,9 +2240,9 @@ static void test_train_only(void **state) {
 /* A model whose matrices take fewer bytes has the bits of one of floats with the same, rounded
  * numbers; files of either are loaded into models of any weights. */
 static void *model_file(const miras_model *m, size_t *bytes) {
-  void *file = malloc(*bytes = miras_model_save_to(m, NULL, 0));
+  void *file = malloc(*bytes = miras_save_to(m, NULL, 0));
   assert_non_null(file);
-  assert_int_equal(miras_model_save_to(m, file, *bytes), *bytes);
+  assert_int_equal(miras_save_to(m, file, *bytes), *bytes);
   return file;
 }
 
@@ -2259,7 +2259,7 @@ static float *told(const miras_model *m, int steps) {
     memset(y + i * VOCAB, 0, (size_t)(n * VOCAB) * sizeof *y);
     memcpy(y + (i + n - 1) * VOCAB, logits, VOCAB * sizeof *y);
   }
-  miras_session_close(s);
+  miras_close(s);
   return y;
 }
 
@@ -2280,14 +2280,14 @@ static void test_weights_damaged(void **state) {
     file = model_file(m, &bytes);
     d.weights = (miras_weights)form;
     packed = open_model(&d, "packed model");
-    assert_int_equal(miras_model_load_from(packed, file, bytes, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load_from(packed, file, bytes, NULL, 0), MIRAS_OK);
     random_state = 12;
     draw_text(20);
     y = told(packed, 20);
     for (int i = 0; i < VOCAB; i++) finite += isfinite(y[19 * VOCAB + i]) != 0;
     if (finite) failed("weights %d: %d logits of a model with a NaN are finite", form, finite);
     free(y), free(file);
-    miras_model_close(m), miras_model_close(packed);
+    miras_close(m), miras_close(packed);
   }
   finish();
 }
@@ -2328,7 +2328,7 @@ static void test_view_parts(void **state) {
     int count, i;
     d.weights = (miras_weights)form;
     loaded = open_model(&d, "model from a file");
-    assert_int_equal(miras_model_load_from(loaded, file, bytes, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load_from(loaded, file, bytes, NULL, 0), MIRAS_OK);
     empty = miras_model_open_empty(&d, NULL, why, sizeof why);
     assert_non_null(empty);
     assert_non_null(w);
@@ -2367,7 +2367,7 @@ static void test_view_parts(void **state) {
     assert_non_null(strstr(why, "width is -1"));
     assert_memory_equal(&whole, &d, sizeof whole);
     free(a), free(b), free(file);
-    miras_model_close(m), miras_model_close(loaded), miras_model_close(empty);
+    miras_close(m), miras_close(loaded), miras_close(empty);
   }
   finish();
 }
@@ -2386,12 +2386,12 @@ static void test_layers_of_pattern(void **state) {
   assert_null(miras_model_layer(m, 5));
   assert_null(miras_model_layer(m, -1));
   assert_null(miras_model_layer(NULL, 0));
-  miras_model_close(m);
+  miras_close(m);
   d = describe(MIRAS_PRESET_GATED_DELTANET, 4);
   m = open_model(&d, "no pattern");
   assert_ptr_equal(miras_model_layer(m, miras_model_desc_of(m)->layers - 1),
                    &miras_model_desc_of(m)->layer[0]);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 static void test_weights(void **state) {
@@ -2427,10 +2427,10 @@ static void test_weights(void **state) {
         again = open_model(&e, "packed model");
         assert_null(miras_model_params(packed, &count));
         assert_int_equal(count, 0);
-        assert_int_equal(miras_model_load_from(packed, file, whole, NULL, 0), MIRAS_OK);
+        assert_int_equal(miras_load_from(packed, file, whole, NULL, 0), MIRAS_OK);
         own = model_file(packed, &first);
-        assert_int_equal(miras_model_load_from(rounded, own, first, NULL, 0), MIRAS_OK);
-        assert_int_equal(miras_model_load_from(again, own, first, NULL, 0), MIRAS_OK);
+        assert_int_equal(miras_load_from(rounded, own, first, NULL, 0), MIRAS_OK);
+        assert_int_equal(miras_load_from(again, own, first, NULL, 0), MIRAS_OK);
         copy = model_file(again, &second);
         if (second != first || memcmp(own, copy, first) != 0)
           failed("weights %d: a saved model comes back as another", form);
@@ -2461,10 +2461,10 @@ static void test_weights(void **state) {
         if (!memcmp(a, y, (size_t)(20 * VOCAB) * sizeof *a))
           failed("weights %d change nothing", form);
         free(a), free(b), free(own), free(copy);
-        miras_model_close(packed), miras_model_close(rounded), miras_model_close(again);
+        miras_close(packed), miras_close(rounded), miras_close(again);
       }
       free(y), free(file);
-      miras_model_close(m);
+      miras_close(m);
     }
   finish();
 }
@@ -2486,7 +2486,7 @@ static void test_weights_refused(void **state) {
   assert_int_equal(miras_trainer_size(m, &room, why, sizeof why), 0);
   assert_string_equal(why, "the model's weights is 3; training needs 0 (float)");
   assert_null(miras_trainer_open(m, &room, NULL, NULL, 0));
-  miras_model_close(m);
+  miras_close(m);
   d.width = 64; /* rows of two blocks of 32, of which no part is written or read */
   m = open_model(&d, "packed model");
   assert_non_null(m);
@@ -2500,7 +2500,7 @@ static void test_weights_refused(void **state) {
     assert_int_equal(miras_model_view_read(m, v, 1, 1, places[i][0], places[i][1], x),
                      i < 4 ? MIRAS_OK : MIRAS_ERR_ARGUMENT);
   }
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* A trainer keeps at most 2^25 logits at a time. */
@@ -2520,7 +2520,7 @@ static void test_many_words(void **state) {
   }
   assert_true(size[1] - size[0] >= ((size_t)256 << 16) * sizeof(float));
   assert_true(size[2] - size[1] < ((size_t)32 << 16) * sizeof(float));
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* Three steps of AdamW against the textbook, in double, every view at its own rate; gradients add
@@ -2769,10 +2769,10 @@ static void test_resume(void **state) {
         }
       }
       if (half == 1) continue;
-      bytes = miras_trainer_save_to(tr[0], NULL, 0);
+      bytes = miras_save_to(tr[0], NULL, 0);
       file = (unsigned char *)zeros(bytes, 1);
-      if (miras_trainer_save_to(tr[0], file, bytes) != bytes) failed("%s: not saved", name);
-      if (miras_trainer_load_from(tr[1], file, bytes, NULL, 0) != MIRAS_OK)
+      if (miras_save_to(tr[0], file, bytes) != bytes) failed("%s: not saved", name);
+      if (miras_load_from(tr[1], file, bytes, NULL, 0) != MIRAS_OK)
         failed("%s: not loaded", name);
       free(file);
     }
@@ -2784,10 +2784,10 @@ static void test_resume(void **state) {
       assert_non_null(s[which]);
     }
     miras_session_feed(s[0], tokens, NULL, 10);
-    bytes = miras_session_save_to(s[0], NULL, 0);
+    bytes = miras_save_to(s[0], NULL, 0);
     file = (unsigned char *)zeros(bytes, 1);
-    if (miras_session_save_to(s[0], file, bytes) != bytes) failed("%s: no session saved", name);
-    if (miras_session_load_from(s[1], file, bytes, NULL, 0) != MIRAS_OK)
+    if (miras_save_to(s[0], file, bytes) != bytes) failed("%s: no session saved", name);
+    if (miras_load_from(s[1], file, bytes, NULL, 0) != MIRAS_OK)
       failed("%s: no session loaded", name);
     is = miras_session_feed(s[0], tokens + 10, NULL, 8);
     if (is != NULL) memcpy(logits, is, sizeof logits);
@@ -2798,7 +2798,7 @@ static void test_resume(void **state) {
       failed("%s: a session continues differently", name);
     free(file);
     for (int which = 0; which < 2; which++) {
-      miras_session_close(s[which]);
+      miras_close(s[which]);
       close_both(m[which], tr[which]);
     }
   }
@@ -3039,20 +3039,20 @@ static void test_refusals(void **state) {
       failed("a score of %s %d", i < 2 ? "target" : "token", (int)wrong[i]);
   }
   if (miras_session_position(s) != 0) failed("a refused token counts");
-  miras_session_close(s);
+  miras_close(s);
   close_both(m, tr);
   assert_null(miras_trainer_grads(NULL));
   close_both(NULL, NULL);
-  miras_session_close(NULL);
+  miras_close(NULL);
   finish();
 }
 
 /* Saved with moments and running texts; the caller frees. */
 static unsigned char *saved(const miras_trainer *tr, size_t *bytes) {
   unsigned char *file;
-  *bytes = miras_trainer_save_to(tr, NULL, 0);
+  *bytes = miras_save_to(tr, NULL, 0);
   file = (unsigned char *)zeros(*bytes, 1);
-  assert_int_equal(miras_trainer_save_to(tr, file, *bytes), *bytes);
+  assert_int_equal(miras_save_to(tr, file, *bytes), *bytes);
   return file;
 }
 
@@ -3089,7 +3089,7 @@ static double along(const last_window *w, double square, double noise, double le
     float side[2];
     for (int n = 0; n < 2; n++) {
       float *to = miras_model_params(w->m, NULL);
-      assert_int_equal(miras_trainer_load_from(w->tr, w->file, w->bytes, NULL, 0), MIRAS_OK);
+      assert_int_equal(miras_load_from(w->tr, w->file, w->bytes, NULL, 0), MIRAS_OK);
       for (size_t i = w->first; i < w->first + w->count; i++)
         to[i] = w->params[i] + (float)(n ? h : -h) * w->g[i];
       side[n] =
@@ -3162,7 +3162,7 @@ static void check_streams(subject *s) {
     miras_session *session = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(session);
     expected += score_of(session, tokens + b * all, targets + b * all, (size_t)all);
-    miras_session_close(session);
+    miras_close(session);
   }
   params = miras_model_params(m, &count);
   g = (float *)zeros(count, sizeof(float));
@@ -3191,7 +3191,7 @@ static void check_streams(subject *s) {
     free(swapped);
   }
   /* the last window once more, and its gradient */
-  assert_int_equal(miras_trainer_load_from(other_tr, file[0], bytes, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load_from(other_tr, file[0], bytes, NULL, 0), MIRAS_OK);
   again = loss_carried(other_tr, window[0], window[1], BATCH, T, there, NULL);
   if (memcmp(&again, &loss, sizeof loss) != 0) failed("%s: the same window, twice", s->name);
   miras_trainer_backward(other_tr, NULL);
@@ -3271,7 +3271,7 @@ static void test_streams(void **state) {
     tr = open_trainer(m, &room);
     assert_non_null(tr);
     if (room.carried) loss_carried(tr, tokens, targets, BATCH, 8, right, NULL);
-    assert_int_equal(miras_trainer_load_from(tr, file, bytes, NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load_from(tr, file, bytes, NULL, 0), MIRAS_OK);
     b = room.carried ? loss_carried(tr, tokens, targets, BATCH, 8, right, NULL) : a;
     if (memcmp(&a, &b, sizeof a) != 0) failed("%d streams are not new", room.carried);
     close_both(m, tr);
@@ -3317,9 +3317,9 @@ static int stays_finite(const miras_model_desc *d) {
     assert_int_equal(miras_trainer_backward(tr, NULL), MIRAS_OK);
     finite &= isfinite(norm_of_step(tr, &o, 1e-3f)) != 0;
   }
-  miras_trainer_close(tr);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(tr);
+  miras_close(s);
+  miras_close(m);
   return finite;
 }
 

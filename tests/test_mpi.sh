@@ -57,10 +57,10 @@ int main(int argc, char **argv) {
       return 1;
     if (!step) first = loss;
   }
-  miras_trainer_close(t);
-  if (miras_model_save(m, argv[1]) != MIRAS_OK) return 1;
+  miras_close(t);
+  if (miras_save(m, argv[1]) != MIRAS_OK) return 1;
   printf("first %.4f last %.4f\n", (double)first, (double)loss);
-  miras_model_close(m);
+  miras_close(m);
   return loss < 0.9f * first ? 0 : 1;
 }
 END

@@ -176,26 +176,26 @@ static void old_models(void **state) {
     s = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s);
     near_by(run(s, 0, 24, &size), o->logits, &size, o->name);
-    assert_int_equal(miras_session_load(s, path_of(o->name, "session"), NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load(s, path_of(o->name, "session"), NULL, 0), MIRAS_OK);
     assert_int_equal(miras_session_position(s), 5);
     assert_non_null(miras_session_logits(s));
     size = 0;
     near_by(run(s, 5, 24, &size), o->session, &size, o->name);
-    miras_session_close(s);
-    miras_model_close(m);
+    miras_close(s);
+    miras_close(m);
     if (!(o->loss[0] > 0)) continue;
 
     m = miras_model_open_file(path_of(o->name, "training"), NULL, NULL, &result, NULL, 0);
     assert_int_equal(result, MIRAS_OK);
     t = trainer(m);
-    assert_int_equal(miras_trainer_load(t, path_of(o->name, "training"), NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load(t, path_of(o->name, "training"), NULL, 0), MIRAS_OK);
     assert_int_equal(miras_trainer_steps(t), STEPS);
     for (k = 0; k < 2; k++) {
       double loss = train(t, STEPS + k);
       near_by(loss, o->loss[k], &loss, o->name);
     }
-    miras_trainer_close(t);
-    miras_model_close(m);
+    miras_close(t);
+    miras_close(m);
   }
 }
 
@@ -205,19 +205,19 @@ static void old_memories(void **state) {
   for (i = 0; i < MEMORIES; i++) {
     miras_memory *m = memory(i);
     double size = 0;
-    assert_int_equal(miras_memory_load(m, path_of(memories[i].name, "memory"), NULL, 0), MIRAS_OK);
+    assert_int_equal(miras_load(m, path_of(memories[i].name, "memory"), NULL, 0), MIRAS_OK);
     assert_int_equal(miras_memory_position(m), 7);
     near_by(feed(m, 7, 20, &size), memories[i].on, &size, memories[i].name);
     miras_memory_reset(m);
     size = 0;
     near_by(feed(m, 0, 9, &size), memories[i].again, &size, memories[i].name);
-    miras_memory_close(m);
+    miras_close(m);
     if (i == 2) continue;               /* its functions are in no file                           */
     m = miras_memory_open_file(path_of(memories[i].name, "memory"), NULL, NULL, NULL, NULL, 0);
     assert_non_null(m);
     size = 0;
     near_by(feed(m, 7, 20, &size), memories[i].on, &size, memories[i].name);
-    miras_memory_close(m);
+    miras_close(m);
   }
 }
 
@@ -249,23 +249,23 @@ static void write_models(void) {
     assert_non_null(m);
     t = trainer(m);
     for (k = 0; k < STEPS; k++) (void)train(t, k);
-    assert_int_equal(miras_model_save(m, path_of(name, "safetensors")), MIRAS_OK);
+    assert_int_equal(miras_save(m, path_of(name, "safetensors")), MIRAS_OK);
     if (models[i].loss[0] > 0)
-      assert_int_equal(miras_trainer_save(t, path_of(name, "training")), MIRAS_OK);
+      assert_int_equal(miras_save(t, path_of(name, "training")), MIRAS_OK);
     s = miras_session_open(m, NULL, NULL, NULL, 0);
     assert_non_null(s);
-    if (!i) assert_int_equal(miras_session_save(s, path_of(name, "fresh")), MIRAS_OK);
+    if (!i) assert_int_equal(miras_save(s, path_of(name, "fresh")), MIRAS_OK);
     logits = run(s, 0, 24, &size);
     miras_session_reset(s);
     (void)run(s, 0, 5, &size);
-    assert_int_equal(miras_session_save(s, path_of(name, "session")), MIRAS_OK);
+    assert_int_equal(miras_save(s, path_of(name, "session")), MIRAS_OK);
     session = run(s, 5, 24, &size);
     for (k = 0; k < 2; k++) loss[k] = train(t, STEPS + k);
     printf("  { \"%s\", %.9g, %.9g, { %.9g, %.9g } },\n", name, logits, session, loss[0],
            loss[1]);
-    miras_session_close(s);
-    miras_trainer_close(t);
-    miras_model_close(m);
+    miras_close(s);
+    miras_close(t);
+    miras_close(m);
   }
 }
 
@@ -278,11 +278,11 @@ static void write_memories(void) {
     float *params = miras_memory_params(m, &n);
     for (k = 0; k < n; k++) params[k] += 0.125f * (float)((int)(k * k % 7) - 3);
     (void)feed(m, 0, 7, &size);
-    assert_int_equal(miras_memory_save(m, path_of(memories[i].name, "memory")), MIRAS_OK);
+    assert_int_equal(miras_save(m, path_of(memories[i].name, "memory")), MIRAS_OK);
     on = feed(m, 7, 20, &size);
     miras_memory_reset(m);
     printf("  { \"%s\", %.9g, %.9g },\n", memories[i].name, on, feed(m, 0, 9, &size));
-    miras_memory_close(m);
+    miras_close(m);
   }
 }
 

@@ -151,7 +151,7 @@ static void test_streams(void **state) {
         if (t < 3 || t == 99 || (t + 1) % (writes / 4) == 0)
           check_state(streams[stream], m, &s, key, bound, all ? 2e-2 : 1e-3, t + 1);
       }
-      miras_memory_close(m);
+      miras_close(m);
     }
   finish();
 }
@@ -183,7 +183,7 @@ static void test_silence(void **state) {
     for (int j = 0; j < N; j++)
       assert_true(fabsf(P[i * N + j] - (i == j ? 10.0f : 0.0f)) < 0.1f);
   assert_true(miras_memory_norm(m) < 1e-6f);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* q'P q of both algorithms, before the first token, within chunks and on their grid, with features,
@@ -245,7 +245,7 @@ static void test_variance(void **state) {
         ref_close(&r);
         data_free(&first);
         data_free(&x);
-        miras_memory_close(m);
+        miras_close(m);
       }
   printf("  variances: off by up to %.2e\n", worst);
   finish();
@@ -283,7 +283,7 @@ static void play(int chunk, int every, const taped *x, const float *dy, taped *d
       break;
     }
   free(tape);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* A tape has room for what a call writes where heads start anew, whatever the chunk, which is
@@ -349,7 +349,7 @@ static void test_refusals(void **state) {
   assert_int_equal(miras_memory_variance(m, NULL, &out), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_variance(m, q, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_variance(NULL, q, &out), MIRAS_ERR_ARGUMENT);
-  miras_memory_close(m);
+  miras_close(m);
   finish();
 }
 

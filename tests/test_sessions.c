@@ -130,7 +130,7 @@ static void expect(const miras_model *m, expected *e) {
              VOCAB * sizeof(float));
     }
     memcpy(e->state[b], state, bytes);
-    miras_session_close(s);
+    miras_close(s);
   }
 }
 
@@ -202,7 +202,7 @@ static void check_model(const char *name, miras_model *m) {
     assert_non_null(s);
     assert_int_equal(miras_server_desc_of(s)->batch_tokens, d.batch_tokens ? d.batch_tokens : 64);
     check_calls(name, s, &e);
-    miras_server_close(s);
+    miras_close(s);
   }
   expect_free(&e);
 }
@@ -214,7 +214,7 @@ static void test_every_layer(void **state) {
   for (int i = 0; (m = open_case(i, &name)) != NULL; i++) {
     stir(m);
     check_model(name, m);
-    miras_model_close(m);
+    miras_close(m);
   }
 }
 
@@ -222,18 +222,18 @@ static void test_shorter_weights(void **state) {
   const char *name;
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name), *packed;
   miras_model_desc d = *miras_model_desc_of(m);
-  const size_t bytes = miras_model_save_to(m, NULL, 0);
+  const size_t bytes = miras_save_to(m, NULL, 0);
   void *file = malloc(bytes);
   (void)state;
   stir(m);
-  assert_int_equal(miras_model_save_to(m, file, bytes), bytes);
+  assert_int_equal(miras_save_to(m, file, bytes), bytes);
   d.weights = MIRAS_WEIGHTS_Q8;
   packed = miras_model_open(&d, NULL, NULL, 0);
   assert_non_null(packed);
-  assert_int_equal(miras_model_load_from(packed, file, bytes, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_load_from(packed, file, bytes, NULL, 0), MIRAS_OK);
   check_model("q8", packed);
-  miras_model_close(packed);
-  miras_model_close(m);
+  miras_close(packed);
+  miras_close(m);
   free(file);
 }
 
@@ -271,11 +271,11 @@ static void test_forks(void **state) {
                         VOCAB * sizeof *logits);
     assert_memory_equal(miras_session_state(one, &own), block + i * bytes, bytes);
     assert_int_equal(own, bytes);
-    miras_session_close(one);
+    miras_close(one);
   }
   free(logits), free(text), free(block);
-  miras_server_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
 }
 
 /* ---- drafts that are undone ---- */
@@ -310,8 +310,8 @@ static void test_rollback(void **state) {
         fail_msg("%s: token %d was not undone", name, (int)t);
     }
     free(a);
-    miras_server_close(s);
-    miras_model_close(m);
+    miras_close(s);
+    miras_close(m);
   }
 }
 
@@ -349,9 +349,9 @@ static void test_sizes(void **state) {
   assert_int_equal(miras_server_size(m, NULL, why, sizeof why), small);
   assert_int_equal(miras_model_state_size(NULL), 0);
   assert_null(miras_server_desc_of(NULL));
-  miras_server_close(NULL);
+  miras_close(NULL);
   free(buffer);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* However many tokens a session works on at a time, and on how many workers: the same bits, and
@@ -392,10 +392,10 @@ static void test_session_descs(void **state) {
       if (memcmp(&loss[0], &loss[1], sizeof loss[0]) || again != bytes ||
           memcmp(left, right, bytes))
         fail_msg("%s, %d tokens at a time: other bits", name, ways[k].tokens);
-      miras_session_close(s);
+      miras_close(s);
     }
-    miras_session_close(plain);
-    miras_model_close(m);
+    miras_close(plain);
+    miras_close(m);
   }
   assert_null(miras_session_desc_of(NULL));
 }
@@ -465,8 +465,8 @@ static void test_refusals(void **state) {
   assert_int_equal(miras_server_feed(s, good, 3, NULL), MIRAS_OK);
   assert_memory_equal(a, before, 3 * bytes);
   free(a), free(before);
-  miras_server_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
 }
 
 int main(void) {

@@ -182,8 +182,8 @@ static void test_losses_are_their_formulas(void **state) {
   }
   assert_int_equal(j, 9);
   assert_true(fabs((double)loss - whole) <= 3e-6 * whole);
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
 }
 
 /* What is said is the last hidden row times the head, and its offset. */
@@ -218,8 +218,8 @@ static void test_outputs_are_the_head(void **state) {
         assert_true(fabs(said - (double)outputs[row * n + j]) < 1e-5);
       }
   }
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
 }
 
 /* ---- gradients ---- */
@@ -262,8 +262,8 @@ static void test_weights_are_shares(void **state) {
   assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_OK);
   assert_true(loss >= 0 && loss <= 0);
   free(grads);
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
 }
 
 /* The loss and what own_ and own have of outputs and hidden rows, in double. */
@@ -345,8 +345,8 @@ static void gradients(miras_preset preset, const char *inputs, int embed_norm) {
       fail_msg("vectors at %d: %g and not %g", at, (double)dvectors[at], s);
   }
   if (unseen * 8 > seen) fail_msg("%d of %d slopes cannot be seen", unseen, unseen + seen);
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
 }
 
 static void test_gradients(void **state) {
@@ -417,7 +417,7 @@ static void test_same_bits(void **state) {
       assert_memory_equal(miras_session_hidden(s), hidden + (i + (int)n - 1) * d.width,
                           (size_t)d.width * sizeof(float));
     }
-    miras_session_close(s);
+    miras_close(s);
   }
   /* a server, of texts of different lengths */
   memset(&sd, 0, sizeof sd);
@@ -439,9 +439,9 @@ static void test_same_bits(void **state) {
   part[1].vectors = NULL;
   assert_int_equal(miras_server_feed(server, part, BATCH, told), MIRAS_ERR_ARGUMENT);
   free(block);
-  miras_server_close(server);
-  miras_trainer_close(one), miras_trainer_close(three), miras_trainer_close(small);
-  miras_model_close(m);
+  miras_close(server);
+  miras_close(one), miras_close(three), miras_close(small);
+  miras_close(m);
 }
 
 /* Rows that have no weight change nothing, nor do targets that are missing. */
@@ -473,8 +473,8 @@ static void test_what_is_left_out(void **state) {
   assert_int_equal(miras_trainer_backward(t, NULL), MIRAS_OK);
   assert_int_equal(miras_trainer_step(t, NULL, 0.1f, &again), MIRAS_OK);
   assert_true(again == 0);
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
 }
 
 /* ---- standardized ---- */
@@ -509,17 +509,17 @@ static void test_standardized(void **state) {
   assert_true(mean[1] == 7.5f && scale[1] == 0);
   assert_true(fabsf(scale[3] * 5e-10f - 1) < 1e-3f);
   assert_true(fabsf(scale[2] - 1.73f) < 0.1f && seen[2] == 900 && seen[0] == MANY);
-  miras_model_close(m);
+  miras_close(m);
   snprintf(d.inputs, sizeof d.inputs, "standardized 1");
   m = open_model(&d);
   x[0][0] = FLT_MAX;                             /* a number, if a large one */
   assert_int_equal(miras_model_standardize(m, x[0], 1), MIRAS_OK);
   assert_true(miras_model_params(m, NULL)[miras_model_view(m, "inputs.0.seen")->offset] == 1);
-  miras_model_close(m);
+  miras_close(m);
   d = desc_of(MIRAS_PRESET_DELTANET_MEMORY, "vector 1", "raw 1");
   m = open_model(&d);
   assert_int_equal(miras_model_standardize(m, x[0], 1), MIRAS_ERR_ARGUMENT);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* ---- files ---- */
@@ -537,7 +537,7 @@ static void test_files(void **state) {
   begin(state);
   (void)rows_of(m);
   assert_int_equal(miras_model_standardize(m, vectors, ROWS), MIRAS_OK);
-  size = miras_model_save_to(m, file, sizeof file);
+  size = miras_save_to(m, file, sizeof file);
   assert_true(size && size <= sizeof file);
   memset(&e, 0, sizeof e);
   assert_int_equal(miras_model_desc_from(&e, file, size), MIRAS_OK);
@@ -546,7 +546,7 @@ static void test_files(void **state) {
   for (i = 0; i < sizeof held / sizeof *held; i++) {
     e.weights = held[i];
     other = open_model(&e);
-    assert_int_equal(miras_model_load_from(other, file, size, why, sizeof why), MIRAS_OK);
+    assert_int_equal(miras_load_from(other, file, size, why, sizeof why), MIRAS_OK);
     a = miras_session_open(m, NULL, NULL, NULL, 0);
     b = miras_session_open(other, NULL, NULL, NULL, 0);
     (void)miras_session_feed(a, tokens, vectors, LENGTH);
@@ -557,17 +557,17 @@ static void test_files(void **state) {
       if (!(fabsf(x - y) <= off)) off = fabsf(x - y);
     }
     assert_true(i ? off > 0 && off < 0.1f * most : off == 0);
-    miras_session_close(a), miras_session_close(b);
-    miras_model_close(other);
+    miras_close(a), miras_close(b);
+    miras_close(other);
   }
   strcpy(e.outputs, "raw 3");
   e.weights = MIRAS_WEIGHTS_FLOAT;
   other = open_model(&e);
-  assert_int_equal(miras_model_load_from(other, file, size, why, sizeof why), MIRAS_ERR_MISMATCH);
+  assert_int_equal(miras_load_from(other, file, size, why, sizeof why), MIRAS_ERR_MISMATCH);
   assert_true(miras_model_desc_differs(&e, miras_model_desc_of(m), why, sizeof why));
   if (!strstr(why, "outputs is \"raw 3\" and not")) fail_msg("%s", why);
-  miras_model_close(other);
-  miras_model_close(m);
+  miras_close(other);
+  miras_close(m);
 }
 
 /* ---- refusals ---- */
@@ -646,10 +646,10 @@ static void test_refusals(void **state) {
       assert_int_equal(miras_trainer_loss(t, &x, 0, &loss), MIRAS_ERR_ARGUMENT);
       weights[i] = was;
     }
-    miras_trainer_close(t);
-    miras_session_close(s);
+    miras_close(t);
+    miras_close(s);
   }
-  miras_model_close(m);
+  miras_close(m);
 }
 
 /* ---- they learn ---- */
@@ -691,8 +691,8 @@ static void train(const char *inputs, const char *says, int steps, int standardi
       miras_trainer_step(t, &o, miras_schedule_cosine((uint64_t)step, 20, (uint64_t)steps, 1e-2f,
                                                       0.05f), NULL), MIRAS_OK);
   }
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
 }
 
 /* A row below 0 begins a sequence: -1 - row. */
@@ -809,10 +809,10 @@ static void test_contexts_have_a_length(void **state) {
       }
       if (same ? !(shift > most + 0.2) : !(shift < most + 0.05))
         fail_msg("order %d: %g, others %g", n, shift, most);
-      miras_session_close(base);
-      miras_session_close(s);
-      miras_model_close(plain);
-      miras_model_close(m);
+      miras_close(base);
+      miras_close(s);
+      miras_close(plain);
+      miras_close(m);
     }
 }
 
@@ -967,19 +967,19 @@ static void test_the_head_learns(void **state) {
   other = miras_session_open(m, NULL, NULL, NULL, 0);
   assert_non_null(miras_session_feed(other, text, x[0], 40));
   assert_memory_equal(miras_session_logits(other), said[39], sizeof said[0]);
-  size = miras_session_save_to(other, file, sizeof file);
+  size = miras_save_to(other, file, sizeof file);
   assert_true(size && size <= sizeof file);
   assert_non_null(miras_session_feed(other, text + 40, x[40], 20));
   assert_memory_equal(miras_session_logits(other), said[59], sizeof said[0]);
-  assert_int_equal(miras_session_load_from(other, file, size, why, sizeof why), MIRAS_OK);
+  assert_int_equal(miras_load_from(other, file, size, why, sizeof why), MIRAS_OK);
   assert_memory_equal(miras_session_logits(other), said[39], sizeof said[0]);
   for (t = 40; t < T; t++)
     memcpy(again + t * V, miras_session_feed(other, text + t, x[t], 1), sizeof said[0]);
   assert_memory_equal(again + 40 * V, said[40], 20 * sizeof said[0]);
-  assert_int_equal(miras_session_load_from(base, file, size, why, sizeof why), MIRAS_ERR_MISMATCH);
-  miras_session_close(base), miras_session_close(s), miras_session_close(other);
-  miras_server_close(server);
-  miras_model_close(m), miras_model_close(plain);
+  assert_int_equal(miras_load_from(base, file, size, why, sizeof why), MIRAS_ERR_MISMATCH);
+  miras_close(base), miras_close(s), miras_close(other);
+  miras_close(server);
+  miras_close(m), miras_close(plain);
   free(block), free(before);
 }
 
@@ -1011,8 +1011,8 @@ static void test_the_head_fits_numbers(void **state) {
     assert_int_equal(miras_session_learn(s, t % 2 ? &unknown : NULL, y), MIRAS_OK);
     assert_int_equal(miras_session_learn(s, &unknown, y), MIRAS_ERR_STATE);
   }
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
 }
 
 /* A stream of which a model knows all: what it says, and noise as it says, of a size. */
@@ -1076,8 +1076,8 @@ static double cost_of(const char *says, float rate, double size, double shift, i
   }
   for (i = 0; i < 4; i++)
     if (sum[0][i] > 0) worst = fmax(worst, sum[1][i] / sum[0][i] - 1);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
   return worst;
 }
 
@@ -1131,8 +1131,8 @@ static void test_the_head_keeps_inside(void **state) {
   for (i = 0; i < h.orders; i++) ((uint32_t *)(void *)(h.a + h.place))[i] = 0x3fffffff;
   assert_int_equal(miras_session_learn(s, &token, NULL), MIRAS_OK);
   assert_true(h.a[h.often + 15] > 0);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
 }
 
 /* A category that is read is no target, though there are as many of what is said. */
@@ -1156,8 +1156,8 @@ static void test_the_head_is_told(void **state) {
   }
   h = inside_head_of(m, s);
   assert_true(h.a[h.u] == 0);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
   for (t = 0; t < 2; t++) {   /* classes are looked at where the head learns */
     static const int32_t none_of_its = 7;
     miras_sequence part;
@@ -1176,8 +1176,8 @@ static void test_the_head_is_told(void **state) {
     assert_int_equal(miras_server_feed(server, &part, 1, first),
                      t ? MIRAS_ERR_ARGUMENT : MIRAS_OK);
     free(part.state);
-    miras_server_close(server);
-    miras_model_close(m);
+    miras_close(server);
+    miras_close(m);
   }
 }
 
@@ -1207,8 +1207,8 @@ static void test_the_head_lasts(void **state) {
   assert_int_equal(miras_session_score(s, text + 59000, text + 59001, 500, &nats), MIRAS_OK);
   assert_int_equal(miras_session_score(s, text + 59500, text + 59501, 500, &nats), MIRAS_OK);
   assert_true(nats < 0.2 * 500);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
 }
 
 static void test_refusals_of_the_head(void **state) {
@@ -1252,7 +1252,7 @@ static void test_predictions(void **state) {
   assert_int_equal(miras_model_row(m)->outputs, 10);
   miras_model_predict(m, x, 1);
   for (i = 0; i < 10; i++) assert_true(fabsf(x[i] - want[i]) < 1e-6f);
-  miras_model_close(m);
+  miras_close(m);
 }
 
 int main(void) {

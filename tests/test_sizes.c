@@ -152,8 +152,8 @@ static void check_prefill(const miras_model *m, const char *name, int width) {
     print_error("%s, %s, width %d: a prefill is not its steps\n", miras_isa(), name, width);
     failures++;
   }
-  miras_session_close(whole);
-  miras_session_close(step);
+  miras_close(whole);
+  miras_close(step);
 }
 
 /* The loss where a view's parameters have moved by s along the unit vector g / length. */
@@ -221,7 +221,7 @@ static void check_slope(miras_model *m, const char *name, int width) {
   }
   print_message("%s, %s, width %d: %d of %d views\n", miras_isa(), name, width, met, count);
   if (met < 2) failures++;
-  miras_trainer_close(tr);
+  miras_close(tr);
 }
 
 static void test_wide_layers(void **state) {
@@ -243,7 +243,7 @@ static void test_wide_layers(void **state) {
       stir(m);
       check_prefill(m, c->name, widths[k]);
       check_slope(m, c->name, widths[k]);
-      miras_model_close(m);
+      miras_close(m);
     }
   assert_int_equal(failures, 0);
 }
@@ -316,7 +316,7 @@ static void close_head(head *h) {
   free(h->key); free(h->value); free(h->query); free(h->erase); free(h->replace); free(h->y);
   free(h->dy); free(h->g.key); free(h->g.value); free(h->g.query); free(h->g.erase);
   free(h->g.replace);
-  miras_memory_close(h->m);
+  miras_close(h->m);
 }
 
 static double answer(head *h) {

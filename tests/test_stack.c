@@ -86,14 +86,14 @@ static void memory_learn(work *w) {
 }
 
 static void memory_file(work *w) {
-  w->saved = miras_memory_save_to(w->memory, w->bytes, BYTES);
+  w->saved = miras_save_to(w->memory, w->bytes, BYTES);
   w->wrong |=
-    !w->saved || miras_memory_load_from(w->memory, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
+    !w->saved || miras_load_from(w->memory, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
 }
 
 static void memory_path(work *w) {
-  w->wrong |= miras_memory_save(w->memory, w->path) != MIRAS_OK;
-  w->wrong |= miras_memory_load(w->memory, w->path, NULL, 0) != MIRAS_OK;
+  w->wrong |= miras_save(w->memory, w->path) != MIRAS_OK;
+  w->wrong |= miras_load(w->memory, w->path, NULL, 0) != MIRAS_OK;
 }
 
 static void model_named(work *w) {
@@ -137,17 +137,17 @@ static void model_lines(work *w) {
 }
 
 static void model_file(work *w) {
-  w->saved = miras_model_save_to(w->model, w->bytes, BYTES);
-  w->wrong |= !w->saved || miras_model_load_from(w->model, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
+  w->saved = miras_save_to(w->model, w->bytes, BYTES);
+  w->wrong |= !w->saved || miras_load_from(w->model, w->bytes, w->saved, NULL, 0) != MIRAS_OK;
 }
 
 static void model_path(work *w) {
   miras_model *other;
-  w->wrong |= miras_model_save(w->model, w->path) != MIRAS_OK;
-  w->wrong |= miras_model_load(w->model, w->path, NULL, 0) != MIRAS_OK;
+  w->wrong |= miras_save(w->model, w->path) != MIRAS_OK;
+  w->wrong |= miras_load(w->model, w->path, NULL, 0) != MIRAS_OK;
   other = miras_model_open_file(w->path, NULL, NULL, NULL, NULL, 0);
   w->wrong |= !other;
-  miras_model_close(other);
+  miras_close(other);
 }
 
 static void session(work *w) {
@@ -159,8 +159,8 @@ static void session(work *w) {
 }
 
 static void session_path(work *w) {
-  w->wrong |= miras_session_save(w->session, w->path) != MIRAS_OK;
-  w->wrong |= miras_session_load(w->session, w->path, NULL, 0) != MIRAS_OK;
+  w->wrong |= miras_save(w->session, w->path) != MIRAS_OK;
+  w->wrong |= miras_load(w->session, w->path, NULL, 0) != MIRAS_OK;
 }
 
 /* Opened, and two passes of a step. */
@@ -186,9 +186,9 @@ static void trainer(work *w) {
 static void pool(work *w) {
   const miras_parallel *p = miras_pool_open(2, NULL, NULL, 0);
   miras_trainer *t = train(w, p);
-  w->wrong |= !p || miras_trainer_save(t, w->path) != MIRAS_OK ||
-              miras_trainer_load(t, w->path, NULL, 0) != MIRAS_OK;
-  miras_trainer_close(t);
+  w->wrong |= !p || miras_save(t, w->path) != MIRAS_OK ||
+              miras_load(t, w->path, NULL, 0) != MIRAS_OK;
+  miras_close(t);
   miras_pool_close(p);
 }
 
@@ -243,7 +243,7 @@ static void server(work *w) {
   }
   w->wrong |= !s || miras_server_feed(s, text, 2, logits) != MIRAS_OK;
   for (i = 0; i < 2; i++) free(text[i].state);
-  miras_server_close(s);
+  miras_close(s);
 }
 
 static void session_other(work *w) {
@@ -343,10 +343,10 @@ static void run_all(const char *name, const step *steps, size_t count, int warm)
     assert_true(used <= MOST);
   }
   remove(w.path);
-  miras_session_close(w.session);
-  miras_trainer_close(w.trainer);
-  miras_model_close(w.model);
-  miras_memory_close(w.memory);
+  miras_close(w.session);
+  miras_close(w.trainer);
+  miras_close(w.model);
+  miras_close(w.memory);
   free(w.bytes);
 }
 

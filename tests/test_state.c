@@ -85,8 +85,8 @@ static int pair_open(pair *p, data *x, int before) {
 }
 
 static void pair_close(pair *p) {
-  miras_memory_close(p->m);
-  miras_memory_close(p->twin);
+  miras_close(p->m);
+  miras_close(p->twin);
   ref_close(&p->r);
   data_free(&p->rest);
 }
@@ -521,7 +521,7 @@ static void test_names(void **state) {
     }
     assert_string_equal(text, rows[r].parts);
     assert_int_equal(miras_memory_part(m, -1, &v), MIRAS_PART_NONE);
-    miras_memory_close(m);
+    miras_close(m);
   }
   assert_int_equal(miras_memory_part(NULL, 0, NULL), MIRAS_PART_NONE);
 }
@@ -557,7 +557,7 @@ static void meet_memory(const miras_memory_desc *from, const char *of) {
   m = miras_memory_open(&d, NULL, why, sizeof why);
   if (m == NULL) failed("%s: %s", of, why);
   for (int i = 0; miras_memory_part(m, i, &v); i++) meet(of, &v);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 static void test_every_name(void **state) {
@@ -591,8 +591,8 @@ static void test_every_name(void **state) {
     if (s == NULL) failed("%s: %s", name, why);
     for (int l = 0; l < 2; l++)
       for (int k = 0; miras_session_part(s, l, k, &v); k++) meet(name, &v);
-    miras_session_close(s);
-    miras_model_close(m);
+    miras_close(s);
+    miras_close(m);
   }
   for (int i = 0; i < COUNT(more); i++) {
     miras_memory_desc d;
@@ -674,7 +674,7 @@ static void test_refusals(void **state) {
   miras_memory_move(m, 0);
   assert_int_equal(miras_memory_position(m), 0);
   miras_memory_move(NULL, 3);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* Outer parameters by name: what a head reads from then on. */
@@ -696,7 +696,7 @@ static void test_parameters(void **state) {
   assert_int_equal(miras_memory_get(m, 0, 1, "gain", back, NULL, 0), MIRAS_OK);
   assert_memory_equal(back, gain, sizeof gain);
   assert_true(params[count - 12] == 1);
-  miras_memory_close(m);
+  miras_close(m);
 }
 
 /* miras_memory_read leaves the state as it is, before the first token too. */
@@ -717,7 +717,7 @@ static void test_reads(void **state) {
     (void)miras_memory_norm(m);
     bytes = (unsigned char *)miras_memory_state(m, &n);
     for (i = 0; i < n; i++) assert_int_equal(bytes[i], 0);
-    miras_memory_close(m);
+    miras_close(m);
   }
 }
 
@@ -807,9 +807,9 @@ static void test_sessions(void **state) {
       if (kind < MIRAS_PRESET_TTT_LINEAR_MEMORY && !(off <= 1e-5))
         fail_msg("%s: off by %g", miras_preset_name((miras_preset)kind), off);
       followed++;
-      miras_session_close(a);
-      miras_session_close(b);
-      miras_model_close(m);
+      miras_close(a);
+      miras_close(b);
+      miras_close(m);
     }
   assert_int_equal(followed, 2 * MIRAS_PRESET_ROWS);
 }
@@ -844,8 +844,8 @@ static void test_session_refusals(void **state) {
   assert_int_equal(miras_session_part(NULL, 1, 0, &v), MIRAS_PART_NONE);
   for (int i = 0; i < 8; i++) /* two layers and their momentum; parameters are the model's */
     assert_int_equal(miras_session_part(s, 0, i, &v), i < 4 ? MIRAS_PART_STATE : MIRAS_PART_NONE);
-  miras_session_close(s);
-  miras_model_close(m);
+  miras_close(s);
+  miras_close(m);
 }
 
 int main(void) {

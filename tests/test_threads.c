@@ -256,8 +256,8 @@ static trace train(miras_preset kind, const miras_parallel *parallel) {
     r.bits[at++] = loss_of(t, text, text + 1, batch, length, 0);
   }
   memcpy(r.bits + at, params, count * sizeof(float));
-  miras_trainer_close(t);
-  miras_model_close(m);
+  miras_close(t);
+  miras_close(m);
   return r;
 }
 
@@ -389,7 +389,7 @@ static float *memory_trace(miras_preset kind, const miras_parallel *parallel, si
   at += state_bytes / sizeof(float);
   *at = kind == MIRAS_PRESET_RWKV7_MEMORY ? 0 : surprise_of_write(m, x[0], x[1]);
   free(tape);
-  miras_memory_close(m);
+  miras_close(m);
   return all;
 }
 
@@ -483,7 +483,7 @@ static void *read_along(void *argument) {
     r->score = score_of(s, text, text + 1, 12);
     r->ok = 1;
   }
-  miras_session_close(s);
+  miras_close(s);
   return NULL;
 }
 
@@ -517,7 +517,7 @@ static void sessions_share_a_model(void **state) {
       assert_memory_equal(alone.logits, together[i].logits, sizeof alone.logits);
       assert_memory_equal(&alone.score, &together[i].score, sizeof alone.score);
     }
-    miras_model_close(m);
+    miras_close(m);
   }
 }
 
@@ -536,7 +536,7 @@ static void *learn_along(void *argument) {
     for (i = 0; i < 12; i++) x[i] = (float)((t * 31 + i * 17) % 23 - 11) / 23.0f;
     forward_one(m, x, x + 4, x + 8, out);
   }
-  miras_memory_close(m);
+  miras_close(m);
   return NULL;
 }
 
@@ -578,7 +578,7 @@ static trace serve(const miras_model *m, const miras_parallel *parallel) {
   }
   memcpy(r.bits + STEPS * TEXTS * row, states, TEXTS * bytes);
   free(states);
-  miras_server_close(s);
+  miras_close(s);
   return r;
 }
 
@@ -598,7 +598,7 @@ static void texts_share_the_work_of_a_call(void **state) {
       miras_pool_close(pool);
     }
     free(alone.bits);
-    miras_model_close(m);
+    miras_close(m);
   }
 }
 

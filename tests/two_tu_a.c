@@ -10,6 +10,6 @@ float surprise_in_a(const miras_memory_desc *d, const float *key, const float *v
 float surprise_in_a(const miras_memory_desc *d, const float *key, const float *value) {
   miras_memory *m = miras_memory_open(d, NULL, NULL, 0);
   float surprise = surprise_of_write(m, key, value);
-  miras_memory_close(m);
+  miras_close(m);
   return surprise;
 }

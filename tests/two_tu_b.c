@@ -25,7 +25,7 @@ int main(void) {
   if (!m) return 1;
   here = surprise_of_write(m, key, value);
   there = surprise_in_a(&d, key, value);
-  miras_memory_close(m);
+  miras_close(m);
   printf("%g here, %g there\n", (double)here, (double)there);
   return here > 0 && memcmp(&here, &there, sizeof here) == 0 ? 0 : 1;
 }

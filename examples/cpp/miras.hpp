@@ -169,9 +169,8 @@ template <class Name> std::string nearest(const std::string &word, Name name) {
   return found;
 }
 /* An object of the C library, with those of its calls that several kinds of objects have. */
-template <class T, auto Open, auto Close, auto State = nullptr, auto SaveTo = nullptr,
-          auto LoadFrom = nullptr, auto Save = nullptr, auto Load = nullptr,
-          auto OpenFile = nullptr>
+template <class T, auto Open, auto State = nullptr, auto OpenFile = nullptr,
+          auto Close = miras_close>
 class owner {
  public:
   T *get() const { return p_.get(); }
@@ -191,18 +190,20 @@ class owner {
   }
   /* Files, in memory and at a path. */
   bytes saved() const {
-    bytes to(SaveTo(the(), nullptr, 0));
-    if (check(to.empty() ? MIRAS_ERR_STATE : MIRAS_OK)) SaveTo(get(), to.data(), to.size());
+    bytes to(miras_save_to(the(), nullptr, 0));
+    if (check(to.empty() ? MIRAS_ERR_STATE : MIRAS_OK)) miras_save_to(get(), to.data(), to.size());
     return to;
   }
   void load(const bytes &from) {
     char why[256] = "";
-    check(LoadFrom(the(), from.data(), from.size(), why, sizeof why), why);
+    check(miras_load_from(the(), from.data(), from.size(), why, sizeof why), why);
   }
-  void save(const std::string &path) const { check_file(Save(the(), path.c_str()), path, ""); }
+  void save(const std::string &path) const {
+    check_file(miras_save(the(), path.c_str()), path, "");
+  }
   void load(const std::string &path) {
     char why[256] = "";
-    check_file(Load(the(), path.c_str(), why, sizeof why), path, why);
+    check_file(miras_load(the(), path.c_str(), why, sizeof why), path, why);
   }
 
  protected:
@@ -297,9 +298,8 @@ using model_desc = desc<miras_model_desc, miras_model_preset, miras_model_desc_s
 /* ---- one memory ---- */
 
 class memory
-    : public detail::owner<miras_memory, miras_memory_open, miras_memory_close, miras_memory_state,
-                           miras_memory_save_to, miras_memory_load_from, miras_memory_save,
-                           miras_memory_load, miras_memory_open_file> {
+    : public detail::owner<miras_memory, miras_memory_open, miras_memory_state,
+                           miras_memory_open_file> {
  public:
   explicit memory(const miras_memory_desc &d) { make(&d), measure(); }
   static memory open(const std::string &path, const miras_memory_desc *given = nullptr) {
@@ -376,9 +376,7 @@ class memory
 /* ---- models, and what runs and trains them ---- */
 
 class model
-    : public detail::owner<miras_model, miras_model_open, miras_model_close, nullptr,
-                           miras_model_save_to, miras_model_load_from, miras_model_save,
-                           miras_model_load, miras_model_open_file> {
+    : public detail::owner<miras_model, miras_model_open, nullptr, miras_model_open_file> {
  public:
   explicit model(const miras_model_desc &d) { make(&d); }
   static model open(const std::string &path, const miras_model_desc *given = nullptr) {
@@ -414,9 +412,7 @@ class model
 
 /* A running text, or a running series of rows. */
 class session
-    : public detail::owner<miras_session, miras_session_open, miras_session_close,
-                           miras_session_state, miras_session_save_to, miras_session_load_from,
-                           miras_session_save, miras_session_load> {
+    : public detail::owner<miras_session, miras_session_open, miras_session_state> {
  public:
   explicit session(const model &m, const miras_session_desc &d = {}) : row_(m.row()) {
     make(m.get(), &d);
@@ -449,7 +445,7 @@ class session
 
 /* Many texts at a time; each is a block of model.state_size() bytes of yours, aligned for float,
  * as a std::vector<float> is. A block of zeros is a new text. */
-class server : public detail::owner<miras_server, miras_server_open, miras_server_close> {
+class server : public detail::owner<miras_server, miras_server_open> {
  public:
   explicit server(const model &m, const miras_server_desc &d = {})
       : columns_(detail::count(m.row().outputs)) { make(m.get(), &d); }
@@ -465,10 +461,7 @@ class server : public detail::owner<miras_server, miras_server_open, miras_serve
   size_t columns_ = 0;
 };
 
-class trainer
-    : public detail::owner<miras_trainer, miras_trainer_open, miras_trainer_close, nullptr,
-                           miras_trainer_save_to, miras_trainer_load_from, miras_trainer_save,
-                           miras_trainer_load> {
+class trainer : public detail::owner<miras_trainer, miras_trainer_open> {
  public:
   trainer(model &m, const miras_trainer_desc &d) { m.row(), make(m.get(), &d); }
   /* tokens and targets [batch, length]; a target of -1 is left out. The mean loss, in nats. */
@@ -507,7 +500,8 @@ class trainer
 
 #ifdef MIRAS_PTHREADS
 /* Threads for miras_memory_desc.parallel and others; it must outlive what uses it. */
-class pool : public detail::owner<const miras_parallel, miras_pool_open, miras_pool_close> {
+class pool : public detail::owner<const miras_parallel, miras_pool_open, nullptr, nullptr,
+                                  miras_pool_close> {
  public:
   explicit pool(int threads) { make(threads); }
   const miras_parallel *parallel() const { return the(); }

@@ -34,7 +34,7 @@ miras_memory *miras_memory_open(const miras_memory_desc *d, const void *allocato
 miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
                                      const void *allocator, int *result, char *why,
                                      size_t why_size);
-void miras_memory_close(miras_memory *m);
+void miras_close(void *object);
 int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size);
 int miras_memory_write(miras_memory *m, const float *key, const float *value, float *surprise);
 int miras_memory_read(miras_memory *m, const float *query, float *out);
@@ -43,8 +43,8 @@ int miras_memory_probabilities(const miras_memory *m, const float *answer, float
 void miras_memory_reset(miras_memory *m);
 uint64_t miras_memory_position(const miras_memory *m);
 void *miras_memory_state(miras_memory *m, size_t *bytes);
-int miras_memory_save(const miras_memory *m, const char *path);
-int miras_memory_load(miras_memory *m, const char *path, char *why, size_t why_size);
+int miras_save(const void *object, const char *path);
+int miras_load(void *object, const char *path, char *why, size_t why_size);
 ]]
 
 local found, C = pcall(ffi.load, "miras")
@@ -131,7 +131,7 @@ local function nearest(word, name)
 end
 
 local function wrap(handle)
-  local m = setmetatable({handle = ffi.gc(handle, C.miras_memory_close)}, memory)
+  local m = setmetatable({handle = ffi.gc(handle, C.miras_close)}, memory)
   local text = ffi.new "char[32]"
   local function field(name)
     return tonumber(ffi.string(C.miras_memory_desc_get(C.miras_memory_desc_of(handle), name, text,
@@ -246,17 +246,17 @@ end
 -- Every other call on it is refused then.
 function memory:close()
   if getmetatable(self) ~= memory then handle_of(self) end
-  if self.handle then C.miras_memory_close(ffi.gc(self.handle, nil)) end
+  if self.handle then C.miras_close(ffi.gc(self.handle, nil)) end
   self.handle = nil
 end
 
 function memory:reset() C.miras_memory_reset(handle_of(self)) end
 function memory:position() return tonumber(C.miras_memory_position(handle_of(self))) end
 function memory:save(path)
-  check(C.miras_memory_save(handle_of(self), string_of("the path", path)), nil, path)
+  check(C.miras_save(handle_of(self), string_of("the path", path)), nil, path)
 end
 function memory:load(path)
-  local result = C.miras_memory_load(handle_of(self), string_of("the path", path), why, 256)
+  local result = C.miras_load(handle_of(self), string_of("the path", path), why, 256)
   check(result, result ~= 0 and ffi.string(why), path)
 end
 

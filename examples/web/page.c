@@ -430,7 +430,7 @@ static void seal(size_t bytes, unsigned char to[SEAL]) {
  * all that. Into the buffer; its size, or 0. */
 PAGE int game_save(void) {
   const int n = you.count < JUDGED ? you.count : JUDGED;
-  const size_t size = miras_memory_save_to(you.memory, buffer, sizeof buffer);
+  const size_t size = miras_save_to(you.memory, buffer, sizeof buffer);
   unsigned char *rest = buffer + size;
   if (!size || size + 3 + JUDGED + SEAL > sizeof buffer) return 0;
   rest[0] = (unsigned char)you.x, rest[1] = (unsigned char)you.y, rest[2] = (unsigned char)n;
@@ -443,7 +443,7 @@ PAGE int game_save(void) {
  * and nothing has changed. */
 PAGE int game_load(int bytes, int friend) {
   walker *w = friend ? &other : &you;
-  const size_t size = miras_memory_save_to(w->memory, NULL, 0);
+  const size_t size = miras_save_to(w->memory, NULL, 0);
   const unsigned char *rest = buffer + size;
   const int n = bytes - (int)size - 3 - SEAL;
   unsigned char want[SEAL];
@@ -455,7 +455,7 @@ PAGE int game_load(int bytes, int friend) {
   x = rest[0], y = rest[1];
   for (i = n; i-- > 0;)
     if (rest[3 + i] >= MOVES || !walk_to(&x, &y, rest[3 + i] ^ 1)) return 0;
-  if (miras_memory_load_from(w->memory, buffer, size, why, sizeof why)) return 0;
+  if (miras_load_from(w->memory, buffer, size, why, sizeof why)) return 0;
   w->x = rest[0], w->y = rest[1], w->count = n, w->whole = 0;
   memcpy(w->steps, rest + 3, (size_t)n);
   return 1;

@@ -20,7 +20,7 @@ int main(void) {
   for (i = 0; i < 2; i++) miras_encode_one_hot(key[i], 4, i);
   for (i = 0; i < 20; i++) miras_memory_write(m, key[i % 2], &value[i % 2], NULL);
   for (i = 0; i < 2; i++) miras_memory_read(m, key[i], &out[i]);
-  miras_memory_close(m);
+  miras_close(m);
   printf("miras %s, %s: %.3f %.3f\n", MIRAS_VERSION_TEXT, miras_isa(), (double)out[0],
          (double)out[1]);
   return !(fabsf(out[0] - value[0]) < 1e-3f && fabsf(out[1] - value[1]) < 1e-3f);

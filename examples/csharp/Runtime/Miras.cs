@@ -132,6 +132,17 @@ public abstract class Owner : SafeHandle {
   internal Owner() : base(IntPtr.Zero, true) {}
   public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
 
+  protected override bool ReleaseHandle() { Native.miras_close(handle); return true; }
+
+  // Files: what there is of a memory, a model, a session or a trainer.
+  public void Save(string path) {
+    Native.Check(Native.miras_save(this, Native.Text(path)), null, path);
+  }
+  public void Load(string path) {
+    var why = new byte[256];
+    Native.Check(Native.miras_load(this, Native.Text(path), why, (UIntPtr)256), why, path);
+  }
+
   internal void Take(IntPtr opened, int result, byte[] why, string path = null) {
     if (opened == IntPtr.Zero) Native.Check(result, why, path);
     SetHandle(opened);
@@ -183,7 +194,6 @@ public sealed unsafe class Memory : Owner {
     return m;
   }
   private Memory() {}
-  protected override bool ReleaseHandle() { Native.miras_memory_close(handle); return true; }
   private int Field(string name) {
     var text = new byte[32];
     if (Native.miras_memory_desc_get(Native.miras_memory_desc_of(this), Native.Text(name), text,
@@ -254,13 +264,6 @@ public sealed unsafe class Memory : Owner {
     get { UIntPtr n; IntPtr p = Native.miras_memory_state(this, out n); return CopyState(p, n); }
     set { UIntPtr n; IntPtr p = Native.miras_memory_state(this, out n); PutState(value, p, n); }
   }
-  public void Save(string path) {
-    Native.Check(Native.miras_memory_save(this, Native.Text(path)), null, path);
-  }
-  public void Load(string path) {
-    var why = new byte[256];
-    Native.Check(Native.miras_memory_load(this, Native.Text(path), why, (UIntPtr)256), why, path);
-  }
 }
 
 public sealed class Model : Owner {
@@ -287,7 +290,6 @@ public sealed class Model : Owner {
     return m;
   }
   private Model() {}
-  protected override bool ReleaseHandle() { Native.miras_model_close(handle); return true; }
   private void Measure() {
     var row = new int[5];
     Marshal.Copy(Native.miras_model_row(this), row, 0, 5);
@@ -308,9 +310,6 @@ public sealed class Model : Owner {
     Fits("outputs", outputs, Outputs);
     Native.miras_model_predict(this, outputs, (UIntPtr)1);
   }
-  public void Save(string path) {
-    Native.Check(Native.miras_model_save(this, Native.Text(path)), null, path);
-  }
 }
 
 // What needs its model for as long as it lives.
@@ -324,9 +323,8 @@ public abstract class OfModel : Owner {
     Model.DangerousAddRef(ref added);
     SetHandle(opened);
   }
-  internal abstract void Free();
   protected override bool ReleaseHandle() {
-    Free();
+    base.ReleaseHandle();
     Model.DangerousRelease();
     return true;
   }
@@ -338,7 +336,6 @@ public sealed class Session : OfModel {
     var why = new byte[256];
     Take(Native.miras_session_open(model, IntPtr.Zero, IntPtr.Zero, why, (UIntPtr)256), why);
   }
-  internal override void Free() { Native.miras_session_close(handle); }
 
   // Takes a row and says what comes of it; null for what the model does not read.
   public void Feed(int[] tokens, float[] vectors, float[] outputs) {
@@ -361,13 +358,6 @@ public sealed class Session : OfModel {
     get { UIntPtr n; IntPtr p = Native.miras_session_state(this, out n); return CopyState(p, n); }
     set { UIntPtr n; IntPtr p = Native.miras_session_state(this, out n); PutState(value, p, n); }
   }
-  public void Save(string path) {
-    Native.Check(Native.miras_session_save(this, Native.Text(path)), null, path);
-  }
-  public void Load(string path) {
-    var why = new byte[256];
-    Native.Check(Native.miras_session_load(this, Native.Text(path), why, (UIntPtr)256), why, path);
-  }
 }
 
 public sealed unsafe class Trainer : OfModel {
@@ -379,7 +369,6 @@ public sealed unsafe class Trainer : OfModel {
     mostLength = length;
     Take(Native.miras_trainer_open(model, ref room, IntPtr.Zero, why, (UIntPtr)256), why);
   }
-  internal override void Free() { Native.miras_trainer_close(handle); }
 
   // Of `batch` sequences of `length` rows, one behind the other: the loss and, with train, what
   // Step needs. Null for what the model does not read or say.
@@ -449,6 +438,11 @@ internal static unsafe class Native {
   [DllImport(Lib)] internal static extern int miras_preset_find(byte[] name);
   [DllImport(Lib)] internal static extern IntPtr miras_preset_name(int preset);
 
+  [DllImport(Lib)] internal static extern void miras_close(IntPtr owned);
+  [DllImport(Lib)] internal static extern int miras_save(Owner owner, byte[] path);
+  [DllImport(Lib)] internal static extern int miras_load(
+      Owner owner, byte[] path, byte[] why, UIntPtr size);
+
   [DllImport(Lib)] internal static extern int miras_memory_preset(ulong[] d, int preset);
   [DllImport(Lib)] internal static extern int miras_memory_desc_set(
       ulong[] d, byte[] field, byte[] value);
@@ -466,7 +460,6 @@ internal static unsafe class Native {
       ulong[] d, IntPtr allocator, byte[] why, UIntPtr size);
   [DllImport(Lib)] internal static extern IntPtr miras_memory_open_file(
       byte[] path, IntPtr given, IntPtr allocator, out int result, byte[] why, UIntPtr size);
-  [DllImport(Lib)] internal static extern void miras_memory_close(IntPtr m);
   [DllImport(Lib)] internal static extern int miras_memory_write(
       Memory m, float[] key, float[] value, out float surprise);
   [DllImport(Lib)] internal static extern int miras_memory_read(
@@ -477,9 +470,6 @@ internal static unsafe class Native {
   [DllImport(Lib)] internal static extern void miras_memory_reset(Memory m);
   [DllImport(Lib)] internal static extern ulong miras_memory_position(Memory m);
   [DllImport(Lib)] internal static extern IntPtr miras_memory_state(Memory m, out UIntPtr size);
-  [DllImport(Lib)] internal static extern int miras_memory_save(Memory m, byte[] path);
-  [DllImport(Lib)] internal static extern int miras_memory_load(
-      Memory m, byte[] path, byte[] why, UIntPtr size);
 
   [DllImport(Lib)] internal static extern int miras_model_preset(ulong[] d, int preset, int layers);
   [DllImport(Lib)] internal static extern int miras_model_desc_set(
@@ -493,30 +483,23 @@ internal static unsafe class Native {
       ulong[] d, IntPtr allocator, byte[] why, UIntPtr size);
   [DllImport(Lib)] internal static extern IntPtr miras_model_open_file(
       byte[] path, IntPtr given, IntPtr allocator, out int result, byte[] why, UIntPtr size);
-  [DllImport(Lib)] internal static extern void miras_model_close(IntPtr m);
   [DllImport(Lib)] internal static extern IntPtr miras_model_row(Model m);
   [DllImport(Lib)] internal static extern int miras_model_standardize(
       Model m, float[] vectors, UIntPtr rows);
   [DllImport(Lib)] internal static extern void miras_model_predict(
       Model m, float[] outputs, UIntPtr rows);
-  [DllImport(Lib)] internal static extern int miras_model_save(Model m, byte[] path);
 
   [DllImport(Lib)] internal static extern IntPtr miras_session_open(
       Model m, IntPtr d, IntPtr allocator, byte[] why, UIntPtr size);
-  [DllImport(Lib)] internal static extern void miras_session_close(IntPtr s);
   [DllImport(Lib)] internal static extern IntPtr miras_session_feed(
       Session s, int[] tokens, float[] vectors, UIntPtr rows);
   [DllImport(Lib)] internal static extern int miras_session_learn(
       Session s, int[] classes, float[] values);
   [DllImport(Lib)] internal static extern void miras_session_reset(Session s);
   [DllImport(Lib)] internal static extern IntPtr miras_session_state(Session s, out UIntPtr size);
-  [DllImport(Lib)] internal static extern int miras_session_save(Session s, byte[] path);
-  [DllImport(Lib)] internal static extern int miras_session_load(
-      Session s, byte[] path, byte[] why, UIntPtr size);
 
   [DllImport(Lib)] internal static extern IntPtr miras_trainer_open(
       Model m, ref Room d, IntPtr allocator, byte[] why, UIntPtr size);
-  [DllImport(Lib)] internal static extern void miras_trainer_close(IntPtr t);
   [DllImport(Lib)] internal static extern int miras_trainer_loss(
       Trainer t, ref Batch x, int train, out float loss);
   [DllImport(Lib)] internal static extern int miras_trainer_backward(Trainer t, IntPtr g);

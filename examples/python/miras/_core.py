@@ -346,7 +346,7 @@ class Held:
         raise NotImplementedError
 
     def _hold(self, c: Any, why: Any) -> None:
-        self._c = owned(c, getattr(lib, f"miras_{self._kind}_close"), why)
+        self._c = owned(c, lib.miras_close, why)
         self._lock = threading.RLock()
         Held._all.add(self)
 
@@ -374,31 +374,29 @@ class Held:
     def save(self, path: Path) -> None:
         """Write all of it to a file, which is the old one or the whole new one."""
         name = path_of(path)
-        with about(name):
-            self._call("save", os.fsencode(name))
+        with about(name), self._lock:
+            check(lib.miras_save(self._c, os.fsencode(name)))
 
     def load(self, path: Path) -> None:
         """Read what save has written, of an object of this descriptor."""
-        self._read("load", path)
-
-    def _read(self, verb: str, path: Path) -> None:
-        name = path_of(path)
-        with about(name):
-            self._ask_why(verb, os.fsencode(name))
+        name, why = path_of(path), sentence()
+        with about(name), self._lock:
+            check(lib.miras_load(self._c, os.fsencode(name), why, len(why)), why)
 
     def to_bytes(self) -> bytes:
         """What save would write."""
         with self._lock:
-            room = bytearray(self._of("save_to")(self._c, ffi.NULL, 0))
+            room = bytearray(lib.miras_save_to(self._c, ffi.NULL, 0))
             if not room:
                 raise Error("no load would take this state: its sequences stand at different "
                             "positions, or at one from 2^62 on", "MIRAS_ERR_STATE")
-            self._of("save_to")(self._c, ffi.from_buffer(room), len(room))
+            lib.miras_save_to(self._c, ffi.from_buffer(room), len(room))
         return bytes(room)
 
     def _load_from(self, data: Buffer) -> None:
-        block = ffi.from_buffer(data)
-        self._ask_why("load_from", block, len(block))
+        block, why = ffi.from_buffer(data), sentence()
+        with self._lock:
+            check(lib.miras_load_from(self._c, block, len(block), why, len(why)), why)
 
 
 def _new_locks() -> None:

@@ -494,7 +494,12 @@ class Session(Running):
 
     def adopt(self, path: Path) -> None:
         """As load, under whatever weights of that descriptor, which load refuses."""
-        self._read("adopt", path)
+        with self._lock:
+            lib.miras_session_adopt(self._c, 1)
+            try:
+                self.load(path)
+            finally:
+                lib.miras_session_adopt(self._c, 0)
 
     def fork(self) -> Session:
         """A text of its own that goes on from here, of the same model."""

@@ -42,11 +42,10 @@ def reached():
     for path in PACKAGE.glob("*.py"):
         for part in re.split(r"\n(?=class |def |@)", path.read_text()):
             yield from re.findall(r"\b_?lib\.(miras_\w+)", part)
-            verbs = re.findall(r'\b_(?:call|ask_why|of|block|read|answered)\("(\w+)"', part)
+            verbs = re.findall(r'\b_(?:call|ask_why|of|block|answered)\("(\w+)"', part)
             for kind in KINDS.get((re.match(r"class (\w+)", part) or ["", ""])[1], ()):
                 yield from (f"miras_{kind}_{verb}" for verb in verbs)
     for kind in OBJECTS:
-        yield f"miras_{kind}_close"
         yield from (f"miras_{kind}_desc_{verb}" for verb in ("field", "get", "set", "change"))
 
 
