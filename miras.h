@@ -17536,7 +17536,7 @@ static void miras__counting_undo(void *record, const miras__call *a, size_t t, s
 
 static void miras__counting_first(void *record, const miras__call *a) {
   miras__counting *k = (miras__counting *)record;
-  a->K->map(MIRAS__SIGMOID, k->row, a->ridge, k->n);
+  a->K->map(MIRAS_FN_SIGMOID, k->row, a->ridge, k->n);
   a->K->muladd(a->dridge, k->dlambda, k->row, k->n);
   miras__dstate_out(a, k->grads.dw, k->grads.dw, k->grads.dc);
 }

@@ -166,7 +166,7 @@ int main(int argc, char **argv) {
       bytes = row ? sizeof(double) * 2 * 2 * KEYS : sizeof seen;
       if (row > 2) open_memory(row == 4 ? "events" : "matrix");
       us = score(row == 0 ? base_rate : row < 3 ? adagrad : remembers, kinds == 2 ? nats : five);
-      if (row > 2) miras_memory_close(memory);
+      if (row > 2) miras_close(memory);
     }
     printf("| %s | %.4f | %.4f | %.4f | %.4f | %.2f | %lu |\n", names[row], nats[0], nats[1],
            nats[2], five[1], us, (unsigned long)bytes);

@@ -402,7 +402,7 @@ static void memories(result *r, const table *s, const options *o) {
       for (h = 0; h < o->horizon; h++) forecast[h] += z[0];
       score(r, s, t, c, o->horizon, forecast);
     }
-    miras_memory_close(m);
+    miras_close(m);
   }
 }
 
@@ -472,7 +472,7 @@ static void open_network(network *w, const table *s, const options *o, const flo
 }
 
 static void close_network(network *w) {
-  miras_server_close(w->server), miras_model_close(w->m);
+  miras_close(w->server), miras_close(w->m);
   free(w->best), free(w->state), free(w->token), free(w->vector), free(w->value), free(w->out);
 }
 
@@ -575,8 +575,8 @@ static float step(network *w, miras_trainer *tr, int i, uint64_t *random) {
   rows.batch = ROWS / LENGTH, rows.length = LENGTH;
   draw_rows(w, rows.batch, random);
   rows.tokens = w->token, rows.vectors = w->vector, rows.values = w->value;
-  if (miras_trainer_loss_batch(tr, &rows, 1, &loss) != MIRAS_OK ||
-      miras_trainer_backward(tr) != MIRAS_OK ||
+  if (miras_trainer_loss(tr, &rows, 1, &loss) != MIRAS_OK ||
+      miras_trainer_backward(tr, NULL) != MIRAS_OK ||
       miras_trainer_step(tr, &how, rate, NULL) != MIRAS_OK) die(1, "a step is refused");
   return loss;
 }
@@ -607,7 +607,7 @@ static void train(network *w, result *r, int seed) {
     memcpy(w->best, miras_model_params(w->m, NULL), sizeof(float) * w->params);
   }
   memcpy(miras_model_params(w->m, NULL), w->best, sizeof(float) * w->params);
-  miras_trainer_close(tr);
+  miras_close(tr);
 }
 
 /* ---- the picture ---- */

@@ -915,8 +915,8 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
            kind == 5 || variant % 3 == 0 ? MIRAS_RETENTION_ALL : MIRAS_RETENTION_L2,
            algorithms[kind], chunk, variant);
   if (kind >= COUNTED) d.diagonal = 1;
-  if (kind >= COUNTED && (d.feature_map == MIRAS_FEATURE_RELU ||
-                          d.feature_map == MIRAS_FEATURE_RELU2))
+  if (kind >= COUNTED && (d.feature_map == MIRAS_FN_RELU ||
+                          d.feature_map == MIRAS_FN_RELU2))
     d.retention = MIRAS_RETENTION_ALL; /* decays begin with an entry that is not 0: a jump */
   if (kind >= JUDGED && kind < COUNTED) {
     d.ridge_relative = variant % 5 < 3;

@@ -211,7 +211,7 @@ static void test_learn(void **state) {
     miras_memory_desc d = exact_cell(COUNTED + n % 2, 1, (uint64_t)(7000 + n));
     int groups, sparse;
     d.decay_gate = d.learning_rate_gate = MIRAS_GATE_CONSTANT;
-    if (n % 8) d.feature_map = MIRAS_FEATURE_IDENTITY;
+    if (n % 8) d.feature_map = MIRAS_FN_USUAL;
     d = tidy(d);
     if (inside_plan(&d, &groups, &sparse, NULL, 0) != MIRAS_OK) failed("refused: %s", label(&d));
     if (!sparse && !d.feature_map && !d.reset_every) failed("not sparse: %s", label(&d));
