@@ -2139,7 +2139,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        MIRAS_ONLY_EXACT     the last five engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 41 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
      library.
 
    MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object
@@ -3112,36 +3112,39 @@ MIRAS__FITS(miras__own_fits,
   sizeof(miras_model_desc) - offsetof(miras_model_desc, program) <= sizeof(uint64_t));
                            /* and none is left out                                               */
 
+typedef unsigned char miras__fact;   /* 0 or 1 */
+
 /* A descriptor between zeros and defaults, and the facts. Of a memory on its own all of d but
  * d.memory is 0. */
 typedef struct miras__case {
   miras_layer_desc l;      /* first: places in it are places in a layer's descriptor             */
   miras__own d;            /* what the model says of all its layers                              */
-  int inside;              /* the memory is a model's                                            */
-  int exact, frozen;       /* the memory's engine: exact; or that of frozen gradients            */
-  int decays, fades;       /* it has a decay gate, and decay_rate describes it                   */
-  int deep;                /* a perceptron with activations                                      */
-  int by_channel;          /* gates may be one number per channel                                */
-  int by_key;              /* the decay gate's channels are the key's                             */
-  int square;              /* value_dim is key_dim                                               */
-  int called;              /* custom is not NULL                                                 */
-  int has_bias, has_link;  /* and both functions of that choice are there                        */
-  int grid, off_grid;      /* miras__reset_grid; reset_every is no multiple of it                */
-  int beyond;              /* layer is not below layers                                          */
+  int grid;                /* miras__reset_grid                                                  */
   int loose;               /* those of fixed_gates that are not learned                          */
-  int unshared, unjoined;  /* a memory's heads are no multiple of qk_heads, of norm_heads       */
-  int odd;                 /* key_dim, all of which turns                                        */
-  int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
-  int unturned;            /* attention's rope.dim is odd or beyond head_dim                     */
-  int unturned_keys;       /* the memory's, or beyond key_dim                                    */
-  int unequal;             /* a memory and the attention that it gates differ in width           */
-  int apart, broken;       /* of a mac: one of its widths is not the model's; segments of `window`
+  miras__fact inside;      /* the memory is a model's                                             */
+  miras__fact exact, frozen; /* the memory's engine: exact; or that of frozen gradients           */
+  miras__fact decays, fades; /* it has a decay gate, and decay_rate describes it                  */
+  miras__fact deep;        /* a perceptron with activations                                       */
+  miras__fact by_channel;  /* gates may be one number per channel                                 */
+  miras__fact by_key;      /* the decay gate's channels are the key's                             */
+  miras__fact square;      /* value_dim is key_dim                                                */
+  miras__fact called;      /* custom is not NULL                                                  */
+  miras__fact has_bias, has_link; /* and both functions of that choice are there                  */
+  miras__fact off_grid;    /* reset_every is no multiple of it                                    */
+  miras__fact beyond;      /* layer is not below layers                                           */
+  miras__fact unshared, unjoined; /* a memory's heads are no multiple of qk_heads, of norm_heads  */
+  miras__fact odd;         /* key_dim, all of which turns                                         */
+  miras__fact uneven, ungrouped; /* attention: head_dim is odd; heads is no multiple of kv_heads  */
+  miras__fact unturned;    /* attention's rope.dim is odd or beyond head_dim                      */
+  miras__fact unturned_keys; /* the memory's, or beyond key_dim                                   */
+  miras__fact unequal;     /* a memory and the attention that it gates differ in width            */
+  miras__fact apart, broken; /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
-  int unsorted;            /* groups are no sizes that add up to value_dim                       */
-  int crossed;             /* dt_min is not below dt_max                                    */
-  int scarce;              /* experts_per_token is more than experts                             */
-  int speaks;              /* a model has tokens                                                 */
-  int adapts, seen;        /* its head learns, by keys of hidden rows or vectors                 */
+  miras__fact unsorted;    /* groups are no sizes that add up to value_dim                        */
+  miras__fact crossed;     /* dt_min is not below dt_max                                          */
+  miras__fact scarce;      /* experts_per_token is more than experts                              */
+  miras__fact speaks;      /* a model has tokens                                                  */
+  miras__fact adapts, seen; /* its head learns, by keys of hidden rows or vectors                 */
 } miras__case;
 
 /* The most weight matrices of a memory. */
@@ -3425,25 +3428,36 @@ MIRAS__FITS(miras__field_fits, sizeof(miras__case) <= UINT16_MAX &&
 /* Under the first condition the second must hold; without a second, what is there is refused. */
 typedef struct miras__rule { const char *when, *needs, *because; } miras__rule;
 
+/* Those that only builds with the frozen engine need: others refuse what it runs. */
+#ifdef MIRAS_NO_FROZEN
+  #define MIRAS__FROZEN_RULE(when, needs, because)
+#else
+  #define MIRAS__FROZEN_RULE(when, needs, because) {when, needs, because},
+#endif
+
 static const miras__rule miras__rules[] = {
   {"architecture kv-cache", "bias l2, retention all, algorithm gradient-descent, inner_steps 1",
    "nothing is learned step by step"},
   {"architecture vector, value_dim, key_dim", "square", "it scales its input"},
-  {"inner_residual, value_dim, key_dim", "square", "it adds the input to the output"},
-  {"inner_bias", "retention all l2 l2-both", "learned biases do not fade"},
-  {"inner_bias, retention not all", "decay_target initial", "learned biases do not fade"},
+  MIRAS__FROZEN_RULE("inner_residual, value_dim, key_dim", "square",
+                     "it adds the input to the output")
+  MIRAS__FROZEN_RULE("inner_bias", "retention all l2 l2-both", "learned biases do not fade")
+  MIRAS__FROZEN_RULE("inner_bias, retention not all", "decay_target initial",
+                     "learned biases do not fade")
   {"algorithm implicit least-squares normalized",
    "architecture matrix, bias l2, retention all l2", NULL},
+#ifndef MIRAS_NO_RECURSIVE
   {"algorithm recursive-least-squares",
    "architecture matrix, bias l2 cross-entropy, retention all l2", NULL},
+  {"algorithm recursive-least-squares, diagonal", "ridge_relative 0, outlier 0",
+   "it counts single entries of keys"},
+#endif
 #ifdef MIRAS_NO_FROZEN
   {"bias cross-entropy", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
 #endif
   {"algorithm least-squares recursive-least-squares", "decay_target zero, inner_steps 1", NULL},
-  {"algorithm recursive-least-squares, diagonal", "ridge_relative 0, outlier 0",
-   "it counts single entries of keys"},
-  {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
-   "these take plain steps"},
+  MIRAS__FROZEN_RULE("algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
+                     "these take plain steps")
 #ifdef MIRAS_NO_FROZEN
   {"omega", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
   {"ball", "", "this build leaves it out (MIRAS_NO_FROZEN)"},
@@ -3459,8 +3473,8 @@ static const miras__rule miras__rules[] = {
    "its steps are of pairs of several tokens"},
 #endif
   {"order", "retention l2", NULL},
-  {"token_rates", "algorithm gradient-descent, retention all l2", NULL},
-  {"token_rates, retention l2", "decay_target initial", NULL},
+  MIRAS__FROZEN_RULE("token_rates", "algorithm gradient-descent, retention all l2", NULL)
+  MIRAS__FROZEN_RULE("token_rates, retention l2", "decay_target initial", NULL)
   {"diagonal", "decay_target zero", "what it erases cannot be led back"},
   {"step_bound",
    "algorithm gradient-descent momentum, separate_erase 0, bias not dot custom, "
@@ -3479,24 +3493,27 @@ static const miras__rule miras__rules[] = {
    "order error-first, normalize 0, value_decay_gate constant",
    NULL},
   {"learning_rate_gate channel", "by_channel, normalize 0, diagonal 0", NULL},
-  {"threshold_gate channel", "by_channel, bias not custom", NULL},
-  {"decay_gate channel, frozen",
-   "algorithm gradient-descent, token_rates none, retention not elastic", NULL},
-  {"learning_rate_gate channel, frozen",
-   "algorithm gradient-descent, token_rates none, retention not elastic", NULL},
-  {"decay_gate channel, deep, value_dim, key_dim", "square, inner_bias 0",
-   "deeper than one layer a channel is an input and an output"},
-  {"learning_rate_gate channel, deep, value_dim, key_dim", "square, inner_bias 0",
-   "deeper than one layer a channel is an input and an output"},
+  MIRAS__FROZEN_RULE("threshold_gate channel", "by_channel, bias not custom", NULL)
+  MIRAS__FROZEN_RULE("decay_gate channel, frozen",
+                     "algorithm gradient-descent, token_rates none, retention not elastic", NULL)
+  MIRAS__FROZEN_RULE("learning_rate_gate channel, frozen",
+                     "algorithm gradient-descent, token_rates none, retention not elastic", NULL)
+  MIRAS__FROZEN_RULE("decay_gate channel, deep, value_dim, key_dim", "square, inner_bias 0",
+                     "deeper than one layer a channel is an input and an output")
+  MIRAS__FROZEN_RULE("learning_rate_gate channel, deep, value_dim, key_dim",
+                     "square, inner_bias 0",
+                     "deeper than one layer a channel is an input and an output")
   {"decay_schedule", "decay_gate constant", NULL},
   {"beyond, layer, layers", "", "it must be below layers"},
   {"off_grid, reset_every, chunk, grid", "",
    "it must be a multiple of the grid, the first of chunk from 16 on"},
-  {"retention kl, chunk not 1", "simplex_logits 1", "its chunks are linear in the logits"},
-  {"architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1", "a channel of it is a single weight"},
+  MIRAS__FROZEN_RULE("retention kl, chunk not 1", "simplex_logits 1",
+                     "its chunks are linear in the logits")
+  MIRAS__FROZEN_RULE("architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1",
+                     "a channel of it is a single weight")
   {"unsorted, groups, value_dim", "", "it must be 1 to 16 sizes, as in 3,3,5,2, that add up to it"},
-  {"bias custom", "has_bias", NULL},
-  {"retention custom", "has_link", NULL},
+  MIRAS__FROZEN_RULE("bias custom", "has_bias", NULL)
+  MIRAS__FROZEN_RULE("retention custom", "has_link", NULL)
   {"bias not custom, retention not custom, called", "",
    "without a custom choice it must be NULL"},
 #ifndef MIRAS_NO_MODEL
@@ -3899,9 +3916,9 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   const miras_memory_desc *d = &c->l.memory;
   const int mlp = d->architecture == MIRAS_ARCH_MLP,
             gated = d->architecture == MIRAS_ARCH_GATED_MLP;
-  c->exact = miras__is_exact(d);
+  c->exact = miras__is_exact(d) != 0;
   c->frozen = !c->exact && d->architecture != MIRAS_ARCH_KV_CACHE;
-  c->decays = miras__decays(d);
+  c->decays = miras__decays(d) != 0;
   c->fades = c->decays && !d->decay_schedule;
   c->deep = gated || (mlp && d->depth != 1);
   c->by_channel =
@@ -3926,7 +3943,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->odd = d->key_dim % 2 && !c->l.mixer.rope.dim && !c->l.mixer.rope.share;
   c->crossed = c->l.mixer.dt_max > 0 && !(c->l.mixer.dt_min < c->l.mixer.dt_max);
   c->scarce = c->l.mlp.experts_per_token > c->l.mlp.experts;
-  c->uneven = c->l.attention.head_dim % 2;
+  c->uneven = c->l.attention.head_dim % 2 != 0;
   c->unturned = c->l.attention.rope.dim % 2 || c->l.attention.rope.dim > c->l.attention.head_dim;
   c->unturned_keys = c->l.mixer.rope.dim % 2 || c->l.mixer.rope.dim > d->key_dim;
   c->ungrouped = c->l.attention.kv_heads > 0 && c->l.attention.heads % c->l.attention.kv_heads;
@@ -4290,31 +4307,15 @@ typedef struct miras__plan {
   int in[MIRAS__DEPTH];    /* layer l maps in[l], ones included, ...                             */
   int out[MIRAS__DEPTH];   /* ... to out[l]                                                      */
   int from[MIRAS__DEPTH];  /* the layer whose input layer l reads: l, or 0 where two share it    */
-  int per_feature;         /* exact: decays are one number per feature                           */
-  int channel;             /* frozen engine: keep or step is one number per channel              */
-  int value_keep;          /* exact: entries of the value decay too                              */
-  int delta;               /* exact: the write depends on an error                               */
-  int stores_link;         /* the state keeps weights W = link(A) beside A                       */
   int engine;              /* which of the above runs a head                                     */
-  int square;              /* exact: the bias is 1/2 |e|^2, not linear                           */
-  int after;               /* exact: errors are read after the decay                             */
-  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k)), or with an epsilon */
-  float epsilon;           /* that is not 0, eta / (epsilon + phi(k).phi(k))                     */
-  int both;                /* steps and decays are those of L2 both                              */
+  float epsilon;           /* of steps: added to phi(k).phi(k), or 0                             */
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
-  int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
-  int strip;               /* and its scratch has room for a strip of the state                  */
   int map;                 /* what keys and queries go through (room @25)                        */
-  int init_mapped;         /* the first weights are link(initial memory), stored or not          */
   int retain;              /* frozen engine: record of the retention (room @42)                  */
-  int muon;                /* frozen engine: S reaches A at the close alone (room @42)            */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
   uint16_t group_end[MIRAS_MAX_GROUPS];   /* ... one past the last entry of each; else 0         */
   float least_keep;        /* recursive engine: decays below are this one                        */
-  int to_init;             /* frozen and exact: (1 - a) B is part of A_t                         */
-  int holds;               /* frozen engine: the state keeps the weights W_B of B                */
-  int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
   int widest;              /* largest in or out                                                  */
   int stretch;             /* engines take tokens up to the next multiple of so many, 0: all     */
   size_t offset[MIRAS__DEPTH];   /* of layer l's weights [in, out] in A, W, S                    */
@@ -4339,6 +4340,23 @@ typedef struct miras__plan {
   size_t scratch_backward; /* for head_backward too; never less                                  */
   size_t at_spare;         /* in it: room for weights that are not in the state, or for all of
                               head_dstate where chunks can be open                               */
+  /* 0 or 1 */
+  unsigned char per_feature; /* exact: decays are one number per feature                          */
+  unsigned char channel;     /* frozen engine: keep or step is one number per channel             */
+  unsigned char value_keep;  /* exact: entries of the value decay too                             */
+  unsigned char delta;       /* exact: the write depends on an error                              */
+  unsigned char stores_link; /* the state keeps weights W = link(A) beside A                      */
+  unsigned char square;      /* exact: the bias is 1/2 |e|^2, not linear                          */
+  unsigned char after;       /* exact: errors are read after the decay                            */
+  unsigned char implicit;    /* exact: steps are eta / (1 + x.x), or eta / (epsilon + x.x)        */
+  unsigned char both;        /* steps and decays are those of L2 both                             */
+  unsigned char fused;       /* exact: chunk 1 and nothing that its single pass does not know     */
+  unsigned char strip;       /* and its scratch has room for a strip of the state                 */
+  unsigned char ones;        /* inputs that are the constant 1, at the end of every row           */
+  unsigned char init_mapped; /* the first weights are link(initial memory), stored or not         */
+  unsigned char muon;        /* frozen engine: S reaches A at the close alone (room @42)          */
+  unsigned char to_init;     /* frozen and exact: (1 - a) B is part of A_t                        */
+  unsigned char holds;       /* frozen engine: the state keeps the weights W_B of B               */
   miras_memory_desc d;
 } miras__plan;
 
@@ -12077,7 +12095,7 @@ static void miras__retention_plan(miras__plan *p) {
   p->retain = d->simplex_signed ? MIRAS__RETAIN_SIGNED : p->muon ? MIRAS__RETAIN_MUON
               : d->ball > 0 ? MIRAS__RETAIN_BALL : (int)d->retention;
   retain = &miras__retentions[p->retain];
-  p->stores_link = retain->stores_link;
+  p->stores_link = retain->stores_link != 0;
   p->init_mapped = retain->link != NULL;
   p->holds = d->decay_target && retain->apart;
 }
@@ -20023,28 +20041,28 @@ typedef struct miras__program {
   miras_layer_type type;
   float epsilon, out_epsilon, inner_epsilon;   /* of its norms, of what memories say, of what
                                       values make; 0: there is none                               */
-  int norm;                        /* miras_norm                                                  */
-  int form;                        /* of matrices (miras_weights)                                 */
   size_t width, ld_x;
-  int drops;                       /* branches go through dropout                                 */
-  int biased;                      /* projections of memories have biases                         */
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t rank;                     /* by which others' values are mixed in, 0: they are not       */
   /* lists */
   int ops, arrays, tails, phases, backs, listed;
-  int headed;                      /* operations that are memories or attention                   */
-  int fits;                        /* 0: there is too much of something                           */
   unsigned char stream;            /* array of the stream as it stands, while a program is built  */
   unsigned char segmented;         /* 1: what is appended goes segment by segment                 */
   unsigned char values;            /* array of the values that other layers mix in, or 0          */
+  unsigned char norm;              /* miras_norm                                                  */
+  unsigned char form;              /* of matrices (miras_weights)                                 */
+  unsigned char drops;             /* branches go through dropout                                 */
+  unsigned char biased;            /* projections of memories have biases                         */
+  unsigned char headed;            /* operations that are memories or attention                   */
+  unsigned char fits;              /* 0: there is too much of something                           */
   /* what follows */
+  unsigned char kept_count, call_count, call_train_count;   /* ... of which there are so many     */
   size_t states;                   /* of a running text: tails; then states of heads, ...         */
   size_t state[MIRAS__HEADS];      /* ... where those of each operation begin; and ...            */
   size_t run;                      /* ... all of it                                               */
   size_t writes;                   /* the memory whose state others recall                        */
   size_t branches, norms;          /* of the stream: what adds to it, what reads it               */
-  size_t kept, call, call_train;   /* floats of a token in arrays that lie there                  */
-  unsigned char kept_count, call_count, call_train_count;
+  size_t kept, call, call_train;   /* floats of a token in arrays that lie there, ...             */
   size_t pack;                     /* of a worker's scratch that of products, which comes first; 0
                                       on a device                                                 */
   size_t room;                     /* where arrays of a task end and an operation's own room is   */
@@ -24069,7 +24087,7 @@ static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d)
 static MIRAS__CALLED miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d,
                                                    char *why, size_t n) {
   miras_result result = MIRAS_OK;
-  p->biased = d->mixer.projection_bias;
+  p->biased = d->mixer.projection_bias != 0;
   if (miras__remembers(d->type)) result = miras__mixer_make(p, d, why, n);
   if (result == MIRAS_OK && miras__attends(d->type)) result = miras__attending_make(p, d, why, n);
   if (result == MIRAS_OK && miras__remembers(d->type)) miras__build_heads(p, d);
@@ -25720,8 +25738,8 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->out_epsilon = miras__epsilon(d->mixer.out_norm_epsilon, p->out_epsilon);
   p->inner_epsilon = d->mixer.from_values_epsilon;
   p->width = m->width, p->ld_x = m->ld_x;
-  p->form = (int)m->desc.weights;
-  p->norm = (int)m->desc.norm;
+  p->form = (unsigned char)m->desc.weights;
+  p->norm = (unsigned char)m->desc.norm;
   p->drops = m->desc.dropout > 0;
   p->chunk = 1, p->fits = 1;
   p->arrays = MIRAS__Y + 1, p->stream = MIRAS__X;
