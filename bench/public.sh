@@ -1,6 +1,6 @@
 #!/bin/sh
-# public.sh: data that decided nothing here, beside the field's plain methods: the tables of
-# bench/results/public.md.
+# public.sh: public sets, beside the field's plain methods: the tables of bench/results/public.md,
+# which says what of them decided something here.
 #
 #   sh bench/public.sh [FOLDER]         all of it; data into ./public
 #   JOBS=events sh bench/public.sh      one: events, series
@@ -36,7 +36,7 @@ series() {
     heading "A series with seasons: ETTh1, $hours ahead"
     echo '```'
     (cd "$folder" && ./forecast etth1.csv season=24 horizon=$hours train=8640 valid=2880 \
-      test=2880 seeds=3) 2>/dev/null
+      test=2880 seeds=3) 2>/dev/null | grep -v ', step '
     echo '```'
   done
 }
