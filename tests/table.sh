@@ -84,7 +84,7 @@ for name in $cuda_tests; do
   rows=
   case $name in
     test_cuda)
-      rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention'
+      rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention events'
       rows="$rows ttt-linear titans moneta closes" ;;
     test_cuda_model) rows='deltanet-memory titans chunks' ;;
     test_cuda_segments) rows='gated-deltanet' ;;
@@ -302,8 +302,8 @@ job 'small: Cortex-M4, a memory of any row in 4 KB of stack' 'all cortex' cortex
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'all gcc x86' "size_at_most 444500 &&
-size_at_most 384500 -DMIRAS_NO_SIMD && size_at_most 268000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+job 'sizes: machine code at -Os' 'all gcc x86' "size_at_most 454000 &&
+size_at_most 392000 -DMIRAS_NO_SIMD && size_at_most 272000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 
 # ---- examples for those who build something else, each by its README's commands ----
 

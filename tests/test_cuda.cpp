@@ -625,7 +625,7 @@ int main(int argc, char **argv) {
       token_gates = pass[i].gates;
       failed += compare((miras_preset)kind, pass[i].chunk, (unsigned)pass[i].threads);
     }
-  for (kind = MIRAS_PRESET_SIGNALS; kind <= MIRAS_PRESET_CATEGORIES; kind++)
+  for (kind = MIRAS_PRESET_SIGNALS; kind <= MIRAS_PRESET_EVENTS; kind++)
     for (i = 0; asked(argc, argv, miras_preset_name((miras_preset)kind)) && i < 2; i++) {
       token_gates = pass[i].gates;                 /* their own fields, which their row has not   */
       failed += compare((miras_preset)kind, 1, (unsigned)pass[i].threads);
