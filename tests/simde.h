@@ -1,6 +1,6 @@
 /* simde.h: AVX-512 where the processor has none, emulated by SIMDe (Debian: libsimde-dev). Include
- * it before miras.h and compile with -mavx2 -mfma (gcc); its words are then functions of SIMDe's,
- * and the table counts as one that this processor can run. */
+ * it before miras.h and compile with -mavx2 -mfma -mf16c (gcc); its words are then functions of
+ * SIMDe's, and the table counts as one that this processor can run. */
 #ifndef MIRAS_TEST_SIMDE
 #define MIRAS_TEST_SIMDE
 #include <immintrin.h>
@@ -43,10 +43,19 @@ static inline __m256 test_extractf32x8(simde__m512 v, int high) {
   }
 TEST_LANES(test_srai, simde__m512i, int32_t, simde__m512i, int32_t, x[i] >> n)
 TEST_LANES(test_slli, simde__m512i, uint32_t, simde__m512i, uint32_t, x[i] << n)
+TEST_LANES(test_cvtepi8, __m128i, int8_t, simde__m512i, int32_t, x[i])
+TEST_LANES(test_cvtepu16, __m256i, uint16_t, simde__m512i, int32_t, x[i])
 TEST_LANES(test_cvtepi32, simde__m512i, int32_t, simde__m512, float, x[i])
 TEST_LANES(test_cvtps, simde__m512, float, simde__m512i, int32_t, lrintf(x[i]))
 TEST_LANES(test_nearest, simde__m512, float, simde__m512, float, rintf(x[i]))
 #undef TEST_LANES
+
+static inline simde__m512 test_cvtph(__m256i v) {   /* halves by F16C, which AVX2 machines have */
+  float x[16];
+  _mm256_storeu_ps(x, _mm256_cvtph_ps(_mm256_castsi256_si128(v)));
+  _mm256_storeu_ps(x + 8, _mm256_cvtph_ps(_mm256_extracti128_si256(v, 1)));
+  return simde_mm512_loadu_ps(x);
+}
 #undef _mm512_srai_epi32
 #undef _mm512_slli_epi32
 #undef _mm512_cvtepi32_ps
@@ -54,9 +63,15 @@ TEST_LANES(test_nearest, simde__m512, float, simde__m512, float, rintf(x[i]))
 #undef _mm512_roundscale_ps
 #define _mm512_srai_epi32(v, n) test_srai(v, n)
 #define _mm512_slli_epi32(v, n) test_slli(v, n)
+#undef _mm512_cvtepi8_epi32
+#undef _mm512_cvtepu16_epi32
+#define _mm512_cvtepi8_epi32(v) test_cvtepi8(v, 0)
+#define _mm512_cvtepu16_epi32(v) test_cvtepu16(v, 0)
 #define _mm512_cvtepi32_ps(v) test_cvtepi32(v, 0)
 #define _mm512_cvtps_epi32(v) test_cvtps(v, 0)
 #define _mm512_roundscale_ps(v, how) test_nearest(v, 0)   /* to nearest is all that is asked for */
+#undef _mm512_cvtph_ps
+#define _mm512_cvtph_ps(v) test_cvtph(v)
 #undef _mm512_extractf32x8_ps
 #define _mm512_extractf32x8_ps(v, high) test_extractf32x8(v, high)
 #undef _mm512_maskz_loadu_ps

@@ -142,7 +142,7 @@ job "test_threads: $checker -O1, thread sanitizer" "all $checker-tsan" "threads 
 
 # AVX-512 where the processor has AVX2 alone (SIMDE=1: anywhere).
 job 'test_kernels: AVX-512, emulated by SIMDe' 'all emulates simde gcc' "gcc -std=gnu99 -O1 -w \
--mavx2 -mfma -include tests/simde.h tests/test_kernels.c -o '$build/bin/simde' $cmocka -lm &&
+-mavx2 -mfma -mf16c -include tests/simde.h tests/test_kernels.c -o '$build/bin/simde' $cmocka -lm &&
 $limit '$build/bin/simde'"
 
 # Gaps between arrays, looked at after every engine and layer; products by BLIS, whose header asks
