@@ -18,7 +18,7 @@ rooms='26/3=entropy 28/40 29/3=cross_entropy 45/3=sparse'
 rooms="$rooms 50 51 52 53 54 55 56 57 58 74 75 76 77 78 79 80"
 share=-DMIRAS_TEST_SHARE
 programs="test_state,test_sessions,test_old_files,test_learn:$share=8,test_recursive:$share=8"
-programs="$programs,test_api,test_files:$share=4,test_signals:$share=4,test_attention"
+programs="$programs,test_api,test_files:$share=3,test_signals:$share=4,test_attention"
 programs="$programs,test_framework:$share=8,test_memory:$share=64,test_model:$share=64"
 programs="$programs,test_threads,test_kernels:$share=8,test_checkpoints"
 programs="$programs,test_memory@unit:-DMIRAS_CHECK,test_model@unit:-DMIRAS_CHECK"   # sizes
