@@ -559,7 +559,9 @@ static int near_enough(const functional *f, double *value, place at, double is, 
   return 2;
 }
 
-/* Compare sampled coordinates of one gradient. */
+/* Compare sampled coordinates of one gradient: two, where runs are slowest, as differences are the
+ * reference's work. */
+enum { LEAN = MIRAS_TEST_SHARE > 64 };
 static void check_tensor(const functional *f, const gradient *g, int coordinates) {
   enum { MOST = 32 };
   const miras_memory_desc *d = &f->x->d;
@@ -568,6 +570,7 @@ static void check_tensor(const functional *f, const gradient *g, int coordinates
   int excuse = 0;
   if (g->count == 0) return;
   if (coordinates > MOST) abort();
+  if (LEAN && coordinates > 2) coordinates = 2;
   for (size_t i = 0; i < g->count; i++) {
     double *top = top_of_place(f, tops, place_of(f, g, i));
     if (!(fabs((double)g->grad[i]) < 1e30)) {
@@ -1165,6 +1168,7 @@ static void test_unit_large(void **state) {
       miras_memory_desc d = exact_cell(n, chunk, ++variant);
       if (d.algorithm > MIRAS_ALGORITHM_IMPLICIT && d.algorithm != MIRAS_ALGORITHM_RECURSIVE)
         continue;
+      if (LEAN && (n + chunk) % 3) continue;
       d.key_dim = d.algorithm == MIRAS_ALGORITHM_RECURSIVE ? 16 : 96; /* no row has a pad */
       d.value_dim = d.key_dim < 96 ? 4 : chunk > 1 ? 96 : 91;
       d.batch = d.heads = 1;
