@@ -23,7 +23,7 @@ cuda_parts() {
 # 10 seconds of clang's fuzzer, from the files that the plain program damages.
 fuzzer() {
   mkdir "$build/corpus" &&
-    $gcc -std=c99 -O1 -DMIRAS_NO_SIMD tests/fuzz_files.c -o "$build/bin/seeds" -lm &&
+    $gcc -std=c99 -O0 -DMIRAS_NO_SIMD tests/fuzz_files.c -o "$build/bin/seeds" -lm &&
     "$build/bin/seeds" --seeds "$build/corpus" &&
     clang -std=c99 $strict -O0 -g1 -DMIRAS_NO_SIMD -DMIRAS_LIBFUZZER \
       -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all tests/fuzz_files.c \
@@ -89,8 +89,8 @@ smoke_neon() {
 # two FLAGS COMPILER LANGUAGE: one program of several files.
 two() {
   here=$(mktemp -d "$build/two.XXXXXX")
-  $gcc -std=c99 $strict_c -O1 $1 -c tests/two_tu_a.c -o "$here/a.o" &&
-    $2 $3 $strict -O1 $1 -c tests/two_tu_b.c -o "$here/b.o" &&
+  $gcc -std=c99 $strict_c -O0 $1 -c tests/two_tu_a.c -o "$here/a.o" &&
+    $2 $3 $strict -O0 $1 -c tests/two_tu_b.c -o "$here/b.o" &&
     $2 "$here/a.o" "$here/b.o" -o "$here/two" -lm -lpthread && "$here/two"
 }
 
@@ -118,7 +118,7 @@ symbols() {
     '#define MIRAS_MALLOC(n) mine(n)' '#define MIRAS_FREE(p) yours(p)' \
     '#define MIRAS_NO_STDIO' '#define MIRAS_ASSERT(x) ((void)0)' \
     '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' >"$build/symbols.c" &&
-    $gcc -std=c99 -O1 -fno-pic -fno-stack-protector -U_FORTIFY_SOURCE -I. -c "$build/symbols.c" \
+    $gcc -std=c99 -O0 -fno-pic -fno-stack-protector -U_FORTIFY_SOURCE -I. -c "$build/symbols.c" \
       -o "$build/symbols.o" || return 1
   bad=0
   nm -g --defined-only "$build/symbols.o" | awk '{print $3}' | grep -v '^miras_[a-z]' && {

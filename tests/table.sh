@@ -3,13 +3,14 @@
 # checks.sh. The slowest come first, so that no processor ends up waiting for the last one.
 # shellcheck shell=sh disable=SC2034,SC2154,SC2016,SC2086 # variables are shared with run.sh
 
-# Some tests walk long grids. gcc walks them with vectors, the two longest by every fourth case and
-# whole in run.sh learning; what is slower, or compiles the same text again, one case in so many.
+# Some tests walk long grids, of fields and damage too. gcc walks them with vectors, the two longest
+# by every ninth case and whole in run.sh learning; what is slower, or compiles the same text again,
+# one case in so many.
 share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
-    test_framework|test_kernels|test_files|test_layers|test_learn|test_recursive|test_signals)
-      echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
+    test_framework|test_kernels|test_files|test_layers|test_learn|test_recursive|test_signals|\
+    test_state) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
     test_checkpoints) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * 2 - 1))" ;;
   esac
 }
@@ -118,8 +119,8 @@ job "smoke: $arm -O2, NEON under qemu" 'all aarch64' smoke_neon
 # Address and undefined behaviour: the kernels, portable and vectors, whose over-reads guard pages
 # and exact buffers would show, by gcc, which needs a third of clang's time for them (of AVX-512 the
 # guard pages of the plain build tell); the portable build of every other test, by clang where its
-# run-time is here, else by gcc. -O1 takes clang half a minute, which short tests do not win back;
-# sizes and stacks are those of optimised builds.
+# run-time is here, else by gcc. -O1 takes clang a minute and a half, once for those that share
+# it, of whose time memories and models are most; sizes and stacks are those of optimised builds.
 sane='-g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
 test_row 'all gcc-asan' gcc test_kernels 'gcc -O1, address and undefined sanitizers' \
   "$sane -O1 -DMIRAS_NO_AVX512 $(share test_kernels 16)"
@@ -133,7 +134,7 @@ for name in $tests; do
   esac
   test_row "all $checker-asan" $checker $name \
     "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
-    "$sane $level -DMIRAS_NO_SIMD $(share $name 10)"
+    "$sane $level -DMIRAS_NO_SIMD $(share $name 14)"
 done
 
 checker=clang
@@ -142,25 +143,28 @@ job "test_threads: $checker -O1, thread sanitizer" "all $checker-tsan" "threads 
 
 # AVX-512 where the processor has AVX2 alone (SIMDE=1: anywhere).
 job 'test_kernels: AVX-512, emulated by SIMDe' 'all emulates simde gcc' "gcc -std=gnu99 -O1 -w \
--mavx2 -mfma -mf16c -include tests/simde.h tests/test_kernels.c -o '$build/bin/simde' $cmocka -lm &&
-$limit '$build/bin/simde'"
+-mavx2 -mfma -mf16c -include tests/simde.h $(share test_kernels 8) tests/test_kernels.c \
+-o '$build/bin/simde' $cmocka -lm && $limit '$build/bin/simde'"
 
 # Gaps between arrays, looked at after every engine and layer; products by BLIS, whose header asks
 # for GNU C.
+flags='-O1 -DMIRAS_NO_AVX512 -DMIRAS_CHECK -DMIRAS_USE_BLIS'
 for name in test_memory test_model; do
-  test_row 'all blis' "$gcc" $name "$gcc -O2 -DMIRAS_CHECK -DMIRAS_USE_BLIS" \
-    "-std=gnu99 -O2 -DMIRAS_CHECK -DMIRAS_USE_BLIS $(share $name 8)" -lblis
+  test_row 'all blis' "$gcc" $name "$gcc $flags" "-std=gnu99 $flags $(share $name 8)" -lblis
 done
 
 # The portable kernels: sanitizers above have run all tests on them; the optimiser is met where
 # memories and kernels are, and smoke does the same with models.
 for name in test_memory test_framework test_kernels; do
-  test_row all "$gcc" $name "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIMD $(share $name 8)"
+  test_row all "$gcc" $name "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIMD $(share $name 10)"
 done
 for name in $tests; do
-  times=1
-  case $name in test_memory|test_model) times=2 ;; esac   # run.sh learning walks them whole
-  test_row all "$gcc" $name "$gcc -O2" "-O2 $(share $name $times)"
+  times=1 flags=-O2
+  case $name in
+    test_memory|test_model) times=3 ;;           # run.sh learning walks them whole
+    test_api|test_files|test_checkpoints) flags='-O1 -DMIRAS_NO_AVX512' ;;   # whose work is plain C
+  esac
+  test_row all "$gcc" $name "$gcc $flags" "$flags $(share $name $times)"
 done
 for name in $tests; do   # one library for nearly all of them; stacks are those of -O2
   [ $name != test_stack ] || continue
