@@ -49,7 +49,7 @@ static void test_free(void *p) {
 enum { VOCAB = 48, TOKENS = 28, SHORT = 6 };
 
 /* One in MIRAS_TEST_SHARE of the folders has its fields tried. If that is more than 1, each folder
- * is opened in one form of weights, and of values, of damage and of folders opened twice a third is
+ * is opened in one form of weights, and of values and of folders opened twice a third is
  * looked at. */
 #ifndef MIRAS_TEST_SHARE
   #define MIRAS_TEST_SHARE 1
@@ -1437,7 +1437,7 @@ static void damage(const char *name, int rounds) {
   size_t n;
   int i, round, loaded = 0;
   take_base(name);
-  for (round = 0; round < rounds / THIRD; round++) {
+  for (round = 0; round < rounds; round++) {
     i = round % 3 && length[CONFIG] ? CONFIG : TENSORS;
     n = i == TENSORS ? 8 + (size_t)miras__get64(base[i]) : length[i];
     draw = miras__hash(draw + 1);
