@@ -4,7 +4,7 @@
 # shellcheck shell=sh disable=SC2034,SC2154,SC2016,SC2086 # variables are shared with run.sh
 
 # Some tests walk long grids, of fields and damage too. gcc walks them with vectors, the two longest
-# by every ninth case and whole in run.sh learning; what is slower, or compiles the same text again,
+# by every fourth case and whole in run.sh learning; what is slower, or compiles the same text again,
 # one case in so many.
 share() {   # test, times
   case $1 in
@@ -161,7 +161,7 @@ done
 for name in $tests; do
   times=1 flags=-O2
   case $name in
-    test_memory|test_model) times=3 ;;           # run.sh learning walks them whole
+    test_memory|test_model) times=2 ;;           # run.sh learning walks them whole
     test_api|test_files|test_checkpoints) flags='-O1 -DMIRAS_NO_AVX512' ;;   # whose work is plain C
   esac
   test_row all "$gcc" $name "$gcc $flags" "$flags $(share $name $times)"
