@@ -3,9 +3,9 @@
 # checks.sh. The slowest come first, so that no processor ends up waiting for the last one.
 # shellcheck shell=sh disable=SC2034,SC2154,SC2016,SC2086 # variables are shared with run.sh
 
-# Some tests walk long grids, of fields and damage too. gcc walks them with vectors, the two longest
-# by every fourth case and whole in run.sh learning; what is slower, or compiles the same text again,
-# one case in so many.
+# Some tests walk long grids, of fields and damage too. gcc walks them with vectors, the two
+# longest by every fourth case and whole in run.sh learning; what is slower, or compiles the same
+# text again, one case in so many.
 share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;

@@ -373,7 +373,8 @@ static void check_parts(const miras_memory_desc *d, int before, int T, int moved
 static void parts_finish(void) {
   printf("  %d parts read (off by up to %.2e), %d set, %d runs after (%.2e), %d not followed\n",
          read_parts, worst_read, set_parts, runs, worst_run, chaotic);
-  if (chaotic * 5 > runs) failed("%d of %d runs are not followed", chaotic, runs);
+  if (runs >= 20 && chaotic * 5 > runs) /* a share of few says nothing */
+    failed("%d of %d runs are not followed", chaotic, runs);
   finish();
 }
 
