@@ -16,7 +16,7 @@ static int back_expected(const miras_memory_desc *d) {
 static unsigned others(void) {
   static const struct { const char *name; size_t at; int value; } change[] = {
     {"one token and products of floats", 0, 0}, {"features", offsetof(miras_memory_desc,
-     feature_map), 1},
+     feature_map), MIRAS_FN_ELU},
     {"a normaliser", offsetof(miras_memory_desc, normalize), 1},
     {"steps per channel", offsetof(miras_memory_desc, learning_rate_gate), 2},
     {"a value gate", offsetof(miras_memory_desc, value_decay_gate), 2},
