@@ -653,7 +653,7 @@ static void sentences_are_short(void **state) {
       memset(&fault, 0, sizeof fault);
       fault.field = f;
       fill_case(&c, 0);
-      c.inside = inside;
+      c.inside = inside != 0;
       why[0] = 0;
       if (f->kind != MIRAS__TEXT) miras__say_fault(why, sizeof why, &c, &fault);
       is_short(why, inside);
@@ -667,7 +667,7 @@ static void sentences_are_short(void **state) {
     for (i = 0; i < sizeof miras__rules / sizeof *miras__rules; i++) {
       const char *need = miras__rules[i].needs;
       fill_case(&c, 1);
-      c.inside = inside;
+      c.inside = inside != 0;
       do {
         why[0] = 0;
         miras__say_rule(why, sizeof why, &c, &miras__rules[i], *need ? need : NULL);
