@@ -29407,7 +29407,7 @@ static MIRAS__COLD const char *miras__renamed(const char *name) {
 static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++)
-    if ((miras__own_text(f) || f->at < offsetof(miras__case, inside)) &&
+    if ((miras__own_text(f) || f->at < offsetof(miras__case, grid)) &&
         miras__same(name, f->name))
       return f;
   return NULL;
