@@ -11,31 +11,19 @@
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-jobs}
-mkdir -p "$folder"
-cc=${CC:-cc}
-
-heading() { printf '\n## %s\n\n' "$1"; }
-
-machine() {
-  name=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1)
-  echo "${name:-unknown processor}, $($cc --version | head -n 1), $(date +%Y-%m-%d)"
-}
-
-build() { $cc -O2 "examples/$1.c" -o "$folder/$1" -lm; }
-
-table() { echo '```'; "$@" 2>/dev/null; echo '```'; }
+. bench/tables.sh
 
 npc() {
   heading 'A player: npc'
   sh examples/data.sh npc "$folder" >&2
-  build npc
+  build examples/npc
   for seed in 1 2 3; do (cd "$folder" && table ./npc --seed $seed .); done
 }
 
 anomaly() {
   heading 'A sensor: anomaly'
   sh examples/data.sh anomaly "$folder" >&2
-  build anomaly
+  build examples/anomaly
   table "$folder/anomaly" "$folder/temps.csv" inject=0.1
   table "$folder/anomaly" "$folder/ecg.u16" inject=0.5
   table "$folder/anomaly" "$folder/shuttle.csv" labels
@@ -44,7 +32,7 @@ anomaly() {
 keyboard() {
   heading 'A user at a keyboard: keyboard'
   sh examples/data.sh keyboard "$folder" >&2
-  build keyboard
+  build examples/keyboard
   for seed in 1 2 3; do
     [ -s "$folder/keyboard.$seed.safetensors" ] ||
       (cd "$folder" && ./keyboard train corpus.txt --steps 6500 --seed $seed \

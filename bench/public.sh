@@ -12,26 +12,18 @@
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-public}
-mkdir -p "$folder"
-cc=${CC:-cc}
-
-heading() { printf '\n## %s\n\n' "$1"; }
-
-machine() {
-  name=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1)
-  echo "${name:-unknown processor}, $($cc --version | head -n 1), $(date +%Y-%m-%d)"
-}
+. bench/tables.sh
 
 events() {
   heading 'Sparse categories: MovieLens-100k'
   sh examples/data.sh events "$folder" >&2
-  $cc -O2 bench/events.c -o "$folder/events" -lm
+  build bench/events
   "$folder/events" "$folder/ml-100k.inter"
 }
 
 series() {
   sh examples/data.sh forecast "$folder" >&2
-  $cc -O2 examples/forecast.c -o "$folder/forecast" -lm
+  build examples/forecast
   for hours in 1 24; do
     heading "A series with seasons: ETTh1, $hours ahead"
     echo '```'

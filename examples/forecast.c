@@ -21,9 +21,9 @@
  *
  * THE NETWORK reads each column as a sequence of its own and learns one set of parameters from all:
  * a row brings the place in each season and which column it is, as categories, and a window, the
- * latest value and the differences of the `lags` - 1 before from it. It answers the differences of
+ * latest value and the differences of the `lags` - 1 before from it. Answers are the differences of
  * the next `horizon` values from the latest, and their quantiles. So a value that stays costs
- * nothing to say, and a column that moves to another level is known there. Its head begins at zero,
+ * nothing to say, and a column that moves to another level is known there. The head begins at zero,
  * which is "the latest value", or with from=line the lines below, of which it then learns what they
  * leave. All sensors in one row, with all of their next values as its targets, is what does worse
  * than a line (README.md has figures): what one column does is taken for a cause of the others.
@@ -144,7 +144,7 @@ static int asked(const char *list, const char *name) {
   return 0;
 }
 
-/* Which fields are columns: those asked for, or those with numbers in half of the lines. */
+/* Columns are the fields that are asked for, or those with numbers in half of the lines. */
 static void choose(table *s, const options *o, const char *text, int *from) {
   static char names[FIELDS][NAME];
   double field[FIELDS];
@@ -355,7 +355,7 @@ static float *fit_lines(const table *s, const options *o) {
   return lines;
 }
 
-/* What the lines of column c say in row t. */
+/* forecast [horizon] = the answer of column c's lines to row t. */
 static void line_says(const table *s, const options *o, const float *lines, int t, int c,
                       float *forecast) {
   const float *of = lines + c * (o->lags + 1) * o->horizon;
@@ -422,7 +422,7 @@ typedef struct network {
   float *vector, *value, *out;  /* [ROWS, lags], [ROWS, values], [ROWS, outputs]                  */
 } network;
 
-/* What row t of column c brings, as row i of what is read. */
+/* Row i of what the network reads becomes row t of column c. */
 static void bring(network *w, int i, int t, int c) {
   const options *o = w->o;
   int32_t *token = w->token + i * w->tokens;

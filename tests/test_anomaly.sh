@@ -1,19 +1,7 @@
 #!/bin/sh
 # test_anomaly.sh: what examples/anomaly.c promises, on series that are made up here.
 #   sh tests/test_anomaly.sh PROGRAM
-set -u
-LC_ALL=C
-export LC_ALL
-program=$1
-here=$(mktemp -d) || exit 1
-trap 'rm -rf "$here"' EXIT
-trap 'exit 1' HUP INT TERM
-failed=0
-
-wrong() {
-  echo "wrong: $*"
-  failed=1
-}
+. "$(dirname "$0")/example.sh"
 
 watch() {   # name of the output, arguments
   name=$1

@@ -1,23 +1,8 @@
 #!/bin/sh
 # test_keyboard.sh: what examples/keyboard.c promises, on text that it makes up.
 #   sh tests/test_keyboard.sh PROGRAM
-set -u
-LC_ALL=C
-export LC_ALL
-case $1 in
-  /*) program=$1 ;;
-  *) program=$PWD/$1 ;;
-esac
-here=$(mktemp -d) || exit 1
-trap 'rm -rf "$here"' EXIT
-trap 'exit 1' HUP INT TERM
+. "$(dirname "$0")/example.sh"
 cd "$here" || exit 1
-failed=0
-
-wrong() {
-  echo "wrong: $*"
-  failed=1
-}
 
 value() {   # field of the result line
   sed -n "s|^result .*$1=\([^ ]*\).*|\1|p" own
