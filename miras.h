@@ -16405,6 +16405,64 @@ enum { MIRAS__RECALLED = 16 };
 
 #define MIRAS__LEAST_KEY 1e-30f         /* |k|^2 below it counts as 0                             */
 
+/* The error of a token: of numbers e = v - M, whose surprise is 1/2 |e|^2; of categories by their
+ * loss, b (v - s p). What categories need for it: r [dv] M - v, room [2 dv], loss [1]. */
+typedef struct miras__fit { float *r, *room, *loss; } miras__fit;
+
+static void miras__fit_lay(miras__fit *f, const miras__plan *p, miras__space *s) {
+  const size_t dv = p->groups ? (size_t)p->d.value_dim : 0;
+  f->r = miras__lay(s, dv);
+  f->room = miras__lay(s, dv ? 2 * dv + 1 : 0);
+  f->loss = miras__to(f->room, 2 * dv);
+}
+
+static miras__errors miras__fit_errors(const miras__fit *f, const miras__plan *p, const float *v,
+                                       float *e) {
+  miras__errors x;
+  x.d = &p->d, x.rows = 1, x.n = (size_t)p->d.value_dim, x.bounds = 0, x.r = f->r, x.v = v;
+  x.delta = v, x.e = e, x.loss = f->loss;
+  x.groups = p->groups, x.group_end = p->group_end, x.along = NULL, x.balong = NULL;
+  return x;
+}
+
+/* e of a token from its answer, which may lie where e does, and the surprise, or NULL. */
+static void miras__fit_error(const miras__fit *f, const miras__kernels *K, const miras__plan *p,
+                             float b, const float *v, const float *answer, float *e,
+                             float *surprise) {
+  const size_t dv = (size_t)p->d.value_dim;
+  if (p->groups) {
+    miras__errors x = miras__fit_errors(f, p, v, e);
+    K->sub(f->r, answer, v, dv);
+    K->bias_rows(&x, NULL, NULL, NULL, NULL);
+    K->scale(e, -b, e, dv);
+    if (surprise) K->copy(surprise, f->loss, 1);
+    return;
+  }
+  K->sub(e, v, answer, dv);
+  if (!surprise) return;
+  K->dot_rows(0, surprise, 0, e, 0, e, 0, 1, dv);
+  K->scale(surprise, 0.5f, surprise, 1);
+}
+
+/* Its adjoint: de, the cotangent of e, becomes that of -M, and dvalue [dv] that of v. Of categories
+ * the answer is in f->r again, and e is used up. */
+static void miras__fit_error_bwd(const miras__fit *f, const miras__kernels *K,
+                                 const miras__plan *p, float b, const float *v, float *e,
+                                 float *de, float *dvalue) {
+  const size_t dv = (size_t)p->d.value_dim;
+  if (!p->groups) {
+    K->copy(dvalue, de, dv);
+    return;
+  }
+  miras__errors x = miras__fit_errors(f, p, v, e);
+  K->sub(f->r, f->r, v, dv);
+  K->scale(de, -b, de, dv);
+  K->bias_rows(&x, de, f->room, f->loss, f->room + dv);
+  K->scale(de, -1, de, dv);                      /* r = M - v moves with v too                   */
+  K->copy(dvalue, f->room, dv);
+  K->add(dvalue, de, dv);
+}
+
 /* A token at work, and scratch. For the adjoint, of the tokens of a stretch between two states of
  * the tape: arrays with a T. */
 typedef struct miras__recursive {
@@ -16417,7 +16475,7 @@ typedef struct miras__recursive {
   float *x, *v, *alpha, *eta;   /* [ld], [dv], [1], [1] rows of the token                        */
   float *q, *error, *moved;     /* [n], [dv], [dv] feature rows; e; eta / s e                    */
   float *lambda, *one;          /* [1], and 1                                                    */
-  float *logits, *room, *loss;  /* of categories: [dv] M - v, [dv], [1]                          */
+  miras__fit fit;
   /* backward only */
   float *state;                 /* a state, which runs                                           */
   float *l, *weights;           /* T [n, ld] and D [ld] after decay; T [n, dv] before the token  */
@@ -16455,9 +16513,7 @@ static MIRAS__CALLED void miras__recursive_lay(void *record, const miras__plan *
   k->eta = miras__to(k->alpha, 1);
   k->lambda = miras__to(k->alpha, 2);
   k->one = miras__to(k->alpha, 3);
-  k->logits = miras__lay(s, p->groups ? dv : 0);
-  k->room = miras__lay(s, p->groups ? 2 * dv + 1 : 0);
-  k->loss = miras__to(k->room, 2 * dv);
+  miras__fit_lay(&k->fit, p, s);
   if (!MIRAS__TRAINS || !backward) return;
   k->state = miras__lay(s, p->tape_chunk);
   k->l = miras__lay(s, T * (n + 1) * ld);
@@ -16598,56 +16654,13 @@ static float miras__recursive_keep(const miras__recursive *k, float alpha) {
   return alpha < k->p->least_keep ? k->p->least_keep : alpha;
 }
 
-/* What bias rows are told of a token of categories, whose k->logits are M - v. */
-static miras__errors miras__recursive_errors(const miras__recursive *k) {
-  miras__errors x;
-  x.d = &k->p->d, x.rows = 1, x.n = k->dv, x.bounds = 0, x.r = k->logits, x.v = k->v;
-  x.delta = k->v, x.e = k->error, x.loss = k->loss;
-  x.groups = k->p->groups, x.group_end = k->p->group_end, x.along = NULL, x.balong = NULL;
-  return x;
-}
-
 /* The weight of a pair in H, of eta. */
 static float miras__recursive_weight(const miras__recursive *k) {
   return k->p->groups ? *k->eta * 0.125f : *k->eta;
 }
 
-/* e of a token into k->error, from its answer there, and the surprise, or NULL. */
-static void miras__recursive_error(const miras__recursive *k, float *surprise) {
-  const miras__kernels *K = k->K;
-  const size_t dv = k->dv;
-  if (k->p->groups) {
-    miras__errors x = miras__recursive_errors(k);
-    K->sub(k->logits, k->error, k->v, dv);
-    K->bias_rows(&x, NULL, NULL, NULL, NULL);
-    K->scale(k->error, -8, k->error, dv);
-    if (surprise) K->copy(surprise, k->loss, 1);
-    return;
-  }
-  K->sub(k->error, k->v, k->error, dv);
-  if (!surprise) return;
-  K->dot_rows(0, surprise, 0, k->error, 0, k->error, 0, 1, dv);
-  K->scale(surprise, 0.5f, surprise, 1);
-}
-
-/* Its adjoint: k->de, the cotangent of e, becomes that of -M, and dvalue [dv] that of v. w: the
- * weights before the token. */
-static void miras__recursive_error_bwd(const miras__recursive *k, const float *w) {
-  const miras__kernels *K = k->K;
-  const size_t dv = k->dv;
-  if (!k->p->groups) {
-    K->copy(k->dvalue, k->de, dv);
-    return;
-  }
-  miras__errors x = miras__recursive_errors(k);
-  miras__recursive_answer(k, w, k->x, k->logits);
-  K->sub(k->logits, k->logits, k->v, dv);
-  K->scale(k->de, -8, k->de, dv);
-  K->bias_rows(&x, k->de, k->room, k->loss, k->room + dv);
-  K->scale(k->de, -1, k->de, dv);              /* r = M - v moves with v too                     */
-  K->copy(k->dvalue, k->room, dv);
-  K->add(k->dvalue, k->de, dv);
-}
+/* By what a token's error is multiplied. */
+static float miras__recursive_by(const miras__recursive *k) { return k->p->groups ? 8 : 1; }
 
 /* What is known of a pair before P is asked (miras__recursive_judge), and once h and w are known
  * (miras__recursive_settle). */
@@ -16805,7 +16818,7 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
   float keep;
   miras__rows_fwd(K, p, io, t, 1, &rows);
   miras__recursive_answer(k, k->w, k->x, k->error);
-  miras__recursive_error(k, surprise);
+  miras__fit_error(&k->fit, K, p, miras__recursive_by(k), k->v, k->error, k->error, surprise);
   if (to) {
     K->copy(k->weights + *to * n * dv, k->w, n * dv);
     K->copy(k->share + *to * n, k->faded, n);
@@ -17164,7 +17177,8 @@ static void miras__recursive_write_bwd(miras__recursive *k, const miras__call *a
       K->scale(k->de, shorter, k->de, dv);
       K->scale(k->x, 1 / shorter, k->x, n);
     }
-    miras__recursive_error_bwd(k, k->weights + j * n * dv);
+    if (p->groups) miras__recursive_answer(k, k->weights + j * n * dv, k->x, k->fit.r);
+    miras__fit_error_bwd(&k->fit, K, p, miras__recursive_by(k), k->v, k->error, k->de, k->dvalue);
     miras__recursive_times(k, k->a, k->weights + j * n * dv, k->de);
     K->sub(dk, dk, k->a, n);
     miras__recursive_learn(k, k->dw, -1, k->x, k->de);
@@ -17264,7 +17278,7 @@ typedef struct miras__counting {
   float *alpha, *eta;           /* [1], [1]                                                      */
   float *answer, *e, *s;        /* [dv] M, e, s                                                  */
   float *lambda;                /* [n]                                                           */
-  float *room, *loss;           /* of categories: [2 dv], [1]                                    */
+  miras__fit fit;
   /* backward only */
   float *state;                 /* W, C, as a state has them                                     */
   float *kept, *errors, *sums;  /* T [2, n, dv] W and C before the token, T [dv] e, T [dv] s     */
@@ -17288,10 +17302,9 @@ static MIRAS__CALLED void miras__counting_lay(void *record, const miras__plan *p
   k->answer = miras__lay(s, dv);
   k->e = miras__lay(s, dv);
   k->s = miras__lay(s, dv);
-  k->alpha = miras__lay(s, 3);
+  k->alpha = miras__lay(s, 2);
   k->eta = miras__to(k->alpha, 1);
-  k->loss = miras__to(k->alpha, 2);
-  k->room = miras__lay(s, p->groups ? 2 * dv : 0);
+  miras__fit_lay(&k->fit, p, s);
   if (!MIRAS__TRAINS || !backward) return;
   k->state = miras__lay(s, p->tape_chunk);
   k->kept = miras__lay(s, T * 2 * all);
@@ -17361,33 +17374,6 @@ static void miras__counting_start(void *record, const miras__call *a) {
   a->K->fill(a->state + a->p->second, 0, a->p->weights);
 }
 
-/* What bias rows are told of a token of categories, whose r = M - v is in k->answer. */
-static miras__errors miras__counting_errors(const miras__counting *k) {
-  miras__errors x;
-  x.d = &k->p->d, x.rows = 1, x.n = k->dv, x.bounds = 0, x.r = k->answer, x.v = k->v;
-  x.delta = k->v, x.e = k->e, x.loss = k->loss;
-  x.groups = k->p->groups, x.group_end = k->p->group_end, x.along = NULL, x.balong = NULL;
-  return x;
-}
-
-/* e of a token from its answer, and the surprise, or NULL. */
-static void miras__counting_error(const miras__counting *k, float *surprise) {
-  const miras__kernels *K = k->K;
-  const size_t dv = k->dv;
-  if (k->p->groups) {
-    miras__errors x = miras__counting_errors(k);
-    K->sub(k->answer, k->answer, k->v, dv);
-    K->bias_rows(&x, NULL, NULL, NULL, NULL);
-    K->scale(k->e, -1, k->e, dv);
-    if (surprise) K->copy(surprise, k->loss, 1);
-    return;
-  }
-  K->sub(k->e, k->v, k->answer, dv);
-  if (!surprise) return;
-  K->dot_rows(0, surprise, 0, k->e, 0, k->e, 0, 1, dv);
-  K->scale(surprise, 0.5f, surprise, 1);
-}
-
 /* y [dv] = W'x */
 static void miras__counting_answer(const miras__counting *k, const float *w, const float *x,
                                    float *y) {
@@ -17408,7 +17394,8 @@ static void miras__counting_write(miras__counting *k, const miras__call *a, size
     K->copy(k->kept + (*to * 2 + 1) * all, k->token.c, all);
   }
   miras__counting_answer(k, k->token.w, k->x, k->answer);
-  miras__counting_error(k, to ? NULL : miras__to(a->io->surprise, t));
+  miras__fit_error(&k->fit, K, k->p, 1, k->v, k->answer, k->e,
+                   to ? NULL : miras__to(a->io->surprise, t));
   K->fill(k->s, 0, dv);
   K->count_meet(&k->token);
   K->count_take(&k->token);
@@ -17476,7 +17463,7 @@ static void miras__counting_sparse(const miras__call *a, const miras__sparse *ke
   K->copy(k->v, io->v, dv);
   K->copy(k->alpha, io->keep, 1);
   K->copy(k->eta, io->step, 1);
-  miras__counting_error(k, io->surprise);
+  miras__fit_error(&k->fit, K, a->p, 1, k->v, k->answer, k->e, io->surprise);
   K->fill(k->s, 0, dv);
   row.n = 1;
   for (i = 0; miras__sparse_next(key, &i); i++) {
@@ -17513,19 +17500,9 @@ static void miras__counting_write_bwd(miras__counting *k, const miras__call *a, 
   K->dot_rows(0, k->row, 1, g->dalpha, dv, k->ones, 0, n, dv);
   K->sum_rows(0, k->dalpha, 0, k->row, n, 1, n);
   K->sum_rows(0, k->deta, 0, g->deta, dv, 1, dv);
-  if (k->p->groups) {
-    miras__errors x = miras__counting_errors(k);
-    miras__counting_answer(k, w, k->x, k->answer);
-    K->sub(k->answer, k->answer, k->v, dv);
-    K->scale(g->de, -1, g->de, dv);
-    K->bias_rows(&x, g->de, k->room, k->loss, k->room + dv);
-    K->copy(k->dvalue, k->room, dv);
-    K->add(k->dvalue, g->dv, dv);
-    K->scale(g->de, -1, g->de, dv);              /* r = M - v moves with v too                   */
-    K->add(k->dvalue, g->de, dv);
-  } else {
-    K->copy(k->dvalue, g->de, dv);
-  }
+  if (k->p->groups) miras__counting_answer(k, w, k->x, k->fit.r);
+  miras__fit_error_bwd(&k->fit, K, k->p, 1, k->v, k->e, g->de, k->dvalue);
+  if (k->p->groups) K->add(k->dvalue, g->dv, dv);
   K->dot_rows(0, k->row, 1, w, dv, g->de, 0, n, dv);
   K->sub(k->dk, k->dk, k->row, n);
   K->scale(g->de, -1, g->de, dv);
@@ -18048,8 +18025,7 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   a->init = m->params + h * p->weights;
   a->zeros = m->zeros;
   if (p->d.inner_norm) a->gain = gain, a->bias = gain + heads * dv;
-  if (miras__squares(p))
-    a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
+  if (miras__squares(p)) a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
   if (p->engine == MIRAS__RUN_SCAN) a->decay_log = m->params + (heads + h) * p->weights;
   a->state = miras__head_state(m, b, h);
   a->scratch = m->scratch;
@@ -29407,7 +29383,7 @@ static MIRAS__COLD const char *miras__renamed(const char *name) {
 static MIRAS__COLD const miras__field *miras__field_called(const char *name) {
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++)
-    if ((miras__own_text(f) || f->at < offsetof(miras__case, grid)) &&
+    if ((miras__own_text(f) || f->at < offsetof(miras__case, d) + sizeof(miras__own)) &&
         miras__same(name, f->name))
       return f;
   return NULL;
