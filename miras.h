@@ -3153,8 +3153,8 @@ enum { MIRAS__DEPTH = 4 };
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
 enum { MIRAS__WORD, MIRAS__FUNCTION, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT,
        MIRAS__FACT };
-/* What files must agree in: none of them, those of states, all. */
-enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE, MIRAS__PLAIN = 4 };   /* PLAIN: and 0 is 0        */
+/* What files must agree in: none of them, those of states, all: DECIDES. PLAIN: 0 is 0. */
+enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE, MIRAS__DECIDES = 3, MIRAS__PLAIN };
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
        MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7,
@@ -17445,6 +17445,11 @@ static float miras__counting_variance(const miras__call *a, const float *q) {
 }
 
 #ifndef MIRAS__DEVICE
+static void miras__counting_at(const miras__counting *k, miras__meeting *row, const float *x,
+                               size_t i) {
+  row->x = x + i, row->lambda = k->lambda + i;
+  row->w = k->token.w + i * k->dv, row->c = k->token.c + i * k->dv;
+}
 /* A token with a sparse key: o (or NULL) = what W says of it, then (io->v) it is taken in, row by
  * row as a whole key's rows are. */
 static void miras__counting_sparse(const miras__call *a, const miras__sparse *key, float *o) {
@@ -17468,13 +17473,11 @@ static void miras__counting_sparse(const miras__call *a, const miras__sparse *ke
   row.n = 1;
   for (i = 0; miras__sparse_next(key, &i); i++) {
     K->map(MIRAS__SOFTPLUS, k->lambda + i, a->ridge + i, 1);
-    row.x = x + i, row.lambda = k->lambda + i;
-    row.w = k->token.w + i * dv, row.c = k->token.c + i * dv;
+    miras__counting_at(k, &row, x, i);
     K->count_meet(&row);
   }
   for (i = 0; miras__sparse_next(key, &i); i++) {
-    row.x = x + i, row.lambda = k->lambda + i;
-    row.w = k->token.w + i * dv, row.c = k->token.c + i * dv;
+    miras__counting_at(k, &row, x, i);
     K->count_take(&row);
   }
 }
@@ -25359,8 +25362,8 @@ typedef struct miras__trust {
 
 /* And of a number: how far the model is off in the mean, the unit of what follows `worst`; how
  * steep its loss becomes, but of "normal"; how far off it was of late, of "normal" the square in
- * its deviations; twice the mean loss; means of the gradient e, of what the model was off by, r,
- * and of their products. */
+ * its deviations; twice the mean loss of "normal"; means of the gradient e, of what the model was
+ * off by, r, and of their products. */
 typedef struct miras__scaling {
   float size, steep, worst, loss, e, r, er, rr;
 } miras__scaling;
@@ -27930,12 +27933,13 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
  *
  *   m = U' phi + sum_j T[h_j],  v = (g - 1) z + a m           g and a move for logits alone, else 1
  *   said: z + v C / max(1, C, R/L)                            R: at most what v can cost
- *   C = C + (loss of z - loss of said) / L                    0.0005 to 16, at first 2, not below
+ *   C = C L' / L + (loss of z - loss of said) / L             0.0005 to 16, at first 1/4, not below
  *                                                             an eighth of what it was
  *
- * L is twice the mean loss of a number, and 1 nat of logits. With d = the loss' gradient by z + v
- * over its curvature in the mean (outputs of which nothing is known: 0), b = the curvature where d
- * is in units of that one, c = 1, and eta = learning_rate:
+ * L is twice the loss of a number that is off by the size of the model's errors, of "normal" twice
+ * the mean loss, and 1 nat of logits; L' is that before the row. With d = the loss' gradient by
+ * z + v over its curvature in the mean (outputs of which nothing is known: 0), b = the curvature
+ * where d is in units of that one, c = 1, and eta = learning_rate:
  *
  *   q = phi' P phi,  U = (1 - decay_rate) U - eta P phi d' / (1 + max(1, eta) b q)
  *   P = P - c (P phi)(P phi)' / (1 + c q), then its diagonal + drift/ridge, up to 1/ridge
@@ -27944,10 +27948,10 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
  *   G += (d.z)^2,  g = max(0.1, g - 0.1 d.z / sqrt(1 + G));  likewise of m:  a from 0 up
  *
  * Nothing moves where nothing at all is known of a row. C is a purse: nothing is said that can cost
- * more than what adapting has earned, so that a text with nothing to learn costs a few rows'
- * losses, and a thousandth of a row's from then on. The gains say how far model and memory are
- * right: g takes a model's certainty back in a text that it does not know, and a the memory's share
- * in one that it does.
+ * more than what adapting has earned, so that a text with nothing to learn costs one row's loss,
+ * and a thousandth of a row's from then on. The gains say how far model and memory are right: g
+ * takes a model's certainty back in a text that it does not know, and a the memory's share in one
+ * that it does.
  *
  * With c = 1, eta = 1 and no drift the first is least squares by recursion (Sherman and Morrison
  * 1950), of numbers with a squared loss. Numbers of other losses share P, as each gradient is over
@@ -27959,7 +27963,7 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
  * Drift is what a random walk of U would add to P, and keeps it from trusting itself for good;
  * bounded, it cannot wind up where nothing comes. */
 
-#define MIRAS__CREDIT 2.0f              /* C at first, */
+#define MIRAS__CREDIT 0.25f             /* C at first, */
 #define MIRAS__CREDIT_LEAST 0.0005f     /* at least */
 #define MIRAS__CREDIT_MOST 16.0f        /* and at most; */
 #define MIRAS__CREDIT_KEPT 0.125f       /* its share that no row takes                            */
@@ -28047,7 +28051,7 @@ typedef struct miras__came {
   const miras_output *of;
   float few;                 /* the row's share of means                                         */
   float still, said;         /* losses of the model's answer alone, and of what was said         */
-  float unit, count;         /* L, in sum, of so many numbers                                    */
+  float unit, old, count;    /* L, and what it was before the row, in sum of so many numbers     */
 } miras__came;
 
 /* The loss of an output's number x against y; x becomes its gradient. */
@@ -28067,6 +28071,7 @@ static void miras__adapt_normal(miras__came *c, miras__scaling *at, float by, fl
   float y = miras__within(said_by * miras__expf(miras__within(-said[n], 80)), 1e4f);
   c->still += 0.5f * x * x + z[n];
   c->said += 0.5f * y * y + said[n];
+  c->old += at->loss > 0 ? at->loss : x * x;
   at->loss += c->few * (miras__lower(x * x, 64) - at->loss);
   c->unit += at->loss;
   at->worst = miras__upper(miras__upper(x * x, MIRAS__FAR * MIRAS__FAR),
@@ -28078,20 +28083,25 @@ static void miras__adapt_normal(miras__came *c, miras__scaling *at, float by, fl
   b[n] = miras__upper(1, 0.5f * (1 + y * y));
 }
 
-/* A number of another output likewise. was: its size before the row, in which steep and L are. */
+/* Twice the mean loss of a number off by x: half of it is too high, of a quantile 1 - at. */
+static float miras__adapt_mean(const miras__came *c, float x, float at) {
+  float y = -x;
+  const float up = miras__adapt_loss(c, &x, 0, at), down = miras__adapt_loss(c, &y, 0, at);
+  return 4 * up * (down / (up + down));
+}
+
+/* A number of another output likewise. was: its size before the row. */
 static void miras__adapt_other(miras__came *c, miras__scaling *at, float was, float by,
                                float said_by, float m, float *d, float *b) {
   const float s = at->size, r = miras__within(by / s, 64), off = miras__within(r, 8) + m / s;
   const int huber = c->of->type == MIRAS_OUTPUT_HUBER;
-  float power = huber ? miras__upper(c->of->at / was, 1e-6f) : c->of->at;
-  float e = r, x = miras__within(by / was, 64), curve;
+  const float power = huber ? miras__upper(c->of->at / s, 1e-6f) : c->of->at;
+  float e = r, x = miras__within(said_by / s, 64), curve;
   int i;
-  c->still += miras__adapt_loss(c, &x, 0, power);
-  x = miras__within(said_by / was, 64);
+  c->still += miras__adapt_loss(c, &e, 0, power);
   c->said += miras__adapt_loss(c, &x, 0, power);
-  if (huber) power = miras__upper(c->of->at / s, 1e-6f);
-  at->loss += c->few * (2 * miras__adapt_loss(c, &e, 0, power) - at->loss);
-  c->unit += at->loss;
+  c->unit += miras__adapt_mean(c, 1, power);
+  c->old += miras__adapt_mean(c, was / s, power);
   at->worst = miras__upper(fabsf(r) * s, at->worst * MIRAS__SLOW);
   for (at->steep = 0, i = 0; i < 4; i++) {     /* there, or half as steep as twice as far */
     const float far_off = i < 2 ? 1 : 2;
@@ -28141,7 +28151,7 @@ static void miras__adapt_logits(miras__came *c, const miras__trust *t, int targe
   size_t j;
   c->k->scale(d, 1 + t->model, z, n);
   c->k->axpy(d, 1 + t->learned, m, n);
-  c->unit = c->count = 1;
+  c->unit = c->old = c->count = 1;
   if (c->of->type == MIRAS_OUTPUT_CATEGORY) {
     c->said = c->k->cross_entropy(said, n, (size_t)target, 0);
     c->k->copy(said, z, n);
@@ -28187,7 +28197,7 @@ static int miras__adapt_came(const miras_model *m, const miras__kernels *k, floa
     known = 1;
     c.of = of;
     c.few = 2 / (2 + t->rows);
-    c.still = c.said = c.unit = c.count = 0;
+    c.still = c.said = c.unit = c.old = c.count = 0;
     if (of->type > MIRAS_OUTPUT_BINARY) {
       miras__adapt_numbers(&c, miras__adapt_scales(m, a, of), y, z + at, learned + at, said + at,
                            d + at, b + at);
@@ -28197,12 +28207,14 @@ static int miras__adapt_came(const miras_model *m, const miras__kernels *k, floa
       miras__adapt_gain(&t->model, &t->model_slopes, k->dot(d + at, z + at, n), 0.1f);
       miras__adapt_gain(&t->learned, &t->learned_slopes, k->dot(d + at, learned + at, n), 0);
     }
-    if (t->unit > 0)
-      credit = miras__upper(credit + miras__lower(c.still - c.said, 2 * t->unit) / t->unit,
+    t->unit = c.unit / c.count;
+    if (t->unit > 0) {
+      credit *= c.old / c.unit;
+      credit = miras__upper(credit + miras__lower((c.still - c.said) / t->unit, 2),
                             MIRAS__CREDIT_KEPT * credit);
+    }
     credit = miras__lower(miras__upper(credit, MIRAS__CREDIT_LEAST), MIRAS__CREDIT_MOST);
     t->credit = credit - MIRAS__CREDIT;
-    t->unit = c.unit / c.count;
     if (t->rows < 510) t->rows += 1;
   }
   return known;
@@ -29589,7 +29601,7 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
     const char letter[3] = {miras__letter(a, k), '.', 0};
     const int there = lettered ? miras__kind_of(b, letter[0]) : 0;
     char one[MIRAS_PATTERN_SIZE], other[MIRAS_PATTERN_SIZE] = "absent";
-    if (!f || (f->decides & 3) != decides) continue;
+    if (!f || (f->decides & MIRAS__DECIDES) != decides) continue;
     miras__write_field(one, f, a, k);
     if (there >= 0) miras__write_field(other, f, b, there);
     if (miras__same(one, other)) continue;
