@@ -4,9 +4,9 @@
 # shellcheck shell=sh disable=SC2154,SC2086 # run.sh's variables; flags are several words
 
 # What combines is the library's to say: bench/table.md holds the answer of this program.
-combinations() {
-  $gcc -std=c99 -O1 -DMIRAS_NO_SIMD -DMIRAS_TEST_NO_CMOCKA tests/test_framework.c \
-    -o "$build/bin/table" -lm && "$build/bin/table" --table >"$build/table" &&
+combinations() {   # the library
+  $gcc -std=c99 -O1 -DMIRAS_TEST_LINKED -DMIRAS_TEST_NO_CMOCKA tests/test_framework.c "$1" \
+    -o "$build/bin/table" -lm -lpthread && "$build/bin/table" --table >"$build/table" &&
     sed -n '/^<!-- combinations -->/,/^<!-- end of combinations -->/p' bench/table.md |
     sed '1d;$d' | diff - "$build/table"
 }
@@ -86,11 +86,11 @@ smoke_neon() {
     grep -q 'isa neon' "$build/smoke_arm"
 }
 
-# two FLAGS COMPILER LANGUAGE: one program of several files.
+# two FLAGS COMPILER LANGUAGE FIRST: one program of several files, the first of them by FIRST.
 two() {
   here=$(mktemp -d "$build/two.XXXXXX")
-  $gcc -std=c99 $strict_c -O0 $1 -c tests/two_tu_a.c -o "$here/a.o" &&
-    $2 $3 $strict -O0 $1 -c tests/two_tu_b.c -o "$here/b.o" &&
+  $4 -std=c99 $1 -c tests/two_tu_a.c -o "$here/a.o" &&
+    $2 $3 $1 -c tests/two_tu_b.c -o "$here/b.o" &&
     $2 "$here/a.o" "$here/b.o" -o "$here/two" -lm -lpthread && "$here/two"
 }
 
@@ -107,7 +107,8 @@ renamed() {
   mkdir "$build/renamed" && cp miras.h "$build/renamed/other.h" &&
     printf '%s\n' '#define MIRAS_IMPLEMENTATION' '#include "other.h"' \
       'int main(void) { return miras_isa()[0] == 0; }' >"$build/renamed/a.c" &&
-    $gcc -std=c99 -O0 -DMIRAS_SELF='"other.h"' "$build/renamed/a.c" -o "$build/renamed/a" -lm &&
+    $light -DMIRAS_NO_SIMD -DMIRAS_SELF='"other.h"' "$build/renamed/a.c" -o "$build/renamed/a" \
+      -lm &&
     "$build/renamed/a"
 }
 
@@ -174,7 +175,7 @@ refuse() {
 
 # What a build leaves out it refuses, and it computes the same bits in the rest.
 parts_build() {
-  $gcc -std=c99 $strict_c -O0 -DMIRAS_NO_SIMD $1 tests/parts.c -o "$build/bin/parts" -lm
+  $light -DMIRAS_NO_SIMD $1 tests/parts.c -o "$build/bin/parts" -lm
 }
 parts() {
   parts_build '' && "$build/bin/parts" >"$build/parts_all" || return 1
@@ -479,11 +480,11 @@ soak() {
     $limit "$build/bin/soak" --quick --writes 3000
 }
 
-example() {   # name, level: the program, without vectors
-  $gcc "$2" -DMIRAS_NO_SIMD "examples/$1.c" -o "$build/bin/$1$2" -lm -lpthread
+example() {   # name, level, without which vectors: those that train are worth the kernels of AVX2
+  $gcc "$2" "-DMIRAS_NO_${3:-SIMD}" "examples/$1.c" -o "$build/bin/$1$2" -lm -lpthread
 }
 lm_files() {
-  example lm -O1 && sh tests/test_lm.sh "$build/bin/lm-O1"
+  example lm -O1 AVX512 && sh tests/test_lm.sh "$build/bin/lm-O1"
 }
 npc_learns() {
   $gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/npc.c \
@@ -493,10 +494,10 @@ watches() {
   example anomaly -O1 && sh tests/test_anomaly.sh "$build/bin/anomaly-O1"
 }
 foresees() {
-  example forecast -O1 && sh tests/test_forecast.sh "$build/bin/forecast-O1"
+  example forecast -O1 AVX512 && sh tests/test_forecast.sh "$build/bin/forecast-O1"
 }
 types() {
-  example keyboard -O1 && sh tests/test_keyboard.sh "$build/bin/keyboard-O1"
+  example keyboard -O1 AVX512 && sh tests/test_keyboard.sh "$build/bin/keyboard-O1"
 }
 zips() {   # what vectors compress, plain C reads; damage is said
   for how in -DMIRAS_NO_AVX512 -DMIRAS_NO_SIMD; do

@@ -4,12 +4,15 @@
 #ifndef MIRAS_TEST_INSIDE_H
 #define MIRAS_TEST_INSIDE_H
 
+#if defined(__GNUC__)
+  #define INSIDE_OWN static __attribute__((unused))
+#else
+  #define INSIDE_OWN static
+#endif
 #if defined(MIRAS_TEST_LINKED) || defined(MIRAS_TEST_OBJECT)
   #define INSIDE
-#elif defined(__GNUC__)
-  #define INSIDE static __attribute__((unused))
 #else
-  #define INSIDE static
+  #define INSIDE INSIDE_OWN
 #endif
 
 /* Word i of a field, as in files, to room of 32 bytes; 0: it has no such word. */
@@ -18,6 +21,18 @@ INSIDE int inside_word(char *to, const char *field, int i);
 INSIDE miras_memory_desc inside_meaningful(miras_memory_desc d);
 /* Does a layer's initial memory depend on keys of length one? */
 INSIDE int inside_found(const miras_model *m, int layer);
+/* The kernels of instruction set i, best first, and whether this processor has it; i < 0: the best
+ * that it has. Tests that hold the library as their own otherwise ask this of the object, so that
+ * they need not compile all kernels again. */
+INSIDE const void *inside_set(ptrdiff_t i);
+INSIDE int inside_usable(const void *set);
+/* n floats to weights of a form. */
+INSIDE void inside_narrow(int form, unsigned char *to, const float *x, size_t n);
+#ifdef MIRAS__IMPLEMENTED
+INSIDE_OWN const miras__kernels *kernels_of(ptrdiff_t i) {
+  return (const miras__kernels *)inside_set(i);
+}
+#endif
 /* Draw i of a seed, in [-1, 1). */
 INSIDE double inside_uniform(uint64_t seed, uint64_t i);
 /* Whole model i of the table, NULL behind the last; layers: as many as show each kind of them. */
@@ -53,6 +68,18 @@ INSIDE miras_memory_desc inside_meaningful(miras_memory_desc d) {
 INSIDE int inside_found(const miras_model *m, int layer) {
   const miras__mixer *of = &m->layers[layer].p->mixer;
   return of->plan.d.inner_norm && of->qk_map == MIRAS_QK_MAP_L2;
+}
+
+INSIDE const void *inside_set(ptrdiff_t i) {
+  return i < 0 ? miras__kernels_best() : miras__kernel_list[i];
+}
+
+INSIDE int inside_usable(const void *set) {
+  return miras__kernels_usable((const miras__kernels *)set);
+}
+
+INSIDE void inside_narrow(int form, unsigned char *to, const float *x, size_t n) {
+  miras__narrow(form, to, x, n);
 }
 
 INSIDE double inside_uniform(uint64_t seed, uint64_t i) { return (double)miras__uniform(seed, i); }

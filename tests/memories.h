@@ -116,6 +116,9 @@ enum { ALGORITHMS = MIRAS_ALGORITHM_NORMALIZED };
   #define MIRAS_TEST_SHARE 1
 #endif
 
+/* Lists of models are walked by every third, or seventh. */
+enum { THIN = MIRAS_TEST_SHARE > 64 ? 7 : MIRAS_TEST_SHARE > 16 ? 3 : 1 };
+
 HELP int my_share(void) {
   static uint32_t turns[COUNT(pools)];
   const uint32_t turn = turns[pool_at]++;

@@ -177,6 +177,10 @@ if [ -z "$gcc" ]; then
   exit 1
 fi
 
+# Where a program is built only to be run once: a compiler that takes no time, if there is one.
+light="$gcc -O0"
+if compiles tcc -lm; then light=tcc; fi
+
 # ---- the table ----
 
 # Has this machine what a row needs? Else $lacks is what is missing; it is empty where the run is of
@@ -281,7 +285,7 @@ device_look() {   # have the device half's longer checks passed with these sourc
     longer=
   fi
 }
-export build gcc strict strict_c limit cmocka qemu
+export build gcc light strict strict_c limit cmocka qemu
 
 . tests/table.sh   # from the root, where all of this runs
 

@@ -5,8 +5,12 @@
  *
  * A group must have the bits of its heads one by one, however a sequence is cut; answers and
  * gradients are held against plain loops in double. */
+#ifdef MIRAS_TEST_LINKED   /* kernels are object.c's (inside.h); nothing else needs to be built */
+  #define MIRAS_STATIC
+#endif
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#include "inside.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -211,14 +215,14 @@ static void test_groups(void **state) {
   size_t i, b, w;
   (void)state;
   for (i = 0; i < MIRAS__KERNEL_COUNT; i++)
-    for (b = 0; b < 4 && miras__kernels_usable(miras__kernel_list[i]); b++)
-      for (w = 0; w < 6; w++) one_case(miras__kernel_list[i], blocks[b], windows[w]);
+    for (b = 0; b < 4 && inside_usable(kernels_of(i)); b++)
+      for (w = 0; w < 6; w++) one_case(kernels_of(i), blocks[b], windows[w]);
 }
 
 /* ---- kernels ---- */
 
 static void test_mask(void **state) {
-  const miras__kernels *K = miras__kernels_best();
+  const miras__kernels *K = kernels_of(-1);
   float y[7 * 11];
   int lo, hi, i, j;
   (void)state;
@@ -257,8 +261,8 @@ static void test_decay(void **state) {
   int i, j;
   (void)state;
   for (n = 0; n < MIRAS__KERNEL_COUNT; n++) {
-    const miras__kernels *K = miras__kernel_list[n];
-    if (!miras__kernels_usable(K)) continue;
+    const miras__kernels *K = kernels_of(n);
+    if (!inside_usable(K)) continue;
     for (i = 0; i < M; i++) {
       alpha[i] = 0.75f + 0.25f * miras__uniform(1, (uint64_t)i);
       own[i] = miras__uniform(2, (uint64_t)i);
@@ -313,8 +317,8 @@ static void test_conjugate(void **state) {
   int step;
   (void)state;
   for (n = 0; n < MIRAS__KERNEL_COUNT; n++) {
-    const miras__kernels *K = miras__kernel_list[n];
-    if (!miras__kernels_usable(K)) continue;
+    const miras__kernels *K = kernels_of(n);
+    if (!inside_usable(K)) continue;
     for (i = 0; i < N; i++) lambda[i] = 0.5f + 0.1f * (float)i;
     for (i = 0; i < N; i++)
       for (j = 0; j < N; j++)

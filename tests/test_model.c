@@ -687,7 +687,7 @@ static void test_forward(void **state) {
     miras_model *m;
     miras_trainer *tr;
     wide w;
-    if (MIRAS_TEST_SHARE > 16 && n % 3) continue;
+    if (n % THIN) continue;
     m = open_model(&of.d, of.name);
     tr = open_trainer(m, NULL);
     if (tr == NULL) continue;
@@ -782,10 +782,10 @@ typedef struct tally {
 } tally;
 
 /* Where runs are slowest a view has one difference, as those are the reference's work. */
-enum { LEAN = MIRAS_TEST_SHARE > 64 };
+enum { LEAN = MIRAS_TEST_SHARE >= 64 };
 
 /* One view: its largest entry, a direction through all of them, and draws; with `all`, every entry
- * of small views of the first block; LEAN: the direction. */
+ * of small views of the first block; LEAN, or without draws: the direction. */
 static void check_view(const subject *of, miras_model *m, wide *w, const miras_view *view, int T,
                        int samples, int all, tally *count, const float *grads) {
   const int every = matters(view->name), before = failures;
@@ -811,7 +811,7 @@ static void check_view(const subject *of, miras_model *m, wide *w, const miras_v
       failed("%s: %s[%d] has no effect", of->name, view->name, (int)i);
   if (full) samples = (int)view->count;
   if (LEAN) samples = 0;
-  for (int j = LEAN ? -1 : -2; j < samples; j++) {
+  for (int j = samples ? -2 : -1; j < samples; j++) {
     const int along = j == -1;
     const size_t at = j == -2 ? best : along ? 0 : full ? (size_t)j : draw() % view->count;
     const size_t first = view->offset + at;
@@ -1029,7 +1029,7 @@ static void test_jobs(void **state) {
       miras_close(m);
       if (jobs > longest) longest = jobs;
       if (jobs > 48) full_lists++, check_full(three);
-      else if (MIRAS_TEST_SHARE <= 16 || (i + j) % 3 == 0) train_full(three);
+      else if ((i + j) % THIN == 0) train_full(three);
     }
   train_full(pattern);
   print_message("%d lists are full, the longest has %d jobs\n", full_lists, longest);
@@ -1569,7 +1569,7 @@ static void test_session_bits(void **state) {
     const float *is;
     size_t bytes = 0;
     double once, parts;
-    if (MIRAS_TEST_SHARE > 16 && n % 3 != 1) continue;
+    if (n % THIN != 1 % THIN) continue;
     m = open_model(&of.d, of.name);
     if (m == NULL) continue;
     disturb(m, 3);
@@ -1648,7 +1648,7 @@ static void test_hybrid_sessions(void **state) {
   static const miras_trainer_desc room = {1, T, 0, 0, NULL};
   (void)state;
   start();
-  for (int n = 0; n < HYBRIDS; n += MIRAS_TEST_SHARE > 16 ? 3 : 1) {
+  for (int n = 0; n < HYBRIDS; n += THIN) {
     subject of = hybrid(n);
     miras_model *m;
     miras_trainer *tr;
@@ -1776,7 +1776,7 @@ static void test_session_training(void **state) {
     miras_trainer *tr;
     miras_session *s;
     if (!is_option(n) && of.d.layer[0].memory.chunk == 1) continue;
-    if (MIRAS_TEST_SHARE > 16 && n % 3 != 2) continue;
+    if (n % THIN != 2 % THIN) continue;
     m = open_model(&of.d, of.name);
     tr = open_trainer(m, NULL);
     if (tr == NULL) continue;
@@ -2146,6 +2146,7 @@ static void test_training(void **state) {
     float first, last = 0.0f;
     miras_model *m;
     miras_trainer *tr;
+    if (kind % THIN) continue;
     d.untied = 0;
     m = open_model(&d, name);
     tr = open_trainer(m, NULL);
@@ -2637,7 +2638,7 @@ static void test_dropout(void **state) {
     miras_trainer *plain_tr, *tr;
     float without, with;
     wide w;
-    if (MIRAS_TEST_SHARE > 16 && kind % 3 != 1) continue;
+    if (kind % THIN != 1 % THIN) continue;
     /* as in test_gradient */
     if (of.d.layer[0].memory.bias == MIRAS_BIAS_HUBER_MIXTURE)
       of.d.layer[0].memory.threshold = sqrtf((float)ref_resolve(&of.d.layer[0].memory).value_dim);
@@ -2659,7 +2660,7 @@ static void test_dropout(void **state) {
     assert_int_equal(miras_trainer_backward(tr, NULL), MIRAS_OK);
     for (int v = 0; v < w.r.view_count; v++)
       if (failures < before + 6)
-        check_view(&of, m, &w, &w.r.views[v], T, 1, 0, &count,
+        check_view(&of, m, &w, &w.r.views[v], T, 0, 0, &count,
                    miras_trainer_grads(tr) + w.r.views[v].offset);
     free(w.params);
     close_both(plain, plain_tr);
@@ -2699,7 +2700,7 @@ static void test_learns(void **state) {
     miras_model_desc d = describe((miras_preset)kind, 16);
     const char *name = miras_preset_name((miras_preset)kind);
     float first[AGAIN];
-    if (MIRAS_TEST_SHARE > 16 && kind % 8) continue;   /* sanitizers see every eighth row learn */
+    if (kind % (THIN > 1 ? 2 * THIN : 1)) continue;   /* sanitizers see a few rows learn */
     d.width = 32;
     d.layers = 1 + kind % 2;
     d.layer[0].mlp.hidden = 0;
@@ -3246,15 +3247,15 @@ static void test_streams(void **state) {
   random_state = 51;
   for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
     subject s = row((miras_preset)kind, kind % 2 ? 4 : 8);
-    if (MIRAS_TEST_SHARE <= 16 || kind % 3 == 2) check_streams(&s);
+    if (kind % THIN == 2 % THIN) check_streams(&s);
   }
   for (int n = 0; n < OPTIONS; n++) {
     subject s = option(n);
-    if (MIRAS_TEST_SHARE <= 16 || n % 3 == 0) check_streams(&s);
+    if (n % THIN == 0) check_streams(&s);
   }
   for (int n = 0; n < HYBRIDS; n++) {
     subject s = hybrid(n);
-    if (MIRAS_TEST_SHARE <= 16 || n % 3 == 1) check_streams(&s);
+    if (n % THIN == 1 % THIN) check_streams(&s);
   }
   d = describe(MIRAS_PRESET_YAAD, 4);
   m = open_model(&d, "yaad");
@@ -3335,10 +3336,10 @@ static void test_biases(void **state) {
   int met = 0;
   (void)state;
   start();
-  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind += LEAN ? 7 : MIRAS_TEST_SHARE > 16 ? 3 : 1)
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind += THIN)
     for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++) {
       const int lp = bias == MIRAS_BIAS_LP || bias == MIRAS_BIAS_LP_SMOOTH;
-      for (uint64_t seed = 1; seed <= (lp && MIRAS_TEST_SHARE <= 16 ? 8 : 1); seed++) {
+      for (uint64_t seed = 1; seed <= (lp && THIN == 1 ? 8 : 1); seed++) {
         miras_model_desc d;
         assert_int_equal(miras_model_preset(&d, (miras_preset)kind, 0), MIRAS_OK);
         d.vocab = VOCAB;
@@ -3356,7 +3357,7 @@ static void test_biases(void **state) {
       }
     }
   print_message("%d models whose bias is changed\n", met);
-  assert_true(met > (MIRAS_TEST_SHARE > 16 ? 10 : 100));
+  assert_true(met > (THIN > 1 ? 10 : 100));
   finish();
 }
 
