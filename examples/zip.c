@@ -10,11 +10,14 @@
  *
  * A network predicts every byte before it is coded and learns it afterwards, in two ways: its head
  * is a memory of the last bytes (miras_model_desc.adapt), which learns at once, and now and then
- * the whole network takes a training step on what has been read. Nothing of that is in the file:
- * who decompresses has the same network, which learns the same. So both must compute the same bits,
- * which is what MIRAS_STRICT is for: the file does not care which of the machines in README.md's
- * table wrote it. An arithmetic coder (Witten, Neal and Cleary 1987, with carries as in Subbotin's
- * range coder) turns predictions into bytes; it counts in whole numbers alone.
+ * the whole network takes a training step on what has been read. Beside it stand counts of what
+ * came after the last 0 to 6 bytes, in this word, and after the last place that looked like this
+ * one. Whom to believe is learned too, bit by bit, by memories (preset "categories"): a key is what
+ * each says of the next bit, as the logarithm of its odds. Nothing of that is in the file: who
+ * decompresses has the same network and counts, which learn the same. So both must compute the same
+ * bits, which is what MIRAS_STRICT is for: the file does not care which of the machines in
+ * README.md's table wrote it. An arithmetic coder (Witten, Neal and Cleary 1987, carries as Martin
+ * 1979) turns predictions into bytes; it counts in whole numbers alone.
  *
  * It is slow, some thousand bytes a second, and for texts. Exit status: 0 done, 1 a file failed,
  * 2 wrong arguments. */
@@ -31,6 +34,8 @@
 #include "../miras.h"
 
 enum { VOCAB = 256, WINDOW = 256, ROWS = 4, CONTEXTS = 16, WHOLE = 1 << 22 };
+enum { ORDERS = 8, SLOTS = 22, LONGEST = 31, MATCHES = 18, ONE = 1 << 16 };
+enum { INPUTS = ORDERS + 3 };    /* counts, the place that looked alike, the network, and 1       */
 
 static void die(int status, const char *said, const char *about) {
   fprintf(stderr, "zip: %s%s\n", about, said);
@@ -41,6 +46,97 @@ static void *room(size_t bytes) {
   void *p = calloc(bytes ? bytes : 1, 1);
   if (!p) die(1, "there is not enough memory", "");
   return p;
+}
+
+/* ---- what is counted, and whom to believe ---- */
+
+/* How likely a bit is 1, of ONE; how often it was seen, so far as that counts; whose it is. */
+typedef struct slot { uint16_t one; uint8_t seen, check; } slot;
+
+typedef struct counter {
+  slot *table[ORDERS];            /* after the last 0 to 6 bytes, and in a word                   */
+  uint32_t context[ORDERS], word;
+  uint32_t *place;                /* where the last six bytes were last                           */
+  size_t like, length;            /* the byte that came there, and how many before it agree       */
+  slot alike[LONGEST + 1];        /* does it come again?                                          */
+  miras_memory *mixer[ORDERS];    /* by how many bytes were seen together before                  */
+  float odds[ONE];                /* their logarithm                                              */
+} counter;
+
+/* 65536 times the logarithm to base 2 of x > 0, by whole numbers */
+static int32_t logarithm(uint32_t x) {
+  int32_t y = 31 << 16;
+  int i;
+  for (; !(x >> 31); x <<= 1) y -= 1 << 16;
+  for (i = 15; i >= 0; i--) {
+    const uint64_t square = (uint64_t)x * x >> 31;
+    if (square >> 32) y += 1 << i, x = (uint32_t)(square >> 1);
+    else x = (uint32_t)square;
+  }
+  return y;
+}
+
+static counter *counter_open(void) {
+  counter *k = (counter *)room(sizeof *k);
+  miras_memory_desc d;
+  char why[256] = "";
+  int32_t i;
+  for (i = 0; i < ORDERS; i++) k->table[i] = (slot *)room(sizeof(slot) << SLOTS);
+  k->place = (uint32_t *)room(sizeof(uint32_t) << MATCHES);
+  for (i = 0; i <= LONGEST; i++) k->alike[i].one = ONE * 3 / 4;
+  for (i = 1; i < ONE; i++)
+    k->odds[i] = (float)(logarithm((uint32_t)i) - logarithm((uint32_t)(ONE - i))) * 1.0576e-5f;
+  miras_memory_preset(&d, MIRAS_PRESET_CATEGORIES);
+  d.key_dim = INPUTS;
+  d.value_dim = 2;
+  d.decay_rate = 0.0005f;
+  strcpy(d.groups, "2");
+  for (i = 0; i < ORDERS; i++)
+    if (!(k->mixer[i] = miras_memory_open(&d, NULL, why, sizeof why))) die(1, why, "");
+  return k;
+}
+
+static void counter_close(counter *k) {
+  int i;
+  for (i = 0; i < ORDERS; i++) free(k->table[i]), miras_close(k->mixer[i]);
+  free(k->place);
+  free(k);
+}
+
+static void slot_learn(slot *s, int bit, int most) {
+  const int32_t off = (bit ? ONE - 1 : 0) - s->one;
+  s->one = (uint16_t)(s->one + off * 5 / (5 * s->seen + 8));
+  if (s->one < 16) s->one = 16;
+  if (s->one > ONE - 16) s->one = ONE - 16;
+  if (s->seen < most) s->seen++;
+}
+
+/* The slots of what may come behind text[0 .. n), and the place that looks like its end. */
+static void counter_look(counter *k, const unsigned char *text, size_t n) {
+  uint64_t x = 0;
+  uint32_t at;
+  size_t i;
+  if (n) {
+    const int b = text[n - 1];
+    if ((b | 32) >= 'a' && ((b | 32) <= 'z' || b >= 128))
+      k->word = (k->word + (uint32_t)(b | 32) + 1) * 0x2f0b4c47u;
+    else k->word = 0;
+  }
+  for (i = 0; i < ORDERS - 1; i++) {
+    k->context[i] = (uint32_t)((x + i + 1) * 0x9e3779b97f4a7c15u >> 32);
+    x = x << 8 | (i < n ? text[n - 1 - i] : 0);
+  }
+  k->context[ORDERS - 1] = (k->word + 7) * 0x2c1b3c6du;
+  if (k->length && text[k->like] == text[n - 1]) k->like++, k->length += k->length < LONGEST;
+  else k->length = 0;
+  at = k->context[ORDERS - 2] >> (32 - MATCHES);
+  if (!k->length && k->place[at]) {
+    k->like = k->place[at];
+    while (k->length < LONGEST && k->length < k->like &&
+           text[k->like - 1 - k->length] == text[n - 1 - k->length])
+      k->length++;
+  }
+  k->place[at] = (uint32_t)n;
 }
 
 /* ---- what predicts ---- */
@@ -54,6 +150,7 @@ typedef struct predictor {
   size_t count;
   int every;                      /* bytes from training step to training step, or 0              */
   uint64_t draw;
+  counter *counts;
   uint32_t from[VOCAB + 1];       /* the share of byte b is from[b + 1] - from[b], of WHOLE       */
 } predictor;
 
@@ -79,12 +176,14 @@ static void predictor_open(predictor *p, int every) {
                                    : NULL;
   if (!p->session || (every && !p->trainer)) die(1, why, "");
   p->logits = miras_session_step(p->session, 0);
+  p->counts = counter_open();
 }
 
 static void predictor_close(predictor *p) {
   miras_close(p->trainer);
   miras_close(p->session);
   miras_close(p->model);
+  counter_close(p->counts);
 }
 
 /* 2^30 * 2^(-x / 65536), x >= 0, by whole numbers */
@@ -163,7 +262,9 @@ static void predictor_learn(predictor *p, int byte) {
 
 typedef struct coder {
   unsigned char *at, *end;
-  uint32_t low, range, code;
+  uint64_t low;            /* its last 32 bits, and a carry                                      */
+  uint32_t range, code, waits;    /* bytes that a carry may still reach: `last`, then 255s        */
+  unsigned char last;
   int past;                /* bytes that were wanted behind the end                              */
 } coder;
 
@@ -175,39 +276,97 @@ static uint32_t coder_byte(coder *c) {
 
 static void coder_open(coder *c, unsigned char *bytes, size_t size, int reads) {
   int i;
+  memset(c, 0, sizeof *c);
   c->at = bytes;
   c->end = bytes + size;
-  c->low = c->code = 0;
   c->range = 0xffffffffu;
-  c->past = 0;
   for (i = 0; reads && i < 4; i++) c->code = c->code << 8 | coder_byte(c);
 }
 
-/* The interval of a byte; what is settled moves out, or new bytes in. */
-static void coder_narrow(coder *c, uint32_t from, uint32_t share, int reads) {
-  const uint32_t each = c->range / WHOLE;
-  c->low += from * each;
-  c->range = share * each;
-  while ((c->low ^ (c->low + c->range)) < 1u << 24 ||
-         (c->range < 1u << 24 && (c->range = (0u - c->low) & ((1u << 24) - 1), 1))) {
-    if (reads) c->code = c->code << 8 | coder_byte(c);
-    else if (c->at < c->end) *c->at++ = (unsigned char)(c->low >> 24);
-    else die(1, "there is not enough room for what cannot be compressed", "");
-    c->low <<= 8;
-    c->range <<= 8;
+/* The highest byte of low moves out, as soon as no carry can reach it. */
+static void coder_shift(coder *c) {
+  const unsigned char carry = (unsigned char)(c->low >> 32), high = (unsigned char)(c->low >> 24);
+  if (high != 255 || carry) {
+    for (; c->waits; c->waits--, c->last = 255) {
+      if (c->at == c->end) die(1, "there is not enough room for what cannot be compressed", "");
+      *c->at++ = (unsigned char)(c->last + carry);
+    }
+    c->last = high;
   }
+  c->waits++;
+  c->low = (c->low & 0xffffff) << 8;
 }
 
-static int coder_find(const coder *c, const uint32_t *from) {
-  const uint32_t at = (c->code - c->low) / (c->range / WHOLE);
-  int b = 0, step;
-  if (at >= WHOLE) die(1, "the file is damaged", "");
-  for (step = VOCAB / 2; step; step /= 2)
-    if (from[b + step] <= at) b += step;
-  return b;
+static void coder_close(coder *c) {
+  int i;
+  for (i = 0; i < 5; i++) coder_shift(c);
+}
+
+/* A bit, 1 with a probability of one / ONE; which it is, if the coder reads. */
+static int coder_bit(coder *c, int bit, uint32_t one, int reads) {
+  const uint32_t bound = c->range / ONE * one;
+  if (reads) bit = c->code < bound;
+  if (bit) c->range = bound;
+  else c->low += bound, c->code -= bound, c->range -= bound;
+  for (; c->range < 1u << 24; c->range <<= 8) {
+    if (reads) c->code = c->code << 8 | coder_byte(c);
+    else coder_shift(c);
+  }
+  return bit;
 }
 
 /* ---- both ways ---- */
+
+/* How likely the memory says that the bit is 1, of ONE. */
+static uint32_t mixed(miras_memory *m, const float *key) {
+  float said[2], odds;
+  uint32_t less;
+  if (miras_memory_read(m, key, said) != MIRAS_OK) die(1, "a memory failed", "");
+  odds = said[1] - said[0];
+  less = fabsf(odds) < 20 ? power((uint32_t)(fabsf(odds) * 94548.0f)) : 0;    /* 65536 / ln 2 */
+  less = (uint32_t)((uint64_t)less * ONE / ((1u << 30) + less));
+  less += less < 1;
+  return odds > 0 ? ONE - less : less;
+}
+
+/* The next byte, bit by bit, the highest first: `byte`, or what the coder has, which is told. */
+static int predictor_code(predictor *p, coder *c, int byte, int reads) {
+  counter *k = p->counts;
+  int ahead = 1, bit, from = 0, size = VOCAB, i;    /* a 1, and the bits before                   */
+  predictor_shares(p);
+  counter_look(k, p->text, p->count);
+  for (; size > 1; from += bit * size, ahead = 2 * ahead + bit) {
+    const int like = k->length ? p->text[k->like] | VOCAB : 0;
+    const int agrees = like && like / size == ahead;
+    slot *at[ORDERS], *alike = &k->alike[k->length];
+    float key[INPUTS], came[2];
+    uint32_t one, all = p->from[from + size] - p->from[from];
+    int together = 0;
+    for (i = 0; i < ORDERS; i++) {
+      uint32_t h = (k->context[i] ^ (uint32_t)ahead * 0x9e3779b1u) * 0x85ebca6bu;
+      h = (h ^ h >> 15) * 0xc2b2ae35u;
+      at[i] = &k->table[i][h >> (32 - SLOTS)];
+      if (at[i]->check != (h & 255) || !at[i]->one)
+        at[i]->check = (uint8_t)(h & 255), at[i]->one = ONE / 2, at[i]->seen = 0;
+      key[i] = at[i]->seen ? k->odds[at[i]->one] : 0;
+      if (at[i]->seen && i < ORDERS - 1) together = i;
+    }
+    size /= 2;
+    one = (uint32_t)(((uint64_t)(p->from[from + 2 * size] - p->from[from + size]) << 16) / all);
+    key[ORDERS] = k->odds[one < 1 ? 1 : one > ONE - 1 ? ONE - 1 : one];
+    key[ORDERS + 1] = !agrees ? 0 : k->odds[alike->one] * (like / size % 2 ? 1 : -1);
+    key[ORDERS + 2] = 0.3f;
+    if (agrees) together = ORDERS - 1;
+    one = mixed(k->mixer[together], key);
+    bit = coder_bit(c, byte / size % 2, one, reads);
+    came[0] = (float)!bit, came[1] = (float)bit;
+    if (miras_memory_write(k->mixer[together], key, came, NULL) != MIRAS_OK)
+      die(1, "a memory failed", "");
+    for (i = 0; i < ORDERS; i++) slot_learn(at[i], bit, 100);
+    if (agrees) slot_learn(alike, bit == like / size % 2, 250);
+  }
+  return from;
+}
 
 static double seconds(void) {
   struct timespec t;
@@ -228,7 +387,7 @@ static void tell(const char *what, size_t done, size_t n) {
           (t - start) * (double)(n - done) / (double)done);
 }
 
-enum { HEAD = 20 };      /* "miraszip", the length in 7 bytes, how often it trains, a sum in 4 */
+enum { HEAD = 20 };      /* "miraszi2", the length in 7 bytes, how often it trains, a sum in 4 */
 
 static uint32_t sum_of(const unsigned char *text, size_t n) {   /* FNV-1a */
   uint32_t h = 2166136261u;
@@ -245,19 +404,17 @@ static size_t compress(const unsigned char *text, size_t n, unsigned char *to, s
   int k;
   predictor_open(&p, every);
   p.text = text;
-  memcpy(to, "miraszip", 8);
+  memcpy(to, "miraszi2", 8);
   for (k = 0; k < 7; k++) to[8 + k] = (unsigned char)((uint64_t)n >> 8 * k);
   to[15] = (unsigned char)(every / 64);
   for (k = 0; k < 4; k++) to[16 + k] = (unsigned char)(sum >> 8 * k);
   coder_open(&c, to + HEAD, size - HEAD, 0);
   for (i = 0; i < n; i++) {
     tell("compressing", i, n);
-    predictor_shares(&p);
-    coder_narrow(&c, p.from[text[i]], p.from[text[i] + 1] - p.from[text[i]], 0);
+    (void)predictor_code(&p, &c, text[i], 0);
     predictor_learn(&p, text[i]);
   }
-  for (k = 0; k < 4; k++, c.low <<= 8)
-    if (c.at < c.end) *c.at++ = (unsigned char)(c.low >> 24);
+  coder_close(&c);
   predictor_close(&p);
   return (size_t)(c.at - to);
 }
@@ -266,7 +423,7 @@ static size_t compress(const unsigned char *text, size_t n, unsigned char *to, s
 static size_t length_of(const unsigned char *from, size_t size) {
   uint64_t n = 0;
   int k;
-  if (size < HEAD + 4 || memcmp(from, "miraszip", 8)) return (size_t)-1;
+  if (size < HEAD + 4 || memcmp(from, "miraszi2", 8)) return (size_t)-1;
   for (k = 6; k >= 0; k--) n = n << 8 | from[8 + k];
   return n > SIZE_MAX / 2 ? (size_t)-1 : (size_t)n;
 }
@@ -282,15 +439,12 @@ static void decompress(unsigned char *from, size_t size, unsigned char *text, si
   p.text = text;
   coder_open(&c, from + HEAD, size - HEAD, 1);
   for (i = 0; i < n; i++) {
-    int b;
     tell("and back", i, n);
-    predictor_shares(&p);
-    b = coder_find(&c, p.from);
-    text[i] = (unsigned char)b;
-    coder_narrow(&c, p.from[b], p.from[b + 1] - p.from[b], 1);
-    predictor_learn(&p, b);
+    text[i] = (unsigned char)predictor_code(&p, &c, 0, 1);
+    predictor_learn(&p, text[i]);
   }
   predictor_close(&p);
+  if (c.at != c.end || c.past) die(1, "the file is damaged: it does not end where it should", "");
   if (sum != sum_of(text, n))
     die(1, "the file is damaged, or was written under another arithmetic", "");
 }
