@@ -9,7 +9,7 @@
 share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
-    test_framework|test_kernels|test_files|test_layers|test_learn|test_recursive|\
+    test_framework|test_kernels|test_files|test_layers|test_learn|test_recursive|test_api|\
     test_sessions|test_signals|test_state) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
     test_checkpoints) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * 2 - 1))" ;;
   esac
@@ -113,7 +113,7 @@ group=
 # NEON, emulated. What memories compute with these kernels, smoke compares with AVX, bit for bit.
 arm='aarch64-linux-gnu-gcc'
 job "test_kernels: $arm -O2, NEON under qemu" 'all aarch64' "$arm -std=c99 $strict_c -O2 -static \
--DMIRAS_STATIC $(share test_kernels 30) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c \
+-DMIRAS_STATIC $(share test_kernels 60) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c \
 -o '$build/bin/arm_kernels' -lm -lpthread && $limit $qemu '$build/bin/arm_kernels'"
 job "smoke: $arm -O2, NEON under qemu" 'all aarch64' smoke_neon
 
@@ -169,6 +169,7 @@ for name in $tests; do
   esac
   case $name in
     test_api|test_files|test_checkpoints) flags='-O1 -DMIRAS_NO_SIMD' ;;   # whose work is plain C
+    test_sizes) flags=-O1 ;;
   esac
   test_row all "$gcc" $name "$gcc $flags" "$flags $(share $name $times)"
 done
