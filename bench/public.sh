@@ -62,7 +62,8 @@ coder() {
   for file in corpus.txt bible.txt shakespeare.txt gpl-3 german.txt russian.txt miras.h \
     temps.csv; do
     head -c 200000 $file >text
-    bits=$(./zip text 2>/dev/null | sed -n 's/.*: \([0-9.]*\) bits a byte, .*/\1/p')
+    ./zip text >said 2>/dev/null && grep -q 'and back: every byte' said || exit 1
+    bits=$(sed -n 's/.*: \([0-9.]*\) bits a byte, .*/\1/p' said)
     echo "| $file | $(wc -c <text) | $bits | $(python/bin/python "$OLDPWD/bench/ppmd.py" text) |" \
       "$(xz -9e <text | wc -c | awk -v n="$(wc -c <text)" '{printf "%.3f", 8 * $1 / n}') |"
   done
