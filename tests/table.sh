@@ -276,7 +276,7 @@ job 'two files: one implementation' '' \
 job 'two files: MIRAS_STATIC in both' all \
   "two '-DMIRAS_STATIC -DMIRAS_NO_SIMD' '$light' -std=c99 '$light'"
 job 'two files: C++ calls the C implementation' 'all gcc g++' \
-  "two -DMIRAS_NO_SIMD 'g++ -O0 $strict' '-x c++ -std=c++11' '$light'"
+  "two -DMIRAS_NO_SIMD 'g++ -O0 $strict' '-x c++ -std=c++11' '$gcc -O0 $strict_c'"
 job 'renamed header, MIRAS_SELF' '' renamed
 job 'symbols' '' symbols
 job 'MIRAS_API of a host: every call is exported' '' exports
