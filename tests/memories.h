@@ -110,13 +110,8 @@ enum { ALGORITHMS = MIRAS_ALGORITHM_NORMALIZED };
 
 #define EACH_POOL(p) const choice_pool *p = NULL; (p = next_pool(p)) != NULL;
 
-/* Grids are walked in full by default. Where a run is many times slower (sanitizers, an emulated
- * processor) about one case in MIRAS_TEST_SHARE is checked; run.sh says where. */
-#ifndef MIRAS_TEST_SHARE
-  #define MIRAS_TEST_SHARE 1
-#endif
-
-/* Lists of models are walked by every third, or seventh. */
+/* Of long grids about one case in MIRAS_TEST_SHARE is checked (check.h), and of lists of models
+ * every third or seventh. */
 enum { THIN = MIRAS_TEST_SHARE > 64 ? 7 : MIRAS_TEST_SHARE > 16 ? 3 : 1 };
 
 HELP int my_share(void) {

@@ -3,9 +3,9 @@
 # checks.sh. The slowest come first, so that no processor ends up waiting for the last one.
 # shellcheck shell=sh disable=SC2034,SC2154,SC2016,SC2086 # variables are shared with run.sh
 
-# Some tests walk long grids, of fields and damage too. gcc walks them with vectors, the two
-# longest by every fourth case and whole in run.sh learning; what is slower, or compiles the same
-# text again, one case in so many.
+# Some tests walk long grids, of fields and damage too. gcc walks them with vectors, the three
+# longest by every fourth or third case and whole in run.sh learning; what is slower, or compiles
+# the same text again, one case in so many.
 share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
@@ -23,13 +23,16 @@ linked="$linked test_kernels test_attention"
 object_of() {   # label: the library of tests with these flags
   echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
 }
+object_row() {   # object, compiler, flags: it is built before other jobs
+  echo "$2 -std=c99 $strict_c $3 -c tests/object.c -o '$1'" >"$1.sh"
+}
 test_row() {   # needs, compiler, test, label, flags, libraries
   object=
   case " $linked " in *" $3 "*) object=$(object_of "$4") ;; esac
   binary="'$build/bin/$(echo "$3 $4" | tr -c 'A-Za-z0-9\n' _)'"
   job "$3: $4" "$1" "$2 -std=c99 $strict_c $5 tests/$3.c ${object:+-DMIRAS_TEST_LINKED '$object'} \
 -o $binary $cmocka ${6:-} -lm -lpthread && $limit $binary" && [ -n "$object" ] &&
-    echo "$2 -std=c99 $strict_c $5 -c tests/object.c -o '$object'" >"$object.sh"
+    object_row "$object" "$2" "$5"
 }
 
 tests='test_memory test_model test_framework test_kernels test_api test_attention test_threads'
@@ -165,10 +168,9 @@ done
 for name in $tests; do
   times=1 flags=-O2
   case $name in
-    test_memory|test_model|test_checkpoints) times=2 ;;   # run.sh learning walks them whole
-  esac
-  case $name in
-    test_api|test_files|test_checkpoints) flags='-O1 -DMIRAS_NO_SIMD' ;;   # whose work is plain C
+    test_memory|test_model) times=2 ;;               # run.sh learning walks them whole, and
+    test_checkpoints) times=2 flags='-O1 -DMIRAS_NO_SIMD' ;;   # this one, whose work is plain C
+    test_api|test_files) flags='-O1 -DMIRAS_NO_SIMD' ;;        # like that of these
     test_sizes) flags=-O1 ;;
   esac
   test_row all "$gcc" $name "$gcc $flags" "$flags $(share $name $times)"
@@ -197,7 +199,7 @@ $strict_c -isystem /usr/aarch64-linux-gnu/include -fsyntax-only tests/object.c"
 
 object=$(object_of "$gcc -O2 -DMIRAS_NO_SIMD")
 job 'bench/table.md: what combines' all "combinations '$object'" &&
-  echo "$gcc -std=c99 $strict_c -O2 -DMIRAS_NO_SIMD -c tests/object.c -o '$object'" >"$object.sh"
+  object_row "$object" "$gcc" '-O2 -DMIRAS_NO_SIMD'
 
 # Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
 job "fuzz_files: $gcc -O2" all "$gcc -std=c99 $strict_c -O2 tests/fuzz_files.c \
@@ -325,7 +327,7 @@ job 'examples/cmake: in place, fetched, installed, by pkg-config' 'all cmake pkg
 cpp_row() {   # needs, C++ compiler, C compiler, label, flags: of a library that tests have too
   object=$(object_of "$4")
   job "examples/cpp: $2, address and undefined sanitizers" "$1" "cpp $2 '$object'" &&
-    echo "$3 -std=c99 $strict_c $5 -c tests/object.c -o '$object'" >"$object.sh"
+    object_row "$object" "$3" "$5"
 }
 cpp_row 'all g++-asan' g++ "$gcc" "$gcc -O2 -DMIRAS_NO_SIMD" '-O2 -DMIRAS_NO_SIMD'
 label='clang -O1 -DMIRAS_NO_SIMD, address and undefined sanitizers'

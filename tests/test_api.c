@@ -31,10 +31,6 @@ static void counted_free(void *p) {
 #include "calls.h"
 #include "inside.h"
 
-#ifndef MIRAS_TEST_SHARE
-  #define MIRAS_TEST_SHARE 1
-#endif
-
 /* ---- helpers ---- */
 
 /* In double, where cmocka's own check rounds to float. */

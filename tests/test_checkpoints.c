@@ -51,9 +51,6 @@ enum { VOCAB = 48, TOKENS = 28, SHORT = 6 };
 /* One in MIRAS_TEST_SHARE of the folders has its fields tried. If that is more than 1, each folder
  * is opened in one form of weights, and of values and of folders opened twice a third is
  * looked at. */
-#ifndef MIRAS_TEST_SHARE
-  #define MIRAS_TEST_SHARE 1
-#endif
 enum { WHOLE = MIRAS_TEST_SHARE == 1, THIRD = WHOLE ? 1 : 3 };
 
 /* Those whose layers are here, and the numbers that their files keep: f floats, b BF16, h F16. */

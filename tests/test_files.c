@@ -60,9 +60,6 @@ enum { VOCAB = 7, WIDTH = 8, BATCH = 2, LENGTH = 6 };
 
 /* One in STEP of the bytes, bits, cuts and styles of others is looked at where a run is many times
  * slower. It is odd, so that it meets every place in a word and every flag. */
-#ifndef MIRAS_TEST_SHARE
-  #define MIRAS_TEST_SHARE 1
-#endif
 enum { STEP = 2 * MIRAS_TEST_SHARE - 1 };
 
 /* ---- things to save ---- */

@@ -34,10 +34,6 @@
 
 /* ---- operands between two pages that fault ---- */
 
-#ifndef MIRAS_TEST_SHARE
-  #define MIRAS_TEST_SHARE 1
-#endif
-
 enum { SLOTS = 18, SLOT_BYTES = 1 << 20 };
 
 static unsigned char *slot_base[SLOTS];

@@ -15,10 +15,6 @@
 
 #include "check.h"
 
-#ifndef MIRAS_TEST_SHARE
-  #define MIRAS_TEST_SHARE 1   /* of presets and damaged texts one in so many is looked at */
-#endif
-
 enum { VOCAB = 13, WIDTH = 24, ROWS = 70, FILE_SIZE = 1 << 20 };
 
 static int32_t tokens[2 * ROWS + 1];
