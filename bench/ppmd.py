@@ -20,13 +20,14 @@ def read(name):
         return f.read()
 
 
-corpus, texts = read(sys.argv[1]), [read(name)[:BYTES] for name in sys.argv[2:]]
-if texts:
-    print("| order |", " | ".join(name.rsplit("/")[-1] for name in sys.argv[2:]), "|")
-    print("|--:|" + "--:|" * len(texts))
-else:
+corpus, names = read(sys.argv[1]), sys.argv[2:]
+if not names:
     print(" | ".join(f"{8 * size(corpus, order) / len(corpus):.3f}" for order in ORDERS))
-for order in ORDERS if texts else ():
+    sys.exit()
+texts = [read(name)[:BYTES] for name in names]
+print("| order |", " | ".join(name.rsplit("/")[-1] for name in names), "|")
+print("|--:|" + "--:|" * len(texts))
+for order in ORDERS:
     alone = size(corpus, order)
     bits = [8 * (size(corpus + text, order) - alone) / len(text) for text in texts]
     print(f"| {order} |", " | ".join(f"{b:.3f}" for b in bits), "|")

@@ -45,8 +45,8 @@ text() {
   heading "A user's text: PPMd"
   sh examples/data.sh keyboard "$folder" >&2
   ppmd_here
-  (cd "$folder" && python/bin/python "$OLDPWD/bench/ppmd.py" corpus.txt bible.txt \
-    shakespeare.txt readme.txt heldout.txt)
+  "$folder/python/bin/python" bench/ppmd.py "$folder/corpus.txt" "$folder/bible.txt" \
+    "$folder/shakespeare.txt" "$folder/readme.txt" "$folder/heldout.txt"
 }
 
 coder() {
@@ -58,16 +58,16 @@ coder() {
   cp /usr/share/common-licenses/GPL-3 "$folder/gpl-3"
   printf '| text | bytes | zip | PPMd 4 | PPMd 5 | PPMd 6 | xz -9e |\n|---|%s\n' \
     '--:|--:|--:|--:|--:|--:|'
-  cd "$folder"
+  text=$folder/text said=$folder/said
   for file in corpus.txt bible.txt shakespeare.txt gpl-3 german.txt russian.txt miras.h \
     temps.csv; do
-    head -c 200000 $file >text
-    ./zip text >said 2>/dev/null && grep -q 'and back: every byte' said || exit 1
-    bits=$(sed -n 's/.*: \([0-9.]*\) bits a byte, .*/\1/p' said)
-    echo "| $file | $(wc -c <text) | $bits | $(python/bin/python "$OLDPWD/bench/ppmd.py" text) |" \
-      "$(xz -9e <text | wc -c | awk -v n="$(wc -c <text)" '{printf "%.3f", 8 * $1 / n}') |"
+    head -c 200000 "$folder/$file" >"$text"
+    bytes=$(wc -c <"$text")
+    "$folder/zip" "$text" >"$said" 2>/dev/null && grep -q 'and back: every byte' "$said" || exit 1
+    echo "| $file | $bytes | $(sed -n 's/.*: \([0-9.]*\) bits a byte, .*/\1/p' "$said") |" \
+      "$("$folder/python/bin/python" bench/ppmd.py "$text") |" \
+      "$(xz -9e <"$text" | wc -c | awk -v n="$bytes" '{printf "%.3f", 8 * $1 / n}') |"
   done
-  cd "$OLDPWD"
 }
 
 jobs=${JOBS:-events series text coder}

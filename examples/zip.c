@@ -33,7 +33,7 @@
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
-enum { VOCAB = 256, WINDOW = 256, ROWS = 4, CONTEXTS = 16, WHOLE = 1 << 22 };
+enum { VOCAB = 256, WINDOW = 256, ROWS = 4, CONTEXTS = 16 };
 enum { ORDERS = 8, SLOTS = 22, LONGEST = 31, MATCHES = 18, ONE = 1 << 16 };
 enum { INPUTS = ORDERS + 3 };    /* counts, the place that looked alike, the network, and 1       */
 
@@ -151,7 +151,7 @@ typedef struct predictor {
   int every;                      /* bytes from training step to training step, or 0              */
   uint64_t draw;
   counter *counts;
-  uint32_t from[VOCAB + 1];       /* the share of byte b is from[b + 1] - from[b], of WHOLE       */
+  uint32_t from[VOCAB + 1];       /* the share of byte b is from[b + 1] - from[b]                 */
 } predictor;
 
 static void predictor_open(predictor *p, int every) {
@@ -201,25 +201,17 @@ static uint32_t power(uint32_t x) {
   return (uint32_t)((uint64_t)table[x >> 8 & 255] * fine[x & 255] >> 30) >> (x >> 16);
 }
 
-/* Shares of all bytes, each at least 1, from the logits. */
+/* 2^30 * e^-x, x >= 0; 94548 is 65536 / ln 2 */
+static uint32_t falling(float x) { return x < 20 ? power((uint32_t)(x * 94548.0f)) : 0; }
+
+/* Shares of all bytes, each at least 1 of at most 2^31, from the logits. */
 static void predictor_shares(predictor *p) {
-  uint32_t weight[VOCAB];
-  uint64_t sum = 0;
   float most = p->logits[0];
-  int b, top = 0;
+  int b;
   for (b = 1; b < VOCAB; b++)
-    if (p->logits[b] > most) most = p->logits[b], top = b;
-  for (b = 0; b < VOCAB; b++) {
-    const float below = most - p->logits[b], steps = below * 94548.0f;    /* 65536 / ln 2 */
-    weight[b] = steps < 2e6f ? power((uint32_t)steps) : 0;
-    sum += weight[b];
-  }
-  p->from[0] = 0;
+    if (p->logits[b] > most) most = p->logits[b];
   for (b = 0; b < VOCAB; b++)
-    p->from[b + 1] = 1 + (uint32_t)(weight[b] * (uint64_t)(WHOLE - VOCAB) / sum);
-  for (b = 0, sum = 0; b < VOCAB; b++) sum += p->from[b + 1];
-  p->from[top + 1] += WHOLE - (uint32_t)sum;
-  for (b = 0; b < VOCAB; b++) p->from[b + 1] += p->from[b];
+    p->from[b + 1] = p->from[b] + 1 + falling(most - p->logits[b]) / 128;
 }
 
 /* A training step on the last window and on some from before. */
@@ -323,7 +315,7 @@ static uint32_t mixed(miras_memory *m, const float *key) {
   uint32_t less;
   if (miras_memory_read(m, key, said) != MIRAS_OK) die(1, "a memory failed", "");
   odds = said[1] - said[0];
-  less = fabsf(odds) < 20 ? power((uint32_t)(fabsf(odds) * 94548.0f)) : 0;    /* 65536 / ln 2 */
+  less = falling(fabsf(odds));
   less = (uint32_t)((uint64_t)less * ONE / ((1u << 30) + less));
   less += less < 1;
   return odds > 0 ? ONE - less : less;
