@@ -3153,7 +3153,8 @@ enum { MIRAS__DEPTH = 4 };
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
 enum { MIRAS__WORD, MIRAS__FUNCTION, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT,
        MIRAS__FACT };
-/* What files must agree in: none of them, those of states, all: DECIDES. PLAIN: 0 is 0. */
+/* A field decides nothing, what files of states must agree in, or what all must: these bits. PLAIN
+ * is one more: its 0 means 0. */
 enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE, MIRAS__DECIDES = 3, MIRAS__PLAIN };
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
@@ -16406,7 +16407,7 @@ enum { MIRAS__RECALLED = 16 };
 #define MIRAS__LEAST_KEY 1e-30f         /* |k|^2 below it counts as 0                             */
 
 /* The error of a token: of numbers e = v - M, whose surprise is 1/2 |e|^2; of categories by their
- * loss, b (v - s p). What categories need for it: r [dv] M - v, room [2 dv], loss [1]. */
+ * loss, b (v - s p). Categories need r = M - v [dv], room [2 dv] and loss [1] for it. */
 typedef struct miras__fit { float *r, *room, *loss; } miras__fit;
 
 static void miras__fit_lay(miras__fit *f, const miras__plan *p, miras__space *s) {
@@ -16425,7 +16426,8 @@ static miras__errors miras__fit_errors(const miras__fit *f, const miras__plan *p
   return x;
 }
 
-/* e of a token from its answer, which may lie where e does, and the surprise, or NULL. */
+/* The error e becomes that of a token whose answer is given, and may lie where e does; so does
+ * surprise, unless it is NULL. */
 static void miras__fit_error(const miras__fit *f, const miras__kernels *K, const miras__plan *p,
                              float b, const float *v, const float *answer, float *e,
                              float *surprise) {
@@ -16444,8 +16446,8 @@ static void miras__fit_error(const miras__fit *f, const miras__kernels *K, const
   K->scale(surprise, 0.5f, surprise, 1);
 }
 
-/* Its adjoint: de, the cotangent of e, becomes that of -M, and dvalue [dv] that of v. Of categories
- * the answer is in f->r again, and e is used up. */
+/* The adjoint turns de, the cotangent of e, into that of -M; dvalue [dv] becomes that of v. Of
+ * categories the answer is in f->r again, and e is used up. */
 static void miras__fit_error_bwd(const miras__fit *f, const miras__kernels *K,
                                  const miras__plan *p, float b, const float *v, float *e,
                                  float *de, float *dvalue) {
@@ -17445,11 +17447,13 @@ static float miras__counting_variance(const miras__call *a, const float *q) {
 }
 
 #ifndef MIRAS__DEVICE
+/* The row of weights and counts of entry i of a key x. */
 static void miras__counting_at(const miras__counting *k, miras__meeting *row, const float *x,
                                size_t i) {
   row->x = x + i, row->lambda = k->lambda + i;
   row->w = k->token.w + i * k->dv, row->c = k->token.c + i * k->dv;
 }
+
 /* A token with a sparse key: o (or NULL) = what W says of it, then (io->v) it is taken in, row by
  * row as a whole key's rows are. */
 static void miras__counting_sparse(const miras__call *a, const miras__sparse *key, float *o) {
@@ -28068,11 +28072,12 @@ static void miras__adapt_normal(miras__came *c, miras__scaling *at, float by, fl
   const size_t n = (size_t)c->of->size;
   const float s = at->size, off = miras__within(by / s, 8) + *m / s;
   const float w = miras__expf(miras__within(-z[n], 80)), x = miras__within(by * w, 1e4f);
+  const float square = miras__lower(x * x, 64);
   float y = miras__within(said_by * miras__expf(miras__within(-said[n], 80)), 1e4f);
   c->still += 0.5f * x * x + z[n];
   c->said += 0.5f * y * y + said[n];
-  c->old += at->loss > 0 ? at->loss : x * x;
-  at->loss += c->few * (miras__lower(x * x, 64) - at->loss);
+  c->old += at->loss > 0 ? at->loss : square;
+  at->loss += c->few * (square - at->loss);
   c->unit += at->loss;
   at->worst = miras__upper(miras__upper(x * x, MIRAS__FAR * MIRAS__FAR),
                            at->worst * MIRAS__SLOW * MIRAS__SLOW);
