@@ -4294,6 +4294,15 @@ enum {
   MIRAS__RUN_RECURSIVE, MIRAS__RUN_SCAN, MIRAS__RUN_COUNTING, MIRAS__RUN_COUNT
 };
 
+/* Where a head's arrays lie, in floats. */
+typedef struct miras__head_places {
+  size_t rho;              /* token_rates' rho [chunk], among the outer parameters               */
+  size_t w, s, init, open, g, n, a, scalars, y[MIRAS__DEPTH], d[MIRAS__DEPTH];   /* in its state */
+  size_t past;             /* the pairs before the chunk, in its state too                       */
+  size_t spare;            /* in the adjoint's scratch: room for weights that are not in the state,
+                              or for all of head_dstate where chunks can be open                 */
+} miras__head_places;
+
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
@@ -4321,10 +4330,7 @@ typedef struct miras__plan {
   int stretch;             /* engines take tokens up to the next multiple of so many, 0: all     */
   size_t offset[MIRAS__DEPTH];   /* of layer l's weights [in, out] in A, W, S                    */
   size_t params;           /* outer parameters of all heads                                      */
-  size_t at_rho;           /* of token_rates' rho [chunk] among them                             */
-  size_t at_past;          /* of those pairs in the state                                        */
-  size_t at_w, at_s, at_init, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
-  size_t at_y[MIRAS__DEPTH], at_d[MIRAS__DEPTH];
+  miras__head_places at;
   size_t head_state;       /* floats                                                             */
   size_t head_dstate;      /* floats of a head in miras_memory_grad_state_size; in its state ... */
   size_t split, second;    /* ... the first `split` of them lie first, the others at `second`     */
@@ -4339,8 +4345,6 @@ typedef struct miras__plan {
                               say it, for those of a device too                                  */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
   size_t scratch_backward; /* for head_backward too; never less                                  */
-  size_t at_spare;         /* in it: room for weights that are not in the state, or for all of
-                              head_dstate where chunks can be open                               */
   /* 0 or 1 */
   unsigned char per_feature; /* exact: decays are one number per feature                          */
   unsigned char channel;     /* frozen engine: keep or step is one number per channel             */
@@ -4380,12 +4384,12 @@ MIRAS__INLINE float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
   X(k, ldk, key, (size_t)d->inner_steps * (size_t)d->key_dim)                                      \
   X(v, ldv, value, (size_t)d->inner_steps * (size_t)d->value_dim)                                  \
   X(q, ldq, query, (size_t)d->key_dim)                                                            \
-  X(keep, ld_keep, keep, miras__keep_width(d))                                                   \
-  X(step, ld_step, learning_rate,                                                                  \
+  X(keep, ld_keep, keep, miras__keep_width(d))                                                     \
+  X(rate, ld_rate, learning_rate,                                                                  \
     (size_t)d->inner_steps * miras__gate_width(d, d->learning_rate_gate))                          \
   X(momentum, ld_momentum, momentum, miras__gate_width(d, d->momentum_gate))                       \
   X(threshold, ld_threshold, threshold, miras__gate_width(d, d->threshold_gate))                   \
-  X(value_keep, ld_value_keep, value_keep, miras__gate_width(d, d->value_decay_gate))            \
+  X(value_keep, ld_value_keep, value_keep, miras__gate_width(d, d->value_decay_gate))              \
   X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
   X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
 #define MIRAS_X(name, ld, member, count) + 1
@@ -4397,8 +4401,8 @@ enum { MIRAS__INPUT_COUNT = MIRAS__ROWS_OF_TOKENS(MIRAS_X) };
  * side by side. value_keep, erase, replace are NULL unless the descriptor asks for them; surprise
  * may be NULL. */
 typedef struct miras__head_io {
-  const float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_keep, *erase, *replace;
-  size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
+  const float *k, *v, *q, *keep, *rate, *momentum, *threshold, *value_keep, *erase, *replace;
+  size_t ldk, ldv, ldq, ld_keep, ld_rate, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
          ld_replace;
   const float *rho;                                    /* [chunk] of token_rates; NULL: zeros    */
   float *y;
@@ -4413,8 +4417,8 @@ typedef struct miras__head_io {
 /* The arrays of the gradients of one head; all are overwritten but rho, which is added to; any
  * pointer may be NULL. */
 typedef struct miras__head_grads {
-  float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_keep, *erase, *replace;
-  size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
+  float *k, *v, *q, *keep, *rate, *momentum, *threshold, *value_keep, *erase, *replace;
+  size_t ldk, ldv, ldq, ld_keep, ld_rate, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
          ld_replace;
   float *rho;
 } miras__head_grads;
@@ -9103,7 +9107,7 @@ static void miras__linear_token(const miras__plan *p, const miras__linear *f, si
 static void miras__linear_rows(const miras__head_io *io, miras__linear *f, size_t t, size_t end) {
   size_t i;
   f->v = io->v + t * io->ldv;
-  f->eta = io->step + t * io->ld_step;
+  f->eta = io->rate + t * io->ld_rate;
   f->y = io->q ? io->y + t * io->ldy : NULL;
   f->x = io->k + t * io->ldk;
   f->q = io->q ? io->q + t * io->ldq : f->x;
@@ -12396,19 +12400,19 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
                rates = miras__gate_width(d, d->learning_rate_gate);
   size_t i, n, token, s;
   for (i = 0; i < m; i += n) {
-    const float *key, *keep, *step;
-    size_t ldk, ldv, ld_step;
+    const float *key, *keep, *rate;
+    size_t ldk, ldv, ld_rate;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
     ldk = inner_steps == 1 ? io->ldk : dk;
     ldv = inner_steps == 1 ? io->ldv : dv;
-    ld_step = inner_steps == 1 || !io->ld_step ? io->ld_step : rates;
+    ld_rate = inner_steps == 1 || !io->ld_rate ? io->ld_rate : rates;
     key = io->k + token * io->ldk + s * dk;
-    step = io->step + token * io->ld_step + s * ld_step * (inner_steps > 1);
+    rate = io->rate + token * io->ld_rate + s * ld_rate * (inner_steps > 1);
     keep = io->keep + token * io->ld_keep;
     K->feature_rows(p->map, r->x + i * in, in, key, ldk, n, dk);
     if (in > p->features) K->fill_rows(r->x + i * in + in - 1, in, 1, n, 1);
     if (r->v) K->copy_rows(r->v + i * dv, dv, io->v + token * io->ldv + s * dv, ldv, n, dv);
-    miras__rows_gate(K, r->eta + i * p->rates, p->rates, step, ld_step, rates, n);
+    miras__rows_gate(K, r->eta + i * p->rates, p->rates, rate, ld_rate, rates, n);
     if (inner_steps > 1) K->fill(r->alpha + i * p->decays, 1, n * p->decays);
     if (s == 0)
       miras__rows_gate(K, r->alpha + i * p->decays, p->decays, keep, io->ld_keep, keeps,
@@ -12510,25 +12514,25 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
                inner_steps = (size_t)d->inner_steps;
   const size_t in = r->in, keeps = miras__keep_width(d),
                rates = miras__gate_width(d, d->learning_rate_gate);
-  size_t i, n, token, s, ldk = g->ldk, ldx = io->ldk, ldv = g->ldv, ld_step = g->ld_step;
+  size_t i, n, token, s, ldk = g->ldk, ldx = io->ldk, ldv = g->ldv, ld_rate = g->ld_rate;
   size_t ld_threshold = g->ld_threshold;
   if (inner_steps > 1) {                            /* between those of a token */
     ldk = ldx = dk;
     ldv = dv;
-    ld_step = rates;
+    ld_rate = rates;
     ld_threshold = 0;
   }
   if (p->both) K->both_bwd(b->eta, b->alpha, r->alpha, d->balance, m * p->rates);
   for (i = 0; p->implicit && i < m; i++) {
-    const float *step, *keep;
+    const float *rate, *keep;
     (void)miras__rows_run(p, i0 + i, 1, &token, &s);
-    step = io->step + token * io->ld_step + (io->ld_step ? s * rates : 0);
+    rate = io->rate + token * io->ld_rate + (io->ld_rate ? s * rates : 0);
     keep = s ? NULL : io->keep + token * io->ld_keep;
     if (d->diagonal)
       K->diagonal_bwd(K, b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in,
                       keep, !p->after ? 0 : keeps > 1 ? keeps : 1, row, in);
     K->implicit_bwd(K, p->epsilon, b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates,
-                    step, p->rates, r->x + i * in, in);
+                    rate, p->rates, r->x + i * in, in);
   }
   for (i = 0; i < m; i += n) {
     size_t first;
@@ -12538,8 +12542,8 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
       K->feature_rows_bwd(p->map, g->k + token * g->ldk + s * dk, ldk, b->x + i * in, r->x + i * in,
                           in, io->k + token * io->ldk + s * dk, ldx, n, dk);
     if (g->v) K->copy_rows(g->v + token * g->ldv + s * dv, ldv, b->v + i * dv, dv, n, dv);
-    if (g->step)
-      miras__rows_gate_bwd(K, 0, g->step + token * g->ld_step + s * rates, ld_step, rates,
+    if (g->rate)
+      miras__rows_gate_bwd(K, 0, g->rate + token * g->ld_rate + s * rates, ld_rate, rates,
                            b->eta + i * p->rates, p->rates, n);
     if (g->keep && first)
       miras__rows_gate_bwd(K, 0, g->keep + token * g->ld_keep, g->ld_keep, keeps,
@@ -12794,7 +12798,7 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   p->tape_errors = p->fused && p->delta ? (size_t)d->value_dim : 0;
   p->tape_chunk += (size_t)p->tape_tokens * p->tape_errors;
   p->split = p->weights;
-  p->at_open = state;
+  p->at.open = state;
   p->pack = miras__block_pack(p, chunk * inner_steps);
   p->pack_backward = miras__block_pack(p, grid * inner_steps);
   p->strip = p->weights * sizeof(float) > MIRAS__NEAR;
@@ -12934,7 +12938,7 @@ static void *miras__exact_open(void *own, const miras__call *a, int backward) {
   k->K = a->K;
   k->p = p;
   if (!backward && p->d.chunk > 1)
-    miras__open_lay(p, k->rows, a->state + p->at_open, &k->open);
+    miras__open_lay(p, k->rows, a->state + p->at.open, &k->open);
   k->answers = !backward || p->d.normalize || p->value_keep;
   k->backward = backward;
   k->errors = 0;
@@ -13509,7 +13513,7 @@ static void miras__exact_sparse(const miras__call *a, const miras__sparse *k, fl
     miras__sparse_decay(K, *io->keep, s, miras__init_of(a), p->weights);
     if (p->after) miras__sparse_read(K, k, x, s, dv, says);
   }
-  K->copy(eta, io->step, 1);
+  K->copy(eta, io->rate, 1);
   if (p->implicit) K->implicit_rows(p->epsilon, eta, 1, x, n, 1, n);
   if (p->delta) K->sub(says, io->v, says, dv);
   K->scale(u, *eta, p->delta ? says : io->v, dv);
@@ -13537,8 +13541,8 @@ static void miras__exact_clear(const miras__call *a) {
   const size_t chunk = (size_t)p->d.chunk;
   miras__open open;
   if (chunk == 1) return;
-  miras__open_lay(p, chunk * (size_t)p->d.inner_steps, a->state + p->at_open, &open);
-  a->K->fill(a->state + p->at_open, 0, p->head_state - p->at_open);
+  miras__open_lay(p, chunk * (size_t)p->d.inner_steps, a->state + p->at.open, &open);
+  a->K->fill(a->state + p->at.open, 0, p->head_state - p->at.open);
   a->K->fill(open.c, 1, p->per_feature ? p->features : 1);
   if (p->value_keep) a->K->fill(open.cv, 1, (size_t)p->d.value_dim);
 }
@@ -13607,6 +13611,23 @@ static void miras__exact_clear(const miras__call *a) {
 
 /* A span of a sequence whose pairs share an anchor, and its scratch. Both directions fill it by
  * miras__span and run it by miras__span_run. b's are cotangents. */
+typedef struct miras__bounded {
+  float *along, *curve, *drift, *share, *metric;   /* e.r, Q, F, eta'/eta, J                     */
+} miras__bounded;
+
+/* What the adjoint alone has; b or d before a name: of what has that name. */
+typedef struct miras__chunk_back {
+  float *state;            /* like a head's, but with cotangents where that has A and S          */
+  float *polar_back;       /* room of the adjoint of Muon's close                                */
+  float *wc, *ac;          /* W_C and A_C, ...                                                   */
+  const float *kept;       /* ... or A_C on the tape, with its W_C in wc; or NULL                */
+  float *bw, *bwc, *bwb;   /* of W_0, W_C, W_B                                                   */
+  float *dz, *dx2, *dz2;   /* of z, and of x and z of the second half of a gated layer           */
+  float *bg, *bn, *bp, *ba, *bf, *bh, *binv, *bmetric;
+  float *live, *blive_y, *blive_d, *mixed, *history;   /* gates per channel                      */
+  size_t added;            /* floats from bg on, without gaps, in which a span begins at zero   */
+} miras__chunk_back;
+
 typedef struct miras__chunk {
   /* the call */
   const miras__call *call;
@@ -13641,18 +13662,9 @@ typedef struct miras__chunk {
   float *beside;           /* where a J that comes about beside W_C goes, where it is asked for  */
   float *u, *mix;          /* a sum apart; what decays have made of W_0                          */
   float *polar;            /* room of Muon's close                                               */
-  float *along, *curve, *drift, *share, *metric; /* bounded steps: e.r, Q, F, eta'/eta, J     */
+  miras__bounded bound;
   float *new_y, *new_d;    /* new rows where what carries channels is kept times its G           */
-  /* backward only */
-  float *state;            /* like a head's, but with cotangents where that has A and S          */
-  float *polar_back;       /* room of the adjoint of Muon's close                                */
-  float *wc, *ac;          /* W_C and A_C, ...                                                   */
-  const float *kept;       /* ... or A_C on the tape, with its W_C in wc; or NULL                */
-  float *bw, *bwc, *bwb;   /* of W_0, W_C, W_B                                                   */
-  float *dz, *dx2, *dz2;   /* of z, and of x and z of the second half of a gated layer           */
-  float *bg, *bn, *bp, *ba, *bf, *bh, *binv, *bmetric;
-  float *live, *blive_y, *blive_d, *mixed, *history;   /* gates per channel                      */
-  size_t added;            /* floats from bg on, without gaps, in which a span begins at zero   */
+  miras__chunk_back back;
   /* parts */
   const miras__head_io *io;  /* y: unused */
   size_t ldy;              /* between answers                                                    */
@@ -13723,11 +13735,11 @@ static MIRAS__CALLED void miras__chunk_lay(const miras__plan *p, miras__space *s
   c->u = miras__lay(s, z.apart);
   c->mix = miras__lay(s, z.apart ? z.held : 0);
   c->polar = miras__lay(s, p->muon ? miras__polar_room(p, 0) : 0);
-  c->along = miras__lay(s, z.bounded);
-  c->curve = miras__lay(s, z.bounded);
-  c->drift = miras__lay(s, z.bounded);
-  c->share = miras__lay(s, z.bounded);
-  c->metric = miras__lay(s, z.own);
+  c->bound.along = miras__lay(s, z.bounded);
+  c->bound.curve = miras__lay(s, z.bounded);
+  c->bound.drift = miras__lay(s, z.bounded);
+  c->bound.share = miras__lay(s, z.bounded);
+  c->bound.metric = miras__lay(s, z.own);
   c->new_y = miras__lay(s, z.channels * (size_t)p->in[0]);
   c->new_d = miras__lay(s, z.channels * dv);
   for (l = 0; l < p->layers; l++) {
@@ -13751,8 +13763,8 @@ static MIRAS__CALLED void miras__chunk_lay_bwd(const miras__plan *p, miras__spac
   const size_t n = z.n, dv = z.dv;
   const int beside = miras__retentions[p->retain].metric == MIRAS__J_BESIDE;
   int l;
-  c->state = miras__lay(s, p->head_state);
-  c->polar_back = miras__lay(s, p->muon ? miras__polar_room(p, 1) : 0);
+  c->back.state = miras__lay(s, p->head_state);
+  c->back.polar_back = miras__lay(s, p->muon ? miras__polar_room(p, 1) : 0);
   c->net.bv = miras__lay(s, n * dv);
   c->net.bdelta = miras__lay(s, n * p->bounds);
   c->net.bkey = miras__lay(s, n * dv);
@@ -13760,32 +13772,32 @@ static MIRAS__CALLED void miras__chunk_lay_bwd(const miras__plan *p, miras__spac
   c->net.t3 = miras__lay(s, z.tile);
   c->net.row = miras__lay(s, 2 * ((size_t)p->widest > n ? (size_t)p->widest : n));
   c->brows.theta = miras__lay(s, n);
-  c->wc = miras__lay(s, z.all);
-  c->ac = miras__lay(s, z.all);
-  c->dz = miras__lay(s, z.tile);
-  c->dx2 = miras__lay(s, z.two);
-  c->dz2 = miras__lay(s, z.two);
-  c->bp = miras__lay(s, n * n);
-  c->bw = miras__lay(s, z.all);
-  c->bwc = miras__lay(s, z.all);
-  c->bwb = miras__lay(s, z.held);
-  c->bmetric = miras__lay(s, (z.bounded && p->init_mapped) || beside ? z.all : 0);
-  c->live = miras__lay(s, z.channels * dv);
-  c->mixed = miras__lay(s, z.channels * dv);
-  c->history = miras__lay(s, 64 * z.channels);
-  c->added = s->used;
+  c->back.wc = miras__lay(s, z.all);
+  c->back.ac = miras__lay(s, z.all);
+  c->back.dz = miras__lay(s, z.tile);
+  c->back.dx2 = miras__lay(s, z.two);
+  c->back.dz2 = miras__lay(s, z.two);
+  c->back.bp = miras__lay(s, n * n);
+  c->back.bw = miras__lay(s, z.all);
+  c->back.bwc = miras__lay(s, z.all);
+  c->back.bwb = miras__lay(s, z.held);
+  c->back.bmetric = miras__lay(s, (z.bounded && p->init_mapped) || beside ? z.all : 0);
+  c->back.live = miras__lay(s, z.channels * dv);
+  c->back.mixed = miras__lay(s, z.channels * dv);
+  c->back.history = miras__lay(s, 64 * z.channels);
+  c->back.added = s->used;
   s->gap = 0;
-  c->bg = miras__lay(s, n * n);
-  c->bn = miras__lay(s, n * n);
-  c->ba = miras__lay(s, z.wide);
-  c->bf = miras__lay(s, n);
-  c->bh = miras__lay(s, n);
-  c->binv = miras__lay(s, 4);
-  c->blive_y = miras__lay(s, z.channels * (size_t)p->in[0]);
-  c->blive_d = miras__lay(s, z.channels * dv);
+  c->back.bg = miras__lay(s, n * n);
+  c->back.bn = miras__lay(s, n * n);
+  c->back.ba = miras__lay(s, z.wide);
+  c->back.bf = miras__lay(s, n);
+  c->back.bh = miras__lay(s, n);
+  c->back.binv = miras__lay(s, 4);
+  c->back.blive_y = miras__lay(s, z.channels * (size_t)p->in[0]);
+  c->back.blive_d = miras__lay(s, z.channels * dv);
   c->brows.alpha = miras__lay(s, z.wide);
   c->brows.eta = miras__lay(s, z.wide);
-  c->added = s->used - c->added;
+  c->back.added = s->used - c->back.added;
   s->gap = MIRAS__GAP;
   (void)miras__lay(s, 0);
   for (l = 0; l < p->layers; l++) {
@@ -13808,9 +13820,10 @@ static void miras__frozen_lay(void *record, const miras__plan *p, int backward, 
   c->rows.beta = c->rows.erase = c->rows.replace = NULL;
   c->rows.v = c->net.v;
   c->rows.delta = c->net.delta;
-  if (!p->at_s) c->rows.theta = NULL;            /* no momentum */
-  c->net.along = p->d.step_bound ? c->along : NULL;
-  c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.step_bound ? c->metric : NULL;
+  if (!p->at.s) c->rows.theta = NULL;            /* no momentum */
+  c->net.along = p->d.step_bound ? c->bound.along : NULL;
+  c->beside = MIRAS__TRAINS && backward ? c->back.bmetric
+              : p->d.step_bound ? c->bound.metric : NULL;
   miras__architecture(&c->net);
 }
 
@@ -13823,7 +13836,7 @@ static size_t miras__before_past(const miras__plan *p) {
   return p->head_dstate - miras__past_floats(p);
 }
 
-/* This engine's part of a plan: the layout of a head's state (at_s: with momentum only), the sizes
+/* This engine's part of a plan: the layout of a head's state (at.s: with momentum only), the sizes
  * of tape and scratch. Returns the floats of a state. */
 static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
@@ -13832,24 +13845,24 @@ static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   int l;
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
-  if (p->stores_link) p->at_w = state, state += pad;
+  if (p->stores_link) p->at.w = state, state += pad;
   p->split = p->weights;
   if (p->head_dstate > p->weights) p->second = state;
-  if (p->head_dstate - miras__past_floats(p) > p->weights) p->at_s = state;
-  p->at_past = p->at_s ? p->at_s + p->weights : p->second;
+  if (p->head_dstate - miras__past_floats(p) > p->weights) p->at.s = state;
+  p->at.past = p->at.s ? p->at.s + p->weights : p->second;
   state += miras__pad(p->head_dstate - p->weights);
-  if (p->holds) p->at_init = state, state += pad;
-  p->at_open = state;
+  if (p->holds) p->at.init = state, state += pad;
+  p->at.open = state;
   for (l = 0; l < p->layers; l++) {
-    p->at_y[l] = p->at_y[p->from[l]];
-    if (p->from[l] == l) p->at_y[l] = state, state += miras__pad(c * (size_t)p->in[l]);
-    p->at_d[l] = state, state += miras__pad(c * (size_t)p->out[l]);
+    p->at.y[l] = p->at.y[p->from[l]];
+    if (p->from[l] == l) p->at.y[l] = state, state += miras__pad(c * (size_t)p->in[l]);
+    p->at.d[l] = state, state += miras__pad(c * (size_t)p->out[l]);
   }
-  p->at_g = state, state += miras__pad(c);
-  p->at_n = state, state += miras__pad(c);
-  p->at_a = state;
+  p->at.g = state, state += miras__pad(c);
+  p->at.n = state, state += miras__pad(c);
+  p->at.a = state;
   if (p->channel) state += miras__pad((size_t)d->value_dim);
-  p->at_scalars = state, state += 16;
+  p->at.scalars = state, state += 16;
   p->tape_state = p->head_dstate;
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->inner_steps / miras__fresh(p));
   p->tape_tokens = d->chunk;
@@ -13881,7 +13894,7 @@ static void miras__layer_fade_bwd(const miras__chunk *c, int l, float *b, const 
                                   const float *init, float *binit, size_t row) {
   const miras__plan *p = c->p;
   const size_t at = p->offset[l], a = row * c->wide;
-  c->K->fade_bwd(MIRAS__SIDE(p, l), b + at, c->ba + a, init ? binit + at : NULL, c->ca + a,
+  c->K->fade_bwd(MIRAS__SIDE(p, l), b + at, c->back.ba + a, init ? binit + at : NULL, c->ca + a,
                  from + at, miras__at(init, at), (size_t)p->in[l], (size_t)p->out[l]);
 }
 
@@ -13892,10 +13905,10 @@ static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *b
   x.b = c->b;
   x.w = c->w;
   x.norm = c->norm;
-  x.slope = c->metric;
+  x.slope = c->bound.metric;
   if (!bw) return x;
-  x.binv = c->binv;
-  x.bslope = c->p->d.step_bound ? c->bmetric : NULL;
+  x.binv = c->back.binv;
+  x.bslope = c->p->d.step_bound ? c->back.bmetric : NULL;
   x.bw = bw;
   x.ba = ba;
   x.bb = c->call->dinit;
@@ -13916,12 +13929,12 @@ static void miras__chunk_weights(miras__chunk *c) {
  * that. */
 static miras__bound miras__bound_layer(const miras__chunk *c, int l, int *fed) {
   const miras__plan *p = c->p;
-  const float *J = c->retain->metric >= MIRAS__J_OWN ? c->metric : c->w;
+  const float *J = c->retain->metric >= MIRAS__J_OWN ? c->bound.metric : c->w;
   miras__bound x;
   x.m = c->m, x.in = (size_t)p->in[l], x.out = (size_t)p->out[l], x.wide = c->wide, x.hears = 0;
   x.side = MIRAS__SIDE(p, l), x.number = c->inv[l] * c->retain->slope, x.J = J + p->offset[l];
   x.y = c->net.pairs.x[l], x.d = c->net.d[l], x.eta = c->rows.eta, x.fed = NULL;
-  x.curve = c->curve, x.drift = c->drift, x.pack = c->net.pack;
+  x.curve = c->bound.curve, x.drift = c->bound.drift, x.pack = c->net.pack;
   if (c->retain->metric == MIRAS__J_NUMBER) x.J = NULL;
   for (*fed = l + 1; *fed < p->layers - 1 && !MIRAS__HIDDEN(p, *fed);) ++*fed;
   if (p->d.step_bound == MIRAS_STEP_BOUND_LAYERS && l < p->layers - 1)
@@ -13941,16 +13954,17 @@ static void miras__span_bound(miras__chunk *c) {
     c->measured = c->retain->metric == MIRAS__J_BESIDE;
   }
   if (!p->groups) {
-    K->fill(c->along, 1e-20f, m);
-    K->dot_rows(1, c->along, 1, c->net.e, dv, c->net.r, dv, m, dv);
+    K->fill(c->bound.along, 1e-20f, m);
+    K->dot_rows(1, c->bound.along, 1, c->net.e, dv, c->net.r, dv, m, dv);
   }
-  K->fill(c->curve, 0, m);
-  K->fill(c->drift, 0, m);
+  K->fill(c->bound.curve, 0, m);
+  K->fill(c->bound.drift, 0, m);
   for (l = 0; l < p->layers; l++) {
     const miras__bound x = miras__bound_layer(c, l, &fed);
     K->bound_fwd(K, &x, c->query.x[l], c->net.t1, c->query.z[l]);
   }
-  K->bound_share(c->share, c->rows.eta, c->along, c->curve, c->drift, p->growth, m, c->wide);
+  K->bound_share(c->bound.share, c->rows.eta, c->bound.along, c->bound.curve, c->bound.drift,
+                 p->growth, m, c->wide);
 }
 
 /* The adjoint of span_bound over a chunk: brows.eta comes in as the cotangent of eta' and leaves
@@ -13962,12 +13976,12 @@ static void miras__span_bound_bwd(miras__chunk *c, float *bw) {
   const miras__net *n = &c->net;
   const int own = c->retain->metric >= MIRAS__J_OWN;
   int l, fed;
-  K->bound_share_bwd(c->rows.eta, c->brows.eta, c->along, c->curve, c->drift, c->share, p->growth,
-                     c->m, c->wide);
+  K->bound_share_bwd(c->rows.eta, c->brows.eta, c->bound.along, c->bound.curve, c->bound.drift,
+                     c->bound.share, p->growth, c->m, c->wide);
   for (l = 0; l < p->layers; l++) {
     const miras__bound x = miras__bound_layer(c, l, &fed);
     miras__bound_grads b;
-    b.number = c->binv + l, b.J = (own ? c->bmetric : bw) + p->offset[l], b.y = n->bx[l];
+    b.number = c->back.binv + l, b.J = (own ? c->back.bmetric : bw) + p->offset[l], b.y = n->bx[l];
     b.d = n->bd[l], b.eta = c->brows.eta, b.fed = x.fed ? n->bx[fed] : NULL;
     b.mode = own ? MIRAS__SET : MIRAS__ADD;
     K->bound_bwd(K, &x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2);
@@ -14009,10 +14023,11 @@ static void miras__span_products(miras__chunk *c) {
 static void miras__span_products_bwd(miras__chunk *c) {
   const miras__gate_course x = miras__course_of(c);
   miras__gate_course_grads b;
-  b.g = c->bg, b.n = c->bn, b.a = c->ba, b.f = c->bf, b.h = c->bh, b.alpha = c->brows.alpha;
-  b.eta = c->brows.eta, b.theta = c->brows.theta, b.slope = c->slope, b.rho = c->call->g->rho;
+  b.g = c->back.bg, b.n = c->back.bn, b.a = c->back.ba, b.f = c->back.bf, b.h = c->back.bh;
+  b.alpha = c->brows.alpha, b.eta = c->brows.eta, b.theta = c->brows.theta;
+  b.slope = c->slope, b.rho = c->call->g->rho;
   if (c->p->channel)
-    c->K->channel_decay_bwd(c->K, c->brows.alpha, c->ba, c->ca, c->rows.alpha, c->m, c->wide);
+    c->K->channel_decay_bwd(c->K, c->brows.alpha, c->back.ba, c->ca, c->rows.alpha, c->m, c->wide);
   else c->K->coefficients_bwd(c->K, &x, &b);
 }
 
@@ -14055,7 +14070,7 @@ static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, flo
   }
   v.q = q;
   v.p = b;
-  c->K->channel_bwd(&v, &g, c->m, c->history);
+  c->K->channel_bwd(&v, &g, c->m, c->back.history);
 }
 
 /* ---- one pair, added to the state at once ---- */
@@ -14201,9 +14216,9 @@ static void miras__channel_init_bwd(miras__chunk *c, int l, const miras__query *
   float *t = c->net.t1;
   if (by_input) miras__through(&c->net, MIRAS__SET | MIRAS__NT, l, c->net.t2, bz, c->init, m);
   else miras__through(&c->net, MIRAS__SET, l, c->net.bz[l], q, c->init, m);   /* not in use yet */
-  K->mul(c->mixed, one, other, m * n);
+  K->mul(c->back.mixed, one, other, m * n);
   K->rest(c->left, c->ca + at, 1, (m - 1) * apart + n);
-  K->dot_rows(1, c->binv + l, 0, c->left, apart, c->mixed, n, m, n);
+  K->dot_rows(1, c->back.binv + l, 0, c->left, apart, c->back.mixed, n, m, n);
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
   if (by_input) K->axpy_rows(c->net.t3, in, inv, NULL, 0, one, in, m, in);
   miras__times_gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
@@ -14216,9 +14231,9 @@ static void miras__channel_init_bwd(miras__chunk *c, int l, const miras__query *
  * its digits. */
 static const float *miras__away(const miras__chunk *c, int l, const float *w) {
   const size_t at = c->p->offset[l], size = (size_t)c->p->in[l] * (size_t)c->p->out[l];
-  c->K->copy(c->ac + at, w + at, size);
-  c->K->axpy(c->ac + at, -c->inv[l], c->init + at, size);
-  return c->ac;
+  c->K->copy(c->back.ac + at, w + at, size);
+  c->K->axpy(c->back.ac + at, -c->inv[l], c->init + at, size);
+  return c->back.ac;
 }
 
 /* Adjoint of read_layer, bx in t3 from bz; += bw, bs, binit, binv, what pairs and coefficients
@@ -14243,7 +14258,7 @@ static void miras__read_layer_bwd(miras__chunk *c, int l, const miras__query *x,
   const size_t apart = inner_steps * c->wide;
   const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
   float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
-  float *ba = c->ba + first * c->wide, *binv = c->binv + l;
+  float *ba = c->back.ba + first * c->wide, *binv = c->back.binv + l;
   const float *away = x->a && c->init ? miras__away(c, l, x->w) : x->w;
   if (by_output && x->a) miras__through(n, MIRAS__SET, l, t, q, away, m);
   else miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, bz, away, m);
@@ -14274,7 +14289,7 @@ static void miras__read_layer_bwd(miras__chunk *c, int l, const miras__query *x,
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
     K->dot_rows(1, binv, 0, f, inner_steps, c->line, 1, m, 1);
     K->scale(c->line, inv, c->line, m);
-    K->add_rows(c->bf + first, inner_steps, c->line, 1, m, 1);
+    K->add_rows(c->back.bf + first, inner_steps, c->line, 1, m, 1);
     K->axpy_rows(bx, in, inv, f, inner_steps, t, in, m, in);
     K->scale_rows(u, out, inv, f, inner_steps, bz, out, m, out);
     miras__through(n, MIRAS__ADD | MIRAS__TN, l, bs, q, u, m);
@@ -14282,29 +14297,30 @@ static void miras__read_layer_bwd(miras__chunk *c, int l, const miras__query *x,
   if (by_output) {
     miras__channels v = miras__channel_view(c, 0, 0);
     v.q = bz;
-    v.p = c->bp;
-    v.live = c->live;
+    v.p = c->back.bp;
+    v.live = c->back.live;
     K->channel_rows(K, &v, NULL, 0, 0, m * v.every);
   } else {
-    K->gemm(MIRAS__SET, c->bp, ld, miras__mat(bz, out), miras__turned(c->net.d[l], out), m, pairs,
-            out, pack);
+    K->gemm(MIRAS__SET, c->back.bp, ld, miras__mat(bz, out), miras__turned(c->net.d[l], out), m,
+            pairs, out, pack);
   }
-  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by_output ? -1 : 1, x->g, c->kq[l],
-                  &x->r);
+  K->triangle_bwd(c->back.bp, c->pq, c->back.bg + first * ld, binv, inv, by_output ? -1 : 1, x->g,
+                  c->kq[l], &x->r);
   if (side && c->init) miras__channel_init_bwd(c, l, x, bz);
   if (by_output && c->init) miras__through(n, MIRAS__ADD | MIRAS__NT, l, bx, t, c->init, m);
   if (!by_output)
     K->gemm(MIRAS__SUB, c->net.bd[l], out, miras__turned(c->pq, ld), miras__mat(bz, out), pairs,
             out, m, pack);
   if (!by_input) {
-    K->gemm(MIRAS__ADD, bx, in, miras__mat(c->bp, ld), miras__mat(c->y[l], in), m, in, pairs, pack);
-    K->gemm(MIRAS__ADD, c->net.bx[l], in, miras__turned(c->bp, ld), miras__mat(q, in), pairs, in, m,
+    K->gemm(MIRAS__ADD, bx, in, miras__mat(c->back.bp, ld), miras__mat(c->y[l], in), m, in, pairs,
             pack);
+    K->gemm(MIRAS__ADD, c->net.bx[l], in, miras__turned(c->back.bp, ld), miras__mat(q, in), pairs,
+            in, m, pack);
   }
   if (by_input)
-    miras__channel_rows_bwd(c, 1, c->bp, q, bx, p->from[l] == l ? c->blive_y : NULL);
+    miras__channel_rows_bwd(c, 1, c->back.bp, q, bx, p->from[l] == l ? c->back.blive_y : NULL);
   else if (by_output)
-    miras__channel_rows_bwd(c, 0, c->pq, bz, NULL, c->blive_d);
+    miras__channel_rows_bwd(c, 0, c->pq, bz, NULL, c->back.blive_d);
 }
 
 /* ---- the fold of a chunk's pairs ---- */
@@ -14350,7 +14366,7 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
   int pass;
   for (pass = c->p->muon; !side && pass < (cs ? 2 : 1); pass++) {
     const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
-    float *brow = (pass ? c->bn : c->bg) + at;
+    float *brow = (pass ? c->back.bn : c->back.bg) + at;
     miras__through(&c->net, MIRAS__SET, l, t, c->y[l], b, m);
     miras__through(&c->net, MIRAS__SET | MIRAS__NT, l, u, c->d[l], b, m);
     K->dot_rows(0, c->line, 1, c->d[l], out, t, out, m, out);
@@ -14359,13 +14375,14 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
     K->axpy_rows(c->net.bx[l], in, -1, row, 1, u, in, m, in);
   }
   if (side) {
-    miras__through(&c->net, MIRAS__SUB | MIRAS__NT, l, by_input ? c->blive_y : c->net.bx[l],
+    miras__through(&c->net, MIRAS__SUB | MIRAS__NT, l, by_input ? c->back.blive_y : c->net.bx[l],
                    c->d[l], ca, m);
-    miras__through(&c->net, MIRAS__SUB, l, by_output ? c->blive_d : c->net.bd[l], c->y[l], ca, m);
+    miras__through(&c->net, MIRAS__SUB, l, by_output ? c->back.blive_d : c->net.bd[l], c->y[l], ca,
+                   m);
   }
   if (cs) {
     const size_t offset = c->p->offset[l];
-    K->momentum_bwd(cs + offset, c->bf + last, c->bh + last, c->s + offset, ca + offset,
+    K->momentum_bwd(cs + offset, c->back.bf + last, c->back.bh + last, c->s + offset, ca + offset,
                     c->cf[last], c->ch[last], size);
   }
   miras__layer_fade_bwd(c, l, ca, a, c->init, c->call->dinit, last);
@@ -14378,18 +14395,18 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   const miras__plan *p = c->p;
   int l;
   c->a = state;
-  c->w = p->stores_link ? state + p->at_w : state;
-  c->s = p->at_s ? state + p->at_s : NULL;
-  c->past = p->past ? state + p->at_past : NULL;
+  c->w = p->stores_link ? state + p->at.w : state;
+  c->s = p->at.s ? state + p->at.s : NULL;
+  c->past = p->past ? state + p->at.past : NULL;
   c->held = c->past;
-  c->wb = p->holds ? state + p->at_init : NULL;
-  c->last_g = state + p->at_g;
-  c->last_n = state + p->at_n;
-  c->last_a = p->channel ? state + p->at_a : state + p->at_scalars;
-  c->scalars = state + p->at_scalars;
+  c->wb = p->holds ? state + p->at.init : NULL;
+  c->last_g = state + p->at.g;
+  c->last_n = state + p->at.n;
+  c->last_a = p->channel ? state + p->at.a : state + p->at.scalars;
+  c->scalars = state + p->at.scalars;
   for (l = 0; l < p->layers; l++) {
-    c->y[l] = state + p->at_y[l];
-    c->d[l] = state + p->at_d[l];
+    c->y[l] = state + p->at.y[l];
+    c->d[l] = state + p->at.d[l];
   }
 }
 
@@ -14401,13 +14418,13 @@ static miras__chunk *miras__chunk_open(void *own, const miras__call *call, int b
   c->K = c->net.K = call->K;
   c->net.gain = call->gain;
   c->net.bias = call->bias;
-  miras__chunk_state(c, backward ? c->state : call->state);
+  miras__chunk_state(c, backward ? c->back.state : call->state);
   c->b = p->d.decay_target ? call->init : NULL;
   c->retain = &miras__retentions[p->retain];
   c->init = c->retain->init ? c->b : NULL;
   c->live_y = c->live_d = NULL;
   c->measured = 0;
-  c->kept = NULL;
+  c->back.kept = NULL;
 #ifndef MIRAS__DEVICE
   c->folds = 0;
 #endif
@@ -14514,15 +14531,15 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
   int l;
   if (!m) return;
   for (l = 0; l <= last; l++)  /* a gated layer's second half comes first and waits for the first */
-    bzs[l] = l < last && p->from[l + 1] == l ? c->dz2 : c->dz;
+    bzs[l] = l < last && p->from[l + 1] == l ? c->back.dz2 : c->back.dz;
   if (c->net.answer->params) c->net.answer->params(&c->net, s, bo, ldo);
-  c->net.answer->bwd(&c->net, s, c->dz, bo, ldo);
+  c->net.answer->bwd(&c->net, s, c->back.dz, bo, ldo);
   for (l = last; l >= 0; l--) {
     const size_t in = (size_t)p->in[l];
     miras__read_layer_bwd(c, l, x, bzs[l], bw, bs);
     if (MIRAS__HIDDEN(p, l)) c->net.hidden->bwd(&c->net, l, bzs, s, bx, in);
-    else if (l > 0) K->copy(c->dx2, bx, m * in);
-    else if (last > 0 && p->from[1] == 0) K->add(bx, c->dx2, m * in);
+    else if (l > 0) K->copy(c->back.dx2, bx, m * in);
+    else if (last > 0 && p->from[1] == 0) K->add(bx, c->back.dx2, m * in);
   }
   if (q != s->x[0]) {                            /* of what scales the answer: z bo */
     bx = c->net.t1;
@@ -14716,17 +14733,18 @@ static void miras__span_close(miras__chunk *c, float *w, const float *sum, const
  * state behind the close; Muon's S_C is in bw, and adds to cs. */
 static void miras__span_close_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__plan *p = c->p;
-  miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->bw, c->w);
+  miras__link x = miras__closing_of(c, c->back.wc, c->back.kept ? c->back.kept : c->back.ac,
+                                    c->back.bw, c->w);
   int l;
   x.bs = cs;
-  x.room = c->polar_back;
-  x.bw = c->bwc;
+  x.room = c->back.polar_back;
+  x.bw = c->back.bwc;
   x.ba = ca;
-  x.bg = c->bg + (c->m - 1) * p->chunk_pairs;
+  x.bg = c->back.bg + (c->m - 1) * p->chunk_pairs;
   x.bb = c->call->dinit;
   c->retain->close_bwd(&x);
   for (l = 0; x.from != c->w && l < p->layers; l++)
-    miras__layer_fade_bwd(c, l, ca, c->w, c->wb, c->bwb, c->m - 1);
+    miras__layer_fade_bwd(c, l, ca, c->w, c->wb, c->back.bwb, c->m - 1);
 }
 
 /* ---- forward ---- */
@@ -14905,12 +14923,12 @@ static void miras__span_again(miras__chunk *c, float *a, float *s) {
  * closes to are this one's anchor W_0, so they are swapped in instead of computed again, and with
  * them the metric J and the norms. */
 static void miras__anchor_passes(miras__chunk *c) {
-  float *w = c->w, *j = c->metric;
-  c->kept = c->a;
-  c->w = c->wc;
-  c->wc = w;
-  c->metric = c->bmetric;
-  c->bmetric = c->beside = j;
+  float *w = c->w, *j = c->bound.metric;
+  c->back.kept = c->a;
+  c->w = c->back.wc;
+  c->back.wc = w;
+  c->bound.metric = c->back.bmetric;
+  c->back.bmetric = c->beside = j;
   c->K->copy(c->norm + 4, c->norm, 4);
 }
 
@@ -14922,33 +14940,33 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__plan *p = c->p;
   const miras__retention_record *retain = c->retain;
   const float *from;
-  float *bsum = miras__apart(c) ? c->bwc : ca;
+  float *bsum = miras__apart(c) ? c->back.bwc : ca;
   int l;
   if (c->closing || (c->ends && retain->close && !retain->stores_link)) {
-    if (!c->kept) {
-      if (c->s) K->copy(c->bw, c->s, p->weights);
-      miras__span_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
+    if (!c->back.kept) {
+      if (c->s) K->copy(c->back.bw, c->s, p->weights);
+      miras__span_sum(c, c->back.ac, c->a, c->s ? c->back.bw : NULL);
       if (!retain->apart && miras__span_sweeps(c)) {
-        K->flush(c->ac, c->ac, p->weights);
-        if (p->muon) K->flush(c->bw, c->bw, p->weights);
+        K->flush(c->back.ac, c->back.ac, p->weights);
+        if (p->muon) K->flush(c->back.bw, c->back.bw, p->weights);
       }
-      miras__span_close(c, c->wc, c->ac, c->bw, c->a, c->line);
+      miras__span_close(c, c->back.wc, c->back.ac, c->back.bw, c->a, c->line);
     }
-    K->fill(c->bwc, 0, p->weights);
+    K->fill(c->back.bwc, 0, p->weights);
     if (c->closing) {                            /* the closing read goes through W_C */
       const size_t token = c->token + c->reads;
       miras__query x;
-      miras__read_by(c, c->wc, c->m - 1, 1, &x);
+      miras__read_by(c, c->back.wc, c->m - 1, 1, &x);
       miras__read_query(c, &x, token, c->net.bz[p->layers - 1]);
-      miras__read_bwd(c, &x, token, c->bwc, NULL);
+      miras__read_bwd(c, &x, token, c->back.bwc, NULL);
     }
     miras__span_close_bwd(c, ca, cs);
   }
   if (!c->ends) return;
   from = c->a;
   if (retain->apart) {
-    miras__sum_begin(c, c->ac, c->a);
-    from = c->ac;
+    miras__sum_begin(c, c->back.ac, c->a);
+    from = c->back.ac;
   }
   for (l = 0; l < p->layers; l++) miras__fold_layer_bwd(c, l, from, bsum, cs);
 }
@@ -14957,7 +14975,7 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
 static void miras__span_begin_bwd(const miras__chunk *c) {
   const miras__plan *p = c->p;
   int l;
-  c->K->fill(c->bg, 0, c->added);
+  c->K->fill(c->back.bg, 0, c->back.added);
   for (l = 0; l < p->layers; l++) {
     if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->net.pairs.m * (size_t)p->in[l]);
     c->K->fill(c->net.bd[l], 0, c->net.pairs.m * (size_t)p->out[l]);
@@ -14970,7 +14988,7 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__plan *p = c->p;
   const int follows = c->reads && c->retain->reads_live;
   /* Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
-  float *bw = p->stores_link ? c->bw : ca;
+  float *bw = p->stores_link ? c->back.bw : ca;
   miras__query x;
   miras__span_begin_bwd(c);
   miras__span_end_bwd(c, ca, cs);
@@ -14978,13 +14996,13 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   miras__read_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
   miras__read_bwd(c, &x, c->token, c->retain->from_dual ? ca : bw, cs);
   if (!follows && p->channel) {                  /* only the fold has used the rows */
-    miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
-    if (p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
+    miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->back.blive_d);
+    if (p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->back.blive_y);
   }
   miras__span_products_bwd(c);
   if (p->d.step_bound) miras__span_bound_bwd(c, bw);
   c->net.bw = bw;
-  c->net.balong = p->d.step_bound ? c->along : NULL;
+  c->net.balong = p->d.step_bound ? c->bound.along : NULL;
   if (c->lead) miras__past_clear(c, c->net.bd);
   miras__anchor_bwd(&c->net);
   c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0] + c->lead * (size_t)p->in[0];
@@ -15009,7 +15027,7 @@ static void miras__span_of(miras__chunk *c, size_t which) {
   float *a = c->call->tape + which * p->tape_state;
   c->held = a + miras__before_past(p);
   miras__span(c, t, p->past, m, m == each);
-  miras__span_again(c, a, p->at_s ? a + p->weights : NULL);
+  miras__span_again(c, a, p->at.s ? a + p->weights : NULL);
 }
 
 static void *miras__frozen_open(void *own, const miras__call *call, int backward) {
@@ -15020,9 +15038,9 @@ static void *miras__frozen_open(void *own, const miras__call *call, int backward
   c->io = call->io, c->ldy = (size_t)p->d.value_dim;
   if (p->holds) {
     miras__weights_of(c->K, p, c->wb, call->init, NULL, c->inv);
-    c->K->fill(c->bwb, 0, p->weights);
+    c->K->fill(c->back.bwb, 0, p->weights);
   }
-  miras__dstate_in(call, c->state, c->state + p->second);
+  miras__dstate_in(call, c->back.state, c->back.state + p->second);
   if (g->threshold)                              /* its inner_steps add to a token's */
     c->K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
   return c;
@@ -15042,7 +15060,7 @@ static void miras__frozen_undo(void *record, const miras__call *call, size_t tok
     miras__span_of(c, which);
     if (c->t >= each)
       miras__rows_fetch(call, (c->t - each) / inner_steps, each / inner_steps, MIRAS__FETCH_BOTH);
-    miras__span_bwd(c, c->state, p->at_s ? c->state + p->at_s : NULL);
+    miras__span_bwd(c, c->back.state, p->at.s ? c->back.state + p->at.s : NULL);
   }
 }
 
@@ -15051,10 +15069,10 @@ static void miras__frozen_first(void *record, const miras__call *call) {
   const miras__plan *p = call->p;
   const int maps = p->init_mapped && !p->stores_link && call->io->length > 0;
   if (p->holds)                                  /* W_B is a map of its logits */
-    miras__weights_of_bwd(call->K, p, call->dinit, c->bwb, c->wb);
+    miras__weights_of_bwd(call->K, p, call->dinit, c->back.bwb, c->wb);
   if (!call->position && maps)
-    miras__weights_of_bwd(call->K, p, call->dinit, c->state, call->tape);
-  miras__dstate_out(call, maps ? NULL : c->state, c->state, c->state + p->second);
+    miras__weights_of_bwd(call->K, p, call->dinit, c->back.state, call->tape);
+  miras__dstate_out(call, maps ? NULL : c->back.state, c->back.state, c->back.state + p->second);
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
@@ -15072,8 +15090,8 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   w = c->w;
   if (call->position == 0) w = call->init;
   if (call->position == 0 && p->init_mapped) {
-    miras__weights_of(c->K, p, call->scratch + p->at_spare, w, w, c->inv);
-    w = call->scratch + p->at_spare;
+    miras__weights_of(c->K, p, call->scratch + p->at.spare, w, w, c->inv);
+    w = call->scratch + p->at.spare;
   }
   c->m = 1;
   miras__span_state(c);
@@ -15096,7 +15114,7 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   const miras__plan *p = call->p;
   miras__chunk own, *c = miras__chunk_open(&own, call, 0);
   const miras__chunk laid = *c;
-  float *s = p->at_s ? values + p->weights : NULL, *sum;
+  float *s = p->at.s ? values + p->weights : NULL, *sum;
   c->m = 1;                                      /* the last row before the next */
   c->r0 = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps - 1 + p->past;
   c->g = c->last_g;
@@ -15121,7 +15139,7 @@ static void miras__frozen_clear(const miras__call *call) {
   miras__chunk own, *c = miras__chunk_open(&own, call, 0);
   if (p->stores_link) miras__chunk_weights(c);
   if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
-  K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
+  K->fill(call->state + p->at.open, 0, p->at.g - p->at.open);
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
   miras__state_clear(c, open != 0);
   if (!c->past || !open) return;                 /* the next chunk recalls them */
@@ -15396,15 +15414,15 @@ static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   miras__mesa k;
   size_t state;
   p->params += (size_t)p->d.heads * n;
-  p->at_w = miras__pad(n * n);
-  p->at_open = state = p->at_w + miras__pad(p->weights);
-  p->at_y[0] = state, state += miras__pad(c * n);
-  p->at_d[0] = state, state += miras__pad(c * dv);
-  p->at_n = state, state += miras__pad(c);
-  p->at_scalars = state, state += 16;
+  p->at.w = miras__pad(n * n);
+  p->at.open = state = p->at.w + miras__pad(p->weights);
+  p->at.y[0] = state, state += miras__pad(c * n);
+  p->at.d[0] = state, state += miras__pad(c * dv);
+  p->at.n = state, state += miras__pad(c);
+  p->at.scalars = state, state += 16;
   p->head_dstate = n * n + p->weights;
   p->split = n * n;
-  p->second = p->at_w;
+  p->second = p->at.w;
   p->tape_chunk = p->head_dstate + c * n;      /* and the solutions of the chunk's reads         */
   p->tape_tokens = p->d.chunk;
   p->stretch = p->d.chunk;
@@ -15424,12 +15442,12 @@ static void *miras__mesa_open(void *own, const miras__call *a, int backward) {
   k->dv = (size_t)p->d.value_dim;
   k->r0 = backward ? 0 : miras__mod(a->position, (size_t)k->c);
   k->m = 0;
-  k->keys = backward ? k->k : a->state + p->at_y[0];
-  k->values = backward ? k->v : a->state + p->at_d[0];
-  k->open = miras__to(a->state, p->at_n);
-  k->scale = miras__to(a->state, p->at_scalars);
+  k->keys = backward ? k->k : a->state + p->at.y[0];
+  k->values = backward ? k->v : a->state + p->at.d[0];
+  k->open = miras__to(a->state, p->at.n);
+  k->scale = miras__to(a->state, p->at.scalars);
   k->h = a->state;
-  k->g = miras__to(a->state, p->at_w);
+  k->g = miras__to(a->state, p->at.w);
   k->K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, k->features);
   if (!MIRAS__TRAINS || !backward) return k;
   miras__dstate_in(a, k->dh, k->dg);
@@ -15546,7 +15564,7 @@ static void miras__mesa_tokens(void *record, const miras__call *a, size_t t, siz
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
   const size_t c = k->c, n = k->features, dv = k->dv;
-  float *h = a->state, *g = a->state + p->at_w;
+  float *h = a->state, *g = a->state + p->at.w;
   float *keys = k->keys + k->r0 * n, *values = k->values + k->r0 * dv;
   const miras__rows rows = miras__rows_of(n, keys, values, k->alpha, k->eta);
   miras__tape_keep(a, t);
@@ -15622,8 +15640,8 @@ static void miras__mesa_live(const miras__call *a, float *values) {
 /* Drop an open chunk's pairs: the state is H and G alone. */
 static void miras__mesa_clear(const miras__call *a) {
   const miras__plan *p = a->p;
-  a->K->fill(a->state + p->at_open, 0, p->at_scalars + 16 - p->at_open);
-  if (miras__mod(a->position, (size_t)p->d.chunk)) a->K->fill(a->state + p->at_scalars, 1, 1);
+  a->K->fill(a->state + p->at.open, 0, p->at.scalars + 16 - p->at.open);
+  if (miras__mod(a->position, (size_t)p->d.chunk)) a->K->fill(a->state + p->at.scalars, 1, 1);
 }
 
 /* The adjoint of a chunk; chunks are taken from the last to the first. A leading d: cotangents.
@@ -16291,9 +16309,9 @@ static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
   miras__attention_work work;
   miras__attention a;
   miras__attention_sizes(p, &a);
-  p->at_d[0] = miras__pad(a.window * a.key_dim);
+  p->at.d[0] = miras__pad(a.window * a.key_dim);
   p->split = a.window * a.key_dim;
-  p->second = p->at_d[0];
+  p->second = p->at.d[0];
   p->head_dstate = a.window * (a.key_dim + a.value_dim);
   p->tape_once = p->head_dstate;
   p->tape_chunk = a.value_dim + 2;
@@ -16302,7 +16320,7 @@ static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
   p->scratch_backward = MIRAS__TRAINS ? miras__attention_lay(&a, 1, NULL, 0, &work) : p->scratch;
   p->scratch = miras__attention_lay(&a, 0, NULL, 0, &work);
   p->scratch_backward = MIRAS__TRAINS ? miras__attention_lay(&a, 1, NULL, 0, &work) : p->scratch;
-  return p->at_d[0] + miras__pad(a.window * a.value_dim);
+  return p->at.d[0] + miras__pad(a.window * a.value_dim);
 }
 
 static void *miras__attention_open(void *own, const miras__call *c, int backward) {
@@ -16312,7 +16330,7 @@ static void *miras__attention_open(void *own, const miras__call *c, int backward
   a->position = c->position;
   a->io = c->io;
   a->ring_k = c->state;
-  a->ring_v = miras__to(c->state, c->p->at_d[0]);
+  a->ring_v = miras__to(c->state, c->p->at.d[0]);
   a->scratch = c->scratch;
   if (!MIRAS__TRAINS) return a;
   a->tape = miras__to(c->tape, c->p->tape_once);
@@ -16550,15 +16568,15 @@ static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
   const size_t usual = p->d.ridge_relative || p->d.outlier > 0 ? 3 : 0;
   miras__recursive k;
   p->params += (size_t)p->d.heads * n;
-  p->at_g = n * ld;
-  p->at_a = p->at_g + ld;
-  p->at_scalars = usual ? p->at_a + ld : 0;
-  p->at_w = p->at_a + ld + miras__pad(usual);
+  p->at.g = n * ld;
+  p->at.a = p->at.g + ld;
+  p->at.scalars = usual ? p->at.a + ld : 0;
+  p->at.w = p->at.a + ld + miras__pad(usual);
   p->split = n * n + n + usual;
   p->head_dstate = p->split + p->weights;
-  p->second = p->at_w;
+  p->second = p->at.w;
   p->least_keep = (float)miras__decay_exp(-6.907755278982137 / (double)n);
-  p->tape_chunk = p->at_w + miras__pad(p->weights);
+  p->tape_chunk = p->at.w + miras__pad(p->weights);
   p->tape_tokens = MIRAS__RECALLED;
   miras__plan_scratch(p, miras__recursive_lay, &k);
   return p->tape_chunk;
@@ -16568,10 +16586,10 @@ static MIRAS__COLD size_t miras__recursive_plan(miras__plan *p) {
 static void miras__recursive_run(miras__recursive *k, float *state) {
   const miras__plan *p = k->p;
   k->step.l = state;
-  k->step.d = k->d = state + p->at_g;
-  k->faded = state + p->at_a;
-  k->usual = p->at_scalars ? state + p->at_scalars : NULL;
-  k->w = state + p->at_w;
+  k->step.d = k->d = state + p->at.g;
+  k->faded = state + p->at.a;
+  k->usual = p->at.scalars ? state + p->at.scalars : NULL;
+  k->w = state + p->at.w;
 }
 
 static void *miras__recursive_open(void *own, const miras__call *a, int backward) {
@@ -16624,7 +16642,7 @@ static void miras__recursive_anew(const miras__recursive *k, const miras__call *
 /* The state before the first token: P the inverse of the ridges, W the initial memory. */
 static void miras__recursive_start(void *record, const miras__call *a) {
   const miras__recursive *k = (miras__recursive *)record;
-  k->K->fill(k->d, 0, a->p->at_w - a->p->at_g);
+  k->K->fill(k->d, 0, a->p->at.w - a->p->at.g);
   miras__recursive_anew(k, a, 0);
   k->K->copy(k->w, a->init, a->p->weights);
 }
@@ -17471,7 +17489,7 @@ static void miras__counting_sparse(const miras__call *a, const miras__sparse *ke
   if (!a->position) miras__counting_start(k, a);
   K->copy(k->v, io->v, dv);
   K->copy(k->alpha, io->keep, 1);
-  K->copy(k->eta, io->step, 1);
+  K->copy(k->eta, io->rate, 1);
   miras__fit_error(&k->fit, K, a->p, 1, k->v, k->answer, k->e, io->surprise);
   K->fill(k->s, 0, dv);
   row.n = 1;
@@ -17635,7 +17653,7 @@ static int miras__takes_sparse(const miras__plan *p) {
   if (p->engine == MIRAS__RUN_EXACT) return p->fused && p->rates == 1 && !p->per_feature;
   if (p->engine == MIRAS__RUN_COUNTING) return 1;
   return p->engine == MIRAS__RUN_FROZEN && d->retention <= MIRAS_RETENTION_L2_BOTH &&
-         !p->stores_link && !p->init_mapped && !p->at_s && !d->token_rates && !(d->ball > 0) &&
+         !p->stores_link && !p->init_mapped && !p->at.s && !d->token_rates && !(d->ball > 0) &&
          !d->omega;
 }
 #endif
@@ -17826,14 +17844,14 @@ static MIRAS__COLD void miras__plan_engine(miras__plan *p) {
   const miras_memory_desc *d = &p->d;
   p->params = (size_t)d->heads * p->weights;
   if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
-  p->at_rho = p->params;
+  p->at.rho = p->params;
   if (d->token_rates) p->params += (size_t)d->chunk;
   p->muon = d->algorithm == MIRAS_ALGORITHM_MUON;
   p->head_dstate = d->algorithm == MIRAS_ALGORITHM_MOMENTUM || p->muon ? 2 * p->weights
                                                                        : p->weights;
   p->head_dstate += p->past * (p->features + (size_t)d->value_dim + p->past_delta);
   p->head_state = e->plan(p);
-  p->at_spare = p->scratch;
+  p->at.spare = p->scratch;
   if (d->chunk > 1 && p->engine < MIRAS__RUN_ATTENTION)   /* the others have no open chunk       */
     p->scratch += miras__pad(p->head_dstate);
   else if (p->init_mapped) p->scratch += miras__pad(p->weights);
@@ -17982,7 +18000,7 @@ MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, 
 MIRAS__INLINE void miras__constant_gates(const miras_memory_desc *d, const float *keep,
                                          miras__head_io *io) {
   if (!d->decay_gate) io->keep = keep;
-  if (!d->learning_rate_gate) io->step = &d->learning_rate;
+  if (!d->learning_rate_gate) io->rate = &d->learning_rate;
   if (!d->momentum_gate &&
       (d->algorithm == MIRAS_ALGORITHM_MOMENTUM || d->algorithm == MIRAS_ALGORITHM_MUON))
     io->momentum = &d->momentum;
@@ -18007,7 +18025,7 @@ static void miras__memory_io(const miras_memory *m, const miras_memory_input *x,
       miras__input_set(io, i, miras__to(miras__input(&x->key, i),
                                         first * miras__stride(io, i) + H * m->width[i]),
                        miras__stride(io, i));
-  io->rho = d->token_rates ? m->params + m->plan.at_rho : NULL;
+  io->rho = d->token_rates ? m->params + m->plan.at.rho : NULL;
   miras__constant_gates(d, m->keep + H, io);
 }
 
@@ -18148,7 +18166,7 @@ static void miras__memory_collect_rates(const miras__memory_call *c, float *dpar
   const size_t tasks = p->d.token_rates ? (size_t)p->d.heads * (size_t)p->d.batch : 0;
   size_t i;
   for (i = 0; i < tasks; i++)
-    miras__kernels_best()->add(dparams + p->at_rho,
+    miras__kernels_best()->add(dparams + p->at.rho,
                                c->parts + i * c->part + p->weights + 2 * p->widest,
                                (size_t)p->d.chunk);
 }
@@ -19183,7 +19201,7 @@ static void miras__learn_task(void *argument, int index, int worker) {
   if (!e->key) miras__sparse_put(e, i, 0, key, bits);
   io.k = e->key ? e->key + i * dk : key;
   io.v = miras__at(e->value, i * dv);
-  io.rho = d->token_rates ? m->params + p->at_rho : NULL;
+  io.rho = d->token_rates ? m->params + p->at.rho : NULL;
   io.length = 1;
   io.head = h;
   io.surprise = m->losses + i;
@@ -19441,8 +19459,8 @@ static void miras__put_state(const miras__call *a, const float *values) {
 
 /* The weights [weights] at the chunk's start; before the first token the initial memory's. */
 static const float *miras__anchor_weights(const miras__call *a) {
-  float inv[MIRAS__DEPTH], *w = a->scratch + a->p->at_spare;
-  if (a->position) return a->state + a->p->at_w;
+  float inv[MIRAS__DEPTH], *w = a->scratch + a->p->at.spare;
+  if (a->position) return a->state + a->p->at.w;
   if (!a->p->init_mapped) return a->init;
   miras__states_of[a->p->engine].weights_of(a->K, a->p, w, a->init, a->init, inv);
   return w;
@@ -19452,7 +19470,7 @@ static const float *miras__anchor_weights(const miras__call *a) {
 static void miras__entries(const miras__call *a, size_t at, size_t count, float *to) {
   const miras__plan *p = a->p;
   const int mesa = p->engine == MIRAS__RUN_MESA, pairs = p->engine == MIRAS__RUN_ATTENTION;
-  const float *from = a->scratch + p->at_spare + at;
+  const float *from = a->scratch + p->at.spare + at;
   if (miras__states_of[p->engine].get) {
     miras__states_of[p->engine].get(a, 0, at, count, to);
     return;
@@ -19461,7 +19479,7 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
     from = (at < p->split) == mesa ? NULL : p->stores_link ? a->init : miras__anchor_weights(a);
     if (from) from += mesa ? at - p->split : at;
   } else if (miras__is_open(a)) {
-    miras__states_of[p->engine].live(a, a->scratch + p->at_spare);
+    miras__states_of[p->engine].live(a, a->scratch + p->at.spare);
   } else {
     from = miras__entry(a, at);
   }
@@ -19477,7 +19495,7 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
 static void miras__set_entries(const miras__call *a, size_t at, size_t count, const float *from) {
   const miras__between_tokens *engine = &miras__states_of[a->p->engine];
   const int open = miras__is_open(a);
-  float *live = a->scratch + a->p->at_spare, *to = open ? live + at : miras__entry(a, at);
+  float *live = a->scratch + a->p->at.spare, *to = open ? live + at : miras__entry(a, at);
   if (engine->set) {
     engine->set(a, at, count, from);
     return;
@@ -19557,7 +19575,7 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
   if (p->engine == MIRAS__RUN_RECURSIVE) {
     miras__part_add(x, "L", 0, 0, n, n);
     miras__part_add(x, p->d.ridge_relative ? "ridge_left" : "faded", 0, n * n, n, 0);
-    miras__part_add(x, "usual", 0, n * n + n, p->at_scalars ? 3 : 0, 0);
+    miras__part_add(x, "usual", 0, n * n + n, p->at.scalars ? 3 : 0, 0);
     x->kind = MIRAS_PART_DERIVED;
     miras__part_add(x, "P", 0, 0, n, n);
   }
@@ -19565,9 +19583,9 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
                       miras__squares(p) && !counts ? p->split : 0);
   if (counts) miras__part_add(x, "counts", 0, p->split, n, dv);
   if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
-  if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
+  if (p->at.s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
   if (p->past) {
-    const size_t at = p->at_s ? 2 * p->weights : p->weights;
+    const size_t at = p->at.s ? 2 * p->weights : p->weights;
     x->kind = MIRAS_PART_STATE;
     x->before = "last.";
     miras__part_add(x, "keys", 0, at, p->past, n);
@@ -19583,14 +19601,14 @@ static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__pla
   }
   if (miras__squares(p)) miras__part_add(x, "ridge", 0, more, n, 0);
   if (p->engine == MIRAS__RUN_SCAN) miras__part_add(x, "decay_log", 0, more, n, dv);
-  if (p->d.token_rates) miras__part_add(x, "rates", 0, p->at_rho, (size_t)p->d.chunk, 0);
+  if (p->d.token_rates) miras__part_add(x, "rates", 0, p->at.rho, (size_t)p->d.chunk, 0);
   return x->found;
 }
 
 /* Where head h has a parameter: each its own, but for the rates. */
 static float *miras__part_of(const miras__plan *p, float *params, const miras_view *v, size_t h) {
   const size_t inits = (size_t)p->d.heads * p->weights;
-  if (p->d.token_rates && v->offset == p->at_rho) h = 0;
+  if (p->d.token_rates && v->offset == p->at.rho) h = 0;
   return params + v->offset + h * (v->offset < inits ? p->weights : v->count);
 }
 
@@ -19697,8 +19715,8 @@ MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position) {
       miras__entries(&a, 0, p->split, a.state);
       miras__entries(&a, p->split, p->head_dstate - p->split, a.state + p->second);
     } else if (miras__is_open(&a)) {
-      engine->live(&a, a.scratch + p->at_spare);
-      miras__put_state(&a, a.scratch + p->at_spare);
+      engine->live(&a, a.scratch + p->at.spare);
+      miras__put_state(&a, a.scratch + p->at.spare);
     }
     a.position = position;
     miras__between(&a, i % (size_t)p->d.heads);
@@ -19727,8 +19745,8 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
     }
     w = miras__anchor_weights(&a);
     if (p->engine == MIRAS__RUN_EXACT && miras__is_open(&a)) {
-      miras__states_of[p->engine].live(&a, a.scratch + p->at_spare);
-      w = a.scratch + p->at_spare;
+      miras__states_of[p->engine].live(&a, a.scratch + p->at.spare);
+      w = a.scratch + p->at.spare;
     }
     total += (double)K->dot(w, w, p->weights);
   }
@@ -21467,7 +21485,7 @@ static void miras__only_reads(const miras__mixer *m, miras__head_io *io) {
   io->q = is.q, io->ldq = is.ldq;
   io->k = none, io->v = none;
   io->keep = m->plan.engine == MIRAS__RUN_SCAN ? none : all;   /* a factor, or times */
-  io->step = none;
+  io->rate = none;
   if (is.momentum) io->momentum = none;
   if (is.threshold) io->threshold = all;
   if (is.value_keep) io->value_keep = all;

@@ -2584,10 +2584,10 @@ static void miras__forward_rest(const miras__call *a) {
   io.y += t * io.ldy;
   io.length -= (int)t;
   a->K->copy(run.state, run.tape, a->p->weights);
-  if (a->p->at_s) a->K->copy(run.state + a->p->at_s, run.tape + a->p->weights, a->p->weights);
+  if (a->p->at.s) a->K->copy(run.state + a->p->at.s, run.tape + a->p->weights, a->p->weights);
   if (a->p->stores_link)
-    miras__weights_of(a->K, a->p, run.state + a->p->at_w, run.state, run.init,
-                      run.state + a->p->at_scalars + 4);
+    miras__weights_of(a->K, a->p, run.state + a->p->at.w, run.state, run.init,
+                      run.state + a->p->at.scalars + 4);
   miras__head_forward(&run);
 }
 
@@ -2800,7 +2800,7 @@ static float miras__chunks_rates(const miras__chunks *g, float *k, float *q, uns
   const size_t n = g->p->features;
   const unsigned lane = threadIdx.x % 32, first = lane / 16 * 8, own = lane % 16;
   const unsigned m = rows <= first ? 0 : rows - first < 8 ? rows - first : 8;
-  float eta = own < rows ? io->step[(t + own) * io->ld_step] : 0, along = 0;
+  float eta = own < rows ? io->rate[(t + own) * io->ld_rate] : 0, along = 0;
   if (g->p->map) {
     const float length = g->p->map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
     miras__chunks_lengths<N>(k + first * wide, wide, m, (unsigned)n, length);
@@ -3664,7 +3664,7 @@ static void miras__chunks_rows_bwd(const miras__chunks_back *x, unsigned part, s
       deta = __fadd_rn(deta, more::sums(w)[3 * MIRAS__PART + i]);
     if (CH) deta = miras__hsum(&deta);
     if (p->implicit) {
-      const float eta = room::left(3)[own], rate = io->step[(t + i) * io->ld_step];
+      const float eta = room::left(3)[own], rate = io->rate[(t + i) * io->ld_rate];
       const int normalized = p->epsilon > 0;         /* the step is rate by, else rate / (1 + ..) */
       const float less = -2 * eta * (!normalized ? eta : rate > 0 ? eta / rate : 0) * deta;
       float xx = 0, by;
@@ -3680,7 +3680,7 @@ static void miras__chunks_rows_bwd(const miras__chunks_back *x, unsigned part, s
       by = __fdiv_rn(1, normalized ? __fadd_rn(p->epsilon, xx) : __fmaf_rn(rate, xx, 1));
       deta = __fmul_rn(deta, normalized ? by : by * by);
     }
-    if (x->d->step && miras__lane() == 0) x->d->step[(t + i) * x->d->ld_step] = deta;
+    if (x->d->rate && miras__lane() == 0) x->d->rate[(t + i) * x->d->ld_rate] = deta;
     if (x->d->k)
       miras__feature_rows_bwd(p->map, x->d->k + (t + i) * x->d->ldk, 0, dk, dk, 0,
                               io->k + (t + i) * io->ldk, 0, 1, n);
@@ -6631,6 +6631,35 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
   if (!threadIdx.x) run.scratch[blockIdx.x * a.m.plan.scratch] = (float)some;
 }
 
+/* Column j [rows] of a state at `from`, lines ld apart; HALF: of half_state. */
+template <int N, int HALF>
+__device__ __forceinline__ void miras__run_column(float (&s)[N], const float *from, unsigned rows,
+                                                  unsigned ld, size_t j) {
+  if (HALF) {
+    const unsigned *const words = (const unsigned *)(const void *)from + j / 2;
+    K_ALL for (unsigned r = 0; r < N; r++)
+      if (r < rows) {
+        const unsigned both = words[r * (ld / 2)];
+        s[r] = __int_as_float((int)(j % 2 ? both & 0xffff0000u : both << 16));
+      }
+  } else {
+    from += j;
+    K_ALL for (unsigned r = 0; r < N; r++)
+      if (r < rows) s[r] = from[r * ld];
+  }
+}
+
+/* The key x and the query q become those of one length, as miras__feature_fwd has them. */
+__device__ __forceinline__ void miras__run_lengths(const miras__call *run, float *x, float *q,
+                                                   size_t n) {
+  const float length = run->p->map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
+  const float kx = length / sqrtf(run->K->dot(x, x, n) + MIRAS__LENGTH_EPS);
+  const float kq = length / sqrtf(run->K->dot(q, q, n) + MIRAS__LENGTH_EPS);
+  for (size_t c = threadIdx.x; c < n; c += blockDim.x)
+    x[c] = __fmul_rn(kx, x[c]), q[c] = __fmul_rn(kq, q[c]);
+  __syncthreads();
+}
+
 /* N: rows of a column in registers, at least the features there are; HALF: of half_state. */
 template <int N, int HALF>
 __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
@@ -6645,42 +6674,24 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   float *const x = miras__shared + MIRAS__ROOM, *const q = x + N, *const alpha = q + N;
   const unsigned rows = (unsigned)n, ld = (unsigned)dv;
   float s[N], read = 0, answer = 0, xq, eta, u;
-  const float *init = NULL, *from;
+  const float *init = NULL;
   float *to;
   miras__head_io io;
   miras__call run;
   int after, sweep;
   miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
   miras__memory_head(&a.m, b, h, &run);
-  from = run.position ? run.state : run.init;
-  if (run.position && HALF) {
-    const unsigned *const words = (const unsigned *)(const void *)from + j / 2;
-    K_ALL for (unsigned r = 0; r < N; r++)
-      if (r < rows) {
-        const unsigned both = words[r * (ld / 2)];
-        s[r] = __int_as_float((int)(j % 2 ? both & 0xffff0000u : both << 16));
-      }
-  } else {
-    from += j;
-    K_ALL for (unsigned r = 0; r < N; r++)
-      if (r < rows) s[r] = from[r * ld];
-  }
+  if (run.position) miras__run_column<N, HALF>(s, run.state, rows, ld, j);
+  else miras__run_column<N, 0>(s, run.init, rows, ld, j);
   if (p->to_init && run.scratch[h * p->scratch] != 0) init = run.init + j;
   for (unsigned c = threadIdx.x; c < N; c += blockDim.x) {   /* rows that there are not are zeros */
     x[c] = c < rows ? io.k[c] : 0, q[c] = c < rows ? (io.q ? io.q : io.k)[c] : 0;
     alpha[c] = c < rows ? io.keep[stride ? c : 0] : 1;
   }
   __syncthreads();
-  if (p->map) {                      /* to keys of one length, as miras__feature_fwd */
-    const float length = p->map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
-    const float kx = length / sqrtf(run.K->dot(x, x, n) + MIRAS__LENGTH_EPS);
-    const float kq = length / sqrtf(run.K->dot(q, q, n) + MIRAS__LENGTH_EPS);
-    for (size_t c = threadIdx.x; c < n; c += blockDim.x)
-      x[c] = __fmul_rn(kx, x[c]), q[c] = __fmul_rn(kq, q[c]);
-    __syncthreads();
-  }
+  if (p->map) miras__run_lengths(&run, x, q, n);
   xq = run.K->dot(x, q, n);
-  eta = io.step[p->rates > 1 ? j : 0];
+  eta = io.rate[p->rates > 1 ? j : 0];
   if (p->implicit) {
     const float xx = run.K->dot(x, x, n);
     eta = __fdiv_rn(eta, p->epsilon > 0 ? __fadd_rn(p->epsilon, xx)
@@ -7618,7 +7629,7 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
       (retain->close && !retain->stores_link) || retain->from_dual ||
       (d->step_bound && (retain->metric != MIRAS__J_NUMBER || p->groups)))
     return c;
-  s->parts = (unsigned)parts, s->chunk = (unsigned)d->chunk, s->momentum = p->at_s > 0;
+  s->parts = (unsigned)parts, s->chunk = (unsigned)d->chunk, s->momentum = p->at.s > 0;
   s->channel = p->channel != 0, s->linked = p->stores_link != 0;
   s->in = (unsigned)p->in[0], s->mid = (unsigned)p->in[1], s->mid_out = (unsigned)p->out[0];
   s->out = (unsigned)p->out[1];
