@@ -1446,7 +1446,9 @@ MIRAS_API uint64_t miras_model_desc_resolve(miras_model_desc *d, char *why, size
 /* The kind of layer with this letter as a text that miras_model_desc.program takes (LAYERS AS TEXT
  * in room @07): into text [size], cut to that. Returns the characters that all of it has; 0: there
  * is no such kind. */
+#ifndef MIRAS_NO_PROGRAMS
 MIRAS_API size_t miras_model_program(const miras_model *m, char letter, char *text, size_t size);
+#endif
 /* The descriptor of layer 0..layers-1, whatever the pattern; NULL for another. */
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer);
 /* How many numbers the model's rows have; NULL for NULL. */
@@ -2129,6 +2131,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        MIRAS_NO_TRAINING    trainers, miras_memory_backward, tapes: all that is an adjoint
        MIRAS_NO_MODEL       models, layers, sessions, trainers: memories are left
        MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
+       MIRAS_NO_PROGRAMS    layers as text: miras_model_desc.program, miras_model_program
        MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
        MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
        MIRAS_NO_MESA        MIRAS_ALGORITHM_LEAST_SQUARES                        (engine @53)
@@ -2594,6 +2597,11 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
   #define MIRAS__BACK(f) NULL
   #define MIRAS__TRAINS 0
 #endif
+#ifndef MIRAS_NO_PROGRAMS
+  #define MIRAS__READS_LAYERS 1
+#else
+  #define MIRAS__READS_LAYERS 0
+#endif
 
 /* Tasks of layers are compiled for a device as well (room @20), where a block of threads runs each.
  * There functions that only the host has are NULL in tables; a thread works on the numbers THREAD,
@@ -2653,7 +2661,8 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #define MIRAS__LAYER_BACK(f) MIRAS__LAYER(MIRAS__BACK(f))
 #if defined(MIRAS_NO_TRAINING) || defined(MIRAS_NO_EXACT) || defined(MIRAS_NO_FROZEN) || \
     defined(MIRAS_NO_MESA) || defined(MIRAS_NO_RECURSIVE) || defined(MIRAS_NO_ATTENTION) || \
-    defined(MIRAS_NO_SCAN) || defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_FILES)
+    defined(MIRAS_NO_SCAN) || defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_FILES) || \
+    defined(MIRAS_NO_PROGRAMS)
   #define MIRAS__PARTIAL
 #endif
 #if defined(MIRAS__PARTIAL) && defined(__GNUC__)
@@ -25727,7 +25736,7 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
                                                     int mixes, miras__program *p, char *why,
                                                     size_t n) {
   miras_result result = MIRAS_OK;
-  const char *text;
+  const char *text = NULL;
   int line = 1;
   memset(p, 0, sizeof *p);
   if (miras__remembers(d->type)) result = miras__plan_make(&p->mixer.plan, &d->memory, why, n);
@@ -25754,7 +25763,8 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->mlp.sums_to_one = d->mlp.norm_topk;
   result = miras__parts_make(p, d, why, n);
   if (result != MIRAS_OK) return result;
-  text = miras__text_of(m->desc.program, d->letter, d == &m->desc.layer[0], &line);
+  if (MIRAS__READS_LAYERS)
+    text = miras__text_of(m->desc.program, d->letter, d == &m->desc.layer[0], &line);
   if (text) result = miras__build_text(p, d, text, line, why, n);
   else miras__builders[d->type](p, d);
   if (result != MIRAS_OK || miras__program_end(p)) return result;
@@ -25848,9 +25858,15 @@ static MIRAS__COLD miras_result miras__texts_resolve(const miras_model_desc *d, 
                                                      size_t n) {
   unsigned char seen[MIRAS_MAX_LAYER_KINDS] = {0};
   miras__reader r;
+  if (!d->program) return MIRAS_OK;
+  if (!MIRAS__READS_LAYERS) {
+    miras__say(why, n, "program is given; this build leaves out layers as text "
+                       "(MIRAS_NO_PROGRAMS)");
+    return MIRAS_ERR_DESC;
+  }
   memset(&r, 0, sizeof r);
   r.at = d->program, r.line = 1, r.why = why, r.n = n;
-  while (d->program) {
+  for (;;) {
     const char *at = r.at;
     if (miras__text_word(&r) && miras__same(r.word, "layer")) {
       int kind = miras__text_word(&r) && !r.word[1] ? miras__kind_of(d, r.word[0]) : -1;
@@ -26221,7 +26237,7 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   miras__arena arrays;
   size_t run = 16, site = 1, l;
   float *behind;
-  char *text;
+  char *text = NULL;
   int i;
   m->views = NULL, m->in = NULL, m->out = NULL;
   miras__views_make(m);
@@ -26232,11 +26248,11 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   m->params = miras__floats(a, m->param_count, 1);
   m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
   behind = miras__floats(a, m->arrays, 1);
-  text = (char *)miras__take(a, m->desc.program ? 1 + miras__text_copy(m->desc.program, NULL) : 0,
-                             1);
+  if (MIRAS__READS_LAYERS && m->desc.program)
+    text = (char *)miras__take(a, 1 + miras__text_copy(m->desc.program, NULL), 1);
   if (!programs) return;
   m->program = programs;
-  if (m->desc.program) miras__text_copy(m->desc.program, text), m->desc.program = text;
+  if (text) miras__text_copy(m->desc.program, text), m->desc.program = text;
   miras__items_make(m);
   miras__programs_make(m);
   miras__views_make(m);
@@ -26520,6 +26536,7 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
   return m ? &m->desc : NULL;
 }
 
+#ifndef MIRAS_NO_PROGRAMS
 MIRAS_API size_t miras_model_program(const miras_model *m, char letter, char *text, size_t size) {
   miras__printer x;
   int i, at = 0;
@@ -26536,6 +26553,7 @@ MIRAS_API size_t miras_model_program(const miras_model *m, char letter, char *te
   miras__program_print(&x);
   return x.n;
 }
+#endif
 
 MIRAS_API const miras_layer_desc *miras_model_layer(const miras_model *m, int layer) {
   unsigned char kind[MIRAS_MAX_LAYERS];
@@ -29589,7 +29607,7 @@ static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t 
 }
 
 /* Do two texts of layers, or none, say different words? */
-#ifndef MIRAS_NO_MODEL
+#if !defined(MIRAS_NO_MODEL) && !defined(MIRAS_NO_PROGRAMS)
 static MIRAS__COLD int miras__texts_differ(const char *a, const char *b) {
   miras__reader r[2];
   int i, ends[2];

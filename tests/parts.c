@@ -195,7 +195,13 @@ static int models(void) {
       sprintf(name, "%s%s", miras_preset_name((miras_preset)i), mixed ? "+w" : "");
       if (model(name, &d)) return 1;
     }
-  return 0;
+  if (miras_model_preset(&d, MIRAS_PRESET_DELTANET, 0) != MIRAS_OK) return 1;
+  d.heads = 2, d.vocab = 13, d.width = 16, d.layers = 1;
+  memset(&d.layer[0], 0, sizeof d.layer[0]);
+  d.layer[0].type = MIRAS_LAYER_MLP;
+  d.program = "h = norm x norm1.gain; a = times h mine.up 24; b = relu2 a;"
+              "out = branch b mine.down";
+  return model("of one's own", &d);
 }
 #endif
 

@@ -310,7 +310,7 @@ job 'refused: MIRAS_FREE without MIRAS_MALLOC' '' "refuse '-DMIRAS_FREE(p)=free(
 
 # ---- small builds and other systems ----
 
-parts='TRAINING MODEL FILES EXACT FROZEN MESA RECURSIVE ATTENTION'
+parts='TRAINING MODEL FILES PROGRAMS EXACT FROZEN MESA RECURSIVE ATTENTION'
 job 'parts: what is left out is refused, the rest keeps its bits' all "parts $parts"
 job 'small: Cortex-M4, at most 40 KB' cortex cortex_memory
 job 'small: Cortex-M4, a memory of any row in 4 KB of stack' 'all cortex' cortex_rows

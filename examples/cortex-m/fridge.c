@@ -17,7 +17,8 @@
 #include <math.h>
 #include <string.h>
 
-#define MIRAS_NO_FILES          /* no files, and of the engines the two that are used */
+#define MIRAS_NO_FILES          /* no files, no layers as text, and of the engines the two ... */
+#define MIRAS_NO_PROGRAMS       /* ... that are used                                           */
 #define MIRAS_NO_FROZEN
 #define MIRAS_NO_MESA
 #define MIRAS_NO_ATTENTION
