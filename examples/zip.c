@@ -33,9 +33,9 @@
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
+#include "counts.h"
+
 enum { VOCAB = 256, WINDOW = 256, ROWS = 4, CONTEXTS = 16 };
-enum { ORDERS = 8, SLOTS = 22, LONGEST = 31, MATCHES = 18, ONE = 1 << 16 };
-enum { INPUTS = ORDERS + 3 };    /* counts, the place that looked alike, the network, and 1       */
 
 static void die(int status, const char *said, const char *about) {
   fprintf(stderr, "zip: %s%s\n", about, said);
@@ -46,97 +46,6 @@ static void *room(size_t bytes) {
   void *p = calloc(bytes ? bytes : 1, 1);
   if (!p) die(1, "there is not enough memory", "");
   return p;
-}
-
-/* ---- what is counted, and whom to believe ---- */
-
-/* How likely a bit is 1, of ONE; how often it was seen, so far as that counts; whose it is. */
-typedef struct slot { uint16_t one; uint8_t seen, check; } slot;
-
-typedef struct counter {
-  slot *table[ORDERS];            /* after the last 0 to 6 bytes, and in a word                   */
-  uint32_t context[ORDERS], word;
-  uint32_t *place;                /* where the last six bytes were last                           */
-  size_t like, length;            /* the byte that came there, and how many before it agree       */
-  slot alike[LONGEST + 1];        /* does it come again?                                          */
-  miras_memory *mixer[ORDERS];    /* by how many bytes were seen together before                  */
-  float odds[ONE];                /* their logarithm                                              */
-} counter;
-
-/* 65536 times the logarithm to base 2 of x > 0, by whole numbers */
-static int32_t logarithm(uint32_t x) {
-  int32_t y = 31 << 16;
-  int i;
-  for (; !(x >> 31); x <<= 1) y -= 1 << 16;
-  for (i = 15; i >= 0; i--) {
-    const uint64_t square = (uint64_t)x * x >> 31;
-    if (square >> 32) y += 1 << i, x = (uint32_t)(square >> 1);
-    else x = (uint32_t)square;
-  }
-  return y;
-}
-
-static counter *counter_open(void) {
-  counter *k = (counter *)room(sizeof *k);
-  miras_memory_desc d;
-  char why[256] = "";
-  int32_t i;
-  for (i = 0; i < ORDERS; i++) k->table[i] = (slot *)room(sizeof(slot) << SLOTS);
-  k->place = (uint32_t *)room(sizeof(uint32_t) << MATCHES);
-  for (i = 0; i <= LONGEST; i++) k->alike[i].one = ONE * 3 / 4;
-  for (i = 1; i < ONE; i++)
-    k->odds[i] = (float)(logarithm((uint32_t)i) - logarithm((uint32_t)(ONE - i))) * 1.0576e-5f;
-  miras_memory_preset(&d, MIRAS_PRESET_CATEGORIES);
-  d.key_dim = INPUTS;
-  d.value_dim = 2;
-  d.decay_rate = 0.0005f;
-  strcpy(d.groups, "2");
-  for (i = 0; i < ORDERS; i++)
-    if (!(k->mixer[i] = miras_memory_open(&d, NULL, why, sizeof why))) die(1, why, "");
-  return k;
-}
-
-static void counter_close(counter *k) {
-  int i;
-  for (i = 0; i < ORDERS; i++) free(k->table[i]), miras_close(k->mixer[i]);
-  free(k->place);
-  free(k);
-}
-
-static void slot_learn(slot *s, int bit, int most) {
-  const int32_t off = (bit ? ONE - 1 : 0) - s->one;
-  s->one = (uint16_t)(s->one + off * 5 / (5 * s->seen + 8));
-  if (s->one < 16) s->one = 16;
-  if (s->one > ONE - 16) s->one = ONE - 16;
-  if (s->seen < most) s->seen++;
-}
-
-/* The slots of what may come behind text[0 .. n), and the place that looks like its end. */
-static void counter_look(counter *k, const unsigned char *text, size_t n) {
-  uint64_t x = 0;
-  uint32_t at;
-  size_t i;
-  if (n) {
-    const int b = text[n - 1];
-    if ((b | 32) >= 'a' && ((b | 32) <= 'z' || b >= 128))
-      k->word = (k->word + (uint32_t)(b | 32) + 1) * 0x2f0b4c47u;
-    else k->word = 0;
-  }
-  for (i = 0; i < ORDERS - 1; i++) {
-    k->context[i] = (uint32_t)((x + i + 1) * 0x9e3779b97f4a7c15u >> 32);
-    x = x << 8 | (i < n ? text[n - 1 - i] : 0);
-  }
-  k->context[ORDERS - 1] = (k->word + 7) * 0x2c1b3c6du;
-  if (k->length && text[k->like] == text[n - 1]) k->like++, k->length += k->length < LONGEST;
-  else k->length = 0;
-  at = k->context[ORDERS - 2] >> (32 - MATCHES);
-  if (!k->length && k->place[at]) {
-    k->like = k->place[at];
-    while (k->length < LONGEST && k->length < k->like &&
-           text[k->like - 1 - k->length] == text[n - 1 - k->length])
-      k->length++;
-  }
-  k->place[at] = (uint32_t)n;
 }
 
 /* ---- what predicts ---- */
@@ -150,8 +59,8 @@ typedef struct predictor {
   size_t count;
   int every;                      /* bytes from training step to training step, or 0              */
   uint64_t draw;
-  counter *counts;
-  uint32_t from[VOCAB + 1];       /* the share of byte b is from[b + 1] - from[b]                 */
+  counts *counts;
+  uint32_t shares[VOCAB + 1];
 } predictor;
 
 static void predictor_open(predictor *p, int every) {
@@ -176,42 +85,15 @@ static void predictor_open(predictor *p, int every) {
                                    : NULL;
   if (!p->session || (every && !p->trainer)) die(1, why, "");
   p->logits = miras_session_step(p->session, 0);
-  p->counts = counter_open();
+  p->counts = counts_open(22, 0, why, sizeof why);
+  if (!p->counts) die(1, why[0] ? why : "there is not enough memory", "");
 }
 
 static void predictor_close(predictor *p) {
   miras_close(p->trainer);
   miras_close(p->session);
   miras_close(p->model);
-  counter_close(p->counts);
-}
-
-/* 2^30 * 2^(-x / 65536), x >= 0, by whole numbers */
-static uint32_t power(uint32_t x) {
-  static uint32_t table[257], fine[257];
-  int i;
-  if (!table[0]) {
-    table[0] = fine[0] = 1u << 30;    /* 2^(-1/256) and 2^(-1/65536), times 2^32 */
-    for (i = 0; i < 256; i++) {
-      table[i + 1] = (uint32_t)((uint64_t)table[i] * 4283353945u >> 32);
-      fine[i + 1] = (uint32_t)((uint64_t)fine[i] * 4294921870u >> 32);
-    }
-  }
-  if (x >> 16 > 29) return 0;
-  return (uint32_t)((uint64_t)table[x >> 8 & 255] * fine[x & 255] >> 30) >> (x >> 16);
-}
-
-/* 2^30 * e^-x, x >= 0; 94548 is 65536 / ln 2 */
-static uint32_t falling(float x) { return x < 20 ? power((uint32_t)(x * 94548.0f)) : 0; }
-
-/* Shares of all bytes, each at least 1 of at most 2^31, from the logits. */
-static void predictor_shares(predictor *p) {
-  float most = p->logits[0];
-  int b;
-  for (b = 1; b < VOCAB; b++)
-    if (p->logits[b] > most) most = p->logits[b];
-  for (b = 0; b < VOCAB; b++)
-    p->from[b + 1] = p->from[b] + 1 + falling(most - p->logits[b]) / 128;
+  counts_close(p->counts);
 }
 
 /* A training step on the last window and on some from before. */
@@ -294,9 +176,9 @@ static void coder_close(coder *c) {
   for (i = 0; i < 5; i++) coder_shift(c);
 }
 
-/* A bit, 1 with a probability of one / ONE; which it is, if the coder reads. */
+/* A bit, 1 with a probability of one / COUNTS_ONE; which it is, if the coder reads. */
 static int coder_bit(coder *c, int bit, uint32_t one, int reads) {
-  const uint32_t bound = c->range / ONE * one;
+  const uint32_t bound = c->range / COUNTS_ONE * one;
   if (reads) bit = c->code < bound;
   if (bit) c->range = bound;
   else c->low += bound, c->code -= bound, c->range -= bound;
@@ -309,55 +191,18 @@ static int coder_bit(coder *c, int bit, uint32_t one, int reads) {
 
 /* ---- both ways ---- */
 
-/* How likely the memory says that the bit is 1, of ONE. */
-static uint32_t mixed(miras_memory *m, const float *key) {
-  float said[2], odds;
-  uint32_t less;
-  if (miras_memory_read(m, key, said) != MIRAS_OK) die(1, "a memory failed", "");
-  odds = said[1] - said[0];
-  less = falling(fabsf(odds));
-  less = (uint32_t)((uint64_t)less * ONE / ((1u << 30) + less));
-  less += less < 1;
-  return odds > 0 ? ONE - less : less;
-}
-
 /* The next byte, bit by bit, the highest first: `byte`, or what the coder has, which is told. */
 static int predictor_code(predictor *p, coder *c, int byte, int reads) {
-  counter *k = p->counts;
-  int ahead = 1, bit, from = 0, size = VOCAB, i;    /* a 1, and the bits before                   */
-  predictor_shares(p);
-  counter_look(k, p->text, p->count);
-  for (; size > 1; from += bit * size, ahead = 2 * ahead + bit) {
-    const int like = k->length ? p->text[k->like] | VOCAB : 0;
-    const int agrees = like && like / size == ahead;
-    slot *at[ORDERS], *alike = &k->alike[k->length];
-    float key[INPUTS], came[2];
-    uint32_t one, all = p->from[from + size] - p->from[from];
-    int together = 0;
-    for (i = 0; i < ORDERS; i++) {
-      uint32_t h = (k->context[i] ^ (uint32_t)ahead * 0x9e3779b1u) * 0x85ebca6bu;
-      h = (h ^ h >> 15) * 0xc2b2ae35u;
-      at[i] = &k->table[i][h >> (32 - SLOTS)];
-      if (at[i]->check != (h & 255) || !at[i]->one)
-        at[i]->check = (uint8_t)(h & 255), at[i]->one = ONE / 2, at[i]->seen = 0;
-      key[i] = at[i]->seen ? k->odds[at[i]->one] : 0;
-      if (at[i]->seen && i < ORDERS - 1) together = i;
-    }
-    size /= 2;
-    one = (uint32_t)(((uint64_t)(p->from[from + 2 * size] - p->from[from + size]) << 16) / all);
-    key[ORDERS] = k->odds[one < 1 ? 1 : one > ONE - 1 ? ONE - 1 : one];
-    key[ORDERS + 1] = !agrees ? 0 : k->odds[alike->one] * (like / size % 2 ? 1 : -1);
-    key[ORDERS + 2] = 0.3f;
-    if (agrees) together = ORDERS - 1;
-    one = mixed(k->mixer[together], key);
-    bit = coder_bit(c, byte / size % 2, one, reads);
-    came[0] = (float)!bit, came[1] = (float)bit;
-    if (miras_memory_write(k->mixer[together], key, came, NULL) != MIRAS_OK)
-      die(1, "a memory failed", "");
-    for (i = 0; i < ORDERS; i++) slot_learn(at[i], bit, 100);
-    if (agrees) slot_learn(alike, bit == like / size % 2, 250);
+  counts *k = p->counts;
+  int ahead = 1, bit;
+  counts_shares(p->logits, p->shares);
+  counts_look(k, p->text, p->count);
+  for (; ahead < VOCAB; ahead = 2 * ahead + bit) {
+    bit = coder_bit(c, counts_bit(byte, ahead), counts_ask(k, p->shares, ahead), reads);
+    counts_learn(k, bit);
   }
-  return from;
+  if (k->failed) die(1, "a memory failed", "");
+  return ahead - VOCAB;
 }
 
 static double seconds(void) {

@@ -22,6 +22,8 @@ for file in made-up-1.state made-up-2.state.words; do
   [ -s $file ] || wrong "own: a user's $file is missing"
 done
 tail -n 1 keyboard.svg | grep -qx '</svg>' || wrong "own: the picture is not whole"
+less=$(awk '/^the model and its memory/ && !m {m = $NF} /^these, mixed/ {print m - $NF}' own)
+above 'what counts take off' "$less" 0.1
 grep -qi 'nan\|[^a-z]inf' keyboard.svg own && wrong "own: numbers that are none"
 
 # Two lines typed at once, or with the state saved and loaded between them.
@@ -43,6 +45,14 @@ printf 'Kilo zivo ba. Talu zivo\nda zivo ba talu\n' >lines
   cmp -s once.said twice.said || wrong "type: a loaded state is offered something else"
   cmp -s once.state made-up-1.state && wrong "type: nothing was learned"
   grep -q 'zi\[vo\]\|\[zivo\]\|z\[ivo\]' once || wrong "type: a word typed before is not offered"
+
+  # Words of any script, whose letters have several bytes.
+  word='\321\200\320\270\320\262\320\265\321\202'
+  printf "\320\237$word, \320\277$word\nyes \320\237$word \320\277$word\n" |
+    "$program" type --state other.state $models >other || wrong "type: exit status $?"
+  grep -q "$(printf "\[\320\237$word\]")" other || wrong "type: a word beyond ASCII is not offered"
+  grep -q ' for 14 characters' other || wrong "type: letters are counted by bytes"
+  iconv -f UTF-8 -t UTF-8 other >other.whole || wrong "type: parts of characters are offered"
 
   for option in --steps '--steps 2x' '--contexts 9.5' '--seed 1.5' --modle; do
     "$program" nowhere.txt $option 2>errors
