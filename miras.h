@@ -28243,8 +28243,8 @@ static int miras__adapt_came(const miras_model *m, const miras__kernels *k, floa
       miras__adapt_numbers(&c, miras__adapt_scales(m, a, of), y, z + at, learned + at, said + at,
                            d + at, b + at);
     } else {
-      miras__adapt_logits(&c, t, classes ? classes[of->first] : 0, y, z + at, learned + at,
-                          said + at, d + at);
+      miras__adapt_logits(&c, t, of->type == MIRAS_OUTPUT_CATEGORY ? classes[of->first] : 0, y,
+                          z + at, learned + at, said + at, d + at);
       miras__adapt_gain(&t->model, &t->model_slopes, k->dot(d + at, z + at, n), 0.1f);
       miras__adapt_gain(&t->learned, &t->learned_slopes, k->dot(d + at, learned + at, n), 0);
     }
