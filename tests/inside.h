@@ -45,7 +45,7 @@ INSIDE miras_result inside_plan(const miras_memory_desc *d, int *groups, int *sp
 /* What a head has learned in a text, and where in it things lie. */
 typedef struct inside_head {
   float *a;
-  size_t place, often, said, u, state, orders, outs;
+  size_t place, often, said, u, p, state, orders, outs;
 } inside_head;
 INSIDE inside_head inside_head_of(const miras_model *m, miras_session *s);
 
@@ -103,7 +103,7 @@ INSIDE inside_head inside_head_of(const miras_model *m, miras_session *s) {
   inside_head h;
   h.a = miras__adapt_state(m, miras_session_state(s, NULL));
   h.place = m->adapt.place, h.often = m->adapt.often, h.said = m->adapt.said, h.u = m->adapt.u;
-  h.state = m->adapt.state, h.orders = m->adapt.orders, h.outs = m->outs;
+  h.p = m->adapt.p, h.state = m->adapt.state, h.orders = m->adapt.orders, h.outs = m->outs;
   return h;
 }
 #endif
