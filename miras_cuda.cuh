@@ -4383,8 +4383,8 @@ static void miras__slabs_bound(const miras__slabs *f) {
   miras__chunk *const c = f->c;
   const miras__plan *p = c->p;
   const size_t in = (size_t)p->in[0], dv = f->size.out;
-  c->K->fill(c->along, 1e-20f, c->m);
-  c->K->dot_rows(1, c->along, 1, c->net.e, dv, c->net.r, dv, c->m, dv);
+  c->K->fill(c->bound.along, 1e-20f, c->m);
+  c->K->dot_rows(1, c->bound.along, 1, c->net.e, dv, c->net.r, dv, c->m, dv);
   for (unsigned r = threadIdx.x / 32; r < f->size.chunk; r += blockDim.x / 32) {
     const float *const etas = f->size.channel ? c->rows.eta + r * dv : NULL;
     const float eta = etas ? 1 : c->rows.eta[r], yy = f->at.sums[r], dd = f->at.sums[f->rows + r];
@@ -4400,13 +4400,14 @@ static void miras__slabs_bound(const miras__slabs *f) {
     xx = miras__warp_sum(xx), ee = miras__warp_sum(ee);
     first = __fmul_rn(c->inv[0], __fmul_rn(__fmul_rn(eta, xx), dd));
     if (threadIdx.x % 32) continue;
-    c->curve[r] = __fmaf_rn(__fmul_rn(__fmul_rn(c->inv[1], eta), yy), ee, first);
-    c->drift[r] = p->d.step_bound == MIRAS_STEP_BOUND_LAYERS
+    c->bound.curve[r] = __fmaf_rn(__fmul_rn(__fmul_rn(c->inv[1], eta), yy), ee, first);
+    c->bound.drift[r] = p->d.step_bound == MIRAS_STEP_BOUND_LAYERS
                      ? __fdiv_rn(first, sqrtf(dd) * sqrtf(yy) + 1e-20f)
                      : 0;
   }
   __syncthreads();
-  c->K->bound_share(c->share, c->rows.eta, c->along, c->curve, c->drift, p->growth, c->m, c->wide);
+  c->K->bound_share(c->bound.share, c->rows.eta, c->bound.along, c->bound.curve, c->bound.drift,
+                    p->growth, c->m, c->wide);
 }
 
 /* Coefficients: thread j has column j of G and N, one more has a, f and h. Those of the last row go
@@ -5135,11 +5136,11 @@ static void miras__back_bound(const miras__back *f) {
     if (threadIdx.x % 32) continue;
     miras__back_by(f, MIRAS__BY_X)[r] = xx, miras__back_by(f, MIRAS__BY_Y)[r] = yy;
     miras__back_by(f, MIRAS__BY_D1)[r] = dd, miras__back_by(f, MIRAS__BY_D2)[r] = ee;
-    c->along[r] = er;
-    c->curve[r] = curve;
-    c->drift[r] = drift;
-    c->share[r] = er / all;
-    if (!etas) c->rows.eta[r] = eta * c->share[r];
+    c->bound.along[r] = er;
+    c->bound.curve[r] = curve;
+    c->bound.drift[r] = drift;
+    c->bound.share[r] = er / all;
+    if (!etas) c->rows.eta[r] = eta * c->bound.share[r];
   }
   __syncthreads();
 }
@@ -5151,10 +5152,10 @@ static void miras__back_bound_channels(const miras__back *f, unsigned r, const f
   const size_t wide = f->look.size.out, end = (r + 1) * wide;
   const unsigned rows = f->look.rows;
   for (size_t w = r * wide + threadIdx.x % 32; w < end; w += 32) {
-    const float eta = c->rows.eta[w] / c->share[r], x = n->pairs.x[0][w], d = n->d[1][w];
+    const float eta = c->rows.eta[w] / c->bound.share[r], x = n->pairs.x[0][w], d = n->d[1][w];
     n->bx[0][w] = __fmaf_rn(by[r], eta * x, n->bx[0][w]);
     n->bd[1][w] = __fmaf_rn(by[3 * rows + r], eta * d, n->bd[1][w]);
-    c->brows.eta[w] = c->brows.eta[w] * c->share[r] + by[r] / 2 * x * x +
+    c->brows.eta[w] = c->brows.eta[w] * c->bound.share[r] + by[r] / 2 * x * x +
                       by[3 * rows + r] / 2 * d * d;
     c->rows.eta[w] = eta;
   }
@@ -5174,16 +5175,16 @@ static void miras__back_bound_bwd(const miras__back *f) {
     for (size_t w = r * wide[3] + threadIdx.x % 32; w < (r + 1) * wide[3]; w += 32)
       sum = __fmaf_rn(c->brows.eta[w], c->rows.eta[w], sum);
     sum = miras__warp_sum(sum);
-    if (threadIdx.x % 32 == 0) c->line[r] = sum / c->share[r];
+    if (threadIdx.x % 32 == 0) c->line[r] = sum / c->bound.share[r];
   }
   if (channel) __syncthreads();
   for (unsigned r = threadIdx.x; r < m; r += blockDim.x) {
-    const float share = c->share[r], of = c->p->growth;
+    const float share = c->bound.share[r], of = c->p->growth;
     const float J = c->inv[0], L = c->inv[1];
     const float eta = channel ? 1 : c->rows.eta[r] / share;
     const float xx = miras__back_by(f, MIRAS__BY_X)[r], yy = miras__back_by(f, MIRAS__BY_Y)[r];
     const float dd = miras__back_by(f, MIRAS__BY_D1)[r], ee = miras__back_by(f, MIRAS__BY_D2)[r];
-    const float all = c->along[r] * (1 + c->drift[r] / 4) + of * c->curve[r];
+    const float all = c->bound.along[r] * (1 + c->bound.drift[r] / 4) + of * c->bound.curve[r];
     const float bs = channel ? c->line[r] : c->brows.eta[r] * eta, bq = -bs * of * share / all;
     const float bf = -bs * share * share / 4, said = sqrtf(dd), heard = sqrtf(yy);
     const float both = said * heard + 1e-20f;
@@ -5192,7 +5193,7 @@ static void miras__back_bound_bwd(const miras__back *f) {
     const float q = strains ? -J * eta * xx * dd * bf / both / both : 0;
     of_J[0] = __fmaf_rn(first, eta * xx * dd, of_J[0]);
     of_J[1] = __fmaf_rn(bq, eta * yy * ee, of_J[1]);
-    c->along[r] = bs * (of * c->curve[r] / all) / all;
+    c->bound.along[r] = bs * (of * c->bound.curve[r] / all) / all;
     if (!channel) {
       c->brows.eta[r] = c->brows.eta[r] * share + J * first * dd * xx + L * bq * ee * yy;
       c->rows.eta[r] = eta;
@@ -5249,11 +5250,11 @@ static void miras__back_course_bwd(const miras__back *f) {
   if (j < m) {
     float g = 0, n = 0;
     for (unsigned i = m; i-- > j;) {
-      g = __fadd_rn(c->bg[i * ld + j], g);
-      n = __fadd_rn(c->bn[i * ld + j], n);
+      g = __fadd_rn(c->back.bg[i * ld + j], g);
+      n = __fadd_rn(c->back.bn[i * ld + j], n);
       if (theta) n = __fadd_rn(n, g);
       else if (rates) n = __fmaf_rn(c->rate[i], g, n);
-      c->bg[i * ld + j] = g, c->bn[i * ld + j] = n;
+      c->back.bg[i * ld + j] = g, c->back.bn[i * ld + j] = n;
       if (i == j) c->brows.eta[j] = theta || rates ? n : g;
       g = rates ? 0 : __fmul_rn(alpha[i], g);
       if (theta) n = __fmul_rn(theta[i], n);
@@ -5261,9 +5262,9 @@ static void miras__back_course_bwd(const miras__back *f) {
   } else if (j == blockDim.x - 1) {
     float a = 0, by = 0, h = 0;
     for (unsigned i = m; i-- > 0;) {
-      c->ba[i] = a = __fadd_rn(c->ba[i], a);
-      c->bf[i] = by = __fadd_rn(c->bf[i], by);
-      c->bh[i] = h = __fadd_rn(__fadd_rn(c->bh[i], h), by);
+      c->back.ba[i] = a = __fadd_rn(c->back.ba[i], a);
+      c->back.bf[i] = by = __fadd_rn(c->back.bf[i], by);
+      c->back.bh[i] = h = __fadd_rn(__fadd_rn(c->back.bh[i], h), by);
       a = __fmul_rn(alpha[i], a), by = __fmul_rn(alpha[i], by);
       if (theta) h = __fmul_rn(theta[i], h);
     }
@@ -5273,15 +5274,15 @@ static void miras__back_course_bwd(const miras__back *f) {
     const size_t before = (i ? i - 1 : 0) * ld, own = i * ld;
     float g = 0, n = 0, rho = 0;
     for (unsigned k = lane; k <= i; k += 32) {
-      if (k < i && !rates) g = __fmaf_rn(c->g[before + k], c->bg[own + k], g);
-      if (k < i && theta) n = __fmaf_rn(c->n[before + k], c->bn[own + k], n);
-      if (rates) rho = __fmaf_rn(c->n[own + k], c->bg[own + k], rho);
+      if (k < i && !rates) g = __fmaf_rn(c->g[before + k], c->back.bg[own + k], g);
+      if (k < i && theta) n = __fmaf_rn(c->n[before + k], c->back.bn[own + k], n);
+      if (rates) rho = __fmaf_rn(c->n[own + k], c->back.bg[own + k], rho);
     }
     g = miras__warp_sum(g), n = miras__warp_sum(n), rho = miras__warp_sum(rho);
     if (lane) continue;
-    g = __fmaf_rn(i ? c->ca[i - 1] : 1, c->ba[i], g);
-    c->brows.alpha[i] = theta && i ? __fmaf_rn(c->cf[i - 1], c->bf[i], g) : g;
-    if (theta) c->brows.theta[i] = __fmaf_rn(i ? c->ch[i - 1] : 1, c->bh[i], n);
+    g = __fmaf_rn(i ? c->ca[i - 1] : 1, c->back.ba[i], g);
+    c->brows.alpha[i] = theta && i ? __fmaf_rn(c->cf[i - 1], c->back.bf[i], g) : g;
+    if (theta) c->brows.theta[i] = __fmaf_rn(i ? c->ch[i - 1] : 1, c->back.bh[i], n);
     if (rates && c->call->g->rho && c->slope[i] > 0)
       c->call->g->rho[i] = __fmaf_rn(c->slope[i], rho, c->call->g->rho[i]);
   }
@@ -5429,7 +5430,7 @@ static void miras__back_tile(const miras__back *f, const float *x, const float *
       const int in = t < m && j + e <= t;
       const float value = in ? k ? -x[own] : __fmul_rn(c->inv[1], x[own]) : 0;
       p[e] = in ? __fmul_rn(c->g[own], value) : 0;
-      if (in && k) c->bg[own] = __fmaf_rn(value, k[own], c->bg[own]);
+      if (in && k) c->back.bg[own] = __fmaf_rn(value, k[own], c->back.bg[own]);
     }
     miras__side_put<P>(&f->at.tile[MIRAS__BACK_P2], t, j, p[0], p[1]);
   }
@@ -5485,9 +5486,9 @@ __device__ __noinline__ void miras__back_looks(const miras__back *f, unsigned fr
       if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= n) continue;
       left = l->c->ca[at], init = __fmul_rn(l->c->inv[1], K_OF(h)[e]);
       z = __fsub_rn(K_OF(c)[e], init);
-      l->c->mixed[at] = from ? __fadd_rn(l->c->mixed[at], z) : z;
+      l->c->back.mixed[at] = from ? __fadd_rn(l->c->back.mixed[at], z) : z;
       if (l->size.linked)
-        l->c->live[at] = from ? __fadd_rn(l->c->live[at], K_OF(h)[e]) : K_OF(h)[e];
+        l->c->back.live[at] = from ? __fadd_rn(l->c->back.live[at], K_OF(h)[e]) : K_OF(h)[e];
       if (!normed) continue;
       z = __fmaf_rn(left, K_OF(c)[e], __fmul_rn(__fsub_rn(1, left), init));
       l->c->query.z[1][at] = from ? __fadd_rn(l->c->query.z[1][at], z) : z;
@@ -5657,35 +5658,35 @@ template <int P> static void miras__back_answers(const miras__back *f, size_t to
       miras__back_meet<P>(f, s.z[1], (unsigned)dv, 0, MIRAS__BACK_D2, -1);
       __syncthreads();
     }
-    n->answer->fwd(n, &s, c->dz, dv);
+    n->answer->fwd(n, &s, c->back.dz, dv);
   }
   if (n->answer->params) n->answer->params(n, &s, bo, call->lddy);
-  n->answer->bwd(n, &s, c->dz, bo, call->lddy);
-  c->K->fill(c->dz + m * dv, 0, (c->m - m) * dv);
+  n->answer->bwd(n, &s, c->back.dz, bo, call->lddy);
+  c->K->fill(c->back.dz + m * dv, 0, (c->m - m) * dv);
   if (live && channel) {
     const miras__side *tile = f->at.tile;
     const unsigned rows = (unsigned)m, wide = l->size.out;
     float sum = 0;
-    miras__slabs_gated<P>(&tile[MIRAS__BACK_U2], rows, wide, c->dz, c->ca, 0);
-    if (c->init) miras__slabs_gated<P>(&tile[MIRAS__BACK_HU2], rows, wide, c->dz, c->ca, 1);
+    miras__slabs_gated<P>(&tile[MIRAS__BACK_U2], rows, wide, c->back.dz, c->ca, 0);
+    if (c->init) miras__slabs_gated<P>(&tile[MIRAS__BACK_HU2], rows, wide, c->back.dz, c->ca, 1);
     for (unsigned at = threadIdx.x; l->size.linked && at < rows * wide; at += blockDim.x)
-      sum = __fmaf_rn(__fmul_rn(c->dz[at], __fsub_rn(1, c->ca[at])), c->live[at], sum);
+      sum = __fmaf_rn(__fmul_rn(c->back.dz[at], __fsub_rn(1, c->ca[at])), c->back.live[at], sum);
     miras__back_number(f, 1, sum);
-    miras__slabs_met(l, c->dz, c->live_d, c->bp);
+    miras__slabs_met(l, c->back.dz, c->live_d, c->back.bp);
     __syncthreads();
-    miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P2], c->bp, NULL, -c->inv[1]);
-    miras__back_factor(f, 1, c->kq[1], c->bp, NULL);
+    miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P2], c->back.bp, NULL, -c->inv[1]);
+    miras__back_factor(f, 1, c->kq[1], c->back.bp, NULL);
     return;
   }
-  miras__back_fill<P>(&f->at.tile[MIRAS__BACK_U2], c->dz, dv, (unsigned)m, (unsigned)dv);
+  miras__back_fill<P>(&f->at.tile[MIRAS__BACK_U2], c->back.dz, dv, (unsigned)m, (unsigned)dv);
   __syncthreads();
   if (!live) return;
   miras__back_meet<P>(f, n->bd[1], (unsigned)dv, 1, MIRAS__BACK_U2, -1);
   __syncthreads();
-  miras__back_scores<P>(f, c->bp, 0, MIRAS__BACK_U2, MIRAS__BACK_D2, NULL);
+  miras__back_scores<P>(f, c->back.bp, 0, MIRAS__BACK_U2, MIRAS__BACK_D2, NULL);
   __syncthreads();
-  miras__back_factor(f, 1, c->bp, c->kq[1], c->g);
-  miras__back_tile<P>(f, c->bp, c->kq[1]);
+  miras__back_factor(f, 1, c->back.bp, c->kq[1], c->g);
+  miras__back_tile<P>(f, c->back.bp, c->kq[1]);
 }
 
 /* bu_1 of a slab, and by without what the anchor adds. */
@@ -5903,18 +5904,18 @@ static void miras__back_coefficients(const miras__back *f) {
         }
       }
     }
-    c->ba[r] = __fadd_rn(c->ba[r], __fsub_rn(all[MIRAS__BY_A], all[MIRAS__BY_INIT]));
-    c->bf[r] = __fadd_rn(c->bf[r], all[MIRAS__BY_F]);
+    c->back.ba[r] = __fadd_rn(c->back.ba[r], __fsub_rn(all[MIRAS__BY_A], all[MIRAS__BY_INIT]));
+    c->back.bf[r] = __fadd_rn(c->back.bf[r], all[MIRAS__BY_F]);
     if (c->ends) {
       const size_t last = (m - 1) * c->p->chunk_pairs + r;
-      c->bg[last] = __fsub_rn(c->bg[last], all[MIRAS__BY_G]);
-      if (c->s) c->bn[last] = __fsub_rn(c->bn[last], all[MIRAS__BY_N]);
+      c->back.bg[last] = __fsub_rn(c->back.bg[last], all[MIRAS__BY_G]);
+      if (c->s) c->back.bn[last] = __fsub_rn(c->back.bn[last], all[MIRAS__BY_N]);
     }
     if (r + 1 < m || !c->ends) continue;
     for (unsigned warp = 0; warp < 8; warp++) {
-      c->ba[r] = __fadd_rn(c->ba[r], f->at.whole[warp]);
-      c->bf[r] = __fadd_rn(c->bf[r], f->at.whole[8 + warp]);
-      c->bh[r] = __fadd_rn(c->bh[r], f->at.whole[16 + warp]);
+      c->back.ba[r] = __fadd_rn(c->back.ba[r], f->at.whole[warp]);
+      c->back.bf[r] = __fadd_rn(c->back.bf[r], f->at.whole[8 + warp]);
+      c->back.bh[r] = __fadd_rn(c->back.bh[r], f->at.whole[16 + warp]);
     }
   }
   for (int layer = 0; layer < 2; layer++) miras__back_number(f, layer, number[layer]);
@@ -5948,7 +5949,7 @@ __device__ __noinline__ void miras__back_asked(const miras__back *f, unsigned fr
       float left, init;
       if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= n) continue;
       left = k->ca[at], init = __fmul_rn(k->inv[0], K_OF(h)[e]);
-      k->ba[at] = __fmaf_rn(__fsub_rn(K_OF(c)[e], init), k->query.x[0][at], k->ba[at]);
+      k->back.ba[at] = __fmaf_rn(__fsub_rn(K_OF(c)[e], init), k->query.x[0][at], k->back.ba[at]);
       bq[at] = __fmaf_rn(left, K_OF(c)[e], __fmaf_rn(__fsub_rn(1, left), init, bq[at]));
       number = __fmaf_rn(__fmul_rn(__fsub_rn(1, left), K_OF(h)[e]), k->query.x[0][at], number);
     }
@@ -6052,9 +6053,10 @@ static void miras__back_gate(const miras__back *f, unsigned w, float b) {
     K_ALL for (size_t k = 0; k < EACH; k++) {
       const size_t t = end - 1 - k, at = t * n + w;
       if (k >= end) continue;
-      by[k] = f->look.live ? __fmaf_rn(c->dz[at], c->mixed[at], c->ba[at]) : c->ba[at];
+      by[k] = c->back.ba[at];
+      if (f->look.live) by[k] = __fmaf_rn(c->back.dz[at], c->back.mixed[at], by[k]);
       alpha[k] = c->rows.alpha[at], before[k] = t ? c->ca[at - n] : 1;
-      to[k] = __fadd_rn(c->brows.alpha[at], c->live[at]);
+      to[k] = __fadd_rn(c->brows.alpha[at], c->back.live[at]);
       eta[k] = __fadd_rn(c->brows.eta[at], c->left[at]);
     }
     K_ALL for (size_t k = 0; k < EACH; k++) {
@@ -6076,17 +6078,17 @@ __device__ __noinline__ void miras__back_channels(const miras__back *f, float *b
   const miras__net *n = &c->net;
   const unsigned m = (unsigned)c->m, wide = f->look.size.out, across = f->look.size.wide / 16;
   const int live = f->look.live;
-  if (live) miras__back_factor(f, 0, c->bp, c->kq[0], NULL);
-  c->K->fill(c->live, 0, m * (size_t)wide);
+  if (live) miras__back_factor(f, 0, c->back.bp, c->kq[0], NULL);
+  c->K->fill(c->back.live, 0, m * (size_t)wide);
   c->K->fill(c->left, 0, m * (size_t)wide);
   for (unsigned at = threadIdx.x; at < 2 * wide; at += blockDim.x) {
     const int in = at < wide;
     miras__back_rows s;
     s.x = in ? n->pairs.x[0] : n->d[1], s.written = in ? c->live_y : c->live_d;
-    s.asked = in ? c->query.x[0] : c->dz, s.met = !live ? NULL : in ? c->bp : c->kq[1];
-    s.left = in ? n->t1 : n->t2, s.live = in ? c->blive_y : c->blive_d;
+    s.asked = in ? c->query.x[0] : c->back.dz, s.met = !live ? NULL : in ? c->back.bp : c->kq[1];
+    s.left = in ? n->t1 : n->t2, s.live = in ? c->back.blive_y : c->back.blive_d;
     s.bx = in ? n->bx[0] : n->bd[1], s.beta = in ? c->brows.eta : c->left;
-    s.balpha = in ? c->brows.alpha : c->live, s.basked = in && live ? bq : NULL;
+    s.balpha = in ? c->brows.alpha : c->back.live, s.basked = in && live ? bq : NULL;
     miras__back_run(f, &s, at % wide);
   }
   __syncthreads();
@@ -6114,8 +6116,8 @@ __device__ __noinline__ void miras__back_slab_of(const miras__back *f, unsigned 
     miras__back_folds(f, 0, from, channel ? NULL : c->net.pairs.x[0], in, in);
   const miras__terms second = miras__back_folds(f, 1, from, channel ? NULL : c->net.d[1], out, out);
   const miras__terms reads = miras__back_reads(f, 0, from, c->query.x[0], in, in);
-  float *const bx = channel ? c->blive_y : c->net.bx[0];
-  float *const bd = channel ? c->blive_d : c->net.bd[1];
+  float *const bx = channel ? c->back.blive_y : c->net.bx[0];
+  float *const bd = channel ? c->back.blive_d : c->net.bd[1];
   if (f->folds) {
     miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
     miras__back_slab<P>(f, MIRAS__BACK_D1, c->net.d[0], l->size.mid_out, from);
@@ -6132,7 +6134,7 @@ __device__ __noinline__ void miras__back_slab_of(const miras__back *f, unsigned 
   else if (f->asks)
     miras__back_add<P, MIRAS__EITHER_TURNED>(f, &reads, &tile[MIRAS__BACK_U1], w, bq, in);
   if (f->folds) miras__back_gradient<P>(f, from, w);
-  if (live) miras__back_scores<P>(f, c->bp, from > 0, MIRAS__BACK_U1, MIRAS__BACK_D1, NULL);
+  if (live) miras__back_scores<P>(f, c->back.bp, from > 0, MIRAS__BACK_U1, MIRAS__BACK_D1, NULL);
   miras__back_weights<P>(f, 1, from, w);
   __syncthreads();
   miras__back_weights<P>(f, 0, from, w);
@@ -6185,7 +6187,7 @@ static void miras__back_folded(const miras__back *f, int layer, unsigned from, u
   const size_t last = (c->m - 1) * (channel ? l->size.out : 1);
   const int momentum = l->side[layer][2].p != NULL;
   const float by = momentum ? c->cf[c->m - 1] : 0;
-  float *const to = c->ac + (a.p - c->a);
+  float *const to = c->back.ac + (a.p - c->a);
   const unsigned rows = layer ? w : f->at.tile[MIRAS__BACK_X].columns;
   const unsigned columns = layer ? f->at.tile[MIRAS__BACK_D2].columns : w;
   miras__share s;
@@ -6217,7 +6219,7 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
   const unsigned reads = (unsigned)c->reads;
   miras__side nearby[2];
   unsigned from;
-  if (!c->kept) {
+  if (!c->back.kept) {
     K_SLABS {
       const unsigned w = K_WIDE;
       miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
@@ -6226,32 +6228,32 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
       for (int i = 0; i < 2; i++) miras__back_folded<P>(f, i, from, w);
       __syncthreads();
     }
-    miras__span_close(c, c->wc, c->ac, NULL, c->a, c->line);
+    miras__span_close(c, c->back.wc, c->back.ac, NULL, c->a, c->line);
   }
-  c->K->fill(c->bwc, 0, p->weights);
+  c->K->fill(c->back.bwc, 0, p->weights);
   for (int i = 0; i < 2; i++) {
     nearby[i] = f->at.weights[i];
     f->at.weights[i].tile = NULL;
-    l->side[i][0].p = c->wc + p->offset[i], f->cw[i].p = c->bwc + p->offset[i];
+    l->side[i][0].p = c->back.wc + p->offset[i], f->cw[i].p = c->back.bwc + p->offset[i];
   }
   miras__back_alone<P>(f, c->token + reads, 1);
   for (int i = 0; i < 2; i++) {
     f->at.weights[i] = nearby[i];
-    l->side[i][0].p = c->w + p->offset[i], f->cw[i].p = c->bw + p->offset[i];
+    l->side[i][0].p = c->w + p->offset[i], f->cw[i].p = c->back.bw + p->offset[i];
   }
   l->reads = reads;
-  miras__span_close_bwd(c, c->state, NULL);
+  miras__span_close_bwd(c, c->back.state, NULL);
 }
 
 /* bW_0 goes through the link to bA, with what there is for the link's number. */
 static void miras__back_linked(const miras__back *f) {
   miras__chunk *const c = f->look.c;
-  const miras__link link = miras__anchor_link(c, c->bw, c->state);
+  const miras__link link = miras__anchor_link(c, c->back.bw, c->back.state);
   for (unsigned i = threadIdx.x; i < 2; i += blockDim.x) {
     float sum = 0;
     for (unsigned warp = 0; warp < 8; warp++)
       sum = __fadd_rn(sum, f->at.whole[24 + 8 * i + warp]);
-    c->binv[i] = sum;
+    c->back.binv[i] = sum;
   }
   __syncthreads();
   miras__links(&link, c->retain->link_bwd);
@@ -6373,11 +6375,11 @@ __device__ __noinline__ void miras__back_chunk(miras__back *f, size_t t, unsigne
   float *const bq = c->net.t3;
   unsigned from;
   miras__back_again<P>(f, t, m);
-  K->fill(c->bg, 0, c->added);
+  K->fill(c->back.bg, 0, c->back.added);
   K->fill(c->net.bx[0], 0, m * (size_t)in);
   K->fill(c->net.bd[1], 0, m * (size_t)out);
   K->fill(f->at.whole, 0, 40);
-  if (l->size.linked) K->fill(c->bw, 0, c->p->weights);
+  if (l->size.linked) K->fill(c->back.bw, 0, c->p->weights);
   if (c->closing) miras__back_closing<P>(f);
   f->folds = 1, f->asks = l->live;
   if (l->live) {
@@ -6390,8 +6392,8 @@ __device__ __noinline__ void miras__back_chunk(miras__back *f, size_t t, unsigne
     miras__back_channels<P>(f, bq);
   } else {
     if (l->live) {
-      miras__back_factor(f, 0, c->bp, c->kq[0], c->g);
-      miras__back_tile<P>(f, c->bp, c->kq[0]);
+      miras__back_factor(f, 0, c->back.bp, c->kq[0], c->g);
+      miras__back_tile<P>(f, c->back.bp, c->kq[0]);
       miras__back_meet<P>(f, bq, in, 0, MIRAS__BACK_X, 1);
       miras__back_meet<P>(f, c->net.bx[0], in, 1, MIRAS__BACK_Q, 1);
     }
@@ -6401,7 +6403,7 @@ __device__ __noinline__ void miras__back_chunk(miras__back *f, size_t t, unsigne
   else miras__back_alone<P>(f, t, l->reads);
   if (!l->size.channel) miras__back_course_bwd(f);
   if (c->p->d.step_bound) miras__back_bound_bwd(f);
-  c->net.balong = c->p->d.step_bound ? c->along : NULL;
+  c->net.balong = c->p->d.step_bound ? c->bound.along : NULL;
   K_SLABS {
     miras__back_bend<P>(f, from, K_WIDE);
     miras__back_through<P, MIRAS__EITHER>(f, 1, from, K_WIDE, c->net.bd[1], out);
@@ -6458,7 +6460,7 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
     f->ca[l] = miras__side_floats(size->nearby & 1 ? f->at.w[l] : ca + at,
                                   size->nearby & 1 ? out + 4 : out, in, out);
     f->cs[l] = miras__side_floats(miras__at(cs, at), out, in, out);
-    f->cw[l] = size->linked ? miras__side_floats(c->bw + at, out, in, out) : f->ca[l];
+    f->cw[l] = size->linked ? miras__side_floats(c->back.bw + at, out, in, out) : f->ca[l];
     f->init[l] = c->init ? call->dinit + at : NULL;
     f->look.side[l][1] = miras__side_floats(miras__at(c->init, at), out, in, out);
   }
@@ -6633,8 +6635,8 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
 
 /* Column j [rows] of a state at `from`, lines ld apart; HALF: of half_state. */
 template <int N, int HALF>
-__device__ __forceinline__ void miras__run_column(float (&s)[N], const float *from, unsigned rows,
-                                                  unsigned ld, size_t j) {
+__device__ static inline void miras__run_column(float (&s)[N], const float *from, unsigned rows,
+                                                unsigned ld, size_t j) {
   if (HALF) {
     const unsigned *const words = (const unsigned *)(const void *)from + j / 2;
     K_ALL for (unsigned r = 0; r < N; r++)
@@ -6650,8 +6652,8 @@ __device__ __forceinline__ void miras__run_column(float (&s)[N], const float *fr
 }
 
 /* The key x and the query q become those of one length, as miras__feature_fwd has them. */
-__device__ __forceinline__ void miras__run_lengths(const miras__call *run, float *x, float *q,
-                                                   size_t n) {
+__device__ static inline void miras__run_lengths(const miras__call *run, float *x, float *q,
+                                                 size_t n) {
   const float length = run->p->map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
   const float kx = length / sqrtf(run->K->dot(x, x, n) + MIRAS__LENGTH_EPS);
   const float kq = length / sqrtf(run->K->dot(q, q, n) + MIRAS__LENGTH_EPS);

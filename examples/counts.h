@@ -119,9 +119,11 @@ static counts *counts_open(int slots, float trust, char *why, size_t why_size) {
     k->mixer[i] = miras_memory_open(&d, NULL, why, why_size);
     if (!k->place || !k->table[i] || !k->mixer[i] ||
         miras_memory_set(k->mixer[i], 0, 0, "init.W", weights, why, why_size) != MIRAS_OK)
-      return counts_close(k), NULL;
+      break;
   }
-  return k;
+  if (i == COUNTS_ORDERS) return k;
+  counts_close(k);
+  return NULL;
 }
 
 static void counts_slot_learn(counts_slot *s, int bit, int most) {
