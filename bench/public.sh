@@ -7,8 +7,8 @@
 #
 #   events   MovieLens-100k in the order of time: will a user like a film? (bench/events.c)
 #   series   ETTh1, seven columns by the hour, 1 and 24 hours ahead (examples/forecast.c)
-#   text     the keyboard's users by a coder that has read the corpus (bench/ppmd.py): what
-#            bench/jobs.sh measures on the same texts stands beside it
+#   text     the keyboard's users by a model of 1,500 steps whose head learns, alone and with counts,
+#            and by a coder that has read the same corpus (bench/ppmd.py)
 #   coder    eight kinds of text, of each up to 200,000 bytes, by examples/zip.c, by what examples/
 #            lm.c has read before (novels, in English), PPMd and xz
 #
@@ -43,8 +43,13 @@ ppmd_here() {
 }
 
 text() {
-  heading "A user's text: PPMd"
+  heading "A user's text"
   sh examples/data.sh keyboard "$folder" >&2
+  build examples/keyboard
+  [ -s "$folder/short.safetensors" ] ||
+    (cd "$folder" && ./keyboard train corpus.txt --steps 1500 --model short.safetensors >&2)
+  (cd "$folder" && table ./keyboard bible.txt shakespeare.txt readme.txt heldout.txt \
+    --corpus corpus.txt --model short.safetensors)
   ppmd_here
   "$folder/python/bin/python" bench/ppmd.py "$folder/corpus.txt" "$folder/bible.txt" \
     "$folder/shakespeare.txt" "$folder/readme.txt" "$folder/heldout.txt"
