@@ -4,8 +4,8 @@
 # shellcheck shell=sh disable=SC2154,SC2086 # run.sh's variables; flags are several words
 
 # What combines is the library's to say: bench/table.md holds the answer of this program.
-combinations() {   # the library
-  $gcc -std=c99 -O1 -DMIRAS_TEST_LINKED -DMIRAS_TEST_NO_CMOCKA tests/test_framework.c "$1" \
+combinations() {
+  $gcc -std=c99 -O1 -DMIRAS_TEST_LINKED -DMIRAS_TEST_NO_CMOCKA tests/test_framework.c "$object" \
     -o "$build/bin/table" -lm -lpthread && "$build/bin/table" --table >"$build/table" &&
     sed -n '/^<!-- combinations -->/,/^<!-- end of combinations -->/p' bench/table.md |
     sed '1d;$d' | diff - "$build/table"
@@ -44,7 +44,7 @@ smoke() {
   [ $status = 0 ] && mv "$build/part_$tag" "$build/$tag"
 }
 strict() {   # tag, runner, compiler, flags: the same with MIRAS_STRICT
-  tag=smoke_strict_$1 runner=$2
+  tag=smoke_$1 runner=$2
   shift 2
   smoke "$tag" "$runner" "$@" -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512 tests/smoke.c
 }
@@ -303,9 +303,11 @@ cpp() {
   done
 }
 cpp_example() {
-  g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/cpp/example.cpp \
-    -o "$build/bin/cpp_example" && "$build/bin/cpp_example" >"$build/cpp.txt" &&
-    cat "$build/cpp.txt" && grep -qx 'coral is 1.00 0.50 0.31' "$build/cpp.txt" &&
+  set -- g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror examples/cpp/example.cpp
+  "$@" -DMIRAS_NO_SIMD -fsyntax-only &&
+    "$@" -DMIRAS__IMPLEMENTED "$object" -o "$build/bin/cpp_example" -lm -lpthread &&
+    "$build/bin/cpp_example" >"$build/cpp.txt" && cat "$build/cpp.txt" &&
+    grep -qx 'coral is 1.00 0.50 0.31' "$build/cpp.txt" &&
     grep -qx 'refused: key_dim is 5000; it must lie in 1..4096' "$build/cpp.txt" &&
     awk '/^said/ {n++; e = $2 - $4; sum += e * e} END {exit !(n == 4 && sum / n < 0.05)}' \
       "$build/cpp.txt"
@@ -480,51 +482,53 @@ soak() {
     $limit "$build/bin/soak" --quick --writes 3000
 }
 
-example() {   # name, level, without which vectors: those that train are worth the kernels of AVX2
-  $gcc "$2" "-DMIRAS_NO_${3:-SIMD}" "examples/$1.c" -o "$build/bin/$1$2" -lm -lpthread
+# linked NAME [PROGRAM]: an example whose library is $object. The one command that it promises is
+# among the rows that compile.
+linked() {
+  grep -q '^#define MIRAS_IMPLEMENTATION' "examples/$1.c" &&
+    $gcc -O1 -Wall -Wextra -Werror -DMIRAS__IMPLEMENTED -include limits.h -include stdlib.h \
+      "examples/$1.c" "$object" -o "$build/bin/${2:-$1}" -lm -lpthread
 }
 lm_files() {
-  example lm -O1 AVX512 && sh tests/test_lm.sh "$build/bin/lm-O1"
+  linked lm && sh tests/test_lm.sh "$build/bin/lm"
 }
 npc_learns() {
   $gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/npc.c \
     -o "$build/bin/npc" -lm && sh tests/test_npc.sh "$build/bin/npc"
 }
 watches() {
-  example anomaly -O1 && sh tests/test_anomaly.sh "$build/bin/anomaly-O1"
+  linked anomaly && sh tests/test_anomaly.sh "$build/bin/anomaly"
 }
 foresees() {
-  example forecast -O1 AVX512 && sh tests/test_forecast.sh "$build/bin/forecast-O1"
+  linked forecast && sh tests/test_forecast.sh "$build/bin/forecast"
 }
 types() {
-  example keyboard -O1 AVX512 && sh tests/test_keyboard.sh "$build/bin/keyboard-O1"
+  linked keyboard && sh tests/test_keyboard.sh "$build/bin/keyboard"
 }
-zips() {   # what vectors compress, plain C reads; damage is said
-  for how in -DMIRAS_NO_AVX512 -DMIRAS_NO_SIMD; do
-    $gcc -O1 -Wall -Wextra -Werror $how examples/zip.c -o "$build/bin/zip$how" -lm || return 1
-  done
+zips() {   # a library of vectors: what it compresses, $object reads, in plain C; damage is said
+  linked zip zip-plain && object=$1 && linked zip zip-vectors || return 1
   head -c 5000 README.md >"$build/page" && cd "$build" || return 1
-  $limit bin/zip-DMIRAS_NO_AVX512 c page page.z --train 320 &&
-    $limit bin/zip-DMIRAS_NO_SIMD c page page.plain --train 320 && cmp page.z page.plain &&
-    $limit bin/zip-DMIRAS_NO_SIMD d page.z page.back && cmp page page.back || return 1
+  $limit bin/zip-vectors c page page.z --train 320 &&
+    $limit bin/zip-plain c page page.plain --train 320 && cmp page.z page.plain &&
+    $limit bin/zip-plain d page.z page.back && cmp page page.back || return 1
   ls -l page page.z
   [ "$(wc -c <page.z)" -lt 2300 ] || return 1
   head -c 1500 page.z >page.short
   { cat page.z | tr 'a' 'b'; } >page.other
   { cat page.z && echo more; } >page.long
   for bad in page page.short page.other page.long; do
-    bin/zip-DMIRAS_NO_SIMD d $bad page.bad 2>said && return 1
+    bin/zip-plain d $bad page.bad 2>said && return 1
     cat said
     grep -q "damaged\|not what zip" said || return 1
   done
   for bad in '--train x' '--train 64x' '--train 100' '--train 16384' --train --trian; do
-    bin/zip-DMIRAS_NO_SIMD page $bad >said 2>&1
+    bin/zip-plain page $bad >said 2>&1
     [ $? = 2 ] && grep -qe --tr said || { echo "$bad"; return 1; }
   done
-  bin/zip-DMIRAS_NO_SIMD --help >said && grep -qe '--train N' said
+  bin/zip-plain --help >said && grep -qe '--train N' said
 }
 run_others() {
-  example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
+  linked run && linked lm lm_of_run && sh tests/test_run.sh "$build/bin/run" "$build/bin/lm_of_run"
 }
 
 # A source distribution of the Python package builds elsewhere, by wheel.sh into a wheel, and what

@@ -26,6 +26,12 @@ object_of() {   # label: the library of tests with these flags
 object_row() {   # object, compiler, flags: it is built before other jobs
   echo "$2 -std=c99 $strict_c $3 -c tests/object.c -o '$1'" >"$1.sh"
 }
+linked_row() {   # name, needs, flags, command: what it builds finds the library of these in $object
+  object=$(object_of "$gcc $3")
+  job "$1" "$2" "object='$object' && $4" && object_row "$object" "$gcc" "$3"
+}
+plain='-O2 -DMIRAS_NO_SIMD'
+[ "$mode" != quick ] || plain='-O1 -DMIRAS_NO_SIMD'
 test_row() {   # needs, compiler, test, label, flags, libraries
   object=
   case " $linked " in *" $3 "*) object=$(object_of "$4") ;; esac
@@ -197,9 +203,7 @@ tests/test_encoders.c -o '$build/bin/arm_encoders' -lm && $qemu '$build/bin/arm_
 job 'clang for AArch64: no warning' 'all clang aarch64' "clang --target=aarch64-linux-gnu -std=c99 \
 $strict_c -isystem /usr/aarch64-linux-gnu/include -fsyntax-only tests/object.c"
 
-object=$(object_of "$gcc -O2 -DMIRAS_NO_SIMD")
-job 'bench/table.md: what combines' all "combinations '$object'" &&
-  object_row "$object" "$gcc" '-O2 -DMIRAS_NO_SIMD'
+linked_row 'bench/table.md: what combines' all "$plain" combinations
 
 # Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
 job "fuzz_files: $gcc -O2" all "$gcc -std=c99 $strict_c -O2 tests/fuzz_files.c \
@@ -238,13 +242,19 @@ done
 # looks at. s390x keeps its numbers the other way round. GNU C, because its float arithmetic is
 # floats' there.
 strict_row() {   # needs, name, how it is run, compiler, flags
-  job "strict: $4 $5" "$1" "strict $2 '$3' $4 -std=gnu99 $5"
+  job "strict: $4 $5" "$1" "strict strict_$2 '$3' $4 -std=gnu99 $5"
+}
+strict_flags='-std=gnu99 -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512'
+strict_linked() {   # needs, name, flags: of a library that examples/zip.c has too
+  linked_row "strict: $gcc $3" "$1" "$strict_flags $3" \
+    "smoke smoke_strict_$2 '' $gcc $strict_flags $3 -DMIRAS_TEST_LINKED tests/smoke.c \$object \
+-lpthread"
 }
 job 'strict: the command of README.md' all strict_command
 job 'strict: what is refused, what is called' all strict_refuses
 job 'strict: clang -ffp-contract=fast, -freciprocal-math' 'all clang x86' strict_clang
-strict_row '' plain '' "$gcc" -DMIRAS_NO_SIMD
-strict_row all vectors '' "$gcc" -march=native
+strict_linked '' plain -DMIRAS_NO_SIMD
+strict_linked all vectors -march=native
 strict_row 'all clang' clang '' clang ''
 strict_row 'all tcc' tcc '' tcc ''
 strict_row 'all aarch64' neon "$qemu" aarch64-linux-gnu-gcc '-static -march=armv8.2-a+fp16'
@@ -332,7 +342,7 @@ cpp_row() {   # needs, C++ compiler, C compiler, label, flags: of a library that
 cpp_row 'all g++-asan' g++ "$gcc" "$gcc -O2 -DMIRAS_NO_SIMD" '-O2 -DMIRAS_NO_SIMD'
 label='clang -O1 -DMIRAS_NO_SIMD, address and undefined sanitizers'
 cpp_row 'all clang-asan clang++-asan' clang++ clang "$label" "$sane -O1 -DMIRAS_NO_SIMD"
-job 'examples/cpp: its example' 'all g++' cpp_example
+linked_row 'examples/cpp: its example' 'all g++' "$plain" cpp_example
 shared_row() {   # name, needs, command: over the shared library, which is built once
   job "$1" "$2" "LD_LIBRARY_PATH='$build/bin' && export LD_LIBRARY_PATH && $3" &&
     echo "$gcc -std=c99 $strict_c -O1 -DMIRAS_NO_SIMD -shared -fPIC -fvisibility=hidden \
@@ -408,13 +418,16 @@ done
 job 'bench/evidence.py: every question is asked' python3 evidence
 group=
 job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
-job 'examples/lm.c: its files' all lm_files
-job 'examples/run.c: models of others' all run_others
-job 'examples/zip.c: other arithmetic, same bytes' all zips
+linked_row 'examples/lm.c: its files' all -O2 lm_files
+linked_row 'examples/run.c: models of others' all "$plain" run_others
+vectors_object=$(object_of "$gcc $strict_flags -march=native")
+linked_row 'examples/zip.c: other arithmetic, same bytes' all "$strict_flags -DMIRAS_NO_SIMD" \
+  "zips '$vectors_object'" && object_row "$vectors_object" "$gcc" "$strict_flags -march=native"
 job 'examples/npc.c: a character of invented players' all npc_learns
-job 'examples/keyboard.c: bits, keys, states' all types
-job 'examples/anomaly.c: forecasts, alarms, refusals' '' watches
-job 'examples/forecast.c: networks, lines, fans, refusals' all foresees
-job 'examples/lm_mpi.c: processes learn as one' 'all mpi' 'sh tests/test_mpi.sh'
+linked_row 'examples/keyboard.c: bits, keys, states' all -O2 types
+linked_row 'examples/anomaly.c: forecasts, alarms, refusals' '' "$plain" watches
+linked_row 'examples/forecast.c: networks, lines, fans, refusals' all -O2 foresees
+linked_row 'examples/lm_mpi.c: processes learn as one' 'all mpi' -O2 \
+  'sh tests/test_mpi.sh "$object"'
 job 'examples/python: installs, pytest' 'all python3' python_door
 job 'examples/web: the page learns' 'all emcc node' web_page
