@@ -81,8 +81,9 @@ strict_command() {   # README.md and the head of smoke.c have a command that pri
     echo "$line" && grep -qF "\`$line\`" README.md || return 1
   done
 }
-smoke_neon() {
-  smoke smoke_arm "$qemu" aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static tests/smoke.c &&
+smoke_neon() {   # the library
+  smoke smoke_arm "$qemu" aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static \
+    -DMIRAS_TEST_LINKED tests/smoke.c "$1" &&
     grep -q 'isa neon' "$build/smoke_arm"
 }
 

@@ -121,10 +121,13 @@ group=
 
 # NEON, emulated. What memories compute with these kernels, smoke compares with AVX, bit for bit.
 arm='aarch64-linux-gnu-gcc'
+arm_object=$(object_of "$arm -O2")
 job "test_kernels: $arm -O2, NEON under qemu" 'all aarch64' "$arm -std=c99 $strict_c -O2 -static \
--DMIRAS_STATIC $(share test_kernels 60) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c \
--o '$build/bin/arm_kernels' -lm -lpthread && $limit $qemu '$build/bin/arm_kernels'"
-job "smoke: $arm -O2, NEON under qemu" 'all aarch64' smoke_neon
+-DMIRAS_TEST_LINKED $(share test_kernels 60) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c \
+'$arm_object' -o '$build/bin/arm_kernels' -lm -lpthread && $limit $qemu '$build/bin/arm_kernels'" &&
+  object_row "$arm_object" "$arm" -O2
+job "smoke: $arm -O2, NEON under qemu" 'all aarch64' "smoke_neon '$arm_object'" &&
+  object_row "$arm_object" "$arm" -O2
 
 # Address and undefined behaviour: of vectors, whose over-reads guard pages and exact buffers would
 # show, addresses, by gcc, which needs a third of clang's time for them (of AVX-512 the guard pages
@@ -223,20 +226,29 @@ smoke_linked() {   # needs, kind, compiler, flags: of a test whose library is an
 }
 smoke_row all simd "$gcc" '-std=c99 -O0' tests/smoke.c
 smoke_linked all simd "$gcc" -O2
-[ "$gcc" = clang ] || smoke_row 'all clang' simd clang '-std=c99 -O0' tests/smoke.c
-[ "$gcc" = clang ] || smoke_linked 'all clang' simd clang -O2
-for flags in '-std=c99 -O3 -DMIRAS_NO_AVX512' '-std=gnu17 -O2 -march=native'; do
-  smoke_row all simd "$gcc" "$flags" tests/smoke.c
-done
+if [ "$gcc" != clang ]; then
+  smoke_row 'all clang' simd clang '-std=c99 -O0 -DMIRAS_NO_AVX512' tests/smoke.c
+  smoke_linked 'all clang' simd clang -O2
+fi
+smoke_row all simd "$gcc" '-std=gnu17 -O3 -march=native' tests/smoke.c
 smoke_linked all plain "$gcc" '-O2 -DMIRAS_NO_SIMD'
 smoke_row 'all clang' plain clang '-std=c99 -O2 -DMIRAS_NO_SIMD' tests/smoke.c
-smoke_row all plain "$gcc" '-std=c11 -O3 -DMIRAS_NO_SELF_INCLUDE' tests/smoke.c
+smoke_row all plain "$gcc" '-std=c11 -O1 -DMIRAS_NO_SELF_INCLUDE' tests/smoke.c
 smoke_row quick simd "$gcc" '-std=c99 -O1 -DMIRAS_NO_AVX512' tests/smoke.c
-for row in 'all g++:-std=c++20 -O1' 'all clang++:-std=c++11 -O0' 'quick g++:-std=c++11 -O0'; do
+for row in 'all g++:-std=c++20 -O0' 'all clang++:-std=c++11 -O0' 'quick g++:-std=c++11 -O0'; do
   needs=${row%%:*}
   job "smoke: ${needs#* } ${row#*:}" "$needs" \
     "smoke smoke_simd_$count '' ${needs#* } $strict ${row#*:} tests/smoke.cpp -lpthread"
 done
+group=learning   # which optimisers else see it
+for flags in '-std=c99 -O0' '-std=c99 -O3 -DMIRAS_NO_AVX512' '-std=gnu17 -O2 -march=native'; do
+  smoke_row '' simd "$gcc" "$flags" tests/smoke.c
+done
+job 'smoke: g++ -std=c++20 -O1' g++ \
+  "smoke smoke_simd_$count '' g++ $strict -std=c++20 -O1 tests/smoke.cpp -lpthread"
+smoke_row '' plain "$gcc" '-std=c99 -O1 -DMIRAS_NO_SIMD' tests/smoke.c
+smoke_row '' plain "$gcc" '-std=c11 -O3 -DMIRAS_NO_SELF_INCLUDE' tests/smoke.c
+group=
 
 # One answer on every machine: with MIRAS_STRICT all of these say the same, which the end of a run
 # looks at. s390x keeps its numbers the other way round. GNU C, because its float arithmetic is
@@ -258,10 +270,12 @@ strict_linked all vectors -march=native
 strict_row 'all clang' clang '' clang ''
 strict_row 'all tcc' tcc '' tcc ''
 strict_row 'all aarch64' neon "$qemu" aarch64-linux-gnu-gcc '-static -march=armv8.2-a+fp16'
-for machine in riscv64 s390x; do
-  strict_row "all $machine-linux-gnu-gcc qemu-$machine" $machine qemu-$machine \
-    $machine-linux-gnu-gcc -static
-done
+# Its emulator is slow: here one row and one model in three, whose bits are those of this machine.
+linked_row "strict: $gcc, one in three" all "$strict_flags -DMIRAS_NO_SIMD" \
+  "smoke smoke_few_plain '' $gcc $strict_flags -DMIRAS_NO_SIMD -DMIRAS_TEST_LINKED -DSMOKE_EVERY=3 \
+tests/smoke.c \$object -lpthread"
+job 'strict: s390x-linux-gnu-gcc, one in three' 'all s390x-linux-gnu-gcc qemu-s390x' \
+  'strict few_s390x qemu-s390x s390x-linux-gnu-gcc -std=gnu99 -static -DSMOKE_EVERY=3'
 wasm='-sALLOW_MEMORY_GROWTH -sTOTAL_STACK=1048576'
 strict_row 'all emcc node' wasm 'node --no-experimental-fetch' emcc "$wasm"
 strict_row 'all emcc node' simd128 'node --no-experimental-fetch' emcc "-msimd128 $wasm"
