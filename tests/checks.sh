@@ -226,8 +226,8 @@ few="-DMIRAS_NO_SIMD -DMIRAS_ONLY_MEMORIES -DMIRAS_ONLY_EXACT"
 
 # The consumer in its three ways, and by pkg-config; without threads there is no pool.
 cmake_ways() {
-  here=$build/cmake from=examples/cmake/consumer
   export CC="$fast"
+  here=$build/cmake from=examples/cmake/consumer
   cmake -S examples/cmake -B "$here/miras" >/dev/null &&
     cmake --install "$here/miras" --prefix "$here/a prefix" &&
     cmake -S $from -B "$here/installed" -DCMAKE_C_FLAGS="$few" \
@@ -261,8 +261,8 @@ companions() {
 
 # The portfile by CMake, and a consumer of what it installs.
 vcpkg_port() {
-  here=$build/vcpkg port=examples/packages/vcpkg/miras
   export CC="$fast"
+  here=$build/vcpkg port=examples/packages/vcpkg/miras
   python3 - $port/vcpkg.json "$(version_of)" <<'END' &&
 import json, sys
 manifest = json.load(open(sys.argv[1]))

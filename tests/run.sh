@@ -6,9 +6,10 @@
 #                             has passed, tests/device.txt says of which sources, and until one of
 #                             them changes, comments apart, its longer checks are left out above
 #   sh tests/run.sh targets   MIRAS_STRICT on the machines of targets.txt alone, emulated, half an
-#                             hour on two cores; installs 1.2 GB of cross compilers
-#   sh tests/run.sh learning  what networks of every row learn, what many writes do to memories, and
-#                             the longest grids whole: ten minutes on two cores
+#                             hour on two cores; installs 1.3 GB of cross compilers
+#   sh tests/run.sh learning  what networks of every row learn, what many writes do to memories, the
+#                             longest grids whole and more levels of optimisation: a quarter of an
+#                             hour on two cores
 # One line per check, the log of what failed, and at the end "N passed, N failed, N skipped". The
 # exit status is 0 only if nothing failed. Missing packages are installed with apt-get where that is
 # possible without a password (all of them on a bare Debian 12: 710 MB to download, 3.7 GB);
@@ -177,8 +178,8 @@ fi
 
 # Where a program is built only to be run once: a compiler that takes no time, if there is one.
 light="$gcc -O0"
-# Where it must know all options: clang, which at -O0 takes a quarter of the time of gcc, as that
 if compiles tcc -lm; then light=tcc; fi
+# Where it must know all options: clang, which at -O0 takes a quarter of the time of gcc, as that
 # optimises kernels all the same.
 fast=$gcc
 if compiles clang -lm; then fast=clang; fi
@@ -341,11 +342,11 @@ if [ $# -ge 1 ]; then   # README.md says what they agree on
   fingerprints 'MIRAS_STRICT and README.md, models, files, samples' models "$@" \
     "$build/smoke_readme"
 fi
-
 set --
 for file in "$build"/smoke_few_*; do [ -f "$file" ] && set -- "$@" "$file"; done
 fingerprints 'MIRAS_STRICT, one in three, memories' memories "$@"
 fingerprints 'MIRAS_STRICT, one in three, models, files, samples' models "$@"
+
 for file in "$build"/jobs/*; do
   case $file in
     *.log|*.result|*.times) continue ;;
