@@ -4,8 +4,8 @@
 # shellcheck shell=sh disable=SC2154,SC2086 # run.sh's variables; flags are several words
 
 # What combines is the library's to say: bench/table.md holds the answer of this program.
-combinations() {   # the library
-  $gcc -std=c99 -O1 -DMIRAS_TEST_LINKED -DMIRAS_TEST_NO_CMOCKA tests/test_framework.c "$1" \
+combinations() {
+  $gcc -std=c99 -O1 -DMIRAS_TEST_LINKED -DMIRAS_TEST_NO_CMOCKA tests/test_framework.c "$object" \
     -o "$build/bin/table" -lm -lpthread && "$build/bin/table" --table >"$build/table" &&
     sed -n '/^<!-- combinations -->/,/^<!-- end of combinations -->/p' bench/table.md |
     sed '1d;$d' | diff - "$build/table"
@@ -23,7 +23,7 @@ cuda_parts() {
 # 10 seconds of clang's fuzzer, from the files that the plain program damages.
 fuzzer() {
   mkdir "$build/corpus" &&
-    $gcc -std=c99 -O0 -DMIRAS_NO_SIMD tests/fuzz_files.c -o "$build/bin/seeds" -lm &&
+    $fast -std=c99 -O0 -DMIRAS_NO_SIMD tests/fuzz_files.c -o "$build/bin/seeds" -lm &&
     "$build/bin/seeds" --seeds "$build/corpus" &&
     clang -std=c99 $strict -O0 -g1 -DMIRAS_NO_SIMD -DMIRAS_LIBFUZZER \
       -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all tests/fuzz_files.c \
@@ -44,7 +44,7 @@ smoke() {
   [ $status = 0 ] && mv "$build/part_$tag" "$build/$tag"
 }
 strict() {   # tag, runner, compiler, flags: the same with MIRAS_STRICT
-  tag=smoke_strict_$1 runner=$2
+  tag=smoke_$1 runner=$2
   shift 2
   smoke "$tag" "$runner" "$@" -O1 -DMIRAS_STRICT -DMIRAS_NO_AVX512 tests/smoke.c
 }
@@ -81,8 +81,9 @@ strict_command() {   # README.md and the head of smoke.c have a command that pri
     echo "$line" && grep -qF "\`$line\`" README.md || return 1
   done
 }
-smoke_neon() {
-  smoke smoke_arm "$qemu" aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static tests/smoke.c &&
+smoke_neon() {   # the library
+  smoke smoke_arm "$qemu" aarch64-linux-gnu-gcc -std=c99 $strict_c -O2 -static \
+    -DMIRAS_TEST_LINKED tests/smoke.c "$1" &&
     grep -q 'isa neon' "$build/smoke_arm"
 }
 
@@ -119,14 +120,14 @@ symbols() {
     '#define MIRAS_MALLOC(n) mine(n)' '#define MIRAS_FREE(p) yours(p)' \
     '#define MIRAS_NO_STDIO' '#define MIRAS_ASSERT(x) ((void)0)' \
     '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' >"$build/symbols.c" &&
-    $gcc -std=c99 -O0 -fno-pic -fno-stack-protector -U_FORTIFY_SOURCE -I. -c "$build/symbols.c" \
+    $fast -std=c99 -O0 -fno-pic -fno-stack-protector -U_FORTIFY_SOURCE -I. -c "$build/symbols.c" \
       -o "$build/symbols.o" || return 1
   bad=0
   nm -g --defined-only "$build/symbols.o" | awk '{print $3}' | grep -v '^miras_[a-z]' && {
     echo 'these names should not leave the object'
     bad=1
   }
-  nm "$build/symbols.o" | awk '$2 ~ /^[bBdDcC]$/ {print $3}' | grep -v '^cached' && {
+  nm "$build/symbols.o" | awk '$2 ~ /^[bBdDcC]$/ {print $3}' | grep -vE '^([a-z_]*\.)?cached' && {
     echo 'these are mutable and static'
     bad=1
   }
@@ -143,7 +144,7 @@ symbols() {
 exports() {
   printf '%s\n' '#define MIRAS_API __attribute__((visibility("default")))' \
     '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' >"$build/exports.c" &&
-    $gcc -std=c99 $strict_c -O0 -DMIRAS_NO_SIMD -shared -fPIC -fvisibility=hidden -I. \
+    $fast -std=c99 $strict_c -O0 -DMIRAS_NO_SIMD -shared -fPIC -fvisibility=hidden -I. \
       "$build/exports.c" -o "$build/exports.so" -lm &&
     nm -D --defined-only "$build/exports.so" | awk '{print $3}' | sort >"$build/exported" &&
     sed -n 's/^MIRAS_API[^(]*[ *]\(miras_[a-z0-9_]*\)(.*/\1/p' miras.h | sort -u |
@@ -225,6 +226,7 @@ few="-DMIRAS_NO_SIMD -DMIRAS_ONLY_MEMORIES -DMIRAS_ONLY_EXACT"
 
 # The consumer in its three ways, and by pkg-config; without threads there is no pool.
 cmake_ways() {
+  export CC="$fast"
   here=$build/cmake from=examples/cmake/consumer
   cmake -S examples/cmake -B "$here/miras" >/dev/null &&
     cmake --install "$here/miras" --prefix "$here/a prefix" &&
@@ -259,6 +261,7 @@ companions() {
 
 # The portfile by CMake, and a consumer of what it installs.
 vcpkg_port() {
+  export CC="$fast"
   here=$build/vcpkg port=examples/packages/vcpkg/miras
   python3 - $port/vcpkg.json "$(version_of)" <<'END' &&
 import json, sys
@@ -285,7 +288,7 @@ conan_package() {
     return 77
   fi
   CONAN_HOME=$build/conan_home
-  export CONAN_HOME
+  export CONAN_HOME CC="$fast"
   conan profile detect && conan create examples/packages/conan -o '&:threads=True' \
     -c "tools.build:cflags=$(echo "['$few']" | sed "s/ /','/g")" \
     -c "tools.cmake.cmake_layout:test_folder=$build/conan_test" >"$build/conan.txt" 2>&1
@@ -297,15 +300,17 @@ conan_package() {
 # cpp COMPILER OBJECT: the classes with exceptions and without, their library plain or not.
 cpp() {
   for how in -fexceptions -fno-exceptions; do
-    $1 -std=c++17 $strict $how -g1 -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+    $1 -std=c++17 $strict $how -g1 -O0 -fno-omit-frame-pointer -fsanitize=address,undefined \
       -fno-sanitize-recover=all tests/test_cpp.cpp "$2" -o "$build/bin/cpp_$1" -lm -lpthread &&
       $limit "$build/bin/cpp_$1" || return 1
   done
 }
 cpp_example() {
-  g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/cpp/example.cpp \
-    -o "$build/bin/cpp_example" && "$build/bin/cpp_example" >"$build/cpp.txt" &&
-    cat "$build/cpp.txt" && grep -qx 'coral is 1.00 0.50 0.31' "$build/cpp.txt" &&
+  set -- g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror examples/cpp/example.cpp
+  "$@" -DMIRAS_NO_SIMD -fsyntax-only &&
+    "$@" -DMIRAS__IMPLEMENTED "$object" -o "$build/bin/cpp_example" -lm -lpthread &&
+    "$build/bin/cpp_example" >"$build/cpp.txt" && cat "$build/cpp.txt" &&
+    grep -qx 'coral is 1.00 0.50 0.31' "$build/cpp.txt" &&
     grep -qx 'refused: key_dim is 5000; it must lie in 1..4096' "$build/cpp.txt" &&
     awk '/^said/ {n++; e = $2 - $4; sum += e * e} END {exit !(n == 4 && sum / n < 0.05)}' \
       "$build/cpp.txt"
@@ -480,51 +485,53 @@ soak() {
     $limit "$build/bin/soak" --quick --writes 3000
 }
 
-example() {   # name, level, without which vectors: those that train are worth the kernels of AVX2
-  $gcc "$2" "-DMIRAS_NO_${3:-SIMD}" "examples/$1.c" -o "$build/bin/$1$2" -lm -lpthread
+# linked NAME [PROGRAM]: an example whose library is $object. The one command that it promises is
+# among the rows that compile.
+linked() {
+  grep -q '^#define MIRAS_IMPLEMENTATION' "examples/$1.c" &&
+    $gcc -O1 -Wall -Wextra -Werror -DMIRAS__IMPLEMENTED -include limits.h -include stdlib.h \
+      "examples/$1.c" "$object" -o "$build/bin/${2:-$1}" -lm -lpthread
 }
 lm_files() {
-  example lm -O1 AVX512 && sh tests/test_lm.sh "$build/bin/lm-O1"
+  linked lm && sh tests/test_lm.sh "$build/bin/lm"
 }
 npc_learns() {
   $gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -DMIRAS_NO_SIMD examples/npc.c \
     -o "$build/bin/npc" -lm && sh tests/test_npc.sh "$build/bin/npc"
 }
 watches() {
-  example anomaly -O1 && sh tests/test_anomaly.sh "$build/bin/anomaly-O1"
+  linked anomaly && sh tests/test_anomaly.sh "$build/bin/anomaly"
 }
 foresees() {
-  example forecast -O1 AVX512 && sh tests/test_forecast.sh "$build/bin/forecast-O1"
+  linked forecast && sh tests/test_forecast.sh "$build/bin/forecast"
 }
 types() {
-  example keyboard -O1 AVX512 && sh tests/test_keyboard.sh "$build/bin/keyboard-O1"
+  linked keyboard && sh tests/test_keyboard.sh "$build/bin/keyboard"
 }
-zips() {   # what vectors compress, plain C reads; damage is said
-  for how in -DMIRAS_NO_AVX512 -DMIRAS_NO_SIMD; do
-    $gcc -O1 -Wall -Wextra -Werror $how examples/zip.c -o "$build/bin/zip$how" -lm || return 1
-  done
+zips() {   # a library of vectors: what it compresses, $object reads, in plain C; damage is said
+  linked zip zip-plain && object=$1 && linked zip zip-vectors || return 1
   head -c 5000 README.md >"$build/page" && cd "$build" || return 1
-  $limit bin/zip-DMIRAS_NO_AVX512 c page page.z --train 320 &&
-    $limit bin/zip-DMIRAS_NO_SIMD c page page.plain --train 320 && cmp page.z page.plain &&
-    $limit bin/zip-DMIRAS_NO_SIMD d page.z page.back && cmp page page.back || return 1
+  $limit bin/zip-vectors c page page.z --train 320 &&
+    $limit bin/zip-plain c page page.plain --train 320 && cmp page.z page.plain &&
+    $limit bin/zip-plain d page.z page.back && cmp page page.back || return 1
   ls -l page page.z
   [ "$(wc -c <page.z)" -lt 2300 ] || return 1
   head -c 1500 page.z >page.short
   { cat page.z | tr 'a' 'b'; } >page.other
   { cat page.z && echo more; } >page.long
   for bad in page page.short page.other page.long; do
-    bin/zip-DMIRAS_NO_SIMD d $bad page.bad 2>said && return 1
+    bin/zip-plain d $bad page.bad 2>said && return 1
     cat said
     grep -q "damaged\|not what zip" said || return 1
   done
   for bad in '--train x' '--train 64x' '--train 100' '--train 16384' --train --trian; do
-    bin/zip-DMIRAS_NO_SIMD page $bad >said 2>&1
+    bin/zip-plain page $bad >said 2>&1
     [ $? = 2 ] && grep -qe --tr said || { echo "$bad"; return 1; }
   done
-  bin/zip-DMIRAS_NO_SIMD --help >said && grep -qe '--train N' said
+  bin/zip-plain --help >said && grep -qe '--train N' said
 }
 run_others() {
-  example run -O1 && example lm -O0 && sh tests/test_run.sh "$build/bin/run-O1" "$build/bin/lm-O0"
+  linked run && linked lm lm_of_run && sh tests/test_run.sh "$build/bin/run" "$build/bin/lm_of_run"
 }
 
 # A source distribution of the Python package builds elsewhere, by wheel.sh into a wheel, and what

@@ -1,9 +1,11 @@
 #!/bin/sh
 # test_mpi.sh: examples/lm_mpi.c: two and three processes learn what one learns that takes their
 # shares in turn, bit for bit where gradients are added in order, and nearly so where MPI adds.
-#   sh tests/test_mpi.sh          exit status 77: there is no mpicc
+#   sh tests/test_mpi.sh [OBJECT]    OBJECT: tests/object.c, instead of the library once more. Exit
+#                                    status 77: there is no mpicc
 set -u
 cd "$(dirname "$0")/.." || exit 2
+linked=${1:+-DMIRAS__IMPLEMENTED -include limits.h -include stdlib.h $1}
 if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
   echo 'skipped: no mpicc'
   exit 77
@@ -11,7 +13,15 @@ fi
 folder=$(mktemp -d) || exit 2
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 2' HUP INT TERM
-mpicc -O2 -Wall -Wextra -Werror examples/lm_mpi.c -o "$folder/lm_mpi" -lm -lpthread || exit 1
+compile() {   # program, flags...: lm_mpi.c
+  program=$1
+  shift
+  # shellcheck disable=SC2086 # several words or none
+  mpicc -O2 -Wall -Wextra -Werror "$@" examples/lm_mpi.c $linked -o "$folder/$program" -lm \
+    -lpthread || exit 1
+}
+[ -z "$linked" ] || mpicc -Wall -Wextra -Werror -fsyntax-only examples/lm_mpi.c || exit 1
+compile lm_mpi
 head -c 9000 README.md >"$folder/text"
 # a program of its own, which learns numbers and categories of vectors, some without a target
 cat >"$folder/rows.c" <<'END'
@@ -64,8 +74,7 @@ int main(int argc, char **argv) {
   return loss < 0.9f * first ? 0 : 1;
 }
 END
-mpicc -O2 -Wall -Wextra -Werror -DMPI_TRAINS='"rows.c"' -I. -I"$folder" examples/lm_mpi.c \
-  -o "$folder/rows" -lm -lpthread || exit 1
+compile rows -DMPI_TRAINS='"rows.c"' -I. -I"$folder"
 cd "$folder" || exit 2
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1   # Open MPI asks root, as in containers
 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
