@@ -12,8 +12,8 @@
  *     column=NAME or 1, 2, ..           which column of a CSV file
  *     lags=32                           how many samples the forecast looks back at
  *     seeds=3  first=1                  how often anomalies are put in, and where the seeds begin
- *     watch=all or error                level, spread and repeats as well as errors, or errors alone;
- *                                       all where a single series is labelled, else error
+ *     watch=all or error                errors with level, spread and repeats, or errors alone; all
+ *                                       where a single series is labelled, else error
  *     plot=FILE.svg                     a picture: the series, the worst alarm, the scores
  *     --scores FILE.csv                 a row a sample: time, value, score, probability, alarm
  *
@@ -27,12 +27,11 @@
  * errors allow (miras_encode_error_bound), so as not to be ruined. Rows of several numbers are keys
  * and values side by side; their scores add up as log(1 + score^2).
  *
- * ALL that it watches, for long unusual stretches: the error up and down, the sample above and below
- * the level of the last 300, how long it has repeated itself, and the spread of errors of late. Each
- * becomes a probability by its own history (tail_step); the score is the least probable's -log, with
- * e^2 in favour of the error, which is the only one that does not look back. It costs where faults
- * are single samples of a series that is forecast well, or make up a tenth of it: there watch=error.
- * The probability of a score is the share of its own history as high: a stretch counts once.
+ * ALL that it watches, for long unusual stretches: the error up and down, the sample above and
+ * below the level of the last 300, how long it has repeated itself, and the spread of errors of
+ * late. Each becomes a probability by its own history (tail_step); the score is -log of the least
+ * probable, with e^2 in favour of the errors and repeats, which do not look back far. Level costs
+ * where faults are short in a series that is forecast well, or are a tenth of it: watch=error.
  *
  * BASELINES, in the same run: the sample before (persistence); an exponential average (1/10); a
  * running z-score over 1000 samples; recursive least squares on the same lags in double, forgetting
@@ -40,7 +39,8 @@
  * 30, 100 or 1000 samples.
  *
  * SCORED are the last two thirds. Everything learns from the first sample on and never stops; what
- * is chosen (lags, horizons, powers) was chosen on made-up series and on the first thirds of two.
+ * is chosen (lags, horizons, powers) was chosen on made-up series and on the first thirds of two;
+ * what watch=all is made of, on made-up series and on five real ones with stretches put in.
  * `error` is the mean square of the forecasts' errors by the variance.
  *
  * ANOMALIES are put in one kind at a time, with a gap of 60 to 180 samples between two, and sizes
@@ -52,8 +52,9 @@
  *   reversed   8 to 24 samples are in reverse order
  * An anomaly's score is the highest of its samples; the lags + 2 samples behind it are not scored.
  * All other samples are one by one what should not be alarmed. The table has the average precision
- * of ranking these by their scores: 1 where all anomalies come first. Labelled: `found` is of events
- * (a run of labels is one, found by its highest score), `sample` with each labelled sample as one.
+ * of ranking these by their scores: 1 where all anomalies come first. Of labels `found` is that of
+ * events (a run of labels is one, found by its highest sample; false alarms are counted outside of
+ * them, sample by sample), `sample` that where each labelled sample is an event of its own.
  *
  * Nothing is allocated after the set-up. Exit status: 0 done, 1 a file failed, 2 wrong arguments */
 #define _POSIX_C_SOURCE 200809L
@@ -280,7 +281,7 @@ typedef struct tail {
 static double mix(double old, double now, double weight) { return old + weight * (now - old); }
 
 /* What comes with the logarithm y: how unlikely as much or more of it was, as -log, before it is
- * learnt. Of an excess as much as the usual one is learnt at most: anomalies are to stay unusual. */
+ * learnt. Of an excess at most the usual one is learnt: anomalies are to stay unusual. */
 static double tail_step(tail *t, double y) {
   const double share = 1.0 / 16, horizon = 5000, kept = 1 - exp(-1.0);
   const double w = t->seen < horizon ? 1.0 / (t->seen + 1) : 1 / horizon;
@@ -425,8 +426,8 @@ static double judge(channel *one, int all, float x, float answer, float expected
 }
 
 /* A row of numbers has come. forecast[channels] receives what was expected of it; returns the
- * score: the error beside the usual one (1: as usual) or, where all is watched, the surprise, a mean
- * of the channels. The first 2 lags rows only find out how large numbers are. */
+ * score: the error beside the usual one (1: as usual) or, where all is watched, the surprise, a
+ * mean of the channels. The first 2 lags rows only find out how large numbers are. */
 static float watcher_step(watcher *w, const float *x, float *forecast) {
   float key[KEYS + 1], answer[2 * CHANNELS], value[2 * CHANNELS];
   const int n = w->channels;
@@ -985,8 +986,8 @@ static void print_table(const series *s, const report *r) {
   }
 }
 
-/* The memory beside recursive least squares by forecasts, and beside all baselines by what it finds:
- * a kind is won where none of them finds more. */
+/* The memory beside recursive least squares by forecasts, and beside all baselines by what it
+ * finds: a kind is won where none of them finds more. */
 static void print_verdict(const series *s, const report *r, const desk *k, int keys) {
   double least = DBL_MAX;
   int m, kind, won = 0;
@@ -1030,13 +1031,28 @@ static void print_alarms(const desk *k, const series *s, const float *x, const f
   putchar('\n');
 }
 
+enum { BINS = 400 };
+
+/* How likely a score as high is by those before: up to the tail their share, counted in quarters of
+ * a power of e; in the tail what tail_step says, by which a stretch counts once. */
+static double probability(tail *history, int *count, float score) {
+  const double y = log(fmin((double)score, 1e30) + 1e-12), n = history->seen + 1.0;
+  const double surprise = tail_step(history, y);
+  const int bin = (int)(4 * (y + 28));
+  double share = 1;
+  int i;
+  for (i = bin; i < BINS; i++) share += count[i];
+  count[bin]++;
+  return history->was_above ? fmin(share / n, exp(-surprise)) : share / n;
+}
+
 /* A row for each sample: its number, its values, the watcher's score, how likely as much is, and
  * whether that is an alarm. */
 static void write_scores(const char *path, const series *s, const float *x, const float *score,
                          float most) {
   FILE *f = fopen(path, "w");
   tail history;
-  int t, c;
+  int count[BINS] = {0}, t, c;
   memset(&history, 0, sizeof history);
   if (!f) die(1, "%s cannot be written", path);
   fputs("time", f);
@@ -1050,8 +1066,7 @@ static void write_scores(const char *path, const series *s, const float *x, cons
       else fputc(',', f);   /* a missing sample */
     }
     fprintf(f, ",%.6g,%.6g,%d\n", fmin((double)score[t], 1e30),
-            fmin(1, exp(-tail_step(&history, log(fmin((double)score[t], 1e30) + 1e-12)))),
-            score[t] > most);
+            probability(&history, count, score[t]), score[t] > most);
   }
   if (fclose(f)) die(1, "%s cannot be written", path);
   printf("written: %s\n", path);
