@@ -30,8 +30,8 @@
  * ALL that it watches, for long unusual stretches: the error up and down, the sample above and
  * below the level of the last 300, how long it has repeated itself, and the spread of errors of
  * late. Each becomes a probability by its own history (tail_step); the score is -log of the least
- * probable, with e^2 in favour of the errors and repeats, which do not look back far. Level costs
- * where faults are short in a series that is forecast well, or are a tenth of it: watch=error.
+ * probable. What looks back has to be less likely by the share of the variance that errors have. It
+ * costs where faults are short in a series that is forecast well, or a tenth of it: watch=error.
  *
  * BASELINES, in the same run: the sample before (persistence); an exponential average (1/10); a
  * running z-score over 1000 samples; recursive least squares on the same lags in double, forgetting
@@ -383,13 +383,16 @@ static void watcher_key(const watcher *w, float *key) {
 
 static float within(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
-/* The most unusual of what is watched; score: the error's size beside the usual one, signed. Level
- * and spread look back and see many things in turn: they have to be that much more unusual. */
+/* The most unusual of what is watched; score: the error's size beside the usual one, signed. Where
+ * errors are small beside the series' deviation, its level is forecast and no news: what looks back
+ * has to be less likely by the ratio of the two variances. */
 static double most_unusual(channel *one, float x, double score) {
-  const double none = log(1e-6), size = log(fmin(fabs(score), 1e30) + 1e-12), late = 2;
+  const double none = log(1e-6), size = log(fmin(fabs(score), 1e30) + 1e-12);
   const double away = (double)x - one->around.mean, deviation = sqrt(one->around.variance);
   const double far = log(fabs(away) / (deviation > 0 ? deviation : 1) + 1e-12);
   const double error = log(fmin(fabs(score), 1e30) + 0.1);
+  const double step = (double)(miras_encode_error_usual(&one->error) * deviation_of(&one->step));
+  const double late = step > 0 && deviation > step ? 2 * log(deviation / step) : 0;
   const double n = one->view[UP].seen + 1.0;
   double found[VIEWS], most = 0;
   int i;
@@ -400,7 +403,7 @@ static double most_unusual(channel *one, float x, double score) {
   found[DOWN] = tail_step(&one->view[DOWN], score < 0 ? size : none);
   found[HIGH] = tail_step(&one->view[HIGH], away > 0 ? far : none) - late;
   found[LOW] = tail_step(&one->view[LOW], away < 0 ? far : none) - late;
-  found[STUCK] = tail_step(&one->view[STUCK], log(1.0 + one->repeats));
+  found[STUCK] = tail_step(&one->view[STUCK], log(1.0 + one->repeats)) - late;
   found[SPREAD] = tail_step(&one->view[SPREAD], one->spread_now - one->spread_usual) - late;
   for (i = 0; i < VIEWS; i++)
     if (found[i] > most) most = found[i];
