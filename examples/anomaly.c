@@ -1023,7 +1023,7 @@ static void print_alarms(const desk *k, const series *s, const float *x, const f
       if (alarms++ < RANKED)
         printf("  sample %d: %g, forecast %g, score %.1f%s\n", t, (double)x[t * s->channels],
                (double)k->forecast[t], (double)score[t],
-               !known ? "" : k->mark[t] ? "" : "  (nothing was put in here)");
+               !known ? "" : k->mark[t] ? "" : "  (outside of events)");
       right += k->mark[t] != 0;
     }
     last = t;
