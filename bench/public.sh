@@ -3,7 +3,7 @@
 # which says what of them decided something here.
 #
 #   sh bench/public.sh [FOLDER]         all of it; data into ./public
-#   JOBS=events sh bench/public.sh      one: events, series, text, coder
+#   JOBS=events sh bench/public.sh      one: events, series, text, coder, labelled
 #
 #   events   MovieLens-100k in the order of time: will a user like a film? (bench/events.c)
 #   series   ETTh1, seven columns by the hour, 1 and 24 hours ahead (examples/forecast.c)
@@ -11,6 +11,9 @@
 #            counts, and by a coder that has read the same corpus (bench/ppmd.py)
 #   coder    eight kinds of text, of each up to 200,000 bytes, by examples/zip.c, by the model that
 #            examples/lm.c reads with (it knows novels, in English), PPMd and xz
+#   labelled stretches with labels, by event and by sample (examples/anomaly.c). Series of one's own
+#            (Numenta's, say), two columns, value and label, are taken, too:
+#            LABELLED=FOLDER JOBS=labelled sh bench/public.sh
 #
 # Data comes from packages of PyPI (examples/data.sh). Baselines are in the same run.
 set -eu
@@ -79,6 +82,31 @@ coder() {
   done
 }
 
-jobs=${JOBS:-events series text coder}
+labelled() {
+  heading 'Labelled stretches'
+  sh examples/data.sh labelled "$folder" >&2
+  build examples/anomaly
+  echo '```'
+  for file in "$folder/ucr135.csv" "$folder/ucr198.csv" ${LABELLED:+"$LABELLED"/*.csv}; do
+    "$folder/anomaly" "$file" labels plot="$folder/labelled.svg" 2>/dev/null | grep method=
+  done | tee "$folder/labelled.txt"
+  echo
+  awk '{
+    for (i = 1; i <= NF; i++) {
+      split($i, part, "=")
+      of[part[1]] = part[2]
+    }
+    if (!n[of["method"]]++) name[++names] = of["method"]
+    event[of["method"]] += of["found"]
+    sample[of["method"]] += of["by_sample"]
+  } END {
+    for (i = 1; i <= names; i++)
+      printf "mean of %d series: %-14s by event %.3f, by sample %.3f\n", n[name[i]], name[i],
+        event[name[i]] / n[name[i]], sample[name[i]] / n[name[i]]
+  }' "$folder/labelled.txt"
+  echo '```'
+}
+
+jobs=${JOBS:-events series text coder labelled}
 echo "$(machine); \`JOBS='$jobs' sh bench/public.sh\`"
 for job in $jobs; do $job; done

@@ -3,7 +3,8 @@
  *     cc -O2 examples/anomaly.c -o anomaly -lm
  *     ./anomaly FILE                    the last column of a CSV or text file, or raw numbers
  *     ./anomaly FILE inject=0.1         the same with anomalies put in, and how well they are found
- *     ./anomaly FILE labels             rows of numbers, the last of which says 1 for an anomaly
+ *     ./anomaly FILE labels             rows of numbers, the last of which says 1 for an anomaly;
+ *                                       a run of such rows is one event
  *     ./anomaly --help                  says this in short
  *     ./anomaly                         a made-up series of 8000 samples (a day of 24, see make_up)
  *     sh examples/data.sh anomaly data  fetches the series that bench/results/jobs.md is about
@@ -11,7 +12,10 @@
  *     column=NAME or 1, 2, ..           which column of a CSV file
  *     lags=32                           how many samples the forecast looks back at
  *     seeds=3  first=1                  how often anomalies are put in, and where the seeds begin
+ *     watch=all or error                errors with level, spread and repeats, or errors alone; all
+ *                                       where a single series is labelled, else error
  *     plot=FILE.svg                     a picture: the series, the worst alarm, the scores
+ *     --scores FILE.csv                 a row a sample: time, value, score, probability, alarm
  *
  * Files that end in .u16, .s16 or .f32 are raw numbers of this machine's byte order.
  *
@@ -23,13 +27,20 @@
  * errors allow (miras_encode_error_bound), so as not to be ruined. Rows of several numbers are keys
  * and values side by side; their scores add up as log(1 + score^2).
  *
+ * ALL that it watches, for long unusual stretches: the error up and down, the sample above and
+ * below the level of the last 300, how long it has repeated itself, and the spread of errors of
+ * late. Each becomes a probability by its own history (tail_step); the score is -log of the least
+ * probable. What looks back has to be less likely by the share of the variance that errors have. It
+ * costs where faults are short in a series that is forecast well, or a tenth of it: watch=error.
+ *
  * BASELINES, in the same run: the sample before (persistence); an exponential average (1/10); a
  * running z-score over 1000 samples; recursive least squares on the same lags in double, forgetting
  * .999 and .9998, scored by the size of its error as it is or over its root mean square of the last
  * 30, 100 or 1000 samples.
  *
  * SCORED are the last two thirds. Everything learns from the first sample on and never stops; what
- * is chosen (lags, horizons, powers) was chosen on made-up series and on the first thirds of two.
+ * is chosen (lags, horizons, powers) was chosen on made-up series and on the first thirds of two;
+ * what watch=all is made of, on made-up series and on five real ones with stretches put in.
  * `error` is the mean square of the forecasts' errors by the variance.
  *
  * ANOMALIES are put in one kind at a time, with a gap of 60 to 180 samples between two, and sizes
@@ -41,7 +52,9 @@
  *   reversed   8 to 24 samples are in reverse order
  * An anomaly's score is the highest of its samples; the lags + 2 samples behind it are not scored.
  * All other samples are one by one what should not be alarmed. The table has the average precision
- * of ranking these by their scores: 1 where all anomalies come first.
+ * of ranking these by their scores: 1 where all anomalies come first. Of labels `found` is that of
+ * events (a run of labels is one, found by its highest sample; false alarms are counted outside of
+ * them, sample by sample), `sample` that where each labelled sample is an event of its own.
  *
  * Nothing is allocated after the set-up. Exit status: 0 done, 1 a file failed, 2 wrong arguments */
 #define _POSIX_C_SOURCE 200809L
@@ -99,8 +112,9 @@ typedef struct series {
 } series;
 
 typedef struct options {
-  const char *file, *column, *plot;
+  const char *file, *column, *plot, *scores;
   int lags, seeds, first, labels;
+  int all;                /* level, spread and repeats are watched, too; -1: not said */
   double inject;
 } options;
 
@@ -254,23 +268,74 @@ static void open_series(series *s, const options *o) {
   measure(s);
 }
 
+/* ---- how unusual a statistic is by its own history ---- */
+
+/* The upper tail of a statistic: beyond a quantile its logarithm is taken as exponential, as its
+ * largest values are (Hill 1975). A stretch above the quantile counts once. */
+typedef struct tail {
+  double quantile, mean, spread, excess;   /* all of logarithms; excess: the mean one above */
+  double above, begun;                     /* shares: samples above, stretches that begin */
+  int seen, was_above;
+} tail;
+
+static double mix(double old, double now, double weight) { return old + weight * (now - old); }
+
+/* What comes with the logarithm y: how unlikely as much or more of it was, as -log, before it is
+ * learnt. Of an excess at most the usual one is learnt: anomalies are to stay unusual. */
+static double tail_step(tail *t, double y) {
+  const double share = 1.0 / 16, horizon = 5000, kept = 1 - exp(-1.0);
+  const double w = t->seen < horizon ? 1.0 / (t->seen + 1) : 1 / horizon;
+  const int above = y > t->quantile;
+  double surprise = 0;
+  if (!t->seen++) {
+    t->quantile = t->mean = y, t->spread = 1, t->excess = 0.3;
+    return 0;
+  }
+  if (above) {
+    const double more = y - t->quantile, most = more < t->excess ? more : t->excess;
+    const double length = t->begun > 0 ? t->above / t->begun : 1;
+    surprise = -log(share) + more / t->excess - (t->seen > 100 && length > 1 ? log(length) : 0);
+    t->excess = mix(t->excess, most / kept, w / share < 0.2 ? w / share : 0.2);
+    if (t->excess < 0.05) t->excess = 0.05;
+  } else {
+    surprise = -log(share) / (1 + (t->quantile - y) / (t->spread + 0.1));
+  }
+  t->above = mix(t->above, above, w);
+  t->begun = mix(t->begun, above && !t->was_above, w);
+  t->was_above = above;
+  t->quantile += (w < 0.1 ? 3 * w : 0.3) * t->spread * (above - share);
+  t->spread = mix(t->spread, fabs(y - t->mean), w);
+  t->mean = mix(t->mean, y, w);
+  return surprise;
+}
+
 /* ---- the watcher ---- */
+
+/* What is watched of a channel, each with a history of its own: errors up and down, how far the
+ * sample is above or below the level, how long it has repeated itself, the spread of late. */
+enum { UP, DOWN, HIGH, LOW, STUCK, SPREAD, VIEWS };
 
 typedef struct channel {
   miras_encoder_window window;
   miras_encoder_scale level, step;
   miras_encoder_error error;
+  /* from here on of those that watch all: */
+  miras_encoder_scale around;        /* level and deviation of the last 300 samples or so */
+  double spread_now, spread_usual;   /* means of the logarithms of errors, over 8 and 300 */
+  int repeats;
+  tail view[VIEWS];
 } channel;
 
 typedef struct watcher {
   miras_memory *memory;
   size_t bytes;           /* of the memory and of what else the watcher keeps */
   int channels, lags, keys, seen;
+  int all;                /* not the errors alone */
   channel at[CHANNELS];
 } watcher;
 
 /* All that concerns the memory: a row of the table, as it comes, in a buffer of its own. */
-static void *watcher_open(watcher *w, int channels, int lags, void *buffer) {
+static void *watcher_open(watcher *w, int channels, int lags, int all, void *buffer) {
   miras_memory_desc d;
   char why[256];
   size_t bytes;
@@ -278,7 +343,7 @@ static void *watcher_open(watcher *w, int channels, int lags, void *buffer) {
   memset(w, 0, sizeof *w);
   memset(&d, 0, sizeof d);
   miras_memory_preset(&d, MIRAS_PRESET_RLS);
-  w->channels = channels, w->lags = lags, w->keys = channels * lags + 1;
+  w->channels = channels, w->lags = lags, w->keys = channels * lags + 1, w->all = all;
   d.key_dim = w->keys;
   d.value_dim = 2 * channels;
   bytes = miras_memory_size(&d, why, sizeof why);
@@ -286,11 +351,14 @@ static void *watcher_open(watcher *w, int channels, int lags, void *buffer) {
   if (!buffer) buffer = get(bytes, 1);
   w->memory = miras_memory_init(buffer, bytes, &d, why, sizeof why);
   if (!w->memory) die(1, "%s", why);
-  w->bytes = bytes + offsetof(watcher, at) + (size_t)channels * sizeof(channel);
+  w->bytes = bytes + offsetof(watcher, at) +
+             (size_t)channels * (all ? sizeof(channel) : offsetof(channel, around));
   for (c = 0; c < channels; c++) {
     w->at[c].window.lags = lags;
     w->at[c].level.clip = w->at[c].step.clip = 8;
     w->at[c].level.horizon = w->at[c].step.horizon = 1000;   /* as the memory: 1 / decay_rate */
+    w->at[c].around.clip = 6;
+    w->at[c].around.horizon = 300;
   }
   return buffer;
 }
@@ -315,9 +383,36 @@ static void watcher_key(const watcher *w, float *key) {
 
 static float within(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
+/* The most unusual of what is watched; score: the error's size beside the usual one, signed. Where
+ * errors are small beside the series' deviation, its level is forecast and no news: what looks back
+ * has to be less likely by the ratio of the two variances. */
+static double most_unusual(channel *one, float x, double score) {
+  const double none = log(1e-6), size = log(fmin(fabs(score), 1e30) + 1e-12);
+  const double away = (double)x - one->around.mean, deviation = sqrt(one->around.variance);
+  const double far = log(fabs(away) / (deviation > 0 ? deviation : 1) + 1e-12);
+  const double error = log(fmin(fabs(score), 1e30) + 0.1);
+  const double step = (double)(miras_encode_error_usual(&one->error) * deviation_of(&one->step));
+  const double late = step > 0 && deviation > step ? 2 * log(deviation / step) : 0;
+  const double n = one->view[UP].seen + 1.0;
+  double found[VIEWS], most = 0;
+  int i;
+  one->spread_now = mix(one->spread_now, error, n < 8 ? 1 / n : 1.0 / 8);
+  one->spread_usual = mix(one->spread_usual, error, n < 300 ? 1 / n : 1.0 / 300);
+  one->repeats = x == miras_encode_window_at(&one->window, 0) ? one->repeats + 1 : 0;
+  found[UP] = tail_step(&one->view[UP], score > 0 ? size : none);
+  found[DOWN] = tail_step(&one->view[DOWN], score < 0 ? size : none);
+  found[HIGH] = tail_step(&one->view[HIGH], away > 0 ? far : none) - late;
+  found[LOW] = tail_step(&one->view[LOW], away < 0 ? far : none) - late;
+  found[STUCK] = tail_step(&one->view[STUCK], log(1.0 + one->repeats)) - late;
+  found[SPREAD] = tail_step(&one->view[SPREAD], one->spread_now - one->spread_usual) - late;
+  for (i = 0; i < VIEWS; i++)
+    if (found[i] > most) most = found[i];
+  return most;
+}
+
 /* Judge a channel's answer by the sample x. next: what the memory shall learn; size: what it shall
  * learn of the error's size. Returns the channel's part of the score. */
-static double judge(channel *one, float x, float answer, float expected, float *next,
+static double judge(channel *one, int all, float x, float answer, float expected, float *next,
                     float *size) {
   const float last = miras_encode_window_at(&one->window, 0);
   const float bound = miras_encode_error_bound(&one->error);
@@ -330,12 +425,12 @@ static double judge(channel *one, float x, float answer, float expected, float *
           cbrt((double)within(expected, 0.1f, 4));
   *next = answer + within(error, -bound, bound);
   *size = usual > 0 ? within(fabsf(error), 0, bound) / usual : 1;
-  return log(1 + score * score);
+  return all ? most_unusual(one, x, error < 0 ? -score : score) : log(1 + score * score);
 }
 
-/* A row of numbers has come. forecast[channels] receives what was expected of it; returns how far
- * out of the common it was, 1 where as usual. The first 2 lags rows only find out how large numbers
- * are. */
+/* A row of numbers has come. forecast[channels] receives what was expected of it; returns the
+ * score: the error beside the usual one (1: as usual) or, where all is watched, the surprise, a
+ * mean of the channels. The first 2 lags rows only find out how large numbers are. */
 static float watcher_step(watcher *w, const float *x, float *forecast) {
   float key[KEYS + 1], answer[2 * CHANNELS], value[2 * CHANNELS];
   const int n = w->channels;
@@ -352,14 +447,15 @@ static float watcher_step(watcher *w, const float *x, float *forecast) {
     const float last = miras_encode_window_at(&one->window, 0);
     forecast[c] = last + answer[c] * deviation_of(&one->step);
     if (learning)
-      score += judge(one, x[c], answer[c], answer[n + c], &value[c], &value[n + c]);
+      score += judge(one, w->all, x[c], answer[c], answer[n + c], &value[c], &value[n + c]);
     if (w->seen) miras_encode_standard_learn(&one->step, x[c] - last);
     miras_encode_standard_learn(&one->level, x[c]);
+    if (w->all) miras_encode_standard_learn(&one->around, x[c]);
     miras_encode_window_push(&one->window, x[c]);
   }
   if (learning) miras_memory_write(w->memory, key, value, NULL);
   w->seen++;
-  return (float)sqrt(exp(score / n) - 1);
+  return (float)(w->all ? score / n : sqrt(exp(score / n) - 1));
 }
 
 /* ---- baselines: forecasts in deviations from the mean of the first third ---- */
@@ -446,13 +542,14 @@ typedef struct desk {
   float *best;            /* [n] */
   void *memory, *squares; /* buffers */
   size_t watcher_bytes;
+  int all;                /* what the watcher watches: see watcher */
 } desk;
 
 static void run_watcher(desk *k, const series *s, const float *x, int lags, float *score) {
   watcher w;
   float forecast[CHANNELS];
   int t, c;
-  watcher_open(&w, s->channels, lags, k->memory);
+  watcher_open(&w, s->channels, lags, k->all, k->memory);
   for (t = 0; t < s->n; t++) {
     const float *row = x + t * s->channels;
     score[t] = watcher_step(&w, row, forecast);
@@ -778,7 +875,8 @@ static void draw(const char *path, const desk *k, const series *s, const float *
   svg_line(f, &near, x, s->channels, "series wide", 0);
   svg_line(f, &near, k->forecast, 1, "forecast", 0);
   svg_alarms(f, &near, x, s->channels, score, most, 0, 4.5);
-  svg_frame(f, &up, "score: errors beside the usual one, logarithmic", 1);
+  svg_frame(f, &up, k->all ? "score: surprise by the series' own history, logarithmic" :
+            "score: errors beside the usual one, logarithmic", 1);
   svg_line(f, &up, score, 1, "score", 1);
   fprintf(f, "<path class=\"most\" d=\"M%d %.1fH%d\"/>\n", LEFT, py(&up, log10((double)most)),
           RIGHT);
@@ -791,8 +889,8 @@ static void draw(const char *path, const desk *k, const series *s, const float *
 /* ---- reports ---- */
 
 typedef struct report {
-  double error[METHODS], found[METHODS][KINDS], mean[METHODS];
-  int kinds, best;        /* the recursive least squares with the highest mean */
+  double error[METHODS], found[METHODS][KINDS], mean[METHODS], sample[METHODS];
+  int kinds, best;        /* the baseline with the highest mean */
   double us, squares_us;  /* a sample's time */
 } report;
 
@@ -829,8 +927,7 @@ static void find_best(report *r) {
   for (m = 0; m < METHODS; m++) {
     r->mean[m] = 0;
     for (kind = 0; kind < r->kinds; kind++) r->mean[m] += r->found[m][kind] / r->kinds;
-    if (methods[m].forecaster == SQUARES && (r->best < 0 || r->mean[m] > r->mean[r->best]))
-      r->best = m;
+    if (m != MEMORY && (r->best < 0 || r->mean[m] > r->mean[r->best])) r->best = m;
   }
 }
 
@@ -848,21 +945,22 @@ static void try_anomalies(desk *k, const series *s, const options *o, float *sco
   }
 }
 
-static int mark_labels(desk *k, const series *s) {
+/* Labelled samples, as runs of them or one by one. Returns how many events these are. */
+static int mark_labels(desk *k, const series *s, int runs) {
   int t, events = 0;
   memset(k->mark, 0, sizeof(int) * (size_t)s->n);
   for (t = s->from; t < s->n; t++)
-    if (s->label[t]) k->mark[t] = ++events;
+    if (s->label[t]) k->mark[t] = runs && t > s->from && s->label[t - 1] ? events : ++events;
   return events;
 }
 
 static void try_labels(desk *k, const series *s, const options *o, float *score, report *r) {
-  const int events = mark_labels(k, s);
   int m;
   r->kinds = 1;
   for (m = 0; m < METHODS; m++) {
     run_method(k, s, s->x, o->lags, m, score);
-    r->found[m][0] = precision(k, s, score, events);
+    r->sample[m] = precision(k, s, score, mark_labels(k, s, 0));
+    r->found[m][0] = precision(k, s, score, mark_labels(k, s, 1));
   }
 }
 
@@ -871,12 +969,13 @@ static void print_table(const series *s, const report *r) {
   printf("\n%-14s %9s", "", "error");
   if (r->kinds == KINDS)
     for (kind = 0; kind < KINDS; kind++) printf(" %8s", kinds[kind]);
-  printf(" %8s\n", r->kinds == KINDS ? "mean" : r->kinds ? "found" : "");
+  printf(" %8s\n", r->kinds == KINDS ? "mean" : r->kinds ? "found   sample" : "");
   for (m = 0; m < METHODS; m++) {
     printf("%-14s %9.3g", methods[m].name, r->error[m]);
     if (r->kinds == KINDS)
       for (kind = 0; kind < KINDS; kind++) printf(" %8.3f", r->found[m][kind]);
     if (r->kinds) printf(" %8.3f", r->mean[m]);
+    if (r->kinds == 1) printf(" %8.3f", r->sample[m]);
     putchar('\n');
   }
   putchar('\n');
@@ -885,22 +984,30 @@ static void print_table(const series *s, const report *r) {
            r->error[m]);
     for (kind = 0; kind < r->kinds; kind++)
       printf(" %s=%.4f", r->kinds == KINDS ? kinds[kind] : "found", r->found[m][kind]);
+    if (r->kinds == 1) printf(" by_sample=%.4f", r->sample[m]);
     putchar('\n');
   }
 }
 
-/* The memory beside the best of recursive least squares, by forecasts and by what it finds. */
+/* The memory beside recursive least squares by forecasts, and beside all baselines by what it
+ * finds: a kind is won where none of them finds more. */
 static void print_verdict(const series *s, const report *r, const desk *k, int keys) {
   double least = DBL_MAX;
   int m, kind, won = 0;
   const size_t bytes = squares_bytes(keys, s->channels);
   for (m = 0; m < METHODS; m++)
     if (methods[m].forecaster == SQUARES && r->error[m] < least) least = r->error[m];
-  for (kind = 0; kind < r->kinds; kind++) won += r->found[MEMORY][kind] >= r->found[r->best][kind];
+  for (kind = 0; kind < r->kinds; kind++) {
+    for (m = 0; m < METHODS; m++)
+      if (r->found[m][kind] > r->found[MEMORY][kind]) break;
+    won += m == METHODS;
+  }
   printf("result job=anomaly data=%s error_by_rls=%.3f us=%.2f us_by_rls=%.2f bytes=%u "
          "bytes_by_rls=%.2f", s->name, r->error[MEMORY] / least, r->us, r->us / r->squares_us,
          (unsigned)k->watcher_bytes, (double)k->watcher_bytes / (double)bytes);
-  if (r->kinds) printf(" best_rls=%s kinds_won=%d of=%d", methods[r->best].name, won, r->kinds);
+  if (r->kinds)
+    printf(" best=%s found_by_best=%.3f kinds_won=%d of=%d", methods[r->best].name,
+           r->mean[MEMORY] / r->mean[r->best], won, r->kinds);
   putchar('\n');
 }
 
@@ -916,7 +1023,7 @@ static void print_alarms(const desk *k, const series *s, const float *x, const f
       if (alarms++ < RANKED)
         printf("  sample %d: %g, forecast %g, score %.1f%s\n", t, (double)x[t * s->channels],
                (double)k->forecast[t], (double)score[t],
-               !known ? "" : k->mark[t] ? "" : "  (nothing was put in here)");
+               !known ? "" : k->mark[t] ? "" : "  (outside of events)");
       right += k->mark[t] != 0;
     }
     last = t;
@@ -925,6 +1032,47 @@ static void print_alarms(const desk *k, const series *s, const float *x, const f
   printf("result job=anomaly data=%s alarms=%d", s->name, alarms);
   if (known) printf(" right=%d found=%d of=%d", right, found, events);
   putchar('\n');
+}
+
+enum { BINS = 400 };
+
+/* How likely a score as high is by those before: up to the tail their share, counted in quarters of
+ * a power of e; in the tail what tail_step says, by which a stretch counts once. */
+static double probability(tail *history, int *count, float score) {
+  const double y = log(fmin((double)score, 1e30) + 1e-12), n = history->seen + 1.0;
+  const double surprise = tail_step(history, y);
+  const int bin = (int)(4 * (y + 28));
+  double share = 1;
+  int i;
+  for (i = bin; i < BINS; i++) share += count[i];
+  count[bin]++;
+  return history->was_above ? fmin(share / n, exp(-surprise)) : share / n;
+}
+
+/* A row for each sample: its number, its values, the watcher's score, how likely as much is, and
+ * whether that is an alarm. */
+static void write_scores(const char *path, const series *s, const float *x, const float *score,
+                         float most) {
+  FILE *f = fopen(path, "w");
+  tail history;
+  int count[BINS] = {0}, t, c;
+  memset(&history, 0, sizeof history);
+  if (!f) die(1, "%s cannot be written", path);
+  fputs("time", f);
+  for (c = 0; c < s->channels; c++) fprintf(f, s->channels > 1 ? ",value%d" : ",value", c + 1);
+  fputs(",score,probability,alarm\n", f);
+  for (t = 0; t < s->n; t++) {
+    fprintf(f, "%d", t);
+    for (c = 0; c < s->channels; c++) {
+      const double value = (double)x[t * s->channels + c];
+      if (value - value == 0) fprintf(f, ",%.9g", value);
+      else fputc(',', f);   /* a missing sample */
+    }
+    fprintf(f, ",%.6g,%.6g,%d\n", fmin((double)score[t], 1e30),
+            probability(&history, count, score[t]), score[t] > most);
+  }
+  if (fclose(f)) die(1, "%s cannot be written", path);
+  printf("written: %s\n", path);
 }
 
 /* ---- the program ---- */
@@ -951,21 +1099,25 @@ static int whole(const char *argument, const char *text, int least, int most) {
 }
 
 static options parse(int count, char **arguments) {
-  options o = {NULL, NULL, "anomaly.svg", 0, 3, 1, 0, 0};
+  options o = {NULL, NULL, "anomaly.svg", NULL, 0, 3, 1, 0, -1, 0};
   int i;
   for (i = 1; i < count; i++) {
     const char *value;
     if (is(arguments[i], "column=", &value)) o.column = value;
     else if (is(arguments[i], "plot=", &value)) o.plot = value;
+    else if (is(arguments[i], "scores=", &value)) o.scores = value;
+    else if (!strcmp(arguments[i], "--scores") && i + 1 < count) o.scores = arguments[++i];
     else if (is(arguments[i], "lags=", &value))
       o.lags = whole(arguments[i], value, 1, MIRAS_ENCODER_LAGS - 1);
     else if (is(arguments[i], "seeds=", &value)) o.seeds = whole(arguments[i], value, 1, SEEDS);
     else if (is(arguments[i], "first=", &value)) o.first = whole(arguments[i], value, 0, 1 << 30);
     else if (is(arguments[i], "inject=", &value)) o.inject = number(arguments[i], value, 0, 1e6);
     else if (!strcmp(arguments[i], "labels")) o.labels = 1;
+    else if (!strcmp(arguments[i], "watch=all")) o.all = 1;
+    else if (!strcmp(arguments[i], "watch=error")) o.all = 0;
     else if (!strcmp(arguments[i], "--help") || !strcmp(arguments[i], "-h")) {
       puts("anomaly [FILE [labels]] [column=NAME or 1, 2, ..] [inject=SIZE] [lags=N] [seeds=N] "
-           "[first=N] [plot=FILE.svg]");
+           "[first=N] [watch=all or error] [plot=FILE.svg] [--scores FILE.csv]");
       exit(0);
     } else if (!o.file && arguments[i][0] != '-' && !strchr(arguments[i], '='))
       o.file = arguments[i];
@@ -991,7 +1143,8 @@ static void open_desk(desk *k, const series *s, const options *o) {
   k->mark = (int *)get(n, sizeof(int));
   k->item = (item *)get(n + 1, sizeof(item));
   k->squares = get(squares_bytes(keys, s->channels), 1);
-  k->memory = watcher_open(&w, s->channels, o->lags, NULL);
+  k->all = o->all < 0 ? o->labels && s->channels == 1 : o->all;
+  k->memory = watcher_open(&w, s->channels, o->lags, k->all, NULL);
 }
 
 static void close_desk(desk *k, series *s) {
@@ -1015,7 +1168,7 @@ int main(int count, char **arguments) {
   try_forecasts(&k, &s, &o, k.score, &r);
   most = threshold(&k, &s, k.score);
   memcpy(k.x, s.x, sizeof(float) * (size_t)s.n * (size_t)s.channels);
-  if (o.labels) try_labels(&k, &s, &o, k.score, &r), events = mark_labels(&k, &s);
+  if (o.labels) try_labels(&k, &s, &o, k.score, &r), events = mark_labels(&k, &s, 1);
   if (o.inject > 0) {
     try_anomalies(&k, &s, &o, k.score, &r);
     events = inject(&k, &s, &o, KINDS, o.first);
@@ -1026,6 +1179,7 @@ int main(int count, char **arguments) {
   print_verdict(&s, &r, &k, s.channels * o.lags + 1);
   print_alarms(&k, &s, k.x, k.score, most, o.lags, known, events);
   draw(o.plot, &k, &s, k.x, k.score, most, known);
+  if (o.scores) write_scores(o.scores, &s, k.x, k.score, most);
   close_desk(&k, &s);
   return 0;
 }

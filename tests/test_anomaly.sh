@@ -66,6 +66,32 @@ watch rows "$here/rows.csv" labels
 at_most "rows: one less what is found" \
   "$(grep 'method=memory' "$here/rows" | sed 's/.*found=//' | awk '{ print 1 - $1 }')" 0.05
 
+# Labelled stretches are one event each; the scores go into a file, one row a sample.
+awk 'BEGIN {
+  srand(5)
+  for (t = 0; t < 3000; t++) {
+    odd = t >= 1500 && t < 1600 || t >= 2400 && t < 2480
+    printf "%.3f,%d\n", 10 + rand() + rand() + (odd ? 3 : 0), odd
+  }
+}' >"$here/stretch.csv"
+watch stretch "$here/stretch.csv" labels --scores "$here/scores.csv"
+[ "$(value stretch of)" = 1 ] || wrong "stretch: kinds are $(value stretch of), not 1"
+grep -q 'found=[0-9]* of=2$' "$here/stretch" || wrong "stretch: two runs of labels are not 2 events"
+at_most "stretch: one less what is found" \
+  "$(grep 'method=memory' "$here/stretch" | sed 's/.* found=//' | awk '{ print 1 - $1 }')" 0.05
+at_most "stretch: methods without both figures" \
+  "$(grep 'method=' "$here/stretch" | grep -vc ' found=.* by_sample=')" 0
+[ "$(head -n 1 "$here/scores.csv")" = time,value,score,probability,alarm ] ||
+  wrong "scores: the head is \"$(head -n 1 "$here/scores.csv")\""
+awk -F, 'NR > 1 && !(NF == 5 && $1 == NR - 2 &&
+  $3 >= 0 && $4 > 0 && $4 <= 1 && $5 == ($5 != 0)) { exit 1 }
+END { exit NR != 3001 }' "$here/scores.csv" || wrong "scores: a row is not what it should be"
+at_most "scores: probability at the first labelled sample" \
+  "$(sed -n 's/^1500,[^,]*,[^,]*,\([^,]*\),1$/\1/p' "$here/scores.csv")" 0.02
+watch plain "$here/wave.csv" column=wave scores="$here/wave.scores"
+[ "$(wc -l <"$here/wave.scores")" -eq 3001 ] || wrong "scores: rows are missing"
+grep -q '^50,,' "$here/wave.scores" || wrong "scores: a missing sample has a value"
+
 # What it refuses, and how it says so.
 refused() {   # status, what it says, arguments
   status=$1 says=$2
@@ -81,10 +107,11 @@ refused 1 'no column tide' "$here/wave.csv" column=tide
 refused 1 '1000 are the least' "$here/wave.csv" column=time
 refused 2 '1 to 63' lags=64
 refused 2 'is not understood' "$here/wave.csv" colour=red
-for bad in lags=x lags=8x lags=1.5 seeds=0 first=no inject=x inject=-1 --halp; do
+refused 1 'cannot be written' "$here/wave.csv" column=wave --scores "$here/no/where.csv"
+for bad in watch=none lags=x lags=8x lags=1.5 seeds=0 first=no inject=x inject=-1 --halp; do
   refused 2 'is not understood' "$here/wave.csv" "$bad"
 done
 refused 1 'no column 2nd' "$here/wave.csv" column=2nd
-refused 0 'column=NAME' --help
+refused 0 'scores FILE.csv' --help
 refused 2 'are too many' "$here/rows.csv" labels lags=40
 exit $failed
