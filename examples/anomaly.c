@@ -281,8 +281,9 @@ typedef struct tail {
 static double mix(double old, double now, double weight) { return old + weight * (now - old); }
 
 /* What comes with the logarithm y: how unlikely as much or more of it was, as -log, before it is
- * learnt. Of an excess at most the usual one is learnt: anomalies are to stay unusual. */
-static double tail_step(tail *t, double y) {
+ * learnt. Of an excess at most the usual one is learnt: anomalies are to stay unusual. It is taken
+ * as `least` or more. */
+static double tail_step(tail *t, double y, double least) {
   const double share = 1.0 / 16, horizon = 5000, kept = 1 - exp(-1.0);
   const double w = t->seen < horizon ? 1.0 / (t->seen + 1) : 1 / horizon;
   const int above = y > t->quantile;
@@ -296,7 +297,7 @@ static double tail_step(tail *t, double y) {
     const double length = t->begun > 0 ? t->above / t->begun : 1;
     surprise = -log(share) + more / t->excess - (t->seen > 100 && length > 1 ? log(length) : 0);
     t->excess = mix(t->excess, most / kept, w / share < 0.2 ? w / share : 0.2);
-    if (t->excess < 0.05) t->excess = 0.05;
+    if (t->excess < least) t->excess = least;
   } else {
     surprise = -log(share) / (1 + (t->quantile - y) / (t->spread + 0.1));
   }
@@ -394,17 +395,19 @@ static double most_unusual(channel *one, float x, double score) {
   const double step = (double)(miras_encode_error_usual(&one->error) * deviation_of(&one->step));
   const double late = step > 0 && deviation > step ? 2 * log(deviation / step) : 0;
   const double n = one->view[UP].seen + 1.0;
+  const double least = 0.05, once = 0.3;   /* one more repeat than ever is no event */
   double found[VIEWS], most = 0;
   int i;
   one->spread_now = mix(one->spread_now, error, n < 8 ? 1 / n : 1.0 / 8);
   one->spread_usual = mix(one->spread_usual, error, n < 300 ? 1 / n : 1.0 / 300);
   one->repeats = x == miras_encode_window_at(&one->window, 0) ? one->repeats + 1 : 0;
-  found[UP] = tail_step(&one->view[UP], score > 0 ? size : none);
-  found[DOWN] = tail_step(&one->view[DOWN], score < 0 ? size : none);
-  found[HIGH] = tail_step(&one->view[HIGH], away > 0 ? far : none) - late;
-  found[LOW] = tail_step(&one->view[LOW], away < 0 ? far : none) - late;
-  found[STUCK] = tail_step(&one->view[STUCK], log(1.0 + one->repeats)) - late;
-  found[SPREAD] = tail_step(&one->view[SPREAD], one->spread_now - one->spread_usual) - late;
+  found[UP] = tail_step(&one->view[UP], score > 0 ? size : none, least);
+  found[DOWN] = tail_step(&one->view[DOWN], score < 0 ? size : none, least);
+  found[HIGH] = tail_step(&one->view[HIGH], away > 0 ? far : none, least) - late;
+  found[LOW] = tail_step(&one->view[LOW], away < 0 ? far : none, least) - late;
+  found[STUCK] = tail_step(&one->view[STUCK], log(1.0 + one->repeats), once) - late;
+  found[SPREAD] =
+    tail_step(&one->view[SPREAD], one->spread_now - one->spread_usual, least) - late;
   for (i = 0; i < VIEWS; i++)
     if (found[i] > most) most = found[i];
   return most;
@@ -1040,7 +1043,7 @@ enum { BINS = 400 };
  * a power of e; in the tail what tail_step says, by which a stretch counts once. */
 static double probability(tail *history, int *count, float score) {
   const double y = log(fmin((double)score, 1e30) + 1e-12), n = history->seen + 1.0;
-  const double surprise = tail_step(history, y);
+  const double surprise = tail_step(history, y, 0.05);
   const int bin = (int)(4 * (y + 28));
   double share = 1;
   int i;
