@@ -6633,36 +6633,8 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
   if (!threadIdx.x) run.scratch[blockIdx.x * a.m.plan.scratch] = (float)some;
 }
 
-/* Column j [rows] of a state at `from`, lines ld apart; HALF: of half_state. */
-template <int N, int HALF>
-__device__ static inline void miras__run_column(float (&s)[N], const float *from, unsigned rows,
-                                                unsigned ld, size_t j) {
-  if (HALF) {
-    const unsigned *const words = (const unsigned *)(const void *)from + j / 2;
-    K_ALL for (unsigned r = 0; r < N; r++)
-      if (r < rows) {
-        const unsigned both = words[r * (ld / 2)];
-        s[r] = __int_as_float((int)(j % 2 ? both & 0xffff0000u : both << 16));
-      }
-  } else {
-    from += j;
-    K_ALL for (unsigned r = 0; r < N; r++)
-      if (r < rows) s[r] = from[r * ld];
-  }
-}
-
-/* The key x and the query q become those of one length, as miras__feature_fwd has them. */
-__device__ static inline void miras__run_lengths(const miras__call *run, float *x, float *q,
-                                                 size_t n) {
-  const float length = run->p->map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
-  const float kx = length / sqrtf(run->K->dot(x, x, n) + MIRAS__LENGTH_EPS);
-  const float kq = length / sqrtf(run->K->dot(q, q, n) + MIRAS__LENGTH_EPS);
-  for (size_t c = threadIdx.x; c < n; c += blockDim.x)
-    x[c] = __fmul_rn(kx, x[c]), q[c] = __fmul_rn(kq, q[c]);
-  __syncthreads();
-}
-
-/* N: rows of a column in registers, at least the features there are; HALF: of half_state. */
+/* N: rows of a column in registers, at least the features there are; HALF: of half_state. In one
+ * piece, though long: with its loads in a function of their own it spills half as much again. */
 template <int N, int HALF>
 __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   miras__run_step(const __grid_constant__ miras__errand a) {
@@ -6676,22 +6648,40 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   float *const x = miras__shared + MIRAS__ROOM, *const q = x + N, *const alpha = q + N;
   const unsigned rows = (unsigned)n, ld = (unsigned)dv;
   float s[N], read = 0, answer = 0, xq, eta, u;
-  const float *init = NULL;
+  const float *init = NULL, *from;
   float *to;
   miras__head_io io;
   miras__call run;
   int after, sweep;
   miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
   miras__memory_head(&a.m, b, h, &run);
-  if (run.position) miras__run_column<N, HALF>(s, run.state, rows, ld, j);
-  else miras__run_column<N, 0>(s, run.init, rows, ld, j);
+  from = run.position ? run.state : run.init;
+  if (run.position && HALF) {
+    const unsigned *const words = (const unsigned *)(const void *)from + j / 2;
+    K_ALL for (unsigned r = 0; r < N; r++)
+      if (r < rows) {
+        const unsigned both = words[r * (ld / 2)];
+        s[r] = __int_as_float((int)(j % 2 ? both & 0xffff0000u : both << 16));
+      }
+  } else {
+    from += j;
+    K_ALL for (unsigned r = 0; r < N; r++)
+      if (r < rows) s[r] = from[r * ld];
+  }
   if (p->to_init && run.scratch[h * p->scratch] != 0) init = run.init + j;
   for (unsigned c = threadIdx.x; c < N; c += blockDim.x) {   /* rows that there are not are zeros */
     x[c] = c < rows ? io.k[c] : 0, q[c] = c < rows ? (io.q ? io.q : io.k)[c] : 0;
     alpha[c] = c < rows ? io.keep[stride ? c : 0] : 1;
   }
   __syncthreads();
-  if (p->map) miras__run_lengths(&run, x, q, n);
+  if (p->map) {                      /* to keys of one length, as miras__feature_fwd */
+    const float length = p->map / 16 == MIRAS_QK_NORM_RMS ? sqrtf((float)n) : 1;
+    const float kx = length / sqrtf(run.K->dot(x, x, n) + MIRAS__LENGTH_EPS);
+    const float kq = length / sqrtf(run.K->dot(q, q, n) + MIRAS__LENGTH_EPS);
+    for (size_t c = threadIdx.x; c < n; c += blockDim.x)
+      x[c] = __fmul_rn(kx, x[c]), q[c] = __fmul_rn(kq, q[c]);
+    __syncthreads();
+  }
   xq = run.K->dot(x, q, n);
   eta = io.rate[p->rates > 1 ? j : 0];
   if (p->implicit) {
