@@ -168,7 +168,7 @@ plant 'a gate of another row' perceptrons "from the host's" \
 plant "a lane's part of a row's sum twice" perceptrons "from the host's" \
   $cuh 'static void miras__back_sum(' 'sum, 2)' 'sum, 2 - FAULT)'
 plant 'no barrier behind scores of channels, back' channelled 'race: ' \
-  $cuh 'miras__slabs_met(l, c->dz, c->live_d, c->bp);' "$barrier" "$less"
+  $cuh 'miras__slabs_met(l, c->back.dz, c->live_d, c->back.bp);' "$barrier" "$less"
 plant 'no barrier behind rows of channels, back' channelled 'race: ' \
   $cuh 'miras__back_run(f, &s, at' "$barrier" "$less"
 plant "a channel's row goes back by another decay" channelled "from the host's" \
@@ -182,7 +182,7 @@ plant 'no barrier behind the fold of a slab, back' linked 'race: ' \
 plant "a link's number without its gradient" linked "from the host's" \
   $cuh 'static void miras__back_linked(' 'binv[i] = sum' 'binv[i] = FAULT ? 0 : sum'
 plant "a chunk's last read goes back by the weights before" linked "from the host's" \
-  $cuh 'void miras__back_closing(' 'p = c->wc' 'p = (FAULT ? c->w : c->wc)'
+  $cuh 'void miras__back_closing(' 'p = c->back.wc' 'p = (FAULT ? c->w : c->back.wc)'
 plant "a layer's heads go back by another head's rows" layers 'differs: by' \
   $cuh 'void miras__chunks_of_layer(' '_dy_of(&v, o).p + h *' \
   '_dy_of(&v, o).p + (h ^ (size_t)FAULT) *'
