@@ -305,7 +305,7 @@ static void add_perceptron(const char *kind, int chunk, int H, int n, int T) {
   for (l = 0; l < p->layers; l++) {
     const double in = p->in[l], out = p->out[l];
     work += (l ? 8 : 6) * in * out;
-    if (p->at_s) work += 4 * in * out;
+    if (p->at.s) work += 4 * in * out;
     if (retain->reads_live) work += b->d.chunk * (in + out);
     if (retain->reads_live && b->d.decay_target && retain->init)
       work += 2 * in * out;
