@@ -13618,13 +13618,12 @@ static void miras__exact_clear(const miras__call *a) {
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
 
-/* A span of a sequence whose pairs share an anchor, and its scratch. Both directions fill it by
- * miras__span and run it by miras__span_run. b's are cotangents. */
+/* What bounded steps have of a chunk's pairs. */
 typedef struct miras__bounded {
   float *along, *curve, *drift, *share, *metric;   /* e.r, Q, F, eta'/eta, J                     */
 } miras__bounded;
 
-/* What the adjoint alone has; b or d before a name: of what has that name. */
+/* What the adjoint of a chunk alone has. b's are cotangents. */
 typedef struct miras__chunk_back {
   float *state;            /* like a head's, but with cotangents where that has A and S          */
   float *polar_back;       /* room of the adjoint of Muon's close                                */
@@ -13637,6 +13636,8 @@ typedef struct miras__chunk_back {
   size_t added;            /* floats from bg on, without gaps, in which a span begins at zero   */
 } miras__chunk_back;
 
+/* A span of a sequence whose pairs share an anchor, and its scratch. Both directions fill it by
+ * miras__span and run it by miras__span_run. */
 typedef struct miras__chunk {
   /* the call */
   const miras__call *call;

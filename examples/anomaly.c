@@ -30,8 +30,9 @@
  * ALL that it watches, for long unusual stretches: the error up and down, the sample above and
  * below the level of the last 300, how long it has repeated itself, and the spread of errors of
  * late. Each becomes a probability by its own history (tail_step); the score is -log of the least
- * probable. What looks back has to be less likely by the share of the variance that errors have. It
- * costs where faults are short in a series that is forecast well, or a tenth of it: watch=error.
+ * probable. A view that looks back has to be less likely by the share of the variance that errors
+ * have. It costs where faults are short in a series that is forecast well, or a tenth of it: there
+ * watch=error is the better one.
  *
  * BASELINES, in the same run: the sample before (persistence); an exponential average (1/10); a
  * running z-score over 1000 samples; recursive least squares on the same lags in double, forgetting
@@ -52,13 +53,14 @@
  *   reversed   8 to 24 samples are in reverse order
  * An anomaly's score is the highest of its samples; the lags + 2 samples behind it are not scored.
  * All other samples are one by one what should not be alarmed. The table has the average precision
- * of ranking these by their scores: 1 where all anomalies come first. Of labels `found` is that of
- * events (a run of labels is one, found by its highest sample; false alarms are counted outside of
- * them, sample by sample), `sample` that where each labelled sample is an event of its own.
+ * of ranking these by their scores: 1 where all anomalies come first. With labels there are two:
+ * `found` is that of events (a run of labels is one, found by its highest sample; false alarms are
+ * counted outside of them, sample by sample), `sample` that where each labelled sample is an event.
  *
  * Nothing is allocated after the set-up. Exit status: 0 done, 1 a file failed, 2 wrong arguments */
 #define _POSIX_C_SOURCE 200809L
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -278,11 +280,13 @@ typedef struct tail {
   int seen, was_above;
 } tail;
 
+static const double least_excess = 0.05;
+
 static double mix(double old, double now, double weight) { return old + weight * (now - old); }
 
-/* What comes with the logarithm y: how unlikely as much or more of it was, as -log, before it is
- * learnt. Of an excess at most the usual one is learnt: anomalies are to stay unusual. It is taken
- * as `least` or more. */
+/* A sample of the statistic, of logarithm y, has come. Returns how unlikely as much or more of it
+ * was, as -log, and then learns it; an excess counts as the usual one at most, for anomalies are to
+ * stay unusual, and the usual one as `least` or more. */
 static double tail_step(tail *t, double y, double least) {
   const double share = 1.0 / 16, horizon = 5000, kept = 1 - exp(-1.0);
   const double w = t->seen < horizon ? 1.0 / (t->seen + 1) : 1 / horizon;
@@ -312,8 +316,8 @@ static double tail_step(tail *t, double y, double least) {
 
 /* ---- the watcher ---- */
 
-/* What is watched of a channel, each with a history of its own: errors up and down, how far the
- * sample is above or below the level, how long it has repeated itself, the spread of late. */
+/* The views of a channel have a history each: errors up and down, how far the sample is above or
+ * below the level, how long it has repeated itself, the spread of late. */
 enum { UP, DOWN, HIGH, LOW, STUCK, SPREAD, VIEWS };
 
 typedef struct channel {
@@ -395,7 +399,7 @@ static double most_unusual(channel *one, float x, double score) {
   const double step = (double)(miras_encode_error_usual(&one->error) * deviation_of(&one->step));
   const double late = step > 0 && deviation > step ? 2 * log(deviation / step) : 0;
   const double n = one->view[UP].seen + 1.0;
-  const double least = 0.05, once = 0.3;   /* one more repeat than ever is no event */
+  const double least = least_excess, once = 0.3;   /* one more repeat than ever is no event */
   double found[VIEWS], most = 0;
   int i;
   one->spread_now = mix(one->spread_now, error, n < 8 ? 1 / n : 1.0 / 8);
@@ -1043,7 +1047,7 @@ enum { BINS = 400 };
  * a power of e; in the tail what tail_step says, by which a stretch counts once. */
 static double probability(tail *history, int *count, float score) {
   const double y = log(fmin((double)score, 1e30) + 1e-12), n = history->seen + 1.0;
-  const double surprise = tail_step(history, y, 0.05);
+  const double surprise = tail_step(history, y, least_excess);
   const int bin = (int)(4 * (y + 28));
   double share = 1;
   int i;

@@ -95,12 +95,13 @@ static void counts_close(counts *k) {
   free(k);
 }
 
-/* NULL, and perhaps why, if there is not enough memory. */
+/* NULL, and why, if there is not enough memory. */
 static counts *counts_open(int slots, float trust, char *why, size_t why_size) {
   float weights[2 * COUNTS_INPUTS] = {0};
   counts *k = (counts *)calloc(1, sizeof *k);
   miras_memory_desc d;
-  int i;
+  int i, ok;
+  if (why && why_size) snprintf(why, why_size, "there is not enough memory");
   if (!k) return NULL;
   weights[2 * COUNTS_ORDERS] = -trust / 2, weights[2 * COUNTS_ORDERS + 1] = trust / 2;
   k->slots = slots;
@@ -114,14 +115,17 @@ static counts *counts_open(int slots, float trust, char *why, size_t why_size) {
   d.value_dim = 2;
   d.decay_rate = 0.0005f;
   strcpy(d.groups, "2");
+  ok = k->place != NULL;
   for (i = 0; i < COUNTS_ORDERS; i++) {
     k->table[i] = (counts_slot *)calloc((size_t)1 << slots, sizeof(counts_slot));
-    k->mixer[i] = miras_memory_open(&d, NULL, why, why_size);
-    if (!k->place || !k->table[i] || !k->mixer[i] ||
-        miras_memory_set(k->mixer[i], 0, 0, "init.W", weights, why, why_size) != MIRAS_OK)
-      break;
+    ok = ok && k->table[i];
   }
-  if (i == COUNTS_ORDERS) return k;
+  for (i = 0; i < COUNTS_ORDERS && ok; i++) {
+    k->mixer[i] = miras_memory_open(&d, NULL, why, why_size);
+    ok = k->mixer[i] &&
+         miras_memory_set(k->mixer[i], 0, 0, "init.W", weights, why, why_size) == MIRAS_OK;
+  }
+  if (ok) return k;
   counts_close(k);
   return NULL;
 }

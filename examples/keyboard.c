@@ -534,7 +534,7 @@ typedef struct desk {
   uint32_t before;           /* the last three bytes */
   counts *mixed, *mixed_corpus;   /* orders 0 to 6 and memories that mix: of the user; the corpus */
   unsigned char *typed;      /* the corpus, then what was typed */
-  size_t known, most, count; /* bytes of the corpus, that find room, so far */
+  size_t known, count;       /* bytes of the corpus, and so far */
 } desk;
 
 static void better(offer *best, double p, const char *s, int n) {
@@ -601,9 +601,9 @@ typedef struct result {
 static void desk_counts(desk *d, const text *corpus, size_t most) {
   const size_t learn = corpus->n - kept_back(corpus);
   reader *r = &d->reader[1];
-  char why[256] = "there is not enough memory";
-  d->known = corpus->n, d->most = corpus->n + most;
-  d->typed = (unsigned char *)get(d->most, 1);
+  char why[256] = "";
+  d->known = corpus->n;
+  d->typed = (unsigned char *)get(corpus->n + most, 1);
   d->mixed = counts_open(20, 1, why, sizeof why);
   d->mixed_corpus = counts_open(20, 1, why, sizeof why);
   if (!d->mixed || !d->mixed_corpus) die(1, "%s", why);

@@ -27,9 +27,11 @@
 #define MIRAS_IMPLEMENTATION
 #define MIRAS_PTHREADS
 #include "../miras.h"
+#include <limits.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

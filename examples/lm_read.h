@@ -360,6 +360,7 @@ static int page_after(reader *before, reader *after, const char *text, size_t n,
   return words;
 }
 
+/* The bits a byte of each reader, in words. */
 static void page_sums(const double sum[READERS]) {
   printf("\nIn all %.2f bits per byte learning and %.2f frozen. Mixed with counts of what followed "
          "the\nlast 0 to 6 bytes, by memories that learn whom to believe, it takes %.2f. For "

@@ -86,7 +86,7 @@ static void predictor_open(predictor *p, int every) {
   if (!p->session || (every && !p->trainer)) die(1, why, "");
   p->logits = miras_session_step(p->session, 0);
   p->counts = counts_open(22, 0, why, sizeof why);
-  if (!p->counts) die(1, why[0] ? why : "there is not enough memory", "");
+  if (!p->counts) die(1, why, "");
 }
 
 static void predictor_close(predictor *p) {

@@ -489,8 +489,8 @@ soak() {
 # among the rows that compile.
 linked() {
   grep -q '^#define MIRAS_IMPLEMENTATION' "examples/$1.c" &&
-    $gcc -O1 -Wall -Wextra -Werror -DMIRAS__IMPLEMENTED -include limits.h -include stdlib.h \
-      "examples/$1.c" "$object" -o "$build/bin/${2:-$1}" -lm -lpthread
+    $gcc -O1 -Wall -Wextra -Werror -DMIRAS__IMPLEMENTED "examples/$1.c" "$object" \
+      -o "$build/bin/${2:-$1}" -lm -lpthread
 }
 lm_files() {
   linked lm && sh tests/test_lm.sh "$build/bin/lm"

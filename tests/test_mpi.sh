@@ -5,7 +5,7 @@
 #                                    status 77: there is no mpicc
 set -u
 cd "$(dirname "$0")/.." || exit 2
-linked=${1:+-DMIRAS__IMPLEMENTED -include limits.h -include stdlib.h $1}
+linked=${1:+-DMIRAS__IMPLEMENTED $1}
 if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
   echo 'skipped: no mpicc'
   exit 77
