@@ -8,7 +8,7 @@
  * model's own odds: 1 of a model that was trained, 0 of one that knows nothing. All but the
  * memories is whole numbers: with MIRAS_STRICT every machine says the same.
  *
- *     counts *k = counts_open(20, 1, why, sizeof why);     8 tables of 2^20 counts, 4 bytes each
+ *     counts *k = counts_open(20, 1);     8 tables of 2^20 counts, 4 bytes each
  *     for (n = 0; n < size; n++)
  *       bits += counts_byte(k, text, n, shares);      of text[n], which is learned
  *     counts_close(k); */
@@ -95,13 +95,12 @@ static void counts_close(counts *k) {
   free(k);
 }
 
-/* NULL, and why, if there is not enough memory. */
-static counts *counts_open(int slots, float trust, char *why, size_t why_size) {
+/* NULL if there is not enough memory. */
+static counts *counts_open(int slots, float trust) {
   float weights[2 * COUNTS_INPUTS] = {0};
   counts *k = (counts *)calloc(1, sizeof *k);
   miras_memory_desc d;
   int i, ok;
-  if (why && why_size) snprintf(why, why_size, "there is not enough memory");
   if (!k) return NULL;
   weights[2 * COUNTS_ORDERS] = -trust / 2, weights[2 * COUNTS_ORDERS + 1] = trust / 2;
   k->slots = slots;
@@ -121,9 +120,9 @@ static counts *counts_open(int slots, float trust, char *why, size_t why_size) {
     ok = ok && k->table[i];
   }
   for (i = 0; i < COUNTS_ORDERS && ok; i++) {
-    k->mixer[i] = miras_memory_open(&d, NULL, why, why_size);
+    k->mixer[i] = miras_memory_open(&d, NULL, NULL, 0);
     ok = k->mixer[i] &&
-         miras_memory_set(k->mixer[i], 0, 0, "init.W", weights, why, why_size) == MIRAS_OK;
+         miras_memory_set(k->mixer[i], 0, 0, "init.W", weights, NULL, 0) == MIRAS_OK;
   }
   if (ok) return k;
   counts_close(k);
@@ -168,19 +167,19 @@ static void counts_look(counts *k, const unsigned char *text, size_t n) {
   k->place[at] = (uint32_t)n;
 }
 
-/* Of how many bytes the bits before leave open: ahead is a 1 and these bits. */
-static int counts_open_bytes(int ahead) {
+/* How many bytes the bits before leave open: ahead is a 1 and these bits. */
+static int counts_left(int ahead) {
   int left = 256;
   for (; ahead > 1; ahead /= 2) left /= 2;
   return left;
 }
 
 /* The next of a byte's bits. */
-static int counts_bit(int byte, int ahead) { return byte / (counts_open_bytes(ahead) / 2) % 2; }
+static int counts_bit(int byte, int ahead) { return byte / (counts_left(ahead) / 2) % 2; }
 
 /* The counts of the next bit, and which memory is asked of it. */
 static void counts_find(counts *k, int ahead) {
-  const int left = counts_open_bytes(ahead);
+  const int left = counts_left(ahead);
   int i;
   k->together = 0;
   for (i = 0; i < COUNTS_ORDERS; i++) {
@@ -206,7 +205,7 @@ static void counts_count(counts *k, int bit) {
 
 /* How likely the next bit is 1, of COUNTS_ONE: never 0, nor all. */
 static uint32_t counts_ask(counts *k, const uint32_t shares[257], int ahead) {
-  const int left = counts_open_bytes(ahead), from = ahead * left - 256;
+  const int left = counts_left(ahead), from = ahead * left - 256;
   const uint32_t all = shares[from + left] - shares[from], up = shares[from + left];
   uint32_t one = (uint32_t)(((uint64_t)(up - shares[from + left / 2]) << 16) / all);
   float said[2] = {0, 0}, odds;

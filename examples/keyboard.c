@@ -601,12 +601,11 @@ typedef struct result {
 static void desk_counts(desk *d, const text *corpus, size_t most) {
   const size_t learn = corpus->n - kept_back(corpus);
   reader *r = &d->reader[1];
-  char why[256] = "";
   d->known = corpus->n;
   d->typed = (unsigned char *)get(corpus->n + most, 1);
-  d->mixed = counts_open(20, 1, why, sizeof why);
-  d->mixed_corpus = counts_open(20, 1, why, sizeof why);
-  if (!d->mixed || !d->mixed_corpus) die(1, "%s", why);
+  d->mixed = counts_open(20, 1);
+  d->mixed_corpus = counts_open(20, 1);
+  if (!d->mixed || !d->mixed_corpus) die(1, "there is not enough memory for counts");
   if (corpus->n) memcpy(d->typed, corpus->at, corpus->n);
   reader_reset(r);
   for (d->count = 0; d->count < d->known; d->count++) {

@@ -19,11 +19,14 @@ enum { LEARNING, FROZEN, COUNTED, MIXED, READERS };
 /* Is a byte of a word: an ASCII letter, or of a character beyond. */
 static int is_letter(unsigned char byte) { return byte >= 128 || isalpha(byte); }
 
+/* Does a byte of UTF-8 go on with a character? */
+static int goes_on(char byte) { return (byte & 0xc0) == 0x80; }
+
 /* How many bytes the first so many letters of a word have. */
 static int bytes_of(const char *word, int n, int letters) {
   int i = 0;
   for (; i < n && letters; letters--)
-    for (i++; i < n && (word[i] & 0xc0) == 0x80; i++) {}
+    for (i++; i < n && goes_on(word[i]); i++) {}
   return i;
 }
 
@@ -236,7 +239,7 @@ static void page_line(int line, double learns, double frozen) {
 static void page_svg(const char *path, const char *title, double nats[READERS][PARTS * CUTS],
                      const double *bytes) {
   static const char *const names[READERS] = {"learning as it reads", "the same, frozen",
-                                             "counting bytes", "learning, with counts"};
+                                             "counting bytes", "mixed with counts"};
   chart_line name[READERS];
   chart c = {HUGE_VAL, -HUGE_VAL};
   FILE *f;
@@ -272,7 +275,7 @@ static void page_svg(const char *path, const char *title, double nats[READERS][P
 /* Blanks behind a word that fill up so many columns. */
 static int blanks(int columns, const char *word, int bytes) {
   int i;
-  for (i = 0; i < bytes; i++) columns -= (word[i] & 0xc0) != 0x80;
+  for (i = 0; i < bytes; i++) columns -= !goes_on(word[i]);
   return columns > 0 ? columns : 0;
 }
 
@@ -398,7 +401,7 @@ static void read_page(const miras_model *frozen, const miras_model *learning,
   reader_open(&after, knowing, v);
   reader_keep(&before);
   room = (double *)grow(NULL, (size_t)v->count, sizeof *room);
-  counted = counts_open(20, 1, NULL, 0);
+  counted = counts_open(20, 1);
   if (!counted) die(1, "there is not enough memory for counts");
   next = token_text(v, tokens[0], (unsigned char *)title);
   printf("Left to itself it writes:\n");

@@ -85,8 +85,8 @@ static void predictor_open(predictor *p, int every) {
                                    : NULL;
   if (!p->session || (every && !p->trainer)) die(1, why, "");
   p->logits = miras_session_step(p->session, 0);
-  p->counts = counts_open(22, 0, why, sizeof why);
-  if (!p->counts) die(1, why, "");
+  p->counts = counts_open(22, 0);
+  if (!p->counts) die(1, "there is not enough memory for counts", "");
 }
 
 static void predictor_close(predictor *p) {

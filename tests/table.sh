@@ -59,7 +59,7 @@ job lint '' 'sh tests/lint.sh'
 group=device
 device_sources() {
   for file in miras.h miras_cuda.cuh tests/cuda_*.h tests/fingerprint.h tests/test_cuda*.cpp \
-    examples/lm.c examples/lm_*.h examples/lm_cuda.cu; do
+    examples/lm.c examples/lm_*.h examples/counts.h examples/lm_cuda.cu; do
     echo "$file"
     $gcc -x c -fpreprocessed -dD -E -P "$file" 2>/dev/null
   done
