@@ -976,7 +976,8 @@ static void print_table(const series *s, const report *r) {
   printf("\n%-14s %9s", "", "error");
   if (r->kinds == KINDS)
     for (kind = 0; kind < KINDS; kind++) printf(" %8s", kinds[kind]);
-  printf(" %8s\n", r->kinds == KINDS ? "mean" : r->kinds ? "found   sample" : "");
+  if (r->kinds) printf(" %8s", r->kinds == KINDS ? "mean" : "found");
+  printf(" %8s\n", r->kinds == 1 ? "sample" : "");
   for (m = 0; m < METHODS; m++) {
     printf("%-14s %9.3g", methods[m].name, r->error[m]);
     if (r->kinds == KINDS)
