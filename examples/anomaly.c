@@ -280,15 +280,15 @@ typedef struct tail {
   int seen, was_above;
 } tail;
 
-static const double least_excess = 0.05;
+static const double tail_share = 1.0 / 16, tail_horizon = 5000, least_excess = 0.05;
 
 static double mix(double old, double now, double weight) { return old + weight * (now - old); }
 
 /* A sample of the statistic, of logarithm y, has come. Returns how unlikely as much or more of it
- * was, as -log, and then learns it; an excess counts as the usual one at most, for anomalies are to
- * stay unusual, and the usual one as `least` or more. */
+ * was among those of the tail, as -log (below the tail: 0), and then learns it; an excess counts as
+ * the usual one at most, for anomalies are to stay unusual, and the usual one as `least` or more. */
 static double tail_step(tail *t, double y, double least) {
-  const double share = 1.0 / 16, horizon = 5000, kept = 1 - exp(-1.0);
+  const double share = tail_share, horizon = tail_horizon, kept = 1 - exp(-1.0);
   const double w = t->seen < horizon ? 1.0 / (t->seen + 1) : 1 / horizon;
   const int above = y > t->quantile;
   double surprise = 0;
@@ -299,11 +299,9 @@ static double tail_step(tail *t, double y, double least) {
   if (above) {
     const double more = y - t->quantile, most = more < t->excess ? more : t->excess;
     const double length = t->begun > 0 ? t->above / t->begun : 1;
-    surprise = -log(share) + more / t->excess - (t->seen > 100 && length > 1 ? log(length) : 0);
+    surprise = more / t->excess - (t->seen > 100 && length > 1 ? log(length) : 0);
     t->excess = mix(t->excess, most / kept, w / share < 0.2 ? w / share : 0.2);
     if (t->excess < least) t->excess = least;
-  } else {
-    surprise = -log(share) / (1 + (t->quantile - y) / (t->spread + 0.1));
   }
   t->above = mix(t->above, above, w);
   t->begun = mix(t->begun, above && !t->was_above, w);
@@ -314,10 +312,24 @@ static double tail_step(tail *t, double y, double least) {
   return surprise;
 }
 
+/* The least and the largest number so far, drawn slowly to the middle. */
+typedef struct range {
+  double low, high;
+  int seen;
+} range;
+
+/* How far x is beyond all seen before; then it is learnt. */
+static double range_step(range *r, double x, double middle) {
+  const double beyond = r->seen ? fmax(x - r->high, r->low - x) : 0;
+  r->low = mix(r->seen++ ? fmin(x, r->low) : x, middle, 1 / tail_horizon);
+  r->high = mix(r->seen > 1 ? fmax(x, r->high) : x, middle, 1 / tail_horizon);
+  return fmax(0, beyond);
+}
+
 /* ---- the watcher ---- */
 
 /* The views of a channel have a history each: errors up and down, how far the sample is above or
- * below the level, how long it has repeated itself, the spread of late. */
+ * below the mean, how long it has repeated itself, the spread of late. */
 enum { UP, DOWN, HIGH, LOW, STUCK, SPREAD, VIEWS };
 
 typedef struct channel {
@@ -325,8 +337,8 @@ typedef struct channel {
   miras_encoder_scale level, step;
   miras_encoder_error error;
   /* from here on of those that watch all: */
-  miras_encoder_scale around;        /* level and deviation of the last 300 samples or so */
   double spread_now, spread_usual;   /* means of the logarithms of errors, over 8 and 300 */
+  range samples, errors;
   int repeats;
   tail view[VIEWS];
 } channel;
@@ -357,13 +369,11 @@ static void *watcher_open(watcher *w, int channels, int lags, int all, void *buf
   w->memory = miras_memory_init(buffer, bytes, &d, why, sizeof why);
   if (!w->memory) die(1, "%s", why);
   w->bytes = bytes + offsetof(watcher, at) +
-             (size_t)channels * (all ? sizeof(channel) : offsetof(channel, around));
+             (size_t)channels * (all ? sizeof(channel) : offsetof(channel, spread_now));
   for (c = 0; c < channels; c++) {
     w->at[c].window.lags = lags;
     w->at[c].level.clip = w->at[c].step.clip = 8;
     w->at[c].level.horizon = w->at[c].step.horizon = 1000;   /* as the memory: 1 / decay_rate */
-    w->at[c].around.clip = 6;
-    w->at[c].around.horizon = 300;
   }
   return buffer;
 }
@@ -388,33 +398,32 @@ static void watcher_key(const watcher *w, float *key) {
 
 static float within(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
-/* The most unusual of what is watched; score: the error's size beside the usual one, signed. Where
- * errors are small beside the series' deviation, its level is forecast and no news: what looks back
- * has to be less likely by the ratio of the two variances. */
-static double most_unusual(channel *one, float x, double score) {
-  const double none = log(1e-6), size = log(fmin(fabs(score), 1e30) + 1e-12);
-  const double away = (double)x - one->around.mean, deviation = sqrt(one->around.variance);
-  const double far = log(fabs(away) / (deviation > 0 ? deviation : 1) + 1e-12);
-  const double error = log(fmin(fabs(score), 1e30) + 0.1);
+/* The sum of what speaks for an anomaly, in nats; score: the error's size beside the usual one,
+ * signed. See EVIDENCE above. */
+static double evidence(channel *one, float x, double score) {
+  const double none = log(1e-6), size = fmin(fabs(score), 1e30), error = log(size + 1e-12);
+  const double deviation = (double)deviation_of(&one->level);
+  const double z = ((double)x - one->level.mean) / deviation, far = log(fabs(z) + 1e-12);
+  const double beyond = range_step(&one->samples, (double)x, one->level.mean) / deviation;
+  const double outside = range_step(&one->errors, score < 0 ? -size : size, 0);
+  const double novel = fmax(beyond / (beyond + 0.3), outside / (outside + 5));
   const double step = (double)(miras_encode_error_usual(&one->error) * deviation_of(&one->step));
-  const double late = step > 0 && deviation > step ? 2 * log(deviation / step) : 0;
-  const double n = one->view[UP].seen + 1.0;
+  const double forecast = step > 0 && deviation > step ? 2 * log(deviation / step) : 0;
+  const double n = one->view[UP].seen + 1.0, now = log(size + 0.1);
   const double least = least_excess, once = 0.3;   /* one more repeat than ever is no event */
-  double found[VIEWS], most = 0;
-  int i;
-  one->spread_now = mix(one->spread_now, error, n < 8 ? 1 / n : 1.0 / 8);
-  one->spread_usual = mix(one->spread_usual, error, n < 300 ? 1 / n : 1.0 / 300);
+  double found[VIEWS];
+  one->spread_now = mix(one->spread_now, now, n < 8 ? 1 / n : 1.0 / 8);
+  one->spread_usual = mix(one->spread_usual, now, n < 300 ? 1 / n : 1.0 / 300);
   one->repeats = x == miras_encode_window_at(&one->window, 0) ? one->repeats + 1 : 0;
-  found[UP] = tail_step(&one->view[UP], score > 0 ? size : none, least);
-  found[DOWN] = tail_step(&one->view[DOWN], score < 0 ? size : none, least);
-  found[HIGH] = tail_step(&one->view[HIGH], away > 0 ? far : none, least) - late;
-  found[LOW] = tail_step(&one->view[LOW], away < 0 ? far : none, least) - late;
-  found[STUCK] = tail_step(&one->view[STUCK], log(1.0 + one->repeats), once) - late;
-  found[SPREAD] =
-    tail_step(&one->view[SPREAD], one->spread_now - one->spread_usual, least) - late;
-  for (i = 0; i < VIEWS; i++)
-    if (found[i] > most) most = found[i];
-  return most;
+  found[UP] = tail_step(&one->view[UP], score > 0 ? error : none, least);
+  found[DOWN] = tail_step(&one->view[DOWN], score < 0 ? error : none, least);
+  found[HIGH] = tail_step(&one->view[HIGH], z > 0 ? far : none, least);
+  found[LOW] = tail_step(&one->view[LOW], z < 0 ? far : none, least);
+  found[STUCK] = tail_step(&one->view[STUCK], log(1.0 + one->repeats), once);
+  found[SPREAD] = tail_step(&one->view[SPREAD], one->spread_now - one->spread_usual, least);
+  return 0.5 * (log(1 + size * size) + log(1 + z * z)) +
+         novel * (fmax(0, fmax(found[UP], found[DOWN])) + fmax(0, fmax(found[HIGH], found[LOW]))) +
+         fmax(0, found[STUCK] - forecast) + fmax(0, found[SPREAD] - forecast);
 }
 
 /* Judge a channel's answer by the sample x. next: what the memory shall learn; size: what it shall
@@ -432,7 +441,7 @@ static double judge(channel *one, int all, float x, float answer, float expected
           cbrt((double)within(expected, 0.1f, 4));
   *next = answer + within(error, -bound, bound);
   *size = usual > 0 ? within(fabsf(error), 0, bound) / usual : 1;
-  return all ? most_unusual(one, x, error < 0 ? -score : score) : log(1 + score * score);
+  return all ? evidence(one, x, error < 0 ? -score : score) : log(1 + score * score);
 }
 
 /* A row of numbers has come. forecast[channels] receives what was expected of it; returns the
@@ -457,7 +466,6 @@ static float watcher_step(watcher *w, const float *x, float *forecast) {
       score += judge(one, w->all, x[c], answer[c], answer[n + c], &value[c], &value[n + c]);
     if (w->seen) miras_encode_standard_learn(&one->step, x[c] - last);
     miras_encode_standard_learn(&one->level, x[c]);
-    if (w->all) miras_encode_standard_learn(&one->around, x[c]);
     miras_encode_window_push(&one->window, x[c]);
   }
   if (learning) miras_memory_write(w->memory, key, value, NULL);
@@ -1054,7 +1062,7 @@ static double probability(tail *history, int *count, float score) {
   int i;
   for (i = bin; i < BINS; i++) share += count[i];
   count[bin]++;
-  return history->was_above ? fmin(share / n, exp(-surprise)) : share / n;
+  return history->was_above ? fmin(share / n, tail_share * exp(-surprise)) : share / n;
 }
 
 /* A row for each sample: its number, its values, the watcher's score, how likely as much is, and
