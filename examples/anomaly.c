@@ -12,7 +12,7 @@
  *     column=NAME or 1, 2, ..           which column of a CSV file
  *     lags=32                           how many samples the forecast looks back at
  *     seeds=3  first=1                  how often anomalies are put in, and where the seeds begin
- *     watch=all or error                errors with level, spread and repeats, or errors alone; all
+ *     watch=all or error                errors with size, novelty, spread and repeats, or errors alone; all
  *                                       where a single series is labelled, else error
  *     plot=FILE.svg                     a picture: the series, the worst alarm, the scores
  *     --scores FILE.csv                 a row a sample: time, value, score, probability, alarm
@@ -27,12 +27,19 @@
  * errors allow (miras_encode_error_bound), so as not to be ruined. Rows of several numbers are keys
  * and values side by side; their scores add up as log(1 + score^2).
  *
- * ALL that it watches, for long unusual stretches: the error up and down, the sample above and
- * below the level of the last 300, how long it has repeated itself, and the spread of errors of
- * late. Each becomes a probability by its own history (tail_step); the score is -log of the least
- * probable. A view that looks back has to be less likely by the share of the variance that errors
- * have. It costs where faults are short in a series that is forecast well, or a tenth of it: there
- * watch=error is the better one.
+ * EVIDENCE adds up where all is watched, for long unusual stretches. In nats:
+ *   size       log(1 + e^2) / 2 + log(1 + z^2) / 2, e the error beside the usual one, z the sample
+ *              in deviations of the last 1000: -log of Cauchy's density, whose tails are heavy
+ *   novelty    how far out e and z are in the tail of their own side (tail_step). That alone makes
+ *              much of a new low that is tiny in units of the series where highs are large, so it
+ *              counts by how far the sample is beyond all seen before: half at 0.3 deviations, or
+ *              where the error is by 5 usual ones
+ *   stuck      how long it has repeated itself, by the tail
+ *   spread     errors of the last 8 beside those of the last 300, by the tail
+ * The last two have to be less likely by the share of the variance that errors have. A sample that
+ * has less than the highest of the last 30 or so belongs to that alarm: its score falls off by the
+ * difference. This is for events; where each sample of one shall be marked, and where faults are
+ * short in a series that is forecast well, or a tenth of it, watch=error is the better one.
  *
  * BASELINES, in the same run: the sample before (persistence); an exponential average (1/10); a
  * running z-score over 1000 samples; recursive least squares on the same lags in double, forgetting
@@ -339,6 +346,7 @@ typedef struct channel {
   /* from here on of those that watch all: */
   double spread_now, spread_usual;   /* means of the logarithms of errors, over 8 and 300 */
   range samples, errors;
+  double lately;                     /* the highest sum of the last 30 or so */
   int repeats;
   tail view[VIEWS];
 } channel;
@@ -402,16 +410,17 @@ static float within(float x, float low, float high) { return x < low ? low : x >
  * signed. See EVIDENCE above. */
 static double evidence(channel *one, float x, double score) {
   const double none = log(1e-6), size = fmin(fabs(score), 1e30), error = log(size + 1e-12);
-  const double deviation = (double)deviation_of(&one->level);
+  const double deviation = (double)deviation_of(&one->level), n = one->view[UP].seen + 1.0;
   const double z = ((double)x - one->level.mean) / deviation, far = log(fabs(z) + 1e-12);
   const double beyond = range_step(&one->samples, (double)x, one->level.mean) / deviation;
-  const double outside = range_step(&one->errors, score < 0 ? -size : size, 0);
+  const double outside =
+    n > 100 ? range_step(&one->errors, score < 0 ? -size : size, 0) : 0;
   const double novel = fmax(beyond / (beyond + 0.3), outside / (outside + 5));
   const double step = (double)(miras_encode_error_usual(&one->error) * deviation_of(&one->step));
   const double forecast = step > 0 && deviation > step ? 2 * log(deviation / step) : 0;
-  const double n = one->view[UP].seen + 1.0, now = log(size + 0.1);
+  const double now = log(size + 0.1);
   const double least = least_excess, once = 0.3;   /* one more repeat than ever is no event */
-  double found[VIEWS];
+  double found[VIEWS], sum;
   one->spread_now = mix(one->spread_now, now, n < 8 ? 1 / n : 1.0 / 8);
   one->spread_usual = mix(one->spread_usual, now, n < 300 ? 1 / n : 1.0 / 300);
   one->repeats = x == miras_encode_window_at(&one->window, 0) ? one->repeats + 1 : 0;
@@ -421,9 +430,12 @@ static double evidence(channel *one, float x, double score) {
   found[LOW] = tail_step(&one->view[LOW], z < 0 ? far : none, least);
   found[STUCK] = tail_step(&one->view[STUCK], log(1.0 + one->repeats), once);
   found[SPREAD] = tail_step(&one->view[SPREAD], one->spread_now - one->spread_usual, least);
-  return 0.5 * (log(1 + size * size) + log(1 + z * z)) +
-         novel * (fmax(0, fmax(found[UP], found[DOWN])) + fmax(0, fmax(found[HIGH], found[LOW]))) +
-         fmax(0, found[STUCK] - forecast) + fmax(0, found[SPREAD] - forecast);
+  sum = 0.5 * (log(1 + size * size) + log(1 + z * z)) +
+        novel * (fmax(0, fmax(found[UP], found[DOWN])) + fmax(0, fmax(found[HIGH], found[LOW]))) +
+        fmax(0, found[STUCK] - forecast) + fmax(0, found[SPREAD] - forecast);
+  one->lately *= 1 - 1.0 / 30;
+  if (sum <= one->lately) return sum * exp(sum - one->lately);
+  return one->lately = sum;
 }
 
 /* Judge a channel's answer by the sample x. next: what the memory shall learn; size: what it shall
