@@ -82,29 +82,58 @@ coder() {
   done
 }
 
-labelled() {
-  heading 'Labelled stretches'
-  sh examples/data.sh labelled "$folder" >&2
-  build examples/anomaly
-  echo '```'
-  for file in "$folder/ucr135.csv" "$folder/ucr198.csv" ${LABELLED:+"$LABELLED"/*.csv}; do
+labelled_table() {   # series; those without an event in the scored part do not count
+  for file; do
     "$folder/anomaly" "$file" labels plot="$folder/labelled.svg" 2>/dev/null | grep method=
-  done | tee "$folder/labelled.txt"
-  echo
-  awk '{
+  done | awk '
+  function row(name, values) {
+    best = ""
+    for (i = 1; i <= names; i++)
+      if (method[i] != "memory" && (best == "" || values[method[i]] > values[best]))
+        best = method[i]
+    printf "| %s | %.3f | %.3f | %.3f | %s |\n", name, values["memory"], values["z-score"],
+      values[best], best
+  }
+  BEGIN {
+    print "\n| by event | memory | z-score | best baseline | which |\n|---|--:|--:|--:|---|"
+  }
+  {
     for (i = 1; i <= NF; i++) {
       split($i, part, "=")
       of[part[1]] = part[2]
     }
-    if (!n[of["method"]]++) name[++names] = of["method"]
-    event[of["method"]] += of["found"]
-    sample[of["method"]] += of["by_sample"]
-  } END {
+    m = of["method"]
+    if (!(m in event)) method[++names] = m
+    event[m] += 0
+    found[m] = of["found"]
+    by_sample[m] = of["by_sample"]
+    if (m != "memory") next
+    if (found[m] == 0) {
+      print "| " of["data"] " | no event | | | |"
+      next
+    }
+    row(of["data"], found)
+    n++
+    for (m in found) {
+      event[m] += found[m]
+      sample[m] += by_sample[m]
+    }
+  }
+  END {
+    for (m in event) event[m] /= n
+    row("mean of " n, event)
+    print "\n| mean of " n " | by event | by sample |\n|---|--:|--:|"
     for (i = 1; i <= names; i++)
-      printf "mean of %d series: %-14s by event %.3f, by sample %.3f\n", n[name[i]], name[i],
-        event[name[i]] / n[name[i]], sample[name[i]] / n[name[i]]
-  }' "$folder/labelled.txt"
-  echo '```'
+      printf "| %s | %.3f | %.3f |\n", method[i], event[method[i]], sample[method[i]] / n
+  }'
+}
+
+labelled() {
+  heading 'Labelled stretches'
+  sh examples/data.sh labelled "$folder" >&2
+  build examples/anomaly
+  labelled_table "$folder/ucr135.csv" "$folder/ucr198.csv"
+  [ -z "${LABELLED:-}" ] || labelled_table "$LABELLED"/*.csv
 }
 
 jobs=${JOBS:-events series text coder labelled}
