@@ -40,9 +40,10 @@
  * The last two have to be less likely by the share of the variance that errors have. A sample that
  * has less than the highest of the last 30 or so belongs to that alarm: its score falls off by the
  * difference. This is for events that are rare. Where each of their samples shall be marked, and
- * where faults are short in a series that is forecast well, or a tenth of it, take watch=error; of
- * spikes that nothing foretells in a series without a pattern a z-score finds as many (see
- * bench/results/public.md for where it is ahead).
+ * where faults are short in a series that is forecast well, or a tenth of it, take watch=error. In
+ * noise without a pattern whose spikes nothing foretells (costs, speeds, loads: Numenta's real
+ * files) a running z-score finds as many events by far less, and on those files that were held out
+ * a few more: see bench/results/public.md.
  *
  * BASELINES, in the same run: the sample before (persistence); an exponential average (1/10); a
  * running z-score over 1000 samples; recursive least squares on the same lags in double, forgetting
