@@ -462,7 +462,7 @@ static double judge(channel *one, int all, float x, float answer, float expected
 }
 
 /* A row of numbers has come. forecast[channels] receives what was expected of it; returns the
- * score: the error beside the usual one (1: as usual) or, where all is watched, the surprise, a
+ * score: the error beside the usual one (1: as usual) or, where all is watched, the evidence, a
  * mean of the channels. The first 2 lags rows only find out how large numbers are. */
 static float watcher_step(watcher *w, const float *x, float *forecast) {
   float key[KEYS + 1], answer[2 * CHANNELS], value[2 * CHANNELS];
@@ -907,7 +907,7 @@ static void draw(const char *path, const desk *k, const series *s, const float *
   svg_line(f, &near, x, s->channels, "series wide", 0);
   svg_line(f, &near, k->forecast, 1, "forecast", 0);
   svg_alarms(f, &near, x, s->channels, score, most, 0, 4.5);
-  svg_frame(f, &up, k->all ? "score: surprise by the series' own history, logarithmic" :
+  svg_frame(f, &up, k->all ? "score: evidence in nats, logarithmic" :
             "score: errors beside the usual one, logarithmic", 1);
   svg_line(f, &up, score, 1, "score", 1);
   fprintf(f, "<path class=\"most\" d=\"M%d %.1fH%d\"/>\n", LEFT, py(&up, log10((double)most)),
