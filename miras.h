@@ -2434,7 +2434,9 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 
 /* Between these two, all but kernels, the compiler is asked for less, which saves a seventh of its
  * time. GCC inlines calls as at -O2 without that level's other passes: instructions per token stay
- * within 2 %. Clang has a word for short text alone: up to 6 % more at width 16, 2 % at 64. */
+ * within 2 %. Clang has a word for short text alone: up to 6 % more at width 16, 2 % at 64. GCC
+ * inlines only what was compiled with the caller's settings, or must be inlined: small functions
+ * that both sides call are MIRAS__INLINE. */
 #if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && \
     !defined(__CUDACC__)
   #ifdef __clang__
@@ -4447,12 +4449,12 @@ MIRAS__FITS(miras__inputs_fit, 1 MIRAS__ROWS_OF_TOKENS(MIRAS_X) &&
 
 /* Both begin with the pointers of the inputs and have their strides behind them. Input i of either,
  * or of miras_memory_input and miras_memory_input_grad from key on; its stride; both set. */
-static float *miras__input(const void *record, size_t i) {
+MIRAS__INLINE float *miras__input(const void *record, size_t i) {
   float *pointer;
   memcpy(&pointer, (const char *)record + i * sizeof pointer, sizeof pointer);
   return pointer;
 }
-static size_t miras__stride(const void *record, size_t i) {
+MIRAS__INLINE size_t miras__stride(const void *record, size_t i) {
   const char *strides = (const char *)record + MIRAS__INPUT_COUNT * sizeof(float *);
   size_t ld;
   memcpy(&ld, strides + i * sizeof ld, sizeof ld);
@@ -4472,10 +4474,10 @@ static void miras__inputs_on(void *record, size_t t) {
   }
 }
 
-static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
+MIRAS__INLINE size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
-static size_t miras__larger(size_t a, size_t b) { return a > b ? a : b; }
-static size_t miras__least(size_t a, size_t b) { return a < b ? a : b; }
+MIRAS__INLINE size_t miras__larger(size_t a, size_t b) { return a > b ? a : b; }
+MIRAS__INLINE size_t miras__least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Whole cache lines; what is too large stays it. */
 static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
@@ -4508,7 +4510,7 @@ MIRAS__INLINE miras__matrix miras__turned(const float *p, size_t ld) {
 /* A right factor [K, N] in panels of `panel` columns (room @20) that follow each other, each with
  * its rows in one piece: element (k, j) is p[(j - j % panel) * deep + k * panel + j % panel]. What
  * is behind the last column may be anything. A part of the rows begins further on by whole rows. */
-static MIRAS__UNUSED miras__matrix miras__panels(const float *p, size_t deep) {
+MIRAS__INLINE miras__matrix miras__panels(const float *p, size_t deep) {
   return miras__strided(p, deep, 0);
 }
 
@@ -4518,7 +4520,7 @@ typedef struct miras__operand {
   size_t down, right;
 } miras__operand;
 
-static MIRAS__UNUSED miras__operand miras__operand_of(const float *p, size_t down, size_t right) {
+MIRAS__INLINE miras__operand miras__operand_of(const float *p, size_t down, size_t right) {
   miras__operand o;
   o.p = p, o.down = down, o.right = right;
   return o;
@@ -4526,7 +4528,7 @@ static MIRAS__UNUSED miras__operand miras__operand_of(const float *p, size_t dow
 
 /* A mode of gemm where row i of the left factor ends after seen + i elements, and what lies beyond
  * may be anything, NaN too; seen 0: all count. */
-static int miras__causal(int mode, size_t seen) { return mode + 4 * (int)seen; }
+MIRAS__INLINE int miras__causal(int mode, size_t seen) { return mode + 4 * (int)seen; }
 
 /* Rows under decays of one number per channel (room @28, which has the letters). Rows x, eta,
  * alpha, z, a belong to the new tokens r0..r0+m-1 of a block; q, p to every `every`-th of them. */
@@ -4743,7 +4745,7 @@ static int miras__features(const miras_memory_desc *d) {
 }
 
 /* The biases with a threshold: the Huber family, the shift, the caller's. */
-static int miras__has_threshold(miras_bias b) {
+MIRAS__INLINE int miras__has_threshold(miras_bias b) {
   return b >= MIRAS_BIAS_HUBER && b <= MIRAS_BIAS_CUSTOM;
 }
 
@@ -4754,12 +4756,12 @@ static float miras__bias_growth(const miras_memory_desc *d) {
 
 /* Numbers per token, head and inner step of a gate that varies, else 0. A channel is an entry
  * of the value, but for the decay gate of a matrix memory: there, of the key as it is seen. */
-static size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
+MIRAS__INLINE size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
   return gate >= MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
 
 /* a mod n. A processor of 32 bits needs a function for 64, and most numbers a are smaller. */
-static size_t miras__mod(uint64_t a, size_t n) {
+MIRAS__INLINE size_t miras__mod(uint64_t a, size_t n) {
   return sizeof n < 8 && a <= 0xffffffffu ? (size_t)a % n : (size_t)(a % n);
 }
 
@@ -5657,7 +5659,8 @@ typedef int miras__vm;
   #define V_UNROLL MIRAS__UNROLL
 #endif
 
-static inline float miras__load_n(const float *p, size_t n) {
+/* GCC 12 takes the first function behind its pragmas for one compiled with other settings. */
+MIRAS__INLINE float miras__load_n(const float *p, size_t n) {
   (void)n;
   return *p;
 }
