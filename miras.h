@@ -12258,17 +12258,17 @@ typedef void miras__lays(void *record, const miras__plan *p, int backward, miras
 /* The record of an engine with its arrays, which a worker keeps from call to call: of the forward
  * pass, for this plan and scratch. `own` where there is none to keep. */
 static void *miras__record_of(const miras__call *a, int backward, miras__lays *lay, void *own) {
-  miras__space s = miras__space_at(a->scratch, 0);
+  miras__space s;
 #ifndef MIRAS__DEVICE
   miras__record *r = backward ? NULL : a->record;
   if (r) {
-    const int laid = r->plan == a->p && r->scratch == a->scratch;
+    own = r->at;
+    if (r->plan == a->p && r->scratch == a->scratch) return own;
     r->plan = a->p;
     r->scratch = a->scratch;
-    own = r->at;
-    if (laid) return own;
   }
 #endif
+  s = miras__space_at(a->scratch, 0);
   lay(own, a->p, backward, &s);
   return own;
 }
@@ -12942,11 +12942,10 @@ static const float *miras__init_of(const miras__call *a) {
 /* A block in the call's scratch, its open part in the state or there too. */
 static void *miras__exact_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  const int fused = !backward && p->fused;
-  miras__block *k = (miras__block *)own;
-  if (!fused) k = (miras__block *)miras__record_of(a, backward, miras__exact_lay, own);
+  miras__block *k;
+  if (!backward && p->fused) return own;         /* linear_tokens reads nothing of it */
+  k = (miras__block *)miras__record_of(a, backward, miras__exact_lay, own);
   k->init = miras__init_of(a);
-  if (fused) return k;
   k->K = a->K;
   k->p = p;
   if (!backward && p->d.chunk > 1)
@@ -13320,10 +13319,11 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
 }
 
 /* Blocks of one token. A run of the kernel ends where the state is swept. */
-static void miras__linear_tokens(const miras__call *a, const float *init, size_t t, size_t m) {
+static void miras__linear_tokens(const miras__call *a, size_t t, size_t m) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t last = t + m, per = (size_t)p->tape_tokens;
+  const float *init = miras__init_of(a);
   float *errors = NULL;
   size_t end;
   for (; t < last; t = end) {
@@ -13372,7 +13372,7 @@ static void miras__exact_tokens(void *record, const miras__call *a, size_t t, si
   const int alone = !p->fused && a->io->surprise && (!p->delta || p->streams > 1);
   const size_t end = t + m, each = alone ? 1 : m;
   miras__tape_keep(a, t);
-  if (p->fused) miras__linear_tokens(a, k->init, t, m);
+  if (p->fused) miras__linear_tokens(a, t, m);
   else for (; t < end; t += each) miras__block_take(k, a, t, each);
 }
 
@@ -17698,9 +17698,9 @@ static void miras__head_tokens(const miras__call *a) {
   size_t t, m;
   if (!a->position && length && e->start) e->start(k, a);
   for (t = 0; t < length; t += m) {
-    m = length - t;
-    if (each) m = miras__least(m, each - miras__mod(a->position + (uint64_t)t, each));
-    if (per) m = miras__least(m, per - miras__mod((uint64_t)t, per));
+    m = length - t;                              /* one token is never cut */
+    if (m > 1 && each) m = miras__least(m, each - miras__mod(a->position + (uint64_t)t, each));
+    if (m > 1 && per) m = miras__least(m, per - miras__mod((uint64_t)t, per));
     e->tokens(k, a, t, m);
   }
 }
