@@ -4333,6 +4333,9 @@ typedef struct miras__plan {
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
   int map;                 /* what keys and queries go through (room @25)                        */
   int retain;              /* frozen engine: record of the retention (room @42)                  */
+  int delta;               /* exact: the write depends on an error                               */
+  int after;               /* exact: errors are read after the decay. Both int, because as bytes
+                              they cost the kernel that branches on them a register              */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
   uint16_t group_end[MIRAS_MAX_GROUPS];   /* ... one past the last entry of each; else 0         */
@@ -4360,10 +4363,8 @@ typedef struct miras__plan {
   unsigned char per_feature; /* exact: decays are one number per feature                          */
   unsigned char channel;     /* frozen engine: keep or step is one number per channel             */
   unsigned char value_keep;  /* exact: entries of the value decay too                             */
-  unsigned char delta;       /* exact: the write depends on an error                              */
   unsigned char stores_link; /* the state keeps weights W = link(A) beside A                      */
   unsigned char square;      /* exact: the bias is 1/2 |e|^2, not linear                          */
-  unsigned char after;       /* exact: errors are read after the decay                            */
   unsigned char implicit;    /* exact: steps are eta / (1 + x.x), or eta / (epsilon + x.x)        */
   unsigned char both;        /* steps and decays are those of L2 both                             */
   unsigned char fused;       /* exact: chunk 1 and nothing that its single pass does not know     */
