@@ -2434,7 +2434,9 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 
 /* Between these two, all but kernels, the compiler is asked for less, which saves a seventh of its
  * time. GCC inlines calls as at -O2 without that level's other passes: instructions per token stay
- * within 2 %. Clang has a word for short text alone: up to 6 % more at width 16, 2 % at 64. */
+ * within 2 %. Clang has a word for short text alone: up to 6 % more at width 16, 2 % at 64. GCC
+ * inlines only what was compiled with the caller's settings, or must be inlined: small functions
+ * that both sides call are MIRAS__INLINE. */
 #if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && \
     !defined(__CUDACC__)
   #ifdef __clang__
@@ -4331,6 +4333,9 @@ typedef struct miras__plan {
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
   int map;                 /* what keys and queries go through (room @25)                        */
   int retain;              /* frozen engine: record of the retention (room @42)                  */
+  int delta;               /* exact: the write depends on an error                               */
+  int after;               /* exact: errors are read after the decay. Both int, because as bytes
+                              they cost the kernel that branches on them a register              */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
   size_t groups;           /* cross entropy: of so many groups of the answer's entries ...        */
   uint16_t group_end[MIRAS_MAX_GROUPS];   /* ... one past the last entry of each; else 0         */
@@ -4358,10 +4363,8 @@ typedef struct miras__plan {
   unsigned char per_feature; /* exact: decays are one number per feature                          */
   unsigned char channel;     /* frozen engine: keep or step is one number per channel             */
   unsigned char value_keep;  /* exact: entries of the value decay too                             */
-  unsigned char delta;       /* exact: the write depends on an error                              */
   unsigned char stores_link; /* the state keeps weights W = link(A) beside A                      */
   unsigned char square;      /* exact: the bias is 1/2 |e|^2, not linear                          */
-  unsigned char after;       /* exact: errors are read after the decay                            */
   unsigned char implicit;    /* exact: steps are eta / (1 + x.x), or eta / (epsilon + x.x)        */
   unsigned char both;        /* steps and decays are those of L2 both                             */
   unsigned char fused;       /* exact: chunk 1 and nothing that its single pass does not know     */
@@ -4447,12 +4450,12 @@ MIRAS__FITS(miras__inputs_fit, 1 MIRAS__ROWS_OF_TOKENS(MIRAS_X) &&
 
 /* Both begin with the pointers of the inputs and have their strides behind them. Input i of either,
  * or of miras_memory_input and miras_memory_input_grad from key on; its stride; both set. */
-static float *miras__input(const void *record, size_t i) {
+MIRAS__INLINE float *miras__input(const void *record, size_t i) {
   float *pointer;
   memcpy(&pointer, (const char *)record + i * sizeof pointer, sizeof pointer);
   return pointer;
 }
-static size_t miras__stride(const void *record, size_t i) {
+MIRAS__INLINE size_t miras__stride(const void *record, size_t i) {
   const char *strides = (const char *)record + MIRAS__INPUT_COUNT * sizeof(float *);
   size_t ld;
   memcpy(&ld, strides + i * sizeof ld, sizeof ld);
@@ -4472,10 +4475,10 @@ static void miras__inputs_on(void *record, size_t t) {
   }
 }
 
-static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
+MIRAS__INLINE size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
-static size_t miras__larger(size_t a, size_t b) { return a > b ? a : b; }
-static size_t miras__least(size_t a, size_t b) { return a < b ? a : b; }
+MIRAS__INLINE size_t miras__larger(size_t a, size_t b) { return a > b ? a : b; }
+MIRAS__INLINE size_t miras__least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Whole cache lines; what is too large stays it. */
 static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
@@ -4508,7 +4511,7 @@ MIRAS__INLINE miras__matrix miras__turned(const float *p, size_t ld) {
 /* A right factor [K, N] in panels of `panel` columns (room @20) that follow each other, each with
  * its rows in one piece: element (k, j) is p[(j - j % panel) * deep + k * panel + j % panel]. What
  * is behind the last column may be anything. A part of the rows begins further on by whole rows. */
-static MIRAS__UNUSED miras__matrix miras__panels(const float *p, size_t deep) {
+MIRAS__INLINE miras__matrix miras__panels(const float *p, size_t deep) {
   return miras__strided(p, deep, 0);
 }
 
@@ -4518,7 +4521,7 @@ typedef struct miras__operand {
   size_t down, right;
 } miras__operand;
 
-static MIRAS__UNUSED miras__operand miras__operand_of(const float *p, size_t down, size_t right) {
+MIRAS__INLINE miras__operand miras__operand_of(const float *p, size_t down, size_t right) {
   miras__operand o;
   o.p = p, o.down = down, o.right = right;
   return o;
@@ -4526,7 +4529,7 @@ static MIRAS__UNUSED miras__operand miras__operand_of(const float *p, size_t dow
 
 /* A mode of gemm where row i of the left factor ends after seen + i elements, and what lies beyond
  * may be anything, NaN too; seen 0: all count. */
-static int miras__causal(int mode, size_t seen) { return mode + 4 * (int)seen; }
+MIRAS__INLINE int miras__causal(int mode, size_t seen) { return mode + 4 * (int)seen; }
 
 /* Rows under decays of one number per channel (room @28, which has the letters). Rows x, eta,
  * alpha, z, a belong to the new tokens r0..r0+m-1 of a block; q, p to every `every`-th of them. */
@@ -4743,7 +4746,7 @@ static int miras__features(const miras_memory_desc *d) {
 }
 
 /* The biases with a threshold: the Huber family, the shift, the caller's. */
-static int miras__has_threshold(miras_bias b) {
+MIRAS__INLINE int miras__has_threshold(miras_bias b) {
   return b >= MIRAS_BIAS_HUBER && b <= MIRAS_BIAS_CUSTOM;
 }
 
@@ -4754,12 +4757,12 @@ static float miras__bias_growth(const miras_memory_desc *d) {
 
 /* Numbers per token, head and inner step of a gate that varies, else 0. A channel is an entry
  * of the value, but for the decay gate of a matrix memory: there, of the key as it is seen. */
-static size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
+MIRAS__INLINE size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
   return gate >= MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
 
 /* a mod n. A processor of 32 bits needs a function for 64, and most numbers a are smaller. */
-static size_t miras__mod(uint64_t a, size_t n) {
+MIRAS__INLINE size_t miras__mod(uint64_t a, size_t n) {
   return sizeof n < 8 && a <= 0xffffffffu ? (size_t)a % n : (size_t)(a % n);
 }
 
@@ -5657,7 +5660,8 @@ typedef int miras__vm;
   #define V_UNROLL MIRAS__UNROLL
 #endif
 
-static inline float miras__load_n(const float *p, size_t n) {
+/* GCC 12 takes the first function behind its pragmas for one compiled with other settings. */
+MIRAS__INLINE float miras__load_n(const float *p, size_t n) {
   (void)n;
   return *p;
 }
@@ -12255,17 +12259,17 @@ typedef void miras__lays(void *record, const miras__plan *p, int backward, miras
 /* The record of an engine with its arrays, which a worker keeps from call to call: of the forward
  * pass, for this plan and scratch. `own` where there is none to keep. */
 static void *miras__record_of(const miras__call *a, int backward, miras__lays *lay, void *own) {
-  miras__space s = miras__space_at(a->scratch, 0);
+  miras__space s;
 #ifndef MIRAS__DEVICE
   miras__record *r = backward ? NULL : a->record;
   if (r) {
-    const int laid = r->plan == a->p && r->scratch == a->scratch;
+    own = r->at;
+    if (r->plan == a->p && r->scratch == a->scratch) return own;
     r->plan = a->p;
     r->scratch = a->scratch;
-    own = r->at;
-    if (laid) return own;
   }
 #endif
+  s = miras__space_at(a->scratch, 0);
   lay(own, a->p, backward, &s);
   return own;
 }
@@ -12939,11 +12943,10 @@ static const float *miras__init_of(const miras__call *a) {
 /* A block in the call's scratch, its open part in the state or there too. */
 static void *miras__exact_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  const int fused = !backward && p->fused;
-  miras__block *k = (miras__block *)own;
-  if (!fused) k = (miras__block *)miras__record_of(a, backward, miras__exact_lay, own);
+  miras__block *k;
+  if (!backward && p->fused) return own;         /* linear_tokens reads nothing of it */
+  k = (miras__block *)miras__record_of(a, backward, miras__exact_lay, own);
   k->init = miras__init_of(a);
-  if (fused) return k;
   k->K = a->K;
   k->p = p;
   if (!backward && p->d.chunk > 1)
@@ -13317,10 +13320,11 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
 }
 
 /* Blocks of one token. A run of the kernel ends where the state is swept. */
-static void miras__linear_tokens(const miras__call *a, const float *init, size_t t, size_t m) {
+static void miras__linear_tokens(const miras__call *a, size_t t, size_t m) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t last = t + m, per = (size_t)p->tape_tokens;
+  const float *init = miras__init_of(a);
   float *errors = NULL;
   size_t end;
   for (; t < last; t = end) {
@@ -13369,7 +13373,7 @@ static void miras__exact_tokens(void *record, const miras__call *a, size_t t, si
   const int alone = !p->fused && a->io->surprise && (!p->delta || p->streams > 1);
   const size_t end = t + m, each = alone ? 1 : m;
   miras__tape_keep(a, t);
-  if (p->fused) miras__linear_tokens(a, k->init, t, m);
+  if (p->fused) miras__linear_tokens(a, t, m);
   else for (; t < end; t += each) miras__block_take(k, a, t, each);
 }
 
@@ -17695,9 +17699,9 @@ static void miras__head_tokens(const miras__call *a) {
   size_t t, m;
   if (!a->position && length && e->start) e->start(k, a);
   for (t = 0; t < length; t += m) {
-    m = length - t;
-    if (each) m = miras__least(m, each - miras__mod(a->position + (uint64_t)t, each));
-    if (per) m = miras__least(m, per - miras__mod((uint64_t)t, per));
+    m = length - t;                              /* one token is never cut */
+    if (m > 1 && each) m = miras__least(m, each - miras__mod(a->position + (uint64_t)t, each));
+    if (m > 1 && per) m = miras__least(m, per - miras__mod((uint64_t)t, per));
     e->tokens(k, a, t, m);
   }
 }
