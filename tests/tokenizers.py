@@ -166,7 +166,7 @@ def added(tokenizer, more=()):
     return tokenizer
 
 
-def byte_level(pre, size=3000, normalizer=None, ends=None, **model):
+def byte_level(size, pre, normalizer=None, ends=None, **model):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     tokenizer = Tokenizer(models.BPE(**model))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()   # as whole texts are slow
@@ -194,7 +194,7 @@ def split(pattern, inverted=False):
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-def sentencepiece_like(pre=None, normalizer=None, decoder=None, size=3000, fallback=True, **model):
+def sentencepiece_like(size, pre=None, normalizer=None, decoder=None, fallback=True, **model):
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
     tokenizer = Tokenizer(models.BPE(byte_fallback=fallback, fuse_unk=True, unk_token="<unk>",
                                      **model))
@@ -204,7 +204,7 @@ def sentencepiece_like(pre=None, normalizer=None, decoder=None, size=3000, fallb
     tokenizer.train_from_iterator(
         texts(),
         trainers.BpeTrainer(vocab_size=size, show_progress=False, special_tokens=first,
-                            limit_alphabet=300))
+                            limit_alphabet=size // 10))
     saved = json.loads(tokenizer.to_str())
     saved["added_tokens"] = [t for t in saved["added_tokens"] if t["content"][:3] != "<0x"]
     saved["pre_tokenizer"] = None
@@ -216,36 +216,38 @@ def sentencepiece_like(pre=None, normalizer=None, decoder=None, size=3000, fallb
     return added(tokenizer)
 
 
-def kinds():
-    """The vocabularies by name: each a function that makes it."""
+def kinds(size=3000):
+    """The vocabularies by name: each a function that makes it, of about so many tokens."""
     from tokenizers import Regex, decoders, normalizers as n, pre_tokenizers as p
     llama = [decoders.Replace(BLANK, " "), decoders.ByteFallback(), decoders.Fuse(),
              decoders.Strip(" ", 1, 0)]
     return {
-        "gpt2": lambda: byte_level(p.ByteLevel(add_prefix_space=False)),
-        "gpt2-nfc": lambda: byte_level(p.ByteLevel(add_prefix_space=False), normalizer=n.NFC()),
-        "gpt2-prefix": lambda: byte_level(p.ByteLevel(add_prefix_space=True)),
-        "gpt2-split": lambda: byte_level(split(GPT2)),
-        "smollm": lambda: byte_level(p.Sequence([p.Digits(individual_digits=True),
-                                                 p.ByteLevel(add_prefix_space=False)])),
-        "digits": lambda: byte_level(p.Sequence([p.Digits(), p.ByteLevel()])),
-        "llama3": lambda: byte_level(split(CL100K), ends="<|im_start|> $A", ignore_merges=True),
-        "cl100k": lambda: byte_level(split(CL100K, True), ends="<|im_start|> $A <|im_end|>"),
-        "qwen2": lambda: byte_level(split(QWEN2), normalizer=n.NFC()),
-        "qwen35": lambda: byte_level(split(QWEN35), normalizer=n.Sequence([n.NFC()])),
-        "unsplit": lambda: byte_level(p.ByteLevel(add_prefix_space=False, use_regex=False), 1500),
+        "gpt2": lambda: byte_level(size, p.ByteLevel(add_prefix_space=False)),
+        "gpt2-nfc": lambda: byte_level(size, p.ByteLevel(add_prefix_space=False),
+                                       normalizer=n.NFC()),
+        "gpt2-prefix": lambda: byte_level(size, p.ByteLevel(add_prefix_space=True)),
+        "gpt2-split": lambda: byte_level(size, split(GPT2)),
+        "smollm": lambda: byte_level(size, p.Sequence([p.Digits(individual_digits=True),
+                                                       p.ByteLevel(add_prefix_space=False)])),
+        "digits": lambda: byte_level(size, p.Sequence([p.Digits(), p.ByteLevel()])),
+        "llama3": lambda: byte_level(size, split(CL100K), ends="<|im_start|> $A",
+                                     ignore_merges=True),
+        "cl100k": lambda: byte_level(size, split(CL100K, True), ends="<|im_start|> $A <|im_end|>"),
+        "qwen2": lambda: byte_level(size, split(QWEN2), normalizer=n.NFC()),
+        "qwen35": lambda: byte_level(size, split(QWEN35), normalizer=n.Sequence([n.NFC()])),
+        "unsplit": lambda: byte_level(size, p.ByteLevel(add_prefix_space=False, use_regex=False)),
         "llama": lambda: sentencepiece_like(
-            normalizer=n.Sequence([n.Prepend(BLANK), n.Replace(" ", BLANK)]),
+            size, normalizer=n.Sequence([n.Prepend(BLANK), n.Replace(" ", BLANK)]),
             decoder=decoders.Sequence(llama)),
         "gemma": lambda: sentencepiece_like(
-            normalizer=n.Replace(" ", BLANK), decoder=decoders.Sequence(llama[:3])),
+            size, normalizer=n.Replace(" ", BLANK), decoder=decoders.Sequence(llama[:3])),
         "metaspace": lambda: sentencepiece_like(
-            p.Metaspace(BLANK, "always"), decoder=decoders.Metaspace(BLANK, "always"),
+            size, p.Metaspace(BLANK, "always"), decoder=decoders.Metaspace(BLANK, "always"),
             fallback=False),
         "metaspace-first": lambda: sentencepiece_like(
-            p.Metaspace(BLANK, "first", False), n.NFC(), decoders.Sequence(llama)),
+            size, p.Metaspace(BLANK, "first", False), n.NFC(), decoders.Sequence(llama)),
         "metaspace-never": lambda: sentencepiece_like(
-            p.Metaspace(BLANK, "never"), decoder=decoders.Metaspace(BLANK, "never"),
+            size, p.Metaspace(BLANK, "never"), decoder=decoders.Metaspace(BLANK, "never"),
             fallback=False)}
 
 
@@ -432,6 +434,8 @@ def gguf_tokenizer(path):
 
 # ---- comparing ----
 
+VECTORS = "smollm", "llama3", "qwen35", "llama", "metaspace-first"
+
 def compare(name, theirs, ours, count, seed):
     """The first difference is raised: of the tokens, of the bytes, and of these in two calls."""
     draw = random.Random(seed + 1)
@@ -479,6 +483,28 @@ def speed(name, theirs, ours):
     print(f"  {name}, MB/s, the other's in brackets: {', '.join(rows)}", flush=True)
 
 
+def write_vectors():
+    """Small vocabularies, and what the library makes of some strings by them, for
+    tests/test_tokenizer.c: a line for each, its text and what it is decoded to in hexadecimal."""
+    DATA.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for k, name in enumerate(VECTORS):
+        theirs = Library(kinds(330)[name]())
+        saved = respelt(theirs.tokenizer) if k % 2 else json.loads(theirs.tokenizer.to_str())
+        (DATA / f"{name}.json").write_text(json.dumps(saved, separators=(",", ":")) + "\n")
+        some = [t for t in strings(400, 7 + k, theirs.specials) if 0 < len(t.encode()) < 32]
+        for i, text in enumerate(some[:40]):
+            ids = theirs.encode(text, i % 2 == 1)
+            told = theirs.tokenizer.decode(ids, skip_special_tokens=True)
+            told = "?" if "\ufffd" in told else told.encode().hex() or "-"   # bytes that are none
+            lines.append(f"{name} {i % 2} {text.encode().hex()} {','.join(map(str, ids)) or '-'} "
+                         f"{told}")
+    (DATA / "vectors.txt").write_text("\n".join(lines) + "\n")
+    print(f"tokenizers.py: {len(lines)} vectors, "
+          f"{sum(p.stat().st_size for p in DATA.iterdir())} bytes")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--strings", type=int, default=1000000)
@@ -488,6 +514,8 @@ def main():
     parser.add_argument("--vectors", action="store_true")
     parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
+    if options.vectors:
+        return write_vectors()
     from tokenizers import Tokenizer
     bad = total = 0
     with tempfile.TemporaryDirectory() as folder:
