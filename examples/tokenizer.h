@@ -2461,7 +2461,7 @@ MIRAS_API miras_tokenizer *miras_tokenizer_open(const char *path, uint64_t limit
       there = 0;
   }
   if (there > 0 && why && why_size) {   /* what is said now begins with the file's name */
-    snprintf(why, why_size, "%.160s, ", name);
+    snprintf(why, why_size, "%.160s: ", name);
     r.why = why + strlen(why);
     r.why_size = why_size - strlen(why);
   }

@@ -234,7 +234,8 @@ static void test_merges(void **state) {
 /* Runs of one character, and what splits badly: time is no matter of their length. */
 static void test_runs(void **state) {
   static const char *const runs[] = {"a", " ", "\n", "'", "0", "\xe4\xb8\x80", "\xcc\x81\xcc\xa3",
-                                     " \n", "  ", "\xf0\x9f\x98\x80", "\xe1\x84\x80", "<|im_", "\xff"};
+                                     " \n", "  ", "\xf0\x9f\x98\x80", "\xe1\x84\x80", "<|im_",
+                                     "\xff"};
   const size_t n = 3000000 / MIRAS_TEST_SHARE;
   char *run = (char *)malloc(n), *back = (char *)malloc(3 * n + 8);
   int32_t *many = (int32_t *)malloc((3 * n + 8) * sizeof *many);   /* a blank may come before */
