@@ -368,7 +368,7 @@ done
 "$run" "$model" --vocab vocab --file text --tokens 9 2>log >want || say "$(cat log)"
 "$run" "$model" --vocab vocab.8 --file text.8 --tokens 9 2>log >got || say "$(cat log)"
 same got want 'behind a mark of UTF-8'
-"$run" "$model" --vocab vocab.16 --file text >log 2>&1; expect 1 'vocab.16: it is UTF-16; it must' $?
+"$run" "$model" --vocab vocab.16 --file text >log 2>&1; expect 1 'vocab.16: it is UTF-16; it' $?
 "$run" "$model" --vocab vocab --file text.16 >log 2>&1; expect 1 'text.16 is UTF-16; it must' $?
 ids <twenty >want
 ids <twenty.8 >got
