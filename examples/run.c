@@ -5,8 +5,9 @@
  * From the folder that holds miras.h. A model is a folder as Hugging Face has them (config.json and
  * safetensors), or a file that examples/lm.c has written:
  *
- *     ./run FOLDER --vocab rwkv_vocab_v20230424.txt --prompt "The Eiffel tower is in the city of"
- *     ./run FOLDER --prompt "..."                   a model of bytes: 256 tokens
+ *     ./run FOLDER --prompt "The Eiffel tower is in the city of"      by its tokenizer.json
+ *     ./run FOLDER --vocab rwkv_vocab_v20230424.txt --prompt "..."    or by another vocabulary
+ *     ./run FILE --prompt "..."                     a model of bytes: 256 tokens
  *     ./tokenize | ./run FOLDER --ids | ./untokenize      any other tokenizer, as numbers
  *     ./run FOLDER --info                           what it is, and its size; no weight is read
  *     ./run --help                                  every option
@@ -35,6 +36,8 @@
 #include "../miras.h"
 #define MIRAS_HUGGINGFACE_IMPLEMENTATION
 #include "huggingface.h"
+#define MIRAS_TOKENIZER_IMPLEMENTATION
+#include "tokenizer.h"
 
 /* ---- small tools ----------------------------------------------------------------------------- */
 
@@ -183,144 +186,28 @@ static void add(tokens *t, long id) {
   t->at[t->count++] = (int32_t)id;
 }
 
-/* ---- RWKV's vocabulary ----------------------------------------------------------------------- */
+/* ---- the vocabulary -------------------------------------------------------------------------- */
 
-/* A tree of bytes: the children of a node are a list. A text becomes the longest token at its
- * beginning, and then so on. */
-typedef struct node {
-  int child, next;         /* the first of its children, the next of its siblings; 0: none       */
-  int token;               /* that ends here; -1: none                                           */
-  unsigned char byte;
-} node;
-
-typedef struct vocabulary {
-  node *nodes;             /* the first is the root                                              */
-  int count, room;
-  unsigned char **text;    /* [size] of a token; NULL: there is no such token                    */
-  size_t *length;
-  int size;
-} vocabulary;
-
-static int node_of(vocabulary *v, int at, unsigned char byte, int make) {
-  int i;
-  for (i = v->nodes[at].child; i && v->nodes[i].byte != byte;) i = v->nodes[i].next;
-  if (i || !make) return i;
-  if (v->count == v->room) {
-    v->room *= 2;
-    v->nodes = (node *)grow(v->nodes, (size_t)v->room, sizeof(node));
-  }
-  i = v->count++;
-  v->nodes[i].child = 0;
-  v->nodes[i].next = v->nodes[at].child;
-  v->nodes[i].token = -1;
-  v->nodes[i].byte = byte;
-  v->nodes[at].child = i;
-  return i;
+static miras_tokenizer *open_vocabulary(const char *path) {
+  char why[512];
+  miras_tokenizer *v = miras_tokenizer_open(path, 0, NULL, why, sizeof why);
+  if (!v) die(1, "%s", why);
+  return v;
 }
 
-/* A code point as UTF-8. */
-static size_t put_utf8(unsigned char *to, unsigned long c) {
-  size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
-  for (i = n; i-- > 1; c >>= 6) to[i] = (unsigned char)(0x80 | (c & 0x3f));
-  to[0] = (unsigned char)(n == 1 ? c : (0xf00 >> n & 0xff) | c);
-  return n;
-}
-
-/* A Python literal, 'text' or b'bytes', to bytes: how many, or -1 if it is none. It ends at *end.
- * A literal is never shorter than its bytes. */
-static long read_literal(const char *s, const char **end, unsigned char *to) {
-  const int bytes = *s == 'b';
-  size_t n = 0;
-  char quote;
-  s += bytes;
-  quote = *s++;
-  if (quote != '\'' && quote != '"') return -1;
-  while (*s && *s != '\n' && *s != quote) {
-    static const char plain[] = "\\'\"nrt", means[] = "\\'\"\n\r\t";
-    const char *known;
-    unsigned long c = 0;
-    int digits, i;
-    if (*s != '\\') {
-      to[n++] = (unsigned char)*s++;
-      continue;
-    }
-    s++;
-    known = *s ? strchr(plain, *s) : NULL;
-    digits = *s == 'x' ? 2 : *s == 'u' ? 4 : *s == 'U' ? 8 : 0;
-    if (!known && (!digits || (bytes && digits > 2))) return -1;
-    s++;
-    if (known) {
-      to[n++] = (unsigned char)means[known - plain];
-      continue;
-    }
-    for (i = 0; i < digits; i++, s++) {
-      static const char hex[] = "0123456789abcdef";
-      const char *digit = *s ? strchr(hex, *s) : NULL;
-      if (!digit) return -1;
-      c = 16 * c + (unsigned long)(digit - hex);
-    }
-    if (c > 0x10ffff) return -1;
-    if (bytes) to[n++] = (unsigned char)c;
-    else n += put_utf8(to + n, c);
-  }
-  *end = s + 1;
-  return *s == quote ? (long)n : -1;
-}
-
-static void read_vocabulary(vocabulary *v, const char *path, int size) {
-  size_t count;
-  char *text = read_text(path, &count);
-  const char *at = text;
-  int line;
-  memset(v, 0, sizeof *v);
-  v->size = size;
-  v->room = 1024;
-  v->nodes = (node *)grow(NULL, (size_t)v->room, sizeof(node));
-  memset(v->nodes, 0, sizeof(node));
-  v->nodes[0].token = -1;
-  v->count = 1;
-  v->text = (unsigned char **)grow(NULL, (size_t)size, sizeof *v->text);
-  memset(v->text, 0, (size_t)size * sizeof *v->text);
-  v->length = (size_t *)grow(NULL, (size_t)size, sizeof *v->length);
-  for (line = 1; *at; line++) {
-    const char *end = strchr(at, '\n');
-    char *rest;
-    long id = strtol(at, &rest, 10), n, said;
-    unsigned char *bytes;
-    int i, place = 0;
-    if (!end) end = at + strlen(at);
-    if (rest == at || *rest++ != ' ' || id < 0 || id >= size || v->text[id])
-      die(1, "%s, line %d: no id from 0 to %d that is new", path, line, size - 1);
-    bytes = (unsigned char *)grow(NULL, (size_t)(end - rest), 1);
-    n = read_literal(rest, &at, bytes);
-    if (n < 1) die(1, "%s, line %d: no literal of Python", path, line);
-    said = strtol(at, &rest, 10);
-    while (*rest == '\r') rest++;
-    if (said != n || rest != end)
-      die(1, "%s, line %d: a token of %ld bytes is said to have another length", path, line, n);
-    v->text[id] = bytes;
-    v->length[id] = (size_t)n;
-    for (i = 0; i < n; i++) place = node_of(v, place, bytes[i], 1);
-    v->nodes[place].token = (int)id;
-    at = *end ? end + 1 : end;
-  }
-  free(text);
-}
-
-static void encode(vocabulary *v, tokens *t, const char *text, size_t count) {
-  size_t from = 0;
-  while (from < count) {
-    size_t at = from, best = from;
-    int place = 0, token = -1;
-    while (at < count && (place = node_of(v, place, (unsigned char)text[at], 0)) != 0) {
-      at++;
-      if (v->nodes[place].token >= 0) token = v->nodes[place].token, best = at;
-    }
-    if (token < 0)
-      die(1, "the vocabulary has no token for byte %d of the prompt", (unsigned char)text[from]);
-    add(t, token);
-    from = best;
-  }
+/* The tokens of a text, and before it those that begin one if `begins`. */
+static void encode(const miras_tokenizer *v, tokens *t, const char *text, size_t n, int begins) {
+  char why[512];
+  size_t count = 0;
+  t->room = n + 16;
+  do {
+    t->room = count > t->room ? count : t->room;
+    t->at = (int32_t *)grow(t->at, t->room, sizeof *t->at);
+    count = t->room;
+    if (miras_tokenizer_encode(v, text, n, begins ? MIRAS_TOKENIZER_SPECIAL : 0, t->at, &count,
+                               why, sizeof why)) die(1, "%s", why);
+  } while (count > t->room);
+  t->count = count;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -348,9 +235,12 @@ static const option table[] = {
   {"--file", 's', &given.file, 0, 0, "the prompt is what this file holds"},
   {"--ids", 'f', &given.ids, 0, 0,
    "the prompt is numbers on standard input, and numbers are written"},
-  {"--vocab", 's', &given.vocab, 0, 0, "RWKV's vocabulary: lines of id, Python literal, length"},
+  {"--vocab", 's', &given.vocab, 0, 0,
+   "a tokenizer.json, or RWKV's lines of id, Python literal, length; else the folder's "
+   "tokenizer.json"},
   {"--tokens", 'i', &given.count, 0, 1e9, "how many to write"},
-  {"--stop", 'i', &given.stop, 0, 1e9, "end at this token, which is not written; 0 with --vocab"},
+  {"--stop", 'i', &given.stop, 0, 1e9,
+   "end at this token, which is not written; else at the one that the vocabulary names"},
   {"--temperature", 'r', &given.temperature, 0, 100, "0 takes the likeliest"},
   {"--top-k", 'i', &given.top_k, 0, 1e9, "only among the k likeliest; 0: all"},
   {"--top-p", 'r', &given.top_p, 0, 1, "only among the likeliest that sum to p; 0: all"},
@@ -458,6 +348,11 @@ static void read_options(options *o, int argc, char **argv) {
                                       : "a file");
   }
   check_options(o);
+  if (!o->vocab && !o->ids) {
+    char *own = join(o->model, "/tokenizer.json");
+    if (can_be_read(own)) o->vocab = own;   /* which stays until the end */
+    else free(own);
+  }
 }
 
 /* ---- the model and its files ----------------------------------------------------------------- */
@@ -714,7 +609,7 @@ static void say_info(const options *o, miras_model_desc *d) {
          (double)miras_model_size(d, NULL, 0));
 }
 
-static void read_prompt(const options *o, vocabulary *v, tokens *prompt, int vocab) {
+static void read_prompt(const options *o, const miras_tokenizer *v, tokens *prompt, int vocab) {
   size_t n = 0, i;
   char *text = NULL;
   if (o->ids || o->file) text = read_text(o->ids ? "-" : o->file, &n);
@@ -731,17 +626,34 @@ static void read_prompt(const options *o, vocabulary *v, tokens *prompt, int voc
   } else {
     const char *from = text ? text : o->prompt ? o->prompt : "";
     if (!text) n = strlen(from);
-    if (o->vocab) encode(v, prompt, from, n);
+    if (v) encode(v, prompt, from, n, !o->state);
     else for (i = 0; i < n; i++) add(prompt, (unsigned char)from[i]);
   }
   free(text);
+  for (i = 0; i < prompt->count; i++)
+    if (prompt->at[i] >= vocab)
+      die(1, "token %ld of the prompt is none of the model's, which go from 0 to %d",
+          (long)prompt->at[i], vocab - 1);
   if (!prompt->count && !o->state) add(prompt, 0);
 }
 
-static void write_token(const options *o, const vocabulary *v, int32_t token) {
-  if (o->ids) printf("%ld\n", (long)token);
-  else if (!o->vocab) putchar(token);
-  else if (v->text[token]) fwrite(v->text[token], 1, v->length[token], stdout);
+/* Tokens of the model that the vocabulary does not have are not written. */
+static void write_token(const options *o, const miras_tokenizer *v, int32_t token) {
+  static char *text;
+  static size_t room;
+  if (o->ids) {
+    printf("%ld\n", (long)token);
+  } else if (!v) {
+    putchar(token);
+  } else if (token < miras_tokenizer_size(v)) {
+    size_t n = miras_tokenizer_decode(v, &token, 1, MIRAS_TOKENIZER_SPECIAL, NULL, text, room);
+    if (n > room) {
+      text = (char *)grow(text, n, 1);
+      room = n;
+      miras_tokenizer_decode(v, &token, 1, MIRAS_TOKENIZER_SPECIAL, NULL, text, room);
+    }
+    fwrite(text, 1, n, stdout);
+  }
   fflush(stdout);
 }
 
@@ -985,8 +897,8 @@ static int32_t draw(const options *o, const writer *w, const float *logits) {
 }
 
 /* Read the prompt and write what follows. */
-static void write_text(const options *o, const miras_model *m, writer *w, const vocabulary *v,
-                       const tokens *prompt) {
+static void write_text(const options *o, const miras_model *m, writer *w,
+                       const miras_tokenizer *v, const tokens *prompt) {
   double start = now(), count;
   const float *logits = miras_session_logits(w->s);
   if (prompt->count) {
@@ -1013,7 +925,7 @@ int main(int argc, char **argv) {
   options *o = &given;
   miras_model_desc asked, d;
   miras_model *m;
-  vocabulary v;
+  miras_tokenizer *v = NULL;
   tokens prompt;
   writer w;
   int vocab, own;
@@ -1026,21 +938,21 @@ int main(int argc, char **argv) {
   }
   m = open_model(o, own ? &asked : &d, own);
   vocab = miras_model_desc_of(m)->vocab;
-  memset(&v, 0, sizeof v);
   memset(&prompt, 0, sizeof prompt);
   if (o->save && miras_save(m, o->save) != MIRAS_OK)
     die(1, "--save is %s, which cannot be written", o->save);
   if (o->info) say_info(o, &d);
   if (o->info || (o->save && !o->prompt && !o->file && !o->ids)) return 0;
   if (!o->ids && !o->vocab && vocab != 256)
-    die(2, "the model has %d tokens, not bytes: --vocab or --ids is needed", vocab);
+    die(2, "the model has %d tokens, not bytes: --vocab or --ids is needed, or a tokenizer.json "
+           "in its folder", vocab);
   if (o->stop >= vocab)
     die(2, "--stop is %g, but the model's tokens go from 0 to %d", o->stop, vocab - 1);
   if (o->vocab) {
-    read_vocabulary(&v, o->vocab, vocab);
-    if (o->stop < 0) o->stop = 0;
+    v = open_vocabulary(o->vocab);
+    if (o->stop < 0) o->stop = miras_tokenizer_end(v);
   }
-  read_prompt(o, &v, &prompt, vocab);
+  read_prompt(o, v, &prompt, vocab);
   writer_open(&w, m, (int)o->threads, o->save_state != NULL);
   if (o->state) {
     const miras_result result = miras_load(w.s, o->state, NULL, 0);
@@ -1049,11 +961,12 @@ int main(int argc, char **argv) {
           miras_result_text(result));
   }
   if (o->score) say_score(m, &w, &prompt);
-  else write_text(o, m, &w, &v, &prompt);
+  else write_text(o, m, &w, v, &prompt);
   writer_settle(&w);
   if (o->save_state && miras_save(w.s, o->save_state) != MIRAS_OK)
     die(1, "--save-state is %s, which cannot be written", o->save_state);
   writer_close(&w);
+  miras_tokenizer_close(v);
   miras_close(m);
   return 0;
 }

@@ -11,6 +11,7 @@ share() {   # test, times
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
     test_framework|test_kernels|test_files|test_layers|test_learn|test_recursive|test_api|\
     test_sessions|test_signals|test_state|test_sizes) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
+    test_tokenizer) echo "-DMIRAS_TEST_SHARE=$((SHARE * ($2 > 4 ? 4 : $2)))" ;;
     test_checkpoints) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * 2 - 1))" ;;
   esac
 }
@@ -438,6 +439,7 @@ test_row "$checker-asan" $checker test_checkpoints \
   "$sane -O0 -DMIRAS_NO_SIMD $(share test_checkpoints 1)"
 job 'bench/evidence.py: every question is asked' python3 evidence
 group=
+job 'examples/tokenizer.h: its tables of characters' python3 'python3 tests/unicode.py'
 job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
 linked_row 'examples/lm.c: its files' all -O2 lm_files
 linked_row 'examples/run.c: models of others' all "$plain" run_others

@@ -327,12 +327,38 @@ done <ids >want
 echo >>want
 grep -q token want || say "no token but the first in $(cat want)"
 same got want 'text of a vocabulary'
-for line in "48 'x' 1" "1 'x' 1" "0 'x' 2" "0 'x 1" "0 x 1" "0 'x'" "0 '\\q' 1" "0 '' 0" "x" \
+for line in "1 'x' 1" "0 'x' 2" "0 'x 1" "0 x 1" "0 'x'" "0 '\\q' 1" "0 '' 0" "x" \
             "0 '\\xg0' 1" "0 b'\\u20ac' 3" "0 '\\Uffffffff' 4"; do
   { cat vocab; printf '%s\n' "$line"; } >wrong
-  "$run" "$model" --vocab wrong --prompt abc >log 2>&1; expect 1 'wrong, line 48' $?
+  "$run" "$model" --vocab wrong --prompt abc >log 2>&1; expect 1 'wrong: line 48' $?
 done
+{ cat vocab; echo "48 'x' 1"; } >wide   # a token that the model has not got
+"$run" "$model" --vocab wide --prompt x >log 2>&1; expect 1 'token 48 of the prompt is none' $?
 "$run" "$model" --vocab vocab --prompt xyz >log 2>&1; expect 1 'no token for byte 120' $?
+
+# A folder with a tokenizer.json: its tokens, special ones in the prompt, and the one that ends.
+mkdir own && cp "$model"/config.json "$model"/*.safetensors own
+cat >own/tokenizer.json <<'END'
+{"added_tokens": [{"id": 6, "content": "<|x|>", "normalized": false, "special": true}],
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+ "decoder": {"type": "ByteLevel"},
+ "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "\u0120": 3, "ab": 4, "\u0120c": 5},
+           "merges": ["a b", "\u0120 c"]}}
+END
+echo 4 5 6 0 >want
+"$run" own --ids --tokens 30 --temperature 0 --stop 6 <want 2>log >ids || say "$(cat log)"
+while read -r id; do
+  case $id in 0) printf a ;; 1) printf b ;; 2) printf c ;; 3) printf ' ' ;; 4) printf ab ;;
+    5) printf ' c' ;; esac
+done <ids >want
+echo >>want
+echo '{"eos_token": {"content": "<|x|>"}}' >own/tokenizer_config.json
+"$run" own --prompt 'ab c<|x|>a' --tokens 30 --temperature 0 2>log >got || say "$(cat log)"
+grep -q 'prompt: 4 tokens' log || say "$(cat log)"
+same got want 'text of a tokenizer.json'
+"$run" own --prompt x --save-state own/tokenizer.json >log 2>&1; expect 2 'would be replaced' $?
+sed 's/"BPE"/"WordPiece"/' own/tokenizer.json >own/t && mv own/t own/tokenizer.json
+"$run" own --prompt x >log 2>&1; expect 1 'tokenizer.json: model.type is WordPiece' $?
 
 # A mark of UTF-8 is no text, and UTF-16 is not read.
 for file in vocab text twenty; do
@@ -342,7 +368,7 @@ done
 "$run" "$model" --vocab vocab --file text --tokens 9 2>log >want || say "$(cat log)"
 "$run" "$model" --vocab vocab.8 --file text.8 --tokens 9 2>log >got || say "$(cat log)"
 same got want 'behind a mark of UTF-8'
-"$run" "$model" --vocab vocab.16 --file text >log 2>&1; expect 1 'vocab.16 is UTF-16; it must' $?
+"$run" "$model" --vocab vocab.16 --file text >log 2>&1; expect 1 'vocab.16: it is UTF-16; it' $?
 "$run" "$model" --vocab vocab --file text.16 >log 2>&1; expect 1 'text.16 is UTF-16; it must' $?
 ids <twenty >want
 ids <twenty.8 >got
