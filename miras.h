@@ -797,7 +797,7 @@ typedef enum miras_rope_type {
  * turn by the angle position * theta^(-2i/n). */
 typedef struct miras_rope {
   miras_rope_type type;    /* of memories: by what; of attention 0, by the position              */
-  float theta;             /* 1..1e9; 0 -> 10000                                                 */
+  float theta;             /* 1..1e12; 0 -> 10000                                                */
   int dim;                 /* how many entries turn, the first: even, up to all; 0: see share    */
   miras_rope_share share;  /* how many do where dim is 0                                         */
   int interleaved;         /* 1: entries 2i and 2i + 1 turn together instead                     */
@@ -921,7 +921,10 @@ typedef struct miras_mixer_desc {
                               of Mamba)                                                          */
   int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
                               made of, and W_o have learned biases                               */
-  float out_scale;         /* type parallel: what W_o reads is times this, 1e-6..1e6; 0 -> 1      */
+  float out_scale;         /* type memory: what W_o reads is times this, 1e-6..1e6; 0 -> 1        */
+  float gate_scale;        /* type memory: g of the output gate is times this, likewise           */
+  float low_scale;         /* type memory: the numbers of low rank that gates are made of are times
+                              this, likewise                                                     */
 } miras_mixer_desc;
 
 /* Softmax attention: of layers of types attention, mag, mac and parallel. In a mag, heads times
@@ -939,7 +942,10 @@ typedef struct miras_attention_desc {
                               queries are made of, before W_o                                    */
   int persistent;          /* learned keys and values per head of them, up to 1024, that every query
                               sees besides its window, and as it was before it turned            */
-  float out_scale;         /* type parallel: what its W_o reads is times this, 1e-6..1e6; 0 -> 1  */
+  float out_scale;         /* types attention and parallel: what its W_o reads is times this,
+                              1e-6..1e6; 0 -> 1                                                  */
+  float query_scale;       /* queries are times this, and then over sqrt(head_dim), likewise; needs
+                              qk_norm 0                                                          */
 } miras_attention_desc;
 
 /* Ranks of the projections of type rwkv, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)). */
@@ -954,6 +960,8 @@ typedef struct miras_rwkv_desc {
 /* The convolution of type conv. */
 typedef struct miras_conv_desc {
   int size;                /* taps, 1..8; 0 -> 4                                                 */
+  int gated;               /* 1: W_o (c (.) conv(b (.) x)), b, c and x three projections of the
+                              normed input (LFM2), without biases; 2: all with one               */
 } miras_conv_desc;
 
 /* The MLP that ends a layer, or is all of it (type MLP). */
@@ -970,6 +978,9 @@ typedef struct miras_mlp_desc {
   int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
   int norm_topk;           /* 1: their probabilities are divided by their sum                    */
   int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
+  float out_scale;         /* what W_down reads, or what experts say, is times this, 1e-6..1e6;
+                              0 -> 1                                                             */
+  float gate_scale;        /* W_gate h is times this, likewise; needs SILU and no experts        */
 } miras_mlp_desc;
 
 /* A kind of layer. Structs that its type does not have must be 0. */
@@ -2312,7 +2323,10 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        rms a HEADS [GAIN]           norms of so many parts of a; head_norm a [b FUNCTION]: of what
                                     a memory says; gate a b FUNCTION: a (.) f(b), f silu, sigmoid or
                                     gelu; multiply a b, relu2 a, copy a
-       scale a mixer                times out_scale of mixer or attention; squash a tanh: in place
+       scale a mixer                times out_scale of mixer, attention or mlp, or as it is called
+                                    there by mixer.gate_scale (gate), .low_scale (gates),
+                                    attention.query_scale (queries), mlp.gate_scale (mlp_gate)
+       squash a tanh                in place: tanh or sigmoid
        experts a                    the mixture of mlp.experts
        branch a [WEIGHT [bias B]]   the stream goes on: the name is new, or out, the last
      A memory reads q, k and v (own, where its keys are made by gates) and gates, by heads:
@@ -3313,7 +3327,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
   MIRAS__N(attention.head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(attention.window, 4, 1, 1 << 20, 1024, ""),
-  MIRAS__D(attention.rope.theta, 4, 1, 1e9, 10000, "attention.rope.share not none"),
+  MIRAS__D(attention.rope.theta, 4, 1, 1e12, 10000, "attention.rope.share not none"),
   MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
@@ -3350,7 +3364,7 @@ static const miras__field miras__fields[] = {
            MIRAS__MEMORY_TYPES " mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope.interleaved, 6, 0, 1, 0, "mixer.rope.type"),
-  MIRAS__D(mixer.rope.theta, 6, 1, 1e9, 10000, "mixer.rope.type"),
+  MIRAS__D(mixer.rope.theta, 6, 1, 1e12, 10000, "mixer.rope.type"),
   MIRAS__N(mixer.rope.dim, 9, 0, 4096, 0, "mixer.rope.type"),
   MIRAS__W(mixer.rope.share, 9, MIRAS_ROPE_SHARE_COUNT - 1, "mixer.rope.type", "all quarter"),
   MIRAS__P(mixer.out_gate, 6, MIRAS_FN_SILU, MIRAS__MEMORY_TYPES, "silu sigmoid none gelu"),
@@ -3365,8 +3379,8 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mixer.keep_min, 6, 0, 0.9999f, 0,
            "decay_gate not constant, mixer.decay_form sigmoid root"),
   MIRAS__N(mixer.out_gate_first, 9, 0, 1, 0, MIRAS__MEMORY_TYPES ", mixer.out_gate not none"),
-  MIRAS__D(mixer.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
-  MIRAS__D(attention.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
+  MIRAS__D(mixer.out_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES),
+  MIRAS__D(attention.out_scale, 9, 1e-6f, 1e6f, 0, "type attention parallel"),
   MIRAS__T(inputs, 8),
   MIRAS__T(outputs, 8),
   MIRAS__A(adapt.learning_rate, MIRAS__REAL, 0, 100, 0, ""),
@@ -3391,6 +3405,12 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.ridge_relative, 9, 0, 1, 0, "algorithm recursive-least-squares"),
   MIRAS__D(memory.outlier, 9, 1, 100, 0, "algorithm recursive-least-squares"),
 #ifndef MIRAS_NO_MODEL
+  MIRAS__D(mixer.gate_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES ", mixer.out_gate not none"),
+  MIRAS__D(mixer.low_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES ", mixer.from_values 0"),
+  MIRAS__D(attention.query_scale, 9, 1e-6f, 1e6f, 0, "attention.qk_norm 0"),
+  MIRAS__D(mlp.out_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0"),
+  MIRAS__D(mlp.gate_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0, mlp.act silu, mlp.experts 0"),
+  MIRAS__N(conv.gated, 9, 0, 2, 0, ""),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -19911,7 +19931,7 @@ MIRAS__FITS(miras__params_fit, sizeof miras__params->name + sizeof "blocks.255."
 MIRAS__FITS(miras__params_follow, MIRAS__W_NORM1_BIAS == MIRAS__W_NORM1 + 1 &&
             MIRAS__W_NORM2_BIAS == MIRAS__W_NORM2 + 1 && MIRAS__W_NORM_K == MIRAS__W_NORM_Q + 1 &&
             MIRAS__W_BESIDE_NORM_K == MIRAS__W_BESIDE_NORM_Q + 1 &&
-            MIRAS__W_CONV_V == MIRAS__W_CONV_Q + 2 &&
+            MIRAS__W_V == MIRAS__W_Q + 2 && MIRAS__W_CONV_V == MIRAS__W_CONV_Q + 2 &&
             MIRAS__W_CONV_BIAS_V == MIRAS__W_CONV_BIAS_Q + 2);
 
 typedef struct miras__param {
@@ -19927,6 +19947,11 @@ typedef struct miras__param {
 } miras__param;
 
 /* ---- operations and arrays ---- */
+
+/* What operations SCALE multiply by, in the words of layers as text. */
+#define MIRAS__SCALES "mixer attention gate gates queries mlp mlp_gate"
+enum { MIRAS__SCALE_MIXER, MIRAS__SCALE_ATTENTION, MIRAS__SCALE_GATE, MIRAS__SCALE_GATES,
+       MIRAS__SCALE_QUERIES, MIRAS__SCALE_MLP, MIRAS__SCALE_MLP_GATE, MIRAS__SCALE_COUNT };
 
 enum { MIRAS__OPS = 40, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10,
        MIRAS__HEADS = 4, MIRAS__TAILS = 2 };
@@ -20086,7 +20111,7 @@ typedef struct miras__program {
   miras__mixer mixer;
   miras__attending attending;
   miras__mlp mlp;
-  float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
+  float scales[MIRAS__SCALE_COUNT];   /* of operations SCALE                                      */
   const char *text;                /* NULL, or what it was read from; and where there ...         */
   uint32_t own[MIRAS__OWN];        /* ... parameters of its own have their names, or 0            */
   /* the lists */
@@ -23337,6 +23362,29 @@ static void miras__add_gate(miras__program *p, int y, int x, size_t at, int gate
   o->function = (unsigned char)function;
 }
 
+/* The factor of operations SCALE that a descriptor says; where it says none, 1. */
+static float miras__scale_of(const miras_layer_desc *d, int i) {
+  const float all[MIRAS__SCALE_COUNT] = {
+    d->mixer.out_scale, d->attention.out_scale, d->mixer.gate_scale, d->mixer.low_scale,
+    d->attention.query_scale, d->mlp.out_scale, d->mlp.gate_scale
+  };
+  return all[i] > 0 ? all[i] : 1;
+}
+
+/* Columns of u from *at on, times factor i: an array of their own, whose first is then 0; or u
+ * itself. */
+static int miras__add_scale(miras__program *p, const miras_layer_desc *d, int i, int u, size_t *at,
+                            size_t n) {
+  const float scale = miras__scale_of(d, i);
+  int y;
+  if (!n || !(scale < 1 || scale > 1)) return u;
+  y = miras__rows_new(p, "scaled", n);
+  p->scales[i] = scale;
+  miras__op_new(p, MIRAS__OP_SCALE, y, 0, u, *at, n)->part = (unsigned char)i;
+  *at = 0;
+  return y;
+}
+
 /* o = what a mixture of experts says of rows h. */
 static int miras__add_experts(miras__program *p, int h) {
   const miras__mlp *m = &p->mlp;
@@ -23361,11 +23409,13 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   miras__mlp *m = &p->mlp;
   const size_t w = p->width, n = m->hidden, ld = m->ld;
   const int gated = d->mlp.act != MIRAS_FN_RELU2;
-  int ab, act;
+  size_t at = 0;
+  int ab, act, gate;
   if (!n) return;
   if (!h) h = miras__add_norm(p, "h2", MIRAS__W_NORM2);
   if (m->experts) {
-    miras__add_branch(p, miras__add_experts(p, h), w, 0, 0, 0);
+    act = miras__add_scale(p, d, MIRAS__SCALE_MLP, miras__add_experts(p, h), &at, w);
+    miras__add_branch(p, act, w, 0, 0, 0);
     return;
   }
   ab = miras__rows_new(p, "ab", gated ? ld + n : n);
@@ -23373,10 +23423,12 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   miras__add_columns(p, ab, gated ? ld : 0, h, MIRAS__W_MLP_UP, n);
   if (gated) {
     miras__add_columns(p, ab, 0, h, MIRAS__W_MLP_GATE, n);
-    miras__add_gate(p, act, ab, ld, ab, 0, n, MIRAS_FN_SILU);
+    gate = miras__add_scale(p, d, MIRAS__SCALE_MLP_GATE, ab, &at, n);
+    miras__add_gate(p, act, ab, ld, gate, 0, n, MIRAS_FN_SILU);
   } else {
     miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
+  act = miras__add_scale(p, d, MIRAS__SCALE_MLP, act, &at, n);
   miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
 }
 
@@ -23679,8 +23731,13 @@ static size_t miras__build_source(miras__program *p, const miras_layer_desc *d, 
 static void miras__build_source_gates(miras__program *p, const miras_layer_desc *d,
                                       miras__source *f) {
   const size_t rank = (size_t)d->mixer.out_gate_rank;
+  size_t at = f->at_low;
+  int low = f->proj;
   f->tail = miras__conv_tail_new(p, d, f->proj, f->conv);
-  if (!d->mixer.from_values) f->g = miras__build_gates(p, f->proj, f->at_low, 0);
+  if (!d->mixer.from_values) {
+    low = miras__add_scale(p, d, MIRAS__SCALE_GATES, low, &at, p->mixer.low_rank);
+    f->g = miras__build_gates(p, low, at, 0);
+  }
   if (!rank) return;
   f->gate = miras__rows_new(p, "og", p->mixer.value), f->at_gate = 0;
   miras__add_times(p, f->gate, 0, f->proj, p->param[MIRAS__W_OUT_DOWN].column, MIRAS__W_OUT_UP,
@@ -23696,18 +23753,21 @@ static int miras__build_answers(miras__program *p, const miras_layer_desc *d, co
   return miras__build_memory(p, d, name, p->mixer.q, 0);
 }
 
-/* u = norm(y) (.) gate, row by row. */
+/* u = s (norm(y) (.) gate), row by row. */
 static int miras__build_gated(miras__program *p, const miras_layer_desc *d, const miras__source *f,
                               int y) {
   const int by = (int)d->mixer.out_gate;
+  const size_t n = p->mixer.value;
+  size_t at = f->at_gate, start = 0;
   int gate = f->gate, u = y;
+  if (gate) gate = miras__add_scale(p, d, MIRAS__SCALE_GATE, gate, &at, n);
   if (gate && (d->mixer.out_gate_first || d->mixer.out_norm == MIRAS_NORM_NONE)) {
-    u = miras__rows_new(p, "gated", p->mixer.value);
-    miras__add_gate(p, u, y, 0, gate, f->at_gate, p->mixer.value, by);
+    u = miras__rows_new(p, "gated", n);
+    miras__add_gate(p, u, y, 0, gate, at, n, by);
     gate = 0;
   }
-  if (d->mixer.out_norm == MIRAS_NORM_NONE) return u;
-  return miras__add_head_norm(p, d, u, gate, f->at_gate, by);
+  if (d->mixer.out_norm != MIRAS_NORM_NONE) u = miras__add_head_norm(p, d, u, gate, at, by);
+  return miras__add_scale(p, d, MIRAS__SCALE_MIXER, u, &start, n);
 }
 
 /* A memory per head, fed by convolutions and gates (MODELS in room @05). */
@@ -23723,14 +23783,31 @@ static void miras__build_memory_layer(miras__program *p, const miras_layer_desc 
   miras__build_end(p, d, miras__build_gated(p, d, &f, y), MIRAS__W_O);
 }
 
-/* A convolution of each channel of the normed input. */
+/* y = x (.) z, of columns. */
+static int miras__add_product(miras__program *p, const char *name, int x, size_t at_x, int z,
+                              size_t at_z, size_t n) {
+  const int y = miras__rows_new(p, name, n);
+  miras__op_reads(miras__op_new(p, MIRAS__OP_MULTIPLY, y, 0, x, at_x, n), 1, z, at_z);
+  return y;
+}
+
+/* A convolution of each channel of the normed input h; gated, with (b, c, x) = h W, what the layer
+ * adds is (c (.) conv(b (.) x)) W_o. */
 static void miras__build_conv_layer(miras__program *p, const miras_layer_desc *d) {
   const size_t w = p->width, taps = (size_t)d->conv.size;
-  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), y = miras__heads_new(p, "y", 1, 1, w);
-  const int tail = miras__tail_new(p, h, w, taps - 1);
-  miras__add_conv(p, y, h, 0, w, taps, 1, MIRAS_FN_NONE, 0);
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  int i, x = h, proj = 0, y, tail;
+  if (d->conv.gated) {
+    proj = miras__rows_new(p, "proj", 3 * w);
+    for (i = 0; i < 3; i++) miras__add_columns(p, proj, (size_t)i * w, h, MIRAS__W_Q + i, w);
+    x = miras__add_product(p, "bx", proj, 0, proj, 2 * w, w);
+  }
+  y = miras__heads_new(p, "y", 1, 1, w);
+  tail = miras__tail_new(p, x, w, taps - 1);
+  miras__add_conv(p, y, x, 0, w, taps, d->conv.gated != 1, MIRAS_FN_NONE, 0);
   miras__add_tail(p, tail);
-  miras__build_end(p, d, y, 0);
+  if (d->conv.gated) y = miras__add_product(p, "u", y, 0, proj, w, w);
+  miras__build_end(p, d, y, d->conv.gated ? MIRAS__W_O : 0);
 }
 
 /* The MLP alone; with a token shift its rows are h + (h' - h) (.) mix. */
@@ -23879,13 +23956,14 @@ static void miras__add_turned(miras__program *p, int to, int still, int x, size_
 static miras__turned_arrays miras__build_turned(miras__program *p, const miras_layer_desc *d,
                                                 int proj, size_t at_q, size_t at_k, int gain) {
   const miras__attending *s = &p->attending;
+  const int from = miras__add_scale(p, d, MIRAS__SCALE_QUERIES, proj, &at_q, s->q);
   miras__turned_arrays t;
   if (!d->attention.qk_norm) gain = 0;
   t.angles = miras__add_angles(p, 1);
   t.q = miras__rows_new(p, "tq", s->q);
   t.k = miras__rows_new(p, "tk", s->k);
   t.still = s->persistent ? miras__rows_new(p, "still", s->q) : 0;
-  miras__add_turned(p, t.q, t.still, proj, at_q, s->heads, gain, t.angles);
+  miras__add_turned(p, t.q, t.still, from, at_q, s->heads, gain, t.angles);
   miras__add_turned(p, t.k, 0, proj, at_k, s->groups, gain ? gain + 1 : 0, t.angles);
   miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, s->k);
   miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, s->k);
@@ -23914,15 +23992,17 @@ static size_t miras__build_attended(miras__program *p, const miras_layer_desc *d
   return miras__add_columns(p, proj, at, h, gate, d->attention.out_gate ? s->q : 0);
 }
 
-/* y, times sigmoid of the gate behind those columns, if there is one. */
+/* s y, times sigmoid of the gate behind those columns, if there is one. */
 static int miras__build_let(miras__program *p, const miras_layer_desc *d, const char *name, int y,
                             int proj, size_t at) {
   const miras__attending *s = &p->attending;
-  int u;
-  if (!d->attention.out_gate) return y;
-  u = miras__rows_new(p, name, s->q);
-  miras__add_gate(p, u, y, 0, proj, at + s->q + 2 * s->k, s->q, MIRAS_FN_SIGMOID);
-  return u;
+  size_t start = 0;
+  int u = y;
+  if (d->attention.out_gate) {
+    u = miras__rows_new(p, name, s->q);
+    miras__add_gate(p, u, y, 0, proj, at + s->q + 2 * s->k, s->q, MIRAS_FN_SIGMOID);
+  }
+  return miras__add_scale(p, d, MIRAS__SCALE_ATTENTION, u, &start, s->q);
 }
 
 static void miras__build_attention_layer(miras__program *p, const miras_layer_desc *d) {
@@ -23954,14 +24034,6 @@ static int miras__add_gated_pair(miras__program *p, int x, int gain_x, int y, in
   return u;
 }
 
-/* u times scale i, or u itself. */
-static int miras__add_scale(miras__program *p, int i, float scale, int u, size_t n) {
-  const int y = scale < 1 || scale > 1 ? miras__rows_new(p, "scaled", n) : u;
-  p->scales[i] = scale;
-  if (y != u) miras__op_new(p, MIRAS__OP_SCALE, y, 0, u, 0, n)->part = (unsigned char)i;
-  return y;
-}
-
 /* Attention and memories side by side (Falcon-H1): of the same h = norm(x)
  *   x <- x + s_m (norm(y_m) (.) gate) W_o + s_a (y_a (.) gate_a) W_o'
  * with what layers of types memory and attention have in front of either. */
@@ -23971,7 +24043,7 @@ static void miras__build_parallel_layer(miras__program *p, const miras_layer_des
   miras__source f;
   const size_t at = miras__build_source(p, d, h, &f);
   miras__turned_arrays t;
-  int y, z, u;
+  int y, z;
   miras__rows_wide(p, f.proj, miras__build_attended(p, d, f.proj, at, h, MIRAS__W_BESIDE_Q,
                                                     MIRAS__W_BESIDE_GATE));
   miras__build_source_gates(p, d, &f);
@@ -23981,11 +24053,8 @@ static void miras__build_parallel_layer(miras__program *p, const miras_layer_des
   miras__add_attend(p, y, &t, f.proj, at + s->q + s->k);
   miras__add_tail(p, f.tail);
   z = miras__build_gated(p, d, &f, z);
-  z = miras__add_scale(p, 0, d->mixer.out_scale, z, p->mixer.value);
   miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, p->biased ? MIRAS__W_BIAS_O : 0, 1);
-  u = miras__build_let(p, d, "ua", y, f.proj, at);
-  u = miras__add_scale(p, 1, d->attention.out_scale, u, s->q);
-  miras__build_end(p, d, u, MIRAS__W_BESIDE_O);
+  miras__build_end(p, d, miras__build_let(p, d, "ua", y, f.proj, at), MIRAS__W_BESIDE_O);
 }
 
 /* Titans' memory as a gate (Behrouz et al. 2024). Of the same rows h = norm(x) the memory makes z,
@@ -24098,7 +24167,7 @@ static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d)
 static MIRAS__CALLED miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d,
                                                    char *why, size_t n) {
   miras_result result = MIRAS_OK;
-  p->biased = d->mixer.projection_bias != 0;
+  p->biased = d->mixer.projection_bias != 0 || d->conv.gated > 1;
   if (miras__remembers(d->type)) result = miras__mixer_make(p, d, why, n);
   if (result == MIRAS_OK && miras__attends(d->type)) result = miras__attending_make(p, d, why, n);
   if (result == MIRAS_OK && miras__remembers(d->type)) miras__build_heads(p, d);
@@ -24416,7 +24485,7 @@ static int miras__text_operand(miras__reader *r, char letter, miras__said *x) {
   }
   if (letter == 'm' && x->what == MIRAS__OP_MIX)
     return miras__text_count(r, "mixes", 0, &x->number);
-  if (letter == 'm') words = "mixer attention";
+  if (letter == 'm') words = MIRAS__SCALES;
   if (letter == 't') words = "memory attention";
   (void)miras__text_word(r);
   x->function = miras__place_of(letter == 'f' ? MIRAS__KERNEL_FUNCTIONS : words, r->word);
@@ -24567,7 +24636,7 @@ static int miras__text_points(miras__reader *r, miras__said *x) {
   o = miras__text_op(r, x, n);
   if (x->what == MIRAS__OP_MIX) o->part = (unsigned char)x->number;
   if (x->what == MIRAS__OP_SCALE) {
-    p->scales[x->function] = x->function ? r->d->attention.out_scale : r->d->mixer.out_scale;
+    p->scales[x->function] = miras__scale_of(r->d, x->function);
     o->part = (unsigned char)x->function, o->function = 0;
   }
   return 1;
@@ -25318,7 +25387,7 @@ static void miras__print_weight(miras__printer *x, int id, size_t number) {
 static void miras__print_operand(miras__printer *x, const miras__op *o, char letter, int may) {
   static const char words[] = MIRAS__KERNEL_FUNCTIONS;
   const miras__program *p = x->p;
-  const char *at = letter == 'f' ? words : letter == 't' ? "memory attention" : "mixer attention";
+  const char *at = letter == 'f' ? words : letter == 't' ? "memory attention" : MIRAS__SCALES;
   const int slot = letter - '0' + 1;
   char word[32];
   int i, id;

@@ -398,7 +398,7 @@ static void test_every_field(void **state) {
     LAYER(memory.seed), LAYER(memory.parallel), LAYER(memory.limit),
     BETWEEN(miras_layer_desc, type, memory),
     BETWEEN(miras_layer_desc, memory.ball, memory.seed),
-    { offsetof(miras_layer_desc, mlp.shared_experts) + sizeof(int), sizeof(miras_layer_desc) }
+    { offsetof(miras_layer_desc, mlp.gate_scale) + sizeof(float), sizeof(miras_layer_desc) }
   };
 #undef FIELD
 #undef LAYER
