@@ -937,7 +937,8 @@ typedef struct miras_attention_desc {
   int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024. Of a
                               mac the tokens of a segment, a multiple of memory.chunk            */
   miras_rope rope;         /* queries and keys turn by their positions                           */
-  int qk_norm;             /* 1: queries and keys go through an RMS norm per head first          */
+  int qk_norm;             /* 1: queries and keys go through an RMS norm per head first; 2: of all
+                              heads together                                                     */
   int out_gate;            /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
                               queries are made of, before W_o                                    */
   int persistent;          /* learned keys and values per head of them, up to 1024, that every query
@@ -946,6 +947,8 @@ typedef struct miras_attention_desc {
                               1e-6..1e6; 0 -> 1                                                  */
   float query_scale;       /* queries are times this, and then over sqrt(head_dim), likewise; needs
                               qk_norm 0                                                          */
+  int post_norm;           /* type attention: 1 norms what attention and the MLP add, and not what
+                              they read (OLMo 2); needs the model's norm to be RMS               */
 } miras_attention_desc;
 
 /* Ranks of the projections of type rwkv, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)). */
@@ -2316,7 +2319,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        act = gate ab:40 ab@mine.gate:40 silu   name@column:columns; a weight is its first column
        out = branch act mine.down              out = x + act W                 # a remark
      Words are apart by blanks or commas, lines by their ends or semicolons. These read rows a, b:
-       norm x GAIN, shift x GAIN    the stream normed; with that of the token before, for
+       norm x [GAIN], shift x GAIN  the stream normed, or as it is; with the token before, for
        mix a N                      a + (before - a) (.) mix N, N from 0 on
        times a WEIGHT N [bias B] .. products; conv a [WEIGHT TAPS [bias B]] FUNCTION: silu,
                                     none, relu or elu of a causal convolution, or of a
@@ -3328,7 +3331,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(attention.window, 4, 1, 1 << 20, 1024, ""),
   MIRAS__D(attention.rope.theta, 4, 1, 1e12, 10000, "attention.rope.share not none"),
-  MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
+  MIRAS__N(attention.qk_norm, 4, 0, 2, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
   MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0,
@@ -3411,6 +3414,7 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mlp.out_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0"),
   MIRAS__D(mlp.gate_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0, mlp.act silu, mlp.experts 0"),
   MIRAS__N(conv.gated, 9, 0, 2, 0, ""),
+  MIRAS__N(attention.post_norm, 9, 0, 1, 0, "type attention"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -3566,6 +3570,7 @@ static const miras__rule miras__rules[] = {
   {"mixer.decay_horizon 1", "", "it must be 0, or from 2 on"},
   {"unshared, mixer.qk_heads", "", "the memory's heads must be a multiple of it"},
   {"unjoined, mixer.norm_heads", "", "the memory's heads must be a multiple of it"},
+  {"attention.post_norm", "norm rms", NULL},
   {"uneven, attention.head_dim", "", "it must be even"},
   {"ungrouped, attention.kv_heads", "", "heads must be a multiple of it"},
   {"unturned, attention.rope.dim", "", "it must be even and at most head_dim"},
@@ -20057,6 +20062,7 @@ typedef struct miras__mixer {
 /* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
 typedef struct miras__attending {
   size_t heads, groups, group, dk, window, persistent;
+  size_t joined;                   /* 1: all heads share a norm                                   */
   size_t q, k;                     /* columns of a row's queries, and of its keys or values       */
   size_t ring, state;              /* floats of a head's keys, or values, and of both             */
   miras__rope rope;
@@ -20757,11 +20763,12 @@ static miras__norming miras__layer_norm(const miras__visit *a, int id, miras__sh
   return of;
 }
 
-/* y = norm(x), x of the stream. */
+/* y = norm(x), x of the stream; without a gain x itself. */
 static void miras__op_norm(const miras__visit *a, const miras__op *o) {
-  const miras__norming of = miras__layer_norm(a, o->param, miras__x_of(a, o, 0), o->cols);
-  const miras__sheet y = miras__y_of(a, o);
-  a->k->heads_norm_fwd(y.p, y.ld, &of);
+  const miras__sheet x = miras__x_of(a, o, 0), y = miras__y_of(a, o);
+  const miras__norming of = miras__layer_norm(a, o->param, x, o->cols);
+  if (o->param) a->k->heads_norm_fwd(y.p, y.ld, &of);
+  else a->k->copy_rows(y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 
 /* dx = that of the stream so far + J' d, of a norm of the stream; y again, or NULL. */
@@ -20776,7 +20783,15 @@ static void miras__stream_norm_bwd(const miras__visit *a, const miras__op *o, fl
 
 static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet d = miras__dy_of(a, o);
-  miras__stream_norm_bwd(a, o, miras__makes_again(a, o) ? miras__y_of(a, o).p : NULL, d.p, d.ld);
+  const int again = miras__makes_again(a, o);
+  float *dx = miras__stream_d(a, o->turn + 1u);
+  if (o->param) {
+    miras__stream_norm_bwd(a, o, again ? miras__y_of(a, o).p : NULL, d.p, d.ld);
+    return;
+  }
+  if (again) miras__op_norm(a, o);
+  a->k->copy(dx, miras__stream_d(a, o->turn), a->n * a->layer->p->ld_x);
+  a->k->add_rows(dx, a->layer->p->ld_x, d.p, d.ld, a->n, o->cols);
 }
 
 /* The norm of rows of each of so many heads, with gains that they share or, without a parameter,
@@ -22455,11 +22470,11 @@ static void miras__op_reads(miras__op *o, int i, int in, size_t at) {
 
 enum { MIRAS__X = 1, MIRAS__Y = 2 };   /* arrays: what a layer reads, and makes                  */
 
-/* h = norm(x), x of the stream as it stands. */
+/* h = norm(x), x of the stream as it stands; gain 0: x itself. */
 static int miras__add_norm(miras__program *p, const char *name, int gain) {
   const int h = miras__rows_new(p, name, p->width);
-  miras__want(p, gain, p->width, 0);
-  if (p->norm) miras__want(p, gain + 1, p->width, 0);
+  if (gain) miras__want(p, gain, p->width, 0);
+  if (gain && p->norm) miras__want(p, gain + 1, p->width, 0);
   miras__op_new(p, MIRAS__OP_NORM, h, 0, p->stream, 0, p->width)->param = (unsigned char)gain;
   return h;
 }
@@ -23403,6 +23418,22 @@ static int miras__add_experts(miras__program *p, int h) {
   return o;
 }
 
+/* Rows of x, normed with a gain of its own. */
+static int miras__add_rms(miras__program *p, const char *name, int x, int gain) {
+  const size_t n = p->array[x].dim;
+  const int y = miras__rows_new(p, name, n);
+  miras__op_new(p, MIRAS__OP_RMS, y, 0, x, 0, n)->param =
+    (unsigned char)miras__want(p, gain, n, 0);
+  return y;
+}
+
+/* norm(u W), W parameter id or none: what the stream goes on with where norms are behind. */
+static int miras__add_behind(miras__program *p, int u, int id, int gain) {
+  const int o = id ? miras__rows_new(p, "added", p->width) : u;
+  if (id) miras__add_times(p, o, 0, u, 0, id, p->array[u].dim, p->width, 0, 0);
+  return miras__add_rms(p, "normed", o, gain);
+}
+
 /* out = mid + W_down SwiGLU(norm(mid)), or relu(W_up norm(mid))^2, or a mixture of experts; h: the
  * rows that it reads instead of norm(mid), or none. */
 static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h) {
@@ -23412,9 +23443,10 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   size_t at = 0;
   int ab, act, gate;
   if (!n) return;
-  if (!h) h = miras__add_norm(p, "h2", MIRAS__W_NORM2);
+  if (!h) h = miras__add_norm(p, "h2", d->attention.post_norm ? 0 : MIRAS__W_NORM2);
   if (m->experts) {
     act = miras__add_scale(p, d, MIRAS__SCALE_MLP, miras__add_experts(p, h), &at, w);
+    if (d->attention.post_norm) act = miras__add_behind(p, act, 0, MIRAS__W_NORM2);
     miras__add_branch(p, act, w, 0, 0, 0);
     return;
   }
@@ -23429,7 +23461,10 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
     miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
   act = miras__add_scale(p, d, MIRAS__SCALE_MLP, act, &at, n);
-  miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
+  if (d->attention.post_norm)
+    miras__add_branch(p, miras__add_behind(p, act, MIRAS__W_MLP_DOWN, MIRAS__W_NORM2), w, 0, 0, 0);
+  else
+    miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
 }
 
 /* What layers end with: the stream goes on with u, times W, parameter id or none, and the MLP. */
@@ -23915,6 +23950,7 @@ static miras_result miras__attending_make(miras__program *p, const miras_layer_d
   miras__attending *s = &p->attending;
   s->heads = (size_t)d->attention.heads, s->groups = (size_t)d->attention.kv_heads;
   s->group = s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
+  s->joined = d->attention.qk_norm > 1;
   s->window = (size_t)d->attention.window, s->persistent = (size_t)d->attention.persistent;
   s->q = s->heads * s->dk, s->k = s->groups * s->dk;
   miras__rope_make(&s->rope, &d->attention.rope, s->dk, 0);
@@ -23937,12 +23973,13 @@ typedef struct miras__turned_arrays {
  * alone. */
 static void miras__add_turned(miras__program *p, int to, int still, int x, size_t at, size_t heads,
                               int gain, int angles) {
-  const size_t dk = p->attending.dk;
+  const size_t dk = p->attending.dk, all = p->attending.joined ? heads : 1;
   const int between = still ? still : to;
   miras__op *o;
   if (gain) {
-    o = miras__op_new(p, MIRAS__OP_RMS, between, 0, x, at, dk);
-    o->param = (unsigned char)miras__want(p, gain, dk, 0), o->heads = (uint32_t)heads;
+    o = miras__op_new(p, MIRAS__OP_RMS, between, 0, x, at, all * dk);
+    o->param = (unsigned char)miras__want(p, gain, all * dk, 0);
+    o->heads = (uint32_t)(heads / all);
     x = between, at = 0;
   } else if (still) {
     miras__op_new(p, MIRAS__OP_COPY, still, 0, x, at, heads * dk);
@@ -24007,23 +24044,18 @@ static int miras__build_let(miras__program *p, const miras_layer_desc *d, const 
 
 static void miras__build_attention_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
-  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), proj = miras__rows_new(p, "proj", 0);
+  const int behind = d->attention.post_norm;
+  const int h = miras__add_norm(p, "h", behind ? 0 : MIRAS__W_NORM1);
+  const int proj = miras__rows_new(p, "proj", 0);
   miras__turned_arrays t;
   int y;
   miras__rows_wide(p, proj, miras__build_attended(p, d, proj, 0, h, MIRAS__W_Q, MIRAS__W_OUT_GATE));
   t = miras__build_turned(p, d, proj, 0, s->q, MIRAS__W_NORM_Q);
   y = miras__rows_new(p, "y", s->q);
   miras__add_attend(p, y, &t, proj, s->q + s->k);
-  miras__build_end(p, d, miras__build_let(p, d, "u", y, proj, 0), MIRAS__W_O);
-}
-
-/* Rows of x, normed with a gain of its own. */
-static int miras__add_rms(miras__program *p, const char *name, int x, int gain) {
-  const size_t n = p->array[x].dim;
-  const int y = miras__rows_new(p, name, n);
-  miras__op_new(p, MIRAS__OP_RMS, y, 0, x, 0, n)->param =
-    (unsigned char)miras__want(p, gain, n, 0);
-  return y;
+  y = miras__build_let(p, d, "u", y, proj, 0);
+  if (behind) y = miras__add_behind(p, y, MIRAS__W_O, MIRAS__W_NORM1);
+  miras__build_end(p, d, y, behind ? 0 : MIRAS__W_O);
 }
 
 /* u = norm(x) (.) sigmoid(norm(y)): x passes and y gates, each normed as a row. */
@@ -24190,9 +24222,9 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
  * what it reads into these places, s the stream, p a gain, w weights, b a branch's, c a
  * convolution's, h heads, f a function, m which one, t whose angles; ? behind: if there is one. */
 static const char *const miras__forms[] = {
-  "", "osp", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp", "o0m",
-  "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0", "i0", "i0", "i", "o0123?4?5?", "0",
-  "o0"
+  "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
+  "o0m", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0", "i0", "i0", "i",
+  "o0123?4?5?", "0", "o0"
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
 
@@ -24588,7 +24620,8 @@ static int miras__text_norm(miras__reader *r, miras__said *x) {
     n = miras__text_cols(r, &x->in[0]) / heads;
     if (!n || !miras__text_is(r, &x->in[0], n * heads) || !miras__text_out(r, &x->out, n * heads))
       return n ? 0 : miras__text_not(r, "there are more heads than columns");
-    if (blocks) return miras__text_not(r, "norm1.gain and norm2.gain are of norm and shift");
+    if (blocks && p->norm)
+      return miras__text_not(r, "with norm layer norm1.gain and norm2.gain are of norm and shift");
     if (!x->param && !(p->inner_epsilon > 0))
       return miras__text_not(r, "rms without a gain needs mixer.from_values_epsilon");
     if (!miras__text_want(r, x->param, n, 0, 1)) return 0;
@@ -24600,7 +24633,7 @@ static int miras__text_norm(miras__reader *r, miras__said *x) {
     if (x->what == MIRAS__OP_SHIFT && (p->stream != MIRAS__X || p->tails))
       return miras__text_not(r, "shift reads x, is the only one, and comes before convolutions");
     if (!miras__text_want(r, x->param, n, 0, 0)) return 0;
-    if (p->norm) (void)miras__want(p, x->param + 1, n, 0);
+    if (x->param && p->norm) (void)miras__want(p, x->param + 1, n, 0);
     if (x->out.array || x->out.at) return miras__text_not(r, "it makes an array of its own");
     if (!miras__text_out(r, &x->out, x->what == MIRAS__OP_SHIFT ? p->ld_x + n : n)) return 0;
     if (x->what == MIRAS__OP_SHIFT) r->as[x->out.array] = MIRAS__AS_SHIFTED;

@@ -2531,12 +2531,13 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
 }
 
 /* y [heads, n] = x W for one row of x [from], W [from, heads * n], each head normed with a gain (or
- * NULL) and then its first `turn` entries turned by its position, two as a complex number at a
- * time. */
+ * NULL), or all of them, and then its first `turn` entries turned by its position, two as a complex
+ * number at a time. */
 REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
                     const double *gain, double epsilon, const miras_layer_desc *d, int position) {
   const double base = d->attention.rope.theta > 0.0f ? (double)d->attention.rope.theta : 10000.0;
   const int turn = ref_turning(&d->attention.rope, n);
+  double all = 0.0;
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
     for (int j = 0; j < n; j++) {
@@ -2545,8 +2546,16 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
         head[j] += x[i] * W[i * (size_t)(heads * n) + (size_t)(h * n + j)];
       square += head[j] * head[j];
     }
-    for (int j = 0; j < n && gain != NULL; j++)
+    for (int j = 0; j < n && d->attention.qk_norm == 1; j++)
       head[j] *= gain[j] / sqrt(square / (double)n + epsilon);
+    if (d->attention.qk_norm < 2)
+      ref_turn(head, turn, base, position, d->attention.rope.interleaved);
+    all += square;
+  }
+  for (int h = 0; h < heads && d->attention.qk_norm > 1; h++) {
+    double *head = y + h * n;
+    for (int j = 0; j < n; j++)
+      head[j] *= gain[h * n + j] / sqrt(all / (double)(heads * n) + epsilon);
     ref_turn(head, turn, base, position, d->attention.rope.interleaved);
   }
 }
@@ -2904,12 +2913,14 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     size_t inner;
     double *mem;
     const int shift = ref_layer_of(m, l)->mlp.token_shift;
+    const int post = ref_layer_of(m, l)->attention.post_norm;
     const miras_layer_type type = ref_layer_of(m, l)->type;
     if (type == MIRAS_LAYER_CONV) {
       ref_block_norm(m, h, x, l, "norm1", N, width);
       ref_conv_layer(m, l, h, batch, T, add);
     } else if (type != MIRAS_LAYER_MLP) {
-      ref_block_norm(m, h, x, l, "norm1", N, width);
+      if (post) memcpy(h, x, N * width * sizeof *h);
+      else ref_block_norm(m, h, x, l, "norm1", N, width);
       snprintf(name, sizeof name, "blocks.%d.o.weight", l);
       inner = (size_t)ref_find(m, name)->shape[0];
       mem = (double *)ref_zeros(N * inner);
@@ -2927,6 +2938,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
       if (ref_layer_of(m, l)->mixer.projection_bias)
         ref_add_bias(add, ref_param(m, l, "o.bias"), N, width);
+      if (post) ref_rms(add, add, ref_param(m, l, "norm1.gain"), N, width, 1, ref_epsilon(m));
       free(mem);
     }
     if (type == MIRAS_LAYER_PARALLEL) {   /* attention adds too, by a mask of its own */
@@ -2941,7 +2953,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
         x[i] += add[i] * ref_mask(m, site, i / width, i % width);
     }
     if (ref_layer_of(m, l)->mlp.none) continue;
-    ref_block_norm(m, h, x, l, "norm2", N, width);
+    if (post) memcpy(h, x, N * width * sizeof *h);
+    else ref_block_norm(m, h, x, l, "norm2", N, width);
     for (size_t b = 0; shift && b < (size_t)batch; b++) {
       ref_shift(add, h + b * (size_t)T * width, ref_param(m, l, "shift.mix"), T, width);
       memcpy(h + b * (size_t)T * width, add, (size_t)T * width * sizeof *h);
@@ -2949,6 +2962,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     if (ref_layer_of(m, l)->mlp.experts > 0) ref_experts(m, l, h, N, add, branches);
     else ref_mlp(m, l, h, N, add);
     ref_times_factor(add, N * width, ref_layer_of(m, l)->mlp.out_scale);
+    if (post) ref_rms(add, add, ref_param(m, l, "norm2.gain"), N, width, 1, ref_epsilon(m));
     site++;
     for (size_t i = 0; i < N * width; i++)
       x[i] += add[i] * ref_mask(m, site, i / width, i % width);

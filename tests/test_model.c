@@ -294,7 +294,7 @@ static const struct {
    "mixer.qk_map=l1"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 20, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 22, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -506,7 +506,13 @@ static const struct {
    "layers=0 c.conv.gated=1 c.conv.size=3 c.mlp.none=0 c.mlp.hidden=12 w.attention.qk_norm=1"},
   {"gated-deltanet", "gated convolutions with biases, experts with a factor", "cmc",
    "layers=0 c.conv.gated=2 c.mlp.none=1 m.mlp.hidden=9 m.mlp.experts=4 m.mlp.norm_topk=1 "
-   "m.mlp.shared_experts=2 m.mlp.out_scale=0.6"}};
+   "m.mlp.shared_experts=2 m.mlp.out_scale=0.6"},
+  {"gated-deltanet", "attention whose norms are behind, of whole rows (olmo-hybrid)", "mww",
+   "layers=0 w.attention.post_norm=1 w.attention.qk_norm=2 w.attention.rope.share=none "
+   "w.attention.out_gate=1 w.attention.head_dim=6 w.attention.persistent=2"},
+  {"kda", "the same without persistent pairs, with experts and a factor", "wmw",
+   "layers=0 w.attention.post_norm=1 w.attention.qk_norm=2 w.attention.kv_heads=1 "
+   "w.mlp.experts=3 w.mlp.out_scale=0.6 w.mlp.hidden=9"}};
 
 static subject family(int n) {
   subject s;
@@ -2946,7 +2952,7 @@ static void test_kind_refusals(void) {
     if (i == 3) w->attention.window = (1 << 20) + 1;
     if (i == 4) w->attention.heads = 3; /* and the width is no multiple of it */
     if (i == 5) w->attention.rope.theta = 0.5f;
-    if (i == 6) w->attention.qk_norm = 2;
+    if (i == 6) w->attention.qk_norm = 3;
     if (i == 7) w->type = MIRAS_LAYER_TYPE_COUNT;
     if (i == 8) w->mlp.none = 2, w->mlp.hidden = 0;
     if (i == 9) w->mlp.none = 1; /* and the width of one is given */
