@@ -20,7 +20,7 @@
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
  * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Falcon Mamba; Mamba and Mamba-2
  * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
- * Falcon-H1, Granite 4 (granitemoehybrid), Bamba and LFM2.
+ * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, LFM2 and OLMo Hybrid.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -962,6 +962,30 @@ static const hf__field hf__says_lfm2[] = {
   {"block_use_swiglu use_pos_enc", "true", -1},
   {"block_dim block_mlp_init_scale block_norm_eps block_out_init_scale block_use_xavier_init "
    "conv_dim conv_dim_out conv_use_xavier_init num_heads", "any", -1}
+};
+
+static const hf__field hf__says_olmo_hybrid[] = {
+  {"max_position_embeddings", "positive", HF__C_POSITIONS},
+  {"rope_parameters rope_scaling", "object null", -1},
+  {"rope_type type", "default", -1},
+  {"rope_theta", "positive null", HF__C_THETA},
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"num_attention_heads", "positive", HF__C_HEADS},
+  {"num_key_value_heads", "positive null", HF__C_KV_HEADS},
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm_eps", "positive", HF__C_EPSILON},
+  {"attention_bias", "false", -1},
+  {"attention_dropout linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max "
+   "linear_dt_init_floor", "any", -1},
+  {"layer_types", "list null", HF__C_TYPES},
+  {"linear_num_key_heads", "positive null", HF__C_KEY_HEADS},
+  {"linear_num_value_heads", "positive null", HF__C_VALUE_HEADS},
+  {"linear_key_head_dim", "positive null", HF__C_KEY_DIM},
+  {"linear_value_head_dim", "positive null", HF__C_VALUE_DIM},
+  {"linear_conv_kernel_dim", "positive", HF__C_CONV},
+  {"linear_allow_neg_eigval", "false true", HF__C_NEGATIVE},
+  {"linear_use_gate", "true", -1}
 };
 
 typedef struct hf__reader {
@@ -2265,6 +2289,36 @@ static int hf__describe_lfm2(hf__reader *c, miras_model_desc *d) {
          hf__describe_types(c, d, "c", c->listed[HF__C_DENSE], 'w');
 }
 
+/* OLMo Hybrid: Gated DeltaNet, and attention whose norms are behind, of which normally each fourth
+ * layer is, or the last one. */
+static int hf__describe_olmo_hybrid(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0], *a = &d->layer[1];
+  int i;
+  if (!hf__config_whole(c, HF__C_INNER, 0, 1) ||
+      !hf__describe_frame(c, d, MIRAS_PRESET_GATED_DELTANET)) return 0;
+  l->mixer.qk_heads = hf__config_whole(c, HF__C_KEY_HEADS, d->heads, 1);
+  l->memory.heads = hf__config_whole(c, HF__C_VALUE_HEADS, d->heads, 1);
+  if (c->result != MIRAS_OK) return 0;
+  l->memory.key_dim = hf__config_whole(c, HF__C_KEY_DIM,
+                                       floor(0.75 * d->width / l->mixer.qk_heads), 1);
+  l->memory.value_dim = hf__config_whole(c, HF__C_VALUE_DIM, 2 * (double)l->memory.key_dim, 1);
+  l->memory.learning_rate = hf__config_of(c, HF__C_NEGATIVE, 1) > 0 ? 2.0f : 1.0f;
+  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  l->mixer.gate_rank = 2 * l->memory.heads;
+  l->mixer.out_norm_epsilon = 1e-5f * (float)l->memory.key_dim;   /* whatever rms_norm_eps says   */
+  a->mlp.hidden = l->mlp.hidden;
+  a->attention.qk_norm = 2;
+  a->attention.post_norm = 1;
+  if (!hf__describe_attention(c, d, &a->attention, 0, 65536, 0)) return 0;
+  if (!c->said[HF__C_THETA]) a->attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+  if (c->empty)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
+  for (i = 3; !c->types && i < d->layers && i < MIRAS_MAX_LAYERS; i += 4)
+    c->dense[i / 8] |= (unsigned char)(1 << i % 8);
+  if (d->layers < 4) c->dense[0] |= (unsigned char)(1 << (d->layers - 1));
+  return hf__describe_types(c, d, "m", 1, 'm');
+}
+
 /* ---- names ---- */
 
 /* A row of a family's table: a tensor and the view that it fills. A view of a layer begins with a
@@ -2658,6 +2712,47 @@ static const hf__name_row hf__lfm2_names[] = {
   {".feed_forward.w2.weight", ".mlp.down", 0}
 };
 
+#define HF__OF_MEMORY HF__ONLY_OF(MIRAS_LAYER_MEMORY)
+static const hf__name_row hf__olmo_hybrid_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".attention_layer_norm.weight", ".norm1.gain", HF__OF_MEMORY},
+  {".input_layernorm.weight", ".norm1.gain", HF__OF_MEMORY},
+  {".feedforward_layer_norm.weight", ".norm2.gain", HF__OF_MEMORY},
+  {".post_attention_layernorm.weight", ".norm2.gain", HF__OF_MEMORY},
+  {".post_attention_layernorm.weight", ".norm1.gain", HF__OF_ATTENTION},
+  {".post_feedforward_layernorm.weight", ".norm2.gain", HF__OF_ATTENTION},
+  {".linear_attn.q_proj.weight", ".q.weight", 0},
+  {".linear_attn.k_proj.weight", ".k.weight", 0},
+  {".linear_attn.v_proj.weight", ".v.weight", 0},
+  {".linear_attn.g_proj.weight", ".out_gate.weight", 0},
+  {".linear_attn.q_conv1d.weight", ".conv_q.weight", 0},
+  {".linear_attn.k_conv1d.weight", ".conv_k.weight", 0},
+  {".linear_attn.v_conv1d.weight", ".conv_v.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_q.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_k.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_v.weight", 0},
+  {".linear_attn.a_proj.weight", ".gates.down", 0},
+  {".linear_attn.b_proj.weight", ".gates.down", 0},
+  {NULL, ".gates.up", HF__CORNER},
+  {".linear_attn.dt_bias", ".gates.offset", 0},
+  {NULL, ".gates.offset", 0},
+  {".linear_attn.A_log", ".gates.rate", 0},
+  {NULL, ".memory.init", 0},
+  {".linear_attn.o_norm.weight", ".out_norm.gain", HF__AGAIN},
+  {".linear_attn.o_proj.weight", ".o.weight", 0},
+  {".self_attn.q_proj.weight", ".q.weight", 0},
+  {".self_attn.k_proj.weight", ".k.weight", 0},
+  {".self_attn.v_proj.weight", ".v.weight", 0},
+  {".self_attn.q_norm.weight", ".q_norm.gain", 0},
+  {".self_attn.k_norm.weight", ".k_norm.gain", 0},
+  {".self_attn.o_proj.weight", ".o.weight", 0},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
 #define HF__NAMES(table) table, (int)HF__COUNT(table)
 static const struct {
   const char *models;   /* model_type in config.json; empty: there is none                        */
@@ -2711,6 +2806,8 @@ static const struct {
    HF__NAMES(hf__hybrid_names), HF__NAMES(hf__says_bamba)},
   {"lfm2", "model.", "layers.", "", hf__describe_lfm2,
    HF__NAMES(hf__lfm2_names), HF__NAMES(hf__says_lfm2)},
+  {"olmo_hybrid", "model.", "layers.", "", hf__describe_olmo_hybrid,
+   HF__NAMES(hf__olmo_hybrid_names), HF__NAMES(hf__says_olmo_hybrid)},
   /* without a model_type: fields or tensors tell them */
   {"", "backbone.", "layers.", "", hf__describe_mamba,
    HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_mamba_author)},

@@ -1660,6 +1660,110 @@ def lfm2_forward(config, tensors, tokens):
     return rms(x, tensors["model.embedding_norm.weight"], eps) @ head.T
 
 
+# ---- olmo_hybrid ----
+
+def olmo_hybrid_config(**fields):
+    common = {
+        "architectures": ["OlmoHybridForCausalLM"], "model_type": "olmo_hybrid",
+        "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": None,
+        "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 32, "initializer_range": 0.02,
+        "intermediate_size": 48, "layer_types": ["linear_attention", "full_attention"],
+        "linear_a_log_max": 16.0, "linear_a_log_min": 0.0, "linear_allow_neg_eigval": True,
+        "linear_conv_kernel_dim": 4, "linear_dt_init_floor": 0.0001, "linear_dt_max": 0.1,
+        "linear_dt_min": 0.001, "linear_key_head_dim": 8, "linear_num_key_heads": 4,
+        "linear_num_value_heads": 4, "linear_value_head_dim": 12,
+        "max_position_embeddings": 2048, "num_attention_heads": 4, "num_hidden_layers": 2,
+        "num_key_value_heads": 4, "pad_token_id": 0, "rms_norm_eps": 1e-6,
+        "rope_parameters": {"rope_theta": None, "rope_type": "default"},
+        "tie_word_embeddings": False, "use_cache": True, "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def olmo_hybrid_is_full(config, i):
+    if config["layer_types"]:
+        return config["layer_types"][i] == "full_attention"
+    return i % 4 == 3 or (config["num_hidden_layers"] < 4 and i == config["num_hidden_layers"] - 1)
+
+
+def olmo_hybrid_weights(draw, config):
+    width, size = config["hidden_size"], config["hidden_size"] // config["num_attention_heads"]
+    key, value = config["linear_key_head_dim"], config["linear_value_head_dim"]
+    keys, values = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    tensors = {"model.embed_tokens.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        tensors.update(swiglu_weights(draw, width, config["intermediate_size"], layer + "mlp."))
+        if olmo_hybrid_is_full(config, i):
+            tensors[layer + "post_attention_layernorm.weight"] = draw.gain(width)
+            tensors[layer + "post_feedforward_layernorm.weight"] = draw.gain(width)
+            layer += "self_attn."
+            queries = config["num_attention_heads"] * size
+            stored = config["num_key_value_heads"] * size
+            tensors[layer + "q_proj.weight"] = draw.linear(queries, width)
+            tensors[layer + "k_proj.weight"] = draw.linear(stored, width)
+            tensors[layer + "v_proj.weight"] = draw.linear(stored, width)
+            tensors[layer + "o_proj.weight"] = draw.linear(width, queries)
+            tensors[layer + "q_norm.weight"] = draw.gain(queries)
+            tensors[layer + "k_norm.weight"] = draw.gain(stored)
+            continue
+        tensors[layer + "attention_layer_norm.weight"] = draw.gain(width)
+        tensors[layer + "feedforward_layer_norm.weight"] = draw.gain(width)
+        layer += "linear_attn."
+        for letter, outputs in (("q", keys * key), ("k", keys * key), ("v", values * value)):
+            tensors[layer + letter + "_proj.weight"] = draw.linear(outputs, width)
+            tensors[layer + letter + "_conv1d.weight"] = draw.taps(
+                outputs, config["linear_conv_kernel_dim"])
+        tensors[layer + "a_proj.weight"] = draw.linear(values, width)
+        tensors[layer + "b_proj.weight"] = draw.linear(values, width)
+        tensors[layer + "g_proj.weight"] = draw.linear(values * value, width)
+        tensors[layer + "A_log"] = draw.uniform(-1.5, 0.5, values)
+        tensors[layer + "dt_bias"] = draw.bias(values) - 0.5
+        tensors[layer + "o_norm.weight"] = draw.gain(value)
+        tensors[layer + "o_proj.weight"] = draw.linear(width, values * value)
+    tensors["model.norm.weight"] = draw.gain(width)
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def olmo_hybrid_attention(config, tensors, x):
+    eps, places = config["rms_norm_eps"], np.arange(len(x))
+    theta = (config["rope_parameters"] or {}).get("rope_theta")
+    q, k = (rms(x @ tensors[letter + "_proj.weight"].T, tensors[letter + "_norm.weight"], eps)
+            for letter in "qk")
+    q = heads(q, config["num_attention_heads"])
+    k, v = (heads(part, config["num_key_value_heads"])
+            for part in (k, x @ tensors["v_proj.weight"].T))
+    if theta is not None:
+        q, k = rotate(q, theta, places), rotate(k, theta, places)
+    return rows(causal_attention(q, k, v, q.shape[-1] ** -0.5)) @ tensors["o_proj.weight"].T
+
+
+def olmo_hybrid_forward(config, tensors, tokens):
+    """The memories' layers are those of gated_deltanet, but for an eps of their own."""
+    eps, x = config["rms_norm_eps"], tensors["model.embed_tokens.weight"][tokens]
+    memory = {"num_heads": config["linear_num_key_heads"], "use_gate": True, "norm_eps": 1e-5,
+              "num_v_heads": config["linear_num_value_heads"], "output_gate_activation": "silu",
+              "head_dim": config["linear_key_head_dim"], "expand_v": 1,
+              "allow_neg_eigval": config["linear_allow_neg_eigval"]}
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        mine = {name[len(layer):]: value for name, value in tensors.items()
+                if name.startswith(layer)}
+        parts = {name.split(".", 1)[1]: value for name, value in mine.items() if "_attn." in name}
+        if olmo_hybrid_is_full(config, i):
+            x = x + rms(olmo_hybrid_attention(config, parts, x),
+                        mine["post_attention_layernorm.weight"], eps)
+            x = x + rms(swiglu(x, mine, "mlp."), mine["post_feedforward_layernorm.weight"], eps)
+            continue
+        h = rms(x, mine["attention_layer_norm.weight"], eps)
+        x = x + gated_deltanet_layer(memory, parts, h)
+        x = x + swiglu(rms(x, mine["feedforward_layer_norm.weight"], eps), mine, "mlp.")
+    head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    return rms(x, tensors["model.norm.weight"], eps) @ tensors[head].T
+
+
 # ---- the table ----
 
 class Model:
@@ -1776,6 +1880,11 @@ def lfm2_model(kept="F32", **fields):
     return Model(lfm2_config(**fields), lfm2_weights, lfm2_forward, ("transformers",), kept)
 
 
+def olmo_hybrid_model(kept="F32", **fields):
+    return Model(olmo_hybrid_config(**fields), olmo_hybrid_weights, olmo_hybrid_forward,
+                 ("transformers",), kept)
+
+
 MODELS = {
     "gated_deltanet": gated_deltanet_model(),
     "gated_deltanet-grouped": gated_deltanet_model(
@@ -1872,13 +1981,19 @@ MODELS = {
         head_dim=12, layer_types=["full_attention", "conv", "conv"], norm_eps=1e-3,
         rope_parameters={"rope_theta": 500.0, "rope_type": "default"},
         tie_word_embeddings=False),
+    "olmo_hybrid": olmo_hybrid_model(),
+    "olmo_hybrid-turned": olmo_hybrid_model(
+        "BF16", layer_types=None, linear_allow_neg_eigval=False, linear_conv_kernel_dim=3,
+        linear_num_key_heads=2, num_hidden_layers=3, num_key_value_heads=2, rms_norm_eps=1e-3,
+        rope_parameters={"rope_theta": 500.0, "rope_type": "default"}),
 }
 
 # Where the draw by the name alone gives a model that multiplies rounding (a key or a read close to
 # zero, then divided by its length), the draw by another name.
 SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
          "gated_deltanet-sigmoid": 2, "falcon_mamba": 2, "mamba2-grouped": 3, "mamba2-author": 3,
-         "rwkv7-author": 2, "bamba": 4, "falcon_h1-biased": 5, "lfm2-biased": 6}
+         "rwkv7-author": 2, "bamba": 4, "falcon_h1-biased": 5, "lfm2-biased": 6,
+         "olmo_hybrid": 10, "olmo_hybrid-turned": 2}
 
 
 # ---- files ----
@@ -1997,7 +2112,8 @@ def from_transformers(folder, config, tokens):
              "mamba2": "Mamba2ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM",
              "qwen3_5": "Qwen3_5ForCausalLM", "falcon_h1": "FalconH1ForCausalLM",
              "granitemoehybrid": "GraniteMoeHybridForCausalLM", "bamba": "BambaForCausalLM",
-             "lfm2": "Lfm2ForCausalLM"}[config["model_type"]]
+             "lfm2": "Lfm2ForCausalLM",
+             "olmo_hybrid": "OlmoHybridForCausalLM"}[config["model_type"]]
     model = load_transformers(getattr(transformers, model), folder, torch,
                               ("model.visual.", "mtp."))
     return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()

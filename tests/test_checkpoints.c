@@ -68,7 +68,7 @@ static const struct { const char *name; char kept; } known[] = {
   {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
   {"qwen3_5_moe", 'h'}, {"falcon_h1", 'f'}, {"falcon_h1-normed", 'b'}, {"falcon_h1-biased", 'f'},
   {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"lfm2", 'f'},
-  {"lfm2-biased", 'b'}
+  {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -504,7 +504,19 @@ static const struct { const char *name; change of; } others[] = {
   {"lfm2", {CONFIG, "{", "{\"layer_types\": [\"linear_attention\"],",
             "layer_types has linear_attention at place 0"}},
   {"lfm2", {CONFIG, "{", "{\"layer_types\": [],", "layer_types is not of all layers"}},
-  {"lfm2", {CONFIG, "{", "{\"block_use_swiglu\": false,", "block_use_swiglu is false"}}
+  {"lfm2", {CONFIG, "{", "{\"block_use_swiglu\": false,", "block_use_swiglu is false"}},
+  {"olmo_hybrid", {CONFIG, "\"attention_bias\": false", "\"attention_bias\": true",
+                   "attention_bias is true; known here: false"}},
+  {"olmo_hybrid", {CONFIG, "\"full_attention\"", "\"conv\"", "layer_types has conv at place 1"}},
+  {"olmo_hybrid", {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1",
+                   "layer_types is not of all layers"}},
+  {"olmo_hybrid", {CONFIG, "\"linear_num_value_heads\": 4", "\"linear_num_value_heads\": 6",
+                   "qk_heads"}},
+  {"olmo_hybrid", {CONFIG, "\"intermediate_size\": 48,", "", "intermediate_size is missing"}},
+  {"olmo_hybrid", {TENSORS, "self_attn.q_norm.weight\":{\"dtype\":\"F32\",\"shape\":[32]",
+                   "self_attn.q_norm.weight\":{\"dtype\":\"F32\",\"shape\":[4,8]", NULL}},
+  {"olmo_hybrid", {TENSORS, "1.post_feedforward_layernorm", "1.post_feedforward_layernorms",
+                   "post_feedforward_layernorm.weight"}}
 };
 
 static char folder[] = "/tmp/miras_checkpoints.XXXXXX";
@@ -1024,7 +1036,14 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"lfm2-biased", "full_attn_idxs", ""},                       /* layer_types decides */
   {"lfm2", "tie_word_embeddings", "true 1"},
   {"lfm2", "tie_embedding", "true 1"},
-  {"lfm2-biased", "tie_embedding", "false 0"}
+  {"lfm2-biased", "tie_embedding", "false 0"},
+  {"olmo_hybrid", "num_key_value_heads", "null"},
+  {"olmo_hybrid", "layer_types", "null"},
+  {"olmo_hybrid", "linear_num_key_heads", "null"},
+  {"olmo_hybrid olmo_hybrid-turned", "linear_num_value_heads", "null"},
+  {"olmo_hybrid olmo_hybrid-turned", "head_dim", "8"},
+  {"olmo_hybrid", "rope_parameters", ""},                      /* nothing turns */
+  {"olmo_hybrid-turned", "layer_types", "null"}
 };
 
 /* The values that a field is given: all words that any field of any family knows, and these. */
@@ -1292,7 +1311,8 @@ static const struct { const char *folders, *fields; } published[] = {
   {"lfm2", "\"block_mlp_init_scale\": 1.0, \"block_norm_eps\": 1e-05, "
    "\"block_out_init_scale\": 1.0, \"block_use_swiglu\": true, "
    "\"block_use_xavier_init\": true, \"conv_dim_out\": 32, \"conv_use_xavier_init\": true, "
-   "\"use_pos_enc\": true, "}
+   "\"use_pos_enc\": true, "},
+  {"olmo_hybrid", "\"linear_use_gate\": true, \"rope_scaling\": null, "}
 };
 
 /* The configuration of a folder, which then holds its tensors; how long it is. */
