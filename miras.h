@@ -797,7 +797,7 @@ typedef enum miras_rope_type {
  * turn by the angle position * theta^(-2i/n). */
 typedef struct miras_rope {
   miras_rope_type type;    /* of memories: by what; of attention 0, by the position              */
-  float theta;             /* 1..1e9; 0 -> 10000                                                 */
+  float theta;             /* 1..1e12; 0 -> 10000                                                */
   int dim;                 /* how many entries turn, the first: even, up to all; 0: see share    */
   miras_rope_share share;  /* how many do where dim is 0                                         */
   int interleaved;         /* 1: entries 2i and 2i + 1 turn together instead                     */
@@ -921,7 +921,10 @@ typedef struct miras_mixer_desc {
                               of Mamba)                                                          */
   int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
                               made of, and W_o have learned biases                               */
-  float out_scale;         /* type parallel: what W_o reads is times this, 1e-6..1e6; 0 -> 1      */
+  float out_scale;         /* type memory: what W_o reads is times this, 1e-6..1e6; 0 -> 1        */
+  float gate_scale;        /* type memory: g of the output gate is times this, likewise           */
+  float low_scale;         /* type memory: the numbers of low rank that gates are made of are times
+                              this, likewise                                                     */
 } miras_mixer_desc;
 
 /* Softmax attention: of layers of types attention, mag, mac and parallel. In a mag, heads times
@@ -934,12 +937,18 @@ typedef struct miras_attention_desc {
   int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024. Of a
                               mac the tokens of a segment, a multiple of memory.chunk            */
   miras_rope rope;         /* queries and keys turn by their positions                           */
-  int qk_norm;             /* 1: queries and keys go through an RMS norm per head first          */
+  int qk_norm;             /* 1: queries and keys go through an RMS norm per head first; 2: of all
+                              heads together                                                     */
   int out_gate;            /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
                               queries are made of, before W_o                                    */
   int persistent;          /* learned keys and values per head of them, up to 1024, that every query
                               sees besides its window, and as it was before it turned            */
-  float out_scale;         /* type parallel: what its W_o reads is times this, 1e-6..1e6; 0 -> 1  */
+  float out_scale;         /* types attention and parallel: what its W_o reads is times this,
+                              1e-6..1e6; 0 -> 1                                                  */
+  float query_scale;       /* queries are times this, and then over sqrt(head_dim), likewise; needs
+                              qk_norm 0                                                          */
+  int post_norm;           /* type attention: 1 norms what attention and the MLP add, and not what
+                              they read (OLMo 2); needs the model's norm to be RMS               */
 } miras_attention_desc;
 
 /* Ranks of the projections of type rwkv, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)). */
@@ -954,6 +963,8 @@ typedef struct miras_rwkv_desc {
 /* The convolution of type conv. */
 typedef struct miras_conv_desc {
   int size;                /* taps, 1..8; 0 -> 4                                                 */
+  int gated;               /* 1: W_o (c (.) conv(b (.) x)), b, c and x three projections of the
+                              normed input (LFM2), without biases; 2: all with one               */
 } miras_conv_desc;
 
 /* The MLP that ends a layer, or is all of it (type MLP). */
@@ -970,6 +981,9 @@ typedef struct miras_mlp_desc {
   int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
   int norm_topk;           /* 1: their probabilities are divided by their sum                    */
   int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
+  float out_scale;         /* what W_down reads, or what experts say, is times this, 1e-6..1e6;
+                              0 -> 1                                                             */
+  float gate_scale;        /* W_gate h is times this, likewise; needs SILU and no experts        */
 } miras_mlp_desc;
 
 /* A kind of layer. Structs that its type does not have must be 0. */
@@ -2305,14 +2319,17 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        act = gate ab:40 ab@mine.gate:40 silu   name@column:columns; a weight is its first column
        out = branch act mine.down              out = x + act W                 # a remark
      Words are apart by blanks or commas, lines by their ends or semicolons. These read rows a, b:
-       norm x GAIN, shift x GAIN    the stream normed; with that of the token before, for
+       norm x [GAIN], shift x GAIN  the stream normed, or as it is; with the token before, for
        mix a N                      a + (before - a) (.) mix N, N from 0 on
        times a WEIGHT N [bias B] .. products; conv a [WEIGHT TAPS [bias B]] FUNCTION: silu,
                                     none, relu or elu of a causal convolution, or of a
        rms a HEADS [GAIN]           norms of so many parts of a; head_norm a [b FUNCTION]: of what
                                     a memory says; gate a b FUNCTION: a (.) f(b), f silu, sigmoid or
                                     gelu; multiply a b, relu2 a, copy a
-       scale a mixer                times out_scale of mixer or attention; squash a tanh: in place
+       scale a mixer                times out_scale of mixer, attention or mlp, or as it is called
+                                    there by mixer.gate_scale (gate), .low_scale (gates),
+                                    attention.query_scale (queries), mlp.gate_scale (mlp_gate)
+       squash a tanh                in place: tanh or sigmoid
        experts a                    the mixture of mlp.experts
        branch a [WEIGHT [bias B]]   the stream goes on: the name is new, or out, the last
      A memory reads q, k and v (own, where its keys are made by gates) and gates, by heads:
@@ -3315,8 +3332,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
   MIRAS__N(attention.head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(attention.window, 4, 1, 1 << 20, 1024, ""),
-  MIRAS__D(attention.rope.theta, 4, 1, 1e9, 10000, "attention.rope.share not none"),
-  MIRAS__N(attention.qk_norm, 4, 0, 1, 0, ""),
+  MIRAS__D(attention.rope.theta, 4, 1, 1e12, 10000, "attention.rope.share not none"),
+  MIRAS__N(attention.qk_norm, 4, 0, 2, 0, ""),
   MIRAS__N(mlp.none, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
   MIRAS__D(mixer.out_norm_epsilon, 6, 0, 1, 0,
@@ -3352,7 +3369,7 @@ static const miras__field miras__fields[] = {
            MIRAS__MEMORY_TYPES " mag, mixer.qk_map l2 rms none",
            "none position chunk"),
   MIRAS__N(mixer.rope.interleaved, 6, 0, 1, 0, "mixer.rope.type"),
-  MIRAS__D(mixer.rope.theta, 6, 1, 1e9, 10000, "mixer.rope.type"),
+  MIRAS__D(mixer.rope.theta, 6, 1, 1e12, 10000, "mixer.rope.type"),
   MIRAS__N(mixer.rope.dim, 9, 0, 4096, 0, "mixer.rope.type"),
   MIRAS__W(mixer.rope.share, 9, MIRAS_ROPE_SHARE_COUNT - 1, "mixer.rope.type", "all quarter"),
   MIRAS__P(mixer.out_gate, 6, MIRAS_FN_SILU, MIRAS__MEMORY_TYPES, "silu sigmoid none gelu"),
@@ -3367,8 +3384,8 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mixer.keep_min, 6, 0, 0.9999f, 0,
            "decay_gate not constant, mixer.decay_form sigmoid root"),
   MIRAS__N(mixer.out_gate_first, 9, 0, 1, 0, MIRAS__MEMORY_TYPES ", mixer.out_gate not none"),
-  MIRAS__D(mixer.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
-  MIRAS__D(attention.out_scale, 9, 1e-6f, 1e6f, 1, "type parallel"),
+  MIRAS__D(mixer.out_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES),
+  MIRAS__D(attention.out_scale, 9, 1e-6f, 1e6f, 0, "type attention parallel"),
   MIRAS__T(inputs, 8),
   MIRAS__T(outputs, 8),
   MIRAS__A(adapt.learning_rate, MIRAS__REAL, 0, 100, 0, ""),
@@ -3393,6 +3410,13 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.ridge_relative, 9, 0, 1, 0, "algorithm recursive-least-squares"),
   MIRAS__D(memory.outlier, 9, 1, 100, 0, "algorithm recursive-least-squares"),
 #ifndef MIRAS_NO_MODEL
+  MIRAS__D(mixer.gate_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES ", mixer.out_gate not none"),
+  MIRAS__D(mixer.low_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES ", mixer.from_values 0"),
+  MIRAS__D(attention.query_scale, 9, 1e-6f, 1e6f, 0, "attention.qk_norm 0"),
+  MIRAS__D(mlp.out_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0"),
+  MIRAS__D(mlp.gate_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0, mlp.act silu, mlp.experts 0"),
+  MIRAS__N(conv.gated, 9, 0, 2, 0, ""),
+  MIRAS__N(attention.post_norm, 9, 0, 1, 0, "type attention"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -3548,6 +3572,7 @@ static const miras__rule miras__rules[] = {
   {"mixer.decay_horizon 1", "", "it must be 0, or from 2 on"},
   {"unshared, mixer.qk_heads", "", "the memory's heads must be a multiple of it"},
   {"unjoined, mixer.norm_heads", "", "the memory's heads must be a multiple of it"},
+  {"attention.post_norm", "norm rms", NULL},
   {"uneven, attention.head_dim", "", "it must be even"},
   {"ungrouped, attention.kv_heads", "", "heads must be a multiple of it"},
   {"unturned, attention.rope.dim", "", "it must be even and at most head_dim"},
@@ -19915,7 +19940,7 @@ MIRAS__FITS(miras__params_fit, sizeof miras__params->name + sizeof "blocks.255."
 MIRAS__FITS(miras__params_follow, MIRAS__W_NORM1_BIAS == MIRAS__W_NORM1 + 1 &&
             MIRAS__W_NORM2_BIAS == MIRAS__W_NORM2 + 1 && MIRAS__W_NORM_K == MIRAS__W_NORM_Q + 1 &&
             MIRAS__W_BESIDE_NORM_K == MIRAS__W_BESIDE_NORM_Q + 1 &&
-            MIRAS__W_CONV_V == MIRAS__W_CONV_Q + 2 &&
+            MIRAS__W_V == MIRAS__W_Q + 2 && MIRAS__W_CONV_V == MIRAS__W_CONV_Q + 2 &&
             MIRAS__W_CONV_BIAS_V == MIRAS__W_CONV_BIAS_Q + 2);
 
 typedef struct miras__param {
@@ -19931,6 +19956,11 @@ typedef struct miras__param {
 } miras__param;
 
 /* ---- operations and arrays ---- */
+
+/* What operations SCALE multiply by, in the words of layers as text. */
+#define MIRAS__SCALES "mixer attention gate gates queries mlp mlp_gate"
+enum { MIRAS__SCALE_MIXER, MIRAS__SCALE_ATTENTION, MIRAS__SCALE_GATE, MIRAS__SCALE_GATES,
+       MIRAS__SCALE_QUERIES, MIRAS__SCALE_MLP, MIRAS__SCALE_MLP_GATE, MIRAS__SCALE_COUNT };
 
 enum { MIRAS__OPS = 40, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10,
        MIRAS__HEADS = 4, MIRAS__TAILS = 2 };
@@ -20036,6 +20066,7 @@ typedef struct miras__mixer {
 /* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
 typedef struct miras__attending {
   size_t heads, groups, group, dk, window, persistent;
+  size_t joined;                   /* 1: all heads share a norm                                   */
   size_t q, k;                     /* columns of a row's queries, and of its keys or values       */
   size_t ring, state;              /* floats of a head's keys, or values, and of both             */
   miras__rope rope;
@@ -20090,7 +20121,7 @@ typedef struct miras__program {
   miras__mixer mixer;
   miras__attending attending;
   miras__mlp mlp;
-  float scales[2];                 /* by which branches are multiplied, of operations SCALE       */
+  float scales[MIRAS__SCALE_COUNT];   /* of operations SCALE                                      */
   const char *text;                /* NULL, or what it was read from; and where there ...         */
   uint32_t own[MIRAS__OWN];        /* ... parameters of its own have their names, or 0            */
   /* the lists */
@@ -20736,11 +20767,12 @@ static miras__norming miras__layer_norm(const miras__visit *a, int id, miras__sh
   return of;
 }
 
-/* y = norm(x), x of the stream. */
+/* y = norm(x), x of the stream; without a gain x itself. */
 static void miras__op_norm(const miras__visit *a, const miras__op *o) {
-  const miras__norming of = miras__layer_norm(a, o->param, miras__x_of(a, o, 0), o->cols);
-  const miras__sheet y = miras__y_of(a, o);
-  a->k->heads_norm_fwd(y.p, y.ld, &of);
+  const miras__sheet x = miras__x_of(a, o, 0), y = miras__y_of(a, o);
+  const miras__norming of = miras__layer_norm(a, o->param, x, o->cols);
+  if (o->param) a->k->heads_norm_fwd(y.p, y.ld, &of);
+  else a->k->copy_rows(y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 
 /* dx = that of the stream so far + J' d, of a norm of the stream; y again, or NULL. */
@@ -20755,7 +20787,15 @@ static void miras__stream_norm_bwd(const miras__visit *a, const miras__op *o, fl
 
 static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet d = miras__dy_of(a, o);
-  miras__stream_norm_bwd(a, o, miras__makes_again(a, o) ? miras__y_of(a, o).p : NULL, d.p, d.ld);
+  const int again = miras__makes_again(a, o);
+  float *dx = miras__stream_d(a, o->turn + 1u);
+  if (o->param) {
+    miras__stream_norm_bwd(a, o, again ? miras__y_of(a, o).p : NULL, d.p, d.ld);
+    return;
+  }
+  if (again) miras__op_norm(a, o);
+  a->k->copy(dx, miras__stream_d(a, o->turn), a->n * a->layer->p->ld_x);
+  a->k->add_rows(dx, a->layer->p->ld_x, d.p, d.ld, a->n, o->cols);
 }
 
 /* The norm of rows of each of so many heads, with gains that they share or, without a parameter,
@@ -22434,11 +22474,11 @@ static void miras__op_reads(miras__op *o, int i, int in, size_t at) {
 
 enum { MIRAS__X = 1, MIRAS__Y = 2 };   /* arrays: what a layer reads, and makes                  */
 
-/* h = norm(x), x of the stream as it stands. */
+/* h = norm(x), x of the stream as it stands; gain 0: x itself. */
 static int miras__add_norm(miras__program *p, const char *name, int gain) {
   const int h = miras__rows_new(p, name, p->width);
-  miras__want(p, gain, p->width, 0);
-  if (p->norm) miras__want(p, gain + 1, p->width, 0);
+  if (gain) miras__want(p, gain, p->width, 0);
+  if (gain && p->norm) miras__want(p, gain + 1, p->width, 0);
   miras__op_new(p, MIRAS__OP_NORM, h, 0, p->stream, 0, p->width)->param = (unsigned char)gain;
   return h;
 }
@@ -23341,6 +23381,29 @@ static void miras__add_gate(miras__program *p, int y, int x, size_t at, int gate
   o->function = (unsigned char)function;
 }
 
+/* The factor of operations SCALE that a descriptor says; where it says none, 1. */
+static float miras__scale_of(const miras_layer_desc *d, int i) {
+  const float all[MIRAS__SCALE_COUNT] = {
+    d->mixer.out_scale, d->attention.out_scale, d->mixer.gate_scale, d->mixer.low_scale,
+    d->attention.query_scale, d->mlp.out_scale, d->mlp.gate_scale
+  };
+  return all[i] > 0 ? all[i] : 1;
+}
+
+/* Columns of u from *at on, times factor i: an array of their own, whose first is then 0; or u
+ * itself. */
+static int miras__add_scale(miras__program *p, const miras_layer_desc *d, int i, int u, size_t *at,
+                            size_t n) {
+  const float scale = miras__scale_of(d, i);
+  int y;
+  if (!n || !(scale < 1 || scale > 1)) return u;
+  y = miras__rows_new(p, "scaled", n);
+  p->scales[i] = scale;
+  miras__op_new(p, MIRAS__OP_SCALE, y, 0, u, *at, n)->part = (unsigned char)i;
+  *at = 0;
+  return y;
+}
+
 /* o = what a mixture of experts says of rows h. */
 static int miras__add_experts(miras__program *p, int h) {
   const miras__mlp *m = &p->mlp;
@@ -23359,17 +23422,36 @@ static int miras__add_experts(miras__program *p, int h) {
   return o;
 }
 
+/* Rows of x, normed with a gain of its own. */
+static int miras__add_rms(miras__program *p, const char *name, int x, int gain) {
+  const size_t n = p->array[x].dim;
+  const int y = miras__rows_new(p, name, n);
+  miras__op_new(p, MIRAS__OP_RMS, y, 0, x, 0, n)->param =
+    (unsigned char)miras__want(p, gain, n, 0);
+  return y;
+}
+
+/* norm(u W), W parameter id or none: what the stream goes on with where norms are behind. */
+static int miras__add_behind(miras__program *p, int u, int id, int gain) {
+  const int o = id ? miras__rows_new(p, "added", p->width) : u;
+  if (id) miras__add_times(p, o, 0, u, 0, id, p->array[u].dim, p->width, 0, 0);
+  return miras__add_rms(p, "normed", o, gain);
+}
+
 /* out = mid + W_down SwiGLU(norm(mid)), or relu(W_up norm(mid))^2, or a mixture of experts; h: the
  * rows that it reads instead of norm(mid), or none. */
 static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h) {
   miras__mlp *m = &p->mlp;
   const size_t w = p->width, n = m->hidden, ld = m->ld;
   const int gated = d->mlp.act != MIRAS_FN_RELU2;
-  int ab, act;
+  size_t at = 0;
+  int ab, act, gate;
   if (!n) return;
-  if (!h) h = miras__add_norm(p, "h2", MIRAS__W_NORM2);
+  if (!h) h = miras__add_norm(p, "h2", d->attention.post_norm ? 0 : MIRAS__W_NORM2);
   if (m->experts) {
-    miras__add_branch(p, miras__add_experts(p, h), w, 0, 0, 0);
+    act = miras__add_scale(p, d, MIRAS__SCALE_MLP, miras__add_experts(p, h), &at, w);
+    if (d->attention.post_norm) act = miras__add_behind(p, act, 0, MIRAS__W_NORM2);
+    miras__add_branch(p, act, w, 0, 0, 0);
     return;
   }
   ab = miras__rows_new(p, "ab", gated ? ld + n : n);
@@ -23377,11 +23459,16 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   miras__add_columns(p, ab, gated ? ld : 0, h, MIRAS__W_MLP_UP, n);
   if (gated) {
     miras__add_columns(p, ab, 0, h, MIRAS__W_MLP_GATE, n);
-    miras__add_gate(p, act, ab, ld, ab, 0, n, MIRAS_FN_SILU);
+    gate = miras__add_scale(p, d, MIRAS__SCALE_MLP_GATE, ab, &at, n);
+    miras__add_gate(p, act, ab, ld, gate, 0, n, MIRAS_FN_SILU);
   } else {
     miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
-  miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
+  act = miras__add_scale(p, d, MIRAS__SCALE_MLP, act, &at, n);
+  if (d->attention.post_norm)
+    miras__add_branch(p, miras__add_behind(p, act, MIRAS__W_MLP_DOWN, MIRAS__W_NORM2), w, 0, 0, 0);
+  else
+    miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
 }
 
 /* What layers end with: the stream goes on with u, times W, parameter id or none, and the MLP. */
@@ -23683,8 +23770,13 @@ static size_t miras__build_source(miras__program *p, const miras_layer_desc *d, 
 static void miras__build_source_gates(miras__program *p, const miras_layer_desc *d,
                                       miras__source *f) {
   const size_t rank = (size_t)d->mixer.out_gate_rank;
+  size_t at = f->at_low;
+  int low = f->proj;
   f->tail = miras__conv_tail_new(p, d, f->proj, f->conv);
-  if (!d->mixer.from_values) f->g = miras__build_gates(p, f->proj, f->at_low, 0);
+  if (!d->mixer.from_values) {
+    low = miras__add_scale(p, d, MIRAS__SCALE_GATES, low, &at, p->mixer.low_rank);
+    f->g = miras__build_gates(p, low, at, 0);
+  }
   if (!rank) return;
   f->gate = miras__rows_new(p, "og", p->mixer.value), f->at_gate = 0;
   miras__add_times(p, f->gate, 0, f->proj, p->param[MIRAS__W_OUT_DOWN].column, MIRAS__W_OUT_UP,
@@ -23700,18 +23792,21 @@ static int miras__build_answers(miras__program *p, const miras_layer_desc *d, co
   return miras__build_memory(p, d, name, p->mixer.q, 0);
 }
 
-/* u = norm(y) (.) gate, row by row. */
+/* u = s (norm(y) (.) gate), row by row. */
 static int miras__build_gated(miras__program *p, const miras_layer_desc *d, const miras__source *f,
                               int y) {
   const int by = (int)d->mixer.out_gate;
+  const size_t n = p->mixer.value;
+  size_t at = f->at_gate, start = 0;
   int gate = f->gate, u = y;
+  if (gate) gate = miras__add_scale(p, d, MIRAS__SCALE_GATE, gate, &at, n);
   if (gate && (d->mixer.out_gate_first || d->mixer.out_norm == MIRAS_NORM_NONE)) {
-    u = miras__rows_new(p, "gated", p->mixer.value);
-    miras__add_gate(p, u, y, 0, gate, f->at_gate, p->mixer.value, by);
+    u = miras__rows_new(p, "gated", n);
+    miras__add_gate(p, u, y, 0, gate, at, n, by);
     gate = 0;
   }
-  if (d->mixer.out_norm == MIRAS_NORM_NONE) return u;
-  return miras__add_head_norm(p, d, u, gate, f->at_gate, by);
+  if (d->mixer.out_norm != MIRAS_NORM_NONE) u = miras__add_head_norm(p, d, u, gate, at, by);
+  return miras__add_scale(p, d, MIRAS__SCALE_MIXER, u, &start, n);
 }
 
 /* A memory per head, fed by convolutions and gates (MODELS in room @05). */
@@ -23727,14 +23822,31 @@ static void miras__build_memory_layer(miras__program *p, const miras_layer_desc 
   miras__build_end(p, d, miras__build_gated(p, d, &f, y), MIRAS__W_O);
 }
 
-/* A convolution of each channel of the normed input. */
+/* y = x (.) z, of columns. */
+static int miras__add_product(miras__program *p, const char *name, int x, size_t at_x, int z,
+                              size_t at_z, size_t n) {
+  const int y = miras__rows_new(p, name, n);
+  miras__op_reads(miras__op_new(p, MIRAS__OP_MULTIPLY, y, 0, x, at_x, n), 1, z, at_z);
+  return y;
+}
+
+/* A convolution of each channel of the normed input h; gated, with (b, c, x) = h W, what the layer
+ * adds is (c (.) conv(b (.) x)) W_o. */
 static void miras__build_conv_layer(miras__program *p, const miras_layer_desc *d) {
   const size_t w = p->width, taps = (size_t)d->conv.size;
-  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), y = miras__heads_new(p, "y", 1, 1, w);
-  const int tail = miras__tail_new(p, h, w, taps - 1);
-  miras__add_conv(p, y, h, 0, w, taps, 1, MIRAS_FN_NONE, 0);
+  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1);
+  int i, x = h, proj = 0, y, tail;
+  if (d->conv.gated) {
+    proj = miras__rows_new(p, "proj", 3 * w);
+    for (i = 0; i < 3; i++) miras__add_columns(p, proj, (size_t)i * w, h, MIRAS__W_Q + i, w);
+    x = miras__add_product(p, "bx", proj, 0, proj, 2 * w, w);
+  }
+  y = miras__heads_new(p, "y", 1, 1, w);
+  tail = miras__tail_new(p, x, w, taps - 1);
+  miras__add_conv(p, y, x, 0, w, taps, d->conv.gated != 1, MIRAS_FN_NONE, 0);
   miras__add_tail(p, tail);
-  miras__build_end(p, d, y, 0);
+  if (d->conv.gated) y = miras__add_product(p, "u", y, 0, proj, w, w);
+  miras__build_end(p, d, y, d->conv.gated ? MIRAS__W_O : 0);
 }
 
 /* The MLP alone; with a token shift its rows are h + (h' - h) (.) mix. */
@@ -23842,6 +23954,7 @@ static miras_result miras__attending_make(miras__program *p, const miras_layer_d
   miras__attending *s = &p->attending;
   s->heads = (size_t)d->attention.heads, s->groups = (size_t)d->attention.kv_heads;
   s->group = s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
+  s->joined = d->attention.qk_norm > 1;
   s->window = (size_t)d->attention.window, s->persistent = (size_t)d->attention.persistent;
   s->q = s->heads * s->dk, s->k = s->groups * s->dk;
   miras__rope_make(&s->rope, &d->attention.rope, s->dk, 0);
@@ -23864,12 +23977,13 @@ typedef struct miras__turned_arrays {
  * alone. */
 static void miras__add_turned(miras__program *p, int to, int still, int x, size_t at, size_t heads,
                               int gain, int angles) {
-  const size_t dk = p->attending.dk;
+  const size_t dk = p->attending.dk, all = p->attending.joined ? heads : 1;
   const int between = still ? still : to;
   miras__op *o;
   if (gain) {
-    o = miras__op_new(p, MIRAS__OP_RMS, between, 0, x, at, dk);
-    o->param = (unsigned char)miras__want(p, gain, dk, 0), o->heads = (uint32_t)heads;
+    o = miras__op_new(p, MIRAS__OP_RMS, between, 0, x, at, all * dk);
+    o->param = (unsigned char)miras__want(p, gain, all * dk, 0);
+    o->heads = (uint32_t)(heads / all);
     x = between, at = 0;
   } else if (still) {
     miras__op_new(p, MIRAS__OP_COPY, still, 0, x, at, heads * dk);
@@ -23883,13 +23997,14 @@ static void miras__add_turned(miras__program *p, int to, int still, int x, size_
 static miras__turned_arrays miras__build_turned(miras__program *p, const miras_layer_desc *d,
                                                 int proj, size_t at_q, size_t at_k, int gain) {
   const miras__attending *s = &p->attending;
+  const int from = miras__add_scale(p, d, MIRAS__SCALE_QUERIES, proj, &at_q, s->q);
   miras__turned_arrays t;
   if (!d->attention.qk_norm) gain = 0;
   t.angles = miras__add_angles(p, 1);
   t.q = miras__rows_new(p, "tq", s->q);
   t.k = miras__rows_new(p, "tk", s->k);
   t.still = s->persistent ? miras__rows_new(p, "still", s->q) : 0;
-  miras__add_turned(p, t.q, t.still, proj, at_q, s->heads, gain, t.angles);
+  miras__add_turned(p, t.q, t.still, from, at_q, s->heads, gain, t.angles);
   miras__add_turned(p, t.k, 0, proj, at_k, s->groups, gain ? gain + 1 : 0, t.angles);
   miras__want(p, MIRAS__W_PERSISTENT_K, s->persistent, s->k);
   miras__want(p, MIRAS__W_PERSISTENT_V, s->persistent, s->k);
@@ -23918,36 +24033,33 @@ static size_t miras__build_attended(miras__program *p, const miras_layer_desc *d
   return miras__add_columns(p, proj, at, h, gate, d->attention.out_gate ? s->q : 0);
 }
 
-/* y, times sigmoid of the gate behind those columns, if there is one. */
+/* s y, times sigmoid of the gate behind those columns, if there is one. */
 static int miras__build_let(miras__program *p, const miras_layer_desc *d, const char *name, int y,
                             int proj, size_t at) {
   const miras__attending *s = &p->attending;
-  int u;
-  if (!d->attention.out_gate) return y;
-  u = miras__rows_new(p, name, s->q);
-  miras__add_gate(p, u, y, 0, proj, at + s->q + 2 * s->k, s->q, MIRAS_FN_SIGMOID);
-  return u;
+  size_t start = 0;
+  int u = y;
+  if (d->attention.out_gate) {
+    u = miras__rows_new(p, name, s->q);
+    miras__add_gate(p, u, y, 0, proj, at + s->q + 2 * s->k, s->q, MIRAS_FN_SIGMOID);
+  }
+  return miras__add_scale(p, d, MIRAS__SCALE_ATTENTION, u, &start, s->q);
 }
 
 static void miras__build_attention_layer(miras__program *p, const miras_layer_desc *d) {
   const miras__attending *s = &p->attending;
-  const int h = miras__add_norm(p, "h", MIRAS__W_NORM1), proj = miras__rows_new(p, "proj", 0);
+  const int behind = d->attention.post_norm;
+  const int h = miras__add_norm(p, "h", behind ? 0 : MIRAS__W_NORM1);
+  const int proj = miras__rows_new(p, "proj", 0);
   miras__turned_arrays t;
   int y;
   miras__rows_wide(p, proj, miras__build_attended(p, d, proj, 0, h, MIRAS__W_Q, MIRAS__W_OUT_GATE));
   t = miras__build_turned(p, d, proj, 0, s->q, MIRAS__W_NORM_Q);
   y = miras__rows_new(p, "y", s->q);
   miras__add_attend(p, y, &t, proj, s->q + s->k);
-  miras__build_end(p, d, miras__build_let(p, d, "u", y, proj, 0), MIRAS__W_O);
-}
-
-/* Rows of x, normed with a gain of its own. */
-static int miras__add_rms(miras__program *p, const char *name, int x, int gain) {
-  const size_t n = p->array[x].dim;
-  const int y = miras__rows_new(p, name, n);
-  miras__op_new(p, MIRAS__OP_RMS, y, 0, x, 0, n)->param =
-    (unsigned char)miras__want(p, gain, n, 0);
-  return y;
+  y = miras__build_let(p, d, "u", y, proj, 0);
+  if (behind) y = miras__add_behind(p, y, MIRAS__W_O, MIRAS__W_NORM1);
+  miras__build_end(p, d, y, behind ? 0 : MIRAS__W_O);
 }
 
 /* u = norm(x) (.) sigmoid(norm(y)): x passes and y gates, each normed as a row. */
@@ -23956,14 +24068,6 @@ static int miras__add_gated_pair(miras__program *p, int x, int gain_x, int y, in
   const int u = miras__rows_new(p, "u", p->array[x].dim);
   miras__add_gate(p, u, nx, 0, ny, 0, p->array[x].dim, MIRAS_FN_SIGMOID);
   return u;
-}
-
-/* u times scale i, or u itself. */
-static int miras__add_scale(miras__program *p, int i, float scale, int u, size_t n) {
-  const int y = scale < 1 || scale > 1 ? miras__rows_new(p, "scaled", n) : u;
-  p->scales[i] = scale;
-  if (y != u) miras__op_new(p, MIRAS__OP_SCALE, y, 0, u, 0, n)->part = (unsigned char)i;
-  return y;
 }
 
 /* Attention and memories side by side (Falcon-H1): of the same h = norm(x)
@@ -23975,7 +24079,7 @@ static void miras__build_parallel_layer(miras__program *p, const miras_layer_des
   miras__source f;
   const size_t at = miras__build_source(p, d, h, &f);
   miras__turned_arrays t;
-  int y, z, u;
+  int y, z;
   miras__rows_wide(p, f.proj, miras__build_attended(p, d, f.proj, at, h, MIRAS__W_BESIDE_Q,
                                                     MIRAS__W_BESIDE_GATE));
   miras__build_source_gates(p, d, &f);
@@ -23985,11 +24089,8 @@ static void miras__build_parallel_layer(miras__program *p, const miras_layer_des
   miras__add_attend(p, y, &t, f.proj, at + s->q + s->k);
   miras__add_tail(p, f.tail);
   z = miras__build_gated(p, d, &f, z);
-  z = miras__add_scale(p, 0, d->mixer.out_scale, z, p->mixer.value);
   miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, p->biased ? MIRAS__W_BIAS_O : 0, 1);
-  u = miras__build_let(p, d, "ua", y, f.proj, at);
-  u = miras__add_scale(p, 1, d->attention.out_scale, u, s->q);
-  miras__build_end(p, d, u, MIRAS__W_BESIDE_O);
+  miras__build_end(p, d, miras__build_let(p, d, "ua", y, f.proj, at), MIRAS__W_BESIDE_O);
 }
 
 /* Titans' memory as a gate (Behrouz et al. 2024). Of the same rows h = norm(x) the memory makes z,
@@ -24102,7 +24203,7 @@ static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d)
 static MIRAS__CALLED miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d,
                                                    char *why, size_t n) {
   miras_result result = MIRAS_OK;
-  p->biased = d->mixer.projection_bias != 0;
+  p->biased = d->mixer.projection_bias != 0 || d->conv.gated > 1;
   if (miras__remembers(d->type)) result = miras__mixer_make(p, d, why, n);
   if (result == MIRAS_OK && miras__attends(d->type)) result = miras__attending_make(p, d, why, n);
   if (result == MIRAS_OK && miras__remembers(d->type)) miras__build_heads(p, d);
@@ -24125,9 +24226,9 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
  * what it reads into these places, s the stream, p a gain, w weights, b a branch's, c a
  * convolution's, h heads, f a function, m which one, t whose angles; ? behind: if there is one. */
 static const char *const miras__forms[] = {
-  "", "osp", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp", "o0m",
-  "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0", "i0", "i0", "i", "o0123?4?5?", "0",
-  "o0"
+  "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
+  "o0m", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0", "i0", "i0", "i",
+  "o0123?4?5?", "0", "o0"
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
 
@@ -24420,7 +24521,7 @@ static int miras__text_operand(miras__reader *r, char letter, miras__said *x) {
   }
   if (letter == 'm' && x->what == MIRAS__OP_MIX)
     return miras__text_count(r, "mixes", 0, &x->number);
-  if (letter == 'm') words = "mixer attention";
+  if (letter == 'm') words = MIRAS__SCALES;
   if (letter == 't') words = "memory attention";
   (void)miras__text_word(r);
   x->function = miras__place_of(letter == 'f' ? MIRAS__KERNEL_FUNCTIONS : words, r->word);
@@ -24523,7 +24624,8 @@ static int miras__text_norm(miras__reader *r, miras__said *x) {
     n = miras__text_cols(r, &x->in[0]) / heads;
     if (!n || !miras__text_is(r, &x->in[0], n * heads) || !miras__text_out(r, &x->out, n * heads))
       return n ? 0 : miras__text_not(r, "there are more heads than columns");
-    if (blocks) return miras__text_not(r, "norm1.gain and norm2.gain are of norm and shift");
+    if (blocks && p->norm)
+      return miras__text_not(r, "with norm layer norm1.gain and norm2.gain are of norm and shift");
     if (!x->param && !(p->inner_epsilon > 0))
       return miras__text_not(r, "rms without a gain needs mixer.from_values_epsilon");
     if (!miras__text_want(r, x->param, n, 0, 1)) return 0;
@@ -24535,7 +24637,7 @@ static int miras__text_norm(miras__reader *r, miras__said *x) {
     if (x->what == MIRAS__OP_SHIFT && (p->stream != MIRAS__X || p->tails))
       return miras__text_not(r, "shift reads x, is the only one, and comes before convolutions");
     if (!miras__text_want(r, x->param, n, 0, 0)) return 0;
-    if (p->norm) (void)miras__want(p, x->param + 1, n, 0);
+    if (x->param && p->norm) (void)miras__want(p, x->param + 1, n, 0);
     if (x->out.array || x->out.at) return miras__text_not(r, "it makes an array of its own");
     if (!miras__text_out(r, &x->out, x->what == MIRAS__OP_SHIFT ? p->ld_x + n : n)) return 0;
     if (x->what == MIRAS__OP_SHIFT) r->as[x->out.array] = MIRAS__AS_SHIFTED;
@@ -24571,7 +24673,7 @@ static int miras__text_points(miras__reader *r, miras__said *x) {
   o = miras__text_op(r, x, n);
   if (x->what == MIRAS__OP_MIX) o->part = (unsigned char)x->number;
   if (x->what == MIRAS__OP_SCALE) {
-    p->scales[x->function] = x->function ? r->d->attention.out_scale : r->d->mixer.out_scale;
+    p->scales[x->function] = miras__scale_of(r->d, x->function);
     o->part = (unsigned char)x->function, o->function = 0;
   }
   return 1;
@@ -25322,7 +25424,7 @@ static void miras__print_weight(miras__printer *x, int id, size_t number) {
 static void miras__print_operand(miras__printer *x, const miras__op *o, char letter, int may) {
   static const char words[] = MIRAS__KERNEL_FUNCTIONS;
   const miras__program *p = x->p;
-  const char *at = letter == 'f' ? words : letter == 't' ? "memory attention" : "mixer attention";
+  const char *at = letter == 'f' ? words : letter == 't' ? "memory attention" : MIRAS__SCALES;
   const int slot = letter - '0' + 1;
   char word[32];
   int i, id;

@@ -19,7 +19,8 @@
  * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
  * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Falcon Mamba; Mamba and Mamba-2
- * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5.
+ * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
+ * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, LFM2 and OLMo Hybrid.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -529,7 +530,14 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
        HF__C_RATE_RANK, HF__C_OUT_RANK, HF__C_VALUE_RANK, HF__C_VALUES,
        HF__C_PADDED, HF__C_LAYER, HF__C_FLA_NORM, HF__C_NORM_FIRST, HF__C_CONV_BIAS,
        HF__C_BIAS, HF__C_TYPES, HF__C_DENSE,
-       HF__C_FORGET, HF__C_STEPS, HF__C_INNER_EPSILON, HF__CONFIG_SLOTS };
+       HF__C_FORGET, HF__C_STEPS, HF__C_INNER_EPSILON,
+       HF__C_MAMBA_TYPES, HF__C_CONV_TYPES, HF__C_POSITION, HF__C_NORMED, HF__C_OUT_BIAS,
+       HF__C_INNER_SSM, HF__C_BLOCK_INNER, HF__C_ADJUST, HF__C_INNER_FACTOR, HF__C_MULTIPLE,
+       /* factors; those of lists one after the other */
+       HF__C_EMBED_BY, HF__C_LOGITS_BY, HF__C_LOGITS_OVER, HF__C_BRANCH_BY, HF__C_SCORES_BY,
+       HF__C_KEYS_BY, HF__C_ATTENTION_IN_BY, HF__C_ATTENTION_BY, HF__C_SSM_IN_BY, HF__C_SSM_BY,
+       HF__C_MLP_BY, HF__C_MLP_DOWN_BY,
+       HF__C_PARTS_BY, HF__C_PARTS_END = HF__C_PARTS_BY + 5, HF__CONFIG_SLOTS = HF__C_PARTS_END };
 
 /* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
  * of
@@ -864,6 +872,122 @@ static const hf__field hf__says_qwen3_5_moe[] = {
   {"mlp_only_layers", "[]", -1}
 };
 
+/* What hybrids of Mamba-2 and attention have in common. Factors are above 0. */
+#define HF__SAYS_ROPE \
+  {"max_position_embeddings", "positive", HF__C_POSITIONS}, \
+  {"rope_parameters rope_scaling", "object null", -1}, \
+  {"rope_type type", "default", -1}, \
+  {"rope_theta", "positive", HF__C_THETA}
+#define HF__SAYS_HYBRID \
+  HF__SAYS_ROPE, \
+  {"intermediate_size", "positive", HF__C_INNER}, \
+  {"num_attention_heads", "positive", HF__C_HEADS}, \
+  {"num_key_value_heads", "positive null", HF__C_KV_HEADS}, \
+  {"head_dim", "positive", HF__C_HEAD_DIM}, \
+  {"hidden_act", "silu swish", -1}, \
+  {"rms_norm_eps", "positive", HF__C_EPSILON}, \
+  {"attention_bias mlp_bias", "false", -1}, \
+  {"attention_dropout num_logits_to_keep mamba_chunk_size mlp_expansion_factor time_step_rank " \
+   "time_step_min time_step_max time_step_floor z_loss_coefficient", "any", -1}, \
+  {"mamba_n_heads", "positive", HF__C_VALUE_HEADS}, \
+  {"mamba_d_head", "positive auto", HF__C_VALUE_DIM}, \
+  {"mamba_n_groups", "positive", HF__C_GROUPS}, \
+  {"mamba_d_state", "positive", HF__C_STATE}, \
+  {"mamba_d_conv", "positive", HF__C_CONV}, \
+  {"mamba_expand", "positive", HF__C_EXPAND}, \
+  {"mamba_conv_bias", "false true", HF__C_CONV_BIAS}, \
+  {"mamba_proj_bias", "false true", HF__C_BIAS}, \
+  {"time_step_limit", "list", HF__C_LOW}
+
+/* Falcon-H1; ssm_multipliers are of gate, values, keys, queries and steps. */
+static const hf__field hf__says_falcon_h1[] = {
+  HF__SAYS_HYBRID,
+  {"mamba_d_ssm", "positive null", HF__C_INNER_SSM},
+  {"mamba_norm_before_gate", "false true", HF__C_NORM_FIRST},
+  {"mamba_rms_norm", "false true", HF__C_NORMED},
+  {"projectors_bias", "false true", HF__C_OUT_BIAS},
+  {"mamba_use_mlp", "true", -1},
+  {"attn_layer_indices", "null", -1},
+  {"embedding_multiplier", "positive", HF__C_EMBED_BY},
+  {"lm_head_multiplier", "positive", HF__C_LOGITS_BY},
+  {"key_multiplier", "positive", HF__C_KEYS_BY},
+  {"attention_in_multiplier", "positive", HF__C_ATTENTION_IN_BY},
+  {"attention_out_multiplier", "positive", HF__C_ATTENTION_BY},
+  {"ssm_in_multiplier", "positive", HF__C_SSM_IN_BY},
+  {"ssm_out_multiplier", "positive", HF__C_SSM_BY},
+  {"ssm_multipliers", "list null", HF__C_PARTS_BY},
+  {"mlp_multipliers", "list null", HF__C_MLP_BY}
+};
+
+static const hf__field hf__says_granitemoehybrid[] = {
+  HF__SAYS_HYBRID,
+  {"layer_types layers_block_type", "list null", HF__C_MAMBA_TYPES},
+  {"position_embedding_type", "rope nope null", HF__C_POSITION},
+  {"num_local_experts", "positive 0", HF__C_EXPERTS},
+  {"num_experts_per_tok", "positive 0", HF__C_CHOSEN},
+  {"shared_intermediate_size", "positive", HF__C_SHARED_EXPERT},
+  {"output_router_logits router_aux_loss_coef init_method", "any", -1},
+  {"normalization_function", "rmsnorm", -1},
+  {"embedding_multiplier", "positive", HF__C_EMBED_BY},
+  {"logits_scaling", "positive", HF__C_LOGITS_OVER},
+  {"residual_multiplier", "positive", HF__C_BRANCH_BY},
+  {"attention_multiplier", "positive", HF__C_SCORES_BY}
+};
+
+/* Bamba, half of whose heads turn, whatever a field says. */
+static const hf__field hf__says_bamba[] = {
+  HF__SAYS_HYBRID,
+  {"attn_layer_indices", "list null", HF__C_DENSE},
+  {"attn_rotary_emb", "any", -1},
+  {"partial_rotary_factor", "0.5", -1}
+};
+
+/* LFM2, whose authors have fields that say what others say. */
+static const hf__field hf__says_lfm2[] = {
+  HF__SAYS_ROPE,
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"block_ff_dim", "positive", HF__C_BLOCK_INNER},
+  {"block_auto_adjust_ff_dim", "false true", HF__C_ADJUST},
+  {"block_ffn_dim_multiplier", "positive null", HF__C_INNER_FACTOR},
+  {"block_multiple_of", "positive", HF__C_MULTIPLE},
+  {"num_attention_heads", "positive", HF__C_HEADS},
+  {"num_key_value_heads", "positive", HF__C_KV_HEADS},
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"norm_eps", "positive", HF__C_EPSILON},
+  {"conv_bias", "false true", HF__C_CONV_BIAS},
+  {"conv_L_cache", "positive", HF__C_CONV},
+  {"full_attn_idxs", "list null", HF__C_DENSE},
+  {"layer_types", "list null", HF__C_CONV_TYPES},
+  {"tie_embedding", "false true", HF__C_TIED},
+  {"block_use_swiglu use_pos_enc", "true", -1},
+  {"block_dim block_mlp_init_scale block_norm_eps block_out_init_scale block_use_xavier_init "
+   "conv_dim conv_dim_out conv_use_xavier_init num_heads", "any", -1}
+};
+
+static const hf__field hf__says_olmo_hybrid[] = {
+  {"max_position_embeddings", "positive", HF__C_POSITIONS},
+  {"rope_parameters rope_scaling", "object null", -1},
+  {"rope_type type", "default", -1},
+  {"rope_theta", "positive null", HF__C_THETA},
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"num_attention_heads", "positive", HF__C_HEADS},
+  {"num_key_value_heads", "positive null", HF__C_KV_HEADS},
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm_eps", "positive", HF__C_EPSILON},
+  {"attention_bias", "false", -1},
+  {"attention_dropout linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max "
+   "linear_dt_init_floor", "any", -1},
+  {"layer_types", "list null", HF__C_TYPES},
+  {"linear_num_key_heads", "positive null", HF__C_KEY_HEADS},
+  {"linear_num_value_heads", "positive null", HF__C_VALUE_HEADS},
+  {"linear_key_head_dim", "positive null", HF__C_KEY_DIM},
+  {"linear_value_head_dim", "positive null", HF__C_VALUE_DIM},
+  {"linear_conv_kernel_dim", "positive", HF__C_CONV},
+  {"linear_allow_neg_eigval", "false true", HF__C_NEGATIVE},
+  {"linear_use_gate", "true", -1}
+};
+
 typedef struct hf__reader {
   miras_allocator from;
   struct { void *at; size_t bytes; } alloc[16];   /* all that was allocated                       */
@@ -904,6 +1028,9 @@ typedef struct hf__reader {
   int shared, again;                 /* heads of keys and values that are stored; how many heads
                                         here each of them is                                      */
   int steps;                         /* pairs of a token, each with keys of all heads             */
+  struct { const char *name; double by; } factor[12];   /* what all numbers of a row of tensors, or
+                                        of views, are times; a view's begins with a dot too       */
+  int factors;
   FILE *file;                        /* the one that is open, its number, and where it stands     */
   int open;
   uint64_t stands;
@@ -1403,6 +1530,14 @@ static int hf__index_stray(hf__reader *c, const char *index,
 }
 
 /* ---- families ---- */
+
+/* All numbers of the rows of this name are times a factor. Only what stays float in every model may
+ * have one that is no power of two: gains, biases, convolutions. */
+static void hf__factor(hf__reader *c, const char *name, double by) {
+  MIRAS_ASSERT(c->factors < (int)HF__COUNT(c->factor));
+  c->factor[c->factors].name = name;
+  c->factor[c->factors++].by = by;
+}
 
 /* The number in a slot, or `otherwise` where the configuration does not have the field. */
 static double hf__config_of(const hf__reader *c, int slot, double otherwise) {
@@ -1931,10 +2066,42 @@ static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
   return 1;
 }
 
+/* What all layers of Mamba-2 have, whose sizes are there. */
+static int hf__describe_ssd(hf__reader *c, miras_layer_desc *l) {
+  const double high = hf__config_of(c, HF__C_HIGH, (double)FLT_MAX);
+  if (c->result != MIRAS_OK) return 0;
+  l->mixer.norm_heads = l->memory.heads / l->mixer.qk_heads;
+  l->mixer.conv_bias = hf__config_of(c, HF__C_CONV_BIAS, 1) > 0;
+  l->mixer.projection_bias = hf__config_of(c, HF__C_BIAS, 0) > 0;
+  l->mixer.d_skip = 1;
+  l->mixer.gate_rank = l->memory.heads;
+  l->mixer.out_gate_first = 1;
+  l->mixer.dt_min = (float)hf__config_of(c, HF__C_LOW, 0);
+  l->mixer.dt_max = high < 1e4 ? (float)high : 0;
+  return 1;
+}
+
+/* Attention with rotary positions that looks back as far as those that it was trained for; groups:
+ * heads of keys where no field says how many, 0: as of queries. */
+static int hf__describe_attention(hf__reader *c, const miras_model_desc *d,
+                                  miras_attention_desc *a, int groups, double positions,
+                                  double theta) {
+  positions = hf__config_of(c, HF__C_POSITIONS, positions);
+  a->heads = d->heads;
+  a->kv_heads = hf__config_whole(c, HF__C_KV_HEADS,
+                                 c->none[HF__C_KV_HEADS] || !groups ? d->heads : groups, 1);
+  a->head_dim = c->said[HF__C_HEAD_DIM]
+                  ? hf__config_whole(c, HF__C_HEAD_DIM, 0, 2)
+                  : hf__config_share(c, HF__C_HEADS, floor((double)d->width / d->heads));
+  a->rope.theta = (float)hf__config_of(c, HF__C_THETA, theta);
+  a->window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
+  if (c->result == MIRAS_OK && !(positions >= 1))
+    return hf__config_lacks(c, HF__C_POSITIONS, "1 and more");
+  return c->result == MIRAS_OK;
+}
+
 /* Mamba-2, whose authors leave out what their code has as a default. */
 static int hf__describe_mamba2(hf__reader *c, miras_model_desc *d) {
-  const double low = hf__config_of(c, HF__C_LOW, 0);
-  const double high = hf__config_of(c, HF__C_HIGH, (double)FLT_MAX);
   miras_layer_desc *l = &d->layer[0];
   int inner, size, conv;
   miras_model_preset(d, MIRAS_PRESET_MAMBA2_MEMORY, 0);
@@ -1966,16 +2133,190 @@ static int hf__describe_mamba2(hf__reader *c, miras_model_desc *d) {
   l->mixer.qk_heads = hf__config_whole(c, HF__C_GROUPS,
                                      (double)((conv - inner) / (2 * l->memory.key_dim)), 1);
   l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  l->mlp.none = 1;
+  return hf__describe_ssd(c, l);
+}
+
+/* Hybrids of Mamba-2, which layer[0] has, and attention, layer[1]. What the embedding is times, e,
+ * is 1 here: the stream is all over e, and so are branches, and norms of it have an epsilon over
+ * e^2. */
+static int hf__describe_hybrid(hf__reader *c, miras_model_desc *d, double epsilon, int groups,
+                               double positions) {
+  const double e = hf__config_of(c, HF__C_EMBED_BY, 1), by = hf__config_of(c, HF__C_BRANCH_BY, 1);
+  miras_layer_desc *l = &d->layer[0], *a = &d->layer[1];
+  double inner;
+  epsilon = hf__config_of(c, HF__C_EPSILON, epsilon);
+  if (!hf__config_whole(c, HF__C_INNER, 0, 1) ||
+      !hf__describe_frame(c, d, MIRAS_PRESET_MAMBA2_MEMORY)) return 0;
+  if (c->empty)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "one of its lists is empty");
+  d->norm_epsilon = (float)(epsilon / (e * e));
+  inner = hf__config_of(c, HF__C_INNER_SSM,
+                        floor(d->width * hf__config_of(c, HF__C_EXPAND, 2)));
+  l->memory.heads = hf__config_whole(c, HF__C_VALUE_HEADS, 128, 1);
   if (c->result != MIRAS_OK) return 0;
-  l->mixer.norm_heads = l->memory.heads / l->mixer.qk_heads;
-  l->mixer.conv_bias = hf__config_of(c, HF__C_CONV_BIAS, 1) > 0;
-  l->mixer.projection_bias = hf__config_of(c, HF__C_BIAS, 0) > 0;
-  l->mixer.d_skip = l->mlp.none = 1;
-  l->mixer.gate_rank = l->memory.heads;
-  l->mixer.out_gate_first = 1;
-  l->mixer.dt_min = (float)low;
-  l->mixer.dt_max = high < 1e4 ? (float)high : 0;
+  l->memory.value_dim = hf__config_whole(c, HF__C_VALUE_DIM, floor(inner / l->memory.heads), 1);
+  l->memory.key_dim = hf__config_whole(c, HF__C_STATE, 256, 1);
+  l->mixer.qk_heads = hf__config_whole(c, HF__C_GROUPS, 1, 1);
+  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  l->mixer.out_norm_epsilon = (float)epsilon;
+  if (c->result != MIRAS_OK || !hf__describe_ssd(c, l)) return 0;
+  if (inner > (double)l->memory.heads * l->memory.value_dim ||
+      inner < (double)l->memory.heads * l->memory.value_dim)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                         "the width of its memories is not all heads times mamba_d_head");
+  l->mixer.out_scale = l->mlp.out_scale = (float)(by / e);
+  a->attention.out_scale = a->mlp.out_scale = (float)(by / e);
+  a->mlp.hidden = l->mlp.hidden;
+  hf__factor(c, "norm.gain", hf__config_of(c, HF__C_LOGITS_BY, 1) /
+                             hf__config_of(c, HF__C_LOGITS_OVER, 1));
+  hf__factor(c, ".o.bias", by / e * hf__config_of(c, HF__C_SSM_BY, 1));
+  return hf__describe_attention(c, d, &a->attention, groups, positions, 10000);
+}
+
+/* Falcon-H1: both side by side, and factors of nearly all that is. Those of what a convolution
+ * reads are its weights'; a factor of what a product with a bias reads, in, is one of the product
+ * and of a bias over it. */
+static int hf__describe_falcon_h1(hf__reader *c, miras_model_desc *d) {
+  static const char *const views[] = {".conv_v.weight", ".conv_k.weight", ".conv_q.weight"};
+  static const char *const biases[] = {".q.bias", ".k.bias", ".v.bias", ".out_gate.bias",
+                                       ".gates.bias"};
+  const double in = hf__config_of(c, HF__C_SSM_IN_BY, 1);
+  const double heads_in = hf__config_of(c, HF__C_ATTENTION_IN_BY, 1);
+  miras_layer_desc *l = &d->layer[0];
+  int i;
+  if (!hf__describe_hybrid(c, d, 1e-5, 8, 8192)) return 0;
+  if ((hf__config_of(c, HF__C_BIAS, 0) > 0) != (hf__config_of(c, HF__C_OUT_BIAS, 0) > 0))
+    return hf__config_lacks(c, c->said[HF__C_OUT_BIAS] ? HF__C_OUT_BIAS : HF__C_BIAS,
+                            "mamba_proj_bias and projectors_bias alike");
+  l->type = MIRAS_LAYER_PARALLEL;
+  l->attention = d->layer[1].attention;
+  l->attention.query_scale = (float)(heads_in * heads_in * hf__config_of(c, HF__C_KEYS_BY, 1));
+  l->attention.out_scale *= (float)(heads_in * hf__config_of(c, HF__C_ATTENTION_BY, 1));
+  l->mixer.out_scale *= (float)hf__config_of(c, HF__C_SSM_BY, 1);
+  l->mixer.gate_scale = (float)(in * hf__config_of(c, HF__C_PARTS_BY, 1));
+  l->mixer.low_scale = (float)(in * hf__config_of(c, HF__C_PARTS_BY + 4, 1));
+  l->mlp.gate_scale = (float)hf__config_of(c, HF__C_MLP_BY, 1);
+  l->mlp.out_scale *= (float)hf__config_of(c, HF__C_MLP_DOWN_BY, 1);
+  for (i = 0; i < 3; i++)
+    hf__factor(c, views[i], in * hf__config_of(c, HF__C_PARTS_BY + 1 + i, 1));
+  for (i = 0; i < 5; i++) hf__factor(c, biases[i], 1 / in);
+  if (hf__config_of(c, HF__C_NORMED, 0) > 0) {
+    l->mixer.out_gate_first = hf__config_of(c, HF__C_NORM_FIRST, 1) < 1;
+  } else {
+    l->mixer.out_norm = MIRAS_NORM_NONE;
+    l->mixer.out_norm_epsilon = 0;
+    l->mixer.norm_heads = l->mixer.out_gate_first = 0;
+  }
   return 1;
+}
+
+/* Write the pattern of layers m and those of attention, w, which a list of types says, or one of
+ * places, or neither: all are `otherwise`. */
+static int hf__describe_types(hf__reader *c, miras_model_desc *d, const char *other, int places,
+                              char otherwise) {
+  char letter[MIRAS_MAX_LAYERS];
+  int i;
+  if (d->layers > MIRAS_MAX_LAYERS) return hf__config_lacks(c, HF__C_LAYERS, "1 to 256");
+  if (c->types && c->types != d->layers)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
+  for (i = 0; i < d->layers; i++) {
+    const unsigned char *of = c->types ? c->full : c->dense;
+    letter[i] = !c->types && !places ? otherwise : of[i / 8] >> i % 8 & 1 ? 'w' : *other;
+  }
+  return hf__describe_pattern(c, d, letter);
+}
+
+static int hf__describe_bamba(hf__reader *c, miras_model_desc *d) {
+  miras_attention_desc *a = &d->layer[1].attention;
+  if (!hf__describe_hybrid(c, d, 1e-5, 8, 262144)) return 0;
+  a->rope.dim = a->head_dim / 2;
+  return hf__describe_types(c, d, "m", c->listed[HF__C_DENSE], 'm');
+}
+
+/* Granite 4: an MLP for all tokens, which with experts are shared ones: as many as are as wide as
+ * the others. The gate that these have is a sigmoid of 0 here, and what is behind it twice. */
+static int hf__describe_granite(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0], *a = &d->layer[1];
+  int shared, experts;
+  if (!hf__describe_hybrid(c, d, 1e-6, 0, 2048)) return 0;
+  shared = hf__config_whole(c, HF__C_SHARED_EXPERT, 1024, 1);
+  experts = hf__config_whole(c, HF__C_EXPERTS, 8, 0);
+  if (c->result != MIRAS_OK) return 0;
+  if (experts && (shared % l->mlp.hidden || shared / l->mlp.hidden > 8))
+    return hf__config_lacks(c, HF__C_SHARED_EXPERT, "1 to 8 times intermediate_size");
+  if (experts) {
+    l->mlp.experts = experts;
+    l->mlp.experts_per_token = hf__config_whole(c, HF__C_CHOSEN, 2, 1);
+    l->mlp.norm_topk = 1;
+    l->mlp.shared_experts = shared / l->mlp.hidden;
+    hf__factor(c, ".shared_mlp.output_linear.weight", 2);
+  } else {
+    l->mlp.hidden = shared;
+  }
+  a->mlp = l->mlp;
+  a->attention.query_scale =
+    (float)(hf__config_of(c, HF__C_SCORES_BY, 1) * sqrt((double)a->attention.head_dim));
+  if (!c->said[HF__C_POSITION] || c->config[HF__C_POSITION] > 0) {
+    a->attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+    a->attention.rope.theta = 0;
+  }
+  return c->result == MIRAS_OK && hf__describe_types(c, d, "m", 0, 'm');
+}
+
+/* LFM2: gated convolutions and attention with normed queries and keys. */
+static int hf__describe_lfm2(hf__reader *c, miras_model_desc *d) {
+  const int block = c->said[HF__C_BLOCK_INNER] ? HF__C_BLOCK_INNER : HF__C_INNER;
+  const double multiple = hf__config_of(c, HF__C_MULTIPLE, 256);
+  miras_layer_desc *l = &d->layer[4], *a = &d->layer[1];
+  double inner = hf__config_whole(c, block, 0, 1);
+  if (c->result != MIRAS_OK || !hf__describe_frame(c, d, MIRAS_PRESET_MAMBA2_MEMORY)) return 0;
+  if (c->empty)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
+  d->untied = hf__config_of(c, HF__C_TIED, 1) < 1;
+  d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
+  if (hf__config_of(c, HF__C_ADJUST, 1) > 0) {
+    inner = floor(2 * inner / 3);
+    if (!c->none[HF__C_INNER_FACTOR])
+      inner = multiple * ceil(floor(hf__config_of(c, HF__C_INNER_FACTOR, 1) * inner) / multiple);
+  }
+  l->mlp.none = 0;
+  l->mlp.hidden = a->mlp.hidden = hf__config_share(c, block, inner);
+  l->conv.size = hf__config_whole(c, HF__C_CONV, 3, 1);
+  l->conv.gated = hf__config_of(c, HF__C_CONV_BIAS, 0) > 0 ? 2 : 1;
+  a->attention.qk_norm = 1;
+  return hf__describe_attention(c, d, &a->attention, 8, 128000, 1e6) &&
+         hf__describe_types(c, d, "c", c->listed[HF__C_DENSE], 'w');
+}
+
+/* OLMo Hybrid: Gated DeltaNet, and attention whose norms are behind, of which normally each fourth
+ * layer is, or the last one. */
+static int hf__describe_olmo_hybrid(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0], *a = &d->layer[1];
+  int i;
+  if (!hf__config_whole(c, HF__C_INNER, 0, 1) ||
+      !hf__describe_frame(c, d, MIRAS_PRESET_GATED_DELTANET)) return 0;
+  l->mixer.qk_heads = hf__config_whole(c, HF__C_KEY_HEADS, d->heads, 1);
+  l->memory.heads = hf__config_whole(c, HF__C_VALUE_HEADS, d->heads, 1);
+  if (c->result != MIRAS_OK) return 0;
+  l->memory.key_dim = hf__config_whole(c, HF__C_KEY_DIM,
+                                       floor(0.75 * d->width / l->mixer.qk_heads), 1);
+  l->memory.value_dim = hf__config_whole(c, HF__C_VALUE_DIM, 2 * (double)l->memory.key_dim, 1);
+  l->memory.learning_rate = hf__config_of(c, HF__C_NEGATIVE, 1) > 0 ? 2.0f : 1.0f;
+  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  l->mixer.gate_rank = 2 * l->memory.heads;
+  l->mixer.out_norm_epsilon = 1e-5f * (float)l->memory.key_dim;   /* whatever rms_norm_eps says   */
+  a->mlp.hidden = l->mlp.hidden;
+  a->attention.qk_norm = 2;
+  a->attention.post_norm = 1;
+  if (!hf__describe_attention(c, d, &a->attention, 0, 65536, 0)) return 0;
+  if (!c->said[HF__C_THETA]) a->attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+  if (c->empty)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
+  for (i = 3; !c->types && i < d->layers && i < MIRAS_MAX_LAYERS; i += 4)
+    c->dense[i / 8] |= (unsigned char)(1 << i % 8);
+  if (d->layers < 4) c->dense[0] |= (unsigned char)(1 << (d->layers - 1));
+  return hf__describe_types(c, d, "m", 1, 'm');
 }
 
 /* ---- names ---- */
@@ -2007,7 +2348,9 @@ enum {
   HF__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same, once for each
                               of a token's pairs; here a head has those of all its pairs          */
   HF__ENTRIES = 32768,  /* rows are those of all heads; a head's are turned, one by one           */
-  HF__ONLY = 65536   /* times 1 + a miras_layer_type: for layers of this type only                */
+  HF__PARTS = 65536, /* shared experts share out all the rows, or with down the columns           */
+  HF__HALVES = 131072,   /* of one half of the rows: the first or, with HF__OTHER, the other      */
+  HF__ONLY = 262144  /* times 1 + a miras_layer_type: for layers of this type only                */
 };
 #define HF__ONLY_OF(type) ((1 + (int)(type)) * HF__ONLY)
 
@@ -2280,6 +2623,136 @@ static const hf__name_row hf__mamba2_names[] = {
   {".mixer.out_proj.bias", ".o.bias", 0}
 };
 
+#define HF__OF_ATTENTION HF__ONLY_OF(MIRAS_LAYER_ATTENTION)
+static const hf__name_row hf__hybrid_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"final_layernorm.weight", "norm.gain", 0},
+  {"norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".input_layernorm.weight", ".norm1.gain", 0},
+  {".mamba.in_proj.weight", ".out_gate.weight", 0},
+  {".mamba.in_proj.weight", ".v.weight", 0},
+  {".mamba.in_proj.weight", ".k.weight", 0},
+  {".mamba.in_proj.weight", ".q.weight", 0},
+  {".mamba.in_proj.weight", ".gates.down", 0},
+  {".mamba.in_proj.bias", ".out_gate.bias", 0},
+  {".mamba.in_proj.bias", ".v.bias", 0},
+  {".mamba.in_proj.bias", ".k.bias", 0},
+  {".mamba.in_proj.bias", ".q.bias", 0},
+  {".mamba.in_proj.bias", ".gates.bias", 0},
+  {".mamba.conv1d.weight", ".conv_v.weight", 0},
+  {".mamba.conv1d.weight", ".conv_k.weight", 0},
+  {".mamba.conv1d.weight", ".conv_q.weight", 0},
+  {".mamba.conv1d.bias", ".conv_v.bias", 0},
+  {".mamba.conv1d.bias", ".conv_k.bias", 0},
+  {".mamba.conv1d.bias", ".conv_q.bias", 0},
+  {NULL, ".gates.up", HF__CORNER},
+  {".mamba.dt_bias", ".gates.offset", 0},
+  {".mamba.A_log", ".gates.rate", 0},
+  {".mamba.D", ".skip.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".mamba.norm.weight", ".out_norm.gain", 0},
+  {".mamba.out_proj.weight", ".o.weight", 0},
+  {".mamba.out_proj.bias", ".o.bias", 0},
+  {".self_attn.q_proj.weight", ".attention.q.weight", 0},
+  {".self_attn.k_proj.weight", ".attention.k.weight", 0},
+  {".self_attn.v_proj.weight", ".attention.v.weight", 0},
+  {".self_attn.o_proj.weight", ".attention.o.weight", 0},
+  {".self_attn.q_proj.weight", ".q.weight", HF__OF_ATTENTION},
+  {".self_attn.k_proj.weight", ".k.weight", HF__OF_ATTENTION},
+  {".self_attn.v_proj.weight", ".v.weight", HF__OF_ATTENTION},
+  {".self_attn.o_proj.weight", ".o.weight", HF__OF_ATTENTION},
+  {".pre_ff_layernorm.weight", ".norm2.gain", 0},
+  {".post_attention_layernorm.weight", ".norm2.gain", 0},
+  {".feed_forward.gate_proj.weight", ".mlp.gate", 0},
+  {".feed_forward.up_proj.weight", ".mlp.up", 0},
+  {".feed_forward.down_proj.weight", ".mlp.down", 0},
+  {".block_sparse_moe.router.layer.weight", ".mlp.router", 0},
+  {".block_sparse_moe.router.weight", ".mlp.router", 0},
+  {NULL, ".mlp.router", 0},
+  {".block_sparse_moe.input_linear.weight", ".mlp.gate", HF__EXPERT | HF__STACKED},
+  {".block_sparse_moe.input_linear.weight", ".mlp.up", HF__EXPERT | HF__STACKED},
+  {".block_sparse_moe.output_linear.weight", ".mlp.down", HF__EXPERT | HF__STACKED},
+  {".block_sparse_moe.experts.gate_up_proj", ".mlp.gate", HF__EXPERT | HF__STACKED},
+  {".block_sparse_moe.experts.gate_up_proj", ".mlp.up", HF__EXPERT | HF__STACKED},
+  {".block_sparse_moe.experts.down_proj", ".mlp.down", HF__EXPERT | HF__STACKED},
+  {".shared_mlp.input_linear.weight", ".mlp.gate", HF__SHARED | HF__PARTS | HF__HALVES},
+  {".shared_mlp.input_linear.weight", ".mlp.up",
+   HF__SHARED | HF__PARTS | HF__HALVES | HF__OTHER},
+  {".shared_mlp.output_linear.weight", ".mlp.down", HF__SHARED | HF__PARTS},
+  {".shared_mlp.input_linear.weight", ".mlp.gate", 0},
+  {".shared_mlp.input_linear.weight", ".mlp.up", 0},
+  {".shared_mlp.output_linear.weight", ".mlp.down", 0}
+};
+
+static const hf__name_row hf__lfm2_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"embedding_norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".operator_norm.weight", ".norm1.gain", 0},
+  {".conv.in_proj.weight", ".q.weight", 0},
+  {".conv.in_proj.weight", ".k.weight", 0},
+  {".conv.in_proj.weight", ".v.weight", 0},
+  {".conv.in_proj.bias", ".q.bias", 0},
+  {".conv.in_proj.bias", ".k.bias", 0},
+  {".conv.in_proj.bias", ".v.bias", 0},
+  {".conv.conv.weight", ".conv_q.weight", 0},
+  {".conv.conv.bias", ".conv_q.bias", 0},
+  {".conv.out_proj.weight", ".o.weight", 0},
+  {".conv.out_proj.bias", ".o.bias", 0},
+  {".self_attn.q_proj.weight", ".q.weight", 0},
+  {".self_attn.k_proj.weight", ".k.weight", 0},
+  {".self_attn.v_proj.weight", ".v.weight", 0},
+  {".self_attn.q_layernorm.weight", ".q_norm.gain", 0},
+  {".self_attn.k_layernorm.weight", ".k_norm.gain", 0},
+  {".self_attn.out_proj.weight", ".o.weight", 0},
+  {".ffn_norm.weight", ".norm2.gain", 0},
+  {".feed_forward.w1.weight", ".mlp.gate", 0},
+  {".feed_forward.w3.weight", ".mlp.up", 0},
+  {".feed_forward.w2.weight", ".mlp.down", 0}
+};
+
+#define HF__OF_MEMORY HF__ONLY_OF(MIRAS_LAYER_MEMORY)
+static const hf__name_row hf__olmo_hybrid_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".attention_layer_norm.weight", ".norm1.gain", HF__OF_MEMORY},
+  {".input_layernorm.weight", ".norm1.gain", HF__OF_MEMORY},
+  {".feedforward_layer_norm.weight", ".norm2.gain", HF__OF_MEMORY},
+  {".post_attention_layernorm.weight", ".norm2.gain", HF__OF_MEMORY},
+  {".post_attention_layernorm.weight", ".norm1.gain", HF__OF_ATTENTION},
+  {".post_feedforward_layernorm.weight", ".norm2.gain", HF__OF_ATTENTION},
+  {".linear_attn.q_proj.weight", ".q.weight", 0},
+  {".linear_attn.k_proj.weight", ".k.weight", 0},
+  {".linear_attn.v_proj.weight", ".v.weight", 0},
+  {".linear_attn.g_proj.weight", ".out_gate.weight", 0},
+  {".linear_attn.q_conv1d.weight", ".conv_q.weight", 0},
+  {".linear_attn.k_conv1d.weight", ".conv_k.weight", 0},
+  {".linear_attn.v_conv1d.weight", ".conv_v.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_q.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_k.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_v.weight", 0},
+  {".linear_attn.a_proj.weight", ".gates.down", 0},
+  {".linear_attn.b_proj.weight", ".gates.down", 0},
+  {NULL, ".gates.up", HF__CORNER},
+  {".linear_attn.dt_bias", ".gates.offset", 0},
+  {NULL, ".gates.offset", 0},
+  {".linear_attn.A_log", ".gates.rate", 0},
+  {NULL, ".memory.init", 0},
+  {".linear_attn.o_norm.weight", ".out_norm.gain", HF__AGAIN},
+  {".linear_attn.o_proj.weight", ".o.weight", 0},
+  {".self_attn.q_proj.weight", ".q.weight", 0},
+  {".self_attn.k_proj.weight", ".k.weight", 0},
+  {".self_attn.v_proj.weight", ".v.weight", 0},
+  {".self_attn.q_norm.weight", ".q_norm.gain", 0},
+  {".self_attn.k_norm.weight", ".k_norm.gain", 0},
+  {".self_attn.o_proj.weight", ".o.weight", 0},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
 #define HF__NAMES(table) table, (int)HF__COUNT(table)
 static const struct {
   const char *models;   /* model_type in config.json; empty: there is none                        */
@@ -2325,6 +2798,16 @@ static const struct {
    HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_falcon_mamba)},
   {"mamba2", "backbone.", "layers.", "", hf__describe_mamba2,
    HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2)},
+  {"falcon_h1", "model.", "layers.", "", hf__describe_falcon_h1,
+   HF__NAMES(hf__hybrid_names), HF__NAMES(hf__says_falcon_h1)},
+  {"granitemoehybrid", "model.", "layers.", "", hf__describe_granite,
+   HF__NAMES(hf__hybrid_names), HF__NAMES(hf__says_granitemoehybrid)},
+  {"bamba", "model.", "layers.", "", hf__describe_bamba,
+   HF__NAMES(hf__hybrid_names), HF__NAMES(hf__says_bamba)},
+  {"lfm2", "model.", "layers.", "", hf__describe_lfm2,
+   HF__NAMES(hf__lfm2_names), HF__NAMES(hf__says_lfm2)},
+  {"olmo_hybrid", "model.", "layers.", "", hf__describe_olmo_hybrid,
+   HF__NAMES(hf__olmo_hybrid_names), HF__NAMES(hf__says_olmo_hybrid)},
   /* without a model_type: fields or tensors tell them */
   {"", "backbone.", "layers.", "", hf__describe_mamba,
    HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_mamba_author)},
@@ -2452,24 +2935,39 @@ static void hf__config_scalar(hf__reader *c, const char *name, const char *text,
   }
 }
 
+/* Is it a slot of the types of layers? Then `words` receives those of attention, and of others. */
+static int hf__types_slot(int slot, const char *words[2]) {
+  words[0] = slot == HF__C_MAMBA_TYPES ? "full_attention attention" : "full_attention";
+  words[1] = slot == HF__C_MAMBA_TYPES ? "linear_attention mamba"
+             : slot == HF__C_CONV_TYPES ? "conv" : "linear_attention";
+  return slot == HF__C_TYPES || slot == HF__C_MAMBA_TYPES || slot == HF__C_CONV_TYPES;
+}
+
+/* How many slots a list of numbers fills, one after the other; 1: all items are of one. */
+static int hf__list_slots(int slot) {
+  return slot == HF__C_LOW || slot == HF__C_MLP_BY ? 2
+         : slot == HF__C_PARTS_BY ? HF__C_PARTS_END - HF__C_PARTS_BY : 1;
+}
+
 /* Take item n of a list whose items count. */
 static void hf__config_item(hf__reader *c, const hf__field *row, const char *name,
                             int n, const char *text, int quoted) {
-  const int full = hf__same(text, "full_attention");
+  const char *words[2];
   double x = 0;
   int known = 0;
-  if (row->slot == HF__C_TYPES) {
-    known = quoted && n < MIRAS_MAX_LAYERS && (full || hf__same(text, "linear_attention"));
+  if (hf__types_slot(row->slot, words)) {
+    const int full = hf__listed(words[0], text);
+    known = quoted && n < MIRAS_MAX_LAYERS && (full || hf__listed(words[1], text));
     if (known && full) c->full[n / 8] |= (unsigned char)(1 << n % 8);
     if (known) c->types = n + 1;
   } else if (row->slot == HF__C_DENSE) {
     known = !quoted && hf__config_number(text, &x) && x >= 0 && x < MIRAS_MAX_LAYERS &&
             x <= (double)(int)x;
     if (known) c->dense[(int)x / 8] |= (unsigned char)(1 << (int)x % 8);
-  } else {                                         /* numbers: the same slot, or two limits */
-    const int slot = row->slot == HF__C_LOW && n == 1 ? (int)HF__C_HIGH : row->slot;
-    known = !quoted && hf__config_number(text, &x) && x >= 0 &&
-            (row->slot != HF__C_LOW || n < 2);
+  } else {                                         /* numbers of one slot, or of several          */
+    const int slots = hf__list_slots(row->slot), slot = row->slot + (slots > 1 ? n : 0);
+    known = !quoted && hf__config_number(text, &x) && (slots == 1 || n < slots) &&
+            (x > 0 || (x >= 0 && row->slot < HF__C_MLP_BY));
     if (known) hf__config_keep(c, row, slot, name, x);
     if (row->slot == HF__C_VALUES) c->values = n + 1;
   }
@@ -2503,10 +3001,13 @@ static int hf__take_scalar(hf__cursor *t, char *text, int *quoted) {
 static void hf__config_list(hf__reader *c, hf__cursor *t, const hf__field *row,
                             const char *name) {
   char text[HF__NAME_SIZE];
+  const char *words[2];
+  const int slots = hf__list_slots(row->slot);
   int n = 0, quoted = 0;
   if (!hf__need_char(t, '[')) return;
   if (hf__take_char(t, ']')) {
     if (row->slot != HF__C_DENSE) c->empty = 1;
+    c->listed[row->slot] = 1;
     return;
   }
   do {
@@ -2519,9 +3020,13 @@ static void hf__config_list(hf__reader *c, hf__cursor *t, const hf__field *row,
     if (!t->bad && c->result == MIRAS_OK) hf__config_item(c, row, name, n++, text, quoted);
   } while (c->result == MIRAS_OK && hf__take_char(t, ','));
   hf__need_char(t, ']');
-  if (row->slot == HF__C_LOW && n != 2 && !t->bad && c->result == MIRAS_OK)
-    hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "the limits of a step must be two numbers");
-  if (row->slot != HF__C_TYPES && row->slot != HF__C_DENSE) return;   /* numbers must be the same */
+  if (slots > 1 && n != slots && !t->bad && c->result == MIRAS_OK) {
+    hf__reject(c, MIRAS_ERR_DESC, "config.json");
+    hf__say(c->why, c->why_size, row->slot == HF__C_LOW ? "the limits of a step must be two numbers"
+                                                        : "%s must be %d numbers", name, slots);
+  }
+  if (!hf__types_slot(row->slot, words) && row->slot != HF__C_DENSE) return;   /* numbers must be
+                                                                                  the same        */
   if (c->listed[row->slot]++ && !t->bad && c->result == MIRAS_OK) {
     hf__reject(c, MIRAS_ERR_DESC, "config.json");
     hf__say(c->why, c->why_size, "%s is there twice", name);
@@ -2765,8 +3270,10 @@ typedef struct hf__piece {
   const hf__tensor *from;         /* NULL: zeros, or ones on the diagonal                         */
   int view, how, layer;
   size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
-  size_t each, first, group, stride, again, steps, apart;
+  size_t each, first, group, stride, again, steps, apart, skip;   /* numbers of a row before ours */
   size_t heads, norms;               /* of its layer's memories, and of what they say             */
+  size_t part, parts;                /* which of how many shared experts                          */
+  double by;                         /* what its numbers are times                                */
 } hf__piece;
 
 static size_t hf__view_rows(const miras_view *v) {
@@ -2831,14 +3338,23 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
   } else if (turned) {
     const size_t groups = (size_t)(p->how & HF__BY_KEYS ? c->groups[0]
                                    : p->how & HF__BY_QUERIES ? c->groups[1] : 1);
+    const size_t half = p->how & HF__OTHER ? length / 2 : 0;
     p->rows = p->each;
     p->stride = length / groups;
     p->first = (size_t)(x->taken / p->each) / groups;
     p->group = p->stride - p->first < last / groups ? p->stride - p->first : last / groups;
     if (p->how & HF__HALF) p->group = p->stride / 2;
     if (p->how & HF__HALF) p->first = p->how & HF__OTHER ? p->group : 0;
+    if (p->how & HF__PARTS) {
+      const int halves = (p->how & HF__HALVES) > 0;
+      p->group = last, p->rows = below;
+      p->first = halves ? half + p->part * last : 0;
+      p->skip = halves ? 0 : p->part * below;
+      if (p->each != (halves ? below : p->parts * below) ||
+          length != (halves ? 2 * p->parts * last : last)) return hf__reject_shape(c, x, v);
+    }
     p->cols = p->group * groups;
-    x->taken += (uint64_t)p->cols * p->each;
+    x->taken += (uint64_t)p->cols * p->rows;
   } else if (p->how & HF__ENTRIES) {
     p->cols = x->count == v->count && last % p->each == 0 ? last : 0;
     x->taken = x->count;
@@ -2987,7 +3503,7 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
     int v;
     if (!hf__row_fits(m, layer, expert, row)) continue;
     v = hf__view_named(m, from, to, skip, row->ours + (layer >= 0));
-    if (v < 0) continue;
+    if (v < 0 || hf__of_experts(m, layer, row->ours + 1) != (expert >= 0)) continue;
     if (row->theirs) {
       hf__tensor_name(c, row->theirs, layer, expert, name);
       x = hf__tensor_named(c, name);
@@ -2998,9 +3514,16 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
     piece[count].view = v;
     piece[count].how = row->how;
     piece[count].layer = layer / c->per;
+    piece[count].by = 1;
+    for (k = 0; k < c->factors; k++)
+      if (hf__same(c->factor[k].name, row->ours) ||
+          (row->theirs && hf__same(c->factor[k].name, row->theirs)))
+        piece[count].by *= c->factor[k].by;
     if (layer >= 0) {
       const miras_layer_desc *l = miras_model_layer(m, layer);
       const int same = l->mixer.norm_heads > 0 ? l->mixer.norm_heads : 1;
+      piece[count].parts = (size_t)l->mlp.shared_experts;
+      piece[count].part = (size_t)(expert - l->mlp.experts);
       piece[count].heads = (size_t)l->memory.heads;
       piece[count].norms = (size_t)(l->memory.heads / same);
     }
@@ -3095,7 +3618,9 @@ static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t
 }
 
 /* A tensor's number as its view has it. Nothing is added to others, for -0 + 0 is 0. */
-static float hf__as_ours(const hf__piece *p, float x) { return p->how & HF__MORE ? x + 1 : x; }
+static float hf__as_ours(const hf__piece *p, float x) {
+  return (float)((double)(p->how & HF__MORE ? x + 1 : x) * p->by);
+}
 
 /* Read the part of a piece that lies in the tile of rows [row, row + rows) and columns [col, col +
  * cols). */
@@ -3120,7 +3645,7 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
                           b / p->steps / p->again * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
         n = below - i < HF__READ ? below - i : (size_t)HF__READ;
-        if (!hf__tensor_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
+        if (!hf__tensor_get(c, p->from, from * p->each + p->skip + i - p->row, n, x)) return 0;
         for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = hf__as_ours(p, x[k]);
       }
     }

@@ -1333,6 +1333,437 @@ def qwen_forward(config, tensors, tokens):
     return rms(x, 1 + tensors[prefix + "norm.weight"], eps) @ tensors[head].T
 
 
+# ---- falcon_h1, granitemoehybrid and bamba: Mamba-2 and attention ----
+
+def hybrid_config(kind, model_class, **fields):
+    common = {
+        "architectures": [model_class], "model_type": kind, "attention_bias": False,
+        "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu",
+        "hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 48,
+        "mamba_chunk_size": 256, "mamba_conv_bias": True, "mamba_d_conv": 4, "mamba_d_head": 8,
+        "mamba_d_state": 12, "mamba_expand": 2, "mamba_n_groups": 2, "mamba_n_heads": 8,
+        "mamba_proj_bias": False, "max_position_embeddings": 2048, "num_attention_heads": 4,
+        "num_hidden_layers": 2, "num_key_value_heads": 2, "pad_token_id": 0,
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": False,
+        "time_step_limit": [0.0, {"__float__": "Infinity"}], "use_cache": True,
+        "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def falcon_h1_config(**fields):
+    return hybrid_config("falcon_h1", "FalconH1ForCausalLM", **{
+        "attention_in_multiplier": 1.0, "attention_out_multiplier": 1.0,
+        "embedding_multiplier": 1.0, "key_multiplier": 1.0, "lm_head_multiplier": 1.0,
+        "mamba_d_ssm": 64, "mamba_norm_before_gate": True, "mamba_rms_norm": False,
+        "mlp_bias": False, "mlp_multipliers": [1.0, 1.0], "num_logits_to_keep": 1,
+        "projectors_bias": False, "ssm_in_multiplier": 1.0,
+        "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"},
+        "ssm_multipliers": [1.0, 1.0, 1.0, 1.0, 1.0], "ssm_out_multiplier": 1.0, **fields})
+
+
+def granite_config(**fields):
+    return hybrid_config("granitemoehybrid", "GraniteMoeHybridForCausalLM", **{
+        "attention_multiplier": 0.3, "embedding_multiplier": 12.0, "intermediate_size": 16,
+        "layer_types": ["mamba", "attention", "mamba"], "logits_scaling": 6.0,
+        "num_experts_per_tok": 2, "num_hidden_layers": 3, "num_local_experts": 5,
+        "output_router_logits": False, "position_embedding_type": "nope",
+        "residual_multiplier": 0.22, "rope_scaling": None, "rope_theta": 10000.0,
+        "router_aux_loss_coef": 0.001, "shared_intermediate_size": 32,
+        "tie_word_embeddings": True, **fields})
+
+
+def bamba_config(**fields):
+    return hybrid_config("bamba", "BambaForCausalLM", **{
+        "attn_layer_indices": [1], "mlp_bias": False, "num_hidden_layers": 3,
+        "num_logits_to_keep": 1, "z_loss_coefficient": 0.0,
+        "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 10000.0,
+                            "rope_type": "default"}, **fields})
+
+
+def hybrid_inner(config):
+    return config.get("mamba_d_ssm") or config["mamba_expand"] * config["hidden_size"]
+
+
+def hybrid_has(config, i, kind):
+    """Has layer i a memory, or attention? Falcon-H1's have both."""
+    if config["model_type"] == "falcon_h1":
+        return True
+    if config["model_type"] == "bamba":
+        return (i in config["attn_layer_indices"]) == (kind == "attention")
+    full = {"attention": True, "full_attention": True, "mamba": False, "linear_attention": False}
+    return full[config["layer_types"][i]] == (kind == "attention")
+
+
+def hybrid_head_dim(config):
+    return config.get("head_dim", config["hidden_size"] // config["num_attention_heads"])
+
+
+def hybrid_weights(draw, config):
+    width, inner, count = config["hidden_size"], hybrid_inner(config), config["mamba_n_heads"]
+    both = 2 * config["mamba_n_groups"] * config["mamba_d_state"]
+    granite, size = config["model_type"] == "granitemoehybrid", hybrid_head_dim(config)
+    tensors = {"model.embed_tokens.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        tensors[layer + "input_layernorm.weight"] = draw.gain(width)
+        norm = "post_attention_layernorm" if granite else "pre_ff_layernorm"
+        tensors[layer + norm + ".weight"] = draw.gain(width)
+        if hybrid_has(config, i, "mamba"):
+            prefix = layer + "mamba."
+            tensors[prefix + "in_proj.weight"] = draw.linear(2 * inner + both + count, width)
+            if config["mamba_proj_bias"]:
+                tensors[prefix + "in_proj.bias"] = draw.bias(2 * inner + both + count)
+                tensors[prefix + "out_proj.bias"] = draw.bias(width)
+            tensors[prefix + "conv1d.weight"] = draw.taps(inner + both, config["mamba_d_conv"])
+            if config["mamba_conv_bias"]:
+                tensors[prefix + "conv1d.bias"] = draw.bias(inner + both)
+            tensors[prefix + "dt_bias"] = draw.bias(count) - 0.5
+            tensors[prefix + "A_log"] = draw.uniform(-1.5, 0.5, count)
+            tensors[prefix + "D"] = draw.gain(count)
+            if config.get("mamba_rms_norm", True):
+                tensors[prefix + "norm.weight"] = draw.gain(inner)
+            tensors[prefix + "out_proj.weight"] = draw.linear(width, inner)
+        if hybrid_has(config, i, "attention"):
+            prefix = layer + "self_attn."
+            for letter, outputs in (("q", "num_attention_heads"), ("k", "num_key_value_heads"),
+                                    ("v", "num_key_value_heads")):
+                tensors[prefix + letter + "_proj.weight"] = draw.linear(
+                    config[outputs] * size, width)
+            tensors[prefix + "o_proj.weight"] = draw.linear(
+                width, config["num_attention_heads"] * size)
+        if not granite:
+            tensors.update(swiglu_weights(draw, width, config["intermediate_size"],
+                                          layer + "feed_forward."))
+            continue
+        shared, each = config["shared_intermediate_size"], config["intermediate_size"]
+        tensors[layer + "shared_mlp.input_linear.weight"] = draw.linear(2 * shared, width)
+        tensors[layer + "shared_mlp.output_linear.weight"] = draw.linear(width, shared)
+        experts = config["num_local_experts"]
+        if experts:
+            prefix = layer + "block_sparse_moe."
+            tensors[prefix + "router.layer.weight"] = draw.linear(experts, width)
+            tensors[prefix + "input_linear.weight"] = np.stack(
+                [draw.linear(2 * each, width) for _ in range(experts)])
+            tensors[prefix + "output_linear.weight"] = np.stack(
+                [draw.linear(width, each) for _ in range(experts)])
+    tensors["model.norm.weight" if granite else "model.final_layernorm.weight"] = draw.gain(width)
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def hybrid_memory(config, tensors, x):
+    count, groups, eps = config["mamba_n_heads"], config["mamba_n_groups"], config["rms_norm_eps"]
+    inner, state = hybrid_inner(config), groups * config["mamba_d_state"]
+    limit = [float(bound["__float__"]) if isinstance(bound, dict) else bound
+             for bound in config["time_step_limit"]]
+    parts = [inner, inner, state, state, count]
+    factors = np.repeat(config.get("ssm_multipliers", [1.0] * 5), parts)
+    x = (x * config.get("ssm_in_multiplier", 1.0)) @ tensors["in_proj.weight"].T
+    z, u, dt = np.split((x + tensors.get("in_proj.bias", 0.0)) * factors,
+                        [inner, 2 * inner + 2 * state], 1)
+    u = silu(convolve(u, tensors["conv1d.weight"], tensors.get("conv1d.bias", 0.0)))
+    u, key, query = np.split(u, [inner, inner + state], 1)
+    dt = np.clip(softplus(dt + tensors["dt_bias"]), *limit)
+    u = heads(u, count)
+    key, query = (np.repeat(heads(part, groups), count // groups, 1) for part in (key, query))
+    decay = -dt * np.exp(tensors["A_log"])
+    y = decay_and_add(query, key, dt[:, :, None] * u, decay[:, :, None])
+    y = rows(y + tensors["D"][:, None] * u)
+    if "norm.weight" not in tensors:
+        y = y * silu(z)
+    elif config.get("mamba_norm_before_gate", False):
+        y = rows(rms(heads(y, groups), 1.0, eps)) * tensors["norm.weight"] * silu(z)
+    else:
+        y = rows(rms(heads(y * silu(z), groups), 1.0, eps)) * tensors["norm.weight"]
+    return y @ tensors["out_proj.weight"].T + tensors.get("out_proj.bias", 0.0)
+
+
+def causal_attention(q, k, v, scale):
+    """Of heads [tokens, heads, channels], those of k and v for several of q each."""
+    k, v = (np.repeat(part, q.shape[1] // k.shape[1], 1) for part in (k, v))
+    places = np.arange(len(q))
+    scores = np.einsum("thd,shd->hts", q, k) * scale
+    scores = np.where(places[:, None] >= places, scores, -np.inf)
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("hts,shd->thd", scores / scores.sum(-1, keepdims=True), v)
+
+
+def hybrid_attention(config, tensors, x):
+    count, stored = config["num_attention_heads"], config["num_key_value_heads"]
+    rope, places = config.get("rope_parameters", config), np.arange(len(x))
+    share = 0.5 if config["model_type"] == "bamba" else 1.0
+    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T, count if letter == "q" else stored)
+               for letter in "qkv")
+    if config.get("position_embedding_type", "rope") == "rope":
+        q, k = (rotate(part, rope["rope_theta"], places, share) for part in (q, k))
+    scale = config.get("attention_multiplier", hybrid_head_dim(config) ** -0.5)
+    y = causal_attention(q, k * config.get("key_multiplier", 1.0), v, scale)
+    return rows(y) @ tensors["o_proj.weight"].T
+
+
+def halved_swiglu(x, both, down):
+    gate, up = np.split(x @ both.T, 2, 1)
+    return (silu(gate) * up) @ down.T
+
+
+def granite_mlp(config, tensors, x):
+    """One for all tokens, and the best few experts by softmax over these alone."""
+    y = halved_swiglu(x, tensors["shared_mlp.input_linear.weight"],
+                      tensors["shared_mlp.output_linear.weight"])
+    if not config["num_local_experts"]:
+        return y
+    scores = x @ tensors["block_sparse_moe.router.layer.weight"].T
+    least = np.sort(scores, 1)[:, -config["num_experts_per_tok"]]
+    share = np.where(scores >= least[:, None], np.exp(scores), 0)
+    share /= share.sum(1, keepdims=True)
+    for i in range(config["num_local_experts"]):
+        y = y + share[:, i:i + 1] * halved_swiglu(
+            x, tensors["block_sparse_moe.input_linear.weight"][i],
+            tensors["block_sparse_moe.output_linear.weight"][i])
+    return y
+
+
+def falcon_h1_mlp(config, tensors, x):
+    gate, down = config.get("mlp_multipliers", [1.0, 1.0])
+    y = silu(x @ tensors["feed_forward.gate_proj.weight"].T * gate)
+    y = y * (x @ tensors["feed_forward.up_proj.weight"].T)
+    return y @ tensors["feed_forward.down_proj.weight"].T * down
+
+
+def hybrid_forward(config, tensors, tokens):
+    eps, by = config["rms_norm_eps"], config.get("residual_multiplier", 1.0)
+    granite = config["model_type"] == "granitemoehybrid"
+    x = tensors["model.embed_tokens.weight"][tokens] * config.get("embedding_multiplier", 1.0)
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        mine = {name[len(layer):]: value for name, value in tensors.items()
+                if name.startswith(layer)}
+        parts = {part: {name[len(part):]: value for name, value in mine.items()
+                        if name.startswith(part)} for part in ("mamba.", "self_attn.")}
+        h = rms(x, mine["input_layernorm.weight"], eps)
+        if parts["mamba."]:
+            x = x + by * config.get("ssm_out_multiplier", 1.0) * hybrid_memory(
+                config, parts["mamba."], h)
+        if parts["self_attn."]:
+            x = x + by * config.get("attention_out_multiplier", 1.0) * hybrid_attention(
+                config, parts["self_attn."], h * config.get("attention_in_multiplier", 1.0))
+        norm = "post_attention_layernorm" if granite else "pre_ff_layernorm"
+        x = x + by * (granite_mlp if granite else falcon_h1_mlp)(
+            config, mine, rms(x, mine[norm + ".weight"], eps))
+    head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    norm = "model.norm.weight" if granite else "model.final_layernorm.weight"
+    return rms(x, tensors[norm], eps) @ tensors[head].T * config.get(
+        "lm_head_multiplier", 1.0) / config.get("logits_scaling", 1.0)
+
+
+# ---- lfm2 ----
+
+def lfm2_config(**fields):
+    common = {
+        "architectures": ["Lfm2ForCausalLM"], "model_type": "lfm2",
+        "block_auto_adjust_ff_dim": True, "block_dim": 32, "block_ff_dim": 66,
+        "block_ffn_dim_multiplier": 1.0, "block_multiple_of": 16, "bos_token_id": 1,
+        "conv_L_cache": 3, "conv_bias": False, "conv_dim": 32, "eos_token_id": 7,
+        "full_attn_idxs": [1], "hidden_size": 32, "initializer_range": 0.02,
+        "max_position_embeddings": 2048, "norm_eps": 1e-5, "num_attention_heads": 4,
+        "num_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2, "pad_token_id": 0,
+        "use_cache": True, "vocab_size": VOCABULARY,
+    }
+    if "rope_parameters" not in fields:
+        common["rope_theta"] = 1000000.0
+    return {**common, **fields}
+
+
+def lfm2_inner(config):
+    inner = config.get("block_ff_dim", config.get("intermediate_size"))
+    if config["block_auto_adjust_ff_dim"]:
+        inner = int(2 * inner / 3)
+        if config["block_ffn_dim_multiplier"] is not None:
+            of, inner = config["block_multiple_of"], int(
+                config["block_ffn_dim_multiplier"] * inner)
+            inner = of * ((inner + of - 1) // of)
+    return inner
+
+
+def lfm2_is_full(config, i):
+    if config.get("layer_types") is not None:
+        return config["layer_types"][i] == "full_attention"
+    return i in config["full_attn_idxs"]
+
+
+def lfm2_weights(draw, config):
+    width, inner = config["hidden_size"], lfm2_inner(config)
+    size = config.get("head_dim", width // config["num_attention_heads"])
+    tensors = {"model.embed_tokens.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        tensors[layer + "operator_norm.weight"] = draw.gain(width)
+        tensors[layer + "ffn_norm.weight"] = draw.gain(width)
+        tensors[layer + "feed_forward.w1.weight"] = draw.linear(inner, width)
+        tensors[layer + "feed_forward.w3.weight"] = draw.linear(inner, width)
+        tensors[layer + "feed_forward.w2.weight"] = draw.linear(width, inner)
+        if lfm2_is_full(config, i):
+            layer += "self_attn."
+            rows_of = {"q": config["num_attention_heads"] * size,
+                       "k": config["num_key_value_heads"] * size,
+                       "v": config["num_key_value_heads"] * size}
+            for letter, outputs in rows_of.items():
+                tensors[layer + letter + "_proj.weight"] = draw.linear(outputs, width)
+            tensors[layer + "out_proj.weight"] = draw.linear(width, rows_of["q"])
+            tensors[layer + "q_layernorm.weight"] = draw.gain(size)
+            tensors[layer + "k_layernorm.weight"] = draw.gain(size)
+            continue
+        layer += "conv."
+        tensors[layer + "in_proj.weight"] = draw.linear(3 * width, width)
+        tensors[layer + "conv.weight"] = draw.taps(width, config["conv_L_cache"])
+        tensors[layer + "out_proj.weight"] = draw.linear(width, width)
+        if config["conv_bias"]:
+            tensors[layer + "in_proj.bias"] = draw.bias(3 * width)
+            tensors[layer + "conv.bias"] = draw.bias(width)
+            tensors[layer + "out_proj.bias"] = draw.bias(width)
+    tensors["model.embedding_norm.weight"] = draw.gain(width)
+    if not config.get("tie_embedding", config.get("tie_word_embeddings", True)):
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def lfm2_layer(config, tensors, x):
+    eps = config["norm_eps"]
+    if "conv.conv.weight" in tensors:
+        b, c, u = np.split(x @ tensors["conv.in_proj.weight"].T +
+                           tensors.get("conv.in_proj.bias", 0.0), 3, 1)
+        y = c * convolve(b * u, tensors["conv.conv.weight"], tensors.get("conv.conv.bias", 0.0))
+        return y @ tensors["conv.out_proj.weight"].T + tensors.get("conv.out_proj.bias", 0.0)
+    count, stored = config["num_attention_heads"], config["num_key_value_heads"]
+    theta, places = config.get("rope_parameters", config)["rope_theta"], np.arange(len(x))
+    q, k, v = (heads(x @ tensors["self_attn.%s_proj.weight" % letter].T,
+                     count if letter == "q" else stored) for letter in "qkv")
+    q = rotate(rms(q, tensors["self_attn.q_layernorm.weight"], eps), theta, places)
+    k = rotate(rms(k, tensors["self_attn.k_layernorm.weight"], eps), theta, places)
+    y = causal_attention(q, k, v, q.shape[-1] ** -0.5)
+    return rows(y) @ tensors["self_attn.out_proj.weight"].T
+
+
+def lfm2_forward(config, tensors, tokens):
+    eps, x = config["norm_eps"], tensors["model.embed_tokens.weight"][tokens]
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        mine = {name[len(layer):]: value for name, value in tensors.items()
+                if name.startswith(layer)}
+        x = x + lfm2_layer(config, mine, rms(x, mine["operator_norm.weight"], eps))
+        h = rms(x, mine["ffn_norm.weight"], eps)
+        y = silu(h @ mine["feed_forward.w1.weight"].T) * (h @ mine["feed_forward.w3.weight"].T)
+        x = x + y @ mine["feed_forward.w2.weight"].T
+    head = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])
+    return rms(x, tensors["model.embedding_norm.weight"], eps) @ head.T
+
+
+# ---- olmo_hybrid ----
+
+def olmo_hybrid_config(**fields):
+    common = {
+        "architectures": ["OlmoHybridForCausalLM"], "model_type": "olmo_hybrid",
+        "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": None,
+        "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 32, "initializer_range": 0.02,
+        "intermediate_size": 48, "layer_types": ["linear_attention", "full_attention"],
+        "linear_a_log_max": 16.0, "linear_a_log_min": 0.0, "linear_allow_neg_eigval": True,
+        "linear_conv_kernel_dim": 4, "linear_dt_init_floor": 0.0001, "linear_dt_max": 0.1,
+        "linear_dt_min": 0.001, "linear_key_head_dim": 8, "linear_num_key_heads": 4,
+        "linear_num_value_heads": 4, "linear_value_head_dim": 12,
+        "max_position_embeddings": 2048, "num_attention_heads": 4, "num_hidden_layers": 2,
+        "num_key_value_heads": 4, "pad_token_id": 0, "rms_norm_eps": 1e-6,
+        "rope_parameters": {"rope_theta": None, "rope_type": "default"},
+        "tie_word_embeddings": False, "use_cache": True, "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def olmo_hybrid_is_full(config, i):
+    if config["layer_types"]:
+        return config["layer_types"][i] == "full_attention"
+    return i % 4 == 3 or (config["num_hidden_layers"] < 4 and i == config["num_hidden_layers"] - 1)
+
+
+def olmo_hybrid_weights(draw, config):
+    width, size = config["hidden_size"], config["hidden_size"] // config["num_attention_heads"]
+    key, value = config["linear_key_head_dim"], config["linear_value_head_dim"]
+    keys, values = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    tensors = {"model.embed_tokens.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        tensors.update(swiglu_weights(draw, width, config["intermediate_size"], layer + "mlp."))
+        if olmo_hybrid_is_full(config, i):
+            tensors[layer + "post_attention_layernorm.weight"] = draw.gain(width)
+            tensors[layer + "post_feedforward_layernorm.weight"] = draw.gain(width)
+            layer += "self_attn."
+            queries = config["num_attention_heads"] * size
+            stored = config["num_key_value_heads"] * size
+            tensors[layer + "q_proj.weight"] = draw.linear(queries, width)
+            tensors[layer + "k_proj.weight"] = draw.linear(stored, width)
+            tensors[layer + "v_proj.weight"] = draw.linear(stored, width)
+            tensors[layer + "o_proj.weight"] = draw.linear(width, queries)
+            tensors[layer + "q_norm.weight"] = draw.gain(queries)
+            tensors[layer + "k_norm.weight"] = draw.gain(stored)
+            continue
+        tensors[layer + "attention_layer_norm.weight"] = draw.gain(width)
+        tensors[layer + "feedforward_layer_norm.weight"] = draw.gain(width)
+        layer += "linear_attn."
+        for letter, outputs in (("q", keys * key), ("k", keys * key), ("v", values * value)):
+            tensors[layer + letter + "_proj.weight"] = draw.linear(outputs, width)
+            tensors[layer + letter + "_conv1d.weight"] = draw.taps(
+                outputs, config["linear_conv_kernel_dim"])
+        tensors[layer + "a_proj.weight"] = draw.linear(values, width)
+        tensors[layer + "b_proj.weight"] = draw.linear(values, width)
+        tensors[layer + "g_proj.weight"] = draw.linear(values * value, width)
+        tensors[layer + "A_log"] = draw.uniform(-1.5, 0.5, values)
+        tensors[layer + "dt_bias"] = draw.bias(values) - 0.5
+        tensors[layer + "o_norm.weight"] = draw.gain(value)
+        tensors[layer + "o_proj.weight"] = draw.linear(width, values * value)
+    tensors["model.norm.weight"] = draw.gain(width)
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def olmo_hybrid_attention(config, tensors, x):
+    eps, places = config["rms_norm_eps"], np.arange(len(x))
+    theta = (config["rope_parameters"] or {}).get("rope_theta")
+    q, k = (rms(x @ tensors[letter + "_proj.weight"].T, tensors[letter + "_norm.weight"], eps)
+            for letter in "qk")
+    q = heads(q, config["num_attention_heads"])
+    k, v = (heads(part, config["num_key_value_heads"])
+            for part in (k, x @ tensors["v_proj.weight"].T))
+    if theta is not None:
+        q, k = rotate(q, theta, places), rotate(k, theta, places)
+    return rows(causal_attention(q, k, v, q.shape[-1] ** -0.5)) @ tensors["o_proj.weight"].T
+
+
+def olmo_hybrid_forward(config, tensors, tokens):
+    """The memories' layers are those of gated_deltanet, but for an eps of their own."""
+    eps, x = config["rms_norm_eps"], tensors["model.embed_tokens.weight"][tokens]
+    memory = {"num_heads": config["linear_num_key_heads"], "use_gate": True, "norm_eps": 1e-5,
+              "num_v_heads": config["linear_num_value_heads"], "output_gate_activation": "silu",
+              "head_dim": config["linear_key_head_dim"], "expand_v": 1,
+              "allow_neg_eigval": config["linear_allow_neg_eigval"]}
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        mine = {name[len(layer):]: value for name, value in tensors.items()
+                if name.startswith(layer)}
+        parts = {name.split(".", 1)[1]: value for name, value in mine.items() if "_attn." in name}
+        if olmo_hybrid_is_full(config, i):
+            x = x + rms(olmo_hybrid_attention(config, parts, x),
+                        mine["post_attention_layernorm.weight"], eps)
+            x = x + rms(swiglu(x, mine, "mlp."), mine["post_feedforward_layernorm.weight"], eps)
+            continue
+        h = rms(x, mine["attention_layer_norm.weight"], eps)
+        x = x + gated_deltanet_layer(memory, parts, h)
+        x = x + swiglu(rms(x, mine["feedforward_layer_norm.weight"], eps), mine, "mlp.")
+    head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    return rms(x, tensors["model.norm.weight"], eps) @ tensors[head].T
+
+
 # ---- the table ----
 
 class Model:
@@ -1441,6 +1872,19 @@ def qwen3_5_model():
     return Model(qwen3_5_config(), qwen3_5_weights, qwen_forward, ("transformers", "mlx"), "BF16")
 
 
+def hybrid_model(config, kept="F32"):
+    return Model(config, hybrid_weights, hybrid_forward, ("transformers",), kept)
+
+
+def lfm2_model(kept="F32", **fields):
+    return Model(lfm2_config(**fields), lfm2_weights, lfm2_forward, ("transformers",), kept)
+
+
+def olmo_hybrid_model(kept="F32", **fields):
+    return Model(olmo_hybrid_config(**fields), olmo_hybrid_weights, olmo_hybrid_forward,
+                 ("transformers",), kept)
+
+
 MODELS = {
     "gated_deltanet": gated_deltanet_model(),
     "gated_deltanet-grouped": gated_deltanet_model(
@@ -1508,13 +1952,48 @@ MODELS = {
                          "rope_type": "default"}),
     "qwen3_5": qwen3_5_model(),
     "qwen3_5_moe": qwen3_5_moe_model(),
+    "falcon_h1": hybrid_model(falcon_h1_config(
+        attention_in_multiplier=0.8, attention_out_multiplier=0.9375, head_dim=12,
+        embedding_multiplier=5.656854249492381, key_multiplier=0.390625, lm_head_multiplier=0.3,
+        mamba_norm_before_gate=False, mlp_multipliers=[0.8838834764831844, 0.5859375],
+        rope_parameters={"rope_theta": 1e11, "rope_type": "default"}, ssm_in_multiplier=1.25,
+        ssm_multipliers=[0.7, 0.5, 0.35355339059327373, 0.6, 1.3],
+        ssm_out_multiplier=0.23570226039551587)),
+    "falcon_h1-normed": hybrid_model(falcon_h1_config(
+        embedding_multiplier=3.0, mamba_d_ssm=48, mamba_n_heads=6, mamba_rms_norm=True,
+        rms_norm_eps=1e-3, ssm_out_multiplier=0.7, tie_word_embeddings=True,
+        time_step_limit=[0.2, 0.9]), "BF16"),
+    "falcon_h1-biased": hybrid_model(falcon_h1_config(
+        embedding_multiplier=0.3, key_multiplier=1.7, mamba_conv_bias=False, mamba_d_conv=3,
+        mamba_d_ssm=None, mamba_norm_before_gate=False, mamba_proj_bias=True,
+        mamba_rms_norm=True, num_key_value_heads=4, projectors_bias=True, ssm_in_multiplier=0.6,
+        ssm_multipliers=[1.3, 0.9, 1.1, 0.8, 0.7], ssm_out_multiplier=1.3)),
+    "granitemoehybrid": hybrid_model(granite_config()),
+    "granitemoehybrid-dense": hybrid_model(granite_config(
+        layer_types=["linear_attention", "full_attention"], mamba_n_groups=1,
+        mamba_proj_bias=True, num_experts_per_tok=0, num_hidden_layers=2, num_local_experts=0,
+        position_embedding_type="rope", rms_norm_eps=1e-3, rope_theta=500.0,
+        tie_word_embeddings=False), "BF16"),
+    "bamba": hybrid_model(bamba_config(), "F16"),
+    "lfm2": lfm2_model(),
+    "lfm2-biased": lfm2_model(
+        "BF16", block_auto_adjust_ff_dim=False, block_ff_dim=40, conv_L_cache=4, conv_bias=True,
+        head_dim=12, layer_types=["full_attention", "conv", "conv"], norm_eps=1e-3,
+        rope_parameters={"rope_theta": 500.0, "rope_type": "default"},
+        tie_word_embeddings=False),
+    "olmo_hybrid": olmo_hybrid_model(),
+    "olmo_hybrid-turned": olmo_hybrid_model(
+        "BF16", layer_types=None, linear_allow_neg_eigval=False, linear_conv_kernel_dim=3,
+        linear_num_key_heads=2, num_hidden_layers=3, num_key_value_heads=2, rms_norm_eps=1e-3,
+        rope_parameters={"rope_theta": 500.0, "rope_type": "default"}),
 }
 
 # Where the draw by the name alone gives a model that multiplies rounding (a key or a read close to
 # zero, then divided by its length), the draw by another name.
 SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
          "gated_deltanet-sigmoid": 2, "falcon_mamba": 2, "mamba2-grouped": 3, "mamba2-author": 3,
-         "rwkv7-author": 2}
+         "rwkv7-author": 2, "bamba": 4, "falcon_h1-biased": 5, "lfm2-biased": 6,
+         "olmo_hybrid": 10, "olmo_hybrid-turned": 2}
 
 
 # ---- files ----
@@ -1631,7 +2110,10 @@ def from_transformers(folder, config, tokens):
     transformers.logging.set_verbosity_error()
     model = {"mamba": "MambaForCausalLM", "falcon_mamba": "FalconMambaForCausalLM",
              "mamba2": "Mamba2ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM",
-             "qwen3_5": "Qwen3_5ForCausalLM"}[config["model_type"]]
+             "qwen3_5": "Qwen3_5ForCausalLM", "falcon_h1": "FalconH1ForCausalLM",
+             "granitemoehybrid": "GraniteMoeHybridForCausalLM", "bamba": "BambaForCausalLM",
+             "lfm2": "Lfm2ForCausalLM",
+             "olmo_hybrid": "OlmoHybridForCausalLM"}[config["model_type"]]
     model = load_transformers(getattr(transformers, model), folder, torch,
                               ("model.visual.", "mtp."))
     return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()

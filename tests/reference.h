@@ -2127,6 +2127,11 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
   }
 }
 
+/* n numbers times a factor of a descriptor, whose 0 is 1. */
+REF void ref_times_factor(double *x, size_t n, float by) {
+  for (size_t i = 0; i < n && by > 0.0f; i++) x[i] *= (double)by;
+}
+
 /* gate[which] [tokens, heads, columns], NULL where nothing is learned. Of the low rank that rows h
  * are projected to, or of `made` [tokens, rank]. */
 REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h,
@@ -2160,6 +2165,7 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
       ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
     if (d->mixer.projection_bias && made == NULL)
       ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
+    ref_times_factor(low, N * rank, d->mixer.low_scale);
     ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
     for (int i = 0; i < REF_GATES; i++) {
       const size_t n = H * ref_gate_projected(d, md, i);
@@ -2331,6 +2337,7 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
   if (d->mixer.projection_bias && d->mixer.out_gate_rank == 0 &&
       d->mixer.out_gate != MIRAS_FN_NONE)
     ref_add_bias(g, ref_param(m, l, "out_gate.bias"), N, H * dv);
+  ref_times_factor(g, N * H * dv, d->mixer.gate_scale);
   for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->mixer.out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
   if (d->mixer.out_norm == MIRAS_NORM_NONE)
@@ -2524,12 +2531,13 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
 }
 
 /* y [heads, n] = x W for one row of x [from], W [from, heads * n], each head normed with a gain (or
- * NULL) and then its first `turn` entries turned by its position, two as a complex number at a
- * time. */
+ * NULL), or all of them, and then its first `turn` entries turned by its position, two as a complex
+ * number at a time. */
 REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
                     const double *gain, double epsilon, const miras_layer_desc *d, int position) {
   const double base = d->attention.rope.theta > 0.0f ? (double)d->attention.rope.theta : 10000.0;
   const int turn = ref_turning(&d->attention.rope, n);
+  double all = 0.0;
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
     for (int j = 0; j < n; j++) {
@@ -2538,8 +2546,16 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
         head[j] += x[i] * W[i * (size_t)(heads * n) + (size_t)(h * n + j)];
       square += head[j] * head[j];
     }
-    for (int j = 0; j < n && gain != NULL; j++)
+    for (int j = 0; j < n && d->attention.qk_norm == 1; j++)
       head[j] *= gain[j] / sqrt(square / (double)n + epsilon);
+    if (d->attention.qk_norm < 2)
+      ref_turn(head, turn, base, position, d->attention.rope.interleaved);
+    all += square;
+  }
+  for (int h = 0; h < heads && d->attention.qk_norm > 1; h++) {
+    double *head = y + h * n;
+    for (int j = 0; j < n; j++)
+      head[j] *= gain[h * n + j] / sqrt(all / (double)(heads * n) + epsilon);
     ref_turn(head, turn, base, position, d->attention.rope.interleaved);
   }
 }
@@ -2581,6 +2597,7 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
       ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
                  ref_epsilon(m), d, 0);
+      ref_times_factor(q, (size_t)(heads * dim), d->attention.query_scale);
       for (int a = 0; a < heads * d->attention.persistent; a++) { /* pairs without a position */
         const int head = a % heads;
         const int at = (a / heads * shared + head * shared / heads) * dim;
@@ -2592,6 +2609,7 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
       }
       ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
                  ref_epsilon(m), d, t);
+      ref_times_factor(q, (size_t)(heads * dim), d->attention.query_scale);
       for (int i = 2 * first; i <= 2 * t + (recalled != NULL); i += recalled != NULL ? 1 : 2) {
         const double *x = (i % 2 ? recalled : h) + (size_t)(b * T + i / 2) * width;
         ref_turned(k, x, Wk, width, shared, dim, gk, ref_epsilon(m), d, i / 2);
@@ -2772,6 +2790,7 @@ REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *o
     for (size_t i = 0; i < N * F; i++) up[i] = up[i] > 0.0 ? up[i] * up[i] : 0.0;
   } else {
     ref_project(gate, h, ref_param(m, l, "mlp.gate"), N, width, F);
+    ref_times_factor(gate, N * F, ref_layer_of(m, l)->mlp.gate_scale);
     for (size_t i = 0; i < N * F; i++) up[i] *= gate[i] * ref_sigmoid(gate[i]);
   }
   ref_project(out, up, ref_param(m, l, "mlp.down"), N, F, width);
@@ -2829,7 +2848,6 @@ REF void ref_experts(const ref_model *m, int l, const double *h, size_t N, doubl
 /* What attention adds in a layer of type parallel: add [batch, T, width] of h. */
 REF void ref_beside(const ref_model *m, int l, const double *h, int batch, int T, double *add) {
   const size_t N = (size_t)batch * (size_t)T, width = (size_t)m->d.width;
-  const float by = ref_layer_of(m, l)->attention.out_scale;
   char name[80];
   size_t inner;
   double *y;
@@ -2838,8 +2856,35 @@ REF void ref_beside(const ref_model *m, int l, const double *h, int batch, int T
   y = (double *)ref_zeros(N * inner);
   ref_attention_layer(m, l, h, NULL, batch, 0, T, y);
   ref_project(add, y, ref_param(m, l, "attention.o.weight"), N, inner, width);
-  for (size_t i = 0; i < N * width && by > 0; i++) add[i] *= (double)by;
+  ref_times_factor(add, N * width, ref_layer_of(m, l)->attention.out_scale);
   free(y);
+}
+
+/* A layer of type conv up to the MLP: add [batch, T, width] of h. */
+REF void ref_conv_layer(const ref_model *m, int l, const double *h, int batch, int T, double *add) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const size_t N = (size_t)batch * (size_t)T, n = (size_t)m->d.width;
+  const int biased = d->conv.gated != 1, taps = d->conv.size == 0 ? 4 : d->conv.size;
+  static const char *const names[3][2] = {
+    {"q.weight", "q.bias"}, {"k.weight", "k.bias"}, {"v.weight", "v.bias"}};
+  double *part[3], *none = (double *)ref_zeros(n);
+  const double *bias = biased ? ref_param(m, l, "conv_q.bias") : none;
+  for (int i = 0; i < 3; i++) part[i] = (double *)ref_zeros(N * n);
+  if (!d->conv.gated) {
+    ref_convolve(add, h, ref_param(m, l, "conv_q.weight"), bias, batch, T, n, taps);
+  } else {
+    for (int i = 0; i < 3; i++) {
+      ref_project(part[i], h, ref_param(m, l, names[i][0]), N, n, n);
+      if (biased) ref_add_bias(part[i], ref_param(m, l, names[i][1]), N, n);
+    }
+    for (size_t i = 0; i < N * n; i++) part[0][i] *= part[2][i];
+    ref_convolve(part[2], part[0], ref_param(m, l, "conv_q.weight"), bias, batch, T, n, taps);
+    for (size_t i = 0; i < N * n; i++) part[1][i] *= part[2][i];
+    ref_project(add, part[1], ref_param(m, l, "o.weight"), N, n, n);
+    if (biased) ref_add_bias(add, ref_param(m, l, "o.bias"), N, n);
+  }
+  for (int i = 0; i < 3; i++) free(part[i]);
+  free(none);
 }
 
 /* Mean cross entropy of targets [batch, T] (-1: left out) given tokens, without dropout.
@@ -2868,14 +2913,14 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     size_t inner;
     double *mem;
     const int shift = ref_layer_of(m, l)->mlp.token_shift;
+    const int post = ref_layer_of(m, l)->attention.post_norm;
     const miras_layer_type type = ref_layer_of(m, l)->type;
     if (type == MIRAS_LAYER_CONV) {
-      const int taps = ref_layer_of(m, l)->conv.size == 0 ? 4 : ref_layer_of(m, l)->conv.size;
       ref_block_norm(m, h, x, l, "norm1", N, width);
-      ref_convolve(add, h, ref_param(m, l, "conv_q.weight"), ref_param(m, l, "conv_q.bias"), batch,
-                   T, width, taps);
+      ref_conv_layer(m, l, h, batch, T, add);
     } else if (type != MIRAS_LAYER_MLP) {
-      ref_block_norm(m, h, x, l, "norm1", N, width);
+      if (post) memcpy(h, x, N * width * sizeof *h);
+      else ref_block_norm(m, h, x, l, "norm1", N, width);
       snprintf(name, sizeof name, "blocks.%d.o.weight", l);
       inner = (size_t)ref_find(m, name)->shape[0];
       mem = (double *)ref_zeros(N * inner);
@@ -2887,11 +2932,13 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
         ref_rwkv_layer(m, l, h, batch, T, inner, mem, &values);
       else
         ref_memory_layer(m, l, h, batch, T, mem, branches);
-      for (size_t i = 0; i < N * inner && ref_layer_of(m, l)->mixer.out_scale > 0; i++)
-        mem[i] *= (double)ref_layer_of(m, l)->mixer.out_scale;
+      ref_times_factor(mem, N * inner, ref_layer_of(m, l)->mixer.out_scale);
+      if (type == MIRAS_LAYER_ATTENTION)
+        ref_times_factor(mem, N * inner, ref_layer_of(m, l)->attention.out_scale);
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
       if (ref_layer_of(m, l)->mixer.projection_bias)
         ref_add_bias(add, ref_param(m, l, "o.bias"), N, width);
+      if (post) ref_rms(add, add, ref_param(m, l, "norm1.gain"), N, width, 1, ref_epsilon(m));
       free(mem);
     }
     if (type == MIRAS_LAYER_PARALLEL) {   /* attention adds too, by a mask of its own */
@@ -2906,13 +2953,16 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
         x[i] += add[i] * ref_mask(m, site, i / width, i % width);
     }
     if (ref_layer_of(m, l)->mlp.none) continue;
-    ref_block_norm(m, h, x, l, "norm2", N, width);
+    if (post) memcpy(h, x, N * width * sizeof *h);
+    else ref_block_norm(m, h, x, l, "norm2", N, width);
     for (size_t b = 0; shift && b < (size_t)batch; b++) {
       ref_shift(add, h + b * (size_t)T * width, ref_param(m, l, "shift.mix"), T, width);
       memcpy(h + b * (size_t)T * width, add, (size_t)T * width * sizeof *h);
     }
     if (ref_layer_of(m, l)->mlp.experts > 0) ref_experts(m, l, h, N, add, branches);
     else ref_mlp(m, l, h, N, add);
+    ref_times_factor(add, N * width, ref_layer_of(m, l)->mlp.out_scale);
+    if (post) ref_rms(add, add, ref_param(m, l, "norm2.gain"), N, width, 1, ref_epsilon(m));
     site++;
     for (size_t i = 0; i < N * width; i++)
       x[i] += add[i] * ref_mask(m, site, i / width, i % width);

@@ -66,7 +66,9 @@ static const struct { const char *name; char kept; } known[] = {
   {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'}, {"qwen3_next-experts", 'b'}, {"qwen3_5", 'b'},
   {"gla-shared", 'f'}, {"retnet-shared", 'f'}, {"mamba2-unbiased", 'f'}, {"mamba2-biased", 'f'},
   {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
-  {"qwen3_5_moe", 'h'}
+  {"qwen3_5_moe", 'h'}, {"falcon_h1", 'f'}, {"falcon_h1-normed", 'b'}, {"falcon_h1-biased", 'f'},
+  {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"lfm2", 'f'},
+  {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -445,7 +447,76 @@ static const struct { const char *name; change of; } others[] = {
   {"kda", {TENSORS, "0.attn.g_proj.1.bias", "0.attn.g_proj.1.base", "g_proj.1.bias"}},
   {"kda", {TENSORS, "0.attn.f_proj.0.weight", "0.attn.f_proj.2.weight", "f_proj"}},
   {"kda-grouped", {CONFIG, "\"num_v_heads\": 4", "\"num_v_heads\": 3", "qk_heads"}},
-  {"kda-grouped", {CONFIG, "\"lower_bound\": -5.0", "\"lower_bound\": null", "safe_gate"}}
+  {"kda-grouped", {CONFIG, "\"lower_bound\": -5.0", "\"lower_bound\": null", "safe_gate"}},
+  {"falcon_h1", {CONFIG, "\"ssm_multipliers\": [", "\"ssm_multipliers\": [0.5,",
+                 "ssm_multipliers has 1.3 at place 5"}},
+  {"falcon_h1", {CONFIG, "\"ssm_multipliers\": [\n    0.7,", "\"ssm_multipliers\": [",
+                 "ssm_multipliers must be 5 numbers"}},
+  {"falcon_h1", {CONFIG, "\"mlp_multipliers\": [", "\"mlp_multipliers\": [0,",
+                 "mlp_multipliers has 0 at place 0"}},
+  {"falcon_h1", {CONFIG, "\"mlp_multipliers\": [", "\"mlp_multipliers\": [],\"top_k\": [",
+                 "one of its lists is empty"}},
+  {"falcon_h1", {CONFIG, "\"key_multiplier\": 0.390625", "\"key_multiplier\": 0",
+                 "key_multiplier is 0; known here: positive"}},
+  {"falcon_h1", {CONFIG, "\"key_multiplier\": 0.390625", "\"key_multiplier\": 1e30",
+                 "attention.query_scale is"}},
+  {"falcon_h1", {CONFIG, "\"attention_bias\": false", "\"attention_bias\": true",
+                 "attention_bias is true; known here: false"}},
+  {"falcon_h1", {CONFIG, "\"mlp_bias\": false", "\"mlp_bias\": true", "mlp_bias is true; known"}},
+  {"falcon_h1", {CONFIG, "\"projectors_bias\": false", "\"projectors_bias\": true",
+                 "projectors_bias is 1; known here: mamba_proj_bias and projectors_bias alike"}},
+  {"falcon_h1", {CONFIG, "\"mamba_d_head\": 8", "\"mamba_d_head\": 7",
+                 "the width of its memories is not all heads times mamba_d_head"}},
+  {"falcon_h1", {CONFIG, "\"mamba_d_head\": 8", "\"mamba_d_head\": \"auto\"", NULL}},
+  {"falcon_h1", {CONFIG, "\"mamba_rms_norm\": false", "\"mamba_rms_norm\": true", "mamba.norm"}},
+  {"falcon_h1", {CONFIG, "\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"",
+                 "rope_type is yarn; known here: default"}},
+  {"falcon_h1", {CONFIG, "\"intermediate_size\": 48,", "", "intermediate_size is missing"}},
+  {"falcon_h1", {CONFIG, "\"head_dim\": 12", "\"head_dim\": 13", "head_dim is 13"}},
+  {"falcon_h1-biased", {TENSORS, "0.mamba.in_proj.bias", "0.mamba.in_proj.base", "in_proj.bias"}},
+  {"granitemoehybrid", {CONFIG, "\"shared_intermediate_size\": 32",
+                        "\"shared_intermediate_size\": 24",
+                        "_size is 24; known here: 1 to 8 times intermediate_size"}},
+  {"granitemoehybrid", {CONFIG, "\"shared_intermediate_size\": 32",
+                        "\"shared_intermediate_size\": 48", "input_linear.weight: its shape"}},
+  {"granitemoehybrid", {CONFIG, "\"nope\"", "\"alibi\"",
+                        "position_embedding_type is alibi; known here: rope nope null"}},
+  {"granitemoehybrid", {CONFIG, "\"attention\"", "\"sliding\"",
+                        "layer_types has sliding at place 1"}},
+  {"granitemoehybrid", {CONFIG, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
+                        "layer_types is not of all layers"}},
+  {"granitemoehybrid", {TENSORS, "[64,32]", "[32,64]", "its shape [32, 64]"}},
+  {"granitemoehybrid", {TENSORS, "[5,32]", "[5,16,2]", NULL}},
+  {"granitemoehybrid", {TENSORS, "[5,32,32]", "[5,16,64]", "its shape [5, 16, 64]"}},
+  {"granitemoehybrid", {TENSORS, "[32,32]", "[64,16]", "its shape [64, 16]"}},
+  {"bamba", {CONFIG, "\"attn_layer_indices\": [", "\"attn_layer_indices\": [256,",
+             "attn_layer_indices has 256 at place 0"}},
+  {"bamba", {CONFIG, "\"attn_layer_indices\": [", "\"attn_layer_indices\": [2,",
+             "blocks.2.o.weight"}},
+  {"bamba", {CONFIG, "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 0.25",
+             "partial_rotary_factor is 0.25; known here: 0.5"}},
+  {"lfm2", {CONFIG, "\"block_ff_dim\": 66", "\"block_ff_dim\": 65", NULL}},   /* 43, so 48 */
+  {"lfm2", {CONFIG, "\"block_ff_dim\": 66", "\"block_ff_dim\": 1",
+            "block_ff_dim is missing"}},
+  {"lfm2", {CONFIG, "\"block_ff_dim\": 66,", "", "intermediate_size is missing"}},
+  {"lfm2", {CONFIG, "\"full_attn_idxs\": [", "\"full_attn_idxs\": [0,", "self_attn.q_layernorm"}},
+  {"lfm2", {CONFIG, "{", "{\"layer_types\": [\"conv\"],", "layer_types is not of all layers"}},
+  {"lfm2", {CONFIG, "{", "{\"layer_types\": [\"linear_attention\"],",
+            "layer_types has linear_attention at place 0"}},
+  {"lfm2", {CONFIG, "{", "{\"layer_types\": [],", "layer_types is not of all layers"}},
+  {"lfm2", {CONFIG, "{", "{\"block_use_swiglu\": false,", "block_use_swiglu is false"}},
+  {"olmo_hybrid", {CONFIG, "\"attention_bias\": false", "\"attention_bias\": true",
+                   "attention_bias is true; known here: false"}},
+  {"olmo_hybrid", {CONFIG, "\"full_attention\"", "\"conv\"", "layer_types has conv at place 1"}},
+  {"olmo_hybrid", {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1",
+                   "layer_types is not of all layers"}},
+  {"olmo_hybrid", {CONFIG, "\"linear_num_value_heads\": 4", "\"linear_num_value_heads\": 6",
+                   "qk_heads"}},
+  {"olmo_hybrid", {CONFIG, "\"intermediate_size\": 48,", "", "intermediate_size is missing"}},
+  {"olmo_hybrid", {TENSORS, "self_attn.q_norm.weight\":{\"dtype\":\"F32\",\"shape\":[32]",
+                   "self_attn.q_norm.weight\":{\"dtype\":\"F32\",\"shape\":[4,8]", NULL}},
+  {"olmo_hybrid", {TENSORS, "1.post_feedforward_layernorm", "1.post_feedforward_layernorms",
+                   "post_feedforward_layernorm.weight"}}
 };
 
 static char folder[] = "/tmp/miras_checkpoints.XXXXXX";
@@ -723,7 +794,8 @@ static void test_unknown(void **state) {
  * floors, and what is in no file: in the forms that files and models have. */
 static void test_minus_zero(void **state) {
   static const char *const names[] = {BASE, "kda-grouped", "gla-clamped", "hgrn2", "rwkv7-author",
-                                      "ttt-mlp-mamba", "qwen3_5", "qwen3_5_moe", "falcon_mamba"};
+                                      "ttt-mlp-mamba", "qwen3_5", "qwen3_5_moe", "falcon_mamba",
+                                      "falcon_h1-biased", "lfm2-biased"};
   size_t i, k, n;
   (void)state;
   for (i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -940,7 +1012,38 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"qwen3_next-experts qwen3_5 qwen3_5_moe", "full_attention_interval", ""},
   {"qwen3_next qwen3_5 qwen3_5_moe", "layer_types", "null"},
   {"qwen3_5 qwen3_5_moe", "rope_parameters", ""},
-  {"qwen3_next-experts", "rope_parameters", ""}
+  {"qwen3_next-experts", "rope_parameters", ""},
+  {"falcon_h1-normed falcon_h1-biased bamba", "rope_parameters", ""},      /* as without */
+  {"falcon_h1-normed", "ssm_multipliers", "null"},
+  {"falcon_h1-normed falcon_h1-biased", "mlp_multipliers", "null"},
+  {"falcon_h1 falcon_h1-normed", "mamba_expand", ""},          /* mamba_d_ssm decides */
+  {"falcon_h1", "mamba_d_ssm", "null"},                        /* which is as wide */
+  {"falcon_h1", "mamba_norm_before_gate", ""},                 /* without a norm */
+  {"falcon_h1 falcon_h1-normed falcon_h1-biased granitemoehybrid granitemoehybrid-dense bamba",
+   "mamba_d_head", "\"auto\""},
+  {"falcon_h1-biased", "num_key_value_heads", "null"},
+  {"granitemoehybrid bamba lfm2", "head_dim", "8"},
+  {"granitemoehybrid", "position_embedding_type", "null"},
+  {"granitemoehybrid", "rope_theta", ""},                      /* nothing turns */
+  {"granitemoehybrid", "rope_scaling", "{}"},
+  {"granitemoehybrid-dense", "num_experts_per_tok", ""},
+  {"granitemoehybrid-dense", "intermediate_size", ""},
+  {"lfm2 lfm2-biased", "intermediate_size", ""},               /* block_ff_dim decides */
+  {"lfm2", "block_ff_dim", "64"},                              /* and is rounded up */
+  {"lfm2", "block_multiple_of", "8 24 48"},
+  {"lfm2-biased", "block_multiple_of", ""},
+  {"lfm2-biased", "block_ffn_dim_multiplier", ""},
+  {"lfm2-biased", "full_attn_idxs", ""},                       /* layer_types decides */
+  {"lfm2", "tie_word_embeddings", "true 1"},
+  {"lfm2", "tie_embedding", "true 1"},
+  {"lfm2-biased", "tie_embedding", "false 0"},
+  {"olmo_hybrid", "num_key_value_heads", "null"},
+  {"olmo_hybrid", "layer_types", "null"},
+  {"olmo_hybrid", "linear_num_key_heads", "null"},
+  {"olmo_hybrid olmo_hybrid-turned", "linear_num_value_heads", "null"},
+  {"olmo_hybrid olmo_hybrid-turned", "head_dim", "8"},
+  {"olmo_hybrid", "rope_parameters", ""},                      /* nothing turns */
+  {"olmo_hybrid-turned", "layer_types", "null"}
 };
 
 /* The values that a field is given: all words that any field of any family knows, and these. */
@@ -1198,7 +1301,18 @@ static const struct { const char *folders, *fields; } published[] = {
   {"qwen3_5 qwen3_5_moe", "\"mtp_num_hidden_layers\": 1, \"mtp_use_dedicated_embeddings\": false, "
    "\"output_gate_type\": \"swish\", \"mlp_only_layers\": [], \"language_model_only\": false, "
    "\"mamba_ssm_dtype\": \"float32\", \"attn_output_gate\": true, "
-   "\"partial_rotary_factor\": 0.25, \"rope_scaling\": {\"type\": \"default\"}, "}
+   "\"partial_rotary_factor\": 0.25, \"rope_scaling\": {\"type\": \"default\"}, "},
+  {"falcon_h1 falcon_h1-normed", "\"attn_layer_indices\": null, \"mamba_use_mlp\": true, "
+   "\"mlp_expansion_factor\": 8, \"time_step_floor\": 0.0001, \"time_step_max\": 0.1, "
+   "\"time_step_min\": 0.001, \"time_step_rank\": 256, \"rope_scaling\": null, "},
+  {"granitemoehybrid granitemoehybrid-dense", "\"init_method\": \"mup\", "
+   "\"normalization_function\": \"rmsnorm\", "},
+  {"bamba", "\"attn_rotary_emb\": 4, \"rope_theta\": 10000.0, \"rope_scaling\": null, "},
+  {"lfm2", "\"block_mlp_init_scale\": 1.0, \"block_norm_eps\": 1e-05, "
+   "\"block_out_init_scale\": 1.0, \"block_use_swiglu\": true, "
+   "\"block_use_xavier_init\": true, \"conv_dim_out\": 32, \"conv_use_xavier_init\": true, "
+   "\"use_pos_enc\": true, "},
+  {"olmo_hybrid", "\"linear_use_gate\": true, \"rope_scaling\": null, "}
 };
 
 /* The configuration of a folder, which then holds its tensors; how long it is. */

@@ -3,8 +3,8 @@
  * and with products on matrix units, where some have kernels for heads in chunks, nearly.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o test_cuda_model -lm
  *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda_model.cpp -o test_cuda_model
- * Rows as arguments run only these; chunks: heads in chunks, chunks-ROW: those of a row. Without a
- * GPU as test_cuda.cpp. */
+ * Rows as arguments run only these; chunks: heads in chunks, chunks-ROW: those of a row; lines:
+ * layers as text; hybrids: with factors. Without a GPU as test_cuda.cpp. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
 /* How often a kernel was launched, there and back. */
@@ -551,6 +551,34 @@ static unsigned lines(int argc, char **argv) {
   return failed;
 }
 
+/* Memories and attention side by side, gated convolutions and attention, with factors. */
+static unsigned hybrids(int argc, char **argv) {
+  miras_model_desc d;
+  miras_layer_desc *m = &d.layer[0], *w = &d.layer[1], *c = &d.layer[4];
+  int ok;
+  if (argc > 1 && strcmp(argv[argc - 1], "hybrids")) return 0;
+  threads = 64;
+  miras_model_preset(&d, miras_preset_find("mamba2"), 0);
+  d.vocab = WORDS, d.width = 20, d.heads = 2, d.seed = 5, d.dropout = 0.1f;
+  strcpy(d.pattern, "mcwa");
+  m->type = MIRAS_LAYER_PARALLEL;
+  m->memory.key_dim = 6, m->memory.value_dim = 10, m->attention.window = w->attention.window = 20;
+  m->mlp.none = c->mlp.none = 0, m->mlp.hidden = w->mlp.hidden = c->mlp.hidden = 12;
+  m->mixer.projection_bias = 1;
+  m->mixer.out_scale = 0.7f, m->mixer.gate_scale = 0.4f, m->mixer.low_scale = 2.5f;
+  m->attention.query_scale = w->attention.query_scale = 1.3f;
+  m->attention.out_scale = w->attention.out_scale = 0.6f;
+  m->mlp.gate_scale = 1.7f, m->mlp.out_scale = c->mlp.out_scale = 0.6f;
+  c->conv.gated = 2, c->conv.size = 3;
+  w->mlp.experts = 3, w->mlp.out_scale = 0.5f;
+  d.layer[2] = *w;
+  d.layer[2].letter = 'a', d.layer[2].attention.query_scale = 0;
+  d.layer[2].attention.post_norm = 1, d.layer[2].attention.qk_norm = 2;
+  ok = learns(&d, NULL, 0) && answers(&d);
+  printf("hybrids: %s\n", ok ? "the same" : "DIFFERS");
+  return !ok;
+}
+
 int main(int argc, char **argv) {
   unsigned failed = 0, kind, i, of_block;
   if (!strcmp(miras_isa(), "portable")) {
@@ -647,7 +675,7 @@ int main(int argc, char **argv) {
     failed += !ok;
   }
   failed += full_lists(argc, argv);
-  failed += chunked(argc, argv) + lines(argc, argv);
+  failed += chunked(argc, argv) + lines(argc, argv) + hybrids(argc, argv);
   printf("%u differ\n", failed);
   return failed != 0;
 }

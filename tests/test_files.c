@@ -398,7 +398,7 @@ static void test_every_field(void **state) {
     LAYER(memory.seed), LAYER(memory.parallel), LAYER(memory.limit),
     BETWEEN(miras_layer_desc, type, memory),
     BETWEEN(miras_layer_desc, memory.ball, memory.seed),
-    { offsetof(miras_layer_desc, mlp.shared_experts) + sizeof(int), sizeof(miras_layer_desc) }
+    { offsetof(miras_layer_desc, mlp.gate_scale) + sizeof(float), sizeof(miras_layer_desc) }
   };
 #undef FIELD
 #undef LAYER
@@ -2466,7 +2466,7 @@ static void test_hostile_hybrids(void **state) {
     {"\"w.attention.rope.theta\":\"10000\"", "\"w.attention.rope.theta\":\"0.5\"",
      "rope.theta is 0.5"},
     {"\"w.attention.rope.theta\":\"10000\"", "\"w.attention.rope.theta\":\"nan\"", NULL},
-    {"\"w.type\"", "\"w.attention.qk_norm\":\"2\",\"w.type\"", "qk_norm is 2"},
+    {"\"w.type\"", "\"w.attention.qk_norm\":\"3\",\"w.type\"", "qk_norm is 3"},
     {"\"m.memory.heads\":\"2\"", "\"m.memory.heads\":\"9999999\"", "heads is 9999999"},
     {"\"layers\":\"3\"", "\"layers\":\"4\"", "layers is 4"}};
 #undef LONG

@@ -127,6 +127,32 @@ static void test_published(void **unused) {
   }
 }
 
+/* The same of layers with factors, gated convolutions, and norms behind. */
+static void test_hybrids(void **unused) {
+  static char text[1 << 14];
+  miras_model_desc d = described(miras_preset_find("mamba2")), e;
+  miras_layer_desc *m = &d.layer[0], *w = &d.layer[1], *a = &d.layer[2], *c = &d.layer[4];
+  miras_model *made;
+  (void)unused;
+  memset(d.pattern, 0, sizeof d.pattern);
+  memcpy(d.pattern, "mcwa", 4);
+  d.layers = 0, d.dropout = 0.1f;
+  m->type = MIRAS_LAYER_PARALLEL;
+  m->memory.key_dim = 8, m->mlp.none = 0, m->mixer.projection_bias = 1;
+  m->mixer.out_scale = 0.7f, m->mixer.gate_scale = 0.4f, m->mixer.low_scale = 2.5f;
+  m->attention.query_scale = 1.3f, m->attention.out_scale = w->attention.out_scale = 0.6f;
+  m->mlp.gate_scale = 1.7f, m->mlp.out_scale = w->mlp.out_scale = 0.5f;
+  c->conv.gated = 2, c->mlp.none = 0;
+  w->mlp.experts = 3;
+  a->attention.post_norm = 1, a->attention.qk_norm = 2;
+  made = opened(&d);
+  print_all(made, text, sizeof text);
+  assert_non_null(strstr(text, " queries\n"));
+  e = d, e.program = text;
+  check_same("hybrids", &d, &e);
+  miras_close(made);
+}
+
 /* What test_own looks at. */
 static const struct own { const char *name; miras_layer_type type; const char *text; } own[] = {
   {"mlp", MIRAS_LAYER_MLP,
@@ -377,8 +403,8 @@ static void test_damaged(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_published), cmocka_unit_test(test_own), cmocka_unit_test(test_refused),
-    cmocka_unit_test(test_damaged)
+    cmocka_unit_test(test_published), cmocka_unit_test(test_hybrids), cmocka_unit_test(test_own),
+    cmocka_unit_test(test_refused), cmocka_unit_test(test_damaged)
   };
   int i;
   for (i = 0; i <= 2 * ROWS; i++) tokens[i] = (i * i + i / 3) % VOCAB;

@@ -294,7 +294,7 @@ static const struct {
    "mixer.qk_map=l1"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 16, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 22, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -490,7 +490,29 @@ static const struct {
    "m.attention.persistent=2 m.attention.out_gate=1 m.attention.out_scale=0.5"},
   {"retnet", "the same with biases", NULL,
    "m.type=parallel m.memory.value_dim=10 m.attention.window=5 m.mixer.projection_bias=1 "
-   "m.mixer.out_scale=2"}};
+   "m.mixer.out_scale=2"},
+  {"mamba2", "the same with all factors", NULL,
+   "m.type=parallel m.memory.key_dim=6 m.memory.value_dim=10 m.attention.window=5 "
+   "m.attention.persistent=2 m.mlp.none=0 m.mlp.hidden=12 m.mixer.out_scale=0.7 "
+   "m.mixer.gate_scale=0.4 m.mixer.low_scale=2.5 m.mixer.projection_bias=1 "
+   "m.attention.query_scale=0.3 m.attention.out_scale=1.4 m.mlp.out_scale=0.6 "
+   "m.mlp.gate_scale=1.7"},
+  {"kda", "factors of layers of memories, of attention, of MLPs, of gates of low rank", "mwg",
+   "layers=0 m.mixer.out_gate_rank=5 m.mixer.gate_scale=0.4 m.mixer.low_scale=1.5 "
+   "m.mixer.out_scale=0.7 m.mlp.out_scale=0.3 w.attention.query_scale=2 w.attention.out_scale=3 "
+   "w.attention.out_gate=1 w.mlp.out_scale=0.3 w.mlp.act=relu2 g.mlp.gate_scale=2 "
+   "g.mlp.out_scale=0.5"},
+  {"gated-deltanet", "gated convolutions and attention (lfm2)", "cwc",
+   "layers=0 c.conv.gated=1 c.conv.size=3 c.mlp.none=0 c.mlp.hidden=12 w.attention.qk_norm=1"},
+  {"gated-deltanet", "gated convolutions with biases, experts with a factor", "cmc",
+   "layers=0 c.conv.gated=2 c.mlp.none=1 m.mlp.hidden=9 m.mlp.experts=4 m.mlp.norm_topk=1 "
+   "m.mlp.shared_experts=2 m.mlp.out_scale=0.6"},
+  {"gated-deltanet", "attention whose norms are behind, of whole rows (olmo-hybrid)", "mww",
+   "layers=0 w.attention.post_norm=1 w.attention.qk_norm=2 w.attention.rope.share=none "
+   "w.attention.out_gate=1 w.attention.head_dim=6 w.attention.persistent=2"},
+  {"kda", "the same without persistent pairs, with experts and a factor", "wmw",
+   "layers=0 w.attention.post_norm=1 w.attention.qk_norm=2 w.attention.kv_heads=1 "
+   "w.mlp.experts=3 w.mlp.out_scale=0.6 w.mlp.hidden=9"}};
 
 static subject family(int n) {
   subject s;
@@ -902,7 +924,7 @@ static const struct {
    ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 .token_rates=softplus "
    ".decay_target=initial mixer.decay_form=floor mixer.conv_bias=1 attention.qk_norm=1 "
    "attention.persistent=2"},
-  {'c', MIRAS_PRESET_COUNT, "conv.size=3"},
+  {'c', MIRAS_PRESET_COUNT, "conv.size=3 conv.gated=2"},
   {'r', MIRAS_PRESET_RWKV7_MEMORY,
    ".decay_target=initial mixer.decay_form=floor rwkv.decay_rank=2 rwkv.rate_rank=2 "
    "rwkv.value_rank=2 mixer.out_gate_rank=2"},
@@ -2930,7 +2952,7 @@ static void test_kind_refusals(void) {
     if (i == 3) w->attention.window = (1 << 20) + 1;
     if (i == 4) w->attention.heads = 3; /* and the width is no multiple of it */
     if (i == 5) w->attention.rope.theta = 0.5f;
-    if (i == 6) w->attention.qk_norm = 2;
+    if (i == 6) w->attention.qk_norm = 3;
     if (i == 7) w->type = MIRAS_LAYER_TYPE_COUNT;
     if (i == 8) w->mlp.none = 2, w->mlp.hidden = 0;
     if (i == 9) w->mlp.none = 1; /* and the width of one is given */
