@@ -178,7 +178,7 @@ static int gg__get(hf__reader *c, const hf__tensor *x, size_t from, size_t n, fl
   const int type = x->form - GG__FORM;
   const size_t each = gg__types[type].numbers, bytes = gg__types[type].bytes;
   const size_t first = from / each, blocks = (from + n - 1) / each - first + 1;
-  unsigned char block[(HF__READ / 32 + 1) * 34];   /* more than blocks of 256 take */
+  unsigned char block[HF__READ + 256];   /* for 17 blocks of 32, or three of 256 */
   float y[256];
   size_t i, at, some;
   if (!hf__bytes_get(c, x, x->at + (uint64_t)first * bytes, blocks * bytes, block)) return 0;
@@ -987,26 +987,30 @@ MIRAS_API int miras_gguf_is(const char *path) {
 MIRAS_API miras_result miras_gguf_desc(miras_model_desc *d, const char *path, const char *ignored,
                                        const miras_allocator *allocator, char *why,
                                        size_t why_size) {
-  hf__reader c;
+  hf__reader *c;
   gg__head h;
   if (!d || !path) return MIRAS_ERR_ARGUMENT;
-  if (gg__head_open(&h, &c, path, allocator, d->limit, ignored, why, why_size) &&
+  c = hf__reader_new(allocator, why, why_size);
+  if (!c) return MIRAS_ERR_ALLOC;
+  if (gg__head_open(&h, c, path, allocator, d->limit, ignored, why, why_size) &&
       gg__config_read(&h))
-    hf__desc_fill(&c, d);
-  return hf__reader_close(&c);
+    hf__desc_fill(c, d);
+  return hf__reader_drop(c);
 }
 
 MIRAS_API miras_result miras_gguf_load(miras_model *m, const char *path, const char *ignored,
                                        const miras_allocator *allocator, char *why,
                                        size_t why_size) {
   const miras_model_desc *d = miras_model_desc_of(m);
-  hf__reader c;
+  hf__reader *c;
   gg__head h;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  if (gg__head_open(&h, &c, path, allocator, d->limit, ignored, why, why_size) &&
+  c = hf__reader_new(allocator, why, why_size);
+  if (!c) return MIRAS_ERR_ALLOC;
+  if (gg__head_open(&h, c, path, allocator, d->limit, ignored, why, why_size) &&
       gg__config_read(&h))
-    hf__model_fill(&c, m, d);
-  return hf__reader_close(&c);
+    hf__model_fill(c, m, d);
+  return hf__reader_drop(c);
 }
 
 MIRAS_API miras_model *miras_gguf_open(const miras_model_desc *d, const char *path,

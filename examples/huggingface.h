@@ -1064,6 +1064,23 @@ static miras_result hf__reader_close(hf__reader *c) {
   return c->result;
 }
 
+/* A reader, which is too large for a stack; NULL: there is no memory. */
+static hf__reader *hf__reader_new(const miras_allocator *allocator, char *why, size_t why_size) {
+  const miras_allocator from = hf__allocator(allocator);
+  hf__reader *c = (hf__reader *)from.alloc(sizeof *c, from.user);
+  if (why && why_size) why[0] = 0;
+  if (!c) hf__say(why, why_size, "room: the allocator returned no memory");
+  return c;
+}
+
+/* Close it, and give it back too. */
+static miras_result hf__reader_drop(hf__reader *c) {
+  const miras_allocator from = c->from;
+  const miras_result result = hf__reader_close(c);
+  if (from.free) from.free(c, sizeof *c, from.user);
+  return result;
+}
+
 /* Open a file of the folder and find its length. A file that is not needed may be missing: NULL
  * without a refusal. */
 static FILE *hf__folder_open(hf__reader *c, const char *name, int needed,
@@ -2788,6 +2805,7 @@ static int hf__reader_start(hf__reader *c, const char *path, int file,
   c->from = hf__allocator(allocator);
   c->why = why, c->why_size = why_size;
   c->limit = limit;
+  c->used = sizeof *c;
   c->ignored = ignored;
   c->config_name = "config.json";
   c->common = hf__says_all;
@@ -3406,11 +3424,12 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
                                              const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size) {
-  hf__reader c;
+  hf__reader *c;
   if (!d || !path) return MIRAS_ERR_ARGUMENT;
-  if (hf__reader_open(&c, path, allocator, d->limit, ignored, why, why_size))
-    hf__desc_fill(&c, d);
-  return hf__reader_close(&c);
+  c = hf__reader_new(allocator, why, why_size);
+  if (!c) return MIRAS_ERR_ALLOC;
+  if (hf__reader_open(c, path, allocator, d->limit, ignored, why, why_size)) hf__desc_fill(c, d);
+  return hf__reader_drop(c);
 }
 
 /* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout and seed
@@ -3445,11 +3464,13 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size) {
   const miras_model_desc *d = miras_model_desc_of(m);
-  hf__reader c;
+  hf__reader *c;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  if (hf__reader_open(&c, path, allocator, d->limit, ignored, why, why_size))
-    hf__model_fill(&c, m, d);
-  return hf__reader_close(&c);
+  c = hf__reader_new(allocator, why, why_size);
+  if (!c) return MIRAS_ERR_ALLOC;
+  if (hf__reader_open(c, path, allocator, d->limit, ignored, why, why_size))
+    hf__model_fill(c, m, d);
+  return hf__reader_drop(c);
 }
 
 MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
