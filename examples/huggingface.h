@@ -20,7 +20,7 @@
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
  * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Falcon Mamba; Mamba and Mamba-2
  * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
- * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, LFM2 and OLMo Hybrid.
+ * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, LFM2 and OLMo Hybrid; Llama.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -152,14 +152,15 @@ static int hf__same(const char *a, const char *b) {
   return *a == *b;
 }
 
-/* The next word of a list with blanks between into word[32], which has room for any of the tables;
- * 0 at the list's end. */
+enum { HF__WORD = 48 };   /* room for a word of any table, a field or a family */
+
+/* The next word of a list with blanks between into word[HF__WORD]; 0 at the list's end. */
 static int hf__next_word(char *word, const char **text) {
   const char *from = *text;
   int n = 0;
   while (*from == ' ') from++;
   for (; *from && *from != ' '; from++)
-    if (n < 31) word[n++] = *from;
+    if (n < HF__WORD - 1) word[n++] = *from;
   word[n] = 0;
   *text = from;
   return n > 0;
@@ -812,6 +813,24 @@ static const hf__field hf__says_ttt[] = {
   {"conv_kernel", "positive", HF__C_CONV}
 };
 
+/* Llama, and models of that form. Attention looks back as far as the positions that it was trained
+ * for. pretraining_tp shares a product out, and rope_interleaved is of no code. */
+static const hf__field hf__says_llama[] = {
+  {"num_attention_heads", "positive", HF__C_HEADS},
+  {"num_key_value_heads", "positive null", HF__C_KV_HEADS},
+  {"head_dim", "positive null", HF__C_HEAD_DIM},
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm_eps", "positive", HF__C_EPSILON},
+  {"max_position_embeddings", "positive", HF__C_POSITIONS},
+  {"rope_theta", "positive", HF__C_THETA},
+  {"rope_parameters rope_scaling", "object null", -1},
+  {"rope_type type", "default", -1},
+  {"attention_bias mlp_bias", "false", -1},
+  {"rope_interleaved", "false", -1},
+  {"attention_dropout pretraining_tp is_llama_config transformers.js_config", "any", -1}
+};
+
 /* The fields of all of Qwen's models with such layers. Attention looks back as far as the
  * positions that it was trained for. */
 #define HF__SAYS_QWEN \
@@ -988,6 +1007,8 @@ static const hf__field hf__says_olmo_hybrid[] = {
   {"linear_use_gate", "true", -1}
 };
 
+struct hf__family;
+
 typedef struct hf__reader {
   miras_allocator from;
   struct { void *at; size_t bytes; } alloc[16];   /* all that was allocated                       */
@@ -1008,22 +1029,30 @@ typedef struct hf__reader {
   size_t tensor_room;
   size_t *order;                     /* of tensors, by name                                       */
   int family;                        /* -1: not known yet                                         */
+  const struct hf__family *of;       /* it, once it is known                                      */
   const hf__field *says;        /* its own fields                                                 */
+  const char *config_name;           /* where the fields are: config.json, or another file        */
+  const hf__field *common;           /* the fields of all families there                          */
+  int common_count;
+  const char *readable;              /* types of tensors                                          */
+  int (*get)(struct hf__reader *c, const hf__tensor *x, size_t from, size_t n, float *to);
+                                     /* reads those of forms above MIRAS_WEIGHTS_F16              */
   const char *ignored;               /* names of fields, or NULL                                  */
   uint64_t met;                      /* bit i: the file has the field of the list's word i        */
   int passing;                       /* `unknown` is one of its words                             */
   char *unknown;                     /* [HF__SENTENCE] the fields that no row knows, and values   */
   int says_count, author, fla;       /* whether a field told one of these dialects                */
-  char root[32];                     /* what its names begin with                                 */
+  char root[HF__WORD];               /* what its names begin with                                 */
   double *config;                    /* [HF__CONFIG_SLOTS] each, which are not on the stack       */
   unsigned char *said, *none;        /* a value, null                                             */
   unsigned char *word, *listed;      /* which of its names a field has; a list has been read      */
-  char name[32];                     /* of the field that was asked for last                      */
+  char name[HF__WORD];               /* of the field that was asked for last                      */
   unsigned char full[MIRAS_MAX_LAYERS / 8], dense[MIRAS_MAX_LAYERS / 8];   /* a bit for each: it
                                         has attention; it has no experts                        */
   int types, values;                 /* layers of which a list says what they are, how wide       */
   int empty;                         /* a list of numbers that has none                           */
   int groups[2];                     /* of rows: those of key heads, of heads of queries          */
+  int tiled;                         /* heads of values lie as HF__TILED says                     */
   int per;                           /* layers here that are one of theirs                        */
   int shared, again;                 /* heads of keys and values that are stored; how many heads
                                         here each of them is                                      */
@@ -1085,10 +1114,12 @@ static void hf__skip_value(hf__cursor *t, int depth) {
 
 /* ---- refusals and room ---- */
 
-/* Refuse: write "NAME: " into why, behind which the caller writes the rest. Returns 0. */
+/* Refuse: write "NAME: " into why, behind which the caller writes the rest; the name config.json
+ * stands for the file that the fields are in. Returns 0. */
 static int hf__reject(hf__reader *c, miras_result result, const char *name) {
   if (c->why && c->why_size) c->why[0] = 0;
   c->result = result;
+  if (hf__same(name, "config.json")) name = c->config_name;
   hf__say(c->why, c->why_size, "%s: ", name);
   return 0;
 }
@@ -1150,12 +1181,30 @@ static miras_result hf__reader_close(hf__reader *c) {
   if (c->result == MIRAS_OK && c->why && c->why_size) {
     c->why[0] = 0;
     if (c->unknown[0])
-      hf__say(c->why, c->why_size, "config.json: these fields were ignored: %s", c->unknown);
+      hf__say(c->why, c->why_size, "%s: these fields were ignored: %s", c->config_name,
+              c->unknown);
   }
   if (c->file) fclose(c->file);
   while (c->allocs--)
     if (c->from.free) c->from.free(c->alloc[c->allocs].at, c->alloc[c->allocs].bytes, c->from.user);
   return c->result;
+}
+
+/* A reader, which is too large for a stack; NULL: there is no memory. */
+static hf__reader *hf__reader_new(const miras_allocator *allocator, char *why, size_t why_size) {
+  const miras_allocator from = hf__allocator(allocator);
+  hf__reader *c = (hf__reader *)from.alloc(sizeof *c, from.user);
+  if (why && why_size) why[0] = 0;
+  if (!c) hf__say(why, why_size, "room: the allocator returned no memory");
+  return c;
+}
+
+/* Close it, and give it back too. */
+static miras_result hf__reader_drop(hf__reader *c) {
+  const miras_allocator from = c->from;
+  const miras_result result = hf__reader_close(c);
+  if (from.free) from.free(c, sizeof *c, from.user);
+  return result;
 }
 
 /* Open a file of the folder and find its length. A file that is not needed may be missing: NULL
@@ -1204,7 +1253,7 @@ static int hf__text_of(hf__reader *c, const char *name, int needed,
 
 /* Is name one of a list's words? */
 static int hf__listed(const char *list, const char *name) {
-  char word[32];
+  char word[HF__WORD];
   while (hf__next_word(word, &list))
     if (hf__same(word, name)) return 1;
   return 0;
@@ -1212,7 +1261,7 @@ static int hf__listed(const char *list, const char *name) {
 
 /* Does a name begin with one of a list's words? */
 static int hf__begins(const char *list, const char *name) {
-  char word[32];
+  char word[HF__WORD];
   while (hf__next_word(word, &list))
     if (strncmp(name, word, strlen(word)) == 0) return 1;
   return 0;
@@ -1546,11 +1595,10 @@ static double hf__config_of(const hf__reader *c, int slot, double otherwise) {
 
 /* The name of the family's field for a slot, until the next call. */
 static const char *hf__config_name(hf__reader *c, int slot) {
-  const int count = (int)HF__COUNT(hf__says_all);
   const char *names = "a";
   int i;
-  for (i = count; i--;)
-    if (hf__says_all[i].slot == slot) names = hf__says_all[i].names;
+  for (i = c->common_count; i--;)
+    if (c->common[i].slot == slot) names = c->common[i].names;
   for (i = c->says_count; i--;)
     if (c->says[i].slot == slot) names = c->says[i].names;
   for (i = 0; i <= c->word[slot]; i++) hf__next_word(c->name, &names);
@@ -1598,7 +1646,7 @@ static int hf__tensor_length(const hf__reader *c, const char *name, int i) {
 /* The rows of the embedding. */
 static int hf__embedding_rows(const hf__reader *c) {
   static const char *const tables[] = {"embeddings.weight", "embedding.weight",
-                                       "embed_tokens.weight"};
+                                       "embed_tokens.weight", "token_embd.weight"};
   char name[64];
   int i, rows = 0;
   for (i = 0; i < (int)HF__COUNT(tables) && !rows; i++) {
@@ -1875,8 +1923,8 @@ static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
   if (c->result != MIRAS_OK) return 0;
   if (hf__tensor_length(c, bonus, 1) && hf__tensor_length(c, bonus, 0) != d->heads) {
     hf__reject(c, MIRAS_ERR_FORMAT, bonus);
-    hf__say(c->why, c->why_size, "it is of %d heads, and the model that config.json describes has "
-                                 "%d", hf__tensor_length(c, bonus, 0), d->heads);
+    hf__say(c->why, c->why_size, "it is of %d heads, and the model that %s describes has %d",
+            hf__tensor_length(c, bonus, 0), c->config_name, d->heads);
     return 0;
   }
   if (!c->said[HF__C_INNER] && !(ratio > 0 && ratio <= 64))
@@ -1951,11 +1999,17 @@ static void hf__describe_experts(hf__reader *c, miras_layer_desc *l) {
                   "shared_expert_intermediate_size must be 0 or moe_intermediate_size");
 }
 
+/* How far attention looks back: the positions that it was trained for. 0: refused. */
+static int hf__describe_window(hf__reader *c, miras_layer_desc *a, double normally) {
+  const double positions = hf__config_of(c, HF__C_POSITIONS, normally);
+  a->attention.window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
+  return positions >= 1 || hf__config_lacks(c, HF__C_POSITIONS, "1 and more");
+}
+
 /* Qwen3-Next and Qwen3.5: Gated DeltaNet with grouped keys, and attention with gates and rotary
  * positions for a part of each head. */
 static int hf__describe_qwen(hf__reader *c, miras_model_desc *d) {
   const double share = hf__config_of(c, HF__C_PARTIAL, 0.25);
-  const double positions = hf__config_of(c, HF__C_POSITIONS, 32768);
   const int experts = hf__config_of(c, HF__C_EXPERTS, 0) > 0;
   miras_layer_desc *l = &d->layer[0], *a = &d->layer[2];
   char letter[MIRAS_MAX_LAYERS];
@@ -1974,8 +2028,8 @@ static int hf__describe_qwen(hf__reader *c, miras_model_desc *d) {
   a->attention.head_dim = hf__config_whole(c, HF__C_HEAD_DIM, 256, 2);
   a->attention.rope.theta = (float)hf__config_of(c, HF__C_THETA, 10000);
   a->attention.rope.dim = share > 0 && share <= 1 ? (int)(a->attention.head_dim * share) : 0;
-  a->attention.window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
   a->attention.qk_norm = a->attention.out_gate = 1;
+  if (!hf__describe_window(c, a, 32768)) return 0;
   for (i = 0; i < 2 && experts; i++) {
     d->layer[5 + i] = i ? *a : *l;
     d->layer[5 + i].letter = "xy"[i];
@@ -1983,7 +2037,6 @@ static int hf__describe_qwen(hf__reader *c, miras_model_desc *d) {
   }
   if (c->result != MIRAS_OK) return 0;
   if (!(share > 0 && share <= 1)) return hf__config_lacks(c, HF__C_PARTIAL, "0 to 1");
-  if (!(positions >= 1)) return hf__config_lacks(c, HF__C_POSITIONS, "1 and more");
   interval = hf__config_whole(c, HF__C_INTERVAL, 4, 1);
   step = hf__config_whole(c, HF__C_SPARSE_STEP, 1, 1);
   if (c->result != MIRAS_OK) return 0;
@@ -1996,6 +2049,24 @@ static int hf__describe_qwen(hf__reader *c, miras_model_desc *d) {
     letter[i] = "maxy"[2 * sparse + full];
   }
   return hf__describe_pattern(c, d, letter);
+}
+
+/* Llama: attention and a SwiGLU in each layer. */
+static int hf__describe_llama(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *a = &d->layer[2];
+  if (!hf__describe_frame(c, d, MIRAS_PRESET_LINEAR_ATTENTION)) return 0;
+  if (d->layers > MIRAS_MAX_LAYERS) return hf__config_lacks(c, HF__C_LAYERS, "1 to 256");
+  a->mlp.hidden = d->layer[0].mlp.hidden;
+  a->attention.heads = d->heads;
+  a->attention.kv_heads = hf__config_whole(c, HF__C_KV_HEADS, d->heads, 1);
+  a->attention.head_dim =
+    c->said[HF__C_HEAD_DIM] ? hf__config_whole(c, HF__C_HEAD_DIM, 0, 2)
+                            : hf__config_share(c, HF__C_HEADS, (double)d->width / d->heads);
+  a->attention.rope.theta = (float)hf__config_of(c, HF__C_THETA, 10000);
+  if (c->result != MIRAS_OK || !hf__describe_window(c, a, 2048)) return 0;
+  hf__say(d->pattern, sizeof d->pattern, "a*%d", d->layers);
+  d->layers = 0;
+  return 1;
 }
 
 /* TTT, whose blocks may begin with a convolution. */
@@ -2039,7 +2110,7 @@ static int hf__describe_padded(hf__reader *c) {
 /* Mamba, and Falcon Mamba, which norms what values make. Channels are shared out to heads of at
  * most 64, for none of them sees another. */
 static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
-  const int falcon = c->says == hf__says_falcon_mamba;
+  const int falcon = c->says == hf__says_falcon_mamba || c->said[HF__C_INNER_EPSILON];
   miras_layer_desc *l = &d->layer[0];
   int inner, size = 64;
   miras_model_preset(d, MIRAS_PRESET_MAMBA, 0);
@@ -2350,7 +2421,12 @@ enum {
   HF__ENTRIES = 32768,  /* rows are those of all heads; a head's are turned, one by one           */
   HF__PARTS = 65536, /* shared experts share out all the rows, or with down the columns           */
   HF__HALVES = 131072,   /* of one half of the rows: the first or, with HF__OTHER, the other      */
-  HF__ONLY = 262144  /* times 1 + a miras_layer_type: for layers of this type only                */
+  HF__PAIRS = 262144,   /* rows of a head's entries that turn together lie side by side           */
+  HF__LOG = 524288,     /* numbers are -exp of ours                                               */
+  HF__TILED = 1048576,  /* rows are those of heads of values: the first of each key head, then the
+                           second of each and so on, in files where they lie like this            */
+  HF__INNER = 2097152,  /* with it: not rows but the numbers of each                              */
+  HF__ONLY = 4194304 /* times 1 + a miras_layer_type: for layers of this type only                */
 };
 #define HF__ONLY_OF(type) ((1 + (int)(type)) * HF__ONLY)
 
@@ -2529,6 +2605,21 @@ static const hf__name_row hf__qwen_names[] = {
   {".mlp.shared_expert.gate_proj.weight", ".mlp.gate", HF__SHARED},
   {".mlp.shared_expert.up_proj.weight", ".mlp.up", HF__SHARED},
   {".mlp.shared_expert.down_proj.weight", ".mlp.down", HF__SHARED},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
+static const hf__name_row hf__llama_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".input_layernorm.weight", ".norm1.gain", 0},
+  {".self_attn.q_proj.weight", ".q.weight", 0},
+  {".self_attn.k_proj.weight", ".k.weight", 0},
+  {".self_attn.v_proj.weight", ".v.weight", 0},
+  {".self_attn.o_proj.weight", ".o.weight", 0},
+  {".post_attention_layernorm.weight", ".norm2.gain", 0},
   {".mlp.gate_proj.weight", ".mlp.gate", 0},
   {".mlp.up_proj.weight", ".mlp.up", 0},
   {".mlp.down_proj.weight", ".mlp.down", 0}
@@ -2754,7 +2845,7 @@ static const hf__name_row hf__olmo_hybrid_names[] = {
 };
 
 #define HF__NAMES(table) table, (int)HF__COUNT(table)
-static const struct {
+typedef struct hf__family {
   const char *models;   /* model_type in config.json; empty: there is none                        */
   const char *roots;    /* what names may begin with                                              */
   const char *stack;    /* and those of layers then, up to their number                           */
@@ -2764,7 +2855,9 @@ static const struct {
   int count;
   const hf__field *says;
   int says_count;
-} hf__families[] = {
+} hf__family;
+
+static const hf__family hf__families[] = {
   {"gated_deltanet", "model.", "layers.", "", hf__describe_gated_deltanet,
    HF__NAMES(hf__fla_names), HF__NAMES(hf__says_gated_deltanet)},
   {"gated_deltaproduct", "model.", "layers.", "", hf__describe_gated_deltaproduct,
@@ -2785,6 +2878,8 @@ static const struct {
    HF__NAMES(hf__says_rwkv7)},
   {"ttt", "model.", "layers.", "", hf__describe_ttt, HF__NAMES(hf__ttt_names),
    HF__NAMES(hf__says_ttt)},
+  {"llama", "model.", "layers.", "", hf__describe_llama, HF__NAMES(hf__llama_names),
+   HF__NAMES(hf__says_llama)},
   {"qwen3_next", "model.", "layers.", "mtp.", hf__describe_qwen,
    HF__NAMES(hf__qwen_names), HF__NAMES(hf__says_qwen3_next)},
   {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", "model.visual. mtp.",
@@ -2852,8 +2947,8 @@ static const hf__field *hf__config_row(const hf__reader *c, const char *name) {
   int i;
   for (i = 0; i < c->says_count; i++)
     if (hf__listed(c->says[i].names, name)) return &c->says[i];
-  for (i = 0; i < (int)HF__COUNT(hf__says_all); i++)
-    if (hf__listed(hf__says_all[i].names, name)) return &hf__says_all[i];
+  for (i = 0; i < c->common_count; i++)
+    if (hf__listed(c->common[i].names, name)) return &c->common[i];
   return NULL;
 }
 
@@ -2876,7 +2971,7 @@ static int hf__literal(const char *word) {
  * 0: no. */
 static int hf__config_allows(const char *says, const char *text, int quoted, double *x) {
   double place = 0, number, same;
-  char word[32];
+  char word[HF__WORD];
   while (hf__next_word(word, &says)) {
     if (hf__same(word, "any")) return 2;
     if (hf__same(word, "null") || hf__same(word, "auto")) {
@@ -2902,7 +2997,7 @@ static int hf__config_allows(const char *says, const char *text, int quoted, dou
 static void hf__config_keep(hf__reader *c, const hf__field *row, int slot, const char *name,
                             double x) {
   const char *names = row->names;
-  char word[32];
+  char word[HF__WORD];
   if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
     hf__reject(c, MIRAS_ERR_DESC, "config.json");
     hf__say(c->why, c->why_size, "%s is %g and %g", name, x, c->config[slot]);
@@ -3167,6 +3262,7 @@ static int hf__config_read(hf__reader *c) {
   int pass;
   /* that of RWKV's author goes without */
   if (hf__tensor_named(c, "blocks.0.att.r_k")) c->family = HF__F_AUTHOR;
+  if (c->family >= 0) c->of = &hf__families[c->family];
   if (!hf__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
   for (pass = 0; pass < 2; pass++) {
     t = all;
@@ -3179,8 +3275,9 @@ static int hf__config_read(hf__reader *c) {
     if (c->family < 0)
       return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "model_type is missing");
     c->author &= c->family == HF__F_MAMBA_AUTHOR || c->family == HF__F_MAMBA2_AUTHOR;
-    c->says = hf__families[c->family].says;
-    c->says_count = hf__families[c->family].says_count;
+    c->of = &hf__families[c->family];
+    c->says = c->of->says;
+    c->says_count = c->of->says_count;
   }
   return hf__config_left(c);
 }
@@ -3189,34 +3286,35 @@ static int hf__config_read(hf__reader *c) {
 
 /* Find what the names of tensors begin with: the first of the family's roots that a tensor has. */
 static int hf__root_find(hf__reader *c) {
-  const char *list = hf__families[c->family].roots;
+  const char *list = c->of->roots;
   size_t i;
   while (hf__next_word(c->root, &list))
     for (i = 0; i < c->tensor_count; i++)
       if (strncmp(c->tensors[i].name, c->root, strlen(c->root)) == 0) return 1;
   /* they may go without, or begin with something else, which a sentence then says */
   for (i = 0; i < c->tensor_count; i++)
-    if (hf__begins(hf__families[c->family].stack, c->tensors[i].name)) return 1;
-  list = hf__families[c->family].roots;
+    if (hf__begins(c->of->stack, c->tensors[i].name)) return 1;
+  list = c->of->roots;
   hf__next_word(c->root, &list);
   return 1;
 }
 
-/* Open a folder, or a file of tensors with config.json beside it: tables of files and tensors, and
- * the configuration. */
-static int hf__reader_open(hf__reader *c, const char *path,
-                                             const miras_allocator *allocator, uint64_t limit,
-                                             const char *ignored, char *why, size_t why_size) {
-  static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
+/* Begin to read what is at `path`, of which file is the name of a file that may be read: then the
+ * folder is that of the file. */
+static int hf__reader_start(hf__reader *c, const char *path, int file,
+                            const miras_allocator *allocator, uint64_t limit, const char *ignored,
+                            char *why, size_t why_size) {
   const size_t n = strlen(path);
-  const char *single = "model.safetensors";
-  hf__cursor t;
-  int indexed = 0;
   memset(c, 0, sizeof *c);
   c->from = hf__allocator(allocator);
   c->why = why, c->why_size = why_size;
   c->limit = limit;
+  c->used = sizeof *c;
   c->ignored = ignored;
+  c->config_name = "config.json";
+  c->common = hf__says_all;
+  c->common_count = (int)HF__COUNT(hf__says_all);
+  c->readable = "F32, F16 and BF16";
   c->family = c->open = -1;
   c->per = c->again = c->steps = 1;
   if (why && why_size) why[0] = 0;
@@ -3234,26 +3332,43 @@ static int hf__reader_open(hf__reader *c, const char *path,
   if (!c->path) return 0;
   memcpy(c->path, path, n + 1);
   c->folder = n;
-  if (n >= sizeof end && hf__same(path + n - (sizeof end - 1), end)) {
-    while (c->folder && !strchr("/\\", path[c->folder - 1])) c->folder--;
-    single = path + c->folder;
-    if (strlen(single) >= HF__NAME_SIZE)
-      return hf__reject_as(c, MIRAS_ERR_ARGUMENT, "path", "the file's name is too long");
-  } else if (n && !strchr("/\\", path[n - 1])) {
-    c->path[c->folder++] = '/';
-  }
-  if (single != path + c->folder) indexed = hf__text_of(c, index, 0, &t);
+  while (file && c->folder && !strchr("/\\", path[c->folder - 1])) c->folder--;
+  if (file && n - c->folder >= HF__NAME_SIZE)
+    return hf__reject_as(c, MIRAS_ERR_ARGUMENT, "path", "the file's name is too long");
+  if (!file && n && !strchr("/\\", path[n - 1])) c->path[c->folder++] = '/';
+  return 1;
+}
+
+/* The one file of tensors, by its name in the folder. */
+static int hf__file_only(hf__reader *c, const char *name) {
+  c->names = (char (*)[HF__NAME_SIZE])hf__alloc(c, 1, HF__NAME_SIZE);
+  if (!c->names) return 0;
+  memcpy(c->names[0], name, strlen(name) + 1);
+  c->files = 1;
+  return 1;
+}
+
+/* Open a folder, or a file of tensors with config.json beside it: tables of files and tensors, and
+ * the configuration. */
+static int hf__reader_open(hf__reader *c, const char *path,
+                                             const miras_allocator *allocator, uint64_t limit,
+                                             const char *ignored, char *why, size_t why_size) {
+  static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
+  const size_t n = strlen(path);
+  const int file = n >= sizeof end && hf__same(path + n - (sizeof end - 1), end);
+  const char *single = "model.safetensors";
+  hf__cursor t;
+  int indexed = 0;
+  if (!hf__reader_start(c, path, file, allocator, limit, ignored, why, why_size)) return 0;
+  if (file) single = path + c->folder;
+  else indexed = hf__text_of(c, index, 0, &t);
   if (c->result != MIRAS_OK) return 0;
   if (indexed) {
     if (!hf__index_read(c, t, index, 0)) return 0;
     if (!hf__tensors_find(c)) return hf__index_stray(c, index, single);
     if (!hf__index_read(c, t, index, 1)) return 0;
   } else {
-    c->names = (char (*)[HF__NAME_SIZE])hf__alloc(c, 1, HF__NAME_SIZE);
-    if (!c->names) return 0;
-    memcpy(c->names[0], single, strlen(single) + 1);
-    c->files = 1;
-    if (!hf__tensors_find(c)) return 0;
+    if (!hf__file_only(c, single) || !hf__tensors_find(c)) return 0;
   }
   return hf__config_read(c) && hf__root_find(c);
 }
@@ -3274,7 +3389,16 @@ typedef struct hf__piece {
   size_t heads, norms;               /* of its layer's memories, and of what they say             */
   size_t part, parts;                /* which of how many shared experts                          */
   double by;                         /* what its numbers are times                                */
+  size_t block, outer, inner, unit;  /* so many of its columns, or of its rows, lie as [inner,
+                                        outer, unit] and are [outer, inner, unit] here; block 0:
+                                        none do                                                   */
 } hf__piece;
+
+/* The place in a file of what is number i here, of rows or columns that lie in another order. */
+static size_t hf__place(const hf__piece *p, size_t i) {
+  const size_t at = i % p->block, entry = at % p->unit, both = at / p->unit;
+  return i - at + (both % p->inner * p->outer + both / p->inner) * p->unit + entry;
+}
 
 static size_t hf__view_rows(const miras_view *v) {
   return v->rank > 1 ? (size_t)v->shape[0] : 1;
@@ -3296,6 +3420,17 @@ static int hf__reject_shape(hf__reader *c, const hf__tensor *x, const miras_view
   hf__say(c->why, c->why_size, " does not fit into %s of this model, ", v->name);
   hf__say_shape(c, v->rank, NULL, v->shape);
   return 0;
+}
+
+/* Find what of a piece's columns, or of its rows, lies in another order. */
+static void hf__piece_order(const hf__reader *c, hf__piece *p) {
+  const size_t all = p->how & HF__INNER ? p->rows : p->cols;
+  p->unit = 1;
+  p->outer = 2, p->inner = p->block / 2;
+  if (!(p->how & HF__TILED) || !c->tiled || !p->heads || all % p->heads) return;
+  p->block = all;
+  p->outer = (size_t)c->groups[0], p->inner = p->heads / p->outer;
+  p->unit = all / p->heads;
 }
 
 /* Find the place of a tensor, or of zeros, in the view behind the `count` pieces that there are. */
@@ -3368,8 +3503,10 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
       (!(p->how & HF__AGAIN) || p->cols == p->each * p->norms) &&
       (!(p->how & HF__SPREAD) || (p->cols % p->each == 0 && p->each == p->heads)) &&
       (!(p->how & HF__FLOORS) || x->shape[0] == (uint64_t)c->config[HF__C_LAYERS]) &&
-      (!(p->how & HF__STACKED) || x->shape[0] == (uint64_t)c->config[HF__C_EXPERTS]))
+      (!(p->how & HF__STACKED) || x->shape[0] == (uint64_t)c->config[HF__C_EXPERTS])) {
+    hf__piece_order(c, p);
     return 1;
+  }
   return hf__reject_shape(c, x, v);
 }
 
@@ -3380,7 +3517,7 @@ static void hf__tensor_name(const hf__reader *c, const char *theirs, int layer, 
   name[0] = 0;
   if (*theirs == '/') hf__say(name, HF__NAME_SIZE, "%s", theirs + 1);
   else if (layer < 0) hf__say(name, HF__NAME_SIZE, "%s%s", c->root, theirs);
-  else hf__say(name, HF__NAME_SIZE, "%s%s%d%s", c->root, hf__families[c->family].stack,
+  else hf__say(name, HF__NAME_SIZE, "%s%s%d%s", c->root, c->of->stack,
                layer / c->per, theirs);
   if (!number) return;
   name[strlen(name) - strlen(number)] = 0;
@@ -3450,8 +3587,8 @@ static int hf__reject_gap(hf__reader *c, const miras_model *m, const miras_view 
   const char *like = NULL;
   int i;
   hf__reject_as(c, MIRAS_ERR_FORMAT, v->name, "its tensors do not fill it; in no file:");
-  for (i = 0; i < hf__families[c->family].count; i++) {
-    const hf__name_row *row = &hf__families[c->family].rows[i];
+  for (i = 0; i < c->of->count; i++) {
+    const hf__name_row *row = &c->of->rows[i];
     if (!row->theirs || !hf__row_fits(m, layer, expert, row) ||
         !hf__same(row->ours + (layer >= 0), ours)) continue;
     hf__tensor_name(c, row->theirs, layer, expert, name);
@@ -3468,7 +3605,7 @@ static int hf__tensor_fits(hf__reader *c, const hf__tensor *x) {
   if (x->form >= 0 && x->rank <= 5 && x->count) return 1;
   hf__reject(c, MIRAS_ERR_FORMAT, x->name);
   if (x->form < 0)
-    hf__say(c->why, c->why_size, "it is of type %s; F32, F16 and BF16 can be read", x->type);
+    hf__say(c->why, c->why_size, "it is of type %s; %s can be read", x->type, c->readable);
   else
     hf__say(c->why, c->why_size, x->count ? "its shape has more than 5 lengths"
                                              : "its shape has no numbers");
@@ -3484,7 +3621,7 @@ static int hf__tensor_needless(const hf__reader *c, const miras_model *m,
   const size_t n = strlen(x->name), end = sizeof angles - 1;
   return !x->count || x->alone || x->rank > 5 ||
          hf__listed("BOOL I8 U8 I16 U16 I32 U32 I64 U64 F64", x->type) ||
-         hf__begins(hf__families[c->family].dropped, x->name) ||
+         hf__begins(c->of->dropped, x->name) ||
          (!miras_model_desc_of(m)->untied && hf__same(x->name, "lm_head.weight")) ||
          (n >= end && hf__same(x->name + n - end, angles));
 }
@@ -3495,8 +3632,8 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
                                     int expert, int from, int to, size_t skip,
                                     hf__piece *piece) {
   int count = 0, i, k;
-  for (i = 0; i < hf__families[c->family].count; i++) {
-    const hf__name_row *row = &hf__families[c->family].rows[i];
+  for (i = 0; i < c->of->count; i++) {
+    const hf__name_row *row = &c->of->rows[i];
     char name[HF__NAME_SIZE];
     hf__tensor *x = NULL;
     miras_view view;
@@ -3507,7 +3644,7 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
     if (row->theirs) {
       hf__tensor_name(c, row->theirs, layer, expert, name);
       x = hf__tensor_named(c, name);
-      if (!x || hf__begins(hf__families[c->family].dropped, name)) continue;
+      if (!x || hf__begins(c->of->dropped, name)) continue;
       if (!hf__tensor_fits(c, x)) return -1;
     }
     memset(&piece[count], 0, sizeof piece[count]);
@@ -3526,6 +3663,7 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
       piece[count].part = (size_t)(expert - l->mlp.experts);
       piece[count].heads = (size_t)l->memory.heads;
       piece[count].norms = (size_t)(l->memory.heads / same);
+      piece[count].block = row->how & HF__PAIRS ? (size_t)l->attention.head_dim : 0;
     }
     view = hf__view_of(m, layer, expert, v);
     if (!hf__piece_fit(c, &view, x, piece, count)) return -1;
@@ -3576,12 +3714,9 @@ static void hf__widen(float *to, int form, const unsigned char *from, size_t n) 
   }
 }
 
-/* Read n numbers of a tensor, at most HF__READ, from number `from` on. */
-static int hf__tensor_get(hf__reader *c, const hf__tensor *x, size_t from, size_t n,
-                          float *to) {
-  const size_t wide = x->form ? 2 : 4;
-  const uint64_t at = x->at + (uint64_t)from * wide;
-  unsigned char bytes[4 * HF__READ];
+/* Read n bytes of a tensor's file, from place `at` on. */
+static int hf__bytes_get(hf__reader *c, const hf__tensor *x, uint64_t at, size_t n,
+                         unsigned char *bytes) {
   uint64_t size;
   if (c->open != x->file) {
     if (c->file) fclose(c->file);
@@ -3591,10 +3726,20 @@ static int hf__tensor_get(hf__reader *c, const hf__tensor *x, size_t from, size_
     if (!c->file) return 0;
   }
   if (c->stands != at && !hf__file_seek(c->file, at)) c->stands = 0;
-  if (fread(bytes, wide, n, c->file) != n)
+  if (fread(bytes, 1, n, c->file) != n)
     return hf__reject_as(c, MIRAS_ERR_IO, c->names[x->file],
                          "it cannot be read any more; the model is a mixture now");
-  c->stands = at + (uint64_t)(n * wide);
+  c->stands = at + (uint64_t)n;
+  return 1;
+}
+
+/* Read n numbers of a tensor, at most HF__READ, from number `from` on. */
+static int hf__tensor_get(hf__reader *c, const hf__tensor *x, size_t from, size_t n,
+                          float *to) {
+  const size_t wide = x->form ? 2 : 4;
+  unsigned char bytes[4 * HF__READ];
+  if (x->form > (int)MIRAS_WEIGHTS_F16) return c->get(c, x, from, n, to);
+  if (!hf__bytes_get(c, x, x->at + (uint64_t)from * wide, n * wide, bytes)) return 0;
   hf__widen(to, x->form, bytes, n);
   return 1;
 }
@@ -3619,6 +3764,7 @@ static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t
 
 /* A tensor's number as its view has it. Nothing is added to others, for -0 + 0 is 0. */
 static float hf__as_ours(const hf__piece *p, float x) {
+  if (p->how & HF__LOG) return (float)hf__log(-(double)x);
   return (float)((double)(p->how & HF__MORE ? x + 1 : x) * p->by);
 }
 
@@ -3640,12 +3786,16 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
   if (!p->from) return 1;
   if (p->group) {
     for (j = left; j < right; j++) {
-      const size_t at = j - p->col, b = at / p->group;
+      const int inner = p->block && (p->how & HF__INNER);
+      const size_t at = p->block && !inner ? hf__place(p, j - p->col) : j - p->col;
+      const size_t b = at / p->group;
       const size_t from = p->first + b % p->steps * p->apart +
                           b / p->steps / p->again * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
+        const size_t place = inner ? hf__place(p, i - p->row) : i - p->row;
         n = below - i < HF__READ ? below - i : (size_t)HF__READ;
-        if (!hf__tensor_get(c, p->from, from * p->each + p->skip + i - p->row, n, x)) return 0;
+        if (inner && n > p->unit - (i - p->row) % p->unit) n = p->unit - (i - p->row) % p->unit;
+        if (!hf__tensor_get(c, p->from, from * p->each + p->skip + place, n, x)) return 0;
         for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = hf__as_ours(p, x[k]);
       }
     }
@@ -3661,7 +3811,8 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
           if (!hf__tensor_get(c, p->from, ((i - p->row) * m + j) * p->each + k, n, x)) return 0;
           for (e = 0; e < n; e++) {
             const size_t at = p->col + (k + e) * m + j;
-            if (at >= left && at < right) c->tile[(i - row) * cols + at - col] = x[e];
+            if (at >= left && at < right)
+              c->tile[(i - row) * cols + at - col] = hf__as_ours(p, x[e]);
           }
         }
     return 1;
@@ -3736,9 +3887,10 @@ static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) 
   for (i = 0; i < c->tensor_count; i++) {
     const hf__tensor *x = &c->tensors[i];
     if (x->taken == x->count || (!x->taken && hf__tensor_needless(c, m, x))) continue;
-    return hf__reject_as(c, MIRAS_ERR_FORMAT, x->name,
-                         x->taken ? "it has more rows than the model that config.json describes"
-                         : "the model that config.json describes has no such tensor");
+    hf__reject(c, MIRAS_ERR_FORMAT, x->name);
+    hf__say(c->why, c->why_size, x->taken ? "it has more rows than the model that %s describes"
+            : "the model that %s describes has no such tensor", c->config_name);
+    return 0;
   }
   return 1;
 }
@@ -3756,7 +3908,7 @@ static hf__described *hf__describe(hf__reader *c) {
   hf__described *to = (hf__described *)hf__alloc(c, 1, sizeof *to);
   if (!to) return NULL;
   memset(to, 0, sizeof *to);
-  return hf__families[c->family].describe(c, &to->is) ? to : NULL;
+  return c->of->describe(c, &to->is) ? to : NULL;
 }
 
 /* Fill in the defaults. Returns the number of parameters; 0 for a refusal. */
@@ -3771,31 +3923,36 @@ static uint64_t hf__resolve(hf__reader *c, hf__described *to) {
   return 0;
 }
 
+/* Describe in d what has been opened. */
+static void hf__desc_fill(hf__reader *c, miras_model_desc *d) {
+  hf__described *to = hf__describe(c);
+  uint64_t numbers = 0, parameters;
+  size_t i;
+  if (!to) return;
+  to->is.limit = d->limit;
+  to->is.weights = d->weights;
+  for (i = 0; i < c->tensor_count; i++)
+    numbers += c->tensors[i].form < 0 ? 0 : c->tensors[i].count;
+  parameters = hf__resolve(c, to);
+  if (!parameters) return;
+  if (!miras_model_size(&to->is, c->why, c->why_size)) c->result = MIRAS_ERR_SIZE;
+  /* so that small files cannot ask for a large model */
+  if (parameters / 16 > numbers)
+    hf__reject_as(c, MIRAS_ERR_FORMAT, "config.json",
+                  "it describes a model far larger than its tensors");
+  if (c->result == MIRAS_OK) *d = to->is;
+}
+
 MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
                                              const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size) {
-  hf__reader c;
-  hf__described *to;
-  uint64_t numbers = 0, parameters;
-  size_t i;
+  hf__reader *c;
   if (!d || !path) return MIRAS_ERR_ARGUMENT;
-  if (hf__reader_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
-      (to = hf__describe(&c)) != NULL) {
-    to->is.limit = d->limit;
-    to->is.weights = d->weights;
-    for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].form < 0 ? 0 : c.tensors[i].count;
-    parameters = hf__resolve(&c, to);
-    if (parameters) {
-      if (!miras_model_size(&to->is, why, why_size)) c.result = MIRAS_ERR_SIZE;
-      /* so that small files cannot ask for a large model */
-      if (parameters / 16 > numbers)
-        hf__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
-                      "it describes a model far larger than its tensors");
-      if (c.result == MIRAS_OK) *d = to->is;
-    }
-  }
-  return hf__reader_close(&c);
+  c = hf__reader_new(allocator, why, why_size);
+  if (!c) return MIRAS_ERR_ALLOC;
+  if (hf__reader_open(c, path, allocator, d->limit, ignored, why, why_size)) hf__desc_fill(c, d);
+  return hf__reader_drop(c);
 }
 
 /* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout and seed
@@ -3815,23 +3972,28 @@ static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_de
   return hf__reject_as(c, MIRAS_ERR_MISMATCH, "config.json", to->said);
 }
 
+/* Write what has been opened into m, of descriptor d. */
+static void hf__model_fill(hf__reader *c, miras_model *m, const miras_model_desc *d) {
+  hf__described *to = hf__describe(c);
+  hf__piece *piece;
+  if (!to || !hf__same_model(c, to, d)) return;
+  piece = (hf__piece *)hf__alloc(c, (size_t)c->of->count, sizeof *piece);
+  if (!piece || !hf__fill(c, m, piece, 0)) return;
+  c->tile = (float *)hf__alloc(c, c->tile_room, sizeof(float));
+  if (c->tile) hf__fill(c, m, piece, 1);
+}
+
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size) {
   const miras_model_desc *d = miras_model_desc_of(m);
-  hf__reader c;
-  hf__described *to;
-  hf__piece *piece;
+  hf__reader *c;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  if (hf__reader_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
-      (to = hf__describe(&c)) != NULL && hf__same_model(&c, to, d)) {
-    piece = (hf__piece *)hf__alloc(&c, (size_t)hf__families[c.family].count, sizeof *piece);
-    if (piece && hf__fill(&c, m, piece, 0)) {
-      c.tile = (float *)hf__alloc(&c, c.tile_room, sizeof(float));
-      if (c.tile) hf__fill(&c, m, piece, 1);
-    }
-  }
-  return hf__reader_close(&c);
+  c = hf__reader_new(allocator, why, why_size);
+  if (!c) return MIRAS_ERR_ALLOC;
+  if (hf__reader_open(c, path, allocator, d->limit, ignored, why, why_size))
+    hf__model_fill(c, m, d);
+  return hf__reader_drop(c);
 }
 
 MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,

@@ -3,7 +3,7 @@
  *     cc -O2 examples/run.c -o run -lm              (older C libraries: add -pthread)
  *
  * From the folder that holds miras.h. A model is a folder as Hugging Face has them (config.json and
- * safetensors), or a file that examples/lm.c has written:
+ * safetensors), a GGUF file of llama.cpp's, or a file that examples/lm.c has written:
  *
  *     ./run FOLDER --prompt "The Eiffel tower is in the city of"      by its tokenizer.json
  *     ./run FOLDER --vocab rwkv_vocab_v20230424.txt --prompt "..."    or by another vocabulary
@@ -38,6 +38,8 @@
 #include "huggingface.h"
 #define MIRAS_TOKENIZER_IMPLEMENTATION
 #include "tokenizer.h"
+#define MIRAS_GGUF_IMPLEMENTATION
+#include "gguf.h"
 
 /* ---- small tools ----------------------------------------------------------------------------- */
 
@@ -250,8 +252,8 @@ static const option table[] = {
   {"--window", 'i', &given.window, 1, 1 << 20,
    "tokens that attention sees at most; else what the model says"},
   {"--ignore", 's', &given.ignore, 0, 0,
-   "fields of config.json that count as not there, with commas between; unknown: all that are not "
-   "known"},
+   "fields of config.json, or of a GGUF file's architecture, that count as not there, with commas "
+   "between; unknown: all that are not known"},
   {"--limit", 'i', &given.limit, 1, 1e18, "bytes that the model, and a session of it, may take"},
   {"--cache", 's', &given.cache, 0, 0,
    "of prompts: what this file has of the prompt is not read again"},
@@ -267,7 +269,8 @@ static void print_help(void) {
   const option *o;
   puts("run: run other people's models, or your own, with miras.h\n\n"
        "  run MODEL [options]\n\n"
-       "MODEL is a folder with config.json and *.safetensors, one such file, or a file of lm.\n"
+       "MODEL is a folder with config.json and *.safetensors, one such file, a GGUF file, or a\n"
+       "file of lm.\n"
        "PyTorch's .bin and .pth become such files by examples/to_safetensors.py.\n");
   for (o = table; o->name; o++) {
     char left[40], value[32] = "";
@@ -534,7 +537,8 @@ static void not_opened(const char *model, miras_result result, const char *why) 
       die(1, "%s: %s; if it is a file of PyTorch, make a folder and in it a file that is read "
              "here: python3 examples/to_safetensors.py %s FOLDER/model.safetensors", model, why,
           model);
-  if (can_be_read(model) && (n <= 12 || strcmp(model + n - 12, ".safetensors") != 0))
+  if (can_be_read(model) && !miras_gguf_is(model) &&
+      (n <= 12 || strcmp(model + n - 12, ".safetensors") != 0))
     die(1, "%s is a file, but none that lm has written; one of tensors has a name that ends in "
            ".safetensors", model);
   if (!can_be_read(model) && !can_be_read(tensors) && !can_be_read(index))
@@ -542,7 +546,8 @@ static void not_opened(const char *model, miras_result result, const char *why) 
            "files of PyTorch (.bin, .pth) become one: python3 examples/to_safetensors.py "
            "%s/pytorch_model*.bin %s", model, why, model, tensors);
   die(1, "%s: %s%s", model, why,
-      result != MIRAS_ERR_DESC || strncmp(why, "config.json: ", 13) != 0 ? ""
+      result != MIRAS_ERR_DESC || (strncmp(why, "config.json: ", 13) != 0 && !miras_gguf_is(model))
+        ? ""
       : "; --ignore NAME,NAME goes on without these fields, --ignore unknown without all that are "
         "not known");
 }
@@ -570,7 +575,8 @@ static int describe_model(const options *o, miras_model_desc *asked, miras_model
     die(2, "--ignore is %s, but a file of miras.h has no config.json", o->ignore);
   if (result == MIRAS_OK) return 1;
   if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
-  result = miras_checkpoint_desc(d, o->model, o->ignore, NULL, why, sizeof why);
+  result = (miras_gguf_is(o->model) ? miras_gguf_desc : miras_checkpoint_desc)(
+    d, o->model, o->ignore, NULL, why, sizeof why);
   if (result != MIRAS_OK) not_opened(o->model, result, why);
   if (why[0]) fprintf(stderr, "run: %s: %s\n", o->model, why);
   for (i = 0; o->window > 0 && i < MIRAS_MAX_LAYER_KINDS; i++)
@@ -581,7 +587,8 @@ static int describe_model(const options *o, miras_model_desc *asked, miras_model
 static miras_model *open_model(const options *o, const miras_model_desc *d, int own) {
   char why[1024] = "";
   miras_model *m = own ? miras_model_open_file(o->model, d, NULL, NULL, why, sizeof why)
-                       : miras_checkpoint_open(d, o->model, o->ignore, NULL, why, sizeof why);
+                       : (miras_gguf_is(o->model) ? miras_gguf_open : miras_checkpoint_open)(
+                           d, o->model, o->ignore, NULL, why, sizeof why);
   if (!m) die(1, "%s: %s", o->model, why);
   return m;
 }

@@ -4,6 +4,7 @@
   python3 tests/checkpoints.py            makes every model and checks it
   python3 tests/checkpoints.py NAME ...   only these
   python3 tests/checkpoints.py --check    writes nothing: what is stored must come out again
+  python3 tests/checkpoints.py --gguf     writes data/llama-tied.gguf by PyPI's package gguf (0.19)
 
 It is run once, by hand; the tests read the files and need no Python. For each model of the table
 MODELS it writes into tests/data/checkpoints/NAME:
@@ -181,6 +182,16 @@ def rotate(x, theta, positions, share=1.0, interleaved=False):
     y[..., first] = x[..., first] * cos - x[..., second] * sin
     y[..., second] = x[..., second] * cos + x[..., first] * sin
     return y
+
+
+def attend(q, k, v):
+    """Softmax attention; [tokens, heads, channels], where several queries may share a key."""
+    places = np.arange(len(q))
+    k, v = (np.repeat(stored, q.shape[1] // stored.shape[1], 1) for stored in (k, v))
+    scores = np.einsum("thd,shd->hts", q, k) * q.shape[2]**-0.5
+    scores = np.where(places[:, None] >= places, scores, -np.inf)
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("hts,shd->thd", scores / scores.sum(-1, keepdims=True), v)
 
 
 def decay_and_add(q, k, v, log_decay):
@@ -1299,12 +1310,7 @@ def qwen_full_layer(config, tensors, x, theta, share):
     k, v = (heads(x @ tensors[letter + "_proj.weight"].T, stored) for letter in "kv")
     q = rotate(rms(q, 1 + tensors["q_norm.weight"], eps), theta, places, share)
     k = rotate(rms(k, 1 + tensors["k_norm.weight"], eps), theta, places, share)
-    k, v = (np.repeat(rows_of_heads, count // stored, 1) for rows_of_heads in (k, v))
-    scores = np.einsum("thd,shd->hts", q, k) * config["head_dim"]**-0.5
-    scores = np.where(places[:, None] >= places, scores, -np.inf)
-    scores = np.exp(scores - scores.max(-1, keepdims=True))
-    y = np.einsum("hts,shd->thd", scores / scores.sum(-1, keepdims=True), v)
-    return rows(y * sigmoid(gate)) @ tensors["o_proj.weight"].T
+    return rows(attend(q, k, v) * sigmoid(gate)) @ tensors["o_proj.weight"].T
 
 
 def qwen_forward(config, tensors, tokens):
@@ -1764,6 +1770,71 @@ def olmo_hybrid_forward(config, tensors, tokens):
     return rms(x, tensors["model.norm.weight"], eps) @ tensors[head].T
 
 
+# ---- Llama ----
+
+def llama_config(**fields):
+    """As Transformers 5 writes it; as SmolLM2 and others have it with what 4 wrote."""
+    return {
+        "architectures": ["LlamaForCausalLM"], "attention_bias": False, "attention_dropout": 0.0,
+        "bos_token_id": 1, "dtype": "float32", "eos_token_id": 2, "head_dim": 12,
+        "hidden_act": "silu", "hidden_size": 32, "initializer_range": 0.02,
+        "intermediate_size": 48, "max_position_embeddings": 64, "mlp_bias": False,
+        "model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 3,
+        "num_key_value_heads": 2, "pad_token_id": None, "pretraining_tp": 1,
+        "rms_norm_eps": 1e-3, "rope_parameters": {"rope_theta": 500.0, "rope_type": "default"},
+        "tie_word_embeddings": False, "use_cache": True, "vocab_size": VOCABULARY, **fields}
+
+
+def llama_old_config():
+    config = llama_config(rope_theta=10000.0, rope_scaling=None, num_key_value_heads=4,
+                          rms_norm_eps=1e-6, tie_word_embeddings=True, rope_interleaved=False,
+                          torch_dtype="bfloat16", is_llama_config=True)
+    for new in ("dtype", "head_dim", "rope_parameters"):
+        del config[new]
+    return config
+
+
+def llama_head(config):
+    return config.get("head_dim", config["hidden_size"] // config["num_attention_heads"])
+
+
+def llama_weights(draw, config):
+    width = config["hidden_size"]
+    inner = [llama_head(config) * config["num_%s_heads" % of]
+             for of in ("attention", "key_value", "key_value")]
+    tensors = {"model.embed_tokens.weight": draw.normal(VOCABULARY, width),
+               "model.norm.weight": draw.gain(width)}
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width)
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        for letter, size in zip("qkv", inner):
+            tensors[layer + "self_attn.%s_proj.weight" % letter] = draw.linear(size, width)
+        tensors[layer + "self_attn.o_proj.weight"] = draw.linear(width, inner[0])
+        tensors[layer + "input_layernorm.weight"] = draw.gain(width)
+        tensors[layer + "post_attention_layernorm.weight"] = draw.gain(width)
+        tensors.update(swiglu_weights(draw, width, config["intermediate_size"], layer + "mlp."))
+    return tensors
+
+
+def llama_forward(config, tensors, tokens):
+    theta = config.get("rope_parameters", config)["rope_theta"]
+    eps, places = config["rms_norm_eps"], np.arange(len(tokens))
+    x = tensors["model.embed_tokens.weight"][tokens]
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        h = rms(x, tensors[layer + "input_layernorm.weight"], eps)
+        q, k, v = (heads(h @ tensors[layer + "self_attn.%s_proj.weight" % letter].T,
+                         config["num_%s_heads" % of])
+                   for letter, of in zip("qkv", ("attention", "key_value", "key_value")))
+        y = attend(rotate(q, theta, places), rotate(k, theta, places), v)
+        x = x + rows(y) @ tensors[layer + "self_attn.o_proj.weight"].T
+        h = rms(x, tensors[layer + "post_attention_layernorm.weight"], eps)
+        x = x + swiglu(h, tensors, layer + "mlp.")
+    head = "model.embed_tokens" if config["tie_word_embeddings"] else "lm_head"
+    return rms(x, tensors["model.norm.weight"], eps) @ tensors[head + ".weight"].T
+
+
 # ---- the table ----
 
 class Model:
@@ -1944,6 +2015,9 @@ MODELS = {
     "ttt-linear-mamba": ttt_model("linear", True, mini_batch_size=8, rms_norm_eps=1e-3),
     "ttt-mlp": ttt_model("mlp", False, mini_batch_size=8),
     "ttt-mlp-mamba": ttt_model("mlp", True, "BF16", ttt_base_lr=1.0),
+    "llama": Model(llama_config(), llama_weights, llama_forward, ("transformers",)),
+    "llama-tied": Model(llama_old_config(), llama_weights, llama_forward, ("transformers",),
+                        "BF16"),
     "qwen3_next": qwen3_next_model(("transformers",), 2),
     "qwen3_next-experts": qwen3_next_model(
         ("transformers", "mlx"), 3, mlp_only_layers=[1], rms_norm_eps=1e-3,
@@ -2113,7 +2187,7 @@ def from_transformers(folder, config, tokens):
              "qwen3_5": "Qwen3_5ForCausalLM", "falcon_h1": "FalconH1ForCausalLM",
              "granitemoehybrid": "GraniteMoeHybridForCausalLM", "bamba": "BambaForCausalLM",
              "lfm2": "Lfm2ForCausalLM",
-             "olmo_hybrid": "OlmoHybridForCausalLM"}[config["model_type"]]
+             "olmo_hybrid": "OlmoHybridForCausalLM", "llama": "LlamaForCausalLM"}[config["model_type"]]
     model = load_transformers(getattr(transformers, model), folder, torch,
                               ("model.visual.", "mtp."))
     return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()
@@ -2416,7 +2490,47 @@ def make(name, check):
     return "%-24s %7d  %.1e  %s" % (name, size, floor, ", ".join(words)), well
 
 
+def write_gguf(name):
+    """A folder of Llama's as llama.cpp's converter writes it: matrices as they are kept, gains as
+    F32, entries of heads that turn together side by side."""
+    import gguf
+    model = MODELS[name]
+    config, tensors = model.config, model.draw(Draw(name), model.config)
+    writer = gguf.GGUFWriter(os.path.join(FOLDER, "..", name + ".gguf"), "llama")
+    writer.add_name(name)
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_dimension_count(llama_head(config))
+    writer.add_vocab_size(config["vocab_size"])
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config["num_hidden_layers"])
+    for key, value in tensors.items():
+        theirs = names.get_name(key, try_suffixes=(".weight",))
+        for letter, of in (("q", "attention"), ("k", "key_value")):
+            if key.endswith(letter + "_proj.weight"):
+                pairs = value.reshape(config["num_%s_heads" % of], 2, -1, value.shape[1])
+                value = pairs.swapaxes(1, 2).reshape(value.shape)
+        exact = from_bits(to_bits(value, model.kept), model.kept, value.shape)
+        if value.ndim == 1:
+            writer.add_tensor(theirs, exact.astype(np.float32))
+        else:
+            bits = np.frombuffer(to_bits(exact, "BF16"), np.uint8).reshape(len(value), -1)
+            writer.add_tensor(theirs, bits, raw_dtype=gguf.GGMLQuantizationType.BF16)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def main():
+    if sys.argv[1:] == ["--gguf"]:
+        write_gguf("llama-tied")
+        return
     if sys.argv[1:2] == ["--ask"]:
         answer(*sys.argv[2:])
         return

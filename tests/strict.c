@@ -9,6 +9,8 @@
 #ifndef MIRAS_NO_MODEL   /* of these, checks.sh looks at what they call */
   #define MIRAS_HUGGINGFACE_IMPLEMENTATION
   #include "../examples/huggingface.h"
+  #define MIRAS_GGUF_IMPLEMENTATION
+  #include "../examples/gguf.h"
   #include "../examples/encoders.h"
 #endif
 #include <fenv.h>

@@ -10,7 +10,8 @@ share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
     test_framework|test_kernels|test_files|test_layers|test_learn|test_recursive|test_api|\
-    test_sessions|test_signals|test_state|test_sizes) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
+    test_sessions|test_signals|test_state|test_sizes|test_gguf)
+      echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
     test_tokenizer) echo "-DMIRAS_TEST_SHARE=$((SHARE * ($2 > 4 ? 4 : $2)))" ;;
     test_checkpoints) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * 2 - 1))" ;;
   esac
@@ -147,7 +148,7 @@ for name in $tests; do
   level=-O1
   case $name in
     test_sizes|test_stack) continue ;;
-    test_api|test_files|test_checkpoints) level=-O0 ;;
+    test_api|test_files|test_checkpoints|test_gguf) level=-O0 ;;
   esac
   test_row "all $checker-asan" $checker $name \
     "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
@@ -180,7 +181,7 @@ for name in $tests; do
   case $name in
     test_memory|test_model) times=2 ;;               # run.sh learning walks them whole, sizes, and
     test_checkpoints) times=2 flags='-O1 -DMIRAS_NO_SIMD' ;;   # this one, whose work is plain C
-    test_api|test_files) flags='-O1 -DMIRAS_NO_SIMD' ;;        # like that of these
+    test_api|test_files|test_gguf) flags='-O1 -DMIRAS_NO_SIMD' ;;   # like that of these
     test_sizes) times=2 flags=-O1 ;;
   esac
   test_row all "$gcc" $name "$gcc $flags" "$flags $(share $name $times)"

@@ -68,7 +68,8 @@ static const struct { const char *name; char kept; } known[] = {
   {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
   {"qwen3_5_moe", 'h'}, {"falcon_h1", 'f'}, {"falcon_h1-normed", 'b'}, {"falcon_h1-biased", 'f'},
   {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"lfm2", 'f'},
-  {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'}
+  {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'},
+  {"llama", 'f'}, {"llama-tied", 'b'}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -437,6 +438,20 @@ static const struct { const char *name; change of; } others[] = {
   {"retnet", {CONFIG, "\"num_heads\": 2", "\"num_heads\": 8", "g_norm_swish_gate.weight: its"}},
   {"linear_attn", {CONFIG, "\"num_heads\": 4", "\"num_heads\": 2", "attn.norm.weight: its shape"}},
   {"rwkv7", {CONFIG, "\"head_dim\": 16", "\"head_dim\": 8", "r_k: it is of 2 heads, and the"}},
+  {"llama", {CONFIG, "\"default\"", "\"llama3\"", "rope_type is llama3; known here: default"}},
+  {"llama", {CONFIG, "\"rope_theta\": 500.0", "\"factor\": 2.0", "factor is 2.0"}},
+  {"llama", {CONFIG, "\"head_dim\": 12", "\"head_dim\": 11", "must be even"}},
+  {"llama", {CONFIG, "\"head_dim\": 12", "\"head_dim\": null", "its shape"}},
+  {"llama", {CONFIG, "\"num_attention_heads\": 4", "\"num_attention_heads\": 5", "kv_heads"}},
+  {"llama", {CONFIG, "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "k.weight: its"}},
+  {"llama", {CONFIG, "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true", NULL}},
+  {"llama", {CONFIG, "\"attention_bias\": false", "\"attention_bias\": true", "attention_bias"}},
+  {"llama", {CONFIG, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 257", "known here: 1 to"}},
+  {"llama", {TENSORS, "0.self_attn.q_proj.weight", "0.self_attn.q_proj.wiegth", "q_proj.weight"}},
+  {"llama-tied", {CONFIG, "\"num_attention_heads\": 4", "\"num_attention_heads\": 3",
+                  "num_attention_heads is 10.6667; it must be a whole number"}},
+  {"llama-tied", {CONFIG, "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false",
+                  "lm_head.weight"}},
   {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": 5",
            "lower_bound is 5; known here: below 0"}},
   {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": -1e9", "decay_log_limit is 1e+09"}},
@@ -961,6 +976,7 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   /* as many as there are anyhow */
   {"gated_deltanet gated_deltanet-ungated gated_deltanet-sigmoid kda", "num_v_heads", "2"},
   {"gla gla-clamped retnet", "num_kv_heads", "2"},
+  {"llama-tied", "num_key_value_heads", "null"},
   /* heads follow from their length */
   {"hgrn2 rwkv7", "num_heads", ""},
   {"hgrn2", "expand_ratio", "null"},
@@ -1054,7 +1070,7 @@ static const char *const odd[] = {
   "\"1\"", "{\"__float__\": \"Infinity\"}", "{\"__float__\": \"-Infinity\"}",
   "{\"rope_type\": \"yarn\"}"};
 enum { VALUES = 128 };
-static char values[VALUES][48];
+static char values[VALUES][HF__WORD + 8];
 static int value_count, own_values;   /* own_values: only the words of a field, and a few more */
 
 static void add_value(const char *text) {
@@ -1072,7 +1088,7 @@ static void list_values(void) {
   for (i = 0; i < HF__COUNT(hf__families); i++) {
     for (k = 0; k < hf__families[i].says_count; k++) {
       const char *list = hf__families[i].says[k].says;
-      char word[32], text[48];
+      char word[HF__WORD], text[HF__WORD + 8];
       while (hf__next_word(word, &list)) {
         if (hf__listed("number null any list object {} [] true false", word)) continue;
         snprintf(text, sizeof text, hf__literal(word) ? "%s" : "\"%s\"", word);
@@ -1160,7 +1176,7 @@ static void fault(const char *name, const char *field, const char *value, const 
 /* Does the configuration say so already, by any of the field's names? */
 static int says_already(const hf__field *row, const char *config, const char *value) {
   char *text = (char *)malloc(strlen(config) + 256);
-  char word[32], old[512];
+  char word[HF__WORD], old[512];
   const char *list = row->names;
   int same = 0;
   while (!same && hf__next_word(word, &list)) {
@@ -1212,7 +1228,7 @@ static void try_field(const char *name, const char *config, const hf__field *row
 static void test_fields(void **state) {
   static float logits[SHORT * VOCAB];
   const hf__field *last = NULL;
-  char why[256], word[32];
+  char why[256], word[HF__WORD];
   size_t i, k;
   (void)state;
   list_values();
@@ -1296,6 +1312,9 @@ static const struct { const char *folders, *fields; } published[] = {
    "\"rms_norm\": true, "},
   {"mamba2-author", "\"initializer_cfg\": null, "},
   {"ttt-linear ttt-mlp-mamba", ""},
+  {"llama", "\"rope_interleaved\": false, \"is_llama_config\": true, "
+   "\"transformers.js_config\": {\"dtype\": {\"a\": 1}}, "},
+  {"llama-tied", "\"attention_dropout\": 0.0, \"head_dim\": 8, "},
   {"qwen3_next qwen3_next-experts", "\"use_sliding_window\": false, \"sliding_window\": null, "
    "\"max_window_layers\": 28, \"output_router_logits\": false, \"router_aux_loss_coef\": 0.001, "},
   {"qwen3_5 qwen3_5_moe", "\"mtp_num_hidden_layers\": 1, \"mtp_use_dedicated_embeddings\": false, "
@@ -1337,7 +1356,7 @@ static void put_config(const char *text) {
 
 static void test_published(void **state) {
   static float want[SHORT * VOCAB], got[SHORT * VOCAB];
-  char config[1 << 13], text[1 << 14], name[32], why[1024];
+  char config[1 << 13], text[1 << 14], name[HF__WORD], why[1024];
   size_t i;
   (void)state;
   for (i = 0; i < sizeof published / sizeof published[0]; i++) {

@@ -38,6 +38,23 @@ for name in gated_deltanet delta_net-gated; do
   done
 done
 
+# A GGUF file is the model of the folder that it was made of, held in any form.
+gguf=$top/tests/data/llama-tied.gguf
+for form in float bf16 q8; do
+  "$run" "$gguf" --ids --tokens 12 --weights $form <eight 2>log >got || say "$(cat log)"
+  "$run" "$models/llama-tied" --ids --tokens 12 --weights $form <eight 2>log >want
+  same got want "a GGUF file as $form"
+done
+"$run" "$gguf" --info 2>log | grep -q '^pattern a\*3$' || say "--info of a GGUF file: $(cat log)"
+"$run" "$gguf" --ids --ignore attention.head_count <eight >log 2>&1
+expect 1 'attention.head_count is missing' $?
+head -c 2000 "$gguf" >cut.gguf
+"$run" cut.gguf --ids <eight >log 2>&1
+expect 1 'its place is not within the file' $?
+cp "$gguf" mine.gguf
+"$run" mine.gguf --ids --save mine.gguf <eight >log 2>&1
+expect 2 'is read from: it would be replaced' $?
+
 # The rest of a text is the same whatever of it came from a cache or a state.
 ids() { "$run" "$model" --ids --tokens 12 --seed 3 "$@" 2>log || say "$*: $(cat log)"; }
 ids <twenty >want

@@ -18,6 +18,8 @@
 #include "../miras.h"
 #define MIRAS_HUGGINGFACE_IMPLEMENTATION
 #include "../examples/huggingface.h"
+#define MIRAS_GGUF_IMPLEMENTATION
+#include "../examples/gguf.h"
 #include "calls.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -269,6 +271,14 @@ static void checkpoint(work *w) {
                                                  sizeof why) != MIRAS_OK;
 }
 
+static void gguf(work *w) {
+  static miras_model_desc d;
+  char why[256];
+  w->wrong |= miras_gguf_desc(&d, w->name, NULL, NULL, why, sizeof why) != MIRAS_OK;
+  w->model = miras_gguf_open(&d, w->name, NULL, NULL, why, sizeof why);
+  w->wrong |= !w->model;
+}
+
 typedef struct entry {
   const step *step;
   work *work;
@@ -314,6 +324,7 @@ static const step model_steps[] = {
   {"trainer with a pool, saved, loaded", pool}, {"server", server}, {"sample", sample},
   {"model_desc_set", model_set}, {"model_init", model_init}};
 static const step checkpoint_steps[] = {{"checkpoint_desc, _load", checkpoint}};
+static const step gguf_steps[] = {{"gguf_desc, _open", gguf}};
 
 static size_t deepest;
 
@@ -372,6 +383,7 @@ static void calls_need_little_stack(void **state) {
     for (i = 0; i < sizeof models / sizeof *models; i++)
       run_all(models[i], model_steps, sizeof model_steps / sizeof *model_steps, warm);
     run_all("tests/data/checkpoints/qwen3_5_moe", checkpoint_steps, 1, warm);
+    run_all("tests/data/llama-tied.gguf", gguf_steps, 1, warm);
   }
   printf("  deepest: %zu bytes\n", deepest);
 }

@@ -17,7 +17,7 @@ class Miras(ConanFile):
     no_copy_source = True
     implements = ["auto_header_only"]
     headers = ("miras.h", "miras_cuda.cuh", "examples/cpp/miras.hpp", "examples/encoders.h",
-               "examples/huggingface.h", "examples/tokenizer.h")
+               "examples/huggingface.h", "examples/gguf.h", "examples/tokenizer.h")
 
     def _root(self):
         return os.path.abspath(os.path.join(self.recipe_folder, "..", "..", ".."))
