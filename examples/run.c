@@ -22,10 +22,12 @@
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS
   #include <sys/stat.h>
+  #include <unistd.h>
 #endif
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +192,84 @@ static void add(tokens *t, long id) {
 
 /* ---- the vocabulary -------------------------------------------------------------------------- */
 
+/* Texts of a GGUF file by their key; *count: how many. NULL: there are none. */
+static miras_tokenizer_text *gguf_texts(const miras_gguf *g, const char *key, size_t *count) {
+  const size_t n = *count = miras_gguf_texts(g, key, NULL, NULL, 0);
+  miras_tokenizer_text *texts;
+  const char **at;
+  size_t *sizes, i;
+  if (!n) return NULL;
+  texts = (miras_tokenizer_text *)grow(NULL, n, sizeof *texts);
+  at = (const char **)grow(NULL, n, sizeof *at);
+  sizes = (size_t *)grow(NULL, n, sizeof *sizes);
+  miras_gguf_texts(g, key, at, sizes, n);
+  for (i = 0; i < n; i++) texts[i].at = at[i], texts[i].size = sizes[i];
+  free(at), free(sizes);
+  return texts;
+}
+
+/* A text of a GGUF file, with a zero behind it; NULL: there is none. */
+static char *gguf_text(const miras_gguf *g, const char *key) {
+  size_t n;
+  miras_tokenizer_text *text = gguf_texts(g, key, &n);
+  char *copy = NULL;
+  if (n == 1) {
+    copy = (char *)grow(NULL, text->size, 1);
+    memcpy(copy, text->at, text->size);
+    copy[text->size] = 0;
+  }
+  free(text);
+  return copy;
+}
+
+static int32_t gguf_whole(const miras_gguf *g, const char *key, int32_t missing) {
+  int32_t x;
+  return miras_gguf_wholes(g, key, &x, 1) == 1 ? x : missing;
+}
+
+static miras_gguf *open_gguf(const char *path) {
+  char why[512];
+  miras_gguf *g = miras_gguf_read(path, NULL, why, sizeof why);
+  if (!g) die(1, "%s: %s", path, why);
+  return g;
+}
+
+/* The vocabulary in a GGUF file; NULL: there is none in it. */
+static miras_tokenizer *gguf_vocabulary(const char *path) {
+  miras_gguf *g = open_gguf(path);
+  miras_tokenizer_arrays a;
+  miras_tokenizer_text *tokens, *merges;
+  int32_t *types = NULL;
+  float *scores = NULL;
+  char why[512], *model = gguf_text(g, "tokenizer.ggml.model"),
+       *pre = gguf_text(g, "tokenizer.ggml.pre");
+  miras_tokenizer *v = NULL;
+  memset(&a, 0, sizeof a);
+  a.model = model ? model : "", a.pre = pre ? pre : "";
+  a.tokens = tokens = gguf_texts(g, "tokenizer.ggml.tokens", &a.count);
+  a.merges = merges = gguf_texts(g, "tokenizer.ggml.merges", &a.merge_count);
+  if (miras_gguf_wholes(g, "tokenizer.ggml.token_type", NULL, 0) == a.count && a.count) {
+    types = (int32_t *)grow(NULL, a.count, sizeof *types);
+    miras_gguf_wholes(g, "tokenizer.ggml.token_type", types, a.count);
+  }
+  if (miras_gguf_reals(g, "tokenizer.ggml.scores", NULL, 0) == a.count && a.count) {
+    scores = (float *)grow(NULL, a.count, sizeof *scores);
+    miras_gguf_reals(g, "tokenizer.ggml.scores", scores, a.count);
+  }
+  a.token_type = types, a.scores = scores;
+  a.bos = gguf_whole(g, "tokenizer.ggml.bos_token_id", -1);
+  a.eos = gguf_whole(g, "tokenizer.ggml.eos_token_id", -1);
+  a.unknown = gguf_whole(g, "tokenizer.ggml.unknown_token_id", -1);
+  a.add_bos = gguf_whole(g, "tokenizer.ggml.add_bos_token", strcmp(a.model, "llama") == 0);
+  a.add_eos = gguf_whole(g, "tokenizer.ggml.add_eos_token", 0);
+  a.no_space_prefix = !gguf_whole(g, "tokenizer.ggml.add_space_prefix", 1);
+  if (tokens) v = miras_tokenizer_open_arrays(&a, 0, NULL, why, sizeof why);
+  if (tokens && !v) die(1, "%s: %s; --ids goes without it", path, why);
+  free(tokens), free(merges), free(types), free(scores), free(model), free(pre);
+  miras_gguf_close(g);
+  return v;
+}
+
 static miras_tokenizer *open_vocabulary(const char *path) {
   char why[512];
   miras_tokenizer *v = miras_tokenizer_open(path, 0, NULL, why, sizeof why);
@@ -197,27 +277,43 @@ static miras_tokenizer *open_vocabulary(const char *path) {
   return v;
 }
 
-/* The tokens of a text, and before it those that begin one if `begins`. */
-static void encode(const miras_tokenizer *v, tokens *t, const char *text, size_t n, int begins) {
+/* The tokens of a text, behind those that are there; flags: MIRAS_TOKENIZER_. v NULL: bytes. */
+static void encode(const miras_tokenizer *v, tokens *t, const char *text, size_t n, int flags) {
   char why[512];
-  size_t count = 0;
-  t->room = n + 16;
-  do {
-    t->room = count > t->room ? count : t->room;
+  size_t count = n + 16, i;
+  for (i = 0; !v && i < n; i++) add(t, (unsigned char)text[i]);
+  while (v) {
+    const size_t room = count;
+    t->room = t->count + room;
     t->at = (int32_t *)grow(t->at, t->room, sizeof *t->at);
-    count = t->room;
-    if (miras_tokenizer_encode(v, text, n, begins ? MIRAS_TOKENIZER_SPECIAL : 0, t->at, &count,
-                               why, sizeof why)) die(1, "%s", why);
-  } while (count > t->room);
-  t->count = count;
+    if (miras_tokenizer_encode(v, text, n, flags, t->at + t->count, &count, why, sizeof why))
+      die(1, "%s", why);
+    if (count > room) continue;
+    t->count += count;
+    return;
+  }
+}
+
+/* Does a text spell special tokens? */
+static int spells_special(const miras_tokenizer *v, const char *text, size_t n) {
+  tokens special, plain;
+  int differ;
+  memset(&special, 0, sizeof special), memset(&plain, 0, sizeof plain);
+  encode(v, &special, text, n, 0);
+  encode(v, &plain, text, n, MIRAS_TOKENIZER_PLAIN);
+  differ = special.count != plain.count ||
+           (plain.count && memcmp(special.at, plain.at, plain.count * sizeof *plain.at) != 0);
+  free(special.at), free(plain.at);
+  return differ;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
   const char *model, *prompt, *file, *weights, *ignore, *vocab, *cache, *state, *save_state, *save;
-  double count, stop, window, limit, threads, temperature, top_k, top_p, seed;
-  int ids, score, info;
+  const char *template_name, *system, *until;
+  double count, stop, window, limit, threads, temperature, top_k, top_p, min_p, penalty, seed;
+  int ids, score, info, chat, show_prompt;
 } options;
 
 /* What is asked for. */
@@ -235,17 +331,28 @@ static const option table[] = {
   {"--prompt", 's', &given.prompt, 0, 0,
    "text to go on from; without one, the end of --state or token 0 alone"},
   {"--file", 's', &given.file, 0, 0, "the prompt is what this file holds"},
+  {"--chat", 'f', &given.chat, 0, 0,
+   "talk: lines of standard input are answered; /help lists what else a line can be"},
+  {"--template", 's', &given.template_name, 0, 0,
+   "chatml, llama3, granite, gemma, olmo, mistral or rwkv; else the one that the model names"},
+  {"--system", 's', &given.system, 0, 0, "said before the talk; else what the template has"},
+  {"--show-prompt", 'f', &given.show_prompt, 0, 0, "write what a turn is to the model, as well"},
   {"--ids", 'f', &given.ids, 0, 0,
    "the prompt is numbers on standard input, and numbers are written"},
   {"--vocab", 's', &given.vocab, 0, 0,
    "a tokenizer.json, or RWKV's lines of id, Python literal, length; else the folder's "
    "tokenizer.json"},
   {"--tokens", 'i', &given.count, 0, 1e9, "how many to write"},
+  {"--until", 's', &given.until, 0, 0, "end where this text would come, which is not written"},
   {"--stop", 'i', &given.stop, 0, 1e9,
    "end at this token, which is not written; else at the one that the vocabulary names"},
   {"--temperature", 'r', &given.temperature, 0, 100, "0 takes the likeliest"},
   {"--top-k", 'i', &given.top_k, 0, 1e9, "only among the k likeliest; 0: all"},
   {"--top-p", 'r', &given.top_p, 0, 1, "only among the likeliest that sum to p; 0: all"},
+  {"--min-p", 'r', &given.min_p, 0, 1,
+   "only among those at least so likely beside the likeliest; 0: all"},
+  {"--repeat-penalty", 'r', &given.penalty, 1, 100,
+   "logits of the last 64 tokens over this, or times it where below 0; 1: none"},
   {"--seed", 'i', &given.seed, 0, 1e15, "of the draws, with their places in the text"},
   {"--threads", 'i', &given.threads, 1, 256, "cores to use; the text is the same"},
   {"--weights", 's', &given.weights, 0, 0, "float, bf16, f16 or q8: how matrices are held (float)"},
@@ -312,6 +419,12 @@ static void check_options(const options *o) {
     die(2, "--ids takes its prompt from standard input, as numbers: without --vocab, --prompt "
            "and --file");
   if (o->prompt && o->file) die(2, "--prompt and --file are two prompts");
+  if (o->chat && (o->ids || o->prompt || o->file || o->score || o->cache))
+    die(2, "--chat takes what is said from standard input, as text: without --ids, --prompt, "
+           "--file, --score and --cache");
+  if (!o->chat && (o->template_name || o->system || o->show_prompt))
+    die(2, "%s is for --chat", o->template_name ? "--template" : o->system ? "--system"
+                                                                : "--show-prompt");
   if (o->cache && o->state) die(2, "--cache begins anew and --state does not");
   if (o->score && (o->cache || o->save_state))
     die(2, "--score reads its prompt whole, and leaves no state: it has no use for %s",
@@ -324,7 +437,7 @@ static void check_options(const options *o) {
 static void read_options(options *o, int argc, char **argv) {
   int i;
   o->count = 256, o->stop = -1, o->threads = 1;
-  o->temperature = 0.8, o->seed = 1;
+  o->temperature = 0.8, o->seed = 1, o->penalty = 1;
   for (i = 1; i < argc; i++)
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
       print_help();
@@ -344,7 +457,7 @@ static void read_options(options *o, int argc, char **argv) {
     }
     if (++i == argc) die(2, "%s needs a value behind it", p->name);
     if (p->type != 's') *(double *)p->value = number(p, argv[i]);
-    else if (argv[i][0] || p->value == &o->prompt) *(const char **)p->value = argv[i];
+    else if (argv[i][0] || p->value == &o->prompt || p->value == &o->system) *(const char **)p->value = argv[i];
     else die(2, "%s is empty; it must be %s", p->name,
              p->value == &o->weights  ? "float, bf16, f16 or q8"
              : p->value == &o->ignore ? "fields of config.json"
@@ -633,8 +746,7 @@ static void read_prompt(const options *o, const miras_tokenizer *v, tokens *prom
   } else {
     const char *from = text ? text : o->prompt ? o->prompt : "";
     if (!text) n = strlen(from);
-    if (v) encode(v, prompt, from, n, !o->state);
-    else for (i = 0; i < n; i++) add(prompt, (unsigned char)from[i]);
+    encode(v, prompt, from, n, o->state ? 0 : MIRAS_TOKENIZER_SPECIAL);
   }
   free(text);
   for (i = 0; i < prompt->count; i++)
@@ -644,24 +756,60 @@ static void read_prompt(const options *o, const miras_tokenizer *v, tokens *prom
   if (!prompt->count && !o->state) add(prompt, 0);
 }
 
-/* Tokens of the model that the vocabulary does not have are not written. */
-static void write_token(const options *o, const miras_tokenizer *v, int32_t token) {
-  static char *text;
-  static size_t room;
-  if (o->ids) {
-    printf("%ld\n", (long)token);
-  } else if (!v) {
-    putchar(token);
-  } else if (token < miras_tokenizer_size(v)) {
-    size_t n = miras_tokenizer_decode(v, &token, 1, MIRAS_TOKENIZER_SPECIAL, NULL, text, room);
-    if (n > room) {
-      text = (char *)grow(text, n, 1);
-      room = n;
-      miras_tokenizer_decode(v, &token, 1, MIRAS_TOKENIZER_SPECIAL, NULL, text, room);
+/* Text on its way out. What may be the beginning of a text that ends it is held back. */
+typedef struct stream {
+  const char *ends[2], *stop;          /* these end it, NULL: none; the one that has              */
+  size_t read;                         /* of the stop, in tokens before the last                  */
+  char *held;
+  size_t count, room;
+} stream;
+
+static void stream_open(stream *s, const char *end, const char *other) {
+  memset(s, 0, sizeof *s);
+  s->ends[0] = end, s->ends[1] = other;
+}
+
+/* How many of the bytes that are held can go out: all before a stop, or before what may be the
+ * beginning of one. */
+static size_t stream_free(stream *s) {
+  size_t i, n, k;
+  for (i = 0; i < s->count; i++)
+    for (k = 0; k < 2; k++) {
+      n = s->ends[k] ? strlen(s->ends[k]) : 0;
+      if (!n || memcmp(s->held + i, s->ends[k], n < s->count - i ? n : s->count - i) != 0) continue;
+      if (n <= s->count - i) s->stop = s->ends[k];
+      return i;
     }
-    fwrite(text, 1, n, stdout);
+  return s->count;
+}
+
+/* A token comes; returns whether it is one that ends a stop. Tokens of the model that the
+ * vocabulary does not have are not written. */
+static int stream_token(stream *s, const miras_tokenizer *v, int32_t token, int *place) {
+  const size_t before = s->count;
+  size_t n = 1, out;
+  if (s->room - s->count < 64) s->held = (char *)grow(s->held, s->room = 2 * s->room + 64, 1);
+  if (!v) s->held[s->count] = (char)token;
+  else if (token >= miras_tokenizer_size(v)) n = 0;
+  else n = miras_tokenizer_decode(v, &token, 1, MIRAS_TOKENIZER_SPECIAL, place,
+                                  s->held + s->count, s->room - s->count);
+  if (n > s->room - s->count) {
+    s->held = (char *)grow(s->held, s->room = s->count + n, 1);
+    n = miras_tokenizer_decode(v, &token, 1, MIRAS_TOKENIZER_SPECIAL, place, s->held + s->count, n);
   }
+  s->count += n;
+  out = stream_free(s);
+  s->read = before > out ? before - out : 0;
+  fwrite(s->held, 1, out, stdout);
   fflush(stdout);
+  memmove(s->held, s->held + out, s->count -= out);
+  return s->stop != NULL;
+}
+
+/* It ends: what was held back goes out, if it was no stop. */
+static void stream_close(stream *s) {
+  if (!s->stop && s->count) fwrite(s->held, 1, s->count, stdout);
+  free(s->held);
 }
 
 /* ---- a running text -------------------------------------------------------------------------- */
@@ -677,6 +825,8 @@ typedef struct writer {
   float *logits;           /* [PIECE, vocab] of the server                                        */
   unsigned char *before;   /* the state before the last token of the server; NULL: is not wanted  */
   int32_t last;            /* that token; -1: the server had none, or many                        */
+  tokens seen;             /* what was fed here                                                   */
+  float *weighed;          /* [vocab] logits of a draw                                            */
   int vocab;
 } writer;
 
@@ -723,7 +873,7 @@ static void writer_close(writer *w) {
   miras_pool_close(w->pool);
 #endif
   miras_close(w->s);
-  free(w->logits), free(w->before);
+  free(w->logits), free(w->before), free(w->weighed), free(w->seen.at);
 }
 
 /* Feed tokens by the server; logits behind the last `asked` of them. */
@@ -748,6 +898,8 @@ static const float *feed(writer *w, const int32_t *ids, size_t count) {
   const float *logits = w->server ? serve(w, ids, count, 1)
                                   : miras_session_feed(w->s, ids, NULL, count);
   int i, numbers = 0;
+  size_t k;
+  for (k = 0; k < count; k++) add(&w->seen, ids[k]);
   for (i = 0; logits && i < w->vocab; i++) {
     if (!(logits[i] <= FLT_MAX)) break;
     numbers += logits[i] >= -FLT_MAX;
@@ -891,16 +1043,45 @@ static void say_speed(const char *what, size_t count, double seconds) {
   fputc('\n', stderr);
 }
 
+/* Logits of a draw: those of the last tokens are weighed (Keskar et al. 2019), each once, and those
+ * that are too unlikely beside the likeliest go. */
+static const float *weigh(const options *o, writer *w, const float *logits) {
+  enum { LAST = 64 };
+  const size_t n = w->seen.count, first = n > LAST ? n - LAST : 0;
+  float most = -FLT_MAX, *x = w->weighed;
+  size_t i, k;
+  int j;
+  if (!x) x = w->weighed = (float *)grow(NULL, (size_t)w->vocab, sizeof *x);
+  memcpy(x, logits, (size_t)w->vocab * sizeof *x);
+  for (i = first; i < n; i++) {
+    const int32_t token = w->seen.at[i];
+    for (k = first; k < i && w->seen.at[k] != token;) k++;
+    if (k == i) x[token] = x[token] > 0 ? x[token] / (float)o->penalty : x[token] * (float)o->penalty;
+  }
+  for (j = 0; j < w->vocab; j++) most = x[j] > most ? x[j] : most;
+  for (j = 0; o->min_p > 0 && j < w->vocab; j++)
+    if (x[j] < most + (float)log(o->min_p)) x[j] = -INFINITY;
+  return x;
+}
+
 /* The token that follows. Of the places in a text each has a seed of its own, those of splitmix64
  * (Steele, Lea and Flood 2014). */
-static int32_t draw(const options *o, const writer *w, const float *logits) {
+static int32_t draw(const options *o, writer *w, const float *logits) {
   miras_sampler sampling = {0, 0, 0, 0};
+  int32_t token;
   sampling.temperature = (float)o->temperature;
   sampling.top_k = (int)o->top_k;
   sampling.top_p = (float)o->top_p;
   sampling.seed = (uint64_t)o->seed +
                   miras_session_position(w->s) * UINT64_C(0x9e3779b97f4a7c15);
-  return miras_sampler_sample(&sampling, logits, w->vocab);
+  if (o->min_p > 0 || o->penalty > 1) logits = weigh(o, w, logits);
+  token = miras_sampler_sample(&sampling, logits, w->vocab);
+  if (token < 0) die(1, "no token can be drawn: the model's logits are not finite");
+  return token;
+}
+
+static void finish_text(void) {
+  if (fflush(stdout) || ferror(stdout)) die(1, "the text cannot be written: %s", strerror(errno));
 }
 
 /* Read the prompt and write what follows. */
@@ -908,6 +1089,9 @@ static void write_text(const options *o, const miras_model *m, writer *w,
                        const miras_tokenizer *v, const tokens *prompt) {
   double start = now(), count;
   const float *logits = miras_session_logits(w->s);
+  stream out;
+  int place = prompt->count > 0;
+  stream_open(&out, o->until, NULL);
   if (prompt->count) {
     const size_t seen = read_before(o, m, w, prompt);
     logits = feed(w, prompt->at + prompt->count - 1, 1);
@@ -918,15 +1102,18 @@ static void write_text(const options *o, const miras_model *m, writer *w,
   start = now();
   for (count = 0; count < o->count; count++) {
     const int32_t token = draw(o, w, logits);
-    if (token < 0) die(1, "no token can be drawn: the model's logits are not finite");
     if ((double)token == o->stop) break;
-    write_token(o, v, token);
+    if (o->ids) printf("%ld\n", (long)token), fflush(stdout);
+    else if (stream_token(&out, v, token, &place)) break;
     logits = feed(w, &token, 1);
   }
+  stream_close(&out);
   if (!o->ids) putchar('\n');
-  if (fflush(stdout) || ferror(stdout)) die(1, "the text cannot be written: %s", strerror(errno));
+  finish_text();
   say_speed("", (size_t)count, now() - start);
 }
+
+#include "run_chat.h"
 
 int main(int argc, char **argv) {
   options *o = &given;
@@ -949,17 +1136,16 @@ int main(int argc, char **argv) {
   if (o->save && miras_save(m, o->save) != MIRAS_OK)
     die(1, "--save is %s, which cannot be written", o->save);
   if (o->info) say_info(o, &d);
-  if (o->info || (o->save && !o->prompt && !o->file && !o->ids)) return 0;
-  if (!o->ids && !o->vocab && vocab != 256)
+  if (o->info || (o->save && !o->prompt && !o->file && !o->ids && !o->chat)) return 0;
+  if (o->vocab) v = open_vocabulary(o->vocab);
+  else if (!o->ids && miras_gguf_is(o->model)) v = gguf_vocabulary(o->model);
+  if (!o->ids && !v && vocab != 256)
     die(2, "the model has %d tokens, not bytes: --vocab or --ids is needed, or a tokenizer.json "
            "in its folder", vocab);
   if (o->stop >= vocab)
     die(2, "--stop is %g, but the model's tokens go from 0 to %d", o->stop, vocab - 1);
-  if (o->vocab) {
-    v = open_vocabulary(o->vocab);
-    if (o->stop < 0) o->stop = miras_tokenizer_end(v);
-  }
-  read_prompt(o, v, &prompt, vocab);
+  if (v && o->stop < 0) o->stop = miras_tokenizer_end(v);
+  if (!o->chat) read_prompt(o, v, &prompt, vocab);
   writer_open(&w, m, (int)o->threads, o->save_state != NULL);
   if (o->state) {
     const miras_result result = miras_load(w.s, o->state, NULL, 0);
@@ -967,7 +1153,8 @@ int main(int argc, char **argv) {
       die(1, "--state is %s, which is no state of this model: %s", o->state,
           miras_result_text(result));
   }
-  if (o->score) say_score(m, &w, &prompt);
+  if (o->chat) talk_run(o, m, &w, v);
+  else if (o->score) say_score(m, &w, &prompt);
   else write_text(o, m, &w, v, &prompt);
   writer_settle(&w);
   if (o->save_state && miras_save(w.s, o->save_state) != MIRAS_OK)
