@@ -404,5 +404,59 @@ cmp -s got want && say 'another seed says the same'
 printf '84 104 101 32' | "$run" byte.safetensors --ids --tokens 40 2>log |
   awk '{ printf "%c", $1 + 0 }' >/dev/null
 
+
+# A talk says what its text as one prompt is answered by, and every way back leads there.
+talk() { "$run" byte.safetensors --chat --template rwkv --tokens 30 "$@" 2>log || say "$*: $(cat log)"; }
+ask() { "$run" byte.safetensors --file "$1" --tokens 30 --until '
+
+' 2>log || say "$*: $(cat log)"; }
+printf 'User: one\n\nAssistant:' >first
+ask first >answer
+printf 'one\n' | talk >got
+same got answer 'a talk and its text'
+{ cat first; head -c -1 answer; printf '\n\nUser: two\n\nAssistant:'; } >second
+ask second >more
+cat answer more >want
+printf 'one\ntwo\n' | talk >got
+same got want 'two turns and their text'
+printf 'one\nx\n/undo\ntwo\n' | talk >got
+{ cat answer; printf 'one\nx\n' | talk | tail -n +$(($(wc -l <answer) + 1)); cat more; } >want
+same got want '/undo'
+printf 'one\n/branch here\ny\nz\n/to here\ntwo\n/save talk.state\n' | talk | tail -c "$(wc -c <more)" >got
+same got more '/branch and /to'
+printf 'one\n/save talk.state\n/quit\nnever\n' | talk >got
+same got answer '/quit'
+printf '/load talk.state\ntwo\n' | talk >got
+same got more '/save and /load'
+printf 'one\ntwo\n' | talk --threads 2 >got
+cat answer more >want
+same got want 'two turns on two threads'
+printf 'o\\\nne\n/what\n//w\n' | talk --show-prompt >/dev/null
+grep -q '^User: o$' log || say "a line that goes on: $(cat log)"
+grep -q '^ne$' log || say "a line that goes on: $(cat log)"
+grep -q '^User: /w$' log || say "a line with two strokes: $(cat log)"
+grep -q '/undo  ' log || say "an unknown line lists what there is: $(cat log)"
+printf 'one\n' | talk --system 'Be brief.' --show-prompt >/dev/null
+[ "$(head -n 1 log)" = 'System: Be brief.' ] || say "the system's text: $(cat log)"
+printf '/to nowhere\n/undo\n/load nothing\n/save\n/branch\n' | talk >got
+for words in 'no branch "nowhere"' 'no turn' 'nothing: ' "a file's name" 'no branches yet'; do
+  grep -q "$words" log || say "no \"$words\" in: $(cat log)"
+done
+"$run" byte.safetensors --chat --template x >log 2>&1; expect 2 'it must be chatml' $?
+"$run" byte.safetensors --chat </dev/null >log 2>&1; expect 2 'names no template' $?
+"$run" byte.safetensors --chat --prompt x >log 2>&1; expect 2 'chat takes what is said' $?
+"$run" byte.safetensors --prompt x --system y >log 2>&1; expect 2 'system is for --chat' $?
+
+# Draws: among the likeliest alone, and less often what has come.
+write() { "$run" byte.safetensors --prompt 'The ' --tokens 60 "$@" 2>log || say "$*: $(cat log)"; }
+write --temperature 0 >want
+write --min-p 1 >got
+same got want '--min-p 1 and --temperature 0'
+write --temperature 0 --repeat-penalty 1.3 >got
+cmp -s got want && say '--repeat-penalty changes nothing'
+write >want
+write --until "$(head -c 12 want | tail -c 3)" >got
+[ "$(wc -c <got)" -le 10 ] || say "--until: $(cat got)"
+
 [ $bad = 0 ] && echo 'test_run.sh: all right'
 exit $bad
