@@ -24,14 +24,7 @@
   #include <sys/stat.h>
   #include <unistd.h>
 #endif
-#include <errno.h>
-#include <float.h>
-#include <math.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define MIRAS_IMPLEMENTATION
@@ -42,25 +35,10 @@
 #include "tokenizer.h"
 #define MIRAS_GGUF_IMPLEMENTATION
 #include "gguf.h"
+#define PROGRAM "run"
+#include "chat.h"
 
 /* ---- small tools ----------------------------------------------------------------------------- */
-
-/* Say one sentence and leave. */
-static void die(int status, const char *format, ...) {
-  va_list list;
-  fputs("run: ", stderr);
-  va_start(list, format);
-  vfprintf(stderr, format, list);
-  va_end(list);
-  fputc('\n', stderr);
-  exit(status);
-}
-
-static void *grow(void *pointer, size_t count, size_t size) {
-  void *p = count > SIZE_MAX / size - 1 ? NULL : realloc(pointer, (count + 1) * size);
-  if (!p) die(1, "there is not enough memory for %lu items", (unsigned long)count);
-  return p;
-}
 
 /* Seconds on the wall. */
 static double now(void) {
@@ -73,15 +51,6 @@ static double now(void) {
 #else
   return (double)time(NULL);
 #endif
-}
-
-/* head, and tail behind it */
-static char *join(const char *head, const char *tail) {
-  const size_t n = strlen(head), m = strlen(tail);
-  char *path = (char *)grow(NULL, n + m, 1);
-  memcpy(path, head, n);
-  memcpy(path + n, tail, m + 1);
-  return path;
 }
 
 static int is_folder(const char *path) {
@@ -108,13 +77,6 @@ static int special(const char *path) {
 #endif
 }
 
-static int can_be_read(const char *path) {
-  FILE *f = fopen(path, "rb");
-  int good = f && (fgetc(f) != EOF || !ferror(f));   /* folders open, and cannot be read */
-  if (f) fclose(f);
-  return good;
-}
-
 /* Do both paths lead to one file that is there? */
 static int same_file(const char *a, const char *b) {
 #if defined(_POSIX_C_SOURCE)
@@ -128,44 +90,6 @@ static int same_file(const char *a, const char *b) {
 #endif
 }
 
-/* Letters to change, leave out or put in until a is b; words of more than 63 are far from all. */
-static int distance(const char *a, const char *b) {
-  const int n = (int)strlen(a), m = (int)strlen(b);
-  int row[64], i, k;
-  if (n > 63 || m > 63) return 64;
-  for (k = 0; k <= m; k++) row[k] = k;
-  for (i = 1; i <= n; i++) {
-    int corner = row[0];
-    row[0] = i;
-    for (k = 1; k <= m; k++) {
-      const int above = row[k], best = above < row[k - 1] ? above + 1 : row[k - 1] + 1;
-      const int changed = corner + (a[i - 1] != b[k - 1]);
-      row[k] = best < changed ? best : changed;
-      corner = above;
-    }
-  }
-  return row[m];
-}
-
-/* The whole file, with a zero behind it; NULL when it cannot be opened and may be missing. */
-static char *read_file(const char *path, size_t *count, int may_miss) {
-  FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-  char *text = NULL;
-  size_t n = 0, got;
-  if (!f && may_miss) return NULL;
-  if (!f) die(1, "%s cannot be opened: %s", path, strerror(errno));
-  do {
-    text = (char *)grow(text, n + 65536, 1);
-    got = fread(text + n, 1, 65536, f);
-    n += got;
-  } while (got);
-  if (ferror(f)) die(1, "%s cannot be read", path);
-  if (f != stdin) fclose(f);
-  text[n] = 0;
-  *count = n;
-  return text;
-}
-
 /* The same of a text, behind a mark of UTF-8. */
 static char *read_text(const char *path, size_t *count) {
   char *text = read_file(path, count, 0);
@@ -177,191 +101,35 @@ static char *read_text(const char *path, size_t *count) {
   return text;
 }
 
-typedef struct tokens {
-  int32_t *at;
-  size_t count, room;
-} tokens;
-
-static void add(tokens *t, long id) {
-  if (t->count == t->room) {
-    t->room = t->room ? 2 * t->room : 256;
-    t->at = (int32_t *)grow(t->at, t->room, sizeof *t->at);
-  }
-  t->at[t->count++] = (int32_t)id;
-}
-
-/* ---- the vocabulary -------------------------------------------------------------------------- */
-
-/* Texts of a GGUF file by their key; *count: how many. NULL: there are none. */
-static miras_tokenizer_text *gguf_texts(const miras_gguf *g, const char *key, size_t *count) {
-  const size_t n = *count = miras_gguf_texts(g, key, NULL, NULL, 0);
-  miras_tokenizer_text *texts;
-  const char **at;
-  size_t *sizes, i;
-  if (!n) return NULL;
-  texts = (miras_tokenizer_text *)grow(NULL, n, sizeof *texts);
-  at = (const char **)grow(NULL, n, sizeof *at);
-  sizes = (size_t *)grow(NULL, n, sizeof *sizes);
-  miras_gguf_texts(g, key, at, sizes, n);
-  for (i = 0; i < n; i++) texts[i].at = at[i], texts[i].size = sizes[i];
-  free(at), free(sizes);
-  return texts;
-}
-
-/* A text of a GGUF file, with a zero behind it; NULL: there is none. */
-static char *gguf_text(const miras_gguf *g, const char *key) {
-  size_t n;
-  miras_tokenizer_text *text = gguf_texts(g, key, &n);
-  char *copy = NULL;
-  if (n == 1) {
-    copy = (char *)grow(NULL, text->size, 1);
-    memcpy(copy, text->at, text->size);
-    copy[text->size] = 0;
-  }
-  free(text);
-  return copy;
-}
-
-static int32_t gguf_whole(const miras_gguf *g, const char *key, int32_t missing) {
-  int32_t x;
-  return miras_gguf_wholes(g, key, &x, 1) == 1 ? x : missing;
-}
-
-static miras_gguf *open_gguf(const char *path) {
-  char why[512];
-  miras_gguf *g = miras_gguf_read(path, NULL, why, sizeof why);
-  if (!g) die(1, "%s: %s", path, why);
-  return g;
-}
-
-/* The vocabulary in a GGUF file; NULL: there is none in it. */
-static miras_tokenizer *gguf_vocabulary(const char *path) {
-  miras_gguf *g = open_gguf(path);
-  miras_tokenizer_arrays a;
-  miras_tokenizer_text *tokens, *merges;
-  int32_t *types = NULL;
-  float *scores = NULL;
-  char why[512], *model = gguf_text(g, "tokenizer.ggml.model"),
-       *pre = gguf_text(g, "tokenizer.ggml.pre");
-  miras_tokenizer *v = NULL;
-  memset(&a, 0, sizeof a);
-  a.model = model ? model : "", a.pre = pre ? pre : "";
-  a.tokens = tokens = gguf_texts(g, "tokenizer.ggml.tokens", &a.count);
-  a.merges = merges = gguf_texts(g, "tokenizer.ggml.merges", &a.merge_count);
-  if (miras_gguf_wholes(g, "tokenizer.ggml.token_type", NULL, 0) == a.count && a.count) {
-    types = (int32_t *)grow(NULL, a.count, sizeof *types);
-    miras_gguf_wholes(g, "tokenizer.ggml.token_type", types, a.count);
-  }
-  if (miras_gguf_reals(g, "tokenizer.ggml.scores", NULL, 0) == a.count && a.count) {
-    scores = (float *)grow(NULL, a.count, sizeof *scores);
-    miras_gguf_reals(g, "tokenizer.ggml.scores", scores, a.count);
-  }
-  a.token_type = types, a.scores = scores;
-  a.bos = gguf_whole(g, "tokenizer.ggml.bos_token_id", -1);
-  a.eos = gguf_whole(g, "tokenizer.ggml.eos_token_id", -1);
-  a.unknown = gguf_whole(g, "tokenizer.ggml.unknown_token_id", -1);
-  a.add_bos = gguf_whole(g, "tokenizer.ggml.add_bos_token", strcmp(a.model, "llama") == 0);
-  a.add_eos = gguf_whole(g, "tokenizer.ggml.add_eos_token", 0);
-  a.no_space_prefix = !gguf_whole(g, "tokenizer.ggml.add_space_prefix", 1);
-  if (tokens) v = miras_tokenizer_open_arrays(&a, 0, NULL, why, sizeof why);
-  if (tokens && !v) die(1, "%s: %s; --ids goes without it", path, why);
-  free(tokens), free(merges), free(types), free(scores), free(model), free(pre);
-  miras_gguf_close(g);
-  return v;
-}
-
-static miras_tokenizer *open_vocabulary(const char *path) {
-  char why[512];
-  miras_tokenizer *v = miras_tokenizer_open(path, 0, NULL, why, sizeof why);
-  if (!v) die(1, "%s", why);
-  return v;
-}
-
-/* The tokens of a text, behind those that are there; flags: MIRAS_TOKENIZER_. v NULL: bytes. */
-static void encode(const miras_tokenizer *v, tokens *t, const char *text, size_t n, int flags) {
-  char why[512];
-  size_t count = n + 16, i;
-  for (i = 0; !v && i < n; i++) add(t, (unsigned char)text[i]);
-  while (v) {
-    const size_t room = count;
-    t->room = t->count + room;
-    t->at = (int32_t *)grow(t->at, t->room, sizeof *t->at);
-    if (miras_tokenizer_encode(v, text, n, flags, t->at + t->count, &count, why, sizeof why))
-      die(1, "%s", why);
-    if (count > room) continue;
-    t->count += count;
-    return;
-  }
-}
-
-/* Does a text spell special tokens? */
-static int spells_special(const miras_tokenizer *v, const char *text, size_t n) {
-  tokens special, plain;
-  int differ;
-  memset(&special, 0, sizeof special), memset(&plain, 0, sizeof plain);
-  encode(v, &special, text, n, 0);
-  encode(v, &plain, text, n, MIRAS_TOKENIZER_PLAIN);
-  differ = special.count != plain.count ||
-           (plain.count && memcmp(special.at, plain.at, plain.count * sizeof *plain.at) != 0);
-  free(special.at), free(plain.at);
-  return differ;
-}
-
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *prompt, *file, *weights, *ignore, *vocab, *cache, *state, *save_state, *save;
-  const char *template_name, *system, *until;
-  double count, stop, window, limit, threads, temperature, top_k, top_p, min_p, penalty, seed;
+  source from;
+  drawing how;
+  const char *prompt, *file, *cache, *state, *save_state, *save, *until;
+  double count, stop;
   int ids, score, info, chat, show_prompt;
 } options;
 
 /* What is asked for. */
 static options given;
 
-typedef struct option {
-  const char *name;
-  char type;               /* f(lag), s(tring), i: a whole number, r: any number                  */
-  void *value;
-  double low, high;
-  const char *help;
-} option;
-
 static const option table[] = {
-  {"--prompt", 's', &given.prompt, 0, 0,
+  {"--prompt", 't', &given.prompt, 0, 0,
    "text to go on from; without one, the end of --state or token 0 alone"},
   {"--file", 's', &given.file, 0, 0, "the prompt is what this file holds"},
   {"--chat", 'f', &given.chat, 0, 0,
    "talk: lines of standard input are answered; /help lists what else a line can be"},
-  {"--template", 's', &given.template_name, 0, 0,
-   "chatml, llama3, granite, gemma, olmo, mistral or rwkv; else the one that the model names"},
-  {"--system", 's', &given.system, 0, 0, "said before the talk; else what the template has"},
+  SOURCE_OPTIONS(given.from),
   {"--show-prompt", 'f', &given.show_prompt, 0, 0, "write what a turn is to the model, as well"},
   {"--ids", 'f', &given.ids, 0, 0,
    "the prompt is numbers on standard input, and numbers are written"},
-  {"--vocab", 's', &given.vocab, 0, 0,
-   "a tokenizer.json, or RWKV's lines of id, Python literal, length; else the folder's "
-   "tokenizer.json"},
   {"--tokens", 'i', &given.count, 0, 1e9, "how many to write"},
   {"--until", 's', &given.until, 0, 0, "end where this text would come, which is not written"},
   {"--stop", 'i', &given.stop, 0, 1e9,
    "end at this token, which is not written; else at the one that the vocabulary names"},
-  {"--temperature", 'r', &given.temperature, 0, 100, "0 takes the likeliest"},
-  {"--top-k", 'i', &given.top_k, 0, 1e9, "only among the k likeliest; 0: all"},
-  {"--top-p", 'r', &given.top_p, 0, 1, "only among the likeliest that sum to p; 0: all"},
-  {"--min-p", 'r', &given.min_p, 0, 1,
-   "only among those at least so likely beside the likeliest; 0: all"},
-  {"--repeat-penalty", 'r', &given.penalty, 1, 100,
-   "logits of the last 64 tokens over this, or times it where below 0; 1: none"},
-  {"--seed", 'i', &given.seed, 0, 1e15, "of the draws, with their places in the text"},
-  {"--threads", 'i', &given.threads, 1, 256, "cores to use; the text is the same"},
-  {"--weights", 's', &given.weights, 0, 0, "float, bf16, f16 or q8: how matrices are held (float)"},
-  {"--window", 'i', &given.window, 1, 1 << 20,
-   "tokens that attention sees at most; else what the model says"},
-  {"--ignore", 's', &given.ignore, 0, 0,
-   "fields of config.json, or of a GGUF file's architecture, that count as not there, with commas "
-   "between; unknown: all that are not known"},
-  {"--limit", 'i', &given.limit, 1, 1e18, "bytes that the model, and a session of it, may take"},
+  DRAW_OPTIONS(given.how),
+  {"--limit", 'i', &given.from.limit, 1, 1e18, "bytes that the model, and a session of it, may take"},
   {"--cache", 's', &given.cache, 0, 0,
    "of prompts: what this file has of the prompt is not read again"},
   {"--state", 's', &given.state, 0, 0, "go on from this state, as if it had never been saved"},
@@ -373,102 +141,44 @@ static const option table[] = {
   {NULL, 0, NULL, 0, 0, NULL}};
 
 static void print_help(void) {
-  const option *o;
   puts("run: run other people's models, or your own, with miras.h\n\n"
        "  run MODEL [options]\n\n"
        "MODEL is a folder with config.json and *.safetensors, one such file, a GGUF file, or a\n"
        "file of lm.\n"
        "PyTorch's .bin and .pth become such files by examples/to_safetensors.py.\n");
-  for (o = table; o->name; o++) {
-    char left[40], value[32] = "";
-    const double x = strchr("ir", o->type) ? *(double *)o->value : 0;
-    snprintf(left, sizeof left, "%s%s", o->name,
-             o->type == 'f' ? "" : o->type == 's' ? " TEXT" : o->type == 'i' ? " N" : " X");
-    if (x > 0) snprintf(value, sizeof value, " (%g)", x);
-    printf("  %-18s %s%s\n", left, o->help, value);
-  }
-}
-
-static double number(const option *o, const char *text) {
-  char *end;
-  const double x = strtod(text, &end);
-  if (end == text || *end || !(x >= o->low && x <= o->high) || (o->type == 'i' && x != floor(x)))
-    die(2, "%s is \"%s\"; it must be a %snumber from %.10g to %.10g", o->name, text,
-        o->type == 'i' ? "whole " : "", o->low, o->high);
-  return x;
-}
-
-/* The option of that name, or leave with the nearest one. */
-static const option *find_option(const char *name) {
-  const option *o, *near = table;
-  for (o = table; o->name && strcmp(o->name, name) != 0; o++)
-    if (distance(o->name, name) < distance(near->name, name)) near = o;
-  if (o->name) return o;
-  if (distance(near->name, name) < 4)
-    die(2, "there is no option %s; is it %s? run --help lists them all", name, near->name);
-  die(2, "there is no option %s; run --help lists them all", name);
-  return NULL;
+  print_options(table);
 }
 
 /* Options that leave each other nothing to do. */
 static void check_options(const options *o) {
-  if (!o->model)
-    die(2, "a model is needed: a folder with config.json and *.safetensors, or a file of lm; "
-           "run --help has more");
-  if (o->ids && (o->vocab || o->prompt || o->file))
+  if (o->ids && (o->from.vocab || o->prompt || o->file))
     die(2, "--ids takes its prompt from standard input, as numbers: without --vocab, --prompt "
            "and --file");
   if (o->prompt && o->file) die(2, "--prompt and --file are two prompts");
   if (o->chat && (o->ids || o->prompt || o->file || o->score || o->cache))
     die(2, "--chat takes what is said from standard input, as text: without --ids, --prompt, "
            "--file, --score and --cache");
-  if (!o->chat && (o->template_name || o->system || o->show_prompt))
-    die(2, "%s is for --chat", o->template_name ? "--template" : o->system ? "--system"
+  if (!o->chat && (o->from.template_name || o->from.system || o->show_prompt))
+    die(2, "%s is for --chat", o->from.template_name ? "--template" : o->from.system ? "--system"
                                                                 : "--show-prompt");
   if (o->cache && o->state) die(2, "--cache begins anew and --state does not");
   if (o->score && (o->cache || o->save_state))
     die(2, "--score reads its prompt whole, and leaves no state: it has no use for %s",
         o->cache ? "--cache" : "--save-state");
 #ifndef MIRAS_PTHREADS
-  if (o->threads > 1) die(2, "--threads is %g; there are no POSIX threads here", o->threads);
+  if (o->from.threads > 1) die(2, "--threads is %g; there are no POSIX threads here", o->from.threads);
 #endif
 }
 
 static void read_options(options *o, int argc, char **argv) {
-  int i;
-  o->count = 256, o->stop = -1, o->threads = 1;
-  o->temperature = 0.8, o->seed = 1, o->penalty = 1;
-  for (i = 1; i < argc; i++)
-    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-      print_help();
-      exit(0);
-    }
-  for (i = 1; i < argc; i++) {
-    const option *p;
-    if (argv[i][0] != '-') {
-      if (o->model) die(2, "%s: there is a model already: %s", argv[i], o->model);
-      o->model = argv[i];
-      continue;
-    }
-    p = find_option(argv[i]);
-    if (p->type == 'f') {
-      *(int *)p->value = 1;
-      continue;
-    }
-    if (++i == argc) die(2, "%s needs a value behind it", p->name);
-    if (p->type != 's') *(double *)p->value = number(p, argv[i]);
-    else if (argv[i][0] || p->value == &o->prompt || p->value == &o->system) *(const char **)p->value = argv[i];
-    else die(2, "%s is empty; it must be %s", p->name,
-             p->value == &o->weights  ? "float, bf16, f16 or q8"
-             : p->value == &o->ignore ? "fields of config.json"
-                                      : "a file");
+  o->count = 256, o->stop = -1, o->from.threads = 1;
+  o->how = usual_drawing();
+  if (take_options(table, argc, argv, &o->from.model)) {
+    print_help();
+    exit(0);
   }
   check_options(o);
-  if (!o->vocab && !o->ids) {
-    char *own = join(o->model, "/tokenizer.json");
-    if (can_be_read(own)) o->vocab = own;   /* which stays until the end */
-    else free(own);
-  }
+  if (!o->from.vocab && !o->ids) o->from.vocab = own_vocabulary(o->from.model);
 }
 
 /* ---- the model and its files ----------------------------------------------------------------- */
@@ -593,8 +303,8 @@ static void check_outputs(const options *o) {
   out[2].option = "--cache", out[2].path = o->cache;
   for (i = 0; i < 3; i++) {
     if (!out[i].path) continue;
-    each_file(o->model, not_input, &out[i]);
-    if (o->vocab) not_input(&out[i], o->vocab);
+    each_file(o->from.model, not_input, &out[i]);
+    if (o->from.vocab) not_input(&out[i], o->from.vocab);
     if (o->file) not_input(&out[i], o->file);
     if (o->state && i != 1) not_input(&out[i], o->state);   /* a text may go on in its place */
     for (k = 0; k < i; k++)
@@ -622,7 +332,7 @@ static uint64_t model_print(const options *o, const miras_model *m) {
   uint64_t sum = 1;
   char name[80], text[MIRAS_PATTERN_SIZE];
   int i, k;
-  each_file(o->model, mix_file, &sum);
+  each_file(o->from.model, mix_file, &sum);
   for (i = 0; miras_model_desc_field(i); i++)
     for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) {
       snprintf(name, sizeof name, "%c.%s", d->layer[k].letter, miras_model_desc_field(i));
@@ -635,83 +345,12 @@ static uint64_t model_print(const options *o, const miras_model *m) {
   return sum;
 }
 
-/* Say why a model is none, and where its weights may be. */
-static void not_opened(const char *model, miras_result result, const char *why) {
-  static const char *const ends[] = {".bin", ".pth", ".pt", ".ckpt"};
-  const size_t n = strlen(model);
-  FILE *f = fopen(model, "rb");
-  const int missing = !f && errno == ENOENT;
-  char *tensors = join(model, "/model.safetensors"), *index = join(tensors, ".index.json");
-  size_t i;
-  if (f) fclose(f);
-  if (missing) die(1, "%s cannot be opened: there is no such file or folder", model);
-  for (i = 0; i < sizeof ends / sizeof *ends; i++)
-    if (n > strlen(ends[i]) && strcmp(model + n - strlen(ends[i]), ends[i]) == 0)
-      die(1, "%s: %s; if it is a file of PyTorch, make a folder and in it a file that is read "
-             "here: python3 examples/to_safetensors.py %s FOLDER/model.safetensors", model, why,
-          model);
-  if (can_be_read(model) && !miras_gguf_is(model) &&
-      (n <= 12 || strcmp(model + n - 12, ".safetensors") != 0))
-    die(1, "%s is a file, but none that lm has written; one of tensors has a name that ends in "
-           ".safetensors", model);
-  if (!can_be_read(model) && !can_be_read(tensors) && !can_be_read(index))
-    die(1, "%s: %s; there is no model.safetensors and no model.safetensors.index.json. Weights in "
-           "files of PyTorch (.bin, .pth) become one: python3 examples/to_safetensors.py "
-           "%s/pytorch_model*.bin %s", model, why, model, tensors);
-  die(1, "%s: %s%s", model, why,
-      result != MIRAS_ERR_DESC || (strncmp(why, "config.json: ", 13) != 0 && !miras_gguf_is(model))
-        ? ""
-      : "; --ignore NAME,NAME goes on without these fields, --ignore unknown without all that are "
-        "not known");
-}
-
-/* The descriptor of our own model or of another's; asked receives what the options say of it. */
-static int describe_model(const options *o, miras_model_desc *asked, miras_model_desc *d) {
-  static const char names[MIRAS_WEIGHTS_COUNT][8] = {"float", "bf16", "f16", "q8"};
-  miras_result result = MIRAS_ERR_FORMAT;
-  char why[1024] = "";
-  int i;
-  memset(asked, 0, sizeof *asked);
-  asked->limit = (uint64_t)o->limit;
-  for (i = 0; o->weights && i < MIRAS_WEIGHTS_COUNT && strcmp(o->weights, names[i]) != 0;) i++;
-  if (i == MIRAS_WEIGHTS_COUNT)
-    die(2, "--weights is %s; it must be float, bf16, f16 or q8", o->weights);
-  asked->weights = (miras_weights)i;
-  *d = *asked;
-  if (can_be_read(o->model))   /* a file and no folder */
-    result = miras_model_desc_load(d, o->model, NULL);
-  d->weights = asked->weights;
-  if (result == MIRAS_OK && o->window > 0)
-    die(2, "--window is %g, but a file of miras.h has its windows: it is for models of others",
-        o->window);
-  if (result == MIRAS_OK && o->ignore)
-    die(2, "--ignore is %s, but a file of miras.h has no config.json", o->ignore);
-  if (result == MIRAS_OK) return 1;
-  if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
-  result = (miras_gguf_is(o->model) ? miras_gguf_desc : miras_checkpoint_desc)(
-    d, o->model, o->ignore, NULL, why, sizeof why);
-  if (result != MIRAS_OK) not_opened(o->model, result, why);
-  if (why[0]) fprintf(stderr, "run: %s: %s\n", o->model, why);
-  for (i = 0; o->window > 0 && i < MIRAS_MAX_LAYER_KINDS; i++)
-    if (d->layer[i].attention.window > o->window) d->layer[i].attention.window = (int)o->window;
-  return 0;
-}
-
-static miras_model *open_model(const options *o, const miras_model_desc *d, int own) {
-  char why[1024] = "";
-  miras_model *m = own ? miras_model_open_file(o->model, d, NULL, NULL, why, sizeof why)
-                       : (miras_gguf_is(o->model) ? miras_gguf_open : miras_checkpoint_open)(
-                           d, o->model, o->ignore, NULL, why, sizeof why);
-  if (!m) die(1, "%s: %s", o->model, why);
-  return m;
-}
-
 /* Write the descriptor, with all defaults, and how large such a model is. */
 static void say_info(const options *o, miras_model_desc *d) {
   char text[MIRAS_PATTERN_SIZE], name[80], why[256] = "";
   const uint64_t parameters = miras_model_desc_resolve(d, why, sizeof why);
   int i, k;
-  if (!parameters) die(1, "%s: %s", o->model, why);
+  if (!parameters) die(1, "%s: %s", o->from.model, why);
   for (i = 0; miras_model_desc_field(i); i++) {
     int said = 0;
     for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) {
@@ -746,7 +385,7 @@ static void read_prompt(const options *o, const miras_tokenizer *v, tokens *prom
   } else {
     const char *from = text ? text : o->prompt ? o->prompt : "";
     if (!text) n = strlen(from);
-    encode(v, prompt, from, n, o->state ? 0 : MIRAS_TOKENIZER_SPECIAL);
+    if (!encode(v, prompt, from, n, o->state ? 0 : MIRAS_TOKENIZER_SPECIAL)) die(1, "%s", no_tokens);
   }
   free(text);
   for (i = 0; i < prompt->count; i++)
@@ -756,60 +395,23 @@ static void read_prompt(const options *o, const miras_tokenizer *v, tokens *prom
   if (!prompt->count && !o->state) add(prompt, 0);
 }
 
-/* Text on its way out. What may be the beginning of a text that ends it is held back. */
-typedef struct stream {
-  const char *ends[2], *stop;          /* these end it, NULL: none; the one that has              */
-  size_t read;                         /* of the stop, in tokens before the last                  */
-  char *held;
-  size_t count, room;
-} stream;
-
-static void stream_open(stream *s, const char *end, const char *other) {
-  memset(s, 0, sizeof *s);
-  s->ends[0] = end, s->ends[1] = other;
-}
-
-/* How many of the bytes that are held can go out: all before a stop, or before what may be the
- * beginning of one. */
-static size_t stream_free(stream *s) {
-  size_t i, n, k;
-  for (i = 0; i < s->count; i++)
-    for (k = 0; k < 2; k++) {
-      n = s->ends[k] ? strlen(s->ends[k]) : 0;
-      if (!n || memcmp(s->held + i, s->ends[k], n < s->count - i ? n : s->count - i) != 0) continue;
-      if (n <= s->count - i) s->stop = s->ends[k];
-      return i;
-    }
-  return s->count;
-}
-
-/* A token comes; returns whether it is one that ends a stop. Tokens of the model that the
- * vocabulary does not have are not written. */
-static int stream_token(stream *s, const miras_tokenizer *v, int32_t token, int *place) {
-  const size_t before = s->count;
-  size_t n = 1, out;
-  if (s->room - s->count < 64) s->held = (char *)grow(s->held, s->room = 2 * s->room + 64, 1);
-  if (!v) s->held[s->count] = (char)token;
-  else if (token >= miras_tokenizer_size(v)) n = 0;
-  else n = miras_tokenizer_decode(v, &token, 1, MIRAS_TOKENIZER_SPECIAL, place,
-                                  s->held + s->count, s->room - s->count);
-  if (n > s->room - s->count) {
-    s->held = (char *)grow(s->held, s->room = s->count + n, 1);
-    n = miras_tokenizer_decode(v, &token, 1, MIRAS_TOKENIZER_SPECIAL, place, s->held + s->count, n);
-  }
-  s->count += n;
-  out = stream_free(s);
-  s->read = before > out ? before - out : 0;
+/* Write what can go out; returns whether the text ends here. */
+static int write_token(stream *s, const miras_tokenizer *v, int32_t token) {
+  const size_t out = stream_take(s, v, token);
   fwrite(s->held, 1, out, stdout);
   fflush(stdout);
-  memmove(s->held, s->held + out, s->count -= out);
+  stream_drop(s, out);
   return s->stop != NULL;
 }
 
 /* It ends: what was held back goes out, if it was no stop. */
-static void stream_close(stream *s) {
+static void write_rest(stream *s) {
   if (!s->stop && s->count) fwrite(s->held, 1, s->count, stdout);
   free(s->held);
+}
+
+static void finish_text(void) {
+  if (fflush(stdout) || ferror(stdout)) die(1, "the text cannot be written: %s", strerror(errno));
 }
 
 /* ---- a running text -------------------------------------------------------------------------- */
@@ -837,6 +439,7 @@ static void writer_open(writer *w, const miras_model *m, int threads, int saves)
   memset(w, 0, sizeof *w);
   w->vocab = miras_model_desc_of(m)->vocab;
   w->last = -1;
+  w->weighed = (float *)grow(NULL, (size_t)w->vocab, sizeof(float));
   w->s = miras_session_open(m, NULL, NULL, NULL, 0);
   if (!w->s) die(1, "there is not enough memory for a session");
 #ifdef MIRAS_PTHREADS
@@ -897,14 +500,9 @@ static const float *serve(writer *w, const int32_t *ids, size_t count, size_t as
 static const float *feed(writer *w, const int32_t *ids, size_t count) {
   const float *logits = w->server ? serve(w, ids, count, 1)
                                   : miras_session_feed(w->s, ids, NULL, count);
-  int i, numbers = 0;
   size_t k;
   for (k = 0; k < count; k++) add(&w->seen, ids[k]);
-  for (i = 0; logits && i < w->vocab; i++) {
-    if (!(logits[i] <= FLT_MAX)) break;
-    numbers += logits[i] >= -FLT_MAX;
-  }
-  if (!logits || i < w->vocab || !numbers)
+  if (!are_numbers(logits, w->vocab))
     die(1, "behind token %lu the model's logits are not finite: its weights are damaged, or too "
            "large for --weights", (unsigned long)miras_session_position(w->s));
   return logits;
@@ -1043,45 +641,12 @@ static void say_speed(const char *what, size_t count, double seconds) {
   fputc('\n', stderr);
 }
 
-/* Logits of a draw: those of the last tokens are weighed (Keskar et al. 2019), each once, and those
- * that are too unlikely beside the likeliest go. */
-static const float *weigh(const options *o, writer *w, const float *logits) {
-  enum { LAST = 64 };
-  const size_t n = w->seen.count, first = n > LAST ? n - LAST : 0;
-  float most = -FLT_MAX, *x = w->weighed;
-  size_t i, k;
-  int j;
-  if (!x) x = w->weighed = (float *)grow(NULL, (size_t)w->vocab, sizeof *x);
-  memcpy(x, logits, (size_t)w->vocab * sizeof *x);
-  for (i = first; i < n; i++) {
-    const int32_t token = w->seen.at[i];
-    for (k = first; k < i && w->seen.at[k] != token;) k++;
-    if (k == i) x[token] = x[token] > 0 ? x[token] / (float)o->penalty : x[token] * (float)o->penalty;
-  }
-  for (j = 0; j < w->vocab; j++) most = x[j] > most ? x[j] : most;
-  for (j = 0; o->min_p > 0 && j < w->vocab; j++)
-    if (x[j] < most + (float)log(o->min_p)) x[j] = -INFINITY;
-  return x;
-}
-
-/* The token that follows. Of the places in a text each has a seed of its own, those of splitmix64
- * (Steele, Lea and Flood 2014). */
-static int32_t draw(const options *o, writer *w, const float *logits) {
-  miras_sampler sampling = {0, 0, 0, 0};
-  int32_t token;
-  sampling.temperature = (float)o->temperature;
-  sampling.top_k = (int)o->top_k;
-  sampling.top_p = (float)o->top_p;
-  sampling.seed = (uint64_t)o->seed +
-                  miras_session_position(w->s) * UINT64_C(0x9e3779b97f4a7c15);
-  if (o->min_p > 0 || o->penalty > 1) logits = weigh(o, w, logits);
-  token = miras_sampler_sample(&sampling, logits, w->vocab);
+/* The token that follows. */
+static int32_t writer_draw(const options *o, writer *w, const float *logits) {
+  const int32_t token = draw(&o->how, &w->seen, miras_session_position(w->s), logits, w->vocab,
+                             w->weighed);
   if (token < 0) die(1, "no token can be drawn: the model's logits are not finite");
   return token;
-}
-
-static void finish_text(void) {
-  if (fflush(stdout) || ferror(stdout)) die(1, "the text cannot be written: %s", strerror(errno));
 }
 
 /* Read the prompt and write what follows. */
@@ -1090,8 +655,8 @@ static void write_text(const options *o, const miras_model *m, writer *w,
   double start = now(), count;
   const float *logits = miras_session_logits(w->s);
   stream out;
-  int place = prompt->count > 0;
-  stream_open(&out, o->until, NULL);
+  memset(&out, 0, sizeof out);
+  out.ends[0] = o->until, out.place = prompt->count > 0;
   if (prompt->count) {
     const size_t seen = read_before(o, m, w, prompt);
     logits = feed(w, prompt->at + prompt->count - 1, 1);
@@ -1101,13 +666,13 @@ static void write_text(const options *o, const miras_model *m, writer *w,
   }
   start = now();
   for (count = 0; count < o->count; count++) {
-    const int32_t token = draw(o, w, logits);
+    const int32_t token = writer_draw(o, w, logits);
     if ((double)token == o->stop) break;
     if (o->ids) printf("%ld\n", (long)token), fflush(stdout);
-    else if (stream_token(&out, v, token, &place)) break;
+    else if (write_token(&out, v, token)) break;
     logits = feed(w, &token, 1);
   }
-  stream_close(&out);
+  write_rest(&out);
   if (!o->ids) putchar('\n');
   finish_text();
   say_speed("", (size_t)count, now() - start);
@@ -1125,20 +690,20 @@ int main(int argc, char **argv) {
   int vocab, own;
   read_options(o, argc, argv);
   check_outputs(o);
-  own = describe_model(o, &asked, &d);
+  own = describe_model(&o->from, &asked, &d);
   if (o->info && !o->save) {
     say_info(o, &d);
     return 0;
   }
-  m = open_model(o, own ? &asked : &d, own);
+  m = open_model(&o->from, own ? &asked : &d, own);
   vocab = miras_model_desc_of(m)->vocab;
   memset(&prompt, 0, sizeof prompt);
   if (o->save && miras_save(m, o->save) != MIRAS_OK)
     die(1, "--save is %s, which cannot be written", o->save);
   if (o->info) say_info(o, &d);
   if (o->info || (o->save && !o->prompt && !o->file && !o->ids && !o->chat)) return 0;
-  if (o->vocab) v = open_vocabulary(o->vocab);
-  else if (!o->ids && miras_gguf_is(o->model)) v = gguf_vocabulary(o->model);
+  if (o->from.vocab) v = open_vocabulary(o->from.vocab);
+  else if (!o->ids && miras_gguf_is(o->from.model)) v = gguf_vocabulary(o->from.model);
   if (!o->ids && !v && vocab != 256)
     die(2, "the model has %d tokens, not bytes: --vocab or --ids is needed, or a tokenizer.json "
            "in its folder", vocab);
@@ -1146,7 +711,7 @@ int main(int argc, char **argv) {
     die(2, "--stop is %g, but the model's tokens go from 0 to %d", o->stop, vocab - 1);
   if (v && o->stop < 0) o->stop = miras_tokenizer_end(v);
   if (!o->chat) read_prompt(o, v, &prompt, vocab);
-  writer_open(&w, m, (int)o->threads, o->save_state != NULL);
+  writer_open(&w, m, (int)o->from.threads, o->save_state != NULL);
   if (o->state) {
     const miras_result result = miras_load(w.s, o->state, NULL, 0);
     if (result != MIRAS_OK)
