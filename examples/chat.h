@@ -262,7 +262,8 @@ typedef struct option {
    "tokens that attention sees at most; else what the model says"},                                \
   {"--ignore", 's', &(x).ignore, 0, 0,                                                             \
    "fields of config.json, or of a GGUF file's architecture, that count as not there, with commas " \
-   "between; unknown: all that are not known"}
+   "between; unknown: all that are not known"},                                                    \
+  {"--limit", 'i', &(x).limit, 1, 1e18, "bytes that the model, and a session of it, may take"}
 
 /* Options of draws. */
 #define DRAW_OPTIONS(x)                                                                            \
@@ -640,8 +641,8 @@ typedef struct chat {
   size_t count, room;
 } chat;
 
-/* The form, and what is said for the system. */
-static void chat_open(chat *c, const source *o, const miras_tokenizer *t) {
+/* The form, and what is said for the system. 0: the model names no template. */
+static int chat_open(chat *c, const source *o, const miras_tokenizer *t) {
   size_t size = 0;
   char *text = own_template(o, &size);
   const chat_form *form = chat_forms;
@@ -654,15 +655,13 @@ static void chat_open(chat *c, const source *o, const miras_tokenizer *t) {
           o->template_name);
   } else {
     form = text ? form_of(text, size) : NULL;
-    if (!form)
-      die(2, "%s names no template that is known here; --template must be chatml, llama3, granite, "
-             "gemma, olmo, mistral or rwkv", o->model);
   }
   c->form = form;
   c->system = o->system;
-  if (!c->system && text) c->system = system_of(form, text, size);
+  if (!c->system && text && form) c->system = system_of(form, text, size);
   if (c->system && !c->system[0]) c->system = NULL;
   free(text);
+  return form != NULL;
 }
 
 /* The token that ends an answer; -1: a text does, form->end. */

@@ -129,7 +129,6 @@ static const option table[] = {
   {"--stop", 'i', &given.stop, 0, 1e9,
    "end at this token, which is not written; else at the one that the vocabulary names"},
   DRAW_OPTIONS(given.how),
-  {"--limit", 'i', &given.from.limit, 1, 1e18, "bytes that the model, and a session of it, may take"},
   {"--cache", 's', &given.cache, 0, 0,
    "of prompts: what this file has of the prompt is not read again"},
   {"--state", 's', &given.state, 0, 0, "go on from this state, as if it had never been saved"},

@@ -193,7 +193,9 @@ static void talk_run(const options *o, const miras_model *m, writer *w, const mi
   int i, goes_on = 1;
   memset(c, 0, sizeof *c);
   c->o = o, c->w = w;
-  chat_open(&c->form, &o->from, t);
+  if (!chat_open(&c->form, &o->from, t))
+    die(2, "%s names no template that is known here; --template must be chatml, llama3, granite, "
+           "gemma, olmo, mistral or rwkv", o->from.model);
   c->most = states < 1 ? 1 : states < TURNS ? (int)states : TURNS;
   c->begun = miras_session_position(w->s) > 0;
   while (goes_on && (line = talk_line(&n)) != NULL) {
