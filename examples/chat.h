@@ -240,7 +240,7 @@ static const char *own_vocabulary(const char *model) {
 
 typedef struct option {
   const char *name;
-  char type;               /* f(lag), s(tring), t: one that may be empty, i(nteger), r(eal)        */
+  char type;               /* f(lag), s(tring), t: one that may be empty, i(nteger), r(eal)       */
   void *value;
   double low, high;
   const char *help;
@@ -248,12 +248,12 @@ typedef struct option {
 
 
 /* Options that both programs have, of the source x. */
-#define SOURCE_OPTIONS(x)                                                                         \
+#define SOURCE_OPTIONS(x)                                                                          \
   {"--template", 's', &(x).template_name, 0, 0,                                                    \
    "chatml, llama3, granite, gemma, olmo, mistral or rwkv; else the one that the model names"},    \
   {"--system", 't', &(x).system, 0, 0, "said before the talk; else what the template has"},        \
   {"--vocab", 's', &(x).vocab, 0, 0,                                                               \
-   "a tokenizer.json, or RWKV's lines of id, Python literal, length; else the folder's "          \
+   "a tokenizer.json, or RWKV's lines of id, Python literal, length; else the folder's "           \
    "tokenizer.json"},                                                                              \
   {"--threads", 'i', &(x).threads, 1, 256, "cores to use; the text is the same"},                  \
   {"--weights", 's', &(x).weights, 0, 0,                                                           \
@@ -261,8 +261,8 @@ typedef struct option {
   {"--window", 'i', &(x).window, 1, 1 << 20,                                                       \
    "tokens that attention sees at most; else what the model says"},                                \
   {"--ignore", 's', &(x).ignore, 0, 0,                                                             \
-   "fields of config.json, or of a GGUF file's architecture, that count as not there, with commas " \
-   "between; unknown: all that are not known"},                                                    \
+   "fields of config.json, or of a GGUF file's architecture, that count as not there, with "       \
+   "commas between; unknown: all that are not known"},                                             \
   {"--limit", 'i', &(x).limit, 1, 1e18, "bytes that the model, and a session of it, may take"}
 
 /* Options of draws. */
@@ -500,7 +500,8 @@ static void weigh(const drawing *d, const tokens *seen, float *x, int vocab) {
   for (i = first; i < n; i++) {
     const int32_t token = seen->at[i];
     for (k = first; k < i && seen->at[k] != token;) k++;
-    if (k == i) x[token] = x[token] > 0 ? x[token] / (float)d->penalty : x[token] * (float)d->penalty;
+    if (k < i) continue;
+    x[token] = x[token] > 0 ? x[token] / (float)d->penalty : x[token] * (float)d->penalty;
   }
   for (j = 0; j < vocab; j++) most = x[j] > most ? x[j] : most;
   for (j = 0; d->min_p > 0 && j < vocab; j++)
@@ -508,8 +509,8 @@ static void weigh(const drawing *d, const tokens *seen, float *x, int vocab) {
 }
 
 /* The token that follows `seen`, which ends at `position`; room [vocab]. Of the places in a text
- * each has a seed of its own, those of splitmix64 (Steele, Lea and Flood 2014). Below 0: none can be
- * drawn. */
+ * each has a seed of its own, those of splitmix64 (Steele, Lea and Flood 2014). Below 0: none can
+ * be drawn. */
 static int32_t draw(const drawing *d, const tokens *seen, uint64_t position, const float *logits,
                     int vocab, float *room) {
   miras_sampler sampling = {0, 0, 0, 0};
@@ -542,7 +543,8 @@ static const chat_form chat_forms[] = {
    {"<|im_start|>system\n", "<|im_start|>user\n", "<|im_start|>assistant\n"},
    {"<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n"}, "<|im_end|>"},
   {"llama3", "<|start_header_id|>",
-   {"<|start_header_id|>system<|end_header_id|>\n\n", "<|start_header_id|>user<|end_header_id|>\n\n",
+   {"<|start_header_id|>system<|end_header_id|>\n\n",
+    "<|start_header_id|>user<|end_header_id|>\n\n",
     "<|start_header_id|>assistant<|end_header_id|>\n\n"},
    {"<|eot_id|>", "<|eot_id|>", "<|eot_id|>"}, "<|eot_id|>"},
   {"granite", "<|start_of_role|>",
@@ -678,9 +680,10 @@ static void chat_add(chat *c, const char *text, size_t n) {
   c->count += n;
 }
 
-/* What a message is in the model's form, from the end of the last answer, of which `skip` bytes have
- * been read, to the beginning of the next: c->text, and tokens. begun: there is an answer before.
- * Special tokens that the system or the message spells are its letters. 0: there are no tokens. */
+/* What a message is in the model's form, from the end of the last answer, of which `skip` bytes
+ * have been read, to the beginning of the next: c->text, and tokens. begun: there is an answer
+ * before. Special tokens that the system or the message spells are its letters. 0: there are no
+ * tokens. */
 static int chat_turn(chat *c, int begun, size_t skip, const char *message, size_t n, tokens *to) {
   const chat_form *f = c->form;
   const char *said = begun ? NULL : c->system;

@@ -2,7 +2,8 @@
  *
  *     cc -O2 examples/openai.c -o openai -lmicrohttpd -lcjson -lm -lpthread
  *     ./openai MODEL --port 8080                    (Debian: libmicrohttpd-dev, libcjson-dev)
- *     curl localhost:8080/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hi"}]}'
+ *     curl localhost:8080/v1/chat/completions -d '{"messages": [{"role": "user",
+ *                                                                "content": "Hi"}]}'
  *     ./openai --help                               every option
  *
  * MODEL is what examples/run.c takes: a folder as Hugging Face has them, a GGUF file, a file of lm.
@@ -12,9 +13,10 @@
  *   POST /v1/completions        prompt: a text
  *   GET  /v1/models, /health    the model's name; what has been done
  *
- * Fields: max_completion_tokens or max_tokens, temperature, top_p, top_k, min_p, repetition_penalty,
- * seed, stop, stream, stream_options.include_usage. Those that would change the answer and are not
- * served (n, tools, response_format, logprobs, ...) are refused by name, others are passed over.
+ * Fields: max_completion_tokens or max_tokens, temperature, top_p, top_k, min_p,
+ * repetition_penalty, seed, stop, stream, stream_options.include_usage. Those that would change the
+ * answer and are not served (n, tools, response_format, logprobs, ...) are refused by name, others
+ * are passed over.
  *
  * One thread works on the model: every round takes all conversations further, a token of each that
  * writes beside pieces of prompts. An answer is of its request alone, to the bit, whoever else is
@@ -109,8 +111,8 @@ static void say(buffer *b, const char *format, ...) {
   put(b, text, strlen(text));
 }
 
-/* Bytes of the character at s, of n; 0: its end has not come. *good 0: it is none, and so many bytes
- * are what U+FFFD stands for, the longest beginning of a character. */
+/* Bytes of the character at s, of n; 0: its end has not come. *good 0: it is none, and so many
+ * bytes are what U+FFFD stands for, the longest beginning of a character. */
 static size_t character(const char *s, size_t n, int *good) {
   const unsigned char *u = (const unsigned char *)s, first = u[0];
   const size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3
@@ -159,7 +161,8 @@ typedef struct request {
   size_t sent;                         /* their way                                               */
   unsigned status;                     /* of the answer                                           */
   buffer body;
-  size_t bytes;                        /* of it that came                                         */
+  size_t bytes;                        /* of it that came                                        */
+  pthread_mutex_t *lock;
   int chat, streams, counts, socket;   /* counts: usage is streamed                               */
   drawing how;
   size_t most;                         /* tokens to write                                         */
@@ -399,9 +402,10 @@ static void wake(request *r) {
   MHD_resume_connection(r->connection);
 }
 
-/* The model is done with a request; failed: why there is no answer, or NULL. Its state is stored, or
- * with keeps 0 is not. */
+/* The model is done with a request; failed: why there is no answer, or NULL. Its state is stored,
+ * or with keeps 0 is not. */
 static void finish(house *h, request *r, int keeps, const char *failed) {
+  const unsigned status = r->state ? 500 : 503;
   int gone;
   if (r->state && keeps && r->read) store_keep(h, r->seen.at, r->read, r->state);
   else if (r->state) state_free(h, r->state);
@@ -410,7 +414,7 @@ static void finish(house *h, request *r, int keeps, const char *failed) {
   if (failed && r->streams) {
     say(&r->out, "data: "), put_error(&r->out, 500, NULL, failed), say(&r->out, "\n\n");
   } else if (failed) {
-    refuse(r, h->stopping ? 503 : 500, NULL, "%s", failed);
+    refuse(r, h->stopping ? 503 : status, NULL, "%s", failed);
   } else if (r->reason && !r->streams) {
     put_answer(h, r);
   }
@@ -435,10 +439,10 @@ static int hung_up(const request *r) {
 
 /* A request's text begins, from the longest that is stored. Returns whether it does. */
 static int begin(house *h, request *r) {
-  const kept *from = store_find(h, r);
-  r->state = state_new(h);   /* which may have dropped what was found */
-  from = r->state ? store_find(h, r) : from;
+  const kept *from;
+  r->state = state_new(h);
   if (!r->state) return 0;
+  from = store_find(h, r);
   if (from) memcpy(r->state, from->state, h->bytes);
   else memset(r->state, 0, h->bytes);
   r->stored = r->read = from ? from->seen.count : 0;
@@ -485,7 +489,8 @@ static int gather(house *h) {
   return (int)i;
 }
 
-/* The logits behind all of a request's tokens are there: the next one. Returns whether it goes on. */
+/* The logits behind all of a request's tokens are there: the next one. Returns whether it goes
+ * on. */
 static int write_token(house *h, request *r, const float *logits) {
   int32_t token = -1;
   int ends;
@@ -706,7 +711,7 @@ static int answer_tokens(const miras_tokenizer *t, const char *text, size_t n, t
   return encode(t, to, text + 1, n - 1, MIRAS_TOKENIZER_PLAIN);
 }
 
-/* The messages as tokens, in the form that run_chat.h gives to turns. said, system: room for texts. */
+/* The messages as tokens, in the form that run --chat gives to turns. said, system: room. */
 static int read_turns(house *h, request *r, const cJSON *messages, buffer *said, buffer *system) {
   const cJSON *message;
   int i = 0, begun = 0, asked = 0;
@@ -828,14 +833,12 @@ static enum MHD_Result send_out(request *r, const char *allowed) {
   return send_response(r->connection, r->status, "application/json", response);
 }
 
-static house *the_house;   /* MHD's reader of a response has but one argument */
-
 /* Events, as they come; nothing has come: the connection sleeps until something does. */
 static ssize_t read_events(void *argument, uint64_t at, char *to, size_t most) {
   request *r = (request *)argument;
   ssize_t n = 0;
   (void)at;
-  pthread_mutex_lock(&the_house->lock);
+  pthread_mutex_lock(r->lock);
   if (r->sent < r->out.count) {
     const size_t left = r->out.count - r->sent;
     n = (ssize_t)(left < most ? left : most);
@@ -848,7 +851,7 @@ static ssize_t read_events(void *argument, uint64_t at, char *to, size_t most) {
     r->suspended = 1;
     MHD_suspend_connection(r->connection);
   }
-  pthread_mutex_unlock(&the_house->lock);
+  pthread_mutex_unlock(r->lock);
   return n;
 }
 
@@ -890,7 +893,8 @@ static void put_health(house *h, request *r) {
       "\"most_at_once\":%zu,\"waiting\":%zu,\"rounds\":%lu,", n.requests, n.cancelled, n.active,
       n.together, n.waiting, n.rounds);
   say(&r->out, "\"prompt_tokens\":%lu,\"prompt_tokens_read\":%lu,\"tokens_written\":%lu,"
-      "\"states\":%zu,\"states_bytes\":%zu}", n.prompt_tokens, n.read, n.written, n.states, n.bytes);
+      "\"states\":%zu,\"states_bytes\":%zu}", n.prompt_tokens, n.read, n.written, n.states,
+      n.bytes);
 }
 
 /* A request whose body is there: what it is, by its path. */
@@ -935,7 +939,7 @@ static enum MHD_Result serve(void *argument, struct MHD_Connection *c, const cha
   if (!r) {
     *context = r = (request *)grow(NULL, 1, sizeof *r);
     memset(r, 0, sizeof *r);
-    r->connection = c;
+    r->connection = c, r->lock = &h->lock;
     r->socket = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     return MHD_YES;
   }
@@ -1050,7 +1054,6 @@ int main(int argc, char **argv) {
   if (inet_pton(AF_INET, given.host, &at.sin_addr) != 1)
     die(2, "--host is %s; it must be an address such as 127.0.0.1", given.host);
   house_open(&h, &given);
-  the_house = &h;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT), sigaddset(&signals, SIGTERM), sigaddset(&signals, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);   /* of all threads; SIGPIPE stays so */

@@ -165,7 +165,8 @@ static void check_options(const options *o) {
     die(2, "--score reads its prompt whole, and leaves no state: it has no use for %s",
         o->cache ? "--cache" : "--save-state");
 #ifndef MIRAS_PTHREADS
-  if (o->from.threads > 1) die(2, "--threads is %g; there are no POSIX threads here", o->from.threads);
+  if (o->from.threads > 1)
+    die(2, "--threads is %g; there are no POSIX threads here", o->from.threads);
 #endif
 }
 
@@ -384,7 +385,8 @@ static void read_prompt(const options *o, const miras_tokenizer *v, tokens *prom
   } else {
     const char *from = text ? text : o->prompt ? o->prompt : "";
     if (!text) n = strlen(from);
-    if (!encode(v, prompt, from, n, o->state ? 0 : MIRAS_TOKENIZER_SPECIAL)) die(1, "%s", no_tokens);
+    if (!encode(v, prompt, from, n, o->state ? 0 : MIRAS_TOKENIZER_SPECIAL))
+      die(1, "%s", no_tokens);
   }
   free(text);
   for (i = 0; i < prompt->count; i++)

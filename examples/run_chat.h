@@ -116,8 +116,9 @@ static void talk_branch_keep(talk *c, const char *name) {
 }
 
 static void talk_file(talk *c, int saves, const char *path) {
-  const miras_result result = !*path ? MIRAS_ERR_ARGUMENT : saves ? miras_save(c->w->s, path)
-                                                                  : miras_load(c->w->s, path, NULL, 0);
+  const miras_result result = !*path ? MIRAS_ERR_ARGUMENT
+                              : saves ? miras_save(c->w->s, path)
+                                      : miras_load(c->w->s, path, NULL, 0);
   if (result != MIRAS_OK) {
     fprintf(stderr, "  %s: %s\n", *path ? path : saves ? "/save" : "/load",
             *path ? miras_result_text(result) : "a file's name is needed behind it");

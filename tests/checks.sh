@@ -490,7 +490,7 @@ soak() {
 linked() {
   grep -q '^#define MIRAS_IMPLEMENTATION' "examples/$1.c" &&
     $gcc -O1 -Wall -Wextra -Werror -DMIRAS__IMPLEMENTED "examples/$1.c" "$object" \
-      -o "$build/bin/${2:-$1}" -lm -lpthread
+      -o "$build/bin/${2:-$1}" ${3:-} -lm -lpthread   # libraries are several words
 }
 lm_files() {
   linked lm && sh tests/test_lm.sh "$build/bin/lm"
@@ -532,6 +532,12 @@ zips() {   # a library of vectors: what it compresses, $object reads, in plain C
 }
 run_others() {
   linked run && linked lm lm_of_run && sh tests/test_run.sh "$build/bin/run" "$build/bin/lm_of_run"
+}
+
+answers_http() {
+  linked openai '' '-lmicrohttpd -lcjson' && linked run run_of_openai && linked lm lm_of_openai &&
+    python3 tests/test_openai.py "$build/bin/openai" "$build/bin/run_of_openai" \
+      "$build/bin/lm_of_openai"
 }
 
 # A source distribution of the Python package builds elsewhere, by wheel.sh into a wheel, and what

@@ -144,6 +144,7 @@ wanted() {   # the packages that are missing, one per line
   has qemu-system-arm || echo qemu-system-arm
   { has mpicc && has mpirun; } || echo openmpi-bin libopenmpi-dev
   has python3 || echo python3
+  compiles gcc -lmicrohttpd -lcjson || echo libmicrohttpd-dev libcjson-dev
 }
 
 missing=$(wanted | tr '\n' ' ')
@@ -226,6 +227,7 @@ has_all() {   # needs, as one argument
       aarch64) [ -n "$qemu" ] && has aarch64-linux-gnu-gcc ;;
       blis) once blis compiles "$gcc" -lblis ;;
       cortex) once cortex small_arm && has qemu-system-arm ;;
+      microhttpd) once microhttpd compiles "$gcc" -lmicrohttpd -lcjson ;;   # and cJSON
       mingw) has x86_64-w64-mingw32-gcc ;;
       mpi) has mpicc && has mpirun ;;
       nvcc) has nvcc || has /usr/local/cuda/bin/nvcc ;;

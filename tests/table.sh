@@ -406,14 +406,16 @@ cell_row quick "$gcc" c99 -DMIRAS_NO_STDIO
 # ---- examples and benchmarks, each by the one command that it promises ----
 
 for file in examples/*.c bench/*.c; do
+  needs=
   case $file in
     */lm_mpi.c|*/npc.c) continue ;;   # built below
+    */openai.c) needs=microhttpd how= ;;
     */quickstart.c|*/serve.c)
       program=$build/bin/$(basename "$file" .c)
       how="&& $fast -O0 -DMIRAS_NO_SIMD '$file' -o '$program' -lm -lpthread" ;;
     *) how= ;;
   esac
-  job "compiles: $file" '' "$gcc '$file' -Wall -Wextra -Werror -fsyntax-only $how"
+  job "compiles: $file" "$needs" "$gcc '$file' -Wall -Wextra -Werror -fsyntax-only $how"
 done
 job 'compiles: tests/big.c' '' \
   "$gcc -std=c99 $strict_c -DMIRAS_TEST_LINKED -fsyntax-only tests/big.c"
@@ -444,6 +446,7 @@ job 'examples/tokenizer.h: its tables of characters' python3 'python3 tests/unic
 job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
 linked_row 'examples/lm.c: its files' all -O2 lm_files
 linked_row 'examples/run.c: models of others' all "$plain" run_others
+linked_row 'examples/openai.c: answers over HTTP' 'all python3 microhttpd' "$plain" answers_http
 vectors_object=$(object_of "$gcc $strict_flags -march=native")
 linked_row 'examples/zip.c: other arithmetic, same bytes' all "$strict_flags -DMIRAS_NO_SIMD" \
   "zips '$vectors_object'" && object_row "$vectors_object" "$gcc" "$strict_flags -march=native"

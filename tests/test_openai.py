@@ -1,5 +1,6 @@
-"""test_openai.py OPENAI RUN LM: what examples/openai.c, the program OPENAI, answers over HTTP, beside
-examples/run.c, the program RUN, with a model of bytes that examples/lm.c, the program LM, trains.
+"""test_openai.py OPENAI RUN LM: what examples/openai.c, the program OPENAI, answers over HTTP,
+beside examples/run.c, the program RUN, with a model of bytes that examples/lm.c, the program LM,
+trains.
 
     python3 tests/test_openai.py ./openai ./run ./lm
 """
@@ -192,8 +193,10 @@ def check_turns(server, stores):
          'two turns')
     prompt = answer['usage']['prompt_tokens']
     cached = answer['usage']['prompt_tokens_details']['cached_tokens']
-    same(prompt, len('User: one\n\nAssistant:' + first + '\n\nUser: two\n\nAssistant:'), 'two turns')
-    same(after['prompt_tokens_read'] - before['prompt_tokens_read'], prompt - cached, 'what was read')
+    same(prompt, len('User: one\n\nAssistant:' + first + '\n\nUser: two\n\nAssistant:'),
+         'tokens of two turns')
+    same(after['prompt_tokens_read'] - before['prompt_tokens_read'], prompt - cached,
+         'what was read')
     if not stores:
         same(cached, 0, 'nothing is stored')
         return
@@ -209,7 +212,8 @@ def check_stops(server):
     want = want['choices'][0]['text']
     stop = want[20:23]
     for stops in stop, ['never to come', stop], [stop, stop + 'x']:
-        got = server.ask('/v1/completions', prompt='The ', max_tokens=60, temperature=0.5, stop=stops)
+        got = server.ask('/v1/completions', prompt='The ', max_tokens=60, temperature=0.5,
+                         stop=stops)
         same(got['choices'][0]['text'], want[:want.index(stop)], 'a text with a stop')
         same(got['choices'][0]['finish_reason'], 'stop', 'its reason')
         events = server.events('/v1/completions', prompt='The ', max_tokens=60, temperature=0.5,
@@ -260,7 +264,8 @@ REFUSED = [
     ({'stream_options': []}, 400, 'stream_options'),
     ({'repetition_penalty': 0.5}, 400, 'repetition_penalty')]
 MESSAGES = [
-    (None, 'messages'), ([], 'messages'), ('x', 'messages'), ([{'role': 'user'}], 'messages[0].content'),
+    (None, 'messages'), ([], 'messages'), ('x', 'messages'),
+    ([{'role': 'user'}], 'messages[0].content'),
     ([{'role': 'user', 'content': [{'type': 'image_url', 'image_url': {}}]}],
      'messages[0].content[0]'),
     ([{'role': 'tool', 'content': 'x'}], 'messages[0].role'),
@@ -295,8 +300,8 @@ def check_refusals(server):
     refused(server, 'GET', '/v1/nothing', None, 404, None)
     refused(server, 'GET', '/v1/completions', None, 405, None)
     refused(server, 'POST', '/health', {}, 405, None)
-    server.ask('/v1/completions', prompt='x', max_tokens=1, n=1, tools=[], user='me', logprobs=False,
-               response_format={'type': 'text'}, stop=None, logit_bias={}, frequency_penalty=0)
+    server.ask('/v1/completions', prompt='x', max_tokens=1, n=1, tools=[], user='me', stop=None,
+               response_format={'type': 'text'}, logprobs=False, frequency_penalty=0)
     models = json.loads(server.send('GET', '/v1/models')[1])
     same([m['id'] for m in models['data']], ['byte.safetensors'], 'the models')
     same(server.send('HEAD', '/health'), (200, b''), 'HEAD')
@@ -307,10 +312,10 @@ def main():
              'The word is one.\nA word is two.\n') * 60
     with open('learn', 'w', encoding='utf-8') as file:
         file.write(learn)
-    subprocess.run([LM, 'train', 'learn', '--dim', '16', '--heads', '2', '--layers', '1', '--hidden',
-                    '16', '--context', '32', '--batch', '4', '--steps', '150', '--eval-every', '150',
-                    '--threads', '1', '--out', 'byte.safetensors'], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    size = '--dim 16 --heads 2 --layers 1 --hidden 16 --context 32 --batch 4 --threads 1'
+    subprocess.run([LM, 'train', 'learn', *size.split(), '--steps', '150', '--eval-every', '150',
+                    '--out', 'byte.safetensors'], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
     alone = {}
     with serve('--template', 'rwkv') as server:
         check_answers(server)
