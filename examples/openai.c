@@ -22,10 +22,12 @@
  * writes beside pieces of prompts. An answer is of its request alone, to the bit, whoever else is
  * served and whatever is stored, and it is that of run --chat with the same seed and settings. What
  * an answer leaves is a state, which is stored with its tokens; a request that begins with these
- * goes on from there, so that a long talk reads each turn once. An answer that comes back in a
- * message is its text, as tokens: where the model had written these in another way, the talk is
- * read from the last prompt on. Those who hang up are dropped before the next round. Exit status: 0
- * stopped by SIGINT or SIGTERM, 1 a file or a model failed, 2 wrong arguments. */
+ * goes on from there, so that a long talk reads each turn once; so is what two prompts begin with,
+ * such as a text for the system, when the second comes. An answer that comes back in a message is
+ * its text, as tokens: where the model had written other ones, the talk is read from the last prompt
+ * on, and run --chat, which keeps them, may go on otherwise. Those who hang up are dropped before
+ * the next round. Exit status: 0 stopped by SIGINT or SIGTERM, 1 a file or a model failed, 2 wrong
+ * arguments. */
 #define _POSIX_C_SOURCE 200809L
 #define MIRAS_PTHREADS
 #include <arpa/inet.h>
@@ -173,6 +175,7 @@ typedef struct request {
   unsigned long number;
   unsigned char *state;                /* of the model's thread, from here on                     */
   size_t read, stored, drawn;          /* tokens in the state; of these, from the store           */
+  size_t fork;                         /* of the prompt: so many another one begins with, too     */
   stream held;
   int32_t end;                         /* token that ends the answer                              */
   buffer text;
@@ -331,6 +334,19 @@ static kept *store_find(house *h, const request *r) {
   return best;
 }
 
+/* Tokens that the prompt and a stored text both begin with, where a state behind them is worth its
+ * bytes, or 0. */
+static size_t store_fork(const house *h, const request *r) {
+  enum { WORTH = 16 };
+  size_t most = 0, i, n;
+  for (i = 0; i < h->stored; i++) {
+    const tokens *seen = &h->store[i].seen;
+    for (n = 0; n < seen->count && n < r->prompt - 1 && seen->at[n] == r->seen.at[n];) n++;
+    if (n > most) most = n;
+  }
+  return most >= r->read + WORTH ? most : 0;
+}
+
 /* ---- answers, as they are written ------------------------------------------------------------ */
 
 static void put_usage(const request *r, buffer *b) {
@@ -446,6 +462,7 @@ static int begin(house *h, request *r) {
   if (from) memcpy(r->state, from->state, h->bytes);
   else memset(r->state, 0, h->bytes);
   r->stored = r->read = from ? from->seen.count : 0;
+  r->fork = store_fork(h, r);
   return 1;
 }
 
@@ -527,8 +544,8 @@ static int write_token(house *h, request *r, const float *logits) {
   return !ends;
 }
 
-/* Behind all of a prompt but its last token the state is stored, too: the same prompt may come
- * again, or be answered by other words. */
+/* Behind all of a prompt but its last token the state is stored, too, for the same prompt may come
+ * again, or be answered by other words; and where it forks from another. */
 static void keep_prompt(house *h, const request *r) {
   unsigned char *copy = h->most ? state_new(h) : NULL;
   if (!copy) return;
@@ -542,7 +559,7 @@ static void go_round(house *h) {
   const float *logits = h->logits;
   for (i = 0; i < h->count; i++) {
     request *r = h->active[i];
-    const size_t before = r->prompt - 1;
+    const size_t before = r->read < r->fork ? r->fork : r->prompt - 1;
     miras_sequence *p = &h->parts[n];
     memset(p, 0, sizeof *p);
     p->state = r->state, p->tokens = r->seen.at + r->read;
@@ -562,7 +579,7 @@ static void go_round(house *h) {
     if (r->read < r->prompt) prompts += count;
     r->read += count;
     if (!h->parts[i].logit_rows) {
-      if (r->read == r->prompt - 1) keep_prompt(h, r);
+      if (r->read == r->prompt - 1 || r->read == r->fork) keep_prompt(h, r);
       continue;
     }
     written++;

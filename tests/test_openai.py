@@ -207,6 +207,20 @@ def check_turns(server, stores):
     same(server.health()['prompt_tokens_read'] - before['prompt_tokens_read'], 1, 'read again')
 
 
+def check_forks(server):
+    """What prompts have in common at their beginning is read twice, and no more."""
+    system = {'role': 'system', 'content': 'You are a word. ' * 20}
+    read, answers = [], []
+    for word in 'alpha', 'beta', 'gamma':
+        answer = server.chat(system, {'role': 'user', 'content': word}, max_tokens=20)
+        read.append(answer['usage']['prompt_tokens_details']['cached_tokens'])
+        answers.append(answer['choices'][0]['message']['content'])
+    common = len('System: ' + system['content'] + '\n\nUser: ')
+    same(read, [0, 0, common], 'of a common beginning were stored')
+    same(answers, [talk(word + '\n', '--system', system['content'], '--tokens', '20')
+                   for word in ('alpha', 'beta', 'gamma')], 'answers behind it')
+
+
 def check_stops(server):
     want = server.ask('/v1/completions', prompt='The ', max_tokens=60, temperature=0.5)
     want = want['choices'][0]['text']
@@ -320,6 +334,7 @@ def main():
     with serve('--template', 'rwkv') as server:
         check_answers(server)
         check_turns(server, True)
+        check_forks(server)
         check_stops(server)
         check_many(server, alone)
         check(server.health()['most_at_once'] > 1, 'nobody was served together')
