@@ -24,10 +24,10 @@
  * an answer leaves is a state, which is stored with its tokens; a request that begins with these
  * goes on from there, so that a long talk reads each turn once; so is what two prompts begin with,
  * such as a text for the system, when the second comes. An answer that comes back in a message is
- * its text, as tokens: where the model had written other ones, the talk is read from the last prompt
- * on, and run --chat, which keeps them, may go on otherwise. Those who hang up are dropped before
- * the next round. Exit status: 0 stopped by SIGINT or SIGTERM, 1 a file or a model failed, 2 wrong
- * arguments. */
+ * its text, as tokens: where the model had written other ones, the talk is read from the last
+ * prompt on, and run --chat, which keeps them, may go on otherwise. Those who hang up are dropped
+ * before the next round. Exit status: 0 stopped by SIGINT or SIGTERM, 1 a file or a model failed, 2
+ * wrong arguments. */
 #define _POSIX_C_SOURCE 200809L
 #define MIRAS_PTHREADS
 #include <arpa/inet.h>
