@@ -78,7 +78,7 @@ static const option table[] = {
 
 static void read_options(options *o, int argc, char **argv) {
   o->host = "127.0.0.1", o->port = 8080, o->count = 256, o->texts = 64, o->piece = 256;
-  o->states = 64, o->bytes = 1 << 30, o->from.threads = 1;
+  o->states = 64, o->bytes = 1e9, o->from.threads = 1;
   o->how = usual_drawing();
   if (take_options(table, argc, argv, &o->from.model)) {
     puts("openai: a server of a model, in OpenAI's dialect\n\n  openai MODEL [options]\n\n"
