@@ -28,10 +28,14 @@
  * prompt on, and run --chat, which keeps them, may go on otherwise. Those who hang up are dropped
  * before the next round. Exit status: 0 stopped by SIGINT or SIGTERM, 1 a file or a model failed, 2
  * wrong arguments. */
+#if defined(__linux__)
+  #define _GNU_SOURCE                  /* POLLRDHUP */
+#endif
 #define _POSIX_C_SOURCE 200809L
 #define MIRAS_PTHREADS
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -39,6 +43,10 @@
 
 #include <cjson/cJSON.h>
 #include <microhttpd.h>
+
+#ifndef POLLRDHUP
+  #define POLLRDHUP 0
+#endif
 
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
@@ -444,13 +452,15 @@ static void finish(house *h, request *r, int keeps, const char *failed) {
 
 /* ---- the model's thread ---------------------------------------------------------------------- */
 
-/* Has the client hung up? Under the lock. */
+/* Has the client hung up? Under the lock. MHD does not look at connections that sleep. */
 static int hung_up(const request *r) {
+  struct pollfd p;
   char byte;
-  ssize_t n;
   if (!r->connection) return 1;
-  n = recv(r->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  p.fd = r->socket, p.events = POLLIN | POLLRDHUP, p.revents = 0;
+  if (poll(&p, 1, 0) <= 0) return 0;
+  return (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0 ||
+         recv(r->socket, &byte, 1, MSG_PEEK) == 0;   /* where there is no POLLRDHUP */
 }
 
 /* A request's text begins, from the longest that is stored. Returns whether it does. */
