@@ -2186,8 +2186,8 @@ def from_transformers(folder, config, tokens):
              "mamba2": "Mamba2ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM",
              "qwen3_5": "Qwen3_5ForCausalLM", "falcon_h1": "FalconH1ForCausalLM",
              "granitemoehybrid": "GraniteMoeHybridForCausalLM", "bamba": "BambaForCausalLM",
-             "lfm2": "Lfm2ForCausalLM",
-             "olmo_hybrid": "OlmoHybridForCausalLM", "llama": "LlamaForCausalLM"}[config["model_type"]]
+             "lfm2": "Lfm2ForCausalLM", "olmo_hybrid": "OlmoHybridForCausalLM",
+             "llama": "LlamaForCausalLM"}[config["model_type"]]
     model = load_transformers(getattr(transformers, model), folder, torch,
                               ("model.visual.", "mtp."))
     return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()

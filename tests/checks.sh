@@ -255,7 +255,8 @@ cmake_ways() {
 }
 # companions PREFIX: what lies beside an installed miras.h compiles with it.
 companions() {
-  printf '#include <%s>\n' miras.h huggingface.h gguf.h tokenizer.h encoders.h >"$build/companions.c" &&
+  printf '#include <%s>\n' miras.h huggingface.h gguf.h tokenizer.h encoders.h \
+    >"$build/companions.c" &&
     $gcc -fsyntax-only -I"$1/include" "$build/companions.c"
 }
 

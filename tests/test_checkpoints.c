@@ -976,6 +976,8 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   /* as many as there are anyhow */
   {"gated_deltanet gated_deltanet-ungated gated_deltanet-sigmoid kda", "num_v_heads", "2"},
   {"gla gla-clamped retnet", "num_kv_heads", "2"},
+  {"mamba2-fla", "num_heads", "4"},
+  {"falcon_h1-biased", "mamba_d_ssm", "64"},
   {"llama-tied", "num_key_value_heads", "null"},
   /* heads follow from their length */
   {"hgrn2 rwkv7", "num_heads", ""},

@@ -406,7 +406,9 @@ printf '84 104 101 32' | "$run" byte.safetensors --ids --tokens 40 2>log |
 
 
 # A talk says what its text as one prompt is answered by, and every way back leads there.
-talk() { "$run" byte.safetensors --chat --template rwkv --tokens 30 "$@" 2>log || say "$*: $(cat log)"; }
+talk() {
+  "$run" byte.safetensors --chat --template rwkv --tokens 30 "$@" 2>log || say "$*: $(cat log)"
+}
 ask() { "$run" byte.safetensors --file "$1" --tokens 30 --until '
 
 ' 2>log || say "$*: $(cat log)"; }
@@ -422,7 +424,8 @@ same got want 'two turns and their text'
 printf 'one\nx\n/undo\ntwo\n' | talk >got
 { cat answer; printf 'one\nx\n' | talk | tail -n +$(($(wc -l <answer) + 1)); cat more; } >want
 same got want '/undo'
-printf 'one\n/branch here\ny\nz\n/to here\ntwo\n/save talk.state\n' | talk | tail -c "$(wc -c <more)" >got
+printf 'one\n/branch here\ny\nz\n/to here\ntwo\n/save talk.state\n' | talk |
+  tail -c "$(wc -c <more)" >got
 same got more '/branch and /to'
 printf 'one\n/save talk.state\n/quit\nnever\n' | talk >got
 same got answer '/quit'
