@@ -10376,10 +10376,11 @@ MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, m
                                      const unsigned char *B, size_t ldb, size_t M, size_t N,
                                      size_t K) {
   const size_t each = form == MIRAS_WEIGHTS_Q8 ? 34 : 64, acs = miras__right(A);
-  size_t i, j, k, r;
+  const unsigned char *ahead;
+  size_t i, j, k, r, left;
   for (k = 0; k < K && N >= 32; k += 8) {
     const size_t rows = K - k < 8 ? K - k : 8;
-    for (i = 0; i < M; i++) {
+    for (i = 0, ahead = B + (k + 8) * ldb, left = N / 32; i < M; i++) {
       const float *a = A.p + i * miras__down(A) + k * acs;
       const unsigned char *x = B + k * ldb;
       float *y = C + i * ldc;
@@ -10387,8 +10388,11 @@ MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, m
         vf sum[K_WIDE];
         V_UNROLL for (r = 0; r < K_WIDE; r++)
           sum[r] = mode == MIRAS__SET && !k ? V_ZERO() : V_LOAD(y + r * V_W);
-        for (r = 0; K - k >= 16 && !i && r < 8; r++)
-          V_AHEAD(B + (k + 8) * ldb + (j / 4 + r) * each);
+        for (r = 0; K - k >= 16 && !i && r < 8; r++) {
+          V_AHEAD(ahead);
+          ahead += each;
+          if (!--left) left = N / 32, ahead += ldb - N / 32 * each;
+        }
         miras__widen_sums(form, sum, a, acs, x, ldb, rows);
         V_UNROLL for (r = 0; r < K_WIDE; r++) V_STORE(y + r * V_W, sum[r]);
       }
@@ -20303,6 +20307,8 @@ typedef struct miras__visit {
   size_t turn;
   float *states, *dstates;         /* of a new text that goes segment by segment, in scratch      */
   float *scratch;
+  const miras_parallel *on;        /* whose workers' scratches are `apart`, if this is all they   */
+  size_t apart;                    /* have to do, or NULL                                         */
   miras__record *record;           /* of the worker, or NULL                                      */
   miras__kept kept;
   miras__layer_work work;
@@ -20483,6 +20489,8 @@ static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t he
   #define MIRAS__PANELS 1
 #endif
 
+enum { MIRAS__SPLIT = 1 << 17 };   /* weights of a product that is worth other workers' while     */
+
 /* The rows of a parameter that one expert has; all rows of a layer without experts. */
 static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
   return w->experts ? w->rows / p->mlp.experts : w->rows;
@@ -20508,26 +20516,60 @@ static size_t miras__columns_of(const miras__program *p, const miras__param *w) 
   return last->column + last->cols - w->column;
 }
 
-/* c [n, cols] = or += x W, of a weight or, with more than one, of one: expert e's. */
-static void miras__times_of(const miras__visit *a, int id, size_t e, int mode, float *c, size_t ldc,
-                            const float *x, size_t ldx, size_t n) {
+/* c [n, cols] = or += x W, of a weight or, with more than one, of one, whose rows begin with `row`;
+ * each: columns of a task. */
+typedef struct miras__times_job {
+  const miras__visit *a;
+  const miras__param *w;
+  size_t row, rows, n, ldc, ldx, each;
+  int mode;
+  float *c;
+  const float *x;
+} miras__times_job;
+
+static void miras__times_task(void *argument, int index, int worker) {
+  const miras__times_job *j = (const miras__times_job *)argument;
+  const miras__visit *a = j->a;
   const miras__program *p = a->layer->p;
-  const miras__param *w = miras__param_of(p, id);
-  const size_t each = miras__each_rows(p, w), row = e * each;
-  miras__matrix m = miras__mat(a->layer->w + w->at + row * w->cols, w->cols);
-  MIRAS__CHECKED(miras__gemm_room(n, w->cols, each) <= p->pack);
+  const size_t col = (size_t)index * j->each, left = j->w->cols - col;
+  const size_t cols = left < j->each ? left : j->each;
+  const miras__matrix x = miras__mat(j->x, j->ldx);
+  float *scratch = a->scratch + (size_t)worker * a->apart, *c = j->c + col;
+  MIRAS__CHECKED(miras__gemm_room(j->n, cols, j->rows) <= p->pack);
 #ifndef MIRAS__DEVICE
   if (p->form) {
     miras__packed few;
-    few.p = a->layer->packed + w->at + row * miras__row_bytes(p->form, w->cols);
-    few.form = p->form, few.turned = 0, few.cols = w->cols;
-    few.wide = a->scratch + p->wide;
-    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &few, n, w->cols, each,
-                        a->scratch);
+    few.p = a->layer->packed + j->w->at + j->row * miras__row_bytes(p->form, j->w->cols) +
+            miras__row_bytes(p->form, col);
+    few.form = p->form, few.turned = 0, few.cols = j->w->cols;
+    few.wide = scratch + p->wide;
+    miras__packed_times(a->k, j->mode, c, j->ldc, x, &few, j->n, cols, j->rows, scratch);
     return;
   }
 #endif
-  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx), m, n, w->cols, each, a->scratch);
+  miras__matmul(a->k, j->mode, c, j->ldc, x,
+                miras__mat(a->layer->w + j->w->at + j->row * j->w->cols + col, j->w->cols), j->n,
+                cols, j->rows, scratch);
+}
+
+/* That of expert e. Where the visit's task is the only one, all workers take columns of a product
+ * whose weights are many. */
+static void miras__times_of(const miras__visit *a, int id, size_t e, int mode, float *c, size_t ldc,
+                            const float *x, size_t ldx, size_t n) {
+  const miras__program *p = a->layer->p;
+  miras__times_job j;
+  j.a = a, j.w = miras__param_of(p, id);
+  j.rows = miras__each_rows(p, j.w), j.row = e * j.rows;
+  j.mode = mode, j.c = c, j.ldc = ldc, j.x = x, j.ldx = ldx, j.n = n;
+  j.each = j.w->cols;
+#ifndef MIRAS__DEVICE
+  if (a->on && j.rows * j.each >= MIRAS__SPLIT) {
+    j.each = (j.each / miras__workers(a->on) + 63) / 64 * 64;
+    miras__each(a->on, (j.w->cols + j.each - 1) / j.each, miras__times_task, &j);
+    return;
+  }
+#endif
+  miras__times_task(&j, 0, 0);
 }
 
 /* c = or += x W of a product's weights, whose columns lie from c on. */
@@ -28035,11 +28077,12 @@ static int miras__round(miras_server *s, miras__queue *queue) {
     miras__round_layer(s, l);
     if (alone) miras__round_alone(s);
     for (i = 0; i < (size_t)p->phases && !alone; i++) {
-      s->phase = &p->phase[i];
-      s->split = workers > 1 ? s->phase->heads : 1;
-      miras__each(on, s->phase->heads ? s->strands * s->split
-                      : s->phase->text || s->phase->segments ? s->strands : s->tiles,
-                  miras__round_task, s);
+      const miras__phase_of *ph = s->phase = &p->phase[i];
+      size_t tasks = ph->text || ph->segments ? s->strands : s->tiles;
+      s->split = workers > 1 ? ph->heads : 1;
+      if (ph->heads) tasks = s->strands * s->split;
+      s->all.on = tasks == 1 ? on : NULL, s->all.apart = s->scratch_size;
+      miras__each(on, tasks, miras__round_task, s);
     }
     MIRAS__WATCH(miras__object_check(s));
   }
