@@ -26894,7 +26894,7 @@ static unsigned miras__to_half(float x) {
 /* n floats to weights of a form, from the first of a block on. In a block of Q8 with a NaN or an
  * infinity, or a number whose scale half precision does not hold, the scale is none that is finite,
  * and with numbers of 0 all of the block is NaN to who reads it. */
-static MIRAS__COLD void miras__narrow(int form, unsigned char *to, const float *x, size_t n) {
+static void miras__narrow(int form, unsigned char *to, const float *x, size_t n) {
   size_t i, j;
   if (form == MIRAS_WEIGHTS_FLOAT) memcpy(to, x, n * sizeof *x);
   for (i = 0; form == MIRAS_WEIGHTS_Q8 && i < n; i += 32, to += 34) {
@@ -26912,12 +26912,15 @@ static MIRAS__COLD void miras__narrow(int form, unsigned char *to, const float *
       to[sizeof half + j] = (unsigned char)(signed char)(q > 127 ? 127 : q < -127 ? -127 : q);
     }
   }
-  for (i = 0; (form == MIRAS_WEIGHTS_BF16 || form == MIRAS_WEIGHTS_F16) && i < n; i++, to += 2) {
+  for (i = 0; form == MIRAS_WEIGHTS_BF16 && i < n; i++) {
     const uint32_t bits = (uint32_t)miras__real_bits(x[i]);
-    const uint16_t half = (uint16_t)(form == MIRAS_WEIGHTS_F16 ? miras__to_half(x[i])
-                                     : x[i] != x[i] ? 0x7fc0
-                                     : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    memcpy(to, &half, sizeof half);
+    const uint32_t more = bits + 0x7fff + (bits >> 16 & 1);
+    const uint16_t half = (uint16_t)(x[i] != x[i] ? 0x7fc0 : more >> 16);
+    memcpy(to + 2 * i, &half, sizeof half);
+  }
+  for (i = 0; form == MIRAS_WEIGHTS_F16 && i < n; i++) {
+    const uint16_t half = (uint16_t)miras__to_half(x[i]);
+    memcpy(to + 2 * i, &half, sizeof half);
   }
 }
 
