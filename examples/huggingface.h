@@ -505,7 +505,8 @@ enum { HF__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configurat
        HF__MAX_SHARDS = 1024,
        HF__SENTENCE = 900,        /* of the fields that are not known: with the rest below 1,024  */
        HF__TILE_COLS = 32, HF__TILE_ROW = 4096,
-       HF__READ = 512 };         /* numbers read at a time, which lie on the stack                */
+       HF__READ = 512,           /* numbers read at a time, which lie on the stack, and ...       */
+       HF__TURNED = 8 };         /* ... so many runs of them that are transposed together         */
 
 /* A tensor of the files. One that no model of miras.h could use may have any type and shape. */
 typedef struct hf__tensor {
@@ -3694,22 +3695,22 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
 /* n numbers of a file, little-endian, as floats. form: MIRAS_WEIGHTS_FLOAT, _BF16 or _F16. */
 static void hf__widen(float *to, int form, const unsigned char *from, size_t n) {
   size_t i;
-  for (i = 0; i < n; i++) {
-    uint32_t x;
-    if (form == MIRAS_WEIGHTS_FLOAT) {
-      x = hf__get32(from + 4 * i);
-    } else {
-      x = (uint32_t)from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
-      if (form == MIRAS_WEIGHTS_BF16) {
-        x <<= 16;
-      } else {
-        const uint32_t sign = x >> 15 << 31, exponent = x >> 10 & 31;
-        const float small = (float)(x & 1023) * (1.0f / (1 << 24));   /* below 2^-14: exact */
-        if (exponent) x = (exponent == 31 ? 255 : exponent + 112) << 23 | (x & 1023) << 13;
-        else memcpy(&x, &small, sizeof x);
-        x |= sign;
-      }
-    }
+  uint32_t x;
+  for (i = 0; form == MIRAS_WEIGHTS_FLOAT && i < n; i++) {
+    x = hf__get32(from + 4 * i);
+    memcpy(&to[i], &x, sizeof x);
+  }
+  for (i = 0; form == MIRAS_WEIGHTS_BF16 && i < n; i++) {
+    x = (uint32_t)from[2 * i] << 16 | (uint32_t)from[2 * i + 1] << 24;
+    memcpy(&to[i], &x, sizeof x);
+  }
+  for (i = 0; form == MIRAS_WEIGHTS_F16 && i < n; i++) {
+    const uint32_t bits = (uint32_t)from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
+    const uint32_t sign = bits >> 15 << 31, exponent = bits >> 10 & 31;
+    const float small = (float)(bits & 1023) * (1.0f / (1 << 24));   /* below 2^-14: exact */
+    if (exponent) x = (exponent == 31 ? 255 : exponent + 112) << 23 | (bits & 1023) << 13;
+    else memcpy(&x, &small, sizeof x);
+    x |= sign;
     memcpy(&to[i], &x, sizeof x);
   }
 }
@@ -3776,7 +3777,7 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
   const size_t below = row + rows < p->row + p->rows ? row + rows : p->row + p->rows;
   const size_t right = col + cols < p->col + p->cols ? col + cols : p->col + p->cols;
   const size_t same = p->how & HF__SPREAD ? p->cols / p->each : 1;
-  float x[HF__READ];
+  float x[HF__READ * HF__TURNED];
   size_t i, j, k, n;
   for (i = top; !p->from && i < below; i++) {
     const size_t at = p->col + i - p->row;
@@ -3785,18 +3786,26 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
   }
   if (!p->from) return 1;
   if (p->group) {
-    for (j = left; j < right; j++) {
-      const int inner = p->block && (p->how & HF__INNER);
-      const size_t at = p->block && !inner ? hf__place(p, j - p->col) : j - p->col;
-      const size_t b = at / p->group;
-      const size_t from = p->first + b % p->steps * p->apart +
-                          b / p->steps / p->again * p->stride + at % p->group;
-      for (i = top; i < below; i += n) {
-        const size_t place = inner ? hf__place(p, i - p->row) : i - p->row;
-        n = below - i < HF__READ ? below - i : (size_t)HF__READ;
-        if (inner && n > p->unit - (i - p->row) % p->unit) n = p->unit - (i - p->row) % p->unit;
-        if (!hf__tensor_get(c, p->from, from * p->each + p->skip + place, n, x)) return 0;
-        for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = hf__as_ours(p, x[k]);
+    const int inner = p->block && (p->how & HF__INNER);
+    size_t m, t;
+    for (i = top; i < below; i += n) {
+      const size_t place = inner ? hf__place(p, i - p->row) : i - p->row;
+      n = below - i < HF__READ ? below - i : (size_t)HF__READ;
+      if (inner && n > p->unit - (i - p->row) % p->unit) n = p->unit - (i - p->row) % p->unit;
+      for (j = left; j < right; j += m) {
+        m = right - j < HF__TURNED ? right - j : (size_t)HF__TURNED;
+        for (t = 0; t < m; t++) {
+          const size_t mine = j + t - p->col, at = p->block && !inner ? hf__place(p, mine) : mine;
+          const size_t b = at / p->group;
+          const size_t from = p->first + b % p->steps * p->apart +
+                              b / p->steps / p->again * p->stride + at % p->group;
+          if (!hf__tensor_get(c, p->from, from * p->each + p->skip + place, n, x + t * HF__READ))
+            return 0;
+        }
+        for (k = 0; k < n; k++) {
+          float *to = c->tile + (i + k - row) * cols + j - col;
+          for (t = 0; t < m; t++) to[t] = hf__as_ours(p, x[t * HF__READ + k]);
+        }
       }
     }
     return 1;

@@ -1869,6 +1869,53 @@ static void check_widen_times(const miras__kernels *k, int form, int mode, size_
   }
 }
 
+/* The same of B [N, K] turned: whole vectors of columns, or none, and nothing beside them. */
+static void check_turned_times(const miras__kernels *k, int form, int mode, size_t M, size_t N,
+                               size_t K) {
+  const size_t ldb = miras__row_bytes(form, K), lda = K + 3, ldc = N + 5;
+  const size_t all = (M - 1) * ldc + N;
+  unsigned char *b = place_bytes(0, N * ldb);
+  float *a = place(1, (M - 1) * lda + K, 0), *c = place(2, all, 0);
+  float *wide = place(3, N * K, 1), *want = place(4, all, 1), *was = place(5, all, 1);
+  const uint64_t seed = K * 10000 + N * 10 + M;
+  for (size_t j = 0; j < N; j++) {
+    draw_all(wide, K, UNIFORM, seed + j);
+    inside_narrow(form, b + j * ldb, wide, K);
+  }
+  for (size_t j = 0; j < N; j++) k->widen(form, wide + j * K, b + j * ldb, K);
+  draw_all(a, (M - 1) * lda + K, UNIFORM, ~seed);
+  draw_all(was, all, UNIFORM, seed + 77);
+  memcpy(want, was, all * sizeof *c);
+  memcpy(c, was, all * sizeof *c);
+  const size_t n = k->turned_times(form, mode, c, ldc, miras__mat(a, lda), b, ldb, M, N, K);
+  assert_true(n <= N);
+  if (n)
+    k->gemm(mode, want, ldc, miras__mat(a, lda), miras__turned(wide, K), M, n, K,
+            place(6, miras__gemm_room(M, N, K), 1));
+#ifndef __OPTIMIZE_SIZE__
+  if (K % 32 == 0) assert_true(N - n < 32);
+#endif
+  if (!same_bits(c, want, all))
+    fail_msg("%s, weights %d, mode %d: %d x %d x %d turned has other bits than with floats",
+             k->name, form, mode, (int)M, (int)N, (int)K);
+}
+
+static void test_turned_times(void **state) {
+  static const size_t widths[] = { 1, 2, 8, 15, 16, 31, 32, 33, 40, 64, 100 };
+  static const size_t depths[] = { 7, 31, 32, 64, 96, 100, 160 };
+  (void)state;
+  for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = kernels_of(t);
+    if (!inside_usable(k)) continue;
+    for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+      for (int mode = MIRAS__SET; mode <= MIRAS__ADD; mode++)
+        for (size_t n = 0; n < sizeof widths / sizeof widths[0]; n++)
+          for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
+            for (size_t m = 1; m <= 3; m++)
+              check_turned_times(k, form, mode, m, widths[n], depths[d]);
+  }
+}
+
 static void test_widen_times(void **state) {
   static const size_t widths[] = { 1, 7, 15, 16, 17, 31, 32, 33, 40, 63, 64, 70, 100, 127, 160 };
   static const size_t depths[] = { 1, 2, 7, 8, 9, 16, 23, 64, 67 };
@@ -1943,6 +1990,7 @@ int main(void) {
     cmocka_unit_test(test_gemm_rows),
     cmocka_unit_test(test_narrow),
     cmocka_unit_test(test_widen),         cmocka_unit_test(test_widen_times),
+    cmocka_unit_test(test_turned_times),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
     cmocka_unit_test(test_absorb),        cmocka_unit_test(test_scan),
     cmocka_unit_test(test_meeting),

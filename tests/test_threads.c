@@ -602,6 +602,66 @@ static void texts_share_the_work_of_a_call(void **state) {
   }
 }
 
+/* ---- one text's few rows ---- */
+
+enum { WIDE = 400, FEW = 3, ANSWERS = 31 };
+
+/* A prompt of three, whose products are large enough to be shared by columns, and two steps. */
+static void few_rows(const miras_model *m, const miras_parallel *parallel, float *out) {
+  miras_session_desc how;
+  miras_session *s;
+  int t;
+  memset(&how, 0, sizeof how);
+  how.parallel = parallel;
+  s = miras_session_open(m, &how, NULL, NULL, 0);
+  assert_non_null(s);
+  memcpy(out, miras_session_feed(s, text, NULL, FEW), ANSWERS * sizeof *out);
+  for (t = 1; t < FEW; t++)
+    memcpy(out + t * ANSWERS, miras_session_step(s, text[FEW + t]), ANSWERS * sizeof *out);
+  miras_close(s);
+}
+
+static void columns_of_a_product_are_shared(void **state) {
+  static const miras_preset kinds[] = { MIRAS_PRESET_MAMBA2, MIRAS_PRESET_RWKV7,
+                                        MIRAS_PRESET_YAAD };
+  float alone[FEW * ANSWERS], shared[FEW * ANSWERS];
+  size_t kind;
+  int form, threads;
+  (void)state;
+  make_text();
+  for (kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
+    unsigned char *file = NULL;
+    size_t bytes = 0;
+    for (form = 0; form < MIRAS_WEIGHTS_COUNT; form++) {
+      miras_model_desc d = model_desc(kinds[kind]);
+      miras_model *m;
+      d.width = WIDE, d.layers = 2, d.dropout = 0, d.weights = (miras_weights)form;
+      d.layer[0].memory.heads = 0, d.layer[0].mlp.hidden = 517;
+      m = miras_model_open(&d, NULL, NULL, 0);
+      assert_non_null(m);
+      if (!file) {
+        bytes = miras_save_to(m, NULL, 0);
+        file = (unsigned char *)malloc(bytes);
+        assert_int_equal(miras_save_to(m, file, bytes), bytes);
+      }
+      assert_int_equal(miras_load_from(m, file, bytes, NULL, 0), MIRAS_OK);
+      few_rows(m, NULL, alone);
+      assert_true(alone[0] != 0);
+      for (threads = 2; threads <= 5; threads++) {
+        const miras_parallel *pool = miras_pool_open(threads, NULL, NULL, 0);
+        memset(shared, 0, sizeof shared);
+        few_rows(m, pool, shared);
+        if (memcmp(alone, shared, sizeof alone))
+          fail_msg("%s, weights %d: %d threads give other bits",
+                   miras_preset_name(kinds[kind]), form, threads);
+        miras_pool_close(pool);
+      }
+      miras_close(m);
+    }
+    free(file);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(memories_on_their_own_threads),   /* first: before anything is cached */
@@ -617,6 +677,7 @@ int main(void) {
     cmocka_unit_test(a_job_system_is_checked),
     cmocka_unit_test(sessions_share_a_model),
     cmocka_unit_test(texts_share_the_work_of_a_call),
+    cmocka_unit_test(columns_of_a_product_are_shared),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
