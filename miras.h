@@ -20095,11 +20095,18 @@ typedef struct miras__param {
   unsigned char first, next;       /* the first and next one of the same product, or none         */
   unsigned char bias;              /* of what it makes, or none                                   */
   unsigned char experts;           /* 1: every expert has some of its rows                        */
-  size_t at;                       /* its first float, counted from the layer's; of a matrix that
-                                      is not float its first byte                                 */
-  size_t place;                    /* in a row of sums; TIMES: where it lies transposed or in
-                                      panels                                                      */
+  uint32_t sixteens;               /* miras__param_at, and ...                                    */
+  uint32_t place_sixteens;         /* ... miras__param_place, both in sixteens                    */
 } miras__param;
+
+/* The first float of a parameter, counted from the layer's; of a matrix that is not float its first
+ * byte. */
+static size_t miras__param_at(const miras__param *w) { return (size_t)w->sixteens * 16; }
+
+/* Its place in a row of sums; TIMES: where it lies transposed or in panels. */
+static size_t miras__param_place(const miras__param *w) {
+  return (size_t)w->place_sixteens * 16;
+}
 
 /* ---- operations and arrays ---- */
 
@@ -20412,7 +20419,7 @@ static const miras__param *miras__param_of(const miras__program *p, int id) {
 }
 
 static const float *miras__weight(const miras__layer *layer, int id) {
-  return layer->w + miras__param_of(layer->p, id)->at;
+  return layer->w + miras__param_at(miras__param_of(layer->p, id));
 }
 
 /* ---- where rows lie ---- */
@@ -20506,7 +20513,7 @@ static float *miras__own_room(const miras__visit *a) {
 static float *miras__tile_sum(const miras__visit *a, int id) {
   const miras__program *p = a->layer->p;
   return a->work.part[MIRAS__BY_TILE] + a->tile * p->sums[MIRAS__BY_TILE] +
-         miras__param_of(p, id)->place;
+         miras__param_place(miras__param_of(p, id));
 }
 
 /* The sums of head h of H for the gradient of its own parameters, or of its part of shared ones;
@@ -20517,7 +20524,7 @@ static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t he
   const int origin = miras__params[id].origin, own = origin == MIRAS__BY_HEAD;
   const size_t n = miras__count(of) / (own ? 1 : heads), sums = p->sums[origin];
   const size_t row = own ? a->sequence * heads + h : a->sequence;
-  float *sum = a->work.part[origin] + row * sums + of->place + (own ? 0 : h * n);
+  float *sum = a->work.part[origin] + row * sums + miras__param_place(of) + (own ? 0 : h * n);
   if (!n) return NULL;
   if (!a->adds) a->k->fill(sum, 0, n);
   return sum;
@@ -20588,8 +20595,8 @@ static void miras__times_task(void *argument, int index, int worker) {
 #ifndef MIRAS__DEVICE
   if (p->form) {
     miras__packed few;
-    few.p = a->layer->packed + j->w->at + j->row * miras__row_bytes(p->form, j->w->cols) +
-            miras__row_bytes(p->form, col);
+    few.p = a->layer->packed + miras__param_at(j->w) +
+            j->row * miras__row_bytes(p->form, j->w->cols) + miras__row_bytes(p->form, col);
     few.form = p->form, few.turned = 0, few.cols = j->w->cols;
     few.wide = scratch + p->wide;
     miras__packed_times(a->k, j->mode, c, j->ldc, x, &few, j->n, cols, j->rows, scratch);
@@ -20597,8 +20604,9 @@ static void miras__times_task(void *argument, int index, int worker) {
   }
 #endif
   miras__matmul(a->k, j->mode, c, j->ldc, x,
-                miras__mat(a->layer->w + j->w->at + j->row * j->w->cols + col, j->w->cols), j->n,
-                cols, j->rows, scratch);
+                miras__mat(a->layer->w + miras__param_at(j->w) + j->row * j->w->cols + col,
+                           j->w->cols),
+                j->n, cols, j->rows, scratch);
 }
 
 /* That of expert e. Where the visit's task is the only one, all workers take columns of a product
@@ -20631,7 +20639,8 @@ static void miras__times(const miras__visit *a, int id, int mode, float *c, size
     const size_t cols = miras__columns_of(p, w);
     MIRAS__CHECKED(miras__gemm_room(n, cols, w->rows) <= p->pack);
     miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx),
-                  miras__panels(a->work.turned + w->place, w->rows), n, cols, w->rows, a->scratch);
+                  miras__panels(a->work.turned + miras__param_place(w), w->rows), n, cols, w->rows,
+                  a->scratch);
     return;
   }
   for (; id; id = w->next) {
@@ -20646,7 +20655,7 @@ static void miras__times_of_bwd(const miras__visit *a, int id, size_t e, int mod
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, id);
   const size_t rows = miras__each_rows(p, w), cols = miras__columns_of(p, w);
-  const float *start = a->work.turned + w->place;
+  const float *start = a->work.turned + miras__param_place(w);
   MIRAS__CHECKED(miras__gemm_room(n, rows, cols) <= p->pack);
   miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
                 miras__panel_of(a->k, w) ? miras__panels(start, cols)
@@ -20897,8 +20906,8 @@ static void miras__layer_panels(const miras__layer *layer, const miras__layer_wo
     if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES || !miras__panel_of(list->k, w))
       continue;
     j = miras__job_add(list, MIRAS__TO_PANELS, w->rows, w->cols);
-    j->c = work->turned + first->place, j->ldc = w->rows;
-    j->a = layer->w + w->at, j->lda = w->cols;
+    j->c = work->turned + miras__param_place(first), j->ldc = w->rows;
+    j->a = layer->w + miras__param_at(w), j->lda = w->cols;
     j->depth = w->column - first->column;
   }
 }
@@ -20912,12 +20921,12 @@ static void miras__layer_transposes(const miras__layer *layer, const miras__laye
     const miras__param *w = &p->param[i], *first = miras__param_of(p, w->first);
     const size_t panel = miras__jobs_panel(list) ? miras__panel_of(list->k, w) : 0;
     const size_t row = w->column - first->column, ld = miras__pad(w->rows);
-    const float *start = work->turned + first->place;
+    const float *start = work->turned + miras__param_place(first);
     if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES) continue;
     miras__job_transpose(list, panel ? miras__panels(start + row * panel,
                                                      miras__columns_of(p, first))
                                      : miras__mat(start + row * ld, ld),
-                         layer->w + w->at, w->rows, w->cols);
+                         layer->w + miras__param_at(w), w->rows, w->cols);
   }
 }
 #endif
@@ -21706,8 +21715,8 @@ static void miras__layer_head(const miras__layer *layer, const miras__kernels *k
   run->p = &p->mixer.plan;
   run->init = miras__weight(layer, MIRAS__W_MEMORY) + h * p->mixer.plan.weights;
   run->zeros = 0;
-  if (ridge->rows) run->ridge = layer->w + ridge->at + h * ridge->cols;
-  if (fade->rows) run->decay_log = layer->w + fade->at + h * fade->cols;
+  if (ridge->rows) run->ridge = layer->w + miras__param_at(ridge) + h * ridge->cols;
+  if (fade->rows) run->decay_log = layer->w + miras__param_at(fade) + h * fade->cols;
   if (!miras__param_of(p, MIRAS__W_GAIN)->rows) return;
   run->gain = miras__weight(layer, MIRAS__W_GAIN) + h * p->mixer.dv;
   run->bias = miras__weight(layer, MIRAS__W_BIAS) + h * p->mixer.dv;
@@ -22041,7 +22050,7 @@ static float *miras__persistent_sum(const miras__visit *a, int id, size_t h) {
   const miras__program *p = a->layer->p;
   const miras__attending *s = &p->attending;
   float *sum = a->work.part[MIRAS__BY_SEQUENCE] + a->sequence * p->sums[MIRAS__BY_SEQUENCE] +
-               miras__param_of(p, id)->place + h * s->dk;
+               miras__param_place(miras__param_of(p, id)) + h * s->dk;
   if (!a->adds) a->k->fill_rows(sum, s->groups * s->dk, 0, s->persistent, s->dk);
   return sum;
 }
@@ -22458,8 +22467,8 @@ static void miras__weight_job(const miras__visit *a, int id, int pairs, float *g
                               miras__sheet d, miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, id);
-  miras__job *j = miras__job_product(list, g + w->at, miras__each_rows(p, w), w->cols, x.p, x.ld,
-                                     d.p, d.ld);
+  miras__job *j = miras__job_product(list, g + miras__param_at(w), miras__each_rows(p, w), w->cols,
+                                     x.p, x.ld, d.p, d.ld);
   if (!pairs) return;
   list->ld_place = a->work.rows, list->paths = p->mlp.paths;
   j->pairs = pairs;
@@ -22507,8 +22516,9 @@ static int miras__layer_weights(const miras__visit *a, float *g, int round, mira
     const miras__param *w = &p->param[i];
     const int origin = miras__params[i].origin;
     if (origin != MIRAS__BY_TIMES)
-      miras__job_reduce(list, g + w->at, miras__count(w), a->work.part[origin] + w->place,
-                        p->sums[origin], rows[origin]);
+      miras__job_reduce(list, g + miras__param_at(w), miras__count(w),
+                        a->work.part[origin] + miras__param_place(w), p->sums[origin],
+                        rows[origin]);
   }
   for (i = 0; i < p->ops; i++) {
     const miras__op *o = &p->op[i];
@@ -23115,6 +23125,12 @@ static size_t miras__heads_of(const miras__program *p, const miras__op *o) {
 
 /* ---- what follows: sizes ---- */
 
+/* A place is kept in sixteens; a layer whose places are beyond 2^36 does not fit. */
+static void miras__param_lies(miras__program *p, uint32_t *sixteens, size_t at) {
+  *sixteens = (uint32_t)(at / 16);
+  if (at / 16 != *sixteens) p->fits = 0;
+}
+
 /* Places of parameters in the layer's block, in rows of sums, and among transposed ones. */
 static MIRAS__COLD void miras__params_end(miras__program *p) {
   size_t side = 0;
@@ -23125,7 +23141,7 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
     const size_t count = miras__pad(miras__count(w)), cols = times ? miras__columns_of(p, w) : 0;
     if (!w->rows) continue;
     w->experts = p->mlp.experts && i >= MIRAS__W_MLP_GATE;
-    w->at = times && p->form ? p->packed : p->floats;
+    miras__param_lies(p, &w->sixteens, times && p->form ? p->packed : p->floats);
     if (times && p->form) {
       miras__grow(&p->packed, w->rows, miras__row_bytes(p->form, w->cols));
       p->packed = miras__padded(p->packed);
@@ -23133,7 +23149,7 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
       miras__grow(&p->floats, count, 1);
     }
     if (!times) {
-      w->place = p->sums[origin];
+      miras__param_lies(p, &w->place_sixteens, p->sums[origin]);
       miras__grow(&p->sums[origin], 1, count);
     } else if (w->first == i) {
       size_t room = 0, back = 0;                   /* in panels, and turned                      */
@@ -23141,7 +23157,7 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
         miras__grow(&room, w->rows, miras__paneled(cols));
         miras__grow(&back, cols, miras__paneled(w->rows));
       }
-      w->place = p->sums[origin];
+      miras__param_lies(p, &w->place_sixteens, p->sums[origin]);
       miras__grow(&p->sums[origin], 1, miras__larger(room, back));
       side = miras__larger(side, miras__larger(cols, miras__each_rows(p, w)));
     }
@@ -23513,6 +23529,7 @@ static MIRAS__COLD void miras__mixer_draw(const miras__layer *layer, uint64_t se
     (m->plan.d.bias == MIRAS_BIAS_LP ? m->heads : (m->heads + 1) / 2) * m->inner_steps * m->dv;
   float *w = layer->w;
   size_t i, column;
+  int id;
   if (m->rope.turn) miras__draw_turns(&m->rope);
   if (m->idling) {
     miras__draw(m->idle, m->idling, 0, 0, 0);
@@ -23524,21 +23541,25 @@ static MIRAS__COLD void miras__mixer_draw(const miras__layer *layer, uint64_t se
   miras__draw(m->gate_scale + bound->first, bound->count, 0, (double)m->plan.d.threshold, 0);
   if (found) {
     if (!shared)
-      miras__query_as_key(m, p->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
-    miras__query_as_key(m, at[MIRAS__W_CONV_Q].rows, w + at[MIRAS__W_CONV_Q].at,
-                        w + at[MIRAS__W_CONV_K].at);
+      miras__query_as_key(m, p->width, w + miras__param_at(&at[MIRAS__W_Q]),
+                          w + miras__param_at(&at[MIRAS__W_K]));
+    miras__query_as_key(m, at[MIRAS__W_CONV_Q].rows, w + miras__param_at(&at[MIRAS__W_CONV_Q]),
+                        w + miras__param_at(&at[MIRAS__W_CONV_K]));
     for (i = 0; i < p->width; i++)
       for (column = 0; column < large; column++)
-        w[at[MIRAS__W_V].at + i * at[MIRAS__W_V].cols + column] *= 3;
+        w[miras__param_at(&at[MIRAS__W_V]) + i * at[MIRAS__W_V].cols + column] *= 3;
   }
   if (m->gates)
-    miras__draw_gates(m, w + at[MIRAS__W_GATES_OFFSET].at,
-                      at[MIRAS__W_GATES_RATE].rows ? w + at[MIRAS__W_GATES_RATE].at : NULL);
+    miras__draw_gates(m, w + miras__param_at(&at[MIRAS__W_GATES_OFFSET]),
+                      at[MIRAS__W_GATES_RATE].rows
+                        ? w + miras__param_at(&at[MIRAS__W_GATES_RATE]) : NULL);
   /* gains or ridges begin at one place */
-  miras__plan_init_params(&m->plan, miras__hash(seed + 9), w + at[MIRAS__W_MEMORY].at,
-                          w + (at[MIRAS__W_DECAY_LOG].rows ? at[MIRAS__W_DECAY_LOG].at
-                               : at[MIRAS__W_RIDGE].rows ? at[MIRAS__W_RIDGE].at
-                                                         : at[MIRAS__W_GAIN].at));
+  id = at[MIRAS__W_DECAY_LOG].rows ? MIRAS__W_DECAY_LOG
+       : at[MIRAS__W_RIDGE].rows   ? MIRAS__W_RIDGE
+                                   : MIRAS__W_GAIN;
+  miras__plan_init_params(&m->plan, miras__hash(seed + 9),
+                          w + miras__param_at(&at[MIRAS__W_MEMORY]),
+                          w + miras__param_at(&at[id]));
 }
 
 /* Initial values of a layer beyond the draws of miras__params, and constants; seed is the
@@ -23552,7 +23573,7 @@ static MIRAS__COLD void miras__layer_draw(const miras__layer *layer, uint64_t se
   /* mixes from 0 to 1: some channels see the token, others the one before */
   for (j = 0; p->type == MIRAS_LAYER_RWKV && j < shift->rows; j++)
     for (i = 0; i < p->width; i++)
-      layer->w[shift->at + j * p->width + i] = (float)(i + 1) / (float)(p->width + 1);
+      layer->w[miras__param_at(shift) + j * p->width + i] = (float)(i + 1) / (float)(p->width + 1);
 }
 
 /* ---- parts that layers share ---- */

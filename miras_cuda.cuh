@@ -7060,7 +7060,8 @@ __device__ static void miras__times_columns(const miras__visit *a, const miras__
     if (at + from < to) {
       const size_t n = to - at - from;
       miras__matmul(a->k, mode, y.p + at + from, y.ld, miras__mat(x.p, x.ld),
-                    miras__mat(a->layer->w + w->at + from, w->cols), a->n, n, w->rows, a->scratch);
+                    miras__mat(a->layer->w + miras__param_at(w) + from, w->cols), a->n, n, w->rows,
+                    a->scratch);
       if (w->bias)
         a->k->add_rows(y.p + at + from, y.ld, miras__weight(a->layer, w->bias) + from, 0, a->n, n);
     }

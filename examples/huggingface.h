@@ -505,7 +505,7 @@ enum { HF__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configurat
        HF__MAX_SHARDS = 1024,
        HF__SENTENCE = 900,        /* of the fields that are not known: with the rest below 1,024  */
        HF__TILE_COLS = 32, HF__TILE_ROW = 4096,
-       HF__READ = 512,           /* numbers read at a time, which lie on the stack, and ...       */
+       HF__READ = 512,           /* numbers read at a time, and ...                               */
        HF__TURNED = 8 };         /* ... so many runs of them that are transposed together         */
 
 /* A tensor of the files. One that no model of miras.h could use may have any type and shape. */
@@ -1065,6 +1065,7 @@ typedef struct hf__reader {
   int open;
   uint64_t stands;
   float *tile;
+  float run[HF__READ * HF__TURNED];   /* numbers as they are read                                */
   size_t tile_room;                  /* floats of the largest tile                                */
 } hf__reader;
 
@@ -3777,7 +3778,7 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
   const size_t below = row + rows < p->row + p->rows ? row + rows : p->row + p->rows;
   const size_t right = col + cols < p->col + p->cols ? col + cols : p->col + p->cols;
   const size_t same = p->how & HF__SPREAD ? p->cols / p->each : 1;
-  float x[HF__READ * HF__TURNED];
+  float *x = c->run;
   size_t i, j, k, n;
   for (i = top; !p->from && i < below; i++) {
     const size_t at = p->col + i - p->row;
