@@ -4,7 +4,7 @@
     python3 -m venv venv && venv/bin/pip install xllamacpp
     venv/bin/python bench/llama.py FILE.gguf [ROUNDS]         the table of bench/results/llama.md
 
-llama.cpp is what PyPI's xllamacpp has in it. Both take the same tokens, 256 to read and 48 to write,
+llama.cpp is what is in xllamacpp of PyPI. Both take the same tokens, 256 to read and 48 to write,
 greedily, in a process of their own, in turns; of each the best of ROUNDS (3) counts. Differences of
 whole runs are taken, so that a row is of what it says alone: seconds of all processors, and on the
 wall. run holds matrices as --weights says; llama.cpp as the file has them. Memory is the peak of a
