@@ -20586,14 +20586,14 @@ typedef struct miras__times_job {
 static void miras__times_task(void *argument, int index, int worker) {
   const miras__times_job *j = (const miras__times_job *)argument;
   const miras__visit *a = j->a;
-  const miras__program *p = a->layer->p;
   const size_t col = (size_t)index * j->each, left = j->w->cols - col;
   const size_t cols = left < j->each ? left : j->each;
   const miras__matrix x = miras__mat(j->x, j->ldx);
   float *scratch = a->scratch + (size_t)worker * a->apart, *c = j->c + col;
-  MIRAS__CHECKED(miras__gemm_room(j->n, cols, j->rows) <= p->pack);
+  MIRAS__CHECKED(miras__gemm_room(j->n, cols, j->rows) <= a->layer->p->pack);
 #ifndef MIRAS__DEVICE
-  if (p->form) {
+  if (a->layer->p->form) {
+    const miras__program *p = a->layer->p;
     miras__packed few;
     few.p = a->layer->packed + miras__param_at(j->w) +
             j->row * miras__row_bytes(p->form, j->w->cols) + miras__row_bytes(p->form, col);
