@@ -1002,7 +1002,7 @@ static void print_table(const series *s, const report *r) {
   if (r->kinds == KINDS)
     for (kind = 0; kind < KINDS; kind++) printf(" %8s", kinds[kind]);
   if (r->kinds) printf(" %8s", r->kinds == KINDS ? "mean" : "found");
-  printf(" %8s\n", r->kinds == 1 ? "sample" : "");
+  puts(r->kinds == 1 ? "   sample" : "");
   for (m = 0; m < METHODS; m++) {
     printf("%-14s %9.3g", methods[m].name, r->error[m]);
     if (r->kinds == KINDS)
