@@ -184,11 +184,11 @@ def rotate(x, theta, positions, share=1.0, interleaved=False):
     return y
 
 
-def attend(q, k, v):
+def attend(q, k, v, scale=None):
     """Softmax attention; [tokens, heads, channels], where several queries may share a key."""
     places = np.arange(len(q))
     k, v = (np.repeat(stored, q.shape[1] // stored.shape[1], 1) for stored in (k, v))
-    scores = np.einsum("thd,shd->hts", q, k) * q.shape[2]**-0.5
+    scores = np.einsum("thd,shd->hts", q, k) * (q.shape[2]**-0.5 if scale is None else scale)
     scores = np.where(places[:, None] >= places, scores, -np.inf)
     scores = np.exp(scores - scores.max(-1, keepdims=True))
     return np.einsum("hts,shd->thd", scores / scores.sum(-1, keepdims=True), v)
@@ -853,6 +853,24 @@ def mamba2_config(**fields):
     return {**common, **fields}
 
 
+def mamba2_mixer(draw, tensors, prefix, width, inner, both, count, taps, bias, conv_bias,
+                 normed=True):
+    """Draw a mixer's tensors: values of `inner` channels, keys and queries of `both`."""
+    tensors[prefix + "in_proj.weight"] = draw.linear(2 * inner + both + count, width)
+    if bias:
+        tensors[prefix + "in_proj.bias"] = draw.bias(2 * inner + both + count)
+        tensors[prefix + "out_proj.bias"] = draw.bias(width)
+    tensors[prefix + "conv1d.weight"] = draw.taps(inner + both, taps)
+    if conv_bias:
+        tensors[prefix + "conv1d.bias"] = draw.bias(inner + both)
+    tensors[prefix + "dt_bias"] = draw.bias(count) - 0.5
+    tensors[prefix + "A_log"] = draw.uniform(-1.5, 0.5, count)
+    tensors[prefix + "D"] = draw.gain(count)
+    if normed:
+        tensors[prefix + "norm.weight"] = draw.gain(inner)
+    tensors[prefix + "out_proj.weight"] = draw.linear(width, inner)
+
+
 def mamba2_weights(draw, config):
     width, count = config["hidden_size"], config["num_heads"]
     inner, both = count * config["head_dim"], 2 * config["n_groups"] * config["state_size"]
@@ -860,19 +878,8 @@ def mamba2_weights(draw, config):
     for i in range(config["num_hidden_layers"]):
         prefix = "backbone.layers.%d." % i
         tensors[prefix + "norm.weight"] = draw.gain(width)
-        prefix += "mixer."
-        tensors[prefix + "in_proj.weight"] = draw.linear(2 * inner + both + count, width)
-        if config["use_bias"]:
-            tensors[prefix + "in_proj.bias"] = draw.bias(2 * inner + both + count)
-            tensors[prefix + "out_proj.bias"] = draw.bias(width)
-        tensors[prefix + "conv1d.weight"] = draw.taps(inner + both, config["conv_kernel"])
-        if config["use_conv_bias"]:
-            tensors[prefix + "conv1d.bias"] = draw.bias(inner + both)
-        tensors[prefix + "dt_bias"] = draw.bias(count) - 0.5
-        tensors[prefix + "A_log"] = draw.uniform(-1.5, 0.5, count)
-        tensors[prefix + "D"] = draw.gain(count)
-        tensors[prefix + "norm.weight"] = draw.gain(inner)
-        tensors[prefix + "out_proj.weight"] = draw.linear(width, inner)
+        mamba2_mixer(draw, tensors, prefix + "mixer.", width, inner, both, count,
+                     config["conv_kernel"], config["use_bias"], config["use_conv_bias"])
     tensors["backbone.norm_f.weight"] = draw.gain(width)
     if not config["tie_word_embeddings"]:
         tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
@@ -1416,20 +1423,9 @@ def hybrid_weights(draw, config):
         norm = "post_attention_layernorm" if granite else "pre_ff_layernorm"
         tensors[layer + norm + ".weight"] = draw.gain(width)
         if hybrid_has(config, i, "mamba"):
-            prefix = layer + "mamba."
-            tensors[prefix + "in_proj.weight"] = draw.linear(2 * inner + both + count, width)
-            if config["mamba_proj_bias"]:
-                tensors[prefix + "in_proj.bias"] = draw.bias(2 * inner + both + count)
-                tensors[prefix + "out_proj.bias"] = draw.bias(width)
-            tensors[prefix + "conv1d.weight"] = draw.taps(inner + both, config["mamba_d_conv"])
-            if config["mamba_conv_bias"]:
-                tensors[prefix + "conv1d.bias"] = draw.bias(inner + both)
-            tensors[prefix + "dt_bias"] = draw.bias(count) - 0.5
-            tensors[prefix + "A_log"] = draw.uniform(-1.5, 0.5, count)
-            tensors[prefix + "D"] = draw.gain(count)
-            if config.get("mamba_rms_norm", True):
-                tensors[prefix + "norm.weight"] = draw.gain(inner)
-            tensors[prefix + "out_proj.weight"] = draw.linear(width, inner)
+            mamba2_mixer(draw, tensors, layer + "mamba.", width, inner, both, count,
+                         config["mamba_d_conv"], config["mamba_proj_bias"],
+                         config["mamba_conv_bias"], config.get("mamba_rms_norm", True))
         if hybrid_has(config, i, "attention"):
             prefix = layer + "self_attn."
             for letter, outputs in (("q", "num_attention_heads"), ("k", "num_key_value_heads"),
@@ -1486,16 +1482,6 @@ def hybrid_memory(config, tensors, x):
     return y @ tensors["out_proj.weight"].T + tensors.get("out_proj.bias", 0.0)
 
 
-def causal_attention(q, k, v, scale):
-    """Of heads [tokens, heads, channels], those of k and v for several of q each."""
-    k, v = (np.repeat(part, q.shape[1] // k.shape[1], 1) for part in (k, v))
-    places = np.arange(len(q))
-    scores = np.einsum("thd,shd->hts", q, k) * scale
-    scores = np.where(places[:, None] >= places, scores, -np.inf)
-    scores = np.exp(scores - scores.max(-1, keepdims=True))
-    return np.einsum("hts,shd->thd", scores / scores.sum(-1, keepdims=True), v)
-
-
 def hybrid_attention(config, tensors, x):
     count, stored = config["num_attention_heads"], config["num_key_value_heads"]
     rope, places = config.get("rope_parameters", config), np.arange(len(x))
@@ -1505,7 +1491,7 @@ def hybrid_attention(config, tensors, x):
     if config.get("position_embedding_type", "rope") == "rope":
         q, k = (rotate(part, rope["rope_theta"], places, share) for part in (q, k))
     scale = config.get("attention_multiplier", hybrid_head_dim(config) ** -0.5)
-    y = causal_attention(q, k * config.get("key_multiplier", 1.0), v, scale)
+    y = attend(q, k * config.get("key_multiplier", 1.0), v, scale)
     return rows(y) @ tensors["o_proj.weight"].T
 
 
@@ -1648,7 +1634,7 @@ def lfm2_layer(config, tensors, x):
                      count if letter == "q" else stored) for letter in "qkv")
     q = rotate(rms(q, tensors["self_attn.q_layernorm.weight"], eps), theta, places)
     k = rotate(rms(k, tensors["self_attn.k_layernorm.weight"], eps), theta, places)
-    y = causal_attention(q, k, v, q.shape[-1] ** -0.5)
+    y = attend(q, k, v)
     return rows(y) @ tensors["self_attn.out_proj.weight"].T
 
 
@@ -1743,7 +1729,7 @@ def olmo_hybrid_attention(config, tensors, x):
             for part in (k, x @ tensors["v_proj.weight"].T))
     if theta is not None:
         q, k = rotate(q, theta, places), rotate(k, theta, places)
-    return rows(causal_attention(q, k, v, q.shape[-1] ** -0.5)) @ tensors["o_proj.weight"].T
+    return rows(attend(q, k, v)) @ tensors["o_proj.weight"].T
 
 
 def olmo_hybrid_forward(config, tensors, tokens):

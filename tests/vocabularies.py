@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""tokenizers.py: examples/tokenizer.h beside the programs whose vocabularies it reads.
+"""vocabularies.py: examples/tokenizer.h beside the programs whose vocabularies it reads.
 
-    python3 tests/tokenizers.py [--strings N] [--only NAME] [--seed S] [FILE ...]
-    python3 tests/tokenizers.py --vectors       writes tests/data/tokenizers anew
+    python3 tests/vocabularies.py [--strings N] [--only NAME] [--seed S] [FILE ...]
+    python3 tests/vocabularies.py --vectors       writes tests/data/tokenizers anew
 
 By hand, from any folder: it needs `tokenizers` (0.23) of PyPI, `sentencepiece` and `gguf` for files
 of these, and a C compiler. It trains vocabularies of every kind that is read, on the texts of this
@@ -20,7 +20,6 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path = [p for p in sys.path if pathlib.Path(p or ".").resolve() != ROOT / "tests"]   # our name
 DATA = ROOT / "tests" / "data" / "tokenizers"
 SPECIAL, PLAIN = 1, 2
 BLANK = "\u2581"
@@ -500,7 +499,7 @@ def write_vectors():
             lines.append(f"{name} {i % 2} {text.encode().hex()} {','.join(map(str, ids)) or '-'} "
                          f"{told}")
     (DATA / "vectors.txt").write_text("\n".join(lines) + "\n")
-    print(f"tokenizers.py: {len(lines)} vectors, "
+    print(f"vocabularies.py: {len(lines)} vectors, "
           f"{sum(p.stat().st_size for p in DATA.iterdir())} bytes")
     return 0
 
@@ -556,7 +555,7 @@ def main():
             except Difference as difference:
                 bad += 1
                 print(str(difference)[:2000], flush=True)
-    print(f"tokenizers.py: {total} strings without a difference, {bad} vocabularies with one")
+    print(f"vocabularies.py: {total} strings without a difference, {bad} vocabularies with one")
     return 1 if bad else 0
 
 
