@@ -8,27 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long test_live, test_calls, test_fail_at;
-static size_t test_largest;
-static void *test_malloc(size_t n) {
-  void *p = ++test_calls == test_fail_at ? NULL : malloc(n);
-  if (n > test_largest) test_largest = n;
-  if (p) memset(p, 0xff, n);         /* nothing may live on what was there before */
-  test_live += p != NULL;
-  return p;
-}
+#include "alloc.h"
 /* The steps that a search takes, which no file may make many. */
 static long test_compared;
 static int test_strcmp(const char *a, const char *b) {
   test_compared++;
   return strcmp(a, b);
 }
-static void test_free(void *p) {
-  test_live -= p != NULL;
-  free(p);
-}
-#define MIRAS_MALLOC(n) test_malloc(n)
-#define MIRAS_FREE(p) test_free(p)
 #undef strcmp
 #define strcmp(a, b) test_strcmp(a, b)
 /* Files as where long is short: several steps to a place, and lengths that are looked for. */

@@ -6,19 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Every allocation of the library goes through here, so that any of them can be made to fail. */
-static long test_live, test_calls, test_fail_at;
-static size_t test_largest;
-static void *test_malloc(size_t n) {
-  void *p = ++test_calls == test_fail_at ? NULL : malloc(n);
-  if (n > test_largest) test_largest = n;
-  test_live += p != NULL;
-  return p;
-}
-static void test_free(void *p) {
-  test_live -= p != NULL;
-  free(p);
-}
+#include "alloc.h"
 #if defined(__unix__)
 /* Somebody who knows every name that a save is about to create, and has put a link there before:
  * the first test_plants times. */
@@ -27,8 +15,6 @@ static long test_plants;
 static FILE *test_fopen(const char *path, const char *mode);
 #define fopen(path, mode) test_fopen(path, mode)
 #endif
-#define MIRAS_MALLOC(n) test_malloc(n)
-#define MIRAS_FREE(p) test_free(p)
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 #include "calls.h"

@@ -1,4 +1,4 @@
-/* Other people's vocabularies (data/tokenizers, of tokenizers.py): the tokens are those of the
+/* Other people's vocabularies (data/tokenizers, of vocabularies.py): the tokens are those of the
  * tokenizers library, merges are those of a loop that does nothing clever, what cannot be read is
  * refused with a sentence, and damage is. Run from the folder that holds miras.h.
  * cc -std=c99 -O2 tests/test_tokenizer.c -lcmocka */
@@ -7,19 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long test_live, test_calls, test_fail_at;
-static void *test_malloc(size_t n) {
-  void *p = ++test_calls == test_fail_at ? NULL : malloc(n);
-  if (p) memset(p, 0xff, n);         /* nothing may live on what was there before */
-  test_live += p != NULL;
-  return p;
-}
-static void test_free(void *p) {
-  test_live -= p != NULL;
-  free(p);
-}
-#define MIRAS_MALLOC(n) test_malloc(n)
-#define MIRAS_FREE(p) test_free(p)
+#include "alloc.h"
 #include "../miras.h"
 #define MIRAS_TOKENIZER_IMPLEMENTATION
 #include "../examples/tokenizer.h"
