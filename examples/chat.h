@@ -28,7 +28,6 @@ static void *grow(void *pointer, size_t count, size_t size) {
   return p;
 }
 
-
 /* head, and tail behind it */
 static char *join(const char *head, const char *tail) {
   const size_t n = strlen(head), m = strlen(tail);
@@ -38,14 +37,12 @@ static char *join(const char *head, const char *tail) {
   return path;
 }
 
-
 static int can_be_read(const char *path) {
   FILE *f = fopen(path, "rb");
   int good = f && (fgetc(f) != EOF || !ferror(f));   /* folders open, and cannot be read */
   if (f) fclose(f);
   return good;
 }
-
 
 /* Letters to change, leave out or put in until a is b; words of more than 63 are far from all. */
 static int distance(const char *a, const char *b) {
@@ -66,7 +63,6 @@ static int distance(const char *a, const char *b) {
   return row[m];
 }
 
-
 /* The whole file, with a zero behind it; NULL when it cannot be opened and may be missing. */
 static char *read_file(const char *path, size_t *count, int may_miss) {
   FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
@@ -86,7 +82,6 @@ static char *read_file(const char *path, size_t *count, int may_miss) {
   return text;
 }
 
-
 typedef struct tokens {
   int32_t *at;
   size_t count, room;
@@ -99,7 +94,6 @@ static void add(tokens *t, long id) {
   }
   t->at[t->count++] = (int32_t)id;
 }
-
 
 /* ---- the vocabulary -------------------------------------------------------------------------- */
 
@@ -221,12 +215,20 @@ static int spells_special(const miras_tokenizer *v, const char *text, size_t n) 
   return differ;
 }
 
+/* The names of chat_forms, as options and refusals list them. */
+#define CHAT_FORMS "chatml, llama3, granite, gemma, olmo, mistral or rwkv"
 
 /* Where a model, its vocabulary and its template come from, and how it is held: options of both. */
 typedef struct source {
   const char *model, *vocab, *weights, *ignore, *template_name, *system;
   double window, limit, threads;
 } source;
+
+/* The vocabulary that is asked for, or else in a GGUF file; NULL: there is none. */
+static miras_tokenizer *vocabulary_of(const source *o) {
+  if (o->vocab) return open_vocabulary(o->vocab);
+  return miras_gguf_is(o->model) ? gguf_vocabulary(o->model) : NULL;
+}
 
 /* The tokenizer.json in the model's folder; stays until the end. NULL: there is none. */
 static const char *own_vocabulary(const char *model) {
@@ -246,11 +248,10 @@ typedef struct option {
   const char *help;
 } option;
 
-
 /* Options that both programs have, of the source x. */
 #define SOURCE_OPTIONS(x)                                                                          \
   {"--template", 's', &(x).template_name, 0, 0,                                                    \
-   "chatml, llama3, granite, gemma, olmo, mistral or rwkv; else the one that the model names"},    \
+   CHAT_FORMS "; else the one that the model names"},                                              \
   {"--system", 't', &(x).system, 0, 0, "said before the talk; else what the template has"},        \
   {"--vocab", 's', &(x).vocab, 0, 0,                                                               \
    "a tokenizer.json, or RWKV's lines of id, Python literal, length; else the folder's "           \
@@ -413,7 +414,6 @@ static miras_model *open_model(const source *o, const miras_model_desc *d, int o
   return m;
 }
 
-
 /* ---- a text on its way out ------------------------------------------------------------------- */
 
 enum { MOST_ENDS = 18 };
@@ -503,9 +503,11 @@ static void weigh(const drawing *d, const tokens *seen, float *x, int vocab) {
     if (k < i) continue;
     x[token] = x[token] > 0 ? x[token] / (float)d->penalty : x[token] * (float)d->penalty;
   }
+  if (!(d->min_p > 0)) return;
   for (j = 0; j < vocab; j++) most = x[j] > most ? x[j] : most;
-  for (j = 0; d->min_p > 0 && j < vocab; j++)
-    if (x[j] < most + (float)log(d->min_p)) x[j] = -INFINITY;
+  most += (float)log(d->min_p);
+  for (j = 0; j < vocab; j++)
+    if (x[j] < most) x[j] = -INFINITY;
 }
 
 /* The token that follows `seen`, which ends at `position`; room [vocab]. Of the places in a text
@@ -560,17 +562,6 @@ static const chat_form chat_forms[] = {
   {"rwkv", NULL, {"System: ", "User: ", "Assistant:"}, {"\n\n", "\n\n", "\n\n"}, "\n\n"},
   {NULL, NULL, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL}};
 
-/* The model's own template in `text`, of which `size` bytes are there; NULL: there is none. It is
- * looked for, and not run: all that is wanted of it is which one it is. */
-static const chat_form *form_of(const char *text, size_t size) {
-  const chat_form *form;
-  size_t i, n;
-  for (form = chat_forms; form->mark; form++)
-    for (n = strlen(form->mark), i = 0; i + n <= size; i++)
-      if (memcmp(text + i, form->mark, n) == 0) return form;
-  return NULL;
-}
-
 /* Where `what` stands in the text, or size. */
 static size_t place_in(const char *text, size_t size, const char *what) {
   const size_t n = strlen(what);
@@ -578,6 +569,15 @@ static size_t place_in(const char *text, size_t size, const char *what) {
   for (i = 0; i + n <= size; i++)
     if (memcmp(text + i, what, n) == 0) return i;
   return size;
+}
+
+/* The model's own template in `text`, of which `size` bytes are there; NULL: there is none. It is
+ * looked for, and not run: all that is wanted of it is which one it is. */
+static const chat_form *form_of(const char *text, size_t size) {
+  const chat_form *form;
+  for (form = chat_forms; form->mark; form++)
+    if (place_in(text, size, form->mark) < size) return form;
+  return NULL;
 }
 
 /* The system's text that a template has where none is said: what stands in it as letters, behind
@@ -605,11 +605,17 @@ static char *system_of(const chat_form *form, const char *text, size_t size) {
   return said;
 }
 
+/* A file in the model's folder, whole, or NULL. */
+static char *file_of(const source *o, const char *name, size_t *size) {
+  char *path = join(o->model, name), *text = can_be_read(path) ? read_file(path, size, 1) : NULL;
+  free(path);
+  return text;
+}
 
 /* The template that the model has in its files, or NULL. */
 static char *own_template(const source *o, size_t *size) {
   static const char key[] = "\"chat_template\"";
-  char *path, *text;
+  char *text;
   if (miras_gguf_is(o->model)) {
     miras_gguf *g = open_gguf(o->model);
     text = gguf_text(g, "tokenizer.chat_template");
@@ -617,13 +623,9 @@ static char *own_template(const source *o, size_t *size) {
     miras_gguf_close(g);
     return text;
   }
-  path = join(o->model, "/chat_template.jinja");
-  text = can_be_read(path) ? read_file(path, size, 1) : NULL;
-  free(path);
+  text = file_of(o, "/chat_template.jinja", size);
   if (text) return text;
-  path = join(o->model, "/tokenizer_config.json");
-  text = can_be_read(path) ? read_file(path, size, 1) : NULL;
-  free(path);
+  text = file_of(o, "/tokenizer_config.json", size);
   if (text) {
     size_t at = place_in(text, *size, key), n;
     if (at < *size) at += strlen(key);
@@ -653,8 +655,7 @@ static int chat_open(chat *c, const source *o, const miras_tokenizer *t) {
   if (o->template_name) {
     while (form->name && strcmp(form->name, o->template_name) != 0) form++;
     if (!form->name)
-      die(2, "--template is %s; it must be chatml, llama3, granite, gemma, olmo, mistral or rwkv",
-          o->template_name);
+      die(2, "--template is %s; it must be " CHAT_FORMS, o->template_name);
   } else {
     form = text ? form_of(text, size) : NULL;
   }

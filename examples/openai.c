@@ -1023,8 +1023,7 @@ static void house_open(house *h, const options *o) {
   h->model = open_model(from, own ? &asked : &d, own);
   h->vocab = miras_model_desc_of(h->model)->vocab;
   h->bytes = miras_model_state_size(h->model);
-  if (from->vocab) h->t = open_vocabulary(from->vocab);
-  else if (miras_gguf_is(from->model)) h->t = gguf_vocabulary(from->model);
+  h->t = vocabulary_of(from);
   if (!h->t && h->vocab != 256)
     die(2, "the model has %d tokens, not bytes: --vocab is needed, or a tokenizer.json in its "
            "folder", h->vocab);

@@ -706,8 +706,7 @@ int main(int argc, char **argv) {
     die(1, "--save is %s, which cannot be written", o->save);
   if (o->info) say_info(o, &d);
   if (o->info || (o->save && !o->prompt && !o->file && !o->ids && !o->chat)) return 0;
-  if (o->from.vocab) v = open_vocabulary(o->from.vocab);
-  else if (!o->ids && miras_gguf_is(o->from.model)) v = gguf_vocabulary(o->from.model);
+  if (!o->ids) v = vocabulary_of(&o->from);
   if (!o->ids && !v && vocab != 256)
     die(2, "the model has %d tokens, not bytes: --vocab or --ids is needed, or a tokenizer.json "
            "in its folder", vocab);

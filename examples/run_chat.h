@@ -195,8 +195,8 @@ static void talk_run(const options *o, const miras_model *m, writer *w, const mi
   memset(c, 0, sizeof *c);
   c->o = o, c->w = w;
   if (!chat_open(&c->form, &o->from, t))
-    die(2, "%s names no template that is known here; --template must be chatml, llama3, granite, "
-           "gemma, olmo, mistral or rwkv", o->from.model);
+    die(2, "%s names no template that is known here; --template must be " CHAT_FORMS,
+        o->from.model);
   c->most = states < 1 ? 1 : states < TURNS ? (int)states : TURNS;
   c->begun = miras_session_position(w->s) > 0;
   while (goes_on && (line = talk_line(&n)) != NULL) {
