@@ -36,8 +36,10 @@
  * marks and digits of Unicode 16, NFC of Unicode 9.
  *
  * Time is linear in the text, or n log n where a piece of it is long, whatever it holds; a text has
- * at most 2^30 bytes. A tokenizer may serve many threads when its allocator does. The licence is
- * that of miras.h. */
+ * at most 2^30 bytes. So that no vocabulary changes this, tokens that are looked for at each place
+ * of a text have at most 1,000 bytes, and normalizers that may make it more than 64 times as long
+ * are refused. A tokenizer may serve many threads when its allocator does. The licence is that of
+ * miras.h. */
 #ifndef MIRAS_TOKENIZER_H
 #define MIRAS_TOKENIZER_H
 
@@ -294,7 +296,9 @@ static const char *const tok__parts[] = {
 #define TOK__NONE 0xffffffffu
 #define TOK__STOP(r, result, ...) (tok__say(r, result, __VA_ARGS__), 0)
 
-enum { TOK__MAX_TEXT = 1 << 30, TOK__MAX_FILE = 1 << 28, TOK__STEPS = 8, TOK__ENDS = 8 };
+enum { TOK__MAX_TEXT = 1 << 30, TOK__MAX_FILE = 1 << 28, TOK__STEPS = 8, TOK__ENDS = 8,
+       TOK__MAX_FOUND = 1000,   /* bytes of a token that is looked for at each place of a text    */
+       TOK__GROWTH = 64 };      /* how many times as long normalizers may make a text             */
 
 /* Where memory comes from, what is left of it, and why a call failed. */
 typedef struct tok__room {
@@ -555,7 +559,7 @@ static uint32_t tok__hash(uint64_t seed, const char *p, size_t n) {
   for (; n >= 8; n -= 8, p += 8) {
     memcpy(&word, p, 8);
     h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    h ^= h >> 32;
+    h = (h ^ h >> 32) * UINT64_C(0xbf58476d1ce4e5b9);   /* else two words' top bits cancel out */
   }
   word = 0;
   if (n) memcpy(&word, p, n);
@@ -699,6 +703,9 @@ static int tok__tree_add(miras_tokenizer *t, uint32_t root, const char *text, si
   uint32_t at = root;
   tok__pair *edge = NULL;
   size_t i;
+  if (n > TOK__MAX_FOUND)
+    return TOK__STOP(&t->room, MIRAS_ERR_DESC, "token %lu has %.0f bytes; a token that is looked "
+                     "for in texts has at most %d", (unsigned long)id, (double)n, TOK__MAX_FOUND);
   for (i = 0; i < n; i++) {
     edge = tok__pair_make(t, &t->edges, at, (unsigned char)text[i]);
     if (!edge) return 0;
@@ -961,7 +968,7 @@ static int tok__normalize(tok__work *w, const char **text, size_t *n) {
             ? (*n && !tok__put(&w->room, to, step->to, strlen(step->to))) ||
                   !tok__put(&w->room, to, *text, *n)
             : !tok__replace(&w->room, *text, *n, step->from, step->to, to)) return 0;
-    *text = to->at;
+    *text = to->size ? to->at : "";
     *n = to->size;
   }
   return 1;
@@ -1283,6 +1290,8 @@ static int tok__model(tok__work *w, const char *piece, size_t n) {
     k = tok__find_model(t, text, size);
     if (k != TOK__NONE) return tok__emit(w, k), 1;
   }
+  if (n > (TOK__NONE - 1) / (1 + (size_t)t->use_fallback))   /* symbols have 32 bits */
+    return TOK__STOP(&w->room, MIRAS_ERR_SIZE, "a piece of the text is too long");
   w->symbols.size = 0;   /* two of a byte whose letter falls back */
   if (!tok__reserve(&w->room, &w->symbols,
                     (n * (size_t)(1 + t->use_fallback) + 1) * sizeof(tok__symbol))) return 0;
@@ -1714,6 +1723,22 @@ static int tok__normalizer(miras_tokenizer *t, tok__json *j, int depth) {
                       "NFC, Prepend, Replace of a String, or a Sequence of these");
 }
 
+/* Refuse normalizers that multiply a text: by the product of what each may do. */
+static int tok__growth_fits(miras_tokenizer *t) {
+  double growth = 1;
+  int i;
+  for (i = 0; i < t->normals; i++) {
+    const tok__step *step = t->normal + i;
+    const size_t from = strlen(step->from), to = strlen(step->to);
+    growth *= step->kind == TOK__NFC       ? 3   /* at most, in UTF-8 */
+              : step->kind == TOK__PREPEND ? 1 + (double)to
+              : to > from                  ? (double)((to + from - 1) / from) : 1;
+  }
+  return growth <= TOK__GROWTH ||
+         TOK__STOP(&t->room, MIRAS_ERR_DESC, "normalizer may make a text %.0f times as long; read "
+                   "here is what makes it at most %d times as long", growth, TOK__GROWTH);
+}
+
 static int tok__split_step(miras_tokenizer *t, tok__json *f) {
   char word[TOK__WORD_SIZE], how[TOK__WORD_SIZE];
   tok__json p[TOK__FIELDS];
@@ -1785,7 +1810,7 @@ static int tok__pre_tokenizer(miras_tokenizer *t, tok__json *j, int depth) {
 static int tok__post_processor(miras_tokenizer *t, tok__json *j, int depth) {
   char type[TOK__WORD_SIZE], name[TOK__WORD_SIZE], word[TOK__WORD_SIZE];
   tok__json f[TOK__FIELDS], item;
-  int seen = 0, text = 0;
+  int seen = 0, text = 0, pieces = 0;
   if (tok__look(j) == 'n') return 1;
   if (!tok__fields(j, "type processors single special_tokens", f))
     return tok__bad_json(t, "post_processor");
@@ -1802,6 +1827,8 @@ static int tok__post_processor(miras_tokenizer *t, tok__json *j, int depth) {
     int more = 0, found = 0, each = 0;
     if (!tok__fields(&item, "Sequence SpecialToken", piece))
       return tok__bad_json(t, "post_processor");
+    if (pieces++ > 2 * TOK__ENDS)
+      return tok__unknown(t, "post_processor.single", "long", "of at most 8 tokens a side");
     if (!piece[1].at) {
       if (text++) return tok__unknown(t, "post_processor.single", "two Sequences", "one");
       continue;
@@ -2100,7 +2127,7 @@ static int tok__read_json(miras_tokenizer *t, const char *bytes, size_t n) {
       tok__look(&j) || j.at != j.end) return tok__bad_json(t, "the file");
   for (i = 0; i < TOK__ENDS; i++) t->before[i] = t->after[i] = TOK__NONE;
   if (!f[4].at) return TOK__STOP(&t->room, MIRAS_ERR_FORMAT, "there is no model");
-  if ((f[0].at && !tok__normalizer(t, &f[0], 0)) ||
+  if ((f[0].at && (!tok__normalizer(t, &f[0], 0) || !tok__growth_fits(t))) ||
       (f[1].at && !tok__pre_tokenizer(t, &f[1], 0)) ||
       (f[2].at && !tok__post_processor(t, &f[2], 0))) return 0;
   if (tok__is_null(&f[3])) return tok__unknown(t, "decoder", "null", "one of a BPE model");
@@ -2330,6 +2357,7 @@ static int tok__read_arrays(miras_tokenizer *t, const miras_tokenizer_arrays *a)
   if (ids[0] != TOK__NONE && a->add_bos) t->before[t->befores++] = ids[0];
   if (ids[1] != TOK__NONE && a->add_eos) t->after[t->afters++] = ids[1];
   if (!tok__array_tokens(t, a) || (t->kind == TOK__BPE && !tok__array_merges(t, a))) return 0;
+  if (t->byte_level) tok__mark_raw(t);
   if (t->kind != TOK__TREE) tok__bytes(t);
   if (t->kind == TOK__BPE) t->unknown = TOK__NONE;   /* as llama.cpp and the library have it */
   return 1;
@@ -2363,7 +2391,7 @@ static miras_tokenizer *tok__new(tok__room *r) {
   t->seed = (uint64_t)(uintptr_t)t * UINT64_C(0x9e3779b97f4a7c15);
   memset(t->bytes, 0xff, sizeof t->bytes);
   memset(t->fallback, 0xff, sizeof t->fallback);
-  if (tok__classes_open(t)) return t;
+  if (tok__classes_open(t) && tok__reserve(&t->room, &t->text, 1)) return t;
   *r = t->room;
   miras_tokenizer_close(t);
   return NULL;

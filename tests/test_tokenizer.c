@@ -461,10 +461,102 @@ static void test_lines(void **state) {
   assert_int_equal(test_live, 0);
 }
 
+#define BYTES "\"decoder\":{\"type\":\"ByteLevel\"},"
+#define MODEL(vocab) "\"model\":{\"type\":\"BPE\",\"vocab\":{" vocab "},\"merges\":[]}"
+
+/* No vocabulary makes time or memory of a text more than a constant of it: long tokens, normalizers
+ * that multiply, templates without end, texts that meet in a hash. */
+static void test_costs(void **state) {
+  static const char replace[] = "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"
+                                "\"content\":\"aaaaaaaa\"}",
+                    tail[] = "]}," BYTES MODEL("\"a\":0") "}";
+  miras_tokenizer *t;
+  size_t n, i;
+  int long_one, kind, count;
+  (void)state;
+  for (long_one = 0; long_one < 2; long_one++)
+    for (kind = 0; kind < 2; kind++) {   /* lines, and an added token */
+      n = (size_t)sprintf(file, kind ? "{" BYTES MODEL("\"a\":0") ",\"added_tokens\":[{\"id\":1,"
+                                       "\"content\":\"" : "0 'a' 1\n1 '");
+      memset(file + n, 'a', 1000 + (size_t)long_one);
+      n += 1000 + (size_t)long_one;
+      n += (size_t)sprintf(file + n, kind ? "\"}]}" : "' %d\n", 1000 + long_one);
+      if (long_one) refused(file, n, "has 1001 bytes; a token that is looked for in texts has");
+      if (long_one) continue;
+      t = miras_tokenizer_open_text(file, n, 0, NULL, why, sizeof why);
+      assert_true(t != NULL);
+      memset(text, 'a', 2001);
+      assert_int_equal(encode(t, text, 2001, 0), 3);
+      miras_tokenizer_close(t);
+    }
+  for (count = 2; count < 4; count++) {
+    n = (size_t)sprintf(file, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s,%s%s%s",
+                        replace, replace, count > 2 ? "," : "", count > 2 ? replace : "");
+    n += (size_t)sprintf(file + n, "%s", tail);
+    if (count > 2) refused(file, n, "normalizer may make a text 512 times as long");
+    if (count > 2) continue;
+    t = miras_tokenizer_open_text(file, n, 0, NULL, why, sizeof why);
+    assert_true(t != NULL);
+    assert_int_equal(encode(t, "aa", 2, 0), 128);
+    miras_tokenizer_close(t);
+  }
+  n = (size_t)sprintf(file, "{\"post_processor\":{\"type\":\"TemplateProcessing\","
+                            "\"special_tokens\":{\"x\":{\"ids\":[]}},\"single\":[");
+  for (i = 0; i < 18; i++)
+    n += (size_t)sprintf(file + n, "%s{\"SpecialToken\":{\"id\":\"x\"}}", i ? "," : "");
+  n += (size_t)sprintf(file + n, "%s", tail);
+  refused(file, n, "post_processor.single is long");
+  for (i = 0; i < 100; i++) {   /* bits that cancel out where words are only multiplied */
+    char a[16], b[16];
+    memset(a, 'a', 16), memset(b, 'a', 16);
+    b[7] = b[11] = b[15] = (char)('a' ^ 0x80);
+    assert_true(tok__hash(12345 * i, a, 16) != tok__hash(12345 * i, b, 16));
+  }
+}
+
+/* Tokens that are empty, or in whose vocabulary nothing is but such; and of a byte-level vocabulary
+ * those whose characters stand for no bytes. */
+static void test_odd_tokens(void **state) {
+  static const miras_tokenizer_text odd[] = {{"a", 1}, {"\xe6\x97\xa5", 3}, {"", 0}};
+  static const char *const rows[] = {
+    "{" BYTES MODEL("\"\":0") "}",
+    "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"\"}," BYTES
+    MODEL("\"\":0") "}"};
+  miras_tokenizer_arrays a;
+  miras_tokenizer *t;
+  size_t i;
+  (void)state;
+  for (i = 0; i < 2; i++) {
+    t = miras_tokenizer_open_text(rows[i], strlen(rows[i]), 0, NULL, why, sizeof why);
+    if (!t) printf("%s\n", why);
+    assert_true(t != NULL);
+    assert_int_equal(encode(t, "aa", 2, 0), 0);
+    ids[0] = 0;
+    assert_int_equal(miras_tokenizer_decode(t, ids, 1, 0, NULL, told, ROOM), 0);
+    miras_tokenizer_close(t);
+  }
+  memset(&a, 0, sizeof a);
+  a.model = "gpt2";
+  a.pre = "gpt-2";
+  a.tokens = odd;
+  a.count = 3;
+  a.bos = a.eos = a.unknown = -1;
+  t = miras_tokenizer_open_arrays(&a, 0, NULL, why, sizeof why);
+  assert_true(t != NULL);
+  for (i = 0; i < 3; i++) {
+    ids[0] = (int32_t)i;
+    assert_int_equal(miras_tokenizer_decode(t, ids, 1, 0, NULL, told, ROOM), odd[i].size);
+    assert_memory_equal(told, odd[i].at, odd[i].size);
+  }
+  miras_tokenizer_close(t);
+  assert_int_equal(test_live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_vectors), cmocka_unit_test(test_merges), cmocka_unit_test(test_runs),
     cmocka_unit_test(test_damaged_text), cmocka_unit_test(test_refusals),
-    cmocka_unit_test(test_damage), cmocka_unit_test(test_room), cmocka_unit_test(test_lines)};
+    cmocka_unit_test(test_damage), cmocka_unit_test(test_room), cmocka_unit_test(test_lines),
+    cmocka_unit_test(test_costs), cmocka_unit_test(test_odd_tokens)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
