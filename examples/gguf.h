@@ -207,6 +207,7 @@ enum { GG__MAX_HEAD = 1 << 26,   /* bytes                                       
 typedef struct gg__pair {
   const char *key;
   size_t length, count;
+  size_t order;                      /* of pair i: which pair is the one with i keys before its   */
   int type, list;                    /* of items; 1: it is a list                                 */
   const unsigned char *at;
 } gg__pair;
@@ -292,18 +293,35 @@ static void gg__take_items(gg__head *h, gg__pair *p, uint64_t type, uint64_t cou
   p->count = (size_t)count;
 }
 
+/* The turn of a key among those that there are, or that it would have; *found: its pair; NULL:
+ * there is none. */
+static size_t gg__turn(const gg__head *h, const char *key, size_t length, const gg__pair **found) {
+  size_t from = 0, to = h->count;
+  *found = NULL;
+  while (from < to && !*found) {
+    const size_t middle = from + (to - from) / 2;
+    const gg__pair *p = &h->pairs[h->pairs[middle].order];
+    int side = memcmp(p->key, key, p->length < length ? p->length : length);
+    if (!side) side = (p->length > length) - (p->length < length);
+    if (!side) *found = p;
+    if (side < 0) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
 /* The pair of this key; NULL: there is none. */
 static const gg__pair *gg__pair_named(const gg__head *h, const char *key, size_t length) {
-  size_t i;
-  for (i = 0; i < h->count; i++)
-    if (h->pairs[i].length == length && memcmp(h->pairs[i].key, key, length) == 0)
-      return &h->pairs[i];
-  return NULL;
+  const gg__pair *found;
+  gg__turn(h, key, length, &found);
+  return found;
 }
 
 static void gg__take_pair(gg__head *h) {
   gg__pair p;
+  const gg__pair *other;
   uint64_t type, count = 1;
+  size_t turn, i;
   void *pairs;
   memset(&p, 0, sizeof p);
   p.key = gg__take_name(h, &p.length);
@@ -315,7 +333,8 @@ static void gg__take_pair(gg__head *h) {
   }
   gg__take_items(h, &p, type, count);
   if (h->stopped) return;
-  if (gg__pair_named(h, p.key, p.length)) {
+  turn = gg__turn(h, p.key, p.length, &other);
+  if (other) {
     hf__reject(h->c, MIRAS_ERR_FORMAT, h->c->config_name);
     hf__say(h->c->why, h->c->why_size, "%.*s is there twice", (int)p.length, p.key);
     h->stopped = 1;
@@ -325,7 +344,9 @@ static void gg__take_pair(gg__head *h) {
   h->stopped = !pairs;
   if (!pairs) return;
   h->pairs = (gg__pair *)pairs;
-  h->pairs[h->count++] = p;
+  h->pairs[h->count] = p;
+  for (i = h->count; i > turn; i--) h->pairs[i].order = h->pairs[i - 1].order;
+  h->pairs[turn].order = h->count++;
 }
 
 /* Take what the head says of a tensor, whose place must be `place` bytes behind that of the first.

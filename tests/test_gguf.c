@@ -956,6 +956,37 @@ static void attempt(char *why, size_t n) {
   miras_gguf_close(g);
 }
 
+/* Thousands of keys, in no order and beginning alike, are found, and one of them a second time. */
+static void test_many_keys(void **state) {
+  enum { MANY = 4096 / LEAN };
+  char key[32], why[256];
+  int twice, i;
+  (void)state;
+  for (twice = 0; twice < 2; twice++) {
+    miras_gguf *g;
+    bytes b = {NULL, 0, 0};
+    put(&b, "GGUF", 4);
+    put_whole(&b, 3, 4), put_whole(&b, 0, 8), put_whole(&b, MANY, 8);
+    for (i = 0; i < MANY; i++) {
+      const uint64_t number = twice && i == MANY - 1 ? MANY / 3 : (uint64_t)i;
+      snprintf(key, sizeof key, "%lx", (unsigned long)(hf__hash(number) >> 32));
+      put_text(&b, key), put_whole(&b, U32, 4), put_whole(&b, (uint64_t)i, 4);
+    }
+    save(b.at, b.n);
+    free(b.at);
+    g = miras_gguf_read(path, NULL, why, sizeof why);
+    assert_true(twice ? !g && strstr(why, "is there twice") : g != NULL);
+    for (i = 0; g && i < MANY; i++) {
+      int32_t x = -1;
+      snprintf(key, sizeof key, "%lx", (unsigned long)(hf__hash((uint64_t)i) >> 32));
+      assert_true(miras_gguf_wholes(g, key, &x, 1) == 1 && x == i);
+    }
+    assert_true(!g || miras_gguf_wholes(g, "no", NULL, 0) == 0);
+    miras_gguf_close(g);
+  }
+  assert_int_equal(test_live, 0);
+}
+
 /* A key of llama's file that is put there, changed, or (type -1) taken away; and a word of the
  * sentence, NULL if there is none. */
 static const struct { const char *key; int type; double value; const char *text, *word; } keys[] = {
@@ -1271,7 +1302,8 @@ static void test_limit(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_folders), cmocka_unit_test(test_package), cmocka_unit_test(test_types),
-    cmocka_unit_test(test_weights), cmocka_unit_test(test_metadata), cmocka_unit_test(test_keys),
+    cmocka_unit_test(test_weights), cmocka_unit_test(test_metadata),
+    cmocka_unit_test(test_many_keys), cmocka_unit_test(test_keys),
     cmocka_unit_test(test_parts), cmocka_unit_test(test_heads), cmocka_unit_test(test_ignored),
     cmocka_unit_test(test_damage), cmocka_unit_test(test_limit)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
