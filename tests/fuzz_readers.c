@@ -590,9 +590,11 @@ static size_t fuzz_file(const char *path, unsigned char *at, size_t room) {
   return n;
 }
 
-/* The folders of data/checkpoints: their configuration and the header of their tensors. */
+/* The folders of data/checkpoints: their configuration with a tensor that is none of it, and with
+ * the header of their own. */
 static void fuzz_folders(void) {
-  static const char folder[] = "tests/data/checkpoints";
+  static const char folder[] = "tests/data/checkpoints",
+    one[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
   static unsigned char file[1 << 18], made[1 << 17];
   char path[400];
   DIR *all = opendir(folder);
@@ -604,6 +606,8 @@ static void fuzz_folders(void) {
     snprintf(path, sizeof path, "%s/%s/config.json", folder, entry->d_name);
     n = fuzz_file(path, made, 1 << 14);
     made[n++] = 0x1e, made[n++] = 0x1e;
+    memcpy(made + n, one, sizeof one - 1);
+    fuzz_input('F', 0, made, n + sizeof one - 1, "");
     snprintf(path, sizeof path, "%s/%s/model.safetensors", folder, entry->d_name);
     if (fuzz_file(path, file, sizeof file) < 8) continue;
     header = (size_t)hf__get64(file);
@@ -675,6 +679,9 @@ static void fuzz_all(void) {
     snprintf(path, sizeof path, "tests/data/tokenizers/%s.json", names[i]);
     fuzz_input('T', FUZZ_LONG | FUZZ_SPECIAL, file, fuzz_file(path, file, sizeof file), fuzz_tail);
   }
+  for (i = n = 0; i < 700; i++)   /* more tokens than a first table has room for */
+    n += (size_t)sprintf((char *)file + n, "%d '%03d' 3\n", (int)i, (int)i);
+  fuzz_vocabulary((char *)file, n);
   n = fuzz_file("tests/data/llama-tied.gguf", file, sizeof file);
   fuzz_input('G', FUZZ_RUN, file, n, fuzz_tail);
   fuzz_folders();
