@@ -16,8 +16,8 @@
  *
  *   kind      T: the bytes of a vocabulary. G: those of a GGUF file. L: lines that become one. F:
  *             config.json, an index and two headers of safetensors, with 0x1e between
- *   flags     FUZZ_RUN to FUZZ_TWICE
- *   fails     which allocation fails; 0: none
+ *   flags     FUZZ_RUN to FUZZ_TIGHT
+ *   fails     which allocation fails; 0: none. With FUZZ_TIGHT, the limit is 2 to the power of it
  *   tail      how many of the last bytes are the text that is encoded, or tokenizer_config.json:
  *             two bytes, the lower first
  *
@@ -58,7 +58,8 @@ enum { FUZZ_RUN = 1,         /* what opens as a model is run                    
        FUZZ_LONG = 8,        /* the text is repeated until it is long                             */
        FUZZ_PATH = 16,       /* a vocabulary is opened by its path                                */
        FUZZ_OTHER = 32,      /* weights are kept in another form; unknown fields are passed over  */
-       FUZZ_TWICE = 64 };    /* two vocabularies of the same bytes give the same numbers          */
+       FUZZ_TWICE = 64,      /* two vocabularies of the same bytes give the same numbers          */
+       FUZZ_TIGHT = 128 };   /* there is a limit, and an allocator that checks what comes back    */
 enum { FUZZ_HEAD = 5, FUZZ_LIMIT = 1 << 22, FUZZ_ROOM = 1 << 16, FUZZ_DATA = 1 << 18 };
 
 static int fuzz_flags;
@@ -76,6 +77,29 @@ static void fuzz_said(int refused, const char *why, size_t room) {
   fuzz_check(refused == (why[0] != 0), "a refusal without a sentence, or one without the other");
 }
 
+/* An allocator that knows how long its blocks are. */
+static size_t fuzz_held;
+static void *fuzz_alloc(size_t n, void *user) {
+  unsigned char *at = (unsigned char *)test_malloc(n + 16);
+  (void)user;
+  if (!at) return NULL;
+  memcpy(at, &n, sizeof n);
+  fuzz_held += n;
+  return at + 16;
+}
+
+static void fuzz_free(void *at, size_t n, void *user) {
+  size_t was;
+  (void)user;
+  memcpy(&was, (unsigned char *)at - 16, sizeof was);
+  fuzz_check(was == n, "a block comes back with another length");
+  fuzz_held -= n;
+  test_free((unsigned char *)at - 16);
+}
+
+static const miras_allocator fuzz_allocator = {fuzz_alloc, fuzz_free, NULL}, *fuzz_from;
+static uint64_t fuzz_limit;
+
 static void fuzz_part(int i, const char *name, const void *at, size_t size) {
   fuzz_parts[i].name = name;
   fuzz_parts[i].at = at;
@@ -87,17 +111,21 @@ static void fuzz_part(int i, const char *name, const void *at, size_t size) {
 /* Must decoding give back what was encoded? So it is where bytes are tokens and nothing changes the
  * text. */
 static int fuzz_is_faithful(const miras_tokenizer *t, const char *text, size_t n) {
-  uint32_t i;
-  int k;
+  uint32_t i, k;
   if (t->kind == TOK__TREE) return 1;
   if (t->kind != TOK__BPE || !t->byte_level || t->normals || t->stripped ||
       t->shows != TOK__AS_BYTES || tok__valid_count(text, n) < n) return 0;
-  for (k = 0; k < t->pres; k++)
+  for (k = 0; k < (uint32_t)t->pres; k++)
     if (t->pre[k].kind == TOK__METASPACE || t->pre[k].prefix) return 0;
   for (i = 0; i < 256; i++)
     if (t->bytes[i] == TOK__NONE) return 0;
-  for (i = 0; i < t->size; i++)
-    if (tok__tokens(t)[i].flags & (TOK__RAW | TOK__ADDED)) return 0;
+  for (i = 0; i < t->size; i++) {   /* added tokens come back where they are ASCII */
+    const tok__token *token = tok__tokens(t) + i;
+    if (token->flags & (TOK__LEFT | TOK__RIGHT)) return 0;
+    if (!(token->flags & (TOK__ADDED | TOK__RAW))) continue;
+    for (k = 0; k < token->size; k++)
+      if (t->text.at[token->at + k] & 0x80) return 0;
+  }
   return 1;
 }
 
@@ -164,8 +192,8 @@ static void fuzz_texts(const miras_tokenizer *t, const miras_tokenizer *other, c
 
 static miras_tokenizer *fuzz_tokenizer(const char *file, size_t n, char *why, size_t room) {
   return fuzz_flags & FUZZ_PATH
-             ? miras_tokenizer_open(FUZZ_PLACE, 8 * FUZZ_LIMIT, NULL, why, room)
-             : miras_tokenizer_open_text(file, n, 8 * FUZZ_LIMIT, NULL, why, room);
+             ? miras_tokenizer_open(FUZZ_PLACE, fuzz_limit, fuzz_from, why, room)
+             : miras_tokenizer_open_text(file, n, fuzz_limit, fuzz_from, why, room);
 }
 
 static void fuzz_text(const char *file, size_t n, const char *tail, size_t tail_size) {
@@ -176,6 +204,7 @@ static void fuzz_text(const char *file, size_t n, const char *tail, size_t tail_
   fuzz_part(2, NULL, NULL, 0);
   t = fuzz_tokenizer(file, n, why, sizeof why);
   fuzz_said(!t, why, sizeof why);
+  fuzz_check(!t || !fuzz_from || t->room.used == fuzz_held, "it counts other bytes than it has");
   if (t && fuzz_flags & FUZZ_TWICE) other = fuzz_tokenizer(file, n, NULL, 0);
   if (t) fuzz_texts(t, other, tail, tail_size);
   miras_tokenizer_close(other);
@@ -193,21 +222,21 @@ static int fuzz_model(int gguf, const char *path) {
   miras_session *s = NULL;
   miras_result result;
   memset(&d, 0, sizeof d);
-  d.limit = FUZZ_LIMIT;
+  d.limit = fuzz_limit < FUZZ_LIMIT ? fuzz_limit : FUZZ_LIMIT;
   if (fuzz_flags & FUZZ_OTHER) d.weights = MIRAS_WEIGHTS_Q8;
-  result = gguf ? miras_gguf_desc(&d, path, ignored, NULL, why, sizeof why)
-                : miras_checkpoint_desc(&d, path, ignored, NULL, why, sizeof why);
+  result = gguf ? miras_gguf_desc(&d, path, ignored, fuzz_from, why, sizeof why)
+                : miras_checkpoint_desc(&d, path, ignored, fuzz_from, why, sizeof why);
   fuzz_check(memchr(why, 0, sizeof why) != NULL, "a sentence without an end");
   fuzz_check(why[0] || result == MIRAS_OK, "a refusal without a sentence");
   fuzz_check(result == MIRAS_OK || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
              result == MIRAS_ERR_SIZE || result == MIRAS_ERR_ALLOC || result == MIRAS_ERR_IO,
              "desc: a strange result");
   if (result != MIRAS_OK) return 0;
-  m = gguf ? miras_gguf_open(&d, path, ignored, NULL, why, sizeof why)
-           : miras_checkpoint_open(&d, path, ignored, NULL, why, sizeof why);
+  m = gguf ? miras_gguf_open(&d, path, ignored, fuzz_from, why, sizeof why)
+           : miras_checkpoint_open(&d, path, ignored, fuzz_from, why, sizeof why);
   fuzz_check(memchr(why, 0, sizeof why) != NULL, "a sentence without an end");
   fuzz_check(m || why[0], "a refusal without a sentence");
-  if (m && fuzz_flags & FUZZ_RUN) s = miras_session_open(m, NULL, NULL, NULL, 0);
+  if (m && fuzz_flags & FUZZ_RUN) s = miras_session_open(m, NULL, fuzz_from, NULL, 0);
   if (s) (void)miras_session_step(s, 0), (void)miras_session_step(s, 1);
   miras_close(s);
   miras_close(m);
@@ -268,10 +297,10 @@ static void fuzz_arrays(const miras_gguf *g, const char *tail, size_t n) {
   a.add_bos = fuzz_whole(g, "tokenizer.ggml.add_bos_token", 0);
   a.add_eos = fuzz_whole(g, "tokenizer.ggml.add_eos_token", 0);
   a.no_space_prefix = !fuzz_whole(g, "tokenizer.ggml.add_space_prefix", 1);
-  t = miras_tokenizer_open_arrays(&a, 8 * FUZZ_LIMIT, NULL, why, sizeof why);
+  t = miras_tokenizer_open_arrays(&a, fuzz_limit, fuzz_from, why, sizeof why);
   fuzz_said(!t, why, sizeof why);
   if (t && fuzz_flags & FUZZ_TWICE)
-    other = miras_tokenizer_open_arrays(&a, 8 * FUZZ_LIMIT, NULL, NULL, 0);
+    other = miras_tokenizer_open_arrays(&a, fuzz_limit, fuzz_from, NULL, 0);
   free(tokens), free(merges), free(types), free(scores);   /* nothing of them is kept */
   if (t) fuzz_texts(t, other, tail, n);
   miras_tokenizer_close(other);
@@ -290,7 +319,7 @@ static void fuzz_gguf(const unsigned char *file, size_t n, const char *tail, siz
   fuzz_check(miras_gguf_is(path) == (n >= 4 && memcmp(file, "GGUF", 4) == 0), "is it GGUF?");
   model = fuzz_model(1, path);
   fuzz_opened[2] += model;
-  g = miras_gguf_read(path, NULL, why, sizeof why);
+  g = miras_gguf_read(path, fuzz_from, why, sizeof why);
   fuzz_said(!g, why, sizeof why);
   fuzz_check(g || !model || test_fail_at, "a model of a file that cannot be read");
   if (!g) return;
@@ -529,14 +558,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memcpy(file, data + FUZZ_HEAD, n);
   memcpy(tail, data + FUZZ_HEAD + n, tail_size);
   test_calls = 0;
-  test_fail_at = data[2];
+  test_fail_at = data[1] & FUZZ_TIGHT ? 0 : data[2];
   test_largest = 0;
+  fuzz_from = data[1] & FUZZ_TIGHT ? &fuzz_allocator : NULL;
+  fuzz_limit = data[1] & FUZZ_TIGHT ? (uint64_t)1 << (data[2] & 31) : 8 * FUZZ_LIMIT;
+  if (fuzz_limit > 8 * FUZZ_LIMIT) fuzz_limit = 8 * FUZZ_LIMIT;
   if (data[0] == 'T') fuzz_text(file, n, tail, tail_size);
   if (data[0] == 'G') fuzz_gguf((unsigned char *)file, n, tail, tail_size);
   if (data[0] == 'L') file[n] = 0, fuzz_lines(file, n, tail, tail_size);
   if (data[0] == 'F') fuzz_folder(file, n);
-  fuzz_check(test_live == 0, "something is left allocated");
-  fuzz_check(test_largest <= 8 * FUZZ_LIMIT, "more than the limit");
+  fuzz_check(test_live == 0 && fuzz_held == 0, "something is left allocated");
+  fuzz_check(test_largest <= 8 * FUZZ_LIMIT + 16, "more than the limit");
   free(file), free(tail);
   return 0;
 }
@@ -566,7 +598,7 @@ static void fuzz_input(int kind, int flags, const void *file, size_t n, const ch
   if (FUZZ_HEAD + n + size > 1 << 16) return;
   fuzz_seed[0] = (unsigned char)kind;
   fuzz_seed[1] = (unsigned char)flags;
-  fuzz_seed[2] = 0;
+  fuzz_seed[2] = flags & FUZZ_TIGHT ? 25 : 0;
   fuzz_seed[3] = (unsigned char)(size & 255);
   fuzz_seed[4] = (unsigned char)(size >> 8);
   memcpy(fuzz_seed + FUZZ_HEAD, file, n);
@@ -620,16 +652,33 @@ static void fuzz_folders(void) {
 
 static void fuzz_vocabulary(const char *text, size_t n) {
   fuzz_input('T', FUZZ_LONG | FUZZ_TWICE, text, n, fuzz_tail);
-  fuzz_input('T', FUZZ_LONG | FUZZ_PLAIN, text, n, fuzz_marks);
+  fuzz_input('T', FUZZ_LONG | FUZZ_PLAIN | FUZZ_TIGHT, text, n, fuzz_marks);
   fuzz_input('T', FUZZ_SPECIAL | FUZZ_PATH, text, n, "{\"eos_token\":{\"content\":\"s\"}}");
+}
+
+/* Every byte is a token, one after the other of a byte-level vocabulary and of RWKV's. */
+static void fuzz_bytewise(char *text) {
+  size_t n = (size_t)sprintf(text, "{\"decoder\":{\"type\":\"ByteLevel\"},\"pre_tokenizer\":{"
+                             "\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+                             "\"added_tokens\":[{\"id\":258,\"content\":\"<|e|>\",\"special\":"
+                             "true}],\"model\":{\"merges\":[\"a b\",\"\\u0120 ab\"],\"vocab\":{");
+  int i;
+  for (i = 0; i < 256; i++)
+    n += (size_t)sprintf(text + n, "\"\\u%04x\":%d,", (unsigned)tok__letter_of((unsigned)i), i);
+  n += (size_t)sprintf(text + n, "\"ab\":256,\"\\u0120ab\":257}}}");
+  fuzz_vocabulary(text, n);
+  for (n = 0, i = 0; i < 256; i++)
+    n += (size_t)sprintf(text + n, "%d b'\\x%02x' 1\n", i, (unsigned)i);
+  n += (size_t)sprintf(text + n, "256 'ab' 2\n257 ' <' 2\n");
+  fuzz_vocabulary(text, n);
 }
 
 /* Lines, and the file that they become. */
 static void fuzz_both(const char *text, size_t n) {
   const char *tail = strstr(text, "tokenizer") ? fuzz_tail : "";
   fuzz_bytes b = fuzz_of_lines(text, n);
-  fuzz_input('L', FUZZ_RUN | FUZZ_LONG, text, n, tail);
-  fuzz_input('G', FUZZ_RUN | FUZZ_TWICE | FUZZ_SPECIAL, b.at, b.n, tail);
+  fuzz_input('L', FUZZ_RUN | FUZZ_LONG | FUZZ_SPECIAL, text, n, tail);
+  fuzz_input('G', FUZZ_RUN | FUZZ_TWICE | FUZZ_TIGHT, b.at, b.n, tail);
   free(b.at);
 }
 
@@ -682,6 +731,7 @@ static void fuzz_all(void) {
   for (i = n = 0; i < 700; i++)   /* more tokens than a first table has room for */
     n += (size_t)sprintf((char *)file + n, "%d '%03d' 3\n", (int)i, (int)i);
   fuzz_vocabulary((char *)file, n);
+  fuzz_bytewise((char *)file);
   n = fuzz_file("tests/data/llama-tied.gguf", file, sizeof file);
   fuzz_input('G', FUZZ_RUN, file, n, fuzz_tail);
   fuzz_folders();
