@@ -3,8 +3,7 @@
     cc -O2 examples/run.c -o run -lm
     python3 -m venv venv && venv/bin/pip install xllamacpp gguf
     venv/bin/python bench/llama.py FILE.gguf [ROUNDS]                  a table of this file
-    venv/bin/python bench/llama.py --shapes [FOLDER [ROUNDS [SHAPE ...]]]    the tables of
-                                                                       bench/results/llama.md
+    venv/bin/python bench/llama.py --shapes [FOLDER [ROUNDS [SHAPE ...]]]    one of each shape
 
 llama.cpp is what is in xllamacpp of PyPI. Both take the same tokens, 256 to read and 48 to write,
 greedily, in a process of their own, in turns; of every run the best of ROUNDS (3) counts. Rows are

@@ -36,10 +36,10 @@
  * marks and digits of Unicode 16, NFC of Unicode 9.
  *
  * Time is linear in the text, or n log n where a piece of it is long, whatever it holds; a text has
- * at most 2^30 bytes. So that no vocabulary changes this, tokens that are looked for at each place
- * of a text have at most 1,000 bytes, and normalizers that may make it more than 64 times as long
- * are refused. A tokenizer may serve many threads when its allocator does. The licence is that of
- * miras.h. */
+ * at most 2^30 bytes. Two bounds keep this so by any vocabulary: tokens that are looked for at each
+ * place of a text have at most 1,000 bytes, and normalizers that may make it more than 64 times as
+ * long are refused. A tokenizer may serve many threads when its allocator does. The licence is that
+ * of miras.h. */
 #ifndef MIRAS_TOKENIZER_H
 #define MIRAS_TOKENIZER_H
 

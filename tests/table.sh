@@ -214,7 +214,7 @@ linked_row 'bench/table.md: what combines' all "$plain" combinations
 job "fuzz_files: $gcc -O1 -DMIRAS_NO_SIMD" all "$gcc -std=c99 $strict_c -O1 tests/fuzz_files.c \
 -DMIRAS_NO_SIMD -o '$build/bin/damage' -lm && $limit '$build/bin/damage'"
 job 'fuzz_files: clang, 10 seconds of libFuzzer' 'all clang-fuzzer' fuzzer
-# Other people's files: those that its fuzzer begins with, as they are.
+# This row runs the inputs that the fuzzer of other people's files begins with, as they are.
 level="$checker -O1 -DMIRAS_NO_SIMD, address and undefined sanitizers" object=$(object_of "$level")
 job "fuzz_readers: $level" "all $checker-asan" "$checker -std=c99 $strict_c $sane -O0 \
 -DMIRAS_NO_SIMD -DMIRAS__IMPLEMENTED tests/fuzz_readers.c '$object' -o '$build/bin/readers' -lm \
