@@ -91,6 +91,7 @@
    @78 Model                               patterns of layers, sizes, initial values
    @79 Training                            loss, gradients, AdamW, schedule
    @80 Sessions                            one sequence, token by token; sampling
+   @81 Memory algebra                      merge, take out, explain, forget, reward
    @82 Thread pool                         POSIX threads, when asked for
    @84 Bytes and text                      checksums, little-endian words, JSON
    @85 Files                               safetensors; states of memories and sessions
@@ -1180,6 +1181,15 @@ typedef struct miras_model miras_model;
 typedef struct miras_trainer miras_trainer;
 typedef struct miras_session miras_session;
 typedef struct miras_server miras_server;
+typedef struct miras_ledger miras_ledger;
+
+/* A write in a ledger (miras_ledger_get). */
+typedef struct miras_ledger_entry {
+  uint64_t number;         /* which of all writes of the ledger, from 0 on; it stays what it is  */
+  uint64_t when;           /* as miras_ledger_write was told                                     */
+  const float *key, *value;   /* as there; they lie in the ledger, until it changes              */
+  float surprise;          /* then, before the write                                             */
+} miras_ledger_entry;
 
 /* What many running texts are worked on in. Nothing here changes a bit of them. */
 typedef struct miras_server_desc {
@@ -1437,6 +1447,84 @@ MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
  * rollback. All zeros is the state after a reset. */
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
+
+/* ---- memory algebra (ALGEBRA in room @05) ---- */
+
+/* States as sums. `start` and `other` are copies of miras_memory_state, of a memory with m's
+ * descriptor and parameters, aligned as floats are. After miras_memory_merge m holds what a memory
+ * does that went on from start, took all that m has learned since, then all that the other has:
+ * to rounding, other + alpha^n (m - start), n the other's writes since. After
+ * miras_memory_difference it holds what one does that began at its initial memory and took what m
+ * has learned since: m - alpha^n (start - initial), n m's writes. Of memories whose state is a sum
+ * of what was written, each write faded by constants: matrices with the dot product and gradient
+ * descent, and MIRAS_ALGORITHM_LEAST_SQUARES; MIRAS_ERR_DESC and a sentence in why, as in
+ * miras_memory_size, for others, whose pairs are written again instead (miras_ledger_append).
+ * MIRAS_ERR_STATE if start has seen more than the others. With an `elapsed` other than 1
+ * (miras_memory_event) the number of writes says nothing of the decay: then write again, too. */
+MIRAS_API miras_result miras_memory_merge(miras_memory *m, const void *start, const void *other,
+                                          char *why, size_t why_size);
+MIRAS_API miras_result miras_memory_difference(miras_memory *m, const void *start, char *why,
+                                               size_t why_size);
+
+/* A ledger keeps the last `writes` writes of a memory, 1..2^24, and the state before the first of
+ * them; what is older belongs to that state for good. It is an object as others (miras_close),
+ * works on its memory, which must outlive it, and begins with the state that it finds. 0 or NULL,
+ * and why as in miras_memory_size, where m cannot be written (miras_memory_can_write). */
+MIRAS_API size_t miras_ledger_size(const miras_memory *m, int writes, char *why, size_t why_size);
+MIRAS_API miras_ledger *miras_ledger_init(void *buffer, size_t bytes, miras_memory *m, int writes,
+                                          char *why, size_t why_size);
+MIRAS_API miras_ledger *miras_ledger_open(miras_memory *m, int writes,
+                                          const miras_allocator *allocator, char *why,
+                                          size_t why_size);
+/* miras_memory_write, which is also written down; `when` is yours: a clock, the number of a line.
+ * Once the ledger is full that costs a second write, of the oldest into the state before it. */
+MIRAS_API miras_result miras_ledger_write(miras_ledger *l, const float *key, const float *value,
+                                          uint64_t when, float *surprise);
+/* Writes that it holds, the oldest first, and one of them: 0..count-1. */
+MIRAS_API int miras_ledger_count(const miras_ledger *l);
+MIRAS_API miras_result miras_ledger_get(const miras_ledger *l, int i, miras_ledger_entry *entry);
+/* 1 if the memory's state is, bit for bit, what the ledger's writes make of the state before them;
+ * 0 once something else has changed it. The calls below see to that: MIRAS_ERR_STATE, and nothing
+ * has changed, if it is not. */
+MIRAS_API int miras_ledger_holds(miras_ledger *l);
+/* Why does the memory say this? Its answer to the query is, to rounding, rest [batch, heads,
+ * value_dim] + the sum over writes of weights [count, batch, heads, inner_steps] times what each
+ * has written as its value: how much a write still weighs in it; rest is what was known before the
+ * ledger began. Of memories whose answer is linear in values: matrices and perceptrons of one layer
+ * without a norm, with the dot product or L2, retention all, l2 or l2-both, and KV caches;
+ * MIRAS_ERR_DESC and why for others, of which miras_ledger_without knows as much. Costs
+ * 2 + count / value_dim replays. */
+MIRAS_API miras_result miras_ledger_explain(miras_ledger *l, const float *query, float *weights,
+                                            float *rest, char *why, size_t why_size);
+/* out = the answer that the memory would give had the writes i with gone[i] not 0 never been;
+ * gone [count]. The memory stays as it is. Any row. */
+MIRAS_API miras_result miras_ledger_without(miras_ledger *l, const unsigned char *gone,
+                                            const float *query, float *out);
+/* Forget them: the memory takes the others again, from the state before them all. Its state is then
+ * the one that it would have had they never been written, bit for bit. */
+MIRAS_API miras_result miras_ledger_forget(miras_ledger *l, const unsigned char *gone);
+/* Write what another ledger holds, of a memory with the same sizes: a merge by replay, for any row.
+ * MIRAS_ERR_MISMATCH for other sizes. */
+MIRAS_API miras_result miras_ledger_append(miras_ledger *l, const miras_ledger *other);
+/* All that it holds, as one flat block like miras_memory_state; of one with as much room. */
+MIRAS_API void *miras_ledger_state(miras_ledger *l, size_t *bytes);
+
+/* Learn from praise and blame that come late. A trace S, in the place of the momentum, remembers
+ * what was done, and a reward decides whether, how much and in which direction it is learned:
+ *   S_t = persist S_(t-1) - eta g_t,   A_t = alpha A_(t-1) + reward S_t
+ * With reward 1 that is momentum, with persist 0 too a write. persist is in 0..1; trace
+ * [miras_memory_trace_size] begins as zeros and is yours, to be copied with the state. key and
+ * value NULL: only a reward arrives, A += reward S. A reward below 0 needs a bias whose error does
+ * not grow as the answer is driven off: dot product, cross entropy, log-cosh or the Huber family.
+ * Cross entropy with values of what was done, in state `key`, makes S the eligibility trace of
+ * REINFORCE (Williams 1992): give it the reward less its running mean. */
+MIRAS_API miras_result miras_memory_reward(miras_memory *m, float *trace, float persist,
+                                           const float *key, const float *value, float reward);
+/* Floats of a trace, half of them room to work in; 0, and why as in miras_memory_size, where a
+ * reward means nothing: of states that are not weights alone (links, normalize, momentum and Muon,
+ * omega, least squares, KV caches), with chunk > 1, reset_every, ball, l2-both or gates that come
+ * with tokens. */
+MIRAS_API size_t miras_memory_trace_size(const miras_memory *m, char *why, size_t why_size);
 
 #ifndef MIRAS_NO_MODEL
 /* ---- a language model ---- */
@@ -18113,8 +18201,9 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t s
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_HEADS) || defined(MIRAS__IMPLEMENTING)
 /* @58 HEADS OF A MEMORY ------------------------------------------------ needs 10 15 31 45 56 -- */
 
-/* What an object is. All but servers have files, those of memories and sessions with these numbers;
- * the last three are not built yet, and read files as objects do. */
+/* What an object is. All but servers, and ledgers, which are marked alike, have files, those of
+ * memories and sessions with these numbers; the last three are not built yet, and read files as
+ * objects do. */
 enum { MIRAS__A_SERVER, MIRAS__A_MEMORY, MIRAS__A_SESSION, MIRAS__A_MODEL, MIRAS__A_TRAINER,
        MIRAS__A_NEW_MEMORY, MIRAS__A_NEW_MODEL, MIRAS__A_DESCRIPTION, MIRAS__OBJECTS };
 
@@ -19287,19 +19376,23 @@ static const char *const miras__asks[] = {
   "value_decay_gate", "separate_erase",     "separate_erase"};
 MIRAS__FITS(miras__asks_fit, MIRAS__COUNT(miras__asks) == MIRAS__INPUT_COUNT - 3);
 
-MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
-  const miras__field *f;
+/* A field of a memory's descriptor and its value, as a sentence begins that refuses it. */
+static MIRAS__COLD void miras__say_field(const miras_memory_desc *d, const char *name, char *why,
+                                         size_t n) {
+  const miras__field *f = miras__named(name);
+  const int x = (int)miras__bits(d, f->at - offsetof(miras__case, l.memory), f->size);
   char word[32];
+  miras__say(why, n, "%s is %d", name, x);
+  if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, n, " (%s)", word);
+}
+
+MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
   size_t i = 3;
-  int x;
   if (why && why_size) why[0] = 0;
   if (!m) return miras__say(why, why_size, "the memory is NULL"), 0;
   while (i < m->inputs && !m->width[i]) i++;
   if (i >= m->inputs) return 1;
-  f = miras__named(miras__asks[i - 3]);
-  x = (int)miras__bits(&m->plan.d, f->at - offsetof(miras__case, l.memory), f->size);
-  miras__say(why, why_size, "%s is %d", miras__asks[i - 3], x);
-  if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, why_size, " (%s)", word);
+  miras__say_field(&m->plan.d, miras__asks[i - 3], why, why_size);
   miras__say(why, why_size,
              ", which comes with tokens; for miras_memory_write it must be 0: set it to 0, or use "
              "miras_memory_forward");
@@ -29221,6 +29314,466 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampling, const float *log
   return (int32_t)i;
 }
 #endif   /* MIRAS_NO_MODEL */
+
+/* @81 MEMORY ALGEBRA -------------------------------------------- needs 10 13 14 15 58 74 -- */
+
+
+/* ---- states as sums ---- */
+
+/* The field for which a state is no sum of writes that fade by constants; NULL: it is one. H and G
+ * of least squares are such sums, whatever their solution does. */
+static const char *miras__no_sum(const miras_memory_desc *d) {
+  if (d->reset_every) return "reset_every";
+  if (d->architecture != MIRAS_ARCH_MATRIX) return "architecture";
+  if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return NULL;
+  if (d->algorithm != MIRAS_ALGORITHM_GD) return "algorithm";
+  if (d->bias != MIRAS_BIAS_DOT) return "bias";
+  return miras__is_exact(d) ? NULL : "retention";
+}
+
+static MIRAS__COLD int miras__adds(const miras_memory *m, char *why, size_t n) {
+  const char *name;
+  if (!miras_memory_can_write(m, why, n)) return 0;
+  name = miras__no_sum(&m->plan.d);
+  if (!name) return 1;
+  miras__say_field(&m->plan.d, name, why, n);
+  miras__say(why, n, ", and such states are no sums of what was written, as those with the dot "
+                     "product and gd, or with least-squares, are: write the pairs of the one to "
+                     "the other (miras_ledger_append)");
+  return 0;
+}
+
+/* to = entries at..at+count-1, all of one part, of what head i of a state has; state NULL: of the
+ * initial memory. */
+static void miras__state_entries(miras_memory *m, const void *state, size_t i, size_t at,
+                                 size_t count, float *to) {
+  float *own = m->state;
+  miras__call a;
+  if (state) m->state = (float *)(uintptr_t)state;
+  miras__memory_between(m, i, &a);
+  if (!state) a.position = 0;
+  miras__entries(&a, at, count, to);
+  m->state = own;
+}
+
+/* m = x + alpha^n (y - z), piece by piece; NULL: the initial memory. */
+static void miras__state_sum(miras_memory *m, const void *x, const void *y, const void *z,
+                             uint64_t n) {
+  enum { PIECE = 64 };
+  const miras__plan *p = &m->plan;
+  const size_t heads = (size_t)p->d.heads, all = p->head_dstate;
+  float to[PIECE], one[PIECE], other[PIECE];
+  size_t i, at, count, k;
+  for (i = 0; i < (size_t)p->d.batch * heads; i++) {
+    const double keep = miras__decays(&p->d) ? (double)m->keep[i % heads] : 1;
+    const float left = (float)miras__pow(keep, (double)n);
+    for (at = 0; at < all; at += count) {
+      miras__call a;
+      count = (at < p->split ? p->split : all) - at;
+      if (count > PIECE) count = PIECE;
+      miras__state_entries(m, x, i, at, count, to);
+      miras__state_entries(m, y, i, at, count, one);
+      miras__state_entries(m, z, i, at, count, other);
+      for (k = 0; k < count; k++) to[k] += left * (one[k] - other[k]);
+      miras__memory_between(m, i, &a);
+      miras__set_entries(&a, at, count, to);
+    }
+  }
+  miras__memory_look(m);
+}
+
+MIRAS_API miras_result miras_memory_merge(miras_memory *m, const void *start, const void *other,
+                                          char *why, size_t why_size) {
+  uint64_t here, there, from;
+  if (!m || !start || !other) return MIRAS_ERR_ARGUMENT;
+  if (!miras__adds(m, why, why_size)) return MIRAS_ERR_DESC;
+  here = miras__position(m->state), there = miras__position(other), from = miras__position(start);
+  if (from > here || from > there || !miras__is_place(here) || !miras__is_place(there)) {
+    miras__say(why, why_size, "start has seen more writes than the memory or the other");
+    return MIRAS_ERR_STATE;
+  }
+  if (here == from && there == from) return MIRAS_OK;
+  (void)miras_memory_move(m, here + there - from);
+  miras__state_sum(m, other, m->state, start, there - from);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_memory_difference(miras_memory *m, const void *start, char *why,
+                                               size_t why_size) {
+  uint64_t here, from;
+  if (!m || !start) return MIRAS_ERR_ARGUMENT;
+  if (!miras__adds(m, why, why_size)) return MIRAS_ERR_DESC;
+  here = miras__position(m->state), from = miras__position(start);
+  if (from > here || !miras__is_place(here)) {
+    miras__say(why, why_size, "start has seen more writes than the memory");
+    return MIRAS_ERR_STATE;
+  }
+  (void)miras_memory_move(m, here - from);
+  if (here > from) miras__state_sum(m, m->state, NULL, start, here - from);
+  return MIRAS_OK;
+}
+
+/* ---- ledgers ---- */
+
+/* `block` is all that lasts: a header of 16 floats, the state before the first write, and writes
+ * [room] of `each` floats, in a ring: number, when, surprise, key, value. */
+enum { MIRAS__ENTRY = 5 };           /* floats ahead of a write's key                             */
+
+typedef struct miras__ledger_head {
+  uint64_t count, first, next;       /* writes; the place of the oldest; the next one's number    */
+} miras__ledger_head;
+
+struct miras_ledger {
+  miras__storage own;
+  miras_memory *m;
+  size_t room, keys, values, each;   /* writes; floats of a key, of a value, of a write           */
+  float *block, *kept;               /* kept: the memory's state during a replay                  */
+  float *value, *answer;             /* a made-up value; an answer                                */
+  size_t floats;                     /* of the block                                              */
+};
+
+static MIRAS__COLD void miras__ledger_layout(void *object, miras__arena *a) {
+  miras_ledger *l = (miras_ledger *)object;
+  const miras_memory_desc *d = &l->m->plan.d;
+  size_t entries = l->each;
+  l->floats = 16 + l->m->state_bytes / sizeof(float);
+  miras__grow(&l->floats, entries, l->room);
+  l->block = miras__floats(a, 1, l->floats);
+  l->kept = miras__floats(a, l->m->state_bytes / sizeof(float), 1);
+  l->value = miras__floats(a, l->values, 1);
+  l->answer = miras__floats(a, (size_t)d->batch * (size_t)d->heads, (size_t)d->value_dim);
+}
+
+static MIRAS__COLD size_t miras__ledger_bytes(miras_ledger *l, const miras_memory *m, int writes,
+                                              char *why, size_t n) {
+  const miras_memory_desc *d;
+  size_t pairs;
+  memset(l, 0, sizeof *l);
+  if (!miras_memory_can_write(m, why, n) ||
+      !miras__whole(why, n, "writes", writes, 1, 1 << 24))
+    return 0;
+  d = &m->plan.d;
+  pairs = (size_t)d->batch * (size_t)d->heads * (size_t)d->inner_steps;
+  memcpy(&l->m, &m, sizeof m);
+  l->room = (size_t)writes;
+  l->keys = pairs * (size_t)d->key_dim;
+  l->values = pairs * (size_t)d->value_dim;
+  l->each = MIRAS__ENTRY + l->keys + l->values;
+  return miras__measure(l, sizeof *l, miras__ledger_layout, "ledger", why, n);
+}
+
+MIRAS_API size_t miras_ledger_size(const miras_memory *m, int writes, char *why, size_t why_size) {
+  miras_ledger l;
+  return miras__ledger_bytes(&l, m, writes, why, why_size);
+}
+
+static MIRAS__COLD miras_ledger *miras__ledger_make(miras_memory *m, int writes,
+                                                    const miras__site *at) {
+  miras_ledger draft, *l;
+  const size_t bytes = miras__ledger_bytes(&draft, m, writes, at->why, at->why_size);
+  l = (miras_ledger *)miras__build(MIRAS__A_SERVER, &draft, sizeof draft, miras__ledger_layout,
+                                   bytes, at);
+  if (!l) return NULL;
+  memset(l->block, 0, l->floats * sizeof(float));
+  memcpy(l->block + 16, m->state, m->state_bytes);
+  return l;
+}
+
+MIRAS_API miras_ledger *miras_ledger_init(void *buffer, size_t bytes, miras_memory *m, int writes,
+                                          char *why, size_t why_size) {
+  const miras__site at = miras__site_in(buffer, bytes, why, why_size);
+  return miras__ledger_make(m, writes, &at);
+}
+
+MIRAS_API miras_ledger *miras_ledger_open(miras_memory *m, int writes,
+                                          const miras_allocator *allocator, char *why,
+                                          size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
+  return miras__ledger_make(m, writes, &at);
+}
+
+/* The header; a block that a program has damaged holds nothing. */
+static miras__ledger_head miras__ledger_read(const miras_ledger *l) {
+  miras__ledger_head h;
+  memcpy(&h, l->block, sizeof h);
+  if (h.count > l->room || h.first >= l->room) h.count = h.first = 0;
+  return h;
+}
+
+static float *miras__ledger_at(const miras_ledger *l, const miras__ledger_head *h, size_t i) {
+  const size_t place = ((size_t)h->first + i) % l->room;
+  return l->block + 16 + l->m->state_bytes / sizeof(float) + place * l->each;
+}
+
+static void miras__ledger_keep(miras_ledger *l, int back) {
+  miras_memory *m = l->m;
+  memcpy(back ? m->state : l->kept, back ? l->kept : m->state, m->state_bytes);
+  m->sound = 0;
+}
+
+/* The memory at the ledger's start. */
+static void miras__ledger_rewind(miras_ledger *l) {
+  memcpy(l->m->state, l->block + 16, l->m->state_bytes);
+  l->m->sound = 0;
+}
+
+/* A value for write i: zeros, but that pair ones + j of all writes' pairs has a 1 as its entry j. */
+static const float *miras__ledger_ones(miras_ledger *l, size_t i, size_t ones) {
+  const miras_memory_desc *d = &l->m->plan.d;
+  const size_t steps = (size_t)d->inner_steps, dv = (size_t)d->value_dim;
+  size_t at, s;
+  memset(l->value, 0, l->values * sizeof(float));
+  for (s = 0; s < steps; s++) {
+    const size_t pair = i * steps + s;
+    if (pair < ones || pair - ones >= dv) continue;
+    for (at = s * dv; at < l->values; at += steps * dv) l->value[at + pair - ones] = 1;
+  }
+  return l->value;
+}
+
+/* The memory from the start on, through all writes but those that are gone; ones: NULL, or with
+ * made-up values. */
+static void miras__ledger_replay(miras_ledger *l, const unsigned char *gone, const size_t *ones) {
+  const miras__ledger_head h = miras__ledger_read(l);
+  size_t i;
+  miras__ledger_rewind(l);
+  for (i = 0; i < h.count; i++) {
+    const float *key = miras__ledger_at(l, &h, i) + MIRAS__ENTRY;
+    if (gone && gone[i]) continue;
+    (void)miras_memory_write(l->m, key, ones ? miras__ledger_ones(l, i, *ones) : key + l->keys,
+                             NULL);
+  }
+}
+
+MIRAS_API int miras_ledger_holds(miras_ledger *l) {
+  int same;
+  if (!l) return 0;
+  miras__ledger_keep(l, 0);
+  miras__ledger_replay(l, NULL, NULL);
+  same = !memcmp(l->m->state, l->kept, l->m->state_bytes);
+  miras__ledger_keep(l, 1);
+  return same;
+}
+
+MIRAS_API miras_result miras_ledger_write(miras_ledger *l, const float *key, const float *value,
+                                          uint64_t when, float *surprise) {
+  miras__ledger_head h;
+  miras_result said;
+  float *to, was = 0;
+  if (!l || !key || !value) return MIRAS_ERR_ARGUMENT;
+  h = miras__ledger_read(l);
+  if (h.count == l->room) {
+    const float *oldest = miras__ledger_at(l, &h, 0) + MIRAS__ENTRY;
+    miras__ledger_keep(l, 0);
+    miras__ledger_rewind(l);
+    (void)miras_memory_write(l->m, oldest, oldest + l->keys, NULL);
+    memcpy(l->block + 16, l->m->state, l->m->state_bytes);
+    miras__ledger_keep(l, 1);
+    h.first = (h.first + 1) % l->room;
+    h.count--;
+  }
+  to = miras__ledger_at(l, &h, (size_t)h.count);
+  said = miras_memory_write(l->m, key, value, &was);
+  memcpy(to, &h.next, sizeof h.next);
+  memcpy(to + 2, &when, sizeof when);
+  to[4] = was;
+  memcpy(to + MIRAS__ENTRY, key, l->keys * sizeof(float));
+  memcpy(to + MIRAS__ENTRY + l->keys, value, l->values * sizeof(float));
+  h.count++;
+  h.next++;
+  memcpy(l->block, &h, sizeof h);
+  if (surprise) *surprise = was;
+  return said;
+}
+
+MIRAS_API int miras_ledger_count(const miras_ledger *l) {
+  return l ? (int)miras__ledger_read(l).count : 0;
+}
+
+MIRAS_API miras_result miras_ledger_get(const miras_ledger *l, int i, miras_ledger_entry *entry) {
+  miras__ledger_head h;
+  const float *at;
+  if (!entry || i < 0 || i >= miras_ledger_count(l)) return MIRAS_ERR_ARGUMENT;
+  h = miras__ledger_read(l);
+  at = miras__ledger_at(l, &h, (size_t)i);
+  memcpy(&entry->number, at, sizeof entry->number);
+  memcpy(&entry->when, at + 2, sizeof entry->when);
+  entry->surprise = at[4];
+  entry->key = at + MIRAS__ENTRY;
+  entry->value = entry->key + l->keys;
+  return MIRAS_OK;
+}
+
+/* The field for which answers are not linear in values, or NULL. */
+static const char *miras__not_linear(const miras_memory_desc *d) {
+  if (d->architecture == MIRAS_ARCH_KV_CACHE) return NULL;
+  if (d->architecture != MIRAS_ARCH_MATRIX && d->architecture != MIRAS_ARCH_MLP)
+    return "architecture";
+  if (d->architecture == MIRAS_ARCH_MLP && d->depth > 1) return "depth";
+  if (d->inner_norm) return "inner_norm";
+  if (d->bias != MIRAS_BIAS_DOT && d->bias != MIRAS_BIAS_L2) return "bias";
+  if (d->outlier > 0) return "outlier";
+  if (d->ball > 0) return "ball";
+  if (d->algorithm == MIRAS_ALGORITHM_MUON) return "algorithm";
+  return d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2 ||
+         d->retention == MIRAS_RETENTION_L2_BOTH ? NULL : "retention";
+}
+
+MIRAS_API miras_result miras_ledger_explain(miras_ledger *l, const float *query, float *weights,
+                                            float *rest, char *why, size_t why_size) {
+  const miras_memory_desc *d;
+  const char *name;
+  size_t pairs, steps, dv, heads, first, i, k;
+  if (why && why_size) why[0] = 0;
+  if (!l || !query || !weights || !rest) return MIRAS_ERR_ARGUMENT;
+  d = &l->m->plan.d;
+  name = miras__not_linear(d);
+  if (name) {
+    miras__say_field(d, name, why, why_size);
+    miras__say(why, why_size, ", with which answers are no sums of what was written; "
+                              "miras_ledger_without answers without it");
+    return MIRAS_ERR_DESC;
+  }
+  if (!miras_ledger_holds(l)) {
+    miras__say(why, why_size, "the memory has changed otherwise than by its ledger");
+    return MIRAS_ERR_STATE;
+  }
+  steps = (size_t)d->inner_steps, dv = (size_t)d->value_dim;
+  heads = (size_t)d->batch * (size_t)d->heads;
+  pairs = (size_t)miras_ledger_count(l) * steps;
+  miras__ledger_keep(l, 0);
+  miras__ledger_replay(l, NULL, &pairs);
+  (void)miras_memory_read(l->m, query, rest);
+  for (first = 0; first < pairs; first += dv) {
+    miras__ledger_replay(l, NULL, &first);
+    (void)miras_memory_read(l->m, query, l->answer);
+    for (k = 0; k < dv && first + k < pairs; k++)
+      for (i = 0; i < heads; i++)
+        weights[((first + k) / steps * heads + i) * steps + (first + k) % steps] =
+          l->answer[i * dv + k] - rest[i * dv + k];
+  }
+  miras__ledger_keep(l, 1);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_ledger_without(miras_ledger *l, const unsigned char *gone,
+                                            const float *query, float *out) {
+  if (!l || !query || !out || (!gone && miras_ledger_count(l))) return MIRAS_ERR_ARGUMENT;
+  if (!miras_ledger_holds(l)) return MIRAS_ERR_STATE;
+  miras__ledger_keep(l, 0);
+  miras__ledger_replay(l, gone, NULL);
+  (void)miras_memory_read(l->m, query, out);
+  miras__ledger_keep(l, 1);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_ledger_forget(miras_ledger *l, const unsigned char *gone) {
+  miras__ledger_head h;
+  size_t i, left = 0;
+  if (!l || (!gone && miras_ledger_count(l))) return MIRAS_ERR_ARGUMENT;
+  if (!miras_ledger_holds(l)) return MIRAS_ERR_STATE;
+  miras__ledger_replay(l, gone, NULL);
+  h = miras__ledger_read(l);
+  for (i = 0; i < h.count; i++)
+    if (!gone[i])
+      memmove(miras__ledger_at(l, &h, left++), miras__ledger_at(l, &h, i),
+              l->each * sizeof(float));
+  for (i = left; i < h.count; i++)             /* nor is it to be found in the ledger's bytes */
+    memset(miras__ledger_at(l, &h, i), 0, l->each * sizeof(float));
+  h.count = left;
+  memcpy(l->block, &h, sizeof h);
+  memset(l->kept, 0, l->m->state_bytes);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_ledger_append(miras_ledger *l, const miras_ledger *other) {
+  miras_ledger_entry e;
+  int i;
+  if (!l || !other || l == other || l->m == other->m) return MIRAS_ERR_ARGUMENT;
+  if (l->m->plan.d.key_dim != other->m->plan.d.key_dim || l->keys != other->keys ||
+      l->m->plan.d.heads != other->m->plan.d.heads || l->values != other->values ||
+      l->m->plan.d.batch != other->m->plan.d.batch)
+    return MIRAS_ERR_MISMATCH;
+  for (i = 0; miras_ledger_get(other, i, &e) == MIRAS_OK; i++)
+    (void)miras_ledger_write(l, e.key, e.value, e.when, NULL);
+  return MIRAS_OK;
+}
+
+MIRAS_API void *miras_ledger_state(miras_ledger *l, size_t *bytes) {
+  if (bytes) *bytes = l ? l->floats * sizeof(float) : 0;
+  return l ? l->block : NULL;
+}
+
+/* ---- reward ---- */
+
+/* The field for which a state is more, or other, than weights that steps are added to; or NULL. */
+static const char *miras__no_reward(const miras_memory_desc *d) {
+  if (d->architecture == MIRAS_ARCH_KV_CACHE) return "architecture";
+  if (d->algorithm != MIRAS_ALGORITHM_GD && d->algorithm != MIRAS_ALGORITHM_IMPLICIT &&
+      d->algorithm != MIRAS_ALGORITHM_NORMALIZED)
+    return "algorithm";
+  if (d->retention != MIRAS_RETENTION_ALL && d->retention != MIRAS_RETENTION_L2)
+    return "retention";
+  if (d->normalize) return "normalize";
+  if (d->chunk > 1) return "chunk";
+  if (d->reset_every) return "reset_every";
+  if (d->omega) return "omega";
+  return d->ball > 0 ? "ball" : NULL;
+}
+
+/* Does the error stay bounded, however far an answer is driven off? */
+static int miras__bounded_error(miras_bias bias) {
+  return bias != MIRAS_BIAS_L2 && bias != MIRAS_BIAS_LP && bias != MIRAS_BIAS_LP_SMOOTH &&
+         bias != MIRAS_BIAS_SHIFT_ROBUST;
+}
+
+MIRAS_API size_t miras_memory_trace_size(const miras_memory *m, char *why, size_t why_size) {
+  const char *name;
+  if (!miras_memory_can_write(m, why, why_size)) return 0;
+  name = miras__no_reward(&m->plan.d);
+  if (!name)
+    return 2 * m->plan.head_dstate * (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
+  miras__say_field(&m->plan.d, name, why, why_size);
+  miras__say(why, why_size, ", with which a reward means nothing: it needs weights that steps are "
+                            "added to, one at a time");
+  return 0;
+}
+
+MIRAS_API miras_result miras_memory_reward(miras_memory *m, float *trace, float persist,
+                                           const float *key, const float *value, float reward) {
+  const miras__plan *p;
+  float *before;
+  size_t i, k, n, heads;
+  if (!m || !trace || !key != !value || !(persist >= 0 && persist <= 1) ||
+      !(fabsf(reward) <= FLT_MAX))
+    return MIRAS_ERR_ARGUMENT;
+  p = &m->plan;
+  if (!miras_memory_trace_size(m, NULL, 0) || (reward < 0 && !miras__bounded_error(p->d.bias)))
+    return MIRAS_ERR_DESC;
+  n = p->head_dstate, heads = (size_t)p->d.heads;
+  before = trace + n * (size_t)p->d.batch * heads;
+  for (i = 0; i < (size_t)p->d.batch * heads; i++)
+    miras__state_entries(m, m->state, i, 0, n, before + i * n);
+  if (key) (void)miras_memory_write(m, key, value, NULL);
+  else if (!miras__position(m->state)) (void)miras_memory_move(m, 1);
+  for (i = 0; i < (size_t)p->d.batch * heads; i++) {
+    const float keep = key && miras__decays(&p->d) ? m->keep[i % heads] : 1;
+    const int home = p->d.decay_target == MIRAS_DECAY_TARGET_INITIAL;
+    const float *init = home ? m->params + i % heads * p->weights : NULL;
+    float *s = trace + i * n, *A = before + i * n;
+    miras__call a;
+    miras__memory_between(m, i, &a);
+    for (k = 0; key && k < n; k++) {
+      const float faded = keep * A[k] + (init ? (1 - keep) * init[k] : 0), now = *miras__entry(&a, k);
+      s[k] = persist * s[k] + (now - faded);
+      A[k] = faded;
+    }
+    for (k = 0; k < n; k++) A[k] += reward * s[k];
+    miras__set_entries(&a, 0, n, A);
+  }
+  miras__memory_look(m);
+  return MIRAS_OK;
+}
 
 /* @82 THREAD POOL ------------------------------------------------------------ needs 10 15 74 -- */
 
