@@ -2149,6 +2149,24 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
      dot product         -<M(k), v>: 0 for what is new, the more below it the better it is known,
        and above it for a contradiction
 
+   ALGEBRA. What a memory has learned is its state, and a state can be reckoned with.
+
+     Sums       The dot-product rows add: S_n = alpha^n S_0 + sum_t alpha^(n-t) eta k_t v_t', and
+       so do H and G of Mesa. So what two of them learned apart from one start adds up, and what one
+       has learned since can be told from the start: miras_memory_merge, miras_memory_difference.
+       Elsewhere what a write leaves depends on what it finds, and the sum is to write again.
+     Ledgers    A ledger keeps a memory's last writes and the state before them. It tells how much
+       each still weighs in an answer: the delta rule's state is linear in values too, S_n = P_0 S_0
+       + sum_t P_t eta k_t v_t' with P_t made of the keys behind t alone, so y = q'S_n is a sum over
+       writes. It forgets by writing the others again, which gives the bits of a memory that never
+       saw them; old writes cost as much as new ones. What has left the ledger stays learned: give
+       it room for all that somebody may want to take back.
+     Rewards    miras_memory_reward: a write that praise or blame decides on, later.
+
+   Of sessions and servers the ledger is the text: keep it and a copy of the state before it, and
+   feed what is left, as examples/keyboard.c does; any cut gives the same bits. Their gates come
+   with each token, so that no two states of theirs add up.
+
    WHAT IT DOES NOT DO
      - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
        floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
@@ -29315,8 +29333,7 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampling, const float *log
 }
 #endif   /* MIRAS_NO_MODEL */
 
-/* @81 MEMORY ALGEBRA -------------------------------------------- needs 10 13 14 15 58 74 -- */
-
+/* @81 MEMORY ALGEBRA --------------------------------------------- needs 10 13 14 15 45 58 74 -- */
 
 /* ---- states as sums ---- */
 
@@ -29435,9 +29452,8 @@ struct miras_ledger {
 static MIRAS__COLD void miras__ledger_layout(void *object, miras__arena *a) {
   miras_ledger *l = (miras_ledger *)object;
   const miras_memory_desc *d = &l->m->plan.d;
-  size_t entries = l->each;
   l->floats = 16 + l->m->state_bytes / sizeof(float);
-  miras__grow(&l->floats, entries, l->room);
+  miras__grow(&l->floats, l->each, l->room);
   l->block = miras__floats(a, 1, l->floats);
   l->kept = miras__floats(a, l->m->state_bytes / sizeof(float), 1);
   l->value = miras__floats(a, l->values, 1);
@@ -29449,9 +29465,8 @@ static MIRAS__COLD size_t miras__ledger_bytes(miras_ledger *l, const miras_memor
   const miras_memory_desc *d;
   size_t pairs;
   memset(l, 0, sizeof *l);
-  if (!miras_memory_can_write(m, why, n) ||
-      !miras__whole(why, n, "writes", writes, 1, 1 << 24))
-    return 0;
+  if (!miras_memory_can_write(m, why, n)) return 0;
+  if (!miras__whole(why, n, "writes", writes, 1, 1 << 24)) return 0;
   d = &m->plan.d;
   pairs = (size_t)d->batch * (size_t)d->heads * (size_t)d->inner_steps;
   memcpy(&l->m, &m, sizeof m);
@@ -29517,7 +29532,7 @@ static void miras__ledger_rewind(miras_ledger *l) {
   l->m->sound = 0;
 }
 
-/* A value for write i: zeros, but that pair ones + j of all writes' pairs has a 1 as its entry j. */
+/* A value for write i: zeros, but that pair ones + j of all writes has a 1 as its entry j. */
 static const float *miras__ledger_ones(miras_ledger *l, size_t i, size_t ones) {
   const miras_memory_desc *d = &l->m->plan.d;
   const size_t steps = (size_t)d->inner_steps, dv = (size_t)d->value_dim;
@@ -29764,9 +29779,8 @@ MIRAS_API miras_result miras_memory_reward(miras_memory *m, float *trace, float 
     miras__call a;
     miras__memory_between(m, i, &a);
     for (k = 0; key && k < n; k++) {
-      const float faded = keep * A[k] + (init ? (1 - keep) * init[k] : 0), now = *miras__entry(&a, k);
-      s[k] = persist * s[k] + (now - faded);
-      A[k] = faded;
+      A[k] = keep * A[k] + (init ? (1 - keep) * init[k] : 0);
+      s[k] = persist * s[k] + (*miras__entry(&a, k) - A[k]);
     }
     for (k = 0; k < n; k++) A[k] += reward * s[k];
     miras__set_entries(&a, 0, n, A);
