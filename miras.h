@@ -1516,8 +1516,11 @@ MIRAS_API void *miras_ledger_state(miras_ledger *l, size_t *bytes);
  * [miras_memory_trace_size] begins as zeros and is yours, to be copied with the state. key and
  * value NULL: only a reward arrives, A += reward S. A reward below 0 needs a bias whose error does
  * not grow as the answer is driven off: dot product, cross entropy, log-cosh or the Huber family.
- * Cross entropy with values of what was done, in state `key`, makes S the eligibility trace of
- * REINFORCE (Williams 1992): give it the reward less its running mean. */
+ * Two ways to use it, with values that have a 1 for what was done: cross entropy, drawing what to
+ * do from the probabilities, makes S the eligibility trace of REINFORCE (Williams 1992): give it
+ * the reward less its running mean. With the dot product answers are the rewards that acts are
+ * expected to bring, if it is given the reward less the answer for what was done (Sutton 1988);
+ * that learns sooner (examples/npc.c --praise). */
 MIRAS_API miras_result miras_memory_reward(miras_memory *m, float *trace, float persist,
                                            const float *key, const float *value, float reward);
 /* Floats of a trace, half of them room to work in; 0, and why as in miras_memory_size, where a
