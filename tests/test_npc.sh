@@ -32,10 +32,10 @@ at_most bytes_per_character 131072
 "$npc" --praise --synthetic --seed 2 2>err | cmp -s - log || say '--praise is not the same twice'
 part() { tail -n 1 log | sed "s/.* $1=\([^ ]*\).*/\1/" | cut -d / -f "$2"; }
 more() { awk -v x="$2" -v y="$3" 'BEGIN { exit !(x > y + 5) }' || say "$1: $2 is not above $3"; }
-more 'praise, style' "$(part style_now 3)" "$(part style_now 1)"
-more 'praise, style, late' "$(part style_late 3)" "$(part style_late 1)"
+more 'praise, style' "$(part style_now 4)" "$(part style_now 1)"
+more 'praise, style, late' "$(part style_late 4)" "$(part style_late 1)"
 more 'praise, habits' "$(part habit_now 1)" 90
-more 'praise, drawn' "$(part style_now 2)" 60
+more 'praise, drawn' "$(part style_now 3)" 60
 
 printf 'no wad at all, by far' >x.wad
 "$npc" x.wad x.wad >log 2>err && say 'a damaged WAD was taken'
