@@ -1492,8 +1492,8 @@ MIRAS_API int miras_ledger_holds(miras_ledger *l);
  * has written as its value: how much a write still weighs in it; rest is what was known before the
  * ledger began. Of memories whose answer is linear in values: matrices and perceptrons of one layer
  * without a norm, with the dot product or L2, retention all, l2 or l2-both, and KV caches;
- * MIRAS_ERR_DESC and why for others, of which miras_ledger_without knows as much. Costs
- * 2 + count / value_dim replays. */
+ * MIRAS_ERR_DESC and why for others, of which miras_ledger_without tells what they would say. Costs
+ * 2 replays, and one for every value_dim pairs. */
 MIRAS_API miras_result miras_ledger_explain(miras_ledger *l, const float *query, float *weights,
                                             float *rest, char *why, size_t why_size);
 /* out = the answer that the memory would give had the writes i with gone[i] not 0 never been;

@@ -1068,6 +1068,19 @@ static void load_user(desk *d, const char *path) {
   if (logits) probabilities(logits, d->reader[1].next);
 }
 
+/* The same, whose lines go on from there, or begin: what he was before them is put aside. */
+static void begin_user(desk *d, const char *path) {
+  char name[256], words[256];
+  load_user(d, path);
+  if (is_there(path)) {
+    if (!is_there(beside(name, path, "lines"))) save_user(d, beside(name, path, "start"));
+    return;
+  }
+  remove(beside(name, path, "lines"));
+  remove(beside(name, path, "start"));
+  remove(beside(words, name, "words"));
+}
+
 static void learn_line(desk *d, const unsigned char *line, size_t n) {
   double bits[BITS];
   size_t i;
@@ -1187,13 +1200,10 @@ static void merge(const options *o, const text *corpus, const char *other) {
   static desk d;
   char name[256];
   text all = read_text(beside(name, other, "lines"));
-  const int had = is_there(o->state);
   size_t at, n;
   long lines = 0;
   desk_open(&d, o->model, o->contexts, corpus, 1, 0);
-  load_user(&d, o->state);
-  if (had && !is_there(beside(name, o->state, "lines")))
-    save_user(&d, beside(name, o->state, "start"));
+  begin_user(&d, o->state);
   for (at = 0; at < all.n; at += n + 1, lines++)
     n = line_of(&all, at), learn_line(&d, all.at + at, n);
   save_user(&d, o->state);
@@ -1206,13 +1216,10 @@ static void merge(const options *o, const text *corpus, const char *other) {
 static void type(const options *o, const text *corpus) {
   static desk d;
   char line[1024], name[256];
-  const int had = is_there(o->state);
   text told = {"", NULL, 0};
   long keys = 0, typed = 0;
   desk_open(&d, o->model, o->contexts, corpus, 1, 0);
-  load_user(&d, o->state);
-  if (had && !is_there(beside(name, o->state, "lines")))
-    save_user(&d, beside(name, o->state, "start"));
+  begin_user(&d, o->state);
   printf("Type lines; in brackets is what a tap would have given, behind ... what is offered next."
          "\nThe end of input (Ctrl-D) saves %s.\n", o->state);
   while (fflush(stdout), fgets(line, sizeof line, stdin)) {

@@ -548,6 +548,20 @@ static void refusals(void **state) {
                    MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_reward(m, trace, 0, keys[0], values[0], (float)NAN),
                    MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_merge(NULL, x, x, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_merge(m, NULL, x, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_difference(m, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_reward(NULL, trace, 0, keys[0], values[0], 1),
+                   MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_trace_size(NULL, NULL, 0), 0);
+  assert_int_equal(miras_ledger_write(NULL, keys[0], values[0], 0, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_ledger_explain(NULL, x, x, x, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_ledger_without(l, NULL, query, x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_ledger_forget(l, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_ledger_append(NULL, l), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_ledger_count(NULL) + miras_ledger_holds(NULL), 0);
+  assert_null(miras_ledger_state(NULL, &bytes));
+  assert_int_equal(bytes, 0);
   miras_close(other), miras_close(l);
   miras_close(small), miras_close(m);
   free(trace);

@@ -74,6 +74,9 @@ printf 'Kilo zivo ba. Talu zivo\nda zivo ba talu\n' >lines
     sort without.state.words | cmp -s - $name.words || wrong "delete: words of $name"
     grep -q secret $name.state* && wrong "delete: $name still holds it"
   done
+  rm rest.state                                # whoever takes his state away begins anew
+  tail -n 1 told | "$program" type --state rest.state $models >said
+  [ "$(wc -l <rest.state.lines)" = 1 ] || wrong "type: lines of a state that is gone are kept"
   "$program" delete 9 --state all.state $models 2>errors && wrong "delete: a line that is not there"
   cp rest.state all.state
   "$program" delete 1 --state all.state $models 2>errors && wrong "delete: of another's state"
