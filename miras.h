@@ -1458,7 +1458,8 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
  * has learned since: m - alpha^n (start - initial), n m's writes. Of memories whose state is a sum
  * of what was written, each write faded by constants: matrices with the dot product and gradient
  * descent, and MIRAS_ALGORITHM_LEAST_SQUARES; MIRAS_ERR_DESC and a sentence in why, as in
- * miras_memory_size, for others, whose pairs are written again instead (miras_ledger_append).
+ * miras_memory_size, for others, whose pairs are written again instead (miras_ledger_append): of
+ * those a difference of numbers is what miras_memory_get has, part by part.
  * MIRAS_ERR_STATE if start has seen more than the others. With an `elapsed` other than 1
  * (miras_memory_event) the number of writes says nothing of the decay: then write again, too. */
 MIRAS_API miras_result miras_memory_merge(miras_memory *m, const void *start, const void *other,
@@ -1468,8 +1469,9 @@ MIRAS_API miras_result miras_memory_difference(miras_memory *m, const void *star
 
 /* A ledger keeps the last `writes` writes of a memory, 1..2^24, and the state before the first of
  * them; what is older belongs to that state for good. It is an object as others (miras_close),
- * works on its memory, which must outlive it, and begins with the state that it finds. 0 or NULL,
- * and why as in miras_memory_size, where m cannot be written (miras_memory_can_write). */
+ * works on its memory, which must outlive it and keep its parameters, and begins with the state
+ * that it finds. Each write takes one step of time, keys are whole ones. 0 or NULL, and why as in
+ * miras_memory_size, where m cannot be written (miras_memory_can_write). */
 MIRAS_API size_t miras_ledger_size(const miras_memory *m, int writes, char *why, size_t why_size);
 MIRAS_API miras_ledger *miras_ledger_init(void *buffer, size_t bytes, miras_memory *m, int writes,
                                           char *why, size_t why_size);
@@ -19401,9 +19403,11 @@ MIRAS__FITS(miras__asks_fit, MIRAS__COUNT(miras__asks) == MIRAS__INPUT_COUNT - 3
 static MIRAS__COLD void miras__say_field(const miras_memory_desc *d, const char *name, char *why,
                                          size_t n) {
   const miras__field *f = miras__named(name);
-  const int x = (int)miras__bits(d, f->at - offsetof(miras__case, l.memory), f->size);
+  const uint64_t bits = miras__bits(d, f->at - offsetof(miras__case, l.memory), f->size);
+  const int x = (int)bits;
   char word[32];
-  miras__say(why, n, "%s is %d", name, x);
+  if (f->kind == MIRAS__REAL) miras__say(why, n, "%s is %g", name, (double)miras__bits_real(bits));
+  else miras__say(why, n, "%s is %d", name, x);
   if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, n, " (%s)", word);
 }
 
@@ -29348,7 +29352,8 @@ static const char *miras__no_sum(const miras_memory_desc *d) {
   if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return NULL;
   if (d->algorithm != MIRAS_ALGORITHM_GD) return "algorithm";
   if (d->bias != MIRAS_BIAS_DOT) return "bias";
-  return miras__is_exact(d) ? NULL : "retention";
+  if (miras__is_exact(d)) return NULL;
+  return d->omega ? "omega" : d->ball > 0 ? "ball" : "retention";
 }
 
 static MIRAS__COLD int miras__adds(const miras_memory *m, char *why, size_t n) {
@@ -29357,9 +29362,8 @@ static MIRAS__COLD int miras__adds(const miras_memory *m, char *why, size_t n) {
   name = miras__no_sum(&m->plan.d);
   if (!name) return 1;
   miras__say_field(&m->plan.d, name, why, n);
-  miras__say(why, n, ", and such states are no sums of what was written, as those with the dot "
-                     "product and gd, or with least-squares, are: write the pairs of the one to "
-                     "the other (miras_ledger_append)");
+  miras__say(why, n, "; states add up of matrices with bias dot and algorithm gd, or with "
+                     "least-squares. Of others write the pairs again (miras_ledger_append)");
   return 0;
 }
 
@@ -29648,8 +29652,9 @@ MIRAS_API miras_result miras_ledger_explain(miras_ledger *l, const float *query,
   name = miras__not_linear(d);
   if (name) {
     miras__say_field(d, name, why, why_size);
-    miras__say(why, why_size, ", with which answers are no sums of what was written; "
-                              "miras_ledger_without answers without it");
+    miras__say(why, why_size, "; answers are sums over writes of matrices, one layer and KV caches "
+                              "with bias dot or l2, and no outlier or ball. Of others "
+                              "miras_ledger_without tells what they would say");
     return MIRAS_ERR_DESC;
   }
   if (!miras_ledger_holds(l)) {

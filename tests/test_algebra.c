@@ -505,6 +505,39 @@ static void workers_change_nothing(void **state) {
   }
 }
 
+/* Fields that are refused by their number. */
+static void fields_are_named(void **state) {
+  static const char *const named[] = {"ball is 2;", "omega is 3;", "outlier is 4;",
+                                      "reset_every is 16;"};
+  int i;
+  (void)state;
+  fill(9);
+  for (i = 0; i < 4; i++) {
+    miras_memory_desc d = desc_of(i == 2 ? (int)MIRAS_PRESET_SIGNALS
+                                         : (int)MIRAS_PRESET_RETNET_MEMORY);
+    miras_memory *m;
+    miras_ledger *l;
+    float x[ALL * DV], weights[ALL * STEPS];
+    char why[256] = "";
+    void *copy;
+    if (i == 0) d.ball = 2;
+    if (i == 1) d.omega = 3;
+    if (i == 3) d.reset_every = 16;
+    m = memory_of(&d);
+    l = ledger_of(m, 1);
+    copy = copy_of(m);
+    if (i == 2)
+      assert_int_equal(miras_ledger_explain(l, query, weights, x, why, sizeof why),
+                       MIRAS_ERR_DESC);
+    else
+      assert_int_equal(miras_memory_merge(m, copy, copy, why, sizeof why), MIRAS_ERR_DESC);
+    if (strncmp(why, named[i], strlen(named[i])) != 0) fail_msg("%s: %s", named[i], why);
+    free(copy);
+    miras_close(l);
+    miras_close(m);
+  }
+}
+
 static void refusals(void **state) {
   miras_memory_desc d = desc_of(MIRAS_PRESET_DELTANET_MEMORY);
   miras_memory *m = memory_of(&d), *small;
@@ -573,6 +606,6 @@ int main(void) {
     cmocka_unit_test(ledgers_of_all_rows),  cmocka_unit_test(weights_in_double),
     cmocka_unit_test(rewards_of_all_rows),  cmocka_unit_test(trace_is_momentum),
     cmocka_unit_test(reinforce),            cmocka_unit_test(workers_change_nothing),
-    cmocka_unit_test(refusals)};
+    cmocka_unit_test(fields_are_named),     cmocka_unit_test(refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
