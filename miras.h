@@ -2081,7 +2081,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
 
    WHAT IT DOES NOT DO
      - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
-       floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
+       floats: bf16, f16, q8 and q4 are how a model that only runs may hold its matrices
      - of published layers the presets and those that examples/huggingface.h opens; for the
        other rows of the table only what their memory is, in the layer above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
@@ -3437,7 +3437,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.post_norm, 9, 0, 1, 0, "type attention"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
-   "float bf16 f16 q8", ""},
+   "float bf16 f16 q8 q4", ""},
 #endif
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
