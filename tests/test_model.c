@@ -294,7 +294,7 @@ static const struct {
    "mixer.qk_map=l1"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 22, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 26, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -512,7 +512,23 @@ static const struct {
    "w.attention.out_gate=1 w.attention.head_dim=6 w.attention.persistent=2"},
   {"kda", "the same without persistent pairs, with experts and a factor", "wmw",
    "layers=0 w.attention.post_norm=1 w.attention.qk_norm=2 w.attention.kv_heads=1 "
-   "w.mlp.experts=3 w.mlp.out_scale=0.6 w.mlp.hidden=9"}};
+   "w.mlp.experts=3 w.mlp.out_scale=0.6 w.mlp.hidden=9"},
+  {"deltanet", "attention by angles scaled as llama3's", "wm",
+   "w.attention.head_dim=12 w.attention.rope.theta=300 w.attention.rope_scaling.type=llama3 "
+   "w.attention.rope_scaling.factor=5 w.attention.rope_scaling.context=40 "
+   "w.attention.rope_scaling.low_frequency_factor=0.5 w.attention.qk_norm=1"},
+  {"deltanet", "by yarn, of ten entries neighbours", "wm",
+   "w.attention.head_dim=12 w.attention.rope.theta=60 w.attention.rope_scaling.type=yarn "
+   "w.attention.rope_scaling.factor=3 w.attention.rope_scaling.context=50 "
+   "w.attention.rope_scaling.high_frequency_factor=6 w.attention.rope.interleaved=1 "
+   "w.attention.rope.dim=10 w.attention.persistent=2"},
+  {"mamba", "linearly; mamba with gains of what values make (jamba)", "wm",
+   "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values_norm=1 norm_epsilon=0.01 "
+   "w.attention.rope_scaling.type=linear w.attention.rope_scaling.factor=2.5"},
+  {"mamba2", "yarn beside a memory, with a factor", NULL,
+   "m.type=parallel m.memory.key_dim=6 m.memory.value_dim=10 m.attention.window=5 "
+   "m.attention.rope_scaling.type=yarn m.attention.rope_scaling.factor=4 "
+   "m.attention.rope_scaling.context=20 m.attention.rope_scaling.attention_factor=0.8"}};
 
 static subject family(int n) {
   subject s;
