@@ -53,9 +53,11 @@ static const struct { const char *name; char kept; } known[] = {
   {"gla-shared", 'f'}, {"retnet-shared", 'f'}, {"mamba2-unbiased", 'f'}, {"mamba2-biased", 'f'},
   {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
   {"qwen3_5_moe", 'h'}, {"falcon_h1", 'f'}, {"falcon_h1-normed", 'b'}, {"falcon_h1-biased", 'f'},
-  {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"lfm2", 'f'},
+  {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"bamba-yarn", 'b'},
+  {"jamba", 'f'}, {"jamba-dense", 'b'}, {"lfm2", 'f'},
   {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'},
-  {"llama", 'f'}, {"llama-tied", 'b'}
+  {"llama", 'f'}, {"llama-tied", 'b'}, {"llama-far", 'h'}, {"llama-yarn", 'b'},
+  {"llama-linear", 'b'}
 };
 
 static const char *path_of(const char *name, const char *file) {
