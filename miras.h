@@ -803,17 +803,16 @@ typedef struct miras_rope {
   int interleaved;         /* 1: entries 2i and 2i + 1 turn together instead                     */
 } miras_rope;
 
-/* How angles of attention are scaled, for texts longer than those of the training before. With r the
- * turns that a pair of entries makes within `context` tokens, each position turns it by its angle
- * times s + (1 - s) / factor. */
+/* How angles of attention are scaled, for texts longer than those of the training before. With r
+ * the turns that a pair of entries makes within `context` tokens, each position turns it by its
+ * angle times s + (1 - s) / factor. */
 typedef enum miras_rope_scaling_type {
   MIRAS_ROPE_SCALING_NONE,     /* s = 1                                                          */
   MIRAS_ROPE_SCALING_LINEAR,   /* s = 0                                 (Chen et al. 2023)       */
   MIRAS_ROPE_SCALING_LLAMA3,   /* s from 0 to 1 as r goes from low_ to high_frequency_factor     */
-  MIRAS_ROPE_SCALING_YARN,     /* s from 1 to 0 in equal steps from pair to pair: from the one, down
-                                  to a whole number, at which r is high_frequency_factor to the
-                                  one, up to a whole number, at which it is low_frequency_factor
-                                                                        (Peng et al. 2023)       */
+  MIRAS_ROPE_SCALING_YARN,     /* s from 1 to 0 in equal steps from pair to pair: from where r is
+                                  high_frequency_factor, rounded down to a pair, to where it is
+                                  low_frequency_factor, rounded up      (Peng et al. 2023)       */
   MIRAS_ROPE_SCALING_TYPE_COUNT
 } miras_rope_scaling_type;
 
@@ -1905,13 +1904,13 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
    Fields of a layer say what else published ones differ in: convolutions, keys that heads share
    or that turn with the position, the norm and gate of what memories say. With mixer.from_values
    (Mamba) v alone is made of h, and q, k and what gates are made of are v W_inner, behind v's
-   convolution. The memory starts every sequence from learned initial weights. In a new model
-   with inner norms and keys of length 1, W_q and its convolution equal those of the keys, so
-   that it finds what it wrote. A model may have several kinds of layer. Its pattern says their
-   order, a letter each: "mmwm" has a window of attention between layers of memories, as in Samba
+   convolution, each normed or not. The memory starts every sequence from learned initial weights.
+   In a new model with inner norms and keys of length 1, W_q and its convolution equal those of
+   the keys, so that it finds what it wrote. A model may have several kinds of layer. Its pattern
+   says their order, a letter each: "mmwm" has a window of attention between layers of memories, as in Samba
    (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions by turning
    entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of
-   them or some (rope.dim):
+   them or some (rope.dim), by angles that may be scaled for longer texts (rope_scaling):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs
@@ -3193,7 +3192,7 @@ typedef struct miras__case {
   miras__fact uneven, ungrouped; /* attention: head_dim is odd; heads is no multiple of kv_heads  */
   miras__fact unturned;    /* attention's rope.dim is odd or beyond head_dim                      */
   miras__fact unturned_keys; /* the memory's, or beyond key_dim                                   */
-  miras__fact upside_down; /* rope_scaling's low_frequency_factor is not below the other           */
+  miras__fact upside_down; /* rope_scaling's low_frequency_factor is not below the other          */
   miras__fact unequal;     /* a memory and the attention that it gates differ in width            */
   miras__fact apart, broken; /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */

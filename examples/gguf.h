@@ -871,8 +871,8 @@ static int gg__divides(const miras_rope_scaling *s, double theta, const float *b
 }
 
 /* Find the scaling of Llama 3.1 that divides the angles of n pairs by these numbers; 0: there is
- * none. The file has not its fields: first those that were published are tried; then what they
- * keep of their angles, a line between 0 and 1, goes through two pairs, each inside or at its end. */
+ * none. The file has not its fields: first those that were published are tried; then what they keep
+ * of their angles, a line between 0 and 1, goes through two pairs, each inside or at its end. */
 static int gg__scaling_find(miras_rope_scaling *s, double theta, const float *by, int n) {
   int one = -1, first = -1, last = -1, all, i;   /* pairs that keep all, a part, nothing */
   double keeps;

@@ -20,7 +20,8 @@
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
  * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Falcon Mamba; Mamba and Mamba-2
  * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
- * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, LFM2 and OLMo Hybrid; Llama.
+ * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; Llama. Angles of
+ * rotary positions may be scaled: rope_type linear, yarn or llama3.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -2467,7 +2468,8 @@ static int hf__describe_jamba(hf__reader *c, miras_model_desc *d) {
     return hf__config_lacks(c, HF__C_SPARSE_FROM, "below expert_layer_period");
   if (d->layers > MIRAS_MAX_LAYERS) return hf__config_lacks(c, HF__C_LAYERS, "1 to 256");
   if (c->types && c->types != d->layers)
-    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "its list of types is not of all layers");
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                         "its list of types is not of all layers");
   c->config[HF__C_EXPERTS] = experts;
   for (i = 0; i < 2 && experts > 1; i++) {
     d->layer[5 + i] = i ? *a : *l;

@@ -2221,6 +2221,7 @@ MODELS = {
         "BF16", attn_layer_offset=0, attn_layer_period=2, mamba_conv_bias=False, mamba_d_conv=3,
         mamba_dt_rank="auto", mamba_expand=1, mamba_proj_bias=True, num_experts=1,
         num_hidden_layers=3, num_key_value_heads=4, rms_norm_eps=1e-3, tie_word_embeddings=True),
+    "jamba-plain": jamba_model("F16", num_experts=1, num_hidden_layers=2),
     "lfm2": lfm2_model(),
     "lfm2-biased": lfm2_model(
         "BF16", block_auto_adjust_ff_dim=False, block_ff_dim=40, conv_L_cache=4, conv_bias=True,

@@ -1129,6 +1129,7 @@ static const wrong wrong_models[] = {
     {MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_TIME}}},
   {BASES, "mixer.from_values", "2", {{MI(layer[0].mixer.from_values), 2}}},
   {BASES, "mixer.from_values_epsilon", "0.5", {{MF(layer[0].mixer.from_values_epsilon), 0.5}}},
+  {BASES, "mixer.from_values_norm", "1", {{MI(layer[0].mixer.from_values_norm), 1}}},
   {BASES, "mixer.dt_min", "0.5", {{MF(layer[0].mixer.dt_min), 0.5}}},
   {BASES, "mixer.dt_max", "0.5", {{MF(layer[0].mixer.dt_max), 0.5}}},
   {BASES, "mixer.conv_size", "-1", {{MI(layer[0].mixer.conv_size), -1}}},

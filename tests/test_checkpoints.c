@@ -54,7 +54,8 @@ static const struct { const char *name; char kept; } known[] = {
   {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
   {"qwen3_5_moe", 'h'}, {"falcon_h1", 'f'}, {"falcon_h1-normed", 'b'}, {"falcon_h1-biased", 'f'},
   {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"bamba-yarn", 'b'},
-  {"jamba", 'f'}, {"jamba-dense", 'b'}, {"lfm2", 'f'},
+  {"jamba", 'f'}, {"jamba-dense", 'b'}, {"jamba-plain", 'h'},
+  {"lfm2", 'f'},
   {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'},
   {"llama", 'f'}, {"llama-tied", 'b'}, {"llama-far", 'h'}, {"llama-yarn", 'b'},
   {"llama-linear", 'b'}
@@ -441,7 +442,7 @@ static const struct { const char *name; change of; } others[] = {
   {"llama-far", {CONFIG, "{", "{\"truncate\": false,", "truncate is false; known here: true"}},
   {"llama-yarn", {CONFIG, "\"attention_factor\": 0.9", "\"attention_factor\": 1e-4",
                   "rope_scaling.attention_factor is 0.0001; it must lie in"}},
-  {"llama-yarn", {CONFIG, "\"factor\": 4.0", "\"factor\": 0.5", "factor is 0.5; it must lie in 1.."}},
+  {"llama-yarn", {CONFIG, "\"factor\": 4.0", "\"factor\": 0.5", "factor is 0.5; it must lie in"}},
   {"llama-yarn", {CONFIG, "\"yarn\"", "\"linear\"", "beta_slow is 0.125, which has no meaning"}},
   {"granitemoehybrid", {CONFIG, "{", "{\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2},",
                         "type is there, but nothing turns"}},
@@ -1065,10 +1066,10 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"granitemoehybrid-dense", "intermediate_size", ""},
   {"", "rope_type", "\"default\""},                            /* as without */
   {"", "type", "\"default\""},
-  {"jamba-dense", "num_experts_per_tok", ""},                  /* no layer has any */
-  {"jamba-dense", "expert_layer_offset", ""},
-  {"jamba-dense", "expert_layer_period", ""},
-  {"jamba jamba-dense", "head_dim", "8"},
+  {"jamba-dense jamba-plain", "num_experts_per_tok", ""},      /* no layer has any */
+  {"jamba-dense jamba-plain", "expert_layer_offset", ""},
+  {"jamba-dense jamba-plain", "expert_layer_period", ""},
+  {"jamba jamba-dense jamba-plain", "head_dim", "8"},
   {"jamba-dense", "mamba_dt_rank", "2"},
   {"jamba-dense", "num_key_value_heads", "null"},
   {"bamba-yarn llama-yarn", "beta_fast", ""},                  /* pairs are rounded */

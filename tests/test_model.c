@@ -2953,13 +2953,20 @@ static void test_rwkv_refusals(void) {
 /* Fields of attention and of MLPs. */
 static void test_kind_refusals(void) {
   char why[256];
-  for (int i = 0; i < 20; i++) {
-    static const char *const field[20] = {
+  for (int i = 0; i < 30; i++) {
+    static const char *const field[30] = {
       "head_dim",           "heads",      "kv_heads",   "window",
       "head_dim",           "rope.theta", "qk_norm",    "type",
       "mlp.none",           "hidden",     "mlp.none",   "window",
       "conv_size",          "rope.dim",   "rope.dim",   "attention.out_gate",
-      "attention.out_gate", "rope.share", "rope.share", "rope.theta"};
+      "attention.out_gate", "rope.share", "rope.share", "rope.theta",
+      "rope_scaling.type is 4", "rope_scaling.type is 1 (linear), but",
+      "rope_scaling.factor is 2, but it has a meaning only with attention.rope_scaling.type",
+      "rope_scaling.factor is 0.5; it must lie in 1..", "rope_scaling.context is -1",
+      "only with attention.rope_scaling.type llama3 or yarn", "high_frequency_factor is 1e+07",
+      "low_frequency_factor must be below high_frequency_factor",
+      "attention_factor is 1, but it has a meaning only with attention.rope_scaling.type yarn",
+      "low_frequency_factor is nan"};
     miras_model_desc d = hybrid(0).d;
     miras_layer_desc *w = &d.layer[1];
     if (i == 0) w->attention.head_dim = 5;
@@ -2983,6 +2990,23 @@ static void test_kind_refusals(void) {
     if (i == 19)
       w->attention.rope.share = MIRAS_ROPE_SHARE_NONE,
       w->attention.rope.theta = 100; /* and nothing turns */
+    if (i > 19) w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_LLAMA3;
+    if (i == 20) w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_TYPE_COUNT;
+    if (i == 21)
+      w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_LINEAR,
+      w->attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+    if (i == 22)
+      w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_NONE,
+      w->attention.rope_scaling.factor = 2;
+    if (i == 23) w->attention.rope_scaling.factor = 0.5f;
+    if (i == 24) w->attention.rope_scaling.context = -1;
+    if (i == 25)
+      w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_LINEAR,
+      w->attention.rope_scaling.context = 64;
+    if (i == 26) w->attention.rope_scaling.high_frequency_factor = 1e7f;
+    if (i == 27) w->attention.rope_scaling.low_frequency_factor = 4;
+    if (i == 28) w->attention.rope_scaling.attention_factor = 1;
+    if (i == 29) w->attention.rope_scaling.low_frequency_factor = (float)NAN;
     if (i == 16)
       w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->attention.out_gate = 1,
       w->mixer = d.layer[0].mixer;
