@@ -901,12 +901,11 @@ typedef struct miras_mixer_desc {
                               the token's values, all heads side by side, as their convolution and
                               activation have left them, and not from the layer's normed input, by
                               one matrix (Mamba's x_proj); queries and keys then go through neither
-                              of those themselves                                                */
-  float from_values_epsilon; /* 0, or epsilon, up to 1, of the RMS norm without gains that queries,
-                              keys and what gates are made of go through then, each by itself
-                              (FalconMamba)                                                      */
-  int from_values_norm;    /* 1: they go through RMS norms with gains and the model's epsilon
-                              instead (Jamba); needs from_values_epsilon 0                       */
+                              of those themselves. 2: each of the three goes through an RMS norm
+                              with a gain then (Jamba)                                           */
+  float from_values_epsilon; /* from_values 1: 0, or epsilon, up to 1, of the RMS norm without gains
+                              that queries, keys and what gates are made of go through then, each
+                              by itself (FalconMamba)                                            */
   int qk_heads;            /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
@@ -3437,8 +3436,8 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
   MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.5f, "adapt.contexts"),
-  MIRAS__N(mixer.from_values, 8, 0, 1, 0, "type memory"),
-  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values"),
+  MIRAS__N(mixer.from_values, 8, 0, 2, 0, "type memory"),
+  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values 1"),
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
@@ -3455,7 +3454,6 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mlp.out_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0"),
   MIRAS__D(mlp.gate_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0, mlp.act silu, mlp.experts 0"),
   MIRAS__N(conv.gated, 9, 0, 2, 0, ""),
-  MIRAS__N(mixer.from_values_norm, 9, 0, 1, 0, "mixer.from_values"),
   MIRAS__N(attention.post_norm, 9, 0, 1, 0, "type attention"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -3601,8 +3599,6 @@ static const miras__rule miras__rules[] = {
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
   {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1",
    "queries and keys are parts of one product"},
-  {"mixer.from_values_norm, mixer.from_values_epsilon", "mixer.from_values_epsilon 0",
-   "they go through one norm"},
   {"mixer.rope.type", "inner_steps 1", NULL},
   {"mixer.rope.type, odd", "", "key_dim must be even"},
   {"unturned_keys, mixer.rope.dim", "", "it must be even and at most key_dim"},
@@ -20238,10 +20234,9 @@ enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE
 
 /* Rotary positions: `turn` entries of a head turn, by period of positions, or 0; pairs: of
  * neighbours. turns: [tile, turn] cosines and sines of a tile's positions, of yarn times its
- * attention_factor; then turn / 2 doubles: by what a position turns each pair; turning: floats of
- * it. */
+ * attention_factor; then turn / 2 doubles: by what a position turns each pair. */
 typedef struct miras__rope {
-  size_t turn, period, turning;
+  size_t turn, period;
   int way;                         /* 1: halves turn together, 2: neighbours (room @29's rotary)  */
   float *turns;
 } miras__rope;
@@ -20724,7 +20719,6 @@ static MIRAS__COLD void miras__rope_make(miras__rope *to, const miras_rope *r, s
   to->turn = r->dim                              ? (size_t)r->dim
              : r->share == MIRAS_ROPE_SHARE_NONE ? 0
              : r->share == MIRAS_ROPE_SHARE_ALL  ? n : (n / 4 + 1) / 2 * 2;
-  to->turning = (MIRAS__TILE + 1) * to->turn;
   to->way = r->interleaved ? 2 : 1;
   to->period = r->type == MIRAS_ROPE_TYPE_CHUNK ? chunk : 0;
 }
@@ -24076,7 +24070,7 @@ static void miras__build_source_gates(miras__program *p, const miras_layer_desc 
 static int miras__build_answers(miras__program *p, const miras_layer_desc *d, const char *name,
                                 int proj, int g) {
   miras__build_convs(p, d, 7, proj);
-  if (d->mixer.from_values) miras__build_from_values(p, d->mixer.from_values_norm);
+  if (d->mixer.from_values) miras__build_from_values(p, d->mixer.from_values > 1);
   miras__build_keys(p, 0, g);
   return miras__build_memory(p, d, name, p->mixer.q, 0);
 }
@@ -26419,8 +26413,8 @@ static MIRAS__CALLED void miras__program_works(miras_model *m, const miras__prog
 static MIRAS__CALLED void miras__constants(miras__program *p, miras__arena *a) {
   p->mixer.gate_scale = miras__floats(a, p->mixer.outs, 1);
   p->mixer.idle = miras__floats(a, 2, p->mixer.idling);
-  p->mixer.rope.turns = miras__floats(a, p->mixer.rope.turning, 1);
-  p->attending.rope.turns = miras__floats(a, p->attending.rope.turning, 1);
+  p->mixer.rope.turns = miras__floats(a, MIRAS__TILE + 1, p->mixer.rope.turn);
+  p->attending.rope.turns = miras__floats(a, MIRAS__TILE + 1, p->attending.rope.turn);
 }
 
 /* Count a program of so many layers. */

@@ -2450,7 +2450,7 @@ static int hf__describe_jamba(hf__reader *c, miras_model_desc *d) {
       !hf__describe_frame(c, d, MIRAS_PRESET_MAMBA)) return 0;
   if (!hf__describe_scan(c, d, l, hf__config_share(
         c, HF__C_EXPAND, d->width * hf__config_of(c, HF__C_EXPAND, 2)))) return 0;
-  l->mixer.from_values_norm = 1;
+  l->mixer.from_values = 2;
   l->mlp.none = 0;
   a->mlp.hidden = l->mlp.hidden;
   if (!hf__describe_attention(c, d, &a->attention, 8, 262144, 0)) return 0;

@@ -2427,7 +2427,7 @@ REF double *ref_columns(const double *z, size_t N, size_t wide, size_t from, siz
 REF void ref_inner(const ref_model *m, int l, const double *v, size_t N, size_t columns,
                    size_t keys, double *part[3]) {
   static const char *const gain[3] = {"gates_norm.gain", "k_norm.gain", "q_norm.gain"};
-  const int gains = ref_layer_of(m, l)->mixer.from_values_norm;
+  const int gains = ref_layer_of(m, l)->mixer.from_values > 1;
   const double epsilon =
     gains ? ref_epsilon(m) : (double)ref_layer_of(m, l)->mixer.from_values_epsilon;
   char name[80];

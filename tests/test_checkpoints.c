@@ -1071,6 +1071,7 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"jamba-dense jamba-plain", "expert_layer_period", ""},
   {"jamba jamba-dense jamba-plain", "head_dim", "8"},
   {"jamba-dense", "mamba_dt_rank", "2"},
+  {"jamba-plain", "attn_layer_period", ""},                    /* two layers are fewer */
   {"jamba-dense", "num_key_value_heads", "null"},
   {"bamba-yarn llama-yarn", "beta_fast", ""},                  /* pairs are rounded */
   {"bamba-yarn llama-yarn", "beta_slow", ""},

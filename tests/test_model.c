@@ -523,7 +523,7 @@ static const struct {
    "w.attention.rope_scaling.high_frequency_factor=6 w.attention.rope.interleaved=1 "
    "w.attention.rope.dim=10 w.attention.persistent=2"},
   {"mamba", "linearly; mamba with gains of what values make (jamba)", "wm",
-   "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values_norm=1 norm_epsilon=0.01 "
+   "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values=2 norm_epsilon=0.01 "
    "w.attention.rope_scaling.type=linear w.attention.rope_scaling.factor=2.5"},
   {"mamba2", "yarn beside a memory, with a factor", NULL,
    "m.type=parallel m.memory.key_dim=6 m.memory.value_dim=10 m.attention.window=5 "
