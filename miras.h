@@ -2396,9 +2396,10 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              bring keep and value_keep (before: decay, value_decay), mixer.keep_min (decay_min);
              miras_view.weight_decay (decay). Rotary positions are a record, mixer.rope and
              attention.rope: .type, .theta, .dim, .share, .interleaved, with the same names in
-             files; memories can turn in part, attention by neighbours. Functions are of one type:
-             MIRAS_FN_SILU (MIRAS_ACTIVATION_SILU, _QKV_ACT_, _OUT_GATE_), MIRAS_FN_ELU
-             (MIRAS_FEATURE_ELU) and so on; MIRAS_FN_NONE, in files none, for _IDENTITY, mlp.act for
+             files; memories can turn in part, attention by neighbours, or by scaled angles
+             (attention.rope_scaling). Functions are of one type: MIRAS_FN_SILU
+             (MIRAS_ACTIVATION_SILU, _QKV_ACT_, _OUT_GATE_), MIRAS_FN_ELU (MIRAS_FEATURE_ELU) and so
+             on; MIRAS_FN_NONE, in files none, for _IDENTITY, mlp.act for
              mlp.type (SILU: _SWIGLU), mixer.out_gate_first for _SILU_FIRST. A 0 is a default only
              where zero could not be meant: learning_rate 0 learns nothing, tolerance 0 allows none,
              ridge, sparsity and mixer.conv_size have no default (presets and changes put 1, 1e-12,
