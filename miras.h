@@ -804,6 +804,30 @@ typedef struct miras_rope {
   int interleaved;         /* 1: entries 2i and 2i + 1 turn together instead                     */
 } miras_rope;
 
+/* How angles of attention are scaled, for texts longer than those of the training before. With r
+ * the turns that a pair of entries makes within `context` tokens, each position turns it by its
+ * angle times s + (1 - s) / factor. */
+typedef enum miras_rope_scaling_type {
+  MIRAS_ROPE_SCALING_NONE,     /* s = 1                                                          */
+  MIRAS_ROPE_SCALING_LINEAR,   /* s = 0                                 (Chen et al. 2023)       */
+  MIRAS_ROPE_SCALING_LLAMA3,   /* s from 0 to 1 as r goes from low_ to high_frequency_factor     */
+  MIRAS_ROPE_SCALING_YARN,     /* s from 1 to 0 in equal steps from pair to pair: from where r is
+                                  high_frequency_factor, rounded down to a pair, to where it is
+                                  low_frequency_factor, rounded up      (Peng et al. 2023)       */
+  MIRAS_ROPE_SCALING_TYPE_COUNT
+} miras_rope_scaling_type;
+
+typedef struct miras_rope_scaling {
+  miras_rope_scaling_type type;
+  float factor;            /* 1..1e6; 0 -> 1                                                     */
+  int context;             /* types llama3, yarn: tokens of the training before, 1..2^30;
+                              0 -> 8192                                                          */
+  float low_frequency_factor;  /* the same types: turns, 1e-6..1e6, below the other; 0 -> 1      */
+  float high_frequency_factor; /* likewise; 0 -> 4, of yarn 32 (its beta_slow and beta_fast)     */
+  float attention_factor;  /* yarn: turned queries and keys are times this, 1e-3..1e3;
+                              0 -> 1 + ln(factor) / 10                                           */
+} miras_rope_scaling;
+
 /* How a model makes a learned decay gate alpha from the number g of its projection. */
 typedef enum miras_decay_form {
   MIRAS_DECAY_FORM_SIGMOID, /* sigmoid(g)                                                        */
@@ -878,10 +902,11 @@ typedef struct miras_mixer_desc {
                               the token's values, all heads side by side, as their convolution and
                               activation have left them, and not from the layer's normed input, by
                               one matrix (Mamba's x_proj); queries and keys then go through neither
-                              of those themselves                                                */
-  float from_values_epsilon; /* 0, or epsilon, up to 1, of the RMS norm without gains that queries,
-                              keys and what gates are made of go through then, each by itself
-                              (FalconMamba)                                                      */
+                              of those themselves. 2: each of the three goes through an RMS norm
+                              with a gain then (Jamba)                                           */
+  float from_values_epsilon; /* from_values 1: 0, or epsilon, up to 1, of the RMS norm without gains
+                              that queries, keys and what gates are made of go through then, each
+                              by itself (FalconMamba)                                            */
   int qk_heads;            /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
@@ -938,6 +963,7 @@ typedef struct miras_attention_desc {
   int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024. Of a
                               mac the tokens of a segment, a multiple of memory.chunk            */
   miras_rope rope;         /* queries and keys turn by their positions                           */
+  miras_rope_scaling rope_scaling; /* by angles that are scaled                                  */
   int qk_norm;             /* 1: queries and keys go through an RMS norm per head first; 2: of all
                               heads together                                                     */
   int out_gate;            /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
@@ -1988,13 +2014,14 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
    Fields of a layer say what else published ones differ in: convolutions, keys that heads share
    or that turn with the position, the norm and gate of what memories say. With mixer.from_values
    (Mamba) v alone is made of h, and q, k and what gates are made of are v W_inner, behind v's
-   convolution. The memory starts every sequence from learned initial weights. In a new model
-   with inner norms and keys of length 1, W_q and its convolution equal those of the keys, so
-   that it finds what it wrote. A model may have several kinds of layer. Its pattern says their
-   order, a letter each: "mmwm" has a window of attention between layers of memories, as in Samba
-   (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions by turning
-   entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of
-   them or some (rope.dim):
+   convolution, each normed or not. The memory starts every sequence from learned initial weights.
+   In a new model with inner norms and keys of length 1, W_q and its convolution equal those of
+   the keys, so that it finds what it wrote. A model may have several kinds of layer. Its pattern
+   says their order, a letter each: "mmwm" has a window of attention between layers of memories,
+   as in Samba (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions
+   by turning entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al.
+   2021), all of them or some (rope.dim), by angles that may be scaled for longer texts
+   (rope_scaling):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs
@@ -2498,9 +2525,10 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              bring keep and value_keep (before: decay, value_decay), mixer.keep_min (decay_min);
              miras_view.weight_decay (decay). Rotary positions are a record, mixer.rope and
              attention.rope: .type, .theta, .dim, .share, .interleaved, with the same names in
-             files; memories can turn in part, attention by neighbours. Functions are of one type:
-             MIRAS_FN_SILU (MIRAS_ACTIVATION_SILU, _QKV_ACT_, _OUT_GATE_), MIRAS_FN_ELU
-             (MIRAS_FEATURE_ELU) and so on; MIRAS_FN_NONE, in files none, for _IDENTITY, mlp.act for
+             files; memories can turn in part, attention by neighbours, or by scaled angles
+             (attention.rope_scaling). Functions are of one type: MIRAS_FN_SILU
+             (MIRAS_ACTIVATION_SILU, _QKV_ACT_, _OUT_GATE_), MIRAS_FN_ELU (MIRAS_FEATURE_ELU) and so
+             on; MIRAS_FN_NONE, in files none, for _IDENTITY, mlp.act for
              mlp.type (SILU: _SWIGLU), mixer.out_gate_first for _SILU_FIRST. A 0 is a default only
              where zero could not be meant: learning_rate 0 learns nothing, tolerance 0 allows none,
              ridge, sparsity and mixer.conv_size have no default (presets and changes put 1, 1e-12,
@@ -3294,6 +3322,7 @@ typedef struct miras__case {
   miras__fact uneven, ungrouped; /* attention: head_dim is odd; heads is no multiple of kv_heads  */
   miras__fact unturned;    /* attention's rope.dim is odd or beyond head_dim                      */
   miras__fact unturned_keys; /* the memory's, or beyond key_dim                                   */
+  miras__fact upside_down; /* rope_scaling's low_frequency_factor is not below the other          */
   miras__fact unequal;     /* a memory and the attention that it gates differ in width            */
   miras__fact apart, broken; /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
@@ -3316,7 +3345,7 @@ enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE, MIRAS__DECIDES = 3, MIRAS__PLAIN
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
        MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7,
-       MIRAS__LIKE_BIAS = -8 };
+       MIRAS__LIKE_BIAS = -8, MIRAS__LIKE_SCALING = -9 };
 
 typedef struct miras__field {
   const char *name;        /* as in files                                                        */
@@ -3506,6 +3535,17 @@ static const miras__field miras__fields[] = {
   MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(attention.rope.interleaved, 9, 0, 1, 0, "attention.rope.share not none"),
   MIRAS__W(attention.rope.type, 9, 1, "", "position"),
+  MIRAS__W(attention.rope_scaling.type, 9, MIRAS_ROPE_SCALING_TYPE_COUNT,
+           "attention.rope.share not none", "none linear llama3 yarn"),
+  MIRAS__D(attention.rope_scaling.factor, 9, 1, 1e6f, 1, "attention.rope_scaling.type"),
+  MIRAS__N(attention.rope_scaling.context, 9, 1, 1 << 30, 8192,
+           "attention.rope_scaling.type llama3 yarn"),
+  MIRAS__D(attention.rope_scaling.low_frequency_factor, 9, 1e-6f, 1e6f, 1,
+           "attention.rope_scaling.type llama3 yarn"),
+  MIRAS__D(attention.rope_scaling.high_frequency_factor, 9, 1e-6f, 1e6f, MIRAS__LIKE_SCALING,
+           "attention.rope_scaling.type llama3 yarn"),
+  MIRAS__D(attention.rope_scaling.attention_factor, 9, 1e-3f, 1e3f, MIRAS__LIKE_SCALING,
+           "attention.rope_scaling.type yarn"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
   MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
@@ -3527,8 +3567,8 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
   MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.5f, "adapt.contexts"),
-  MIRAS__N(mixer.from_values, 8, 0, 1, 0, "type memory"),
-  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values"),
+  MIRAS__N(mixer.from_values, 8, 0, 2, 0, "type memory"),
+  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values 1"),
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
@@ -3571,6 +3611,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
   MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
   MIRAS__F(unturned, NULL), MIRAS__F(unturned_keys, NULL), MIRAS__F(odd, NULL),
+  MIRAS__F(upside_down, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
   MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens"), MIRAS__F(adapts, "adapt.learning_rate"),
   MIRAS__F(seen, "adapt.learning_rate, and adapt.hidden or adapt.vectors")
@@ -3707,6 +3748,8 @@ static const miras__rule miras__rules[] = {
   {"unturned, attention.rope.dim", "", "it must be even and at most head_dim"},
   {"attention.rope.share, attention.rope.dim", "attention.rope.share all",
    "one of them says how much turns"},
+  {"upside_down, attention.rope_scaling.type llama3 yarn", "",
+   "low_frequency_factor must be below high_frequency_factor"},
   {"unequal, attention.head_dim", "", "heads times it must be the memory's heads times value_dim"},
   {"apart, type, attention.head_dim, key_dim, value_dim", "",
    "each times its heads, the first times those of the layer, must be the model's width"},
@@ -4112,6 +4155,8 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->uneven = c->l.attention.head_dim % 2 != 0;
   c->unturned = c->l.attention.rope.dim % 2 || c->l.attention.rope.dim > c->l.attention.head_dim;
   c->unturned_keys = c->l.mixer.rope.dim % 2 || c->l.mixer.rope.dim > d->key_dim;
+  c->upside_down = !(c->l.attention.rope_scaling.low_frequency_factor <
+                     c->l.attention.rope_scaling.high_frequency_factor);
   c->ungrouped = c->l.attention.kv_heads > 0 && c->l.attention.heads % c->l.attention.kv_heads;
   c->unequal =
     c->l.type == MIRAS_LAYER_MAG &&
@@ -4178,6 +4223,11 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
       break;
 #endif
+    case MIRAS__LIKE_SCALING:
+      x = f->at == offsetof(miras__case, l.attention.rope_scaling.attention_factor)
+            ? 1 + miras__log((double)c->l.attention.rope_scaling.factor) / 10
+            : c->l.attention.rope_scaling.type == MIRAS_ROPE_SCALING_YARN ? 32 : 4;
+      break;
     case MIRAS__LIKE_BIAS: x = miras__runs_away(d) ? 1 + c->deep : 0; break;
     case MIRAS__LIKE_NORM:
       x = 1;
@@ -20109,6 +20159,7 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_CONV_BIAS_K, "conv_k.bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
   X(MIRAS__W_CONV_BIAS_V, "conv_v.bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
   X(MIRAS__W_INNER, "inner.weight", MIRAS__BY_TIMES, 26, 10, 1)                                    \
+  X(MIRAS__W_NORM_LOW, "gates_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                                \
   X(MIRAS__W_GATES_DOWN, "gates.down", MIRAS__BY_TIMES, 7, 10, 1)                                  \
   X(MIRAS__W_GATES_UP, "gates.up", MIRAS__BY_TIMES, 8, 1, 1)                                       \
   X(MIRAS__W_DECAY_DOWN, "decay.down", MIRAS__BY_TIMES, 18, 10, 1)                                 \
@@ -20293,11 +20344,10 @@ enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE
        MIRAS__MIX, MIRAS__GATE_GROUPS };
 
 /* Rotary positions: `turn` entries of a head turn, by period of positions, or 0; pairs: of
- * neighbours. turns: [tile, turn] cosines and sines of a tile's positions; then turn / 2 doubles:
- * by what a position turns each pair; turning: floats of it. */
+ * neighbours. turns: [tile, turn] cosines and sines of a tile's positions, of yarn times its
+ * attention_factor; then turn / 2 doubles: by what a position turns each pair. */
 typedef struct miras__rope {
-  size_t turn, period, turning;
-  double base;
+  size_t turn, period;
   int way;                         /* 1: halves turn together, 2: neighbours (room @29's rotary)  */
   float *turns;
 } miras__rope;
@@ -20780,13 +20830,11 @@ static MIRAS__COLD void miras__rope_make(miras__rope *to, const miras_rope *r, s
   to->turn = r->dim                              ? (size_t)r->dim
              : r->share == MIRAS_ROPE_SHARE_NONE ? 0
              : r->share == MIRAS_ROPE_SHARE_ALL  ? n : (n / 4 + 1) / 2 * 2;
-  to->turning = (MIRAS__TILE + 1) * to->turn;
   to->way = r->interleaved ? 2 : 1;
-  to->base = (double)r->theta;
   to->period = r->type == MIRAS_ROPE_TYPE_CHUNK ? chunk : 0;
 }
 
-/* Angle of the pair i of a head at a position: position * base^(-2i / turn). */
+/* Angle of the pair i of a head at a position: position * theta^(-2i / turn), or that scaled. */
 static double miras__angle(const miras__rope *r, size_t i, uint64_t position) {
   double by;
   memcpy(&by, r->turns + MIRAS__TILE * r->turn + i * sizeof by / sizeof(float), sizeof by);
@@ -20794,18 +20842,48 @@ static double miras__angle(const miras__rope *r, size_t i, uint64_t position) {
 }
 
 #ifndef MIRAS__DEVICE
-static MIRAS__COLD void miras__draw_turns(const miras__rope *r) {
+/* The pair of entries, counted in parts of one, that turns so often within the context. */
+static double miras__pair_of(double turns, double turn, double theta, int context) {
+  return turn * miras__log((double)context / (turns * 6.283185307179586)) /
+         (2 * miras__log(theta));
+}
+
+/* How much of its own angle the pair i keeps, which turns by an angle by each position. */
+static MIRAS__COLD double miras__scaling_keeps(const miras_rope_scaling *s, double theta, double i,
+                                               double turn, double by) {
+  double from = (double)s->low_frequency_factor, to = (double)s->high_frequency_factor, x;
+  if (s->type < MIRAS_ROPE_SCALING_LLAMA3) return s->type == MIRAS_ROPE_SCALING_NONE;
+  if (s->type == MIRAS_ROPE_SCALING_LLAMA3) {
+    x = ((double)s->context * by / 6.283185307179586 - from) / (to - from);
+  } else {
+    from = ceil(miras__pair_of(from, turn, theta, s->context));
+    to = floor(miras__pair_of(to, turn, theta, s->context));
+    if (from > turn - 1) from = turn - 1;
+    if (!(to > 0)) to = 0;
+    x = from > to || from < to ? (from - i) / (from - to) : i <= to;
+  }
+  return !(x > 0) ? 0 : x < 1 ? x : 1;    /* with theta 1 no pair is another's: x is no number */
+}
+
+/* Angles by theta, which s scales, if it is not NULL. */
+static MIRAS__COLD void miras__draw_turns(const miras__rope *r, float theta,
+                                          const miras_rope_scaling *s) {
   const size_t half = r->turn / 2;
+  const float size = s && s->type == MIRAS_ROPE_SCALING_YARN ? s->attention_factor : 1;
   float *turn = r->turns, *to = turn + MIRAS__TILE * r->turn;
   size_t t, i;
   for (i = 0; i < half; i++) {
-    const double by = miras__pow(r->base, -2 * (double)i / (double)r->turn);
+    double by = miras__pow((double)theta, -2 * (double)i / (double)r->turn);
+    if (s && s->type) {
+      const double keeps = miras__scaling_keeps(s, (double)theta, (double)i, (double)r->turn, by);
+      by *= keeps + (1 - keeps) / (double)s->factor;
+    }
     memcpy(to + i * sizeof by / sizeof *to, &by, sizeof by);
   }
   for (t = 0; t < MIRAS__TILE; t++, turn += r->turn) {
     for (i = 0; i < half; i++) {
-      turn[i] = (float)miras__cos(miras__angle(r, i, (uint64_t)t));
-      turn[half + i] = (float)miras__sin(miras__angle(r, i, (uint64_t)t));
+      turn[i] = size * (float)miras__cos(miras__angle(r, i, (uint64_t)t));
+      turn[half + i] = size * (float)miras__sin(miras__angle(r, i, (uint64_t)t));
     }
   }
 }
@@ -23648,7 +23726,6 @@ static MIRAS__COLD void miras__mixer_draw(const miras__layer *layer, uint64_t se
   float *w = layer->w;
   size_t i, column;
   int id;
-  if (m->rope.turn) miras__draw_turns(&m->rope);
   if (m->idling) {
     miras__draw(m->idle, m->idling, 0, 0, 0);
     miras__draw(m->idle + m->idling, m->idling, 0, 1, 0);
@@ -23687,7 +23764,6 @@ static MIRAS__COLD void miras__layer_draw(const miras__layer *layer, uint64_t se
   const miras__param *shift = miras__param_of(p, MIRAS__W_SHIFT);
   size_t j, i;
   if (p->mixer.heads) miras__mixer_draw(layer, seed);
-  if (p->attending.rope.turn) miras__draw_turns(&p->attending.rope);
   /* mixes from 0 to 1: some channels see the token, others the one before */
   for (j = 0; p->type == MIRAS_LAYER_RWKV && j < shift->rows; j++)
     for (i = 0; i < p->width; i++)
@@ -24017,20 +24093,24 @@ static int miras__build_memory(miras__program *p, const miras_layer_desc *d, con
 }
 
 /* Memories of values, as Mamba's: of x, the values of all heads,
- *   (l, k, q) = x W,  each over its root mean square, or as it is
+ *   (l, k, q) = x W,  each over its root mean square, with gains or without, or as it is
  * and gates are made of l, of low rank. */
-static void miras__build_from_values(miras__program *p) {
+static void miras__build_from_values(miras__program *p, int gains) {
   miras__mixer *m = &p->mixer;
   const size_t low = m->low_rank, qk = m->qk, n = low + 2 * qk;
   const int x = miras__rows_new(p, "x", m->value), z = miras__rows_new(p, "inner", n);
   const size_t at[3] = {0, low, low + qk}, cols[3] = {low, qk, qk};
+  static const unsigned char gain[3] = {MIRAS__W_NORM_LOW, MIRAS__W_NORM_K, MIRAS__W_NORM_Q};
   miras__op *o = miras__op_new(p, MIRAS__OP_JOIN, x, 0, m->v, 0, m->dv);
   int i, r = z;
   o->heads = (uint32_t)m->heads;
   miras__add_columns(p, z, 0, x, MIRAS__W_INNER, n);
-  if (p->inner_epsilon > 0) r = miras__rows_new(p, "norm", n);
-  for (i = 2; i >= 0 && r != z; i--)
-    if (cols[i]) miras__op_new(p, MIRAS__OP_RMS, r, at[i], z, at[i], cols[i]);
+  if (p->inner_epsilon > 0 || gains) r = miras__rows_new(p, "norm", n);
+  for (i = 2; i >= 0 && r != z; i--) {
+    if (!cols[i]) continue;
+    o = miras__op_new(p, MIRAS__OP_RMS, r, at[i], z, at[i], cols[i]);
+    if (gains) o->param = (unsigned char)miras__want(p, gain[i], cols[i], 0);
+  }
   miras__build_gates(p, r, 0, 0);
   miras__add_read(p, m->k, r, low, m->qk_heads, m->dk);
   miras__add_read(p, m->q, r, low + qk, m->qk_heads, m->dk);
@@ -24110,7 +24190,7 @@ static void miras__build_source_gates(miras__program *p, const miras_layer_desc 
 static int miras__build_answers(miras__program *p, const miras_layer_desc *d, const char *name,
                                 int proj, int g) {
   miras__build_convs(p, d, 7, proj);
-  if (d->mixer.from_values) miras__build_from_values(p);
+  if (d->mixer.from_values) miras__build_from_values(p, d->mixer.from_values > 1);
   miras__build_keys(p, 0, g);
   return miras__build_memory(p, d, name, p->mixer.q, 0);
 }
@@ -26455,8 +26535,8 @@ static MIRAS__CALLED void miras__program_works(miras_model *m, const miras__prog
 static MIRAS__CALLED void miras__constants(miras__program *p, miras__arena *a) {
   p->mixer.gate_scale = miras__floats(a, p->mixer.outs, 1);
   p->mixer.idle = miras__floats(a, 2, p->mixer.idling);
-  p->mixer.rope.turns = miras__floats(a, p->mixer.rope.turning, 1);
-  p->attending.rope.turns = miras__floats(a, p->attending.rope.turning, 1);
+  p->mixer.rope.turns = miras__floats(a, MIRAS__TILE + 1, p->mixer.rope.turn);
+  p->attending.rope.turns = miras__floats(a, MIRAS__TILE + 1, p->attending.rope.turn);
 }
 
 /* Count a program of so many layers. */
@@ -26895,11 +26975,26 @@ static MIRAS__COLD size_t miras__model_bytes_of(miras_model *m, char *why, size_
 
 /* ---- building ---- */
 
+/* The angles of each kind's positions, in the order of miras__programs_make. */
+static MIRAS__COLD void miras__kinds_draw(miras_model *m) {
+  int i, again, kinds = 0;
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
+    const miras_layer_desc *d = &m->desc.layer[i];
+    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
+      const miras__program *p = &m->program[kinds++];
+      if (p->mixer.rope.turn) miras__draw_turns(&p->mixer.rope, d->mixer.rope.theta, NULL);
+      if (p->attending.rope.turn)
+        miras__draw_turns(&p->attending.rope, d->attention.rope.theta, &d->attention.rope_scaling);
+    }
+  }
+}
+
 /* Initial values, of which those of matrices are most of the work; and what layers keep beside what
  * they learn, which is needed in any case. */
 static void miras__model_draw(miras_model *m, int matrices) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t i;
+  miras__kinds_draw(m);
   for (i = 0; matrices && i < (size_t)m->view_count; i++) {
     const miras_view *v = &m->views[i];
     if (v->weight_decay && m->desc.weights) continue;

@@ -450,6 +450,11 @@ static void hybrid(miras_model_desc *d, int n) {
   d->layer[2].attention.kv_heads = 1;
   d->layer[2].attention.rope.theta = 100.5f;
   d->layer[2].attention.persistent = n == 2;
+  if (n == 1) {
+    d->layer[2].attention.rope_scaling.type = MIRAS_ROPE_SCALING_YARN;
+    d->layer[2].attention.rope_scaling.factor = 2.5f;
+    d->layer[2].attention.rope_scaling.high_frequency_factor = 7;
+  }
   d->layer[3] = other.layer[0];
   d->layer[3].letter = 'g';
   if (n == 3) d->layer[0] = d->layer[2];

@@ -294,7 +294,7 @@ static const struct {
    "mixer.qk_map=l1"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 22, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 26, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -512,7 +512,23 @@ static const struct {
    "w.attention.out_gate=1 w.attention.head_dim=6 w.attention.persistent=2"},
   {"kda", "the same without persistent pairs, with experts and a factor", "wmw",
    "layers=0 w.attention.post_norm=1 w.attention.qk_norm=2 w.attention.kv_heads=1 "
-   "w.mlp.experts=3 w.mlp.out_scale=0.6 w.mlp.hidden=9"}};
+   "w.mlp.experts=3 w.mlp.out_scale=0.6 w.mlp.hidden=9"},
+  {"deltanet", "attention by angles scaled as llama3's", "wm",
+   "w.attention.head_dim=12 w.attention.rope.theta=300 w.attention.rope_scaling.type=llama3 "
+   "w.attention.rope_scaling.factor=5 w.attention.rope_scaling.context=40 "
+   "w.attention.rope_scaling.low_frequency_factor=0.5 w.attention.qk_norm=1"},
+  {"deltanet", "by yarn, of ten entries neighbours", "wm",
+   "w.attention.head_dim=12 w.attention.rope.theta=60 w.attention.rope_scaling.type=yarn "
+   "w.attention.rope_scaling.factor=3 w.attention.rope_scaling.context=50 "
+   "w.attention.rope_scaling.high_frequency_factor=6 w.attention.rope.interleaved=1 "
+   "w.attention.rope.dim=10 w.attention.persistent=2"},
+  {"mamba", "linearly; mamba with gains of what values make (jamba)", "wm",
+   "m.memory.key_dim=6 m.memory.value_dim=10 m.mixer.from_values=2 norm_epsilon=0.01 "
+   "w.attention.rope_scaling.type=linear w.attention.rope_scaling.factor=2.5"},
+  {"mamba2", "yarn beside a memory, with a factor", NULL,
+   "m.type=parallel m.memory.key_dim=6 m.memory.value_dim=10 m.attention.window=5 "
+   "m.attention.rope_scaling.type=yarn m.attention.rope_scaling.factor=4 "
+   "m.attention.rope_scaling.context=20 m.attention.rope_scaling.attention_factor=0.8"}};
 
 static subject family(int n) {
   subject s;
@@ -3007,13 +3023,20 @@ static void test_rwkv_refusals(void) {
 /* Fields of attention and of MLPs. */
 static void test_kind_refusals(void) {
   char why[256];
-  for (int i = 0; i < 20; i++) {
-    static const char *const field[20] = {
+  for (int i = 0; i < 30; i++) {
+    static const char *const field[30] = {
       "head_dim",           "heads",      "kv_heads",   "window",
       "head_dim",           "rope.theta", "qk_norm",    "type",
       "mlp.none",           "hidden",     "mlp.none",   "window",
       "conv_size",          "rope.dim",   "rope.dim",   "attention.out_gate",
-      "attention.out_gate", "rope.share", "rope.share", "rope.theta"};
+      "attention.out_gate", "rope.share", "rope.share", "rope.theta",
+      "rope_scaling.type is 4", "rope_scaling.type is 1 (linear), but",
+      "rope_scaling.factor is 2, but it has a meaning only with attention.rope_scaling.type",
+      "rope_scaling.factor is 0.5; it must lie in 1..", "rope_scaling.context is -1",
+      "only with attention.rope_scaling.type llama3 or yarn", "high_frequency_factor is 1e+07",
+      "low_frequency_factor must be below high_frequency_factor",
+      "attention_factor is 1, but it has a meaning only with attention.rope_scaling.type yarn",
+      "low_frequency_factor is nan"};
     miras_model_desc d = hybrid(0).d;
     miras_layer_desc *w = &d.layer[1];
     if (i == 0) w->attention.head_dim = 5;
@@ -3037,6 +3060,23 @@ static void test_kind_refusals(void) {
     if (i == 19)
       w->attention.rope.share = MIRAS_ROPE_SHARE_NONE,
       w->attention.rope.theta = 100; /* and nothing turns */
+    if (i > 19) w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_LLAMA3;
+    if (i == 20) w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_TYPE_COUNT;
+    if (i == 21)
+      w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_LINEAR,
+      w->attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+    if (i == 22)
+      w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_NONE,
+      w->attention.rope_scaling.factor = 2;
+    if (i == 23) w->attention.rope_scaling.factor = 0.5f;
+    if (i == 24) w->attention.rope_scaling.context = -1;
+    if (i == 25)
+      w->attention.rope_scaling.type = MIRAS_ROPE_SCALING_LINEAR,
+      w->attention.rope_scaling.context = 64;
+    if (i == 26) w->attention.rope_scaling.high_frequency_factor = 1e7f;
+    if (i == 27) w->attention.rope_scaling.low_frequency_factor = 4;
+    if (i == 28) w->attention.rope_scaling.attention_factor = 1;
+    if (i == 29) w->attention.rope_scaling.low_frequency_factor = (float)NAN;
     if (i == 16)
       w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->attention.out_gate = 1,
       w->mixer = d.layer[0].mixer;
