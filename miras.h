@@ -1621,11 +1621,11 @@ MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *n
 /* Write x [rows, cols] into rows row..row+rows-1 and columns col..col+cols-1 of a view of m, or
  * read them into x, rounded to or widened from the weights that m has. A view of rank 1 is one row,
  * one of rank 3 has shape[0] rows. Of q8 and q4, 32 neighbours along the sum, from a multiple of 32
- * on, are one block, down a column or, where the view is turned, along a row: where a part of one is
- * written the rest is rounded again with it. MIRAS_ERR_ARGUMENT, and nothing has changed, if v is no
- * view of m or the place is not within it; MIRAS_ERR_STATE for writes into matrices that lie in the
- * caller's bytes (miras_model_open_from). Sessions and trainers of m see the new numbers from their
- * next call on. */
+ * on, are one block, down a column or, where the view is turned, along a row: where a part of one
+ * is written the rest is rounded again with it. MIRAS_ERR_ARGUMENT, and nothing has changed, if v
+ * is no view of m or the place is not within it; MIRAS_ERR_STATE for writes into matrices that lie
+ * in the caller's bytes (miras_model_open_from). Sessions and trainers of m see the new numbers
+ * from their next call on. */
 MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
                                               size_t rows, size_t col, size_t cols,
                                               const float *x);
@@ -1808,10 +1808,10 @@ MIRAS_API miras_result miras_load(void *object, const char *path, char *why, siz
  * no logits before the next token. */
 MIRAS_API void miras_session_adopt(miras_session *s, int adopts);
 /* Open the model that bytes hold, as miras_model_open_file does one of a path. in_place 1: its
- * matrices stay where they are if they are q8 or q4 there and in given, and begin at a multiple of 64
- * bytes, as those of a file do that is mapped into memory; else they are copied. Then bytes must last
- * as long as the model, which only reads them, and the checksum, for which all of them would be read,
- * is not looked at. */
+ * matrices stay where they are if they are q8 or q4 there and in given, and begin at a multiple of
+ * 64 bytes, as those of a file do that is mapped into memory; else they are copied. Then bytes must
+ * last as long as the model, which only reads them, and the checksum, for which all of them would
+ * be read, is not looked at. */
 MIRAS_API miras_model *miras_model_open_from(const void *bytes, size_t size, int in_place,
                                              const miras_model_desc *given,
                                              const miras_allocator *allocator,
@@ -3535,16 +3535,16 @@ static const miras__field miras__fields[] = {
   MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(attention.rope.interleaved, 9, 0, 1, 0, "attention.rope.share not none"),
   MIRAS__W(attention.rope.type, 9, 1, "", "position"),
-  MIRAS__W(attention.rope_scaling.type, 9, MIRAS_ROPE_SCALING_TYPE_COUNT,
+  MIRAS__W(attention.rope_scaling.type, 10, MIRAS_ROPE_SCALING_TYPE_COUNT,
            "attention.rope.share not none", "none linear llama3 yarn"),
-  MIRAS__D(attention.rope_scaling.factor, 9, 1, 1e6f, 1, "attention.rope_scaling.type"),
-  MIRAS__N(attention.rope_scaling.context, 9, 1, 1 << 30, 8192,
+  MIRAS__D(attention.rope_scaling.factor, 10, 1, 1e6f, 1, "attention.rope_scaling.type"),
+  MIRAS__N(attention.rope_scaling.context, 10, 1, 1 << 30, 8192,
            "attention.rope_scaling.type llama3 yarn"),
-  MIRAS__D(attention.rope_scaling.low_frequency_factor, 9, 1e-6f, 1e6f, 1,
+  MIRAS__D(attention.rope_scaling.low_frequency_factor, 10, 1e-6f, 1e6f, 1,
            "attention.rope_scaling.type llama3 yarn"),
-  MIRAS__D(attention.rope_scaling.high_frequency_factor, 9, 1e-6f, 1e6f, MIRAS__LIKE_SCALING,
+  MIRAS__D(attention.rope_scaling.high_frequency_factor, 10, 1e-6f, 1e6f, MIRAS__LIKE_SCALING,
            "attention.rope_scaling.type llama3 yarn"),
-  MIRAS__D(attention.rope_scaling.attention_factor, 9, 1e-3f, 1e3f, MIRAS__LIKE_SCALING,
+  MIRAS__D(attention.rope_scaling.attention_factor, 10, 1e-3f, 1e3f, MIRAS__LIKE_SCALING,
            "attention.rope_scaling.type yarn"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
@@ -4719,13 +4719,14 @@ MIRAS__INLINE miras__matrix miras__panels(const float *p, size_t deep) {
   return miras__strided(p, deep, 0);
 }
 
-/* A right factor [K, N] in fewer bytes lies in panels of `across` columns, one behind the other, and
- * a panel in bricks of 32 rows; the last panel and the last brick are whole. across is 64, of narrow
- * matrices 32 or 16, and a brick of one with up to 16 rows has 16. A brick of bf16 or f16 is its
- * numbers, row by row. One of q8 has the scales of its columns in half precision, then rows of whole
- * numbers; one of q4 scales, least numbers, then rows of across / 2 bytes, of which byte j has column
- * j in its lower half and column j + across / 2 in the upper one. So a product of few rows reads each
- * panel from end to end, and those that share a scale are 32 neighbours along the sum. */
+/* A right factor [K, N] in fewer bytes lies in panels of `across` columns, one behind the other,
+ * and a panel in bricks of 32 rows; the last panel and the last brick are whole. across is 64, of
+ * narrow matrices 32 or 16, and a brick of one with up to 16 rows has 16. A brick of bf16 or f16 is
+ * its numbers, row by row. One of q8 has the scales of its columns in half precision, then rows of
+ * whole numbers; one of q4 scales, least numbers, then rows of across / 2 bytes, of which byte j
+ * has column j in its lower half and column j + across / 2 in the upper one. So a product of few
+ * rows reads each panel from end to end, and those that share a scale are 32 neighbours along the
+ * sum. */
 enum { MIRAS__BRICK = 32, MIRAS__ACROSS = 64 };
 
 typedef struct miras__packed {
@@ -10591,7 +10592,8 @@ static void miras__widen_narrow(int mode, float *C, size_t ldc, miras__matrix A,
   for (i = 0; i < M && mode == MIRAS__SET; i++) miras__fill(C + i * ldc, 0, N);
   for (j = 0; j < N; j += B->across)
     for (k = 0; k < K; k++) {
-      miras__widen(B->form, wide, miras__brick_of(B, B->row + k, j), B->across, k % MIRAS__BRICK, 1);
+      miras__widen(B->form, wide, miras__brick_of(B, B->row + k, j), B->across, k % MIRAS__BRICK,
+                   1);
       for (i = 0; i < M; i++)
         miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * miras__right(A)], wide,
                     miras__least(N - j, B->across));
@@ -10599,8 +10601,8 @@ static void miras__widen_narrow(int mode, float *C, size_t ldc, miras__matrix A,
 }
 
 /* C [M, N], set or added to, = A [M, K] B for few rows and B [K, N] in fewer bytes, from a row on
- * that begins a brick: the bits of the product with B as floats. Panels of 64 columns are widened in
- * registers. */
+ * that begins a brick: the bits of the product with B as floats. Panels of 64 columns are widened
+ * in registers. */
 static void miras__widen_times(int mode, float *C, size_t ldc, miras__matrix A,
                                const miras__packed *B, size_t M, size_t N, size_t K) {
 #if K_WIDENS
@@ -11567,7 +11569,7 @@ static MIRAS__COLD int miras__arithmetic_ok(char *why, size_t n) {
   #define miras__arithmetic_ok(why, n) 1
 #endif
 
-/* @32 LARGE PRODUCTS --------------------------------------------------------- needs 10 15 20 -- */
+/* @32 LARGE PRODUCTS ------------------------------------------------------ needs 10 13 15 20 -- */
 
 #ifdef MIRAS_USE_BLIS
   #if defined(__has_include)
@@ -11606,8 +11608,8 @@ MIRAS__INLINE void miras__matmul(const miras__kernels *kern, int mode, float *C,
 /* ---- matrices in fewer bytes ----
  *
  * A product takes a matrix in panels (room @15) as floats, up to MIRAS__WIDEN of a panel at a time;
- * its chains of sums go on from tile to tile, so that bits are those of the whole. For few rows of A
- * it is widened in registers (room @29). */
+ * its chains of sums go on from tile to tile, so that bits are those of the whole. For few rows of
+ * A it is widened in registers (room @29). */
 enum { MIRAS__WIDEN = 256 * MIRAS__ACROSS, MIRAS__WIDEN_ROWS = 3 };
 
 /* Bytes of a matrix; too many become too many. */
@@ -26543,7 +26545,7 @@ static MIRAS__CALLED void miras__constants(miras__program *p, miras__arena *a) {
 static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *p, size_t layers) {
   miras__arena a = miras__arena_on(NULL);
   miras__views v;
-  memset(&v, 0, sizeof v);               /* of layer 0                                             */
+  memset(&v, 0, sizeof v);           /* of layer 0                                               */
   v.form = (int)m->desc.weights;
   miras__layer_views(p, &v, 1);
   m->all.count += (int)layers * v.count;
@@ -27250,9 +27252,9 @@ typedef struct miras__grid {
   float scale[32], least[32], error[32];
 } miras__grid;
 
-/* Those of x [32, 32]. around -1: of q8, whose largest number is 127 steps from 0. Else of q4: 0, 15
- * steps from the least number to the largest; 1, around 0, with the number that is largest in size 8
- * steps away. */
+/* Those of x [32, 32]. around -1: of q8, whose largest number is 127 steps from 0. Else of q4: 0,
+ * 15 steps from the least number to the largest; 1, around 0, with the number that is largest in
+ * size 8 steps away. */
 static void miras__grid_of(miras__grid *to, const float *x, int around) {
   float ends[3 * 32];
   size_t c;
@@ -27267,8 +27269,8 @@ static void miras__grid_of(miras__grid *to, const float *x, int around) {
   }
 }
 
-/* Of a block of q4 rounded in two ways the better one is kept; numbers that ggml has as q4_0 or q4_1
- * come out as they are. */
+/* Of a block of q4 rounded in two ways the better one is kept; numbers that ggml has as q4_0 or
+ * q4_1 come out as they are. */
 static void miras__grid_four(miras__grid *to, float *x) {
   const miras__kernels *k = miras__kernels_best();
   miras__grid other;
@@ -27281,10 +27283,10 @@ static void miras__grid_four(miras__grid *to, float *x) {
     if (other.error[c] < to->error[c]) to->scale[c] = other.scale[c], to->least[c] = other.least[c];
 }
 
-/* Round x [32, 32], numbers from a multiple of 32 rows and of 32 columns on, to columns col..end - 1
- * of a matrix, which lie among these. x has the rows that the matrix has, and is used up. In a block
- * of q8 or q4 with a NaN or an infinity, or a number whose scale half precision does not hold, the
- * scale is none that is finite, and all of the block is NaN to who reads it. */
+/* Round x [32, 32], numbers from a multiple of 32 rows and of 32 columns on, to columns col..end -
+ * 1 of a matrix, which lie among these. x has the rows that the matrix has, and is used up. In a
+ * block of q8 or q4 with a NaN or an infinity, or a number whose scale half precision does not
+ * hold, the scale is none that is finite, and all of the block is NaN to who reads it. */
 static void miras__narrow(const miras__packed *m, size_t row, size_t col, size_t end, float *x) {
   const size_t across = m->across, half = across / 2, each = miras__brick_row(m->form, across);
   const size_t rows = miras__least(m->rows - row, 32), high = m->rows > 16 ? 32 : 16;
@@ -30464,19 +30466,19 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
   return n;
 }
 
-/* @85 FILES --------------------------------- needs 10 11 14 31 32 58 72 74 75 77 78 79 80 84 -- */
+/* @85 FILES ------------------------------ needs 10 11 14 15 31 32 58 72 74 75 77 78 79 80 84 -- */
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 5 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
  * them that only runs: BF16 or F16; of q8 I8 and of q4 U8, [panels, bricks, bytes of a brick] as
- * room @15 has them. Those come last, from a multiple of 64 bytes on, one behind the other as a model
- * has them in memory, so that a file can be used where it lies. Before version 10 q8 was U8 of
- * [rows, bytes of a row], with 32 neighbours of a row behind their scale. The header's __metadata__
- * holds the descriptor, field by field, and a CRC-32C of the whole file in which the
+ * room @15 has them. Those come last, from a multiple of 64 bytes on, one behind the other as a
+ * model has them in memory, so that a file can be used where it lies. Before version 10 q8 was U8
+ * of [rows, bytes of a row], with 32 neighbours of a row behind their scale. The header's
+ * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
  * eight digits of the checksum itself count as zeros; so no single changed byte goes unnoticed, be
- * it in the header or in the numbers.
- * Fields of layers have the letter of a kind before them: "w.window". Files from version 7 on are
- * read, and states of version 2; of others a build of 0.3.0 makes such.
+ * it in the header or in the numbers. Fields of layers have the letter of a kind before them:
+ * "w.window". Files from version 7 on are read, and states of version 2; of others a build of 0.3.0
+ * makes such.
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 2       12  u32 what: 1 memory, 2 session

@@ -36,7 +36,8 @@ if [ $# = 0 ]; then
       set -- "$@" "$program"
     done
   done
-  echo "| compiler | call | model, set | float | bf16 | f16 | q8 | q4 | bf16: times as fast | f16 | q8 | q4 |"
+  echo "| compiler | call | model, set | float | bf16 | f16 | q8 | q4" \
+    "| bf16: times as fast | f16 | q8 | q4 |"
   echo "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
   for size in 512x4 1024x8; do
     for program in "$@"; do

@@ -1833,7 +1833,8 @@ static void test_widen(void **state) {
             const uint16_t h = (uint16_t)(i + j), least = (uint16_t)(i * 31 + j * 257);
             if (!head || j < x.across) memcpy(brick + 2 * j, &h, sizeof h);
             else if (j < head / 2) memcpy(brick + 2 * j, &least, sizeof least);
-            else brick[2 * j] = (unsigned char)(i / 64 + j), brick[2 * j + 1] = (unsigned char)(j * 7);
+            else brick[2 * j] = (unsigned char)(i / 64 + j),
+                 brick[2 * j + 1] = (unsigned char)(j * 7);
           }
           check_widen(k, &x, 0, rows);
         }
@@ -1914,7 +1915,8 @@ static void test_packed_times(void **state) {
       draw_all(a, M * K, UNIFORM, i + 100);
       inside_pack(form, b, rows, N, 0, rows, 0, N, wide);
       miras__packed_read(k, &x, 0, rows, 0, N, wide, N, 1);
-      k->gemm(MIRAS__SET, want, N, miras__mat(a, K), miras__mat(wide + x.row * N, N), M, N, K, pack);
+      k->gemm(MIRAS__SET, want, N, miras__mat(a, K), miras__mat(wide + x.row * N, N), M, N, K,
+              pack);
       miras__packed_times(k, MIRAS__SET, c, N, miras__mat(a, K), &x, M, N, K, pack);
       if (!same_bits(c, want, M * N))
         fail_msg("weights %d, shape %d: other bits than with floats", form, (int)i);
@@ -1985,8 +1987,8 @@ static void test_narrow(void **state) {
       }
 }
 
-/* Rounding is no further off than half a step, of q4 in the mean of squares, and q4 of what other people's files have as q4_0 or
- * q4_1 is exact. */
+/* Rounding is no further off than half a step, of q4 in the mean of squares, and q4 of what other
+ * people's files have as q4_0 or q4_1 is exact. */
 static void test_narrow_steps(void **state) {
   enum { ROWS = 96, COLS = 64 };
   const miras__kernels *k = kernels_of(-1);
@@ -2001,9 +2003,10 @@ static void test_narrow_steps(void **state) {
       draw_all(x, ROWS * COLS, UNIFORM, (uint64_t)(form * 10 + kind));
       for (size_t j = 0; j < COLS; j++)
         for (size_t i = 0; kind && i < ROWS; i++) {
-          const float d = (float)short_value(MIRAS_WEIGHTS_F16, 0x2123 + (unsigned)(j * 37 + i / 32));
+          const unsigned half = 0x2123 + (unsigned)(j * 37 + i / 32);
+          const float d = (float)short_value(MIRAS_WEIGHTS_F16, half);
           int q = (int)((i * 7 + j * 11) % 15);
-          if (i % 32 == 5) q = kind == 1 ? 0 : 15;   /* q4_0: -8 is there; q4_1: both ends are     */
+          if (i % 32 == 5) q = kind == 1 ? 0 : 15;   /* q4_0: -8 is there; q4_1: both ends are   */
           if (kind == 2 && i % 32 == 9) q = 0;
           x[i * COLS + j] = kind == 1 ? (j % 2 ? -d : d) * (float)(q - 8) : d * (float)q - 0.5f;
         }
@@ -2016,7 +2019,8 @@ static void test_narrow_steps(void **state) {
             least = x[i * COLS + j] < least ? x[i * COLS + j] : least;
             most = x[i * COLS + j] > most ? x[i * COLS + j] : most;
           }
-          step = form == MIRAS_WEIGHTS_Q8 ? (-least > most ? -least : most) / 127 : (most - least) / 15;
+          step = form == MIRAS_WEIGHTS_Q8 ? (-least > most ? -least : most) / 127
+                                          : (most - least) / 15;
           double sum = 0, may = 0.51 * (double)step + 2e-3;
           for (size_t i = b; i < b + 32; i++) {
             const double off = fabs((double)y[i * COLS + j] - (double)x[i * COLS + j]);
