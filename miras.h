@@ -22868,7 +22868,8 @@ static void miras__layer_views(const miras__program *p, miras__views *v, double 
     int part;
     for (part = 0; w->adapter && part < 2; part++) {
       name[0] = 0;
-      miras__say(name, sizeof name, "%s.adapter_%c", miras__param_name(p, i, of), 'a' + part);
+      miras__say(name, sizeof name, "%s.adapter_%s", miras__param_name(p, i, of),
+                 part ? "b" : "a");
       if (part) miras__view_add(v, name, p->adapter_rank, w->cols, 0, 0, 0, 0);
       else
         miras__view_add(v, name, w->rows, p->adapter_rank, 0, 64 + i, 0,
