@@ -1145,9 +1145,9 @@ typedef struct miras_trainer_desc {
   uint64_t limit;          /* most bytes that the trainer may take; 0: no limit                  */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the trainer                  */
   const char *only;        /* patterns as of miras_model_train_only: what it moves, which must be
-                              held as float. NULL: all that is, and is not frozen then. Gradients
-                              and moments are of that alone, and nothing is spent on those of other
-                              matrices. Read while a trainer is made, which has its own copy     */
+                              held as float; NULL: all that is. Gradients and moments are of that
+                              alone, and nothing is spent on those of other matrices. Read while a
+                              trainer is made, which has its own copy                            */
 } miras_trainer_desc;
 
 /* One named parameter inside the flat block, or a part of a memory (miras_memory_part). */
@@ -28103,7 +28103,7 @@ static MIRAS__COLD const char *miras__matches_none(const miras_model *m, const c
 static MIRAS__COLD int miras__moves(const miras_trainer *tr, const miras_view *v) {
   const char *only = tr->desc.only;
   return only ? miras__matching(v->name, only) != 0
-              : !v->frozen && miras__view_form(tr->model, v) == MIRAS_WEIGHTS_FLOAT;
+              : miras__view_form(tr->model, v) == MIRAS_WEIGHTS_FLOAT;
 }
 
 /* What the trainer moves, and refuse what it cannot. */
@@ -28131,10 +28131,7 @@ static MIRAS__COLD miras_result miras__moves_resolve(miras_trainer *tr, char *wh
     return MIRAS_ERR_DESC;
   }
   tr->count = tr->some ? count : m->param_count;
-  if (count) return MIRAS_OK;
-  miras__say(why, n, "the model's weights is %d and all else is frozen; training needs something "
-                     "float that moves", (int)m->desc.weights);
-  return MIRAS_ERR_DESC;
+  return MIRAS_OK;
 }
 
 /* Where the gradients of what moves lie. */
