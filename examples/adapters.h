@@ -768,9 +768,9 @@ static int ad__peft_config(hf__reader *c, const ad__saving *s, const char *folde
   const double alpha = d->adapter.scale > 0 ? (double)d->adapter.scale : (double)d->adapter.rank;
   const char *path = ad__join(c, folder, "adapter_config.json");
   char module[HF__NAME_SIZE], *part;
-  size_t i;
+  size_t i, some;
   ad__out o;
-  int pass, some;
+  int pass;
   if (!path || !ad__begin(c, &o, path, &part)) return 0;
   fprintf(o.file, "{\n  \"base_model_name_or_path\": \"");
   for (; *base; base++) fprintf(o.file, strchr("\"\\", *base) ? "\\%c" : "%c", *base);
@@ -835,7 +835,10 @@ MIRAS_API int miras_peft_is(const char *path) {
 
 /* Two readers, of the adapter and of the folder that the model is of: what one refused. */
 static miras_result ad__drop(hf__reader *c, hf__reader *base) {
-  const miras_result result = hf__reader_drop(base), own = hf__reader_drop(c);
+  miras_result result, own;
+  if (base->result == MIRAS_OK) base->why = NULL;   /* the sentence is the other's               */
+  if (c->result == MIRAS_OK) c->why = NULL;
+  result = hf__reader_drop(base), own = hf__reader_drop(c);
   return own != MIRAS_OK ? own : result;
 }
 static int ad__readers(hf__reader **c, hf__reader **base, char *why, size_t why_size) {

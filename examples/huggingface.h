@@ -1012,7 +1012,7 @@ struct hf__family;
 
 typedef struct hf__reader {
   miras_allocator from;
-  struct { void *at; size_t bytes; } alloc[16];   /* all that was allocated                       */
+  struct { void *at; size_t bytes; } alloc[24];   /* all that was allocated                       */
   int allocs;
   size_t used;                       /* bytes of all of that, of which there may be `limit`, if
                                         that is not 0                                             */
