@@ -27911,7 +27911,7 @@ static size_t miras__move_at(const miras_trainer *tr, int i) {
 }
 
 /* The gradient of the view that lies at `offset`, a matrix or none; NULL: it does not move. */
-static float *miras__moved(const miras_trainer *tr, size_t offset, int matrix) {
+static float *miras__grad_at(const miras_trainer *tr, size_t offset, int matrix) {
   const miras_model *m = tr->model;
   size_t at = offset;
   int i;
@@ -27931,7 +27931,7 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
   (void)worker;
   for (i = 0; i < m->ins; i++) {
     const miras__in *in = &m->in[i];
-    float *to = in->of.type == MIRAS_INPUT_CATEGORY ? miras__moved(tr, in->weight, 1) : NULL;
+    float *to = in->of.type == MIRAS_INPUT_CATEGORY ? miras__grad_at(tr, in->weight, 1) : NULL;
     for (row = 0; to && row < rows; row++) {
       const uint32_t token = (uint32_t)tr->tokens[row * each + (size_t)in->of.first];
       if (token % (uint32_t)ph->shares == (uint32_t)index)
@@ -28493,9 +28493,9 @@ static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs)
 static void miras__norm_reduce(const miras_trainer *tr, miras__jobs *jobs, size_t gain, size_t bias,
                                size_t tiles) {
   const size_t n = tr->model->width, ld = tr->model->ld_x;
-  float *to = miras__moved(tr, gain, 0);
+  float *to = miras__grad_at(tr, gain, 0);
   if (to) miras__job_reduce(jobs, to, n, tr->part, 2 * ld, tiles);
-  to = tr->model->desc.norm ? miras__moved(tr, bias, 0) : NULL;
+  to = tr->model->desc.norm ? miras__grad_at(tr, bias, 0) : NULL;
   if (to) miras__job_reduce(jobs, to, n, tr->part + ld, 2 * ld, tiles);
 }
 
@@ -28508,11 +28508,11 @@ static void miras__input_weights(const miras_trainer *tr, const float *d, miras_
     const miras__in *in = &m->in[i];
     float *to;
     if (in->of.type == MIRAS_INPUT_CATEGORY) continue;
-    to = miras__moved(tr, in->weight, 1);
+    to = miras__grad_at(tr, in->weight, 1);
     if (to)
       miras__job_product(jobs, to, m->width, (size_t)in->of.size, d, m->ld_x,
                          tr->vectors + in->of.first, m->ld_in);
-    to = miras__moved(tr, in->offset, 0);
+    to = miras__grad_at(tr, in->offset, 0);
     if (to) miras__job_reduce(jobs, to, m->width, d, m->ld_x, jobs->tokens);
   }
 }
@@ -28544,8 +28544,8 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_bat
   tokens = jobs.tokens;
   ph.all.back = 1;
   jobs.drop = m->desc.adapter.dropout > 0 ? miras__drop_of(&ph, &drop) : NULL;
-  head = miras__moved(tr, m->head, 1);
-  offset = m->offset ? miras__moved(tr, m->offset, 0) : NULL;
+  head = miras__grad_at(tr, m->head, 1);
+  offset = m->offset ? miras__grad_at(tr, m->offset, 0) : NULL;
   /* the head, group by group; a single group still has its logits' gradient from the loss */
   for (i = 0; i < tiles;) {
     size_t count = tiles, row0 = 0, row1 = tokens;
