@@ -1063,8 +1063,12 @@ typedef enum miras_weights {
   MIRAS_WEIGHTS_BF16,      /* the upper 16 bits of a float, to nearest, halfway to even          */
   MIRAS_WEIGHTS_F16,       /* IEEE half precision: 11 bits of precision; 65520 and more become
                               infinite                                                           */
-  MIRAS_WEIGHTS_Q8,        /* 32 neighbours of a row share a scale of half precision, by which
-                              whole numbers -127..127 are multiplied: 8.5 bits each              */
+  MIRAS_WEIGHTS_Q8,        /* 32 neighbours along the sum of a product share a scale of half
+                              precision, by which whole numbers -127..127 are multiplied: 8.5
+                              bits each                                                          */
+  MIRAS_WEIGHTS_Q4,        /* such neighbours share a least number too, to which the scale times
+                              0..15 is added: 5 bits each. The embedding, inputs and the head are
+                              held q8                                                            */
   MIRAS_WEIGHTS_COUNT
 } miras_weights;
 
@@ -1160,6 +1164,8 @@ typedef struct miras_view {
   int weight_decay;        /* 1 when weight decay applies: matrices, not adapters, gains, biases,
                               offsets                                                            */
   int frozen;              /* 1: steps leave it alone (miras_model_train_only)                   */
+  int turned;              /* 1: a product sums along its rows (embedding, inputs, head), 0: along
+                              its columns                                                        */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETENTION_LQ the first size of its entries over that of
                               weights                                                            */
@@ -1515,10 +1521,12 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
 MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *name);
 /* Write x [rows, cols] into rows row..row+rows-1 and columns col..col+cols-1 of a view of m, or
  * read them into x, rounded to or widened from the weights that m has. A view of rank 1 is one row,
- * one of rank 3 has shape[0] rows. Weights q8 lie in blocks of 32: there col is a multiple of 32,
- * and cols too unless the columns end the row. MIRAS_ERR_ARGUMENT, and nothing has changed, if v is
- * no view of m or the place is not within it. Sessions and trainers of m see the new numbers from
- * their next call on. */
+ * one of rank 3 has shape[0] rows. Of q8 and q4, 32 neighbours along the sum, from a multiple of 32
+ * on, are one block, down a column or, where the view is turned, along a row: where a part of one is
+ * written the rest is rounded again with it. MIRAS_ERR_ARGUMENT, and nothing has changed, if v is no
+ * view of m or the place is not within it; MIRAS_ERR_STATE for writes into matrices that lie in the
+ * caller's bytes (miras_model_open_from). Sessions and trainers of m see the new numbers from their
+ * next call on. */
 MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
                                               size_t rows, size_t col, size_t cols,
                                               const float *x);
@@ -1526,7 +1534,8 @@ MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_v
                                              size_t rows, size_t col, size_t cols, float *x);
 
 /* What adapters add becomes part of the matrices they are beside, which are rounded where they are
- * not float, and their B becomes 0. MIRAS_ERR_ARGUMENT if m has none. */
+ * not float, and their B becomes 0. MIRAS_ERR_ARGUMENT if m has none, MIRAS_ERR_STATE if its matrices
+ * lie in bytes of the caller's: then nothing changes. */
 MIRAS_API miras_result miras_model_merge(miras_model *m);
 
 #ifndef MIRAS_NO_TRAINING
@@ -1706,8 +1715,18 @@ MIRAS_API miras_result miras_load(void *object, const char *path, char *why, siz
  * 0: no more), as after more training: a text that goes on with them. If they are others there are
  * no logits before the next token. */
 MIRAS_API void miras_session_adopt(miras_session *s, int adopts);
-/* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL, and
- * program is where it stands in bytes. */
+/* Open the model that bytes hold, as miras_model_open_file does one of a path. in_place 1: its
+ * matrices stay where they are if they are q8 or q4 there and in given, and begin at a multiple of 64
+ * bytes, as those of a file do that is mapped into memory; else they are copied. Then bytes must last
+ * as long as the model, which only reads them, and the checksum, for which all of them would be read,
+ * is not looked at. */
+MIRAS_API miras_model *miras_model_open_from(const void *bytes, size_t size, int in_place,
+                                             const miras_model_desc *given,
+                                             const miras_allocator *allocator,
+                                             miras_result *result, char *why, size_t why_size);
+/* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL,
+ * weights becomes the form with the fewest bits of its matrices, and program is where it stands in
+ * bytes. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, which is that of the member: "dropout", or of a layer
  * "memory.learning_rate", "attention.heads". value is a number, or of an enumeration the word in
@@ -4574,6 +4593,55 @@ MIRAS__INLINE miras__matrix miras__panels(const float *p, size_t deep) {
   return miras__strided(p, deep, 0);
 }
 
+/* A right factor [K, N] in fewer bytes lies in panels of `across` columns, one behind the other, and
+ * a panel in bricks of 32 rows; the last panel and the last brick are whole. across is 64, of narrow
+ * matrices 32 or 16, and a brick of one with up to 16 rows has 16. A brick of bf16 or f16 is its
+ * numbers, row by row. One of q8 has the scales of its columns in half precision, then rows of whole
+ * numbers; one of q4 scales, least numbers, then rows of across / 2 bytes, of which byte j has column
+ * j in its lower half and column j + across / 2 in the upper one. So a product of few rows reads each
+ * panel from end to end, and those that share a scale are 32 neighbours along the sum. */
+enum { MIRAS__BRICK = 32, MIRAS__ACROSS = 64 };
+
+typedef struct miras__packed {
+  const unsigned char *p;  /* the first panel                                                    */
+  int form;                /* miras_weights                                                      */
+  size_t across;
+  size_t rows, row;        /* of the matrix; of a product's B the first                          */
+  float *wide;             /* [MIRAS__WIDEN] of a product (room @32)                             */
+} miras__packed;
+
+/* One of a matrix [rows, cols] from the first row on, without room for a product. */
+MIRAS__INLINE miras__packed miras__packed_of(const unsigned char *p, int form, size_t rows,
+                                             size_t cols) {
+  miras__packed x;
+  x.p = p, x.form = form, x.rows = rows, x.row = 0, x.wide = NULL;
+  x.across = cols > 32 ? MIRAS__ACROSS : cols > 16 || form == MIRAS_WEIGHTS_Q4 ? 32 : 16;
+  return x;
+}
+
+/* Bytes of a brick before its rows, of a row, and of all of it. */
+MIRAS__INLINE size_t miras__brick_head(int form, size_t across) {
+  return form == MIRAS_WEIGHTS_Q4 ? 4 * across : form == MIRAS_WEIGHTS_Q8 ? 2 * across : 0;
+}
+MIRAS__INLINE size_t miras__brick_row(int form, size_t across) {
+  return form == MIRAS_WEIGHTS_Q4 ? across / 2 : form == MIRAS_WEIGHTS_Q8 ? across : 2 * across;
+}
+MIRAS__INLINE size_t miras__brick_bytes(const miras__packed *x) {
+  return miras__brick_head(x->form, x->across) +
+         (x->rows > 16 ? MIRAS__BRICK : 16) * miras__brick_row(x->form, x->across);
+}
+
+/* Bytes of a panel. */
+MIRAS__INLINE size_t miras__panel_bytes(const miras__packed *x) {
+  return (x->rows / MIRAS__BRICK + (x->rows % MIRAS__BRICK != 0)) * miras__brick_bytes(x);
+}
+
+/* The brick of a row and of a column. */
+MIRAS__INLINE const unsigned char *miras__brick_of(const miras__packed *x, size_t row, size_t col) {
+  return x->p + col / x->across * miras__panel_bytes(x) +
+         row / MIRAS__BRICK * miras__brick_bytes(x);
+}
+
 /* A factor again, as tiles take it. */
 typedef struct miras__operand {
   const float *p;
@@ -5232,11 +5300,10 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))  \
   X(LAYER_BACK, void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc,   \
     size_t lddc, float *da, float *db, float *row, const float *erase, const miras__erasing *e))  \
-  X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t n))                   \
-  X(LAYER, void, widen_times, (int form, int mode, float *C, size_t ldc, miras__matrix A,         \
-    const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K))                            \
-  X(LAYER, size_t, turned_times, (int form, int mode, float *C, size_t ldc, miras__matrix A,      \
-    const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K))                            \
+  X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t across, size_t row,   \
+    size_t rows))                                                                                 \
+  X(LAYER, void, widen_times, (int mode, float *C, size_t ldc, miras__matrix A,                   \
+    const miras__packed *B, size_t M, size_t N, size_t K))                                        \
   X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
     int way, size_t rows, size_t heads, size_t dim, size_t turn))                                 \
   X(LAYER, void, gates_fwd, (const miras__gating *how, float *y, float *g, size_t ld,             \
@@ -5476,23 +5543,19 @@ struct miras__kernels {
 #define miras__half_to_float MIRAS__IN_SET(miras__half_to_float)
 #define miras__bfloat_at MIRAS__IN_SET(miras__bfloat_at)
 #define miras__half_at MIRAS__IN_SET(miras__half_at)
-#define miras__half_of MIRAS__IN_SET(miras__half_of)
 #define miras__load8 MIRAS__IN_SET(miras__load8)
 #define miras__load4 MIRAS__IN_SET(miras__load4)
 #define miras__load16 MIRAS__IN_SET(miras__load16)
 #ifndef __OPTIMIZE_SIZE__          /* else one for all, whose bits are the same                   */
 #define miras__widen_from MIRAS__IN_SET(miras__widen_from)
-#define miras__widen_blocks MIRAS__IN_SET(miras__widen_blocks)
+#define miras__widen_of MIRAS__IN_SET(miras__widen_of)
 #define miras__widen MIRAS__IN_SET(miras__widen)
 #endif
+#define miras__widen_scales MIRAS__IN_SET(miras__widen_scales)
 #define miras__widen_sums MIRAS__IN_SET(miras__widen_sums)
-#define miras__widen_rest MIRAS__IN_SET(miras__widen_rest)
-#define miras__widen_rows MIRAS__IN_SET(miras__widen_rows)
+#define miras__widen_panels MIRAS__IN_SET(miras__widen_panels)
+#define miras__widen_narrow MIRAS__IN_SET(miras__widen_narrow)
 #define miras__widen_times MIRAS__IN_SET(miras__widen_times)
-#define miras__turned_from MIRAS__IN_SET(miras__turned_from)
-#define miras__turned_sums MIRAS__IN_SET(miras__turned_sums)
-#define miras__turned_rows MIRAS__IN_SET(miras__turned_rows)
-#define miras__turned_times MIRAS__IN_SET(miras__turned_times)
 #define miras__rotary MIRAS__SHARED(miras__rotary)
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
@@ -5648,16 +5711,16 @@ struct miras__kernels {
  *                           fraction in [sqrt(1/2), sqrt(2)), x normal, > 0
  *   miras__pow2(n)          2^n for whole n in -126..127
  *   miras__fraction(x)      the fraction of x
- *   miras__turned4(v, s, lds)   lane j of v[k] is s[j * lds / 4 + k] of floats, for k < 4, or
- *                           whatever else of 4 bytes lies at s, rows of lds bytes
+ *   miras__turned4(v, s, lds)   lane j of v[k] is s[j * lds / 4 + k] of floats, for k < 4; rows
+ *                           of lds bytes
  *   fold(v[V_R])            the sum of 16 lanes: 16 -> 8 -> 4 -> 2 -> 1 by halves
  *   fold_max(v[V_R])        their maximum
  *   V_MOST(v)               the largest lane of one vector of numbers >= 0
  *   V_LANE(v, r)            lane r of v
  *   V_FRONT(v, n)           the first n lanes of v, and zeros
  *   V_BF16(p) V_F16(p)      V_W numbers of 2 bytes from p on, as floats, V_INT8(p) of 1 byte,
- *                           signed: all of them exactly; V_HALF(p) the F16 at p in all lanes
- *   V_BF16_OF(v, i) V_F16_OF(v, i) V_INT8_OF(v, i)  those that are the i-th of lanes of 4 bytes
+ *                           signed, V_INT4(p, high) the lower or upper halves of bytes: all of
+ *                           them exactly
  *   V_FETCH(p, write)       the cache line of p is wanted soon, to be written or not
  *   V_AHEAD(p)              that it is wanted later: the second cache will do
  * On a device the lanes of a vector are threads, numbers are what all of them know, and
@@ -5802,11 +5865,7 @@ static inline float miras__hmax(const float *v) {
 #define V_BF16(p) miras__bfloat_at(p)
 #define V_F16(p) miras__half_at(p)
 #define V_INT8(p) ((float)*(const signed char *)(p))
-#define V_HALF(p) miras__half_at(p)
-#define V_BYTES(v, i) ((const unsigned char *)&(v) + (i))
-#define V_BF16_OF(v, i) V_BF16(V_BYTES(v, 2 * (i)))
-#define V_F16_OF(v, i) V_F16(V_BYTES(v, 2 * (i)))
-#define V_INT8_OF(v, i) V_INT8(V_BYTES(v, i))
+#define V_INT4(p, high) ((float)((high) ? *(p) >> 4 : *(p) & 15))
 
 #elif MIRAS__ISA == MIRAS__ISA_AVX2
 
@@ -5858,19 +5917,13 @@ static inline __m128i miras__load16(const unsigned char *p) {
 static inline __m128i miras__load8(const unsigned char *p) {
   return _mm_loadl_epi64((const __m128i *)(const void *)p);
 }
-static inline __m256 miras__half_at(const unsigned char *p) {
-  short h;
-  memcpy(&h, p, sizeof h);
-  return _mm256_cvtph_ps(_mm_set1_epi16(h));
-}
-static inline __m256 miras__half_of(__m256i v) {
-  const __m128i high = _mm256_extracti128_si256(v, 1);
-  return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(v), high));
-}
 #define V_BF16(p) V_FLOATS(_mm256_slli_epi32(_mm256_cvtepu16_epi32(miras__load16(p)), 16))
 #define V_F16(p) _mm256_cvtph_ps(miras__load16(p))
 #define V_INT8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(miras__load8(p)))
-#define V_HALF(p) miras__half_at(p)
+#define V_FOURS(p) _mm256_cvtepu8_epi32(miras__load8(p))
+#define V_INT4(p, high)                                             \
+  _mm256_cvtepi32_ps((high) ? _mm256_srli_epi32(V_FOURS(p), 4)      \
+                            : _mm256_and_si256(V_FOURS(p), _mm256_set1_epi32(15)))
 
 #elif MIRAS__ISA == MIRAS__ISA_AVX512
 
@@ -5932,18 +5985,13 @@ static inline __m256i miras__load16(const unsigned char *p) {
 static inline __m128i miras__load8(const unsigned char *p) {
   return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
-static inline __m512 miras__half_at(const unsigned char *p) {
-  short h;
-  memcpy(&h, p, sizeof h);
-  return _mm512_cvtph_ps(_mm256_set1_epi16(h));
-}
-static inline __m512 miras__half_of(__m512i v) {
-  return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v));
-}
 #define V_BF16(p) V_FLOATS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(miras__load16(p)), 16))
 #define V_F16(p) _mm512_cvtph_ps(miras__load16(p))
 #define V_INT8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(miras__load8(p)))
-#define V_HALF(p) miras__half_at(p)
+#define V_FOURS(p) _mm512_cvtepu8_epi32(miras__load8(p))
+#define V_INT4(p, high)                                             \
+  _mm512_cvtepi32_ps((high) ? _mm512_srli_epi32(V_FOURS(p), 4)      \
+                            : _mm512_and_si512(V_FOURS(p), _mm512_set1_epi32(15)))
 
 #elif MIRAS__ISA == MIRAS__ISA_NEON
 
@@ -5983,11 +6031,6 @@ static inline int16x4_t miras__load4(const unsigned char *p) {
   uint32_t four;
   memcpy(&four, p, sizeof four);
   return vget_low_s16(vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(four))));
-}
-static inline float32x4_t miras__half_at(const unsigned char *p) {
-  uint16_t h;
-  memcpy(&h, p, sizeof h);
-  return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h)));
 }
 static inline float32x4_t miras__pow2(float32x4_t n) {
   return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
@@ -6050,12 +6093,9 @@ static inline float miras__hmax(const float32x4_t *v) {
 #define V_BF16(p) vreinterpretq_f32_u32(vshll_n_u16(miras__load8(p), 16))
 #define V_F16(p) vcvt_f32_f16(vreinterpret_f16_u16(miras__load8(p)))
 #define V_INT8(p) vcvtq_f32_s32(vmovl_s16(miras__load4(p)))
-#define V_HALF(p) miras__half_at(p)
-#define V_UP(v, n) vshlq_u32(vreinterpretq_u32_f32(v), vdupq_n_s32(n))
-#define V_BF16_OF(v, i) vreinterpretq_f32_u32(vshlq_n_u32(V_UP(v, -16 * (i)), 16))
-#define V_F16_OF(v, i) vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(V_UP(v, -16 * (i)))))
-#define V_INT8_OF(v, i) \
-  vcvtq_f32_s32(vshrq_n_s32(vreinterpretq_s32_u32(V_UP(v, 24 - 8 * (i))), 24))
+#define V_INT4(p, high) \
+  vcvtq_f32_s32(vmovl_s16(vand_s16((high) ? vshr_n_s16(miras__load4(p), 4) : miras__load4(p), \
+                                   vdup_n_s16(15))))
 
 #elif MIRAS__ISA == MIRAS__ISA_SIMD128
 
@@ -6144,11 +6184,9 @@ static inline float miras__hmax(const v128_t *v) {
 #define V_BF16(p) wasm_i32x4_shl(wasm_u32x4_extend_low_u16x8(wasm_v128_load64_zero(p)), 16)
 #define V_F16(p) miras__halfs(p)
 #define V_INT8(p) wasm_f32x4_convert_i32x4(miras__bytes(p))
-#define V_HALF(p) miras__half_at(p)
-#define V_UP(v, n) wasm_i32x4_shl(v, n)
-#define V_BF16_OF(v, i) wasm_i32x4_shl(wasm_u32x4_shr(v, 16 * (i)), 16)
-#define V_F16_OF(v, i) miras__half_of(wasm_u32x4_shr(V_UP(v, 16 - 16 * (i)), 16))
-#define V_INT8_OF(v, i) wasm_f32x4_convert_i32x4(wasm_i32x4_shr(V_UP(v, 24 - 8 * (i)), 24))
+#define V_INT4(p, high) \
+  wasm_f32x4_convert_i32x4(wasm_v128_and(wasm_i32x4_shr(miras__bytes(p), (high) ? 4 : 0), \
+                                         wasm_i32x4_splat(15)))
 
 #endif
 
@@ -6216,11 +6254,6 @@ static inline float miras__hmax(const miras__vf *v) {
 #define V_LE(a, b) V_CMP(a, b, _CMP_LE_OQ)
 #define V_COPYSIGN(m, s) V_X86(or_ps)(V_ABS(m), V_X86(and_ps)(V_SET1(-0.0f), s))
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
-#define V_UP(v, n) V_X86(sllv_epi32)(V_BITS(v), V_X86(set1_epi32)(n))
-#define V_BF16_OF(v, i) \
-  ((i) ? V_X86(and_ps)(v, V_FLOATS(V_X86(set1_epi32)(-65536))) : V_FLOATS(V_UP(v, 16)))
-#define V_F16_OF(v, i) miras__half_of(V_X86(srli_epi32)(V_UP(v, 16 - 16 * (i)), 16))
-#define V_INT8_OF(v, i) V_X86(cvtepi32_ps)(V_X86(srai_epi32)(V_UP(v, 24 - 8 * (i)), 24))
 #endif
 
 /* Where clang's header of intrinsics came before this file, its products obey the command and not
@@ -6264,11 +6297,6 @@ static inline v128_t miras__halfs(const unsigned char *p) {
   memcpy(h, p, sizeof h);
   return wasm_f32x4_make(miras__half_to_float(h[0]), miras__half_to_float(h[1]),
                          miras__half_to_float(h[2]), miras__half_to_float(h[3]));
-}
-static inline v128_t miras__half_of(v128_t v) {
-  unsigned char few[16];
-  wasm_v128_store(few, wasm_u16x8_narrow_i32x4(v, v));
-  return miras__halfs(few);
 }
 #elif MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
 static inline float miras__bfloat_at(const unsigned char *p) {
@@ -10322,222 +10350,141 @@ K_SHORT
 
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
 
-/* ---- weights of a form (room @32) ---- */
+/* ---- weights of a form (room @15) ---- */
 
 /* slower, with the same bits */
 #if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == MIRAS__ISA_WARP
 #if MIRAS__COMMON
-/* y = n of them, from the first of a block on. */
-static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
-  float scale = 0;
-  size_t i;
-  for (i = 0; i < n; i++) {
-    if (form == MIRAS_WEIGHTS_Q8) {
-      if (i % 32 == 0) scale = miras__half_at(x), x += 2;
-      y[i] = scale * (float)(signed char)*x++;
-    } else {
-      y[i] = form == MIRAS_WEIGHTS_BF16 ? miras__bfloat_at(x) : miras__half_at(x);
-      x += 2;
-    }
-  }
+/* y [rows, across] = rows `row` on of a brick. */
+static void miras__widen(int form, float *y, const unsigned char *x, size_t across, size_t row,
+                         size_t rows) {
+  const size_t each = miras__brick_row(form, across), half = across / 2;
+  const unsigned char *q = x + miras__brick_head(form, across) + row * each;
+  size_t j;
+  for (; rows; rows--, q += each, y += across)
+    for (j = 0; j < across; j++)
+      if (form == MIRAS_WEIGHTS_Q4)
+        y[j] = (float)(q[j % half] >> (j < half ? 0 : 4) & 15) * miras__half_at(x + 2 * j) +
+               miras__half_at(x + 2 * (across + j));
+      else if (form == MIRAS_WEIGHTS_Q8) y[j] = V_INT8(q + j) * miras__half_at(x + 2 * j);
+      else y[j] = form == MIRAS_WEIGHTS_BF16 ? V_BF16(q + 2 * j) : V_F16(q + 2 * j);
 }
 #endif
-
-static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                               const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
-  const size_t acs = miras__right(A);
-  float wide[32];
-  size_t i, j, k, n;
-  for (i = 0; i < M && mode == MIRAS__SET; i++) miras__fill(C + i * ldc, 0, N);
-  for (k = 0; k < K; k++, B += ldb)
-    for (j = 0; j < N; j += n) {
-      n = N - j < 32 ? N - j : 32;
-      miras__widen(form, wide, B + (form == MIRAS_WEIGHTS_Q8 ? j / 32 * 34 : 2 * j), n);
-      for (i = 0; i < M; i++)
-        miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * acs], wide, n);
-    }
-}
-
-static size_t miras__turned_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                                  const unsigned char *B, size_t ldb, size_t M, size_t N,
-                                  size_t K) {
-  (void)form, (void)mode, (void)C, (void)ldc, (void)A, (void)B, (void)ldb, (void)M, (void)N;
-  return K - K;
-}
+#define K_ACROSS 0                 /* columns of panels that are widened in registers             */
 #else
-#define K_WIDE (32 / V_W)          /* vectors of a block                                          */
-#define K_TURNED 2                 /* and of columns that a turned product makes side by side     */
+#define K_ACROSS MIRAS__ACROSS
 
-/* A vector of them at x, those of Q8 times their block's scale. */
-MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, vf scale) {
-  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_INT8(x));
-  return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x) : V_F16(x);
+/* What the numbers of a brick are made with: scales, and of q4 least numbers behind them. */
+MIRAS__ALWAYS void miras__widen_scales(int form, float *scale, const unsigned char *x,
+                                       size_t across) {
+  const size_t n = miras__brick_head(form, across) / 2;
+  size_t j;
+  V_UNROLL for (j = 0; j < n; j += V_W) V_STORE(scale + j, V_F16(x + 2 * j));
 }
 
-/* The whole blocks of n. */
-MIRAS__ALWAYS void miras__widen_blocks(int form, float *y, const unsigned char *x, size_t n) {
-  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
-  size_t r;
-  for (; n >= 32; n -= 32, y += 32, x += head + 32 * size) {
-    const vf scale = head ? V_HALF(x) : V_ZERO();
-    V_UNROLL for (r = 0; r < K_WIDE; r++)
-      V_STORE(y + r * V_W, miras__widen_from(form, x + head + r * V_W * size, scale));
-  }
+/* The vector of columns j on of a row; of q4 the product is exact, so that all sets round once. */
+MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, size_t across, size_t j,
+                                   const float *scale) {
+  const size_t half = across / 2;
+  if (form == MIRAS_WEIGHTS_Q4)
+    return V_FMA(V_INT4(x + j % half, j >= half), V_LOAD(scale + j), V_LOAD(scale + across + j));
+  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(V_LOAD(scale + j), V_INT8(x + j));
+  return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x + 2 * j) : V_F16(x + 2 * j);
 }
 
-/* y = n of them, from the first of a block on. */
-static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
-  const size_t whole = n / 32 * 32, rest = n - whole;
-  unsigned char few[64] = {0};
-  float last[32];
-  if (form == MIRAS_WEIGHTS_BF16) miras__widen_blocks(MIRAS_WEIGHTS_BF16, y, x, n);
-  else if (form == MIRAS_WEIGHTS_F16) miras__widen_blocks(MIRAS_WEIGHTS_F16, y, x, n);
-  else miras__widen_blocks(MIRAS_WEIGHTS_Q8, y, x, n);
-  if (!rest) return;
-  x += form == MIRAS_WEIGHTS_Q8 ? whole / 32 * 34 : 2 * whole;
-  memcpy(few, x, form == MIRAS_WEIGHTS_Q8 ? 34 : 2 * rest);
-  miras__widen_blocks(form, last, few, 32);
-  memcpy(y + whole, last, rest * sizeof *y);
+MIRAS__ALWAYS void miras__widen_of(int form, float *y, const unsigned char *x, size_t across,
+                                   size_t row, size_t rows) {
+  const size_t each = miras__brick_row(form, across);
+  float scale[2 * MIRAS__ACROSS];
+  size_t j;
+  miras__widen_scales(form, scale, x, across);
+  for (x += miras__brick_head(form, across) + row * each; rows; rows--, x += each, y += across)
+    for (j = 0; j < across; j += V_W)
+      V_STORE(y + j, miras__widen_from(form, x, across, j, scale));
 }
 
-/* Sums of a block's columns go on over `rows` rows of B, from x on ld apart, with a's numbers. */
-MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
-                                     const unsigned char *x, size_t ld, size_t rows) {
-  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
-  size_t r;
-  for (; rows; rows--, a += acs, x += ld) {
-    const vf s = V_SET1(*a), scale = head ? V_HALF(x) : V_ZERO();
-    V_UNROLL for (r = 0; r < K_WIDE; r++)
-      sum[r] = V_FMA(s, miras__widen_from(form, x + head + r * V_W * size, scale), sum[r]);
-  }
-}
-
-/* The n < 32 columns of a row's last block: sums in registers over all K. Of the last rows of B a
- * whole block would end behind B; they are copied first. */
-MIRAS__ALWAYS void miras__widen_rest(int form, int mode, float *y, const float *a, size_t acs,
-                                     const unsigned char *x, size_t ld, size_t n, size_t K) {
-  size_t most = K, r;
-  vf sum[K_WIDE];
-  V_UNROLL for (r = 0; r < K_WIDE; r++)
-    sum[r] = mode == MIRAS__SET || r * V_W >= n ? V_ZERO() : V_LOAD_N(y + r * V_W, n - r * V_W);
-  while (form != MIRAS_WEIGHTS_Q8 && most && (K - most) * ld + 2 * n < 64) most--;
-  miras__widen_sums(form, sum, a, acs, x, ld, most);
-  for (; most < K; most++) {
-    unsigned char few[64] = {0};
-    memcpy(few, x + most * ld, 2 * n);
-    miras__widen_sums(form, sum, a + most * acs, acs, few, ld, 1);
-  }
-  V_UNROLL for (r = 0; r < K_WIDE; r++)
-    if (r * V_W < n) V_STORE_N(y + r * V_W, sum[r], n - r * V_W);
-}
-
-/* Eight rows of B at a time pass through from end to end, widened in registers, while C stays in
- * cache. The eight rows behind them are fetched in the order of addresses, not of use, and into the
- * second cache: rows of 2 KB would fall on too few sets of the first. A 1024 x 1024 matrix in bf16
- * then comes from main memory in 100 us; without fetching in 170, fetched as used in 165. */
-MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                                     const unsigned char *B, size_t ldb, size_t M, size_t N,
-                                     size_t K) {
-  const size_t each = form == MIRAS_WEIGHTS_Q8 ? 34 : 64, acs = miras__right(A);
-  const unsigned char *ahead;
-  size_t i, j, k, r, left;
-  for (k = 0; k < K && N >= 32; k += 8) {
-    const size_t rows = K - k < 8 ? K - k : 8;
-    for (i = 0, ahead = B + (k + 8) * ldb, left = N / 32; i < M; i++) {
-      const float *a = A.p + i * miras__down(A) + k * acs;
-      const unsigned char *x = B + k * ldb;
-      float *y = C + i * ldc;
-      for (j = 0; j + 32 <= N; j += 32, x += each, y += 32) {
-        vf sum[K_WIDE];
-        V_UNROLL for (r = 0; r < K_WIDE; r++)
-          sum[r] = mode == MIRAS__SET && !k ? V_ZERO() : V_LOAD(y + r * V_W);
-        for (r = 0; K - k >= 16 && !i && r < 8; r++) {
-          V_AHEAD(ahead);
-          ahead += each;
-          if (!--left) left = N / 32, ahead += ldb - N / 32 * each;
-        }
-        miras__widen_sums(form, sum, a, acs, x, ldb, rows);
-        V_UNROLL for (r = 0; r < K_WIDE; r++) V_STORE(y + r * V_W, sum[r]);
-      }
-    }
-  }
-  for (i = 0; i < M && N % 32; i++)
-    miras__widen_rest(form, mode, C + i * ldc + N / 32 * 32, A.p + i * miras__down(A), acs,
-                      B + N / 32 * each, ldb, N % 32, K);
-}
-
-/* C [M, N], set or added to, = A [M, K] B for few rows and B [K, N] of a form, rows of ldb bytes:
- * the bits of the product with B as floats. */
-static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                               const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
-#define K_FORM(form) miras__widen_rows(form, mode, C, ldc, A, B, ldb, M, N, K)
+/* y [rows, across] = rows `row` on of a brick. */
+static void miras__widen(int form, float *y, const unsigned char *x, size_t across, size_t row,
+                         size_t rows) {
+#define K_FORM(form) miras__widen_of(form, y, x, across, row, rows)
   if (form == MIRAS_WEIGHTS_BF16) K_FORM(MIRAS_WEIGHTS_BF16);
   else if (form == MIRAS_WEIGHTS_F16) K_FORM(MIRAS_WEIGHTS_F16);
-  else K_FORM(MIRAS_WEIGHTS_Q8);
+  else if (form == MIRAS_WEIGHTS_Q8) K_FORM(MIRAS_WEIGHTS_Q8);
+  else K_FORM(MIRAS_WEIGHTS_Q4);
 #undef K_FORM
 }
 
-/* The i-th numbers of lanes of 4 bytes. */
-MIRAS__ALWAYS vf miras__turned_from(int form, vf v, size_t i, vf scale) {
-  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_INT8_OF(v, (int)i));
-  return form == MIRAS_WEIGHTS_BF16 ? V_BF16_OF(v, (int)i) : V_F16_OF(v, (int)i);
-}
+#define K_WIDE (MIRAS__ACROSS / V_W)   /* vectors of a row of a brick                             */
 
-/* C = / += a B' of nv vectors of columns, which are rows of B, ld bytes apart; nv is a constant at
- * every call. Lanes are turned by 4 bytes, which are 2 or 4 numbers each, and widened then. The
- * rows behind are fetched in the order of addresses, as in miras__widen_rows. */
-MIRAS__ALWAYS void miras__turned_sums(int form, size_t nv, int mode, float *y, const float *a,
-                                      const unsigned char *x, size_t ld, size_t K) {
-  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
-  const size_t step = nv * V_W * (head + 32 * size);
-  const unsigned char *ahead = x + nv * V_W * ld;
-  vf sum[K_TURNED], scale[K_TURNED], v[4];
-  size_t k, r, u, i, j;
-  V_UNROLL for (r = 0; r < nv; r++)
-    sum[r] = mode == MIRAS__SET ? V_ZERO() : V_LOAD(y + r * V_W);
-  for (k = 0; k < K; k += 32, a += 32, x += head + 32 * size, ahead += step) {
-    for (i = 0; i < step; i += 64) V_AHEAD(ahead + i);
-    V_UNROLL for (r = 0; r < nv; r++) {
-      if (head) miras__turned4(v, x + r * V_W * ld, ld);
-      scale[r] = head ? V_F16_OF(v[0], 0) : V_ZERO();
-    }
-    V_UNROLL for (u = 0; u < 32 * size; u += 16)
-      V_UNROLL for (r = 0; r < nv; r++) {
-        miras__turned4(v, x + r * V_W * ld + head + u, ld);
-        V_UNROLL for (i = 0; i < 4; i++)
-          V_UNROLL for (j = 0; j < 4 / size; j++)
-            sum[r] = V_FMA(V_SET1(a[(u + 4 * i) / size + j]),
-                           miras__turned_from(form, v[i], j, scale[r]), sum[r]);
-      }
+/* Sums of a panel's columns go on over the first rows of a brick with a's numbers. */
+MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
+                                     const unsigned char *x, size_t rows) {
+  float scale[2 * MIRAS__ACROSS];
+  size_t r;
+  miras__widen_scales(form, scale, x, MIRAS__ACROSS);
+  x += miras__brick_head(form, MIRAS__ACROSS);
+  for (; rows; rows--, a += acs, x += miras__brick_row(form, MIRAS__ACROSS)) {
+    const vf s = V_SET1(*a);
+    V_UNROLL for (r = 0; r < K_WIDE; r++)
+      sum[r] = V_FMA(s, miras__widen_from(form, x, MIRAS__ACROSS, r * V_W, scale), sum[r]);
   }
-  V_UNROLL for (r = 0; r < nv; r++) V_STORE(y + r * V_W, sum[r]);
 }
 
-MIRAS__ALWAYS size_t miras__turned_rows(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                                        const unsigned char *B, size_t ldb, size_t M, size_t N,
-                                        size_t K) {
-  size_t i, j;
-  for (j = 0; j + K_TURNED * V_W <= N; j += K_TURNED * V_W)
-    for (i = 0; i < M; i++)
-      miras__turned_sums(form, K_TURNED, mode, C + i * ldc + j, A.p + i * miras__down(A),
-                         B + j * ldb, ldb, K);
-  return j;
-}
-
-/* The same of a B [N, K] that lies turned, and of A whose rows lie in one piece, where K is whole
- * blocks: returns how many columns of C it has made. */
-static size_t miras__turned_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                                  const unsigned char *B, size_t ldb, size_t M, size_t N,
-                                  size_t K) {
-#define K_FORM(form) miras__turned_rows(form, mode, C, ldc, A, B, ldb, M, N, K)
-  if (K % 32) return 0;
-  if (form == MIRAS_WEIGHTS_Q8) return K_FORM(MIRAS_WEIGHTS_Q8);
-  return form == MIRAS_WEIGHTS_BF16 ? K_FORM(MIRAS_WEIGHTS_BF16) : K_FORM(MIRAS_WEIGHTS_F16);
-#undef K_FORM
+MIRAS__ALWAYS void miras__widen_panels(int form, int mode, float *C, size_t ldc, miras__matrix A,
+                                       const miras__packed *B, size_t M, size_t N, size_t K) {
+  const size_t brick = miras__brick_bytes(B), acs = miras__right(A);
+  size_t i, j, k, r;
+  for (j = 0; j < N; j += MIRAS__ACROSS)
+    for (i = 0; i < M; i++) {
+      const float *a = A.p + i * miras__down(A);
+      const unsigned char *x = miras__brick_of(B, B->row, j);
+      const size_t n = N - j;
+      float *y = C + i * ldc + j;
+      vf sum[K_WIDE];
+      V_UNROLL for (r = 0; r < K_WIDE; r++)
+        sum[r] = mode == MIRAS__SET || r * V_W >= n ? V_ZERO() : V_LOAD_N(y + r * V_W, n - r * V_W);
+      for (k = 0; k < K; k += MIRAS__BRICK, a += MIRAS__BRICK * acs, x += brick)
+        miras__widen_sums(form, sum, a, acs, x, miras__least(K - k, MIRAS__BRICK));
+      V_UNROLL for (r = 0; r < K_WIDE; r++)
+        if (r * V_W < n) V_STORE_N(y + r * V_W, sum[r], n - r * V_W);
+    }
 }
 #undef K_WIDE
-#undef K_TURNED
 #endif
+
+/* The same of panels of any width, row by row. */
+static void miras__widen_narrow(int mode, float *C, size_t ldc, miras__matrix A,
+                                const miras__packed *B, size_t M, size_t N, size_t K) {
+  float wide[MIRAS__ACROSS];
+  size_t i, j, k;
+  for (i = 0; i < M && mode == MIRAS__SET; i++) miras__fill(C + i * ldc, 0, N);
+  for (j = 0; j < N; j += B->across)
+    for (k = 0; k < K; k++) {
+      miras__widen(B->form, wide, miras__brick_of(B, B->row + k, j), B->across, k % MIRAS__BRICK, 1);
+      for (i = 0; i < M; i++)
+        miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * miras__right(A)], wide,
+                    miras__least(N - j, B->across));
+    }
+}
+
+/* C [M, N], set or added to, = A [M, K] B for few rows and B [K, N] in fewer bytes, from a row on
+ * that begins a brick: the bits of the product with B as floats. Panels of 64 columns are widened in
+ * registers. */
+static void miras__widen_times(int mode, float *C, size_t ldc, miras__matrix A,
+                               const miras__packed *B, size_t M, size_t N, size_t K) {
+#if K_ACROSS
+#define K_FORM(form) miras__widen_panels(form, mode, C, ldc, A, B, M, N, K)
+  if (B->across < K_ACROSS) miras__widen_narrow(mode, C, ldc, A, B, M, N, K);
+  else if (B->form == MIRAS_WEIGHTS_BF16) K_FORM(MIRAS_WEIGHTS_BF16);
+  else if (B->form == MIRAS_WEIGHTS_F16) K_FORM(MIRAS_WEIGHTS_F16);
+  else if (B->form == MIRAS_WEIGHTS_Q8) K_FORM(MIRAS_WEIGHTS_Q8);
+  else K_FORM(MIRAS_WEIGHTS_Q4);
+#undef K_FORM
+#else
+  miras__widen_narrow(mode, C, ldc, A, B, M, N, K);
+#endif
+}
+#undef K_ACROSS
 
 /* s = a f(b); s may be a. */
 static void miras__gate_rows_fwd(int f, float *s, size_t lds, const float *a, size_t lda,
@@ -11324,12 +11271,8 @@ static const miras__kernels miras__kernel_table = {
 #undef V_BF16
 #undef V_F16
 #undef V_INT8
-#undef V_HALF
-#undef V_BYTES
-#undef V_UP
-#undef V_BF16_OF
-#undef V_F16_OF
-#undef V_INT8_OF
+#undef V_INT4
+#undef V_FOURS
 #undef V_SYNC
 #undef V_KEEP
 #undef V_UNIT
@@ -11489,62 +11432,89 @@ MIRAS__INLINE void miras__matmul(const miras__kernels *kern, int mode, float *C,
 #ifndef MIRAS__DEVICE
 /* ---- matrices in fewer bytes ----
  *
- * Rows of weights of a form, each of miras__row_bytes. A product takes them as floats, a tile at a
- * time, of up to MIRAS__WIDEN; its chains of sums go on from tile to tile, so that bits are those
- * of the whole. For few rows of A they are widened in registers (room @29), which reads a turned
- * matrix of 50,272 x 768 in bf16 in 7 ms where tiles take 21, in q8 in 5 and 17 (AVX2); what that
- * leaves goes by tiles that stay in the first cache. */
-enum { MIRAS__WIDEN = 64 * 256, MIRAS__WIDEN_ROWS = 8 };
+ * A product takes a matrix in panels (room @15) as floats, up to MIRAS__WIDEN of a panel at a time;
+ * its chains of sums go on from tile to tile, so that bits are those of the whole. For few rows of A
+ * it is widened in registers (room @29). */
+enum { MIRAS__WIDEN = 256 * MIRAS__ACROSS, MIRAS__WIDEN_ROWS = 3 };
 
-/* Bytes of n weights; too many become too many. */
-static MIRAS__UNUSED size_t miras__row_bytes(int form, size_t n) {
-  if (form == MIRAS_WEIGHTS_Q8)
-    return n / 32 > (size_t)-1 / 34 - 1 ? (size_t)-1 : (n + 31) / 32 * 34;
-  n = n > (size_t)-1 / 4 ? (size_t)-1 / 4 : n;
-  return form ? 2 * n : 4 * n;
+/* Bytes of a matrix; too many become too many. */
+static MIRAS__UNUSED size_t miras__packed_bytes(int form, size_t rows, size_t cols) {
+  const miras__packed x = miras__packed_of(NULL, form, rows, cols);
+  size_t bytes = 0;
+  if (rows < (size_t)-1 / 512) miras__grow(&bytes, miras__panel_bytes(&x),
+                                           cols / x.across + (cols % x.across != 0));
+  else bytes = (size_t)-1;
+  return bytes;
 }
 
-typedef struct miras__packed {
-  const unsigned char *p;
-  int form, turned;                  /* turned: a product's B is its transpose                    */
-  size_t cols;                       /* of a row                                                  */
-  float *wide;                       /* [MIRAS__WIDEN] of a product                               */
-} miras__packed;
-
-/* to [rows, n] = rows `row` on, columns `col` on, which a tile's width divides. */
-static MIRAS__UNUSED void miras__packed_widen(const miras__kernels *k, float *to, size_t ld,
-                                              const miras__packed *x, size_t row, size_t col,
-                                              size_t rows, size_t n) {
-  const size_t each = miras__row_bytes(x->form, x->cols);
-  const unsigned char *from = x->p + row * each + miras__row_bytes(x->form, col);
-  for (; rows; rows--, to += ld, from += each) k->widen(x->form, to, from, n);
+/* Number (i, j) of to, at to[i * down + j * right], is that of row + i and col + j. */
+static MIRAS__UNUSED void miras__packed_read(const miras__kernels *k, const miras__packed *x,
+                                             size_t row, size_t rows, size_t col, size_t cols,
+                                             float *to, size_t down, size_t right) {
+  enum { FEW = 8 };
+  float wide[FEW * MIRAS__ACROSS];
+  size_t i, j, n, r, c, all;
+  for (i = 0; i < rows; i += n) {
+    const size_t first = (row + i) % MIRAS__BRICK;
+    n = miras__least(rows - i, miras__least(FEW, MIRAS__BRICK - first));
+    for (j = 0; j < cols; j += all) {
+      const size_t left = (col + j) % x->across;
+      all = miras__least(cols - j, x->across - left);
+      k->widen(x->form, wide, miras__brick_of(x, row + i, col + j), x->across, first, n);
+      for (r = 0; r < n; r++)
+        for (c = 0; c < all; c++)
+          to[(i + r) * down + (j + c) * right] = wide[r * x->across + left + c];
+    }
+  }
 }
 
-/* C [M, N] of A [M, K] and B, which is [K, N] or, turned, lies as [N, K]. */
+/* So many rows of the panel that begins with column `col`, from `row` on, as a tile. */
+static MIRAS__UNUSED void miras__packed_tile(const miras__kernels *k, const miras__packed *x,
+                                             size_t row, size_t col, size_t rows) {
+  size_t i, n;
+  for (i = 0; i < rows; i += n) {
+    const size_t first = (row + i) % MIRAS__BRICK;
+    n = miras__least(rows - i, MIRAS__BRICK - first);
+    k->widen(x->form, x->wide + i * x->across, miras__brick_of(x, row + i, col), x->across, first,
+             n);
+  }
+}
+
+/* C [M, N] of A [M, K] and B [K, N]. */
 static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mode, float *C,
                                               size_t ldc, miras__matrix A, const miras__packed *B,
                                               size_t M, size_t N, size_t K, float *pack) {
-  if (!B->turned && M <= MIRAS__WIDEN_ROWS) {
-    kern->widen_times(B->form, mode, C, ldc, A, B->p, miras__row_bytes(B->form, B->cols), M, N, K);
+  const size_t across = B->across;
+  size_t j, k, depth;
+  if (M <= MIRAS__WIDEN_ROWS && B->row % MIRAS__BRICK == 0) {
+    kern->widen_times(mode, C, ldc, A, B, M, N, K);
     return;
   }
-  const size_t down = M > 8 ? 64 : B->turned ? 16 : 4, across = M > 8 || B->turned ? 256 : 1024;
-  const size_t ns = B->turned ? down : across, ks = B->turned ? across : down;
-  size_t j = 0, k;
-  if (B->turned && M <= 3)
-    j = kern->turned_times(B->form, mode, C, ldc, A, B->p, miras__row_bytes(B->form, B->cols), M,
-                           N, K);
-  for (; j < N; j += ns)
-    for (k = 0; k < K; k += ks) {
-      const size_t n = N - j < ns ? N - j : ns, depth = K - k < ks ? K - k : ks;
-      const size_t ld = miras__pad(B->turned ? depth : n);
+  for (j = 0; j < N; j += across)
+    for (k = 0; k < K; k += depth) {
       miras__matrix a = A;
       a.p += k * miras__right(A);
-      if (B->turned) miras__packed_widen(kern, B->wide, ld, B, j, k, n, depth);
-      else miras__packed_widen(kern, B->wide, ld, B, k, j, depth, n);
-      miras__matmul(kern, k ? MIRAS__ADD : mode, C + j, ldc, a,
-                    B->turned ? miras__turned(B->wide, ld) : miras__mat(B->wide, ld), M, n, depth,
-                    pack);
+      depth = miras__least(K - k, 256 - (B->row + k) % MIRAS__BRICK);
+      miras__packed_tile(kern, B, B->row + k, j, depth);
+      miras__matmul(kern, k ? MIRAS__ADD : mode, C + j, ldc, a, miras__mat(B->wide, across), M,
+                    miras__least(N - j, across), depth, pack);
+    }
+}
+
+/* C [M, N] of A [M, K] and the transpose of B [N, K]. */
+static MIRAS__UNUSED void miras__packed_turned(const miras__kernels *kern, int mode, float *C,
+                                               size_t ldc, miras__matrix A, const miras__packed *B,
+                                               size_t M, size_t N, size_t K, float *pack) {
+  const size_t across = B->across;
+  size_t i, k, n;
+  for (k = 0; k < K; k += across)
+    for (i = 0; i < N; i += n) {
+      miras__matrix a = A;
+      a.p += k * miras__right(A);
+      n = miras__least(N - i, 256 - (B->row + i) % MIRAS__BRICK);
+      miras__packed_tile(kern, B, B->row + i, k, n);
+      miras__matmul(kern, k ? MIRAS__ADD : mode, C + i, ldc, a, miras__turned(B->wide, across), M, n,
+                    miras__least(K - k, across), pack);
     }
 }
 #endif
@@ -20587,7 +20557,7 @@ static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t he
   #define MIRAS__PANELS 1
 #endif
 
-enum { MIRAS__SPLIT = 1 << 17 };   /* weights of a product that is worth other workers' while     */
+enum { MIRAS__SPLIT = 1 << 16 };   /* weights of a product that is worth other workers' while     */
 
 /* Has every expert some rows of a parameter? */
 static int miras__of_experts(const miras__program *p, const miras__param *w) {
@@ -20632,15 +20602,13 @@ typedef struct miras__times_job {
 } miras__times_job;
 
 #ifndef MIRAS__DEVICE
-/* A weight that is not float, from a row and a column on. */
-static miras__packed miras__packed_of(const miras__visit *a, const miras__param *w, size_t row,
-                                      size_t col, float *scratch) {
+/* A weight that is not float, from a row on. */
+static miras__packed miras__weight_packed(const miras__visit *a, const miras__param *w, size_t row,
+                                          float *scratch) {
   const miras__program *p = a->layer->p;
-  miras__packed few;
-  few.p = a->layer->packed + miras__param_at(w) + row * miras__row_bytes(p->form, w->cols) +
-          miras__row_bytes(p->form, col);
-  few.form = p->form, few.turned = 0, few.cols = w->cols;
-  few.wide = scratch + p->pack - MIRAS__WIDEN;
+  miras__packed few = miras__packed_of(a->layer->packed + miras__param_at(w), p->form, w->rows,
+                                       w->cols);
+  few.row = row, few.wide = scratch + p->pack - MIRAS__WIDEN;
   return few;
 }
 #endif
@@ -20655,7 +20623,8 @@ static void miras__times_task(void *argument, int index, int worker) {
   MIRAS__CHECKED(miras__gemm_room(j->n, cols, j->rows) <= a->layer->p->pack);
 #ifndef MIRAS__DEVICE
   if (a->layer->p->form) {
-    const miras__packed few = miras__packed_of(a, j->w, j->row, col, scratch);
+    miras__packed few = miras__weight_packed(a, j->w, j->row, scratch);
+    few.p = miras__brick_of(&few, 0, col);
     miras__packed_times(a->k, j->mode, c, j->ldc, x, &few, j->n, cols, j->rows, scratch);
     return;
   }
@@ -20678,7 +20647,8 @@ static void miras__times_of(const miras__visit *a, int id, size_t e, int mode, f
   j.each = j.w->cols;
 #ifndef MIRAS__DEVICE
   if (a->on && j.rows * j.each >= MIRAS__SPLIT) {
-    j.each = (j.each / miras__workers(a->on) + 63) / 64 * 64;
+    j.each = p->form ? (size_t)MIRAS__ACROSS
+                     : (j.each / miras__workers(a->on) + 63) / 64 * 64;
     miras__each(a->on, (j.w->cols + j.each - 1) / j.each, miras__times_task, &j);
     return;
   }
@@ -20719,10 +20689,9 @@ static void miras__times_of_bwd(const miras__visit *a, int id, size_t e, int mod
     for (; id; id = w->next, mode = MIRAS__ADD, d += w->cols) {
       miras__packed few;
       w = miras__param_of(p, id);
-      few = miras__packed_of(a, w, e * rows, 0, a->scratch);
-      few.turned = 1;
-      miras__packed_times(a->k, mode, dx, ldx, miras__mat(d, ldd), &few, n, rows, w->cols,
-                          a->scratch);
+      few = miras__weight_packed(a, w, e * rows, a->scratch);
+      miras__packed_turned(a->k, mode, dx, ldx, miras__mat(d, ldd), &few, n, rows, w->cols,
+                           a->scratch);
     }
     return;
   }
@@ -22803,14 +22772,22 @@ static uint64_t miras__matching(const char *name, const char *patterns) {
 
 /* ---- parameters ---- */
 
+/* How a model with weights of a form holds a parameter. */
+static int miras__form_of(int form, int decay, int turned) {
+  if (!decay) return MIRAS_WEIGHTS_FLOAT;
+  return form == MIRAS_WEIGHTS_Q4 && turned ? MIRAS_WEIGHTS_Q8 : form;
+}
+
 /* Append a parameter, unless it has no rows; cols 0: a vector. Its initial values are drawn from
  * stream `stream` of the layer. */
 static void miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols, int decay,
                             int stream, double mean, double deviation) {
-  const int form = decay ? v->form : (int)MIRAS_WEIGHTS_FLOAT;
+  const int turned = v->layer < 0, form = miras__form_of(v->form, decay, turned);
   size_t count = 0, offset = form ? v->packed : v->floats;
   miras__grow(&count, rows, cols ? cols : 1);
-  if (form) miras__grow(&v->packed, rows, miras__row_bytes(form, cols));
+  if (form)
+    miras__grow(&v->packed, 1, turned ? miras__packed_bytes(form, cols, rows)
+                                      : miras__packed_bytes(form, rows, cols));
   else miras__grow(&v->floats, count, 1);
   v->packed = miras__padded(v->packed);
   v->floats = miras__padded(v->floats);
@@ -22822,6 +22799,7 @@ static void miras__view_add(miras__views *v, const char *name, size_t rows, size
     if (v->layer >= 0) miras__say(view->name, sizeof view->name, "blocks.%d.", v->layer);
     miras__say(view->name, sizeof view->name, "%s", name);
     view->weight_decay = decay;
+    view->turned = decay && turned;
     view->seed = v->seed + (uint64_t)stream;
     view->mean = mean;
     view->deviation = deviation;
@@ -23430,7 +23408,7 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
     if (!w->rows) continue;
     miras__param_lies(p, &w->sixteens, times && p->form ? p->packed : p->floats);
     if (times && p->form) {
-      miras__grow(&p->packed, w->rows, miras__row_bytes(p->form, w->cols));
+      miras__grow(&p->packed, 1, miras__packed_bytes(p->form, w->rows, w->cols));
       p->packed = miras__padded(p->packed);
     } else {
       miras__grow(&p->floats, count, 1);
@@ -26085,15 +26063,18 @@ struct miras_model {
   size_t packed_bytes;             /* of matrices that are not float                              */
   float *params;
   unsigned char *packed;
+  const unsigned char *lies;       /* NULL, or packed where it lies in a file of the caller's     */
   unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: their programs                  */
   miras_model_desc desc;
 };
 
 #ifndef MIRAS__DEVICE
-/* The rows of the embedding, at 0, of the head, or of vectors, which a product takes turned. */
-static miras__packed miras__packed_at(const miras_model *m, size_t at, float *scratch) {
-  miras__packed w;
-  w.p = m->packed + at, w.form = (int)m->desc.weights, w.turned = 1, w.cols = m->width;
+/* The embedding, at 0, the head, or the weights of vectors, [rows, cols] as a product takes them,
+ * which sums over the columns that they have as views. */
+static miras__packed miras__packed_at(const miras_model *m, size_t at, size_t rows, size_t cols,
+                                      float *scratch) {
+  miras__packed w =
+    miras__packed_of(m->packed + at, miras__form_of((int)m->desc.weights, 1, 1), rows, cols);
   w.wide = scratch ? scratch + m->pack - MIRAS__WIDEN : NULL;
   return w;
 }
@@ -26158,11 +26139,11 @@ static void miras__embed_category(const miras__kernels *k, const miras_model *m,
                                   int first, float *scratch) {
   size_t t;
 #ifndef MIRAS__DEVICE
-  const miras__packed rows = miras__packed_at(m, in->weight, NULL);
+  const miras__packed rows = miras__packed_at(m, in->weight, m->width, (size_t)in->of.size, NULL);
   for (t = 0; rows.form && t < n; t++) {
     float *to = first ? x + t * m->ld_x : scratch + m->pack;
-    miras__packed_widen(k, to, 0, &rows, (size_t)tokens[t * (size_t)m->row.tokens], 0, 1,
-                        m->width);
+    miras__packed_read(k, &rows, 0, m->width, (size_t)tokens[t * (size_t)m->row.tokens], 1, to, 1,
+                       0);
     if (!first) k->add(x + t * m->ld_x, to, m->width);
   }
   if (rows.form) return;
@@ -26184,8 +26165,7 @@ static void miras__embed_vector(const miras__kernels *k, const miras_model *m, c
   k->add_rows(x, m->ld_x, m->params + in->offset, 0, n, m->width);
 #ifndef MIRAS__DEVICE
   if (m->desc.weights) {
-    miras__packed w = miras__packed_at(m, in->weight, scratch);
-    w.cols = size;
+    const miras__packed w = miras__packed_at(m, in->weight, size, m->width, scratch);
     miras__packed_times(k, MIRAS__ADD, x, m->ld_x, rows, &w, n, m->width, size, scratch);
     return;
   }
@@ -26680,7 +26660,7 @@ static MIRAS__CALLED void miras__constants(miras__program *p, miras__arena *a) {
 static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *p, size_t layers) {
   miras__arena a = miras__arena_on(NULL);
   miras__views v;
-  memset(&v, 0, sizeof v);
+  memset(&v, 0, sizeof v);               /* of layer 0                                             */
   v.form = (int)m->desc.weights;
   miras__layer_views(p, &v, 1);
   m->all.count += (int)layers * v.count;
@@ -26917,7 +26897,8 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   m->in = (miras__in *)miras__take(a, (size_t)m->ins, sizeof(miras__in));
   m->out = (miras_output *)miras__take(a, (size_t)m->answers, sizeof(miras_output));
   m->params = miras__floats(a, m->param_count, 1);
-  m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
+  m->packed = m->lies ? (unsigned char *)(uintptr_t)m->lies
+                      : (unsigned char *)miras__take(a, m->packed_bytes, 1);
   behind = miras__floats(a, m->arrays, 1);
   if (MIRAS__READS_LAYERS && m->desc.program)
     text = (char *)miras__take(a, 1 + miras__text_copy(m->desc.program, NULL), 1);
@@ -27170,7 +27151,7 @@ static MIRAS__COLD miras_model *miras__model_build(miras_model *m, const miras__
   if (!m) return NULL;
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
-  if (m->packed_bytes) memset(m->packed, 0, m->packed_bytes);
+  if (m->packed_bytes && !m->lies) memset(m->packed, 0, m->packed_bytes);
   miras__model_draw(m, draw);
   return m;
 }
@@ -27384,47 +27365,170 @@ static unsigned miras__to_half(float x) {
   return sign | (unsigned)((size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13);
 }
 
-/* n floats to weights of a form, from the first of a block on. In a block of Q8 with a NaN or an
- * infinity, or a number whose scale half precision does not hold, the scale is none that is finite,
- * and with numbers of 0 all of the block is NaN to who reads it. */
-static void miras__narrow(int form, unsigned char *to, const float *x, size_t n) {
-  size_t i, j;
-  if (form == MIRAS_WEIGHTS_FLOAT) memcpy(to, x, n * sizeof *x);
-  for (i = 0; form == MIRAS_WEIGHTS_Q8 && i < n; i += 32, to += 34) {
-    const size_t now = n - i < 32 ? n - i : 32;
-    float most = 0, scale;
-    uint16_t half;
-    for (j = 0; j < now; j++)
-      if (x[i + j] != x[i + j] || fabsf(x[i + j]) > most) most = fabsf(x[i + j]);
-    half = (uint16_t)miras__to_half(most / 127);
-    miras__kernels_best()->widen(MIRAS_WEIGHTS_F16, &scale, (const unsigned char *)&half, 1);
-    memcpy(to, &half, sizeof half);
-    memset(to + sizeof half, 0, 32);
-    for (j = 0; j < now && scale > 0 && scale <= FLT_MAX; j++) {
-      const float q = rintf(x[i + j] / scale);
-      to[sizeof half + j] = (unsigned char)(signed char)(q > 127 ? 127 : q < -127 ? -127 : q);
+static float miras__from_half(unsigned h) {
+  const uint32_t low = h & 0x3ff, up = h >> 10 & 31;
+  const float tiny = (float)(int)low * 5.9604645e-8f;             /* below 2^-14: exact */
+  uint32_t bits = (up == 31 ? 255 : up + 112) << 23 | low << 13;
+  float x;
+  if (!up) memcpy(&bits, &tiny, sizeof bits);
+  bits |= (uint32_t)(h & 0x8000) << 16;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* A half of a brick's columns that is being narrowed: its numbers [32, 32], row by row, and what
+ * they become: multiples of a scale from a least number on. */
+typedef struct miras__narrowing {
+  float scale[32], least[32], error[32];
+  unsigned char q[32 * 32];
+} miras__narrowing;
+
+/* Round numbers to `from`..`from` + 15 or to -127..127 steps from the least one on, column by
+ * column; and the sums of squared errors. The additions round to the nearest whole number, and NaN to one of them. */
+static void miras__narrow_steps(miras__narrowing *to, const float *x, float from, float end) {
+  float by[32];
+  size_t r, c;
+  for (c = 0; c < 32; c++) {
+    by[c] = to->scale[c] > 0 || to->scale[c] < 0 ? 1 / to->scale[c] : 0;
+    to->error[c] = 0;
+  }
+  for (r = 0; r < 32; r++, x += 32)
+    for (c = 0; c < 32; c++) {
+      float q = (x[c] - to->least[c]) * by[c], d;
+      q = q > from ? q : from;
+      q = q < end ? q : end;
+      q = (q + 12582912.0f) - 12582912.0f;
+      d = to->least[c] + to->scale[c] * q - x[c];
+      to->error[c] += d * d;
+      to->q[r * 32 + c] = (unsigned char)(signed char)q;
+    }
+}
+
+/* The scales of q8: the largest number is 127 steps. */
+static void miras__narrow_eight(miras__narrowing *to, const float *x) {
+  float bad[32] = {0};
+  size_t r, c;
+  for (c = 0; c < 32; c++) to->scale[c] = to->least[c] = 0;
+  for (r = 0; r < 32; r++)
+    for (c = 0; c < 32; c++) {
+      const float size = fabsf(x[r * 32 + c]);
+      to->scale[c] = size > to->scale[c] ? size : to->scale[c];
+      bad[c] += x[r * 32 + c] * 0;
+    }
+  for (c = 0; c < 32; c++)
+    to->scale[c] = miras__from_half(miras__to_half(to->scale[c] / 127 + bad[c]));
+}
+
+/* Those of q4: from the smallest number to the largest, or around 0, with the number that is
+ * largest in size 8 steps away. */
+static void miras__narrow_four(miras__narrowing *to, const float *x, int around) {
+  float most[32], bad[32] = {0};
+  size_t r, c;
+  for (c = 0; c < 32; c++) most[c] = to->least[c] = x[c];
+  for (r = 0; r < 32; r++)
+    for (c = 0; c < 32; c++) {
+      const float is = x[r * 32 + c];
+      most[c] = is > most[c] ? is : most[c];
+      to->least[c] = is < to->least[c] ? is : to->least[c];
+      bad[c] += is * 0;
+    }
+  for (c = 0; c < 32; c++) {
+    const float least = to->least[c], all = (most[c] - least) / 15 + bad[c];
+    const float far = (-least > most[c] ? least : most[c]) / -8 + bad[c];
+    to->scale[c] = miras__from_half(miras__to_half(around ? far : all));
+    to->least[c] =
+      miras__from_half(miras__to_half(around ? -8 * to->scale[c] : least + bad[c]));
+  }
+}
+
+/* Round x [32, 32], numbers from a multiple of 32 rows and of 32 columns on, to columns col..end - 1
+ * of a matrix, which lie among these. x must have the rows that the matrix has. In a block of q8 or
+ * q4 with a NaN or an infinity, or a number whose scale half precision does not hold, the scale is
+ * none that is finite, and all of the block is NaN to who reads it. Blocks of q4 are rounded in two
+ * ways, of which the better one is kept; numbers that ggml has as q4_0 or q4_1 come out as they
+ * are. */
+static void miras__narrow(const miras__packed *m, size_t row, size_t col, size_t end, float *x) {
+  const size_t across = m->across, half = across / 2, each = miras__brick_row(m->form, across);
+  const size_t rows = miras__least(m->rows - row, 32), high = m->rows > 16 ? 32 : 16;
+  unsigned char *brick = (unsigned char *)(uintptr_t)miras__brick_of(m, row, col);
+  miras__narrowing to, other;
+  size_t r;
+  for (r = rows; r < 32; r++) memcpy(x + r * 32, x, 32 * sizeof *x);   /* they change no scale   */
+  if (m->form == MIRAS_WEIGHTS_Q8) {
+    miras__narrow_eight(&to, x);
+    miras__narrow_steps(&to, x, -127, 127);
+  } else if (m->form == MIRAS_WEIGHTS_Q4) {
+    miras__narrow_four(&to, x, 0);
+    miras__narrow_steps(&to, x, 0, 15);
+    miras__narrow_four(&other, x, 1);
+    miras__narrow_steps(&other, x, 0, 15);
+  }
+  for (; col < end; col++) {
+    const size_t c = col % across, at = col % 32;
+    const miras__narrowing *from =
+      m->form == MIRAS_WEIGHTS_Q4 && other.error[at] < to.error[at] ? &other : &to;
+    unsigned char *q = brick + miras__brick_head(m->form, across);
+    uint16_t word;
+    if (m->form < MIRAS_WEIGHTS_Q8) {
+      for (r = 0; r < high; r++, q += each) {
+        const uint32_t bits = (uint32_t)miras__real_bits(x[r * 32 + at]);
+        const uint32_t more = bits + 0x7fff + (bits >> 16 & 1);
+        word = (uint16_t)(m->form == MIRAS_WEIGHTS_F16 ? miras__to_half(x[r * 32 + at])
+                          : (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : more >> 16);
+        memcpy(q + 2 * c, &word, sizeof word);
+      }
+      continue;
+    }
+    word = (uint16_t)miras__to_half(from->scale[at]);
+    memcpy(brick + 2 * c, &word, sizeof word);
+    word = (uint16_t)miras__to_half(from->least[at]);
+    if (m->form == MIRAS_WEIGHTS_Q4) memcpy(brick + 2 * (across + c), &word, sizeof word);
+    for (r = 0; r < high; r++, q += each) {
+      const float none = from->scale[at] - from->scale[at];      /* NaN where it is not finite  */
+      const unsigned is = none != 0 ? 0 : from->q[r * 32 + at];
+      if (m->form == MIRAS_WEIGHTS_Q8) q[c] = (unsigned char)is;
+      else if (c < half) q[c] = (unsigned char)((q[c] & 0xf0) | is);
+      else q[c - half] = (unsigned char)((q[c - half] & 15) | is << 4);
     }
   }
-  for (i = 0; form == MIRAS_WEIGHTS_BF16 && i < n; i++) {
-    const uint32_t bits = (uint32_t)miras__real_bits(x[i]);
-    const uint32_t more = bits + 0x7fff + (bits >> 16 & 1);
-    const uint16_t half = (uint16_t)(x[i] != x[i] ? 0x7fc0 : more >> 16);
-    memcpy(to + 2 * i, &half, sizeof half);
-  }
-  for (i = 0; form == MIRAS_WEIGHTS_F16 && i < n; i++) {
-    const uint16_t half = (uint16_t)miras__to_half(x[i]);
-    memcpy(to + 2 * i, &half, sizeof half);
+}
+
+/* Write a part of a matrix, from[i * down + j * right]. Of blocks that it cuts the rest is rounded
+ * again with it. */
+static void miras__packed_write(const miras__packed *to, size_t row, size_t rows, size_t col,
+                                size_t cols, const float *from, size_t down, size_t right) {
+  float x[32 * 32];
+  size_t i, j, top, below, end, r, c;
+  for (j = 0; j < cols && rows; j += end) {
+    const size_t left = (col + j) % 32;
+    end = miras__least(cols - j, 32 - left);
+    for (i = row / 32 * 32; i < row + rows; i += 32) {
+      const size_t high = miras__least(to->rows - i, 32);
+      top = miras__larger(i, row) - i, below = miras__least(i + high, row + rows) - i;
+      if (end < 32) memset(x, 0, sizeof x);
+      if (top || below < high)
+        miras__packed_read(miras__kernels_best(), to, i, high, col + j, end, x + left, 32, 1);
+      for (r = top; r < below; r++)
+        for (c = 0; c < end; c++)
+          x[r * 32 + left + c] = from[(i + r - row) * down + (j + c) * right];
+      miras__narrow(to, i, col + j, col + j + end, x);
+    }
   }
 }
 
 /* How a model holds a view. */
 static int miras__view_form(const miras_model *m, const miras_view *v) {
-  return v->weight_decay ? (int)m->desc.weights : MIRAS_WEIGHTS_FLOAT;
+  return miras__form_of((int)m->desc.weights, v->weight_decay, v->turned);
 }
 
-static unsigned char *miras__view_at(const miras_model *m, const miras_view *v) {
-  return miras__view_form(m, v) ? m->packed + v->offset
-                                : (unsigned char *)(void *)(m->params + v->offset);
+static float *miras__view_floats(const miras_model *m, const miras_view *v) {
+  return m->params + v->offset;
+}
+
+/* A view that is not held in floats, as products take it. */
+static miras__packed miras__view_packed(const miras_model *m, const miras_view *v) {
+  return miras__packed_of(m->packed + v->offset, miras__view_form(m, v),
+                          (size_t)v->shape[v->turned ? 1 : 0], (size_t)v->shape[v->turned ? 0 : 1]);
 }
 
 MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *name) {
@@ -27434,49 +27538,52 @@ MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *n
   return NULL;
 }
 
-/* Rows and columns of a view of m that a caller names: where the first of them lies, and the bytes
- * from row to row; NULL if they are not within it. */
-static unsigned char *miras__view_place(const miras_model *m, const miras_view *v, size_t row,
-                                        size_t rows, size_t col, size_t cols, size_t *line) {
+/* Are these rows and columns of a view of m? *width: all columns. */
+static int miras__view_has(const miras_model *m, const miras_view *v, size_t row, size_t rows,
+                           size_t col, size_t cols, size_t *width) {
   const size_t height = v && v->rank > 1 ? (size_t)v->shape[0] : 1;
-  size_t width;
-  int form;
-  if (!m || !v || v < m->views || v >= m->views + m->view_count) return NULL;
-  width = v->count / height;
-  form = miras__view_form(m, v);
-  if (row > height || rows > height - row || col > width || cols > width - col) return NULL;
-  if (form == MIRAS_WEIGHTS_Q8 && (col % 32 || (cols % 32 && col + cols < width))) return NULL;
-  *line = miras__row_bytes(form, width);
-  return miras__view_at(m, v) + row * *line + miras__row_bytes(form, col);
+  if (!m || !v || v < m->views || v >= m->views + m->view_count) return 0;
+  *width = v->count / height;
+  return row <= height && rows <= height - row && col <= *width && cols <= *width - col;
 }
 
 MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
                                               size_t rows, size_t col, size_t cols,
                                               const float *x) {
-  size_t line = 0;
-  unsigned char *to = miras__view_place(m, v, row, rows, col, cols, &line);
-  if (!to || !x) return MIRAS_ERR_ARGUMENT;
-  for (; rows; rows--, to += line, x += cols) miras__narrow(miras__view_form(m, v), to, x, cols);
+  size_t width;
+  if (!miras__view_has(m, v, row, rows, col, cols, &width) || !x) return MIRAS_ERR_ARGUMENT;
+  if (miras__view_form(m, v)) {
+    const miras__packed to = miras__view_packed(m, v);
+    if (m->lies) return MIRAS_ERR_STATE;
+    if (v->turned) miras__packed_write(&to, col, cols, row, rows, x, 1, cols);
+    else miras__packed_write(&to, row, rows, col, cols, x, cols, 1);
+    return MIRAS_OK;
+  }
+  for (; rows; rows--, row++, x += cols)
+    memcpy(miras__view_floats(m, v) + row * width + col, x, cols * sizeof *x);
   return MIRAS_OK;
 }
 
 MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
                                              size_t rows, size_t col, size_t cols, float *x) {
-  size_t line = 0;
-  const unsigned char *from = miras__view_place(m, v, row, rows, col, cols, &line);
-  int form;
-  if (!from || !x) return MIRAS_ERR_ARGUMENT;
-  form = miras__view_form(m, v);
-  for (; rows; rows--, from += line, x += cols) {
-    if (form == MIRAS_WEIGHTS_FLOAT) memcpy(x, from, cols * sizeof *x);
-    else miras__kernels_best()->widen(form, x, from, cols);
+  const miras__kernels *k = miras__kernels_best();
+  size_t width;
+  if (!miras__view_has(m, v, row, rows, col, cols, &width) || !x) return MIRAS_ERR_ARGUMENT;
+  if (miras__view_form(m, v)) {
+    const miras__packed from = miras__view_packed(m, v);
+    if (v->turned) miras__packed_read(k, &from, col, cols, row, rows, x, 1, cols);
+    else miras__packed_read(k, &from, row, rows, col, cols, x, cols, 1);
+    return MIRAS_OK;
   }
+  for (; rows; rows--, row++, x += cols)
+    memcpy(x, miras__view_floats(m, v) + row * width + col, cols * sizeof *x);
   return MIRAS_OK;
 }
 
 /* The block of W at a row and a column += s A B. */
-static void miras__merge_block(miras_model *m, const miras_view *w, const float *a, const float *b,
-                               size_t rank, float s, size_t row, size_t col) {
+static miras_result miras__merge_block(miras_model *m, const miras_view *w, const float *a,
+                                       const float *b, size_t rank, float s, size_t row,
+                                       size_t col) {
   const size_t height = (size_t)w->shape[0], width = (size_t)w->shape[1];
   const size_t rows = height - row < 32 ? height - row : 32;
   const size_t cols = width - col < 32 ? width - col : 32;
@@ -27488,7 +27595,7 @@ static void miras__merge_block(miras_model *m, const miras_view *w, const float 
       const float by = s * a[(row + i) * rank + k];
       for (j = 0; j < cols; j++) x[i * cols + j] += by * b[k * width + col + j];
     }
-  (void)miras_model_view_write(m, w, row, rows, col, cols, x);
+  return miras_model_view_write(m, w, row, rows, col, cols, x);
 }
 
 MIRAS_API miras_result miras_model_merge(miras_model *m) {
@@ -27504,9 +27611,11 @@ MIRAS_API miras_result miras_model_merge(miras_model *m) {
       size_t a, b;
       miras__adapter_at(layer->p, w, &a, &b);
       for (row = 0; w->adapter && row < w->rows; row += 32)
-        for (col = 0; col < w->cols; col += 32)
-          miras__merge_block(m, view, layer->w + a, layer->w + b, rank, layer->p->adapter_by, row,
-                             col);
+        for (col = 0; col < w->cols; col += 32) {
+          const miras_result result = miras__merge_block(
+            m, view, layer->w + a, layer->w + b, rank, layer->p->adapter_by, row, col);
+          if (result != MIRAS_OK) return result;
+        }
       if (w->adapter) memset(layer->w + b, 0, rank * w->cols * sizeof *layer->w);
       view += w->rows > 0;
     }
@@ -27731,15 +27840,6 @@ static void miras__layer_task(void *argument, int index, int worker) {
   miras__phase_run(&a, now, a.back);
 }
 
-#ifndef MIRAS__DEVICE
-/* The head's matrix where it is not float; turned: what outputs are made by. */
-static miras__packed miras__head_packed(const miras_model *m, int turned, float *pack) {
-  miras__packed head = miras__packed_at(m, m->head, pack);
-  head.turned = turned;
-  return head;
-}
-#endif
-
 /* The head's transpose. */
 static miras__matrix miras__head_turned(const miras_trainer *tr, int panels) {
   const miras_model *m = tr->model;
@@ -27781,7 +27881,7 @@ static void miras__tile_end(void *argument, int index, int worker) {
   MIRAS__CHECKED(miras__gemm_room(n, m->outs, m->width) <= m->pack);
 #ifndef MIRAS__DEVICE
   if (m->desc.weights) {
-    const miras__packed head = miras__head_packed(m, 1, pack);
+    const miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, pack);
     miras__packed_times(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x), &head, n,
                         m->outs, m->width, pack);
   } else
@@ -27814,9 +27914,9 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   MIRAS__CHECKED(miras__gemm_room(n, m->width, m->outs) <= m->pack);
 #ifndef MIRAS__DEVICE
   if (m->desc.weights) {
-    const miras__packed head = miras__head_packed(m, 0, pack);
-    miras__packed_times(k, MIRAS__SET, t, m->ld_x, miras__mat(d, m->ld_v), &head, n, m->width,
-                        m->outs, pack);
+    const miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, pack);
+    miras__packed_turned(k, MIRAS__SET, t, m->ld_x, miras__mat(d, m->ld_v), &head, n, m->width,
+                         m->outs, pack);
   } else
 #endif
   miras__matmul(k, MIRAS__SET, t, m->ld_x, miras__mat(d, m->ld_v),
@@ -27842,10 +27942,9 @@ static void miras__vectors_bwd(const miras__kernels *k, const miras_model *m, co
     MIRAS__CHECKED(miras__gemm_room(n, size, m->width) <= m->pack);
 #ifndef MIRAS__DEVICE
     if (m->desc.weights) {
-      miras__packed w = miras__packed_at(m, in->weight, pack);
-      w.turned = 0, w.cols = size;
-      miras__packed_times(k, MIRAS__SET, at, ld, miras__mat(d, m->ld_x), &w, n, size, m->width,
-                          pack);
+      const miras__packed w = miras__packed_at(m, in->weight, size, m->width, pack);
+      miras__packed_turned(k, MIRAS__SET, at, ld, miras__mat(d, m->ld_x), &w, n, size, m->width,
+                           pack);
     } else
 #endif
     miras__matmul(k, MIRAS__SET, at, ld, miras__mat(d, m->ld_x),
@@ -28820,8 +28919,8 @@ static void miras__round_logit(void *argument, int index, int worker) {
   float *scratch = s->scratch + (size_t)worker * s->scratch_size;
   float *to = s->logits + row * m->outs + c;
   if (m->desc.weights) {
-    const miras__packed head =
-      miras__packed_at(m, m->head + c * miras__row_bytes((int)m->desc.weights, m->width), scratch);
+    miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, scratch);
+    head.p = miras__brick_of(&head, 0, c);
     miras__packed_times(s->k, MIRAS__SET, to, m->outs, last, &head, rows, n, m->width, scratch);
   } else {
     miras__matmul(s->k, MIRAS__SET, to, m->outs, last,
@@ -30274,8 +30373,11 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 5 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
- * them that only runs: BF16, F16, and for Q8 U8 of [rows, bytes of a row]. The header's
- * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
+ * them that only runs: BF16 or F16; of q8 I8 and of q4 U8, [panels, bricks, bytes of a brick] as
+ * room @15 has them. Those come last, from a multiple of 64 bytes on, one behind the other as a model
+ * has them in memory, so that a file can be used where it lies. Before version 10 q8 was U8 of
+ * [rows, bytes of a row], with 32 neighbours of a row behind their scale. The header's __metadata__
+ * holds the descriptor, field by field, and a CRC-32C of the whole file in which the
  * eight digits of the checksum itself count as zeros; so no single changed byte goes unnoticed, be
  * it in the header or in the numbers.
  * Fields of layers have the letter of a kind before them: "w.window". Files from version 7 on are
@@ -30434,7 +30536,7 @@ static int miras__version(const miras_model_desc *d) {
     if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
   }
   if (d->program && version < 9) version = 9;
-  return version;
+  return d->weights < MIRAS_WEIGHTS_Q8 ? version : 10;
 }
 
 /* What a fingerprint calls a field that came with version 3 to 6 of files: as it was called then,
@@ -30555,71 +30657,147 @@ typedef struct miras__tensor {
   int rank;
   uint64_t shape[5];                 /* more than three are others' only                         */
   uint64_t range[2];                 /* bytes within the payload: from, to                       */
-  int form;                          /* miras_weights                                            */
+  int form;                          /* miras_weights, or MIRAS__ROWS_Q8                         */
 } miras__tensor;
 
+enum { MIRAS__ROWS_Q8 = MIRAS_WEIGHTS_COUNT };   /* the q8 of files before version 10             */
+
 /* The types of tensors, by miras_weights. */
-static const char *const miras__dtypes[] = {"F32", "BF16", "F16", "U8"};
+static const char *const miras__dtypes[] = {"F32", "BF16", "F16", "I8", "U8"};
 MIRAS__FITS(miras__dtypes_fit, MIRAS__COUNT(miras__dtypes) == MIRAS_WEIGHTS_COUNT);
 
-/* Weights of a form, n from the first of a block on, as in files, to what this machine has, or
- * back. */
-static MIRAS__COLD void miras__weights_turn(int form, unsigned char *to, const unsigned char *from,
-                                            size_t n) {
-  const size_t bytes = miras__row_bytes(form, n);
-  size_t i;
-  memcpy(to, from, bytes);
-  if (miras__little_endian()) return;
-  if (form == MIRAS_WEIGHTS_FLOAT)
-    for (i = 0; i < bytes; i++) to[i] = from[i ^ 3];
-  else
-    for (i = 0; i + 1 < bytes; i += form == MIRAS_WEIGHTS_Q8 ? 34 : 2)
-      to[i] = from[i + 1], to[i + 1] = from[i];
+/* Is a tensor of this form in bricks? */
+static int miras__in_bricks(int form) {
+  return form == MIRAS_WEIGHTS_Q8 || form == MIRAS_WEIGHTS_Q4;
 }
 
-/* n weights of a file to those of a view, both from the first of a block on. */
-static MIRAS__COLD void miras__weights_read(int form, unsigned char *to, int from_form,
-                                            const unsigned char *from, size_t n) {
-  enum { PIECE = 256 };
-  unsigned char bytes[PIECE * sizeof(float)];
-  float x[PIECE];
-  size_t now;
-  for (; n; n -= now) {
-    now = n < (size_t)PIECE ? n : (size_t)PIECE;
-    miras__weights_turn(from_form, bytes, from, now);
-    if (from_form == MIRAS_WEIGHTS_FLOAT) memcpy(x, bytes, now * sizeof *x);
-    else miras__kernels_best()->widen(from_form, x, bytes, now);
-    if (form == from_form) memcpy(to, bytes, miras__row_bytes(form, now));
-    else miras__narrow(form, to, x, now);
-    to += miras__row_bytes(form, now);
-    from += miras__row_bytes(from_form, now);
+/* A view in bricks of a form from p on. */
+static miras__packed miras__file_packed(const miras_view *v, int form, const unsigned char *p) {
+  return miras__packed_of(p, form, (size_t)v->shape[v->turned ? 1 : 0],
+                          (size_t)v->shape[v->turned ? 0 : 1]);
+}
+
+/* The rank and shape that a view has in a file by x->form; returns its bytes. */
+static uint64_t miras__shape_in_file(const miras_view *v, miras__tensor *x) {
+  uint64_t bytes = x->form == MIRAS_WEIGHTS_FLOAT ? 4 : x->form < MIRAS_WEIGHTS_Q8 ? 2 : 1;
+  int k;
+  for (k = 0; k < 3; k++) x->shape[k] = (uint64_t)v->shape[k];
+  x->rank = v->rank;
+  if (x->form == MIRAS__ROWS_Q8) {
+    x->shape[1] = (x->shape[1] + 31) / 32 * 34;
+  } else if (miras__in_bricks(x->form)) {
+    const miras__packed p = miras__file_packed(v, x->form, NULL);
+    x->rank = 3;
+    x->shape[0] = ((uint64_t)v->shape[!v->turned] + p.across - 1) / p.across;
+    x->shape[1] = miras__panel_bytes(&p) / miras__brick_bytes(&p);
+    x->shape[2] = miras__brick_bytes(&p);
   }
+  for (k = 0; k < x->rank; k++) bytes *= x->shape[k];
+  return bytes;
 }
 
-/* A tensor that is not running texts: all its rows. */
-static MIRAS__COLD void miras__view_read(const miras_model *m, const miras_view *v, int from_form,
-                                         const unsigned char *from) {
-  const int form = miras__view_form(m, v);
-  const size_t rows = v->rank == 2 ? (size_t)v->shape[0] : 1, n = v->count / rows;
-  unsigned char *to = miras__view_at(m, v);
+/* Number (row, col) of a view as a file has it in a form. */
+static float miras__file_number(const miras_view *v, int form, const unsigned char *from,
+                                size_t row, size_t col) {
+  const size_t width = v->rank > 1 ? (size_t)v->shape[1] : 1;
+  size_t at = row * width + col;
+  uint32_t bits;
+  float x;
+  if (form == MIRAS__ROWS_Q8) {
+    from += row * ((width + 31) / 32 * 34) + col / 32 * 34;
+    return miras__from_half(from[0] | (unsigned)from[1] << 8) *
+           (float)(signed char)from[2 + col % 32];
+  }
+  if (miras__in_bricks(form)) {
+    const miras__packed p = miras__file_packed(v, form, from);
+    const size_t i = v->turned ? col : row, j = v->turned ? row : col, half = p.across / 2;
+    const unsigned char *q;
+    float scale;
+    from = miras__brick_of(&p, i, j);
+    q = from + miras__brick_head(form, p.across) + i % 32 * miras__brick_row(form, p.across);
+    at = j % p.across;
+    scale = miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
+    if (form == MIRAS_WEIGHTS_Q8) return scale * (float)(signed char)q[at];
+    from += 2 * p.across;
+    x = (float)(q[at % half] >> (at < half ? 0 : 4) & 15) * scale;
+    return x + miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
+  }
+  if (form == MIRAS_WEIGHTS_F16)
+    return miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
+  from += form ? 2 * at : 4 * at;
+  bits = form ? (uint32_t)from[0] << 16 | (uint32_t)from[1] << 24
+              : (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
+                (uint32_t)from[3] << 24;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* n bricks of a matrix as files have them, of what this machine has, or back: of other machines the
+ * bytes of scales and least numbers turn round. */
+static MIRAS__COLD void miras__bricks_turn(const miras__packed *x, unsigned char *to,
+                                           const unsigned char *from, size_t n) {
+  const size_t each = miras__brick_bytes(x), head = miras__brick_head(x->form, x->across);
   size_t i;
-  for (i = 0; i < rows; i++)
-    miras__weights_read(form, to + i * miras__row_bytes(form, n), from_form,
-                        from + i * miras__row_bytes(from_form, n), n);
+  memcpy(to, from, n * each);
+  for (; n && !miras__little_endian(); n--, to += each, from += each)
+    for (i = 0; i < head; i++) to[i] = from[i ^ 1];
 }
 
-static MIRAS__COLD void miras__view_write(miras__sink *s, const miras_model *m,
-                                          const miras_view *v) {
-  const int form = miras__view_form(m, v);
-  const size_t rows = (size_t)v->shape[0], n = v->count / rows;
-  const unsigned char *from = miras__view_at(m, v);
-  unsigned char bytes[1024];
-  size_t i, j, now;
-  for (i = 0; i < rows; i++, from += miras__row_bytes(form, n))
-    for (j = 0; j < n; j += now) {
-      now = n - j < 256 ? n - j : 256;
-      miras__weights_turn(form, bytes, from + miras__row_bytes(form, j), now);
-      miras__out(s, bytes, miras__row_bytes(form, now));
+/* A tensor that is not running texts: all its numbers. Matrices go by halves of bricks. */
+static MIRAS__COLD void miras__view_load(const miras_model *m, const miras_view *v, int from_form,
+                                         const unsigned char *from) {
+  const miras__packed to = miras__view_packed(m, v);
+  const size_t height = v->rank > 1 ? (size_t)v->shape[0] : 1, width = v->count / height;
+  const size_t cols = v->turned ? height : width;
+  float x[32 * 32];
+  size_t i, j, r, c, high, end;
+  if (!to.form) {
+    float *y = miras__view_floats(m, v);
+    for (i = 0; i < height; i++)
+      for (j = 0; j < width; j++) *y++ = miras__file_number(v, from_form, from, i, j);
+    return;
+  }
+  if (to.form == from_form && miras__in_bricks(to.form)) {
+    miras__bricks_turn(&to, (unsigned char *)(uintptr_t)to.p, from,
+                       miras__packed_bytes(to.form, to.rows, cols) / miras__brick_bytes(&to));
+    return;
+  }
+  for (j = 0; j < cols; j += 32)
+    for (i = 0; i < to.rows; i += 32) {
+      end = miras__least(cols - j, 32), high = miras__least(to.rows - i, 32);
+      if (end < 32) memset(x, 0, sizeof x);
+      for (r = 0; r < high; r++)
+        for (c = 0; c < end; c++)
+          x[r * 32 + c] = miras__file_number(v, from_form, from, v->turned ? j + c : i + r,
+                                             v->turned ? i + r : j + c);
+      miras__narrow(&to, i, j, j + end, x);
+    }
+}
+
+/* Write what a file has of a view that is not held in floats. */
+static MIRAS__COLD void miras__view_save(miras__sink *s, const miras_model *m,
+                                         const miras_view *v) {
+  const miras__packed x = miras__view_packed(m, v);
+  const size_t rows = (size_t)v->shape[0], cols = (size_t)v->shape[1];
+  const size_t each = miras__brick_bytes(&x);
+  unsigned char bytes[MIRAS__ACROSS * 34];
+  size_t i, j, n;
+  if (miras__in_bricks(x.form)) {
+    n = miras__packed_bytes(x.form, x.rows, v->turned ? rows : cols) / each;
+    for (i = 0; i < n; i++) {
+      miras__bricks_turn(&x, bytes, x.p + i * each, 1);
+      miras__out(s, bytes, each);
+    }
+    return;
+  }
+  for (i = 0; i < rows; i++)
+    for (j = n = 0; j < cols; j++) {
+      const size_t row = v->turned ? j : i, col = v->turned ? i : j;
+      uint16_t half;
+      memcpy(&half, miras__brick_of(&x, row, col) + 2 * (row % 32 * x.across + col % x.across),
+             sizeof half);
+      bytes[n++] = (unsigned char)half, bytes[n++] = (unsigned char)(half >> 8);
+      if (n == sizeof bytes || j + 1 == cols) miras__out(s, bytes, n), n = 0;
     }
 }
 
@@ -30628,34 +30806,26 @@ static MIRAS__COLD void miras__view_write(miras__sink *s, const miras_model *m,
 static float *miras__tensor_of(const miras_model *m, const miras_trainer *tr, int i,
                                miras__tensor *x, size_t *each) {
   static const char names[][16] = {"adamw.moment1", "adamw.moment2", "streams"};
-  float *at = m->params;
+  float *at;
   int k;
   memset(x, 0, sizeof *x);
   *each = 0;
   if (i < m->view_count) {
     const miras_view *v = &m->views[i];
     memcpy(x->name, v->name, sizeof v->name);
-    x->rank = v->rank;
-    for (k = 0; k < v->rank; k++) x->shape[k] = (uint64_t)v->shape[k];
     x->form = miras__view_form(m, v);
-    at = x->form ? NULL : at + v->offset;
-  } else {
-    i -= m->view_count;
-    memcpy(x->name, names[i], sizeof names[i]);
-    if (i == 2) *each = m->run;
-    x->rank = *each ? 2 : 1;
-    x->shape[0] = *each ? tr ? (uint64_t)tr->desc.carried : 0 : tr ? tr->count : m->param_count;
-    x->shape[1] = *each;
-    at = !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
+    x->range[1] = miras__shape_in_file(v, x);
+    return x->form ? NULL : miras__view_floats(m, v);
   }
+  i -= m->view_count;
+  memcpy(x->name, names[i], sizeof names[i]);
+  if (i == 2) *each = m->run;
+  x->rank = *each ? 2 : 1;
+  x->shape[0] = *each ? tr ? (uint64_t)tr->desc.carried : 0 : tr ? tr->count : m->param_count;
+  x->shape[1] = *each;
+  at = !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
   for (x->range[1] = 4, k = 0; k < x->rank; k++) x->range[1] *= x->shape[k];
-  if (x->form) x->range[1] = x->shape[0] * miras__row_bytes(x->form, (size_t)x->shape[1]);
   return at;
-}
-
-/* The second number of its shape in a file. */
-static uint64_t miras__shape_in_file(uint64_t n, int form) {
-  return form == MIRAS_WEIGHTS_Q8 ? miras__row_bytes(form, (size_t)n) : n;
 }
 
 /* The most tensors of a file: every layer with every parameter; what else there is, inputs of five
@@ -30696,9 +30866,10 @@ static uint64_t miras__moves_print(const miras_trainer *tr) {
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               int tensors, uint32_t checksum) {
   const int least = miras__version(&m->desc), version = tr && tr->at && least < 10 ? 10 : least;
+  const size_t start = s->size;
   char text[MIRAS_PATTERN_SIZE], line[MIRAS__ENTRY_SIZE];
-  size_t offset = 0, end, each;
-  int i, k;
+  size_t offset = 0, floats = 0, end, each;
+  int i, k, last;
   miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\"");
   miras__crc_text(text, checksum);
   miras__out_note(s, "checksum", text);
@@ -30727,21 +30898,25 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
     miras__out_note(s, "moves", text);
   }
   miras__out_text(s, "}");
-  for (i = 0; i < tensors; i++, offset = end) {
-    miras__tensor x;
-    miras__tensor_of(m, tr, i, &x, &each);
-    line[0] = 0;
-    miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", x.name,
-               miras__dtypes[x.form]);
-    for (k = 0; k < x.rank; k++)
-      miras__say(line, sizeof line, k ? ",%zu" : "%zu",
-                 (size_t)(k ? miras__shape_in_file(x.shape[k], x.form) : x.shape[k]));
-    end = offset + (size_t)x.range[1];
-    miras__say(line, sizeof line, "],\"data_offsets\":[%zu,%zu]}", offset, end);
-    miras__out_text(s, line);
+  for (last = 0; last < 2; last++) {
+    floats = last ? offset : 0;
+    for (i = 0; i < tensors; i++) {
+      miras__tensor x;
+      miras__tensor_of(m, tr, i, &x, &each);
+      if (miras__in_bricks(x.form) != last) continue;
+      line[0] = 0;
+      miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", x.name,
+                 miras__dtypes[x.form]);
+      for (k = 0; k < x.rank; k++)
+        miras__say(line, sizeof line, k ? ",%zu" : "%zu", (size_t)x.shape[k]);
+      end = offset + (size_t)x.range[1];
+      miras__say(line, sizeof line, "],\"data_offsets\":[%zu,%zu]}", offset, end);
+      miras__out_text(s, line);
+      offset = end;
+    }
   }
   miras__out_text(s, "}");
-  while (s->size % 8) miras__out_text(s, " ");
+  while ((8 + s->size - start + floats) % (floats < offset ? 64 : 8)) miras__out_text(s, " ");
 }
 
 static void miras__out_model(miras__sink *s, const miras_model *m, const miras_trainer *tr,
@@ -30750,18 +30925,20 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
   unsigned char length[8];
   miras__sink header;
   size_t each;
-  int i;
+  int i, last;
   memset(&header, 0, sizeof header);
   miras__out_header(&header, m, tr, tensors, 0);
   miras__set64(length, header.size);
   miras__out(s, length, 8);
   miras__out_header(s, m, tr, tensors, checksum);
-  for (i = 0; i < tensors; i++) {
-    miras__tensor x;
-    const float *from = miras__tensor_of(m, tr, i, &x, &each);
-    if (x.form) miras__view_write(s, m, &m->views[i]);
-    else miras__out_words(s, from, (size_t)(x.range[1] / 4), each);
-  }
+  for (last = 0; last < 2; last++)
+    for (i = 0; i < tensors; i++) {
+      miras__tensor x;
+      const float *from = miras__tensor_of(m, tr, i, &x, &each);
+      if (miras__in_bricks(x.form) != last) continue;
+      if (x.form) miras__view_save(s, m, &m->views[i]);
+      else miras__out_words(s, from, (size_t)(x.range[1] / 4), each);
+    }
 }
 
 /* ---- reading a model ---- */
@@ -30780,6 +30957,7 @@ typedef struct miras__file {
   miras_model_desc d;                /* 0 where the file does not say                            */
   int version;
   int narrow;                        /* some tensors are not F32                                 */
+  uint64_t bricks;                   /* where the first tensor in bricks begins, if there is one */
   uint64_t steps, moves;             /* miras__moves_print of a trainer that does not move all   */
   int bare;                          /* it has no adapters, which the model gets that is opened   */
   const char *checksum;              /* its eight digits                                         */
@@ -30858,7 +31036,7 @@ static void miras__need_metadata(miras__file *f) {
 }
 
 static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payload) {
-  static const unsigned char wide[MIRAS_WEIGHTS_COUNT] = {4, 2, 2, 1};
+  static const unsigned char wide[MIRAS_WEIGHTS_COUNT] = {4, 2, 2, 1, 1};
   char text[MIRAS__NAME_SIZE];
   uint64_t bytes;
   int seen = 0, i;
@@ -30876,7 +31054,7 @@ static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payloa
       for (x->form = 0; x->form < MIRAS_WEIGHTS_COUNT; x->form++)
         if (miras__same(text, miras__dtypes[x->form])) break;
       if (x->form == MIRAS_WEIGHTS_COUNT)
-        x->form = 0, miras__refuse_for(t, "its type is none of F32, F16, BF16");
+        x->form = 0, miras__refuse_for(t, "its type is none of F32, F16, BF16, I8, U8");
     } else if (key == 2) {
       x->rank = miras__need_list(t, x->shape, 5);
     } else if (miras__need_list(t, x->range, 2) != 2) {
@@ -30895,6 +31073,7 @@ static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payloa
     if (x->shape[i] && bytes > UINT64_MAX / x->shape[i]) miras__refuse(t);
   if (bytes != x->range[1] - x->range[0])
     miras__refuse_for(t, "its place is not of the size of its shape");
+  if (x->form == MIRAS_WEIGHTS_Q4 && x->rank == 2) x->form = MIRAS__ROWS_Q8;
 }
 
 /* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
@@ -30941,6 +31120,12 @@ static int miras__complete(const miras__file *f) {
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
 }
 
+/* How matrices of a file are held of which one is of a form; so_far: what the others say. */
+static miras_weights miras__of_tensors(miras_weights so_far, int form) {
+  const int is = form == MIRAS__ROWS_Q8 ? MIRAS_WEIGHTS_Q8 : form;
+  return is > (int)so_far ? (miras_weights)is : so_far;
+}
+
 /* Check all that needs no model in a header: syntax, types, ranges, metadata, tiling. The rest of
  * the `size` bytes is not read. */
 static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, size_t size) {
@@ -30959,6 +31144,9 @@ static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, si
     if (count++ == MIRAS__MAX_TENSORS) return 0;
     borders += miras__hash(x.range[0]) - miras__hash(x.range[1]);
     if (x.form) f->narrow = 1;
+    if (miras__in_bricks(x.form) && (!f->bricks || x.range[0] < f->bricks))
+      f->bricks = x.range[0];
+    if (x.form) f->d.weights = miras__of_tensors(f->d.weights, x.form);
   }
   if (f->t.bad || !miras__complete(f)) return 0;
   /* Without a hole or an overlap, in whatever order, tensors begin where others end, but for the
@@ -31005,10 +31193,14 @@ static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int 
     const int at = (hint + n + (i % 2 ? i / 2 + 1 : -(i / 2))) % n;
     miras__tensor_of(m, NULL, at, &own, &each);
     if (!miras__same(own.name, x->name)) continue;
-    if (x->rank != own.rank || (x->form && (at >= m->view_count || own.rank != 2))) return -1;
-    for (k = at >= m->view_count; k < own.rank; k++)   /* moments: of what moves */
-      if (x->shape[k] != (k ? miras__shape_in_file(own.shape[k], x->form) : own.shape[k]))
-        return -1;
+    if (x->form && (at >= m->view_count || m->views[at].rank != 2)) return -1;
+    if (at < m->view_count && x->form != own.form) {
+      own.form = x->form;
+      (void)miras__shape_in_file(&m->views[at], &own);
+    }
+    if (x->rank != own.rank) return -1;
+    for (k = at >= m->view_count; k < own.rank; k++)
+      if (x->shape[k] != own.shape[k]) return -1;            /* moments: of what moves */
     return at;
   }
   return -1;
@@ -31041,6 +31233,11 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
     if (at == views + 2 && !miras__right_streams(m, f->payload + (size_t)x.range[0], x.shape[0]))
       return MIRAS_ERR_FORMAT;
     if (at == views || at == views + 1) moments[at - views] = x.shape[0];
+    if (at < views && m->lies && miras__view_form(m, &m->views[at]) &&
+        (x.form != miras__view_form(m, &m->views[at]) ||
+         f->payload + (size_t)x.range[0] != m->lies + m->views[at].offset))
+      return miras__say(why, n, "the model's matrices lie in bytes of the caller's, which are only "
+                        "read"), MIRAS_ERR_STATE;
     sum += miras__hash((uint64_t)at);
   }
   /* The tensors are the model's first, each once, if their hashes add up to those; a file without
@@ -31074,27 +31271,28 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
     float *to;
     at = miras__find_tensor(m, &x, at + 1);
     to = miras__tensor_of(m, tr, at, &own, &each);
+    if (own.form && m->lies) continue;
     if (own.form || x.form)
-      miras__view_read(m, &m->views[at], x.form, f->payload + (size_t)x.range[0]);
+      miras__view_load(m, &m->views[at], x.form, f->payload + (size_t)x.range[0]);
     else if (to && x.shape[0] == own.shape[0])   /* as many running texts */
       miras__get_words(to, f->payload + (size_t)x.range[0], (size_t)(own.range[1] / 4), each);
   }
   return MIRAS_OK;
 }
 
-#ifndef MIRAS_NO_STDIO
 /* A model that is to be made of a file. */
 typedef struct miras__opening {
   miras__storage own;
   const miras_model_desc *given;
+  const unsigned char *lies;         /* NULL, or where the model's matrices may lie               */
   miras_model *model;
 } miras__opening;
 
-/* Can a file's payload be m's parameters, by its size? If it is narrow, they may take down to 8.5
- * bits each. */
+/* Can a file's payload be m's parameters, by its size? If it is narrow, they may take down to 5 bits
+ * each. */
 static int miras__fits(const miras_model *m, size_t payload, const miras__file *f) {
   const uint64_t bytes = 4 * (uint64_t)m->learned, moments = bytes + 8 * (uint64_t)m->param_count;
-  if (f->narrow) return payload / 17 >= bytes / 64;
+  if (f->narrow) return payload / 5 >= bytes / 32;
   if (f->noted[MIRAS__NOTE_MOVES]) return payload >= bytes;
   return payload == bytes || (payload >= moments && (payload - moments) % (4 * m->run) == 0);
 }
@@ -31108,9 +31306,11 @@ typedef struct miras__draft {
 /* Is this a model within its limit, and can the payload be its parameters? Asked before anything is
  * allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(miras__draft *draft, const miras_model_desc *d,
-                                        const miras__file *f, char *why, size_t n) {
+                                        const unsigned char *lies, const miras__file *f, char *why,
+                                        size_t n) {
   miras_model *m = &draft->model;
   if (miras__model_resolve(m, &draft->room, d, why, n) != MIRAS_OK) return MIRAS_ERR_DESC;
+  m->lies = lies;
   if (!miras__model_bytes_of(m, why, n)) return MIRAS_ERR_SIZE;
   return miras__fits(m, f->payload_size, f) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
@@ -31133,17 +31333,19 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
     if (memory->bias == MIRAS_BIAS_CUSTOM || memory->retention == MIRAS_RETENTION_CUSTOM)
       memory->custom = from->custom;
   }
-  if (o->given) d->weights = o->given->weights;
+  d->weights = o->given ? o->given->weights : MIRAS_WEIGHTS_FLOAT;
   if (o->given && o->given->adapt.learning_rate > 0) d->adapt = o->given->adapt;
   draft = (miras__draft *)o->own.allocator.alloc(sizeof *draft, o->own.allocator.user);
   if (!draft) return MIRAS_ERR_ALLOC;
-  result = miras__payload_fits(draft, d, f, why, n);
+  result = miras__payload_fits(draft, d, o->lies, f, why, n);
   if (result == MIRAS_OK && o->given && o->given->adapter.rank && !d->adapter.rank) {
     d->adapter = o->given->adapter, f->bare = 1;   /* what the file has is right; now with them   */
     memcpy(d->adapters, o->given->adapters, sizeof d->adapters);
     if (miras__model_resolve(&draft->model, &draft->room, d, why, n) != MIRAS_OK)
       result = MIRAS_ERR_DESC;
-    else if (!miras__model_bytes_of(&draft->model, why, n)) result = MIRAS_ERR_SIZE;
+    draft->model.lies = o->lies;
+    if (result == MIRAS_OK && !miras__model_bytes_of(&draft->model, why, n))
+      result = MIRAS_ERR_SIZE;
   }
   if (result == MIRAS_OK && made)
     *made = miras__model_build(&draft->model, &at, 0);
@@ -31152,16 +31354,20 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
 }
 
 static miras_result miras__open_model(miras__opening *o, miras__file *f, char *why, size_t n) {
-  const miras_result result = miras__opening_fits(o, f, &o->model, why, n);
-  if (result != MIRAS_OK) return result;
-  if (!o->model) return MIRAS_ERR_ALLOC;
-  if (miras__load_model(o->model, NULL, f, why, n) == MIRAS_OK) return MIRAS_OK;
-  miras__close(o->model);
-  o->model = NULL;
-  /* also of a 0 where the descriptor, with its defaults, has another number: no file of ours */
-  return MIRAS_ERR_FORMAT;
+  for (;;) {
+    const miras_result result = miras__opening_fits(o, f, &o->model, why, n);
+    if (result != MIRAS_OK) return result;
+    if (!o->model) return MIRAS_ERR_ALLOC;
+    if (miras__load_model(o->model, NULL, f, why, n) == MIRAS_OK) return MIRAS_OK;
+    miras__close(o->model);
+    o->model = NULL;
+    /* also of a 0 where the descriptor, with its defaults, has another number: no file of ours */
+    if (!o->lies) return MIRAS_ERR_FORMAT;
+    o->lies = NULL;                  /* they are copied                                          */
+    if (why && n) why[0] = 0;
+  }
 }
-#endif
+
 #endif   /* MIRAS_NO_MODEL */
 
 /* ---- states ---- */
@@ -31301,6 +31507,7 @@ static int miras__state_ok(const miras__state *s) {
 static MIRAS__COLD uint64_t miras__weights_print(const miras_model *m) {
   enum { BLOCK = 32, SAMPLES = 16 };
   unsigned char bytes[BLOCK * sizeof(float)];
+  float x[BLOCK];
   uint64_t print = 1;
   int k;
   for (k = 0; k < m->view_count; k++) {
@@ -31308,15 +31515,21 @@ static MIRAS__COLD uint64_t miras__weights_print(const miras_model *m) {
     const int form = miras__view_form(m, v);
     const size_t rows = v->rank == 2 ? (size_t)v->shape[0] : 1, n = v->count / rows;
     const size_t across = (n + BLOCK - 1) / BLOCK, blocks = rows * across;
-    size_t i;
+    const size_t size = form == MIRAS_WEIGHTS_BF16 || form == MIRAS_WEIGHTS_F16 ? 2 : 4;
+    size_t i, j;
     for (i = 0; i < blocks && i < SAMPLES; i++) {
       const size_t b =
         blocks <= SAMPLES ? i : (size_t)((uint64_t)(blocks - 1) * i / (SAMPLES - 1));
       const size_t first = b % across * BLOCK, left = n - first;
       const size_t now = left < (size_t)BLOCK ? left : (size_t)BLOCK;
-      const unsigned char *row = miras__view_at(m, v) + b / across * miras__row_bytes(form, n);
-      miras__weights_turn(form, bytes, row + miras__row_bytes(form, first), now);
-      print = miras__hash(print ^ miras__crc32c(0, bytes, miras__row_bytes(form, now)));
+      (void)miras_model_view_read(m, v, b / across, 1, first, now, x);
+      for (j = 0; j < now * size; j++) {
+        uint32_t bits = (uint32_t)miras__real_bits(x[j / size]);
+        if (form == MIRAS_WEIGHTS_BF16) bits >>= 16;
+        if (form == MIRAS_WEIGHTS_F16) bits = miras__to_half(x[j / size]);
+        bytes[j] = (unsigned char)(bits >> 8 * (j % size));
+      }
+      print = miras__hash(print ^ miras__crc32c(0, bytes, now * size));
     }
   }
   return print;
@@ -31571,10 +31784,8 @@ static MIRAS__COLD miras_result miras__accept(void *object, const void *bytes, s
     miras_trainer *tr = MIRAS__TRAINS && what == MIRAS__A_TRAINER ? (miras_trainer *)object : NULL;
     miras__file f;
     if (!miras__check_file(&f, bytes, size)) return miras__file_wrong(&f, why, n);
-#ifndef MIRAS_NO_STDIO
     if (what == MIRAS__A_NEW_MODEL)
       return miras__open_model((miras__opening *)object, &f, why, n);
-#endif
     return miras__load_model(tr ? tr->model : (miras_model *)object, tr, &f, why, n);
   }
 #endif
@@ -31590,6 +31801,16 @@ static MIRAS__COLD miras_result miras__told(miras_result result, char *why, size
   if (result != MIRAS_OK && why && n && !why[0])
     miras__say(why, n, "%s", miras_result_text(result));
   return result;
+}
+
+static MIRAS__COLD MIRAS__UNUSED miras__storage miras__file_reader(
+  int what, const miras_allocator *allocator, uint64_t limit) {
+  miras__storage own;
+  memset(&own, 0, sizeof own);
+  own.mark = MIRAS__MARK + (uint32_t)what;
+  own.allocator = miras__alloc_of(allocator);
+  own.limit = limit;
+  return own;
 }
 
 /* ---- the public forms on memory ---- */
@@ -31611,6 +31832,32 @@ MIRAS_API miras_result miras_load_from(void *object, const void *bytes, size_t s
   if (why && why_size) why[0] = 0;
   return miras__told(miras__accept(object, bytes, size, why, why_size), why, why_size);
 }
+
+#ifndef MIRAS_NO_MODEL
+MIRAS_API miras_model *miras_model_open_from(const void *bytes, size_t size, int in_place,
+                                             const miras_model_desc *given,
+                                             const miras_allocator *allocator,
+                                             miras_result *result, char *why, size_t why_size) {
+  miras__opening o;
+  miras_result said;
+  miras__file f;
+  if (why && why_size) why[0] = 0;
+  o.own = miras__file_reader(MIRAS__A_NEW_MODEL, allocator, given ? given->limit : 0);
+  o.given = given, o.lies = NULL, o.model = NULL;
+  if (!in_place || !bytes) {
+    said = miras__accept(&o, bytes, size, why, why_size);
+  } else if (!miras__check_header(&f, bytes, size)) {
+    said = miras__file_wrong(&f, why, why_size);
+  } else {
+    const unsigned char *at = f.payload + (size_t)f.bricks;
+    if (f.bricks && (uintptr_t)at % 64 == 0 && miras__little_endian()) o.lies = at;
+    said = miras__open_model(&o, &f, why, why_size);
+  }
+  said = miras__told(said, why, why_size);
+  if (result) *result = said;
+  return o.model;
+}
+#endif
 
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes,
                                               size_t size) {
@@ -32324,16 +32571,6 @@ MIRAS_API miras_result miras_load(void *object, const char *path, char *why, siz
   return miras__load_path(object, path, why, why_size);
 }
 
-static MIRAS__COLD miras__storage miras__file_reader(int what, const miras_allocator *allocator,
-                                                     uint64_t limit) {
-  miras__storage own;
-  memset(&own, 0, sizeof own);
-  own.mark = MIRAS__MARK + (uint32_t)what;
-  own.allocator = miras__alloc_of(allocator);
-  own.limit = limit;
-  return own;
-}
-
 MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
                                                const miras_allocator *allocator,
                                                miras_result *result, char *why, size_t why_size) {
@@ -32354,8 +32591,7 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   miras__opening o;
   miras_result said;
   o.own = miras__file_reader(MIRAS__A_NEW_MODEL, allocator, given ? given->limit : 0);
-  o.given = given;
-  o.model = NULL;
+  o.given = given, o.lies = NULL, o.model = NULL;
   said = miras__load_path(&o, path, why, why_size);
   if (result) *result = said;
   return o.model;

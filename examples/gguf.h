@@ -19,9 +19,9 @@
  *
  * Versions 2 and 3, little-endian, one file for all of a model. The table gg__families has the
  * architectures. Numbers may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K.
- * They become floats, exactly as ggml makes them, a tile at a time, and then what d->weights says:
- * with MIRAS_WEIGHTS_Q8 they are quantised a second time, which loses a little more. A product is
- * that of floats: llama.cpp rounds what it multiplies quantised matrices by to 8 bits first, so its
+ * They become floats, exactly as ggml makes them, a tile at a time, and then what d->weights says: of
+ * Q8_0 MIRAS_WEIGHTS_Q8 makes the same numbers again, and so does MIRAS_WEIGHTS_Q4 of Q4_0 and Q4_1;
+ * others are quantised a second time, which loses a little more. A product is that of floats: llama.cpp rounds what it multiplies quantised matrices by to 8 bits first, so its
  * logits are a little others.
  *
  * The whole head of a file is checked before the first number is read: counts, names, shapes and

@@ -3857,6 +3857,7 @@ static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view 
   const size_t first = expert < 0 ? 0 : rows * (size_t)expert;
   size_t row, col, high = 1, wide = HF__TILE_ROW, n;
   int p;
+  if (view->weight_decay && !view->turned) high = rows, wide = HF__TILE_COLS;   /* whole blocks */
   for (p = 0; p < count; p++)
     if (piece[p].view == i && piece[p].group && v->rank > 1) high = rows, wide = HF__TILE_COLS;
   if (c->tile_room < high * wide) c->tile_room = high * wide;

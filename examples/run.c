@@ -10,7 +10,7 @@
  *     ./run FILE --prompt "..."                     a model of bytes: 256 tokens
  *     ./tokenize | ./run FOLDER --ids | ./untokenize      any other tokenizer, as numbers
  *     ./run FOLDER --info                           what it is, and its size; no weight is read
- *     ./run FOLDER --weights q8 --save FILE         once; ./run FILE --weights q8 then opens in a
+ *     ./run FOLDER --weights q8 --save FILE         once; ./run FILE then opens in a
  *                                                   fifth of the time
  *     ./run --help                                  every option
  *

@@ -151,7 +151,7 @@ static void test_logits(void **state) {
 /* Matrices of fewer bits: those of the file, or rounded, which is all that differs. */
 static void test_weights(void **state) {
   static float want[TOKENS * VOCAB], got[TOKENS * VOCAB], theirs[TOKENS * VOCAB];
-  static const double most[MIRAS_WEIGHTS_COUNT] = {0, 0.3, 0.03, 0.5};
+  static const double most[MIRAS_WEIGHTS_COUNT] = {0, 0.3, 0.03, 0.5, 8};
   int32_t tokens[TOKENS];
   size_t i, n;
   (void)state;
@@ -169,7 +169,7 @@ static void test_weights(void **state) {
     for (form = WHOLE ? 0 : (int)(i / LEAN) % MIRAS_WEIGHTS_COUNT; form < MIRAS_WEIGHTS_COUNT;
          form += WHOLE ? 1 : MIRAS_WEIGHTS_COUNT) {
       /* the sixteen bits that the file has */
-      const int exact = known[i].kept == "fbhq"[form];
+      const int exact = known[i].kept == "fbhq4"[form];
       miras_model_desc d = *miras_model_desc_of(m);
       double error;
       d.weights = (miras_weights)form;
