@@ -470,19 +470,13 @@ typedef struct ad__walk {
 } ad__walk;
 
 /* Is a piece a whole module's, or some rows of it? Then its name. */
-static int ad__piece_module(hf__reader *c, const hf__piece *p, const miras_view *v, char *module) {
-  const size_t rows = hf__view_rows(v);
+static int ad__is_module(const hf__piece *p, const miras_view *v, char *module) {
   const char *const end = ".weight";
-  if (p->from && p->group && !p->row && p->rows == rows && p->again == 1 && !p->skip &&
-      p->from->rank == 2 && ad__ends(p->from->name, end)) {
-    memcpy(module, p->from->name, sizeof p->from->name);
-    module[strlen(module) - strlen(end)] = 0;
-    return 1;
-  }
-  hf__reject(c, MIRAS_ERR_ARGUMENT, v->name);
-  hf__say(c->why, c->why_size, "the folder has no module of which all its rows are; leave it out of "
-                               "the model's adapters");
-  return 0;
+  if (!p->from || !p->group || p->row || p->rows != hf__view_rows(v) || p->again != 1 || p->skip ||
+      p->from->rank != 2 || !ad__ends(p->from->name, end)) return 0;
+  memcpy(module, p->from->name, sizeof p->from->name);
+  module[strlen(module) - strlen(end)] = 0;
+  return 1;
 }
 
 static int ad__walk_layers(ad__walk *w) {
@@ -506,7 +500,13 @@ static int ad__walk_layers(ad__walk *w) {
       const miras_view *v = &views[piece[i].view];
       const miras_view *a = ad__part(m, v->name, 'a'), *b = ad__part(m, v->name, 'b');
       if (!a || !b) continue;
-      if (!ad__piece_module(c, &piece[i], v, module)) return 0;
+      if (!ad__is_module(&piece[i], v, module)) {
+        if (w->config) continue;                 /* the folder can have nothing for it            */
+        hf__reject(c, MIRAS_ERR_ARGUMENT, v->name);
+        hf__say(c->why, c->why_size, "the folder has no module of which all its rows are; leave it "
+                                     "out of the model's adapters");
+        return 0;
+      }
       if (!w->visit(w, &piece[i], module, a, b)) return 0;
     }
   }
