@@ -43,7 +43,7 @@ MIRAS_API miras_result miras_adapters_load(miras_model *m, const char *path, con
 MIRAS_API miras_result miras_views_save(const miras_model *m, const char *patterns, const char *path,
                                         char *why, size_t why_size);
 /* Save the adapters of m in PEFT's form into `folder`, which is there; base is the folder that m was
- * loaded of. Those of matrices of which several tensors are parts, or which the folder has not got as
+ * loaded of. Those that add nothing, whose B is 0, are left out. Those of matrices of which several tensors are parts, or which the folder has not got as
  * a module's weight, are refused. */
 MIRAS_API miras_result miras_peft_save(const miras_model *m, const char *folder, const char *base,
                                        char *why, size_t why_size);
@@ -434,16 +434,32 @@ static int ad__factor(hf__reader *c, const ad__config *f, const char *module, si
   return 1;
 }
 
-/* The adapter's tensor of a module, part A or B; NULL: it has none. */
-static hf__tensor *ad__tensor(const hf__reader *c, const char *module, const char *part) {
-  char name[HF__NAME_SIZE] = "";
-  hf__tensor *x;
-  hf__say(name, sizeof name, "base_model.model.%s.lora_%s.weight", module, part);
-  x = hf__tensor_named(c, name);
-  if (x) return x;
-  name[0] = 0;
-  hf__say(name, sizeof name, "%s.lora_%s.weight", module, part);
-  return hf__tensor_named(c, name);
+/* The module of a weight's tensor: of a model whose text half is a part the name that it has when
+ * this half is opened alone (AutoModelForCausalLM). */
+static void ad__module_of(const hf__tensor *x, char *module) {
+  static const char part[] = "language_model.";
+  char *at;
+  memcpy(module, x->name, sizeof x->name);
+  module[strlen(module) - strlen(".weight")] = 0;
+  at = strstr(module, part);
+  if (at) memmove(at, at + sizeof part - 1, strlen(at + sizeof part - 1) + 1);
+}
+
+/* The adapter's tensor of a weight's module, part A or B, by either name; NULL: it has none. */
+static hf__tensor *ad__tensor(const hf__reader *c, const hf__tensor *of, const char *part) {
+  char name[HF__NAME_SIZE], module[2][HF__NAME_SIZE];
+  hf__tensor *x = NULL;
+  int i;
+  ad__module_of(of, module[0]);
+  memcpy(module[1], of->name, sizeof of->name);
+  module[1][strlen(module[1]) - strlen(".weight")] = 0;
+  for (i = 0; i < 4 && !x; i++) {
+    name[0] = 0;
+    hf__say(name, sizeof name, "%s%s.lora_%s.weight", i < 2 ? "base_model.model." : "",
+            module[i % 2], part);
+    x = hf__tensor_named(c, name);
+  }
+  return x;
 }
 
 /* The row of a module's weight that column j of a piece is. */
@@ -469,13 +485,22 @@ typedef struct ad__walk {
   size_t modules;
 } ad__walk;
 
+/* Is a number of B not 0? */
+static int ad__adds(hf__reader *c, const miras_model *m, const miras_view *b) {
+  float *x = ad__numbers(c, m, b);
+  size_t i;
+  int adds = !x;
+  for (i = 0; x && i < b->count && !adds; i++) adds = x[i] < 0 || x[i] > 0;
+  if (x) ad__free(c, x);
+  return adds;
+}
+
 /* Is a piece a whole module's, or some rows of it? Then its name. */
 static int ad__is_module(const hf__piece *p, const miras_view *v, char *module) {
   const char *const end = ".weight";
   if (!p->from || !p->group || p->row || p->rows != hf__view_rows(v) || p->again != 1 || p->skip ||
       p->from->rank != 2 || !ad__ends(p->from->name, end)) return 0;
-  memcpy(module, p->from->name, sizeof p->from->name);
-  module[strlen(module) - strlen(end)] = 0;
+  ad__module_of(p->from, module);
   return 1;
 }
 
@@ -499,7 +524,7 @@ static int ad__walk_layers(ad__walk *w) {
     for (i = 0; i < count; i++) {
       const miras_view *v = &views[piece[i].view];
       const miras_view *a = ad__part(m, v->name, 'a'), *b = ad__part(m, v->name, 'b');
-      if (!a || !b) continue;
+      if (!a || !b || (!w->config && !ad__adds(c, m, b))) continue;
       if (!ad__is_module(&piece[i], v, module)) {
         if (w->config) continue;                 /* the folder can have nothing for it            */
         hf__reject(c, MIRAS_ERR_ARGUMENT, v->name);
@@ -530,7 +555,7 @@ static int ad__load_piece(ad__walk *w, const hf__piece *p, const char *module, c
                           const miras_view *b) {
   hf__reader *c = w->c;
   miras_model *m = (miras_model *)(uintptr_t)w->m;
-  hf__tensor *A = ad__tensor(c, module, "A"), *B = ad__tensor(c, module, "B");
+  hf__tensor *A = ad__tensor(c, p->from, "A"), *B = ad__tensor(c, p->from, "B");
   const size_t rank = (size_t)a->shape[1], rows = (size_t)a->shape[0], cols = (size_t)b->shape[1];
   const miras_model_desc *d = miras_model_desc_of(w->m);
   const double ours = d->adapter.scale > 0 ? (double)d->adapter.scale / (double)rank : 1;
@@ -620,7 +645,7 @@ static void ad__peft_patterns(const hf__reader *c, const hf__reader *base, miras
     hf__say(end, sizeof end, ".lora_A.weight");
     for (k = 0; k < c->tensor_count; k++) here |= ad__ends(c->tensors[k].name, end);
     hf__say(more, sizeof more, "%s*%s", d->adapters[0] ? "," : "", row->ours);
-    if (!here || strstr(d->adapters, more + (d->adapters[0] != 0))) continue;
+    if (!here || (d->adapters[0] && ad__matches_some(row->ours, d->adapters))) continue;
     if (strlen(d->adapters) + strlen(more) >= sizeof d->adapters) {
       d->adapters[0] = 0;
       return;
@@ -707,11 +732,6 @@ static size_t ad__views_of(const ad__saving *s, const hf__tensor *from) {
   for (i = 0; i < s->count; i++)
     if (s->all[i].from == from && ad__views_before(s, i) + 1 > n) n = ad__views_before(s, i) + 1;
   return n;
-}
-
-static void ad__module_of(const hf__tensor *x, char *module) {
-  memcpy(module, x->name, sizeof x->name);
-  module[strlen(module) - strlen(".weight")] = 0;
 }
 
 static void ad__peft_entries(ad__out *o, const ad__saving *s, size_t rank) {
@@ -807,7 +827,7 @@ static void ad__peft_save(hf__reader *c, hf__reader *base, ad__saving *s, const 
   s->walk.base = base, s->walk.c = c, s->walk.visit = ad__gather;
   if (!ad__walk_layers(&s->walk)) return;
   if (!s->count) {
-    hf__reject_as(c, MIRAS_ERR_ARGUMENT, folder, "the model has no adapters");
+    hf__reject_as(c, MIRAS_ERR_ARGUMENT, folder, "the model has no adapters, or they add nothing");
     return;
   }
   path = ad__join(c, folder, "adapter_model.safetensors");

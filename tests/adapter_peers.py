@@ -22,7 +22,8 @@ CASES = [   # folder, modules, whether weights are times a factor on the way in
     ("llama", ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], False),
     ("mamba2", ["in_proj"], False),      # peft refuses out_proj of Mamba's
     ("mamba", ["in_proj", "x_proj"], False),
-    ("falcon_h1", ["q_proj", "v_proj", "o_proj", "in_proj", "down_proj"], True),
+    ("falcon_h1", ["q_proj", "v_proj", "o_proj", "down_proj"], True),
+    ("falcon_h1", ["in_proj"], True),
     ("qwen3_5", ["q_proj", "v_proj", "in_proj_qkv", "in_proj_z", "out_proj", "up_proj"], False),
 ]
 
