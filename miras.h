@@ -1055,9 +1055,9 @@ typedef struct miras_row {
   int classes, values;     /* targets: of categories; of all else but raw                        */
 } miras_row;
 
-/* How a model holds matrices that training does not move. A product with one of them gives the bits of
- * MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates' offsets,
- * convolutions, initial memories, what sessions hold, every sum. */
+/* How a model holds matrices that training does not move. A product with one of them gives the bits
+ * of MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates'
+ * offsets, convolutions, initial memories, what sessions hold, every sum. */
 typedef enum miras_weights {
   MIRAS_WEIGHTS_FLOAT,     /* 32 bits; the only ones that training moves                         */
   MIRAS_WEIGHTS_BF16,      /* the upper 16 bits of a float, to nearest, halfway to even          */
@@ -1140,8 +1140,8 @@ typedef struct miras_model_desc {
                               has its own copy                                                   */
 } miras_model_desc;
 
-/* What the training of a model needs: room and workers, and what it is of. Nothing else here changes
- * a bit of it; what does is the model's, and in its files. */
+/* What the training of a model needs: room and workers, and what it is of. Nothing else here
+ * changes a bit of it; what does is the model's, and in its files. */
 typedef struct miras_trainer_desc {
   int batch;               /* most sequences of a step, 1..65536; 0 -> 1                         */
   int context;             /* longest sequence of a step, 1..2^24; no default                    */
@@ -1534,8 +1534,8 @@ MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_v
                                              size_t rows, size_t col, size_t cols, float *x);
 
 /* What adapters add becomes part of the matrices they are beside, which are rounded where they are
- * not float, and their B becomes 0. MIRAS_ERR_ARGUMENT if m has none, MIRAS_ERR_STATE if its matrices
- * lie in bytes of the caller's: then nothing changes. */
+ * not float, and their B becomes 0. MIRAS_ERR_ARGUMENT if m has none, MIRAS_ERR_STATE if its
+ * matrices lie in bytes of the caller's: then nothing changes. */
 MIRAS_API miras_result miras_model_merge(miras_model *m);
 
 #ifndef MIRAS_NO_TRAINING
@@ -1786,9 +1786,10 @@ MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_mem
 #ifndef MIRAS_NO_MODEL
 /* Open the model that path describes, with limit, weights and memory.custom of given (may be NULL:
  * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, its adapters
- * where the file has none, and its memory.reset_every where that is not 0: a model that does not last as it was trained can be given
- * resets. A few kilobytes can describe a model whose sessions take gigabytes: set a limit for files
- * from others. What is beyond it is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
+ * where the file has none, and its memory.reset_every where that is not 0: a model that does not
+ * last as it was trained can be given resets. A few kilobytes can describe a model whose sessions
+ * take gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE before it
+ * is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
@@ -11513,8 +11514,8 @@ static MIRAS__UNUSED void miras__packed_turned(const miras__kernels *kern, int m
       a.p += k * miras__right(A);
       n = miras__least(N - i, 256 - (B->row + i) % MIRAS__BRICK);
       miras__packed_tile(kern, B, B->row + i, k, n);
-      miras__matmul(kern, k ? MIRAS__ADD : mode, C + i, ldc, a, miras__turned(B->wide, across), M, n,
-                    miras__least(K - k, across), pack);
+      miras__matmul(kern, k ? MIRAS__ADD : mode, C + i, ldc, a, miras__turned(B->wide, across), M,
+                    n, miras__least(K - k, across), pack);
     }
 }
 #endif
@@ -20240,6 +20241,15 @@ typedef struct miras__mlp {
   int sums_to_one;                 /* weights of those that it has chosen                         */
 } miras__mlp;
 
+/* Adapters of a layer: x A is multiplied by `by`; thins: x goes through masks. They lie behind all
+ * parameters, from `sixteens` on (miras__adapter_at). */
+typedef struct miras__adapting {
+  uint32_t sixteens;
+  float by;
+  uint16_t rank;
+  unsigned char thins;
+} miras__adapting;
+
 /* A layer's program, and what follows from it. Sizes are in floats; rows are padded to whole cache
  * lines (ld). */
 typedef struct miras__program {
@@ -20257,7 +20267,6 @@ typedef struct miras__program {
   unsigned char norm;              /* miras_norm                                                  */
   unsigned char form;              /* of matrices (miras_weights)                                 */
   unsigned char drops;             /* branches go through dropout                                 */
-  unsigned char thins;             /* and what adapters read                                      */
   unsigned char biased;            /* projections of memories have biases                         */
   unsigned char headed;            /* operations that are memories or attention                   */
   unsigned char fits;              /* 0: there is too much of something                           */
@@ -20268,10 +20277,7 @@ typedef struct miras__program {
   size_t run;                      /* ... all of it                                               */
   unsigned char writes;            /* the memory whose state others recall                        */
   unsigned char branches, norms;   /* of the stream: what adds to it, what reads it               */
-  uint16_t adapter_rank;
-  float adapter_by;                /* what x A is multiplied by                                   */
-  uint32_t adapters;               /* where those of matrices begin, behind all parameters, in
-                                      sixteens (miras__adapter_at)                                */
+  miras__adapting adapting;
   size_t kept, call, call_train;   /* floats of a token in arrays that lie there, ...             */
   size_t pack;                     /* of a worker's scratch that of products, which comes first and,
                                       where matrices are not float, ends with a tile of them; 0 on a
@@ -20709,8 +20715,8 @@ static void miras__times_of_bwd(const miras__visit *a, int id, size_t e, int mod
 static void miras__adapter_at(const miras__program *p, const miras__param *of, size_t *a,
                               size_t *b) {
   const miras__param *w = p->param;
-  const size_t rank = p->adapter_rank;
-  *a = (size_t)p->adapters * 16;
+  const size_t rank = p->adapting.rank;
+  *a = (size_t)p->adapting.sixteens * 16;
   for (; w < of; w++)
     if (w->adapter) *a += miras__pad(w->rows * rank) + miras__pad(rank * w->cols);
   *b = *a + miras__pad(of->rows * rank);
@@ -20744,7 +20750,7 @@ static miras__sheet miras__thin_room(const miras__visit *a, const miras__op *o, 
 static void miras__adapters(const miras__visit *a, const miras__op *o, int slot, float *y,
                             size_t ldy, miras__sheet x) {
   const miras__program *p = a->layer->p;
-  const size_t rank = p->adapter_rank, first = miras__param_of(p, o->param)->column;
+  const size_t rank = p->adapting.rank, first = miras__param_of(p, o->param)->column;
   miras__sheet low = miras__x_of(a, o, slot), from;
   int id = o->in[slot] ? o->param : 0;
   for (; id; id = miras__param_of(p, id)->next) {
@@ -20753,7 +20759,7 @@ static void miras__adapters(const miras__visit *a, const miras__op *o, int slot,
     if (!w->adapter) continue;
     miras__adapter_at(p, w, &at, &b);
     from = x;
-    if (MIRAS__TRAINS && a->drop && p->thins) {
+    if (MIRAS__TRAINS && a->drop && p->adapting.thins) {
       from = miras__thin_room(a, o, slot > 1);
       a->k->copy_rows(from.p, from.ld, x.p, x.ld, a->n, w->rows);
       miras__thin_rows(a->k, a->drop, miras__thin_site(a->layer, o, id), a->row, from.p, from.ld,
@@ -20763,7 +20769,7 @@ static void miras__adapters(const miras__visit *a, const miras__op *o, int slot,
                    miras__gemm_room(a->n, w->cols, rank) <= p->pack);
     miras__matmul(a->k, MIRAS__SET, low.p, low.ld, miras__mat(from.p, from.ld),
                   miras__mat(a->layer->w + at, rank), a->n, rank, w->rows, a->scratch);
-    a->k->scale_rows(low.p, low.ld, p->adapter_by, NULL, 0, low.p, low.ld, a->n, rank);
+    a->k->scale_rows(low.p, low.ld, p->adapting.by, NULL, 0, low.p, low.ld, a->n, rank);
     miras__matmul(a->k, MIRAS__ADD, y + (w->column - first), ldy, miras__mat(low.p, low.ld),
                   miras__mat(a->layer->w + b, w->cols), a->n, w->cols, rank, a->scratch);
     low.p += rank;
@@ -20774,7 +20780,7 @@ static void miras__adapters(const miras__visit *a, const miras__op *o, int slot,
 static void miras__adapters_bwd(const miras__visit *a, const miras__op *o, int slot,
                                 miras__sheet dx, const float *d, size_t ldd) {
   const miras__program *p = a->layer->p;
-  const size_t rank = p->adapter_rank, first = miras__param_of(p, o->param)->column;
+  const size_t rank = p->adapting.rank, first = miras__param_of(p, o->param)->column;
   miras__sheet low = miras__dx_of(a, o, slot), z;
   int id = o->in[slot] ? o->param : 0;
   for (; id; id = miras__param_of(p, id)->next) {
@@ -20784,11 +20790,12 @@ static void miras__adapters_bwd(const miras__visit *a, const miras__op *o, int s
     miras__adapter_at(p, w, &at, &b);
     miras__matmul(a->k, MIRAS__SET, low.p, low.ld, miras__mat(d + (w->column - first), ldd),
                   miras__turned(a->layer->w + b, w->cols), a->n, rank, w->cols, a->scratch);
-    a->k->scale_rows(low.p, low.ld, p->adapter_by, NULL, 0, low.p, low.ld, a->n, rank);
-    z = p->thins ? miras__thin_room(a, o, slot > 1) : dx;
-    miras__matmul(a->k, p->thins ? MIRAS__SET : MIRAS__ADD, z.p, z.ld, miras__mat(low.p, low.ld),
-                  miras__turned(a->layer->w + at, rank), a->n, w->rows, rank, a->scratch);
-    if (p->thins) {
+    a->k->scale_rows(low.p, low.ld, p->adapting.by, NULL, 0, low.p, low.ld, a->n, rank);
+    z = p->adapting.thins ? miras__thin_room(a, o, slot > 1) : dx;
+    miras__matmul(a->k, p->adapting.thins ? MIRAS__SET : MIRAS__ADD, z.p, z.ld,
+                  miras__mat(low.p, low.ld), miras__turned(a->layer->w + at, rank), a->n, w->rows,
+                  rank, a->scratch);
+    if (p->adapting.thins) {
       miras__thin_rows(a->k, a->drop, miras__thin_site(a->layer, o, id), a->row, z.p, z.ld, a->n,
                        w->rows);
       a->k->add_rows(dx.p, dx.ld, z.p, z.ld, a->n, w->rows);
@@ -22677,11 +22684,14 @@ static void miras__adapter_jobs(const miras__visit *a, const miras__op *o, int i
                                 miras__sheet low, miras__sheet dlow, miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, id);
-  const size_t rank = p->adapter_rank;
+  const size_t rank = p->adapting.rank;
   float *to = miras__grad_to(p, g, id, 1);
   if (to) {
     miras__job *j = miras__job_product(list, to, w->rows, rank, x.p, x.ld, dlow.p, dlow.ld);
-    if (p->thins) j->site = miras__thin_site(a->layer, o, id), miras__job_cut(list, j, w->rows, rank);
+    if (p->adapting.thins) {
+      j->site = miras__thin_site(a->layer, o, id);
+      miras__job_cut(list, j, w->rows, rank);
+    }
   }
   to = miras__grad_to(p, g, id, 2);
   if (to) miras__job_product(list, to, rank, w->cols, low.p, low.ld, d.p, d.ld);
@@ -22701,7 +22711,7 @@ static void miras__op_jobs(const miras__visit *a, const miras__op *o, const mira
     miras__weight_job(a, id, 0, g, x, d, list);
     if (miras__param_of(p, id)->adapter) {
       miras__adapter_jobs(a, o, id, g, x, d, low, dlow, list);
-      low.p += p->adapter_rank, dlow.p += p->adapter_rank;
+      low.p += p->adapting.rank, dlow.p += p->adapting.rank;
     }
     d.p += miras__param_of(p, id)->cols;
   }
@@ -22848,9 +22858,9 @@ static void miras__layer_views(const miras__program *p, miras__views *v, double 
       name[0] = 0;
       miras__say(name, sizeof name, "%s.adapter_%s", miras__param_name(p, i, of),
                  part ? "b" : "a");
-      if (part) miras__view_add(v, name, p->adapter_rank, w->cols, 0, 0, 0, 0);
+      if (part) miras__view_add(v, name, p->adapting.rank, w->cols, 0, 0, 0, 0);
       else
-        miras__view_add(v, name, w->rows, p->adapter_rank, 0, 64 + i, 0,
+        miras__view_add(v, name, w->rows, p->adapting.rank, 0, 64 + i, 0,
                         1 / sqrt(3 * (double)w->rows));
     }
   }
@@ -23363,8 +23373,8 @@ static size_t miras__op_room(const miras__program *p, const miras__op *o) {
   switch (o->what) {
     case MIRAS__OP_RMS: return 2 * miras__pad(o->cols);
     case MIRAS__OP_RELU2: return tile * miras__pad(o->cols);
-    case MIRAS__OP_TIMES: return p->thins && o->in[1] ? thin : 0;
-    case MIRAS__OP_BRANCH: return tile * p->ld_x + (p->thins && o->in[2] ? thin : 0);
+    case MIRAS__OP_TIMES: return p->adapting.thins && o->in[1] ? thin : 0;
+    case MIRAS__OP_BRANCH: return tile * p->ld_x + (p->adapting.thins && o->in[2] ? thin : 0);
     case MIRAS__OP_SHIFT: case MIRAS__OP_MIX: return tile * p->ld_x;
     case MIRAS__OP_CONV: return p->tail[o->part].back * (miras__pad(o->cols) + o->cols) +
                                 tile * o->cols;
@@ -23427,13 +23437,13 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
       side = miras__larger(side, miras__larger(cols, miras__each_rows(p, w)));
     }
   }
-  miras__param_lies(p, &p->adapters, p->floats);
+  miras__param_lies(p, &p->adapting.sixteens, p->floats);
   for (i = 1; i < MIRAS__PARAMS; i++) {
     const miras__param *w = &p->param[i];
     if (!w->adapter) continue;
-    miras__grow(&p->floats, 1, miras__pad(w->rows * (size_t)p->adapter_rank));
-    miras__grow(&p->floats, 1, miras__pad(w->cols * (size_t)p->adapter_rank));
-    side = miras__larger(side, p->adapter_rank);
+    miras__grow(&p->floats, 1, miras__pad(w->rows * (size_t)p->adapting.rank));
+    miras__grow(&p->floats, 1, miras__pad(w->cols * (size_t)p->adapting.rank));
+    side = miras__larger(side, p->adapting.rank);
   }
   p->pack = miras__pack_of(side, p->form);
 }
@@ -23490,9 +23500,9 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
   p->bare_train = miras__larger(miras__larger(back, p->bare), jobs);
   jobs += miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
   for (i = 1; i < MIRAS__PARAMS; i++)
-    if (p->thins && p->param[i].adapter)
+    if (p->adapting.thins && p->param[i].adapter)
       jobs = miras__larger(jobs, MIRAS__TILE * miras__pad(p->param[i].rows) +
-                                   miras__gemm_room(p->param[i].rows, p->adapter_rank,
+                                   miras__gemm_room(p->param[i].rows, p->adapting.rank,
                                                     MIRAS__TILE));
   p->scratch_train = miras__larger(miras__larger(back, p->scratch), jobs);
   if (!segments) return;
@@ -24707,7 +24717,7 @@ static MIRAS__COLD uint64_t miras__build_adapters(miras__program *p, const char 
     if (!n) continue;
     if (!low) low = miras__rows_new(p, "low", 0);
     miras__op_reads(o, 1 + branch, low, cols);
-    cols += (size_t)n * p->adapter_rank;
+    cols += (size_t)n * p->adapting.rank;
   }
   if (low) miras__rows_wide(p, low, cols);
   return matched;
@@ -25990,7 +26000,7 @@ static MIRAS__COLD void miras__program_print(miras__printer *x) {
 }
 #endif
 
-/* @78 MODEL ------------------------------ needs 10 11 13 14 15 20 24 31 32 45 57 58 74 75 77 -- */
+/* @78 MODEL --------------------------------- needs 10 11 13 14 15 20 31 32 45 57 58 74 75 77 -- */
 
 /* The head as a memory: what it has of a text's state, behind that of layers, in floats (room @80).
  * Its key is [1, hidden row, vectors], and a row for each hash. */
@@ -26375,9 +26385,9 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->form = (unsigned char)m->desc.weights;
   p->norm = (unsigned char)m->desc.norm;
   p->drops = m->desc.dropout > 0;
-  p->thins = m->desc.adapter.dropout > 0;
-  p->adapter_rank = (uint16_t)m->desc.adapter.rank;
-  p->adapter_by = m->desc.adapter.scale > 0 ? m->desc.adapter.scale / (float)p->adapter_rank : 1;
+  p->adapting.thins = m->desc.adapter.dropout > 0;
+  p->adapting.rank = (uint16_t)m->desc.adapter.rank;
+  p->adapting.by = m->desc.adapter.scale > 0 ? m->desc.adapter.scale / (float)p->adapting.rank : 1;
   p->chunk = 1, p->fits = 1;
   p->arrays = MIRAS__Y + 1, p->stream = MIRAS__X;
   p->array[MIRAS__X].ld = p->array[MIRAS__Y].ld = (uint32_t)m->ld_x;
@@ -26394,7 +26404,7 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
     text = miras__text_of(m->desc.program, d->letter, d == &m->desc.layer[0], &line);
   if (text) result = miras__build_text(p, d, text, line, why, n);
   else miras__builders[d->type](p, d);
-  if (result == MIRAS_OK && p->adapter_rank)
+  if (result == MIRAS_OK && p->adapting.rank)
     *adapted |= miras__build_adapters(p, m->desc.adapters);
   if (result != MIRAS_OK || miras__program_end(p)) return result;
   miras__say(why, n,
@@ -26754,8 +26764,8 @@ static MIRAS__COLD miras_result miras__adapters_resolve(const miras_model *m, ch
   for (i = 0; m->kinds && m->desc.adapter.rank; i++, at += length + 1) {
     length = strcspn(at, ",");
     if (!(m->adapted >> i & 1))
-      return miras__say(why, n, "adapters is \"%s\"; pattern %d of it matches no matrix of a layer, "
-                        "but of experts", m->desc.adapters, i + 1), MIRAS_ERR_DESC;
+      return miras__say(why, n, "adapters is \"%s\"; pattern %d of it matches no matrix of a "
+                        "layer, but of experts", m->desc.adapters, i + 1), MIRAS_ERR_DESC;
     if (!at[length]) break;
   }
   return MIRAS_OK;
@@ -27613,7 +27623,7 @@ MIRAS_API miras_result miras_model_merge(miras_model *m) {
       for (row = 0; w->adapter && row < w->rows; row += 32)
         for (col = 0; col < w->cols; col += 32) {
           const miras_result result = miras__merge_block(
-            m, view, layer->w + a, layer->w + b, rank, layer->p->adapter_by, row, col);
+            m, view, layer->w + a, layer->w + b, rank, layer->p->adapting.by, row, col);
           if (result != MIRAS_OK) return result;
         }
       if (w->adapter) memset(layer->w + b, 0, rank * w->cols * sizeof *layer->w);
@@ -28213,8 +28223,8 @@ static MIRAS__COLD miras_result miras__moves_resolve(miras_trainer *tr, char *wh
   int i;
   none = only ? miras__matches_none(m, only, &length) : NULL;
   if (none) {
-    miras__say(why, n, "only is \"%s\"; its pattern from character %zu on matches no parameter", only,
-               (size_t)(none - only) + 1);
+    miras__say(why, n, "only is \"%s\"; its pattern from character %zu on matches no parameter",
+               only, (size_t)(none - only) + 1);
     return MIRAS_ERR_DESC;
   }
   for (i = 0; i < m->view_count; i++) {
@@ -28225,8 +28235,8 @@ static MIRAS__COLD miras_result miras__moves_resolve(miras_trainer *tr, char *wh
     }
     count += miras__padded(v->count);
     if (miras__view_form(m, v) == MIRAS_WEIGHTS_FLOAT) continue;
-    miras__say(why, n, "only is \"%s\"; it matches %s, which the model holds as weights %d, but what "
-                       "moves must be float", only, v->name, (int)m->desc.weights);
+    miras__say(why, n, "only is \"%s\"; it matches %s, which the model holds as weights %d, but "
+                       "what moves must be float", only, v->name, (int)m->desc.weights);
     return MIRAS_ERR_DESC;
   }
   tr->count = tr->some ? count : m->param_count;
@@ -31288,8 +31298,8 @@ typedef struct miras__opening {
   miras_model *model;
 } miras__opening;
 
-/* Can a file's payload be m's parameters, by its size? If it is narrow, they may take down to 5 bits
- * each. */
+/* Can a file's payload be m's parameters, by its size? If it is narrow, they may take down to 5
+ * bits each. */
 static int miras__fits(const miras_model *m, size_t payload, const miras__file *f) {
   const uint64_t bytes = 4 * (uint64_t)m->learned, moments = bytes + 8 * (uint64_t)m->param_count;
   if (f->narrow) return payload / 5 >= bytes / 32;

@@ -10,8 +10,8 @@
  *     #include "adapters.h"
  *
  * Two forms. A file of views is a safetensors file with views of a model by their names, and in its
- * __metadata__ the rank, scale and patterns of adapters: any model takes it that has these views, of
- * whatever file. PEFT's form is a folder with adapter_config.json and adapter_model.safetensors,
+ * __metadata__ the rank, scale and patterns of adapters: any model takes it that has these views,
+ * of whatever file. PEFT's form is a folder with adapter_config.json and adapter_model.safetensors,
  * which Hugging Face's peft and transformers load beside the folder that the model is of; names
  * follow from that folder's tensors.
  *
@@ -29,9 +29,9 @@ extern "C" {
 
 /* Is `path` a folder in PEFT's form? */
 MIRAS_API int miras_peft_is(const char *path);
-/* Set d->adapter and d->adapters, of a model's descriptor, to what the file of views or the folder in
- * PEFT's form needs; a file without adapters leaves d as it is. base: of PEFT's form the folder that
- * the model is of, else it is not read and may be NULL. why as in miras_checkpoint_desc. */
+/* Set d->adapter and d->adapters, of a model's descriptor, to what the file of views or the folder
+ * in PEFT's form needs; a file without adapters leaves d as it is. base: of PEFT's form the folder
+ * that the model is of, else it is not read and may be NULL. why as in miras_checkpoint_desc. */
 MIRAS_API miras_result miras_adapters_desc(miras_model_desc *d, const char *path, const char *base,
                                            char *why, size_t why_size);
 /* Load them into m, a model of that descriptor. What m has of adapters and the folder has not is as
@@ -40,11 +40,11 @@ MIRAS_API miras_result miras_adapters_load(miras_model *m, const char *path, con
                                            char *why, size_t why_size);
 /* Save the views of m whose names match patterns, as of miras_model_train_only, as a file of views.
  * Those that are not float are refused. */
-MIRAS_API miras_result miras_views_save(const miras_model *m, const char *patterns, const char *path,
-                                        char *why, size_t why_size);
-/* Save the adapters of m in PEFT's form into `folder`, which is there; base is the folder that m was
- * loaded of. Those that add nothing, whose B is 0, are left out. Those of matrices of which several tensors are parts, or which the folder has not got as
- * a module's weight, are refused. */
+MIRAS_API miras_result miras_views_save(const miras_model *m, const char *patterns,
+                                        const char *path, char *why, size_t why_size);
+/* Save the adapters of m in PEFT's form into `folder`, which is there; base is the folder that m
+ * was loaded of. Those that add nothing, whose B is 0, are left out. Those of matrices of which
+ * several tensors are parts, or which the folder has not got as a module's weight, are refused. */
 MIRAS_API miras_result miras_peft_save(const miras_model *m, const char *folder, const char *base,
                                        char *why, size_t why_size);
 
@@ -61,10 +61,10 @@ MIRAS_API miras_result miras_peft_save(const miras_model *m, const char *folder,
 #endif
 
 /* Of a module y = W x, W [out, in], PEFT has y += by B (A x), A [r, in] and B [out, r]; by is
- * lora_alpha / r or, rank-stabilised, lora_alpha / sqrt r. A view here has some of the module's rows
- * as its columns, its adapter_a is A turned and its adapter_b columns of B turned. Where several
- * views are parts of a module, each with an adapter of its own, the module's A has theirs one below
- * the other, and B zeros where rows of one meet the rank of another. */
+ * lora_alpha / r or, rank-stabilised, lora_alpha / sqrt r. A view here has some of the module's
+ * rows as its columns, its adapter_a is A turned and its adapter_b columns of B turned. Where
+ * several views are parts of a module, each with an adapter of its own, the module's A has theirs
+ * one below the other, and B zeros where rows of one meet the rank of another. */
 
 /* ---- small tools ---- */
 
@@ -159,7 +159,8 @@ static void ad__floats(ad__out *o, const float *x, size_t n) {
       uint32_t word;
       memcpy(&word, x + i, 4);
       bytes[4 * i] = (unsigned char)word, bytes[4 * i + 1] = (unsigned char)(word >> 8);
-      bytes[4 * i + 2] = (unsigned char)(word >> 16), bytes[4 * i + 3] = (unsigned char)(word >> 24);
+      bytes[4 * i + 2] = (unsigned char)(word >> 16);
+      bytes[4 * i + 3] = (unsigned char)(word >> 24);
     }
     o->bad |= fwrite(bytes, 4, now, o->file) != now;
   }
@@ -300,8 +301,8 @@ static int ad__views_desc(hf__reader *c, miras_model_desc *d, const char *path, 
   }
   fclose(file);
   if (!text) return 0;
-  return ours || hf__reject_as(c, MIRAS_ERR_FORMAT, path, "it is no file of views: its format is not "
-                                                          "miras-views");
+  return ours || hf__reject_as(c, MIRAS_ERR_FORMAT, path,
+                               "it is no file of views: its format is not miras-views");
 }
 
 /* Tensor x of a file as view v: check it, or read it. */
@@ -400,8 +401,9 @@ static int ad__pattern(hf__reader *c, hf__cursor t, const char *module, float *x
     (void)hf__need_scalar(&t, value);
     if (strpbrk(name, "*+?[](){}|^$\\")) {
       hf__reject(c, MIRAS_ERR_DESC, "adapter_config.json");
-      hf__say(c->why, c->why_size, "the pattern %s is a regular expression; it must be the name of a "
-                                   "module or its end", name);
+      hf__say(c->why, c->why_size,
+              "the pattern %s is a regular expression; it must be the name of a module or its end",
+              name);
       return 0;
     }
     k = strlen(name);
@@ -411,7 +413,8 @@ static int ad__pattern(hf__reader *c, hf__cursor t, const char *module, float *x
   return 1;
 }
 
-/* The module that a tensor of an adapter is of, without what PEFT puts before it; part: "A", "B". */
+/* The module that a tensor of an adapter is of, without what PEFT puts before it; part: "A",
+ * "B". */
 static int ad__module(const char *tensor, const char *part, char *module) {
   static const char before[] = "base_model.model.";
   char end[32] = "";
@@ -427,7 +430,8 @@ static int ad__module(const char *tensor, const char *part, char *module) {
 }
 
 /* By what the product of a module's adapter is multiplied, of rank r. */
-static int ad__factor(hf__reader *c, const ad__config *f, const char *module, size_t r, double *by) {
+static int ad__factor(hf__reader *c, const ad__config *f, const char *module, size_t r,
+                      double *by) {
   float alpha = f->alpha;
   if (!ad__pattern(c, f->alphas, module, &alpha)) return 0;
   *by = (double)alpha / (f->stable ? sqrt((double)r) : (double)r);
@@ -474,11 +478,11 @@ static size_t ad__input_of(const hf__piece *p, size_t i) {
 
 /* What goes over the pieces of matrices with adapters. */
 typedef struct ad__walk {
-  hf__reader *base;                    /* the folder that the model is of                          */
+  hf__reader *base;                    /* the folder that the model is of                         */
   const miras_model *m;
   int (*visit)(struct ad__walk *w, const hf__piece *p, const char *module, const miras_view *a,
                const miras_view *b);
-  hf__reader *c;                       /* the adapter's                                            */
+  hf__reader *c;                       /* the adapter's                                           */
   const ad__config *config;
   ad__out *out;
   int pass;
@@ -568,8 +572,9 @@ static int ad__load_piece(ad__walk *w, const hf__piece *p, const char *module, c
       A->shape[0] > rank || A->shape[0] != B->shape[1] ||
       A->shape[1] != (uint64_t)p->each || B->shape[0] != p->from->shape[0]) {
     hf__reject(c, MIRAS_ERR_MISMATCH, module);
-    hf__say(c->why, c->why_size, "lora_A and lora_B are not both there, not of one rank up to %lu, or "
-                                 "not of the shape of the weight", (unsigned long)rank);
+    hf__say(c->why, c->why_size,
+            "lora_A and lora_B are not both there, not of one rank up to %lu, or not of the shape of "
+            "the weight", (unsigned long)rank);
     return 0;
   }
   A->taken = A->count, B->taken = B->count;
@@ -693,7 +698,7 @@ typedef struct ad__gathered {
 } ad__gathered;
 
 typedef struct ad__saving {
-  ad__walk walk;                       /* first: a walk is one of these                            */
+  ad__walk walk;                       /* first: a walk is one of these                           */
   ad__gathered *all;
   size_t count, room;
 } ad__saving;
@@ -783,7 +788,8 @@ static int ad__peft_module(hf__reader *c, ad__out *o, const ad__saving *s, size_
 }
 
 /* adapter_config.json. */
-static int ad__peft_config(hf__reader *c, const ad__saving *s, const char *folder, const char *base) {
+static int ad__peft_config(hf__reader *c, const ad__saving *s, const char *folder,
+                           const char *base) {
   const miras_model_desc *d = miras_model_desc_of(s->walk.m);
   const double alpha = d->adapter.scale > 0 ? (double)d->adapter.scale : (double)d->adapter.rank;
   const char *path = ad__join(c, folder, "adapter_config.json");
@@ -795,7 +801,8 @@ static int ad__peft_config(hf__reader *c, const ad__saving *s, const char *folde
   fprintf(o.file, "{\n  \"base_model_name_or_path\": \"");
   for (; *base; base++) fprintf(o.file, strchr("\"\\", *base) ? "\\%c" : "%c", *base);
   fprintf(o.file, "\",\n  \"bias\": \"none\",\n  \"fan_in_fan_out\": false,\n"
-                  "  \"inference_mode\": true,\n  \"lora_alpha\": %.9g,\n  \"lora_dropout\": %.9g,\n"
+                  "  \"inference_mode\": true,\n  \"lora_alpha\": %.9g,\n"
+                  "  \"lora_dropout\": %.9g,\n"
                   "  \"peft_type\": \"LORA\",\n  \"r\": %d,\n  \"task_type\": \"CAUSAL_LM\",\n"
                   "  \"use_rslora\": false", alpha, (double)d->adapter.dropout, d->adapter.rank);
   for (pass = 0; pass < 3; pass++) {
@@ -823,7 +830,8 @@ static void ad__peft_save(hf__reader *c, hf__reader *base, ad__saving *s, const 
   ad__out o;
   size_t i;
   if (!hf__reader_start(c, folder, 0, NULL, 0, NULL, why, why_size)) return;
-  if (!hf__reader_open(base, from, NULL, 0, "unknown", why, why_size) || !hf__describe(base)) return;
+  if (!hf__reader_open(base, from, NULL, 0, "unknown", why, why_size) || !hf__describe(base))
+    return;
   s->walk.base = base, s->walk.c = c, s->walk.visit = ad__gather;
   if (!ad__walk_layers(&s->walk)) return;
   if (!s->count) {
@@ -894,8 +902,8 @@ MIRAS_API miras_result miras_adapters_load(miras_model *m, const char *path, con
   return ad__drop(c, b);
 }
 
-MIRAS_API miras_result miras_views_save(const miras_model *m, const char *patterns, const char *path,
-                                        char *why, size_t why_size) {
+MIRAS_API miras_result miras_views_save(const miras_model *m, const char *patterns,
+                                        const char *path, char *why, size_t why_size) {
   hf__reader *c, *b;
   if (!m || !path || !patterns) return MIRAS_ERR_ARGUMENT;
   if (!ad__readers(&c, &b, why, why_size)) return MIRAS_ERR_ALLOC;

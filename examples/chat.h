@@ -1,7 +1,7 @@
-/* chat.h: what the programs that run language models share, run.c, openai.c and tune.c, which include
- * it behind miras.h, huggingface.h, tokenizer.h, gguf.h and adapters.h, with their name as PROGRAM:
- * vocabularies,
- * options, models, templates of talks, draws, and texts that end an answer. */
+/* chat.h: what the programs that run language models share, run.c, openai.c and tune.c, which
+ * include it behind miras.h, huggingface.h, tokenizer.h, gguf.h and adapters.h, with their name as
+ * PROGRAM: vocabularies, options, models, templates of talks, draws, and texts that end an
+ * answer. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>

@@ -2,10 +2,10 @@
  *
  *     cc -O2 examples/tune.c -o tune -lm              (older C libraries: add -pthread)
  *
- * From the folder that holds miras.h. A model is what run takes: a folder as Hugging Face has them, a
- * GGUF file, a file of lm. A text is UTF-8, or talks: a file .jsonl with a line for each,
- * {"messages": [{"role": "user", "content": ".."}, {"role": "assistant", "content": ".."}]}, of which
- * the answers alone are learned, in the model's own template.
+ * From the folder that holds miras.h. A model is what run takes: a folder as Hugging Face has them,
+ * a GGUF file, a file of lm. A text is UTF-8, or talks: a file .jsonl with a line for each,
+ * {"messages": [{"role": "user", "content": ".."}, {"role": "assistant", "content": ".."}]}, of
+ * which the answers alone are learned, in the model's own template.
  *
  *     ./tune FOLDER text.txt --adapter 8 --out mine        then  ./run FOLDER --adapter mine
  *     ./tune FILE.gguf text.txt --state --out mine.state   then  ./run FILE.gguf --state mine.state
@@ -14,14 +14,14 @@
  *
  * --adapter R trains adapters of that rank beside the model's matrices (LoRA), --state what its
  * memories begin with (state tuning), both together both. The model may be held in q8, bf16 or f16,
- * and does not move; gradients and moments are of what is trained alone. Before and behind it says the
- * loss on the last tenth of the text, which it does not train on. --memory is a bound on the model
- * and the training together, within which --batch and --context are made smaller; what does not fit
- * then is refused. Adapters of a folder are written in PEFT's form into the folder --out, which
- * Hugging Face's peft loads; anything else as one small file. With --checkpoint a run that was ended
- * goes on where it stood, to the bit; that file has the model in it. The same options and --seed give
- * the same bits for any number of threads. Exit status: 0 done, 1 a file or a model failed, 2 wrong
- * arguments. */
+ * and does not move; gradients and moments are of what is trained alone. Before and behind it says
+ * the loss on the last tenth of the text, which it does not train on. --memory is a bound on the
+ * model and the training together, within which --batch and --context are made smaller; what does
+ * not fit then is refused. Adapters of a folder are written in PEFT's form into the folder --out,
+ * which Hugging Face's peft loads; anything else as one small file. With --checkpoint a run that
+ * was ended goes on where it stood, to the bit; that file has the model in it. The same options and
+ * --seed give the same bits for any number of threads. Exit status: 0 done, 1 a file or a model
+ * failed, 2 wrong arguments. */
 #if defined(__unix__) || defined(__APPLE__)
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS
@@ -49,7 +49,7 @@
 typedef struct options {
   source from;
   const char *text, *out, *targets, *memory, *checkpoint;
-  double rank, scale, dropout, steps, batch, context, rate, seed, every, tests;
+  double rank, scale, dropout, steps, stop, batch, context, rate, seed, every, tests;
   int state;
 } options;
 
@@ -58,7 +58,8 @@ static options given = {
   .tests = 32};
 
 static const option table[] = {
-  {"--text", 's', &given.text, 0, 0, "what is learned; it may stand behind the model without --text"},
+  {"--text", 's', &given.text, 0, 0,
+   "what is learned; it may stand behind the model without --text"},
   {"--out", 's', &given.out, 0, 0, "where it is written: a folder, or a file"},
   {"--adapter", 'i', &given.rank, 0, 1024, "the rank of adapters"},
   {"--state", 'f', &given.state, 0, 0, "train what memories begin with"},
@@ -68,6 +69,7 @@ static const option table[] = {
   {"--scale", 'r', &given.scale, 0, 1e6, "adapters' alpha; 0: twice the rank"},
   {"--dropout", 'r', &given.dropout, 0, 0.9, "of what adapters read"},
   {"--steps", 'i', &given.steps, 0, 1e9, "of training"},
+  {"--stop", 'i', &given.stop, 0, 1e9, "end behind this step, to go on from --checkpoint"},
   {"--batch", 'i', &given.batch, 1, 4096, "texts, or talks, of a step"},
   {"--context", 'i', &given.context, 8, 1 << 20, "tokens of each"},
   {"--rate", 'r', &given.rate, 0, 10, "the highest learning rate"},
@@ -95,7 +97,7 @@ typedef struct data {
   tokens t;
   unsigned char *learns;               /* [t.count] NULL: all                                     */
   talk *talks;
-  size_t count, bytes, cut;            /* cut: of talks longer than a context                     */
+  size_t count;
 } data;
 
 /* A string of JSON, all of it. */
@@ -142,7 +144,8 @@ static void add_message(data *d, chat *c, int *begun, char **system, const char 
     *begun = 1;
   } else if (strcmp(role, "assistant") == 0) {
     char *said = join(text, c->form->end);
-    if (!encode(c->t, &d->t, said, strlen(said), 0)) die(1, "%s, line %ld: %s", path, line, no_tokens);
+    if (!encode(c->t, &d->t, said, strlen(said), 0))
+      die(1, "%s, line %ld: %s", path, line, no_tokens);
     free(said);
     learn(d, from, 1);
   } else {
@@ -297,7 +300,8 @@ static uint64_t bytes_of(const char *text) {
 /* Find the largest batch, and if not even one text fits a smaller context, that memory has room for
  * beside the model. */
 static miras_trainer *open_trainer(const options *o, miras_model *m, const char *only,
-                                   const miras_parallel *pool, uint64_t room, size_t chunk, rows *r) {
+                                   const miras_parallel *pool, uint64_t room, size_t chunk,
+                                   rows *r) {
   const size_t model = miras_model_size(miras_model_desc_of(m), NULL, 0);
   miras_trainer_desc d;
   char why[256];
@@ -315,9 +319,9 @@ static miras_trainer *open_trainer(const options *o, miras_model *m, const char 
     else if (d.context / 2 >= (int)chunk && d.context > 32)
       d.context = (int)((size_t)d.context / 2 / chunk * chunk);
     else
-      die(1, "--memory is %s, but the model takes %.3g GB and training it with batch 1 and context %d "
-             "%.3g GB more; --weights q8 makes the first smaller", o->memory, (double)model / 1e9,
-          d.context, (double)bytes / 1e9);
+      die(1, "--memory is %s, but the model takes %.3g GB and training it with batch 1 and context "
+             "%d %.3g GB more; --weights q8 makes the first smaller", o->memory,
+          (double)model / 1e9, d.context, (double)bytes / 1e9);
   }
   t = miras_trainer_open(m, &d, NULL, why, sizeof why);
   if (!t) die(1, "%s", why);
@@ -343,7 +347,7 @@ static void train(const options *o, miras_model *m, miras_trainer *t, rows *r) {
   const uint64_t steps = (uint64_t)o->steps, warm = steps / 20 + 1;
   const int passes = ((int)o->batch + r->batch - 1) / r->batch;
   const double start = now();
-  const uint64_t first = miras_trainer_steps(t);
+  const uint64_t first = miras_trainer_steps(t), last = (uint64_t)o->stop;
   double sum = 0;
   uint64_t step, since = 0;
   int p;
@@ -362,7 +366,7 @@ static void train(const options *o, miras_model *m, miras_trainer *t, rows *r) {
     }
     average(t, m, passes);
     if (miras_trainer_step(t, &how, rate, NULL) != MIRAS_OK) die(1, "a step is refused");
-    if ((step + 1) % (uint64_t)o->every && step + 1 < steps) continue;
+    if ((step + 1) % (uint64_t)o->every && step + 1 < steps && step + 1 != last) continue;
     printf("step %lu of %lu  loss %.4f  rate %.2g  %.0f tokens/s\n", (unsigned long)(step + 1),
            (unsigned long)steps, sum / (double)since, (double)rate,
            (double)(step + 1 - first) * passes * r->batch * r->context / (now() - start + 1e-9));
@@ -370,7 +374,9 @@ static void train(const options *o, miras_model *m, miras_trainer *t, rows *r) {
     sum = 0, since = 0;
     if (o->checkpoint && miras_save(t, o->checkpoint) != MIRAS_OK)
       die(1, "--checkpoint is %s, which cannot be written", o->checkpoint);
+    if (step + 1 == last) break;
   }
+  if (last && last < steps) printf("ended behind step %lu\n", (unsigned long)last);
 }
 
 /* ---- the whole of it ------------------------------------------------------------------------- */
@@ -439,75 +445,88 @@ static void save(const options *o, miras_model *m, const char *only) {
   printf("%s has it%s\n", o->out, file ? "" : ", in PEFT's form");
 }
 
-int main(int argc, char **argv) {
-  options *o = &given;
+/* The model, with adapters where these are asked for. */
+static miras_model *open_base(const options *o) {
   miras_model_desc asked, d;
-  miras_tokenizer *v;
-  miras_model *m;
-  miras_trainer *t;
-  const miras_parallel *pool = NULL;
-  const char *only;
-  chat form;
-  data all;
-  rows r;
-  char *text, why[256];
-  size_t size, counted, chunk;
-  double before, after;
-  int own, talks;
-  if (take_options(table, argc, argv, &o->from.model)) return print_help(), 0;
-  check_options(o);
-  if (!o->from.vocab) o->from.vocab = own_vocabulary(o->from.model);
-  own = describe_model(&o->from, &asked, &d);
-  if (own && o->rank > 0) {                      /* its layers say which matrices there are       */
-    const miras_model_desc was = d;
-    adapters_of(o, &d);
-    asked.adapter = d.adapter, memcpy(asked.adapters, d.adapters, sizeof d.adapters);
-    d = was;
-  } else if (o->rank > 0) {
-    adapters_of(o, &d);
+  const int own = describe_model(&o->from, &asked, &d);
+  miras_model_desc *to = own ? &asked : &d;
+  if (o->rank > 0) {
+    miras_model_desc with = d;                   /* whose layers say which matrices there are     */
+    adapters_of(o, &with);
+    to->adapter = with.adapter, to->seed = with.seed;
+    memcpy(to->adapters, with.adapters, sizeof with.adapters);
   }
-  m = open_model(&o->from, own ? &asked : &d, own);
-  v = vocabulary_of(&o->from);
-  if (!v && miras_model_desc_of(m)->vocab != 256)
-    die(2, "the model has %d tokens, not bytes: --vocab is needed, or a tokenizer.json in its folder",
-        miras_model_desc_of(m)->vocab);
-  memset(&all, 0, sizeof all), memset(&r, 0, sizeof r);
-  text = read_file(o->text, &size, 0);
-  talks = strlen(o->text) > 6 && strcmp(o->text + strlen(o->text) - 6, ".jsonl") == 0;
-  if (talks) {
+  return open_model(&o->from, to, own);
+}
+
+/* The text, or the talks. */
+static void read_data(const options *o, const miras_tokenizer *v, data *all) {
+  const size_t n = strlen(o->text);
+  size_t size;
+  char *text = read_file(o->text, &size, 0);
+  chat form;
+  memset(all, 0, sizeof *all);
+  if (n > 6 && strcmp(o->text + n - 6, ".jsonl") == 0) {
     if (!chat_open(&form, &o->from, v)) die(2, "the model names no template; --template is needed");
-    read_talks(&all, &form, o->text, text, size);
-    if (all.count < 2) die(1, "%s has %lu talks; two are needed", o->text, (unsigned long)all.count);
-  } else if (!encode(v, &all.t, text, size, 0)) {
+    read_talks(all, &form, o->text, text, size);
+    if (all->count < 2)
+      die(1, "%s has %lu talks; two are needed", o->text, (unsigned long)all->count);
+  } else if (!encode(v, &all->t, text, size, 0)) {
     die(1, "%s: %s", o->text, no_tokens);
   }
   free(text);
+}
+
+/* The last tenth is held out. */
+static void share_out(const options *o, rows *r) {
+  const data *d = r->d;
+  const size_t windows = d->learns ? d->count : d->t.count / (size_t)r->context;
+  size_t i, cut = 0;
+  for (i = 0; i < d->count; i++) cut += d->talks[i].count > (size_t)r->context + 1;
+  if (cut)
+    printf("%lu of %lu talks are longer than the context, and cut\n", (unsigned long)cut,
+           (unsigned long)d->count);
+  r->x = (int32_t *)grow(NULL, (size_t)r->batch * (size_t)r->context, sizeof *r->x);
+  r->y = (int32_t *)grow(NULL, (size_t)r->batch * (size_t)r->context, sizeof *r->y);
+  if (!d->learns && windows < 4)
+    die(1, "%s has %lu tokens; four windows of %d are needed", o->text, (unsigned long)d->t.count,
+        r->context);
+  r->held = windows / 10 ? windows / 10 : 1;
+  if (r->held > (size_t)o->tests) r->held = (size_t)o->tests;
+  r->train = d->learns ? d->count - r->held
+                       : d->t.count - r->held * (size_t)r->context - 1;
+}
+
+int main(int argc, char **argv) {
+  options *o = &given;
+  const char *only;
+  const miras_parallel *pool = NULL;
+  miras_tokenizer *v;
+  miras_model *m;
+  miras_trainer *t;
+  data all;
+  rows r;
+  char why[256] = "";
+  size_t counted;
+  double before, after;
+  if (take_options(table, argc, argv, &o->from.model)) return print_help(), 0;
+  check_options(o);
+  if (!o->from.vocab) o->from.vocab = own_vocabulary(o->from.model);
+  m = open_base(o);
+  v = vocabulary_of(&o->from);
+  if (!v && miras_model_desc_of(m)->vocab != 256)
+    die(2, "the model has %d tokens, not bytes: --vocab is needed, or a tokenizer.json in its "
+           "folder", miras_model_desc_of(m)->vocab);
+  read_data(o, v, &all);
 #ifdef MIRAS_PTHREADS
   if (o->from.threads > 1) pool = miras_pool_open((int)o->from.threads, NULL, why, sizeof why);
   if (o->from.threads > 1 && !pool) die(1, "%s", why);
-#else
-  (void)why;
 #endif
-  only = o->rank > 0 && o->state ? "*.adapter_*,*memory.init" : o->state ? "*memory.init"
-                                                                       : "*.adapter_*";
+  only = !o->state ? "*.adapter_*" : o->rank > 0 ? "*.adapter_*,*memory.init" : "*memory.init";
+  memset(&r, 0, sizeof r);
   r.d = &all;
-  chunk = chunk_of(m);
-  t = open_trainer(o, m, only, pool, o->memory ? bytes_of(o->memory) : 0, chunk, &r);
-  size = (size_t)r.batch * (size_t)r.context;
-  r.x = (int32_t *)grow(NULL, size, sizeof *r.x), r.y = (int32_t *)grow(NULL, size, sizeof *r.y);
-  if (talks) {
-    r.held = all.count / 10 ? all.count / 10 : 1;
-    if (r.held > (size_t)o->tests) r.held = (size_t)o->tests;
-    r.train = all.count - r.held;
-  } else {
-    if (all.t.count < 4 * (size_t)r.context)
-      die(1, "%s has %lu tokens; four windows of %d are needed", o->text, (unsigned long)all.t.count,
-          r.context);
-    r.held = all.t.count / 10 / (size_t)r.context;
-    if (r.held < 1) r.held = 1;
-    if (r.held > (size_t)o->tests) r.held = (size_t)o->tests;
-    r.train = all.t.count - r.held * (size_t)r.context - 1;
-  }
+  t = open_trainer(o, m, only, pool, o->memory ? bytes_of(o->memory) : 0, chunk_of(m), &r);
+  share_out(o, &r);
   if (o->checkpoint && can_be_read(o->checkpoint)) {
     const miras_result result = miras_load(t, o->checkpoint, why, sizeof why);
     if (result != MIRAS_OK)

@@ -1,8 +1,8 @@
 /* adapter_peer.c: what adapter_peers.py compares with peft and transformers.
  *   adapter_peer FOLDER ADAPTER WEIGHTS OUT TOKEN..   opens the folder's model, held as WEIGHTS (a
- *     number of miras_weights), with the adapter; writes the logits of each token, and the mean loss
- *     of each next one, as floats to OUT.f32, the adapter again to OUT.peft, and to OUT.grads that
- *     adapter with gradients in the places of its numbers. The folders are there. */
+ *     number of miras_weights), with the adapter; writes the logits of each token, and the mean
+ *     loss of each next one, as floats to OUT.f32, the adapter again to OUT.peft, and to OUT.grads
+ *     that adapter with gradients in the places of its numbers. The folders are there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

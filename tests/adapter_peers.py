@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """adapter_peers.py PROGRAM: adapters beside peft and transformers, with the random weights of
-tests/data/checkpoints; PROGRAM is tests/adapter_peer.c. Logits with an adapter that peft has written,
-gradients of its A and B over bases in float, bf16 and q8 (which torch holds as floats of the same
-numbers), and peft's own logits with what is written back.
+tests/data/checkpoints; PROGRAM is tests/adapter_peer.c. Logits with an adapter that peft has
+written, gradients of its A and B over bases in float, bf16 and q8 (which torch holds as floats of
+the same numbers), and peft's own logits with what is written back.
     pip install torch transformers peft safetensors numpy
     cc -O2 tests/adapter_peer.c -o adapter_peer -lm && python3 tests/adapter_peers.py ./adapter_peer
 """
