@@ -11395,7 +11395,7 @@ static MIRAS__COLD int miras__arithmetic_ok(char *why, size_t n) {
   #define miras__arithmetic_ok(why, n) 1
 #endif
 
-/* @32 LARGE PRODUCTS --------------------------------------------------------- needs 10 15 20 -- */
+/* @32 LARGE PRODUCTS ------------------------------------------------------ needs 10 13 15 20 -- */
 
 #ifdef MIRAS_USE_BLIS
   #if defined(__has_include)
@@ -30379,7 +30379,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
   return n;
 }
 
-/* @85 FILES --------------------------------- needs 10 11 14 31 32 58 72 74 75 77 78 79 80 84 -- */
+/* @85 FILES --------------------------- needs 10 11 14 15 31 32 58 72 74 75 76 77 78 79 80 84 -- */
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 5 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds

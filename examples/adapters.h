@@ -573,8 +573,8 @@ static int ad__load_piece(ad__walk *w, const hf__piece *p, const char *module, c
       A->shape[1] != (uint64_t)p->each || B->shape[0] != p->from->shape[0]) {
     hf__reject(c, MIRAS_ERR_MISMATCH, module);
     hf__say(c->why, c->why_size,
-            "lora_A and lora_B are not both there, not of one rank up to %lu, or not of the shape of "
-            "the weight", (unsigned long)rank);
+            "lora_A and lora_B are not both there, not of one rank up to %lu, or not of the shape "
+            "of the weight", (unsigned long)rank);
     return 0;
   }
   A->taken = A->count, B->taken = B->count;

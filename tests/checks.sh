@@ -536,7 +536,8 @@ run_others() {
 }
 
 tunes() {
-  linked tune && linked run run_of_tune && sh tests/test_tune.sh "$build/bin/tune" "$build/bin/run_of_tune"
+  linked tune && linked run run_of_tune &&
+    sh tests/test_tune.sh "$build/bin/tune" "$build/bin/run_of_tune"
 }
 
 answers_http() {

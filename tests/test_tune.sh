@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_tune.sh TUNE RUN: what examples/tune.c trains beside a model, the program RUN reads. Run where
-# miras.h lies.
+# test_tune.sh TUNE RUN: what examples/tune.c trains beside a model, the program RUN reads. Run
+# where miras.h lies.
 #   cc -O2 examples/tune.c -o tune -lm -lpthread && cc -O2 examples/run.c -o run -lm -lpthread
 #   sh tests/test_tune.sh ./tune ./run
 set -u
@@ -27,7 +27,8 @@ less() { awk "BEGIN { exit !($1 < $2) }" || say "$3: $1 is not below $2"; }
 # A vocabulary of 48 tokens, as the models have, and a text by it.
 awk 'BEGIN { s = " etaoinshrdlucmfwypvbgkqjxz.,ETAOINSHRDLUCMFWYPVB"
              for (i = 1; i <= 47; i++) printf "%d \x27%s\x27 1\n", i, substr(s, i, 1) }' >vocab
-awk 'BEGIN { srand(1); n = split("the cat sat on a mat and then it ran to its house near the mill", w, " ")
+awk 'BEGIN { srand(1)
+             n = split("the cat sat on a mat and then it ran to its house near the mill", w, " ")
              for (i = 0; i < 1500; i++) printf "%s ", w[int(n * rand()) + 1] }' >text
 usual="--vocab vocab --steps 24 --batch 4 --context 32 --rate 0.01 --seed 3"
 
@@ -65,7 +66,7 @@ for name in gated_deltanet mamba2 rwkv7; do
   before=$(score "$models/$name" --vocab vocab --weights q8)
   "$tune" "$models/$name" text $usual --weights q8 --state --rate 0.05 --out state >log 2>&1 ||
     say "$(cat log)"
-  less "$(score "$models/$name" --vocab vocab --weights q8 --state state)" "$before" "state of $name"
+  less "$(score "$models/$name" --vocab vocab --weights q8 --state state)" "$before" "$name"
 done
 
 # Talks: of a model whose template is named; answers alone are learned.
