@@ -2430,8 +2430,9 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              miras_pool_open returns what descriptors take.
              Models of several kinds of layer, attention, MLPs, convolutions and published layers
              among them; layers as text (program); rows of vectors (inputs and outputs,
-             miras_batch); training apart from running (miras_trainer); a head that learns while it
-             runs (adapt); parts of states by name; more rows (recursive least squares, Muon,
+             miras_batch); training apart from running (miras_trainer), of some parameters alone
+             (only), past matrices that are not float, with adapters beside them; a head that
+             learns while it runs (adapt); parts of states by name; more rows (recursive least squares, Muon,
              normalized steps, decays of entries); cross entropy in groups. Names are the field's
              own words: files have them from version 7 on, and older ones are read no more, which a
              build of 0.3.0 loads and saves anew. The presets signals and categories have outlier
