@@ -1082,11 +1082,11 @@ typedef struct miras_row {
   int classes, values;     /* targets: of categories; of all else but raw                        */
 } miras_row;
 
-/* How a model that only runs holds its matrices. A product with one of them gives the bits of
- * MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates' offsets,
- * convolutions, initial memories, what sessions hold, every sum. */
+/* How a model holds matrices that training does not move. A product with one of them gives the bits
+ * of MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates'
+ * offsets, convolutions, initial memories, what sessions hold, every sum. */
 typedef enum miras_weights {
-  MIRAS_WEIGHTS_FLOAT,     /* 32 bits; the only ones that can be trained                         */
+  MIRAS_WEIGHTS_FLOAT,     /* 32 bits; the only ones that training moves                         */
   MIRAS_WEIGHTS_BF16,      /* the upper 16 bits of a float, to nearest, halfway to even          */
   MIRAS_WEIGHTS_F16,       /* IEEE half precision: 11 bits of precision; 65520 and more become
                               infinite                                                           */
@@ -1118,6 +1118,16 @@ typedef struct miras_adapt_desc {
                               0 -> 0.5                                                           */
 } miras_adapt_desc;
 
+/* Adapters (Hu et al. 2021): beside y = x W of a layer's matrix, y += scale / rank (x A) B, with A
+ * [inputs, rank], which is drawn, and B [rank, outputs], which begins as zeros. They are float
+ * whatever W is, so that they can be trained where it cannot. A view of them has the name of the
+ * matrix with .adapter_a or .adapter_b behind it. Not on a device. */
+typedef struct miras_adapter_desc {
+  int rank;                /* 0: there are none; up to 1024                                      */
+  float scale;             /* alpha, 1e-6..1e6; 0: as rank, so that nothing is multiplied        */
+  float dropout;           /* 0..0.9, on the x that A reads, training only                       */
+} miras_adapter_desc;
+
 /* A whole model. Fill it with miras_model_preset. */
 typedef struct miras_model_desc {
   miras_layer_desc layer[MIRAS_MAX_LAYER_KINDS];   /* those that the pattern does not name are
@@ -1131,6 +1141,10 @@ typedef struct miras_model_desc {
   char outputs[MIRAS_PATTERN_SIZE]; /* what a row is answered: likewise of miras_output_type,
                               "category 3 5, huber 2 at 0.5 times 0.1", where `times` weighs its
                               loss; empty: the next token, "category vocab"                      */
+  char adapters[MIRAS_PATTERN_SIZE]; /* of adapter.rank: which matrices of layers have one, by
+                              patterns as of miras_model_train_only, each of which must match one.
+                              Names are those of views with * for the layer's number: "*.q.weight"
+                              is that of all layers. Experts have none. Empty: all               */
   int vocab;               /* tokens there are, 2..2^24; 0 where inputs and outputs say it all   */
   int width;               /* of the residual stream, 1..65536; no default                       */
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
@@ -1141,25 +1155,30 @@ typedef struct miras_model_desc {
   miras_norm norm;         /* of blocks and before the head                                      */
   int embed_norm;          /* 1: one behind the embedding too                                    */
   miras_adapt_desc adapt;  /* what goes on being learned                                         */
+  miras_adapter_desc adapter;      /* what is trained beside matrices                             */
   float dropout;           /* 0..0.9, on what layers add and the embedding, training only        */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
                               refused, also when a file asks for it; 0: no limit                 */
-  miras_weights weights;   /* how matrices are held; but for MIRAS_WEIGHTS_FLOAT the model cannot be
-                              trained, and its matrices are zeros until a file is loaded         */
+  miras_weights weights;   /* how matrices are held; but for MIRAS_WEIGHTS_FLOAT they are not
+                              trained, and are zeros until a file is loaded                      */
   const char *program;     /* NULL, or texts by which layers go instead of the ones that their types
                               have (LAYERS AS TEXT in room @07); read while a model is made, which
                               has its own copy                                                   */
 } miras_model_desc;
 
-/* What the training of a model needs: room and workers. Nothing here changes a bit of it; what does
- * is the model's, and in its files. */
+/* What the training of a model needs: room and workers, and what it is of. Nothing else here
+ * changes a bit of it; what does is the model's, and in its files. */
 typedef struct miras_trainer_desc {
   int batch;               /* most sequences of a step, 1..65536; 0 -> 1                         */
   int context;             /* longest sequence of a step, 1..2^24; no default                    */
   int carried;             /* states that miras_batch.carry names, 0..2^20; saved with a trainer */
   uint64_t limit;          /* most bytes that the trainer may take; 0: no limit                  */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the trainer                  */
+  const char *only;        /* patterns as of miras_model_train_only: what it moves, which must be
+                              held as float; NULL: all that is. Gradients and moments are of that
+                              alone, and nothing is spent on those of other matrices. Read while a
+                              trainer is made, which has its own copy                            */
 } miras_trainer_desc;
 
 /* One named parameter inside the flat block, or a part of a memory (miras_memory_part). */
@@ -1169,7 +1188,8 @@ typedef struct miras_view {
   size_t count;            /* in floats: the product of shape                                    */
   int rank;                /* 1..3                                                               */
   int shape[3];            /* row-major, outermost first; unused entries are 1                   */
-  int weight_decay;        /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
+  int weight_decay;        /* 1 when weight decay applies: matrices, not adapters, gains, biases,
+                              offsets                                                            */
   int frozen;              /* 1: steps leave it alone (miras_model_train_only)                   */
   int turned;              /* 1: a product sums along its rows (embedding, inputs, head), 0: along
                               its columns                                                        */
@@ -1573,7 +1593,7 @@ MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator, char *why,
                                         size_t why_size);
-/* The same, but every parameter is 0: for weights that are written next. */
+/* The same, but every parameter is 0, if not of adapters: for weights that are written next. */
 MIRAS_API miras_model *miras_model_open_empty(const miras_model_desc *d,
                                               const miras_allocator *allocator, char *why,
                                               size_t why_size);
@@ -1632,6 +1652,11 @@ MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *
 MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
                                              size_t rows, size_t col, size_t cols, float *x);
 
+/* What adapters add becomes part of the matrices they are beside, which are rounded where they are
+ * not float, and their B becomes 0. MIRAS_ERR_ARGUMENT if m has none, MIRAS_ERR_STATE if its
+ * matrices lie in bytes of the caller's: then nothing changes. */
+MIRAS_API miras_result miras_model_merge(miras_model *m);
+
 #ifndef MIRAS_NO_TRAINING
 /* ---- training a model ---- */
 
@@ -1666,8 +1691,10 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *t, const miras_batc
  * gradients of the others, which a step clears; their moments stay. Files do not keep it. */
 MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns);
 
-/* The gradients, in the layout of miras_model_params. */
+/* The gradients: where a trainer moves all, in the layout of miras_model_params, else of what it
+ * moves, view by view; and that of one view, NULL where it does not move. */
 MIRAS_API float *miras_trainer_grads(miras_trainer *t);
+MIRAS_API float *miras_trainer_grad(miras_trainer *t, const miras_view *v);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
  * MIRAS_ADAMW(0, 0). learning_rate lies in -1e6..1e6; below 0 climbs. norm (may
  * be NULL) receives the gradient norm before clipping; if that is not finite only the gradients
@@ -1877,10 +1904,11 @@ MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_mem
                                                miras_result *result, char *why, size_t why_size);
 #ifndef MIRAS_NO_MODEL
 /* Open the model that path describes, with limit, weights and memory.custom of given (may be NULL:
- * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, and its
- * memory.reset_every where that is not 0: a model that does not last as it was trained can be given
- * resets. A few kilobytes can describe a model whose sessions take gigabytes: set a limit for files
- * from others. What is beyond it is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
+ * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, its adapters
+ * where the file has none, and its memory.reset_every where that is not 0: a model that does not
+ * last as it was trained can be given resets. A few kilobytes can describe a model whose sessions
+ * take gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE before it
+ * is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
@@ -2541,8 +2569,9 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              miras_pool_open returns what descriptors take.
              Models of several kinds of layer, attention, MLPs, convolutions and published layers
              among them; layers as text (program); rows of vectors (inputs and outputs,
-             miras_batch); training apart from running (miras_trainer); a head that learns while it
-             runs (adapt); parts of states by name; more rows (recursive least squares, Muon,
+             miras_batch); training apart from running (miras_trainer), of some parameters alone
+             (only), past matrices that are not float, with adapters beside them; a head that
+             learns while it runs (adapt); parts of states by name; more rows (recursive least squares, Muon,
              normalized steps, decays of entries); cross entropy in groups. Names are the field's
              own words: files have them from version 7 on, and older ones are read no more, which a
              build of 0.3.0 loads and saves anew. The presets signals and categories have outlier
@@ -3275,6 +3304,7 @@ typedef struct miras__own {
   miras_norm norm;
   int embed_norm;
   miras_adapt_desc adapt;
+  miras_adapter_desc adapter;
   float dropout;
   uint64_t seed, limit;
   miras_weights weights;
@@ -3291,6 +3321,7 @@ MIRAS__FITS(miras__own_fits,
   MIRAS__OWN_FITS(vocab) && MIRAS__OWN_FITS(width) && MIRAS__OWN_FITS(heads) &&
   MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
   MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(adapt) &&
+  MIRAS__OWN_FITS(adapter) &&
   MIRAS__OWN_FITS(dropout) &&
   MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) &&
   offsetof(miras_model_desc, program) - MIRAS__OWN_AT - MIRAS__OWN_END < sizeof(char *) &&
@@ -3586,6 +3617,12 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mlp.gate_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0, mlp.act silu, mlp.experts 0"),
   MIRAS__N(conv.gated, 9, 0, 2, 0, ""),
   MIRAS__N(attention.post_norm, 9, 0, 1, 0, "type attention"),
+  MIRAS__T(adapters, 10),
+  MIRAS__M(adapter.rank, 10, 0, 1024, 0, ""),
+  {MIRAS__AT("adapter.scale", d.adapter.scale), MIRAS__REAL, 10, MIRAS__SHAPE, 1e-6f, 1e6f, 0, NULL,
+   "adapter.rank"},
+  {MIRAS__AT("adapter.dropout", d.adapter.dropout), MIRAS__REAL, 10, MIRAS__FREE, 0, 0.9f, 0, NULL,
+   "adapter.rank"},
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8 q4", ""},
@@ -11643,12 +11680,24 @@ static MIRAS__UNUSED void miras__packed_read(const miras__kernels *k, const mira
   }
 }
 
+/* So many rows of the panel that begins with column `col`, from `row` on, as a tile. */
+static MIRAS__UNUSED void miras__packed_tile(const miras__kernels *k, const miras__packed *x,
+                                             size_t row, size_t col, size_t rows) {
+  size_t i, n;
+  for (i = 0; i < rows; i += n) {
+    const size_t first = (row + i) % MIRAS__BRICK;
+    n = miras__least(rows - i, MIRAS__BRICK - first);
+    k->widen(x->form, x->wide + i * x->across, miras__brick_of(x, row + i, col), x->across, first,
+             n);
+  }
+}
+
 /* C [M, N] of A [M, K] and B [K, N]. */
 static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mode, float *C,
                                               size_t ldc, miras__matrix A, const miras__packed *B,
                                               size_t M, size_t N, size_t K, float *pack) {
   const size_t across = B->across;
-  size_t j, k, i, n, depth;
+  size_t j, k, depth;
   if (M <= MIRAS__WIDEN_ROWS && B->row % MIRAS__BRICK == 0) {
     kern->widen_times(mode, C, ldc, A, B, M, N, K);
     return;
@@ -11658,13 +11707,26 @@ static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mo
       miras__matrix a = A;
       a.p += k * miras__right(A);
       depth = miras__least(K - k, 256 - (B->row + k) % MIRAS__BRICK);
-      for (i = 0; i < depth; i += n) {
-        const size_t row = B->row + k + i, first = row % MIRAS__BRICK;
-        n = miras__least(depth - i, MIRAS__BRICK - first);
-        kern->widen(B->form, B->wide + i * across, miras__brick_of(B, row, j), across, first, n);
-      }
+      miras__packed_tile(kern, B, B->row + k, j, depth);
       miras__matmul(kern, k ? MIRAS__ADD : mode, C + j, ldc, a, miras__mat(B->wide, across), M,
                     miras__least(N - j, across), depth, pack);
+    }
+}
+
+/* C [M, N] of A [M, K] and the transpose of B [N, K]. */
+static MIRAS__UNUSED void miras__packed_turned(const miras__kernels *kern, int mode, float *C,
+                                               size_t ldc, miras__matrix A, const miras__packed *B,
+                                               size_t M, size_t N, size_t K, float *pack) {
+  const size_t across = B->across;
+  size_t i, k, n;
+  for (k = 0; k < K; k += across)
+    for (i = 0; i < N; i += n) {
+      miras__matrix a = A;
+      a.p += k * miras__right(A);
+      n = miras__least(N - i, 256 - (B->row + i) % MIRAS__BRICK);
+      miras__packed_tile(kern, B, B->row + i, k, n);
+      miras__matmul(kern, k ? MIRAS__ADD : mode, C + i, ldc, a, miras__turned(B->wide, across), M,
+                    n, miras__least(K - k, across), pack);
     }
 }
 #endif
@@ -20242,8 +20304,10 @@ static const struct {
   MIRAS__PARAM_LIST(MIRAS__X)
 #undef MIRAS__X
 };
-MIRAS__FITS(miras__params_fit, sizeof miras__params->name + sizeof "blocks.255." <=
-            sizeof(((miras_view *)0)->name) && MIRAS_MAX_LAYERS <= 256 && MIRAS__PARAMS <= 255);
+#define MIRAS__ADAPTER_SIZE (sizeof ".adapter_a" - 1)
+MIRAS__FITS(miras__params_fit,
+            sizeof miras__params->name + sizeof "blocks.255." + MIRAS__ADAPTER_SIZE <=
+            sizeof(((miras_view *)0)->name) && MIRAS_MAX_LAYERS <= 256 && MIRAS__PARAMS <= 128);
 /* Of these, builders take the next. */
 MIRAS__FITS(miras__params_follow, MIRAS__W_NORM1_BIAS == MIRAS__W_NORM1 + 1 &&
             MIRAS__W_NORM2_BIAS == MIRAS__W_NORM2 + 1 && MIRAS__W_NORM_K == MIRAS__W_NORM_Q + 1 &&
@@ -20256,7 +20320,7 @@ typedef struct miras__param {
   uint32_t column;                 /* TIMES: the first that it makes                              */
   unsigned char first, next;       /* the first and next one of the same product, or none         */
   unsigned char bias;              /* of what it makes, or none                                   */
-  unsigned char experts;           /* 1: every expert has some of its rows                        */
+  unsigned char adapter;           /* 1: it has one                                               */
   uint32_t sixteens;               /* miras__param_at, and ...                                    */
   uint32_t place_sixteens;         /* ... miras__param_place, both in sixteens                    */
 } miras__param;
@@ -20277,7 +20341,7 @@ static size_t miras__param_place(const miras__param *w) {
 enum { MIRAS__SCALE_MIXER, MIRAS__SCALE_ATTENTION, MIRAS__SCALE_GATE, MIRAS__SCALE_GATES,
        MIRAS__SCALE_QUERIES, MIRAS__SCALE_MLP, MIRAS__SCALE_MLP_GATE, MIRAS__SCALE_COUNT };
 
-enum { MIRAS__OPS = 40, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10,
+enum { MIRAS__OPS = 39, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10,
        MIRAS__HEADS = 4, MIRAS__TAILS = 2 };
 MIRAS__FITS(miras__lists_fit, 2 * MIRAS__OPS <= 255 && MIRAS__ARRAYS <= 64);
 
@@ -20395,6 +20459,15 @@ typedef struct miras__mlp {
   int sums_to_one;                 /* weights of those that it has chosen                         */
 } miras__mlp;
 
+/* Adapters of a layer: x A is multiplied by `by`; thins: x goes through masks. They lie behind all
+ * parameters, from `sixteens` on (miras__adapter_at). */
+typedef struct miras__adapting {
+  uint32_t sixteens;
+  float by;
+  uint16_t rank;
+  unsigned char thins;
+} miras__adapting;
+
 /* A layer's program, and what follows from it. Sizes are in floats; rows are padded to whole cache
  * lines (ld). */
 typedef struct miras__program {
@@ -20420,16 +20493,17 @@ typedef struct miras__program {
   size_t states;                   /* of a running text: tails; then states of heads, ...         */
   size_t state[MIRAS__HEADS];      /* ... where those of each operation begin; and ...            */
   size_t run;                      /* ... all of it                                               */
-  size_t writes;                   /* the memory whose state others recall                        */
-  size_t branches, norms;          /* of the stream: what adds to it, what reads it               */
+  unsigned char writes;            /* the memory whose state others recall                        */
+  unsigned char branches, norms;   /* of the stream: what adds to it, what reads it               */
+  miras__adapting adapting;
   size_t kept, call, call_train;   /* floats of a token in arrays that lie there, ...             */
-  size_t pack;                     /* of a worker's scratch that of products, which comes first; 0
-                                      on a device                                                 */
+  size_t pack;                     /* of a worker's scratch that of products, which comes first and,
+                                      where matrices are not float, ends with a tile of them; 0 on a
+                                      device                                                      */
   size_t room;                     /* where arrays of a task end and an operation's own room is   */
   size_t at_states;                /* of texts that go segment by segment: their states there     */
   size_t scratch, scratch_train;   /* of a worker                                                 */
   size_t bare, bare_train;         /* and where products need none                                */
-  size_t wide;                     /* but float: where a tile of matrices lies in it              */
   size_t packed, floats;           /* bytes of matrices that are not float; floats of all else    */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of weights in panels or transposed        */
   miras__mixer mixer;
@@ -20437,7 +20511,7 @@ typedef struct miras__program {
   miras__mlp mlp;
   float scales[MIRAS__SCALE_COUNT];   /* of operations SCALE                                      */
   const char *text;                /* NULL, or what it was read from; and where there ...         */
-  uint32_t own[MIRAS__OWN];        /* ... parameters of its own have their names, or 0            */
+  uint16_t own[MIRAS__OWN];        /* ... parameters of its own have their names, or 0            */
   /* the lists */
   unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
   miras__op op[MIRAS__OPS];
@@ -20451,6 +20525,7 @@ typedef struct miras__program {
 typedef struct miras__layer {
   const miras__program *p;
   int index;
+  int view;                        /* its first one                                               */
   size_t first, run;               /* its first float among parameters, and in a running text     */
   size_t site;                     /* the first of its masks: one for each of its branches        */
   int gives;                       /* its values are those that others mix in                     */
@@ -20494,11 +20569,11 @@ typedef struct miras__layer_work {
 } miras__layer_work;
 
 /* Masks of one call: the key of a row follows from seed, step, call, site and row (dropout,
- * @29). */
+ * @29). thin: of what adapters read. */
 typedef struct miras__drop {
   uint64_t key;
-  uint32_t limit;
-  float scale;
+  uint32_t limit, thin;
+  float scale, thin_scale;
 } miras__drop;
 
 /* A task: rows first..first + n - 1 of a sequence, which are rows `row` on of the call, and heads
@@ -20708,17 +20783,23 @@ static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t he
 
 enum { MIRAS__SPLIT = 1 << 16 };   /* weights of a product that is worth other workers' while     */
 
+/* Has every expert some rows of a parameter? */
+static int miras__of_experts(const miras__program *p, const miras__param *w) {
+  return p->mlp.experts && w >= p->param + MIRAS__W_MLP_GATE;
+}
+
 /* The rows of a parameter that one expert has; all rows of a layer without experts. */
 static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
-  return w->experts ? w->rows / p->mlp.experts : w->rows;
+  return miras__of_experts(p, w) ? w->rows / p->mlp.experts : w->rows;
 }
 
 /* The columns of a panel of a weight; 0: rows. */
-static size_t miras__panel_of(const miras__kernels *k, const miras__param *w) {
+static size_t miras__panel_of(const miras__kernels *k, const miras__program *p,
+                              const miras__param *w) {
 #if MIRAS__PANELS
-  return w->experts ? 0 : k->panel;
+  return p->form || miras__of_experts(p, w) ? 0 : k->panel;
 #else
-  (void)k, (void)w;
+  (void)k, (void)p, (void)w;
   return 0;
 #endif
 }
@@ -20744,6 +20825,18 @@ typedef struct miras__times_job {
   const float *x;
 } miras__times_job;
 
+#ifndef MIRAS__DEVICE
+/* A weight that is not float, from a row on. */
+static miras__packed miras__weight_packed(const miras__visit *a, const miras__param *w, size_t row,
+                                          float *scratch) {
+  const miras__program *p = a->layer->p;
+  miras__packed few = miras__packed_of(a->layer->packed + miras__param_at(w), p->form, w->rows,
+                                       w->cols);
+  few.row = row, few.wide = scratch + p->pack - MIRAS__WIDEN;
+  return few;
+}
+#endif
+
 static void miras__times_task(void *argument, int index, int worker) {
   const miras__times_job *j = (const miras__times_job *)argument;
   const miras__visit *a = j->a;
@@ -20754,11 +20847,8 @@ static void miras__times_task(void *argument, int index, int worker) {
   MIRAS__CHECKED(miras__gemm_room(j->n, cols, j->rows) <= a->layer->p->pack);
 #ifndef MIRAS__DEVICE
   if (a->layer->p->form) {
-    const miras__program *p = a->layer->p;
-    miras__packed few = miras__packed_of(a->layer->packed + miras__param_at(j->w), p->form,
-                                         j->w->rows, j->w->cols);
+    miras__packed few = miras__weight_packed(a, j->w, j->row, scratch);
     few.p = miras__brick_of(&few, 0, col);
-    few.row = j->row, few.wide = scratch + p->wide;
     miras__packed_times(a->k, j->mode, c, j->ldc, x, &few, j->n, cols, j->rows, scratch);
     return;
   }
@@ -20796,7 +20886,7 @@ static void miras__times(const miras__visit *a, int id, int mode, float *c, size
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, id);
   const size_t first = w->column;
-  if (a->panels && miras__panel_of(a->k, w)) {
+  if (a->panels && miras__panel_of(a->k, p, w)) {
     const size_t cols = miras__columns_of(p, w);
     MIRAS__CHECKED(miras__gemm_room(n, cols, w->rows) <= p->pack);
     miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx),
@@ -20818,10 +20908,118 @@ static void miras__times_of_bwd(const miras__visit *a, int id, size_t e, int mod
   const size_t rows = miras__each_rows(p, w), cols = miras__columns_of(p, w);
   const float *start = a->work.turned + miras__param_place(w);
   MIRAS__CHECKED(miras__gemm_room(n, rows, cols) <= p->pack);
+#ifndef MIRAS__DEVICE
+  if (p->form) {                                 /* weight by weight: they lie apart              */
+    for (; id; id = w->next, mode = MIRAS__ADD, d += w->cols) {
+      miras__packed few;
+      w = miras__param_of(p, id);
+      few = miras__weight_packed(a, w, e * rows, a->scratch);
+      miras__packed_turned(a->k, mode, dx, ldx, miras__mat(d, ldd), &few, n, rows, w->cols,
+                           a->scratch);
+    }
+    return;
+  }
+#endif
   miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
-                miras__panel_of(a->k, w) ? miras__panels(start, cols)
-                                         : miras__mat(start + e * rows, miras__pad(w->rows)),
+                miras__panel_of(a->k, p, w) ? miras__panels(start, cols)
+                                            : miras__mat(start + e * rows, miras__pad(w->rows)),
                 n, rows, cols, a->scratch);
+}
+
+/* ---- adapters ---- */
+
+/* The first floats of a weight's A [rows, rank] and B [rank, cols], counted from the layer's: they
+ * lie behind all parameters, in the order of their weights. */
+static void miras__adapter_at(const miras__program *p, const miras__param *of, size_t *a,
+                              size_t *b) {
+  const miras__param *w = p->param;
+  const size_t rank = p->adapting.rank;
+  *a = (size_t)p->adapting.sixteens * 16;
+  for (; w < of; w++)
+    if (w->adapter) *a += miras__pad(w->rows * rank) + miras__pad(rank * w->cols);
+  *b = *a + miras__pad(of->rows * rank);
+}
+
+/* What an adapter reads goes through a mask of its own: rows x of the call, from `row` on. */
+static void miras__thin_rows(const miras__kernels *k, const miras__drop *drop, size_t site,
+                             size_t row, float *x, size_t ld, size_t rows, size_t n) {
+  miras__drop thin = *drop;
+  thin.limit = drop->thin, thin.scale = drop->thin_scale;
+  miras__drop_rows(k, &thin, site, row, x, NULL, x, ld, rows, n);
+}
+
+/* The number of that mask, beyond those of branches. */
+static size_t miras__thin_site(const miras__layer *layer, const miras__op *o, int id) {
+  return ((size_t)1 << 24) + ((size_t)layer->index * 64 + (size_t)(o - layer->p->op)) * 128 +
+         (size_t)id;
+}
+
+/* A tile of an operation's own for it, behind that of branches. */
+static miras__sheet miras__thin_room(const miras__visit *a, const miras__op *o, int branch) {
+  const miras__program *p = a->layer->p;
+  miras__sheet z;
+  z.p = a->scratch + p->pack + p->room + (branch ? MIRAS__TILE * p->ld_x : 0);
+  z.ld = miras__pad(miras__param_of(p, o->param)->rows);
+  return z;
+}
+
+/* low = s x A of each adapter beside a product, and y += low B; low is what in[slot] has of it, and
+ * x is that of branches where slot is 2. */
+static void miras__adapters(const miras__visit *a, const miras__op *o, int slot, float *y,
+                            size_t ldy, miras__sheet x) {
+  const miras__program *p = a->layer->p;
+  const size_t rank = p->adapting.rank, first = miras__param_of(p, o->param)->column;
+  miras__sheet low = miras__x_of(a, o, slot), from;
+  int id = o->in[slot] ? o->param : 0;
+  for (; id; id = miras__param_of(p, id)->next) {
+    const miras__param *w = miras__param_of(p, id);
+    size_t at, b;
+    if (!w->adapter) continue;
+    miras__adapter_at(p, w, &at, &b);
+    from = x;
+    if (MIRAS__TRAINS && a->drop && p->adapting.thins) {
+      from = miras__thin_room(a, o, slot > 1);
+      a->k->copy_rows(from.p, from.ld, x.p, x.ld, a->n, w->rows);
+      miras__thin_rows(a->k, a->drop, miras__thin_site(a->layer, o, id), a->row, from.p, from.ld,
+                       a->n, w->rows);
+    }
+    MIRAS__CHECKED(miras__gemm_room(a->n, rank, w->rows) <= p->pack &&
+                   miras__gemm_room(a->n, w->cols, rank) <= p->pack);
+    miras__matmul(a->k, MIRAS__SET, low.p, low.ld, miras__mat(from.p, from.ld),
+                  miras__mat(a->layer->w + at, rank), a->n, rank, w->rows, a->scratch);
+    a->k->scale_rows(low.p, low.ld, p->adapting.by, NULL, 0, low.p, low.ld, a->n, rank);
+    miras__matmul(a->k, MIRAS__ADD, y + (w->column - first), ldy, miras__mat(low.p, low.ld),
+                  miras__mat(a->layer->w + b, w->cols), a->n, w->cols, rank, a->scratch);
+    low.p += rank;
+  }
+}
+
+/* dlow = s d B', dx += dlow A', through the mask. */
+static void miras__adapters_bwd(const miras__visit *a, const miras__op *o, int slot,
+                                miras__sheet dx, const float *d, size_t ldd) {
+  const miras__program *p = a->layer->p;
+  const size_t rank = p->adapting.rank, first = miras__param_of(p, o->param)->column;
+  miras__sheet low = miras__dx_of(a, o, slot), z;
+  int id = o->in[slot] ? o->param : 0;
+  for (; id; id = miras__param_of(p, id)->next) {
+    const miras__param *w = miras__param_of(p, id);
+    size_t at, b;
+    if (!w->adapter) continue;
+    miras__adapter_at(p, w, &at, &b);
+    miras__matmul(a->k, MIRAS__SET, low.p, low.ld, miras__mat(d + (w->column - first), ldd),
+                  miras__turned(a->layer->w + b, w->cols), a->n, rank, w->cols, a->scratch);
+    a->k->scale_rows(low.p, low.ld, p->adapting.by, NULL, 0, low.p, low.ld, a->n, rank);
+    z = p->adapting.thins ? miras__thin_room(a, o, slot > 1) : dx;
+    miras__matmul(a->k, p->adapting.thins ? MIRAS__SET : MIRAS__ADD, z.p, z.ld,
+                  miras__mat(low.p, low.ld), miras__turned(a->layer->w + at, rank), a->n, w->rows,
+                  rank, a->scratch);
+    if (p->adapting.thins) {
+      miras__thin_rows(a->k, a->drop, miras__thin_site(a->layer, o, id), a->row, z.p, z.ld, a->n,
+                       w->rows);
+      a->k->add_rows(dx.p, dx.ld, z.p, z.ld, a->n, w->rows);
+    }
+    low.p += rank;
+  }
 }
 
 /* ---- rotary positions ---- */
@@ -20905,6 +21103,7 @@ typedef struct miras__job {
                               depth.. of the panels c, ldc deep, = a; TURN_ = a'                 */
   int pairs;               /* 1, 2: a PRODUCT of each expert, one below the other, over the tokens
                               that have chosen it; a, or b, has a row for each pair              */
+  size_t site;             /* not 0: a goes through the mask of an adapter                       */
   const float *a, *b;
   float *c;
   size_t lda, ldb, ldc, rows, cols, depth;
@@ -20920,6 +21119,7 @@ typedef struct miras__jobs {
   float *scratch;          /* [workers, scratch_size]                                            */
   size_t scratch_size;
   size_t batch, tokens, tiles;   /* of the call                                                  */
+  const miras__drop *drop;       /* its masks, or NULL                                           */
   const int32_t *place;    /* of the layer's pairs, tokens of which are a path                   */
   size_t ld_place, paths;
   size_t tasks;
@@ -20963,6 +21163,20 @@ static void miras__expert_block(const miras__jobs *list, const miras__job *j, si
   }
 }
 
+/* A whole job whose a goes through a mask, tile by tile. */
+static void miras__thin_job(const miras__jobs *list, const miras__job *j, float *pack) {
+  float *x = pack + miras__gemm_room(j->rows, j->cols, MIRAS__TILE);
+  const size_t ld = miras__pad(j->rows);
+  size_t t, n;
+  for (t = 0; t < j->depth; t += n) {
+    n = j->depth - t < MIRAS__TILE ? j->depth - t : MIRAS__TILE;
+    list->k->copy_rows(x, ld, j->a + t * j->lda, j->lda, n, j->rows);
+    miras__thin_rows(list->k, list->drop, j->site, t, x, ld, n, j->rows);
+    miras__matmul(list->k, MIRAS__ADD, j->c, j->ldc, miras__turned(x, ld),
+                  miras__mat(j->b + t * j->ldb, j->ldb), j->rows, j->cols, n, pack);
+  }
+}
+
 #if MIRAS__PANELS
 /* Columns col..col + n - 1 of panels `deep` deep = x [rows, n]; p: their first row. */
 static void miras__panels_fill(const miras__kernels *k, float *p, size_t deep, size_t col,
@@ -20993,6 +21207,8 @@ static void miras__job_task(void *argument, int index, int worker) {
   cols = j->cols - c < j->wide ? j->cols - c : j->wide;
   if (j->pairs) {
     miras__expert_block(list, j, e, i, c, rows, cols, pack);
+  } else if (j->site) {
+    miras__thin_job(list, j, pack);
   } else if (j->kind == MIRAS__PRODUCT) {
     MIRAS__CHECKED(miras__gemm_room(rows, cols, MIRAS__JOB_DEPTH) <= list->scratch_size);
     for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
@@ -21039,7 +21255,7 @@ static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_
   j->rows = rows;
   j->cols = cols;
   j->first = list->tasks;
-  j->pairs = 0;
+  j->pairs = 0, j->site = 0;
   miras__job_cut(list, j, MIRAS__JOB_ROWS, MIRAS__JOB_COLS);
   list->count += rows && cols;
   return j;
@@ -21092,7 +21308,7 @@ static void miras__layer_panels(const miras__layer *layer, const miras__layer_wo
   for (i = 1; i < MIRAS__PARAMS; i++) {
     const miras__param *w = &p->param[i], *first = miras__param_of(p, w->first);
     miras__job *j;
-    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES || !miras__panel_of(list->k, w))
+    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES || !miras__panel_of(list->k, p, w))
       continue;
     j = miras__job_add(list, MIRAS__TO_PANELS, w->rows, w->cols);
     j->c = work->turned + miras__param_place(first), j->ldc = w->rows;
@@ -21108,10 +21324,10 @@ static void miras__layer_transposes(const miras__layer *layer, const miras__laye
   int i;
   for (i = 1; i < MIRAS__PARAMS; i++) {
     const miras__param *w = &p->param[i], *first = miras__param_of(p, w->first);
-    const size_t panel = miras__jobs_panel(list) ? miras__panel_of(list->k, w) : 0;
+    const size_t panel = miras__jobs_panel(list) ? miras__panel_of(list->k, p, w) : 0;
     const size_t row = w->column - first->column, ld = miras__pad(w->rows);
     const float *start = work->turned + miras__param_place(first);
-    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES) continue;
+    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES || p->form) continue;
     miras__job_transpose(list, panel ? miras__panels(start + row * panel,
                                                      miras__columns_of(p, first))
                                      : miras__mat(start + row * ld, ld),
@@ -21327,7 +21543,7 @@ static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
 
 /* ---- products ---- */
 
-/* y = x W + b */
+/* y = x W + b, and what adapters add */
 static void miras__op_times(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
@@ -21340,6 +21556,7 @@ static void miras__op_times(const miras__visit *a, const miras__op *o) {
       a->k->add_rows(y.p + (w->column - first), y.ld, miras__weight(a->layer, w->bias), 0, a->n,
                      w->cols);
   }
+  miras__adapters(a, o, 1, y.p, y.ld, x);
 }
 
 /* dx =+ dy W', db += dy */
@@ -21355,6 +21572,7 @@ static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
       a->k->add_rows(miras__tile_sum(a, w->bias), 0, d.p + (w->column - first), d.ld, a->n,
                      w->cols);
   }
+  miras__adapters_bwd(a, o, 1, dx, d.p, d.ld);
 }
 
 /* y = x + u W + b, of the stream, u W + b behind dropout; without a weight u. */
@@ -21362,7 +21580,7 @@ static void miras__op_branch(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
   const size_t ld = p->ld_x;
-  const int drop = MIRAS__TRAINS && a->drop;
+  const int drop = MIRAS__TRAINS && a->drop && p->drops;
   const miras__sheet u = miras__x_of(a, o, 1);
   const float *x = miras__x_of(a, o, 0).p;
   float *y = miras__y_of(a, o).p, *t = drop ? miras__own_room(a) : y;
@@ -21371,6 +21589,7 @@ static void miras__op_branch(const miras__visit *a, const miras__op *o) {
   else if (drop) a->k->copy_rows(t, ld, u.p, u.ld, a->n, p->width);
   else a->k->add_rows(t, ld, u.p, u.ld, a->n, p->width);
   if (w->bias) a->k->add_rows(t, ld, miras__weight(a->layer, w->bias), 0, a->n, p->width);
+  miras__adapters(a, o, 2, t, ld, u);
   if (drop)
     miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, y, x, t, ld, a->n, p->width);
 }
@@ -21383,7 +21602,7 @@ static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
   const size_t ld = p->ld_x;
   float *d = miras__stream_d(a, o->turn);
   if (p->drops) {
-    float *in = miras__grad(a, o->in[2], 0).p;
+    float *in = miras__grad(a, o->in[3], 0).p;
     miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, in, NULL, d, ld, a->n,
                      p->width);
     d = in;
@@ -21391,6 +21610,7 @@ static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
   if (w->rows) miras__times_of_bwd(a, o->param, 0, MIRAS__SET, du.p, du.ld, d, ld, a->n);
   else a->k->copy_rows(du.p, du.ld, d, ld, a->n, p->width);
   if (w->bias) a->k->add_rows(miras__tile_sum(a, w->bias), 0, d, ld, a->n, p->width);
+  miras__adapters_bwd(a, o, 2, du, d, ld);
 }
 
 /* ---- token shifts (RWKV) ---- */
@@ -22479,9 +22699,9 @@ static const miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
   {"squash", miras__op_squash, MIRAS__BACK(miras__op_squash_bwd), MIRAS__IS_IN_PLACE, 1, 0, 0},
   {"multiply", miras__op_multiply, MIRAS__BACK(miras__op_multiply_bwd), MIRAS__IS_AGAIN, 6, 0, 3},
   {"times", miras__op_times, MIRAS__BACK(miras__op_times_bwd),
-   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 2, 0, 1},
+   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 2, 2, 3},          /* in: x, what adapters make of it      */
   {"branch", miras__op_branch, MIRAS__BACK(miras__op_branch_bwd),
-   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 4, 0, 6},
+   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 4, 4, 14},         /* in: x, u, likewise of u, mask        */
   {"shift", miras__op_shift, MIRAS__BACK(miras__op_shift_bwd),
    MIRAS__IS_TEXT | MIRAS__IS_AHEAD | MIRAS__IS_NEIGHBOURS | MIRAS__IS_HEAVY | MIRAS__IS_STREAMS,
    2, 0, 0},
@@ -22650,14 +22870,37 @@ static MIRAS__UNUSED const miras__op *miras__memory_of(const miras__program *p,
 /* ---- gradients of weights ---- */
 
 #ifndef MIRAS__DEVICE
+/* Where the gradients of a layer go: from `all` on as its parameters lie or, of a trainer that does
+ * not move all, as `at` says of each of its views; NOWHERE_AT: that one does not move. */
+#define MIRAS__NOWHERE_AT ((size_t)-1)
+typedef struct miras__aims {
+  float *all;
+  const size_t *at;
+} miras__aims;
+
+/* That of parameter `id`, part 0, or of its adapter's A or B, 1 or 2; NULL: nowhere. */
+static float *miras__grad_to(const miras__program *p, const miras__aims *g, int id, int part) {
+  const miras__param *w = miras__param_of(p, id), *x;
+  size_t at[3], n = 0;
+  at[0] = miras__param_at(w);
+  miras__adapter_at(p, w, &at[1], &at[2]);
+  if (!g->at) return g->all + at[part];
+  for (x = p->param; x < (part ? p->param + MIRAS__PARAMS : w); x++) n += x->rows > 0;
+  for (x = p->param; part && x < w; x++) n += x->adapter ? 2u : 0;
+  n += part ? (size_t)part - 1 : 0;
+  return g->at[n] == MIRAS__NOWHERE_AT ? NULL : g->all + g->at[n];
+}
+
 /* The job dw += x' d over all tokens, or, of pairs of token and expert, one for each expert: pairs
  * 1, 2 as in miras__job. */
-static void miras__weight_job(const miras__visit *a, int id, int pairs, float *g, miras__sheet x,
-                              miras__sheet d, miras__jobs *list) {
+static void miras__weight_job(const miras__visit *a, int id, int pairs, const miras__aims *g,
+                              miras__sheet x, miras__sheet d, miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, id);
-  miras__job *j = miras__job_product(list, g + miras__param_at(w), miras__each_rows(p, w), w->cols,
-                                     x.p, x.ld, d.p, d.ld);
+  float *to = miras__grad_to(p, g, id, 0);
+  miras__job *j;
+  if (!to) return;
+  j = miras__job_product(list, to, miras__each_rows(p, w), w->cols, x.p, x.ld, d.p, d.ld);
   if (!pairs) return;
   list->ld_place = a->work.rows, list->paths = p->mlp.paths;
   j->pairs = pairs;
@@ -22666,7 +22909,7 @@ static void miras__weight_job(const miras__visit *a, int id, int pairs, float *g
 }
 
 /* Those of a mixture of experts. */
-static void miras__expert_jobs(const miras__visit *a, const miras__op *o, float *g,
+static void miras__expert_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
                                miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const miras__sheet x = miras__x_of(a, o, 0);
@@ -22681,15 +22924,41 @@ static void miras__expert_jobs(const miras__visit *a, const miras__op *o, float 
   miras__weight_job(a, MIRAS__W_MLP_DOWN, 1, g, act, miras__dy_of(a, o), list);
 }
 
-/* The jobs of operation o for its weights, x' d. */
-static void miras__op_jobs(const miras__visit *a, const miras__op *o, float *g, miras__jobs *list) {
+/* The jobs of the adapter beside a weight, dA += x' dlow, x through its mask, and dB += low' d. */
+static void miras__adapter_jobs(const miras__visit *a, const miras__op *o, int id,
+                                const miras__aims *g, miras__sheet x, miras__sheet d,
+                                miras__sheet low, miras__sheet dlow, miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  const int stream = o->what == MIRAS__OP_BRANCH;
-  miras__sheet d = stream && p->drops ? miras__grad(a, o->in[2], 0) : miras__dy_of(a, o);
+  const miras__param *w = miras__param_of(p, id);
+  const size_t rank = p->adapting.rank;
+  float *to = miras__grad_to(p, g, id, 1);
+  if (to) {
+    miras__job *j = miras__job_product(list, to, w->rows, rank, x.p, x.ld, dlow.p, dlow.ld);
+    if (p->adapting.thins) {
+      j->site = miras__thin_site(a->layer, o, id);
+      miras__job_cut(list, j, w->rows, rank);
+    }
+  }
+  to = miras__grad_to(p, g, id, 2);
+  if (to) miras__job_product(list, to, rank, w->cols, low.p, low.ld, d.p, d.ld);
+}
+
+/* The jobs of operation o for its weights, x' d. */
+static void miras__op_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
+                           miras__jobs *list) {
+  const miras__program *p = a->layer->p;
+  const int stream = o->what == MIRAS__OP_BRANCH, slot = 1 + stream;
+  const miras__sheet x = miras__x_of(a, o, stream);
+  miras__sheet d = stream && p->drops ? miras__grad(a, o->in[3], 0) : miras__dy_of(a, o);
+  miras__sheet low = miras__x_of(a, o, slot), dlow = miras__dx_of(a, o, slot);
   int id;
   if (stream && !p->drops) d.p = miras__stream_d(a, o->turn), d.ld = p->ld_x;
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
-    miras__weight_job(a, id, 0, g, miras__x_of(a, o, stream), d, list);
+    miras__weight_job(a, id, 0, g, x, d, list);
+    if (miras__param_of(p, id)->adapter) {
+      miras__adapter_jobs(a, o, id, g, x, d, low, dlow, list);
+      low.p += p->adapting.rank, dlow.p += p->adapting.rank;
+    }
     d.p += miras__param_of(p, id)->cols;
   }
 }
@@ -22697,15 +22966,17 @@ static void miras__op_jobs(const miras__visit *a, const miras__op *o, float *g, 
 /* The jobs that make the gradients g of a layer's parameters: those of weights of the operations
  * that are the `round`th to multiply by them; the sums in round 0. Returns whether there are
  * more. */
-static int miras__layer_weights(const miras__visit *a, float *g, int round, miras__jobs *list) {
+static int miras__layer_weights(const miras__visit *a, const miras__aims *g, int round,
+                                miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, list->tiles, b, b * p->mixer.heads};
   int i, more = 0;
   for (i = 1; !round && i < MIRAS__PARAMS; i++) {
     const miras__param *w = &p->param[i];
     const int origin = miras__params[i].origin;
-    if (origin != MIRAS__BY_TIMES)
-      miras__job_reduce(list, g + miras__param_at(w), miras__count(w),
+    float *to = w->rows && origin != MIRAS__BY_TIMES ? miras__grad_to(p, g, i, 0) : NULL;
+    if (to)
+      miras__job_reduce(list, to, miras__count(w),
                         a->work.part[origin] + miras__param_place(w), p->sums[origin],
                         rows[origin]);
   }
@@ -22727,6 +22998,34 @@ static int miras__layer_weights(const miras__visit *a, float *g, int round, mira
 /* What follows from a program, and the builders of the types of layers. */
 
 #ifndef MIRAS__DEVICE
+/* ---- patterns of names ---- */
+
+/* Does a name match the pattern of `length` characters? */
+static int miras__matches(const char *name, const char *pattern, size_t length) {
+  const char *const end = pattern + length, *star = NULL, *since = name;
+  while (*name) {
+    if (pattern < end && *pattern == '*') star = pattern++, since = name;
+    else if (pattern < end && *pattern == *name) pattern++, name++;
+    else if (star) pattern = star + 1, name = ++since;
+    else return 0;
+  }
+  while (pattern < end && *pattern == '*') pattern++;
+  return pattern == end;
+}
+
+/* Which of some patterns, with commas between, match a name, by bits; of those from the 64th on the
+ * last bit. */
+static uint64_t miras__matching(const char *name, const char *patterns) {
+  uint64_t all = 0;
+  size_t length;
+  int i = 0;
+  for (;; patterns += length + 1, i += i < 63) {
+    length = strcspn(patterns, ",");
+    if (miras__matches(name, patterns, length)) all |= (uint64_t)1 << i;
+    if (!patterns[length]) return all;
+  }
+}
+
 /* ---- parameters ---- */
 
 /* How a model with weights of a form holds a parameter. */
@@ -22796,6 +23095,20 @@ static void miras__layer_views(const miras__program *p, miras__views *v, double 
                     stream ? most / sqrt(fan * (double)miras__each_rows(p, w)) : 0);
     if (v->view && i == MIRAS__W_MEMORY)
       v->view[v->count - 1].rate = (float)miras__init_rate(&p->mixer.plan);
+  }
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    const miras__param *w = &p->param[i];
+    char name[24 + MIRAS__ADAPTER_SIZE], of[24];
+    int part;
+    for (part = 0; w->adapter && part < 2; part++) {
+      name[0] = 0;
+      miras__say(name, sizeof name, "%s.adapter_%s", miras__param_name(p, i, of),
+                 part ? "b" : "a");
+      if (part) miras__view_add(v, name, p->adapting.rank, w->cols, 0, 0, 0, 0);
+      else
+        miras__view_add(v, name, w->rows, p->adapting.rank, 0, 64 + i, 0,
+                        1 / sqrt(3 * (double)w->rows));
+    }
   }
 }
 
@@ -22918,8 +23231,8 @@ static void miras__add_branch(miras__program *p, int u, size_t u_cols, int id, i
   const int to = read ? miras__rows_new(p, "mid", p->width) : MIRAS__Y;
   miras__op *o = miras__op_new(p, MIRAS__OP_BRANCH, to, 0, p->stream, 0, p->width);
   miras__op_reads(o, 1, u, 0);
-  o->part = (unsigned char)p->branches++;
-  if (p->drops) miras__op_reads(o, 2, miras__rows_new(p, "mask", p->width), 0);
+  o->part = p->branches++;
+  if (p->drops) miras__op_reads(o, 3, miras__rows_new(p, "mask", p->width), 0);
   if (id) o->param = (unsigned char)miras__want(p, id, u_cols, p->width);
   if (o->param && bias) p->param[id].bias = (unsigned char)miras__want(p, bias, p->width, 0);
   p->stream = (unsigned char)to;
@@ -22992,7 +23305,8 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
     x.multiplied |= miras__multiplied(o);
     if (times || experts) x.divided |= out;
     if (experts) x.divided |= miras__slots(o, 8 | 32);
-    if (o->what == MIRAS__OP_BRANCH) x.stream |= out, x.divided |= miras__of(o->in[2]);
+    if (times) x.divided |= miras__slots(o, 4);
+    if (o->what == MIRAS__OP_BRANCH) x.stream |= out, x.divided |= miras__slots(o, 8 | 16);
     read = miras__back_reads(o);
     if (flags & MIRAS__IS_AT_GRAD) twice |= once & read, once |= read;
     else others |= read;
@@ -23153,8 +23467,8 @@ static MIRAS__COLD void miras__order_make(miras__program *p) {
     miras__op *o;
     if (p->list[i] >= MIRAS__OPS) continue;        /* it is made again                            */
     o = &p->op[p->list[i]];
-    o->turn = (unsigned char)p->norms;
-    p->norms += (miras__flags(o) & MIRAS__IS_STREAMS) > 0;
+    o->turn = p->norms;
+    if (miras__flags(o) & MIRAS__IS_STREAMS) p->norms++;
     for (s = 0; s < MIRAS__INS; s++)
       if (o->in[s] && miras__grad_before(p, i, o->in[s], miras__in_column(o, s)))
         o->adds = (unsigned char)(o->adds | 1 << s);
@@ -23301,10 +23615,13 @@ static MIRAS__COLD size_t miras__tasks_make(miras__program *p, int back) {
 /* Floats of an operation's own room in a task. */
 static size_t miras__op_room(const miras__program *p, const miras__op *o) {
   const size_t tile = MIRAS__TILE, n = (size_t)o->heads * o->cols;
+  const size_t thin = tile * miras__pad(p->param[o->param].rows);
   switch (o->what) {
     case MIRAS__OP_RMS: return 2 * miras__pad(o->cols);
     case MIRAS__OP_RELU2: return tile * miras__pad(o->cols);
-    case MIRAS__OP_BRANCH: case MIRAS__OP_SHIFT: case MIRAS__OP_MIX: return tile * p->ld_x;
+    case MIRAS__OP_TIMES: return p->adapting.thins && o->in[1] ? thin : 0;
+    case MIRAS__OP_BRANCH: return tile * p->ld_x + (p->adapting.thins && o->in[2] ? thin : 0);
+    case MIRAS__OP_SHIFT: case MIRAS__OP_MIX: return tile * p->ld_x;
     case MIRAS__OP_CONV: return p->tail[o->part].back * (miras__pad(o->cols) + o->cols) +
                                 tile * o->cols;
     case MIRAS__OP_VALUES: return tile * o->cols;
@@ -23329,6 +23646,13 @@ static void miras__param_lies(miras__program *p, uint32_t *sixteens, size_t at) 
   if (at / 16 != *sixteens) p->fits = 0;
 }
 
+/* Room of products with matrices of up to `side` rows or columns: where they are not float with a
+ * tile of them at its end. */
+static size_t miras__pack_of(size_t side, int form) {
+  const size_t room = miras__gemm_room(MIRAS__TILE, side, side);
+  return form ? miras__padded(room) + MIRAS__WIDEN : room;
+}
+
 /* Places of parameters in the layer's block, in rows of sums, and among transposed ones. */
 static MIRAS__COLD void miras__params_end(miras__program *p) {
   size_t side = 0;
@@ -23338,7 +23662,6 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
     const int origin = miras__params[i].origin, times = origin == MIRAS__BY_TIMES;
     const size_t count = miras__pad(miras__count(w)), cols = times ? miras__columns_of(p, w) : 0;
     if (!w->rows) continue;
-    w->experts = p->mlp.experts && i >= MIRAS__W_MLP_GATE;
     miras__param_lies(p, &w->sixteens, times && p->form ? p->packed : p->floats);
     if (times && p->form) {
       miras__grow(&p->packed, 1, miras__packed_bytes(p->form, w->rows, w->cols));
@@ -23351,7 +23674,7 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
       miras__grow(&p->sums[origin], 1, count);
     } else if (w->first == i) {
       size_t room = 0, back = 0;                   /* in panels, and turned                      */
-      if (MIRAS__TRAINS) {
+      if (MIRAS__TRAINS && !p->form) {
         miras__grow(&room, w->rows, miras__paneled(cols));
         miras__grow(&back, cols, miras__paneled(w->rows));
       }
@@ -23360,7 +23683,15 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
       side = miras__larger(side, miras__larger(cols, miras__each_rows(p, w)));
     }
   }
-  p->pack = miras__gemm_room(MIRAS__TILE, side, side);
+  miras__param_lies(p, &p->adapting.sixteens, p->floats);
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    const miras__param *w = &p->param[i];
+    if (!w->adapter) continue;
+    miras__grow(&p->floats, 1, miras__pad(w->rows * (size_t)p->adapting.rank));
+    miras__grow(&p->floats, 1, miras__pad(w->cols * (size_t)p->adapting.rank));
+    side = miras__larger(side, p->adapting.rank);
+  }
+  p->pack = miras__pack_of(side, p->form);
 }
 
 /* The states of a running text: tails, then of memories, of attention, of memories that recall. */
@@ -23414,6 +23745,11 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
   if (!MIRAS__TRAINS) return;
   p->bare_train = miras__larger(miras__larger(back, p->bare), jobs);
   jobs += miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
+  for (i = 1; i < MIRAS__PARAMS; i++)
+    if (p->adapting.thins && p->param[i].adapter)
+      jobs = miras__larger(jobs, MIRAS__TILE * miras__pad(p->param[i].rows) +
+                                   miras__gemm_room(p->param[i].rows, p->adapting.rank,
+                                                    MIRAS__TILE));
   p->scratch_train = miras__larger(miras__larger(back, p->scratch), jobs);
   if (!segments) return;
   p->at_states = p->scratch_train = miras__padded(p->scratch_train);
@@ -24604,6 +24940,37 @@ static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d)
                    MIRAS__W_O);
 }
 
+/* Matrices that patterns name get adapters, and each product that has some of them columns of an
+ * array for what A makes. Returns which patterns have matched. */
+static MIRAS__COLD uint64_t miras__build_adapters(miras__program *p, const char *patterns) {
+  uint64_t matched = 0, here;
+  size_t cols = 0;
+  char name[40], of[24];
+  int i, id, n, low = 0;
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    if (!p->param[i].rows || miras__params[i].origin != MIRAS__BY_TIMES ||
+        (p->mlp.experts && i >= MIRAS__W_ROUTER))
+      continue;
+    name[0] = 0;
+    miras__say(name, sizeof name, "blocks.*.%s", miras__param_name(p, i, of));
+    here = miras__matching(name, patterns[0] ? patterns : "*");
+    matched |= here;
+    p->param[i].adapter = here != 0;
+  }
+  for (i = 0; i < p->ops; i++) {
+    miras__op *o = &p->op[i];
+    const int branch = o->what == MIRAS__OP_BRANCH;
+    if (!branch && o->what != MIRAS__OP_TIMES) continue;
+    for (n = 0, id = o->param; id; id = p->param[id].next) n += p->param[id].adapter;
+    if (!n) continue;
+    if (!low) low = miras__rows_new(p, "low", 0);
+    miras__op_reads(o, 1 + branch, low, cols);
+    cols += (size_t)n * p->adapting.rank;
+  }
+  if (low) miras__rows_wide(p, low, cols);
+  return matched;
+}
+
 /* What a layer has of memories and attention, before its builder. */
 static MIRAS__CALLED miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d,
                                                    char *why, size_t n) {
@@ -24822,7 +25189,7 @@ static int miras__text_param(miras__reader *r, int group) {
   }
   for (i = first + miras__owns[group].count - 1; i >= first; i--)
     if (!p->own[i - MIRAS__W_OWN_TIMES]) free = i;
-  if (free) p->own[free - MIRAS__W_OWN_TIMES] = (uint32_t)(r->start - p->text);
+  if (free) p->own[free - MIRAS__W_OWN_TIMES] = (uint16_t)(r->start - p->text);
   if (free && miras__is_letter(r->word[0]) &&
       miras__same(miras__param_name(p, free, name), r->word))
     return free;
@@ -25881,7 +26248,7 @@ static MIRAS__COLD void miras__program_print(miras__printer *x) {
 }
 #endif
 
-/* @78 MODEL ------------------------------ needs 10 11 13 14 15 20 24 31 32 45 57 58 74 75 77 -- */
+/* @78 MODEL --------------------------------- needs 10 11 13 14 15 20 31 32 45 57 58 74 75 77 -- */
 
 /* The head as a memory: what it has of a text's state, behind that of layers, in floats (room @80).
  * Its key is [1, hidden row, vectors], and a row for each hash. */
@@ -25922,6 +26289,7 @@ typedef struct miras__in {
 struct miras_model {
   miras__storage own;
   int kinds;                                    /* programs in use                                */
+  uint64_t adapted;                /* patterns of adapters that have matched, by bits             */
   miras__program *program;                      /* [kinds]; NULL: they are counted, one by one    */
   miras__views all;                             /* of layers: what is counted of their parameters */
   size_t arrays, works;            /* floats of what layout hands out behind them; bytes that a
@@ -25951,7 +26319,6 @@ struct miras_model {
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
   size_t learned;                  /* floats of all views                                         */
   size_t packed_bytes;             /* of matrices that are not float                              */
-  size_t wide;                     /* and where a tile of them lies in scratch                    */
   float *params;
   unsigned char *packed;
   const unsigned char *lies;       /* NULL, or packed where it lies in a file of the caller's     */
@@ -25966,7 +26333,7 @@ static miras__packed miras__packed_at(const miras_model *m, size_t at, size_t ro
                                       float *scratch) {
   miras__packed w =
     miras__packed_of(m->packed + at, miras__form_of((int)m->desc.weights, 1, 1), rows, cols);
-  w.wide = scratch ? scratch + m->wide : NULL;
+  w.wide = scratch ? scratch + m->pack - MIRAS__WIDEN : NULL;
   return w;
 }
 #endif
@@ -26197,7 +26564,7 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 static void miras__head_scratch(miras_model *m) {
   const size_t side = miras__larger(miras__larger(m->outs, m->width), m->ld_in);
   size_t rows;
-  m->pack = miras__gemm_room(MIRAS__TILE, side, side);
+  m->pack = miras__pack_of(side, (int)m->desc.weights);
   rows = m->pack + miras__larger(MIRAS__TILE * m->ld_x, m->ld_v);
   m->scratch = miras__larger(m->scratch, m->pack + (m->ins > 1 ? m->ld_x : 0));
   if (m->adapt.state)
@@ -26245,10 +26612,11 @@ static MIRAS__COLD miras_result miras__layer_resolve(const miras_model *m, miras
   return MIRAS_OK;
 }
 
-/* The program of a kind that is resolved; mixes 0: of the layer whose values others mix in. */
+/* The program of a kind that is resolved; mixes 0: of the layer whose values others mix in. adapted
+ * receives which patterns of adapters have matched there. */
 static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const miras_layer_desc *d,
-                                                    int mixes, miras__program *p, char *why,
-                                                    size_t n) {
+                                                    int mixes, miras__program *p, uint64_t *adapted,
+                                                    char *why, size_t n) {
   miras_result result = MIRAS_OK;
   const char *text = NULL;
   int line = 1;
@@ -26265,6 +26633,9 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->form = (unsigned char)m->desc.weights;
   p->norm = (unsigned char)m->desc.norm;
   p->drops = m->desc.dropout > 0;
+  p->adapting.thins = m->desc.adapter.dropout > 0;
+  p->adapting.rank = (uint16_t)m->desc.adapter.rank;
+  p->adapting.by = m->desc.adapter.scale > 0 ? m->desc.adapter.scale / (float)p->adapting.rank : 1;
   p->chunk = 1, p->fits = 1;
   p->arrays = MIRAS__Y + 1, p->stream = MIRAS__X;
   p->array[MIRAS__X].ld = p->array[MIRAS__Y].ld = (uint32_t)m->ld_x;
@@ -26281,6 +26652,8 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
     text = miras__text_of(m->desc.program, d->letter, d == &m->desc.layer[0], &line);
   if (text) result = miras__build_text(p, d, text, line, why, n);
   else miras__builders[d->type](p, d);
+  if (result == MIRAS_OK && p->adapting.rank)
+    *adapted |= miras__build_adapters(p, m->desc.adapters);
   if (result != MIRAS_OK || miras__program_end(p)) return result;
   miras__say(why, n,
              "heads and their sizes, width, hidden and gates make more numbers per token, a "
@@ -26563,16 +26936,16 @@ static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *
 static MIRAS__COLD void miras__programs_make(miras_model *m) {
   int i, again, kinds = 0;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++)
-    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
-      (void)miras__program_make(m, &m->desc.layer[i], !again, &m->program[kinds], NULL, 0);
-      m->program[kinds++].wide = m->wide;
-    }
+    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++)
+      (void)miras__program_make(m, &m->desc.layer[i], !again, &m->program[kinds++], &m->adapted,
+                                NULL, 0);
 }
 
 /* Find what so many layers of kind i take; mixes as above. */
 static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, miras__program *p, int i,
                                                    int mixes, size_t layers, char *why, size_t n) {
-  const miras_result result = miras__program_make(m, &m->desc.layer[i], mixes, p, why, n);
+  const miras_result result =
+    miras__program_make(m, &m->desc.layer[i], mixes, p, &m->adapted, why, n);
   if (result != MIRAS_OK) return result;
   miras__program_counts(m, p, layers);
   m->kinds++;
@@ -26625,6 +26998,27 @@ static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__prog
   return MIRAS_OK;
 }
 
+/* Refuse patterns of adapters that match no matrix. */
+static MIRAS__COLD miras_result miras__adapters_resolve(const miras_model *m, char *why, size_t n) {
+  const char *at = m->desc.adapters;
+  size_t length;
+  int i;
+  if (!memchr(at, 0, MIRAS_PATTERN_SIZE))
+    return miras__say(why, n, "adapters has no end; it must have less than %d characters",
+                      MIRAS_PATTERN_SIZE), MIRAS_ERR_DESC;
+  if (!m->desc.adapter.rank && at[0])
+    return miras__say(why, n, "adapters is \"%s\"; with adapter.rank 0 it must be empty", at),
+           MIRAS_ERR_DESC;
+  for (i = 0; m->kinds && m->desc.adapter.rank; i++, at += length + 1) {
+    length = strcspn(at, ",");
+    if (!(m->adapted >> i & 1))
+      return miras__say(why, n, "adapters is \"%s\"; pattern %d of it matches no matrix of a "
+                        "layer, but of experts", m->desc.adapters, i + 1), MIRAS_ERR_DESC;
+    if (!at[length]) break;
+  }
+  return MIRAS_OK;
+}
+
 /* Replace zeros by defaults, refuse what is not meant, find all sizes: m is a draft, without
  * programs; room: for one, or NULL. */
 static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__program *room,
@@ -26644,6 +27038,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__prog
   if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
   if (result == MIRAS_OK) result = miras__rows_resolve(m, why, n);
   if (result == MIRAS_OK) result = miras__texts_resolve(d, why, n);
+  if (result == MIRAS_OK) result = miras__adapters_resolve(m, why, n);
   if (result != MIRAS_OK) return result;
   m->width = (size_t)d->width;
   m->vocab = (size_t)d->vocab;
@@ -26654,10 +27049,9 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__prog
   m->gives_kind = m->gives < d->layers ? m->kind[m->gives] : -1;
   result = miras__kinds_resolve(m, room, first, &gives, why, n);
   if (result == MIRAS_OK) result = miras__values_resolve(m, why, n);
+  if (result == MIRAS_OK) result = miras__adapters_resolve(m, why, n);
   if (result != MIRAS_OK) return result;
   miras__head_scratch(m);
-  m->wide = m->scratch;
-  if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
   for (l = 0; l < d->layers; l++) m->kind[l] = l == m->gives ? gives : first[m->kind[l]];
   m->state = m->run;
   miras__grow(&m->state, m->adapt.state, 1);
@@ -26725,6 +27119,7 @@ static void miras__views_make(miras_model *m) {
     v.layer = l;
     v.seed = miras__hash(seed + (uint64_t)l + 1);
     m->layers[l].first = v.floats, m->layers[l].packed = m->packed + v.packed;
+    m->layers[l].view = v.count;
     miras__layer_views(&m->program[m->kind[l]], &v, 1 / sqrt((double)branches));
   }
   v.layer = -1;
@@ -26991,15 +27386,22 @@ static MIRAS__COLD void miras__kinds_draw(miras_model *m) {
   }
 }
 
+/* Is it part of an adapter? */
+static int miras__is_adapter(const miras_model *m, const miras_view *v) {
+  const size_t n = strlen(v->name);
+  return m->desc.adapter.rank && n > MIRAS__ADAPTER_SIZE && v->rank == 2 && !v->weight_decay &&
+         !memcmp(v->name + n - MIRAS__ADAPTER_SIZE, ".adapter_", MIRAS__ADAPTER_SIZE - 1);
+}
+
 /* Initial values, of which those of matrices are most of the work; and what layers keep beside what
- * they learn, which is needed in any case. */
+ * they learn, which is needed in any case, as those of adapters are. */
 static void miras__model_draw(miras_model *m, int matrices) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t i;
   miras__kinds_draw(m);
-  for (i = 0; matrices && i < (size_t)m->view_count; i++) {
+  for (i = 0; i < (size_t)m->view_count; i++) {
     const miras_view *v = &m->views[i];
-    if (v->weight_decay && m->desc.weights) continue;
+    if ((v->weight_decay && m->desc.weights) || (!matrices && !miras__is_adapter(m, v))) continue;
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
   }
   for (i = 0; i < (size_t)m->desc.layers; i++)
@@ -27416,6 +27818,49 @@ MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_v
     memcpy(x, miras__view_floats(m, v) + row * width + col, cols * sizeof *x);
   return MIRAS_OK;
 }
+
+/* The block of W at a row and a column += s A B. */
+static miras_result miras__merge_block(miras_model *m, const miras_view *w, const float *a,
+                                       const float *b, size_t rank, float s, size_t row,
+                                       size_t col) {
+  const size_t height = (size_t)w->shape[0], width = (size_t)w->shape[1];
+  const size_t rows = height - row < 32 ? height - row : 32;
+  const size_t cols = width - col < 32 ? width - col : 32;
+  float x[32 * 32];
+  size_t i, j, k;
+  (void)miras_model_view_read(m, w, row, rows, col, cols, x);
+  for (i = 0; i < rows; i++)
+    for (k = 0; k < rank; k++) {
+      const float by = s * a[(row + i) * rank + k];
+      for (j = 0; j < cols; j++) x[i * cols + j] += by * b[k * width + col + j];
+    }
+  return miras_model_view_write(m, w, row, rows, col, cols, x);
+}
+
+MIRAS_API miras_result miras_model_merge(miras_model *m) {
+  size_t rank, row, col;
+  int l, i;
+  if (!m || !m->desc.adapter.rank) return MIRAS_ERR_ARGUMENT;
+  rank = (size_t)m->desc.adapter.rank;
+  for (l = 0; l < m->desc.layers; l++) {
+    const miras__layer *layer = &m->layers[l];
+    const miras_view *view = m->views + layer->view;
+    for (i = 1; i < MIRAS__PARAMS; i++) {
+      const miras__param *w = &layer->p->param[i];
+      size_t a, b;
+      miras__adapter_at(layer->p, w, &a, &b);
+      for (row = 0; w->adapter && row < w->rows; row += 32)
+        for (col = 0; col < w->cols; col += 32) {
+          const miras_result result = miras__merge_block(
+            m, view, layer->w + a, layer->w + b, rank, layer->p->adapting.by, row, col);
+          if (result != MIRAS_OK) return result;
+        }
+      if (w->adapter) memset(layer->w + b, 0, rank * w->cols * sizeof *layer->w);
+      view += w->rows > 0;
+    }
+  }
+  return MIRAS_OK;
+}
 #endif
 
 /* @79 TRAINING ------------------------------ needs 10 11 13 15 20 24 31 32 58 74 75 76 77 78 -- */
@@ -27441,6 +27886,11 @@ struct miras_trainer {
   miras__storage own;
   miras_model *model;
   miras_trainer_desc desc;
+  size_t *at;                      /* [views] where the gradient of each that moves begins, or
+                                      NOWHERE_AT; NULL: all move, as the parameters lie           */
+  int some;                        /* not all move                                                */
+  size_t count;                    /* floats of gradients                                         */
+  char *only;
   float *grads, *moment1, *moment2;
   miras__now *now;
   miras__layer_work *work;         /* [kinds]                                                     */
@@ -27668,6 +28118,13 @@ static void miras__tile_end(void *argument, int index, int worker) {
   int i;
   k->heads_norm_fwd(last, m->ld_x, &of);
   MIRAS__CHECKED(miras__gemm_room(n, m->outs, m->width) <= m->pack);
+#ifndef MIRAS__DEVICE
+  if (m->desc.weights) {
+    const miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, pack);
+    miras__packed_times(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x), &head, n,
+                        m->outs, m->width, pack);
+  } else
+#endif
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
                 miras__head_turned(tr, MIRAS__PANELS), n, m->outs, m->width, pack);
   miras__head_offset(k, m, logits, m->ld_v, n);
@@ -27694,6 +28151,13 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   if (ph->grad.outputs)
     k->add_rows(d, m->ld_v, ph->grad.outputs + row * m->outs, m->outs, n, m->outs);
   MIRAS__CHECKED(miras__gemm_room(n, m->width, m->outs) <= m->pack);
+#ifndef MIRAS__DEVICE
+  if (m->desc.weights) {
+    const miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, pack);
+    miras__packed_turned(k, MIRAS__SET, t, m->ld_x, miras__mat(d, m->ld_v), &head, n, m->width,
+                         m->outs, pack);
+  } else
+#endif
   miras__matmul(k, MIRAS__SET, t, m->ld_x, miras__mat(d, m->ld_v),
                 miras__mat(m->params + m->head, m->width), n, m->width, m->outs, pack);
   if (ph->grad.hidden)
@@ -27715,6 +28179,13 @@ static void miras__vectors_bwd(const miras__kernels *k, const miras_model *m, co
     float *at = to + in->of.first;
     if (in->of.type == MIRAS_INPUT_CATEGORY) continue;
     MIRAS__CHECKED(miras__gemm_room(n, size, m->width) <= m->pack);
+#ifndef MIRAS__DEVICE
+    if (m->desc.weights) {
+      const miras__packed w = miras__packed_at(m, in->weight, size, m->width, pack);
+      miras__packed_turned(k, MIRAS__SET, at, ld, miras__mat(d, m->ld_x), &w, n, size, m->width,
+                           pack);
+    } else
+#endif
     miras__matmul(k, MIRAS__SET, at, ld, miras__mat(d, m->ld_x),
                   miras__mat(m->params + in->weight, size), n, size, m->width, pack);
     if (in->of.type == MIRAS_INPUT_STANDARDIZED)
@@ -27772,6 +28243,21 @@ static void miras__call_end(void *argument, int index, int worker) {
   }
 }
 
+/* Where the gradient of view i begins; NOWHERE_AT: it does not move. */
+static size_t miras__move_at(const miras_trainer *tr, int i) {
+  return tr->at ? tr->at[i] : tr->model->views[i].offset;
+}
+
+/* The gradient of the view that lies at `offset`, a matrix or none; NULL: it does not move. */
+static float *miras__grad_at(const miras_trainer *tr, size_t offset, int matrix) {
+  const miras_model *m = tr->model;
+  size_t at = offset;
+  int i;
+  for (i = 0; tr->at && i < m->view_count; i++)
+    if (m->views[i].offset == offset && m->views[i].weight_decay == matrix) at = tr->at[i];
+  return at == MIRAS__NOWHERE_AT ? NULL : tr->grads + at;
+}
+
 /* The rows of categories: tasks share each category's out, and walk the tokens in order. */
 static void miras__embed_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
@@ -27783,11 +28269,12 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
   (void)worker;
   for (i = 0; i < m->ins; i++) {
     const miras__in *in = &m->in[i];
-    for (row = 0; in->of.type == MIRAS_INPUT_CATEGORY && row < rows; row++) {
+    float *to = in->of.type == MIRAS_INPUT_CATEGORY ? miras__grad_at(tr, in->weight, 1) : NULL;
+    for (row = 0; to && row < rows; row++) {
       const uint32_t token = (uint32_t)tr->tokens[row * each + (size_t)in->of.first];
       if (token % (uint32_t)ph->shares == (uint32_t)index)
-        ph->all.k->add(tr->grads + in->weight + (size_t)token * m->width,
-                       ph->all.d[ph->all.turn] + row * m->ld_x, m->width);
+        ph->all.k->add(to + (size_t)token * m->width, ph->all.d[ph->all.turn] + row * m->ld_x,
+                       m->width);
     }
   }
 }
@@ -27806,22 +28293,59 @@ static size_t miras__norm_blocks(const miras_model *m) {
   return (m->param_count + MIRAS__NORM_BLOCK - 1) / MIRAS__NORM_BLOCK;
 }
 
+/* Of [from, end) of the parameters those of view i: its first and last behind, where its gradient
+ * of the first lies, or NOWHERE_AT. Returns 0 if that view and all later ones are behind them. */
+static int miras__piece_of(const miras_trainer *tr, int i, size_t from, size_t end, size_t *at,
+                           size_t *stop, size_t *grad) {
+  const miras_view *v = &tr->model->views[i];
+  const size_t place = miras__move_at(tr, i);
+  *grad = place, *at = *stop = from;
+  if (place == MIRAS__NOWHERE_AT) return 1;
+  if (v->offset >= end) return tr->at != NULL;   /* matrices that are not float lie elsewhere     */
+  *stop = v->offset + v->count < end ? v->offset + v->count : end;
+  *at = v->offset > from ? v->offset : from;
+  if (*stop <= *at) *stop = *at;
+  *grad = place + (*at - v->offset);
+  return 1;
+}
+
+#ifndef MIRAS__DEVICE
+/* The sum of squares of [from, end) of all gradients, of which few are there: bits are those of the
+ * whole block. */
+static double miras__norm_some(const miras__adam *o, size_t from, size_t end) {
+  const miras_trainer *tr = o->trainer;
+  float all[256];
+  size_t at, stop, grad;
+  int i;
+  o->k->fill(all, 0, end - from);
+  for (i = 0; i < tr->model->view_count; i++)
+    if (miras__piece_of(tr, i, from, end, &at, &stop, &grad) && stop > at)
+      o->k->copy(all + (at - from), tr->grads + grad, stop - at);
+  return (double)o->k->dot(all, all, end - from);
+}
+#else
+static double miras__norm_some(const miras__adam *o, size_t from, size_t end) {
+  return (void)o, (double)(from - end);
+}
+#endif
+
 static void miras__norm_task(void *argument, int index, int worker) {
   const miras__adam *o = (const miras__adam *)argument;
   const miras_trainer *tr = o->trainer;
-  const size_t count = tr->model->param_count;
-  const miras_view *view = tr->model->views, *last = view + tr->model->view_count;
-  size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, n;
+  const miras_model *m = tr->model;
+  size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, at, stop, grad, n;
   double total = 0;
+  int v, some = 0;
   (void)worker;
-  if (end > count) end = count;
-  for (; view < last && view->offset < end; view++) {
-    const size_t at = view->offset > i ? view->offset : i, stop = view->offset + view->count;
-    if (view->frozen && stop > i) o->k->fill(tr->grads + at, 0, (stop < end ? stop : end) - at);
+  if (end > m->param_count) end = m->param_count;
+  for (v = 0; v < m->view_count && miras__piece_of(tr, v, i, end, &at, &stop, &grad); v++) {
+    some |= stop > at;
+    if (m->views[v].frozen && stop > at) o->k->fill(tr->grads + grad, 0, stop - at);
   }
-  for (; i < end; i += n) {
+  for (; some && i < end; i += n) {
     n = end - i < 256 ? end - i : 256;
-    total += (double)o->k->dot(tr->grads + i, tr->grads + i, n);
+    total += tr->at ? miras__norm_some(o, i, i + n)
+                    : (double)o->k->dot(tr->grads + i, tr->grads + i, n);
   }
   if (!MIRAS__THREAD) tr->norms[index] = total;
 }
@@ -27865,25 +28389,26 @@ static void miras__adam_task(void *argument, int index, int worker) {
   const miras__adam *o = (const miras__adam *)argument;
   const miras_trainer *tr = o->trainer;
   const miras_model *m = tr->model;
-  const miras_view *view = m->views, *last = view + m->view_count;
   const size_t from = (size_t)index * MIRAS__ADAM_BLOCK;
   const size_t left = m->param_count - from;
   const size_t end = from + (left < MIRAS__ADAM_BLOCK ? left : MIRAS__ADAM_BLOCK);
+  size_t at, stop, grad;
+  int i;
   (void)worker;
-  if (!(tr->now->norm <= FLT_MAX)) {
-    o->k->fill(tr->grads + from, 0, end - from);
-    return;
-  }
-  while (view < last && view->offset + view->count <= from) view++;
-  for (; view < last && view->offset < end; view++) {
-    const size_t at = view->offset > from ? view->offset : from;
-    const size_t stop = view->offset + view->count < end ? view->offset + view->count : end;
+  for (i = 0; i < m->view_count && miras__piece_of(tr, i, from, end, &at, &stop, &grad); i++) {
+    const miras_view *view = &m->views[i];
     float c[9];
+    if (stop <= at) continue;
+    if (!(tr->now->norm <= FLT_MAX)) {
+      o->k->fill(tr->grads + grad, 0, stop - at);
+      continue;
+    }
     if (view->frozen) continue;
     memcpy(c, tr->now->c, sizeof c);
     c[5] *= view->rate;
     c[8] = view->weight_decay ? 1 - o->rate * view->rate * o->o.weight_decay : 1;
-    o->k->adamw(m->params + at, tr->moment1 + at, tr->moment2 + at, tr->grads + at, stop - at, c);
+    o->k->adamw(m->params + at, tr->moment1 + grad, tr->moment2 + grad, tr->grads + grad,
+                stop - at, c);
   }
 }
 #endif   /* MIRAS_NO_TRAINING */
@@ -27894,11 +28419,74 @@ static void miras__adam_task(void *argument, int index, int worker) {
 #ifndef MIRAS_NO_MODEL
 static MIRAS__UNUSED void miras__trainer_clear(miras_trainer *tr) {
   memset(tr->now, 0, sizeof *tr->now);
-  memset(tr->grads, 0, 3 * tr->model->param_count * sizeof(float));   /* and both moments         */
+  memset(tr->grads, 0, 3 * tr->count * sizeof(float));   /* and both moments                      */
   memset(tr->streams, 0, (size_t)tr->desc.carried * tr->model->run * sizeof(float));
 }
 
 #ifndef MIRAS_NO_TRAINING
+/* The first of some patterns that matches no view, of *length characters; NULL: there is none. */
+static MIRAS__COLD const char *miras__matches_none(const miras_model *m, const char *patterns,
+                                                   size_t *length) {
+  int i;
+  for (;; patterns += *length + 1) {
+    *length = strcspn(patterns, ",");
+    for (i = 0; i < m->view_count; i++)
+      if (miras__matches(m->views[i].name, patterns, *length)) break;
+    if (i == m->view_count) return patterns;
+    if (!patterns[*length]) return NULL;
+  }
+}
+
+/* Does a trainer move a view? */
+static MIRAS__COLD int miras__moves(const miras_trainer *tr, const miras_view *v) {
+  const char *only = tr->desc.only;
+  return only ? miras__matching(v->name, only) != 0
+              : miras__view_form(tr->model, v) == MIRAS_WEIGHTS_FLOAT;
+}
+
+/* What the trainer moves, and refuse what it cannot. */
+static MIRAS__COLD miras_result miras__moves_resolve(miras_trainer *tr, char *why, size_t n) {
+  const miras_model *m = tr->model;
+  const char *only = tr->desc.only, *none;
+  size_t length = 0, count = 0;
+  int i;
+  none = only ? miras__matches_none(m, only, &length) : NULL;
+  if (none) {
+    miras__say(why, n, "only is \"%s\"; its pattern from character %zu on matches no parameter",
+               only, (size_t)(none - only) + 1);
+    return MIRAS_ERR_DESC;
+  }
+  for (i = 0; i < m->view_count; i++) {
+    const miras_view *v = &m->views[i];
+    if (!miras__moves(tr, v)) {
+      tr->some = 1;
+      continue;
+    }
+    count += miras__padded(v->count);
+    if (miras__view_form(m, v) == MIRAS_WEIGHTS_FLOAT) continue;
+    miras__say(why, n, "only is \"%s\"; it matches %s, which the model holds as weights %d, but "
+                       "what moves must be float", only, v->name, (int)m->desc.weights);
+    return MIRAS_ERR_DESC;
+  }
+  tr->count = tr->some ? count : m->param_count;
+  return MIRAS_OK;
+}
+
+/* Where the gradients of what moves lie. */
+static MIRAS__COLD void miras__moves_place(miras_trainer *tr) {
+  const miras_model *m = tr->model;
+  size_t at = 0;
+  int i;
+  for (i = 0; tr->at && i < m->view_count; i++) {
+    const int moves = miras__moves(tr, &m->views[i]);
+    tr->at[i] = moves ? at : MIRAS__NOWHERE_AT;
+    at += moves ? miras__padded(m->views[i].count) : 0;
+  }
+  if (!tr->desc.only) return;
+  memcpy(tr->only, tr->desc.only, strlen(tr->desc.only) + 1);
+  tr->desc.only = tr->only;
+}
+
 /* Replace zeros by defaults, refuse what is not meant. */
 static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
                                                        const miras_trainer_desc *from, char *why,
@@ -27908,9 +28496,6 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (why && n) why[0] = 0;
   if (!m || !from)
     return miras__say(why, n, "the %s is NULL", m ? "descriptor" : "model"), MIRAS_ERR_ARGUMENT;
-  if (m->desc.weights)
-    return miras__say(why, n, "the model's weights is %d; training needs 0 (float)",
-                      (int)m->desc.weights), MIRAS_ERR_DESC;
   memset(tr, 0, sizeof *tr);
   tr->model = m;
   *d = *from;
@@ -27933,7 +28518,7 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (d->carried && m->run > (size_t)INT_MAX)
     return miras__say(why, n, "carried is %d; each has %zu numbers, and up to %d are allowed",
                       d->carried, m->run, INT_MAX), MIRAS_ERR_DESC;
-  return MIRAS_OK;
+  return miras__moves_resolve(tr, why, n);
 }
 
 static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
@@ -27949,9 +28534,11 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   e.length = t;
   e.train = 1;
   e.carries = tr->desc.carried > 0;
-  tr->grads = miras__floats(a, m->param_count, 3);
-  tr->moment1 = miras__to(tr->grads, m->param_count);
-  tr->moment2 = miras__to(tr->grads, 2 * m->param_count);
+  tr->at = tr->some ? (size_t *)miras__take(a, (size_t)m->view_count, sizeof(size_t)) : NULL;
+  tr->only = tr->desc.only ? (char *)miras__take(a, strlen(tr->desc.only) + 1, 1) : NULL;
+  tr->grads = miras__floats(a, tr->count, 3);
+  tr->moment1 = miras__to(tr->grads, tr->count);
+  tr->moment2 = miras__to(tr->grads, 2 * tr->count);
   tr->streams = miras__floats(a, (size_t)tr->desc.carried, m->run);
   tr->runs = (float **)miras__take(a, b, sizeof(float *));
   tr->starts = (uint64_t *)miras__take(a, b, sizeof(uint64_t));
@@ -27972,7 +28559,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   if (device && tr->group < workers) tr->group = workers;
   hold = tr->group * MIRAS__TILE;
   tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
-  tr->head_t = miras__floats(a, m->width, miras__paneled(m->outs));
+  tr->head_t = miras__floats(a, m->desc.weights ? 0 : m->width, miras__paneled(m->outs));
   for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
   tr->part = miras__floats(a, b * miras__tiles(t), 2 * m->ld_x);
   tr->values = miras__floats(a, n, m->ld_values);
@@ -28018,6 +28605,7 @@ static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const mira
   tr = (miras_trainer *)miras__build(MIRAS__A_TRAINER, tr, sizeof *tr, miras__trainer_layout,
                                      miras__trainer_bytes(tr, at->why, at->why_size), at);
   if (!tr) return NULL;
+  miras__moves_place(tr);
   miras__trainer_clear(tr);
   return tr;
 }
@@ -28040,41 +28628,28 @@ MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *t
   return tr ? &tr->desc : NULL;
 }
 
-/* Does a name match the pattern of `length` characters? */
-static int miras__matches(const char *name, const char *pattern, size_t length) {
-  const char *const end = pattern + length, *star = NULL, *since = name;
-  while (*name) {
-    if (pattern < end && *pattern == '*') star = pattern++, since = name;
-    else if (pattern < end && *pattern == *name) pattern++, name++;
-    else if (star) pattern = star + 1, name = ++since;
-    else return 0;
-  }
-  while (pattern < end && *pattern == '*') pattern++;
-  return pattern == end;
-}
-
 MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns) {
-  const char *const all = patterns ? patterns : "*", *p;
-  size_t floats = 0, found, length;
-  int i, set;
-  for (set = 0; m && set < 2; set++) {         /* nothing is set before all have been looked at */
-    for (i = 0; set && i < m->view_count; i++) m->views[i].frozen = 1;
-    for (p = all;; p += length + 1) {
-      for (length = found = 0; p[length] && p[length] != ',';) length++;
-      for (i = 0; i < m->view_count; i++) {
-        miras_view *v = &m->views[i];
-        if (!miras__matches(v->name, p, length)) continue;
-        found++;
-        if (set) floats += v->frozen ? v->count : 0, v->frozen = 0;
-      }
-      if (!found) return 0;
-      if (!p[length]) break;
-    }
+  const char *const all = patterns ? patterns : "*";
+  size_t floats = 0, length;
+  int i;
+  if (!m || miras__matches_none(m, all, &length)) return 0;
+  for (i = 0; i < m->view_count; i++) {
+    miras_view *v = &m->views[i];
+    v->frozen = !miras__matching(v->name, all);
+    floats += v->frozen ? 0 : v->count;
   }
   return floats;
 }
 
 MIRAS_API float *miras_trainer_grads(miras_trainer *tr) { return tr ? tr->grads : NULL; }
+
+MIRAS_API float *miras_trainer_grad(miras_trainer *tr, const miras_view *v) {
+  const miras_model *m = tr ? tr->model : NULL;
+  size_t at;
+  if (!m || !v || v < m->views || v >= m->views + m->view_count) return NULL;
+  at = miras__move_at(tr, (int)(v - m->views));
+  return at == MIRAS__NOWHERE_AT ? NULL : tr->grads + at;
+}
 
 MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *tr) {
   return tr ? tr->now->steps : 0;
@@ -28122,11 +28697,14 @@ static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_traine
   list->tiles = list->batch * ph->per;
   list->tasks = 0;
   list->count = 0;
-  if (train && d->dropout > 0) {
+  list->drop = NULL;
+  if (train && (d->dropout > 0 || d->adapter.dropout > 0)) {
     ph->drops = 1;
     ph->drop.key = miras__hash(d->seed + 1);
     ph->drop.limit = (uint32_t)((double)d->dropout * 4294967296.0);
     ph->drop.scale = 1.0f / (1.0f - d->dropout);
+    ph->drop.thin = (uint32_t)((double)d->adapter.dropout * 4294967296.0);
+    ph->drop.thin_scale = 1.0f / (1.0f - d->adapter.dropout);
   }
 }
 
@@ -28158,12 +28736,13 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train,
   ph.outputs = outputs, ph.hidden = hidden;
   miras__each(tr->desc.parallel, (size_t)batch, miras__call_begin, &ph);
   miras__each(tr->desc.parallel, 1, miras__call_count, &ph);
-  miras__job_transpose(&jobs, miras__head_turned(tr, miras__jobs_panel(&jobs)), m->params + m->head,
-                       m->outs, m->width);
+  if (!m->desc.weights)
+    miras__job_transpose(&jobs, miras__head_turned(tr, miras__jobs_panel(&jobs)),
+                         m->params + m->head, m->outs, m->width);
   miras__jobs_run(&jobs);
   miras__each(tr->desc.parallel, jobs.tiles, miras__tile_begin, &ph);
   ph.all.panels = jobs.tiles > 1 &&   /* else packing costs more than it saves */
-                  miras__jobs_panel(&jobs);
+                  !m->desc.weights && miras__jobs_panel(&jobs);
   for (l = 0; l < m->desc.layers; l++) {
     if (ph.all.panels) {
       miras__layer_panels(&m->layers[l], &tr->work[m->kind[l]], &jobs);
@@ -28252,9 +28831,10 @@ static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs)
 static void miras__norm_reduce(const miras_trainer *tr, miras__jobs *jobs, size_t gain, size_t bias,
                                size_t tiles) {
   const size_t n = tr->model->width, ld = tr->model->ld_x;
-  miras__job_reduce(jobs, tr->grads + gain, n, tr->part, 2 * ld, tiles);
-  if (tr->model->desc.norm)
-    miras__job_reduce(jobs, tr->grads + bias, n, tr->part + ld, 2 * ld, tiles);
+  float *to = miras__grad_at(tr, gain, 0);
+  if (to) miras__job_reduce(jobs, to, n, tr->part, 2 * ld, tiles);
+  to = tr->model->desc.norm ? miras__grad_at(tr, bias, 0) : NULL;
+  if (to) miras__job_reduce(jobs, to, n, tr->part + ld, 2 * ld, tiles);
 }
 
 /* Add the jobs that make the gradients of inputs' matrices and offsets from that of what is
@@ -28264,18 +28844,33 @@ static void miras__input_weights(const miras_trainer *tr, const float *d, miras_
   int i;
   for (i = 0; i < m->ins; i++) {
     const miras__in *in = &m->in[i];
+    float *to;
     if (in->of.type == MIRAS_INPUT_CATEGORY) continue;
-    miras__job_product(jobs, tr->grads + in->weight, m->width, (size_t)in->of.size, d, m->ld_x,
-                       tr->vectors + in->of.first, m->ld_in);
-    miras__job_reduce(jobs, tr->grads + in->offset, m->width, d, m->ld_x, jobs->tokens);
+    to = miras__grad_at(tr, in->weight, 1);
+    if (to)
+      miras__job_product(jobs, to, m->width, (size_t)in->of.size, d, m->ld_x,
+                         tr->vectors + in->of.first, m->ld_in);
+    to = miras__grad_at(tr, in->offset, 0);
+    if (to) miras__job_reduce(jobs, to, m->width, d, m->ld_x, jobs->tokens);
   }
+}
+
+/* Where the gradients of layer l go. */
+static miras__aims miras__aims_of(const miras_trainer *tr, int l) {
+  const miras__layer *layer = &tr->model->layers[l];
+  miras__aims g;
+  g.all = tr->grads + (tr->at ? 0 : layer->first);
+  g.at = tr->at ? tr->at + layer->view : NULL;
+  return g;
 }
 
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_batch_grad *g) {
   const miras_model *m;
   miras__phase ph;
   miras__jobs jobs;
+  miras__drop drop;
   size_t tiles, tokens, i;
+  float *head, *offset;
   int l, round, more;
   if (!tr) return MIRAS_ERR_ARGUMENT;
   if (!tr->taped) return MIRAS_ERR_STATE;
@@ -28286,6 +28881,9 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_bat
   tiles = jobs.tiles;
   tokens = jobs.tokens;
   ph.all.back = 1;
+  jobs.drop = m->desc.adapter.dropout > 0 ? miras__drop_of(&ph, &drop) : NULL;
+  head = miras__grad_at(tr, m->head, 1);
+  offset = m->offset ? miras__grad_at(tr, m->offset, 0) : NULL;
   /* the head, group by group; a single group still has its logits' gradient from the loss */
   for (i = 0; i < tiles;) {
     size_t count = tiles, row0 = 0, row1 = tokens;
@@ -28298,10 +28896,10 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_bat
     ph.row0 = row0;
     miras__each(tr->desc.parallel, count, miras__tile_end_bwd, &ph);
     jobs.tokens = row1 - row0;
-    miras__job_product(&jobs, tr->grads + m->head, m->outs, m->width, tr->logits, m->ld_v,
-                       tr->last + row0 * m->ld_x, m->ld_x);
-    if (m->offset)
-      miras__job_reduce(&jobs, tr->grads + m->offset, m->outs, tr->logits, m->ld_v, row1 - row0);
+    if (head)
+      miras__job_product(&jobs, head, m->outs, m->width, tr->logits, m->ld_v,
+                         tr->last + row0 * m->ld_x, m->ld_x);
+    if (offset) miras__job_reduce(&jobs, offset, m->outs, tr->logits, m->ld_v, row1 - row0);
     i += count;
     if (i == tiles) {
       miras__norm_reduce(tr, &jobs, m->norm, m->bias, tiles);
@@ -28311,9 +28909,10 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_bat
   }
   jobs.tokens = tokens;
   for (l = m->desc.layers - 1; l >= 0; l--) {
+    const miras__aims aims = miras__aims_of(tr, l);
     miras__layer_run(&ph, l);
     for (round = 0, more = 1; more; round++) {
-      more = miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, round, &jobs);
+      more = miras__layer_weights(&ph.all, &aims, round, &jobs);
       if (!round && l > 0) miras__transposes(tr, l - 1, &jobs);
       miras__jobs_run(&jobs);
     }
@@ -30466,7 +31065,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
   return n;
 }
 
-/* @85 FILES ------------------------------ needs 10 11 14 15 31 32 58 72 74 75 77 78 79 80 84 -- */
+/* @85 FILES --------------------------- needs 10 11 14 15 31 32 58 72 74 75 76 77 78 79 80 84 -- */
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 5 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
@@ -30918,7 +31517,7 @@ static float *miras__tensor_of(const miras_model *m, const miras_trainer *tr, in
   memcpy(x->name, names[i], sizeof names[i]);
   if (i == 2) *each = m->run;
   x->rank = *each ? 2 : 1;
-  x->shape[0] = !*each ? m->param_count : tr ? (uint64_t)tr->desc.carried : 0;
+  x->shape[0] = *each ? tr ? (uint64_t)tr->desc.carried : 0 : tr ? tr->count : m->param_count;
   x->shape[1] = *each;
   at = !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
   for (x->range[1] = 4, k = 0; k < x->rank; k++) x->range[1] *= x->shape[k];
@@ -30949,9 +31548,20 @@ static void miras__crc_text(char *text, uint32_t crc) {
   text[8] = 0;
 }
 
+/* A number for what a trainer moves. */
+static uint64_t miras__moves_print(const miras_trainer *tr) {
+  uint32_t crc = 0;
+  int i;
+  for (i = 0; i < tr->model->view_count; i++) {
+    const unsigned char moves = !tr->at || tr->at[i] != MIRAS__NOWHERE_AT;
+    crc = miras__crc32c(crc, &moves, 1);
+  }
+  return crc;
+}
+
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               int tensors, uint32_t checksum) {
-  const int version = miras__version(&m->desc);
+  const int least = miras__version(&m->desc), version = tr && tr->at && least < 10 ? 10 : least;
   const size_t start = s->size;
   char text[MIRAS_PATTERN_SIZE], line[MIRAS__ENTRY_SIZE];
   size_t offset = 0, floats = 0, end, each;
@@ -30978,6 +31588,10 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
   if (tr) {
     text[miras__put_digits(text, sizeof text, 0, tr->now->steps, 1)] = 0;
     miras__out_note(s, "steps", text);
+  }
+  if (tr && tr->at) {
+    text[miras__put_digits(text, sizeof text, 0, miras__moves_print(tr), 1)] = 0;
+    miras__out_note(s, "moves", text);
   }
   miras__out_text(s, "}");
   for (last = 0; last < 2; last++) {
@@ -31027,7 +31641,7 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
 
 /* The entries of __metadata__ that are neither fields nor other people's notes. */
 enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
-       MIRAS__NOTE_STEPS, MIRAS__NOTE_PROGRAM, MIRAS__NOTES };
+       MIRAS__NOTE_STEPS, MIRAS__NOTE_PROGRAM, MIRAS__NOTE_MOVES, MIRAS__NOTES };
 
 /* A model's file, and a cursor in its header. */
 typedef struct miras__file {
@@ -31040,7 +31654,8 @@ typedef struct miras__file {
   int version;
   int narrow;                        /* some tensors are not F32                                 */
   uint64_t bricks;                   /* where the first tensor in bricks begins, if there is one */
-  uint64_t steps;
+  uint64_t steps, moves;             /* miras__moves_print of a trainer that does not move all   */
+  int bare;                          /* it has no adapters, which the model gets that is opened   */
   const char *checksum;              /* its eight digits                                         */
   const miras__field *cut;           /* whose text is too long, or NULL, and its characters      */
   size_t cut_length;
@@ -31062,15 +31677,17 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
 static int miras__read_note(miras__file *f, int *note, const char *name, const char *value,
                             const char *start) {
   static const char names[MIRAS__NOTES][12] = {"format", "version", "writer", "checksum", "steps",
-                                               "program"};
+                                               "program", "moves"};
+  uint64_t number = 0;
   for (*note = 0; *note < MIRAS__NOTES && !miras__same(name, names[*note]);) ++*note;
   switch (*note) {
     case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
     case MIRAS__NOTE_WRITER: return miras__same(value, "miras.h");
-    case MIRAS__NOTE_VERSION: f->version = value[0] - '0';
-      if (miras__same(value, "10")) f->version = 10;
-      return f->version >= MIRAS__OLDEST && f->version <= MIRAS__VERSION &&
-             (!value[1] || f->version == 10);
+    case MIRAS__NOTE_VERSION:
+      if (!miras__read_whole(value, &number) || number > 99) return 0;
+      f->version = (int)number;
+      return f->version >= MIRAS__OLDEST && f->version <= MIRAS__VERSION;
+    case MIRAS__NOTE_MOVES: return miras__read_whole(value, &f->moves);
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &f->steps);
     case MIRAS__NOTE_CHECKSUM: f->checksum = start;
       return f->t.at - start == 9;   /* eight plain digits and the quote */
@@ -31195,6 +31812,7 @@ static int miras__complete(const miras__file *f) {
   /* Our files name their writer and carry a checksum. One without the other is damage. */
   return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
          (f->version >= 9 || !f->noted[MIRAS__NOTE_PROGRAM]) &&
+         (f->version >= 10 || !f->noted[MIRAS__NOTE_MOVES]) &&
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
 }
 
@@ -31277,8 +31895,8 @@ static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int 
       (void)miras__shape_in_file(&m->views[at], &own);
     }
     if (x->rank != own.rank) return -1;
-    for (k = each != 0; k < own.rank; k++)
-      if (x->shape[k] != own.shape[k]) return -1;
+    for (k = at >= m->view_count; k < own.rank; k++)
+      if (x->shape[k] != own.shape[k]) return -1;            /* moments: of what moves */
     return at;
   }
   return -1;
@@ -31300,8 +31918,8 @@ static int miras__right_streams(const miras_model *m, const unsigned char *from,
 static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__file *f, char *why,
                                       size_t n) {
   const int views = m->view_count;
-  uint64_t sum = 0;
-  int count = 0, at = -1, i;
+  uint64_t sum = 0, moments[2] = {0, 0}, whole = m->param_count;
+  int count = 0, at = -1, i, bare = 0;
   miras__tensor x;
   if (miras__differs(&m->desc, &f->d, MIRAS__SHAPE, why, n))
     return miras__say(why, n, " as in the file"), MIRAS_ERR_MISMATCH;
@@ -31310,6 +31928,7 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
     if (at < 0) return MIRAS_ERR_FORMAT;
     if (at == views + 2 && !miras__right_streams(m, f->payload + (size_t)x.range[0], x.shape[0]))
       return MIRAS_ERR_FORMAT;
+    if (at == views || at == views + 1) moments[at - views] = x.shape[0];
     if (at < views && m->lies && miras__view_form(m, &m->views[at]) &&
         (x.form != miras__view_form(m, &m->views[at]) ||
          f->payload + (size_t)x.range[0] != m->lies + m->views[at].offset))
@@ -31317,11 +31936,24 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
                         "read"), MIRAS_ERR_STATE;
     sum += miras__hash((uint64_t)at);
   }
-  /* The tensors are the model's first `count`, each once, if their hashes add up to those. */
-  for (i = 0; i < count; i++) sum -= miras__hash((uint64_t)i);
+  /* The tensors are the model's first, each once, if their hashes add up to those; a file without
+   * adapters has not got these. */
+  for (i = 0; i < views; i++) {
+    if (f->bare && miras__is_adapter(m, &m->views[i])) bare++;
+    else sum -= miras__hash((uint64_t)i);
+  }
+  count += bare;
+  for (; i < count; i++) sum -= miras__hash((uint64_t)i);
   if (sum || count < views || count == views + 1 ||
-      (count > views && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)))
+      (count > views && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)) ||
+      moments[0] != moments[1] ||
+      (count > views && !f->noted[MIRAS__NOTE_MOVES] && !bare && moments[0] != whole))
     return MIRAS_ERR_FORMAT;
+  if (tr && count > views &&
+      (moments[0] != tr->count || f->noted[MIRAS__NOTE_MOVES] != (tr->at != NULL) ||
+       (tr->at && f->moves != miras__moves_print(tr))))
+    return miras__say(why, n, "the file's trainer moved other parameters than this one"),
+           MIRAS_ERR_MISMATCH;
   /* From here on nothing can fail. */
   if (tr) {
     miras__trainer_clear(tr);   /* as after a step: no gradient is pending */
@@ -31352,10 +31984,12 @@ typedef struct miras__opening {
   miras_model *model;
 } miras__opening;
 
-/* Can the payload be m's parameters, by its size? narrow: they may take down to 5 bits each. */
-static int miras__fits(const miras_model *m, size_t payload, int narrow) {
+/* Can a file's payload be m's parameters, by its size? If it is narrow, they may take down to 5
+ * bits each. */
+static int miras__fits(const miras_model *m, size_t payload, const miras__file *f) {
   const uint64_t bytes = 4 * (uint64_t)m->learned, moments = bytes + 8 * (uint64_t)m->param_count;
-  if (narrow) return payload / 5 >= bytes / 32;
+  if (f->narrow) return payload / 5 >= bytes / 32;
+  if (f->noted[MIRAS__NOTE_MOVES]) return payload >= bytes;
   return payload == bytes || (payload >= moments && (payload - moments) % (4 * m->run) == 0);
 }
 
@@ -31368,13 +32002,13 @@ typedef struct miras__draft {
 /* Is this a model within its limit, and can the payload be its parameters? Asked before anything is
  * allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(miras__draft *draft, const miras_model_desc *d,
-                                        const unsigned char *lies, size_t payload, int narrow,
-                                        char *why, size_t n) {
+                                        const unsigned char *lies, const miras__file *f, char *why,
+                                        size_t n) {
   miras_model *m = &draft->model;
   if (miras__model_resolve(m, &draft->room, d, why, n) != MIRAS_OK) return MIRAS_ERR_DESC;
   m->lies = lies;
   if (!miras__model_bytes_of(m, why, n)) return MIRAS_ERR_SIZE;
-  return miras__fits(m, payload, narrow) ? MIRAS_OK : MIRAS_ERR_FORMAT;
+  return miras__fits(m, f->payload_size, f) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
 /* Change a file's descriptor by what the caller gave, and check that its model can be opened.
@@ -31399,7 +32033,16 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
   if (o->given && o->given->adapt.learning_rate > 0) d->adapt = o->given->adapt;
   draft = (miras__draft *)o->own.allocator.alloc(sizeof *draft, o->own.allocator.user);
   if (!draft) return MIRAS_ERR_ALLOC;
-  result = miras__payload_fits(draft, d, o->lies, f->payload_size, f->narrow, why, n);
+  result = miras__payload_fits(draft, d, o->lies, f, why, n);
+  if (result == MIRAS_OK && o->given && o->given->adapter.rank && !d->adapter.rank) {
+    d->adapter = o->given->adapter, f->bare = 1;   /* what the file has is right; now with them   */
+    memcpy(d->adapters, o->given->adapters, sizeof d->adapters);
+    if (miras__model_resolve(&draft->model, &draft->room, d, why, n) != MIRAS_OK)
+      result = MIRAS_ERR_DESC;
+    draft->model.lies = o->lies;
+    if (result == MIRAS_OK && !miras__model_bytes_of(&draft->model, why, n))
+      result = MIRAS_ERR_SIZE;
+  }
   if (result == MIRAS_OK && made)
     *made = miras__model_build(&draft->model, &at, 0);
   miras__release(&o->own.allocator, draft, sizeof *draft);
@@ -32472,7 +33115,7 @@ static MIRAS__COLD miras_result miras__header_look(const void *object, const voi
   if (what == MIRAS__A_NEW_MODEL)
     return miras__opening_fits((const miras__opening *)object, &f, NULL, why, n);
   if (MIRAS__TRAINS && what == MIRAS__A_TRAINER) m = ((const miras_trainer *)object)->model;
-  if (miras__fits(m, f.payload_size, f.narrow)) return MIRAS_OK;
+  if (miras__fits(m, f.payload_size, &f)) return MIRAS_OK;
   if (!miras__differs(&m->desc, &f.d, MIRAS__SHAPE, why, n)) return MIRAS_ERR_FORMAT;
   return miras__say(why, n, " as in the file"), MIRAS_ERR_MISMATCH;
 }

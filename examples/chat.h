@@ -1,6 +1,7 @@
-/* chat.h: what the programs that run language models share, run.c and openai.c, which include it
- * behind miras.h, huggingface.h, tokenizer.h and gguf.h, with their name as PROGRAM: vocabularies,
- * options, models, templates of talks, draws, and texts that end an answer. */
+/* chat.h: what the programs that run language models share, run.c, openai.c and tune.c, which
+ * include it behind miras.h, huggingface.h, tokenizer.h, gguf.h and adapters.h, with their name as
+ * PROGRAM: vocabularies, options, models, templates of talks, draws, and texts that end an
+ * answer. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -226,7 +227,7 @@ static int spells_special(const miras_tokenizer *v, const char *text, size_t n) 
 
 /* Where a model, its vocabulary and its template come from, and how it is held: options of both. */
 typedef struct source {
-  const char *model, *vocab, *weights, *ignore, *template_name, *system;
+  const char *model, *vocab, *weights, *ignore, *template_name, *system, *adapter;
   double window, limit, threads;
 } source;
 
@@ -254,7 +255,10 @@ typedef struct option {
   const char *help;
 } option;
 
-/* Options that both programs have, of the source x. */
+/* Options that the programs have, of the source x; tune trains what the others take. */
+#define ADAPTER_OPTION(x)                                                                          \
+  {"--adapter", 's', &(x).adapter, 0, 0,                                                           \
+   "what tune has learned beside the model: a file, or a folder in PEFT's form"}
 #define SOURCE_OPTIONS(x)                                                                          \
   {"--template", 's', &(x).template_name, 0, 0,                                                    \
    CHAT_FORMS "; else the one that the model names"},                                              \
@@ -325,6 +329,11 @@ static int take_options(const option *table, int argc, char **argv, const char *
   for (i = 1; i < argc; i++) {
     const option *p;
     if (argv[i][0] != '-') {
+      for (p = table; p->name && strcmp(p->name, "--text") != 0;) p++;
+      if (*model && p->name && !*(const char **)p->value) {   /* tune's, behind the model         */
+        *(const char **)p->value = argv[i];
+        continue;
+      }
       if (*model) die(2, "%s: there is a model already: %s", argv[i], *model);
       *model = argv[i];
       continue;
@@ -446,16 +455,23 @@ static void *map_file(const char *path, size_t *size) {
 #endif
 }
 
-static miras_model *open_model(const source *o, const miras_model_desc *d, int own) {
+static miras_model *open_model(const source *o, const miras_model_desc *given, int own) {
   char why[1024] = "";
   size_t size = 0;
-  void *bytes = own && d->weights >= MIRAS_WEIGHTS_Q8 ? map_file(o->model, &size) : NULL;
-  miras_model *m =
-    bytes ? miras_model_open_from(bytes, size, 1, d, NULL, NULL, why, sizeof why)
-    : own ? miras_model_open_file(o->model, d, NULL, NULL, why, sizeof why)
-          : (miras_gguf_is(o->model) ? miras_gguf_open : miras_checkpoint_open)(
-              d, o->model, o->ignore, NULL, why, sizeof why);
+  void *bytes = own && given->weights >= MIRAS_WEIGHTS_Q8 ? map_file(o->model, &size) : NULL;
+  miras_model_desc d = *given;
+  miras_model *m;
+  if (o->adapter &&
+      miras_adapters_desc(&d, o->adapter, o->model, why, sizeof why) != MIRAS_OK)
+    die(1, "--adapter is %s: %s", o->adapter, why);
+  m = bytes ? miras_model_open_from(bytes, size, 1, &d, NULL, NULL, why, sizeof why)
+      : own ? miras_model_open_file(o->model, &d, NULL, NULL, why, sizeof why)
+            : (miras_gguf_is(o->model) ? miras_gguf_open : miras_checkpoint_open)(
+                &d, o->model, o->ignore, NULL, why, sizeof why);
   if (!m) die(1, "%s: %s", o->model, why);
+  if (o->adapter &&
+      miras_adapters_load(m, o->adapter, o->model, why, sizeof why) != MIRAS_OK)
+    die(1, "--adapter is %s: %s", o->adapter, why);
   return m;
 }
 

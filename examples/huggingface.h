@@ -56,7 +56,7 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
 /* Load the tensors at `path` into m, a model of that descriptor; windows of attention, dropout,
- * seed and resets may differ. All is checked first, and then read piece by piece: when a disk fails
+ * seed and resets may differ, and it may have adapters, which stay as they are. All is checked first, and then read piece by piece: when a disk fails
  * meanwhile, m holds a mixture, which MIRAS_ERR_IO says. Room is allocated as to describe
  * it, and for 32 columns of the highest matrix. */
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
@@ -1050,7 +1050,7 @@ struct hf__family;
 
 typedef struct hf__reader {
   miras_allocator from;
-  struct { void *at; size_t bytes; } alloc[16];   /* all that was allocated                       */
+  struct { void *at; size_t bytes; } alloc[24];   /* all that was allocated                       */
   int allocs;
   size_t used;                       /* bytes of all of that, of which there may be `limit`, if
                                         that is not 0                                             */
@@ -3724,6 +3724,12 @@ static int hf__view_named(const miras_model *m, int from, int to, size_t skip, c
   return -1;
 }
 
+/* Is a view part of an adapter, which no row knows? */
+static int hf__is_adapter(const char *name) {
+  const size_t n = strlen(name);
+  return n > 10 && memcmp(name + n - 10, ".adapter_", 9) == 0;
+}
+
 /* The number of a layer's experts, shared ones included; 0: it has one MLP or none. */
 static int hf__experts(const miras_model *m, int layer) {
   const miras_layer_desc *l = miras_model_layer(m, layer);
@@ -3864,7 +3870,7 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
     const char *name = miras_model_views(m, NULL)[i].name;
     size_t rows, full = 0, whole;
     miras_view view;
-    if ((layer < 0 && strncmp(name, "blocks.", 7) == 0) ||
+    if ((layer < 0 && strncmp(name, "blocks.", 7) == 0) || hf__is_adapter(name) ||
         hf__of_experts(m, layer, name + skip) != (expert >= 0)) continue;
     view = hf__view_of(m, layer, expert, i);
     rows = hf__view_rows(&view);
@@ -4080,6 +4086,7 @@ static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) 
       for (v = from; v < to; v++) {
         const miras_view view = hf__view_of(m, layer, expert, v);
         if (hf__of_experts(m, layer, view.name + strlen(prefix)) == (expert >= 0) &&
+            !hf__is_adapter(view.name) &&
             !hf__view_fill(c, m, v, &view, expert, piece, count, write)) return 0;
       }
     }
@@ -4167,6 +4174,8 @@ static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_de
   }
   to->is.dropout = d->dropout;
   to->is.seed = d->seed;
+  to->is.adapter = d->adapter;
+  memcpy(to->is.adapters, d->adapters, sizeof d->adapters);
   if (!hf__resolve(c, to)) return 0;
   if (!miras_model_desc_differs(&to->resolved, d, to->said, sizeof to->said)) return 1;
   return hf__reject_as(c, MIRAS_ERR_MISMATCH, "config.json", to->said);

@@ -452,6 +452,7 @@ job 'examples/tokenizer.h: its tables of characters' python3 'python3 tests/unic
 job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
 linked_row 'examples/lm.c: its files' all -O2 lm_files
 linked_row 'examples/run.c: models of others' all "$plain" run_others
+linked_row 'examples/tune.c: what is trained beside a model' all "$plain" tunes
 linked_row 'examples/openai.c: answers over HTTP' 'all python3 microhttpd' "$plain" answers_http
 vectors_object=$(object_of "$gcc $strict_flags -march=native")
 linked_row 'examples/zip.c: other arithmetic, same bytes' all "$strict_flags -DMIRAS_NO_SIMD" \

@@ -175,6 +175,7 @@ static void test_weights(void **state) {
       const int exact = known[i].kept == "fbhq4"[form];
       miras_model_desc d = *miras_model_desc_of(m);
       double error;
+      int k, experts = 0;
       d.weights = (miras_weights)form;
       again = miras_model_open(&d, NULL, NULL, 0);
       assert_int_equal(miras_load_from(again, file, n, NULL, 0), MIRAS_OK);
@@ -184,7 +185,12 @@ static void test_weights(void **state) {
       if (!(error <= (exact ? 0 : most[form]))) fail_msg("%s, weights %d: %g", path, form, error);
       again = load(path, (miras_weights)form);
       say(again, tokens, theirs);
-      assert_memory_equal(theirs, got, sizeof got);
+      /* where experts share blocks each of them rounds these again as it comes */
+      for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) experts += d.layer[k].mlp.experts;
+      if (experts && form >= MIRAS_WEIGHTS_Q8) error = apart(theirs, got) / deviation;
+      else error = memcmp(theirs, got, sizeof got) ? HUGE_VAL : 0;
+      if (!(error <= (experts ? most[form] : 0)))
+        fail_msg("%s, weights %d: %g from what a file of ours says", path, form, error);
       miras_close(again);
     }
     free(file);

@@ -2594,8 +2594,10 @@ static void test_weights_refused(void **state) {
   m = open_model(&d, "packed model");
   memset(&room, 0, sizeof room);
   room.context = 16;
+  room.only = "*.q.weight";
   assert_int_equal(miras_trainer_size(m, &room, why, sizeof why), 0);
-  assert_string_equal(why, "the model's weights is 3; training needs 0 (float)");
+  assert_string_equal(why, "only is \"*.q.weight\"; it matches blocks.0.q.weight, which the model "
+                           "holds as weights 3, but what moves must be float");
   assert_null(miras_trainer_open(m, &room, NULL, NULL, 0));
   miras_close(m);
   d.width = 64; /* rows of two blocks of 32, of which any part is written and read */
