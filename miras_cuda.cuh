@@ -11096,6 +11096,7 @@ static int miras__fast_is_wide(const miras__program *p, int i) {
 }
 static size_t miras__fast_ld(const miras__program *p, int i, int grad) {
   const miras__array *r = &p->array[i];
+  if (i == MIRAS__X || i == MIRAS__Y) return miras__up8(p->width);
   return miras__up8((size_t)(grad && r->by_head ? r->grad_heads : r->heads) * r->dim);
 }
 static size_t miras__fast_array_bytes(const miras__program *p, int i, int grad, size_t rows) {
