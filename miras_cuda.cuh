@@ -339,6 +339,12 @@ miras_result miras_cuda_fast_step(miras_cuda_fast *f, const miras_adamw_options 
                                   float learning_rate, float *norm, cudaStream_t stream);
 /* Bring the parameters to m, a model of the same descriptor. */
 miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *f, cudaStream_t stream);
+/* Gradients, moments and steps to a trainer of the host, and from one (MIRAS_ERR_MISMATCH for another
+ * model), as miras_cuda_trainer_copy and _send. */
+miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *f,
+                                          cudaStream_t stream);
+miras_result miras_cuda_fast_trainer_send(miras_cuda_fast *f, const miras_trainer *from,
+                                          cudaStream_t stream);
 /* On the device, as miras_model_params and miras_trainer_grads. */
 float *miras_cuda_fast_params(const miras_cuda_fast *f, size_t *count);
 float *miras_cuda_fast_grads(const miras_cuda_fast *f, size_t *count);
@@ -9605,16 +9611,15 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_norm_back(const __grid_constant__ miras
     miras__get8(t, d + c);
     if (a.gain) miras__get8(w, a.gain + h * a.step + c);
     for (e = 0; e < 8; e++) v[e] = (v[e] - mean) * inverse;
-    if (gate) {
-      float b[8], dg[8];
+    if (gate) {                      /* g becomes its gradient                                    */
       miras__get8(g, gate + c);
-      if (a.bias) miras__get8(b, a.bias + h * a.step + c);
       for (e = 0; e < 8; e++) {
+        const float bias = a.bias ? a.bias[h * a.step + c + e] : 0;
         const float f = miras__fast_f(a.function, g[e], &slope);
-        dg[e] = t[e] * (v[e] * (a.gain ? w[e] : 1) + (a.bias ? b[e] : 0)) * slope;
+        g[e] = t[e] * (v[e] * (a.gain ? w[e] : 1) + bias) * slope;
         t[e] *= f;
       }
-      miras__put8(a.dgate + (size_t)row * a.ld_dgate + h * a.n + c, dg);
+      miras__put8(a.dgate + (size_t)row * a.ld_dgate + h * a.n + c, g);
     }
     for (e = 0; e < 8; e++) t[e] = inverse * (t[e] * (a.gain ? w[e] : 1) - means - v[e] * along);
     if (a.base) {
@@ -10003,12 +10008,18 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_angles(const __grid_constant__ miras__f
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
   const unsigned half = a.turn / 2;
   const unsigned t = (unsigned)(item / half), i = (unsigned)(item % half);
-  double angle;
+  double turns;                      /* what is left of whole ones is exact enough for a float    */
   if (item >= a.items) return;
-  angle = (double)(a.period ? t % a.period : t) *
+  turns = (double)(a.period ? t % a.period : t) * 0.15915494309189535 *
           exp(log(a.base) * (-2.0 * (double)i / (double)a.turn));
-  a.angles[(size_t)t * a.turn + i] = (float)cos(angle);
-  a.angles[(size_t)t * a.turn + half + i] = (float)sin(angle);
+  turns -= rint(turns);
+#ifdef __CUDACC__
+  a.angles[(size_t)t * a.turn + i] = cospif((float)(2 * turns));
+  a.angles[(size_t)t * a.turn + half + i] = sinpif((float)(2 * turns));
+#else
+  a.angles[(size_t)t * a.turn + i] = (float)cos(6.283185307179586 * turns);
+  a.angles[(size_t)t * a.turn + half + i] = (float)sin(6.283185307179586 * turns);
+#endif
 }
 MIRAS__FAST_GRID(256, 4) miras__run_fast_turn(const __grid_constant__ miras__fast_rope a) {
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
@@ -12074,6 +12085,38 @@ miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *g, cuda
   if (m->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
   return cudaMemcpyAsync(m->params, f->params, m->param_count * 4, cudaMemcpyDeviceToHost,
                          stream) == cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+}
+
+miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *g,
+                                          cudaStream_t stream) {
+  const miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const cudaMemcpyKind way = cudaMemcpyDeviceToHost;
+  size_t bytes;
+  if (!to || !f) return MIRAS_ERR_ARGUMENT;
+  if (to->model->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
+  bytes = f->m->param_count * sizeof(float);
+  to->taped = 0;
+  return cudaMemcpyAsync(to->grads, f->grads, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(to->moment1, f->moment1, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(to->moment2, f->moment2, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(&to->now->steps, &f->now->steps, sizeof f->now->steps, way, stream) ==
+           cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+}
+
+miras_result miras_cuda_fast_trainer_send(miras_cuda_fast *g, const miras_trainer *from,
+                                          cudaStream_t stream) {
+  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const cudaMemcpyKind way = cudaMemcpyHostToDevice;
+  size_t bytes;
+  if (!from || !f) return MIRAS_ERR_ARGUMENT;
+  if (from->model->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
+  bytes = f->m->param_count * sizeof(float);
+  f->taped = 0;
+  return cudaMemcpyAsync(f->grads, from->grads, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(f->moment1, from->moment1, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(f->moment2, from->moment2, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(&f->now->steps, &from->now->steps, sizeof f->now->steps, way, stream) ==
+           cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
 float *miras_cuda_fast_params(const miras_cuda_fast *g, size_t *count) {
