@@ -9609,19 +9609,19 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_norm_back(const __grid_constant__ miras
   for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
     miras__get8(v, x + c);
     miras__get8(t, d + c);
-    if (a.gain) miras__get8(w, a.gain + h * a.step + c);
     for (e = 0; e < 8; e++) v[e] = (v[e] - mean) * inverse;
     if (gate) {                      /* g becomes its gradient                                    */
       miras__get8(g, gate + c);
       for (e = 0; e < 8; e++) {
         const float bias = a.bias ? a.bias[h * a.step + c + e] : 0;
         const float f = miras__fast_f(a.function, g[e], &slope);
-        g[e] = t[e] * (v[e] * (a.gain ? w[e] : 1) + bias) * slope;
+        g[e] = t[e] * (v[e] * (a.gain ? a.gain[h * a.step + c + e] : 1) + bias) * slope;
         t[e] *= f;
       }
       miras__put8(a.dgate + (size_t)row * a.ld_dgate + h * a.n + c, g);
     }
-    for (e = 0; e < 8; e++) t[e] = inverse * (t[e] * (a.gain ? w[e] : 1) - means - v[e] * along);
+    for (e = 0; e < 8; e++)
+      t[e] = inverse * (t[e] * (a.gain ? a.gain[h * a.step + c + e] : 1) - means - v[e] * along);
     if (a.base) {
       miras__get8(v, a.base + (size_t)row * a.ld_base + h * a.n + c);
       for (e = 0; e < 8; e++) t[e] += v[e];

@@ -594,6 +594,63 @@ static const op_case op_cases[] = {
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
+/* ---- one token ---- */
+
+static void token(int key_dim, int value_dim, int heads, int key_heads, int delta, int decay_first) {
+  enum { TEXTS = 2, STEPS = 3 };
+  const size_t dk = (size_t)key_dim, dv = (size_t)value_dim, all = (size_t)(TEXTS * heads);
+  const size_t keys = (size_t)(TEXTS * key_heads) * dk, values = all * dv;
+  double *s = doubles(all * dv * dk), *q = doubles(keys), *k = doubles(keys), *v = doubles(values);
+  double *gates = doubles(2 * all), *y = doubles(values), *got = doubles(all * dv * dk);
+  double off = 0, size = 0;
+  miras_cuda_fast_row x;
+  take_back();
+  memset(&x, 0, sizeof x);
+  x.state = take(all * dv * dk);
+  x.query = (uint16_t *)(void *)take(keys), x.key = (uint16_t *)(void *)take(keys);
+  x.value = (uint16_t *)(void *)take(values), x.answer = (uint16_t *)(void *)take(values);
+  x.keep = take(all), x.step = take(all);
+  x.batch = TEXTS, x.heads = heads, x.key_heads = key_heads, x.key_dim = key_dim;
+  x.value_dim = value_dim, x.delta = delta, x.decay_first = decay_first;
+  for (size_t i = 0; i < all * dv * dk; i++) s[i] = (double)draw(-1, 1);
+  put(x.state, s, all * dv * dk, 1);
+  for (int t = 0; t < STEPS; t++) {
+    for (size_t i = 0; i < keys; i++) q[i] = rounded((double)draw(-1, 1));
+    for (size_t i = 0; i < keys; i++) k[i] = rounded((double)draw(-0.3f, 0.3f));
+    for (size_t i = 0; i < values; i++) v[i] = rounded((double)draw(-1, 1));
+    for (size_t i = 0; i < 2 * all; i++) gates[i] = (double)draw(0.5f, 1);
+    put((void *)(uintptr_t)x.query, q, keys, 0), put((void *)(uintptr_t)x.key, k, keys, 0);
+    put((void *)(uintptr_t)x.value, v, values, 0);
+    put((void *)(uintptr_t)x.keep, gates, all, 1);
+    put((void *)(uintptr_t)x.step, gates + all, all, 1);
+    STOP_IF(miras_cuda_fast_token(&x, 0) != MIRAS_OK);
+    for (size_t i = 0; i < all; i++)
+      for (size_t j = 0; j < dv; j++) {
+        const size_t group = (size_t)(heads / key_heads);
+        const size_t head = (i / (size_t)heads * (size_t)key_heads + i % (size_t)heads / group) * dk;
+        double *row = s + (i * dv + j) * dk, e = 0, sum = 0;
+        for (size_t l = 0; delta && l < dk; l++) e += row[l] * k[head + l];
+        e = gates[all + i] * (v[i * dv + j] - (decay_first ? gates[i] : 1) * e);
+        for (size_t l = 0; l < dk; l++) {
+          row[l] = (double)(float)gates[i] * row[l] + e * k[head + l];
+          sum += row[l] * q[head + l];
+        }
+        y[i * dv + j] = sum;
+      }
+    get(got, x.answer, values, 0);
+    for (size_t i = 0; i < values; i++)
+      off += (got[i] - y[i]) * (got[i] - y[i]), size += y[i] * y[i];
+  }
+  get(got, x.state, all * dv * dk, 1);
+  off = sqrt(off / size);
+  if (!(off < 4e-3)) printf("a token of %d x %d is off by %.1e\n", key_dim, value_dim, off), failed++;
+  for (size_t i = off = size = 0; i < all * dv * dk; i++)
+    off += (got[i] - s[i]) * (got[i] - s[i]), size += s[i] * s[i];
+  off = sqrt(off / size);
+  if (!(off < 1e-6)) printf("states of %d x %d are off by %.1e\n", key_dim, value_dim, off), failed++;
+  free(s), free(q), free(k), free(v), free(gates), free(y), free(got);
+}
+
 /* ---- whole models ---- */
 
 /* Of two vectors: the cosine, and how far their lengths are apart. */
@@ -667,7 +724,7 @@ static void model(const model_case *c) {
   model_made once, again;
   char why[256];
   float loss, *params, norm;
-  double worst = 1, length, far = 0, whole;
+  double worst = 1, length, far = 0, apart = 0, whole;
   size_t count, i;
   if (miras_model_preset(&d, c->preset, 2) != MIRAS_OK) exit(2);
   d.width = 64, d.vocab = WORDS, d.dropout = c->dropout;
@@ -730,6 +787,14 @@ static void model(const model_case *c) {
     failed++;
   }
   (void)miras_trainer_step(t, &o, 0.01f, &norm);
+  for (i = 0; i < count; i++) {      /* a step of Adam is as large as the rate: signs may differ    */
+    const double step = fabs((double)m->params[i] - (double)once.params[i]);
+    if (step > apart) apart = step;
+  }
+  if (!(apart < 0.021)) {
+    printf("\n  a step ends %.4f apart", apart);
+    failed++;
+  }
   if (memcmp(once.grads, again.grads, count * 4) || memcmp(once.params, again.params, count * 4)) {
     printf("\n  other bits the second time");
     failed++;
@@ -742,6 +807,35 @@ static void model(const model_case *c) {
   free(once.grads), free(once.params), free(again.grads), free(again.params);
   miras_close(t);
   miras_close(m);
+}
+
+/* What is not run here is refused by a sentence that says what it is. */
+static void refused(miras_preset preset, int carried, const char *says) {
+  miras_model_desc d;
+  miras_trainer_desc td;
+  miras_model *m;
+  char why[256] = "";
+  if (miras_model_preset(&d, preset, 1) != MIRAS_OK) exit(2);
+  d.width = 64, d.vocab = WORDS;
+  d.layer[0].memory.heads = 2, d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
+  m = miras_model_open(&d, NULL, why, sizeof why);
+  memset(&td, 0, sizeof td);
+  td.context = 8, td.carried = carried;
+  if (m && !miras_cuda_fast_size(m, &td, why, sizeof why) && strstr(why, says)) {
+    miras_close(m);
+    return;
+  }
+  printf("a refusal says \"%s\", not \"%s\"\n", why, says);
+  failed++;
+  miras_close(m);
+}
+static void refusals(void) {
+  refused(MIRAS_PRESET_KDA, 0, "memory y: its decays are one number per channel");
+  refused(MIRAS_PRESET_RWKV7, 0, "shift");
+  refused(MIRAS_PRESET_TTT_MLP, 0, "memory y: its memory is not a matrix that is linear");
+  refused(MIRAS_PRESET_DELTAPRODUCT, 0, "operation ");
+  refused(MIRAS_PRESET_LONGHORN, 0, "memory y: ");
+  refused(MIRAS_PRESET_GATED_DELTANET, 3, "carried is 3");
 }
 
 static const model_case models[] = {
@@ -760,10 +854,16 @@ int main(int argc, char **argv) {
     return 77;
   }
   if (argc < 2 || asked(argc, argv, "ops")) {
-    for (unsigned i = 0; i < cases; i++)         /* each at three sizes: all in turn */
-      for (unsigned j = i % 3; j < sizes; j += 3) operations(&op_cases[i], lengths[j]);
+    for (unsigned i = 0; i < cases; i++)         /* each at two sizes: all in turn */
+      for (unsigned j = i % 4; j < sizes; j += 4) operations(&op_cases[i], lengths[j]);
     printf("%u operations, off by up to %.4f of their size\n", checked, most_off);
   }
+  if (argc < 2 || asked(argc, argv, "token")) {
+    token(32, 48, 2, 1, 1, 1);
+    token(64, 16, 1, 1, 0, 0);
+    token(128, 64, 2, 2, 1, 0);
+  }
+  if (argc < 2 || asked(argc, argv, "refusals")) refusals();
   for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
     if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
   printf("%u wrong\n", failed);
