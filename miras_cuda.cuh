@@ -297,18 +297,20 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
 /* ---- the fast tier ----
  *
  * Opt-in: the macro MIRAS_CUDA_FAST; MIRAS_CUDA_NO_REFERENCE leaves all else here out, which takes
- * most of nvcc's time. It trains models whose layers' operations it has kernels for, on matrix units
- * (code for compute capability 8.0 and later): activations and the copies of matrices that products
- * read are bfloat16, parameters, moments, gradients of parameters, states at work and all sums are
- * float. Results have the same bits from run to run, and differ from the host's by rounding. The
- * list of a layer's operations is the list of launches, one each, and three or four of a memory;
- * calls allocate nothing, wait for nothing, and may be captured in a graph, but for _init.
+ * most of nvcc's time. It trains models whose layers' operations it has kernels for, on matrix
+ * units (code for compute capability 8.0 and later): activations and the copies of matrices that
+ * products read are bfloat16, parameters, moments, gradients of parameters, states at work and all
+ * sums are float. Results have the same bits from run to run, and differ from the host's by
+ * rounding. The list of a layer's operations is the list of launches: one each, two of a memory;
+ * back two to four where sums over rows follow. Calls allocate nothing, wait for nothing, and may
+ * be captured in a graph, but for _init. key_dim 128 takes 143 KB of shared memory for a block, 64
+ * and 32 less than 99 KB.
  *
  * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions of
  * memories, gates of decays and learning rates, skips, pointwise operations, and exact matrix
- * memories (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet and their likes) with a decay
- * and a step per head, key_dim 32, 64 or 128 and value_dim a multiple of 32. It reads tokens and says
- * the next one. miras_cuda_fast_op tells what it has not. */
+ * memories (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet and their likes) with a
+ * decay and a step per head, key_dim 32, 64 or 128 and value_dim a multiple of 32. It reads tokens
+ * and says the next one. miras_cuda_fast_op tells what it has not. */
 typedef struct miras_cuda_fast {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7168];
@@ -322,8 +324,8 @@ int miras_cuda_fast_op(const miras_model *m, int layer, int index, char *text, s
  * operation or the model is not run here. d: batch and context, carried is 0. */
 size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, char *why,
                             size_t why_size);
-/* Lay a trainer out in `bytes` of device memory, aligned to 256, and send it m's parameters. m stays
- * where it is. MIRAS_ERR_ARGUMENT, MIRAS_ERR_DESC, MIRAS_ERR_SIZE, MIRAS_ERR_DEVICE as
+/* Lay a trainer out in `bytes` of device memory, aligned to 256, and send it m's parameters. m
+ * stays where it is. MIRAS_ERR_ARGUMENT, MIRAS_ERR_DESC, MIRAS_ERR_SIZE, MIRAS_ERR_DEVICE as
  * miras_cuda_trainer_init. */
 miras_result miras_cuda_fast_init(miras_cuda_fast *f, const miras_model *m,
                                   const miras_trainer_desc *d, void *device, size_t bytes,
@@ -339,8 +341,8 @@ miras_result miras_cuda_fast_step(miras_cuda_fast *f, const miras_adamw_options 
                                   float learning_rate, float *norm, cudaStream_t stream);
 /* Bring the parameters to m, a model of the same descriptor. */
 miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *f, cudaStream_t stream);
-/* Gradients, moments and steps to a trainer of the host, and from one (MIRAS_ERR_MISMATCH for another
- * model), as miras_cuda_trainer_copy and _send. */
+/* Gradients, moments and steps to a trainer of the host, and from one (MIRAS_ERR_MISMATCH for
+ * another model), as miras_cuda_trainer_copy and _send. */
 miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *f,
                                           cudaStream_t stream);
 miras_result miras_cuda_fast_trainer_send(miras_cuda_fast *f, const miras_trainer *from,
@@ -9589,19 +9591,25 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_norm_back(const __grid_constant__ miras
   const bf16 *const x = a.x + (size_t)row * a.ldx + h * a.n;
   const bf16 *const d = a.d + (size_t)row * a.ldd + h * a.n;
   const bf16 *const gate = a.gate ? a.gate + (size_t)row * a.ld_gate + h * a.n : NULL;
-  float v[8], g[8], w[8], t[8], mean, inverse, slope, along = 0, means = 0;
+  const float *const gain = a.gain ? a.gain + h * a.step : NULL;
+  float v[8], g[8], t[8], mean, inverse, slope, along = 0, means = 0;
   unsigned c, e;
   miras__fast_stats(&a, x, lane, (int)in, &mean, &inverse);
   for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
     miras__get8(v, x + c);
     miras__get8(t, d + c);
-    if (a.gain) miras__get8(w, a.gain + h * a.step + c);
     if (gate) miras__get8(g, gate + c);
-    for (e = 0; e < 8; e++) {
-      if (gate) t[e] *= miras__fast_f(a.function, g[e], &slope);
-      if (a.gain) t[e] *= w[e];
-      means += t[e], along += t[e] * (v[e] - mean);
+    for (e = 0; e < 8; e++) {        /* g becomes its gradient                                    */
+      const float w = gain ? gain[c + e] : 1, z = v[e] - mean;
+      if (gate) {
+        const float f = miras__fast_f(a.function, g[e], &slope);
+        const float bias = a.bias ? a.bias[h * a.step + c + e] : 0;
+        g[e] = t[e] * (z * inverse * w + bias) * slope;
+        t[e] *= f;
+      }
+      means += t[e] * w, along += t[e] * w * z;
     }
+    if (gate) miras__put8(a.dgate + (size_t)row * a.ld_dgate + h * a.n + c, g);
   }
   along = miras__lanes_sum(along, a.lanes) / (float)a.n * inverse;
   means = a.bias ? miras__lanes_sum(means, a.lanes) / (float)a.n : 0;
@@ -9609,19 +9617,12 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_norm_back(const __grid_constant__ miras
   for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
     miras__get8(v, x + c);
     miras__get8(t, d + c);
-    for (e = 0; e < 8; e++) v[e] = (v[e] - mean) * inverse;
-    if (gate) {                      /* g becomes its gradient                                    */
-      miras__get8(g, gate + c);
-      for (e = 0; e < 8; e++) {
-        const float bias = a.bias ? a.bias[h * a.step + c + e] : 0;
-        const float f = miras__fast_f(a.function, g[e], &slope);
-        g[e] = t[e] * (v[e] * (a.gain ? a.gain[h * a.step + c + e] : 1) + bias) * slope;
-        t[e] *= f;
-      }
-      miras__put8(a.dgate + (size_t)row * a.ld_dgate + h * a.n + c, g);
+    if (gate) miras__get8(g, gate + c);
+    for (e = 0; e < 8; e++) {
+      if (gate) t[e] *= miras__fast_f(a.function, g[e], &slope);
+      v[e] = (v[e] - mean) * inverse * along;
+      t[e] = inverse * (t[e] * (gain ? gain[c + e] : 1) - means - v[e]);
     }
-    for (e = 0; e < 8; e++)
-      t[e] = inverse * (t[e] * (a.gain ? a.gain[h * a.step + c + e] : 1) - means - v[e] * along);
     if (a.base) {
       miras__get8(v, a.base + (size_t)row * a.ld_base + h * a.n + c);
       for (e = 0; e < 8; e++) t[e] += v[e];
@@ -10522,6 +10523,97 @@ __device__ static inline void miras__state_keep(bf16 *to, unsigned value, const 
   }
 }
 
+/* S *= by, and S += X' U of a chunk's rows. */
+template <int DK, int VB>
+__device__ static inline void miras__state_scale(float (*s)[VB / 8][4], float by) {
+  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB>::TILES; t++)
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) s[t][n][e] *= by;
+}
+template <int DK, int VB>
+__device__ static inline void miras__state_times(float (*s)[VB / 8][4], const bf16 *x,
+                                                 const bf16 *u) {
+  typedef miras__fast_stage<DK, VB> room;
+  const unsigned warp = threadIdx.x / 32;
+  MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
+    if (warp + 4 * t < DK / 16)
+      miras__warp_times<VB / 8, 1, 0>(s[t], x, room::LDK, 16 * (warp + 4 * t), u, room::LDV, 0, 0,
+                                      64);
+}
+/* Rows of fragments to global memory. */
+template <int N>
+__device__ static inline void miras__rows_put(bf16 *to, unsigned ld, unsigned rows, unsigned from,
+                                              float (*c)[4]) {
+  const unsigned lane = threadIdx.x % 32;
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
+      if (from + 8 * h < rows)
+        miras__put2(to + (size_t)(from + 8 * h) * ld + 8 * n + 2 * (lane % 4), c[n][2 * h],
+                    c[n][2 * h + 1]);
+}
+
+/* S at a text's start: the initial memory of head h. */
+template <int DK, int VB>
+__device__ static inline void miras__fast_init(const miras__fast_chunks *a, unsigned h,
+                                               unsigned column, float (*s)[VB / 8][4]) {
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB>::TILES; t++)
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
+        const unsigned r = 16 * (warp + 4 * t) + lane / 4 + e / 2 * 8;
+        s[t][n][e] = r < DK ? a->init[((size_t)h * DK + r) * a->value + column + 8 * n +
+                                      2 * (lane % 4) + e % 2] : 0;
+      }
+}
+
+/* U of a chunk at room::U, and with what is left of it at the chunk's end at room::F; with AGAIN
+ * also to global memory, and W. g, b: of the chunk. */
+template <int DK, int VB, int DELTA, int AGAIN>
+__device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
+                                                 const miras__fast_place *at, bf16 *all,
+                                                 const bf16 *now, const float *g, const float *b,
+                                                 unsigned column) {
+  typedef miras__fast_stage<DK, VB> room;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
+  const size_t place = at->row * a->ldw + at->h * a->value + column;
+  const float end = g[63];
+  float x[VB / 8][4];
+  miras__clear<VB / 8>(x);
+  if (DELTA)
+    miras__warp_times<VB / 8, 0, 0>(x, now + room::K, room::LDK, 16 * warp, all + room::S,
+                                    room::LDV, 0, 0, DK);
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    const float z = expf(a->after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
+      const unsigned j = 8 * n + 2 * (lane % 4);
+      const unsigned v = *(const unsigned *)(const void *)(now + room::V + r * room::LDV + j);
+      const float u0 = miras__of_low(v) - z * x[n][2 * h];
+      const float u1 = miras__of_high(v) - z * x[n][2 * h + 1];
+      if (AGAIN && r < at->rows) miras__put2(a->w + place + (size_t)r * a->ldw + j, u0, u1);
+      if (DELTA) miras__put2(all + room::W + r * room::LDV + j, rate * u0, rate * u1);
+      x[n][2 * h] = rate * u0, x[n][2 * h + 1] = rate * u1;
+    }
+  }
+  if (DELTA) {
+    __syncthreads();
+    miras__clear<VB / 8>(x);
+    miras__warp_times<VB / 8, 0, 0>(x, now + room::M, MIRAS__FAST_LD, 16 * warp, all + room::W,
+                                    room::LDV, 0, 0, 16 * warp + 16);
+  }
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    const float last = expf(end - g[r]);
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
+      const unsigned j = 8 * n + 2 * (lane % 4);
+      const float u0 = x[n][2 * h], u1 = x[n][2 * h + 1];
+      miras__put2(all + room::U + r * room::LDV + j, u0, u1);
+      miras__put2(all + room::F + r * room::LDV + j, last * u0, last * u1);
+      if (AGAIN && r < at->rows) miras__put2(a->u + place + (size_t)r * a->ldw + j, u0, u1);
+    }
+  }
+}
+
 /* C2. Forward it writes y; again, on the way back, W, U and the states where chunks begin. */
 template <int DK, int VB, int DELTA, int AGAIN>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_chunks a) {
@@ -10529,22 +10621,14 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_
   bf16 *const all = (bf16 *)(void *)miras__fast_room;
   const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
-  const unsigned h0 = i % a.heads;
   float s[room::TILES][VB / 8][4], x[VB / 8][4];
-  MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
-    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
-        const unsigned r = 16 * (warp + 4 * t) + lane / 4 + e / 2 * 8;
-        s[t][n][e] = r < DK ? a.init[((size_t)h0 * DK + r) * a.value + column + 8 * n +
-                                     2 * (lane % 4) + e % 2] : 0;
-      }
+  miras__fast_init<DK, VB>(&a, i % a.heads, column, s);
   miras__state_put<DK, VB>(all + room::S, s);
   miras__stage_bring<DK, VB>(&a, all, i, 0, a.v, a.ldv, column);
   miras__bring_group();
   for (unsigned c = 0; c < a.chunks; c++) {
     const bf16 *const now = all + c % 2 * room::HALVES;
-    const float *const g = a.log + ((size_t)i * a.chunks + c) * 64;
-    const float *const b = a.rate + ((size_t)i * a.chunks + c) * 64, end = g[63];
+    const float *const g = a.log + ((size_t)i * a.chunks + c) * 64, end = g[63];
     const miras__fast_place at = miras__fast_at(&a, i, c);
     miras__bring_wait<0>();
     __syncthreads();
@@ -10555,49 +10639,8 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_
     }
     if (AGAIN)
       miras__state_keep<DK, VB>(a.s + at.square * DK * a.value + column, a.value, all + room::S);
-    miras__clear<VB / 8>(x);
-    if (DELTA)
-      miras__warp_times<VB / 8, 0, 0>(x, now + room::K, room::LDK, 16 * warp, all + room::S,
-                                      room::LDV, 0, 0, DK);
-    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-      const unsigned r = from + 8 * h;
-      const float z = expf(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r], last = expf(end - g[r]);
-      MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
-        const unsigned j = 8 * n + 2 * (lane % 4);
-        const unsigned v = *(const unsigned *)(const void *)(now + room::V + r * room::LDV + j);
-        const float u0 = miras__of_low(v) - z * x[n][2 * h];
-        const float u1 = miras__of_high(v) - z * x[n][2 * h + 1];
-        if (AGAIN && r < at.rows)
-          miras__put2(a.w + (at.row + r) * a.ldw + at.h * a.value + column + j, u0, u1);
-        if (DELTA) {
-          miras__put2(all + room::W + r * room::LDV + j, rate * u0, rate * u1);
-        } else {
-          miras__put2(all + room::U + r * room::LDV + j, rate * u0, rate * u1);
-          miras__put2(all + room::F + r * room::LDV + j, last * (rate * u0), last * (rate * u1));
-          if (AGAIN && r < at.rows)
-            miras__put2(a.u + (at.row + r) * a.ldw + at.h * a.value + column + j, rate * u0,
-                        rate * u1);
-        }
-      }
-    }
-    if (DELTA) {
-      __syncthreads();
-      miras__clear<VB / 8>(x);
-      miras__warp_times<VB / 8, 0, 0>(x, now + room::M, MIRAS__FAST_LD, 16 * warp, all + room::W,
-                                      room::LDV, 0, 0, 16 * warp + 16);
-      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-        const unsigned r = from + 8 * h;
-        const float last = expf(end - g[r]);
-        MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
-          const unsigned j = 8 * n + 2 * (lane % 4);
-          const float u0 = x[n][2 * h], u1 = x[n][2 * h + 1];
-          miras__put2(all + room::U + r * room::LDV + j, u0, u1);
-          miras__put2(all + room::F + r * room::LDV + j, last * u0, last * u1);
-          if (AGAIN && r < at.rows)
-            miras__put2(a.u + (at.row + r) * a.ldw + at.h * a.value + column + j, u0, u1);
-        }
-      }
-    }
+    miras__fast_rows_u<DK, VB, DELTA, AGAIN>(&a, &at, all, now, g,
+                                             a.rate + ((size_t)i * a.chunks + c) * 64, column);
     __syncthreads();
     if (!AGAIN) {
       miras__clear<VB / 8>(x);
@@ -10607,19 +10650,11 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_
         MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) x[n][e] *= expf(g[from + e / 2 * 8]);
       miras__warp_times<VB / 8, 0, 0>(x, now + room::P, MIRAS__FAST_LD, 16 * warp, all + room::U,
                                       room::LDV, 0, 0, 16 * warp + 16);
-      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
-        MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-          if (from + 8 * h < at.rows)
-            miras__put2(a.y + (at.row + from + 8 * h) * a.ldy + at.h * a.value + column + 8 * n +
-                          2 * (lane % 4), x[n][2 * h], x[n][2 * h + 1]);
+      miras__rows_put<VB / 8>(a.y + at.row * a.ldy + at.h * a.value + column, a.ldy, at.rows, from,
+                              x);
     }
-    MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
-      if (warp + 4 * t < DK / 16) {
-        MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-          MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) s[t][n][e] *= expf(end);
-        miras__warp_times<VB / 8, 1, 0>(s[t], now + room::K, room::LDK, 16 * (warp + 4 * t),
-                                        all + room::F, room::LDV, 0, 0, 64);
-      }
+    miras__state_scale<DK, VB>(s, expf(end));
+    miras__state_times<DK, VB>(s, now + room::K, all + room::F);
     __syncthreads();
     miras__state_put<DK, VB>(all + room::S, s);
   }
@@ -10687,16 +10722,9 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
       }
     }
     __syncthreads();
-    MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
-      if (warp + 4 * t < DK / 16) {
-        MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-          MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) s[t][n][e] *= expf(end);
-        miras__warp_times<VB / 8, 1, 0>(s[t], now + room::Q, room::LDK, 16 * (warp + 4 * t),
-                                        all + room::U, room::LDV, 0, 0, 64);
-        if (DELTA)
-          miras__warp_times<VB / 8, 1, 0>(s[t], now + room::K, room::LDK, 16 * (warp + 4 * t),
-                                          all + room::F, room::LDV, 0, 0, 64);
-      }
+    miras__state_scale<DK, VB>(s, expf(end));
+    miras__state_times<DK, VB>(s, now + room::Q, all + room::U);
+    if (DELTA) miras__state_times<DK, VB>(s, now + room::K, all + room::F);
     __syncthreads();
     miras__state_put<DK, VB>(all + room::S, s);
   }
@@ -10735,41 +10763,36 @@ __device__ static inline float miras__row_dot(float (*c)[4], unsigned h, const b
   }
   return miras__row_sum(all);
 }
-template <int N>
-__device__ static inline void miras__rows_put(bf16 *to, unsigned ld, unsigned rows, unsigned from,
-                                              float (*c)[4]) {
-  const unsigned lane = threadIdx.x % 32;
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
-    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
-      if (from + 8 * h < rows)
-        miras__put2(to + (size_t)(from + 8 * h) * ld + 8 * n + 2 * (lane % 4), c[n][2 * h],
-                    c[n][2 * h + 1]);
-}
 
+/* What a block of C4 knows of its chunk. */
+typedef struct miras__fast_chunk {
+  miras__fast_place at;
+  const float *g, *b;                /* G and b of its rows                                       */
+  size_t values, states;             /* where its rows of W, U, Z and its states begin            */
+} miras__fast_chunk;
+
+/* dP and dN as factors, and what P and N give G, z and b, beside Z . W of rows. */
 template <int DK, int DELTA>
-MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_chunks a) {
+__device__ static inline void miras__fast_c4_squares(const miras__fast_chunks *a,
+                                                     const miras__fast_chunk *of) {
   typedef miras__fast_c4<DK> room;
-  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + room::Q;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room;
+  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
+  float *const db = dg + 128, *const zw = dg + 192;
   float *const square = (float *)(void *)(miras__fast_room + room::SQUARE);
-  float *const rows = (float *)(void *)(miras__fast_room + room::ROWS);
-  /* of rows: what G and z get, b, and Z . W; then sums of warps */
-  float *const dg = rows, *const dz = rows + 64, *const db = rows + 128, *const zw = rows + 192;
-  const unsigned i = blockIdx.x / a.chunks, c = blockIdx.x % a.chunks, t = threadIdx.x;
-  const unsigned warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
-  const miras__fast_place at = miras__fast_at(&a, i, c);
-  const float *const g = a.log + at.square * 64, *const b = a.rate + at.square * 64, end = g[63];
-  const size_t values = at.row * a.ldw + at.h * a.value, states = at.square * DK * a.value;
-  float x[8][4], y[8][4], along = 0, more = 0, tail = 0;
-  miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
-  miras__rows_bring<DK>(q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+  const miras__fast_place *const at = &of->at;
+  const float *const g = of->g, *const b = of->b;
+  float x[8][4], y[8][4], along = 0;
   miras__clear<8>(x);
   miras__clear<8>(y);
-  for (unsigned v = 0; v < a.value; v += 32) {
+  for (unsigned v = 0; v < a->value; v += 32) {
     __syncthreads();
-    miras__rows_bring<32>(k + room::D, a.d + at.row * a.ldd + at.h * a.value + v, a.ldd, at.rows);
-    miras__rows_bring<32>(k + room::U, a.u + values + v, a.ldw, at.rows);
-    miras__rows_bring<32>(k + room::Z, a.z + values + v, a.ldw, at.rows);
-    miras__rows_bring<32>(k + room::W, a.w + values + v, a.ldw, at.rows);
+    miras__rows_bring<32>(k + room::D, a->d + at->row * a->ldd + at->h * a->value + v, a->ldd,
+                          at->rows);
+    miras__rows_bring<32>(k + room::U, a->u + of->values + v, a->ldw, at->rows);
+    miras__rows_bring<32>(k + room::Z, a->z + of->values + v, a->ldw, at->rows);
+    miras__rows_bring<32>(k + room::W, a->w + of->values + v, a->ldw, at->rows);
     miras__bring_group();
     miras__bring_wait<0>();
     __syncthreads();
@@ -10785,17 +10808,17 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
   if (!(t & 1)) zw[t / 2] = along;
   MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
     const unsigned r = from + 8 * h;
-    const float z = a.after ? g[r] : r ? g[r - 1] : 0;
+    const float z = a->after ? g[r] : r ? g[r - 1] : 0;
     float by_p = 0, by_n = 0, by_b = 0;
     MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++) {
       const unsigned j = 8 * n + 2 * (lane % 4);
-      const size_t place = at.square * 4096 + r * 64 + j;
-      const unsigned p = *(const unsigned *)(const void *)(a.p + place);
-      const unsigned of = DELTA ? *(const unsigned *)(const void *)(a.n + place) : 0;
+      const size_t place = at->square * 4096 + r * 64 + j;
+      const unsigned p = *(const unsigned *)(const void *)(a->p + place);
+      const unsigned n2 = DELTA ? *(const unsigned *)(const void *)(a->n + place) : 0;
       float dp[2], dn[2];
       MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
         const float one = e ? miras__of_high(p) : miras__of_low(p);
-        const float two = e ? miras__of_high(of) : miras__of_low(of);
+        const float two = e ? miras__of_high(n2) : miras__of_low(n2);
         const float s = x[n][2 * h + e] * one, u = -y[n][2 * h + e] * two;
         dp[e] = j + e <= r ? x[n][2 * h + e] * expf(g[r] - g[j + e]) : 0;
         dn[e] = DELTA && j + e < r ? -y[n][2 * h + e] * b[r] * expf(z - g[j + e]) : 0;
@@ -10815,74 +10838,120 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
     for (unsigned r = 0; r < 64; r++) all += square[r * 65 + t];
     dg[t] -= all;
   }
-  /* queries, and then keys: 64 columns at a time */
-  for (unsigned j = 0; j < DK; j += 64) {
-    const unsigned wide = DK < 64 ? DK : 64;
-    enum { N = DK < 64 ? DK / 8 : 8 };
-    miras__clear<8>(x);
-    for (unsigned v = 0; v < a.value; v += 32) {
-      __syncthreads();
-      miras__rows_bring<32>(k + room::D, a.d + at.row * a.ldd + at.h * a.value + v, a.ldd, at.rows);
-      miras__square_bring<DK, 32>(k + room::S, a.s + states + v, a.value);
-      miras__bring_group();
-      miras__bring_wait<0>();
-      __syncthreads();
-      miras__warp_times<N, 0, 1>(x, k + room::D, 40, 16 * warp, k + room::S, 40, j, 0, 32);
-    }
-    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-      const unsigned r = from + 8 * h;
-      float e;
-      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
-        x[n][2 * h] *= expf(g[r]), x[n][2 * h + 1] *= expf(g[r]);
-      e = miras__row_dot<N>(x, h, q + r * room::LD + j);
-      if (lane % 4 == 0) dg[r] += e;
-    }
-    miras__warp_times<N, 0, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0, 64);
-    miras__rows_put<N>(a.dq + at.row * a.ld_dq + at.h * DK + j, a.ld_dq, at.rows, from, x);
-    miras__clear<8>(x);
-    miras__clear<8>(y);
-    for (unsigned v = 0; v < a.value; v += 32) {
-      __syncthreads();
-      miras__rows_bring<32>(k + room::U, a.u + values + v, a.ldw, at.rows);
-      if (DELTA) miras__rows_bring<32>(k + room::Z, a.z + values + v, a.ldw, at.rows);
-      miras__square_bring<DK, 32>(k + room::S, a.s + states + v, a.value);
-      miras__square_bring<DK, 32>(k + room::DS, a.ds + states + v, a.value);
-      miras__bring_group();
-      miras__bring_wait<0>();
-      __syncthreads();
-      miras__warp_times<N, 0, 1>(x, k + room::U, 40, 16 * warp, k + room::DS, 40, j, 0, 32);
-      if (DELTA)
-        miras__warp_times<N, 0, 1>(y, k + room::Z, 40, 16 * warp, k + room::S, 40, j, 0, 32);
-      for (unsigned e = t; e < wide * 32; e += 128) {
-        const unsigned l = (j + e / 32) * 40 + e % 32;
-        more += miras__wide(k[room::S + l]) * miras__wide(k[room::DS + l]);
-      }
-    }
-    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-      const unsigned r = from + 8 * h;
-      const float by = expf(end - g[r]), of = -b[r] * expf(a.after ? g[r] : r ? g[r - 1] : 0);
-      float e, f = 0;
-      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
-        x[n][2 * h] *= by, x[n][2 * h + 1] *= by;
-        if (DELTA) y[n][2 * h] *= of, y[n][2 * h + 1] *= of;
-      }
-      e = miras__row_dot<N>(x, h, k + r * room::LD + j);
-      if (DELTA) f = miras__row_dot<N>(y, h, k + r * room::LD + j);
-      if (lane % 4 == 0) dg[r] -= e, dz[r] += f, tail += e;
-      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
-        x[n][2 * h] += DELTA ? y[n][2 * h] : 0, x[n][2 * h + 1] += DELTA ? y[n][2 * h + 1] : 0;
-    }
-    miras__warp_times<N, 1, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, q, room::LD, j,
-                               16 * warp, 64);
-    if (DELTA) {
-      miras__warp_times<N, 0, 0>(x, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0,
-                                 16 * warp + 16);
-      miras__warp_times<N, 1, 0>(x, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j,
-                                 16 * warp, 64);
-    }
-    miras__rows_put<N>(a.dk + at.row * a.ld_dk + at.h * DK + j, a.ld_dk, at.rows, from, x);
+}
+
+/* dq's columns from j on, and what they give G. */
+template <int DK>
+__device__ static inline void miras__fast_c4_queries(const miras__fast_chunks *a,
+                                                     const miras__fast_chunk *of, unsigned j) {
+  typedef miras__fast_c4<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + miras__fast_c4<DK>::Q;
+  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS);
+  enum { N = DK < 64 ? DK / 8 : 8 };
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+  const miras__fast_place *const at = &of->at;
+  const float *const g = of->g;
+  float x[8][4];
+  miras__clear<8>(x);
+  for (unsigned v = 0; v < a->value; v += 32) {
+    __syncthreads();
+    miras__rows_bring<32>(k + room::D, a->d + at->row * a->ldd + at->h * a->value + v, a->ldd,
+                          at->rows);
+    miras__square_bring<DK, 32>(k + room::S, a->s + of->states + v, a->value);
+    miras__bring_group();
+    miras__bring_wait<0>();
+    __syncthreads();
+    miras__warp_times<N, 0, 1>(x, k + room::D, 40, 16 * warp, k + room::S, 40, j, 0, 32);
   }
-  tail = miras__block_sum(tail + expf(end) * more, rows + 384);
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    float e;
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
+      x[n][2 * h] *= expf(g[r]), x[n][2 * h + 1] *= expf(g[r]);
+    e = miras__row_dot<N>(x, h, q + r * room::LD + j);
+    if (lane % 4 == 0) dg[r] += e;
+  }
+  miras__warp_times<N, 0, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0, 64);
+  miras__rows_put<N>(a->dq + at->row * a->ld_dq + at->h * DK + j, a->ld_dq, at->rows, from, x);
+}
+
+/* dk's, and what they give G and z; tail and more: what G's last row gets beside that. */
+template <int DK, int DELTA>
+__device__ static inline void miras__fast_c4_keys(const miras__fast_chunks *a,
+                                                  const miras__fast_chunk *of, unsigned j,
+                                                  float *tail, float *more) {
+  typedef miras__fast_c4<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + miras__fast_c4<DK>::Q;
+  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
+  enum { N = DK < 64 ? DK / 8 : 8, WIDE = DK < 64 ? DK : 64 };
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+  const miras__fast_place *const at = &of->at;
+  const float *const g = of->g, *const b = of->b, end = g[63];
+  float x[8][4], y[8][4];
+  miras__clear<8>(x);
+  miras__clear<8>(y);
+  for (unsigned v = 0; v < a->value; v += 32) {
+    __syncthreads();
+    miras__rows_bring<32>(k + room::U, a->u + of->values + v, a->ldw, at->rows);
+    if (DELTA) miras__rows_bring<32>(k + room::Z, a->z + of->values + v, a->ldw, at->rows);
+    miras__square_bring<DK, 32>(k + room::S, a->s + of->states + v, a->value);
+    miras__square_bring<DK, 32>(k + room::DS, a->ds + of->states + v, a->value);
+    miras__bring_group();
+    miras__bring_wait<0>();
+    __syncthreads();
+    miras__warp_times<N, 0, 1>(x, k + room::U, 40, 16 * warp, k + room::DS, 40, j, 0, 32);
+    if (DELTA)
+      miras__warp_times<N, 0, 1>(y, k + room::Z, 40, 16 * warp, k + room::S, 40, j, 0, 32);
+    for (unsigned e = t; e < WIDE * 32; e += 128) {
+      const unsigned l = (j + e / 32) * 40 + e % 32;
+      *more += miras__wide(k[room::S + l]) * miras__wide(k[room::DS + l]);
+    }
+  }
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    const float by = expf(end - g[r]), less = -b[r] * expf(a->after ? g[r] : r ? g[r - 1] : 0);
+    float e, f = 0;
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
+      x[n][2 * h] *= by, x[n][2 * h + 1] *= by;
+      if (DELTA) y[n][2 * h] *= less, y[n][2 * h + 1] *= less;
+    }
+    e = miras__row_dot<N>(x, h, k + r * room::LD + j);
+    if (DELTA) f = miras__row_dot<N>(y, h, k + r * room::LD + j);
+    if (lane % 4 == 0) dg[r] -= e, dz[r] += f, *tail += e;
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
+      x[n][2 * h] += DELTA ? y[n][2 * h] : 0, x[n][2 * h + 1] += DELTA ? y[n][2 * h + 1] : 0;
+  }
+  miras__warp_times<N, 1, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, q, room::LD, j,
+                             16 * warp, 64);
+  if (DELTA) {
+    miras__warp_times<N, 0, 0>(x, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0,
+                               16 * warp + 16);
+    miras__warp_times<N, 1, 0>(x, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j,
+                               16 * warp, 64);
+  }
+  miras__rows_put<N>(a->dk + at->row * a->ld_dk + at->h * DK + j, a->ld_dk, at->rows, from, x);
+}
+
+template <int DK, int DELTA>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_chunks a) {
+  typedef miras__fast_c4<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room;
+  float *const rows = (float *)(void *)(miras__fast_room + room::ROWS);
+  float *const dg = rows, *const dz = rows + 64, *const db = rows + 128, *const zw = rows + 192;
+  const unsigned i = blockIdx.x / a.chunks, t = threadIdx.x;
+  const miras__fast_place at = miras__fast_at(&a, i, blockIdx.x % a.chunks);
+  miras__fast_chunk of;
+  float more = 0, tail = 0;
+  of.at = at, of.g = a.log + at.square * 64, of.b = a.rate + at.square * 64;
+  of.values = at.row * a.ldw + at.h * a.value, of.states = at.square * DK * a.value;
+  miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
+  miras__rows_bring<DK>(k + room::Q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
+  miras__fast_c4_squares<DK, DELTA>(&a, &of);
+  for (unsigned j = 0; j < DK; j += 64) {            /* 64 columns of keys at a time              */
+    miras__fast_c4_queries<DK>(&a, &of, j);
+    miras__fast_c4_keys<DK, DELTA>(&a, &of, j, &tail, &more);
+  }
+  tail = miras__block_sum(tail + expf(of.g[63]) * more, rows + 384);
   if (t == 0) dg[63] += tail;
   __syncthreads();
   if (t < 64) {                      /* log a_t is part of G from row t on, and of z              */
@@ -10978,13 +11047,15 @@ static const char *miras__fast_memory_refuses(const miras__program *p, const mir
   const miras__mixer *m = &p->mixer;
   const miras__plan *q = &m->plan;
   const miras_memory_desc *d = &q->d;
-  if (q->engine != MIRAS__RUN_EXACT) return "its memory is not a matrix that is linear in its state";
+  if (q->engine != MIRAS__RUN_EXACT)
+    return "its memory is not a matrix that is linear in its state";
   if (o->function || o->segment) return "it goes segment by segment";
   if (q->per_feature) return "its decays are one number per channel, not one per head";
   if (q->streams != 1) return "it erases apart from what it writes";
   if (q->value_keep || q->rates != 1 || d->inner_steps != 1)
     return "it has more than one step, or steps or decays of values";
-  if (q->implicit || q->both) return "its algorithm is not gradient-descent, or its retention not l2";
+  if (q->implicit || q->both)
+    return "its algorithm is not gradient-descent, or its retention not l2";
   if (q->to_init) return "its decays lead to the initial memory";
   if (d->normalize || d->inner_norm || d->token_rates || d->reset_every)
     return "it has normalize, inner_norm, token_rates or reset_every";
@@ -11083,7 +11154,6 @@ typedef struct miras__fast {
   int32_t *tokens, *targets;
   float *row_weights;
   miras_fast::miras__fast_chunks chunks;   /* their room alone                                    */
-  size_t sum_floats;
   size_t layer_values[MIRAS_MAX_LAYERS], layer_weights[MIRAS_MAX_LAYERS];
   size_t layer_constants[MIRAS_MAX_LAYERS];
 } miras__fast;
@@ -11122,7 +11192,7 @@ static size_t miras__fast_array_at(const miras__program *p, int i, int grad, siz
   return at;
 }
 
-/* The matrix of an operation, a row more for biases: columns of all its parameters, side by side. */
+/* The matrix of an operation, a row more for biases: columns of all its parameters. */
 static size_t miras__fast_matrix_ld(const miras__program *p, const miras__op *o) {
   return miras__up8(miras__columns_of(p, &p->param[o->param]));
 }
@@ -11157,92 +11227,114 @@ static unsigned miras__fast_split(size_t m, size_t n, size_t depth) {
 
 static void miras__fast_more(size_t *most, size_t n) { if (n > *most) *most = n; }
 
-static void miras__fast_layout(miras__fast *f) {
+/* The most that an operation of any layer takes of what they all work in. */
+typedef struct miras__fast_needs {
+  size_t grads, sums, stats, heads, squares, states, inits, rows, columns;
+} miras__fast_needs;
+
+static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, const miras__op *o,
+                                 miras__fast_needs *most) {
+  const size_t n = f->rows, cols = miras__fast_ld(p, o->out, 0);
+  const size_t all = (size_t)f->d.batch * p->mixer.heads;
+  const size_t chunks = ((size_t)f->d.context + 63) / 64;
+  int id;
+  miras__fast_more(&most->columns, cols);
+  if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH)
+    for (id = o->param; id; id = p->param[id].next) {
+      const miras__param *w = &p->param[id];
+      miras__fast_more(&most->sums,
+                       (size_t)miras__fast_split(w->rows, w->cols, n) * w->rows * w->cols);
+    }
+  miras__fast_more(&most->sums,
+                   (n + 63) / 64 * (cols + 8) * (o->what == MIRAS__OP_CONV ? 9 : 2));
+  if (o->what == MIRAS__OP_HEAD_NORM || o->what == MIRAS__OP_RMS)
+    miras__fast_more(&most->stats, n * o->heads);
+  if (o->what != MIRAS__OP_MEMORY) return;
+  miras__fast_more(&most->heads, all * chunks * 64);
+  miras__fast_more(&most->squares, all * chunks * 4096);
+  miras__fast_more(&most->states, all * chunks * p->mixer.dk * p->mixer.dv);
+  miras__fast_more(&most->inits, all * p->mixer.dk * p->mixer.dv);
+  miras__fast_more(&most->rows, n * p->mixer.value);
+}
+
+/* Parameters, moments, and what steps work in. */
+static void miras__fast_lay_params(miras__fast *f) {
   const miras_model *m = f->m;
-  const size_t n = f->rows, width = miras__up8(m->width), seqs = (size_t)f->d.batch;
-  const size_t chunks = ((size_t)f->d.context + 63) / 64, strips = (n + 63) / 64;
-  size_t values = 0, grads = 0, weights = 0, constants = 0, sums = 0, stats = n, squares = 0;
-  size_t states = 0, rows = 0, heads = 0, most = (size_t)m->outs, inits = 0, l;
+  const size_t piece = miras_fast::MIRAS__ADAM_PIECE;
   int i;
-  f->bytes = 0;
-  f->ld_v = miras__up8(m->outs);
   f->params = (float *)miras__fast_take(f, m->param_count * 4);
   f->grads = (float *)miras__fast_take(f, m->param_count * 4);
   f->moment1 = (float *)miras__fast_take(f, m->param_count * 4);
   f->moment2 = (float *)miras__fast_take(f, m->param_count * 4);
   f->now = (miras_fast::miras__fast_now *)miras__fast_take(f, sizeof *f->now);
   f->tensor_count = (unsigned)m->view_count;
-  f->tensors =
-    (miras_fast::miras__fast_tensor *)miras__fast_take(f, m->view_count * sizeof *f->tensors);
+  f->tensors = (miras_fast::miras__fast_tensor *)miras__fast_take(
+    f, (size_t)m->view_count * sizeof *f->tensors);
   for (i = 0, f->adam_blocks = 0; i < m->view_count; i++)
-    f->adam_blocks += (unsigned)((m->views[i].count + miras_fast::MIRAS__ADAM_PIECE - 1) /
-                                 miras_fast::MIRAS__ADAM_PIECE);
+    f->adam_blocks += (unsigned)((m->views[i].count + piece - 1) / piece);
   f->norms = (float *)miras__fast_take(f, f->adam_blocks * 4);
-  miras__fast_more(&sums, miras__fast_split(m->outs, m->width, n) * m->outs * m->width);
-  miras__fast_more(&sums, strips * 2 * width);
+}
+
+static miras_fast::bf16 *miras__fast_take2(miras__fast *f, size_t n) {
+  return (miras_fast::bf16 *)miras__fast_take(f, n * 2);
+}
+static float *miras__fast_take4(miras__fast *f, size_t n) {
+  return (float *)miras__fast_take(f, n * 4);
+}
+
+static void miras__fast_layout(miras__fast *f) {
+  const miras_model *m = f->m;
+  const size_t n = f->rows, width = miras__up8(m->width);
+  size_t values = 0, weights = 0, constants = 0, l;
+  miras__fast_needs most;
+  int i;
+  memset(&most, 0, sizeof most);
+  most.stats = n, most.columns = m->outs;
+  f->bytes = 0;
+  f->ld_v = miras__up8(m->outs);
+  miras__fast_lay_params(f);
+  miras__fast_more(&most.sums, miras__fast_split(m->outs, m->width, n) * m->outs * m->width);
+  miras__fast_more(&most.sums, (n + 63) / 64 * (2 * width > f->ld_v ? 2 * width : f->ld_v));
   for (l = 0; l < (size_t)m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
     f->layer_values[l] = values, f->layer_weights[l] = weights, f->layer_constants[l] = constants;
     values += miras__fast_array_at(p, p->arrays, 0, n);
-    miras__fast_more(&grads, miras__fast_array_at(p, p->arrays, 1, n));
+    miras__fast_more(&most.grads, miras__fast_array_at(p, p->arrays, 1, n));
     weights += miras__fast_matrix_at(p, p->op + p->ops);
     constants += miras__fast_constants(p);
-    for (i = 0; i < p->ops; i++) {
-      const miras__op *o = &p->op[i];
-      const size_t cols = miras__fast_ld(p, o->out, 0);
-      int id;
-      miras__fast_more(&most, cols);
-      if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH)
-        for (id = o->param; id; id = p->param[id].next) {
-          const miras__param *w = &p->param[id];
-          miras__fast_more(&sums, (size_t)miras__fast_split(w->rows, w->cols, n) * w->rows *
-                                    w->cols);
-        }
-      miras__fast_more(&sums, strips * (cols + 8) * (o->what == MIRAS__OP_CONV ? 9 : 2));
-      if (o->what == MIRAS__OP_HEAD_NORM || o->what == MIRAS__OP_RMS)
-        miras__fast_more(&stats, n * o->heads);
-      if (o->what == MIRAS__OP_MEMORY) {
-        const size_t all = seqs * p->mixer.heads;
-        miras__fast_more(&heads, all * chunks * 64);
-        miras__fast_more(&squares, all * chunks * 4096);
-        miras__fast_more(&states, all * chunks * p->mixer.dk * p->mixer.dv);
-        miras__fast_more(&inits, all * p->mixer.dk * p->mixer.dv);
-        miras__fast_more(&rows, n * p->mixer.value);
-      }
-    }
+    for (i = 0; i < p->ops; i++) miras__fast_op_needs(f, p, &p->op[i], &most);
   }
-  f->sum_floats = sums;
   f->values = (char *)miras__fast_take(f, values);
-  f->grad = (char *)miras__fast_take(f, grads);
+  f->grad = (char *)miras__fast_take(f, most.grads);
   f->weights = (char *)miras__fast_take(f, weights);
-  f->constants = (float *)miras__fast_take(f, constants * 4);
-  f->head = (miras_fast::bf16 *)miras__fast_take(f, (m->outs + 1) * width * 2);
-  f->x = (miras_fast::bf16 *)miras__fast_take(f, ((size_t)m->desc.layers + 1) * n * width * 2);
-  f->last = (miras_fast::bf16 *)miras__fast_take(f, n * width * 2);
-  f->ds = (miras_fast::bf16 *)miras__fast_take(f, n * width * 2);
-  f->dlast = (miras_fast::bf16 *)miras__fast_take(f, n * width * 2);
-  f->logits = (miras_fast::bf16 *)miras__fast_take(f, n * f->ld_v * 2);
-  f->room = (miras_fast::bf16 *)miras__fast_take(f, n * miras__up8(most) * 2);
-  f->sums = (float *)miras__fast_take(f, sums * 4);
-  f->stats = (float *)miras__fast_take(f, stats * 8);
-  f->losses = (float *)miras__fast_take(f, n * 4);
+  f->constants = miras__fast_take4(f, constants);
+  f->head = miras__fast_take2(f, (m->outs + 1) * width + f->ld_v);
+  f->x = miras__fast_take2(f, ((size_t)m->desc.layers + 1) * n * width);
+  f->last = miras__fast_take2(f, n * width);
+  f->ds = miras__fast_take2(f, n * width);
+  f->dlast = miras__fast_take2(f, n * width);
+  f->logits = miras__fast_take2(f, n * f->ld_v);
+  f->room = miras__fast_take2(f, n * miras__up8(most.columns));
+  f->sums = miras__fast_take4(f, most.sums);
+  f->stats = miras__fast_take4(f, 2 * most.stats);
+  f->losses = miras__fast_take4(f, n);
   f->next = (unsigned *)miras__fast_take(f, n * 4);
   f->later = (unsigned *)miras__fast_take(f, n * 4);
   f->tokens = (int32_t *)miras__fast_take(f, n * 4);
   f->targets = (int32_t *)miras__fast_take(f, n * 4);
-  f->row_weights = (float *)miras__fast_take(f, n * 4);
+  f->row_weights = miras__fast_take4(f, n);
   memset((void *)&f->chunks, 0, sizeof f->chunks);
-  f->chunks.log = (float *)miras__fast_take(f, heads * 4);
-  f->chunks.rate = (float *)miras__fast_take(f, heads * 4);
-  f->chunks.m = (miras_fast::bf16 *)miras__fast_take(f, squares * 2);
-  f->chunks.p = (miras_fast::bf16 *)miras__fast_take(f, squares * 2);
-  f->chunks.n = (miras_fast::bf16 *)miras__fast_take(f, squares * 2);
-  f->chunks.s = (miras_fast::bf16 *)miras__fast_take(f, states * 2);
-  f->chunks.ds = (miras_fast::bf16 *)miras__fast_take(f, states * 2);
-  f->chunks.dinit = (float *)miras__fast_take(f, inits * 4);
-  f->chunks.w = (miras_fast::bf16 *)miras__fast_take(f, rows * 2);
-  f->chunks.u = (miras_fast::bf16 *)miras__fast_take(f, rows * 2);
-  f->chunks.z = (miras_fast::bf16 *)miras__fast_take(f, rows * 2);
+  f->chunks.log = miras__fast_take4(f, most.heads);
+  f->chunks.rate = miras__fast_take4(f, most.heads);
+  f->chunks.m = miras__fast_take2(f, most.squares);
+  f->chunks.p = miras__fast_take2(f, most.squares);
+  f->chunks.n = miras__fast_take2(f, most.squares);
+  f->chunks.s = miras__fast_take2(f, most.states);
+  f->chunks.ds = miras__fast_take2(f, most.states);
+  f->chunks.dinit = miras__fast_take4(f, most.inits);
+  f->chunks.w = miras__fast_take2(f, most.rows);
+  f->chunks.u = miras__fast_take2(f, most.rows);
+  f->chunks.z = miras__fast_take2(f, most.rows);
 }
 
 /* Can it train the model? A sentence if not. */
@@ -11460,7 +11552,8 @@ static void miras__fast_pointwise(const miras__fast_layer *a, const miras__op *o
   if (o->what == MIRAS__OP_RELU2) x.function = MIRAS_FN_RELU2;
   if (!back) {
     x.x = miras__fast_x(a, in, at), x.ldx = miras__fast_ldx(a, in);
-    if (o->in[1]) x.u = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldu = miras__fast_ldx(a, o->in[1]);
+    if (o->in[1])
+      x.u = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldu = miras__fast_ldx(a, o->in[1]);
     x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
     miras__fast_map(a, &x);
     return;
@@ -11681,7 +11774,7 @@ static miras_fast::miras__fast_conv miras__fast_conv_of(const miras__fast_layer 
   x.heads = r->heads, x.n = r->dim, x.group = r->grad_heads / r->heads;
   if (!r->by_head) x.group = 1;
   x.tokens = (unsigned)a->f->length, x.scale = 1;
-  if (r->dim > 256) x.n = 8, x.heads = r->heads * r->dim / 8;   /* no lengths: any pieces          */
+  if (r->dim > 256) x.n = 8, x.heads = r->heads * r->dim / 8;   /* no lengths: any pieces     */
   x.items = (unsigned)(a->rows * x.heads);
   x.lanes = miras__fast_lanes(x.n);
   return x;
@@ -11992,7 +12085,8 @@ static void miras__fast_layer_run(miras__fast *f, int l, int back) {
 /* ---- public calls ---- */
 
 /* The copy that products read of a parameter that begins at float `at`. */
-static void miras__fast_copy_of(const miras__fast *f, size_t at, miras_fast::miras__fast_tensor *t) {
+static void miras__fast_copy_of(const miras__fast *f, size_t at,
+                                miras_fast::miras__fast_tensor *t) {
   const miras_model *m = f->m;
   int l, i, id;
   t->copy = NULL;

@@ -3,7 +3,7 @@
 # and kernel against the host; some of that under the four tools of compute-sanitizer; times of all
 # rows; other builds; other people's kernels. Prints what belongs into bench/results/gpu-NAME.md.
 #   sh bench/gpu.sh [row ...]  exit status 77: there is no nvcc or no GPU; 1: something failed
-#   PARTS='fast checks sanitizer times peers builds'   which of these; fast: the fast tier alone, five
+#   PARTS='fast checks sanitizer times peers builds'   which of these; fast: the fast tier, five
 #                              minutes with its builds
 #   OUT=folder                 also keeps logs there
 #   BUILT=folder               programs that are there already are not built

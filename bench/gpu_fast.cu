@@ -1,13 +1,13 @@
 /* gpu_fast.cu: how fast the fast tier of miras_cuda.cuh is on this GPU, and how near to what it can
  * do.
  *   nvcc -O3 -std=c++14 -arch=native -w bench/gpu_fast.cu -o gpu_fast && ./gpu_fast
- *   PEAK=790   TFLOP/s of the matrix units that fractions are reckoned with (an H200, bf16, measured)
+ *   PEAK=790   TFLOP/s of the matrix units that fractions are reckoned with (an H200, bf16)
  *   ONLY=ops, memory, token or step
- *   PRESET=gated-deltanet   of the model, 12 layers of width 768, 12 heads of 64, 50,304 words, in 8
- *              texts of 1,024 tokens
+ *   PRESET=gated-deltanet   of the model, 12 layers of width 768, 12 heads of 64, 50,304 words, in
+ *              8 texts of 1,024 tokens
  * All calls are replayed as graphs: 5 times to warm up, then 30 times; medians.
- *   ops     each operation of a layer, there and back: microseconds; what a copy of the rows that it
- *           reads and writes, once each, takes of that; of products what the peak would take
+ *   ops     each operation of a layer, there and back: microseconds; what a copy of the rows that
+ *           it reads and writes, once each, takes of that; of products what the peak would take
  *   memory  the operation of a matrix memory alone: 4 texts of 8,192 tokens, 32 heads of 128 x 128
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
  *   step    loss, gradient and AdamW: tokens in a second */
@@ -225,8 +225,8 @@ int main(void) {
     x.keep = (float *)take(texts * heads * 4), x.step = x.keep;
     cudaMemset((void *)x.keep, 0, texts * heads * 4);
     took = timed([&] { must(miras_cuda_fast_token(&x, stream) == MIRAS_OK, "a token"); });
-    printf("a token of %zu texts, 32 heads of %d x %d: %.1f us, %.2f of a copy\n", texts, size, size,
-           1e6 * took, 2.0 * (double)(texts * heads * n * n * 4) / copies / took);
+    printf("a token of %zu texts, 32 heads of %d x %d: %.1f us, %.2f of a copy\n", texts, size,
+           size, 1e6 * took, 2.0 * (double)(texts * heads * n * n * 4) / copies / took);
     cudaFree(x.state), cudaFree((void *)x.query), cudaFree(x.answer), cudaFree((void *)x.keep);
   }
   return 0;

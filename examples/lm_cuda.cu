@@ -1,6 +1,6 @@
 /* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures, and two more:
- * --products bf16x3 or bf16 multiplies on matrix units (miras_cuda_products in miras_cuda.cuh), fast
- * trains by its fast tier; --plan prints which operations of the model that has kernels for.
+ * --products bf16x3 or bf16 multiplies on matrix units (miras_cuda_products in miras_cuda.cuh),
+ * fast trains by its fast tier; --plan prints which operations of the model that has kernels for.
  *
  *     nvcc -O3 -rdc=true -arch=sm_90 examples/lm_cuda.cu -o lm_cuda && ./lm_cuda
  *

@@ -94,7 +94,7 @@ for arch in ${ARCHS:-sm_80 sm_90}; do
         if (each > worst[kind]) worst[kind] = each
       }
       for (kind in worst)
-        printf "sm_90: %s takes up to %.1f instructions for one of matrix units\n", kind, worst[kind]
+        printf "sm_90: %s: up to %.1f instructions for one of matrix units\n", kind, worst[kind]
       printf "sm_90: the kernel for one token has %d instructions, %.0f for each of four rows\n",
         token, token / 4
       exit worst["a dense product"] > 6 || token > 800

@@ -1,11 +1,11 @@
-/* test_cuda_fast.cpp: the fast tier of miras_cuda.cuh, emulated or on a card. Every operation of the
- * list, forward and back, against its formula in double of the same rounded inputs, at sizes around
- * those of tiles and chunks; the chunk kernels and the step for one token against the recurrence
- * itself and the adjoint of its every step; then whole models against the host: loss, gradients of
- * each parameter, a step, and the same bits once more and in another batch.
+/* test_cuda_fast.cpp: the fast tier of miras_cuda.cuh, emulated or on a card. Every operation of
+ * layers, forward against its formula in double of the same rounded inputs, and back against
+ * differences of that along drawn directions, at sizes around those of tiles and chunks; memories,
+ * and the step for one token, against the recurrence itself. Then whole models against the host:
+ * loss, gradients of each parameter, a step, and the same bits once more.
  *   c++ -std=c++14 -O1 tests/test_cuda_fast.cpp -o test_cuda_fast -lm && ./test_cuda_fast
  *   nvcc -O3 -arch=native -x cu tests/test_cuda_fast.cpp -o test_cuda_fast && ./test_cuda_fast
- * Rows as arguments run only these; "ops", "chunks", "token": those alone. */
+ * Rows of models as arguments run only these; ops, token, refusals: those alone. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
 #endif
@@ -54,7 +54,8 @@ static double f_of(int f, double x) {
   if (f == MIRAS_FN_RELU) return x > 0 ? x : 0;
   if (f == MIRAS_FN_RELU2) return x > 0 ? x * x : 0;
   if (f == MIRAS_FN_ELU) return x > 0 ? x + 1 : exp(x);
-  if (f == MIRAS_FN_GELU) return x / 2 * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  if (f == MIRAS_FN_GELU)
+    return x / 2 * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
   return f == MIRAS__TANH ? tanh(x) : x;
 }
 static double soft(double x) { return x > 30 ? x : log1p(exp(x)); }
@@ -99,8 +100,9 @@ static void memory_in_double(const bench *b, const miras__op *o, const numbers *
       for (size_t i = 0; i < dk * dv; i++) s[i] = init[i];
       for (size_t t = 0; t < T; t++) {
         const size_t row = seq * T + t;
-        const double *k = x->of[m->k] + row * miras__fast_ld(p, m->k, 0) + h / m->group * dk;
-        const double *q = x->of[o->in[0]] + row * miras__fast_ld(p, o->in[0], 0) + h / m->group * dk;
+        const size_t key = h / m->group * dk;
+        const double *k = x->of[m->k] + row * miras__fast_ld(p, m->k, 0) + key;
+        const double *q = x->of[o->in[0]] + row * miras__fast_ld(p, o->in[0], 0) + key;
         const double *v = x->of[m->v] + row * miras__fast_ld(p, m->v, 0) + h * dv;
         double *y = x->of[o->out] + row * miras__fast_ld(p, o->out, 0) + h * dv;
         const double a = keep->count ? gates[row * ldg + keep->first + h]
@@ -123,12 +125,98 @@ static void memory_in_double(const bench *b, const miras__op *o, const numbers *
   free(s), free(r);
 }
 
+/* A row of it, of norms. */
+static void norm_in_double(const bench *b, const miras__op *o, const numbers *x, double *y,
+                           const double *in, const double *u) {
+  const miras__program *p = b->a.p;
+  size_t h, i, n = o->cols;
+  const int head = o->what == MIRAS__OP_HEAD_NORM;
+  const double eps = (double)(head ? p->out_epsilon : o->param ? p->epsilon
+                                                               : p->inner_epsilon);
+  for (h = 0; h < o->heads; h++) {
+    double all = 0, mean = 0;
+    const double *bias = head && p->param[MIRAS__W_OUT_BIAS].rows
+                           ? param_of(b, x, MIRAS__W_OUT_BIAS)
+                         : p->norm && !head && o->param ? param_of(b, x, o->param + 1) : NULL;
+    for (i = 0; bias && i < n; i++) mean += in[h * n + i] / (double)n;
+    for (i = 0; i < n; i++) all += (in[h * n + i] - mean) * (in[h * n + i] - mean);
+    for (i = 0; i < n; i++) {
+      const size_t at = head ? h * n + i : i;
+      double z = (in[h * n + i] - mean) / sqrt(all / (double)n + eps);
+      if (o->param) z *= param_of(b, x, o->param)[at];
+      if (bias) z += bias[at];
+      y[h * n + i] = u ? z * f_of(o->function, u[h * n + i]) : z;
+    }
+  }
+}
+
+/* Of products. */
+static void product_in_double(const bench *b, const miras__op *o, const numbers *x, double *y,
+                              const double *in, const double *u) {
+  const miras__program *p = b->a.p;
+  size_t i, j;
+  switch (o->what) {
+    case MIRAS__OP_TIMES:
+      for (int id = o->param; id; id = p->param[id].next) {
+        const miras__param *w = &p->param[id];
+        double *to = y + (w->column - p->param[o->param].column);
+        for (j = 0; j < w->cols; j++) {
+          to[j] = w->bias ? param_of(b, x, w->bias)[j] : 0;
+          for (i = 0; i < w->rows; i++) to[j] += in[i] * param_of(b, x, id)[i * w->cols + j];
+        }
+      }
+      break;
+    case MIRAS__OP_BRANCH: {
+      const miras__param *w = &p->param[o->param];
+      for (j = 0; j < p->width; j++) {
+        y[j] = in[j] + (w->rows ? w->bias ? param_of(b, x, w->bias)[j] : 0 : u[j]);
+        for (i = 0; i < w->rows; i++) y[j] += u[i] * param_of(b, x, o->param)[i * w->cols + j];
+      }
+      break;
+    }
+    default: break;
+  }
+}
+
+/* Of rotary positions, row t. */
+static void rope_in_double(const bench *b, const miras__op *o, const numbers *x, size_t t,
+                           double *y) {
+  const miras__mixer *m = &b->a.p->mixer;
+  const miras__array *r = &b->a.p->array[o->out];
+  const size_t T = (size_t)b->f->length;
+  const size_t ldx = o->in[0] ? miras__fast_ld(b->a.p, o->in[0], 0) : 0;
+  size_t h, i;
+  switch (o->what) {
+    case MIRAS__OP_ANGLES:
+      for (i = 0; i < m->rope.turn / 2; i++) {
+        const double angle = (double)(m->rope.period ? t % T % m->rope.period : t % T) *
+                             pow(m->rope.base, -2.0 * (double)i / (double)m->rope.turn);
+        if (t < T) y[i] = cos(angle), y[m->rope.turn / 2 + i] = sin(angle);
+      }
+      break;
+    case MIRAS__OP_TURN: {
+      const size_t half = m->rope.turn / 2;
+      const double *angle = x->of[o->in[0]] + t % T * ldx;
+      for (h = 0; h < r->heads; h++)
+        for (i = 0; i < half; i++) {
+          double *one = y + h * r->dim + (m->rope.way == 1 ? i : 2 * i);
+          double *two = one + (m->rope.way == 1 ? half : 1), a = *one, c = *two;
+          *one = a * angle[i] - c * angle[half + i];
+          *two = c * angle[i] + a * angle[half + i];
+        }
+      break;
+    }
+    default: break;
+  }
+}
+
 /* What an operation makes, in double. */
 static void in_double(const bench *b, const miras__op *o, const numbers *x) {
   const miras__program *p = b->a.p;
   const miras__mixer *m = &p->mixer;
   const size_t N = b->a.rows, T = (size_t)b->f->length;
-  const size_t ldy = miras__fast_ld(p, o->out, 0), ldx = o->in[0] ? miras__fast_ld(p, o->in[0], 0) : 0;
+  const size_t ldy = miras__fast_ld(p, o->out, 0);
+  const size_t ldx = o->in[0] ? miras__fast_ld(p, o->in[0], 0) : 0;
   const size_t ldu = o->in[1] ? miras__fast_ld(p, o->in[1], 0) : 0;
   const miras__array *r = &p->array[o->out];
   for (size_t t = 0; t < N; t++) {
@@ -137,27 +225,9 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
     const double *u = o->in[1] ? x->of[o->in[1]] + t * ldu + o->in_at[1] : NULL;
     size_t h, i, j, n = o->cols;
     switch (o->what) {
-      case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM: {
-        const int head = o->what == MIRAS__OP_HEAD_NORM;
-        const double eps = (double)(head ? p->out_epsilon : o->param ? p->epsilon
-                                                                     : p->inner_epsilon);
-        for (h = 0; h < o->heads; h++) {
-          double all = 0, mean = 0;
-          const double *bias = head && p->param[MIRAS__W_OUT_BIAS].rows
-                                 ? param_of(b, x, MIRAS__W_OUT_BIAS)
-                               : p->norm && !head && o->param ? param_of(b, x, o->param + 1) : NULL;
-          for (i = 0; bias && i < n; i++) mean += in[h * n + i] / (double)n;
-          for (i = 0; i < n; i++) all += (in[h * n + i] - mean) * (in[h * n + i] - mean);
-          for (i = 0; i < n; i++) {
-            const size_t at = head ? h * n + i : i;
-            double z = (in[h * n + i] - mean) / sqrt(all / (double)n + eps);
-            if (o->param) z *= param_of(b, x, o->param)[at];
-            if (bias) z += bias[at];
-            y[h * n + i] = u ? z * f_of(o->function, u[h * n + i]) : z;
-          }
-        }
+      case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM:
+        norm_in_double(b, o, x, y, in, u);
         break;
-      }
       case MIRAS__OP_GATE: for (i = 0; i < n; i++) y[i] = in[i] * f_of(o->function, u[i]); break;
       case MIRAS__OP_MULTIPLY: for (i = 0; i < n; i++) y[i] = in[i] * u[i]; break;
       case MIRAS__OP_RELU2: for (i = 0; i < n; i++) y[i] = f_of(MIRAS_FN_RELU2, in[i]); break;
@@ -169,24 +239,7 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
       case MIRAS__OP_READ: case MIRAS__OP_JOIN:
         for (i = 0; i < n * o->heads; i++) y[i] = in[i];
         break;
-      case MIRAS__OP_TIMES:
-        for (int id = o->param; id; id = p->param[id].next) {
-          const miras__param *w = &p->param[id];
-          double *to = y + (w->column - p->param[o->param].column);
-          for (j = 0; j < w->cols; j++) {
-            to[j] = w->bias ? param_of(b, x, w->bias)[j] : 0;
-            for (i = 0; i < w->rows; i++) to[j] += in[i] * param_of(b, x, id)[i * w->cols + j];
-          }
-        }
-        break;
-      case MIRAS__OP_BRANCH: {
-        const miras__param *w = &p->param[o->param];
-        for (j = 0; j < p->width; j++) {
-          y[j] = in[j] + (w->rows ? w->bias ? param_of(b, x, w->bias)[j] : 0 : u[j]);
-          for (i = 0; i < w->rows; i++) y[j] += u[i] * param_of(b, x, o->param)[i * w->cols + j];
-        }
-        break;
-      }
+      case MIRAS__OP_TIMES: case MIRAS__OP_BRANCH: product_in_double(b, o, x, y, in, u); break;
       case MIRAS__OP_CONV: {
         const miras__param *w = &p->param[o->param];
         const size_t all = (size_t)r->heads * r->dim;
@@ -212,25 +265,7 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
           for (i = 0; i < n; i++) y[h * n + i] *= by;
         }
         break;
-      case MIRAS__OP_ANGLES:
-        for (i = 0; i < m->rope.turn / 2; i++) {
-          const double angle = (double)(m->rope.period ? t % T % m->rope.period : t % T) *
-                               pow(m->rope.base, -2.0 * (double)i / (double)m->rope.turn);
-          if (t < T) y[i] = cos(angle), y[m->rope.turn / 2 + i] = sin(angle);
-        }
-        break;
-      case MIRAS__OP_TURN: {
-        const size_t half = m->rope.turn / 2;
-        const double *angle = x->of[o->in[0]] + t % T * ldx;
-        for (h = 0; h < r->heads; h++)
-          for (i = 0; i < half; i++) {
-            double *one = y + h * r->dim + (m->rope.way == 1 ? i : 2 * i);
-            double *two = one + (m->rope.way == 1 ? half : 1), a = *one, c = *two;
-            *one = a * angle[i] - c * angle[half + i];
-            *two = c * angle[i] + a * angle[half + i];
-          }
-        break;
-      }
+      case MIRAS__OP_ANGLES: case MIRAS__OP_TURN: rope_in_double(b, o, x, t, y); break;
       case MIRAS__OP_GATES:
         for (int g = 0; g < 2; g++) {
           const miras__gates *group = &m->gate[g ? MIRAS__STEP : MIRAS__KEEP];
@@ -319,202 +354,249 @@ static int lies_in_place(int what) {
          what == MIRAS__OP_SKIP;
 }
 
-/* Operation o, forward against in_double and back against differences along drawn directions. What
- * differs is rounding: of factors, of what lies between, and of results, each 2^-9 of their size. */
+/* An operation on trial, with the one behind it that it does as well, or NULL: the numbers before
+ * it, what lay where its gradients come, dy of its result, and what it reads. */
+typedef struct trial {
+  const bench *b;
+  const miras__op *o, *also;
+  const char *name;
+  numbers x, d;
+  double *dy, *ds;
+  int reads[MIRAS__INS + 1], n;
+} trial;
+
 static unsigned checked;
 static double most_off;
-static void operation(const bench *b, const miras__op *o, const char *name) {
+
+static int is_in_stream(const trial *t, int i) {
+  return t->o->what == MIRAS__OP_NORM && i == t->o->in[0];
+}
+
+/* Draw all arrays, here and on the device: gates as memories take them. */
+static void trial_begin(trial *t) {
+  const bench *b = t->b;
   const miras__program *p = b->a.p;
-  const miras__op *also = o->what == MIRAS__OP_CONV ? miras__fast_length_of(p, o) : NULL;
-  const int stream = o->what == MIRAS__OP_NORM, branch = o->what == MIRAS__OP_BRANCH;
-  const int memory = o->what == MIRAS__OP_MEMORY;
-  const size_t ld = miras__fast_ld(p, o->out, 0), rows = b->a.rows;
-  const size_t count = b->m->param_count, width = miras__fast_width(b->f);
-  const miras__array *r = &p->array[o->out];
-  numbers x, d;
-  double *got, *base, off = 0, size = 0;
-  int i, reads[MIRAS__INS + 1], j, n = 0;
-  if (o->what == MIRAS__OP_TAIL ||
-      (o->what == MIRAS__OP_LENGTH && miras__fast_conv_before(p, o)))
-    return;
-  checked++;
-  memset(&x, 0, sizeof x);
-  memset(&d, 0, sizeof d);
-  for (i = 1; i < p->arrays; i++) {
+  const miras__gates *keep = &p->mixer.gate[MIRAS__KEEP];
+  const int memory = t->o->what == MIRAS__OP_MEMORY;
+  for (int i = 1; i < p->arrays; i++) {
     const size_t all = floats_of(b, i, 0);
     const int wide = miras__fast_is_wide(p, i);
-    const miras__gates *keep = &p->mixer.gate[MIRAS__KEEP];
-    x.of[i] = doubles(all);
+    t->x.of[i] = doubles(all);
     for (size_t e = 0; e < all; e++) {
       const size_t col = e % miras__fast_ld(p, i, 0);
       const float v = draw(-1, 1);
       const int decay = col >= keep->first && col < keep->first + keep->count;
-      x.of[i][e] = i == p->mixer.gated ? (double)(decay ? 0.9f + 0.1f * v : 0.5f + 0.4f * v)
-                   : wide ? (double)v : rounded((double)v * (memory ? 0.25 : 1));
+      t->x.of[i][e] = i == p->mixer.gated ? (double)(decay ? 0.9f + 0.1f * v : 0.5f + 0.4f * v)
+                      : wide ? (double)v : rounded((double)v * (memory ? 0.25 : 1));
     }
-    put(miras__fast_value(&b->a, i), x.of[i], all, wide);
+    put(miras__fast_value(&b->a, i), t->x.of[i], all, wide);
   }
-  for (j = 0; j < p->ops && o->what == MIRAS__OP_TURN; j++)
-    if (p->op[j].what == MIRAS__OP_ANGLES) {       /* angles are some */
-      in_double(b, &p->op[j], &x);
-      put(miras__fast_value(&b->a, p->op[j].out), x.of[p->op[j].out],
+  for (int j = 0; j < p->ops && t->o->what == MIRAS__OP_TURN; j++)
+    if (p->op[j].what == MIRAS__OP_ANGLES) {
+      in_double(b, &p->op[j], &t->x);
+      put(miras__fast_value(&b->a, p->op[j].out), t->x.of[p->op[j].out],
           floats_of(b, p->op[j].out, 0), 1);
     }
-  x.params = doubles(count);
-  for (size_t e = 0; e < count; e++) x.params[e] = (double)b->m->params[e];
-  got = doubles(floats_of(b, o->out, 0));
-  /* forward */
+  t->x.params = doubles(b->m->param_count);
+  for (size_t e = 0; e < b->m->param_count; e++) t->x.params[e] = (double)b->m->params[e];
+}
+
+/* Forward: how far what it made is from its formula. */
+static void trial_forward(trial *t) {
+  const bench *b = t->b;
+  const miras__op *o = t->o;
+  const miras__program *p = b->a.p;
+  const miras__array *r = &p->array[o->out];
+  const size_t ld = miras__fast_ld(p, o->out, 0), all = b->a.rows * ld;
+  double *got = doubles(all), *base = doubles(all), *y = t->x.of[o->out], off = 0, size = 0;
   miras__fast_run(&b->a, o, 0);
-  get(got, miras__fast_value(&b->a, o->out), rows * ld, miras__fast_is_wide(p, o->out));
-  base = doubles(rows * ld);
-  memcpy(base, x.of[o->out], rows * ld * sizeof *base);
-  in_double(b, o, &x);
-  if (also) in_double(b, also, &x);
-  for (size_t e = 0; e < rows * ld; e++) {
+  get(got, miras__fast_value(&b->a, o->out), all, miras__fast_is_wide(p, o->out));
+  memcpy(base, y, all * sizeof *base);
+  in_double(b, o, &t->x);
+  if (t->also) in_double(b, t->also, &t->x);
+  for (size_t e = 0; e < all; e++) {
     if (e % ld >= (size_t)r->heads * r->dim && o->out != MIRAS__Y) continue;
     if (o->what == MIRAS__OP_ANGLES && e / ld >= (size_t)b->f->length) continue;
-    off += (got[e] - x.of[o->out][e]) * (got[e] - x.of[o->out][e]);
-    size += x.of[o->out][e] * x.of[o->out][e];
+    off += (got[e] - y[e]) * (got[e] - y[e]), size += y[e] * y[e];
   }
   off = sqrt(off / (size > 0 ? size : 1));
   if (off > most_off) most_off = off;
-  if (!(off < (memory ? 0.012 : 0.005)) || b->f->failed) {
-    printf("%s, %d tokens: %s %s is off by %.1e\n", name, b->f->length, miras__ops[o->what].word,
-           r->name, off);
+  if (!(off < (o->what == MIRAS__OP_MEMORY ? 0.012 : 0.005)) || b->f->failed) {
+    printf("%s, %d tokens: %s %s is off by %.1e\n", t->name, b->f->length,
+           miras__ops[o->what].word, r->name, off);
     failed++;
   }
-  memcpy(x.of[o->out], base, rows * ld * sizeof *base);
-  free(base);
-  if (o->what == MIRAS__OP_ANGLES) goto end;
-  /* back: what it reads, and the parameters */
-  {
-    double *ds = doubles(rows * width), *dparams = doubles(count), *dy;
-    const size_t ldd = miras__fast_ld(p, o->out, 1);
-    const int wide_y = o->out == p->mixer.gated && o->out;
-    double *dall = doubles(rows * ldd);
-    for (size_t e = 0; e < rows * width; e++) ds[e] = rounded((double)draw(-1, 1));
-    put(b->f->ds, ds, rows * width, 0);
-    STOP_IF(cudaMemsetAsync(b->f->grads, 0, count * 4, 0));
-    dy = doubles(rows * ld);
-    for (size_t t = 0; t < rows; t++) {
-      const size_t group = r->by_head ? r->grad_heads / r->heads : 1;
-      for (size_t h = 0; h < (size_t)r->heads * group; h++)
-        for (size_t e = 0; e < r->dim; e++) {
-          double v = wide_y ? (double)draw(-1, 1) : rounded((double)draw(-1, 1));
-          const size_t at = h / group * r->dim + e;
-          if (o->what == MIRAS__OP_TIMES || lies_in_place(o->what) || o->what == MIRAS__OP_CONV) {
-            const size_t from = o->out_at, to = from + (o->what == MIRAS__OP_CONV || r->by_head
-                                                          ? (size_t)r->heads * r->dim : o->cols);
-            if (at < from || at >= to) v = 0;
-          }
-          dall[t * ldd + h * r->dim + e] = v;
-          if (!branch) dy[t * ld + at] += v;
-        }
-      for (size_t e = 0; branch && e < p->width; e++) dy[t * ld + e] = ds[t * width + e];
-    }
-    if (!branch && o->out != MIRAS__Y) put(miras__fast_grad(&b->a, o->out), dall, rows * ldd, wide_y);
-    for (i = 0; i < MIRAS__INS; i++) {
-      int known = !o->in[i] || (branch && i != 1) || (o->what == MIRAS__OP_TURN) ||
-                  o->what == MIRAS__OP_LENGTH;
-      for (j = 0; j < n; j++) known |= reads[j] == o->in[i];
-      if (!known) reads[n++] = o->in[i];
-    }
-    if (lies_in_place(o->what) && o->what != MIRAS__OP_SKIP) reads[n++] = o->out;
-    for (j = 0; j < n; j++) {                       /* places of gradients: what was there before */
-      const size_t all = floats_of(b, reads[j], 1);
-      const int wide = reads[j] == p->mixer.gated;
-      if (reads[j] == o->out || (stream && reads[j] == o->in[0])) continue;
-      d.of[reads[j]] = doubles(all);
-      for (size_t e = 0; e < all; e++) d.of[reads[j]][e] = rounded((double)draw(-1, 1));
-      put(miras__fast_grad(&b->a, reads[j]), d.of[reads[j]], all, wide);
-    }
-    if (also) miras__fast_run(&b->a, also, 1);
-    miras__fast_run(&b->a, o, 1);
-    for (j = 0; j <= n; j++) {                      /* the last one: parameters                   */
-      const int of = j < n ? reads[j] : 0, in_stream = stream && of == o->in[0] && j < n;
-      const size_t lda = j < n ? miras__fast_ld(p, of, 0) : 0;
-      const size_t ldg = in_stream ? width : j < n ? miras__fast_ld(p, of, 1) : 0;
-      const size_t all = j < n ? rows * ldg : count;
-      const miras__array *a = &p->array[of];
-      const size_t heads = j < n && a->by_head ? a->heads : 1;
-      const size_t group = j < n && a->by_head ? a->grad_heads / a->heads : 1;
-      const size_t dim = j == n ? 0 : of == MIRAS__X || of == MIRAS__Y ? p->width : a->dim;
-      double *g = doubles(all);
-      get(g, j == n ? (const void *)b->f->grads : in_stream ? (const void *)b->f->ds
-                                                            : miras__fast_grad(&b->a, of),
-          all, j == n || of == p->mixer.gated);
-      for (int way = 0; way < 2; way++) {
-        const double eps = 1e-4;
-        const size_t ends = j < n ? rows * lda : count;
-        double *const to = j < n ? x.of[of] : x.params, *v = doubles(ends);
-        double found = 0, scale = 0, up, down;
-        if (j == n)
-          for (size_t e = 0; e < count; e++) {
-            v[e] = (double)draw(-1, 1);
-            found += v[e] * g[e], scale += v[e] * v[e] * g[e] * g[e];
-          }
-        for (size_t t = 0; j < n && t < rows; t++)
-          for (size_t h = 0; h < heads; h++)
-            for (size_t e = 0; e < dim; e++) {
-              const size_t at = h * dim + e;
-              double one = 0;
-              int written = 1;
-              for (i = 0; i < 3; i++)                /* columns of what it reads */
-                if (o->in[i] == of && !memory && o->what != MIRAS__OP_GATES) {
-                  const size_t cols = o->what == MIRAS__OP_TIMES ? p->param[o->param].rows
-                                      : branch ? dim
-                                      : o->what == MIRAS__OP_CONV ? (size_t)r->heads * r->dim
-                                      : o->what == MIRAS__OP_SKIP ? p->mixer.value
-                                                                  : (size_t)o->cols * o->heads;
-                  written = at >= o->in_at[i] && at < o->in_at[i] + cols;
-                  if (written) break;
-                }
-              if (of == o->out && !r->by_head)
-                written = at >= o->out_at && at < o->out_at + o->cols;
-              if (o->what == MIRAS__OP_GATES) written = at < p->mixer.moving;
-              if (memory && of == p->mixer.gated) {
-                const miras__gates *k = &p->mixer.gate[MIRAS__KEEP],
-                                   *s = &p->mixer.gate[MIRAS__STEP];
-                written = (at >= k->first && at < k->first + k->count) ||
-                          (at >= s->first && at < s->first + s->count);
-              }
-              if (!written) continue;
-              for (size_t k = 0; k < group; k++) {
-                const size_t place = t * ldg + (h * group + k) * dim + e;
-                one += g[place];
-                if (in_stream) one -= ds[place];
-                else if (of != o->out && (o->what == MIRAS__OP_SKIP || (d.of[of] && i < 3 &&
-                                          o->in[i] == of && (o->adds >> i & 1))))
-                  one -= d.of[of][place];
-              }
-              v[t * lda + at] = (double)draw(-1, 1);
-              found += v[t * lda + at] * one;
-              scale += v[t * lda + at] * v[t * lda + at] * one * one;
-            }
-        for (size_t e = 0; e < ends; e++) to[e] += eps * v[e];
-        up = weighed(b, o, also, &x, dy);
-        for (size_t e = 0; e < ends; e++) to[e] -= 2 * eps * v[e];
-        down = weighed(b, o, also, &x, dy);
-        for (size_t e = 0; e < ends; e++) to[e] += eps * v[e];
-        up = (up - down) / (2 * eps);
-        off = fabs(up - found) / (sqrt(scale) + 1e-6);
-        if (off > most_off) most_off = off;
-        if (off > (memory ? 0.06 : 0.03) && fabs(up - found) > 1e-6) {
-          printf("%s, %d tokens: %s %s: gradient of %s along a direction is %g, should be %g\n",
-                 name, b->f->length, miras__ops[o->what].word, r->name,
-                 j < n ? p->array[of].name[0] ? p->array[of].name : "the stream" : "parameters",
-                 found, up);
-          failed++;
-        }
-        free(v);
+  memcpy(y, base, all * sizeof *base);
+  free(base), free(got);
+}
+
+/* The gradient of the result, of columns that the operation makes alone; and what lies where those
+ * of what it reads will come. */
+static void trial_gradients(trial *t) {
+  const bench *b = t->b;
+  const miras__op *o = t->o;
+  const miras__program *p = b->a.p;
+  const miras__array *r = &p->array[o->out];
+  const int branch = o->what == MIRAS__OP_BRANCH, gates = o->out == p->mixer.gated && o->out;
+  const size_t ld = miras__fast_ld(p, o->out, 0), ldd = miras__fast_ld(p, o->out, 1);
+  const size_t rows = b->a.rows, width = miras__fast_width(b->f);
+  const size_t group = r->by_head ? r->grad_heads / r->heads : 1;
+  const int some = o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_CONV ||
+                   lies_in_place(o->what);
+  const size_t from = some ? o->out_at : 0;
+  const size_t to = !some ? (size_t)-1
+                    : from + (o->what == MIRAS__OP_CONV || r->by_head ? (size_t)r->heads * r->dim
+                                                                       : o->cols);
+  double *all = doubles(rows * ldd);
+  t->ds = doubles(rows * width), t->dy = doubles(rows * ld);
+  for (size_t e = 0; e < rows * width; e++) t->ds[e] = rounded((double)draw(-1, 1));
+  put(b->f->ds, t->ds, rows * width, 0);
+  STOP_IF(cudaMemsetAsync(b->f->grads, 0, b->m->param_count * 4, 0));
+  for (size_t row = 0; row < rows; row++) {
+    for (size_t h = 0; h < (size_t)r->heads * group; h++)
+      for (size_t e = 0; e < r->dim; e++) {
+        const size_t at = h / group * r->dim + e;
+        const double v = gates ? (double)draw(-1, 1) : rounded((double)draw(-1, 1));
+        if (at < from || at >= to) continue;
+        all[row * ldd + h * r->dim + e] = v;
+        if (!branch) t->dy[row * ld + at] += v;
       }
+    for (size_t e = 0; branch && e < p->width; e++) t->dy[row * ld + e] = t->ds[row * width + e];
+  }
+  if (!branch && o->out != MIRAS__Y)
+    put(miras__fast_grad(&b->a, o->out), all, rows * ldd, gates);
+  free(all);
+  for (int i = 0; i < MIRAS__INS; i++) {
+    int known = !o->in[i] || (branch && i != 1) || o->what == MIRAS__OP_TURN ||
+                o->what == MIRAS__OP_LENGTH;
+    for (int j = 0; j < t->n; j++) known |= t->reads[j] == o->in[i];
+    if (!known) t->reads[t->n++] = o->in[i];
+  }
+  if (lies_in_place(o->what) && o->what != MIRAS__OP_SKIP) t->reads[t->n++] = o->out;
+  for (int j = 0; j < t->n; j++) {
+    const int of = t->reads[j];
+    const size_t n = floats_of(b, of, 1);
+    if (of == o->out || is_in_stream(t, of)) continue;
+    t->d.of[of] = doubles(n);
+    for (size_t e = 0; e < n; e++) t->d.of[of][e] = rounded((double)draw(-1, 1));
+    put(miras__fast_grad(&b->a, of), t->d.of[of], n, of == p->mixer.gated);
+  }
+}
+
+/* Does the operation read column `at` of an array, or change it where it lies? */
+static int reads_column(const trial *t, int of, size_t at) {
+  const miras__op *o = t->o;
+  const miras__program *p = t->b->a.p;
+  const miras__array *r = &p->array[o->out];
+  const miras__gates *k = &p->mixer.gate[MIRAS__KEEP], *s = &p->mixer.gate[MIRAS__STEP];
+  if (o->what == MIRAS__OP_GATES) return at < p->mixer.moving;
+  if (o->what == MIRAS__OP_MEMORY)
+    return of != p->mixer.gated || (at >= k->first && at < k->first + k->count) ||
+           (at >= s->first && at < s->first + s->count);
+  if (of == o->out) return r->by_head || (at >= o->out_at && at < o->out_at + o->cols);
+  for (int i = 0; i < 3; i++) {
+    const size_t cols = o->what == MIRAS__OP_TIMES    ? p->param[o->param].rows
+                        : o->what == MIRAS__OP_BRANCH ? p->array[of].dim
+                        : o->what == MIRAS__OP_CONV   ? (size_t)r->heads * r->dim
+                        : o->what == MIRAS__OP_SKIP   ? p->mixer.value
+                                                      : (size_t)o->cols * o->heads;
+    if (o->in[i] == of && at >= o->in_at[i] && at < o->in_at[i] + cols) return 1;
+  }
+  return 0;
+}
+
+/* The gradient of the array's column `at` in a row, of all heads that share it, less what lay there
+ * where the adjoint adds. */
+static double gradient_of(const trial *t, int of, const double *g, size_t row, size_t at) {
+  const miras__op *o = t->o;
+  const miras__program *p = t->b->a.p;
+  const miras__array *a = &p->array[of];
+  const size_t group = a->by_head ? a->grad_heads / a->heads : 1;
+  const size_t dim = a->by_head ? a->dim : 1;
+  const size_t ld = is_in_stream(t, of) ? miras__fast_width(t->b->f) : miras__fast_ld(p, of, 1);
+  double all = 0;
+  for (size_t k = 0; k < group; k++) {
+    const size_t place = row * ld + (at / dim * group + k) * dim + at % dim;
+    int adds = o->what == MIRAS__OP_SKIP && of != o->out;
+    for (int i = 0; i < 3; i++)
+      adds |= of != o->out && t->d.of[of] && o->in[i] == of && (o->adds >> i & 1) &&
+              (o->what != MIRAS__OP_GATE || at >= o->in_at[i]);
+    all += g[place];
+    if (is_in_stream(t, of)) all -= t->ds[place];
+    else if (adds) all -= t->d.of[of][place];
+  }
+  return all;
+}
+
+/* Along a drawn direction of an array (of < 0: of the parameters) with gradients g. */
+static void trial_along(trial *t, int of, const double *g) {
+  const bench *b = t->b;
+  const miras__program *p = b->a.p;
+  const int memory = t->o->what == MIRAS__OP_MEMORY;
+  const size_t rows = b->a.rows, ld = of < 0 ? 0 : miras__fast_ld(p, of, 0);
+  const size_t n = of < 0 ? b->m->param_count : rows * ld;
+  const size_t cols = of < 0 ? 0 : of == MIRAS__X || of == MIRAS__Y
+                                     ? p->width : (size_t)p->array[of].heads * p->array[of].dim;
+  const double eps = 1e-4;
+  double *const to = of < 0 ? t->x.params : t->x.of[of], *v = doubles(n);
+  double found = 0, scale = 0, up, down, off;
+  for (size_t e = 0; e < n; e++) {
+    double one;
+    if (of >= 0 && (e % ld >= cols || !reads_column(t, of, e % ld))) continue;
+    one = of < 0 ? g[e] : gradient_of(t, of, g, e / ld, e % ld);
+    v[e] = (double)draw(-1, 1);
+    found += v[e] * one, scale += v[e] * v[e] * one * one;
+  }
+  for (size_t e = 0; e < n; e++) to[e] += eps * v[e];
+  up = weighed(b, t->o, t->also, &t->x, t->dy);
+  for (size_t e = 0; e < n; e++) to[e] -= 2 * eps * v[e];
+  down = weighed(b, t->o, t->also, &t->x, t->dy);
+  for (size_t e = 0; e < n; e++) to[e] += eps * v[e];
+  up = (up - down) / (2 * eps);
+  off = fabs(up - found) / (sqrt(scale) + 1e-6);
+  if (off > most_off) most_off = off;
+  if (off > (memory ? 0.06 : 0.03) && fabs(up - found) > 1e-6) {
+    printf("%s, %d tokens: %s %s: gradient of %s along a direction is %g, should be %g\n", t->name,
+           b->f->length, miras__ops[t->o->what].word, p->array[t->o->out].name,
+           of < 0 ? "parameters" : p->array[of].name[0] ? p->array[of].name : "the stream", found,
+           up);
+    failed++;
+  }
+  free(v);
+}
+
+/* Operation o, forward against in_double and back against differences along drawn directions. What
+ * differs is rounding: of factors, of what lies between, and of results, 2^-9 of their size. */
+static void operation(const bench *b, const miras__op *o, const char *name) {
+  const miras__program *p = b->a.p;
+  trial t;
+  if (o->what == MIRAS__OP_TAIL ||
+      (o->what == MIRAS__OP_LENGTH && miras__fast_conv_before(p, o)))
+    return;
+  checked++;
+  memset(&t, 0, sizeof t);
+  t.b = b, t.o = o, t.name = name;
+  t.also = o->what == MIRAS__OP_CONV ? miras__fast_length_of(p, o) : NULL;
+  trial_begin(&t);
+  trial_forward(&t);
+  if (o->what != MIRAS__OP_ANGLES) {
+    trial_gradients(&t);
+    if (t.also) miras__fast_run(&b->a, t.also, 1);
+    miras__fast_run(&b->a, o, 1);
+    for (int j = 0; j <= t.n; j++) {                /* the last one: parameters                   */
+      const int of = j < t.n ? t.reads[j] : -1, stream = of >= 0 && is_in_stream(&t, of);
+      const size_t n = of < 0 ? b->m->param_count
+                       : stream ? b->a.rows * miras__fast_width(b->f) : floats_of(b, of, 1);
+      double *g = doubles(n);
+      get(g, of < 0 ? (const void *)b->f->grads : stream ? (const void *)b->f->ds
+                                                         : miras__fast_grad(&b->a, of),
+          n, of < 0 || of == p->mixer.gated);
+      for (int way = 0; way < 2; way++) trial_along(&t, of, g);
       free(g);
     }
-    free(ds), free(dparams), free(dy), free(dall);
   }
-end:
-  for (i = 0; i < MIRAS__ARRAYS; i++) free(x.of[i]), free(d.of[i]);
-  free(x.params), free(got);
+  for (int i = 0; i < MIRAS__ARRAYS; i++) free(t.x.of[i]), free(t.d.of[i]);
+  free(t.x.params), free(t.dy), free(t.ds);
 }
 
 /* Every operation of the layer that a row of the table has, in texts of so many tokens. */
@@ -581,6 +663,8 @@ static void roots(miras_layer_desc *d) {
   d->mixer.qk_act = MIRAS_FN_ELU;
 }
 
+static void bounds(miras_layer_desc *d) { d->mixer.dt_min = 0.4f, d->mixer.dt_max = 0.8f; }
+
 static const op_case op_cases[] = {
   {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 40, NULL},
   {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 32, NULL},
@@ -590,13 +674,15 @@ static const op_case op_cases[] = {
   {"relu2", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, relu2},
   {"floors", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, floors},
   {"roots", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, roots},
-  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 32, NULL}
+  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 32, NULL},
+  {"bounds", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 32, bounds}
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
 /* ---- one token ---- */
 
-static void token(int key_dim, int value_dim, int heads, int key_heads, int delta, int decay_first) {
+static void token(int key_dim, int value_dim, int heads, int key_heads, int delta,
+                  int decay_first) {
   enum { TEXTS = 2, STEPS = 3 };
   const size_t dk = (size_t)key_dim, dv = (size_t)value_dim, all = (size_t)(TEXTS * heads);
   const size_t keys = (size_t)(TEXTS * key_heads) * dk, values = all * dv;
@@ -627,7 +713,8 @@ static void token(int key_dim, int value_dim, int heads, int key_heads, int delt
     for (size_t i = 0; i < all; i++)
       for (size_t j = 0; j < dv; j++) {
         const size_t group = (size_t)(heads / key_heads);
-        const size_t head = (i / (size_t)heads * (size_t)key_heads + i % (size_t)heads / group) * dk;
+        const size_t all_heads = (size_t)heads, text = i / all_heads * (size_t)key_heads;
+        const size_t head = (text + i % all_heads / group) * dk;
         double *row = s + (i * dv + j) * dk, e = 0, sum = 0;
         for (size_t l = 0; delta && l < dk; l++) e += row[l] * k[head + l];
         e = gates[all + i] * (v[i * dv + j] - (decay_first ? gates[i] : 1) * e);
@@ -643,11 +730,13 @@ static void token(int key_dim, int value_dim, int heads, int key_heads, int delt
   }
   get(got, x.state, all * dv * dk, 1);
   off = sqrt(off / size);
-  if (!(off < 4e-3)) printf("a token of %d x %d is off by %.1e\n", key_dim, value_dim, off), failed++;
+  if (!(off < 4e-3))
+    printf("a token of %d x %d is off by %.1e\n", key_dim, value_dim, off), failed++;
   for (size_t i = off = size = 0; i < all * dv * dk; i++)
     off += (got[i] - s[i]) * (got[i] - s[i]), size += s[i] * s[i];
   off = sqrt(off / size);
-  if (!(off < 1e-6)) printf("states of %d x %d are off by %.1e\n", key_dim, value_dim, off), failed++;
+  if (!(off < 1e-6))
+    printf("states of %d x %d are off by %.1e\n", key_dim, value_dim, off), failed++;
   free(s), free(q), free(k), free(v), free(gates), free(y), free(got);
 }
 
@@ -787,7 +876,7 @@ static void model(const model_case *c) {
     failed++;
   }
   (void)miras_trainer_step(t, &o, 0.01f, &norm);
-  for (i = 0; i < count; i++) {      /* a step of Adam is as large as the rate: signs may differ    */
+  for (i = 0; i < count; i++) {      /* Adam's is as large as the rate: signs may differ          */
     const double step = fabs((double)m->params[i] - (double)once.params[i]);
     if (step > apart) apart = step;
   }
