@@ -68,6 +68,10 @@
   #include <cuda_runtime_api.h>
 #endif
 
+#ifdef MIRAS_CUDA_CUBLASLT         /* -lcublasLt                                                  */
+  #include <cublasLt.h>
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -330,6 +334,12 @@ size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, c
 miras_result miras_cuda_fast_init(miras_cuda_fast *f, const miras_model *m,
                                   const miras_trainer_desc *d, void *device, size_t bytes,
                                   cudaStream_t stream);
+#ifdef MIRAS_CUDA_CUBLASLT
+/* From now on dense products are cuBLASLt's, of a handle of the caller's, and the tier's own where
+ * it refuses one; _init sets that back. With the macro _size has 32 MB for it. Not run on
+ * a card yet. The bits are those of its version, device and number of rows. */
+miras_result miras_cuda_fast_cublaslt(miras_cuda_fast *f, cublasLtHandle_t handle);
+#endif
 /* The mean loss of texts, each from its start: x has tokens, classes and perhaps weights, on the
  * device, and nothing else; loss: one float on the device, or NULL. */
 miras_result miras_cuda_fast_loss(miras_cuda_fast *f, const miras_batch *x, int train, float *loss,
@@ -11146,6 +11156,7 @@ typedef struct miras__fast {
   unsigned tensor_count, adam_blocks;
   float *norms;
   miras_fast::bf16 *x, *last, *ds, *dlast, *logits, *head, *room;
+  void *library, *library_room;      /* cuBLASLt's handle, or NULL                                */
   char *values, *grad;               /* of arrays: of all layers; of the layer at hand            */
   char *weights;                     /* copies of matrices, of all layers                         */
   float *constants;                  /* of all layers: factors of gates, decays                   */
@@ -11226,6 +11237,8 @@ static unsigned miras__fast_split(size_t m, size_t n, size_t depth) {
 }
 
 static void miras__fast_more(size_t *most, size_t n) { if (n > *most) *most = n; }
+
+enum { MIRAS__LIBRARY_ROOM = 32 << 20 };   /* bytes that cuBLASLt may work in                     */
 
 /* The most that an operation of any layer takes of what they all work in. */
 typedef struct miras__fast_needs {
@@ -11320,6 +11333,9 @@ static void miras__fast_layout(miras__fast *f) {
   f->losses = miras__fast_take4(f, n);
   f->next = (unsigned *)miras__fast_take(f, n * 4);
   f->later = (unsigned *)miras__fast_take(f, n * 4);
+#ifdef MIRAS_CUDA_CUBLASLT
+  f->library_room = miras__fast_take(f, MIRAS__LIBRARY_ROOM);
+#endif
   f->tokens = (int32_t *)miras__fast_take(f, n * 4);
   f->targets = (int32_t *)miras__fast_take(f, n * 4);
   f->row_weights = miras__fast_take4(f, n);
@@ -11414,9 +11430,64 @@ static miras_fast::miras__fast_product miras__fast_product_of(const miras__bf16 
   x.across = (unsigned)((n + 127) / 128), x.parts = 1;
   return x;
 }
+#ifdef MIRAS_CUDA_CUBLASLT
+/* The same by cuBLASLt, to which rows are columns: C' = B' A'. Returns 0 where it refuses. */
+static int miras__fast_library(miras__fast *f, const miras_fast::miras__fast_product *x, int ta,
+                               int tb) {
+  const cublasLtEpilogue_t biased = CUBLASLT_EPILOGUE_BIAS;
+  const cublasOperation_t turned = CUBLAS_OP_T;
+  const cudaDataType_t half = CUDA_R_16BF, result = x->wide ? CUDA_R_32F : CUDA_R_16BF;
+  const float one = 1, beta = x->base || x->adds ? 1.0f : 0.0f;
+  void *const to = x->wide ? (void *)x->wide : (void *)x->c;
+  const void *const from = x->base ? (const void *)x->base : to;
+  const size_t most = MIRAS__LIBRARY_ROOM;
+  cublasLtMatmulDesc_t op = NULL;
+  cublasLtMatrixLayout_t a = NULL, b = NULL, c = NULL;
+  cublasLtMatmulPreference_t wish = NULL;
+  cublasLtMatmulHeuristicResult_t way;
+  static const cublasLtMatmulPreferenceAttributes_t aligned[4] = {   /* more is taken for granted */
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
+  };
+  const uint32_t least = 16;
+  int ways = 0, ok, i;
+  if (!f->library || x->sums || (x->wide && (x->bias || x->base))) return 0;
+  ok = !cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F) &&
+       !cublasLtMatrixLayoutCreate(&b, half, tb ? x->k : x->n, tb ? x->n : x->k, x->ldb) &&
+       !cublasLtMatrixLayoutCreate(&a, half, ta ? x->m : x->k, ta ? x->k : x->m, x->lda) &&
+       !cublasLtMatrixLayoutCreate(&c, result, x->n, x->m, x->ldc) &&
+       !cublasLtMatmulPreferenceCreate(&wish) &&
+       !cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                             sizeof most);
+  for (i = 0; ok && i < 4; i++)
+    ok = !cublasLtMatmulPreferenceSetAttribute(wish, aligned[i], &least, sizeof least);
+  if (ok && tb)
+    ok = !cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned);
+  if (ok && ta)
+    ok = !cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSB, &turned, sizeof turned);
+  if (ok && x->bias)
+    ok = !cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &biased,
+                                         sizeof biased) &&
+         !cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &x->bias,
+                                         sizeof x->bias);
+  ok = ok &&
+       !cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)f->library, op, b, a, c, c, wish, 1, &way,
+                                       &ways) && ways &&
+       !cublasLtMatmul((cublasLtHandle_t)f->library, op, &one, x->b, b, x->a, a, &beta, from, c, to,
+                       c, &way.algo, f->library_room, most, f->stream);
+  cublasLtMatmulPreferenceDestroy(wish);
+  cublasLtMatrixLayoutDestroy(a), cublasLtMatrixLayoutDestroy(b), cublasLtMatrixLayoutDestroy(c);
+  cublasLtMatmulDescDestroy(op);
+  return ok;
+}
+#endif
+
 static void miras__fast_multiply(miras__fast *f, const miras_fast::miras__fast_product *x, int ta,
                                  int tb) {
   const size_t blocks = (size_t)(x->m + 127) / 128 * x->across * x->parts;
+#ifdef MIRAS_CUDA_CUBLASLT
+  if (f->failed || miras__fast_library(f, x, ta, tb)) return;
+#endif
   miras__fast_launch(f,
                      ta ? miras_fast::miras__run_fast_product<1, 0>
                         : tb ? miras_fast::miras__run_fast_product<0, 1>
@@ -11428,7 +11499,7 @@ static void miras__fast_weights(miras__fast *f, float *to, const miras__bf16 *x,
                                 const miras__bf16 *d, size_t ldd, size_t m, size_t n, size_t rows) {
   miras_fast::miras__fast_product of = miras__fast_product_of(x, ldx, d, ldd, m, n, rows);
   of.parts = miras__fast_split(m, n, rows);
-  if (of.parts > 1) {
+  if (of.parts > 1 && !f->library) {
     miras_fast::miras__fast_parts sum;
     of.sums = f->sums;
     miras__fast_multiply(f, &of, 1, 0);
@@ -11436,7 +11507,7 @@ static void miras__fast_weights(miras__fast *f, float *to, const miras__bf16 *x,
     miras__fast_rows(f, miras_fast::miras__run_fast_parts, sum.n, sum);
     return;
   }
-  of.wide = to, of.ldc = (unsigned)n, of.adds = 1;
+  of.wide = to, of.ldc = (unsigned)n, of.adds = 1, of.parts = 1;
   miras__fast_multiply(f, &of, 1, 0);
 }
 
@@ -12172,6 +12243,14 @@ miras_result miras_cuda_fast_init(miras_cuda_fast *g, const miras_model *m,
   miras__fast_launch(f, miras_fast::miras__run_fast_adam, f->adam_blocks, 256, 0, adam);
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
+
+#ifdef MIRAS_CUDA_CUBLASLT
+miras_result miras_cuda_fast_cublaslt(miras_cuda_fast *g, cublasLtHandle_t handle) {
+  if (!g) return MIRAS_ERR_ARGUMENT;
+  miras__fast_of(g)->library = (void *)handle;
+  return MIRAS_OK;
+}
+#endif
 
 miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *g, cudaStream_t stream) {
   const miras__fast *f = g ? miras__fast_of(g) : NULL;
