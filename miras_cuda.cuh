@@ -364,7 +364,7 @@ float *miras_cuda_fast_grads(const miras_cuda_fast *f, size_t *count);
 /* One token of `batch` texts through matrix memories, decoding: rows of bfloat16, query and key
  * [batch, key_heads, key_dim], value and answer [batch, heads, value_dim], keep and step [batch,
  * heads]; state [batch, heads, value_dim, key_dim] floats, which change. All on the device, and
- * aligned to 16 bytes. key_dim 32, 64 or 128, value_dim a multiple of 16. */
+ * aligned to 16 bytes. key_dim 32, 64 or 128, value_dim a multiple of 16, of 32 with key_dim 32. */
 typedef struct miras_cuda_fast_row {
   float *state;
   const uint16_t *query, *key, *value;
@@ -9970,38 +9970,46 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_gates(const __grid_constant__ miras__fa
                                               miras__fast_factor(&a, f, j), &by_g, &by_c);
   }
 }
+/* The gradient of a row's column of g; sum_c += that of a learned factor. */
+__device__ static inline float miras__fast_dg(const miras__fast_gates *a, size_t row, unsigned col,
+                                              float *sum_c) {
+  float dg = 0, by_g, by_c, d, g;
+  int held;
+  for (unsigned i = 0; i < 2; i++) {
+    const miras__fast_group *const f = &a->of[i];
+    const unsigned j = col - f->from;
+    if (col < f->from || j >= f->count) continue;
+    g = miras__fast_number(a, f, row, j, &held);
+    (void)miras__fast_gate(f, g, miras__fast_factor(a, f, j), &by_g, &by_c);
+    d = a->d[row * a->ldy + f->first + j];
+    if (!held) dg += d * by_g;
+    if (f->learns) *sum_c += d * by_c;
+  }
+  return dg;
+}
 /* dg of a strip's rows, and its sums [strips, gates + rates]: of offsets, then of learned factors.
- * A thread has a column of g; a tied group's numbers are another's. */
+ * A thread has two columns of g; a tied group's numbers are another's. */
 MIRAS__FAST_GRID(64, 8) miras__run_fast_gates_back(const __grid_constant__ miras__fast_gates a) {
-  const unsigned across = (a.gates + 63) / 64, strip = blockIdx.x / across;
-  const unsigned col = blockIdx.x % across * 64 + threadIdx.x;
+  const unsigned across = (a.gates + 127) / 128, strip = blockIdx.x / across;
+  const unsigned col = blockIdx.x % across * 128 + 2 * threadIdx.x;
   const size_t first = (size_t)strip * MIRAS__FAST_STRIP;
-  float sum = 0, sum_c = 0;
-  int learns = 0;
+  float sum[2] = {0, 0}, sum_c[2] = {0, 0};
   if (col >= a.gates) return;
   for (size_t row = first; row < first + MIRAS__FAST_STRIP && row < a.rows; row++) {
-    float dg = 0;
-    for (unsigned i = 0; i < 2; i++) {
+    const float u = miras__fast_dg(&a, row, col, &sum_c[0]);
+    const float v = col + 1 < a.gates ? miras__fast_dg(&a, row, col + 1, &sum_c[1]) : 0;
+    sum[0] += u, sum[1] += v;
+    if (a.dg && col < a.moving) miras__put2(a.dg + row * a.ld_dg + col, u, v);
+  }
+  for (unsigned i = 0; i < 2; i++)
+    for (unsigned e = 0; e < 2; e++) {
       const miras__fast_group *const f = &a.of[i];
-      const unsigned j = col - f->from;
-      float by_g, by_c, d, g;
-      int held;
-      if (col < f->from || j >= f->count) continue;
-      g = miras__fast_number(&a, f, row, j, &held);
-      (void)miras__fast_gate(f, g, miras__fast_factor(&a, f, j), &by_g, &by_c);
-      d = a.d[row * a.ldy + f->first + j];
-      if (!held) dg += d * by_g;
-      if (f->learns) sum_c += d * by_c, learns = 1;
+      const unsigned j = col + e - f->from;
+      float *const to = a.to + (size_t)strip * (a.gates + a.rates);
+      if (f->first != f->from || col + e < f->from || j >= f->count) continue;
+      to[f->offset + j] = sum[e];
+      if (f->learns) to[a.gates + j] = sum_c[e];
     }
-    sum += dg;
-    if (a.dg && col < a.moving) a.dg[row * a.ld_dg + col] = miras__near(dg);
-  }
-  for (unsigned i = 0; i < 2; i++) {
-    const miras__fast_group *const f = &a.of[i];
-    if (f->first != f->from || col < f->from || col >= f->from + f->count) continue;
-    a.to[(size_t)strip * (a.gates + a.rates) + f->offset + col - f->from] = sum;
-    if (learns) a.to[(size_t)strip * (a.gates + a.rates) + a.gates + col - f->from] = sum_c;
-  }
 }
 
 /* Angles of positions: cosines, then sines [tokens, turn]; and rows of heads turned by them where
@@ -10978,54 +10986,53 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
 
 /* ---- D: one token ----
  *
- * States [B heads, value, DK] floats, keys along memory: a lane has four of a column's numbers, and
- * a block of 128 threads an eighth of a state, or 16 columns of it where that is more. */
+ * States [B heads, value, DK] floats, keys along memory: a lane has four of a column's numbers, of
+ * EACH columns one behind the other; a block of 128 threads has COLUMNS of a state. */
 typedef struct miras__fast_token {
   float *s;
   const bf16 *q, *k, *v;             /* [B, ld]                                                   */
   bf16 *y;                           /* [B, heads value]                                          */
   const float *keep, *step;          /* [B, heads]                                                */
-  unsigned ldq, ldk, ldv, ldy, heads, group, value, columns;
+  unsigned ldq, ldk, ldv, ldy, heads, group, value;
   int after, delta;
 } miras__fast_token;
+template <int DK> struct miras__fast_columns {
+  enum { LANES = DK / 4, COLUMNS = DK == 32 ? 32 : 16, EACH = COLUMNS * LANES / 128 };
+};
+__device__ static inline void miras__get4(float x[4], const bf16 *p) {
+  const uint2 u = *(const uint2 *)(const void *)p;
+  x[0] = miras__of_low(u.x), x[1] = miras__of_high(u.x);
+  x[2] = miras__of_low(u.y), x[3] = miras__of_high(u.y);
+}
 template <int DK>
 MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
-  enum { LANES = DK / 4, AT_ONCE = 128 / LANES, MOST = 4 };
-  const unsigned across = a.value / a.columns, i = blockIdx.x / across;
-  const unsigned b = i / a.heads, h = i % a.heads, lane = threadIdx.x % LANES;
-  const unsigned first = blockIdx.x % across * a.columns + threadIdx.x / LANES;
+  typedef miras__fast_columns<DK> of;
+  const unsigned across = a.value / of::COLUMNS, i = blockIdx.x / across;
+  const unsigned b = i / a.heads, h = i % a.heads, lane = threadIdx.x % of::LANES;
+  const unsigned first = blockIdx.x % across * of::COLUMNS + threadIdx.x / of::LANES * of::EACH;
   float4 *const s = (float4 *)(void *)(a.s + ((size_t)i * a.value + first) * DK) + lane;
-  float4 x[MOST];
-  float k[4], q[4];
+  const bf16 *const v = a.v + (size_t)b * a.ldv + h * a.value + first;
+  float4 x[of::EACH];
+  float k[4], q[4], y[of::EACH];
   const float keep = a.keep[i], step = a.step[i];
-  uint2 u;
-  for (unsigned from = 0; from < a.columns; from += MOST * AT_ONCE) {
-    MIRAS__ALL_OF for (unsigned n = 0; n < MOST; n++)
-      if (from + n * AT_ONCE < a.columns) x[n] = s[(from + n * AT_ONCE) * LANES];
-    u = *(const uint2 *)(const void *)(a.k + (size_t)b * a.ldk + h / a.group * DK + 4 * lane);
-    k[0] = miras__of_low(u.x), k[1] = miras__of_high(u.x);
-    k[2] = miras__of_low(u.y), k[3] = miras__of_high(u.y);
-    u = *(const uint2 *)(const void *)(a.q + (size_t)b * a.ldq + h / a.group * DK + 4 * lane);
-    q[0] = miras__of_low(u.x), q[1] = miras__of_high(u.x);
-    q[2] = miras__of_low(u.y), q[3] = miras__of_high(u.y);
-    MIRAS__ALL_OF for (unsigned n = 0; n < MOST; n++) {
-      const unsigned col = first + from + n * AT_ONCE;
-      float read = 0, e;
-      if (from + n * AT_ONCE >= a.columns) continue;
-      e = miras__wide(a.v[(size_t)b * a.ldv + h * a.value + col]);
-      if (a.delta) {
-        read = x[n].x * k[0] + x[n].y * k[1] + x[n].z * k[2] + x[n].w * k[3];
-        e -= (a.after ? keep : 1) * miras__lanes_sum(read, LANES);
-      }
-      e *= step;
-      x[n].x = keep * x[n].x + e * k[0], x[n].y = keep * x[n].y + e * k[1];
-      x[n].z = keep * x[n].z + e * k[2], x[n].w = keep * x[n].w + e * k[3];
-      read = miras__lanes_sum(x[n].x * q[0] + x[n].y * q[1] + x[n].z * q[2] + x[n].w * q[3],
-                              LANES);
-      s[(from + n * AT_ONCE) * LANES] = x[n];
-      if (!lane) a.y[(size_t)b * a.ldy + h * a.value + col] = miras__near(read);
+  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) x[n] = s[n * of::LANES];
+  miras__get4(k, a.k + (size_t)b * a.ldk + h / a.group * DK + 4 * lane);
+  miras__get4(q, a.q + (size_t)b * a.ldq + h / a.group * DK + 4 * lane);
+  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
+    float e = miras__wide(v[n]), read;
+    if (a.delta) {
+      read = x[n].x * k[0] + x[n].y * k[1] + x[n].z * k[2] + x[n].w * k[3];
+      e -= (a.after ? keep : 1) * miras__lanes_sum(read, of::LANES);
     }
+    e *= step;
+    x[n].x = keep * x[n].x + e * k[0], x[n].y = keep * x[n].y + e * k[1];
+    x[n].z = keep * x[n].z + e * k[2], x[n].w = keep * x[n].w + e * k[3];
+    y[n] = miras__lanes_sum(x[n].x * q[0] + x[n].y * q[1] + x[n].z * q[2] + x[n].w * q[3],
+                            of::LANES);
+    s[n * of::LANES] = x[n];
   }
+  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n += 2)
+    if (!lane) miras__put2(a.y + (size_t)b * a.ldy + h * a.value + first + n, y[n], y[n + 1]);
 }
 
 } }
@@ -11067,8 +11074,8 @@ static const char *miras__fast_memory_refuses(const miras__program *p, const mir
   if (q->implicit || q->both)
     return "its algorithm is not gradient-descent, or its retention not l2";
   if (q->to_init) return "its decays lead to the initial memory";
-  if (d->normalize || d->inner_norm || d->token_rates || d->reset_every)
-    return "it has normalize, inner_norm, token_rates or reset_every";
+  if (d->normalize || d->inner_norm || d->token_rates)
+    return "it has normalize, inner_norm or token_rates";
   if (q->map || q->ones || q->features != m->dk) return "its keys go through a feature map";
   if (m->dk != 32 && m->dk != 64 && m->dk != 128) return "memory.key_dim is not 32, 64 or 128";
   if (m->dv % 32 || m->dv > 4096) return "memory.value_dim is not a multiple of 32 up to 4096";
@@ -11372,12 +11379,19 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
   if (m->width % 8)
     return miras__say(why, n, "width is %u; for the fast tier it is a multiple of 8",
                       (unsigned)m->width), 0;
-  for (l = 0; l < m->desc.layers; l++)
-    for (i = 0; i < m->layers[l].p->ops; i++) {
+  for (l = 0; l < m->desc.layers; l++) {
+    const miras__program *p = m->layers[l].p;
+    const int reset = p->mixer.heads ? p->mixer.plan.d.reset_every : 0;
+    for (i = 0; i < p->ops; i++) {
       char text[160];
       if (miras_cuda_fast_op(m, l, i, text, sizeof text)) continue;
       return miras__say(why, n, "layer %d, operation %s", l, text), 0;
     }
+    if (reset && check.desc.context > reset)
+      return miras__say(why, n,
+                        "context is %d; in the fast tier it is up to memory.reset_every, %d",
+                        check.desc.context, reset), 0;
+  }
   return 1;
 }
 
@@ -11404,6 +11418,7 @@ template <class A>
 static void miras__fast_launch(miras__fast *f, void (*kernel)(const A), size_t blocks,
                                unsigned threads, size_t bytes, const A &a) {
   void *arguments[1] = {(void *)(uintptr_t)&a};
+  static_assert(sizeof(A) <= 4096, "what any device takes");
   if (f->failed || !blocks) return;
   f->failed = blocks > INT_MAX ||
               (bytes > 48 << 10 &&
@@ -11997,7 +12012,7 @@ static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, in
   x.to = a->f->sums;
   strips = (a->rows + 63) / 64;
   miras__fast_launch(a->f, miras_fast::miras__run_fast_gates_back,
-                     strips * ((m->gates + 63) / 64), 64, 0, x);
+                     strips * ((m->gates + 127) / 128), 64, 0, x);
   miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_OFFSET), m->gates,
                    m->gates + x.rates, 0, 1, 1, 0);
   if (x.rates)
@@ -12465,7 +12480,7 @@ miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t st
   if (!x || !x->state || !x->query || !x->key || !x->value || !x->answer || !x->keep || !x->step ||
       x->batch < 1 || x->heads < 1 || x->key_heads < 1 || x->heads % x->key_heads ||
       (x->key_dim != 32 && x->key_dim != 64 && x->key_dim != 128) || x->value_dim < 16 ||
-      x->value_dim % 16 || x->value_dim > 4096)
+      x->value_dim % (x->key_dim == 32 ? 32 : 16) || x->value_dim > 4096)
     return MIRAS_ERR_ARGUMENT;
   memset((void *)&a, 0, sizeof a);
   memset((void *)&f, 0, sizeof f);
@@ -12476,8 +12491,7 @@ miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t st
   a.ldv = a.ldy = (unsigned)(x->heads * x->value_dim);
   a.heads = (unsigned)x->heads, a.group = (unsigned)(x->heads / x->key_heads);
   a.value = (unsigned)x->value_dim, a.after = x->decay_first, a.delta = x->delta;
-  a.columns = 16;
-  blocks = (size_t)x->batch * a.heads * (a.value / a.columns);
+  blocks = (size_t)x->batch * a.heads * (a.value / (x->key_dim == 32 ? 32 : 16));
   miras__fast_launch(&f,
                      x->key_dim == 32   ? miras_fast::miras__run_fast_token<32>
                      : x->key_dim == 64 ? miras_fast::miras__run_fast_token<64>

@@ -86,7 +86,7 @@ static size_t room_of(const miras_model *m, miras_cuda_options *o) {
     exit(2);
   }
   memset(o, 0, sizeof *o);
-  o->products = (miras_cuda_products)(i < 3 ? i : MIRAS_CUDA_BF16);
+  o->products = (miras_cuda_products)(i < 3 ? i : 0);
   bytes = miras_cuda_model_size(m, o, why, sizeof why);
   if (!bytes) fprintf(stderr, "lm_cuda: %s\n", why);
   must(bytes > 0, "run this model");

@@ -948,8 +948,8 @@ int main(int argc, char **argv) {
     printf("%u operations, off by up to %.4f of their size\n", checked, most_off);
   }
   if (argc < 2 || asked(argc, argv, "token")) {
-    token(32, 48, 2, 1, 1, 1);
-    token(64, 16, 1, 1, 0, 0);
+    token(32, 64, 2, 1, 1, 1);
+    token(64, 48, 1, 1, 0, 0);
     token(128, 64, 2, 2, 1, 0);
   }
   if (argc < 2 || asked(argc, argv, "refusals")) refusals();

@@ -49,3 +49,20 @@ for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
   done
   echo "$what: compared"
 done
+# the fast tier: what it has of a model, and the same training nearly
+size='--dim 64 --layers 1 --heads 2 --context 32 --batch 2 --threads 1 --chars --steps 3'
+./lm_cuda train text $size --model gated-deltanet --plan >said || { cat said; exit 1; }
+grep -q '^18 of 18 operations are fast' said || { cat said; exit 1; }
+./lm_cuda train text $size --model titans --plan >said || { cat said; exit 1; }
+grep -q 'reference memory y: its memory is not a matrix' said || { cat said; exit 1; }
+./lm_cuda train text $size --model titans --products fast >said 2>&1 && { cat said; exit 1; }
+grep -q 'layer 0, operation gates' said || { cat said; exit 1; }
+for products in float fast; do
+  ./lm_cuda train text $size --model gated-deltanet --products $products \
+    --out $products.safetensors >said 2>&1 || { cat said; exit 1; }
+  ./lm eval $products.safetensors text >score || exit 1
+  awk '/^one pass/ { print $(NF - 2) }' score >$products.score
+done
+paste float.score fast.score | awk '
+  { print "the fast tier: " $2 " bits a byte, the host\047s products " $1
+    exit $1 / $2 < 0.998 || $1 / $2 > 1.002 }' || exit 1
