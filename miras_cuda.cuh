@@ -12050,13 +12050,18 @@ static miras__fast_set miras__fast_chunk_kernels(size_t dk, int delta) {
   return delta ? miras__fast_set_of<128, 1>() : miras__fast_set_of<128, 0>();
 }
 
+/* Blocks from which on each has 64 columns of values, where it can. */
+#ifndef MIRAS__FAST_WIDE
+  #define MIRAS__FAST_WIDE 128
+#endif
+
 static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
   const miras__fast_set run = miras__fast_chunk_kernels(m->dk, m->plan.delta);
   /* 64 columns of values a block, where there are blocks enough; columns do not see each other */
   const size_t tasks = (size_t)a->f->batch * m->heads;
-  const int wide = m->dk >= 64 && m->dv % 64 == 0 && tasks * (m->dv / 64) >= 128;
+  const int wide = m->dk >= 64 && m->dv % 64 == 0 && tasks * (m->dv / 64) >= MIRAS__FAST_WIDE;
   const size_t blocks = tasks * (m->dv / (wide ? 64 : 32));
   miras_fast::miras__fast_chunks x = a->f->chunks;
   float *const gates = m->gated ? miras__fast_floats(a, m->gated) : NULL;

@@ -2,7 +2,7 @@
  * layers, forward against its formula in double of the same rounded inputs, and back against
  * differences of that along drawn directions, at sizes around those of tiles and chunks; memories,
  * and the step for one token, against the recurrence itself. Then whole models against the host:
- * loss, gradients of each parameter, a step, and the same bits once more.
+ * loss, gradients of each parameter, a step; the same bits once more, and in another batch.
  *   c++ -std=c++14 -O1 tests/test_cuda_fast.cpp -o test_cuda_fast -lm && ./test_cuda_fast
  *   nvcc -O3 -arch=native -x cu tests/test_cuda_fast.cpp -o test_cuda_fast && ./test_cuda_fast
  * Rows of models as arguments run only these; ops, token, refusals: those alone. */
@@ -12,6 +12,8 @@
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 #include "calls.h"
+static size_t wide_from = 128;       /* blocks                                                    */
+#define MIRAS__FAST_WIDE wide_from
 #define MIRAS_CUDA_NO_REFERENCE
 #define MIRAS_CUDA_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
@@ -639,7 +641,13 @@ static void operations(const op_case *c, int length) {
   b.f = miras__fast_of(&b.held);
   b.f->batch = 2, b.f->length = length;
   b.a = miras__fast_layer_of(b.f, 0);
-  for (i = 0; i < b.a.p->ops; i++) operation(&b, &b.a.p->op[i], c->name);
+  for (i = 0; i < b.a.p->ops; i++) {
+    operation(&b, &b.a.p->op[i], c->name);
+    if (b.a.p->op[i].what != MIRAS__OP_MEMORY || c->dk < 64 || c->dv < 64) continue;
+    wide_from = 1;
+    operation(&b, &b.a.p->op[i], c->name);
+    wide_from = 128;
+  }
   miras_close(b.m);
 }
 
@@ -753,10 +761,11 @@ static double cosine(const float *a, const float *b, size_t n, double *length) {
   return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : aa > 0 || bb > 0 ? 0 : 1;
 }
 
-/* What a call has made of a model: loss, norm, gradients and parameters behind a step. */
+/* What a call has made of a model: loss, norm, gradients, and parameters behind a step. */
 typedef struct model_made {
   float loss, norm;
   float *grads, *params;
+  uint16_t *last;                    /* of the first text, what the head reads                    */
 } model_made;
 
 static int run_fast(miras_model *m, const int32_t *tokens, int batch, int length, model_made *to) {
@@ -787,6 +796,9 @@ static int run_fast(miras_model *m, const int32_t *tokens, int batch, int length
   to->grads = (float *)malloc(count * 4), to->params = (float *)malloc(count * 4);
   if (!to->grads || !to->params) exit(2);
   fetch(to->grads, miras_cuda_fast_grads(&f, NULL), count * 4);
+  to->last = (uint16_t *)malloc((size_t)length * 64 * 2);
+  if (!to->last) exit(2);
+  fetch(to->last, miras__fast_of(&f)->last, (size_t)length * 64 * 2);
   if (miras_cuda_fast_step(&f, &o, 0.01f, said + 1, 0) != MIRAS_OK) return puts("no step"), 0;
   fetch(to->params, miras_cuda_fast_params(&f, NULL), count * 4);
   fetch(&to->loss, said, 4);
@@ -802,7 +814,7 @@ typedef struct model_case {
 } model_case;
 
 static void model(const model_case *c) {
-  static int32_t tokens[2 * BATCH * MOST];
+  static int32_t tokens[2 * BATCH * MOST], one[2 * MOST];
   const size_t n = (size_t)(BATCH * c->length);
   miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
   miras_model_desc d;
@@ -810,7 +822,7 @@ static void model(const model_case *c) {
   miras_model *m;
   miras_trainer *t;
   miras_batch x;
-  model_made once, again;
+  model_made once, again, alone;
   char why[256];
   float loss, *params, norm;
   double worst = 1, length, far = 0, apart = 0, whole;
@@ -838,6 +850,10 @@ static void model(const model_case *c) {
   td.batch = BATCH, td.context = MOST;
   t = miras_trainer_open(m, &td, NULL, why, sizeof why);
   if (!t) exit(2);
+  for (i = 0; i < (size_t)c->length; i++) one[i] = tokens[i], one[c->length + i] = tokens[n + i];
+  wide_from = 1;
+  if (!run_fast(m, one, 1, c->length, &alone)) exit(2);
+  wide_from = 128;
   if (!run_fast(m, tokens, BATCH, c->length, &once) ||
       !run_fast(m, tokens, BATCH, c->length, &again)) {
     printf("%s\n", c->name);
@@ -888,12 +904,18 @@ static void model(const model_case *c) {
     printf("\n  other bits the second time");
     failed++;
   }
+  if (!(c->dropout > 0) && memcmp(once.last, alone.last, (size_t)c->length * 64 * 2)) {
+    printf("\n  other bits of a text in another batch");
+    failed++;
+  }
   if (fabs((double)once.norm - (double)norm) > 0.02 * (double)norm) {
     printf("\n  norm %g, host %g", (double)once.norm, (double)norm);
     failed++;
   }
   printf("; cosine %.5f, of each >= %.5f, lengths within %.4f\n", whole, worst, far);
-  free(once.grads), free(once.params), free(again.grads), free(again.params);
+  free(once.grads), free(once.params), free(once.last);
+  free(again.grads), free(again.params), free(again.last);
+  free(alone.grads), free(alone.params), free(alone.last);
   miras_close(t);
   miras_close(m);
 }
