@@ -813,6 +813,29 @@ typedef struct model_case {
   float dropout;
 } model_case;
 
+/* Gradients of each parameter beside the host's: the least cosine, and how far lengths are off. */
+static void compare_views(const miras_model *m, const float *grads, const model_made *once,
+                          double *worst, double *far) {
+  double length;
+  size_t i;
+  for (i = 0; i < (size_t)m->view_count; i++) {
+    const miras_view *v = &m->views[i];
+    const double is = cosine(grads + v->offset, once->grads + v->offset, v->count,
+                             &length);
+    double size = 0;
+    for (size_t j = 0; j < v->count; j++)
+      size += (double)once->grads[v->offset + j] * (double)once->grads[v->offset + j];
+    size = sqrt(size);               /* small ones are what cancels: the whole counts             */
+    if (size > 0.01 * (double)once->norm && is < *worst) *worst = is;
+    if (size > 0.01 * (double)once->norm && fabs(length - 1) > *far)
+      *far = fabs(length - 1);
+    if (size > 0.01 * (double)once->norm && (is < 0.99 || fabs(length - 1) > 0.06)) {
+      printf("\n  %s: cosine %.5f, length %.4f", v->name, is, length);
+      failed++;
+    }
+  }
+}
+
 static void model(const model_case *c) {
   static int32_t tokens[2 * BATCH * MOST], one[2 * MOST];
   const size_t n = (size_t)(BATCH * c->length);
@@ -871,21 +894,7 @@ static void model(const model_case *c) {
     printf(" DIFFERS");
     failed++;
   }
-  for (i = 0; i < (size_t)m->view_count; i++) {
-    const miras_view *v = &m->views[i];
-    const double is = cosine(miras_trainer_grads(t) + v->offset, once.grads + v->offset, v->count,
-                             &length);
-    double size = 0;
-    for (size_t j = 0; j < v->count; j++)
-      size += (double)once.grads[v->offset + j] * (double)once.grads[v->offset + j];
-    size = sqrt(size);               /* small ones are what cancels: the whole counts             */
-    if (size > 0.01 * (double)once.norm && is < worst) worst = is;
-    if (size > 0.01 * (double)once.norm && fabs(length - 1) > far) far = fabs(length - 1);
-    if (size > 0.01 * (double)once.norm && (is < 0.99 || fabs(length - 1) > 0.06)) {
-      printf("\n  %s: cosine %.5f, length %.4f", v->name, is, length);
-      failed++;
-    }
-  }
+  compare_views(m, miras_trainer_grads(t), &once, &worst, &far);
   whole = cosine(miras_trainer_grads(t), once.grads, count, &length);
   if (whole < 0.998 || fabs(length - 1) > 0.02) {
     printf("\n  all of it: cosine %.5f, length %.4f", whole, length);
